@@ -1,0 +1,13 @@
+//! What every other module stands on: ids, spans, diagnostics, memory, launches and targets.
+
+pub mod codes;
+pub mod diag;
+pub mod id;
+pub mod launch;
+pub mod memory;
+pub mod rule;
+pub mod target;
+
+pub use codes::Code;
+pub use diag::{Diagnostic, Severity, Span};
+pub use id::IdMap;

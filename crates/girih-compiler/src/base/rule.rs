@@ -1,0 +1,38 @@
+//! The form of a rewrite rule and of what it reports.
+
+use super::target::{Assumptions, Knobs, Target};
+
+/// What a rule may look at besides the program.
+#[derive(Clone, Debug)]
+pub struct Context {
+    pub target: Target,
+    pub knobs: Knobs,
+    pub assume: Assumptions,
+}
+
+/// What a rule did at its sites, in order.
+#[derive(Clone, Debug, Default)]
+pub struct Log {
+    pub applied: Vec<String>,
+    /// (site, reason)
+    pub skipped: Vec<(String, String)>,
+}
+
+impl Log {
+    pub fn applied(&mut self, site: impl Into<String>) {
+        self.applied.push(site.into());
+    }
+    pub fn skipped(&mut self, site: impl Into<String>, reason: impl Into<String>) {
+        self.skipped.push((site.into(), reason.into()));
+    }
+}
+
+/// A named rewrite of a whole program `P`: pure, idempotent, explaining itself through its [`Log`].
+pub struct Rule<P: 'static> {
+    /// `001_parallel_blocks`; the trace prefixes the stage's letter, `t:001_parallel_blocks`.
+    pub name: &'static str,
+    /// Markdown: what it does, before `-->` after, when it refuses.
+    pub doc: &'static str,
+    /// `None`: unchanged.
+    pub run: fn(&P, &Context, &mut Log) -> Option<P>,
+}

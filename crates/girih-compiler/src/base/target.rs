@@ -1,0 +1,66 @@
+//! What a schedule needs to know of a machine, and the numbers it may choose.
+
+/// A CPU as the rules see it. No rule asks for a chip by name; it asks for a capability or a number.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Target {
+    /// Bytes of a vector register: 16, 32 or 64.
+    pub vector_bytes: u32,
+    /// Architectural vector registers.
+    pub vector_registers: u32,
+    pub has_fma: bool,
+    pub l1_bytes: u64,
+    pub l2_bytes: u64,
+    pub l3_bytes: u64,
+    /// Worker threads a launch will use.
+    pub threads: u32,
+}
+
+impl Default for Target {
+    fn default() -> Self {
+        Target {
+            vector_bytes: 64,
+            vector_registers: 32,
+            has_fma: true,
+            l1_bytes: 48 << 10,
+            l2_bytes: 1 << 20,
+            l3_bytes: 32 << 20,
+            threads: 2,
+        }
+    }
+}
+
+/// Where a knob's value came from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KnobSource {
+    Default,
+    CommandLine,
+    Environment,
+    Tuned,
+}
+
+/// A numeric choice a rule takes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Knob {
+    pub name: &'static str,
+    pub doc: &'static str,
+    /// `None` lets the rule choose from the target.
+    pub value: Option<i64>,
+    pub min: i64,
+    pub max: i64,
+    pub source: KnobSource,
+}
+
+/// All knobs of a compilation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Knobs {
+    pub all: Vec<Knob>,
+}
+
+/// What may be taken as true of a launch; the runtime tests it and picks the version that fits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Assumptions {
+    /// Index arithmetic does not wrap (its obligations hold for this grid and these arguments).
+    pub no_wrap: bool,
+    /// Buffers passed as distinct pointer arguments do not overlap.
+    pub no_alias: bool,
+}

@@ -1,0 +1,1 @@
+//! Source text from kernel IR.

@@ -1,0 +1,1 @@
+//! Kernel IR: hardware primitives, one statement for each line of the printed source.

@@ -1,0 +1,16 @@
+//! The Girih tile compiler.
+//!
+//! Text and bytes in, text and bytes out: this crate holds no `unsafe` code, performs no I/O, starts no threads and
+//! reads no clock, so the same input always gives the same output. Modules stand in the order in which data flows
+//! through them; each imports only modules that stand before it (a test reads the imports).
+#![forbid(unsafe_code)]
+
+pub mod base;
+pub mod cuda_tile;
+pub mod emit;
+pub mod index;
+pub mod kernel;
+pub mod loops;
+pub mod num;
+pub mod pipeline;
+pub mod tile;

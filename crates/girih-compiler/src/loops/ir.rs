@@ -1,0 +1,378 @@
+//! Loop nests over scalars: the one statement language of the `loop` and `tile` stages.
+//!
+//! Loop IR says what is computed; tile IR is the same nests *placed*: loops carry a [`Place`], and [`Stmt::Stage`] and
+//! [`Stmt::RegisterTile`] appear. `loops::verify` holds the table of what each stage allows.
+//!
+//! ```text
+//! kernel    := "kernel" NAME "(" param,* ")" "{" ... }          (the exact grammar is kept in loops/print.rs)
+//! param     := NAME ":" ("ptr" dtype | dtype)
+//! stmt      := VAL ":" ty "=" OP opnd,*                         pure scalar operation
+//!            | VAL ":" dtype "=" "index" ix                     an index expression as a value, wrapped to dtype
+//!            | VAL ":" "i1" "=" "test" mask                     a mask as a value
+//!            | VAL ":" ty "=" "load" mem ("where" mask)? ("else" opnd)? order?
+//!            | "store" mem "=" opnd ("where" mask)? order?
+//!            | VAL ":" ty "=" BUF "[" ix,* "]"                  read a local buffer
+//!            | BUF "[" ix,* "]" "=" opnd                        write a local buffer
+//!            | "local" BUF ":" ty "[" dims "]"
+//!            | "for" AXIS "in" ix ".." ix ("step" ix)? ":" kind place?  body
+//!            | "loop" ":" body | "break" | "continue" | "return"
+//!            | "if" opnd ":" body ("else" ":" body)?
+//!            | ...
+//! ```
+//!
+//! Invariants:
+//! 1. A value is defined once, before its uses, and is visible in the rest of its body and the bodies nested there.
+//! 2. A mask is tested before the access it guards; a masked-off lane touches no memory.
+//! 3. `Break` and `Continue` belong to the nearest enclosing `Serial` loop or `Loop`; no `Free` or `Reduce` loop holds one
+//!    that leaves it.
+//! 4. The iterations of a `Free` loop are independent of each other.
+//! 5. Statements of one block run in program order; memory accesses that may overlap keep that order.
+
+use crate::base::{IdMap, Span};
+use crate::id_type;
+pub use crate::index::{AxisId, Cmp, Cond, Ix, Mask, ValId};
+use crate::num::{DType, ScalarOp};
+
+id_type! {
+    /// A local buffer: a tile's storage, or (rank 0) a mutable scalar.
+    BufId
+}
+id_type! {
+    /// What a trap or a message points at.
+    SiteId
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Ty {
+    Num(DType),
+    /// An address of elements of the type; held as 64 bits.
+    Ptr(DType),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Param {
+    pub name: String,
+    pub ty: Ty,
+    /// The value that holds the argument; always the first values of the kernel, in order.
+    pub val: ValId,
+    /// Divisibility that the program asserts of the argument (1 when nothing is known).
+    pub div_by: u64,
+}
+
+/// A module's global, laid out once per loaded module.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Global {
+    pub name: String,
+    pub dtype: DType,
+    pub align: u64,
+    pub constant: bool,
+    /// Initial elements as bits.
+    pub bits: Vec<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Val {
+    pub ty: Ty,
+    /// A hint for printing, without `%`.
+    pub name: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    pub name: String,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Buf {
+    pub name: String,
+    pub ty: Ty,
+    /// Row-major; empty for a scalar variable. 4-bit elements take a byte each here.
+    pub shape: Vec<u64>,
+}
+
+/// The source operation of a statement that can trap, print or be reported.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Site {
+    pub span: Option<Span>,
+    /// The operation's name: `load_ptr_tko`.
+    pub op: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Opnd {
+    Val(ValId),
+    Const { dtype: DType, bits: u64 },
+}
+
+/// An element in global memory: `base + index` elements of `elem` (4-bit elements are packed two to a byte, low first).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mem {
+    /// A value of type `Ptr(elem)`.
+    pub base: ValId,
+    pub index: Ix,
+    pub elem: DType,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Order {
+    #[default]
+    Weak,
+    Relaxed,
+    Acquire,
+    Release,
+    AcqRel,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum RmwOp {
+    And,
+    Or,
+    Xor,
+    Add,
+    AddF,
+    Max,
+    Min,
+    UMax,
+    UMin,
+    Xchg,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum LoopKind {
+    /// Iterations are independent.
+    Free,
+    /// Folds into local buffers, in ascending order unless `combine` allows a schedule to reassociate.
+    Reduce,
+    /// Runs in order; may hold break and continue.
+    Serial,
+}
+
+/// Where tile IR puts a loop. `None` in loop IR.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Place {
+    #[default]
+    None,
+    /// `lanes` iterations at a time in vector registers. On a `Free` loop: lane l of step s runs iteration s*lanes + l,
+    /// and the iterations left over run one by one (or masked). On a `Reduce` loop with `combine`: see [`Combine`].
+    Vector { lanes: u32 },
+    /// Fully unrolled; the trip count is a constant.
+    Unroll,
+}
+
+/// A reduction that may be reassociated: the loop folds into `accs` (rank-0 buffers) with an associative operation.
+///
+/// Placed as `Vector { lanes: L }` with `ways: W`, it computes, for trip count n starting at `lo`: L*W partial
+/// accumulators, each starting at `identity`; iteration i goes to partial (i - lo) mod (L*W), in ascending order, for all i in whole
+/// groups of L*W; the partials are combined by halving (p[j] = op(p[j], p[j + half]) for half = L*W/2, ..., 1); the
+/// result is op(acc, p[0]); the remaining iterations then fold one by one. That is the fixed tree; `eval` computes the same.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Combine {
+    pub accs: Vec<BufId>,
+    pub op: CombineOp,
+    pub ways: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum CombineOp {
+    /// One accumulator; a binary op of AddF, MulF, MaxF, MinF, AddI, MulI, MaxI, MinI, And, Or, Xor.
+    Scalar { op: ScalarOp, identity: u64 },
+}
+
+/// The roles of a contraction `acc[.., m, n] += a[.., m, k] * b[.., k, n]`, bound once by the lift. It stands on the
+/// innermost (reduce) loop, whose body is: operand loads or reads, conversions, one `Fma` (or integer multiply-add) and
+/// the write of `acc`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Contraction {
+    /// Free axes around the reduce loop; the batch axis of a 3-D mma is not listed.
+    pub m: AxisId,
+    pub n: AxisId,
+    pub k: AxisId,
+    /// The operand values before conversion, defined in the reduce loop's body.
+    pub a: ValId,
+    pub b: ValId,
+    pub acc: BufId,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct For {
+    pub axis: AxisId,
+    pub lo: Ix,
+    pub hi: Ix,
+    /// Positive; 1 for free and reduce loops.
+    pub step: Ix,
+    pub kind: LoopKind,
+    pub place: Place,
+    pub combine: Option<Combine>,
+    pub contraction: Option<Contraction>,
+    pub body: Vec<Stmt>,
+}
+
+/// How staged elements lie in their buffer; `Rows` is plain row-major.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StageLayout {
+    Rows,
+    /// The last dimension was cut into panels of `width`, each contiguous over the others: shape [n/width, k, width].
+    Panels {
+        width: u64,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum PrintArg {
+    Scalar(Opnd),
+    Buf(BufId),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stmt {
+    Let {
+        dst: ValId,
+        op: ScalarOp,
+        args: Vec<Opnd>,
+    },
+    /// The expression's value, wrapped to the type of `dst`.
+    Index {
+        dst: ValId,
+        ix: Ix,
+    },
+    /// The mask's truth as an i1.
+    Test {
+        dst: ValId,
+        mask: Mask,
+    },
+    /// Masked off: `other`, or 0.
+    Load {
+        dst: ValId,
+        mem: Mem,
+        mask: Mask,
+        other: Option<Opnd>,
+        order: Order,
+        site: SiteId,
+    },
+    Store {
+        mem: Mem,
+        value: Opnd,
+        mask: Mask,
+        order: Order,
+        site: SiteId,
+    },
+    Read {
+        dst: ValId,
+        buf: BufId,
+        idx: Vec<Ix>,
+    },
+    Write {
+        buf: BufId,
+        idx: Vec<Ix>,
+        value: Opnd,
+    },
+    /// A buffer's life begins; its contents are unspecified until written.
+    Local {
+        buf: BufId,
+    },
+    For(Box<For>),
+    Loop {
+        body: Vec<Stmt>,
+    },
+    Break,
+    Continue,
+    /// Ends the block.
+    Return,
+    If {
+        cond: Opnd,
+        then: Vec<Stmt>,
+        els: Vec<Stmt>,
+    },
+    /// `dst` gets the old value; masked off: `value`'s type 0.
+    Rmw {
+        dst: ValId,
+        op: RmwOp,
+        mem: Mem,
+        value: Opnd,
+        mask: Mask,
+        order: Order,
+        site: SiteId,
+    },
+    /// `dst` gets the old value; masked off: `cmp`.
+    Cas {
+        dst: ValId,
+        mem: Mem,
+        cmp: Opnd,
+        value: Opnd,
+        mask: Mask,
+        order: Order,
+        site: SiteId,
+    },
+    /// printf-style; each argument is a scalar or a whole tile.
+    Print {
+        format: String,
+        args: Vec<PrintArg>,
+        site: SiteId,
+    },
+    /// Traps when false.
+    Assert {
+        cond: Opnd,
+        message: String,
+        site: SiteId,
+    },
+    /// The address of a module global (index into `Kernel::globals`).
+    GlobalAddr {
+        dst: ValId,
+        global: u32,
+    },
+    /// Scratch memory of this block, `bytes` long, freed when the block ends; `dst` is its address.
+    Alloca {
+        dst: ValId,
+        bytes: u64,
+        align: u64,
+        site: SiteId,
+    },
+
+    // Tile IR only.
+    /// An operand slab brought close: `body` fills `buf` (declared here) from where the operand lives.
+    Stage {
+        buf: BufId,
+        layout: StageLayout,
+        body: Vec<Stmt>,
+    },
+    /// A register tile of `acc`: for i in 0..rows, for j in 0..cols, run `body` (one reduce loop over k, whose
+    /// innermost write is to `acc`), the accumulators being held in registers meanwhile. `i` and `j` are offsets from the
+    /// enclosing loops' axes; `lanes` divides `cols`.
+    RegisterTile {
+        acc: BufId,
+        i: AxisId,
+        rows: u32,
+        j: AxisId,
+        cols: u32,
+        lanes: u32,
+        body: Vec<Stmt>,
+    },
+}
+
+/// An integer fact the fast version of a kernel relies on, tested once per launch: for every block of the grid and every
+/// value of the enclosing loops' axes, `lo <= ix <= hi`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Obligation {
+    /// Over parameters, block ids, the grid and the axes below; never over a value computed in the kernel.
+    pub ix: Ix,
+    /// The axes in `ix` with their (lo, hi exclusive) bounds, outermost first.
+    pub axes: Vec<(AxisId, Ix, Ix)>,
+    pub lo: i64,
+    pub hi: i64,
+}
+
+/// One kernel: the program of one block.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Kernel {
+    pub name: String,
+    pub params: Vec<Param>,
+    pub globals: Vec<Global>,
+    pub vals: IdMap<ValId, Val>,
+    pub axes: IdMap<AxisId, Axis>,
+    pub bufs: IdMap<BufId, Buf>,
+    pub sites: IdMap<SiteId, Site>,
+    pub obligations: Vec<Obligation>,
+    /// Tile IR: blocks of the grid run on the worker pool.
+    pub parallel: bool,
+    pub body: Vec<Stmt>,
+}

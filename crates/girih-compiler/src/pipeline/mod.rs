@@ -1,0 +1,1 @@
+//! The ordered list of stages and passes, and the loop that runs them.

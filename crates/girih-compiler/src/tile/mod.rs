@@ -1,0 +1,1 @@
+//! Tile IR: loop nests with placement, and the rules that place them.

@@ -1,0 +1,1 @@
+//! Compile, inspect and launch tile kernels.
