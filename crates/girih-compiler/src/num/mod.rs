@@ -1,6 +1,7 @@
 //! Number formats, exact conversions, and the one definition of every scalar operation.
 
 pub mod dtype;
+pub mod math;
 pub mod op;
 
 pub use dtype::DType;

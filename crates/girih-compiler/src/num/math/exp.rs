@@ -1,0 +1,107 @@
+//! exp and exp2: reduction to `[-ln2/2, ln2/2]`, a minimax polynomial, and scaling in two exact steps.
+//!
+//! The method is the standard one (Muller, *Elementary Functions*, "Cody and Waite reduction"); the coefficients come
+//! from a Remez exchange in 200-bit arithmetic, weighted for relative error (f32 2^-28, f64 2^-64).
+
+use super::machine::{Machine, X};
+use super::program::Kind;
+
+const LN2_HI: f64 = std::f64::consts::LN_2;
+const LN2_LO: f64 = 2.3190468138462996e-17;
+const LN2_HI_F32: f64 = 0.6931471824645996;
+const LN2_LO_F32: f64 = -1.9046542121259336e-09;
+
+/// e^r = 1 + r + r^2 q(r)
+const Q32: [f64; 5] =
+    [0.49999993441745544, 0.1666652052528789, 0.04166838907055015, 0.008368729977237902, 0.0013814584513918348];
+const Q64: [f64; 11] = [
+    0.5,
+    0.16666666666666682,
+    0.041666666666666095,
+    0.00833333333331701,
+    0.001388888888911597,
+    0.00019841269896445153,
+    2.4801586926217197e-05,
+    2.7557234798819242e-06,
+    2.755758203198531e-07,
+    2.5112059394902585e-08,
+    2.0826614537235667e-09,
+];
+
+/// 2^r = 1 + r p(r)
+const P32: [f64; 7] = [
+    0.6931471838211278,
+    0.24022650921054578,
+    0.055504003652560044,
+    0.009618056861547158,
+    0.0013341955777228208,
+    0.00015461390776848883,
+    1.3359517465078876e-05,
+];
+const P64: [f64; 12] = [
+    0.6931471805599453,
+    0.24022650695910072,
+    0.055504108664821736,
+    0.009618129107628562,
+    0.0013333558146381664,
+    0.0001540353039317175,
+    1.5252733864917437e-05,
+    1.3215487003457061e-06,
+    1.0178047500613526e-07,
+    7.054814834952365e-09,
+    4.457243969459806e-10,
+    2.5855206823304186e-11,
+];
+
+/// 1.5 times 2^(precision - 1): adding it rounds to an integer, which then stands in the low bits.
+pub(super) fn magic<M: Machine>(x: X<M>) -> X<M> {
+    x.float(if x.kind == Kind::F32 { 12582912.0 } else { 6755399441055744.0 })
+}
+
+/// p * 2^n for an integer `n` that may leave the exponent range by as much again: two factors, one rounding.
+pub(super) fn scale<M: Machine>(p: X<M>, n: X<M>) -> X<M> {
+    let (bias, fraction) = if p.kind == Kind::F32 { (127, 23) } else { (1023, 52) };
+    let half = n.sar(1);
+    let power = |n: X<M>| ((n + bias) << fraction).as_float();
+    p * power(half) * power(n - half)
+}
+
+fn clamp<M: Machine>(x: X<M>, low: f64, high: f64) -> X<M> {
+    let x = x.or_if(x.lt(low), low);
+    x.or_if(x.gt(high), high)
+}
+
+/// `(p, n)` with `e^(x + low) = p * 2^n`, for x already in a range where n fits and a small correction `low`.
+pub(super) fn parts<M: Machine>(x: X<M>, low: Option<X<M>>) -> (X<M>, X<M>) {
+    let f32 = x.kind == Kind::F32;
+    let shifted = x.fma(std::f64::consts::LOG2_E, magic(x));
+    let n = shifted - magic(x);
+    let (hi, lo) = if f32 { (LN2_HI_F32, LN2_LO_F32) } else { (LN2_HI, LN2_LO) };
+    let r = n.fma(-hi, x);
+    let mut r = n.fma(-lo, r);
+    if let Some(low) = low {
+        r = r + low;
+    }
+    let q = r.poly(if f32 { &Q32 } else { &Q64 });
+    let p = (r * r).fma(q, r) + 1.0;
+    (p, shifted.as_int() - magic(x).as_int())
+}
+
+/// Beyond these the result is 0 or infinity, with room for a scaling by 2.
+pub(super) fn clamp_exp<M: Machine>(x: X<M>) -> X<M> {
+    if x.kind == Kind::F32 { clamp(x, -106.0, 91.0) } else { clamp(x, -748.0, 712.0) }
+}
+
+pub fn exp<M: Machine>(x: X<M>) -> X<M> {
+    let (p, n) = parts(clamp_exp(x), None);
+    scale(p, n)
+}
+
+pub fn exp2<M: Machine>(x: X<M>) -> X<M> {
+    let f32 = x.kind == Kind::F32;
+    let x = if f32 { clamp(x, -152.0, 130.0) } else { clamp(x, -1078.0, 1026.0) };
+    let shifted = x + magic(x);
+    let r = x - (shifted - magic(x));
+    let p = r.fma(r.poly(if f32 { &P32 } else { &P64 }), 1.0);
+    scale(p, shifted.as_int() - magic(x).as_int())
+}

@@ -1,0 +1,76 @@
+//! Transcendental functions, defined once as straight-line IEEE operations.
+//!
+//! In: an operation and f32 or f64. Out: its value ([`run`]), or the straight-line [`Program`] that computes it
+//! ([`program`]) for the emitters to print. Both come from one generic text, so evaluator and native code agree bit for
+//! bit, up to the sign and payload of a NaN. For f16 and bf16 a caller converts to f32, applies the f32 function and
+//! rounds once. `program(ScalarOp::Exp, DType::F32)` is `girih_exp_f32`.
+//!
+//! Invariants: a program is lane-wise and branch-free; infinities, signed zeros, subnormals and NaN are as C's Annex F
+//! says.
+
+mod exp;
+mod machine;
+pub mod program;
+
+pub use program::{Kind, Op, Program, Step, Val};
+
+use super::{DType, ScalarOp};
+use machine::{Concrete, Machine, Recorder, X};
+
+/// The C function's name without its type, or `None` for an operation that is no transcendental.
+fn stem(op: ScalarOp) -> Option<&'static str> {
+    Some(match op {
+        ScalarOp::Exp => "exp",
+        ScalarOp::Exp2 { ftz: false } => "exp2",
+        ScalarOp::Exp2 { ftz: true } => "exp2_ftz",
+        _ => return None,
+    })
+}
+
+/// The value of `op` on the machine that holds the arguments.
+#[inline(always)]
+fn build<M: Machine>(op: ScalarOp, args: &[X<M>]) -> X<M> {
+    let x = args[0];
+    match op {
+        ScalarOp::Exp2 { ftz: false } => exp::exp2(x),
+        ScalarOp::Exp2 { ftz: true } => flush(exp::exp2(flush(x))),
+        _ => exp::exp(x),
+    }
+}
+
+/// A subnormal f32 becomes the zero of its sign.
+fn flush<M: Machine>(x: X<M>) -> X<M> {
+    let tiny = x.abs().lt(f32::MIN_POSITIVE as f64);
+    x.or_if(tiny, x.sign().as_float())
+}
+
+/// The program of a transcendental operation on f32 or f64; `None` for any other operation or type.
+pub fn program(op: ScalarOp, ty: DType) -> Option<Program> {
+    let kind = match ty {
+        DType::F32 => Kind::F32,
+        DType::F64 => Kind::F64,
+        _ => return None,
+    };
+    let name = format!("girih_{}_{ty}", stem(op)?);
+    let params = match op {
+        ScalarOp::Pow | ScalarOp::Atan2 => vec![kind, kind],
+        ScalarOp::PowI => vec![kind, Kind::I32],
+        _ => vec![kind],
+    };
+    let recorder = Recorder::new(params);
+    let args: Vec<_> = (0..recorder.arity()).map(|i| recorder.param(i)).collect();
+    let result = build(op, &args).v;
+    Some(recorder.finish(&name, result))
+}
+
+/// The value of a transcendental `op` on f32 or f64 bits; a NaN comes with any sign and payload.
+pub(super) fn run(op: ScalarOp, ty: DType, args: &[u64]) -> u64 {
+    let kind = if ty == DType::F64 { Kind::F64 } else { Kind::F32 };
+    let x = X { m: Concrete, kind, v: args[0] };
+    match op {
+        ScalarOp::PowI => build(op, &[x, X { m: Concrete, kind: Kind::I32, v: args[1] }]),
+        _ if args.len() == 2 => build(op, &[x, X { m: Concrete, kind, v: args[1] }]),
+        _ => build(op, &[x]),
+    }
+    .v
+}
