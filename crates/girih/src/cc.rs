@@ -1,0 +1,240 @@
+//! The system C compiler: finding it, learning once which flags it takes, calling it.
+//!
+//! What goes in is a C file and what comes out a shared object, or an error that says what to do. Flags are explicit:
+//! the semantics' own (no contraction, wrapping integers, no aliasing assumptions) and one `-m` flag per detected
+//! feature. `-march=native` is never used: on virtual machines it names the wrong processor.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use crate::error::{Error, Result};
+use crate::machine;
+
+/// Flags without which the emitted C would mean something else.
+const REQUIRED: [&str; 9] = [
+    "-std=gnu11",
+    "-O2",
+    "-fPIC",
+    "-ffp-contract=off",
+    "-fno-fast-math",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fwrapv",
+    "-fno-strict-aliasing",
+];
+
+/// Flags used where the compiler accepts them.
+const OPTIONAL: [&str; 5] =
+    ["-fno-finite-loops", "-fexcess-precision=16", "-fno-asynchronous-unwind-tables", "-Wno-psabi", "-w"];
+
+/// A compiler program that exists, not yet asked anything.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The resolved program, then arguments that always come first (`cc` for `zig cc`).
+    pub command: Vec<OsString>,
+    /// Changes when the program is replaced: real path, size and modification time.
+    pub identity: String,
+}
+
+/// A compiler that was asked: its version and the flags it takes.
+#[derive(Clone, Debug)]
+pub struct Compiler {
+    pub candidate: Candidate,
+    /// The first line of `--version`.
+    pub version: String,
+    pub flags: Vec<String>,
+}
+
+/// The first compiler found of `explicit` (the value of GIRIH_CC) or else cc, gcc, clang, `zig cc`.
+pub fn find(explicit: Option<&str>) -> Result<Candidate> {
+    let choices: Vec<&str> = match explicit {
+        Some(one) => vec![one],
+        None => vec!["cc", "gcc", "clang", "zig cc"],
+    };
+    for choice in &choices {
+        let mut words = choice.split_whitespace();
+        let Some(program) = words.next() else { continue };
+        // A path with blanks in it is one word; a command with arguments is several.
+        let found = resolve(choice)
+            .map(|p| (p, vec![]))
+            .or_else(|| resolve(program).map(|p| (p, words.map(OsString::from).collect::<Vec<_>>())));
+        if let Some((path, arguments)) = found
+            && let Some(identity) = identity(&path)
+        {
+            let mut command = vec![path.into_os_string()];
+            command.extend(arguments);
+            return Ok(Candidate { command, identity });
+        }
+    }
+    Err(Error::NoCompiler { tried: choices.into_iter().map(String::from).collect() })
+}
+
+/// The program as PATH finds it.
+fn resolve(program: &str) -> Option<PathBuf> {
+    if program.contains('/') {
+        let path = PathBuf::from(program);
+        return executable(&path).then_some(path);
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|dir| dir.join(program)).find(|p| executable(p))
+}
+
+fn executable(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.mode() & 0o111 != 0)
+}
+
+fn identity(path: &Path) -> Option<String> {
+    let real = path.canonicalize().ok()?;
+    let meta = real.metadata().ok()?;
+    Some(format!("{} {} {}.{}", real.display(), meta.len(), meta.mtime(), meta.mtime_nsec()))
+}
+
+impl Candidate {
+    fn start(&self) -> Command {
+        let mut words = self.command.iter();
+        let mut command = Command::new(words.next().map(OsString::as_os_str).unwrap_or_default());
+        command.args(words).env("LC_ALL", "C");
+        command
+    }
+
+    /// The command as a user would type it.
+    pub fn display(&self) -> String {
+        self.command.iter().map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Asks for the version and tries the flags. `notes` keeps the answer in a file, so that a later process need not
+    /// ask: starting a compiler costs more than a cached kernel.
+    pub fn probe(self, notes: Option<&Path>) -> Result<Compiler> {
+        let wanted = self.wanted();
+        let file = notes.map(|dir| {
+            let key = blake3::hash(format!("{}\n{}", self.identity, wanted.join(" ")).as_bytes()).to_hex();
+            dir.join(format!("cc-{}", &key.as_str()[..24]))
+        });
+        if let Some(text) = file.as_ref().and_then(|f| std::fs::read_to_string(f).ok())
+            && let Some((version, flags)) = text.trim_end().split_once('\n')
+            && wanted.len() >= flags.split(' ').count()
+        {
+            let flags = flags.split(' ').map(String::from).collect();
+            return Ok(Compiler { version: version.to_string(), flags, candidate: self });
+        }
+        let compiler = self.ask(wanted)?;
+        if let Some(file) = file {
+            let text = format!("{}\n{}\n", compiler.version, compiler.flags.join(" "));
+            // Without the note the next process asks again; nothing else depends on it.
+            let _ = crate::files::write_whole(&file, text.as_bytes());
+        }
+        Ok(compiler)
+    }
+
+    fn wanted(&self) -> Vec<String> {
+        let features = machine::features();
+        let mut flags: Vec<String> = REQUIRED.iter().chain(&OPTIONAL).map(|f| f.to_string()).collect();
+        flags.extend(features.iter().map(|f| format!("-m{f}")));
+        if features.contains(&"avx512f") {
+            flags.push("-mprefer-vector-width=512".to_string());
+        }
+        flags
+    }
+
+    fn ask(self, wanted: Vec<String>) -> Result<Compiler> {
+        let output = self.start().arg("--version").stdin(Stdio::null()).output().map_err(|e| self.cannot_start(e))?;
+        if !output.status.success() {
+            return Err(self.failed("--version", &output, Path::new("none")));
+        }
+        let version = String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or("unknown").trim().to_string();
+        let flags = if self.accepts(&wanted)? {
+            wanted
+        } else {
+            let mut kept: Vec<String> = REQUIRED.iter().map(|f| f.to_string()).collect();
+            for flag in wanted.into_iter().skip(REQUIRED.len()) {
+                kept.push(flag);
+                if !self.accepts(&kept)? {
+                    kept.pop();
+                }
+            }
+            kept
+        };
+        Ok(Compiler { version, flags, candidate: self })
+    }
+
+    /// Whether a small program compiles without a word of complaint.
+    fn accepts(&self, flags: &[String]) -> Result<bool> {
+        let mut child = self
+            .start()
+            .args(flags.iter().filter(|f| *f != "-w"))
+            .args(["-Werror", "-x", "c", "-S", "-o", "-", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|e| self.cannot_start(e))?;
+        if let Some(mut input) = child.stdin.take() {
+            // A compiler that rejects its flags may close the pipe first.
+            let _ = input.write_all(b"float girih_probe(float a) { return a + 1.0f; }\n");
+        }
+        Ok(child.wait().map_err(|e| self.cannot_start(e))?.success())
+    }
+
+    fn cannot_start(&self, error: std::io::Error) -> Error {
+        Error::file(&self.command[0], format!("the C compiler cannot be started: {error}"))
+    }
+
+    fn failed(&self, arguments: &str, output: &Output, source: &Path) -> Error {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let lines: Vec<&str> = stderr.lines().collect();
+        let mut text = lines.iter().take(12).copied().collect::<Vec<_>>().join("\n");
+        if lines.len() > 12 {
+            text += &format!("\n... ({} more lines)", lines.len() - 12);
+        }
+        Error::Compiler {
+            status: output.status.to_string(),
+            command: format!("{} {arguments}", self.display()),
+            stderr: text,
+            source_file: source.to_path_buf(),
+        }
+    }
+}
+
+impl Compiler {
+    /// Everything that decides what the compiler makes of a source.
+    pub fn fingerprint(&self) -> String {
+        format!("{}\n{}\n{}", self.candidate.identity, self.version, self.flags.join(" "))
+    }
+
+    /// The command that builds `source` into `object`, as a user would type it.
+    pub fn command_line(&self, source: &Path, object: &Path) -> String {
+        format!(
+            "{} {} -shared -o {} {} -lm",
+            self.candidate.display(),
+            self.flags.join(" "),
+            object.display(),
+            source.display()
+        )
+    }
+
+    /// Compiles the C file `source` into the shared object `object`.
+    pub fn compile(&self, source: &Path, object: &Path) -> Result<()> {
+        let output = self
+            .candidate
+            .start()
+            .args(&self.flags)
+            .args(["-shared", "-o"])
+            .arg(object)
+            .arg(source)
+            .arg("-lm")
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|e| self.candidate.cannot_start(e))?;
+        if crate::signals::interrupted() {
+            return Err(Error::Interrupted);
+        }
+        if !output.status.success() {
+            let arguments = format!("{} -shared {}", self.flags.join(" "), source.display());
+            return Err(self.candidate.failed(&arguments, &output, source));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,73 @@
+//! What can go wrong between a text and its result, as one typed error.
+
+use std::path::PathBuf;
+
+use girih_compiler::base::Diagnostic;
+use girih_compiler::base::launch::Trap;
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The program is wrong; at least one diagnostic is an error.
+    #[error("{}", summary(.0))]
+    Program(Vec<Diagnostic>),
+
+    /// No entry of that name.
+    #[error("no entry is named `{name}`; the entries are {}", list(.entries))]
+    NoEntry { name: String, entries: Vec<String> },
+
+    /// An argument, a grid or another part of a launch does not fit the kernel.
+    #[error("{0}")]
+    Argument(String),
+
+    /// The kernel stopped: a failed assertion, a forbidden access, a bad loop step.
+    #[error("{}", .0.message)]
+    Trap(Box<Trap>),
+
+    /// Ctrl-C.
+    #[error("interrupted")]
+    Interrupted,
+
+    #[error(
+        "no C compiler was found (tried {}); install one (Debian, Ubuntu: `apt install gcc`; Fedora: `dnf install gcc`; \
+         macOS: `xcode-select --install`) or name it in GIRIH_CC; `--device eval` works without one",
+        .tried.join(", ")
+    )]
+    NoCompiler { tried: Vec<String> },
+
+    #[error("the C compiler failed ({status}): {command}\n{stderr}\nthe C source is kept in {}", .source_file.display())]
+    Compiler { status: String, command: String, stderr: String, source_file: PathBuf },
+
+    #[error("the compiled kernel cannot be loaded: {0}")]
+    Load(String),
+
+    #[error("{}: {message}", .path.display())]
+    File { path: PathBuf, message: String },
+
+    /// A mistake of this project, not of the user.
+    #[error("internal error: {0}")]
+    Internal(String),
+}
+
+impl Error {
+    pub fn file(path: impl Into<PathBuf>, message: impl ToString) -> Error {
+        Error::File { path: path.into(), message: message.to_string() }
+    }
+    pub fn argument(message: impl Into<String>) -> Error {
+        Error::Argument(message.into())
+    }
+}
+
+fn summary(diagnostics: &[Diagnostic]) -> String {
+    let errors: Vec<&Diagnostic> = diagnostics.iter().filter(|d| d.is_error()).collect();
+    match errors.as_slice() {
+        [] => "the program was rejected".to_string(),
+        [one] => format!("{}: {}", one.code.text(), one.message),
+        [first, rest @ ..] => format!("{}: {} (and {} more)", first.code.text(), first.message, rest.len()),
+    }
+}
+
+fn list(names: &[String]) -> String {
+    if names.is_empty() { "none".to_string() } else { names.join(", ") }
+}

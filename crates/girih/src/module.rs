@@ -1,0 +1,47 @@
+//! A shared object of compiled kernels, loaded and checked. It is never unloaded.
+
+use std::mem::ManuallyDrop;
+use std::path::Path;
+
+use crate::abi::{ABI_VERSION, KernelFn, Meta};
+use crate::error::{Error, Result};
+
+/// A loaded translation unit; kernel `n` of it is `girih_n`.
+pub struct Module {
+    library: ManuallyDrop<libloading::Library>,
+}
+
+/// A kernel's entry point and what it needs.
+#[derive(Clone, Copy, Debug)]
+pub struct NativeKernel {
+    pub entry: KernelFn,
+    pub meta: Meta,
+}
+
+impl Module {
+    /// Loads an object that this library's own cache produced.
+    pub fn load(object: &Path) -> Result<Module> {
+        // SAFETY: the object was compiled from C that this project emitted, lies in a folder only the user can write,
+        // and its hash was compared; it has no initialisers.
+        let library = unsafe { libloading::Library::new(object) };
+        let library = library.map_err(|e| Error::Load(e.to_string()))?;
+        Ok(Module { library: ManuallyDrop::new(library) })
+    }
+
+    /// Kernel `index`, taking `nparams` parameters.
+    pub fn kernel(&self, index: usize, nparams: usize) -> Result<NativeKernel> {
+        let (name, meta_name) = (format!("girih_{index}"), format!("girih_{index}_meta"));
+        let missing = |e: libloading::Error| Error::Load(e.to_string());
+        // SAFETY: emitted C exports `girih_N_meta` as a constant `girih_meta`, whose layout `Meta` repeats.
+        let meta = unsafe { **self.library.get::<*const Meta>(meta_name.as_bytes()).map_err(missing)? };
+        if meta.abi != ABI_VERSION || meta.nparams as usize != nparams {
+            return Err(Error::Load(format!(
+                "{name} has interface {} with {} parameters, expected {ABI_VERSION} with {nparams}",
+                meta.abi, meta.nparams
+            )));
+        }
+        // SAFETY: emitted C exports `girih_N` with the signature `KernelFn`; the object is never unloaded.
+        let entry = unsafe { *self.library.get::<KernelFn>(name.as_bytes()).map_err(missing)? };
+        Ok(NativeKernel { entry, meta })
+    }
+}
