@@ -1,0 +1,393 @@
+//! Memory: pointers, atomics, globals, and views dissolved into index expressions and conditions.
+
+use std::rc::Rc;
+
+use super::{Lift, Lifted, Result1, Tensor, add, bug, dtype_of, floor_div, int_attr, konst, mul, operand, result};
+use crate::cuda_tile::ir::{
+    AtomicMode, Attr, AttrKey, MemoryOrdering, Op, Padding, TensorViewType, TileViewType, Type, ValueId, ViewKind,
+};
+use crate::index::{Cmp, Cond, Ix, Mask};
+use crate::loops::ir::{LoopKind, Mem, Opnd, Order, RmwOp, Stmt, Ty};
+use crate::num::DType;
+
+fn order(op: &Op) -> Order {
+    match op.ordering() {
+        MemoryOrdering::Weak => Order::Weak,
+        MemoryOrdering::Relaxed => Order::Relaxed,
+        MemoryOrdering::Acquire => Order::Acquire,
+        MemoryOrdering::Release => Order::Release,
+        MemoryOrdering::AcqRel => Order::AcqRel,
+    }
+}
+
+fn rmw_op(op: &Op) -> Result1<RmwOp> {
+    let Some(Attr::Mode(mode)) = op.attr(AttrKey::Mode) else { return Err(bug("an atomic without a mode", op.span)) };
+    Ok(match mode {
+        AtomicMode::And => RmwOp::And,
+        AtomicMode::Or => RmwOp::Or,
+        AtomicMode::Xor => RmwOp::Xor,
+        AtomicMode::Add => RmwOp::Add,
+        AtomicMode::AddF => RmwOp::AddF,
+        AtomicMode::Max => RmwOp::Max,
+        AtomicMode::Min => RmwOp::Min,
+        AtomicMode::UMax => RmwOp::UMax,
+        AtomicMode::UMin => RmwOp::UMin,
+        AtomicMode::Xchg => RmwOp::Xchg,
+    })
+}
+
+impl Lift<'_> {
+    pub(super) fn get_global(&mut self, op: &Op) -> Result1<()> {
+        let Some(Attr::Str(name)) = op.attr(AttrKey::Name).or(op.attr(AttrKey::Global)) else {
+            return Err(bug("a get_global without a name", op.span));
+        };
+        let Some(global) = self.module.globals.iter().position(|g| g.name == *name) else {
+            return Err(bug("a global that is not there", op.span));
+        };
+        let result = result(op, 0)?;
+        let dst = self.new_val(self.elem(result)?, &self.name(result, "global"));
+        self.emit(Stmt::GlobalAddr { dst, global: global as u32 });
+        self.bind(result, Lifted::Scalar(Opnd::Val(dst)));
+        Ok(())
+    }
+
+    /// Block ids and grid sizes along x, y, z.
+    pub(super) fn launch_numbers(&mut self, op: &Op, number: fn(u8) -> Ix) -> Result1<()> {
+        for (d, &r) in op.results.iter().enumerate() {
+            let dtype = dtype_of(self.elem(r)?);
+            let value = self.index(number(d as u8), dtype);
+            self.bind(r, Lifted::Scalar(value));
+        }
+        Ok(())
+    }
+
+    pub(super) fn alloca(&mut self, op: &Op) -> Result1<()> {
+        let result = result(op, 0)?;
+        let ty = self.elem(result)?;
+        let elements = int_attr(op, AttrKey::NumElem)?.max(0) as u64;
+        let bytes = (elements * dtype_of(ty).bits().max(8) as u64).div_ceil(8);
+        let bytes = if dtype_of(ty).bits() == 4 { elements.div_ceil(2) } else { bytes };
+        let align = op.int(AttrKey::Alignment).unwrap_or(1).max(1) as u64;
+        let site = self.site(op);
+        let dst = self.new_val(ty, &self.name(result, "scratch"));
+        self.emit(Stmt::Alloca { dst, bytes, align, site });
+        self.bind(result, Lifted::Scalar(Opnd::Val(dst)));
+        Ok(())
+    }
+
+    // Tiles of pointers.
+
+    /// The memory element an address names, and the mask of its lane.
+    fn pointee(&mut self, pointer: ValueId, mask: Option<ValueId>, idx: &[Ix], op: &Op) -> Result1<(Mem, Mask)> {
+        let elem = dtype_of(self.elem(pointer)?);
+        let Opnd::Val(base) = self.at(pointer, idx)? else { return Err(bug("a constant address", op.span)) };
+        let mut lanes = Mask::default();
+        if let Some(m) = mask {
+            lanes = self.lane_mask(m, idx)?;
+        }
+        Ok((Mem { base, index: Ix::Const(0), elem }, lanes))
+    }
+    fn lane_mask(&mut self, mask: ValueId, idx: &[Ix]) -> Result1<Mask> {
+        let val = match self.at(mask, idx)? {
+            Opnd::Val(v) => v,
+            Opnd::Const { bits: 0, .. } => {
+                return Ok(Mask {
+                    conds: vec![Cond { lhs: Ix::Const(0), cmp: Cmp::Ne, rhs: Ix::Const(0) }],
+                    vals: vec![],
+                });
+            }
+            Opnd::Const { .. } => return Ok(Mask::default()),
+        };
+        Ok(Mask { conds: vec![], vals: vec![val] })
+    }
+
+    pub(super) fn load_ptr(&mut self, op: &Op) -> Result1<()> {
+        let (pointer, mask, padding) = (operand(op, 0)?, op.operand(1), op.operand(2));
+        let (order, site) = (order(op), self.site(op));
+        let loaded = result(op, 0)?;
+        let (ty, name) = (self.elem(loaded)?, self.name(loaded, "x"));
+        let kind = if order == Order::Weak { LoopKind::Free } else { LoopKind::Serial };
+        self.define_in_order(loaded, kind, |l, idx| {
+            let (mem, mask) = l.pointee(pointer, mask, idx, op)?;
+            let other = padding.map(|p| l.at(p, idx)).transpose()?;
+            let dst = l.new_val(ty, &name);
+            l.emit(Stmt::Load { dst, mem, mask, other, order, site });
+            Ok(Opnd::Val(dst))
+        })?;
+        self.token(op, 1);
+        Ok(())
+    }
+
+    fn token(&mut self, op: &Op, i: usize) {
+        if let Some(&t) = op.results.get(i) {
+            self.bind(t, Lifted::Token);
+        }
+    }
+
+    pub(super) fn store_ptr(&mut self, op: &Op) -> Result1<()> {
+        let (pointer, value, mask) = (operand(op, 0)?, operand(op, 1)?, op.operand(2));
+        let (order, site) = (order(op), self.site(op));
+        let shape = &self.tile_ty(value)?.shape;
+        let kind = if order == Order::Weak { LoopKind::Free } else { LoopKind::Serial };
+        self.nest(shape, kind, |l, idx| {
+            let (mem, mask) = l.pointee(pointer, mask, idx, op)?;
+            let value = l.at(value, idx)?;
+            l.emit(Stmt::Store { mem, value, mask, order, site });
+            Ok(())
+        })?;
+        self.token(op, 0);
+        Ok(())
+    }
+
+    pub(super) fn atomic_cas(&mut self, op: &Op) -> Result1<()> {
+        let (pointer, cmp, value, mask) = (operand(op, 0)?, operand(op, 1)?, operand(op, 2)?, op.operand(3));
+        let (order, site) = (order(op), self.site(op));
+        let old = result(op, 0)?;
+        let (ty, name) = (self.elem(old)?, self.name(old, "old"));
+        self.define_in_order(old, LoopKind::Serial, |l, idx| {
+            let (mem, mask) = l.pointee(pointer, mask, idx, op)?;
+            let (cmp, value) = (l.at(cmp, idx)?, l.at(value, idx)?);
+            let dst = l.new_val(ty, &name);
+            l.emit(Stmt::Cas { dst, mem, cmp, value, mask, order, site });
+            Ok(Opnd::Val(dst))
+        })?;
+        self.token(op, 1);
+        Ok(())
+    }
+
+    pub(super) fn atomic_rmw(&mut self, op: &Op) -> Result1<()> {
+        let (pointer, value, mask) = (operand(op, 0)?, operand(op, 1)?, op.operand(2));
+        let (order, site, rmw) = (order(op), self.site(op), rmw_op(op)?);
+        let old = result(op, 0)?;
+        let (ty, name) = (self.elem(old)?, self.name(old, "old"));
+        self.define_in_order(old, LoopKind::Serial, |l, idx| {
+            let (mem, mask) = l.pointee(pointer, mask, idx, op)?;
+            let value = l.at(value, idx)?;
+            let dst = l.new_val(ty, &name);
+            l.emit(Stmt::Rmw { dst, op: rmw, mem, value, mask, order, site });
+            Ok(Opnd::Val(dst))
+        })?;
+        self.token(op, 1);
+        Ok(())
+    }
+
+    // Views.
+
+    pub(super) fn make_tensor_view(&mut self, op: &Op) -> Result1<()> {
+        let view = result(op, 0)?;
+        let Type::TensorView(ty) = self.func().ty(view) else { return Err(bug("a tensor view was expected", op.span)) };
+        let Opnd::Val(base) = self.scalar(operand(op, 0)?)? else { return Err(bug("a constant address", op.span)) };
+        let shape = self.sizes(&ty.shape, op.group(1), op)?;
+        let strides = self.sizes(&ty.strides, op.group(2), op)?;
+        self.bind(view, Lifted::Tensor(Rc::new(Tensor { base, elem: ty.elem, shape, strides })));
+        Ok(())
+    }
+    fn sizes(&self, stat: &[Option<i64>], dynamic: &[ValueId], op: &Op) -> Result1<Vec<Ix>> {
+        let mut dynamic = dynamic.iter();
+        stat.iter()
+            .map(|s| match s {
+                Some(n) => Ok(Ix::Const(*n)),
+                None => {
+                    let &v = dynamic.next().ok_or_else(|| bug("a dynamic size is missing", op.span))?;
+                    Ok(self.ix(self.scalar(v)?, true))
+                }
+            })
+            .collect()
+    }
+
+    pub(super) fn make_view(&mut self, op: &Op) -> Result1<()> {
+        let (tensor, view) = (self.tensor(operand(op, 0)?)?, result(op, 0)?);
+        let Type::View(ty) = self.func().ty(view) else { return Err(bug("a view was expected", op.span)) };
+        self.bind(view, Lifted::View(tensor, Rc::new((**ty).clone())));
+        Ok(())
+    }
+    fn tensor(&self, v: ValueId) -> Result1<Rc<Tensor>> {
+        match self.value(v)? {
+            Lifted::Tensor(t) | Lifted::View(t, _) => Ok(t),
+            _ => Err(bug("a tensor view was expected", self.func().values[v].span)),
+        }
+    }
+    fn view(&self, v: ValueId) -> Result1<(Rc<Tensor>, Rc<TileViewType>)> {
+        match self.value(v)? {
+            Lifted::View(t, ty) => Ok((t, ty)),
+            _ => Err(bug("a view was expected", self.func().values[v].span)),
+        }
+    }
+
+    pub(super) fn get_tensor_shape(&mut self, op: &Op) -> Result1<()> {
+        let tensor = self.tensor(operand(op, 0)?)?;
+        for (&r, size) in op.results.iter().zip(&tensor.shape) {
+            let dtype = dtype_of(self.elem(r)?);
+            let value = self.index(size.clone(), dtype);
+            self.bind(r, Lifted::Scalar(value));
+        }
+        Ok(())
+    }
+
+    pub(super) fn get_index_space_shape(&mut self, op: &Op) -> Result1<()> {
+        let (tensor, view) = self.view(operand(op, 0)?)?;
+        for (i, &r) in op.results.iter().enumerate() {
+            let dtype = dtype_of(self.elem(r)?);
+            let value = self.index(tiles_along(&tensor, &view, i), dtype);
+            self.bind(r, Lifted::Scalar(value));
+        }
+        Ok(())
+    }
+
+    /// The element at `idx` of the tile that the view's `indices` name, and the conditions under which it is in the tensor.
+    fn element(
+        &mut self,
+        tensor: &Tensor,
+        view: &TileViewType,
+        indices: &[ValueId],
+        idx: &[Ix],
+    ) -> Result1<(Mem, Mask)> {
+        let mut mask = Mask::default();
+        let mut index = Ix::Const(0);
+        for (i, (&v, ix)) in indices.iter().zip(idx).enumerate() {
+            let d = tensor_dim(view, i);
+            let (Some(size), Some(stride)) = (tensor.shape.get(d), tensor.strides.get(d)) else { continue };
+            let sparse = matches!(view.kind, ViewKind::GatherScatter { sparse_dim } if sparse_dim as usize == i);
+            let o = if sparse { self.at(v, std::slice::from_ref(ix))? } else { self.scalar(v)? };
+            let number = self.ix(o, true);
+            if dtype_of(self.opnd_ty(o)) == DType::I64 && !matches!(number, Ix::Const(c) if (0..1 << 31).contains(&c)) {
+                // A 64-bit number times a tile's size might leave 64 bits.
+                let limit = if sparse { size.clone() } else { tiles_along(tensor, view, i) };
+                mask.conds.push(Cond { lhs: Ix::Const(0), cmp: Cmp::Le, rhs: number.clone() });
+                mask.conds.push(Cond { lhs: number.clone(), cmp: Cmp::Lt, rhs: limit });
+            }
+            let at = if sparse { number } else { add(mul(number, Ix::Const(traversal(view, i))), ix.clone()) };
+            mask.conds.push(Cond { lhs: at.clone(), cmp: Cmp::Lt, rhs: size.clone() });
+            index = add(index, mul(at, stride.clone()));
+        }
+        Ok((Mem { base: tensor.base, index, elem: tensor.elem }, mask))
+    }
+
+    pub(super) fn load_view(&mut self, op: &Op) -> Result1<()> {
+        let (tensor, view) = self.view(operand(op, 0)?)?;
+        let indices = op.group(1);
+        let (order, site) = (order(op), self.site(op));
+        let other = view.padding.and_then(|p| padding_bits(p, tensor.elem)).map(|bits| konst(tensor.elem, bits));
+        let loaded = result(op, 0)?;
+        let name = self.name(loaded, "x");
+        let kind = if order == Order::Weak { LoopKind::Free } else { LoopKind::Serial };
+        self.define_in_order(loaded, kind, |l, idx| {
+            let (mem, mask) = l.element(&tensor, &view, indices, idx)?;
+            let dst = l.new_val(Ty::Num(tensor.elem), &name);
+            l.emit(Stmt::Load { dst, mem, mask, other, order, site });
+            Ok(Opnd::Val(dst))
+        })?;
+        self.token(op, 1);
+        Ok(())
+    }
+
+    pub(super) fn store_view(&mut self, op: &Op) -> Result1<()> {
+        let value = operand(op, 0)?;
+        let (tensor, view) = self.view(operand(op, 1)?)?;
+        let indices = op.group(2);
+        let (order, site) = (order(op), self.site(op));
+        let shape = &self.tile_ty(value)?.shape;
+        let kind = if order == Order::Weak { LoopKind::Free } else { LoopKind::Serial };
+        self.nest(shape, kind, |l, idx| {
+            let value = l.at(value, idx)?;
+            let (mem, mask) = l.element(&tensor, &view, indices, idx)?;
+            l.emit(Stmt::Store { mem, value, mask, order, site });
+            Ok(())
+        })?;
+        self.token(op, 0);
+        Ok(())
+    }
+
+    pub(super) fn atomic_red_view(&mut self, op: &Op) -> Result1<()> {
+        let (tensor, view) = self.view(operand(op, 0)?)?;
+        let (indices, value) = (op.group(1), operand(op, 2)?);
+        let (order, site, rmw) = (order(op), self.site(op), rmw_op(op)?);
+        let shape = &self.tile_ty(value)?.shape;
+        self.nest(shape, LoopKind::Serial, |l, idx| {
+            let value = l.at(value, idx)?;
+            let (mem, mask) = l.element(&tensor, &view, indices, idx)?;
+            let dst = l.new_val(Ty::Num(tensor.elem), "old");
+            l.emit(Stmt::Rmw { dst, op: rmw, mem, value, mask, order, site });
+            Ok(())
+        })?;
+        self.token(op, 0);
+        Ok(())
+    }
+
+    /// Rows (along `dim`) chosen by a tile of row numbers; the other dimensions start at the offsets.
+    pub(super) fn scatter_store(&mut self, op: &Op) -> Result1<()> {
+        let (value, tensor) = (operand(op, 0)?, self.tensor(operand(op, 1)?)?);
+        let (rows, offsets) = (operand(op, 2)?, op.group(3));
+        let dim = int_attr(op, AttrKey::Dim)? as usize;
+        let shape = self.tile_ty(value)?.shape.clone();
+        let view = TileViewType {
+            kind: ViewKind::GatherScatter { sparse_dim: dim as u32 },
+            tile: vec![1; shape.len()],
+            tensor: TensorViewType { elem: tensor.elem, shape: vec![], strides: vec![] },
+            dim_map: vec![],
+            padding: None,
+        };
+        let mut indices = offsets.to_vec();
+        if dim > indices.len() {
+            return Err(bug("a dimension out of range", op.span));
+        }
+        indices.insert(dim, rows);
+        let site = self.site(op);
+        self.nest(&shape, LoopKind::Free, |l, idx| {
+            let value = l.at(value, idx)?;
+            let (mem, mask) = l.element(&tensor, &view, &indices, idx)?;
+            l.emit(Stmt::Store { mem, value, mask, order: Order::Weak, site });
+            Ok(())
+        })?;
+        self.token(op, 0);
+        Ok(())
+    }
+}
+
+/// The tensor dimension that dimension `i` of a view's tiles walks.
+fn tensor_dim(view: &TileViewType, i: usize) -> usize {
+    match view.kind {
+        ViewKind::GatherScatter { .. } => i,
+        _ => view.dim_map.get(i).map_or(i, |&d| d as usize),
+    }
+}
+
+/// Elements from one tile to the next along dimension `i`.
+fn traversal(view: &TileViewType, i: usize) -> i64 {
+    match &view.kind {
+        ViewKind::Strided { traversal_strides } => traversal_strides.get(i).copied().unwrap_or(1) as i64,
+        _ => view.tile.get(i).copied().unwrap_or(1) as i64,
+    }
+}
+
+/// The size of a view's index space along dimension `i`.
+fn tiles_along(tensor: &Tensor, view: &TileViewType, i: usize) -> Ix {
+    let size = tensor.shape.get(tensor_dim(view, i)).cloned().unwrap_or(Ix::Const(1));
+    match (traversal(view, i), size) {
+        (by, Ix::Const(n)) => Ix::Const((n + by - 1).div_euclid(by)),
+        (by, n) => floor_div(add(n, Ix::Const(by - 1)), by),
+    }
+}
+
+/// The bits of a padding value; `None` where the type has no such value.
+fn padding_bits(padding: Padding, d: DType) -> Option<u64> {
+    use DType::*;
+    let sign = 1u64 << (d.bits() - 1);
+    let (inf, nan) = match d {
+        F16 => (Some(0x7C00), Some(0x7E00)),
+        BF16 => (Some(0x7F80), Some(0x7FC0)),
+        F32 | TF32 => (Some(0x7F80_0000), Some(0x7FC0_0000)),
+        F64 => (Some(0x7FF0_0000_0000_0000), Some(0x7FF8_0000_0000_0000)),
+        F8E5M2 => (Some(0x7C), Some(0x7E)),
+        F8E4M3FN => (None, Some(0x7F)),
+        F8E8M0FNU => (None, Some(0xFF)),
+        _ => (None, None),
+    };
+    match padding {
+        Padding::Zero => Some(0),
+        Padding::NegZero => Some(sign),
+        Padding::Nan => nan,
+        Padding::PosInf => inf,
+        Padding::NegInf => inf.map(|b| b | sign),
+    }
+}

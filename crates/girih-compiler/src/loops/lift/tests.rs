@@ -1,0 +1,1 @@
+//! The lift against the evaluators.
