@@ -1,8 +1,13 @@
 //! Number formats, exact conversions, and the one definition of every scalar operation.
 
+pub mod convert;
 pub mod dtype;
+pub mod eval;
 pub mod math;
 pub mod op;
+mod soft;
+mod text;
 
 pub use dtype::DType;
 pub use op::ScalarOp;
+pub use text::{format_float, format_mlir, parse_float};

@@ -1,0 +1,296 @@
+//! What every scalar operation computes.
+//!
+//! In: an operation, the type of its value operands, and their bits (zero-extended into u64). Out: the result's bits.
+//! For example `apply(AddI, I8, &[0xff, 2])` is `1`.
+//!
+//! [`apply`] is total: where the specification calls a result undefined it gives the value that native code gives, and
+//! [`is_undefined`] says so. Invariants: results are masked to the result type's width; a float operation that computes
+//! (not `NegF`, `AbsF`, `Select`, `Copy`, `Bitcast`, `MaxF`, `MinF` of numbers) gives the canonical quiet NaN for any NaN.
+//!
+//! f16 and bf16 add, subtract, multiply, divide and take roots in f32 and round once, which is exact for nearest-even;
+//! their fused multiply-add and every directed rounding are computed exactly in integers. Flush-to-zero makes subnormal
+//! operands and results (after rounding) the zero of their sign. Nearest-even is native IEEE arithmetic.
+
+use std::cmp::Ordering;
+
+use super::convert::{convert, encode, is_nan, nan, sign_extend, to_f64};
+use super::op::{Predicate, Rounding, Signedness};
+use super::{DType, ScalarOp, math, soft};
+
+/// The type of the result for value operands of type `ty`; for `IntToPtr` and `PtrAdd` that of the pointee.
+pub fn result_dtype(op: ScalarOp, ty: DType) -> DType {
+    match op {
+        ScalarOp::CmpF { .. } | ScalarOp::CmpI { .. } => DType::I1,
+        ScalarOp::FToF { to, .. }
+        | ScalarOp::FToI { to, .. }
+        | ScalarOp::IToF { to, .. }
+        | ScalarOp::ExtI { to, .. }
+        | ScalarOp::TruncI { to }
+        | ScalarOp::Bitcast { to }
+        | ScalarOp::IntToPtr { to } => to,
+        ScalarOp::PtrToInt => DType::I64,
+        _ => ty,
+    }
+}
+
+/// The number of operands.
+pub fn arity(op: ScalarOp) -> usize {
+    use ScalarOp::*;
+    match op {
+        Fma { .. } | Select => 3,
+        AddF { .. }
+        | SubF { .. }
+        | MulF { .. }
+        | DivF { .. }
+        | MaxF { .. }
+        | MinF { .. }
+        | RemF
+        | Pow
+        | Atan2
+        | PowI => 2,
+        CmpF { .. } | AddI | SubI | MulI | MulHi | DivI { .. } | RemI { .. } | MaxI { .. } | MinI { .. } => 2,
+        Shl | Shr { .. } | And | Or | Xor | CmpI { .. } | PtrAdd => 2,
+        Sqrt { .. } | Rsqrt { .. } | NegF | AbsF | Ceil | Floor | Exp | Exp2 { .. } | Log | Log2 | Sin | Cos | Tan => 1,
+        Sinh | Cosh | Tanh | NegI | AbsI | Copy | FToF { .. } | FToI { .. } | IToF { .. } | ExtI { .. } => 1,
+        TruncI { .. } | Bitcast { .. } | PtrToInt | IntToPtr { .. } => 1,
+    }
+}
+
+/// Whether the specification leaves this result undefined: division by zero, the one quotient that overflows, a
+/// shift by the width or more, and a float that its integer type cannot hold. (A saturating conversion is defined:
+/// its caller does not ask.)
+pub fn is_undefined(op: ScalarOp, ty: DType, args: &[u64]) -> bool {
+    match op {
+        ScalarOp::DivI { sign, .. } | ScalarOp::RemI { sign } => {
+            args[1] == 0 || (sign == Signedness::Signed && args[0] == minimum(ty) && args[1] == ty.mask())
+        }
+        ScalarOp::Shl | ScalarOp::Shr { .. } => args[1] >= ty.bits() as u64,
+        ScalarOp::FToI { to, sign } => {
+            let value = to_f64(ty, args[0]).trunc();
+            let bits = to.bits() as i32;
+            let (low, high) = match sign {
+                Signedness::Signed => (-2f64.powi(bits - 1), 2f64.powi(bits - 1)),
+                Signedness::Unsigned => (0.0, 2f64.powi(bits)),
+            };
+            !(low <= value && value < high)
+        }
+        _ => false,
+    }
+}
+
+/// The smallest signed integer's bits.
+fn minimum(ty: DType) -> u64 {
+    1 << (ty.bits() - 1)
+}
+
+/// The result's bits; see `ScalarOp` for the operands. `ty` is the type of the value operands: for `Select` of the arms,
+/// for `PtrAdd` of the pointee, whose index comes sign-extended to 64 bits.
+pub fn apply(op: ScalarOp, ty: DType, args: &[u64]) -> u64 {
+    use ScalarOp::*;
+    let a = args[0];
+    let b = || args[1];
+    match op {
+        AddF { rounding, ftz } => float(Arithmetic::Add, ty, args, rounding, ftz),
+        SubF { rounding, ftz } => float(Arithmetic::Sub, ty, args, rounding, ftz),
+        MulF { rounding, ftz } => float(Arithmetic::Mul, ty, args, rounding, ftz),
+        DivF { rounding, ftz } => float(Arithmetic::Div, ty, args, rounding, ftz),
+        Fma { rounding, ftz } => float(Arithmetic::Fma, ty, args, rounding, ftz),
+        Sqrt { rounding, ftz } => float(Arithmetic::Sqrt, ty, args, rounding, ftz),
+        MaxF { nan, ftz } => extremum(ty, a, b(), nan, ftz, Ordering::Greater),
+        MinF { nan, ftz } => extremum(ty, a, b(), nan, ftz, Ordering::Less),
+        NegF => a ^ minimum(ty),
+        AbsF => a & !minimum(ty),
+        Ceil => from_exact(ty, to_f64(ty, a).ceil()),
+        Floor => from_exact(ty, to_f64(ty, a).floor()),
+        RemF => from_exact(ty, to_f64(ty, a) % to_f64(ty, b())),
+        Rsqrt { .. } | Exp | Exp2 { .. } | Log | Log2 | Sin | Cos | Tan | Sinh | Cosh | Tanh | Pow | Atan2 | PowI => {
+            transcendental(op, ty, args)
+        }
+        CmpF { pred, ordered } => match to_f64(ty, a).partial_cmp(&to_f64(ty, b())) {
+            Some(order) => holds(pred, order) as u64,
+            None => !ordered as u64,
+        },
+
+        AddI => a.wrapping_add(b()) & ty.mask(),
+        SubI => a.wrapping_sub(b()) & ty.mask(),
+        MulI => a.wrapping_mul(b()) & ty.mask(),
+        MulHi => ((a as u128 * b() as u128) >> ty.bits()) as u64,
+        DivI { sign, rounding } => divide(ty, a, b(), sign, rounding),
+        RemI { .. } if b() == 0 => 0,
+        RemI { sign: Signedness::Unsigned } => a % b(),
+        RemI { sign: Signedness::Signed } => sign_extend(ty, a).wrapping_rem(sign_extend(ty, b())) as u64 & ty.mask(),
+        MaxI { sign } if compare(ty, sign, a, b()) == Ordering::Less => b(),
+        MinI { sign } if compare(ty, sign, a, b()) == Ordering::Greater => b(),
+        MaxI { .. } | MinI { .. } => a,
+        Shl if b() >= ty.bits() as u64 => 0,
+        Shl => (a << b()) & ty.mask(),
+        Shr { sign: Signedness::Unsigned } if b() >= ty.bits() as u64 => 0,
+        Shr { sign: Signedness::Unsigned } => a >> b(),
+        Shr { sign: Signedness::Signed } => (sign_extend(ty, a) >> b().min(63)) as u64 & ty.mask(),
+        NegI => a.wrapping_neg() & ty.mask(),
+        AbsI => sign_extend(ty, a).unsigned_abs() & ty.mask(),
+        And => a & b(),
+        Or => a | b(),
+        Xor => a ^ b(),
+        CmpI { pred, sign } => holds(pred, compare(ty, sign, a, b())) as u64,
+
+        Select => args[if a != 0 { 1 } else { 2 }],
+        Copy | Bitcast { .. } | PtrToInt | IntToPtr { .. } => a,
+        FToF { to, rounding } => convert(ty, a, to, rounding),
+        FToI { to, sign } => float_to_int(to_f64(ty, a), to, sign),
+        IToF { to, sign } => int_to_float(ty, a, to, sign),
+        ExtI { to, sign: Signedness::Signed } => sign_extend(ty, a) as u64 & to.mask(),
+        ExtI { .. } => a,
+        TruncI { to } => a & to.mask(),
+        PtrAdd => a.wrapping_add(b().wrapping_mul(ty.bytes())),
+    }
+}
+
+fn holds(pred: Predicate, order: Ordering) -> bool {
+    match pred {
+        Predicate::Equal => order.is_eq(),
+        Predicate::NotEqual => order.is_ne(),
+        Predicate::LessThan => order.is_lt(),
+        Predicate::LessThanOrEqual => order.is_le(),
+        Predicate::GreaterThan => order.is_gt(),
+        Predicate::GreaterThanOrEqual => order.is_ge(),
+    }
+}
+
+fn compare(ty: DType, sign: Signedness, a: u64, b: u64) -> Ordering {
+    match sign {
+        Signedness::Unsigned => a.cmp(&b),
+        Signedness::Signed => sign_extend(ty, a).cmp(&sign_extend(ty, b)),
+    }
+}
+
+fn divide(ty: DType, a: u64, b: u64, sign: Signedness, rounding: Rounding) -> u64 {
+    if b == 0 {
+        return 0;
+    }
+    let (quotient, remainder, negative) = match sign {
+        Signedness::Unsigned => (a / b, a % b, false),
+        Signedness::Signed => {
+            let (x, y) = (sign_extend(ty, a), sign_extend(ty, b));
+            (x.wrapping_div(y) as u64, x.wrapping_rem(y) as u64, (x < 0) != (y < 0))
+        }
+    };
+    let adjust = match rounding {
+        Rounding::NegativeInf if remainder != 0 && negative => u64::MAX,
+        Rounding::PositiveInf if remainder != 0 && !negative => 1,
+        _ => 0,
+    };
+    quotient.wrapping_add(adjust) & ty.mask()
+}
+
+fn float_to_int(value: f64, to: DType, sign: Signedness) -> u64 {
+    match sign {
+        Signedness::Unsigned => (value as u64).min(to.mask()),
+        Signedness::Signed => {
+            let low = sign_extend(to, minimum(to));
+            (value as i64).clamp(low, !low) as u64 & to.mask()
+        }
+    }
+}
+
+fn int_to_float(ty: DType, a: u64, to: DType, sign: Signedness) -> u64 {
+    let (negative, magnitude) = match sign {
+        Signedness::Unsigned => (false, a),
+        Signedness::Signed => (sign_extend(ty, a) < 0, sign_extend(ty, a).unsigned_abs()),
+    };
+    encode(to, negative, magnitude as u128, 0, Rounding::NearestEven)
+}
+
+/// A value that the type holds exactly, or NaN.
+fn from_exact(ty: DType, value: f64) -> u64 {
+    convert(DType::F64, value.to_bits(), ty, Rounding::NearestEven)
+}
+
+/// A subnormal f32 becomes the zero of its sign.
+fn flush(bits: u64) -> u64 {
+    if f32::from_bits(bits as u32).is_subnormal() { bits & 0x8000_0000 } else { bits }
+}
+
+/// IEEE 754-2019 maximum and minimum (`nan`) or maximumNumber and minimumNumber; `better` is how the winner compares.
+fn extremum(ty: DType, a: u64, b: u64, propagate: bool, ftz: bool, better: Ordering) -> u64 {
+    let (a, b) = if ftz { (flush(a), flush(b)) } else { (a, b) };
+    match (is_nan(ty, a), is_nan(ty, b)) {
+        (true, true) => nan(ty),
+        (true, false) | (false, true) if propagate => nan(ty),
+        (true, false) => b,
+        (false, true) => a,
+        (false, false) => {
+            let order = to_f64(ty, a).total_cmp(&to_f64(ty, b));
+            if order == better || order.is_eq() { a } else { b }
+        }
+    }
+}
+
+fn transcendental(op: ScalarOp, ty: DType, args: &[u64]) -> u64 {
+    let result = match ty {
+        DType::F32 | DType::F64 => math::run(op, ty, args),
+        _ => {
+            let widen = |bits| convert(ty, bits, DType::F32, Rounding::NearestEven);
+            let wide = [widen(args[0]), args.get(1).map_or(0, |&x| if op == ScalarOp::PowI { x } else { widen(x) })];
+            let result = math::run(op, DType::F32, &wide[..args.len().min(2)]);
+            convert(DType::F32, result, ty, Rounding::NearestEven)
+        }
+    };
+    if is_nan(ty, result) { nan(ty) } else { result }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Arithmetic {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Fma,
+    Sqrt,
+}
+
+/// Arithmetic with a rounding mode.
+#[inline]
+fn float(op: Arithmetic, ty: DType, args: &[u64], rounding: Rounding, ftz: bool) -> u64 {
+    if ftz {
+        let mut flushed = [0; 3];
+        flushed.iter_mut().zip(args).for_each(|(to, &from)| *to = flush(from));
+        return flush(float(op, ty, &flushed[..args.len().min(3)], rounding, false));
+    }
+    let directed =
+        matches!(rounding, Rounding::Zero | Rounding::NegativeInf | Rounding::PositiveInf | Rounding::NearestAway);
+    macro_rules! native {
+        ($x:expr) => {
+            match op {
+                Arithmetic::Add => $x(0) + $x(1),
+                Arithmetic::Sub => $x(0) - $x(1),
+                Arithmetic::Mul => $x(0) * $x(1),
+                Arithmetic::Div => $x(0) / $x(1),
+                Arithmetic::Sqrt => $x(0).sqrt(),
+                Arithmetic::Fma => $x(0).mul_add($x(1), $x(2)),
+            }
+        };
+    }
+    match ty {
+        DType::F32 if !directed => {
+            let result = native!(|i: usize| f32::from_bits(args[i] as u32));
+            if result.is_nan() { nan(ty) } else { result.to_bits() as u64 }
+        }
+        DType::F64 if !directed => {
+            let result = native!(|i: usize| f64::from_bits(args[i]));
+            if result.is_nan() { nan(ty) } else { result.to_bits() }
+        }
+        DType::F16 | DType::BF16 if !directed && op != Arithmetic::Fma => {
+            let result = native!(|i: usize| to_f64(ty, args[i]) as f32);
+            convert(DType::F32, result.to_bits() as u64, ty, Rounding::NearestEven)
+        }
+        _ => match op {
+            Arithmetic::Add => soft::add(ty, args[0], args[1], rounding),
+            Arithmetic::Sub => soft::add(ty, args[0], args[1] ^ minimum(ty), rounding),
+            Arithmetic::Mul => soft::mul(ty, args[0], args[1], rounding),
+            Arithmetic::Div => soft::div(ty, args[0], args[1], rounding),
+            Arithmetic::Sqrt => soft::sqrt(ty, args[0], rounding),
+            Arithmetic::Fma => soft::fma(ty, args[0], args[1], args[2], rounding),
+        },
+    }
+}
