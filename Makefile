@@ -1,0 +1,37 @@
+# `make test` needs Rust, a C compiler and Python 3.11 or newer; it installs the rest into .venv.
+PYTHON ?= python3
+GIRIH := target/release/girih
+
+.PHONY: build test lint unit numeric random bench clean
+
+build:
+	cargo build --release
+
+test: lint build unit numeric random
+
+lint:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+
+unit: build
+	cargo test --workspace
+
+.venv/ready: requirements-test.txt
+	$(PYTHON) -m venv .venv
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-test.txt
+	touch $@
+
+# Every example against NumPy in float64, on both devices.
+numeric: build .venv/ready
+	.venv/bin/python tests/numeric.py $(GIRIH)
+
+# Random programs: evaluator, loop IR, tile IR after every rule, and native code must agree.
+random: build
+	$(GIRIH) bench --random 300 --seed 1
+
+bench: build .venv/ready
+	PATH="$(CURDIR)/.venv/bin:$$PATH" $(GIRIH) bench
+
+clean:
+	cargo clean
+	rm -rf .venv
