@@ -25,6 +25,8 @@ codes! {
 
     // 03: loop, tile and kernel IR
     MalformedIr = "E0301", "A printed IR that was read back is malformed.";
+    UnknownIrName = "E0302", "A name in a printed IR is not defined, defined twice, or of the wrong kind.";
+    InvalidIr = "E0303", "A loop or tile kernel breaks a rule of its stage.";
 
     // 04: launches and arguments
     BadArgument = "E0401", "An argument does not fit its parameter.";

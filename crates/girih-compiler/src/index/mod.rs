@@ -3,9 +3,11 @@
 //! ```text
 //! ix   := term (("+" | "-") term)*
 //! term := atom (("*" | "//" | "%") atom)*          // floor division, and the remainder that goes with it
-//! atom := INT | AXIS | "%"VAL | "zext(" "%"VAL ")" | "bx" | "by" | "bz" | "gx" | "gy" | "gz"
+//! atom := INT | AXIS | VAL | "zext(" VAL ")" | "bx" | "by" | "bz" | "gx" | "gy" | "gz"
 //!       | "min(" ix "," ix ")" | "max(" ix "," ix ")" | "(" ix ")" | "-" atom
 //! ```
+
+mod build;
 
 use crate::id_type;
 

@@ -4,20 +4,11 @@
 //! [`Stmt::RegisterTile`] appear. `loops::verify` holds the table of what each stage allows.
 //!
 //! ```text
-//! kernel    := "kernel" NAME "(" param,* ")" "{" ... }          (the exact grammar is kept in loops/print.rs)
-//! param     := NAME ":" ("ptr" dtype | dtype)
-//! stmt      := VAL ":" ty "=" OP opnd,*                         pure scalar operation
-//!            | VAL ":" dtype "=" "index" ix                     an index expression as a value, wrapped to dtype
-//!            | VAL ":" "i1" "=" "test" mask                     a mask as a value
-//!            | VAL ":" ty "=" "load" mem ("where" mask)? ("else" opnd)? order?
-//!            | "store" mem "=" opnd ("where" mask)? order?
-//!            | VAL ":" ty "=" BUF "[" ix,* "]"                  read a local buffer
-//!            | BUF "[" ix,* "]" "=" opnd                        write a local buffer
-//!            | "local" BUF ":" ty "[" dims "]"
-//!            | "for" AXIS "in" ix ".." ix ("step" ix)? ":" kind place?  body
-//!            | "loop" ":" body | "break" | "continue" | "return"
-//!            | "if" opnd ":" body ("else" ":" body)?
-//!            | ...
+//! kernel := params, globals, obligations, stmt*                 (the exact grammar stands in loops/print.rs)
+//! stmt   := VAL ":" ty "=" (OP opnds | "index" ix | "test" mask | load | atomic | BUF "[" ix,* "]")
+//!         | BUF "[" ix,* "]" "=" opnd | "store" mem "=" opnd ("where" mask)? order? | "local" BUF ":" ty "[" dims "]"
+//!         | "for" AXIS "in" ix ".." ix ("step" ix)? ":" kind place? body | "loop" body | "if" opnd body ("else" body)?
+//!         | "break" | "continue" | "return" | "print" ... | "assert" ... | stage | register tile
 //! ```
 //!
 //! Invariants:

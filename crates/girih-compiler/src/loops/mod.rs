@@ -1,4 +1,13 @@
 //! Loop IR: loop nests over scalars, and the passes that make and improve them.
 
 pub mod ir;
+mod lex;
 pub mod lift;
+mod literal;
+mod names;
+pub mod parse;
+pub mod print;
+mod spell;
+#[cfg(test)]
+mod text_tests;
+pub mod walk;

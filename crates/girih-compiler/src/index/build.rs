@@ -1,0 +1,251 @@
+//! Making index expressions, with the foldings that never change a value, and looking into them.
+
+use super::{AxisId, Cond, Ix, Mask, ValId};
+
+impl Ix {
+    pub fn val(val: ValId) -> Ix {
+        Ix::Val { val, zext: false }
+    }
+
+    pub fn as_const(&self) -> Option<i64> {
+        if let Ix::Const(c) = self { Some(*c) } else { None }
+    }
+
+    pub fn is_const(&self, value: i64) -> bool {
+        self.as_const() == Some(value)
+    }
+
+    /// `a + b`; `x + 0` is `x`, constants fold and gather on the right.
+    #[allow(clippy::should_implement_trait)]
+    pub fn add(a: Ix, b: Ix) -> Ix {
+        match (a, b) {
+            (Ix::Const(x), Ix::Const(y)) if x.checked_add(y).is_some() => Ix::Const(x + y),
+            (a, Ix::Const(0)) => a,
+            (Ix::Const(0), b) => b,
+            (Ix::Add(x, c), Ix::Const(d)) if c.as_const().is_some_and(|c| c.checked_add(d).is_some()) => {
+                Ix::add(*x, Ix::Const(c.as_const().unwrap_or(0) + d))
+            }
+            (Ix::Const(c), b) => Ix::add(b, Ix::Const(c)),
+            (a, Ix::Const(c)) if c < 0 && c != i64::MIN => Ix::Sub(Box::new(a), Box::new(Ix::Const(-c))),
+            (a, b) => Ix::Add(Box::new(a), Box::new(b)),
+        }
+    }
+
+    /// `a - b`; `x - 0` is `x`, `x - x` is 0.
+    #[allow(clippy::should_implement_trait)]
+    pub fn sub(a: Ix, b: Ix) -> Ix {
+        match (a, b) {
+            (Ix::Const(x), Ix::Const(y)) if x.checked_sub(y).is_some() => Ix::Const(x - y),
+            (a, Ix::Const(0)) => a,
+            (a, b) if a == b => Ix::Const(0),
+            (a, b) => Ix::Sub(Box::new(a), Box::new(b)),
+        }
+    }
+
+    /// `a * b`; constants fold and stand on the right.
+    #[allow(clippy::should_implement_trait)]
+    pub fn mul(a: Ix, b: Ix) -> Ix {
+        match (a, b) {
+            (Ix::Const(x), Ix::Const(y)) if x.checked_mul(y).is_some() => Ix::Const(x * y),
+            (_, Ix::Const(0)) | (Ix::Const(0), _) => Ix::Const(0),
+            (a, Ix::Const(1)) => a,
+            (Ix::Const(1), b) => b,
+            (Ix::Mul(x, c), Ix::Const(d)) if c.as_const().is_some_and(|c| c.checked_mul(d).is_some()) => {
+                Ix::mul(*x, Ix::Const(c.as_const().unwrap_or(1) * d))
+            }
+            (Ix::Const(c), b) => Ix::mul(b, Ix::Const(c)),
+            (a, b) => Ix::Mul(Box::new(a), Box::new(b)),
+        }
+    }
+
+    /// `a // b`, rounding towards minus infinity.
+    pub fn floor_div(a: Ix, b: Ix) -> Ix {
+        match (a, b) {
+            (Ix::Const(x), Ix::Const(y)) if y > 0 => Ix::Const(x.div_euclid(y)),
+            (a, Ix::Const(1)) => a,
+            (Ix::Const(0), _) => Ix::Const(0),
+            (a, b) => Ix::FloorDiv(Box::new(a), Box::new(b)),
+        }
+    }
+
+    /// `a % b`, the remainder of [`Ix::floor_div`].
+    pub fn modulo(a: Ix, b: Ix) -> Ix {
+        match (a, b) {
+            (Ix::Const(x), Ix::Const(y)) if y > 0 => Ix::Const(x.rem_euclid(y)),
+            (_, Ix::Const(1)) | (Ix::Const(0), _) => Ix::Const(0),
+            (a, b) => Ix::Mod(Box::new(a), Box::new(b)),
+        }
+    }
+
+    /// The quotient rounding up, `(a + b - 1) // b`.
+    pub fn ceil_div(a: Ix, b: Ix) -> Ix {
+        let over = Ix::sub(b.clone(), Ix::Const(1));
+        Ix::floor_div(Ix::add(a, over), b)
+    }
+
+    pub fn min(a: Ix, b: Ix) -> Ix {
+        match (a, b) {
+            (Ix::Const(x), Ix::Const(y)) => Ix::Const(x.min(y)),
+            (a, b) if a == b => a,
+            (a, b) => Ix::Min(Box::new(a), Box::new(b)),
+        }
+    }
+
+    pub fn max(a: Ix, b: Ix) -> Ix {
+        match (a, b) {
+            (Ix::Const(x), Ix::Const(y)) => Ix::Const(x.max(y)),
+            (a, b) if a == b => a,
+            (a, b) => Ix::Max(Box::new(a), Box::new(b)),
+        }
+    }
+
+    /// The two operands of an operation.
+    pub fn operands(&self) -> Option<(&Ix, &Ix)> {
+        match self {
+            Ix::Add(a, b)
+            | Ix::Sub(a, b)
+            | Ix::Mul(a, b)
+            | Ix::FloorDiv(a, b)
+            | Ix::Mod(a, b)
+            | Ix::Min(a, b)
+            | Ix::Max(a, b) => Some((a, b)),
+            _ => None,
+        }
+    }
+
+    /// Calls `f` on every leaf, left to right.
+    pub fn for_each_leaf(&self, f: &mut dyn FnMut(&Ix)) {
+        match self.operands() {
+            Some((a, b)) => {
+                a.for_each_leaf(f);
+                b.for_each_leaf(f);
+            }
+            None => f(self),
+        }
+    }
+
+    /// The expression with every leaf for which `f` gives something replaced by it, foldings redone above it.
+    pub fn replace_leaves(&self, f: &mut dyn FnMut(&Ix) -> Option<Ix>) -> Ix {
+        let Some((a, b)) = self.operands() else { return f(self).unwrap_or_else(|| self.clone()) };
+        let (x, y) = (a.replace_leaves(f), b.replace_leaves(f));
+        if x == *a && y == *b { self.clone() } else { self.with_operands(x, y) }
+    }
+
+    /// The same operation on other operands, folded.
+    pub fn with_operands(&self, x: Ix, y: Ix) -> Ix {
+        match self {
+            Ix::Add(..) => Ix::add(x, y),
+            Ix::Sub(..) => Ix::sub(x, y),
+            Ix::Mul(..) => Ix::mul(x, y),
+            Ix::FloorDiv(..) => Ix::floor_div(x, y),
+            Ix::Mod(..) => Ix::modulo(x, y),
+            Ix::Min(..) => Ix::min(x, y),
+            Ix::Max(..) => Ix::max(x, y),
+            leaf => leaf.clone(),
+        }
+    }
+
+    /// Replaces axes.
+    pub fn subst_axes(&self, f: &mut dyn FnMut(AxisId) -> Option<Ix>) -> Ix {
+        self.replace_leaves(&mut |leaf| if let Ix::Axis(a) = leaf { f(*a) } else { None })
+    }
+
+    /// Replaces values; the function sees whether the use zero-extends.
+    pub fn subst_vals(&self, f: &mut dyn FnMut(ValId, bool) -> Option<Ix>) -> Ix {
+        self.replace_leaves(&mut |leaf| if let Ix::Val { val, zext } = leaf { f(*val, *zext) } else { None })
+    }
+
+    pub fn has_axis(&self, axis: AxisId) -> bool {
+        self.any_leaf(&mut |l| *l == Ix::Axis(axis))
+    }
+
+    pub fn any_leaf(&self, f: &mut dyn FnMut(&Ix) -> bool) -> bool {
+        match self.operands() {
+            Some((a, b)) => a.any_leaf(f) || b.any_leaf(f),
+            None => f(self),
+        }
+    }
+
+    /// The axes it mentions, in order of first mention.
+    pub fn axes(&self) -> Vec<AxisId> {
+        let mut out = Vec::new();
+        self.for_each_leaf(&mut |l| {
+            if let Ix::Axis(a) = l
+                && !out.contains(a)
+            {
+                out.push(*a);
+            }
+        });
+        out
+    }
+
+    /// The values it mentions, in order of first mention.
+    pub fn vals(&self) -> Vec<ValId> {
+        let mut out = Vec::new();
+        self.for_each_leaf(&mut |l| {
+            if let Ix::Val { val, .. } = l
+                && !out.contains(val)
+            {
+                out.push(*val);
+            }
+        });
+        out
+    }
+}
+
+impl Cond {
+    pub fn replace_leaves(&self, f: &mut dyn FnMut(&Ix) -> Option<Ix>) -> Cond {
+        Cond { lhs: self.lhs.replace_leaves(f), cmp: self.cmp, rhs: self.rhs.replace_leaves(f) }
+    }
+}
+
+impl Mask {
+    /// The conjunction of two masks, each condition once.
+    pub fn and(&self, other: &Mask) -> Mask {
+        let mut out = self.clone();
+        for c in &other.conds {
+            if !out.conds.contains(c) {
+                out.conds.push(c.clone());
+            }
+        }
+        for v in &other.vals {
+            if !out.vals.contains(v) {
+                out.vals.push(*v);
+            }
+        }
+        out
+    }
+
+    pub fn replace_leaves(&self, f: &mut dyn FnMut(&Ix) -> Option<Ix>) -> Mask {
+        Mask { conds: self.conds.iter().map(|c| c.replace_leaves(f)).collect(), vals: self.vals.clone() }
+    }
+}
+
+impl std::ops::Add for Ix {
+    type Output = Ix;
+    fn add(self, other: Ix) -> Ix {
+        Ix::add(self, other)
+    }
+}
+impl std::ops::Sub for Ix {
+    type Output = Ix;
+    fn sub(self, other: Ix) -> Ix {
+        Ix::sub(self, other)
+    }
+}
+impl std::ops::Mul for Ix {
+    type Output = Ix;
+    fn mul(self, other: Ix) -> Ix {
+        Ix::mul(self, other)
+    }
+}
+impl From<i64> for Ix {
+    fn from(value: i64) -> Ix {
+        Ix::Const(value)
+    }
+}
+impl From<AxisId> for Ix {
+    fn from(axis: AxisId) -> Ix {
+        Ix::Axis(axis)
+    }
+}

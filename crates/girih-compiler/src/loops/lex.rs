@@ -1,0 +1,204 @@
+//! Tokens of loop and tile IR text: words, numbers, strings, punctuation, and the lines and indentation between them.
+
+use crate::base::{Code, Diagnostic, Span};
+
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Tok<'a> {
+    /// A name, a key word, or an operation with its suffixes: `fma.rz`.
+    Word(&'a str),
+    Number(&'a str),
+    Str(String),
+    Punct(&'static str),
+    Newline,
+    Indent,
+    Dedent,
+    End,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Token<'a> {
+    pub tok: Tok<'a>,
+    pub span: Span,
+}
+
+/// Longest first.
+const PUNCTS: [&str; 25] = [
+    "..", "//", "<<", "<=", ">=", "==", "!=", "(", ")", "[", "]", ":", ",", "=", "<", ">", "+", "-", "*", "/", "%",
+    "&", "|", "^", "!",
+];
+
+/// How deep bodies may nest.
+const MAX_INDENT: usize = 200;
+
+pub(crate) fn error(code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(code, message).at(span)
+}
+
+pub(crate) fn lex(text: &str) -> Result<Vec<Token<'_>>, Diagnostic> {
+    let bytes = text.as_bytes();
+    let mut out: Vec<Token<'_>> = Vec::new();
+    let mut indents = vec![0usize];
+    let mut brackets = 0usize;
+    let mut at = 0;
+    let mut line_start = true;
+    while at < bytes.len() {
+        if line_start && brackets == 0 {
+            let start = at;
+            while bytes.get(at) == Some(&b' ') {
+                at += 1;
+            }
+            if matches!(bytes.get(at), Some(b'\n' | b'\r' | b'#') | None) {
+                at = skip_comment(bytes, at);
+                if bytes.get(at) == Some(&b'\r') {
+                    at += 1;
+                }
+                at += 1;
+                continue;
+            }
+            line_start = false;
+            let (depth, span) = (at - start, Span::new(start, at));
+            let mut current = *indents.last().unwrap_or(&0);
+            if depth > current {
+                if indents.len() >= MAX_INDENT {
+                    return Err(error(Code::MalformedIr, span, "bodies nest too deeply"));
+                }
+                indents.push(depth);
+                out.push(Token { tok: Tok::Indent, span });
+            }
+            while depth < current {
+                indents.pop();
+                out.push(Token { tok: Tok::Dedent, span });
+                current = *indents.last().unwrap_or(&0);
+                if current < depth {
+                    return Err(error(Code::MalformedIr, span, "the indentation matches no enclosing body"));
+                }
+            }
+        }
+        let start = at;
+        match bytes[at] {
+            b' ' | b'\r' => at += 1,
+            b'#' => at = skip_comment(bytes, at),
+            b'\n' => {
+                if brackets == 0 {
+                    out.push(Token { tok: Tok::Newline, span: Span::new(at, at) });
+                    line_start = true;
+                }
+                at += 1;
+            }
+            c if c.is_ascii_alphabetic() || c == b'_' => {
+                at += 1;
+                loop {
+                    match (bytes.get(at), bytes.get(at + 1)) {
+                        (Some(c), _) if c.is_ascii_alphanumeric() || *c == b'_' => at += 1,
+                        (Some(b'.'), Some(c)) if c.is_ascii_alphabetic() => at += 1,
+                        _ => break,
+                    }
+                }
+                out.push(Token { tok: Tok::Word(&text[start..at]), span: Span::new(start, at) });
+            }
+            c if c.is_ascii_digit() => {
+                at = number_end(bytes, at);
+                out.push(Token { tok: Tok::Number(&text[start..at]), span: Span::new(start, at) });
+            }
+            b'"' => {
+                let (value, end) = string(text, at)?;
+                at = end;
+                out.push(Token { tok: Tok::Str(value), span: Span::new(start, at) });
+            }
+            b'@' => {
+                at += 1;
+                out.push(Token { tok: Tok::Punct("@"), span: Span::new(start, at) });
+            }
+            _ => {
+                let Some(punct) = PUNCTS.into_iter().find(|p| text[at..].starts_with(p)) else {
+                    let width = text[at..].chars().next().map_or(1, char::len_utf8);
+                    let span = Span::new(at, at + width);
+                    return Err(error(Code::MalformedIr, span, "this character has no meaning here"));
+                };
+                match punct {
+                    "(" | "[" => brackets += 1,
+                    ")" | "]" => brackets = brackets.saturating_sub(1),
+                    _ => {}
+                }
+                at += punct.len();
+                out.push(Token { tok: Tok::Punct(punct), span: Span::new(start, at) });
+            }
+        }
+    }
+    let end = Span::new(text.len(), text.len());
+    if !line_start {
+        out.push(Token { tok: Tok::Newline, span: end });
+    }
+    for _ in 1..indents.len() {
+        out.push(Token { tok: Tok::Dedent, span: end });
+    }
+    out.push(Token { tok: Tok::End, span: end });
+    Ok(out)
+}
+
+fn skip_comment(bytes: &[u8], mut at: usize) -> usize {
+    if bytes.get(at) == Some(&b'#') {
+        while at < bytes.len() && bytes[at] != b'\n' {
+            at += 1;
+        }
+    }
+    at
+}
+
+fn number_end(bytes: &[u8], mut at: usize) -> usize {
+    let digits = |mut at: usize, hex: bool| {
+        while bytes.get(at).is_some_and(|c| if hex { c.is_ascii_hexdigit() } else { c.is_ascii_digit() }) {
+            at += 1;
+        }
+        at
+    };
+    if bytes[at] == b'0' && bytes.get(at + 1) == Some(&b'x') {
+        return digits(at + 2, true);
+    }
+    at = digits(at, false);
+    if bytes.get(at) == Some(&b'.') && bytes.get(at + 1).is_some_and(u8::is_ascii_digit) {
+        at = digits(at + 1, false);
+    }
+    if matches!(bytes.get(at), Some(b'e' | b'E')) {
+        let sign = matches!(bytes.get(at + 1), Some(b'+' | b'-')) as usize;
+        if bytes.get(at + 1 + sign).is_some_and(u8::is_ascii_digit) {
+            at = digits(at + 1 + sign, false);
+        }
+    }
+    at
+}
+
+fn string(text: &str, start: usize) -> Result<(String, usize), Diagnostic> {
+    let bad = |at: usize, message: &str| error(Code::MalformedIr, Span::new(start, at), message);
+    let mut out = String::new();
+    let mut chars = text[start + 1..].char_indices().map(|(i, c)| (start + 1 + i, c));
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '"' => return Ok((out, at + 1)),
+            '\n' => return Err(bad(at, "the string does not end on its line")),
+            '\\' => match chars.next() {
+                Some((_, 'n')) => out.push('\n'),
+                Some((_, c @ ('"' | '\\'))) => out.push(c),
+                Some((at, 'u')) => {
+                    let mut hex = String::new();
+                    let mut closed = false;
+                    for (_, c) in chars.by_ref().take(10) {
+                        match c {
+                            '{' => {}
+                            '}' => {
+                                closed = true;
+                                break;
+                            }
+                            c => hex.push(c),
+                        }
+                    }
+                    let c = u32::from_str_radix(&hex, 16).ok().and_then(char::from_u32).filter(|_| closed);
+                    out.push(c.ok_or_else(|| bad(at, "`\\u{...}` takes a character's number in hexadecimal"))?);
+                }
+                _ => return Err(bad(at + 1, "`\\` is followed by `n`, `\"`, `\\` or `u{...}`")),
+            },
+            c => out.push(c),
+        }
+    }
+    Err(bad(text.len(), "the string has no end"))
+}

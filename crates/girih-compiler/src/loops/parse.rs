@@ -1,0 +1,950 @@
+//! Reads the text of loop and tile IR; the grammar stands in `loops/print.rs`.
+//!
+//! The parser checks what it needs to build the tree (names, arities, literals). Scopes, types and what a stage allows
+//! are `loops::verify`'s.
+
+use rustc_hash::FxHashMap;
+
+use super::ir::*;
+use super::lex::{Tok, Token, error, lex};
+use super::literal::parse_const;
+use super::names::RESERVED;
+use super::print::{CMPS, ORDERS, RMWS, Stage, class_of, expected_arg, num_of};
+use super::spell::{INFIX, infix_op, parse_op, plain_conversion, row_of};
+use crate::base::{Code, Diagnostic, Span};
+use crate::num::{DType, ScalarOp};
+
+/// Reads one kernel.
+pub fn parse(text: &str) -> Result<(Kernel, Stage), Diagnostic> {
+    let mut kernels = parse_all(text)?;
+    match (kernels.pop(), kernels.is_empty()) {
+        (Some(kernel), true) => Ok(kernel),
+        _ => Err(Diagnostic::error(Code::MalformedIr, "the text holds not exactly one kernel")),
+    }
+}
+
+/// Reads every kernel of the text.
+pub fn parse_all(text: &str) -> Result<Vec<(Kernel, Stage)>, Diagnostic> {
+    let tokens = lex(text)?;
+    let mut p =
+        Parser { tokens: &tokens, at: 0, kernel: Kernel::default(), names: FxHashMap::default(), globals: vec![] };
+    let mut out = Vec::new();
+    while !p.is(&Tok::End) {
+        out.push(p.kernel()?);
+    }
+    Ok(out)
+}
+
+type Res<T> = Result<T, Diagnostic>;
+
+#[derive(Clone, Copy, PartialEq)]
+enum Thing {
+    Val(ValId),
+    Axis(AxisId),
+    Buf(BufId),
+}
+
+impl Thing {
+    fn kind(self) -> &'static str {
+        match self {
+            Thing::Val(_) => "a value",
+            Thing::Axis(_) => "a loop axis",
+            Thing::Buf(_) => "a local buffer",
+        }
+    }
+}
+
+/// An operand whose constant may still need its type from the context.
+enum Raw {
+    Val(ValId),
+    Const { text: String, dtype: Option<DType>, span: Span },
+}
+
+struct Parser<'t, 'a> {
+    tokens: &'t [Token<'a>],
+    at: usize,
+    kernel: Kernel,
+    names: FxHashMap<&'a str, Thing>,
+    globals: Vec<&'a str>,
+}
+
+/// How deep an index expression may nest, operators of one chain included.
+const MAX_IX: usize = 200;
+
+impl<'a> Parser<'_, 'a> {
+    fn tok(&self) -> &Tok<'a> {
+        self.peek(0)
+    }
+    fn peek(&self, ahead: usize) -> &Tok<'a> {
+        &self.tokens[(self.at + ahead).min(self.tokens.len() - 1)].tok
+    }
+    fn span(&self) -> Span {
+        self.tokens[self.at.min(self.tokens.len() - 1)].span
+    }
+    fn is(&self, tok: &Tok<'_>) -> bool {
+        self.tok() == tok
+    }
+    fn is_punct(&self, p: &str) -> bool {
+        matches!(self.tok(), Tok::Punct(q) if *q == p)
+    }
+    fn is_word(&self, w: &str) -> bool {
+        matches!(self.tok(), Tok::Word(v) if *v == w)
+    }
+    fn next(&mut self) {
+        self.at += 1;
+    }
+    fn fail<T>(&self, message: impl Into<String>) -> Res<T> {
+        Err(error(Code::MalformedIr, self.span(), message))
+    }
+    fn expected<T>(&self, what: &str) -> Res<T> {
+        let found = match self.tok() {
+            Tok::Word(w) => format!("`{w}`"),
+            Tok::Number(n) => format!("`{n}`"),
+            Tok::Str(_) => "a string".to_string(),
+            Tok::Punct(p) => format!("`{p}`"),
+            Tok::Newline => "the end of the line".to_string(),
+            Tok::Indent => "an indented line".to_string(),
+            Tok::Dedent => "the end of the body".to_string(),
+            Tok::End => "the end of the text".to_string(),
+        };
+        self.fail(format!("expected {what}, found {found}"))
+    }
+    fn punct(&mut self, p: &str) -> Res<()> {
+        if self.eat(p) { Ok(()) } else { self.expected(&format!("`{p}`")) }
+    }
+    fn eat(&mut self, p: &str) -> bool {
+        let found = self.is_punct(p);
+        self.at += found as usize;
+        found
+    }
+    fn word(&mut self, w: &str) -> Res<()> {
+        if self.eat_word(w) { Ok(()) } else { self.expected(&format!("`{w}`")) }
+    }
+    fn eat_word(&mut self, w: &str) -> bool {
+        let found = self.is_word(w);
+        self.at += found as usize;
+        found
+    }
+    fn any_word(&mut self, what: &str) -> Res<&'a str> {
+        let Tok::Word(w) = *self.tok() else { return self.expected(what) };
+        self.next();
+        Ok(w)
+    }
+    fn string(&mut self) -> Res<String> {
+        let Tok::Str(s) = self.tok().clone() else { return self.expected("a string") };
+        self.next();
+        Ok(s)
+    }
+    fn end_line(&mut self) -> Res<()> {
+        if self.is(&Tok::Newline) {
+            self.next();
+            return Ok(());
+        }
+        self.expected("the end of the line")
+    }
+    fn table<T: Clone>(&mut self, table: &[(&str, T)], what: &str) -> Res<T> {
+        let found = match self.tok() {
+            Tok::Word(w) => table.iter().find(|(n, _)| n == w),
+            Tok::Punct(p) => table.iter().find(|(n, _)| n == p),
+            _ => None,
+        };
+        let Some((_, value)) = found else { return self.expected(what) };
+        self.next();
+        Ok(value.clone())
+    }
+    fn number<T: TryFrom<i128>>(&mut self) -> Res<T> {
+        let span = self.span();
+        let minus = self.eat("-");
+        let Tok::Number(n) = self.tok() else { return self.expected("a whole number") };
+        let value = n.parse::<i128>().ok().map(|v| if minus { -v } else { v });
+        let Some(value) = value.and_then(|v| T::try_from(v).ok()) else {
+            return Err(error(Code::MalformedIr, span, "this number is not whole or does not fit"));
+        };
+        self.next();
+        Ok(value)
+    }
+    /// Items separated by commas, up to and including `close`.
+    fn items(&mut self, close: &str, mut item: impl FnMut(&mut Self) -> Res<()>) -> Res<()> {
+        while !self.eat(close) {
+            item(self)?;
+            if !self.is_punct(close) {
+                self.punct(",")?;
+            }
+        }
+        Ok(())
+    }
+
+    // Names and types.
+
+    fn new_name(&mut self) -> Res<(&'a str, Span)> {
+        let span = self.span();
+        let name = self.any_word("a name")?;
+        if RESERVED.contains(&name) || name.contains('.') {
+            return Err(error(Code::MalformedIr, span, format!("`{name}` cannot be a name")));
+        }
+        Ok((name, span))
+    }
+    fn lookup(&mut self, what: &str) -> Res<(Thing, Span)> {
+        let span = self.span();
+        let Tok::Word(name) = *self.tok() else { return self.expected(what) };
+        match self.names.get(name) {
+            Some(thing) => {
+                let thing = *thing;
+                self.next();
+                Ok((thing, span))
+            }
+            None => Err(error(Code::UnknownIrName, span, format!("nothing before this defines `{name}`"))),
+        }
+    }
+    fn wrong_kind<T>(thing: Thing, span: Span, what: &str) -> Res<T> {
+        Err(error(Code::UnknownIrName, span, format!("expected {what}, this is {}", thing.kind())))
+    }
+    fn val(&mut self) -> Res<ValId> {
+        match self.lookup("a value")? {
+            (Thing::Val(v), _) => Ok(v),
+            (thing, span) => Self::wrong_kind(thing, span, "a value"),
+        }
+    }
+    fn axis(&mut self) -> Res<AxisId> {
+        match self.lookup("a loop axis")? {
+            (Thing::Axis(a), _) => Ok(a),
+            (thing, span) => Self::wrong_kind(thing, span, "a loop axis"),
+        }
+    }
+    fn buf(&mut self) -> Res<BufId> {
+        match self.lookup("a local buffer")? {
+            (Thing::Buf(b), _) => Ok(b),
+            (thing, span) => Self::wrong_kind(thing, span, "a local buffer"),
+        }
+    }
+    fn define_val(&mut self, name: &'a str, span: Span, ty: Ty) -> Res<ValId> {
+        let val = self.kernel.vals.push(Val { ty, name: name.to_string() });
+        if self.names.insert(name, Thing::Val(val)).is_some() {
+            return Err(error(Code::UnknownIrName, span, format!("`{name}` is defined twice")));
+        }
+        Ok(val)
+    }
+    /// Loops side by side may share an axis.
+    fn define_axis(&mut self) -> Res<AxisId> {
+        let (name, span) = self.new_name()?;
+        match self.names.get(name) {
+            Some(Thing::Axis(axis)) => Ok(*axis),
+            Some(_) => Err(error(Code::UnknownIrName, span, format!("`{name}` is defined twice"))),
+            None => {
+                let axis = self.kernel.axes.push(Axis { name: name.to_string() });
+                self.names.insert(name, Thing::Axis(axis));
+                Ok(axis)
+            }
+        }
+    }
+    /// `NAME ":" ty ("[" INT,* "]")?`; a buffer may be declared again, the same.
+    fn define_buf(&mut self) -> Res<BufId> {
+        let (name, span) = self.new_name()?;
+        self.punct(":")?;
+        let ty = self.ty()?;
+        let mut shape = Vec::new();
+        if self.eat("[") {
+            self.items("]", |p| {
+                shape.push(p.number()?);
+                Ok(())
+            })?;
+        }
+        match self.names.get(name) {
+            Some(Thing::Buf(buf)) if self.kernel.bufs[*buf].ty == ty && self.kernel.bufs[*buf].shape == shape => {
+                Ok(*buf)
+            }
+            Some(_) => Err(error(Code::UnknownIrName, span, format!("`{name}` is defined twice"))),
+            None => {
+                let buf = self.kernel.bufs.push(Buf { name: name.to_string(), ty, shape });
+                self.names.insert(name, Thing::Buf(buf));
+                Ok(buf)
+            }
+        }
+    }
+    fn dtype(&mut self) -> Res<DType> {
+        let dtype = if let Tok::Word(w) = self.tok() { DType::from_name(w) } else { None };
+        let Some(dtype) = dtype else { return self.expected("an element type") };
+        self.next();
+        Ok(dtype)
+    }
+    fn ty(&mut self) -> Res<Ty> {
+        if self.eat_word("ptr") { Ok(Ty::Ptr(self.dtype()?)) } else { Ok(Ty::Num(self.dtype()?)) }
+    }
+
+    // The kernel.
+
+    fn kernel(&mut self) -> Res<(Kernel, Stage)> {
+        self.kernel = Kernel::default();
+        self.names.clear();
+        self.globals.clear();
+        let stage = self.table(&[("loop", Stage::Loop), ("tile", Stage::Tile)], "`loop kernel` or `tile kernel`")?;
+        self.word("kernel")?;
+        self.kernel.name = self.name_or_string()?;
+        self.punct("(")?;
+        self.items(")", |p| {
+            let (text, span) = p.new_name()?;
+            let name = if matches!(p.tok(), Tok::Str(_)) { p.string()? } else { text.to_string() };
+            p.punct(":")?;
+            let ty = p.ty()?;
+            let div_by = if p.eat_word("div") { p.number()? } else { 1 };
+            let val = p.define_val(text, span, ty)?;
+            p.kernel.params.push(Param { name, ty, val, div_by });
+            Ok(())
+        })?;
+        self.kernel.parallel = self.eat_word("parallel");
+        self.punct(":")?;
+        self.end_line()?;
+        if self.is(&Tok::Indent) {
+            self.next();
+            while self.is_word("global") || self.is_word("require") {
+                if self.eat_word("global") {
+                    self.global()?
+                } else {
+                    self.obligation()?
+                }
+                self.end_line()?;
+            }
+            self.kernel.body = self.stmts()?;
+            if !self.is(&Tok::Dedent) {
+                return self.expected("a statement");
+            }
+            self.next();
+        }
+        Ok((std::mem::take(&mut self.kernel), stage))
+    }
+
+    fn name_or_string(&mut self) -> Res<String> {
+        if matches!(self.tok(), Tok::Str(_)) { self.string() } else { Ok(self.any_word("a name")?.to_string()) }
+    }
+
+    fn global(&mut self) -> Res<()> {
+        self.punct("@")?;
+        let span = self.span();
+        let text = self.any_word("a name")?;
+        let name = if matches!(self.tok(), Tok::Str(_)) { self.string()? } else { text.to_string() };
+        if self.globals.contains(&text) {
+            return Err(error(Code::UnknownIrName, span, format!("`@{text}` is defined twice")));
+        }
+        self.punct(":")?;
+        let dtype = self.dtype()?;
+        self.punct("[")?;
+        let span = self.span();
+        let len: usize = self.number()?;
+        self.punct("]")?;
+        self.word("align")?;
+        let align = self.number()?;
+        let constant = self.eat_word("constant");
+        self.punct("=")?;
+        self.punct("[")?;
+        let mut bits = Vec::new();
+        self.items("]", |p| {
+            bits.push(p.constant(dtype)?);
+            Ok(())
+        })?;
+        if bits.len() != len {
+            return Err(error(Code::MalformedIr, span, format!("{} values follow", bits.len())));
+        }
+        self.globals.push(text);
+        self.kernel.globals.push(Global { name, dtype, align, constant, bits });
+        Ok(())
+    }
+
+    fn obligation(&mut self) -> Res<()> {
+        self.word("require")?;
+        let start = self.at;
+        // The axes stand behind the expression that uses them.
+        while !matches!(self.tok(), Tok::Newline | Tok::End) {
+            if matches!((self.tok(), self.peek(1)), (Tok::Word(_), Tok::Word("in"))) {
+                self.define_axis()?;
+            } else {
+                self.next();
+            }
+        }
+        self.at = start;
+        let lo = self.number()?;
+        self.punct("<=")?;
+        let ix = self.ix()?;
+        self.punct("<=")?;
+        let hi = self.number()?;
+        let mut axes = Vec::new();
+        if self.eat_word("for") {
+            loop {
+                let axis = self.axis()?;
+                self.word("in")?;
+                let lo = self.ix()?;
+                self.punct("..")?;
+                axes.push((axis, lo, self.ix()?));
+                if !self.eat(",") {
+                    break;
+                }
+            }
+        }
+        self.kernel.obligations.push(Obligation { ix, axes, lo, hi });
+        Ok(())
+    }
+
+    // Statements.
+
+    /// Up to the end of the body.
+    fn stmts(&mut self) -> Res<Vec<Stmt>> {
+        let mut out = Vec::new();
+        while !matches!(self.tok(), Tok::Dedent | Tok::End) {
+            if self.eat_word("pass") {
+                self.end_line()?;
+                continue;
+            }
+            let stmt = self.stmt()?;
+            if super::walk::bodies(&stmt).is_empty() {
+                self.end_line()?;
+            }
+            out.push(stmt);
+        }
+        Ok(out)
+    }
+
+    fn body(&mut self) -> Res<Vec<Stmt>> {
+        self.end_line()?;
+        if !self.is(&Tok::Indent) {
+            return self.expected("an indented body");
+        }
+        self.next();
+        let out = self.stmts()?;
+        if !self.is(&Tok::Dedent) {
+            return self.expected("a statement");
+        }
+        self.next();
+        Ok(out)
+    }
+
+    fn stmt(&mut self) -> Res<Stmt> {
+        let Tok::Word(word) = *self.tok() else { return self.expected("a statement") };
+        let i1 = Some(DType::I1);
+        if !RESERVED.contains(&word) {
+            return if matches!(self.peek(1), Tok::Punct(":")) { self.definition() } else { self.write() };
+        }
+        self.next();
+        Ok(match word {
+            "store" => {
+                let mem = self.mem()?;
+                self.punct("=")?;
+                let value = self.opnd(Some(mem.elem))?;
+                let mask = self.where_clause()?;
+                let (order, site) = self.tail()?;
+                Stmt::Store { mem, value, mask, order, site }
+            }
+            "local" => Stmt::Local { buf: self.define_buf()? },
+            "for" => self.for_loop()?,
+            "loop" => {
+                self.punct(":")?;
+                Stmt::Loop { body: self.body()? }
+            }
+            "if" => {
+                let cond = self.opnd(i1)?;
+                self.punct(":")?;
+                let then = self.body()?;
+                let mut els = Vec::new();
+                if self.eat_word("else") {
+                    self.punct(":")?;
+                    els = self.body()?;
+                }
+                Stmt::If { cond, then, els }
+            }
+            "break" => Stmt::Break,
+            "continue" => Stmt::Continue,
+            "return" => Stmt::Return,
+            "print" => {
+                let format = self.string()?;
+                let mut args = Vec::new();
+                while self.eat(",") {
+                    let name = if let Tok::Word(w) = self.tok() { self.names.get(w) } else { None };
+                    args.push(match name {
+                        Some(Thing::Buf(_)) => PrintArg::Buf(self.buf()?),
+                        _ => PrintArg::Scalar(self.opnd(None)?),
+                    });
+                }
+                Stmt::Print { format, args, site: self.site()? }
+            }
+            "assert" => {
+                let cond = self.opnd(i1)?;
+                self.punct(",")?;
+                let message = self.string()?;
+                Stmt::Assert { cond, message, site: self.site()? }
+            }
+            "stage" => {
+                let buf = self.define_buf()?;
+                let layout = if self.eat_word("panels") {
+                    self.punct("(")?;
+                    let width = self.number()?;
+                    self.punct(")")?;
+                    StageLayout::Panels { width }
+                } else {
+                    self.word("rows")?;
+                    StageLayout::Rows
+                };
+                self.punct(":")?;
+                Stmt::Stage { buf, layout, body: self.body()? }
+            }
+            "register_tile" => {
+                let acc = self.buf()?;
+                self.word("over")?;
+                let (i, rows) = self.tile_axis()?;
+                self.punct(",")?;
+                let (j, cols) = self.tile_axis()?;
+                self.word("lanes")?;
+                let lanes = self.number()?;
+                self.punct(":")?;
+                Stmt::RegisterTile { acc, i, rows, j, cols, lanes, body: self.body()? }
+            }
+            _ => {
+                self.at -= 1;
+                return self.expected("a statement");
+            }
+        })
+    }
+
+    fn tile_axis(&mut self) -> Res<(AxisId, u32)> {
+        let axis = self.define_axis()?;
+        self.word("in")?;
+        if self.number::<i64>()? != 0 {
+            self.at -= 1;
+            return self.fail("a register tile's axes count from 0");
+        }
+        self.punct("..")?;
+        Ok((axis, self.number()?))
+    }
+
+    fn for_loop(&mut self) -> Res<Stmt> {
+        let axis = self.define_axis()?;
+        self.word("in")?;
+        let lo = self.ix()?;
+        self.punct("..")?;
+        let hi = self.ix()?;
+        let step = if self.eat_word("step") { self.ix()? } else { Ix::Const(1) };
+        self.punct(":")?;
+        let kinds = [("free", LoopKind::Free), ("reduce", LoopKind::Reduce), ("serial", LoopKind::Serial)];
+        let kind = self.table(&kinds, "`free`, `reduce` or `serial`")?;
+        let place = if self.eat_word("unroll") {
+            Place::Unroll
+        } else if self.eat_word("vector") {
+            self.punct("(")?;
+            let lanes = self.number()?;
+            self.punct(")")?;
+            Place::Vector { lanes }
+        } else {
+            Place::None
+        };
+        let combine = if self.eat_word("combine") { Some(self.combine()?) } else { None };
+        let mut roles = None;
+        if self.eat_word("contraction") {
+            let role = |p: &mut Self, name: &str| {
+                p.word(name)?;
+                p.punct("=")
+            };
+            role(self, "m")?;
+            let m = self.axis()?;
+            role(self, "n")?;
+            let n = self.axis()?;
+            role(self, "k")?;
+            let k = self.axis()?;
+            // The operands are defined in the body.
+            role(self, "a")?;
+            let a = self.at;
+            self.any_word("a value")?;
+            role(self, "b")?;
+            let b = self.at;
+            self.any_word("a value")?;
+            role(self, "acc")?;
+            roles = Some((m, n, k, a, b, self.buf()?));
+        }
+        let body = self.body()?;
+        let mut contraction = None;
+        if let Some((m, n, k, a, b, acc)) = roles {
+            let back = self.at;
+            self.at = a;
+            let a = self.val()?;
+            self.at = b;
+            let b = self.val()?;
+            self.at = back;
+            contraction = Some(Contraction { m, n, k, a, b, acc });
+        }
+        Ok(Stmt::For(Box::new(For { axis, lo, hi, step, kind, place, combine, contraction, body })))
+    }
+
+    fn combine(&mut self) -> Res<Combine> {
+        let span = self.span();
+        let name = self.any_word("an operation")?;
+        self.punct("(")?;
+        let mut accs = Vec::new();
+        self.items(")", |p| {
+            accs.push(p.buf()?);
+            Ok(())
+        })?;
+        let dtype = accs.first().and_then(|b| num_of(Some(self.kernel.bufs[*b].ty)));
+        let class = class_of(dtype.map(Ty::Num));
+        let (Some(op), Some(dtype)) = (parse_op(name, class), dtype) else {
+            return Err(error(Code::MalformedIr, span, format!("`{name}` is no operation of these accumulators")));
+        };
+        self.word("from")?;
+        let identity = self.constant(dtype)?;
+        let ways = if self.eat_word("x") { self.number()? } else { 1 };
+        Ok(Combine { accs, op: CombineOp::Scalar { op, identity }, ways })
+    }
+
+    fn write(&mut self) -> Res<Stmt> {
+        let buf = self.buf()?;
+        let idx = self.subscripts()?;
+        self.punct("=")?;
+        let value = self.opnd(num_of(Some(self.kernel.bufs[buf].ty)))?;
+        Ok(Stmt::Write { buf, idx, value })
+    }
+
+    fn subscripts(&mut self) -> Res<Vec<Ix>> {
+        let mut idx = Vec::new();
+        if self.eat("[") {
+            self.items("]", |p| {
+                idx.push(p.ix()?);
+                Ok(())
+            })?;
+        }
+        Ok(idx)
+    }
+
+    /// `VAL ":" ty "=" expr`
+    fn definition(&mut self) -> Res<Stmt> {
+        let (name, span) = self.new_name()?;
+        self.punct(":")?;
+        let ty = self.ty()?;
+        self.punct("=")?;
+        let mut stmt = self.expr(ty)?;
+        let val = self.define_val(name, span, ty)?;
+        super::walk::parts_mut(&mut stmt, &mut |part| {
+            if let super::walk::PartMut::DefVal(dst) = part {
+                *dst = val;
+            }
+        });
+        Ok(stmt)
+    }
+
+    /// The right side of a definition, its value still to be filled in.
+    fn expr(&mut self, ty: Ty) -> Res<Stmt> {
+        let dst = ValId(u32::MAX);
+        let Tok::Word(word) = *self.tok() else { return self.infix(ty) };
+        if matches!(self.peek(1), Tok::Punct("(")) && word != "index" && word != "test" {
+            return self.call(word, ty);
+        }
+        if let Some(Thing::Buf(buf)) = self.names.get(word) {
+            let buf = *buf;
+            self.next();
+            return Ok(Stmt::Read { dst, buf, idx: self.subscripts()? });
+        }
+        match word {
+            "index" => {
+                self.next();
+                Ok(Stmt::Index { dst, ix: self.ix()? })
+            }
+            "test" => {
+                self.next();
+                Ok(Stmt::Test { dst, mask: self.mask()? })
+            }
+            "load" => {
+                self.next();
+                let mem = self.mem()?;
+                let mask = self.where_clause()?;
+                let other = if self.eat_word("else") { Some(self.opnd(num_of(Some(ty)))?) } else { None };
+                let (order, site) = self.tail()?;
+                Ok(Stmt::Load { dst, mem, mask, other, order, site })
+            }
+            "atomic" => {
+                self.next();
+                let op = self.table(&RMWS, "an atomic operation")?;
+                let mem = self.mem()?;
+                self.punct(",")?;
+                let value = self.opnd(Some(mem.elem))?;
+                let mask = self.where_clause()?;
+                let (order, site) = self.tail()?;
+                Ok(Stmt::Rmw { dst, op, mem, value, mask, order, site })
+            }
+            "cas" => {
+                self.next();
+                let mem = self.mem()?;
+                self.punct(",")?;
+                let cmp = self.opnd(Some(mem.elem))?;
+                self.punct(",")?;
+                let value = self.opnd(Some(mem.elem))?;
+                let mask = self.where_clause()?;
+                let (order, site) = self.tail()?;
+                Ok(Stmt::Cas { dst, mem, cmp, value, mask, order, site })
+            }
+            "global" => {
+                self.next();
+                self.punct("@")?;
+                let span = self.span();
+                let name = self.any_word("a global's name")?;
+                match self.globals.iter().position(|g| *g == name) {
+                    Some(global) => Ok(Stmt::GlobalAddr { dst, global: global as u32 }),
+                    None => Err(error(Code::UnknownIrName, span, format!("there is no global `@{name}`"))),
+                }
+            }
+            "alloca" => {
+                self.next();
+                let bytes = self.number()?;
+                self.word("align")?;
+                let align = self.number()?;
+                Ok(Stmt::Alloca { dst, bytes, align, site: self.site()? })
+            }
+            _ => self.infix(ty),
+        }
+    }
+
+    fn call(&mut self, word: &str, ty: Ty) -> Res<Stmt> {
+        let dst = ValId(u32::MAX);
+        let span = self.span();
+        self.next();
+        self.punct("(")?;
+        let mut raw = Vec::new();
+        self.items(")", |p| {
+            raw.push(p.raw_opnd()?);
+            Ok(())
+        })?;
+        let first = raw.first().and_then(|r| self.raw_ty(r));
+        let op = match DType::from_name(word) {
+            Some(to) => num_of(first).and_then(|from| plain_conversion(from, to)),
+            None => parse_op(word, class_of(Some(ty))),
+        };
+        let Some(op) = op else {
+            return Err(error(Code::MalformedIr, span, format!("`{word}` is no operation for these operands")));
+        };
+        let arity = row_of(op).arity;
+        if raw.len() != arity {
+            return Err(error(Code::MalformedIr, span, format!("`{word}` takes {arity} operands")));
+        }
+        let args = raw.into_iter().enumerate();
+        let args = args.map(|(i, r)| self.resolve(r, expected_arg(op, i, Some(ty), first)));
+        Ok(Stmt::Let { dst, op, args: args.collect::<Res<_>>()? })
+    }
+
+    fn infix(&mut self, ty: Ty) -> Res<Stmt> {
+        let dst = ValId(u32::MAX);
+        let a = self.raw_opnd()?;
+        let span = self.span();
+        let symbol = match self.tok() {
+            Tok::Punct(p) if INFIX.contains(p) => *p,
+            _ => {
+                if let Raw::Val(_) = a {
+                    return self.expected("an operator");
+                }
+                let value = self.resolve(a, num_of(Some(ty)))?;
+                return Ok(Stmt::Let { dst, op: ScalarOp::Copy, args: vec![value] });
+            }
+        };
+        self.next();
+        let b = self.raw_opnd()?;
+        let first = self.raw_ty(&a);
+        let compares = matches!(symbol, "==" | "!=" | "<" | "<=" | ">" | ">=");
+        let class = class_of(if compares { first } else { Some(ty) });
+        let Some(op) = infix_op(symbol, class) else {
+            return Err(error(Code::MalformedIr, span, format!("`{symbol}` is no operation of these types")));
+        };
+        let a = self.resolve(a, expected_arg(op, 0, Some(ty), first))?;
+        let b = self.resolve(b, expected_arg(op, 1, Some(ty), first))?;
+        Ok(Stmt::Let { dst, op, args: vec![a, b] })
+    }
+
+    // Operands, memory, masks.
+
+    fn raw_opnd(&mut self) -> Res<Raw> {
+        let span = self.span();
+        let minus = self.eat("-");
+        let text = match *self.tok() {
+            Tok::Number(n) => n,
+            Tok::Word(w @ ("inf" | "nan" | "true" | "false")) => w,
+            _ if minus => return self.expected("a number"),
+            _ => return Ok(Raw::Val(self.val()?)),
+        };
+        self.next();
+        let text = if minus { format!("-{text}") } else { text.to_string() };
+        let dtype = if text == "true" || text == "false" { Some(DType::I1) } else { None };
+        let typed = self.is_punct(":") && matches!(self.peek(1), Tok::Word(w) if DType::from_name(w).is_some());
+        if !typed {
+            return Ok(Raw::Const { text, dtype, span });
+        }
+        self.next();
+        Ok(Raw::Const { text, dtype: Some(self.dtype()?), span })
+    }
+
+    fn raw_ty(&self, raw: &Raw) -> Option<Ty> {
+        match raw {
+            Raw::Val(v) => self.kernel.vals.get(*v).map(|v| v.ty),
+            Raw::Const { dtype, .. } => dtype.map(Ty::Num),
+        }
+    }
+
+    fn resolve(&self, raw: Raw, expected: Option<DType>) -> Res<Opnd> {
+        match raw {
+            Raw::Val(v) => Ok(Opnd::Val(v)),
+            Raw::Const { text, dtype, span } => {
+                let Some(dtype) = dtype.or(expected) else {
+                    let help = format!("write `{text}:i32`, or another type");
+                    return Err(error(Code::MalformedIr, span, "this constant needs its type").help(help));
+                };
+                match parse_const(dtype, &text) {
+                    Some(bits) => Ok(Opnd::Const { dtype, bits }),
+                    None => Err(error(Code::MalformedIr, span, format!("`{text}` is no constant of type {dtype}"))),
+                }
+            }
+        }
+    }
+
+    fn opnd(&mut self, expected: Option<DType>) -> Res<Opnd> {
+        let raw = self.raw_opnd()?;
+        self.resolve(raw, expected)
+    }
+
+    fn constant(&mut self, dtype: DType) -> Res<u64> {
+        let span = self.span();
+        match self.opnd(Some(dtype))? {
+            Opnd::Const { dtype: found, bits } if found == dtype => Ok(bits),
+            _ => Err(error(Code::MalformedIr, span, format!("expected a constant of type {dtype}"))),
+        }
+    }
+
+    fn mem(&mut self) -> Res<Mem> {
+        let span = self.span();
+        let base = self.val()?;
+        let elem = match self.kernel.vals.get(base).map(|v| v.ty) {
+            _ if self.eat_word("as") => self.dtype()?,
+            Some(Ty::Ptr(elem)) => elem,
+            _ => return Err(error(Code::MalformedIr, span, "this value is no pointer")),
+        };
+        self.punct("[")?;
+        let index = self.ix()?;
+        self.punct("]")?;
+        Ok(Mem { base, index, elem })
+    }
+
+    fn tail(&mut self) -> Res<(Order, SiteId)> {
+        let ordered = matches!(self.tok(), Tok::Word(w) if ORDERS.iter().any(|(n, _)| n == w));
+        let order = if ordered { self.table(&ORDERS, "a memory order")? } else { Order::Weak };
+        Ok((order, self.site()?))
+    }
+
+    fn site(&mut self) -> Res<SiteId> {
+        let op = if self.eat("!") { self.name_or_string()? } else { String::new() };
+        Ok(self.kernel.sites.push(Site { span: None, op }))
+    }
+
+    fn where_clause(&mut self) -> Res<Mask> {
+        if self.eat_word("where") { self.mask() } else { Ok(Mask::default()) }
+    }
+
+    fn mask(&mut self) -> Res<Mask> {
+        let mut mask = Mask::default();
+        if self.eat_word("true") {
+            return Ok(mask);
+        }
+        loop {
+            let lhs = self.ix()?;
+            let compares = matches!(self.tok(), Tok::Punct(p) if CMPS.iter().any(|(n, _)| n == p));
+            match lhs {
+                lhs if compares => {
+                    let cmp = self.table(&CMPS, "a comparison")?;
+                    mask.conds.push(Cond { lhs, cmp, rhs: self.ix()? });
+                }
+                Ix::Val { val, zext: false } => mask.vals.push(val),
+                _ => return self.expected("a comparison"),
+            }
+            if !self.eat_word("and") {
+                return Ok(mask);
+            }
+        }
+    }
+
+    // Index expressions. Each level returns how deep its tree is.
+
+    fn ix(&mut self) -> Res<Ix> {
+        Ok(self.sum(0)?.0)
+    }
+
+    fn join(&self, a: (Ix, usize), b: (Ix, usize), make: fn(Box<Ix>, Box<Ix>) -> Ix) -> Res<(Ix, usize)> {
+        let depth = a.1.max(b.1) + 1;
+        if depth > MAX_IX {
+            return self.fail("the index expression nests too deeply");
+        }
+        Ok((make(Box::new(a.0), Box::new(b.0)), depth))
+    }
+
+    fn sum(&mut self, level: usize) -> Res<(Ix, usize)> {
+        let mut left = self.product(level)?;
+        loop {
+            let make = match self.tok() {
+                Tok::Punct("+") => Ix::Add,
+                Tok::Punct("-") => Ix::Sub,
+                _ => return Ok(left),
+            };
+            self.next();
+            let right = self.product(level)?;
+            left = self.join(left, right, make)?;
+        }
+    }
+
+    fn product(&mut self, level: usize) -> Res<(Ix, usize)> {
+        let mut left = self.atom(level)?;
+        loop {
+            let make = match self.tok() {
+                Tok::Punct("*") => Ix::Mul,
+                Tok::Punct("//") => Ix::FloorDiv,
+                Tok::Punct("%") => Ix::Mod,
+                _ => return Ok(left),
+            };
+            self.next();
+            let right = self.atom(level)?;
+            left = self.join(left, right, make)?;
+        }
+    }
+
+    fn atom(&mut self, level: usize) -> Res<(Ix, usize)> {
+        if level > MAX_IX {
+            return self.fail("the index expression nests too deeply");
+        }
+        let leaf = match *self.tok() {
+            Tok::Number(_) | Tok::Punct("-") => Ix::Const(self.number()?),
+            Tok::Punct("(") => {
+                self.next();
+                let inner = self.sum(level + 1)?;
+                self.punct(")")?;
+                return Ok(inner);
+            }
+            Tok::Word(w @ ("min" | "max")) => {
+                self.next();
+                self.punct("(")?;
+                let a = self.sum(level + 1)?;
+                self.punct(",")?;
+                let b = self.sum(level + 1)?;
+                self.punct(")")?;
+                return self.join(a, b, if w == "min" { Ix::Min } else { Ix::Max });
+            }
+            Tok::Word("zext") => {
+                self.next();
+                self.punct("(")?;
+                let val = self.val()?;
+                self.punct(")")?;
+                Ix::Val { val, zext: true }
+            }
+            Tok::Word(w @ ("bx" | "by" | "bz" | "gx" | "gy" | "gz")) => {
+                self.next();
+                let d = match w.as_bytes()[1] {
+                    b'x' => 0,
+                    b'y' => 1,
+                    _ => 2,
+                };
+                if w.starts_with('b') { Ix::Block(d) } else { Ix::Grid(d) }
+            }
+            _ => match self.lookup("an index expression")? {
+                (Thing::Val(val), _) => Ix::Val { val, zext: false },
+                (Thing::Axis(axis), _) => Ix::Axis(axis),
+                (thing, span) => return Self::wrong_kind(thing, span, "an index"),
+            },
+        };
+        Ok((leaf, 0))
+    }
+}

@@ -1,0 +1,600 @@
+//! Loop and tile IR as text. [`print`] and `parse::parse` are inverse: what is printed reads back to the same kernel, up
+//! to the numbering of ids, and prints the same again. Source places do not survive.
+//!
+//! ```text
+//! kernel  := ("loop" | "tile") "kernel" NAME "(" param,* ")" "parallel"? ":" head* stmt*     bodies are indented by 2
+//! param   := NAME STRING? ":" ty ("div" INT)?               STRING: the real name where NAME had to differ
+//! head    := "global" "@"NAME STRING? ":" dtype "[" INT "]" "align" INT "constant"? "=" "[" const,* "]"
+//!          | "require" INT "<=" ix "<=" INT ("for" (AXIS "in" ix ".." ix),+)?                an obligation
+//! ty      := dtype | "ptr" dtype
+//!
+//! stmt    := VAL ":" ty "=" expr
+//!          | BUF ("[" ix,* "]")? "=" opnd                    write a local buffer; no [] when its rank is 0
+//!          | "store" mem "=" opnd where? order? site?
+//!          | "local" BUF ":" ty ("[" INT,* "]")?
+//!          | "for" AXIS "in" ix ".." ix ("step" ix)? ":" kind body
+//!          | "loop" ":" body | "if" opnd ":" body ("else" ":" body)?
+//!          | "break" | "continue" | "return" | "pass"        pass: the body is empty
+//!          | "print" STRING ("," (opnd | BUF))* site?
+//!          | "assert" opnd "," STRING site?
+//!          | "stage" BUF ":" ty "[" INT,* "]" ("rows" | "panels" "(" INT ")") ":" body        tile IR
+//!          | "register_tile" BUF "over" AXIS "in" "0" ".." INT "," AXIS "in" "0" ".." INT "lanes" INT ":" body
+//! kind    := ("free" | "reduce" | "serial") ("unroll" | "vector" "(" INT ")")?
+//!            ("combine" OP "(" BUF,* ")" "from" const ("x" INT)?)?
+//!            ("contraction" "m=" AXIS "n=" AXIS "k=" AXIS "a=" VAL "b=" VAL "acc=" BUF)?
+//!
+//! expr    := opnd INFIX opnd                                 + - * / & | ^ <<, by the declared type (float or int; `+` on
+//!                                                            pointers counts elements); == != < <= > >= by the operands'
+//!                                                            (ordered or signed; `!=` is true on NaN)
+//!          | OP "(" opnd,* ")"                               max(a, b), fma.rz.ftz(a, b, c), cmpi.lt.u(a, b), ext.u.i64(a)
+//!          | dtype "(" opnd ")"                              plain conversion: rounds to nearest, saturates, signed
+//!          | const                                           a copy of the constant
+//!          | "index" ix | "test" mask
+//!          | "load" mem where? ("else" opnd)? order? site?
+//!          | BUF ("[" ix,* "]")?                             read a local buffer
+//!          | "atomic" rmw mem "," opnd where? order? site?   rmw: and or xor add addf max min umax umin xchg
+//!          | "cas" mem "," opnd "," opnd where? order? site? compare, then replace by
+//!          | "global" "@"NAME | "alloca" INT "align" INT site?
+//! mem     := VAL ("as" dtype)? "[" ix "]"                    in elements; "as" where the pointer's own type differs
+//! where   := "where" mask
+//! mask    := (ix CMP ix | VAL) ("and" ...)* | "true"
+//! order   := "relaxed" | "acquire" | "release" | "acq_rel"   otherwise weak
+//! site    := "!" (NAME | STRING)                             the source operation: !load_ptr_tko
+//! opnd    := VAL | const (":" dtype)?                        the type where the context does not give it
+//! const   := INT | FLOAT | "inf" | "-inf" | "nan" | "true" | "false" | "0x" HEX (the bits)
+//! ix      := term (("+" | "-") term)*
+//! term    := atom (("*" | "//" | "%") atom)*
+//! atom    := INT | AXIS | VAL | "zext" "(" VAL ")" | "bx" | "by" | "bz" | "gx" | "gy" | "gz"
+//!          | ("min" | "max") "(" ix "," ix ")" | "(" ix ")"
+//! ```
+//! `#` starts a comment. Values, axes and buffers share one space of names; each name is unique in its kernel.
+
+use super::ir::*;
+use super::literal::const_text;
+use super::names::{Names, is_name};
+use super::spell::{Class, INFIX, infix_op, is_comparison, plain_conversion, spell};
+use crate::num::{DType, ScalarOp};
+
+/// Which of the two languages a kernel is written in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stage {
+    Loop,
+    Tile,
+}
+
+impl Stage {
+    pub fn word(self) -> &'static str {
+        match self {
+            Stage::Loop => "loop",
+            Stage::Tile => "tile",
+        }
+    }
+}
+
+/// The kernel as text.
+pub fn print(kernel: &Kernel, stage: Stage) -> String {
+    let mut p = Printer { kernel, names: Names::of(kernel), globals: Vec::new(), out: String::new(), indent: 0 };
+    p.kernel(stage);
+    p.out
+}
+
+/// An index expression with the names the kernel's text uses, for messages.
+pub fn ix_text(kernel: &Kernel, ix: &Ix) -> String {
+    Namer::new(kernel).ix(ix)
+}
+
+/// The names of a kernel, computed once, for many messages.
+pub struct Namer<'a>(Printer<'a>);
+
+impl<'a> Namer<'a> {
+    pub fn new(kernel: &'a Kernel) -> Namer<'a> {
+        let names = Names::of(kernel);
+        Namer(Printer { kernel, names, globals: Vec::new(), out: String::new(), indent: 0 })
+    }
+    pub fn ix(&self, ix: &Ix) -> String {
+        self.0.ix(ix)
+    }
+    pub fn mask(&self, mask: &Mask) -> String {
+        self.0.mask(mask)
+    }
+    pub fn val(&self, val: ValId) -> String {
+        self.0.names.val(val)
+    }
+    pub fn axis(&self, axis: AxisId) -> String {
+        self.0.names.axis(axis)
+    }
+    pub fn buf(&self, buf: BufId) -> String {
+        self.0.names.buf(buf)
+    }
+    /// The statement's first line.
+    pub fn stmt(&mut self, stmt: &Stmt) -> String {
+        self.0.out.clear();
+        self.0.stmt(stmt);
+        self.0.out.lines().next().unwrap_or("").trim().to_string()
+    }
+}
+
+struct Printer<'a> {
+    kernel: &'a Kernel,
+    names: Names,
+    globals: Vec<String>,
+    out: String,
+    indent: usize,
+}
+
+pub(crate) fn quote(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            c if (c as u32) < 0x20 || c as u32 == 0x7f => out.push_str(&format!("\\u{{{:x}}}", c as u32)),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn name_or_quoted(text: &str) -> String {
+    if is_name(text) { text.to_string() } else { quote(text) }
+}
+
+fn ty_text(ty: Ty) -> String {
+    match ty {
+        Ty::Num(d) => d.name().to_string(),
+        Ty::Ptr(d) => format!("ptr {}", d.name()),
+    }
+}
+
+pub(crate) fn class_of(ty: Option<Ty>) -> Class {
+    match ty {
+        Some(Ty::Num(d)) => Class::of(d),
+        _ => Class::Any,
+    }
+}
+
+pub(crate) fn num_of(ty: Option<Ty>) -> Option<DType> {
+    match ty {
+        Some(Ty::Num(d)) => Some(d),
+        _ => None,
+    }
+}
+
+/// The type a bare constant at position `at` has, so that its text needs no type.
+pub(crate) fn expected_arg(op: ScalarOp, at: usize, dst: Option<Ty>, first: Option<Ty>) -> Option<DType> {
+    use ScalarOp::*;
+    match op {
+        CmpF { .. } | CmpI { .. } => num_of(if at == 0 { None } else { first }),
+        Select if at == 0 => Some(DType::I1),
+        PowI if at == 1 => Some(DType::I32),
+        FToF { .. } | FToI { .. } | IToF { .. } | ExtI { .. } | TruncI { .. } | Bitcast { .. } => None,
+        PtrAdd | PtrToInt | IntToPtr { .. } => None,
+        _ => num_of(dst),
+    }
+}
+
+pub(crate) const ORDERS: [(&str, Order); 5] = [
+    ("weak", Order::Weak),
+    ("relaxed", Order::Relaxed),
+    ("acquire", Order::Acquire),
+    ("release", Order::Release),
+    ("acq_rel", Order::AcqRel),
+];
+
+pub(crate) const RMWS: [(&str, RmwOp); 10] = [
+    ("and", RmwOp::And),
+    ("or", RmwOp::Or),
+    ("xor", RmwOp::Xor),
+    ("add", RmwOp::Add),
+    ("addf", RmwOp::AddF),
+    ("max", RmwOp::Max),
+    ("min", RmwOp::Min),
+    ("umax", RmwOp::UMax),
+    ("umin", RmwOp::UMin),
+    ("xchg", RmwOp::Xchg),
+];
+
+pub(crate) const CMPS: [(&str, Cmp); 6] =
+    [("==", Cmp::Eq), ("!=", Cmp::Ne), ("<", Cmp::Lt), ("<=", Cmp::Le), (">", Cmp::Gt), (">=", Cmp::Ge)];
+
+pub(crate) fn word_of<T: PartialEq>(table: &[(&'static str, T)], value: &T) -> &'static str {
+    table.iter().find(|(_, v)| v == value).map_or("?", |(w, _)| w)
+}
+
+fn list<T>(items: &[T], f: impl Fn(&T) -> String) -> String {
+    items.iter().map(f).collect::<Vec<_>>().join(", ")
+}
+
+impl Printer<'_> {
+    fn line(&mut self, text: &str) {
+        for _ in 0..self.indent {
+            self.out.push_str("  ");
+        }
+        self.out.push_str(text);
+        self.out.push('\n');
+    }
+
+    fn ty(&self, val: ValId) -> Option<Ty> {
+        self.kernel.vals.get(val).map(|v| v.ty)
+    }
+
+    fn declared(&self, val: ValId) -> String {
+        match self.ty(val) {
+            Some(ty) => format!("{}: {}", self.names.val(val), ty_text(ty)),
+            None => format!("{}: ?", self.names.val(val)),
+        }
+    }
+
+    fn kernel(&mut self, stage: Stage) {
+        let k = self.kernel;
+        let params = list(&k.params, |p| {
+            let name = self.names.val(p.val);
+            let real = if name == p.name { String::new() } else { format!(" {}", quote(&p.name)) };
+            let div = if p.div_by == 1 { String::new() } else { format!(" div {}", p.div_by) };
+            format!("{name}{real}: {}{div}", ty_text(p.ty))
+        });
+        let parallel = if k.parallel { " parallel" } else { "" };
+        self.line(&format!("{} kernel {}({params}){parallel}:", stage.word(), name_or_quoted(&k.name)));
+        self.indent += 1;
+        for (i, g) in k.globals.iter().enumerate() {
+            let taken = !is_name(&g.name) || self.globals.contains(&g.name);
+            let name = if taken { format!("g{i}") } else { g.name.clone() };
+            let real = if taken { format!(" {}", quote(&g.name)) } else { String::new() };
+            let constant = if g.constant { " constant" } else { "" };
+            let values = list(&g.bits, |b| const_text(g.dtype, *b));
+            self.line(&format!(
+                "global @{name}{real}: {}[{}] align {}{constant} = [{values}]",
+                g.dtype,
+                g.bits.len(),
+                g.align
+            ));
+            self.globals.push(name);
+        }
+        for o in &k.obligations {
+            let axes = list(&o.axes, |(a, lo, hi)| {
+                format!("{} in {}..{}", self.names.axis(*a), self.range_end(lo), self.range_end(hi))
+            });
+            let axes = if axes.is_empty() { axes } else { format!(" for {axes}") };
+            self.line(&format!("require {} <= {} <= {}{axes}", o.lo, self.ix(&o.ix), o.hi));
+        }
+        if !k.body.is_empty() {
+            self.stmts(&k.body);
+        }
+        self.indent -= 1;
+    }
+
+    fn stmts(&mut self, body: &[Stmt]) {
+        for stmt in body {
+            self.stmt(stmt);
+        }
+    }
+
+    fn body(&mut self, head: &str, body: &[Stmt]) {
+        self.line(head);
+        self.indent += 1;
+        if body.is_empty() {
+            self.line("pass");
+        }
+        self.stmts(body);
+        self.indent -= 1;
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::Let { dst, op, args } => {
+                let text = format!("{} = {}", self.declared(*dst), self.scalar_op(*dst, *op, args));
+                self.line(&text);
+            }
+            Stmt::Index { dst, ix } => {
+                let text = format!("{} = index {}", self.declared(*dst), self.ix(ix));
+                self.line(&text);
+            }
+            Stmt::Test { dst, mask } => {
+                let text = format!("{} = test {}", self.declared(*dst), self.mask(mask));
+                self.line(&text);
+            }
+            Stmt::Load { dst, mem, mask, other, order, site } => {
+                let mut text = format!("{} = load {}{}", self.declared(*dst), self.mem(mem), self.mask_clause(mask));
+                if let Some(other) = other {
+                    text += &format!(" else {}", self.opnd(other, num_of(self.ty(*dst))));
+                }
+                text += &self.tail(*order, *site);
+                self.line(&text);
+            }
+            Stmt::Store { mem, value, mask, order, site } => {
+                let value = self.opnd(value, Some(mem.elem));
+                let text =
+                    format!("store {} = {value}{}{}", self.mem(mem), self.mask_clause(mask), self.tail(*order, *site));
+                self.line(&text);
+            }
+            Stmt::Read { dst, buf, idx } => {
+                let text = format!("{} = {}", self.declared(*dst), self.element(*buf, idx));
+                self.line(&text);
+            }
+            Stmt::Write { buf, idx, value } => {
+                let expected = num_of(self.kernel.bufs.get(*buf).map(|b| b.ty));
+                let text = format!("{} = {}", self.element(*buf, idx), self.opnd(value, expected));
+                self.line(&text);
+            }
+            Stmt::Local { buf } => {
+                let text = format!("local {}", self.buf_decl(*buf));
+                self.line(&text);
+            }
+            Stmt::For(l) => {
+                let head = self.for_head(l);
+                self.body(&head, &l.body);
+            }
+            Stmt::Loop { body } => self.body("loop:", body),
+            Stmt::Break => self.line("break"),
+            Stmt::Continue => self.line("continue"),
+            Stmt::Return => self.line("return"),
+            Stmt::If { cond, then, els } => {
+                let head = format!("if {}:", self.opnd(cond, Some(DType::I1)));
+                self.body(&head, then);
+                if !els.is_empty() {
+                    self.body("else:", els);
+                }
+            }
+            Stmt::Rmw { dst, op, mem, value, mask, order, site } => {
+                let text = format!(
+                    "{} = atomic {} {}, {}{}{}",
+                    self.declared(*dst),
+                    word_of(&RMWS, op),
+                    self.mem(mem),
+                    self.opnd(value, Some(mem.elem)),
+                    self.mask_clause(mask),
+                    self.tail(*order, *site)
+                );
+                self.line(&text);
+            }
+            Stmt::Cas { dst, mem, cmp, value, mask, order, site } => {
+                let text = format!(
+                    "{} = cas {}, {}, {}{}{}",
+                    self.declared(*dst),
+                    self.mem(mem),
+                    self.opnd(cmp, Some(mem.elem)),
+                    self.opnd(value, Some(mem.elem)),
+                    self.mask_clause(mask),
+                    self.tail(*order, *site)
+                );
+                self.line(&text);
+            }
+            Stmt::Print { format, args, site } => {
+                let mut text = format!("print {}", quote(format));
+                for arg in args {
+                    text += ", ";
+                    text += &match arg {
+                        PrintArg::Scalar(opnd) => self.opnd(opnd, None),
+                        PrintArg::Buf(buf) => self.names.buf(*buf),
+                    };
+                }
+                text += &self.site(*site);
+                self.line(&text);
+            }
+            Stmt::Assert { cond, message, site } => {
+                let cond = self.opnd(cond, Some(DType::I1));
+                let text = format!("assert {cond}, {}{}", quote(message), self.site(*site));
+                self.line(&text);
+            }
+            Stmt::GlobalAddr { dst, global } => {
+                let name = self.globals.get(*global as usize).cloned().unwrap_or_else(|| format!("?{global}"));
+                let text = format!("{} = global @{name}", self.declared(*dst));
+                self.line(&text);
+            }
+            Stmt::Alloca { dst, bytes, align, site } => {
+                let text = format!("{} = alloca {bytes} align {align}{}", self.declared(*dst), self.site(*site));
+                self.line(&text);
+            }
+            Stmt::Stage { buf, layout, body } => {
+                let layout = match layout {
+                    StageLayout::Rows => "rows".to_string(),
+                    StageLayout::Panels { width } => format!("panels({width})"),
+                };
+                let head = format!("stage {} {layout}:", self.buf_decl(*buf));
+                self.body(&head, body);
+            }
+            Stmt::RegisterTile { acc, i, rows, j, cols, lanes, body } => {
+                let head = format!(
+                    "register_tile {} over {} in 0..{rows}, {} in 0..{cols} lanes {lanes}:",
+                    self.names.buf(*acc),
+                    self.names.axis(*i),
+                    self.names.axis(*j)
+                );
+                self.body(&head, body);
+            }
+        }
+    }
+
+    fn for_head(&self, l: &For) -> String {
+        let mut text =
+            format!("for {} in {}..{}", self.names.axis(l.axis), self.range_end(&l.lo), self.range_end(&l.hi));
+        if !l.step.is_const(1) {
+            text += &format!(" step {}", self.ix(&l.step));
+        }
+        text += match l.kind {
+            LoopKind::Free => ": free",
+            LoopKind::Reduce => ": reduce",
+            LoopKind::Serial => ": serial",
+        };
+        match l.place {
+            Place::None => {}
+            Place::Unroll => text += " unroll",
+            Place::Vector { lanes } => text += &format!(" vector({lanes})"),
+        }
+        if let Some(c) = &l.combine {
+            let CombineOp::Scalar { op, identity } = c.op;
+            let dtype = c.accs.first().and_then(|b| num_of(self.kernel.bufs.get(*b).map(|b| b.ty)));
+            let from = match dtype {
+                Some(d) => const_text(d, identity),
+                None => format!("0x{identity:x}"),
+            };
+            let class = dtype.map_or(Class::Any, Class::of);
+            let accs = list(&c.accs, |b| self.names.buf(*b));
+            text += &format!(" combine {}({accs}) from {from}", spell(op, class));
+            if c.ways != 1 {
+                text += &format!(" x {}", c.ways);
+            }
+        }
+        if let Some(c) = &l.contraction {
+            text += &format!(
+                " contraction m={} n={} k={} a={} b={} acc={}",
+                self.names.axis(c.m),
+                self.names.axis(c.n),
+                self.names.axis(c.k),
+                self.names.val(c.a),
+                self.names.val(c.b),
+                self.names.buf(c.acc)
+            );
+        }
+        text
+    }
+
+    fn buf_decl(&self, buf: BufId) -> String {
+        let name = self.names.buf(buf);
+        let Some(b) = self.kernel.bufs.get(buf) else { return format!("{name}: ?") };
+        let mut text = format!("{name}: {}", ty_text(b.ty));
+        if !b.shape.is_empty() {
+            text += &format!("[{}]", list(&b.shape, |n| n.to_string()));
+        }
+        text
+    }
+
+    fn element(&self, buf: BufId, idx: &[Ix]) -> String {
+        let name = self.names.buf(buf);
+        if idx.is_empty() { name } else { format!("{name}[{}]", list(idx, |ix| self.ix(ix))) }
+    }
+
+    fn mem(&self, mem: &Mem) -> String {
+        let mut text = self.names.val(mem.base);
+        if self.ty(mem.base) != Some(Ty::Ptr(mem.elem)) {
+            text += &format!(" as {}", mem.elem);
+        }
+        text + &format!("[{}]", self.ix(&mem.index))
+    }
+
+    fn tail(&self, order: Order, site: SiteId) -> String {
+        let order = if order == Order::Weak { String::new() } else { format!(" {}", word_of(&ORDERS, &order)) };
+        order + &self.site(site)
+    }
+
+    fn site(&self, site: SiteId) -> String {
+        match self.kernel.sites.get(site) {
+            Some(s) if !s.op.is_empty() => format!(" !{}", name_or_quoted(&s.op)),
+            _ => String::new(),
+        }
+    }
+
+    fn mask_clause(&self, mask: &Mask) -> String {
+        if mask.is_always() { String::new() } else { format!(" where {}", self.mask(mask)) }
+    }
+
+    fn mask(&self, mask: &Mask) -> String {
+        let conds = mask.conds.iter().map(|c| self.cond(c));
+        let vals = mask.vals.iter().map(|v| self.names.val(*v));
+        let terms: Vec<String> = conds.chain(vals).collect();
+        if terms.is_empty() { "true".to_string() } else { terms.join(" and ") }
+    }
+
+    fn cond(&self, c: &Cond) -> String {
+        format!("{} {} {}", self.ix(&c.lhs), word_of(&CMPS, &c.cmp), self.ix(&c.rhs))
+    }
+
+    fn opnd(&self, opnd: &Opnd, expected: Option<DType>) -> String {
+        match opnd {
+            Opnd::Val(v) => self.names.val(*v),
+            Opnd::Const { dtype, bits } => {
+                let text = const_text(*dtype, *bits);
+                // `true` is an i1 wherever it stands.
+                if Some(*dtype) == expected || (*dtype == DType::I1 && *bits <= 1) {
+                    text
+                } else {
+                    format!("{text}:{dtype}")
+                }
+            }
+        }
+    }
+
+    fn opnd_ty(&self, opnd: &Opnd) -> Option<Ty> {
+        match opnd {
+            Opnd::Val(v) => self.ty(*v),
+            Opnd::Const { dtype, .. } => Some(Ty::Num(*dtype)),
+        }
+    }
+
+    fn scalar_op(&self, dst: ValId, op: ScalarOp, args: &[Opnd]) -> String {
+        let to = self.ty(dst);
+        let first = args.first().and_then(|a| self.opnd_ty(a));
+        let arg = |i: usize| self.opnd(&args[i], expected_arg(op, i, to, first));
+        let declared = class_of(to);
+        let class = if is_comparison(op) { class_of(first) } else { declared };
+        if args.len() == 2
+            && let Some(symbol) = INFIX.into_iter().find(|s| infix_op(s, class) == Some(op))
+        {
+            return format!("{} {symbol} {}", arg(0), arg(1));
+        }
+        if let (ScalarOp::Copy, [Opnd::Const { .. }]) = (op, args) {
+            return arg(0);
+        }
+        if let ([_], Some(Ty::Num(from)), Some(Ty::Num(to))) = (args, first, to)
+            && plain_conversion(from, to) == Some(op)
+        {
+            return format!("{to}({})", arg(0));
+        }
+        let args: Vec<String> = (0..args.len()).map(arg).collect();
+        format!("{}({})", spell(op, declared), args.join(", "))
+    }
+
+    /// Level 0: a whole expression; 1: an operand of `+`'s right side; 2: an operand of `*`; 3: its right side.
+    fn ix_at(&self, ix: &Ix, level: u8, out: &mut String) {
+        let (symbol, mine, left, right) = match ix {
+            Ix::Const(c) => return out.push_str(&c.to_string()),
+            Ix::Axis(a) => return out.push_str(&self.names.axis(*a)),
+            Ix::Val { val, zext: false } => return out.push_str(&self.names.val(*val)),
+            Ix::Val { val, zext: true } => return out.push_str(&format!("zext({})", self.names.val(*val))),
+            Ix::Block(d) => return out.push_str(dim(&["bx", "by", "bz"], *d)),
+            Ix::Grid(d) => return out.push_str(dim(&["gx", "gy", "gz"], *d)),
+            Ix::Min(a, b) | Ix::Max(a, b) => {
+                out.push_str(if matches!(ix, Ix::Min(..)) { "min(" } else { "max(" });
+                self.ix_at(a, 0, out);
+                out.push_str(", ");
+                self.ix_at(b, 0, out);
+                return out.push(')');
+            }
+            Ix::Add(..) => (" + ", 0, 0, 1),
+            Ix::Sub(..) => (" - ", 0, 0, 1),
+            Ix::Mul(..) => ("*", 2, 2, 3),
+            Ix::FloorDiv(..) => ("//", 2, 2, 3),
+            Ix::Mod(..) => ("%", 2, 2, 3),
+        };
+        let Some((a, b)) = ix.operands() else { return };
+        // A product may stand unbracketed to the right of `+`, a sum may not.
+        let bracket = if mine == 0 { level >= 1 } else { level >= 3 };
+        if bracket {
+            out.push('(');
+        }
+        self.ix_at(a, left, out);
+        out.push_str(symbol);
+        self.ix_at(b, right, out);
+        if bracket {
+            out.push(')');
+        }
+    }
+
+    fn ix(&self, ix: &Ix) -> String {
+        let mut out = String::new();
+        self.ix_at(ix, 0, &mut out);
+        out
+    }
+
+    fn range_end(&self, ix: &Ix) -> String {
+        let mut out = String::new();
+        self.ix_at(ix, 1, &mut out);
+        out
+    }
+}
+
+fn dim<'a>(names: &[&'a str; 3], d: u8) -> &'a str {
+    names.get(d as usize).copied().unwrap_or("?")
+}
