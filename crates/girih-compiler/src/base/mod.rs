@@ -2,6 +2,7 @@
 
 pub mod codes;
 pub mod diag;
+pub mod host;
 pub mod id;
 pub mod launch;
 pub mod memory;
