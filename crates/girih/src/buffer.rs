@@ -62,14 +62,17 @@ impl Buffer {
         if fill != Fill::Zeros {
             let one = values::one(dtype);
             for i in 0..buffer.elements() {
-                buffer.set(i, match fill {
-                    Fill::Zeros => 0,
-                    Fill::Ones => one,
-                    Fill::Arange if dtype.is_int() => i & dtype.mask(),
-                    Fill::Arange => values::from_f64(dtype, i as f64),
-                    Fill::Rand => values::uniform(dtype, seed, i),
-                    Fill::Randn => values::from_f64(dtype, values::normal(seed, i)),
-                });
+                buffer.set(
+                    i,
+                    match fill {
+                        Fill::Zeros => 0,
+                        Fill::Ones => one,
+                        Fill::Arange if dtype.is_int() => i & dtype.mask(),
+                        Fill::Arange => values::from_f64(dtype, i as f64),
+                        Fill::Rand => values::uniform(dtype, seed, i),
+                        Fill::Randn => values::from_f64(dtype, values::normal(seed, i)),
+                    },
+                );
             }
         }
         Ok(buffer)
@@ -194,7 +197,10 @@ mod tests {
         assert_eq!(ones.to_vec_bits(), [0x3c00; 3]);
         let arange = Buffer::filled(Fill::Arange, DType::I8, &[300], 0).unwrap();
         assert_eq!((arange.get(255), arange.get(256), arange.get(299)), (255, 0, 43));
-        assert_eq!(Buffer::filled(Fill::Arange, DType::F32, &[3], 0).unwrap().to_vec::<f32>().unwrap(), [0.0, 1.0, 2.0]);
+        assert_eq!(
+            Buffer::filled(Fill::Arange, DType::F32, &[3], 0).unwrap().to_vec::<f32>().unwrap(),
+            [0.0, 1.0, 2.0]
+        );
         assert!(Buffer::filled(Fill::Randn, DType::I32, &[3], 0).is_err());
         assert!(Buffer::zeroed(DType::F32, &[1 << 40, 1 << 40]).is_err());
     }

@@ -11,6 +11,7 @@
 use std::path::PathBuf;
 
 use girih_compiler::num::DType;
+use girih_compiler::num::text::parse_float;
 
 use crate::buffer::Fill;
 use crate::values;
@@ -38,7 +39,11 @@ impl std::str::FromStr for ArgSpec {
 
     fn from_str(text: &str) -> Result<ArgSpec, String> {
         if let Some(name) = text.strip_prefix('@') {
-            return if name.is_empty() { Err("`@` wants a parameter's name".into()) } else { Ok(ArgSpec::Same(name.into())) };
+            return if name.is_empty() {
+                Err("`@` wants a parameter's name".into())
+            } else {
+                Ok(ArgSpec::Same(name.into()))
+            };
         }
         if let Some(names) = text.strip_prefix("ptrs:") {
             let names: Vec<String> = names.split('+').map(String::from).collect();
@@ -90,10 +95,23 @@ fn number(dtype: DType, text: &str) -> Result<u64, String> {
     let bad = || format!("`{text}` is no {dtype}");
     if let Some(hex) = text.strip_prefix("0x") {
         let bits = u64::from_str_radix(hex, 16).map_err(|_| bad())?;
-        return if bits & !dtype.mask() == 0 { Ok(bits) } else { Err(format!("`{text}` has more than {} bits", dtype.bits())) };
+        return if bits & !dtype.mask() == 0 {
+            Ok(bits)
+        } else {
+            Err(format!("`{text}` has more than {} bits", dtype.bits()))
+        };
     }
     if dtype.is_float() {
-        return Ok(values::from_f64(dtype, text.parse::<f64>().map_err(|_| bad())?));
+        let special = match text.to_ascii_lowercase().as_str() {
+            "inf" | "+inf" => Some(f64::INFINITY),
+            "-inf" => Some(f64::NEG_INFINITY),
+            "nan" => Some(f64::NAN),
+            _ => None,
+        };
+        return match special {
+            Some(x) => Ok(values::from_f64(dtype, x)),
+            None => parse_float(dtype, text).ok_or_else(bad),
+        };
     }
     if dtype == DType::I1 && (text == "true" || text == "false") {
         return Ok(u64::from(text == "true"));
@@ -202,7 +220,9 @@ mod tests {
         assert_eq!(parse("bf16@d/x.npy"), Ok(ArgSpec::File { path: "d/x.npy".into(), dtype: Some(DType::BF16) }));
         assert_eq!(parse("@A"), Ok(ArgSpec::Same("A".into())));
         assert_eq!(parse("ptrs:A+B"), Ok(ArgSpec::Pointers(vec!["A".into(), "B".into()])));
-        for text in ["zeros:f32", "zeros:f32[", "zeros:f32[2x]", "zeros:f32[-1]", "zeros:q[1]", "rand:f32[1]@x", "@", "ptrs:A+"] {
+        for text in
+            ["zeros:f32", "zeros:f32[", "zeros:f32[2x]", "zeros:f32[-1]", "zeros:q[1]", "rand:f32[1]@x", "@", "ptrs:A+"]
+        {
             assert!(parse(text).is_err(), "{text}");
         }
     }

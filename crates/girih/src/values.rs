@@ -1,6 +1,7 @@
 //! Single elements: their place in memory, conversions, and the random generator.
 
-use girih_compiler::num::{DType, ScalarOp, eval, op::Rounding};
+use girih_compiler::num::text::format_float;
+use girih_compiler::num::{DType, convert, op::Rounding};
 
 /// The bits of element `i`; 0 past the end.
 pub fn read(dtype: DType, bytes: &[u8], i: u64) -> u64 {
@@ -39,25 +40,16 @@ pub fn from_f64(dtype: DType, x: f64) -> u64 {
         DType::F64 => x.to_bits(),
         DType::F32 => u64::from((x as f32).to_bits()),
         _ if dtype.is_int() => x as i64 as u64 & dtype.mask(),
-        _ => eval::apply(ScalarOp::FToF { to: dtype, rounding: Rounding::NearestEven }, DType::F64, &[x.to_bits()]),
+        _ => convert::from_f64(dtype, x, Rounding::NearestEven),
     }
 }
 
 /// The value of an element; integers as signed ones, i1 as 0 or 1.
 pub fn to_f64(dtype: DType, bits: u64) -> f64 {
     match dtype {
-        DType::F64 => f64::from_bits(bits),
-        DType::F32 | DType::TF32 => f64::from(f32::from_bits(bits as u32)),
         DType::I1 => (bits & 1) as f64,
-        _ if dtype.is_int() => {
-            let shift = 64 - dtype.bits();
-            ((bits << shift) as i64 >> shift) as f64
-        }
-        _ => f64::from_bits(eval::apply(
-            ScalarOp::FToF { to: DType::F64, rounding: Rounding::NearestEven },
-            dtype,
-            &[bits],
-        )),
+        _ if dtype.is_int() => convert::sign_extend(dtype, bits) as f64,
+        _ => convert::to_f64(dtype, bits),
     }
 }
 
@@ -66,16 +58,12 @@ pub fn one(dtype: DType) -> u64 {
     if dtype.is_int() { 1 } else { from_f64(dtype, 1.0) }
 }
 
-/// A value of a type as text: integers signed, floats in the shortest form that gives them back.
+/// A value of a type as text: integers signed, floats in a form that gives them back.
 pub fn text(dtype: DType, bits: u64) -> String {
     match dtype {
-        DType::F32 => format!("{:?}", f32::from_bits(bits as u32)),
-        DType::I1 => format!("{}", bits & 1),
-        _ if dtype.is_int() => {
-            let shift = 64 - dtype.bits();
-            format!("{}", (bits << shift) as i64 >> shift)
-        }
-        _ => format!("{:?}", to_f64(dtype, bits)),
+        DType::I1 => (bits & 1).to_string(),
+        _ if dtype.is_int() => convert::sign_extend(dtype, bits).to_string(),
+        _ => format_float(dtype, bits),
     }
 }
 
