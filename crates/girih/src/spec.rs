@@ -11,7 +11,7 @@
 use std::path::PathBuf;
 
 use girih_compiler::num::DType;
-use girih_compiler::num::text::parse_float;
+use girih_compiler::num::parse_float;
 
 use crate::buffer::Fill;
 use crate::values;
@@ -93,24 +93,15 @@ fn fill_spec(fill: Fill, text: &str) -> Result<ArgSpec, String> {
 /// The bits of a number written for a type: decimal, `0x` for a bit pattern, `true` and `false` for i1.
 fn number(dtype: DType, text: &str) -> Result<u64, String> {
     let bad = || format!("`{text}` is no {dtype}");
+    if dtype.is_float() {
+        return parse_float(dtype, &text.to_ascii_lowercase()).ok_or_else(bad);
+    }
     if let Some(hex) = text.strip_prefix("0x") {
         let bits = u64::from_str_radix(hex, 16).map_err(|_| bad())?;
         return if bits & !dtype.mask() == 0 {
             Ok(bits)
         } else {
             Err(format!("`{text}` has more than {} bits", dtype.bits()))
-        };
-    }
-    if dtype.is_float() {
-        let special = match text.to_ascii_lowercase().as_str() {
-            "inf" | "+inf" => Some(f64::INFINITY),
-            "-inf" => Some(f64::NEG_INFINITY),
-            "nan" => Some(f64::NAN),
-            _ => None,
-        };
-        return match special {
-            Some(x) => Ok(values::from_f64(dtype, x)),
-            None => parse_float(dtype, text).ok_or_else(bad),
         };
     }
     if dtype == DType::I1 && (text == "true" || text == "false") {

@@ -1,6 +1,6 @@
 //! Single elements: their place in memory, conversions, and the random generator.
 
-use girih_compiler::num::text::format_float;
+use girih_compiler::num::format_float;
 use girih_compiler::num::{DType, convert, op::Rounding};
 
 /// The bits of element `i`; 0 past the end.
