@@ -6,11 +6,11 @@
 #![forbid(unsafe_code)]
 
 pub mod base;
-pub mod cuda_tile;
-pub mod emit;
-pub mod index;
-pub mod kernel;
-pub mod loops;
 pub mod num;
-pub mod pipeline;
+pub mod index;
+pub mod cuda_tile;
+pub mod loops;
 pub mod tile;
+pub mod kernel;
+pub mod emit;
+pub mod pipeline;

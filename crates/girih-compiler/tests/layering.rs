@@ -1,0 +1,104 @@
+//! Data flows one way: a folder of the compiler imports only folders that stand before it in `lib.rs`.
+
+use std::path::{Path, PathBuf};
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The modules of `lib.rs`, in order.
+fn order(src: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(src.join("lib.rs")).unwrap();
+    text.lines().filter_map(|l| l.strip_prefix("pub mod ")?.strip_suffix(';').map(String::from)).collect()
+}
+
+/// Every module that a file's code names as `crate::module` (also inside `crate::{a, b}`), tests left out.
+fn imports(text: &str, modules: &[String]) -> Vec<(usize, String)> {
+    let code = match text.find("#[cfg(test)]\nmod tests {") {
+        Some(end) => &text[..end],
+        None => text,
+    };
+    let mut found = vec![];
+    let starts = |rest: &str, m: &str| {
+        rest.starts_with(m) && !rest[m.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_')
+    };
+    for (at, _) in code.match_indices("crate::") {
+        let line = code[..at].matches('\n').count();
+        let start_of_line = code[..at].rfind('\n').map_or(0, |i| i + 1);
+        if code[start_of_line..at].trim_start().starts_with("//") {
+            continue;
+        }
+        let rest = &code[at + "crate::".len()..];
+        let names: Vec<&str> = match rest.strip_prefix('{') {
+            Some(group) => group.split('}').next().unwrap().split(',').map(str::trim).collect(),
+            None => vec![rest],
+        };
+        for name in names {
+            found.extend(modules.iter().filter(|m| starts(name, m)).map(|m| (line + 1, m.clone())));
+        }
+    }
+    found
+}
+
+#[test]
+fn folders_import_only_earlier_ones() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let modules = order(&src);
+    assert_eq!(
+        modules,
+        ["base", "num", "index", "cuda_tile", "loops", "tile", "kernel", "emit", "pipeline"],
+        "lib.rs lists the folders in the order that ARCHITECTURE.md states"
+    );
+    let mut wrong = vec![];
+    for (at, module) in modules.iter().enumerate() {
+        let mut files = vec![];
+        sources(&src.join(module), &mut files);
+        for file in files {
+            if file.file_stem().is_some_and(|s| s.to_string_lossy().ends_with("tests")) {
+                continue;
+            }
+            let text = std::fs::read_to_string(&file).unwrap();
+            for (line, import) in imports(&text, &modules) {
+                if modules.iter().position(|m| *m == import).unwrap() > at {
+                    let file = file.strip_prefix(&src).unwrap().display();
+                    wrong.push(format!("{file}:{line}: `{module}` imports `{import}`, which stands after it"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_wrong_import_is_seen() {
+    let modules: Vec<String> = ["base", "num", "loops"].map(String::from).to_vec();
+    let seen = imports("use crate::{base::Code, loops};\n// crate::num\nlet x = crate::num::y;", &modules);
+    let names: Vec<&str> = seen.iter().map(|(_, m)| m.as_str()).collect();
+    assert_eq!(names, ["base", "loops", "num"]);
+}
+
+#[test]
+fn no_unsafe_and_no_outside_world() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = vec![];
+    sources(&src, &mut files);
+    let banned = ["std::fs", "std::net", "std::thread", "std::process", "std::time", "std::env"];
+    for file in files {
+        if file.file_stem().is_some_and(|s| s.to_string_lossy().ends_with("tests")) {
+            continue;
+        }
+        let text = std::fs::read_to_string(&file).unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap();
+        for name in banned {
+            assert!(!code.contains(name), "{} uses {name}: the compiler crate does no I/O", file.display());
+        }
+    }
+    assert!(std::fs::read_to_string(src.join("lib.rs")).unwrap().contains("#![forbid(unsafe_code)]"));
+}
