@@ -1,0 +1,164 @@
+//! How an index expression depends on one axis.
+//!
+//! `coef(ix, axis)` is the factor of the axis when the expression is linear in it: for `(bx*128 + i)*K + j` it is `K` in
+//! `i` and 1 in `j`. Expressions that hold the axis under a quotient, a remainder, a minimum or a maximum are not linear.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::loops::ir::*;
+
+/// The factor of `axis` in `ix`, 0 when it does not occur; `None` when `ix` is not linear in it or mentions a value of
+/// `varying` (values that may depend on the axis).
+pub fn coef(ix: &Ix, axis: AxisId, varying: &BTreeSet<ValId>) -> Option<Ix> {
+    Some(match ix {
+        Ix::Axis(a) => Ix::Const((*a == axis) as i64),
+        Ix::Val { val, .. } if varying.contains(val) => return None,
+        Ix::Const(_) | Ix::Val { .. } | Ix::Block(_) | Ix::Grid(_) => Ix::Const(0),
+        Ix::Add(a, b) => Ix::add(coef(a, axis, varying)?, coef(b, axis, varying)?),
+        Ix::Sub(a, b) => Ix::sub(coef(a, axis, varying)?, coef(b, axis, varying)?),
+        Ix::Mul(a, b) => {
+            let (x, y) = (coef(a, axis, varying)?, coef(b, axis, varying)?);
+            match (x.is_const(0), y.is_const(0)) {
+                (_, true) => Ix::mul(x, (**b).clone()),
+                (true, false) => Ix::mul((**a).clone(), y),
+                (false, false) => return None,
+            }
+        }
+        Ix::FloorDiv(a, b) | Ix::Mod(a, b) | Ix::Min(a, b) | Ix::Max(a, b) => {
+            let invariant = |x: &Ix| Some(coef(x, axis, varying)?.is_const(0));
+            if !(invariant(a)? && invariant(b)?) {
+                return None;
+            }
+            Ix::Const(0)
+        }
+    })
+}
+
+/// `ix` with the axis at 0.
+pub fn rest(ix: &Ix, axis: AxisId) -> Ix {
+    ix.subst_axes(&mut |a| (a == axis).then_some(Ix::Const(0)))
+}
+
+/// How far apart two neighbouring iterations of an axis access.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stride {
+    /// The same element each time.
+    Same,
+    /// The next element each time.
+    Unit,
+    /// A constant or launch-time number of elements.
+    Far,
+    /// Not linear in the axis.
+    Irregular,
+}
+
+/// The stride of a global index along an axis.
+pub fn stride(ix: &Ix, axis: AxisId, varying: &BTreeSet<ValId>) -> Stride {
+    match coef(ix, axis, varying) {
+        None => Stride::Irregular,
+        Some(Ix::Const(0)) => Stride::Same,
+        Some(Ix::Const(1)) => Stride::Unit,
+        Some(_) => Stride::Far,
+    }
+}
+
+/// The stride of an access to a row-major buffer along an axis.
+pub fn buf_stride(idx: &[Ix], axis: AxisId, varying: &BTreeSet<ValId>) -> Stride {
+    let mut out = Stride::Same;
+    for (d, ix) in idx.iter().enumerate() {
+        let last = d + 1 == idx.len();
+        match stride(ix, axis, varying) {
+            Stride::Same => {}
+            Stride::Irregular => return Stride::Irregular,
+            Stride::Unit if last && out == Stride::Same => out = Stride::Unit,
+            _ => out = Stride::Far,
+        }
+    }
+    out
+}
+
+/// Resolves quotients and remainders by constants where the extents of axes (which run from 0) show the answer:
+/// `(j1*32 + j2) // 32` is `j1` when `j2` stays below 32.
+pub fn tidy(ix: &Ix, extents: &BTreeMap<AxisId, i64>) -> Ix {
+    let Some((a, b)) = ix.operands() else { return ix.clone() };
+    let (a, b) = (tidy(a, extents), tidy(b, extents));
+    if let (Ix::FloorDiv(..) | Ix::Mod(..), Ix::Const(c)) = (ix, &b)
+        && *c > 0
+        && let Some((quotient, remainder)) = split(&a, *c, extents)
+    {
+        return if matches!(ix, Ix::FloorDiv(..)) { quotient } else { remainder };
+    }
+    ix.with_operands(a, b)
+}
+
+/// `ix = quotient*c + remainder` with `0 <= remainder < c`, where that can be seen.
+fn split(ix: &Ix, c: i64, extents: &BTreeMap<AxisId, i64>) -> Option<(Ix, Ix)> {
+    let mut terms = Vec::new();
+    collect(ix, 1, &mut terms)?;
+    let (mut quotient, mut remainder, mut most) = (Ix::Const(0), Ix::Const(0), 0i64);
+    for (term, by) in terms {
+        if by % c == 0 {
+            quotient = Ix::add(quotient, Ix::mul(term, Ix::Const(by / c)));
+            continue;
+        }
+        let extent = match &term {
+            Ix::Axis(a) => *extents.get(a)?,
+            Ix::Const(1) => 2,
+            _ => return None,
+        };
+        if by < 0 || extent < 1 {
+            return None;
+        }
+        most = most.checked_add(by.checked_mul(extent - 1)?)?;
+        remainder = Ix::add(remainder, Ix::mul(term, Ix::Const(by)));
+    }
+    (most < c).then_some((quotient, remainder))
+}
+
+fn collect(ix: &Ix, by: i64, out: &mut Vec<(Ix, i64)>) -> Option<()> {
+    match ix {
+        Ix::Add(a, b) => {
+            collect(a, by, out)?;
+            collect(b, by, out)?;
+        }
+        Ix::Sub(a, b) => {
+            collect(a, by, out)?;
+            collect(b, by.checked_neg()?, out)?;
+        }
+        Ix::Mul(a, b) if b.as_const().is_some() => collect(a, by.checked_mul(b.as_const()?)?, out)?,
+        Ix::Const(c) => out.push((Ix::Const(1), by.checked_mul(*c)?)),
+        other => out.push((other.clone(), by)),
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ax(n: u32) -> Ix {
+        Ix::Axis(AxisId(n))
+    }
+
+    #[test]
+    fn coefficients_follow_products_of_symbols() {
+        let k = Ix::val(ValId(0));
+        let ix = (Ix::Block(0) * 128.into() + ax(0)) * k.clone() + ax(1) - 3.into();
+        let none = BTreeSet::new();
+        assert_eq!(coef(&ix, AxisId(0), &none), Some(k));
+        assert_eq!(stride(&ix, AxisId(1), &none), Stride::Unit);
+        assert_eq!(stride(&ix, AxisId(2), &none), Stride::Same);
+        assert_eq!(stride(&(ax(0) * ax(0)), AxisId(0), &none), Stride::Irregular);
+        assert_eq!(stride(&Ix::val(ValId(3)), AxisId(0), &BTreeSet::from([ValId(3)])), Stride::Irregular);
+    }
+
+    #[test]
+    fn quotients_resolve_when_the_remainder_is_known() {
+        let extents = BTreeMap::from([(AxisId(1), 32)]);
+        let j = ax(0) * 32.into() + ax(1);
+        assert_eq!(tidy(&Ix::floor_div(j.clone(), 32.into()), &extents), ax(0));
+        assert_eq!(tidy(&Ix::modulo(j, 32.into()), &extents), ax(1));
+        let wide = Ix::modulo(ax(1), 16.into());
+        assert_eq!(tidy(&wide, &extents), wide);
+    }
+}

@@ -1,0 +1,187 @@
+//! Contraction nests, and the register tile they get.
+//!
+//! ```text
+//! for i in 0..128: free
+//!   for j in 0..128: free
+//!     for kk in 0..64: reduce contraction(m i, n j, k kk, a %a, b %b, acc)
+//!       %a = load ...        the operands, as the program has them
+//!       %b = load ...
+//!       ...                  conversions
+//!       acc[i, j] <- %a * %b + acc[i, j]
+//! ```
+
+use std::collections::BTreeSet;
+
+use super::edit::const_trip;
+use crate::base::rule::Context;
+use crate::loops::ir::*;
+use crate::loops::walk;
+use crate::num::{DType, ScalarOp};
+
+/// Perfectly nested free loops around one contraction's reduce loop. The innermost two free loops are `m` and `n`, in
+/// either order; constant extents.
+pub struct Nest<'a> {
+    /// The free loops, outermost first.
+    pub free: Vec<&'a For>,
+    pub reduce: &'a For,
+    pub roles: &'a Contraction,
+    pub m: u64,
+    pub n: u64,
+    pub k: u64,
+}
+
+/// One operand of the product.
+pub struct Operand {
+    /// The multiply's argument.
+    pub value: ValId,
+    /// The statements of the reduce body that compute it, by position.
+    pub slice: Vec<usize>,
+}
+
+/// The nest that starts at a statement: `None` where there is none, `Err` with the reason where its form is not the one above.
+pub fn nest_at(stmt: &Stmt) -> Option<Result<Nest<'_>, &'static str>> {
+    let mut free = Vec::new();
+    let mut at = stmt;
+    loop {
+        let Stmt::For(f) = at else { return None };
+        if let Some(roles) = &f.contraction {
+            return Some(finish(free, f, roles));
+        }
+        if f.kind != LoopKind::Free {
+            return None;
+        }
+        free.push(&**f);
+        let [only] = &f.body[..] else { return None };
+        at = only;
+    }
+}
+
+fn finish<'a>(free: Vec<&'a For>, reduce: &'a For, roles: &'a Contraction) -> Result<Nest<'a>, &'static str> {
+    let [.., p, q] = &free[..] else { return Err("its m and n loops do not surround it directly") };
+    let (m, n) = match (p.axis == roles.m, q.axis == roles.n, p.axis == roles.n, q.axis == roles.m) {
+        (true, true, _, _) => (p, q),
+        (_, _, true, true) => (q, p),
+        _ => return Err("its m and n loops do not surround it directly"),
+    };
+    let (Some(m), Some(n), Some(k)) = (const_trip(m), const_trip(n), const_trip(reduce)) else {
+        return Err("an extent is not a constant");
+    };
+    if m == 0 || n == 0 || k == 0 {
+        return Err("an extent is 0");
+    }
+    Ok(Nest { free, reduce, roles, m, n, k })
+}
+
+impl Nest<'_> {
+    /// The left and right operands of the product.
+    pub fn operands(&self) -> Result<(Operand, Operand), &'static str> {
+        let body = &self.reduce.body;
+        for s in body {
+            let Stmt::Let { op: ScalarOp::Fma { .. } | ScalarOp::MulI | ScalarOp::MulF { .. }, args, .. } = s else {
+                continue;
+            };
+            let [Opnd::Val(x), Opnd::Val(y), ..] = &args[..] else { continue };
+            let (sx, sy) = (slice(body, *x), slice(body, *y));
+            let has = |s: &[usize], v: ValId| s.iter().any(|&i| defines(&body[i], v));
+            let (left, right) = (Operand { value: *x, slice: sx }, Operand { value: *y, slice: sy });
+            if has(&left.slice, self.roles.a) && has(&right.slice, self.roles.b) {
+                return Ok((left, right));
+            }
+            if has(&left.slice, self.roles.b) && has(&right.slice, self.roles.a) {
+                return Ok((right, left));
+            }
+        }
+        Err("its product is not of its two operands")
+    }
+}
+
+/// The positions of the statements that `v` is computed by.
+fn slice(body: &[Stmt], v: ValId) -> Vec<usize> {
+    let mut wanted = BTreeSet::from([v]);
+    let mut out = Vec::new();
+    for (at, s) in body.iter().enumerate().rev() {
+        if wanted.iter().any(|&w| defines(s, w)) {
+            walk::each_use(s, &mut |v| _ = wanted.insert(v));
+            out.push(at);
+        }
+    }
+    out.reverse();
+    out
+}
+
+fn defines(s: &Stmt, v: ValId) -> bool {
+    walk::def(s) == Some(v)
+}
+
+/// The register tile of a contraction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TileShape {
+    pub rows: u32,
+    pub cols: u32,
+    pub lanes: u32,
+}
+
+/// The element type of a buffer, when it holds numbers.
+pub fn num_type(kernel: &Kernel, buf: BufId) -> Option<DType> {
+    match kernel.bufs.get(buf)?.ty {
+        Ty::Num(d) => Some(d),
+        Ty::Ptr(_) => None,
+    }
+}
+
+/// Chooses the register tile of an m x n accumulator: half the vector registers hold accumulators, two vectors wide
+/// where n allows, so that eight or more independent multiply-adds are in flight and each operand element loaded is
+/// used several times.
+pub fn tile_shape(ctx: &Context, acc: DType, m: u64, n: u64) -> Result<TileShape, String> {
+    if !matches!(acc, DType::F32 | DType::F64 | DType::I32 | DType::I64) {
+        return Err(format!("accumulators of {acc} are not held in vectors"));
+    }
+    let room = |x: u64| (x & x.wrapping_neg()).min(1 << 16) as u32;
+    let native = (ctx.target.vector_bytes as u64 / acc.bytes()).max(1) as u32;
+    let lanes = ctx.knobs.get("lanes").map_or(native, |l| prev_power(l as u32)).min(room(n));
+    if lanes < 2 {
+        return Err(format!("{n} columns do not fill a vector"));
+    }
+    let registers = (ctx.target.vector_registers / 2).max(4);
+    let registers = (registers / (lanes / native).max(1)).max(1);
+    let vectors = room(n) / lanes;
+    let rows = room(m).min(registers / vectors.min(2)).max(1);
+    let rows = ctx.knobs.get("rows").map_or(rows, |r| r as u32);
+    let wide = vectors.min(prev_power((registers / rows).max(1))).min(8);
+    let cols = ctx.knobs.get("cols").map_or(wide * lanes, |c| c as u32);
+    if !m.is_multiple_of(rows as u64) || !n.is_multiple_of(cols as u64) || !cols.is_multiple_of(lanes) {
+        return Err(format!("a tile of {rows}x{cols} by {lanes} lanes does not divide {m}x{n}"));
+    }
+    Ok(TileShape { rows, cols, lanes })
+}
+
+/// The greatest power of two up to `x` (at least 1).
+pub fn prev_power(x: u32) -> u32 {
+    if x < 2 { 1 } else { 1 << x.ilog2() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::target::{Assumptions, Knobs, Target};
+
+    fn shape(target: Target, acc: DType, m: u64, n: u64) -> (u32, u32, u32) {
+        let assume = Assumptions { no_wrap: true, no_alias: true };
+        let ctx = Context { target, knobs: Knobs::default_set(), assume };
+        let s = tile_shape(&ctx, acc, m, n).unwrap();
+        (s.rows, s.cols, s.lanes)
+    }
+
+    #[test]
+    fn tiles_follow_the_registers_and_the_extents() {
+        let wide = Target::default();
+        let narrow = Target { vector_bytes: 32, vector_registers: 16, ..Target::default() };
+        assert_eq!(shape(wide.clone(), DType::F32, 128, 128), (8, 32, 16));
+        assert_eq!(shape(wide.clone(), DType::F64, 128, 128), (8, 16, 8));
+        assert_eq!(shape(wide.clone(), DType::F32, 16, 16), (16, 16, 16));
+        assert_eq!(shape(wide.clone(), DType::F32, 4, 128), (4, 64, 16));
+        assert_eq!(shape(wide.clone(), DType::F32, 1, 64), (1, 64, 16));
+        assert_eq!(shape(wide, DType::F32, 32, 4), (16, 4, 4));
+        assert_eq!(shape(narrow, DType::F32, 128, 128), (4, 16, 8));
+    }
+}

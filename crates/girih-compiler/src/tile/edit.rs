@@ -1,0 +1,132 @@
+//! Rewriting statement trees: what the rules of this folder share beyond `loops::walk`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::affine;
+use crate::loops::ir::*;
+use crate::loops::walk;
+use crate::num::ScalarOp;
+
+/// Replaces axes in a copy of `body`. `extents` are those of axes that run from 0, used to resolve quotients and
+/// remainders afterwards.
+pub fn place_axes(body: &[Stmt], by: &BTreeMap<AxisId, Ix>, extents: &BTreeMap<AxisId, i64>) -> Vec<Stmt> {
+    let mut copy = body.to_vec();
+    walk::map_ixs(&mut copy, &mut |ix| {
+        let new = ix.subst_axes(&mut |a| by.get(&a).cloned());
+        if new != *ix {
+            *ix = affine::tidy(&new, extents);
+        }
+    });
+    copy
+}
+
+/// Whether the statement only makes a value (so that it may be dropped when nobody uses it).
+pub fn is_pure(s: &Stmt) -> bool {
+    matches!(s, Stmt::Let { .. } | Stmt::Index { .. } | Stmt::Test { .. } | Stmt::Read { .. })
+        || matches!(s, Stmt::Load { order: Order::Weak, .. })
+}
+
+/// Drops pure statements whose value nobody in the body uses; values do not leave the body they are defined in.
+pub fn drop_unused(body: &mut Vec<Stmt>) {
+    for s in body.iter_mut() {
+        walk::bodies_mut(s).into_iter().for_each(drop_unused);
+    }
+    let mut used = BTreeSet::new();
+    let mut keep = vec![true; body.len()];
+    for (at, s) in body.iter().enumerate().rev() {
+        keep[at] = !is_pure(s) || walk::def(s).is_none_or(|v| used.contains(&v));
+        if keep[at] {
+            used.extend(walk::refs_of(s).vals_used);
+        }
+    }
+    let mut at = 0;
+    body.retain(|_| {
+        at += 1;
+        keep[at - 1]
+    });
+    body.retain(|s| !matches!(s, Stmt::For(f) if f.body.is_empty()));
+}
+
+/// `dst = value`.
+pub fn copy_of(dst: ValId, value: Opnd) -> Stmt {
+    Stmt::Let { dst, op: ScalarOp::Copy, args: vec![value] }
+}
+
+/// A free loop `for axis in 0..hi` around a body.
+pub fn free_loop(axis: AxisId, hi: Ix, body: Vec<Stmt>) -> Stmt {
+    Stmt::For(Box::new(For {
+        axis,
+        lo: Ix::Const(0),
+        hi,
+        step: Ix::Const(1),
+        kind: LoopKind::Free,
+        place: Place::None,
+        combine: None,
+        contraction: None,
+        body,
+    }))
+}
+
+/// The trip count of a loop from 0 in steps of 1 with a constant end.
+pub fn const_trip(f: &For) -> Option<u64> {
+    match (&f.lo, &f.hi, &f.step) {
+        (Ix::Const(0), Ix::Const(n), Ix::Const(1)) if *n >= 0 => Some(*n as u64),
+        _ => None,
+    }
+}
+
+pub fn new_axis(kernel: &mut Kernel, name: &str) -> AxisId {
+    kernel.axes.push(Axis { name: name.to_string() })
+}
+
+/// What a rule says of a statement it was shown.
+pub enum Visit {
+    /// Look at the statements inside.
+    Into,
+    /// Leave it as it is.
+    Leave,
+    /// Put these in its place, as they are.
+    Replace(Vec<Stmt>),
+    /// Put these in its place and look at each of them again.
+    Again(Vec<Stmt>),
+}
+
+/// Shows `f` the statements of a kernel, outer ones first, and returns the changed kernel; `None` when nothing changed.
+/// While `f` runs, the kernel it is given has tables but no body.
+pub fn rewrite(p: &Kernel, f: &mut dyn FnMut(&mut Kernel, &Stmt) -> Visit) -> Option<Kernel> {
+    let mut kernel = p.clone();
+    let body = std::mem::take(&mut kernel.body);
+    let mut changed = false;
+    kernel.body = rewrite_body(body, &mut kernel, f, &mut changed);
+    changed.then_some(kernel)
+}
+
+fn rewrite_body(
+    body: Vec<Stmt>,
+    kernel: &mut Kernel,
+    f: &mut dyn FnMut(&mut Kernel, &Stmt) -> Visit,
+    changed: &mut bool,
+) -> Vec<Stmt> {
+    let mut out = Vec::with_capacity(body.len());
+    for mut s in body {
+        match f(kernel, &s) {
+            Visit::Leave => out.push(s),
+            Visit::Into => {
+                for b in walk::bodies_mut(&mut s) {
+                    let inner = std::mem::take(b);
+                    *b = rewrite_body(inner, kernel, f, changed);
+                }
+                out.push(s);
+            }
+            Visit::Replace(new) => {
+                *changed = true;
+                out.extend(new);
+            }
+            Visit::Again(new) => {
+                *changed = true;
+                out.extend(rewrite_body(new, kernel, f, changed));
+            }
+        }
+    }
+    out
+}

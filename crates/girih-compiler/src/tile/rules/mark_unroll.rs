@@ -1,0 +1,81 @@
+//! 008_mark_unroll
+
+use crate::base::rule::{Context, Log, Rule};
+use crate::loops::ir::*;
+use crate::loops::walk;
+use crate::tile::edit::{self, Visit, const_trip};
+use crate::tile::rules::axis_site;
+
+pub const RULE: Rule<Kernel> = Rule {
+    name: "008_mark_unroll",
+    doc: "\
+Unrolls tiny loops whose trip count is a constant.
+
+```text
+for c in 0..3: free                       -->    for c in 0..3: free unroll
+```
+
+Knob: `unroll` (8), the greatest number of copies; a nest counts the product of its loops.
+
+Refuses loops with too many copies or too long a body, and says nothing of loops that are placed already.
+",
+    run,
+};
+
+/// Statements after unrolling.
+const MOST_STATEMENTS: u64 = 96;
+
+fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    let most = ctx.knobs.get("unroll").unwrap_or(8) as u64;
+    edit::rewrite(p, &mut |kernel, s| {
+        let Stmt::For(f) = s else {
+            return if matches!(s, Stmt::RegisterTile { .. }) { Visit::Leave } else { Visit::Into };
+        };
+        let Some(copies) = copies(s) else { return Visit::Into };
+        if f.place != Place::None {
+            return Visit::Into;
+        }
+        let site = axis_site(kernel, f.axis);
+        if copies > most {
+            log.skipped(site, format!("{copies} copies are more than {most}"));
+            return Visit::Into;
+        }
+        let mut statements = 0;
+        walk::visit(&f.body, &mut |_| statements += 1);
+        if statements * copies > MOST_STATEMENTS {
+            log.skipped(site, "its body is long");
+            return Visit::Into;
+        }
+        log.applied(site);
+        let mut new = f.clone();
+        mark(&mut new);
+        Visit::Replace(vec![Stmt::For(new)])
+    })
+}
+
+/// The copies of the body that unrolling a nest makes; `None` when some loop in it cannot be unrolled.
+fn copies(s: &Stmt) -> Option<u64> {
+    let Stmt::For(f) = s else { return if walk::bodies(s).is_empty() { Some(1) } else { None } };
+    let trip = match f.place {
+        // A vector loop stays a loop.
+        Place::Vector { .. } => 1,
+        _ if f.kind == LoopKind::Serial => return None,
+        _ => const_trip(f)?,
+    };
+    let mut inner = 1u64;
+    for s in &f.body {
+        inner = inner.max(copies(s)?);
+    }
+    trip.checked_mul(inner)
+}
+
+fn mark(f: &mut For) {
+    if f.place == Place::None {
+        f.place = Place::Unroll;
+    }
+    for s in &mut f.body {
+        if let Stmt::For(inner) = s {
+            mark(inner);
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The tile rules, one file each, in the order they run.
+
+pub mod cache_blocks;
+pub mod interchange;
+pub mod mark_unroll;
+pub mod parallel_blocks;
+pub mod register_tile;
+pub mod split_edges;
+pub mod stage_inputs;
+pub mod vectorise;
+
+use crate::loops::ir::*;
+use crate::loops::walk;
+
+/// How the trace names a loop nest: the innermost contraction's accumulator, or the loop's axis.
+pub(crate) fn site_of(kernel: &Kernel, s: &Stmt) -> String {
+    let mut acc = None;
+    walk::visit(std::slice::from_ref(s), &mut |s| {
+        if let Stmt::For(f) = s
+            && let Some(c) = &f.contraction
+        {
+            acc.get_or_insert(c.acc);
+        }
+    });
+    match (acc.and_then(|b| kernel.bufs.get(b)), s) {
+        (Some(buf), _) => format!("contraction into {}", buf.name),
+        (None, Stmt::For(f)) => axis_site(kernel, f.axis),
+        _ => "body".to_string(),
+    }
+}
+
+pub(crate) fn axis_site(kernel: &Kernel, axis: AxisId) -> String {
+    format!("loop {}", kernel.axes.get(axis).map_or("?", |a| &a.name))
+}

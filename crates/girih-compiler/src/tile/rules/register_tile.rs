@@ -1,0 +1,147 @@
+//! 004_register_tile
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::base::rule::{Context, Log, Rule};
+use crate::loops::ir::*;
+use crate::loops::walk::refs;
+use crate::tile::affine::{self, Stride};
+use crate::tile::contraction::{Nest, nest_at, num_type, tile_shape};
+use crate::tile::edit::{self, Visit, free_loop, new_axis};
+use crate::tile::rules::site_of;
+
+pub const RULE: Rule<Kernel> = Rule {
+    name: "004_register_tile",
+    doc: "\
+Runs a contraction one register tile of the accumulator at a time: `rows` x `cols` accumulators stay in registers over the
+whole reduction.
+
+```text
+for i in 0..128: free                            for j1 in 0..4: free
+  for j in 0..128: free                            for i1 in 0..16: free
+    for kk in 0..64: reduce contraction   -->        register_tile acc (i2 8, j2 32 by 16 lanes):
+      acc[i, j] <- a[i, kk] * b[kk, j]                 for kk in 0..64: reduce contraction
+                                                         acc[i1*8 + i2, j1*32 + j2] <- ...
+```
+
+The columns run outermost, so that a packed panel of the right operand stays in L1 while the rows pass over it.
+
+Knobs: `register_tile` (0 turns the rule off), `rows`, `cols`, `lanes` (chosen from the vector registers).
+
+Refuses when the accumulator's type is not held in vectors, the tile does not divide the contraction, or an operand
+still has a mask or does not lie along n.
+",
+    run,
+};
+
+fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    edit::rewrite(p, &mut |kernel, s| match nest_at(s) {
+        None => Visit::Into,
+        Some(Err(why)) => {
+            log.skipped(site_of(kernel, s), why);
+            Visit::Leave
+        }
+        Some(Ok(nest)) => match tile(kernel, ctx, &nest) {
+            Ok(new) => {
+                log.applied(site_of(kernel, s));
+                Visit::Replace(vec![new])
+            }
+            Err(why) => {
+                log.skipped(site_of(kernel, s), why);
+                Visit::Leave
+            }
+        },
+    })
+}
+
+fn tile(kernel: &mut Kernel, ctx: &Context, nest: &Nest) -> Result<Stmt, String> {
+    if !ctx.knobs.on("register_tile") {
+        return Err("knob off".to_string());
+    }
+    let roles = nest.roles;
+    let acc = num_type(kernel, roles.acc).ok_or("its accumulator holds addresses")?;
+    let shape = tile_shape(ctx, acc, nest.m, nest.n)?;
+    check_body(nest)?;
+
+    let names = [roles.m, roles.n].map(|a| kernel.axes[a].name.clone());
+    let [i1, i2] = ["1", "2"].map(|d| new_axis(kernel, &format!("{}{d}", names[0])));
+    let [j1, j2] = ["1", "2"].map(|d| new_axis(kernel, &format!("{}{d}", names[1])));
+    let (rows, cols) = (shape.rows as i64, shape.cols as i64);
+    let (row_tiles, col_tiles) = (nest.m as i64 / rows, nest.n as i64 / cols);
+    let place = |outer: AxisId, count: i64, size: i64, inner: AxisId| {
+        if count == 1 { Ix::Axis(inner) } else { Ix::Axis(outer) * Ix::Const(size) + Ix::Axis(inner) }
+    };
+    let by = BTreeMap::from([(roles.m, place(i1, row_tiles, rows, i2)), (roles.n, place(j1, col_tiles, cols, j2))]);
+    let body = edit::place_axes(&nest.reduce.body, &by, &BTreeMap::from([(i2, rows), (j2, cols)]));
+    let contraction = Some(Contraction { m: i2, n: j2, ..roles.clone() });
+    let reduce = Stmt::For(Box::new(For { contraction, body, ..nest.reduce.clone() }));
+    let mut out = Stmt::RegisterTile {
+        acc: roles.acc,
+        i: i2,
+        rows: shape.rows,
+        j: j2,
+        cols: shape.cols,
+        lanes: shape.lanes,
+        body: vec![reduce],
+    };
+    if row_tiles > 1 {
+        out = free_loop(i1, Ix::Const(row_tiles), vec![out]);
+    }
+    if col_tiles > 1 {
+        out = free_loop(j1, Ix::Const(col_tiles), vec![out]);
+    }
+    for f in nest.free.iter().rev().skip(2) {
+        out = Stmt::For(Box::new(For { body: vec![out], ..(*f).clone() }));
+    }
+    Ok(out)
+}
+
+/// The micro-kernel's loads: rows from anywhere, columns contiguous, no masks; the one effect is the write of `acc`.
+fn check_body(nest: &Nest) -> Result<(), String> {
+    let (m, n) = (nest.roles.m, nest.roles.n);
+    let facts = refs(&nest.reduce.body);
+    for s in &nest.reduce.body {
+        let along_n = match s {
+            Stmt::Load { mask, .. } if !mask.is_always() => return Err("an operand has a mask".to_string()),
+            Stmt::Load { order, .. } if *order != Order::Weak => return Err("an operand's load is ordered".to_string()),
+            Stmt::Load { mem, .. } if mem.elem.bits() < 8 => {
+                return Err("an operand has less than a byte per element".to_string());
+            }
+            Stmt::Load { mem, .. } if facts.vals_defined.contains(&mem.base) => {
+                return Err("an operand's address is computed per element".to_string());
+            }
+            Stmt::Load { mem, .. } => affine::stride(&mem.index, n, &facts.vals_defined),
+            Stmt::Read { buf, .. } if *buf == nest.roles.acc => Stride::Unit,
+            Stmt::Read { idx, .. } => tiled_stride(idx, n, &facts.vals_defined),
+            Stmt::Write { buf, idx, .. } if *buf == nest.roles.acc => {
+                if affine::buf_stride(idx, n, &facts.vals_defined) != Stride::Unit {
+                    return Err("the accumulator does not lie along n".to_string());
+                }
+                for ix in idx {
+                    if ix.has_axis(nest.roles.k) || affine::stride(ix, m, &facts.vals_defined) == Stride::Irregular {
+                        return Err("the accumulator's place is not one per row and column".to_string());
+                    }
+                }
+                continue;
+            }
+            Stmt::Let { .. } => continue,
+            _ => return Err("its body does more than multiply and add".to_string()),
+        };
+        if !matches!(along_n, Stride::Same | Stride::Unit) {
+            return Err("an operand does not lie along n".to_string());
+        }
+    }
+    Ok(())
+}
+
+/// The stride along an axis of an access that may go by panels: `[j // 32, kk, j % 32]` lies along `j`.
+fn tiled_stride(idx: &[Ix], axis: AxisId, varying: &BTreeSet<ValId>) -> Stride {
+    if let [Ix::FloorDiv(a, w), _, Ix::Mod(b, v)] = idx
+        && (a, w) == (b, v)
+        && **a == Ix::Axis(axis)
+    {
+        return Stride::Unit;
+    }
+    // Rows by panels: the axis is m, and n does not occur.
+    affine::buf_stride(idx, axis, varying)
+}

@@ -1,0 +1,268 @@
+//! 003_stage_inputs
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::base::rule::{Context, Log, Rule};
+use crate::loops::ir::*;
+use crate::loops::walk::{self, Refs, refs};
+use crate::tile::affine::{self, Stride};
+use crate::tile::contraction::{Nest, Operand, TileShape, nest_at, num_type, tile_shape};
+use crate::tile::edit::{self, Visit, free_loop, new_axis};
+use crate::tile::rules::site_of;
+
+pub const RULE: Rule<Kernel> = Rule {
+    name: "003_stage_inputs",
+    doc: "\
+Packs the operands of a contraction next to where they are used: converted, with edges filled in, in the order in which
+the register tiles will read them. The right operand goes into panels as wide as a register tile, the left one into
+rows (or, where its memory runs along m, into panels as high as a register tile).
+
+```text
+for i in 0..128: free                            stage a_pack rows:
+  for j in 0..128: free                            for i in 0..128: for kk in 0..64:
+    for kk in 0..64: reduce contraction              a_pack[i, kk] = ext(load A[...] where ... else 0)
+      %a = load A[...] where ... else 0   -->    stage b_pack panels(32):
+      %b = load B[...] where ... else 0            for jp in 0..4: for kk in 0..64: for jj in 0..32:
+      acc[i, j] <- ext(%a) * ext(%b)                 b_pack[jp, kk, jj] = ext(load B[...] where ... else 0)
+                                                 for i: for j: for kk: reduce contraction
+                                                   acc[i, j] <- a_pack[i, kk] * b_pack[j // 32, kk, j % 32]
+```
+
+The copy stands directly before the nest, inside the loops the operand depends on. Nothing in a contraction nest stores
+to memory, so the loads pass no store.
+
+Knobs: `stage_a`, `stage_b` (0 never, 1 always).
+
+Refuses when the operand depends on both m and n, reads the accumulator or an ordered load, is packed already, or is
+just as good in place: it needs no conversion and no mask, lies contiguously, and is small or used once.
+",
+    run,
+};
+
+fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    let mut staged = BTreeSet::new();
+    walk::visit(&p.body, &mut |s| {
+        if let Stmt::Stage { buf, .. } = s {
+            staged.insert(*buf);
+        }
+    });
+    edit::rewrite(p, &mut |kernel, s| match nest_at(s) {
+        None => Visit::Into,
+        // Whatever stops the nest stops the rules before and after too; they say why.
+        Some(Err(_)) => Visit::Leave,
+        Some(Ok(nest)) => {
+            let site = site_of(kernel, s);
+            match stage_nest(kernel, ctx, &nest, &staged, &site, log) {
+                Some(new) => Visit::Replace(new),
+                None => Visit::Leave,
+            }
+        }
+    })
+}
+
+/// A `Stage` and the number of the nest's free loops it stands inside.
+type Placed = (usize, Stmt);
+
+fn stage_nest(
+    kernel: &mut Kernel,
+    ctx: &Context,
+    nest: &Nest,
+    staged: &BTreeSet<BufId>,
+    site: &str,
+    log: &mut Log,
+) -> Option<Vec<Stmt>> {
+    let acc = num_type(kernel, nest.roles.acc)?;
+    let shape = match tile_shape(ctx, acc, nest.m, nest.n) {
+        Ok(shape) => shape,
+        Err(why) => {
+            log.skipped(site, why);
+            return None;
+        }
+    };
+    let (a, b) = match nest.operands() {
+        Ok(both) => both,
+        Err(why) => {
+            log.skipped(site, why);
+            return None;
+        }
+    };
+    let mut reduce = nest.reduce.clone();
+    let mut stages: Vec<Placed> = Vec::new();
+    for (name, operand, left) in [("a", &a, true), ("b", &b, false)] {
+        let site = format!("{site}, operand {name}");
+        match stage_operand(kernel, ctx, nest, operand, left, shape, staged) {
+            Ok((placed, read)) => {
+                // The read takes the place of the statement that defined the operand.
+                let at = operand.slice.last().copied().unwrap_or(0);
+                reduce.body[at] = read;
+                if let Some(roles) = &mut reduce.contraction {
+                    let role = if left { &mut roles.a } else { &mut roles.b };
+                    *role = operand.value;
+                }
+                stages.push(placed);
+                log.applied(site);
+            }
+            Err(why) => log.skipped(site, why),
+        }
+    }
+    if stages.is_empty() {
+        return None;
+    }
+    edit::drop_unused(&mut reduce.body);
+    Some(rebuild(nest, reduce, stages))
+}
+
+fn rebuild(nest: &Nest, reduce: For, stages: Vec<Placed>) -> Vec<Stmt> {
+    let mut out = vec![Stmt::For(Box::new(reduce))];
+    for depth in (0..nest.free.len()).rev() {
+        out = vec![Stmt::For(Box::new(For { body: out, ..nest.free[depth].clone() }))];
+        let here = stages.iter().filter(|(d, _)| *d == depth).map(|(_, s)| s.clone());
+        out = here.chain(out).collect();
+    }
+    out
+}
+
+fn stage_operand(
+    kernel: &mut Kernel,
+    ctx: &Context,
+    nest: &Nest,
+    operand: &Operand,
+    left: bool,
+    shape: TileShape,
+    staged: &BTreeSet<BufId>,
+) -> Result<(Placed, Stmt), String> {
+    let stmts: Vec<Stmt> = operand.slice.iter().map(|&i| nest.reduce.body[i].clone()).collect();
+    let facts = refs(&stmts);
+    let (own, other, roles) = if left { (nest.roles.m, nest.roles.n, "n") } else { (nest.roles.n, nest.roles.m, "m") };
+    if facts.axes_used.contains(&other) {
+        return Err(format!("it depends on {roles}"));
+    }
+    if facts.bufs_read.contains(&nest.roles.acc) {
+        return Err("it reads the accumulator".to_string());
+    }
+    if let Some(odd) = stmts.iter().find(|s| !edit::is_pure(s)) {
+        return Err(match odd {
+            Stmt::Load { .. } => "its load is ordered".to_string(),
+            _ => "it is not a pure computation".to_string(),
+        });
+    }
+    if facts.bufs_read.iter().any(|b| staged.contains(b)) {
+        return Err("it is packed already".to_string());
+    }
+    let along = contiguous_axis(&stmts, nest.roles.k, own, &facts);
+    if let Some(why) = fine_in_place(kernel, ctx, nest, &stmts, left, shape, along == Some(own)) {
+        return Err(why.to_string());
+    }
+    let Some(Ty::Num(dtype)) = kernel.vals.get(operand.value).map(|v| v.ty) else {
+        return Err("it is an address".to_string());
+    };
+
+    // Inside the innermost surrounding loop that the operand depends on.
+    let surrounding = nest.free.len() - 2;
+    let depth = (0..surrounding).rev().find(|&d| facts.axes_used.contains(&nest.free[d].axis)).map_or(0, |d| d + 1);
+
+    let (extent, width) = if left { (nest.m, shape.rows as u64) } else { (nest.n, shape.cols as u64) };
+    let panels = !left || along == Some(own) && shape.rows > 1;
+    let tag = if left { "a_pack" } else { "b_pack" };
+    let buf_shape = if panels { vec![extent / width, nest.k, width] } else { vec![extent, nest.k] };
+    let buf = kernel.bufs.push(Buf { name: tag.to_string(), ty: Ty::Num(dtype), shape: buf_shape });
+    let own_name = kernel.axes[own].name.clone();
+    let k_name = kernel.axes[nest.roles.k].name.clone();
+    let k = new_axis(kernel, &k_name);
+    let inner = new_axis(kernel, &own_name);
+    let panel = (panels && extent > width).then(|| new_axis(kernel, &format!("{own_name}p")));
+
+    let position = match panel {
+        Some(p) => Ix::Axis(p) * Ix::Const(width as i64) + Ix::Axis(inner),
+        None => Ix::Axis(inner),
+    };
+    let renamed = walk::Renaming::fresh(kernel, &stmts);
+    let by = BTreeMap::from([(own, position), (nest.roles.k, Ix::Axis(k))]);
+    let mut body = edit::place_axes(&stmts, &by, &BTreeMap::new());
+    renamed.apply(&mut body);
+    let value = Opnd::Val(renamed.vals.get(&operand.value).copied().unwrap_or(operand.value));
+    let idx = if panels {
+        vec![panel.map_or(Ix::Const(0), Ix::Axis), Ix::Axis(k), Ix::Axis(inner)]
+    } else {
+        vec![Ix::Axis(inner), Ix::Axis(k)]
+    };
+    body.push(Stmt::Write { buf, idx, value });
+    let k_extent = Ix::Const(nest.k as i64);
+    let fill = if panels {
+        let row = free_loop(k, k_extent, vec![free_loop(inner, Ix::Const(width as i64), body)]);
+        match panel {
+            Some(p) => free_loop(p, Ix::Const((extent / width) as i64), vec![row]),
+            None => row,
+        }
+    } else {
+        free_loop(inner, Ix::Const(extent as i64), vec![free_loop(k, k_extent, body)])
+    };
+    let layout = if panels { StageLayout::Panels { width } } else { StageLayout::Rows };
+    let stage = Stmt::Stage { buf, layout, body: vec![fill] };
+
+    let (own, k) = (Ix::Axis(own), Ix::Axis(nest.roles.k));
+    let idx = if panels {
+        let w = Ix::Const(width as i64);
+        let first = if panel.is_some() { Ix::floor_div(own.clone(), w.clone()) } else { Ix::Const(0) };
+        let last = if panel.is_some() { Ix::modulo(own, w) } else { own };
+        vec![first, k, last]
+    } else {
+        vec![own, k]
+    };
+    Ok(((depth, stage), Stmt::Read { dst: operand.value, buf, idx }))
+}
+
+/// Which of the two axes an operand's memory runs along.
+fn contiguous_axis(stmts: &[Stmt], k: AxisId, own: AxisId, facts: &Refs) -> Option<AxisId> {
+    [k, own].into_iter().find(|&axis| {
+        stmts.iter().any(|s| match s {
+            Stmt::Load { mem, .. } => affine::stride(&mem.index, axis, &facts.vals_defined) == Stride::Unit,
+            Stmt::Read { idx, .. } => affine::buf_stride(idx, axis, &facts.vals_defined) == Stride::Unit,
+            _ => false,
+        })
+    })
+}
+
+/// Why packing would gain nothing, if so.
+fn fine_in_place(
+    kernel: &Kernel,
+    ctx: &Context,
+    nest: &Nest,
+    stmts: &[Stmt],
+    left: bool,
+    shape: TileShape,
+    along_own: bool,
+) -> Option<&'static str> {
+    let knob = ctx.knobs.get(if left { "stage_a" } else { "stage_b" });
+    let [only] = stmts else { return None };
+    let plain = match only {
+        Stmt::Load { mask, mem, .. } => mask.is_always() && mem.elem.bits() >= 8,
+        Stmt::Read { .. } => true,
+        _ => false,
+    };
+    // A vector of the right operand is read along n.
+    if !plain || !(left || along_own) || knob == Some(1) {
+        return None;
+    }
+    if knob == Some(0) {
+        return Some("knob off");
+    }
+    let uses = if left { nest.n / shape.cols as u64 } else { nest.m / shape.rows as u64 };
+    if uses <= 1 {
+        return Some("each element is read once, in place");
+    }
+    if let Stmt::Read { buf, .. } = only {
+        let bytes = kernel.bufs.get(*buf).map_or(u64::MAX, |b| b.shape.iter().product::<u64>() * elem_bytes(b.ty));
+        if bytes <= ctx.target.l1_bytes / 2 || left && !along_own {
+            return Some("it lies well in its buffer");
+        }
+    }
+    None
+}
+
+fn elem_bytes(ty: Ty) -> u64 {
+    match ty {
+        Ty::Num(d) => d.bytes(),
+        Ty::Ptr(_) => 8,
+    }
+}

@@ -1,0 +1,183 @@
+//! 007_vectorise
+
+use crate::base::rule::{Context, Log, Rule};
+use crate::loops::ir::*;
+use crate::loops::walk::{self, Refs, refs};
+use crate::num::ScalarOp;
+use crate::tile::affine::{self, Stride};
+use crate::tile::contraction::prev_power;
+use crate::tile::edit::{self, Visit, const_trip};
+use crate::tile::rules::axis_site;
+
+pub const RULE: Rule<Kernel> = Rule {
+    name: "007_vectorise",
+    doc: "\
+Runs innermost loops in vector registers. A free loop takes as many iterations at a time as a register holds elements of
+the widest type in its body; a reduction that may be reassociated also keeps several accumulators (`ways`) going.
+
+```text
+for j in 0..n: free                              for j in 0..n: free vector(16)
+  %x = load a[j]                          -->      %x = load a[j]
+  store c[j] = %x                                  store c[j] = %x
+for j in 0..1024: reduce combine add(s)          for j in 0..1024: reduce vector(16) combine add(s) ... x 4
+```
+
+Knobs: `vectorise` (0 turns the rule off), `lanes`, `ways` (4).
+
+Refuses when the loop holds control flow, atomics, ordered accesses, prints or asserts; when it stores anywhere but to
+the next element each time; when an address is computed per element; when the order of its reduction is fixed; and when it
+runs too few times to fill a vector.
+",
+    run,
+};
+
+fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    if !ctx.knobs.on("vectorise") {
+        log.skipped("kernel", "knob off");
+        return None;
+    }
+    edit::rewrite(p, &mut |kernel, s| {
+        if matches!(s, Stmt::RegisterTile { .. }) {
+            return Visit::Leave;
+        }
+        let Stmt::For(f) = s else { return Visit::Into };
+        let innermost = f.body.iter().all(|s| walk::bodies(s).is_empty());
+        if !innermost || f.kind == LoopKind::Serial || f.place != Place::None || f.body.is_empty() {
+            return Visit::Into;
+        }
+        let site = axis_site(kernel, f.axis);
+        match place(kernel, ctx, f) {
+            Ok(new) => {
+                log.applied(site);
+                Visit::Replace(vec![Stmt::For(Box::new(new))])
+            }
+            Err(why) => {
+                log.skipped(site, why);
+                Visit::Leave
+            }
+        }
+    })
+}
+
+fn place(kernel: &Kernel, ctx: &Context, f: &For) -> Result<For, String> {
+    if f.step != Ix::Const(1) {
+        return Err("its step is not 1".to_string());
+    }
+    if f.kind == LoopKind::Reduce && f.combine.is_none() {
+        return Err("the order of its reduction is fixed".to_string());
+    }
+    let facts = refs(&f.body);
+    let accs: &[BufId] = f.combine.as_ref().map_or(&[], |c| &c.accs);
+    let mut bytes = 1;
+    for s in &f.body {
+        check(kernel, f, &facts, accs, s)?;
+        bytes = bytes.max(widest(kernel, s));
+    }
+    let native = (ctx.target.vector_bytes / bytes).max(1);
+    let lanes = ctx.knobs.get("lanes").map_or(native, |l| prev_power(l as u32));
+    let trip = const_trip(f).map(|t| t.min(1 << 20) as u32);
+    let lanes = trip.map_or(lanes, |t| lanes.min(prev_power(t)));
+    if lanes < 2 || trip.is_some_and(|t| t < 4) {
+        return Err("too few iterations to fill a vector".to_string());
+    }
+    let mut new = f.clone();
+    new.place = Place::Vector { lanes };
+    if let Some(combine) = &mut new.combine {
+        let ways = ctx.knobs.get("ways").map_or(4, |w| prev_power(w as u32));
+        combine.ways = trip.map_or(ways, |t| ways.min(prev_power(t / lanes)));
+    }
+    Ok(new)
+}
+
+/// Whether a statement can run for several iterations at once.
+fn check(kernel: &Kernel, f: &For, facts: &Refs, accs: &[BufId], s: &Stmt) -> Result<(), String> {
+    let say = |why: &str| Err(why.to_string());
+    let memory = |mem: &Mem, order: Order| {
+        if order != Order::Weak {
+            return say("it holds an ordered access");
+        }
+        if facts.vals_defined.contains(&mem.base) {
+            return say("an address is computed per element");
+        }
+        if mem.elem.bits() < 8 && mem.elem.bits() > 1 {
+            return say("an element takes less than a byte of memory");
+        }
+        Ok(())
+    };
+    match s {
+        Stmt::Let { dst, op, .. } => match kernel.vals.get(*dst).map(|v| v.ty) {
+            Some(Ty::Num(_)) if *op != ScalarOp::PtrToInt => Ok(()),
+            _ => say("it computes addresses"),
+        },
+        Stmt::Index { .. } | Stmt::Test { .. } => Ok(()),
+        Stmt::Load { mem, order, .. } => memory(mem, *order),
+        Stmt::Store { mem, order, .. } => {
+            memory(mem, *order)?;
+            match affine::stride(&mem.index, f.axis, &facts.vals_defined) {
+                Stride::Unit => Ok(()),
+                _ => say("it stores to elements that do not follow one another"),
+            }
+        }
+        Stmt::Read { buf, .. } | Stmt::Write { buf, .. } if accs.contains(buf) => Ok(()),
+        Stmt::Read { buf, .. } if facts.bufs_written.contains(buf) && !same_place(f, *buf) => {
+            say("it reads what another iteration may have written")
+        }
+        Stmt::Read { buf, .. } => match kernel.bufs.get(*buf).map(|b| b.ty) {
+            Some(Ty::Num(_)) => Ok(()),
+            _ => say("it reads addresses"),
+        },
+        Stmt::Write { buf, idx, .. } => {
+            if !matches!(kernel.bufs.get(*buf).map(|b| b.ty), Some(Ty::Num(_))) {
+                return say("it keeps addresses");
+            }
+            match affine::buf_stride(idx, f.axis, &facts.vals_defined) {
+                Stride::Unit => Ok(()),
+                _ => say("it writes elements that do not follow one another"),
+            }
+        }
+        Stmt::Rmw { .. } | Stmt::Cas { .. } => say("it holds an atomic"),
+        Stmt::Print { .. } => say("it prints"),
+        Stmt::Assert { .. } => say("it holds an assert"),
+        _ => say("it holds more than straight-line arithmetic"),
+    }
+}
+
+/// Whether all reads and writes of a buffer in the loop are at one place per iteration.
+fn same_place(f: &For, buf: BufId) -> bool {
+    let mut places = f.body.iter().filter_map(|s| match s {
+        Stmt::Read { buf: b, idx, .. } | Stmt::Write { buf: b, idx, .. } if *b == buf => Some(idx),
+        _ => None,
+    });
+    let first = places.next();
+    places.all(|p| Some(p) == first)
+}
+
+/// Bytes of the widest number a statement works on.
+fn widest(kernel: &Kernel, s: &Stmt) -> u32 {
+    let mut bytes = 1;
+    let mut see = |v: ValId| {
+        if let Some(Val { ty: Ty::Num(d), .. }) = kernel.vals.get(v) {
+            bytes = bytes.max(d.bytes() as u32);
+        }
+    };
+    match s {
+        Stmt::Let { dst, args, .. } => {
+            see(*dst);
+            for a in args {
+                match a {
+                    Opnd::Val(v) => see(*v),
+                    Opnd::Const { .. } => {}
+                }
+            }
+        }
+        Stmt::Index { dst, .. } | Stmt::Load { dst, .. } | Stmt::Read { dst, .. } => see(*dst),
+        Stmt::Store { mem, .. } => bytes = bytes.max(mem.elem.bytes() as u32),
+        Stmt::Write { buf, .. } => {
+            if let Some(Buf { ty: Ty::Num(d), .. }) = kernel.bufs.get(*buf) {
+                bytes = bytes.max(d.bytes() as u32);
+            }
+        }
+        _ => {}
+    }
+    bytes
+}

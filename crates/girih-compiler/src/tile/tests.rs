@@ -1,0 +1,111 @@
+//! The rules on whole kernels: what they make of them, that a second run changes nothing, and what they refuse.
+
+use super::RULES;
+use crate::base::rule::{Context, Log};
+use crate::base::target::{Assumptions, KnobSource, Knobs, Target};
+use crate::loops::ir::*;
+use crate::loops::parse::parse;
+use crate::loops::print::{Stage, print};
+
+pub(super) fn context() -> Context {
+    Context {
+        target: Target::default(),
+        knobs: Knobs::default_set(),
+        assume: Assumptions { no_wrap: true, no_alias: true },
+    }
+}
+
+pub(super) fn with_knobs(knobs: &[&str]) -> Context {
+    let mut ctx = context();
+    for k in knobs {
+        ctx.knobs.set(k, KnobSource::CommandLine).unwrap();
+    }
+    ctx
+}
+
+pub(super) fn kernel(text: &str) -> Kernel {
+    match parse(text) {
+        Ok((k, _)) => k,
+        Err(e) => panic!("{}: {:?}\n{text}", e.message, e.span),
+    }
+}
+
+pub(super) fn text(k: &Kernel) -> String {
+    print(k, Stage::Tile)
+}
+
+/// Runs one rule by the name of its file; checks that a second run changes nothing.
+pub(super) fn apply(name: &str, k: &Kernel, ctx: &Context) -> (Kernel, Log) {
+    let rule = RULES.iter().find(|r| r.name.ends_with(name)).unwrap();
+    let mut log = Log::default();
+    let out = (rule.run)(k, ctx, &mut log).unwrap_or_else(|| k.clone());
+    let again = (rule.run)(&out, ctx, &mut Log::default());
+    assert!(again.is_none(), "{name} is not idempotent:\n{}\n-->\n{}", text(&out), text(&again.unwrap()));
+    // What a rule makes reads back.
+    assert_eq!(text(&kernel(&text(&out))), text(&out));
+    (out, log)
+}
+
+/// Runs all rules in order.
+pub(super) fn schedule(k: &Kernel, ctx: &Context) -> Kernel {
+    RULES.iter().fold(k.clone(), |k, rule| apply(rule.name, &k, ctx).0)
+}
+
+pub(super) const GEMM: &str = r#"loop kernel gemm(A: ptr f16, B: ptr f16, C: ptr f32, M: i32, N: i32, K: i32):
+  local acc: f32[128, 128]
+  for i0 in 0..128: free
+    for j0 in 0..128: free
+      acc[i0, j0] = 0.0
+  for k in 0..(K + 63)//64: serial
+    for i in 0..128: free
+      for j in 0..128: free
+        for kk in 0..64: reduce contraction m=i n=j k=kk a=a0 b=b0 acc=acc
+          a0: f16 = load A[(bx*128 + i)*K + (k*64 + kk)] where bx*128 + i < M and k*64 + kk < K else 0x0
+          b0: f16 = load B[(k*64 + kk)*N + (by*128 + j)] where k*64 + kk < K and by*128 + j < N else 0x0
+          c0: f32 = acc[i, j]
+          a1: f32 = f32(a0)
+          b1: f32 = f32(b0)
+          c1: f32 = fma(a1, b1, c0)
+          acc[i, j] = c1
+  for i1 in 0..128: free
+    for j1 in 0..128: free
+      c: f32 = acc[i1, j1]
+      store C[(bx*128 + i1)*N + (by*128 + j1)] = c where bx*128 + i1 < M and by*128 + j1 < N
+"#;
+
+pub(super) const SOFTMAX: &str = r#"loop kernel softmax(src: ptr f32, dst: ptr f32, n: i32):
+  local x: f32[1024]
+  local m: f32
+  local s: f32
+  for j in 0..1024: free
+    v: f32 = load src[bx*n + j] where j < n else -inf
+    x[j] = v
+  m = -inf
+  for j1 in 0..1024: reduce combine max.nan(m) from -inf
+    m0: f32 = m
+    v1: f32 = x[j1]
+    m1: f32 = max.nan(m0, v1)
+    m = m1
+  s = 0.0
+  top: f32 = m
+  for j2 in 0..1024: reduce combine add(s) from -0.0
+    v2: f32 = x[j2]
+    d: f32 = v2 - top
+    e: f32 = exp(d)
+    x[j2] = e
+    s0: f32 = s
+    s1: f32 = s0 + e
+    s = s1
+  total: f32 = s
+  for j3 in 0..1024: free
+    v3: f32 = x[j3]
+    q: f32 = v3 / total
+    store dst[bx*n + j3] = q where j3 < n
+"#;
+
+#[test]
+fn show() {
+    for t in [GEMM, SOFTMAX] {
+        println!("{}", text(&schedule(&kernel(t), &context())));
+    }
+}
