@@ -1,0 +1,663 @@
+//! Blocks, their stacks, and control flow.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use super::code::Code as Tables;
+use super::fold::{Fold, Program};
+use super::race::{self, Shadow};
+use super::scalar::{integer, range};
+use super::value::{Origin, Tile, Val};
+use super::{Host, Options, POLITE, Report, SLICE};
+use crate::base::id::Id;
+use crate::base::launch::{Launch, Trap};
+use crate::base::memory::Memory;
+use crate::base::{Code, Diagnostic};
+use crate::cuda_tile::ir::*;
+use crate::num::op::Signedness;
+
+/// Everything a run shares between its blocks.
+pub struct Machine<'a> {
+    pub module: &'a Module,
+    pub launch: &'a Launch,
+    pub memory: &'a mut dyn Memory,
+    host: &'a mut dyn Host,
+    options: &'a Options,
+    pub tables: Tables,
+    pub shadow: Shadow,
+    /// The addresses of `module.globals`.
+    pub globals: Vec<u64>,
+    /// Regions allocated for this run: start, bytes, name.
+    pub named: Vec<(u64, u64, String)>,
+    /// Memory of allocas whose block has ended: bytes, alignment, address.
+    pub free: Vec<(u64, u64, u64)>,
+    polite: bool,
+    steps: u64,
+}
+
+/// A block that runs or waits for its turn.
+pub struct Block {
+    pub id: [u32; 3],
+    pub linear: u64,
+    pub calls: Vec<Call>,
+    pub out: String,
+    /// Memory operations executed so far.
+    pub accesses: u32,
+    /// The memory of allocas: which call and operation, bytes, alignment, address.
+    pub allocas: Vec<(usize, OpId, u64, u64, u64)>,
+}
+
+/// One function activation.
+pub struct Call {
+    pub func: usize,
+    pub env: Vec<Option<Val>>,
+    regions: Vec<Active>,
+}
+
+struct Active {
+    region: RegionId,
+    next: usize,
+    kind: Kind,
+}
+
+enum Kind {
+    Body,
+    If(OpId),
+    Loop(OpId),
+    For { op: OpId, iv: i128, ub: i128, step: i128, unsigned: bool },
+    Fold(Box<Fold>),
+}
+
+/// The operation being executed.
+#[derive(Clone, Copy)]
+pub struct Cx<'a> {
+    pub func: &'a Func,
+    pub findex: usize,
+    pub id: OpId,
+    pub op: &'a Op,
+    pub block: [u32; 3],
+    /// Blocks before this one in linear order.
+    pub linear: u64,
+    /// The number of this operation as an origin of poison.
+    pub here: Origin,
+}
+
+/// What happens after an operation.
+#[derive(PartialEq, Eq)]
+enum Step {
+    Next,
+    /// Another block's turn.
+    Switch,
+    Done,
+}
+
+/// A function may call others this deep.
+const CALLS: usize = 256;
+
+impl<'a> Machine<'a> {
+    pub fn new(
+        module: &'a Module,
+        launch: &'a Launch,
+        memory: &'a mut dyn Memory,
+        host: &'a mut dyn Host,
+        options: &'a Options,
+    ) -> Machine<'a> {
+        let tables = Tables::new(module);
+        let polite = tables.synchronises && launch.blocks() <= POLITE;
+        Machine {
+            module,
+            launch,
+            memory,
+            host,
+            options,
+            tables,
+            shadow: Shadow::new(options.races),
+            globals: vec![],
+            named: vec![],
+            free: vec![],
+            polite,
+            steps: 0,
+        }
+    }
+
+    pub fn run(mut self, entry: usize) -> Result<Report, Trap> {
+        self.place_globals();
+        let order = Order::new(self.launch);
+        let mut rng = Rng(self.launch.seed);
+        let mut started = 0;
+        let mut waiting: VecDeque<Block> = VecDeque::new();
+        let total = order.len();
+        loop {
+            let mut block = if started < total {
+                started += 1;
+                self.start(entry, order.get(started - 1))
+            } else {
+                let pick = if self.launch.seed == 0 { 0 } else { rng.below(waiting.len() as u64) as usize };
+                match waiting.swap_remove_front(pick) {
+                    Some(b) => b,
+                    None => break,
+                }
+            };
+            match self.slice(&mut block) {
+                Ok(true) => {
+                    self.flush(&mut block);
+                    let done = std::mem::take(&mut block.allocas);
+                    self.free.extend(done.into_iter().map(|(_, _, len, align, addr)| (len, align, addr)));
+                }
+                Ok(false) => waiting.push_back(block),
+                Err(trap) => {
+                    for b in waiting.iter_mut().chain([&mut block]) {
+                        self.flush(b);
+                    }
+                    return Err(trap);
+                }
+            }
+        }
+        Ok(Report { warnings: self.warnings(), blocks: total, steps: self.steps })
+    }
+
+    fn start(&self, entry: usize, linear: u64) -> Block {
+        let func = &self.module.funcs[entry];
+        let [gx, gy, _] = self.launch.grid.map(u64::from);
+        let id = [(linear % gx) as u32, (linear / gx % gy) as u32, (linear / (gx * gy)) as u32];
+        let mut call = Call::new(entry, func);
+        for (&p, &bits) in func.params().iter().zip(&self.launch.args) {
+            if let Some(ty) = func.tile_ty(p) {
+                let mask = ty.num().map_or(u64::MAX, |d| d.mask());
+                call.set(p, Val::Tile(Tile::new(ty, vec![bits & mask])));
+            }
+        }
+        Block { id, linear, calls: vec![call], out: String::new(), accesses: 0, allocas: vec![] }
+    }
+
+    fn flush(&mut self, block: &mut Block) {
+        if !block.out.is_empty() {
+            self.host.print(block.id, &block.out);
+            block.out.clear();
+        }
+    }
+
+    /// Runs a block until it ends (`true`) or steps aside.
+    fn slice(&mut self, block: &mut Block) -> Result<bool, Trap> {
+        let mut left = SLICE;
+        loop {
+            if left == 0 {
+                // Without synchronisation no block waits for another: let it finish, but look up now and then.
+                if self.tables.synchronises {
+                    return self.check_up(block).map(|_| false);
+                }
+                self.check_up(block)?;
+                left = SLICE;
+            }
+            left -= 1;
+            self.steps += 1;
+            match self.step(block)? {
+                Step::Next => {}
+                Step::Switch => return self.check_up(block).map(|_| false),
+                Step::Done => return Ok(true),
+            }
+        }
+    }
+
+    fn check_up(&self, block: &Block) -> Result<(), Trap> {
+        let (code, message) = if self.host.interrupted() {
+            (Code::Interrupted, "the run was interrupted".to_string())
+        } else if self.options.fuel.is_some_and(|f| self.steps > f) {
+            (Code::OutOfFuel, format!("the kernel did not end within {} operations", self.options.fuel.unwrap_or(0)))
+        } else {
+            return Ok(());
+        };
+        let at = self.at(block);
+        let (span, op) = at.map_or((None, "entry".into()), |cx| (Some(cx.op.span), cx.name()));
+        Err(Trap { code, message, span, op, block: block.id, element: None })
+    }
+
+    /// The operation a block stands at.
+    fn at(&self, block: &Block) -> Option<Cx<'a>> {
+        let call = block.calls.last()?;
+        let active = call.regions.last()?;
+        let module: &'a Module = self.module;
+        let func = &module.funcs[call.func];
+        let region = func.regions.get(active.region)?;
+        let id = *region.ops.get(active.next.min(region.ops.len().checked_sub(1)?))?;
+        self.cx(block, call.func, id)
+    }
+
+    fn cx(&self, block: &Block, findex: usize, id: OpId) -> Option<Cx<'a>> {
+        let module: &'a Module = self.module;
+        let func = &module.funcs[findex];
+        let op = func.ops.get(id)?;
+        let here = self.tables.origin(findex, id);
+        Some(Cx { func, findex, id, op, block: block.id, linear: block.linear, here })
+    }
+
+    fn step(&mut self, block: &mut Block) -> Result<Step, Trap> {
+        let Some(call) = block.calls.last_mut() else { return Ok(Step::Done) };
+        let Some(active) = call.regions.last_mut() else { return self.leave(block, vec![]) };
+        let module: &'a Module = self.module;
+        let next = module.funcs[call.func].regions.get(active.region).and_then(|r| r.ops.get(active.next));
+        let (findex, next) = (call.func, next.copied());
+        let Some(id) = next else { return self.end_region(block, vec![], false) };
+        active.next += 1;
+        let Some(cx) = self.cx(block, findex, id) else { return Ok(Step::Done) };
+        match cx.op.opcode {
+            Opcode::If => {
+                let taken = self.condition(block, cx)?;
+                let region = cx.op.regions.get(if taken { 0 } else { 1 });
+                match region {
+                    Some(&region) => self.enter(block, region, Kind::If(id)),
+                    None => self.complete(block, cx, vec![]),
+                }
+                Ok(Step::Next)
+            }
+            Opcode::Loop => {
+                let init = self.values(block, cx, cx.op.group(0))?;
+                let &region = cx.op.regions.first().ok_or_else(|| self.malformed(cx))?;
+                self.bind(block, cx, region, 0, init)?;
+                self.enter(block, region, Kind::Loop(id));
+                Ok(Step::Next)
+            }
+            Opcode::For => self.start_for(block, cx),
+            Opcode::Yield => {
+                let values = self.values(block, cx, &cx.op.operands)?;
+                self.end_region(block, values, false)
+            }
+            Opcode::Continue => {
+                let values = self.values(block, cx, &cx.op.operands)?;
+                self.unwind_to_loop(block, cx)?;
+                self.end_region(block, values, false)
+            }
+            Opcode::Break => {
+                let values = self.values(block, cx, &cx.op.operands)?;
+                self.unwind_to_loop(block, cx)?;
+                self.end_region(block, values, true)
+            }
+            Opcode::Return => {
+                let values = self.values(block, cx, &cx.op.operands)?;
+                self.leave(block, values)
+            }
+            Opcode::ExpCall => {
+                let Some(Attr::Str(callee)) = cx.op.attr(AttrKey::Callee) else { return Err(self.malformed(cx)) };
+                let found = module.funcs.iter().position(|f| f.name == *callee);
+                let target = found.ok_or_else(|| self.malformed(cx))?;
+                if block.calls.len() >= CALLS {
+                    return Err(self.trap(cx, Code::NotVerified, format!("functions call each other {CALLS} deep"), None));
+                }
+                let args = self.values(block, cx, cx.op.group(0))?;
+                let mut call = Call::new(target, &module.funcs[target]);
+                for (&p, v) in module.funcs[target].params().iter().zip(args) {
+                    call.set(p, v);
+                }
+                block.calls.push(call);
+                Ok(Step::Next)
+            }
+            Opcode::Reduce | Opcode::Scan | Opcode::ExpGenerate => {
+                let mut fold = Fold::new(self, block, cx)?;
+                let env = &block.calls.last().ok_or_else(|| self.malformed(cx))?.env;
+                if let Some(mut program) = Program::compile(&self.tables, cx, env, fold.region) {
+                    while let Some(args) = fold.args() {
+                        program.run(args);
+                        fold.accept(program.outputs());
+                    }
+                    let results = fold.results();
+                    self.complete(block, cx, results);
+                } else {
+                    self.fold_step(block, cx, fold)?;
+                }
+                Ok(Step::Next)
+            }
+            _ => {
+                let results = self.execute(block, cx)?;
+                self.complete(block, cx, results);
+                let aside = self.polite && super::code::synchronises(cx.op);
+                Ok(if aside { Step::Switch } else { Step::Next })
+            }
+        }
+    }
+
+    fn start_for(&mut self, block: &mut Block, cx: Cx<'a>) -> Result<Step, Trap> {
+        let [lb, ub, step, init @ ..] = cx.op.operands.as_slice() else { return Err(self.malformed(cx)) };
+        let unsigned = cx.op.flag(AttrKey::UnsignedCmp);
+        let sign = if unsigned { Signedness::Unsigned } else { Signedness::Signed };
+        let mut bounds = [0; 3];
+        for (bound, &v) in bounds.iter_mut().zip([lb, ub, step]) {
+            let t = self.tile(block, cx, v)?;
+            self.defined(cx, &t, "the bound of a loop")?;
+            let ty = t.elem_num().ok_or_else(|| self.malformed(cx))?;
+            *bound = integer(ty, sign, t.get(0));
+        }
+        let [lb, ub, step] = bounds;
+        if step <= 0 {
+            let message = format!("the step of this `for` is {step}; it must be positive");
+            return Err(self.trap(cx, Code::StepNotPositive, message, None));
+        }
+        let init = self.values(block, cx, init)?;
+        if lb >= ub {
+            self.complete(block, cx, init);
+            return Ok(Step::Next);
+        }
+        let &region = cx.op.regions.first().ok_or_else(|| self.malformed(cx))?;
+        self.bind(block, cx, region, 1, init)?;
+        self.bind_iv(block, cx, region, lb)?;
+        self.enter(block, region, Kind::For { op: cx.id, iv: lb, ub, step, unsigned });
+        Ok(Step::Next)
+    }
+
+    fn enter(&self, block: &mut Block, region: RegionId, kind: Kind) {
+        if let Some(call) = block.calls.last_mut() {
+            call.regions.push(Active { region, next: 0, kind });
+        }
+    }
+
+    fn bind_iv(&self, block: &mut Block, cx: Cx<'a>, region: RegionId, iv: i128) -> Result<(), Trap> {
+        let arg = cx.func.regions.get(region).and_then(|r| r.args.first()).copied();
+        let (Some(arg), Some(call)) = (arg, block.calls.last_mut()) else { return Err(self.malformed(cx)) };
+        let ty = cx.func.tile_ty(arg).ok_or_else(|| self.malformed(cx))?;
+        let mask = ty.num().map_or(u64::MAX, |d| d.mask());
+        call.set(arg, Val::Tile(Tile::new(ty, vec![iv as u64 & mask])));
+        Ok(())
+    }
+
+    /// Sets the arguments of a region from the `skip`th on.
+    fn bind(&self, block: &mut Block, cx: Cx<'a>, region: RegionId, skip: usize, values: Vec<Val>) -> Result<(), Trap> {
+        let args = cx.func.regions.get(region).map(|r| r.args.as_slice()).unwrap_or(&[]);
+        let (Some(args), Some(call)) = (args.get(skip..), block.calls.last_mut()) else { return Err(self.malformed(cx)) };
+        for (&a, v) in args.iter().zip(values) {
+            call.set(a, v);
+        }
+        Ok(())
+    }
+
+    /// Leaves nested `if`s so that a loop's region is the innermost.
+    fn unwind_to_loop(&self, block: &mut Block, cx: Cx<'a>) -> Result<(), Trap> {
+        let call = block.calls.last_mut().ok_or_else(|| self.malformed(cx))?;
+        while let Some(active) = call.regions.last() {
+            match active.kind {
+                Kind::Loop(_) | Kind::For { .. } => return Ok(()),
+                Kind::If(_) => call.regions.pop(),
+                _ => break,
+            };
+        }
+        Err(self.malformed(cx))
+    }
+
+    /// Ends the innermost region with `values`; `stop` leaves a loop.
+    fn end_region(&mut self, block: &mut Block, values: Vec<Val>, stop: bool) -> Result<Step, Trap> {
+        let Some(call) = block.calls.last_mut() else { return Ok(Step::Done) };
+        let findex = call.func;
+        let Some(active) = call.regions.last_mut() else { return Ok(Step::Done) };
+        let region = active.region;
+        match &mut active.kind {
+            Kind::Body => return self.leave(block, values),
+            Kind::If(op) => {
+                let op = *op;
+                call.regions.pop();
+                if let Some(cx) = self.cx(block, findex, op) {
+                    self.complete(block, cx, values);
+                }
+            }
+            Kind::Loop(op) => {
+                let op = *op;
+                active.next = 0;
+                let Some(cx) = self.cx(block, findex, op) else { return Ok(Step::Done) };
+                if stop {
+                    block.calls.last_mut().map(|c| c.regions.pop());
+                    self.complete(block, cx, values);
+                } else {
+                    self.bind(block, cx, region, 0, values)?;
+                }
+            }
+            Kind::For { op, iv, ub, step, unsigned } => {
+                let op = *op;
+                *iv += *step;
+                active.next = 0;
+                let (iv, ub, unsigned) = (*iv, *ub, *unsigned);
+                let Some(cx) = self.cx(block, findex, op) else { return Ok(Step::Done) };
+                let args = cx.func.regions.get(region).map(|r| r.args.as_slice()).unwrap_or(&[]);
+                let sign = if unsigned { Signedness::Unsigned } else { Signedness::Signed };
+                let ty = args.first().and_then(|&a| cx.func.tile_ty(a)).and_then(|t| t.num());
+                // An induction variable past its type's range has passed every bound.
+                let past = ty.is_none_or(|d| iv > range(d, sign).1);
+                if stop || iv >= ub || past {
+                    block.calls.last_mut().map(|c| c.regions.pop());
+                    self.complete(block, cx, values);
+                } else {
+                    self.bind(block, cx, region, 1, values)?;
+                    self.bind_iv(block, cx, region, iv)?;
+                }
+            }
+            Kind::Fold(_) => {
+                let Some(Active { kind: Kind::Fold(mut fold), .. }) = call.regions.pop() else { return Ok(Step::Done) };
+                let Some(cx) = self.cx(block, findex, fold.op) else { return Ok(Step::Done) };
+                let out = values.iter().map(|v| match v {
+                    Val::Tile(t) => (t.get(0), t.origin(0)),
+                    _ => (0, 0),
+                });
+                fold.accept(out);
+                self.fold_step(block, cx, *fold)?;
+            }
+        }
+        Ok(Step::Next)
+    }
+
+    /// Runs a fold's body once more through the stack, or completes it.
+    fn fold_step(&mut self, block: &mut Block, cx: Cx<'a>, mut fold: Fold) -> Result<(), Trap> {
+        let region = fold.region;
+        let Some(args) = fold.args() else {
+            let results = fold.results();
+            self.complete(block, cx, results);
+            return Ok(());
+        };
+        let params = cx.func.regions.get(region).map(|r| r.args.as_slice()).unwrap_or(&[]);
+        let call = block.calls.last_mut().ok_or_else(|| self.malformed(cx))?;
+        for (&p, &(bits, origin)) in params.iter().zip(args) {
+            let ty = cx.func.tile_ty(p).ok_or_else(|| self.malformed(cx))?;
+            call.set(p, Val::Tile(Tile::new(ty, vec![bits]).with_poison(vec![origin])));
+        }
+        call.regions.push(Active { region, next: 0, kind: Kind::Fold(Box::new(fold)) });
+        Ok(())
+    }
+
+    /// Ends the innermost call.
+    fn leave(&mut self, block: &mut Block, values: Vec<Val>) -> Result<Step, Trap> {
+        let depth = block.calls.len();
+        block.calls.pop();
+        block.allocas.iter_mut().filter(|a| a.0 == depth).for_each(|a| a.0 = usize::MAX);
+        let Some(call) = block.calls.last() else { return Ok(Step::Done) };
+        // The caller stands one past its call.
+        let Some(active) = call.regions.last() else { return Ok(Step::Done) };
+        let func = &self.module.funcs[call.func];
+        let id = func.regions.get(active.region).and_then(|r| r.ops.get(active.next.checked_sub(1)?)).copied();
+        if let Some(cx) = id.and_then(|id| self.cx(block, block.calls.last()?.func, id)) {
+            self.complete(block, cx, values);
+        }
+        Ok(Step::Next)
+    }
+
+    /// Sets an operation's results and drops what nothing uses any more.
+    fn complete(&self, block: &mut Block, cx: Cx<'a>, values: Vec<Val>) {
+        let Some(call) = block.calls.last_mut() else { return };
+        for (&r, v) in cx.op.results.iter().zip(values) {
+            call.set(r, v);
+        }
+        for &v in self.tables.deaths(cx.findex, cx.id) {
+            if let Some(slot) = call.env.get_mut(v.index()) {
+                *slot = None;
+            }
+        }
+    }
+
+    fn condition(&self, block: &Block, cx: Cx<'a>) -> Result<bool, Trap> {
+        let v = cx.op.operand(0).ok_or_else(|| self.malformed(cx))?;
+        let t = self.tile(block, cx, v)?;
+        self.defined(cx, &t, "the condition of a branch")?;
+        Ok(t.get(0) & 1 == 1)
+    }
+
+    /// Values of operands.
+    pub fn values(&self, block: &Block, cx: Cx<'a>, ids: &[ValueId]) -> Result<Vec<Val>, Trap> {
+        ids.iter().map(|&v| self.value(block, cx, v)).collect()
+    }
+
+    pub fn value(&self, block: &Block, cx: Cx<'a>, v: ValueId) -> Result<Val, Trap> {
+        let found = block.calls.last().and_then(|c| c.env.get(v.index())).cloned().flatten();
+        found.ok_or_else(|| self.malformed(cx))
+    }
+
+    pub fn tile(&self, block: &Block, cx: Cx<'a>, v: ValueId) -> Result<Tile, Trap> {
+        match self.value(block, cx, v)? {
+            Val::Tile(t) => Ok(t),
+            _ => Err(self.malformed(cx)),
+        }
+    }
+
+    /// Traps when an element is undefined.
+    pub fn defined(&self, cx: Cx<'a>, t: &Tile, what: &str) -> Result<(), Trap> {
+        match t.first_poison() {
+            None => Ok(()),
+            Some((i, origin)) => Err(self.undefined(cx, what, origin, &t.shape, i)),
+        }
+    }
+
+    /// The trap for an undefined element that `cx` uses as `what`.
+    pub fn undefined(&self, cx: Cx<'a>, what: &str, origin: Origin, shape: &[u64], i: usize) -> Trap {
+        let born = self.tables.locate(origin).and_then(|(f, op)| {
+            let func = self.module.funcs.get(f)?;
+            Some(Cx { func, findex: f, id: op, op: func.ops.get(op)?, ..cx })
+        });
+        let born = born.unwrap_or(cx);
+        let (user, name) = (cx.name(), born.name());
+        let message = if born.findex == cx.findex && born.id == cx.id {
+            format!("{what} is undefined in `{user}`")
+        } else {
+            format!("`{name}` computes an undefined element here, and `{user}` uses it as {what}")
+        };
+        self.trap(born, Code::UndefinedUsed, message, Some((shape, i)))
+    }
+
+    pub fn trap(&self, cx: Cx<'a>, code: Code, message: impl Into<String>, element: Option<(&[u64], usize)>) -> Trap {
+        let element = element.map(|(shape, i)| super::value::unravel(i as u64, shape));
+        Trap { code, message: message.into(), span: Some(cx.op.span), op: cx.name(), block: cx.block, element }
+    }
+
+    /// The trap for what the verifier refuses.
+    pub fn malformed(&self, cx: Cx<'a>) -> Trap {
+        self.trap(cx, Code::NotVerified, format!("`{}` is malformed; the verifier refuses this module", cx.name()), None)
+    }
+
+    fn place_globals(&mut self) {
+        for g in &self.module.globals {
+            let n = g.value.shape.iter().product::<u64>();
+            let bytes = super::access::encode(g.value.dtype, (0..n as usize).map(|i| g.value.get(i)));
+            let addr = self.memory.allocate(bytes.len() as u64, g.alignment.max(g.value.dtype.bytes()));
+            // Memory just allocated holds what it was allocated for.
+            let _ = self.memory.write(addr, &bytes);
+            self.named.push((addr, bytes.len() as u64, format!("global @{}", g.name)));
+            self.globals.push(addr);
+        }
+    }
+
+    fn warnings(&self) -> Vec<Diagnostic> {
+        let place = |o| self.tables.locate(o).and_then(|(f, op)| self.module.funcs.get(f)?.ops.get(op));
+        let mut out = vec![];
+        for c in self.shadow.conflicts() {
+            let (Some(first), Some(second)) = (place(c.first), place(c.second)) else { continue };
+            let code = if c.across_blocks { Code::DataRace } else { Code::NoTokenPath };
+            let text = race::sentence(c, &name(first), &name(second));
+            let help = match c.across_blocks {
+                true => "order them with a release and an acquire, or make the accesses atomic",
+                false => "pass the token of the first access to the second",
+            };
+            let mut d = Diagnostic::warning(code, text).at(second.span).help(help);
+            if first.span != second.span {
+                d = d.label(first.span, "the other access");
+            }
+            out.push(d);
+        }
+        out
+    }
+}
+
+impl Cx<'_> {
+    pub fn name(&self) -> String {
+        name(self.op)
+    }
+}
+
+fn name(op: &Op) -> String {
+    crate::cuda_tile::ops::info(op.opcode).name.to_string()
+}
+
+impl Call {
+    fn new(func: usize, f: &Func) -> Call {
+        let body = Active { region: Func::BODY, next: 0, kind: Kind::Body };
+        Call { func, env: vec![None; f.values.len()], regions: vec![body] }
+    }
+    fn set(&mut self, v: ValueId, val: Val) {
+        if let Some(slot) = self.env.get_mut(v.index()) {
+            *slot = Some(val);
+        }
+    }
+}
+
+impl Tile {
+    pub fn elem_num(&self) -> Option<crate::num::DType> {
+        match self.elem {
+            Elem::Num(d) => Some(d),
+            Elem::Ptr(_) => None,
+        }
+    }
+}
+
+/// The order in which blocks start.
+enum Order {
+    One(u64),
+    Ascending(u64),
+    Shuffled(Rc<Vec<u32>>),
+}
+
+impl Order {
+    fn new(launch: &Launch) -> Order {
+        let [gx, gy, _] = launch.grid.map(u64::from);
+        let n = launch.blocks();
+        if let Some([x, y, z]) = launch.only_block.map(|b| b.map(u64::from)) {
+            return Order::One(x + gx * (y + gy * z));
+        }
+        if launch.seed == 0 || n > 1 << 24 {
+            return Order::Ascending(n);
+        }
+        let mut rng = Rng(launch.seed);
+        let mut all: Vec<u32> = (0..n as u32).collect();
+        for i in (1..all.len()).rev() {
+            all.swap(i, rng.below(i as u64 + 1) as usize);
+        }
+        Order::Shuffled(Rc::new(all))
+    }
+    fn len(&self) -> u64 {
+        match self {
+            Order::One(_) => 1,
+            Order::Ascending(n) => *n,
+            Order::Shuffled(all) => all.len() as u64,
+        }
+    }
+    fn get(&self, i: u64) -> u64 {
+        match self {
+            Order::One(b) => *b,
+            Order::Ascending(_) => i,
+            Order::Shuffled(all) => all.get(i as usize).copied().unwrap_or(0) as u64,
+        }
+    }
+}
+
+/// SplitMix64.
+struct Rng(u64);
+
+impl Rng {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % n.max(1)
+    }
+}

@@ -1,0 +1,131 @@
+//! The reference evaluator: what a tile program means.
+//!
+//! In: a verified module, an entry's name, a [`Launch`] and a memory. Out: the memory changed, what the kernel printed,
+//! and a [`Report`] with warnings, or a [`Trap`].
+//!
+//! ```text
+//! let mut memory = VecMemory::new();
+//! let a = memory.add("A", bytes);
+//! eval::run(&module, "kernel", &Launch::new([4, 1, 1], vec![a]), &mut memory, &mut Silent)?;
+//! ```
+//!
+//! Invariants:
+//! * Everything else is compared with this, so it is written from the specification, one element at a time, and shares
+//!   only the scalar arithmetic of `num` with the compiled code.
+//! * Blocks are resumable states on an explicit stack. They run in slices: a block steps aside after an atomic or ordered
+//!   access (grids of up to [`POLITE`] blocks) and after [`SLICE`] operations, so a block may wait for any other.
+//!   `Launch::seed` picks another order.
+//! * What the specification leaves undefined becomes poison, one origin per element; poison flows through pure
+//!   operations and traps where it reaches memory, an address, a mask, a branch, a print or an assertion. The trap
+//!   names the operation where the poison arose.
+//! * `reduce` folds ascending from the identity, and its body takes (element, accumulator) for each operand; so does
+//!   `scan`, whose official description lists the arguments in the same order.
+//! * No malformed module makes it panic: what the verifier would have refused traps as such.
+
+mod access;
+mod code;
+mod contract;
+mod exec;
+mod fold;
+mod machine;
+mod race;
+mod scalar;
+mod shape;
+mod value;
+mod view;
+
+#[cfg(test)]
+mod tests;
+
+use crate::base::launch::{Launch, Trap};
+use crate::base::memory::Memory;
+use crate::base::{Code, Diagnostic};
+use crate::cuda_tile::ir::Module;
+
+/// What the evaluator asks of whoever started it.
+pub trait Host {
+    /// Text a block printed: whole lines of one block, when the block ends or before a trap.
+    fn print(&mut self, block: [u32; 3], text: &str);
+    /// Whether to stop now.
+    fn interrupted(&self) -> bool;
+}
+
+/// A host that drops what is printed and never interrupts.
+pub struct Silent;
+
+impl Host for Silent {
+    fn print(&mut self, _block: [u32; 3], _text: &str) {}
+    fn interrupted(&self) -> bool {
+        false
+    }
+}
+
+/// What to look for beside the results.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Watch for races between blocks and for accesses without a token path.
+    pub races: bool,
+    /// Operations to execute in all before giving up.
+    pub fuel: Option<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { races: true, fuel: None }
+    }
+}
+
+/// What a run did.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Report {
+    pub warnings: Vec<Diagnostic>,
+    /// Blocks that ran.
+    pub blocks: u64,
+    /// Operations executed.
+    pub steps: u64,
+}
+
+/// Operations a block executes before another one gets its turn.
+pub const SLICE: u32 = 4096;
+/// Grids of up to this many blocks switch at every atomic or ordered access.
+pub const POLITE: u64 = 1024;
+
+/// Runs an entry of a verified module with the default options.
+pub fn run(
+    module: &Module,
+    entry: &str,
+    launch: &Launch,
+    memory: &mut dyn Memory,
+    host: &mut dyn Host,
+) -> Result<Report, Trap> {
+    run_with(module, entry, launch, memory, host, &Options::default())
+}
+
+/// Runs an entry of a verified module.
+pub fn run_with(
+    module: &Module,
+    entry: &str,
+    launch: &Launch,
+    memory: &mut dyn Memory,
+    host: &mut dyn Host,
+    options: &Options,
+) -> Result<Report, Trap> {
+    let refuse = |message: String| Trap {
+        code: Code::BadArgument,
+        message,
+        span: None,
+        op: "entry".into(),
+        block: [0; 3],
+        element: None,
+    };
+    let found = module.funcs.iter().position(|f| f.name == entry && f.kind == crate::cuda_tile::ir::FuncKind::Entry);
+    let Some(func) = found else { return Err(refuse(format!("the module has no entry `{entry}`"))) };
+    let params = module.funcs[func].params().len();
+    if launch.args.len() != params {
+        return Err(refuse(format!("entry `{entry}` takes {params} arguments, {} were given", launch.args.len())));
+    }
+    if launch.grid.contains(&0) {
+        return Err(refuse("a grid dimension is zero".into()));
+    }
+    machine::Machine::new(module, launch, memory, host, options).run(func)
+}

@@ -1,0 +1,199 @@
+//! Races and missing token paths, found with a shadow of memory.
+//!
+//! Every byte touched by a weak access remembers its last writer and two of its last readers from different blocks. A conflicting
+//! access by another block with no release-to-acquire chain between the two is a race; a conflicting access by the
+//! same block with no token path is unordered on a GPU. The shadow is bounded, and time is one counter over the
+//! whole run: a chain is taken to exist when the first block releases after its access and the second acquires after that
+//! release. So what is reported is real for this run's order; what is not reported is not proven.
+
+use std::collections::BTreeSet;
+
+use rustc_hash::FxHashMap;
+
+use super::value::{Origin, Token};
+
+const PAGE: u64 = 4096;
+/// Pages shadowed at most; later ones go unwatched.
+const PAGES: usize = 2048;
+/// Accesses recorded at most.
+const RECORDS: usize = 1 << 22;
+
+#[derive(Clone, Copy, Default)]
+struct Cell {
+    writer: u32,
+    reader: u32,
+    /// A reader of another block than `reader`'s.
+    other: u32,
+}
+
+#[derive(Clone, Copy)]
+struct Record {
+    block: u64,
+    /// The access's number within its block.
+    number: u32,
+    op: Origin,
+    time: u32,
+}
+
+/// Two conflicting accesses: the earlier one's operation, the later one's, and whether the blocks differ.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Conflict {
+    pub first: Origin,
+    pub second: Origin,
+    pub across_blocks: bool,
+    /// Both accesses write.
+    pub writes: bool,
+}
+
+/// A weak access that is being performed.
+#[derive(Clone, Copy)]
+pub struct Access<'a> {
+    pub record: u32,
+    pub token: Option<&'a Token>,
+    pub write: bool,
+}
+
+#[derive(Default)]
+pub struct Shadow {
+    off: bool,
+    pages: FxHashMap<u64, Vec<Cell>>,
+    /// Index 0 stands for "none".
+    records: Vec<Record>,
+    releases: FxHashMap<u64, Vec<u32>>,
+    acquired: FxHashMap<u64, u32>,
+    time: u32,
+    found: BTreeSet<Conflict>,
+}
+
+impl Shadow {
+    pub fn new(on: bool) -> Shadow {
+        let none = Record { block: u64::MAX, number: 0, op: 0, time: 0 };
+        Shadow { off: !on, records: vec![none], ..Shadow::default() }
+    }
+
+    pub fn conflicts(&self) -> impl Iterator<Item = &Conflict> {
+        self.found.iter()
+    }
+
+    /// Records an access of a block; `None` when nothing is watched.
+    pub fn begin(&mut self, block: u64, number: u32, op: Origin) -> Option<u32> {
+        if self.off || self.records.len() >= RECORDS {
+            return None;
+        }
+        self.time += 1;
+        self.records.push(Record { block, number, op, time: self.time });
+        Some(self.records.len() as u32 - 1)
+    }
+
+    pub fn release(&mut self, block: u64) {
+        if !self.off {
+            self.time += 1;
+            self.releases.entry(block).or_default().push(self.time);
+        }
+    }
+
+    pub fn acquire(&mut self, block: u64) {
+        if !self.off {
+            self.time += 1;
+            self.acquired.insert(block, self.time);
+        }
+    }
+
+    /// Forgets bytes: they were accessed atomically, or belong to somebody else now.
+    pub fn forget(&mut self, addr: u64, len: u64) {
+        if self.off || self.pages.is_empty() {
+            return;
+        }
+        let mut at = addr;
+        let end = addr.saturating_add(len);
+        while at < end {
+            let stop = (at / PAGE + 1).saturating_mul(PAGE).min(end);
+            if let Some(cells) = self.pages.get_mut(&(at / PAGE)) {
+                let from = (at % PAGE) as usize;
+                cells[from..from + (stop - at) as usize].fill(Cell::default());
+            }
+            at = stop;
+        }
+    }
+
+    /// Checks and records a weak access to `len` bytes.
+    pub fn touch(&mut self, access: Access, addr: u64, len: u64) {
+        let me = self.records[access.record as usize];
+        let mut at = addr;
+        let end = addr.saturating_add(len);
+        while at < end {
+            let page = at / PAGE;
+            let stop = (page + 1).saturating_mul(PAGE).min(end);
+            if !self.pages.contains_key(&page) {
+                if self.pages.len() >= PAGES {
+                    at = stop;
+                    continue;
+                }
+                self.pages.insert(page, vec![Cell::default(); PAGE as usize]);
+            }
+            let from = (at % PAGE) as usize;
+            let mut last = Cell { writer: u32::MAX, ..Cell::default() };
+            let Some(cells) = self.pages.get_mut(&page) else { break };
+            let cells = &mut cells[from..from + (stop - at) as usize];
+            for cell in cells {
+                // Neighbouring bytes mostly share their history: judge it once.
+                if (cell.writer, cell.reader, cell.other) != (last.writer, last.reader, last.other) {
+                    last = *cell;
+                    let sync = Sync { releases: &self.releases, acquired: &self.acquired };
+                    let mut judge = |earlier: u32, earlier_writes: bool| {
+                        if earlier != 0 && earlier != access.record && (earlier_writes || access.write) {
+                            let e = self.records[earlier as usize];
+                            if let Some(across_blocks) = sync.conflict(&e, &me, access.token) {
+                                let writes = earlier_writes && access.write;
+                                self.found.insert(Conflict { first: e.op, second: me.op, across_blocks, writes });
+                            }
+                        }
+                    };
+                    judge(cell.writer, true);
+                    judge(cell.reader, false);
+                    judge(cell.other, false);
+                }
+                if access.write {
+                    *cell = Cell { writer: access.record, reader: 0, other: 0 };
+                } else {
+                    if cell.reader != 0 && self.records[cell.reader as usize].block != me.block {
+                        cell.other = cell.reader;
+                    }
+                    cell.reader = access.record;
+                }
+            }
+            at = stop;
+        }
+    }
+}
+
+struct Sync<'a> {
+    releases: &'a FxHashMap<u64, Vec<u32>>,
+    acquired: &'a FxHashMap<u64, u32>,
+}
+
+impl Sync<'_> {
+    /// `Some(across blocks)` when nothing orders `earlier` before `later`.
+    fn conflict(&self, earlier: &Record, later: &Record, token: Option<&Token>) -> Option<bool> {
+        if earlier.block == later.block {
+            let ordered = token.is_some_and(|t| t.covers(earlier.number));
+            return (!ordered).then_some(false);
+        }
+        let releases = self.releases.get(&earlier.block);
+        let released = releases.and_then(|r| r.get(r.partition_point(|&t| t <= earlier.time)));
+        let acquired = self.acquired.get(&later.block);
+        let ordered = matches!((released, acquired), (Some(r), Some(a)) if a > r);
+        (!ordered).then_some(true)
+    }
+}
+
+/// The sentence that reports a conflict between two operations.
+pub fn sentence(c: &Conflict, first: &str, second: &str) -> String {
+    let what = if c.writes { "write" } else { "access" };
+    if c.across_blocks {
+        format!("`{first}` and `{second}` of different blocks {what} the same byte with nothing to order them: a race")
+    } else {
+        format!("`{first}` and `{second}` {what} the same byte of memory with no token path between them: right here, may be wrong on a GPU")
+    }
+}
+

@@ -1,0 +1,379 @@
+//! The formatter of `print_tko`: C's conversions, applied to whole tiles.
+//!
+//! ```text
+//! format("x = %d, t = %.2f\n", [7 : i32, [[1, 2], [3, 4]] : 2x2xf32])  =>  "x = 7, t = [[1.00, 2.00], [3.00, 4.00]]\n"
+//! ```
+//!
+//! A conversion prints one whole tile: a scalar as C would, a tile as nested brackets with `, ` between elements, each
+//! element under the same flags, width and precision. Conversions `d i u o x X c` take integers, `e E f F g G a A`
+//! floats (either takes the other's elements converted, as C's callers must do by hand: an integer under `%f` prints as
+//! that number, a float under `%d` is truncated); `%p` prints an address; `%%` is a percent sign. `%s` and `%n` are
+//! refused, as is anything C does not define, since a kernel's format string is untrusted. Length modifiers (`ll`, `h`, `z`, ...)
+//! are accepted and mean nothing: the element type says the width. A bare `%` of older documents, one that no
+//! conversion follows in a string where their number is that of the arguments, prints its argument in the default format.
+
+use super::op::{Rounding, ScalarOp};
+use super::{DType, eval};
+
+/// A tile to print.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PrintValue {
+    pub dtype: DType,
+    /// The elements are addresses of `dtype`.
+    pub pointer: bool,
+    /// Empty for a scalar.
+    pub shape: Vec<u64>,
+    /// Row-major, one per element, or one for all.
+    pub bits: Vec<u64>,
+}
+
+/// A piece of a format string.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Piece {
+    Text(String),
+    Conversion(Spec),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct Spec {
+    left: bool,
+    plus: bool,
+    space: bool,
+    alternate: bool,
+    zero: bool,
+    width: usize,
+    precision: Option<usize>,
+    /// `None` is the default format of the element type.
+    conversion: Option<char>,
+}
+
+/// Widths and precisions are refused past this.
+const WIDEST: usize = 4096;
+
+/// The number of arguments a format string takes, given how many there are (which decides whether bare `%` count), or
+/// why it is not a format.
+pub fn conversions(fmt: &str, args: usize) -> Result<usize, String> {
+    let pieces = parse(fmt, args)?;
+    Ok(pieces.iter().filter(|p| matches!(p, Piece::Conversion(_))).count())
+}
+
+/// Formats `args`; the error says what is wrong with the format.
+pub fn format(fmt: &str, args: &[PrintValue]) -> Result<String, String> {
+    let pieces = parse(fmt, args.len())?;
+    let wanted = pieces.iter().filter(|p| matches!(p, Piece::Conversion(_))).count();
+    if wanted != args.len() {
+        return Err(format!("the format has {wanted} conversions for {} values", args.len()));
+    }
+    let mut out = String::new();
+    let mut args = args.iter();
+    for piece in pieces {
+        match piece {
+            Piece::Text(t) => out.push_str(&t),
+            Piece::Conversion(spec) => {
+                if let Some(arg) = args.next() {
+                    tile(&mut out, &spec, arg);
+                }
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn parse(fmt: &str, args: usize) -> Result<Vec<Piece>, String> {
+    match printf(fmt) {
+        Ok(pieces) if pieces.iter().filter(|p| matches!(p, Piece::Conversion(_))).count() == args => Ok(pieces),
+        other => {
+            // The older form: as many bare percent signs as arguments, and no valid conversions.
+            if args > 0 && fmt.matches('%').count() == args {
+                let mut pieces = vec![];
+                for (i, text) in fmt.split('%').enumerate() {
+                    if i > 0 {
+                        pieces.push(Piece::Conversion(Spec::default()));
+                    }
+                    pieces.push(Piece::Text(text.to_string()));
+                }
+                return Ok(pieces);
+            }
+            other
+        }
+    }
+}
+
+fn printf(fmt: &str) -> Result<Vec<Piece>, String> {
+    let mut pieces = vec![];
+    let mut text = String::new();
+    let mut chars = fmt.chars().peekable();
+    while let Some(c) = chars.next() {
+        if c != '%' {
+            text.push(c);
+            continue;
+        }
+        let mut spec = Spec::default();
+        while let Some(&f) = chars.peek() {
+            match f {
+                '-' => spec.left = true,
+                '+' => spec.plus = true,
+                ' ' => spec.space = true,
+                '#' => spec.alternate = true,
+                '0' => spec.zero = true,
+                _ => break,
+            }
+            chars.next();
+        }
+        let mut number = |chars: &mut std::iter::Peekable<std::str::Chars>| -> Result<usize, String> {
+            let mut n = 0usize;
+            while let Some(d) = chars.peek().and_then(|c| c.to_digit(10)) {
+                n = n * 10 + d as usize;
+                if n > WIDEST {
+                    return Err(format!("a width or precision above {WIDEST} in a format"));
+                }
+                chars.next();
+            }
+            Ok(n)
+        };
+        spec.width = number(&mut chars)?;
+        if chars.peek() == Some(&'.') {
+            chars.next();
+            spec.precision = Some(number(&mut chars)?);
+        }
+        while chars.peek().is_some_and(|c| "hljztLq".contains(*c)) {
+            chars.next();
+        }
+        match chars.next() {
+            Some('%') => text.push('%'),
+            Some(c) if "diuoxXcpeEfFgGaA".contains(c) => {
+                spec.conversion = Some(c);
+                pieces.push(Piece::Text(std::mem::take(&mut text)));
+                pieces.push(Piece::Conversion(spec));
+            }
+            Some(c @ ('s' | 'n')) => return Err(format!("`%{c}` is refused in a kernel's format")),
+            Some(c) => return Err(format!("`%` followed by `{}` is no conversion", c.escape_default())),
+            None => return Err("the format ends within a conversion".to_string()),
+        }
+    }
+    pieces.push(Piece::Text(text));
+    Ok(pieces)
+}
+
+fn tile(out: &mut String, spec: &Spec, v: &PrintValue) {
+    fn level(out: &mut String, spec: &Spec, v: &PrintValue, shape: &[u64], at: &mut usize) {
+        match shape {
+            [] => {
+                let bits = v.bits.get(*at).or(v.bits.first()).copied().unwrap_or(0);
+                out.push_str(&element(spec, v, bits));
+                *at += 1;
+            }
+            [n, inner @ ..] => {
+                out.push('[');
+                for i in 0..*n {
+                    if i > 0 {
+                        out.push_str(", ");
+                    }
+                    level(out, spec, v, inner, at);
+                }
+                out.push(']');
+            }
+        }
+    }
+    level(out, spec, v, &v.shape, &mut 0);
+}
+
+fn element(spec: &Spec, v: &PrintValue, bits: u64) -> String {
+    let float = v.dtype.is_float() && !v.pointer;
+    let conversion = spec.conversion.unwrap_or(if v.pointer {
+        'p'
+    } else if float {
+        'g'
+    } else {
+        'd'
+    });
+    match conversion {
+        'p' => pad(spec, "", "0x", format!("{:x}", unsigned(v, bits)), false),
+        'c' => {
+            let c = char::from_u32(unsigned(v, bits) as u32 & 0xff).unwrap_or('?');
+            pad(spec, "", "", c.to_string(), false)
+        }
+        'd' | 'i' => {
+            let n = signed(v, bits);
+            integer(spec, sign(spec, n < 0), "", n.unsigned_abs().to_string())
+        }
+        'u' => integer(spec, "", "", unsigned(v, bits).to_string()),
+        'o' => integer(spec, "", if spec.alternate { "0" } else { "" }, format!("{:o}", unsigned(v, bits))),
+        'x' | 'X' => {
+            let n = unsigned(v, bits);
+            let digits = if conversion == 'x' { format!("{n:x}") } else { format!("{n:X}") };
+            let prefix = match (spec.alternate && n != 0, conversion) {
+                (true, 'x') => "0x",
+                (true, _) => "0X",
+                _ => "",
+            };
+            integer(spec, "", prefix, digits)
+        }
+        _ => floating(spec, conversion, number(v, bits)),
+    }
+}
+
+/// The element as a float; exact for every type but i64.
+fn number(v: &PrintValue, bits: u64) -> f64 {
+    if v.pointer {
+        bits as f64
+    } else if v.dtype.is_float() {
+        match v.dtype {
+            DType::F64 => f64::from_bits(bits),
+            d => f64::from_bits(eval::apply(
+                ScalarOp::FToF { to: DType::F64, rounding: Rounding::NearestEven },
+                d,
+                &[bits],
+            )),
+        }
+    } else {
+        signed(v, bits) as f64
+    }
+}
+
+fn signed(v: &PrintValue, bits: u64) -> i64 {
+    if v.pointer {
+        bits as i64
+    } else if v.dtype.is_float() {
+        number(v, bits) as i64
+    } else if v.dtype == DType::I1 {
+        (bits & 1) as i64
+    } else {
+        let shift = 64 - v.dtype.bits();
+        ((bits << shift) as i64) >> shift
+    }
+}
+
+fn unsigned(v: &PrintValue, bits: u64) -> u64 {
+    if v.pointer {
+        bits
+    } else if v.dtype.is_float() {
+        signed(v, bits) as u64
+    } else {
+        bits & v.dtype.mask()
+    }
+}
+
+fn sign(spec: &Spec, negative: bool) -> &'static str {
+    match (negative, spec.plus, spec.space) {
+        (true, ..) => "-",
+        (_, true, _) => "+",
+        (_, _, true) => " ",
+        _ => "",
+    }
+}
+
+fn integer(spec: &Spec, sign: &str, prefix: &str, mut digits: String) -> String {
+    if let Some(p) = spec.precision {
+        if p == 0 && digits == "0" {
+            digits.clear();
+        }
+        let have = digits.len() + if prefix == "0" { 1 } else { 0 };
+        digits.insert_str(0, &"0".repeat(p.saturating_sub(have)));
+    }
+    let prefix = if prefix == "0" && digits.starts_with('0') { "" } else { prefix };
+    pad(spec, sign, prefix, digits, spec.precision.is_none())
+}
+
+fn floating(spec: &Spec, conversion: char, x: f64) -> String {
+    let upper = conversion.is_ascii_uppercase();
+    let sign = sign(spec, x.is_sign_negative() && !x.is_nan());
+    if !x.is_finite() {
+        let word = if x.is_nan() { "nan" } else { "inf" };
+        let word = if upper { word.to_uppercase() } else { word.to_string() };
+        return pad(spec, sign, "", word, false);
+    }
+    let x = x.abs();
+    let body = match conversion.to_ascii_lowercase() {
+        'f' => fixed(x, spec.precision.unwrap_or(6), spec.alternate),
+        'e' => scientific(x, spec.precision.unwrap_or(6), spec.alternate),
+        'a' => hexadecimal(x, spec.precision, spec.alternate),
+        _ => general(x, spec.precision.unwrap_or(6).max(1), spec.alternate),
+    };
+    let prefix = if conversion.eq_ignore_ascii_case(&'a') { if upper { "0X" } else { "0x" } } else { "" };
+    pad(spec, sign, prefix, if upper { body.to_uppercase() } else { body }, true)
+}
+
+fn fixed(x: f64, precision: usize, point: bool) -> String {
+    let mut s = format!("{x:.precision$}");
+    if precision == 0 && point {
+        s.push('.');
+    }
+    s
+}
+
+/// `d.ddde+XX`
+fn scientific(x: f64, precision: usize, point: bool) -> String {
+    let s = format!("{x:.precision$e}");
+    let (mantissa, exponent) = s.split_once('e').unwrap_or((&s, "0"));
+    let (sign, digits) = match exponent.strip_prefix('-') {
+        Some(d) => ('-', d),
+        None => ('+', exponent),
+    };
+    let point = if precision == 0 && point { "." } else { "" };
+    format!("{mantissa}{point}e{sign}{digits:0>2}")
+}
+
+fn general(x: f64, precision: usize, keep: bool) -> String {
+    let probe = format!("{x:.*e}", precision - 1);
+    let exponent: i32 = probe.split_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0);
+    let strip = |s: String| -> String {
+        if keep || !s.contains('.') {
+            return s;
+        }
+        s.trim_end_matches('0').trim_end_matches('.').to_string()
+    };
+    if exponent < -4 || exponent >= precision as i32 {
+        let s = scientific(x, precision - 1, keep);
+        match s.split_once('e') {
+            Some((m, e)) => format!("{}e{e}", strip(m.to_string())),
+            None => s,
+        }
+    } else {
+        strip(fixed(x, (precision as i32 - 1 - exponent).max(0) as usize, keep))
+    }
+}
+
+/// `h.hhhp+d` without the prefix; subnormals keep a leading zero, as C's usual implementation has it.
+fn hexadecimal(x: f64, precision: Option<usize>, point: bool) -> String {
+    let bits = x.to_bits();
+    let mut fraction = bits & ((1 << 52) - 1);
+    let biased = (bits >> 52) as i32;
+    let mut lead = (biased != 0) as u64;
+    let exponent = match (biased, fraction) {
+        (0, 0) => 0,
+        (0, _) => -1022,
+        _ => biased - 1023,
+    };
+    let mut digits = 13;
+    if let Some(p) = precision.filter(|&p| p < 13) {
+        let drop = (13 - p) * 4;
+        let whole = lead << 52 | fraction;
+        let (kept, rest, half) = (whole >> drop, whole & ((1 << drop) - 1), 1u64 << (drop - 1));
+        let up = rest > half || rest == half && kept & 1 == 1;
+        let rounded = (kept + up as u64) << drop;
+        lead = rounded >> 52;
+        fraction = rounded & ((1 << 52) - 1);
+        digits = p;
+    }
+    let mut hex = format!("{fraction:013x}");
+    match precision {
+        None => hex = hex.trim_end_matches('0').to_string(),
+        Some(p) if p > 13 => hex.push_str(&"0".repeat(p - 13)),
+        Some(_) => hex.truncate(digits),
+    }
+    let point = if !hex.is_empty() || point { "." } else { "" };
+    format!("{lead}{point}{hex}p{exponent:+}")
+}
+
+fn pad(spec: &Spec, sign: &str, prefix: &str, body: String, zeros: bool) -> String {
+    let len = sign.len() + prefix.len() + body.chars().count();
+    let fill = spec.width.saturating_sub(len);
+    if spec.left {
+        format!("{sign}{prefix}{body}{}", " ".repeat(fill))
+    } else if spec.zero && zeros {
+        format!("{sign}{prefix}{}{body}", "0".repeat(fill))
+    } else {
+        format!("{}{sign}{prefix}{body}", " ".repeat(fill))
+    }
+}
