@@ -36,7 +36,19 @@ codes! {
 
     // 06: traps while running
     AssertFailed = "E0601", "An assertion of the kernel failed.";
+    StepNotPositive = "E0602", "A for loop's step is not positive.";
+    OutOfBounds = "E0603", "An access lies outside every region of memory.";
+    UndefinedUsed = "E0604", "An undefined value was stored, printed, branched on or used as an address.";
+    IndexOutside = "E0605", "An index lies outside a view or a tile.";
+    FalseAssumption = "E0606", "An assumption the program states is false.";
+    LibraryNeeded = "E0607", "An operation needs an external library.";
+    BadFormat = "E0608", "A print format does not fit its values.";
+    Interrupted = "E0609", "The run was interrupted.";
+    OutOfFuel = "E0610", "The kernel did not end within the operations allowed.";
+    NotVerified = "E0611", "A malformed module was run without having been verified.";
 
     // 09: warnings and notes
     OldSpelling = "W0901", "An older spelling was accepted.";
+    DataRace = "W0902", "Two blocks access the same memory with nothing to order them.";
+    NoTokenPath = "W0903", "Two accesses of one block overlap with no token path between them.";
 }

@@ -5,6 +5,7 @@ pub mod dtype;
 pub mod eval;
 pub mod math;
 pub mod op;
+pub mod printf;
 mod soft;
 mod text;
 

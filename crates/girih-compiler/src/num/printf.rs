@@ -12,8 +12,8 @@
 //! are accepted and mean nothing: the element type says the width. A bare `%` of older documents, one that no
 //! conversion follows in a string where their number is that of the arguments, prints its argument in the default format.
 
-use super::op::{Rounding, ScalarOp};
-use super::{DType, eval};
+use super::DType;
+use super::convert::to_f64;
 
 /// A tile to print.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -120,7 +120,7 @@ fn printf(fmt: &str) -> Result<Vec<Piece>, String> {
             }
             chars.next();
         }
-        let mut number = |chars: &mut std::iter::Peekable<std::str::Chars>| -> Result<usize, String> {
+        let number = |chars: &mut std::iter::Peekable<std::str::Chars>| -> Result<usize, String> {
             let mut n = 0usize;
             while let Some(d) = chars.peek().and_then(|c| c.to_digit(10)) {
                 n = n * 10 + d as usize;
@@ -218,14 +218,7 @@ fn number(v: &PrintValue, bits: u64) -> f64 {
     if v.pointer {
         bits as f64
     } else if v.dtype.is_float() {
-        match v.dtype {
-            DType::F64 => f64::from_bits(bits),
-            d => f64::from_bits(eval::apply(
-                ScalarOp::FToF { to: DType::F64, rounding: Rounding::NearestEven },
-                d,
-                &[bits],
-            )),
-        }
+        to_f64(v.dtype, bits)
     } else {
         signed(v, bits) as f64
     }

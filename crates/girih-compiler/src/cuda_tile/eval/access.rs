@@ -210,7 +210,10 @@ impl<'a> Machine<'a> {
         let Elem::Ptr(d) = ty.elem else { return Err(self.malformed(cx)) };
         let count = cx.op.int(AttrKey::NumElem).unwrap_or(0).max(0) as u64;
         let align = cx.op.int(AttrKey::Alignment).unwrap_or(1).max(1) as u64;
-        let len = count.saturating_mul(d.bits() as u64).div_ceil(8).max(count.saturating_mul((d.bits() >= 8) as u64 * d.bytes()));
+        let len = count
+            .saturating_mul(d.bits() as u64)
+            .div_ceil(8)
+            .max(count.saturating_mul((d.bits() >= 8) as u64 * d.bytes()));
         if len > 1 << 32 {
             return Err(self.trap(cx, Code::OutOfBounds, format!("{len} bytes are too many for an alloca"), None));
         }
@@ -250,7 +253,13 @@ impl<'a> Machine<'a> {
     }
 
     /// The places of a view's tile, and the view's padding.
-    fn view_places(&self, block: &Block, cx: Cx<'a>, view: usize, index: usize) -> Result<(Places, Option<Padding>), Trap> {
+    fn view_places(
+        &self,
+        block: &Block,
+        cx: Cx<'a>,
+        view: usize,
+        index: usize,
+    ) -> Result<(Places, Option<Padding>), Trap> {
         let v = cx.op.operand(view).ok_or_else(|| self.malformed(cx))?;
         let Val::View(v) = self.value(block, cx, v)? else { return Err(self.malformed(cx)) };
         let mut numbers = vec![];
@@ -288,7 +297,10 @@ impl<'a> Machine<'a> {
         }
         let dim = cx.op.int(AttrKey::Dim).unwrap_or(0) as usize;
         let rank = value.shape.len();
-        self.check(cx, dim < rank && dst.shape.len() == rank && starts.len() + 1 == rank && value.shape[dim] == rows.len() as u64)?;
+        self.check(
+            cx,
+            dim < rank && dst.shape.len() == rank && starts.len() + 1 == rank && value.shape[dim] == rows.len() as u64,
+        )?;
         let rows: Vec<u64> = (0..rows.len()).map(|i| rows.get(i)).collect();
         Ok(view::scatter(&dst, &value.shape, dim, &rows, &starts))
     }

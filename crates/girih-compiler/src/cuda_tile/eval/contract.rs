@@ -7,8 +7,9 @@
 
 use super::value::{Origin, Tile};
 use crate::cuda_tile::ir::TileType;
-use crate::num::op::{Rounding, ScalarOp, Signedness};
-use crate::num::{DType, eval};
+use crate::num::DType;
+use crate::num::convert::{convert, nan};
+use crate::num::op::{Rounding, Signedness};
 
 /// Batch, rows, columns and depth of a product of `[b, m, k]` and `[b, k, n]`.
 pub struct Dims {
@@ -30,12 +31,8 @@ impl Dims {
     }
 }
 
-fn convert(from: DType, to: DType, bits: u64) -> u64 {
-    if from == to { bits } else { eval::apply(ScalarOp::FToF { to, rounding: Rounding::NearestEven }, from, &[bits]) }
-}
-
 fn f32s(t: &Tile, ty: DType) -> Vec<f32> {
-    (0..t.len()).map(|i| f32::from_bits(convert(ty, DType::F32, t.get(i)) as u32)).collect()
+    (0..t.len()).map(|i| f32::from_bits(convert(ty, t.get(i), DType::F32, Rounding::NearestEven) as u32)).collect()
 }
 
 fn f64s(t: &Tile) -> Vec<f64> {
@@ -47,7 +44,7 @@ pub fn mmaf(ty: &TileType, d: &Dims, lhs: &Tile, rhs: &Tile, acc: &Tile) -> Opti
     let out = if c == DType::F64 {
         let (x, y, z) = (f64s(lhs), f64s(rhs), f64s(acc));
         let sums = products(d, z, |s, i, j| x[i].mul_add(y[j], s));
-        sums.into_iter().map(|v| if v.is_nan() { CANONICAL_F64 } else { v.to_bits() }).collect()
+        sums.into_iter().map(|v| if v.is_nan() { nan(DType::F64) } else { v.to_bits() }).collect()
     } else {
         let (x, y) = (f32s(lhs, a), f32s(rhs, b));
         round_f32(c, products(d, f32s(acc, c), |s, i, j| x[i].mul_add(y[j], s)))
@@ -74,7 +71,15 @@ pub fn mmaf_scaled(ty: &TileType, d: &Dims, lhs: &Tile, rhs: &Tile, acc: &Tile, 
     Some(Tile::new(ty, out).with_poison(poison(d, &[lhs, ls], &[rhs, rs], acc)))
 }
 
-pub fn mmai(ty: &TileType, d: &Dims, lhs: &Tile, rhs: &Tile, acc: &Tile, sl: Signedness, sr: Signedness) -> Option<Tile> {
+pub fn mmai(
+    ty: &TileType,
+    d: &Dims,
+    lhs: &Tile,
+    rhs: &Tile,
+    acc: &Tile,
+    sl: Signedness,
+    sr: Signedness,
+) -> Option<Tile> {
     let ints = |t: &Tile, s| -> Option<Vec<i64>> {
         let ty = dtype(t)?;
         Some((0..t.len()).map(|i| super::scalar::integer(ty, s, t.get(i)) as i64).collect())
@@ -130,12 +135,9 @@ fn merge(into: &mut Origin, o: Origin) {
     }
 }
 
-const CANONICAL_F32: u32 = 0x7fc0_0000;
-const CANONICAL_F64: u64 = 0x7ff8_0000_0000_0000;
-
 fn round_f32(to: DType, sums: Vec<f32>) -> Vec<u64> {
-    let bits = |v: f32| if v.is_nan() { CANONICAL_F32 } else { v.to_bits() };
-    sums.into_iter().map(|v| convert(DType::F32, to, bits(v) as u64)).collect()
+    let bits = |v: f32| if v.is_nan() { nan(DType::F32) } else { v.to_bits() as u64 };
+    sums.into_iter().map(|v| convert(DType::F32, bits(v), to, Rounding::NearestEven)).collect()
 }
 
 fn dtype(t: &Tile) -> Option<DType> {

@@ -9,9 +9,9 @@ use super::{contract, shape, view};
 use crate::base::Code;
 use crate::base::launch::Trap;
 use crate::cuda_tile::ir::*;
+use crate::num::DType;
 use crate::num::op::Signedness;
 use crate::num::printf;
-use crate::num::DType;
 
 impl<'a> Machine<'a> {
     /// The results of an operation.
@@ -39,7 +39,8 @@ impl<'a> Machine<'a> {
             O::Iota => one(shape::iota(self.result(cx, 0)?)),
             O::Broadcast => {
                 let (s, ty) = (self.arg(block, cx, 0)?, self.result(cx, 0)?);
-                let fits = s.shape.len() == ty.shape.len() && s.shape.iter().zip(&ty.shape).all(|(a, b)| a == b || *a == 1);
+                let fits =
+                    s.shape.len() == ty.shape.len() && s.shape.iter().zip(&ty.shape).all(|(a, b)| a == b || *a == 1);
                 self.check(cx, fits)?;
                 one(shape::broadcast(&s, ty))
             }
@@ -84,7 +85,12 @@ impl<'a> Machine<'a> {
                         Some(Attr::Str(s)) => s.as_str(),
                         _ => "",
                     };
-                    return Err(self.trap(cx, Code::AssertFailed, format!("assertion failed: {text}"), Some((&t.shape, i))));
+                    return Err(self.trap(
+                        cx,
+                        Code::AssertFailed,
+                        format!("assertion failed: {text}"),
+                        Some((&t.shape, i)),
+                    ));
                 }
                 Ok(vec![])
             }
@@ -137,7 +143,9 @@ impl<'a> Machine<'a> {
                     _ => "?".into(),
                 };
                 let (symbol, lib) = (named(AttrKey::Symbol), named(AttrKey::LibName));
-                let message = format!("`{symbol}` comes from the library `{lib}`, which is needed to run this and is missing here");
+                let message = format!(
+                    "`{symbol}` comes from the library `{lib}`, which is needed to run this and is missing here"
+                );
                 Err(self.trap(cx, Code::LibraryNeeded, message, None))
             }
             _ => {
@@ -173,7 +181,14 @@ impl<'a> Machine<'a> {
     }
 
     /// The index of a subtile, checked.
-    fn subtile(&self, block: &Block, cx: Cx<'a>, index: &[ValueId], whole: &[u64], part: &[u64]) -> Result<Vec<u64>, Trap> {
+    fn subtile(
+        &self,
+        block: &Block,
+        cx: Cx<'a>,
+        index: &[ValueId],
+        whole: &[u64],
+        part: &[u64],
+    ) -> Result<Vec<u64>, Trap> {
         self.check(cx, index.len() == whole.len() && part.len() == whole.len() && !part.contains(&0))?;
         let mut out = vec![];
         for (d, &v) in index.iter().enumerate() {
@@ -219,7 +234,8 @@ impl<'a> Machine<'a> {
 
     fn product(&self, block: &Block, cx: Cx<'a>) -> Result<Vec<Val>, Trap> {
         let op = cx.op;
-        let (l, r, c, ty) = (self.arg(block, cx, 0)?, self.arg(block, cx, 1)?, self.arg(block, cx, 2)?, self.result(cx, 0)?);
+        let (l, r, c, ty) =
+            (self.arg(block, cx, 0)?, self.arg(block, cx, 1)?, self.arg(block, cx, 2)?, self.result(cx, 0)?);
         let d = contract::Dims::of(&l.shape, &r.shape).ok_or_else(|| self.malformed(cx))?;
         self.check(cx, c.len() == d.b * d.m * d.n && ty.elements() as usize == c.len())?;
         let out = match op.opcode {
@@ -237,7 +253,7 @@ impl<'a> Machine<'a> {
         let base = self.arg(block, cx, 0)?;
         self.defined(cx, &base, "the base of a tensor view")?;
         let ty = match cx.op.results.first().map(|&r| cx.func.ty(r)) {
-            Some(Type::TensorView(ty)) => (**ty).clone(),
+            Some(Type::TensorView(ty)) => ty,
             _ => return Err(self.malformed(cx)),
         };
         let extents = |given: &[Option<i64>], group: usize, what: &str| -> Result<Vec<i64>, Trap> {
@@ -263,7 +279,7 @@ impl<'a> Machine<'a> {
         };
         let shape = extents(&ty.shape, 1, "an extent of a tensor view")?;
         let strides = extents(&ty.strides, 2, "a stride of a tensor view")?;
-        Ok(vec![Val::TensorView(Rc::new(TensorView { base: base.get(0), ty, shape, strides }))])
+        Ok(vec![Val::TensorView(Rc::new(TensorView { base: base.get(0), shape, strides }))])
     }
 
     fn assume(&self, block: &Block, cx: Cx<'a>) -> Result<Vec<Val>, Trap> {
@@ -271,11 +287,15 @@ impl<'a> Machine<'a> {
         let val = self.value(block, cx, v)?;
         let fact = cx.op.attrs.iter().find_map(|(_, a)| if let Attr::Assumption(a) = a { Some(a) } else { None });
         let fact = fact.ok_or_else(|| self.malformed(cx))?;
-        let fail = |message: String, at: Option<(&[u64], usize)>| Err(self.trap(cx, Code::FalseAssumption, message, at));
+        let fail =
+            |message: String, at: Option<(&[u64], usize)>| Err(self.trap(cx, Code::FalseAssumption, message, at));
         let t = match (&val, fact) {
             (Val::TensorView(t), Assumption::DivBy { divisor, .. }) => {
                 if t.base % divisor.max(&1) != 0 {
-                    return fail(format!("the base address {:#x} is not a multiple of {divisor}, as was assumed", t.base), None);
+                    return fail(
+                        format!("the base address {:#x} is not a multiple of {divisor}, as was assumed", t.base),
+                        None,
+                    );
                 }
                 return Ok(vec![val]);
             }
@@ -288,7 +308,8 @@ impl<'a> Machine<'a> {
             Elem::Num(d) => integer(d, Signedness::Signed, t.get(i)),
             Elem::Ptr(_) => t.get(i) as i128,
         };
-        for i in 0..if t.is_splat() && !matches!(fact, Assumption::DivBy { every: Some(_), .. }) { 1 } else { t.len() } {
+        for i in 0..if t.is_splat() && !matches!(fact, Assumption::DivBy { every: Some(_), .. }) { 1 } else { t.len() }
+        {
             if t.origin(i) != 0 {
                 continue;
             }
@@ -309,7 +330,10 @@ impl<'a> Machine<'a> {
                     let strides = super::value::row_major(shape);
                     let first = at.iter().zip(&strides).map(|(a, s)| a * s).sum::<u64>() as usize;
                     if t.origin(first) == 0 && t.get(first) != t.get(i) {
-                        return fail("the elements of a group differ, which were assumed the same".into(), Some((shape, i)));
+                        return fail(
+                            "the elements of a group differ, which were assumed the same".into(),
+                            Some((shape, i)),
+                        );
                     }
                 }
                 Assumption::DivBy { divisor, every, along } => {
@@ -325,7 +349,8 @@ impl<'a> Machine<'a> {
                     if within == 0 && base.rem_euclid(*divisor.max(&1) as i128) != 0 {
                         return fail(format!("{x} is not a multiple of {divisor}, as was assumed"), Some((shape, i)));
                     }
-                    let want = (base + within as i128 * unit) as u64 & if t.elem_num().is_some() { dtype.mask() } else { u64::MAX };
+                    let want = (base + within as i128 * unit) as u64
+                        & if t.elem_num().is_some() { dtype.mask() } else { u64::MAX };
                     if t.origin(first) == 0 && t.get(i) != want {
                         return fail("the elements of a group do not ascend, as was assumed".into(), Some((shape, i)));
                     }

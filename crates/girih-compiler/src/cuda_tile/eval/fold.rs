@@ -14,8 +14,9 @@ use super::value::{Origin, Tile, Val, unravel};
 use crate::base::id::Id;
 use crate::base::launch::Trap;
 use crate::cuda_tile::ir::*;
-use crate::num::op::{Rounding, ScalarOp};
-use crate::num::{DType, eval};
+use crate::num::DType;
+use crate::num::convert::convert;
+use crate::num::op::Rounding;
 
 /// Bits and poison of a scalar.
 pub type Scalar = (u64, Origin);
@@ -41,15 +42,14 @@ pub struct Fold {
 }
 
 impl Fold {
-    pub fn new(m: &Machine, block: &Block, cx: Cx) -> Result<Fold, Trap> {
+    pub fn new<'a>(m: &Machine<'a>, block: &Block, cx: Cx<'a>) -> Result<Fold, Trap> {
         let bad = || m.malformed(cx);
         let op = cx.op;
         let &region = op.regions.first().ok_or_else(bad)?;
         let types: Vec<TileType> = op.results.iter().filter_map(|&r| cx.func.tile_ty(r).cloned()).collect();
         let mut inputs = vec![];
         for &v in op.group(0) {
-            let m: &Machine = m;
-            inputs.push(value_tile(m, block, cx, v)?);
+            inputs.push(m.tile(block, cx, v)?);
         }
         let (len, inner, lanes) = if op.opcode == Opcode::ExpGenerate {
             (1, 1, types.first().ok_or_else(bad)?.elements() as usize)
@@ -164,19 +164,10 @@ impl Fold {
     }
 }
 
-fn value_tile(m: &Machine, block: &Block, cx: Cx, v: ValueId) -> Result<Tile, Trap> {
-    match block.calls.last().and_then(|c| c.env.get(v.index())) {
-        Some(Some(Val::Tile(t))) => Ok(t.clone()),
-        _ => Err(m.malformed(cx)),
-    }
-}
-
 /// An identity in the type of its operand; f16 and bf16 may stand for each other.
 fn identity(d: DType, bits: u64, operand: &Tile) -> u64 {
     match operand.elem {
-        Elem::Num(to) if to != d && to.is_float() && d.is_float() => {
-            eval::apply(ScalarOp::FToF { to, rounding: Rounding::NearestEven }, d, &[bits])
-        }
+        Elem::Num(to) if to != d && to.is_float() && d.is_float() => convert(d, bits, to, Rounding::NearestEven),
         _ => bits,
     }
 }

@@ -281,7 +281,12 @@ impl<'a> Machine<'a> {
                 let found = module.funcs.iter().position(|f| f.name == *callee);
                 let target = found.ok_or_else(|| self.malformed(cx))?;
                 if block.calls.len() >= CALLS {
-                    return Err(self.trap(cx, Code::NotVerified, format!("functions call each other {CALLS} deep"), None));
+                    return Err(self.trap(
+                        cx,
+                        Code::NotVerified,
+                        format!("functions call each other {CALLS} deep"),
+                        None,
+                    ));
                 }
                 let args = self.values(block, cx, cx.op.group(0))?;
                 let mut call = Call::new(target, &module.funcs[target]);
@@ -361,7 +366,9 @@ impl<'a> Machine<'a> {
     /// Sets the arguments of a region from the `skip`th on.
     fn bind(&self, block: &mut Block, cx: Cx<'a>, region: RegionId, skip: usize, values: Vec<Val>) -> Result<(), Trap> {
         let args = cx.func.regions.get(region).map(|r| r.args.as_slice()).unwrap_or(&[]);
-        let (Some(args), Some(call)) = (args.get(skip..), block.calls.last_mut()) else { return Err(self.malformed(cx)) };
+        let (Some(args), Some(call)) = (args.get(skip..), block.calls.last_mut()) else {
+            return Err(self.malformed(cx));
+        };
         for (&a, v) in args.iter().zip(values) {
             call.set(a, v);
         }
@@ -542,7 +549,12 @@ impl<'a> Machine<'a> {
 
     /// The trap for what the verifier refuses.
     pub fn malformed(&self, cx: Cx<'a>) -> Trap {
-        self.trap(cx, Code::NotVerified, format!("`{}` is malformed; the verifier refuses this module", cx.name()), None)
+        self.trap(
+            cx,
+            Code::NotVerified,
+            format!("`{}` is malformed; the verifier refuses this module", cx.name()),
+            None,
+        )
     }
 
     fn place_globals(&mut self) {
@@ -585,7 +597,7 @@ impl Cx<'_> {
 }
 
 fn name(op: &Op) -> String {
-    crate::cuda_tile::ops::info(op.opcode).name.to_string()
+    format!("{:?}", op.opcode)
 }
 
 impl Call {

@@ -193,7 +193,8 @@ pub fn sentence(c: &Conflict, first: &str, second: &str) -> String {
     if c.across_blocks {
         format!("`{first}` and `{second}` of different blocks {what} the same byte with nothing to order them: a race")
     } else {
-        format!("`{first}` and `{second}` {what} the same byte of memory with no token path between them: right here, may be wrong on a GPU")
+        format!(
+            "`{first}` and `{second}` {what} the same byte of memory with no token path between them: right here, may be wrong on a GPU"
+        )
     }
 }
-

@@ -84,7 +84,9 @@ impl Elementwise {
             O::IToF => ScalarOp::IToF { to: to()?, sign },
             O::ExtI => ScalarOp::ExtI { to: to()?, sign },
             O::TruncI => ScalarOp::TruncI { to: to()? },
-            O::Bitcast | O::IntToPtr | O::PtrToInt | O::PtrToPtr | O::OptimizationBarrier | O::Reshape => ScalarOp::Copy,
+            O::Bitcast | O::IntToPtr | O::PtrToInt | O::PtrToPtr | O::OptimizationBarrier | O::Reshape => {
+                ScalarOp::Copy
+            }
             _ => return None,
         };
         let overflow = match op.attr(AttrKey::Overflow) {
@@ -93,8 +95,12 @@ impl Elementwise {
         };
         let partial = matches!(
             scalar,
-            ScalarOp::DivI { .. } | ScalarOp::RemI { .. } | ScalarOp::Shl | ScalarOp::Shr { .. } | ScalarOp::FToI { .. }
-        ) || matches!(scalar, ScalarOp::AbsI | ScalarOp::NegI | ScalarOp::MulHi | ScalarOp::IToF { .. });
+            ScalarOp::DivI { .. }
+                | ScalarOp::RemI { .. }
+                | ScalarOp::Shl
+                | ScalarOp::Shr { .. }
+                | ScalarOp::FToI { .. }
+        );
         let total = !partial || op.flag(AttrKey::Saturating);
         Some(Elementwise { op: scalar, ty, overflow, total })
     }

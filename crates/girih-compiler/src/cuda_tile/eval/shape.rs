@@ -51,7 +51,14 @@ pub fn cat(lhs: &Tile, rhs: &Tile, ty: &TileType, dim: usize) -> Tile {
         let (outer, r) = (i / (inner + inner2), i % (inner + inner2));
         if r < inner { (lhs, outer * inner + r) } else { (rhs, outer * inner2 + r - inner) }
     };
-    let all = |f: fn(&Tile, usize) -> u64| (0..n).map(|i| { let (t, j) = pick(i); f(t, j as usize) }).collect::<Vec<u64>>();
+    let all = |f: fn(&Tile, usize) -> u64| {
+        (0..n)
+            .map(|i| {
+                let (t, j) = pick(i);
+                f(t, j as usize)
+            })
+            .collect::<Vec<u64>>()
+    };
     let out = Tile::new(ty, all(|t, j| t.get(j)));
     if lhs.poison.is_none() && rhs.poison.is_none() {
         return out;

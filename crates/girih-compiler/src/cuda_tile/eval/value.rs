@@ -6,7 +6,7 @@
 
 use std::rc::Rc;
 
-use crate::cuda_tile::ir::{Elem, TensorViewType, TileType, TileViewType};
+use crate::cuda_tile::ir::{Elem, TileType, TileViewType};
 
 /// The operation that made an element undefined, numbered over the whole module from 1; 0 is "defined".
 pub type Origin = u32;
@@ -85,7 +85,6 @@ impl Tile {
 /// A tensor in memory: a base address, a shape and strides in elements.
 #[derive(Clone, Debug)]
 pub struct TensorView {
-    pub ty: TensorViewType,
     pub base: u64,
     pub shape: Vec<i64>,
     pub strides: Vec<i64>,
@@ -167,7 +166,13 @@ pub fn unravel(mut i: u64, shape: &[u64]) -> Vec<u64> {
 
 /// For every element of `shape` in row-major order, the dot product of its index with `strides`.
 pub fn walk(shape: &[u64], strides: &[u64]) -> Walk {
-    Walk { shape: shape.to_vec(), strides: strides.to_vec(), index: vec![0; shape.len()], at: 0, left: shape.iter().product() }
+    Walk {
+        shape: shape.to_vec(),
+        strides: strides.to_vec(),
+        index: vec![0; shape.len()],
+        at: 0,
+        left: shape.iter().product(),
+    }
 }
 
 #[derive(Clone)]

@@ -8,8 +8,8 @@
 use super::value::{TensorView, Tile, TileView, unravel};
 use crate::cuda_tile::ir::{Padding, ViewKind};
 use crate::num::DType;
-use crate::num::eval;
-use crate::num::op::{Rounding, ScalarOp};
+use crate::num::convert::from_f64;
+use crate::num::op::Rounding;
 
 /// Where each element of a tile lies, in row-major order.
 pub enum Places {
@@ -67,7 +67,8 @@ impl Places {
                 let width = shape.last().copied().unwrap_or(1);
                 for row in 0..n / width.max(1) {
                     let outer = unravel(row, &shape[..shape.len().saturating_sub(1)]);
-                    let start = outer.iter().zip(offsets).try_fold(0i64, |sum, (&i, o)| Some(sum.wrapping_add(o[i as usize]?)));
+                    let start =
+                        outer.iter().zip(offsets).try_fold(0i64, |sum, (&i, o)| Some(sum.wrapping_add(o[i as usize]?)));
                     let Some(start) = start else { continue };
                     match offsets.last() {
                         None => {
@@ -144,7 +145,8 @@ pub fn places(view: &TileView, index: &ViewIndex, inbounds: &[bool]) -> Result<P
         let numbers = index.0.get(d).map(Vec::as_slice).unwrap_or(&[]);
         let first = numbers.first().copied().unwrap_or(0);
         let dim = tensor_dim(view, d);
-        let (extent, stride) = (view.tensor.shape.get(dim).copied().unwrap_or(0), view.tensor.strides.get(dim).copied().unwrap_or(0));
+        let (extent, stride) =
+            (view.tensor.shape.get(dim).copied().unwrap_or(0), view.tensor.strides.get(dim).copied().unwrap_or(0));
         if sparse.is_none() && first as i128 >= limits[d] as i128 {
             return Err(OutsideView { dim: d, index: first, limit: limits[d] });
         }
@@ -197,5 +199,5 @@ pub fn padding_bits(p: Padding, dtype: DType) -> u64 {
         Padding::PosInf => f64::INFINITY,
         Padding::NegInf => f64::NEG_INFINITY,
     };
-    eval::apply(ScalarOp::FToF { to: dtype, rounding: Rounding::NearestEven }, DType::F64, &[f64::to_bits(value)])
+    from_f64(dtype, value, Rounding::NearestEven)
 }
