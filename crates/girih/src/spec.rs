@@ -14,7 +14,6 @@ use girih_compiler::num::DType;
 use girih_compiler::num::parse_float;
 
 use crate::buffer::Fill;
-use crate::values;
 
 /// What an argument is to be.
 #[derive(Clone, PartialEq, Debug)]
