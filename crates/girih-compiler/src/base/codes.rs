@@ -19,6 +19,19 @@ macro_rules! codes {
 codes! {
     // 01: reading text
     Syntax = "E0101", "The text does not follow the grammar.";
+    UnknownOp = "E0102", "There is no operation of that name.";
+    UndefinedValue = "E0103", "A value is used that is not defined there.";
+    Redefinition = "E0104", "A name is defined twice.";
+    TooLarge = "E0105", "The text nests too deeply, or something in it is too large.";
+    BadLiteral = "E0106", "A number, word or string does not fit what it stands for.";
+    NoModule = "E0107", "The file holds no module, or a statement stands outside of any.";
+    ResultCount = "E0108", "More or fewer results are named than there are.";
+    UnknownType = "E0109", "There is no type of that name, or not one that may stand there.";
+    UnknownWord = "E0110", "A word is none of those that may stand there.";
+    UnknownAlias = "E0111", "An alias is used that the file does not define.";
+    BadShape = "E0112", "The shape of a constant or view does not fit its type.";
+    OperandCount = "E0113", "More or fewer operands, types or regions stand there than belong.";
+    MissingAttribute = "E0114", "The generic form of an operation lacks a required attribute.";
 
     // 02: types and the verifier
     TypeMismatch = "E0201", "Two types that must agree do not.";
@@ -51,4 +64,6 @@ codes! {
     OldSpelling = "W0901", "An older spelling was accepted.";
     DataRace = "W0902", "Two blocks access the same memory with nothing to order them.";
     NoTokenPath = "W0903", "Two accesses of one block overlap with no token path between them.";
+    Extension = "W0904", "An operation of older documents that the public dialect does not have.";
+    IgnoredAttribute = "W0905", "An attribute that means nothing there was left out.";
 }

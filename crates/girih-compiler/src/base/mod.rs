@@ -5,6 +5,7 @@ pub mod diag;
 pub mod host;
 pub mod id;
 pub mod launch;
+pub mod lexer;
 pub mod memory;
 pub mod rule;
 pub mod target;

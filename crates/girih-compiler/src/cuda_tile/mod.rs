@@ -2,3 +2,7 @@
 
 pub mod eval;
 pub mod ir;
+pub mod ops;
+pub mod parse;
+pub mod print;
+pub mod words;

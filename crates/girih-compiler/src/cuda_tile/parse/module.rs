@@ -1,0 +1,319 @@
+//! The file: modules, entries, functions, globals and aliases.
+
+use super::attrs::AnyAttr;
+use super::*;
+use crate::cuda_tile::ops;
+
+impl<'a> Parser<'a> {
+    pub(super) fn file(&mut self) {
+        let _ = self.items(None);
+        if self.errors == 0 && self.modules == 0 && self.module.funcs.is_empty() && self.module.globals.is_empty() {
+            let end = self.lex.text().len();
+            let span = Span::new(0, end.min(1));
+            let d = Diagnostic::error(Code::NoModule, "the file holds no module and no entry").at(span);
+            self.report(d.help("a program is `cuda_tile.module @name { entry @kernel(...) { ... } }`"));
+        }
+    }
+
+    /// Items up to the closing brace, or to the end of the file.
+    fn items(&mut self, open: Option<Span>) -> Res<()> {
+        loop {
+            match self.tok {
+                Tok::Eof => {
+                    let Some(open) = open else { return Ok(()) };
+                    let d = Diagnostic::error(Code::Syntax, "the file ends inside a module").at(self.span);
+                    self.report(d.label(open, "the module starts here"));
+                    return Err(Failed);
+                }
+                Tok::Punct('}') if open.is_some() => return Ok(()),
+                _ => {
+                    let start = self.span.start;
+                    if self.item(open.is_some()).is_err() {
+                        if self.span.start == start {
+                            self.advance();
+                        }
+                        self.next_item()?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Goes on to the next item after an error.
+    fn next_item(&mut self) -> Res<()> {
+        loop {
+            match self.tok {
+                Tok::Eof => return Ok(()),
+                Tok::Punct('}') => return Ok(()),
+                Tok::Punct('{') => self.skip_braces()?,
+                Tok::Word(w) if is_item(w.strip_prefix("cuda_tile.").unwrap_or(w)) => return Ok(()),
+                _ => self.advance(),
+            }
+        }
+    }
+
+    fn item(&mut self, inside: bool) -> Res<()> {
+        let start = self.span;
+        let (word, generic) = match self.tok {
+            Tok::Word(w) => (w, false),
+            Tok::Str(w) => (w, true),
+            Tok::Bang(_) | Tok::Hash(_) => return self.alias_definition(),
+            Tok::Percent(_) => {
+                let d = Diagnostic::error(Code::NoModule, "a statement stands outside of any entry").at(start);
+                self.report(d.help("a program is `cuda_tile.module @name { entry @kernel(...) { ... } }`"));
+                return Err(Failed);
+            }
+            _ if inside => return self.expected("`entry` or `global`"),
+            _ => return self.expected("`cuda_tile.module`"),
+        };
+        let name = word.strip_prefix("cuda_tile.").unwrap_or(word);
+        match name {
+            "module" | "builtin.module" => self.module_item(word, generic),
+            "entry" if generic => self.generic_entry(start),
+            "global" if generic => self.generic_global(start),
+            "entry" => self.entry(start),
+            "global" => self.global(start),
+            "experimental$func" | "testing$func" | "func" => self.func_item(name, start),
+            _ => {
+                let mut d =
+                    Diagnostic::error(Code::Syntax, format!("expected `entry`, `global` or a module, found `{word}`"))
+                        .at(start);
+                if ops::by_name(name).is_some() {
+                    d = Diagnostic::error(
+                        Code::NoModule,
+                        format!("the operation `{name}` stands outside of any entry"),
+                    )
+                    .at(start);
+                } else if let Some(near) = ops::closest(name, ["entry", "global", "module"]) {
+                    d = d.help(format!("did you mean `{near}`?"));
+                }
+                self.report(d);
+                Err(Failed)
+            }
+        }
+    }
+
+    fn module_item(&mut self, word: &str, generic: bool) -> Res<()> {
+        let start = self.span;
+        self.advance();
+        let mut dict = vec![];
+        let mut name = None;
+        if generic {
+            self.expect('(')?;
+            self.expect(')')?;
+            dict = self.properties()?;
+            self.expect('(')?;
+        } else {
+            if let Tok::At(n) = self.tok {
+                name = Some(n.to_string());
+                self.advance();
+            }
+            if self.eat_word("attributes") {
+                dict = self.dict()?;
+            }
+        }
+        for (key, value) in dict {
+            match (key.as_str(), value) {
+                ("sym_name", AnyAttr::Str(s)) => name = Some(s),
+                ("producer", AnyAttr::Str(s)) if word != "builtin.module" => self.module.producer = Some(s),
+                _ => {}
+            }
+        }
+        let builtin = word == "builtin.module" || (word == "module" && name.is_none());
+        if !builtin {
+            self.modules += 1;
+            if self.modules > 1 {
+                return self.error(Code::Syntax, start, "a file holds one module");
+            }
+            self.module.name = name;
+        }
+        let open = self.span;
+        self.expect('{')?;
+        self.nested(|p| p.items(Some(open)))?;
+        self.expect('}')?;
+        if generic {
+            self.expect(')')?;
+            if self.is('{') {
+                self.dict()?;
+            }
+            self.expect(':')?;
+            self.function_type()?;
+        }
+        self.location()?;
+        Ok(())
+    }
+
+    fn define(&mut self, name: &str, span: Span) {
+        if let Some(&first) = self.symbols.get(name) {
+            let d = Diagnostic::error(Code::Redefinition, format!("@{name} is defined twice"));
+            self.report(d.at(span).label(first, "first defined here"));
+        } else {
+            self.symbols.insert(name.to_string(), span);
+        }
+    }
+
+    fn entry(&mut self, start: Span) -> Res<()> {
+        self.advance();
+        let at = self.span;
+        let name = self.symbol()?;
+        self.define(&name, at);
+        self.expect('(')?;
+        let args = self.args()?;
+        if self.eat_word("attributes") {
+            self.dict()?;
+        }
+        let mut hints = Hints::default();
+        if self.eat_word("optimization_hints") {
+            self.expect('=')?;
+            hints = self.hints()?;
+        }
+        let func = empty(FuncKind::Entry, name, vec![], hints, start);
+        let mut func = self.function(func, args, true)?;
+        func.span = self.since(start);
+        func.loc = self.location()?;
+        self.module.funcs.push(func);
+        Ok(())
+    }
+
+    fn func_item(&mut self, word: &str, start: Span) -> Res<()> {
+        self.advance();
+        let message = format!("`{word}` is an extension; functions of the public dialect are entries");
+        self.report(Diagnostic::note(Code::Extension, message).at(start));
+        let at = self.span;
+        let name = self.symbol()?;
+        self.define(&name, at);
+        self.expect('(')?;
+        let args = self.args()?;
+        let results = if self.eat_arrow() { self.type_list()? } else { vec![] };
+        let func = empty(FuncKind::Function, name, results, Hints::default(), start);
+        let mut func = self.function(func, args, true)?;
+        func.span = self.since(start);
+        func.loc = self.location()?;
+        self.module.funcs.push(func);
+        Ok(())
+    }
+
+    fn generic_entry(&mut self, start: Span) -> Res<()> {
+        self.advance();
+        self.expect('(')?;
+        self.expect(')')?;
+        let at = self.span;
+        let dict = self.properties()?;
+        let (mut name, mut hints) = (None, Hints::default());
+        for (key, value) in dict {
+            match (key.as_str(), value) {
+                ("sym_name", AnyAttr::Str(s)) => name = Some(s),
+                ("optimization_hints", AnyAttr::Hints(h)) => hints = h,
+                _ => {}
+            }
+        }
+        let Some(name) = name else {
+            return self.error(Code::MissingAttribute, at, "an entry needs the attribute `sym_name`");
+        };
+        self.define(&name, at);
+        self.expect('(')?;
+        let func = empty(FuncKind::Entry, name, vec![], hints, start);
+        let mut func = self.function(func, vec![], true)?;
+        self.expect(')')?;
+        if self.is('{') {
+            self.dict()?;
+        }
+        self.expect(':')?;
+        self.function_type()?;
+        func.span = self.since(start);
+        func.loc = self.location()?;
+        self.module.funcs.push(func);
+        Ok(())
+    }
+
+    fn global(&mut self, start: Span) -> Res<()> {
+        self.advance();
+        let mut private = false;
+        if let Tok::Word(w @ ("public" | "private")) = self.tok {
+            private = w == "private";
+            self.advance();
+        }
+        let constant = self.eat_word("constant");
+        let at = self.span;
+        let name = self.symbol()?;
+        self.define(&name, at);
+        let mut alignment = 0;
+        if self.eat_word("alignment") {
+            self.expect('=')?;
+            let at = self.span;
+            alignment = match u64::try_from(self.int()?) {
+                Ok(a) => a,
+                Err(_) => return self.error(Code::BadLiteral, at, "an alignment is not negative"),
+            };
+        }
+        let mut value = self.elements()?;
+        self.expect(':')?;
+        let at = self.span;
+        let ty = self.ty()?;
+        let at = self.since(at);
+        self.shape_elements(&mut value, &ty, at);
+        let span = self.since(start);
+        let loc = self.location()?;
+        self.module.globals.push(Global { name, private, constant, alignment, value, span, loc });
+        Ok(())
+    }
+
+    fn generic_global(&mut self, start: Span) -> Res<()> {
+        self.advance();
+        self.expect('(')?;
+        self.expect(')')?;
+        let at = self.span;
+        let dict = self.properties()?;
+        let mut g = Global {
+            name: String::new(),
+            private: false,
+            constant: false,
+            alignment: 0,
+            value: Elements { dtype: crate::num::DType::I8, shape: vec![], bits: vec![] },
+            span: start,
+            loc: Loc::Unknown,
+        };
+        for (key, value) in dict {
+            match (key.as_str(), value) {
+                ("sym_name", AnyAttr::Str(s)) => g.name = s,
+                ("constant", AnyAttr::Unit | AnyAttr::Bool(true)) => g.constant = true,
+                ("alignment", AnyAttr::Int(i, _)) if i >= 0 => g.alignment = i as u64,
+                ("symbol_visibility", AnyAttr::Word(w)) => g.private = w == "private",
+                ("symbol_visibility", AnyAttr::Int(i, _)) => g.private = i == 1,
+                ("value", AnyAttr::Elements(e)) => g.value = e,
+                _ => {}
+            }
+        }
+        if g.name.is_empty() || g.value.bits.is_empty() {
+            return self.error(Code::MissingAttribute, at, "a global needs the attributes `sym_name` and `value`");
+        }
+        self.define(&g.name, at);
+        if self.is('{') {
+            self.dict()?;
+        }
+        self.expect(':')?;
+        self.function_type()?;
+        g.span = self.since(start);
+        g.loc = self.location()?;
+        self.module.globals.push(g);
+        Ok(())
+    }
+}
+
+fn is_item(word: &str) -> bool {
+    matches!(word, "entry" | "global" | "module" | "builtin.module" | "experimental$func" | "testing$func")
+}
+
+fn empty(kind: FuncKind, name: String, results: Vec<Type>, hints: Hints, span: Span) -> Func {
+    Func {
+        kind,
+        name,
+        results,
+        hints,
+        values: Default::default(),
+        ops: Default::default(),
+        regions: Default::default(),
+        span,
+        loc: Loc::Unknown,
+    }
+}
