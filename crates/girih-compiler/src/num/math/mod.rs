@@ -8,14 +8,20 @@
 //! Invariants: a program is lane-wise and branch-free; infinities, signed zeros, subnormals and NaN are as C's Annex F
 //! says.
 
+mod atan;
 mod exp;
+mod hyperbolic;
+mod log;
 mod machine;
+mod power;
 pub mod program;
+mod trig;
 
 pub use program::{Kind, Op, Program, Step, Val};
 
 use super::{DType, ScalarOp};
 use machine::{Concrete, Machine, Recorder, X};
+use trig::Function;
 
 /// The C function's name without its type, or `None` for an operation that is no transcendental.
 fn stem(op: ScalarOp) -> Option<&'static str> {
@@ -23,6 +29,19 @@ fn stem(op: ScalarOp) -> Option<&'static str> {
         ScalarOp::Exp => "exp",
         ScalarOp::Exp2 { ftz: false } => "exp2",
         ScalarOp::Exp2 { ftz: true } => "exp2_ftz",
+        ScalarOp::Log => "log",
+        ScalarOp::Log2 => "log2",
+        ScalarOp::Sin => "sin",
+        ScalarOp::Cos => "cos",
+        ScalarOp::Tan => "tan",
+        ScalarOp::Sinh => "sinh",
+        ScalarOp::Cosh => "cosh",
+        ScalarOp::Tanh => "tanh",
+        ScalarOp::Pow => "pow",
+        ScalarOp::PowI => "powi",
+        ScalarOp::Atan2 => "atan2",
+        ScalarOp::Rsqrt { ftz: false } => "rsqrt",
+        ScalarOp::Rsqrt { ftz: true } => "rsqrt_ftz",
         _ => return None,
     })
 }
@@ -34,6 +53,19 @@ fn build<M: Machine>(op: ScalarOp, args: &[X<M>]) -> X<M> {
     match op {
         ScalarOp::Exp2 { ftz: false } => exp::exp2(x),
         ScalarOp::Exp2 { ftz: true } => flush(exp::exp2(flush(x))),
+        ScalarOp::Log => log::log(x),
+        ScalarOp::Log2 => log::log2(x),
+        ScalarOp::Sin => trig::trig(Function::Sin, x),
+        ScalarOp::Cos => trig::trig(Function::Cos, x),
+        ScalarOp::Tan => trig::trig(Function::Tan, x),
+        ScalarOp::Sinh => hyperbolic::sinh(x),
+        ScalarOp::Cosh => hyperbolic::cosh(x),
+        ScalarOp::Tanh => hyperbolic::tanh(x),
+        ScalarOp::Pow => power::pow(x, args[1]),
+        ScalarOp::PowI => power::powi(x, args[1]),
+        ScalarOp::Atan2 => atan::atan2(x, args[1]),
+        ScalarOp::Rsqrt { ftz: false } => power::rsqrt(x),
+        ScalarOp::Rsqrt { ftz: true } => flush(power::rsqrt(flush(x))),
         _ => exp::exp(x),
     }
 }
