@@ -16,7 +16,7 @@ cuda_tile.module @mutex {
 
     %inside = loop iter_values(%before = %start) : token -> token {
       %old, %after = atomic_cas_tko acquire device %lock, %open, %held token=%before
-        : tile<ptr<i32>>, tile<i32>, tile<i32> -> tile<i32>, token
+        : tile<ptr<i32>>, tile<i32> -> tile<i32>, token
       %got = cmpi equal %old, %open, signed : tile<i32> -> tile<i1>
       if %got {
         break %after : token

@@ -16,7 +16,7 @@ cuda_tile.module @print_in_turn {
     %start = make_token : token
     %mine = loop iter_values(%t = %start) : token -> token {
       %old, %t1 = atomic_cas_tko acquire device %lock, %one, %taken token=%t
-        : tile<ptr<i32>>, tile<i32>, tile<i32> -> tile<i32>, token
+        : tile<ptr<i32>>, tile<i32> -> tile<i32>, token
       %got = trunci %old : tile<i32> -> tile<i1>
       if %got {
         break %t1 : token

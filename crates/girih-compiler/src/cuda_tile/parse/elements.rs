@@ -2,14 +2,7 @@
 
 use super::*;
 use crate::num::DType;
-
-/// The bits of a floating-point literal, rounded once to nearest even; hexadecimal digits are the bits themselves.
-pub(super) fn float_bits(dtype: DType, text: &str) -> Option<u64> {
-    if let Some(hex) = text.strip_prefix("0x") {
-        return u64::from_str_radix(hex, 16).ok().filter(|b| b & !dtype.mask() == 0);
-    }
-    crate::cuda_tile::words::stand_in_parse_float(dtype, text)
-}
+use crate::num::parse_float;
 
 impl<'a> Parser<'a> {
     /// A signed number that fits 64 bits.
@@ -37,11 +30,11 @@ impl<'a> Parser<'a> {
             Tok::Word(w @ ("true" | "false")) if dtype == DType::I1 && !negative => Some(u64::from(w == "true")),
             Tok::Word("inf" | "nan") if dtype.is_float() => {
                 let text = self.lex.text().get(self.span.start as usize..self.span.end as usize).unwrap_or("");
-                float_bits(dtype, &format!("{}{text}", if negative { "-" } else { "" }))
+                parse_float(dtype, &format!("{}{text}", if negative { "-" } else { "" }))
             }
             Tok::Int(text) | Tok::Float(text) if dtype.is_float() => {
                 let sign = if negative { "-" } else { "" };
-                if negative && text.starts_with("0x") { None } else { float_bits(dtype, &format!("{sign}{text}")) }
+                if negative && text.starts_with("0x") { None } else { parse_float(dtype, &format!("{sign}{text}")) }
             }
             Tok::Int(text) => {
                 let magnitude = match text.strip_prefix("0x") {
