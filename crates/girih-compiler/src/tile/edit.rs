@@ -130,3 +130,16 @@ fn rewrite_body(
     }
     out
 }
+
+/// A constant that an expression never exceeds, where its form shows one.
+pub fn at_most(ix: &Ix) -> Option<i64> {
+    match ix {
+        Ix::Const(c) => Some(*c),
+        Ix::Min(a, b) => match (at_most(a), at_most(b)) {
+            (Some(x), Some(y)) => Some(x.min(y)),
+            (x, y) => x.or(y),
+        },
+        Ix::Max(a, b) => Some(at_most(a)?.max(at_most(b)?)),
+        _ => None,
+    }
+}

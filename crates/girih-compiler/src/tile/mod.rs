@@ -35,8 +35,8 @@ pub const RULES: &[Rule<Kernel>] = &[
     rules::cache_blocks::RULE,
     rules::stage_inputs::RULE,
     rules::register_tile::RULE,
-    rules::split_edges::RULE,
     rules::interchange::RULE,
+    rules::split_edges::RULE,
     rules::vectorise::RULE,
     rules::mark_unroll::RULE,
 ];

@@ -103,9 +103,37 @@ pub(super) const SOFTMAX: &str = r#"loop kernel softmax(src: ptr f32, dst: ptr f
     store dst[bx*n + j3] = q where j3 < n
 "#;
 
+pub(super) const TRANSPOSE: &str = r#"loop kernel transpose(X: ptr f32, Y: ptr f32, M: i32, N: i32):
+  for i in 0..64: free
+    for j in 0..64: free
+      v: f32 = load X[(bx*64 + i)*N + (by*64 + j)] where bx*64 + i < M and by*64 + j < N else 0.0
+      store Y[(by*64 + j)*M + (bx*64 + i)] = v where by*64 + j < N and bx*64 + i < M
+"#;
+
+pub(super) const COLUMN_SUMS: &str = r#"loop kernel sums(X: ptr f32, Y: ptr f32):
+  for j in 0..256: free
+    local s: f32
+    s = 0.0
+    for i in 0..64: reduce combine add(s) from -0.0
+      x: f32 = load X[i*256 + j]
+      s0: f32 = s
+      s1: f32 = x + s0
+      s = s1
+    t: f32 = s
+    store Y[bx*256 + j] = t
+"#;
+
+pub(super) const VECTOR_ADD: &str = r#"loop kernel add(a: ptr f32, b: ptr f32, c: ptr f32, n: i32):
+  for j in 0..1024: free
+    x: f32 = load a[bx*1024 + j] where bx*1024 + j < n
+    y: f32 = load b[bx*1024 + j] where bx*1024 + j < n
+    z: f32 = x + y
+    store c[bx*1024 + j] = z where bx*1024 + j < n
+"#;
+
 #[test]
 fn show() {
-    for t in [GEMM, SOFTMAX] {
+    for t in [GEMM, SOFTMAX, TRANSPOSE, COLUMN_SUMS, VECTOR_ADD] {
         println!("{}", text(&schedule(&kernel(t), &context())));
     }
 }

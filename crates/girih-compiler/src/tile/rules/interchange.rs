@@ -1,6 +1,296 @@
+//! 005_interchange
+
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::base::rule::{Context, Log, Rule};
 use crate::loops::ir::*;
-pub const RULE: Rule<Kernel> = Rule { name: "interchange", doc: "", run };
-fn run(_p: &Kernel, _ctx: &Context, _log: &mut Log) -> Option<Kernel> {
-    None
+use crate::loops::walk::{self, refs};
+use crate::tile::affine::{self, Stride};
+use crate::tile::edit::{self, Visit, at_most, new_axis};
+use crate::tile::rules::axis_site;
+
+pub const RULE: Rule<Kernel> = Rule {
+    name: "005_interchange",
+    doc: "\
+Reorders loops so that memory is walked in order.
+
+A free nest gets the axis along which it stores innermost. Where its loads run along another axis, the two are cut into
+blocks of 16 x 16, so that every cache line fetched is used up before it is evicted.
+
+```text
+for i in 0..64: free                             for i1 in 0..4: free
+  for j in 0..64: free                             for j1 in 0..4: free
+    %x = load X[j*M + i]                  -->        for i2 in 0..16: free
+    store Y[i*N + j] = %x                              for j2 in 0..16: free
+                                                         %x = load X[(j1*16 + j2)*M + (i1*16 + i2)]
+                                                         store Y[(i1*16 + i2)*N + (j1*16 + j2)] = %x
+```
+
+A fold that walks down the columns of a row-major tile becomes one that adds row to row; each column keeps its order.
+
+```text
+for j in 0..256: free                            local s: f32[256]
+  local s                                        for j in 0..256: free
+  s = 0.0                                          s[j] = 0.0
+  for i in 0..64: reduce combine add(s)   -->    for i in 0..64: reduce
+    s <- x[i, j] + s                               for j in 0..256: free
+  out[j] = s                                         s[j] <- x[i, j] + s[j]
+                                                 for j in 0..256: free
+                                                   out[j] = s[j]
+```
+
+Knob: `interchange` (0 turns the rule off).
+
+Refuses when bounds of the loops depend on each other, or values pass from before the fold into it.
+",
+    run,
+};
+
+const BLOCK: i64 = 16;
+
+fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    if !ctx.knobs.on("interchange") {
+        log.skipped("kernel", "knob off");
+        return None;
+    }
+    edit::rewrite(p, &mut |kernel, s| {
+        let Stmt::For(f) = s else {
+            return if matches!(s, Stmt::RegisterTile { .. }) { Visit::Leave } else { Visit::Into };
+        };
+        if f.kind != LoopKind::Free || f.place != Place::None {
+            return Visit::Into;
+        }
+        let chain = free_chain(f);
+        let innermost = &chain[chain.len() - 1];
+        let result = if innermost.body.iter().all(|s| walk::bodies(s).is_empty()) {
+            reorder(kernel, &chain).map(|o| o.map(|s| vec![s]))
+        } else if chain.len() == 1 {
+            fold_rows(kernel, f)
+        } else {
+            return Visit::Into;
+        };
+        let site = axis_site(kernel, f.axis);
+        match result {
+            Ok(Some(new)) => {
+                log.applied(site);
+                Visit::Replace(new)
+            }
+            Ok(None) => Visit::Into,
+            Err(why) => {
+                log.skipped(site, why);
+                Visit::Into
+            }
+        }
+    })
+}
+
+/// Perfectly nested free loops, outermost first.
+fn free_chain(f: &For) -> Vec<&For> {
+    let mut out = vec![f];
+    let mut at = f;
+    while let [Stmt::For(inner)] = &at.body[..] {
+        if inner.kind != LoopKind::Free || inner.place != Place::None {
+            break;
+        }
+        out.push(inner);
+        at = inner;
+    }
+    out
+}
+
+/// How the accesses of straight-line statements go along an axis.
+struct Strides {
+    stores: Vec<Stride>,
+    loads: Vec<Stride>,
+}
+
+fn strides(body: &[Stmt], axis: AxisId, varying: &BTreeSet<ValId>, except: &BTreeSet<BufId>) -> Strides {
+    let mut out = Strides { stores: vec![], loads: vec![] };
+    for s in body {
+        match s {
+            Stmt::Load { mem, .. } => out.loads.push(affine::stride(&mem.index, axis, varying)),
+            Stmt::Store { mem, .. } => out.stores.push(affine::stride(&mem.index, axis, varying)),
+            Stmt::Read { buf, idx, .. } if !except.contains(buf) => {
+                out.loads.push(affine::buf_stride(idx, axis, varying));
+            }
+            Stmt::Write { buf, idx, .. } if !except.contains(buf) => {
+                out.stores.push(affine::buf_stride(idx, axis, varying));
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+/// `Ok(None)`: it is fine as it is.
+fn reorder(kernel: &mut Kernel, chain: &[&For]) -> Result<Option<Stmt>, &'static str> {
+    let [.., last] = chain else { return Ok(None) };
+    if chain.len() < 2 {
+        return Ok(None);
+    }
+    let varying = refs(&last.body).vals_defined;
+    let along = |axis: AxisId| strides(&last.body, axis, &varying, &BTreeSet::new());
+    let all: Vec<Strides> = chain.iter().map(|f| along(f.axis)).collect();
+    // The first store decides.
+    let Some(s) = all.iter().position(|x| x.stores.first() == Some(&Stride::Unit)) else { return Ok(None) };
+    let far = |x: &Strides, at: usize| matches!(x.loads[at], Stride::Far | Stride::Irregular);
+    let conflict = (0..all[s].loads.len())
+        .filter(|&at| far(&all[s], at))
+        .find_map(|at| (0..all.len()).find(|&t| t != s && all[t].loads[at] == Stride::Unit));
+    let big = |f: &For| at_most(&f.hi).is_none_or(|n| n > BLOCK);
+    let block = conflict.filter(|&t| big(chain[t]) && big(chain[s]));
+    if s + 1 == chain.len() && block.is_none() {
+        return Ok(None);
+    }
+    if last.body.iter().any(|s| !edit::is_pure(s) && !matches!(s, Stmt::Write { .. } | Stmt::Store { .. })) {
+        return Err("it holds more than loads, arithmetic and stores");
+    }
+    let axes: BTreeSet<AxisId> = chain.iter().map(|f| f.axis).collect();
+    if chain.iter().any(|f| f.lo.axes().iter().chain(&f.hi.axes()).any(|a| axes.contains(a))) {
+        return Err("the bounds of its loops depend on each other");
+    }
+    let mut order: Vec<For> = chain.iter().map(|f| For { body: vec![], ..(*f).clone() }).collect();
+    let mut by = BTreeMap::new();
+    match block {
+        None => {
+            let inner = order.remove(s);
+            order.push(inner);
+        }
+        Some(t) => {
+            if [s, t].iter().any(|&x| !chain[x].lo.is_const(0)) {
+                return Err("its loops do not start at 0");
+            }
+            let (mut outer, mut inner) = (vec![], vec![]);
+            for x in [t, s] {
+                let f = chain[x];
+                let name = kernel.axes[f.axis].name.clone();
+                let (a, b) = (new_axis(kernel, &format!("{name}1")), new_axis(kernel, &format!("{name}2")));
+                let first = Ix::Axis(a) * Ix::Const(BLOCK);
+                by.insert(f.axis, first.clone() + Ix::Axis(b));
+                let (blocks, rest) = match f.hi {
+                    Ix::Const(n) if n % BLOCK == 0 => (Ix::Const(n / BLOCK), Ix::Const(BLOCK)),
+                    _ => {
+                        let rest = Ix::min(Ix::Const(BLOCK), Ix::sub(f.hi.clone(), first));
+                        (Ix::ceil_div(f.hi.clone(), Ix::Const(BLOCK)), rest)
+                    }
+                };
+                outer.push(For { axis: a, hi: blocks, body: vec![], ..f.clone() });
+                inner.push(For { axis: b, hi: rest, body: vec![], ..f.clone() });
+            }
+            let mut at = 0;
+            order.retain(|_| {
+                at += 1;
+                at - 1 != s && at - 1 != t
+            });
+            order.extend(outer);
+            order.extend(inner);
+        }
+    }
+    let body = edit::place_axes(&last.body, &by, &BTreeMap::new());
+    Ok(Some(nest(order, body)))
+}
+
+fn nest(loops: Vec<For>, body: Vec<Stmt>) -> Stmt {
+    let mut body = body;
+    for mut f in loops.into_iter().rev() {
+        f.body = body;
+        body = vec![Stmt::For(Box::new(f))];
+    }
+    body.remove(0)
+}
+
+/// A fold down the columns, as row after row.
+fn fold_rows(kernel: &mut Kernel, f: &For) -> Result<Option<Vec<Stmt>>, &'static str> {
+    let folds: Vec<usize> = (0..f.body.len()).filter(|&i| !walk::bodies(&f.body[i]).is_empty()).collect();
+    let [at] = folds[..] else { return Ok(None) };
+    let Stmt::For(fold) = &f.body[at] else { return Ok(None) };
+    if fold.kind == LoopKind::Free || fold.place != Place::None {
+        return Ok(None);
+    }
+    if fold.body.iter().any(|s| !edit::is_pure(s) && !matches!(s, Stmt::Write { .. } | Stmt::Store { .. })) {
+        return Ok(None);
+    }
+    let (before, after) = (&f.body[..at], &f.body[at + 1..]);
+    let own: BTreeSet<BufId> = refs(before).bufs_defined;
+    let facts = refs(&fold.body);
+    // Only where the fold walks memory the wrong way, and the free loop walks it the right way.
+    let mut varying = facts.vals_defined.clone();
+    varying.extend(refs(before).vals_defined);
+    let down = strides(&fold.body, fold.axis, &varying, &own);
+    let across = strides(&fold.body, f.axis, &varying, &own);
+    let unit = |x: &[Stride]| x.contains(&Stride::Unit);
+    let tame = |x: &[Stride]| x.iter().all(|s| matches!(s, Stride::Unit | Stride::Same));
+    if unit(&down.loads) && down.loads != across.loads
+        || !unit(&across.loads)
+        || !tame(&across.loads)
+        || !across.stores.iter().all(|s| *s == Stride::Unit)
+    {
+        return Ok(None);
+    }
+    let Some(extent) = at_most(&f.hi).filter(|n| *n >= 4) else {
+        return Err("its free loop has no constant bound, or few iterations");
+    };
+    if [&fold.lo, &fold.hi, &fold.step].iter().any(|ix| ix.has_axis(f.axis)) {
+        return Err("the bounds of its loops depend on each other");
+    }
+    if !f.lo.is_const(0) {
+        return Err("its free loop does not start at 0");
+    }
+    if own.iter().any(|b| !kernel.bufs[*b].shape.is_empty()) {
+        return Err("it keeps a buffer per column");
+    }
+    let passed = refs(before).vals_defined;
+    let used = |body: &[Stmt]| refs(body).vals_used.iter().any(|v| passed.contains(v));
+    if used(&f.body[at..])
+        || [&fold.lo, &fold.hi, &fold.step].iter().any(|ix| ix.vals().iter().any(|v| passed.contains(v)))
+    {
+        return Err("values pass from before the fold into it");
+    }
+    let straight = |body: &[Stmt]| {
+        body.iter()
+            .all(|s| edit::is_pure(s) || matches!(s, Stmt::Write { .. } | Stmt::Store { .. } | Stmt::Local { .. }))
+    };
+    if !straight(before) || !straight(after) || refs(after).bufs_defined.iter().next().is_some() {
+        return Err("it holds more than loads, arithmetic and stores");
+    }
+
+    for &b in &own {
+        kernel.bufs[b].shape = vec![extent as u64];
+    }
+    let expand = |body: &[Stmt]| {
+        let mut out: Vec<Stmt> = body.iter().filter(|s| !matches!(s, Stmt::Local { .. })).cloned().collect();
+        for s in &mut out {
+            match s {
+                Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. } if own.contains(buf) => {
+                    *idx = vec![Ix::Axis(f.axis)];
+                }
+                _ => {}
+            }
+        }
+        Stmt::For(Box::new(For { body: out, ..f.clone() }))
+    };
+    let mut out: Vec<Stmt> = before.iter().filter(|s| matches!(s, Stmt::Local { .. })).cloned().collect();
+    if before.len() > out.len() {
+        out.push(expand(before));
+    }
+    // Each loop gets an axis of its own; the first to need one keeps the old.
+    let mut fresh = |first: bool, s: Stmt, kernel: &mut Kernel| if first { s } else { rename_axis(kernel, s) };
+    let row = expand(&fold.body);
+    let row = fresh(out.iter().all(|s| matches!(s, Stmt::Local { .. })), row, kernel);
+    out.push(Stmt::For(Box::new(For { combine: None, contraction: None, body: vec![row], ..(**fold).clone() })));
+    if !after.is_empty() {
+        let last = expand(after);
+        out.push(fresh(false, last, kernel));
+    }
+    Ok(Some(out))
+}
+
+/// The same loop over a new axis of the same name.
+fn rename_axis(kernel: &mut Kernel, s: Stmt) -> Stmt {
+    let Stmt::For(f) = &s else { return s };
+    let name = kernel.axes[f.axis].name.clone();
+    let renaming = walk::Renaming { axes: BTreeMap::from([(f.axis, new_axis(kernel, &name))]), ..Default::default() };
+    let mut body = vec![s];
+    renaming.apply(&mut body);
+    body.remove(0)
 }

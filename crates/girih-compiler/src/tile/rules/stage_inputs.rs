@@ -22,7 +22,7 @@ for i in 0..128: free                            stage a_pack rows:
   for j in 0..128: free                            for i in 0..128: for kk in 0..64:
     for kk in 0..64: reduce contraction              a_pack[i, kk] = ext(load A[...] where ... else 0)
       %a = load A[...] where ... else 0   -->    stage b_pack panels(32):
-      %b = load B[...] where ... else 0            for jp in 0..4: for kk in 0..64: for jj in 0..32:
+      %b = load B[...] where ... else 0            for kk in 0..64: for jp in 0..4: for jj in 0..32:
       acc[i, j] <- ext(%a) * ext(%b)                 b_pack[jp, kk, jj] = ext(load B[...] where ... else 0)
                                                  for i: for j: for kk: reduce contraction
                                                    acc[i, j] <- a_pack[i, kk] * b_pack[j // 32, kk, j % 32]
@@ -189,11 +189,13 @@ fn stage_operand(
     body.push(Stmt::Write { buf, idx, value });
     let k_extent = Ix::Const(nest.k as i64);
     let fill = if panels {
-        let row = free_loop(k, k_extent, vec![free_loop(inner, Ix::Const(width as i64), body)]);
-        match panel {
+        // Rows of memory are read from end to end.
+        let row = free_loop(inner, Ix::Const(width as i64), body);
+        let row = match panel {
             Some(p) => free_loop(p, Ix::Const((extent / width) as i64), vec![row]),
             None => row,
-        }
+        };
+        free_loop(k, k_extent, vec![row])
     } else {
         free_loop(inner, Ix::Const(extent as i64), vec![free_loop(k, k_extent, body)])
     };

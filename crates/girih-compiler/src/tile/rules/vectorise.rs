@@ -25,8 +25,8 @@ for j in 0..1024: reduce combine add(s)          for j in 0..1024: reduce vector
 Knobs: `vectorise` (0 turns the rule off), `lanes`, `ways` (4).
 
 Refuses when the loop holds control flow, atomics, ordered accesses, prints or asserts; when it stores anywhere but to
-the next element each time; when an address is computed per element; when the order of its reduction is fixed; and when it
-runs too few times to fill a vector.
+the next element each time; when an address is computed per element; when the order of its reduction is fixed; when it
+only moves elements that lie apart; and when it runs too few times to fill a vector.
 ",
     run,
 };
@@ -73,6 +73,15 @@ fn place(kernel: &Kernel, ctx: &Context, f: &For) -> Result<For, String> {
         check(kernel, f, &facts, accs, s)?;
         bytes = bytes.max(widest(kernel, s));
     }
+    let scattered = |s: &Stmt| match s {
+        Stmt::Load { mem, .. } => !contiguous(affine::stride(&mem.index, f.axis, &facts.vals_defined)),
+        Stmt::Read { idx, .. } => !contiguous(affine::buf_stride(idx, f.axis, &facts.vals_defined)),
+        _ => false,
+    };
+    let computes = f.body.iter().any(|s| matches!(s, Stmt::Let { op, .. } if *op != ScalarOp::Copy));
+    if !computes && f.body.iter().any(scattered) {
+        return Err("it only moves elements that lie apart".to_string());
+    }
     let native = (ctx.target.vector_bytes / bytes).max(1);
     let lanes = ctx.knobs.get("lanes").map_or(native, |l| prev_power(l as u32));
     let trip = const_trip(f).map(|t| t.min(1 << 20) as u32);
@@ -87,6 +96,10 @@ fn place(kernel: &Kernel, ctx: &Context, f: &For) -> Result<For, String> {
         combine.ways = trip.map_or(ways, |t| ways.min(prev_power(t / lanes)));
     }
     Ok(new)
+}
+
+fn contiguous(stride: Stride) -> bool {
+    matches!(stride, Stride::Same | Stride::Unit)
 }
 
 /// Whether a statement can run for several iterations at once.
