@@ -143,3 +143,14 @@ pub fn at_most(ix: &Ix) -> Option<i64> {
         _ => None,
     }
 }
+
+/// The most iterations a loop in steps of 1 can have, where the form of its bounds shows it: `0..min(32, n)` has 32 at
+/// most, and so has the loop from there to 32.
+pub fn most_trips(f: &For) -> Option<u64> {
+    let lo = match &f.lo {
+        Ix::Const(c) => *c,
+        Ix::Max(a, _) => a.as_const()?,
+        _ => return None,
+    };
+    u64::try_from(at_most(&f.hi)?.checked_sub(lo)?).ok()
+}

@@ -131,9 +131,77 @@ pub(super) const VECTOR_ADD: &str = r#"loop kernel add(a: ptr f32, b: ptr f32, c
     store c[bx*1024 + j] = z where bx*1024 + j < n
 "#;
 
+pub(super) const GEMM_TRANSPOSED: &str = r#"loop kernel gemm_t(A: ptr f16, B: ptr f16, C: ptr f32, M: i32, N: i32, K: i32):
+  local acc: f32[128, 128]
+  for i in 0..128: free
+    for j in 0..128: free
+      for kk in 0..64: reduce contraction m=i n=j k=kk a=a0 b=b0 acc=acc
+        a0: f16 = load A[kk*M + (bx*128 + i)] where bx*128 + i < M and kk < K
+        b0: f16 = load B[(by*128 + j)*K + kk] where kk < K and by*128 + j < N
+        a1: f32 = f32(a0)
+        b1: f32 = f32(b0)
+        c0: f32 = acc[i, j]
+        c1: f32 = fma(a1, b1, c0)
+        acc[i, j] = c1
+  for i1 in 0..128: free
+    for j1 in 0..128: free
+      c: f32 = acc[i1, j1]
+      store C[(bx*128 + i1)*128 + j1] = c
+"#;
+
+/// Compares with the text kept beside the tests; `BLESS=1` writes it anew.
+fn golden(name: &str, loops: &str) {
+    let path = format!("{}/src/tile/goldens/{name}.tile", env!("CARGO_MANIFEST_DIR"));
+    let got = text(&schedule(&kernel(loops), &context()));
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &got).unwrap();
+    }
+    let want = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(got, want, "{name} is scheduled otherwise; BLESS=1 accepts it:\n{got}");
+}
+
 #[test]
-fn show() {
-    for t in [GEMM, SOFTMAX, TRANSPOSE, COLUMN_SUMS, VECTOR_ADD] {
-        println!("{}", text(&schedule(&kernel(t), &context())));
+fn a_gemm_with_partial_edges_packs_its_operands_and_keeps_masks_out_of_its_loops() {
+    golden("gemm", GEMM);
+}
+
+#[test]
+fn transposed_operands_go_into_panels() {
+    golden("gemm_transposed", GEMM_TRANSPOSED);
+}
+
+#[test]
+fn a_softmax_row_runs_in_vectors() {
+    golden("softmax", SOFTMAX);
+}
+
+#[test]
+fn a_vector_add_is_one_loop_without_masks() {
+    golden("vector_add", VECTOR_ADD);
+}
+
+#[test]
+fn a_transpose_goes_in_blocks() {
+    golden("transpose", TRANSPOSE);
+}
+
+#[test]
+fn column_sums_go_row_by_row() {
+    golden("column_sums", COLUMN_SUMS);
+}
+
+/// The reasons a rule gives on a kernel that it leaves alone.
+pub(super) fn refusals(name: &str, loops: &str, ctx: &Context) -> Vec<String> {
+    let k = kernel(loops);
+    let (out, log) = apply(name, &k, ctx);
+    assert_eq!(text(&out), text(&k), "{name} was to refuse");
+    log.skipped.into_iter().map(|(site, why)| format!("{site}: {why}")).collect()
+}
+
+#[test]
+fn rules_are_numbered_in_order_and_documented() {
+    for (at, rule) in RULES.iter().enumerate() {
+        assert!(rule.name.starts_with(&format!("{:03}_", at + 1)), "{}", rule.name);
+        assert!(rule.doc.contains("-->") && rule.doc.contains("efuses"), "{}", rule.name);
     }
 }

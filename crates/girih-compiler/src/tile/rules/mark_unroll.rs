@@ -17,7 +17,8 @@ for c in 0..3: free                       -->    for c in 0..3: free unroll
 
 Knob: `unroll` (8), the greatest number of copies; a nest counts the product of its loops.
 
-Refuses loops with too many copies or too long a body, and says nothing of loops that are placed already.
+Refuses loops with too many copies or too long a body, and says nothing of loops that are placed already
+or hold a loop whose trip count is not a constant.
 ",
     run,
 };
@@ -56,10 +57,9 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 /// The copies of the body that unrolling a nest makes; `None` when some loop in it cannot be unrolled.
 fn copies(s: &Stmt) -> Option<u64> {
     let Stmt::For(f) = s else { return if walk::bodies(s).is_empty() { Some(1) } else { None } };
-    let trip = match f.place {
-        // A vector loop stays a loop.
-        Place::Vector { .. } => 1,
-        _ if f.kind == LoopKind::Serial => return None,
+    let trip = match (f.kind, f.place) {
+        (LoopKind::Serial, _) => return None,
+        (_, Place::Vector { lanes }) => const_trip(f)?.div_ceil(lanes.max(1) as u64),
         _ => const_trip(f)?,
     };
     let mut inner = 1u64;

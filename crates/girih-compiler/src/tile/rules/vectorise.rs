@@ -6,7 +6,7 @@ use crate::loops::walk::{self, Refs, refs};
 use crate::num::ScalarOp;
 use crate::tile::affine::{self, Stride};
 use crate::tile::contraction::prev_power;
-use crate::tile::edit::{self, Visit, const_trip};
+use crate::tile::edit::{self, Visit};
 use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel> = Rule {
@@ -84,7 +84,7 @@ fn place(kernel: &Kernel, ctx: &Context, f: &For) -> Result<For, String> {
     }
     let native = (ctx.target.vector_bytes / bytes).max(1);
     let lanes = ctx.knobs.get("lanes").map_or(native, |l| prev_power(l as u32));
-    let trip = const_trip(f).map(|t| t.min(1 << 20) as u32);
+    let trip = edit::most_trips(f).map(|t| t.min(1 << 20) as u32);
     let lanes = trip.map_or(lanes, |t| lanes.min(prev_power(t)));
     if lanes < 2 || trip.is_some_and(|t| t < 4) {
         return Err("too few iterations to fill a vector".to_string());

@@ -1,0 +1,218 @@
+//! What a running native kernel says, put in words: prints, traps, stalls.
+
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::io::Write;
+use std::sync::{Mutex, PoisonError};
+
+use girih_compiler::base::launch::Trap;
+use girih_compiler::base::{Code, Span};
+use girih_compiler::loops::ir::{Kernel, Opnd, PrintArg, Stmt, Ty};
+use girih_compiler::num::DType;
+use girih_compiler::num::printf::{self, PrintValue};
+
+use crate::abi::TrapKind;
+use crate::args::{Bound, Param};
+use crate::blocks::{self, Host, NativeTrap, Waiting, coordinates};
+use crate::memory::RealMemory;
+use crate::options::{PrintOrder, Printer};
+
+/// One argument of a print: its type and shape.
+#[derive(Clone, Debug)]
+struct PrintShape {
+    dtype: DType,
+    pointer: bool,
+    shape: Vec<u64>,
+}
+
+/// A kernel's messages, by site.
+#[derive(Clone, Debug, Default)]
+pub struct Messages {
+    prints: BTreeMap<u32, (String, Vec<PrintShape>)>,
+    asserts: BTreeMap<u32, String>,
+    sites: Vec<(String, Option<Span>)>,
+}
+
+impl Messages {
+    pub fn of(kernel: &Kernel) -> Messages {
+        let mut m = Messages {
+            sites: kernel.sites.values().map(|s| (s.op.clone(), s.span)).collect(),
+            ..Messages::default()
+        };
+        m.collect(kernel, &kernel.body);
+        m
+    }
+
+    fn collect(&mut self, kernel: &Kernel, body: &[Stmt]) {
+        for stmt in body {
+            match stmt {
+                Stmt::Print { format, args, site } => {
+                    let shapes = args.iter().map(|a| print_shape(kernel, a)).collect();
+                    self.prints.insert(site.0, (format.clone(), shapes));
+                }
+                Stmt::Assert { message, site, .. } => {
+                    self.asserts.insert(site.0, message.clone());
+                }
+                Stmt::For(l) => self.collect(kernel, &l.body),
+                Stmt::Loop { body } | Stmt::Stage { body, .. } | Stmt::RegisterTile { body, .. } => {
+                    self.collect(kernel, body);
+                }
+                Stmt::If { then, els, .. } => {
+                    self.collect(kernel, then);
+                    self.collect(kernel, els);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn site(&self, site: u32) -> (&str, Option<Span>) {
+        self.sites.get(site as usize).map_or(("kernel", None), |(op, span)| (op, *span))
+    }
+
+    /// A native trap as the evaluator would put it.
+    pub fn trap(&self, trap: &NativeTrap, grid: [u32; 3], params: &[Param], bound: &Bound<'_>) -> Trap {
+        let (op, span) = self.site(trap.site);
+        let (code, message) = match trap.kind {
+            TrapKind::Assert => {
+                let text = self.asserts.get(&trap.site).map_or("", String::as_str);
+                (Code::AssertFailed, format!("an assertion failed: {text}"))
+            }
+            TrapKind::Step => {
+                (Code::StepNotPositive, format!("the loop's step is {}, and a step must be positive", trap.value))
+            }
+            TrapKind::Read => (Code::OutOfBounds, outside("reads", op, trap.value as u64, params, bound)),
+            TrapKind::Write => (Code::OutOfBounds, outside("writes", op, trap.value as u64, params, bound)),
+            TrapKind::Alloca => (Code::OutOfBounds, format!("`{op}` asks for {} bytes, too many", trap.value)),
+        };
+        Trap {
+            code,
+            message,
+            span,
+            op: op.to_string(),
+            block: coordinates(trap.block, grid),
+            element: trap.element.map(|e| vec![e]),
+        }
+    }
+}
+
+/// Where an address lies in relation to the buffers passed.
+fn outside(what: &str, op: &str, addr: u64, params: &[Param], bound: &Bound<'_>) -> String {
+    let gap = |e: &crate::args::Extent| {
+        if addr < e.start { e.start - addr } else { addr.saturating_sub(e.start.saturating_add(e.bytes)) }
+    };
+    let nearest = params.iter().zip(&bound.extents).filter_map(|(p, e)| Some((p, e.as_ref()?))).min_by_key(|(_, e)| gap(e));
+    let Some((param, e)) = nearest.filter(|(_, e)| gap(e) < 1 << 40) else {
+        return format!("`{op}` {what} address {addr:#x}, which lies in no buffer");
+    };
+    let dtype = match param.kind {
+        crate::args::ParamKind::Pointer(d) | crate::args::ParamKind::Scalar(d) => d,
+    };
+    let width = dtype.bytes() as i128;
+    let index = (i128::from(addr) - i128::from(e.start)).div_euclid(width);
+    let elements = i128::from(e.bytes) / width;
+    format!("`{op}` {what} index {index} of `{}`, which holds {elements} elements", param.name)
+}
+
+fn print_shape(kernel: &Kernel, arg: &PrintArg) -> PrintShape {
+    let (ty, shape) = match arg {
+        PrintArg::Scalar(Opnd::Const { dtype, .. }) => (Ty::Num(*dtype), vec![]),
+        PrintArg::Scalar(Opnd::Val(v)) => (kernel.vals.get(*v).map_or(Ty::Num(DType::I64), |v| v.ty), vec![]),
+        PrintArg::Buf(b) => kernel.bufs.get(*b).map_or((Ty::Num(DType::I64), vec![]), |b| (b.ty, b.shape.clone())),
+    };
+    match ty {
+        Ty::Num(dtype) => PrintShape { dtype, pointer: false, shape },
+        Ty::Ptr(dtype) => PrintShape { dtype, pointer: true, shape },
+    }
+}
+
+/// The host of one native launch.
+pub struct NativeHost<'a> {
+    pub messages: &'a Messages,
+    pub memory: &'a RealMemory,
+    pub grid: [u32; 3],
+    pub order: PrintOrder,
+    pub printer: Option<&'a Printer>,
+    pub held: Mutex<BTreeMap<i64, String>>,
+}
+
+impl NativeHost<'_> {
+    fn send(&self, block: i64, text: &str) {
+        deliver(self.printer, coordinates(block, self.grid), text);
+    }
+
+    /// Lets go of what was held back to be sorted.
+    pub fn finish(&self) {
+        let held = std::mem::take(&mut *self.held.lock().unwrap_or_else(PoisonError::into_inner));
+        for (block, text) in held {
+            self.send(block, &text);
+        }
+    }
+}
+
+/// Hands a block's text to the printer, or to standard output in one piece.
+pub fn deliver(printer: Option<&Printer>, block: [u32; 3], text: &str) {
+    match printer {
+        Some(p) => p(block, text),
+        None => {
+            let mut out = std::io::stdout().lock();
+            // A reader that went away is no reason to stop computing.
+            let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        }
+    }
+}
+
+impl blocks::Host for NativeHost<'_> {
+    unsafe fn format(&self, site: u32, _block: i64, args: *const *const c_void) -> String {
+        let Some((format, shapes)) = self.messages.prints.get(&site) else { return String::new() };
+        let mut values = Vec::with_capacity(shapes.len());
+        for (i, shape) in shapes.iter().enumerate() {
+            let count = shape.shape.iter().product::<u64>() as usize;
+            let width = if shape.pointer { 8 } else { shape.dtype.bytes() as usize };
+            // SAFETY: the caller passes one pointer per argument of this site, each to `count` elements of `width` bytes.
+            let bytes = unsafe { std::slice::from_raw_parts((*args.add(i)).cast::<u8>(), count * width) };
+            let bits = bytes.chunks_exact(width).map(|c| {
+                let mut word = [0u8; 8];
+                word[..width].copy_from_slice(c);
+                u64::from_le_bytes(word)
+            });
+            values.push(PrintValue {
+                dtype: shape.dtype,
+                pointer: shape.pointer,
+                shape: shape.shape.clone(),
+                bits: bits.collect(),
+            });
+        }
+        printf::format(format, &values).unwrap_or_else(|e| format!("<print: {e}>\n"))
+    }
+
+    fn print(&self, block: i64, text: &str) {
+        match self.order {
+            PrintOrder::Finish => self.send(block, text),
+            PrintOrder::Index => {
+                let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+                held.entry(block).or_default().push_str(text);
+            }
+        }
+    }
+
+    fn stalled(&self, waiting: &[Waiting]) {
+        let mut places: BTreeMap<u32, Vec<i64>> = BTreeMap::new();
+        for w in waiting {
+            places.entry(w.site).or_default().push(w.block);
+        }
+        let mut text = String::from("girih: no block has finished for a while; Ctrl-C stops the run\n");
+        for (site, blocks) in places {
+            let (op, span) = self.messages.site(site);
+            let shown: Vec<String> = blocks.iter().take(4).map(|&b| format!("{:?}", coordinates(b, self.grid))).collect();
+            let more = if blocks.len() > 4 { format!(" and {} more", blocks.len() - 4) } else { String::new() };
+            let place = span.map_or(String::new(), |s| format!(" (byte {} of the source)", s.start));
+            text += &format!("  waiting at `{op}`{place}: blocks {}{more}\n", shown.join(", "));
+        }
+        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+    }
+
+    fn live(&self, addr: u64, len: u64) -> bool {
+        self.memory.live(addr, len)
+    }
+}

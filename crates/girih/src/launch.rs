@@ -1,0 +1,242 @@
+//! One launch: arguments fitted, facts tested, the right version compiled, then run, as often as wanted.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use girih_compiler::base::Diagnostic;
+use girih_compiler::base::launch::Launch;
+use girih_compiler::base::target::Assumptions;
+use girih_compiler::cuda_tile::eval;
+
+use crate::args::{self, Arg, Bound, ParamKind};
+use crate::blocks::{self, Run, Stop};
+use crate::error::{Error, Result};
+use crate::facts::{self, Traffic};
+use crate::host::{self, NativeHost};
+use crate::memory::RealMemory;
+use crate::options::{Device, PrintOrder, Printer};
+use crate::pipe;
+use crate::program::{FAST, Kernel, Native, Version};
+use crate::signals;
+use crate::spec::MAX_GRID;
+
+/// What a launch did.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Running alone, in seconds.
+    pub seconds: f64,
+    /// What the evaluator noticed.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// How a prepared launch was compiled.
+#[derive(Clone, Copy, Debug)]
+pub struct Compiled {
+    /// From tile program to loaded code, in seconds.
+    pub seconds: f64,
+    /// The native code was found on disk.
+    pub cached: bool,
+    /// What the version that runs takes as true of this launch.
+    pub assume: Assumptions,
+}
+
+/// A launch ready to run. The arguments stay borrowed.
+pub struct Prepared<'a> {
+    kernel: &'a Kernel<'a>,
+    bound: Bound<'a>,
+    grid: [u32; 3],
+    native: Option<(Arc<Version>, Native)>,
+    compiled: Option<Compiled>,
+}
+
+impl<'a> Prepared<'a> {
+    pub(crate) fn new(kernel: &'a Kernel<'a>, grid: [u32; 3], args: &'a mut [Arg<'_>]) -> Result<Prepared<'a>> {
+        for n in grid {
+            if !(1..=MAX_GRID).contains(&n) {
+                return Err(Error::argument(format!("a grid of {n} blocks along one axis is not possible (1 to {MAX_GRID})")));
+            }
+        }
+        let options = kernel.options();
+        if let Some(block) = options.block
+            && block.iter().zip(&grid).any(|(b, g)| b >= g)
+        {
+            return Err(Error::argument(format!("block {block:?} lies outside the grid {grid:?}")));
+        }
+        let bound = args::bind(kernel.name(), kernel.params(), args)?;
+        let read_only = bound.extents.iter().flatten().any(|e| !e.writable);
+        let mut prepared = Prepared { kernel, bound, grid, native: None, compiled: None };
+        if options.device == Device::Cpu || read_only {
+            let start = Instant::now();
+            let version = prepared.choose()?;
+            prepared.check_sizes(&version)?;
+            if options.device == Device::Cpu {
+                let native = kernel.native(&version)?;
+                prepared.compiled = Some(Compiled {
+                    seconds: start.elapsed().as_secs_f64(),
+                    cached: native.cached,
+                    assume: version.assume,
+                });
+                prepared.native = Some((version, native));
+            }
+        }
+        Ok(prepared)
+    }
+
+    /// The fastest version whose assumptions hold for this launch.
+    fn choose(&self) -> Result<Arc<Version>> {
+        let no_alias = !self.bound.overlap();
+        let fast = self.kernel.version(Assumptions { no_alias, ..FAST })?;
+        if pipe::holds(&fast.lowered.loops, &self.launch()) {
+            return Ok(fast);
+        }
+        self.kernel.version(Assumptions { no_wrap: false, no_alias })
+    }
+
+    fn launch(&self) -> Launch {
+        let mut launch = Launch::new(self.grid, self.bound.slots.clone());
+        launch.seed = self.kernel.options().seed;
+        launch.only_block = self.kernel.options().block;
+        launch
+    }
+
+    /// Refuses buffers that are too small for what will be touched, and shared ones that would be written.
+    fn check_sizes(&self, version: &Version) -> Result<()> {
+        let params = self.kernel.params();
+        for (i, extent) in self.bound.extents.iter().enumerate() {
+            if extent.is_some_and(|e| !e.writable) && version.traffic.writes.get(i) == Some(&true) {
+                return Err(Error::argument(format!(
+                    "argument `{}` was given as a shared slice, and the kernel may write it; pass a `&mut` slice",
+                    params[i].name
+                )));
+            }
+        }
+        // With checks on, the run itself says where; a single block is not the whole grid.
+        if self.kernel.options().check || self.kernel.options().block.is_some() {
+            return Ok(());
+        }
+        let elements = |i: usize, dtype| match params.get(i)?.kind {
+            ParamKind::Pointer(_) => self.bound.elements(i, dtype),
+            ParamKind::Scalar(_) => None,
+        };
+        match facts::overrun(&version.lowered.loops, self.grid, &self.bound.slots, &elements) {
+            None => Ok(()),
+            Some(o) => Err(Error::argument(format!(
+                "buffer `{}` holds {} elements, and the kernel {} index {}",
+                params.get(o.param).map_or("?", |p| &p.name),
+                o.elements,
+                if o.write { "writes" } else { "reads" },
+                o.index
+            ))),
+        }
+    }
+
+    /// `None` on the evaluator, which compiles nothing.
+    pub fn compiled(&self) -> Option<Compiled> {
+        self.compiled
+    }
+
+    /// What the kernel does to each parameter's memory; everything, where it has not been lowered.
+    pub fn traffic(&self) -> Traffic {
+        match &self.native {
+            Some((version, _)) => version.traffic.clone(),
+            None => {
+                let pointers: Vec<bool> = self.bound.extents.iter().map(Option::is_some).collect();
+                Traffic { reads: pointers.clone(), writes: pointers }
+            }
+        }
+    }
+
+    /// Runs the launch and waits for it.
+    pub fn run(&mut self) -> Result<Report> {
+        match &self.native {
+            Some((version, native)) => self.run_native(version, native),
+            None => self.run_eval(),
+        }
+    }
+
+    fn run_native(&self, version: &Version, native: &Native) -> Result<Report> {
+        let options = self.kernel.options();
+        let addresses = self.kernel.global_addresses(&version.lowered.loops)?;
+        let mut memory = RealMemory::new();
+        if options.check {
+            memory = self.bound.memory(self.kernel.params());
+            self.kernel.globals().register(&mut memory);
+        }
+        let host = NativeHost {
+            messages: &version.messages,
+            memory: &memory,
+            grid: self.grid,
+            order: options.print_order,
+            printer: options.printer.as_ref(),
+            held: Mutex::new(BTreeMap::new()),
+        };
+        let only = options.block.map(|[x, y, z]| {
+            let (gx, gy) = (i64::from(self.grid[0]), i64::from(self.grid[1]));
+            let at = i64::from(x) + gx * (i64::from(y) + gy * i64::from(z));
+            (at, at + 1)
+        });
+        let extents = self.bound.extent_table();
+        let run = Run {
+            kernel: native.kernel,
+            args: &self.bound.slots,
+            grid: self.grid,
+            only,
+            globals: &addresses,
+            extents: &extents,
+            order: version.order,
+            threads: options.thread_count() as usize,
+        };
+        let start = Instant::now();
+        let outcome = blocks::run(&run, &host);
+        let seconds = start.elapsed().as_secs_f64();
+        host.finish();
+        match outcome {
+            Ok(()) => Ok(Report { seconds, warnings: Vec::new() }),
+            Err(Stop::Error(error)) => Err(error),
+            Err(Stop::Trap(trap)) => {
+                let trap = version.messages.trap(&trap, self.grid, self.kernel.params(), &self.bound);
+                Err(Error::Trap(Box::new(trap)))
+            }
+        }
+    }
+
+    fn run_eval(&self) -> Result<Report> {
+        let options = self.kernel.options();
+        let mut memory = self.bound.memory(self.kernel.params());
+        let mut host = EvalHost { order: options.print_order, printer: options.printer.as_ref(), held: BTreeMap::new() };
+        let cooperative = signals::Cooperative::enter();
+        let start = Instant::now();
+        let outcome =
+            eval::run(self.kernel.program.module(), self.kernel.name(), &self.launch(), &mut memory, &mut host);
+        let seconds = start.elapsed().as_secs_f64();
+        drop(cooperative);
+        for ([z, y, x], text) in std::mem::take(&mut host.held) {
+            host::deliver(host.printer, [x, y, z], &text);
+        }
+        match outcome {
+            Ok(report) => Ok(Report { seconds, warnings: report.warnings }),
+            Err(_) if signals::interrupted() => Err(Error::Interrupted),
+            Err(trap) => Err(Error::Trap(Box::new(trap))),
+        }
+    }
+}
+
+struct EvalHost<'a> {
+    order: PrintOrder,
+    printer: Option<&'a Printer>,
+    /// By z, y, x: the linear order.
+    held: BTreeMap<[u32; 3], String>,
+}
+
+impl eval::Host for EvalHost<'_> {
+    fn print(&mut self, [x, y, z]: [u32; 3], text: &str) {
+        match self.order {
+            PrintOrder::Finish => host::deliver(self.printer, [x, y, z], text),
+            PrintOrder::Index => self.held.entry([z, y, x]).or_default().push_str(text),
+        }
+    }
+    fn interrupted(&self) -> bool {
+        signals::interrupted()
+    }
+}

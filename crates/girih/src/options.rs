@@ -1,0 +1,156 @@
+//! How to compile and run: one value with a default for everything.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use girih_compiler::base::target::Target;
+
+use crate::machine;
+
+/// Where a kernel runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Device {
+    /// Native code on this machine's cores.
+    #[default]
+    Cpu,
+    /// The reference evaluator: slow, exact, and strict about what the language leaves undefined.
+    Eval,
+}
+
+impl std::str::FromStr for Device {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Device, String> {
+        match text {
+            "cpu" => Ok(Device::Cpu),
+            "eval" => Ok(Device::Eval),
+            _ => Err(format!("`{text}` is no device here; devices are cpu and eval")),
+        }
+    }
+}
+
+impl std::fmt::Display for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Device::Cpu => "cpu",
+            Device::Eval => "eval",
+        })
+    }
+}
+
+/// Where compiled kernels are kept.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum CachePolicy {
+    /// `$GIRIH_CACHE_DIR`, or a folder in the user's cache.
+    #[default]
+    Default,
+    At(PathBuf),
+    /// Nothing is kept or found.
+    Off,
+}
+
+/// When a block's output leaves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum PrintOrder {
+    /// As blocks finish.
+    #[default]
+    Finish,
+    /// After the launch, by block index.
+    Index,
+}
+
+/// Receives a block's complete output.
+pub type Printer = Arc<dyn Fn([u32; 3], &str) + Send + Sync>;
+
+/// Everything a compilation and a launch may be told.
+#[derive(Clone, Default)]
+pub struct Options {
+    pub device: Device,
+    /// Check every memory access of native code.
+    pub check: bool,
+    /// Worker threads; one per core when absent.
+    pub threads: Option<u32>,
+    /// This machine when absent.
+    pub target: Option<Target>,
+    /// Knobs that differ from their defaults.
+    pub knobs: Vec<(String, i64)>,
+    pub cache: CachePolicy,
+    /// The C compiler's command; `cc`, `gcc`, `clang` or `zig cc` when absent.
+    pub compiler: Option<String>,
+    pub print_order: PrintOrder,
+    /// Standard output when absent.
+    pub printer: Option<Printer>,
+    /// Run this block alone.
+    pub block: Option<[u32; 3]>,
+    /// Order in which the evaluator runs blocks; 0 is round-robin.
+    pub seed: u64,
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("device", &self.device)
+            .field("check", &self.check)
+            .field("threads", &self.threads)
+            .field("knobs", &self.knobs)
+            .field("cache", &self.cache)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Options {
+    /// The defaults, as `GIRIH_DEVICE`, `GIRIH_THREADS`, `GIRIH_CC` and `GIRIH_CHECK` change them. An error names the
+    /// variable.
+    pub fn from_env() -> Result<Options, String> {
+        let get = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
+        let mut options = Options::default();
+        if let Some(v) = get("GIRIH_DEVICE") {
+            options.device = v.parse().map_err(|e| format!("GIRIH_DEVICE: {e}"))?;
+        }
+        if let Some(v) = get("GIRIH_THREADS") {
+            options.threads = Some(threads(&v).map_err(|e| format!("GIRIH_THREADS: {e}"))?);
+        }
+        options.check = get("GIRIH_CHECK").is_some_and(|v| v != "0");
+        options.compiler = get("GIRIH_CC");
+        Ok(options)
+    }
+
+    pub fn device(mut self, device: Device) -> Options {
+        self.device = device;
+        self
+    }
+    pub fn check(mut self, check: bool) -> Options {
+        self.check = check;
+        self
+    }
+    pub fn threads(mut self, threads: u32) -> Options {
+        self.threads = Some(threads.max(1));
+        self
+    }
+    pub fn cache(mut self, cache: CachePolicy) -> Options {
+        self.cache = cache;
+        self
+    }
+    pub fn knob(mut self, name: &str, value: i64) -> Options {
+        self.knobs.push((name.to_string(), value));
+        self
+    }
+    pub fn printer(mut self, printer: impl Fn([u32; 3], &str) + Send + Sync + 'static) -> Options {
+        self.printer = Some(Arc::new(printer));
+        self
+    }
+
+    pub fn thread_count(&self) -> u32 {
+        self.threads.unwrap_or_else(machine::threads).max(1)
+    }
+    pub fn resolved_target(&self) -> Target {
+        self.target.clone().unwrap_or_else(|| machine::target(self.thread_count()))
+    }
+}
+
+/// A number of threads as text.
+pub fn threads(text: &str) -> Result<u32, String> {
+    match text.parse::<u32>() {
+        Ok(n) if (1..=1024).contains(&n) => Ok(n),
+        _ => Err(format!("`{text}` is no number of threads (1 to 1024)")),
+    }
+}

@@ -1,0 +1,245 @@
+//! A tile program, its kernels, and their stages.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+
+use girih_compiler::base::Diagnostic;
+use girih_compiler::base::target::Assumptions;
+use girih_compiler::cuda_tile::ir::Module as TileModule;
+use girih_compiler::loops::ir::{Global, Kernel as LoopKernel};
+
+use crate::args::{self, Arg, Param};
+use crate::cache::{self, Cache, Entry};
+use crate::cc::{self, Compiler};
+use crate::error::{Error, Result};
+use crate::facts;
+use crate::globals::Globals;
+use crate::host::Messages;
+use crate::launch::{Prepared, Report};
+use crate::module::{Module, NativeKernel};
+use crate::options::{CachePolicy, Options};
+use crate::pipe;
+
+/// A stage whose form can be shown.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Stage {
+    CudaTile,
+    Loop,
+    Tile,
+    Kernel,
+    C,
+}
+
+impl Stage {
+    pub const NAMES: [(&'static str, Stage); 5] = [
+        ("cuda_tile", Stage::CudaTile),
+        ("loop", Stage::Loop),
+        ("tile", Stage::Tile),
+        ("kernel", Stage::Kernel),
+        ("c", Stage::C),
+    ];
+}
+
+impl std::str::FromStr for Stage {
+    type Err = String;
+    fn from_str(text: &str) -> std::result::Result<Stage, String> {
+        Stage::NAMES.iter().find(|(n, _)| *n == text).map(|(_, s)| *s).ok_or_else(|| {
+            let names: Vec<&str> = Stage::NAMES.iter().map(|(n, _)| *n).collect();
+            format!("`{text}` is no stage of a tile program; stages are {}", names.join(", "))
+        })
+    }
+}
+
+/// A tile program that was read and found valid.
+///
+/// A program is code: natively, a kernel reads and writes where its pointers lead. Run programs that you would run as
+/// any other code, or with [`Options::check`], which tests every access.
+pub struct Program {
+    text: String,
+    module: TileModule,
+    warnings: Vec<Diagnostic>,
+    globals: Arc<Globals>,
+}
+
+impl Program {
+    /// Parses and verifies tile text; all errors are reported together.
+    pub fn from_text(text: &str) -> Result<Program> {
+        let (module, warnings) = pipe::front(text).map_err(Error::Program)?;
+        Ok(Program { text: text.to_string(), module, warnings, globals: Arc::default() })
+    }
+
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Program> {
+        let path = path.as_ref();
+        let text = std::fs::read_to_string(path).map_err(|e| Error::file(path, format!("cannot be read: {e}")))?;
+        Program::from_text(&text)
+    }
+
+    /// The text it was made from, which diagnostics point into.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+    pub fn warnings(&self) -> &[Diagnostic] {
+        &self.warnings
+    }
+    /// The names of the entries, in the order of the text.
+    pub fn entries(&self) -> Vec<&str> {
+        self.module.entries().map(|f| f.name.as_str()).collect()
+    }
+    /// The parsed program.
+    pub fn module(&self) -> &TileModule {
+        &self.module
+    }
+
+    /// A kernel, compiled when it is first needed.
+    pub fn entry(&self, name: &str) -> Result<Kernel<'_>> {
+        let Some(entry) = self.module.entry(name) else {
+            let entries = self.entries().into_iter().map(String::from).collect();
+            return Err(Error::NoEntry { name: name.to_string(), entries });
+        };
+        Ok(Kernel {
+            program: self,
+            name: name.to_string(),
+            params: args::params(entry)?,
+            options: Options::default(),
+            versions: Mutex::default(),
+            cache: OnceLock::new(),
+        })
+    }
+}
+
+/// An entry of a program with the options it is compiled and run under.
+pub struct Kernel<'p> {
+    pub(crate) program: &'p Program,
+    name: String,
+    params: Vec<Param>,
+    options: Options,
+    versions: Mutex<BTreeMap<(bool, bool), Arc<Version>>>,
+    cache: OnceLock<Arc<Cache>>,
+}
+
+/// A kernel lowered under some assumptions, and what it was compiled to.
+pub(crate) struct Version {
+    pub assume: Assumptions,
+    pub lowered: pipe::Lowered,
+    pub messages: Messages,
+    pub order: crate::blocks::BlockOrder,
+    pub traffic: facts::Traffic,
+    pub lower_seconds: f64,
+    native: Mutex<Option<Native>>,
+}
+
+/// A loaded kernel and how it came to be.
+#[derive(Clone, Debug)]
+pub(crate) struct Native {
+    pub kernel: NativeKernel,
+    pub cached: bool,
+    /// Emitting, compiling and loading.
+    pub seconds: f64,
+}
+
+impl<'p> Kernel<'p> {
+    /// The same kernel under other options.
+    pub fn with_options(self, options: Options) -> Kernel<'p> {
+        Kernel { options, versions: Mutex::default(), cache: OnceLock::new(), ..self }
+    }
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+    pub fn params(&self) -> &[Param] {
+        &self.params
+    }
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// The kernel's text at a stage, under the assumptions of its fast version.
+    pub fn ir(&self, stage: Stage) -> Result<String> {
+        pipe::show(&self.program.module, &self.name, &self.pipe_options(FAST)?, stage)
+    }
+
+    /// Runs the kernel on `args` over a grid of blocks and waits for it.
+    pub fn launch(&self, grid: [u32; 3], args: &mut [Arg<'_>]) -> Result<Report> {
+        self.prepare(grid, args)?.run()
+    }
+
+    /// Checks the arguments and compiles, so that [`Prepared::run`] only runs.
+    pub fn prepare<'a>(&'a self, grid: [u32; 3], args: &'a mut [Arg<'_>]) -> Result<Prepared<'a>> {
+        Prepared::new(self, grid, args)
+    }
+
+    pub(crate) fn pipe_options(&self, assume: Assumptions) -> Result<pipe::Options> {
+        pipe::options(self.options.resolved_target(), &self.options.knobs, assume, self.options.check)
+    }
+
+    /// The version for some assumptions, lowered once.
+    pub(crate) fn version(&self, assume: Assumptions) -> Result<Arc<Version>> {
+        let mut versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(version) = versions.get(&(assume.no_wrap, assume.no_alias)) {
+            return Ok(version.clone());
+        }
+        let start = Instant::now();
+        let lowered = pipe::lower(&self.program.module, &self.name, &self.pipe_options(assume)?).map_err(Error::Program)?;
+        let version = Arc::new(Version {
+            assume,
+            messages: Messages::of(&lowered.loops),
+            order: facts::block_order(&lowered.loops),
+            traffic: facts::traffic(&lowered.loops),
+            lowered,
+            lower_seconds: start.elapsed().as_secs_f64(),
+            native: Mutex::new(None),
+        });
+        versions.insert((assume.no_wrap, assume.no_alias), version.clone());
+        Ok(version)
+    }
+
+    fn cache(&self) -> Result<Arc<Cache>> {
+        if let Some(cache) = self.cache.get() {
+            return Ok(cache.clone());
+        }
+        let cache = Arc::new(match &self.options.cache {
+            CachePolicy::Default => Cache::open(cache::default_dir().as_deref())?,
+            CachePolicy::At(dir) => Cache::open(Some(dir))?,
+            CachePolicy::Off => Cache::private(None)?,
+        });
+        Ok(self.cache.get_or_init(|| cache).clone())
+    }
+
+    /// Why the cache is not the one asked for, once it has been needed.
+    pub fn cache_warning(&self) -> Option<String> {
+        self.cache.get().and_then(|c| c.warning.clone())
+    }
+
+    /// The compiled form of a version, built or loaded once.
+    pub(crate) fn native(&self, version: &Version) -> Result<Native> {
+        let mut native = version.native.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(native) = &*native {
+            return Ok(native.clone());
+        }
+        let start = Instant::now();
+        let source = pipe::emit_c(&version.lowered);
+        let cache = self.cache()?;
+        let compiler = self.compiler(&cache)?;
+        let entry: Entry = cache.get_or_build(&source, &compiler)?;
+        let kernel = Module::load(&entry.object)?.kernel(0, self.params.len())?;
+        let built = Native { kernel, cached: entry.cached, seconds: start.elapsed().as_secs_f64() };
+        Ok(native.insert(built).clone())
+    }
+
+    fn compiler(&self, cache: &Cache) -> Result<Compiler> {
+        let notes = (self.options.cache != CachePolicy::Off).then(|| cache.dir());
+        cc::find(self.options.compiler.as_deref())?.probe(notes)
+    }
+
+    /// The addresses of the globals that a lowered kernel uses, in its order.
+    pub(crate) fn global_addresses(&self, kernel: &LoopKernel) -> Result<Vec<*mut u8>> {
+        kernel.globals.iter().map(|g: &Global| self.program.globals.address(g)).collect()
+    }
+    pub(crate) fn globals(&self) -> &Globals {
+        &self.program.globals
+    }
+}
+
+/// The assumptions of the version that is tried first.
+pub(crate) const FAST: Assumptions = Assumptions { no_wrap: true, no_alias: true };
