@@ -138,7 +138,7 @@ pub struct Bound<'a> {
     /// Position of the argument whose buffer a parameter shares, itself unless it was `same_as`.
     pub owner: Vec<usize>,
     /// Tables of pointers, kept alive.
-    tables: Vec<Buffer>,
+    _tables: Vec<Buffer>,
     life: PhantomData<&'a mut [u8]>,
 }
 
@@ -202,7 +202,7 @@ pub fn bind<'a>(entry: &str, params: &[Param], args: &'a mut [Arg<'_>]) -> Resul
         slots.push(slot);
         extents.push(extent);
     }
-    Ok(Bound { slots, extents, owner, tables, life: PhantomData })
+    Ok(Bound { slots, extents, owner, _tables: tables, life: PhantomData })
 }
 
 /// The argument that argument `i` stands for.
@@ -267,10 +267,6 @@ impl Bound<'_> {
         let bytes = self.extents.get(i)?.as_ref()?.bytes;
         if dtype.bits() == 4 { bytes.checked_mul(2) } else { storage_bytes(dtype, 1).map(|one| bytes / one.max(1)) }
     }
-
-    pub fn tables(&self) -> usize {
-        self.tables.len()
-    }
 }
 
 #[cfg(test)]
@@ -332,7 +328,7 @@ mod tests {
         let address = a.as_ptr() as u64;
         let mut args = [Arg::from(&mut a[..]), Arg::pointers(&[0, 0])];
         let bound = bind("k", &params, &mut args).unwrap();
-        assert_eq!((bound.tables[0].get(0), bound.tables[0].get(1)), (address, address));
+        assert_eq!((bound._tables[0].get(0), bound._tables[0].get(1)), (address, address));
         assert!(bind("k", &params, &mut [Arg::same_as(1), Arg::pointers(&[0])]).is_err());
     }
 }

@@ -321,8 +321,13 @@ unsafe extern "C" fn on_yield(ctx: *mut Context, site: i32, block: i64) {
 
 unsafe extern "C" fn on_check(ctx: *mut Context, addr: u64, len: i64) -> i32 {
     // SAFETY: called by the kernel with its own context.
-    let worker = unsafe { worker(ctx) };
-    i32::from(u64::try_from(len).is_ok_and(|len| worker.shared.host.live(addr, len)))
+    let (worker, scratch) = unsafe { (worker(ctx), (*ctx).scratch as u64) };
+    let Ok(len) = u64::try_from(len) else { return 0 };
+    let in_scratch = addr
+        .checked_sub(scratch)
+        .and_then(|at| at.checked_add(len))
+        .is_some_and(|end| end <= worker.shared.run.kernel.meta.scratch);
+    i32::from(in_scratch || worker.shared.host.live(addr, len))
 }
 
 /// Rounds to nearest and flushes nothing while it lives; then puts back what the host program had.

@@ -13,7 +13,7 @@ use girih_compiler::num::printf::{self, PrintValue};
 
 use crate::abi::TrapKind;
 use crate::args::{Bound, Param};
-use crate::blocks::{self, Host, NativeTrap, Waiting, coordinates};
+use crate::blocks::{self, NativeTrap, Waiting, coordinates};
 use crate::memory::RealMemory;
 use crate::options::{PrintOrder, Printer};
 
@@ -35,10 +35,8 @@ pub struct Messages {
 
 impl Messages {
     pub fn of(kernel: &Kernel) -> Messages {
-        let mut m = Messages {
-            sites: kernel.sites.values().map(|s| (s.op.clone(), s.span)).collect(),
-            ..Messages::default()
-        };
+        let mut m =
+            Messages { sites: kernel.sites.values().map(|s| (s.op.clone(), s.span)).collect(), ..Messages::default() };
         m.collect(kernel, &kernel.body);
         m
     }
@@ -101,7 +99,8 @@ fn outside(what: &str, op: &str, addr: u64, params: &[Param], bound: &Bound<'_>)
     let gap = |e: &crate::args::Extent| {
         if addr < e.start { e.start - addr } else { addr.saturating_sub(e.start.saturating_add(e.bytes)) }
     };
-    let nearest = params.iter().zip(&bound.extents).filter_map(|(p, e)| Some((p, e.as_ref()?))).min_by_key(|(_, e)| gap(e));
+    let nearest =
+        params.iter().zip(&bound.extents).filter_map(|(p, e)| Some((p, e.as_ref()?))).min_by_key(|(_, e)| gap(e));
     let Some((param, e)) = nearest.filter(|(_, e)| gap(e) < 1 << 40) else {
         return format!("`{op}` {what} address {addr:#x}, which lies in no buffer");
     };
@@ -204,7 +203,8 @@ impl blocks::Host for NativeHost<'_> {
         let mut text = String::from("girih: no block has finished for a while; Ctrl-C stops the run\n");
         for (site, blocks) in places {
             let (op, span) = self.messages.site(site);
-            let shown: Vec<String> = blocks.iter().take(4).map(|&b| format!("{:?}", coordinates(b, self.grid))).collect();
+            let shown: Vec<String> =
+                blocks.iter().take(4).map(|&b| format!("{:?}", coordinates(b, self.grid))).collect();
             let more = if blocks.len() > 4 { format!(" and {} more", blocks.len() - 4) } else { String::new() };
             let place = span.map_or(String::new(), |s| format!(" (byte {} of the source)", s.start));
             text += &format!("  waiting at `{op}`{place}: blocks {}{more}\n", shown.join(", "));

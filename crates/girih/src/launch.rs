@@ -54,7 +54,9 @@ impl<'a> Prepared<'a> {
     pub(crate) fn new(kernel: &'a Kernel<'a>, grid: [u32; 3], args: &'a mut [Arg<'_>]) -> Result<Prepared<'a>> {
         for n in grid {
             if !(1..=MAX_GRID).contains(&n) {
-                return Err(Error::argument(format!("a grid of {n} blocks along one axis is not possible (1 to {MAX_GRID})")));
+                return Err(Error::argument(format!(
+                    "a grid of {n} blocks along one axis is not possible (1 to {MAX_GRID})"
+                )));
             }
         }
         let options = kernel.options();
@@ -204,7 +206,8 @@ impl<'a> Prepared<'a> {
     fn run_eval(&self) -> Result<Report> {
         let options = self.kernel.options();
         let mut memory = self.bound.memory(self.kernel.params());
-        let mut host = EvalHost { order: options.print_order, printer: options.printer.as_ref(), held: BTreeMap::new() };
+        let mut host =
+            EvalHost { order: options.print_order, printer: options.printer.as_ref(), held: BTreeMap::new() };
         let cooperative = signals::Cooperative::enter();
         let start = Instant::now();
         let outcome =

@@ -15,11 +15,12 @@ pub struct Lowered {
     pub loops: loops::ir::Kernel,
     pub tile: loops::ir::Kernel,
 }
-pub trait Observer {}
-pub struct Quiet;
-impl Observer for Quiet {}
-pub fn front(_text: &str) -> Result<(Module, Vec<Diagnostic>), Vec<Diagnostic>> {
-    Err(vec![])
+pub fn front(text: &str) -> Result<(Module, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let parsed = girih_compiler::cuda_tile::parse::parse(text);
+    match parsed.module {
+        Some(m) => Ok((m, parsed.diagnostics)),
+        None => Err(parsed.diagnostics),
+    }
 }
 pub fn lower(_m: &Module, _e: &str, _o: &Options) -> Result<Lowered, Vec<Diagnostic>> {
     Err(vec![])

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Instant;
 
 use girih_compiler::base::Diagnostic;
 use girih_compiler::base::target::Assumptions;
@@ -126,7 +125,6 @@ pub(crate) struct Version {
     pub messages: Messages,
     pub order: crate::blocks::BlockOrder,
     pub traffic: facts::Traffic,
-    pub lower_seconds: f64,
     native: Mutex<Option<Native>>,
 }
 
@@ -135,8 +133,6 @@ pub(crate) struct Version {
 pub(crate) struct Native {
     pub kernel: NativeKernel,
     pub cached: bool,
-    /// Emitting, compiling and loading.
-    pub seconds: f64,
 }
 
 impl<'p> Kernel<'p> {
@@ -179,15 +175,14 @@ impl<'p> Kernel<'p> {
         if let Some(version) = versions.get(&(assume.no_wrap, assume.no_alias)) {
             return Ok(version.clone());
         }
-        let start = Instant::now();
-        let lowered = pipe::lower(&self.program.module, &self.name, &self.pipe_options(assume)?).map_err(Error::Program)?;
+        let lowered =
+            pipe::lower(&self.program.module, &self.name, &self.pipe_options(assume)?).map_err(Error::Program)?;
         let version = Arc::new(Version {
             assume,
             messages: Messages::of(&lowered.loops),
             order: facts::block_order(&lowered.loops),
             traffic: facts::traffic(&lowered.loops),
             lowered,
-            lower_seconds: start.elapsed().as_secs_f64(),
             native: Mutex::new(None),
         });
         versions.insert((assume.no_wrap, assume.no_alias), version.clone());
@@ -217,13 +212,12 @@ impl<'p> Kernel<'p> {
         if let Some(native) = &*native {
             return Ok(native.clone());
         }
-        let start = Instant::now();
         let source = pipe::emit_c(&version.lowered);
         let cache = self.cache()?;
         let compiler = self.compiler(&cache)?;
         let entry: Entry = cache.get_or_build(&source, &compiler)?;
         let kernel = Module::load(&entry.object)?.kernel(0, self.params.len())?;
-        let built = Native { kernel, cached: entry.cached, seconds: start.elapsed().as_secs_f64() };
+        let built = Native { kernel, cached: entry.cached };
         Ok(native.insert(built).clone())
     }
 
