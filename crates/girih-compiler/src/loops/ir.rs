@@ -329,6 +329,11 @@ pub enum Stmt {
     /// A register tile of `acc`: for i in 0..rows, for j in 0..cols, run `body` (one reduce loop over k, whose
     /// innermost write is to `acc`), the accumulators being held in registers meanwhile. `i` and `j` are offsets from the
     /// enclosing loops' axes; `lanes` divides `cols`.
+    ///
+    /// The reduce loop's body is straight-line: unmasked weak loads and reads, pure operations, one read and one write
+    /// of `acc` at the same place, which lies along `j` and does not depend on k. Each other access is the same for every
+    /// `j` (a row operand, one scalar per row) or takes the next element with each `j` (a column operand, one vector per
+    /// `lanes` columns); its values depend on `i`, on `j` or on both accordingly.
     RegisterTile {
         acc: BufId,
         i: AxisId,
