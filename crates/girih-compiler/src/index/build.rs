@@ -1,6 +1,6 @@
 //! Making index expressions, with the foldings that never change a value, and looking into them.
 
-use super::{AxisId, Cond, Ix, Mask, ValId};
+use super::{AxisId, Cmp, Cond, Ix, Mask, ValId};
 
 impl Ix {
     pub fn val(val: ValId) -> Ix {
@@ -193,7 +193,51 @@ impl Ix {
     }
 }
 
+impl Cmp {
+    pub fn holds(self, a: i64, b: i64) -> bool {
+        match self {
+            Cmp::Eq => a == b,
+            Cmp::Ne => a != b,
+            Cmp::Lt => a < b,
+            Cmp::Le => a <= b,
+            Cmp::Gt => a > b,
+            Cmp::Ge => a >= b,
+        }
+    }
+
+    /// The comparison that is true exactly when this one is false.
+    pub fn negate(self) -> Cmp {
+        match self {
+            Cmp::Eq => Cmp::Ne,
+            Cmp::Ne => Cmp::Eq,
+            Cmp::Lt => Cmp::Ge,
+            Cmp::Le => Cmp::Gt,
+            Cmp::Gt => Cmp::Le,
+            Cmp::Ge => Cmp::Lt,
+        }
+    }
+
+    /// The comparison with its sides exchanged: `a cmp b` is `b cmp.swap() a`.
+    pub fn swap(self) -> Cmp {
+        match self {
+            Cmp::Eq | Cmp::Ne => self,
+            Cmp::Lt => Cmp::Gt,
+            Cmp::Le => Cmp::Ge,
+            Cmp::Gt => Cmp::Lt,
+            Cmp::Ge => Cmp::Le,
+        }
+    }
+}
+
 impl Cond {
+    pub fn new(lhs: Ix, cmp: Cmp, rhs: Ix) -> Cond {
+        Cond { lhs, cmp, rhs }
+    }
+
+    pub fn negate(&self) -> Cond {
+        Cond { cmp: self.cmp.negate(), ..self.clone() }
+    }
+
     pub fn replace_leaves(&self, f: &mut dyn FnMut(&Ix) -> Option<Ix>) -> Cond {
         Cond { lhs: self.lhs.replace_leaves(f), cmp: self.cmp, rhs: self.rhs.replace_leaves(f) }
     }

@@ -1,6 +1,6 @@
 //! Constants as text: `-3`, `true`, `0.5`, `-inf`, `nan`, and `0x7fc1` for the bits of anything that has no such form.
 
-use crate::num::DType;
+use crate::num::{DType, format_float, parse_float};
 
 /// The constant without its type; [`parse_const`] reads it back to the same bits.
 pub(crate) fn const_text(dtype: DType, bits: u64) -> String {
@@ -18,17 +18,8 @@ fn plain_text(dtype: DType, bits: u64) -> Option<String> {
     Some(match dtype {
         DType::I1 => (if bits == 1 { "true" } else { "false" }).to_string(),
         d if d.is_int() => sign_extend(d, bits).to_string(),
-        DType::F32 => float_text(&format!("{:?}", f32::from_bits(bits as u32))),
-        DType::F64 => float_text(&format!("{:?}", f64::from_bits(bits))),
-        _ => return None,
+        d => format_float(d, bits),
     })
-}
-
-fn float_text(text: &str) -> String {
-    match text {
-        "NaN" => "nan".to_string(),
-        text => text.to_string(),
-    }
 }
 
 /// The bits of a constant written as [`const_text`] writes it, or in any other usual way; `None` when the text is no
@@ -53,11 +44,7 @@ pub(crate) fn parse_const(dtype: DType, text: &str) -> Option<u64> {
     if !(word.starts_with(|c: char| c.is_ascii_digit()) || word == "inf" || text == "nan") {
         return None;
     }
-    match dtype {
-        DType::F32 => text.parse::<f32>().ok().map(|v| v.to_bits() as u64),
-        DType::F64 => text.parse::<f64>().ok().map(f64::to_bits),
-        _ => None,
-    }
+    parse_float(dtype, text)
 }
 
 pub(crate) fn sign_extend(dtype: DType, bits: u64) -> i64 {

@@ -16,8 +16,8 @@ const GEMM: &str = r#"loop kernel gemm(A: ptr f16 div 16, B: ptr f16, C: ptr f32
     for i in 0..128: free
       for j in 0..128: free
         for kk in 0..64: reduce contraction m=i n=j k=kk a=a0 b=b0 acc=acc
-          a0: f16 = load A[(bx*128 + i)*K + (k*64 + kk)] where bx*128 + i < M and k*64 + kk < K else 0x0 !load_view_tko
-          b0: f16 = load B[(k*64 + kk)*N + (by*128 + j)] where k*64 + kk < K and by*128 + j < N else 0x0 !load_view_tko
+          a0: f16 = load A[(bx*128 + i)*K + (k*64 + kk)] where bx*128 + i < M and k*64 + kk < K else 0.0 !load_view_tko
+          b0: f16 = load B[(k*64 + kk)*N + (by*128 + j)] where k*64 + kk < K and by*128 + j < N else 0.0 !load_view_tko
           c0: f32 = acc[i, j]
           a1: f32 = f32(a0)
           b1: f32 = f32(b0)

@@ -37,28 +37,11 @@ mod view;
 #[cfg(test)]
 mod tests;
 
+pub use crate::base::host::{Host, Silent};
 use crate::base::launch::{Launch, Trap};
 use crate::base::memory::Memory;
 use crate::base::{Code, Diagnostic};
 use crate::cuda_tile::ir::Module;
-
-/// What the evaluator asks of whoever started it.
-pub trait Host {
-    /// Text a block printed: whole lines of one block, when the block ends or before a trap.
-    fn print(&mut self, block: [u32; 3], text: &str);
-    /// Whether to stop now.
-    fn interrupted(&self) -> bool;
-}
-
-/// A host that drops what is printed and never interrupts.
-pub struct Silent;
-
-impl Host for Silent {
-    fn print(&mut self, _block: [u32; 3], _text: &str) {}
-    fn interrupted(&self) -> bool {
-        false
-    }
-}
 
 /// What to look for beside the results.
 #[derive(Clone, Debug)]
