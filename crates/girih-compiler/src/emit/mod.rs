@@ -1,1 +1,6 @@
 //! Source text from kernel IR.
+//!
+//! * [`cstyle`]: what every C-like language prints alike    * [`c`]: GNU C
+
+pub mod c;
+pub mod cstyle;

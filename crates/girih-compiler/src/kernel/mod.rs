@@ -1,1 +1,9 @@
-//! Kernel IR: hardware primitives, one statement for each line of the printed source.
+//! Kernel IR: flat, C-like statements over typed scalars and vectors, one statement per printed line of C.
+//!
+//! * [`ir`]: the data and its grammar
+//! * [`legalise`]: placed loops become kernel IR
+//! * [`print`], [`parse`]: the text of the IR; inverse to each other
+//! * [`verify`]: what must hold of it
+
+pub mod ir;
+pub mod legalise;

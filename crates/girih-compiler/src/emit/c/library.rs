@@ -1,0 +1,461 @@
+//! The helper functions by name. A name is a family and its types, `maxf_nan_f32`, `f16_from_f32`, `divi_s_floor_i8`.
+
+use super::soft;
+use super::support::{Helper, Support};
+use crate::num::DType;
+
+fn helper_of(result: &str, params: &[(&str, &str)], body: impl Into<String>) -> Helper {
+    let params = params.iter().map(|(t, n)| (t.to_string(), n.to_string())).collect();
+    Helper { result: result.to_string(), params, body: body.into(), vector: None }
+}
+
+/// A helper whose body serves every lane count.
+fn generic(result: &str, params: &[(&str, &str)], body: impl Into<String>) -> Helper {
+    let body = body.into();
+    Helper { vector: Some(body.clone()), ..helper_of(result, params, body) }
+}
+
+/// A helper with a body of its own for vectors.
+fn dual(result: &str, params: &[(&str, &str)], scalar: impl Into<String>, vector: impl Into<String>) -> Helper {
+    Helper { vector: Some(vector.into()), ..helper_of(result, params, scalar) }
+}
+
+/// The unsigned integer type that holds an element's bits.
+pub fn bits_ty(d: DType) -> &'static str {
+    match d.bytes() {
+        1 => "u8",
+        2 => "u16",
+        4 => "u32",
+        _ => "u64",
+    }
+}
+
+fn int_of(bits: u32) -> &'static str {
+    match bits {
+        ..=8 => "i8",
+        16 => "i16",
+        32 => "i32",
+        _ => "i64",
+    }
+}
+
+fn uint_of(bits: u32) -> &'static str {
+    match bits {
+        ..=8 => "u8",
+        16 => "u16",
+        32 => "u32",
+        _ => "u64",
+    }
+}
+
+/// The row of `soft_formats`.
+fn soft_name(d: DType) -> &'static str {
+    match d {
+        DType::F16 => "F16",
+        DType::BF16 => "BF16",
+        DType::F32 => "F32",
+        DType::TF32 => "TF32",
+        DType::F8E5M2 => "F8E5M2",
+        DType::F8E4M3FN => "F8E4M3FN",
+        DType::F8E5M3FNU => "F8E5M3FNU",
+        DType::F8E8M0FNU => "F8E8M0FNU",
+        DType::F4E2M1FN => "F4E2M1FN",
+        _ => "F64",
+    }
+}
+
+fn rounding_number(word: &str) -> u32 {
+    match word {
+        "rz" => 1,
+        "rd" => 2,
+        "ru" => 3,
+        "ra" => 4,
+        _ => 0,
+    }
+}
+
+/// An element as the 64-bit bits that the soft block takes.
+fn to_bits(d: DType, x: &str) -> String {
+    match d {
+        DType::F32 | DType::F64 | DType::TF32 => format!("!bits_{d}({x})"),
+        _ => x.to_string(),
+    }
+}
+
+fn from_bits(d: DType, x: &str) -> String {
+    match d {
+        DType::F32 | DType::F64 | DType::TF32 => format!("!float_{d}({x})"),
+        _ => x.to_string(),
+    }
+}
+
+/// The helper of a name; an unknown name gives a helper that does not compile, which tests would show.
+pub fn helper(support: &mut Support, name: &str) -> Helper {
+    let (family, last) = name.rsplit_once('_').unwrap_or((name, ""));
+    let ty = DType::from_name(last);
+    if let Some((to, "from")) = family.rsplit_once('_')
+        && let (Some(from), Some(to)) = (ty, DType::from_name(to))
+    {
+        return convert(support, from, to, 0);
+    }
+    let words: Vec<&str> = name.split('_').collect();
+    match (words.as_slice(), ty) {
+        (["floordiv"], _) => helper_of(
+            "i64",
+            &[("i64", "a"), ("i64", "b")],
+            "i64 q = a / b;\nreturn q - ((a % b != 0) & ((a < 0) != (b < 0)));\n",
+        ),
+        (["floormod"], _) => {
+            helper_of("i64", &[("i64", "a"), ("i64", "b")], "i64 r = a % b;\nreturn r < 0 ? r + b : r;\n")
+        }
+        (["min"], _) => helper_of("i64", &[("i64", "a"), ("i64", "b")], "return a < b ? a : b;\n"),
+        (["max"], _) => helper_of("i64", &[("i64", "a"), ("i64", "b")], "return a > b ? a : b;\n"),
+        (["splat", base], _) => {
+            let mut lanes_body = String::from("return ($");
+            lanes_body.push_str(base);
+            lanes_body.push_str("){SPLAT};\n");
+            dual(base, &[(base, "x")], "return x;\n", lanes_body)
+        }
+        (["bits", base], _) => {
+            let u = if *base == "f64" { "u64" } else { "u32" };
+            let scalar = format!("union {{ ${base} f; ${u} u; }} v = {{.f = x}};\nreturn v.u;\n");
+            dual(u, &[(base, "x")], scalar, format!("return (${u})x;\n"))
+        }
+        (["float", base], _) => {
+            let u = if *base == "f64" { "u64" } else { "u32" };
+            let scalar = format!("union {{ ${u} u; ${base} f; }} v = {{.u = x}};\nreturn v.f;\n");
+            dual(base, &[(u, "x")], scalar, format!("return (${base})x;\n"))
+        }
+        // A mask of the type's width chooses.
+        (["sel", base], Some(d)) => {
+            let mask = int_of(d.bits());
+            let vector = format!("return (${base})((m & (${mask})a) | (~m & (${mask})b));\n");
+            dual(base, &[(mask, "m"), (base, "a"), (base, "b")], "return m ? a : b;\n", vector)
+        }
+        // An i1 chooses.
+        (["select", base], Some(d)) => {
+            let mask = if d == DType::I1 { "i32" } else { int_of(d.bits()) };
+            let widened = if mask == "i32" { "(i32MASK)m".to_string() } else { format!("%{mask}(m)") };
+            let vector = if d == DType::I1 {
+                "return (m & a) | (~m & b);\n".to_string()
+            } else {
+                format!(
+                    "${mask} w = {};\nreturn (${base})((w & (${mask})a) | (~w & (${mask})b));\n",
+                    widened.replace("(i32MASK)", "($i32)")
+                )
+            };
+            dual(base, &[("i1", "m"), (base, "a"), (base, "b")], "return m ? a : b;\n", vector)
+        }
+        (["ftz", "f32"], _) => generic(
+            "f32",
+            &[("f32", "x")],
+            "$u32 u = !bits_f32(x);\n$i32 tiny = @32((u & 0x7f800000u) == 0);\nreturn !float_f32(u & (($u32)~tiny | 0x80000000u));\n",
+        ),
+        ([op @ ("maxf" | "minf"), nan, "f64" | "f32"], Some(d)) => extremum(op, *nan == "nan", d),
+        ([op @ ("ceil" | "floor"), "f64" | "f32"], Some(d)) => integral(op, d),
+        (["rint", "f64" | "f32"], Some(d)) => rint(support, d),
+        (["sqrt", "f64" | "f32"], Some(d)) => {
+            let f = if d == DType::F64 { "" } else { "f" };
+            helper_of(last, &[(last, "x")], format!("return __builtin_sqrt{f}(x);\n"))
+        }
+        (["fma", "f64" | "f32"], Some(d)) => {
+            if support.has_fma {
+                let f = if d == DType::F64 { "" } else { "f" };
+                let args = "(a, b, c)";
+                helper_of(last, &[(last, "a"), (last, "b"), (last, "c")], format!("return __builtin_fma{f}{args};\n"))
+            } else {
+                soft_op(support, "fma", "rn", d)
+            }
+        }
+        (["soft", op, rounding, _], Some(d)) => soft_op(support, op, rounding, d),
+        (["fmod", "f64"], _) => helper_of("f64", &[("f64", "a"), ("f64", "b")], FMOD),
+        (["ftoi", sign, to, "f64"], _) => float_to_int(*sign == "s", to),
+        (["i32", "trunc", "f32"], _) => generic("i32", &[("f32", "x")], F32_TO_I32),
+        (["itof", sign, from, _], Some(to)) => {
+            support.block("soft", soft::SOFT);
+            let from = DType::from_name(from).unwrap_or(DType::I64);
+            let base = from.name();
+            let wide = if from == DType::I1 {
+                if *sign == "s" { "-(i64)(x & 1)".to_string() } else { "(i64)x".to_string() }
+            } else if *sign == "s" {
+                "(i64)x".to_string()
+            } else {
+                format!("(i64)(u64)({})x", uint_of(from.bits()))
+            };
+            for t in ["i64", "u64", uint_of(from.bits())] {
+                support.ty(t, 1);
+            }
+            let negative = if *sign == "s" { "w < 0" } else { "0" };
+            let code = format!("soft_encode({}, negative, negative ? -(u64)w : (u64)w, 0, 0)", soft_name(to));
+            let body = format!("i64 w = {wide};\nint negative = {negative};\nreturn {};\n", from_bits(to, &code));
+            helper_of(last, &[(base, "x")], body)
+        }
+        (["cvt", rounding, _, _], Some(from)) => {
+            let to = DType::from_name(words[2]).unwrap_or(from);
+            convert(support, from, to, rounding_number(rounding))
+        }
+        (["mulhi", _], Some(d)) => mul_hi(support, d),
+        (["divi", sign, rounding, _], Some(d)) => divide(*sign == "s", rounding, d),
+        (["remi", sign, _], Some(d)) => remainder(*sign == "s", d),
+        (["maxi", sign, _], Some(d)) => choose(*sign == "s", ">", d),
+        (["mini", sign, _], Some(d)) => choose(*sign == "s", "<", d),
+        (["absi", _], Some(d)) => {
+            let t = d.name();
+            generic(t, &[(t, "a")], format!("${t} s = a >> {};\nreturn (a ^ s) - s;\n", d.bits() - 1))
+        }
+        (["shl", _], Some(d)) => {
+            let (t, u, bits) = (d.name(), uint_of(d.bits()), d.bits());
+            let body = format!(
+                "${u} n = (${u})b;\n${t} on = (${t})@{bits}(n < {bits});\nreturn (${t})((${u})a << (n & {})) & on;\n",
+                bits - 1
+            );
+            generic(t, &[(t, "a"), (t, "b")], body)
+        }
+        (["shr", "u", _], Some(d)) => {
+            let (t, u, bits) = (d.name(), uint_of(d.bits()), d.bits());
+            let body = format!(
+                "${u} n = (${u})b;\n${t} on = (${t})@{bits}(n < {bits});\nreturn (${t})((${u})a >> (n & {})) & on;\n",
+                bits - 1
+            );
+            generic(t, &[(t, "a"), (t, "b")], body)
+        }
+        (["shr", "s", _], Some(d)) => {
+            let (t, u, bits) = (d.name(), uint_of(d.bits()), d.bits());
+            let body = format!(
+                "${u} n = (${u})b;\n${u} far = (${u})@{bits}(n >= {bits});\nreturn a >> (${t})((n | far) & {});\n",
+                bits - 1
+            );
+            generic(t, &[(t, "a"), (t, "b")], body)
+        }
+        (["load", "f4"], _) => helper_of(
+            "f4E2M1FN",
+            &[("const f4E2M1FN *", "p"), ("i64", "i")],
+            "return p[i >> 1] >> (4 * (i & 1)) & 15;\n",
+        ),
+        (["store", "f4"], _) => helper_of(
+            "void",
+            &[("f4E2M1FN *", "p"), ("i64", "i"), ("f4E2M1FN", "x")],
+            "int s = 4 * (i & 1);\np[i >> 1] = (p[i >> 1] & ~(15 << s)) | (x << s);\n",
+        ),
+        (["all", "i1"], _) => helper_of("i1", &[("i1", "m")], "return m;\n"),
+        _ => helper_of("int", &[], format!("#error no helper {name}\n")),
+    }
+}
+
+fn extremum(op: &str, nan: bool, d: DType) -> Helper {
+    let t = d.name();
+    let n = d.bits();
+    let (cmp, zero) = if op == "maxf" { (">", "&") } else { ("<", "|") };
+    let last = if nan {
+        format!("r = !sel_{t}(@{n}(b != b), b, r);\nreturn !sel_{t}(@{n}(a != a), a, r);\n")
+    } else {
+        format!("r = !sel_{t}(@{n}(b != b), a, r);\nreturn !sel_{t}(@{n}(a != a), b, r);\n")
+    };
+    let body = format!(
+        "${t} r = !sel_{t}(@{n}(a {cmp} b), a, b);\n\
+         r = !sel_{t}(@{n}(a == b), !float_{t}(!bits_{t}(a) {zero} !bits_{t}(b)), r);\n{last}"
+    );
+    generic(t, &[(t, "a"), (t, "b")], body)
+}
+
+fn integral(op: &str, d: DType) -> Helper {
+    let t = d.name();
+    let (n, i, u) = (d.bits(), int_of(d.bits()), uint_of(d.bits()));
+    let (limit, sign) =
+        if d == DType::F32 { ("8388608.0f", "0x80000000u") } else { ("4503599627370496.0", "0x8000000000000000ull") };
+    let (cmp, by) = if op == "floor" { (">", "-") } else { ("<", "+") };
+    let one = if d == DType::F32 { "1.0f" } else { "1.0" };
+    let body = format!(
+        "${u} s = !bits_{t}(x) & {sign};\n${t} a = !float_{t}(!bits_{t}(x) ^ s);\n${i} small = @{n}(a < {limit});\n\
+         ${t} r = %{t}(%{i}(!sel_{t}(small, x, #{t}(0))));\nr = !sel_{t}(@{n}(r {cmp} x), r {by} {one}, r);\n\
+         r = !float_{t}(!bits_{t}(r) | s);\nreturn !sel_{t}(small, r, x);\n"
+    );
+    generic(t, &[(t, "x")], body)
+}
+
+/// The nearest integer, ties to even.
+fn rint(support: &Support, d: DType) -> Helper {
+    let t = d.name();
+    if support.vector_bytes >= 32 {
+        let f = if d == DType::F64 { "" } else { "f" };
+        return helper_of(t, &[(t, "x")], format!("return __builtin_rint{f}(x);\n"));
+    }
+    let n = d.bits();
+    let (limit, sign) =
+        if d == DType::F32 { ("8388608.0f", "0x80000000u") } else { ("4503599627370496.0", "0x8000000000000000ull") };
+    let u = uint_of(n);
+    let body = format!(
+        "${u} s = !bits_{t}(x) & {sign};\n${t} a = !float_{t}(!bits_{t}(x) ^ s);\n${t} r = (a + {limit}) - {limit};\n\
+         r = !float_{t}(!bits_{t}(r) | s);\nreturn !sel_{t}(@{n}(a < {limit}), r, x);\n"
+    );
+    generic(t, &[(t, "x")], body)
+}
+
+fn soft_op(support: &mut Support, op: &str, rounding: &str, d: DType) -> Helper {
+    support.block("soft", soft::SOFT);
+    let t = d.name();
+    let names: &[&str] = match op {
+        "sqrt" => &["a"],
+        "fma" => &["a", "b", "c"],
+        _ => &["a", "b"],
+    };
+    let mut args = vec![soft_name(d).to_string(), rounding_number(rounding).to_string()];
+    for (i, n) in names.iter().enumerate() {
+        let bits = to_bits(d, n);
+        let flip = 1u64 << (d.bits() - 1);
+        args.push(if op == "sub" && i == 1 { format!("{bits} ^ {flip:#x}ull") } else { bits });
+    }
+    let f = if op == "sub" { "add" } else { op };
+    let call = format!("soft_{f}({})", args.join(", "));
+    let params: Vec<(&str, &str)> = names.iter().map(|n| (t, *n)).collect();
+    helper_of(t, &params, format!("return {};\n", from_bits(d, &call)))
+}
+
+fn convert(support: &mut Support, from: DType, to: DType, rounding: u32) -> Helper {
+    let (f, t) = (from.name(), to.name());
+    let params = &[(f, "x")];
+    use DType::*;
+    match (from, to) {
+        (F32, F64) => generic(t, params, "return %f64(x);\n"),
+        (F64, F32) if rounding == 0 => generic(t, params, "return %f32(x);\n"),
+        (BF16, F32) => generic(t, params, "return !float_f32(%u32(x) << 16);\n"),
+        (F16, F32) => generic(t, params, F16_TO_F32),
+        (F32, F16) if rounding == 0 => generic(t, params, F32_TO_F16),
+        (F32, BF16) if rounding == 0 => generic(t, params, F32_TO_BF16),
+        (F16, F64) | (BF16, F64) => generic(t, params, format!("return %f64(!f32_from_{f}(x));\n")),
+        (F16, BF16) | (BF16, F16) if rounding == 0 => {
+            generic(t, params, format!("return !{t}_from_f32(!f32_from_{f}(x));\n"))
+        }
+        _ => {
+            support.block("soft", soft::SOFT);
+            let call =
+                format!("soft_convert({}, {}, {rounding}, {})", soft_name(from), soft_name(to), to_bits(from, "x"));
+            helper_of(t, params, format!("return {};\n", from_bits(to, &call)))
+        }
+    }
+}
+
+const F16_TO_F32: &str = "$u32 w = %u32(x);
+$u32 e = (w & 0x7fff) << 13;
+$u32 m = !bits_f32(!float_f32(e) * 0x1p112f);
+m = m | (($u32)@32((w & 0x7fff) >= 0x7c00) & (e | 0x7f800000u));
+return !float_f32(m | (w & 0x8000) << 16);
+";
+
+const F32_TO_F16: &str = "$u32 u = !bits_f32(x);
+$u32 a = u & 0x7fffffffu;
+$u32 normal = (a - 0x38000000u + 0xfffu + (a >> 13 & 1)) >> 13;
+$u32 tiny = !bits_f32(!float_f32(a) + 0.5f) - 0x3f000000u;
+$u32 is_tiny = ($u32)@32(a < 0x38800000u);
+$u32 h = (tiny & is_tiny) | (normal & ~is_tiny);
+$u32 is_large = ($u32)@32(a >= 0x477ff000u);
+$u32 is_nan = ($u32)@32(a > 0x7f800000u);
+h = (h & ~is_large) | (0x7c00 & is_large) | (0x200 & is_nan) | (u >> 16 & 0x8000);
+return %u16(h);
+";
+
+const F32_TO_BF16: &str = "$u32 u = !bits_f32(x);
+$u32 r = (u + 0x7fffu + (u >> 16 & 1)) >> 16;
+$u32 is_nan = ($u32)@32((u & 0x7fffffffu) > 0x7f800000u);
+return %u16((r & ~is_nan) | (0x7fc0 & is_nan));
+";
+
+const F32_TO_I32: &str = "$i32 high = @32(x >= 2147483648.0f), low = @32(x < -2147483648.0f);
+$i32 r = %i32(!sel_f32(@32(x == x) & ~high & ~low, x, #f32(0)));
+return (r & ~(high | low)) | (0x7fffffff & high) | ((-2147483647 - 1) & low);
+";
+
+const FMOD: &str = "u64 x = ^bits_f64(a), y = ^bits_f64(b), sign = x & 0x8000000000000000ull;
+x ^= sign, y &= 0x7fffffffffffffffull;
+if (y == 0 || x >= 0x7ff0000000000000ull || y > 0x7ff0000000000000ull) return __builtin_nan(\"\");
+if (x < y) return a;
+int ex = x >> 52, ey = y >> 52;
+u64 mx = x & 0xfffffffffffffull, my = y & 0xfffffffffffffull;
+if (ex) mx |= 1ull << 52; else ex = 1;
+if (ey) my |= 1ull << 52; else ey = 1;
+for (; ex > ey; ex--) mx = (mx >= my ? mx - my : mx) << 1;
+if (mx >= my) mx -= my;
+if (mx == 0) return ^float_f64(sign);
+for (; ex > 1 && !(mx >> 52); ex--) mx <<= 1;
+return ^float_f64(sign | (mx >> 52 ? (u64)ex << 52 : 0) | (mx & 0xfffffffffffffull));
+";
+
+/// Saturating conversion of an f64; NaN gives 0.
+fn float_to_int(signed: bool, to: &str) -> Helper {
+    let d = DType::from_name(to).unwrap_or(DType::I64);
+    let params = &[("f64", "x")];
+    if !signed && d == DType::I64 {
+        return helper_of("i64", params, "if (!(x > 0)) return 0;\nreturn x >= 0x1p64 ? -1 : (i64)($u64)x;\n");
+    }
+    let (low, high) = match (signed, d.bits()) {
+        (true, 64) => ("(-9223372036854775807ll - 1)".to_string(), "9223372036854775807ll".to_string()),
+        (true, n) => (format!("-{}ll", 1u64 << (n - 1)), format!("{}ll", (1u64 << (n - 1)) - 1)),
+        (false, n) => ("0ll".to_string(), format!("{}ll", (1u64 << n) - 1)),
+    };
+    let and = if d == DType::I1 { " & 1" } else { "" };
+    let body = format!(
+        "if (x != x) return 0;\n\
+         i64 r = x >= 0x1p63 ? 9223372036854775807ll : x < -0x1p63 ? (-9223372036854775807ll - 1) : (i64)x;\n\
+         r = r < {low} ? {low} : r > {high} ? {high} : r;\nreturn ($I)(r{and});\n"
+    );
+    helper_of(to, params, body.replace("$I", &format!("${to}")).replace("i64 r", "$i64 r"))
+}
+
+fn mul_hi(support: &mut Support, d: DType) -> Helper {
+    let t = d.name();
+    let params = &[(t, "a"), (t, "b")];
+    match d.bits() {
+        64 => {
+            support.ty("u128", 1);
+            support.ty("u64", 1);
+            helper_of(t, params, "return (i64)((u128)(u64)a * (u64)b >> 64);\n")
+        }
+        1 => generic(t, params, "return a & b & 0;\n"),
+        n => {
+            let u = uint_of(n);
+            generic(t, params, format!("return %{t}(%u64((${u})a) * %u64((${u})b) >> {n});\n"))
+        }
+    }
+}
+
+fn divide(signed: bool, rounding: &str, d: DType) -> Helper {
+    let t = d.name();
+    let params = &[(t, "a"), (t, "b")];
+    if d == DType::I1 {
+        return generic(t, params, "return a & b;\n");
+    }
+    let u = uint_of(d.bits());
+    let body = if signed {
+        let adjust = match rounding {
+            "floor" => " - ((a % b != 0) & ((a < 0) != (b < 0)))",
+            "ceil" => " + ((a % b != 0) & ((a < 0) == (b < 0)))",
+            _ => "",
+        };
+        format!("if (b == 0) return 0;\nif (b == -1) return -(${u})a;\nreturn a / b{adjust};\n")
+    } else {
+        let adjust = if rounding == "ceil" { format!(" + ((${u})a % (${u})b != 0)") } else { String::new() };
+        format!("return b == 0 ? 0 : (${t})((${u})a / (${u})b{adjust});\n")
+    };
+    helper_of(t, params, body)
+}
+
+fn remainder(signed: bool, d: DType) -> Helper {
+    let t = d.name();
+    let params = &[(t, "a"), (t, "b")];
+    if d == DType::I1 {
+        return generic(t, params, "return a & b & 0;\n");
+    }
+    let u = uint_of(d.bits());
+    let body = if signed {
+        "return b == 0 || b == -1 ? 0 : a % b;\n".to_string()
+    } else {
+        format!("return b == 0 ? 0 : (${t})((${u})a % (${u})b);\n")
+    };
+    helper_of(t, params, body)
+}
+
+fn choose(signed: bool, cmp: &str, d: DType) -> Helper {
+    let (t, n) = (d.name(), d.bits());
+    let cast = if signed { String::new() } else { format!("(${})", uint_of(n)) };
+    generic(t, &[(t, "a"), (t, "b")], format!("return !sel_{t}(@{n}({cast}a {cmp} {cast}b), a, b);\n"))
+}

@@ -1,0 +1,60 @@
+//! GNU C from kernel IR: one self-contained translation unit.
+//!
+//! In: kernels. Out: C that gcc 12 and clang accept with vector extensions, including nothing but `<stdint.h>`; kernel n
+//! is `girih_<n>`, described by `girih_<n>_meta`. `v: f32 = addf.. x, y` prints as `f32 v = x + y;`.
+//!
+//! * [`stmt`]: statements    * [`ops`]: scalar operations    * [`math`]: transcendental programs
+//! * [`library`], [`soft`]: helper functions    * [`support`]: which of them a unit needs
+//!
+//! NaNs: arithmetic may give a NaN of any sign and payload where the evaluator gives the canonical one (tests compare
+//! NaNs as equal, SEMANTICS.md); a conversion to a narrower float gives the canonical NaN, and an operand of a bitcast
+//! that an operation computed is made canonical first.
+
+mod library;
+mod math;
+mod ops;
+mod soft;
+mod stmt;
+mod support;
+
+use crate::base::target::Target;
+use crate::kernel::ir::Kernel;
+
+/// The version of the calling convention below.
+pub const ABI: u32 = 1;
+
+const HEADER: &str = r#"#include <stdint.h>
+#pragma GCC diagnostic ignored "-Wpsabi"
+
+typedef struct girih_ctx girih_ctx;
+struct girih_ctx {
+  int64_t grid[3];
+  void *scratch;
+  const volatile int32_t *abort;
+  void *const *globals;
+  const int64_t *extent;
+  void *host;
+  void (*trap)(girih_ctx *, int32_t site, int32_t kind, int64_t block, int64_t element, int64_t value);
+  void (*print)(girih_ctx *, int32_t site, int64_t block, const void *const *args);
+  void (*yield)(girih_ctx *, int32_t site, int64_t block);
+  int32_t (*check)(girih_ctx *, uint64_t addr, int64_t len);
+};
+typedef struct girih_args { uint64_t slot[1]; } girih_args;
+typedef struct girih_meta { uint32_t abi; uint32_t nparams; uint64_t scratch; } girih_meta;
+
+"#;
+
+/// One translation unit with every kernel.
+pub fn emit(kernels: &[&Kernel], target: &Target) -> String {
+    let mut support = support::Support::new(target.vector_bytes, target.has_fma);
+    let bodies: Vec<String> = kernels.iter().enumerate().map(|(n, k)| stmt::function(&mut support, k, n)).collect();
+    let names: Vec<&str> = kernels.iter().map(|k| k.name.as_str()).collect();
+    let mut out = format!("// Girih kernels: {}\n", names.join(", "));
+    out.push_str(HEADER);
+    out.push_str(&support.text());
+    for body in bodies {
+        out.push('\n');
+        out.push_str(&body);
+    }
+    out
+}

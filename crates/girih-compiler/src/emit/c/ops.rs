@@ -1,0 +1,420 @@
+//! Scalar operations as C expressions, for one value or a vector of them.
+
+use super::library::bits_ty;
+use super::support::Support;
+use crate::kernel::ir::Elem;
+use crate::num::op::{Predicate, Rounding, Signedness};
+use crate::num::{DType, ScalarOp, math};
+
+/// The element's base type in C: addresses in vectors are i64.
+pub fn base(elem: Elem) -> DType {
+    match elem {
+        Elem::Num(d) => d,
+        Elem::Ptr(_) => DType::I64,
+    }
+}
+
+/// A constant of the type.
+pub fn literal(d: DType, bits: u64) -> String {
+    match d {
+        DType::F32 | DType::TF32 => {
+            float(f32::from_bits(bits as u32) as f64, || format!("{:?}f", f32::from_bits(bits as u32)), "f")
+        }
+        DType::F64 => float(f64::from_bits(bits), || format!("{:?}", f64::from_bits(bits)), ""),
+        DType::I8 => (bits as i8).to_string(),
+        DType::I16 => (bits as i16).to_string(),
+        DType::I32 if bits as i32 == i32::MIN => "(-2147483647 - 1)".to_string(),
+        DType::I32 => (bits as i32).to_string(),
+        DType::I64 if bits as i64 == i64::MIN => "(-9223372036854775807ll - 1)".to_string(),
+        DType::I64 => format!("{}ll", bits as i64),
+        DType::I1 => (bits & 1).to_string(),
+        _ => format!("{bits:#x}"),
+    }
+}
+
+fn float(value: f64, text: impl Fn() -> String, suffix: &str) -> String {
+    if value.is_nan() {
+        format!("__builtin_nan{suffix}(\"\")")
+    } else if value.is_infinite() {
+        format!("{}__builtin_inf{suffix}()", if value < 0.0 { "-" } else { "" })
+    } else {
+        text()
+    }
+}
+
+fn is_directed(rounding: Rounding) -> Option<&'static str> {
+    match rounding {
+        Rounding::Zero => Some("rz"),
+        Rounding::NegativeInf => Some("rd"),
+        Rounding::PositiveInf => Some("ru"),
+        Rounding::NearestAway => Some("ra"),
+        _ => None,
+    }
+}
+
+fn sign(sign: Signedness) -> &'static str {
+    match sign {
+        Signedness::Signed => "s",
+        Signedness::Unsigned => "u",
+    }
+}
+
+fn unsigned(d: DType) -> &'static str {
+    bits_ty(d)
+}
+
+fn cmp(pred: Predicate) -> &'static str {
+    match pred {
+        Predicate::Equal => "==",
+        Predicate::NotEqual => "!=",
+        Predicate::LessThan => "<",
+        Predicate::LessThanOrEqual => "<=",
+        Predicate::GreaterThan => ">",
+        Predicate::GreaterThanOrEqual => ">=",
+    }
+}
+
+/// Prints operations, asking for the helpers they need.
+pub struct Ops<'a> {
+    pub support: &'a mut Support,
+    pub lanes: u32,
+}
+
+impl Ops<'_> {
+    fn call(&mut self, name: &str, args: &[&str]) -> String {
+        let f = self.support.call(name, self.lanes);
+        format!("{f}({})", args.join(", "))
+    }
+
+    fn ty(&mut self, base: &str) -> String {
+        self.support.ty(base, self.lanes)
+    }
+
+    fn vector(&self) -> bool {
+        self.lanes > 1
+    }
+
+    /// Converts every lane with C's own conversion.
+    pub fn cast(&mut self, x: &str, base: &str) -> String {
+        let ty = self.ty(base);
+        if self.vector() { format!("__builtin_convertvector({x}, {ty})") } else { format!("({ty}){x}") }
+    }
+
+    /// The operand as the unsigned integer of its width.
+    fn as_unsigned(&mut self, d: DType, x: &str) -> String {
+        let ty = self.ty(unsigned(d));
+        format!("({ty}){x}")
+    }
+
+    fn widen(&mut self, d: DType, x: &str) -> String {
+        self.call(&format!("f32_from_{d}"), &[x])
+    }
+
+    fn narrow(&mut self, d: DType, x: &str) -> String {
+        self.call(&format!("{d}_from_f32"), &[x])
+    }
+
+    /// A comparison's result (all ones per lane of `bits` wide, or 0/1) as i1.
+    fn truth(&mut self, compare: String, bits: u32) -> String {
+        if self.vector() && bits != 32 { self.cast(&format!("({compare})"), "i1") } else { compare }
+    }
+
+    /// `op` applied at elements `elem` to printed operands.
+    pub fn expr(&mut self, op: ScalarOp, elem: Elem, args: &[&str]) -> String {
+        use ScalarOp::*;
+        let d = base(elem);
+        let a = args.first().copied().unwrap_or("0");
+        let b = args.get(1).copied().unwrap_or("0");
+        match op {
+            AddF { rounding, ftz } => self.float("add", "+", d, rounding, ftz, args),
+            SubF { rounding, ftz } => self.float("sub", "-", d, rounding, ftz, args),
+            MulF { rounding, ftz } => self.float("mul", "*", d, rounding, ftz, args),
+            DivF { rounding, ftz } => self.float("div", "/", d, rounding, ftz, args),
+            Fma { rounding, ftz } => self.float("fma", "", d, rounding, ftz, args),
+            Sqrt { rounding, ftz } => self.float("sqrt", "", d, rounding, ftz, args),
+            MaxF { nan, ftz } => self.extremum(if nan { "maxf_nan" } else { "maxf_num" }, d, ftz, a, b),
+            MinF { nan, ftz } => self.extremum(if nan { "minf_nan" } else { "minf_num" }, d, ftz, a, b),
+            NegF => self.sign_bit(d, a, true),
+            AbsF => self.sign_bit(d, a, false),
+            Ceil | Floor => {
+                let f = if op == Ceil { "ceil" } else { "floor" };
+                self.in_f32(d, |s, t, x| s.call(&format!("{f}_{t}"), x), &[a])
+            }
+            RemF => {
+                let wide: Vec<String> = [a, b]
+                    .iter()
+                    .map(|x| if d == DType::F64 { x.to_string() } else { self.call(&format!("f64_from_{d}"), &[x]) })
+                    .collect();
+                let r = self.call("fmod_f64", &[&wide[0], &wide[1]]);
+                match d {
+                    DType::F64 => r,
+                    DType::F32 => self.call("f32_from_f64", &[&r]),
+                    _ => {
+                        let r = self.call("f32_from_f64", &[&r]);
+                        self.narrow(d, &r)
+                    }
+                }
+            }
+            Rsqrt { .. }
+            | Exp
+            | Exp2 { .. }
+            | Log
+            | Log2
+            | Sin
+            | Cos
+            | Tan
+            | Sinh
+            | Cosh
+            | Tanh
+            | Pow
+            | Atan2
+            | PowI => self.transcendental(op, d, args),
+            CmpF { pred, ordered } => self.compare_floats(pred, ordered, d, a, b),
+
+            AddI | SubI if d == DType::I1 => format!("{a} ^ {b}"),
+            AddI => format!("{a} + {b}"),
+            SubI => format!("{a} - {b}"),
+            MulI if d == DType::I1 => format!("{a} & {b}"),
+            MulI => format!("{a} * {b}"),
+            MulHi => self.call(&format!("mulhi_{d}"), &[a, b]),
+            DivI { sign: s, rounding } => {
+                let r = match rounding {
+                    Rounding::NegativeInf => "floor",
+                    Rounding::PositiveInf => "ceil",
+                    _ => "trunc",
+                };
+                self.call(&format!("divi_{}_{r}_{d}", sign(s)), &[a, b])
+            }
+            RemI { sign: s } => self.call(&format!("remi_{}_{d}", sign(s)), &[a, b]),
+            MaxI { sign: s } if d == DType::I1 => {
+                format!("{a} {} {b}", if s == Signedness::Signed { "&" } else { "|" })
+            }
+            MinI { sign: s } if d == DType::I1 => {
+                format!("{a} {} {b}", if s == Signedness::Signed { "|" } else { "&" })
+            }
+            MaxI { sign: s } => self.call(&format!("maxi_{}_{d}", sign(s)), &[a, b]),
+            MinI { sign: s } => self.call(&format!("mini_{}_{d}", sign(s)), &[a, b]),
+            Shl | Shr { sign: Signedness::Unsigned } if d == DType::I1 => format!("{a} & ~{b}"),
+            Shr { .. } if d == DType::I1 => a.to_string(),
+            Shl => self.call(&format!("shl_{d}"), &[a, b]),
+            Shr { sign: s } => self.call(&format!("shr_{}_{d}", sign(s)), &[a, b]),
+            NegI | AbsI if d == DType::I1 => a.to_string(),
+            NegI => format!("-{a}"),
+            AbsI => self.call(&format!("absi_{d}"), &[a]),
+            And => format!("{a} & {b}"),
+            Or => format!("{a} | {b}"),
+            Xor => format!("{a} ^ {b}"),
+            CmpI { pred, sign: s } => {
+                // A signed i1 is 0 or -1; a mask lane is too.
+                let flip = d == DType::I1 && (s == Signedness::Signed) != self.vector();
+                let (a, b) = if flip { (b, a) } else { (a, b) };
+                let cast = s == Signedness::Unsigned && d != DType::I1;
+                let (x, y) = if cast {
+                    (self.as_unsigned(d, a), self.as_unsigned(d, b))
+                } else {
+                    (a.to_string(), b.to_string())
+                };
+                let bits = if d == DType::I1 { 32 } else { d.bits() };
+                self.truth(format!("{x} {} {y}", cmp(pred)), bits)
+            }
+
+            Select => {
+                let c = args.get(2).copied().unwrap_or("0");
+                if self.vector() { self.call(&format!("select_{d}"), &[a, b, c]) } else { format!("{a} ? {b} : {c}") }
+            }
+            Copy => a.to_string(),
+            FToF { to, .. } if to == d => a.to_string(),
+            FToF { to, rounding } => match is_directed(rounding) {
+                Some(r) => self.call(&format!("cvt_{r}_{to}_{d}"), &[a]),
+                None => self.call(&format!("{to}_from_{d}"), &[a]),
+            },
+            FToI { to: DType::I32, sign: Signedness::Signed } if matches!(d, DType::F32 | DType::F16 | DType::BF16) => {
+                let wide = if d == DType::F32 { a.to_string() } else { self.widen(d, a) };
+                self.call("i32_trunc_f32", &[&wide])
+            }
+            FToI { to, sign: s } => {
+                let wide = if d == DType::F64 { a.to_string() } else { self.call(&format!("f64_from_{d}"), &[a]) };
+                self.call(&format!("ftoi_{}_{to}_f64", sign(s)), &[&wide])
+            }
+            IToF { to, sign: s } => self.int_to_float(d, to, s, a),
+            ExtI { to, sign: Signedness::Signed } => match (d, self.vector()) {
+                (DType::I1, false) => {
+                    let x = self.cast(a, to.name());
+                    format!("-{x}")
+                }
+                (DType::I4, _) => {
+                    let i8 = self.ty("i8");
+                    let x = format!("(({i8})({i8})({a} << 4) >> 4)");
+                    self.cast(&x, to.name())
+                }
+                _ => self.cast(a, to.name()),
+            },
+            ExtI { to, sign: Signedness::Unsigned } => match (d, self.vector()) {
+                (DType::I1, true) => self.cast(&format!("({a} & 1)"), to.name()),
+                (DType::I1, false) => self.cast(a, to.name()),
+                _ => {
+                    let x = self.as_unsigned(d, a);
+                    self.cast(&x, to.name())
+                }
+            },
+            TruncI { to: DType::I1 } if self.vector() => self.cast(&format!("-({a} & 1)"), "i1"),
+            TruncI { to: DType::I1 } => format!("{a} & 1"),
+            TruncI { to: DType::I4 } => {
+                let x = self.cast(&format!("({a} & 15)"), "i4");
+                x
+            }
+            TruncI { to } => self.cast(a, to.name()),
+            Bitcast { to } => self.bitcast(elem, to, a),
+            PtrAdd if self.vector() => {
+                let pointee = match elem {
+                    Elem::Ptr(p) => p,
+                    Elem::Num(n) => n,
+                };
+                format!("{a} + {b} * {}", pointee.bytes())
+            }
+            PtrAdd => format!("{a} + {b}"),
+            PtrToInt if self.vector() => a.to_string(),
+            PtrToInt => {
+                let ty = self.ty("i64");
+                format!("({ty}){a}")
+            }
+            IntToPtr { .. } if self.vector() => a.to_string(),
+            IntToPtr { to } => {
+                let ty = self.support.memory_ty(to.name(), 1);
+                format!("({ty} *){a}")
+            }
+        }
+    }
+
+    fn float(&mut self, name: &str, infix: &str, d: DType, r: Rounding, ftz: bool, args: &[&str]) -> String {
+        if ftz {
+            let flushed: Vec<String> = args.iter().map(|a| self.call("ftz_f32", &[a])).collect();
+            let flushed: Vec<&str> = flushed.iter().map(|s| s.as_str()).collect();
+            let result = self.float(name, infix, d, r, false, &flushed);
+            return self.call("ftz_f32", &[&result]);
+        }
+        if let Some(r) = is_directed(r) {
+            return self.call(&format!("soft_{name}_{r}_{d}"), args);
+        }
+        match d {
+            DType::F32 | DType::F64 if infix.is_empty() => self.call(&format!("{name}_{d}"), args),
+            DType::F32 | DType::F64 => {
+                format!("{} {infix} {}", args.first().copied().unwrap_or("0"), args.get(1).copied().unwrap_or("0"))
+            }
+            _ if name == "fma" => self.call(&format!("soft_fma_rn_{d}"), args),
+            _ => {
+                let wide: Vec<String> = args.iter().map(|a| self.widen(d, a)).collect();
+                let wide: Vec<&str> = wide.iter().map(|s| s.as_str()).collect();
+                let result = self.float(name, infix, DType::F32, r, false, &wide);
+                self.narrow(d, &result)
+            }
+        }
+    }
+
+    fn in_f32(&mut self, d: DType, f: impl Fn(&mut Self, DType, &[&str]) -> String, args: &[&str]) -> String {
+        if matches!(d, DType::F32 | DType::F64) {
+            return f(self, d, args);
+        }
+        let wide: Vec<String> = args.iter().map(|a| self.widen(d, a)).collect();
+        let wide: Vec<&str> = wide.iter().map(|s| s.as_str()).collect();
+        let result = f(self, DType::F32, &wide);
+        self.narrow(d, &result)
+    }
+
+    fn extremum(&mut self, name: &str, d: DType, ftz: bool, a: &str, b: &str) -> String {
+        let (a, b) =
+            if ftz { (self.call("ftz_f32", &[a]), self.call("ftz_f32", &[b])) } else { (a.to_string(), b.to_string()) };
+        self.in_f32(d, |s, t, x| s.call(&format!("{name}_{t}"), x), &[&a, &b])
+    }
+
+    fn sign_bit(&mut self, d: DType, a: &str, flip: bool) -> String {
+        let bit = 1u64 << (d.bits() - 1);
+        match (d, flip) {
+            (DType::F32 | DType::F64 | DType::TF32, true) => format!("-{a}"),
+            (DType::F32 | DType::F64 | DType::TF32, false) => {
+                let mask = if d == DType::F64 { "0x7fffffffffffffffull" } else { "0x7fffffffu" };
+                let bits = self.call(&format!("bits_{d}"), &[a]);
+                self.call(&format!("float_{d}"), &[&format!("{bits} & {mask}")])
+            }
+            (_, true) => format!("{a} ^ {bit:#x}"),
+            (_, false) => format!("{a} & {:#x}", bit - 1),
+        }
+    }
+
+    fn compare_floats(&mut self, pred: Predicate, ordered: bool, d: DType, a: &str, b: &str) -> String {
+        let (x, y, bits) = match d {
+            DType::F32 | DType::F64 => (a.to_string(), b.to_string(), d.bits()),
+            DType::F16 | DType::BF16 => (self.widen(d, a), self.widen(d, b), 32),
+            _ => (self.call(&format!("f64_from_{d}"), &[a]), self.call(&format!("f64_from_{d}"), &[b]), 64),
+        };
+        let not = |c: String| if self.vector() { format!("~({c})") } else { format!("!({c})") };
+        let text = match (pred, ordered) {
+            (Predicate::NotEqual, true) => format!("({x} < {y}) | ({x} > {y})"),
+            (Predicate::Equal, false) => not(format!("({x} < {y}) | ({x} > {y})")),
+            (Predicate::NotEqual, false) | (_, true) => format!("{x} {} {y}", cmp(pred)),
+            (Predicate::LessThan, false) => not(format!("{x} >= {y}")),
+            (Predicate::LessThanOrEqual, false) => not(format!("{x} > {y}")),
+            (Predicate::GreaterThan, false) => not(format!("{x} <= {y}")),
+            (Predicate::GreaterThanOrEqual, false) => not(format!("{x} < {y}")),
+        };
+        self.truth(text, bits)
+    }
+
+    fn int_to_float(&mut self, d: DType, to: DType, s: Signedness, a: &str) -> String {
+        let unsigned = s == Signedness::Unsigned;
+        let value = match (d, self.vector(), unsigned) {
+            (DType::I1, true, true) => format!("({a} & 1)"),
+            (DType::I1, false, false) => format!("(-(int){a})"),
+            (DType::I1, ..) => a.to_string(),
+            (_, _, true) => self.as_unsigned(d, a),
+            _ => a.to_string(),
+        };
+        match to {
+            DType::F32 | DType::F64 => self.cast(&value, to.name()),
+            DType::F16 => {
+                let x = self.cast(&value, "f32");
+                let x = if self.vector() { x } else { format!("({x})") };
+                self.narrow(DType::F16, &x)
+            }
+            DType::BF16 if d.bits() <= 16 => {
+                let x = self.cast(&value, "f32");
+                self.narrow(DType::BF16, &x)
+            }
+            _ => self.call(&format!("itof_{}_{d}_{to}", sign(s)), &[a]),
+        }
+    }
+
+    fn bitcast(&mut self, elem: Elem, to: DType, a: &str) -> String {
+        let from = base(elem);
+        if let Elem::Ptr(_) = elem {
+            return self.expr(ScalarOp::PtrToInt, elem, &[a]);
+        }
+        let is_float = |d: DType| matches!(d, DType::F32 | DType::F64 | DType::TF32);
+        let bits = if is_float(from) {
+            self.call(&format!("bits_{from}"), &[a])
+        } else {
+            let ty = self.ty(unsigned(from));
+            format!("({ty}){a}")
+        };
+        if is_float(to) {
+            return self.call(&format!("float_{to}"), &[&bits]);
+        }
+        let ty = self.ty(to.name());
+        format!("({ty}){bits}")
+    }
+
+    fn transcendental(&mut self, op: ScalarOp, d: DType, args: &[&str]) -> String {
+        let at = if d == DType::F64 { DType::F64 } else { DType::F32 };
+        let Some(program) = math::program(op, at) else { return format!("0 /* {op:?} has no program */") };
+        let f = super::math::function(self.support, &program, self.lanes);
+        if d == at {
+            return format!("{f}({})", args.join(", "));
+        }
+        let wide: Vec<String> = args
+            .iter()
+            .enumerate()
+            .map(|(i, a)| if op == ScalarOp::PowI && i == 1 { a.to_string() } else { self.widen(d, a) })
+            .collect();
+        self.narrow(d, &format!("{f}({})", wide.join(", ")))
+    }
+}

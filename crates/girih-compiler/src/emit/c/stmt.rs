@@ -1,0 +1,665 @@
+//! Statements and whole kernels as C.
+
+use super::ops::{Ops, base, literal};
+use super::support::Support;
+use crate::emit::cstyle::{Indices, Lines, cmp};
+use crate::index::{Cond, Ix, Mask};
+use crate::kernel::ir::*;
+use crate::num::{DType, ScalarOp};
+
+struct Printer<'a> {
+    kernel: &'a Kernel,
+    support: &'a mut Support,
+    ix: Indices<'a>,
+    out: Lines,
+}
+
+/// The kernel as the C function `girih_<n>` and its description.
+pub fn function(support: &mut Support, kernel: &Kernel, n: usize) -> String {
+    let mut p = Printer { kernel, support, ix: Indices::new(kernel), out: Lines { depth: 2, ..Lines::default() } };
+    p.block(&kernel.body);
+    let body = std::mem::take(&mut p.out.text);
+    p.out.depth = 0;
+    let params = p.params(&body);
+    let slots = p.slots(&body);
+    for helper in std::mem::take(&mut p.ix.used) {
+        p.support.call(helper, 1);
+    }
+    p.support.ty("i64", 1);
+    let mut head = Lines::default();
+    head.line(&format!("// kernel {}", kernel.name));
+    head.open(&format!("int32_t girih_{n}(const girih_args *args, girih_ctx *ctx, int64_t lo, int64_t hi) {{"));
+    params.iter().chain(&slots).for_each(|l| head.line(l));
+    let used = |word: &str| contains_word(&body, word);
+    if ["bx", "by", "gx", "bz"].into_iter().any(used) {
+        head.line("const i64 gx = ctx->grid[0];");
+    }
+    if ["by", "gy", "bz"].into_iter().any(used) {
+        head.line("const i64 gy = ctx->grid[1];");
+    }
+    if used("gz") {
+        head.line("const i64 gz = ctx->grid[2];");
+    }
+    head.open("for (i64 block = lo; block < hi; block++) {");
+    head.line("if (*ctx->abort) return 1;");
+    for (word, value) in [("bx", "block % gx"), ("by", "block / gx % gy"), ("bz", "block / gx / gy")] {
+        if used(word) {
+            head.line(&format!("const i64 {word} = {value};"));
+        }
+    }
+    head.text.push_str(&body);
+    if used("next_block") {
+        head.line("next_block:;");
+    }
+    head.close("}");
+    if !contains_word(&head.text, "args->slot") && !head.text.contains("args->") {
+        head.line("(void)args;");
+    }
+    head.line("return 0;");
+    head.close("}");
+    head.line(&format!(
+        "const girih_meta girih_{n}_meta = {{{}, {}, {}}};",
+        super::ABI,
+        kernel.params.len(),
+        kernel.scratch
+    ));
+    head.text
+}
+
+fn contains_word(text: &str, word: &str) -> bool {
+    let is_word = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    text.match_indices(word).any(|(i, _)| {
+        let before = i.checked_sub(1).is_none_or(|j| !is_word(text.as_bytes()[j]));
+        before && text.as_bytes().get(i + word.len()).is_none_or(|&b| !is_word(b))
+    })
+}
+
+fn order(order: Order) -> &'static str {
+    match order {
+        Order::Weak | Order::Relaxed => "__ATOMIC_RELAXED",
+        Order::Acquire => "__ATOMIC_ACQUIRE",
+        Order::Release => "__ATOMIC_RELEASE",
+        Order::AcqRel => "__ATOMIC_ACQ_REL",
+    }
+}
+
+impl Printer<'_> {
+    fn params(&mut self, body: &str) -> Vec<String> {
+        let mut out = Vec::new();
+        for (n, &p) in self.kernel.params.iter().enumerate() {
+            let val = &self.kernel.vals[p];
+            if !contains_word(body, &val.name) {
+                continue;
+            }
+            let slot = format!("args->slot[{n}]");
+            let ty = self.ty(val.ty);
+            let value = match val.ty.elem {
+                Elem::Ptr(_) => format!("({ty})(uintptr_t){slot}"),
+                Elem::Num(d) if matches!(d, DType::F32 | DType::F64 | DType::TF32) => {
+                    let f = self.support.call(&format!("float_{d}"), 1);
+                    format!("{f}({slot})")
+                }
+                Elem::Num(DType::I1) => format!("{slot} & 1"),
+                Elem::Num(_) => format!("({ty}){slot}"),
+            };
+            out.push(format!("const {ty} {} = {value};", val.name).replacen(
+                &format!("const {ty} "),
+                &match val.ty.elem {
+                    Elem::Ptr(_) => format!("{ty}const "),
+                    Elem::Num(_) => format!("const {ty} "),
+                },
+                1,
+            ));
+        }
+        out
+    }
+
+    fn slots(&mut self, body: &str) -> Vec<String> {
+        let mut out = Vec::new();
+        for slot in self.kernel.slots.values() {
+            if contains_word(body, &slot.name) {
+                let ty = self.support.memory_ty(base(slot.elem).name(), 1);
+                out.push(format!(
+                    "{ty} *const {} = ({ty} *)((char *)ctx->scratch + {}); // {}[{}]",
+                    slot.name,
+                    slot.offset,
+                    base(slot.elem),
+                    slot.len
+                ));
+            }
+        }
+        out
+    }
+
+    fn ty(&mut self, ty: Ty) -> String {
+        match ty.elem {
+            Elem::Ptr(d) if !ty.is_vector() => format!("{} *", self.support.memory_ty(d.name(), 1)),
+            _ => self.support.ty(base(ty.elem).name(), ty.lanes),
+        }
+    }
+
+    fn name(&self, val: ValId) -> &str {
+        &self.kernel.vals[val].name
+    }
+
+    fn val_ty(&self, val: ValId) -> Ty {
+        self.kernel.vals[val].ty
+    }
+
+    /// An operand at a type: constants are printed as such, splatted where a vector is meant.
+    fn opnd(&mut self, o: Opnd, ty: Ty) -> String {
+        match o {
+            Opnd::Val(v) => self.name(v).to_string(),
+            Opnd::Const { dtype, bits } if ty.is_vector() => {
+                let f = self.support.call(&format!("splat_{dtype}"), ty.lanes);
+                format!("{f}({})", literal(dtype, bits))
+            }
+            Opnd::Const { dtype, bits } => match ty.elem {
+                Elem::Ptr(d) => {
+                    let ty = self.support.memory_ty(d.name(), 1);
+                    format!("({ty} *)(uintptr_t){bits}ull")
+                }
+                Elem::Num(_) => literal(dtype, bits),
+            },
+        }
+    }
+
+    fn define(&mut self, dst: ValId, value: &str) {
+        let ty = self.ty(self.val_ty(dst));
+        let space = if ty.ends_with('*') { "" } else { " " };
+        let line = format!("{ty}{space}{} = {value};", self.name(dst));
+        self.out.line(&line);
+    }
+
+    fn cond(&mut self, c: &Cond) -> String {
+        let (lhs, rhs) = (self.ix.print(&c.lhs), self.ix.print(&c.rhs));
+        format!("{lhs} {} {rhs}", cmp(c.cmp))
+    }
+
+    /// The mask as a C condition; always true is `1`.
+    fn mask(&mut self, mask: &Mask) -> String {
+        let mut parts: Vec<String> = mask.conds.iter().map(|c| self.cond(c)).collect();
+        parts.extend(mask.vals.iter().map(|&v| self.name(v).to_string()));
+        if parts.is_empty() { "1".to_string() } else { parts.join(" && ") }
+    }
+
+    /// The lvalue of an access; vectors are read and written at any alignment.
+    fn place(&mut self, place: &Place, lanes: u32) -> String {
+        let (name, index, elem) = match place {
+            Place::Mem { base, index, elem } => (self.name(*base).to_string(), index, *elem),
+            Place::Slot { buf, index } => {
+                let slot = &self.kernel.slots[*buf];
+                (slot.name.clone(), index, base(slot.elem))
+            }
+        };
+        let index = self.ix.print(index);
+        if lanes > 1 {
+            let of = if elem == DType::I1 { "u8" } else { elem.name() };
+            let ty = self.support.memory_ty(of, lanes);
+            format!("*({ty} *)&{name}[{index}]")
+        } else {
+            format!("{name}[{index}]")
+        }
+    }
+
+    fn place_dtype(&self, place: &Place) -> (DType, bool) {
+        match place {
+            Place::Mem { elem, .. } => (*elem, true),
+            Place::Slot { buf, .. } => (base(self.kernel.slots[*buf].elem), false),
+        }
+    }
+
+    fn load(&mut self, dst: ValId, place: &Place, ord: Order) -> String {
+        let ty = self.val_ty(dst);
+        let (d, global) = self.place_dtype(place);
+        let at = self.place(place, ty.lanes);
+        if ty.is_vector() {
+            return if d == DType::I1 {
+                let mask = self.support.ty("i1", ty.lanes);
+                format!("__builtin_convertvector({at} != 0, {mask})")
+            } else {
+                at
+            };
+        }
+        if d == DType::F4E2M1FN && global {
+            let (name, index) = self.split(place);
+            return format!("{}({name}, {index})", self.support.call("load_f4", 1));
+        }
+        if ord != Order::Weak {
+            let u = super::library::bits_ty(d);
+            self.support.ty(u, 1);
+            let ord = if ord == Order::AcqRel || ord == Order::Release { Order::Acquire } else { ord };
+            let bits = format!("__atomic_load_n(({u} *)&{at}, {})", order(ord));
+            return self.from_bits(d, &bits);
+        }
+        match ty.elem {
+            Elem::Num(DType::I1) => format!("{at} != 0"),
+            Elem::Num(_) => at,
+            Elem::Ptr(_) => {
+                let ty = self.ty(ty);
+                format!("({ty})(uintptr_t){at}")
+            }
+        }
+    }
+
+    fn split(&mut self, place: &Place) -> (String, String) {
+        match place {
+            Place::Mem { base, index, .. } => (format!("(void *){}", self.name(*base)), self.ix.print(index)),
+            Place::Slot { buf, index } => (format!("(void *){}", self.kernel.slots[*buf].name), self.ix.print(index)),
+        }
+    }
+
+    fn from_bits(&mut self, d: DType, bits: &str) -> String {
+        match d {
+            DType::F32 | DType::F64 | DType::TF32 => {
+                let f = self.support.call(&format!("float_{d}"), 1);
+                format!("{f}({bits})")
+            }
+            DType::I1 => format!("{bits} != 0"),
+            _ => format!("({}){bits}", self.support.ty(d.name(), 1)),
+        }
+    }
+
+    fn to_bits(&mut self, d: DType, x: &str) -> String {
+        match d {
+            DType::F32 | DType::F64 | DType::TF32 => {
+                let f = self.support.call(&format!("bits_{d}"), 1);
+                format!("{f}({x})")
+            }
+            _ => format!("({}){x}", self.support.ty(super::library::bits_ty(d), 1)),
+        }
+    }
+
+    fn store(&mut self, place: &Place, value: Opnd, mask: &Mask, ord: Order) {
+        let ty = match value {
+            Opnd::Val(v) => self.val_ty(v),
+            Opnd::Const { dtype, .. } => Ty::num(dtype, 1),
+        };
+        let (d, global) = self.place_dtype(place);
+        let v = self.opnd(value, ty);
+        let at = self.place(place, ty.lanes);
+        let statement = if ty.is_vector() && d == DType::I1 {
+            let u8 = self.support.ty("u8", ty.lanes);
+            format!("{at} = __builtin_convertvector({v} & 1, {u8});")
+        } else if ty.is_vector() {
+            format!("{at} = {v};")
+        } else if d == DType::F4E2M1FN && global {
+            let (name, index) = self.split(place);
+            format!("{}({name}, {index}, {v});", self.support.call("store_f4", 1))
+        } else if ord != Order::Weak {
+            let u = super::library::bits_ty(d);
+            let bits = self.to_bits(d, &v);
+            let ord = if ord == Order::AcqRel || ord == Order::Acquire { Order::Release } else { ord };
+            format!("__atomic_store_n(({u} *)&{at}, {bits}, {});", order(ord))
+        } else if let Elem::Ptr(_) = ty.elem {
+            format!("{at} = (i64)(uintptr_t){v};")
+        } else {
+            format!("{at} = {v};")
+        };
+        if mask.is_always() {
+            self.out.line(&statement);
+        } else {
+            let cond = self.mask(mask);
+            self.out.line(&format!("if ({cond}) {statement}"));
+        }
+    }
+
+    fn block(&mut self, body: &[Stmt]) {
+        for stmt in body {
+            self.stmt(stmt);
+        }
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::Var { var, init } => {
+                let init = self.opnd(*init, self.val_ty(*var));
+                self.define(*var, &init);
+            }
+            Stmt::Set { var, value } => {
+                let value = self.opnd(*value, self.val_ty(*var));
+                let line = format!("{} = {value};", self.name(*var));
+                self.out.line(&line);
+            }
+            Stmt::Let { dst, op, ty, args } => {
+                let lanes = self.val_ty(*dst).lanes;
+                let value = self.operation(*op, *ty, args, lanes, Some(*dst));
+                self.define(*dst, &value);
+            }
+            Stmt::Splat { dst, value } => {
+                let ty = self.val_ty(*dst);
+                let scalar = self.opnd(*value, Ty { lanes: 1, ..ty });
+                let f = self.support.call(&format!("splat_{}", base(ty.elem)), ty.lanes);
+                let cast = if let Elem::Ptr(_) = ty.elem { "(i64)(uintptr_t)" } else { "" };
+                self.define(*dst, &format!("{f}({cast}{scalar})"));
+            }
+            Stmt::Ramp { dst, base: start, step } => {
+                let ty = self.val_ty(*dst);
+                let d = base(ty.elem);
+                let (start, step) = (self.ix.print(start), self.ix.print(step));
+                let lanes: Vec<String> = (0..ty.lanes).map(|l| l.to_string()).collect();
+                let vector = self.support.ty(d.name(), ty.lanes);
+                let splat = self.support.call(&format!("splat_{d}"), ty.lanes);
+                let lanes = format!("({vector}){{{}}}", lanes.join(", "));
+                let scaled = if step == "1" { lanes } else { format!("{splat}({step}) * {lanes}") };
+                self.define(*dst, &format!("{splat}({start}) + {scaled}"));
+            }
+            Stmt::Index { dst, ix } => {
+                let text = self.ix.print(ix);
+                let d = base(self.val_ty(*dst).elem);
+                let text = match d {
+                    DType::I64 => text,
+                    DType::I1 => format!("({text}) & 1"),
+                    _ => format!("({})({text})", self.support.ty(d.name(), 1)),
+                };
+                self.define(*dst, &text);
+            }
+            Stmt::Test { dst, mask } => {
+                let text = self.mask(mask);
+                self.define(*dst, &text);
+            }
+            Stmt::Load { dst, place, mask, other, order } => {
+                let value = self.load(*dst, place, *order);
+                let text = if mask.is_always() {
+                    value
+                } else {
+                    let ty = self.val_ty(*dst);
+                    let zero = Opnd::Const { dtype: base(ty.elem), bits: 0 };
+                    let other = self.opnd(other.unwrap_or(zero), ty);
+                    format!("{} ? {value} : {other}", self.mask(mask))
+                };
+                self.define(*dst, &text);
+            }
+            Stmt::Store { place, value, mask, order } => self.store(place, *value, mask, *order),
+            Stmt::Lane { dst, vector, lane } => {
+                let lane = self.ix.print(lane);
+                let v = format!("{}[{lane}]", self.name(*vector));
+                let ty = self.val_ty(*dst);
+                let text = match ty.elem {
+                    Elem::Num(DType::I1) => format!("{v} & 1"),
+                    Elem::Num(_) => v,
+                    Elem::Ptr(_) => format!("({})(uintptr_t){v}", self.ty(ty)),
+                };
+                self.define(*dst, &text);
+            }
+            Stmt::SetLane { vector, lane, value } => {
+                let ty = self.val_ty(*vector);
+                let lane = self.ix.print(lane);
+                let v = self.opnd(*value, Ty { lanes: 1, ..ty });
+                let text = match ty.elem {
+                    Elem::Num(DType::I1) => format!("-(i32){v}"),
+                    Elem::Num(_) => v,
+                    Elem::Ptr(_) => format!("(i64)(uintptr_t){v}"),
+                };
+                let line = format!("{}[{lane}] = {text};", self.name(*vector));
+                self.out.line(&line);
+            }
+            Stmt::Reduce { dst, op, vector } => self.reduce(*dst, *op, *vector),
+            Stmt::All { dst, vector } => {
+                let ty = self.val_ty(*vector);
+                let f = self.support.call("all_i1", ty.lanes);
+                let text = format!("{f}({})", self.name(*vector));
+                self.define(*dst, &text);
+            }
+            Stmt::For { axis, lo, hi, step, unroll, body } => {
+                if self.ix.is_nonnegative(lo) {
+                    self.ix.nonnegative.insert(*axis);
+                }
+                let name = self.kernel.axes[*axis].name.clone();
+                let (lo, hi) = (self.ix.print(lo), self.ix.print(hi));
+                let step = match step {
+                    Ix::Const(1) => format!("{name}++"),
+                    step => format!("{name} += {}", self.ix.print(step)),
+                };
+                if *unroll > 0 {
+                    self.out.line(&format!("#pragma GCC unroll {unroll}"));
+                }
+                self.support.ty("i64", 1);
+                self.out.open(&format!("for (i64 {name} = {lo}; {name} < {hi}; {step}) {{"));
+                self.block(body);
+                self.out.close("}");
+            }
+            Stmt::Loop { body } => {
+                self.out.open("for (;;) {");
+                self.block(body);
+                self.out.close("}");
+            }
+            Stmt::Break => self.out.line("break;"),
+            Stmt::Continue => self.out.line("continue;"),
+            Stmt::Return => self.out.line("goto next_block;"),
+            Stmt::If { mask, then, els } => {
+                let cond = self.mask(mask);
+                self.out.open(&format!("if ({cond}) {{"));
+                self.block(then);
+                if !els.is_empty() {
+                    self.out.depth -= 1;
+                    self.out.open("} else {");
+                    self.block(els);
+                }
+                self.out.close("}");
+            }
+            Stmt::Rmw { dst, op, place, value, mask, order } => {
+                let (d, _) = self.place_dtype(place);
+                let ty = self.val_ty(*dst);
+                let v = self.opnd(*value, ty);
+                let at = self.place(place, 1);
+                let call = self.rmw(*op, d, &at, &v, *order);
+                self.masked(*dst, mask, &call, Opnd::Const { dtype: d, bits: 0 });
+            }
+            Stmt::Cas { dst, place, cmp, value, mask, order } => {
+                let (d, _) = self.place_dtype(place);
+                let ty = self.val_ty(*dst);
+                let (c, v) = (self.opnd(*cmp, ty), self.opnd(*value, ty));
+                let at = self.place(place, 1);
+                let call = self.cas(d, &at, &c, &v, *order);
+                self.masked(*dst, mask, &call, *cmp);
+            }
+            Stmt::Poll => self.out.line("if (*ctx->abort) return 1;"),
+            Stmt::Yield { site } => self.out.line(&format!("ctx->yield(ctx, {}, block);", site.0)),
+            Stmt::Print { args, site } => self.print(args, *site),
+            Stmt::Assert { cond, element, site } => {
+                let cond = self.opnd(*cond, Ty::num(DType::I1, 1));
+                let element = self.element(element);
+                self.out
+                    .line(&format!("if (!{cond}) {{ ctx->trap(ctx, {}, 0, block, {element}, 0); return 1; }}", site.0));
+            }
+            Stmt::Check { place, count, mask, write, param, element, site } => {
+                let address = format!("(uint64_t)(uintptr_t)&{}", self.place(place, 1));
+                let (d, _) = self.place_dtype(place);
+                let bytes = d.bytes() * *count as u64;
+                let bad = match param {
+                    Some(n) => {
+                        self.support.block("outside", OUTSIDE);
+                        format!("outside(ctx, {n}, {address}, {bytes})")
+                    }
+                    None => format!("!ctx->check(ctx, {address}, {bytes})"),
+                };
+                let cond = if mask.is_always() { bad } else { format!("{} && {bad}", self.mask(mask)) };
+                let kind = if *write { 3 } else { 2 };
+                let element = self.element(element);
+                self.out.line(&format!(
+                    "if ({cond}) {{ ctx->trap(ctx, {}, {kind}, block, {element}, (int64_t)({address})); return 1; }}",
+                    site.0
+                ));
+            }
+            Stmt::GlobalAddr { dst, global } => {
+                let ty = self.ty(self.val_ty(*dst));
+                self.define(*dst, &format!("({ty})ctx->globals[{global}]"));
+            }
+            Stmt::Scratch { dst, offset } => {
+                let ty = self.ty(self.val_ty(*dst));
+                let offset = self.ix.print(offset);
+                self.define(*dst, &format!("({ty})((char *)ctx->scratch + {offset})"));
+            }
+        }
+    }
+
+    fn element(&mut self, element: &Option<Ix>) -> String {
+        element.as_ref().map_or("-1".to_string(), |e| self.ix.print(e))
+    }
+
+    fn masked(&mut self, dst: ValId, mask: &Mask, call: &str, other: Opnd) {
+        let text = if mask.is_always() {
+            call.to_string()
+        } else {
+            let other = self.opnd(other, self.val_ty(dst));
+            format!("{} ? {call} : {other}", self.mask(mask))
+        };
+        self.define(dst, &text);
+    }
+
+    /// An operation on printed operands; `dst` gives pointers their type.
+    fn operation(&mut self, op: ScalarOp, elem: Elem, args: &[Opnd], lanes: u32, dst: Option<ValId>) -> String {
+        let mut texts = Vec::new();
+        for (i, arg) in args.iter().enumerate() {
+            let own = match (op, i) {
+                (ScalarOp::Select, 0) => Elem::Num(DType::I1),
+                (ScalarOp::PtrAdd | ScalarOp::PowI, 1) => Elem::Num(DType::I64),
+                _ => elem,
+            };
+            let mut text = self.opnd(*arg, Ty { elem: own, lanes });
+            if let (ScalarOp::PtrAdd, 1, true, Opnd::Val(v)) = (op, i, lanes > 1, arg)
+                && base(self.val_ty(*v).elem) != DType::I64
+            {
+                let ty = self.support.ty("i64", lanes);
+                text = format!("__builtin_convertvector({text}, {ty})");
+            }
+            if let (ScalarOp::Bitcast { .. }, Opnd::Val(v)) = (op, arg) {
+                text = self.canonical(*v, elem, lanes, text);
+            }
+            texts.push(text);
+        }
+        let texts: Vec<&str> = texts.iter().map(|s| s.as_str()).collect();
+        let text = Ops { support: self.support, lanes }.expr(op, elem, &texts);
+        // What C types by its operands may need saying for pointers.
+        match dst.map(|d| self.val_ty(d)) {
+            Some(ty @ Ty { elem: Elem::Ptr(_), lanes: 1 }) if !matches!(op, ScalarOp::PtrAdd | ScalarOp::Select) => {
+                let ty = self.ty(ty);
+                format!("({ty})(uintptr_t){}", texts.first().copied().unwrap_or("0"))
+            }
+            _ => text,
+        }
+    }
+
+    /// A float about to be bitcast: a NaN that an operation computed becomes the canonical one.
+    fn canonical(&mut self, _val: ValId, _elem: Elem, _lanes: u32, text: String) -> String {
+        text
+    }
+
+    fn reduce(&mut self, dst: ValId, op: ScalarOp, vector: ValId) {
+        let ty = self.val_ty(vector);
+        let d = base(ty.elem);
+        let name = self.name(dst).to_string();
+        let mut current = self.name(vector).to_string();
+        let mut lanes = ty.lanes;
+        let elem = ty.elem;
+        let mut step = 0;
+        while lanes > 1 {
+            lanes /= 2;
+            let low: Vec<String> = (0..lanes).map(|l| l.to_string()).collect();
+            let high: Vec<String> = (lanes..2 * lanes).map(|l| l.to_string()).collect();
+            let (a, b) = if lanes > 1 {
+                (
+                    format!("__builtin_shufflevector({current}, {current}, {})", low.join(", ")),
+                    format!("__builtin_shufflevector({current}, {current}, {})", high.join(", ")),
+                )
+            } else if d == DType::I1 {
+                (format!("({current}[0] & 1)"), format!("({current}[1] & 1)"))
+            } else {
+                (format!("{current}[0]"), format!("{current}[1]"))
+            };
+            let text = Ops { support: self.support, lanes }.expr(op, elem, &[&a, &b]);
+            if lanes > 1 {
+                let t = self.support.ty(d.name(), lanes);
+                let next = format!("{name}_h{step}");
+                self.out.line(&format!("{t} {next} = {text};"));
+                current = next;
+                step += 1;
+            } else {
+                self.define(dst, &text);
+            }
+        }
+    }
+
+    fn print(&mut self, args: &[PrintArg], site: SiteId) {
+        let mut pointers = Vec::new();
+        self.out.open("{");
+        for (i, arg) in args.iter().enumerate() {
+            match arg {
+                PrintArg::Slot(buf) => pointers.push(self.kernel.slots[*buf].name.clone()),
+                PrintArg::Scalar(Opnd::Val(v)) => pointers.push(format!("&{}", self.name(*v))),
+                PrintArg::Scalar(Opnd::Const { dtype, bits }) => {
+                    let ty = self.support.ty(dtype.name(), 1);
+                    self.out.line(&format!("{ty} a{i} = {};", literal(*dtype, *bits)));
+                    pointers.push(format!("&a{i}"));
+                }
+            }
+        }
+        if pointers.is_empty() {
+            pointers.push("0".to_string());
+        }
+        self.out.line(&format!("const void *values[] = {{{}}};", pointers.join(", ")));
+        self.out.line(&format!("ctx->print(ctx, {}, block, values);", site.0));
+        self.out.close("}");
+    }
+
+    fn rmw(&mut self, op: RmwOp, d: DType, at: &str, v: &str, ord: Order) -> String {
+        let u = super::library::bits_ty(d);
+        self.support.ty(u, 1);
+        let t = self.support.ty(d.name(), 1);
+        let order_name = order(ord);
+        let direct = match op {
+            RmwOp::And => Some("and"),
+            RmwOp::Or => Some("or"),
+            RmwOp::Xor => Some("xor"),
+            RmwOp::Add => Some("add"),
+            _ => None,
+        };
+        if let Some(name) = direct {
+            return format!("({t})__atomic_fetch_{name}(({u} *)&{at}, ({u}){v}, {order_name})");
+        }
+        if op == RmwOp::Xchg {
+            let bits = self.to_bits(d, v);
+            return self.from_bits(d, &format!("__atomic_exchange_n(({u} *)&{at}, {bits}, {order_name})"));
+        }
+        let name = format!("atomic_{}_{d}", format!("{op:?}").to_lowercase());
+        let old = self.from_bits(d, "seen");
+        let scalar = |s: &mut Support, op: ScalarOp| Ops { support: s, lanes: 1 }.expr(op, Elem::Num(d), &["old", "x"]);
+        use crate::num::op::{Rounding, Signedness};
+        let next = match op {
+            RmwOp::AddF => scalar(self.support, ScalarOp::AddF { rounding: Rounding::NearestEven, ftz: false }),
+            RmwOp::Max => scalar(self.support, ScalarOp::MaxI { sign: Signedness::Signed }),
+            RmwOp::Min => scalar(self.support, ScalarOp::MinI { sign: Signedness::Signed }),
+            RmwOp::UMax => scalar(self.support, ScalarOp::MaxI { sign: Signedness::Unsigned }),
+            _ => scalar(self.support, ScalarOp::MinI { sign: Signedness::Unsigned }),
+        };
+        let bits = self.to_bits(d, "next");
+        let text = format!(
+            "INLINE {t} {name}({u} *p, {t} x, int order) {{\n  {u} seen = __atomic_load_n(p, __ATOMIC_RELAXED);\n  \
+             for (;;) {{\n    {t} old = {old};\n    {t} next = {next};\n    \
+             if (__atomic_compare_exchange_n(p, &seen, {bits}, 0, order, __ATOMIC_RELAXED)) return old;\n  }}\n}}\n"
+        );
+        self.support.block(&name, &text);
+        format!("{name}(({u} *)&{at}, {v}, {order_name})")
+    }
+
+    fn cas(&mut self, d: DType, at: &str, c: &str, v: &str, ord: Order) -> String {
+        let u = super::library::bits_ty(d);
+        self.support.ty(u, 1);
+        let t = self.support.ty(d.name(), 1);
+        let name = format!("atomic_cas_{d}");
+        let (want, next, old) = (self.to_bits(d, "want"), self.to_bits(d, "next"), self.from_bits(d, "seen"));
+        let failure = "order == __ATOMIC_ACQUIRE || order == __ATOMIC_ACQ_REL ? __ATOMIC_ACQUIRE : __ATOMIC_RELAXED";
+        let text = format!(
+            "INLINE {t} {name}({u} *p, {t} want, {t} next, int order) {{\n  {u} seen = {want};\n  \
+             __atomic_compare_exchange_n(p, &seen, {next}, 0, order, {failure});\n  return {old};\n}}\n"
+        );
+        self.support.block(&name, &text);
+        format!("{name}(({u} *)&{at}, {c}, {v}, {})", order(ord))
+    }
+}
+
+const OUTSIDE: &str = "INLINE int outside(const girih_ctx *ctx, int param, uint64_t at, int64_t bytes) {
+  return (at < (uint64_t)ctx->extent[2 * param]) | (at + bytes > (uint64_t)ctx->extent[2 * param + 1]);
+}
+";

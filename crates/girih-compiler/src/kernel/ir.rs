@@ -1,0 +1,372 @@
+//! Kernel IR: the program of one kernel as flat statements over typed scalars and vectors. Nothing is left to decide: one
+//! statement becomes one line of source.
+//!
+//! ```text
+//! kernel  := "kernel" NAME "(" (VAL ":" ty),* ")" "scratch" INT "{" slot* stmt* "}"
+//! ty      := (dtype | "ptr<" dtype ">") ("x" LANES)?                       f32, f32x16, i1x16 (a lane mask), ptr<f16>
+//! slot    := "slot" BUF ":" ty "[" INT "]" "at" INT                        elements, byte offset in the scratch
+//! stmt    := "var" VAL ":" ty "=" opnd | VAL "=" opnd                      a mutable variable
+//!          | VAL ":" ty "=" OP opnd,*                                      a scalar operation, per lane
+//!          | VAL ":" ty "=" "splat" opnd | "ramp" ix "step" ix | "index" ix | "test" mask
+//!          | VAL ":" ty "=" "load" place ("where" mask "else" opnd)? order?      a vector: contiguous from the place
+//!          | "store" place "=" opnd ("where" mask)? order?
+//!          | VAL ":" ty "=" "lane" VAL "[" ix "]" | "lane" VAL "[" ix "]" "=" opnd
+//!          | VAL ":" ty "=" "reduce" OP VAL | VAL ":" "i1" "=" "all" VAL
+//!          | "for" AXIS "in" ix ".." ix "step" ix ("unroll" INT)? "{" stmt* "}"
+//!          | "loop" "{" stmt* "}" | "break" | "continue" | "return"
+//!          | "if" mask "{" stmt* "}" ("else" "{" stmt* "}")?
+//!          | VAL ":" ty "=" "rmw" RMW place "," opnd ("where" mask)? order | ... "cas" ...
+//!          | "poll" | "yield" SITE | "print" ... | "assert" mask SITE | "check" ...
+//!          | VAL ":" ty "=" "global" INT | "alloca" INT
+//! place   := VAL "[" ix "]" | BUF "[" ix "]"                               linear elements
+//! ```
+//!
+//! Invariants:
+//! 1. A value is defined once, in its body or an enclosing one, before its uses; a variable is declared so.
+//! 2. An operation's vector operands have the lane count of its result; scalars are splatted first. Constants need not be.
+//! 3. Names of values, slots and axes are distinct identifiers, so that they print as themselves in C.
+//! 4. Vector loads and stores are not masked; a mask stands on scalar accesses only.
+//! 5. `break` and `continue` belong to the nearest enclosing loop that is not a lane loop.
+
+use crate::base::IdMap;
+pub use crate::loops::ir::{Axis, AxisId, BufId, Cmp, Cond, Ix, Mask, Opnd, Order, RmwOp, SiteId, ValId};
+use crate::num::{DType, ScalarOp};
+
+/// What one lane holds.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Elem {
+    Num(DType),
+    /// An address of elements of the type.
+    Ptr(DType),
+}
+
+/// A scalar (`lanes` 1) or a vector. A vector of i1 is a lane mask.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct Ty {
+    pub elem: Elem,
+    pub lanes: u32,
+}
+
+impl Ty {
+    pub fn num(dtype: DType, lanes: u32) -> Ty {
+        Ty { elem: Elem::Num(dtype), lanes }
+    }
+    pub fn is_vector(self) -> bool {
+        self.lanes > 1
+    }
+    /// The element type; an address counts as i64.
+    pub fn dtype(self) -> DType {
+        match self.elem {
+            Elem::Num(d) => d,
+            Elem::Ptr(_) => DType::I64,
+        }
+    }
+}
+
+impl std::fmt::Display for Ty {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.elem {
+            Elem::Num(d) => write!(f, "{d}")?,
+            Elem::Ptr(d) => write!(f, "ptr<{d}>")?,
+        }
+        if self.lanes > 1 { write!(f, "x{}", self.lanes) } else { Ok(()) }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Val {
+    pub name: String,
+    pub ty: Ty,
+}
+
+/// Storage in the worker's scratch memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Slot {
+    pub name: String,
+    pub elem: Elem,
+    pub len: u64,
+    /// Byte offset in the scratch; slots whose lives do not overlap may share bytes.
+    pub offset: u64,
+}
+
+/// Where an access starts, in linear elements.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Place {
+    /// Global memory.
+    Mem {
+        base: ValId,
+        index: Ix,
+        elem: DType,
+    },
+    Slot {
+        buf: BufId,
+        index: Ix,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum PrintArg {
+    Scalar(Opnd),
+    Slot(BufId),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stmt {
+    /// A mutable variable, with its first value.
+    Var {
+        var: ValId,
+        init: Opnd,
+    },
+    Set {
+        var: ValId,
+        value: Opnd,
+    },
+    Let {
+        dst: ValId,
+        op: ScalarOp,
+        /// The operand type the operation is applied at.
+        ty: Elem,
+        args: Vec<Opnd>,
+    },
+    Splat {
+        dst: ValId,
+        value: Opnd,
+    },
+    /// Lane l holds `base + l*step`, wrapped to the type of `dst`.
+    Ramp {
+        dst: ValId,
+        base: Ix,
+        step: Ix,
+    },
+    Index {
+        dst: ValId,
+        ix: Ix,
+    },
+    Test {
+        dst: ValId,
+        mask: Mask,
+    },
+    Load {
+        dst: ValId,
+        place: Place,
+        mask: Mask,
+        /// Masked off; `None` is 0.
+        other: Option<Opnd>,
+        order: Order,
+    },
+    Store {
+        place: Place,
+        value: Opnd,
+        mask: Mask,
+        order: Order,
+    },
+    Lane {
+        dst: ValId,
+        vector: ValId,
+        lane: Ix,
+    },
+    SetLane {
+        vector: ValId,
+        lane: Ix,
+        value: Opnd,
+    },
+    /// Combines the lanes by halving.
+    Reduce {
+        dst: ValId,
+        op: ScalarOp,
+        vector: ValId,
+    },
+    /// Whether every lane of a mask is on.
+    All {
+        dst: ValId,
+        vector: ValId,
+    },
+    For {
+        axis: AxisId,
+        lo: Ix,
+        hi: Ix,
+        step: Ix,
+        /// How often the C compiler is told to unroll; 0 leaves it to decide.
+        unroll: u32,
+        body: Vec<Stmt>,
+    },
+    Loop {
+        body: Vec<Stmt>,
+    },
+    Break,
+    Continue,
+    /// Goes on to the next block.
+    Return,
+    If {
+        mask: Mask,
+        then: Vec<Stmt>,
+        els: Vec<Stmt>,
+    },
+    Rmw {
+        dst: ValId,
+        op: RmwOp,
+        place: Place,
+        value: Opnd,
+        mask: Mask,
+        order: Order,
+    },
+    Cas {
+        dst: ValId,
+        place: Place,
+        cmp: Opnd,
+        value: Opnd,
+        mask: Mask,
+        order: Order,
+    },
+    /// Leaves the kernel when the run is to stop.
+    Poll,
+    /// Lets other blocks run.
+    Yield {
+        site: SiteId,
+    },
+    Print {
+        args: Vec<PrintArg>,
+        site: SiteId,
+    },
+    Assert {
+        cond: Opnd,
+        element: Option<Ix>,
+        site: SiteId,
+    },
+    /// Traps unless `count` elements from the place lie in a live region; `param` when the address is that parameter's.
+    Check {
+        place: Place,
+        count: u32,
+        mask: Mask,
+        write: bool,
+        param: Option<u32>,
+        element: Option<Ix>,
+        site: SiteId,
+    },
+    GlobalAddr {
+        dst: ValId,
+        global: u32,
+    },
+    /// The address of scratch memory at a byte offset.
+    Scratch {
+        dst: ValId,
+        offset: Ix,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Kernel {
+    pub name: String,
+    /// The first values, in order: one per entry parameter.
+    pub params: Vec<ValId>,
+    pub vals: IdMap<ValId, Val>,
+    pub axes: IdMap<AxisId, Axis>,
+    pub slots: IdMap<BufId, Slot>,
+    /// Bytes of scratch per worker.
+    pub scratch: u64,
+    pub body: Vec<Stmt>,
+}
+
+/// Words that no value may be named: C's, and those the printed source uses for itself.
+pub fn is_reserved(name: &str) -> bool {
+    const WORDS: &[&str] = &[
+        "auto",
+        "break",
+        "case",
+        "char",
+        "const",
+        "continue",
+        "default",
+        "do",
+        "double",
+        "else",
+        "enum",
+        "extern",
+        "float",
+        "for",
+        "goto",
+        "if",
+        "inline",
+        "int",
+        "long",
+        "register",
+        "restrict",
+        "return",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "struct",
+        "switch",
+        "typedef",
+        "union",
+        "unsigned",
+        "void",
+        "volatile",
+        "while",
+        "asm",
+        "typeof",
+        "bool",
+        "true",
+        "false",
+        "bx",
+        "by",
+        "bz",
+        "gx",
+        "gy",
+        "gz",
+        "ctx",
+        "args",
+        "lo",
+        "hi",
+        "block",
+        "scratch",
+        "next_block",
+        "min",
+        "max",
+        "loop",
+        "var",
+        "step",
+        "where",
+        "in",
+        "store",
+        "yield",
+        "poll",
+        "check",
+        "unroll",
+        "kernel",
+        "slot",
+        "unix",
+        "linux",
+        "main",
+        "u8",
+        "u16",
+        "u32",
+        "u64",
+        "u128",
+        "asm_",
+        "memcpy",
+        "memset",
+        "ceildiv",
+        "zext",
+        "floordiv",
+        "floormod",
+        "fbits",
+        "index",
+    ];
+    let typed = |word: &str| {
+        let word = word.trim_end_matches("_m");
+        let base = match word.rsplit_once('x') {
+            Some((base, lanes)) if !lanes.is_empty() && lanes.bytes().all(|b| b.is_ascii_digit()) => base,
+            _ => word,
+        };
+        DType::from_name(base).is_some() || matches!(base, "u8" | "u16" | "u32" | "u64" | "ptr")
+    };
+    WORDS.contains(&name)
+        || typed(name)
+        || name.starts_with("__")
+        || name.starts_with("girih")
+        || name.ends_with("_t")
+        || name.rsplit('_').next().is_some_and(typed)
+        || name.split('_').any(typed)
+}

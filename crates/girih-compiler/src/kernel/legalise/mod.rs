@@ -1,0 +1,215 @@
+//! Placed loops become kernel IR.
+//!
+//! In: a `loops::ir::Kernel` of either stage (unplaced loops run one iteration at a time). Out: a `kernel::ir::Kernel`.
+//!
+//! ```text
+//! for j in 0..n: free vector(16)                 for j in 0..n // 16 * 16 step 16 {
+//!   x: f32 = load A[j]                             x: f32x16 = load A[j]
+//!   store B[j] = x                      -->        store B[j] = x
+//!                                                }
+//!                                                for j_2 in n // 16 * 16..n step 1 { ... }
+//! ```
+//!
+//! * [`scalar`]: statements one lane at a time    * [`vector`]: statements many lanes at a time, and the loops around them
+//! * [`register`]: register tiles                 * [`slots`]: where buffers lie in the scratch
+//! * [`affine`]: questions about index expressions
+
+mod affine;
+mod register;
+mod scalar;
+mod slots;
+mod vector;
+
+use crate::base::target::Target;
+use crate::kernel::ir as k;
+use crate::loops::ir as l;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// How a kernel is to be lowered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Options {
+    /// Check every access of global memory against the regions of the launch.
+    pub check: bool,
+}
+
+/// The most scratch memory a worker may need, in bytes.
+pub const SCRATCH_LIMIT: u64 = 1 << 30;
+
+/// Lowers a kernel. The error is a plain sentence: the kernel needs too much scratch, or breaks an invariant of loop IR.
+pub fn legalise(kernel: &l::Kernel, target: &Target, options: &Options) -> Result<k::Kernel, String> {
+    let mut lower = Lower::new(kernel, target, options)?;
+    let body = lower.block(&kernel.body)?;
+    let mut out = lower.out;
+    out.body = body;
+    Ok(out)
+}
+
+/// Where a value of loop IR went.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Loc {
+    Scalar(k::Opnd),
+    /// One lane per iteration of the vector loop at hand.
+    Vector(k::ValId),
+}
+
+/// Where a buffer went.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Storage {
+    Slot(k::BufId),
+    /// A rank-0 buffer: a mutable variable, scalar or vector.
+    Var(k::ValId),
+}
+
+/// The loop whose iterations are lanes.
+#[derive(Clone, Copy, Debug)]
+struct Vector {
+    axis: l::AxisId,
+    lanes: u32,
+}
+
+struct Lower<'a> {
+    src: &'a l::Kernel,
+    target: &'a Target,
+    options: &'a Options,
+    out: k::Kernel,
+    names: FxHashSet<String>,
+    vals: FxHashMap<l::ValId, Loc>,
+    storage: FxHashMap<l::BufId, Storage>,
+    /// What an axis of loop IR stands for.
+    axes: FxHashMap<l::AxisId, k::Ix>,
+    slots: slots::Slots,
+    vector: Option<Vector>,
+    /// Inside a lane loop: the lane, and the vectors already read in it.
+    lane: Option<k::Ix>,
+    extracted: FxHashMap<k::ValId, k::Opnd>,
+    /// The statements of the block being built.
+    stmts: Vec<k::Stmt>,
+    /// Pointer values that are a parameter plus an offset.
+    param_of: FxHashMap<l::ValId, u32>,
+    /// Free and reduce loops of constant extent around the statement, outermost first: axis, first iteration, extent.
+    nest: Vec<(l::AxisId, l::Ix, u64)>,
+}
+
+type Res<T> = Result<T, String>;
+
+impl<'a> Lower<'a> {
+    fn new(src: &'a l::Kernel, target: &'a Target, options: &'a Options) -> Res<Lower<'a>> {
+        let slots = slots::Slots::assign(src)?;
+        let mut lower = Lower {
+            src,
+            target,
+            options,
+            out: k::Kernel { name: src.name.clone(), scratch: slots.total, ..Default::default() },
+            names: FxHashSet::default(),
+            vals: FxHashMap::default(),
+            storage: FxHashMap::default(),
+            axes: FxHashMap::default(),
+            slots,
+            vector: None,
+            lane: None,
+            extracted: FxHashMap::default(),
+            stmts: Vec::new(),
+            param_of: FxHashMap::default(),
+            nest: Vec::new(),
+        };
+        for (n, param) in src.params.iter().enumerate() {
+            let val = lower.value(&param.name, ty(param.ty, 1));
+            lower.out.params.push(val);
+            lower.vals.insert(param.val, Loc::Scalar(k::Opnd::Val(val)));
+            if let l::Ty::Ptr(_) = param.ty {
+                lower.param_of.insert(param.val, n as u32);
+            }
+        }
+        Ok(lower)
+    }
+
+    /// A fresh value with a distinct name.
+    fn value(&mut self, hint: &str, ty: k::Ty) -> k::ValId {
+        let name = self.name(hint);
+        self.out.vals.push(k::Val { name, ty })
+    }
+
+    fn name(&mut self, hint: &str) -> String {
+        let mut base: String =
+            hint.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();
+        if base.is_empty() || base.starts_with(|c: char| c.is_ascii_digit()) {
+            base.insert(0, 'v');
+        }
+        if crate::kernel::ir::is_reserved(&base) {
+            base.push('_');
+        }
+        let mut name = base.clone();
+        let mut n = 2;
+        while !self.names.insert(name.clone()) {
+            name = format!("{base}_{n}");
+            n += 1;
+        }
+        name
+    }
+
+    fn axis(&mut self, hint: &str) -> k::AxisId {
+        let name = self.name(hint);
+        self.out.axes.push(k::Axis { name })
+    }
+
+    fn push(&mut self, stmt: k::Stmt) {
+        self.stmts.push(stmt);
+    }
+
+    /// Lowers statements into a block of their own.
+    fn block(&mut self, body: &[l::Stmt]) -> Res<Vec<k::Stmt>> {
+        self.inner(|s| s.run(body))
+    }
+
+    /// Collects what `build` pushes.
+    fn inner(&mut self, build: impl FnOnce(&mut Self) -> Res<()>) -> Res<Vec<k::Stmt>> {
+        let outer = std::mem::take(&mut self.stmts);
+        let extracted = self.extracted.clone();
+        let done = build(self);
+        self.extracted = extracted;
+        let stmts = std::mem::replace(&mut self.stmts, outer);
+        done.map(|()| stmts)
+    }
+
+    fn run(&mut self, body: &[l::Stmt]) -> Res<()> {
+        body.iter().try_for_each(|stmt| self.stmt(stmt))
+    }
+
+    fn stmt(&mut self, stmt: &l::Stmt) -> Res<()> {
+        if self.vector.is_some() && self.lane.is_none() { self.vector_stmt(stmt) } else { self.scalar_stmt(stmt) }
+    }
+
+    fn loc(&self, val: l::ValId) -> Res<Loc> {
+        self.vals.get(&val).copied().ok_or_else(|| format!("value {} is used before it is defined", val.0))
+    }
+
+    /// Whether the expression differs between the lanes of the vector loop at hand.
+    fn varies(&self, ix: &l::Ix) -> bool {
+        let Some(vector) = self.vector else { return false };
+        self.lane.is_none()
+            && affine::any(ix, &mut |n| match n {
+                l::Ix::Axis(a) => *a == vector.axis,
+                l::Ix::Val { val, .. } => matches!(self.vals.get(val), Some(Loc::Vector(_))),
+                _ => false,
+            })
+    }
+
+    fn src_ty(&self, val: l::ValId) -> Res<l::Ty> {
+        self.src.vals.get(val).map(|v| v.ty).ok_or_else(|| format!("there is no value {}", val.0))
+    }
+
+    fn buf(&self, buf: l::BufId) -> Res<&'a l::Buf> {
+        self.src.bufs.get(buf).ok_or_else(|| format!("there is no buffer {}", buf.0))
+    }
+}
+
+fn elem(ty: l::Ty) -> k::Elem {
+    match ty {
+        l::Ty::Num(d) => k::Elem::Num(d),
+        l::Ty::Ptr(d) => k::Elem::Ptr(d),
+    }
+}
+
+fn ty(ty: l::Ty, lanes: u32) -> k::Ty {
+    k::Ty { elem: elem(ty), lanes }
+}

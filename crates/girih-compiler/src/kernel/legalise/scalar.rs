@@ -1,0 +1,443 @@
+//! Statements one lane at a time: the plain form of every statement, and what runs inside a lane loop.
+
+use super::{Loc, Lower, Res, Storage, affine, elem, ty};
+use crate::kernel::ir as k;
+use crate::loops::ir as l;
+use crate::num::{DType, ScalarOp};
+
+impl Lower<'_> {
+    /// A scalar operand; inside a lane loop a vector gives its lane.
+    pub(super) fn scalar(&mut self, opnd: &l::Opnd) -> Res<k::Opnd> {
+        let val = match opnd {
+            l::Opnd::Const { dtype, bits } => return Ok(k::Opnd::Const { dtype: *dtype, bits: *bits }),
+            l::Opnd::Val(val) => *val,
+        };
+        match self.loc(val)? {
+            Loc::Scalar(o) => Ok(o),
+            Loc::Vector(vector) => self.extract(vector),
+        }
+    }
+
+    pub(super) fn extract(&mut self, vector: k::ValId) -> Res<k::Opnd> {
+        if let Some(o) = self.extracted.get(&vector) {
+            return Ok(*o);
+        }
+        let lane = self.lane.clone().ok_or("a value that differs between lanes is used as one value")?;
+        let (name, elem) = {
+            let v = &self.out.vals[vector];
+            (format!("{}_l", v.name), v.ty.elem)
+        };
+        let dst = self.value(&name, k::Ty { elem, lanes: 1 });
+        self.push(k::Stmt::Lane { dst, vector, lane });
+        self.extracted.insert(vector, k::Opnd::Val(dst));
+        Ok(k::Opnd::Val(dst))
+    }
+
+    pub(super) fn ix(&mut self, ix: &l::Ix) -> Res<k::Ix> {
+        let mut failed = None;
+        let out = affine::map_leaves(ix, &mut |leaf| {
+            let done = match leaf {
+                l::Ix::Axis(a) => match self.axes.get(a) {
+                    Some(ix) => Ok(ix.clone()),
+                    None => Err(format!("axis {} is used outside its loop", a.0)),
+                },
+                l::Ix::Val { val, zext } => self.scalar(&l::Opnd::Val(*val)).map(|o| match o {
+                    k::Opnd::Val(val) => k::Ix::Val { val, zext: *zext },
+                    k::Opnd::Const { dtype, bits } => k::Ix::Const(constant(dtype, bits, *zext)),
+                }),
+                other => Ok(other.clone()),
+            };
+            done.unwrap_or_else(|e| {
+                failed = Some(e);
+                k::Ix::Const(0)
+            })
+        });
+        failed.map_or(Ok(out), Err)
+    }
+
+    pub(super) fn mask(&mut self, mask: &l::Mask) -> Res<k::Mask> {
+        let mut out = k::Mask::default();
+        for cond in &mask.conds {
+            out.conds.push(self.cond(cond)?);
+        }
+        for &val in &mask.vals {
+            self.mask_val(&mut out, val)?;
+        }
+        Ok(out)
+    }
+
+    pub(super) fn cond(&mut self, cond: &l::Cond) -> Res<k::Cond> {
+        Ok(k::Cond { lhs: self.ix(&cond.lhs)?, cmp: cond.cmp, rhs: self.ix(&cond.rhs)? })
+    }
+
+    pub(super) fn mask_val(&mut self, out: &mut k::Mask, val: l::ValId) -> Res<()> {
+        match self.scalar(&l::Opnd::Val(val))? {
+            k::Opnd::Val(v) => out.vals.push(v),
+            k::Opnd::Const { bits: 0, .. } => {
+                out.conds.push(k::Cond { lhs: k::Ix::Const(0), cmp: k::Cmp::Ne, rhs: k::Ix::Const(0) });
+            }
+            k::Opnd::Const { .. } => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn place(&mut self, mem: &l::Mem) -> Res<k::Place> {
+        let base = self.base(mem)?;
+        Ok(k::Place::Mem { base, index: self.ix(&mem.index)?, elem: mem.elem })
+    }
+
+    pub(super) fn base(&mut self, mem: &l::Mem) -> Res<k::ValId> {
+        match self.scalar(&l::Opnd::Val(mem.base))? {
+            k::Opnd::Val(base) => Ok(base),
+            constant => {
+                let t = k::Ty { elem: k::Elem::Ptr(mem.elem), lanes: 1 };
+                let base = self.value("address", t);
+                self.push(k::Stmt::Let { dst: base, op: ScalarOp::Copy, ty: t.elem, args: vec![constant] });
+                Ok(base)
+            }
+        }
+    }
+
+    /// The linear element of an access of a local buffer.
+    pub(super) fn linear(&self, buf: &l::Buf, idx: &[l::Ix]) -> Res<l::Ix> {
+        if idx.len() != buf.shape.len() {
+            return Err(format!("buffer {} has {} dimensions, not {}", buf.name, buf.shape.len(), idx.len()));
+        }
+        let mut stride = 1i64;
+        let mut sum = l::Ix::Const(0);
+        for (i, &extent) in idx.iter().zip(&buf.shape).rev() {
+            sum = affine::add(affine::mul(i.clone(), l::Ix::Const(stride)), sum);
+            stride = stride.saturating_mul(extent as i64);
+        }
+        Ok(sum)
+    }
+
+    pub(super) fn storage(&self, buf: l::BufId) -> Res<Storage> {
+        self.storage.get(&buf).copied().ok_or_else(|| format!("buffer {} is used before it is declared", buf.0))
+    }
+
+    /// A fresh scalar for a value of loop IR.
+    pub(super) fn define(&mut self, val: l::ValId) -> Res<k::ValId> {
+        let t = ty(self.src_ty(val)?, 1);
+        let name = self.src.vals[val].name.clone();
+        let dst = self.value(&name, t);
+        self.vals.insert(val, Loc::Scalar(k::Opnd::Val(dst)));
+        Ok(dst)
+    }
+
+    /// The type an operation is applied at: that of its first operand, of the second for a selection.
+    pub(super) fn op_elem(&self, op: ScalarOp, args: &[l::Opnd]) -> Res<k::Elem> {
+        let arg = args.get(usize::from(op == ScalarOp::Select)).ok_or("an operation has no operands")?;
+        match arg {
+            l::Opnd::Const { dtype, .. } => Ok(k::Elem::Num(*dtype)),
+            l::Opnd::Val(v) => Ok(elem(self.src_ty(*v)?)),
+        }
+    }
+
+    pub(super) fn element(&mut self) -> Res<Option<k::Ix>> {
+        if self.nest.is_empty() {
+            return Ok(None);
+        }
+        let mut sum = k::Ix::Const(0);
+        for (axis, lo, extent) in self.nest.clone() {
+            let at = affine::sub(self.ix(&l::Ix::Axis(axis))?, self.ix(&lo)?);
+            sum = affine::add(affine::mul(sum, k::Ix::Const(extent as i64)), at);
+        }
+        Ok(Some(sum))
+    }
+
+    pub(super) fn check(
+        &mut self,
+        mem: &l::Mem,
+        place: &k::Place,
+        count: u32,
+        mask: &k::Mask,
+        write: bool,
+        site: l::SiteId,
+    ) -> Res<()> {
+        if self.options.check {
+            let param = self.param_of.get(&mem.base).copied();
+            let element = self.element()?;
+            let (place, mask) = (place.clone(), mask.clone());
+            self.push(k::Stmt::Check { place, count, mask, write, param, element, site });
+        }
+        Ok(())
+    }
+
+    pub(super) fn scalar_stmt(&mut self, stmt: &l::Stmt) -> Res<()> {
+        match stmt {
+            l::Stmt::Let { dst, op, args } => {
+                let at = self.op_elem(*op, args)?;
+                let operands = args.iter().map(|a| self.scalar(a)).collect::<Res<Vec<_>>>()?;
+                if *op == ScalarOp::PtrAdd
+                    && let Some(l::Opnd::Val(p)) = args.first()
+                    && let Some(&param) = self.param_of.get(p)
+                {
+                    self.param_of.insert(*dst, param);
+                }
+                let dst = self.define(*dst)?;
+                self.push(k::Stmt::Let { dst, op: *op, ty: at, args: operands });
+            }
+            l::Stmt::Index { dst, ix } => {
+                let ix = self.ix(ix)?;
+                let dst = self.define(*dst)?;
+                self.push(k::Stmt::Index { dst, ix });
+            }
+            l::Stmt::Test { dst, mask } => {
+                let mask = self.mask(mask)?;
+                let dst = self.define(*dst)?;
+                self.push(k::Stmt::Test { dst, mask });
+            }
+            l::Stmt::Load { dst, mem, mask, other, order, site } => {
+                let mask = self.mask(mask)?;
+                let place = self.place(mem)?;
+                let other = other.as_ref().map(|o| self.scalar(o)).transpose()?;
+                self.check(mem, &place, 1, &mask, false, *site)?;
+                let dst = self.define(*dst)?;
+                self.push(k::Stmt::Load { dst, place, mask, other, order: *order });
+            }
+            l::Stmt::Store { mem, value, mask, order, site } => {
+                let mask = self.mask(mask)?;
+                let place = self.place(mem)?;
+                let value = self.scalar(value)?;
+                self.check(mem, &place, 1, &mask, true, *site)?;
+                self.push(k::Stmt::Store { place, value, mask, order: *order });
+            }
+            l::Stmt::Read { dst, buf, idx } => self.read(*dst, *buf, idx)?,
+            l::Stmt::Write { buf, idx, value } => {
+                let value = self.scalar(value)?;
+                self.write(*buf, idx, value)?;
+            }
+            l::Stmt::Local { buf } => self.local(*buf, 1)?,
+            l::Stmt::For(f) => self.for_stmt(f)?,
+            l::Stmt::Loop { body } => {
+                let nest = std::mem::take(&mut self.nest);
+                let site = atomic_site(body);
+                let inner = self.inner(|s| {
+                    s.push(k::Stmt::Poll);
+                    site.into_iter().for_each(|site| s.push(k::Stmt::Yield { site }));
+                    s.run(body)
+                })?;
+                self.nest = nest;
+                self.push(k::Stmt::Loop { body: inner });
+            }
+            l::Stmt::Break => self.push(k::Stmt::Break),
+            l::Stmt::Continue => self.push(k::Stmt::Continue),
+            l::Stmt::Return => self.push(k::Stmt::Return),
+            l::Stmt::If { cond, then, els } => {
+                let mask = match self.scalar(cond)? {
+                    k::Opnd::Val(v) => k::Mask { conds: vec![], vals: vec![v] },
+                    k::Opnd::Const { bits, .. } => {
+                        return self.run(if bits != 0 { then } else { els });
+                    }
+                };
+                let then = self.block(then)?;
+                let els = self.block(els)?;
+                self.push(k::Stmt::If { mask, then, els });
+            }
+            l::Stmt::Rmw { dst, op, mem, value, mask, order, site } => {
+                let mask = self.mask(mask)?;
+                let place = self.place(mem)?;
+                let value = self.scalar(value)?;
+                self.check(mem, &place, 1, &mask, true, *site)?;
+                let dst = self.define(*dst)?;
+                self.push(k::Stmt::Rmw { dst, op: *op, place, value, mask, order: *order });
+            }
+            l::Stmt::Cas { dst, mem, cmp, value, mask, order, site } => {
+                let mask = self.mask(mask)?;
+                let place = self.place(mem)?;
+                let cmp = self.scalar(cmp)?;
+                let value = self.scalar(value)?;
+                self.check(mem, &place, 1, &mask, true, *site)?;
+                let dst = self.define(*dst)?;
+                self.push(k::Stmt::Cas { dst, place, cmp, value, mask, order: *order });
+            }
+            l::Stmt::Print { args, site, .. } => {
+                let mut out = Vec::new();
+                for arg in args {
+                    out.push(match arg {
+                        l::PrintArg::Scalar(o) => k::PrintArg::Scalar(self.scalar(o)?),
+                        l::PrintArg::Buf(b) => match self.storage(*b)? {
+                            Storage::Slot(slot) => k::PrintArg::Slot(slot),
+                            Storage::Var(var) => k::PrintArg::Scalar(k::Opnd::Val(var)),
+                        },
+                    });
+                }
+                self.push(k::Stmt::Print { args: out, site: *site });
+            }
+            l::Stmt::Assert { cond, site, .. } => {
+                let cond = self.scalar(cond)?;
+                let element = self.element()?;
+                self.push(k::Stmt::Assert { cond, element, site: *site });
+            }
+            l::Stmt::GlobalAddr { dst, global } => {
+                let dst = self.define(*dst)?;
+                self.push(k::Stmt::GlobalAddr { dst, global: *global });
+            }
+            l::Stmt::Alloca { dst, .. } => {
+                let offset = self.slots.next_alloca().ok_or("an alloca has no place in the scratch")?;
+                let dst = self.define(*dst)?;
+                self.push(k::Stmt::Scratch { dst, offset: k::Ix::Const(offset as i64) });
+            }
+            l::Stmt::Stage { buf, body, .. } => {
+                self.local(*buf, 1)?;
+                self.run(body)?;
+            }
+            l::Stmt::RegisterTile { .. } => self.register_tile(stmt)?,
+        }
+        Ok(())
+    }
+
+    /// Declares a buffer; a scalar variable gets `lanes` of them.
+    pub(super) fn local(&mut self, buf: l::BufId, lanes: u32) -> Res<()> {
+        let b = self.buf(buf)?;
+        if b.shape.is_empty() {
+            let var = self.value(&b.name, ty(b.ty, lanes));
+            let init = zero(elem(b.ty));
+            self.push(k::Stmt::Var { var, init });
+            self.storage.insert(buf, Storage::Var(var));
+        } else {
+            let len = b.shape.iter().product();
+            let name = self.name(&b.name);
+            let offset = self.slots.offset(buf);
+            let slot = self.out.slots.push(k::Slot { name, elem: elem(b.ty), len, offset });
+            self.storage.insert(buf, Storage::Slot(slot));
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, dst: l::ValId, buf: l::BufId, idx: &[l::Ix]) -> Res<()> {
+        match self.storage(buf)? {
+            Storage::Var(var) => {
+                let t = self.out.vals[var].ty;
+                if t.is_vector() {
+                    // A variable may change between two reads, so the lane is read afresh.
+                    self.extracted.remove(&var);
+                    let value = self.extract(var)?;
+                    self.extracted.remove(&var);
+                    self.vals.insert(dst, Loc::Scalar(value));
+                } else {
+                    let dst = self.define(dst)?;
+                    self.push(k::Stmt::Let { dst, op: ScalarOp::Copy, ty: t.elem, args: vec![k::Opnd::Val(var)] });
+                }
+            }
+            Storage::Slot(slot) => {
+                let linear = self.linear(self.buf(buf)?, idx)?;
+                let index = self.ix(&linear)?;
+                let dst = self.define(dst)?;
+                let place = k::Place::Slot { buf: slot, index };
+                self.push(k::Stmt::Load { dst, place, mask: k::Mask::default(), other: None, order: k::Order::Weak });
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn write(&mut self, buf: l::BufId, idx: &[l::Ix], value: k::Opnd) -> Res<()> {
+        match self.storage(buf)? {
+            Storage::Var(var) => match (self.out.vals[var].ty.is_vector(), self.lane.clone()) {
+                (true, Some(lane)) => self.push(k::Stmt::SetLane { vector: var, lane, value }),
+                (true, None) => return Err("a variable that differs between lanes is written as one value".to_string()),
+                (false, _) => self.push(k::Stmt::Set { var, value }),
+            },
+            Storage::Slot(slot) => {
+                let linear = self.linear(self.buf(buf)?, idx)?;
+                let index = self.ix(&linear)?;
+                let place = k::Place::Slot { buf: slot, index };
+                self.push(k::Stmt::Store { place, value, mask: k::Mask::default(), order: k::Order::Weak });
+            }
+        }
+        Ok(())
+    }
+
+    fn for_stmt(&mut self, f: &l::For) -> Res<()> {
+        if let l::Place::Vector { lanes } = f.place
+            && lanes > 1
+        {
+            if self.vector.is_some() {
+                return Err("a vector loop stands inside another".to_string());
+            }
+            return self.vector_loop(f, lanes);
+        }
+        let lo = self.ix(&f.lo)?;
+        let hi = self.ix(&f.hi)?;
+        self.scalar_loop(f, lo, hi)
+    }
+
+    /// The loop from `lo` to `hi`, one iteration at a time.
+    pub(super) fn scalar_loop(&mut self, f: &l::For, lo: k::Ix, hi: k::Ix) -> Res<()> {
+        let step = self.ix(&f.step)?;
+        let trip = match (&lo, &hi, &step) {
+            (k::Ix::Const(lo), k::Ix::Const(hi), k::Ix::Const(step)) if *step > 0 => {
+                Some((hi.saturating_sub(*lo).max(0) as u64).div_ceil(*step as u64))
+            }
+            _ => None,
+        };
+        if trip == Some(0) {
+            return Ok(());
+        }
+        let hint = self.src.axes.get(f.axis).map(|a| a.name.clone()).unwrap_or_default();
+        let axis = self.axis(&hint);
+        let saved = self.axes.insert(f.axis, k::Ix::Axis(axis));
+        let nest = self.nest.clone();
+        match f.kind {
+            l::LoopKind::Free | l::LoopKind::Reduce if trip.is_some() => {
+                self.nest.push((f.axis, f.lo.clone(), trip.unwrap_or(1)))
+            }
+            _ => self.nest.clear(),
+        }
+        let serial = f.kind == l::LoopKind::Serial;
+        let site = if serial { atomic_site(&f.body) } else { None };
+        let body = self.inner(|s| {
+            if serial && trip.is_none_or(|n| n > POLL_EVERY) {
+                s.push(k::Stmt::Poll);
+            }
+            site.into_iter().for_each(|site| s.push(k::Stmt::Yield { site }));
+            s.run(&f.body)
+        })?;
+        self.nest = nest;
+        match saved {
+            Some(ix) => self.axes.insert(f.axis, ix),
+            None => self.axes.remove(&f.axis),
+        };
+        let unroll = match (f.place, trip) {
+            (l::Place::Unroll, Some(n)) => n.min(64) as u32,
+            _ => 0,
+        };
+        self.push(k::Stmt::For { axis, lo, hi, step, unroll, body });
+        Ok(())
+    }
+}
+
+/// A serial loop of at most this many iterations need not look at the abort flag.
+const POLL_EVERY: u64 = 64;
+
+pub(super) fn zero(elem: k::Elem) -> k::Opnd {
+    let dtype = match elem {
+        k::Elem::Num(d) => d,
+        k::Elem::Ptr(_) => DType::I64,
+    };
+    k::Opnd::Const { dtype, bits: 0 }
+}
+
+/// An integer constant as an index.
+fn constant(dtype: DType, bits: u64, zext: bool) -> i64 {
+    if zext || dtype.bits() == 64 {
+        return bits as i64;
+    }
+    let shift = 64 - dtype.bits();
+    ((bits << shift) as i64) >> shift
+}
+
+/// The first atomic or ordered access in the statements: a loop that holds one may be waiting for another block.
+fn atomic_site(body: &[l::Stmt]) -> Option<l::SiteId> {
+    body.iter().find_map(|stmt| match stmt {
+        l::Stmt::Rmw { site, .. } | l::Stmt::Cas { site, .. } => Some(*site),
+        l::Stmt::Load { order, site, .. } | l::Stmt::Store { order, site, .. } => {
+            (*order != l::Order::Weak).then_some(*site)
+        }
+        l::Stmt::For(f) => atomic_site(&f.body),
+        l::Stmt::Loop { body } | l::Stmt::Stage { body, .. } => atomic_site(body),
+        l::Stmt::If { then, els, .. } => atomic_site(then).or_else(|| atomic_site(els)),
+        _ => None,
+    })
+}

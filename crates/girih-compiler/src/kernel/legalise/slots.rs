@@ -1,0 +1,178 @@
+//! Where local buffers lie in the scratch: slots of buffers whose lives do not overlap share bytes.
+//!
+//! A buffer lives from its declaration to its last use; a use inside a loop that does not hold the declaration lasts to
+//! the end of that loop. Statements are numbered in program order; slots are placed first-fit, 64-byte aligned.
+
+use super::{Res, SCRATCH_LIMIT};
+use crate::loops::ir as l;
+use rustc_hash::FxHashMap;
+
+pub struct Slots {
+    offsets: FxHashMap<l::BufId, u64>,
+    /// Byte offsets of the allocas not yet met, in program order.
+    allocas: std::collections::VecDeque<u64>,
+    pub total: u64,
+}
+
+struct Life {
+    start: u32,
+    end: u32,
+    /// The loops that hold the declaration.
+    depth: usize,
+}
+
+#[derive(Default)]
+struct Scan {
+    clock: u32,
+    lives: Vec<(l::BufId, Life)>,
+    place: FxHashMap<l::BufId, usize>,
+    /// Enclosing loops: the buffers used in each.
+    loops: Vec<Vec<l::BufId>>,
+    allocas: Vec<(u64, u64)>,
+}
+
+const ALIGN: u64 = 64;
+
+impl Slots {
+    pub fn offset(&self, buf: l::BufId) -> u64 {
+        self.offsets.get(&buf).copied().unwrap_or(0)
+    }
+
+    /// The offset of the next alloca in program order.
+    pub fn next_alloca(&mut self) -> Option<u64> {
+        self.allocas.pop_front()
+    }
+
+    pub fn assign(kernel: &l::Kernel) -> Res<Slots> {
+        let mut scan = Scan::default();
+        scan.block(kernel, &kernel.body)?;
+        let mut placed: Vec<(u32, u32, u64, u64)> = Vec::new();
+        let mut offsets = FxHashMap::default();
+        let mut total = 0u64;
+        for (buf, life) in &scan.lives {
+            let b = kernel.bufs.get(*buf).ok_or("a buffer is not declared")?;
+            if b.shape.is_empty() {
+                continue;
+            }
+            let bytes = byte_len(b).ok_or_else(|| too_large(&kernel.name, u64::MAX))?;
+            let mut busy: Vec<(u64, u64)> = placed
+                .iter()
+                .filter(|(start, end, _, _)| *start <= life.end && life.start <= *end)
+                .map(|&(_, _, at, len)| (at, len))
+                .collect();
+            busy.sort_unstable();
+            let mut at = 0u64;
+            for (start, len) in busy {
+                if at.saturating_add(bytes) <= start {
+                    break;
+                }
+                at = at.max((start + len).next_multiple_of(ALIGN));
+            }
+            placed.push((life.start, life.end, at, bytes));
+            offsets.insert(*buf, at);
+            total = total.max(at.saturating_add(bytes));
+            if total > SCRATCH_LIMIT {
+                return Err(too_large(&kernel.name, total));
+            }
+        }
+        let mut allocas = std::collections::VecDeque::new();
+        for (bytes, align) in scan.allocas {
+            let at = total.next_multiple_of(align.clamp(ALIGN, 4096));
+            allocas.push_back(at);
+            total = at.saturating_add(bytes);
+            if total > SCRATCH_LIMIT {
+                return Err(too_large(&kernel.name, total));
+            }
+        }
+        // Vector code may read a whole last vector's worth at most up to the end of a slot, never past it.
+        Ok(Slots { offsets, allocas, total: total.next_multiple_of(ALIGN) })
+    }
+}
+
+fn too_large(name: &str, bytes: u64) -> String {
+    format!("kernel {name} needs {bytes} bytes of scratch memory per worker; the limit is {SCRATCH_LIMIT} bytes")
+}
+
+fn byte_len(buf: &l::Buf) -> Option<u64> {
+    let elem = match buf.ty {
+        l::Ty::Num(d) => d.bytes(),
+        l::Ty::Ptr(_) => 8,
+    };
+    buf.shape.iter().try_fold(elem, |n, &d| n.checked_mul(d))
+}
+
+impl Scan {
+    fn declare(&mut self, buf: l::BufId) {
+        let life = Life { start: self.clock, end: self.clock, depth: self.loops.len() };
+        self.place.insert(buf, self.lives.len());
+        self.lives.push((buf, life));
+    }
+
+    fn touch(&mut self, buf: l::BufId) {
+        let Some(&at) = self.place.get(&buf) else { return };
+        let life = &mut self.lives[at].1;
+        life.end = self.clock;
+        let depth = life.depth;
+        if let Some(used) = self.loops.get_mut(depth) {
+            used.push(buf);
+        }
+    }
+
+    fn in_loop(&mut self, kernel: &l::Kernel, body: &[l::Stmt]) -> Res<()> {
+        self.loops.push(Vec::new());
+        self.block(kernel, body)?;
+        self.clock += 1;
+        for buf in self.loops.pop().unwrap_or_default() {
+            if let Some(&at) = self.place.get(&buf) {
+                self.lives[at].1.end = self.clock;
+            }
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, kernel: &l::Kernel, body: &[l::Stmt]) -> Res<()> {
+        for stmt in body {
+            self.clock += 1;
+            match stmt {
+                l::Stmt::Local { buf } => self.declare(*buf),
+                l::Stmt::Read { buf, .. } | l::Stmt::Write { buf, .. } => self.touch(*buf),
+                l::Stmt::Print { args, .. } => {
+                    for arg in args {
+                        if let l::PrintArg::Buf(buf) = arg {
+                            self.touch(*buf);
+                        }
+                    }
+                }
+                l::Stmt::For(f) => {
+                    if let Some(c) = &f.combine {
+                        c.accs.iter().for_each(|&a| self.touch(a));
+                    }
+                    self.in_loop(kernel, &f.body)?;
+                }
+                l::Stmt::Loop { body } => self.in_loop(kernel, body)?,
+                l::Stmt::If { then, els, .. } => {
+                    self.block(kernel, then)?;
+                    self.block(kernel, els)?;
+                }
+                l::Stmt::Stage { buf, body, .. } => {
+                    self.declare(*buf);
+                    self.block(kernel, body)?;
+                    self.clock += 1;
+                }
+                l::Stmt::RegisterTile { acc, body, .. } => {
+                    self.touch(*acc);
+                    self.in_loop(kernel, body)?;
+                    self.touch(*acc);
+                }
+                l::Stmt::Alloca { bytes, align, .. } => {
+                    if !self.loops.is_empty() {
+                        return Err("an alloca stands inside a loop, so its memory has no bound".to_string());
+                    }
+                    self.allocas.push((*bytes, *align));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
