@@ -273,3 +273,6 @@ pub fn sign_extend(ty: DType, bits: u64) -> i64 {
     let unused = 64 - ty.bits();
     (bits << unused) as i64 >> unused
 }
+
+#[cfg(test)]
+mod tests;

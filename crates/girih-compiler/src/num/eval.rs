@@ -294,3 +294,6 @@ fn float(op: Arithmetic, ty: DType, args: &[u64], rounding: Rounding, ftz: bool)
         },
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -136,3 +136,6 @@ pub fn sqrt(ty: DType, a: u64, rounding: Rounding) -> u64 {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

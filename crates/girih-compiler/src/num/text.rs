@@ -2,7 +2,7 @@
 //!
 //! In and out: `1.5`, `-2.0e-3`, `0x1.8p3` (a hexadecimal float), `0x7FC00000` (the bits themselves, as MLIR writes them;
 //! 19 bits for tf32), `inf`, `nan`. Example: `parse_float(F16, "0.1")` is `0x2E66`, which [`format_float`] prints as `0.1`
-//! and [`format_mlir`] as `9.997550e-02`. Invariant: `parse_float` of either printed form gives the bits back.
+//! and [`format_mlir`] as `9.997560e-02`. Invariant: `parse_float` of either printed form gives the bits back.
 
 use std::cmp::Ordering;
 
@@ -152,13 +152,14 @@ impl Big {
 }
 
 /// The shortest decimal that parses back to these bits, with a point or an exponent: `0.1`, `1.0`, `1e-7`, `inf`, `nan`.
+/// Formats of 8 bits and less print as the f32 of that value (448 is `448.0`, though `450.0` would do).
 pub fn format_float(ty: DType, bits: u64) -> String {
     if is_nan(ty, bits) {
         return "nan".into();
     }
     let value = to_f64(ty, bits);
-    if ty == DType::F32 {
-        return format!("{:?}", f32::from_bits(bits as u32));
+    if ty == DType::F32 || ty.bits() <= 8 {
+        return format!("{:?}", value as f32);
     }
     (0..17)
         .map(|precision| format!("{value:.precision$e}"))
@@ -243,3 +244,6 @@ fn plain(ty: DType, value: f64) -> String {
         format!("0.{}{digits}", "0".repeat((-power - 1) as usize))
     }
 }
+
+#[cfg(test)]
+mod tests;

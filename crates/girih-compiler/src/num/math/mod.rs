@@ -5,6 +5,13 @@
 //! bit, up to the sign and payload of a NaN. For f16 and bf16 a caller converts to f32, applies the f32 function and
 //! rounds once. `program(ScalarOp::Exp, DType::F32)` is `girih_exp_f32`.
 //!
+//! | largest error found, ulps | exp | exp2 | log | log2 | sin, cos | tan | sinh | cosh | tanh | pow, powi | atan2 | rsqrt |
+//! |---|---|---|---|---|---|---|---|---|---|---|---|---|
+//! | f32 | 0.90 | 0.69 | 0.74 | 0.75 | 0.50 | 0.50 | 0.50 | 0.50 | 1.01 | 0.50 | 0.50 | 1.4 |
+//! | f64 | 0.90 | 0.82 | 0.72 | 0.57 | 0.74 | 1.8 | 1.4 | 1.1 | 1.4 | 1.1 | 0.57 | 1.4 |
+//!
+//! (Against 200 to 1300 bits on 3000 arguments of all sizes each; the tests hold a little above these.)
+//!
 //! Invariants: a program is lane-wise and branch-free; infinities, signed zeros, subnormals and NaN are as C's Annex F
 //! says.
 
@@ -76,11 +83,12 @@ fn flush<M: Machine>(x: X<M>) -> X<M> {
     x.or_if(tiny, x.sign().as_float())
 }
 
-/// The program of a transcendental operation on f32 or f64; `None` for any other operation or type.
+/// The program of a transcendental operation on f32 or f64; `None` for any other operation or type, and for
+/// flush-to-zero on f64.
 pub fn program(op: ScalarOp, ty: DType) -> Option<Program> {
     let kind = match ty {
         DType::F32 => Kind::F32,
-        DType::F64 => Kind::F64,
+        DType::F64 if !matches!(op, ScalarOp::Exp2 { ftz: true } | ScalarOp::Rsqrt { ftz: true }) => Kind::F64,
         _ => return None,
     };
     let name = format!("girih_{}_{ty}", stem(op)?);
@@ -106,3 +114,6 @@ pub(super) fn run(op: ScalarOp, ty: DType, args: &[u64]) -> u64 {
     }
     .v
 }
+
+#[cfg(test)]
+mod tests;

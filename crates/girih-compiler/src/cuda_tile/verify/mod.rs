@@ -1,0 +1,211 @@
+//! The verifier: what makes a module a legal tile program.
+//!
+//! In: a module as the parser built it, its operations holding the groups of operands the operation table gives them,
+//! but with any types and attributes. Out: every error (and a few warnings), each with a code, a place, and a help line
+//! where there is one; no error means that the evaluator and the compiler accept the module. Errors come in source
+//! order: globals first, then each function with its types, its operations and its regions. For
+//! `%t = iota : tile<96xi32>` it says
+//!
+//! ```text
+//! error[E0202]: tile dimension 96 is not a power of two
+//! help: use 64 or 128, and mask the rest
+//! ```
+//!
+//! Nothing here panics on a malformed module, and nothing recurses with the depth of the program.
+
+mod access;
+mod control;
+mod ops;
+mod types;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::base::id::Id;
+use crate::base::{Code, Diagnostic, Span};
+use crate::cuda_tile::ir::*;
+use crate::num::DType;
+
+pub use types::show;
+
+/// Every error of a module, and its warnings.
+pub fn verify(module: &Module) -> Vec<Diagnostic> {
+    let mut out = vec![];
+    let mut names: BTreeMap<&str, Span> = BTreeMap::new();
+    let symbols = module.globals.iter().map(|g| (g.name.as_str(), g.span));
+    for (name, span) in symbols.chain(module.funcs.iter().map(|f| (f.name.as_str(), f.span))) {
+        match names.get(name) {
+            Some(first) => out.push(
+                Diagnostic::error(Code::BadSymbol, format!("`@{name}` is defined twice"))
+                    .at(span)
+                    .label(*first, "first here"),
+            ),
+            None => {
+                names.insert(name, span);
+            }
+        }
+    }
+    for g in &module.globals {
+        global(g, &mut out);
+    }
+    for func in &module.funcs {
+        let mut v = Verifier::new(module, func);
+        v.function();
+        out.append(&mut v.out);
+    }
+    out
+}
+
+fn global(g: &Global, out: &mut Vec<Diagnostic>) {
+    let mut error = |code, text: String| out.push(Diagnostic::error(code, text).at(g.span));
+    let e = &g.value;
+    if e.shape.len() != 1 {
+        error(Code::BadRank, format!("global `@{}` must hold a tile of rank 1, not {}", g.name, e.shape.len()));
+    }
+    if e.dtype == DType::I4 {
+        error(Code::BadElementType, "a global cannot hold i4 elements".into());
+    }
+    if g.alignment != 0 && !g.alignment.is_power_of_two() {
+        error(Code::BadAttribute, format!("the alignment {} is not a power of two", g.alignment));
+    }
+    let ty = TileType { shape: e.shape.clone(), elem: Elem::Num(e.dtype) };
+    for (code, text, help) in types::tile_problems(&ty) {
+        let d = Diagnostic::error(code, text).at(g.span);
+        out.push(match help {
+            Some(h) => d.help(h),
+            None => d,
+        });
+    }
+    if let Some(text) = ops::elements_problem(e, &ty) {
+        out.push(Diagnostic::error(Code::BadConstant, text).at(g.span));
+    }
+}
+
+/// The state of verifying one function.
+struct Verifier<'a> {
+    module: &'a Module,
+    func: &'a Func,
+    out: Vec<Diagnostic>,
+    /// The operation that holds each region.
+    holder: Vec<Option<OpId>>,
+    /// The region that holds each operation.
+    home: Vec<Option<RegionId>>,
+}
+
+impl<'a> Verifier<'a> {
+    fn new(module: &'a Module, func: &'a Func) -> Verifier<'a> {
+        let mut holder = vec![None; func.regions.len()];
+        let mut home = vec![None; func.ops.len()];
+        for (r, region) in func.regions.iter() {
+            for op in &region.ops {
+                if let Some(h) = home.get_mut(op.index()) {
+                    *h = Some(r);
+                }
+            }
+        }
+        for (id, op) in func.ops.iter() {
+            for r in &op.regions {
+                if let Some(h) = holder.get_mut(r.index()) {
+                    *h = Some(id);
+                }
+            }
+        }
+        Verifier { module, func, out: vec![], holder, home }
+    }
+
+    fn function(&mut self) {
+        self.types();
+        self.signature();
+        for (id, op) in self.func.ops.iter() {
+            // Operations of no region were dropped by whoever built the module.
+            if self.home.get(id.index()).copied().flatten().is_some() {
+                self.operation(id, op);
+            }
+        }
+        for (r, _) in self.func.regions.iter() {
+            self.region(r);
+        }
+        self.out.sort_by_key(|d| d.span.map_or(0, |s| s.start));
+    }
+
+    fn signature(&mut self) {
+        let func = self.func;
+        self.hints(&func.hints, func.span);
+        if func.kind != FuncKind::Entry {
+            return;
+        }
+        for (i, &p) in func.params().iter().enumerate() {
+            let value = &func.values[p];
+            match &value.ty {
+                Type::Tile(t) if t.shape.is_empty() => {}
+                other => {
+                    let text = format!("parameter {i} of an entry must be a scalar tile, not {}", show(other));
+                    let d = Diagnostic::error(Code::BadRank, text).at(value.span);
+                    self.out.push(d.help("pass a pointer, and load the tile in the kernel"));
+                }
+            }
+        }
+        if !func.results.is_empty() {
+            self.error(Code::BadArity, func.span, "an entry has no results");
+        }
+    }
+
+    /// The types of all values, each distinct one reported where it occurs first.
+    fn types(&mut self) {
+        let mut seen = BTreeSet::new();
+        for value in self.func.values.values() {
+            let problems = types::problems(&value.ty);
+            if problems.is_empty() || !seen.insert(show(&value.ty)) {
+                continue;
+            }
+            for (code, text, help) in problems {
+                let d = Diagnostic::error(code, text).at(value.span);
+                self.out.push(match help {
+                    Some(h) => d.help(h),
+                    None => d,
+                });
+            }
+        }
+    }
+
+    /// Duplicate keys and entries that are no dictionaries; hints nobody knows are ignored.
+    fn hints(&mut self, hints: &Hints, span: Span) {
+        let mut keys = BTreeSet::new();
+        for (arch, entry) in &hints.0 {
+            if !keys.insert(arch) {
+                self.error(Code::BadHint, span, format!("the hints for `{arch}` are given twice"));
+            }
+            let Attr::Dict(entries) = entry else {
+                self.error(Code::BadHint, span, format!("the hints for `{arch}` must be a dictionary"));
+                continue;
+            };
+            let mut names = BTreeSet::new();
+            for (name, _) in entries {
+                if !names.insert(name) {
+                    self.error(Code::BadHint, span, format!("the hint `{name}` for `{arch}` is given twice"));
+                }
+            }
+        }
+    }
+
+    fn error(&mut self, code: Code, span: Span, text: impl Into<String>) {
+        self.out.push(Diagnostic::error(code, text).at(span));
+    }
+    fn error_help(&mut self, code: Code, span: Span, text: impl Into<String>, help: impl Into<String>) {
+        self.out.push(Diagnostic::error(code, text).at(span).help(help));
+    }
+
+    fn ty(&self, v: ValueId) -> Option<&'a Type> {
+        self.func.values.get(v).map(|v| &v.ty)
+    }
+    fn op(&self, id: OpId) -> Option<&'a Op> {
+        self.func.ops.get(id)
+    }
+}
+
+/// The operation's name in text.
+fn name(op: &Op) -> &'static str {
+    crate::cuda_tile::ops::info(op.opcode).name
+}

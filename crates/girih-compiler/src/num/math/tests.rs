@@ -1,0 +1,318 @@
+use super::*;
+
+const ONE: [ScalarOp; 13] = [
+    ScalarOp::Exp,
+    ScalarOp::Exp2 { ftz: false },
+    ScalarOp::Exp2 { ftz: true },
+    ScalarOp::Log,
+    ScalarOp::Log2,
+    ScalarOp::Sin,
+    ScalarOp::Cos,
+    ScalarOp::Tan,
+    ScalarOp::Sinh,
+    ScalarOp::Cosh,
+    ScalarOp::Tanh,
+    ScalarOp::Rsqrt { ftz: false },
+    ScalarOp::Rsqrt { ftz: true },
+];
+const TWO: [ScalarOp; 2] = [ScalarOp::Pow, ScalarOp::Atan2];
+
+fn flushes(op: ScalarOp) -> bool {
+    matches!(op, ScalarOp::Exp2 { ftz: true } | ScalarOp::Rsqrt { ftz: true })
+}
+
+/// Every operation and the types it has a program on.
+fn programs() -> impl Iterator<Item = (ScalarOp, DType)> {
+    let all = ONE.into_iter().chain(TWO).chain([ScalarOp::PowI]);
+    all.flat_map(|op| [(op, DType::F32), (op, DType::F64)]).filter(|&(op, ty)| ty == DType::F32 || !flushes(op))
+}
+
+/// The C library's function.
+fn library(op: ScalarOp, x: f64, y: f64) -> f64 {
+    match op {
+        ScalarOp::Exp => x.exp(),
+        ScalarOp::Exp2 { .. } => x.exp2(),
+        ScalarOp::Log => x.ln(),
+        ScalarOp::Log2 => x.log2(),
+        ScalarOp::Sin => x.sin(),
+        ScalarOp::Cos => x.cos(),
+        ScalarOp::Tan => x.tan(),
+        ScalarOp::Sinh => x.sinh(),
+        ScalarOp::Cosh => x.cosh(),
+        ScalarOp::Tanh => x.tanh(),
+        ScalarOp::Pow | ScalarOp::PowI => x.powf(y),
+        ScalarOp::Atan2 => x.atan2(y),
+        _ => 1.0 / x.sqrt(),
+    }
+}
+
+fn f64_of(ty: DType, bits: u64) -> f64 {
+    if ty == DType::F32 { f32::from_bits(bits as u32) as f64 } else { f64::from_bits(bits) }
+}
+
+fn bits_of(ty: DType, x: f64) -> u64 {
+    if ty == DType::F32 { (x as f32).to_bits() as u64 } else { x.to_bits() }
+}
+
+/// The distance between neighbours at the size of x.
+fn ulp(ty: DType, x: f64) -> f64 {
+    let (precision, lowest) = if ty == DType::F32 { (24, -149) } else { (53, -1074) };
+    let exponent = if x == 0.0 { lowest } else { (x.abs().to_bits() >> 52) as i32 - 1023 - precision + 1 };
+    let unit = exponent.max(lowest);
+    if unit < -1022 { f64::from_bits(1 << (unit + 1074)) } else { 2f64.powi(unit) }
+}
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545f4914f6cdd1d)
+    }
+    fn uniform(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+    /// Of any size up to 2^high, small ones too, or uniform around it.
+    fn argument(&mut self, high: f64) -> f64 {
+        let size = match self.next() % 3 {
+            0 => 2f64.powf(self.uniform() * (high + 30.0) - 30.0),
+            1 => self.uniform() * 4.0,
+            _ => 1.0 + (self.uniform() - 0.5) * 2f64.powf(-20.0 * self.uniform()),
+        };
+        if self.next() & 1 == 0 { size } else { -size }
+    }
+}
+
+/// The bounds of the table in this module's documentation, for f32 and f64.
+fn bound(op: ScalarOp) -> [f64; 2] {
+    match op {
+        ScalarOp::Exp => [1.0, 1.0],
+        ScalarOp::Exp2 { .. } => [0.8, 1.0],
+        ScalarOp::Log => [0.8, 0.8],
+        ScalarOp::Log2 => [0.8, 0.7],
+        ScalarOp::Sin | ScalarOp::Cos => [0.501, 0.8],
+        ScalarOp::Tan => [0.501, 2.0],
+        ScalarOp::Sinh => [0.501, 1.6],
+        ScalarOp::Cosh => [0.501, 1.3],
+        ScalarOp::Tanh => [1.2, 1.6],
+        ScalarOp::Pow | ScalarOp::PowI => [0.501, 1.2],
+        ScalarOp::Atan2 => [0.501, 0.7],
+        _ => [1.5, 1.5],
+    }
+}
+
+/// How large an argument may be, as a power of two, for a result that is not all overflow.
+fn reach(op: ScalarOp, ty: DType) -> f64 {
+    let single = ty == DType::F32;
+    match op {
+        ScalarOp::Exp | ScalarOp::Sinh | ScalarOp::Cosh => [9.6, 6.5][single as usize],
+        ScalarOp::Exp2 { .. } => [10.1, 7.2][single as usize],
+        ScalarOp::Tanh => 5.0,
+        _ => [1023.0, 127.0][single as usize],
+    }
+}
+
+/// f32 against the C library in f64; f64 against its own, which is within 1 ulp itself (2 for sinh, cosh, tanh and tan).
+#[test]
+fn random_arguments_stay_within_the_bounds() {
+    let mut random = Random(11);
+    for ty in [DType::F32, DType::F64] {
+        for op in ONE.into_iter().chain(TWO) {
+            if flushes(op) {
+                continue;
+            }
+            let f64_ = ty == DType::F64;
+            let slack = match op {
+                _ if !f64_ => 0.0,
+                ScalarOp::Sinh | ScalarOp::Cosh | ScalarOp::Tanh | ScalarOp::Tan => 2.0,
+                _ => 1.0,
+            };
+            let limit = bound(op)[f64_ as usize] + slack;
+            for _ in 0..4000 {
+                let x = random.argument(reach(op, ty));
+                let y = if op == ScalarOp::Pow { random.argument(5.0) * 3.0 } else { random.argument(20.0) };
+                let args = [bits_of(ty, x), bits_of(ty, y)];
+                let (x, y) = (f64_of(ty, args[0]), f64_of(ty, args[1]));
+                let args = &args[..if TWO.contains(&op) { 2 } else { 1 }];
+                let got = f64_of(ty, run(op, ty, args));
+                let expected = library(op, x, y);
+                let rounded = f64_of(ty, bits_of(ty, expected));
+                if got == rounded || got.is_nan() && rounded.is_nan() {
+                    continue;
+                }
+                let error = (got - expected).abs() / ulp(ty, expected);
+                assert!(error <= limit, "{op:?} {ty} ({x:e}, {y:e}): {got:e}, not {expected:e}: {error} ulp");
+            }
+        }
+    }
+}
+
+#[test]
+fn hard_cases_of_f64() {
+    for &(op, args, hi, lo) in HARD {
+        let bits: Vec<u64> = args.iter().map(|x: &f64| x.to_bits()).collect();
+        let got = f64::from_bits(run(op, DType::F64, &bits));
+        let error = ((got - hi) - lo).abs() / ulp(DType::F64, hi);
+        assert!(error <= bound(op)[1], "{op:?} {args:?}: {got:e}, not {hi:e}: {error} ulp");
+    }
+}
+
+#[test]
+fn special_values_are_those_of_the_c_library() {
+    for ty in [DType::F32, DType::F64] {
+        let (max, tiny) = if ty == DType::F32 { (f32::MAX as f64, 1e-45) } else { (f64::MAX, 5e-324) };
+        let inf = f64::INFINITY;
+        let positive = [0.0, tiny, 0.5, 1.0, 1.5, 2.0, 3.0, 9007199254740993.0, max, inf, f64::NAN];
+        let values: Vec<f64> = positive.iter().flat_map(|&x| [x, -x]).map(|x| f64_of(ty, bits_of(ty, x))).collect();
+        let exact = |x: f64| x.is_nan() || x.is_infinite() || x == 0.0;
+        let check = |op: ScalarOp, x: f64, y: f64, args: &[u64]| {
+            let got = f64_of(ty, run(op, ty, args));
+            let expected = f64_of(ty, bits_of(ty, library(op, x, y)));
+            if exact(expected) || exact(got) {
+                let same = got.is_nan() && expected.is_nan() || got.to_bits() == expected.to_bits();
+                assert!(same, "{op:?} {ty} ({x:e}, {y:e}): {got:e}, not {expected:e}");
+            }
+        };
+        for &x in &values {
+            for op in ONE {
+                if !flushes(op) || ty == DType::F32 && (x == 0.0 || x.abs() >= 0.5) {
+                    check(op, x, 0.0, &[bits_of(ty, x)]);
+                }
+            }
+            for &y in &values {
+                for op in TWO {
+                    check(op, x, y, &[bits_of(ty, x), bits_of(ty, y)]);
+                }
+            }
+            for n in [0, 1, -1, 2, -2, 3, -3, i32::MAX, i32::MIN] {
+                check(ScalarOp::PowI, x, n as f64, &[bits_of(ty, x), n as u32 as u64]);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_recorded_program_computes_the_same_bits() {
+    let mut random = Random(5);
+    for (op, ty) in programs() {
+        let recorded = program(op, ty).expect("a transcendental");
+        assert!(recorded.name.starts_with("girih_") && recorded.name.ends_with(ty.name()));
+        for i in 0..500 {
+            let mut args: Vec<u64> = recorded.params.iter().map(|k| random.next() >> (64 - k.bits())).collect();
+            if i % 2 == 0 {
+                args[0] = bits_of(ty, random.argument(reach(op, ty)));
+            }
+            assert_eq!(recorded.run(&args), run(op, ty, &args), "{} {args:x?}", recorded.name);
+        }
+    }
+    assert_eq!(program(ScalarOp::Exp, DType::F16), None);
+    assert_eq!(program(ScalarOp::Exp2 { ftz: true }, DType::F64), None);
+    assert_eq!(program(ScalarOp::AddI, DType::F32), None);
+}
+
+/// Every step refers to earlier values of the right kinds, so a printer needs no checks.
+#[test]
+fn programs_are_well_formed() {
+    for (op, ty) in programs() {
+        let p = program(op, ty).expect("a transcendental");
+        for (i, step) in p.steps.iter().enumerate() {
+            let n = p.params.len() + i;
+            assert!(step.args.iter().all(|a| (a.0 as usize) < n));
+            let kinds: Vec<Kind> = step.args.iter().map(|&a| p.kind(a)).collect();
+            let (k, mask) = (step.kind, matches!(step.kind, Kind::M32 | Kind::M64));
+            let ok = match step.op {
+                Op::Const(bits) => kinds.is_empty() && bits <= k.dtype().mask(),
+                Op::Add | Op::Sub | Op::Mul => kinds == [k, k] && !mask,
+                Op::Div => kinds == [k, k] && k.is_float(),
+                Op::Fma => kinds == [k, k, k] && k.is_float(),
+                Op::Sqrt | Op::Rint => kinds == [k] && k.is_float(),
+                Op::And | Op::Or | Op::Xor => kinds == [k, k] && !k.is_float(),
+                Op::Shl | Op::Shr | Op::Sar => kinds == [k, k] && !k.is_float() && !mask,
+                Op::Lt | Op::Le | Op::Eq | Op::Ne => kinds.len() == 2 && kinds[0] == kinds[1] && kinds[0].mask() == k,
+                Op::Select => kinds == [k.mask(), k, k],
+                Op::Bitcast => kinds.len() == 1 && kinds[0].bits() == k.bits(),
+                Op::Convert => matches!(
+                    (kinds.as_slice(), k),
+                    ([Kind::F32 | Kind::I32], Kind::F64)
+                        | ([Kind::F64], Kind::F32)
+                        | ([Kind::M32], Kind::M64)
+                        | ([Kind::M64], Kind::M32)
+                ),
+            };
+            assert!(ok, "{} step {i}: {step:?} of {kinds:?}", p.name);
+        }
+    }
+}
+
+/// Values worked out with 2400 bits, as a sum of two f64.
+#[rustfmt::skip]
+const HARD: &[(ScalarOp, &[f64], f64, f64)] = &[
+    (ScalarOp::Exp, &[1.0], 2.718281828459045, 1.4456468917292502e-16),
+    (ScalarOp::Exp, &[-0.5], 0.6065306597126334, -6.593178415491414e-19),
+    (ScalarOp::Exp, &[700.25], 1.3022997366991783e+304, 7.154767958193286e+287),
+    (ScalarOp::Exp, &[-744.0], 1e-323, -0.0),
+    (ScalarOp::Exp, &[1e-09], 1.000000001, -8.224037093664211e-17),
+    (ScalarOp::Exp, &[-37.7], 4.2373860474966705e-17, 7.5694193872049685e-34),
+    (ScalarOp::Exp2 { ftz: false }, &[0.5], 1.4142135623730951, -9.667293313452913e-17),
+    (ScalarOp::Exp2 { ftz: false }, &[-1073.5], 5e-324, 0.0),
+    (ScalarOp::Exp2 { ftz: false }, &[1023.25], 1.068914733284906e+308, 3.579220722261484e+291),
+    (ScalarOp::Exp2 { ftz: false }, &[1e-09], 1.000000000693147, 8.55237134015003e-17),
+    (ScalarOp::Exp2 { ftz: false }, &[-0.3], 0.8122523963562356, -5.534680269627686e-17),
+    (ScalarOp::Log, &[2.0], 0.6931471805599453, 2.3190468138462996e-17),
+    (ScalarOp::Log, &[0.7], -0.35667494393873245, 4.82556379937662e-18),
+    (ScalarOp::Log, &[1.0000001], 9.999999505838704e-08, 1.5249709528441489e-24),
+    (ScalarOp::Log, &[0.9999999], -1.0000000494736474e-07, -5.529865283193222e-24),
+    (ScalarOp::Log, &[5e-324], -744.4400719213812, -4.422444340918698e-14),
+    (ScalarOp::Log, &[1e+300], 690.7755278982137, 2.3747660028800243e-14),
+    (ScalarOp::Log2, &[3.0], 1.584962500721156, 1.0579781240112554e-16),
+    (ScalarOp::Log2, &[0.71], -0.4941090702700427, -1.2539604651403843e-17),
+    (ScalarOp::Log2, &[1.0000001], 1.4426949695965583e-07, 6.897421541207991e-24),
+    (ScalarOp::Log2, &[0.9999999], -1.4426951122643492e-07, -5.26346972537971e-24),
+    (ScalarOp::Log2, &[5e-324], -1074.0, 0.0),
+    (ScalarOp::Log2, &[1e+300], 996.5784284662087, -1.5800929191358255e-14),
+    (ScalarOp::Sin, &[1.0], 0.8414709848078965, 1.776845092935536e-18),
+    (ScalarOp::Sin, &[3.141592653589793], 1.2246467991473532e-16, -2.99476980971834e-33),
+    (ScalarOp::Sin, &[5.319372648326541e+255], 1.0, -1.098476220074687e-37),
+    (ScalarOp::Sin, &[1e+22], -0.8522008497671888, -6.7806825896773284e-18),
+    (ScalarOp::Sin, &[1073741824.5], -0.16458741069886315, -6.057632978484331e-18),
+    (ScalarOp::Sin, &[-100.25], 0.2772828564548513, 1.361336774720287e-17),
+    (ScalarOp::Cos, &[1.0], 0.5403023058681398, -4.760954612604417e-17),
+    (ScalarOp::Cos, &[1.5707963267948966], 6.123233995736766e-17, -1.4973849048591698e-33),
+    (ScalarOp::Cos, &[5.319372648326541e+255], -4.687165924254628e-19, 4.3720557429382733e-36),
+    (ScalarOp::Cos, &[1e+22], 0.523214785395139, -4.7143201076575164e-17),
+    (ScalarOp::Cos, &[1.7e+308], 0.803536056087918, 2.750772532225659e-18),
+    (ScalarOp::Cos, &[11.0], 0.004425697988050785, 3.2449142686784373e-19),
+    (ScalarOp::Tan, &[0.75], 0.9315964599440725, -1.3547381396593036e-17),
+    (ScalarOp::Tan, &[1.5707963267948966], 1.633123935319537e+16, -0.24403226295847108),
+    (ScalarOp::Tan, &[5.319372648326541e+255], -2.133485385753704e+18, 92.32514733665552),
+    (ScalarOp::Tan, &[1e+22], -1.6287782256068988, -1.0114934254126034e-16),
+    (ScalarOp::Tan, &[-2.25], 1.2386276162240966, -8.619478700942363e-17),
+    (ScalarOp::Sinh, &[0.999], 1.173658700352452, -1.848129076778294e-17),
+    (ScalarOp::Sinh, &[1.001], 1.1767448621364425, -3.314646788838812e-17),
+    (ScalarOp::Sinh, &[-710.25], -1.4342530302495124e+308, 5.129124416783556e+291),
+    (ScalarOp::Sinh, &[1e-08], 1e-08, 1.6666666666666668e-25),
+    (ScalarOp::Sinh, &[20.0], 242582597.70489514, -7.865629467297586e-10),
+    (ScalarOp::Cosh, &[0.3], 1.0453385141288605, 7.371812611119388e-18),
+    (ScalarOp::Cosh, &[710.25], 1.4342530302495124e+308, -5.129124416783556e+291),
+    (ScalarOp::Cosh, &[-5.5], 122.34800951782942, 1.0830048406214577e-15),
+    (ScalarOp::Tanh, &[0.549], 0.4997703566046211, 1.4937251055586414e-17),
+    (ScalarOp::Tanh, &[0.551], 0.5012693155168682, -2.3166242478851836e-17),
+    (ScalarOp::Tanh, &[-3.0], -0.9950547536867305, 1.2991892863562624e-17),
+    (ScalarOp::Tanh, &[1e-08], 1e-08, -3.3333333333333335e-25),
+    (ScalarOp::Tanh, &[18.0], 0.9999999999999996, -1.9815356198651153e-17),
+    (ScalarOp::Pow, &[1.0000001, 5000000000.0], 1.4035575382338372e+217, -5.186385586312682e+200),
+    (ScalarOp::Pow, &[3.7, -200.5], 1.1900201758319669e-114, 8.735265335801923e-132),
+    (ScalarOp::Pow, &[0.5, 1074.0], 5e-324, 0.0),
+    (ScalarOp::Pow, &[1e+300, 1.02], 1.0000000000000123e+306, -1.109978482284647e+289),
+    (ScalarOp::Pow, &[1e-310, -0.9], 1.0000000000000186e+279, 2.574272345618717e+262),
+    (ScalarOp::Pow, &[0.9999, 7000000.0], 9.520534857662686e-305, -6.98e-321),
+    (ScalarOp::Atan2, &[1.0, 1.0], 0.7853981633974483, 3.061616997868383e-17),
+    (ScalarOp::Atan2, &[1.0, -3.0], 2.819842099193151, 5.903613615775535e-17),
+    (ScalarOp::Atan2, &[-2.0, 5.0], -0.3805063771123649, 1.5600996341053028e-17),
+    (ScalarOp::Atan2, &[1e+300, 1e-05], 1.5707963267948966, 6.123233995736766e-17),
+    (ScalarOp::Atan2, &[-1e-310, -2.0], -3.141592653589793, -1.2246467991473532e-16),
+    (ScalarOp::Atan2, &[5e-324, 1e-323], 0.4636476090008061, 2.2698777452961687e-17),
+    (ScalarOp::Atan2, &[1.7e+308, -1.6e+308], 2.32590073027357, -7.787908244928991e-17),
+];
