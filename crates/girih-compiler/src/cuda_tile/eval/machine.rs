@@ -597,7 +597,7 @@ impl Cx<'_> {
 }
 
 fn name(op: &Op) -> String {
-    format!("{:?}", op.opcode)
+    crate::cuda_tile::ops::info(op.opcode).name.to_string()
 }
 
 impl Call {
