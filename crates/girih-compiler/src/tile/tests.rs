@@ -7,7 +7,7 @@ use crate::loops::ir::*;
 use crate::loops::parse::parse;
 use crate::loops::print::{Stage, print};
 
-pub(super) fn context() -> Context {
+pub(crate) fn context() -> Context {
     Context {
         target: Target::default(),
         knobs: Knobs::default_set(),
@@ -15,7 +15,7 @@ pub(super) fn context() -> Context {
     }
 }
 
-pub(super) fn with_knobs(knobs: &[&str]) -> Context {
+pub(crate) fn with_knobs(knobs: &[&str]) -> Context {
     let mut ctx = context();
     for k in knobs {
         ctx.knobs.set(k, KnobSource::CommandLine).unwrap();
@@ -23,19 +23,19 @@ pub(super) fn with_knobs(knobs: &[&str]) -> Context {
     ctx
 }
 
-pub(super) fn kernel(text: &str) -> Kernel {
+pub(crate) fn kernel(text: &str) -> Kernel {
     match parse(text) {
         Ok((k, _)) => k,
         Err(e) => panic!("{}: {:?}\n{text}", e.message, e.span),
     }
 }
 
-pub(super) fn text(k: &Kernel) -> String {
+pub(crate) fn text(k: &Kernel) -> String {
     print(k, Stage::Tile)
 }
 
 /// Runs one rule by the name of its file; checks that a second run changes nothing.
-pub(super) fn apply(name: &str, k: &Kernel, ctx: &Context) -> (Kernel, Log) {
+pub(crate) fn apply(name: &str, k: &Kernel, ctx: &Context) -> (Kernel, Log) {
     let rule = RULES.iter().find(|r| r.name.ends_with(name)).unwrap();
     let mut log = Log::default();
     let out = (rule.run)(k, ctx, &mut log).unwrap_or_else(|| k.clone());
@@ -47,11 +47,11 @@ pub(super) fn apply(name: &str, k: &Kernel, ctx: &Context) -> (Kernel, Log) {
 }
 
 /// Runs all rules in order.
-pub(super) fn schedule(k: &Kernel, ctx: &Context) -> Kernel {
+pub(crate) fn schedule(k: &Kernel, ctx: &Context) -> Kernel {
     RULES.iter().fold(k.clone(), |k, rule| apply(rule.name, &k, ctx).0)
 }
 
-pub(super) const GEMM: &str = r#"loop kernel gemm(A: ptr f16, B: ptr f16, C: ptr f32, M: i32, N: i32, K: i32):
+pub(crate) const GEMM: &str = r#"loop kernel gemm(A: ptr f16, B: ptr f16, C: ptr f32, M: i32, N: i32, K: i32):
   local acc: f32[128, 128]
   for i0 in 0..128: free
     for j0 in 0..128: free
@@ -73,7 +73,7 @@ pub(super) const GEMM: &str = r#"loop kernel gemm(A: ptr f16, B: ptr f16, C: ptr
       store C[(bx*128 + i1)*N + (by*128 + j1)] = c where bx*128 + i1 < M and by*128 + j1 < N
 "#;
 
-pub(super) const SOFTMAX: &str = r#"loop kernel softmax(src: ptr f32, dst: ptr f32, n: i32):
+pub(crate) const SOFTMAX: &str = r#"loop kernel softmax(src: ptr f32, dst: ptr f32, n: i32):
   local x: f32[1024]
   local m: f32
   local s: f32
@@ -103,14 +103,14 @@ pub(super) const SOFTMAX: &str = r#"loop kernel softmax(src: ptr f32, dst: ptr f
     store dst[bx*n + j3] = q where j3 < n
 "#;
 
-pub(super) const TRANSPOSE: &str = r#"loop kernel transpose(X: ptr f32, Y: ptr f32, M: i32, N: i32):
+pub(crate) const TRANSPOSE: &str = r#"loop kernel transpose(X: ptr f32, Y: ptr f32, M: i32, N: i32):
   for i in 0..64: free
     for j in 0..64: free
       v: f32 = load X[(bx*64 + i)*N + (by*64 + j)] where bx*64 + i < M and by*64 + j < N else 0.0
       store Y[(by*64 + j)*M + (bx*64 + i)] = v where by*64 + j < N and bx*64 + i < M
 "#;
 
-pub(super) const COLUMN_SUMS: &str = r#"loop kernel sums(X: ptr f32, Y: ptr f32):
+pub(crate) const COLUMN_SUMS: &str = r#"loop kernel sums(X: ptr f32, Y: ptr f32):
   for j in 0..256: free
     local s: f32
     s = 0.0
@@ -123,7 +123,7 @@ pub(super) const COLUMN_SUMS: &str = r#"loop kernel sums(X: ptr f32, Y: ptr f32)
     store Y[bx*256 + j] = t
 "#;
 
-pub(super) const VECTOR_ADD: &str = r#"loop kernel add(a: ptr f32, b: ptr f32, c: ptr f32, n: i32):
+pub(crate) const VECTOR_ADD: &str = r#"loop kernel add(a: ptr f32, b: ptr f32, c: ptr f32, n: i32):
   for j in 0..1024: free
     x: f32 = load a[bx*1024 + j] where bx*1024 + j < n
     y: f32 = load b[bx*1024 + j] where bx*1024 + j < n
@@ -131,7 +131,7 @@ pub(super) const VECTOR_ADD: &str = r#"loop kernel add(a: ptr f32, b: ptr f32, c
     store c[bx*1024 + j] = z where bx*1024 + j < n
 "#;
 
-pub(super) const GEMM_TRANSPOSED: &str = r#"loop kernel gemm_t(A: ptr f16, B: ptr f16, C: ptr f32, M: i32, N: i32, K: i32):
+pub(crate) const GEMM_TRANSPOSED: &str = r#"loop kernel gemm_t(A: ptr f16, B: ptr f16, C: ptr f32, M: i32, N: i32, K: i32):
   local acc: f32[128, 128]
   for i in 0..128: free
     for j in 0..128: free
@@ -191,7 +191,7 @@ fn column_sums_go_row_by_row() {
 }
 
 /// The reasons a rule gives on a kernel that it leaves alone.
-pub(super) fn refusals(name: &str, loops: &str, ctx: &Context) -> Vec<String> {
+pub(crate) fn refusals(name: &str, loops: &str, ctx: &Context) -> Vec<String> {
     let k = kernel(loops);
     let (out, log) = apply(name, &k, ctx);
     assert_eq!(text(&out), text(&k), "{name} was to refuse");

@@ -108,3 +108,51 @@ fn divisor(n: u64, most: u64) -> u64 {
     }
     d
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::tests::{apply, context, kernel, refusals, schedule, text, with_knobs};
+
+    const LARGE: &str = r#"loop kernel k(A: ptr f32, B: ptr f32):
+  local acc: f32[64, 2048]
+  for i in 0..64: free
+    for j in 0..2048: free
+      for kk in 0..1024: reduce contraction m=i n=j k=kk a=a b=b acc=acc
+        a: f32 = load A[i*1024 + kk]
+        b: f32 = load B[kk*2048 + j]
+        c: f32 = acc[i, j]
+        d: f32 = fma(a, b, c)
+        acc[i, j] = d
+"#;
+
+    #[test]
+    fn a_large_contraction_is_cut_into_stretches_of_k_then_columns() {
+        let (out, _) = apply("cache_blocks", &kernel(LARGE), &context());
+        let want = r#"tile kernel k(A: ptr f32, B: ptr f32):
+  local acc: f32[64, 2048]
+  for kko in 0..4: serial
+    for jo in 0..4: free
+      for i in 0..64: free
+        for j in 0..512: free
+          for kk in 0..256: reduce contraction m=i n=j k=kk a=a b=b acc=acc
+            a: f32 = load A[i*1024 + (kko*256 + kk)]
+            b: f32 = load B[(kko*256 + kk)*2048 + (jo*512 + j)]
+            c: f32 = acc[i, jo*512 + j]
+            d: f32 = fma(a, b, c)
+            acc[i, jo*512 + j] = d
+"#;
+        assert_eq!(text(&out), want);
+        // The blocks get packed operands and register tiles like any other contraction.
+        let all = text(&schedule(&kernel(LARGE), &context()));
+        assert!(all.contains("register_tile") && all.contains("b_pack: f32[16, 256, 32]"), "{all}");
+    }
+
+    #[test]
+    fn it_refuses_what_fits_and_what_has_no_divisors() {
+        let small = LARGE.replace("2048", "64").replace("1024", "64");
+        assert_eq!(refusals("cache_blocks", &small, &context()), ["contraction into acc: its operands fit the caches"]);
+        let odd = LARGE.replace("2048", "64").replace("1024", "12");
+        let why = refusals("cache_blocks", &odd, &with_knobs(&["kc=8"]));
+        assert_eq!(why, ["contraction into acc: 64x64x12 has no divisors to cut by"]);
+    }
+}

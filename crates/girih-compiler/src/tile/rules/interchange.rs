@@ -294,3 +294,35 @@ fn rename_axis(kernel: &mut Kernel, s: Stmt) -> Stmt {
     renaming.apply(&mut body);
     body.remove(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::tests::{COLUMN_SUMS, apply, context, kernel, refusals, text};
+
+    #[test]
+    fn the_axis_of_the_stores_goes_innermost() {
+        let k = kernel(
+            "loop kernel k(p: ptr f32):\n  for i in 0..8: free\n    for j in 0..32: free\n      store p[j*8 + i] = 1.0\n",
+        );
+        let (out, _) = apply("interchange", &k, &context());
+        let want = "tile kernel k(p: ptr f32):\n  for j in 0..32: free\n    for i in 0..8: free\n      store p[j*8 + i] = 1.0\n";
+        assert_eq!(text(&out), want);
+    }
+
+    #[test]
+    fn loops_whose_bounds_depend_on_each_other_stay() {
+        let triangle = "loop kernel k(p: ptr f32):\n  for i in 0..8: free\n    for j in 0..i: free\n      store p[j*8 + i] = 1.0\n";
+        let why = refusals("interchange", triangle, &context());
+        assert_eq!(why, ["loop i: the bounds of its loops depend on each other"]);
+    }
+
+    #[test]
+    fn a_fold_along_rows_stays() {
+        let rows = COLUMN_SUMS.replace("X[i*256 + j]", "X[j*64 + i]");
+        assert_eq!(refusals("interchange", &rows, &context()), Vec::<String>::new());
+        let passed = COLUMN_SUMS.replace("    s = 0.0\n", "    s = 0.0\n    z: f32 = load Y[j]\n");
+        let passed = passed.replace("s1: f32 = x + s0", "s2: f32 = x + s0\n      s1: f32 = s2 + z");
+        let why = refusals("interchange", &passed, &context());
+        assert_eq!(why, ["loop j: values pass from before the fold into it"]);
+    }
+}

@@ -79,3 +79,24 @@ fn mark(f: &mut For) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::tests::{apply, context, kernel, refusals, text, with_knobs};
+
+    #[test]
+    fn tiny_nests_unroll_and_others_say_why_not() {
+        let nest = |a: u32, b: u32| {
+            format!(
+                "loop kernel k(p: ptr f32):\n  for i in 0..{a}: free\n    for j in 0..{b}: free\n      store p[i*8 + j*2] = 1.0\n"
+            )
+        };
+        let (out, _) = apply("mark_unroll", &kernel(&nest(2, 4)), &context());
+        assert_eq!(text(&out).matches("free unroll").count(), 2);
+        let (out, log) = apply("mark_unroll", &kernel(&nest(16, 4)), &context());
+        assert_eq!(text(&out).matches("free unroll").count(), 1);
+        assert_eq!(log.skipped, [("loop i".to_string(), "64 copies are more than 8".to_string())]);
+        let why = refusals("mark_unroll", &nest(2, 4), &with_knobs(&["unroll=0"]));
+        assert_eq!(why, ["loop i: 8 copies are more than 0", "loop j: 4 copies are more than 0"]);
+    }
+}

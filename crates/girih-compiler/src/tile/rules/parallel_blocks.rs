@@ -28,3 +28,19 @@ fn run(p: &Kernel, _: &Context, log: &mut Log) -> Option<Kernel> {
     log.applied(if effects.ordered || effects.atomic { "grid, blocks claimed in order" } else { "grid" });
     Some(Kernel { parallel: true, ..p.clone() })
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::tests::{apply, context, kernel};
+
+    #[test]
+    fn blocks_that_may_wait_for_each_other_are_named() {
+        let plain = kernel("loop kernel k(p: ptr i32):\n  store p[bx] = 1\n");
+        let (out, log) = apply("parallel_blocks", &plain, &context());
+        assert!(out.parallel);
+        assert_eq!(log.applied, ["grid"]);
+        let atomic = kernel("loop kernel k(p: ptr i32):\n  o: i32 = atomic add p[0], 1 relaxed\n");
+        let (_, log) = apply("parallel_blocks", &atomic, &context());
+        assert_eq!(log.applied, ["grid, blocks claimed in order"]);
+    }
+}

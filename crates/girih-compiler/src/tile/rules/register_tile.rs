@@ -100,6 +100,18 @@ fn tile(kernel: &mut Kernel, ctx: &Context, nest: &Nest) -> Result<Stmt, String>
 fn check_body(nest: &Nest) -> Result<(), String> {
     let (m, n) = (nest.roles.m, nest.roles.n);
     let facts = refs(&nest.reduce.body);
+    let places: BTreeSet<&Vec<Ix>> = nest
+        .reduce
+        .body
+        .iter()
+        .filter_map(|s| match s {
+            Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. } if *buf == nest.roles.acc => Some(idx),
+            _ => None,
+        })
+        .collect();
+    if places.len() != 1 {
+        return Err("the accumulator's place is not one per row and column".to_string());
+    }
     for s in &nest.reduce.body {
         let along_n = match s {
             Stmt::Load { mask, .. } if !mask.is_always() => return Err("an operand has a mask".to_string()),
@@ -144,4 +156,48 @@ fn tiled_stride(idx: &[Ix], axis: AxisId, varying: &BTreeSet<ValId>) -> Stride {
     }
     // Rows by panels: the axis is m, and n does not occur.
     affine::buf_stride(idx, axis, varying)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::tests::{apply, context, kernel, refusals, text, with_knobs};
+
+    const PRODUCT: &str = r#"loop kernel k(A: ptr f32, B: ptr f32):
+  local acc: f32[16, 64]
+  for i in 0..16: free
+    for j in 0..64: free
+      for kk in 0..8: reduce contraction m=i n=j k=kk a=a b=b acc=acc
+        a: f32 = load A[i*8 + kk]
+        b: f32 = load B[kk*64 + j]
+        c: f32 = acc[i, j]
+        d: f32 = fma(a, b, c)
+        acc[i, j] = d
+"#;
+
+    #[test]
+    fn knobs_choose_the_tile() {
+        let (out, _) = apply("register_tile", &kernel(PRODUCT), &with_knobs(&["rows=4", "cols=64"]));
+        assert!(text(&out).contains("register_tile acc over i2 in 0..4, j2 in 0..64 lanes 16:"), "{}", text(&out));
+        let why = refusals("register_tile", PRODUCT, &with_knobs(&["rows=3"]));
+        assert_eq!(why, ["contraction into acc: a tile of 3x64 by 16 lanes does not divide 16x64"]);
+        assert_eq!(
+            refusals("register_tile", PRODUCT, &with_knobs(&["register_tile=0"])),
+            ["contraction into acc: knob off"]
+        );
+    }
+
+    #[test]
+    fn what_the_micro_kernel_cannot_hold_is_refused() {
+        for (from, to, why) in [
+            ("load A[i*8 + kk]", "load A[i*8 + kk] where i < bx else 0.0", "an operand has a mask"),
+            ("B[kk*64 + j]", "B[j*8 + kk]", "an operand does not lie along n"),
+            ("acc[i, j] = d", "acc[j, i] = d", "the accumulator's place is not one per row and column"),
+        ] {
+            let changed = PRODUCT.replace(from, to);
+            assert_eq!(refusals("register_tile", &changed, &context()), [format!("contraction into acc: {why}")]);
+        }
+        let narrow = PRODUCT.replace("0..64", "0..1").replace("16, 64", "16, 1");
+        let why = refusals("register_tile", &narrow, &context());
+        assert_eq!(why, ["contraction into acc: 1 columns do not fill a vector"]);
+    }
 }

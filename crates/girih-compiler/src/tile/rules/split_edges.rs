@@ -212,3 +212,56 @@ fn mask_mut(s: &mut Stmt) -> Option<&mut Mask> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::tests::{apply, context, kernel, refusals, text};
+
+    #[test]
+    fn several_conditions_leave_one_masked_rest() {
+        let k = kernel(
+            r#"loop kernel k(a: ptr f32, b: ptr f32, c: ptr f32, n: i32, m: i32):
+  for j in 0..64: free
+    x: f32 = load a[j] where j < n else 1.0
+    y: f32 = load b[j] where j + bx*64 <= m else 2.0
+    z: f32 = x + y
+    store c[j] = z
+"#,
+        );
+        let (out, _) = apply("split_edges", &k, &context());
+        let want = r#"tile kernel k(a: ptr f32, b: ptr f32, c: ptr f32, n: i32, m: i32):
+  for j in 0..max(0, min(64, min(n, m - bx*64 + 1))): free
+    x: f32 = load a[j]
+    y: f32 = load b[j]
+    z: f32 = x + y
+    store c[j] = z
+  for j_1 in max(0, min(64, min(n, m - bx*64 + 1)))..64: free
+    x_1: f32 = load a[j_1] where j_1 < n else 1.0
+    y_1: f32 = load b[j_1] where j_1 + bx*64 <= m else 2.0
+    z_1: f32 = x_1 + y_1
+    store c[j_1] = z_1
+"#;
+        assert_eq!(text(&out), want);
+    }
+
+    #[test]
+    fn strides_round_up_and_falling_conditions_count() {
+        let k = kernel(
+            "loop kernel k(c: ptr f32, n: i32):\n  for j in 0..64: free\n    store c[j] = 1.0 where j*4 < n and 7 - j > 2\n",
+        );
+        let (out, _) = apply("split_edges", &k, &context());
+        assert!(text(&out).contains("for j in 0..max(0, min(64, min((n + 3)//4, 5))): free\n"), "{}", text(&out));
+    }
+
+    #[test]
+    fn conditions_that_no_bound_expresses_stay() {
+        for mask in ["j % 2 < n", "j == n", "j > n"] {
+            let k = format!(
+                "loop kernel k(c: ptr f32, n: i32):\n  for j in 0..64: free\n    store c[j] = 1.0 where {mask}\n"
+            );
+            assert_eq!(refusals("split_edges", &k, &context()), Vec::<String>::new());
+        }
+        let serial = "loop kernel k(c: ptr f32, n: i32):\n  for j in 0..64: serial\n    store c[j] = 1.0 where j < n\n";
+        assert_eq!(refusals("split_edges", serial, &context()), ["loop j: its iterations run in order"]);
+    }
+}

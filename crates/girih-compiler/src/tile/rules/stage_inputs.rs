@@ -268,3 +268,78 @@ fn elem_bytes(ty: Ty) -> u64 {
         Ty::Ptr(_) => 8,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::tests::{apply, context, kernel, refusals, text, with_knobs};
+
+    const PLAIN: &str = r#"loop kernel k(A: ptr f32, B: ptr f32):
+  local acc: f32[8, 32]
+  for i in 0..8: free
+    for j in 0..32: free
+      for kk in 0..64: reduce contraction m=i n=j k=kk a=a b=b acc=acc
+        a: f32 = load A[i*64 + kk]
+        b: f32 = load B[kk*32 + j]
+        c: f32 = acc[i, j]
+        d: f32 = fma(a, b, c)
+        acc[i, j] = d
+"#;
+
+    #[test]
+    fn operands_read_once_or_lying_well_stay_in_place() {
+        assert_eq!(
+            refusals("stage_inputs", PLAIN, &context()),
+            [
+                "contraction into acc, operand a: each element is read once, in place",
+                "contraction into acc, operand b: each element is read once, in place"
+            ]
+        );
+        let local = PLAIN.replace("8, 32", "128, 128").replace("0..8", "0..128").replace("0..32", "0..128");
+        let local = local.replace("  local acc", "  local x: f32[128, 64]\n  local y: f32[64, 32]\n  local acc");
+        let local = local.replace("load A[i*64 + kk]", "x[i, kk]").replace("load B[kk*32 + j]", "y[kk, j]");
+        let why = refusals("stage_inputs", &local, &context());
+        assert!(why.iter().all(|w| w.ends_with("it lies well in its buffer")), "{why:?}");
+        let (out, _) = apply("stage_inputs", &kernel(&local), &with_knobs(&["stage_b=1"]));
+        assert!(text(&out).contains("b_pack: f32[4, 64, 32] panels(32)"), "{}", text(&out));
+    }
+
+    #[test]
+    fn what_depends_on_both_axes_or_is_ordered_stays() {
+        let both =
+            PLAIN.replace("A[i*64 + kk]", "A[i*64 + kk + j]").replace("0..8", "0..64").replace("8, 32", "64, 32");
+        let why = refusals("stage_inputs", &both, &with_knobs(&["stage_b=0"]));
+        assert_eq!(why[0], "contraction into acc, operand a: it depends on n");
+        let ordered = PLAIN.replace("load A[i*64 + kk]", "load A[i*64 + kk] acquire");
+        let why = refusals("stage_inputs", &ordered, &context());
+        assert_eq!(why[0], "contraction into acc, operand a: its load is ordered");
+    }
+
+    #[test]
+    fn a_stage_stands_inside_the_loops_its_operand_depends_on() {
+        let batched = r#"loop kernel k(A: ptr f16, B: ptr f16):
+  local acc: f32[4, 32, 64]
+  for b in 0..4: free
+    for i in 0..32: free
+      for j in 0..64: free
+        for kk in 0..16: reduce contraction m=i n=j k=kk a=x b=y acc=acc
+          x: f16 = load A[b*512 + i*16 + kk]
+          y: f16 = load B[kk*64 + j]
+          x1: f32 = f32(x)
+          y1: f32 = f32(y)
+          c: f32 = acc[b, i, j]
+          d: f32 = fma(x1, y1, c)
+          acc[b, i, j] = d
+"#;
+        let (out, _) = apply("stage_inputs", &kernel(batched), &context());
+        let out = text(&out);
+        let lines: Vec<&str> = out.lines().filter(|l| l.contains("stage") || l.contains("for b")).collect();
+        assert_eq!(
+            lines,
+            [
+                "  stage b_pack: f32[2, 16, 32] panels(32):",
+                "  for b in 0..4: free",
+                "    stage a_pack: f32[32, 16] rows:"
+            ]
+        );
+    }
+}

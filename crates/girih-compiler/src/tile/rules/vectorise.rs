@@ -194,3 +194,60 @@ fn widest(kernel: &Kernel, s: &Stmt) -> u32 {
     }
     bytes
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::tests::{SOFTMAX, apply, context, kernel, refusals, text, with_knobs};
+
+    fn one(line: &str) -> String {
+        format!(
+            "loop kernel k(p: ptr f32, q: ptr i64, n: i32):\n  local t: f32[64]\n  for j in 0..64: free\n    {line}\n"
+        )
+    }
+
+    #[test]
+    fn lanes_follow_the_widest_type_and_the_trip_count() {
+        for (loops, lanes) in [
+            (one("store p[j] = 1.0"), 16),
+            (one("store q[j] = 1"), 8),
+            (one("store p[j] = 1.0").replace("0..64", "0..8"), 8),
+            (one("store p[j] = 1.0").replace("0..64", "0..min(8, n)"), 8),
+        ] {
+            let (out, _) = apply("vectorise", &kernel(&loops), &context());
+            assert!(text(&out).contains(&format!("free vector({lanes})")), "{}", text(&out));
+        }
+        let (out, _) = apply("vectorise", &kernel(&one("store p[j] = 1.0")), &with_knobs(&["lanes=4"]));
+        assert!(text(&out).contains("free vector(4)"));
+    }
+
+    #[test]
+    fn short_reductions_keep_fewer_accumulators() {
+        for (n, ways) in [(64, " x 4"), (32, " x 2"), (16, "\n")] {
+            let k = SOFTMAX.replace("1024", &n.to_string());
+            let (out, _) = apply("vectorise", &kernel(&k), &context());
+            let out = text(&out);
+            let line = out.lines().find(|l| l.contains("combine add")).unwrap().to_string() + "\n";
+            assert!(line.contains("reduce vector(16)") && line.contains(ways), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_run_in_vectors_is_refused() {
+        for (line, why) in [
+            ("store p[j*2] = 1.0", "it stores to elements that do not follow one another"),
+            ("t[63 - j] = 1.0", "it writes elements that do not follow one another"),
+            ("o: i64 = atomic add q[j], 1", "it holds an atomic"),
+            ("print \"%d\", n", "it prints"),
+            ("store p[j] = 1.0 release", "it holds an ordered access"),
+            ("r: ptr f32 = p + n", "it computes addresses"),
+        ] {
+            assert_eq!(refusals("vectorise", &one(line), &context()), [format!("loop j: {why}")]);
+        }
+        let few = one("store p[j] = 1.0").replace("0..64", "0..3");
+        assert_eq!(refusals("vectorise", &few, &context()), ["loop j: too few iterations to fill a vector"]);
+        let fixed = SOFTMAX.replace(" combine max.nan(m) from -inf", "").replace(" combine add(s) from -0.0", "");
+        let (_, log) = apply("vectorise", &kernel(&fixed), &context());
+        assert_eq!(log.skipped.len(), 2);
+        assert_eq!(log.skipped[0].1, "the order of its reduction is fixed");
+    }
+}
