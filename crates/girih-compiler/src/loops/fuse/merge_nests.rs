@@ -1,0 +1,166 @@
+//! Neighbouring loops over the same elements become one.
+
+use std::collections::BTreeSet;
+
+use super::nest::{Roots, counted};
+use crate::base::rule::{Context, Log, Rule};
+use crate::index::{AxisId, Ix};
+use crate::loops::ir::{BufId, For, Kernel, LoopKind, Stmt};
+use crate::loops::walk;
+
+pub const RULE: Rule<Kernel> = Rule {
+    name: "005_merge_nests",
+    doc: "\
+A free loop and a free or reduce loop after it, over the same range, become one when the second reads what the first
+writes, at its own index only. What stands between them moves to the front.
+
+```text
+for j: e[j] = exp(x[j])                  s = 0
+s = 0                            -->     for j:
+for j: s <- add(s, e[j])                   e[j] = exp(x[j])
+                                           s <- add(s, e[j])
+```
+
+Refused for contractions, whose nests stay as they are, and where an iteration of one loop would meet other elements of
+a buffer, or possibly overlapping memory, of the other.",
+    run,
+};
+
+fn run(kernel: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    let mut kernel = kernel.clone();
+    let mut body = std::mem::take(&mut kernel.body);
+    let roots = Roots::of(&Kernel { body: body.clone(), ..kernel.clone() });
+    let applied = log.applied.len();
+    Merge { kernel: &kernel, ctx, roots, log }.list(&mut body);
+    kernel.body = body;
+    (log.applied.len() > applied).then_some(kernel)
+}
+
+struct Merge<'a> {
+    kernel: &'a Kernel,
+    ctx: &'a Context,
+    roots: Roots,
+    log: &'a mut Log,
+}
+
+/// How far ahead the second loop is looked for.
+const WINDOW: usize = 32;
+
+impl Merge<'_> {
+    fn list(&mut self, body: &mut Vec<Stmt>) {
+        let mut at = 0;
+        while at < body.len() {
+            if let Some(to) = self.partner(body, at) {
+                // The statements in between move to the front.
+                let Stmt::For(second) = body.remove(to) else { return };
+                let Stmt::For(first) = body.remove(at) else { return };
+                let merged = join(*first, *second);
+                self.log.applied(self.kernel.axes[merged.axis].name.clone());
+                body.insert(to - 1, Stmt::For(Box::new(merged)));
+                continue;
+            }
+            for inner in walk::bodies_mut(&mut body[at]) {
+                self.list(inner);
+            }
+            at += 1;
+        }
+    }
+
+    /// The loop that can join the one at `at`.
+    fn partner(&self, body: &[Stmt], at: usize) -> Option<usize> {
+        let Stmt::For(first) = &body[at] else { return None };
+        if first.kind != LoopKind::Free || counted(first).is_none() || holds_contraction(&first.body) {
+            return None;
+        }
+        let of_first = walk::refs_of(&body[at]);
+        let memory_of_first = walk::effects(std::slice::from_ref(&body[at]));
+        for (to, s) in body.iter().enumerate().skip(at + 1).take(WINDOW) {
+            if let Stmt::For(second) = s
+                && second.kind != LoopKind::Serial
+                && counted(second) == counted(first)
+                && !holds_contraction(std::slice::from_ref(s))
+                && self.fits(first, second)
+            {
+                return Some(to);
+            }
+            // Everything that stands before the partner must be free to move to the front.
+            let r = walk::refs_of(s);
+            let e = walk::effects(std::slice::from_ref(s));
+            let meets = |a: &BTreeSet<BufId>, b: &BTreeSet<BufId>| a.intersection(b).next().is_some();
+            let tied = meets(&of_first.bufs_written, &r.bufs_read)
+                || meets(&of_first.bufs_written, &r.bufs_written)
+                || meets(&of_first.bufs_read, &r.bufs_written)
+                || meets(&of_first.bufs_read, &r.bufs_defined)
+                || meets(&of_first.bufs_written, &r.bufs_defined);
+            let barrier = e.ordered || e.atomic || e.prints || e.traps || e.leaves || matches!(s, Stmt::Loop { .. });
+            let stores = e.stores.iter().any(|&b| {
+                memory_of_first.loads.iter().chain(&memory_of_first.stores).any(|&a| self.overlap(a, b))
+            });
+            let loads = e.loads.iter().any(|&b| memory_of_first.stores.iter().any(|&a| self.overlap(a, b)));
+            if tied || barrier || stores || loads {
+                return None;
+            }
+        }
+        None
+    }
+
+    fn overlap(&self, a: crate::index::ValId, b: crate::index::ValId) -> bool {
+        !self.roots.disjoint(a, b, self.ctx.assume)
+    }
+
+    fn fits(&self, first: &For, second: &For) -> bool {
+        let (a, b) = (walk::refs(&first.body), walk::refs(&second.body));
+        let (ea, eb) = (walk::effects(&first.body), walk::effects(&second.body));
+        if ea.traps || ea.prints || ea.ordered || ea.atomic || ea.leaves {
+            return false;
+        }
+        if eb.traps || eb.prints || eb.ordered || eb.atomic || eb.leaves {
+            return false;
+        }
+        let apart = |x: &BTreeSet<_>, y: &BTreeSet<_>| x.iter().all(|&p| y.iter().all(|&q| !self.overlap(p, q)));
+        if !apart(&ea.stores, &eb.loads) || !apart(&ea.loads, &eb.stores) || !apart(&ea.stores, &eb.stores) {
+            return false;
+        }
+        let feeds = a.bufs_written.difference(&a.bufs_defined).any(|w| b.bufs_read.contains(w));
+        let shared: Vec<BufId> = a
+            .bufs_written
+            .iter()
+            .filter(|w| b.bufs_read.contains(w) || b.bufs_written.contains(w))
+            .chain(a.bufs_read.iter().filter(|r| b.bufs_written.contains(r)))
+            .copied()
+            .collect();
+        feeds
+            && shared.iter().all(|&buf| {
+                let (mut dims_a, mut dims_b) = (Vec::new(), Vec::new());
+                indexed_by(&first.body, buf, first.axis, &mut dims_a);
+                indexed_by(&second.body, buf, second.axis, &mut dims_b);
+                let rank = self.kernel.bufs[buf].shape.len();
+                (0..rank).any(|d| dims_a.iter().chain(&dims_b).all(|dims: &Vec<usize>| dims.contains(&d)))
+            })
+    }
+}
+
+fn holds_contraction(body: &[Stmt]) -> bool {
+    let mut found = false;
+    walk::visit(body, &mut |s| found |= matches!(s, Stmt::For(f) if f.contraction.is_some()));
+    found
+}
+
+/// For each access of the buffer, the dimensions whose index is just the axis.
+fn indexed_by(body: &[Stmt], buf: BufId, axis: AxisId, out: &mut Vec<Vec<usize>>) {
+    walk::visit(body, &mut |s| match s {
+        Stmt::Read { buf: b, idx, .. } | Stmt::Write { buf: b, idx, .. } if *b == buf => {
+            out.push(idx.iter().enumerate().filter(|(_, ix)| **ix == Ix::Axis(axis)).map(|(d, _)| d).collect());
+        }
+        _ => {}
+    });
+}
+
+/// The second loop with the first one's body in front.
+fn join(first: For, mut second: For) -> For {
+    let mut rest = std::mem::take(&mut second.body);
+    walk::subst_axes(&mut rest, &mut |a| (a == second.axis).then_some(Ix::Axis(first.axis)));
+    let mut body = first.body;
+    body.append(&mut rest);
+    For { axis: first.axis, body, ..second }
+}

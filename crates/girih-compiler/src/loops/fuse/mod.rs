@@ -1,0 +1,32 @@
+//! Fusion: the rules that turn lifted loop IR, in which every tile value is stored, into the loops a person would write.
+//!
+//! In: a kernel from the lift. Out: the same kernel with fewer buffers and fewer, fuller loops, affine addresses and
+//! conditions instead of masks. [`RULES`] is the list in order; the pipeline runs it until nothing changes.
+//!
+//! Invariants: a rule keeps the order of memory accesses that may overlap; it rewrites arithmetic exactly, or makes an
+//! [`Obligation`](super::ir::Obligation) of what it cannot prove, and that only under `Assumptions::no_wrap`.
+
+mod affine;
+mod coalesce_carried;
+mod dedup;
+mod merge_nests;
+mod nest;
+mod promote_index;
+mod ranges;
+mod simplify;
+mod splice_producers;
+#[cfg(test)]
+mod tests;
+
+use super::ir::Kernel;
+use crate::base::rule::Rule;
+
+/// The rules of loop IR, in the order in which they run.
+pub const RULES: &[Rule<Kernel>] = &[
+    splice_producers::RULE,
+    promote_index::RULE,
+    dedup::RULE,
+    coalesce_carried::RULE,
+    merge_nests::RULE,
+    simplify::RULE,
+];

@@ -1,0 +1,168 @@
+//! What the rules ask of statements: perfect nests, where an address comes from, and substitution.
+
+use std::collections::BTreeMap;
+
+use crate::base::target::Assumptions;
+use crate::index::{AxisId, Cmp, Cond, Ix, Mask, ValId};
+use crate::loops::ir::{For, Kernel, LoopKind, Opnd, Place, Stmt, Ty};
+use crate::loops::walk;
+use crate::num::ScalarOp;
+
+/// A loop from 0 to a constant by 1, unplaced.
+pub fn counted(f: &For) -> Option<i64> {
+    match (&f.lo, &f.hi, &f.step) {
+        (Ix::Const(0), Ix::Const(n), Ix::Const(1)) if f.place == Place::None => Some(*n),
+        _ => None,
+    }
+}
+
+/// The free loops that enclose nothing but each other, with their extents, and the innermost body.
+pub fn perfect(stmt: &Stmt) -> (Vec<(AxisId, i64)>, &[Stmt]) {
+    let mut axes = Vec::new();
+    let mut at = std::slice::from_ref(stmt);
+    while let [Stmt::For(f)] = at
+        && f.kind == LoopKind::Free
+        && let Some(n) = counted(f)
+    {
+        axes.push((f.axis, n));
+        at = &f.body;
+    }
+    (axes, at)
+}
+
+/// The innermost body of [`perfect`], to rewrite.
+pub fn perfect_mut(stmt: &mut Stmt) -> Option<&mut Vec<Stmt>> {
+    let Stmt::For(f) = stmt else { return None };
+    let deeper =
+        matches!(&f.body[..], [Stmt::For(inner)] if inner.kind == LoopKind::Free && counted(inner).is_some());
+    if deeper { f.body.first_mut().and_then(perfect_mut) } else { Some(&mut f.body) }
+}
+
+/// The buffer's index is each of the axes once, and zeros.
+pub fn is_bare(idx: &[Ix], axes: &[(AxisId, i64)]) -> bool {
+    let mut seen = Vec::new();
+    for ix in idx {
+        match ix {
+            Ix::Axis(a) if !seen.contains(a) && axes.iter().any(|(b, _)| a == b) => seen.push(*a),
+            Ix::Const(0) => {}
+            _ => return false,
+        }
+    }
+    seen.len() == axes.len()
+}
+
+/// Where an address comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Root {
+    Param(ValId),
+    Global { index: u32, constant: bool },
+    Alloca(ValId),
+    Unknown,
+}
+
+/// The definitions of pointer values, to trace addresses with.
+pub struct Roots {
+    defs: BTreeMap<ValId, Result<ValId, Root>>,
+}
+
+impl Roots {
+    pub fn of(kernel: &Kernel) -> Roots {
+        let mut defs = BTreeMap::new();
+        for p in &kernel.params {
+            if let Ty::Ptr(_) = p.ty {
+                defs.insert(p.val, Err(Root::Param(p.val)));
+            }
+        }
+        walk::visit(&kernel.body, &mut |s| match s {
+            Stmt::Let { dst, op: ScalarOp::PtrAdd | ScalarOp::Copy | ScalarOp::IntToPtr { .. }, args } => {
+                if let Some(Opnd::Val(from)) = args.first()
+                    && matches!(kernel.vals[*from].ty, Ty::Ptr(_))
+                {
+                    defs.insert(*dst, Ok(*from));
+                }
+            }
+            Stmt::GlobalAddr { dst, global } => {
+                let constant = kernel.globals.get(*global as usize).is_some_and(|g| g.constant);
+                defs.insert(*dst, Err(Root::Global { index: *global, constant }));
+            }
+            Stmt::Alloca { dst, .. } => {
+                defs.insert(*dst, Err(Root::Alloca(*dst)));
+            }
+            _ => {}
+        });
+        Roots { defs }
+    }
+
+    pub fn root(&self, mut base: ValId) -> Root {
+        loop {
+            match self.defs.get(&base) {
+                Some(Ok(from)) => base = *from,
+                Some(Err(root)) => return *root,
+                None => return Root::Unknown,
+            }
+        }
+    }
+
+    /// Whether no access through one base can touch what an access through the other does.
+    pub fn disjoint(&self, a: ValId, b: ValId, assume: Assumptions) -> bool {
+        let (a, b) = (self.root(a), self.root(b));
+        let constant = |r| matches!(r, Root::Global { constant: true, .. });
+        if constant(a) || constant(b) {
+            return true;
+        }
+        if a == b || a == Root::Unknown || b == Root::Unknown {
+            return false;
+        }
+        let fresh = |r| matches!(r, Root::Alloca(_));
+        fresh(a) || fresh(b) || assume.no_alias
+    }
+}
+
+/// A condition that never holds.
+pub fn never() -> Cond {
+    Cond { lhs: Ix::Const(0), cmp: Cmp::Ne, rhs: Ix::Const(0) }
+}
+
+/// Replaces uses of values by operands, constants in masks included.
+pub fn replace(body: &mut [Stmt], map: &BTreeMap<ValId, Opnd>) {
+    if map.is_empty() {
+        return;
+    }
+    let find = |mut v: ValId| {
+        let mut out = None;
+        while let Some(&o) = map.get(&v) {
+            out = Some(o);
+            match o {
+                Opnd::Val(next) if next != v => v = next,
+                _ => break,
+            }
+        }
+        out
+    };
+    walk::visit_mut(body, &mut |s| {
+        if let Some(mask) = mask_mut(s) {
+            let mut vals = Vec::new();
+            for &v in &mask.vals {
+                match find(v) {
+                    None => vals.push(v),
+                    Some(Opnd::Val(new)) => vals.push(new),
+                    Some(Opnd::Const { bits: 0, .. }) => mask.conds.push(never()),
+                    Some(Opnd::Const { .. }) => {}
+                }
+            }
+            mask.vals = vals;
+        }
+    });
+    walk::subst_vals(body, &mut |v| find(v));
+}
+
+pub fn mask_mut(s: &mut Stmt) -> Option<&mut Mask> {
+    match s {
+        Stmt::Test { mask, .. }
+        | Stmt::Load { mask, .. }
+        | Stmt::Store { mask, .. }
+        | Stmt::Rmw { mask, .. }
+        | Stmt::Cas { mask, .. } => Some(mask),
+        _ => None,
+    }
+}

@@ -1,0 +1,422 @@
+//! Integer arithmetic becomes exact index expressions, comparisons become conditions, addresses become a base and an
+//! index.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::affine::at_launch;
+use super::nest::mask_mut;
+use super::ranges::{Range, range, signed_range};
+use crate::base::rule::{Context, Log, Rule};
+use crate::index::{AxisId, Cmp, Cond, Ix, Mask, ValId};
+use crate::loops::ir::{Kernel, LoopKind, Mem, Obligation, Opnd, Stmt, Ty};
+use crate::loops::literal::sign_extend;
+use crate::loops::walk;
+use crate::num::op::{Predicate, Rounding, Signedness};
+use crate::num::{DType, ScalarOp};
+
+pub const RULE: Rule<Kernel> = Rule {
+    name: "002_promote_index",
+    doc: "\
+An integer computed from block ids, axes, parameters and constants becomes an index expression wherever it is provably
+exact, so that addresses are affine and masks are bounds.
+
+```text
+o = b * 128 + j          : i32
+m = cmp lt o, n                      -->     x = load A[bx*128 + j] where bx*128 + j < n
+p = ptradd A, o
+x = load p[0] where m
+```
+
+Proofs use the ranges of axes, of block ids (below 2^24) and of the types. Where they do not suffice and the kernel is
+compiled for launches that do not wrap, what is missing becomes an obligation that the launch tests. Values loaded from
+memory stay values.",
+    run,
+};
+
+fn run(kernel: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    let mut kernel = kernel.clone();
+    let mut body = std::mem::take(&mut kernel.body);
+    let before = body.clone();
+    let mut p = Promote {
+        no_wrap: ctx.assume.no_wrap,
+        forms: BTreeMap::new(),
+        axes: Vec::new(),
+        varying: BTreeSet::new(),
+        lanes: 0,
+        duties: Vec::new(),
+        kernel,
+    };
+    p.list(&mut body);
+    let Promote { duties, mut kernel, .. } = p;
+    let changed = body != before;
+    kernel.body = body;
+    for d in duties {
+        if !kernel.obligations.contains(&d) {
+            kernel.obligations.push(d);
+        }
+    }
+    if !changed {
+        return None;
+    }
+    log.applied(format!("index arithmetic, {} obligations", kernel.obligations.len()));
+    Some(kernel)
+}
+
+/// What is known of a value.
+#[derive(Clone)]
+enum Form {
+    /// The value, read as signed, is exactly this.
+    Int(Ix),
+    /// The address of this element after that base.
+    Ptr(ValId, Ix),
+    Cond(Mask),
+}
+
+struct Promote {
+    no_wrap: bool,
+    forms: BTreeMap<ValId, Form>,
+    /// Enclosing loops: axis, bounds, least and greatest value.
+    axes: Vec<(AxisId, Ix, Ix, Range)>,
+    /// Values that free and reduce loops compute anew for every element, and that are no index expression.
+    varying: BTreeSet<ValId>,
+    /// Enclosing free and reduce loops.
+    lanes: u32,
+    duties: Vec<Obligation>,
+    kernel: Kernel,
+}
+
+const MAX_NODES: usize = 64;
+fn nodes(ix: &Ix) -> usize {
+    match ix.operands() {
+        Some((a, b)) => 1 + nodes(a) + nodes(b),
+        None => 1,
+    }
+}
+
+impl Promote {
+    fn dtype(&self, v: ValId) -> Option<DType> {
+        match self.kernel.vals[v].ty {
+            Ty::Num(d) if d.is_int() && d.bits() >= 8 => Some(d),
+            _ => None,
+        }
+    }
+
+    fn range(&self, ix: &Ix) -> Range {
+        range(ix, &self.kernel, &|a| self.axes.iter().rev().find(|(b, ..)| *b == a).map(|(.., r)| *r))
+    }
+
+    /// Whether the expression lies in `lo..=hi`: provably, or because the launch will see to it.
+    fn within(&mut self, ix: &Ix, (lo, hi): Range) -> bool {
+        let (least, most) = self.range(ix);
+        if lo <= least && most <= hi {
+            return true;
+        }
+        if !self.no_wrap || most < lo || hi < least {
+            return false;
+        }
+        let outer: Vec<(AxisId, Ix, Ix)> = self.axes.iter().map(|(a, lo, hi, _)| (*a, lo.clone(), hi.clone())).collect();
+        if !at_launch(ix, &outer, &self.kernel) {
+            return false;
+        }
+        // The axes it mentions, and those their bounds mention.
+        let mut needed: BTreeSet<AxisId> = ix.axes().into_iter().collect();
+        for (a, lo, hi) in outer.iter().rev() {
+            if needed.contains(a) {
+                needed.extend(lo.axes());
+                needed.extend(hi.axes());
+            }
+        }
+        let axes = outer.into_iter().filter(|(a, ..)| needed.contains(a)).collect();
+        let clamp = |v: i128| v.clamp(i64::MIN as i128, i64::MAX as i128) as i64;
+        let duty = Obligation { ix: ix.clone(), axes, lo: clamp(lo), hi: clamp(hi) };
+        if !self.duties.contains(&duty) {
+            self.duties.push(duty);
+        }
+        true
+    }
+    fn natural(&mut self, ix: &Ix) -> bool {
+        self.within(ix, (0, i64::MAX as i128))
+    }
+
+    /// The value of an integer operand as an index expression.
+    fn int(&self, o: Opnd) -> Option<Ix> {
+        match o {
+            Opnd::Const { dtype, bits } if dtype.is_int() => Some(Ix::Const(sign_extend(dtype, bits))),
+            Opnd::Const { .. } => None,
+            Opnd::Val(val) => {
+                self.dtype(val)?;
+                match self.forms.get(&val) {
+                    Some(Form::Int(ix)) => Some(ix.clone()),
+                    _ => Some(Ix::val(val)),
+                }
+            }
+        }
+    }
+
+    fn cond(&self, o: Opnd) -> Option<Mask> {
+        match o {
+            Opnd::Const { bits: 0, .. } => Some(Mask { conds: vec![super::nest::never()], vals: vec![] }),
+            Opnd::Const { .. } => Some(Mask::default()),
+            Opnd::Val(v) => match self.forms.get(&v) {
+                Some(Form::Cond(m)) => Some(m.clone()),
+                _ => None,
+            },
+        }
+    }
+
+    /// Index expressions over values become expressions over what the values are.
+    fn ix(&mut self, ix: &Ix) -> Ix {
+        let forms: BTreeMap<ValId, Ix> =
+            ix.vals().into_iter().filter_map(|v| Some((v, self.int(Opnd::Val(v))?))).collect();
+        let mut ok = BTreeMap::new();
+        for (v, form) in &forms {
+            let opaque = matches!(form, Ix::Val { val, .. } if self.varying.contains(val));
+            ok.insert(*v, !opaque && self.natural(form));
+        }
+        ix.subst_vals(&mut |v, zext| forms.get(&v).filter(|_| !zext || ok.get(&v) == Some(&true)).cloned())
+    }
+
+    fn mask(&mut self, mask: &Mask) -> Mask {
+        let mut out = Mask::default();
+        for c in &mask.conds {
+            let c = Cond { lhs: self.ix(&c.lhs), cmp: c.cmp, rhs: self.ix(&c.rhs) };
+            out = out.and(&Mask { conds: vec![c], vals: vec![] });
+        }
+        for &v in &mask.vals {
+            let m = self.cond(Opnd::Val(v)).unwrap_or(Mask { conds: vec![], vals: vec![v] });
+            out = out.and(&m);
+        }
+        out
+    }
+
+    fn mem(&mut self, mem: &mut Mem) {
+        mem.index = self.ix(&mem.index);
+        if let Some(Form::Ptr(base, at)) = self.forms.get(&mem.base)
+            && *base != mem.base
+        {
+            let (base, index) = (*base, Ix::add(at.clone(), mem.index.clone()));
+            if self.within(&index, signed_range(DType::I64)) {
+                (mem.base, mem.index) = (base, index);
+            }
+        }
+    }
+
+    fn list(&mut self, body: &mut [Stmt]) {
+        for s in body {
+            if let Some(m) = mask_mut(s) {
+                let m = m.clone();
+                let new = self.mask(&m);
+                if let Some(m) = mask_mut(s) {
+                    *m = new;
+                }
+            }
+            match s {
+                Stmt::Let { dst, op, args } => {
+                    let known = self.form(*dst, *op, args);
+                    self.know(*dst, known);
+                }
+                Stmt::Index { dst, ix } => {
+                    *ix = self.ix(ix);
+                    let known = self.exact(*dst, Some(ix.clone()));
+                    self.know(*dst, known);
+                }
+                Stmt::Test { dst, mask } => {
+                    let known = self.plain(mask).then(|| Form::Cond(mask.clone()));
+                    self.know(*dst, known);
+                }
+                Stmt::Load { dst, mem, .. } | Stmt::Rmw { dst, mem, .. } | Stmt::Cas { dst, mem, .. } => {
+                    self.mem(mem);
+                    self.know(*dst, None);
+                }
+                Stmt::Store { mem, .. } => self.mem(mem),
+                Stmt::Read { dst, idx, .. } => {
+                    for ix in idx {
+                        *ix = self.ix(ix);
+                    }
+                    self.know(*dst, None);
+                }
+                Stmt::Write { idx, .. } => {
+                    for ix in idx {
+                        *ix = self.ix(ix);
+                    }
+                }
+                Stmt::GlobalAddr { .. } | Stmt::Alloca { .. } => {}
+                Stmt::For(f) => {
+                    f.lo = self.ix(&f.lo);
+                    f.hi = self.ix(&f.hi);
+                    f.step = self.ix(&f.step);
+                    let (lo, hi) = (self.range(&f.lo).0, self.range(&f.hi).1 - 1);
+                    self.axes.push((f.axis, f.lo.clone(), f.hi.clone(), (lo, hi.max(lo))));
+                    let lane = (f.kind != LoopKind::Serial) as u32;
+                    self.lanes += lane;
+                    self.list(&mut f.body);
+                    self.lanes -= lane;
+                    self.axes.pop();
+                }
+                _ => {
+                    for inner in walk::bodies_mut(s) {
+                        self.list(inner);
+                    }
+                }
+            }
+        }
+    }
+
+    fn know(&mut self, v: ValId, form: Option<Form>) {
+        match form {
+            Some(f) => {
+                self.forms.insert(v, f);
+            }
+            None if self.lanes > 0 => {
+                self.varying.insert(v);
+            }
+            None => {}
+        }
+    }
+
+    /// The form of an integer that is the wrapped `ix`, if nothing is lost.
+    fn exact(&mut self, dst: ValId, ix: Option<Ix>) -> Option<Form> {
+        let (ix, d) = (ix?, self.dtype(dst)?);
+        let varying = ix.any_leaf(&mut |l| matches!(l, Ix::Val { val, .. } if self.varying.contains(val)));
+        (!varying && nodes(&ix) <= MAX_NODES && self.within(&ix, signed_range(d))).then_some(Form::Int(ix))
+    }
+
+    /// No condition on a value that differs from lane to lane.
+    fn plain(&self, mask: &Mask) -> bool {
+        mask.conds.iter().all(|c| {
+            ![&c.lhs, &c.rhs].iter().any(|ix| ix.any_leaf(&mut |l| matches!(l, Ix::Val { val, .. } if self.varying.contains(val))))
+        })
+    }
+
+    fn form(&mut self, dst: ValId, op: ScalarOp, args: &[Opnd]) -> Option<Form> {
+        use ScalarOp as S;
+        let first = *args.first()?;
+        let second = args.get(1).copied();
+        let pair = |p: &Promote| Some((p.int(first)?, p.int(second?)?));
+        match op {
+            S::Copy => match first {
+                Opnd::Val(v) if matches!(self.kernel.vals[v].ty, Ty::Ptr(_)) => {
+                    Some(self.forms.get(&v).cloned().unwrap_or(Form::Ptr(v, Ix::Const(0))))
+                }
+                o => match self.cond(o) {
+                    Some(m) if self.kernel.vals[dst].ty == Ty::Num(DType::I1) => Some(Form::Cond(m)),
+                    _ => {
+                        let ix = self.int(o);
+                        self.exact(dst, ix)
+                    }
+                },
+            },
+            S::AddI => {
+                let (a, b) = pair(self)?;
+                self.exact(dst, Some(Ix::add(a, b)))
+            }
+            S::SubI => {
+                let (a, b) = pair(self)?;
+                self.exact(dst, Some(Ix::sub(a, b)))
+            }
+            S::MulI => {
+                let (a, b) = pair(self)?;
+                self.exact(dst, Some(Ix::mul(a, b)))
+            }
+            S::NegI => {
+                let a = self.int(first)?;
+                self.exact(dst, Some(Ix::sub(Ix::Const(0), a)))
+            }
+            S::ExtI { sign, .. } => {
+                let a = self.int(first)?;
+                (sign == Signedness::Signed || self.natural(&a)).then_some(())?;
+                self.exact(dst, Some(a))
+            }
+            S::TruncI { .. } => {
+                let a = self.int(first);
+                self.exact(dst, a)
+            }
+            S::MaxI { sign } | S::MinI { sign } => {
+                let (a, b) = pair(self)?;
+                let fine = sign == Signedness::Signed || (self.natural(&a) && self.natural(&b));
+                let ix = if matches!(op, S::MaxI { .. }) { Ix::max(a, b) } else { Ix::min(a, b) };
+                self.exact(dst, fine.then_some(ix))
+            }
+            S::Shl => {
+                let (a, b) = pair(self)?;
+                let by = b.as_const().filter(|c| (0..31).contains(c))?;
+                self.exact(dst, Some(Ix::mul(a, Ix::Const(1 << by))))
+            }
+            S::Shr { sign } => {
+                let (a, b) = pair(self)?;
+                let by = b.as_const().filter(|c| (0..31).contains(c))?;
+                (sign == Signedness::Signed || self.natural(&a)).then_some(())?;
+                self.exact(dst, Some(Ix::floor_div(a, Ix::Const(1 << by))))
+            }
+            S::DivI { sign, rounding } => {
+                let (a, b) = pair(self)?;
+                self.within(&b, (1, i64::MAX as i128)).then_some(())?;
+                let ix = match (sign, rounding) {
+                    (Signedness::Signed, Rounding::NegativeInf) => Ix::floor_div(a, b),
+                    (Signedness::Signed, Rounding::PositiveInf) => Ix::ceil_div(a, b),
+                    (_, Rounding::PositiveInf) if self.natural(&a) => Ix::ceil_div(a, b),
+                    (_, Rounding::PositiveInf) => return None,
+                    _ if self.natural(&a) => Ix::floor_div(a, b),
+                    _ => return None,
+                };
+                self.exact(dst, Some(ix))
+            }
+            S::RemI { .. } => {
+                let (a, b) = pair(self)?;
+                (self.within(&b, (1, i64::MAX as i128)) && self.natural(&a)).then_some(())?;
+                self.exact(dst, Some(Ix::modulo(a, b)))
+            }
+            S::CmpI { pred, sign } => {
+                let (lhs, rhs) = pair(self)?;
+                let cmp = match pred {
+                    Predicate::Equal => Cmp::Eq,
+                    Predicate::NotEqual => Cmp::Ne,
+                    Predicate::LessThan => Cmp::Lt,
+                    Predicate::LessThanOrEqual => Cmp::Le,
+                    Predicate::GreaterThan => Cmp::Gt,
+                    Predicate::GreaterThanOrEqual => Cmp::Ge,
+                };
+                let mask = Mask { conds: vec![Cond { lhs: lhs.clone(), cmp, rhs: rhs.clone() }], vals: vec![] };
+                let fine = sign == Signedness::Signed || matches!(cmp, Cmp::Eq | Cmp::Ne);
+                let fine = self.plain(&mask) && (fine || (self.natural(&lhs) && self.natural(&rhs)));
+                fine.then_some(Form::Cond(mask))
+            }
+            S::And if self.kernel.vals[dst].ty == Ty::Num(DType::I1) => {
+                let part = |p: &Promote, o: Opnd| match (p.cond(o), o) {
+                    (Some(m), _) => m,
+                    (None, Opnd::Val(v)) => Mask { conds: vec![], vals: vec![v] },
+                    (None, _) => Mask::default(),
+                };
+                let (a, b) = (part(self, first), part(self, second?));
+                Some(Form::Cond(a.and(&b)))
+            }
+            S::Xor if self.kernel.vals[dst].ty == Ty::Num(DType::I1) => {
+                let m = match (self.cond(first), second?) {
+                    (Some(m), Opnd::Const { bits: 1, .. }) => m,
+                    _ => return None,
+                };
+                let [Cond { lhs, cmp, rhs }] = &m.conds[..] else { return None };
+                let cmp = match cmp {
+                    Cmp::Eq => Cmp::Ne,
+                    Cmp::Ne => Cmp::Eq,
+                    Cmp::Lt => Cmp::Ge,
+                    Cmp::Ge => Cmp::Lt,
+                    Cmp::Le => Cmp::Gt,
+                    Cmp::Gt => Cmp::Le,
+                };
+                let cond = Cond { lhs: lhs.clone(), cmp, rhs: rhs.clone() };
+                m.vals.is_empty().then_some(Form::Cond(Mask { conds: vec![cond], vals: vec![] }))
+            }
+            S::PtrAdd => {
+                let Opnd::Val(p) = first else { return None };
+                let (base, at) = match self.forms.get(&p) {
+                    Some(Form::Ptr(b, at)) => (*b, at.clone()),
+                    _ => (p, Ix::Const(0)),
+                };
+                let ix = Ix::add(at, self.int(second?)?);
+                (nodes(&ix) <= MAX_NODES && self.within(&ix, signed_range(DType::I64))).then_some(Form::Ptr(base, ix))
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,484 @@
+//! Splicing: a nest that computes a buffer's elements disappears into the loops that read them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::affine;
+use super::nest::{Roots, is_bare, perfect, replace};
+use crate::base::rule::{Context, Log, Rule};
+use crate::index::{AxisId, Ix, ValId};
+use crate::loops::ir::{BufId, Kernel, Obligation, Opnd, Order, Stmt};
+use crate::loops::walk;
+use crate::num::ScalarOp;
+
+pub const RULE: Rule<Kernel> = Rule {
+    name: "001_splice_producers",
+    doc: "\
+A nest that writes each element of a buffer once is spliced into the readers of the buffer: every read becomes a copy of
+the computation, the nest's axes replaced by the read's index.
+
+```text
+for j: t[j] = exp(a[j])
+for j: store C[j] = t[j] * 2     -->     for j: store C[j] = exp(a[j]) * 2
+```
+
+Refused where what the nest reads changes before the reader runs (a store that may overlap a load, unless every
+iteration stores exactly the element it loaded), and where it does not pay: a computation read by several nests, or by a
+loop that would repeat it, is spliced only when it is index arithmetic, or a load or conversion that feeds a contraction.",
+    run,
+};
+
+fn run(kernel: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    let mut kernel = kernel.clone();
+    let mut body = std::mem::take(&mut kernel.body);
+    let applied = log.applied.len();
+    let mut outer = Vec::new();
+    let roots = Roots::of(&Kernel { body: body.clone(), ..kernel.clone() });
+    Splicer { kernel: &mut kernel, ctx, log, roots }.list(&mut body, &mut outer);
+    kernel.body = body;
+    (log.applied.len() > applied).then_some(kernel)
+}
+
+struct Splicer<'a> {
+    kernel: &'a mut Kernel,
+    ctx: &'a Context,
+    log: &'a mut Log,
+    roots: Roots,
+}
+
+/// `for axes: pure...; buf[idx] = value`
+struct Producer {
+    buf: BufId,
+    idx: Vec<Ix>,
+    pure: Vec<Stmt>,
+    value: Opnd,
+}
+
+/// What a producer's computation is made of; the later, the less it may be repeated.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Cost {
+    /// Reads, constants and integer arithmetic.
+    Index,
+    /// Conversions between number types.
+    Convert,
+    /// A load, with what computes its address.
+    Load,
+    /// Anything else.
+    Work,
+}
+
+const MAX_REPEATED_OPS: usize = 16;
+
+fn producer(kernel: &Kernel, stmt: &Stmt) -> Option<Producer> {
+    let (axes, body) = perfect(stmt);
+    let (Stmt::Write { buf, idx, value }, pure) = body.split_last()? else { return None };
+    let movable = pure.iter().all(|s| {
+        matches!(
+            s,
+            Stmt::Let { .. }
+                | Stmt::Index { .. }
+                | Stmt::Test { .. }
+                | Stmt::Read { .. }
+                | Stmt::Load { order: Order::Weak, .. }
+        )
+    });
+    let reads_itself = pure.iter().any(|s| matches!(s, Stmt::Read { buf: b, .. } if b == buf));
+    if !movable || reads_itself || !is_bare(idx, &axes) {
+        return None;
+    }
+    let shape = &kernel.bufs[*buf].shape;
+    let whole = idx.len() == shape.len()
+        && idx.iter().zip(shape).all(|(ix, &n)| match ix {
+            Ix::Axis(a) => axes.iter().any(|&(b, m)| *a == b && m as u64 == n),
+            _ => n == 1,
+        });
+    whole.then(|| Producer { buf: *buf, idx: idx.clone(), pure: pure.to_vec(), value: *value })
+}
+
+fn cost(p: &Producer) -> Cost {
+    let mut worst = Cost::Index;
+    for s in &p.pure {
+        let c = match s {
+            Stmt::Load { .. } => Cost::Load,
+            Stmt::Let { op, .. } => op_cost(*op),
+            _ => Cost::Index,
+        };
+        worst = worst.max(c);
+    }
+    worst
+}
+
+fn op_cost(op: ScalarOp) -> Cost {
+    use ScalarOp as S;
+    match op {
+        S::AddI
+        | S::SubI
+        | S::MulI
+        | S::MaxI { .. }
+        | S::MinI { .. }
+        | S::Shl
+        | S::Shr { .. }
+        | S::NegI
+        | S::And
+        | S::Or
+        | S::Xor
+        | S::CmpI { .. }
+        | S::Copy
+        | S::ExtI { .. }
+        | S::TruncI { .. }
+        | S::PtrAdd
+        | S::PtrToInt
+        | S::IntToPtr { .. } => Cost::Index,
+        S::FToF { .. } | S::IToF { .. } | S::Bitcast { .. } => Cost::Convert,
+        _ => Cost::Work,
+    }
+}
+
+/// A read of the producer's buffer.
+struct Reader {
+    /// Its statement in the list the producer stands in.
+    at: usize,
+    idx: Vec<Ix>,
+    /// Runs per element of the buffer are at most this; `None`: unknown.
+    repeats: Option<u64>,
+    /// In the innermost loop of a contraction.
+    contraction: bool,
+    /// The list that holds it, as a number.
+    list: usize,
+}
+
+fn readers(kernel: &Kernel, body: &[Stmt], from: usize, buf: BufId) -> Vec<Reader> {
+    let elements = kernel.bufs[buf].shape.iter().product::<u64>().max(1);
+    let mut out = Vec::new();
+    let mut lists = 0;
+    for (at, stmt) in body.iter().enumerate().skip(from) {
+        let mut found = Vec::new();
+        find(std::slice::from_ref(stmt), buf, Some(1), false, &mut lists, &mut found);
+        out.extend(found.into_iter().map(|(idx, runs, contraction, list)| Reader {
+            at,
+            idx,
+            repeats: runs.map(|r: u64| r.div_ceil(elements)),
+            contraction,
+            list,
+        }));
+    }
+    out
+}
+
+type Found = (Vec<Ix>, Option<u64>, bool, usize);
+
+fn find(body: &[Stmt], buf: BufId, runs: Option<u64>, contraction: bool, lists: &mut usize, out: &mut Vec<Found>) {
+    let list = *lists;
+    *lists += 1;
+    for stmt in body {
+        match stmt {
+            Stmt::Read { buf: b, idx, .. } if *b == buf => out.push((idx.clone(), runs, contraction, list)),
+            Stmt::For(f) => {
+                let trips = match (&f.lo, &f.hi, &f.step) {
+                    (Ix::Const(lo), Ix::Const(hi), Ix::Const(1)) => Some((hi - lo).max(0) as u64),
+                    _ => None,
+                };
+                let runs = runs.zip(trips).map(|(a, b)| a.saturating_mul(b));
+                find(&f.body, buf, runs, contraction || f.contraction.is_some(), lists, out);
+            }
+            Stmt::Loop { body } => find(body, buf, None, false, lists, out),
+            _ => {
+                for inner in walk::bodies(stmt) {
+                    find(inner, buf, runs, contraction, lists, out);
+                }
+            }
+        }
+    }
+}
+
+/// Why a producer stays.
+struct Refusal(String);
+
+fn refuse<T>(why: impl Into<String>) -> Result<T, Refusal> {
+    Err(Refusal(why.into()))
+}
+
+impl Splicer<'_> {
+    fn list(&mut self, body: &mut Vec<Stmt>, outer: &mut Vec<(AxisId, Ix, Ix)>) {
+        let mut declared: BTreeSet<BufId> = BTreeSet::new();
+        let mut at = 0;
+        while at < body.len() {
+            if let Stmt::Local { buf } = &body[at] {
+                declared.insert(*buf);
+            }
+            if let Some(p) = producer(self.kernel, &body[at])
+                && declared.contains(&p.buf)
+            {
+                let name = self.kernel.bufs[p.buf].name.clone();
+                match self.judge(body, at, &p, outer) {
+                    Ok(duties) => {
+                        self.kernel.obligations.extend(duties);
+                        self.splice(body, at, &p);
+                        self.log.applied(name);
+                        body.remove(at);
+                        if let Some(i) = body.iter().position(|s| matches!(s, Stmt::Local { buf } if *buf == p.buf)) {
+                            body.remove(i);
+                            at -= (i < at) as usize;
+                        }
+                        continue;
+                    }
+                    Err(Refusal(why)) => self.log.skipped(name, why),
+                }
+            }
+            let stmt = &mut body[at];
+            match stmt {
+                Stmt::For(f) => {
+                    outer.push((f.axis, f.lo.clone(), f.hi.clone()));
+                    self.list(&mut f.body, outer);
+                    outer.pop();
+                }
+                _ => {
+                    for inner in walk::bodies_mut(stmt) {
+                        self.list(inner, outer);
+                    }
+                }
+            }
+            at += 1;
+        }
+    }
+
+    /// May and should the producer at `at` go into its readers? Says what must then hold at launch.
+    fn judge(
+        &self,
+        body: &[Stmt],
+        at: usize,
+        p: &Producer,
+        outer: &[(AxisId, Ix, Ix)],
+    ) -> Result<Vec<Obligation>, Refusal> {
+        let Some(uses) = walk::buffer_uses(body).get(&p.buf).copied() else { return refuse("it is not used") };
+        if uses.writes != 1 || uses.roles != 0 {
+            return refuse("it is written again later");
+        }
+        if uses.printed != 0 {
+            return refuse("it is printed whole");
+        }
+        let readers = readers(self.kernel, body, at + 1, p.buf);
+        if readers.len() != uses.reads as usize {
+            return refuse("it is read before it is written");
+        }
+        let Some(last) = readers.iter().map(|r| r.at).max() else { return Ok(Vec::new()) };
+        let duties = self.legal(body, at, last, p, &readers, outer)?;
+        self.pays(p, &readers)?;
+        Ok(duties)
+    }
+
+    fn pays(&self, p: &Producer, readers: &[Reader]) -> Result<(), Refusal> {
+        let cost = cost(p);
+        let ops = p.pure.iter().filter(|s| matches!(s, Stmt::Let { .. })).count();
+        let once = readers.iter().all(|r| r.repeats == Some(1));
+        let together = readers.windows(2).all(|w| w[0].idx == w[1].idx && w[0].list == w[1].list);
+        if once && together {
+            return Ok(());
+        }
+        if cost == Cost::Index && ops <= MAX_REPEATED_OPS {
+            return Ok(());
+        }
+        if cost == Cost::Convert && once && ops <= 2 {
+            return Ok(());
+        }
+        if cost <= Cost::Load && together && readers.iter().all(|r| r.contraction) {
+            return Ok(());
+        }
+        if !together { refuse("several nests read it") } else { refuse("the reader's loops would repeat its computation") }
+    }
+
+    fn legal(
+        &self,
+        body: &[Stmt],
+        at: usize,
+        last: usize,
+        p: &Producer,
+        readers: &[Reader],
+        outer: &[(AxisId, Ix, Ix)],
+    ) -> Result<Vec<Obligation>, Refusal> {
+        let mut duties = Vec::new();
+        let reads: BTreeSet<BufId> =
+            p.pure.iter().filter_map(|s| if let Stmt::Read { buf, .. } = s { Some(*buf) } else { None }).collect();
+        let loads: Vec<_> =
+            p.pure.iter().filter_map(|s| if let Stmt::Load { mem, .. } = s { Some(mem) } else { None }).collect();
+        for (q, stmt) in body.iter().enumerate().take(last + 1).skip(at + 1) {
+            let e = walk::effects(std::slice::from_ref(stmt));
+            let in_place = || readers.iter().all(|r| r.at == q).then(|| perfect(stmt));
+            for &buf in e.bufs_written.intersection(&reads) {
+                let Some((axes, inner)) = in_place() else {
+                    return refuse(format!("`{}`, which it reads, is written in between", self.kernel.bufs[buf].name));
+                };
+                if !self.updates_in_place(p, buf, &axes, inner) {
+                    return refuse(format!("`{}`, which it reads, is written by the reader", self.kernel.bufs[buf].name));
+                }
+            }
+            if loads.is_empty() {
+                continue;
+            }
+            if e.ordered || e.atomic {
+                return refuse("an atomic or ordered access stands between the load and its use");
+            }
+            let clash = e.stores.iter().any(|&s| loads.iter().any(|l| !self.roots.disjoint(l.base, s, self.ctx.assume)));
+            if clash {
+                let Some((axes, inner)) = in_place() else {
+                    return refuse("a store that may overlap stands between the load and its use");
+                };
+                match self.stores_what_it_loaded(p, &axes, inner, outer) {
+                    Some(d) => duties.extend(d),
+                    None => return refuse("the reader stores to what the load may read"),
+                }
+            }
+        }
+        Ok(duties)
+    }
+
+    /// Every iteration of the reader reads, through the producer, only the element of `buf` that it then writes.
+    fn updates_in_place(&self, p: &Producer, buf: BufId, axes: &[(AxisId, i64)], inner: &[Stmt]) -> bool {
+        let mut written: Option<&Vec<Ix>> = None;
+        for s in inner {
+            match s {
+                Stmt::Write { buf: b, idx, .. } if *b == buf => {
+                    if written.is_some_and(|w| w != idx) || !is_bare(idx, axes) {
+                        return false;
+                    }
+                    written = Some(idx);
+                }
+                Stmt::Read { buf: b, .. } if *b == p.buf && written.is_some() => return false,
+                _ if !walk::bodies(s).is_empty() => return false,
+                _ => {}
+            }
+        }
+        let Some(written) = written else { return false };
+        inner.iter().filter_map(|s| if let Stmt::Read { buf: b, idx, .. } = s { Some((b, idx)) } else { None }).all(
+            |(b, at)| {
+                *b != p.buf
+                    || p.pure.iter().all(|s| match s {
+                        Stmt::Read { buf: b, idx, .. } if *b == buf => {
+                            idx.iter().map(|ix| moved(ix, p, at)).eq(written.iter().cloned())
+                        }
+                        _ => true,
+                    })
+            },
+        )
+    }
+
+    /// Every iteration of the reader stores exactly the element that it loads through the producer, and no two
+    /// iterations the same one; with what must hold at launch for that.
+    fn stores_what_it_loaded(
+        &self,
+        p: &Producer,
+        axes: &[(AxisId, i64)],
+        inner: &[Stmt],
+        outer: &[(AxisId, Ix, Ix)],
+    ) -> Option<Vec<Obligation>> {
+        let mut duties = Vec::new();
+        let mut reads = Vec::new();
+        let mut stored = false;
+        for s in inner {
+            match s {
+                Stmt::Read { buf, idx, .. } if *buf == p.buf => {
+                    if stored {
+                        return None;
+                    }
+                    reads.push(idx);
+                }
+                Stmt::Store { mem, .. } => {
+                    stored = true;
+                    for load in &p.pure {
+                        let Stmt::Load { mem: from, .. } = load else { continue };
+                        if self.roots.disjoint(from.base, mem.base, self.ctx.assume) {
+                            continue;
+                        }
+                        let same = from.base == mem.base && from.elem == mem.elem;
+                        if !same || reads.iter().any(|at| moved(&from.index, p, at) != mem.index) {
+                            return None;
+                        }
+                        duties.extend(affine::injective(&mem.index, axes, outer, self.kernel, self.ctx.assume.no_wrap)?);
+                    }
+                }
+                _ if !walk::bodies(s).is_empty() => return None,
+                _ => {}
+            }
+        }
+        Some(duties)
+    }
+
+    fn splice(&mut self, body: &mut Vec<Stmt>, at: usize, p: &Producer) {
+        let mut roles = BTreeSet::new();
+        walk::visit(body, &mut |s| {
+            if let Stmt::For(f) = s
+                && let Some(c) = &f.contraction
+            {
+                roles.extend([c.a, c.b]);
+            }
+        });
+        let mut map = BTreeMap::new();
+        let mut rest = body.split_off(at + 1);
+        self.replace_reads(&mut rest, p, &roles, &mut Vec::new(), &mut map);
+        replace(&mut rest, &map);
+        body.append(&mut rest);
+    }
+
+    fn replace_reads(
+        &mut self,
+        body: &mut Vec<Stmt>,
+        p: &Producer,
+        roles: &BTreeSet<ValId>,
+        known: &mut Vec<(Vec<Ix>, Opnd)>,
+        map: &mut BTreeMap<ValId, Opnd>,
+    ) {
+        let before = known.len();
+        let mut out = Vec::with_capacity(body.len());
+        for mut stmt in std::mem::take(body) {
+            let Stmt::Read { dst, buf, idx } = &stmt else {
+                let contraction = matches!(&stmt, Stmt::For(f) if f.contraction.is_some());
+                for inner in walk::bodies_mut(&mut stmt) {
+                    if contraction {
+                        self.replace_reads(inner, p, roles, &mut Vec::new(), map);
+                    } else {
+                        self.replace_reads(inner, p, roles, known, map);
+                    }
+                }
+                out.push(stmt);
+                continue;
+            };
+            if *buf != p.buf {
+                out.push(stmt);
+                continue;
+            }
+            let value = match known.iter().find(|(at, _)| at == idx) {
+                Some((_, value)) => *value,
+                None => {
+                    let renaming = walk::Renaming::fresh(self.kernel, &p.pure);
+                    let mut copy = p.pure.clone();
+                    renaming.apply(&mut copy);
+                    walk::subst_axes(&mut copy, &mut |a| position(p, a).and_then(|d| idx.get(d).cloned()));
+                    let value = match p.value {
+                        Opnd::Val(v) => Opnd::Val(renaming.vals.get(&v).copied().unwrap_or(v)),
+                        constant => constant,
+                    };
+                    out.append(&mut copy);
+                    known.push((idx.clone(), value));
+                    value
+                }
+            };
+            let inside = matches!(value, Opnd::Val(v) if out.iter().any(|s| walk::def(s) == Some(v)));
+            if roles.contains(dst) && !inside {
+                out.push(Stmt::Let { dst: *dst, op: ScalarOp::Copy, args: vec![value] });
+            } else {
+                map.insert(*dst, value);
+            }
+        }
+        known.truncate(before);
+        *body = out;
+    }
+}
+
+/// The dimension of the buffer that one of the producer's axes runs over.
+fn position(p: &Producer, axis: AxisId) -> Option<usize> {
+    p.idx.iter().position(|ix| *ix == Ix::Axis(axis))
+}
+
+/// An expression of the producer, seen from a read at `at`.
+fn moved(ix: &Ix, p: &Producer, at: &[Ix]) -> Ix {
+    ix.subst_axes(&mut |a| position(p, a).and_then(|d| at.get(d).cloned()))
+}
