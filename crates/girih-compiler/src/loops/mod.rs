@@ -1,6 +1,7 @@
 //! Loop IR: loop nests over scalars, and the passes that make and improve them.
 
 pub mod eval;
+pub mod fuse;
 pub mod ir;
 mod lex;
 pub mod lift;

@@ -38,7 +38,18 @@ fn run(kernel: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             roles.extend([c.a, c.b]);
         }
     });
-    let mut d = Dedup { kernel: &kernel, ctx, roots, roles, table: FxHashMap::default(), scopes: vec![Vec::new()], epoch: 0, buffers: BTreeMap::new(), stores: Vec::new(), replaced: BTreeMap::new() };
+    let mut d = Dedup {
+        kernel: &kernel,
+        ctx,
+        roots,
+        roles,
+        table: FxHashMap::default(),
+        scopes: vec![Vec::new()],
+        epoch: 0,
+        buffers: BTreeMap::new(),
+        stores: Vec::new(),
+        replaced: BTreeMap::new(),
+    };
     d.list(&mut body);
     let replaced = std::mem::take(&mut d.replaced);
     let roles = std::mem::take(&mut d.roles);

@@ -93,9 +93,10 @@ impl Merge<'_> {
                 || meets(&of_first.bufs_read, &r.bufs_defined)
                 || meets(&of_first.bufs_written, &r.bufs_defined);
             let barrier = e.ordered || e.atomic || e.prints || e.traps || e.leaves || matches!(s, Stmt::Loop { .. });
-            let stores = e.stores.iter().any(|&b| {
-                memory_of_first.loads.iter().chain(&memory_of_first.stores).any(|&a| self.overlap(a, b))
-            });
+            let stores = e
+                .stores
+                .iter()
+                .any(|&b| memory_of_first.loads.iter().chain(&memory_of_first.stores).any(|&a| self.overlap(a, b)));
             let loads = e.loads.iter().any(|&b| memory_of_first.stores.iter().any(|&a| self.overlap(a, b)));
             if tied || barrier || stores || loads {
                 return None;

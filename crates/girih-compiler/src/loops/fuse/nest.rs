@@ -30,14 +30,6 @@ pub fn perfect(stmt: &Stmt) -> (Vec<(AxisId, i64)>, &[Stmt]) {
     (axes, at)
 }
 
-/// The innermost body of [`perfect`], to rewrite.
-pub fn perfect_mut(stmt: &mut Stmt) -> Option<&mut Vec<Stmt>> {
-    let Stmt::For(f) = stmt else { return None };
-    let deeper =
-        matches!(&f.body[..], [Stmt::For(inner)] if inner.kind == LoopKind::Free && counted(inner).is_some());
-    if deeper { f.body.first_mut().and_then(perfect_mut) } else { Some(&mut f.body) }
-}
-
 /// The buffer's index is each of the axes once, and zeros.
 pub fn is_bare(idx: &[Ix], axes: &[(AxisId, i64)]) -> bool {
     let mut seen = Vec::new();

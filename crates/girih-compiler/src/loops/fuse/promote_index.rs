@@ -114,7 +114,8 @@ impl Promote {
         if !self.no_wrap || most < lo || hi < least {
             return false;
         }
-        let outer: Vec<(AxisId, Ix, Ix)> = self.axes.iter().map(|(a, lo, hi, _)| (*a, lo.clone(), hi.clone())).collect();
+        let outer: Vec<(AxisId, Ix, Ix)> =
+            self.axes.iter().map(|(a, lo, hi, _)| (*a, lo.clone(), hi.clone())).collect();
         if !at_launch(ix, &outer, &self.kernel) {
             return false;
         }
@@ -168,12 +169,17 @@ impl Promote {
     fn ix(&mut self, ix: &Ix) -> Ix {
         let forms: BTreeMap<ValId, Ix> =
             ix.vals().into_iter().filter_map(|v| Some((v, self.int(Opnd::Val(v))?))).collect();
-        let mut ok = BTreeMap::new();
-        for (v, form) in &forms {
-            let opaque = matches!(form, Ix::Val { val, .. } if self.varying.contains(val));
-            ok.insert(*v, !opaque && self.natural(form));
-        }
-        ix.subst_vals(&mut |v, zext| forms.get(&v).filter(|_| !zext || ok.get(&v) == Some(&true)).cloned())
+        let mut natural = BTreeSet::new();
+        ix.for_each_leaf(&mut |leaf| {
+            if let Ix::Val { val, zext: true } = leaf
+                && let Some(form) = forms.get(val)
+                && !matches!(form, Ix::Val { val, .. } if self.varying.contains(val))
+                && self.natural(form)
+            {
+                natural.insert(*val);
+            }
+        });
+        ix.subst_vals(&mut |v, zext| forms.get(&v).filter(|_| !zext || natural.contains(&v)).cloned())
     }
 
     fn mask(&mut self, mask: &Mask) -> Mask {
@@ -284,7 +290,9 @@ impl Promote {
     /// No condition on a value that differs from lane to lane.
     fn plain(&self, mask: &Mask) -> bool {
         mask.conds.iter().all(|c| {
-            ![&c.lhs, &c.rhs].iter().any(|ix| ix.any_leaf(&mut |l| matches!(l, Ix::Val { val, .. } if self.varying.contains(val))))
+            ![&c.lhs, &c.rhs]
+                .iter()
+                .any(|ix| ix.any_leaf(&mut |l| matches!(l, Ix::Val { val, .. } if self.varying.contains(val))))
         })
     }
 

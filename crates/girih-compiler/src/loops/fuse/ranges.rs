@@ -71,7 +71,15 @@ pub fn decide(c: &Cond, kernel: &Kernel, axes: &dyn Fn(AxisId) -> Option<Range>)
     let (below, above) = (l.1 < r.0, l.0 > r.1);
     let equal = c.lhs == c.rhs || (l.0 == l.1 && l == r);
     let (at_most, at_least) = (l.1 <= r.0 || equal, l.0 >= r.1 || equal);
-    let pick = |yes: bool, no: bool| if yes { Some(true) } else if no { Some(false) } else { None };
+    let pick = |yes: bool, no: bool| {
+        if yes {
+            Some(true)
+        } else if no {
+            Some(false)
+        } else {
+            None
+        }
+    };
     match c.cmp {
         Cmp::Eq => pick(equal, below || above),
         Cmp::Ne => pick(below || above, equal),

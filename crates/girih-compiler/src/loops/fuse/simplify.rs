@@ -136,7 +136,7 @@ impl Simplify<'_> {
                 let bits = mask.is_always() as u64;
                 self.map.insert(dst, Opnd::Const { dtype: DType::I1, bits });
             }
-            Stmt::Load { dst, mem, ref mask, other, .. } if is_never(mask) && !self.roles.contains(&dst) => {
+            Stmt::Load { dst, ref mem, ref mask, other, .. } if is_never(mask) && !self.roles.contains(&dst) => {
                 let value = match (other, self.kernel.vals[dst].ty) {
                     (Some(o), _) => Some(self.opnd(o)),
                     (None, Ty::Num(_)) => Some(Opnd::Const { dtype: mem.elem, bits: 0 }),
@@ -239,7 +239,9 @@ fn for_each_contraction(body: &mut Vec<Stmt>) {
         let Some(c) = &mut f.contraction else { continue };
         for role in [&mut c.a, &mut c.b] {
             while let Some(source) = f.body.iter().find_map(|s| match s {
-                Stmt::Let { dst, op: ScalarOp::FToF { .. } | ScalarOp::ExtI { .. } | ScalarOp::Copy, args } if dst == role => {
+                Stmt::Let { dst, op: ScalarOp::FToF { .. } | ScalarOp::ExtI { .. } | ScalarOp::Copy, args }
+                    if dst == role =>
+                {
                     match args[..] {
                         [Opnd::Val(v)] if f.body.iter().any(|s| walk::def(s) == Some(v)) => Some(v),
                         _ => None,
@@ -267,9 +269,7 @@ impl Live {
         let mut needed = match s {
             Stmt::Write { buf, .. } => self.bufs.contains(buf),
             Stmt::Local { .. } => return false,
-            Stmt::Load { dst, order, .. } => {
-                self.vals.contains(dst) || *order != crate::loops::ir::Order::Weak
-            }
+            Stmt::Load { dst, order, .. } => self.vals.contains(dst) || *order != crate::loops::ir::Order::Weak,
             Stmt::Alloca { dst, .. } => self.vals.contains(dst),
             Stmt::Rmw { .. } | Stmt::Cas { .. } | Stmt::Loop { .. } => true,
             Stmt::For(_) | Stmt::If { .. } => false,

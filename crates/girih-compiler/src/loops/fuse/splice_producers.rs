@@ -283,7 +283,11 @@ impl Splicer<'_> {
         if cost <= Cost::Load && together && readers.iter().all(|r| r.contraction) {
             return Ok(());
         }
-        if !together { refuse("several nests read it") } else { refuse("the reader's loops would repeat its computation") }
+        if !together {
+            refuse("several nests read it")
+        } else {
+            refuse("the reader's loops would repeat its computation")
+        }
     }
 
     fn legal(
@@ -308,7 +312,10 @@ impl Splicer<'_> {
                     return refuse(format!("`{}`, which it reads, is written in between", self.kernel.bufs[buf].name));
                 };
                 if !self.updates_in_place(p, buf, &axes, inner) {
-                    return refuse(format!("`{}`, which it reads, is written by the reader", self.kernel.bufs[buf].name));
+                    return refuse(format!(
+                        "`{}`, which it reads, is written by the reader",
+                        self.kernel.bufs[buf].name
+                    ));
                 }
             }
             if loads.is_empty() {
@@ -317,7 +324,8 @@ impl Splicer<'_> {
             if e.ordered || e.atomic {
                 return refuse("an atomic or ordered access stands between the load and its use");
             }
-            let clash = e.stores.iter().any(|&s| loads.iter().any(|l| !self.roots.disjoint(l.base, s, self.ctx.assume)));
+            let clash =
+                e.stores.iter().any(|&s| loads.iter().any(|l| !self.roots.disjoint(l.base, s, self.ctx.assume)));
             if clash {
                 let Some((axes, inner)) = in_place() else {
                     return refuse("a store that may overlap stands between the load and its use");
@@ -392,7 +400,13 @@ impl Splicer<'_> {
                         if !same || reads.iter().any(|at| moved(&from.index, p, at) != mem.index) {
                             return None;
                         }
-                        duties.extend(affine::injective(&mem.index, axes, outer, self.kernel, self.ctx.assume.no_wrap)?);
+                        duties.extend(affine::injective(
+                            &mem.index,
+                            axes,
+                            outer,
+                            self.kernel,
+                            self.ctx.assume.no_wrap,
+                        )?);
                     }
                 }
                 _ if !walk::bodies(s).is_empty() => return None,

@@ -1,11 +1,13 @@
 //! Operations with a region that runs per element: reductions, scans and `generate`.
 
 use super::elementwise::{neutral, scalar_op};
-use super::{Lift, Lifted, Result1, axis_name, bug, counted, int_attr, operand, result};
+use super::{Lift, Lifted, Result1, axis_name, bug, counted, int_attr, konst, operand, result};
 use crate::cuda_tile::ir::{Attr, AttrKey, Op, Opcode};
 use crate::index::Ix;
 use crate::loops::ir::{BufId, Combine, CombineOp, LoopKind, Opnd, Stmt, Ty};
 use crate::num::DType;
+use crate::num::convert::convert;
+use crate::num::op::Rounding;
 
 impl Lift<'_> {
     fn identities<'a>(&self, op: &'a Op) -> Result1<&'a [(DType, u64)]> {
@@ -19,10 +21,13 @@ impl Lift<'_> {
     fn accumulators(&mut self, op: &Op, names: &[String]) -> Result1<Vec<BufId>> {
         let identities = self.identities(op)?;
         let mut accs = Vec::new();
-        for ((name, &v), &(_, bits)) in names.iter().zip(&op.operands).zip(identities) {
+        for ((name, &v), &(given, bits)) in names.iter().zip(&op.operands).zip(identities) {
             let ty = self.elem(v)?;
             let acc = self.local(name, ty, &[]);
-            self.write(acc, &[], Opnd::Const { dtype: super::dtype_of(ty), bits });
+            let dtype = super::dtype_of(ty);
+            // f16 and bf16 may stand for each other.
+            let bits = if given == dtype { bits } else { convert(given, bits, dtype, Rounding::NearestEven) };
+            self.write(acc, &[], konst(dtype, bits));
             accs.push(acc);
         }
         Ok(accs)

@@ -9,6 +9,8 @@ use crate::cuda_tile::ir::{
 use crate::index::{Cmp, Cond, Ix, Mask};
 use crate::loops::ir::{LoopKind, Mem, Opnd, Order, RmwOp, Stmt, Ty};
 use crate::num::DType;
+use crate::num::convert::from_f64;
+use crate::num::op::Rounding;
 
 fn order(op: &Op) -> Order {
     match op.ordering() {
@@ -189,7 +191,7 @@ impl Lift<'_> {
                 Some(n) => Ok(Ix::Const(*n)),
                 None => {
                     let &v = dynamic.next().ok_or_else(|| bug("a dynamic size is missing", op.span))?;
-                    Ok(self.ix(self.scalar(v)?, true))
+                    Ok(self.ix(self.scalar(v)?, false))
                 }
             })
             .collect()
@@ -234,7 +236,7 @@ impl Lift<'_> {
         Ok(())
     }
 
-    /// The element at `idx` of the tile that the view's `indices` name, and the conditions under which it is in the tensor.
+    /// The element at `idx` of the tile that the view's `indices` (unsigned) name, and the conditions under which it is in the tensor.
     fn element(
         &mut self,
         tensor: &Tensor,
@@ -267,7 +269,7 @@ impl Lift<'_> {
         let (tensor, view) = self.view(operand(op, 0)?)?;
         let indices = op.group(1);
         let (order, site) = (order(op), self.site(op));
-        let other = view.padding.and_then(|p| padding_bits(p, tensor.elem)).map(|bits| konst(tensor.elem, bits));
+        let other = view.padding.map(|p| konst(tensor.elem, padding_bits(p, tensor.elem)));
         let loaded = result(op, 0)?;
         let name = self.name(loaded, "x");
         let kind = if order == Order::Weak { LoopKind::Free } else { LoopKind::Serial };
@@ -356,7 +358,8 @@ fn tensor_dim(view: &TileViewType, i: usize) -> usize {
 fn traversal(view: &TileViewType, i: usize) -> i64 {
     match &view.kind {
         ViewKind::Strided { traversal_strides } => traversal_strides.get(i).copied().unwrap_or(1) as i64,
-        _ => view.tile.get(i).copied().unwrap_or(1) as i64,
+        ViewKind::Partition => view.tile.get(i).copied().unwrap_or(1) as i64,
+        ViewKind::GatherScatter { .. } => 1,
     }
 }
 
@@ -369,25 +372,14 @@ fn tiles_along(tensor: &Tensor, view: &TileViewType, i: usize) -> Ix {
     }
 }
 
-/// The bits of a padding value; `None` where the type has no such value.
-fn padding_bits(padding: Padding, d: DType) -> Option<u64> {
-    use DType::*;
-    let sign = 1u64 << (d.bits() - 1);
-    let (inf, nan) = match d {
-        F16 => (Some(0x7C00), Some(0x7E00)),
-        BF16 => (Some(0x7F80), Some(0x7FC0)),
-        F32 | TF32 => (Some(0x7F80_0000), Some(0x7FC0_0000)),
-        F64 => (Some(0x7FF0_0000_0000_0000), Some(0x7FF8_0000_0000_0000)),
-        F8E5M2 => (Some(0x7C), Some(0x7E)),
-        F8E4M3FN => (None, Some(0x7F)),
-        F8E8M0FNU => (None, Some(0xFF)),
-        _ => (None, None),
+/// The bits of a padding value.
+fn padding_bits(padding: Padding, d: DType) -> u64 {
+    let value = match padding {
+        Padding::Zero => return 0,
+        Padding::NegZero => -0.0,
+        Padding::Nan => f64::NAN,
+        Padding::PosInf => f64::INFINITY,
+        Padding::NegInf => f64::NEG_INFINITY,
     };
-    match padding {
-        Padding::Zero => Some(0),
-        Padding::NegZero => Some(sign),
-        Padding::Nan => nan,
-        Padding::PosInf => inf,
-        Padding::NegInf => inf.map(|b| b | sign),
-    }
+    from_f64(d, value, Rounding::NearestEven)
 }
