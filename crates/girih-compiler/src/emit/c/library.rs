@@ -373,8 +373,11 @@ int ex = x >> 52, ey = y >> 52;
 u64 mx = x & 0xfffffffffffffull, my = y & 0xfffffffffffffull;
 if (ex) mx |= 1ull << 52; else ex = 1;
 if (ey) my |= 1ull << 52; else ey = 1;
-for (; ex > ey; ex--) mx = (mx >= my ? mx - my : mx) << 1;
-if (mx >= my) mx -= my;
+mx %= my;
+for (; ex > ey; ex--) {
+  mx <<= 1;
+  if (mx >= my) mx -= my;
+}
 if (mx == 0) return ^float_f64(sign);
 for (; ex > 1 && !(mx >> 52); ex--) mx <<= 1;
 return ^float_f64(sign | (mx >> 52 ? (u64)ex << 52 : 0) | (mx & 0xfffffffffffffull));

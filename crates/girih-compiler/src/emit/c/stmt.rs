@@ -5,6 +5,7 @@ use super::support::Support;
 use crate::emit::cstyle::{Indices, Lines, cmp};
 use crate::index::{Cond, Ix, Mask};
 use crate::kernel::ir::*;
+use crate::num::convert::sign_extend;
 use crate::num::{DType, ScalarOp};
 
 struct Printer<'a> {
@@ -517,15 +518,21 @@ impl Printer<'_> {
                 (ScalarOp::PtrAdd | ScalarOp::PowI, 1) => Elem::Num(DType::I64),
                 _ => elem,
             };
-            let mut text = self.opnd(*arg, Ty { elem: own, lanes });
+            let arg = match (op, i, arg) {
+                (ScalarOp::PtrAdd, 1, &Opnd::Const { dtype, bits }) => {
+                    Opnd::Const { dtype: DType::I64, bits: sign_extend(dtype, bits) as u64 }
+                }
+                _ => *arg,
+            };
+            let mut text = self.opnd(arg, Ty { elem: own, lanes });
             if let (ScalarOp::PtrAdd, 1, true, Opnd::Val(v)) = (op, i, lanes > 1, arg)
-                && base(self.val_ty(*v).elem) != DType::I64
+                && base(self.val_ty(v).elem) != DType::I64
             {
                 let ty = self.support.ty("i64", lanes);
                 text = format!("__builtin_convertvector({text}, {ty})");
             }
             if let (ScalarOp::Bitcast { .. }, Opnd::Val(v)) = (op, arg) {
-                text = self.canonical(*v, elem, lanes, text);
+                text = self.canonical(v, elem, lanes, text);
             }
             texts.push(text);
         }

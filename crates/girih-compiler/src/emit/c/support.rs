@@ -94,6 +94,10 @@ impl Support {
         if !self.done.insert(full.clone()) {
             return full;
         }
+        if name == "all_i1" && lanes > 1 {
+            self.all(&full, lanes);
+            return full;
+        }
         let helper = library::helper(self, name);
         let body = match (&helper.vector, lanes > 1) {
             (Some(body), true) => {
@@ -109,6 +113,26 @@ impl Support {
         let params: Vec<String> = helper.params.iter().map(|(t, n)| format!("{} {n}", self.ty(t, lanes_in))).collect();
         self.functions.push(format!("INLINE {result} {full}({}) {{\n{}}}\n", params.join(", "), indent(&body)));
         full
+    }
+
+    /// Whether every lane of a mask is on.
+    fn all(&mut self, full: &str, lanes: u32) {
+        let i1 = self.ty("i1", 1);
+        let mut text = format!("INLINE {i1} {full}({} m) {{\n", self.ty("i1", lanes));
+        let (mut n, mut current) = (lanes, "m".to_string());
+        while n > 1 {
+            n /= 2;
+            let half = |from: u32| (from..from + n).map(|l| l.to_string()).collect::<Vec<_>>().join(", ");
+            let shuffle = |from: u32| format!("__builtin_shufflevector({current}, {current}, {})", half(from));
+            let next = format!("m{n}");
+            text.push_str(&if n > 1 {
+                format!("  {} {next} = {} & {};\n", self.ty("i1", n), shuffle(0), shuffle(n))
+            } else {
+                format!("  return {current}[0] & {current}[1] & 1;\n}}\n")
+            });
+            current = next;
+        }
+        self.functions.push(text);
     }
 
     pub fn is_defined(&self, name: &str) -> bool {

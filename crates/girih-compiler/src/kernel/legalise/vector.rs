@@ -1,15 +1,525 @@
 //! Statements many lanes at a time, and the loops around them.
+//!
+//! Lane l of a statement is the iteration `axis + l`. What is the same in every lane stays one value; what differs is a
+//! vector; what cannot be done on vectors runs in a lane loop, its operands taken out of and its result put into vectors.
+//! A masked access first asks whether every lane is on, which decides nearly always.
 
-use super::{Lower, Res};
+use super::scalar::zero;
+use super::{Loc, Lower, Res, Storage, Vector, affine, elem, ty};
+use crate::kernel::ir as k;
 use crate::loops::ir as l;
+use crate::num::{DType, ScalarOp};
+use rustc_hash::FxHashMap;
+
+/// How the elements that the lanes touch lie in memory.
+enum Reach {
+    /// All lanes at one element.
+    Same,
+    /// Lane l at the first lane's element plus l.
+    Contiguous,
+    Scattered,
+}
 
 impl Lower<'_> {
-    pub(super) fn vector_stmt(&mut self, stmt: &l::Stmt) -> Res<()> {
-        self.scalar_stmt(stmt)
+    fn lanes(&self) -> u32 {
+        self.vector.map_or(1, |v| v.lanes)
     }
 
-    pub(super) fn vector_loop(&mut self, f: &l::For, _lanes: u32) -> Res<()> {
-        let (lo, hi) = (self.ix(&f.lo)?, self.ix(&f.hi)?);
-        self.scalar_loop(f, lo, hi)
+    /// Whether an operand differs between lanes.
+    fn differs(&self, opnd: &l::Opnd) -> bool {
+        matches!(opnd, l::Opnd::Val(v) if matches!(self.vals.get(v), Some(Loc::Vector(_))))
     }
+
+    /// A vector operand; one value is splatted, a constant stands as it is.
+    fn vector_opnd(&mut self, opnd: &l::Opnd) -> Res<k::Opnd> {
+        let val = match opnd {
+            l::Opnd::Const { dtype, bits } => return Ok(k::Opnd::Const { dtype: *dtype, bits: *bits }),
+            l::Opnd::Val(val) => *val,
+        };
+        match self.loc(val)? {
+            Loc::Vector(v) => Ok(k::Opnd::Val(v)),
+            Loc::Scalar(c @ k::Opnd::Const { .. }) => Ok(c),
+            Loc::Scalar(k::Opnd::Val(v)) => self.splat(v),
+        }
+    }
+
+    fn splat(&mut self, scalar: k::ValId) -> Res<k::Opnd> {
+        let (name, elem) = (self.out.vals[scalar].name.clone(), self.out.vals[scalar].ty.elem);
+        let dst = self.value(&format!("{name}_v"), k::Ty { elem, lanes: self.lanes() });
+        self.push(k::Stmt::Splat { dst, value: k::Opnd::Val(scalar) });
+        Ok(k::Opnd::Val(dst))
+    }
+
+    /// A fresh vector for a value of loop IR.
+    fn define_vector(&mut self, val: l::ValId) -> Res<k::ValId> {
+        let t = ty(self.src_ty(val)?, self.lanes());
+        let name = self.src.vals[val].name.clone();
+        let dst = self.value(&name, t);
+        self.vals.insert(val, Loc::Vector(dst));
+        Ok(dst)
+    }
+
+    fn reach(&self, index: &l::Ix) -> Reach {
+        let Some(vector) = self.vector else { return Reach::Same };
+        if !self.varies(index) {
+            return Reach::Same;
+        }
+        let of_vectors =
+            affine::any(index, &mut |n| matches!(n, l::Ix::Val { val, .. } if self.differs(&l::Opnd::Val(*val))));
+        match affine::coefficient(index, vector.axis) {
+            Some(l::Ix::Const(1)) if !of_vectors => Reach::Contiguous,
+            _ => Reach::Scattered,
+        }
+    }
+
+    fn mask_varies(&self, mask: &l::Mask) -> bool {
+        mask.conds.iter().any(|c| self.varies(&c.lhs) || self.varies(&c.rhs))
+            || mask.vals.iter().any(|v| self.differs(&l::Opnd::Val(*v)))
+    }
+
+    /// Whether every lane is on, as a mask of one value; `None` where only the lanes themselves can tell.
+    fn all_on(&mut self, mask: &l::Mask) -> Res<Option<k::Mask>> {
+        let Some(vector) = self.vector else { return Ok(None) };
+        let mut out = k::Mask::default();
+        for cond in &mask.conds {
+            if !self.varies(&cond.lhs) && !self.varies(&cond.rhs) {
+                let cond = self.cond(cond)?;
+                out.conds.push(cond);
+                continue;
+            }
+            // An ordering of two affine expressions that holds at both ends holds between them.
+            let is_affine = |ix: &l::Ix| {
+                let has_vectors =
+                    affine::any(ix, &mut |n| matches!(n, l::Ix::Val { val, .. } if self.differs(&l::Opnd::Val(*val))));
+                if has_vectors { None } else { affine::coefficient(ix, vector.axis) }
+            };
+            let (Some(a), Some(b)) = (is_affine(&cond.lhs), is_affine(&cond.rhs)) else { return Ok(None) };
+            if !matches!(cond.cmp, l::Cmp::Lt | l::Cmp::Le | l::Cmp::Gt | l::Cmp::Ge) {
+                return Ok(None);
+            }
+            let last = self.at_lane(cond, vector, vector.lanes as i64 - 1)?;
+            // The end at which the condition is hardest to meet decides.
+            let slope = match (a, b) {
+                (l::Ix::Const(a), l::Ix::Const(b)) => Some(a.saturating_sub(b)),
+                _ => None,
+            };
+            let below = matches!(cond.cmp, l::Cmp::Lt | l::Cmp::Le);
+            match slope {
+                Some(s) if (s >= 0) == below => out.conds.push(last),
+                Some(_) => {
+                    let first = self.at_lane(cond, vector, 0)?;
+                    out.conds.push(first);
+                }
+                None => {
+                    let first = self.at_lane(cond, vector, 0)?;
+                    out.conds.push(first);
+                    out.conds.push(last);
+                }
+            }
+        }
+        for &val in &mask.vals {
+            match self.loc(val)? {
+                Loc::Scalar(_) => self.mask_val(&mut out, val)?,
+                Loc::Vector(v) => {
+                    let name = format!("{}_all", self.out.vals[v].name);
+                    let dst = self.value(&name, k::Ty::num(DType::I1, 1));
+                    self.push(k::Stmt::All { dst, vector: v });
+                    out.vals.push(dst);
+                }
+            }
+        }
+        Ok(Some(out))
+    }
+
+    /// The condition as it stands in one lane.
+    fn at_lane(&mut self, cond: &l::Cond, vector: Vector, lane: i64) -> Res<k::Cond> {
+        let base = self.axes.get(&vector.axis).cloned().ok_or("a vector loop has no axis")?;
+        let saved = self.axes.insert(vector.axis, affine::add(base, k::Ix::Const(lane)));
+        let done = self.cond(cond);
+        if let Some(ix) = saved {
+            self.axes.insert(vector.axis, ix);
+        }
+        done
+    }
+
+    pub(super) fn vector_stmt(&mut self, stmt: &l::Stmt) -> Res<()> {
+        match stmt {
+            l::Stmt::Let { dst, op, args } if args.iter().any(|a| self.differs(a)) => {
+                let at = self.op_elem(*op, args)?;
+                let args = args.iter().map(|a| self.vector_opnd(a)).collect::<Res<Vec<_>>>()?;
+                let dst = self.define_vector(*dst)?;
+                self.push(k::Stmt::Let { dst, op: *op, ty: at, args });
+            }
+            l::Stmt::Index { dst, ix } if self.varies(ix) => self.vector_index(stmt, *dst, ix)?,
+            l::Stmt::Test { dst, mask } if self.mask_varies(mask) => {
+                let dst = *dst;
+                self.decide(mask, stmt, Some(dst), |s| {
+                    let on = k::Opnd::Const { dtype: DType::I1, bits: 1 };
+                    s.assign(dst, on)
+                })?;
+            }
+            l::Stmt::Load { dst, mem, mask, other, order, site } => {
+                let base_differs = self.differs(&l::Opnd::Val(mem.base));
+                let (reach, masked) = (self.reach(&mem.index), self.mask_varies(mask));
+                let plain = *order == l::Order::Weak && mem.elem != DType::F4E2M1FN && !base_differs;
+                match reach {
+                    Reach::Same if !masked && !base_differs && !other.is_some_and(|o| self.differs(&o)) => {
+                        self.scalar_stmt(stmt)?;
+                    }
+                    Reach::Contiguous if plain && mask.is_always() => {
+                        let place = self.place(mem)?;
+                        self.check(mem, &place, self.lanes(), &k::Mask::default(), false, *site)?;
+                        let dst = self.define_vector(*dst)?;
+                        self.push(load(dst, place));
+                    }
+                    Reach::Contiguous if plain => {
+                        let (dst, mem, site) = (*dst, mem.clone(), *site);
+                        self.decide(mask, stmt, Some(dst), |s| {
+                            let place = s.place(&mem)?;
+                            s.check(&mem, &place, s.lanes(), &k::Mask::default(), false, site)?;
+                            let t = ty(s.src_ty(dst)?, s.lanes());
+                            let loaded = s.value("whole", t);
+                            s.push(load(loaded, place));
+                            s.assign(dst, k::Opnd::Val(loaded))
+                        })?;
+                    }
+                    _ => self.by_lane(stmt, Some(*dst))?,
+                }
+            }
+            l::Stmt::Store { mem, value, mask, order, site } => {
+                let plain =
+                    *order == l::Order::Weak && mem.elem != DType::F4E2M1FN && !self.differs(&l::Opnd::Val(mem.base));
+                match self.reach(&mem.index) {
+                    Reach::Contiguous if plain => {
+                        let value = *value;
+                        let (mem, site) = (mem.clone(), *site);
+                        let whole = move |s: &mut Self| {
+                            let value = s.whole(&value)?;
+                            let place = s.place(&mem)?;
+                            s.check(&mem, &place, s.lanes(), &k::Mask::default(), true, site)?;
+                            s.push(store(place, value));
+                            Ok(())
+                        };
+                        if mask.is_always() { whole(self)? } else { self.decide(mask, stmt, None, whole)? }
+                    }
+                    _ => self.by_lane(stmt, None)?,
+                }
+            }
+            l::Stmt::Read { dst, buf, idx } => match self.storage(*buf)? {
+                Storage::Var(var) if self.out.vals[var].ty.is_vector() => {
+                    let t = self.out.vals[var].ty;
+                    let dst = self.define_vector(*dst)?;
+                    self.push(k::Stmt::Let { dst, op: ScalarOp::Copy, ty: t.elem, args: vec![k::Opnd::Val(var)] });
+                }
+                Storage::Var(_) => self.scalar_stmt(stmt)?,
+                Storage::Slot(slot) => {
+                    let linear = self.linear(self.buf(*buf)?, idx)?;
+                    match self.reach(&linear) {
+                        Reach::Same => self.scalar_stmt(stmt)?,
+                        Reach::Contiguous => {
+                            let index = self.ix(&linear)?;
+                            let dst = self.define_vector(*dst)?;
+                            self.push(load(dst, k::Place::Slot { buf: slot, index }));
+                        }
+                        Reach::Scattered => self.by_lane(stmt, Some(*dst))?,
+                    }
+                }
+            },
+            l::Stmt::Write { buf, idx, value } => match self.storage(*buf)? {
+                Storage::Var(var) if self.out.vals[var].ty.is_vector() => {
+                    let value = self.vector_opnd(value)?;
+                    self.push(k::Stmt::Set { var, value });
+                }
+                Storage::Var(_) => self.scalar_stmt(stmt)?,
+                Storage::Slot(slot) => {
+                    let linear = self.linear(self.buf(*buf)?, idx)?;
+                    match self.reach(&linear) {
+                        Reach::Contiguous => {
+                            let value = self.whole(value)?;
+                            let index = self.ix(&linear)?;
+                            self.push(store(k::Place::Slot { buf: slot, index }, value));
+                        }
+                        _ => self.by_lane(stmt, None)?,
+                    }
+                }
+            },
+            l::Stmt::Local { buf } => self.local(*buf, self.lanes())?,
+            l::Stmt::If { cond, .. } if !self.differs(cond) => self.scalar_stmt(stmt)?,
+            l::Stmt::For(f)
+                if !self.varies(&f.lo) && !self.varies(&f.hi) && !self.varies(&f.step) && !leaves(&f.body) =>
+            {
+                self.scalar_stmt(stmt)?;
+            }
+            l::Stmt::Rmw { dst, .. } | l::Stmt::Cas { dst, .. } => self.by_lane(stmt, Some(*dst))?,
+            l::Stmt::If { .. } | l::Stmt::For(_) | l::Stmt::Loop { .. } | l::Stmt::Assert { .. } => {
+                self.by_lane(stmt, None)?
+            }
+            _ => self.scalar_stmt(stmt)?,
+        }
+        Ok(())
+    }
+
+    /// The value for a whole vector's store: always a vector.
+    fn whole(&mut self, value: &l::Opnd) -> Res<k::Opnd> {
+        match self.vector_opnd(value)? {
+            k::Opnd::Const { dtype, bits } => {
+                let dst = self.value("filled", k::Ty::num(dtype, self.lanes()));
+                self.push(k::Stmt::Splat { dst, value: k::Opnd::Const { dtype, bits } });
+                Ok(k::Opnd::Val(dst))
+            }
+            v => Ok(v),
+        }
+    }
+
+    /// Sets the variable that stands for a value of loop IR.
+    fn assign(&mut self, val: l::ValId, value: k::Opnd) -> Res<()> {
+        match self.loc(val)? {
+            Loc::Vector(var) => self.push(k::Stmt::Set { var, value }),
+            Loc::Scalar(_) => return Err("a vector is assigned to one value".to_string()),
+        }
+        Ok(())
+    }
+
+    fn vector_index(&mut self, stmt: &l::Stmt, dst: l::ValId, ix: &l::Ix) -> Res<()> {
+        let Some(vector) = self.vector else { return Err("no vector loop".to_string()) };
+        let of_vectors =
+            affine::any(ix, &mut |n| matches!(n, l::Ix::Val { val, .. } if self.differs(&l::Opnd::Val(*val))));
+        let step = if of_vectors { None } else { affine::coefficient(ix, vector.axis) };
+        match step {
+            Some(step) if self.src_ty(dst)? != l::Ty::Num(DType::I1) => {
+                let base = self.ix(ix)?;
+                let step = self.ix(&step)?;
+                let dst = self.define_vector(dst)?;
+                self.push(k::Stmt::Ramp { dst, base, step });
+                Ok(())
+            }
+            _ => self.by_lane(stmt, Some(dst)),
+        }
+    }
+
+    /// `whole` when every lane is on, a lane loop otherwise. `dst` becomes a variable that both assign.
+    fn decide(
+        &mut self,
+        mask: &l::Mask,
+        stmt: &l::Stmt,
+        dst: Option<l::ValId>,
+        whole: impl FnOnce(&mut Self) -> Res<()>,
+    ) -> Res<()> {
+        let Some(full) = self.all_on(mask)? else { return self.by_lane(stmt, dst) };
+        if let Some(dst) = dst {
+            let init = zero(elem(self.src_ty(dst)?));
+            let var = self.define_vector(dst)?;
+            self.push(k::Stmt::Var { var, init });
+        }
+        let then = self.inner(whole)?;
+        let els = self.inner(|s| s.lane_loop(stmt, dst))?;
+        self.push(k::Stmt::If { mask: full, then, els });
+        Ok(())
+    }
+
+    fn by_lane(&mut self, stmt: &l::Stmt, dst: Option<l::ValId>) -> Res<()> {
+        if let Some(dst) = dst {
+            let init = zero(elem(self.src_ty(dst)?));
+            let var = self.define_vector(dst)?;
+            self.push(k::Stmt::Var { var, init });
+        }
+        self.lane_loop(stmt, dst)
+    }
+
+    /// Runs a statement for each lane; its result goes into the variable of `dst`.
+    fn lane_loop(&mut self, stmt: &l::Stmt, dst: Option<l::ValId>) -> Res<()> {
+        let vector = self.vector.ok_or("a lane loop stands outside a vector loop")?;
+        let into = match dst.map(|d| self.loc(d)).transpose()? {
+            Some(Loc::Vector(var)) => Some(var),
+            _ => None,
+        };
+        let axis = self.axis("l");
+        let base = self.axes.get(&vector.axis).cloned().ok_or("a vector loop has no axis")?;
+        let saved = self.axes.insert(vector.axis, affine::add(base.clone(), k::Ix::Axis(axis)));
+        self.lane = Some(k::Ix::Axis(axis));
+        let extracted = std::mem::take(&mut self.extracted);
+        let body = self.inner(|s| {
+            s.scalar_stmt(stmt)?;
+            if let (Some(vector), Some(dst)) = (into, dst) {
+                let value = s.scalar(&l::Opnd::Val(dst))?;
+                s.push(k::Stmt::SetLane { vector, lane: k::Ix::Axis(axis), value });
+            }
+            Ok(())
+        });
+        self.extracted = extracted;
+        self.lane = None;
+        if let Some(ix) = saved {
+            self.axes.insert(vector.axis, ix);
+        }
+        if let (Some(vector), Some(dst)) = (into, dst) {
+            self.vals.insert(dst, Loc::Vector(vector));
+        }
+        let (lo, hi, step) = (k::Ix::Const(0), k::Ix::Const(vector.lanes as i64), k::Ix::Const(1));
+        self.push(k::Stmt::For { axis, lo, hi, step, unroll: 0, body: body? });
+        Ok(())
+    }
+
+    /// The loop in steps of whole vectors, then the iterations left over one by one.
+    pub(super) fn vector_loop(&mut self, f: &l::For, lanes: u32) -> Res<()> {
+        let lo = self.ix(&f.lo)?;
+        let hi = self.ix(&f.hi)?;
+        let unit = f.step == l::Ix::Const(1) && lanes.is_power_of_two();
+        let accs: &[l::BufId] = match (&f.combine, f.kind) {
+            (Some(c), l::LoopKind::Reduce) => &c.accs,
+            (None, l::LoopKind::Free) => &[],
+            _ => return self.scalar_loop(f, lo, hi),
+        };
+        if !unit {
+            return self.scalar_loop(f, lo, hi);
+        }
+        let by_lane = !self.vectorisable(&f.body);
+        if by_lane && accs.is_empty() {
+            return self.scalar_loop(f, lo, hi);
+        }
+        let ways = f.combine.as_ref().map_or(1, |c| c.ways.max(1));
+        let group = lanes as i64 * ways as i64;
+        let count = affine::sub(hi.clone(), lo.clone());
+        let whole = affine::mul(affine::floor_div(count.clone(), k::Ix::Const(group)), k::Ix::Const(group));
+        let split = match (&whole, &lo) {
+            (k::Ix::Const(n), k::Ix::Const(lo)) => k::Ix::Const(lo.saturating_add(*n.max(&0))),
+            _ => {
+                // An empty range has a count below zero.
+                let whole = k::Ix::Max(Box::new(whole), Box::new(k::Ix::Const(0)));
+                let dst = self.value("split", k::Ty::num(DType::I64, 1));
+                self.push(k::Stmt::Index { dst, ix: affine::add(lo.clone(), whole) });
+                k::Ix::Val { val: dst, zext: false }
+            }
+        };
+
+        // Partial accumulators, one vector for each way.
+        let mut partials: Vec<FxHashMap<l::BufId, k::ValId>> = vec![FxHashMap::default(); ways as usize];
+        if let Some(c) = &f.combine {
+            let l::CombineOp::Scalar { identity, .. } = c.op;
+            for &acc in &c.accs {
+                let b = self.buf(acc)?;
+                for partial in &mut partials {
+                    let t = ty(b.ty, lanes);
+                    let var = self.value(&format!("{}_part", b.name), t);
+                    self.push(k::Stmt::Var { var, init: k::Opnd::Const { dtype: t.dtype(), bits: identity } });
+                    partial.insert(acc, var);
+                }
+            }
+        }
+
+        let hint = self.src.axes.get(f.axis).map(|a| a.name.clone()).unwrap_or_default();
+        let axis = self.axis(&hint);
+        let saved_axis = self.axes.get(&f.axis).cloned();
+        let nest = self.nest.clone();
+        self.nest.clear();
+        if let (k::Ix::Const(lo), k::Ix::Const(hi)) = (&lo, &hi) {
+            self.nest = nest.clone();
+            self.nest.push((f.axis, f.lo.clone(), (hi - lo).max(0) as u64));
+        }
+        self.vector = Some(Vector { axis: f.axis, lanes });
+        let body = self.inner(|s| {
+            for (w, partial) in partials.iter().enumerate() {
+                let base = affine::add(k::Ix::Axis(axis), k::Ix::Const(w as i64 * lanes as i64));
+                s.axes.insert(f.axis, base);
+                let saved: Vec<_> =
+                    partial.iter().map(|(&acc, &var)| (acc, s.storage.insert(acc, Storage::Var(var)))).collect();
+                let done = if by_lane {
+                    let all = l::Stmt::If {
+                        cond: l::Opnd::Const { dtype: DType::I1, bits: 1 },
+                        then: f.body.clone(),
+                        els: vec![],
+                    };
+                    s.lane_loop(&all, None)
+                } else {
+                    s.run(&f.body)
+                };
+                for (acc, old) in saved {
+                    if let Some(old) = old {
+                        s.storage.insert(acc, old);
+                    }
+                }
+                done?;
+            }
+            Ok(())
+        });
+        self.vector = None;
+        self.nest = nest;
+        match saved_axis {
+            Some(ix) => self.axes.insert(f.axis, ix),
+            None => self.axes.remove(&f.axis),
+        };
+        let body = body?;
+        if lo != split {
+            let step = k::Ix::Const(group);
+            self.push(k::Stmt::For { axis, lo, hi: split.clone(), step, unroll: 0, body });
+        }
+        self.combine(f, &partials)?;
+        self.scalar_loop(f, split, hi)
+    }
+
+    /// Whether the statements can run many lanes at a time: no storage of their own beyond scalars, nothing that ends or
+    /// prints, no placement inside.
+    fn vectorisable(&self, body: &[l::Stmt]) -> bool {
+        body.iter().all(|stmt| match stmt {
+            l::Stmt::Stage { .. } | l::Stmt::RegisterTile { .. } | l::Stmt::Alloca { .. } => false,
+            l::Stmt::Print { .. } | l::Stmt::Return => false,
+            l::Stmt::Local { buf } => self.src.bufs.get(*buf).is_some_and(|b| b.shape.is_empty()),
+            l::Stmt::For(f) => !matches!(f.place, l::Place::Vector { lanes: 2.. }) && self.vectorisable(&f.body),
+            l::Stmt::Loop { body } => self.vectorisable(body),
+            l::Stmt::If { then, els, .. } => self.vectorisable(then) && self.vectorisable(els),
+            _ => true,
+        })
+    }
+
+    /// Folds the partial accumulators by halving and adds them to the accumulators.
+    fn combine(&mut self, f: &l::For, partials: &[FxHashMap<l::BufId, k::ValId>]) -> Res<()> {
+        let Some(c) = &f.combine else { return Ok(()) };
+        let l::CombineOp::Scalar { op, .. } = c.op;
+        for &acc in &c.accs {
+            let mut vectors: Vec<k::ValId> = partials.iter().filter_map(|p| p.get(&acc).copied()).collect();
+            if !vectors.len().is_power_of_two() {
+                return Err(format!("a reduction runs {} ways, which is not a power of two", vectors.len()));
+            }
+            let name = self.buf(acc)?.name.clone();
+            let scalar_ty = ty(self.buf(acc)?.ty, 1);
+            while vectors.len() > 1 {
+                let half = vectors.len() / 2;
+                for j in 0..half {
+                    let t = self.out.vals[vectors[j]].ty;
+                    let dst = self.value(&format!("{name}_sum"), t);
+                    let args = vec![k::Opnd::Val(vectors[j]), k::Opnd::Val(vectors[j + half])];
+                    self.push(k::Stmt::Let { dst, op, ty: t.elem, args });
+                    vectors[j] = dst;
+                }
+                vectors.truncate(half);
+            }
+            let Some(&vector) = vectors.first() else { continue };
+            let folded = self.value(&format!("{name}_all"), scalar_ty);
+            self.push(k::Stmt::Reduce { dst: folded, op, vector });
+            let Storage::Var(var) = self.storage(acc)? else {
+                return Err("a reduction's accumulator is not a scalar".to_string());
+            };
+            let sum = self.value(&format!("{name}_sum"), scalar_ty);
+            let args = vec![k::Opnd::Val(var), k::Opnd::Val(folded)];
+            self.push(k::Stmt::Let { dst: sum, op, ty: scalar_ty.elem, args });
+            self.push(k::Stmt::Set { var, value: k::Opnd::Val(sum) });
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn load(dst: k::ValId, place: k::Place) -> k::Stmt {
+    k::Stmt::Load { dst, place, mask: k::Mask::default(), other: None, order: k::Order::Weak }
+}
+
+pub(super) fn store(place: k::Place, value: k::Opnd) -> k::Stmt {
+    k::Stmt::Store { place, value, mask: k::Mask::default(), order: k::Order::Weak }
+}
+
+/// Whether the statements leave the loop they stand in; then lanes may leave it at different times.
+fn leaves(body: &[l::Stmt]) -> bool {
+    body.iter().any(|stmt| match stmt {
+        l::Stmt::If { then, els, .. } => leaves(then) || leaves(els),
+        l::Stmt::Break | l::Stmt::Continue => true,
+        _ => false,
+    })
 }
