@@ -25,7 +25,7 @@ impl Ix {
             (Ix::Add(x, c), Ix::Const(d)) if c.as_const().is_some_and(|c| c.checked_add(d).is_some()) => {
                 Ix::add(*x, Ix::Const(c.as_const().unwrap_or(0) + d))
             }
-            (Ix::Const(c), b) => Ix::add(b, Ix::Const(c)),
+            (Ix::Const(c), b) if b.as_const().is_none() => Ix::add(b, Ix::Const(c)),
             (a, Ix::Const(c)) if c < 0 && c != i64::MIN => Ix::Sub(Box::new(a), Box::new(Ix::Const(-c))),
             (a, b) => Ix::Add(Box::new(a), Box::new(b)),
         }
@@ -53,7 +53,7 @@ impl Ix {
             (Ix::Mul(x, c), Ix::Const(d)) if c.as_const().is_some_and(|c| c.checked_mul(d).is_some()) => {
                 Ix::mul(*x, Ix::Const(c.as_const().unwrap_or(1) * d))
             }
-            (Ix::Const(c), b) => Ix::mul(b, Ix::Const(c)),
+            (Ix::Const(c), b) if b.as_const().is_none() => Ix::mul(b, Ix::Const(c)),
             (a, b) => Ix::Mul(Box::new(a), Box::new(b)),
         }
     }
