@@ -42,4 +42,6 @@ pub const RULES: &[Rule<Kernel>] = &[
 ];
 
 #[cfg(test)]
+mod meaning_tests;
+#[cfg(test)]
 mod tests;

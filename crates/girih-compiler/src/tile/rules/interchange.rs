@@ -129,10 +129,10 @@ fn reorder(kernel: &mut Kernel, chain: &[&For]) -> Result<Option<Stmt>, &'static
         return Ok(None);
     }
     let varying = refs(&last.body).vals_defined;
-    let along = |axis: AxisId| strides(&last.body, axis, &varying, &BTreeSet::new());
-    let all: Vec<Strides> = chain.iter().map(|f| along(f.axis)).collect();
-    // The first store decides.
-    let Some(s) = all.iter().position(|x| x.stores.first() == Some(&Stride::Unit)) else { return Ok(None) };
+    let all: Vec<Strides> = chain.iter().map(|f| strides(&last.body, f.axis, &varying, &BTreeSet::new())).collect();
+    // The first store decides; of several axes along which it runs, the innermost.
+    let along = |at: &usize| all[*at].stores.first() == Some(&Stride::Unit) && at_most(&chain[*at].hi) != Some(1);
+    let Some(s) = (0..all.len()).rev().find(along) else { return Ok(None) };
     let far = |x: &Strides, at: usize| matches!(x.loads[at], Stride::Far | Stride::Irregular);
     let conflict = (0..all[s].loads.len())
         .filter(|&at| far(&all[s], at))
