@@ -145,7 +145,7 @@ pub fn run(run: &Run<'_>, host: &dyn Host) -> std::result::Result<(), Stop> {
                     .stack_size(256 << 10)
                     .spawn_scoped(scope, move || work(shared, slot, 1));
                 if let Err(e) = thread {
-                    shared.fail(Error::Argument(format!(
+                    shared.fail(Error::argument(format!(
                         "the kernel's blocks wait for each other, so each of the {threads} needs a thread, and the \
                          system refused one: {e}"
                     )));

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use girih_compiler::base::Diagnostic;
+use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::base::launch::Trap;
 
 pub type Result<T> = std::result::Result<T, Error>;
@@ -18,8 +18,8 @@ pub enum Error {
     NoEntry { name: String, entries: Vec<String> },
 
     /// An argument, a grid or another part of a launch does not fit the kernel.
-    #[error("{0}")]
-    Argument(String),
+    #[error("{message}")]
+    Argument { code: Code, message: String },
 
     /// The kernel stopped: a failed assertion, a forbidden access, a bad loop step.
     #[error("{}", .0.message)]
@@ -55,7 +55,22 @@ impl Error {
         Error::File { path: path.into(), message: message.to_string() }
     }
     pub fn argument(message: impl Into<String>) -> Error {
-        Error::Argument(message.into())
+        Error::Argument { code: Code::BadArgument, message: message.into() }
+    }
+
+    /// The code it is reported under; `None` for an interruption and for bugs.
+    pub fn code(&self) -> Option<Code> {
+        match self {
+            Error::Program(diagnostics) => diagnostics.iter().find(|d| d.is_error()).map(|d| d.code),
+            Error::NoEntry { .. } => Some(Code::NoEntry),
+            Error::Argument { code, .. } => Some(*code),
+            Error::Trap(trap) => Some(trap.code),
+            Error::NoCompiler { .. } => Some(Code::NoCompiler),
+            Error::Compiler { .. } => Some(Code::CompilerFailed),
+            Error::Load(_) => Some(Code::NotLoadable),
+            Error::File { .. } => Some(Code::File),
+            Error::Interrupted | Error::Internal(_) => None,
+        }
     }
 }
 

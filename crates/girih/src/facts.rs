@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use girih_compiler::loops::ir::{AxisId, Cmp, Cond, For, Ix, Kernel, Mem, Order, Stmt, Ty, ValId};
+use girih_compiler::loops::ir::{AxisId, Cmp, Cond, For, Ix, Kernel, LoopKind, Mem, Order, Stmt, Ty, ValId};
 use girih_compiler::num::DType;
 
 use crate::blocks::BlockOrder;
@@ -102,7 +102,7 @@ pub fn overrun(
     if leaves_early(&kernel.body) {
         return None;
     }
-    let mut search = Search { kernel, grid, slots, elements, loops: Vec::new(), found: None };
+    let mut search = Search::new(kernel, grid, slots, elements);
     search.body(&kernel.body);
     search.found
 }
@@ -141,6 +141,22 @@ struct Point {
 }
 
 impl<'a> Search<'a> {
+    fn new(
+        kernel: &'a Kernel,
+        grid: [u32; 3],
+        slots: &'a [u64],
+        elements: &'a dyn Fn(usize, DType) -> Option<u64>,
+    ) -> Search<'a> {
+        Search { kernel, grid, slots, elements, loops: Vec::new(), found: None }
+    }
+
+    /// Steps into a loop at its first iteration; how often it runs.
+    fn enter(&self, l: &For, point: &mut Point) -> Option<f64> {
+        let (lo, hi, step) = (self.eval(&l.lo, point)?, self.eval(&l.hi, point)?, self.eval(&l.step, point)?);
+        point.axes.insert(l.axis, lo);
+        (step > 0).then(|| ((hi - lo).max(0) as f64 / step as f64).ceil())
+    }
+
     fn body(&mut self, body: &'a [Stmt]) {
         for stmt in body {
             match stmt {
@@ -285,10 +301,75 @@ impl<'a> Search<'a> {
     }
 }
 
+/// The work of a launch that its loops' bounds tell: floating or integer operations of contractions (a multiply and an
+/// add each), edges of partial tiles included. `None` where a bound is computed by the kernel.
+pub fn contraction_work(kernel: &Kernel, grid: [u32; 3], slots: &[u64]) -> Option<f64> {
+    let mut work = 0.0;
+    walk_trips(kernel, grid, slots, &mut |l, around, trips| {
+        if l.contraction.is_some() {
+            work += 2.0 * around * trips;
+        }
+    })?;
+    Some(work * grid.iter().map(|&g| f64::from(g)).product::<f64>())
+}
+
+/// The longest chain of dependent steps: the product of the trip counts of nested reduce and serial loops.
+pub fn longest_accumulation(kernel: &Kernel, grid: [u32; 3], slots: &[u64]) -> Option<f64> {
+    fn chain(search: &Search<'_>, body: &[Stmt], point: &mut Point) -> Option<f64> {
+        let mut longest = 1f64;
+        for stmt in body {
+            let inner = match stmt {
+                Stmt::For(l) => {
+                    let trips = search.enter(l, point)?;
+                    let own = if l.kind == LoopKind::Free { 1.0 } else { trips.max(1.0) };
+                    own * chain(search, &l.body, point)?
+                }
+                Stmt::If { then, els, .. } => chain(search, then, point)?.max(chain(search, els, point)?),
+                Stmt::Loop { body } => chain(search, body, point)?,
+                _ => 1.0,
+            };
+            longest = longest.max(inner);
+        }
+        Some(longest)
+    }
+    let mut point = Point { block: [0; 3], axes: BTreeMap::new() };
+    chain(&Search::new(kernel, grid, slots, &|_, _| None), &kernel.body, &mut point)
+}
+
+/// Calls `f` for each loop with the product of the trip counts around it and its own, in block 0.
+fn walk_trips(kernel: &Kernel, grid: [u32; 3], slots: &[u64], f: &mut dyn FnMut(&For, f64, f64)) -> Option<()> {
+    fn walk(
+        search: &Search<'_>,
+        body: &[Stmt],
+        around: f64,
+        point: &mut Point,
+        f: &mut dyn FnMut(&For, f64, f64),
+    ) -> Option<()> {
+        for stmt in body {
+            match stmt {
+                Stmt::For(l) => {
+                    let trips = search.enter(l, point)?;
+                    f(l, around, trips);
+                    walk(search, &l.body, around * trips, point, f)?;
+                }
+                Stmt::If { then, els, .. } => {
+                    walk(search, then, around, point, f)?;
+                    walk(search, els, around, point, f)?;
+                }
+                Stmt::Loop { body } => walk(search, body, around, point, f)?,
+                _ => {}
+            }
+        }
+        Some(())
+    }
+    let mut point = Point { block: [0; 3], axes: BTreeMap::new() };
+    walk(&Search::new(kernel, grid, slots, &|_, _| None), &kernel.body, 1.0, &mut point, f)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use girih_compiler::loops::ir::{Axis, LoopKind, Mask, Opnd, Param, Place, RmwOp, SiteId, Val};
+    use girih_compiler::loops::ir::{Axis, Mask, Opnd, Param, Place, RmwOp, SiteId, Val};
 
     fn add(a: Ix, b: Ix) -> Ix {
         Ix::Add(Box::new(a), Box::new(b))

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use girih_compiler::base::Diagnostic;
-use girih_compiler::base::launch::Launch;
+use girih_compiler::base::{Code, Diagnostic};
+use girih_compiler::base::launch::{Launch, Trap};
+use girih_compiler::base::memory::{Fault, Memory};
 use girih_compiler::base::target::Assumptions;
 use girih_compiler::cuda_tile::eval;
 
@@ -63,7 +64,8 @@ impl<'a> Prepared<'a> {
         if let Some(block) = options.block
             && block.iter().zip(&grid).any(|(b, g)| b >= g)
         {
-            return Err(Error::argument(format!("block {block:?} lies outside the grid {grid:?}")));
+            let message = format!("block {block:?} lies outside the grid {grid:?}");
+            return Err(Error::Argument { code: Code::BadGrid, message });
         }
         let bound = args::bind(kernel.name(), kernel.params(), args)?;
         let read_only = bound.extents.iter().flatten().any(|e| !e.writable);
@@ -123,13 +125,16 @@ impl<'a> Prepared<'a> {
         };
         match facts::overrun(&version.lowered.loops, self.grid, &self.bound.slots, &elements) {
             None => Ok(()),
-            Some(o) => Err(Error::argument(format!(
-                "buffer `{}` holds {} elements, and the kernel {} index {}",
-                params.get(o.param).map_or("?", |p| &p.name),
-                o.elements,
-                if o.write { "writes" } else { "reads" },
-                o.index
-            ))),
+            Some(o) => Err(Error::Argument {
+                code: Code::BufferTooSmall,
+                message: format!(
+                    "buffer `{}` holds {} elements, and the kernel {} index {}",
+                    params.get(o.param).map_or("?", |p| &p.name),
+                    o.elements,
+                    if o.write { "writes" } else { "reads" },
+                    o.index
+                ),
+            }),
         }
     }
 
@@ -222,6 +227,63 @@ impl<'a> Prepared<'a> {
             Err(_) if signals::interrupted() => Err(Error::Interrupted),
             Err(trap) => Err(Error::Trap(Box::new(trap))),
         }
+    }
+}
+
+impl Prepared<'_> {
+    /// Runs the evaluator until an operation stores the element.
+    pub(crate) fn find_store(&self, param: usize, element: u64) -> Result<Option<Trap>> {
+        let params = self.kernel.params();
+        let (Some(ParamKind::Pointer(dtype)), Some(Some(extent))) =
+            (params.get(param).map(|p| p.kind), self.bound.extents.get(param))
+        else {
+            return Ok(None);
+        };
+        let at = extent.start + if dtype.bits() == 4 { element / 2 } else { element * dtype.bytes() };
+        let mut memory = Watched { memory: self.bound.memory(params), at, hit: false };
+        let entry = self.kernel.name();
+        let outcome = eval::run(self.kernel.program().module(), entry, &self.launch(), &mut memory, &mut Mute);
+        match outcome {
+            Err(trap) if memory.hit => Ok(Some(trap)),
+            _ if signals::interrupted() => Err(Error::Interrupted),
+            Err(trap) => Err(Error::Trap(Box::new(trap))),
+            Ok(_) => Ok(None),
+        }
+    }
+}
+
+/// Memory in which a write to one byte is a fault, so that the evaluator names who wrote it.
+struct Watched {
+    memory: RealMemory,
+    at: u64,
+    hit: bool,
+}
+
+impl Memory for Watched {
+    fn read(&self, addr: u64, out: &mut [u8]) -> std::result::Result<(), Fault> {
+        self.memory.read(addr, out)
+    }
+    fn write(&mut self, addr: u64, bytes: &[u8]) -> std::result::Result<(), Fault> {
+        if (addr..addr.saturating_add(bytes.len() as u64)).contains(&self.at) {
+            self.hit = true;
+            return Err(Fault { addr, len: bytes.len() as u64 });
+        }
+        self.memory.write(addr, bytes)
+    }
+    fn allocate(&mut self, len: u64, align: u64) -> u64 {
+        self.memory.allocate(len, align)
+    }
+    fn region(&self, addr: u64) -> Option<(String, u64, u64)> {
+        self.memory.region(addr)
+    }
+}
+
+struct Mute;
+
+impl eval::Host for Mute {
+    fn print(&mut self, _: [u32; 3], _: &str) {}
+    fn interrupted(&self) -> bool {
+        signals::interrupted()
     }
 }
 

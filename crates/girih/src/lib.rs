@@ -24,6 +24,7 @@ pub mod program;
 mod signals;
 pub mod spec;
 pub mod values;
+pub mod widen;
 
 pub use args::{Arg, Extent, Param, ParamKind};
 pub use buffer::{Buffer, Fill};

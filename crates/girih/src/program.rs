@@ -5,8 +5,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use girih_compiler::base::Diagnostic;
+use girih_compiler::base::launch::Trap;
 use girih_compiler::base::target::Assumptions;
 use girih_compiler::cuda_tile::ir::Module as TileModule;
+use girih_compiler::num::DType;
 use girih_compiler::loops::ir::{Global, Kernel as LoopKernel};
 
 use crate::args::{self, Arg, Param};
@@ -20,6 +22,7 @@ use crate::launch::{Prepared, Report};
 use crate::module::{Module, NativeKernel};
 use crate::options::{CachePolicy, Options};
 use crate::pipe;
+use crate::widen;
 
 /// A stage whose form can be shown.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -91,6 +94,12 @@ impl Program {
         &self.module
     }
 
+    /// The same program with every float made float64, or why there is none.
+    pub fn widened(&self) -> std::result::Result<Program, String> {
+        let module = widen::widen(&self.module)?;
+        Ok(Program { text: self.text.clone(), module, warnings: Vec::new(), globals: Arc::default() })
+    }
+
     /// A kernel, compiled when it is first needed.
     pub fn entry(&self, name: &str) -> Result<Kernel<'_>> {
         let Some(entry) = self.module.entry(name) else {
@@ -143,6 +152,9 @@ impl<'p> Kernel<'p> {
     pub fn name(&self) -> &str {
         &self.name
     }
+    pub fn program(&self) -> &'p Program {
+        self.program
+    }
     pub fn params(&self) -> &[Param] {
         &self.params
     }
@@ -153,6 +165,31 @@ impl<'p> Kernel<'p> {
     /// The kernel's text at a stage, under the assumptions of its fast version.
     pub fn ir(&self, stage: Stage) -> Result<String> {
         pipe::show(&self.program.module, &self.name, &self.pipe_options(FAST)?, stage)
+    }
+
+    /// Operations of the kernel's contractions in a launch; see [`facts::contraction_work`]. `slots` are scalar arguments'
+    /// bits by position.
+    pub fn contraction_work(&self, grid: [u32; 3], slots: &[u64]) -> Option<f64> {
+        facts::contraction_work(&self.version(FAST).ok()?.lowered.loops, grid, slots)
+    }
+    /// Length of the longest accumulation in a launch; see [`facts::longest_accumulation`].
+    pub fn longest_accumulation(&self, grid: [u32; 3], slots: &[u64]) -> Option<f64> {
+        facts::longest_accumulation(&self.version(FAST).ok()?.lowered.loops, grid, slots)
+    }
+    /// The coarsest float type the kernel computes in.
+    pub fn coarsest_float(&self) -> Option<DType> {
+        widen::coarsest(self.program.module.entry(&self.name)?)
+    }
+
+    /// Which operation first stores element `element` of parameter `param`'s buffer in a launch on the evaluator.
+    pub fn find_store(
+        &self,
+        grid: [u32; 3],
+        args: &mut [Arg<'_>],
+        param: usize,
+        element: u64,
+    ) -> Result<Option<Trap>> {
+        self.prepare(grid, args)?.find_store(param, element)
     }
 
     /// Runs the kernel on `args` over a grid of blocks and waits for it.

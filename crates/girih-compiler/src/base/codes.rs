@@ -43,9 +43,16 @@ codes! {
 
     // 04: launches and arguments
     BadArgument = "E0401", "An argument does not fit its parameter.";
+    BufferTooSmall = "E0402", "A buffer is too small for what the kernel provably touches.";
+    BadGrid = "E0403", "A grid or a block is out of range.";
+    NoEntry = "E0404", "The program has no entry of that name, or none was chosen.";
 
     // 05: the machine: compiler, cache, files
     CompilerFailed = "E0501", "The system C compiler failed.";
+    NoCompiler = "E0502", "No C compiler was found.";
+    File = "E0503", "A file cannot be read, written or understood.";
+    NotLoadable = "E0504", "A compiled kernel cannot be loaded.";
+    CacheUnusable = "W0505", "The cache of compiled kernels cannot be used.";
 
     // 06: traps while running
     AssertFailed = "E0601", "An assertion of the kernel failed.";

@@ -145,6 +145,23 @@ impl Ix {
         }
     }
 
+    /// Its value where `leaf` gives those of axes, values, block ids and the grid; 64-bit arithmetic that wraps. A
+    /// divisor that is not positive, which no index expression has, gives 0.
+    pub fn eval(&self, leaf: &dyn Fn(&Ix) -> i64) -> i64 {
+        let Some((a, b)) = self.operands() else { return self.as_const().unwrap_or_else(|| leaf(self)) };
+        let (a, b) = (a.eval(leaf), b.eval(leaf));
+        match self {
+            Ix::Add(..) => a.wrapping_add(b),
+            Ix::Sub(..) => a.wrapping_sub(b),
+            Ix::Mul(..) => a.wrapping_mul(b),
+            Ix::FloorDiv(..) if b > 0 => a.div_euclid(b),
+            Ix::Mod(..) if b > 0 => a.rem_euclid(b),
+            Ix::FloorDiv(..) | Ix::Mod(..) => 0,
+            Ix::Min(..) => a.min(b),
+            _ => a.max(b),
+        }
+    }
+
     /// Replaces axes.
     pub fn subst_axes(&self, f: &mut dyn FnMut(AxisId) -> Option<Ix>) -> Ix {
         self.replace_leaves(&mut |leaf| if let Ix::Axis(a) = leaf { f(*a) } else { None })
@@ -232,6 +249,10 @@ impl Cmp {
 impl Cond {
     pub fn new(lhs: Ix, cmp: Cmp, rhs: Ix) -> Cond {
         Cond { lhs, cmp, rhs }
+    }
+
+    pub fn eval(&self, leaf: &dyn Fn(&Ix) -> i64) -> bool {
+        self.cmp.holds(self.lhs.eval(leaf), self.rhs.eval(leaf))
     }
 
     pub fn negate(&self) -> Cond {

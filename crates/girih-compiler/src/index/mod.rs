@@ -8,6 +8,15 @@
 //! ```
 
 mod build;
+pub mod facts;
+pub mod poly;
+pub mod simplify;
+#[cfg(test)]
+mod tests;
+
+pub use facts::{Facts, Interval};
+pub use poly::{Affine, Poly, affine};
+pub use simplify::simplify;
 
 use crate::id_type;
 

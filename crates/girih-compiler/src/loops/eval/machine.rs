@@ -221,9 +221,15 @@ fn eval(e: &Expr, slots: &[u64]) -> i64 {
         Expr::Add(p) => eval(&p.0, slots).wrapping_add(eval(&p.1, slots)),
         Expr::Sub(p) => eval(&p.0, slots).wrapping_sub(eval(&p.1, slots)),
         Expr::Mul(p) => eval(&p.0, slots).wrapping_mul(eval(&p.1, slots)),
-        // A divisor that is not positive is no index expression; the value is then arbitrary, not a panic.
-        Expr::FloorDiv(p) => eval(&p.0, slots).checked_div_euclid(eval(&p.1, slots)).unwrap_or(0),
-        Expr::Mod(p) => eval(&p.0, slots).checked_rem_euclid(eval(&p.1, slots)).unwrap_or(0),
+        // As `Ix::eval`: a divisor that is not positive gives 0.
+        Expr::FloorDiv(p) => match (eval(&p.0, slots), eval(&p.1, slots)) {
+            (a, b) if b > 0 => a.div_euclid(b),
+            _ => 0,
+        },
+        Expr::Mod(p) => match (eval(&p.0, slots), eval(&p.1, slots)) {
+            (a, b) if b > 0 => a.rem_euclid(b),
+            _ => 0,
+        },
         Expr::Min(p) => eval(&p.0, slots).min(eval(&p.1, slots)),
         Expr::Max(p) => eval(&p.0, slots).max(eval(&p.1, slots)),
     }

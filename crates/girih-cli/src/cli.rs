@@ -1,0 +1,204 @@
+//! The command line's grammar.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use girih::Device;
+
+/// A tile compiler: runs CUDA Tile IR programs natively on the processor.
+#[derive(Parser)]
+#[command(name = "girih", version, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub enum Command {
+    /// Compile a kernel and run it.
+    Run(RunArgs),
+    /// Show a kernel at a stage of its compilation.
+    Compile(CompileArgs),
+    /// Parse and verify tile programs.
+    Check(CheckArgs),
+    /// Rewrite tile programs in the standard layout.
+    Fmt(FmtArgs),
+    /// List the rewrite rules, or explain one.
+    Rules(RulesArgs),
+    /// Say what this machine has and what is missing.
+    Doctor(DoctorArgs),
+    /// Look at or empty the cache of compiled kernels.
+    Cache {
+        #[command(subcommand)]
+        action: CacheAction,
+    },
+    /// Compare kernels with memcpy and NumPy on this machine.
+    Bench(BenchArgs),
+}
+
+/// What every command that compiles a kernel takes.
+#[derive(Args)]
+pub struct KernelArgs {
+    /// Tile text (.mlir); `-` is standard input.
+    pub file: PathBuf,
+    /// The entry; needed where the file has several.
+    #[arg(long, value_name = "NAME")]
+    pub entry: Option<String>,
+    /// What to compile for: `cpu` is this machine [env: GIRIH_TARGET].
+    #[arg(long, value_name = "T")]
+    pub target: Option<String>,
+    /// Worker threads; one per core by default [env: GIRIH_THREADS].
+    #[arg(long, value_name = "N", value_parser = girih::options::threads)]
+    pub threads: Option<u32>,
+    /// Check every memory access of native code [env: GIRIH_CHECK=1].
+    #[arg(long)]
+    pub check: bool,
+    /// Set a knob; `girih rules` lists them.
+    #[arg(long = "knob", value_name = "K=V", value_parser = knob)]
+    pub knobs: Vec<(String, i64)>,
+}
+
+#[derive(Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub kernel: KernelArgs,
+    /// Blocks along x, y and z.
+    #[arg(long, value_name = "X,Y,Z", value_parser = girih::spec::grid)]
+    pub grid: Option<[u32; 3]>,
+    /// An argument: NAME=FILE.npy, NAME=i32:512, NAME=randn:f16[64x64], NAME=@OTHER, NAME=ptrs:A+B.
+    #[arg(long = "arg", value_name = "NAME=SPEC", value_parser = pair)]
+    pub args: Vec<(String, String)>,
+    /// Write a buffer to a file after the launch.
+    #[arg(long, value_name = "NAME=FILE.npy", value_parser = pair)]
+    pub save: Vec<(String, String)>,
+    /// Print a buffer after the launch.
+    #[arg(long, value_name = "NAME")]
+    pub print: Vec<String>,
+    /// Where to run: `cpu` or `eval`, the reference evaluator [env: GIRIH_DEVICE].
+    #[arg(long)]
+    pub device: Option<Device>,
+    /// Compare the results with the same launch in float64.
+    #[arg(long)]
+    pub verify: bool,
+    /// Run on another device too and stop at the first element that differs.
+    #[arg(long, value_name = "DEVICE")]
+    pub compare: Option<Device>,
+    /// Run one block of the grid.
+    #[arg(long, value_name = "X,Y,Z", value_parser = block)]
+    pub block: Option<[u32; 3]>,
+    /// Repeat the launch and report the median time.
+    #[arg(long)]
+    pub time: bool,
+    /// End standard output with one JSON object.
+    #[arg(long)]
+    pub json: bool,
+    /// Neither look into the cache of compiled kernels nor add to it.
+    #[arg(long)]
+    pub no_cache: bool,
+    /// Order of printed text: `finish` (as blocks end) or `index`.
+    #[arg(long, value_name = "ORDER", value_parser = ["finish", "index"], default_value = "finish")]
+    pub print_order: String,
+    /// Order in which the evaluator runs blocks; 0 is round-robin.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+}
+
+#[derive(Args)]
+pub struct CompileArgs {
+    #[command(flatten)]
+    pub kernel: KernelArgs,
+    /// The stage to print: cuda_tile, loop, tile, kernel or c.
+    #[arg(long, value_name = "STAGE")]
+    pub ir: girih::Stage,
+    /// -v names each rule that applied or refused; -vv shows what it changed.
+    #[arg(short, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// Write every stage into a folder.
+    #[arg(long, value_name = "DIR")]
+    pub dump: Option<PathBuf>,
+    /// Write here instead of to standard output.
+    #[arg(short, value_name = "OUT")]
+    pub output: Option<PathBuf>,
+    /// Verify the program after each rule.
+    #[arg(long)]
+    pub verify_each: bool,
+    /// Apply only the first N rewrites, to find the one that breaks something.
+    #[arg(long, value_name = "N")]
+    pub stop_after: Option<u64>,
+}
+
+#[derive(Args)]
+pub struct CheckArgs {
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// One JSON object per diagnostic on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+pub struct FmtArgs {
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+    /// Change nothing; exit 1 if a file would change.
+    #[arg(long)]
+    pub check: bool,
+}
+
+#[derive(Args)]
+pub struct RulesArgs {
+    pub name: Option<String>,
+}
+
+#[derive(Args)]
+pub struct DoctorArgs {
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Subcommand)]
+pub enum CacheAction {
+    /// Where the cache is and how large.
+    Info,
+    /// Remove every compiled kernel.
+    Clear,
+}
+
+#[derive(Args)]
+pub struct BenchArgs {
+    /// Which to run: gemm, vecadd, saxpy; all by default.
+    pub names: Vec<String>,
+    #[arg(long, value_name = "N", value_parser = girih::options::threads)]
+    pub threads: Option<u32>,
+    /// Rounds of alternating measurements.
+    #[arg(long, default_value_t = 15)]
+    pub rounds: u32,
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name.to_string(), value.to_string())),
+        _ => Err(format!("`{text}` is not of the form NAME=VALUE")),
+    }
+}
+
+fn knob(text: &str) -> Result<(String, i64), String> {
+    let (name, value) = pair(text)?;
+    let value = value.parse().map_err(|_| format!("`{value}` is no number"))?;
+    Ok((name, value))
+}
+
+/// Like a grid, but counting from zero.
+fn block(text: &str) -> Result<[u32; 3], String> {
+    let mut block = [0u32; 3];
+    let parts: Vec<&str> = text.split(',').collect();
+    if parts.len() > 3 {
+        return Err(format!("`{text}` has {} numbers; a block has at most 3", parts.len()));
+    }
+    for (slot, part) in block.iter_mut().zip(parts) {
+        *slot = part.trim().parse().map_err(|_| format!("`{}` is no block number", part.trim()))?;
+    }
+    Ok(block)
+}

@@ -1,0 +1,26 @@
+//! `girih cache`: where compiled kernels are, and removing them.
+
+use girih::cache::{Cache, default_dir};
+
+use crate::cli::CacheAction;
+use crate::failure::Failure;
+
+pub fn run(action: CacheAction) -> Result<(), Failure> {
+    let cache = Cache::open(default_dir().as_deref())?;
+    if let Some(warning) = &cache.warning {
+        return Err(girih::Error::file(cache.dir(), warning).into());
+    }
+    match action {
+        CacheAction::Info => {
+            let usage = cache.usage();
+            println!("folder   {}", cache.dir().display());
+            println!("kernels  {}", usage.entries);
+            println!("size     {:.1} MiB", usage.bytes as f64 / f64::from(1 << 20));
+        }
+        CacheAction::Clear => {
+            let removed = cache.clear()?;
+            println!("removed {} kernels, {:.1} MiB", removed.entries, removed.bytes as f64 / f64::from(1 << 20));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,38 @@
+//! `girih check`: parses and verifies; diagnostics on standard error, exit 1 when one is an error.
+
+use girih::{Error, Program};
+
+use crate::cli::CheckArgs;
+use crate::failure::Failure;
+use crate::{render, source};
+
+pub fn run(args: &CheckArgs) -> Result<(), Failure> {
+    let mut bad = false;
+    for path in &args.files {
+        let source = match source::read(path) {
+            Ok(source) => source,
+            Err(failure) => {
+                failure.report();
+                bad = true;
+                continue;
+            }
+        };
+        let program = Program::from_text(&source.text);
+        let diagnostics = match &program {
+            Ok(program) => program.warnings(),
+            Err(Error::Program(diagnostics)) => {
+                bad = true;
+                diagnostics
+            }
+            Err(_) => return Err(program.err().map_or(Failure::Said(70), Failure::within(&source))),
+        };
+        if args.json {
+            for d in diagnostics {
+                println!("{}", render::json(&source, d));
+            }
+        } else {
+            render::all(&source, diagnostics);
+        }
+    }
+    if bad { Err(Failure::Said(1)) } else { Ok(()) }
+}

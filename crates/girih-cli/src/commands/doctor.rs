@@ -1,0 +1,74 @@
+//! `girih doctor`: what this machine has and what is missing.
+
+use girih::cache::{Cache, default_dir};
+use girih::{Options, cc, machine};
+use serde_json::json;
+
+use crate::cli::DoctorArgs;
+use crate::failure::Failure;
+
+pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
+    let options = Options::from_env().map_err(Failure::usage)?;
+    let target = options.resolved_target();
+    let cache = Cache::open(default_dir().as_deref());
+    let notes = cache.as_ref().ok().filter(|c| c.warning.is_none()).map(|c| c.dir());
+    let compiler = cc::find(options.compiler.as_deref()).and_then(|c| c.probe(notes));
+    let (compiler_text, flags, compiler_ok) = match &compiler {
+        Ok(c) => (format!("{} ({})", c.candidate.display(), c.version), c.flags.join(" "), true),
+        Err(e) => (e.to_string(), String::new(), false),
+    };
+    let (cache_text, cache_ok) = match &cache {
+        Ok(c) => match &c.warning {
+            None => (c.dir().display().to_string(), true),
+            Some(warning) => (warning.clone(), false),
+        },
+        Err(e) => (e.to_string(), false),
+    };
+    let features = machine::features();
+    if args.json {
+        let report = json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "arch": std::env::consts::ARCH,
+            "threads": target.threads,
+            "vector_bytes": target.vector_bytes,
+            "vector_registers": target.vector_registers,
+            "fma": target.has_fma,
+            "l1_bytes": target.l1_bytes,
+            "l2_bytes": target.l2_bytes,
+            "l3_bytes": target.l3_bytes,
+            "features": features,
+            "compiler": compiler_text,
+            "compiler_ok": compiler_ok,
+            "flags": flags,
+            "cache": cache_text,
+            "cache_ok": cache_ok,
+        });
+        println!("{report}");
+    } else {
+        let kib = |bytes: u64| bytes >> 10;
+        let mark = |ok: bool| if ok { "ok     " } else { "MISSING" };
+        println!("girih {}", env!("CARGO_PKG_VERSION"));
+        println!(
+            "ok      processor   {}, {} threads, vectors of {} bytes, {} registers{}",
+            std::env::consts::ARCH,
+            target.threads,
+            target.vector_bytes,
+            target.vector_registers,
+            if target.has_fma { ", fma" } else { "" }
+        );
+        println!(
+            "ok      caches      {} KiB, {} KiB, {} KiB",
+            kib(target.l1_bytes),
+            kib(target.l2_bytes),
+            kib(target.l3_bytes)
+        );
+        println!("ok      features    {}", if features.is_empty() { "none".into() } else { features.join(" ") });
+        println!("{} C compiler  {compiler_text}", mark(compiler_ok));
+        if compiler_ok {
+            println!("ok      flags       {flags}");
+        }
+        println!("{} cache       {cache_text}", mark(cache_ok));
+        println!("ok      evaluator   `--device eval` needs nothing");
+    }
+    if compiler_ok { Ok(()) } else { Err(Failure::Said(1)) }
+}

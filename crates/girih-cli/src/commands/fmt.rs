@@ -1,0 +1,29 @@
+//! `girih fmt`: the standard layout, in place.
+
+use std::path::Path;
+
+use girih::Program;
+
+use crate::cli::FmtArgs;
+use crate::failure::Failure;
+use crate::source;
+
+pub fn run(args: &FmtArgs) -> Result<(), Failure> {
+    let mut differ = false;
+    for path in &args.files {
+        let source = source::read(path)?;
+        let formatted = Program::format(&source.text).map_err(Failure::within(&source))?;
+        if *path == *Path::new("-") && !args.check {
+            print!("{formatted}");
+        } else if *formatted != *source.text {
+            if args.check {
+                println!("{}", source.name);
+                differ = true;
+            } else {
+                girih::files::write_whole(path, formatted.as_bytes())
+                    .map_err(|e| Failure::from(girih::Error::file(path, format!("cannot be written: {e}"))))?;
+            }
+        }
+    }
+    if differ { Err(Failure::Said(1)) } else { Ok(()) }
+}

@@ -1,0 +1,10 @@
+//! One file per subcommand.
+
+pub mod bench;
+pub mod cache;
+pub mod check;
+pub mod compile;
+pub mod doctor;
+pub mod fmt;
+pub mod rules;
+pub mod run;

@@ -1,0 +1,116 @@
+//! `girih run`: compile a kernel, run it on arguments, then save, print, verify, compare and time as asked.
+
+mod arguments;
+mod compare;
+mod timing;
+mod verify;
+
+use std::path::Path;
+
+use girih::{CachePolicy, Device, Kernel, Options, PrintOrder};
+use girih_compiler::base::{Code, Diagnostic};
+use serde_json::json;
+
+use crate::cli::RunArgs;
+use crate::failure::Failure;
+use crate::render::Source;
+use crate::{render, source};
+use arguments::Arguments;
+
+pub fn run(args: &RunArgs) -> Result<(), Failure> {
+    let (source, program) = source::program(&args.kernel.file)?;
+    let options = options(args)?;
+    let kernel = source::choose(&source, &program, args.kernel.entry.as_deref())?.with_options(options);
+    let comment = source::launch_comment(&source, Some(kernel.name()))?.unwrap_or_default();
+    let grid = args.grid.or(comment.grid).unwrap_or([1, 1, 1]);
+    let within = Failure::within(&source);
+    let mut arguments = Arguments::resolve(&source, kernel.params(), &args.args, comment.args)?;
+    let saves = targets(&source, &kernel, &arguments, args.save.iter().map(|(n, _)| n.as_str()))?;
+    let prints = targets(&source, &kernel, &arguments, args.print.iter().map(String::as_str))?;
+
+    // What the launch may overwrite and later steps need again.
+    let again = args.verify || args.compare.is_some() || args.time;
+    let before = if again { Some(arguments.duplicate().map_err(&within)?) } else { None };
+
+    let mut views = arguments.views();
+    let mut prepared = kernel.prepare(grid, &mut views).map_err(&within)?;
+    warn_cache(&source, &kernel);
+    let report = prepared.run().map_err(&within)?;
+    render::all(&source, &report.warnings);
+    let (traffic, compiled) = (prepared.traffic(), prepared.compiled());
+    drop(prepared);
+    drop(views);
+
+    for ((_, file), &i) in args.save.iter().zip(&saves) {
+        if let Some(buffer) = arguments.buffer(i) {
+            girih::npy::write(Path::new(file), buffer).map_err(&within)?;
+        }
+    }
+    for (name, &i) in args.print.iter().zip(&prints) {
+        if let Some(buffer) = arguments.buffer(i) {
+            println!("{name} = {}", arguments::show(buffer));
+        }
+    }
+    let mut summary = json!({
+        "kernel": kernel.name(),
+        "device": kernel.options().device.to_string(),
+        "threads": if kernel.options().device == Device::Eval { 1 } else { kernel.options().thread_count() },
+        "runs": 1,
+        "min_s": report.seconds,
+        "median_s": report.seconds,
+        "compile_s": compiled.map_or(0.0, |c| c.seconds),
+        "cached": compiled.is_some_and(|c| c.cached),
+    });
+    let mut good = true;
+    if let (Some(before), true) = (&before, args.verify) {
+        good &= verify::verify(&source, &kernel, grid, before, &arguments, &traffic, &mut summary)?;
+    }
+    if let (Some(before), Some(device)) = (&before, args.compare) {
+        good &= compare::compare(&source, &kernel, grid, before, &arguments, device)?;
+    }
+    if let (Some(before), true) = (&before, args.time) {
+        timing::time(&source, &kernel, grid, before, &mut arguments, &traffic, args.json, &mut summary)?;
+    }
+    if args.json {
+        println!("{summary}");
+    }
+    if good { Ok(()) } else { Err(Failure::Said(1)) }
+}
+
+fn options(args: &RunArgs) -> Result<Options, Failure> {
+    let mut options = source::options(&args.kernel)?;
+    options.device = args.device.unwrap_or(options.device);
+    options.block = args.block;
+    options.seed = args.seed;
+    if args.no_cache {
+        options.cache = CachePolicy::Off;
+    }
+    if args.print_order == "index" {
+        options.print_order = PrintOrder::Index;
+    }
+    Ok(options)
+}
+
+fn warn_cache(source: &Source, kernel: &Kernel<'_>) {
+    if let Some(warning) = kernel.cache_warning() {
+        render::one(source, &Diagnostic::warning(Code::CacheUnusable, warning));
+    }
+}
+
+/// The buffers that --save or --print name.
+fn targets<'a>(
+    source: &Source,
+    kernel: &Kernel<'_>,
+    arguments: &Arguments,
+    names: impl Iterator<Item = &'a str>,
+) -> Result<Vec<usize>, Failure> {
+    names
+        .map(|name| {
+            let i = arguments::position(source, kernel.params(), name)?;
+            match arguments.buffer(i) {
+                Some(_) => Ok(i),
+                None => Err(Failure::usage(format!("`{name}` is no buffer, so it can be neither saved nor printed"))),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,187 @@
+//! From argument specifications to buffers and scalars.
+
+use girih::spec::ArgSpec;
+use girih::{Arg, Buffer, Param, ParamKind, npy, values};
+use girih_compiler::base::{Code, Diagnostic};
+use girih_compiler::num::DType;
+
+use crate::failure::Failure;
+use crate::render::{self, Source};
+use crate::source::suggestion;
+
+/// One value per parameter.
+#[derive(Debug)]
+pub struct Arguments {
+    pub values: Vec<Value>,
+}
+
+#[derive(Debug)]
+pub enum Value {
+    Scalar { dtype: DType, bits: u64 },
+    Buffer(Buffer),
+    Same(usize),
+    Pointers(Vec<usize>),
+}
+
+/// The position of the parameter of that name, or at that position.
+pub fn position(source: &Source, params: &[Param], name: &str) -> Result<usize, Failure> {
+    let found = params.iter().position(|p| p.name == name).or_else(|| {
+        let i = name.parse::<usize>().ok()?;
+        (i < params.len()).then_some(i)
+    });
+    found.ok_or_else(|| {
+        let mut d = Diagnostic::error(Code::BadArgument, format!("the kernel has no parameter `{name}`"));
+        d.help = Some(suggestion("parameters", name, params.iter().map(|p| p.name.as_str())));
+        render::one(source, &d);
+        Failure::Said(1)
+    })
+}
+
+impl Arguments {
+    /// Flags first, then the launch comment; what is missing or surplus is an error.
+    pub fn resolve(
+        source: &Source,
+        params: &[Param],
+        flags: &[(String, String)],
+        comment: Vec<(String, ArgSpec)>,
+    ) -> Result<Arguments, Failure> {
+        let mut specs: Vec<Option<ArgSpec>> = vec![None; params.len()];
+        for (name, spec) in comment {
+            let i = position(source, params, &name)?;
+            specs[i] = Some(spec);
+        }
+        for (name, spec) in flags {
+            let i = position(source, params, name)?;
+            specs[i] = Some(spec.parse().map_err(|e| Failure::usage(format!("--arg {name}: {e}")))?);
+        }
+        let missing: Vec<String> = params
+            .iter()
+            .zip(&specs)
+            .filter(|(_, s)| s.is_none())
+            .map(|(p, _)| format!("{}: {}", p.name, p.kind))
+            .collect();
+        if !missing.is_empty() {
+            let mut d = Diagnostic::error(Code::BadArgument, format!("no value is given for {}", missing.join(", ")));
+            d.help = Some("give each with `--arg NAME=SPEC`, or in a `// launch:` comment".to_string());
+            render::one(source, &d);
+            return Err(Failure::Said(1));
+        }
+        let mut values = Vec::with_capacity(params.len());
+        for (i, (param, spec)) in params.iter().zip(specs).enumerate() {
+            let Some(spec) = spec else { continue };
+            values.push(value(source, params, i, param, spec)?);
+        }
+        Ok(Arguments { values })
+    }
+
+    /// Borrowed for a launch.
+    pub fn views(&mut self) -> Vec<Arg<'_>> {
+        self.values
+            .iter_mut()
+            .map(|v| match v {
+                Value::Scalar { dtype, bits } => Arg::scalar(*dtype, *bits),
+                Value::Buffer(b) => Arg::from(b),
+                Value::Same(i) => Arg::same_as(*i),
+                Value::Pointers(of) => Arg::pointers(of),
+            })
+            .collect()
+    }
+
+    /// The same values in memory of their own.
+    pub fn duplicate(&self) -> girih::Result<Arguments> {
+        let copy = |v: &Value| {
+            Ok(match v {
+                Value::Scalar { dtype, bits } => Value::Scalar { dtype: *dtype, bits: *bits },
+                Value::Buffer(b) => Value::Buffer(b.duplicate()?),
+                Value::Same(i) => Value::Same(*i),
+                Value::Pointers(of) => Value::Pointers(of.clone()),
+            })
+        };
+        Ok(Arguments { values: self.values.iter().map(copy).collect::<girih::Result<_>>()? })
+    }
+
+    /// The buffer behind parameter `i`.
+    pub fn buffer(&self, i: usize) -> Option<&Buffer> {
+        let mut at = i;
+        for _ in 0..=self.values.len() {
+            match self.values.get(at)? {
+                Value::Buffer(b) => return Some(b),
+                Value::Same(next) => at = *next,
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// Puts back what `before` held in the buffer of parameter `i`.
+    pub fn restore(&mut self, before: &Arguments, i: usize) {
+        if let (Some(Value::Buffer(now)), Some(Value::Buffer(then))) = (self.values.get_mut(i), before.values.get(i)) {
+            now.bytes_mut().copy_from_slice(then.bytes());
+        }
+    }
+}
+
+fn value(source: &Source, params: &[Param], i: usize, param: &Param, spec: ArgSpec) -> Result<Value, Failure> {
+    let within = Failure::within(source);
+    let reference = |name: &str| position(source, params, name);
+    Ok(match spec {
+        ArgSpec::Scalar { dtype, bits } => Value::Scalar { dtype, bits },
+        ArgSpec::Fill { fill, dtype, shape, seed } => {
+            // Without a seed each parameter gets its own.
+            let seed = seed.unwrap_or(i as u64 + 1);
+            Value::Buffer(Buffer::filled(fill, dtype, &shape, seed).map_err(within)?)
+        }
+        ArgSpec::File { path, dtype } => {
+            let mut buffer = npy::read(&path).map_err(&within)?;
+            if let Some(dtype) = dtype {
+                buffer = buffer.reinterpret(dtype).map_err(&within)?;
+            }
+            match param.kind {
+                ParamKind::Scalar(_) if buffer.shape().is_empty() => {
+                    Value::Scalar { dtype: buffer.dtype(), bits: buffer.get(0) }
+                }
+                _ => Value::Buffer(buffer),
+            }
+        }
+        ArgSpec::Same(name) => Value::Same(reference(&name)?),
+        ArgSpec::Pointers(names) => {
+            Value::Pointers(names.iter().map(|n| reference(n)).collect::<Result<Vec<usize>, Failure>>()?)
+        }
+    })
+}
+
+/// Elements shown at each end of a long axis.
+const EDGE: u64 = 3;
+
+/// A buffer as nested lists; long axes are cut in the middle.
+pub fn show(buffer: &Buffer) -> String {
+    let mut out = String::new();
+    write_axis(&mut out, buffer, 0, 0, buffer.elements() > 1000);
+    let shape: Vec<String> = buffer.shape().iter().map(u64::to_string).collect();
+    out + &format!("  ({}[{}])", buffer.dtype(), shape.join("x"))
+}
+
+fn write_axis(out: &mut String, buffer: &Buffer, axis: usize, offset: u64, cut: bool) {
+    let Some(&n) = buffer.shape().get(axis) else {
+        *out += &values::text(buffer.dtype(), buffer.get(offset));
+        return;
+    };
+    let inner: u64 = buffer.shape()[axis + 1..].iter().product();
+    out.push('[');
+    let mut i = 0;
+    while i < n {
+        if i > 0 {
+            *out += ", ";
+            if axis + 1 < buffer.shape().len() {
+                *out += "\n ";
+            }
+        }
+        if cut && i == EDGE && n > 2 * EDGE + 1 {
+            *out += "..., ";
+            i = n - EDGE;
+        }
+        write_axis(out, buffer, axis + 1, offset + i * inner, cut);
+        i += 1;
+    }
+    out.push(']');
+}

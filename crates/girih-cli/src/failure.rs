@@ -1,0 +1,77 @@
+//! Why a command fails, and its exit code: 1 the program or its input is wrong, 2 usage, 3 a trap, 70 a bug of ours,
+//! 130 Ctrl-C.
+
+use girih_compiler::base::Diagnostic;
+
+use crate::render::{self, Source};
+
+pub enum Failure {
+    /// The command line makes no sense.
+    Usage(String),
+    /// Something the library refused; the source, where messages can point into it.
+    Library { error: girih::Error, source: Option<Source> },
+    /// Everything has been said.
+    Said(u8),
+}
+
+impl From<girih::Error> for Failure {
+    fn from(error: girih::Error) -> Failure {
+        Failure::Library { error, source: None }
+    }
+}
+
+impl Failure {
+    pub fn usage(message: impl Into<String>) -> Failure {
+        Failure::Usage(message.into())
+    }
+
+    /// Attaches the text that diagnostics point into.
+    pub fn within(source: &Source) -> impl Fn(girih::Error) -> Failure + use<> {
+        let source = source.clone();
+        move |error| Failure::Library { error, source: Some(source.clone()) }
+    }
+
+    /// Says it on standard error and gives the exit code.
+    pub fn report(self) -> u8 {
+        match self {
+            Failure::Said(code) => code,
+            Failure::Usage(message) => {
+                eprintln!("error: {message}");
+                2
+            }
+            Failure::Library { error: _, .. } if girih::interrupted() => {
+                eprintln!("interrupted");
+                130
+            }
+            Failure::Library { error, source } => {
+                let source = source.unwrap_or_default();
+                match &error {
+                    girih::Error::Program(diagnostics) => {
+                        render::all(&source, diagnostics);
+                        1
+                    }
+                    girih::Error::Trap(trap) => {
+                        render::trap(&source, trap);
+                        3
+                    }
+                    girih::Error::Interrupted => {
+                        eprintln!("interrupted");
+                        130
+                    }
+                    girih::Error::Internal(_) => {
+                        eprintln!("girih: {error}\nThis is a bug of girih, not of your program.");
+                        70
+                    }
+                    other => {
+                        let message = other.to_string();
+                        match other.code() {
+                            Some(code) => render::one(&source, &Diagnostic::error(code, message)),
+                            None => eprintln!("error: {message}"),
+                        }
+                        1
+                    }
+                }
+            }
+        }
+    }
+}

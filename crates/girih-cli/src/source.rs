@@ -1,0 +1,129 @@
+//! Files named on the command line, and the kernel chosen in one.
+
+use std::io::Read;
+use std::path::Path;
+
+use girih::spec::{LaunchComment, launch_comments};
+use girih::{Kernel, Options, Program};
+use girih_compiler::base::{Code, Diagnostic};
+
+use crate::cli::KernelArgs;
+use crate::failure::Failure;
+use crate::render::{self, Source};
+
+/// Reads a file, or standard input for `-`.
+pub fn read(path: &Path) -> Result<Source, Failure> {
+    let fail = |message: String| Failure::from(girih::Error::file(path, message));
+    let mut bytes = Vec::new();
+    let read = if path == Path::new("-") {
+        std::io::stdin().lock().read_to_end(&mut bytes)
+    } else {
+        std::fs::File::open(path).and_then(|mut f| f.read_to_end(&mut bytes))
+    };
+    read.map_err(|e| fail(format!("cannot be read: {e}")))?;
+    if bytes.starts_with(b"\x7fTileIR") {
+        return Err(fail("it is tile bytecode, which is not supported yet; give the text".to_string()));
+    }
+    let text = String::from_utf8(bytes).map_err(|e| fail(format!("it is no UTF-8 text ({})", e.utf8_error())))?;
+    let name = if path == Path::new("-") { "<stdin>".to_string() } else { path.display().to_string() };
+    Ok(Source { name, text: text.into() })
+}
+
+/// A file read, verified, its warnings shown.
+pub fn program(path: &Path) -> Result<(Source, Program), Failure> {
+    let source = read(path)?;
+    let program = Program::from_text(&source.text).map_err(Failure::within(&source))?;
+    render::all(&source, program.warnings());
+    Ok((source, program))
+}
+
+/// The launch comment that applies to an entry, or to the whole file.
+pub fn launch_comment(source: &Source, entry: Option<&str>) -> Result<Option<LaunchComment>, Failure> {
+    let all = launch_comments(&source.text)
+        .map_err(|message| Failure::within(source)(girih::Error::argument(message)))?;
+    Ok(all.into_iter().find(|c| entry.is_none() || c.entry.is_none() || c.entry.as_deref() == entry))
+}
+
+/// The entry to use: the one named by the flag or the launch comment, or the only one.
+pub fn choose<'p>(source: &Source, program: &'p Program, flag: Option<&str>) -> Result<Kernel<'p>, Failure> {
+    let entries = program.entries();
+    let comment = match flag {
+        Some(_) => None,
+        None => launch_comment(source, None)?.and_then(|c| c.entry),
+    };
+    match (flag.or(comment.as_deref()), entries.as_slice()) {
+        (Some(name), _) => program.entry(name).map_err(|error| {
+            let girih::Error::NoEntry { name, entries } = &error else { return Failure::within(source)(error) };
+            let message = format!("no entry is named `{name}`");
+            let mut d = Diagnostic::error(Code::NoEntry, message);
+            d.help = Some(suggestion("entries", name, entries.iter().map(String::as_str)));
+            render::one(source, &d);
+            Failure::Said(1)
+        }),
+        (None, [only]) => program.entry(only).map_err(Failure::within(source)),
+        (None, []) => {
+            render::one(source, &Diagnostic::error(Code::NoEntry, "the program has no entry to run"));
+            Err(Failure::Said(1))
+        }
+        (None, many) => {
+            Err(Failure::usage(format!("the program has several entries; choose one with --entry: {}", many.join(", "))))
+        }
+    }
+}
+
+/// `did you mean ...?`, or the list of what there is.
+pub fn suggestion<'a>(what: &str, given: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let known: Vec<&str> = known.collect();
+    let near = known.iter().map(|k| (distance(given, k), *k)).min();
+    match near {
+        Some((d, name)) if d <= (given.chars().count() / 3).max(1) => format!("did you mean `{name}`?"),
+        _ if known.is_empty() => format!("there are no {what}"),
+        _ => format!("the {what} are {}", known.join(", ")),
+    }
+}
+
+/// Edits between two names: insertions, deletions, changes.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.to_lowercase().chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.to_lowercase().chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, &y) in b.iter().enumerate() {
+            let change = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+/// The options the environment and the flags ask for.
+pub fn options(args: &KernelArgs) -> Result<Options, Failure> {
+    let mut options = Options::from_env().map_err(Failure::usage)?;
+    let target = args.target.clone().or_else(|| std::env::var("GIRIH_TARGET").ok().filter(|t| !t.is_empty()));
+    match target.as_deref() {
+        None | Some("cpu") => {}
+        Some(other) => {
+            return Err(Failure::usage(format!("`{other}` is no target here; the only one is `cpu`, this machine")));
+        }
+    }
+    options.threads = args.threads.or(options.threads);
+    options.check |= args.check;
+    options.knobs = args.knobs.clone();
+    Ok(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_names_are_suggested() {
+        let known = || ["gemm", "softmax"].into_iter();
+        assert_eq!(suggestion("entries", "gem", known()), "did you mean `gemm`?");
+        assert_eq!(suggestion("entries", "sofmtax", known()), "did you mean `softmax`?");
+        assert_eq!(suggestion("entries", "zzz", known()), "the entries are gemm, softmax");
+        assert_eq!(distance("kitten", "sitting"), 3);
+    }
+}

@@ -1,0 +1,264 @@
+//! Sums of products: the normal form behind simplification and comparison of index expressions.
+
+use super::facts::{Facts, Interval};
+use super::{AxisId, Ix};
+
+/// `base + sum of coeff * product of factors`, like terms gathered. Factors are leaves, divisions, remainders, minima and
+/// maxima (and, unless expanded, sums that are multiplied), in ascending order; terms stand in order of appearance.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Poly {
+    pub base: i128,
+    pub terms: Vec<(Vec<Ix>, i128)>,
+    /// A coefficient left 128 bits: nothing is known.
+    overflow: bool,
+}
+
+/// Terms beyond which products are not multiplied out.
+const MOST_TERMS: usize = 64;
+
+impl Poly {
+    pub fn constant(c: i128) -> Poly {
+        Poly { base: c, ..Poly::default() }
+    }
+    fn atom(ix: Ix) -> Poly {
+        Poly { terms: vec![(vec![ix], 1)], ..Poly::default() }
+    }
+
+    /// With products of sums multiplied out.
+    pub fn expanded(ix: &Ix) -> Poly {
+        Poly::of(ix, true)
+    }
+    /// With products of sums kept as they are, except by constants.
+    pub fn gathered(ix: &Ix) -> Poly {
+        Poly::of(ix, false)
+    }
+
+    fn of(ix: &Ix, expand: bool) -> Poly {
+        match ix {
+            Ix::Const(c) => Poly::constant(*c as i128),
+            Ix::Add(a, b) => Poly::of(a, expand).plus(&Poly::of(b, expand)),
+            Ix::Sub(a, b) => Poly::of(a, expand).minus(&Poly::of(b, expand)),
+            Ix::Mul(a, b) => {
+                let (p, q) = (Poly::of(a, expand), Poly::of(b, expand));
+                let one = |p: &Poly| p.terms.is_empty() || (p.terms.len() == 1 && p.base == 0);
+                let simple = (one(&p) && one(&q)) || p.terms.is_empty() || q.terms.is_empty();
+                if simple || (expand && p.terms.len() * q.terms.len() <= MOST_TERMS) {
+                    return p.times(&q);
+                }
+                let sealed = |p: Poly, ix: &Ix| if one(&p) { p } else { Poly::atom(p.to_ix().unwrap_or(ix.clone())) };
+                sealed(p, a).times(&sealed(q, b))
+            }
+            atom => Poly::atom(atom.clone()),
+        }
+    }
+
+    fn push(&mut self, factors: Vec<Ix>, coeff: i128) {
+        match self.terms.iter_mut().find(|(f, _)| *f == factors) {
+            Some((_, c)) => match c.checked_add(coeff) {
+                Some(sum) => *c = sum,
+                None => self.overflow = true,
+            },
+            None => self.terms.push((factors, coeff)),
+        }
+    }
+
+    pub fn plus(&self, other: &Poly) -> Poly {
+        self.combine(other, 1)
+    }
+    pub fn minus(&self, other: &Poly) -> Poly {
+        self.combine(other, -1)
+    }
+
+    fn combine(&self, other: &Poly, sign: i128) -> Poly {
+        let mut out = self.clone();
+        out.overflow |= other.overflow;
+        let base = other.base.checked_mul(sign).and_then(|b| out.base.checked_add(b));
+        out.base = base.unwrap_or(0);
+        out.overflow |= base.is_none();
+        for (factors, coeff) in &other.terms {
+            match coeff.checked_mul(sign) {
+                Some(c) => out.push(factors.clone(), c),
+                None => out.overflow = true,
+            }
+        }
+        out.terms.retain(|(_, c)| *c != 0);
+        out
+    }
+
+    pub fn times(&self, other: &Poly) -> Poly {
+        let mut out = Poly { overflow: self.overflow || other.overflow, ..Poly::default() };
+        let one = |p: &Poly| {
+            let mut terms = p.terms.clone();
+            if p.base != 0 {
+                terms.push((Vec::new(), p.base));
+            }
+            terms
+        };
+        for (f, c) in &one(self) {
+            for (g, d) in &one(other) {
+                let Some(product) = c.checked_mul(*d) else {
+                    out.overflow = true;
+                    continue;
+                };
+                if f.is_empty() && g.is_empty() {
+                    out.base = product;
+                    continue;
+                }
+                let mut factors: Vec<Ix> = f.iter().chain(g).cloned().collect();
+                factors.sort();
+                out.push(factors, product);
+            }
+        }
+        out.terms.retain(|(_, c)| *c != 0);
+        out
+    }
+
+    pub fn range(&self, facts: &Facts) -> Interval {
+        if self.overflow {
+            return Interval::ALL;
+        }
+        let mut sum = Interval::point(self.base);
+        for (factors, coeff) in &self.terms {
+            let product = factors.iter().fold(Interval::point(1), |p, f| p.mul(facts.range(f)));
+            sum = sum.add(product.mul(Interval::point(*coeff)));
+        }
+        sum
+    }
+
+    /// Back to an expression; `None` when a coefficient does not fit 64 bits. Subtractions print as such.
+    pub fn to_ix(&self) -> Option<Ix> {
+        if self.overflow {
+            return None;
+        }
+        let mut out: Option<Ix> = None;
+        let positive = self.terms.iter().filter(|(_, c)| *c > 0);
+        let negative = self.terms.iter().filter(|(_, c)| *c < 0);
+        for (factors, coeff) in positive.chain(negative) {
+            let size = i64::try_from(coeff.abs()).ok()?;
+            // What is known at launch stands to the right of what varies.
+            let mut factors: Vec<&Ix> = factors.iter().collect();
+            factors.sort_by_key(|f| match f {
+                Ix::Axis(_) | Ix::Block(_) => 1,
+                Ix::Val { .. } | Ix::Grid(_) => 2,
+                _ => 0,
+            });
+            let product = factors.into_iter().cloned().reduce(Ix::mul)?;
+            let term = Ix::mul(product, Ix::Const(size));
+            out = Some(match out {
+                None if *coeff < 0 => Ix::mul(term, Ix::Const(-1)),
+                None => term,
+                Some(sum) if *coeff < 0 => Ix::sub(sum, term),
+                Some(sum) => Ix::add(sum, term),
+            });
+        }
+        let base = Ix::Const(i64::try_from(self.base).ok()?);
+        Some(match out {
+            Some(sum) => Ix::add(sum, base),
+            None => base,
+        })
+    }
+
+    pub fn as_const(&self) -> Option<i128> {
+        (!self.overflow && self.terms.is_empty()).then_some(self.base)
+    }
+
+    /// `(q, r)` with `self = by * q + r`, `q` as large as the terms allow; `by` is positive.
+    pub fn split(&self, by: i128) -> (Poly, Poly) {
+        let mut q = Poly { base: self.base.div_euclid(by), overflow: self.overflow, ..Poly::default() };
+        let mut r = Poly { base: self.base.rem_euclid(by), overflow: self.overflow, ..Poly::default() };
+        for (factors, coeff) in &self.terms {
+            if coeff % by == 0 {
+                q.terms.push((factors.clone(), coeff / by));
+            } else {
+                r.terms.push((factors.clone(), *coeff));
+            }
+        }
+        (q, r)
+    }
+
+    /// `(q, r)` with `self = by * q + r`, where `by` is a factor of terms.
+    pub fn split_by_factor(&self, by: &Ix) -> (Poly, Poly) {
+        let mut q = Poly { overflow: self.overflow, ..Poly::default() };
+        let mut r = Poly { base: self.base, overflow: self.overflow, ..Poly::default() };
+        for (factors, coeff) in &self.terms {
+            match factors.iter().position(|f| f == by) {
+                Some(at) => {
+                    let mut rest = factors.clone();
+                    rest.remove(at);
+                    if rest.is_empty() { q.base += coeff } else { q.push(rest, *coeff) }
+                }
+                None => r.terms.push((factors.clone(), *coeff)),
+            }
+        }
+        (q, r)
+    }
+
+    /// The greatest common divisor of the terms' coefficients, and of `with`.
+    pub fn gcd(&self, with: i128) -> i128 {
+        fn gcd(a: i128, b: i128) -> i128 {
+            if b == 0 { a } else { gcd(b, a % b) }
+        }
+        self.terms.iter().fold(with, |g, (_, c)| gcd(g, c.abs()))
+    }
+
+    pub fn is_zero(&self) -> bool {
+        !self.overflow && self.base == 0 && self.terms.is_empty()
+    }
+}
+
+/// `base + sum of coeff * axis`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Affine {
+    /// Free of the axes.
+    pub base: Ix,
+    /// In the order of the axes asked for; those with coefficient 0 are left out. Free of the axes.
+    pub coeffs: Vec<(AxisId, Ix)>,
+}
+
+impl Affine {
+    /// 0 when the axis does not occur.
+    pub fn coeff(&self, axis: AxisId) -> Ix {
+        self.coeffs.iter().find(|(a, _)| *a == axis).map_or(Ix::Const(0), |(_, c)| c.clone())
+    }
+
+    /// The coefficient as a number.
+    pub fn stride(&self, axis: AxisId) -> Option<i64> {
+        self.coeff(axis).as_const()
+    }
+
+    pub fn to_ix(&self) -> Ix {
+        let terms = self.coeffs.iter().map(|(a, c)| Ix::mul(Ix::Axis(*a), c.clone()));
+        terms.fold(self.base.clone(), Ix::add)
+    }
+}
+
+/// The expression as a sum over `axes`, if it is affine in them: no axis under a division, remainder, minimum or
+/// maximum, or multiplied by an axis.
+pub fn affine(ix: &Ix, axes: &[AxisId]) -> Option<Affine> {
+    if !ix.any_leaf(&mut |leaf| matches!(leaf, Ix::Axis(a) if axes.contains(a))) {
+        return Some(Affine { base: ix.clone(), coeffs: Vec::new() });
+    }
+    match ix {
+        Ix::Axis(a) => Some(Affine { base: Ix::Const(0), coeffs: vec![(*a, Ix::Const(1))] }),
+        Ix::Add(a, b) | Ix::Sub(a, b) => {
+            let (x, y) = (affine(a, axes)?, affine(b, axes)?);
+            let join = if matches!(ix, Ix::Add(..)) { Ix::add } else { Ix::sub };
+            let coeffs = axes.iter().map(|axis| (*axis, join(x.coeff(*axis), y.coeff(*axis))));
+            Some(Affine {
+                base: join(x.base.clone(), y.base.clone()),
+                coeffs: coeffs.filter(|(_, c)| !c.is_const(0)).collect(),
+            })
+        }
+        Ix::Mul(a, b) => {
+            let (x, y) = (affine(a, axes)?, affine(b, axes)?);
+            let (sum, by) = match (x.coeffs.is_empty(), y.coeffs.is_empty()) {
+                (_, true) => (x, y.base),
+                (true, _) => (y, x.base),
+                _ => return None,
+            };
+            let coeffs = sum.coeffs.into_iter().map(|(axis, c)| (axis, Ix::mul(c, by.clone())));
+            Some(Affine { coeffs: coeffs.filter(|(_, c)| !c.is_const(0)).collect(), base: Ix::mul(sum.base, by) })
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,107 @@
+//! The simplifier: gathers like terms, and lets intervals resolve divisions, remainders, minima and maxima.
+//!
+//! ```text
+//! (i*64 + j)//64, 0 <= j < 64   -->   i
+//! (i*64 + j)%64,  0 <= j < 64   -->   j
+//! n*4 - n - n*3 + 2             -->   2
+//! min(i, 127),    0 <= i < 64   -->   i
+//! ```
+//! The value is the same for every value of the leaves that the facts allow.
+
+use super::facts::{Facts, Interval};
+use super::poly::Poly;
+use super::{Cmp, Cond, Ix};
+
+/// An equal expression, at most as large.
+pub fn simplify(ix: &Ix, facts: &Facts) -> Ix {
+    let Some((a, b)) = ix.operands() else {
+        return facts.range(ix).as_point().and_then(|p| i64::try_from(p).ok()).map_or(ix.clone(), Ix::Const);
+    };
+    let same = ix.with_operands(simplify(a, facts), simplify(b, facts));
+    let better = step(&same, facts);
+    match better {
+        Some(better) if size(&better) <= size(&same) => better,
+        _ => same,
+    }
+}
+
+pub(super) fn size(ix: &Ix) -> usize {
+    ix.operands().map_or(1, |(a, b)| 1 + size(a) + size(b))
+}
+
+/// Rewrites the outermost operation, its operands being simple already.
+fn step(ix: &Ix, facts: &Facts) -> Option<Ix> {
+    if let Some(p) = facts.tight_range(ix).as_point() {
+        return i64::try_from(p).ok().map(Ix::Const);
+    }
+    match ix {
+        Ix::Add(..) | Ix::Sub(..) | Ix::Mul(..) => {
+            let gathered = Poly::gathered(ix).to_ix();
+            let expanded = Poly::expanded(ix).to_ix();
+            match (gathered, expanded) {
+                (Some(g), Some(e)) => Some(if size(&e) < size(&g) { e } else { g }),
+                (g, e) => g.or(e),
+            }
+        }
+        Ix::FloorDiv(a, b) => quotient(a, b, facts),
+        Ix::Mod(a, b) => remainder(a, b, facts),
+        Ix::Min(a, b) | Ix::Max(a, b) => {
+            let le = facts.decide(&Cond::new((**a).clone(), Cmp::Le, (**b).clone()))?;
+            let least = if le { a } else { b };
+            let most = if le { b } else { a };
+            Some(if matches!(ix, Ix::Min(..)) { (**least).clone() } else { (**most).clone() })
+        }
+        _ => None,
+    }
+}
+
+/// `a = by*q + r`, and `Some(n)` when `r // by` is always `n`.
+fn divide(a: &Ix, b: &Ix, facts: &Facts) -> Option<(Poly, Poly, Option<i128>)> {
+    let sum = Poly::expanded(a);
+    match b.as_const() {
+        Some(by) if by > 0 => {
+            let (q, r) = sum.split(by as i128);
+            let part = r.range(facts).floor_div(Interval::point(by as i128)).as_point();
+            Some((q, r, part))
+        }
+        Some(_) => None,
+        None => {
+            let divisor = facts.range(b);
+            if divisor.lo < 1 {
+                return None;
+            }
+            let (q, r) = sum.split_by_factor(b);
+            let rest = r.range(facts);
+            Some((q, r, (rest.lo >= 0 && rest.hi < divisor.lo).then_some(0)))
+        }
+    }
+}
+
+fn quotient(a: &Ix, b: &Ix, facts: &Facts) -> Option<Ix> {
+    let (q, r, part) = divide(a, b, facts)?;
+    if let Some(n) = part {
+        return q.plus(&Poly::constant(n)).to_ix();
+    }
+    let rest = match (b.as_const(), r.to_ix()?) {
+        (Some(by), Ix::FloorDiv(x, y)) if y.as_const().is_some_and(|y| y > 0 && y.checked_mul(by).is_some()) => {
+            Ix::floor_div(*x, Ix::Const(y.as_const()? * by))
+        }
+        (Some(by), _) => {
+            // (g*s + c) // (g*d) = (s + c//g) // d
+            let g = r.gcd(by as i128);
+            let (s, _) = r.split(g);
+            Ix::floor_div(s.to_ix()?, Ix::Const(i64::try_from(by as i128 / g).ok()?))
+        }
+        (None, r) => Ix::floor_div(r, b.clone()),
+    };
+    Some(Ix::add(q.to_ix()?, rest))
+}
+
+fn remainder(a: &Ix, b: &Ix, facts: &Facts) -> Option<Ix> {
+    let (_, r, part) = divide(a, b, facts)?;
+    match (part, b.as_const()) {
+        (Some(n), Some(by)) => r.minus(&Poly::constant(n.checked_mul(by as i128)?)).to_ix(),
+        (Some(_), None) => r.to_ix(),
+        (None, _) => Some(Ix::modulo(r.to_ix()?, b.clone())),
+    }
+}

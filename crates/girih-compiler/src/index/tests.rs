@@ -1,0 +1,186 @@
+//! Simplification, intervals, divisibility and affine forms against evaluation on random expressions.
+
+use super::*;
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) % n
+    }
+
+    fn ix(&mut self, depth: u32) -> Ix {
+        if depth == 0 || self.next(5) == 0 {
+            return match self.next(6) {
+                0 => Ix::Const(self.next(40) as i64 - 10),
+                1 => Ix::Const(1 << self.next(7)),
+                2 | 3 => Ix::Axis(AxisId(self.next(3) as u32)),
+                4 => Ix::Val { val: ValId(self.next(2) as u32), zext: self.next(2) == 0 },
+                _ if self.next(2) == 0 => Ix::Block(0),
+                _ => Ix::Grid(0),
+            };
+        }
+        let a = Box::new(self.ix(depth - 1));
+        let b = Box::new(self.ix(depth - 1));
+        // Divisors are positive: constants, or a value known to be.
+        let divisor =
+            if self.next(3) == 0 { Ix::Val { val: ValId(1), zext: false } } else { Ix::Const(1 << self.next(7)) };
+        match self.next(9) {
+            0 | 1 => Ix::Add(a, b),
+            2 => Ix::Sub(a, b),
+            3 => Ix::Mul(a, b),
+            4 => Ix::Mul(a, Box::new(Ix::Const(1 << self.next(7)))),
+            5 => Ix::FloorDiv(a, Box::new(divisor)),
+            6 => Ix::Mod(a, Box::new(divisor)),
+            7 => Ix::Min(a, b),
+            _ => Ix::Max(a, b),
+        }
+    }
+}
+
+fn facts() -> Facts {
+    let mut f = Facts::new();
+    f.axes.insert(AxisId(0), Interval::new(0, 63));
+    f.axes.insert(AxisId(1), Interval::new(0, 7));
+    f.axes.insert(AxisId(2), Interval::new(-5, 5));
+    f.vals.insert(ValId(0), Interval::new(-1000, 1000));
+    f.vals.insert(ValId(1), Interval::new(1, 64));
+    f.axis_divisors.insert(AxisId(1), 1);
+    f.val_divisors.insert(ValId(0), 8);
+    f.grids[0] = Some(Interval::new(1, 16));
+    f
+}
+
+/// Values the facts allow. Value 0 read with zero extension is taken as 64 bits wide.
+fn draw(r: &mut Random) -> impl Fn(&Ix) -> i64 + use<> {
+    let axes = [r.next(64) as i64, r.next(8) as i64, r.next(11) as i64 - 5];
+    let vals = [(r.next(251) as i64 - 125) * 8, 1 + r.next(64) as i64];
+    let grid = 1 + r.next(16) as i64;
+    let block = r.next(grid as u64) as i64;
+    move |leaf| match leaf {
+        Ix::Axis(a) => axes[a.0 as usize],
+        Ix::Val { val, .. } => vals[val.0 as usize],
+        Ix::Block(_) => block,
+        _ => grid,
+    }
+}
+
+#[test]
+fn simplification_keeps_the_value() {
+    let (mut r, f) = (Random(3), facts());
+    let (mut smaller, mut unchanged) = (0, 0);
+    for _ in 0..20_000 {
+        let ix = r.ix(4);
+        let simple = simplify(&ix, &f);
+        assert!(simplify::size(&simple) <= simplify::size(&ix), "{ix:?} -> {simple:?}");
+        if simple == ix {
+            unchanged += 1
+        } else {
+            smaller += 1
+        }
+        for _ in 0..8 {
+            let at = draw(&mut r);
+            assert_eq!(simple.eval(&at), ix.eval(&at), "{ix:?} -> {simple:?}");
+        }
+    }
+    assert!(smaller > 5_000 && unchanged > 1_000, "{smaller} {unchanged}");
+}
+
+#[test]
+fn intervals_and_divisors_hold() {
+    let (mut r, f) = (Random(5), facts());
+    for _ in 0..20_000 {
+        let ix = r.ix(4);
+        let (range, tight, divisor) = (f.range(&ix), f.tight_range(&ix), f.divisor(&ix));
+        assert!(tight.within(range));
+        for _ in 0..8 {
+            let at = draw(&mut r);
+            let value = ix.eval(&at);
+            assert!(tight.contains(value as i128), "{ix:?} is {value}, not in {tight:?}");
+            assert_eq!(value as i128 % divisor as i128, 0, "{ix:?} is {value}, divisor {divisor}");
+        }
+    }
+}
+
+#[test]
+fn decided_conditions_hold() {
+    let (mut r, f) = (Random(7), facts());
+    let mut decided = 0;
+    for _ in 0..20_000 {
+        let cmp = [Cmp::Eq, Cmp::Ne, Cmp::Lt, Cmp::Le, Cmp::Gt, Cmp::Ge][r.next(6) as usize];
+        let cond = Cond::new(r.ix(3), cmp, r.ix(3));
+        for _ in 0..8 {
+            let at = draw(&mut r);
+            let truth = cond.eval(&at);
+            assert_eq!(cond.negate().eval(&at), !truth);
+            assert_eq!(Cond::new(cond.rhs.clone(), cmp.swap(), cond.lhs.clone()).eval(&at), truth);
+            assert!(f.decide(&cond).is_none_or(|d| d == truth), "{cond:?}");
+        }
+        decided += f.decide(&cond).is_some() as u32;
+    }
+    assert!(decided > 3_000, "{decided}");
+}
+
+#[test]
+fn affine_forms_add_up() {
+    let (mut r, axes) = (Random(11), [AxisId(0), AxisId(2)]);
+    let mut found = 0;
+    for _ in 0..20_000 {
+        let ix = r.ix(3);
+        let Some(form) = affine(&ix, &axes) else { continue };
+        found += !form.coeffs.is_empty() as u32;
+        assert!(axes.iter().all(|a| !form.base.has_axis(*a)));
+        for _ in 0..4 {
+            let at = draw(&mut r);
+            let parts = form.coeffs.iter().map(|(a, c)| at(&Ix::Axis(*a)).wrapping_mul(c.eval(&at)));
+            let sum = parts.fold(form.base.eval(&at), i64::wrapping_add);
+            assert_eq!(sum, ix.eval(&at), "{ix:?}");
+            assert_eq!(form.to_ix().eval(&at), sum);
+        }
+    }
+    assert!(found > 2_000, "{found}");
+}
+
+fn axis(n: u32) -> Ix {
+    Ix::Axis(AxisId(n))
+}
+
+#[test]
+fn what_the_passes_count_on() {
+    let f = facts();
+    let (i, j, n) = (axis(0), axis(1), Ix::val(ValId(0)));
+    let tile = i.clone() * 8.into() + j.clone();
+    assert_eq!(simplify(&Ix::FloorDiv(Box::new(tile.clone()), Box::new(Ix::Const(8))), &f), i);
+    assert_eq!(simplify(&Ix::Mod(Box::new(tile.clone()), Box::new(Ix::Const(8))), &f), j);
+    assert_eq!(simplify(&Ix::FloorDiv(Box::new(tile.clone()), Box::new(Ix::Const(512))), &f), Ix::Const(0));
+    let n4 = n.clone() * 4.into() - n.clone() - n.clone() * 3.into() + 2.into();
+    assert_eq!(simplify(&n4, &f), Ix::Const(2));
+    // A row's start over the row's length.
+    let k = Ix::val(ValId(1));
+    let row = i.clone() * k.clone();
+    assert_eq!(simplify(&Ix::FloorDiv(Box::new(row.clone()), Box::new(k.clone())), &f), i);
+    assert_eq!(simplify(&Ix::Mod(Box::new(row.clone()), Box::new(k.clone())), &f), Ix::Const(0));
+    // The form a kernel engineer wrote stays.
+    let address = (Ix::Block(0) * 128.into() + i.clone()) * k.clone() + j.clone();
+    assert_eq!(simplify(&address, &f), address);
+    let form = affine(&address, &[AxisId(0), AxisId(1)]).unwrap();
+    assert_eq!(form.coeffs, [(AxisId(0), k), (AxisId(1), Ix::Const(1))]);
+    assert_eq!(f.decide(&Cond::new(i.clone() + 1.into(), Cmp::Gt, i.clone())), Some(true));
+    assert_eq!(f.decide(&Cond::new(Ix::Block(0), Cmp::Lt, Ix::Grid(0))), None);
+}
+
+#[test]
+fn extreme_constants_do_not_overflow() {
+    let f = Facts::new();
+    let (max, min) = (Ix::Const(i64::MAX), Ix::Const(i64::MIN));
+    let big = Ix::Mul(Box::new(max.clone()), Box::new(Ix::val(ValId(5))));
+    let mut huge = big.clone();
+    for _ in 0..6 {
+        huge = Ix::Mul(Box::new(huge.clone()), Box::new(Ix::Add(Box::new(huge), Box::new(min.clone()))));
+    }
+    let _ = simplify(&huge, &f);
+    assert!(f.range(&huge).lo < i64::MIN as i128);
+    assert_eq!(Ix::add(max.clone(), Ix::Const(1)), Ix::Add(Box::new(max), Box::new(Ix::Const(1))));
+    let _ = simplify(&Ix::Sub(Box::new(Ix::Const(0)), Box::new(min)), &f);
+}
