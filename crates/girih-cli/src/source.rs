@@ -39,8 +39,8 @@ pub fn program(path: &Path) -> Result<(Source, Program), Failure> {
 
 /// The launch comment that applies to an entry, or to the whole file.
 pub fn launch_comment(source: &Source, entry: Option<&str>) -> Result<Option<LaunchComment>, Failure> {
-    let all = launch_comments(&source.text)
-        .map_err(|message| Failure::within(source)(girih::Error::argument(message)))?;
+    let all =
+        launch_comments(&source.text).map_err(|message| Failure::within(source)(girih::Error::argument(message)))?;
     Ok(all.into_iter().find(|c| entry.is_none() || c.entry.is_none() || c.entry.as_deref() == entry))
 }
 
@@ -65,9 +65,10 @@ pub fn choose<'p>(source: &Source, program: &'p Program, flag: Option<&str>) -> 
             render::one(source, &Diagnostic::error(Code::NoEntry, "the program has no entry to run"));
             Err(Failure::Said(1))
         }
-        (None, many) => {
-            Err(Failure::usage(format!("the program has several entries; choose one with --entry: {}", many.join(", "))))
-        }
+        (None, many) => Err(Failure::usage(format!(
+            "the program has several entries; choose one with --entry: {}",
+            many.join(", ")
+        ))),
     }
 }
 

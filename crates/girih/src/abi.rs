@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::sync::atomic::AtomicI32;
 
 /// Counts changes of the layouts below; part of every cache key and of `girih_meta`.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = girih_compiler::emit::c::ABI;
 
 /// `girih_ctx`: what a kernel may ask of its host.
 #[repr(C)]

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::base::launch::Trap;
+use girih_compiler::base::{Code, Diagnostic};
 
 pub type Result<T> = std::result::Result<T, Error>;
 

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::base::launch::{Launch, Trap};
 use girih_compiler::base::memory::{Fault, Memory};
 use girih_compiler::base::target::Assumptions;
+use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::cuda_tile::eval;
 
 use crate::args::{self, Arg, Bound, ParamKind};

@@ -8,7 +8,7 @@ pub mod cache;
 pub mod cc;
 pub mod error;
 pub mod facts;
-mod files;
+pub mod files;
 mod globals;
 mod host;
 mod launch;

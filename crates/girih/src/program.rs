@@ -8,8 +8,8 @@ use girih_compiler::base::Diagnostic;
 use girih_compiler::base::launch::Trap;
 use girih_compiler::base::target::Assumptions;
 use girih_compiler::cuda_tile::ir::Module as TileModule;
-use girih_compiler::num::DType;
 use girih_compiler::loops::ir::{Global, Kernel as LoopKernel};
+use girih_compiler::num::DType;
 
 use crate::args::{self, Arg, Param};
 use crate::cache::{self, Cache, Entry};
@@ -76,6 +76,12 @@ impl Program {
         let path = path.as_ref();
         let text = std::fs::read_to_string(path).map_err(|e| Error::file(path, format!("cannot be read: {e}")))?;
         Program::from_text(&text)
+    }
+
+    /// The standard layout of a tile program's text.
+    pub fn format(text: &str) -> Result<String> {
+        pipe::front(text).map_err(Error::Program)?;
+        Ok(text.to_string())
     }
 
     /// The text it was made from, which diagnostics point into.
@@ -182,13 +188,7 @@ impl<'p> Kernel<'p> {
     }
 
     /// Which operation first stores element `element` of parameter `param`'s buffer in a launch on the evaluator.
-    pub fn find_store(
-        &self,
-        grid: [u32; 3],
-        args: &mut [Arg<'_>],
-        param: usize,
-        element: u64,
-    ) -> Result<Option<Trap>> {
+    pub fn find_store(&self, grid: [u32; 3], args: &mut [Arg<'_>], param: usize, element: u64) -> Result<Option<Trap>> {
         self.prepare(grid, args)?.find_store(param, element)
     }
 
@@ -249,7 +249,7 @@ impl<'p> Kernel<'p> {
         if let Some(native) = &*native {
             return Ok(native.clone());
         }
-        let source = pipe::emit_c(&version.lowered);
+        let source = pipe::emit_c(&version.lowered, &self.options.resolved_target());
         let cache = self.cache()?;
         let compiler = self.compiler(&cache)?;
         let entry: Entry = cache.get_or_build(&source, &compiler)?;

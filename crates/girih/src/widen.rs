@@ -98,7 +98,12 @@ pub fn coarsest(func: &Func) -> Option<DType> {
     let computes = |op: &&Op| {
         !matches!(
             op.opcode,
-            Opcode::LoadPtrTko | Opcode::LoadViewTko | Opcode::Constant | Opcode::Reshape | Opcode::Broadcast | Opcode::Permute
+            Opcode::LoadPtrTko
+                | Opcode::LoadViewTko
+                | Opcode::Constant
+                | Opcode::Reshape
+                | Opcode::Broadcast
+                | Opcode::Permute
         )
     };
     let results = func.ops.values().filter(computes).flat_map(|op| &op.results);

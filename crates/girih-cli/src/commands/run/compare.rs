@@ -23,7 +23,9 @@ pub fn compare(
     other.launch(grid, &mut want.views()).map_err(&within)?;
     let (here, there) = (kernel.options().device, device);
     for (i, param) in kernel.params().iter().enumerate() {
-        let (Some(Value::Buffer(a)), Some(Value::Buffer(b))) = (got.values.get(i), want.values.get(i)) else { continue };
+        let (Some(Value::Buffer(a)), Some(Value::Buffer(b))) = (got.values.get(i), want.values.get(i)) else {
+            continue;
+        };
         let dtype = a.dtype();
         let Some(at) = (0..a.elements()).find(|&e| !same(dtype, a.get(e), b.get(e))) else { continue };
         println!(

@@ -89,7 +89,10 @@ fn owners(arguments: &Arguments, traffic: &Traffic, used: impl Fn(bool, bool) ->
                 writes |= traffic.writes.get(j) == Some(&true);
             }
         }
-        if matches!(arguments.values.get(owner), Some(Value::Buffer(_))) && used(reads, writes) && !found.contains(&owner) {
+        if matches!(arguments.values.get(owner), Some(Value::Buffer(_)))
+            && used(reads, writes)
+            && !found.contains(&owner)
+        {
             found.push(owner);
         }
     }

@@ -44,7 +44,9 @@ pub fn verify(
         if traffic.writes.get(i) != Some(&true) {
             continue;
         }
-        let (Some(Value::Buffer(g)), Some(Value::Buffer(w))) = (got.values.get(i), inputs.values.get(i)) else { continue };
+        let (Some(Value::Buffer(g)), Some(Value::Buffer(w))) = (got.values.get(i), inputs.values.get(i)) else {
+            continue;
+        };
         let Deviation { error, element, scale } = widen::deviation(g, w);
         let eps = widen::epsilon(g.dtype()).max(arithmetic.map_or(0.0, widen::epsilon));
         let bound = if g.dtype().is_float() { SLACK * steps.sqrt() * eps * scale } else { 0.0 };
