@@ -110,7 +110,7 @@ impl<'a> Indices<'a> {
             Ix::Mul(a, b) => (format!("{} * {}", self.at(a, MUL), self.at(b, ATOM)), MUL),
             Ix::FloorDiv(a, b) => match &**b {
                 Ix::Const(c) if *c > 0 && (c & (c - 1) == 0) => {
-                    (format!("({} >> {})", self.at(a, ADD), c.trailing_zeros()), ATOM)
+                    (format!("({} >> {})", self.at(a, MUL), c.trailing_zeros()), ATOM)
                 }
                 _ if self.is_nonnegative(a) && self.is_nonnegative(b) => {
                     (format!("({} / {})", self.at(a, MUL), self.at(b, ATOM)), ATOM)
@@ -118,7 +118,7 @@ impl<'a> Indices<'a> {
                 _ => (self.call("floordiv", a, b), ATOM),
             },
             Ix::Mod(a, b) => match &**b {
-                Ix::Const(c) if *c > 0 && (c & (c - 1) == 0) => (format!("({} & {})", self.at(a, ADD), c - 1), ATOM),
+                Ix::Const(c) if *c > 0 && (c & (c - 1) == 0) => (format!("({} & {})", self.at(a, MUL), c - 1), ATOM),
                 _ if self.is_nonnegative(a) && self.is_nonnegative(b) => {
                     (format!("({} % {})", self.at(a, MUL), self.at(b, ATOM)), ATOM)
                 }

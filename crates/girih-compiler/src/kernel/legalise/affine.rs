@@ -107,3 +107,26 @@ pub fn map_leaves(ix: &Ix, leaf: &mut dyn FnMut(&Ix) -> Ix) -> Ix {
         },
     }
 }
+
+/// The expression as something plus a constant.
+pub fn split_constant(ix: &Ix) -> (Ix, i64) {
+    match ix {
+        Ix::Const(c) => (Ix::Const(0), *c),
+        Ix::Add(a, b) => {
+            let ((a, x), (b, y)) = (split_constant(a), split_constant(b));
+            (add(a, b), x.wrapping_add(y))
+        }
+        Ix::Sub(a, b) => {
+            let ((a, x), (b, y)) = (split_constant(a), split_constant(b));
+            (sub(a, b), x.wrapping_sub(y))
+        }
+        Ix::Mul(a, b) => match (&**a, &**b) {
+            (x, Ix::Const(c)) | (Ix::Const(c), x) => {
+                let (rest, k) = split_constant(x);
+                (mul(rest, Ix::Const(*c)), k.wrapping_mul(*c))
+            }
+            _ => (ix.clone(), 0),
+        },
+        _ => (ix.clone(), 0),
+    }
+}

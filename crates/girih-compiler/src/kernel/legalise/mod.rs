@@ -82,6 +82,8 @@ struct Lower<'a> {
     /// Inside a lane loop: the lane, and the vectors already read in it.
     lane: Option<k::Ix>,
     extracted: FxHashMap<k::ValId, k::Opnd>,
+    /// Inside a register tile: the vectors that scalars of the row were splatted to.
+    splats: Option<FxHashMap<k::ValId, k::Opnd>>,
     /// The statements of the block being built.
     stmts: Vec<k::Stmt>,
     /// Pointer values that are a parameter plus an offset.
@@ -108,6 +110,7 @@ impl<'a> Lower<'a> {
             vector: None,
             lane: None,
             extracted: FxHashMap::default(),
+            splats: None,
             stmts: Vec::new(),
             param_of: FxHashMap::default(),
             nest: Vec::new(),

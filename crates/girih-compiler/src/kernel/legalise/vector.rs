@@ -31,7 +31,7 @@ impl Lower<'_> {
     }
 
     /// A vector operand; one value is splatted, a constant stands as it is.
-    fn vector_opnd(&mut self, opnd: &l::Opnd) -> Res<k::Opnd> {
+    pub(super) fn vector_opnd(&mut self, opnd: &l::Opnd) -> Res<k::Opnd> {
         let val = match opnd {
             l::Opnd::Const { dtype, bits } => return Ok(k::Opnd::Const { dtype: *dtype, bits: *bits }),
             l::Opnd::Val(val) => *val,
@@ -44,9 +44,15 @@ impl Lower<'_> {
     }
 
     fn splat(&mut self, scalar: k::ValId) -> Res<k::Opnd> {
+        if let Some(done) = self.splats.as_ref().and_then(|s| s.get(&scalar)) {
+            return Ok(*done);
+        }
         let (name, elem) = (self.out.vals[scalar].name.clone(), self.out.vals[scalar].ty.elem);
         let dst = self.value(&format!("{name}_v"), k::Ty { elem, lanes: self.lanes() });
         self.push(k::Stmt::Splat { dst, value: k::Opnd::Val(scalar) });
+        if let Some(splats) = &mut self.splats {
+            splats.insert(scalar, k::Opnd::Val(dst));
+        }
         Ok(k::Opnd::Val(dst))
     }
 
@@ -68,8 +74,26 @@ impl Lower<'_> {
             affine::any(index, &mut |n| matches!(n, l::Ix::Val { val, .. } if self.differs(&l::Opnd::Val(*val))));
         match affine::coefficient(index, vector.axis) {
             Some(l::Ix::Const(1)) if !of_vectors => Reach::Contiguous,
+            _ if !of_vectors => self.reach_of_lanes(index, vector),
             _ => Reach::Scattered,
         }
+    }
+
+    /// The reach where the first lane is a constant: every lane's element can be worked out, `j // 32` and `j % 32` too.
+    fn reach_of_lanes(&self, index: &l::Ix, vector: Vector) -> Reach {
+        let Some(k::Ix::Const(first)) = self.axes.get(&vector.axis) else { return Reach::Scattered };
+        let at = |lane: i64| {
+            affine::split_constant(&affine::map_leaves(index, &mut |leaf| match leaf {
+                l::Ix::Axis(a) if *a == vector.axis => l::Ix::Const(first + lane),
+                other => other.clone(),
+            }))
+        };
+        let (base, start) = at(0);
+        let follows = |lane| {
+            let (rest, c) = at(lane);
+            rest == base && c.checked_sub(start) == Some(lane)
+        };
+        if (1..vector.lanes as i64).all(follows) { Reach::Contiguous } else { Reach::Scattered }
     }
 
     fn mask_varies(&self, mask: &l::Mask) -> bool {
