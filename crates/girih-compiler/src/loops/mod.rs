@@ -3,6 +3,7 @@
 pub mod eval;
 pub mod fuse;
 pub mod ir;
+pub mod launch_facts;
 mod lex;
 pub mod lift;
 mod literal;

@@ -9,10 +9,11 @@
 mod affine;
 mod coalesce_carried;
 mod dedup;
+mod derive_carried;
 mod merge_nests;
 mod nest;
 mod promote_index;
-mod ranges;
+pub(super) mod ranges;
 mod simplify;
 mod splice_producers;
 #[cfg(test)]
@@ -24,6 +25,7 @@ use crate::base::rule::Rule;
 /// The rules of loop IR, in the order in which they run.
 pub const RULES: &[Rule<Kernel>] = &[
     splice_producers::RULE,
+    derive_carried::RULE,
     promote_index::RULE,
     dedup::RULE,
     coalesce_carried::RULE,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::base::target::Assumptions;
 use crate::index::{AxisId, Cmp, Cond, Ix, Mask, ValId};
-use crate::loops::ir::{For, Kernel, LoopKind, Opnd, Place, Stmt, Ty};
+use crate::loops::ir::{For, Kernel, LoopKind, Opnd, Order, Place, Stmt, Ty};
 use crate::loops::walk;
 use crate::num::ScalarOp;
 
@@ -85,6 +85,13 @@ impl Roots {
         Roots { defs }
     }
 
+    /// A copy of a value has the address of the original.
+    pub fn copied(&mut self, from: ValId, to: ValId) {
+        if let Some(&def) = self.defs.get(&from) {
+            self.defs.insert(to, def);
+        }
+    }
+
     pub fn root(&self, mut base: ValId) -> Root {
         loop {
             match self.defs.get(&base) {
@@ -157,4 +164,16 @@ pub fn mask_mut(s: &mut Stmt) -> Option<&mut Mask> {
         | Stmt::Cas { mask, .. } => Some(mask),
         _ => None,
     }
+}
+
+/// Whether the statements hold an access that other accesses must not move across: any order but relaxed.
+pub fn has_fence(body: &[Stmt]) -> bool {
+    let mut found = false;
+    walk::visit(body, &mut |s| {
+        if let Stmt::Load { order, .. } | Stmt::Store { order, .. } | Stmt::Rmw { order, .. } | Stmt::Cas { order, .. } = s
+        {
+            found |= !matches!(order, Order::Weak | Order::Relaxed);
+        }
+    });
+    found
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::affine;
-use super::nest::{Roots, is_bare, perfect, replace};
+use super::nest::{Roots, has_fence, is_bare, perfect, replace};
 use crate::base::rule::{Context, Log, Rule};
 use crate::index::{AxisId, Ix, ValId};
 use crate::loops::ir::{BufId, Kernel, Obligation, Opnd, Order, Stmt};
@@ -46,16 +46,16 @@ struct Splicer<'a> {
 }
 
 /// `for axes: pure...; buf[idx] = value`
-struct Producer {
-    buf: BufId,
-    idx: Vec<Ix>,
-    pure: Vec<Stmt>,
-    value: Opnd,
+pub struct Producer {
+    pub buf: BufId,
+    pub idx: Vec<Ix>,
+    pub pure: Vec<Stmt>,
+    pub value: Opnd,
 }
 
 /// What a producer's computation is made of; the later, the less it may be repeated.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Cost {
+pub enum Cost {
     /// Reads, constants and integer arithmetic.
     Index,
     /// Conversions between number types.
@@ -68,7 +68,7 @@ enum Cost {
 
 const MAX_REPEATED_OPS: usize = 16;
 
-fn producer(kernel: &Kernel, stmt: &Stmt) -> Option<Producer> {
+pub fn producer(kernel: &Kernel, stmt: &Stmt) -> Option<Producer> {
     let (axes, body) = perfect(stmt);
     let (Stmt::Write { buf, idx, value }, pure) = body.split_last()? else { return None };
     let movable = pure.iter().all(|s| {
@@ -94,7 +94,7 @@ fn producer(kernel: &Kernel, stmt: &Stmt) -> Option<Producer> {
     whole.then(|| Producer { buf: *buf, idx: idx.clone(), pure: pure.to_vec(), value: *value })
 }
 
-fn cost(p: &Producer) -> Cost {
+pub fn cost(p: &Producer) -> Cost {
     let mut worst = Cost::Index;
     for s in &p.pure {
         let c = match s {
@@ -321,8 +321,8 @@ impl Splicer<'_> {
             if loads.is_empty() {
                 continue;
             }
-            if e.ordered || e.atomic {
-                return refuse("an atomic or ordered access stands between the load and its use");
+            if has_fence(std::slice::from_ref(stmt)) {
+                return refuse("an ordered access stands between the load and its use");
             }
             let clash =
                 e.stores.iter().any(|&s| loads.iter().any(|l| !self.roots.disjoint(l.base, s, self.ctx.assume)));
@@ -462,14 +462,10 @@ impl Splicer<'_> {
             let value = match known.iter().find(|(at, _)| at == idx) {
                 Some((_, value)) => *value,
                 None => {
-                    let renaming = walk::Renaming::fresh(self.kernel, &p.pure);
-                    let mut copy = p.pure.clone();
-                    renaming.apply(&mut copy);
-                    walk::subst_axes(&mut copy, &mut |a| position(p, a).and_then(|d| idx.get(d).cloned()));
-                    let value = match p.value {
-                        Opnd::Val(v) => Opnd::Val(renaming.vals.get(&v).copied().unwrap_or(v)),
-                        constant => constant,
-                    };
+                    let (renaming, mut copy, value) = p.at(self.kernel, idx);
+                    for (&from, &to) in &renaming.vals {
+                        self.roots.copied(from, to);
+                    }
                     out.append(&mut copy);
                     known.push((idx.clone(), value));
                     value
@@ -484,6 +480,21 @@ impl Splicer<'_> {
         }
         known.truncate(before);
         *body = out;
+    }
+}
+
+impl Producer {
+    /// The computation of one element: fresh statements, and the operand that holds it.
+    pub fn at(&self, kernel: &mut Kernel, idx: &[Ix]) -> (walk::Renaming, Vec<Stmt>, Opnd) {
+        let renaming = walk::Renaming::fresh(kernel, &self.pure);
+        let mut copy = self.pure.clone();
+        renaming.apply(&mut copy);
+        walk::subst_axes(&mut copy, &mut |a| position(self, a).and_then(|d| idx.get(d).cloned()));
+        let value = match self.value {
+            Opnd::Val(v) => Opnd::Val(renaming.vals.get(&v).copied().unwrap_or(v)),
+            constant => constant,
+        };
+        (renaming, copy, value)
     }
 }
 

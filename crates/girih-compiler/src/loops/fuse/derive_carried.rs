@@ -1,0 +1,217 @@
+//! A carried tile of addresses or integers that advances by the same amount in every iteration is a function of the
+//! iteration.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::nest::{is_bare, perfect, replace};
+use super::ranges::{range, signed_range};
+use super::splice_producers::{Cost, Producer, cost, producer};
+use crate::base::rule::{Context, Log, Rule};
+use crate::index::{Ix, ValId};
+use crate::loops::ir::{BufId, For, Kernel, LoopKind, Opnd, Stmt, Ty, Val};
+use crate::loops::walk;
+use crate::num::{DType, ScalarOp};
+
+pub const RULE: Rule<Kernel> = Rule {
+    name: "002_derive_carried",
+    doc: "\
+A carried buffer of addresses or integers that every iteration advances by one loop-invariant amount disappears: its
+element is the initial one plus the number of the iteration times the amount.
+
+```text
+for j: p[j] = ptradd A, j
+for k in 0..n:                             for k in 0..n:
+  for j: x[j] = load p[j]           -->      for j: x[j] = load (ptradd (ptradd A, j), k*64)
+  for j: p[j] = ptradd p[j], 64
+```
+
+The arithmetic wraps as before, so this is exact. Refused when the buffer is written elsewhere, when the loop may
+continue early, or when the amount changes.",
+    run,
+};
+
+fn run(kernel: &Kernel, _ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    let mut kernel = kernel.clone();
+    let mut body = std::mem::take(&mut kernel.body);
+    let applied = log.applied.len();
+    list(&mut kernel, &mut body, log);
+    kernel.body = body;
+    (log.applied.len() > applied).then_some(kernel)
+}
+
+fn list(kernel: &mut Kernel, body: &mut Vec<Stmt>, log: &mut Log) {
+    for s in body.iter_mut() {
+        for inner in walk::bodies_mut(s) {
+            list(kernel, inner, log);
+        }
+    }
+    let locals: Vec<BufId> =
+        body.iter().filter_map(|s| if let Stmt::Local { buf } = s { Some(*buf) } else { None }).collect();
+    for buf in locals {
+        let name = kernel.bufs[buf].name.clone();
+        if let Some(site) = find(kernel, body, buf) {
+            derive(kernel, body, buf, &site);
+            log.applied(name);
+        }
+    }
+}
+
+struct Site {
+    /// The statement that fills the buffer, and what it computes.
+    init: usize,
+    producer: Producer,
+    /// The serial loop, and the statement of its body that advances the buffer.
+    at: usize,
+    update: usize,
+    amount: Opnd,
+}
+
+fn find(kernel: &Kernel, body: &[Stmt], buf: BufId) -> Option<Site> {
+    if !matches!(kernel.bufs[buf].ty, Ty::Ptr(_) | Ty::Num(DType::I32 | DType::I64)) {
+        return None;
+    }
+    let uses = walk::buffer_uses(body).get(&buf).copied()?;
+    if uses.writes != 2 || uses.printed != 0 || uses.roles != 0 {
+        return None;
+    }
+    let writes = |s: &Stmt| walk::refs_of(s).bufs_written.contains(&buf);
+    let init = body.iter().position(|s| writes(s))?;
+    let at = init + 1 + body[init + 1..].iter().position(|s| writes(s))?;
+    let Stmt::For(f) = &body[at] else { return None };
+    let producer = producer(kernel, &body[init]).filter(|p| p.buf == buf && cost(p) == Cost::Index)?;
+    if body[..at].iter().any(|s| walk::refs_of(s).bufs_read.contains(&buf)) || f.kind != LoopKind::Serial {
+        return None;
+    }
+    // What the initial value reads must stay as it is.
+    let reads: BTreeSet<BufId> = walk::refs(&producer.pure).bufs_read;
+    if body[init + 1..].iter().any(|s| walk::refs_of(s).bufs_written.iter().any(|b| reads.contains(b))) {
+        return None;
+    }
+    let none = |_| None;
+    let small = |ix: &Ix| {
+        let (lo, hi) = range(ix, kernel, &none);
+        lo >= -(1 << 32) && hi <= 1 << 32
+    };
+    if !small(&f.lo) || !small(&f.hi) || continues(&f.body) {
+        return None;
+    }
+    let update = f.body.iter().position(|s| writes(s))?;
+    let read_later = f.body[update + 1..].iter().any(|s| walk::refs_of(s).bufs_read.contains(&buf));
+    let amount = advance(kernel, &f.body[update], buf, f)?;
+    (!read_later).then_some(Site { init, producer, at, update, amount })
+}
+
+/// Whether an iteration may end before the loop's last statement.
+fn continues(body: &[Stmt]) -> bool {
+    body.iter().any(|s| match s {
+        Stmt::Continue | Stmt::Break => true,
+        Stmt::Loop { .. } => false,
+        Stmt::For(f) if f.kind == LoopKind::Serial => false,
+        _ => walk::bodies(s).into_iter().any(|b| continues(b)),
+    })
+}
+
+/// The amount in `for axes: buf[axes] = buf[axes] + amount`.
+fn advance(kernel: &Kernel, s: &Stmt, buf: BufId, f: &For) -> Option<Opnd> {
+    let (axes, inner) = perfect(s);
+    // A rank-0 buffer is read where the iteration begins and written where it ends.
+    let read = |v: ValId| {
+        inner.iter().chain(&f.body).find_map(|s| match s {
+            Stmt::Read { dst, buf: b, idx } if *dst == v && *b == buf => Some(idx),
+            _ => None,
+        })
+    };
+    let (Stmt::Write { buf: b, idx, value: Opnd::Val(v) }, pure) = inner.split_last()? else { return None };
+    let whole = idx.iter().zip(&kernel.bufs[buf].shape).all(|(ix, &n)| match ix {
+        Ix::Axis(x) => axes.iter().any(|&(y, m)| *x == y && m as u64 == n),
+        _ => n == 1,
+    });
+    if *b != buf || !is_bare(idx, &axes) || !whole {
+        return None;
+    }
+    if axes.is_empty() && !idx.is_empty() {
+        return None;
+    }
+    let (op, args) = pure.iter().chain(&f.body).find_map(|s| match s {
+        Stmt::Let { dst, op, args } if dst == v => Some((*op, args)),
+        _ => None,
+    })?;
+    let (old, amount) = match (op, &args[..]) {
+        (ScalarOp::PtrAdd, [Opnd::Val(p), o]) => (*p, *o),
+        (ScalarOp::AddI, [Opnd::Val(p), o]) if read(*p).is_some() => (*p, *o),
+        (ScalarOp::AddI, [o, Opnd::Val(p)]) => (*p, *o),
+        _ => return None,
+    };
+    if read(old) != Some(idx) {
+        return None;
+    }
+    let narrow = |d: DType| d.is_int() && d.bits() <= 32;
+    match amount {
+        Opnd::Const { dtype, bits } => {
+            let (lo, hi) = signed_range(DType::I32);
+            let value = crate::num::convert::sign_extend(dtype, bits) as i128;
+            (lo <= value && value <= hi).then_some(amount)
+        }
+        Opnd::Val(v) => {
+            let inside = walk::refs(&f.body).vals_defined.contains(&v);
+            (!inside && matches!(kernel.vals[v].ty, Ty::Num(d) if narrow(d))).then_some(amount)
+        }
+    }
+}
+
+fn derive(kernel: &mut Kernel, body: &mut Vec<Stmt>, buf: BufId, site: &Site) {
+    let Stmt::For(f) = &mut body[site.at] else { return };
+    f.body.remove(site.update);
+    let span = Ix::sub(Ix::Axis(f.axis), f.lo.clone());
+    let trip = Ix::floor_div(span, f.step.clone());
+    let trips = Ix::max(Ix::ceil_div(Ix::sub(f.hi.clone(), f.lo.clone()), f.step.clone()), Ix::Const(0));
+    let amount = match site.amount {
+        Opnd::Val(v) => Ix::val(v),
+        Opnd::Const { dtype, bits } => Ix::Const(crate::num::convert::sign_extend(dtype, bits)),
+    };
+    let mut map = BTreeMap::new();
+    let mut inside = std::mem::take(&mut f.body);
+    elements(kernel, &mut inside, buf, site, &Ix::mul(trip, amount.clone()), &mut map);
+    if let Stmt::For(f) = &mut body[site.at] {
+        f.body = inside;
+    }
+    let mut rest = body.split_off(site.at + 1);
+    elements(kernel, &mut rest, buf, site, &Ix::mul(trips, amount), &mut map);
+    body.append(&mut rest);
+    replace(body, &map);
+    body.remove(site.init);
+    body.retain(|s| !matches!(s, Stmt::Local { buf: b } if *b == buf));
+}
+
+/// Replaces the reads of the buffer by the initial element, moved by `by`.
+fn elements(
+    kernel: &mut Kernel,
+    body: &mut Vec<Stmt>,
+    buf: BufId,
+    site: &Site,
+    by: &Ix,
+    map: &mut BTreeMap<ValId, Opnd>,
+) {
+    let mut out = Vec::with_capacity(body.len());
+    for mut s in std::mem::take(body) {
+        for inner in walk::bodies_mut(&mut s) {
+            elements(kernel, inner, buf, site, by, map);
+        }
+        match &s {
+            Stmt::Read { dst, buf: b, idx } if *b == buf => {
+                let (_, mut copy, first) = site.producer.at(kernel, idx);
+                out.append(&mut copy);
+                let ty = kernel.vals[*dst].ty;
+                let (op, dtype) = match ty {
+                    Ty::Ptr(_) => (ScalarOp::PtrAdd, DType::I64),
+                    Ty::Num(d) => (ScalarOp::AddI, d),
+                };
+                let moved = kernel.vals.push(Val { ty: Ty::Num(dtype), name: "advance".to_string() });
+                out.push(Stmt::Index { dst: moved, ix: by.clone() });
+                out.push(Stmt::Let { dst: *dst, op, args: vec![first, Opnd::Val(moved)] });
+            }
+            _ => out.push(s),
+        }
+    }
+    *body = out;
+}
