@@ -40,7 +40,7 @@ fn value(ix: &Ix, axes: &BTreeMap<AxisId, Range>, kernel: &Kernel, launch: &Laun
             Ix::Grid(d) => one(*launch.grid.get(*d as usize)? as i128),
             Ix::Val { val, zext } => {
                 let at = kernel.params.iter().position(|p| p.val == *val)?;
-                let (Ty::Num(d), bits) = (kernel.params[at].ty, *launch.args.get(at)? ) else { return None };
+                let (Ty::Num(d), bits) = (kernel.params[at].ty, *launch.args.get(at)?) else { return None };
                 let bits = bits & d.mask();
                 one(if *zext { bits as i128 } else { sign_extend(d, bits) as i128 })
             }

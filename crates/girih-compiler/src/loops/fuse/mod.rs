@@ -10,6 +10,8 @@ mod affine;
 mod coalesce_carried;
 mod dedup;
 mod derive_carried;
+#[cfg(test)]
+pub(super) mod harness;
 mod merge_nests;
 mod nest;
 mod promote_index;

@@ -170,7 +170,10 @@ pub fn mask_mut(s: &mut Stmt) -> Option<&mut Mask> {
 pub fn has_fence(body: &[Stmt]) -> bool {
     let mut found = false;
     walk::visit(body, &mut |s| {
-        if let Stmt::Load { order, .. } | Stmt::Store { order, .. } | Stmt::Rmw { order, .. } | Stmt::Cas { order, .. } = s
+        if let Stmt::Load { order, .. }
+        | Stmt::Store { order, .. }
+        | Stmt::Rmw { order, .. }
+        | Stmt::Cas { order, .. } = s
         {
             found |= !matches!(order, Order::Weak | Order::Relaxed);
         }
