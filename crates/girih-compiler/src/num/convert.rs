@@ -222,6 +222,7 @@ pub fn to_f64(ty: DType, bits: u64) -> f64 {
         DType::F64 => return f64::from_bits(bits),
         DType::F32 | DType::TF32 => return f32::from_bits(bits as u32) as f64,
         DType::BF16 => return f32::from_bits((bits as u32) << 16) as f64,
+        DType::F16 => return f16_to_f32(bits) as f64,
         _ if ty.is_int() => return sign_extend(ty, bits) as f64,
         _ => {}
     }
@@ -235,6 +236,26 @@ pub fn to_f64(ty: DType, bits: u64) -> f64 {
             if negative { -magnitude } else { magnitude }
         }
     }
+}
+
+fn f16_to_f32(bits: u64) -> f32 {
+    // The fields as those of an f32 stand for 2^-112 of the value, subnormals too; only the largest exponent differs.
+    let size = ((bits & 0x7fff) as u32) << 13;
+    let size =
+        if size >= 0x7c00 << 13 { size | 0x7f80_0000 } else { (f32::from_bits(size) * 2f32.powi(112)).to_bits() };
+    f32::from_bits(size | ((bits & 0x8000) as u32) << 16)
+}
+
+/// To nearest even, for an f32 that is not NaN.
+fn f32_to_f16(bits: u64) -> u64 {
+    let size = bits & 0x7fff_ffff;
+    let code = if size < 0x3880_0000 {
+        // Below the smallest normal: adding 1/2 rounds to multiples of 2^-24 in the last bits.
+        ((f32::from_bits(size as u32) + 0.5).to_bits() - 0x3f00_0000) as u64
+    } else {
+        (size - (112 << 23) + 0xfff + (size >> 13 & 1)) >> 13
+    };
+    code.min(0x7c00) | (bits >> 16 & 0x8000)
 }
 
 /// The bits of an f64 rounded once to a float type.
@@ -253,13 +274,14 @@ pub fn convert(from: DType, bits: u64, to: DType, rounding: Rounding) -> u64 {
         }
         (DType::BF16, DType::F32) if !is_nan(from, bits) => return bits << 16,
         (DType::F16, DType::F32) => {
-            let value = to_f64(from, bits) as f32;
+            let value = f16_to_f32(bits);
             return if value.is_nan() { nan(to) } else { value.to_bits() as u64 };
         }
         (DType::F64, DType::F32) if nearest => {
             let value = f64::from_bits(bits) as f32;
             return if value.is_nan() { nan(to) } else { value.to_bits() as u64 };
         }
+        (DType::F32, DType::F16) if nearest && !is_nan(from, bits) => return f32_to_f16(bits),
         (DType::F32, DType::BF16) if nearest && !is_nan(from, bits) => {
             return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
         }

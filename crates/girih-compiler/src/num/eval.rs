@@ -194,6 +194,13 @@ fn float_to_int(value: f64, to: DType, sign: Signedness) -> u64 {
 }
 
 fn int_to_float(ty: DType, a: u64, to: DType, sign: Signedness) -> u64 {
+    match (to, sign) {
+        (DType::F32, Signedness::Signed) => return (sign_extend(ty, a) as f32).to_bits() as u64,
+        (DType::F64, Signedness::Signed) => return (sign_extend(ty, a) as f64).to_bits(),
+        (DType::F32, Signedness::Unsigned) => return (a as f32).to_bits() as u64,
+        (DType::F64, Signedness::Unsigned) => return (a as f64).to_bits(),
+        _ => {}
+    }
     let (negative, magnitude) = match sign {
         Signedness::Unsigned => (false, a),
         Signedness::Signed => (sign_extend(ty, a) < 0, sign_extend(ty, a).unsigned_abs()),

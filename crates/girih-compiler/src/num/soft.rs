@@ -116,7 +116,8 @@ pub fn div(ty: DType, a: u64, b: u64, rounding: Rounding) -> u64 {
         (Finite { negative: sa, mantissa: ma, exponent: ea }, Finite { negative: sb, mantissa: mb, exponent: eb }) => {
             let up = ma.leading_zeros() as i32;
             let dividend = ((ma << up) as u128) << 64;
-            let quotient = dividend / mb as u128 | (dividend % mb as u128 != 0) as u128;
+            let divisor = mb as u128;
+            let quotient = (dividend / divisor) | !dividend.is_multiple_of(divisor) as u128;
             encode(ty, sa != sb, quotient, ea - up - 64 - eb, rounding)
         }
     }

@@ -132,15 +132,14 @@ fn reduce_large<M: Machine>(x: X<M>) -> Reduced<M> {
     let exponent = (bits >> 52 & x.int(0x7ff)) - 1023;
     // The first chunk that matters: (exponent - 54) / 48.
     let beyond = exponent - 54;
-    let start = (beyond * 1366 >> 16).or_if(beyond.lt(0), 0);
-    let scaled = (bits - ((start << 5) + (start << 4) << 52)).as_float();
-    let mut window: Vec<X<M>> = CHUNKS48.iter().map(|&c| x.float(c)).collect();
+    let start = ((beyond * 1366) >> 16).or_if(beyond.lt(0), 0);
+    let scaled = (bits - (((start << 5) + (start << 4)) << 52)).as_float();
+    let mut window = CHUNKS48.map(|c| x.float(c));
     for level in [16usize, 8, 4, 2, 1] {
         let skip = (start & x.int(level as i64)).ne(0);
-        let length = (level + 4).min(window.len() - level);
-        let keep = window.len().min(level + 4);
-        window =
-            (0..keep).map(|i| if i < length { window[i].or_if(skip, window[i + level]) } else { window[i] }).collect();
+        for i in 0..(level + 4).min(window.len() - level) {
+            window[i] = window[i].or_if(skip, window[i + level]);
+        }
     }
     let product = |k: usize| {
         let factor = scaled * x.float(2f64.powi(-48 * (k as i32 + 1)));
@@ -148,15 +147,13 @@ fn reduce_large<M: Machine>(x: X<M>) -> Reduced<M> {
         (p, factor.fma(window[k], -p))
     };
     let products = [product(0), product(1), product(2), product(3), product(4)];
-    let (mut sum, mut low) = (modulo4(products[0].0), vec![products[2].1, products[3].0, products[3].1]);
-    for term in [modulo4(products[0].1), modulo4(products[1].0), products[1].1, products[2].0] {
-        let (s, error) = two_sum(sum, term);
-        sum = s;
-        low.push(error);
-    }
+    let (sum, a) = two_sum(modulo4(products[0].0), modulo4(products[0].1));
+    let (sum, b) = two_sum(sum, modulo4(products[1].0));
+    let (sum, c) = two_sum(sum, products[1].1);
+    let (sum, d) = two_sum(sum, products[2].0);
     let n = sum.rint();
     let (mut hi, mut lo) = (sum - n, products[4].0);
-    for term in low {
+    for term in [products[2].1, products[3].0, products[3].1, a, b, c, d] {
         let (s, error) = two_sum(hi, term);
         hi = s;
         lo = lo + error;

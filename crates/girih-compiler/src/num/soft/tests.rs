@@ -35,7 +35,7 @@ fn fixed(x: f64, grid: i32) -> i128 {
     } else if shift >= 0 {
         (mantissa as i128) << shift
     } else {
-        assert_eq!(mantissa.trailing_zeros() as i32 + shift >= 0, true, "{x:e} is off the grid");
+        assert!(mantissa.trailing_zeros() as i32 + shift >= 0, "{x:e} is off the grid");
         (mantissa >> -shift) as i128
     };
     if negative { -m } else { m }
