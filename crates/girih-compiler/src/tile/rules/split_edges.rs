@@ -41,12 +41,22 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         log.skipped("kernel", "knob off");
         return None;
     }
+    // The axes of the loops that run the iterations beyond a bound: they are not split again.
+    let mut rests: Vec<AxisId> = Vec::new();
     edit::rewrite(p, &mut |kernel, s| {
         let Stmt::For(f) = s else { return Visit::Into };
+        if rests.contains(&f.axis) {
+            return Visit::Into;
+        }
         match edges(f) {
             Ok(edges) => {
                 log.applied(axis_site(kernel, f.axis));
-                Visit::Again(split(kernel, f, edges))
+                let parts = split(kernel, f, edges);
+                rests.extend(parts.iter().skip(1).filter_map(|s| match s {
+                    Stmt::For(rest) => Some(rest.axis),
+                    _ => None,
+                }));
+                Visit::Again(parts)
             }
             Err(None) => Visit::Into,
             Err(Some(why)) => {
