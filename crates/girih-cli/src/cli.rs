@@ -108,8 +108,8 @@ pub struct CompileArgs {
     #[command(flatten)]
     pub kernel: KernelArgs,
     /// The stage to print: cuda_tile, loop, tile, kernel or c.
-    #[arg(long, value_name = "STAGE")]
-    pub ir: girih::Stage,
+    #[arg(long, value_name = "STAGE", value_parser = stage)]
+    pub ir: Option<girih::Stage>,
     /// -v names each rule that applied or refused; -vv shows what it changed.
     #[arg(short, action = clap::ArgAction::Count)]
     pub verbose: u8,
@@ -119,12 +119,12 @@ pub struct CompileArgs {
     /// Write here instead of to standard output.
     #[arg(short, value_name = "OUT")]
     pub output: Option<PathBuf>,
-    /// Verify the program after each rule.
+    /// Run the launch of the file's comment before and after each rule; stop at the first that changes the answer.
     #[arg(long)]
     pub verify_each: bool,
     /// Apply only the first N rewrites, to find the one that breaks something.
     #[arg(long, value_name = "N")]
-    pub stop_after: Option<u64>,
+    pub stop_after: Option<usize>,
 }
 
 #[derive(Args)]
@@ -201,4 +201,11 @@ fn block(text: &str) -> Result<[u32; 3], String> {
         *slot = part.trim().parse().map_err(|_| format!("`{}` is no block number", part.trim()))?;
     }
     Ok(block)
+}
+
+fn stage(text: &str) -> Result<girih::Stage, String> {
+    girih::Stage::from_name(text).ok_or_else(|| {
+        let names: Vec<&str> = girih::Stage::ALL.iter().map(|s| s.name()).collect();
+        format!("a tile program has the stages {}", names.join(", "))
+    })
 }

@@ -81,6 +81,8 @@ pub struct Options {
     pub printer: Option<Printer>,
     /// Run this block alone.
     pub block: Option<[u32; 3]>,
+    /// Stop rewriting after this many rewrites, to find the one that breaks something.
+    pub stop_after: Option<usize>,
     /// Order in which the evaluator runs blocks; 0 is round-robin.
     pub seed: u64,
 }

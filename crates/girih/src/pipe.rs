@@ -1,72 +1,70 @@
-//! The compiler crate's pipeline, as this crate uses it.
+//! The compiler crate's pipeline with this crate's errors: options resolved, stages lowered and printed.
 
-use girih_compiler::base::rule::{Context, Log};
+use girih_compiler::base::launch::Launch;
 use girih_compiler::base::target::{Assumptions, KnobSource, Knobs, Target};
 use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::cuda_tile::ir::Module;
-use girih_compiler::{emit, kernel, loops, tile};
+use girih_compiler::pipeline::{self, Observer, Stage};
+use girih_compiler::{emit, kernel, loops};
 
 use crate::error::{Error, Result};
-use crate::program::Stage;
 
-pub struct Options {
-    pub target: Target,
-    pub knobs: Knobs,
-    pub assume: Assumptions,
-    pub check: bool,
-}
 pub struct Lowered {
     pub loops: loops::ir::Kernel,
     pub tile: loops::ir::Kernel,
     pub kernel: kernel::ir::Kernel,
 }
-pub fn front(text: &str) -> std::result::Result<(Module, Vec<Diagnostic>), Vec<Diagnostic>> {
-    let parsed = girih_compiler::cuda_tile::parse::parse(text);
-    match parsed.module {
-        Some(m) => Ok((m, parsed.diagnostics)),
-        None => Err(parsed.diagnostics),
-    }
+
+/// Parses and verifies.
+pub fn front(text: &str) -> Result<(Module, Vec<Diagnostic>)> {
+    pipeline::front(text).map(|f| (f.module, f.warnings)).map_err(Error::Program)
 }
-pub fn lower(m: &Module, e: &str, o: &Options) -> std::result::Result<Lowered, Vec<Diagnostic>> {
-    let cx = Context { target: o.target.clone(), knobs: o.knobs.clone(), assume: o.assume };
-    let mut k = loops::lift::lift(m, e)?;
-    for _ in 0..4 {
-        for r in loops::fuse::RULES {
-            if let Some(n) = (r.run)(&k, &cx, &mut Log::default()) {
-                k = n;
-            }
-        }
-    }
-    let loops = k.clone();
-    for r in tile::RULES {
-        if let Some(n) = (r.run)(&k, &cx, &mut Log::default()) {
-            k = n;
-        }
-    }
-    let kernel = kernel::legalise::legalise(&k, &o.target, &kernel::legalise::Options { check: o.check })
-        .map_err(|e| vec![Diagnostic::error(Code::InvalidIr, e)])?;
-    Ok(Lowered { loops, tile: k, kernel })
+
+pub fn lower(
+    module: &Module,
+    entry: &str,
+    options: &pipeline::Options,
+    observer: &mut dyn Observer,
+) -> Result<Lowered> {
+    let lowered = pipeline::lower(module, entry, options, observer).map_err(Error::Program)?;
+    let checks = kernel::legalise::Options { check: options.check };
+    let kernel = kernel::legalise::legalise(&lowered.tile, &options.target, &checks)
+        .map_err(|e| Error::Program(vec![Diagnostic::error(Code::InvalidIr, e)]))?;
+    Ok(Lowered { loops: lowered.loops, tile: lowered.tile, kernel })
 }
-pub fn emit_c(l: &Lowered, target: &Target) -> String {
-    emit::c::emit(&[&l.kernel], target)
+
+pub fn emit_c(lowered: &Lowered, target: &Target) -> String {
+    emit::c::emit(&[&lowered.kernel], target)
 }
-pub fn holds(_k: &loops::ir::Kernel, _launch: &girih_compiler::base::launch::Launch) -> bool {
+
+/// Whether what the version takes as true holds for a launch.
+pub fn holds(_kernel: &loops::ir::Kernel, _launch: &Launch) -> bool {
     true
 }
-pub fn show(m: &Module, e: &str, o: &Options, s: Stage) -> Result<String> {
-    let l = lower(m, e, o).map_err(Error::Program)?;
-    Ok(match s {
-        Stage::CudaTile => String::new(),
-        Stage::Loop => loops::print::print(&l.loops, loops::print::Stage::Loop),
-        Stage::Tile => loops::print::print(&l.tile, loops::print::Stage::Tile),
-        Stage::Kernel => String::new(),
-        Stage::C => emit_c(&l, &o.target),
+
+/// The text of a stage.
+pub fn show(module: &Module, entry: &str, options: &pipeline::Options, stage: Stage) -> Result<String> {
+    let lowered = || lower(module, entry, options, &mut pipeline::Silent);
+    Ok(match stage {
+        Stage::CudaTile => format!("{module:?}"),
+        Stage::Loop => loops::print::print(&lowered()?.loops, loops::print::Stage::Loop),
+        Stage::Tile => loops::print::print(&lowered()?.tile, loops::print::Stage::Tile),
+        Stage::Kernel => format!("{:?}", lowered()?.kernel),
+        Stage::C => emit_c(&lowered()?, &options.target),
     })
 }
-pub fn options(target: Target, knobs: &[(String, i64)], assume: Assumptions, check: bool) -> Result<Options> {
-    let mut all = Knobs::default_set();
-    for (name, value) in knobs {
-        all.set(&format!("{name}={value}"), KnobSource::CommandLine).map_err(Error::argument)?;
+
+/// The pipeline's options from this crate's.
+pub fn options(options: &crate::Options, assume: Assumptions) -> Result<pipeline::Options> {
+    let mut knobs = Knobs::default_set();
+    for (name, value) in &options.knobs {
+        knobs.set(&format!("{name}={value}"), KnobSource::CommandLine).map_err(Error::argument)?;
     }
-    Ok(Options { target, knobs: all, assume, check })
+    Ok(pipeline::Options {
+        target: options.resolved_target(),
+        knobs,
+        assume,
+        check: options.check,
+        stop_after: options.stop_after,
+    })
 }

@@ -10,6 +10,7 @@ use girih_compiler::base::target::Assumptions;
 use girih_compiler::cuda_tile::ir::Module as TileModule;
 use girih_compiler::loops::ir::{Global, Kernel as LoopKernel};
 use girih_compiler::num::DType;
+use girih_compiler::pipeline::{Observer, Stage};
 
 use crate::args::{self, Arg, Param};
 use crate::cache::{self, Cache, Entry};
@@ -23,36 +24,6 @@ use crate::module::{Module, NativeKernel};
 use crate::options::{CachePolicy, Options};
 use crate::pipe;
 use crate::widen;
-
-/// A stage whose form can be shown.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Stage {
-    CudaTile,
-    Loop,
-    Tile,
-    Kernel,
-    C,
-}
-
-impl Stage {
-    pub const NAMES: [(&'static str, Stage); 5] = [
-        ("cuda_tile", Stage::CudaTile),
-        ("loop", Stage::Loop),
-        ("tile", Stage::Tile),
-        ("kernel", Stage::Kernel),
-        ("c", Stage::C),
-    ];
-}
-
-impl std::str::FromStr for Stage {
-    type Err = String;
-    fn from_str(text: &str) -> std::result::Result<Stage, String> {
-        Stage::NAMES.iter().find(|(n, _)| *n == text).map(|(_, s)| *s).ok_or_else(|| {
-            let names: Vec<&str> = Stage::NAMES.iter().map(|(n, _)| *n).collect();
-            format!("`{text}` is no stage of a tile program; stages are {}", names.join(", "))
-        })
-    }
-}
 
 /// A tile program that was read and found valid.
 ///
@@ -68,7 +39,7 @@ pub struct Program {
 impl Program {
     /// Parses and verifies tile text; all errors are reported together.
     pub fn from_text(text: &str) -> Result<Program> {
-        let (module, warnings) = pipe::front(text).map_err(Error::Program)?;
+        let (module, warnings) = pipe::front(text)?;
         Ok(Program { text: text.to_string(), module, warnings, globals: Arc::default() })
     }
 
@@ -80,7 +51,7 @@ impl Program {
 
     /// The standard layout of a tile program's text.
     pub fn format(text: &str) -> Result<String> {
-        pipe::front(text).map_err(Error::Program)?;
+        pipe::front(text)?;
         Ok(text.to_string())
     }
 
@@ -170,7 +141,7 @@ impl<'p> Kernel<'p> {
 
     /// The kernel's text at a stage, under the assumptions of its fast version.
     pub fn ir(&self, stage: Stage) -> Result<String> {
-        pipe::show(&self.program.module, &self.name, &self.pipe_options(FAST)?, stage)
+        pipe::show(&self.program.module, &self.name, &pipe::options(&self.options, FAST)?, stage)
     }
 
     /// Operations of the kernel's contractions in a launch; see [`facts::contraction_work`]. `slots` are scalar arguments'
@@ -202,8 +173,9 @@ impl<'p> Kernel<'p> {
         Prepared::new(self, grid, args)
     }
 
-    pub(crate) fn pipe_options(&self, assume: Assumptions) -> Result<pipe::Options> {
-        pipe::options(self.options.resolved_target(), &self.options.knobs, assume, self.options.check)
+    /// Lowers the fast version once more, telling the observer about every stage and rule.
+    pub fn observe(&self, observer: &mut dyn Observer) -> Result<()> {
+        pipe::lower(&self.program.module, &self.name, &pipe::options(&self.options, FAST)?, observer).map(drop)
     }
 
     /// The version for some assumptions, lowered once.
@@ -212,8 +184,12 @@ impl<'p> Kernel<'p> {
         if let Some(version) = versions.get(&(assume.no_wrap, assume.no_alias)) {
             return Ok(version.clone());
         }
-        let lowered =
-            pipe::lower(&self.program.module, &self.name, &self.pipe_options(assume)?).map_err(Error::Program)?;
+        let lowered = pipe::lower(
+            &self.program.module,
+            &self.name,
+            &pipe::options(&self.options, assume)?,
+            &mut girih_compiler::pipeline::Silent,
+        )?;
         let version = Arc::new(Version {
             assume,
             messages: Messages::of(&lowered.loops),

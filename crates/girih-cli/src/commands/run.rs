@@ -1,6 +1,6 @@
 //! `girih run`: compile a kernel, run it on arguments, then save, print, verify, compare and time as asked.
 
-mod arguments;
+pub mod arguments;
 mod compare;
 mod timing;
 mod verify;

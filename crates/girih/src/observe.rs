@@ -1,0 +1,107 @@
+//! Observers of a compilation: each rule checked by running the kernel before and after it.
+
+use girih_compiler::base::host::Host;
+use girih_compiler::base::launch::Launch;
+use girih_compiler::base::{Code, Diagnostic};
+use girih_compiler::loops;
+use girih_compiler::loops::ir::Kernel as LoopKernel;
+use girih_compiler::pipeline::{Observer, RuleEvent};
+
+use crate::args::{self, Arg, Bound, ParamKind};
+use crate::buffer::Buffer;
+use crate::error::Result;
+use crate::program::Kernel;
+use crate::widen;
+
+/// How far a rule that reassociates a float reduction may move a result, in units of the type's epsilon times the
+/// largest value.
+const SLACK: f64 = 256.0;
+
+/// Runs the first and the last block of a launch on the evaluator before and after each rule, and stops the compilation
+/// at the first rule that changes what they store.
+pub struct VerifyEach<'a> {
+    kernel: &'a Kernel<'a>,
+    bound: Bound<'a>,
+    grid: [u32; 3],
+    /// What the kernel stored when it last ran: one buffer per pointer parameter.
+    last: Option<Vec<Option<Buffer>>>,
+    /// Rules that were checked.
+    pub checked: u64,
+}
+
+impl<'a> VerifyEach<'a> {
+    pub fn new(kernel: &'a Kernel<'a>, grid: [u32; 3], args: &'a mut [Arg<'_>]) -> Result<VerifyEach<'a>> {
+        let bound = args::bind(kernel.name(), kernel.params(), args)?;
+        Ok(VerifyEach { kernel, bound, grid, last: None, checked: 0 })
+    }
+
+    /// What the kernel stores, run on copies of the arguments.
+    fn results(&self, kernel: &LoopKernel) -> std::result::Result<Vec<Option<Buffer>>, String> {
+        let mut copies = Vec::new();
+        let mut slots = self.bound.slots.clone();
+        let mut memory = crate::memory::RealMemory::new();
+        for (i, (param, extent)) in self.kernel.params().iter().zip(&self.bound.extents).enumerate() {
+            let (Some(e), ParamKind::Pointer(dtype)) = (extent, param.kind) else {
+                copies.push(None);
+                continue;
+            };
+            if self.bound.owner[i] != i {
+                slots[i] = slots[self.bound.owner[i]];
+                copies.push(None);
+                continue;
+            }
+            let elements = self.bound.elements(i, dtype).unwrap_or(0);
+            let mut copy = Buffer::zeroed(dtype, &[elements]).map_err(|e| e.to_string())?;
+            let len = copy.bytes().len().min(e.bytes as usize);
+            // SAFETY: the extent is memory borrowed by `bound`, at least `len` bytes long.
+            let original =
+                unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance::<u8>(e.start as usize), len) };
+            copy.bytes_mut()[..len].copy_from_slice(original);
+            let start = copy.as_ptr();
+            slots[i] = start.expose_provenance() as u64;
+            // SAFETY: the copy lives until the run below has ended.
+            unsafe { memory.register(&param.name, start, len as u64) };
+            copies.push(Some(copy));
+        }
+        let last = self.grid.map(|g| g - 1);
+        for block in [[0; 3], last] {
+            let launch = Launch { only_block: Some(block), ..Launch::new(self.grid, slots.clone()) };
+            loops::eval::run(kernel, &launch, &mut memory, &mut Quiet).map_err(|t| t.message)?;
+        }
+        Ok(copies)
+    }
+}
+
+impl Observer for VerifyEach<'_> {
+    fn rule(&mut self, event: &RuleEvent<'_>) -> std::result::Result<(), Diagnostic> {
+        let Some(after) = event.after else { return Ok(()) };
+        let name = format!("{}:{}", event.letter.text(), event.name);
+        let fail = |what: String| Diagnostic::error(Code::InvalidIr, format!("rule {name} changes the answer: {what}"));
+        let before = match self.last.take() {
+            Some(last) => last,
+            None => self.results(event.before).map_err(|e| fail(format!("it trapped even before: {e}")))?,
+        };
+        let now = self.results(after).map_err(|e| fail(format!("it traps now: {e}")))?;
+        for (param, pair) in self.kernel.params().iter().zip(before.iter().zip(&now)) {
+            let (Some(old), Some(new)) = pair else { continue };
+            let d = widen::deviation(new, old);
+            let bound = if old.dtype().is_float() { SLACK * widen::epsilon(old.dtype()) * d.scale } else { 0.0 };
+            if d.error > bound {
+                let (e, dtype) = (d.element, old.dtype());
+                let (was, is) = (crate::values::text(dtype, old.get(e)), crate::values::text(dtype, new.get(e)));
+                return Err(fail(format!("element {e} of `{}` was {was} and is {is}", param.name)));
+            }
+        }
+        self.last = Some(now);
+        self.checked += 1;
+        Ok(())
+    }
+}
+
+struct Quiet;
+impl Host for Quiet {
+    fn print(&mut self, _: [u32; 3], _: &str) {}
+    fn interrupted(&self) -> bool {
+        crate::signals::interrupted()
+    }
+}
