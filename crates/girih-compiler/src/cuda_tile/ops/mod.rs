@@ -26,7 +26,7 @@
 //! | `{x\|y}` | one type, that of each group or result named; `{x?}` is `, type` if the optional group is present |
 //! | `{x~}` | the types of a variadic group: one for all, or each |
 //! | `{results}` | one type for all results |
-//! | `:token?` | an optional `: token`, never printed |
+//! | `:token?` `->token?` | an optional `: token` or `-> token`; only the second is printed |
 //! | anything else | itself |
 //!
 //! The empty format marks an operation whose text is written by hand.
@@ -87,7 +87,7 @@ pub enum Piece {
     /// One type for all operands of the group, or one each.
     SplatTypes(usize),
     ResultTypes,
-    OptionalTokenType,
+    OptionalTokenType { printed: bool },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -175,8 +175,8 @@ impl OpInfo {
         if word == "token?" {
             return Piece::Token(operand("token"));
         }
-        if word == ":token?" {
-            return Piece::OptionalTokenType;
+        if let ":token?" | "->token?" = word {
+            return Piece::OptionalTokenType { printed: word == "->token?" };
         }
         if word == "{results}" {
             return Piece::ResultTypes;

@@ -220,8 +220,11 @@ impl<'a> Parser<'a> {
     /// `<sm_100 = {latency = 5}, default = {...}>`
     pub(super) fn hints(&mut self) -> Res<Hints> {
         self.expect('<')?;
-        let entries = self.list('>', |p| p.named_attr())?;
-        Ok(Hints(entries.into_iter().map(|(k, v)| (k, hint_value(v))).collect()))
+        let entries = self.nested(|p| p.list('>', |p| p.named_attr()))?;
+        match hint_value(AnyAttr::Dict(entries)) {
+            Attr::Dict(sorted) => Ok(Hints(sorted)),
+            _ => Ok(Hints::default()),
+        }
     }
 
     /// `{a = 1, b}`, the brace still ahead.
@@ -446,13 +449,17 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Hints keep numbers, truth values, strings and dictionaries; anything else is held as an empty keyword.
+/// Hints keep numbers, truth values, strings and dictionaries sorted by key; anything else is held as a keyword.
 fn hint_value(value: AnyAttr) -> Attr {
     match value {
         AnyAttr::Bool(b) => Attr::Bool(b),
         AnyAttr::Int(i, _) => Attr::Int(i),
         AnyAttr::Str(s) => Attr::Str(s),
-        AnyAttr::Dict(d) => Attr::Dict(d.into_iter().map(|(k, v)| (k, hint_value(v))).collect()),
+        AnyAttr::Dict(d) => {
+            let mut entries: Vec<_> = d.into_iter().map(|(k, v)| (k, hint_value(v))).collect();
+            entries.sort_by(|a, b| a.0.cmp(&b.0));
+            Attr::Dict(entries)
+        }
         _ => Attr::Unit,
     }
 }

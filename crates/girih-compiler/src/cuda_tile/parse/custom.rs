@@ -158,11 +158,6 @@ impl<'a> Parser<'a> {
                     }
                 }
                 Piece::Types(roles) => {
-                    let variadic = match roles.as_slice() {
-                        [Role::Operands(g)] => info.operands[*g].arity == Arity::Many,
-                        _ => false,
-                    };
-                    debug_assert!(!variadic);
                     self.discard_dict(info, &mut draft)?;
                     let span = self.span;
                     let ty = self.ty()?;
@@ -186,7 +181,7 @@ impl<'a> Parser<'a> {
                 }
                 Piece::SplatTypes(g) => self.splat_types(&draft.groups[*g].clone())?,
                 Piece::ResultTypes => splat = Some(self.ty()?),
-                Piece::OptionalTokenType => {
+                Piece::OptionalTokenType { .. } => {
                     if self.is(':') || self.tok == Tok::Arrow {
                         self.advance();
                         let span = self.span;

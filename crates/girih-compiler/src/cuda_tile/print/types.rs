@@ -1,7 +1,7 @@
-//! Writes tile programs.
+//! The text of types, in the bare form.
 
-use super::ir::*;
-use super::words::Words;
+use crate::cuda_tile::ir::*;
+use crate::cuda_tile::words::Words;
 
 /// The text of a type, in the bare form.
 pub fn type_text(ty: &Type) -> String {
@@ -23,7 +23,7 @@ fn dim_text(d: &Option<i64>) -> String {
     d.map_or("?".into(), |d| d.to_string())
 }
 
-fn join<T>(items: &[T], separator: &str, text: impl Fn(&T) -> String) -> String {
+pub(super) fn join<T>(items: &[T], separator: &str, text: impl Fn(&T) -> String) -> String {
     items.iter().map(text).collect::<Vec<_>>().join(separator)
 }
 

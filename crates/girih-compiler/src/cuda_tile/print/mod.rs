@@ -1,0 +1,159 @@
+//! Writes tile programs: a [`Module`] in, text out that reads back as the same module.
+//!
+//! [`print`] is for people: values keep their names, nothing is written that says what its absence says.
+//! [`print_nvidia`] equals the text of NVIDIA's disassembler: its value names, its number format, its blanks.
+//! [`format`] reads a text and prints it with its comments where they were.
+//!
+//! ```text
+//! cuda_tile.module @m {
+//!   entry @k(%p: tile<ptr<f32>>) {
+//!     %x, %t = load_ptr_tko weak %p : tile<ptr<f32>> -> tile<f32>, token
+//!     return
+//!   }
+//! }
+//! ```
+
+mod attrs;
+mod body;
+mod comments;
+mod names;
+mod nvidia_names;
+mod types;
+
+#[cfg(test)]
+mod tests;
+
+pub use types::type_text;
+
+use super::ir::*;
+use super::parse::parse;
+use crate::base::Diagnostic;
+use crate::base::lexer::escape;
+use attrs::{elements_text, hints_text};
+use body::Body;
+use comments::Comments;
+
+/// How a program is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Style {
+    Girih,
+    Nvidia,
+}
+
+/// The program in our own style.
+pub fn print(m: &Module) -> String {
+    Printer::new(Style::Girih, None).module(m)
+}
+
+/// The program as NVIDIA's disassembler writes it, without debug locations.
+pub fn print_nvidia(m: &Module) -> String {
+    Printer::new(Style::Nvidia, None).module(m)
+}
+
+/// The same program in our own style with its comments kept, or why it cannot be read.
+pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
+    let parsed = parse(text);
+    match parsed.module {
+        Some(m) => Ok(Printer::new(Style::Girih, Some(Comments::new(text))).module(&m)),
+        None => Err(parsed.diagnostics),
+    }
+}
+
+/// The lines written so far.
+pub(super) struct Printer<'a> {
+    pub style: Style,
+    pub comments: Option<Comments<'a>>,
+    pub lines: Vec<String>,
+    pub indent: usize,
+}
+
+impl<'a> Printer<'a> {
+    fn new(style: Style, comments: Option<Comments<'a>>) -> Printer<'a> {
+        Printer { style, comments, lines: vec![], indent: 0 }
+    }
+
+    pub fn nvidia(&self) -> bool {
+        self.style == Style::Nvidia
+    }
+
+    pub fn line(&mut self, text: &str) {
+        self.lines.push(format!("{}{text}", "  ".repeat(self.indent)));
+    }
+
+    fn module(mut self, m: &Module) -> String {
+        let wrapper = m.name.as_ref().filter(|_| !self.nvidia());
+        if let Some(name) = wrapper {
+            let producer = m.producer.as_ref().map_or(String::new(), |p| format!(" attributes {{producer = {}}}", escape(p)));
+            self.before_module();
+            self.line(&format!("cuda_tile.module {}{producer} {{", symbol_text(name)));
+            self.indent += 1;
+        }
+        enum Item<'m> {
+            Global(&'m Global),
+            Func(&'m Func),
+        }
+        let mut items: Vec<(u32, Item)> = m.globals.iter().map(|g| (g.span.start, Item::Global(g))).collect();
+        items.extend(m.funcs.iter().map(|f| (f.span.start, Item::Func(f))));
+        if self.comments.is_some() {
+            items.sort_by_key(|(start, _)| *start);
+        }
+        for (i, (_, item)) in items.into_iter().enumerate() {
+            match item {
+                Item::Global(g) => {
+                    self.before(g.span.start);
+                    let line = self.global(g) + &self.loc(&g.loc);
+                    self.line(&line);
+                    self.after(g.span.end);
+                }
+                Item::Func(f) => {
+                    if self.comments.is_none() && !self.nvidia() && i > 0 {
+                        self.lines.push(String::new());
+                    }
+                    self.before(f.span.start);
+                    Body::new(&mut self, f).func();
+                }
+            }
+        }
+        if wrapper.is_some() {
+            self.before_close(None);
+            self.indent -= 1;
+            self.line("}");
+        }
+        self.rest();
+        let mut out = self.lines.join("\n");
+        out.push('\n');
+        out
+    }
+
+    fn global(&self, g: &Global) -> String {
+        let ty = Type::Tile(TileType { shape: g.value.shape.clone(), elem: Elem::Num(g.value.dtype) });
+        let (private, constant) = match (self.nvidia(), g.private, g.constant) {
+            (true, private, constant) => (if private { " private " } else { " " }, if constant { " constant" } else { "" }),
+            (false, private, constant) => (if private { " private" } else { "" }, if constant { " constant" } else { "" }),
+        };
+        let alignment = if g.alignment == 0 { String::new() } else { format!(" alignment = {}", g.alignment) };
+        let value = elements_text(&g.value, self.style);
+        format!("global{private}{constant} {}{alignment} {value} : {}", symbol_text(&g.name), type_text(&ty))
+    }
+
+    /// ` loc(...)`, empty where it is unknown.
+    pub fn loc(&self, loc: &Loc) -> String {
+        match loc {
+            _ if self.nvidia() => String::new(),
+            Loc::Unknown => String::new(),
+            Loc::File { file, line, column } => format!(" loc({}:{line}:{column})", escape(file)),
+            Loc::Other(text) => format!(" loc({text})"),
+        }
+    }
+
+    pub fn hints(&self, h: &Hints) -> String {
+        hints_text(h)
+    }
+}
+
+/// `@name`, quoted where the name is not a plain word.
+pub(super) fn symbol_text(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '.');
+    let starts = |c: char| c.is_ascii_alphabetic() || c == '_';
+    if name.starts_with(starts) && name.chars().all(plain) { format!("@{name}") } else { format!("@{}", escape(name)) }
+}
