@@ -35,6 +35,23 @@ codes! {
 
     // 02: types and the verifier
     TypeMismatch = "E0201", "Two types that must agree do not.";
+    BadShape = "E0202", "A tile dimension is not a positive power of two.";
+    TileTooLarge = "E0203", "A tile holds too many elements.";
+    BadElementType = "E0204", "An operation does not take this element type.";
+    BadRank = "E0205", "A tile has the wrong rank for its place.";
+    BadAttribute = "E0206", "An attribute is missing or out of range.";
+    BadRounding = "E0207", "A rounding mode or flush_to_zero is not allowed here.";
+    BadOrdering = "E0208", "A memory ordering or scope is not allowed here.";
+    BadView = "E0209", "A view breaks a rule.";
+    BadTerminator = "E0210", "A region ends in, or holds, the wrong terminator.";
+    ImpureBody = "E0211", "The body of a reduction, scan or generation has side effects.";
+    BadSymbol = "E0212", "A name of the module is defined twice, or not at all.";
+    BadConstant = "E0213", "Constant elements do not fit their type.";
+    BadProduct = "E0214", "The shapes of a matrix product do not fit.";
+    FormatMismatch = "E0215", "A print format does not fit its values.";
+    BadAssumption = "E0216", "An assumption cannot be made of its value.";
+    BadHint = "E0217", "Optimization hints are malformed.";
+    BadArity = "E0218", "An operation has the wrong number of operands, results or regions.";
 
     // 03: loop, tile and kernel IR
     MalformedIr = "E0301", "A printed IR that was read back is malformed.";
@@ -70,6 +87,7 @@ codes! {
     // 09: warnings and notes
     OldSpelling = "W0901", "An older spelling was accepted.";
     DataRace = "W0902", "Two blocks access the same memory with nothing to order them.";
+    ConstantIndexOutside = "W0904", "A constant index lies outside its tile.";
     NoTokenPath = "W0903", "Two accesses of one block overlap with no token path between them.";
     Extension = "W0904", "An operation of older documents that the public dialect does not have.";
     IgnoredAttribute = "W0905", "An attribute that means nothing there was left out.";

@@ -5,4 +5,7 @@ pub mod ir;
 pub mod ops;
 pub mod parse;
 pub mod print;
+pub mod verify;
 pub mod words;
+
+pub use verify::verify;

@@ -187,30 +187,43 @@ pub fn format_mlir(ty: DType, bits: u64) -> String {
     format!("{:#X}", bits >> padding(ty)).replacen("0X", "0x", 1)
 }
 
-/// The first `count` digits, rounded half up, without trailing zeros, and the power of ten of the first.
+/// The first `count` digits, without trailing zeros, and the power of ten of the first. Digits far behind are cut off
+/// before the rest is rounded half up, as MLIR's printer does: how many follows from the number of bits.
 fn significant(value: f64, count: usize) -> (String, i32) {
-    let exact = format!("{value:.40e}");
-    let (mantissa, power) = exact.split_once('e').unwrap_or((&exact, "0"));
-    let mut power: i32 = power.parse().unwrap_or(0);
-    let all: Vec<u8> = mantissa.bytes().filter(u8::is_ascii_digit).map(|b| b - b'0').collect();
-    let mut kept = all[..count].to_vec();
-    if all[count] >= 5 {
-        let mut at = count;
-        while at > 0 && kept[at - 1] == 9 {
-            at -= 1;
-            kept[at] = 0;
+    if value == 0.0 {
+        return ("0".into(), 0);
+    }
+    // The value is an odd integer times 2^exponent, so -exponent decimal places are exact.
+    let stored = value.to_bits() & ((1 << 52) - 1);
+    let field = (value.to_bits() >> 52) as i32 & 0x7ff;
+    let (whole, exponent) = if field == 0 { (stored, -1074) } else { (stored | 1 << 52, field - 1075) };
+    let exponent = exponent + whole.trailing_zeros() as i32;
+    let places = (-exponent).max(0) as usize;
+    let odd = (whole >> whole.trailing_zeros()) as f64;
+    let bits = (odd.log2() + places as f64 * 5f64.log2() + exponent.max(0) as f64).floor() as usize + 1;
+    let exact = format!("{value:.places$}");
+    let mut kept: Vec<u8> = exact.bytes().filter(u8::is_ascii_digit).skip_while(|&b| b == b'0').collect();
+    let mut power = kept.len() as i32 - 1 - places as i32;
+    let cut = bits.saturating_sub((count * 196 + 58) / 59) * 59 / 196;
+    kept.truncate(kept.len().saturating_sub(cut).max(1));
+    if kept.len() > count {
+        let up = kept[count] >= b'5';
+        kept.truncate(count);
+        while up && kept.last() == Some(&b'9') {
+            kept.pop();
         }
-        if at == 0 {
-            kept.insert(0, 1);
-            power += 1;
-        } else {
-            kept[at - 1] += 1;
+        match kept.last_mut() {
+            Some(last) => *last += u8::from(up),
+            None => {
+                kept.push(b'1');
+                power += 1;
+            }
         }
     }
-    while kept.len() > 1 && kept.last() == Some(&0) {
+    while kept.len() > 1 && kept.last() == Some(&b'0') {
         kept.pop();
     }
-    (kept.iter().map(|d| (d + b'0') as char).collect(), power)
+    (kept.into_iter().map(char::from).collect(), power)
 }
 
 /// MLIR's second form: enough digits for a round trip, plain unless that takes more than three zeros of padding.

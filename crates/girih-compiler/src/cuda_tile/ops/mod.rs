@@ -87,7 +87,9 @@ pub enum Piece {
     /// One type for all operands of the group, or one each.
     SplatTypes(usize),
     ResultTypes,
-    OptionalTokenType { printed: bool },
+    OptionalTokenType {
+        printed: bool,
+    },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -34,7 +34,8 @@ pub(super) fn elements_text(e: &Elements, style: Style) -> String {
     if e.is_splat() {
         out.push_str(&number_text(e.dtype, e.get(0), style));
     } else {
-        let sizes: Vec<usize> = e.shape.iter().rev().scan(1, |n, &d| Some(std::mem::replace(n, *n * d as usize) * d as usize)).collect();
+        let sizes: Vec<usize> =
+            e.shape.iter().rev().scan(1, |n, &d| Some(std::mem::replace(n, *n * d as usize) * d as usize)).collect();
         for (i, &bits) in e.bits.iter().enumerate() {
             if i > 0 {
                 out.push_str(", ");
@@ -59,7 +60,10 @@ fn hint_text(value: &Attr) -> String {
 }
 
 fn entries_text(entries: &[(String, Attr)]) -> String {
-    let plain = |k: &str| k.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && k.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '.'));
+    let plain = |k: &str| {
+        k.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && k.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '.'))
+    };
     let key = |k: &str| if plain(k) { k.to_string() } else { escape(k) };
     join(entries, ", ", |(k, v)| match v {
         Attr::Unit => key(k),
@@ -75,7 +79,9 @@ pub(super) fn hints_text(h: &Hints) -> String {
 pub(super) fn assumption_text(a: &Assumption) -> String {
     let bound = |b: &Option<i64>| b.map_or("?".to_string(), |b| b.to_string());
     match a {
-        Assumption::DivBy { divisor, every: Some(e), along: Some(a) } => format!("div_by<{divisor}, every {e} along {a}>"),
+        Assumption::DivBy { divisor, every: Some(e), along: Some(a) } => {
+            format!("div_by<{divisor}, every {e} along {a}>")
+        }
         Assumption::DivBy { divisor, .. } => format!("div_by<{divisor}>"),
         Assumption::SameElements(v) => format!("same_elements<[{}]>", join(v, ", ", i64::to_string)),
         Assumption::Bounded { lb, ub } => format!("bounded<{}, {}>", bound(lb), bound(ub)),
@@ -101,10 +107,13 @@ pub(super) fn attr_text(name: &str, attr: &Attr, style: Style) -> String {
         Attr::Bools(v) => format!("{name} = [{}]", join(v, ", ", bool::to_string)),
         Attr::Elements(e) => elements_text(e, style),
         Attr::Identities(v) => {
-            format!("[{}]", join(v, ", ", |(d, bits)| match d {
-                DType::I1 => number_text(*d, *bits, style),
-                _ => format!("{} : {d}", number_text(*d, *bits, style)),
-            }))
+            format!(
+                "[{}]",
+                join(v, ", ", |(d, bits)| match d {
+                    DType::I1 => number_text(*d, *bits, style),
+                    _ => format!("{} : {d}", number_text(*d, *bits, style)),
+                })
+            )
         }
         Attr::Assumption(a) => assumption_text(a),
         Attr::Hints(h) => format!("{name} = {}", hints_text(h)),

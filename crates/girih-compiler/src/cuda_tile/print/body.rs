@@ -206,17 +206,24 @@ impl<'p, 'a, 'f> Body<'p, 'a, 'f> {
             Opcode::MakeTensorView => {
                 let result = op.results.first().map(|&r| self.f.ty(r));
                 let Some(Type::TensorView(view)) = result else { return String::new() };
-                let mixed = |numbers: &[Option<i64>], values: &[ValueId]| {
-                    let mut values = values.iter();
-                    join(numbers, ", ", |n| match n {
-                        Some(n) => n.to_string(),
-                        None => "".to_string(),
-                    })
-                    .split(", ")
-                    .map(|n| if n.is_empty() { values.next().map_or(String::new(), |&v| self.value(v)) } else { n.into() })
-                    .collect::<Vec<_>>()
-                    .join(", ")
-                };
+                let mixed =
+                    |numbers: &[Option<i64>], values: &[ValueId]| {
+                        let mut values = values.iter();
+                        join(numbers, ", ", |n| match n {
+                            Some(n) => n.to_string(),
+                            None => "".to_string(),
+                        })
+                        .split(", ")
+                        .map(|n| {
+                            if n.is_empty() {
+                                values.next().map_or(String::new(), |&v| self.value(v))
+                            } else {
+                                n.into()
+                            }
+                        })
+                        .collect::<Vec<_>>()
+                        .join(", ")
+                    };
                 let dynamic = op.group(1).first().or(op.group(2).first());
                 let dynamic = dynamic.map_or(String::new(), |&v| format!("{} -> ", self.ty(v)));
                 format!(
@@ -247,7 +254,8 @@ impl<'p, 'a, 'f> Body<'p, 'a, 'f> {
                 let entry = |(k, a): &(AttrKey, Attr)| {
                     format!("{} = {}", info.attr(*k).map_or("", |i| i.name), attr_text("", a, self.p.style))
                 };
-                let dict = if op.attrs.is_empty() { String::new() } else { format!(" {{{}}}", join(&op.attrs, ", ", entry)) };
+                let dict =
+                    if op.attrs.is_empty() { String::new() } else { format!(" {{{}}}", join(&op.attrs, ", ", entry)) };
                 let args = self.values(&op.operands);
                 let blank = if args.is_empty() { "" } else { " " };
                 format!("{blank}{args}{dict} : ({}) -> {}", self.types(&op.operands), self.types(&op.results))
@@ -330,7 +338,8 @@ impl<'p, 'a, 'f> Body<'p, 'a, 'f> {
                     op.attr(a.key).map(|v| format!(" {}={}", a.name, attr_text(a.name, v, self.p.style)))
                 });
                 let attrs: String = attrs.collect();
-                let line = format!("{head} {}{attrs} : {} -> {results} ", self.values(&op.operands), self.types(&op.operands));
+                let line =
+                    format!("{head} {}{attrs} : {} -> {results} ", self.values(&op.operands), self.types(&op.operands));
                 let args = format!("({}) {{", self.args(region_args(0)));
                 if self.p.nvidia() {
                     self.p.line(&line);

@@ -35,7 +35,7 @@ use comments::Comments;
 
 /// How a program is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Style {
+enum Style {
     Girih,
     Nvidia,
 }
@@ -60,7 +60,7 @@ pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
 }
 
 /// The lines written so far.
-pub(super) struct Printer<'a> {
+struct Printer<'a> {
     pub style: Style,
     pub comments: Option<Comments<'a>>,
     pub lines: Vec<String>,
@@ -83,7 +83,8 @@ impl<'a> Printer<'a> {
     fn module(mut self, m: &Module) -> String {
         let wrapper = m.name.as_ref().filter(|_| !self.nvidia());
         if let Some(name) = wrapper {
-            let producer = m.producer.as_ref().map_or(String::new(), |p| format!(" attributes {{producer = {}}}", escape(p)));
+            let producer =
+                m.producer.as_ref().map_or(String::new(), |p| format!(" attributes {{producer = {}}}", escape(p)));
             self.before_module();
             self.line(&format!("cuda_tile.module {}{producer} {{", symbol_text(name)));
             self.indent += 1;
@@ -128,8 +129,12 @@ impl<'a> Printer<'a> {
     fn global(&self, g: &Global) -> String {
         let ty = Type::Tile(TileType { shape: g.value.shape.clone(), elem: Elem::Num(g.value.dtype) });
         let (private, constant) = match (self.nvidia(), g.private, g.constant) {
-            (true, private, constant) => (if private { " private " } else { " " }, if constant { " constant" } else { "" }),
-            (false, private, constant) => (if private { " private" } else { "" }, if constant { " constant" } else { "" }),
+            (true, private, constant) => {
+                (if private { " private " } else { " " }, if constant { " constant" } else { "" })
+            }
+            (false, private, constant) => {
+                (if private { " private" } else { "" }, if constant { " constant" } else { "" })
+            }
         };
         let alignment = if g.alignment == 0 { String::new() } else { format!(" alignment = {}", g.alignment) };
         let value = elements_text(&g.value, self.style);
