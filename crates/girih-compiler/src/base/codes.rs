@@ -35,7 +35,7 @@ codes! {
 
     // 02: types and the verifier
     TypeMismatch = "E0201", "Two types that must agree do not.";
-    BadShape = "E0202", "A tile dimension is not a positive power of two.";
+    BadDimension = "E0202", "A tile dimension is not a positive power of two.";
     TileTooLarge = "E0203", "A tile holds too many elements.";
     BadElementType = "E0204", "An operation does not take this element type.";
     BadRank = "E0205", "A tile has the wrong rank for its place.";
@@ -87,6 +87,7 @@ codes! {
     // 09: warnings and notes
     OldSpelling = "W0901", "An older spelling was accepted.";
     DataRace = "W0902", "Two blocks access the same memory with nothing to order them.";
+    ReducedShape = "W0905", "A reduction's result has the shape of reducing another dimension.";
     ConstantIndexOutside = "W0904", "A constant index lies outside its tile.";
     NoTokenPath = "W0903", "Two accesses of one block overlap with no token path between them.";
     Extension = "W0904", "An operation of older documents that the public dialect does not have.";

@@ -9,8 +9,9 @@
 //! floats (either takes the other's elements converted, as C's callers must do by hand: an integer under `%f` prints as
 //! that number, a float under `%d` is truncated); `%p` prints an address; `%%` is a percent sign. `%s` and `%n` are
 //! refused, as is anything C does not define, since a kernel's format string is untrusted. Length modifiers (`ll`, `h`, `z`, ...)
-//! are accepted and mean nothing: the element type says the width. A bare `%` of older documents, one that no
-//! conversion follows in a string where their number is that of the arguments, prints its argument in the default format.
+//! are accepted and mean nothing: the element type says the width. In a string that is no valid format, that has as many
+//! `%` as there are arguments and no letter after any (the form of older documents), each `%` prints its argument in the
+//! default format: `%d`, `%g` or `%p`.
 
 use super::DType;
 use super::convert::to_f64;
@@ -83,8 +84,9 @@ fn parse(fmt: &str, args: usize) -> Result<Vec<Piece>, String> {
     match printf(fmt) {
         Ok(pieces) if pieces.iter().filter(|p| matches!(p, Piece::Conversion(_))).count() == args => Ok(pieces),
         other => {
-            // The older form: as many bare percent signs as arguments, and no valid conversions.
-            if args > 0 && fmt.matches('%').count() == args {
+            // The older form: as many percent signs as arguments, none followed by a letter.
+            let bare = fmt.split('%').skip(1).all(|rest| !rest.starts_with(|c: char| c.is_ascii_alphabetic()));
+            if args > 0 && bare && fmt.matches('%').count() == args {
                 let mut pieces = vec![];
                 for (i, text) in fmt.split('%').enumerate() {
                     if i > 0 {

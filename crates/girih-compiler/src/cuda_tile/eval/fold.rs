@@ -69,6 +69,10 @@ impl Fold {
             return Err(bad());
         }
         let n = types.first().ok_or_else(bad)?.elements() as usize;
+        let want = if op.opcode == Opcode::Scan { lanes * len } else { lanes };
+        if types.iter().any(|t| t.elements() as usize != want) || inputs.iter().any(|t| t.len() != lanes * len) {
+            return Err(bad());
+        }
         let acc = identities.iter().map(|&b| (b, 0)).collect();
         let bits = vec![vec![0; n]; types.len()];
         let poison = vec![vec![]; types.len()];

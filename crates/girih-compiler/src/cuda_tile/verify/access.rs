@@ -207,10 +207,8 @@ impl<'a> Verifier<'a> {
             _ => self.ordering(op, &[M::Relaxed]),
         }
         let view = self.view(op, v)?;
-        let want = TileType {
-            shape: view.tile.iter().map(|&n| n.max(0) as u64).collect(),
-            elem: Elem::Num(view.tensor.elem),
-        };
+        let want =
+            TileType { shape: view.tile.iter().map(|&n| n.max(0) as u64).collect(), elem: Elem::Num(view.tensor.elem) };
         let tile = match value {
             Some(g) => self.tile(op, g)?,
             None => self.result_tile(op, 0)?,
@@ -267,7 +265,11 @@ impl<'a> Verifier<'a> {
             self.kind(op, t, Kind::Int, "an index")?;
             if sparse == Some(d) {
                 if t.shape != [view.tile[d].max(0) as u64] {
-                    let text = format!("the index along the sparse dimension must be a list of {}, not {}", view.tile[d], show_tile(t));
+                    let text = format!(
+                        "the index along the sparse dimension must be a list of {}, not {}",
+                        view.tile[d],
+                        show_tile(t)
+                    );
                     self.error(Code::BadRank, op.span, text);
                     return None;
                 }
@@ -380,7 +382,12 @@ impl<'a> Verifier<'a> {
         let rank = src.shape.len();
         let fits = dst.shape.len() == rank && src.elem == Elem::Num(dst.elem) && rows.shape == [src.shape[dim]];
         if !fits {
-            let text = format!("{} rows {} do not fit {}", show_tile(src), show_tile(rows), show(&Type::TensorView(Box::new((**dst).clone()))));
+            let text = format!(
+                "{} rows {} do not fit {}",
+                show_tile(src),
+                show_tile(rows),
+                show(&Type::TensorView(Box::new((**dst).clone())))
+            );
             self.error(Code::TypeMismatch, op.span, text);
             return None;
         }

@@ -60,9 +60,15 @@ impl<'a> Verifier<'a> {
         }
         use Opcode as O;
         match op.opcode {
-            O::Broadcast | O::Reshape | O::Permute | O::Cat | O::Extract | O::Insert | O::Pack | O::Unpack | O::Iota => {
-                self.shape_op(op)
-            }
+            O::Broadcast
+            | O::Reshape
+            | O::Permute
+            | O::Cat
+            | O::Extract
+            | O::Insert
+            | O::Pack
+            | O::Unpack
+            | O::Iota => self.shape_op(op),
             O::Constant => self.constant(op),
             O::GetGlobal => self.get_global(op),
             O::GetNumTileBlocks | O::GetTileBlockId => {
@@ -76,7 +82,8 @@ impl<'a> Verifier<'a> {
                 self.kind(op, p, Kind::Pointer, "the pointers")?;
                 self.kind(op, o, Kind::Int, "the offsets")?;
                 self.same_shape(op, &[p, o])?;
-                self.same(op, p, self.result_tile(op, 0)?)
+                let r = self.result_tile(op, 0)?;
+                self.same(op, p, r)
             }
             O::MmaF | O::MmaFScaled | O::MmaI => self.product(op),
             O::Select => {
@@ -89,9 +96,15 @@ impl<'a> Verifier<'a> {
                 }
                 self.same_shape(op, &[c, x])
             }
-            O::Bitcast | O::ExtI | O::TruncI | O::FToF | O::FToI | O::IToF | O::IntToPtr | O::PtrToInt | O::PtrToPtr => {
-                self.conversion(op)
-            }
+            O::Bitcast
+            | O::ExtI
+            | O::TruncI
+            | O::FToF
+            | O::FToI
+            | O::IToF
+            | O::IntToPtr
+            | O::PtrToInt
+            | O::PtrToPtr => self.conversion(op),
             O::Assert => {
                 let c = self.tile(op, 0)?;
                 self.kind(op, c, Kind::Bool, "the condition")
@@ -114,21 +127,47 @@ impl<'a> Verifier<'a> {
                 let (x, e) = (self.tile(op, 0)?, self.tile(op, 1)?);
                 self.kind(op, x, Kind::Float, "the operand")?;
                 if e.elem != Elem::Num(DType::I32) {
-                    return self.element(op, format!("the exponent of `{}` must be i32, not {}", name(op), show_tile(e)));
+                    return self
+                        .element(op, format!("the exponent of `{}` must be i32, not {}", name(op), show_tile(e)));
                 }
                 self.same_shape(op, &[x, e])?;
-                self.same(op, x, self.result_tile(op, 0)?)
+                let r = self.result_tile(op, 0)?;
+                self.same(op, x, r)
             }
-            O::AbsF | O::AddF | O::Atan2 | O::Ceil | O::Cos | O::CosH | O::DivF | O::Exp | O::Exp2 | O::Floor | O::Fma => {
-                self.float_op(op)
-            }
-            O::Log | O::Log2 | O::MaxF | O::MinF | O::MulF | O::NegF | O::Pow | O::RemF | O::Rsqrt | O::Sin | O::SinH => {
-                self.float_op(op)
-            }
+            O::AbsF
+            | O::AddF
+            | O::Atan2
+            | O::Ceil
+            | O::Cos
+            | O::CosH
+            | O::DivF
+            | O::Exp
+            | O::Exp2
+            | O::Floor
+            | O::Fma => self.float_op(op),
+            O::Log
+            | O::Log2
+            | O::MaxF
+            | O::MinF
+            | O::MulF
+            | O::NegF
+            | O::Pow
+            | O::RemF
+            | O::Rsqrt
+            | O::Sin
+            | O::SinH => self.float_op(op),
             O::Sqrt | O::SubF | O::Tan | O::TanH => self.float_op(op),
-            O::AbsI | O::AddI | O::DivI | O::MaxI | O::MinI | O::MulHiI | O::MulI | O::NegI | O::RemI | O::ShlI | O::ShrI => {
-                self.int_op(op)
-            }
+            O::AbsI
+            | O::AddI
+            | O::DivI
+            | O::MaxI
+            | O::MinI
+            | O::MulHiI
+            | O::MulI
+            | O::NegI
+            | O::RemI
+            | O::ShlI
+            | O::ShrI => self.int_op(op),
             O::SubI | O::AndI | O::OrI | O::XorI => self.int_op(op),
             O::Assume => self.assume(op),
             O::PrintTko => self.print(op),
@@ -141,7 +180,8 @@ impl<'a> Verifier<'a> {
             }
             O::ExpExternElementwise => {
                 let r = self.result_tile(op, 0)?;
-                let args: Vec<_> = (0..op.operands.len()).map(|i| self.operand_tile(op, op.operands[i])).collect::<Option<_>>()?;
+                let args: Vec<_> =
+                    (0..op.operands.len()).map(|i| self.operand_tile(op, op.operands[i])).collect::<Option<_>>()?;
                 for a in args {
                     self.same_shape(op, &[a, r])?;
                 }
@@ -169,7 +209,11 @@ impl<'a> Verifier<'a> {
         if groups && total == op.operands.len() as u64 && results && regions && known {
             return Some(());
         }
-        self.error(Code::BadArity, op.span, format!("`{}` has the wrong number of operands, results or regions", info.name));
+        self.error(
+            Code::BadArity,
+            op.span,
+            format!("`{}` has the wrong number of operands, results or regions", info.name),
+        );
         None
     }
 
@@ -290,7 +334,12 @@ impl<'a> Verifier<'a> {
             }
             let width = match other.elem {
                 Elem::Num(d) if d.bits() != 8 => d.bits() as u64,
-                _ => return self.element(op, format!("`{}` needs numbers of another width than 8 bits, not {}", name(op), show_tile(other))),
+                _ => {
+                    return self.element(
+                        op,
+                        format!("`{}` needs numbers of another width than 8 bits, not {}", name(op), show_tile(other)),
+                    );
+                }
             };
             if other.elements().saturating_mul(width) != bytes.elements().saturating_mul(8) {
                 return bad(self, format!("{} and {} do not take the same bytes", show_tile(s), show_tile(r)));
@@ -303,7 +352,8 @@ impl<'a> Verifier<'a> {
         let what = name(op);
         match op.opcode {
             Opcode::Broadcast => {
-                let fits = s.shape.len() == r.shape.len() && s.shape.iter().zip(&r.shape).all(|(a, b)| a == b || *a == 1);
+                let fits =
+                    s.shape.len() == r.shape.len() && s.shape.iter().zip(&r.shape).all(|(a, b)| a == b || *a == 1);
                 if !fits {
                     self.error_help(
                         Code::TypeMismatch,
@@ -315,7 +365,16 @@ impl<'a> Verifier<'a> {
             }
             Opcode::Reshape => {
                 if s.elements() != r.elements() {
-                    return bad(self, format!("{} has {} elements and {} has {}", show_tile(s), s.elements(), show_tile(r), r.elements()));
+                    return bad(
+                        self,
+                        format!(
+                            "{} has {} elements and {} has {}",
+                            show_tile(s),
+                            s.elements(),
+                            show_tile(r),
+                            r.elements()
+                        ),
+                    );
                 }
             }
             Opcode::Permute => {
@@ -327,7 +386,8 @@ impl<'a> Verifier<'a> {
                     return None;
                 }
                 if !is_permutation(perm, s.shape.len()) {
-                    return self.attribute(op, format!("{perm:?} is not a permutation of {} dimensions", s.shape.len()));
+                    return self
+                        .attribute(op, format!("{perm:?} is not a permutation of {} dimensions", s.shape.len()));
                 }
                 let want: Vec<u64> = perm.iter().map(|&p| s.shape[p as usize]).collect();
                 if want != r.shape {
@@ -506,10 +566,16 @@ impl<'a> Verifier<'a> {
                 }
             }
             Opcode::IntToPtr if s.elem != i64 || !Kind::Pointer.admits(r.elem) => {
-                return self.element(op, format!("`int_to_ptr` converts i64 to a pointer, not {} to {}", show_tile(s), show_tile(r)));
+                return self.element(
+                    op,
+                    format!("`int_to_ptr` converts i64 to a pointer, not {} to {}", show_tile(s), show_tile(r)),
+                );
             }
             Opcode::PtrToInt if r.elem != i64 || !Kind::Pointer.admits(s.elem) => {
-                return self.element(op, format!("`ptr_to_int` converts a pointer to i64, not {} to {}", show_tile(s), show_tile(r)));
+                return self.element(
+                    op,
+                    format!("`ptr_to_int` converts a pointer to i64, not {} to {}", show_tile(s), show_tile(r)),
+                );
             }
             Opcode::PtrToPtr => {
                 self.kind(op, s, Kind::Pointer, "the source")?;
@@ -557,7 +623,9 @@ impl<'a> Verifier<'a> {
 
     fn int_op(&mut self, op: &'a Op) -> Checked {
         self.uniform(op, Kind::Int)?;
-        if op.opcode == Opcode::NegI && matches!(op.attr(AttrKey::Overflow), Some(Attr::Overflow(Overflow::NoUnsignedWrap))) {
+        if op.opcode == Opcode::NegI
+            && matches!(op.attr(AttrKey::Overflow), Some(Attr::Overflow(Overflow::NoUnsignedWrap)))
+        {
             return self.attribute(op, "`negi` does not take overflow<no_unsigned_wrap>");
         }
         if op.opcode == Opcode::DivI {
@@ -632,10 +700,14 @@ impl<'a> Verifier<'a> {
         let blocks = s.shape[rank - 1];
         let outer = rank == 2 || (s.shape[0] == a.shape[0] && t.shape[0] == a.shape[0]);
         if !outer || s.shape[rank - 2] != m || t.shape[rank - 1] != n || t.shape[rank - 2] != blocks {
-            return bad(self, format!("the scales {} and {} do not fit the operands {}", show_tile(s), show_tile(t), all()));
+            return bad(
+                self,
+                format!("the scales {} and {} do not fit the operands {}", show_tile(s), show_tile(t), all()),
+            );
         }
         let (Some(scale), true) = (s.num(), s.elem == t.elem) else {
-            return self.element(op, format!("both scales must have one type, not {} and {}", show_tile(s), show_tile(t)));
+            return self
+                .element(op, format!("both scales must have one type, not {} and {}", show_tile(s), show_tile(t)));
         };
         let sizes: &[u64] = match (f8(x), scale) {
             (true, D::F8E8M0FNU) => &[32],
@@ -645,7 +717,10 @@ impl<'a> Verifier<'a> {
         };
         if blocks == 0 || k % blocks != 0 || !sizes.contains(&(k / blocks)) {
             let list = sizes.iter().map(u64::to_string).collect::<Vec<_>>().join(" or ");
-            return bad(self, format!("a scale of {scale} covers {list} elements of k, but {k} elements have {blocks} scales"));
+            return bad(
+                self,
+                format!("a scale of {scale} covers {list} elements of k, but {k} elements have {blocks} scales"),
+            );
         }
         Some(())
     }
@@ -678,7 +753,9 @@ impl<'a> Verifier<'a> {
                     return bad(self, "`every` and `along` go together".into());
                 }
                 match tile {
-                    Some(t) if !integral(t) => return bad(self, format!("div_by is for integers and pointers, not {}", show_tile(t))),
+                    Some(t) if !integral(t) => {
+                        return bad(self, format!("div_by is for integers and pointers, not {}", show_tile(t)));
+                    }
                     Some(t) => {
                         if let (Some(every), Some(along)) = (every, along) {
                             let extent = usize::try_from(*along).ok().and_then(|a| t.shape.get(a));
@@ -699,7 +776,15 @@ impl<'a> Verifier<'a> {
                     return bad(self, format!("same_elements is for integers and pointers, not {}", show_tile(t)));
                 }
                 if group.len() != t.shape.len() {
-                    return bad(self, format!("same_elements needs {} numbers for {}, not {}", t.shape.len(), show_tile(t), group.len()));
+                    return bad(
+                        self,
+                        format!(
+                            "same_elements needs {} numbers for {}, not {}",
+                            t.shape.len(),
+                            show_tile(t),
+                            group.len()
+                        ),
+                    );
                 }
                 for (g, &n) in group.iter().zip(&t.shape) {
                     if *g < 0 || *g as u64 > n {
@@ -733,7 +818,9 @@ impl<'a> Verifier<'a> {
         for &v in &args {
             self.operand_tile(op, v)?;
         }
-        let Some(Attr::Str(text)) = op.attr(AttrKey::Str) else { return self.attribute(op, "`print_tko` needs a format") };
+        let Some(Attr::Str(text)) = op.attr(AttrKey::Str) else {
+            return self.attribute(op, "`print_tko` needs a format");
+        };
         match printf::conversions(text, args.len()) {
             Ok(n) if n == args.len() => {}
             Ok(n) => {

@@ -28,7 +28,11 @@ pub fn tile_problems(t: &TileType) -> Vec<Problem> {
     match t.elem {
         Elem::Ptr(d) => pointee(d, &mut out),
         Elem::Num(DType::F4E2M1FN) if !t.shape.iter().any(|n| n % 2 == 0) => {
-            out.push((Code::BadShape, "a tile of f4E2M1FN needs an even dimension, since two elements share a byte".into(), None));
+            out.push((
+                Code::BadDimension,
+                "a tile of f4E2M1FN needs an even dimension, since two elements share a byte".into(),
+                None,
+            ));
         }
         Elem::Num(_) => {}
     }
@@ -43,11 +47,11 @@ fn pointee(d: DType, out: &mut Vec<Problem>) {
 
 fn dimension(n: u64, what: &str, out: &mut Vec<Problem>) {
     if n == 0 {
-        out.push((Code::BadShape, format!("a {what} dimension must be positive"), None));
+        out.push((Code::BadDimension, format!("a {what} dimension must be positive"), None));
     } else if !n.is_power_of_two() {
         let above = n.checked_next_power_of_two().unwrap_or(1 << 63);
         let help = format!("use {} or {above}, and mask the rest", above / 2);
-        out.push((Code::BadShape, format!("{what} dimension {n} is not a power of two"), Some(help)));
+        out.push((Code::BadDimension, format!("{what} dimension {n} is not a power of two"), Some(help)));
     }
 }
 
@@ -97,7 +101,11 @@ fn view_problems(v: &TileViewType) -> Vec<Problem> {
     match &v.kind {
         ViewKind::Strided { traversal_strides } => {
             if traversal_strides.len() != v.tile.len() {
-                bad(format!("a strided view of rank {} needs as many traversal strides, not {}", v.tile.len(), traversal_strides.len()));
+                bad(format!(
+                    "a strided view of rank {} needs as many traversal strides, not {}",
+                    v.tile.len(),
+                    traversal_strides.len()
+                ));
             }
             for n in traversal_strides.iter().filter(|&&n| n <= 0) {
                 bad(format!("the traversal stride {n} must be positive"));
@@ -113,7 +121,9 @@ fn view_problems(v: &TileViewType) -> Vec<Problem> {
     if !matches!(v.kind, ViewKind::GatherScatter { .. }) && !is_permutation(&v.dim_map, v.tile.len()) {
         bad(format!("dim_map {:?} is not a permutation of the tile's dimensions", v.dim_map));
     }
-    if matches!(v.padding, Some(Padding::NegZero | Padding::Nan | Padding::PosInf | Padding::NegInf)) && v.tensor.elem.is_int() {
+    if matches!(v.padding, Some(Padding::NegZero | Padding::Nan | Padding::PosInf | Padding::NegInf))
+        && v.tensor.elem.is_int()
+    {
         bad(format!("elements of {} can only be padded with zero", v.tensor.elem));
     }
     if v.tile.iter().any(|&n| n <= 0) {
@@ -143,7 +153,9 @@ pub fn show(ty: &Type) -> String {
                 ViewKind::Strided { traversal_strides } => {
                     ("strided_view", format!(", traversal_strides=[{}]", list(traversal_strides, ",")), String::new())
                 }
-                ViewKind::GatherScatter { sparse_dim } => ("gather_scatter_view", String::new(), format!(", sparse_dim={sparse_dim}")),
+                ViewKind::GatherScatter { sparse_dim } => {
+                    ("gather_scatter_view", String::new(), format!(", sparse_dim={sparse_dim}"))
+                }
             };
             let padding = match v.padding {
                 None => "",
