@@ -187,7 +187,14 @@ impl Printer<'_> {
     /// The lvalue of an access; vectors are read and written at any alignment.
     fn place(&mut self, place: &Place, lanes: u32) -> String {
         let (name, index, elem) = match place {
-            Place::Mem { base, index, elem } => (self.name(*base).to_string(), index, *elem),
+            Place::Mem { base, index, elem } => {
+                let name = self.name(*base).to_string();
+                if self.val_ty(*base).elem == Elem::Ptr(*elem) {
+                    (name, index, *elem)
+                } else {
+                    (format!("(({} *){name})", self.support.memory_ty(elem.name(), 1)), index, *elem)
+                }
+            }
             Place::Slot { buf, index } => {
                 let slot = &self.kernel.slots[*buf];
                 (slot.name.clone(), index, base(slot.elem))

@@ -130,3 +130,15 @@ pub fn split_constant(ix: &Ix) -> (Ix, i64) {
         _ => (ix.clone(), 0),
     }
 }
+
+/// Whether the expression cannot be negative, whatever its values are.
+pub fn is_nonnegative(ix: &Ix) -> bool {
+    match ix {
+        Ix::Const(c) => *c >= 0,
+        Ix::Block(_) | Ix::Grid(_) | Ix::Mod(..) => true,
+        Ix::Add(a, b) | Ix::Mul(a, b) | Ix::Min(a, b) => is_nonnegative(a) && is_nonnegative(b),
+        Ix::Max(a, b) => is_nonnegative(a) || is_nonnegative(b),
+        Ix::FloorDiv(a, _) => is_nonnegative(a),
+        Ix::Axis(_) | Ix::Val { .. } | Ix::Sub(..) => false,
+    }
+}

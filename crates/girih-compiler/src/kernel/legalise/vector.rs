@@ -407,8 +407,11 @@ impl Lower<'_> {
         let split = match (&whole, &lo) {
             (k::Ix::Const(n), k::Ix::Const(lo)) => k::Ix::Const(lo.saturating_add(*n.max(&0))),
             _ => {
-                // An empty range has a count below zero.
-                let whole = k::Ix::Max(Box::new(whole), Box::new(k::Ix::Const(0)));
+                // An empty range may have a count below zero.
+                let whole = match affine::is_nonnegative(&count) {
+                    true => whole,
+                    false => k::Ix::Max(Box::new(whole), Box::new(k::Ix::Const(0))),
+                };
                 let dst = self.value("split", k::Ty::num(DType::I64, 1));
                 self.push(k::Stmt::Index { dst, ix: affine::add(lo.clone(), whole) });
                 k::Ix::Val { val: dst, zext: false }
