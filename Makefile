@@ -27,7 +27,7 @@ numeric: build .venv/ready
 
 # Random programs: evaluator, loop IR, tile IR after every rule, and native code must agree.
 random: build
-	$(GIRIH) bench --random 300 --seed 1
+	cargo run --release --quiet -p girih-random -- --count 300
 
 bench: build .venv/ready
 	PATH="$(CURDIR)/.venv/bin:$$PATH" $(GIRIH) bench

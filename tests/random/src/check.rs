@@ -88,7 +88,7 @@ impl Observer for AfterEveryRule<'_> {
     fn rule(&mut self, event: &RuleEvent<'_>) -> Result<(), Diagnostic> {
         let Some(after) = event.after else { return Ok(()) };
         self.agrees(after).map_err(|what| {
-            Diagnostic::error(Code::InvalidIr, format!("{}:{}", event.letter.text(), event.name)).help(what)
+            Diagnostic::error(Code::InternalBug, format!("{}:{}", event.letter.text(), event.name)).help(what)
         })
     }
 }
@@ -131,7 +131,7 @@ pub fn check(program: &Program, seed: u64) -> Result<Verdict, Mismatch> {
         })
     };
     let mut lowered = lower(&options)?;
-    if false {
+    if options.assume.no_wrap && !loops::launch_facts::holds(&lowered.loops, &launch) {
         options.assume.no_wrap = false;
         lowered = lower(&options)?;
     }

@@ -59,6 +59,52 @@ fn global(g: &Global) -> Words {
     Words::new(&g.bits.iter().flat_map(|b| b.to_le_bytes()[..size].to_vec()).collect::<Vec<u8>>())
 }
 
-pub fn check(batch: &[Box<Checked>], _cache: &Cache, _compiler: &Compiler) -> Result<Vec<Option<Mismatch>>, String> {
-    Ok(vec![None; batch.len()])
+/// For each program, what it got wrong, if anything.
+pub fn check(batch: &[Box<Checked>], cache: &Cache, compiler: &Compiler) -> Result<Vec<Option<Mismatch>>, String> {
+    let Some(one) = batch.first() else { return Ok(vec![]) };
+    let kernels: Vec<_> = batch.iter().map(|c| &c.lowered.kernel).collect();
+    let source = pipeline::emit_c(&kernels, &one.options.target);
+    let entry = cache.get_or_build(&source, compiler).map_err(|e| e.to_string())?;
+    let module = Module::load(&entry.object).map_err(|e| e.to_string())?;
+    batch.iter().enumerate().map(|(i, checked)| run(i, checked, &module).map_err(|e| e.to_string())).collect()
+}
+
+fn run(index: usize, checked: &Checked, module: &Module) -> girih::Result<Option<Mismatch>> {
+    let program = &checked.program;
+    let kernel = module.kernel(index, program.params.len())?;
+    let mut buffers: Vec<Words> = data::image(program).iter().map(|b| Words::new(b)).collect();
+    let mut globals: Vec<Words> = checked.lowered.tile.globals.iter().map(global).collect();
+    let globals: Vec<*mut u8> = globals.iter_mut().map(Words::address).collect();
+    let (mut slots, mut extents) = (vec![], vec![]);
+    let mut next = buffers.iter_mut();
+    for param in &program.params {
+        match (param, matches!(param, Param::Buffer { .. }).then(|| next.next()).flatten()) {
+            (Param::Buffer { .. }, Some(words)) => {
+                let (at, len) = (words.address() as u64, words.len as i64);
+                slots.push(at);
+                extents.extend([at as i64, at as i64 + len]);
+            }
+            (Param::Int { value, .. }, _) => {
+                slots.push(u64::from(*value as u32));
+                extents.extend([0, 0]);
+            }
+            (Param::Buffer { .. }, None) => {}
+        }
+    }
+    let launch = Run {
+        kernel,
+        args: &slots,
+        grid: program.grid,
+        only: None,
+        globals: &globals,
+        extents: &extents,
+        order: BlockOrder::Ranges,
+        threads: 1,
+    };
+    if let Err(stop) = blocks::run(&launch, &Quiet) {
+        return Ok(Some(Mismatch { stage: "cpu".into(), what: format!("{stop:?}") }));
+    }
+    let got = buffers.iter().map(Words::bytes).collect();
+    let difference = data::difference(program, &checked.want, &got);
+    Ok(difference.map(|what| Mismatch { stage: "cpu".into(), what }))
 }

@@ -56,6 +56,8 @@ codes! {
     // 03: loop, tile and kernel IR
     MalformedIr = "E0301", "A printed IR that was read back is malformed.";
     UnknownIrName = "E0302", "A name in a printed IR is not defined, defined twice, or of the wrong kind.";
+    CannotLower = "E0304", "A program cannot be lowered for this target.";
+    InternalBug = "E0390", "A pass of the compiler went wrong: a bug of Girih.";
     InvalidIr = "E0303", "A loop or tile kernel breaks a rule of its stage.";
 
     // 04: launches and arguments

@@ -12,8 +12,8 @@ pub mod trace;
 
 use crate::base::rule::{Context, Log};
 use crate::base::target::{Assumptions, Knobs, Target};
-use crate::base::{Diagnostic, Severity};
-use crate::{cuda_tile, loops, tile};
+use crate::base::{Code, Diagnostic, Severity};
+use crate::{cuda_tile, emit, kernel, loops};
 
 pub use passes::{Letter, rules};
 
@@ -130,6 +130,7 @@ pub fn front(text: &str) -> Result<Front, Vec<Diagnostic>> {
 pub struct Lowered {
     pub loops: loops::ir::Kernel,
     pub tile: loops::ir::Kernel,
+    pub kernel: kernel::ir::Kernel,
 }
 
 /// Lowers one entry of a verified module to kernel IR.
@@ -148,5 +149,13 @@ pub fn lower(
     observer.stage(Stage::Loop, &|| loops::print::print(&loops, loops::print::Stage::Loop));
     let tile = passes::run(Letter::Tile, loops.clone(), &cx, &mut budget, &mut count, observer)?;
     observer.stage(Stage::Tile, &|| loops::print::print(&tile, loops::print::Stage::Tile));
-    Ok(Lowered { loops, tile })
+    observer.begin("legalise");
+    let kernel = kernel::legalise::legalise(&tile, &cx.target, &kernel::legalise::Options { check: options.check })
+        .map_err(|sentence| vec![Diagnostic::error(Code::CannotLower, sentence)])?;
+    Ok(Lowered { loops, tile, kernel })
+}
+
+/// The C of several kernels as one translation unit; kernel `n` is exported as `girih_<n>`.
+pub fn emit_c(kernels: &[&kernel::ir::Kernel], target: &Target) -> String {
+    emit::c::emit(kernels, target)
 }

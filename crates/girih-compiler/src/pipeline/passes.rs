@@ -96,5 +96,5 @@ fn check(letter: Letter, rule: &Rule<Kernel>, after: &Kernel) -> Result<(), Vec<
     let first = Diagnostic::error(Code::Syntax, "");
     let message = format!("rule {}:{} made IR that does not verify: {}", letter.text(), rule.name, first.message);
     let help = format!("the IR after the rule:\n{}", loops::print::print(after, letter.stage()));
-    Err(vec![Diagnostic::error(Code::InvalidIr, message).help(help)])
+    Err(vec![Diagnostic::error(Code::InternalBug, message).help(help)])
 }
