@@ -56,12 +56,13 @@ pub fn arity(op: ScalarOp) -> usize {
     }
 }
 
-/// Whether the specification leaves this result undefined: division by zero, the one quotient that overflows, a
-/// shift by the width or more, and a float that its integer type cannot hold. (A saturating conversion is defined:
+/// Whether the specification leaves this result undefined: division by zero, the one quotient that overflows, and a
+/// float that its integer type cannot hold; also a shift by the width or more, on which it is silent. (A saturating conversion is defined:
 /// its caller does not ask.)
 pub fn is_undefined(op: ScalarOp, ty: DType, args: &[u64]) -> bool {
     match op {
-        ScalarOp::DivI { sign, .. } | ScalarOp::RemI { sign } => {
+        ScalarOp::RemI { .. } => args[1] == 0,
+        ScalarOp::DivI { sign, .. } => {
             args[1] == 0 || (sign == Signedness::Signed && args[0] == minimum(ty) && args[1] == ty.mask())
         }
         ScalarOp::Shl | ScalarOp::Shr { .. } => args[1] >= ty.bits() as u64,

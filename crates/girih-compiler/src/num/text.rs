@@ -115,7 +115,8 @@ fn compare(digits: &str, power: i64, value: f64) -> Ordering {
     }
     let mut right = Big(vec![mantissa as u32, (mantissa >> 32) as u32]);
     let tens = if power >= 0 { &mut left } else { &mut right };
-    (0..power.unsigned_abs()).for_each(|_| tens.multiply_add(10, 0));
+    (0..power.unsigned_abs() / 9).for_each(|_| tens.multiply_add(1_000_000_000, 0));
+    tens.multiply_add(10u32.pow(power.unsigned_abs() as u32 % 9), 0);
     let twos = if exponent >= 0 { &mut right } else { &mut left };
     twos.shift(exponent.unsigned_abs());
     left.compare(right)

@@ -125,6 +125,7 @@ fn small_integers_exhaustively() {
                     }
                     let remainder = if y == 0 { 0 } else { wrap(x - y * exact.trunc() as i64) };
                     assert_eq!(run(ScalarOp::RemI { sign }, a, b), remainder, "{ty} {x} rem {y}");
+                    assert_eq!(is_undefined(ScalarOp::RemI { sign }, ty, &[a, b]), y == 0);
                     assert_eq!(run(ScalarOp::MaxI { sign }, a, b), wrap(x.max(y)));
                     assert_eq!(run(ScalarOp::MinI { sign }, a, b), wrap(x.min(y)));
                     assert_eq!(run(ScalarOp::CmpI { pred: Predicate::LessThan, sign }, a, b), (x < y) as u64);
@@ -207,4 +208,27 @@ fn remainders_and_roundings() {
     let (a, b) = (1e38f32, 3.7e-30f32);
     let r = apply(ScalarOp::RemF, DType::F32, &[a.to_bits() as u64, b.to_bits() as u64]);
     assert_eq!(f32::from_bits(r as u32), a % b);
+}
+
+/// f16 and bf16 take the f32 function and round once.
+#[test]
+fn halves_take_transcendentals_in_f32() {
+    for ty in [DType::F16, DType::BF16] {
+        for x in [0.25, 1.5, 7.0, -3.0] {
+            let check = |op, args: &[u64], exact: f64| {
+                let got = apply(op, ty, args);
+                let expected = bits(ty, exact);
+                assert!(got == expected || is_nan(ty, got) && exact.is_nan(), "{op:?} {ty} {x}");
+            };
+            let a = bits(ty, x);
+            check(ScalarOp::Exp, &[a], x.exp());
+            check(ScalarOp::Log, &[a], x.ln());
+            check(ScalarOp::Cos, &[a], x.cos());
+            check(ScalarOp::Tanh, &[a], x.tanh());
+            check(ScalarOp::Pow, &[a, bits(ty, 2.5)], x.powf(2.5));
+            check(ScalarOp::PowI, &[a, -3i32 as u32 as u64], x.powi(-3));
+            check(ScalarOp::Atan2, &[a, bits(ty, -2.0)], x.atan2(-2.0));
+            check(ScalarOp::Rsqrt { ftz: false }, &[a], 1.0 / x.sqrt());
+        }
+    }
 }
