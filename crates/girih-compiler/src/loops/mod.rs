@@ -13,4 +13,7 @@ pub mod print;
 mod spell;
 #[cfg(test)]
 mod text_tests;
+pub mod verify;
+#[cfg(test)]
+mod verify_tests;
 pub mod walk;

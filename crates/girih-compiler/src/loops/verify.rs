@@ -1,0 +1,561 @@
+//! The rules of loop and tile IR. [`verify`] returns every breach, each with the statement it concerns.
+//!
+//! | | loop IR | tile IR |
+//! |---|---|---|
+//! | `Place`, `Stage`, `RegisterTile`, `Kernel::parallel` | no | yes |
+//! | `Free` and `Reduce` loops step by 1 and hold no `break`, `continue` or `return` that leaves them | yes | yes |
+//! | `Combine`: on a `Reduce` loop, rank-0 accumulators from outside it, an associative operation of their type | yes | yes |
+//! | `Contraction`: on a `Reduce` loop over its k; a and b defined in the body, acc written there | yes | yes |
+//! | `Vector`: on `Free` and `Reduce` loops, lanes a power of two; `Unroll`: a constant trip count | | yes |
+//! | `RegisterTile`: lanes divide cols, the body is one `Reduce` loop | | yes |
+//!
+//! Everywhere: values are defined once and before their uses, axes, values and buffers are used in their scope, types
+//! agree, subscripts match ranks, and constant ones are in range.
+
+use super::ir::*;
+use super::print::{Namer, Stage};
+use super::walk::{self, Part, parts};
+use crate::base::id::Id;
+use crate::base::{Code, Diagnostic};
+use crate::index::{Facts, simplify};
+use crate::num::{DType, ScalarOp, eval};
+
+/// Every rule the kernel breaks; empty when it is well-formed.
+pub fn verify(kernel: &Kernel, stage: Stage) -> Vec<Diagnostic> {
+    let mut v = Verifier {
+        kernel,
+        stage,
+        namer: None,
+        vals: vec![State::Unknown; kernel.vals.len()],
+        axes: vec![false; kernel.axes.len()],
+        bufs: vec![false; kernel.bufs.len()],
+        around: vec![Around::Block],
+        out: Vec::new(),
+    };
+    v.head();
+    v.body(&kernel.body);
+    v.out
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum State {
+    Unknown,
+    Visible,
+    /// Defined, and out of scope.
+    Gone,
+}
+
+/// What encloses a statement, as far as jumps care.
+#[derive(Clone, Copy, PartialEq)]
+enum Around {
+    Block,
+    /// A serial loop or a `loop`.
+    Breakable,
+    /// A loop that nothing may leave.
+    Closed,
+}
+
+/// Breaches after which the rest is left out.
+const MOST: usize = 100;
+
+struct Verifier<'a> {
+    kernel: &'a Kernel,
+    stage: Stage,
+    /// Made when the first message needs names.
+    namer: Option<Namer<'a>>,
+    vals: Vec<State>,
+    axes: Vec<bool>,
+    bufs: Vec<bool>,
+    around: Vec<Around>,
+    out: Vec<Diagnostic>,
+}
+
+fn int(ty: Ty) -> Option<DType> {
+    match ty {
+        Ty::Num(d) if d.is_int() => Some(d),
+        _ => None,
+    }
+}
+
+fn float(ty: Ty) -> Option<DType> {
+    match ty {
+        Ty::Num(d) if d.is_base_float() => Some(d),
+        _ => None,
+    }
+}
+
+const I1: Ty = Ty::Num(DType::I1);
+
+/// Whether a constant or value of type `from` may stand for `to`: an address is also written as an i64 constant.
+fn fits(opnd: &Opnd, from: Ty, to: Ty) -> bool {
+    from == to || (matches!((opnd, to), (Opnd::Const { .. }, Ty::Ptr(_))) && from == Ty::Num(DType::I64))
+}
+
+/// Whether a value of the type can lie in memory as `elem`: addresses are i64 there.
+fn stored_as(ty: Ty, elem: DType) -> bool {
+    ty == Ty::Num(elem) || (matches!(ty, Ty::Ptr(_)) && elem == DType::I64)
+}
+
+impl<'a> Verifier<'a> {
+    fn say(&mut self, place: Option<&Stmt>, message: impl Into<String>) {
+        if self.out.len() >= MOST {
+            return;
+        }
+        let message = message.into();
+        let kernel = self.kernel;
+        let namer = self.namer.get_or_insert_with(|| Namer::new(kernel));
+        let message = match place {
+            Some(stmt) => format!("`{}`: {message}", namer.stmt(stmt)),
+            None => message,
+        };
+        self.out.push(Diagnostic::error(Code::InvalidIr, message));
+    }
+
+    fn head(&mut self) {
+        let k = self.kernel;
+        for (i, p) in k.params.iter().enumerate() {
+            if p.val.index() != i || k.vals.get(p.val).is_none_or(|v| v.ty != p.ty) {
+                self.say(None, format!("the value of parameter `{}` is not value {i} of its type", p.name));
+            }
+            if let Some(state) = self.vals.get_mut(p.val.index()) {
+                *state = State::Visible;
+            }
+        }
+        if k.parallel && self.stage == Stage::Loop {
+            self.say(None, "loop IR does not place blocks");
+        }
+        for g in &k.globals {
+            if g.bits.iter().any(|b| b & !g.dtype.mask() != 0) {
+                self.say(None, format!("a value of the global `{}` is wider than {}", g.name, g.dtype));
+            }
+        }
+        for o in &k.obligations {
+            let params = |ix: &Ix| ix.vals().iter().all(|v| v.index() < k.params.len());
+            let mut known: Vec<AxisId> = Vec::new();
+            let mut good = o.lo <= o.hi;
+            for (axis, lo, hi) in &o.axes {
+                good &= params(lo) && params(hi);
+                good &= lo.axes().iter().chain(&hi.axes()).all(|a| known.contains(a));
+                known.push(*axis);
+            }
+            good &= params(&o.ix) && o.ix.axes().iter().all(|a| known.contains(a));
+            if !good {
+                self.say(
+                    None,
+                    "an obligation is about parameters, block ids, the grid and its own axes, with lo <= hi",
+                );
+            }
+        }
+    }
+
+    fn body(&mut self, body: &'a [Stmt]) {
+        let (mut vals, mut bufs) = (Vec::new(), Vec::new());
+        for stmt in body {
+            self.stmt(stmt);
+            parts(stmt, &mut |part| match part {
+                Part::DefVal(v) if v.index() < self.vals.len() => {
+                    if self.vals[v.index()] == State::Unknown {
+                        self.vals[v.index()] = State::Visible;
+                        vals.push(*v);
+                    }
+                }
+                Part::DefBuf(b) if b.index() < self.bufs.len() && !self.bufs[b.index()] => {
+                    self.bufs[b.index()] = true;
+                    bufs.push(*b);
+                }
+                _ => {}
+            });
+        }
+        vals.iter().for_each(|v| self.vals[v.index()] = State::Gone);
+        bufs.iter().for_each(|b| self.bufs[b.index()] = false);
+    }
+
+    /// A body in which `axes` are visible.
+    fn inner(&mut self, stmt: &Stmt, body: &'a [Stmt], around: Around, axes: &[AxisId]) {
+        for a in axes {
+            match self.axes.get_mut(a.index()) {
+                Some(visible) if !*visible => *visible = true,
+                _ => self
+                    .say(Some(stmt), "the axis belongs to a loop around this one already, or is none of the kernel's"),
+            }
+        }
+        self.around.push(around);
+        self.body(body);
+        self.around.pop();
+        for a in axes {
+            if let Some(visible) = self.axes.get_mut(a.index()) {
+                *visible = false;
+            }
+        }
+    }
+
+    fn val_ty(&self, v: ValId) -> Option<Ty> {
+        self.kernel.vals.get(v).map(|v| v.ty)
+    }
+
+    fn opnd_ty(&self, opnd: &Opnd) -> Option<Ty> {
+        match opnd {
+            Opnd::Val(v) => self.val_ty(*v),
+            Opnd::Const { dtype, .. } => Some(Ty::Num(*dtype)),
+        }
+    }
+
+    /// Names: what the statement mentions is visible, and what it defines is new. False when ids are out of range, so
+    /// that types cannot be looked at.
+    fn names(&mut self, stmt: &'a Stmt) -> bool {
+        let mut problems: Vec<(bool, String)> = Vec::new();
+        parts(stmt, &mut |part| match part {
+            Part::DefVal(v) => match self.vals.get(v.index()) {
+                None => problems.push((true, format!("there is no value {}", v.0))),
+                Some(State::Unknown) => {}
+                Some(_) => problems.push((false, "the value is defined twice".to_string())),
+            },
+            Part::UseVal(v) | Part::Opnd(Opnd::Val(v)) => problems.extend(self.hidden_val(*v)),
+            Part::Opnd(Opnd::Const { dtype, bits }) if bits & !dtype.mask() != 0 => {
+                problems.push((false, format!("the constant {bits:#x} is wider than {dtype}")));
+            }
+            Part::Ix(ix) => self.ix_problems(ix, &mut problems),
+            Part::RoleAxis(a) => {
+                let own = matches!(stmt, Stmt::For(l) if l.axis == *a);
+                if !own && !self.axes.get(a.index()).copied().unwrap_or(false) {
+                    problems.push((false, "a role names an axis of no enclosing loop".to_string()));
+                }
+            }
+            Part::ReadBuf(b) | Part::WriteBuf(b) | Part::RoleBuf(b) => match self.bufs.get(b.index()) {
+                None => problems.push((true, format!("there is no buffer {}", b.0))),
+                Some(true) => {}
+                Some(false) => problems.push((false, "a buffer is used where no `local` of it is visible".to_string())),
+            },
+            Part::DefBuf(b) => match self.bufs.get(b.index()) {
+                None => problems.push((true, format!("there is no buffer {}", b.0))),
+                Some(true) => problems.push((false, "the buffer is alive already".to_string())),
+                Some(false) => {}
+            },
+            _ => {}
+        });
+        let fatal = problems.iter().any(|(fatal, _)| *fatal);
+        for (_, message) in problems {
+            self.say(Some(stmt), message);
+        }
+        !fatal
+    }
+
+    fn hidden_val(&self, v: ValId) -> Option<(bool, String)> {
+        let kernel = self.kernel;
+        let name = || format!("`{}` (value {})", kernel.vals.get(v).map_or("?", |v| &v.name), v.0);
+        match self.vals.get(v.index()) {
+            None => Some((true, format!("there is no value {}", v.0))),
+            Some(State::Visible) => None,
+            Some(State::Unknown) => Some((false, format!("{} is used before its definition", name()))),
+            Some(State::Gone) => Some((false, format!("{} is used outside of its body", name()))),
+        }
+    }
+
+    fn ix_problems(&self, ix: &Ix, problems: &mut Vec<(bool, String)>) {
+        if let Some((a, b)) = ix.operands() {
+            self.ix_problems(a, problems);
+            self.ix_problems(b, problems);
+            if matches!(ix, Ix::FloorDiv(..) | Ix::Mod(..)) && b.as_const().is_some_and(|b| b <= 0) {
+                problems.push((false, "a divisor of an index expression is not positive".to_string()));
+            }
+            return;
+        }
+        match ix {
+            Ix::Axis(a) if !self.axes.get(a.index()).copied().unwrap_or(false) => {
+                let name = self.kernel.axes.get(*a).map_or("?", |a| &a.name);
+                problems.push((false, format!("the axis `{name}` ({}) belongs to no enclosing loop", a.0)));
+            }
+            Ix::Val { val, .. } => {
+                problems.extend(self.hidden_val(*val));
+                if self.val_ty(*val).is_some_and(|ty| int(ty).is_none()) {
+                    problems.push((false, "only integers stand in index expressions".to_string()));
+                }
+            }
+            Ix::Block(d) | Ix::Grid(d) if *d > 2 => problems.push((true, "a grid has three dimensions".to_string())),
+            _ => {}
+        }
+    }
+
+    fn check(&mut self, stmt: &Stmt, good: bool, message: &str) {
+        if !good {
+            self.say(Some(stmt), message);
+        }
+    }
+
+    fn stmt(&mut self, stmt: &'a Stmt) {
+        if !self.names(stmt) {
+            return;
+        }
+        match stmt {
+            Stmt::Let { dst, op, args } => self.scalar(stmt, *dst, *op, args),
+            Stmt::Index { dst, .. } => {
+                let good = self.val_ty(*dst).is_some_and(|ty| int(ty).is_some());
+                self.check(stmt, good, "an index expression's value is an integer");
+            }
+            Stmt::Test { dst, mask } => {
+                self.check(stmt, self.val_ty(*dst) == Some(I1), "a test's value is an i1");
+                self.mask(stmt, mask);
+            }
+            Stmt::Load { dst, mem, mask, other, site, .. } => {
+                let ty = self.val_ty(*dst);
+                self.access(stmt, mem, mask, *site, ty);
+                if let Some(other) = other {
+                    let good = self.opnd_ty(other).zip(ty).is_some_and(|(o, t)| fits(other, o, t));
+                    self.check(stmt, good, "the value for masked-off elements has another type");
+                }
+            }
+            Stmt::Store { mem, value, mask, site, .. } => {
+                let ty = self.opnd_ty(value);
+                self.access(stmt, mem, mask, *site, ty);
+            }
+            Stmt::Read { dst, buf, idx } => {
+                self.element(stmt, *buf, idx);
+                let good = self.val_ty(*dst) == self.kernel.bufs.get(*buf).map(|b| b.ty);
+                self.check(stmt, good, "the value's type is not the buffer's");
+            }
+            Stmt::Write { buf, idx, value } => {
+                self.element(stmt, *buf, idx);
+                let to = self.kernel.bufs.get(*buf).map(|b| b.ty);
+                let good = self.opnd_ty(value).zip(to).is_some_and(|(from, to)| fits(value, from, to));
+                self.check(stmt, good, "the value's type is not the buffer's");
+            }
+            Stmt::Local { .. } => {}
+            Stmt::For(l) => self.for_loop(stmt, l),
+            Stmt::Loop { body } => self.inner(stmt, body, Around::Breakable, &[]),
+            Stmt::Break | Stmt::Continue => {
+                let good = self.around.last() == Some(&Around::Breakable);
+                self.check(stmt, good, "the nearest loop is not one that may be left or continued");
+            }
+            Stmt::Return => {
+                let good = !self.around.contains(&Around::Closed);
+                self.check(stmt, good, "no free or reduce loop may be left");
+            }
+            Stmt::If { cond, then, els } => {
+                self.check(stmt, self.opnd_ty(cond) == Some(I1), "a condition is an i1");
+                let around = self.around.last().copied().unwrap_or(Around::Block);
+                self.inner(stmt, then, around, &[]);
+                self.inner(stmt, els, around, &[]);
+            }
+            Stmt::Rmw { dst, op, mem, value, mask, site, .. } => {
+                let ty = self.opnd_ty(value);
+                self.access(stmt, mem, mask, *site, ty);
+                self.check(stmt, self.val_ty(*dst) == ty, "the old value has the operand's type");
+                let good = match op {
+                    RmwOp::AddF => mem.elem.is_float(),
+                    RmwOp::Xchg => true,
+                    _ => mem.elem.is_int(),
+                };
+                self.check(stmt, good && mem.elem.bits() >= 8, "this atomic does not exist for these elements");
+            }
+            Stmt::Cas { dst, mem, cmp, value, mask, site, .. } => {
+                let ty = self.opnd_ty(value);
+                self.access(stmt, mem, mask, *site, ty);
+                let good = self.val_ty(*dst) == ty && self.opnd_ty(cmp) == ty;
+                self.check(stmt, good, "the old, the compared and the new value have one type");
+                self.check(stmt, mem.elem.bits() >= 8, "this atomic does not exist for these elements");
+            }
+            Stmt::Print { site, .. } => self.site(stmt, *site),
+            Stmt::Assert { cond, site, .. } => {
+                self.check(stmt, self.opnd_ty(cond) == Some(I1), "a condition is an i1");
+                self.site(stmt, *site);
+            }
+            Stmt::GlobalAddr { dst, global } => match self.kernel.globals.get(*global as usize) {
+                Some(g) => {
+                    let good = self.val_ty(*dst) == Some(Ty::Ptr(g.dtype));
+                    self.check(stmt, good, "the address of a global points at its elements");
+                }
+                None => self.say(Some(stmt), "there is no such global"),
+            },
+            Stmt::Alloca { dst, align, site, .. } => {
+                let good = matches!(self.val_ty(*dst), Some(Ty::Ptr(_)));
+                self.check(stmt, good, "the address of an alloca is a pointer");
+                self.check(stmt, align.is_power_of_two(), "an alignment is a power of two");
+                self.site(stmt, *site);
+            }
+            Stmt::Stage { buf, layout, body } => {
+                self.check(stmt, self.stage == Stage::Tile, "loop IR stages nothing");
+                if let (StageLayout::Panels { width }, Some(b)) = (layout, self.kernel.bufs.get(*buf)) {
+                    let good = b.shape.len() >= 2 && b.shape.last() == Some(width);
+                    self.check(stmt, good, "panels have their width as the last of at least two dimensions");
+                }
+                // The body fills the buffer that this statement declares.
+                let free = self.bufs.get(buf.index()) == Some(&false);
+                if free {
+                    self.bufs[buf.index()] = true;
+                }
+                self.inner(stmt, body, Around::Closed, &[]);
+                if free {
+                    self.bufs[buf.index()] = false;
+                }
+            }
+            Stmt::RegisterTile { i, rows, j, cols, lanes, body, .. } => {
+                self.check(stmt, self.stage == Stage::Tile, "loop IR has no register tiles");
+                let good = *rows > 0 && *lanes > 0 && *cols > 0 && cols % lanes == 0;
+                self.check(stmt, good, "a register tile has rows, and its lanes divide its columns");
+                let good = matches!(&body[..], [Stmt::For(l)] if l.kind == LoopKind::Reduce);
+                self.check(stmt, good, "the body of a register tile is one reduce loop");
+                self.inner(stmt, body, Around::Closed, &[*i, *j]);
+            }
+        }
+    }
+
+    fn site(&mut self, stmt: &Stmt, site: SiteId) {
+        self.check(stmt, self.kernel.sites.get(site).is_some(), "there is no such site");
+    }
+
+    fn mask(&mut self, stmt: &Stmt, mask: &Mask) {
+        let good = mask.vals.iter().all(|v| self.val_ty(*v) == Some(I1));
+        self.check(stmt, good, "the values of a mask are i1");
+    }
+
+    fn access(&mut self, stmt: &Stmt, mem: &Mem, mask: &Mask, site: SiteId, value: Option<Ty>) {
+        let good = matches!(self.val_ty(mem.base), Some(Ty::Ptr(_)));
+        self.check(stmt, good, "the base of an access is a pointer");
+        let good = value.is_some_and(|ty| stored_as(ty, mem.elem));
+        self.check(stmt, good, "the value's type is not that of the elements");
+        self.mask(stmt, mask);
+        self.site(stmt, site);
+    }
+
+    fn element(&mut self, stmt: &Stmt, buf: BufId, idx: &[Ix]) {
+        let Some(b) = self.kernel.bufs.get(buf) else { return };
+        if b.shape.len() != idx.len() {
+            let message = format!("{} subscripts for a buffer of rank {}", idx.len(), b.shape.len());
+            return self.say(Some(stmt), message);
+        }
+        let outside = |(ix, d): (&Ix, &u64)| ix.as_const().is_some_and(|c| c < 0 || c as u64 >= *d);
+        if idx.iter().zip(&b.shape).any(outside) {
+            self.say(Some(stmt), "a subscript is out of range");
+        }
+    }
+
+    fn for_loop(&mut self, stmt: &'a Stmt, l: &'a For) {
+        let serial = l.kind == LoopKind::Serial;
+        self.check(stmt, serial || l.step.is_const(1), "free and reduce loops step by 1");
+        self.check(stmt, l.step.as_const().is_none_or(|s| s > 0), "the step is not positive");
+        if l.place != Place::None {
+            self.check(stmt, self.stage == Stage::Tile, "loop IR places nothing");
+        }
+        match l.place {
+            Place::None => {}
+            Place::Vector { lanes } => {
+                self.check(stmt, !serial, "a serial loop has no lanes");
+                self.check(stmt, lanes.is_power_of_two(), "lanes are a power of two");
+            }
+            Place::Unroll => {
+                let trips = simplify(&Ix::sub(l.hi.clone(), l.lo.clone()), &Facts::new());
+                let good = trips.as_const().is_some() && l.step.as_const().is_some();
+                self.check(stmt, good, "an unrolled loop has a constant trip count");
+            }
+        }
+        if let Some(c) = &l.combine {
+            self.check(stmt, l.kind == LoopKind::Reduce, "only a reduce loop combines");
+            self.check(stmt, !c.accs.is_empty(), "a combine has an accumulator");
+            self.check(stmt, c.ways.is_power_of_two(), "the ways of a combine are a power of two");
+            for acc in &c.accs {
+                let CombineOp::Scalar { op, identity } = c.op;
+                let Some(b) = self.kernel.bufs.get(*acc) else { continue };
+                self.check(stmt, b.shape.is_empty(), "an accumulator of a combine has rank 0");
+                let good = matches!(b.ty, Ty::Num(d) if combines(op, d) && identity & !d.mask() == 0);
+                self.check(stmt, good, "this operation cannot combine these accumulators");
+            }
+        }
+        self.inner(stmt, &l.body, if serial { Around::Breakable } else { Around::Closed }, &[l.axis]);
+        if let Some(c) = &l.contraction {
+            let good = l.kind == LoopKind::Reduce && c.k == l.axis;
+            self.check(stmt, good, "a contraction stands on the reduce loop over its k");
+            let refs = walk::refs(&l.body);
+            let good = refs.vals_defined.contains(&c.a) && refs.vals_defined.contains(&c.b);
+            self.check(stmt, good, "the operands of a contraction are defined in its body");
+            self.check(stmt, refs.bufs_written.contains(&c.acc), "a contraction writes its accumulator");
+        }
+    }
+
+    fn scalar(&mut self, stmt: &Stmt, dst: ValId, op: ScalarOp, args: &[Opnd]) {
+        let arity = eval::arity(op);
+        if args.len() != arity {
+            return self.say(Some(stmt), format!("the operation takes {arity} operands"));
+        }
+        let tys: Option<Vec<Ty>> = args.iter().map(|a| self.opnd_ty(a)).collect();
+        let (Some(tys), Some(to)) = (tys, self.val_ty(dst)) else { return };
+        if !typed(op, &tys, to) {
+            self.say(Some(stmt), "the operation does not exist for these types");
+        }
+    }
+}
+
+/// Whether an operation may reassociate values of the type.
+fn combines(op: ScalarOp, dtype: DType) -> bool {
+    use ScalarOp::*;
+    match op {
+        AddF { .. } | MulF { .. } | MaxF { .. } | MinF { .. } => dtype.is_base_float(),
+        AddI | MulI | MaxI { .. } | MinI { .. } | And | Or | Xor => dtype.is_int(),
+        _ => false,
+    }
+}
+
+/// Whether the operation takes these types to that one.
+fn typed(op: ScalarOp, from: &[Ty], to: Ty) -> bool {
+    use ScalarOp::*;
+    let first = from[0];
+    let alike = from.iter().all(|ty| *ty == first);
+    let address = |ty: Ty| matches!(ty, Ty::Ptr(_));
+    match op {
+        AddF { .. } | SubF { .. } | MulF { .. } | DivF { .. } | Fma { .. } | Sqrt { .. } | Rsqrt { .. } => {
+            alike && first == to && float(to).is_some()
+        }
+        MaxF { .. }
+        | MinF { .. }
+        | NegF
+        | AbsF
+        | Ceil
+        | Floor
+        | RemF
+        | Exp
+        | Exp2 { .. }
+        | Log
+        | Log2
+        | Sin
+        | Cos
+        | Tan
+        | Sinh
+        | Cosh
+        | Tanh
+        | Pow
+        | Atan2 => alike && first == to && float(to).is_some(),
+        PowI => first == to && float(to).is_some() && int(from[1]).is_some(),
+        CmpF { .. } => alike && to == I1 && float(first).is_some(),
+        AddI
+        | SubI
+        | MulI
+        | MulHi
+        | DivI { .. }
+        | RemI { .. }
+        | MaxI { .. }
+        | MinI { .. }
+        | Shl
+        | Shr { .. }
+        | NegI
+        | AbsI
+        | And
+        | Or
+        | Xor => alike && first == to && int(to).is_some(),
+        CmpI { .. } => alike && to == I1 && (int(first).is_some() || address(first)),
+        Select => first == I1 && from[1] == to && from[2] == to,
+        Copy => first == to || (address(to) && first == Ty::Num(DType::I64)),
+        FToF { to: d, .. } => matches!(first, Ty::Num(f) if f.is_float()) && to == Ty::Num(d) && d.is_float(),
+        FToI { to: d, .. } => matches!(first, Ty::Num(f) if f.is_float()) && to == Ty::Num(d) && d.is_int(),
+        IToF { to: d, .. } => int(first).is_some() && to == Ty::Num(d) && d.is_float(),
+        ExtI { to: d, .. } => int(first).is_some_and(|f| f.bits() <= d.bits()) && to == Ty::Num(d) && d.is_int(),
+        TruncI { to: d } => int(first).is_some_and(|f| f.bits() >= d.bits()) && to == Ty::Num(d) && d.is_int(),
+        Bitcast { to: d } => match (first, to) {
+            (Ty::Num(f), Ty::Num(t)) => t == d && f.bits() == t.bits(),
+            (Ty::Ptr(_), Ty::Ptr(t)) => t == d,
+            (Ty::Ptr(_), Ty::Num(t)) => t == d && d == DType::I64,
+            (Ty::Num(f), Ty::Ptr(t)) => t == d && f == DType::I64,
+        },
+        PtrAdd => address(first) && to == first && int(from[1]).is_some(),
+        PtrToInt => address(first) && to == Ty::Num(DType::I64),
+        IntToPtr { to: d } => to == Ty::Ptr(d) && (address(first) || first == Ty::Num(DType::I64)),
+    }
+}

@@ -1,0 +1,131 @@
+//! One kernel per rule, broken in one place; and every example, lifted.
+
+use super::parse::parse;
+use super::print::{Stage, print};
+use super::verify::verify;
+
+fn breaches(text: &str) -> Vec<String> {
+    let (kernel, stage) = parse(text).unwrap_or_else(|e| panic!("{}\n{text}", e.message));
+    verify(&kernel, stage).into_iter().map(|d| d.message).collect()
+}
+
+const HEAD: &str = "kernel k(p: ptr f32, q: ptr i32, n: i32, x: f32, c: i1):\n  local s: f32\n  local b: f32[4, 8]\n";
+
+fn only(stage: &str, body: &str, message: &str) {
+    let body: String = body.lines().map(|l| format!("  {l}\n")).collect();
+    let found = breaches(&format!("{stage} {HEAD}{body}"));
+    assert!(found.len() == 1 && found[0].contains(message), "{body}{found:?}");
+}
+
+#[test]
+fn well_formed_kernels_pass() {
+    let text = r#"  b[3, 7] = x
+  for i in 0..n: reduce vector(8) combine add(s) from 0.0 x 2
+    v: f32 = load p[i] where i < n and c else 0.0 acquire
+    o: f32 = s
+    w: f32 = max(o, v)
+    s = w
+  stage t: f32[2, 4] panels(4):
+    for j in 0..4: free unroll
+      t[0, j] = x
+  for j in 0..n step 2: serial
+    if c:
+      break
+    else:
+      return
+  old: i32 = atomic max q[n], 1 relaxed
+  y: f32 = f32(old)
+"#;
+    assert_eq!(breaches(&format!("tile {HEAD}{text}")), [""; 0]);
+}
+
+#[test]
+fn each_rule_is_kept() {
+    for (body, message) in [
+        ("b[4, 0] = x", "out of range"),
+        ("b[0] = x", "rank 2"),
+        ("b[0, 0] = 1:i32", "type is not the buffer's"),
+        ("y: i32 = b[0, 0]", "type is not the buffer's"),
+        ("y: i32 = addf(n, n)", "does not exist"),
+        ("y: f32 = cmpi.lt(n, n)", "does not exist"),
+        ("y: i8 = ext.i8(n)", "does not exist"),
+        ("y: f32 = index n", "is an integer"),
+        ("y: i32 = index x", "only integers"),
+        ("y: i32 = index n//0", "not positive"),
+        ("y: i32 = load p[0]", "that of the elements"),
+        ("y: f32 = load p[0] where n", "are i1"),
+        ("y: f32 = load p[0] where c else 1:i32", "masked-off"),
+        ("y: f32 = load n as f32[0]", "is a pointer"),
+        ("store p[0] = 1:i32", "that of the elements"),
+        ("y: f32 = atomic add p[0], 1.0 relaxed", "does not exist"),
+        ("if x:\n  pass", "is an i1"),
+        ("break", "nearest loop"),
+        ("for i in 0..4: free\n  if c:\n    continue", "nearest loop"),
+        ("for i in 0..4: serial\n  for j in 0..4: reduce\n    return", "may be left"),
+        ("for i in 0..4 step 2: free\n  pass", "step by 1"),
+        ("for i in 0..4 step 0: serial\n  pass", "not positive"),
+        ("for i in 0..4: serial\n  for i in 0..4: serial\n    pass", "already"),
+        ("for i in 0..4: serial\n  pass\ny: i32 = index i", "no enclosing loop"),
+        ("if c:\n  y: i32 = 1\nz: i32 = copy(y)", "outside of its body"),
+        ("if c:\n  local t: i32\nt = 1", "no `local`"),
+        ("local s: f32", "alive already"),
+        ("for i in 0..4: free combine add(s) from 0.0\n  pass", "only a reduce loop"),
+        ("for i in 0..4: reduce combine sub(s) from 0.0\n  pass", "cannot combine"),
+        ("for i in 0..4: reduce combine add(b) from 0.0\n  pass", "rank 0"),
+        ("for i in 0..4: reduce combine add(s) from 0.0 x 3\n  pass", "power of two"),
+        ("m: ptr f32 = alloca 4 align 3", "power of two"),
+    ] {
+        only("loop", body, message);
+    }
+    for (body, message) in [
+        ("for i in 0..4: free vector(4)\n  pass", "places nothing"),
+        ("stage t: f32[2] rows:\n  pass", "stages nothing"),
+    ] {
+        only("loop", body, message);
+    }
+    for (body, message) in [
+        ("for i in 0..4: serial vector(4)\n  pass", "no lanes"),
+        ("for i in 0..4: free vector(3)\n  pass", "power of two"),
+        ("for i in 0..n: free unroll\n  pass", "constant trip count"),
+        ("stage t: f32[2, 4] panels(2):\n  pass", "panels"),
+        ("register_tile b over i in 0..4, j in 0..8 lanes 3:\n  for k in 0..4: reduce\n    pass", "lanes divide"),
+        ("register_tile b over i in 0..4, j in 0..8 lanes 4:\n  pass", "one reduce loop"),
+    ] {
+        only("tile", body, message);
+    }
+}
+
+#[test]
+fn a_contraction_is_consistent() {
+    let text = |k: &str, acc: &str| {
+        format!(
+            "loop {HEAD}  local a: f32[4, 8]\n  for i in 0..4: free\n    for j in 0..8: free\n      for kk in 0..2: reduce contraction m=i n=j k={k} a=u b=v acc={acc}\n        \
+             u: f32 = load p[i]\n        v: f32 = load p[j]\n        o: f32 = a[i, j]\n        f: f32 = fma(u, v, o)\n        a[i, j] = f\n"
+        )
+    };
+    assert_eq!(breaches(&text("kk", "a")), [""; 0]);
+    assert!(breaches(&text("j", "a"))[0].contains("over its k"));
+    assert!(breaches(&text("kk", "b"))[0].contains("writes its accumulator"));
+}
+
+#[test]
+fn what_is_lifted_from_the_examples_is_well_formed_and_reads_back() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
+    let mut seen = 0;
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|f| f.unwrap().path()).collect();
+    files.sort();
+    for path in files.iter().filter(|p| p.extension().is_some_and(|e| e == "mlir")) {
+        let source = std::fs::read_to_string(path).unwrap();
+        let module = crate::cuda_tile::parse::parse(&source).module.unwrap();
+        for entry in module.entries().map(|f| f.name.as_str()) {
+            let kernel = super::lift::lift(&module, entry).unwrap_or_else(|e| panic!("{path:?}: {e:?}"));
+            let text = print(&kernel, Stage::Loop);
+            let wrong = verify(&kernel, Stage::Loop);
+            assert!(wrong.is_empty(), "{path:?}: {:?}\n{text}", wrong.iter().map(|d| &d.message).collect::<Vec<_>>());
+            let (back, stage) = parse(&text).unwrap_or_else(|e| panic!("{path:?}: {}\n{text}", e.message));
+            assert_eq!(print(&back, stage), text);
+            seen += 1;
+        }
+    }
+    assert!(seen >= 10);
+}
