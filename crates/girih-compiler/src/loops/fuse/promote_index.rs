@@ -51,7 +51,7 @@ fn run(kernel: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let changed = body != before;
     kernel.body = body;
     for d in duties {
-        if !kernel.obligations.contains(&d) {
+        if !kernel.obligations.iter().any(|o| same(o, &d)) {
             kernel.obligations.push(d);
         }
     }
@@ -93,6 +93,18 @@ fn nodes(ix: &Ix) -> usize {
     }
 }
 
+/// Equal but for the names of the axes.
+fn same(a: &Obligation, b: &Obligation) -> bool {
+    let renamed = |ix: &Ix| {
+        ix.subst_axes(&mut |x| {
+            let at = b.axes.iter().position(|(y, ..)| x == *y)?;
+            a.axes.get(at).map(|(y, ..)| Ix::Axis(*y))
+        })
+    };
+    let bounds = a.axes.iter().zip(&b.axes).all(|((_, lo, hi), (_, l, h))| *lo == renamed(l) && *hi == renamed(h));
+    (a.lo, a.hi, a.axes.len()) == (b.lo, b.hi, b.axes.len()) && bounds && a.ix == renamed(&b.ix)
+}
+
 impl Promote {
     fn dtype(&self, v: ValId) -> Option<DType> {
         match self.kernel.vals[v].ty {
@@ -130,7 +142,7 @@ impl Promote {
         let axes = outer.into_iter().filter(|(a, ..)| needed.contains(a)).collect();
         let clamp = |v: i128| v.clamp(i64::MIN as i128, i64::MAX as i128) as i64;
         let duty = Obligation { ix: ix.clone(), axes, lo: clamp(lo), hi: clamp(hi) };
-        if !self.duties.contains(&duty) {
+        if !self.duties.iter().any(|d| same(d, &duty)) {
             self.duties.push(duty);
         }
         true

@@ -1,6 +1,6 @@
-//! Interval arithmetic over index expressions, and the simplification that it allows.
+//! What is known of the values of index expressions.
 
-use crate::index::{AxisId, Cmp, Cond, Ix};
+use crate::index::{AxisId, Facts, Interval, Ix};
 use crate::loops::ir::{Kernel, Ty};
 use crate::num::DType;
 
@@ -60,71 +60,21 @@ pub fn interval(ix: &Ix, leaf: &dyn Fn(&Ix) -> Range) -> Range {
     }
 }
 
-/// Whether a condition always, or never, holds.
-pub fn decide(c: &Cond, kernel: &Kernel, axes: &dyn Fn(AxisId) -> Option<Range>) -> Option<bool> {
-    let (l, r) = (range(&c.lhs, kernel, axes), range(&c.rhs, kernel, axes));
-    let (below, above) = (l.1 < r.0, l.0 > r.1);
-    let equal = c.lhs == c.rhs || (l.0 == l.1 && l == r);
-    let (at_most, at_least) = (l.1 <= r.0 || equal, l.0 >= r.1 || equal);
-    let pick = |yes: bool, no: bool| {
-        if yes {
-            Some(true)
-        } else if no {
-            Some(false)
-        } else {
-            None
+/// What holds of a kernel's values and of any launch; the axes are entered loop by loop.
+pub fn facts(kernel: &Kernel) -> Facts {
+    let mut facts = Facts::new();
+    for (v, val) in kernel.vals.iter() {
+        if let Ty::Num(d) = val.ty
+            && d.is_int()
+        {
+            let (lo, hi) = signed_range(d);
+            facts.vals.insert(v, Interval::new(lo, hi));
         }
-    };
-    match c.cmp {
-        Cmp::Eq => pick(equal, below || above),
-        Cmp::Ne => pick(below || above, equal),
-        Cmp::Lt => pick(below, at_least),
-        Cmp::Le => pick(at_most, above),
-        Cmp::Gt => pick(above, at_most),
-        Cmp::Ge => pick(at_least, below),
     }
-}
-
-/// The same value, written more simply: multiples leave divisions and remainders, decided minima and maxima go.
-pub fn simplify(ix: &Ix, kernel: &Kernel, axes: &dyn Fn(AxisId) -> Option<Range>) -> Ix {
-    let Some((a, b)) = ix.operands() else { return ix.clone() };
-    let (a, b) = (simplify(a, kernel, axes), simplify(b, kernel, axes));
-    let of = |ix: &Ix| range(ix, kernel, axes);
-    match (ix, &b) {
-        (Ix::FloorDiv(..), Ix::Const(d)) if *d > 0 => {
-            let (multiples, rest) = split(&a, *d);
-            let r = of(&rest);
-            let d128 = *d as i128;
-            if r.0 >= 0 && r.1 < d128 {
-                return multiples;
-            }
-            Ix::floor_div(a, b)
-        }
-        (Ix::Mod(..), Ix::Const(d)) if *d > 0 => {
-            let (_, rest) = split(&a, *d);
-            let r = of(&rest);
-            if r.0 >= 0 && r.1 < *d as i128 { rest } else { Ix::modulo(rest, b) }
-        }
-        (Ix::Min(..), _) if of(&a).1 <= of(&b).0 => a,
-        (Ix::Min(..), _) if of(&b).1 <= of(&a).0 => b,
-        (Ix::Max(..), _) if of(&a).0 >= of(&b).1 => a,
-        (Ix::Max(..), _) if of(&b).0 >= of(&a).1 => b,
-        _ => ix.with_operands(a, b),
+    for p in &kernel.params {
+        facts.val_divisors.insert(p.val, p.div_by);
     }
-}
-
-/// `ix` as `multiples * d + rest`.
-fn split(ix: &Ix, d: i64) -> (Ix, Ix) {
-    match ix {
-        Ix::Const(c) => (Ix::Const(c.div_euclid(d)), Ix::Const(c.rem_euclid(d))),
-        Ix::Add(a, b) => {
-            let ((ma, ra), (mb, rb)) = (split(a, d), split(b, d));
-            (Ix::add(ma, mb), Ix::add(ra, rb))
-        }
-        Ix::Mul(a, b) => match b.as_const() {
-            Some(c) if c % d == 0 => (Ix::mul((**a).clone(), Ix::Const(c / d)), Ix::Const(0)),
-            _ => (Ix::Const(0), ix.clone()),
-        },
-        _ => (Ix::Const(0), ix.clone()),
-    }
+    facts.blocks = [Some(Interval::new(0, MAX_GRID - 1)); 3];
+    facts.grids = [Some(Interval::new(1, MAX_GRID)); 3];
+    facts
 }

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::nest::{mask_mut, never, replace};
-use super::ranges::{Range, decide, range, simplify};
+use super::ranges::facts;
 use crate::base::rule::{Context, Log, Rule};
-use crate::index::{AxisId, Ix, Mask, ValId};
+use crate::index::{self, AxisId, Facts, Ix, Mask, ValId};
 use crate::loops::ir::{BufId, Kernel, LoopKind, Opnd, Stmt, Ty};
 use crate::loops::walk;
 use crate::num::{DType, ScalarOp, eval};
@@ -37,7 +37,7 @@ fn run(kernel: &Kernel, _ctx: &Context, log: &mut Log) -> Option<Kernel> {
             role_axes.extend([c.m, c.n, c.k]);
         }
     });
-    let mut s = Simplify { kernel: &kernel, roles, role_axes, axes: Vec::new(), map: BTreeMap::new() };
+    let mut s = Simplify { kernel: &kernel, roles, role_axes, facts: facts(&kernel), map: BTreeMap::new() };
     s.list(&mut body);
     let map = std::mem::take(&mut s.map);
     replace(&mut body, &map);
@@ -55,16 +55,13 @@ struct Simplify<'a> {
     kernel: &'a Kernel,
     roles: BTreeSet<ValId>,
     role_axes: BTreeSet<AxisId>,
-    axes: Vec<(AxisId, Range)>,
+    facts: Facts,
     map: BTreeMap<ValId, Opnd>,
 }
 
 impl Simplify<'_> {
     fn ix(&self, ix: &Ix) -> Ix {
-        simplify(ix, self.kernel, &|a| self.axis(a))
-    }
-    fn axis(&self, a: AxisId) -> Option<Range> {
-        self.axes.iter().rev().find(|(b, _)| *b == a).map(|(_, r)| *r)
+        index::simplify(ix, &self.facts)
     }
     fn opnd(&self, o: Opnd) -> Opnd {
         match o {
@@ -74,16 +71,10 @@ impl Simplify<'_> {
     }
 
     fn mask(&self, mask: &Mask) -> Mask {
-        let mut out = Mask::default();
-        for c in &mask.conds {
-            let mut c = c.clone();
-            (c.lhs, c.rhs) = (self.ix(&c.lhs), self.ix(&c.rhs));
-            match decide(&c, self.kernel, &|a| self.axis(a)) {
-                Some(true) => {}
-                Some(false) => return Mask { conds: vec![never()], vals: vec![] },
-                None => out.conds.push(c),
-            }
-        }
+        let Some(mut out) = self.facts.simplify_mask(mask) else {
+            return Mask { conds: vec![never()], vals: vec![] };
+        };
+        out.vals.clear();
         for &v in &mask.vals {
             match self.opnd(Opnd::Val(v)) {
                 Opnd::Const { bits: 0, .. } => return Mask { conds: vec![never()], vals: vec![] },
@@ -165,14 +156,11 @@ impl Simplify<'_> {
                 }
             },
             Stmt::For(mut f) => {
-                let axes = |a| self.axis(a);
-                let (lo, hi) = (range(&f.lo, self.kernel, &axes), range(&f.hi, self.kernel, &axes));
-                if hi.1 <= lo.0 {
+                if self.facts.range(&f.hi).hi <= self.facts.range(&f.lo).lo {
                     return;
                 }
-                self.axes.push((f.axis, (lo.0, (hi.1 - 1).max(lo.0))));
+                self.facts.set_axis(f.axis, &f.lo, &f.hi);
                 self.list(&mut f.body);
-                self.axes.pop();
                 let once = match (&f.lo, &f.hi, &f.step) {
                     (Ix::Const(lo), Ix::Const(hi), Ix::Const(step)) => *lo < *hi && lo.saturating_add(*step) >= *hi,
                     _ => false,

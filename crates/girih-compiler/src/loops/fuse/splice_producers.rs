@@ -324,8 +324,11 @@ impl Splicer<'_> {
             if has_fence(std::slice::from_ref(stmt)) {
                 return refuse("an ordered access stands between the load and its use");
             }
+            // An address read from the producer's own buffer is the one that the producer computes.
+            let addresses = addresses(stmt, p);
+            let from = |s: &ValId| addresses.get(s).copied().unwrap_or(*s);
             let clash =
-                e.stores.iter().any(|&s| loads.iter().any(|l| !self.roots.disjoint(l.base, s, self.ctx.assume)));
+                e.stores.iter().any(|s| loads.iter().any(|l| !self.roots.disjoint(l.base, from(s), self.ctx.assume)));
             if clash {
                 let Some((axes, inner)) = in_place() else {
                     return refuse("a store that may overlap stands between the load and its use");
@@ -496,6 +499,21 @@ impl Producer {
         };
         (renaming, copy, value)
     }
+}
+
+/// The values that a statement reads from the producer's buffer, and the value that the producer writes there.
+fn addresses(stmt: &Stmt, p: &Producer) -> BTreeMap<ValId, ValId> {
+    let mut out = BTreeMap::new();
+    if let Opnd::Val(v) = p.value {
+        walk::visit(std::slice::from_ref(stmt), &mut |s| {
+            if let Stmt::Read { dst, buf, .. } = s
+                && *buf == p.buf
+            {
+                out.insert(*dst, v);
+            }
+        });
+    }
+    out
 }
 
 /// The dimension of the buffer that one of the producer's axes runs over.
