@@ -605,8 +605,8 @@ fn a_product_with_views_keeps_its_accumulator_only() {
     for i_1 in 0..128: free
       for j_1 in 0..128: free
         for k_1 in 0..64: reduce contraction m=i_1 n=j_1 k=k_1 a=a b=b acc=acc
-          a: f16 = load A[(bx*128 + i_1)*K + (k*64 + k_1)] where bx*128 + i_1 < M and k*64 + k_1 < K else 0.0 !load_view_tko
-          b: f16 = load B[(k*64 + k_1)*N + (by*128 + j_1)] where k*64 + k_1 < K and by*128 + j_1 < N else 0.0 !load_view_tko
+          a: f16 = load A[(bx*128 + i_1)*K + k*64 + k_1] where bx*128 + i_1 < M and k*64 + k_1 < K else 0.0 !load_view_tko
+          b: f16 = load B[(k*64 + k_1)*N + by*128 + j_1] where k*64 + k_1 < K and by*128 + j_1 < N else 0.0 !load_view_tko
           v: f32 = f32(a)
           v_1: f32 = f32(b)
           next: f32 = acc[i_1, j_1]
