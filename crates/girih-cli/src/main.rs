@@ -1,11 +1,20 @@
 //! The `girih` command: everything it does goes through the library `girih`.
 
+/// Standard output; a reader that went away ends the command quietly.
+macro_rules! out {
+    ($($arg:tt)*) => { crate::write_out(format_args!($($arg)*)) };
+}
+macro_rules! outln {
+    ($($arg:tt)*) => { crate::write_out(format_args!("{}\n", format_args!($($arg)*))) };
+}
+
 mod cli;
 mod commands;
 mod failure;
 mod render;
 mod source;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -32,6 +41,13 @@ fn main() -> ExitCode {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(failure)) => ExitCode::from(failure.report()),
         Err(_) => ExitCode::from(70),
+    }
+}
+
+fn write_out(text: std::fmt::Arguments<'_>) {
+    let mut out = std::io::stdout().lock();
+    if out.write_fmt(text).and_then(|()| out.flush()).is_err() {
+        std::process::exit(0);
     }
 }
 

@@ -77,7 +77,7 @@ pub fn suggestion<'a>(what: &str, given: &str, known: impl Iterator<Item = &'a s
     let known: Vec<&str> = known.collect();
     let near = known.iter().map(|k| (distance(given, k), *k)).min();
     match near {
-        Some((d, name)) if d <= (given.chars().count() / 3).max(1) => format!("did you mean `{name}`?"),
+        Some((d, name)) if d <= given.chars().count().div_ceil(3) => format!("did you mean `{name}`?"),
         _ if known.is_empty() => format!("there are no {what}"),
         _ => format!("the {what} are {}", known.join(", ")),
     }

@@ -22,7 +22,7 @@ pub fn run(args: &CompileArgs) -> Result<(), Failure> {
         let mut trace = Trace::new(args.verbose > 1);
         let outcome = kernel.observe(&mut trace);
         // What led to a failure is worth reading too.
-        print!("{}", trace.text);
+        out!("{}", trace.text);
         outcome.map_err(&within)?;
     }
     if args.verify_each {
@@ -40,7 +40,7 @@ pub fn run(args: &CompileArgs) -> Result<(), Failure> {
     let text = kernel.ir(stage).map_err(&within)?;
     match &args.output {
         Some(path) => write(path, &text)?,
-        None => print!("{text}"),
+        None => out!("{text}"),
     }
     Ok(())
 }
@@ -75,6 +75,6 @@ fn verify_each(source: &Source, kernel: &Kernel<'_>) -> Result<(), Failure> {
     let mut views = arguments.views();
     let mut observer = VerifyEach::new(kernel, grid, &mut views).map_err(&within)?;
     kernel.observe(&mut observer).map_err(&within)?;
-    println!("verify-each: {} rewrites, none changes what the first and the last block store", observer.checked);
+    outln!("verify-each: {} rewrites, none changes what the first and the last block store", observer.checked);
     Ok(())
 }

@@ -43,12 +43,12 @@ pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
             "cache": cache_text,
             "cache_ok": cache_ok,
         });
-        println!("{report}");
+        outln!("{report}");
     } else {
         let kib = |bytes: u64| bytes >> 10;
         let mark = |ok: bool| if ok { "ok     " } else { "MISSING" };
-        println!("girih {}", env!("CARGO_PKG_VERSION"));
-        println!(
+        outln!("girih {}", env!("CARGO_PKG_VERSION"));
+        outln!(
             "ok      processor   {}, {} threads, vectors of {} bytes, {} registers{}",
             std::env::consts::ARCH,
             target.threads,
@@ -56,19 +56,19 @@ pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
             target.vector_registers,
             if target.has_fma { ", fma" } else { "" }
         );
-        println!(
+        outln!(
             "ok      caches      {} KiB, {} KiB, {} KiB",
             kib(target.l1_bytes),
             kib(target.l2_bytes),
             kib(target.l3_bytes)
         );
-        println!("ok      features    {}", if features.is_empty() { "none".into() } else { features.join(" ") });
-        println!("{} C compiler  {compiler_text}", mark(compiler_ok));
+        outln!("ok      features    {}", if features.is_empty() { "none".into() } else { features.join(" ") });
+        outln!("{} C compiler  {compiler_text}", mark(compiler_ok));
         if compiler_ok {
-            println!("ok      flags       {flags}");
+            outln!("ok      flags       {flags}");
         }
-        println!("{} cache       {cache_text}", mark(cache_ok));
-        println!("ok      evaluator   `--device eval` needs nothing");
+        outln!("{} cache       {cache_text}", mark(cache_ok));
+        outln!("ok      evaluator   `--device eval` needs nothing");
     }
     if compiler_ok { Ok(()) } else { Err(Failure::Said(1)) }
 }

@@ -14,10 +14,10 @@ pub fn run(args: &FmtArgs) -> Result<(), Failure> {
         let source = source::read(path)?;
         let formatted = Program::format(&source.text).map_err(Failure::within(&source))?;
         if *path == *Path::new("-") && !args.check {
-            print!("{formatted}");
+            out!("{formatted}");
         } else if *formatted != *source.text {
             if args.check {
-                println!("{}", source.name);
+                outln!("{}", source.name);
                 differ = true;
             } else {
                 girih::files::write_whole(path, formatted.as_bytes())

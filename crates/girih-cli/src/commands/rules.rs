@@ -12,12 +12,12 @@ pub fn run(args: &RulesArgs) -> Result<(), Failure> {
         pipeline::rules().map(|(letter, rule)| (format!("{}:{}", letter.text(), rule.name), rule.doc)).collect();
     let Some(wanted) = &args.name else {
         for (name, doc) in &rules {
-            println!("{name:<30} {}", first_sentence(doc));
+            outln!("{name:<30} {}", first_sentence(doc));
         }
-        println!("\nknobs (--knob NAME=VALUE)");
+        outln!("\nknobs (--knob NAME=VALUE)");
         for knob in Knobs::default_set().all {
             let value = knob.value.map_or("chosen".to_string(), |v| v.to_string());
-            println!("{:<30} {value:>8}  {}..{}  {}", knob.name, knob.min, knob.max, first_sentence(knob.doc));
+            outln!("{:<30} {value:>8}  {}..{}  {}", knob.name, knob.min, knob.max, first_sentence(knob.doc));
         }
         return Ok(());
     };
@@ -28,7 +28,7 @@ pub fn run(args: &RulesArgs) -> Result<(), Failure> {
     };
     match rules.iter().find(|(name, _)| matches(name)) {
         Some((name, doc)) => {
-            println!("{name}\n\n{}", doc.trim());
+            outln!("{name}\n\n{}", doc.trim());
             Ok(())
         }
         None => {

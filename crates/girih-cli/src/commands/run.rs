@@ -48,7 +48,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     for (name, &i) in args.print.iter().zip(&prints) {
         if let Some(buffer) = arguments.buffer(i) {
-            println!("{name} = {}", arguments::show(buffer));
+            outln!("{name} = {}", arguments::show(buffer));
         }
     }
     let mut summary = json!({
@@ -72,7 +72,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         timing::time(&source, &kernel, grid, before, &mut arguments, &traffic, args.json, &mut summary)?;
     }
     if args.json {
-        println!("{summary}");
+        outln!("{summary}");
     }
     if good { Ok(()) } else { Err(Failure::Said(1)) }
 }

@@ -28,7 +28,7 @@ pub fn compare(
         };
         let dtype = a.dtype();
         let Some(at) = (0..a.elements()).find(|&e| !same(dtype, a.get(e), b.get(e))) else { continue };
-        println!(
+        outln!(
             "compare: `{}` differs first at element {at} {}: {here} has {} ({:#x}), {there} has {} ({:#x})",
             param.name,
             index_text(a.shape(), at),
@@ -44,13 +44,13 @@ pub fn compare(
             Some(store) => {
                 let place = store.span.map(|s| crate::render::place(&source.text, s.start));
                 let place = place.map_or(String::new(), |(l, c)| format!(" at {}:{l}:{c}", source.name));
-                println!("compare: it is stored by `{}`{place} in block {:?}", store.op, store.block);
+                outln!("compare: it is stored by `{}`{place} in block {:?}", store.op, store.block);
             }
-            None => println!("compare: the evaluator stores nothing there"),
+            None => outln!("compare: the evaluator stores nothing there"),
         }
         return Ok(false);
     }
-    println!("compare: {here} and {there} agree in every bit");
+    outln!("compare: {here} and {there} agree in every bit");
     Ok(true)
 }
 

@@ -25,7 +25,7 @@ pub fn verify(
     let wide = match kernel.program().widened() {
         Ok(wide) => wide,
         Err(reason) => {
-            println!("verify: there is no float64 reference: {reason}");
+            outln!("verify: there is no float64 reference: {reason}");
             return Ok(true);
         }
     };
@@ -52,7 +52,7 @@ pub fn verify(
         let bound = if g.dtype().is_float() { SLACK * steps.sqrt() * eps * scale } else { 0.0 };
         let ok = error <= bound;
         good &= ok;
-        println!(
+        outln!(
             "verify: {} `{}` largest error {error:.3e} at {} (bound {bound:.3e}, largest value {scale:.3e}, K = {steps})",
             if ok { "ok  " } else { "FAIL" },
             param.name,

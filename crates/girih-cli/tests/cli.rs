@@ -1,0 +1,320 @@
+//! The command line as its users and scripts rely on it: exit codes, messages, files.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+const ADD: &str = r#"// c = a + b over any n.
+// launch: grid=4 a=arange:f32[1000] b=ones:f32[1000] c=zeros:f32[1000] n=i32:1000
+cuda_tile.module @m {
+  entry @add(%a: tile<ptr<f32>>, %b: tile<ptr<f32>>, %c: tile<ptr<f32>>, %n: tile<i32>) {
+    %bx, %by, %bz = get_tile_block_id : tile<i32>
+    %size = constant <i32: 256> : tile<i32>
+    %start = muli %bx, %size : tile<i32>
+    %lane = iota : tile<256xi32>
+    %start_r = reshape %start : tile<i32> -> tile<1xi32>
+    %start_b = broadcast %start_r : tile<1xi32> -> tile<256xi32>
+    %i = addi %start_b, %lane : tile<256xi32>
+    %n_r = reshape %n : tile<i32> -> tile<1xi32>
+    %n_b = broadcast %n_r : tile<1xi32> -> tile<256xi32>
+    %in = cmpi less_than %i, %n_b, signed : tile<256xi32> -> tile<256xi1>
+    %zero = constant <f32: 0.0> : tile<256xf32>
+    %a_r = reshape %a : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %a_b = broadcast %a_r : tile<1xptr<f32>> -> tile<256xptr<f32>>
+    %a_p = offset %a_b, %i : tile<256xptr<f32>>, tile<256xi32> -> tile<256xptr<f32>>
+    %b_r = reshape %b : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %b_b = broadcast %b_r : tile<1xptr<f32>> -> tile<256xptr<f32>>
+    %b_p = offset %b_b, %i : tile<256xptr<f32>>, tile<256xi32> -> tile<256xptr<f32>>
+    %c_r = reshape %c : tile<ptr<f32>> -> tile<1xptr<f32>>
+    %c_b = broadcast %c_r : tile<1xptr<f32>> -> tile<256xptr<f32>>
+    %c_p = offset %c_b, %i : tile<256xptr<f32>>, tile<256xi32> -> tile<256xptr<f32>>
+    %x, %t0 = load_ptr_tko weak %a_p, %in, %zero : tile<256xptr<f32>>, tile<256xi1>, tile<256xf32> -> tile<256xf32>, token
+    %y, %t1 = load_ptr_tko weak %b_p, %in, %zero : tile<256xptr<f32>>, tile<256xi1>, tile<256xf32> -> tile<256xf32>, token
+    %z = addf %x, %y rounding<nearest_even> : tile<256xf32>
+    %t2 = store_ptr_tko weak %c_p, %z, %in : tile<256xptr<f32>>, tile<256xf32>, tile<256xi1> -> token
+  }
+}
+"#;
+
+const TWO: &str = r#"cuda_tile.module @m {
+  entry @first() { print_tko "first\n" -> token }
+  entry @second() { print_tko "second\n" -> token }
+}
+"#;
+
+const FAILS: &str = r#"cuda_tile.module @m {
+  entry @k() {
+    %no = constant <i1: false> : tile<i1>
+    assert %no, "this is false" : tile<i1>
+  }
+}
+"#;
+
+const SPINS: &str = r#"cuda_tile.module @m {
+  entry @k(%flag: tile<ptr<i32>>) {
+    %zero = constant <i32: 0> : tile<i32>
+    loop {
+      %v, %t = load_ptr_tko acquire device %flag : tile<ptr<i32>> -> tile<i32>, token
+      %stop = cmpi not_equal %v, %zero, signed : tile<i32> -> tile<i1>
+      if %stop { break }
+    }
+  }
+}
+"#;
+
+/// A folder with a cache of its own, removed at the end.
+struct Lab(PathBuf);
+
+impl Lab {
+    fn new(name: &str) -> Lab {
+        let dir = std::env::temp_dir().join(format!("girih-cli-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&dir);
+        std::fs::create_dir_all(&dir).unwrap();
+        Lab(dir)
+    }
+    fn file(&self, name: &str, text: &str) -> String {
+        let path = self.0.join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_string()
+    }
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_string()
+    }
+    fn command(&self, args: &[&str]) -> Command {
+        let mut c = Command::new(env!("CARGO_BIN_EXE_girih"));
+        c.args(args).env("GIRIH_CACHE_DIR", self.0.join("cache")).stdin(Stdio::null());
+        for name in ["GIRIH_DEVICE", "GIRIH_CC", "GIRIH_THREADS", "GIRIH_TARGET", "GIRIH_CHECK"] {
+            c.env_remove(name);
+        }
+        c
+    }
+    fn girih(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn out(o: &Output) -> String {
+    String::from_utf8(o.stdout.clone()).unwrap()
+}
+fn err(o: &Output) -> String {
+    String::from_utf8(o.stderr.clone()).unwrap()
+}
+#[track_caller]
+fn expect(o: &Output, code: i32, needle: &str) {
+    assert_eq!(o.status.code(), Some(code), "stdout: {}\nstderr: {}", out(o), err(o));
+    assert!(err(o).contains(needle), "no {needle:?} in: {}", err(o));
+}
+
+#[test]
+fn a_file_runs_as_its_comment_says() {
+    let lab = Lab::new("comment");
+    let add = lab.file("add.mlir", ADD);
+    for device in ["cpu", "eval"] {
+        let o = lab.girih(&["run", &add, "--device", device, "--save", &format!("c={}", lab.path("c.npy")), "--json"]);
+        expect(&o, 0, "");
+        let saved = std::fs::read(lab.path("c.npy")).unwrap();
+        let data = &saved[saved.len() - 4000..];
+        let values: Vec<f32> = data.chunks(4).map(|b| f32::from_le_bytes(b.try_into().unwrap())).collect();
+        assert!(values.iter().enumerate().all(|(i, &x)| x == i as f32 + 1.0), "{device}");
+        let json = out(&o);
+        assert!(json.starts_with('{') && json.contains("\"kernel\":\"add\""), "{json}");
+        for key in ["device", "threads", "runs", "min_s", "median_s", "compile_s", "cached"] {
+            assert!(json.contains(&format!("\"{key}\":")), "{key}");
+        }
+    }
+}
+
+#[test]
+fn the_second_run_finds_the_kernel_in_the_cache() {
+    let lab = Lab::new("cached");
+    let add = lab.file("add.mlir", ADD);
+    assert!(out(&lab.girih(&["run", &add, "--json"])).contains("\"cached\":false"));
+    assert!(out(&lab.girih(&["run", &add, "--json"])).contains("\"cached\":true"));
+    assert!(out(&lab.girih(&["run", &add, "--json", "--no-cache"])).contains("\"cached\":false"));
+    assert!(out(&lab.girih(&["cache", "info"])).contains("kernels  1"));
+    expect(&lab.girih(&["cache", "clear"]), 0, "");
+    assert!(out(&lab.girih(&["cache", "info"])).contains("kernels  0"));
+}
+
+#[test]
+fn flags_win_over_the_comment() {
+    let lab = Lab::new("flags");
+    let add = lab.file("add.mlir", ADD);
+    let o = lab.girih(&["run", &add, "--arg", "b=zeros:f32[1000]", "--arg", "3=i32:2", "--print", "c"]);
+    expect(&o, 0, "");
+    assert!(out(&o).starts_with("c = [0.0, 1.0, 0.0"), "{}", out(&o));
+}
+
+#[test]
+fn verify_compare_and_time_agree() {
+    let lab = Lab::new("verify");
+    let add = lab.file("add.mlir", ADD);
+    let o = lab.girih(&["run", &add, "--verify", "--compare", "eval", "--time"]);
+    expect(&o, 0, "");
+    let text = out(&o);
+    assert!(
+        text.contains("verify: ok   `c`") && text.contains("agree in every bit") && text.contains("median"),
+        "{text}"
+    );
+}
+
+#[test]
+fn wrong_input_is_exit_1() {
+    let lab = Lab::new("input");
+    let add = lab.file("add.mlir", ADD);
+    let run = |args: &[&str]| lab.girih(&[&["run", &add], args].concat());
+    expect(&run(&["--arg", "a=zeros:f32[10]"]), 1, "buffer `a` holds 10 elements, and the kernel reads index");
+    expect(&run(&["--arg", "a=zeros:f64[1000]"]), 1, "argument `a` is ptr<f32>, not a buffer of f64");
+    expect(&run(&["--arg", "n=f32:1"]), 1, "argument `n` is i32, not the f32 1.0");
+    expect(&run(&["--arg", "nn=i32:1"]), 1, "did you mean `n`?");
+    expect(&run(&["--arg", "a=missing.npy"]), 1, "missing.npy");
+    let bad = lab.file("bad.npy", "nonsense");
+    expect(&run(&["--arg", &format!("a={bad}")]), 1, "no .npy file");
+    expect(&lab.girih(&["run", &lab.path("none.mlir")]), 1, "none.mlir");
+    expect(&lab.girih(&["check", &lab.path("none.mlir")]), 1, "none.mlir");
+    let plain = lab.file("plain.mlir", &ADD.replace("// launch:", "// was:"));
+    expect(&lab.girih(&["run", &plain]), 1, "no value is given for a: ptr<f32>, b: ptr<f32>, c: ptr<f32>, n: i32");
+    let syntax = lab.file("syntax.mlir", &ADD.replace("addf", "adff"));
+    let o = lab.girih(&["check", &syntax]);
+    expect(&o, 1, "syntax.mlir");
+    let o = lab.girih(&["check", "--json", &syntax]);
+    assert!(out(&o).lines().all(|l| l.starts_with('{') && l.contains("\"code\":\"E0")), "{}", out(&o));
+    let binary = lab.0.join("binary.mlir");
+    std::fs::write(&binary, [0xff, 0xfe, 0]).unwrap();
+    expect(&lab.girih(&["run", binary.to_str().unwrap()]), 1, "UTF-8");
+}
+
+#[test]
+fn wrong_usage_is_exit_2() {
+    let lab = Lab::new("usage");
+    let add = lab.file("add.mlir", ADD);
+    let two = lab.file("two.mlir", TWO);
+    expect(&lab.girih(&["run"]), 2, "FILE");
+    expect(&lab.girih(&["rum", &add]), 2, "run");
+    expect(&lab.girih(&["run", &add, "--grid", "0"]), 2, "no number of blocks");
+    expect(&lab.girih(&["run", &add, "--grid", "1,2,3,4"]), 2, "at most 3");
+    expect(&lab.girih(&["run", &add, "--arg", "a"]), 2, "NAME=VALUE");
+    expect(&lab.girih(&["run", &add, "--arg", "a=wat"]), 2, "is no argument");
+    expect(&lab.girih(&["run", &add, "--device", "gpu"]), 2, "no device");
+    expect(&lab.girih(&["run", &add, "--target", "sm_80"]), 2, "sm_80");
+    expect(&lab.girih(&["run", &add, "--save", "n=x.npy"]), 2, "no buffer");
+    expect(&lab.girih(&["compile", &add, "--ir", "llvm"]), 2, "cuda_tile, loop, tile, kernel, c");
+    expect(&lab.girih(&["run", &two]), 2, "first, second");
+}
+
+#[test]
+fn entries_are_chosen_and_suggested() {
+    let lab = Lab::new("entries");
+    let two = lab.file("two.mlir", TWO);
+    for device in ["cpu", "eval"] {
+        let o = lab.girih(&["run", &two, "--entry", "second", "--device", device]);
+        expect(&o, 0, "");
+        assert_eq!(out(&o), "second\n");
+    }
+    expect(&lab.girih(&["run", &two, "--entry", "frist"]), 1, "did you mean `first`?");
+}
+
+#[test]
+fn a_trap_is_exit_3() {
+    let lab = Lab::new("trap");
+    let fails = lab.file("fails.mlir", FAILS);
+    for device in ["cpu", "eval"] {
+        let o = lab.girih(&["run", &fails, "--device", device]);
+        expect(&o, 3, "this is false");
+        assert!(err(&o).contains("fails.mlir:4") && err(&o).contains("block 0,0,0"), "{}", err(&o));
+    }
+    let add = lab.file("add.mlir", ADD);
+    let o = lab.girih(&["run", &add, "--arg", "a=zeros:f32[10]", "--check"]);
+    expect(&o, 3, "reads index 10 of `a`, which holds 10 elements");
+}
+
+#[test]
+fn no_compiler_and_broken_compilers() {
+    let lab = Lab::new("compilers");
+    let add = lab.file("add.mlir", ADD);
+    let run = |cc: &str| lab.command(&["run", &add]).env("GIRIH_CC", cc).output().unwrap();
+    expect(&run("no-such-compiler"), 1, "apt install gcc");
+    expect(&run("/bin/false"), 1, "the C compiler failed");
+    let o = lab.command(&["run", &add]).env("PATH", lab.path("empty")).output().unwrap();
+    expect(&o, 1, "--device eval");
+    let o = lab.command(&["run", &add, "--device", "eval"]).env("PATH", lab.path("empty")).output().unwrap();
+    expect(&o, 0, "");
+    expect(&lab.command(&["doctor"]).env("GIRIH_CC", "no-such-compiler").output().unwrap(), 1, "");
+    expect(&lab.girih(&["doctor", "--json"]), 0, "");
+    expect(&lab.command(&["run", &add]).env("GIRIH_THREADS", "zero").output().unwrap(), 2, "GIRIH_THREADS");
+}
+
+#[test]
+fn an_unusable_cache_is_a_warning() {
+    let lab = Lab::new("nocache");
+    let add = lab.file("add.mlir", ADD);
+    let file = lab.file("cachefile", "");
+    let o = lab.command(&["run", &add]).env("GIRIH_CACHE_DIR", file).output().unwrap();
+    expect(&o, 0, "W0505");
+}
+
+#[test]
+fn ctrl_c_is_exit_130_and_leaves_nothing() {
+    let lab = Lab::new("interrupt");
+    let spins = lab.file("spins.mlir", SPINS);
+    for device in ["cpu", "eval"] {
+        let mut child = lab
+            .command(&["run", &spins, "--arg", "flag=zeros:i32[1]", "--device", device])
+            .env("TMPDIR", &lab.0)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(1500));
+        assert!(child.try_wait().unwrap().is_none(), "{device} ended by itself");
+        Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+        let start = std::time::Instant::now();
+        while child.try_wait().unwrap().is_none() {
+            assert!(start.elapsed().as_secs() < 10, "{device} does not stop");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{device}");
+    }
+    let left: Vec<String> =
+        std::fs::read_dir(&lab.0).unwrap().map(|f| f.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    assert!(left.iter().all(|n| n == "spins.mlir" || n == "cache"), "{left:?}");
+}
+
+#[test]
+fn output_files_appear_whole_or_not_at_all() {
+    let lab = Lab::new("whole");
+    let add = lab.file("add.mlir", ADD);
+    expect(&lab.girih(&["run", &add, "--save", "c=/nonexistent/c.npy"]), 1, "/nonexistent/c.npy");
+    let o = lab.girih(&["compile", &add, "--ir", "c", "-o", &lab.path("k.c")]);
+    expect(&o, 0, "");
+    assert!(std::fs::read_to_string(lab.path("k.c")).unwrap().contains("girih_0"));
+    expect(&lab.girih(&["compile", &add, "--dump", &lab.path("stages")]), 0, "");
+    for name in ["1.cuda_tile", "2.loop", "3.tile", "4.kernel", "5.c", "trace"] {
+        assert!(Path::new(&lab.path("stages")).join(name).exists(), "{name}");
+    }
+}
+
+#[test]
+fn standard_input_is_a_file() {
+    use std::io::Write;
+    let lab = Lab::new("stdin");
+    let mut child = lab.command(&["run", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(ADD.as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_closed_pipe_is_no_crash() {
+    let lab = Lab::new("pipe");
+    let add = lab.file("add.mlir", ADD);
+    let mut child =
+        lab.command(&["compile", &add, "--ir", "c"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let o = child.wait_with_output().unwrap();
+    expect(&o, 0, "");
+    assert!(!err(&o).contains("internal error"), "{}", err(&o));
+}
