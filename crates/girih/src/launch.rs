@@ -9,6 +9,7 @@ use girih_compiler::base::memory::{Fault, Memory};
 use girih_compiler::base::target::Assumptions;
 use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::cuda_tile::eval;
+use girih_compiler::loops::launch_facts;
 
 use crate::args::{self, Arg, Bound, ParamKind};
 use crate::blocks::{self, Run, Stop};
@@ -17,7 +18,6 @@ use crate::facts::{self, Traffic};
 use crate::host::{self, NativeHost};
 use crate::memory::RealMemory;
 use crate::options::{Device, PrintOrder, Printer};
-use crate::pipe;
 use crate::program::{FAST, Kernel, Native, Version};
 use crate::signals;
 use crate::spec::MAX_GRID;
@@ -91,7 +91,7 @@ impl<'a> Prepared<'a> {
     fn choose(&self) -> Result<Arc<Version>> {
         let no_alias = !self.bound.overlap();
         let fast = self.kernel.version(Assumptions { no_alias, ..FAST })?;
-        if pipe::holds(&fast.lowered.loops, &self.launch()) {
+        if launch_facts::holds(&fast.lowered.loops, &self.launch()) {
             return Ok(fast);
         }
         self.kernel.version(Assumptions { no_wrap: false, no_alias })

@@ -1,19 +1,12 @@
 //! The compiler crate's pipeline with this crate's errors: options resolved, stages lowered and printed.
 
-use girih_compiler::base::launch::Launch;
+use girih_compiler::base::Diagnostic;
 use girih_compiler::base::target::{Assumptions, KnobSource, Knobs, Target};
-use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::cuda_tile::ir::Module;
-use girih_compiler::pipeline::{self, Observer, Stage};
-use girih_compiler::{emit, kernel, loops};
+use girih_compiler::pipeline::{self, Lowered, Observer, Stage};
+use girih_compiler::{cuda_tile, loops};
 
 use crate::error::{Error, Result};
-
-pub struct Lowered {
-    pub loops: loops::ir::Kernel,
-    pub tile: loops::ir::Kernel,
-    pub kernel: kernel::ir::Kernel,
-}
 
 /// Parses and verifies.
 pub fn front(text: &str) -> Result<(Module, Vec<Diagnostic>)> {
@@ -26,27 +19,18 @@ pub fn lower(
     options: &pipeline::Options,
     observer: &mut dyn Observer,
 ) -> Result<Lowered> {
-    let lowered = pipeline::lower(module, entry, options, observer).map_err(Error::Program)?;
-    let checks = kernel::legalise::Options { check: options.check };
-    let kernel = kernel::legalise::legalise(&lowered.tile, &options.target, &checks)
-        .map_err(|e| Error::Program(vec![Diagnostic::error(Code::InvalidIr, e)]))?;
-    Ok(Lowered { loops: lowered.loops, tile: lowered.tile, kernel })
+    pipeline::lower(module, entry, options, observer).map_err(Error::Program)
 }
 
 pub fn emit_c(lowered: &Lowered, target: &Target) -> String {
-    emit::c::emit(&[&lowered.kernel], target)
-}
-
-/// Whether what the version takes as true holds for a launch.
-pub fn holds(_kernel: &loops::ir::Kernel, _launch: &Launch) -> bool {
-    true
+    pipeline::emit_c(&[&lowered.kernel], target)
 }
 
 /// The text of a stage.
 pub fn show(module: &Module, entry: &str, options: &pipeline::Options, stage: Stage) -> Result<String> {
     let lowered = || lower(module, entry, options, &mut pipeline::Silent);
     Ok(match stage {
-        Stage::CudaTile => format!("{module:?}"),
+        Stage::CudaTile => cuda_tile::print::print(module),
         Stage::Loop => loops::print::print(&lowered()?.loops, loops::print::Stage::Loop),
         Stage::Tile => loops::print::print(&lowered()?.tile, loops::print::Stage::Tile),
         Stage::Kernel => format!("{:?}", lowered()?.kernel),

@@ -10,7 +10,7 @@ use girih_compiler::base::target::Assumptions;
 use girih_compiler::cuda_tile::ir::Module as TileModule;
 use girih_compiler::loops::ir::{Global, Kernel as LoopKernel};
 use girih_compiler::num::DType;
-use girih_compiler::pipeline::{Observer, Stage};
+use girih_compiler::pipeline::{Lowered, Observer, Stage};
 
 use crate::args::{self, Arg, Param};
 use crate::cache::{self, Cache, Entry};
@@ -51,8 +51,7 @@ impl Program {
 
     /// The standard layout of a tile program's text.
     pub fn format(text: &str) -> Result<String> {
-        pipe::front(text)?;
-        Ok(text.to_string())
+        girih_compiler::cuda_tile::print::format(text).map_err(Error::Program)
     }
 
     /// The text it was made from, which diagnostics point into.
@@ -107,7 +106,7 @@ pub struct Kernel<'p> {
 /// A kernel lowered under some assumptions, and what it was compiled to.
 pub(crate) struct Version {
     pub assume: Assumptions,
-    pub lowered: pipe::Lowered,
+    pub lowered: Lowered,
     pub messages: Messages,
     pub order: crate::blocks::BlockOrder,
     pub traffic: facts::Traffic,
