@@ -372,3 +372,85 @@ fn pad(spec: &Spec, sign: &str, prefix: &str, body: String, zeros: bool) -> Stri
         format!("{}{sign}{prefix}{body}", " ".repeat(fill))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(fmt: &str, dtype: DType, bits: u64) -> String {
+        match format(fmt, &[PrintValue { dtype, pointer: false, shape: vec![], bits: vec![bits] }]) {
+            Ok(s) => s,
+            Err(e) => format!("error: {e}"),
+        }
+    }
+    fn int(fmt: &str, n: i32) -> String {
+        one(fmt, DType::I32, n as u32 as u64)
+    }
+    fn float(fmt: &str, x: f64) -> String {
+        one(fmt, DType::F64, x.to_bits())
+    }
+
+    /// Expectations are what C's printf gives.
+    #[test]
+    fn integers_as_c_prints_them() {
+        assert_eq!(int("[%5d]", -42), "[  -42]");
+        assert_eq!(int("[%-5d]", 42), "[42   ]");
+        assert_eq!(int("[%05d]", -42), "[-0042]");
+        assert_eq!(int("[%+d]", 42), "[+42]");
+        assert_eq!(int("[% d]", 42), "[ 42]");
+        assert_eq!(int("[%.4d]", -7), "[-0007]");
+        assert_eq!(int("[%6.3d]", 7), "[   007]");
+        assert_eq!(int("[%06.3d]", 7), "[   007]");
+        assert_eq!(int("[%.0d]", 0), "[]");
+        assert_eq!(int("%u %%", -1), "4294967295 %");
+        assert_eq!(int("%x", 255), "ff");
+        assert_eq!(int("%#X", 255), "0XFF");
+        assert_eq!(int("%#x", 0), "0");
+        assert_eq!(int("%o", 8), "10");
+        assert_eq!(int("%#o", 8), "010");
+        assert_eq!(int("%lld", -3), "-3");
+        assert_eq!(int("%c", 65), "A");
+        assert_eq!(one("%d", DType::I1, 1), "1");
+        assert_eq!(one("%d", DType::I8, 0xff), "-1");
+        assert_eq!(one("%u", DType::I64, u64::MAX), "18446744073709551615");
+    }
+
+    #[test]
+    fn floats_as_c_prints_them() {
+        assert_eq!(float("%f", 1.5), "1.500000");
+        assert_eq!(float("%.0f", 2.5), "2");
+        assert_eq!(float("%#.0f", 2.0), "2.");
+        assert_eq!(float("%e", 12345.678), "1.234568e+04");
+        assert_eq!(float("%E", 0.0), "0.000000E+00");
+        assert_eq!(float("%g", 0.0001), "0.0001");
+        assert_eq!(float("%g", 0.00001), "1e-05");
+        assert_eq!(float("%g", 1e6), "1e+06");
+        assert_eq!(float("%g", 123456.0), "123456");
+        assert_eq!(float("%#g", 1.0), "1.00000");
+        assert_eq!(float("%.3g", 1234.0), "1.23e+03");
+        assert_eq!(float("%+08.3f", 3.25159), "+003.252");
+        assert_eq!(float("[%-8.1f]", 1.0), "[1.0     ]");
+        assert_eq!(float("%a", 1.0), "0x1p+0");
+        assert_eq!(float("%a", -0.15625), "-0x1.4p-3");
+        assert_eq!(float("%.1a", 1.96875), "0x2.0p+0");
+        assert_eq!(float("%A", 10.0), "0X1.4P+3");
+        assert_eq!(float("[%5f]", f64::INFINITY), "[  inf]");
+        assert_eq!(float("[%05F]", f64::NEG_INFINITY), "[ -INF]");
+        assert_eq!(float("%f", f64::NAN), "nan");
+        assert_eq!(one("%g", DType::F16, 0x3555), "0.333252");
+    }
+
+    #[test]
+    fn tiles_nest_and_formats_must_fit() {
+        let tile = PrintValue { dtype: DType::I32, pointer: false, shape: vec![2, 2], bits: vec![1, 2, 3, 4] };
+        assert_eq!(format("%d;", std::slice::from_ref(&tile)), Ok("[[1, 2], [3, 4]];".into()));
+        let scalar = PrintValue { shape: vec![], bits: vec![9], ..tile.clone() };
+        assert_eq!(format("<%, %>", &[scalar.clone(), scalar.clone()]), Ok("<9, 9>".into()));
+        let pointer = PrintValue { pointer: true, bits: vec![0x1f0], ..scalar.clone() };
+        assert_eq!(format("%p", &[pointer]), Ok("0x1f0".into()));
+        for bad in ["%n", "%s", "%d %d", "", "%5 %", "%y", "%99999d"] {
+            assert!(format(bad, std::slice::from_ref(&scalar)).is_err(), "{bad}");
+        }
+        assert_eq!(conversions("%d %% %f", 2), Ok(2));
+    }
+}

@@ -71,15 +71,13 @@ pub fn iota(ty: &TileType) -> Tile {
     Tile::new(ty, (0..ty.elements()).map(|i| i & mask).collect())
 }
 
-/// Reinterprets the bytes of a rank-1 tile, little-endian, 4-bit elements low nibble first; both pack and unpack.
+/// Reinterprets the bytes of a rank-1 tile, little-endian, narrow elements from the low bits up; both pack and unpack.
 pub fn reinterpret(source: &Tile, ty: &TileType) -> Tile {
     let (Elem::Num(from), Elem::Num(to)) = (source.elem, ty.elem) else { return Tile::undefined(ty, 1) };
     let (wide, narrow) = (from.bits() as usize, to.bits() as usize);
     let n = ty.elements() as usize;
     let mut bits = vec![0u64; n];
     let mut poison = vec![0; n];
-    // An i1 is a byte in memory, so the bit-level view below holds for it only as 8 bits.
-    let (wide, narrow) = (if wide == 1 { 8 } else { wide }, if narrow == 1 { 8 } else { narrow });
     let step = wide.min(narrow);
     for chunk in 0..(n * narrow / step) {
         let at = chunk * step;
@@ -93,9 +91,6 @@ pub fn reinterpret(source: &Tile, ty: &TileType) -> Tile {
         if poison[di] == 0 {
             poison[di] = source.origin(si);
         }
-    }
-    if to == DType::I1 {
-        bits.iter_mut().for_each(|b| *b = (*b != 0) as u64);
     }
     Tile::new(ty, bits).with_poison(poison)
 }

@@ -1,5 +1,7 @@
 //! One refused program per rule, each with its code; and the programs that must pass.
 
+mod mutate;
+
 use super::verify;
 use crate::base::{Code, Diagnostic};
 use crate::cuda_tile::parse::parse;

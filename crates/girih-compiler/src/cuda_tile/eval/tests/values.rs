@@ -181,10 +181,7 @@ fn shapes() {
     );
     let patch = "%p = constant <i32: [[-1, -2]]> : tile<1x2xi32>\n";
     assert_eq!(
-        r(
-            &format!("{index}{patch}%r = insert %p, %t[%i0, %i1] : tile<1x2xi32>, tile<2x4xi32> -> tile<2x4xi32>"),
-            "tile<2x4xi32>"
-        ),
+        r(&format!("{index}{patch}%r = insert %p, %t[%i0, %i1] : tile<1x2xi32>, tile<2x4xi32>"), "tile<2x4xi32>"),
         "[[0, 1, -1, -2], [4, 5, 6, 7]]"
     );
     let column = "%c = constant <i32: [[5], [6]]> : tile<2x1xi32>\n";
