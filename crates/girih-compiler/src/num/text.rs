@@ -205,7 +205,7 @@ fn significant(value: f64, count: usize) -> (String, i32) {
     let exact = format!("{value:.places$}");
     let mut kept: Vec<u8> = exact.bytes().filter(u8::is_ascii_digit).skip_while(|&b| b == b'0').collect();
     let mut power = kept.len() as i32 - 1 - places as i32;
-    let cut = bits.saturating_sub((count * 196 + 58) / 59) * 59 / 196;
+    let cut = bits.saturating_sub((count * 196).div_ceil(59)) * 59 / 196;
     kept.truncate(kept.len().saturating_sub(cut).max(1));
     if kept.len() > count {
         let up = kept[count] >= b'5';
