@@ -172,17 +172,29 @@ fn transposes_at_edges() {
 
 #[test]
 fn masks_of_every_form() {
-    for mask in
-        ["j < n", "j*3 < n", "10 - j >= 4", "bx*32 + j <= n and j < 20", "n > j", "j >= 4", "j != 5", "j % 4 < n"]
-    {
+    for mask in [
+        "j < n",
+        "j*3 < n",
+        "10 - j >= 4",
+        "bx*32 + j <= n and j < 20",
+        "bx*9 < n and j < n",
+        "n > 8",
+        "j < 10",
+        "j < 40",
+        "n > j",
+        "j >= 4",
+        "j != 5",
+        "j % 4 < n",
+    ] {
         let loops = format!(
             "loop kernel k(a: ptr i32, c: ptr i32, s: ptr i32, n: i32):
   local t: i32
   t = 0
   for j in 0..32: free
     x: i32 = load a[bx*32 + j] where {mask} else 7
+    w: i32 = load a[bx*32 + j] where j < 5 else 3
     b: i1 = test {mask}
-    y: i32 = select(b, x, -1)
+    y: i32 = select(b, x, w)
     store c[bx*32 + j] = y
   for q in 0..32: reduce combine add(t) from 0
     z: i32 = load a[bx*32 + q] where {}

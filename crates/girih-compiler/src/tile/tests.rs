@@ -6,6 +6,7 @@ use crate::base::target::{Assumptions, KnobSource, Knobs, Target};
 use crate::loops::ir::*;
 use crate::loops::parse::parse;
 use crate::loops::print::{Stage, print};
+use crate::pipeline;
 
 pub(crate) fn context() -> Context {
     Context {
@@ -203,5 +204,22 @@ fn rules_are_numbered_in_order_and_documented() {
     for (at, rule) in RULES.iter().enumerate() {
         assert!(rule.name.starts_with(&format!("{:03}_", at + 1)), "{}", rule.name);
         assert!(rule.doc.contains("-->") && rule.doc.contains("efuses"), "{}", rule.name);
+    }
+}
+
+#[test]
+fn the_rules_are_idempotent_on_every_example() {
+    let dir = format!("{}/../../examples", env!("CARGO_MANIFEST_DIR"));
+    let mut files: Vec<_> = std::fs::read_dir(dir).unwrap().map(|f| f.unwrap().path()).collect();
+    files.retain(|f| f.extension().is_some_and(|e| e == "mlir"));
+    files.sort();
+    assert!(!files.is_empty());
+    for file in files {
+        let front = pipeline::front(&std::fs::read_to_string(&file).unwrap()).unwrap_or_else(|e| panic!("{e:?}"));
+        for entry in front.module.entries() {
+            let lowered = pipeline::lower(&front.module, &entry.name, &Default::default(), &mut pipeline::Silent);
+            let lowered = lowered.unwrap_or_else(|e| panic!("{e:?}"));
+            schedule(&lowered.loops, &context());
+        }
     }
 }

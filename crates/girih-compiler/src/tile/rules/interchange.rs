@@ -274,7 +274,7 @@ fn fold_rows(kernel: &mut Kernel, f: &For) -> Result<Option<Vec<Stmt>>, &'static
         out.push(expand(before));
     }
     // Each loop gets an axis of its own; the first to need one keeps the old.
-    let mut fresh = |first: bool, s: Stmt, kernel: &mut Kernel| if first { s } else { rename_axis(kernel, s) };
+    let fresh = |first: bool, s: Stmt, kernel: &mut Kernel| if first { s } else { rename_axis(kernel, s) };
     let row = expand(&fold.body);
     let row = fresh(out.iter().all(|s| matches!(s, Stmt::Local { .. })), row, kernel);
     out.push(Stmt::For(Box::new(For { combine: None, contraction: None, body: vec![row], ..(**fold).clone() })));

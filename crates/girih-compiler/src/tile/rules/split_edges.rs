@@ -22,16 +22,22 @@ for j in 0..1024: free                           for j in 0..max(0, min(1024, n)
   %x = load src[j] where j < n else -inf  -->      x[j] = load src[j]
   x[j] = %x                                      for j in max(0, min(1024, n))..1024: free
                                                    x[j] = -inf
+
+for j in 0..64: free                             inside = test by < heads
+  store O[j] = %v where by < heads        -->    if inside:
+                                                   for j in 0..64: free
+                                                     store O[j] = %v
 ```
 
 A condition counts when it is linear in the loop's axis with a constant factor and everything else in it is fixed while
 the loop runs. Where every effect of the body hangs on the condition the iterations beyond the bound are dropped;
 otherwise they follow in a loop of their own, where the condition is false. Outer loops go first, so a row condition is
-tested once per row, not per element.
+tested once per row, not per element; a condition that the loop does not change is tested before it.
 
 Knob: `split_edges` (0 turns the rule off).
 
-Refuses loops without such conditions, serial loops, contractions, and loops that are placed already.
+Refuses serial loops, contractions, loops that hold register tiles or very many statements, and loops that are placed
+already; says nothing of loops without such conditions.
 ",
     run,
 };
@@ -41,52 +47,127 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         log.skipped("kernel", "knob off");
         return None;
     }
-    // The axes of the loops that run the iterations beyond a bound: they are not split again.
-    let mut rests: Vec<AxisId> = Vec::new();
     edit::rewrite(p, &mut |kernel, s| {
         let Stmt::For(f) = s else { return Visit::Into };
-        if rests.contains(&f.axis) {
+        let site = axis_site(kernel, f.axis);
+        let refusal = refuse(f);
+        let facts = refs(&f.body);
+        if let Some(fixed) = fixed(f, &facts) {
+            if let Some(why) = refusal {
+                log.skipped(site, why);
+                return Visit::Into;
+            }
+            log.applied(format!("{site}, a condition that it does not change"));
+            return Visit::Again(unswitch(kernel, f, &fixed));
+        }
+        let Some((conds, mid)) = bounded(f, &facts) else { return Visit::Into };
+        if let Some(why) = refusal {
+            log.skipped(site, why);
             return Visit::Into;
         }
-        match edges(f) {
-            Ok(edges) => {
-                log.applied(axis_site(kernel, f.axis));
-                let parts = split(kernel, f, edges);
-                rests.extend(parts.iter().skip(1).filter_map(|s| match s {
-                    Stmt::For(rest) => Some(rest.axis),
-                    _ => None,
-                }));
-                Visit::Again(parts)
-            }
-            Err(None) => Visit::Into,
-            Err(Some(why)) => {
-                log.skipped(axis_site(kernel, f.axis), why);
-                Visit::Into
-            }
-        }
+        log.applied(site);
+        Visit::Again(split(kernel, f, conds, mid))
     })
 }
 
-/// Conditions that hold up to a bound.
-struct Edges {
-    conds: Vec<Cond>,
-    /// The first iteration in which some condition fails, were the loop to run that far.
-    bound: Ix,
-    /// Nothing happens in iterations beyond the bound.
-    ends: bool,
+/// Why a loop stays whole, whatever its conditions.
+fn refuse(f: &For) -> Option<&'static str> {
+    if f.kind == LoopKind::Serial || f.step != Ix::Const(1) {
+        return Some("its iterations run in order");
+    }
+    if f.contraction.is_some() || f.place != Place::None {
+        return Some("it is placed already");
+    }
+    let (mut statements, mut tiles) = (0, false);
+    walk::visit(&f.body, &mut |s| {
+        statements += 1;
+        tiles |= matches!(s, Stmt::RegisterTile { .. });
+    });
+    if tiles {
+        return Some("it holds a register tile");
+    }
+    (statements > MOST_STATEMENTS).then_some("its body is long")
 }
 
-/// `Err(None)`: there is nothing to say about this loop.
-fn edges(f: &For) -> Result<Edges, Option<&'static str>> {
-    let facts = refs(&f.body);
-    let mut conds: Vec<Cond> = Vec::new();
+/// Bodies longer than this are not copied.
+const MOST_STATEMENTS: usize = 64;
+
+/// Conditions that fail together: a mask that holds one of them is off when any fails.
+#[derive(Default)]
+struct Group {
+    conds: Vec<Cond>,
+    vals: Vec<ValId>,
+}
+
+impl Group {
+    fn masks(&self, mask: &Mask) -> bool {
+        mask.conds.iter().any(|c| self.conds.contains(c)) || mask.vals.iter().any(|v| self.vals.contains(v))
+    }
+
+    fn masks_whole(&self, mask: &Mask) -> bool {
+        self.conds.iter().all(|c| mask.conds.contains(c)) && self.vals.iter().all(|v| mask.vals.contains(v))
+    }
+
+    /// Whether every mask holds all of them or none.
+    fn is_uniform(&self, body: &[Stmt]) -> bool {
+        let mut uniform = true;
+        walk::visit(body, &mut |s| {
+            uniform &= mask_of(s).is_none_or(|m| !self.masks(m) || self.masks_whole(m));
+        });
+        uniform
+    }
+}
+
+/// The first group of conditions that the whole loop leaves as they are.
+fn fixed(f: &For, facts: &Refs) -> Option<Group> {
+    let mut group = Group::default();
+    let outside = |ix: &Ix| {
+        !ix.has_axis(f.axis)
+            && ix.axes().iter().all(|a| !facts.axes_defined.contains(a))
+            && ix.vals().iter().all(|v| !facts.vals_defined.contains(v))
+    };
+    walk::visit(&f.body, &mut |s| {
+        let Some(mask) = mask_of(s) else { return };
+        if !(group.conds.is_empty() && group.vals.is_empty()) {
+            return;
+        }
+        group.conds.extend(mask.conds.iter().filter(|c| outside(&c.lhs) && outside(&c.rhs)).cloned());
+        group.vals.extend(mask.vals.iter().filter(|v| !facts.vals_defined.contains(v)));
+    });
+    if !group.is_uniform(&f.body) {
+        group.vals.truncate(if group.conds.is_empty() { 1 } else { 0 });
+        group.conds.truncate(1);
+    }
+    (!(group.conds.is_empty() && group.vals.is_empty())).then_some(group)
+}
+
+/// `if conditions: the loop without them, else: the loop with what they mask off left out`.
+fn unswitch(kernel: &mut Kernel, f: &For, group: &Group) -> Vec<Stmt> {
+    let inside = kernel.vals.push(Val { ty: Ty::Num(DType::I1), name: "inside".to_string() });
+    let mask = Mask { conds: group.conds.clone(), vals: group.vals.clone() };
+    let mut main = f.clone();
+    assume(&mut main.body, group);
+    let mut els = vec![];
+    if !ends_with(&f.body, group) {
+        els = vec![Stmt::For(Box::new(f.clone()))];
+        deny(&mut els, group);
+        edit::drop_unused(&mut els);
+        els = walk::clone_fresh(kernel, &els);
+    }
+    let then = vec![Stmt::For(Box::new(main))];
+    vec![Stmt::Test { dst: inside, mask }, Stmt::If { cond: Opnd::Val(inside), then, els }]
+}
+
+/// The conditions that hold up to a bound, and the first iteration in which one fails, or the end of the loop.
+fn bounded(f: &For, facts: &Refs) -> Option<(Group, Ix)> {
+    let mut group = Group::default();
     let mut bound: Option<Ix> = None;
     walk::visit(&f.body, &mut |s| {
         for c in mask_of(s).into_iter().flat_map(|m| &m.conds) {
-            if !conds.contains(c)
-                && let Some(at) = upper_bound(c, f.axis, &facts)
+            if !group.conds.contains(c)
+                && let Some(at) = upper_bound(c, f.axis, facts)
             {
-                conds.push(c.clone());
+                group.conds.push(c.clone());
                 bound = Some(match bound.take() {
                     None => at,
                     Some(b) => Ix::min(b, at),
@@ -94,26 +175,23 @@ fn edges(f: &For) -> Result<Edges, Option<&'static str>> {
             }
         }
     });
-    let Some(bound) = bound else { return Err(None) };
-    // What follows a split starts at its bound.
-    if matches!(&f.lo, Ix::Max(_, b) if matches!(&**b, Ix::Min(_, at) if **at == bound)) {
-        return Err(None);
-    }
-    if f.kind == LoopKind::Serial || f.step != Ix::Const(1) {
-        return Err(Some("its iterations run in order"));
-    }
-    if f.contraction.is_some() || f.place != Place::None {
-        return Err(Some("it is placed already"));
-    }
-    let ends = conds.len() == 1 && ends_with(&f.body, &conds[0]);
-    Ok(Edges { conds, bound, ends })
+    let bound = bound?;
+    // What follows a split starts at its bound and is not split again.
+    let mid = middle(f, bound.clone());
+    let after = matches!(&f.lo, Ix::Max(_, b) if matches!(&**b, Ix::Min(_, at) if **at == bound));
+    (!after && mid != f.lo).then_some((group, mid))
 }
 
-/// Whether every effect of a body hangs on the condition.
-fn ends_with(body: &[Stmt], cond: &Cond) -> bool {
+/// Where a loop goes from its main part to the rest.
+fn middle(f: &For, bound: Ix) -> Ix {
+    Ix::max(f.lo.clone(), Ix::min(f.hi.clone(), bound))
+}
+
+/// Whether every effect of a body hangs on the conditions.
+fn ends_with(body: &[Stmt], group: &Group) -> bool {
     body.iter().all(|s| match s {
-        Stmt::Store { mask, order: Order::Weak, .. } => mask.conds.contains(cond),
-        Stmt::For(f) if f.kind == LoopKind::Free => ends_with(&f.body, cond),
+        Stmt::Store { mask, order: Order::Weak, .. } => group.masks_whole(mask),
+        Stmt::For(f) if f.kind == LoopKind::Free => ends_with(&f.body, group),
         _ => edit::is_pure(s),
     })
 }
@@ -138,18 +216,17 @@ fn upper_bound(c: &Cond, axis: AxisId, facts: &Refs) -> Option<Ix> {
     Some(Ix::ceil_div(room, Ix::Const(by.checked_abs()?)))
 }
 
-fn split(kernel: &mut Kernel, f: &For, edges: Edges) -> Vec<Stmt> {
-    let mid = Ix::max(f.lo.clone(), Ix::min(f.hi.clone(), edges.bound));
+fn split(kernel: &mut Kernel, f: &For, group: Group, mid: Ix) -> Vec<Stmt> {
     let mut main = f.clone();
     main.hi = mid.clone();
-    assume(&mut main.body, &edges.conds);
-    if edges.ends {
+    assume(&mut main.body, &group);
+    if mid == f.hi || ends_with(&f.body, &group) {
         return vec![Stmt::For(Box::new(main))];
     }
     let mut rest = vec![Stmt::For(Box::new(For { lo: mid, ..f.clone() }))];
-    // With several conditions it is not known which of them fail.
-    if let [cond] = &edges.conds[..] {
-        deny(&mut rest, cond);
+    // Otherwise it is not known which of the conditions fail.
+    if group.is_uniform(&f.body) {
+        deny(&mut rest, &group);
         edit::drop_unused(&mut rest);
     }
     let mut out = vec![Stmt::For(Box::new(main))];
@@ -158,13 +235,11 @@ fn split(kernel: &mut Kernel, f: &For, edges: Edges) -> Vec<Stmt> {
 }
 
 /// Drops conditions that hold.
-fn assume(body: &mut [Stmt], conds: &[Cond]) {
-    for s in body {
+fn assume(body: &mut [Stmt], group: &Group) {
+    walk::visit_mut(body, &mut |s| {
         if let Some(mask) = mask_mut(s) {
-            mask.conds.retain(|c| !conds.contains(c));
-        }
-        for b in walk::bodies_mut(s) {
-            assume(b, conds);
+            mask.conds.retain(|c| !group.conds.contains(c));
+            mask.vals.retain(|v| !group.vals.contains(v));
         }
         match s {
             Stmt::Test { dst, mask } if mask.is_always() => {
@@ -173,31 +248,30 @@ fn assume(body: &mut [Stmt], conds: &[Cond]) {
             Stmt::Load { mask, other, .. } if mask.is_always() => *other = None,
             _ => {}
         }
-    }
+    });
 }
 
-/// Removes what is masked off by a condition that fails.
-fn deny(body: &mut Vec<Stmt>, cond: &Cond) {
-    body.retain_mut(|s| {
-        for b in walk::bodies_mut(s) {
-            deny(b, cond);
-        }
-        if !mask_mut(s).is_some_and(|m| m.conds.contains(cond)) {
-            return true;
-        }
-        match s {
-            Stmt::Load { dst, mem, other, order: Order::Weak, .. } => {
-                let value = other.unwrap_or(Opnd::Const { dtype: mem.elem, bits: 0 });
-                *s = edit::copy_of(*dst, value);
-                true
+/// Removes what is masked off when one of the conditions fails.
+fn deny(body: &mut Vec<Stmt>, group: &Group) {
+    walk::visit_bodies_mut(body, &mut |body| {
+        body.retain_mut(|s| {
+            if !mask_of(s).is_some_and(|m| group.masks(m)) {
+                return true;
             }
-            Stmt::Test { dst, .. } => {
-                *s = edit::copy_of(*dst, Opnd::Const { dtype: DType::I1, bits: 0 });
-                true
+            match s {
+                Stmt::Load { dst, mem, other, order: Order::Weak, .. } => {
+                    let value = other.unwrap_or(Opnd::Const { dtype: mem.elem, bits: 0 });
+                    *s = edit::copy_of(*dst, value);
+                    true
+                }
+                Stmt::Test { dst, .. } => {
+                    *s = edit::copy_of(*dst, Opnd::Const { dtype: DType::I1, bits: 0 });
+                    true
+                }
+                Stmt::Store { .. } => false,
+                _ => true,
             }
-            Stmt::Store { .. } => false,
-            _ => true,
-        }
+        })
     });
 }
 
@@ -273,5 +347,42 @@ mod tests {
         }
         let serial = "loop kernel k(c: ptr f32, n: i32):\n  for j in 0..64: serial\n    store c[j] = 1.0 where j < n\n";
         assert_eq!(refusals("split_edges", serial, &context()), ["loop j: its iterations run in order"]);
+    }
+
+    #[test]
+    fn a_condition_that_the_loop_does_not_change_is_tested_before_it() {
+        let k = kernel(
+            r#"loop kernel k(a: ptr f32, c: ptr f32, n: i32, m: i1):
+  local t: f32[64]
+  for j in 0..64: free
+    x: f32 = load a[j] where bx < n and j < n else 1.0
+    t[j] = x
+  for i in 0..64: free
+    y: f32 = t[i]
+    store c[i] = y where bx < n and m
+"#,
+        );
+        let (out, _) = apply("split_edges", &k, &context());
+        let want = r#"tile kernel k(a: ptr f32, c: ptr f32, n: i32, m: i1):
+  local t: f32[64]
+  inside: i1 = test bx < n
+  if inside:
+    for j in 0..max(0, min(64, n)): free
+      x: f32 = load a[j]
+      t[j] = x
+    for j_1 in max(0, min(64, n))..64: free
+      x_1: f32 = 1.0
+      t[j_1] = x_1
+  else:
+    for j_2 in 0..64: free
+      x_2: f32 = 1.0
+      t[j_2] = x_2
+  inside_1: i1 = test bx < n and m
+  if inside_1:
+    for i in 0..64: free
+      y: f32 = t[i]
+      store c[i] = y
+"#;
+        assert_eq!(text(&out), want);
     }
 }
