@@ -25,6 +25,7 @@ fn bound(x: i128) -> i128 {
     }
 }
 
+#[allow(clippy::should_implement_trait)]
 impl Interval {
     pub const ALL: Interval = Interval { lo: -INFINITE, hi: INFINITE };
     pub const I64: Interval = Interval { lo: i64::MIN as i128, hi: i64::MAX as i128 };

@@ -153,11 +153,9 @@ impl<'a> Verifier<'a> {
         for stmt in body {
             self.stmt(stmt);
             parts(stmt, &mut |part| match part {
-                Part::DefVal(v) if v.index() < self.vals.len() => {
-                    if self.vals[v.index()] == State::Unknown {
-                        self.vals[v.index()] = State::Visible;
-                        vals.push(*v);
-                    }
+                Part::DefVal(v) if self.vals.get(v.index()) == Some(&State::Unknown) => {
+                    self.vals[v.index()] = State::Visible;
+                    vals.push(*v);
                 }
                 Part::DefBuf(b) if b.index() < self.bufs.len() && !self.bufs[b.index()] => {
                     self.bufs[b.index()] = true;

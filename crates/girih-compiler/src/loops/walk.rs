@@ -144,7 +144,7 @@ macro_rules! walkers {
         }
 
         /// The statement's bodies, in order of the text.
-        pub fn $bodies<'a>(stmt: &'a $($mt)? Stmt) -> Vec<&'a $($mt)? Vec<Stmt>> {
+        pub fn $bodies(stmt: & $($mt)? Stmt) -> Vec<& $($mt)? Vec<Stmt>> {
             match stmt {
                 Stmt::For(l) => vec![& $($mt)? l.body],
                 Stmt::Loop { body } | Stmt::Stage { body, .. } | Stmt::RegisterTile { body, .. } => vec![body],

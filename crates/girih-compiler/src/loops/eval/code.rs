@@ -399,9 +399,10 @@ impl Compiler<'_> {
 
     /// Points a jump made earlier at `to`.
     fn point(&mut self, jump: usize, to: u32) {
-        match self.code.get_mut(jump) {
-            Some(Inst::Jump(t) | Inst::JumpIfFalse { to: t, .. } | Inst::For { exit: t, .. }) => *t = to,
-            _ => {}
+        if let Some(Inst::Jump(t) | Inst::JumpIfFalse { to: t, .. } | Inst::For { exit: t, .. }) =
+            self.code.get_mut(jump)
+        {
+            *t = to;
         }
     }
 
