@@ -7,6 +7,7 @@ use girih_compiler::base::launch::Launch;
 use girih_compiler::base::memory::{Memory, VecMemory};
 use girih_compiler::base::target::Target;
 use girih_compiler::kernel::legalise::{Options, legalise};
+use girih_compiler::kernel::{self, print, verify};
 use girih_compiler::loops::{eval, parse};
 use girih_compiler::num::DType;
 
@@ -104,7 +105,11 @@ fn compare(cases: &[Case], tag: &str, flags: &[&str], check: bool) {
     for case in cases {
         let (kernel, _) = parse::parse(&case.text).unwrap_or_else(|e| panic!("{}: {}", case.name, e.message));
         let k = legalise(&kernel, &target, &Options { check }).unwrap_or_else(|e| panic!("{}: {e}", case.name));
-        lowered.push(k);
+        assert_eq!(verify::verify(&k), Vec::<String>::new(), "{}", case.name);
+        let text = print::print(&k);
+        let back = kernel::parse::parse(&text).unwrap_or_else(|e| panic!("{}: {} in\n{text}", case.name, e.message));
+        assert_eq!(print::print(&back), text, "{}", case.name);
+        lowered.push(back);
         kernels.push(kernel);
     }
     let source = girih_compiler::emit::c::emit(&lowered.iter().collect::<Vec<_>>(), &target);

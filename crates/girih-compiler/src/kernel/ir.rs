@@ -351,7 +351,10 @@ pub fn is_reserved(name: &str) -> bool {
         "zext",
         "floordiv",
         "floormod",
-        "fbits",
+        "lane",
+        "print",
+        "assert",
+        "values",
         "index",
     ];
     let typed = |word: &str| {

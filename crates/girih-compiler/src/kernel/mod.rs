@@ -7,3 +7,6 @@
 
 pub mod ir;
 pub mod legalise;
+pub mod parse;
+pub mod print;
+pub mod verify;

@@ -6,11 +6,11 @@ pub mod ir;
 pub mod launch_facts;
 mod lex;
 pub mod lift;
-mod literal;
+pub(crate) mod literal;
 mod names;
 pub mod parse;
 pub mod print;
-mod spell;
+pub(crate) mod spell;
 #[cfg(test)]
 mod text_tests;
 pub mod verify;

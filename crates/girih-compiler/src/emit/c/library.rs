@@ -246,10 +246,11 @@ fn extremum(op: &str, nan: bool, d: DType) -> Helper {
     let t = d.name();
     let n = d.bits();
     let (cmp, zero) = if op == "maxf" { (">", "&") } else { ("<", "|") };
+    // The comparison is false where an operand is NaN and then gives `b`: the other operand has yet to be looked at.
     let last = if nan {
-        format!("r = !sel_{t}(@{n}(b != b), b, r);\nreturn !sel_{t}(@{n}(a != a), a, r);\n")
+        format!("return !sel_{t}(@{n}(a != a), a, r);\n")
     } else {
-        format!("r = !sel_{t}(@{n}(b != b), a, r);\nreturn !sel_{t}(@{n}(a != a), b, r);\n")
+        format!("return !sel_{t}(@{n}(b != b), a, r);\n")
     };
     let body = format!(
         "${t} r = !sel_{t}(@{n}(a {cmp} b), a, b);\n\

@@ -36,8 +36,8 @@ pub struct Options {
 pub const SCRATCH_LIMIT: u64 = 1 << 30;
 
 /// Lowers a kernel. The error is a plain sentence: the kernel needs too much scratch, or breaks an invariant of loop IR.
-pub fn legalise(kernel: &l::Kernel, target: &Target, options: &Options) -> Result<k::Kernel, String> {
-    let mut lower = Lower::new(kernel, target, options)?;
+pub fn legalise(kernel: &l::Kernel, _target: &Target, options: &Options) -> Result<k::Kernel, String> {
+    let mut lower = Lower::new(kernel, options)?;
     let body = lower.block(&kernel.body)?;
     let mut out = lower.out;
     out.body = body;
@@ -69,7 +69,6 @@ struct Vector {
 
 struct Lower<'a> {
     src: &'a l::Kernel,
-    target: &'a Target,
     options: &'a Options,
     out: k::Kernel,
     names: FxHashSet<String>,
@@ -95,11 +94,10 @@ struct Lower<'a> {
 type Res<T> = Result<T, String>;
 
 impl<'a> Lower<'a> {
-    fn new(src: &'a l::Kernel, target: &'a Target, options: &'a Options) -> Res<Lower<'a>> {
+    fn new(src: &'a l::Kernel, options: &'a Options) -> Res<Lower<'a>> {
         let slots = slots::Slots::assign(src)?;
         let mut lower = Lower {
             src,
-            target,
             options,
             out: k::Kernel { name: src.name.clone(), scratch: slots.total, ..Default::default() },
             names: FxHashSet::default(),

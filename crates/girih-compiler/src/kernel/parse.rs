@@ -1,0 +1,572 @@
+//! Kernel IR read back from its text, line by line: the inverse of `print::print`.
+
+use super::ir::*;
+use super::print::{order_word, rmw_word};
+use crate::base::{Code, Diagnostic, Span};
+use crate::loops::literal::parse_const;
+use crate::loops::spell::{Class, parse_op};
+use crate::num::{DType, ScalarOp};
+use rustc_hash::FxHashMap;
+
+/// The kernel that a text holds; the diagnostic says what the line that fails should have been.
+pub fn parse(text: &str) -> Result<Kernel, Diagnostic> {
+    let mut p = Parser { k: Kernel::default(), names: FxHashMap::default(), lines: lines(text), at: 0 };
+    match p.kernel() {
+        Ok(()) => Ok(p.k),
+        Err(message) => {
+            let line = p.lines.get(p.at.saturating_sub(1)).or(p.lines.last());
+            let span = line.map_or(Span::default(), |l| l.span);
+            Err(Diagnostic::error(Code::MalformedIr, message).at(span))
+        }
+    }
+}
+
+type Res<T> = Result<T, String>;
+
+struct Line<'a> {
+    tokens: Vec<&'a str>,
+    span: Span,
+}
+
+fn lines(text: &str) -> Vec<Line<'_>> {
+    let mut out = Vec::new();
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let tokens = tokens(line.trim());
+        if !tokens.is_empty() {
+            out.push(Line { tokens, span: Span::new(start, start + line.trim_end().len()) });
+        }
+        start += line.len();
+    }
+    out
+}
+
+/// Words (with inner dots and signed exponents), and punctuation.
+fn tokens(line: &str) -> Vec<&str> {
+    let bytes = line.as_bytes();
+    let word = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    let mut out = Vec::new();
+    let mut i = 0;
+    while i < bytes.len() {
+        let start = i;
+        if bytes[i] == b'#' {
+            break;
+        } else if word(bytes[i]) {
+            let number = bytes[i].is_ascii_digit();
+            while i < bytes.len() {
+                let next = bytes.get(i + 1).copied().unwrap_or(b' ');
+                let exponent = number && matches!(bytes[i], b'e' | b'E') && matches!(next, b'-' | b'+');
+                if exponent && !line[start..].starts_with("0x") {
+                    i += 2;
+                } else if word(bytes[i]) || (bytes[i] == b'.' && word(next)) {
+                    i += 1;
+                } else {
+                    break;
+                }
+            }
+        } else if bytes[i].is_ascii_whitespace() {
+            i += 1;
+            continue;
+        } else {
+            let pairs = ["..", "//", "==", "!=", "<=", ">=", "&&"];
+            i += if pairs.iter().any(|p| line[i..].starts_with(p)) { 2 } else { 1 };
+            while !line.is_char_boundary(i) {
+                i += 1;
+            }
+        }
+        out.push(&line[start..i]);
+    }
+    out
+}
+
+#[derive(Clone, Copy)]
+enum Name {
+    Val(ValId),
+    Axis(AxisId),
+    Slot(BufId),
+}
+
+struct Parser<'a> {
+    k: Kernel,
+    names: FxHashMap<&'a str, Name>,
+    lines: Vec<Line<'a>>,
+    at: usize,
+}
+
+/// The tokens of a line that are left.
+struct Cursor<'a> {
+    tokens: Vec<&'a str>,
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn peek(&self) -> &'a str {
+        self.tokens.get(self.at).copied().unwrap_or("")
+    }
+    fn next(&mut self) -> &'a str {
+        let t = self.peek();
+        self.at += 1;
+        t
+    }
+    fn eat(&mut self, token: &str) -> bool {
+        let is = self.peek() == token;
+        self.at += is as usize;
+        is
+    }
+    fn expect(&mut self, token: &str) -> Res<()> {
+        if self.eat(token) { Ok(()) } else { Err(format!("expected `{token}`, found `{}`", self.peek())) }
+    }
+    fn int<T: std::str::FromStr>(&mut self) -> Res<T> {
+        let t = self.next();
+        t.parse().map_err(|_| format!("expected a number, found `{t}`"))
+    }
+    fn site(&mut self) -> Res<SiteId> {
+        self.expect("site")?;
+        self.int().map(SiteId)
+    }
+}
+
+impl<'a> Parser<'a> {
+    fn line(&mut self) -> Res<Cursor<'a>> {
+        let line = self.lines.get_mut(self.at).ok_or("the text ends before the kernel does")?;
+        self.at += 1;
+        Ok(Cursor { tokens: std::mem::take(&mut line.tokens), at: 0 })
+    }
+
+    fn kernel(&mut self) -> Res<()> {
+        let mut c = self.line()?;
+        c.expect("kernel")?;
+        self.k.name = c.next().to_string();
+        c.expect("(")?;
+        while c.peek() != ")" {
+            let val = self.define(&mut c)?;
+            self.k.params.push(val);
+            if !c.eat(",") {
+                break;
+            }
+        }
+        c.expect(")")?;
+        c.expect("scratch")?;
+        self.k.scratch = c.int()?;
+        c.expect("{")?;
+        while self.lines.get(self.at).is_some_and(|l| l.tokens.first() == Some(&"slot")) {
+            let mut c = self.line()?;
+            c.next();
+            let name = c.next();
+            c.expect(":")?;
+            let elem = self.ty(&mut c)?.elem;
+            c.expect("[")?;
+            let len = c.int()?;
+            c.expect("]")?;
+            c.expect("at")?;
+            let slot = self.k.slots.push(Slot { name: name.to_string(), elem, len, offset: c.int()? });
+            self.name(name, Name::Slot(slot))?;
+        }
+        let (body, _) = self.block(0)?;
+        self.k.body = body;
+        match self.lines.get(self.at) {
+            Some(_) => Err("there is text after the kernel".to_string()),
+            None => Ok(()),
+        }
+    }
+
+    fn name(&mut self, name: &'a str, what: Name) -> Res<()> {
+        let is_word = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        if !is_word || self.names.insert(name, what).is_some() {
+            return Err(format!("`{name}` is no new name"));
+        }
+        Ok(())
+    }
+
+    /// `NAME: ty`, a new value.
+    fn define(&mut self, c: &mut Cursor<'a>) -> Res<ValId> {
+        let name = c.next();
+        c.expect(":")?;
+        let ty = self.ty(c)?;
+        let val = self.k.vals.push(Val { name: name.to_string(), ty });
+        self.name(name, Name::Val(val))?;
+        Ok(val)
+    }
+
+    fn ty(&self, c: &mut Cursor<'a>) -> Res<Ty> {
+        let word = c.next();
+        let split = |word: &'a str| -> (&'a str, u32) {
+            match word.rsplit_once('x').and_then(|(base, n)| Some((base, n.parse().ok()?))) {
+                Some((base, lanes)) if DType::from_name(base).is_some() || base.is_empty() => (base, lanes),
+                _ => (word, 1),
+            }
+        };
+        if word == "ptr" {
+            c.expect("<")?;
+            let of = c.next();
+            c.expect(">")?;
+            let d = DType::from_name(of).ok_or(format!("`{of}` is no element type"))?;
+            let lanes = if c.peek().starts_with('x') { split(c.next()).1 } else { 1 };
+            return Ok(Ty { elem: Elem::Ptr(d), lanes });
+        }
+        let (base, lanes) = split(word);
+        let d = DType::from_name(base).ok_or(format!("`{word}` is no type"))?;
+        Ok(Ty::num(d, lanes))
+    }
+
+    fn val(&self, name: &str) -> Res<ValId> {
+        match self.names.get(name) {
+            Some(Name::Val(v)) => Ok(*v),
+            _ => Err(format!("`{name}` is no value")),
+        }
+    }
+
+    fn opnd(&self, c: &mut Cursor<'a>) -> Res<Opnd> {
+        if let Some(Name::Val(v)) = self.names.get(c.peek()) {
+            c.next();
+            return Ok(Opnd::Val(*v));
+        }
+        let minus = if c.eat("-") { "-" } else { "" };
+        let text = format!("{minus}{}", c.next());
+        c.expect(":")?;
+        let d = c.next();
+        let dtype = DType::from_name(d).ok_or(format!("`{d}` is no element type"))?;
+        let bits = parse_const(dtype, &text).ok_or(format!("`{text}` is no {dtype}"))?;
+        Ok(Opnd::Const { dtype, bits })
+    }
+
+    fn ix(&self, c: &mut Cursor<'a>) -> Res<Ix> {
+        let mut out = self.term(c)?;
+        loop {
+            out = match c.peek() {
+                "+" => {
+                    c.next();
+                    Ix::Add(Box::new(out), Box::new(self.term(c)?))
+                }
+                "-" => {
+                    c.next();
+                    Ix::Sub(Box::new(out), Box::new(self.term(c)?))
+                }
+                _ => return Ok(out),
+            };
+        }
+    }
+
+    fn term(&self, c: &mut Cursor<'a>) -> Res<Ix> {
+        let mut out = self.atom(c)?;
+        loop {
+            let make: fn(Box<Ix>, Box<Ix>) -> Ix = match c.peek() {
+                "*" => Ix::Mul,
+                "//" => Ix::FloorDiv,
+                "%" => Ix::Mod,
+                _ => return Ok(out),
+            };
+            c.next();
+            out = make(Box::new(out), Box::new(self.atom(c)?));
+        }
+    }
+
+    fn atom(&self, c: &mut Cursor<'a>) -> Res<Ix> {
+        let t = c.next();
+        if t == "(" {
+            let ix = self.ix(c)?;
+            c.expect(")")?;
+            return Ok(ix);
+        }
+        if t == "-" {
+            let text = format!("-{}", c.next());
+            return text.parse().map(Ix::Const).map_err(|_| format!("`{text}` is no index"));
+        }
+        if let "bx" | "by" | "bz" | "gx" | "gy" | "gz" = t {
+            let d = t.as_bytes()[1] - b'x';
+            return Ok(if t.starts_with('b') { Ix::Block(d) } else { Ix::Grid(d) });
+        }
+        if let ("min" | "max", "(") = (t, c.peek()) {
+            c.next();
+            let a = Box::new(self.ix(c)?);
+            c.expect(",")?;
+            let b = Box::new(self.ix(c)?);
+            c.expect(")")?;
+            return Ok(if t == "min" { Ix::Min(a, b) } else { Ix::Max(a, b) });
+        }
+        if t == "zext" {
+            c.expect("(")?;
+            let val = self.val(c.next())?;
+            c.expect(")")?;
+            return Ok(Ix::Val { val, zext: true });
+        }
+        match self.names.get(t) {
+            Some(Name::Axis(a)) => Ok(Ix::Axis(*a)),
+            Some(Name::Val(val)) => Ok(Ix::Val { val: *val, zext: false }),
+            _ => t.parse().map(Ix::Const).map_err(|_| format!("`{t}` is no index")),
+        }
+    }
+
+    fn mask(&self, c: &mut Cursor<'a>) -> Res<Mask> {
+        let mut out = Mask::default();
+        if c.eat("true") {
+            return Ok(out);
+        }
+        loop {
+            let lhs = self.ix(c)?;
+            let cmp = match c.peek() {
+                "==" => Some(Cmp::Eq),
+                "!=" => Some(Cmp::Ne),
+                "<" => Some(Cmp::Lt),
+                "<=" => Some(Cmp::Le),
+                ">" => Some(Cmp::Gt),
+                ">=" => Some(Cmp::Ge),
+                _ => None,
+            };
+            match (cmp, lhs) {
+                (Some(cmp), lhs) => {
+                    c.next();
+                    let rhs = self.ix(c)?;
+                    out.conds.push(Cond { lhs, cmp, rhs });
+                }
+                (None, Ix::Val { val, zext: false }) => out.vals.push(val),
+                _ => return Err("a condition compares nothing".to_string()),
+            }
+            if !c.eat("&&") {
+                return Ok(out);
+            }
+        }
+    }
+
+    fn place(&self, c: &mut Cursor<'a>) -> Res<Place> {
+        let name = c.next();
+        let what = self.names.get(name).copied();
+        let as_elem = if c.eat("as") {
+            let d = c.next();
+            Some(DType::from_name(d).ok_or(format!("`{d}` is no element type"))?)
+        } else {
+            None
+        };
+        c.expect("[")?;
+        let index = self.ix(c)?;
+        c.expect("]")?;
+        match (what, as_elem) {
+            (Some(Name::Slot(buf)), None) => Ok(Place::Slot { buf, index }),
+            (Some(Name::Val(base)), Some(elem)) => Ok(Place::Mem { base, index, elem }),
+            (Some(Name::Val(base)), None) => match self.k.vals[base].ty.elem {
+                Elem::Ptr(elem) => Ok(Place::Mem { base, index, elem }),
+                Elem::Num(_) => Err(format!("`{name}` is no address")),
+            },
+            _ => Err(format!("`{name}` is no memory")),
+        }
+    }
+
+    fn tail(&self, c: &mut Cursor<'a>) -> Res<(Mask, Option<Opnd>, Order)> {
+        let mask = if c.eat("where") { self.mask(c)? } else { Mask::default() };
+        let other = if c.eat("else") { Some(self.opnd(c)?) } else { None };
+        let orders = [Order::Relaxed, Order::Acquire, Order::Release, Order::AcqRel];
+        let order = orders.into_iter().find(|o| order_word(*o) == c.peek());
+        if order.is_some() {
+            c.next();
+        }
+        Ok((mask, other, order.unwrap_or(Order::Weak)))
+    }
+
+    /// Statements up to the line that closes the block; says whether that line opens an `else`.
+    fn block(&mut self, depth: u32) -> Res<(Vec<Stmt>, bool)> {
+        if depth > 200 {
+            return Err("blocks are nested too deeply".to_string());
+        }
+        let mut out = Vec::new();
+        loop {
+            let mut c = self.line()?;
+            if c.eat("}") {
+                let is_else = c.eat("else");
+                if is_else {
+                    c.expect("{")?;
+                }
+                return Ok((out, is_else));
+            }
+            let stmt = self.stmt(&mut c, depth)?;
+            if c.at < c.tokens.len() {
+                return Err(format!("`{}` is too much", c.peek()));
+            }
+            out.push(stmt);
+        }
+    }
+
+    fn inner(&mut self, c: &mut Cursor<'a>, depth: u32) -> Res<Vec<Stmt>> {
+        c.expect("{")?;
+        match self.block(depth + 1)? {
+            (body, false) => Ok(body),
+            _ => Err("an `else` has no `if`".to_string()),
+        }
+    }
+
+    fn stmt(&mut self, c: &mut Cursor<'a>, depth: u32) -> Res<Stmt> {
+        let second = c.tokens.get(c.at + 1).copied().unwrap_or("");
+        if second == ":" {
+            let dst = self.define(c)?;
+            c.expect("=")?;
+            return self.definition(c, dst);
+        }
+        if second == "=" {
+            let var = self.val(c.next())?;
+            c.next();
+            return Ok(Stmt::Set { var, value: self.opnd(c)? });
+        }
+        Ok(match c.next() {
+            "var" => {
+                let var = self.define(c)?;
+                c.expect("=")?;
+                Stmt::Var { var, init: self.opnd(c)? }
+            }
+            "store" => {
+                let place = self.place(c)?;
+                c.expect("=")?;
+                let value = self.opnd(c)?;
+                let (mask, _, order) = self.tail(c)?;
+                Stmt::Store { place, value, mask, order }
+            }
+            "lane" => {
+                let vector = self.val(c.next())?;
+                c.expect("[")?;
+                let lane = self.ix(c)?;
+                c.expect("]")?;
+                c.expect("=")?;
+                Stmt::SetLane { vector, lane, value: self.opnd(c)? }
+            }
+            "for" => {
+                let name = c.next();
+                c.expect("in")?;
+                let lo = self.ix(c)?;
+                c.expect("..")?;
+                let hi = self.ix(c)?;
+                c.expect("step")?;
+                let step = self.ix(c)?;
+                let unroll = if c.eat("unroll") { c.int()? } else { 0 };
+                let axis = self.k.axes.push(Axis { name: name.to_string() });
+                self.name(name, Name::Axis(axis))?;
+                Stmt::For { axis, lo, hi, step, unroll, body: self.inner(c, depth)? }
+            }
+            "loop" => Stmt::Loop { body: self.inner(c, depth)? },
+            "break" => Stmt::Break,
+            "continue" => Stmt::Continue,
+            "return" => Stmt::Return,
+            "if" => {
+                let mask = self.mask(c)?;
+                c.expect("{")?;
+                let (then, has_else) = self.block(depth + 1)?;
+                let els = match has_else {
+                    true => match self.block(depth + 1)? {
+                        (els, false) => els,
+                        _ => return Err("an `if` has two `else`".to_string()),
+                    },
+                    false => vec![],
+                };
+                Stmt::If { mask, then, els }
+            }
+            "poll" => Stmt::Poll,
+            "yield" => Stmt::Yield { site: c.site()? },
+            "print" => {
+                let site = c.site()?;
+                let mut args = Vec::new();
+                while !c.peek().is_empty() {
+                    args.push(match self.names.get(c.peek()) {
+                        Some(Name::Slot(b)) => {
+                            c.next();
+                            PrintArg::Slot(*b)
+                        }
+                        _ => PrintArg::Scalar(self.opnd(c)?),
+                    });
+                    if !c.eat(",") {
+                        break;
+                    }
+                }
+                Stmt::Print { args, site }
+            }
+            "assert" => {
+                let cond = self.opnd(c)?;
+                let element = if c.eat("element") { Some(self.ix(c)?) } else { None };
+                Stmt::Assert { cond, element, site: c.site()? }
+            }
+            "check" => {
+                let write = match c.next() {
+                    "write" => true,
+                    "read" => false,
+                    other => return Err(format!("expected `read` or `write`, found `{other}`")),
+                };
+                let place = self.place(c)?;
+                c.expect("count")?;
+                let count = c.int()?;
+                let param = if c.eat("param") { Some(c.int()?) } else { None };
+                let element = if c.eat("element") { Some(self.ix(c)?) } else { None };
+                let site = c.site()?;
+                let (mask, ..) = self.tail(c)?;
+                Stmt::Check { place, count, mask, write, param, element, site }
+            }
+            other => return Err(format!("`{other}` begins no statement")),
+        })
+    }
+
+    fn definition(&mut self, c: &mut Cursor<'a>, dst: ValId) -> Res<Stmt> {
+        let word = c.next();
+        Ok(match word {
+            "splat" => Stmt::Splat { dst, value: self.opnd(c)? },
+            "ramp" => {
+                let base = self.ix(c)?;
+                c.expect("step")?;
+                Stmt::Ramp { dst, base, step: self.ix(c)? }
+            }
+            "index" => Stmt::Index { dst, ix: self.ix(c)? },
+            "test" => Stmt::Test { dst, mask: self.mask(c)? },
+            "load" => {
+                let place = self.place(c)?;
+                let (mask, other, order) = self.tail(c)?;
+                Stmt::Load { dst, place, mask, other, order }
+            }
+            "lane" => {
+                let vector = self.val(c.next())?;
+                c.expect("[")?;
+                let lane = self.ix(c)?;
+                c.expect("]")?;
+                Stmt::Lane { dst, vector, lane }
+            }
+            "reduce" => {
+                let op = self.op(c.next())?;
+                Stmt::Reduce { dst, op, vector: self.val(c.next())? }
+            }
+            "all" => Stmt::All { dst, vector: self.val(c.next())? },
+            "rmw" => {
+                use RmwOp::*;
+                let word = c.next();
+                let op =
+                    [And, Or, Xor, Add, AddF, Max, Min, UMax, UMin, Xchg].into_iter().find(|o| rmw_word(*o) == word);
+                let op = op.ok_or(format!("`{word}` is no atomic operation"))?;
+                let place = self.place(c)?;
+                c.expect(",")?;
+                let value = self.opnd(c)?;
+                let (mask, _, order) = self.tail(c)?;
+                Stmt::Rmw { dst, op, place, value, mask, order }
+            }
+            "cas" => {
+                let place = self.place(c)?;
+                c.expect(",")?;
+                let cmp = self.opnd(c)?;
+                c.expect(",")?;
+                let value = self.opnd(c)?;
+                let (mask, _, order) = self.tail(c)?;
+                Stmt::Cas { dst, place, cmp, value, mask, order }
+            }
+            "global" => Stmt::GlobalAddr { dst, global: c.int()? },
+            "scratch" => Stmt::Scratch { dst, offset: self.ix(c)? },
+            _ => {
+                let op = self.op(word)?;
+                let mut args = vec![self.opnd(c)?];
+                while c.eat(",") {
+                    args.push(self.opnd(c)?);
+                }
+                let at = args.get(usize::from(op == ScalarOp::Select)).ok_or("an operand is missing")?;
+                let ty = match at {
+                    Opnd::Const { dtype, .. } => Elem::Num(*dtype),
+                    Opnd::Val(v) => self.k.vals[*v].ty.elem,
+                };
+                Stmt::Let { dst, op, ty, args }
+            }
+        })
+    }
+
+    fn op(&self, word: &str) -> Res<ScalarOp> {
+        parse_op(word, Class::Any).ok_or(format!("`{word}` is no operation"))
+    }
+}

@@ -1,0 +1,263 @@
+//! Kernel IR as text; `parse::parse` reads it back to a kernel that prints the same.
+//!
+//! ```text
+//! kernel add(a: ptr<f32>, n: i32) scratch 0 {
+//!   for j in 0..n // 16 * 16 step 16 {
+//!     x: f32x16 = load a[j]
+//!     y: f32x16 = addf x, x
+//!     store a[j] = y
+//!   }
+//! }
+//! ```
+
+use super::ir::*;
+use crate::loops::literal::const_text;
+use crate::loops::spell::{Class, spell};
+use std::fmt::Write;
+
+pub fn print(kernel: &Kernel) -> String {
+    let mut p = Printer { k: kernel, out: String::new(), depth: 1 };
+    let params: Vec<String> = kernel.params.iter().map(|&v| p.typed(v)).collect();
+    let _ = writeln!(p.out, "kernel {}({}) scratch {} {{", kernel.name, params.join(", "), kernel.scratch);
+    for slot in kernel.slots.values() {
+        let ty = Ty { elem: slot.elem, lanes: 1 };
+        p.line(&format!("slot {}: {ty}[{}] at {}", slot.name, slot.len, slot.offset));
+    }
+    p.block(&kernel.body);
+    p.out.push_str("}\n");
+    p.out
+}
+
+pub fn rmw_word(op: RmwOp) -> &'static str {
+    match op {
+        RmwOp::And => "and",
+        RmwOp::Or => "or",
+        RmwOp::Xor => "xor",
+        RmwOp::Add => "add",
+        RmwOp::AddF => "addf",
+        RmwOp::Max => "max",
+        RmwOp::Min => "min",
+        RmwOp::UMax => "umax",
+        RmwOp::UMin => "umin",
+        RmwOp::Xchg => "xchg",
+    }
+}
+
+pub fn order_word(order: Order) -> &'static str {
+    match order {
+        Order::Weak => "weak",
+        Order::Relaxed => "relaxed",
+        Order::Acquire => "acquire",
+        Order::Release => "release",
+        Order::AcqRel => "acq_rel",
+    }
+}
+
+pub fn cmp_word(cmp: Cmp) -> &'static str {
+    match cmp {
+        Cmp::Eq => "==",
+        Cmp::Ne => "!=",
+        Cmp::Lt => "<",
+        Cmp::Le => "<=",
+        Cmp::Gt => ">",
+        Cmp::Ge => ">=",
+    }
+}
+
+struct Printer<'a> {
+    k: &'a Kernel,
+    out: String,
+    depth: usize,
+}
+
+const ADD: u8 = 1;
+const MUL: u8 = 2;
+const ATOM: u8 = 3;
+
+impl Printer<'_> {
+    fn line(&mut self, text: &str) {
+        self.out.extend(std::iter::repeat_n("  ", self.depth));
+        self.out.push_str(text);
+        self.out.push('\n');
+    }
+
+    fn body(&mut self, body: &[Stmt]) {
+        self.depth += 1;
+        self.block(body);
+        self.depth -= 1;
+    }
+
+    fn val(&self, v: ValId) -> &str {
+        self.k.vals.get(v).map_or("?", |v| &v.name)
+    }
+
+    fn typed(&self, v: ValId) -> String {
+        self.k.vals.get(v).map_or("?".to_string(), |v| format!("{}: {}", v.name, v.ty))
+    }
+
+    fn opnd(&self, o: &Opnd) -> String {
+        match o {
+            Opnd::Val(v) => self.val(*v).to_string(),
+            Opnd::Const { dtype, bits } => format!("{}:{dtype}", const_text(*dtype, *bits)),
+        }
+    }
+
+    fn ix(&self, ix: &Ix) -> String {
+        self.at(ix, 0)
+    }
+
+    fn at(&self, ix: &Ix, level: u8) -> String {
+        let (text, own) = match ix {
+            Ix::Const(c) => (c.to_string(), if *c < 0 { ADD } else { ATOM }),
+            Ix::Axis(a) => (self.k.axes.get(*a).map_or("?".to_string(), |a| a.name.clone()), ATOM),
+            Ix::Val { val, zext: false } => (self.val(*val).to_string(), ATOM),
+            Ix::Val { val, zext: true } => (format!("zext({})", self.val(*val)), ATOM),
+            Ix::Block(d) => (format!("b{}", ["x", "y", "z"][(*d as usize).min(2)]), ATOM),
+            Ix::Grid(d) => (format!("g{}", ["x", "y", "z"][(*d as usize).min(2)]), ATOM),
+            Ix::Add(a, b) => (format!("{} + {}", self.at(a, ADD), self.at(b, MUL)), ADD),
+            Ix::Sub(a, b) => (format!("{} - {}", self.at(a, ADD), self.at(b, MUL)), ADD),
+            Ix::Mul(a, b) => (format!("{} * {}", self.at(a, MUL), self.at(b, ATOM)), MUL),
+            Ix::FloorDiv(a, b) => (format!("{} // {}", self.at(a, MUL), self.at(b, ATOM)), MUL),
+            Ix::Mod(a, b) => (format!("{} % {}", self.at(a, MUL), self.at(b, ATOM)), MUL),
+            Ix::Min(a, b) => (format!("min({}, {})", self.ix(a), self.ix(b)), ATOM),
+            Ix::Max(a, b) => (format!("max({}, {})", self.ix(a), self.ix(b)), ATOM),
+        };
+        if own < level { format!("({text})") } else { text }
+    }
+
+    fn mask(&self, mask: &Mask) -> String {
+        let mut parts: Vec<String> =
+            mask.conds.iter().map(|c| format!("{} {} {}", self.ix(&c.lhs), cmp_word(c.cmp), self.ix(&c.rhs))).collect();
+        parts.extend(mask.vals.iter().map(|&v| self.val(v).to_string()));
+        if parts.is_empty() { "true".to_string() } else { parts.join(" && ") }
+    }
+
+    fn place(&self, place: &Place) -> String {
+        match place {
+            Place::Mem { base, index, elem } => {
+                let own = self.k.vals.get(*base).map(|v| v.ty.elem);
+                let as_elem = if own == Some(Elem::Ptr(*elem)) { String::new() } else { format!(" as {elem}") };
+                format!("{}{as_elem}[{}]", self.val(*base), self.ix(index))
+            }
+            Place::Slot { buf, index } => {
+                format!("{}[{}]", self.k.slots.get(*buf).map_or("?", |s| &s.name), self.ix(index))
+            }
+        }
+    }
+
+    /// ` where mask else x order`, what is plain left out.
+    fn tail(&self, mask: &Mask, other: Option<&Opnd>, order: Order) -> String {
+        let mut out = String::new();
+        if !mask.is_always() {
+            let _ = write!(out, " where {}", self.mask(mask));
+        }
+        if let Some(o) = other {
+            let _ = write!(out, " else {}", self.opnd(o));
+        }
+        if order != Order::Weak {
+            let _ = write!(out, " {}", order_word(order));
+        }
+        out
+    }
+
+    fn block(&mut self, body: &[Stmt]) {
+        body.iter().for_each(|s| self.stmt(s));
+    }
+
+    fn element(&self, element: &Option<Ix>) -> String {
+        element.as_ref().map_or(String::new(), |e| format!(" element {}", self.ix(e)))
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        let text = match stmt {
+            Stmt::Var { var, init } => format!("var {} = {}", self.typed(*var), self.opnd(init)),
+            Stmt::Set { var, value } => format!("{} = {}", self.val(*var), self.opnd(value)),
+            Stmt::Let { dst, op, args, .. } => {
+                let args: Vec<String> = args.iter().map(|a| self.opnd(a)).collect();
+                format!("{} = {} {}", self.typed(*dst), spell(*op, Class::Any), args.join(", "))
+            }
+            Stmt::Splat { dst, value } => format!("{} = splat {}", self.typed(*dst), self.opnd(value)),
+            Stmt::Ramp { dst, base, step } => {
+                format!("{} = ramp {} step {}", self.typed(*dst), self.ix(base), self.ix(step))
+            }
+            Stmt::Index { dst, ix } => format!("{} = index {}", self.typed(*dst), self.ix(ix)),
+            Stmt::Test { dst, mask } => format!("{} = test {}", self.typed(*dst), self.mask(mask)),
+            Stmt::Load { dst, place, mask, other, order } => {
+                let tail = self.tail(mask, other.as_ref(), *order);
+                format!("{} = load {}{tail}", self.typed(*dst), self.place(place))
+            }
+            Stmt::Store { place, value, mask, order } => {
+                format!("store {} = {}{}", self.place(place), self.opnd(value), self.tail(mask, None, *order))
+            }
+            Stmt::Lane { dst, vector, lane } => {
+                format!("{} = lane {}[{}]", self.typed(*dst), self.val(*vector), self.ix(lane))
+            }
+            Stmt::SetLane { vector, lane, value } => {
+                format!("lane {}[{}] = {}", self.val(*vector), self.ix(lane), self.opnd(value))
+            }
+            Stmt::Reduce { dst, op, vector } => {
+                format!("{} = reduce {} {}", self.typed(*dst), spell(*op, Class::Any), self.val(*vector))
+            }
+            Stmt::All { dst, vector } => format!("{} = all {}", self.typed(*dst), self.val(*vector)),
+            Stmt::For { axis, lo, hi, step, unroll, body } => {
+                let name = self.k.axes.get(*axis).map_or("?", |a| &a.name);
+                let unroll = if *unroll > 0 { format!(" unroll {unroll}") } else { String::new() };
+                let head = format!("for {name} in {}..{} step {}{unroll} {{", self.ix(lo), self.ix(hi), self.ix(step));
+                self.line(&head);
+                self.body(body);
+                "}".to_string()
+            }
+            Stmt::Loop { body } => {
+                self.line("loop {");
+                self.body(body);
+                "}".to_string()
+            }
+            Stmt::Break => "break".to_string(),
+            Stmt::Continue => "continue".to_string(),
+            Stmt::Return => "return".to_string(),
+            Stmt::If { mask, then, els } => {
+                self.line(&format!("if {} {{", self.mask(mask)));
+                self.body(then);
+                if !els.is_empty() {
+                    self.line("} else {");
+                    self.body(els);
+                }
+                "}".to_string()
+            }
+            Stmt::Rmw { dst, op, place, value, mask, order } => {
+                let (word, place) = (rmw_word(*op), self.place(place));
+                let tail = self.tail(mask, None, *order);
+                format!("{} = rmw {word} {place}, {}{tail}", self.typed(*dst), self.opnd(value))
+            }
+            Stmt::Cas { dst, place, cmp, value, mask, order } => {
+                let tail = self.tail(mask, None, *order);
+                let (place, cmp, value) = (self.place(place), self.opnd(cmp), self.opnd(value));
+                format!("{} = cas {place}, {cmp}, {value}{tail}", self.typed(*dst))
+            }
+            Stmt::Poll => "poll".to_string(),
+            Stmt::Yield { site } => format!("yield site {}", site.0),
+            Stmt::Print { args, site } => {
+                let args: Vec<String> = args
+                    .iter()
+                    .map(|a| match a {
+                        PrintArg::Scalar(o) => self.opnd(o),
+                        PrintArg::Slot(b) => self.k.slots.get(*b).map_or("?".to_string(), |s| s.name.clone()),
+                    })
+                    .collect();
+                format!("print site {}{}{}", site.0, if args.is_empty() { "" } else { " " }, args.join(", "))
+            }
+            Stmt::Assert { cond, element, site } => {
+                format!("assert {}{} site {}", self.opnd(cond), self.element(element), site.0)
+            }
+            Stmt::Check { place, count, mask, write, param, element, site } => {
+                let what = if *write { "write" } else { "read" };
+                let param = param.map_or(String::new(), |p| format!(" param {p}"));
+                let (element, tail) = (self.element(element), self.tail(mask, None, Order::Weak));
+                format!("check {what} {} count {count}{param}{element} site {}{tail}", self.place(place), site.0)
+            }
+            Stmt::GlobalAddr { dst, global } => format!("{} = global {global}", self.typed(*dst)),
+            Stmt::Scratch { dst, offset } => format!("{} = scratch {}", self.typed(*dst), self.ix(offset)),
+        };
+        self.line(&text);
+    }
+}
