@@ -32,6 +32,8 @@
 //! The empty format marks an operation whose text is written by hand.
 
 mod table;
+#[cfg(test)]
+mod tests;
 
 use super::ir::{AttrKey, Opcode};
 use std::sync::LazyLock;

@@ -373,11 +373,15 @@ impl<'a> Parser<'a> {
             _ => {}
         }
         if let Some(&at) = self.aliases.get(name) {
+            self.expanded += 1;
+            if self.expanded > MAX_EXPANDED {
+                return self.error(Code::TooLarge, self.span, "the aliases of this file stand for too many attributes");
+            }
             let after = self.lex.pos();
             self.seek(at);
-            let value = self.any_attr()?;
+            let value = self.any_attr();
             self.seek(after);
-            return Ok(value);
+            return value;
         }
         if full == name && name != "cuda_tile" {
             return self.error(Code::UnknownAlias, self.span, format!("the alias `#{name}` is not defined"));

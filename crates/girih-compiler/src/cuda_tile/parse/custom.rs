@@ -48,8 +48,10 @@ impl<'a> Parser<'a> {
             return self.error(Code::Syntax, span, "a value is used outside of a function");
         };
         let Some(binding) = state.names.get(name) else {
-            let near = crate::cuda_tile::ops::closest(name, state.bound.iter().rev().take(2000).copied());
-            let near = near.filter(|_| name.len() > 1);
+            // Looking for what was meant costs time that a file full of errors should not.
+            let look = name.len() > 1 && self.errors < MAX_ERRORS;
+            let known = state.bound.iter().rev().take(if look { 2000 } else { 0 });
+            let near = crate::cuda_tile::ops::closest(name, known.copied());
             let mut d =
                 Diagnostic::error(Code::UndefinedValue, format!("the value %{name} is not defined here")).at(span);
             if let Some(near) = near {
@@ -132,7 +134,12 @@ impl<'a> Parser<'a> {
         while let Some(piece) = info.pieces.get(i) {
             i += 1;
             match piece {
-                Piece::Literal(word) => self.literal(word)?,
+                Piece::Literal(word) => {
+                    if *word == ":" {
+                        self.discard_dict(info, &mut draft)?;
+                    }
+                    self.literal(word)?;
+                }
                 Piece::Operand(g) => match info.operands[*g].arity {
                     Arity::One => draft.groups[*g] = vec![self.operand()?],
                     Arity::Many => draft.groups[*g] = self.operands()?,
@@ -158,7 +165,6 @@ impl<'a> Parser<'a> {
                     }
                 }
                 Piece::Types(roles) => {
-                    self.discard_dict(info, &mut draft)?;
                     let span = self.span;
                     let ty = self.ty()?;
                     let span = self.since(span);

@@ -44,6 +44,12 @@ impl<'a> Parser<'a> {
 
     /// `{ ... }` as a new region with the given arguments; `end` is inserted where the text has no terminator.
     pub(super) fn region(&mut self, args: Vec<Arg<'a>>, end: Opcode) -> Res<RegionId> {
+        if self.depth >= MAX_DEPTH && self.is('{') {
+            let message = format!("the text nests deeper than {MAX_DEPTH} levels");
+            self.report(Diagnostic::error(Code::TooLarge, message).at(self.span));
+            self.skip_braces()?;
+            return Err(Failed);
+        }
         let Some(state) = self.state.as_mut() else { return Err(Failed) };
         let id = state.func.regions.push(Region::default());
         self.nested(|p| p.fill_region(id, args, end, true))?;
@@ -277,7 +283,7 @@ impl<'a> Parser<'a> {
         if matches!(bare, "entry" | "global" | "module") {
             d = Diagnostic::error(Code::Syntax, format!("`{bare}` stands in a module, not inside a function"))
                 .at(self.span);
-        } else if let Some(near) = ops::suggest(name) {
+        } else if let Some(near) = ops::suggest(name).filter(|_| self.errors < MAX_ERRORS) {
             d = d.help(format!("did you mean `{near}`?"));
         }
         self.report(d);

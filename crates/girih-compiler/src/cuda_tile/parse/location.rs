@@ -56,7 +56,7 @@ impl<'a> Parser<'a> {
 
     fn locate(&self, inner: &str) -> Loc {
         let mut out = String::new();
-        if !self.expand(inner, 0, &mut out) {
+        if !self.expand(inner, 0, &mut 1000, &mut out) {
             return Loc::Other(inner.to_string());
         }
         let mut lex = Lexer::new(&out);
@@ -74,8 +74,9 @@ impl<'a> Parser<'a> {
     }
 
     /// Replaces aliases by what they stand for; false when that grows too long or has no end.
-    fn expand(&self, text: &str, depth: u32, out: &mut String) -> bool {
-        if depth > 32 {
+    fn expand(&self, text: &str, depth: u32, budget: &mut u32, out: &mut String) -> bool {
+        *budget = budget.saturating_sub(1);
+        if depth > 32 || *budget == 0 {
             return false;
         }
         let mut lex = Lexer::new(text);
@@ -90,7 +91,7 @@ impl<'a> Parser<'a> {
                     copied = span.end as usize;
                     let body = self.alias_text(at);
                     let body = body.strip_prefix("loc(").and_then(|b| b.strip_suffix(')')).unwrap_or(body);
-                    if !self.expand(body, depth + 1, out) {
+                    if !self.expand(body, depth + 1, budget, out) {
                         return false;
                     }
                 }
@@ -113,7 +114,7 @@ impl<'a> Parser<'a> {
         loop {
             let (tok, span) = lex.next_token();
             let new_line = text.get(end..span.start as usize).is_some_and(|t| t.contains('\n'));
-            if tok == Tok::Eof || (first.is_some() && depth <= 0 && new_line) {
+            if tok == Tok::Eof || span.start as usize > at + MAX_LOC || (first.is_some() && depth <= 0 && new_line) {
                 return text.get(first.unwrap_or(at)..end).unwrap_or("");
             }
             match tok {

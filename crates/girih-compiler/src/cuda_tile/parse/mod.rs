@@ -67,6 +67,7 @@ const MAX_TEXT: usize = 1 << 30;
 /// Regions, types and attributes may nest this deep.
 const MAX_DEPTH: u32 = 200;
 const MAX_ERRORS: usize = 200;
+const MAX_EXPANDED: u32 = 1 << 16;
 
 /// The statement cannot be read on; the reason has been reported.
 #[derive(Clone, Copy, Debug)]
@@ -106,6 +107,8 @@ struct Parser<'a> {
     /// Names of module-level symbols and where they are defined.
     symbols: FxHashMap<String, Span>,
     modules: u32,
+    /// Attributes read in aliases so far; bounded, since aliases of aliases can stand for any number.
+    expanded: u32,
     /// More than zero inside the body of a statement that failed: complaints about names are silent.
     lenient: u32,
 }
@@ -126,6 +129,7 @@ impl<'a> Parser<'a> {
             state: None,
             symbols: FxHashMap::default(),
             modules: 0,
+            expanded: 0,
             lenient: 0,
         };
         p.find_aliases();

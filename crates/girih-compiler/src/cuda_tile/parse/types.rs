@@ -74,8 +74,9 @@ impl<'a> Parser<'a> {
         };
         let after = self.lex.pos();
         self.seek(at);
-        let ty = self.ty()?;
+        let ty = self.ty();
         self.seek(after);
+        let ty = ty?;
         self.types.insert(name, ty.clone());
         Ok(ty)
     }

@@ -47,7 +47,7 @@ impl<'a> Comments<'a> {
     fn blank_above(&self, at: usize) -> bool {
         let before = self.text.get(..at).unwrap_or("");
         let mut lines = before.rsplit('\n').skip(1);
-        lines.next().is_some_and(|l| l.trim().is_empty()) && before.contains('\n')
+        lines.next().is_some_and(|l| l.trim().is_empty())
     }
 
     /// The place of the brace that closes a block whose last statement ends at `at`.

@@ -172,7 +172,7 @@ fn shapes() {
            %b = broadcast %e : tile<1x8xi32> -> tile<4x8xi32>
            %c = cat %a, %b dim = 0 : tile<4x8xi32>, tile<4x8xi32> -> tile<8x8xi32>
            %t = constant <i32: [[1, 2], [3, 4]]> : tile<2x2xi32>
-           %u = insert %t, %c[%i1, %n] : tile<2x2xi32>, tile<8x8xi32> -> tile<8x8xi32>\n"
+           %u = insert %t, %c[%i1, %n] : tile<2x2xi32>, tile<8x8xi32>\n"
         + &store("u", "C", &[8, 8], "i32");
     check(
         &entry("%A: tile<ptr<i32>>, %C: tile<ptr<i32>>, %n: tile<i32>", &body),
