@@ -4,7 +4,7 @@
 // dim_map that swaps its dimensions, so tile dimension 0 runs along the columns of Y.
 // Shows: dim_map; how the compiler picks a loop order when reads and writes disagree.
 //
-// launch: grid=16,12 X=randn:f32[1000x700] Y=zeros:f32[700x1000] M=i32:1000 N=i32:700
+// launch: grid=16,11 X=randn:f32[1000x700] Y=zeros:f32[700x1000] M=i32:1000 N=i32:700
 cuda_tile.module @transpose {
   entry @transpose(%X: tile<ptr<f32>>, %Y: tile<ptr<f32>>, %M: tile<i32>, %N: tile<i32>) {
     %bx, %by, %bz = get_tile_block_id : tile<i32>
