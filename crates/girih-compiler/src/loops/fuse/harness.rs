@@ -11,6 +11,7 @@ use crate::cuda_tile::{self, parse::parse};
 use crate::loops::ir::Kernel;
 use crate::loops::lift::lift;
 use crate::loops::print::{Stage, print};
+use crate::loops::verify::verify;
 use crate::loops::{self, launch_facts};
 use crate::num::DType;
 use crate::num::convert::from_f64;
@@ -136,6 +137,8 @@ pub fn check(text: &str, grid: [u32; 3], args: &[Arg]) -> Kernel {
     let lifted = lift(&module, &entry).unwrap_or_else(|d| panic!("{d:#?}"));
     let expected = reference(&module, &entry, grid, args);
     let compare = |what: &str, before: &Kernel, after: &Kernel| {
+        let errors = verify(after, Stage::Loop);
+        assert!(errors.is_empty(), "{what}: {errors:#?}\n{}", print(after, Stage::Loop));
         let got = run_loops(after, &module, grid, args);
         if got.as_ref() != Ok(&expected) {
             let (before, after) = (print(before, Stage::Loop), print(after, Stage::Loop));

@@ -16,6 +16,7 @@ mod merge_nests;
 mod nest;
 mod promote_index;
 pub(super) mod ranges;
+mod reuse_buffers;
 mod simplify;
 mod splice_producers;
 #[cfg(test)]
@@ -32,5 +33,6 @@ pub const RULES: &[Rule<Kernel>] = &[
     dedup::RULE,
     coalesce_carried::RULE,
     merge_nests::RULE,
+    reuse_buffers::RULE,
     simplify::RULE,
 ];

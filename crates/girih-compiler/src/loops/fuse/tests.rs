@@ -6,6 +6,7 @@ use crate::base::launch::Launch;
 use crate::loops::ir::{Kernel, Stmt};
 use crate::loops::lift::lift;
 use crate::loops::print::{Stage, print};
+use crate::loops::verify::verify;
 use crate::loops::{launch_facts, walk};
 use crate::num::DType::*;
 
@@ -585,6 +586,12 @@ fn assert_affine(kernel: &Kernel) {
 fn example(text: &str) -> Kernel {
     let module = module(text);
     let entry = module.entries().next().unwrap().name.clone();
+    for general in [true, false] {
+        fuse(lift(&module, &entry).unwrap(), &context(!general, !general), &mut |rule, _, after| {
+            let errors = verify(after, Stage::Loop);
+            assert!(errors.is_empty(), "{rule}: {errors:#?}\n{}", print(after, Stage::Loop));
+        });
+    }
     fuse(lift(&module, &entry).unwrap(), &context(true, true), &mut |_, _, _| {})
 }
 
@@ -627,11 +634,25 @@ fn advancing_pointers_become_affine() {
 #[test]
 fn a_row_softmax_keeps_its_rows_only() {
     let kernel = example!("softmax");
-    assert_eq!(locals(&kernel), ["x", "e"]);
+    assert_eq!(locals(&kernel), ["x"]);
     assert_affine(&kernel);
     let text = print(&kernel, Stage::Loop);
     assert!(text.contains("load src[bx*n + i] where i < n else -inf"), "{text}");
     assert!(text.contains("store dst[bx*n + i_2] = v_4 where i_2 < n"), "{text}");
+}
+
+#[test]
+fn every_example_stays_well_formed() {
+    example!("attention");
+    example!("batched_gemm");
+    example!("gemm_block");
+    example!("gemm_f32");
+    example!("gemm_transposed");
+    example!("hello");
+    example!("layer_norm");
+    example!("mutex");
+    example!("prefix_sum");
+    example!("print_in_turn");
 }
 
 #[test]

@@ -32,6 +32,7 @@ use crate::base::{Code, Diagnostic};
 use crate::cuda_tile::ir::{
     AttrKey, Elem, Elements, Func, Module, Op, OpId, Opcode, TileType, TileViewType, Type, ValueId,
 };
+use crate::cuda_tile::ops;
 use crate::index::{AxisId, Ix, ValId};
 use crate::loops::ir::{
     Axis, Buf, BufId, For, Global, Kernel, LoopKind, Opnd, Param, Place, Site, SiteId, Stmt, Ty, Val,
@@ -41,7 +42,7 @@ use crate::num::{DType, ScalarOp};
 /// Lifts the entry `entry` of a verified module.
 pub fn lift(module: &Module, entry: &str) -> Result<Kernel, Vec<Diagnostic>> {
     let Some(func) = module.entry(entry) else {
-        return Err(vec![Diagnostic::error(Code::BadArgument, format!("the module has no entry `{entry}`"))]);
+        return Err(vec![Diagnostic::error(Code::NoEntry, format!("the module has no entry `{entry}`"))]);
     };
     let mut lift = Lift::new(module, func);
     match lift.entry() {
@@ -270,7 +271,7 @@ impl<'m> Lift<'m> {
         }
     }
     fn site(&mut self, op: &Op) -> SiteId {
-        self.kernel.sites.push(Site { span: Some(op.span), op: spelling(op.opcode) })
+        self.kernel.sites.push(Site { span: Some(op.span), op: ops::info(op.opcode).name.to_string() })
     }
 
     // Nests.
@@ -470,19 +471,6 @@ fn int_attr(op: &Op, key: AttrKey) -> Result1<i64> {
 /// The program is not what the verifier lets through.
 fn bug(what: &str, span: crate::base::Span) -> Diagnostic {
     Diagnostic::error(Code::TypeMismatch, format!("this operation was not verified: {what}")).at(span)
-}
-
-/// The operation's name in the text.
-fn spelling(opcode: Opcode) -> String {
-    let camel = format!("{opcode:?}");
-    let mut out = String::new();
-    for (i, c) in camel.char_indices() {
-        if c.is_ascii_uppercase() && i > 0 {
-            out.push('_');
-        }
-        out.push(c.to_ascii_lowercase());
-    }
-    out
 }
 
 fn is_token(ty: &Type) -> bool {
