@@ -10,7 +10,7 @@
 //! that number, a float under `%d` is truncated); `%p` prints an address; `%%` is a percent sign. `%s` and `%n` are
 //! refused, as is anything C does not define, since a kernel's format string is untrusted. Length modifiers (`ll`, `h`, `z`, ...)
 //! are accepted and mean nothing: the element type says the width. In a string that is no valid format, that has as many
-//! `%` as there are arguments and no letter after any (the form of older documents), each `%` prints its argument in the
+//! `%` as there are arguments and no letter or digit after any (the form of older documents), each `%` prints its argument in the
 //! default format: `%d`, `%g` or `%p`.
 
 use super::DType;
@@ -84,8 +84,8 @@ fn parse(fmt: &str, args: usize) -> Result<Vec<Piece>, String> {
     match printf(fmt) {
         Ok(pieces) if pieces.iter().filter(|p| matches!(p, Piece::Conversion(_))).count() == args => Ok(pieces),
         other => {
-            // The older form: as many percent signs as arguments, none followed by a letter.
-            let bare = fmt.split('%').skip(1).all(|rest| !rest.starts_with(|c: char| c.is_ascii_alphabetic()));
+            // The older form: as many percent signs as arguments, none followed by a letter or digit.
+            let bare = fmt.split('%').skip(1).all(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric()));
             if args > 0 && bare && fmt.matches('%').count() == args {
                 let mut pieces = vec![];
                 for (i, text) in fmt.split('%').enumerate() {
@@ -448,7 +448,7 @@ mod tests {
         assert_eq!(format("<%, %>", &[scalar.clone(), scalar.clone()]), Ok("<9, 9>".into()));
         let pointer = PrintValue { pointer: true, bits: vec![0x1f0], ..scalar.clone() };
         assert_eq!(format("%p", &[pointer]), Ok("0x1f0".into()));
-        for bad in ["%n", "%s", "%d %d", "", "%5 %", "%y", "%99999d"] {
+        for bad in ["%n", "%s", "%d %d", "", "%5", "%y", "%99999d"] {
             assert!(format(bad, std::slice::from_ref(&scalar)).is_err(), "{bad}");
         }
         assert_eq!(conversions("%d %% %f", 2), Ok(2));

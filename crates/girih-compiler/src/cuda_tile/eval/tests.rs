@@ -1,11 +1,13 @@
 //! Small programs run against results worked out here.
 
+mod dtypes;
 mod memory;
 mod values;
 
 use super::*;
 use crate::base::memory::VecMemory;
 use crate::cuda_tile::parse::parse;
+use crate::cuda_tile::verify;
 
 /// A host that keeps what was printed.
 #[derive(Default)]
@@ -33,7 +35,10 @@ fn module(text: &str) -> Module {
     let parsed = parse(text);
     let errors: Vec<_> = parsed.diagnostics.iter().filter(|d| d.is_error()).collect();
     assert!(errors.is_empty(), "{errors:#?} in {text}");
-    parsed.module.expect("a module")
+    let module = parsed.module.expect("a module");
+    let errors: Vec<_> = verify(&module).into_iter().filter(|d| d.is_error()).collect();
+    assert!(errors.is_empty(), "{errors:#?} in {text}");
+    module
 }
 
 /// An argument: a buffer or a scalar's bits.
