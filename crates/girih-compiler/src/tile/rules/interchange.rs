@@ -15,15 +15,19 @@ pub const RULE: Rule<Kernel> = Rule {
 Reorders loops so that memory is walked in order.
 
 A free nest gets the axis along which it stores innermost. Where its loads run along another axis, the two are cut into
-blocks of 16 x 16, so that every cache line fetched is used up before it is evicted.
+blocks of 16 x 16, and what is loaded goes through a local buffer: memory is only walked along its lines, which are
+whole lines for elements of four bytes, and conversions run in order too.
 
 ```text
-for i in 0..64: free                             for i1 in 0..4: free
-  for j in 0..64: free                             for j1 in 0..4: free
-    %x = load X[j*M + i]                  -->        for i2 in 0..16: free
-    store Y[i*N + j] = %x                              for j2 in 0..16: free
-                                                         %x = load X[(j1*16 + j2)*M + (i1*16 + i2)]
-                                                         store Y[(i1*16 + i2)*N + (j1*16 + j2)] = %x
+for i in 0..64: free                             for j1 in 0..4: free
+  for j in 0..64: free                             for i1 in 0..4: free
+    %x = load X[j*M + i]                  -->        local block: f32[16, 16]
+    store Y[i*N + j] = %x                            for j2 in 0..16: free
+                                                       for i2 in 0..16: free
+                                                         block[j2, i2] = load X[(j1*16 + j2)*M + (i1*16 + i2)]
+                                                     for i2 in 0..16: free
+                                                       for j2 in 0..16: free
+                                                         store Y[(i1*16 + i2)*N + (j1*16 + j2)] = block[j2, i2]
 ```
 
 A fold that walks down the columns of a row-major tile becomes one that adds row to row; each column keeps its order.
@@ -150,44 +154,111 @@ fn reorder(kernel: &mut Kernel, chain: &[&For]) -> Result<Option<Stmt>, &'static
         return Err("the bounds of its loops depend on each other");
     }
     let mut order: Vec<For> = chain.iter().map(|f| For { body: vec![], ..(*f).clone() }).collect();
-    let mut by = BTreeMap::new();
-    match block {
-        None => {
-            let inner = order.remove(s);
-            order.push(inner);
-        }
-        Some(t) => {
-            if [s, t].iter().any(|&x| !chain[x].lo.is_const(0)) {
-                return Err("its loops do not start at 0");
-            }
-            let (mut outer, mut inner) = (vec![], vec![]);
-            for x in [t, s] {
-                let f = chain[x];
-                let name = kernel.axes[f.axis].name.clone();
-                let (a, b) = (new_axis(kernel, &format!("{name}1")), new_axis(kernel, &format!("{name}2")));
-                let first = Ix::Axis(a) * Ix::Const(BLOCK);
-                by.insert(f.axis, first.clone() + Ix::Axis(b));
-                let (blocks, rest) = match f.hi {
-                    Ix::Const(n) if n % BLOCK == 0 => (Ix::Const(n / BLOCK), Ix::Const(BLOCK)),
-                    _ => {
-                        let rest = Ix::min(Ix::Const(BLOCK), Ix::sub(f.hi.clone(), first));
-                        (Ix::ceil_div(f.hi.clone(), Ix::Const(BLOCK)), rest)
-                    }
-                };
-                outer.push(For { axis: a, hi: blocks, body: vec![], ..f.clone() });
-                inner.push(For { axis: b, hi: rest, body: vec![], ..f.clone() });
-            }
-            let mut at = 0;
-            order.retain(|_| {
-                at += 1;
-                at - 1 != s && at - 1 != t
-            });
-            order.extend(outer);
-            order.extend(inner);
-        }
+    let Some(t) = block else {
+        let inner = order.remove(s);
+        order.push(inner);
+        return Ok(Some(nest(order, last.body.clone())));
+    };
+    if [s, t].iter().any(|&x| !chain[x].lo.is_const(0)) {
+        return Err("its loops do not start at 0");
     }
-    let body = edit::place_axes(&last.body, &by, &BTreeMap::new());
+    let (of_t, of_s) = (Cut::new(kernel, chain[t]), Cut::new(kernel, chain[s]));
+    let mut at = 0;
+    order.retain(|_| {
+        at += 1;
+        at - 1 != s && at - 1 != t
+    });
+    order.extend([of_t.outer.clone(), of_s.outer.clone()]);
+    let body = through_block(kernel, &last.body, &of_t, &of_s);
     Ok(Some(nest(order, body)))
+}
+
+/// A loop cut into blocks.
+struct Cut {
+    axis: AxisId,
+    outer: For,
+    inner: For,
+}
+
+impl Cut {
+    fn new(kernel: &mut Kernel, f: &For) -> Cut {
+        let name = kernel.axes[f.axis].name.clone();
+        let (a, b) = (new_axis(kernel, &format!("{name}1")), new_axis(kernel, &format!("{name}2")));
+        let (blocks, size) = match f.hi {
+            Ix::Const(n) if n % BLOCK == 0 => (Ix::Const(n / BLOCK), Ix::Const(BLOCK)),
+            _ => {
+                let left = Ix::sub(f.hi.clone(), Ix::Axis(a) * Ix::Const(BLOCK));
+                (Ix::ceil_div(f.hi.clone(), Ix::Const(BLOCK)), Ix::min(Ix::Const(BLOCK), left))
+            }
+        };
+        let part = |axis, hi| For { axis, hi, body: vec![], ..f.clone() };
+        Cut { axis: f.axis, outer: part(a, blocks), inner: part(b, size) }
+    }
+
+    /// The position that the loop's axis stood for, at an offset in the block.
+    fn position(&self, offset: AxisId) -> Ix {
+        Ix::Axis(self.outer.axis) * Ix::Const(BLOCK) + Ix::Axis(offset)
+    }
+}
+
+/// One block: what is loaded along `t` goes, converted, through a local buffer; the rest then runs along `s`.
+fn through_block(kernel: &mut Kernel, body: &[Stmt], t: &Cut, s: &Cut) -> Vec<Stmt> {
+    let varying = refs(body).vals_defined;
+    let mut out = Vec::new();
+    let mut left = body.to_vec();
+    for load in body {
+        let along = |axis| match load {
+            Stmt::Load { mem, .. } => affine::stride(&mem.index, axis, &varying),
+            Stmt::Read { idx, .. } => affine::buf_stride(idx, axis, &varying),
+            _ => Stride::Same,
+        };
+        if along(t.axis) != Stride::Unit || along(s.axis) == Stride::Same {
+            continue;
+        }
+        let mut fixed = true;
+        walk::each_use(load, &mut |v| fixed &= !varying.contains(&v));
+        let Some(mut value) = walk::def(load).filter(|_| fixed) else { continue };
+        // Conversions of the element come along.
+        let mut moved = vec![load.clone()];
+        while let Some(next) = sole_conversion(&left, value) {
+            value = walk::def(&next).unwrap_or(value);
+            moved.push(next);
+        }
+        let ty = kernel.vals[value].ty;
+        let shape = vec![BLOCK as u64, BLOCK as u64];
+        let buf = kernel.bufs.push(Buf { name: "block".to_string(), ty, shape });
+        let read = Stmt::Read { dst: value, buf, idx: vec![Ix::Axis(s.inner.axis), Ix::Axis(t.inner.axis)] };
+        let Some(at) = left.iter().position(|x| moved.last() == Some(x)) else { continue };
+        left[at] = read;
+        left.retain(|x| !moved.contains(x));
+
+        let names = [s.inner.axis, t.inner.axis].map(|a| kernel.axes[a].name.clone());
+        let [s2, t2] = names.map(|n| new_axis(kernel, &n));
+        let by = BTreeMap::from([(s.axis, s.position(s2)), (t.axis, t.position(t2))]);
+        let renaming = walk::Renaming::fresh(kernel, &moved);
+        let mut fill = edit::place_axes(&moved, &by, &BTreeMap::new());
+        renaming.apply(&mut fill);
+        let value = Opnd::Val(renaming.vals.get(&value).copied().unwrap_or(value));
+        fill.push(Stmt::Write { buf, idx: vec![Ix::Axis(s2), Ix::Axis(t2)], value });
+        out.push(Stmt::Local { buf });
+        out.push(nest(vec![For { axis: s2, ..s.inner.clone() }, For { axis: t2, ..t.inner.clone() }], fill));
+    }
+    let by = BTreeMap::from([(s.axis, s.position(s.inner.axis)), (t.axis, t.position(t.inner.axis))]);
+    let body = edit::place_axes(&left, &by, &BTreeMap::new());
+    out.push(nest(vec![t.inner.clone(), s.inner.clone()], body));
+    out
+}
+
+/// The only statement that uses a value, when it is an operation of nothing else.
+fn sole_conversion(body: &[Stmt], value: ValId) -> Option<Stmt> {
+    let mut users = body.iter().filter(|s| {
+        let mut uses = false;
+        walk::each_use(s, &mut |v| uses |= v == value);
+        uses
+    });
+    let only = users.next()?;
+    let alone = matches!(only, Stmt::Let { args, .. } if args[..] == [Opnd::Val(value)]);
+    (alone && users.next().is_none()).then(|| only.clone())
 }
 
 fn nest(loops: Vec<For>, body: Vec<Stmt>) -> Stmt {
