@@ -4,7 +4,7 @@ use girih_compiler::base::Diagnostic;
 use girih_compiler::base::target::{Assumptions, KnobSource, Knobs, Target};
 use girih_compiler::cuda_tile::ir::Module;
 use girih_compiler::pipeline::{self, Lowered, Observer, Stage};
-use girih_compiler::{cuda_tile, loops};
+use girih_compiler::{cuda_tile, kernel, loops};
 
 use crate::error::{Error, Result};
 
@@ -33,7 +33,7 @@ pub fn show(module: &Module, entry: &str, options: &pipeline::Options, stage: St
         Stage::CudaTile => cuda_tile::print::print(module),
         Stage::Loop => loops::print::print(&lowered()?.loops, loops::print::Stage::Loop),
         Stage::Tile => loops::print::print(&lowered()?.tile, loops::print::Stage::Tile),
-        Stage::Kernel => format!("{:?}", lowered()?.kernel),
+        Stage::Kernel => kernel::print::print(&lowered()?.kernel),
         Stage::C => emit_c(&lowered()?, &options.target),
     })
 }

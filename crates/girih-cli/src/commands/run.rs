@@ -2,7 +2,7 @@
 
 pub mod arguments;
 mod compare;
-mod timing;
+pub mod timing;
 mod verify;
 
 use std::path::Path;
