@@ -89,9 +89,23 @@ codes! {
     // 09: warnings and notes
     OldSpelling = "W0901", "An older spelling was accepted.";
     DataRace = "W0902", "Two blocks access the same memory with nothing to order them.";
-    ReducedShape = "W0905", "A reduction's result has the shape of reducing another dimension.";
-    ConstantIndexOutside = "W0904", "A constant index lies outside its tile.";
+    ReducedShape = "W0906", "A reduction's result has the shape of reducing another dimension.";
+    ConstantIndexOutside = "W0907", "A constant index lies outside its tile.";
     NoTokenPath = "W0903", "Two accesses of one block overlap with no token path between them.";
     Extension = "W0904", "An operation of older documents that the public dialect does not have.";
+    UnspecifiedElements = "W0908", "Elements are used that the specification leaves unspecified.";
     IgnoredAttribute = "W0905", "An attribute that means nothing there was left out.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Code;
+
+    #[test]
+    fn a_code_has_one_meaning() {
+        let mut texts: Vec<&str> = Code::ALL.iter().map(|c| c.text()).collect();
+        texts.sort_unstable();
+        let twice: Vec<_> = texts.windows(2).filter(|w| w[0] == w[1]).collect();
+        assert!(twice.is_empty(), "{twice:?}");
+    }
 }

@@ -430,7 +430,6 @@ impl<'a> Verifier<'a> {
     fn for_loop(&mut self, stmt: &'a Stmt, l: &'a For) {
         let serial = l.kind == LoopKind::Serial;
         self.check(stmt, serial || l.step.is_const(1), "free and reduce loops step by 1");
-        self.check(stmt, l.step.as_const().is_none_or(|s| s > 0), "the step is not positive");
         if l.place != Place::None {
             self.check(stmt, self.stage == Stage::Tile, "loop IR places nothing");
         }

@@ -63,7 +63,6 @@ fn each_rule_is_kept() {
         ("for i in 0..4: free\n  if c:\n    continue", "nearest loop"),
         ("for i in 0..4: serial\n  for j in 0..4: reduce\n    return", "may be left"),
         ("for i in 0..4 step 2: free\n  pass", "step by 1"),
-        ("for i in 0..4 step 0: serial\n  pass", "not positive"),
         ("for i in 0..4: serial\n  for i in 0..4: serial\n    pass", "already"),
         ("for i in 0..4: serial\n  pass\ny: i32 = index i", "no enclosing loop"),
         ("if c:\n  y: i32 = 1\nz: i32 = copy(y)", "outside of its body"),

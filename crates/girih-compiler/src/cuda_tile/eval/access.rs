@@ -34,8 +34,11 @@ impl<'a> Machine<'a> {
             (self.pointers(block, cx, 0, 1, n)?, padding, op.operand(3))
         } else {
             let (places, padding) = self.view_places(block, cx, 0, 1)?;
-            let fill = padding.map(|p| Tile::new(ty, vec![view::padding_bits(p, dtype)]));
-            (places, fill, op.operand(2))
+            if padding.is_none() && places.beyond() {
+                self.unpadded.insert(cx.here);
+            }
+            let fill = Tile::new(ty, vec![padding.map_or(0, |p| view::padding_bits(p, dtype))]);
+            (places, Some(fill), op.operand(2))
         };
         let started = self.begin(block, cx, token)?;
         if op.ordering() == MemoryOrdering::Acquire {

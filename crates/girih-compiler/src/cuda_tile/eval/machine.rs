@@ -1,6 +1,6 @@
 //! Blocks, their stacks, and control flow.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use super::code::Code as Tables;
@@ -31,6 +31,8 @@ pub struct Machine<'a> {
     pub named: Vec<(u64, u64, String)>,
     /// Memory of allocas whose block has ended: bytes, alignment, address.
     pub free: Vec<(u64, u64, u64)>,
+    /// Loads from views without padding that reached past the tensor.
+    pub unpadded: BTreeSet<Origin>,
     polite: bool,
     steps: u64,
 }
@@ -115,6 +117,7 @@ impl<'a> Machine<'a> {
             globals: vec![],
             named: vec![],
             free: vec![],
+            unpadded: BTreeSet::new(),
             polite,
             steps: 0,
         }
@@ -585,6 +588,11 @@ impl<'a> Machine<'a> {
                 d = d.label(first.span, "the other access");
             }
             out.push(d);
+        }
+        for op in self.unpadded.iter().filter_map(|&o| place(o)) {
+            let text = format!("{} reads past the tensor through a view without padding", name(op));
+            let help = "those elements are unspecified and read as 0 here; add `padding_value = zero` to the view";
+            out.push(Diagnostic::warning(Code::UnspecifiedElements, text).at(op.span).help(help));
         }
         out
     }

@@ -33,6 +33,14 @@ pub struct Run {
 const RUN: usize = 4096;
 
 impl Places {
+    /// Whether some element of a view's tile lies outside the tensor.
+    pub fn beyond(&self) -> bool {
+        match self {
+            Places::Pointers { .. } => false,
+            Places::Grid { offsets, .. } => offsets.iter().flatten().any(Option::is_none),
+        }
+    }
+
     /// Calls `f` on maximal runs of elements that are on, in row-major order. 4-bit elements come one at a time.
     pub fn runs<E>(&self, dtype: DType, mut f: impl FnMut(Run) -> Result<(), E>) -> Result<(), E> {
         let size = dtype.bytes();
