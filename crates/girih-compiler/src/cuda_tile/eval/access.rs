@@ -97,10 +97,10 @@ impl<'a> Machine<'a> {
         let shape = value.shape.clone();
         places.runs(dtype, |run| {
             let elements = run.first..run.first + run.count;
-            if value.poison.is_some() {
-                if let Some(i) = elements.clone().find(|&i| value.origin(i) != 0) {
-                    return Err(self.undefined(cx, "a stored value", value.origin(i), &shape, i));
-                }
+            if value.poison.is_some()
+                && let Some(i) = elements.clone().find(|&i| value.origin(i) != 0)
+            {
+                return Err(self.undefined(cx, "a stored value", value.origin(i), &shape, i));
             }
             let mut bytes = encode(dtype, elements.map(|i| value.get(i)));
             if dtype.bits() == 4 {
@@ -184,10 +184,10 @@ impl<'a> Machine<'a> {
                     (None, Some(c)) => (c.get(i) == was).then(|| value.get(i)),
                     _ => None,
                 };
-                if let Some(new) = new {
-                    if self.memory.write(one.addr, &encode(dtype, [new].into_iter())).is_err() {
-                        return Err(self.fault(cx, &shape, one, size, "updates"));
-                    }
+                if let Some(new) = new
+                    && self.memory.write(one.addr, &encode(dtype, [new].into_iter())).is_err()
+                {
+                    return Err(self.fault(cx, &shape, one, size, "updates"));
                 }
                 self.shadow.forget(one.addr, size as u64);
                 old[i] = was;

@@ -14,8 +14,10 @@
 //! Nothing here panics on a malformed module, and nothing recurses with the depth of the program.
 
 mod access;
+mod assume;
 mod control;
 mod ops;
+mod product;
 mod types;
 
 #[cfg(test)]

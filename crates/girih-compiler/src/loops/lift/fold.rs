@@ -2,6 +2,7 @@
 
 use super::elementwise::{neutral, scalar_op};
 use super::{Lift, Lifted, Result1, axis_name, bug, counted, int_attr, konst, operand, result};
+use crate::base::{Code, Diagnostic};
 use crate::cuda_tile::ir::{Attr, AttrKey, Op, Opcode};
 use crate::index::Ix;
 use crate::loops::ir::{BufId, Combine, CombineOp, LoopKind, Opnd, Stmt, Ty};
@@ -70,6 +71,13 @@ impl Lift<'_> {
         let dim = int_attr(op, AttrKey::Dim)? as usize;
         let Some(&extent) = source.get(dim) else { return Err(bug("a dimension out of range", op.span)) };
         let kept: Vec<u64> = source.iter().enumerate().filter(|&(d, _)| d != dim).map(|(_, &n)| n).collect();
+        // The verifier only warns of a result with the shape of reducing another dimension; it cannot run.
+        for &r in &op.results {
+            if self.tile_ty(r)?.shape != kept {
+                let text = format!("this `reduce` keeps {kept:?}, which its result does not have");
+                return Err(Diagnostic::error(Code::TypeMismatch, text).at(op.span));
+            }
+        }
         let combine = self.associative(op);
         let names: Vec<String> = op.results.iter().map(|&r| self.name(r, "acc")).collect();
         let mut outs = Vec::new();
