@@ -5,6 +5,7 @@ use super::support::Support;
 use crate::emit::cstyle::{Indices, Lines, cmp};
 use crate::index::{Cond, Ix, Mask};
 use crate::kernel::ir::*;
+use crate::loops::spell::{Class, spell};
 use crate::num::convert::sign_extend;
 use crate::num::{DType, ScalarOp};
 
@@ -560,39 +561,41 @@ impl Printer<'_> {
         text
     }
 
+    /// One call of a helper that folds halves of the vector until one value is left.
     fn reduce(&mut self, dst: ValId, op: ScalarOp, vector: ValId) {
         let ty = self.val_ty(vector);
         let d = base(ty.elem);
-        let name = self.name(dst).to_string();
-        let mut current = self.name(vector).to_string();
-        let mut lanes = ty.lanes;
-        let elem = ty.elem;
-        let mut step = 0;
-        while lanes > 1 {
-            lanes /= 2;
-            let low: Vec<String> = (0..lanes).map(|l| l.to_string()).collect();
-            let high: Vec<String> = (lanes..2 * lanes).map(|l| l.to_string()).collect();
-            let (a, b) = if lanes > 1 {
-                (
-                    format!("__builtin_shufflevector({current}, {current}, {})", low.join(", ")),
-                    format!("__builtin_shufflevector({current}, {current}, {})", high.join(", ")),
-                )
-            } else if d == DType::I1 {
-                (format!("({current}[0] & 1)"), format!("({current}[1] & 1)"))
-            } else {
-                (format!("{current}[0]"), format!("{current}[1]"))
-            };
-            let text = Ops { support: self.support, lanes }.expr(op, elem, &[&a, &b]);
-            if lanes > 1 {
+        let full = self.support.ty(d.name(), ty.lanes);
+        let name = format!("reduce_{}_{full}", spell(op, Class::Any).replace('.', "_"));
+        if !self.support.is_defined(&name) {
+            let one = self.support.ty(d.name(), 1);
+            let mut text = format!("INLINE {one} {name}({full} x{}) {{\n", ty.lanes);
+            let mut lanes = ty.lanes;
+            while lanes > 1 {
+                let whole = format!("x{lanes}");
+                lanes /= 2;
+                let half = |from: u32| -> String {
+                    let picked: Vec<String> = (from..from + lanes).map(|l| l.to_string()).collect();
+                    match (lanes, d) {
+                        (1, DType::I1) => format!("({whole}[{from}] & 1)"),
+                        (1, _) => format!("{whole}[{from}]"),
+                        _ => format!("__builtin_shufflevector({whole}, {whole}, {})", picked.join(", ")),
+                    }
+                };
+                let n = if lanes > 1 { lanes.to_string() } else { String::new() };
                 let t = self.support.ty(d.name(), lanes);
-                let next = format!("{name}_h{step}");
-                self.out.line(&format!("{t} {next} = {text};"));
-                current = next;
-                step += 1;
-            } else {
-                self.define(dst, &text);
+                text.push_str(&format!("  {t} a{n} = {}, b{n} = {};\n", half(0), half(lanes)));
+                let folded =
+                    Ops { support: self.support, lanes }.expr(op, ty.elem, &[&format!("a{n}"), &format!("b{n}")]);
+                text.push_str(&match lanes {
+                    1 => format!("  return {folded};\n}}\n"),
+                    _ => format!("  {t} x{lanes} = {folded};\n"),
+                });
             }
+            self.support.block(&name, &text);
         }
+        let text = format!("{name}({})", self.name(vector));
+        self.define(dst, &text);
     }
 
     fn print(&mut self, args: &[PrintArg], site: SiteId) {

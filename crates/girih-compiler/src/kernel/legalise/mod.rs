@@ -23,6 +23,7 @@ mod vector;
 use crate::base::target::Target;
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
+use crate::loops::walk;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// How a kernel is to be lowered.
@@ -81,7 +82,9 @@ struct Lower<'a> {
     /// Inside a lane loop: the lane, and the vectors already read in it.
     lane: Option<k::Ix>,
     extracted: FxHashMap<k::ValId, k::Opnd>,
-    /// Inside a register tile: the vectors that scalars of the row were splatted to.
+    /// Reads of scalar variables that may stand for the variable itself: it is not written before their last use.
+    aliases: FxHashSet<l::ValId>,
+    /// In a vector loop: the vectors that scalars were splatted to.
     splats: Option<FxHashMap<k::ValId, k::Opnd>>,
     /// The statements of the block being built.
     stmts: Vec<k::Stmt>,
@@ -90,6 +93,9 @@ struct Lower<'a> {
     /// Free and reduce loops of constant extent around the statement, outermost first: axis, first iteration, extent.
     nest: Vec<(l::AxisId, l::Ix, u64)>,
 }
+
+/// A block of more statements is lowered without looking for copies it does not need.
+const LONG_BLOCK: usize = 400;
 
 type Res<T> = Result<T, String>;
 
@@ -108,6 +114,7 @@ impl<'a> Lower<'a> {
             vector: None,
             lane: None,
             extracted: FxHashMap::default(),
+            aliases: FxHashSet::default(),
             splats: None,
             stmts: Vec::new(),
             param_of: FxHashMap::default(),
@@ -165,15 +172,44 @@ impl<'a> Lower<'a> {
     /// Collects what `build` pushes.
     fn inner(&mut self, build: impl FnOnce(&mut Self) -> Res<()>) -> Res<Vec<k::Stmt>> {
         let outer = std::mem::take(&mut self.stmts);
-        let extracted = self.extracted.clone();
+        let (extracted, splats) = (self.extracted.clone(), self.splats.clone());
         let done = build(self);
-        self.extracted = extracted;
+        (self.extracted, self.splats) = (extracted, splats);
         let stmts = std::mem::replace(&mut self.stmts, outer);
         done.map(|()| stmts)
     }
 
     fn run(&mut self, body: &[l::Stmt]) -> Res<()> {
+        self.find_aliases(body);
         body.iter().try_for_each(|stmt| self.stmt(stmt))
+    }
+
+    /// Finds the reads of a block that need no copy of their variable.
+    fn find_aliases(&mut self, body: &[l::Stmt]) {
+        let of_scalar = |buf: l::BufId| self.src.bufs.get(buf).is_some_and(|b| b.shape.is_empty());
+        let reads: Vec<(usize, l::ValId, l::BufId)> = body
+            .iter()
+            .enumerate()
+            .filter_map(|(i, s)| match s {
+                l::Stmt::Read { dst, buf, .. } if of_scalar(*buf) => Some((i, *dst, *buf)),
+                _ => None,
+            })
+            .collect();
+        if reads.is_empty() || body.len() > LONG_BLOCK {
+            return;
+        }
+        let refs: Vec<walk::Refs> = body.iter().map(walk::refs_of).collect();
+        for (i, dst, buf) in reads {
+            let Some(write) = (i + 1..body.len()).find(|&j| refs[j].bufs_written.contains(&buf)) else {
+                self.aliases.insert(dst);
+                continue;
+            };
+            // A plain write may still take the value it replaces.
+            let from = write + usize::from(matches!(body[write], l::Stmt::Write { .. }));
+            if refs[from..].iter().all(|r| !r.vals_used.contains(&dst)) {
+                self.aliases.insert(dst);
+            }
+        }
     }
 
     fn stmt(&mut self, stmt: &l::Stmt) -> Res<()> {

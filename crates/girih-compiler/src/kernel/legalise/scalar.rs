@@ -316,6 +316,8 @@ impl Lower<'_> {
                     let value = self.extract(var)?;
                     self.extracted.remove(&var);
                     self.vals.insert(dst, Loc::Scalar(value));
+                } else if self.vector.is_none() && self.aliases.contains(&dst) {
+                    self.vals.insert(dst, Loc::Scalar(k::Opnd::Val(var)));
                 } else {
                     let dst = self.define(dst)?;
                     self.push(k::Stmt::Let { dst, op: ScalarOp::Copy, ty: t.elem, args: vec![k::Opnd::Val(var)] });

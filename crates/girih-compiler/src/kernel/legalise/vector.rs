@@ -230,6 +230,9 @@ impl Lower<'_> {
                 }
             }
             l::Stmt::Read { dst, buf, idx } => match self.storage(*buf)? {
+                Storage::Var(var) if self.out.vals[var].ty.is_vector() && self.aliases.contains(dst) => {
+                    self.vals.insert(*dst, Loc::Vector(var));
+                }
                 Storage::Var(var) if self.out.vals[var].ty.is_vector() => {
                     let t = self.out.vals[var].ty;
                     let dst = self.define_vector(*dst)?;
@@ -443,6 +446,7 @@ impl Lower<'_> {
             self.nest.push((f.axis, f.lo.clone(), (hi - lo).max(0) as u64));
         }
         self.vector = Some(Vector { axis: f.axis, lanes });
+        self.splats = Some(FxHashMap::default());
         let body = self.inner(|s| {
             for (w, partial) in partials.iter().enumerate() {
                 let base = affine::add(k::Ix::Axis(axis), k::Ix::Const(w as i64 * lanes as i64));
@@ -469,6 +473,7 @@ impl Lower<'_> {
             Ok(())
         });
         self.vector = None;
+        self.splats = None;
         self.nest = nest;
         match saved_axis {
             Some(ix) => self.axes.insert(f.axis, ix),
