@@ -116,8 +116,8 @@ pub fn front(text: &str) -> Result<Front, Vec<Diagnostic>> {
     let parsed = cuda_tile::parse::parse(text);
     let mut diagnostics = parsed.diagnostics;
     let Some(module) = parsed.module else { return Err(diagnostics) };
-    //V
-    let _ = &mut diagnostics;
+    diagnostics.extend(cuda_tile::verify(&module));
+    diagnostics.sort_by_key(|d| d.span.map(|s| s.start));
     if diagnostics.iter().any(|d| d.severity == Severity::Error) {
         Err(diagnostics)
     } else {
