@@ -811,3 +811,121 @@ fn advancing_tiles_of_addresses_agree() {
         assert!(locals(&kernel).iter().all(|b| b != "q" && b != "o"), "{}", print(&kernel, Stage::Loop));
     }
 }
+
+#[test]
+fn advancing_scalars_agree() {
+    let body = "%i0 = constant <i32: 0> : tile<i32>
+        %i1 = constant <i32: 1> : tile<i32>
+        %i8 = constant <i32: 8> : tile<i32>
+        %zero = constant <i32: 0> : tile<8xi32>
+        %s, %q, %o = for %k in (%i0 to %n, step %i1) : tile<i32> iter_values(%acc = %zero, %p = %A, %at = %i1) -> (tile<8xi32>, tile<ptr<i32>>, tile<i32>) {\n"
+        .to_string()
+        + &load("v", "p", &[8], "i32")
+        + "  %a1 = reshape %at : tile<i32> -> tile<1xi32>
+             %a8 = broadcast %a1 : tile<1xi32> -> tile<8xi32>
+             %w = muli %v, %a8 : tile<8xi32>
+             %sum = addi %acc, %w : tile<8xi32>
+             %p2 = offset %p, %i8 : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>
+             %at2 = addi %i8, %at : tile<i32>
+             continue %sum, %p2, %at2 : tile<8xi32>, tile<ptr<i32>>, tile<i32>
+           }
+           %o1 = reshape %o : tile<i32> -> tile<1xi32>\n"
+        + &load("last", "q", &[8], "i32")
+        + "%r = addi %s, %last : tile<8xi32>\n"
+        + &store("r", "C", &[8], "i32")
+        + &store("o1", "D", &[1], "i32");
+    let text = entry("%A: tile<ptr<i32>>, %C: tile<ptr<i32>>, %D: tile<ptr<i32>>, %n: tile<i32>", &body);
+    for n in [-1, 0, 1, 4] {
+        let kernel = check(&text, [1, 1, 1], &[Buf(I32, 40), Buf(I32, 8), Buf(I32, 1), Int(n)]);
+        assert_affine(&kernel);
+    }
+}
+
+fn tensor(name: &str, of: &str) -> String {
+    format!(
+        "%{name} = make_tensor_view %{of}, shape = [%M, %N], strides = [%N, 1] : tile<i32> -> tensor_view<?x?xf32, strides=[?,1]>\n"
+    )
+}
+
+#[test]
+fn a_view_updated_in_place_agrees() {
+    let view = "partition_view<tile=(4x8), tensor_view<?x?xf32, strides=[?,1]>>";
+    let body = tensor("a", "A")
+        + &format!(
+            "%x, %y, %z = get_tile_block_id : tile<i32>
+             %v = make_partition_view %a : {view}
+             %t, %t0 = load_view_tko weak %v[%x, %y] : {view}, tile<i32> -> tile<4x8xf32>, token
+             %u = addf %t, %t : tile<4x8xf32>
+             %t1 = store_view_tko weak %u, %v[%x, %y] : tile<4x8xf32>, {view}, tile<i32> -> token\n"
+        );
+    let text = entry("%A: tile<ptr<f32>>, %M: tile<i32>, %N: tile<i32>", &body);
+    // Rows at least as long as the tile's: one pass in the fast version. Shorter ones: the general version.
+    let kernel = check(&text, [3, 3, 1], &[Buf(F32, 11 * 21), Int(11), Int(21)]);
+    assert_eq!(locals(&kernel), [""; 0]);
+    let kernel = check(&text, [3, 1, 1], &[Buf(F32, 11 * 5), Int(11), Int(5)]);
+    assert!(!locals(&kernel).is_empty());
+}
+
+#[test]
+fn atomic_additions_through_a_view() {
+    let view = "partition_view<tile=(4x8), tensor_view<?x?xf32, strides=[?,1]>>";
+    let body = tensor("c", "C")
+        + &load("a", "A", &[4, 8], "f32")
+        + &format!(
+            "%x, %y, %z = get_tile_block_id : tile<i32>
+             %v = make_partition_view %c : {view}
+             %t0 = atomic_red_view_tko relaxed device %v[%x, %y], addf, %a : tile<4x8xf32>, {view}, tile<i32> -> token\n"
+        );
+    let text = entry("%A: tile<ptr<f32>>, %C: tile<ptr<f32>>, %M: tile<i32>, %N: tile<i32>", &body);
+    check(&text, [2, 2, 1], &[Buf(F32, 32), Buf(F32, 7 * 13), Int(7), Int(13)]);
+}
+
+#[test]
+fn rows_scattered_by_number() {
+    let body = tensor("c", "C")
+        + &load("a", "A", &[4, 8], "f32")
+        + "%rows = constant <i32: [6, 0, 9, 3]> : tile<4xi32>
+           %from = constant <i32: 7> : tile<i32>
+           %t = make_token : token
+           %t0 = experimental$scatter_store %a, %c, %rows, [%from] token = %t <{dim = 0 : i64}> :
+             tile<4x8xf32>, tensor_view<?x?xf32, strides=[?,1]>, tile<4xi32>, tile<i32>, token -> token\n";
+    let text = entry("%A: tile<ptr<f32>>, %C: tile<ptr<f32>>, %M: tile<i32>, %N: tile<i32>", &body);
+    check(&text, [1, 1, 1], &[Buf(F32, 32), Buf(F32, 7 * 13), Int(7), Int(13)]);
+}
+
+#[test]
+fn scaled_products() {
+    let body = load("a", "A", &[8, 32], "f8E4M3FN")
+        + &load("b", "B", &[32, 8], "f8E4M3FN")
+        + &load("s", "S", &[8, 1], "f8E8M0FNU")
+        + &load("t", "T", &[1, 8], "f8E8M0FNU")
+        + &load("c", "C", &[8, 8], "f32")
+        + "%d = mmaf_scaled %a, %b, %c, %s, %t : tile<8x32xf8E4M3FN>, tile<32x8xf8E4M3FN>, tile<8x8xf32>, tile<8x1xf8E8M0FNU>, tile<1x8xf8E8M0FNU>\n"
+        + &store("d", "C", &[8, 8], "f32");
+    let text = entry(
+        "%A: tile<ptr<f8E4M3FN>>, %B: tile<ptr<f8E4M3FN>>, %S: tile<ptr<f8E8M0FNU>>, %T: tile<ptr<f8E8M0FNU>>, %C: tile<ptr<f32>>",
+        &body,
+    );
+    check(
+        &text,
+        [1, 1, 1],
+        &[Buf(F8E4M3FN, 256), Buf(F8E4M3FN, 256), Buf(F8E8M0FNU, 8), Buf(F8E8M0FNU, 8), Buf(F32, 64)],
+    );
+}
+
+#[test]
+fn unsigned_loops() {
+    let body = "%i0 = constant <i32: 0> : tile<i32>
+        %i1 = constant <i32: 1> : tile<i32>
+        %s = for unsigned %k in (%lo to %hi, step %i1) : tile<i32> iter_values(%a = %i0) -> (tile<i32>) {
+          %b = addi %a, %k : tile<i32>
+          continue %b : tile<i32>
+        }
+        %s1 = reshape %s : tile<i32> -> tile<1xi32>\n"
+        .to_string()
+        + &store("s1", "C", &[1], "i32");
+    let text = entry("%C: tile<ptr<i32>>, %lo: tile<i32>, %hi: tile<i32>", &body);
+    for (lo, hi) in [(0, 5), (-7, -2), (3, 3), (0x7FFF_FFFE, -0x7FFF_FFFD)] {
+        check(&text, [1, 1, 1], &[Buf(I32, 1), Int(lo), Int(hi)]);
+    }
+}

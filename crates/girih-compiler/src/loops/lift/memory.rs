@@ -67,8 +67,8 @@ impl Lift<'_> {
         let result = result(op, 0)?;
         let ty = self.elem(result)?;
         let elements = int_attr(op, AttrKey::NumElem)?.max(0) as u64;
-        let bytes = (elements * dtype_of(ty).bits().max(8) as u64).div_ceil(8);
-        let bytes = if dtype_of(ty).bits() == 4 { elements.div_ceil(2) } else { bytes };
+        let dtype = dtype_of(ty);
+        let bytes = if dtype.bits() == 4 { elements.div_ceil(2) } else { elements * dtype.bytes() };
         let align = op.int(AttrKey::Alignment).unwrap_or(1).max(1) as u64;
         let site = self.site(op);
         let dst = self.new_val(ty, &self.name(result, "scratch"));

@@ -393,7 +393,7 @@ impl<'m> Lift<'m> {
             ExpCall => self.call(op),
             Break | Continue | Return | Yield => Err(bug("a terminator in the middle of a region", op.span)),
             ExpExternElementwise => Err(Diagnostic::error(
-                Code::BadArgument,
+                Code::LibraryNeeded,
                 "`experimental$extern_elementwise` calls a function of another library, which is not here",
             )
             .at(op.span)

@@ -1,46 +1,94 @@
-//! The lift against the evaluators.
+//! What single operations become. That the results are right is tested with the rules, in `loops::fuse`.
 
+use super::lift;
 use crate::cuda_tile::parse::parse;
+use crate::loops::ir::{Kernel, Stmt};
 use crate::loops::print::{Stage, print};
+use crate::loops::walk;
+
+fn lifted(params: &str, body: &str) -> Kernel {
+    let text = format!("cuda_tile.module @m {{\nentry @k({params}) {{\n{body}\nreturn\n}}\n}}\n");
+    let module = parse(&text).module.expect("a module");
+    lift(&module, "k").expect("a kernel")
+}
+
+fn text(params: &str, body: &str) -> String {
+    print(&lifted(params, body), Stage::Loop)
+}
 
 #[test]
-#[ignore]
-fn show() {
-    for file in std::env::var("FILE").unwrap().split_whitespace() {
-        println!("======== {file}");
-        show_one(file);
-    }
+fn a_tile_value_is_a_buffer_and_its_own_nest() {
+    let text = text("", "%a = iota : tile<8xi32>\n%b = addi %a, %a : tile<8xi32>");
+    let expected = "\
+  local a: i32[8]
+  for i in 0..8: free
+    i_1: i32 = index i
+    a[i] = i_1
+  local b: i32[8]
+  for i_2 in 0..8: free
+    a_1: i32 = a[i_2]
+    a_2: i32 = a[i_2]
+    v: i32 = a_1 + a_2
+    b[i_2] = v
+";
+    assert!(text.contains(expected), "{text}");
 }
-fn show_one(file: &str) {
-    let text = std::fs::read_to_string(file).unwrap();
-    let parsed = parse(&text);
-    let module = parsed.module.expect("parses");
-    let name = module.entries().next().unwrap().name.clone();
-    let mut kernel = super::lift(&module, &name).expect("lifts");
-    let ctx = crate::base::rule::Context {
-        target: Default::default(),
-        knobs: crate::base::target::Knobs { all: vec![] },
-        assume: crate::base::target::Assumptions { no_wrap: true, no_alias: true },
-    };
-    if std::env::var("LIFTED").is_ok() {
-        println!("{}", print(&kernel, Stage::Loop));
-    }
-    for round in 0..4 {
-        let mut changed = false;
-        for rule in crate::loops::fuse::RULES {
-            let mut log = Default::default();
-            if let Some(next) = (rule.run)(&kernel, &ctx, &mut log) {
-                kernel = next;
-                changed = true;
-                println!("-- round {round} {} {log:?}", rule.name);
-                if std::env::var("STEPS").is_ok() {
-                    println!("{}", print(&kernel, Stage::Loop));
+
+#[test]
+fn a_scalar_is_a_value() {
+    let kernel = lifted("%x: tile<f32>", "%y = addf %x, %x rounding<nearest_even> : tile<f32>");
+    assert!(matches!(kernel.body[..], [Stmt::Let { .. }]), "{}", print(&kernel, Stage::Loop));
+}
+
+#[test]
+fn a_constant_step_is_not_checked_but_any_other_is() {
+    let looped = |step: &str| {
+        let body = format!(
+            "%a = constant <i32: 0> : tile<i32>\n%b = constant <i32: {step}> : tile<i32>\nfor %k in (%a to %n, step %S) : tile<i32> {{ continue }}"
+        );
+        let mut asserts = Vec::new();
+        for step in ["%b", "%n"] {
+            let kernel = lifted("%n: tile<i32>", &body.replace("%S", step));
+            walk::visit(&kernel.body, &mut |s| {
+                if let Stmt::Assert { message, site, .. } = s {
+                    asserts.push((message.contains("step"), kernel.sites[*site].op.clone()));
                 }
-            }
+            });
         }
-        if !changed {
-            break;
-        }
-    }
-    println!("{}", print(&kernel, Stage::Loop));
+        asserts
+    };
+    let check = (true, "for".to_string());
+    assert_eq!(looped("1"), [check.clone()]);
+    assert_eq!(looped("0"), [check.clone(), check]);
+}
+
+#[test]
+fn views_vanish_into_indices_and_conditions() {
+    let tv = "tensor_view<?x?xf32, strides=[?,1]>";
+    let body = format!(
+        "%x, %y, %z = get_tile_block_id : tile<i32>
+         %t = make_tensor_view %A, shape = [%M, %N], strides = [%N, 1] : tile<i32> -> {tv}
+         %v = make_partition_view %t : partition_view<tile=(4x8), padding_value = neg_inf, {tv}, dim_map=[1, 0]>
+         %a, %t0 = load_view_tko weak %v[%x, %y] : partition_view<tile=(4x8), padding_value = neg_inf, {tv}, dim_map=[1, 0]>, tile<i32> -> tile<4x8xf32>, token"
+    );
+    let text = text("%A: tile<ptr<f32>>, %M: tile<i32>, %N: tile<i32>", &body);
+    let load = text.lines().find(|l| l.contains("= load")).unwrap_or_default().trim();
+    assert!(load.contains("else -inf"), "{load}");
+    assert!(load.contains("< N and") && load.contains("< M "), "{load}");
+}
+
+#[test]
+fn a_fact_about_a_parameter_is_kept() {
+    let kernel = lifted("%A: tile<ptr<f32>>", "%a = assume div_by<16>, %A : tile<ptr<f32>>");
+    assert_eq!(kernel.params[0].div_by, 16);
+}
+
+#[test]
+fn a_function_of_a_library_is_refused() {
+    let text = "cuda_tile.module @m { entry @k(%x: tile<4xf32>) {
+        %y = experimental$extern_elementwise %x {libname = \"l\", libpath = \"p\", pure = true, symbol = \"s\"} : (tile<4xf32>) -> tile<4xf32>
+        return } }";
+    let module = parse(text).module.expect("a module");
+    let errors = lift(&module, "k").expect_err("a refusal");
+    assert_eq!(errors[0].code, crate::base::Code::LibraryNeeded);
 }
