@@ -118,9 +118,10 @@ impl Group {
     }
 }
 
-/// The first group of conditions that the whole loop leaves as they are.
+/// Conditions that the whole loop leaves as they are: all of them if they fail together, otherwise the first. None where
+/// they are many, since each would double the code.
 fn fixed(f: &For, facts: &Refs) -> Option<Group> {
-    let mut group = Group::default();
+    let mut all = Group::default();
     let outside = |ix: &Ix| {
         !ix.has_axis(f.axis)
             && ix.axes().iter().all(|a| !facts.axes_defined.contains(a))
@@ -128,18 +129,31 @@ fn fixed(f: &For, facts: &Refs) -> Option<Group> {
     };
     walk::visit(&f.body, &mut |s| {
         let Some(mask) = mask_of(s) else { return };
-        if !(group.conds.is_empty() && group.vals.is_empty()) {
-            return;
+        for c in mask.conds.iter().filter(|c| outside(&c.lhs) && outside(&c.rhs)) {
+            if !all.conds.contains(c) {
+                all.conds.push(c.clone());
+            }
         }
-        group.conds.extend(mask.conds.iter().filter(|c| outside(&c.lhs) && outside(&c.rhs)).cloned());
-        group.vals.extend(mask.vals.iter().filter(|v| !facts.vals_defined.contains(v)));
+        for v in mask.vals.iter().filter(|v| !facts.vals_defined.contains(v)) {
+            if !all.vals.contains(v) {
+                all.vals.push(*v);
+            }
+        }
     });
-    if !group.is_uniform(&f.body) {
-        group.vals.truncate(if group.conds.is_empty() { 1 } else { 0 });
-        group.conds.truncate(1);
+    let count = all.conds.len() + all.vals.len();
+    if count == 0 || all.is_uniform(&f.body) {
+        return (count > 0).then_some(all);
     }
-    (!(group.conds.is_empty() && group.vals.is_empty())).then_some(group)
+    if count > MOST_CONDITIONS {
+        return None;
+    }
+    all.vals.truncate(if all.conds.is_empty() { 1 } else { 0 });
+    all.conds.truncate(1);
+    Some(all)
 }
+
+/// Conditions that a loop does not change and that fail separately, at most.
+const MOST_CONDITIONS: usize = 2;
 
 /// `if conditions: the loop without them, else: the loop with what they mask off left out`.
 fn unswitch(kernel: &mut Kernel, f: &For, group: &Group) -> Vec<Stmt> {
@@ -347,6 +361,18 @@ mod tests {
         }
         let serial = "loop kernel k(c: ptr f32, n: i32):\n  for j in 0..64: serial\n    store c[j] = 1.0 where j < n\n";
         assert_eq!(refusals("split_edges", serial, &context()), ["loop j: its iterations run in order"]);
+    }
+
+    #[test]
+    fn many_separate_conditions_do_not_multiply_the_code() {
+        let line = |n: u32| format!("    x{n}: f32 = load a[j] where bx < {n}\n    store c[j + {n}] = x{n}\n");
+        let body: String = (1..9).map(line).collect();
+        let k = format!("loop kernel k(a: ptr f32, c: ptr f32):\n  for j in 0..64: free\n{body}");
+        assert_eq!(refusals("split_edges", &k, &context()), Vec::<String>::new());
+        let two: String = (1..3).map(line).collect();
+        let k = kernel(&format!("loop kernel k(a: ptr f32, c: ptr f32):\n  for j in 0..64: free\n{two}"));
+        let (out, _) = apply("split_edges", &k, &context());
+        assert_eq!(text(&out).matches("for j").count(), 4, "{}", text(&out));
     }
 
     #[test]
