@@ -36,3 +36,8 @@ pub use launch::{Compiled, Prepared, Report};
 pub use options::{CachePolicy, Device, Options, PrintOrder};
 pub use program::{Kernel, Program};
 pub use signals::{install_interrupt_handler, interrupted};
+
+/// The README's example, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
