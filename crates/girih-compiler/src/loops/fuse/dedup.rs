@@ -76,15 +76,18 @@ enum Key {
     Global(u32),
 }
 
+/// A value, and the time at which it was computed.
+type Known = (Opnd, u64);
+
 struct Dedup<'a> {
     kernel: &'a Kernel,
     ctx: &'a Context,
     roots: Roots,
     roles: BTreeSet<ValId>,
     /// Known values, with the time at which they were computed.
-    table: FxHashMap<Key, (Opnd, u64)>,
+    table: FxHashMap<Key, Known>,
     /// What each open body added or shadowed.
-    scopes: Vec<Vec<(Key, Option<(Opnd, u64)>)>>,
+    scopes: Vec<Vec<(Key, Option<Known>)>>,
     epoch: u64,
     /// When each buffer was last written.
     buffers: BTreeMap<BufId, u64>,

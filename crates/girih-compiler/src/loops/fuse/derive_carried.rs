@@ -1,9 +1,9 @@
 //! A carried tile of addresses or integers that advances by the same amount in every iteration is a function of the
 //! iteration.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use super::nest::{is_bare, perfect, replace};
+use super::nest::{is_bare, perfect};
 use super::ranges::{range, signed_range};
 use super::splice_producers::{Cost, Producer, cost, producer};
 use crate::base::rule::{Context, Log, Rule};
@@ -75,8 +75,8 @@ fn find(kernel: &Kernel, body: &[Stmt], buf: BufId) -> Option<Site> {
         return None;
     }
     let writes = |s: &Stmt| walk::refs_of(s).bufs_written.contains(&buf);
-    let init = body.iter().position(|s| writes(s))?;
-    let at = init + 1 + body[init + 1..].iter().position(|s| writes(s))?;
+    let init = body.iter().position(writes)?;
+    let at = init + 1 + body[init + 1..].iter().position(writes)?;
     let Stmt::For(f) = &body[at] else { return None };
     let producer = producer(kernel, &body[init]).filter(|p| p.buf == buf && cost(p) == Cost::Index)?;
     if body[..at].iter().any(|s| walk::refs_of(s).bufs_read.contains(&buf)) || f.kind != LoopKind::Serial {
@@ -95,7 +95,7 @@ fn find(kernel: &Kernel, body: &[Stmt], buf: BufId) -> Option<Site> {
     if !small(&f.lo) || !small(&f.hi) || continues(&f.body) {
         return None;
     }
-    let update = f.body.iter().position(|s| writes(s))?;
+    let update = f.body.iter().position(writes)?;
     let read_later = f.body[update + 1..].iter().any(|s| walk::refs_of(s).bufs_read.contains(&buf));
     let amount = advance(kernel, &f.body[update], buf, f)?;
     (!read_later).then_some(Site { init, producer, at, update, amount })
@@ -169,33 +169,24 @@ fn derive(kernel: &mut Kernel, body: &mut Vec<Stmt>, buf: BufId, site: &Site) {
         Opnd::Val(v) => Ix::val(v),
         Opnd::Const { dtype, bits } => Ix::Const(crate::num::convert::sign_extend(dtype, bits)),
     };
-    let mut map = BTreeMap::new();
     let mut inside = std::mem::take(&mut f.body);
-    elements(kernel, &mut inside, buf, site, &Ix::mul(trip, amount.clone()), &mut map);
+    elements(kernel, &mut inside, buf, site, &Ix::mul(trip, amount.clone()));
     if let Stmt::For(f) = &mut body[site.at] {
         f.body = inside;
     }
     let mut rest = body.split_off(site.at + 1);
-    elements(kernel, &mut rest, buf, site, &Ix::mul(trips, amount), &mut map);
+    elements(kernel, &mut rest, buf, site, &Ix::mul(trips, amount));
     body.append(&mut rest);
-    replace(body, &map);
     body.remove(site.init);
     body.retain(|s| !matches!(s, Stmt::Local { buf: b } if *b == buf));
 }
 
 /// Replaces the reads of the buffer by the initial element, moved by `by`.
-fn elements(
-    kernel: &mut Kernel,
-    body: &mut Vec<Stmt>,
-    buf: BufId,
-    site: &Site,
-    by: &Ix,
-    map: &mut BTreeMap<ValId, Opnd>,
-) {
+fn elements(kernel: &mut Kernel, body: &mut Vec<Stmt>, buf: BufId, site: &Site, by: &Ix) {
     let mut out = Vec::with_capacity(body.len());
     for mut s in std::mem::take(body) {
         for inner in walk::bodies_mut(&mut s) {
-            elements(kernel, inner, buf, site, by, map);
+            elements(kernel, inner, buf, site, by);
         }
         match &s {
             Stmt::Read { dst, buf: b, idx } if *b == buf => {

@@ -221,3 +221,10 @@ pub fn store(var: &str, param: &str, shape: &[u64], elem: &str) -> String {
 pub fn entry(params: &str, body: &str) -> String {
     format!("cuda_tile.module @m {{\nentry @k({params}) {{\n{body}\nreturn\n}}\n}}\n")
 }
+
+/// A dense M x N view of a parameter.
+pub fn tensor(name: &str, of: &str) -> String {
+    format!(
+        "%{name} = make_tensor_view %{of}, shape = [%M, %N], strides = [%N, 1] : tile<i32> -> tensor_view<?x?xf32, strides=[?,1]>\n"
+    )
+}

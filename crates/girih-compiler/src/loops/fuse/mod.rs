@@ -20,6 +20,8 @@ mod reuse_buffers;
 mod simplify;
 mod splice_producers;
 #[cfg(test)]
+mod results_tests;
+#[cfg(test)]
 mod tests;
 
 use super::ir::Kernel;

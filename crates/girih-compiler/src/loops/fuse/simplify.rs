@@ -41,7 +41,7 @@ fn run(kernel: &Kernel, _ctx: &Context, log: &mut Log) -> Option<Kernel> {
     s.list(&mut body);
     let map = std::mem::take(&mut s.map);
     replace(&mut body, &map);
-    for_each_contraction(&mut body);
+    sink_roles(&mut body);
     remove_dead(&mut body);
     let changed = body != before;
     kernel.body = body;
@@ -218,10 +218,10 @@ fn has_jump(body: &[Stmt]) -> bool {
 }
 
 /// A contraction's operands are the values before their conversions.
-fn for_each_contraction(body: &mut Vec<Stmt>) {
+fn sink_roles(body: &mut [Stmt]) {
     for s in body.iter_mut() {
         for inner in walk::bodies_mut(s) {
-            for_each_contraction(inner);
+            sink_roles(inner);
         }
         let Stmt::For(f) = s else { continue };
         let Some(c) = &mut f.contraction else { continue };

@@ -58,8 +58,8 @@ fn a_constant_step_is_not_checked_but_any_other_is() {
         asserts
     };
     let check = (true, "for".to_string());
-    assert_eq!(looped("1"), [check.clone()]);
-    assert_eq!(looped("0"), [check.clone(), check]);
+    assert_eq!(looped("0"), [check.clone(), check.clone()]);
+    assert_eq!(looped("1"), [check]);
 }
 
 #[test]
