@@ -81,6 +81,14 @@ impl<'a> Arg<'a> {
     pub fn pointers(positions: &[usize]) -> Arg<'static> {
         Arg(Kind::Pointers(positions.to_vec()))
     }
+    /// Memory by its address, for callers that have no slice: other languages, overlapping ranges.
+    ///
+    /// # Safety
+    /// `bytes` bytes from `start` on must be readable and writable for the argument's life, with no Rust reference to
+    /// them in use while a launch runs.
+    pub unsafe fn from_raw(dtype: DType, start: *mut u8, bytes: u64) -> Arg<'static> {
+        Arg(Kind::Memory { dtype, start, bytes, writable: true, life: PhantomData })
+    }
     /// Elements of any type by their storage: bf16 in `u16`s, f8 in `u8`s.
     pub fn bits_of<T: Element>(dtype: DType, elements: &'a mut [T]) -> Arg<'a> {
         let bytes = size_of_val(elements) as u64;

@@ -55,9 +55,8 @@ impl<'a> Prepared<'a> {
     pub(crate) fn new(kernel: &'a Kernel<'a>, grid: [u32; 3], args: &'a mut [Arg<'_>]) -> Result<Prepared<'a>> {
         for n in grid {
             if !(1..=MAX_GRID).contains(&n) {
-                return Err(Error::argument(format!(
-                    "a grid of {n} blocks along one axis is not possible (1 to {MAX_GRID})"
-                )));
+                let message = format!("a grid of {n} blocks along one axis is not possible (1 to {MAX_GRID})");
+                return Err(Error::Argument { code: Code::BadGrid, message });
             }
         }
         let options = kernel.options();

@@ -1,4 +1,50 @@
 //! Compile, inspect and launch tile kernels.
+//!
+//! In: a tile program as text, and slices or [`Buffer`]s. Out: the results in those, every stage of the compilation as
+//! text, or a typed [`Error`].
+//!
+//! ```
+//! use girih::{Arg, Options, Program, Stage};
+//!
+//! let program = Program::from_text(
+//!     "cuda_tile.module @m {
+//!        entry @double(%x: tile<ptr<f32>>, %y: tile<ptr<f32>>) {
+//!          %block, %by, %bz = get_tile_block_id : tile<i32>
+//!          %xs = make_tensor_view %x, shape = [1024], strides = [1] : tensor_view<1024xf32, strides=[1]>
+//!          %ys = make_tensor_view %y, shape = [1024], strides = [1] : tensor_view<1024xf32, strides=[1]>
+//!          %xt = make_partition_view %xs : partition_view<tile=(128), tensor_view<1024xf32, strides=[1]>>
+//!          %yt = make_partition_view %ys : partition_view<tile=(128), tensor_view<1024xf32, strides=[1]>>
+//!          %a, %t0 = load_view_tko weak %xt[%block]
+//!            : partition_view<tile=(128), tensor_view<1024xf32, strides=[1]>>, tile<i32> -> tile<128xf32>, token
+//!          %b = addf %a, %a : tile<128xf32>
+//!          %t1 = store_view_tko weak %b, %yt[%block]
+//!            : tile<128xf32>, partition_view<tile=(128), tensor_view<1024xf32, strides=[1]>>, tile<i32> -> token
+//!        }
+//!      }",
+//! )?;
+//! let kernel = program.entry("double")?;
+//!
+//! // Eight blocks of 128 elements, on every core.
+//! let x: Vec<f32> = (0..1024).map(|i| i as f32).collect();
+//! let mut y = vec![0f32; 1024];
+//! kernel.launch([8, 1, 1], &mut [Arg::from(&x[..]), Arg::from(&mut y[..])])?;
+//! assert_eq!(y[1000], 2000.0);
+//!
+//! // What it was compiled to.
+//! assert!(kernel.ir(Stage::Loop)?.contains("for"));
+//! assert!(kernel.ir(Stage::C)?.contains("girih_0"));
+//!
+//! // The same with every access checked: a slice that is too short is an error, not a crash.
+//! let checked = program.entry("double")?.with_options(Options::default().check(true));
+//! let mut short = vec![0f32; 100];
+//! let error = checked.launch([8, 1, 1], &mut [Arg::from(&x[..]), Arg::from(&mut short[..])]).unwrap_err();
+//! assert!(error.to_string().contains("`y`"));
+//! # Ok::<(), girih::Error>(())
+//! ```
+//!
+//! [`Options`] also chooses the reference evaluator, the number of threads, knobs, the cache and the C compiler. The
+//! modules below the surface, from the bottom up: [`machine`] and [`cc`] (what there is), [`cache`] and [`module`] (from C
+//! to loaded code), [`blocks`] (a launch over threads), [`facts`] (what a launch must satisfy).
 
 pub mod abi;
 mod args;
