@@ -50,6 +50,21 @@ fn numbers(d: DType, n: usize) -> Arg {
     Arg::Buffer(d, (0..n).map(|_| value(&mut seed)).collect())
 }
 
+/// Bits of f32 with NaNs of every sort among them.
+fn nans() -> Vec<u64> {
+    (0..32)
+        .map(|i| {
+            if i % 3 == 0 {
+                0x7fc0_0001 + i
+            } else if i % 3 == 1 {
+                0xffc0_0000
+            } else {
+                0x3f80_0000 + i
+            }
+        })
+        .collect()
+}
+
 fn zeros(d: DType, n: usize) -> Arg {
     Arg::Buffer(d, vec![0; n])
 }
@@ -206,6 +221,22 @@ tile kernel reduce(X: ptr TY, Y: ptr TY, n: i32):
   store Y[bx] = r
 ";
 
+/// What a kernel that looks at the bits of floats sees of NaNs: those it loads as they are, those it computes canonical.
+const BITS: &str = "\
+tile kernel bits(X: ptr f32, Y: ptr i32):
+  for i in 0..32: free vector(16)
+    x: f32 = load X[i]
+    p: i32 = bitcast.i32(x)
+    z: f32 = x - x
+    q: f32 = z / z
+    r: f32 = max(x, q)
+    a: i32 = bitcast.i32(q)
+    b: i32 = bitcast.i32(r)
+    store Y[i] = p
+    store Y[i + 32] = a
+    store Y[i + 64] = b
+";
+
 /// Lanes of i1 kept in a buffer, integers of mixed widths, an index as a value.
 const MIXED: &str = "\
 tile kernel mixed(A: ptr i8, B: ptr i64, C: ptr f16, D: ptr f64):
@@ -251,6 +282,7 @@ fn cases() -> Vec<Case> {
         case("masked", MASKED, [3, 1, 1], vec![numbers(F32, 256), zeros(F32, 300), int(77), int(5)]),
         case("lanes", LANES, [1, 1, 1], vec![below(I32, 70, 60), numbers(F32, 100), zeros(F32, 70), zeros(I1, 70)]),
         case("mixed", MIXED, [1, 1, 1], vec![numbers(I8, 64), numbers(I64, 64), numbers(F16, 64), zeros(F64, 64)]),
+        case("bits", BITS, [1, 1, 1], vec![Arg::Buffer(F32, nans()), zeros(I32, 96)]),
         case("atomic", ATOMIC, [2, 1, 1], vec![below(I32, 48, 16), zeros(I32, 48), zeros(F32, 16), zeros(F16, 16)]),
     ];
     for (ty, op, id, d) in [
@@ -264,10 +296,8 @@ fn cases() -> Vec<Case> {
         ("i8", "xor", "0", I8),
         ("i1", "or", "false", I1),
     ] {
-        let _ = (ty, op, id);
         for n in [0, 5, 64, 199] {
-            let spelled = op;
-            let text = REDUCE.replace("TY", ty).replace("ID", id).replace("OP", spelled);
+            let text = REDUCE.replace("TY", ty).replace("ID", id).replace("OP", op);
             let x = if d == I1 { below(I1, 256, 2) } else { numbers(d, 256) };
             out.push(case("reduce", text, [3, 1, 1], vec![x, zeros(d, 3), int(n)]));
         }
@@ -308,12 +338,26 @@ fn checked_loops_agree_with_the_evaluator() {
 }
 
 #[test]
-fn show() {
-    if let Ok(file) = std::env::var("F") {
-        let text = std::fs::read_to_string(file).unwrap();
-        for (k, _) in parse::parse_all(&text).unwrap() {
-            let l = legalise(&k, &Target::default(), &Options { check: std::env::var("CHECK").is_ok() }).unwrap();
-            println!("{}", girih_compiler::emit::c::emit(&[&l], &Target::default()));
-        }
-    }
+fn a_violated_check_and_a_failed_assertion_trap() {
+    let text = "\
+tile kernel k(X: ptr f32, n: i32):
+  for i in 0..n: free vector(16)
+    store X[i + bx*8] = 1.0
+  ok: i1 = test bx < 3
+  assert ok, \"too far\"
+";
+    let (kernel, _) = parse::parse(text).expect("the kernel");
+    let k = legalise(&kernel, &Target::default(), &Options { check: true }).expect("lowers");
+    let source = girih_compiler::emit::c::emit(&[&k], &Target::default());
+    let Some(unit) = calling::build("traps", &source, WIDE) else { return };
+    let mut x = vec![0f32; 64];
+    let at = x.as_mut_ptr() as u64;
+    let extents = [at as i64, at as i64 + 40 * 4, 0, 0];
+    // The whole vector at 16 ends at 32; the one left over at 40 does not fit.
+    let outcome = unit.run(0, &[at, 33], [2, 1, 1], &extents);
+    let first = outcome.traps.first().copied().unwrap_or_default();
+    assert_eq!((outcome.code, outcome.traps.len(), first[1], first[2], first[4]), (1, 1, 3, 1, at as i64 + 160));
+    assert_eq!(x[39..42], [1.0, 0.0, 0.0]);
+    let outcome = unit.run(0, &[at, 1], [4, 1, 1], &extents);
+    assert_eq!((outcome.code, outcome.traps.len(), outcome.traps[0][1], outcome.traps[0][2]), (1, 1, 0, 3));
 }

@@ -146,6 +146,12 @@ pub fn helper(support: &mut Support, name: &str) -> Helper {
             };
             dual(base, &[("i1", "m"), (base, "a"), (base, "b")], "return m ? a : b;\n", vector)
         }
+        (["canonical", "f64" | "f32"], Some(d)) => {
+            let f = if d == DType::F64 { "" } else { "f" };
+            let n = d.bits();
+            let body = format!("return !sel_{last}(@{n}(x != x), #{last}(__builtin_nan{f}(\"\")), x);\n");
+            generic(last, &[(last, "x")], body)
+        }
         (["ftz", "f32"], _) => generic(
             "f32",
             &[("f32", "x")],
@@ -351,7 +357,7 @@ $u32 is_tiny = ($u32)@32(a < 0x38800000u);
 $u32 h = (tiny & is_tiny) | (normal & ~is_tiny);
 $u32 is_large = ($u32)@32(a >= 0x477ff000u);
 $u32 is_nan = ($u32)@32(a > 0x7f800000u);
-h = (h & ~is_large) | (0x7c00 & is_large) | (0x200 & is_nan) | (u >> 16 & 0x8000);
+h = (h & ~is_large) | (0x7c00 & is_large) | (0x200 & is_nan) | (u >> 16 & 0x8000 & ~is_nan);
 return %u16(h);
 ";
 

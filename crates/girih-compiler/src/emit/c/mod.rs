@@ -7,8 +7,8 @@
 //! * [`library`], [`soft`]: helper functions    * [`support`]: which of them a unit needs
 //!
 //! NaNs: arithmetic may give a NaN of any sign and payload where the evaluator gives the canonical one (tests compare
-//! NaNs as equal, SEMANTICS.md); a conversion to a narrower float gives the canonical NaN, and an operand of a bitcast
-//! that an operation computed is made canonical first.
+//! NaNs as equal, SEMANTICS.md), except in a kernel that looks at the bits of an f32 or f64: there every result that is
+//! NaN is made canonical. f16, bf16 and narrower results always are.
 
 mod library;
 mod math;
@@ -16,6 +16,8 @@ mod ops;
 mod soft;
 mod stmt;
 mod support;
+#[cfg(test)]
+mod tests;
 
 use crate::base::target::Target;
 use crate::kernel::ir::Kernel;

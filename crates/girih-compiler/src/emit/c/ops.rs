@@ -259,10 +259,7 @@ impl Ops<'_> {
             },
             TruncI { to: DType::I1 } if self.vector() => self.cast(&format!("-({a} & 1)"), "i1"),
             TruncI { to: DType::I1 } => format!("{a} & 1"),
-            TruncI { to: DType::I4 } => {
-                let x = self.cast(&format!("({a} & 15)"), "i4");
-                x
-            }
+            TruncI { to: DType::I4 } => self.cast(&format!("({a} & 15)"), "i4"),
             TruncI { to } => self.cast(a, to.name()),
             Bitcast { to } => self.bitcast(elem, to, a),
             PtrAdd if self.vector() => {

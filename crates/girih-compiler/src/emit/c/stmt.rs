@@ -6,7 +6,7 @@ use crate::emit::cstyle::{Indices, Lines, cmp};
 use crate::index::{Cond, Ix, Mask};
 use crate::kernel::ir::*;
 use crate::loops::spell::{Class, spell};
-use crate::num::convert::sign_extend;
+use crate::num::convert::{is_nan, nan, sign_extend};
 use crate::num::{DType, ScalarOp};
 
 struct Printer<'a> {
@@ -14,11 +14,15 @@ struct Printer<'a> {
     support: &'a mut Support,
     ix: Indices<'a>,
     out: Lines,
+    /// The kernel looks at the bits of floats, so NaNs are made canonical where they are computed.
+    canonical: bool,
 }
 
 /// The kernel as the C function `girih_<n>` and its description.
 pub fn function(support: &mut Support, kernel: &Kernel, n: usize) -> String {
-    let mut p = Printer { kernel, support, ix: Indices::new(kernel), out: Lines { depth: 2, ..Lines::default() } };
+    let canonical = looks_at_bits(&kernel.body);
+    let out = Lines { depth: 2, ..Lines::default() };
+    let mut p = Printer { kernel, support, ix: Indices::new(kernel), out, canonical };
     p.block(&kernel.body);
     let body = std::mem::take(&mut p.out.text);
     p.out.depth = 0;
@@ -66,6 +70,21 @@ pub fn function(support: &mut Support, kernel: &Kernel, n: usize) -> String {
         kernel.scratch
     ));
     head.text
+}
+
+fn looks_at_bits(body: &[Stmt]) -> bool {
+    body.iter().any(|stmt| match stmt {
+        Stmt::Let { op: ScalarOp::Bitcast { .. }, ty: Elem::Num(DType::F32 | DType::F64), .. } => true,
+        Stmt::For { body, .. } | Stmt::Loop { body } => looks_at_bits(body),
+        Stmt::If { then, els, .. } => looks_at_bits(then) || looks_at_bits(els),
+        _ => false,
+    })
+}
+
+/// Whether a NaN that the operation gives is the canonical one, whatever NaN went in.
+fn computes(op: ScalarOp) -> bool {
+    use ScalarOp::*;
+    !matches!(op, NegF | AbsF | Select | Copy | Bitcast { .. } | IToF { .. } | PtrAdd | IntToPtr { .. })
 }
 
 fn contains_word(text: &str, word: &str) -> bool {
@@ -154,16 +173,25 @@ impl Printer<'_> {
             Opnd::Val(v) => self.name(v).to_string(),
             Opnd::Const { dtype, bits } if ty.is_vector() => {
                 let f = self.support.call(&format!("splat_{dtype}"), ty.lanes);
-                format!("{f}({})", literal(dtype, bits))
+                format!("{f}({})", self.scalar_literal(dtype, bits))
             }
             Opnd::Const { dtype, bits } => match ty.elem {
                 Elem::Ptr(d) => {
                     let ty = self.support.memory_ty(d.name(), 1);
                     format!("({ty} *)(uintptr_t){bits}ull")
                 }
-                Elem::Num(_) => literal(dtype, bits),
+                Elem::Num(_) => self.scalar_literal(dtype, bits),
             },
         }
+    }
+
+    /// A constant; a NaN of a sign or payload of its own is written by its bits.
+    fn scalar_literal(&mut self, dtype: DType, bits: u64) -> String {
+        let own_nan = matches!(dtype, DType::F32 | DType::F64) && is_nan(dtype, bits) && bits != nan(dtype);
+        if own_nan {
+            return format!("{}({bits:#x}ull)", self.support.call(&format!("float_{dtype}"), 1));
+        }
+        literal(dtype, bits)
     }
 
     fn define(&mut self, dst: ValId, value: &str) {
@@ -239,7 +267,7 @@ impl Printer<'_> {
             self.support.ty(u, 1);
             let ord = if ord == Order::AcqRel || ord == Order::Release { Order::Acquire } else { ord };
             let bits = format!("__atomic_load_n(({u} *)&{at}, {})", order(ord));
-            return self.from_bits(d, &bits);
+            return self.value_of_bits(d, &bits);
         }
         match ty.elem {
             Elem::Num(DType::I1) => format!("{at} != 0"),
@@ -258,7 +286,7 @@ impl Printer<'_> {
         }
     }
 
-    fn from_bits(&mut self, d: DType, bits: &str) -> String {
+    fn value_of_bits(&mut self, d: DType, bits: &str) -> String {
         match d {
             DType::F32 | DType::F64 | DType::TF32 => {
                 let f = self.support.call(&format!("float_{d}"), 1);
@@ -269,7 +297,7 @@ impl Printer<'_> {
         }
     }
 
-    fn to_bits(&mut self, d: DType, x: &str) -> String {
+    fn bits_of_value(&mut self, d: DType, x: &str) -> String {
         match d {
             DType::F32 | DType::F64 | DType::TF32 => {
                 let f = self.support.call(&format!("bits_{d}"), 1);
@@ -297,7 +325,7 @@ impl Printer<'_> {
             format!("{}({name}, {index}, {v});", self.support.call("store_f4", 1))
         } else if ord != Order::Weak {
             let u = super::library::bits_ty(d);
-            let bits = self.to_bits(d, &v);
+            let bits = self.bits_of_value(d, &v);
             let ord = if ord == Order::AcqRel || ord == Order::Acquire { Order::Release } else { ord };
             format!("__atomic_store_n(({u} *)&{at}, {bits}, {});", order(ord))
         } else if let Elem::Ptr(_) = ty.elem {
@@ -539,9 +567,6 @@ impl Printer<'_> {
                 let ty = self.support.ty("i64", lanes);
                 text = format!("__builtin_convertvector({text}, {ty})");
             }
-            if let (ScalarOp::Bitcast { .. }, Opnd::Val(v)) = (op, arg) {
-                text = self.canonical(v, elem, lanes, text);
-            }
             texts.push(text);
         }
         let texts: Vec<&str> = texts.iter().map(|s| s.as_str()).collect();
@@ -552,13 +577,19 @@ impl Printer<'_> {
                 let ty = self.ty(ty);
                 format!("({ty})(uintptr_t){}", texts.first().copied().unwrap_or("0"))
             }
-            _ => text,
+            Some(ty) => self.settled(op, ty, text),
+            None => text,
         }
     }
 
-    /// A float about to be bitcast: a NaN that an operation computed becomes the canonical one.
-    fn canonical(&mut self, _val: ValId, _elem: Elem, _lanes: u32, text: String) -> String {
-        text
+    /// The text of a float that an operation gave, its NaN made canonical where the kernel could tell.
+    fn settled(&mut self, op: ScalarOp, ty: Ty, text: String) -> String {
+        match ty.elem {
+            Elem::Num(d @ (DType::F32 | DType::F64)) if self.canonical && computes(op) => {
+                format!("{}({text})", self.support.call(&format!("canonical_{d}"), ty.lanes))
+            }
+            _ => text,
+        }
     }
 
     /// One call of a helper that folds halves of the vector until one value is left.
@@ -595,6 +626,7 @@ impl Printer<'_> {
             self.support.block(&name, &text);
         }
         let text = format!("{name}({})", self.name(vector));
+        let text = self.settled(op, self.val_ty(dst), text);
         self.define(dst, &text);
     }
 
@@ -636,11 +668,11 @@ impl Printer<'_> {
             return format!("({t})__atomic_fetch_{name}(({u} *)&{at}, ({u}){v}, {order_name})");
         }
         if op == RmwOp::Xchg {
-            let bits = self.to_bits(d, v);
-            return self.from_bits(d, &format!("__atomic_exchange_n(({u} *)&{at}, {bits}, {order_name})"));
+            let bits = self.bits_of_value(d, v);
+            return self.value_of_bits(d, &format!("__atomic_exchange_n(({u} *)&{at}, {bits}, {order_name})"));
         }
         let name = format!("atomic_{}_{d}", format!("{op:?}").to_lowercase());
-        let old = self.from_bits(d, "seen");
+        let old = self.value_of_bits(d, "seen");
         let scalar = |s: &mut Support, op: ScalarOp| Ops { support: s, lanes: 1 }.expr(op, Elem::Num(d), &["old", "x"]);
         use crate::num::op::{Rounding, Signedness};
         let next = match op {
@@ -650,7 +682,7 @@ impl Printer<'_> {
             RmwOp::UMax => scalar(self.support, ScalarOp::MaxI { sign: Signedness::Unsigned }),
             _ => scalar(self.support, ScalarOp::MinI { sign: Signedness::Unsigned }),
         };
-        let bits = self.to_bits(d, "next");
+        let bits = self.bits_of_value(d, "next");
         let text = format!(
             "INLINE {t} {name}({u} *p, {t} x, int order) {{\n  {u} seen = __atomic_load_n(p, __ATOMIC_RELAXED);\n  \
              for (;;) {{\n    {t} old = {old};\n    {t} next = {next};\n    \
@@ -665,7 +697,8 @@ impl Printer<'_> {
         self.support.ty(u, 1);
         let t = self.support.ty(d.name(), 1);
         let name = format!("atomic_cas_{d}");
-        let (want, next, old) = (self.to_bits(d, "want"), self.to_bits(d, "next"), self.from_bits(d, "seen"));
+        let (want, next, old) =
+            (self.bits_of_value(d, "want"), self.bits_of_value(d, "next"), self.value_of_bits(d, "seen"));
         let failure = "order == __ATOMIC_ACQUIRE || order == __ATOMIC_ACQ_REL ? __ATOMIC_ACQUIRE : __ATOMIC_RELAXED";
         let text = format!(
             "INLINE {t} {name}({u} *p, {t} want, {t} next, int order) {{\n  {u} seen = {want};\n  \

@@ -1,0 +1,75 @@
+//! The C of one kernel, small enough to read.
+
+use super::emit;
+use crate::base::target::Target;
+use crate::kernel::legalise::{Options, legalise};
+use crate::loops::parse;
+
+fn c_of(text: &str, check: bool) -> String {
+    let (kernel, _) = parse::parse(text).unwrap();
+    let lowered = legalise(&kernel, &Target::default(), &Options { check }).unwrap();
+    emit(&[&lowered], &Target::default())
+}
+
+const ROW_SUM: &str = "\
+tile kernel row_sum(X: ptr f32, Y: ptr f32, n: i32):
+  local sum: f32
+  sum = 0.0
+  for j in 0..n: reduce vector(16) combine add(sum) from -0.0 x 1
+    x: f32 = load X[bx*n + j]
+    s: f32 = sum
+    t: f32 = s + x
+    sum = t
+  total: f32 = sum
+  store Y[bx] = total
+";
+
+#[test]
+fn a_vector_reduction_reads_as_c() {
+    let c = c_of(ROW_SUM, false);
+    let kernel = &c[c.find("// kernel").unwrap()..];
+    assert_eq!(
+        kernel,
+        "\
+// kernel row_sum
+int32_t girih_0(const girih_args *args, girih_ctx *ctx, int64_t lo, int64_t hi) {
+  f32_m *const X = (f32_m *)(uintptr_t)args->slot[0];
+  f32_m *const Y = (f32_m *)(uintptr_t)args->slot[1];
+  const i32 n = (i32)args->slot[2];
+  const i64 gx = ctx->grid[0];
+  for (i64 block = lo; block < hi; block++) {
+    if (*ctx->abort) return 1;
+    const i64 bx = block % gx;
+    f32 sum = 0.0f;
+    sum = 0.0f;
+    i64 split = max(((i64)n >> 4) * 16, 0);
+    f32x16 sum_part = splat_f32_x16(-0.0f);
+    for (i64 j = 0; j < split; j += 16) {
+      f32x16 x = *(f32x16_m *)&X[bx * (i64)n + j];
+      f32x16 t = sum_part + x;
+      sum_part = t;
+    }
+    f32 sum_all = reduce_addf_f32x16(sum_part);
+    f32 sum_sum = sum + sum_all;
+    sum = sum_sum;
+    for (i64 j_2 = split; j_2 < (i64)n; j_2++) {
+      f32 x_2 = X[bx * (i64)n + j_2];
+      f32 t_2 = sum + x_2;
+      sum = t_2;
+    }
+    Y[bx] = sum;
+  }
+  return 0;
+}
+const girih_meta girih_0_meta = {1, 3, 0};
+"
+    );
+}
+
+#[test]
+fn a_checked_vector_is_checked_once() {
+    let c = c_of(ROW_SUM, true);
+    let line = "if (outside(ctx, 0, (uint64_t)(uintptr_t)&X[bx * (i64)n + j], 64)) \
+                { ctx->trap(ctx, 0, 2, block, -1, (int64_t)((uint64_t)(uintptr_t)&X[bx * (i64)n + j])); return 1; }";
+    assert!(c.contains(line), "{c}");
+}
