@@ -9,14 +9,14 @@ pub enum Failure {
     /// The command line makes no sense.
     Usage(String),
     /// Something the library refused; the source, where messages can point into it.
-    Library { error: girih::Error, source: Option<Source> },
+    Library { error: Box<girih::Error>, source: Option<Box<Source>> },
     /// Everything has been said.
     Said(u8),
 }
 
 impl From<girih::Error> for Failure {
     fn from(error: girih::Error) -> Failure {
-        Failure::Library { error, source: None }
+        Failure::Library { error: Box::new(error), source: None }
     }
 }
 
@@ -28,7 +28,7 @@ impl Failure {
     /// Attaches the text that diagnostics point into.
     pub fn within(source: &Source) -> impl Fn(girih::Error) -> Failure + use<> {
         let source = source.clone();
-        move |error| Failure::Library { error, source: Some(source.clone()) }
+        move |error| Failure::Library { error: Box::new(error), source: Some(Box::new(source.clone())) }
     }
 
     /// Says it on standard error and gives the exit code.
@@ -45,7 +45,7 @@ impl Failure {
             }
             Failure::Library { error, source } => {
                 let source = source.unwrap_or_default();
-                match &error {
+                match &*error {
                     girih::Error::Program(diagnostics) => {
                         render::all(&source, diagnostics);
                         1

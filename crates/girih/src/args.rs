@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn the_same_buffer_twice_overlaps() {
-        let mut a = vec![0f32; 10];
+        let mut a = [0f32; 10];
         let mut args = [Arg::from(&mut a[..]), Arg::same_as(0), Arg::from(1i32)];
         assert!(bind("k", &abn(), &mut args).unwrap().overlap());
     }
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn a_table_holds_addresses() {
         let params = [param("A", ParamKind::Pointer(DType::F32)), param("L", ParamKind::Pointer(DType::I64))];
-        let mut a = vec![0f32; 2];
+        let mut a = [0f32; 2];
         let address = a.as_ptr() as u64;
         let mut args = [Arg::from(&mut a[..]), Arg::pointers(&[0, 0])];
         let bound = bind("k", &params, &mut args).unwrap();

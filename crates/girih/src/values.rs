@@ -7,7 +7,7 @@ use girih_compiler::num::{DType, convert, op::Rounding};
 pub fn read(dtype: DType, bytes: &[u8], i: u64) -> u64 {
     if dtype.bits() == 4 {
         let byte = bytes.get(i as usize / 2).copied().unwrap_or(0);
-        return u64::from(if i % 2 == 0 { byte & 15 } else { byte >> 4 });
+        return u64::from(if i.is_multiple_of(2) { byte & 15 } else { byte >> 4 });
     }
     let width = dtype.bytes() as usize;
     let at = i as usize * width;
@@ -23,7 +23,7 @@ pub fn write(dtype: DType, bytes: &mut [u8], i: u64, bits: u64) {
     if dtype.bits() == 4 {
         if let Some(byte) = bytes.get_mut(i as usize / 2) {
             let value = bits as u8 & 15;
-            *byte = if i % 2 == 0 { *byte & 0xf0 | value } else { *byte & 0x0f | value << 4 };
+            *byte = if i.is_multiple_of(2) { *byte & 0xf0 | value } else { *byte & 0x0f | value << 4 };
         }
         return;
     }

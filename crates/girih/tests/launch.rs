@@ -179,7 +179,7 @@ const COUNTER: &str = r#"cuda_tile.module @m {
 #[test]
 fn globals_live_as_long_as_the_program() {
     let program = Program::from_text(COUNTER).unwrap();
-    let mut out = vec![0i32; 1];
+    let mut out = [0i32; 1];
     for launch in 1..=3 {
         let kernel = program.entry("count").unwrap().with_options(options(Device::Cpu));
         kernel.launch([1, 1, 1], &mut [Arg::from(&mut out[..])]).unwrap();
@@ -253,7 +253,7 @@ fn a_grid_barrier_ends() {
     let program = Program::from_text(BARRIER).unwrap();
     for device in DEVICES {
         let kernel = program.entry("barrier").unwrap().with_options(options(device));
-        let mut count = vec![0i32; 1];
+        let mut count = [0i32; 1];
         kernel.launch([64, 1, 1], &mut [Arg::from(&mut count[..])]).unwrap();
         assert_eq!(count[0], 64);
     }
