@@ -125,6 +125,15 @@ fn jumps(body: &[Stmt]) -> bool {
     })
 }
 
+/// Whether a body holds nothing that may trap or never end.
+fn ends_well(body: &[Stmt]) -> bool {
+    body.iter().all(|stmt| {
+        let mut well = !matches!(stmt, Stmt::Assert { .. } | Stmt::Loop { .. });
+        for_each_body(stmt, &mut |inner| well &= ends_well(inner));
+        well
+    })
+}
+
 struct Search<'a> {
     kernel: &'a Kernel,
     grid: [u32; 3],
@@ -157,7 +166,8 @@ impl<'a> Search<'a> {
         (step > 0).then(|| ((hi - lo).max(0) as f64 / step as f64).ceil())
     }
 
-    fn body(&mut self, body: &'a [Stmt]) {
+    /// Searches a body; whether what follows it is certain to be reached.
+    fn body(&mut self, body: &'a [Stmt]) -> bool {
         for stmt in body {
             match stmt {
                 Stmt::Load { mem, mask, .. } => self.access(mem, mask, false),
@@ -165,13 +175,25 @@ impl<'a> Search<'a> {
                 Stmt::Rmw { mem, mask, .. } | Stmt::Cas { mem, mask, .. } => self.access(mem, mask, true),
                 Stmt::For(l) if !jumps(&l.body) => {
                     self.loops.push(l);
-                    self.body(&l.body);
+                    let passes = self.body(&l.body);
                     self.loops.pop();
+                    if !passes {
+                        return false;
+                    }
                 }
+                // These may trap or never end.
+                Stmt::Assert { .. } | Stmt::Loop { .. } => return false,
                 // Whether these run is not known.
-                _ => {}
+                stmt => {
+                    let mut passes = true;
+                    for_each_body(stmt, &mut |inner| passes &= ends_well(inner));
+                    if !passes {
+                        return false;
+                    }
+                }
             }
         }
+        true
     }
 
     fn access(&mut self, mem: &Mem, mask: &girih_compiler::loops::ir::Mask, write: bool) {
@@ -419,6 +441,16 @@ mod tests {
     }
     fn find(k: &Kernel, grid: [u32; 3], n: u64, len: u64) -> Option<i128> {
         overrun(k, grid, &[4096, n], &|_, _| Some(len)).map(|o| o.index)
+    }
+
+    #[test]
+    fn nothing_is_certain_after_an_assertion() {
+        let cond = Opnd::Const { dtype: DType::I1, bits: 0 };
+        let assert = Stmt::Assert { cond, message: String::new(), site: SiteId(0) };
+        let walk = || nest(0, Ix::Const(128), vec![load(Ix::Axis(AxisId(0)), vec![])]);
+        assert_eq!(find(&kernel(vec![walk(), assert.clone()]), [1, 1, 1], 0, 4), Some(127));
+        assert_eq!(find(&kernel(vec![assert, walk()]), [1, 1, 1], 0, 4), None);
+        assert_eq!(find(&kernel(vec![Stmt::Loop { body: vec![] }, walk()]), [1, 1, 1], 0, 4), None);
     }
 
     #[test]
