@@ -67,7 +67,7 @@ static uint64_t soft_encode(int type, int sign, unsigned __int128 mantissa, int 
 static uint64_t soft_infinite(int type, int sign) {
   soft_format f = soft_formats[type];
   if (f.specials == 1) return soft_nan(type);
-  return (soft_infinity(f) | (sign && f.sign ? 1ULL << (f.exponent + f.fraction) : 0)) << f.padding;
+  return ((f.specials ? soft_ones(f) : soft_infinity(f)) | (sign && f.sign ? 1ULL << (f.exponent + f.fraction) : 0)) << f.padding;
 }
 static __attribute__((unused)) uint64_t soft_convert(int from, int to, int rounding, uint64_t bits) {
   soft_value v = soft_decode(from, bits);
