@@ -1,4 +1,7 @@
 //! Straight-line programs of `num::math` as C functions, one per lane count.
+//!
+//! A program that computes in f64 serves as many lanes at once as one vector register holds; more lanes call it several
+//! times. Long programs are not inlined: the C compiler's time grows faster than the function that holds them.
 
 use super::ops::literal;
 use super::support::Support;
@@ -9,10 +12,22 @@ fn base(kind: Kind) -> &'static str {
     kind.dtype().name()
 }
 
+/// Programs of more steps than this stand in functions of their own.
+const INLINE_STEPS: usize = 64;
+
 /// The name of the program's function at a lane count, defining it first.
 pub fn function(support: &mut Support, program: &Program, lanes: u32) -> String {
     let name = if lanes > 1 { format!("{}_x{lanes}", program.name) } else { program.name.clone() };
     if support.is_defined(&name) {
+        return name;
+    }
+    let params: Vec<(&str, String)> =
+        program.params.iter().enumerate().map(|(i, &k)| (base(k), format!("v{i}"))).collect();
+    let result = base(program.kind(program.result));
+    let at_once = (support.vector_bytes / 8).max(1);
+    if lanes > at_once && program.steps.iter().any(|s| s.kind.bits() == 64) {
+        let body = pieces(support, program, result, lanes, at_once);
+        support.define(&name, result, &params, &body, lanes, true);
         return name;
     }
     let mut body = String::new();
@@ -56,8 +71,41 @@ pub fn function(support: &mut Support, program: &Program, lanes: u32) -> String 
         let _ = writeln!(body, "${k} v{dst} = {text};");
     }
     let _ = writeln!(body, "return v{};", program.result.0);
-    let params: Vec<(&str, String)> =
-        program.params.iter().enumerate().map(|(i, &k)| (base(k), format!("v{i}"))).collect();
-    support.define(&name, base(program.kind(program.result)), &params, &body, lanes);
+    support.define(&name, result, &params, &body, lanes, program.steps.len() <= INLINE_STEPS);
     name
+}
+
+/// A body that cuts its `lanes` into pieces of `size`, calls the program on each, and joins the results.
+fn pieces(support: &mut Support, program: &Program, result: &str, lanes: u32, size: u32) -> String {
+    let piece = function(support, program, size);
+    let range = |from: u32, n: u32| (from..from + n).map(|l| l.to_string()).collect::<Vec<_>>().join(", ");
+    let mut body = String::new();
+    let mut parts = vec![];
+    for from in (0..lanes).step_by(size as usize) {
+        let args: Vec<String> = (0..program.params.len())
+            .map(|i| match size {
+                1 => format!("v{i}[{from}]"),
+                _ => format!("__builtin_shufflevector(v{i}, v{i}, {})", range(from, size)),
+            })
+            .collect();
+        let part = format!("p{from}");
+        let _ = writeln!(body, "{} {part} = {piece}({});", support.ty(result, size), args.join(", "));
+        parts.push(part);
+    }
+    if size == 1 {
+        let _ = writeln!(body, "return (${result}){{{}}};", parts.join(", "));
+        return body;
+    }
+    let mut n = size;
+    while parts.len() > 1 {
+        n *= 2;
+        let ty = support.ty(result, n);
+        let pairs: Vec<String> = parts.chunks(2).map(|p| p.join(", ")).collect();
+        parts = (0..pairs.len()).map(|i| format!("q{n}_{i}")).collect();
+        for (name, pair) in parts.iter().zip(pairs) {
+            let _ = writeln!(body, "{ty} {name} = __builtin_shufflevector({pair}, {});", range(0, n));
+        }
+    }
+    let _ = writeln!(body, "return {};", parts.join(""));
+    body
 }

@@ -140,12 +140,21 @@ impl Support {
     }
 
     /// Defines a function of its own from a template.
-    pub fn define(&mut self, name: &str, result: &str, params: &[(&str, String)], body: &str, lanes: u32) {
+    pub fn define(
+        &mut self,
+        name: &str,
+        result: &str,
+        params: &[(&str, String)],
+        body: &str,
+        lanes: u32,
+        inlined: bool,
+    ) {
         if self.done.insert(name.to_string()) {
             let body = self.expand(body, lanes);
             let result = self.ty(result, lanes);
             let params: Vec<String> = params.iter().map(|(t, n)| format!("{} {n}", self.ty(t, lanes))).collect();
-            self.functions.push(format!("INLINE {result} {name}({}) {{\n{}}}\n", params.join(", "), indent(&body)));
+            let how = if inlined { "INLINE" } else { "static __attribute__((noinline))" };
+            self.functions.push(format!("{how} {result} {name}({}) {{\n{}}}\n", params.join(", "), indent(&body)));
         }
     }
 
