@@ -131,6 +131,8 @@ fn print_shape(kernel: &Kernel, arg: &PrintArg) -> PrintShape {
 pub struct NativeHost<'a> {
     pub messages: &'a Messages,
     pub memory: &'a RealMemory,
+    /// The program's text, for places.
+    pub text: &'a str,
     pub grid: [u32; 3],
     pub order: PrintOrder,
     pub printer: Option<&'a Printer>,
@@ -208,7 +210,8 @@ impl blocks::Host for NativeHost<'_> {
             let shown: Vec<String> =
                 blocks.iter().take(4).map(|&b| format!("{:?}", coordinates(b, self.grid))).collect();
             let more = if blocks.len() > 4 { format!(" and {} more", blocks.len() - 4) } else { String::new() };
-            let place = span.map_or(String::new(), |s| format!(" (byte {} of the source)", s.start));
+            let line = |s: Span| self.text.get(..s.start as usize).map_or(1, |before| before.matches('\n').count() + 1);
+            let place = span.map_or(String::new(), |s| format!(" on line {}", line(s)));
             text += &format!("  waiting at `{op}`{place}: blocks {}{more}\n", shown.join(", "));
         }
         let _ = std::io::stderr().lock().write_all(text.as_bytes());

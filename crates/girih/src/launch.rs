@@ -172,6 +172,7 @@ impl<'a> Prepared<'a> {
         let host = NativeHost {
             messages: &version.messages,
             memory: &memory,
+            text: self.kernel.program().text(),
             grid: self.grid,
             order: options.print_order,
             printer: options.printer.as_ref(),
