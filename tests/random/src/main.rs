@@ -2,7 +2,7 @@
 //! lift and after every rule, and native code, compiled many to a translation unit. All must agree bit for bit.
 //!
 //! ```text
-//! girih-random [--count N] [--seed S] [--batch B] [--show SEED]
+//! girih-random [--count N] [--seed S] [--batch B] [--jobs J] [--keep-going] [--show SEED]
 //! ```
 //!
 //! A mismatch is shrunk, written as `.mlir` text with the stage that broke it, and ends the run with exit code 1.
@@ -17,18 +17,26 @@ mod shrink;
 use check::{Checked, Mismatch, Verdict};
 use girih::{cache::Cache, cc};
 use program::Program;
+use std::io::IsTerminal;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 struct Flags {
     count: u64,
     seed: u64,
-    batch: usize,
+    batch: u64,
+    jobs: u64,
     show: Option<u64>,
     keep_going: bool,
 }
 
+fn cores() -> u64 {
+    std::thread::available_parallelism().map_or(1, |n| n.get() as u64)
+}
+
 fn flags() -> Result<Flags, String> {
-    let mut flags = Flags { count: 300, seed: 1, batch: 64, show: None, keep_going: false };
+    let mut flags = Flags { count: 300, seed: 1, batch: 64, jobs: cores(), show: None, keep_going: false };
     let mut args = std::env::args().skip(1);
     while let Some(name) = args.next() {
         if name == "--keep-going" {
@@ -39,9 +47,10 @@ fn flags() -> Result<Flags, String> {
         match name.as_str() {
             "--count" => flags.count = value,
             "--seed" => flags.seed = value,
-            "--batch" => flags.batch = (value as usize).max(1),
+            "--batch" => flags.batch = value.max(1),
+            "--jobs" => flags.jobs = value.max(1),
             "--show" => flags.show = Some(value),
-            _ => return Err(format!("unknown flag {name}; known: --count --seed --batch --show --keep-going")),
+            _ => return Err(format!("unknown flag {name}; known: --count --seed --batch --jobs --show --keep-going")),
         }
     }
     Ok(flags)
@@ -82,6 +91,44 @@ fn report(seed: u64, program: &Program, mismatch: &Mismatch, native: &Native) {
     println!("{}", small.text);
 }
 
+#[derive(Default)]
+struct Tally {
+    agreed: u64,
+    undefined: u64,
+    failed: u64,
+}
+
+/// Checks the programs of some seeds, the native part as one translation unit. Mismatches are reported at once.
+fn batch(seeds: std::ops::Range<u64>, native: &Native) -> Tally {
+    let mut tally = Tally::default();
+    let mut failed = |seed: u64, program: &Program, mismatch: &Mismatch| {
+        report(seed, program, mismatch, native);
+        tally.failed += 1;
+    };
+    let mut ready: Vec<(u64, Box<Checked>)> = vec![];
+    for seed in seeds {
+        let program = program::make(seed);
+        match check::check(&program, seed) {
+            Ok(Verdict::Agrees(checked)) => ready.push((seed, checked)),
+            Ok(Verdict::Undefined) => tally.undefined += 1,
+            Err(mismatch) => failed(seed, &program, &mismatch),
+        }
+    }
+    let (seeds, programs): (Vec<u64>, Vec<Box<Checked>>) = ready.into_iter().unzip();
+    let found = match native::check(&programs, &native.cache, &native.compiler) {
+        Ok(found) => found,
+        // The unit does not compile: ask for each program by itself.
+        Err(_) => seeds.iter().zip(&programs).map(|(&s, c)| verdict(&c.program, s, native)).collect(),
+    };
+    for ((seed, checked), mismatch) in seeds.iter().zip(&programs).zip(found) {
+        match mismatch {
+            None => tally.agreed += 1,
+            Some(mismatch) => failed(*seed, &checked.program, &mismatch),
+        }
+    }
+    tally
+}
+
 fn run() -> Result<bool, String> {
     let flags = flags()?;
     if let Some(seed) = flags.show {
@@ -90,53 +137,36 @@ fn run() -> Result<bool, String> {
     }
     let native = Native::new()?;
     let start = Instant::now();
-    let (mut agreed, mut undefined, mut failed) = (0u64, 0u64, 0u64);
-    let mut batch: Vec<(u64, Box<Checked>)> = vec![];
-    for seed in flags.seed..flags.seed + flags.count {
-        let program = program::make(seed);
-        match check::check(&program, seed) {
-            Ok(Verdict::Agrees(checked)) => batch.push((seed, checked)),
-            Ok(Verdict::Undefined) => undefined += 1,
-            Err(mismatch) => {
-                failed += 1;
-                report(seed, &program, &mismatch, &native);
+    let (next, total) = (AtomicU64::new(0), Mutex::new(Tally::default()));
+    let work = || {
+        loop {
+            let first = next.fetch_add(flags.batch, Ordering::Relaxed);
+            let stop = total.lock().is_ok_and(|t| t.failed > 0 && !flags.keep_going);
+            if first >= flags.count || stop {
+                return;
             }
-        }
-        if batch.len() >= flags.batch || seed + 1 == flags.seed + flags.count {
-            let (seeds, programs): (Vec<u64>, Vec<Box<Checked>>) = batch.drain(..).unzip();
-            match native::check(&programs, &native.cache, &native.compiler) {
-                Ok(found) => {
-                    for ((seed, checked), mismatch) in seeds.iter().zip(&programs).zip(found) {
-                        match mismatch {
-                            None => agreed += 1,
-                            Some(mismatch) => {
-                                failed += 1;
-                                report(*seed, &checked.program, &mismatch, &native);
-                            }
-                        }
-                    }
-                }
-                Err(_) => {
-                    // The unit does not compile: find the program that does not.
-                    for (seed, checked) in seeds.iter().zip(&programs) {
-                        match verdict(&checked.program, *seed, &native) {
-                            None => agreed += 1,
-                            Some(mismatch) => {
-                                failed += 1;
-                                report(*seed, &checked.program, &mismatch, &native);
-                            }
-                        }
-                    }
+            let last = (first + flags.batch).min(flags.count);
+            let tally = batch(flags.seed + first..flags.seed + last, &native);
+            if let Ok(mut total) = total.lock() {
+                total.agreed += tally.agreed;
+                total.undefined += tally.undefined;
+                total.failed += tally.failed;
+                if std::io::stderr().is_terminal() {
+                    eprint!("\r{} of {} agree, {} do not ", total.agreed, flags.count, total.failed);
                 }
             }
         }
-        if failed > 0 && !flags.keep_going {
-            break;
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..flags.jobs {
+            scope.spawn(work);
         }
-    }
-    eprintln!("{:.1} s, {undefined} programs left out as undefined", start.elapsed().as_secs_f64());
-    println!("{agreed} passed, {failed} failed, {undefined} skipped");
-    Ok(failed == 0 && agreed > 0)
+        work();
+    });
+    let total = total.into_inner().map_err(|_| "a worker stopped")?;
+    eprintln!("\n{:.1} s", start.elapsed().as_secs_f64());
+    println!("{} passed, {} failed, {} skipped", total.agreed, total.failed, total.undefined);
+    Ok(total.failed == 0 && total.agreed > 0)
 }
 
 fn main() -> std::process::ExitCode {
