@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use girih::Device;
+use girih_compiler::base::target::{KnobSource, Knobs};
 
 /// A tile compiler: runs CUDA Tile IR programs natively on the processor.
 #[derive(Parser)]
@@ -48,7 +49,7 @@ pub struct KernelArgs {
     #[arg(long, value_name = "T")]
     pub target: Option<String>,
     /// Worker threads; one per core by default [env: GIRIH_THREADS].
-    #[arg(long, value_name = "N", value_parser = girih::options::threads)]
+    #[arg(long, value_name = "N", value_parser = girih::options::threads, allow_hyphen_values = true)]
     pub threads: Option<u32>,
     /// Check every memory access of native code [env: GIRIH_CHECK=1].
     #[arg(long)]
@@ -63,7 +64,7 @@ pub struct RunArgs {
     #[command(flatten)]
     pub kernel: KernelArgs,
     /// Blocks along x, y and z.
-    #[arg(long, value_name = "X,Y,Z", value_parser = girih::spec::grid)]
+    #[arg(long, value_name = "X,Y,Z", value_parser = girih::spec::grid, allow_hyphen_values = true)]
     pub grid: Option<[u32; 3]>,
     /// An argument: NAME=FILE.npy, NAME=i32:512, NAME=randn:f16[64x64], NAME=@OTHER, NAME=ptrs:A+B.
     #[arg(long = "arg", value_name = "NAME=SPEC", value_parser = pair)]
@@ -84,7 +85,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "DEVICE")]
     pub compare: Option<Device>,
     /// Run one block of the grid.
-    #[arg(long, value_name = "X,Y,Z", value_parser = block)]
+    #[arg(long, value_name = "X,Y,Z", value_parser = block, allow_hyphen_values = true)]
     pub block: Option<[u32; 3]>,
     /// Repeat the launch and report the median time.
     #[arg(long)]
@@ -168,7 +169,7 @@ pub enum CacheAction {
 pub struct BenchArgs {
     /// Which to run: gemm, vecadd, saxpy; all by default.
     pub names: Vec<String>,
-    #[arg(long, value_name = "N", value_parser = girih::options::threads)]
+    #[arg(long, value_name = "N", value_parser = girih::options::threads, allow_hyphen_values = true)]
     pub threads: Option<u32>,
     /// Rounds of alternating measurements.
     #[arg(long, default_value_t = 15)]
@@ -185,9 +186,10 @@ fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 fn knob(text: &str) -> Result<(String, i64), String> {
-    let (name, value) = pair(text)?;
-    let value = value.parse().map_err(|_| format!("`{value}` is no number"))?;
-    Ok((name, value))
+    let mut knobs = Knobs::default_set();
+    knobs.set(text, KnobSource::CommandLine)?;
+    let set = knobs.all.iter().find_map(|k| Some((k.name.to_string(), k.value?)));
+    set.ok_or_else(|| format!("`{text}` is not of the form NAME=VALUE"))
 }
 
 /// Like a grid, but counting from zero.

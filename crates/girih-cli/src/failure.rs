@@ -1,7 +1,7 @@
 //! Why a command fails, and its exit code: 1 the program or its input is wrong, 2 usage, 3 a trap, 70 a bug of ours,
 //! 130 Ctrl-C.
 
-use girih_compiler::base::Diagnostic;
+use girih_compiler::base::{Code, Diagnostic};
 
 use crate::render::{self, Source};
 
@@ -48,6 +48,10 @@ impl Failure {
                 match &*error {
                     girih::Error::Program(diagnostics) => {
                         render::all(&source, diagnostics);
+                        if diagnostics.iter().any(|d| d.code == Code::InternalBug) {
+                            eprintln!("This is a bug of girih, not of your program.");
+                            return 70;
+                        }
                         1
                     }
                     girih::Error::Trap(trap) => {

@@ -21,9 +21,12 @@ fn colour() -> bool {
     std::io::stderr().is_terminal() && !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
 }
 
-/// The span as a range of whole characters within the text.
+/// The span as a range of whole characters within the text. The end of the file is shown behind its last word.
 fn range(text: &str, span: Span) -> Range<usize> {
     let mut start = (span.start as usize).min(text.len());
+    if start == text.len() {
+        start = text.trim_end().len();
+    }
     let mut end = (span.end as usize).clamp(start, text.len());
     while !text.is_char_boundary(start) {
         start -= 1;
@@ -54,11 +57,18 @@ pub fn to_string(source: &Source, d: &Diagnostic, styled: bool) -> String {
         }
         None => Group::with_title(title),
     };
-    if let Some(help) = &d.help {
+    if let Some(help) = d.help.as_ref().filter(|_| d.span.is_some()) {
         group = group.element(Level::HELP.message(help.as_str()));
     }
     let renderer = if styled { Renderer::styled() } else { Renderer::plain() };
-    renderer.decor_style(DecorStyle::Ascii).render(&[group])
+    let renderer = renderer.decor_style(DecorStyle::Ascii);
+    let mut out = renderer.render(&[group]);
+    // Without a place there is no margin for the help to hang on.
+    if let Some(help) = d.help.as_ref().filter(|_| d.span.is_none()) {
+        out.push('\n');
+        out += &renderer.render(&[Group::with_title(Level::HELP.secondary_title(help.as_str()))]);
+    }
+    out
 }
 
 /// Renders one diagnostic to standard error.
@@ -80,7 +90,7 @@ pub fn trap(source: &Source, trap: &Trap) {
     d.span = trap.span.filter(|_| !source.text.is_empty());
     let [x, y, z] = trap.block;
     let element = match trap.element.as_deref() {
-        None => String::new(),
+        None | Some([]) => String::new(),
         Some([one]) => format!(", element {one} of the tile"),
         Some(many) => format!(", element {many:?} of the tile"),
     };

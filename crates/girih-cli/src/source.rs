@@ -77,7 +77,9 @@ pub fn suggestion<'a>(what: &str, given: &str, known: impl Iterator<Item = &'a s
     let known: Vec<&str> = known.collect();
     let near = known.iter().map(|k| (distance(given, k), *k)).min();
     match near {
-        Some((d, name)) if d <= given.chars().count().div_ceil(3) => format!("did you mean `{name}`?"),
+        Some((d, name)) if d <= given.chars().count().div_ceil(3) && d < given.chars().count() => {
+            format!("did you mean `{name}`?")
+        }
         _ if known.is_empty() => format!("there are no {what}"),
         _ => format!("the {what} are {}", known.join(", ")),
     }
@@ -125,6 +127,7 @@ mod tests {
         assert_eq!(suggestion("entries", "gem", known()), "did you mean `gemm`?");
         assert_eq!(suggestion("entries", "sofmtax", known()), "did you mean `softmax`?");
         assert_eq!(suggestion("entries", "zzz", known()), "the entries are gemm, softmax");
+        assert_eq!(suggestion("parameters", "d", ["a", "b"].into_iter()), "the parameters are a, b");
         assert_eq!(distance("kitten", "sitting"), 3);
     }
 }

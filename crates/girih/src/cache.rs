@@ -78,7 +78,10 @@ impl Cache {
         let dir = dir.join("v1");
         match prepare(&dir) {
             Ok(()) => Ok(Cache::at(dir, false, None)),
-            Err(reason) => Cache::private(Some(format!("the cache {} is not used: {reason}", dir.display()))),
+            Err(reason) => Cache::private(Some(format!(
+                "the cache {} is not used: {reason}; name a folder that can be written in GIRIH_CACHE_DIR",
+                dir.display()
+            ))),
         }
     }
 

@@ -142,7 +142,7 @@ impl Candidate {
     fn ask(self, wanted: Vec<String>) -> Result<Compiler> {
         let output = self.start().arg("--version").stdin(Stdio::null()).output().map_err(|e| self.cannot_start(e))?;
         if !output.status.success() {
-            return Err(self.failed("--version", &output, Path::new("none")));
+            return Err(self.failed("--version", &output, None));
         }
         let version = String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or("unknown").trim().to_string();
         let flags = if self.accepts(&wanted)? {
@@ -182,7 +182,7 @@ impl Candidate {
         Error::file(&self.command[0], format!("the C compiler cannot be started: {error}"))
     }
 
-    fn failed(&self, arguments: &str, output: &Output, source: &Path) -> Error {
+    fn failed(&self, arguments: &str, output: &Output, source: Option<&Path>) -> Error {
         let stderr = String::from_utf8_lossy(&output.stderr);
         let lines: Vec<&str> = stderr.lines().collect();
         let mut text = lines.iter().take(12).copied().collect::<Vec<_>>().join("\n");
@@ -193,7 +193,7 @@ impl Candidate {
             status: output.status.to_string(),
             command: format!("{} {arguments}", self.display()),
             stderr: text,
-            source_file: source.to_path_buf(),
+            source_file: source.map(Path::to_path_buf),
         }
     }
 }
@@ -233,7 +233,7 @@ impl Compiler {
         }
         if !output.status.success() {
             let arguments = format!("{} -shared {}", self.flags.join(" "), source.display());
-            return Err(self.candidate.failed(&arguments, &output, source));
+            return Err(self.candidate.failed(&arguments, &output, Some(source)));
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! What can go wrong between a text and its result, as one typed error.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use girih_compiler::base::launch::Trap;
 use girih_compiler::base::{Code, Diagnostic};
@@ -36,8 +36,8 @@ pub enum Error {
     )]
     NoCompiler { tried: Vec<String> },
 
-    #[error("the C compiler failed ({status}): {command}\n{stderr}\nthe C source is kept in {}", .source_file.display())]
-    Compiler { status: String, command: String, stderr: String, source_file: PathBuf },
+    #[error("the C compiler failed ({status}): {command}{}", details(.stderr, .source_file.as_deref()))]
+    Compiler { status: String, command: String, stderr: String, source_file: Option<PathBuf> },
 
     #[error("the compiled kernel cannot be loaded: {0}")]
     Load(String),
@@ -81,6 +81,18 @@ fn summary(diagnostics: &[Diagnostic]) -> String {
         [one] => format!("{}: {}", one.code.text(), one.message),
         [first, rest @ ..] => format!("{}: {} (and {} more)", first.code.text(), first.message, rest.len()),
     }
+}
+
+/// What the compiler said, and where its input is, a line each.
+fn details(stderr: &str, source_file: Option<&Path>) -> String {
+    let mut out = String::new();
+    if !stderr.is_empty() {
+        out = format!("\n{stderr}");
+    }
+    if let Some(file) = source_file {
+        out += &format!("\nthe C source is kept in {}", file.display());
+    }
+    out
 }
 
 fn list(names: &[String]) -> String {

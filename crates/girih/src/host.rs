@@ -72,9 +72,13 @@ impl Messages {
     pub fn trap(&self, trap: &NativeTrap, grid: [u32; 3], params: &[Param], bound: &Bound<'_>) -> Trap {
         let (op, span) = self.site(trap.site);
         let (code, message) = match trap.kind {
+            // The check of a loop's step is lowered to an assertion at the loop.
+            TrapKind::Assert if op == "for" => {
+                (Code::StepNotPositive, self.asserts.get(&trap.site).cloned().unwrap_or_default())
+            }
             TrapKind::Assert => {
                 let text = self.asserts.get(&trap.site).map_or("", String::as_str);
-                (Code::AssertFailed, format!("an assertion failed: {text}"))
+                (Code::AssertFailed, format!("assertion failed: {text}"))
             }
             TrapKind::Step => {
                 (Code::StepNotPositive, format!("the loop's step is {}, and a step must be positive", trap.value))

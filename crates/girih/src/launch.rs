@@ -59,11 +59,19 @@ impl<'a> Prepared<'a> {
                 return Err(Error::Argument { code: Code::BadGrid, message });
             }
         }
+        if grid.iter().map(|&n| i128::from(n)).product::<i128>() > i128::from(i64::MAX) {
+            let message = format!(
+                "a grid of {} has more blocks than can be counted (2^63 - 1)",
+                grid.map(|n| n.to_string()).join(",")
+            );
+            return Err(Error::Argument { code: Code::BadGrid, message });
+        }
         let options = kernel.options();
         if let Some(block) = options.block
             && block.iter().zip(&grid).any(|(b, g)| b >= g)
         {
-            let message = format!("block {block:?} lies outside the grid {grid:?}");
+            let list = |a: [u32; 3]| a.map(|n| n.to_string()).join(",");
+            let message = format!("block {} lies outside the grid {}", list(block), list(grid));
             return Err(Error::Argument { code: Code::BadGrid, message });
         }
         let bound = args::bind(kernel.name(), kernel.params(), args)?;

@@ -18,22 +18,27 @@ pub struct NativeKernel {
     pub meta: Meta,
 }
 
+/// The loader's own words, and what to do.
+fn load_error(error: &libloading::Error) -> Error {
+    let reason = std::error::Error::source(error).map_or_else(|| error.to_string(), |s| s.to_string());
+    Error::Load(format!("{reason}; `girih cache clear` removes what was compiled, `girih doctor` shows the compiler"))
+}
+
 impl Module {
     /// Loads an object that this library's own cache produced.
     pub fn load(object: &Path) -> Result<Module> {
         // SAFETY: the object was compiled from C that this project emitted, lies in a folder only the user can write,
         // and its hash was compared; it has no initialisers.
         let library = unsafe { libloading::Library::new(object) };
-        let library = library.map_err(|e| Error::Load(e.to_string()))?;
+        let library = library.map_err(|e| load_error(&e))?;
         Ok(Module { library: ManuallyDrop::new(library) })
     }
 
     /// Kernel `index`, taking `nparams` parameters.
     pub fn kernel(&self, index: usize, nparams: usize) -> Result<NativeKernel> {
         let (name, meta_name) = (format!("girih_{index}"), format!("girih_{index}_meta"));
-        let missing = |e: libloading::Error| Error::Load(e.to_string());
         // SAFETY: emitted C exports `girih_N_meta` as a constant `girih_meta`, whose layout `Meta` repeats.
-        let meta = unsafe { **self.library.get::<*const Meta>(meta_name.as_bytes()).map_err(missing)? };
+        let meta = unsafe { **self.library.get::<*const Meta>(meta_name.as_bytes()).map_err(|e| load_error(&e))? };
         if meta.abi != ABI_VERSION || meta.nparams as usize != nparams {
             return Err(Error::Load(format!(
                 "{name} has interface {} with {} parameters, expected {ABI_VERSION} with {nparams}",
@@ -41,7 +46,7 @@ impl Module {
             )));
         }
         // SAFETY: emitted C exports `girih_N` with the signature `KernelFn`; the object is never unloaded.
-        let entry = unsafe { *self.library.get::<KernelFn>(name.as_bytes()).map_err(missing)? };
+        let entry = unsafe { *self.library.get::<KernelFn>(name.as_bytes()).map_err(|e| load_error(&e))? };
         Ok(NativeKernel { entry, meta })
     }
 }

@@ -28,6 +28,15 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let saves = targets(&source, &kernel, &arguments, args.save.iter().map(|(n, _)| n.as_str()))?;
     let prints = targets(&source, &kernel, &arguments, args.print.iter().map(String::as_str))?;
 
+    // A result that cannot be kept is better known before a long run than after.
+    for (_, file) in &args.save {
+        let folder = Path::new(file).parent().filter(|p| !p.as_os_str().is_empty());
+        if let Some(folder) = folder.filter(|p| !p.is_dir()) {
+            let message = format!("cannot be written: there is no folder {}", folder.display());
+            return Err(within(girih::Error::file(file, message)));
+        }
+    }
+
     // What the launch may overwrite and later steps need again.
     let again = args.verify || args.compare.is_some() || args.time;
     let before = if again { Some(arguments.duplicate().map_err(&within)?) } else { None };

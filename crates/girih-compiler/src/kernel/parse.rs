@@ -113,8 +113,15 @@ impl<'a> Cursor<'a> {
         self.at += is as usize;
         is
     }
+    /// What stands next, for a message.
+    fn found(&self) -> String {
+        match self.peek() {
+            "" => "the end of the line".to_string(),
+            token => format!("`{token}`"),
+        }
+    }
     fn expect(&mut self, token: &str) -> Res<()> {
-        if self.eat(token) { Ok(()) } else { Err(format!("expected `{token}`, found `{}`", self.peek())) }
+        if self.eat(token) { Ok(()) } else { Err(format!("expected `{token}`, found {}", self.found())) }
     }
     fn int<T: std::str::FromStr>(&mut self) -> Res<T> {
         let t = self.next();
@@ -223,6 +230,9 @@ impl<'a> Parser<'a> {
         }
         let minus = if c.eat("-") { "-" } else { "" };
         let text = format!("{minus}{}", c.next());
+        if c.peek() != ":" && text.starts_with(|f: char| f.is_ascii_alphabetic()) {
+            return Err(format!("nothing before this defines `{text}`"));
+        }
         c.expect(":")?;
         let d = c.next();
         let dtype = DType::from_name(d).ok_or(format!("`{d}` is no element type"))?;

@@ -590,7 +590,7 @@ impl<'a> Machine<'a> {
             out.push(d);
         }
         for op in self.unpadded.iter().filter_map(|&o| place(o)) {
-            let text = format!("{} reads past the tensor through a view without padding", name(op));
+            let text = format!("`{}` reads past the tensor through a view without padding", name(op));
             let help = "those elements are unspecified and read as 0 here; add `padding_value = zero` to the view";
             out.push(Diagnostic::warning(Code::UnspecifiedElements, text).at(op.span).help(help));
         }

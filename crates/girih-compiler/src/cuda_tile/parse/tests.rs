@@ -139,7 +139,7 @@ fn e0109_unknown_type() {
 #[test]
 fn e0110_unknown_word() {
     let text = body("  %a = cmpi les_than %n, %n, signed : tile<i32> -> tile<i1>");
-    assert!(report(&text).starts_with("E0110 expected equal or not_equal"), "{}", report(&text));
+    assert!(report(&text).starts_with("E0110 expected equal, not_equal"), "{}", report(&text));
     assert_eq!(parse(&text).diagnostics[0].help.as_deref(), Some("did you mean `less_than`?"));
 }
 

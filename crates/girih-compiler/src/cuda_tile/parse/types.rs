@@ -314,7 +314,7 @@ impl<'a> Parser<'a> {
             }
         }
         let words: Vec<&str> = T::WORDS.iter().map(|(w, _)| *w).collect();
-        let message = format!("expected {}, found {}", words.join(" or "), self.found());
+        let message = format!("expected {}, found {}", choice(&words), self.found());
         let mut d = Diagnostic::error(Code::UnknownWord, message).at(self.span);
         if let Tok::Word(w) = self.tok {
             if let Some(near) = crate::cuda_tile::ops::closest(w, words.iter().copied()) {
@@ -323,5 +323,15 @@ impl<'a> Parser<'a> {
         }
         self.report(d);
         Err(Failed)
+    }
+}
+
+/// `a`, `a or b`, `a, b or c`.
+fn choice(words: &[&str]) -> String {
+    match words {
+        [init @ .., second, last] => {
+            init.iter().map(|w| format!("{w}, ")).collect::<String>() + &format!("{second} or {last}")
+        }
+        _ => words.join(""),
     }
 }

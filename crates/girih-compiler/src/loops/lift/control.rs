@@ -221,7 +221,7 @@ impl<'m> Lift<'m> {
             }
         };
         let site = self.site(op);
-        self.emit(Stmt::Assert { cond, message: "the step of a for loop is not positive".to_string(), site });
+        self.emit(Stmt::Assert { cond, message: "the step of this `for` is not positive".to_string(), site });
     }
 
     pub(super) fn endless_loop(&mut self, op: &Op) -> Result1<()> {

@@ -1,0 +1,7 @@
+// girih check
+// exit 1, at 5:5
+cuda_tile.module @m {
+  entry @k() {
+    § return
+  }
+}

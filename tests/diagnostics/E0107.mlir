@@ -1,0 +1,3 @@
+// girih check
+// exit 1, at 1:1
+// nothing but comments

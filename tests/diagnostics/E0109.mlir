@@ -1,0 +1,8 @@
+// girih check
+// exit 1, at 5:35
+cuda_tile.module @m {
+  entry @k() {
+    %t = constant <i32: 0> : tile<int32>
+    return
+  }
+}

@@ -1,0 +1,8 @@
+// girih check
+// exit 1, at 5:10
+cuda_tile.module @m {
+  entry @k() {
+    %t = constant <i32: [1, 2, 3]> : tile<4xi32>
+    return
+  }
+}

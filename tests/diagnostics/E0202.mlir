@@ -1,0 +1,8 @@
+// girih check
+// exit 1, at 5:5
+cuda_tile.module @m {
+  entry @k() {
+    %t = iota : tile<96xi32>
+    return
+  }
+}

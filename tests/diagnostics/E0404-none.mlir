@@ -1,0 +1,4 @@
+// girih run
+// exit 1
+cuda_tile.module @m {
+}

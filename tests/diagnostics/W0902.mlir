@@ -1,0 +1,9 @@
+// girih run --device eval --grid 2 --arg p=zeros:f32[1]
+// exit 0, at 6:10
+cuda_tile.module @m {
+  entry @k(%p: tile<ptr<f32>>) {
+    %one = constant <f32: 1.0> : tile<f32>
+    %t = store_ptr_tko weak %p, %one : tile<ptr<f32>>, tile<f32> -> token
+    return
+  }
+}

@@ -1,0 +1,8 @@
+// girih check
+// exit 0, at 5:10
+cuda_tile.module @m {
+  entry @k(%f: tile<f32>) {
+    %r = experimental$extern_elementwise %f {libname = "libdevice", libpath = "", pure = true, symbol = "__nv_fast"} : (tile<f32>) -> tile<f32>
+    return
+  }
+}

@@ -1,0 +1,11 @@
+// girih check
+// exit 0, at 6:10
+cuda_tile.module @m {
+  entry @k() {
+    %t = constant <f32: 0.0> : tile<8x64xf32>
+    %r = reduce %t dim=0 identities=[0.0 : f32] : tile<8x64xf32> -> tile<8xf32> (%e: tile<f32>, %a: tile<f32>) {
+      yield %e : tile<f32>
+    }
+    return
+  }
+}
