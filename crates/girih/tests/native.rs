@@ -191,6 +191,7 @@ fn a_failing_compiler_is_quoted_and_the_source_kept() {
     let Error::Compiler { status, stderr, source_file, .. } = &error else { panic!("{error}") };
     assert!(status.contains('1'), "{status}");
     assert!(stderr.contains("undeclared_thing"), "{stderr}");
+    let source_file = source_file.as_ref().unwrap();
     assert!(std::fs::read_to_string(source_file).unwrap().contains("undeclared_thing"));
     assert!(error.to_string().contains(&source_file.display().to_string()));
 }
