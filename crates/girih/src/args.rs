@@ -65,6 +65,7 @@ pub(crate) enum Kind<'a> {
     Scalar { dtype: DType, bits: u64 },
     Memory { dtype: DType, start: *mut u8, bytes: u64, writable: bool, life: PhantomData<&'a mut [u8]> },
     Same(usize),
+    Part { of: usize, start: u64, bytes: u64 },
     Pointers(Vec<usize>),
 }
 
@@ -76,6 +77,10 @@ impl<'a> Arg<'a> {
     /// The buffer of another argument, by its position, once more.
     pub fn same_as(position: usize) -> Arg<'static> {
         Arg(Kind::Same(position))
+    }
+    /// The bytes `range` of another argument's buffer: a slice that overlaps it, and may start anywhere.
+    pub fn part_of(position: usize, range: std::ops::Range<u64>) -> Arg<'static> {
+        Arg(Kind::Part { of: position, start: range.start, bytes: range.end.saturating_sub(range.start) })
     }
     /// A table of the addresses of other arguments' buffers, for a parameter of type `ptr<i64>`.
     pub fn pointers(positions: &[usize]) -> Arg<'static> {
@@ -182,6 +187,22 @@ pub fn bind<'a>(entry: &str, params: &[Param], args: &'a mut [Arg<'_>]) -> Resul
                 let start = start.expose_provenance() as u64;
                 (start, Some(Extent { start, bytes: *bytes, writable: *writable }))
             }
+            (Kind::Part { of, start, bytes }, ParamKind::Pointer(_)) => {
+                let outside = || {
+                    let end = start.saturating_add(*bytes);
+                    Error::argument(format!("argument `{}` is no part {start}..{end} of a buffer", param.name))
+                };
+                match args.get(*of).map(|a| &a.0) {
+                    Some(Kind::Memory { start: whole, bytes: all, writable, .. })
+                        if start.checked_add(*bytes).is_some_and(|end| end <= *all) =>
+                    {
+                        let start = whole.expose_provenance() as u64 + start;
+                        (start, Some(Extent { start, bytes: *bytes, writable: *writable }))
+                    }
+                    _ => return Err(outside()),
+                }
+            }
+            (Kind::Part { .. }, ParamKind::Scalar(_)) => return Err(wrong("part of a buffer".into())),
             (Kind::Memory { dtype, .. }, ParamKind::Scalar(_)) => return Err(wrong(format!("a buffer of {dtype}"))),
             (Kind::Pointers(of), ParamKind::Pointer(DType::I64)) => {
                 let mut table = Buffer::zeroed(DType::I64, &[of.len() as u64])?;
@@ -327,6 +348,21 @@ mod tests {
         assert_eq!(m, "argument `n` is i32, not the i64 1");
         assert!(message(&mut [Arg::same_as(1), Arg::same_as(0), Arg::from(1i32)]).contains("refers to no buffer"));
         assert!(message(&mut [Arg::same_as(9), Arg::same_as(0), Arg::from(1i32)]).contains("refers to no buffer"));
+    }
+
+    #[test]
+    fn a_part_lies_inside() {
+        let mut a = vec![0f32; 10];
+        let start = a.as_ptr() as u64;
+        let mut args = [Arg::from(&mut a[..]), Arg::part_of(0, 3..40), Arg::from(1i32)];
+        let bound = bind("k", &abn(), &mut args).unwrap();
+        assert_eq!(bound.extents[1], Some(Extent { start: start + 3, bytes: 37, writable: true }));
+        assert!(bound.overlap());
+        drop(bound);
+        args[1] = Arg::part_of(0, 3..41);
+        assert_eq!(message(&mut args), "argument `B` is no part 3..41 of a buffer");
+        args[1] = Arg::part_of(7, 0..0);
+        assert!(message(&mut args).contains("is no part"));
     }
 
     #[test]

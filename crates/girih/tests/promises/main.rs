@@ -1,0 +1,13 @@
+//! What the project promises of memory, undefined operations, blocks and traps, shown natively and on the evaluator.
+
+mod aliasing;
+mod blocks;
+mod bounds;
+mod common;
+mod in_place;
+mod large;
+mod running;
+mod traps;
+mod unaligned;
+mod undefined;
+mod wrapping;

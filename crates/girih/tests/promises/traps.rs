@@ -1,0 +1,88 @@
+//! Failing assertions and loops that do not advance, on every device.
+
+use crate::common::*;
+use girih::{Arg, Device};
+use girih_compiler::base::Code;
+
+fn each(mut test: impl FnMut(girih::Options, &str)) {
+    for (device, check) in [(Device::Cpu, false), (Device::Cpu, true), (Device::Eval, false)] {
+        test(options(device).check(check), &format!("{device}, check {check}"));
+    }
+}
+
+#[test]
+fn a_failing_assertion_names_message_block_and_element() {
+    let n = 64;
+    let body = [
+        "    %bx, %by, %bz = get_tile_block_id : tile<i32>\n".into(),
+        format!("    %size = constant <i32: {n}> : tile<i32>\n    %start = muli %bx, %size : tile<i32>\n"),
+        spread("x", "ptr<i32>", n),
+        spread("start", "i32", n),
+        iota("lane", n),
+        splat("most", "100", "i32", n),
+        op2("i", "addi", "start_n", "lane", "i32", n),
+        at("p", "x", "i", "i32", "i32", n),
+        load("v", "p", "i32", n),
+        compare("small", "less_than", "v", "most", "i32", n),
+        format!("    assert %small, \"the value is too large\" : tile<{n}xi1>\n"),
+        splat("none", "0", "i32", n),
+        store("none", "p", "i32", n),
+    ]
+    .concat();
+    let program = program("%x: tile<ptr<i32>>", &body);
+    each(|options, what| {
+        let mut x = [7i32; 192];
+        x[64 + 37] = 100;
+        let trap = trap(&program, options, 3, &mut [Arg::from(&mut x[..])]);
+        assert_eq!((trap.code, trap.op.as_str(), trap.block), (Code::AssertFailed, "assert", [1, 0, 0]), "{what}");
+        assert!(trap.message.contains("the value is too large"), "{what}: {}", trap.message);
+        assert_eq!(trap.element, Some(vec![37]), "{what}");
+        assert!(x[64..128].contains(&7), "{what}: nothing of the block is stored after its assertion failed");
+    });
+    // All true.
+    each(|options, what| {
+        let mut x = [7i32; 192];
+        kernel(&program, options).launch([3, 1, 1], &mut [Arg::from(&mut x[..])]).unwrap();
+        assert_eq!(x, [0; 192], "{what}");
+    });
+}
+
+#[test]
+fn a_step_that_is_not_positive() {
+    let body = "    %c0 = constant <i32: 0> : tile<i32>\n    %c9 = constant <i32: 9> : tile<i32>\n    for %k in (%c0 to %c9, step \
+                %s) : tile<i32> {\n      %v, %t = load_ptr_tko weak %x : tile<ptr<i32>> -> tile<i32>, token\n      %w = addi %v, \
+                %k : tile<i32>\n      %u = store_ptr_tko weak %x, %w token=%t : tile<ptr<i32>>, tile<i32> -> token\n    }\n";
+    let program = program("%x: tile<ptr<i32>>, %s: tile<i32>", body);
+    for step in [0i32, -1, i32::MIN] {
+        each(|options, what| {
+            let mut x = [0i32];
+            let trap = trap(&program, options, 1, &mut [Arg::from(&mut x[..]), Arg::from(step)]);
+            assert_eq!((trap.code, trap.op.as_str()), (Code::StepNotPositive, "for"), "{what}");
+            assert!(trap.message.contains(&step.to_string()), "{what}: {}", trap.message);
+            assert_eq!(x, [0], "{what}");
+        });
+    }
+    for (step, sum) in [(1i32, 36), (4, 12), (100, 0), (i32::MAX, 0)] {
+        each(|options, what| {
+            let mut x = [0i32];
+            kernel(&program, options).launch([1; 3], &mut [Arg::from(&mut x[..]), Arg::from(step)]).unwrap();
+            assert_eq!(x, [sum], "{what}: step {step}");
+        });
+    }
+}
+
+#[test]
+fn a_loop_up_to_the_largest_number_ends() {
+    let body = "    %most = constant <i32: 2147483647> : tile<i32>\n    %from = constant <i32: 2147483640> : tile<i32>\n    %c0 = \
+                constant <i32: 0> : tile<i32>\n    %c1 = constant <i32: 1> : tile<i32>\n    %n = for %k in (%from to %most, step %s) : tile<i32> \
+                iter_values(%c = %c0) -> (tile<i32>) {\n      %d = addi %c, %c1 : tile<i32>\n      continue %d : tile<i32>\n    }\n    %t = \
+                store_ptr_tko weak %x, %n : tile<ptr<i32>>, tile<i32> -> token\n";
+    let program = program("%x: tile<ptr<i32>>, %s: tile<i32>", body);
+    for (step, count) in [(1i32, 7), (5, 2), (2147483647, 1)] {
+        each(|options, what| {
+            let mut x = [0i32];
+            kernel(&program, options).launch([1; 3], &mut [Arg::from(&mut x[..]), Arg::from(step)]).unwrap();
+            assert_eq!(x, [count], "{what}: step {step}");
+        });
+    }
+}
