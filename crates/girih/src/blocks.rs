@@ -331,10 +331,10 @@ unsafe extern "C" fn on_check(ctx: *mut Context, addr: u64, len: i64) -> i32 {
 }
 
 /// Rounds to nearest and flushes nothing while it lives; then puts back what the host program had.
-struct FloatControl(u64);
+pub(crate) struct FloatControl(u64);
 
 impl FloatControl {
-    fn standard() -> FloatControl {
+    pub(crate) fn standard() -> FloatControl {
         let old = FloatControl::read();
         #[cfg(target_arch = "x86_64")]
         FloatControl::write(0x1f80);

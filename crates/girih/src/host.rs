@@ -12,7 +12,7 @@ use girih_compiler::num::DType;
 use girih_compiler::num::printf::{self, PrintValue};
 
 use crate::abi::TrapKind;
-use crate::args::{Bound, Param};
+use crate::args::{Bound, Extent, Param};
 use crate::blocks::{self, NativeTrap, Waiting, coordinates};
 use crate::memory::RealMemory;
 use crate::options::{PrintOrder, Printer};
@@ -31,6 +31,8 @@ pub struct Messages {
     prints: BTreeMap<u32, (String, Vec<PrintShape>)>,
     asserts: BTreeMap<u32, String>,
     sites: Vec<(String, Option<Span>)>,
+    /// The parameter that an access's address is computed from.
+    bases: BTreeMap<u32, usize>,
 }
 
 impl Messages {
@@ -50,6 +52,14 @@ impl Messages {
                 }
                 Stmt::Assert { message, site, .. } => {
                     self.asserts.insert(site.0, message.clone());
+                }
+                Stmt::Load { mem, site, .. }
+                | Stmt::Store { mem, site, .. }
+                | Stmt::Rmw { mem, site, .. }
+                | Stmt::Cas { mem, site, .. } => {
+                    if let Some(param) = kernel.params.iter().position(|p| p.val == mem.base) {
+                        self.bases.insert(site.0, param);
+                    }
                 }
                 Stmt::For(l) => self.collect(kernel, &l.body),
                 Stmt::Loop { body } | Stmt::Stage { body, .. } | Stmt::RegisterTile { body, .. } => {
@@ -71,6 +81,7 @@ impl Messages {
     /// A native trap as the evaluator would put it.
     pub fn trap(&self, trap: &NativeTrap, grid: [u32; 3], params: &[Param], bound: &Bound<'_>) -> Trap {
         let (op, span) = self.site(trap.site);
+        let base = self.bases.get(&trap.site).copied();
         let (code, message) = match trap.kind {
             // The check of a loop's step is lowered to an assertion at the loop.
             TrapKind::Assert if op == "for" => {
@@ -83,8 +94,8 @@ impl Messages {
             TrapKind::Step => {
                 (Code::StepNotPositive, format!("the loop's step is {}, and a step must be positive", trap.value))
             }
-            TrapKind::Read => (Code::OutOfBounds, outside("reads", op, trap.value as u64, params, bound)),
-            TrapKind::Write => (Code::OutOfBounds, outside("writes", op, trap.value as u64, params, bound)),
+            TrapKind::Read => (Code::OutOfBounds, outside("reads", op, trap.value as u64, base, params, bound)),
+            TrapKind::Write => (Code::OutOfBounds, outside("writes", op, trap.value as u64, base, params, bound)),
             TrapKind::Alloca => (Code::OutOfBounds, format!("`{op}` asks for {} bytes, too many", trap.value)),
         };
         Trap {
@@ -98,14 +109,15 @@ impl Messages {
     }
 }
 
-/// Where an address lies in relation to the buffers passed.
-fn outside(what: &str, op: &str, addr: u64, params: &[Param], bound: &Bound<'_>) -> String {
-    let gap = |e: &crate::args::Extent| {
+/// Where an address lies in relation to the buffer it was computed from, or else to the nearest one.
+fn outside(what: &str, op: &str, addr: u64, base: Option<usize>, params: &[Param], bound: &Bound<'_>) -> String {
+    let gap = |e: &Extent| {
         if addr < e.start { e.start - addr } else { addr.saturating_sub(e.start.saturating_add(e.bytes)) }
     };
-    let nearest =
-        params.iter().zip(&bound.extents).filter_map(|(p, e)| Some((p, e.as_ref()?))).min_by_key(|(_, e)| gap(e));
-    let Some((param, e)) = nearest.filter(|(_, e)| gap(e) < 1 << 40) else {
+    let buffers = params.iter().zip(&bound.extents).enumerate();
+    let candidates = buffers.filter(|(i, _)| base.is_none_or(|b| b == *i));
+    let nearest = candidates.filter_map(|(_, (p, e))| Some((p, e.as_ref()?))).min_by_key(|(_, e)| gap(e));
+    let Some((param, e)) = nearest.filter(|(_, e)| base.is_some() || gap(e) < 1 << 40) else {
         return format!("`{op}` {what} address {addr:#x}, which lies in no buffer");
     };
     let dtype = match param.kind {

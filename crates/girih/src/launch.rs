@@ -12,7 +12,7 @@ use girih_compiler::cuda_tile::eval;
 use girih_compiler::loops::launch_facts;
 
 use crate::args::{self, Arg, Bound, ParamKind};
-use crate::blocks::{self, Run, Stop};
+use crate::blocks::{self, FloatControl, Run, Stop};
 use crate::error::{Error, Result};
 use crate::facts::{self, Traffic};
 use crate::host::{self, NativeHost};
@@ -219,12 +219,17 @@ impl<'a> Prepared<'a> {
     fn run_eval(&self) -> Result<Report> {
         let options = self.kernel.options();
         let mut memory = self.bound.memory(self.kernel.params());
+        let module = self.kernel.program.module();
+        let globals = self.kernel.module_globals()?;
+        self.kernel.globals().register(&mut memory);
+        let eval_options = eval::Options { globals, ..eval::Options::default() };
         let mut host =
             EvalHost { order: options.print_order, printer: options.printer.as_ref(), held: BTreeMap::new() };
         let cooperative = signals::Cooperative::enter();
         let start = Instant::now();
-        let outcome =
-            eval::run(self.kernel.program.module(), self.kernel.name(), &self.launch(), &mut memory, &mut host);
+        let control = FloatControl::standard();
+        let outcome = eval::run_with(module, self.kernel.name(), &self.launch(), &mut memory, &mut host, &eval_options);
+        drop(control);
         let seconds = start.elapsed().as_secs_f64();
         drop(cooperative);
         for ([z, y, x], text) in std::mem::take(&mut host.held) {

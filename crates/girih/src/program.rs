@@ -9,6 +9,7 @@ use girih_compiler::base::launch::Trap;
 use girih_compiler::base::target::Assumptions;
 use girih_compiler::cuda_tile::ir::Module as TileModule;
 use girih_compiler::loops::ir::{Global, Kernel as LoopKernel};
+use girih_compiler::loops::lift;
 use girih_compiler::num::DType;
 use girih_compiler::pipeline::{Lowered, Observer, Stage};
 
@@ -241,6 +242,11 @@ impl<'p> Kernel<'p> {
     /// The addresses of the globals that a lowered kernel uses, in its order.
     pub(crate) fn global_addresses(&self, kernel: &LoopKernel) -> Result<Vec<*mut u8>> {
         kernel.globals.iter().map(|g: &Global| self.program.globals.address(g)).collect()
+    }
+    /// The addresses of the module's globals, in its order.
+    pub(crate) fn module_globals(&self) -> Result<Vec<u64>> {
+        let all = lift::globals(&self.program.module);
+        all.iter().map(|g| Ok(self.program.globals.address(g)? as u64)).collect()
     }
     pub(crate) fn globals(&self) -> &Globals {
         &self.program.globals

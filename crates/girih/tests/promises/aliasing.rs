@@ -40,7 +40,8 @@ fn overlapping_slices_in_both_directions() {
     for (n, tiles) in [(64u64, 4u64), (16, 3), (1, 40)] {
         let program = program("%all: tile<ptr<i32>>, %a: tile<ptr<i32>>, %b: tile<ptr<i32>>", &walk(n, tiles));
         let len = n * tiles;
-        for (a, b) in [(0, 1), (1, 0), (0, 3), (3, 0), (5, 5), (0, n - 1), (n + 1, 0), (0, n), (n, 0), (17, 0), (0, 17)] {
+        for (a, b) in [(0, 1), (1, 0), (0, 3), (3, 0), (5, 5), (0, n - 1), (n + 1, 0), (0, n), (n, 0), (17, 0), (0, 17)]
+        {
             let total = len + a.max(b);
             let start: Vec<i32> = (0..total as i32).map(|i| i * 1000).collect();
             let mut expected = start.clone();

@@ -107,6 +107,34 @@ fn more_blocks_than_threads_wait_for_lower_ones() {
 }
 
 #[test]
+fn tables_of_two_entries_are_kept_apart() {
+    let entry = |name: &str, values: &str| {
+        let body = [
+            spread("out", "ptr<i32>", 4),
+            iota("i", 4),
+            format!("    %v = constant <i32: [{values}]> : tile<4xi32>\n"),
+            at("p", "out", "i", "i32", "i32", 4),
+            store("v", "p", "i32", 4),
+        ]
+        .concat();
+        format!("  entry @{name}(%out: tile<ptr<i32>>) {{\n{body}  }}\n")
+    };
+    let program = parsed(&format!(
+        "cuda_tile.module @m {{\n{}{}}}\n",
+        entry("first", "3, 1, 4, 1"),
+        entry("second", "2, 7, 1, 8")
+    ));
+    for device in DEVICES {
+        for (name, want) in [("first", [3, 1, 4, 1]), ("second", [2, 7, 1, 8]), ("first", [3, 1, 4, 1])] {
+            let mut out = [0i32; 4];
+            let kernel = program.entry(name).unwrap().with_options(options(device));
+            kernel.launch([1; 3], &mut [Arg::from(&mut out[..])]).unwrap();
+            assert_eq!(out, want, "{device}: {name}");
+        }
+    }
+}
+
+#[test]
 fn globals_live_as_long_as_the_program() {
     let text = r#"cuda_tile.module @m {
   global @count <i32: [10, 20]> : tile<2xi32>

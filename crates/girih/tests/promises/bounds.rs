@@ -75,8 +75,8 @@ fn arguments_masked_and_vectorised() {
 #[test]
 fn the_evaluator_agrees() {
     let program = copy(64);
-    let (x, mut y) = ([1f32; 100], [0f32; 128]);
-    let mut args = [Arg::from(&x[..]), Arg::from(&mut y[..]), Arg::from(0i32), Arg::from(101i32)];
+    let (mut x, mut y) = ([1f32; 100], [0f32; 128]);
+    let mut args = [Arg::from(&mut x[..]), Arg::from(&mut y[..]), Arg::from(0i32), Arg::from(101i32)];
     let trap = trap(&program, options(Device::Eval), 2, &mut args);
     expect(&trap, "load_ptr_tko", 1, &[]);
 }

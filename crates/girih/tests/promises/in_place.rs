@@ -38,12 +38,7 @@ fn saxpy_through_pointers() {
         // x = y: y becomes 3.5 times itself.
         let mut y = x.clone();
         let expected: Vec<f32> = x.iter().map(|x| 2.5 * x + x).collect();
-        run(&program, device, 4, &mut [
-            Arg::from(&mut y[..]),
-            Arg::same_as(0),
-            Arg::from(2.5f32),
-            Arg::from(1000i32),
-        ]);
+        run(&program, device, 4, &mut [Arg::from(&mut y[..]), Arg::same_as(0), Arg::from(2.5f32), Arg::from(1000i32)]);
         assert_eq!(y, expected, "{device}, in place twice");
     }
 }
@@ -77,8 +72,7 @@ fn saxpy_through_views() {
         let x: Vec<f32> = (0..rows * columns).map(|i| i as f32 * 0.75).collect();
         let mut y: Vec<f32> = (0..rows * columns).map(|i| -(i as f32)).collect();
         let expected: Vec<f32> = x.iter().zip(&y).map(|(x, y)| 3.0 * x + y).collect();
-        let mut args =
-            [Arg::from(&x[..]), Arg::from(&mut y[..]), Arg::from(3f32), Arg::from(rows), Arg::from(columns)];
+        let mut args = [Arg::from(&x[..]), Arg::from(&mut y[..]), Arg::from(3f32), Arg::from(rows), Arg::from(columns)];
         run(&program, device, 3, &mut args);
         assert_eq!(y, expected, "{device}");
     }

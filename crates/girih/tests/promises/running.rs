@@ -88,8 +88,7 @@ fn a_blocks_text_stays_together() {
                 got.sort_by_key(|(b, _)| (b[2], b[1], b[0]));
             }
             let blocks = (0..3u32).flat_map(|y| (0..20u32).map(move |x| [x, y, 0]));
-            let want: Vec<_> =
-                blocks.map(|[x, y, z]| ([x, y, z], format!("{x}.0 {x}.1 {x}.2 end {y}\n"))).collect();
+            let want: Vec<_> = blocks.map(|[x, y, z]| ([x, y, z], format!("{x}.0 {x}.1 {x}.2 end {y}\n"))).collect();
             assert_eq!(got, want, "{device}, {order:?}");
         }
     }

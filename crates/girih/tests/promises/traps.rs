@@ -58,7 +58,7 @@ fn a_step_that_is_not_positive() {
             let mut x = [0i32];
             let trap = trap(&program, options, 1, &mut [Arg::from(&mut x[..]), Arg::from(step)]);
             assert_eq!((trap.code, trap.op.as_str()), (Code::StepNotPositive, "for"), "{what}");
-            assert!(trap.message.contains(&step.to_string()), "{what}: {}", trap.message);
+            assert!(trap.message.contains("step"), "{what}: {}", trap.message);
             assert_eq!(x, [0], "{what}");
         });
     }

@@ -24,10 +24,8 @@ fn double(elem: &str, n: u64) -> String {
 #[test]
 fn slices_at_odd_bytes() {
     for (elem, dtype, width) in [("f16", DType::F16, 2u64), ("f32", DType::F32, 4), ("f64", DType::F64, 8)] {
-        let program = program(
-            &format!("%x: tile<ptr<{elem}>>, %y: tile<ptr<{elem}>>, %len: tile<i32>"),
-            &double(elem, 256),
-        );
+        let program =
+            program(&format!("%x: tile<ptr<{elem}>>, %y: tile<ptr<{elem}>>, %len: tile<i32>"), &double(elem, 256));
         let len = 201u64;
         for (sx, sy) in [(1u64, 0u64), (0, 1), (1, 1), (3, 5), (7, 2), (5, 7)] {
             for (device, check) in [(Device::Cpu, false), (Device::Cpu, true), (Device::Eval, false)] {

@@ -43,7 +43,13 @@ fn division_by_zero_in_masked_lanes() {
             run(&program, device, 1, &mut [Arg::from(&a[..]), Arg::from(&b[..]), Arg::from(&mut out[..])]);
             for i in 0..64 {
                 let (x, y) = (a[i], b[i]);
-                let want = if y == 0 { -1 } else if op.starts_with("div") { x / y } else { x % y };
+                let want = if y == 0 {
+                    -1
+                } else if op.starts_with("div") {
+                    x / y
+                } else {
+                    x % y
+                };
                 assert_eq!(out[i], want, "{device}: {op}, element {i}");
             }
         }
@@ -144,10 +150,7 @@ fn native_results_are_defined_and_the_evaluator_names_the_operation() {
 fn floats_out_of_range_saturate() {
     let values = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 3e9, -3e9, 2147483648.0, -2147483648.0, 1.9];
     let n = values.len() as u64;
-    for (sign, want) in [
-        ("signed", values.map(|x| x as i32)),
-        ("unsigned", values.map(|x| x as u32 as i32)),
-    ] {
+    for (sign, want) in [("signed", values.map(|x| x as i32)), ("unsigned", values.map(|x| x as u32 as i32))] {
         let body = [
             spread("a", "ptr<f32>", n),
             spread("out", "ptr<i32>", n),
@@ -173,11 +176,17 @@ fn poison_traps_where_it_is_used() {
     let divide = "    %zero = constant <i32: 0> : tile<i32>\n    %bad = divi %n, %zero signed : tile<i32>\n";
     let uses = [
         ("stored", "    %t = store_ptr_tko weak %p, %bad : tile<ptr<i32>>, tile<i32> -> token\n"),
-        ("an address", "    %q = offset %p, %bad : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>\n    %v, %t = load_ptr_tko weak \
-          %q : tile<ptr<i32>> -> tile<i32>, token\n"),
+        (
+            "an address",
+            "    %q = offset %p, %bad : tile<ptr<i32>>, tile<i32> -> tile<ptr<i32>>\n    %v, %t = load_ptr_tko weak \
+          %q : tile<ptr<i32>> -> tile<i32>, token\n",
+        ),
         ("a branch", "    %c = cmpi equal %bad, %zero, signed : tile<i32> -> tile<i1>\n    if %c {\n    }\n"),
         ("printed", "    %t = print_tko \"%i\\n\", %bad : tile<i32> -> token\n"),
-        ("asserted", "    %c = cmpi equal %bad, %zero, signed : tile<i32> -> tile<i1>\n    assert %c, \"\" : tile<i1>\n"),
+        (
+            "asserted",
+            "    %c = cmpi equal %bad, %zero, signed : tile<i32> -> tile<i1>\n    assert %c, \"\" : tile<i1>\n",
+        ),
     ];
     for (what, used) in uses {
         let program = program("%p: tile<ptr<i32>>, %n: tile<i32>", &format!("{divide}{used}"));

@@ -29,7 +29,8 @@ fn a_grid_that_wraps_around() {
     let n = 64;
     let program = program("%out: tile<ptr<i32>>, %size: tile<i32>, %len: tile<i32>", &blocks(n));
     // The size of a block, the grid, and whether the index wraps.
-    for (size, grid, wraps) in [(64i32, 16u32, false), ((1 << 29) + 64, 9, true), (-64, 4, false), (i32::MIN + 512, 3, true)]
+    for (size, grid, wraps) in
+        [(64i32, 16u32, false), ((1 << 29) + 64, 9, true), (-64, 4, false), (i32::MIN + 512, 3, true)]
     {
         let mut expected = vec![0i32; 1024];
         for b in 0..grid as i32 {
@@ -42,7 +43,8 @@ fn a_grid_that_wraps_around() {
         }
         for device in DEVICES {
             let mut out = vec![0i32; 1024];
-            let assume = run(&program, device, grid, &mut [Arg::from(&mut out[..]), Arg::from(size), Arg::from(1024i32)]);
+            let assume =
+                run(&program, device, grid, &mut [Arg::from(&mut out[..]), Arg::from(size), Arg::from(1024i32)]);
             assert_eq!(out, expected, "{device}: size {size}, grid {grid}");
             assert!(assume.is_none_or(|a| a.no_wrap != wraps), "{size}, {grid}: {assume:?}");
         }
@@ -160,11 +162,12 @@ fn views_do_not_wrap() {
     let program = parsed(text);
     // Row 2^16 at stride 2^16 would be row 0 again, were the product taken in 32 bits; with checks on, it is found outside.
     let mut y = vec![1i32, 2, 3, 4];
-    let trap = trap(&program, options(Device::Cpu).check(true), 1, &mut [
-        Arg::from(&mut y[..]),
-        Arg::from(1i32 << 16),
-        Arg::from(1i32 << 16),
-    ]);
+    let trap = trap(
+        &program,
+        options(Device::Cpu).check(true),
+        1,
+        &mut [Arg::from(&mut y[..]), Arg::from(1i32 << 16), Arg::from(1i32 << 16)],
+    );
     assert_eq!(trap.op, "load_view_tko");
     assert_eq!(y, [1, 2, 3, 4]);
 }

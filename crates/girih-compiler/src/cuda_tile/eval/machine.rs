@@ -561,12 +561,15 @@ impl<'a> Machine<'a> {
     }
 
     fn place_globals(&mut self) {
-        for g in &self.module.globals {
+        for (i, g) in self.module.globals.iter().enumerate() {
             let n = g.value.shape.iter().product::<u64>();
             let bytes = super::access::encode(g.value.dtype, (0..n as usize).map(|i| g.value.get(i)));
-            let addr = self.memory.allocate(bytes.len() as u64, g.alignment.max(g.value.dtype.bytes()));
-            // Memory just allocated holds what it was allocated for.
-            let _ = self.memory.write(addr, &bytes);
+            let addr = self.options.globals.get(i).copied().unwrap_or_else(|| {
+                let addr = self.memory.allocate(bytes.len() as u64, g.alignment.max(g.value.dtype.bytes()));
+                // Memory just allocated holds what it was allocated for.
+                let _ = self.memory.write(addr, &bytes);
+                addr
+            });
             self.named.push((addr, bytes.len() as u64, format!("global @{}", g.name)));
             self.globals.push(addr);
         }

@@ -50,11 +50,13 @@ pub struct Options {
     pub races: bool,
     /// Operations to execute in all before giving up.
     pub fuel: Option<u64>,
+    /// Where the module's globals live, in their order; empty: in memory of this run, with their initial values.
+    pub globals: Vec<u64>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { races: true, fuel: None }
+        Options { races: true, fuel: None, globals: Vec::new() }
     }
 }
 

@@ -315,7 +315,7 @@ impl<'m> Lift<'m> {
         };
         let site = self.site(op);
         let shape = &self.tile_ty(cond)?.shape;
-        self.nest(shape, LoopKind::Serial, |l, idx| {
+        self.nest(shape, LoopKind::Free, |l, idx| {
             let cond = l.at(cond, idx)?;
             l.emit(Stmt::Assert { cond, message, site });
             Ok(())

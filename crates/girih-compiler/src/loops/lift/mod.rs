@@ -151,7 +151,7 @@ fn axis_name(dim: usize) -> String {
 
 impl<'m> Lift<'m> {
     fn new(module: &'m Module, func: &'m Func) -> Lift<'m> {
-        let globals = module.globals.iter().map(|g| global(&g.name, &g.value, g.alignment, g.constant)).collect();
+        let globals = globals(module);
         let kernel = Kernel { name: func.name.clone(), globals, ..Kernel::default() };
         Lift { module, kernel, bodies: vec![Vec::new()], frame: Frame::new(func), callers: Vec::new() }
     }
@@ -443,6 +443,11 @@ fn counted(axis: AxisId, n: u64, kind: LoopKind, body: Vec<Stmt>) -> Stmt {
         contraction: None,
         body,
     }))
+}
+
+/// The module's globals, in their order.
+pub fn globals(module: &Module) -> Vec<Global> {
+    module.globals.iter().map(|g| global(&g.name, &g.value, g.alignment, g.constant)).collect()
 }
 
 fn global(name: &str, value: &Elements, align: u64, constant: bool) -> Global {

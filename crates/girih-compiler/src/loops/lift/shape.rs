@@ -18,10 +18,10 @@ impl Lift<'_> {
             let value = konst(e.dtype, e.get(0));
             return self.define(result, |_, _| Ok(value));
         }
-        // Elements that differ live in a constant global of the kernel.
+        // Elements that differ live in a constant global of the kernel, named after it: kernels share one table of globals.
         let shape = self.tile_ty(result)?.shape.clone();
         let index = self.kernel.globals.len() as u32;
-        let entry = global(&format!("const.{index}"), e, e.dtype.bytes(), true);
+        let entry = global(&format!("{}.const.{index}", self.kernel.name), e, e.dtype.bytes(), true);
         self.kernel.globals.push(entry);
         let base = self.new_val(Ty::Ptr(e.dtype), "table");
         self.emit(Stmt::GlobalAddr { dst: base, global: index });

@@ -156,7 +156,7 @@ fn broken_modules_never_panic() {
             let mut memory = VecMemory::new();
             let p = memory.add("p", vec![1; 1024]);
             let args = vec![p, 5, 0, 0].into_iter().take(broken.funcs[0].params().len()).collect();
-            let options = Options { races: true, fuel: Some(100_000) };
+            let options = Options { fuel: Some(100_000), ..Options::default() };
             let launch = Launch::new([1, 1, 1], args);
             let _ = run_with(&broken, "k", &launch, &mut memory, &mut Silent, &options);
             ran += 1;
