@@ -1,7 +1,7 @@
 //! The command line as its users and scripts rely on it: exit codes, messages, files.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 const ADD: &str = r#"// c = a + b over any n.
 // launch: grid=4 a=arange:f32[1000] b=ones:f32[1000] c=zeros:f32[1000] n=i32:1000
@@ -95,6 +95,17 @@ impl Lab {
 impl Drop for Lab {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A process that does not outlive its test.
+struct Running(Option<Child>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+        }
     }
 }
 
@@ -282,6 +293,122 @@ fn ctrl_c_is_exit_130_and_leaves_nothing() {
     let left: Vec<String> =
         std::fs::read_dir(&lab.0).unwrap().map(|f| f.unwrap().file_name().to_string_lossy().into_owned()).collect();
     assert!(left.iter().all(|n| n == "spins.mlir" || n == "cache"), "{left:?}");
+}
+
+const COUNTS: &str = r#"cuda_tile.module @m {
+  global @count <i32: 5> : tile<1xi32>
+  entry @k(%out: tile<ptr<i32>>) {
+    %p = get_global @count : tile<ptr<i32>>
+    %one = constant <i32: 1> : tile<i32>
+    %old, %t = atomic_rmw_tko relaxed device %p, add, %one : tile<ptr<i32>>, tile<i32> -> tile<i32>, token
+    %t1 = store_ptr_tko weak %out, %old : tile<ptr<i32>>, tile<i32> -> token
+  }
+}
+"#;
+
+#[test]
+fn globals_start_fresh_for_each_run() {
+    let lab = Lab::new("globals");
+    let counts = lab.file("counts.mlir", COUNTS);
+    for device in ["cpu", "eval"] {
+        for _ in 0..2 {
+            let o = lab.girih(&["run", &counts, "--arg", "out=zeros:i32[1]", "--print", "out", "--device", device]);
+            expect(&o, 0, "");
+            assert!(out(&o).starts_with("out = [5]"), "{}", out(&o));
+        }
+    }
+    let o = lab.girih(&["run", &counts, "--arg", "out=zeros:i32[1]", "--time", "--compare", "eval"]);
+    expect(&o, 0, "");
+    assert!(out(&o).contains("agree in every bit"), "{}", out(&o));
+}
+
+#[test]
+fn the_summary_says_which_version_ran() {
+    let lab = Lab::new("version");
+    let add = lab.file("add.mlir", ADD);
+    let o = lab.girih(&["run", &add, "--json"]);
+    assert!(out(&o).contains("\"no_alias\":true") && out(&o).contains("\"no_wrap\":true"), "{}", out(&o));
+    let o = lab.girih(&["run", &add, "--json", "--arg", "b=@a", "--arg", "c=@a"]);
+    assert!(out(&o).contains("\"no_alias\":false") && out(&o).contains("\"no_wrap\":true"), "{}", out(&o));
+}
+
+/// An unbounded loop without an atomic, a long `for`, and a barrier that one block never reaches.
+const ENDLESS: &str = r#"cuda_tile.module @m {
+  entry @plain(%x: tile<ptr<i32>>) {
+    %one = constant <i32: 1> : tile<i32>
+    %zero = constant <i32: 0> : tile<i32>
+    %n = loop iter_values(%i = %zero) : tile<i32> -> tile<i32> {
+      %next = addi %i, %one : tile<i32>
+      %done = cmpi equal %one, %zero, signed : tile<i32> -> tile<i1>
+      if %done { break %next : tile<i32> }
+      continue %next : tile<i32>
+    }
+    %t = store_ptr_tko weak %x, %n : tile<ptr<i32>>, tile<i32> -> token
+  }
+  entry @nested(%x: tile<ptr<i32>>) {
+    %one = constant <i64: 1> : tile<i64>
+    %zero = constant <i64: 0> : tile<i64>
+    %many = constant <i64: 4000000000000000000> : tile<i64>
+    for %i in (%zero to %many, step %one) : tile<i64> {
+      %v, %t0 = load_ptr_tko weak %x : tile<ptr<i32>> -> tile<i32>, token
+      %w = addi %v, %v : tile<i32>
+      %t1 = store_ptr_tko weak %x, %w token=%t0 : tile<ptr<i32>>, tile<i32> -> token
+    }
+  }
+  entry @barrier(%x: tile<ptr<i32>>) {
+    %bx, %by, %bz = get_tile_block_id : tile<i32>
+    %gx, %gy, %gz = get_num_tile_blocks : tile<i32>
+    %one = constant <i32: 1> : tile<i32>
+    %old, %t0 = atomic_rmw_tko acq_rel device %x, add, %one : tile<ptr<i32>>, tile<i32> -> tile<i32>, token
+    loop {
+      %v, %t1 = load_ptr_tko acquire device %x : tile<ptr<i32>> -> tile<i32>, token
+      %all = cmpi greater_than %v, %gx, signed : tile<i32> -> tile<i1>
+      if %all { break }
+    }
+  }
+}
+"#;
+
+#[test]
+fn every_endless_loop_ends_at_ctrl_c() {
+    let lab = Lab::new("endless");
+    let endless = lab.file("endless.mlir", ENDLESS);
+    let cases: [(&str, &[&str]); 3] = [("plain", &[]), ("nested", &[]), ("barrier", &["--grid", "64"])];
+    for device in ["cpu", "eval"] {
+        // Together, so that compiling one hides behind the others.
+        let mut children: Vec<_> = cases
+            .iter()
+            .map(|(entry, more)| {
+                let args = ["run", &endless, "--entry", entry, "--arg", "x=zeros:i32[1]", "--device", device];
+                let child = lab.command(&args).args(*more).env("TMPDIR", &lab.0).stderr(Stdio::piped()).spawn();
+                (*entry, Running(Some(child.unwrap())))
+            })
+            .collect();
+        // Longer than it takes to report a stall.
+        std::thread::sleep(std::time::Duration::from_millis(8500));
+        for (entry, child) in &mut children {
+            let child = child.0.as_mut().unwrap();
+            assert!(child.try_wait().unwrap().is_none(), "{entry} on {device} ended by itself");
+            Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+            let start = std::time::Instant::now();
+            while child.try_wait().unwrap().is_none() {
+                assert!(start.elapsed().as_secs() < 5, "{entry} on {device} does not stop");
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+        }
+        for (entry, mut child) in children {
+            let o = child.0.take().unwrap().wait_with_output().unwrap();
+            assert_eq!(o.status.code(), Some(130), "{entry} on {device}: {}", err(&o));
+            if entry == "barrier" && device == "cpu" {
+                let text = err(&o);
+                assert!(text.contains("no block has finished for a while"), "{text}");
+                assert!(text.contains("waiting at `load_ptr_tko`") && text.contains("60 more"), "{text}");
+            }
+        }
+    }
+    let left: Vec<String> =
+        std::fs::read_dir(&lab.0).unwrap().map(|f| f.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    assert!(left.iter().all(|n| n == "endless.mlir" || n == "cache"), "{left:?}");
 }
 
 #[test]

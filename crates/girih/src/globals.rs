@@ -30,15 +30,20 @@ impl Globals {
         let size = usize::try_from(bytes).ok().and_then(|b| b.checked_add(align)).ok_or_else(too_large)?;
         let mut pages = Pages::zeroed(size).ok_or_else(too_large)?;
         let at = pages.as_ptr().align_offset(align).min(align);
-        let memory = pages.bytes_mut().get_mut(at..).unwrap_or_default();
-        for (i, &bits) in global.bits.iter().enumerate() {
-            values::write(global.dtype, memory, i as u64, bits);
-        }
+        fill(&mut pages, at, global);
         let start = pages.as_ptr().wrapping_add(at);
         // The kernel reaches the memory by its number.
         start.expose_provenance();
         all.insert(global.name.clone(), (pages, at, bytes));
         Ok(start)
+    }
+
+    /// Gives a global that is in use its initial value again.
+    pub fn reset(&self, global: &Global) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((pages, at, _)) = all.get_mut(&global.name) {
+            fill(pages, *at, global);
+        }
     }
 
     /// Registers every global in use.
@@ -47,5 +52,12 @@ impl Globals {
             // SAFETY: globals live as long as the program, which outlives its launches.
             unsafe { memory.register(&format!("global {name}"), pages.as_ptr().wrapping_add(*at), *bytes) };
         }
+    }
+}
+
+fn fill(pages: &mut Pages, at: usize, global: &Global) {
+    let memory = pages.bytes_mut().get_mut(at..).unwrap_or_default();
+    for (i, &bits) in global.bits.iter().enumerate() {
+        values::write(global.dtype, memory, i as u64, bits);
     }
 }

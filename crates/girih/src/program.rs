@@ -77,6 +77,13 @@ impl Program {
         Ok(Program { text: self.text.clone(), module, warnings: Vec::new(), globals: Arc::default() })
     }
 
+    /// Gives the program's globals, which keep what launches wrote to them, their initial values again.
+    pub fn reset_globals(&self) {
+        for global in lift::globals(&self.module) {
+            self.globals.reset(&global);
+        }
+    }
+
     /// A kernel, compiled when it is first needed.
     pub fn entry(&self, name: &str) -> Result<Kernel<'_>> {
         let Some(entry) = self.module.entry(name) else {

@@ -69,6 +69,8 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         "median_s": report.seconds,
         "compile_s": compiled.map_or(0.0, |c| c.seconds),
         "cached": compiled.is_some_and(|c| c.cached),
+        "no_wrap": compiled.map(|c| c.assume.no_wrap),
+        "no_alias": compiled.map(|c| c.assume.no_alias),
     });
     let mut good = true;
     if let (Some(before), true) = (&before, args.verify) {

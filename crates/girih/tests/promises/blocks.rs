@@ -160,6 +160,10 @@ fn globals_live_as_long_as_the_program() {
             }
         }
         assert_eq!(seen, [20, 21, 22, 23], "{device}");
+        program.reset_globals();
+        let mut out = [0i32];
+        run(&program, device, 1, &mut [Arg::from(&mut out[..])]);
+        assert_eq!(out, [20], "{device}");
         let mut out = [0i32];
         run(&parsed(text), device, 1, &mut [Arg::from(&mut out[..])]);
         assert_eq!(out, [20], "{device}: another program starts afresh");

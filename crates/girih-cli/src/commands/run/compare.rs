@@ -20,6 +20,7 @@ pub fn compare(
     let options = Options { device, printer: Some(std::sync::Arc::new(|_, _| {})), ..kernel.options().clone() };
     let other = kernel.program().entry(kernel.name()).map_err(&within)?.with_options(options);
     let mut want = before.duplicate().map_err(&within)?;
+    kernel.program().reset_globals();
     other.launch(grid, &mut want.views()).map_err(&within)?;
     let (here, there) = (kernel.options().device, device);
     for (i, param) in kernel.params().iter().enumerate() {

@@ -37,6 +37,7 @@ pub fn time(
         for &i in &updated {
             arguments.restore(before, i);
         }
+        program.reset_globals();
         let mut views = arguments.views();
         let mut prepared = kernel.prepare(grid, &mut views).map_err(&within)?;
         seconds.push(prepared.run().map_err(&within)?.seconds);
