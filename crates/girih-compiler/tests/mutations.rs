@@ -233,7 +233,7 @@ fn use_program(module: &Module) {
             let pointer = matches!(&f.values[p].ty, Type::Tile(t) if matches!(t.elem, Elem::Ptr(_)));
             args.push(if pointer { memory.add(&format!("p{i}"), vec![0; 1 << 14]) } else { 3 });
         }
-        let options = Options { races: true, fuel: Some(400) };
+        let options = Options { fuel: Some(400), ..Options::default() };
         let _ = run_with(module, &f.name, &Launch::new([2, 1, 1], args), &mut memory, &mut Silent, &options);
     }
 }
