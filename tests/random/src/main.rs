@@ -87,7 +87,7 @@ fn report(seed: u64, program: &Program, mismatch: &Mismatch, native: &Native) {
         if mismatch.stage == "front" { program.clone() } else { shrink::shrink(program, tries, &mut same_stage) };
     let now = verdict(&small, seed, native).unwrap_or_else(|| mismatch.clone());
     println!("// seed {seed}: {} disagrees: {}", now.stage, now.what);
-    println!("// grid {:?}, parameters {:?}", small.grid, small.params);
+    println!("{}", small.launch_line());
     println!("{}", small.text);
 }
 
@@ -132,7 +132,8 @@ fn batch(seeds: std::ops::Range<u64>, native: &Native) -> Tally {
 fn run() -> Result<bool, String> {
     let flags = flags()?;
     if let Some(seed) = flags.show {
-        print!("{}", program::make(seed).text);
+        let program = program::make(seed);
+        print!("{}\n{}", program.launch_line(), program.text);
         return Ok(true);
     }
     let native = Native::new()?;

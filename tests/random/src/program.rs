@@ -22,6 +22,23 @@ pub struct Program {
     pub params: Vec<Param>,
 }
 
+impl Program {
+    /// The launch as a comment that `girih run` reads, with data of the same types and sizes.
+    pub fn launch_line(&self) -> String {
+        let mut line = format!("// launch: grid={},{},{}", self.grid[0], self.grid[1], self.grid[2]);
+        for param in &self.params {
+            line += &match param {
+                Param::Buffer { name, dtype, len, .. } => {
+                    let fill = if dtype.is_float() { "randn" } else { "rand" };
+                    format!(" {name}={fill}:{dtype}[{len}]")
+                }
+                Param::Int { name, value } => format!(" {name}=i32:{value}"),
+            };
+        }
+        line
+    }
+}
+
 type Shape = Vec<u64>;
 
 #[derive(Clone)]
@@ -65,6 +82,7 @@ const INPUTS: &[DType] = &[
 const INTS: &[DType] = &[DType::I8, DType::I16, DType::I32, DType::I64];
 const FLOATS: &[DType] = &[DType::F16, DType::BF16, DType::F32, DType::F64];
 
+/// The program of a seed, always the same.
 pub fn make(seed: u64) -> Program {
     let mut rng = Rng::new(seed);
     let grid = [rng.range(1, 3) as u32, rng.range(1, 2) as u32, 1];
