@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     fn a_part_lies_inside() {
-        let mut a = vec![0f32; 10];
+        let mut a = [0f32; 10];
         let start = a.as_ptr() as u64;
         let mut args = [Arg::from(&mut a[..]), Arg::part_of(0, 3..40), Arg::from(1i32)];
         let bound = bind("k", &abn(), &mut args).unwrap();

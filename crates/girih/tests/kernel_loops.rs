@@ -311,7 +311,7 @@ fn cases() -> Vec<Case> {
     }
     out.push(case("sums", golden("column_sums"), [1, 1, 1], vec![numbers(F32, 64 * 256), zeros(F32, 256)]));
     let (m, n, k) = (150, 140, 70);
-    let gemm = vec![numbers(F16, m * k), numbers(F16, k * n), zeros(F32, m * n)];
+    let gemm = [numbers(F16, m * k), numbers(F16, k * n), zeros(F32, m * n)];
     let sizes = [int(m as i64), int(n as i64), int(k as i64)];
     out.push(case("gemm", golden("gemm"), [2, 2, 1], [&gemm[..], &sizes].concat()));
     let (m, n) = (100, 90);

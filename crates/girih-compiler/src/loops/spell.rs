@@ -303,18 +303,23 @@ pub(crate) fn plain_conversion(from: DType, to: DType) -> Option<ScalarOp> {
 
 #[cfg(test)]
 pub(crate) fn sample_ops() -> Vec<ScalarOp> {
+    fn set<T>(field: Option<&mut T>, value: T) {
+        if let Some(field) = field {
+            *field = value;
+        }
+    }
     let mut out = Vec::new();
     for row in TABLE {
         out.push(row.op);
         let mut op = row.op;
         let f = fields(&mut op);
-        f.rounding.map(|r| *r = R::PositiveInf);
-        f.ftz.map(|x| *x = true);
-        f.nan.map(|x| *x = true);
-        f.sign.map(|s| *s = S::Unsigned);
-        f.pred.map(|p| *p = P::GreaterThanOrEqual);
-        f.ordered.map(|x| *x = false);
-        f.to.map(|t| *t = DType::I16);
+        set(f.rounding, R::PositiveInf);
+        set(f.ftz, true);
+        set(f.nan, true);
+        set(f.sign, S::Unsigned);
+        set(f.pred, P::GreaterThanOrEqual);
+        set(f.ordered, false);
+        set(f.to, DType::I16);
         out.push(op);
     }
     out

@@ -10,7 +10,7 @@ fn walk(n: u64, tiles: u64) -> String {
         spread("b", "ptr<i32>", n),
         iota("lane", n),
         splat("one", "1", "i32", n),
-        format!("    %c0 = constant <i32: 0> : tile<i32>\n    %c1 = constant <i32: 1> : tile<i32>\n"),
+        "    %c0 = constant <i32: 0> : tile<i32>\n    %c1 = constant <i32: 1> : tile<i32>\n".to_string(),
         format!("    %cn = constant <i32: {n}> : tile<i32>\n    %ct = constant <i32: {tiles}> : tile<i32>\n"),
         "    for %k in (%c0 to %ct, step %c1) : tile<i32> {\n".into(),
         "    %start = muli %k, %cn : tile<i32>\n".into(),

@@ -129,7 +129,7 @@ fn gathers_are_checked_lane_by_lane() {
     let program = program("%x: tile<ptr<i32>>, %where: tile<ptr<i32>>, %y: tile<ptr<i32>>", &body);
     let x: Vec<i32> = (0..50).map(|i| i * 3).collect();
     let mut places: Vec<i32> = (0..32).map(|i| (i * 7) % 50).collect();
-    let mut y = vec![0i32; 32];
+    let mut y = [0i32; 32];
     let mut args = [Arg::from(&x[..]), Arg::from(&places[..]), Arg::from(&mut y[..])];
     kernel(&program, checked()).launch([1; 3], &mut args).unwrap();
     assert!(y.iter().zip(&places).all(|(&y, &p)| y == 3 * p));

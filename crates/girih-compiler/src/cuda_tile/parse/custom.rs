@@ -36,13 +36,14 @@ impl<'a> Parser<'a> {
         self.advance();
         let mut index = 0;
         let mut picked = false;
-        if let Tok::Hash(digits) = self.tok {
-            if span.end == self.span.start && digits.bytes().all(|b| b.is_ascii_digit()) {
-                index = digits.parse::<usize>().unwrap_or(usize::MAX);
-                picked = true;
-                span.end = self.span.end;
-                self.advance();
-            }
+        if let Tok::Hash(digits) = self.tok
+            && span.end == self.span.start
+            && digits.bytes().all(|b| b.is_ascii_digit())
+        {
+            index = digits.parse::<usize>().unwrap_or(usize::MAX);
+            picked = true;
+            span.end = self.span.end;
+            self.advance();
         }
         let Some(state) = self.state.as_mut() else {
             return self.error(Code::Syntax, span, "a value is used outside of a function");
@@ -242,14 +243,12 @@ impl<'a> Parser<'a> {
         'again: loop {
             for piece in run {
                 match piece {
-                    Piece::Token(g) => {
-                        if self.token_ahead()? {
-                            if !draft.groups[*g].is_empty() {
-                                return self.error(Code::Syntax, self.span, "a second `token =`");
-                            }
-                            draft.groups[*g] = vec![self.token_operand()?];
-                            continue 'again;
+                    Piece::Token(g) if self.token_ahead()? => {
+                        if !draft.groups[*g].is_empty() {
+                            return self.error(Code::Syntax, self.span, "a second `token =`");
                         }
+                        draft.groups[*g] = vec![self.token_operand()?];
+                        continue 'again;
                     }
                     Piece::Attr { index, .. } => {
                         let attr = &info.attrs[*index];
@@ -355,16 +354,16 @@ impl<'a> Parser<'a> {
         span: Span,
         loc: Loc,
     ) -> Res<()> {
-        if info.opcode == Opcode::Constant {
-            if let (Some((_, Attr::Elements(e))), Some(ty)) = (draft.attrs.first_mut(), draft.results.first()) {
-                let ty = ty.clone();
-                let mut elements = std::mem::replace(e, Elements { dtype: e.dtype, shape: vec![], bits: vec![] });
-                self.shape_elements(&mut elements, &ty, span);
-                if elements.bits.is_empty() {
-                    return Err(Failed);
-                }
-                draft.attrs = vec![(AttrKey::Value, Attr::Elements(elements))];
+        if info.opcode == Opcode::Constant
+            && let (Some((_, Attr::Elements(e))), Some(ty)) = (draft.attrs.first_mut(), draft.results.first())
+        {
+            let ty = ty.clone();
+            let mut elements = std::mem::replace(e, Elements { dtype: e.dtype, shape: vec![], bits: vec![] });
+            self.shape_elements(&mut elements, &ty, span);
+            if elements.bits.is_empty() {
+                return Err(Failed);
             }
+            draft.attrs = vec![(AttrKey::Value, Attr::Elements(elements))];
         }
         if results.count != draft.results.len() && results.count != 0 {
             let message = format!(

@@ -114,11 +114,11 @@ impl<'a> Parser<'a> {
             return Ok(());
         }
         // Without sizes a last operand that is a token belongs to the group of that name.
-        if let (Some(g), Some(last)) = (info.group("token"), operands.last().copied()) {
-            if self.value_ty(last.0) == Type::Token {
-                d.groups[g].push(last);
-                operands.pop();
-            }
+        if let (Some(g), Some(last)) = (info.group("token"), operands.last().copied())
+            && self.value_ty(last.0) == Type::Token
+        {
+            d.groups[g].push(last);
+            operands.pop();
         }
         let later =
             |g: usize| info.operands[g + 1..].iter().filter(|o| o.arity == Arity::One && o.name != "token").count();

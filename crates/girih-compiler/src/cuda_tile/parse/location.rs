@@ -15,10 +15,10 @@ impl<'a> Parser<'a> {
             if body.starts_with(['!', '#']) {
                 let mut lex = Lexer::new(text);
                 lex.seek(at + line.len() - body.len());
-                if let (Tok::Bang(name) | Tok::Hash(name), _) = lex.next_token() {
-                    if lex.next_token().0 == Tok::Punct('=') {
-                        self.aliases.entry(name).or_insert(lex.pos());
-                    }
+                if let (Tok::Bang(name) | Tok::Hash(name), _) = lex.next_token()
+                    && lex.next_token().0 == Tok::Punct('=')
+                {
+                    self.aliases.entry(name).or_insert(lex.pos());
                 }
             }
             at += line.len();

@@ -307,19 +307,19 @@ impl<'a> Parser<'a> {
 
     /// A word of an enumeration.
     pub(super) fn enum_word<T: Words>(&mut self) -> Res<T> {
-        if let Tok::Word(w) = self.tok {
-            if let Some(value) = T::from_word(w) {
-                self.advance();
-                return Ok(value);
-            }
+        if let Tok::Word(w) = self.tok
+            && let Some(value) = T::from_word(w)
+        {
+            self.advance();
+            return Ok(value);
         }
         let words: Vec<&str> = T::WORDS.iter().map(|(w, _)| *w).collect();
         let message = format!("expected {}, found {}", choice(&words), self.found());
         let mut d = Diagnostic::error(Code::UnknownWord, message).at(self.span);
-        if let Tok::Word(w) = self.tok {
-            if let Some(near) = crate::cuda_tile::ops::closest(w, words.iter().copied()) {
-                d = d.help(format!("did you mean `{near}`?"));
-            }
+        if let Tok::Word(w) = self.tok
+            && let Some(near) = crate::cuda_tile::ops::closest(w, words.iter().copied())
+        {
+            d = d.help(format!("did you mean `{near}`?"));
         }
         self.report(d);
         Err(Failed)

@@ -55,9 +55,8 @@ impl<'a> Comments<'a> {
         let mut lex = Lexer::new(self.text);
         lex.seek(at);
         loop {
-            match lex.next_token() {
-                (Tok::Eof | Tok::Punct('}'), span) => return span.start as usize,
-                _ => {}
+            if let (Tok::Eof | Tok::Punct('}'), span) = lex.next_token() {
+                return span.start as usize;
             }
         }
     }

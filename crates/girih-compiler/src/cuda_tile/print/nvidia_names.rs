@@ -154,7 +154,7 @@ fn arg_name(op: &Op, i: usize) -> Option<String> {
         Opcode::For if i == 0 => Some("loopIdx".into()),
         Opcode::For => Some(format!("iterArg{}", i - 1)),
         Opcode::Reduce => {
-            let side = if i % 2 == 0 { "reduce_lhs" } else { "reduce_rhs" };
+            let side = if i.is_multiple_of(2) { "reduce_lhs" } else { "reduce_rhs" };
             Some(if op.operands.len() == 1 { side.into() } else { format!("{side}{}", i / 2) })
         }
         _ => None,

@@ -50,6 +50,8 @@ fn signed(d: DType, b: u64) -> i128 {
 
 type IntCase = (&'static str, fn(i128, i128, i128, i128) -> i128);
 
+type Unary = fn(f64) -> f64;
+
 #[test]
 fn integers_of_every_width() {
     // Each takes signed x and y and unsigned x and y.
@@ -118,7 +120,7 @@ fn floats_of_every_format() {
         ("remf %a, %b", |x, y| x % y),
         ("fma %a, %b, %a", |x, y| x * y + x),
     ];
-    let unary: &[(&str, fn(f64) -> f64)] =
+    let unary: &[(&str, Unary)] =
         &[("absf %a", f64::abs), ("negf %a", |x| -x), ("floor %a", f64::floor), ("ceil %a", f64::ceil)];
     for d in FLOATS {
         let encode = |v: &[f64]| v.iter().map(|&x| from_f64(d, x, Rounding::NearestEven)).collect::<Vec<u64>>();
@@ -143,7 +145,7 @@ fn floats_of_every_format() {
 #[test]
 fn transcendentals_of_every_format() {
     let a = [0.5, -1.25, 2.0, 0.75, -0.5, 1.0, 0.25, -2.0];
-    let unary: &[(&str, fn(f64) -> f64)] = &[
+    let unary: &[(&str, Unary)] = &[
         ("exp", f64::exp),
         ("sin", f64::sin),
         ("cos", f64::cos),
@@ -153,7 +155,7 @@ fn transcendentals_of_every_format() {
         ("tanh", f64::tanh),
         ("exp2", f64::exp2),
     ];
-    let positive: &[(&str, fn(f64) -> f64)] = &[("log", f64::ln), ("log2", f64::log2), ("rsqrt", |x| 1.0 / x.sqrt())];
+    let positive: &[(&str, Unary)] = &[("log", f64::ln), ("log2", f64::log2), ("rsqrt", |x| 1.0 / x.sqrt())];
     for d in FLOATS {
         // Four units in the last place.
         let eps = match d {
