@@ -86,3 +86,48 @@ fn a_loop_up_to_the_largest_number_ends() {
         });
     }
 }
+
+#[test]
+fn assertions_on_tiles_of_two_dimensions_and_padding() {
+    // Elements past the edge read as -1, which fails; a row further in reads 1000.
+    let text = |limit: i32, pad: &str| {
+        format!(
+            r#"cuda_tile.module @m {{
+  entry @k(%X: tile<ptr<i32>>, %M: tile<i32>) {{
+    %zero = constant <i32: 0> : tile<i32>
+    %low = constant <i32: {limit}> : tile<8x16xi32>
+    %all = make_tensor_view %X, shape = [%M, 11], strides = [11, 1] : tile<i32> -> tensor_view<?x11xi32, strides=[11,1]>
+    %tiles = make_partition_view %all : partition_view<tile=(8x16), {pad}tensor_view<?x11xi32, strides=[11,1]>>
+    %x, %t0 = load_view_tko weak %tiles[%zero, %zero]
+      : partition_view<tile=(8x16), {pad}tensor_view<?x11xi32, strides=[11,1]>>, tile<i32> -> tile<8x16xi32>, token
+    %ok = cmpi greater_than %x, %low, signed : tile<8x16xi32> -> tile<8x16xi1>
+    assert %ok, "positive" : tile<8x16xi1>
+  }}
+}}
+"#
+        )
+    };
+    for (limit, pad, bad, element) in [
+        (0, "padding_value = zero, ", None, [0u64, 11]),
+        (-1, "padding_value = zero, ", None, [9, 9]),
+        (-1, "padding_value = zero, ", Some(3 * 11 + 7), [3, 7]),
+        (-1, "padding_value = zero, ", Some(4 * 11), [4, 0]),
+    ] {
+        let program = parsed(&text(limit, pad));
+        each(|options, what| {
+            let native = options.device == Device::Cpu;
+            let mut x = vec![5i32; 55];
+            if let Some(bad) = bad {
+                x[bad] = -9;
+            }
+            let mut args = [Arg::from(&mut x[..]), Arg::from(5i32)];
+            if element == [9, 9] {
+                kernel(&program, options).launch([1; 3], &mut args).unwrap();
+                return;
+            }
+            let trap = trap(&program, options, 1, &mut args);
+            let want = if native { vec![element[0] * 16 + element[1]] } else { element.to_vec() };
+            assert_eq!(trap.element, Some(want), "{what}: {}", trap.message);
+        });
+    }
+}

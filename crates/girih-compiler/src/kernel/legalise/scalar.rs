@@ -157,9 +157,9 @@ impl Lower<'_> {
     ) -> Res<()> {
         if self.options.check {
             let param = self.param_of.get(&mem.base).copied();
-            let element = self.element()?;
+            // Loops were cut and exchanged, so the iteration no longer tells the element; the address tells the index.
             let (place, mask) = (place.clone(), mask.clone());
-            self.push(k::Stmt::Check { place, count, mask, write, param, element, site });
+            self.push(k::Stmt::Check { place, count, mask, write, param, element: None, site });
         }
         Ok(())
     }

@@ -36,7 +36,7 @@ tested once per row, not per element; a condition that the loop does not change 
 
 Knob: `split_edges` (0 turns the rule off).
 
-Refuses serial loops, contractions, loops that hold register tiles or very many statements, and loops that are placed
+Refuses serial loops, contractions, loops that hold register tiles, assertions or very many statements, and loops that are placed
 already; says nothing of loops without such conditions.
 ",
     run,
@@ -78,13 +78,17 @@ fn refuse(f: &For) -> Option<&'static str> {
     if f.contraction.is_some() || f.place != Place::None {
         return Some("it is placed already");
     }
-    let (mut statements, mut tiles) = (0, false);
+    let (mut statements, mut tiles, mut asserts) = (0, false, false);
     walk::visit(&f.body, &mut |s| {
         statements += 1;
+        asserts |= matches!(s, Stmt::Assert { .. });
         tiles |= matches!(s, Stmt::RegisterTile { .. });
     });
     if tiles {
         return Some("it holds a register tile");
+    }
+    if asserts {
+        return Some("it holds an assertion, which counts the elements");
     }
     (statements > MOST_STATEMENTS).then_some("its body is long")
 }
