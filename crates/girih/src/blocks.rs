@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::module::NativeKernel;
 use crate::pages::Pages;
 use crate::pool;
-use crate::signals::{self, ABORT, Cooperative};
+use crate::signals::{self, ABORT, Cooperative, Native};
 
 /// How blocks are handed to threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -136,6 +136,7 @@ pub fn run(run: &Run<'_>, host: &dyn Host) -> std::result::Result<(), Stop> {
     static ONE: Mutex<()> = Mutex::new(());
     let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let cooperative = Cooperative::enter();
+    let native = Native::enter();
     ABORT.store(i32::from(signals::interrupted()), Ordering::SeqCst);
     if together {
         std::thread::scope(|scope| {
@@ -156,6 +157,7 @@ pub fn run(run: &Run<'_>, host: &dyn Host) -> std::result::Result<(), Stop> {
     } else {
         pool::global().run(threads, &|slot| work(&shared, slot, step));
     }
+    drop(native);
     drop(cooperative);
     drop(one);
     let take = |m: Mutex<Option<Error>>| m.into_inner().unwrap_or_else(PoisonError::into_inner);

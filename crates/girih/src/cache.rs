@@ -168,7 +168,12 @@ impl Cache {
         write_whole(&c, text.as_bytes()).map_err(fail("the C source cannot be written"))?;
         let object = temporary_beside(&so);
         let guard = Temporary::new(object.clone());
-        compiler.compile(&c, &object)?;
+        if let Err(error) = compiler.compile(&c, &object) {
+            if matches!(error, Error::Interrupted) {
+                let _ = fs::remove_dir_all(dir);
+            }
+            return Err(error);
+        }
         let bytes = fs::read(&object).map_err(fail("the compiled kernel cannot be read"))?;
         File::open(&object).and_then(|f| f.sync_data()).map_err(fail("the compiled kernel cannot be stored"))?;
         // An older object under this name may be loaded in some process: it keeps its inode.

@@ -5,10 +5,11 @@
 //! feature. `-march=native` is never used: on virtual machines it names the wrong processor.
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::machine;
@@ -217,7 +218,8 @@ impl Compiler {
 
     /// Compiles the C file `source` into the shared object `object`.
     pub fn compile(&self, source: &Path, object: &Path) -> Result<()> {
-        let output = self
+        let cannot = |e| self.candidate.cannot_start(e);
+        let mut child = self
             .candidate
             .start()
             .args(&self.flags)
@@ -226,15 +228,44 @@ impl Compiler {
             .arg(source)
             .arg("-lm")
             .stdin(Stdio::null())
-            .output()
-            .map_err(|e| self.candidate.cannot_start(e))?;
-        if crate::signals::interrupted() {
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(cannot)?;
+        let mut pipe = child.stderr.take();
+        let reader = std::thread::spawn(move || {
+            let mut said = Vec::new();
+            // What cannot be read of a message is missing from it; the status still says that it failed.
+            let _ = pipe.as_mut().map(|p| p.read_to_end(&mut said));
+            said
+        });
+        let status = wait(&mut child).map_err(cannot)?;
+        let Some(status) = status.filter(|_| !crate::signals::interrupted()) else {
             return Err(Error::Interrupted);
+        };
+        let mut output = Output { status, stdout: Vec::new(), stderr: reader.join().unwrap_or_default() };
+        if status.success() && object.exists() {
+            return Ok(());
         }
-        if !output.status.success() {
-            let arguments = format!("{} -shared {}", self.flags.join(" "), source.display());
-            return Err(self.candidate.failed(&arguments, &output, Some(source)));
+        if status.success() {
+            output.stderr = b"it reports success and has written no object file".to_vec();
         }
-        Ok(())
+        let arguments = format!("{} -shared {}", self.flags.join(" "), source.display());
+        Err(self.candidate.failed(&arguments, &output, Some(source)))
+    }
+}
+
+/// Waits for the compiler; `None` when Ctrl-C ended it.
+fn wait(child: &mut Child) -> std::io::Result<Option<ExitStatus>> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if crate::signals::interrupted() {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -1,14 +1,17 @@
 //! `girih cache`: where compiled kernels are, and removing them.
 
 use girih::cache::{Cache, default_dir};
+use girih_compiler::base::{Code, Diagnostic};
 
 use crate::cli::CacheAction;
 use crate::failure::Failure;
+use crate::render::{self, Source};
 
 pub fn run(action: CacheAction) -> Result<(), Failure> {
     let cache = Cache::open(default_dir().as_deref())?;
     if let Some(warning) = &cache.warning {
-        return Err(girih::Error::file(cache.dir(), warning).into());
+        render::one(&Source::default(), &Diagnostic::error(Code::CacheUnusable, warning.as_str()));
+        return Err(Failure::Said(1));
     }
     match action {
         CacheAction::Info => {
