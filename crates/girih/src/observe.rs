@@ -5,13 +5,42 @@ use girih_compiler::base::launch::Launch;
 use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::loops;
 use girih_compiler::loops::ir::Kernel as LoopKernel;
+use girih_compiler::pipeline::trace::Trace;
 use girih_compiler::pipeline::{Observer, RuleEvent};
+use std::time::Instant;
 
 use crate::args::{self, Arg, Bound, ParamKind};
 use crate::buffer::Buffer;
 use crate::error::Result;
 use crate::program::Kernel;
 use crate::widen;
+
+/// A trace with the time each rule took, where the trace is one line a rule.
+pub struct TimedTrace {
+    pub trace: Trace,
+    began: Instant,
+}
+
+impl TimedTrace {
+    /// `full` as in [`Trace::new`].
+    pub fn new(full: bool) -> TimedTrace {
+        TimedTrace { trace: Trace::new(full), began: Instant::now() }
+    }
+}
+
+impl Observer for TimedTrace {
+    fn begin(&mut self, _what: &str) {
+        self.began = Instant::now();
+    }
+    fn rule(&mut self, event: &RuleEvent<'_>) -> std::result::Result<(), Diagnostic> {
+        let took = self.began.elapsed();
+        self.trace.rule(event)?;
+        if !self.trace.full {
+            self.trace.note(&format!("{:.2} ms", took.as_secs_f64() * 1e3));
+        }
+        Ok(())
+    }
+}
 
 /// How far a rule that reassociates a float reduction may move a result, in units of the type's epsilon times the
 /// largest value.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use girih::observe::VerifyEach;
+use girih::observe::{TimedTrace, VerifyEach};
 use girih::{Kernel, Stage};
 use girih_compiler::pipeline::trace::Trace;
 
@@ -19,10 +19,10 @@ pub fn run(args: &CompileArgs) -> Result<(), Failure> {
     options.stop_after = args.stop_after;
     let kernel = source::choose(&source, &program, args.kernel.entry.as_deref())?.with_options(options);
     if args.verbose > 0 {
-        let mut trace = Trace::new(args.verbose > 1);
-        let outcome = kernel.observe(&mut trace);
+        let mut timed = TimedTrace::new(args.verbose > 1);
+        let outcome = kernel.observe(&mut timed);
         // What led to a failure is worth reading too.
-        out!("{}", trace.text);
+        out!("{}", timed.trace.text);
         outcome.map_err(&within)?;
     }
     if args.verify_each {

@@ -12,7 +12,7 @@ pub mod trace;
 
 use crate::base::rule::{Context, Log};
 use crate::base::target::{Assumptions, Knobs, Target};
-use crate::base::{Code, Diagnostic, Severity};
+use crate::base::{Code, Diagnostic, Severity, Span};
 use crate::{cuda_tile, emit, kernel, loops};
 
 pub use passes::{Letter, rules};
@@ -115,7 +115,13 @@ pub struct Front {
 pub fn front(text: &str) -> Result<Front, Vec<Diagnostic>> {
     let parsed = cuda_tile::parse::parse(text);
     let mut diagnostics = parsed.diagnostics;
-    let Some(module) = parsed.module else { return Err(diagnostics) };
+    let Some(module) = parsed.module else {
+        let found = parsed.partial.iter().flat_map(cuda_tile::verify);
+        let more: Vec<Diagnostic> = found.filter(|d| holds_of_the_whole(d) && !meets(d, &diagnostics)).collect();
+        diagnostics.extend(more);
+        diagnostics.sort_by_key(|d| d.span.map(|s| s.start));
+        return Err(diagnostics);
+    };
     diagnostics.extend(cuda_tile::verify(&module));
     diagnostics.sort_by_key(|d| d.span.map(|s| s.start));
     if diagnostics.iter().any(|d| d.severity == Severity::Error) {
@@ -123,6 +129,19 @@ pub fn front(text: &str) -> Result<Front, Vec<Diagnostic>> {
     } else {
         Ok(Front { module, warnings: diagnostics })
     }
+}
+
+/// Whether an error found in the readable part of a program would be found in the whole of it too: it is about one
+/// statement, not about what a missing one might have defined or ended.
+fn holds_of_the_whole(d: &Diagnostic) -> bool {
+    let about_others = [Code::BadTerminator, Code::BadSymbol, Code::BadArity, Code::TypeMismatch];
+    d.is_error() && d.span.is_some_and(|s| s.start < s.end) && !about_others.contains(&d.code)
+}
+
+/// Whether one of the others lies within the diagnostic's place: the statement was complained of already.
+fn meets(d: &Diagnostic, others: &[Diagnostic]) -> bool {
+    let within = |inner: Span| d.span.is_some_and(|outer| outer.start <= inner.start && inner.start < outer.end);
+    others.iter().any(|other| other.span.is_some_and(within))
 }
 
 /// A kernel at each stage below `cuda_tile`.

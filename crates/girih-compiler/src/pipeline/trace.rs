@@ -18,6 +18,16 @@ impl Trace {
     }
 }
 
+impl Trace {
+    /// Adds to the end of the last line.
+    pub fn note(&mut self, note: &str) {
+        if self.text.ends_with('\n') {
+            self.text.truncate(self.text.len() - 1);
+            self.text.push_str(&format!("  {note}\n"));
+        }
+    }
+}
+
 impl Observer for Trace {
     fn rule(&mut self, event: &RuleEvent<'_>) -> Result<(), Diagnostic> {
         let name = format!("{}:{}", event.letter.text(), event.name);

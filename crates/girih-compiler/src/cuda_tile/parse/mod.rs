@@ -46,6 +46,8 @@ use rustc_hash::FxHashMap;
 pub struct Parsed {
     /// `None` when there are errors.
     pub module: Option<Module>,
+    /// When there are errors: the statements that could be read, so that more can be said about them.
+    pub partial: Option<Module>,
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -60,7 +62,8 @@ pub fn parse(text: &str) -> Parsed {
     let failed = p.diagnostics.iter().any(Diagnostic::is_error);
     let mut diagnostics = p.diagnostics;
     diagnostics.sort_by_key(|d| d.span.map(|s| s.start));
-    Parsed { module: (!failed).then_some(p.module), diagnostics }
+    let (module, partial) = if failed { (None, Some(p.module)) } else { (Some(p.module), None) };
+    Parsed { module, partial, diagnostics }
 }
 
 const MAX_TEXT: usize = 1 << 30;
