@@ -1,3 +1,5 @@
+// girih check
+// exit 1, at 6:5
 // A statement that cannot be read does not hide what is wrong with the others.
 cuda_tile.module @beside {
   entry @beside() {
