@@ -297,3 +297,90 @@ fn integers_that_wrap() {
     }
     assert!(versions.iter().all(|&n| n > 10), "{versions:?}");
 }
+
+/// Whole tiles of 2-D views of %a, %b and %c: products, transposes, row sums, sums down the columns, partial edges.
+fn tiles(rng: &mut Rng) -> String {
+    let n = *rng.pick(&[4u64, 8, 16, 32]);
+    let stride = n + rng.below(3) * 3;
+    let rows = n + 1 + rng.below(n);
+    let view = format!("tensor_view<{rows}x{n}xf32, strides=[{stride},1]>");
+    let part = format!("partition_view<tile=({n}x{n}), padding_value = zero, {view}>");
+    let tile = format!("tile<{n}x{n}xf32>");
+    let mut s = "    %c0 = constant <i32: 0> : tile<i32>\n    %c1 = constant <i32: 1> : tile<i32>\n    %c2 = constant <i32: 2> : tile<i32>\n"
+        .to_string();
+    for p in ["a", "b", "c"] {
+        writeln!(s, "    %{p}_all = make_tensor_view %{p}, shape = [{rows}, {n}], strides = [{stride}, 1] : {view}")
+            .unwrap();
+        writeln!(s, "    %{p}_tiles = make_partition_view %{p}_all : {part}").unwrap();
+    }
+    writeln!(s, "    %v0 = constant <f32: 1.0> : {tile}\n    %zero = constant <f32: 0.0> : {tile}").unwrap();
+    let looped = rng.below(2) == 0;
+    let mut index = vec!["c0", "c1"];
+    if looped {
+        s += "    for %k in (%c0 to %c2, step %c1) : tile<i32> {\n";
+        index.push("k");
+    }
+    let mut tiles = vec!["v0".to_string()];
+    for step in 0..4 + rng.below(7) {
+        let (p, i) = (*rng.pick(&["a", "b", "c"]), *rng.pick(&index));
+        let v = format!("v{}", step + 1);
+        let (x, y) = (rng.pick(&tiles).clone(), rng.pick(&tiles).clone());
+        let sum = |axis: u32, line: &str| {
+            format!(
+                "    %{v}_s = reduce %{x} dim={axis} identities=[0.0 : f32] : {tile} -> tile<{n}xf32>\n    (%e: tile<f32>, %acc: \
+                 tile<f32>) {{\n      %t = addf %e, %acc : tile<f32>\n      yield %t : tile<f32>\n    }}\n    %{v}_r = reshape %{v}_s : \
+                 tile<{n}xf32> -> tile<{line}xf32>\n    %{v} = broadcast %{v}_r : tile<{line}xf32> -> {tile}\n"
+            )
+        };
+        s += &match rng.below(11) {
+            0..=2 => format!(
+                "    %{v}, %{v}_t = load_view_tko weak %{p}_tiles[%{i}, %c0] : {part}, tile<i32> -> {tile}, token\n"
+            ),
+            3 => format!("    %{v} = permute %{x} [1, 0] : {tile} -> {tile}\n"),
+            4 => format!("    %{v} = addf %{x}, %{y} : {tile}\n"),
+            5 => format!("    %{v} = mmaf %{x}, %{y}, %zero : {tile}, {tile}, {tile}\n"),
+            6 => sum(1, &format!("{n}x1")),
+            7 => sum(0, &format!("1x{n}")),
+            _ => {
+                let store = format!(
+                    "    %{v}_t = store_view_tko weak %{x}, %{p}_tiles[%{i}, %c0] : {tile}, {part}, tile<i32> -> token\n"
+                );
+                s += &store;
+                continue;
+            }
+        };
+        // Values stay small whole numbers, so that every order of a sum is exact.
+        writeln!(s, "    %{v}_q = constant <f32: 7.0> : {tile}\n    %{v}_m = remf %{v}, %{v}_q : {tile}").unwrap();
+        tiles.push(format!("{v}_m"));
+    }
+    let last = rng.pick(&tiles).clone();
+    writeln!(s, "    %end = store_view_tko weak %{last}, %c_tiles[%c0, %c0] : {tile}, {part}, tile<i32> -> token")
+        .unwrap();
+    if looped {
+        s += "    }\n";
+    }
+    s
+}
+
+#[test]
+fn overlapping_views_in_any_order() {
+    for seed in 3000..3000 + programs(40) {
+        let rng = &mut Rng(seed);
+        let body = tiles(rng);
+        let program = program(&MEMORY.replace("i32", "f32"), &body);
+        let kernels = DEVICES.map(|d| kernel(&program, options(d)));
+        for _ in 0..4 {
+            let scale = *rng.pick(&[0u64, 4, 4, 128, 1 << 14]);
+            let parts = [0; 3].map(|_| rng.below(33) * scale);
+            let (whole, part) = (136 << 10, 10 << 10);
+            let results = [0, 1].map(|d: usize| {
+                let mut memory: Vec<f32> = (0..whole).map(|i| (i % 5) as f32 - 2.0).collect();
+                let [a, b, c] = parts.map(|p| Arg::part_of(0, p..p + part));
+                kernels[d].launch([1; 3], &mut [Arg::from(&mut memory[..]), a, b, c]).unwrap();
+                memory
+            });
+            let at = results[0].iter().zip(&results[1]).position(|(a, b)| a != b);
+            assert_eq!(at, None, "seed {seed}, parts at bytes {parts:?}:\n{body}");
+        }
+    }
+}

@@ -171,3 +171,31 @@ fn views_do_not_wrap() {
     assert_eq!(trap.op, "load_view_tko");
     assert_eq!(y, [1, 2, 3, 4]);
 }
+
+/// A `for` over numbers read as unsigned passes the largest signed one.
+#[test]
+fn unsigned_loops() {
+    let body = "    %c0 = constant <i32: 0> : tile<i32>\n    %c1 = constant <i32: 1> : tile<i32>\n    %last = for unsigned %k in (%from to \
+                %to, step %s) : tile<i32> iter_values(%c = %c0) -> (tile<i32>) {\n      %d = addi %c, %k : tile<i32>\n      continue \
+                %d : tile<i32>\n    }\n    %t = store_ptr_tko weak %x, %last : tile<ptr<i32>>, tile<i32> -> token\n";
+    let program = program("%x: tile<ptr<i32>>, %from: tile<i32>, %to: tile<i32>, %s: tile<i32>", body);
+    for (from, to, step) in [
+        (0u32, u32::MAX, 1u32 << 30),
+        (0x7fff_fff0, 0x8000_0010, 5),
+        (u32::MAX - 7, u32::MAX, 3),
+        (5, 3, 1),
+        (0, u32::MAX, u32::MAX),
+    ] {
+        let (mut k, mut want) = (u64::from(from), 0u32);
+        while k < u64::from(to) {
+            want = want.wrapping_add(k as u32);
+            k += u64::from(step);
+        }
+        for device in DEVICES {
+            let mut x = [0u32];
+            let mut args = [Arg::from(&mut x[..]), Arg::from(from), Arg::from(to), Arg::from(step)];
+            run(&program, device, 1, &mut args);
+            assert_eq!(x, [want], "{device}: {from} to {to} by {step}");
+        }
+    }
+}
