@@ -11,10 +11,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use girih_compiler::base::Severity;
 use girih_compiler::base::id::Id;
 use girih_compiler::base::launch::Launch;
 use girih_compiler::base::memory::VecMemory;
+use girih_compiler::base::{Code, Severity};
 use girih_compiler::cuda_tile::eval::{Options, Silent, run_with};
 use girih_compiler::cuda_tile::ir::{Elem, Func, FuncKind, Module, Type, ValueId};
 use girih_compiler::pipeline;
@@ -223,6 +223,8 @@ fn use_program(module: &Module) {
         let options = pipeline::Options::default();
         if let Err(found) = pipeline::lower(module, &f.name, &options, &mut pipeline::Silent) {
             assert!(!found.is_empty(), "refused without a word");
+            let bug = found.iter().find(|d| matches!(d.code, Code::InternalBug | Code::InvalidIr));
+            assert!(bug.is_none(), "a bug: {bug:?}");
         }
         if !small(module) {
             continue;

@@ -198,7 +198,11 @@ impl<'m> Lift<'m> {
             axis,
             lo: self.ix(lo, unsigned),
             hi: self.ix(hi, unsigned),
-            step: self.ix(step, unsigned),
+            // After a constant step that traps nothing runs; the rules may divide by it.
+            step: match self.ix(step, unsigned) {
+                Ix::Const(c) if c < 1 => Ix::Const(1),
+                step => step,
+            },
             kind: LoopKind::Serial,
             place: Place::None,
             combine: None,
