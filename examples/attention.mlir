@@ -8,7 +8,7 @@
 // launch: grid=7,4 Q=randn:f32[4x400x64] K=randn:f32[4x400x64] V=randn:f32[4x400x64] O=zeros:f32[4x400x64] heads=i32:4 n=i32:400
 cuda_tile.module @attention {
   entry @attention(%Q: tile<ptr<f32>>, %K: tile<ptr<f32>>, %V: tile<ptr<f32>>, %O: tile<ptr<f32>>,
-                   %heads: tile<i32>, %n: tile<i32>) {
+      %heads: tile<i32>, %n: tile<i32>) {
     %bq, %head, %bz = get_tile_block_id : tile<i32>
     %i0 = constant <i32: 0> : tile<i32>
     %i1 = constant <i32: 1> : tile<i32>
@@ -20,20 +20,31 @@ cuda_tile.module @attention {
     %zero_1 = constant <f32: 0.0> : tile<64xf32>
 
     %row = muli %n, %i64 : tile<i32>
-    %q_all = make_tensor_view %Q, shape = [%heads, %n, 64], strides = [%row, 64, 1] : tile<i32> -> tensor_view<?x?x64xf32, strides=[?,64,1]>
-    %k_all = make_tensor_view %K, shape = [%heads, %n, 64], strides = [%row, 64, 1] : tile<i32> -> tensor_view<?x?x64xf32, strides=[?,64,1]>
-    %v_all = make_tensor_view %V, shape = [%heads, %n, 64], strides = [%row, 64, 1] : tile<i32> -> tensor_view<?x?x64xf32, strides=[?,64,1]>
-    %o_all = make_tensor_view %O, shape = [%heads, %n, 64], strides = [%row, 64, 1] : tile<i32> -> tensor_view<?x?x64xf32, strides=[?,64,1]>
-    %q_tiles = make_partition_view %q_all : partition_view<tile=(1x64x64), padding_value = zero, tensor_view<?x?x64xf32, strides=[?,64,1]>>
+    %q_all = make_tensor_view %Q, shape = [%heads, %n, 64], strides = [%row, 64, 1]
+        : tile<i32> -> tensor_view<?x?x64xf32, strides=[?,64,1]>
+    %k_all = make_tensor_view %K, shape = [%heads, %n, 64], strides = [%row, 64, 1]
+        : tile<i32> -> tensor_view<?x?x64xf32, strides=[?,64,1]>
+    %v_all = make_tensor_view %V, shape = [%heads, %n, 64], strides = [%row, 64, 1]
+        : tile<i32> -> tensor_view<?x?x64xf32, strides=[?,64,1]>
+    %o_all = make_tensor_view %O, shape = [%heads, %n, 64], strides = [%row, 64, 1]
+        : tile<i32> -> tensor_view<?x?x64xf32, strides=[?,64,1]>
+    %q_tiles = make_partition_view %q_all
+        : partition_view<tile=(1x64x64), padding_value = zero, tensor_view<?x?x64xf32, strides=[?,64,1]>>
     // Keys are read transposed: dimension 1 of the tile runs along the head's width, dimension 2 along the keys.
-    %k_tiles = make_partition_view %k_all : partition_view<tile=(1x64x64), padding_value = zero, tensor_view<?x?x64xf32, strides=[?,64,1]>, dim_map=[0, 2, 1]>
-    %v_tiles = make_partition_view %v_all : partition_view<tile=(1x64x64), padding_value = zero, tensor_view<?x?x64xf32, strides=[?,64,1]>>
-    %o_tiles = make_partition_view %o_all : partition_view<tile=(1x64x64), tensor_view<?x?x64xf32, strides=[?,64,1]>>
+    %k_tiles = make_partition_view %k_all
+        : partition_view<tile=(1x64x64), padding_value = zero, tensor_view<?x?x64xf32, strides=[?,64,1]>,
+        dim_map=[0, 2, 1]>
+    %v_tiles = make_partition_view %v_all
+        : partition_view<tile=(1x64x64), padding_value = zero, tensor_view<?x?x64xf32, strides=[?,64,1]>>
+    %o_tiles = make_partition_view %o_all
+        : partition_view<tile=(1x64x64), tensor_view<?x?x64xf32, strides=[?,64,1]>>
     %h_tiles, %n_tiles, %d_tiles = get_index_space_shape %v_tiles
-      : partition_view<tile=(1x64x64), padding_value = zero, tensor_view<?x?x64xf32, strides=[?,64,1]>> -> tile<i32>
+        : partition_view<tile=(1x64x64), padding_value = zero, tensor_view<?x?x64xf32, strides=[?,64,1]>>
+        -> tile<i32>
 
     %q_3, %tq = load_view_tko weak %q_tiles[%head, %bq, %i0]
-      : partition_view<tile=(1x64x64), padding_value = zero, tensor_view<?x?x64xf32, strides=[?,64,1]>>, tile<i32> -> tile<1x64x64xf32>, token
+        : partition_view<tile=(1x64x64), padding_value = zero, tensor_view<?x?x64xf32, strides=[?,64,1]>>,
+        tile<i32> -> tile<1x64x64xf32>, token
     %q_2 = reshape %q_3 : tile<1x64x64xf32> -> tile<64x64xf32>
     %q = mulf %q_2, %scale : tile<64x64xf32>
     %lane = iota : tile<64xi32>
@@ -41,10 +52,12 @@ cuda_tile.module @attention {
     %n_b = broadcast %n_1 : tile<1xi32> -> tile<64xi32>
 
     %out, %max, %sum = for %kt in (%i0 to %n_tiles, step %i1) : tile<i32>
-      iter_values(%o = %zero_2, %m = %minus_inf_1, %l = %zero_1) -> (tile<64x64xf32>, tile<64xf32>, tile<64xf32>) {
+        iter_values(%o = %zero_2, %m = %minus_inf_1, %l = %zero_1)
+        -> (tile<64x64xf32>, tile<64xf32>, tile<64xf32>) {
       // Scores of 64 queries against 64 keys, keys past the end out of the race.
       %k_3, %tk = load_view_tko weak %k_tiles[%head, %i0, %kt]
-        : partition_view<tile=(1x64x64), padding_value = zero, tensor_view<?x?x64xf32, strides=[?,64,1]>, dim_map=[0, 2, 1]>, tile<i32> -> tile<1x64x64xf32>, token
+          : partition_view<tile=(1x64x64), padding_value = zero, tensor_view<?x?x64xf32, strides=[?,64,1]>,
+          dim_map=[0, 2, 1]>, tile<i32> -> tile<1x64x64xf32>, token
       %k = reshape %k_3 : tile<1x64x64xf32> -> tile<64x64xf32>
       %s_all = mmaf %q, %k, %zero_2 : tile<64x64xf32>, tile<64x64xf32>, tile<64x64xf32>
       %first = muli %kt, %i64 : tile<i32>
@@ -58,7 +71,7 @@ cuda_tile.module @attention {
 
       // The new maximum of each row, and how much the old sums shrink.
       %s_max = reduce %s dim=1 identities=[0xFF800000 : f32] : tile<64x64xf32> -> tile<64xf32>
-      (%elem: tile<f32>, %acc: tile<f32>) {
+          (%elem: tile<f32>, %acc: tile<f32>) {
         %r = maxf %elem, %acc : tile<f32>
         yield %r : tile<f32>
       }
@@ -70,7 +83,7 @@ cuda_tile.module @attention {
       %d = subf %s, %m_b : tile<64x64xf32>
       %p = exp %d : tile<64x64xf32>
       %p_sum = reduce %p dim=1 identities=[0.0 : f32] : tile<64x64xf32> -> tile<64xf32>
-      (%elem: tile<f32>, %acc: tile<f32>) {
+          (%elem: tile<f32>, %acc: tile<f32>) {
         %r = addf %elem, %acc : tile<f32>
         yield %r : tile<f32>
       }
@@ -81,7 +94,8 @@ cuda_tile.module @attention {
       %shrink_b = broadcast %shrink_c : tile<64x1xf32> -> tile<64x64xf32>
       %o_scaled = mulf %o, %shrink_b : tile<64x64xf32>
       %v_3, %tv = load_view_tko weak %v_tiles[%head, %kt, %i0]
-        : partition_view<tile=(1x64x64), padding_value = zero, tensor_view<?x?x64xf32, strides=[?,64,1]>>, tile<i32> -> tile<1x64x64xf32>, token
+          : partition_view<tile=(1x64x64), padding_value = zero, tensor_view<?x?x64xf32, strides=[?,64,1]>>,
+          tile<i32> -> tile<1x64x64xf32>, token
       %v = reshape %v_3 : tile<1x64x64xf32> -> tile<64x64xf32>
       %o_new = mmaf %p, %v, %o_scaled : tile<64x64xf32>, tile<64x64xf32>, tile<64x64xf32>
       continue %o_new, %m_new, %l_new : tile<64x64xf32>, tile<64xf32>, tile<64xf32>
@@ -92,6 +106,7 @@ cuda_tile.module @attention {
     %result = divf %out, %sum_b : tile<64x64xf32>
     %result_3 = reshape %result : tile<64x64xf32> -> tile<1x64x64xf32>
     %t = store_view_tko weak %result_3, %o_tiles[%head, %bq, %i0]
-      : tile<1x64x64xf32>, partition_view<tile=(1x64x64), tensor_view<?x?x64xf32, strides=[?,64,1]>>, tile<i32> -> token
+        : tile<1x64x64xf32>, partition_view<tile=(1x64x64), tensor_view<?x?x64xf32, strides=[?,64,1]>>,
+        tile<i32> -> token
   }
 }

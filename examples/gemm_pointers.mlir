@@ -49,8 +49,8 @@ cuda_tile.module @gemm_pointers {
     %c_p = offset %c_b, %c_index : tile<64x64xptr<f32>>, tile<64x64xi32> -> tile<64x64xptr<f32>>
 
     %sum, %a_end, %b_end = for %k in (%i0 to %steps, step %i1) : tile<i32>
-      iter_values(%acc = %zero, %a_p = %a_p0, %b_p = %b_p0)
-      -> (tile<64x64xf32>, tile<64x64xptr<f32>>, tile<64x64xptr<f32>>) {
+        iter_values(%acc = %zero, %a_p = %a_p0, %b_p = %b_p0)
+        -> (tile<64x64xf32>, tile<64x64xptr<f32>>, tile<64x64xptr<f32>>) {
       %a, %ta = load_ptr_tko weak %a_p : tile<64x64xptr<f32>> -> tile<64x64xf32>, token
       %b, %tb = load_ptr_tko weak %b_p : tile<64x64xptr<f32>> -> tile<64x64xf32>, token
       %next = mmaf %a, %b, %acc : tile<64x64xf32>, tile<64x64xf32>, tile<64x64xf32>

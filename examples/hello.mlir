@@ -9,6 +9,6 @@ cuda_tile.module @hello {
     %x, %y, %z = get_tile_block_id : tile<i32>
     %gx, %gy, %gz = get_num_tile_blocks : tile<i32>
     %t = print_tko "Hello, I am block <%i, %i, %i> of a <%i, %i, %i> grid.\n", %x, %y, %z, %gx, %gy, %gz
-      : tile<i32>, tile<i32>, tile<i32>, tile<i32>, tile<i32>, tile<i32> -> token
+        : tile<i32>, tile<i32>, tile<i32>, tile<i32>, tile<i32>, tile<i32> -> token
   }
 }

@@ -26,13 +26,13 @@ cuda_tile.module @histogram {
     %values_n = broadcast %values_1 : tile<1xptr<i32>> -> tile<1024xptr<i32>>
     %values_p = offset %values_n, %index : tile<1024xptr<i32>>, tile<1024xi32> -> tile<1024xptr<i32>>
     %v, %t0 = load_ptr_tko weak %values_p, %exists, %zero
-      : tile<1024xptr<i32>>, tile<1024xi1>, tile<1024xi32> -> tile<1024xi32>, token
+        : tile<1024xptr<i32>>, tile<1024xi1>, tile<1024xi32> -> tile<1024xi32>, token
     %bin = andi %v, %last : tile<1024xi32>
 
     %bins_1 = reshape %bins : tile<ptr<i32>> -> tile<1xptr<i32>>
     %bins_n = broadcast %bins_1 : tile<1xptr<i32>> -> tile<1024xptr<i32>>
     %bins_p = offset %bins_n, %bin : tile<1024xptr<i32>>, tile<1024xi32> -> tile<1024xptr<i32>>
     %old, %t1 = atomic_rmw_tko relaxed device %bins_p, add, %one, %exists
-      : tile<1024xptr<i32>>, tile<1024xi32>, tile<1024xi1> -> tile<1024xi32>, token
+        : tile<1024xptr<i32>>, tile<1024xi32>, tile<1024xi1> -> tile<1024xi32>, token
   }
 }

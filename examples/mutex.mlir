@@ -15,18 +15,18 @@ cuda_tile.module @mutex {
     %start = make_token : token
 
     %inside = loop iter_values(%before = %start) : token -> token {
-      %old, %after = atomic_cas_tko acquire device %lock, %open, %held token=%before
-        : tile<ptr<i32>>, tile<i32> -> tile<i32>, token
+      %old, %after = atomic_cas_tko acquire device %lock, %open, %held token = %before
+          : tile<ptr<i32>>, tile<i32> -> tile<i32>, token
       %got = cmpi equal %old, %open, signed : tile<i32> -> tile<i1>
       if %got {
         break %after : token
       }
       continue %after : token
     }
-    %v, %t0 = load_ptr_tko weak %total token=%inside : tile<ptr<i32>> -> tile<i32>, token
+    %v, %t0 = load_ptr_tko weak %total token = %inside : tile<ptr<i32>> -> tile<i32>, token
     %next = addi %v, %bx : tile<i32>
-    %t1 = store_ptr_tko weak %total, %next token=%t0 : tile<ptr<i32>>, tile<i32> -> token
-    %last, %t2 = atomic_rmw_tko release device %lock, xchg, %open token=%t1
-      : tile<ptr<i32>>, tile<i32> -> tile<i32>, token
+    %t1 = store_ptr_tko weak %total, %next token = %t0 : tile<ptr<i32>>, tile<i32> -> token
+    %last, %t2 = atomic_rmw_tko release device %lock, xchg, %open token = %t1
+        : tile<ptr<i32>>, tile<i32> -> tile<i32>, token
   }
 }

@@ -15,16 +15,16 @@ cuda_tile.module @print_in_turn {
     %one = constant <i32: 1> : tile<i32>
     %start = make_token : token
     %mine = loop iter_values(%t = %start) : token -> token {
-      %old, %t1 = atomic_cas_tko acquire device %lock, %one, %taken token=%t
-        : tile<ptr<i32>>, tile<i32> -> tile<i32>, token
+      %old, %t1 = atomic_cas_tko acquire device %lock, %one, %taken token = %t
+          : tile<ptr<i32>>, tile<i32> -> tile<i32>, token
       %got = trunci %old : tile<i32> -> tile<i1>
       if %got {
         break %t1 : token
       }
       continue %t1 : token
     }
-    %printed = print_tko "block %i of %i\n", %x, %gx token=%mine : tile<i32>, tile<i32> -> token
-    %last, %t2 = atomic_rmw_tko release device %lock, xchg, %one token=%printed
-      : tile<ptr<i32>>, tile<i32> -> tile<i32>, token
+    %printed = print_tko "block %i of %i\n", %x, %gx token = %mine : tile<i32>, tile<i32> -> token
+    %last, %t2 = atomic_rmw_tko release device %lock, xchg, %one token = %printed
+        : tile<ptr<i32>>, tile<i32> -> tile<i32>, token
   }
 }

@@ -21,10 +21,10 @@ cuda_tile.module @softmax {
     %src_b = broadcast %src_1 : tile<1xptr<f32>> -> tile<1024xptr<f32>>
     %src_p = offset %src_b, %j : tile<1024xptr<f32>>, tile<1024xi32> -> tile<1024xptr<f32>>
     %x, %t0 = load_ptr_tko weak %src_p, %exists, %minus_inf
-      : tile<1024xptr<f32>>, tile<1024xi1>, tile<1024xf32> -> tile<1024xf32>, token
+        : tile<1024xptr<f32>>, tile<1024xi1>, tile<1024xf32> -> tile<1024xf32>, token
 
     %max = reduce %x dim=0 identities=[0xFF800000 : f32] : tile<1024xf32> -> tile<f32>
-    (%elem: tile<f32>, %acc: tile<f32>) {
+        (%elem: tile<f32>, %acc: tile<f32>) {
       %m = maxf %elem, %acc : tile<f32>
       yield %m : tile<f32>
     }
@@ -33,7 +33,7 @@ cuda_tile.module @softmax {
     %shifted = subf %x, %max_j : tile<1024xf32>
     %e = exp %shifted : tile<1024xf32>
     %sum = reduce %e dim=0 identities=[0.0 : f32] : tile<1024xf32> -> tile<f32>
-    (%elem: tile<f32>, %acc: tile<f32>) {
+        (%elem: tile<f32>, %acc: tile<f32>) {
       %s = addf %elem, %acc : tile<f32>
       yield %s : tile<f32>
     }

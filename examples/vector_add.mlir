@@ -32,9 +32,9 @@ cuda_tile.module @vector_add {
     %c_p = offset %c_n, %index : tile<1024xptr<f32>>, tile<1024xi32> -> tile<1024xptr<f32>>
 
     %x, %t0 = load_ptr_tko weak %a_p, %exists, %zero
-      : tile<1024xptr<f32>>, tile<1024xi1>, tile<1024xf32> -> tile<1024xf32>, token
+        : tile<1024xptr<f32>>, tile<1024xi1>, tile<1024xf32> -> tile<1024xf32>, token
     %y, %t1 = load_ptr_tko weak %b_p, %exists, %zero
-      : tile<1024xptr<f32>>, tile<1024xi1>, tile<1024xf32> -> tile<1024xf32>, token
+        : tile<1024xptr<f32>>, tile<1024xi1>, tile<1024xf32> -> tile<1024xf32>, token
     %sum = addf %x, %y : tile<1024xf32>
     %t2 = store_ptr_tko weak %c_p, %sum, %exists : tile<1024xptr<f32>>, tile<1024xf32>, tile<1024xi1> -> token
   }

@@ -24,7 +24,9 @@ pub enum Command {
     Check(CheckArgs),
     /// Rewrite tile programs in the standard layout.
     Fmt(FmtArgs),
-    /// List the rewrite rules, or explain one.
+    /// List the operations of tile programs, or show the page of one.
+    Ops(OpsArgs),
+    /// List the rewrite rules and knobs, or explain one rule.
     Rules(RulesArgs),
     /// Say what this machine has and what is missing.
     Doctor(DoctorArgs),
@@ -130,7 +132,8 @@ pub struct CompileArgs {
 
 #[derive(Args)]
 pub struct CheckArgs {
-    #[arg(required = true)]
+    /// Tile texts (.mlir); `-` is standard input.
+    #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// One JSON object per diagnostic on standard output.
     #[arg(long)]
@@ -139,20 +142,32 @@ pub struct CheckArgs {
 
 #[derive(Args)]
 pub struct FmtArgs {
-    #[arg(required = true)]
+    /// Tile texts (.mlir), rewritten in place; `-` goes from standard input to standard output.
+    #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Change nothing; exit 1 if a file would change.
+    /// Change nothing; name the files that would change, and exit 1 if there are any.
     #[arg(long)]
     pub check: bool,
 }
 
 #[derive(Args)]
+pub struct OpsArgs {
+    /// An operation: addf, load_view_tko.
+    pub name: Option<String>,
+    /// JSON: an array of all operations, or the object of one.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
 pub struct RulesArgs {
+    /// A rule: stage_inputs, 003_stage_inputs or t:003_stage_inputs.
     pub name: Option<String>,
 }
 
 #[derive(Args)]
 pub struct DoctorArgs {
+    /// One JSON object.
     #[arg(long)]
     pub json: bool,
 }
@@ -168,12 +183,15 @@ pub enum CacheAction {
 #[derive(Args)]
 pub struct BenchArgs {
     /// Which to run: gemm, vecadd, saxpy; all by default.
+    #[arg(value_name = "NAME")]
     pub names: Vec<String>,
+    /// Worker threads; one per core by default [env: GIRIH_THREADS].
     #[arg(long, value_name = "N", value_parser = girih::options::threads, allow_hyphen_values = true)]
     pub threads: Option<u32>,
     /// Rounds of alternating measurements.
-    #[arg(long, default_value_t = 15)]
+    #[arg(long, value_name = "N", default_value_t = 15)]
     pub rounds: u32,
+    /// One JSON array, an object for each kernel.
     #[arg(long)]
     pub json: bool,
 }

@@ -9,6 +9,7 @@ macro_rules! outln {
 }
 
 mod cli;
+mod columns;
 mod commands;
 mod failure;
 mod render;
@@ -57,6 +58,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Compile(args) => commands::compile::run(&args),
         Command::Check(args) => commands::check::run(&args),
         Command::Fmt(args) => commands::fmt::run(&args),
+        Command::Ops(args) => commands::ops::run(&args),
         Command::Rules(args) => commands::rules::run(&args),
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::Cache { action } => commands::cache::run(action),

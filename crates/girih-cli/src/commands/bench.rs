@@ -101,7 +101,8 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
             return Err(Failure::usage(format!("no benchmark `{name}`; {}", suggestion("benchmarks", name, groups))));
         }
     }
-    let options = Options { threads: args.threads, ..Options::from_env().map_err(Failure::usage)? };
+    let mut options = Options::from_env().map_err(Failure::usage)?;
+    options.threads = args.threads.or(options.threads);
     let threads = options.thread_count() as usize;
     let mut numpy = NumPy::start(threads);
     if !args.json {

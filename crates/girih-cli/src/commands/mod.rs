@@ -6,5 +6,6 @@ pub mod check;
 pub mod compile;
 pub mod doctor;
 pub mod fmt;
+pub mod ops;
 pub mod rules;
 pub mod run;

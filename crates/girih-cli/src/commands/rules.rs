@@ -4,21 +4,33 @@ use girih_compiler::base::target::Knobs;
 use girih_compiler::pipeline;
 
 use crate::cli::RulesArgs;
+use crate::columns;
 use crate::failure::Failure;
 use crate::source::suggestion;
+
+/// Columns of the names.
+const NAME: usize = 24;
 
 pub fn run(args: &RulesArgs) -> Result<(), Failure> {
     let rules: Vec<(String, &str)> =
         pipeline::rules().map(|(letter, rule)| (format!("{}:{}", letter.text(), rule.name), rule.doc)).collect();
     let Some(wanted) = &args.name else {
-        for (name, doc) in &rules {
-            outln!("{name:<30} {}", first_sentence(doc));
+        for (letter, title) in [
+            ("l:", "Loop rules: loop nests become fewer and simpler"),
+            ("t:", "Tile rules: the nests are placed for the target"),
+        ] {
+            outln!("{title}");
+            let of = rules.iter().filter(|(name, _)| name.starts_with(letter));
+            columns::print(of.map(|(name, doc)| (name.as_str(), columns::first_sentence(doc))), NAME);
+            out!("\n");
         }
-        outln!("\nknobs (--knob NAME=VALUE)");
-        for knob in Knobs::default_set().all {
-            let value = knob.value.map_or("chosen".to_string(), |v| v.to_string());
-            outln!("{:<30} {value:>8}  {}..{}  {}", knob.name, knob.min, knob.max, first_sentence(knob.doc));
-        }
+        outln!("Knobs: --knob NAME=VALUE; a rule chooses what is not set");
+        let knobs = Knobs::default_set().all;
+        columns::print(
+            knobs.iter().map(|k| (k.name, format!("{}..{}: {}", k.min, k.max, columns::first_sentence(k.doc)))),
+            NAME,
+        );
+        outln!("\n`girih rules NAME` explains a rule.");
         return Ok(());
     };
     // `t:001_name`, `001_name` and `name` all name it.
@@ -37,9 +49,4 @@ pub fn run(args: &RulesArgs) -> Result<(), Failure> {
             Err(Failure::Said(1))
         }
     }
-}
-
-fn first_sentence(doc: &str) -> String {
-    let line = doc.trim().lines().next().unwrap_or_default();
-    line.split_once(". ").map_or(line, |(first, _)| first).trim_end_matches('.').to_string()
 }

@@ -105,6 +105,8 @@ pub enum Role {
 pub struct OpInfo {
     pub opcode: Opcode,
     pub name: &'static str,
+    /// The heading it stands under in the reference.
+    pub group: &'static str,
     /// The number in bytecode; `None` for the extensions.
     pub code: Option<u16>,
     /// The first bytecode version that has it.
@@ -153,10 +155,11 @@ fn groups(spec: &'static str) -> Vec<Group> {
 }
 
 impl OpInfo {
-    fn compile(row: &table::Row) -> OpInfo {
+    fn compile(group: &'static str, row: &table::Row) -> OpInfo {
         let mut info = OpInfo {
             opcode: row.opcode,
             name: row.name,
+            group,
             code: row.code,
             since: row.since,
             operands: groups(row.operands),
@@ -210,7 +213,8 @@ impl OpInfo {
 }
 
 static TABLE: LazyLock<Vec<OpInfo>> = LazyLock::new(|| {
-    let mut all: Vec<OpInfo> = table::ROWS.iter().map(OpInfo::compile).collect();
+    let mut all: Vec<OpInfo> =
+        table::GROUPS.iter().flat_map(|(group, rows)| rows.iter().map(|row| OpInfo::compile(group, row))).collect();
     all.sort_by_key(|i| i.opcode);
     all
 });
@@ -223,6 +227,11 @@ static NAMES: LazyLock<rustc_hash::FxHashMap<&'static str, Opcode>> = LazyLock::
 /// All operations, in the order of [`Opcode`].
 pub fn all() -> &'static [OpInfo] {
     &TABLE
+}
+
+/// All operations under their headings, in the order of the table.
+pub fn grouped() -> impl Iterator<Item = (&'static str, impl Iterator<Item = &'static OpInfo>)> {
+    table::GROUPS.iter().map(|(group, rows)| (*group, rows.iter().map(|row| info(row.opcode))))
 }
 
 /// The table's entry of an opcode.

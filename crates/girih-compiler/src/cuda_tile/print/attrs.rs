@@ -2,7 +2,7 @@
 
 use super::Style;
 use super::types::join;
-use crate::base::lexer::escape;
+use crate::base::lexer::{escape, quote};
 use crate::cuda_tile::ir::*;
 use crate::cuda_tile::words::Words;
 use crate::num::{DType, format_float, format_mlir};
@@ -26,6 +26,11 @@ pub(super) fn number_text(dtype: DType, bits: u64, style: Style) -> String {
         Some((digits, exponent)) if !digits.contains('.') => format!("{digits}.0e{exponent}"),
         _ => text,
     }
+}
+
+/// A string with its quotes.
+pub(super) fn string_text(s: &str, style: Style) -> String {
+    if style == Style::Nvidia { escape(s) } else { quote(s) }
 }
 
 /// `<f32: [[1.0, 2.0], [3.0, 4.0]]>`
@@ -94,7 +99,7 @@ pub(super) fn attr_text(name: &str, attr: &Attr, style: Style) -> String {
         Attr::Unit => name.to_string(),
         Attr::Bool(b) => b.to_string(),
         Attr::Int(i) => i.to_string(),
-        Attr::Str(s) => escape(s),
+        Attr::Str(s) => string_text(s, style),
         Attr::Rounding(r) => format!("rounding<{}>", r.word()),
         Attr::Overflow(o) => format!("overflow<{}>", o.word()),
         Attr::Signedness(s) => s.word().into(),

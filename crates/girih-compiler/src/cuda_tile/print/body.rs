@@ -1,11 +1,10 @@
 //! The text of functions, regions and operations.
 
-use super::attrs::attr_text;
+use super::attrs::{attr_text, string_text};
 use super::names::Names;
 use super::nvidia_names::nvidia_names;
 use super::types::{join, type_text};
 use super::{Printer, symbol_text};
-use crate::base::lexer::escape;
 use crate::cuda_tile::ir::*;
 use crate::cuda_tile::ops::{self, AttrKind, OpInfo, Piece, Role};
 
@@ -52,7 +51,7 @@ impl<'p, 'a, 'f> Body<'p, 'a, 'f> {
             (_, true) => format!(" optimization_hints={}", self.p.hints(&f.hints)),
             (_, false) => format!(" optimization_hints = {}", self.p.hints(&f.hints)),
         };
-        self.p.line(&format!("{keyword} {}({params}){results}{hints} {{", symbol_text(&f.name)));
+        self.p.statement(&format!("{keyword} {}({params}){results}{hints} {{", symbol_text(&f.name)));
         self.region(Func::BODY, Opcode::Return);
         let close = format!("}}{}", self.p.loc(&f.loc));
         self.p.line(&close);
@@ -110,10 +109,10 @@ impl<'p, 'a, 'f> Body<'p, 'a, 'f> {
         let loc = self.p.loc(&op.loc);
         if !info.format.is_empty() {
             let text = self.by_format(info, op);
-            self.p.line(&format!("{lhs}{name}{text}{loc}"));
+            self.p.statement(&format!("{lhs}{name}{text}{loc}"));
         } else if info.regions.1 == 0 {
             let text = self.plain(op);
-            self.p.line(&format!("{lhs}{name}{text}{loc}"));
+            self.p.statement(&format!("{lhs}{name}{text}{loc}"));
         } else {
             self.structured(op, &format!("{lhs}{name}"), &loc);
         }
@@ -240,7 +239,7 @@ impl<'p, 'a, 'f> Body<'p, 'a, 'f> {
                     true => (String::new(), String::new()),
                     false => (format!(", {}", self.values(args)), format!(" : {}", self.types(args))),
                 };
-                format!(" {}{values}{}{types} -> token", escape(str_attr(AttrKey::Str)), token(1))
+                format!(" {}{values}{}{types} -> token", string_text(str_attr(AttrKey::Str), self.p.style), token(1))
             }
             Opcode::ExpCall => format!(
                 " {}({}) : ({}) -> ({})",
@@ -308,7 +307,7 @@ impl<'p, 'a, 'f> Body<'p, 'a, 'f> {
                     self.types(iv),
                     inits(carried, op.group(3))
                 );
-                self.p.line(&line);
+                self.p.statement(&line);
                 self.region(first, Opcode::Continue);
             }
             Opcode::Loop => {
@@ -320,12 +319,12 @@ impl<'p, 'a, 'f> Body<'p, 'a, 'f> {
                     (false, true) => format!(" : {}", self.types(args)),
                     (false, false) => format!(" : {} -> {results}", self.types(args)),
                 };
-                self.p.line(&format!("{head}{carried}{types} {{"));
+                self.p.statement(&format!("{head}{carried}{types} {{"));
                 self.region(first, Opcode::Continue);
             }
             Opcode::If => {
                 let line = format!("{head} {}{arrow} {{", self.values(op.group(0)));
-                self.p.line(&line);
+                self.p.statement(&line);
                 self.region(first, Opcode::Yield);
                 if let Some(&other) = op.regions.get(1) {
                     self.p.line("} else {");
@@ -345,7 +344,7 @@ impl<'p, 'a, 'f> Body<'p, 'a, 'f> {
                     self.p.line(&line);
                     self.p.line(&args);
                 } else {
-                    self.p.line(&format!("{line}{args}"));
+                    self.p.statement(&format!("{line}{args}"));
                 }
                 self.region(first, Opcode::Yield);
             }

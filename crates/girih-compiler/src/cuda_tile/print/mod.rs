@@ -1,6 +1,7 @@
 //! Writes tile programs: a [`Module`] in, text out that reads back as the same module.
 //!
-//! [`print`] is for people: values keep their names, nothing is written that says what its absence says.
+//! [`print`] is for people: values keep their names, nothing is written that says what its absence says,
+//! long statements are broken.
 //! [`print_nvidia`] equals the text of NVIDIA's disassembler: its value names, its number format, its blanks.
 //! [`format`] reads a text and prints it with its comments where they were.
 //!
@@ -19,6 +20,7 @@ mod comments;
 mod names;
 mod nvidia_names;
 mod types;
+mod wrap;
 
 #[cfg(test)]
 mod tests;
@@ -80,6 +82,18 @@ impl<'a> Printer<'a> {
         self.lines.push(format!("{}{text}", "  ".repeat(self.indent)));
     }
 
+    /// A statement, or the head of one with regions; in our own style on as many lines as it takes.
+    pub fn statement(&mut self, text: &str) {
+        if self.nvidia() {
+            return self.line(text);
+        }
+        let indent = 2 * self.indent;
+        for (i, line) in wrap::wrap(text, wrap::WIDTH.saturating_sub(indent)).into_iter().enumerate() {
+            let deeper = if i == 0 { 0 } else { wrap::INDENT };
+            self.lines.push(format!("{}{line}", " ".repeat(indent + deeper)));
+        }
+    }
+
     fn module(mut self, m: &Module) -> String {
         let wrapper = m.name.as_ref().filter(|_| !self.nvidia());
         if let Some(name) = wrapper {
@@ -103,7 +117,7 @@ impl<'a> Printer<'a> {
                 Item::Global(g) => {
                     self.before(g.span.start);
                     let line = self.global(g) + &self.loc(&g.loc);
-                    self.line(&line);
+                    self.statement(&line);
                     self.after(g.span.end);
                 }
                 Item::Func(f) => {

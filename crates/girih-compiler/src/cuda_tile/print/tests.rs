@@ -158,3 +158,30 @@ fn names_stay_apart() {
     assert!(text.contains("entry @k(%x_y: tile<i32>)"), "{text}");
     assert!(text.contains("%x_y_0 = absi %x_y : tile<i32>\n  %x_y_1 = absi %x_y_0"), "{text}");
 }
+
+#[test]
+fn examples_are_formatted() {
+    let examples = programs("examples");
+    assert!(!examples.is_empty());
+    for (name, text) in examples {
+        assert_eq!(format(&text).unwrap(), text, "`girih fmt {name}` puts it right");
+    }
+}
+
+#[test]
+fn long_statements_are_broken() {
+    let text = "\
+entry @k(%first: tile<ptr<f32>>, %second: tile<ptr<f32>>, %third: tile<ptr<f32>>, %fourth: tile<i32>,
+    %fifth: tile<i32>) {
+  %x_all = make_tensor_view %first, shape = [%fourth, %fifth], strides = [%fifth, 1]  // behind the second line
+      : tile<i32> -> tensor_view<?x?xf32, strides=[?,1]>
+  // Between.
+  %lines = constant <f32: [1.0, 2.0, 3.0, 4.0]> : tile<4xf32>
+}
+";
+    let want =
+        text.replace("  // behind the second line", "").replace("[?,1]>\n", "[?,1]>  // behind the second line\n");
+    assert_eq!(format(text).unwrap(), want);
+    round_trip("long statements", text);
+    assert!(print_nvidia(&read(text)).lines().any(|l| l.len() > 110));
+}

@@ -1,0 +1,55 @@
+//! Lists for people: a name, and beside it a sentence on as many lines as it takes.
+
+const WIDTH: usize = 110;
+
+/// Writes the rows two columns in, the sentences in a column of their own.
+pub fn print<'a>(rows: impl IntoIterator<Item = (&'a str, String)>, name_width: usize) {
+    for (name, text) in rows {
+        let lines = fill(&text, WIDTH - name_width - 4);
+        for (i, line) in lines.iter().enumerate() {
+            let name = if i == 0 { name } else { "" };
+            outln!("  {name:<name_width$}  {line}");
+        }
+    }
+}
+
+/// The first sentence of a Markdown text, without its point.
+pub fn first_sentence(doc: &str) -> String {
+    let paragraph: Vec<&str> = doc.trim().lines().take_while(|l| !l.trim().is_empty()).collect();
+    let text = paragraph.join(" ");
+    text.split_once(". ").map_or(text.as_str(), |(first, _)| first).trim_end_matches('.').to_string()
+}
+
+/// Words in lines of at most `width` columns.
+fn fill(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(last) if last.is_empty() => last.push_str(word),
+            Some(last) if last.chars().count() + 1 + word.chars().count() <= width => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => lines.push(word.to_string()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_fill_lines() {
+        assert_eq!(fill("one two three", 7), ["one two", "three"]);
+        assert_eq!(fill("immeasurable", 5), ["immeasurable"]);
+        assert_eq!(fill("", 5), [""]);
+    }
+
+    #[test]
+    fn a_first_sentence_may_take_two_lines() {
+        assert_eq!(first_sentence("Does this\nand that. Then more.\n\nBelow."), "Does this and that");
+        assert_eq!(first_sentence("Does this.\n\nBelow."), "Does this");
+    }
+}

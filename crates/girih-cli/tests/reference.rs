@@ -1,0 +1,145 @@
+//! The pages in `docs/` that are made from tables are those tables, and the README shows what the command prints.
+//! `BLESS=1` writes the pages anew.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::process::Command;
+
+use girih_compiler::base::Code;
+use girih_compiler::base::target::Knobs;
+use girih_compiler::cuda_tile::ops;
+use girih_compiler::pipeline;
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn girih(args: &[&str]) -> String {
+    let out = Command::new(env!("CARGO_BIN_EXE_girih")).args(args).current_dir(root()).output().unwrap();
+    assert!(out.status.success(), "girih {args:?}: {}", String::from_utf8_lossy(&out.stderr));
+    String::from_utf8(out.stdout).unwrap()
+}
+
+fn page(name: &str, text: &str) {
+    let path = root().join("docs").join(name);
+    if std::env::var_os("BLESS").is_some_and(|v| !v.is_empty() && v != "0") {
+        std::fs::write(&path, text).unwrap();
+    }
+    let have = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(have, text, "docs/{name} is stale; BLESS=1 writes it anew");
+}
+
+/// The place a heading gets in a rendered page.
+fn anchor(heading: &str) -> String {
+    let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.collect::<String>().to_lowercase().replace(' ', "-")
+}
+
+#[test]
+fn operations() {
+    let mut text = "\
+# Operations
+
+Made from the table in `crates/girih-compiler/src/cuda_tile/ops/table.rs`; `girih ops NAME` shows one page. In the text
+forms `%x` is an operand, `$a` an attribute, `{x}` the type of `x`; `?` marks what may be absent and `*` what may be many.
+`{x|y}` is one type that both have, and `{x~}` one type for a whole list, or one for each of it.
+"
+    .to_string();
+    for (group, ops) in ops::grouped() {
+        let links: Vec<String> = ops.map(|op| format!("[{}](#{})", op.name, anchor(op.name))).collect();
+        let _ = write!(text, "\n**{group}**: {}.\n", links.join(", "));
+    }
+    for (group, ops) in ops::grouped() {
+        let _ = write!(text, "\n## {group}\n");
+        for op in ops {
+            let _ = write!(text, "\n##{}", ops::page(op));
+        }
+    }
+    page("operations.md", &text);
+}
+
+#[test]
+fn rules() {
+    let mut text = "\
+# Rules and knobs
+
+Every rewrite rule in the order it runs, from its own description; `girih rules NAME` shows one. The letter is the stage:
+`l` works on loop nests until nothing changes, `t` places them for the target, once. `girih compile -v` says where each
+applied and why it refused, `-vv` what it changed.
+"
+    .to_string();
+    for (letter, rule) in pipeline::rules() {
+        let _ = write!(text, "\n## {}:{}\n\n{}\n", letter.text(), rule.name, rule.doc.trim());
+    }
+    text.push_str(
+        "\n## Knobs\n\nSet with `--knob NAME=VALUE`, or from Rust in `Options`. What is not set, a rule chooses from the \
+         target's\nnumbers.\n\n| knob | from | to | what it does |\n|---|---|---|---|\n",
+    );
+    for knob in Knobs::default_set().all {
+        assert_eq!(knob.value, None, "{} has a default; give the table a column for it", knob.name);
+        let _ = writeln!(text, "| `{}` | {} | {} | {} |", knob.name, knob.min, knob.max, knob.doc);
+    }
+    page("rules.md", &text);
+}
+
+#[test]
+fn diagnostics() {
+    let mut text = "\
+# Diagnostics
+
+Every message of Girih carries a code. `E` is an error, `W` a warning, which never changes the exit code. The files in
+`tests/diagnostics` show each with a program that earns it, and the message it gets.
+"
+    .to_string();
+    let chapters = [
+        ("01", "Reading text"),
+        ("02", "Types and the verifier"),
+        ("03", "Lowering, and IR that is read back"),
+        ("04", "Launches and arguments"),
+        ("05", "The machine: compiler, cache, files"),
+        ("06", "Traps while running"),
+        ("09", "Warnings about the program"),
+    ];
+    let mut codes: Vec<&Code> = Code::ALL.iter().collect();
+    codes.sort_by_key(|c| &c.text()[1..]);
+    for (chapter, title) in chapters {
+        let _ = write!(text, "\n## {title}\n\n| code | meaning |\n|---|---|\n");
+        for code in codes.iter().filter(|c| &c.text()[1..3] == chapter) {
+            let _ = writeln!(text, "| {} | {} |", code.text(), code.meaning());
+        }
+    }
+    assert_eq!(text.matches("\n| E").count() + text.matches("\n| W").count(), codes.len(), "a chapter is missing");
+    page("diagnostics.md", &text);
+}
+
+#[test]
+fn the_readme_shows_what_is_printed() {
+    let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+    let command = "$ girih compile examples/softmax.mlir --ir loop\n";
+    let (_, block) = readme.split_once(command).expect("the softmax as loops");
+    let (shown, _) = block.split_once("  ...\n```").expect("its first lines");
+    let printed = girih(&["compile", "examples/softmax.mlir", "--ir", "loop"]);
+    assert!(printed.starts_with(shown), "the README shows\n{shown}\nbut it is\n{printed}");
+}
+
+#[test]
+fn flags_in_the_documents_exist() {
+    let commands = ["run", "compile", "check", "fmt", "ops", "rules", "doctor", "cache", "bench"];
+    let help: String = commands.iter().map(|c| girih(&[c, "--help"])).collect();
+    let known: BTreeSet<&str> = flags(&help).collect();
+    // Cargo's own.
+    let others = ["--release"];
+    for file in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/rules.md"] {
+        let text = std::fs::read_to_string(root().join(file)).unwrap();
+        for flag in flags(&text) {
+            assert!(known.contains(flag) || others.contains(&flag), "{file} names {flag}, which no command has");
+        }
+    }
+}
+
+/// Words that begin with two dashes.
+fn flags(text: &str) -> impl Iterator<Item = &str> {
+    let word = |c: char| !(c.is_ascii_alphanumeric() || c == '-');
+    text.split(word).filter(|w| w.len() > 2 && w.starts_with("--") && w.as_bytes()[2].is_ascii_lowercase())
+}
