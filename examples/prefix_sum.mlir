@@ -20,7 +20,7 @@ cuda_tile.module @prefix_sum {
         : partition_view<tile=(2x512), tensor_view<64x512xi32, strides=[512,1]>>, tile<i32>
         -> tile<2x512xi32>, token
     %sums = scan %x dim=1 reverse=false identities=[0 : i32] : tile<2x512xi32> -> tile<2x512xi32>
-        (%acc: tile<i32>, %elem: tile<i32>) {
+        (%elem: tile<i32>, %acc: tile<i32>) {
       %s = addi %acc, %elem : tile<i32>
       yield %s : tile<i32>
     }

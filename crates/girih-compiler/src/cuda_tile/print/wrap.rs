@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn a_loop_is_broken_before_what_it_carries() {
         check(
-            60,
+            64,
             &[
                 "%s = for %k in (%a to %b, step %c) : tile<i32>",
                 "iter_values(%x = %y, %z = %w) -> (tile<f32>, tile<f32>) {",
