@@ -213,10 +213,7 @@ impl<'a> Machine<'a> {
         let Elem::Ptr(d) = ty.elem else { return Err(self.malformed(cx)) };
         let count = cx.op.int(AttrKey::NumElem).unwrap_or(0).max(0) as u64;
         let align = cx.op.int(AttrKey::Alignment).unwrap_or(1).max(1) as u64;
-        let len = count
-            .saturating_mul(d.bits() as u64)
-            .div_ceil(8)
-            .max(count.saturating_mul((d.bits() >= 8) as u64 * d.bytes()));
+        let len = if d.bits() == 4 { count.div_ceil(2) } else { count.saturating_mul(d.bytes()) };
         if len > 1 << 32 {
             return Err(self.trap(cx, Code::OutOfBounds, format!("{len} bytes are too many for an alloca"), None));
         }

@@ -386,6 +386,9 @@ impl Ops<'_> {
         if let Elem::Ptr(_) = elem {
             return self.expr(ScalarOp::PtrToInt, elem, &[a]);
         }
+        if from == to {
+            return a.to_string();
+        }
         let is_float = |d: DType| matches!(d, DType::F32 | DType::F64 | DType::TF32);
         let bits = if is_float(from) {
             self.call(&format!("bits_{from}"), &[a])
