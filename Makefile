@@ -2,12 +2,12 @@
 PYTHON ?= python3
 GIRIH := target/release/girih
 
-.PHONY: build test lint unit numeric random bench clean
+.PHONY: build test lint unit operations numeric random bench clean
 
 build:
 	cargo build --release
 
-test: lint build unit numeric random
+test: lint build unit operations numeric random
 
 lint:
 	cargo fmt --all --check
@@ -20,6 +20,10 @@ unit: build
 	$(PYTHON) -m venv .venv
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-test.txt
 	touch $@
+
+# Every operation on every element type against NumPy, and natively against the evaluator.
+operations: build .venv/ready
+	.venv/bin/python tests/operations.py $(GIRIH)
 
 # Every example against NumPy in float64, on both devices.
 numeric: build .venv/ready

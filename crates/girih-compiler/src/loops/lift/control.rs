@@ -180,6 +180,7 @@ impl<'m> Lift<'m> {
         };
         let dtype = dtype_of(self.elem(*iv)?);
         self.check_step(step, unsigned, dtype, op);
+        let hi = if unsigned && dtype == DType::I64 { self.not_below_sign(lo, hi) } else { hi };
         let slots = self.carry(args, op.group(3), op)?;
         self.frame.loops.push(Target { carried: slots.clone(), results: Vec::new() });
         let axis = self.new_axis(&self.name(*iv, "k"));
@@ -211,6 +212,22 @@ impl<'m> Lift<'m> {
         })));
         self.bind_slots(&op.results, &slots);
         Ok(())
+    }
+
+    /// The end of a loop over unsigned 64-bit numbers, whose axis counts signed ones. Both agree unless one bound has the
+    /// top bit and the other has not: from a large start to a small end no iteration runs, so the end becomes the start.
+    /// (From a small start to an end of 2^63 or more the loop would not end in our time.)
+    fn not_below_sign(&mut self, lo: Opnd, hi: Opnd) -> Opnd {
+        if matches!(lo, Opnd::Const { bits, .. } if bits >> 63 == 0) {
+            return hi;
+        }
+        let zero = konst(DType::I64, 0);
+        let less = ScalarOp::CmpI { pred: Predicate::LessThan, sign: Signedness::Signed };
+        let large = self.compute(less, vec![lo, zero], Ty::Num(DType::I1));
+        let at_least = ScalarOp::CmpI { pred: Predicate::GreaterThanOrEqual, sign: Signedness::Signed };
+        let small = self.compute(at_least, vec![hi, zero], Ty::Num(DType::I1));
+        let empty = self.compute(ScalarOp::And, vec![large, small], Ty::Num(DType::I1));
+        self.compute(ScalarOp::Select, vec![empty, lo, hi], Ty::Num(DType::I64))
     }
 
     /// A step that is not positive traps. The site's operation is `for`, which no other assertion has.
