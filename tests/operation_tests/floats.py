@@ -3,9 +3,8 @@
 import numpy as np
 
 from . import formats as F
-from .program import Program, tile
+from .program import N, Program, tile
 
-N = 512
 PREDICATES = {
     "equal": np.equal,
     "not_equal": np.not_equal,
@@ -150,9 +149,9 @@ def conversions(s):
         x = p.load(s, a)
     v = F.values(s, a)
     for t in F.EVERY_FLOAT:
-        if t == s:
+        if t == s or (t == "f4E2M1FN" and Program.scalars):
             continue
-        for mode in ["zero", "positive_inf"] if t == "f8E8M0FNU" else ["nearest_even"]:
+        for mode in ["zero", "positive_inf"] if t == "f8E8M0FNU" else ["nearest_even", "nearest_away"]:
             want = np.array([F.encode(t, e, mode) for e in v.tolist()], F.carrier(t))
             how = rounding(mode)
             where = None
@@ -204,7 +203,7 @@ def from_integers(s):
     a = F.operands(s, 1)[0]
     x = p.load(s, a)
     for t in F.EVERY_FLOAT:
-        if t == "f8E8M0FNU":
+        if t == "f8E8M0FNU" or (t == "f4E2M1FN" and Program.scalars):
             continue
         for signed in ("signed", "unsigned"):
             numbers = F.integers(s, a, signed == "signed")
@@ -221,12 +220,31 @@ def from_integers(s):
             p.apply("itof", (s, t), text, t, (N,), want, signed, inputs=[a], where=where)
 
 
+def out_of_range(s):
+    """Native code saturates where the evaluator refuses."""
+    a = F.operands(s, 1)[0]
+    v = F.values(s, a).tolist()
+    p = Program(f"ftoi_native.{s}", devices=("cpu",))
+    x = p.load(s, a)
+    for t in F.INTS:
+        for sign in ("signed", "unsigned"):
+            bits = F.BITS[t]
+            low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if sign == "signed" else (0, (1 << bits) - 1)
+            want = [0 if e != e else int(min(max(e, -(2.0**70)), 2.0**70)) for e in v]
+            want = F.bits_of(t, [min(max(e, low), high) for e in want])
+            p.apply("ftoi", (s, t), f"{x} {sign} : {x.type} -> {tile(t, (N,))}", t, (N,), want, f"{sign} anywhere", inputs=[a])
+
+
 def build():
-    for d in F.FLOATS:
-        arithmetic(d)
-        simple(d)
-        transcendental(d)
-    for d in F.EVERY_FLOAT:
-        conversions(d)
-    for d in F.INTS:
-        from_integers(d)
+    for Program.scalars in (False, True):
+        for d in F.FLOATS:
+            arithmetic(d)
+            simple(d)
+            transcendental(d)
+            out_of_range(d)
+        for d in F.EVERY_FLOAT:
+            if d != "f4E2M1FN" or not Program.scalars:
+                conversions(d)
+        for d in F.INTS:
+            from_integers(d)
+    Program.scalars = False

@@ -4,8 +4,9 @@ Values travel as arrays of bit patterns (uint8 to uint64, one element each). `de
 `encode` rounds an exact rational number once, in any rounding mode; both are written from the formats' definitions.
 """
 
+import warnings
 from fractions import Fraction
-from math import isqrt, nan, inf
+from math import inf, isqrt, nan
 
 import ml_dtypes
 import numpy as np
@@ -253,7 +254,7 @@ def ulps(dtype, got, want):
         return np.where(np.isnan(error), inf, error)
 
 
-np.seterr(all="ignore")
+warnings.filterwarnings("ignore", category=RuntimeWarning)
 rng = np.random.default_rng(20)
 
 

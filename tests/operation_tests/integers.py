@@ -4,9 +4,8 @@ import numpy as np
 
 from . import formats as F
 from .floats import PREDICATES
-from .program import Program, tile
+from .program import N, Program, tile
 
-N = 512
 
 
 def floor_div(x, y):
@@ -132,15 +131,22 @@ def division(d):
 
 def poison(d):
     """The evaluator refuses to store what the specification leaves undefined."""
-    one, zero = F.bits_of(d, [1] * 4), F.bits_of(d, [0] * 4)
-    for op in ("divi", "remi"):
-        p = Program(f"poison.{op}.{d}", exit=3, stderr=op, devices=("eval",))
-        x, y = p.load(d, one), p.load(d, zero)
-        p.apply(op, d, f"{x}, {y} unsigned : {x.type}", d, (4,), None)
+    width = F.BITS[d]
+    ways = [("divi", 1, 0, " signed"), ("remi", 1, 0, " unsigned")]
+    if d != "i1":
+        low = 1 << (width - 1)
+        ways += [("divi", low, -1, " signed"), ("shli", 1, width, ""), ("shri", 1, width, " unsigned"),
+                 ("addi", low - 1, 1, " overflow<no_signed_wrap>"), ("addi", -1, 1, " overflow<no_unsigned_wrap>"),
+                 ("subi", 0, 1, " overflow<no_unsigned_wrap>"), ("muli", low - 1, 2, " overflow<no_wrap>"),
+                 ("shli", low, 1, " overflow<no_unsigned_wrap>")]  # fmt: skip
+    for k, (op, a, b, how) in enumerate(ways):
+        p = Program(f"poison.{op}.{d}.{k}", exit=3, stderr=op, devices=("eval",))
+        x, y = p.load(d, F.bits_of(d, [a] * 4)), p.load(d, F.bits_of(d, [b] * 4))
+        p.apply(op, d, f"{x}, {y}{how} : {x.type}", d, (4,), None)
 
 
 def widths():
-    """exti and trunci between every two integer types, i4 through pack and unpack."""
+    """exti and trunci between every two integer types."""
     for s in F.INTS:
         p = Program(f"exti.{s}")
         a = F.operands(s, 1)[0]
@@ -158,6 +164,10 @@ def widths():
                 for how in ("none", "no_signed_wrap", "no_unsigned_wrap", "no_wrap"):
                     p.apply("trunci", (s, t), f"{y} overflow<{how}> : {x.type} -> {tile(t, (N,))}", t, (N,),
                             F.bits_of(t, F.integers(s, small)), f"overflow<{how}>", inputs=[small])
+
+
+def four_bits():
+    """i4 comes from unpack, and goes through pack."""
     p = Program("i4")
     bytes = F.random_bits("i8", 64)
     x = p.load("i8", bytes)
@@ -174,9 +184,13 @@ def widths():
 
 
 def build():
+    for Program.scalars in (False, True):
+        for d in F.INTS:
+            arithmetic(d)
+            division(d)
+        widths()
+    Program.scalars = False
+    four_bits()
     for d in F.INTS:
-        arithmetic(d)
         promised(d)
-        division(d)
         poison(d)
-    widths()

@@ -12,6 +12,9 @@ import numpy as np
 
 from . import formats as F
 
+# Elements of the programs that go element by element.
+N = 512
+
 
 @dataclass
 class Tile:
@@ -55,9 +58,13 @@ class Case:
 class Program:
     programs = []
     covered = set()
+    # Whether programs being built compute one element at a time, in a loop over scalars, where others have a tile.
+    scalars = False
 
     def __init__(self, name, grid="1", exit=0, stdout=None, stderr=None, devices=("eval", "cpu"), flags=()):
-        self.name, self.grid, self.exit, self.stdout, self.stderr = name, grid, exit, stdout, stderr
+        self.scalar_loop = Program.scalars
+        self.name = name + ".scalar" * self.scalar_loop
+        self.grid, self.exit, self.stdout, self.stderr = grid, exit, stdout, stderr
         self.devices, self.flags = devices, list(flags)
         self.params, self.args, self.files, self.body, self.top, self.cases = [], [], {}, [], [], []
         self.count, self.ops = 0, []
@@ -77,11 +84,14 @@ class Program:
 
     def value(self, text, dtype, shape=()):
         """The result of `text`, which names its own types."""
+        if self.scalar_loop:
+            text, shape = text.replace(f"tile<{N}x", "tile<"), ()
         t = Tile(self.fresh(), dtype, tuple(shape))
         self.line(f"{t} = {text}")
         return t
 
     def constant(self, dtype, number, shape=()):
+        shape = () if self.scalar_loop else shape
         return self.value(f"constant <{dtype}: {number}> : {tile(dtype, shape)}", dtype, shape)
 
     def scalar(self, dtype, text, name=None):
@@ -112,6 +122,8 @@ class Program:
 
     def places(self, base, shape):
         """Pointers to consecutive elements, in row-major order."""
+        if self.scalar_loop:
+            return self.value(f"offset {base}, %i : {base.type}, tile<i32> -> {base.type}", base.dtype)
         if not shape:
             return base
         n = int(np.prod(shape))
@@ -125,6 +137,7 @@ class Program:
         """A parameter holding `bits`, loaded."""
         shape = tuple(np.shape(bits)) if shape is None else shape
         base = self.buffer(dtype, np.ravel(bits))
+        shape = () if self.scalar_loop else shape
         at = self.places(base, shape)
         t = Tile(self.fresh(), dtype, shape)
         self.line(f"{t}, {t}t = load_ptr_tko weak {at} : {at.type} -> {t.type}, token")
@@ -142,7 +155,7 @@ class Program:
 
     def expect(self, name, value, want, **how):
         """Stores `value` to a parameter of its own."""
-        n = int(np.prod(value.shape))
+        n = N if self.scalar_loop else int(np.prod(value.shape))
         if value.dtype == "f4E2M1FN":
             flat = self.value(f"reshape {value} : {value.type} -> {tile(value.dtype, (n,))}", value.dtype, (n,))
             value = self.value(f"pack {flat} : {flat.type} -> {tile('i8', (n // 2,))}", "i8", (n // 2,))
@@ -169,7 +182,12 @@ class Program:
         return value
 
     def text(self):
-        entry = [f"  entry @k({', '.join(self.params)}) {{", *self.body, "    return", "  }"]
+        body = self.body
+        if self.scalar_loop:
+            bounds = [f"    %{k} = constant <i32: {v}> : tile<i32>" for k, v in (("lower", 0), ("upper", N), ("step", 1))]
+            head = "    for %i in (%lower to %upper, step %step) : tile<i32> {"
+            body = [*bounds, head, *("  " + line for line in self.body), "    }"]
+        entry = [f"  entry @k({', '.join(self.params)}) {{", *body, "    return", "  }"]
         return "\n".join(["cuda_tile.module @m {", *("  " + t for t in self.top), *entry, "}", ""])
 
     def run(self, girih, folder):
