@@ -8,10 +8,11 @@ use std::cell::RefCell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::abi::{Context, TrapKind};
 use crate::error::Error;
+use crate::host::STALL;
 use crate::module::NativeKernel;
 use crate::pages::Pages;
 use crate::pool;
@@ -30,9 +31,6 @@ pub enum BlockOrder {
 
 /// Largest grid whose blocks get a thread each.
 pub const MAX_TOGETHER: i64 = 1024;
-
-/// After this long without a block finishing, the host hears who waits.
-const STALL: Duration = Duration::from_secs(5);
 
 /// What a kernel said when it trapped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
+use girih_compiler::base::host;
 use girih_compiler::base::launch::Trap;
 use girih_compiler::base::{Code, Span};
 use girih_compiler::loops::ir::{Kernel, Opnd, PrintArg, Stmt, Ty};
@@ -169,6 +171,26 @@ impl NativeHost<'_> {
     }
 }
 
+/// After this long without a block finishing, the run says who waits.
+pub const STALL: Duration = Duration::from_secs(5);
+
+/// Says on standard error which blocks wait where.
+pub fn say_stalled(program: &str, waiting: &[host::Waiting]) {
+    let mut places: BTreeMap<(Option<u32>, &str), Vec<[u32; 3]>> = BTreeMap::new();
+    for w in waiting {
+        places.entry((w.span.map(|s| s.start), &w.op)).or_default().push(w.block);
+    }
+    let mut text = String::from("girih: no block has finished for a while; Ctrl-C stops the run\n");
+    for ((start, op), blocks) in places {
+        let shown: Vec<String> = blocks.iter().take(4).map(|b| format!("{b:?}")).collect();
+        let more = if blocks.len() > 4 { format!(" and {} more", blocks.len() - 4) } else { String::new() };
+        let line = |at: u32| program.get(..at as usize).map_or(1, |before| before.matches('\n').count() + 1);
+        let place = start.map_or(String::new(), |s| format!(" on line {}", line(s)));
+        text += &format!("  waiting at `{op}`{place}: blocks {}{more}\n", shown.join(", "));
+    }
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
 /// Hands a block's text to the printer, or to standard output in one piece.
 pub fn deliver(printer: Option<&Printer>, block: [u32; 3], text: &str) {
     match printer {
@@ -216,21 +238,11 @@ impl blocks::Host for NativeHost<'_> {
     }
 
     fn stalled(&self, waiting: &[Waiting]) {
-        let mut places: BTreeMap<u32, Vec<i64>> = BTreeMap::new();
-        for w in waiting {
-            places.entry(w.site).or_default().push(w.block);
-        }
-        let mut text = String::from("girih: no block has finished for a while; Ctrl-C stops the run\n");
-        for (site, blocks) in places {
-            let (op, span) = self.messages.site(site);
-            let shown: Vec<String> =
-                blocks.iter().take(4).map(|&b| format!("{:?}", coordinates(b, self.grid))).collect();
-            let more = if blocks.len() > 4 { format!(" and {} more", blocks.len() - 4) } else { String::new() };
-            let line = |s: Span| self.text.get(..s.start as usize).map_or(1, |before| before.matches('\n').count() + 1);
-            let place = span.map_or(String::new(), |s| format!(" on line {}", line(s)));
-            text += &format!("  waiting at `{op}`{place}: blocks {}{more}\n", shown.join(", "));
-        }
-        let _ = std::io::stderr().lock().write_all(text.as_bytes());
+        let put = |w: &Waiting| {
+            let (op, span) = self.messages.site(w.site);
+            host::Waiting { block: coordinates(w.block, self.grid), op: op.to_string(), span }
+        };
+        say_stalled(self.text, &waiting.iter().map(put).collect::<Vec<_>>());
     }
 
     fn live(&self, addr: u64, len: u64) -> bool {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use girih_compiler::base::host::Waiting;
 use girih_compiler::base::launch::{Launch, Trap};
 use girih_compiler::base::memory::{Fault, Memory};
 use girih_compiler::base::target::Assumptions;
@@ -15,7 +16,7 @@ use crate::args::{self, Arg, Bound, ParamKind};
 use crate::blocks::{self, FloatControl, Run, Stop};
 use crate::error::{Error, Result};
 use crate::facts::{self, Traffic};
-use crate::host::{self, NativeHost};
+use crate::host::{self, NativeHost, STALL};
 use crate::memory::RealMemory;
 use crate::options::{Device, PrintOrder, Printer};
 use crate::program::{FAST, Kernel, Native, Version};
@@ -223,8 +224,14 @@ impl<'a> Prepared<'a> {
         let globals = self.kernel.module_globals()?;
         self.kernel.globals().register(&mut memory);
         let eval_options = eval::Options { globals, ..eval::Options::default() };
-        let mut host =
-            EvalHost { order: options.print_order, printer: options.printer.as_ref(), held: BTreeMap::new() };
+        let mut host = EvalHost {
+            order: options.print_order,
+            printer: options.printer.as_ref(),
+            held: BTreeMap::new(),
+            progress: Instant::now(),
+            turns: 0,
+            text: self.kernel.program().text(),
+        };
         let cooperative = signals::Cooperative::enter();
         let start = Instant::now();
         let control = FloatControl::standard();
@@ -305,6 +312,11 @@ struct EvalHost<'a> {
     printer: Option<&'a Printer>,
     /// By z, y, x: the linear order.
     held: BTreeMap<[u32; 3], String>,
+    /// When a block last finished, or a stall was last reported.
+    progress: Instant,
+    turns: u32,
+    /// The program's text, for places.
+    text: &'a str,
 }
 
 impl eval::Host for EvalHost<'_> {
@@ -313,6 +325,20 @@ impl eval::Host for EvalHost<'_> {
             PrintOrder::Finish => host::deliver(self.printer, [x, y, z], text),
             PrintOrder::Index => self.held.entry([z, y, x]).or_default().push_str(text),
         }
+    }
+    fn finished(&mut self, _: [u32; 3]) {
+        self.progress = Instant::now();
+    }
+    fn gave_way(&mut self) -> bool {
+        self.turns = self.turns.wrapping_add(1);
+        let stalled = self.turns % 256 == 0 && self.progress.elapsed() >= STALL;
+        if stalled {
+            self.progress = Instant::now();
+        }
+        stalled
+    }
+    fn waiting(&mut self, blocks: &[Waiting]) {
+        host::say_stalled(self.text, blocks);
     }
     fn interrupted(&self) -> bool {
         signals::interrupted()

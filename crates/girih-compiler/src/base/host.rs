@@ -1,11 +1,29 @@
 //! What an evaluator asks of whoever started it.
 
+use super::Span;
+
 /// Takes what a kernel prints, and may stop it.
 pub trait Host {
     /// Text a block printed: all of it when the block ends, or what there is before a trap.
     fn print(&mut self, block: [u32; 3], text: &str);
     /// Whether to stop now.
     fn interrupted(&self) -> bool;
+    /// A block ended.
+    fn finished(&mut self, _block: [u32; 3]) {}
+    /// A block gave way to the others; true asks for [`Host::waiting`].
+    fn gave_way(&mut self) -> bool {
+        false
+    }
+    /// The blocks that have begun and not ended.
+    fn waiting(&mut self, _blocks: &[Waiting]) {}
+}
+
+/// A block that gave way, and the operation at which it did.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Waiting {
+    pub block: [u32; 3],
+    pub op: String,
+    pub span: Option<Span>,
 }
 
 /// A host that drops what is printed and never interrupts.

@@ -9,6 +9,7 @@ use super::race::{self, Shadow};
 use super::scalar::{integer, range};
 use super::value::{Origin, Tile, Val};
 use super::{Host, Options, POLITE, Report, SLICE};
+use crate::base::host::Waiting;
 use crate::base::id::Id;
 use crate::base::launch::{Launch, Trap};
 use crate::base::memory::Memory;
@@ -144,10 +145,17 @@ impl<'a> Machine<'a> {
             match self.slice(&mut block) {
                 Ok(true) => {
                     self.flush(&mut block);
+                    self.host.finished(block.id);
                     let done = std::mem::take(&mut block.allocas);
                     self.free.extend(done.into_iter().map(|(_, _, len, align, addr)| (len, align, addr)));
                 }
-                Ok(false) => waiting.push_back(block),
+                Ok(false) => {
+                    waiting.push_back(block);
+                    if self.host.gave_way() {
+                        let blocks: Vec<Waiting> = waiting.iter().map(|b| self.stands_at(b)).collect();
+                        self.host.waiting(&blocks);
+                    }
+                }
                 Err(trap) => {
                     for b in waiting.iter_mut().chain([&mut block]) {
                         self.flush(b);
@@ -213,6 +221,18 @@ impl<'a> Machine<'a> {
         let at = self.at(block);
         let (span, op) = at.map_or((None, "entry".into()), |cx| (Some(cx.op.span), cx.name()));
         Err(Trap { code, message, span, op, block: block.id, element: None })
+    }
+
+    /// Where a block gave way: the operation it executed last.
+    fn stands_at(&self, block: &Block) -> Waiting {
+        let last = block.calls.last().and_then(|call| {
+            let active = call.regions.last()?;
+            let func = self.module.funcs.get(call.func)?;
+            let id = func.regions.get(active.region)?.ops.get(active.next.checked_sub(1)?)?;
+            self.cx(block, call.func, *id)
+        });
+        let (op, span) = last.map_or(("entry".to_string(), None), |cx| (cx.name(), Some(cx.op.span)));
+        Waiting { block: block.id, op, span }
     }
 
     /// The operation a block stands at.
