@@ -149,7 +149,7 @@ def conversions(s):
         x = p.load(s, a)
     v = F.values(s, a)
     for t in F.EVERY_FLOAT:
-        if t == s or (t == "f4E2M1FN" and Program.scalars):
+        if t == s or (t == "f4E2M1FN" and Program.piece):
             continue
         for mode in ["zero", "positive_inf"] if t == "f8E8M0FNU" else ["nearest_even", "nearest_away"]:
             want = np.array([F.encode(t, e, mode) for e in v.tolist()], F.carrier(t))
@@ -203,7 +203,7 @@ def from_integers(s):
     a = F.operands(s, 1)[0]
     x = p.load(s, a)
     for t in F.EVERY_FLOAT:
-        if t == "f8E8M0FNU" or (t == "f4E2M1FN" and Program.scalars):
+        if t == "f8E8M0FNU" or (t == "f4E2M1FN" and Program.piece):
             continue
         for signed in ("signed", "unsigned"):
             numbers = F.integers(s, a, signed == "signed")
@@ -236,15 +236,15 @@ def out_of_range(s):
 
 
 def build():
-    for Program.scalars in (False, True):
+    for Program.piece in (None, 1, 4):
         for d in F.FLOATS:
             arithmetic(d)
             simple(d)
             transcendental(d)
             out_of_range(d)
         for d in F.EVERY_FLOAT:
-            if d != "f4E2M1FN" or not Program.scalars:
+            if d != "f4E2M1FN" or not Program.piece:
                 conversions(d)
         for d in F.INTS:
             from_integers(d)
-    Program.scalars = False
+    Program.piece = None

@@ -184,12 +184,12 @@ def four_bits():
 
 
 def build():
-    for Program.scalars in (False, True):
+    for Program.piece in (None, 1, 4):
         for d in F.INTS:
             arithmetic(d)
             division(d)
         widths()
-    Program.scalars = False
+    Program.piece = None
     four_bits()
     for d in F.INTS:
         promised(d)

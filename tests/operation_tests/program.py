@@ -58,17 +58,26 @@ class Case:
 class Program:
     programs = []
     covered = set()
-    # Whether programs being built compute one element at a time, in a loop over scalars, where others have a tile.
-    scalars = False
+    # Where set, programs being built compute so many elements at a time, in a loop, where others have one tile. 1 stands
+    # for scalars.
+    piece = None
 
     def __init__(self, name, grid="1", exit=0, stdout=None, stderr=None, devices=("eval", "cpu"), flags=()):
-        self.scalar_loop = Program.scalars
-        self.name = name + ".scalar" * self.scalar_loop
+        self.piece = Program.piece
+        self.name = name + {None: "", 1: ".scalar"}.get(self.piece, f".by{self.piece}")
         self.grid, self.exit, self.stdout, self.stderr = grid, exit, stdout, stderr
         self.devices, self.flags = devices, list(flags)
         self.params, self.args, self.files, self.body, self.top, self.cases = [], [], {}, [], [], []
         self.count, self.ops = 0, []
         Program.programs.append(self)
+
+    @property
+    def part(self):
+        """The shape of the pieces."""
+        return () if self.piece == 1 else (self.piece,)
+
+    def cut(self, shape):
+        return self.part if self.piece and shape == (N,) else shape
 
     def uses(self, op, *dtypes):
         """Records that the program tests an operation on element types."""
@@ -84,14 +93,14 @@ class Program:
 
     def value(self, text, dtype, shape=()):
         """The result of `text`, which names its own types."""
-        if self.scalar_loop:
-            text, shape = text.replace(f"tile<{N}x", "tile<"), ()
+        if self.piece:
+            text, shape = text.replace(f"tile<{N}x", "tile<" + "".join(f"{n}x" for n in self.part)), self.cut(shape)
         t = Tile(self.fresh(), dtype, tuple(shape))
         self.line(f"{t} = {text}")
         return t
 
     def constant(self, dtype, number, shape=()):
-        shape = () if self.scalar_loop else shape
+        shape = self.cut(shape)
         return self.value(f"constant <{dtype}: {number}> : {tile(dtype, shape)}", dtype, shape)
 
     def scalar(self, dtype, text, name=None):
@@ -122,8 +131,8 @@ class Program:
 
     def places(self, base, shape):
         """Pointers to consecutive elements, in row-major order."""
-        if self.scalar_loop:
-            return self.value(f"offset {base}, %i : {base.type}, tile<i32> -> {base.type}", base.dtype)
+        if self.piece and shape == self.part:
+            base = self.value(f"offset {base}, %i : {base.type}, tile<i32> -> {base.type}", base.dtype)
         if not shape:
             return base
         n = int(np.prod(shape))
@@ -137,7 +146,7 @@ class Program:
         """A parameter holding `bits`, loaded."""
         shape = tuple(np.shape(bits)) if shape is None else shape
         base = self.buffer(dtype, np.ravel(bits))
-        shape = () if self.scalar_loop else shape
+        shape = self.cut(shape)
         at = self.places(base, shape)
         t = Tile(self.fresh(), dtype, shape)
         self.line(f"{t}, {t}t = load_ptr_tko weak {at} : {at.type} -> {t.type}, token")
@@ -155,7 +164,7 @@ class Program:
 
     def expect(self, name, value, want, **how):
         """Stores `value` to a parameter of its own."""
-        n = N if self.scalar_loop else int(np.prod(value.shape))
+        n = N if self.piece else int(np.prod(value.shape))
         if value.dtype == "f4E2M1FN":
             flat = self.value(f"reshape {value} : {value.type} -> {tile(value.dtype, (n,))}", value.dtype, (n,))
             value = self.value(f"pack {flat} : {flat.type} -> {tile('i8', (n // 2,))}", "i8", (n // 2,))
@@ -183,8 +192,9 @@ class Program:
 
     def text(self):
         body = self.body
-        if self.scalar_loop:
-            bounds = [f"    %{k} = constant <i32: {v}> : tile<i32>" for k, v in (("lower", 0), ("upper", N), ("step", 1))]
+        if self.piece:
+            bounds = [("lower", 0), ("upper", N), ("step", self.piece)]
+            bounds = [f"    %{k} = constant <i32: {v}> : tile<i32>" for k, v in bounds]
             head = "    for %i in (%lower to %upper, step %step) : tile<i32> {"
             body = [*bounds, head, *("  " + line for line in self.body), "    }"]
         entry = [f"  entry @k({', '.join(self.params)}) {{", *body, "    return", "  }"]
