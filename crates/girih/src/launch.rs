@@ -331,7 +331,7 @@ impl eval::Host for EvalHost<'_> {
     }
     fn gave_way(&mut self) -> bool {
         self.turns = self.turns.wrapping_add(1);
-        let stalled = self.turns % 256 == 0 && self.progress.elapsed() >= STALL;
+        let stalled = self.turns.is_multiple_of(256) && self.progress.elapsed() >= STALL;
         if stalled {
             self.progress = Instant::now();
         }

@@ -174,3 +174,105 @@ fn a_pointer_loaded_from_memory_may_be_any_argument() {
         assert!(c.iter().zip(0..).all(|(&x, i)| x == 10 * i + stored(i)), "{device}: {c:?}");
     }
 }
+
+/// The pointer `%q` that `make` derives may be any argument: q[i + 1] = x + 1 stands between two loads of a.
+fn through_derived(make: &str) -> String {
+    let n = 64;
+    [
+        make.to_string(),
+        spread("a", "ptr<i32>", n),
+        spread("c", "ptr<i32>", n),
+        spread("q", "ptr<i32>", n),
+        iota("i", n),
+        splat("one", "1", "i32", n),
+        op2("next", "addi", "i", "one", "i32", n),
+        at("ap", "a", "i", "i32", "i32", n),
+        at("qp", "q", "next", "i32", "i32", n),
+        at("cp", "c", "i", "i32", "i32", n),
+        load("x", "ap", "i32", n),
+        op2("x1", "addi", "x", "one", "i32", n),
+        store("x1", "qp", "i32", n),
+        load("y", "ap", "i32", n),
+        op2("z", "addi", "x", "y", "i32", n),
+        store("z", "cp", "i32", n),
+    ]
+    .concat()
+}
+
+#[test]
+fn derived_pointers_keep_program_order() {
+    let choose = "    %zero = constant <i32: 0> : tile<i32>\n    %first = cmpi not_equal %s, %zero, signed : tile<i32> -> tile<i1>\n";
+    let ptr = "tile<ptr<i32>>";
+    // Which of a and b the pointer is when s is 1 and when it is 0.
+    let ways = [
+        (format!("{choose}    %q = select %first, %a, %b : tile<i1>, {ptr}\n"), [true, false]),
+        (
+            format!(
+                "{choose}    %q = if %first -> ({ptr}) {{\n      yield %a : {ptr}\n    }} else {{\n      yield %b : {ptr}\n    }}\n"
+            ),
+            [true, false],
+        ),
+        (
+            format!(
+                "    %n = ptr_to_int %a : {ptr} -> tile<i64>\n    %m = ptr_to_int %b : {ptr} -> tile<i64>\n    %d = subi %n, %m : \
+                 tile<i64>\n    %s64 = exti %s signed : tile<i32> -> tile<i64>\n    %e = muli %d, %s64 : tile<i64>\n    %f = addi %m, %e : \
+                 tile<i64>\n    %q = int_to_ptr %f : tile<i64> -> {ptr}\n"
+            ),
+            [true, false],
+        ),
+        (
+            format!(
+                "    %g = ptr_to_ptr %a : {ptr} -> tile<ptr<f32>>\n    %q = ptr_to_ptr %g : tile<ptr<f32>> -> {ptr}\n"
+            ),
+            [true, true],
+        ),
+    ];
+    for (make, is_a) in ways {
+        let program = program(
+            "%a: tile<ptr<i32>>, %b: tile<ptr<i32>>, %c: tile<ptr<i32>>, %s: tile<i32>",
+            &through_derived(&make),
+        );
+        for device in DEVICES {
+            for (s, same) in [(1i32, is_a[0]), (0, is_a[1])] {
+                let mut a: Vec<i32> = (0..65).map(|i| 10 * i).collect();
+                let (mut b, mut c) = (vec![-1i32; 65], vec![0i32; 64]);
+                let mut args = [Arg::from(&mut a[..]), Arg::from(&mut b[..]), Arg::from(&mut c[..]), Arg::from(s)];
+                let assume = run(&program, device, 1, &mut args);
+                assert!(assume.is_none_or(|a| a.no_alias));
+                let later = |i: i32| if same && i > 0 { 10 * (i - 1) + 1 } else { 10 * i };
+                assert!(c.iter().zip(0..).all(|(&c, i)| c == 10 * i + later(i)), "{device}, {s}: {c:?}\n{make}");
+                let stored = if same { &a } else { &b };
+                assert!((1..65).all(|i| stored[i] == 10 * (i as i32 - 1) + 1), "{device}, {s}\n{make}");
+            }
+        }
+    }
+}
+
+#[test]
+fn elements_of_two_types_in_one_buffer() {
+    // f = bits of a; the same bytes are then stored as floats and loaded as integers.
+    let n = 32;
+    let body = [
+        spread("a", "ptr<i32>", n),
+        spread("f", "ptr<f32>", n),
+        spread("c", "ptr<i32>", n),
+        iota("i", n),
+        splat("half", "0.5", "f32", n),
+        at("ap", "a", "i", "i32", "i32", n),
+        at("fp", "f", "i", "f32", "i32", n),
+        at("cp", "c", "i", "i32", "i32", n),
+        load("x", "ap", "i32", n),
+        store("half", "fp", "f32", n),
+        load("y", "ap", "i32", n),
+        op2("z", "addi", "x", "y", "i32", n),
+        store("z", "cp", "i32", n),
+    ]
+    .concat();
+    let program = program("%a: tile<ptr<i32>>, %f: tile<ptr<f32>>, %c: tile<ptr<i32>>", &body);
+    for device in DEVICES {
+        let (mut a, mut c): (Vec<i32>, Vec<i32>) = ((0..33).collect(), vec![0; 32]);
+        run(&program, device, 1, &mut [Arg::from(&mut a[..]), Arg::part_of(0, 4..132), Arg::from(&mut c[..])]);
+        let half = 0.5f32.to_bits() as i32;
+        assert!(c.iter().zip(0..).all(|(&c, i)| c == i + if i == 0 { 0 } else { half }), "{device}: {c:?}");
+    }
+}

@@ -158,3 +158,36 @@ fn a_transpose_in_place() {
         assert!(y.iter().zip(0..).all(|(&x, i)| x == i % 32 * 32 + i / 32), "{device}");
     }
 }
+
+#[test]
+fn atomics_stand_where_they_are_written() {
+    // y = 3; old = atomic add y, 4; z = y; y = 100: each sees what stands before it.
+    let n = 16;
+    let body = [
+        spread("y", "ptr<i32>", n),
+        spread("out", "ptr<i32>", n),
+        iota("i", n),
+        splat("three", "3", "i32", n),
+        splat("four", "4", "i32", n),
+        splat("hundred", "100", "i32", n),
+        splat("ten", "10", "i32", n),
+        at("yp", "y", "i", "i32", "i32", n),
+        at("op", "out", "i", "i32", "i32", n),
+        store("three", "yp", "i32", n),
+        format!(
+            "    %old, %old_t = atomic_rmw_tko relaxed device %yp, add, %four : tile<{n}xptr<i32>>, tile<{n}xi32> -> tile<{n}xi32>, token\n"
+        ),
+        load("z", "yp", "i32", n),
+        store("hundred", "yp", "i32", n),
+        op2("tens", "muli", "z", "ten", "i32", n),
+        op2("both", "addi", "tens", "old", "i32", n),
+        store("both", "op", "i32", n),
+    ]
+    .concat();
+    let program = program("%y: tile<ptr<i32>>, %out: tile<ptr<i32>>", &body);
+    for device in DEVICES {
+        let (mut y, mut out) = ([1i32; 16], [0i32; 16]);
+        run(&program, device, 1, &mut [Arg::from(&mut y[..]), Arg::from(&mut out[..])]);
+        assert_eq!((y, out), ([100; 16], [73; 16]), "{device}");
+    }
+}

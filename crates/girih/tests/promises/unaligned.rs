@@ -110,3 +110,48 @@ fn unaligned_matrices() {
         }
     }
 }
+
+#[test]
+fn a_false_assumption_of_alignment_is_no_crash() {
+    let n = 256;
+    let body = [
+        "    %xa = assume div_by<64>, %x : tile<ptr<f32>>\n    %ya = assume div_by<64>, %y : tile<ptr<f32>>\n"
+            .to_string(),
+        spread("xa", "ptr<f32>", n),
+        spread("ya", "ptr<f32>", n),
+        iota("i", n),
+        at("xp", "xa", "i", "f32", "i32", n),
+        at("yp", "ya", "i", "f32", "i32", n),
+        load("u", "xp", "f32", n),
+        op2("v", "addf", "u", "u", "f32", n),
+        store("v", "yp", "f32", n),
+    ]
+    .concat();
+    let program = program("%x: tile<ptr<f32>>, %y: tile<ptr<f32>>", &body);
+    for shift in [1usize, 4, 20] {
+        for device in DEVICES {
+            // Slices that start this far after a multiple of 64.
+            let (mut xs, mut ys) = ([0u8; 2048], [0u8; 2048]);
+            let (from, to) = (xs.as_ptr().align_offset(64) + shift, ys.as_ptr().align_offset(64) + shift);
+            for i in 0..256 {
+                xs[from + 4 * i..][..4].copy_from_slice(&(i as f32).to_le_bytes());
+            }
+            let mut args = [
+                Arg::bits_of(DType::F32, &mut xs[from..from + 1024]),
+                Arg::bits_of(DType::F32, &mut ys[to..to + 1024]),
+            ];
+            let result = kernel(&program, options(device)).launch([1; 3], &mut args);
+            match (device, result) {
+                // Natively the fact is either tested or not relied on.
+                (Device::Cpu, Ok(_)) => {
+                    let got = |i: usize| f32::from_le_bytes(ys[to + 4 * i..][..4].try_into().unwrap());
+                    assert!((0..256).all(|i| got(i) == 2.0 * i as f32));
+                }
+                (_, Err(girih::Error::Trap(t))) => {
+                    assert_eq!(t.code, girih_compiler::base::Code::FalseAssumption, "{device}: {}", t.message);
+                }
+                (_, other) => panic!("{device}: {other:?}"),
+            }
+        }
+    }
+}
