@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use girih_compiler::loops::ir::{AxisId, Cmp, Cond, For, Ix, Kernel, LoopKind, Mem, Order, Stmt, Ty, ValId};
+use girih_compiler::loops::ir::{AxisId, Cond, For, Ix, Kernel, LoopKind, Mem, Order, Stmt, Ty, ValId};
 use girih_compiler::num::DType;
 
 use crate::blocks::BlockOrder;
@@ -281,15 +281,7 @@ impl<'a> Search<'a> {
         }
         for c in conds {
             let (a, b) = (self.eval(&c.lhs, point)?, self.eval(&c.rhs, point)?);
-            let holds = match c.cmp {
-                Cmp::Eq => a == b,
-                Cmp::Ne => a != b,
-                Cmp::Lt => a < b,
-                Cmp::Le => a <= b,
-                Cmp::Gt => a > b,
-                Cmp::Ge => a >= b,
-            };
-            if !holds {
+            if !c.cmp.holds(a, b) {
                 return Some(false);
             }
         }
@@ -391,6 +383,7 @@ fn walk_trips(kernel: &Kernel, grid: [u32; 3], slots: &[u64], f: &mut dyn FnMut(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use girih_compiler::loops::ir::Cmp;
     use girih_compiler::loops::ir::{Axis, Mask, Opnd, Param, Place, RmwOp, SiteId, Val};
 
     fn add(a: Ix, b: Ix) -> Ix {

@@ -290,7 +290,7 @@ fn compare(lanes: u32, target: &Target, flags: &[&str], tag: &str) {
         let kernels: Vec<_> = cases
             .iter()
             .enumerate()
-            .map(|(i, c)| legalise(&kernel(c, &format!("k{i}"), lanes), target, &Options::default()).expect("lowers"))
+            .map(|(i, c)| legalise(&kernel(c, &format!("k{i}"), lanes), &Options::default()).expect("lowers"))
             .collect();
         let source = girih_compiler::emit::c::emit(&kernels.iter().collect::<Vec<_>>(), target);
         let Some(unit) = calling::build(&format!("ops{tag}{part}"), &source, flags) else { return };

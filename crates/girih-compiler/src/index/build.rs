@@ -15,6 +15,12 @@ impl Ix {
         self.as_const() == Some(value)
     }
 
+    /// The number of an element of a row-major array.
+    pub fn row_major(idx: &[Ix], shape: &[u64]) -> Ix {
+        let step = |sum, (ix, &n): (&Ix, &u64)| Ix::add(Ix::mul(sum, Ix::Const(n as i64)), ix.clone());
+        idx.iter().zip(shape).fold(Ix::Const(0), step)
+    }
+
     /// `a + b`; `x + 0` is `x`, constants fold and gather on the right.
     #[allow(clippy::should_implement_trait)]
     pub fn add(a: Ix, b: Ix) -> Ix {
@@ -183,6 +189,35 @@ impl Ix {
         }
     }
 
+    /// The expression as `coefficient * axis + rest`, neither of which mentions the axis; `None` when it is not linear in
+    /// it: under a division, remainder, minimum or maximum, or multiplied by itself. `(bx*128 + i)*K + j` is `K` times `i`.
+    pub fn linear(&self, axis: AxisId) -> Option<(Ix, Ix)> {
+        if !self.has_axis(axis) {
+            return Some((Ix::Const(0), self.clone()));
+        }
+        match self {
+            Ix::Axis(_) => Some((Ix::Const(1), Ix::Const(0))),
+            Ix::Add(a, b) => {
+                let ((ca, ra), (cb, rb)) = (a.linear(axis)?, b.linear(axis)?);
+                Some((Ix::add(ca, cb), Ix::add(ra, rb)))
+            }
+            Ix::Sub(a, b) => {
+                let ((ca, ra), (cb, rb)) = (a.linear(axis)?, b.linear(axis)?);
+                Some((Ix::sub(ca, cb), Ix::sub(ra, rb)))
+            }
+            Ix::Mul(a, b) => {
+                let (varying, factor) = match (a.has_axis(axis), b.has_axis(axis)) {
+                    (true, false) => (a, b),
+                    (false, true) => (b, a),
+                    _ => return None,
+                };
+                let (c, r) = varying.linear(axis)?;
+                Some((Ix::mul(c, (**factor).clone()), Ix::mul(r, (**factor).clone())))
+            }
+            _ => None,
+        }
+    }
+
     /// The axes it mentions, in order of first mention.
     pub fn axes(&self) -> Vec<AxisId> {
         let mut out = Vec::new();
@@ -211,7 +246,7 @@ impl Ix {
 }
 
 impl Cmp {
-    pub fn holds(self, a: i64, b: i64) -> bool {
+    pub fn holds<T: Ord>(self, a: T, b: T) -> bool {
         match self {
             Cmp::Eq => a == b,
             Cmp::Ne => a != b,

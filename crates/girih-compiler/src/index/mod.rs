@@ -15,7 +15,7 @@ pub mod simplify;
 mod tests;
 
 pub use facts::{Facts, Interval};
-pub use poly::{Affine, Poly, affine};
+pub use poly::Poly;
 pub use simplify::simplify;
 
 use crate::id_type;

@@ -1,7 +1,7 @@
 //! Sums of products: the normal form behind simplification and comparison of index expressions.
 
+use super::Ix;
 use super::facts::{Facts, Interval};
-use super::{AxisId, Ix};
 
 /// `base + sum of coeff * product of factors`, like terms gathered. Factors are leaves, divisions, remainders, minima and
 /// maxima (and, unless expanded, sums that are multiplied), in ascending order; terms stand in order of appearance.
@@ -203,62 +203,5 @@ impl Poly {
 
     pub fn is_zero(&self) -> bool {
         !self.overflow && self.base == 0 && self.terms.is_empty()
-    }
-}
-
-/// `base + sum of coeff * axis`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Affine {
-    /// Free of the axes.
-    pub base: Ix,
-    /// In the order of the axes asked for; those with coefficient 0 are left out. Free of the axes.
-    pub coeffs: Vec<(AxisId, Ix)>,
-}
-
-impl Affine {
-    /// 0 when the axis does not occur.
-    pub fn coeff(&self, axis: AxisId) -> Ix {
-        self.coeffs.iter().find(|(a, _)| *a == axis).map_or(Ix::Const(0), |(_, c)| c.clone())
-    }
-
-    /// The coefficient as a number.
-    pub fn stride(&self, axis: AxisId) -> Option<i64> {
-        self.coeff(axis).as_const()
-    }
-
-    pub fn to_ix(&self) -> Ix {
-        let terms = self.coeffs.iter().map(|(a, c)| Ix::mul(Ix::Axis(*a), c.clone()));
-        terms.fold(self.base.clone(), Ix::add)
-    }
-}
-
-/// The expression as a sum over `axes`, if it is affine in them: no axis under a division, remainder, minimum or
-/// maximum, or multiplied by an axis.
-pub fn affine(ix: &Ix, axes: &[AxisId]) -> Option<Affine> {
-    if !ix.any_leaf(&mut |leaf| matches!(leaf, Ix::Axis(a) if axes.contains(a))) {
-        return Some(Affine { base: ix.clone(), coeffs: Vec::new() });
-    }
-    match ix {
-        Ix::Axis(a) => Some(Affine { base: Ix::Const(0), coeffs: vec![(*a, Ix::Const(1))] }),
-        Ix::Add(a, b) | Ix::Sub(a, b) => {
-            let (x, y) = (affine(a, axes)?, affine(b, axes)?);
-            let join = if matches!(ix, Ix::Add(..)) { Ix::add } else { Ix::sub };
-            let coeffs = axes.iter().map(|axis| (*axis, join(x.coeff(*axis), y.coeff(*axis))));
-            Some(Affine {
-                base: join(x.base.clone(), y.base.clone()),
-                coeffs: coeffs.filter(|(_, c)| !c.is_const(0)).collect(),
-            })
-        }
-        Ix::Mul(a, b) => {
-            let (x, y) = (affine(a, axes)?, affine(b, axes)?);
-            let (sum, by) = match (x.coeffs.is_empty(), y.coeffs.is_empty()) {
-                (_, true) => (x, y.base),
-                (true, _) => (y, x.base),
-                _ => return None,
-            };
-            let coeffs = sum.coeffs.into_iter().map(|(axis, c)| (axis, Ix::mul(c, by.clone())));
-            Some(Affine { coeffs: coeffs.filter(|(_, c)| !c.is_const(0)).collect(), base: Ix::mul(sum.base, by) })
-        }
-        _ => None,
     }
 }

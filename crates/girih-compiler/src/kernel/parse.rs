@@ -1,9 +1,9 @@
 //! Kernel IR read back from its text, line by line: the inverse of `print::print`.
 
 use super::ir::*;
-use super::print::{order_word, rmw_word};
 use crate::base::{Code, Diagnostic, Span};
 use crate::loops::literal::parse_const;
+use crate::loops::print::{CMPS, ORDERS, RMWS, of_word};
 use crate::loops::spell::{Class, parse_op};
 use crate::num::{DType, ScalarOp};
 use rustc_hash::FxHashMap;
@@ -314,15 +314,7 @@ impl<'a> Parser<'a> {
         }
         loop {
             let lhs = self.ix(c)?;
-            let cmp = match c.peek() {
-                "==" => Some(Cmp::Eq),
-                "!=" => Some(Cmp::Ne),
-                "<" => Some(Cmp::Lt),
-                "<=" => Some(Cmp::Le),
-                ">" => Some(Cmp::Gt),
-                ">=" => Some(Cmp::Ge),
-                _ => None,
-            };
+            let cmp = of_word(&CMPS, c.peek());
             match (cmp, lhs) {
                 (Some(cmp), lhs) => {
                     c.next();
@@ -364,8 +356,7 @@ impl<'a> Parser<'a> {
     fn tail(&self, c: &mut Cursor<'a>) -> Res<(Mask, Option<Opnd>, Order)> {
         let mask = if c.eat("where") { self.mask(c)? } else { Mask::default() };
         let other = if c.eat("else") { Some(self.opnd(c)?) } else { None };
-        let orders = [Order::Relaxed, Order::Acquire, Order::Release, Order::AcqRel];
-        let order = orders.into_iter().find(|o| order_word(*o) == c.peek());
+        let order = of_word(&ORDERS, c.peek());
         if order.is_some() {
             c.next();
         }
@@ -538,11 +529,8 @@ impl<'a> Parser<'a> {
             }
             "all" => Stmt::All { dst, vector: self.val(c.next())? },
             "rmw" => {
-                use RmwOp::*;
                 let word = c.next();
-                let op =
-                    [And, Or, Xor, Add, AddF, Max, Min, UMax, UMin, Xchg].into_iter().find(|o| rmw_word(*o) == word);
-                let op = op.ok_or(format!("`{word}` is no atomic operation"))?;
+                let op = of_word(&RMWS, word).ok_or(format!("`{word}` is no atomic operation"))?;
                 let place = self.place(c)?;
                 c.expect(",")?;
                 let value = self.opnd(c)?;

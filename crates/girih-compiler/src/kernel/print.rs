@@ -12,6 +12,7 @@
 
 use super::ir::*;
 use crate::loops::literal::const_text;
+use crate::loops::print::{CMPS, ORDERS, RMWS, word_of};
 use crate::loops::spell::{Class, spell};
 use std::fmt::Write;
 
@@ -26,42 +27,6 @@ pub fn print(kernel: &Kernel) -> String {
     p.block(&kernel.body);
     p.out.push_str("}\n");
     p.out
-}
-
-pub fn rmw_word(op: RmwOp) -> &'static str {
-    match op {
-        RmwOp::And => "and",
-        RmwOp::Or => "or",
-        RmwOp::Xor => "xor",
-        RmwOp::Add => "add",
-        RmwOp::AddF => "addf",
-        RmwOp::Max => "max",
-        RmwOp::Min => "min",
-        RmwOp::UMax => "umax",
-        RmwOp::UMin => "umin",
-        RmwOp::Xchg => "xchg",
-    }
-}
-
-pub fn order_word(order: Order) -> &'static str {
-    match order {
-        Order::Weak => "weak",
-        Order::Relaxed => "relaxed",
-        Order::Acquire => "acquire",
-        Order::Release => "release",
-        Order::AcqRel => "acq_rel",
-    }
-}
-
-pub fn cmp_word(cmp: Cmp) -> &'static str {
-    match cmp {
-        Cmp::Eq => "==",
-        Cmp::Ne => "!=",
-        Cmp::Lt => "<",
-        Cmp::Le => "<=",
-        Cmp::Gt => ">",
-        Cmp::Ge => ">=",
-    }
 }
 
 struct Printer<'a> {
@@ -126,8 +91,11 @@ impl Printer<'_> {
     }
 
     fn mask(&self, mask: &Mask) -> String {
-        let mut parts: Vec<String> =
-            mask.conds.iter().map(|c| format!("{} {} {}", self.ix(&c.lhs), cmp_word(c.cmp), self.ix(&c.rhs))).collect();
+        let mut parts: Vec<String> = mask
+            .conds
+            .iter()
+            .map(|c| format!("{} {} {}", self.ix(&c.lhs), word_of(&CMPS, &c.cmp), self.ix(&c.rhs)))
+            .collect();
         parts.extend(mask.vals.iter().map(|&v| self.val(v).to_string()));
         if parts.is_empty() { "true".to_string() } else { parts.join(" && ") }
     }
@@ -155,7 +123,7 @@ impl Printer<'_> {
             let _ = write!(out, " else {}", self.opnd(o));
         }
         if order != Order::Weak {
-            let _ = write!(out, " {}", order_word(order));
+            let _ = write!(out, " {}", word_of(&ORDERS, &order));
         }
         out
     }
@@ -225,7 +193,7 @@ impl Printer<'_> {
                 "}".to_string()
             }
             Stmt::Rmw { dst, op, place, value, mask, order } => {
-                let (word, place) = (rmw_word(*op), self.place(place));
+                let (word, place) = (word_of(&RMWS, op), self.place(place));
                 let tail = self.tail(mask, None, *order);
                 format!("{} = rmw {word} {place}, {}{tail}", self.typed(*dst), self.opnd(value))
             }

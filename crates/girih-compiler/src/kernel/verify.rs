@@ -86,7 +86,7 @@ impl Verifier<'_> {
     }
 
     fn ix(&mut self, ix: &Ix) {
-        match ix {
+        ix.for_each_leaf(&mut |leaf| match leaf {
             Ix::Axis(a) => {
                 let open = self.axes.get(a.0 as usize).copied().unwrap_or(false);
                 self.expect(open, || format!("axis {} is used outside its loop", a.0));
@@ -97,18 +97,8 @@ impl Verifier<'_> {
                 let ok = ty.lanes == 1 && matches!(ty.elem, Elem::Num(d) if d.is_int());
                 self.expect(ok, || format!("`{name}` is {ty} in an index"));
             }
-            Ix::Const(_) | Ix::Block(_) | Ix::Grid(_) => {}
-            Ix::Add(a, b)
-            | Ix::Sub(a, b)
-            | Ix::Mul(a, b)
-            | Ix::FloorDiv(a, b)
-            | Ix::Mod(a, b)
-            | Ix::Min(a, b)
-            | Ix::Max(a, b) => {
-                self.ix(a);
-                self.ix(b);
-            }
-        }
+            _ => {}
+        });
     }
 
     fn mask(&mut self, mask: &Mask) {

@@ -203,6 +203,10 @@ pub(crate) fn word_of<T: PartialEq>(table: &[(&'static str, T)], value: &T) -> &
     table.iter().find(|(_, v)| v == value).map_or("?", |(w, _)| w)
 }
 
+pub(crate) fn of_word<T: Copy>(table: &[(&str, T)], word: &str) -> Option<T> {
+    table.iter().find(|(w, _)| *w == word).map(|(_, v)| *v)
+}
+
 fn list<T>(items: &[T], f: impl Fn(&T) -> String) -> String {
     items.iter().map(f).collect::<Vec<_>>().join(", ")
 }

@@ -224,6 +224,30 @@ pub fn def(stmt: &Stmt) -> Option<ValId> {
     }
 }
 
+/// The statement's mask.
+pub fn mask(s: &Stmt) -> Option<&Mask> {
+    match s {
+        Stmt::Test { mask, .. }
+        | Stmt::Load { mask, .. }
+        | Stmt::Store { mask, .. }
+        | Stmt::Rmw { mask, .. }
+        | Stmt::Cas { mask, .. } => Some(mask),
+        _ => None,
+    }
+}
+
+/// The statement's mask, to change.
+pub fn mask_mut(s: &mut Stmt) -> Option<&mut Mask> {
+    match s {
+        Stmt::Test { mask, .. }
+        | Stmt::Load { mask, .. }
+        | Stmt::Store { mask, .. }
+        | Stmt::Rmw { mask, .. }
+        | Stmt::Cas { mask, .. } => Some(mask),
+        _ => None,
+    }
+}
+
 /// Calls `f` on every value the statement itself reads (operands, masks, index expressions, bases); roles excluded.
 pub fn each_use(stmt: &Stmt, f: &mut dyn FnMut(ValId)) {
     parts(stmt, &mut |part| match part {

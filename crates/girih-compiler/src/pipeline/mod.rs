@@ -169,7 +169,7 @@ pub fn lower(
     let tile = passes::run(Letter::Tile, loops.clone(), &cx, &mut budget, &mut count, observer)?;
     observer.stage(Stage::Tile, &|| loops::print::print(&tile, loops::print::Stage::Tile));
     observer.begin("legalise");
-    let kernel = kernel::legalise::legalise(&tile, &cx.target, &kernel::legalise::Options { check: options.check })
+    let kernel = kernel::legalise::legalise(&tile, &kernel::legalise::Options { check: options.check })
         .map_err(|sentence| vec![Diagnostic::error(Code::CannotLower, sentence)])?;
     Ok(Lowered { loops, tile, kernel })
 }

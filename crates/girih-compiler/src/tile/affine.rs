@@ -10,28 +10,10 @@ use crate::loops::ir::*;
 /// The factor of `axis` in `ix`, 0 when it does not occur; `None` when `ix` is not linear in it or mentions a value of
 /// `varying` (values that may depend on the axis).
 pub fn coef(ix: &Ix, axis: AxisId, varying: &BTreeSet<ValId>) -> Option<Ix> {
-    Some(match ix {
-        Ix::Axis(a) => Ix::Const((*a == axis) as i64),
-        Ix::Val { val, .. } if varying.contains(val) => return None,
-        Ix::Const(_) | Ix::Val { .. } | Ix::Block(_) | Ix::Grid(_) => Ix::Const(0),
-        Ix::Add(a, b) => Ix::add(coef(a, axis, varying)?, coef(b, axis, varying)?),
-        Ix::Sub(a, b) => Ix::sub(coef(a, axis, varying)?, coef(b, axis, varying)?),
-        Ix::Mul(a, b) => {
-            let (x, y) = (coef(a, axis, varying)?, coef(b, axis, varying)?);
-            match (x.is_const(0), y.is_const(0)) {
-                (_, true) => Ix::mul(x, (**b).clone()),
-                (true, false) => Ix::mul((**a).clone(), y),
-                (false, false) => return None,
-            }
-        }
-        Ix::FloorDiv(a, b) | Ix::Mod(a, b) | Ix::Min(a, b) | Ix::Max(a, b) => {
-            let invariant = |x: &Ix| Some(coef(x, axis, varying)?.is_const(0));
-            if !(invariant(a)? && invariant(b)?) {
-                return None;
-            }
-            Ix::Const(0)
-        }
-    })
+    if ix.any_leaf(&mut |leaf| matches!(leaf, Ix::Val { val, .. } if varying.contains(val))) {
+        return None;
+    }
+    ix.linear(axis).map(|(factor, _)| factor)
 }
 
 /// `ix` with the axis at 0.

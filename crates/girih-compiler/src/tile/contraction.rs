@@ -12,8 +12,9 @@
 
 use std::collections::BTreeSet;
 
-use super::edit::const_trip;
-use crate::base::rule::Context;
+use super::edit::{self, Visit, const_trip};
+use super::rules::site_of;
+use crate::base::rule::{Context, Log};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::num::{DType, ScalarOp};
@@ -54,6 +55,31 @@ pub fn nest_at(stmt: &Stmt) -> Option<Result<Nest<'_>, &'static str>> {
         let [only] = &f.body[..] else { return None };
         at = only;
     }
+}
+
+/// Puts what `f` makes of each contraction nest in its place; what it refuses stays and is reported.
+pub fn rewrite(
+    p: &Kernel,
+    log: &mut Log,
+    f: &mut dyn FnMut(&mut Kernel, &Nest) -> Result<Stmt, String>,
+) -> Option<Kernel> {
+    edit::rewrite(p, &mut |kernel, s| {
+        let made = match nest_at(s) {
+            None => return Visit::Into,
+            Some(Err(why)) => Err(why.to_string()),
+            Some(Ok(nest)) => f(kernel, &nest),
+        };
+        match made {
+            Ok(new) => {
+                log.applied(site_of(kernel, s));
+                Visit::Replace(vec![new])
+            }
+            Err(why) => {
+                log.skipped(site_of(kernel, s), why);
+                Visit::Leave
+            }
+        }
+    })
 }
 
 fn finish<'a>(free: Vec<&'a For>, reduce: &'a For, roles: &'a Contraction) -> Result<Nest<'a>, &'static str> {

@@ -315,19 +315,17 @@ impl<'a> Parser<'a> {
         d.attrs.push((AttrKey::Callee, Attr::Str(callee)));
         self.expect('(')?;
         d.groups[0] = self.list(')', |p| p.operand())?;
-        self.expect(':')?;
-        if !self.is('(') {
-            return self.expected("`(` and the types of the arguments");
-        }
-        self.typed_list(&d.groups[0])?;
-        self.expect_arrow()?;
-        d.results = self.type_list()?;
-        Ok(())
+        self.call_type(d)
     }
 
     fn extern_elementwise(&mut self, info: &'static OpInfo, d: &mut Draft) -> Res<()> {
         d.groups[0] = self.operands()?;
         self.discard_dict(info, d)?;
+        self.call_type(d)
+    }
+
+    /// `: (types) -> types` of the arguments and the results.
+    fn call_type(&mut self, d: &mut Draft) -> Res<()> {
         self.expect(':')?;
         if !self.is('(') {
             return self.expected("`(` and the types of the arguments");

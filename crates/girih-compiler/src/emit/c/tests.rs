@@ -7,7 +7,7 @@ use crate::loops::parse;
 
 fn c_of(text: &str, check: bool) -> String {
     let (kernel, _) = parse::parse(text).unwrap();
-    let lowered = legalise(&kernel, &Target::default(), &Options { check }).unwrap();
+    let lowered = legalise(&kernel, &Options { check }).unwrap();
     emit(&[&lowered], &Target::default())
 }
 

@@ -12,15 +12,12 @@
 //!
 //! * [`scalar`]: statements one lane at a time    * [`vector`]: statements many lanes at a time, and the loops around them
 //! * [`register`]: register tiles                 * [`slots`]: where buffers lie in the scratch
-//! * [`affine`]: questions about index expressions
 
-mod affine;
 mod register;
 mod scalar;
 mod slots;
 mod vector;
 
-use crate::base::target::Target;
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
 use crate::loops::walk;
@@ -37,7 +34,7 @@ pub struct Options {
 pub const SCRATCH_LIMIT: u64 = 1 << 30;
 
 /// Lowers a kernel. The error is a plain sentence: the kernel needs too much scratch, or breaks an invariant of loop IR.
-pub fn legalise(kernel: &l::Kernel, _target: &Target, options: &Options) -> Result<k::Kernel, String> {
+pub fn legalise(kernel: &l::Kernel, options: &Options) -> Result<k::Kernel, String> {
     let mut lower = Lower::new(kernel, options)?;
     let body = lower.block(&kernel.body)?;
     let mut out = lower.out;
@@ -224,7 +221,7 @@ impl<'a> Lower<'a> {
     fn varies(&self, ix: &l::Ix) -> bool {
         let Some(vector) = self.vector else { return false };
         self.lane.is_none()
-            && affine::any(ix, &mut |n| match n {
+            && ix.any_leaf(&mut |leaf| match leaf {
                 l::Ix::Axis(a) => *a == vector.axis,
                 l::Ix::Val { val, .. } => matches!(self.vals.get(val), Some(Loc::Vector(_))),
                 _ => false,

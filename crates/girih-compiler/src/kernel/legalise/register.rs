@@ -14,7 +14,7 @@
 //! columns, then row by row the row's scalars and its accumulators: few values are alive at once.
 
 use super::vector::{load, store};
-use super::{Loc, Lower, Res, Vector, affine, ty};
+use super::{Loc, Lower, Res, Vector, ty};
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
 use rustc_hash::FxHashMap;
@@ -154,13 +154,10 @@ impl Lower<'_> {
                 }
             };
             let ix = |d: &mut Depends, ix: &l::Ix| {
-                affine::any(ix, &mut |n| {
-                    match n {
-                        l::Ix::Axis(a) => *d = Depends { row: d.row | (*a == i), col: d.col | (*a == j) },
-                        l::Ix::Val { val, .. } => opnd(d, &l::Opnd::Val(*val)),
-                        _ => {}
-                    }
-                    false
+                ix.for_each_leaf(&mut |leaf| match leaf {
+                    l::Ix::Axis(a) => *d = Depends { row: d.row | (*a == i), col: d.col | (*a == j) },
+                    l::Ix::Val { val, .. } => opnd(d, &l::Opnd::Val(*val)),
+                    _ => {}
                 });
             };
             match stmt {

@@ -1,6 +1,6 @@
 //! Statements one lane at a time: the plain form of every statement, and what runs inside a lane loop.
 
-use super::{Loc, Lower, Res, Storage, affine, elem, ty};
+use super::{Loc, Lower, Res, Storage, elem, ty};
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
 use crate::num::{DType, ScalarOp};
@@ -35,7 +35,7 @@ impl Lower<'_> {
 
     pub(super) fn ix(&mut self, ix: &l::Ix) -> Res<k::Ix> {
         let mut failed = None;
-        let out = affine::map_leaves(ix, &mut |leaf| {
+        let out = ix.replace_leaves(&mut |leaf| {
             let done = match leaf {
                 l::Ix::Axis(a) => match self.axes.get(a) {
                     Some(ix) => Ok(ix.clone()),
@@ -45,12 +45,9 @@ impl Lower<'_> {
                     k::Opnd::Val(val) => k::Ix::Val { val, zext: *zext },
                     k::Opnd::Const { dtype, bits } => k::Ix::Const(constant(dtype, bits, *zext)),
                 }),
-                other => Ok(other.clone()),
+                _ => return None,
             };
-            done.unwrap_or_else(|e| {
-                failed = Some(e);
-                k::Ix::Const(0)
-            })
+            done.map_err(|e| failed = Some(e)).ok()
         });
         failed.map_or(Ok(out), Err)
     }
@@ -103,13 +100,7 @@ impl Lower<'_> {
         if idx.len() != buf.shape.len() {
             return Err(format!("buffer {} has {} dimensions, not {}", buf.name, buf.shape.len(), idx.len()));
         }
-        let mut stride = 1i64;
-        let mut sum = l::Ix::Const(0);
-        for (i, &extent) in idx.iter().zip(&buf.shape).rev() {
-            sum = affine::add(affine::mul(i.clone(), l::Ix::Const(stride)), sum);
-            stride = stride.saturating_mul(extent as i64);
-        }
-        Ok(sum)
+        Ok(l::Ix::row_major(idx, &buf.shape))
     }
 
     pub(super) fn storage(&self, buf: l::BufId) -> Res<Storage> {
@@ -140,8 +131,8 @@ impl Lower<'_> {
         }
         let mut sum = k::Ix::Const(0);
         for (axis, lo, extent) in self.nest.clone() {
-            let at = affine::sub(self.ix(&l::Ix::Axis(axis))?, self.ix(&lo)?);
-            sum = affine::add(affine::mul(sum, k::Ix::Const(extent as i64)), at);
+            let at = k::Ix::sub(self.ix(&l::Ix::Axis(axis))?, self.ix(&lo)?);
+            sum = k::Ix::add(k::Ix::mul(sum, k::Ix::Const(extent as i64)), at);
         }
         Ok(Some(sum))
     }

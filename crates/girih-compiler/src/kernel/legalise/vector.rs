@@ -5,7 +5,8 @@
 //! A masked access first asks whether every lane is on, which decides nearly always.
 
 use super::scalar::zero;
-use super::{Loc, Lower, Res, Storage, Vector, affine, elem, ty};
+use super::{Loc, Lower, Res, Storage, Vector, elem, ty};
+use crate::index::{Facts, Poly};
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
 use crate::num::{DType, ScalarOp};
@@ -65,17 +66,29 @@ impl Lower<'_> {
         Ok(dst)
     }
 
+    fn has_vectors(&self, ix: &l::Ix) -> bool {
+        ix.any_leaf(&mut |leaf| matches!(leaf, l::Ix::Val { val, .. } if self.differs(&l::Opnd::Val(*val))))
+    }
+
+    /// What the expression grows by from lane to lane, where that is the same everywhere.
+    fn slope(&self, ix: &l::Ix, vector: Vector) -> Option<l::Ix> {
+        if self.has_vectors(ix) {
+            return None;
+        }
+        ix.linear(vector.axis).map(|(step, _)| step)
+    }
+
     fn reach(&self, index: &l::Ix) -> Reach {
         let Some(vector) = self.vector else { return Reach::Same };
         if !self.varies(index) {
             return Reach::Same;
         }
-        let of_vectors =
-            affine::any(index, &mut |n| matches!(n, l::Ix::Val { val, .. } if self.differs(&l::Opnd::Val(*val))));
-        match affine::coefficient(index, vector.axis) {
-            Some(l::Ix::Const(1)) if !of_vectors => Reach::Contiguous,
-            _ if !of_vectors => self.reach_of_lanes(index, vector),
-            _ => Reach::Scattered,
+        if self.has_vectors(index) {
+            return Reach::Scattered;
+        }
+        match index.linear(vector.axis) {
+            Some((l::Ix::Const(1), _)) => Reach::Contiguous,
+            _ => self.reach_of_lanes(index, vector),
         }
     }
 
@@ -83,16 +96,11 @@ impl Lower<'_> {
     fn reach_of_lanes(&self, index: &l::Ix, vector: Vector) -> Reach {
         let Some(k::Ix::Const(first)) = self.axes.get(&vector.axis) else { return Reach::Scattered };
         let at = |lane: i64| {
-            affine::split_constant(&affine::map_leaves(index, &mut |leaf| match leaf {
-                l::Ix::Axis(a) if *a == vector.axis => l::Ix::Const(first + lane),
-                other => other.clone(),
-            }))
+            let element = l::Ix::Const(first.wrapping_add(lane));
+            Poly::expanded(&index.subst_axes(&mut |axis| (axis == vector.axis).then(|| element.clone())))
         };
-        let (base, start) = at(0);
-        let follows = |lane| {
-            let (rest, c) = at(lane);
-            rest == base && c.checked_sub(start) == Some(lane)
-        };
+        let start = at(0);
+        let follows = |lane| at(lane).minus(&start).as_const() == Some(lane as i128);
         if (1..vector.lanes as i64).all(follows) { Reach::Contiguous } else { Reach::Scattered }
     }
 
@@ -112,12 +120,8 @@ impl Lower<'_> {
                 continue;
             }
             // An ordering of two affine expressions that holds at both ends holds between them.
-            let is_affine = |ix: &l::Ix| {
-                let has_vectors =
-                    affine::any(ix, &mut |n| matches!(n, l::Ix::Val { val, .. } if self.differs(&l::Opnd::Val(*val))));
-                if has_vectors { None } else { affine::coefficient(ix, vector.axis) }
-            };
-            let (Some(a), Some(b)) = (is_affine(&cond.lhs), is_affine(&cond.rhs)) else { return Ok(None) };
+            let slopes = (self.slope(&cond.lhs, vector), self.slope(&cond.rhs, vector));
+            let (Some(a), Some(b)) = slopes else { return Ok(None) };
             if !matches!(cond.cmp, l::Cmp::Lt | l::Cmp::Le | l::Cmp::Gt | l::Cmp::Ge) {
                 return Ok(None);
             }
@@ -158,7 +162,7 @@ impl Lower<'_> {
     /// The condition as it stands in one lane.
     fn at_lane(&mut self, cond: &l::Cond, vector: Vector, lane: i64) -> Res<k::Cond> {
         let base = self.axes.get(&vector.axis).cloned().ok_or("a vector loop has no axis")?;
-        let saved = self.axes.insert(vector.axis, affine::add(base, k::Ix::Const(lane)));
+        let saved = self.axes.insert(vector.axis, k::Ix::add(base, k::Ix::Const(lane)));
         let done = self.cond(cond);
         if let Some(ix) = saved {
             self.axes.insert(vector.axis, ix);
@@ -309,10 +313,7 @@ impl Lower<'_> {
 
     fn vector_index(&mut self, stmt: &l::Stmt, dst: l::ValId, ix: &l::Ix) -> Res<()> {
         let Some(vector) = self.vector else { return Err("no vector loop".to_string()) };
-        let of_vectors =
-            affine::any(ix, &mut |n| matches!(n, l::Ix::Val { val, .. } if self.differs(&l::Opnd::Val(*val))));
-        let step = if of_vectors { None } else { affine::coefficient(ix, vector.axis) };
-        match step {
+        match self.slope(ix, vector) {
             Some(step) if self.src_ty(dst)? != l::Ty::Num(DType::I1) => {
                 let base = self.ix(ix)?;
                 let step = self.ix(&step)?;
@@ -362,7 +363,7 @@ impl Lower<'_> {
         };
         let axis = self.axis("l");
         let base = self.axes.get(&vector.axis).cloned().ok_or("a vector loop has no axis")?;
-        let saved = self.axes.insert(vector.axis, affine::add(base.clone(), k::Ix::Axis(axis)));
+        let saved = self.axes.insert(vector.axis, k::Ix::add(base.clone(), k::Ix::Axis(axis)));
         self.lane = Some(k::Ix::Axis(axis));
         let extracted = std::mem::take(&mut self.extracted);
         let body = self.inner(|s| {
@@ -405,18 +406,18 @@ impl Lower<'_> {
         }
         let ways = f.combine.as_ref().map_or(1, |c| c.ways.max(1));
         let group = lanes as i64 * ways as i64;
-        let count = affine::sub(hi.clone(), lo.clone());
-        let whole = affine::mul(affine::floor_div(count.clone(), k::Ix::Const(group)), k::Ix::Const(group));
+        let count = k::Ix::sub(hi.clone(), lo.clone());
+        let whole = k::Ix::mul(k::Ix::floor_div(count.clone(), k::Ix::Const(group)), k::Ix::Const(group));
         let split = match (&whole, &lo) {
             (k::Ix::Const(n), k::Ix::Const(lo)) => k::Ix::Const(lo.saturating_add(*n.max(&0))),
             _ => {
                 // An empty range may have a count below zero.
-                let whole = match affine::is_nonnegative(&count) {
+                let whole = match Facts::new().range(&count).lo >= 0 {
                     true => whole,
                     false => k::Ix::Max(Box::new(whole), Box::new(k::Ix::Const(0))),
                 };
                 let dst = self.value("split", k::Ty::num(DType::I64, 1));
-                self.push(k::Stmt::Index { dst, ix: affine::add(lo.clone(), whole) });
+                self.push(k::Stmt::Index { dst, ix: k::Ix::add(lo.clone(), whole) });
                 k::Ix::Val { val: dst, zext: false }
             }
         };
@@ -449,7 +450,7 @@ impl Lower<'_> {
         self.splats = Some(FxHashMap::default());
         let body = self.inner(|s| {
             for (w, partial) in partials.iter().enumerate() {
-                let base = affine::add(k::Ix::Axis(axis), k::Ix::Const(w as i64 * lanes as i64));
+                let base = k::Ix::add(k::Ix::Axis(axis), k::Ix::Const(w as i64 * lanes as i64));
                 s.axes.insert(f.axis, base);
                 let saved: Vec<_> =
                     partial.iter().map(|(&acc, &var)| (acc, s.storage.insert(acc, Storage::Var(var)))).collect();

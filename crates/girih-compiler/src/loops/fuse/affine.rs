@@ -1,35 +1,7 @@
-//! Index expressions as linear functions of one axis.
+//! What a splice and a promotion ask of an index expression: are its values distinct, can it be evaluated at launch?
 
 use crate::index::{AxisId, Ix};
 use crate::loops::ir::{Kernel, Obligation, Ty};
-
-/// `ix` as `coefficient * axis + rest`, where neither mentions the axis.
-pub fn linear(ix: &Ix, axis: AxisId) -> Option<(Ix, Ix)> {
-    if !ix.has_axis(axis) {
-        return Some((Ix::Const(0), ix.clone()));
-    }
-    match ix {
-        Ix::Axis(_) => Some((Ix::Const(1), Ix::Const(0))),
-        Ix::Add(a, b) => {
-            let ((ca, ra), (cb, rb)) = (linear(a, axis)?, linear(b, axis)?);
-            Some((Ix::add(ca, cb), Ix::add(ra, rb)))
-        }
-        Ix::Sub(a, b) => {
-            let ((ca, ra), (cb, rb)) = (linear(a, axis)?, linear(b, axis)?);
-            Some((Ix::sub(ca, cb), Ix::sub(ra, rb)))
-        }
-        Ix::Mul(a, b) => {
-            let (varying, factor) = match (a.has_axis(axis), b.has_axis(axis)) {
-                (true, false) => (a, b),
-                (false, true) => (b, a),
-                _ => return None,
-            };
-            let (c, r) = linear(varying, axis)?;
-            Some((Ix::mul(c, (**factor).clone()), Ix::mul(r, (**factor).clone())))
-        }
-        _ => None,
-    }
-}
 
 /// Whether no two points of the axes' box give the same value; with what must hold at launch for that. One stride may
 /// be symbolic: then the inner axes must fit below it.
@@ -43,7 +15,7 @@ pub fn injective(
     let mut strides = Vec::new();
     let mut symbolic = None;
     for &(axis, n) in axes {
-        let (c, _) = linear(ix, axis)?;
+        let (c, _) = ix.linear(axis)?;
         match c {
             Ix::Const(c) => strides.push((c.unsigned_abs() as i128, n as i128)),
             c if symbolic.is_none() => symbolic = Some(c),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::base::target::Assumptions;
-use crate::index::{AxisId, Cmp, Cond, Ix, Mask, ValId};
+use crate::index::{AxisId, Cmp, Cond, Ix, ValId};
 use crate::loops::ir::{For, Kernel, LoopKind, Opnd, Order, Place, Stmt, Ty};
 use crate::loops::walk;
 use crate::num::ScalarOp;
@@ -139,7 +139,7 @@ pub fn replace(body: &mut [Stmt], map: &BTreeMap<ValId, Opnd>) {
         out
     };
     walk::visit_mut(body, &mut |s| {
-        if let Some(mask) = mask_mut(s) {
+        if let Some(mask) = walk::mask_mut(s) {
             let mut vals = Vec::new();
             for &v in &mask.vals {
                 match find(v) {
@@ -153,17 +153,6 @@ pub fn replace(body: &mut [Stmt], map: &BTreeMap<ValId, Opnd>) {
         }
     });
     walk::subst_vals(body, &mut |v| find(v));
-}
-
-pub fn mask_mut(s: &mut Stmt) -> Option<&mut Mask> {
-    match s {
-        Stmt::Test { mask, .. }
-        | Stmt::Load { mask, .. }
-        | Stmt::Store { mask, .. }
-        | Stmt::Rmw { mask, .. }
-        | Stmt::Cas { mask, .. } => Some(mask),
-        _ => None,
-    }
 }
 
 /// Whether the statements hold an access that other accesses must not move across: any order but relaxed.

@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::affine::at_launch;
-use super::nest::mask_mut;
 use super::ranges::{Range, range, signed_range};
 use crate::base::rule::{Context, Log, Rule};
 use crate::index::{AxisId, Cmp, Cond, Ix, Mask, ValId};
@@ -221,10 +220,10 @@ impl Promote {
 
     fn list(&mut self, body: &mut [Stmt]) {
         for s in body {
-            if let Some(m) = mask_mut(s) {
+            if let Some(m) = walk::mask_mut(s) {
                 let m = m.clone();
                 let new = self.mask(&m);
-                if let Some(m) = mask_mut(s) {
+                if let Some(m) = walk::mask_mut(s) {
                     *m = new;
                 }
             }
@@ -415,17 +414,8 @@ impl Promote {
                     (Some(m), Opnd::Const { bits: 1, .. }) => m,
                     _ => return None,
                 };
-                let [Cond { lhs, cmp, rhs }] = &m.conds[..] else { return None };
-                let cmp = match cmp {
-                    Cmp::Eq => Cmp::Ne,
-                    Cmp::Ne => Cmp::Eq,
-                    Cmp::Lt => Cmp::Ge,
-                    Cmp::Ge => Cmp::Lt,
-                    Cmp::Le => Cmp::Gt,
-                    Cmp::Gt => Cmp::Le,
-                };
-                let cond = Cond { lhs: lhs.clone(), cmp, rhs: rhs.clone() };
-                m.vals.is_empty().then_some(Form::Cond(Mask { conds: vec![cond], vals: vec![] }))
+                let [cond] = &m.conds[..] else { return None };
+                m.vals.is_empty().then(|| Form::Cond(Mask { conds: vec![cond.negate()], vals: vec![] }))
             }
             S::PtrAdd => {
                 let Opnd::Val(p) = first else { return None };

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::nest::{mask_mut, never, replace};
+use super::nest::{never, replace};
 use super::ranges::facts;
 use crate::base::rule::{Context, Log, Rule};
 use crate::index::{self, AxisId, Facts, Ix, Mask, ValId};
@@ -93,7 +93,7 @@ impl Simplify<'_> {
                     *ix = self.ix(ix);
                 }
             });
-            if let Some(m) = mask_mut(&mut s) {
+            if let Some(m) = walk::mask_mut(&mut s) {
                 *m = self.mask(m);
             }
             self.stmt(s, &mut out);

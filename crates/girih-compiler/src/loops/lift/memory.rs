@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{Lift, Lifted, Result1, Tensor, add, bug, dtype_of, floor_div, int_attr, konst, mul, operand, result};
+use super::{Lift, Lifted, Result1, Tensor, bug, dtype_of, int_attr, konst, operand, result};
 use crate::cuda_tile::ir::{
     AtomicMode, Attr, AttrKey, MemoryOrdering, Op, Padding, TensorViewType, TileViewType, Type, ValueId, ViewKind,
 };
@@ -258,9 +258,9 @@ impl Lift<'_> {
                 mask.conds.push(Cond { lhs: Ix::Const(0), cmp: Cmp::Le, rhs: number.clone() });
                 mask.conds.push(Cond { lhs: number.clone(), cmp: Cmp::Lt, rhs: limit });
             }
-            let at = if sparse { number } else { add(mul(number, Ix::Const(traversal(view, i))), ix.clone()) };
+            let at = if sparse { number } else { Ix::add(Ix::mul(number, Ix::Const(traversal(view, i))), ix.clone()) };
             mask.conds.push(Cond { lhs: at.clone(), cmp: Cmp::Lt, rhs: size.clone() });
-            index = add(index, mul(at, stride.clone()));
+            index = Ix::add(index, Ix::mul(at, stride.clone()));
         }
         Ok((Mem { base: tensor.base, index, elem: tensor.elem }, mask))
     }
@@ -366,10 +366,7 @@ fn traversal(view: &TileViewType, i: usize) -> i64 {
 /// The size of a view's index space along dimension `i`.
 fn tiles_along(tensor: &Tensor, view: &TileViewType, i: usize) -> Ix {
     let size = tensor.shape.get(tensor_dim(view, i)).cloned().unwrap_or(Ix::Const(1));
-    match (traversal(view, i), size) {
-        (by, Ix::Const(n)) => Ix::Const((n + by - 1).div_euclid(by)),
-        (by, n) => floor_div(add(n, Ix::Const(by - 1)), by),
-    }
+    Ix::ceil_div(size, Ix::Const(traversal(view, i)))
 }
 
 /// The bits of a padding value.

@@ -10,7 +10,7 @@
 //!                              out[i, j] = fma(f32(x), f32(y), out[i, j])
 //! ```
 
-use super::{Lift, Lifted, Result1, axis_name, bug, counted, dtype_of, floor_div, operand, result};
+use super::{Lift, Lifted, Result1, axis_name, bug, counted, dtype_of, operand, result};
 use crate::cuda_tile::ir::{AttrKey, Op, Opcode, Rounding, Signedness, ValueId};
 use crate::index::{AxisId, Ix};
 use crate::loops::ir::{BufId, Contraction, LoopKind, Opnd, Stmt, Ty};
@@ -54,7 +54,7 @@ impl Lift<'_> {
         let buf = self.local(&name, Ty::Num(DType::F32), &shape);
         self.nest(&shape, LoopKind::Free, |l, idx| {
             let x = l.at(v, idx)?;
-            let at: Vec<Ix> = idx.iter().zip(&per).map(|(ix, &p)| floor_div(ix.clone(), p)).collect();
+            let at: Vec<Ix> = idx.iter().zip(&per).map(|(ix, &p)| Ix::floor_div(ix.clone(), Ix::Const(p))).collect();
             let s = l.at(scale, &at)?;
             let x = l.widen(x, from, DType::F32, Signedness::Signed);
             let s = l.widen(s, scale_ty, DType::F32, Signedness::Signed);

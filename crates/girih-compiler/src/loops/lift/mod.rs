@@ -118,31 +118,6 @@ fn konst(dtype: DType, bits: u64) -> Opnd {
     Opnd::Const { dtype, bits }
 }
 
-/// `a + b`, without the zeros.
-fn add(a: Ix, b: Ix) -> Ix {
-    match (a, b) {
-        (Ix::Const(0), x) | (x, Ix::Const(0)) => x,
-        (a, b) => Ix::Add(Box::new(a), Box::new(b)),
-    }
-}
-
-/// `a * b`, without the zeros and ones.
-fn mul(a: Ix, b: Ix) -> Ix {
-    match (a, b) {
-        (Ix::Const(0), _) | (_, Ix::Const(0)) => Ix::Const(0),
-        (Ix::Const(1), x) | (x, Ix::Const(1)) => x,
-        (a, b) => Ix::Mul(Box::new(a), Box::new(b)),
-    }
-}
-
-fn floor_div(a: Ix, by: i64) -> Ix {
-    if by == 1 { a } else { Ix::FloorDiv(Box::new(a), Box::new(Ix::Const(by))) }
-}
-
-fn modulo(a: Ix, by: i64) -> Ix {
-    if by == 1 { Ix::Const(0) } else { Ix::Mod(Box::new(a), Box::new(Ix::Const(by))) }
-}
-
 const AXIS_NAMES: [&str; 5] = ["i", "j", "k", "l", "m"];
 
 fn axis_name(dim: usize) -> String {

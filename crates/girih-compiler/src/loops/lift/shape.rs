@@ -1,8 +1,6 @@
 //! Operations that only move elements: each is a nest over the result that reads its operand at other indices.
 
-use super::{
-    Lift, Lifted, Result1, add, bug, dtype_of, floor_div, global, int_attr, konst, modulo, mul, operand, result,
-};
+use super::{Lift, Lifted, Result1, bug, dtype_of, global, int_attr, konst, operand, result};
 use crate::cuda_tile::ir::{Attr, AttrKey, Op, Signedness, ValueId};
 use crate::index::{Ix, Mask};
 use crate::loops::ir::{LoopKind, Mem, Opnd, Order, Stmt, Ty};
@@ -28,7 +26,7 @@ impl Lift<'_> {
         let site = self.site(op);
         self.define(result, |l, idx| {
             let dst = l.new_val(Ty::Num(e.dtype), "c");
-            let mem = Mem { base, index: linear(idx, &shape), elem: e.dtype };
+            let mem = Mem { base, index: Ix::row_major(idx, &shape), elem: e.dtype };
             l.emit(Stmt::Load { dst, mem, mask: Mask::default(), other: None, order: Order::Weak, site });
             Ok(Opnd::Val(dst))
         })
@@ -87,7 +85,7 @@ impl Lift<'_> {
                 let v = l.at(part, idx)?;
                 let mut at = idx.to_vec();
                 if let Some(ix) = at.get_mut(dim) {
-                    *ix = add(ix.clone(), Ix::Const(start));
+                    *ix = Ix::add(ix.clone(), Ix::Const(start));
                 }
                 l.write(buf, &at, v);
                 Ok(())
@@ -108,7 +106,7 @@ impl Lift<'_> {
                 _ if count == 1 => Ix::Const(0),
                 ix => Ix::Min(Box::new(ix), Box::new(Ix::Const(count - 1))),
             };
-            out.push(mul(at, Ix::Const(part as i64)));
+            out.push(Ix::mul(at, Ix::Const(part as i64)));
         }
         Ok(out)
     }
@@ -118,7 +116,7 @@ impl Lift<'_> {
         let (whole, part) = (&self.tile_ty(source)?.shape, &self.tile_ty(result)?.shape);
         let start = self.subtile(op.group(1), whole, part)?;
         self.define(result, |l, idx| {
-            let at: Vec<Ix> = start.iter().zip(idx).map(|(s, ix)| add(s.clone(), ix.clone())).collect();
+            let at: Vec<Ix> = start.iter().zip(idx).map(|(s, ix)| Ix::add(s.clone(), ix.clone())).collect();
             l.at(source, &at)
         })
     }
@@ -131,7 +129,7 @@ impl Lift<'_> {
         let Lifted::Tile(buf) = self.value(result)? else { return self.same_as(source, result) };
         self.nest(part, LoopKind::Free, |l, idx| {
             let v = l.at(source, idx)?;
-            let at: Vec<Ix> = start.iter().zip(idx).map(|(s, ix)| add(s.clone(), ix.clone())).collect();
+            let at: Vec<Ix> = start.iter().zip(idx).map(|(s, ix)| Ix::add(s.clone(), ix.clone())).collect();
             l.write(buf, &at, v);
             Ok(())
         })
@@ -151,16 +149,16 @@ impl Lift<'_> {
             let i = idx[0].clone();
             if from.bits() > 8 {
                 let bytes = from.bytes() as i64;
-                let v = l.at(source, &[floor_div(i.clone(), bytes)])?;
+                let v = l.at(source, &[Ix::floor_div(i.clone(), Ix::Const(bytes))])?;
                 let int = int_of(from);
                 let v = l.cast(v, from, int);
-                let shift = l.index(mul(modulo(i, bytes), Ix::Const(8)), int);
+                let shift = l.index(Ix::mul(Ix::modulo(i, Ix::Const(bytes)), Ix::Const(8)), int);
                 let v = l.compute(ScalarOp::Shr { sign: Signedness::Unsigned }, vec![v, shift], Ty::Num(int));
                 return Ok(l.compute(ScalarOp::TruncI { to: DType::I8 }, vec![v], Ty::Num(DType::I8)));
             }
             let per = 8 / from.bits();
-            let first = mul(i, Ix::Const(per as i64));
-            let parts = (0..per).map(|j| (add(first.clone(), Ix::Const(j as i64)), j * from.bits())).collect();
+            let first = Ix::mul(i, Ix::Const(per as i64));
+            let parts = (0..per).map(|j| (Ix::add(first.clone(), Ix::Const(j as i64)), j * from.bits())).collect();
             l.compose(source, parts, from, DType::I8)
         })
     }
@@ -174,14 +172,14 @@ impl Lift<'_> {
             let i = idx[0].clone();
             if to.bits() > 8 {
                 let bytes = to.bytes() as u32;
-                let first = mul(i, Ix::Const(bytes as i64));
-                let parts = (0..bytes).map(|j| (add(first.clone(), Ix::Const(j as i64)), j * 8)).collect();
+                let first = Ix::mul(i, Ix::Const(bytes as i64));
+                let parts = (0..bytes).map(|j| (Ix::add(first.clone(), Ix::Const(j as i64)), j * 8)).collect();
                 let v = l.compose(source, parts, DType::I8, int)?;
                 return Ok(l.cast(v, int, to));
             }
             let per = (8 / to.bits()) as i64;
-            let v = l.at(source, &[floor_div(i.clone(), per)])?;
-            let shift = l.index(mul(modulo(i, per), Ix::Const(to.bits() as i64)), DType::I8);
+            let v = l.at(source, &[Ix::floor_div(i.clone(), Ix::Const(per))])?;
+            let shift = l.index(Ix::mul(Ix::modulo(i, Ix::Const(per)), Ix::Const(to.bits() as i64)), DType::I8);
             let v = l.compute(ScalarOp::Shr { sign: Signedness::Unsigned }, vec![v, shift], Ty::Num(DType::I8));
             let v = l.compute(ScalarOp::TruncI { to: int }, vec![v], Ty::Num(int));
             Ok(l.cast(v, int, to))
@@ -224,15 +222,6 @@ fn int_of(d: DType) -> DType {
     }
 }
 
-/// The row-major number of an element.
-pub(super) fn linear(idx: &[Ix], shape: &[u64]) -> Ix {
-    let mut out = Ix::Const(0);
-    for (ix, &n) in idx.iter().zip(shape) {
-        out = add(mul(out, Ix::Const(n as i64)), ix.clone());
-    }
-    out
-}
-
 /// The index in `from` of the element that has the index `idx` in `to`: both are cut into the shortest groups of
 /// dimensions with equal products, so that inserting or dropping a dimension costs no arithmetic.
 fn reindex(idx: &[Ix], to: &[u64], from: &[u64]) -> Vec<Ix> {
@@ -253,7 +242,7 @@ fn reindex(idx: &[Ix], to: &[u64], from: &[u64]) -> Vec<Ix> {
                 break;
             }
         }
-        let whole = linear(&idx[t0..t], &to[t0..t]);
+        let whole = Ix::row_major(&idx[t0..t], &to[t0..t]);
         let mut below = nf;
         for (g, &n) in from[f0..f].iter().enumerate() {
             let above = below;
@@ -261,8 +250,8 @@ fn reindex(idx: &[Ix], to: &[u64], from: &[u64]) -> Vec<Ix> {
             out.push(if n == 1 {
                 Ix::Const(0)
             } else {
-                let quotient = floor_div(whole.clone(), below as i64);
-                if g == 0 || above == nf { quotient } else { modulo(quotient, n as i64) }
+                let quotient = Ix::floor_div(whole.clone(), Ix::Const(below as i64));
+                if g == 0 || above == nf { quotient } else { Ix::modulo(quotient, Ix::Const(n as i64)) }
             });
         }
     }

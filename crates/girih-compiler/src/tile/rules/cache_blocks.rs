@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::base::rule::{Context, Log, Rule};
 use crate::loops::ir::*;
-use crate::tile::contraction::{Nest, nest_at, num_type};
-use crate::tile::edit::{self, Visit, free_loop, new_axis};
-use crate::tile::rules::site_of;
+use crate::tile::contraction::{self, Nest, num_type};
+use crate::tile::edit::{self, free_loop, new_axis};
 
 pub const RULE: Rule<Kernel> = Rule {
     name: "002_cache_blocks",
@@ -31,23 +30,7 @@ Refuses when everything fits, and when an extent has no divisor to cut by.
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    edit::rewrite(p, &mut |kernel, s| match nest_at(s) {
-        None => Visit::Into,
-        Some(Err(why)) => {
-            log.skipped(site_of(kernel, s), why);
-            Visit::Leave
-        }
-        Some(Ok(nest)) => match cut(kernel, ctx, &nest) {
-            Ok(new) => {
-                log.applied(site_of(kernel, s));
-                Visit::Replace(vec![new])
-            }
-            Err(why) => {
-                log.skipped(site_of(kernel, s), why);
-                Visit::Leave
-            }
-        },
-    })
+    contraction::rewrite(p, log, &mut |kernel, nest| cut(kernel, ctx, nest))
 }
 
 fn cut(kernel: &mut Kernel, ctx: &Context, nest: &Nest) -> Result<Stmt, String> {

@@ -6,9 +6,8 @@ use crate::base::rule::{Context, Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::walk::refs;
 use crate::tile::affine::{self, Stride};
-use crate::tile::contraction::{Nest, nest_at, num_type, tile_shape};
-use crate::tile::edit::{self, Visit, free_loop, new_axis};
-use crate::tile::rules::site_of;
+use crate::tile::contraction::{self, Nest, num_type, tile_shape};
+use crate::tile::edit::{self, free_loop, new_axis};
 
 pub const RULE: Rule<Kernel> = Rule {
     name: "004_register_tile",
@@ -35,23 +34,7 @@ still has a mask or does not lie along n.
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    edit::rewrite(p, &mut |kernel, s| match nest_at(s) {
-        None => Visit::Into,
-        Some(Err(why)) => {
-            log.skipped(site_of(kernel, s), why);
-            Visit::Leave
-        }
-        Some(Ok(nest)) => match tile(kernel, ctx, &nest) {
-            Ok(new) => {
-                log.applied(site_of(kernel, s));
-                Visit::Replace(vec![new])
-            }
-            Err(why) => {
-                log.skipped(site_of(kernel, s), why);
-                Visit::Leave
-            }
-        },
-    })
+    contraction::rewrite(p, log, &mut |kernel, nest| tile(kernel, ctx, nest))
 }
 
 fn tile(kernel: &mut Kernel, ctx: &Context, nest: &Nest) -> Result<Stmt, String> {

@@ -116,7 +116,7 @@ impl Group {
     fn is_uniform(&self, body: &[Stmt]) -> bool {
         let mut uniform = true;
         walk::visit(body, &mut |s| {
-            uniform &= mask_of(s).is_none_or(|m| !self.masks(m) || self.masks_whole(m));
+            uniform &= walk::mask(s).is_none_or(|m| !self.masks(m) || self.masks_whole(m));
         });
         uniform
     }
@@ -132,7 +132,7 @@ fn fixed(f: &For, facts: &Refs) -> Option<Group> {
             && ix.vals().iter().all(|v| !facts.vals_defined.contains(v))
     };
     walk::visit(&f.body, &mut |s| {
-        let Some(mask) = mask_of(s) else { return };
+        let Some(mask) = walk::mask(s) else { return };
         for c in mask.conds.iter().filter(|c| outside(&c.lhs) && outside(&c.rhs)) {
             if !all.conds.contains(c) {
                 all.conds.push(c.clone());
@@ -181,7 +181,7 @@ fn bounded(f: &For, facts: &Refs) -> Option<(Group, Ix)> {
     let mut group = Group::default();
     let mut bound: Option<Ix> = None;
     walk::visit(&f.body, &mut |s| {
-        for c in mask_of(s).into_iter().flat_map(|m| &m.conds) {
+        for c in walk::mask(s).into_iter().flat_map(|m| &m.conds) {
             if !group.conds.contains(c)
                 && let Some(at) = upper_bound(c, f.axis, facts)
             {
@@ -255,7 +255,7 @@ fn split(kernel: &mut Kernel, f: &For, group: Group, mid: Ix) -> Vec<Stmt> {
 /// Drops conditions that hold.
 fn assume(body: &mut [Stmt], group: &Group) {
     walk::visit_mut(body, &mut |s| {
-        if let Some(mask) = mask_mut(s) {
+        if let Some(mask) = walk::mask_mut(s) {
             mask.conds.retain(|c| !group.conds.contains(c));
             mask.vals.retain(|v| !group.vals.contains(v));
         }
@@ -273,7 +273,7 @@ fn assume(body: &mut [Stmt], group: &Group) {
 fn deny(body: &mut Vec<Stmt>, group: &Group) {
     walk::visit_bodies_mut(body, &mut |body| {
         body.retain_mut(|s| {
-            if !mask_of(s).is_some_and(|m| group.masks(m)) {
+            if !walk::mask(s).is_some_and(|m| group.masks(m)) {
                 return true;
             }
             match s {
@@ -291,28 +291,6 @@ fn deny(body: &mut Vec<Stmt>, group: &Group) {
             }
         })
     });
-}
-
-fn mask_of(s: &Stmt) -> Option<&Mask> {
-    match s {
-        Stmt::Test { mask, .. }
-        | Stmt::Load { mask, .. }
-        | Stmt::Store { mask, .. }
-        | Stmt::Rmw { mask, .. }
-        | Stmt::Cas { mask, .. } => Some(mask),
-        _ => None,
-    }
-}
-
-fn mask_mut(s: &mut Stmt) -> Option<&mut Mask> {
-    match s {
-        Stmt::Test { mask, .. }
-        | Stmt::Load { mask, .. }
-        | Stmt::Store { mask, .. }
-        | Stmt::Rmw { mask, .. }
-        | Stmt::Cas { mask, .. } => Some(mask),
-        _ => None,
-    }
 }
 
 #[cfg(test)]
