@@ -107,7 +107,11 @@ struct Worker<'a> {
 }
 
 /// Runs every block; an error is a trap, an interruption, or memory that could not be had.
-pub fn run(run: &Run<'_>, host: &dyn Host) -> std::result::Result<(), Stop> {
+///
+/// # Safety
+/// The kernel is native code that trusts what it is given: `args`, `globals` and `extents` must be what it was compiled
+/// for, and every address it forms from them must be one it may access.
+pub unsafe fn run(run: &Run<'_>, host: &dyn Host) -> std::result::Result<(), Stop> {
     let blocks: i64 = run.grid.iter().map(|&g| i64::from(g)).product();
     let (lo, hi) = run.only.unwrap_or((0, blocks));
     let count = hi - lo;
@@ -417,6 +421,11 @@ mod tests {
     }
     fn spec(entry: crate::abi::KernelFn, args: &[u64], grid: [u32; 3], order: BlockOrder, threads: usize) -> Run<'_> {
         Run { kernel: kernel(entry, 4096), args, grid, only: None, globals: &[], extents: &[], order, threads }
+    }
+
+    fn run(spec: &Run<'_>, host: &Quiet) -> std::result::Result<(), Stop> {
+        // SAFETY: each test passes its kernel the memory that the kernel expects.
+        unsafe { super::run(spec, host) }
     }
 
     /// Adds 1 to the slot of each block, after writing over its scratch.

@@ -42,44 +42,60 @@
 //! # Ok::<(), girih::Error>(())
 //! ```
 //!
-//! [`Options`] also chooses the reference evaluator, the number of threads, knobs, the cache and the C compiler. The
-//! modules below the surface, from the bottom up: [`machine`] and [`cc`] (what there is), [`cache`] and [`module`] (from C
-//! to loaded code), [`blocks`] (a launch over threads), [`facts`] (what a launch must satisfy).
+//! [`Options`] also chooses the reference evaluator, the number of threads, knobs, the cache and the C compiler.
+//!
+//! Below the surface, from the bottom up: `machine` and `cc` (what there is), `cache` and `module` (from C to loaded code),
+//! `blocks` (a launch over threads), `facts` (what a launch must satisfy). Modules that the command line and the tests
+//! use of these are public but hidden: they may change at any time.
 
-pub mod abi;
+mod abi;
 mod args;
-pub mod blocks;
-pub mod buffer;
-pub mod cache;
-pub mod cc;
-pub mod error;
-pub mod facts;
-pub mod files;
+mod buffer;
+mod error;
+mod facts;
 mod globals;
 mod host;
 mod launch;
-pub mod machine;
-pub mod memory;
-pub mod module;
+mod memory;
 pub mod npy;
-pub mod observe;
-pub mod options;
 mod pages;
-mod pipe;
 mod pool;
-pub mod program;
+mod program;
 mod signals;
+
+#[doc(hidden)]
+pub mod blocks;
+#[doc(hidden)]
+pub mod cache;
+#[doc(hidden)]
+pub mod cc;
+#[doc(hidden)]
+pub mod files;
+#[doc(hidden)]
+pub mod machine;
+#[doc(hidden)]
+pub mod module;
+#[doc(hidden)]
+pub mod observe;
+#[doc(hidden)]
+pub mod options;
+#[doc(hidden)]
 pub mod spec;
+#[doc(hidden)]
 pub mod values;
+#[doc(hidden)]
 pub mod widen;
 
-pub use args::{Arg, Extent, Param, ParamKind};
-pub use buffer::{Buffer, Fill};
+pub use args::{Arg, Param, ParamKind};
+pub use buffer::{Buffer, Element, Fill};
 pub use error::{Error, Result};
 pub use facts::Traffic;
+pub use girih_compiler::base::launch::Trap;
+pub use girih_compiler::base::{Code, Diagnostic};
+pub use girih_compiler::num::DType;
 pub use girih_compiler::pipeline::Stage;
 pub use launch::{Compiled, Prepared, Report};
-pub use options::{CachePolicy, Device, Options, PrintOrder};
+pub use options::{CachePolicy, Device, Options, PrintOrder, Printer};
 pub use program::{Kernel, Program};
 pub use signals::{install_interrupt_handler, interrupted};
 

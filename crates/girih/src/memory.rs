@@ -43,10 +43,6 @@ impl RealMemory {
         })
     }
 
-    pub fn regions(&self) -> &[Region] {
-        &self.regions
-    }
-
     fn access(&self, addr: u64, len: usize) -> Result<*mut u8, Fault> {
         if self.live(addr, len as u64) {
             Ok(std::ptr::with_exposed_provenance_mut(addr as usize))

@@ -105,7 +105,8 @@ impl Observer for VerifyEach<'_> {
     fn rule(&mut self, event: &RuleEvent<'_>) -> std::result::Result<(), Diagnostic> {
         let Some(after) = event.after else { return Ok(()) };
         let name = format!("{}:{}", event.letter.text(), event.name);
-        let fail = |what: String| Diagnostic::error(Code::InvalidIr, format!("rule {name} changes the answer: {what}"));
+        let fail =
+            |what: String| Diagnostic::error(Code::InternalBug, format!("rule {name} changes the answer: {what}"));
         let before = match self.last.take() {
             Some(last) => last,
             None => self.results(event.before).map_err(|e| fail(format!("it trapped even before: {e}")))?,

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use girih_compiler::base::target::Target;
+use girih_compiler::base::target::{Assumptions, KnobSource, Knobs, Target};
+use girih_compiler::pipeline;
 
+use crate::error::Error;
 use crate::machine;
 
 /// Where a kernel runs.
@@ -139,6 +141,21 @@ impl Options {
     pub fn printer(mut self, printer: impl Fn([u32; 3], &str) + Send + Sync + 'static) -> Options {
         self.printer = Some(Arc::new(printer));
         self
+    }
+
+    /// What the compiler is told, under the assumptions of a version.
+    pub(crate) fn pipeline(&self, assume: Assumptions) -> crate::Result<pipeline::Options> {
+        let mut knobs = Knobs::default_set();
+        for (name, value) in &self.knobs {
+            knobs.set(&format!("{name}={value}"), KnobSource::CommandLine).map_err(Error::argument)?;
+        }
+        Ok(pipeline::Options {
+            target: self.resolved_target(),
+            knobs,
+            assume,
+            check: self.check,
+            stop_after: self.stop_after,
+        })
     }
 
     pub fn thread_count(&self) -> u32 {

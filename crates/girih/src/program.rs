@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use girih_compiler::base::Diagnostic;
 use girih_compiler::base::launch::Trap;
 use girih_compiler::base::target::Assumptions;
-use girih_compiler::cuda_tile::ir::Module as TileModule;
+use girih_compiler::cuda_tile::{self, ir::Module as TileModule};
+use girih_compiler::kernel;
 use girih_compiler::loops::ir::{Global, Kernel as LoopKernel};
-use girih_compiler::loops::lift;
+use girih_compiler::loops::{self, lift};
 use girih_compiler::num::DType;
-use girih_compiler::pipeline::{Lowered, Observer, Stage};
+use girih_compiler::pipeline::{self, Front, Lowered, Observer, Silent, Stage};
 
 use crate::args::{self, Arg, Param};
 use crate::cache::{self, Cache, Entry};
@@ -23,7 +24,6 @@ use crate::host::Messages;
 use crate::launch::{Prepared, Report};
 use crate::module::{Module, NativeKernel};
 use crate::options::{CachePolicy, Options};
-use crate::pipe;
 use crate::widen;
 
 /// A tile program that was read and found valid.
@@ -40,7 +40,7 @@ pub struct Program {
 impl Program {
     /// Parses and verifies tile text; all errors are reported together.
     pub fn from_text(text: &str) -> Result<Program> {
-        let (module, warnings) = pipe::front(text)?;
+        let Front { module, warnings } = pipeline::front(text).map_err(Error::Program)?;
         Ok(Program { text: text.to_string(), module, warnings, globals: Arc::default() })
     }
 
@@ -52,7 +52,7 @@ impl Program {
 
     /// The standard layout of a tile program's text.
     pub fn format(text: &str) -> Result<String> {
-        girih_compiler::cuda_tile::print::format(text).map_err(Error::Program)
+        cuda_tile::print::format(text).map_err(Error::Program)
     }
 
     /// The text it was made from, which diagnostics point into.
@@ -148,7 +148,18 @@ impl<'p> Kernel<'p> {
 
     /// The kernel's text at a stage, under the assumptions of its fast version.
     pub fn ir(&self, stage: Stage) -> Result<String> {
-        pipe::show(&self.program.module, &self.name, &pipe::options(&self.options, FAST)?, stage)
+        let lowered = || self.lower(FAST, &mut Silent);
+        Ok(match stage {
+            Stage::CudaTile => cuda_tile::print::print(&self.program.module),
+            Stage::Loop => loops::print::print(&lowered()?.loops, loops::print::Stage::Loop),
+            Stage::Tile => loops::print::print(&lowered()?.tile, loops::print::Stage::Tile),
+            Stage::Kernel => kernel::print::print(&lowered()?.kernel),
+            Stage::C => self.source(&lowered()?),
+        })
+    }
+
+    fn source(&self, lowered: &Lowered) -> String {
+        pipeline::emit_c(&[&lowered.kernel], &self.options.resolved_target())
     }
 
     /// Operations of the kernel's contractions in a launch; see [`facts::contraction_work`]. `slots` are scalar arguments'
@@ -171,6 +182,13 @@ impl<'p> Kernel<'p> {
     }
 
     /// Runs the kernel on `args` over a grid of blocks and waits for it.
+    ///
+    /// # Trust
+    /// This is a safe function on the condition stated at [`Program`]: the program is trusted as any other code is.
+    /// Before a native run, accesses whose addresses follow from the arguments are tested against the lengths of the
+    /// buffers, and a shared slice that the kernel could write is refused. Addresses that the kernel computes from data
+    /// are not tested, and blocks that race on an element do so as threads of any program would. [`Options::check`]
+    /// and [`Device::Eval`](crate::Device::Eval) test every access: then a wrong program is an [`Error::Trap`].
     pub fn launch(&self, grid: [u32; 3], args: &mut [Arg<'_>]) -> Result<Report> {
         self.prepare(grid, args)?.run()
     }
@@ -182,7 +200,12 @@ impl<'p> Kernel<'p> {
 
     /// Lowers the fast version once more, telling the observer about every stage and rule.
     pub fn observe(&self, observer: &mut dyn Observer) -> Result<()> {
-        pipe::lower(&self.program.module, &self.name, &pipe::options(&self.options, FAST)?, observer).map(drop)
+        self.lower(FAST, observer).map(drop)
+    }
+
+    fn lower(&self, assume: Assumptions, observer: &mut dyn Observer) -> Result<Lowered> {
+        let options = self.options.pipeline(assume)?;
+        pipeline::lower(&self.program.module, &self.name, &options, observer).map_err(Error::Program)
     }
 
     /// The version for some assumptions, lowered once.
@@ -191,12 +214,7 @@ impl<'p> Kernel<'p> {
         if let Some(version) = versions.get(&(assume.no_wrap, assume.no_alias)) {
             return Ok(version.clone());
         }
-        let lowered = pipe::lower(
-            &self.program.module,
-            &self.name,
-            &pipe::options(&self.options, assume)?,
-            &mut girih_compiler::pipeline::Silent,
-        )?;
+        let lowered = self.lower(assume, &mut Silent)?;
         let version = Arc::new(Version {
             assume,
             messages: Messages::of(&lowered.loops),
@@ -232,7 +250,7 @@ impl<'p> Kernel<'p> {
         if let Some(native) = &*native {
             return Ok(native.clone());
         }
-        let source = pipe::emit_c(&version.lowered, &self.options.resolved_target());
+        let source = self.source(&version.lowered);
         let cache = self.cache()?;
         let compiler = self.compiler(&cache)?;
         let entry: Entry = cache.get_or_build(&source, &compiler)?;

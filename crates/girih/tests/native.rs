@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use girih::Error;
 use girih::blocks::{self, BlockOrder, Host, Run, Waiting};
 use girih::cache::Cache;
 use girih::cc;
-use girih::error::Error;
 use girih::module::Module;
 
 /// out[b] = in[b] * factor + block index
@@ -79,7 +79,8 @@ fn check(object: &Path) {
         order: BlockOrder::Ranges,
         threads: 2,
     };
-    blocks::run(&run, &Silent).unwrap();
+    // SAFETY: the kernel takes two pointers to 1,000 floats, and a float.
+    unsafe { blocks::run(&run, &Silent) }.unwrap();
     assert!(output.iter().enumerate().all(|(i, &x)| x == i as f32 * 3.5));
 }
 

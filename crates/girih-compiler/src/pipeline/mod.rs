@@ -97,8 +97,6 @@ pub trait Observer {
     fn rule(&mut self, _event: &RuleEvent<'_>) -> Result<(), Diagnostic> {
         Ok(())
     }
-    /// A stage is complete; `text` prints it.
-    fn stage(&mut self, _stage: Stage, _text: &dyn Fn() -> String) {}
 }
 
 /// Observes nothing.
@@ -165,9 +163,7 @@ pub fn lower(
     observer.begin("lift");
     let lifted = loops::lift::lift(module, entry)?;
     let loops = passes::run(Letter::Loop, lifted, &cx, &mut budget, &mut count, observer)?;
-    observer.stage(Stage::Loop, &|| loops::print::print(&loops, loops::print::Stage::Loop));
     let tile = passes::run(Letter::Tile, loops.clone(), &cx, &mut budget, &mut count, observer)?;
-    observer.stage(Stage::Tile, &|| loops::print::print(&tile, loops::print::Stage::Tile));
     observer.begin("legalise");
     let kernel = kernel::legalise::legalise(&tile, &kernel::legalise::Options { check: options.check })
         .map_err(|sentence| vec![Diagnostic::error(Code::CannotLower, sentence)])?;
