@@ -72,7 +72,7 @@ pub fn read_from(source: &mut dyn Read, size: u64) -> std::result::Result<Buffer
         return Err(format!("it holds {have} bytes of data where its shape {:?} needs {bytes}", header.shape));
     }
     let Header { dtype, big_endian, fortran, shape } = header;
-    let transpose = fortran && shape.len() > 1;
+    let transpose = fortran && shape.len() > 1 && bytes > 0;
     let mut buffer = Buffer::zeroed(dtype, &shape).map_err(|e| e.to_string())?;
     source.read_exact(buffer.bytes_mut()).map_err(|_| "it ends before its data does".to_string())?;
     if width > 1 && big_endian != cfg!(target_endian = "big") {

@@ -56,9 +56,9 @@ codes! {
     // 03: loop, tile and kernel IR
     MalformedIr = "E0301", "A printed IR that was read back is malformed.";
     UnknownIrName = "E0302", "A name in a printed IR is not defined, defined twice, or of the wrong kind.";
+    InvalidIr = "E0303", "A loop or tile kernel breaks a rule of its stage.";
     CannotLower = "E0304", "A program cannot be lowered for this target.";
     InternalBug = "E0390", "A pass of the compiler went wrong: a bug of Girih.";
-    InvalidIr = "E0303", "A loop or tile kernel breaks a rule of its stage.";
 
     // 04: launches and arguments
     BadArgument = "E0401", "An argument does not fit its parameter.";
@@ -73,14 +73,14 @@ codes! {
     NotLoadable = "E0504", "A compiled kernel cannot be loaded.";
     CacheUnusable = "W0505", "The cache of compiled kernels cannot be used.";
 
-    // 06: traps while running
+    // 06: what ends a run, or would end every run
     AssertFailed = "E0601", "An assertion of the kernel failed.";
     StepNotPositive = "E0602", "A for loop's step is not positive.";
     OutOfBounds = "E0603", "An access lies outside every region of memory.";
     UndefinedUsed = "E0604", "An undefined value was stored, printed, branched on or used as an address.";
     IndexOutside = "E0605", "An index lies outside a view or a tile.";
     FalseAssumption = "E0606", "An assumption the program states is false.";
-    LibraryNeeded = "E0607", "An operation needs an external library.";
+    LibraryNeeded = "E0607", "An operation needs an external library, so the program cannot run.";
     BadFormat = "E0608", "A print format does not fit its values.";
     Interrupted = "E0609", "The run was interrupted.";
     OutOfFuel = "E0610", "The kernel did not end within the operations allowed.";
@@ -89,12 +89,12 @@ codes! {
     // 09: warnings and notes
     OldSpelling = "W0901", "An older spelling was accepted.";
     DataRace = "W0902", "Two blocks access the same memory with nothing to order them.";
-    ReducedShape = "W0906", "A reduction's result has the shape of reducing another dimension.";
-    ConstantIndexOutside = "W0907", "A constant index lies outside its tile.";
     NoTokenPath = "W0903", "Two accesses of one block overlap with no token path between them.";
     Extension = "W0904", "An operation of older documents that the public dialect does not have.";
-    UnspecifiedElements = "W0908", "Elements are used that the specification leaves unspecified.";
     IgnoredAttribute = "W0905", "An attribute that means nothing there was left out.";
+    ReducedShape = "W0906", "A reduction's result has the shape of reducing another dimension.";
+    ConstantIndexOutside = "W0907", "A constant index lies outside its tile.";
+    UnspecifiedElements = "W0908", "Elements are used that the specification leaves unspecified.";
 }
 
 #[cfg(test)]
@@ -102,10 +102,9 @@ mod tests {
     use super::Code;
 
     #[test]
-    fn a_code_has_one_meaning() {
-        let mut texts: Vec<&str> = Code::ALL.iter().map(|c| c.text()).collect();
-        texts.sort_unstable();
-        let twice: Vec<_> = texts.windows(2).filter(|w| w[0] == w[1]).collect();
-        assert!(twice.is_empty(), "{twice:?}");
+    fn codes_are_unique_and_ascend() {
+        let numbers: Vec<&str> = Code::ALL.iter().map(|c| &c.text()[1..]).collect();
+        let wrong: Vec<_> = numbers.windows(2).filter(|w| w[0] >= w[1]).collect();
+        assert!(wrong.is_empty(), "{wrong:?}");
     }
 }

@@ -97,7 +97,12 @@ struct Parser<'a> {
 struct Cursor<'a> {
     tokens: Vec<&'a str>,
     at: usize,
+    /// Operands of index expressions so far.
+    atoms: u32,
 }
+
+/// The most operands of index expressions on one line; bounds how deep they nest.
+const MAX_ATOMS: u32 = 1000;
 
 impl<'a> Cursor<'a> {
     fn peek(&self) -> &'a str {
@@ -137,7 +142,7 @@ impl<'a> Parser<'a> {
     fn line(&mut self) -> Res<Cursor<'a>> {
         let line = self.lines.get_mut(self.at).ok_or("the text ends before the kernel does")?;
         self.at += 1;
-        Ok(Cursor { tokens: std::mem::take(&mut line.tokens), at: 0 })
+        Ok(Cursor { tokens: std::mem::take(&mut line.tokens), at: 0, atoms: 0 })
     }
 
     fn kernel(&mut self) -> Res<()> {
@@ -272,6 +277,10 @@ impl<'a> Parser<'a> {
     }
 
     fn atom(&self, c: &mut Cursor<'a>) -> Res<Ix> {
+        c.atoms += 1;
+        if c.atoms > MAX_ATOMS {
+            return Err("the index expressions of this line are too long".to_string());
+        }
         let t = c.next();
         if t == "(" {
             let ix = self.ix(c)?;
@@ -566,5 +575,24 @@ impl<'a> Parser<'a> {
 
     fn op(&self, word: &str) -> Res<ScalarOp> {
         parse_op(word, Class::Any).ok_or(format!("`{word}` is no operation"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn mutilated_text_never_panics() {
+        let text = "kernel k(A: ptr f32, n: i32) scratch 64 {\n  slot s: f32[16] at 0\n  for i in 0..16 step 1 {\n    \
+                    x: f32 = load s[i + 1 - min(bx, 2)] where i < zext(n) else 0.0\n  }\n}\n";
+        for cut in (0..text.len()).filter(|&i| text.is_char_boundary(i)) {
+            let _ = parse(&text[..cut]);
+            let _ = parse(&format!("{}é{}", &text[..cut], &text[cut..]));
+        }
+        for deep in ["(", "1 + ", "min(", "-"] {
+            let long = text.replace("i + 1", &deep.repeat(100_000));
+            assert!(parse(&long).is_err(), "{deep}");
+        }
     }
 }
