@@ -27,7 +27,8 @@ fn page(name: &str, text: &str) {
         std::fs::write(&path, text).unwrap();
     }
     let have = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(have, text, "docs/{name} is stale; BLESS=1 writes it anew");
+    let differ = have.lines().zip(text.lines()).find(|(have, want)| have != want);
+    assert!(have == text, "docs/{name} is stale: {differ:?}; BLESS=1 writes it anew");
 }
 
 /// The place a heading gets in a rendered page.
@@ -129,8 +130,8 @@ fn flags_in_the_documents_exist() {
     let help: String = commands.iter().map(|c| girih(&[c, "--help"])).collect();
     let known: BTreeSet<&str> = flags(&help).collect();
     // Cargo's own.
-    let others = ["--release"];
-    for file in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/rules.md"] {
+    let others = ["--release", "--test"];
+    for file in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/semantics.md", "docs/rules.md"] {
         let text = std::fs::read_to_string(root().join(file)).unwrap();
         for flag in flags(&text) {
             assert!(known.contains(flag) || others.contains(&flag), "{file} names {flag}, which no command has");

@@ -1,6 +1,6 @@
 //! `--compare DEVICE`: the same launch elsewhere, bit for bit, down to the store that made the difference.
 
-use girih::{Device, Kernel, Options, values};
+use girih::{Device, Kernel, Options, Stage, values};
 use girih_compiler::num::{DType, convert};
 
 use super::arguments::{Arguments, Value};
@@ -49,10 +49,21 @@ pub fn compare(
             }
             None => outln!("compare: the evaluator stores nothing there"),
         }
+        if dtype.is_float() && reassociates(kernel) {
+            outln!(
+                "compare: native code adds up vectors in another, fixed order; `--knob vectorise=0` keeps the evaluator's"
+            );
+        }
         return Ok(false);
     }
     outln!("compare: {here} and {there} agree in every bit");
     Ok(true)
+}
+
+/// Whether native code folds several elements of a reduction at a time.
+fn reassociates(kernel: &Kernel<'_>) -> bool {
+    let text = kernel.ir(Stage::Tile).unwrap_or_default();
+    text.lines().any(|l| l.contains("reduce vector(") && l.contains(" combine "))
 }
 
 /// Equal bits, or two NaNs.
