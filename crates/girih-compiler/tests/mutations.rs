@@ -4,6 +4,7 @@
 //! and must run or trap on the evaluator. A panic, two seconds of work on one text, or memory without bound fails the
 //! test, which prints the text. `MUTANTS=20000` asks for that many of each example instead of the usual number.
 
+use std::cell::Cell;
 use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -279,6 +280,11 @@ fn peak() -> u64 {
     line.and_then(|l| l.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
+thread_local! {
+    /// What this thread's last panic said, and where.
+    static PANIC: Cell<String> = const { Cell::new(String::new()) };
+}
+
 #[derive(Default)]
 struct Tally {
     texts: usize,
@@ -298,13 +304,7 @@ fn try_text(bytes: &[u8], name: &str, lower: &mut usize, tally: &mut Tally) {
             _ => true,
         };
     let problem = match outcome {
-        Err(panic) => {
-            let words = panic.downcast_ref::<String>().cloned();
-            format!(
-                "panic: {}",
-                words.or_else(|| panic.downcast_ref::<&str>().map(|s| s.to_string())).unwrap_or_default()
-            )
-        }
+        Err(_) => format!("panic: {}", PANIC.take()),
         Ok(_) if slow => format!("took {:?}", start.elapsed()),
         Ok(program) => {
             tally.programs += usize::from(program);
@@ -353,13 +353,14 @@ fn mistreat(file: &Path, mutants: usize, other: &[u8], tally: &mut Tally) {
 fn broken_text_gives_a_diagnostic_or_a_program() {
     let each = std::env::var("MUTANTS").ok().and_then(|n| n.parse::<usize>().ok());
     let mut work: Vec<(PathBuf, usize)> = vec![];
-    for (folder, usual) in ["examples", "tests/diagnostics"].into_iter().zip(MUTANTS) {
+    let folders = ["examples", "tests/diagnostics", "crates/girih-compiler/src/cuda_tile/testdata"];
+    for (folder, usual) in folders.into_iter().zip([MUTANTS[0], MUTANTS[1], MUTANTS[0]]) {
         let wanted = each.map_or(usual, |n| (n * usual / MUTANTS[0]).max(1));
         work.extend(files(folder).into_iter().map(|f| (f, wanted)));
     }
     assert!(work.len() > 30, "only {} files found", work.len());
     let hook = std::panic::take_hook();
-    std::panic::set_hook(Box::new(|_| {}));
+    std::panic::set_hook(Box::new(|info| PANIC.set(info.to_string())));
     let next = AtomicUsize::new(0);
     let total = Mutex::new(Tally::default());
     std::thread::scope(|scope| {

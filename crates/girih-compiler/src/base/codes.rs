@@ -52,6 +52,7 @@ codes! {
     BadAssumption = "E0216", "An assumption cannot be made of its value.";
     BadHint = "E0217", "Optimization hints are malformed.";
     BadArity = "E0218", "An operation has the wrong number of operands, results or regions.";
+    Recursion = "E0219", "Functions call each other in a circle, or expand to too many calls.";
 
     // 03: loop, tile and kernel IR
     MalformedIr = "E0301", "A printed IR that was read back is malformed.";

@@ -93,7 +93,7 @@ impl<'a> Parser<'a> {
         let total = operands.len();
         if let Some((_, AnyAttr::Ints(sizes))) = dict.iter().find(|(k, _)| k == "operandSegmentSizes") {
             let fits = sizes.len() == d.groups.len()
-                && sizes.iter().all(|&n| n >= 0)
+                && sizes.iter().all(|&n| (0..=total as i64).contains(&n))
                 && sizes.iter().sum::<i64>() == total as i64;
             let arities = info.operands.iter().zip(sizes).all(|(g, &n)| match g.arity {
                 Arity::One => n == 1,

@@ -111,6 +111,9 @@ impl<'a> Verifier<'a> {
         if n <= 0 {
             return self.attribute(op, format!("num_elem = {n} must be positive"));
         }
+        if n as u64 > (1 << 48) / d.bytes().max(1) {
+            return self.attribute(op, format!("num_elem = {n} is more memory than there can be"));
+        }
         if align <= 0 || !(align as u64).is_power_of_two() || (align as u64) < d.bytes() {
             return self.attribute(op, format!("alignment = {align} must be a power of two of at least {}", d.bytes()));
         }

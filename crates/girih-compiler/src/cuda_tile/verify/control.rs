@@ -1,5 +1,7 @@
 //! Regions, their terminators and their bodies.
 
+use std::collections::BTreeSet;
+
 use super::ops::{Checked, Kind};
 use super::types::{show, show_tile};
 use super::{Verifier, name};
@@ -353,6 +355,29 @@ impl<'a> Verifier<'a> {
         if have != want || results != f.results.iter().collect::<Vec<_>>() {
             self.error(Code::TypeMismatch, op.span, format!("the call does not have the type of `@{callee}`"));
         }
+        if self.reaches(f) {
+            let d = Diagnostic::error(Code::Recursion, format!("`@{callee}` calls itself, or calls its caller"));
+            self.out.push(d.at(op.span).help("functions are expanded where they are called; use `loop`"));
+        }
         Some(())
+    }
+
+    /// Whether calls lead from a function to the one being verified.
+    fn reaches(&self, from: &'a Func) -> bool {
+        let mut seen: BTreeSet<&str> = BTreeSet::new();
+        let mut open = vec![from];
+        while let Some(f) = open.pop() {
+            if f.name == self.func.name {
+                return true;
+            }
+            if seen.insert(&f.name) {
+                let callees = f.ops.iter().filter_map(|(_, op)| match op.attr(AttrKey::Callee) {
+                    Some(Attr::Str(name)) => self.module.function(name),
+                    _ => None,
+                });
+                open.extend(callees);
+            }
+        }
+        false
     }
 }

@@ -23,6 +23,7 @@ pub(super) enum End {
 }
 
 const MAX_CALL_DEPTH: usize = 64;
+const MAX_CALLS: usize = 4096;
 
 impl<'m> Lift<'m> {
     /// Lifts a region's operations into the current body.
@@ -67,9 +68,7 @@ impl<'m> Lift<'m> {
                 let buf = self.local(name, elem, &t.shape);
                 Ok(if t.shape.is_empty() { Slot::Scalar(buf) } else { Slot::Tile(buf) })
             }
-            _ => {
-                Err(Diagnostic::error(Code::TypeMismatch, "a view cannot be carried through control flow").at(op.span))
-            }
+            _ => Err(Diagnostic::error(Code::CannotLower, "a view cannot be carried through control flow").at(op.span)),
         }
     }
     fn result_slots(&mut self, op: &Op) -> Result1<Vec<Slot>> {
@@ -281,8 +280,13 @@ impl<'m> Lift<'m> {
             return Err(bug("a call of a function that is not there", op.span));
         };
         if self.callers.len() >= MAX_CALL_DEPTH {
-            let message = format!("calls are nested more than {MAX_CALL_DEPTH} deep: is `{name}` recursive?");
-            return Err(Diagnostic::error(Code::TypeMismatch, message).at(op.span));
+            let message = format!("calls are nested more than {MAX_CALL_DEPTH} deep");
+            return Err(Diagnostic::error(Code::Recursion, message).at(op.span));
+        }
+        self.calls += 1;
+        if self.calls > MAX_CALLS {
+            let message = format!("the calls of this kernel expand to more than {MAX_CALLS} function bodies");
+            return Err(Diagnostic::error(Code::Recursion, message).at(op.span));
         }
         let args = op.operands.iter().map(|&v| self.value(v)).collect::<Result1<Vec<_>>>()?;
         let early = func.regions[Func::BODY].ops.iter().any(|&o| returns_early(func, o));

@@ -68,7 +68,7 @@ impl Lift<'_> {
         let ty = self.elem(result)?;
         let elements = int_attr(op, AttrKey::NumElem)?.max(0) as u64;
         let dtype = dtype_of(ty);
-        let bytes = if dtype.bits() == 4 { elements.div_ceil(2) } else { elements * dtype.bytes() };
+        let bytes = if dtype.bits() == 4 { elements.div_ceil(2) } else { elements.saturating_mul(dtype.bytes()) };
         let align = op.int(AttrKey::Alignment).unwrap_or(1).max(1) as u64;
         let site = self.site(op);
         let dst = self.new_val(ty, &self.name(result, "scratch"));

@@ -98,6 +98,8 @@ struct Lift<'m> {
     frame: Frame<'m>,
     /// The frames of the callers, outermost first.
     callers: Vec<Frame<'m>>,
+    /// Calls expanded so far.
+    calls: usize,
 }
 
 fn ty_of(elem: Elem) -> Ty {
@@ -128,7 +130,7 @@ impl<'m> Lift<'m> {
     fn new(module: &'m Module, func: &'m Func) -> Lift<'m> {
         let globals = globals(module);
         let kernel = Kernel { name: func.name.clone(), globals, ..Kernel::default() };
-        Lift { module, kernel, bodies: vec![Vec::new()], frame: Frame::new(func), callers: Vec::new() }
+        Lift { module, kernel, bodies: vec![Vec::new()], frame: Frame::new(func), callers: Vec::new(), calls: 0 }
     }
 
     fn entry(&mut self) -> Result1<()> {
@@ -450,7 +452,7 @@ fn int_attr(op: &Op, key: AttrKey) -> Result1<i64> {
 
 /// The program is not what the verifier lets through.
 fn bug(what: &str, span: crate::base::Span) -> Diagnostic {
-    Diagnostic::error(Code::TypeMismatch, format!("this operation was not verified: {what}")).at(span)
+    Diagnostic::error(Code::InternalBug, format!("this operation was not verified: {what}")).at(span)
 }
 
 fn is_token(ty: &Type) -> bool {
