@@ -7,8 +7,8 @@ use girih_compiler::base::memory::VecMemory;
 use girih_compiler::base::target::Assumptions;
 use girih_compiler::base::{Code, Diagnostic, host};
 use girih_compiler::cuda_tile::{self, ir::Module};
-use girih_compiler::loops;
 use girih_compiler::pipeline::{self, Lowered, Observer, Options, RuleEvent};
+use girih_compiler::{kernel, loops};
 
 /// Where a program went wrong.
 #[derive(Clone, Debug)]
@@ -142,6 +142,15 @@ pub fn check(program: &Program, seed: u64) -> Result<Verdict, Mismatch> {
             Ok(_) => return Err(Mismatch::new("print loop IR", "printing, parsing and printing again differs")),
             Err(d) => return Err(Mismatch::new("print loop IR", d.message)),
         }
+    }
+    if let Some(breach) = kernel::verify::verify(&lowered.kernel).into_iter().next() {
+        return Err(Mismatch::new("legalise", breach));
+    }
+    let text = kernel::print::print(&lowered.kernel);
+    match kernel::parse::parse(&text) {
+        Ok(again) if kernel::print::print(&again) == text => {}
+        Ok(_) => return Err(Mismatch::new("print kernel IR", "printing, parsing and printing again differs")),
+        Err(d) => return Err(Mismatch::new("print kernel IR", d.message)),
     }
     Ok(Verdict::Agrees(Box::new(Checked { program: program.clone(), want, lowered, options })))
 }

@@ -78,11 +78,6 @@ pub fn print(kernel: &Kernel, stage: Stage) -> String {
     p.out
 }
 
-/// An index expression with the names the kernel's text uses, for messages.
-pub fn ix_text(kernel: &Kernel, ix: &Ix) -> String {
-    Namer::new(kernel).ix(ix)
-}
-
 /// The names of a kernel, computed once, for many messages.
 pub struct Namer<'a>(Printer<'a>);
 

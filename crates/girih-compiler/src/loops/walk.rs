@@ -293,15 +293,6 @@ impl Refs {
             _ => {}
         });
     }
-
-    /// Values that must come from outside.
-    pub fn free_vals(&self) -> impl Iterator<Item = ValId> + '_ {
-        self.vals_used.difference(&self.vals_defined).copied()
-    }
-    /// Axes that must come from outside.
-    pub fn free_axes(&self) -> impl Iterator<Item = AxisId> + '_ {
-        self.axes_used.difference(&self.axes_defined).copied()
-    }
 }
 
 pub fn refs(body: &[Stmt]) -> Refs {
@@ -342,13 +333,6 @@ pub fn buffer_uses(body: &[Stmt]) -> BTreeMap<BufId, BufUse> {
             _ => {}
         });
     });
-    out
-}
-
-/// How often each value is used (roles excluded), in the text of a statement list.
-pub fn use_counts(body: &[Stmt]) -> BTreeMap<ValId, u32> {
-    let mut out = BTreeMap::new();
-    visit(body, &mut |stmt| each_use(stmt, &mut |v| *out.entry(v).or_insert(0) += 1));
     out
 }
 
@@ -467,11 +451,6 @@ pub fn subst_vals(body: &mut [Stmt], f: &mut dyn FnMut(ValId) -> Option<Opnd>) {
             _ => {}
         });
     });
-}
-
-/// Replaces index expressions' uses of values by expressions.
-pub fn subst_vals_by_ix(body: &mut [Stmt], f: &mut dyn FnMut(ValId, bool) -> Option<Ix>) {
-    map_ixs(body, &mut |ix| *ix = ix.subst_vals(f));
 }
 
 /// Old ids to new ones.

@@ -245,11 +245,6 @@ pub fn by_name(name: &str) -> Option<&'static OpInfo> {
     NAMES.get(name).map(|&op| info(op))
 }
 
-/// The operation that a bytecode opcode stands for.
-pub fn by_code(code: u64) -> Option<&'static OpInfo> {
-    TABLE.iter().find(|i| i.code.is_some_and(|c| u64::from(c) == code))
-}
-
 /// The name a misspelt operation most likely meant.
 pub fn suggest(name: &str) -> Option<&'static str> {
     let name = name.strip_prefix("cuda_tile.").unwrap_or(name);

@@ -6,6 +6,9 @@ use super::*;
 use crate::cuda_tile::ops::OpInfo;
 use crate::num::DType;
 
+/// A carried value: its name in the region, and the value it starts from.
+type Carried<'a> = ((&'a str, Span), (ValueId, Span));
+
 impl<'a> Parser<'a> {
     pub(super) fn structured(&mut self, info: &'static OpInfo) -> Res<Draft> {
         let mut d = Draft::new(info);
@@ -88,8 +91,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `iter_values(%a = %x, ...)` as the region's names and the initial values.
-    #[allow(clippy::type_complexity)]
-    fn iter_values(&mut self) -> Res<Vec<((&'a str, Span), (ValueId, Span))>> {
+    fn iter_values(&mut self) -> Res<Vec<Carried<'a>>> {
         if !self.eat_word("iter_values") {
             return Ok(vec![]);
         }
@@ -141,8 +143,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The types of carried values, checked against the initial ones.
-    #[allow(clippy::type_complexity)]
-    fn carried_types(&mut self, carried: &[((&'a str, Span), (ValueId, Span))]) -> Res<Vec<Type>> {
+    fn carried_types(&mut self, carried: &[Carried<'a>]) -> Res<Vec<Type>> {
         let span = self.span;
         let types = self.type_list()?;
         let span = self.since(span);

@@ -7,7 +7,7 @@
 //! * [`library`], [`soft`]: helper functions    * [`support`]: which of them a unit needs
 //!
 //! NaNs: arithmetic may give a NaN of any sign and payload where the evaluator gives the canonical one (tests compare
-//! NaNs as equal, SEMANTICS.md), except in a kernel that looks at the bits of an f32 or f64: there every result that is
+//! NaNs as equal), except in a kernel that looks at the bits of an f32 or f64: there every result that is
 //! NaN is made canonical. f16, bf16 and narrower results always are.
 
 mod library;
