@@ -41,7 +41,6 @@ int32_t girih_0(const girih_args *args, girih_ctx *ctx, int64_t lo, int64_t hi) 
     if (*ctx->abort) return 1;
     const i64 bx = block % gx;
     f32 sum = 0.0f;
-    sum = 0.0f;
     i64 split = max(((i64)n >> 4) * 16, 0);
     f32x16 sum_part = splat_f32_x16(-0.0f);
     for (i64 j = 0; j < split; j += 16) {

@@ -158,6 +158,14 @@ impl<'a> Lower<'a> {
     }
 
     fn push(&mut self, stmt: k::Stmt) {
+        // A variable set right after its declaration starts with that value.
+        if let (Some(k::Stmt::Var { var, init }), k::Stmt::Set { var: set, value }) = (self.stmts.last_mut(), &stmt)
+            && var == set
+            && !matches!(value, k::Opnd::Val(v) if v == var)
+        {
+            *init = *value;
+            return;
+        }
         self.stmts.push(stmt);
     }
 
