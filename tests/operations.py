@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs every operation of the dialect, on every element type it admits, on the evaluator against expectations computed here
 with NumPy or worked out by hand, and natively against the evaluator, bit for bit. Fails too when an operation of the
-compiler's table, or an element type it admits, has no case."""
+compiler's table, or an element type it admits, has no case. With GIRIH_CHECK=1 in the environment the native runs check
+every memory access."""
 import argparse
 import concurrent.futures
 import pathlib

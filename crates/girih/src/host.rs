@@ -126,9 +126,10 @@ fn outside(what: &str, op: &str, addr: u64, base: Option<usize>, params: &[Param
         crate::args::ParamKind::Pointer(d) | crate::args::ParamKind::Scalar(d) => d,
     };
     let width = dtype.bytes() as i128;
-    let elements = i128::from(e.bytes) / width;
+    let per_byte = if dtype.bits() == 4 { 2 } else { 1 };
+    let elements = i128::from(e.bytes) / width * per_byte;
     // A vector access is reported by its first element; where that lies inside, the first one outside is the next.
-    let first = (i128::from(addr) - i128::from(e.start)).div_euclid(width);
+    let first = (i128::from(addr) - i128::from(e.start)).div_euclid(width) * per_byte;
     let index = if (0..elements).contains(&first) { elements } else { first };
     format!("`{op}` {what} index {index} of `{}`, which holds {elements} elements", param.name)
 }

@@ -501,9 +501,14 @@ impl Printer<'_> {
                     .line(&format!("if (!{cond}) {{ ctx->trap(ctx, {}, 0, block, {element}, 0); return 1; }}", site.0));
             }
             Stmt::Check { place, count, mask, write, param, element, site } => {
-                let address = format!("(uint64_t)(uintptr_t)&{}", self.place(place, 1));
-                let (d, _) = self.place_dtype(place);
-                let bytes = d.bytes() * *count as u64;
+                let (d, global) = self.place_dtype(place);
+                // In memory two 4-bit elements share a byte.
+                let (address, bytes) = if d.bits() == 4 && global {
+                    let (name, index) = self.split(place);
+                    (format!("((uint64_t)(uintptr_t){name} + (({index}) >> 1))"), u64::from(*count).div_ceil(2))
+                } else {
+                    (format!("(uint64_t)(uintptr_t)&{}", self.place(place, 1)), d.bytes() * u64::from(*count))
+                };
                 let bad = match param {
                     Some(n) => {
                         self.support.block("outside", OUTSIDE);
