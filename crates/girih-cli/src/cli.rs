@@ -80,10 +80,10 @@ pub struct RunArgs {
     /// Where to run: `cpu` or `eval`, the reference evaluator [env: GIRIH_DEVICE].
     #[arg(long)]
     pub device: Option<Device>,
-    /// Compare the results with the same launch in float64.
+    /// Compare the results with the same launch in float64, within a stated bound.
     #[arg(long)]
     pub verify: bool,
-    /// Run on another device too and stop at the first element that differs.
+    /// Run on another device too and name the first element whose bits differ.
     #[arg(long, value_name = "DEVICE")]
     pub compare: Option<Device>,
     /// Run one block of the grid.
@@ -113,7 +113,7 @@ pub struct CompileArgs {
     /// The stage to print: cuda_tile, loop, tile, kernel or c.
     #[arg(long, value_name = "STAGE", value_parser = stage)]
     pub ir: Option<girih::Stage>,
-    /// -v names each rule that applied or refused; -vv shows what it changed.
+    /// -v counts what each rule did and refused; -vv shows what it changed, and why it refused.
     #[arg(short, action = clap::ArgAction::Count)]
     pub verbose: u8,
     /// Write every stage into a folder.

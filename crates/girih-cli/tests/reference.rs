@@ -66,8 +66,8 @@ fn rules() {
 # Rules and knobs
 
 Every rewrite rule in the order it runs, from its own description; `girih rules NAME` shows one. The letter is the stage:
-`l` works on loop nests until nothing changes, `t` places them for the target, once. `girih compile -v` says where each
-applied and why it refused, `-vv` what it changed.
+`l` works on loop nests until nothing changes, `t` places them for the target, once. `girih compile -v` counts where each
+applied and refused, `-vv` shows what it changed and why it refused.
 "
     .to_string();
     for (letter, rule) in pipeline::rules() {

@@ -41,7 +41,6 @@ impl<'p, 'a, 'f> Body<'p, 'a, 'f> {
             FuncKind::Entry => "entry",
             FuncKind::Function => "experimental$func",
         };
-        let params = self.args(f.params());
         let results = match (f.kind, f.results.is_empty()) {
             (FuncKind::Entry, _) | (_, true) => String::new(),
             _ => format!(" -> ({})", join(&f.results, ", ", type_text)),
@@ -51,11 +50,28 @@ impl<'p, 'a, 'f> Body<'p, 'a, 'f> {
             (_, true) => format!(" optimization_hints={}", self.p.hints(&f.hints)),
             (_, false) => format!(" optimization_hints = {}", self.p.hints(&f.hints)),
         };
-        self.p.statement(&format!("{keyword} {}({params}){results}{hints} {{", symbol_text(&f.name)));
+        let (head, tail) = (format!("{keyword} {}(", symbol_text(&f.name)), format!("){results}{hints} {{"));
+        match f.params().last().map(|&last| f.values[last].span.start) {
+            Some(last) if self.p.comment_before(last) => self.commented_params(&head, &tail),
+            _ => self.p.statement(&format!("{head}{}{tail}", self.args(f.params()))),
+        }
         self.region(Func::BODY, Opcode::Return);
         let close = format!("}}{}", self.p.loc(&f.loc));
         self.p.line(&close);
         self.p.after(f.span.end);
+    }
+
+    /// Parameters with comments among them: each on a line of its own.
+    fn commented_params(&mut self, head: &str, tail: &str) {
+        let f = self.f;
+        self.p.line(head);
+        self.p.indent += 2;
+        for (i, &v) in f.params().iter().enumerate() {
+            self.p.before(f.values[v].span.start);
+            let end = if i + 1 == f.params().len() { tail } else { "," };
+            self.p.line(&format!("{}{end}", self.args(&[v])));
+        }
+        self.p.indent -= 2;
     }
 
     fn value(&self, v: ValueId) -> String {

@@ -1,7 +1,7 @@
 //! Comments and blank lines of the source, carried to the printed text.
 //!
 //! A comment on a line of its own stays on one, before the statement that follows it; a comment behind a statement
-//! stays behind it. A blank line before a statement or a comment is kept; several become one.
+//! stays behind it. Parameters with comments among them are written one to a line. A blank line before a statement or a comment is kept; several become one.
 
 use super::Printer;
 use crate::base::lexer::{Lexer, Tok};
@@ -68,6 +68,11 @@ impl Printer<'_> {
         self.flush(at as usize);
         // The statement's first line may begin before the place, with its results.
         self.blank(at as usize);
+    }
+
+    /// Whether a comment that is not written yet stands before a place.
+    pub fn comment_before(&self, at: u32) -> bool {
+        self.comments.as_ref().and_then(|c| c.all.front()).is_some_and(|c| c.start < at as usize)
     }
 
     fn flush(&mut self, at: usize) {

@@ -147,6 +147,21 @@ cuda_tile.module @m { // behind the module
 }
 
 #[test]
+fn comments_of_parameters_stay_where_they_are() {
+    let text = "\
+entry @k(
+    // What is read.
+    %from: tile<ptr<f32>>,  // aligned
+    %n: tile<i32>) {  // behind the entry
+  // First.
+  %c = constant <i32: 1> : tile<i32>
+}
+";
+    assert_eq!(format(text).unwrap(), text);
+    round_trip("comments among parameters", text);
+}
+
+#[test]
 fn names_stay_apart() {
     let mut m =
         read("entry @k(%a: tile<i32>) {\n  %b = absi %a : tile<i32>\n  %c = absi %b : tile<i32>\n  return\n}\n");
