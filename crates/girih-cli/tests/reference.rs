@@ -144,3 +144,22 @@ fn flags(text: &str) -> impl Iterator<Item = &str> {
     let word = |c: char| !(c.is_ascii_alphanumeric() || c == '-');
     text.split(word).filter(|w| w.len() > 2 && w.starts_with("--") && w.as_bytes()[2].is_ascii_lowercase())
 }
+
+#[test]
+fn operations_by_name() {
+    let list = girih(&["ops"]);
+    assert!(ops::all().iter().all(|op| list.lines().any(|l| l.trim_start().starts_with(op.name))), "{list}");
+    assert!(list.lines().all(|l| l.chars().count() <= 110), "{list}");
+    assert!(girih(&["ops", "cuda_tile.fpowf"]).starts_with("# pow\n"));
+    let object: serde_json::Value = serde_json::from_str(&girih(&["ops", "addf", "--json"])).unwrap();
+    assert_eq!((&object["group"], &object["bytecode"]), (&"Floating point".into(), &2.into()));
+    let all: Vec<serde_json::Value> = serde_json::from_str(&girih(&["ops", "--json"])).unwrap();
+    assert_eq!(all.len(), ops::all().len());
+    for (wrong, help) in
+        [("adf", "did you mean `addf`?"), ("load", "load_ptr_tko, load_view_tko"), ("?", "lists them all")]
+    {
+        let out = Command::new(env!("CARGO_BIN_EXE_girih")).args(["ops", wrong]).output().unwrap();
+        assert_eq!(out.status.code(), Some(1));
+        assert!(String::from_utf8_lossy(&out.stderr).contains(help), "{out:?}");
+    }
+}
