@@ -12,6 +12,7 @@ test: lint build unit operations numeric random
 lint:
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
 unit: build
 	cargo test --workspace

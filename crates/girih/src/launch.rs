@@ -52,14 +52,20 @@ pub struct Prepared<'a> {
     compiled: Option<Compiled>,
 }
 
+/// Refuses an axis without blocks, or with more than can be counted.
+pub(crate) fn check_grid(grid: [u32; 3]) -> Result<()> {
+    match grid.into_iter().find(|n| !(1..=MAX_GRID).contains(n)) {
+        None => Ok(()),
+        Some(n) => {
+            let message = format!("a grid of {n} blocks along one axis is not possible (1 to {MAX_GRID})");
+            Err(Error::Argument { code: Code::BadGrid, message })
+        }
+    }
+}
+
 impl<'a> Prepared<'a> {
     pub(crate) fn new(kernel: &'a Kernel<'a>, grid: [u32; 3], args: &'a mut [Arg<'_>]) -> Result<Prepared<'a>> {
-        for n in grid {
-            if !(1..=MAX_GRID).contains(&n) {
-                let message = format!("a grid of {n} blocks along one axis is not possible (1 to {MAX_GRID})");
-                return Err(Error::Argument { code: Code::BadGrid, message });
-            }
-        }
+        check_grid(grid)?;
         if grid.iter().map(|&n| i128::from(n)).product::<i128>() > i128::from(i64::MAX) {
             let message = format!(
                 "a grid of {} has more blocks than can be counted (2^63 - 1)",

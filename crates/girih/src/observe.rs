@@ -12,6 +12,7 @@ use std::time::Instant;
 use crate::args::{self, Arg, Bound, ParamKind};
 use crate::buffer::Buffer;
 use crate::error::Result;
+use crate::launch::check_grid;
 use crate::program::Kernel;
 use crate::widen;
 
@@ -60,6 +61,7 @@ pub struct VerifyEach<'a> {
 
 impl<'a> VerifyEach<'a> {
     pub fn new(kernel: &'a Kernel<'a>, grid: [u32; 3], args: &'a mut [Arg<'_>]) -> Result<VerifyEach<'a>> {
+        check_grid(grid)?;
         let bound = args::bind(kernel.name(), kernel.params(), args)?;
         Ok(VerifyEach { kernel, bound, grid, last: None, checked: 0 })
     }
@@ -75,7 +77,6 @@ impl<'a> VerifyEach<'a> {
                 continue;
             };
             if self.bound.owner[i] != i {
-                slots[i] = slots[self.bound.owner[i]];
                 copies.push(None);
                 continue;
             }
@@ -91,6 +92,10 @@ impl<'a> VerifyEach<'a> {
             // SAFETY: the copy lives until the run below has ended.
             unsafe { memory.register(&param.name, start, len as u64) };
             copies.push(Some(copy));
+        }
+        // Who shares a buffer shares its copy.
+        for (i, &owner) in self.bound.owner.iter().enumerate() {
+            slots[i] = slots[owner];
         }
         let last = self.grid.map(|g| g - 1);
         for block in [[0; 3], last] {

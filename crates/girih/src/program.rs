@@ -162,12 +162,12 @@ impl<'p> Kernel<'p> {
         pipeline::emit_c(&[&lowered.kernel], &self.options.resolved_target())
     }
 
-    /// Operations of the kernel's contractions in a launch; see [`facts::contraction_work`]. `slots` are scalar arguments'
-    /// bits by position.
+    /// Operations of the kernel's contractions in a launch (a multiply and an add each); `None` where the kernel computes
+    /// a loop's bound. `slots` are the scalar arguments' bits by position.
     pub fn contraction_work(&self, grid: [u32; 3], slots: &[u64]) -> Option<f64> {
         facts::contraction_work(&self.version(FAST).ok()?.lowered.loops, grid, slots)
     }
-    /// Length of the longest accumulation in a launch; see [`facts::longest_accumulation`].
+    /// Length of the longest chain of dependent steps in a launch, such as the terms of its longest sum.
     pub fn longest_accumulation(&self, grid: [u32; 3], slots: &[u64]) -> Option<f64> {
         facts::longest_accumulation(&self.version(FAST).ok()?.lowered.loops, grid, slots)
     }

@@ -2,7 +2,7 @@
 //!
 //! * [`ir`]: the data and its grammar
 //! * [`legalise`]: placed loops become kernel IR
-//! * [`print`], [`parse`]: the text of the IR; inverse to each other
+//! * [`mod@print`], [`parse`]: the text of the IR; inverse to each other
 //! * [`verify`]: what must hold of it
 
 pub mod ir;

@@ -154,8 +154,8 @@ pub enum Place {
 ///
 /// Placed as `Vector { lanes: L }` with `ways: W`, it computes, for trip count n starting at `lo`: L*W partial
 /// accumulators, each starting at `identity`; iteration i goes to partial (i - lo) mod (L*W), in ascending order, for all i in whole
-/// groups of L*W; the partials are combined by halving (p[j] = op(p[j], p[j + half]) for half = L*W/2, ..., 1); the
-/// result is op(acc, p[0]); the remaining iterations then fold one by one. That is the fixed tree; `eval` computes the same.
+/// groups of L*W; the partials are combined by halving (`p[j] = op(p[j], p[j + half])` for half = L*W/2, ..., 1); the
+/// result is `op(acc, p[0])`; the remaining iterations then fold one by one. That is the fixed tree; `eval` computes the same.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Combine {
     pub accs: Vec<BufId>,

@@ -1,4 +1,4 @@
-//! Loop and tile IR as text. [`print`] and `parse::parse` are inverse: what is printed reads back to the same kernel, up
+//! Loop and tile IR as text. [`print()`] and `parse::parse` are inverse: what is printed reads back to the same kernel, up
 //! to the numbering of ids, and prints the same again. Source places do not survive.
 //!
 //! ```text

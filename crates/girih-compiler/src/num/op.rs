@@ -174,11 +174,11 @@ pub enum ScalarOp {
     Bitcast {
         to: DType,
     },
-    /// (ptr<T>, i) -> ptr<T>: the address plus i (any integer type, sign-extended) elements.
+    /// `(ptr<T>, i) -> ptr<T>`: the address plus i (any integer type, sign-extended) elements.
     PtrAdd,
     /// (ptr) -> i64
     PtrToInt,
-    /// (i64) -> ptr<to>; also ptr -> ptr<to>
+    /// `(i64) -> ptr<to>`; also `ptr -> ptr<to>`
     IntToPtr {
         to: DType,
     },

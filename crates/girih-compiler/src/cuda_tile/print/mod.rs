@@ -1,9 +1,9 @@
 //! Writes tile programs: a [`Module`] in, text out that reads back as the same module.
 //!
-//! [`print`] is for people: values keep their names, nothing is written that says what its absence says,
+//! [`print()`] is for people: values keep their names, nothing is written that says what its absence says,
 //! long statements are broken.
 //! [`print_nvidia`] equals the text of NVIDIA's disassembler: its value names, its number format, its blanks.
-//! [`format`] reads a text and prints it with its comments where they were.
+//! [`format()`] reads a text and prints it with its comments where they were.
 //!
 //! ```text
 //! cuda_tile.module @m {

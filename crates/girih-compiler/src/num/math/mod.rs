@@ -1,7 +1,7 @@
 //! Transcendental functions, defined once as straight-line IEEE operations.
 //!
 //! In: an operation and f32 or f64. Out: its value ([`run`]), or the straight-line [`Program`] that computes it
-//! ([`program`]) for the emitters to print. Both come from one generic text, so evaluator and native code agree bit for
+//! ([`program()`]) for the emitters to print. Both come from one generic text, so evaluator and native code agree bit for
 //! bit, up to the sign and payload of a NaN. For f16 and bf16 a caller converts to f32, applies the f32 function and
 //! rounds once. `program(ScalarOp::Exp, DType::F32)` is `girih_exp_f32`.
 //!
