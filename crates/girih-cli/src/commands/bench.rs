@@ -2,6 +2,7 @@
 //! machine. NumPy takes part when `python3` (or `.venv/bin/python`) can import it.
 
 mod numpy;
+mod start;
 
 use std::time::Instant;
 
@@ -14,6 +15,7 @@ use crate::cli::BenchArgs;
 use crate::failure::Failure;
 use crate::source::suggestion;
 use numpy::NumPy;
+use start::Start;
 
 /// One measured kernel.
 struct Case {
@@ -91,13 +93,16 @@ const CASES: [Case; 4] = [
     },
 ];
 
+/// What the command line may name.
+const GROUPS: [&str; 4] = ["gemm", "vecadd", "saxpy", "start"];
+
 /// Bytes that the copy measured beside the kernels moves.
 const COPY: usize = 64 << 20;
 
 pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     for name in &args.names {
-        if !CASES.iter().any(|c| c.group == name) {
-            let groups = ["gemm", "vecadd", "saxpy"].into_iter();
+        if !GROUPS.contains(&name.as_str()) {
+            let groups = GROUPS.into_iter();
             return Err(Failure::usage(format!("no benchmark `{name}`; {}", suggestion("benchmarks", name, groups))));
         }
     }
@@ -112,7 +117,8 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
         }
     }
     let mut results = Vec::new();
-    for case in CASES.iter().filter(|c| args.names.is_empty() || args.names.iter().any(|n| n == c.group)) {
+    let wanted = |group: &str| args.names.is_empty() || args.names.iter().any(|n| n == group);
+    for case in CASES.iter().filter(|c| wanted(c.group)) {
         let result = measure(case, &options, threads, args.rounds.max(1), numpy.as_mut().ok())?;
         if !args.json {
             show(case, &result);
@@ -121,6 +127,13 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
         if girih::interrupted() {
             return Err(girih::Error::Interrupted.into());
         }
+    }
+    if wanted("start") {
+        let start = Start::measure(args.rounds)?;
+        if !args.json {
+            start.show();
+        }
+        results.push(start.json());
     }
     if args.json {
         outln!("{}", json!(results));
@@ -205,15 +218,14 @@ fn measure(
             numpy_s.extend(n);
         }
     }
-    let median = |mut v: Vec<f64>| {
-        v.sort_by(f64::total_cmp);
-        v.get(v.len() / 2).copied()
-    };
-    Ok(Measured {
-        kernel: median(kernel_s).unwrap_or(f64::NAN),
-        copy: median(copy_s).unwrap_or(f64::NAN),
-        numpy: median(numpy_s),
-    })
+    let numpy = (!numpy_s.is_empty()).then(|| median(numpy_s));
+    Ok(Measured { kernel: median(kernel_s), copy: median(copy_s), numpy })
+}
+
+/// NaN of nothing.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 /// Seconds that a plain copy takes, shared out over the threads.
