@@ -113,6 +113,9 @@ pub struct CompileArgs {
     /// The stage to print: cuda_tile, loop, tile, kernel or c.
     #[arg(long, value_name = "STAGE", value_parser = stage)]
     pub ir: Option<girih::Stage>,
+    /// With `--ir cuda_tile`: print the whole program as NVIDIA's own tools do.
+    #[arg(long)]
+    pub nvidia: bool,
     /// -v counts what each rule did and refused; -vv shows what it changed, and why it refused.
     #[arg(short, action = clap::ArgAction::Count)]
     pub verbose: u8,

@@ -84,6 +84,11 @@ impl Program {
         }
     }
 
+    /// The program in the words and layout of NVIDIA's own tools.
+    pub fn nvidia_text(&self) -> String {
+        cuda_tile::print::print_nvidia(&self.module)
+    }
+
     /// A kernel, compiled when it is first needed.
     pub fn entry(&self, name: &str) -> Result<Kernel<'_>> {
         let Some(entry) = self.module.entry(name) else {

@@ -37,7 +37,11 @@ pub fn run(args: &CompileArgs) -> Result<(), Failure> {
         None if args.verbose > 0 || args.dump.is_some() || args.verify_each => return Ok(()),
         None => return Err(Failure::usage("name a stage: --ir cuda_tile, loop, tile, kernel or c")),
     };
-    let text = kernel.ir(stage).map_err(&within)?;
+    let text = match (args.nvidia, stage) {
+        (true, Stage::CudaTile) => program.nvidia_text(),
+        (true, _) => return Err(Failure::usage("--nvidia goes with --ir cuda_tile")),
+        (false, _) => kernel.ir(stage).map_err(&within)?,
+    };
     match &args.output {
         Some(path) => write(path, &text)?,
         None => out!("{text}"),

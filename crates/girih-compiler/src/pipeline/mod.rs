@@ -167,6 +167,10 @@ pub fn lower(
     observer.begin("legalise");
     let kernel = kernel::legalise::legalise(&tile, &kernel::legalise::Options { check: options.check })
         .map_err(|sentence| vec![Diagnostic::error(Code::CannotLower, sentence)])?;
+    if let Some(first) = kernel::verify::verify(&kernel).first() {
+        let bug = Diagnostic::error(Code::InternalBug, format!("legalise made IR that does not verify: {first}"));
+        return Err(vec![bug.help(format!("the kernel IR:\n{}", kernel::print::print(&kernel)))]);
+    }
     Ok(Lowered { loops, tile, kernel })
 }
 
