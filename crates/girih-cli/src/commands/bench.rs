@@ -96,9 +96,6 @@ const CASES: [Case; 4] = [
 /// What the command line may name.
 const GROUPS: [&str; 4] = ["gemm", "vecadd", "saxpy", "start"];
 
-/// Bytes that the copy measured beside the kernels moves.
-const COPY: usize = 64 << 20;
-
 pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     for name in &args.names {
         if !GROUPS.contains(&name.as_str()) {
@@ -144,15 +141,15 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
 /// Medians in seconds.
 struct Measured {
     kernel: f64,
-    /// The copy moves `COPY` bytes out and in.
+    /// A copy that reads and writes as many bytes as the kernel.
     copy: f64,
     numpy: Option<f64>,
 }
 
 impl Measured {
     /// How the kernel's bandwidth compares with a copy's.
-    fn of_copy(&self, case: &Case) -> f64 {
-        (case.bytes / self.kernel) / (2.0 * COPY as f64 / self.copy)
+    fn of_copy(&self) -> f64 {
+        self.copy / self.kernel
     }
     fn json(&self, case: &Case, threads: usize) -> serde_json::Value {
         json!({
@@ -161,7 +158,7 @@ impl Measured {
             "median_s": self.kernel,
             "gflop_per_s": case.flops / self.kernel / 1e9,
             "gbytes_per_s": case.bytes / self.kernel / 1e9,
-            "of_memcpy": self.of_copy(case),
+            "of_memcpy": self.of_copy(),
             "numpy_s": self.numpy,
             "of_numpy": self.numpy.map(|n| n / self.kernel),
         })
@@ -172,7 +169,7 @@ fn show(case: &Case, m: &Measured) {
     let rate = if case.flops > 0.0 {
         format!("{:7.1} GFLOP/s", case.flops / m.kernel / 1e9)
     } else {
-        format!("{:7.1} GB/s, {:.2} of memcpy", case.bytes / m.kernel / 1e9, m.of_copy(case))
+        format!("{:7.1} GB/s, {:.2} of memcpy", case.bytes / m.kernel / 1e9, m.of_copy())
     };
     let numpy = m.numpy.map_or(String::new(), |n| format!("  {:.2} of NumPy ({})", n / m.kernel, duration(n)));
     outln!("{:<22} {:>10}  {rate}{numpy}", case.name, duration(m.kernel));
@@ -198,8 +195,9 @@ fn measure(
         Scalar::F32(x) => Arg::from(*x),
     }));
     let mut prepared = kernel.prepare(case.grid, &mut args)?;
-    let from = Buffer::filled(Fill::Ones, DType::I8, &[COPY as u64], 0)?;
-    let mut to = Buffer::zeroed(DType::I8, &[COPY as u64])?;
+    let half = case.bytes as u64 / 2;
+    let from = Buffer::filled(Fill::Ones, DType::I8, &[half], 0)?;
+    let mut to = Buffer::zeroed(DType::I8, &[half])?;
     if let Some(numpy) = numpy.as_deref_mut() {
         numpy.prepare(case.buffers, case.numpy).map_err(Failure::usage)?;
     }
