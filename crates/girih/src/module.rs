@@ -25,10 +25,13 @@ fn load_error(error: &libloading::Error) -> Error {
 }
 
 impl Module {
-    /// Loads an object that this library's own cache produced.
-    pub fn load(object: &Path) -> Result<Module> {
-        // SAFETY: the object was compiled from C that this project emitted, lies in a folder only the user can write,
-        // and its hash was compared; it has no initialisers.
+    /// Loads a compiled translation unit.
+    ///
+    /// # Safety
+    /// Loading runs what is in the object: it must have been built from C that the compiler emitted, and only the user may
+    /// have been able to write it. [`crate::cache::Cache::get_or_build`] gives such objects.
+    pub unsafe fn load(object: &Path) -> Result<Module> {
+        // SAFETY: the caller vouches for the object; emitted C has no initialisers.
         let library = unsafe { libloading::Library::new(object) };
         let library = library.map_err(|e| load_error(&e))?;
         Ok(Module { library: ManuallyDrop::new(library) })

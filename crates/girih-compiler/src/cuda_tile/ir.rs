@@ -187,8 +187,9 @@ pub enum Overflow {
     NoWrap,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub enum MemoryOrdering {
+    #[default]
     Weak,
     Relaxed,
     Acquire,

@@ -20,6 +20,8 @@
 //! 5. Statements of one block run in program order; memory accesses that may overlap keep that order.
 
 use crate::base::{IdMap, Span};
+/// Memory orders and atomic updates mean the same here as in a tile program.
+pub use crate::cuda_tile::ir::{AtomicMode as RmwOp, MemoryOrdering as Order};
 use crate::id_type;
 pub use crate::index::{AxisId, Cmp, Cond, Ix, Mask, ValId};
 use crate::num::{DType, ScalarOp};
@@ -102,30 +104,6 @@ pub struct Mem {
     pub base: ValId,
     pub index: Ix,
     pub elem: DType,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Order {
-    #[default]
-    Weak,
-    Relaxed,
-    Acquire,
-    Release,
-    AcqRel,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum RmwOp {
-    And,
-    Or,
-    Xor,
-    Add,
-    AddF,
-    Max,
-    Min,
-    UMax,
-    UMin,
-    Xchg,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

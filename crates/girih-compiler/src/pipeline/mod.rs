@@ -4,8 +4,8 @@
 //! text ─ front ─► cuda_tile ─ lift ─► loop ─ loops::fuse::RULES ─► loop ─ tile::RULES ─► tile ─ legalise ─► kernel ─ emit ─► c
 //! ```
 //!
-//! In: text and [`Options`]. Out: every stage as a value. What happens on the way is told to an [`Observer`]: each stage's
-//! text, and each rule with what it applied to and what it refused. Clocks and files belong to the observer.
+//! In: text and [`Options`]. Out: every stage as a value. What happens on the way is told to an [`Observer`]: each rule
+//! with what it applied to and what it refused. Clocks and files belong to the observer.
 
 mod passes;
 pub mod trace;

@@ -3,39 +3,18 @@
 use std::rc::Rc;
 
 use super::{Lift, Lifted, Result1, Tensor, bug, dtype_of, int_attr, konst, operand, result};
-use crate::cuda_tile::ir::{
-    AtomicMode, Attr, AttrKey, MemoryOrdering, Op, Padding, TensorViewType, TileViewType, Type, ValueId, ViewKind,
-};
+use crate::cuda_tile::ir::{Attr, AttrKey, Op, Padding, TensorViewType, TileViewType, Type, ValueId, ViewKind};
 use crate::index::{Cmp, Cond, Ix, Mask};
 use crate::loops::ir::{LoopKind, Mem, Opnd, Order, RmwOp, Stmt, Ty};
 use crate::num::DType;
 use crate::num::convert::from_f64;
 use crate::num::op::Rounding;
 
-fn order(op: &Op) -> Order {
-    match op.ordering() {
-        MemoryOrdering::Weak => Order::Weak,
-        MemoryOrdering::Relaxed => Order::Relaxed,
-        MemoryOrdering::Acquire => Order::Acquire,
-        MemoryOrdering::Release => Order::Release,
-        MemoryOrdering::AcqRel => Order::AcqRel,
-    }
-}
-
 fn rmw_op(op: &Op) -> Result1<RmwOp> {
-    let Some(Attr::Mode(mode)) = op.attr(AttrKey::Mode) else { return Err(bug("an atomic without a mode", op.span)) };
-    Ok(match mode {
-        AtomicMode::And => RmwOp::And,
-        AtomicMode::Or => RmwOp::Or,
-        AtomicMode::Xor => RmwOp::Xor,
-        AtomicMode::Add => RmwOp::Add,
-        AtomicMode::AddF => RmwOp::AddF,
-        AtomicMode::Max => RmwOp::Max,
-        AtomicMode::Min => RmwOp::Min,
-        AtomicMode::UMax => RmwOp::UMax,
-        AtomicMode::UMin => RmwOp::UMin,
-        AtomicMode::Xchg => RmwOp::Xchg,
-    })
+    match op.attr(AttrKey::Mode) {
+        Some(Attr::Mode(mode)) => Ok(*mode),
+        _ => Err(bug("an atomic without a mode", op.span)),
+    }
 }
 
 impl Lift<'_> {
@@ -105,7 +84,7 @@ impl Lift<'_> {
 
     pub(super) fn load_ptr(&mut self, op: &Op) -> Result1<()> {
         let (pointer, mask, padding) = (operand(op, 0)?, op.operand(1), op.operand(2));
-        let (order, site) = (order(op), self.site(op));
+        let (order, site) = (op.ordering(), self.site(op));
         let loaded = result(op, 0)?;
         let (ty, name) = (self.elem(loaded)?, self.name(loaded, "x"));
         let kind = if order == Order::Weak { LoopKind::Free } else { LoopKind::Serial };
@@ -128,7 +107,7 @@ impl Lift<'_> {
 
     pub(super) fn store_ptr(&mut self, op: &Op) -> Result1<()> {
         let (pointer, value, mask) = (operand(op, 0)?, operand(op, 1)?, op.operand(2));
-        let (order, site) = (order(op), self.site(op));
+        let (order, site) = (op.ordering(), self.site(op));
         let shape = &self.tile_ty(value)?.shape;
         let kind = if order == Order::Weak { LoopKind::Free } else { LoopKind::Serial };
         self.nest(shape, kind, |l, idx| {
@@ -143,7 +122,7 @@ impl Lift<'_> {
 
     pub(super) fn atomic_cas(&mut self, op: &Op) -> Result1<()> {
         let (pointer, cmp, value, mask) = (operand(op, 0)?, operand(op, 1)?, operand(op, 2)?, op.operand(3));
-        let (order, site) = (order(op), self.site(op));
+        let (order, site) = (op.ordering(), self.site(op));
         let old = result(op, 0)?;
         let (ty, name) = (self.elem(old)?, self.name(old, "old"));
         self.define_in_order(old, LoopKind::Serial, |l, idx| {
@@ -159,7 +138,7 @@ impl Lift<'_> {
 
     pub(super) fn atomic_rmw(&mut self, op: &Op) -> Result1<()> {
         let (pointer, value, mask) = (operand(op, 0)?, operand(op, 1)?, op.operand(2));
-        let (order, site, rmw) = (order(op), self.site(op), rmw_op(op)?);
+        let (order, site, rmw) = (op.ordering(), self.site(op), rmw_op(op)?);
         let old = result(op, 0)?;
         let (ty, name) = (self.elem(old)?, self.name(old, "old"));
         self.define_in_order(old, LoopKind::Serial, |l, idx| {
@@ -268,7 +247,7 @@ impl Lift<'_> {
     pub(super) fn load_view(&mut self, op: &Op) -> Result1<()> {
         let (tensor, view) = self.view(operand(op, 0)?)?;
         let indices = op.group(1);
-        let (order, site) = (order(op), self.site(op));
+        let (order, site) = (op.ordering(), self.site(op));
         let other = view.padding.map(|p| konst(tensor.elem, padding_bits(p, tensor.elem)));
         let loaded = result(op, 0)?;
         let name = self.name(loaded, "x");
@@ -287,7 +266,7 @@ impl Lift<'_> {
         let value = operand(op, 0)?;
         let (tensor, view) = self.view(operand(op, 1)?)?;
         let indices = op.group(2);
-        let (order, site) = (order(op), self.site(op));
+        let (order, site) = (op.ordering(), self.site(op));
         let shape = &self.tile_ty(value)?.shape;
         let kind = if order == Order::Weak { LoopKind::Free } else { LoopKind::Serial };
         self.nest(shape, kind, |l, idx| {
@@ -303,7 +282,7 @@ impl Lift<'_> {
     pub(super) fn atomic_red_view(&mut self, op: &Op) -> Result1<()> {
         let (tensor, view) = self.view(operand(op, 0)?)?;
         let (indices, value) = (op.group(1), operand(op, 2)?);
-        let (order, site, rmw) = (order(op), self.site(op), rmw_op(op)?);
+        let (order, site, rmw) = (op.ordering(), self.site(op), rmw_op(op)?);
         let shape = &self.tile_ty(value)?.shape;
         self.nest(shape, LoopKind::Serial, |l, idx| {
             let value = l.at(value, idx)?;
