@@ -142,6 +142,49 @@ pub struct Extent {
     pub writable: bool,
 }
 
+/// Memory that a kernel reaches through addresses it finds in memory: an element of a list of arrays.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reached {
+    /// What messages call it.
+    pub name: String,
+    pub start: u64,
+    pub bytes: u64,
+}
+
+/// A launch's arguments as a driver has them: bits, and what is known about the memory behind addresses.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct RawArgs {
+    /// One per parameter: the bits of a scalar, or an address.
+    pub slots: Vec<u64>,
+    /// One per parameter: how many bytes from its address on are the kernel's to use; `None` for scalars.
+    pub bytes: Vec<Option<u64>>,
+    pub reached: Vec<Reached>,
+}
+
+/// Fits raw arguments to parameters.
+pub fn bind_raw(entry: &str, params: &[Param], args: RawArgs) -> Result<Bound<'static>> {
+    let RawArgs { mut slots, bytes, reached } = args;
+    if slots.len() != params.len() || bytes.len() != params.len() {
+        return Err(Error::argument(format!(
+            "`{entry}` takes {} arguments, and {} were given",
+            params.len(),
+            slots.len()
+        )));
+    }
+    let mut extents = Vec::with_capacity(params.len());
+    for (param, (slot, bytes)) in params.iter().zip(slots.iter_mut().zip(bytes)) {
+        extents.push(match param.kind {
+            ParamKind::Scalar(dtype) => {
+                *slot &= dtype.mask();
+                None
+            }
+            ParamKind::Pointer(_) => Some(Extent { start: *slot, bytes: bytes.unwrap_or(0), writable: true }),
+        });
+    }
+    let owner = (0..params.len()).collect();
+    Ok(Bound { slots, extents, owner, reached, _tables: Vec::new(), life: PhantomData })
+}
+
 /// Arguments that fit their parameters. The memory they stand for stays borrowed while this lives.
 #[derive(Debug)]
 pub struct Bound<'a> {
@@ -150,6 +193,8 @@ pub struct Bound<'a> {
     pub extents: Vec<Option<Extent>>,
     /// Position of the argument whose buffer a parameter shares, itself unless it was `same_as`.
     pub owner: Vec<usize>,
+    /// Memory that is reached through addresses in memory.
+    pub reached: Vec<Reached>,
     /// Tables of pointers, kept alive.
     _tables: Vec<Buffer>,
     life: PhantomData<&'a mut [u8]>,
@@ -231,7 +276,7 @@ pub fn bind<'a>(entry: &str, params: &[Param], args: &'a mut [Arg<'_>]) -> Resul
         slots.push(slot);
         extents.push(extent);
     }
-    Ok(Bound { slots, extents, owner, _tables: tables, life: PhantomData })
+    Ok(Bound { slots, extents, owner, reached: Vec::new(), _tables: tables, life: PhantomData })
 }
 
 /// The argument that argument `i` stands for.
@@ -263,15 +308,19 @@ fn stored_as(want: DType, have: DType) -> bool {
 impl Bound<'_> {
     /// Whether two pointer parameters' ranges share a byte.
     pub fn overlap(&self) -> bool {
-        let mut ranges: Vec<(u64, u64)> =
-            self.extents.iter().flatten().filter(|e| e.bytes > 0).map(|e| (e.start, e.start + e.bytes)).collect();
+        let reached = self.reached.iter().map(|r| (r.start, r.bytes));
+        let mut ranges: Vec<(u64, u64)> = (self.extents.iter().flatten().map(|e| (e.start, e.bytes)).chain(reached))
+            .filter(|&(_, bytes)| bytes > 0)
+            .map(|(start, bytes)| (start, start.saturating_add(bytes)))
+            .collect();
         ranges.sort_unstable();
         ranges.windows(2).any(|w| w[1].0 < w[0].1)
     }
 
     /// The lowest and one past the highest byte address per parameter, as the ABI wants them.
     pub fn extent_table(&self) -> Vec<i64> {
-        self.extents.iter().flat_map(|e| e.map_or([0, 0], |e| [e.start as i64, (e.start + e.bytes) as i64])).collect()
+        let range = |e: &Extent| [e.start as i64, e.start.saturating_add(e.bytes) as i64];
+        self.extents.iter().flat_map(|e| e.as_ref().map_or([0, 0], range)).collect()
     }
 
     /// The evaluator's view of the same memory.
@@ -287,6 +336,10 @@ impl Bound<'_> {
                     memory.register(&param.name, std::ptr::with_exposed_provenance_mut(e.start as usize), e.bytes)
                 };
             }
+        }
+        for r in &self.reached {
+            // SAFETY: as above; `Kernel::launch_raw` has its caller's word for it.
+            unsafe { memory.register(&r.name, std::ptr::with_exposed_provenance_mut(r.start as usize), r.bytes) };
         }
         memory
     }

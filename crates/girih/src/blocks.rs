@@ -134,12 +134,9 @@ pub unsafe fn run(run: &Run<'_>, host: &dyn Host) -> std::result::Result<(), Sto
         BlockOrder::Ranges => (count / (threads as i64 * 4)).max(1),
         BlockOrder::Increasing | BlockOrder::Together => 1,
     };
-    // One launch at a time: the abort flag is the process's.
-    static ONE: Mutex<()> = Mutex::new(());
-    let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let one = signals::begin_launch();
     let cooperative = Cooperative::enter();
     let native = Native::enter();
-    ABORT.store(i32::from(signals::interrupted()), Ordering::SeqCst);
     if together {
         std::thread::scope(|scope| {
             for slot in 0..threads {
@@ -159,6 +156,7 @@ pub unsafe fn run(run: &Run<'_>, host: &dyn Host) -> std::result::Result<(), Sto
     } else {
         pool::global().run(threads, &|slot| work(&shared, slot, step));
     }
+    let stopped = signals::stopping();
     drop(native);
     drop(cooperative);
     drop(one);
@@ -169,7 +167,7 @@ pub unsafe fn run(run: &Run<'_>, host: &dyn Host) -> std::result::Result<(), Sto
     if let Some(error) = take(shared.failure) {
         return Err(Stop::Error(error));
     }
-    if signals::interrupted() {
+    if stopped {
         return Err(Stop::Error(Error::Interrupted));
     }
     Ok(())

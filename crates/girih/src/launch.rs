@@ -1,7 +1,7 @@
 //! One launch: arguments fitted, facts tested, the right version compiled, then run, as often as wanted.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use girih_compiler::base::host::Waiting;
@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::facts::{self, Traffic};
 use crate::host::{self, NativeHost, STALL};
 use crate::memory::RealMemory;
-use crate::options::{Device, PrintOrder, Printer};
+use crate::options::{Device, Options, PrintOrder, Printer};
 use crate::program::{FAST, Kernel, Native, Version};
 use crate::signals;
 use crate::spec::MAX_GRID;
@@ -63,47 +63,95 @@ pub(crate) fn check_grid(grid: [u32; 3]) -> Result<()> {
     }
 }
 
+/// Refuses a grid that cannot be counted, and a block to run alone that is not in it.
+fn check_blocks(options: &Options, grid: [u32; 3]) -> Result<()> {
+    check_grid(grid)?;
+    if grid.iter().map(|&n| i128::from(n)).product::<i128>() > i128::from(i64::MAX) {
+        let message = format!(
+            "a grid of {} has more blocks than can be counted (2^63 - 1)",
+            grid.map(|n| n.to_string()).join(",")
+        );
+        return Err(Error::Argument { code: Code::BadGrid, message });
+    }
+    if let Some(block) = options.block
+        && block.iter().zip(&grid).any(|(b, g)| b >= g)
+    {
+        let list = |a: [u32; 3]| a.map(|n| n.to_string()).join(",");
+        let message = format!("block {} lies outside the grid {}", list(block), list(grid));
+        return Err(Error::Argument { code: Code::BadGrid, message });
+    }
+    Ok(())
+}
+
+/// A launch whose facts were tested, in all that those depend on, and the version it can use.
+pub(crate) struct Fit {
+    key: Vec<u64>,
+    version: Arc<Version>,
+}
+
+/// How many launches are remembered per kernel.
+const FITS: usize = 8;
+
 impl<'a> Prepared<'a> {
     pub(crate) fn new(kernel: &'a Kernel<'a>, grid: [u32; 3], args: &'a mut [Arg<'_>]) -> Result<Prepared<'a>> {
-        check_grid(grid)?;
-        if grid.iter().map(|&n| i128::from(n)).product::<i128>() > i128::from(i64::MAX) {
-            let message = format!(
-                "a grid of {} has more blocks than can be counted (2^63 - 1)",
-                grid.map(|n| n.to_string()).join(",")
-            );
-            return Err(Error::Argument { code: Code::BadGrid, message });
-        }
-        let options = kernel.options();
-        if let Some(block) = options.block
-            && block.iter().zip(&grid).any(|(b, g)| b >= g)
-        {
-            let list = |a: [u32; 3]| a.map(|n| n.to_string()).join(",");
-            let message = format!("block {} lies outside the grid {}", list(block), list(grid));
-            return Err(Error::Argument { code: Code::BadGrid, message });
-        }
+        check_blocks(kernel.options(), grid)?;
         let bound = args::bind(kernel.name(), kernel.params(), args)?;
         let read_only = bound.extents.iter().flatten().any(|e| !e.writable);
         let mut prepared = Prepared { kernel, bound, grid, native: None, compiled: None };
-        if options.device == Device::Cpu || read_only {
+        if kernel.options().device == Device::Cpu || read_only {
             let start = Instant::now();
-            let version = prepared.choose()?;
+            let version = prepared.choose(prepared.bound.overlap())?;
             prepared.check_sizes(&version)?;
-            if options.device == Device::Cpu {
-                let native = kernel.native(&version)?;
-                prepared.compiled = Some(Compiled {
-                    seconds: start.elapsed().as_secs_f64(),
-                    cached: native.cached,
-                    assume: version.assume,
-                });
-                prepared.native = Some((version, native));
-            }
+            prepared.compile(version, start)?;
         }
         Ok(prepared)
     }
 
+    /// On raw addresses: as `new`, but what was found out about one of the last launches is not found out again.
+    pub(crate) fn raw(kernel: &'a Kernel<'a>, grid: [u32; 3], bound: Bound<'a>) -> Result<Prepared<'a>> {
+        check_blocks(kernel.options(), grid)?;
+        let mut prepared = Prepared { kernel, bound, grid, native: None, compiled: None };
+        if kernel.options().device != Device::Cpu {
+            return Ok(prepared);
+        }
+        let start = Instant::now();
+        let bound = &prepared.bound;
+        // Overlaps between memory that is only read do no harm.
+        let overlap = bound.overlap() && kernel.version(FAST)?.traffic.writes.contains(&true);
+        let mut key: Vec<u64> = vec![u64::from(grid[0]) << 32 | u64::from(grid[1]), u64::from(grid[2]), overlap.into()];
+        key.extend(bound.slots.iter().zip(&bound.extents).map(|(&slot, e)| e.map_or(slot, |e| e.bytes)));
+        let known = {
+            let fits = kernel.fits.lock().unwrap_or_else(PoisonError::into_inner);
+            fits.iter().find(|f| f.key == key).map(|f| f.version.clone())
+        };
+        let version = match known {
+            Some(version) => version,
+            None => {
+                let version = prepared.choose(overlap)?;
+                prepared.check_sizes(&version)?;
+                let mut fits = kernel.fits.lock().unwrap_or_else(PoisonError::into_inner);
+                fits.truncate(FITS - 1);
+                fits.insert(0, Fit { key, version: version.clone() });
+                version
+            }
+        };
+        prepared.compile(version, start)?;
+        Ok(prepared)
+    }
+
+    fn compile(&mut self, version: Arc<Version>, start: Instant) -> Result<()> {
+        if self.kernel.options().device == Device::Cpu {
+            let native = self.kernel.native(&version)?;
+            let seconds = start.elapsed().as_secs_f64();
+            self.compiled = Some(Compiled { seconds, cached: native.cached, assume: version.assume });
+            self.native = Some((version, native));
+        }
+        Ok(())
+    }
+
     /// The fastest version whose assumptions hold for this launch.
-    fn choose(&self) -> Result<Arc<Version>> {
-        let no_alias = !self.bound.overlap();
+    fn choose(&self, overlap: bool) -> Result<Arc<Version>> {
+        let no_alias = !overlap;
         let fast = self.kernel.version(Assumptions { no_alias, ..FAST })?;
         if launch_facts::holds(&fast.lowered.loops, &self.launch()) {
             return Ok(fast);
@@ -241,18 +289,21 @@ impl<'a> Prepared<'a> {
             text: self.kernel.program().text(),
         };
         let cooperative = signals::Cooperative::enter();
+        let one = signals::begin_launch();
         let start = Instant::now();
         let control = FloatControl::standard();
         let outcome = eval::run_with(module, self.kernel.name(), &self.launch(), &mut memory, &mut host, &eval_options);
         drop(control);
         let seconds = start.elapsed().as_secs_f64();
+        let stopped = signals::stopping();
+        drop(one);
         drop(cooperative);
         for ([z, y, x], text) in std::mem::take(&mut host.held) {
             host::deliver(host.printer, [x, y, z], &text);
         }
         match outcome {
             Ok(report) => Ok(Report { seconds, warnings: report.warnings }),
-            Err(_) if signals::interrupted() => Err(Error::Interrupted),
+            Err(_) if stopped => Err(Error::Interrupted),
             Err(trap) => Err(Error::Trap(Box::new(trap))),
         }
     }
@@ -349,6 +400,6 @@ impl eval::Host for EvalHost<'_> {
         host::say_stalled(self.text, blocks);
     }
     fn interrupted(&self) -> bool {
-        signals::interrupted()
+        signals::stopping()
     }
 }

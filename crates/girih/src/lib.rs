@@ -86,7 +86,7 @@ pub mod values;
 #[doc(hidden)]
 pub mod widen;
 
-pub use args::{Arg, Param, ParamKind};
+pub use args::{Arg, Param, ParamKind, RawArgs, Reached};
 pub use buffer::{Buffer, Element, Fill};
 pub use error::{Error, Result};
 pub use facts::Traffic;
@@ -97,7 +97,7 @@ pub use girih_compiler::pipeline::Stage;
 pub use launch::{Compiled, Prepared, Report};
 pub use options::{CachePolicy, Device, Options, PrintOrder, Printer};
 pub use program::{Kernel, Program};
-pub use signals::{install_interrupt_handler, interrupted};
+pub use signals::{Passing, install_interrupt_handler, interrupted, stop_launch};
 
 /// The README's example, compiled and run.
 #[cfg(doctest)]

@@ -14,14 +14,14 @@ use girih_compiler::loops::{self, lift};
 use girih_compiler::num::DType;
 use girih_compiler::pipeline::{self, Front, Lowered, Observer, Silent, Stage};
 
-use crate::args::{self, Arg, Param};
+use crate::args::{self, Arg, Param, RawArgs};
 use crate::cache::{self, Cache, Entry};
 use crate::cc::{self, Compiler};
 use crate::error::{Error, Result};
 use crate::facts;
 use crate::globals::Globals;
 use crate::host::Messages;
-use crate::launch::{Prepared, Report};
+use crate::launch::{Fit, Prepared, Report};
 use crate::module::{Module, NativeKernel};
 use crate::options::{CachePolicy, Options};
 use crate::widen;
@@ -96,23 +96,57 @@ impl Program {
             return Err(Error::NoEntry { name: name.to_string(), entries });
         };
         Ok(Kernel {
-            program: self,
+            program: Held::Borrowed(self),
             name: name.to_string(),
             params: args::params(entry)?,
             options: Options::default(),
             versions: Mutex::default(),
+            fits: Mutex::default(),
+            cache: OnceLock::new(),
+        })
+    }
+
+    /// The same as [`Program::entry`] for who keeps kernels beyond the place where the program was read.
+    pub fn shared_entry(self: &Arc<Program>, name: &str) -> Result<Kernel<'static>> {
+        let Kernel { name, params, options, .. } = self.entry(name)?;
+        let program = Held::Shared(self.clone());
+        Ok(Kernel {
+            program,
+            name,
+            params,
+            options,
+            versions: Mutex::default(),
+            fits: Mutex::default(),
             cache: OnceLock::new(),
         })
     }
 }
 
+/// The program of a kernel.
+pub(crate) enum Held<'p> {
+    Borrowed(&'p Program),
+    Shared(Arc<Program>),
+}
+
+impl std::ops::Deref for Held<'_> {
+    type Target = Program;
+    fn deref(&self) -> &Program {
+        match self {
+            Held::Borrowed(program) => program,
+            Held::Shared(program) => program,
+        }
+    }
+}
+
 /// An entry of a program with the options it is compiled and run under.
 pub struct Kernel<'p> {
-    pub(crate) program: &'p Program,
+    pub(crate) program: Held<'p>,
     name: String,
     params: Vec<Param>,
     options: Options,
     versions: Mutex<BTreeMap<(bool, bool), Arc<Version>>>,
+    /// What was found out about the last launches on raw addresses.
+    pub(crate) fits: Mutex<Vec<Fit>>,
     cache: OnceLock<Arc<Cache>>,
 }
 
@@ -136,13 +170,13 @@ pub(crate) struct Native {
 impl<'p> Kernel<'p> {
     /// The same kernel under other options.
     pub fn with_options(self, options: Options) -> Kernel<'p> {
-        Kernel { options, versions: Mutex::default(), cache: OnceLock::new(), ..self }
+        Kernel { options, versions: Mutex::default(), fits: Mutex::default(), cache: OnceLock::new(), ..self }
     }
     pub fn name(&self) -> &str {
         &self.name
     }
-    pub fn program(&self) -> &'p Program {
-        self.program
+    pub fn program(&self) -> &Program {
+        &self.program
     }
     pub fn params(&self) -> &[Param] {
         &self.params
@@ -201,6 +235,15 @@ impl<'p> Kernel<'p> {
     /// Checks the arguments and compiles, so that [`Prepared::run`] only runs.
     pub fn prepare<'a>(&'a self, grid: [u32; 3], args: &'a mut [Arg<'_>]) -> Result<Prepared<'a>> {
         Prepared::new(self, grid, args)
+    }
+
+    /// Runs the kernel on addresses and waits for it; made to be cheap when it is repeated.
+    ///
+    /// # Safety
+    /// What the arguments say about memory must be true for as long as the launch runs, and no Rust reference to it may
+    /// be in use.
+    pub unsafe fn launch_raw(&self, grid: [u32; 3], args: RawArgs) -> Result<Report> {
+        Prepared::raw(self, grid, args::bind_raw(&self.name, &self.params, args)?)?.run()
     }
 
     /// Lowers the fast version once more, telling the observer about every stage and rule.

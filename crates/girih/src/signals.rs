@@ -2,16 +2,100 @@
 //! of a native kernel that accesses memory which is not there: a message and exit code 3 instead of a crash.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Every launch polls this flag: nonzero means return soon.
 pub(crate) static ABORT: AtomicI32 = AtomicI32::new(0);
 static INTERRUPTED: AtomicI32 = AtomicI32::new(0);
+/// The launch under way was told to stop; the next one starts afresh.
+static STOPPED: AtomicBool = AtomicBool::new(false);
 /// Pieces of work under way that notice the flag and clean up after themselves.
 static COOPERATIVE: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether Ctrl-C was pressed since the handler was installed.
 pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed) != 0
+}
+
+/// Stops the launch that is running, if one is: it ends with [`crate::Error::Interrupted`]. May be called from a signal
+/// handler.
+pub fn stop_launch() {
+    STOPPED.store(true, Ordering::SeqCst);
+    ABORT.store(1, Ordering::SeqCst);
+}
+
+/// A launch begins, alone, since the abort flag is the process's; what stopped an earlier one is over.
+pub(crate) fn begin_launch() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    STOPPED.store(false, Ordering::SeqCst);
+    ABORT.store(i32::from(interrupted()), Ordering::SeqCst);
+    one
+}
+
+/// Whether the launch under way is to stop.
+pub(crate) fn stopping() -> bool {
+    interrupted() || STOPPED.load(Ordering::Relaxed)
+}
+
+/// What SIGINT did before the outermost [`Passing`]: handler and flags.
+static BEFORE: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
+static PASSING: Mutex<(usize, Option<libc::sigaction>)> = Mutex::new((0, None));
+
+/// While one lives, SIGINT stops the launch under way and goes on to the handler that the host program has; for hosts
+/// whose handler sets a flag and returns, as Python's. Where the host has none, nothing changes.
+pub struct Passing(());
+
+impl Passing {
+    pub fn enter() -> Passing {
+        let mut state = PASSING.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.0 == 0 {
+            // SAFETY: asks for the action in force, into a zeroed struct.
+            let now = unsafe {
+                let mut now: libc::sigaction = std::mem::zeroed();
+                libc::sigaction(libc::SIGINT, std::ptr::null(), &mut now);
+                now
+            };
+            let theirs =
+                ![libc::SIG_DFL, libc::SIG_IGN, on_interrupt as *const () as usize].contains(&now.sa_sigaction);
+            if theirs {
+                BEFORE[0].store(now.sa_sigaction, Ordering::SeqCst);
+                BEFORE[1].store(now.sa_flags as usize, Ordering::SeqCst);
+                handle(libc::SIGINT, on_pass as *const () as usize, libc::SA_RESTART | libc::SA_SIGINFO);
+                state.1 = Some(now);
+            }
+        }
+        state.0 += 1;
+        Passing(())
+    }
+}
+
+impl Drop for Passing {
+    fn drop(&mut self) {
+        let mut state = PASSING.lock().unwrap_or_else(PoisonError::into_inner);
+        state.0 -= 1;
+        if state.0 == 0
+            && let Some(before) = state.1.take()
+        {
+            // SAFETY: puts back an action that the system gave out.
+            unsafe { libc::sigaction(libc::SIGINT, &before, std::ptr::null_mut()) };
+        }
+    }
+}
+
+extern "C" fn on_pass(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    stop_launch();
+    let [handler, flags] = [&BEFORE[0], &BEFORE[1]].map(|a| a.load(Ordering::SeqCst));
+    // SAFETY: the system gave out this handler as SIGINT's, with these flags; it is called as the system would.
+    unsafe {
+        if flags as libc::c_int & libc::SA_SIGINFO != 0 {
+            let f: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = std::mem::transmute(handler);
+            f(signal, info, context);
+        } else {
+            let f: extern "C" fn(libc::c_int) = std::mem::transmute(handler);
+            f(signal);
+        }
+    }
 }
 
 /// While one lives, Ctrl-C sets flags instead of ending the process; a second Ctrl-C ends it all the same.
@@ -43,7 +127,7 @@ pub(crate) struct Native(Option<[libc::sigaction; 2]>);
 impl Native {
     pub fn enter() -> Native {
         let explain = EXPLAIN.load(Ordering::Relaxed);
-        Native(explain.then(|| FAULTS.map(|signal| handle(signal, on_fault, libc::SA_ONSTACK))))
+        Native(explain.then(|| FAULTS.map(|signal| handle(signal, on_fault as *const () as usize, libc::SA_ONSTACK))))
     }
 }
 
@@ -65,13 +149,13 @@ extern "C" fn on_fault(_signal: libc::c_int) {
 }
 
 /// Sets a handler that is safe in signal context; returns what was there before.
-fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int), flags: libc::c_int) -> libc::sigaction {
-    // SAFETY: the struct is zeroed, then filled as sigaction asks; both handlers of this module touch only atomics and
+fn handle(signal: libc::c_int, handler: usize, flags: libc::c_int) -> libc::sigaction {
+    // SAFETY: the struct is zeroed, then filled as sigaction asks; the handlers of this module touch only atomics and
     // call functions that a handler may call.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         let mut before: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = handler as usize;
+        action.sa_sigaction = handler;
         action.sa_flags = flags;
         libc::sigemptyset(&mut action.sa_mask);
         libc::sigaction(signal, &action, &mut before);
@@ -91,6 +175,6 @@ extern "C" fn on_interrupt(_signal: libc::c_int) {
 /// Makes Ctrl-C (SIGINT) stop launches in an orderly way, and explains the faults of kernels. For programs, such as the
 /// command line; a library's host keeps its own handlers unless it calls this.
 pub fn install_interrupt_handler() {
-    handle(libc::SIGINT, on_interrupt, libc::SA_RESTART);
+    handle(libc::SIGINT, on_interrupt as *const () as usize, libc::SA_RESTART);
     EXPLAIN.store(true, Ordering::Relaxed);
 }
