@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""Writes the corpus: every module of `encoded` and every kernel of `kernels`, at each version that has it, into
+corpus/VERSION/NAME.tileirbc. The same inputs give the same bytes; `--check` says which files differ instead of writing."""
+import argparse
+import pathlib
+import shutil
+import sys
+
+import encoded
+import export
+
+HERE = pathlib.Path(__file__).resolve().parent
+CORPUS = HERE / "corpus"
+
+
+def fresh():
+    """Yields (version, name, bytes) in a fixed order."""
+    kernels = export.load(HERE / "kernels.py").KERNELS
+    for version in export.VERSIONS:
+        spelled = version.as_string()
+        for name, write in encoded.MODULES.items():
+            data = write(version)
+            if data is not None:
+                yield spelled, name, data
+        for name, kernel, signatures, since in kernels:
+            if spelled >= since:
+                data, refusal = export.bytecode(kernel, signatures, version)
+                if data is None:
+                    sys.exit(f"{name} at {spelled}: {refusal}")
+                yield spelled, f"kernel_{name}", data
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args()
+    made = {CORPUS / version / f"{name}.tileirbc": data for version, name, data in fresh()}
+    if options.check:
+        stale = [p for p, data in made.items() if not p.exists() or p.read_bytes() != data]
+        stale += sorted(set(CORPUS.rglob("*.tileirbc")) - set(made))
+        for path in stale:
+            print("differs:", path.relative_to(HERE))
+        sys.exit(1 if stale else 0)
+    shutil.rmtree(CORPUS, ignore_errors=True)
+    for path, data in made.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    print(f"{len(made)} files, {sum(map(len, made.values()))} bytes")
+
+
+if __name__ == "__main__":
+    main()
