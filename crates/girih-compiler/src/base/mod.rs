@@ -7,9 +7,11 @@ pub mod id;
 pub mod launch;
 pub mod lexer;
 pub mod memory;
+pub mod place;
 pub mod rule;
 pub mod target;
 
 pub use codes::Code;
 pub use diag::{Diagnostic, Severity, Span};
 pub use id::IdMap;
+pub use place::{Frame, Frames, Place};

@@ -1,5 +1,6 @@
 //! The data structure of a tile program: a module of entries, each a tree of regions over one arena.
 
+pub use super::loc::Loc;
 use crate::base::{IdMap, Span};
 use crate::id_type;
 use crate::num::DType;
@@ -279,20 +280,6 @@ pub enum Attr {
     Assumption(Assumption),
     Hints(Hints),
     Dict(Vec<(String, Attr)>),
-}
-
-/// A debug location, from `loc(...)` in the text or a bytecode's debug section.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Loc {
-    #[default]
-    Unknown,
-    File {
-        file: String,
-        line: u32,
-        column: u32,
-    },
-    /// The text of any other `loc(...)`, printed back as it was.
-    Other(String),
 }
 
 #[derive(Clone, Debug, PartialEq)]

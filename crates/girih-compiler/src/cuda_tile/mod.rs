@@ -3,6 +3,7 @@
 pub mod bytecode;
 pub mod eval;
 pub mod ir;
+pub mod loc;
 pub mod ops;
 pub mod parse;
 pub mod print;

@@ -97,7 +97,7 @@ impl<'a> Parser<'a> {
                     attrs: vec![],
                     regions: vec![],
                     span,
-                    loc: Loc::Unknown,
+                    loc: Loc::UNKNOWN,
                 });
                 f.regions[id].ops.push(op);
             }

@@ -1,9 +1,18 @@
 //! `loc(...)` at the end of statements, and the aliases of a file.
 
-use super::*;
+use std::sync::Arc;
 
-/// Bytes an expanded location may take.
-const MAX_LOC: usize = 1 << 14;
+use super::*;
+use crate::cuda_tile::loc::{CompileUnit, File, Scope, ScopeKind, Subprogram};
+
+/// What an alias of a debug attribute stands for.
+#[derive(Clone)]
+pub(super) enum DebugAttr {
+    Loc(Loc),
+    Scope(Scope),
+    /// Its definition is being read, or could not be.
+    Broken,
+}
 
 impl<'a> Parser<'a> {
     /// Notes where `!name = ...` and `#name = ...` stand: a line begins with them.
@@ -28,124 +37,313 @@ impl<'a> Parser<'a> {
     /// `loc(...)`, if it stands here.
     pub(super) fn location(&mut self) -> Res<Loc> {
         if !(self.is_word("loc") && self.peek() == Tok::Punct('(')) {
-            return Ok(Loc::Unknown);
+            return Ok(Loc::UNKNOWN);
         }
         self.advance();
-        let inner = self.balanced()?;
-        Ok(self.locate(inner))
+        self.advance();
+        let loc = self.nested(|p| p.loc_body())?;
+        self.expect(')')?;
+        Ok(loc)
     }
 
-    /// The text between the parenthesis that stands here and the one that closes it.
-    fn balanced(&mut self) -> Res<&'a str> {
-        let open = self.span;
-        let mut depth = 0usize;
-        loop {
-            match self.tok {
-                Tok::Punct('(') => depth += 1,
-                Tok::Punct(')') => depth -= 1,
-                Tok::Eof => return self.error(Code::Syntax, open, "this parenthesis is not closed"),
-                _ => {}
+    /// What stands between the parentheses of `loc(...)`, or in a place where only a location may stand.
+    fn loc_body(&mut self) -> Res<Loc> {
+        let start = self.span;
+        let loc = match self.tok {
+            Tok::Word("unknown") => {
+                self.advance();
+                return Ok(Loc::UNKNOWN);
             }
-            let at = self.span.start as usize;
+            Tok::Word("loc") => {
+                self.advance();
+                self.expect('(')?;
+                let loc = self.nested(|p| p.loc_body())?;
+                self.expect(')')?;
+                return Ok(loc);
+            }
+            Tok::Word("callsite") => {
+                self.advance();
+                self.expect('(')?;
+                let callee = self.nested(|p| p.loc_body())?;
+                self.expect_word("at")?;
+                let caller = self.nested(|p| p.loc_body())?;
+                self.expect(')')?;
+                Loc::call_site(callee, caller)
+            }
+            Tok::Word("fused") => {
+                self.advance();
+                if self.eat('<') {
+                    let at = self.span;
+                    self.debug_or_any_attr()?;
+                    self.expect('>')?;
+                    let message = "what is said of a fused location has no meaning here, and is left out";
+                    self.report(Diagnostic::warning(Code::IgnoredAttribute, message).at(self.since(at)));
+                }
+                self.expect('[')?;
+                Loc::fused(self.list(']', |p| p.nested(|p| p.loc_body()))?)
+            }
+            Tok::Str(_) => self.place_or_name()?,
+            Tok::Hash(_) | Tok::Word("di_loc" | "cuda_tile.di_loc") => match self.debug_attr()? {
+                DebugAttr::Loc(loc) => return Ok(loc),
+                DebugAttr::Scope(_) => {
+                    return self.error(Code::Syntax, start, "a scope stands where a location is expected");
+                }
+                DebugAttr::Broken => return Ok(Loc::UNKNOWN),
+            },
+            _ => return self.expected("a location"),
+        };
+        self.fits(loc, start)
+    }
+
+    fn fits<T>(&mut self, tree: Option<T>, start: Span) -> Res<T> {
+        match tree {
+            Some(tree) => Ok(tree),
+            None => {
+                self.error(Code::TooLarge, self.since(start), "this location nests too deeply, or has too many parts")
+            }
+        }
+    }
+
+    /// `"file":line:column`, perhaps with an end that is not kept, or `"name"`, perhaps of another location.
+    fn place_or_name(&mut self) -> Res<Option<Loc>> {
+        let text: Arc<str> = self.string()?.into();
+        if self.eat('(') {
+            let loc = self.nested(|p| p.loc_body())?;
+            self.expect(')')?;
+            return Ok(Loc::named(text, loc));
+        }
+        if !self.eat(':') {
+            return Ok(Loc::named(text, Loc::UNKNOWN));
+        }
+        let line = self.line_number()?;
+        self.expect(':')?;
+        let column = self.line_number()?;
+        if self.eat_word("to") {
+            if !self.is(':') {
+                self.line_number()?;
+            }
+            self.expect(':')?;
+            self.line_number()?;
+        }
+        Ok(Some(Loc::file(text, line, column)))
+    }
+
+    fn line_number(&mut self) -> Res<u32> {
+        let at = self.span;
+        match u32::try_from(self.int()?) {
+            Ok(n) => Ok(n),
+            Err(_) => self.error(Code::BadLiteral, at, "a line or column is a number of 32 bits"),
+        }
+    }
+
+    /// A debug attribute, `#cuda_tile.di_...<...>`, or the alias of one.
+    fn debug_attr(&mut self) -> Res<DebugAttr> {
+        let start = self.span;
+        let (full, hash) = match self.tok {
+            Tok::Hash(w) => (w, true),
+            Tok::Word(w) => (w, false),
+            _ => return self.expected("a debug attribute"),
+        };
+        let name = full.strip_prefix("cuda_tile.").unwrap_or(full);
+        if hash && name == full && self.aliases.contains_key(full) {
+            return self.debug_alias(full);
+        }
+        if !is_debug(name) {
+            return match hash && name == full {
+                true => self.error(Code::UnknownAlias, start, format!("the alias `#{full}` is not defined")),
+                false => self.error(Code::UnknownWord, start, format!("there is no debug attribute `{full}`")),
+            };
+        }
+        self.advance();
+        self.nested(|p| p.debug_body(name, start))
+    }
+
+    fn debug_alias(&mut self, name: &'a str) -> Res<DebugAttr> {
+        let start = self.span;
+        if let Some(found) = self.debug.get(name).cloned() {
             self.advance();
-            if depth == 0 {
-                return Ok(self.lex.text().get(open.end as usize..at).unwrap_or("").trim());
-            }
-        }
-    }
-
-    fn locate(&self, inner: &str) -> Loc {
-        let mut out = String::new();
-        if !self.expand(inner, 0, &mut 1000, &mut out) {
-            return Loc::Other(inner.to_string());
-        }
-        let mut lex = Lexer::new(&out);
-        let mut next = || lex.next_token().0;
-        match (next(), next(), next(), next(), next(), next()) {
-            (Tok::Word("unknown"), Tok::Eof, ..) => Loc::Unknown,
-            (Tok::Str(f), Tok::Punct(':'), Tok::Int(l), Tok::Punct(':'), Tok::Int(c), Tok::Eof) => {
-                match (l.parse(), c.parse()) {
-                    (Ok(line), Ok(column)) => Loc::File { file: crate::base::lexer::unescape(f), line, column },
-                    _ => Loc::Other(out),
+            return match found {
+                DebugAttr::Broken if self.reading.contains(&name) => {
+                    self.error(Code::Syntax, start, format!("the alias `#{name}` stands for itself"))
                 }
-            }
-            _ => Loc::Other(out),
+                found => Ok(found),
+            };
+        }
+        let Some(&at) = self.aliases.get(name) else {
+            return self.error(Code::UnknownAlias, start, format!("the alias `#{name}` is not defined"));
+        };
+        self.debug.insert(name, DebugAttr::Broken);
+        self.reading.push(name);
+        self.advance();
+        let back = (self.lex.clone(), self.tok, self.span, self.last_end);
+        self.seek(at);
+        let found = self.nested(|p| match p.tok {
+            Tok::Word("loc") => Ok(DebugAttr::Loc(p.location()?)),
+            _ => p.debug_attr(),
+        });
+        (self.lex, self.tok, self.span, self.last_end) = back;
+        self.reading.pop();
+        if let Ok(found) = &found {
+            self.debug.insert(name, found.clone());
+        }
+        found
+    }
+
+    /// What follows the name of a debug attribute.
+    fn debug_body(&mut self, name: &str, start: Span) -> Res<DebugAttr> {
+        self.expect('<')?;
+        if name == "di_loc" {
+            let loc = self.loc_body()?;
+            self.expect_word("in")?;
+            let scope = self.scope()?;
+            self.expect('>')?;
+            let loc = self.fits(Loc::scoped(loc, scope), start)?;
+            return Ok(DebugAttr::Loc(loc));
+        }
+        if name == "di_file" {
+            let name = self.string()?.into();
+            self.expect_word("in")?;
+            let directory = self.string()?.into();
+            self.expect('>')?;
+            return Ok(DebugAttr::Scope(Scope::file(File { name, directory })));
+        }
+        let mut fields = Fields::default();
+        self.list('>', |p| p.debug_field(&mut fields))?;
+        let at = self.since(start);
+        let mut missing = |field: &str| {
+            let message = format!("`{name}` needs `{field}`");
+            self.report(Diagnostic::error(Code::MissingAttribute, message).at(at));
+            Failed
+        };
+        let file = fields.file.ok_or_else(|| missing("file"))?;
+        if name == "di_compile_unit" {
+            return Ok(DebugAttr::Scope(Scope::compile_unit(CompileUnit { file })));
+        }
+        let line = fields.line.ok_or_else(|| missing("line"))?;
+        if name == "di_lexical_block" {
+            let scope = fields.scope.ok_or_else(|| missing("scope"))?;
+            let column = fields.column.ok_or_else(|| missing("column"))?;
+            let block = self.fits(Scope::lexical_block(scope, file, line, column), start)?;
+            return Ok(DebugAttr::Scope(block));
+        }
+        Ok(DebugAttr::Scope(Scope::subprogram(Subprogram {
+            file,
+            line,
+            name: fields.name.ok_or_else(|| missing("name"))?,
+            linkage_name: fields.linkage_name.ok_or_else(|| missing("linkageName"))?,
+            compile_unit: fields.compile_unit.ok_or_else(|| missing("compileUnit"))?,
+            scope_line: fields.scope_line.ok_or_else(|| missing("scopeLine"))?,
+        })))
+    }
+
+    fn debug_field(&mut self, fields: &mut Fields) -> Res<()> {
+        let at = self.span;
+        let Tok::Word(key) = self.tok else { return self.expected("the name of a field") };
+        self.advance();
+        self.expect('=')?;
+        match key {
+            "file" => match self.scope_as("di_file")?.kind() {
+                ScopeKind::File(file) => fields.file = Some(file.clone()),
+                _ => return self.error(Code::Syntax, at, "`file` must be a `di_file`"),
+            },
+            "compileUnit" => match self.scope_as("di_compile_unit")?.kind() {
+                ScopeKind::CompileUnit(unit) => fields.compile_unit = Some(unit.clone()),
+                _ => return self.error(Code::Syntax, at, "`compileUnit` must be a `di_compile_unit`"),
+            },
+            "scope" => fields.scope = Some(self.scope()?),
+            "name" => fields.name = Some(self.string()?.into()),
+            "linkageName" => fields.linkage_name = Some(self.string()?.into()),
+            "line" => fields.line = Some(self.line_number()?),
+            "scopeLine" => fields.scope_line = Some(self.line_number()?),
+            "column" => fields.column = Some(self.line_number()?),
+            _ => return self.error(Code::UnknownWord, at, format!("a debug attribute has no field `{key}`")),
+        }
+        Ok(())
+    }
+
+    fn scope(&mut self) -> Res<Scope> {
+        let start = self.span;
+        match self.debug_attr()? {
+            DebugAttr::Scope(scope) => Ok(scope),
+            DebugAttr::Loc(_) => self.error(Code::Syntax, start, "a location stands where a scope is expected"),
+            // Its definition has been complained of.
+            DebugAttr::Broken => Err(Failed),
         }
     }
 
-    /// Replaces aliases by what they stand for; false when that grows too long or has no end.
-    fn expand(&self, text: &str, depth: u32, budget: &mut u32, out: &mut String) -> bool {
-        *budget = budget.saturating_sub(1);
-        if depth > 32 || *budget == 0 {
-            return false;
+    /// A scope that may stand without its name, `<...>`, where only one kind fits.
+    fn scope_as(&mut self, name: &str) -> Res<Scope> {
+        let start = self.span;
+        if !self.is('<') {
+            return self.scope();
         }
-        let mut lex = Lexer::new(text);
-        let mut copied = 0;
-        loop {
-            let (tok, span) = lex.next_token();
-            match tok {
-                Tok::Eof => break,
-                Tok::Hash(name) => {
-                    let Some(&at) = self.aliases.get(name) else { continue };
-                    out.push_str(text.get(copied..span.start as usize).unwrap_or(""));
-                    copied = span.end as usize;
-                    let body = self.alias_text(at);
-                    let body = body.strip_prefix("loc(").and_then(|b| b.strip_suffix(')')).unwrap_or(body);
-                    if !self.expand(body, depth + 1, budget, out) {
-                        return false;
-                    }
-                }
-                _ => {}
-            }
-            if out.len() > MAX_LOC {
-                return false;
-            }
+        match self.nested(|p| p.debug_body(name, start))? {
+            DebugAttr::Scope(scope) => Ok(scope),
+            _ => Err(Failed),
         }
-        out.push_str(text.get(copied..).unwrap_or(""));
-        out.len() <= MAX_LOC
     }
 
-    /// The text of an alias's definition: to the end of its line, or further while brackets are open.
-    fn alias_text(&self, at: usize) -> &'a str {
-        let text = self.lex.text();
-        let mut lex = self.lex.clone();
-        lex.seek(at);
-        let (mut depth, mut first, mut end) = (0i64, None, at);
-        loop {
-            let (tok, span) = lex.next_token();
-            let new_line = text.get(end..span.start as usize).is_some_and(|t| t.contains('\n'));
-            if tok == Tok::Eof || span.start as usize > at + MAX_LOC || (first.is_some() && depth <= 0 && new_line) {
-                return text.get(first.unwrap_or(at)..end).unwrap_or("");
+    fn debug_or_any_attr(&mut self) -> Res<()> {
+        let debug = match self.tok {
+            Tok::Hash(w) => is_debug(w.strip_prefix("cuda_tile.").unwrap_or(w)) || self.is_debug_alias(w),
+            _ => false,
+        };
+        if debug { self.debug_attr().map(drop) } else { self.any_attr().map(drop) }
+    }
+
+    /// Whether an alias names a location or a debug attribute.
+    fn is_debug_alias(&self, name: &str) -> bool {
+        let mut name = name;
+        // An alias of an alias of an alias is as far as it goes.
+        for _ in 0..4 {
+            let Some(&at) = self.aliases.get(name) else { return false };
+            let mut lex = self.lex.clone();
+            lex.seek(at);
+            match lex.next_token().0 {
+                Tok::Word("loc") => return true,
+                Tok::Hash(w) if is_debug(w.strip_prefix("cuda_tile.").unwrap_or(w)) => return true,
+                Tok::Hash(w) => name = w,
+                _ => return false,
             }
-            match tok {
-                Tok::Punct('(' | '<' | '{' | '[') => depth += 1,
-                Tok::Punct(')' | '>' | '}' | ']') => depth -= 1,
-                _ => {}
-            }
-            first.get_or_insert(span.start as usize);
-            end = span.end as usize;
         }
+        false
     }
 
     /// Takes an alias definition at module level.
     pub(super) fn alias_definition(&mut self) -> Res<()> {
+        if let Tok::Hash(name) = self.tok
+            && self.is_debug_alias(name)
+        {
+            // The definition that counts is the first of the name; this one is read where it stands too.
+            self.advance();
+            self.expect('=')?;
+            if self.is_word("loc") {
+                self.location()?;
+            } else {
+                self.debug_attr()?;
+            }
+            return Ok(());
+        }
         let is_type = matches!(self.tok, Tok::Bang(_));
         self.advance();
         self.expect('=')?;
-        if self.is_word("loc") {
-            self.location()?;
-        } else if is_type {
-            self.ty()?;
-        } else {
-            let end = self.span.start as usize + self.alias_text(self.span.start as usize).len();
-            // Debug attributes have a syntax of their own and matter only where a location names them.
-            let debug = matches!(self.tok, Tok::Hash(n) if n.starts_with("cuda_tile.di_"));
-            if debug {
-                self.seek(end);
-            } else {
-                self.any_attr()?;
-            }
-        }
-        Ok(())
+        if is_type { self.ty().map(drop) } else { self.any_attr().map(drop) }
     }
+}
+
+/// The fields of a debug attribute, in any order.
+#[derive(Default)]
+struct Fields {
+    file: Option<File>,
+    compile_unit: Option<CompileUnit>,
+    scope: Option<Scope>,
+    name: Option<Arc<str>>,
+    linkage_name: Option<Arc<str>>,
+    line: Option<u32>,
+    scope_line: Option<u32>,
+    column: Option<u32>,
+}
+
+fn is_debug(name: &str) -> bool {
+    matches!(name, "di_loc" | "di_file" | "di_compile_unit" | "di_subprogram" | "di_lexical_block")
 }

@@ -105,6 +105,9 @@ struct Parser<'a> {
     /// Where the definition of each alias starts, after its `=`.
     aliases: FxHashMap<&'a str, usize>,
     types: FxHashMap<&'a str, Type>,
+    debug: FxHashMap<&'a str, location::DebugAttr>,
+    /// Aliases of debug attributes whose definitions are being read.
+    reading: Vec<&'a str>,
     module: Module,
     state: Option<FuncState<'a>>,
     /// Names of module-level symbols and where they are defined.
@@ -128,6 +131,8 @@ impl<'a> Parser<'a> {
             errors: 0,
             aliases: FxHashMap::default(),
             types: FxHashMap::default(),
+            debug: FxHashMap::default(),
+            reading: vec![],
             module: Module::default(),
             state: None,
             symbols: FxHashMap::default(),

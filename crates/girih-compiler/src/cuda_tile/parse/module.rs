@@ -271,7 +271,7 @@ impl<'a> Parser<'a> {
             alignment: 0,
             value: Elements { dtype: crate::num::DType::I8, shape: vec![], bits: vec![] },
             span: start,
-            loc: Loc::Unknown,
+            loc: Loc::UNKNOWN,
         };
         for (key, value) in dict {
             match (key.as_str(), value) {
@@ -314,6 +314,6 @@ fn empty(kind: FuncKind, name: String, results: Vec<Type>, hints: Hints, span: S
         ops: Default::default(),
         regions: Default::default(),
         span,
-        loc: Loc::Unknown,
+        loc: Loc::UNKNOWN,
     }
 }

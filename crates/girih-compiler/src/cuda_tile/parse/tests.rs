@@ -259,8 +259,8 @@ fn locations_are_resolved() {
     let text = "#loc = loc(unknown)\n#loc1 = loc(\"a.py\":2:3)\nentry @k() {\n  %a = iota : tile<4xi32> loc(#loc1)\n  %b = iota : tile<4xi32> loc(callsite(#loc1 at #loc2))\n  return loc(#loc)\n}\n#loc2 = loc(\"b.py\":4:5)\n";
     let m = parse(text).module.unwrap();
     let locs: Vec<_> = m.funcs[0].ops.values().map(|o| o.loc.clone()).collect();
-    let file = Loc::File { file: "a.py".into(), line: 2, column: 3 };
-    assert_eq!(locs, [file, Loc::Other("callsite(\"a.py\":2:3 at \"b.py\":4:5)".into()), Loc::Unknown]);
+    let (a, b) = (Loc::file("a.py", 2, 3), Loc::file("b.py", 4, 5));
+    assert_eq!(locs, [a.clone(), Loc::call_site(a, b).unwrap(), Loc::UNKNOWN]);
 }
 
 /// A generator of numbers for mutations.
@@ -346,4 +346,42 @@ fn broken_texts_are_survived() {
             survives(&changed.concat());
         }
     }
+}
+
+#[test]
+fn locations_have_places_and_call_chains() {
+    let text = r##"entry @k() {
+  %a = iota : tile<4xi32> loc(callsite(#inner at #cuda_tile.di_loc<loc("k.py":9:4) in #k>))
+  %b = iota : tile<4xi32> loc("named"("k.py":3:1))
+  %c = iota : tile<4xi32> loc(fused[unknown, "k.py":5:2])
+  return loc(#loc)
+} loc(#loc)
+#file = #cuda_tile.di_file<"k.py" in "/src">
+#unit = #cuda_tile.di_compile_unit<file = #file>
+#k = #cuda_tile.di_subprogram<file = #file, line = 7, name = "k", linkageName = "k", compileUnit = #unit, scopeLine = 7>
+#helper = #cuda_tile.di_subprogram<line = 1, file = #file, name = "helper", linkageName = "h", compileUnit = <file = #file>, scopeLine = 2>
+#block = #cuda_tile.di_lexical_block<scope = #helper, file = #file, line = 2, column = 4>
+#inner = #cuda_tile.di_loc<"k.py":2:8 in #block>
+#loc = #cuda_tile.di_loc<loc(#place) in #k>
+#place = loc("k.py":7:0)
+"##;
+    let m = parse(text).module.unwrap_or_else(|| panic!("{}", report(text)));
+    let chains: Vec<_> = m.funcs[0].ops.values().map(|o| crate::base::place::chain_text(&o.loc.frames())).collect();
+    let expected = ["k.py:2:8 in helper, called from k.py:9:4 in k", "k.py:3:1", "k.py:5:2", "k.py:7:0 in k"];
+    assert_eq!(chains, expected);
+    let places: Vec<_> = m.funcs[0].ops.values().map(|o| o.loc.place().map(|p| p.line)).collect();
+    assert_eq!(places, [Some(2), Some(3), Some(5), Some(7)]);
+    let again = parse(&crate::cuda_tile::print::print(&m)).module.unwrap();
+    assert!(again.funcs[0].ops.values().map(|o| &o.loc).eq(m.funcs[0].ops.values().map(|o| &o.loc)));
+}
+
+#[test]
+fn locations_neither_recur_nor_grow_without_end() {
+    let text = "entry @k() {\n  return loc(#a)\n}\n#a = loc(callsite(#b at #b))\n#b = loc(callsite(#a at #a))\n";
+    assert!(report(text).contains("stands for itself"), "{}", report(text));
+    let mut text = String::from("entry @k() {\n  return loc(#a60)\n}\n#a0 = loc(\"f\":1:1)\n");
+    for i in 0..60 {
+        text += &format!("#a{} = loc(callsite(#a{i} at #a{i}))\n", i + 1);
+    }
+    assert!(report(&text).contains("too many parts"), "{}", report(&text));
 }

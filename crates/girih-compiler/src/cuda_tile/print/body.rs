@@ -96,12 +96,12 @@ impl<'p, 'a, 'f> Body<'p, 'a, 'f> {
         self.p.indent += 1;
         for &id in &f.regions[r].ops {
             let op = &f.ops[id];
-            let silent = op.opcode == end && op.operands.is_empty() && (op.loc == Loc::Unknown || self.p.nvidia());
-            let implied = match self.p.comments {
+            let silent = op.opcode == end && op.operands.is_empty() && (op.loc.is_unknown() || self.p.nvidia());
+            let left_out = match self.p.comments {
                 Some(_) => op.span.start == op.span.end,
                 None => end != Opcode::Return,
             };
-            if !(silent && implied) {
+            if !(silent && left_out) {
                 self.statement(id, op);
             }
         }

@@ -17,6 +17,7 @@
 mod attrs;
 mod body;
 mod comments;
+mod locations;
 mod names;
 mod nvidia_names;
 mod types;
@@ -34,6 +35,7 @@ use crate::base::lexer::escape;
 use attrs::{elements_text, hints_text};
 use body::Body;
 use comments::Comments;
+use locations::Locations;
 
 /// How a program is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,7 +46,9 @@ enum Style {
 
 /// The program in our own style.
 pub fn print(m: &Module) -> String {
-    Printer::new(Style::Girih, None).module(m)
+    let mut printer = Printer::new(Style::Girih, None);
+    printer.locations = Locations::girih(m);
+    printer.module(m)
 }
 
 /// The program as NVIDIA's disassembler writes it, without debug locations.
@@ -52,11 +56,22 @@ pub fn print_nvidia(m: &Module) -> String {
     Printer::new(Style::Nvidia, None).module(m)
 }
 
+/// The program as NVIDIA's disassembler writes it with `-g`: every statement with its debug location.
+pub fn print_nvidia_debug(m: &Module) -> String {
+    let mut printer = Printer::new(Style::Nvidia, None);
+    printer.locations = Locations::nvidia(m);
+    printer.module(m)
+}
+
 /// The same program in our own style with its comments kept, or why it cannot be read.
 pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
     let parsed = parse(text);
     match parsed.module {
-        Some(m) => Ok(Printer::new(Style::Girih, Some(Comments::new(text))).module(&m)),
+        Some(m) => {
+            let mut printer = Printer::new(Style::Girih, Some(Comments::new(text)));
+            printer.locations = Locations::girih(&m);
+            Ok(printer.module(&m))
+        }
         None => Err(parsed.diagnostics),
     }
 }
@@ -65,13 +80,14 @@ pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
 struct Printer<'a> {
     pub style: Style,
     pub comments: Option<Comments<'a>>,
+    pub locations: Locations,
     pub lines: Vec<String>,
     pub indent: usize,
 }
 
 impl<'a> Printer<'a> {
     fn new(style: Style, comments: Option<Comments<'a>>) -> Printer<'a> {
-        Printer { style, comments, lines: vec![], indent: 0 }
+        Printer { style, comments, locations: Locations::default(), lines: vec![], indent: 0 }
     }
 
     pub fn nvidia(&self) -> bool {
@@ -134,6 +150,7 @@ impl<'a> Printer<'a> {
             self.indent -= 1;
             self.line("}");
         }
+        self.lines.extend(self.locations.definitions());
         self.rest();
         let mut out = self.lines.join("\n");
         out.push('\n');
@@ -155,14 +172,9 @@ impl<'a> Printer<'a> {
         format!("global{private}{constant} {}{alignment} {value} : {}", symbol_text(&g.name), type_text(&ty))
     }
 
-    /// ` loc(...)`, empty where it is unknown.
+    /// ` loc(...)`, empty where it is not written.
     pub fn loc(&self, loc: &Loc) -> String {
-        match loc {
-            _ if self.nvidia() => String::new(),
-            Loc::Unknown => String::new(),
-            Loc::File { file, line, column } => format!(" loc({}:{line}:{column})", escape(file)),
-            Loc::Other(text) => format!(" loc({text})"),
-        }
+        self.locations.reference(loc)
     }
 
     pub fn hints(&self, h: &Hints) -> String {

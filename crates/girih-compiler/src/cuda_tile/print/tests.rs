@@ -28,11 +28,11 @@ fn bare(m: &Module) -> Module {
     m.name = None;
     m.producer = None;
     for f in &mut m.funcs {
-        f.loc = Loc::Unknown;
+        f.loc = Loc::UNKNOWN;
         let values = f.values.keys().collect::<Vec<_>>();
         values.into_iter().for_each(|v| f.values[v].name = None);
         let ops = f.ops.keys().collect::<Vec<_>>();
-        ops.into_iter().for_each(|o| f.ops[o].loc = Loc::Unknown);
+        ops.into_iter().for_each(|o| f.ops[o].loc = Loc::UNKNOWN);
     }
     m
 }
