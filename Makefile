@@ -2,7 +2,7 @@
 PYTHON ?= python3
 GIRIH := target/release/girih
 
-.PHONY: build test lint unit operations numeric random bench clean
+.PHONY: build test lint unit operations numeric random bytecode bench clean
 
 build:
 	cargo build --release
@@ -33,6 +33,10 @@ numeric: build .venv/ready
 # Random programs: evaluator, loop IR, tile IR after every rule, and native code must agree.
 random: build
 	cargo run --release --quiet -p girih-random -- --count 300
+
+# The reader and writer of bytecode against NVIDIA's tools, on the corpus and on what cuda-tile compiles.
+bytecode: build .venv/ready
+	.venv/bin/python tests/bytecode.py $(GIRIH)
 
 bench: build .venv/ready
 	PATH="$(CURDIR)/.venv/bin:$$PATH" $(GIRIH) bench
