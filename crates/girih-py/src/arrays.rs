@@ -1,0 +1,182 @@
+//! Arrays in main memory, handed to a program that asks for arrays of a CUDA device.
+//!
+//! In: the tuple of a launch's arguments. Out: the same tuple, or one where each array of main memory stands inside a
+//! [`DeviceArray`], whose DLPack capsule names a CUDA device. Girih's device memory is main memory, so only the label
+//! differs: nothing is copied.
+//!
+//! Invariant: what a type of argument is, is asked once (the Python function `classify`) and kept by the type's address;
+//! a type that was asked about is kept alive, so no other type takes its address.
+
+use std::collections::BTreeMap;
+use std::ffi::CStr;
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyList, PyTuple};
+
+/// What to do with arguments of a type.
+enum Kind {
+    /// Nothing: a scalar, or something cuTile itself knows or refuses.
+    Pass,
+    /// An array of main memory; the function makes a DLPack capsule of it.
+    Array(Py<PyAny>),
+    Tuple,
+    List,
+    /// The function makes the argument to pass instead.
+    Convert(Py<PyAny>),
+}
+
+struct Known {
+    kind: Kind,
+    _alive: Py<PyAny>,
+}
+
+static KINDS: Mutex<BTreeMap<usize, Known>> = Mutex::new(BTreeMap::new());
+
+/// The capsule's name while nobody has taken its tensor.
+const UNUSED: &CStr = c"dltensor";
+const CUDA: i32 = 2;
+
+/// The head of DLPack's `DLManagedTensor`.
+#[repr(C)]
+struct Tensor {
+    data: *mut u8,
+    device_type: i32,
+    device_id: i32,
+    ndim: i32,
+    code: u8,
+    bits: u8,
+    lanes: u16,
+}
+
+/// An array of main memory that says it is one of a CUDA device.
+#[pyclass(frozen, module = "girih._girih")]
+pub struct DeviceArray {
+    array: Py<PyAny>,
+    /// Makes the capsule.
+    export: Py<PyAny>,
+}
+
+#[pymethods]
+impl DeviceArray {
+    #[pyo3(signature = (**_asked))]
+    fn __dlpack__<'py>(&self, py: Python<'py>, _asked: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+        let capsule = self.export.bind(py).call1((&self.array,))?;
+        relabel(&capsule, None)?;
+        Ok(capsule)
+    }
+
+    fn __dlpack_device__(&self) -> (i32, i32) {
+        (CUDA, 0)
+    }
+}
+
+/// Writes the CUDA device, and an element type (DLPack's code and bits) if one is given, into a fresh capsule.
+#[pyfunction]
+#[pyo3(signature = (capsule, element = None))]
+pub fn relabel(capsule: &Bound<'_, PyAny>, element: Option<(u8, u8)>) -> PyResult<()> {
+    if !capsule.is_instance_of::<PyCapsule>() {
+        return Err(PyTypeError::new_err("__dlpack__ gave no capsule"));
+    }
+    // SAFETY: a capsule of this name, as the call below checks, holds a DLManagedTensor that nobody has taken; it begins
+    // with the fields of `Tensor`, and this thread holds the interpreter's lock, so nobody else has it.
+    unsafe {
+        let tensor = ffi::PyCapsule_GetPointer(capsule.as_ptr(), UNUSED.as_ptr()).cast::<Tensor>();
+        if tensor.is_null() {
+            PyErr::take(capsule.py());
+            return Err(PyBufferError::new_err("the array's DLPack capsule is of a version that is not known here"));
+        }
+        (*tensor).device_type = CUDA;
+        (*tensor).device_id = 0;
+        if let Some((code, bits)) = element {
+            (*tensor).code = code;
+            (*tensor).bits = bits;
+        }
+    }
+    Ok(())
+}
+
+impl Kind {
+    fn clone_ref(&self, py: Python<'_>) -> Kind {
+        match self {
+            Kind::Pass => Kind::Pass,
+            Kind::Array(export) => Kind::Array(export.clone_ref(py)),
+            Kind::Tuple => Kind::Tuple,
+            Kind::List => Kind::List,
+            Kind::Convert(make) => Kind::Convert(make.clone_ref(py)),
+        }
+    }
+}
+
+/// What to do with arguments of `of`'s type; `classify` is asked about a type never seen.
+fn kind(of: &Bound<'_, PyAny>, classify: &Bound<'_, PyAny>) -> PyResult<Kind> {
+    let py = of.py();
+    let class = of.get_type();
+    let address = class.as_ptr() as usize;
+    if let Some(known) = KINDS.lock().unwrap_or_else(PoisonError::into_inner).get(&address) {
+        return Ok(known.kind.clone_ref(py));
+    }
+    let (name, function): (String, Py<PyAny>) = classify.call1((&class,))?.extract()?;
+    let kind = match &*name {
+        "array" => Kind::Array(function),
+        "tuple" => Kind::Tuple,
+        "list" => Kind::List,
+        "convert" => Kind::Convert(function),
+        _ => Kind::Pass,
+    };
+    let entry = Known { kind: kind.clone_ref(py), _alive: class.into_any().unbind() };
+    KINDS.lock().unwrap_or_else(PoisonError::into_inner).insert(address, entry);
+    Ok(kind)
+}
+
+/// The argument to pass instead, if it is another one.
+fn replaced<'py>(argument: &Bound<'py, PyAny>, classify: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = argument.py();
+    Ok(match kind(argument, classify)? {
+        Kind::Pass => None,
+        Kind::Array(export) => {
+            Some(Bound::new(py, DeviceArray { array: argument.clone().unbind(), export })?.into_any())
+        }
+        Kind::Convert(function) => Some(function.bind(py).call1((argument,))?),
+        Kind::Tuple => {
+            let items = argument.cast::<PyTuple>()?;
+            let changed = items_replaced(items.iter(), items.len(), classify)?;
+            changed.map(|items| PyTuple::new(py, items)).transpose()?.map(Bound::into_any)
+        }
+        Kind::List => {
+            let items = argument.cast::<PyList>()?;
+            let changed = items_replaced(items.iter(), items.len(), classify)?;
+            changed.map(|items| PyList::new(py, items)).transpose()?.map(Bound::into_any)
+        }
+    })
+}
+
+fn items_replaced<'py>(
+    items: impl Iterator<Item = Bound<'py, PyAny>>,
+    count: usize,
+    classify: &Bound<'py, PyAny>,
+) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
+    let mut changed = false;
+    let mut out = Vec::with_capacity(count);
+    for item in items {
+        let other = replaced(&item, classify)?;
+        changed |= other.is_some();
+        out.push(other.unwrap_or(item));
+    }
+    Ok(changed.then_some(out))
+}
+
+/// The arguments of a launch with arrays of main memory made arrays of the device; anything but a tuple as it is.
+///
+/// `classify(type)` gives what to do with arguments of a type and the function to do it with: `("array", export)`,
+/// `("convert", make)`, `("tuple", None)`, `("list", None)` or `("pass", None)`.
+#[pyfunction]
+pub fn prepare<'py>(arguments: &Bound<'py, PyAny>, classify: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let Ok(items) = arguments.cast_exact::<PyTuple>() else { return Ok(arguments.clone()) };
+    match items_replaced(items.iter(), items.len(), classify)? {
+        Some(items) => Ok(PyTuple::new(arguments.py(), items)?.into_any()),
+        None => Ok(arguments.clone()),
+    }
+}

@@ -1,0 +1,23 @@
+//! `girih._girih`, the compiled part of the Python package `girih`.
+//!
+//! In: bytes, text and the arguments of a launch. Out: text, bytes, and arguments that cuTile accepts. What is Python
+//! stays in `python/girih`; here stands what must be fast or needs the compiler.
+
+use pyo3::prelude::*;
+
+mod arrays;
+
+/// The version of this package.
+#[pyfunction]
+fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
+#[pymodule]
+fn _girih(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(version, module)?)?;
+    module.add_function(wrap_pyfunction!(arrays::prepare, module)?)?;
+    module.add_function(wrap_pyfunction!(arrays::relabel, module)?)?;
+    module.add_class::<arrays::DeviceArray>()?;
+    Ok(())
+}

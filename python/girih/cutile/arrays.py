@@ -1,0 +1,86 @@
+"""Which arguments of a launch are arrays in main memory, and how cuTile gets to see them.
+
+In: a type of argument. Out: what `girih._girih.prepare` does with arguments of that type. Arrays are passed where they
+lie: nothing is copied, and what a kernel writes is there after the launch.
+"""
+
+import dataclasses
+import sys
+
+from girih import _girih
+
+# The element types of ml_dtypes that cuTile has: DLPack's code and bits.
+_ML_DTYPES = {
+    "bfloat16": (4, 16),
+    "float8_e4m3fn": (10, 8),
+    "float8_e5m2": (12, 8),
+    "float8_e8m0fnu": (14, 8),
+}
+
+
+def classify(kind):
+    """For `prepare`: what to do with arguments of this type, and the function to do it with."""
+    if kind is tuple:
+        return "tuple", None
+    if kind is list:
+        return "list", None
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and issubclass(kind, numpy.ndarray):
+        return "array", _numpy_capsule
+    if export := getattr(kind, "__girih_capsule__", None):
+        return "array", export
+    torch = sys.modules.get("torch")
+    if torch is not None and issubclass(kind, torch.Tensor):
+        return "array", _torch_capsule
+    if dataclasses.is_dataclass(kind):
+        return "convert", _dataclass
+    return "pass", None
+
+
+def prepare(arguments):
+    """The arguments with arrays of main memory made arrays of the device."""
+    return _girih.prepare(arguments, classify)
+
+
+def _numpy_capsule(array):
+    try:
+        return array.__dlpack__()
+    except (BufferError, RuntimeError, TypeError) as error:
+        refusal = error
+    element = _ML_DTYPES.get(array.dtype.name)
+    if element is not None and array.flags.writeable:
+        import numpy
+
+        raw = numpy.uint16 if element[1] == 16 else numpy.uint8
+        return _girih.relabel(array.view(numpy.ndarray).view(raw).__dlpack__(), element)
+    raise TypeError(f"girih: {_why_not(array, refusal)}") from None
+
+
+def _why_not(array, refusal):
+    """Why a NumPy array cannot be an argument of a kernel, and what to do."""
+    what = f"an array of shape {array.shape} and dtype {array.dtype}"
+    if not array.flags.writeable:
+        return f"{what} is read-only, and a kernel may write to any of its arrays; pass a copy (`array.copy()`)"
+    if not array.dtype.isnative:
+        return f"{what} is not in this machine's byte order; pass `array.astype(array.dtype.newbyteorder('='))`"
+    if array.dtype.hasobject or array.dtype.names or array.dtype.kind in "SUVMm":
+        return f"{what} has elements that no kernel knows; kernels take booleans, integers and floats"
+    if any(stride % array.itemsize for stride in array.strides):
+        return f"{what} has strides {array.strides} that are no whole number of elements; pass a copy (`array.copy()`)"
+    return f"{what} cannot be passed to a kernel: {refusal}"
+
+
+def _torch_capsule(tensor):
+    raise NotImplementedError
+
+
+def _dataclass(value):
+    changes = {}
+    for field in dataclasses.fields(value):
+        before = getattr(value, field.name)
+        [after] = prepare((before,))
+        if after is not before:
+            changes[field.name] = after
+    if not changes:
+        return value
+    return dataclasses.replace(value, **changes)
