@@ -26,7 +26,7 @@ def classify(kind):
         return "list", None
     numpy = sys.modules.get("numpy")
     if numpy is not None and issubclass(kind, numpy.ndarray):
-        return "array", _numpy_capsule
+        return "array", numpy_capsule
     if export := getattr(kind, "__girih_capsule__", None):
         return "array", export
     torch = sys.modules.get("torch")
@@ -42,7 +42,8 @@ def prepare(arguments):
     return _girih.prepare(arguments, classify)
 
 
-def _numpy_capsule(array):
+def numpy_capsule(array):
+    """A DLPack capsule of a NumPy array."""
     try:
         return array.__dlpack__()
     except (BufferError, RuntimeError, TypeError) as error:

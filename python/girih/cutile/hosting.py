@@ -16,7 +16,7 @@ import functools
 import inspect
 
 from girih import __version__, _girih
-from girih.cutile import arrays, driver
+from girih.cutile import arrays, driver, standin
 from girih.cutile.hooks import when_imported
 
 # The newest bytecode that Girih reads, among those cuTile knows.
@@ -41,6 +41,7 @@ def install(device=None, check=None, threads=None):
     if _installed:
         return
     driver.load()
+    standin.offer()
     when_imported("cuda.tile", _host_launch)
     when_imported("cuda.tile._compile", _host_compiler)
     when_imported("cuda.tile.tune._tune", _host_tuner)

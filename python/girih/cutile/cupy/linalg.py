@@ -1,0 +1,7 @@
+"""``cupy.linalg``: NumPy's."""
+
+import numpy.linalg as _source
+
+from ._proxy import falling_through
+
+__getattr__ = falling_through(__name__, _source)

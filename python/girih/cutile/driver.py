@@ -1,0 +1,214 @@
+"""The package's ``libcuda.so.1``: loading it, its options, what kernels print, and what its failures mean.
+
+It is loaded under the name that cuTile, CuPy and the others ask the system for, so they find it without an environment
+variable. Everything it runs has ended when the driver's function returns.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import sys
+import threading
+import time
+
+from girih import _library
+from girih.cutile import errors
+
+_driver = None
+# ctypes does not keep what a library was given to call.
+_printer = None
+_Printer = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_char), ctypes.c_size_t)
+# Options given before the library is loaded.
+_options = {}
+
+
+class RealDriver(ImportError):
+    """This process already uses a GPU's driver."""
+
+
+def load():
+    """Loads the library, unless that was done."""
+    global _driver, _printer
+    if _driver is not None:
+        return
+    other = _loaded_already()
+    path = str(_library.find("libcuda.so.1"))
+    if other is not None and not hasattr(other, "girih_shim_version"):
+        raise RealDriver(
+            "girih: this process has already loaded a CUDA driver (libcuda.so.1), so cuTile would use that; "
+            "call girih.cutile.install() before anything that initialises CUDA, or run `python -m girih.cutile`"
+        )
+    driver = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+    for name in ("girih_shim_last_error", "girih_shim_options", "girih_shim_version"):
+        getattr(driver, name).restype = ctypes.c_char_p
+    driver.girih_shim_set_options.argtypes = [ctypes.c_char_p]
+    driver.girih_shim_set_printer.argtypes = [_Printer, ctypes.c_void_p]
+    driver.girih_shim_assemble.argtypes = [
+        ctypes.c_char_p,
+        ctypes.c_size_t,
+        ctypes.c_char_p,
+        ctypes.POINTER(ctypes.c_void_p),
+        ctypes.POINTER(ctypes.c_size_t),
+    ]
+    driver.girih_shim_free.argtypes = [ctypes.c_void_p]
+    driver.girih_shim_free.restype = None
+    for name in ("girih_shim_clear_error", "girih_shim_interrupt"):
+        getattr(driver, name).restype = None
+    _printer = _Printer(_print)
+    driver.girih_shim_set_printer(_printer, None)
+    _driver = driver
+    _set({"interrupt": True} | _options)
+
+
+def _loaded_already():
+    try:
+        return ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD)
+    except OSError:
+        return None
+
+
+def _set(options):
+    if _driver.girih_shim_set_options(json.dumps(options).encode()) != 0:
+        error = last_error() or {}
+        raise ValueError(f"girih: {error.get('message', f'these options are refused: {options}')}")
+
+
+def configure(**options):
+    """Changes options; those that are None stay."""
+    given = {name: value for name, value in options.items() if value is not None}
+    if _driver is None:
+        _options.update(given)
+    elif given:
+        _set(given)
+
+
+def options():
+    """All options of the library."""
+    load()
+    return json.loads(_driver.girih_shim_options())
+
+
+def version():
+    """The version of the library."""
+    load()
+    return _driver.girih_shim_version().decode()
+
+
+def _print(_user, text, length):
+    # An exception has nowhere to go from here: a kernel's output is lost, not the launch.
+    with contextlib.suppress(Exception):
+        sys.stdout.write(ctypes.string_at(text, length).decode(errors="replace"))
+
+
+def last_error():
+    """What is known about the last failure on this thread, or None; it is forgotten."""
+    if _driver is None:
+        return None
+    text = _driver.girih_shim_last_error()
+    _driver.girih_shim_clear_error()
+    return None if text is None else json.loads(text)
+
+
+def container(bytecode):
+    """A program as cuTile keeps it between compiling and loading; a wrong one is a TileCompilerExecutionError."""
+    load()
+    image, length = ctypes.c_void_p(), ctypes.c_size_t()
+    if _driver.girih_shim_assemble(bytes(bytecode), len(bytecode), None, ctypes.byref(image), ctypes.byref(length)):
+        raise _not_compiled(last_error() or {"message": "the bytecode was refused"})
+    try:
+        return ctypes.string_at(image, length.value)
+    finally:
+        _driver.girih_shim_free(image)
+
+
+@contextlib.contextmanager
+def time_limit(seconds, message):
+    """Stops a kernel that runs longer; that is a TimeoutError."""
+    if seconds is None:
+        yield
+        return
+    late = threading.Event()
+
+    def stop():
+        late.set()
+        _driver.girih_shim_interrupt()
+
+    timer = threading.Timer(seconds, stop)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not late.is_set():
+            raise
+        late_error = TimeoutError(message)
+    else:
+        return
+    finally:
+        timer.cancel()
+    raise late_error
+
+
+def explain(error):
+    """The exception to raise instead of one that cuTile raised."""
+    if not isinstance(error, RuntimeError):
+        return error
+    failure = last_error()
+    if failure is None:
+        return error
+    kind = failure.get("kind")
+    if kind == "interrupted":
+        # Python's own handler raises KeyboardInterrupt as soon as it is let.
+        time.sleep(0)
+        return KeyboardInterrupt()
+    if kind in ("program", "compiler"):
+        return _not_compiled(failure)
+    code = failure.get("diagnostic")
+    frames = _frames(failure)
+    block = failure.get("block")
+    text = errors.describe(_sentence(failure), frames, block)
+    return errors.BY_CODE.get(code, errors.KernelError)(text, code, frames, block)
+
+
+def _sentence(failure):
+    """The message without the form of a compiler's error."""
+    text = failure.get("message", "the launch failed")
+    code = failure.get("diagnostic")
+    text = text.removeprefix(f"error[{code}]: ")
+    if code:
+        text += f" [{code}]"
+    if help := failure.get("help"):
+        text += f"\nhelp: {help}"
+    return text
+
+
+def _frames(failure):
+    """The places of a failure, outermost first."""
+    frames = failure.get("frames")
+    if not frames:
+        frames = [failure] if failure.get("file") else []
+    return [errors.Frame(f.get("file"), f.get("line"), f.get("column"), f.get("function")) for f in reversed(frames)]
+
+
+def _not_compiled(failure):
+    """cuTile's own exception for a kernel that its compiler refuses."""
+    from cuda.tile import TileCompilerExecutionError
+    from cuda.tile._exception import Loc
+
+    text = errors.describe(_sentence(failure), _frames(failure))
+    error = TileCompilerExecutionError(1, text, Loc.unknown(), "", f"girih {version()}")
+    # Its text would begin with a return code of a process that there is not, and end in an unknown location.
+    error.__class__ = _refusal(TileCompilerExecutionError)
+    error.message = text
+    return error
+
+
+_refusals = {}
+
+
+def _refusal(base):
+    """cuTile's exception, printed as its message."""
+    if base not in _refusals:
+        _refusals[base] = type(base.__name__, (base,), {"__str__": lambda self: self.message})
+    return _refusals[base]

@@ -1,0 +1,215 @@
+"""``python -m girih.cutile``: runs a script, a module or a line of code as ``python`` would, with Girih in place."""
+
+import argparse
+import io
+import os
+import runpy
+import sys
+import types
+
+from girih import __version__
+
+USAGE = """\
+usage: python -m girih.cutile [options] SCRIPT.py ARGS...
+       python -m girih.cutile [options] -m MODULE ARGS...
+       python -m girih.cutile [options] -c CODE ARGS...
+
+Runs a cuTile Python program on the processor.
+
+options:
+  --device cpu|eval     native code (the default), or the reference evaluator: slow, exact, and
+                        strict about what the language leaves undefined [env: GIRIH_DEVICE]
+  --check               test every memory access of a kernel [env: GIRIH_CHECK=1]
+  --threads N           worker threads; one per core by default [env: GIRIH_THREADS]
+  --dump-bytecode DIR   write the bytecode of every kernel that is compiled
+  --dump-tile DIR       write it as text
+  --version             say which girih, cuda-tile and Python these are
+  -h, --help            show this
+"""
+
+
+class _Usage(Exception):
+    pass
+
+
+def _options(argv):
+    """The options before the program, how the program is given, and the program with its arguments."""
+    chosen = {}
+    rest = list(argv)
+    while rest:
+        word = rest.pop(0)
+        name, has_value, value = word.partition("=")
+        if word in ("-h", "--help"):
+            return chosen | {"help": True}, "", []
+        if word == "--version":
+            return chosen | {"version": True}, "", []
+        if word == "--check":
+            chosen["check"] = True
+        elif name in ("--device", "--threads", "--dump-bytecode", "--dump-tile"):
+            if not has_value:
+                if not rest:
+                    raise _Usage(f"{name} needs a value")
+                value = rest.pop(0)
+            chosen[name[2:].replace("-", "_")] = value
+        elif word[:2] in ("-m", "-c") and not word.startswith("--"):
+            given = word[2:] or (rest.pop(0) if rest else None)
+            if given is None:
+                raise _Usage(f"{word[:2]} needs {'a module' if word[:2] == '-m' else 'code'}")
+            return chosen, word[:2], [given, *rest]
+        elif word == "--":
+            break
+        elif word.startswith("-") and word != "-":
+            raise _Usage(f"there is no option {word}")
+        else:
+            rest.insert(0, word)
+            break
+    if not rest:
+        raise _Usage("no program is given")
+    return chosen, "", rest
+
+
+def _environment(chosen):
+    """Options of the library and of cuTile, for this process and for those it starts."""
+    if "device" in chosen:
+        if chosen["device"] not in ("cpu", "eval"):
+            raise _Usage(f"--device: there is no device `{chosen['device']}`; devices are cpu and eval")
+        os.environ["GIRIH_DEVICE"] = chosen["device"]
+    if "threads" in chosen:
+        text = chosen["threads"]
+        if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 1024):
+            raise _Usage(f"--threads: `{text}` is no number of threads (1 to 1024)")
+        os.environ["GIRIH_THREADS"] = text
+    if chosen.get("check"):
+        os.environ["GIRIH_CHECK"] = "1"
+    if "dump_bytecode" in chosen:
+        os.environ["CUDA_TILE_DUMP_BYTECODE"] = chosen["dump_bytecode"]
+    if "dump_tile" in chosen:
+        os.environ["CUDA_TILE_DUMP_TILEIR"] = chosen["dump_tile"]
+
+
+def _has_cutile():
+    import importlib.util
+
+    try:
+        return importlib.util.find_spec("cuda.tile") is not None
+    except ImportError:
+        return False
+
+
+def main(argv):
+    try:
+        chosen, form, program = _options(argv)
+        if chosen.get("help"):
+            print(USAGE, end="")
+            return 0
+        _environment(chosen)
+    except _Usage as error:
+        print(f"girih.cutile: {error}\n{USAGE.split('options:')[0].rstrip()}", file=sys.stderr)
+        return 2
+    if chosen.get("version"):
+        return _say_version()
+
+    sys.argv = program
+    # What Python itself puts there: the script's folder, or the current one.
+    if form == "":
+        sys.argv[0] = program[0]
+        sys.path[0] = os.path.dirname(os.path.realpath(program[0]))
+    elif form == "-c":
+        sys.path[0] = ""
+    else:
+        sys.path[0] = os.getcwd()
+
+    if not _has_cutile():
+        print(
+            "girih.cutile: this Python has no cuda-tile, the package that cuTile programs import; "
+            f"install it with\n    {sys.executable} -m pip install cuda-tile",
+            file=sys.stderr,
+        )
+        return 2
+    from girih.cutile import install
+
+    try:
+        install()
+    except (ImportError, FileNotFoundError, ValueError) as error:
+        print(str(error), file=sys.stderr)
+        return 2
+    return _run(form, program)
+
+
+def _say_version():
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        cutile = version("cuda-tile")
+    except PackageNotFoundError:
+        cutile = "not installed"
+    print(f"girih {__version__}, cuda-tile {cutile}, Python {sys.version.split()[0]}")
+    return 0
+
+
+def _run(form, program):
+    """Runs the program as ``__main__``; its exceptions are shown without the frames of this package."""
+    try:
+        if form == "-m":
+            sys.argv = [program[0], *program[1:]]
+            runpy.run_module(program[0], run_name="__main__", alter_sys=True)
+        elif form == "-c":
+            sys.argv = ["-c", *program[1:]]
+            _execute(program[0], "<string>", None)
+        elif os.path.isdir(program[0]) or program[0].endswith((".zip", ".pyz")):
+            runpy.run_path(program[0], run_name="__main__")
+        else:
+            return _run_file(program[0])
+    except SystemExit:
+        raise
+    except BaseException as error:
+        return _show(error)
+    return 0
+
+
+def _run_file(path):
+    try:
+        with io.open_code(os.path.abspath(path)) as file:
+            code = file.read()
+    except OSError as error:
+        print(f"girih.cutile: can't open file '{path}': {error.strerror}", file=sys.stderr)
+        return 2
+    _execute(code, path, path)
+    return 0
+
+
+def _execute(code, name, path):
+    main = types.ModuleType("__main__")
+    main.__builtins__ = __builtins__
+    if path is not None:
+        main.__file__ = os.path.abspath(path)
+    main.__spec__ = None
+    # The module this replaces holds the functions that are running.
+    _kept.append(sys.modules["__main__"])
+    sys.modules["__main__"] = main
+    exec(compile(code, name, "exec", dont_inherit=True), main.__dict__)
+
+
+_kept = []
+
+
+def _show(error):
+    """Prints an exception that nobody caught, as Python does; gives the exit code."""
+    trace = error.__traceback__
+    while trace is not None and _ours(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    error.__traceback__ = trace
+    try:
+        sys.excepthook(type(error), error, trace)
+    finally:
+        with_flush = getattr(sys.stdout, "flush", None)
+        if with_flush is not None:
+            with_flush()
+    return 130 if isinstance(error, KeyboardInterrupt) else 1
+
+
+def _ours(filename):
+    return filename == runpy.__file__ or filename == "<frozen runpy>" or os.path.dirname(filename) == _HERE
+
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
