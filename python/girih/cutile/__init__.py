@@ -8,6 +8,7 @@ Arrays are NumPy arrays, PyTorch tensors (where a program says ``device="cuda"``
 arrays, for which a stand-in over NumPy serves where CuPy is not installed.
 """
 
+from girih.cutile.driver import RealDriver, options
 from girih.cutile.errors import (
     AssumptionError,
     KernelAssertionError,
@@ -17,7 +18,6 @@ from girih.cutile.errors import (
     UndefinedValueError,
 )
 from girih.cutile.hosting import UnsupportedVersion, install
-from girih.cutile.driver import RealDriver, options
 
 __all__ = [
     "AssumptionError",
@@ -31,3 +31,6 @@ __all__ = [
     "install",
     "options",
 ]
+
+# `pytest -p girih.cutile` reads this.
+pytest_plugins = ["girih.cutile.plugin"]

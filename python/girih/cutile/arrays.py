@@ -72,7 +72,12 @@ def _why_not(array, refusal):
 
 
 def _torch_capsule(tensor):
-    raise NotImplementedError
+    torch = sys.modules["torch"]
+    try:
+        return torch._C._to_dlpack(tensor.detach() if tensor.requires_grad else tensor)
+    except (BufferError, RuntimeError, TypeError) as error:
+        what = f"a tensor of shape {tuple(tensor.shape)} and dtype {tensor.dtype}"
+        raise TypeError(f"girih: {what} cannot be passed to a kernel: {error}") from None
 
 
 def _dataclass(value):

@@ -16,7 +16,7 @@ import functools
 import inspect
 
 from girih import __version__, _girih
-from girih.cutile import arrays, driver, standin
+from girih.cutile import arrays, driver, standin, torch_cpu
 from girih.cutile.hooks import when_imported
 
 # The newest bytecode that Girih reads, among those cuTile knows.
@@ -45,6 +45,7 @@ def install(device=None, check=None, threads=None):
     when_imported("cuda.tile", _host_launch)
     when_imported("cuda.tile._compile", _host_compiler)
     when_imported("cuda.tile.tune._tune", _host_tuner)
+    when_imported("torch", torch_cpu.redirect)
     _installed = True
 
 

@@ -1,0 +1,64 @@
+"""The build backend of the package: maturin, after the compiled files that stand beside the Python module.
+
+`pip install .` comes here (pyproject.toml, `backend-path`). Cargo builds the driver library, `tileiras` and the command;
+they are put where the wheel takes them from, and maturin builds the module and the wheel. All of it shares one target
+folder with `cargo build --release`.
+"""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import maturin
+from maturin import (  # noqa: F401
+    get_requires_for_build_editable,
+    get_requires_for_build_sdist,
+    get_requires_for_build_wheel,
+)
+
+_ROOT = Path(__file__).resolve().parent.parent.parent
+# What cargo makes, and where the package has it: the library and the stand-in for a compiler inside the package, where
+# they replace nothing of the system's; the command among the scripts.
+_PLACES = {
+    "libcuda.so": _ROOT / "python/girih/bin/libcuda.so.1",
+    "tileiras": _ROOT / "python/girih/bin/tileiras",
+    "girih": _ROOT / "target/wheel-data/scripts/girih",
+}
+
+
+def _place_binaries():
+    if shutil.which("cargo") is None:
+        raise SystemExit("girih: Rust's cargo was not found; install Rust (https://rustup.rs) and try again")
+    subprocess.run(["cargo", "build", "--release", "--locked"], cwd=_ROOT, check=True)
+    built = Path(os.environ.get("CARGO_TARGET_DIR") or _ROOT / "target") / "release"
+    for name, place in _PLACES.items():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        # Never written in place: a process may be running the old one.
+        fresh = place.with_name(f"{place.name}.new")
+        shutil.copy2(built / name, fresh)
+        os.replace(fresh, place)
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    _place_binaries()
+    return maturin.build_wheel(wheel_directory, config_settings, metadata_directory)
+
+
+def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
+    _place_binaries()
+    return maturin.build_editable(wheel_directory, config_settings, metadata_directory)
+
+
+def build_sdist(sdist_directory, config_settings=None):
+    return maturin.build_sdist(sdist_directory, config_settings)
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    # maturin asks for the folders it is told of, also before there is anything in them.
+    for place in _PLACES.values():
+        place.parent.mkdir(parents=True, exist_ok=True)
+    return maturin.prepare_metadata_for_build_wheel(metadata_directory, config_settings)
+
+
+prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
