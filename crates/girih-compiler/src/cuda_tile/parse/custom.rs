@@ -4,6 +4,7 @@ use super::attrs::is_default;
 use super::*;
 use crate::cuda_tile::ops::{Arity, OpInfo, Piece, Role};
 use crate::cuda_tile::print::type_text;
+use crate::num::DType;
 
 /// An operation while it is being read.
 #[derive(Default)]
@@ -199,6 +200,9 @@ impl<'a> Parser<'a> {
                 }
             }
         }
+        if info.opcode == Opcode::LoadPtrTko {
+            self.padding_alone(&mut draft);
+        }
         draft.results = match splat {
             None => results.into_iter().map(|t| t.unwrap_or(Type::Token)).collect(),
             Some(ty) => {
@@ -265,6 +269,17 @@ impl<'a> Parser<'a> {
                 }
             }
             return Ok(());
+        }
+    }
+
+    /// A load's mask and padding stand in one list, so a padding without a mask looks like a mask; its type tells.
+    fn padding_alone(&self, draft: &mut Draft) {
+        if let [_, mask, padding, ..] = &mut draft.groups[..]
+            && padding.is_empty()
+            && let Some(&(v, _)) = mask.first()
+            && self.value_ty(v).tile().is_some_and(|t| t.elem != Elem::Num(DType::I1))
+        {
+            std::mem::swap(mask, padding);
         }
     }
 

@@ -125,9 +125,6 @@ impl<'a> Verifier<'a> {
         let (p, want) = self.pointees(op, 0)?;
         self.mask(op, 1, p)?;
         if op.operand(2).is_some() {
-            if op.operand(1).is_none() {
-                self.error(Code::BadArity, op.span, "a padding value needs a mask");
-            }
             let pad = self.tile(op, 2)?;
             self.same(op, &want, pad)?;
         }

@@ -544,8 +544,14 @@ impl<'a> Verifier<'a> {
                         "f8E8M0FNU has no nearest rounding",
                         "write rounding<zero> or rounding<positive_inf>",
                     );
-                } else if !scale && !matches!(rounding, Rounding::NearestEven | Rounding::NearestAway) {
-                    self.error(Code::BadRounding, op.span, "`ftof` rounds to the nearest, except to f8E8M0FNU");
+                }
+                let small = matches!(r.elem, Elem::Num(d) if d.bits() <= 8);
+                if !scale && small && !matches!(rounding, Rounding::NearestEven | Rounding::NearestAway) {
+                    let message = "`ftof` rounds to the nearest in a format of 8 bits or less, except in f8E8M0FNU";
+                    self.error(Code::BadRounding, op.span, message);
+                }
+                if matches!(rounding, Rounding::Approx | Rounding::Full | Rounding::NearestIntToZero) {
+                    self.error(Code::BadRounding, op.span, "`ftof` has no such rounding");
                 }
             }
             Opcode::FToI => {

@@ -109,7 +109,11 @@ fn roundings() {
     refused(Code::BadRounding, "%r = exp %h rounding<approx> : tile<f16>");
     refused(Code::BadRounding, "%r = addf %f, %f rounding<approx> : tile<f32>");
     refused(Code::BadRounding, "%r = ftof %f : tile<f32> -> tile<f8E8M0FNU>");
-    refused(Code::BadRounding, "%r = ftof %f rounding<zero> : tile<f32> -> tile<f16>");
+    refused(Code::BadRounding, "%r = ftof %f rounding<zero> : tile<f32> -> tile<f8E5M2>");
+    refused(Code::BadRounding, "%r = ftof %f rounding<approx> : tile<f32> -> tile<f16>");
+    for r in ["nearest_even", "nearest_away", "zero", "negative_inf", "positive_inf"] {
+        accepted(&format!("%r = ftof %f rounding<{r}> : tile<f32> -> tile<f16>"));
+    }
     refused(Code::BadRounding, "%r = divi %i, %i unsigned rounding<negative_inf> : tile<i32>");
     accepted("%r = divf %f, %f rounding<approx> flush_to_zero : tile<f32>\n%s = exp %f rounding<approx> : tile<f32>");
     accepted("%r = ftof %f rounding<zero> : tile<f32> -> tile<f8E8M0FNU>");

@@ -25,6 +25,17 @@ fn masked_loads_and_stores() {
 }
 
 #[test]
+fn a_padding_may_stand_without_a_mask() {
+    let text = format!(
+        "{ROW}%pad = constant <f32: -1.0> : tile<8xf32>
+        %v, %t = load_ptr_tko weak %ps, %pad : tile<8xptr<f32>>, tile<8xf32> -> tile<8xf32>, token
+        print_tko \"%g\", %v : tile<8xf32> -> token"
+    );
+    let out = body("%p: tile<ptr<f32>>", &text, vec![Arg::Buffer(f32s(&[3.0; 8]))]);
+    assert_eq!(out.printed, "[3, 3, 3, 3, 3, 3, 3, 3]");
+}
+
+#[test]
 fn an_access_outside_names_buffer_element_and_block() {
     let text = format!("{ROW}%v, %t = load_ptr_tko weak %ps : tile<8xptr<f32>> -> tile<8xf32>, token");
     let trap = body("%p: tile<ptr<f32>>", &text, vec![Arg::Buffer(f32s(&[0.0; 5]))]).result.expect_err("trap");
