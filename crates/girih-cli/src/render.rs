@@ -4,9 +4,10 @@ use std::io::{IsTerminal, Write};
 use std::ops::Range;
 
 use annotate_snippets::renderer::DecorStyle;
-use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use girih_compiler::base::launch::Trap;
-use girih_compiler::base::{Diagnostic, Severity, Span};
+use girih_compiler::base::place::chain_text;
+use girih_compiler::base::{Diagnostic, Frame, Place, Severity, Span};
 
 /// A text and what to call it.
 #[derive(Clone, Default, Debug)]
@@ -44,8 +45,19 @@ pub fn to_string(source: &Source, d: &Diagnostic, styled: bool) -> String {
         Severity::Note => Level::NOTE,
     };
     let title = level.primary_title(d.message.as_str()).id(d.code.text());
-    let mut group = match d.span {
-        Some(span) => {
+    let user_file = d.frames.first().and_then(|f| read_user_file(&f.place));
+    let mut group = match (d.span, d.frames.first()) {
+        (_, Some(frame)) => match &user_file {
+            Some((text, line)) => {
+                let snippet = Snippet::source(text.as_str()).path(&*frame.place.file).fold(true);
+                title.element(snippet.annotation(AnnotationKind::Primary.span(line.clone())))
+            }
+            None => {
+                let place = &frame.place;
+                title.element(Origin::path(&*place.file).line(place.line as usize).char_column(place.column as usize))
+            }
+        },
+        (Some(span), None) => {
             // The lines around the places are enough, and a large file is not copied.
             let mut snippet = Snippet::source(&*source.text).path(source.name.as_str()).fold(true);
             snippet = snippet.annotation(AnnotationKind::Primary.span(range(&source.text, span)));
@@ -55,20 +67,63 @@ pub fn to_string(source: &Source, d: &Diagnostic, styled: bool) -> String {
             }
             title.element(snippet)
         }
-        None => Group::with_title(title),
+        (None, None) => Group::with_title(title),
     };
-    if let Some(help) = d.help.as_ref().filter(|_| d.span.is_some()) {
+    let placed = d.span.is_some() || !d.frames.is_empty();
+    for note in notes(source, d) {
+        group = group.element(Level::NOTE.message(note));
+    }
+    if let Some(help) = d.help.as_ref().filter(|_| placed) {
         group = group.element(Level::HELP.message(help.as_str()));
     }
     let renderer = if styled { Renderer::styled() } else { Renderer::plain() };
     let renderer = renderer.decor_style(DecorStyle::Ascii);
     let mut out = renderer.render(&[group]);
     // Without a place there is no margin for the help to hang on.
-    if let Some(help) = d.help.as_ref().filter(|_| d.span.is_none()) {
+    if let Some(help) = d.help.as_ref().filter(|_| !placed) {
         out.push('\n');
         out += &renderer.render(&[Group::with_title(Level::HELP.secondary_title(help.as_str()))]);
     }
     out
+}
+
+/// The text of the file a place lies in and the words of its line, where the file is here and still has the line.
+fn read_user_file(place: &Place) -> Option<(String, Range<usize>)> {
+    const LARGEST: u64 = 4 << 20;
+    let path = std::path::Path::new(&*place.file);
+    let small = std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.len() <= LARGEST);
+    let text = if small { std::fs::read_to_string(path).ok()? } else { return None };
+    let mut start = 0;
+    for (number, line) in (1..).zip(text.split_inclusive('\n')) {
+        if number == place.line {
+            let words = line.trim();
+            let at = start + line.find(words).unwrap_or(0);
+            let range = at..at + words.len();
+            return (!words.is_empty()).then_some((text, range));
+        }
+        start += line.len();
+    }
+    None
+}
+
+/// For what comes from a user's file: the calls it was inlined through, and its place in the tile program.
+fn notes(source: &Source, d: &Diagnostic) -> Vec<String> {
+    let mut notes = vec![];
+    if d.frames.is_empty() {
+        return notes;
+    }
+    if let [first, callers @ ..] = &*d.frames
+        && !callers.is_empty()
+    {
+        let function = first.function.as_ref().map_or(String::new(), |name| format!("in {name}, "));
+        notes.push(format!("{function}called from {}", chain_text(callers)));
+    }
+    if let Some(span) = d.span.filter(|_| !source.text.is_empty()) {
+        let (line, column) = place(&source.text, span.start);
+        notes.push(format!("it became the operation at {}:{line}:{column}", source.name));
+    }
+    notes.extend(d.labels.iter().map(|(_, text)| text.clone()));
+    notes
 }
 
 /// Renders one diagnostic to standard error.
@@ -88,6 +143,15 @@ pub fn all(source: &Source, diagnostics: &[Diagnostic]) {
 pub fn trap(source: &Source, trap: &Trap) {
     let mut d = Diagnostic::error(trap.code, trap.message.clone());
     d.span = trap.span.filter(|_| !source.text.is_empty());
+    d.frames = trap.frames.clone();
+    if let Some(user) = &trap.user {
+        let frames = if user.frames.is_empty() { String::new() } else { format!(", at {}", chain_text(&user.frames)) };
+        if let Some(span) = user.span.filter(|_| !source.text.is_empty()) {
+            d.labels.push((span, format!("`{}` uses it{frames}", user.op)));
+        } else if !frames.is_empty() {
+            d.labels.push((Span::default(), format!("`{}` uses it{frames}", user.op)));
+        }
+    }
     let [x, y, z] = trap.block;
     let element = match trap.element.as_deref() {
         None | Some([]) => String::new(),
@@ -107,6 +171,15 @@ pub fn place(text: &str, at: u32) -> (usize, usize) {
     (line, column)
 }
 
+fn frame_json(frame: &Frame) -> serde_json::Value {
+    serde_json::json!({
+        "file": &*frame.place.file,
+        "line": frame.place.line,
+        "column": frame.place.column,
+        "function": frame.function.as_deref(),
+    })
+}
+
 pub fn json(source: &Source, d: &Diagnostic) -> serde_json::Value {
     let severity = match d.severity {
         Severity::Error => "error",
@@ -122,5 +195,6 @@ pub fn json(source: &Source, d: &Diagnostic) -> serde_json::Value {
         "line": at.map(|p| p.0),
         "column": at.map(|p| p.1),
         "help": d.help,
+        "frames": d.frames.iter().map(frame_json).collect::<Vec<_>>(),
     })
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use girih_compiler::base::launch::Trap;
-use girih_compiler::base::{Code, Diagnostic};
+use girih_compiler::base::{Code, Diagnostic, Frame, Place};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -56,6 +56,29 @@ impl Error {
     }
     pub fn argument(message: impl Into<String>) -> Error {
         Error::Argument { code: Code::BadArgument, message: message.into() }
+    }
+
+    /// What stopped the kernel, where the kernel stopped.
+    pub fn trap(&self) -> Option<&Trap> {
+        match self {
+            Error::Trap(trap) => Some(trap),
+            _ => None,
+        }
+    }
+
+    /// Where in the user's files it comes from: the chain of inlined calls, innermost first; empty where nothing is
+    /// known.
+    pub fn frames(&self) -> &[Frame] {
+        match self {
+            Error::Trap(trap) => &trap.frames,
+            Error::Program(diagnostics) => diagnostics.iter().find(|d| d.is_error()).map_or(&[], |d| &d.frames),
+            _ => &[],
+        }
+    }
+
+    /// The innermost place in the user's files.
+    pub fn place(&self) -> Option<&Place> {
+        self.frames().first().map(|f| &f.place)
     }
 
     /// The code it is reported under; `None` for an interruption and for bugs.

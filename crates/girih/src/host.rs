@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use girih_compiler::base::host;
 use girih_compiler::base::launch::Trap;
-use girih_compiler::base::{Code, Span};
-use girih_compiler::loops::ir::{Kernel, Opnd, PrintArg, Stmt, Ty};
+use girih_compiler::base::place::chain_text;
+use girih_compiler::base::{Code, Frame};
+use girih_compiler::loops::ir::{Kernel, Opnd, PrintArg, Site, Stmt, Ty};
 use girih_compiler::num::DType;
 use girih_compiler::num::printf::{self, PrintValue};
 
@@ -32,15 +33,14 @@ struct PrintShape {
 pub struct Messages {
     prints: BTreeMap<u32, (String, Vec<PrintShape>)>,
     asserts: BTreeMap<u32, String>,
-    sites: Vec<(String, Option<Span>)>,
+    sites: Vec<Site>,
     /// The parameter that an access's address is computed from.
     bases: BTreeMap<u32, usize>,
 }
 
 impl Messages {
     pub fn of(kernel: &Kernel) -> Messages {
-        let mut m =
-            Messages { sites: kernel.sites.values().map(|s| (s.op.clone(), s.span)).collect(), ..Messages::default() };
+        let mut m = Messages { sites: kernel.sites.values().cloned().collect(), ..Messages::default() };
         m.collect(kernel, &kernel.body);
         m
     }
@@ -76,13 +76,15 @@ impl Messages {
         }
     }
 
-    fn site(&self, site: u32) -> (&str, Option<Span>) {
-        self.sites.get(site as usize).map_or(("kernel", None), |(op, span)| (op, *span))
+    fn site(&self, site: u32) -> Site {
+        let unknown = || Site { op: "kernel".to_string(), ..Site::default() };
+        self.sites.get(site as usize).cloned().unwrap_or_else(unknown)
     }
 
     /// A native trap as the evaluator would put it.
     pub fn trap(&self, trap: &NativeTrap, grid: [u32; 3], params: &[Param], bound: &Bound<'_>) -> Trap {
-        let (op, span) = self.site(trap.site);
+        let Site { op, span, frames } = self.site(trap.site);
+        let op = op.as_str();
         let base = self.bases.get(&trap.site).copied();
         let (code, message) = match trap.kind {
             // The check of a loop's step is lowered to an assertion at the loop.
@@ -101,12 +103,12 @@ impl Messages {
             TrapKind::Alloca => (Code::OutOfBounds, format!("`{op}` asks for {} bytes, too many", trap.value)),
         };
         Trap {
-            code,
-            message,
             span,
             op: op.to_string(),
             block: coordinates(trap.block, grid),
             element: trap.element.map(|e| vec![e]),
+            frames,
+            ..Trap::new(code, message)
         }
     }
 }
@@ -177,16 +179,20 @@ pub const STALL: Duration = Duration::from_secs(5);
 
 /// Says on standard error which blocks wait where.
 pub fn say_stalled(program: &str, waiting: &[host::Waiting]) {
-    let mut places: BTreeMap<(Option<u32>, &str), Vec<[u32; 3]>> = BTreeMap::new();
+    let mut places: BTreeMap<(Option<u32>, &[Frame], &str), Vec<[u32; 3]>> = BTreeMap::new();
     for w in waiting {
-        places.entry((w.span.map(|s| s.start), &w.op)).or_default().push(w.block);
+        places.entry((w.span.map(|s| s.start), &w.frames, &w.op)).or_default().push(w.block);
     }
     let mut text = String::from("girih: no block has finished for a while; Ctrl-C stops the run\n");
-    for ((start, op), blocks) in places {
+    for ((start, frames, op), blocks) in places {
         let shown: Vec<String> = blocks.iter().take(4).map(|b| format!("{b:?}")).collect();
         let more = if blocks.len() > 4 { format!(" and {} more", blocks.len() - 4) } else { String::new() };
         let line = |at: u32| program.get(..at as usize).map_or(1, |before| before.matches('\n').count() + 1);
-        let place = start.map_or(String::new(), |s| format!(" on line {}", line(s)));
+        let place = match (start, frames) {
+            (_, [_, ..]) => format!(" at {}", chain_text(frames)),
+            (Some(s), []) if !program.is_empty() => format!(" on line {}", line(s)),
+            _ => String::new(),
+        };
         text += &format!("  waiting at `{op}`{place}: blocks {}{more}\n", shown.join(", "));
     }
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
@@ -240,8 +246,8 @@ impl blocks::Host for NativeHost<'_> {
 
     fn stalled(&self, waiting: &[Waiting]) {
         let put = |w: &Waiting| {
-            let (op, span) = self.messages.site(w.site);
-            host::Waiting { block: coordinates(w.block, self.grid), op: op.to_string(), span }
+            let Site { op, span, frames } = self.messages.site(w.site);
+            host::Waiting { block: coordinates(w.block, self.grid), op, span, frames }
         };
         say_stalled(self.text, &waiting.iter().map(put).collect::<Vec<_>>());
     }

@@ -27,7 +27,7 @@ fn kernel(case: &Case, name: &str, lanes: u32) -> Kernel {
         k.params.push(Param { name: format!("p{i}"), ty: Ty::Ptr(d), val, div_by: 1 });
         bases.push(val);
     }
-    let site = k.sites.push(Site { span: None, op: "load".into() });
+    let site = k.sites.push(Site { op: "load".into(), ..Site::default() });
     let axis = k.axes.push(Axis { name: "i".into() });
     let mem = |base, elem| Mem { base, index: Ix::Axis(axis), elem };
     let mut body = Vec::new();

@@ -1,6 +1,7 @@
 //! Diagnostics: what a user is told about their input.
 
 use super::codes::Code;
+use super::place::Frames;
 
 /// A byte range of the source text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -32,11 +33,21 @@ pub struct Diagnostic {
     /// Other places that matter, each with its label.
     pub labels: Vec<(Span, String)>,
     pub help: Option<String>,
+    /// Where in the files that the text was made from, innermost first.
+    pub frames: Frames,
 }
 
 impl Diagnostic {
     pub fn error(code: Code, message: impl Into<String>) -> Diagnostic {
-        Diagnostic { severity: Severity::Error, code, message: message.into(), span: None, labels: vec![], help: None }
+        Diagnostic {
+            severity: Severity::Error,
+            code,
+            message: message.into(),
+            span: None,
+            labels: vec![],
+            help: None,
+            frames: Frames::default(),
+        }
     }
     pub fn warning(code: Code, message: impl Into<String>) -> Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, message) }
@@ -54,6 +65,10 @@ impl Diagnostic {
     }
     pub fn help(mut self, text: impl Into<String>) -> Diagnostic {
         self.help = Some(text.into());
+        self
+    }
+    pub fn from(mut self, frames: Frames) -> Diagnostic {
+        self.frames = frames;
         self
     }
     pub fn is_error(&self) -> bool {

@@ -1,6 +1,6 @@
 //! What an evaluator asks of whoever started it.
 
-use super::Span;
+use super::{Frames, Span};
 
 /// Takes what a kernel prints, and may stop it.
 pub trait Host {
@@ -24,6 +24,7 @@ pub struct Waiting {
     pub block: [u32; 3],
     pub op: String,
     pub span: Option<Span>,
+    pub frames: Frames,
 }
 
 /// A host that drops what is printed and never interrupts.

@@ -1,4 +1,6 @@
-//! A launch: a grid and one 64-bit slot per entry parameter.
+//! A launch: a grid and one 64-bit slot per entry parameter; and why one stopped.
+
+use super::{Code, Frames, Place, Span};
 
 /// What a kernel is launched with.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -25,14 +27,47 @@ impl Launch {
 /// Why a kernel stopped.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Trap {
-    pub code: super::Code,
+    pub code: Code,
     /// One plain sentence.
     pub message: String,
     /// The operation's place in the source.
-    pub span: Option<super::Span>,
+    pub span: Option<Span>,
     /// The operation's name, such as `load_ptr_tko`.
     pub op: String,
     pub block: [u32; 3],
     /// The element within the tile, where one is known.
     pub element: Option<Vec<u64>>,
+    /// Where in the user's files the operation comes from, innermost first; empty where nothing is known.
+    pub frames: Frames,
+    /// The operation that used an undefined value, where `op` is the one that made it.
+    pub user: Option<User>,
+}
+
+/// An operation that used what another one made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct User {
+    pub op: String,
+    pub span: Option<Span>,
+    pub frames: Frames,
+}
+
+impl Trap {
+    /// A trap of which only the reason is known.
+    pub fn new(code: Code, message: impl Into<String>) -> Trap {
+        Trap {
+            code,
+            message: message.into(),
+            span: None,
+            op: String::new(),
+            block: [0; 3],
+            element: None,
+            frames: Frames::default(),
+            user: None,
+        }
+    }
+
+    /// The innermost place in the user's files, where one is known.
+    pub fn place(&self) -> Option<&Place> {
+        self.frames.first().map(|f| &f.place)
+    }
 }

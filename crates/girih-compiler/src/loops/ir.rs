@@ -19,7 +19,7 @@
 //! 4. The iterations of a `Free` loop are independent of each other.
 //! 5. Statements of one block run in program order; memory accesses that may overlap keep that order.
 
-use crate::base::{IdMap, Span};
+use crate::base::{Frames, IdMap, Span};
 /// Memory orders and atomic updates mean the same here as in a tile program.
 pub use crate::cuda_tile::ir::{AtomicMode as RmwOp, MemoryOrdering as Order};
 use crate::id_type;
@@ -84,11 +84,13 @@ pub struct Buf {
 }
 
 /// The source operation of a statement that can trap, print or be reported.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Site {
     pub span: Option<Span>,
     /// The operation's name: `load_ptr_tko`.
     pub op: String,
+    /// Where in the user's files it comes from, innermost first. Not part of the printed IR.
+    pub frames: Frames,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

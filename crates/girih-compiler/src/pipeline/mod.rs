@@ -121,11 +121,23 @@ pub fn front(text: &str) -> Result<Front, Vec<Diagnostic>> {
         return Err(diagnostics);
     };
     diagnostics.extend(cuda_tile::verify(&module));
+    add_frames(&module, &mut diagnostics);
     diagnostics.sort_by_key(|d| d.span.map(|s| s.start));
     if diagnostics.iter().any(|d| d.severity == Severity::Error) {
         Err(diagnostics)
     } else {
         Ok(Front { module, warnings: diagnostics })
+    }
+}
+
+/// Adds to diagnostics at an operation the place in the user's files that the operation comes from.
+pub fn add_frames(module: &cuda_tile::ir::Module, diagnostics: &mut [Diagnostic]) {
+    for d in diagnostics.iter_mut().filter(|d| d.frames.is_empty()) {
+        let Some(span) = d.span else { continue };
+        let found = module.funcs.iter().flat_map(|f| f.ops.values()).find(|op| op.span == span);
+        if let Some(op) = found {
+            d.frames = op.loc.frames().into();
+        }
     }
 }
 
@@ -161,7 +173,10 @@ pub fn lower(
     let mut budget = options.stop_after.unwrap_or(usize::MAX);
     let mut count = 0;
     observer.begin("lift");
-    let lifted = loops::lift::lift(module, entry)?;
+    let lifted = loops::lift::lift(module, entry).map_err(|mut diagnostics| {
+        add_frames(module, &mut diagnostics);
+        diagnostics
+    })?;
     let loops = passes::run(Letter::Loop, lifted, &cx, &mut budget, &mut count, observer)?;
     let tile = passes::run(Letter::Tile, loops.clone(), &cx, &mut budget, &mut count, observer)?;
     observer.begin("legalise");

@@ -11,9 +11,9 @@ use super::value::{Origin, Tile, Val};
 use super::{Host, Options, POLITE, Report, SLICE};
 use crate::base::host::Waiting;
 use crate::base::id::Id;
-use crate::base::launch::{Launch, Trap};
+use crate::base::launch::{Launch, Trap, User};
 use crate::base::memory::Memory;
-use crate::base::{Code, Diagnostic};
+use crate::base::{Code, Diagnostic, Frames};
 use crate::cuda_tile::ir::*;
 use crate::num::op::Signedness;
 
@@ -219,8 +219,10 @@ impl<'a> Machine<'a> {
             return Ok(());
         };
         let at = self.at(block);
-        let (span, op) = at.map_or((None, "entry".into()), |cx| (Some(cx.op.span), cx.name()));
-        Err(Trap { code, message, span, op, block: block.id, element: None })
+        Err(match at {
+            Some(cx) => self.trap(cx, code, message, None),
+            None => Trap { op: "entry".into(), block: block.id, ..Trap::new(code, message) },
+        })
     }
 
     /// Where a block gave way: the operation it executed last.
@@ -231,8 +233,12 @@ impl<'a> Machine<'a> {
             let id = func.regions.get(active.region)?.ops.get(active.next.checked_sub(1)?)?;
             self.cx(block, call.func, *id)
         });
-        let (op, span) = last.map_or(("entry".to_string(), None), |cx| (cx.name(), Some(cx.op.span)));
-        Waiting { block: block.id, op, span }
+        Waiting {
+            block: block.id,
+            op: last.map_or("entry".to_string(), |cx| cx.name()),
+            span: last.map(|cx| cx.op.span),
+            frames: last.map_or_else(Frames::default, |cx| cx.op.loc.frames().into()),
+        }
     }
 
     /// The operation a block stands at.
@@ -557,17 +563,27 @@ impl<'a> Machine<'a> {
         });
         let born = born.unwrap_or(cx);
         let (user, name) = (cx.name(), born.name());
-        let message = if born.findex == cx.findex && born.id == cx.id {
-            format!("{what} is undefined in `{user}`")
-        } else {
-            format!("`{name}` computes an undefined element here, and `{user}` uses it as {what}")
+        if born.findex == cx.findex && born.id == cx.id {
+            return self.trap(cx, Code::UndefinedUsed, format!("{what} is undefined in `{user}`"), Some((shape, i)));
+        }
+        let message = match cause(born.op) {
+            Some(cause) => format!("`{name}` {cause} here, and `{user}` uses the undefined result as {what}"),
+            None => format!("`{name}` computes an undefined element here, and `{user}` uses it as {what}"),
         };
-        self.trap(born, Code::UndefinedUsed, message, Some((shape, i)))
+        let user = User { op: user, span: Some(cx.op.span), frames: cx.op.loc.frames().into() };
+        Trap { user: Some(user), ..self.trap(born, Code::UndefinedUsed, message, Some((shape, i))) }
     }
 
     pub fn trap(&self, cx: Cx<'a>, code: Code, message: impl Into<String>, element: Option<(&[u64], usize)>) -> Trap {
         let element = element.map(|(shape, i)| super::value::unravel(i as u64, shape));
-        Trap { code, message: message.into(), span: Some(cx.op.span), op: cx.name(), block: cx.block, element }
+        Trap {
+            span: Some(cx.op.span),
+            op: cx.name(),
+            block: cx.block,
+            element,
+            frames: cx.op.loc.frames().into(),
+            ..Trap::new(code, message)
+        }
     }
 
     /// The trap for what the verifier refuses.
@@ -606,16 +622,21 @@ impl<'a> Machine<'a> {
                 true => "order them with a release and an acquire, or make the accesses atomic",
                 false => "pass the token of the first access to the second",
             };
-            let mut d = Diagnostic::warning(code, text).at(second.span).help(help);
-            if first.span != second.span {
-                d = d.label(first.span, "the other access");
+            let mut d = Diagnostic::warning(code, text).at(second.span).help(help).from(second.loc.frames().into());
+            if first.span != second.span || first.loc != second.loc {
+                d = d.label(first.span, label("the other access", first));
             }
             out.push(d);
         }
         for op in self.unpadded.iter().filter_map(|&o| place(o)) {
             let text = format!("`{}` reads past the tensor through a view without padding", name(op));
             let help = "those elements are unspecified and read as 0 here; add `padding_value = zero` to the view";
-            out.push(Diagnostic::warning(Code::UnspecifiedElements, text).at(op.span).help(help));
+            out.push(
+                Diagnostic::warning(Code::UnspecifiedElements, text)
+                    .at(op.span)
+                    .help(help)
+                    .from(op.loc.frames().into()),
+            );
         }
         out
     }
@@ -624,6 +645,26 @@ impl<'a> Machine<'a> {
 impl Cx<'_> {
     pub fn name(&self) -> String {
         name(self.op)
+    }
+}
+
+/// What an operation did when an element of its result is undefined though its operands are not.
+fn cause(op: &Op) -> Option<&'static str> {
+    Some(match op.opcode {
+        Opcode::DivI | Opcode::RemI => "divides by zero or overflows",
+        Opcode::ShlI | Opcode::ShrI => "shifts by the width of its type or more",
+        Opcode::FToI => "converts a number that its result type cannot hold",
+        Opcode::LoadPtrTko => "leaves out an element for which there is no padding",
+        _ if op.attr(AttrKey::Overflow).is_some() => "overflows, which it promises not to,",
+        _ => return None,
+    })
+}
+
+/// What stands at an operation, with the place it comes from where that is known.
+fn label(what: &str, op: &Op) -> String {
+    match op.loc.place() {
+        Some(place) => format!("{what}, at {place}"),
+        None => what.to_string(),
     }
 }
 

@@ -95,14 +95,7 @@ pub fn run_with(
     host: &mut dyn Host,
     options: &Options,
 ) -> Result<Report, Trap> {
-    let refuse = |message: String| Trap {
-        code: Code::BadArgument,
-        message,
-        span: None,
-        op: "entry".into(),
-        block: [0; 3],
-        element: None,
-    };
+    let refuse = |message: String| Trap { op: "entry".into(), ..Trap::new(Code::BadArgument, message) };
     let found = module.funcs.iter().position(|f| f.name == entry && f.kind == crate::cuda_tile::ir::FuncKind::Entry);
     let Some(func) = found else { return Err(refuse(format!("the module has no entry `{entry}`"))) };
     let params = module.funcs[func].params().len();

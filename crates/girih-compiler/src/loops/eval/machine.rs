@@ -2,10 +2,10 @@
 
 use super::code::{Element, Expr, Inst, MaskCode, MemCode, Program, Shown};
 use super::{SLICE, WINDOW};
-use crate::base::Code;
 use crate::base::host::Host;
 use crate::base::launch::{Launch, Trap};
 use crate::base::memory::{Fault, Memory};
+use crate::base::{Code, Frames};
 use crate::loops::ir::*;
 use crate::num::eval::apply;
 use crate::num::op::{Rounding, Signedness};
@@ -257,12 +257,11 @@ impl Machine<'_> {
     fn trap(&self, block: &Block, code: Code, site: Option<SiteId>, message: String) -> Trap {
         let site = site.and_then(|s| self.kernel.sites.get(s));
         Trap {
-            code,
-            message,
             span: site.and_then(|s| s.span),
             op: site.map_or(String::new(), |s| s.op.clone()),
             block: block.id,
-            element: None,
+            frames: site.map_or_else(Frames::default, |s| s.frames.clone()),
+            ..Trap::new(code, message)
         }
     }
 

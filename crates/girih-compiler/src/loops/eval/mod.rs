@@ -44,5 +44,5 @@ pub fn run(kernel: &Kernel, launch: &Launch, memory: &mut dyn Memory, host: &mut
 }
 
 fn trap(code: Code, message: String) -> Trap {
-    Trap { code, message, span: None, op: String::new(), block: [0; 3], element: None }
+    Trap::new(code, message)
 }

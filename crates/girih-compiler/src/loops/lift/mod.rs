@@ -248,7 +248,8 @@ impl<'m> Lift<'m> {
         }
     }
     fn site(&mut self, op: &Op) -> SiteId {
-        self.kernel.sites.push(Site { span: Some(op.span), op: ops::info(op.opcode).name.to_string() })
+        let op_name = ops::info(op.opcode).name.to_string();
+        self.kernel.sites.push(Site { span: Some(op.span), op: op_name, frames: op.loc.frames().into() })
     }
 
     // Nests.

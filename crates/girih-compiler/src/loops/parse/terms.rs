@@ -92,7 +92,7 @@ impl Parser<'_, '_> {
 
     pub(super) fn site(&mut self) -> Res<SiteId> {
         let op = if self.eat("!") { self.name_or_string()? } else { String::new() };
-        Ok(self.kernel.sites.push(Site { span: None, op }))
+        Ok(self.kernel.sites.push(Site { op, ..Site::default() }))
     }
 
     pub(super) fn where_clause(&mut self) -> Res<Mask> {
