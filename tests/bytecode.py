@@ -172,7 +172,8 @@ def export_program(path, folder, limit):
 
 
 def export_all(folder, limit, workers):
-    programs = sorted(p for p in (HERE / "cutile").rglob("*.py") if "torch" not in p.parts and "ct.launch" in p.read_text())
+    import recording
+    programs = recording.programs()
     with concurrent.futures.ProcessPoolExecutor(workers) as pool:
         generated = pool.submit(export_generated, folder)
         notes = list(pool.map(export_program, programs, [folder] * len(programs), [limit] * len(programs)))

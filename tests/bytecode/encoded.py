@@ -11,7 +11,7 @@ from cuda.tile._bytecode import (AtomicRMWMode, Bounded, ComparisonOrdering, Com
                                  MultimemReductionKind, PaddingValue, PtrAttr, RoundingMode, Signedness,
                                  SymbolVisibility)
 from cuda.tile._bytecode.attribute import (Bool, Dictionary, OptimizationHints, SameElements, make_load_store_hints)
-from cuda.tile._bytecode.basic import encode_int_list
+from cuda.tile._bytecode.basic import encode_int_list, encode_varint
 
 MODULES = {}
 NEAREST, SIGNED, UNSIGNED, NO_OVERFLOW = RoundingMode.NEAREST_EVEN, Signedness.Signed, Signedness.Unsigned, IntegerOverflow.NONE
@@ -576,7 +576,8 @@ class Multicast:
 def multimem(m):
     """Operations on memory that several devices share."""
     t = m.types
-    with m.entry("multimem", [t.tile(t.pointer(m.element("f32"), Multicast), []), "i32"]) as (b, [p, n]):
+    pointers = [t.tile(t.pointer(m.element(e), Multicast), []) for e in ("f32", "i32")]
+    with m.entry("multimem", [*pointers, "i32"]) as (b, [p, q, n]):
         whole = m.tensor("f32", [64], [1], Multicast)
         view = code.encode_MakePartitionViewOp(b, t.partition_view([8], whole, [0], PaddingValue.Missing),
                                                code.encode_MakeTensorViewOp(b, whole, p, [], []))
@@ -588,3 +589,89 @@ def multimem(m):
         code.encode_MultimemReduceViewTkoOp(b, t.Token, view, value, [n], token, relaxed, device, add, [False])
         code.encode_MultimemStoreViewTkoOp(b, t.Token, view, value, [n], None, weak, None, [False])
         code.encode_MultimemStoreViewTkoOp(b, t.Token, view, value, [n], token, relaxed, device, [True])
+        sums = m.tensor("i32", [64], [1], Multicast)
+        words = code.encode_MakePartitionViewOp(b, t.partition_view([8], sums, [0], PaddingValue.Missing),
+                                                code.encode_MakeTensorViewOp(b, sums, q, [], []))
+        whole_numbers = m.constant(b, "8xi32", 1)
+        for kind in MultimemReductionKind:
+            code.encode_MultimemReduceViewTkoOp(b, t.Token, words, whole_numbers, [n], None, relaxed, MemoryScope.SYS, kind,
+                                                [False])
+
+
+@writes()
+def no_else(m):
+    """A branch whose second region has no block, as other writers leave it."""
+    with m.entry("no_else", ["i1", "f32"]) as (b, [flag, x]):
+        branch = code.encode_IfOp(b, [], flag)
+        with branch.new_block([]):
+            code.encode_AbsFOp(b, m.type("f32"), x)
+            code.encode_YieldOp(b, [])
+        b.buf.append(0)
+        code.encode_NegFOp(b, m.type("f32"), x)
+
+
+def sections(data):
+    """The (id, alignment, payload) of a file, in order."""
+    at, found = 12, []
+
+    def number():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+    while data[at] != 0:
+        head, at = data[at], at + 1
+        length = number()
+        alignment = number() if head & 0x80 else 1
+        at += -at % alignment
+        found.append((head & 0x7F, alignment, data[at:at + length]))
+        at += length
+    return found
+
+
+def arranged(data, order):
+    """A file with its sections in another order, those that are not named left out, and wider alignment."""
+    out = bytearray(data[:12])
+    by_id = {number: (alignment, payload) for number, alignment, payload in sections(data)}
+    for number in order:
+        if number not in by_id:
+            continue
+        alignment, payload = by_id[number]
+        out.append(number | (0x80 if alignment > 1 else 0))
+        encode_varint(len(payload), out)
+        if alignment > 1:
+            encode_varint(alignment * 4, out)
+            out += b"\xcf" * (-len(out) % (alignment * 4))
+        out += payload
+    return bytes(out + b"\0")
+
+
+@writes()
+def located_loop(m):
+    d = m.debug
+    file = d.file("loop.py", "")
+    kernel = d.subprogram(file, 1, "loop", "located_loop", d.compile_unit(file), 1)
+    place = d.loc(kernel, "loop.py", 2, 4)
+    with m.entry("located_loop", ["i32"], debug=place) as (b, [n]):
+        zero = m.constant(b, "i32", 0)
+        body = code.encode_ForOp(b, [], zero, n, m.constant(b, "i32", 1), [], False)
+        with body.new_block([m.type("i32")]):
+            code.encode_ContinueOp(b, [])
+        body.done()
+
+
+def without_locations(data):
+    """A file of one function that has no section of locations and says so."""
+    [body] = [payload for number, _, payload in sections(data) if number == 2]
+    assert body[4] == 1, "the function's number in the section of locations"
+    return arranged(data.replace(body, body[:4] + b"\0" + body[5:]), [1, 7, 5, 4, 6, 2])
+
+
+# Strings and types last, as the open writer of the format puts them; then without locations.
+MODULES["other_order"] = lambda version: arranged(MODULES["globals_and_entries"](version), [6, 2, 4, 3, 5, 7, 1])
+MODULES["no_locations"] = lambda version: without_locations(MODULES["located_loop"](version))

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the corpus: every module of `encoded` and every kernel of `kernels`, at each version that has it, into
-corpus/VERSION/NAME.tileirbc. The same inputs give the same bytes; `--check` says which files differ instead of writing."""
+"""Writes the corpus: every module of `encoded` and every kernel of `kernels`, at each version that has it, and the smallest
+kernel of each program in tests/cutile at one version, into corpus/VERSION/NAME.tileirbc. The same inputs give the same
+bytes; `--check` says which files differ instead of writing."""
 import argparse
 import pathlib
 import shutil
@@ -8,6 +9,7 @@ import sys
 
 import encoded
 import export
+import recording
 
 HERE = pathlib.Path(__file__).resolve().parent
 CORPUS = HERE / "corpus"
@@ -30,11 +32,23 @@ def fresh():
                 yield spelled, f"kernel_{name}", data
 
 
+def from_programs():
+    """Yields (version, name, bytes), the versions in turn. No program that needs PyTorch."""
+    written = export.VERSIONS[:4]
+    for number, path in enumerate(recording.programs()):
+        launches, _ = recording.record(path)
+        for version in written[number % 4:]:
+            modules = [export.bytecode(kernel, [signature], version)[0] for kernel, signature in launches]
+            if any(modules):
+                yield version.as_string(), f"program_{path.stem}", min(filter(None, modules), key=lambda m: (len(m), m))
+                break
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    made = {CORPUS / version / f"{name}.tileirbc": data for version, name, data in fresh()}
+    made = {CORPUS / version / f"{name}.tileirbc": data for version, name, data in [*fresh(), *from_programs()]}
     if options.check:
         stale = [p for p, data in made.items() if not p.exists() or p.read_bytes() != data]
         stale += sorted(set(CORPUS.rglob("*.tileirbc")) - set(made))

@@ -86,6 +86,12 @@ def signature(kernel, arguments):
     return KernelSignature([constraint(v, a) for v, a in zip(arguments, annotations, strict=True)], convention)
 
 
+def programs():
+    """The scripts of tests/cutile that launch something with CuPy's arrays alone."""
+    found = sorted((export.ROOTS[0] / "tests" / "cutile").rglob("*.py"))
+    return [p for p in found if "torch" not in p.parts and "ct.launch" in p.read_text()]
+
+
 class TooLong(BaseException):
     pass
 
