@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use girih::Device;
 use girih_compiler::base::target::{KnobSource, Knobs};
+use girih_compiler::cuda_tile::bytecode::{Version, write};
 
 /// A tile compiler: runs CUDA Tile IR programs natively on the processor.
 #[derive(Parser)]
@@ -24,6 +25,8 @@ pub enum Command {
     Check(CheckArgs),
     /// Rewrite tile programs in the standard layout.
     Fmt(FmtArgs),
+    /// Write a tile program as bytecode.
+    Assemble(AssembleArgs),
     /// List the operations of tile programs, or show the page of one.
     Ops(OpsArgs),
     /// List the rewrite rules and knobs, or explain one rule.
@@ -154,6 +157,18 @@ pub struct FmtArgs {
 }
 
 #[derive(Args)]
+pub struct AssembleArgs {
+    /// Tile text (.mlir) or bytecode; `-` is standard input.
+    pub file: PathBuf,
+    /// Where the bytecode goes, such as kernel.tileirbc; standard output by default, unless that is a terminal.
+    #[arg(short, value_name = "OUT")]
+    pub output: Option<PathBuf>,
+    /// The version of the format: 13.1 to 13.4; by default the oldest that can express the program.
+    #[arg(long, alias = "version", value_name = "V", value_parser = bytecode_version)]
+    pub bytecode_version: Option<Version>,
+}
+
+#[derive(Args)]
 pub struct OpsArgs {
     /// An operation: addf, load_view_tko.
     pub name: Option<String>,
@@ -197,6 +212,14 @@ pub struct BenchArgs {
     /// One JSON array, an object for each kernel.
     #[arg(long)]
     pub json: bool,
+}
+
+fn bytecode_version(text: &str) -> Result<Version, String> {
+    let known = write::VERSIONS.into_iter();
+    known.clone().find(|v| v.to_string() == text).ok_or_else(|| {
+        let names: Vec<String> = known.map(|v| v.to_string()).collect();
+        format!("the versions that can be written are {}", names.join(", "))
+    })
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {

@@ -58,6 +58,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Compile(args) => commands::compile::run(&args),
         Command::Check(args) => commands::check::run(&args),
         Command::Fmt(args) => commands::fmt::run(&args),
+        Command::Assemble(args) => commands::assemble::run(&args),
         Command::Ops(args) => commands::ops::run(&args),
         Command::Rules(args) => commands::rules::run(&args),
         Command::Doctor(args) => commands::doctor::run(&args),

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use girih_compiler::base::Diagnostic;
 use girih_compiler::base::launch::Trap;
 use girih_compiler::base::target::Assumptions;
+use girih_compiler::cuda_tile::bytecode;
 use girih_compiler::cuda_tile::{self, ir::Module as TileModule};
 use girih_compiler::kernel;
 use girih_compiler::loops::ir::{Global, Kernel as LoopKernel};
@@ -87,6 +88,15 @@ impl Program {
     /// The program in the words and layout of NVIDIA's own tools.
     pub fn nvidia_text(&self) -> String {
         cuda_tile::print::print_nvidia(&self.module)
+    }
+
+    /// The program as bytecode, at a version or at the oldest one that can express it, and that version.
+    pub fn bytecode(&self, version: Option<bytecode::Version>) -> Result<(Vec<u8>, bytecode::Version)> {
+        match version {
+            Some(version) => bytecode::write(&self.module, version).map(|bytes| (bytes, version)),
+            None => bytecode::write_oldest(&self.module),
+        }
+        .map_err(Error::Program)
     }
 
     /// A kernel, compiled when it is first needed.

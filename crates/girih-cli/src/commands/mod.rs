@@ -1,5 +1,6 @@
 //! One file per subcommand.
 
+pub mod assemble;
 pub mod bench;
 pub mod cache;
 pub mod check;

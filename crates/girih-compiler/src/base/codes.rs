@@ -87,6 +87,10 @@ codes! {
     OutOfFuel = "E0610", "The kernel did not end within the operations allowed.";
     NotVerified = "E0611", "A malformed module was run without having been verified.";
 
+    // 07: bytecode
+    NotInVersion = "E0710", "A version of bytecode cannot express something of the program.";
+    NotInBytecode = "E0711", "No version of bytecode can express something of the program.";
+
     // 09: warnings and notes
     OldSpelling = "W0901", "An older spelling was accepted.";
     DataRace = "W0902", "Two blocks access the same memory with nothing to order them.";

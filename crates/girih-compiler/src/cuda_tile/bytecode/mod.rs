@@ -14,6 +14,9 @@
 
 pub mod layout;
 pub mod tags;
+pub mod write;
+
+pub use write::{write, write_oldest};
 
 /// The first bytes of every file.
 pub const MAGIC: [u8; 8] = *b"\x7fTileIR\0";

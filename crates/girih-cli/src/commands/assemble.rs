@@ -1,0 +1,25 @@
+//! `girih assemble`: a tile program as bytecode, whole or not at all.
+
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+
+use crate::cli::AssembleArgs;
+use crate::failure::Failure;
+use crate::source;
+
+pub fn run(args: &AssembleArgs) -> Result<(), Failure> {
+    let file = args.output.as_deref().filter(|path| *path != Path::new("-"));
+    if file.is_none() && std::io::stdout().is_terminal() {
+        return Err(Failure::usage("bytecode is not for a terminal; name a file with -o, such as -o kernel.tileirbc"));
+    }
+    let (source, program) = source::program(&args.file)?;
+    let (bytes, _) = program.bytecode(args.bytecode_version).map_err(Failure::within(&source))?;
+    let failed = |path: &Path, e| Failure::from(girih::Error::file(path, format!("cannot be written: {e}")));
+    match file {
+        Some(path) => girih::files::write_whole(path, &bytes).map_err(|e| failed(path, e)),
+        None => {
+            let mut out = std::io::stdout().lock();
+            out.write_all(&bytes).and_then(|()| out.flush()).map_err(|e| failed(Path::new("-"), e))
+        }
+    }
+}
