@@ -40,6 +40,9 @@ pub enum Command {
     },
     /// Compare kernels with memcpy and NumPy on this machine.
     Bench(BenchArgs),
+    /// Run a cuTile Python program; `girih cutile --help` lists its options.
+    #[command(disable_help_flag = true)]
+    Cutile(CutileArgs),
 }
 
 /// What every command that compiles a kernel takes.
@@ -220,6 +223,13 @@ fn bytecode_version(text: &str) -> Result<Version, String> {
         let names: Vec<String> = known.map(|v| v.to_string()).collect();
         format!("the versions that can be written are {}", names.join(", "))
     })
+}
+
+#[derive(Args)]
+pub struct CutileArgs {
+    /// Options of `python -m girih.cutile`, the script, and its arguments.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
+    pub args: Vec<std::ffi::OsString>,
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {

@@ -64,5 +64,6 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::Cache { action } => commands::cache::run(action),
         Command::Bench(args) => commands::bench::run(&args),
+        Command::Cutile(args) => commands::cutile::run(&args),
     }
 }

@@ -5,6 +5,7 @@ pub mod bench;
 pub mod cache;
 pub mod check;
 pub mod compile;
+pub mod cutile;
 pub mod doctor;
 pub mod fmt;
 pub mod ops;

@@ -1,0 +1,123 @@
+"""A kernel that goes wrong raises from ``ct.launch``, with the kernel's file and line."""
+
+import cuda.tile as ct
+import numpy as np
+import pytest
+
+import girih.cutile as gc
+
+
+def line_of(marker):
+    """The line of this file that ends in a comment."""
+    with open(__file__) as file:
+        [found] = [n for n, line in enumerate(file, 1) if line.rstrip().endswith(f"# <- {marker}")]
+    return found
+
+
+@pytest.fixture
+def device(request):
+    gc.install(device=getattr(request, "param", "cpu"))
+    yield
+    gc.install(device="cpu", check=False)
+
+
+@pytest.fixture
+def checked():
+    gc.install(check=True)
+    yield
+    gc.install(check=False)
+
+
+@ct.kernel
+def asserts(x):
+    tile = ct.load(x, (ct.bid(0),), (4,))
+    ct.assert_(tile < 100.0, "too large")  # <- assert
+
+
+@pytest.mark.parametrize("device", ["cpu", "eval"], indirect=True)
+def test_an_assertion(device):
+    x = np.arange(8, dtype=np.float32)
+    ct.launch(0, (2,), asserts, (x,))
+    x[5] = 1000
+    with pytest.raises(gc.KernelAssertionError, match="too large") as raised:
+        ct.launch(0, (2,), asserts, (x,))
+    error = raised.value
+    assert isinstance(error, AssertionError) and isinstance(error, gc.KernelError)
+    assert (error.filename, error.lineno) == (__file__, line_of("assert"))
+    assert error.code == "E0601"
+    assert error.function == "asserts"
+    assert error.block == [1, 0, 0]
+    lines = str(error).splitlines()
+    at = next(i for i, line in enumerate(lines) if "ct.assert_(tile" in line)
+    assert lines[at - 1].lstrip() == f'File "{__file__}", line {error.lineno}, in asserts'
+    assert lines[at + 1].strip() == "^"
+    assert lines[at + 1].index("^") == lines[at].index("ct.assert_")
+
+
+def inner(x, i):
+    return ct.gather(x, i, check_bounds=False)  # <- gather
+
+
+@ct.kernel
+def gathers(x, out, shift: int):
+    i = ct.arange(4, dtype=ct.int32) + shift
+    ct.store(out, (0,), inner(x, i))  # <- call
+
+
+def test_a_gather_out_of_bounds_under_check(checked):
+    x, out = np.arange(8, dtype=np.float32), np.zeros(4, np.float32)
+    ct.launch(0, (1,), gathers, (x, out, 4))
+    assert out.tolist() == [4, 5, 6, 7]
+    with pytest.raises(gc.OutOfBoundsError) as raised:
+        ct.launch(0, (1,), gathers, (x, out, 5))
+    error = raised.value
+    assert isinstance(error, IndexError)
+    assert (error.filename, error.lineno) == (__file__, line_of("gather"))
+    assert [frame.lineno for frame in error.frames] == [line_of("call"), line_of("gather")]
+    assert [frame.function for frame in error.frames] == ["gathers", "inner"]
+    assert "inner(x, i)" in str(error)
+
+
+@ct.kernel
+def divides(x, y, out):
+    quotient = ct.load(x, (0,), (4,)) // ct.load(y, (0,), (4,))
+    ct.store(out, (0,), quotient)
+
+
+@pytest.mark.parametrize("device", ["eval"], indirect=True)
+def test_a_division_by_zero_that_is_stored(device):
+    x, y, out = np.full(4, 7, np.int32), np.array([1, 2, 0, 4], np.int32), np.zeros(4, np.int32)
+    with pytest.raises(gc.UndefinedValueError) as raised:
+        ct.launch(0, (1,), divides, (x, y, out))
+    error = raised.value
+    assert error.filename == __file__
+    first = divides._pyfunc.__code__.co_firstlineno
+    assert first < error.lineno <= first + 3
+
+
+def test_the_process_goes_on_after_an_error():
+    x = np.full(4, 1000, np.float32)
+    for _ in range(3):
+        with pytest.raises(gc.KernelAssertionError):
+            ct.launch(0, (1,), asserts, (x,))
+    ct.launch(0, (1,), asserts, (np.zeros(4, np.float32),))
+
+
+def test_the_traceback_shows_the_launch_and_no_driver():
+    import traceback
+
+    with pytest.raises(gc.KernelAssertionError) as raised:
+        ct.launch(0, (1,), asserts, (np.full(4, 1000, np.float32),))
+    text = "".join(traceback.format_exception(raised.value))
+    assert "During handling" not in text and "direct cause" not in text
+    assert "Failed to launch" not in text
+
+
+@ct.kernel
+def wrong(x):
+    ct.store(x, (0,), ct.load(x, (0,), (4,)) @ 3)
+
+
+def test_cutiles_own_errors_stay_its_own():
+    with pytest.raises(ct.TileTypeError):
+        ct.launch(0, (1,), wrong, (np.zeros(4, np.float32),))

@@ -1,0 +1,179 @@
+"""``python -m girih.cutile`` runs a program as ``python`` does."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+SEES = """
+    import sys
+    print(__name__, sys.argv, __file__, sys.path[0])
+"""
+
+
+def test_a_script_sees_what_python_shows_it(write, run, cutile):
+    script = write("folder/script.py", SEES)
+    as_python = run(script, "a", "-b", "--check", "c d")
+    here = cutile(script, "a", "-b", "--check", "c d")
+    assert here.returncode == as_python.returncode == 0, here.stderr
+    assert here.stdout == as_python.stdout
+    assert "['" + str(script) + "', 'a', '-b', '--check', 'c d']" in here.stdout
+
+
+def test_a_script_named_by_a_relative_path(write, run, cutile):
+    script = write("folder/script.py", SEES)
+    as_python = run("script.py", "a", cwd=script.parent)
+    here = cutile("script.py", "a", cwd=script.parent)
+    assert here.stdout == as_python.stdout
+
+
+def test_a_module(write, run, cutile, tmp_path):
+    write("package/__init__.py", "")
+    write("package/part.py", "import sys\nprint(__name__, sys.argv[1:], __package__, sys.path[0])\n")
+    as_python = run("-m", "package.part", "x")
+    here = cutile("-m", "package.part", "x")
+    assert here.stdout == as_python.stdout and "['x'] package" in here.stdout, here.stderr
+
+
+def test_code(run, cutile):
+    code = "import sys; print(__name__, sys.argv, repr(sys.path[0]))"
+    assert cutile("-c", code, "x").stdout == run("-c", code, "x").stdout
+
+
+def test_a_folder_with_a_main(write, cutile):
+    write("app/__main__.py", "import sys; print(__name__, sys.argv)")
+    assert cutile("app", "x").stdout == "__main__ ['app', 'x']\n"
+
+
+def test_neighbours_are_imported(write, cutile):
+    write("folder/neighbour.py", "value = 7")
+    script = write("folder/script.py", "import neighbour\nprint(neighbour.value)")
+    assert cutile(script).stdout == "7\n"
+
+
+def test_classes_of_the_script_can_be_pickled(write, cutile):
+    script = write("script.py", "import pickle\nclass C: pass\nprint(type(pickle.loads(pickle.dumps(C()))) is C)")
+    assert cutile(script).stdout == "True\n"
+
+
+@pytest.mark.parametrize("end, code", [("sys.exit(5)", 5), ("sys.exit()", 0), ("sys.exit('no')", 1), ("1 / 0", 1)])
+def test_exit_codes(write, cutile, end, code):
+    assert cutile(write("script.py", f"import sys\n{end}\n")).returncode == code
+
+
+def test_a_traceback_begins_in_the_script(write, run, cutile):
+    script = write("script.py", "def f():\n    return 1 / 0\n\nf()\n")
+    assert cutile(script).stderr == run(script).stderr
+
+
+def test_a_syntax_error_reads_as_pythons(write, run, cutile):
+    script = write("script.py", "x = 1\ny = (\n")
+    here = cutile(script)
+    assert here.returncode == 1
+    assert here.stderr == run(script).stderr
+
+
+def test_a_missing_script(cutile):
+    here = cutile("nowhere.py")
+    assert here.returncode == 2
+    assert "nowhere.py" in here.stderr and "No such file" in here.stderr and "Traceback" not in here.stderr
+
+
+@pytest.mark.parametrize(
+    "args, says",
+    [
+        ((), "no program is given"),
+        (("--frob", "x.py"), "there is no option --frob"),
+        (("--device", "gpu", "x.py"), "there is no device `gpu`; devices are cpu and eval"),
+        (("--threads", "0", "x.py"), "`0` is no number of threads (1 to 1024)"),
+        (("--threads",), "--threads needs a value"),
+        (("-m",), "-m needs a module"),
+    ],
+)
+def test_wrong_usage(cutile, args, says):
+    here = cutile(*args)
+    assert here.returncode == 2
+    assert says in here.stderr and "Traceback" not in here.stderr
+
+
+def test_help_and_version(cutile):
+    shown = cutile("--help")
+    assert shown.returncode == 0
+    for option in ("--device", "--check", "--threads", "--dump-tile"):
+        assert option in shown.stdout
+    import girih
+
+    assert cutile("--version").stdout.startswith(f"girih {girih.__version__}, cuda-tile ")
+
+
+def test_without_cuda_tile(write, run, tmp_path):
+    # A Python that sees this package and nothing else: no site packages, so no cuda-tile.
+    import girih
+
+    package = os.path.dirname(os.path.dirname(girih.__file__))
+    visible = tmp_path / "visible"
+    visible.mkdir()
+    (visible / "girih").symlink_to(os.path.join(package, "girih"))
+    script = write("script.py", "import cuda.tile")
+    here = run("-S", "-m", "girih.cutile", script, env={"PYTHONPATH": str(visible)})
+    assert here.returncode == 2
+    assert "has no cuda-tile" in here.stderr and "-m pip install cuda-tile" in here.stderr
+
+
+def test_options_reach_the_library(cutile):
+    code = "import girih.cutile, json; print(json.dumps(girih.cutile.options()))"
+    import json
+
+    here = cutile("--device", "eval", "--check", "--threads=1", "-c", code)
+    options = json.loads(here.stdout)
+    assert (options["device"], options["check"], options["threads"]) == ("eval", True, 1)
+    env = {"GIRIH_DEVICE": "eval", "GIRIH_THREADS": "2"}
+    options = json.loads(cutile("-c", code, env=env).stdout)
+    assert (options["device"], options["threads"]) == ("eval", 2)
+
+
+def test_a_wrong_environment_is_named(cutile):
+    here = cutile("-c", "print(1)", env={"GIRIH_DEVICE": "gpu"})
+    assert here.returncode != 0
+    assert "GIRIH_DEVICE" in here.stderr
+
+
+LONG = """
+    import time
+    import cuda.tile as ct
+    import numpy as np
+
+    @ct.kernel
+    def forever(out, n: int):
+        total = ct.full((1,), 0.0, dtype=ct.float32)
+        for i in range(n):
+            for j in range(n):
+                total = total + ct.sin(total) + 1.0
+        ct.store(out, (0,), total)
+
+    out = np.zeros(1, np.float32)
+    ct.launch(0, (1,), forever, (out, 1))
+    print("started", flush=True)
+    try:
+        ct.launch(0, (1,), forever, (out, 2_000_000_000))
+    except KeyboardInterrupt:
+        print("interrupted")
+        raise
+"""
+
+
+def test_ctrl_c_stops_a_long_kernel(write):
+    script = write("long.py", LONG)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "girih.cutile", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "started\n"
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert out == "interrupted\n"
+    assert process.returncode == 130
+    assert err.rstrip().endswith("KeyboardInterrupt")
