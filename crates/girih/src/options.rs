@@ -158,6 +158,11 @@ impl Options {
         })
     }
 
+    /// Whether every knob exists and takes the value it is given.
+    pub fn check_knobs(&self) -> crate::Result<()> {
+        self.pipeline(crate::program::FAST).map(drop)
+    }
+
     pub fn thread_count(&self) -> u32 {
         self.threads.unwrap_or_else(machine::threads).max(1)
     }

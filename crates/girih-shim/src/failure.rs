@@ -1,0 +1,175 @@
+//! What a driver function fails with, the last failure of each thread, and the wall that no panic passes.
+//!
+//! In: the body of a driver function. Out: its error code; a message and details stay behind for
+//! `girih_shim_last_error` and `cuGetErrorString`.
+
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_int};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
+
+use serde_json::{Map, Value, json};
+
+use crate::codes::{self, Code};
+
+/// Why a call fails.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    pub code: Code,
+    pub message: String,
+    /// What else is known, under the names that the crate's README lists.
+    pub details: Map<String, Value>,
+}
+
+pub type Result<T> = std::result::Result<T, Failure>;
+
+impl Failure {
+    pub fn new(code: Code, message: impl Into<String>) -> Failure {
+        Failure { code, message: message.into(), details: Map::new() }
+    }
+    pub fn value(message: impl Into<String>) -> Failure {
+        Failure::new(codes::ERROR_INVALID_VALUE, message)
+    }
+    pub fn unsupported(message: impl Into<String>) -> Failure {
+        Failure::new(codes::ERROR_NOT_SUPPORTED, message)
+    }
+    pub fn detail(mut self, name: &str, value: impl Into<Value>) -> Failure {
+        self.details.insert(name.to_string(), value.into());
+        self
+    }
+}
+
+/// The last failure of a thread, in the forms it is asked for.
+struct Last {
+    code: Code,
+    message: CString,
+    json: CString,
+}
+
+thread_local! {
+    static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
+    /// Text handed out besides failures, kept until the next.
+    static TEXT: RefCell<CString> = RefCell::new(CString::default());
+}
+
+fn text(s: &str) -> CString {
+    CString::new(s.replace('\0', "\u{fffd}")).unwrap_or_default()
+}
+
+fn keep(call: &str, failure: Failure) {
+    let Failure { code, message, mut details } = failure;
+    details.insert("code".into(), code.0.into());
+    let name = code.name().map_or("", |n| n.to_str().unwrap_or_default());
+    details.insert("name".into(), name.into());
+    details.insert("message".into(), message.as_str().into());
+    details.insert("call".into(), call.into());
+    let last = Last { code, message: text(&message), json: text(&Value::Object(details).to_string()) };
+    LAST.with_borrow_mut(|l| *l = Some(last));
+}
+
+/// The details of this thread's last failure; valid until its next.
+pub fn last_json() -> Option<*const std::ffi::c_char> {
+    LAST.with_borrow(|l| l.as_ref().map(|l| l.json.as_ptr()))
+}
+
+/// The message of this thread's last failure, if it had that code; valid until its next.
+pub fn last_message(code: Code) -> Option<*const std::ffi::c_char> {
+    LAST.with_borrow(|l| l.as_ref().filter(|l| l.code == code).map(|l| l.message.as_ptr()))
+}
+
+pub fn clear() {
+    LAST.with_borrow_mut(|l| *l = None);
+}
+
+/// Keeps a text for who is handed its address; valid until this thread's next.
+pub fn hand_out(s: &str) -> *const std::ffi::c_char {
+    TEXT.with_borrow_mut(|t| {
+        *t = text(s);
+        t.as_ptr()
+    })
+}
+
+/// Whether every call is to be written to standard error.
+fn traced() -> bool {
+    static TRACED: OnceLock<bool> = OnceLock::new();
+    *TRACED.get_or_init(|| std::env::var_os("GIRIH_TRACE_DRIVER").is_some_and(|v| !v.is_empty() && v != "0"))
+}
+
+/// Runs the body of a driver function: its failure is kept, and a panic becomes one.
+pub fn call(name: &str, body: impl FnOnce() -> Result<()>) -> Code {
+    let outcome = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
+        let what = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+        let message = format!("internal error in {name}: {}", what.unwrap_or("a panic"));
+        Err(Failure::new(codes::ERROR_UNKNOWN, message).detail("kind", "internal"))
+    });
+    let code = match outcome {
+        Ok(()) => codes::SUCCESS,
+        // An answer rather than a failure.
+        Err(failure) if failure.code == codes::ERROR_NOT_READY => failure.code,
+        Err(failure) => {
+            let code = failure.code;
+            if traced() {
+                eprintln!("girih: {name}: {}: {}", code.0, failure.message);
+            }
+            // A destructor of this thread may call after its store is gone; then only the code is left.
+            let _ = catch_unwind(AssertUnwindSafe(|| keep(name, failure)));
+            return code;
+        }
+    };
+    if traced() {
+        eprintln!("girih: {name}: {}", code.0);
+    }
+    code
+}
+
+/// The text of a code, for `cuGetErrorString`.
+pub fn describe(code: c_int) -> Option<*const std::ffi::c_char> {
+    let meaning = Code(code).meaning().map(CStr::as_ptr);
+    meaning.map(|meaning| if code == 0 { meaning } else { last_message(Code(code)).unwrap_or(meaning) })
+}
+
+/// All that a failure of Girih tells.
+pub fn from_girih(error: &girih::Error, program: Option<&girih::Program>) -> Failure {
+    use girih::Error;
+    let (code, kind) = match error {
+        Error::Program(_) => (codes::ERROR_INVALID_IMAGE, "program"),
+        Error::NoEntry { .. } => (codes::ERROR_NOT_FOUND, "entry"),
+        Error::Argument { .. } => (codes::ERROR_INVALID_VALUE, "argument"),
+        Error::Trap(trap) => match trap.code {
+            girih::Code::AssertFailed => (codes::ERROR_ASSERT, "assert"),
+            girih::Code::OutOfBounds => (codes::ERROR_ILLEGAL_ADDRESS, "bounds"),
+            _ => (codes::ERROR_LAUNCH_FAILED, "undefined"),
+        },
+        Error::Interrupted => (codes::ERROR_LAUNCH_FAILED, "interrupted"),
+        Error::NoCompiler { .. } | Error::Compiler { .. } => (codes::ERROR_JIT_COMPILER_NOT_FOUND, "compiler"),
+        Error::Load(_) | Error::File { .. } => (codes::ERROR_OPERATING_SYSTEM, "system"),
+        Error::Internal(_) => (codes::ERROR_UNKNOWN, "internal"),
+    };
+    let message = match error.code() {
+        Some(code) => format!("error[{}]: {error}", code.text()),
+        None => format!("error: {error}"),
+    };
+    let mut failure = Failure::new(code, message).detail("kind", kind);
+    if let Some(code) = error.code() {
+        failure = failure.detail("diagnostic", code.text());
+    }
+    if let Error::Trap(trap) = error {
+        failure = failure.detail("operation", trap.op.as_str()).detail("block", json!(trap.block));
+        if let Some(element) = &trap.element {
+            failure = failure.detail("element", json!(element));
+        }
+        if let (Some(span), Some(program)) = (trap.span, program) {
+            let (line, column) = place(program.text(), span.start as usize);
+            failure = failure.detail("line", line).detail("column", column);
+        }
+    }
+    failure
+}
+
+/// Line and column, from 1, of a byte of a text.
+fn place(text: &str, at: usize) -> (usize, usize) {
+    let before = text.get(..at).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before.chars().rev().take_while(|&c| c != '\n').count() + 1;
+    (line, column)
+}

@@ -1,0 +1,342 @@
+//! Launches: a list of argument addresses becomes values, what is known about the memory behind them, and a run.
+//!
+//! The entry's parameters say how large each argument is. A cuTile kernel's name says more: which arguments are an
+//! array's address, lengths and strides, so that its extent in bytes is known, and what the kernel was compiled to assume
+//! about them. An assumption that does not hold for a launch is refused here, since the kernel would compute nonsense.
+
+use std::ffi::{c_uint, c_void};
+use std::sync::Arc;
+
+use girih::{Param, ParamKind, RawArgs, Reached};
+
+use crate::codes;
+use crate::driver;
+use crate::failure::{self, Failure, Result};
+use crate::ffi::In;
+use crate::handles::Handle;
+use crate::mangle::{self, Array, Parameter};
+use crate::memory;
+use crate::module::{self, Loaded, param_bytes};
+use crate::options;
+use crate::stream;
+
+/// Where an argument lies in a packed list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Place {
+    pub offset: usize,
+    pub bytes: usize,
+}
+
+/// How a kernel's arguments are understood; made once.
+#[derive(Debug)]
+pub struct Plan {
+    pub places: Vec<Place>,
+    params: Vec<Param>,
+    /// Arrays, and lists of arrays, in the order of the arguments; none where the name does not tell.
+    arrays: Vec<Described>,
+    lists: Vec<Described>,
+}
+
+/// An array, or the arrays of a list.
+#[derive(Debug)]
+struct Described {
+    /// `argument 2`, or `argument 0[1]` within a tuple; counted as in Python.
+    name: String,
+    /// The parameter that holds its address.
+    at: usize,
+    array: Array,
+    element_bytes: u64,
+}
+
+/// Addresses whose extent is not known are taken to reach this far.
+const UNKNOWN: u64 = 1 << 46;
+/// Lists that say they are longer are refused.
+const LONGEST_LIST: i64 = 1 << 24;
+
+impl Plan {
+    pub fn new(symbol: &str, params: &[Param]) -> Plan {
+        let mut places = Vec::with_capacity(params.len());
+        let mut offset = 0usize;
+        for param in params {
+            let bytes = param_bytes(param);
+            offset = offset.next_multiple_of(bytes.max(1));
+            places.push(Place { offset, bytes });
+            offset += bytes;
+        }
+        let mut plan = Plan { places, params: params.to_vec(), arrays: Vec::new(), lists: Vec::new() };
+        let Some(signature) = mangle::parse(symbol) else { return plan };
+        let mut at = 0;
+        let named = signature.parameters.iter().enumerate().map(|(i, p)| (format!("argument {i}"), p));
+        let fits = named.into_iter().all(|(name, p)| plan.describe(p, name, &mut at)) && at == params.len();
+        if !fits {
+            // Not a name of that scheme after all, or one of a scheme to come.
+            plan.arrays.clear();
+            plan.lists.clear();
+        }
+        plan
+    }
+
+    /// Takes the parameters of one Python argument; false where they are not as its description says.
+    fn describe(&mut self, parameter: &Parameter, name: String, at: &mut usize) -> bool {
+        let is_pointer =
+            |p: Option<&Param>| matches!(p, Some(Param { kind: ParamKind::Pointer(_), .. }));
+        let first = *at;
+        match parameter {
+            Parameter::Constant => true,
+            Parameter::Scalar => {
+                *at += 1;
+                !is_pointer(self.params.get(first))
+            }
+            Parameter::Pointer => {
+                *at += 1;
+                is_pointer(self.params.get(first))
+            }
+            Parameter::Group(items) => {
+                let named = items.iter().enumerate().map(|(i, p)| (format!("{name}[{i}]"), p));
+                named.into_iter().all(|(name, p)| self.describe(p, name, at))
+            }
+            Parameter::Array(array) => {
+                *at += 1 + 2 * array.axes.len();
+                let Some(element_bytes) = array.element_bytes() else { return false };
+                self.arrays.push(Described { name, at: first, array: array.clone(), element_bytes });
+                let numbers = self.params.get(first + 1..*at).unwrap_or_default();
+                is_pointer(self.params.get(first)) && numbers.iter().all(|p| !is_pointer(Some(p)))
+            }
+            Parameter::List(array) => {
+                *at += 2;
+                let Some(element_bytes) = array.element_bytes() else { return false };
+                self.lists.push(Described { name, at: first, array: array.clone(), element_bytes });
+                is_pointer(self.params.get(first)) && !is_pointer(self.params.get(first + 1))
+            }
+        }
+    }
+
+    /// The values of an argument list: an array of addresses, or a packed list in the manner of `extra`.
+    fn values(&self, params: In<In<u8>>, extra: In<usize>) -> Result<Vec<u64>> {
+        if self.places.is_empty() {
+            return Ok(Vec::new());
+        }
+        if !params.is_null() {
+            return self.places.iter().enumerate().map(|(i, p)| value(params.at(i)?, 0, p.bytes)).collect();
+        }
+        // Pairs of a tag and a value: 1 the buffer, 2 the address of its size, 0 the end.
+        let (mut buffer, mut size) = (None, None);
+        for i in (0..8).step_by(2) {
+            if extra.is_null() {
+                break;
+            }
+            match extra.at(i)? {
+                0 => break,
+                1 => buffer = Some(extra.at(i + 1)?),
+                2 => size = Some(extra.at(i + 1)?),
+                tag => return Err(Failure::value(format!("the launch has an extra argument {tag} that is not known"))),
+            }
+        }
+        let (Some(buffer), Some(size)) = (buffer, size) else {
+            return Err(Failure::value(format!("the kernel takes {} arguments, and none were given", self.places.len())));
+        };
+        let size = In::<usize>::from_address(size).get()?;
+        let need = self.places.last().map_or(0, |p| p.offset + p.bytes);
+        if size < need {
+            return Err(Failure::value(format!("the arguments take {need} bytes, and {size} were given")));
+        }
+        let buffer = In::<u8>::from_address(buffer);
+        self.places.iter().map(|p| value(buffer, p.offset, p.bytes)).collect()
+    }
+
+    /// An argument as a signed number.
+    fn number(&self, slots: &[u64], at: usize) -> i64 {
+        let (Some(&slot), Some(param)) = (slots.get(at), self.params.get(at)) else { return 0 };
+        match param.kind {
+            ParamKind::Scalar(dtype) if dtype.bits() < 64 => {
+                let shift = 64 - dtype.bits();
+                (slot << shift) as i64 >> shift
+            }
+            _ => slot as i64,
+        }
+    }
+
+    /// What is known about the memory of a launch; refuses what breaks the kernel's assumptions.
+    fn arguments(&self, slots: &[u64]) -> Result<RawArgs> {
+        let mut bytes: Vec<Option<u64>> = vec![None; self.params.len()];
+        for d in &self.arrays {
+            let number = |i: usize| self.number(slots, d.at + i);
+            let extent = d.check(number(0) as u64, &|i| number(1 + i))?;
+            if let Some(slot) = bytes.get_mut(d.at) {
+                *slot = Some(extent);
+            }
+        }
+        let mut reached = Vec::new();
+        for d in &self.lists {
+            let (start, count) = (self.number(slots, d.at) as u64, self.number(slots, d.at + 1));
+            let extent = d.list(start, count, &mut reached)?;
+            if let Some(slot) = bytes.get_mut(d.at) {
+                *slot = Some(extent);
+            }
+        }
+        for (i, param) in self.params.iter().enumerate() {
+            if let (ParamKind::Pointer(_), Some(slot @ None)) = (param.kind, bytes.get_mut(i)) {
+                let address = slots.get(i).copied().unwrap_or(0);
+                *slot = Some(memory::around(address).map_or(UNKNOWN, |r| r.bytes - (address - r.start)));
+            }
+        }
+        Ok(RawArgs { slots: slots.to_vec(), bytes, reached })
+    }
+}
+
+fn value(from: In<u8>, offset: usize, bytes: usize) -> Result<u64> {
+    let mut word = [0u8; 8];
+    for (i, byte) in word.iter_mut().enumerate().take(bytes) {
+        *byte = from.at(offset + i)?;
+    }
+    Ok(u64::from_le_bytes(word))
+}
+
+impl Described {
+    /// Tests what the kernel assumes about an array; how many bytes it spans. `number` gives the lengths, then the
+    /// strides.
+    fn check(&self, address: u64, number: &dyn Fn(usize) -> i64) -> Result<u64> {
+        let refuse = |what: String| {
+            let message = format!("{}: {what}, and the kernel was compiled for arrays where it is so", self.name);
+            Failure::value(message).detail("kind", "argument")
+        };
+        let rank = self.array.axes.len();
+        let mut empty = false;
+        // Elements from the first to the last.
+        let mut span = 1i128;
+        for (i, axis) in self.array.axes.iter().enumerate() {
+            let (length, stride) = (number(i), number(rank + i));
+            let multiple = |n: i64, of: i64| n % of == 0;
+            if !multiple(length, axis.length_multiple) {
+                return Err(refuse(format!("length {length} of axis {i} is no multiple of {}", axis.length_multiple)));
+            }
+            if !multiple(stride, axis.stride_multiple) {
+                return Err(refuse(format!("stride {stride} of axis {i} is no multiple of {}", axis.stride_multiple)));
+            }
+            if let Some(want) = axis.length.filter(|&n| n != length) {
+                return Err(refuse(format!("length {length} of axis {i} is not {want}")));
+            }
+            if let Some(want) = axis.stride.filter(|&n| n != stride) {
+                return Err(refuse(format!("stride {stride} of axis {i} is not {want}")));
+            }
+            if let Some(least) = axis.stride_least.filter(|&n| stride < n) {
+                return Err(refuse(format!("stride {stride} of axis {i} is less than {least}")));
+            }
+            empty |= length <= 0;
+            span += i128::from(length - 1).max(0) * i128::from(stride).max(0);
+        }
+        if empty {
+            return Ok(0);
+        }
+        if address == 0 {
+            return Err(Failure::value(format!("{}: the address of the array is null", self.name)));
+        }
+        let multiple = self.array.address_multiple;
+        if !address.is_multiple_of(multiple.unsigned_abs()) {
+            return Err(refuse(format!("address {address:#x} is no multiple of {multiple}")));
+        }
+        let bytes = span.checked_mul(i128::from(self.element_bytes)).and_then(|n| u64::try_from(n).ok());
+        bytes.filter(|&n| address.checked_add(n).is_some()).ok_or_else(|| {
+            Failure::value(format!("{}: an array of {span} elements does not fit into memory", self.name))
+        })
+    }
+
+    /// The arrays in a list's table; how many bytes the table has.
+    fn list(&self, table: u64, count: i64, reached: &mut Vec<Reached>) -> Result<u64> {
+        if !(0..=LONGEST_LIST).contains(&count) || (table == 0 && count > 0) {
+            return Err(Failure::value(format!("{}: {count} is no length of the list at {table:#x}", self.name)));
+        }
+        let words = 1 + 2 * self.array.axes.len();
+        let table = In::<i64>::from_address(table as usize);
+        for i in 0..count as usize {
+            let row: Vec<i64> = (0..words).map(|w| table.at(i * words + w)).collect::<Result<_>>()?;
+            let address = row.first().copied().unwrap_or(0) as u64;
+            let bytes = self.check(address, &|w| row.get(1 + w).copied().unwrap_or(0))?;
+            reached.push(Reached { name: format!("{}[{i}]", self.name), start: address, bytes });
+        }
+        Ok(count as u64 * words as u64 * 8)
+    }
+}
+
+/// A kernel with its arguments' values: a launch that can be made, again and again.
+pub struct Call {
+    kernel: Arc<Loaded>,
+    grid: [u32; 3],
+    slots: Vec<u64>,
+}
+
+/// Reads the arguments of a launch.
+pub fn prepare(function: Handle, grid: [c_uint; 3], params: In<In<u8>>, extra: In<usize>) -> Result<Call> {
+    let kernel = module::kernel(function)?;
+    let slots = kernel.plan.values(params, extra)?;
+    Ok(Call { kernel, grid, slots })
+}
+
+impl Call {
+    /// Runs it and waits.
+    pub fn run(&self) -> Result<()> {
+        let current = options::current();
+        let kernel = self.kernel.under(&current)?;
+        let args = self.kernel.plan.arguments(&self.slots)?;
+        let passing = current.interrupt.then(girih::Passing::enter);
+        // SAFETY: the caller of the launch vouches for the memory behind the arguments, as it does to any driver. That
+        // the kernel keeps to it is the trust that `girih::Program` states.
+        let outcome = unsafe { kernel.launch_raw(self.grid, args) };
+        drop(passing);
+        let report = outcome.map_err(|e| {
+            let name = self.kernel.name.to_string_lossy();
+            failure::from_girih(&e, Some(&self.kernel.program)).detail("kernel", name.as_ref())
+        })?;
+        drop(report);
+        Ok(())
+    }
+}
+
+/// `CUlaunchConfig`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Config {
+    grid: [c_uint; 3],
+    block: [c_uint; 3],
+    shared: c_uint,
+    stream: Handle,
+    attributes: *const c_void,
+    attribute_count: c_uint,
+}
+
+fn launch(
+    function: Handle,
+    grid: [c_uint; 3],
+    block: [c_uint; 3],
+    on: Handle,
+    params: In<In<u8>>,
+    extra: In<usize>,
+) -> Result<()> {
+    stream::stream(on)?;
+    if block.contains(&0) {
+        return Err(Failure::value(format!("a block of {block:?} threads is empty")));
+    }
+    prepare(function, grid, params, extra)?.run()
+}
+
+driver! {
+    fn cuLaunchKernel(
+        function: Handle, x: c_uint, y: c_uint, z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint,
+        _shared: c_uint, on: Handle, params: In<In<u8>>, extra: In<usize>,
+    ) {
+        launch(function, [x, y, z], [block_x, block_y, block_z], on, params, extra)
+    }
+    fn cuLaunchKernelEx(config: In<Config>, function: Handle, params: In<In<u8>>, extra: In<usize>) {
+        let c = config.get()?;
+        launch(function, c.grid, c.block, c.stream, params, extra)
+    }
+    fn cuLaunchCooperativeKernel(
+        function: Handle, x: c_uint, y: c_uint, z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint,
+        _shared: c_uint, on: Handle, params: In<In<u8>>,
+    ) {
+        launch(function, [x, y, z], [block_x, block_y, block_z], on, params, In::from_address(0))
+    }
+    fn cuTensorMapEncodeTiled() {
+        Err(Failure::new(codes::ERROR_NOT_SUPPORTED, "tensor maps are for kernels written in SIMT languages"))
+    }
+}
