@@ -6,10 +6,18 @@ use crate::codes;
 use crate::container::{self, Options};
 use crate::failure::{self, Result};
 
+/// Reads and verifies a program in any form.
+pub fn program(bytes: &[u8]) -> std::result::Result<Program, girih::Error> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Program::from_text(text),
+        Err(_) => Err(girih::Error::argument("the program is no tile text")),
+    }
+}
+
 /// The container of a valid program. Where the program is not valid, `rendered` has one line for each error in the form
 /// that front ends look for.
 pub fn assemble(bytes: &[u8], options: &Options) -> Result<Vec<u8>> {
-    Program::from_bytes(bytes).map_err(|e| {
+    program(bytes).map_err(|e| {
         let rendered = lines(&e);
         let mut failure = failure::from_girih(&e, None).detail("rendered", rendered);
         failure.code = codes::ERROR_INVALID_IMAGE;

@@ -39,9 +39,8 @@ impl Default for Options {
 }
 
 /// The chips that `tileiras` knows.
-pub const GPUS: [&str; 12] = [
-    "sm_80", "sm_86", "sm_87", "sm_88", "sm_89", "sm_90", "sm_100", "sm_103", "sm_107", "sm_110", "sm_120", "sm_121",
-];
+pub const GPUS: [&str; 12] =
+    ["sm_80", "sm_86", "sm_87", "sm_88", "sm_89", "sm_90", "sm_100", "sm_103", "sm_107", "sm_110", "sm_120", "sm_121"];
 
 impl Options {
     pub fn json(&self) -> Value {
@@ -117,7 +116,9 @@ fn parse(get: &dyn Fn(usize, usize) -> Option<Vec<u8>>) -> Result<(Options, Vec<
     match word(8)? {
         VERSION => {}
         other => {
-            return Err(bad(&format!("has form {other}, and this is form {VERSION}: it was made by another version of tileiras")));
+            return Err(bad(&format!(
+                "has form {other}, and this is form {VERSION}: it was made by another version of tileiras"
+            )));
         }
     }
     let (header, options, program, sum) = (word(12)?, u64::from(word(16)?), long(24)?, long(32)?);
@@ -197,9 +198,8 @@ fn bytecode_length(byte: &dyn Fn(usize) -> u8) -> Option<usize> {
 
 /// A container, bytecode or text from a file.
 pub fn read_file(path: &Path) -> Result<(Options, Vec<u8>)> {
-    let bytes = std::fs::read(path).map_err(|e| {
-        Failure::new(codes::ERROR_FILE_NOT_FOUND, format!("{} cannot be read: {e}", path.display()))
-    })?;
+    let bytes = std::fs::read(path)
+        .map_err(|e| Failure::new(codes::ERROR_FILE_NOT_FOUND, format!("{} cannot be read: {e}", path.display())))?;
     if bytes.starts_with(&MAGIC) { read(&bytes) } else { Ok((Options::default(), bytes)) }
 }
 

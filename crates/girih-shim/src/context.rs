@@ -57,7 +57,9 @@ fn context(handle: Handle) -> Result<Arc<Context>> {
 pub fn check_device(device: c_int) -> Result<()> {
     match device {
         0 => Ok(()),
-        n => Err(Failure::new(codes::ERROR_INVALID_DEVICE, format!("there is one device, number 0, and {n} was given"))),
+        n => {
+            Err(Failure::new(codes::ERROR_INVALID_DEVICE, format!("there is one device, number 0, and {n} was given")))
+        }
     }
 }
 

@@ -4,23 +4,37 @@
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::driver;
 use crate::failure::{Failure, Result};
 use crate::ffi::{In, Out};
 use crate::handles::{Handle, Table};
 use crate::launch::{self, Call};
 use crate::memory::{self, Origin};
 use crate::stream::{self, Event, HostFn};
-use crate::driver;
 
 /// What a node does.
 #[derive(Clone)]
 enum Work {
     Nothing,
     Kernel(Arc<Call>),
-    Fill { to: u64, pitch: usize, value: u32, size: usize, width: usize, rows: usize },
-    Copy { to: u64, from: u64, bytes: usize },
+    Fill {
+        to: u64,
+        pitch: usize,
+        value: u32,
+        size: usize,
+        width: usize,
+        rows: usize,
+    },
+    Copy {
+        to: u64,
+        from: u64,
+        bytes: usize,
+    },
     Record(Arc<Event>),
-    Host { function: HostFn, data: usize },
+    Host {
+        function: HostFn,
+        data: usize,
+    },
     /// Memory of a node: there from the node's creation on, as long as the graph or what was made of it.
     Allocate(Arc<Allocation>),
     Run(Arc<Graph>),

@@ -78,8 +78,7 @@ impl Plan {
 
     /// Takes the parameters of one Python argument; false where they are not as its description says.
     fn describe(&mut self, parameter: &Parameter, name: String, at: &mut usize) -> bool {
-        let is_pointer =
-            |p: Option<&Param>| matches!(p, Some(Param { kind: ParamKind::Pointer(_), .. }));
+        let is_pointer = |p: Option<&Param>| matches!(p, Some(Param { kind: ParamKind::Pointer(_), .. }));
         let first = *at;
         match parameter {
             Parameter::Constant => true,
@@ -133,7 +132,10 @@ impl Plan {
             }
         }
         let (Some(buffer), Some(size)) = (buffer, size) else {
-            return Err(Failure::value(format!("the kernel takes {} arguments, and none were given", self.places.len())));
+            return Err(Failure::value(format!(
+                "the kernel takes {} arguments, and none were given",
+                self.places.len()
+            )));
         };
         let size = In::<usize>::from_address(size).get()?;
         let need = self.places.last().map_or(0, |p| p.offset + p.bytes);

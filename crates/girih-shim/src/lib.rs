@@ -24,7 +24,7 @@ pub mod assemble;
 pub mod container;
 pub mod failure;
 
-mod codes;
+pub mod codes;
 mod context;
 mod extra;
 mod ffi;

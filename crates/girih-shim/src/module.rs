@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use girih::{Kernel, Param, ParamKind, Program};
 
+use crate::assemble;
 use crate::codes;
 use crate::container;
 use crate::context::check_device;
@@ -60,7 +61,7 @@ impl Loaded {
 
 /// Reads and verifies a program, whatever its form.
 fn load(bytes: &[u8]) -> Result<Handle> {
-    let program = Program::from_bytes(bytes).map_err(|e| {
+    let program = assemble::program(bytes).map_err(|e| {
         let mut failure = failure::from_girih(&e, None);
         failure.code = codes::ERROR_INVALID_IMAGE;
         failure
@@ -140,7 +141,10 @@ fn set_attribute(kernel: Handle, number: c_int, value: c_int) -> Result<()> {
 fn param_info(kernel: Handle, index: usize, offset: Out<usize>, size: Out<usize>) -> Result<()> {
     let loaded = KERNELS.get(kernel)?;
     let place = loaded.plan.places.get(index).ok_or_else(|| {
-        Failure::value(format!("the kernel has {} parameters, and number {index} was asked for", loaded.plan.places.len()))
+        Failure::value(format!(
+            "the kernel has {} parameters, and number {index} was asked for",
+            loaded.plan.places.len()
+        ))
     })?;
     offset.set(place.offset)?;
     size.set_if(place.bytes);

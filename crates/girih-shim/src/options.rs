@@ -116,12 +116,6 @@ pub fn set(text: &str) -> Result<()> {
                 options.knobs = knobs.into_iter().collect();
                 options.check_knobs().map_err(|e| Failure::value(e.to_string()))?;
             }
-            "print_order" => {
-                options.print_order = match value.as_str() {
-                    Some("index") => PrintOrder::Index,
-                    _ => return Err(wrong("\"index\"")),
-                }
-            }
             _ => return Err(Failure::value(format!("there is no option `{name}`"))),
         }
     }
@@ -147,7 +141,6 @@ pub fn json() -> String {
         "cache": cache,
         "compiler": options.compiler,
         "knobs": options.knobs.iter().cloned().collect::<BTreeMap<String, i64>>(),
-        "print_order": "index",
         "interrupt": current.interrupt,
     })
     .to_string()

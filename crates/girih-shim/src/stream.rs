@@ -53,7 +53,10 @@ impl Event {
         if !self.timed {
             return Err(wrong("the event was created without timing"));
         }
-        self.recorded.lock().unwrap_or_else(PoisonError::into_inner).ok_or_else(|| wrong("the event was never recorded"))
+        self.recorded
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .ok_or_else(|| wrong("the event was never recorded"))
     }
 }
 
