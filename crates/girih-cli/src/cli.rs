@@ -23,6 +23,8 @@ pub enum Command {
     Compile(CompileArgs),
     /// Parse and verify tile programs.
     Check(CheckArgs),
+    /// Print bytecode as text.
+    Disassemble(DisassembleArgs),
     /// Rewrite tile programs in the standard layout.
     Fmt(FmtArgs),
     /// Write a tile program as bytecode.
@@ -48,7 +50,7 @@ pub enum Command {
 /// What every command that compiles a kernel takes.
 #[derive(Args)]
 pub struct KernelArgs {
-    /// Tile text (.mlir); `-` is standard input.
+    /// Tile text (.mlir) or bytecode; `-` is standard input.
     pub file: PathBuf,
     /// The entry; needed where the file has several.
     #[arg(long, value_name = "NAME")]
@@ -141,12 +143,24 @@ pub struct CompileArgs {
 
 #[derive(Args)]
 pub struct CheckArgs {
-    /// Tile texts (.mlir); `-` is standard input.
+    /// Tile texts (.mlir) or bytecode; `-` is standard input.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// One JSON object per diagnostic on standard output.
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args)]
+pub struct DisassembleArgs {
+    /// Bytecode (or tile text); `-` is standard input.
+    pub file: PathBuf,
+    /// Write here instead of to standard output.
+    #[arg(short, value_name = "OUT")]
+    pub output: Option<PathBuf>,
+    /// Print debug locations too.
+    #[arg(short = 'g', long)]
+    pub debug: bool,
 }
 
 #[derive(Args)]

@@ -57,6 +57,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Run(args) => commands::run::run(&args),
         Command::Compile(args) => commands::compile::run(&args),
         Command::Check(args) => commands::check::run(&args),
+        Command::Disassemble(args) => commands::disassemble::run(&args),
         Command::Fmt(args) => commands::fmt::run(&args),
         Command::Assemble(args) => commands::assemble::run(&args),
         Command::Ops(args) => commands::ops::run(&args),

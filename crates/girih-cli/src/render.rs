@@ -9,11 +9,13 @@ use girih_compiler::base::launch::Trap;
 use girih_compiler::base::place::chain_text;
 use girih_compiler::base::{Diagnostic, Frame, Place, Severity, Span};
 
-/// A text and what to call it.
+/// A text or bytecode, and what to call it.
 #[derive(Clone, Default, Debug)]
 pub struct Source {
     pub name: String,
+    /// Empty for bytecode.
     pub text: std::sync::Arc<str>,
+    pub bytecode: Option<std::sync::Arc<[u8]>>,
 }
 
 /// Whether standard error takes colour.
@@ -57,6 +59,9 @@ pub fn to_string(source: &Source, d: &Diagnostic, styled: bool) -> String {
                 title.element(Origin::path(&*place.file).line(place.line as usize).char_column(place.column as usize))
             }
         },
+        (Some(span), None) if source.bytecode.is_some() => {
+            title.element(Origin::path(format!("{}: byte {}", source.name, span.start)))
+        }
         (Some(span), None) => {
             // The lines around the places are enough, and a large file is not copied.
             let mut snippet = Snippet::source(&*source.text).path(source.name.as_str()).fold(true);
@@ -109,7 +114,11 @@ fn read_user_file(place: &Place) -> Option<(String, Range<usize>)> {
 /// For what comes from a user's file: the calls it was inlined through, and its place in the tile program.
 fn notes(source: &Source, d: &Diagnostic) -> Vec<String> {
     let mut notes = vec![];
+    let bytecode = source.bytecode.is_some();
     if d.frames.is_empty() {
+        if bytecode {
+            notes.extend(d.labels.iter().map(|(at, text)| format!("{text}: byte {}", at.start)));
+        }
         return notes;
     }
     if let [first, callers @ ..] = &*d.frames
@@ -117,6 +126,9 @@ fn notes(source: &Source, d: &Diagnostic) -> Vec<String> {
     {
         let function = first.function.as_ref().map_or(String::new(), |name| format!("in {name}, "));
         notes.push(format!("{function}called from {}", chain_text(callers)));
+    }
+    if let Some(span) = d.span.filter(|_| bytecode) {
+        notes.push(format!("it became the operation at byte {} of {}", span.start, source.name));
     }
     if let Some(span) = d.span.filter(|_| !source.text.is_empty()) {
         let (line, column) = place(&source.text, span.start);
@@ -142,11 +154,11 @@ pub fn all(source: &Source, diagnostics: &[Diagnostic]) {
 /// A trap as an error at the operation's place, with the block it happened in.
 pub fn trap(source: &Source, trap: &Trap) {
     let mut d = Diagnostic::error(trap.code, trap.message.clone());
-    d.span = trap.span.filter(|_| !source.text.is_empty());
+    d.span = trap.span.filter(|_| !source.text.is_empty() || source.bytecode.is_some());
     d.frames = trap.frames.clone();
     if let Some(user) = &trap.user {
         let frames = if user.frames.is_empty() { String::new() } else { format!(", at {}", chain_text(&user.frames)) };
-        if let Some(span) = user.span.filter(|_| !source.text.is_empty()) {
+        if let Some(span) = user.span.filter(|_| !source.text.is_empty() || source.bytecode.is_some()) {
             d.labels.push((span, format!("`{}` uses it{frames}", user.op)));
         } else if !frames.is_empty() {
             d.labels.push((Span::default(), format!("`{}` uses it{frames}", user.op)));
@@ -186,7 +198,8 @@ pub fn json(source: &Source, d: &Diagnostic) -> serde_json::Value {
         Severity::Warning => "warning",
         Severity::Note => "note",
     };
-    let at = d.span.map(|s| place(&source.text, s.start));
+    let at = d.span.filter(|_| source.bytecode.is_none()).map(|s| place(&source.text, s.start));
+    let byte = d.span.filter(|_| source.bytecode.is_some()).map(|s| s.start);
     serde_json::json!({
         "file": source.name,
         "severity": severity,
@@ -194,6 +207,7 @@ pub fn json(source: &Source, d: &Diagnostic) -> serde_json::Value {
         "message": d.message,
         "line": at.map(|p| p.0),
         "column": at.map(|p| p.1),
+        "byte": byte,
         "help": d.help,
         "frames": d.frames.iter().map(frame_json).collect::<Vec<_>>(),
     })

@@ -6,6 +6,7 @@ use std::path::Path;
 use girih::spec::{LaunchComment, launch_comments};
 use girih::{Kernel, Options, Program};
 use girih_compiler::base::{Code, Diagnostic};
+use girih_compiler::cuda_tile::bytecode::is_bytecode;
 
 use crate::cli::KernelArgs;
 use crate::failure::Failure;
@@ -21,18 +22,27 @@ pub fn read(path: &Path) -> Result<Source, Failure> {
         std::fs::File::open(path).and_then(|mut f| f.read_to_end(&mut bytes))
     };
     read.map_err(|e| fail(format!("cannot be read: {e}")))?;
-    if bytes.starts_with(b"\x7fTileIR") {
-        return Err(fail("it is tile bytecode, which is not supported yet; give the text".to_string()));
-    }
-    let text = String::from_utf8(bytes).map_err(|e| fail(format!("it is no UTF-8 text ({})", e.utf8_error())))?;
     let name = if path == Path::new("-") { "<stdin>".to_string() } else { path.display().to_string() };
-    Ok(Source { name, text: text.into() })
+    if is_bytecode(&bytes) {
+        return Ok(Source { name, text: "".into(), bytecode: Some(bytes.into()) });
+    }
+    let text = String::from_utf8(bytes)
+        .map_err(|e| fail(format!("it is neither tile bytecode nor UTF-8 text ({})", e.utf8_error())))?;
+    Ok(Source { name, text: text.into(), bytecode: None })
+}
+
+/// The program of what was read.
+pub fn load(source: &Source) -> girih::Result<Program> {
+    match &source.bytecode {
+        Some(bytes) => Program::from_bytes(bytes),
+        None => Program::from_text(&source.text),
+    }
 }
 
 /// A file read, verified, its warnings shown.
 pub fn program(path: &Path) -> Result<(Source, Program), Failure> {
     let source = read(path)?;
-    let program = Program::from_text(&source.text).map_err(Failure::within(&source))?;
+    let program = load(&source).map_err(Failure::within(&source))?;
     render::all(&source, program.warnings());
     Ok((source, program))
 }

@@ -136,7 +136,7 @@ fn read(case: &Case) -> (String, i32) {
             Err(d) => vec![d],
         }
     };
-    let source = Source { name: case.name.clone(), text: text.as_str().into() };
+    let source = Source { name: case.name.clone(), text: text.as_str().into(), bytecode: None };
     let mut out = String::new();
     for d in &found {
         let _ = writeln!(out, "{}\n", render::to_string(&source, d, false));

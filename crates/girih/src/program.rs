@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use girih_compiler::base::Diagnostic;
 use girih_compiler::base::launch::Trap;
 use girih_compiler::base::target::Assumptions;
-use girih_compiler::cuda_tile::bytecode;
-use girih_compiler::cuda_tile::{self, ir::Module as TileModule};
+use girih_compiler::base::{Code, Diagnostic, Span};
+use girih_compiler::cuda_tile::{self, bytecode, ir::Module as TileModule};
 use girih_compiler::kernel;
 use girih_compiler::loops::ir::{Global, Kernel as LoopKernel};
 use girih_compiler::loops::{self, lift};
@@ -45,10 +44,27 @@ impl Program {
         Ok(Program { text: text.to_string(), module, warnings, globals: Arc::default() })
     }
 
+    /// Reads and verifies what is bytecode, or parses and verifies what is text. Diagnostics of bytecode point to bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Program> {
+        if bytecode::is_bytecode(bytes) {
+            let Front { module, warnings } = pipeline::front_bytecode(bytes).map_err(Error::Program)?;
+            return Ok(Program { text: String::new(), module, warnings, globals: Arc::default() });
+        }
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Program::from_text(text),
+            Err(e) => {
+                let at = Span::new(e.valid_up_to(), e.valid_up_to());
+                let message = format!("this is neither tile bytecode nor UTF-8 text ({e})");
+                Err(Error::Program(vec![Diagnostic::error(Code::NotBytecode, message).at(at)]))
+            }
+        }
+    }
+
+    /// Reads a file of tile text or bytecode.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Program> {
         let path = path.as_ref();
-        let text = std::fs::read_to_string(path).map_err(|e| Error::file(path, format!("cannot be read: {e}")))?;
-        Program::from_text(&text)
+        let bytes = std::fs::read(path).map_err(|e| Error::file(path, format!("cannot be read: {e}")))?;
+        Program::from_bytes(&bytes)
     }
 
     /// The standard layout of a tile program's text.
@@ -56,7 +72,7 @@ impl Program {
         cuda_tile::print::format(text).map_err(Error::Program)
     }
 
-    /// The text it was made from, which diagnostics point into.
+    /// The text it was made from, which diagnostics point into; empty for bytecode.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -97,6 +113,11 @@ impl Program {
             None => bytecode::write_oldest(&self.module),
         }
         .map_err(Error::Program)
+    }
+
+    /// The same with the debug location of every statement.
+    pub fn nvidia_debug_text(&self) -> String {
+        cuda_tile::print::print_nvidia_debug(&self.module)
     }
 
     /// A kernel, compiled when it is first needed.

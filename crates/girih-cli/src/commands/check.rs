@@ -1,6 +1,6 @@
 //! `girih check`: parses and verifies; diagnostics on standard error, exit 1 when one is an error.
 
-use girih::{Error, Program};
+use girih::Error;
 
 use crate::cli::CheckArgs;
 use crate::failure::Failure;
@@ -17,7 +17,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
                 continue;
             }
         };
-        let program = Program::from_text(&source.text);
+        let program = source::load(&source);
         let diagnostics = match &program {
             Ok(program) => program.warnings(),
             Err(Error::Program(diagnostics)) => {

@@ -49,7 +49,7 @@ pub fn run(args: &CompileArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
+pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     let failed = |e| Failure::from(girih::Error::file(path, format!("cannot be written: {e}")));
     girih::files::write_whole(path, text.as_bytes()).map_err(failed)
 }

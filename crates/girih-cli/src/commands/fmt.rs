@@ -12,6 +12,10 @@ pub fn run(args: &FmtArgs) -> Result<(), Failure> {
     let mut differ = false;
     for path in &args.files {
         let source = source::read(path)?;
+        if source.bytecode.is_some() {
+            let message = "it is bytecode, which has no layout; `girih disassemble` writes it as text";
+            return Err(Failure::from(girih::Error::file(path, message)));
+        }
         let formatted = Program::format(&source.text).map_err(Failure::within(&source))?;
         if *path == *Path::new("-") && !args.check {
             out!("{formatted}");

@@ -6,6 +6,7 @@ pub mod cache;
 pub mod check;
 pub mod compile;
 pub mod cutile;
+pub mod disassemble;
 pub mod doctor;
 pub mod fmt;
 pub mod ops;

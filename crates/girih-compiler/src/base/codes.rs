@@ -88,6 +88,14 @@ codes! {
     NotVerified = "E0611", "A malformed module was run without having been verified.";
 
     // 07: bytecode
+    NotBytecode = "E0701", "The file is not bytecode, or of a version that is not known.";
+    Truncated = "E0702", "The bytecode ends too early, or announces more than it holds.";
+    BadSection = "E0703", "A section of bytecode is missing, there twice, misplaced, or followed by something.";
+    UnknownTag = "E0704", "There is no section, operation, type, attribute or word of that number in that version.";
+    BadReference = "E0705", "A number refers to something that is not there, or to something of another kind.";
+    BadEncoding = "E0706", "A number, a flag or a string is not written as the format wants it.";
+    WrongCount = "E0707", "More or fewer results, operands, regions or locations are there than belong.";
+    BytecodeTooLarge = "E0708", "Bytecode nests too deeply, or something in it is too large.";
     NotInVersion = "E0710", "A version of bytecode cannot express something of the program.";
     NotInBytecode = "E0711", "No version of bytecode can express something of the program.";
 

@@ -8,6 +8,10 @@ pub trait Words: Copy + PartialEq + Sized + 'static {
     fn word(self) -> &'static str {
         Self::WORDS.iter().find(|(_, v)| *v == self).map_or("", |(w, _)| w)
     }
+    /// The value of a number in bytecode.
+    fn from_number(n: u64) -> Option<Self> {
+        Self::WORDS.get(usize::try_from(n).ok()?).map(|(_, v)| *v)
+    }
     fn from_word(word: &str) -> Option<Self> {
         Self::WORDS.iter().find(|(w, _)| *w == word).map(|(_, v)| *v)
     }

@@ -120,6 +120,17 @@ pub fn front(text: &str) -> Result<Front, Vec<Diagnostic>> {
         diagnostics.sort_by_key(|d| d.span.map(|s| s.start));
         return Err(diagnostics);
     };
+    verified(module, diagnostics)
+}
+
+/// Reads and verifies bytecode. Places are byte ranges of the file.
+pub fn front_bytecode(bytes: &[u8]) -> Result<Front, Vec<Diagnostic>> {
+    let read = cuda_tile::bytecode::read(bytes)?;
+    verified(read.module, vec![])
+}
+
+/// A module that was read, with what was said of it so far, if the verifier finds no error.
+fn verified(module: cuda_tile::ir::Module, mut diagnostics: Vec<Diagnostic>) -> Result<Front, Vec<Diagnostic>> {
     diagnostics.extend(cuda_tile::verify(&module));
     add_frames(&module, &mut diagnostics);
     diagnostics.sort_by_key(|d| d.span.map(|s| s.start));

@@ -11,8 +11,9 @@
 
 use super::Version;
 use super::tags::Since;
-use crate::cuda_tile::ir::{AttrKey, Opcode};
+use crate::cuda_tile::ir::{Attr, AttrKey, Opcode};
 use crate::cuda_tile::ops::{self, Arity, AttrInfo, AttrKind, OpInfo, Piece};
+use crate::cuda_tile::words::Words;
 use std::sync::LazyLock;
 
 /// What is written since a later version than the operation itself.
@@ -57,6 +58,17 @@ pub struct Field {
     pub since: Since,
 }
 
+impl Field {
+    /// Whether a value is what the operation means where it has none.
+    pub fn is_default(&self, value: &Attr) -> bool {
+        match value {
+            Attr::Rounding(r) => r.word() == self.attr.default,
+            Attr::Overflow(o) => o.word() == self.attr.default,
+            _ => false,
+        }
+    }
+}
+
 /// How the operands are counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operands {
@@ -84,6 +96,8 @@ pub struct Layout {
     pub operands: Operands,
     /// The bit of the flags that each optional group of operands has, by group.
     pub operand_bits: Vec<Option<u32>>,
+    /// The bits of the flags that mean something.
+    pub known_flags: u64,
     /// How many regions are written; 0 leaves out their number too.
     pub regions: usize,
 }
@@ -116,28 +130,20 @@ impl Layout {
             .collect();
         let optional = |g: &ops::Group| operands == Operands::Groups && g.arity == Arity::Optional;
         let operand_bits: Vec<_> = info.operands.iter().map(|g| optional(g).then(&mut bit)).collect();
-        let flagged = fields.iter().any(|f| f.presence != Presence::Always) || operand_bits.iter().any(Option::is_some);
+        let known_flags = known_flags(&fields, &operand_bits);
         Layout {
             info,
             code,
             since: info.since,
             counted_results: many(&info.operands) || many(&info.results),
             results_since: later(Part::Results),
-            flags: flagged.then(|| later(Part::Flags)),
+            flags: (known_flags != 0).then(|| later(Part::Flags)),
             fields,
             operands,
             operand_bits,
+            known_flags,
             regions: info.regions.1,
         }
-    }
-
-    /// The bits of the flags that mean something.
-    pub fn known_flags(&self) -> u64 {
-        let fields = self.fields.iter().map(|f| match f.presence {
-            Presence::Always => None,
-            Presence::IfFlag(bit) | Presence::Flag(bit) => Some(bit),
-        });
-        fields.chain(self.operand_bits.iter().copied()).flatten().fold(0, |word, bit| word | 1 << bit)
     }
 
     /// The results a version has.
@@ -199,6 +205,14 @@ impl Layout {
         }
         parts.join(" | ")
     }
+}
+
+fn known_flags(fields: &[Field], operands: &[Option<u32>]) -> u64 {
+    let fields = fields.iter().map(|f| match f.presence {
+        Presence::Always => None,
+        Presence::IfFlag(bit) | Presence::Flag(bit) => Some(bit),
+    });
+    fields.chain(operands.iter().copied()).flatten().fold(0, |word, bit| word | 1 << bit)
 }
 
 /// Whether an operation can do without an attribute that has no default.

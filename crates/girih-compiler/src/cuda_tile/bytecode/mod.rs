@@ -13,10 +13,13 @@
 //! ```
 
 pub mod layout;
+mod read;
 pub mod tags;
 pub mod write;
 
 pub use write::{write, write_oldest};
+
+pub use read::{Read, read};
 
 /// The first bytes of every file.
 pub const MAGIC: [u8; 8] = *b"\x7fTileIR\0";
