@@ -2,12 +2,12 @@
 PYTHON ?= python3
 GIRIH := target/release/girih
 
-.PHONY: build test lint unit operations numeric random bytecode bench clean
+.PHONY: build test lint unit operations numeric random bytecode python test-torch bench clean
 
 build:
 	cargo build --release
 
-test: lint build unit operations numeric random
+test: lint build unit operations numeric random python
 
 lint:
 	cargo fmt --all --check
@@ -37,6 +37,20 @@ random: build
 # The reader and writer of bytecode against NVIDIA's tools, on the corpus and on what cuda-tile compiles.
 bytecode: build .venv/ready
 	.venv/bin/python tests/bytecode.py $(GIRIH)
+
+# The package as users install it, sharing the target folder, and its tests.
+INSTALL = PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pip install --quiet --disable-pip-version-check \
+	--no-build-isolation --no-deps .
+
+python: build .venv/ready
+	$(INSTALL)
+	.venv/bin/python -m pytest -q tests/python --ignore tests/python/torch
+
+# With PyTorch, which is large.
+test-torch: build .venv/ready
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-torch.txt
+	$(INSTALL)
+	.venv/bin/python -m pytest -q tests/python/torch
 
 bench: build .venv/ready
 	PATH="$(CURDIR)/.venv/bin:$$PATH" $(GIRIH) bench
