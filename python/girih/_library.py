@@ -1,7 +1,7 @@
 """Where the compiled parts of the package are.
 
-In an installed package they stand beside this file. In a checkout (``PYTHONPATH=python``) they are what ``cargo build
---release`` left in ``target/release``. ``GIRIH_LIBRARY_DIR`` names another folder and goes first.
+In an installed package they stand beside this file. In a checkout (``PYTHONPATH=python``, or an editable install) they
+are what ``cargo build --release`` left last in ``target/release``. ``GIRIH_LIBRARY_DIR`` names a folder that goes first.
 """
 
 import importlib.machinery
@@ -17,21 +17,24 @@ _BUILT_AS = {"libcuda.so.1": "libcuda.so", "tileiras": "tileiras", "girih": "gir
 
 def _checkout():
     """``target/release`` of the checkout this file stands in, if it does."""
-    root = _HERE.parent.parent
-    if not (root / "crates" / "girih-py" / "Cargo.toml").is_file():
+    root = _HERE.parents[1]
+    if not (root / "crates/girih-py/Cargo.toml").is_file():
         return None
     return Path(os.environ.get("CARGO_TARGET_DIR") or root / "target") / "release"
 
 
+def _folders():
+    """Where compiled files may be besides the package."""
+    if folder := os.environ.get("GIRIH_LIBRARY_DIR"):
+        yield Path(folder)
+    if checkout := _checkout():
+        yield checkout
+
+
 def find(name):
     """The path of a compiled file, ``libcuda.so.1`` or ``tileiras``; a FileNotFoundError says what to do."""
-    built = _BUILT_AS[name]
-    tried = []
-    if folder := os.environ.get("GIRIH_LIBRARY_DIR"):
-        tried += [Path(folder) / name, Path(folder) / built]
+    tried = [folder / known for folder in _folders() for known in (name, _BUILT_AS[name])]
     tried.append(_HERE / "bin" / name)
-    if checkout := _checkout():
-        tried += [checkout / name, checkout / built]
     for path in tried:
         if path.is_file():
             return path
@@ -44,23 +47,20 @@ def find(name):
 
 def extension():
     """The module ``girih._girih``."""
-    try:
-        from girih import _girih
-
-        return _girih
-    except ImportError as error:
-        missing = error
-    folders = [Path(f) for f in (os.environ.get("GIRIH_LIBRARY_DIR"), _checkout()) if f]
-    for folder in folders:
+    for folder in _folders():
         path = folder / "lib_girih.so"
         if path.is_file():
             loader = importlib.machinery.ExtensionFileLoader("girih._girih", str(path))
             spec = importlib.util.spec_from_file_location("girih._girih", path, loader=loader)
             module = importlib.util.module_from_spec(spec)
-            loader.exec_module(module)
             sys.modules["girih._girih"] = module
+            loader.exec_module(module)
             return module
-    raise ImportError(
-        f"girih: the compiled module girih._girih is missing ({missing}); `pip install .` in a checkout of girih "
-        "builds it (in a checkout itself, `cargo build --release -p girih-py` does)"
-    )
+    try:
+        from girih import _girih
+    except ImportError as error:
+        raise ImportError(
+            f"girih: the compiled module girih._girih is missing ({error}); `pip install .` in a checkout of girih "
+            "builds it (for use in the checkout itself, `cargo build --release -p girih-py`)"
+        ) from None
+    return _girih
