@@ -112,7 +112,10 @@ impl Program {
             Some(version) => bytecode::write(&self.module, version).map(|bytes| (bytes, version)),
             None => bytecode::write_oldest(&self.module),
         }
-        .map_err(Error::Program)
+        .map_err(|mut errors| {
+            pipeline::add_frames(&self.module, &mut errors);
+            Error::Program(errors)
+        })
     }
 
     /// The same with the debug location of every statement.

@@ -53,6 +53,7 @@ codes! {
     BadHint = "E0217", "Optimization hints are malformed.";
     BadArity = "E0218", "An operation has the wrong number of operands, results or regions.";
     Recursion = "E0219", "Functions call each other in a circle, or expand to too many calls.";
+    BadLocation = "E0220", "A debug location lies in a scope that does not fit.";
 
     // 03: loop, tile and kernel IR
     MalformedIr = "E0301", "A printed IR that was read back is malformed.";

@@ -16,6 +16,7 @@
 mod access;
 mod assume;
 mod control;
+mod debug;
 mod ops;
 mod product;
 mod types;
@@ -51,6 +52,7 @@ pub fn verify(module: &Module) -> Vec<Diagnostic> {
     }
     for g in &module.globals {
         global(g, &mut out);
+        debug::global(g, &mut out);
     }
     for func in &module.funcs {
         let mut v = Verifier::new(module, func);
@@ -120,6 +122,7 @@ impl<'a> Verifier<'a> {
     fn function(&mut self) {
         self.types();
         self.signature();
+        self.locations();
         for (id, op) in self.func.ops.iter() {
             // Operations of no region were dropped by whoever built the module.
             if self.home.get(id.index()).copied().flatten().is_some() {

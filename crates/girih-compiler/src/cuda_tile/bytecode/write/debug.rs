@@ -43,14 +43,14 @@ impl<'m> Writer<'m> {
                 Some(place) => self.located(place, scope),
                 None => 0,
             },
-            Some(LocKind::CallSite { callee, caller }) => match (self.place(callee), self.place(caller)) {
-                (0, known) | (known, 0) => known,
-                (callee, caller) => self.debug_item(|b| {
+            Some(LocKind::CallSite { callee, caller }) => {
+                let (callee, caller) = (self.place(callee), self.place(caller));
+                self.debug_item(|b| {
                     b.varint(debug::CALL_SITE);
                     b.varint(callee);
                     b.varint(caller);
-                }),
-            },
+                })
+            }
             Some(LocKind::Named { loc, .. }) => self.place(loc),
             Some(LocKind::Fused(parts)) => match parts.iter().find(|p| p.place().is_some()) {
                 Some(part) => self.place(part),

@@ -1,0 +1,13 @@
+// girih check
+// exit 1, at 4:3
+cuda_tile.module @m {
+  entry @k() {
+    return
+  } loc(callsite(#in_helper at #in_k))
+}
+#file = #cuda_tile.di_file<"a.py" in "src">
+#unit = #cuda_tile.di_compile_unit<file = #file>
+#k = #cuda_tile.di_subprogram<file = #file, line = 3, name = "k", linkageName = "k", compileUnit = #unit, scopeLine = 3>
+#helper = #cuda_tile.di_subprogram<file = #file, line = 9, name = "helper", linkageName = "helper_1", compileUnit = #unit, scopeLine = 9>
+#in_k = #cuda_tile.di_loc<"src/a.py":3:1 in #k>
+#in_helper = #cuda_tile.di_loc<"src/a.py":10:3 in #helper>
