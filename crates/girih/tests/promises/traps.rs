@@ -131,3 +131,56 @@ fn assertions_on_tiles_of_two_dimensions_and_padding() {
         });
     }
 }
+
+#[test]
+fn loops_over_unsigned_numbers_of_64_bits() {
+    // Adds the numbers of the loop up; a trap ends it at the fourth.
+    let body = "    %z = constant <i64: 0> : tile<i64>\n    %one = constant <i64: 1> : tile<i64>\n    %four = constant <i64: 4> : tile<i64>
+    %n, %s = for unsigned %k in (%lo to %hi, step STEP) : tile<i64> iter_values(%c = %z, %a = %z) -> (tile<i64>, tile<i64>) {
+      %d = addi %c, %one : tile<i64>
+      %b = addi %a, %k : tile<i64>
+      %t0 = store_ptr_tko weak %x, %b : tile<ptr<i64>>, tile<i64> -> token
+      %on = cmpi not_equal %d, %four, signed : tile<i64> -> tile<i1>
+      assert %on, \"the fourth\" : tile<i1>
+      continue %d, %b : tile<i64>, tile<i64>
+    }\n";
+    const HALF: u64 = 1 << 63;
+    for by_one in [true, false] {
+        let text = body.replace("STEP", if by_one { "%one" } else { "%by" });
+        let program = program("%x: tile<ptr<i64>>, %lo: tile<i64>, %hi: tile<i64>, %by: tile<i64>", &text);
+        for (lo, hi, step) in [
+            (0, 3, 1),
+            (0, u64::MAX, 1),
+            (0, HALF, 1),
+            (HALF - 2, HALF + 9, 1),
+            (HALF - 2, HALF + 9, 3),
+            (0, HALF + 1, 1 << 62),
+            (HALF + 5, HALF + 7, 1),
+            (HALF + 5, 7, 1),
+            (u64::MAX - 1, u64::MAX, 1),
+            (u64::MAX - 1, u64::MAX, u64::MAX),
+            (1, 100, 40),
+        ] {
+            // A loop in steps of 1 that crosses the middle is not followed that far.
+            if by_one && (step != 1 || (lo == HALF - 2)) {
+                continue;
+            }
+            let mut want = 0u64;
+            let (mut k, mut count) = (Some(lo), 0);
+            while let Some(now) = k.filter(|k| *k < hi && count < 4) {
+                want = want.wrapping_add(now);
+                k = now.checked_add(step);
+                count += 1;
+            }
+            each(|options, what| {
+                let mut x = [0i64];
+                let args =
+                    &mut [Arg::from(&mut x[..]), Arg::from(lo as i64), Arg::from(hi as i64), Arg::from(step as i64)];
+                let outcome = kernel(&program, options).launch([1; 3], args);
+                let what = format!("{what}: {lo}..{hi} step {step}, by one {by_one}");
+                assert_eq!(outcome.is_err(), count == 4, "{what}");
+                assert_eq!(x[0] as u64, want, "{what}");
+            });
+        }
+    }
+}

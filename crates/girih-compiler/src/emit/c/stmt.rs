@@ -466,6 +466,12 @@ impl Printer<'_> {
             Stmt::Return => self.out.line("goto next_block;"),
             Stmt::If { mask, then, els } => {
                 let cond = self.mask(mask);
+                if then.is_empty() {
+                    self.out.open(&format!("if (!({cond})) {{"));
+                    self.block(els);
+                    self.out.close("}");
+                    return;
+                }
                 self.out.open(&format!("if ({cond}) {{"));
                 self.block(then);
                 if !els.is_empty() {

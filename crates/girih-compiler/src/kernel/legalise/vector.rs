@@ -282,9 +282,12 @@ impl Lower<'_> {
                 self.scalar_stmt(stmt)?;
             }
             l::Stmt::Rmw { dst, .. } | l::Stmt::Cas { dst, .. } => self.by_lane(stmt, Some(*dst))?,
-            l::Stmt::If { .. } | l::Stmt::For(_) | l::Stmt::Loop { .. } | l::Stmt::Assert { .. } => {
-                self.by_lane(stmt, None)?
+            l::Stmt::Assert { cond: l::Opnd::Val(cond), .. } => {
+                // One test for all lanes; the lane that fails is looked for afterwards.
+                let cond = l::Mask { conds: vec![], vals: vec![*cond] };
+                self.decide(&cond, stmt, None, |_| Ok(()))?;
             }
+            l::Stmt::If { .. } | l::Stmt::For(_) | l::Stmt::Loop { .. } => self.by_lane(stmt, None)?,
             _ => self.scalar_stmt(stmt)?,
         }
         Ok(())

@@ -2,7 +2,9 @@
 
 use super::{Frame, Lift, Lifted, Result1, Slot, bug, dtype_of, is_token, konst, operand, result, ty_of};
 use crate::base::{Code, Diagnostic};
-use crate::cuda_tile::ir::{Attr, AttrKey, Func, FuncKind, Op, Opcode, Predicate, RegionId, Signedness, Type, ValueId};
+use crate::cuda_tile::ir::{
+    Attr, AttrKey, Func, FuncKind, Op, Opcode, Predicate, RegionId, Rounding, Signedness, Type, ValueId,
+};
 use crate::index::Ix;
 use crate::loops::ir::{For, LoopKind, Opnd, Place, PrintArg, Stmt, Ty};
 use crate::num::{DType, ScalarOp};
@@ -179,12 +181,26 @@ impl<'m> Lift<'m> {
         };
         let dtype = dtype_of(self.elem(*iv)?);
         self.check_step(step, unsigned, dtype, op);
-        let hi = if unsigned && dtype == DType::I64 { self.not_below_sign(lo, hi) } else { hi };
+        // The axis holds signed numbers; where unsigned ones may not fit, it counts the iterations instead.
+        let wide = unsigned && dtype == DType::I64;
+        let first = match self.ix(step, unsigned) {
+            Ix::Const(1) => None,
+            _ => wide.then_some((lo, step)),
+        };
+        let (lo, hi, step) = match first {
+            Some(_) => (konst(dtype, 0), self.trips(lo, hi, step), konst(dtype, 1)),
+            None if wide => (lo, self.signed_end(lo, hi), step),
+            None => (lo, hi, step),
+        };
         let slots = self.carry(args, op.group(3), op)?;
         self.frame.loops.push(Target { carried: slots.clone(), results: Vec::new() });
         let axis = self.new_axis(&self.name(*iv, "k"));
         let body = self.body(|l| {
-            let value = l.index(Ix::Axis(axis), dtype);
+            let mut value = l.index(Ix::Axis(axis), dtype);
+            if let Some((lo, step)) = first {
+                let past = l.compute(ScalarOp::MulI, vec![value, step], Ty::Num(dtype));
+                value = l.compute(ScalarOp::AddI, vec![lo, past], Ty::Num(dtype));
+            }
             l.bind(*iv, Lifted::Scalar(value));
             l.bind_slots(args, &slots);
             match l.region(region)? {
@@ -213,32 +229,49 @@ impl<'m> Lift<'m> {
         Ok(())
     }
 
-    /// The end of a loop over unsigned 64-bit numbers, whose axis counts signed ones. Both agree unless one bound has the
-    /// top bit and the other has not: from a large start to a small end no iteration runs, so the end becomes the start.
-    /// (From a small start to an end of 2^63 or more the loop would not end in our time.)
-    fn not_below_sign(&mut self, lo: Opnd, hi: Opnd) -> Opnd {
-        if matches!(lo, Opnd::Const { bits, .. } if bits >> 63 == 0) {
-            return hi;
+    /// The end of a loop over unsigned 64-bit numbers in steps of 1, whose axis counts signed ones. Both agree unless one
+    /// bound has the top bit and the other has not. From a large start to a small end no iteration runs: the end becomes
+    /// the start. From a small start to a large end more run than there is time for: the end becomes the largest number.
+    fn signed_end(&mut self, lo: Opnd, hi: Opnd) -> Opnd {
+        if let (Opnd::Const { bits: lo, .. }, Opnd::Const { bits: hi, .. }) = (lo, hi)
+            && lo >> 63 == hi >> 63
+        {
+            return konst(DType::I64, hi);
         }
-        let zero = konst(DType::I64, 0);
-        let less = ScalarOp::CmpI { pred: Predicate::LessThan, sign: Signedness::Signed };
-        let large = self.compute(less, vec![lo, zero], Ty::Num(DType::I1));
-        let at_least = ScalarOp::CmpI { pred: Predicate::GreaterThanOrEqual, sign: Signedness::Signed };
-        let small = self.compute(at_least, vec![hi, zero], Ty::Num(DType::I1));
-        let empty = self.compute(ScalarOp::And, vec![large, small], Ty::Num(DType::I1));
-        self.compute(ScalarOp::Select, vec![empty, lo, hi], Ty::Num(DType::I64))
+        let large = |l: &mut Self, o: Opnd| l.compare(Predicate::LessThan, Signedness::Signed, o, konst(DType::I64, 0));
+        let (lo_large, hi_large) = (large(self, lo), large(self, hi));
+        let i64 = Ty::Num(DType::I64);
+        let largest = konst(DType::I64, i64::MAX as u64);
+        let when_large = self.compute(ScalarOp::Select, vec![lo_large, hi, largest], i64);
+        let when_small = self.compute(ScalarOp::Select, vec![lo_large, lo, hi], i64);
+        self.compute(ScalarOp::Select, vec![hi_large, when_large, when_small], i64)
+    }
+
+    /// How often a loop over unsigned 64-bit numbers runs; more than 2^63 - 1 times counts as that often.
+    fn trips(&mut self, lo: Opnd, hi: Opnd, step: Opnd) -> Opnd {
+        let (i64, sign) = (Ty::Num(DType::I64), Signedness::Unsigned);
+        let (zero, one) = (konst(DType::I64, 0), konst(DType::I64, 1));
+        let runs = self.compare(Predicate::LessThan, sign, lo, hi);
+        let span = self.compute(ScalarOp::SubI, vec![hi, lo], i64);
+        let last = self.compute(ScalarOp::SubI, vec![span, one], i64);
+        let whole = self.compute(ScalarOp::DivI { sign, rounding: Rounding::Zero }, vec![last, step], i64);
+        let count = self.compute(ScalarOp::AddI, vec![whole, one], i64);
+        let most = konst(DType::I64, i64::MAX as u64);
+        let count = self.compute(ScalarOp::MinI { sign }, vec![count, most], i64);
+        self.compute(ScalarOp::Select, vec![runs, count, zero], i64)
+    }
+
+    fn compare(&mut self, pred: Predicate, sign: Signedness, a: Opnd, b: Opnd) -> Opnd {
+        self.compute(ScalarOp::CmpI { pred, sign }, vec![a, b], Ty::Num(DType::I1))
     }
 
     /// A step that is not positive traps. The site's operation is `for`, which no other assertion has.
     fn check_step(&mut self, step: Opnd, unsigned: bool, dtype: DType, op: &Op) {
         let sign = if unsigned { Signedness::Unsigned } else { Signedness::Signed };
         let cond = match self.ix(step, unsigned) {
-            Ix::Const(c) if c > 0 => return,
+            Ix::Const(c) if c > 0 || (unsigned && c != 0) => return,
             Ix::Const(_) => konst(DType::I1, 0),
-            _ => {
-                let positive = ScalarOp::CmpI { pred: Predicate::GreaterThan, sign };
-                self.compute(positive, vec![step, konst(dtype, 0)], Ty::Num(DType::I1))
-            }
+            _ => self.compare(Predicate::GreaterThan, sign, step, konst(dtype, 0)),
         };
         let site = self.site(op);
         self.emit(Stmt::Assert { cond, message: "the step of this `for` is not positive".to_string(), site });

@@ -24,7 +24,7 @@ for j in 0..1024: reduce combine add(s)          for j in 0..1024: reduce vector
 
 Knobs: `vectorise` (0 turns the rule off), `lanes`, `ways` (4).
 
-Refuses when the loop holds control flow, atomics, ordered accesses, prints or asserts; when it stores anywhere but to
+Refuses when the loop holds control flow, atomics, ordered accesses or prints; when it stores anywhere but to
 the next element each time; when an address is computed per element; when the order of its reduction is fixed; when it
 only moves elements that lie apart; and when it runs too few times to fill a vector.
 ",
@@ -122,7 +122,7 @@ fn check(kernel: &Kernel, f: &For, facts: &Refs, accs: &[BufId], s: &Stmt) -> Re
             Some(Ty::Num(_)) if *op != ScalarOp::PtrToInt => Ok(()),
             _ => say("it computes addresses"),
         },
-        Stmt::Index { .. } | Stmt::Test { .. } => Ok(()),
+        Stmt::Index { .. } | Stmt::Test { .. } | Stmt::Assert { .. } => Ok(()),
         Stmt::Load { mem, order, .. } => memory(mem, *order),
         Stmt::Store { mem, order, .. } => {
             memory(mem, *order)?;
@@ -150,7 +150,6 @@ fn check(kernel: &Kernel, f: &For, facts: &Refs, accs: &[BufId], s: &Stmt) -> Re
         }
         Stmt::Rmw { .. } | Stmt::Cas { .. } => say("it holds an atomic"),
         Stmt::Print { .. } => say("it prints"),
-        Stmt::Assert { .. } => say("it holds an assert"),
         _ => say("it holds more than straight-line arithmetic"),
     }
 }
