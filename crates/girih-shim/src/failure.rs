@@ -8,6 +8,8 @@ use std::ffi::{CStr, CString, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
+use girih_compiler::base::Span;
+use girih_compiler::base::place::Frame;
 use serde_json::{Map, Value, json};
 
 use crate::codes::{self, Code};
@@ -36,6 +38,29 @@ impl Failure {
     pub fn detail(mut self, name: &str, value: impl Into<Value>) -> Failure {
         self.details.insert(name.to_string(), value.into());
         self
+    }
+
+    /// Where it happened: the user's file; where that is not known, the line of the program's text, or the offset into
+    /// its bytecode.
+    fn at(mut self, frames: &[Frame], span: Option<Span>, text: &str) -> Failure {
+        let frame = |f: &Frame| {
+            let (place, function) = (&f.place, f.function.as_deref());
+            json!({ "file": &*place.file, "line": place.line, "column": place.column, "function": function })
+        };
+        if let Some(first) = frames.first() {
+            if let Value::Object(place) = frame(first) {
+                self.details.extend(place);
+            }
+            return self.detail("frames", frames.iter().map(frame).collect::<Vec<_>>());
+        }
+        match span {
+            Some(span) if text.is_empty() => self.detail("offset", span.start),
+            Some(span) => {
+                let (line, column) = place(text, span.start as usize);
+                self.detail("line", line).detail("column", column)
+            }
+            None => self,
+        }
     }
 }
 
@@ -153,15 +178,29 @@ pub fn from_girih(error: &girih::Error, program: Option<&girih::Program>) -> Fai
     if let Some(code) = error.code() {
         failure = failure.detail("diagnostic", code.text());
     }
-    if let Error::Trap(trap) = error {
-        failure = failure.detail("operation", trap.op.as_str()).detail("block", json!(trap.block));
-        if let Some(element) = &trap.element {
-            failure = failure.detail("element", json!(element));
+    match error {
+        Error::Trap(trap) => {
+            failure = failure.detail("operation", trap.op.as_str()).detail("block", json!(trap.block));
+            if let Some(element) = &trap.element {
+                failure = failure.detail("element", json!(element));
+            }
+            failure = failure.at(&trap.frames, trap.span, program.map_or("", |p| p.text()));
+            if let Some(user) = &trap.user {
+                let place = Failure::value("").at(&user.frames, user.span, program.map_or("", |p| p.text()));
+                let mut user = place.details;
+                user.insert("operation".into(), trap.user.as_ref().map_or("", |u| u.op.as_str()).into());
+                failure = failure.detail("used_by", user);
+            }
         }
-        if let (Some(span), Some(program)) = (trap.span, program) {
-            let (line, column) = place(program.text(), span.start as usize);
-            failure = failure.detail("line", line).detail("column", column);
+        Error::Program(diagnostics) => {
+            if let Some(first) = diagnostics.iter().find(|d| d.is_error()) {
+                failure = failure.at(&first.frames, first.span, program.map_or("", |p| p.text()));
+                if let Some(help) = &first.help {
+                    failure = failure.detail("help", help.as_str());
+                }
+            }
         }
+        _ => {}
     }
     failure
 }

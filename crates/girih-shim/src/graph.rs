@@ -36,7 +36,9 @@ enum Work {
         data: usize,
     },
     /// Memory of a node: there from the node's creation on, as long as the graph or what was made of it.
-    Allocate(Arc<Allocation>),
+    Allocate {
+        _held: Arc<Allocation>,
+    },
     Run(Arc<Graph>),
 }
 
@@ -68,7 +70,7 @@ impl Graph {
 impl Work {
     fn run(&self) -> Result<()> {
         match self {
-            Work::Nothing | Work::Allocate(_) => Ok(()),
+            Work::Nothing | Work::Allocate { .. } => Ok(()),
             Work::Kernel(call) => call.run(),
             Work::Fill { to, pitch, value, size, width, rows } => {
                 memory::fill(*to, *pitch, *value, *size, *width, *rows)
@@ -194,7 +196,7 @@ driver! {
         let id = memory::around(p.address).map_or(0, |r| r.id);
         let held = Arc::new(Allocation { start: p.address, id });
         params.set(p)?;
-        add(out, graph, after, count, Work::Allocate(held))
+        add(out, graph, after, count, Work::Allocate { _held: held })
     }
     fn cuGraphAddMemFreeNode(out: Out<Handle>, graph: Handle, after: In<Handle>, count: usize, address: u64) {
         if memory::around(address).is_none_or(|r| r.start != address) {

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use girih::{Kernel, Param, ParamKind, Program};
 
-use crate::assemble;
 use crate::codes;
 use crate::container;
 use crate::context::check_device;
@@ -61,7 +60,7 @@ impl Loaded {
 
 /// Reads and verifies a program, whatever its form.
 fn load(bytes: &[u8]) -> Result<Handle> {
-    let program = assemble::program(bytes).map_err(|e| {
+    let program = Program::from_bytes(bytes).map_err(|e| {
         let mut failure = failure::from_girih(&e, None);
         failure.code = codes::ERROR_INVALID_IMAGE;
         failure

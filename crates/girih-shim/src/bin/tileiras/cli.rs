@@ -155,7 +155,9 @@ pub fn parse(words: &[String]) -> Result<Request, Wrong> {
     match inputs.as_slice() {
         [] => return Err(wrong(1, "error: no input file; see tileiras --help")),
         [input] => job.input = input.clone(),
-        [_, extra, ..] => return Err(wrong(1, format!("tileiras: one input file is enough, and '{extra}' is another"))),
+        [_, extra, ..] => {
+            return Err(wrong(1, format!("tileiras: one input file is enough, and '{extra}' is another")));
+        }
     }
     job.options.gpu_name = gpu.ok_or_else(|| wrong(2, "error: --gpu-name is missing"))?;
     job.remarks = yaml.then_some(file);
