@@ -8,6 +8,7 @@
 mod control;
 mod memory;
 mod operations;
+mod wide;
 
 use crate::rng::Rng;
 use girih_compiler::num::DType;
@@ -206,7 +207,8 @@ impl Maker {
 
     fn step(&mut self) {
         match self.rng.below(100) {
-            0..30 => self.elementwise(),
+            0..22 => self.elementwise(),
+            22..30 => self.wide(),
             30..40 => self.convert(),
             40..55 => self.reshaping(),
             55..63 => self.reduce(),
@@ -218,10 +220,11 @@ impl Maker {
             91..93 if self.nested < 2 => self.counted_loop(),
             93..95 => self.input(),
             95..97 => self.advancing(),
-            _ => {
+            97 => {
                 let (shape, dtype) = (self.shape(), *self.rng.pick(&[DType::F32, DType::I32, DType::F16, DType::I64]));
                 self.constant(&shape, dtype);
             }
+            _ => self.wide(),
         }
     }
 
