@@ -304,6 +304,11 @@ impl<'a> Prepared<'a> {
         match outcome {
             Ok(report) => Ok(Report { seconds, warnings: report.warnings }),
             Err(_) if stopped => Err(Error::Interrupted),
+            // The program cannot run on any device, so the program is refused, as the compiler would.
+            Err(trap) if trap.code == Code::LibraryNeeded => {
+                let refusal = Diagnostic { span: trap.span, ..Diagnostic::error(trap.code, trap.message) };
+                Err(Error::Program(vec![refusal.from(trap.frames)]))
+            }
             Err(trap) => Err(Error::Trap(Box::new(trap))),
         }
     }

@@ -192,12 +192,28 @@ pub fn lower(
     let tile = passes::run(Letter::Tile, loops.clone(), &cx, &mut budget, &mut count, observer)?;
     observer.begin("legalise");
     let kernel = kernel::legalise::legalise(&tile, &kernel::legalise::Options { check: options.check })
-        .map_err(|sentence| vec![Diagnostic::error(Code::CannotLower, sentence)])?;
+        .map_err(|sentence| vec![at_largest_alloca(Diagnostic::error(Code::CannotLower, sentence), &tile)])?;
     if let Some(first) = kernel::verify::verify(&kernel).first() {
         let bug = Diagnostic::error(Code::InternalBug, format!("legalise made IR that does not verify: {first}"));
         return Err(vec![bug.help(format!("the kernel IR:\n{}", kernel::print::print(&kernel)))]);
     }
     Ok(Lowered { loops, tile, kernel })
+}
+
+/// Puts a refusal where the kernel asks for the most memory, if it asks for any.
+fn at_largest_alloca(refusal: Diagnostic, kernel: &loops::ir::Kernel) -> Diagnostic {
+    let mut most = None;
+    loops::walk::visit(&kernel.body, &mut |s| {
+        if let loops::ir::Stmt::Alloca { bytes, site, .. } = s
+            && most.is_none_or(|(b, _)| b < *bytes)
+        {
+            most = Some((*bytes, *site));
+        }
+    });
+    match most.and_then(|(_, site)| kernel.sites.get(site)) {
+        Some(site) => Diagnostic { span: site.span, ..refusal.from(site.frames.clone()) },
+        None => refusal,
+    }
 }
 
 /// The C of several kernels as one translation unit; kernel `n` is exported as `girih_<n>`.

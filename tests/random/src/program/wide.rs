@@ -246,7 +246,11 @@ impl Maker {
         let steps = |by: &str| strides.iter().map(u64::to_string).collect::<Vec<_>>().join(by);
         let tensor = format!("tensor_view<{}x{dtype}, strides=[{}]>", list("x"), steps(","));
         let vt = format!("partition_view<tile=({}), padding_value = zero, {tensor}>", list("x"));
-        self.line(format!("{tv} = make_tensor_view {base}, shape = [{}], strides = [{}] : {tensor}", list(", "), steps(", ")));
+        self.line(format!(
+            "{tv} = make_tensor_view {base}, shape = [{}], strides = [{}] : {tensor}",
+            list(", "),
+            steps(", ")
+        ));
         self.line(format!("{v} = make_partition_view {tv} : {vt}"));
         let index = self.index(shape.len(), "%i0");
         let tile = ty(&shape, dtype.name());
