@@ -7,7 +7,7 @@
 use std::ffi::{c_uint, c_void};
 use std::sync::Arc;
 
-use girih::{Param, ParamKind, RawArgs, Reached};
+use girih::{Device, Param, ParamKind, RawArgs, Reached};
 
 use crate::codes;
 use crate::driver;
@@ -74,6 +74,11 @@ impl Plan {
             plan.lists.clear();
         }
         plan
+    }
+
+    /// What messages call a parameter.
+    pub fn name(&self, at: usize) -> Option<String> {
+        self.arrays.iter().chain(&self.lists).find(|d| d.at == at).map(|d| d.name.clone())
     }
 
     /// Takes the parameters of one Python argument; false where they are not as its description says.
@@ -159,7 +164,7 @@ impl Plan {
     }
 
     /// What is known about the memory of a launch; refuses what breaks the kernel's assumptions.
-    fn arguments(&self, slots: &[u64]) -> Result<RawArgs> {
+    fn arguments(&self, slots: &[u64], checked: bool) -> Result<RawArgs> {
         let mut bytes: Vec<Option<u64>> = vec![None; self.params.len()];
         for d in &self.arrays {
             let number = |i: usize| self.number(slots, d.at + i);
@@ -182,7 +187,15 @@ impl Plan {
                 *slot = Some(memory::around(address).map_or(UNKNOWN, |r| r.bytes - (address - r.start)));
             }
         }
-        Ok(RawArgs { slots: slots.to_vec(), bytes, reached })
+        let mut live = Vec::new();
+        if checked {
+            // What lies around an argument is not the kernel's for that.
+            let used = slots.iter().zip(&bytes).filter_map(|(&start, bytes)| Some((start, (*bytes)?)));
+            let used: Vec<(u64, u64)> = used.chain(reached.iter().map(|r| (r.start, r.bytes))).collect();
+            let apart = |r: &Reached| used.iter().all(|&(start, n)| r.start + r.bytes <= start || start + n <= r.start);
+            live = memory::all().into_iter().filter(apart).collect();
+        }
+        Ok(RawArgs { slots: slots.to_vec(), bytes, reached, live })
     }
 }
 
@@ -279,7 +292,8 @@ impl Call {
     pub fn run(&self) -> Result<()> {
         let current = options::current();
         let kernel = self.kernel.under(&current)?;
-        let args = self.kernel.plan.arguments(&self.slots)?;
+        let checked = current.options.check || current.options.device != Device::Cpu;
+        let args = self.kernel.plan.arguments(&self.slots, checked)?;
         let passing = current.interrupt.then(girih::Passing::enter);
         // SAFETY: the caller of the launch vouches for the memory behind the arguments, as it does to any driver. That
         // the kernel keeps to it is the trust that `girih::Program` states.

@@ -119,6 +119,13 @@ pub fn around(address: u64) -> Option<Range> {
     before.take(64).filter(|r| address - r.start < r.bytes).min_by_key(|r| r.bytes).cloned()
 }
 
+/// Every known range.
+pub fn all() -> Vec<girih::Reached> {
+    let memory = memory();
+    let one = |r: &Range| girih::Reached { name: r.name.clone(), start: r.start, bytes: r.bytes };
+    memory.ranges.values().map(one).collect()
+}
+
 pub fn declare(start: u64, bytes: u64, name: &str) -> Result<()> {
     if start == 0 || start.checked_add(bytes).is_none() {
         return Err(Failure::value(format!("{start:#x} with {bytes} bytes is no range of memory")));

@@ -50,7 +50,8 @@ impl Loaded {
             _ => {
                 let kernel = self.program.shared_entry(&self.name.to_string_lossy());
                 let kernel = kernel.map_err(|e| failure::from_girih(&e, Some(&self.program)))?;
-                let kernel = Arc::new(kernel.with_options(current.options.clone()));
+                let kernel = kernel.with_param_names(|i| self.plan.name(i)).with_options(current.options.clone());
+                let kernel = Arc::new(kernel);
                 *slot = Some((current.generation, kernel.clone()));
                 Ok(kernel)
             }

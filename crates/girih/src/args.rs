@@ -159,11 +159,13 @@ pub struct RawArgs {
     /// One per parameter: how many bytes from its address on are the kernel's to use; `None` for scalars.
     pub bytes: Vec<Option<u64>>,
     pub reached: Vec<Reached>,
+    /// Other memory that checks let the kernel use, should it come by an address in it.
+    pub live: Vec<Reached>,
 }
 
 /// Fits raw arguments to parameters.
 pub fn bind_raw(entry: &str, params: &[Param], args: RawArgs) -> Result<Bound<'static>> {
-    let RawArgs { mut slots, bytes, reached } = args;
+    let RawArgs { mut slots, bytes, reached, live } = args;
     if slots.len() != params.len() || bytes.len() != params.len() {
         return Err(Error::argument(format!(
             "`{entry}` takes {} arguments, and {} were given",
@@ -182,7 +184,7 @@ pub fn bind_raw(entry: &str, params: &[Param], args: RawArgs) -> Result<Bound<'s
         });
     }
     let owner = (0..params.len()).collect();
-    Ok(Bound { slots, extents, owner, reached, _tables: Vec::new(), life: PhantomData })
+    Ok(Bound { slots, extents, owner, reached, live, _tables: Vec::new(), life: PhantomData })
 }
 
 /// Arguments that fit their parameters. The memory they stand for stays borrowed while this lives.
@@ -195,6 +197,8 @@ pub struct Bound<'a> {
     pub owner: Vec<usize>,
     /// Memory that is reached through addresses in memory.
     pub reached: Vec<Reached>,
+    /// Other memory that checks allow.
+    pub live: Vec<Reached>,
     /// Tables of pointers, kept alive.
     _tables: Vec<Buffer>,
     life: PhantomData<&'a mut [u8]>,
@@ -276,7 +280,7 @@ pub fn bind<'a>(entry: &str, params: &[Param], args: &'a mut [Arg<'_>]) -> Resul
         slots.push(slot);
         extents.push(extent);
     }
-    Ok(Bound { slots, extents, owner, reached: Vec::new(), _tables: tables, life: PhantomData })
+    Ok(Bound { slots, extents, owner, reached: Vec::new(), live: Vec::new(), _tables: tables, life: PhantomData })
 }
 
 /// The argument that argument `i` stands for.
@@ -337,7 +341,7 @@ impl Bound<'_> {
                 };
             }
         }
-        for r in &self.reached {
+        for r in self.reached.iter().chain(&self.live) {
             // SAFETY: as above; `Kernel::launch_raw` has its caller's word for it.
             unsafe { memory.register(&r.name, std::ptr::with_exposed_provenance_mut(r.start as usize), r.bytes) };
         }

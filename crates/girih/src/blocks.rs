@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::abi::{Context, TrapKind};
 use crate::error::Error;
@@ -76,6 +76,33 @@ pub struct Run<'a> {
     pub extents: &'a [i64],
     pub order: BlockOrder,
     pub threads: usize,
+    /// What is known of the kernel from earlier runs, to be added to.
+    pub cost: Option<&'a Cost>,
+}
+
+/// How long a block of a kernel takes, in nanoseconds, learnt from its runs; 0 before the first.
+#[derive(Debug, Default)]
+pub struct Cost(AtomicU64);
+
+impl Cost {
+    /// Work worth waking a thread for, in nanoseconds.
+    const WORTH: u64 = 15_000;
+
+    /// How many of `threads` threads are worth their while for `blocks` blocks.
+    fn threads(&self, threads: usize, blocks: i64) -> usize {
+        match self.0.load(Ordering::Relaxed) {
+            0 => threads,
+            cost => threads.min((cost.saturating_mul(blocks as u64) / Cost::WORTH).max(1) as usize),
+        }
+    }
+
+    /// Learns from a thread's part of a run: fast to believe that blocks are cheap, slow that they are not, since a
+    /// thread that was held up seems slow.
+    fn learn(&self, blocks: i64, took: Duration) {
+        let new = (took.as_nanos() as u64 / blocks.max(1) as u64).max(1);
+        let old = self.0.load(Ordering::Relaxed);
+        self.0.store(if old == 0 || new < old { new } else { old + (new - old) / 4 }, Ordering::Relaxed);
+    }
 }
 
 // SAFETY: the raw pointers are addresses of memory that outlives the launch; kernels access it under the launch's rules.
@@ -116,7 +143,13 @@ pub unsafe fn run(run: &Run<'_>, host: &dyn Host) -> std::result::Result<(), Sto
     let (lo, hi) = run.only.unwrap_or((0, blocks));
     let count = hi - lo;
     let together = run.order == BlockOrder::Together && count <= MAX_TOGETHER && count > 1;
-    let threads = if together { count as usize } else { run.threads.clamp(1, count.clamp(1, 4096) as usize) };
+    let threads = match together {
+        true => count as usize,
+        false => {
+            let most = run.threads.clamp(1, count.clamp(1, 4096) as usize);
+            run.cost.map_or(most, |cost| cost.threads(most, count))
+        }
+    };
     let shared = Shared {
         run,
         host,
@@ -228,12 +261,14 @@ fn claim(shared: &Shared<'_>, slot: usize, step: i64, scratch: *mut u8) {
         check: on_check,
     };
     let control = FloatControl::standard();
+    let (start, mut blocks) = (Instant::now(), 0);
     while ABORT.load(Ordering::Relaxed) == 0 {
         let lo = shared.next.fetch_add(step, Ordering::Relaxed);
         if lo >= shared.end {
             break;
         }
         let hi = (lo + step).min(shared.end);
+        blocks += hi - lo;
         // SAFETY: the kernel was compiled for these parameters (the caller checked their count and kinds); the context
         // and the worker live until the call returns; scratch holds what the kernel's meta asks for.
         unsafe { (run.kernel.entry)(run.args.as_ptr(), &mut context, lo, hi) };
@@ -245,6 +280,9 @@ fn claim(shared: &Shared<'_>, slot: usize, step: i64, scratch: *mut u8) {
         unsafe { &mut *context.host.cast::<Worker>() }.flush();
     }
     drop(control);
+    if let (0, 1.., Some(cost)) = (slot, blocks, run.cost) {
+        cost.learn(blocks, start.elapsed());
+    }
 }
 
 impl Worker<'_> {
@@ -396,6 +434,19 @@ mod tests {
     use super::*;
     use crate::abi::{ABI_VERSION, Meta};
 
+    #[test]
+    fn threads_are_woken_where_they_are_worth_it() {
+        let cost = Cost::default();
+        assert_eq!(cost.threads(8, 4), 8);
+        cost.learn(10, Duration::from_micros(10));
+        assert_eq!((cost.threads(8, 10), cost.threads(8, 45), cost.threads(8, 1 << 40)), (1, 3, 8));
+        // Once slow, perhaps held up; slow again and again, so it is.
+        cost.learn(1, Duration::from_millis(1));
+        assert!(cost.threads(8, 10) > 1);
+        cost.learn(1000, Duration::from_micros(10));
+        assert_eq!(cost.threads(8, 1000), 1);
+    }
+
     struct Quiet {
         printed: Mutex<Vec<(i64, String)>>,
     }
@@ -418,7 +469,17 @@ mod tests {
         NativeKernel { entry, meta: Meta { abi: ABI_VERSION, nparams: 1, scratch } }
     }
     fn spec(entry: crate::abi::KernelFn, args: &[u64], grid: [u32; 3], order: BlockOrder, threads: usize) -> Run<'_> {
-        Run { kernel: kernel(entry, 4096), args, grid, only: None, globals: &[], extents: &[], order, threads }
+        Run {
+            kernel: kernel(entry, 4096),
+            args,
+            grid,
+            only: None,
+            globals: &[],
+            extents: &[],
+            order,
+            threads,
+            cost: None,
+        }
     }
 
     fn run(spec: &Run<'_>, host: &Quiet) -> std::result::Result<(), Stop> {

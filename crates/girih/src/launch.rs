@@ -256,6 +256,7 @@ impl<'a> Prepared<'a> {
             extents: &extents,
             order: version.order,
             threads: options.thread_count() as usize,
+            cost: Some(&version.cost),
         };
         let start = Instant::now();
         // SAFETY: arguments, globals and extents were bound to the parameters of the entry that was compiled. That the

@@ -4,7 +4,7 @@
 //! worker that wakes late finds the job closed and the caller does not wait for it. So a job must hand out its own
 //! pieces (an atomic counter) and be right for any number of participants.
 
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
@@ -31,6 +31,8 @@ struct Shared {
 pub struct Pool {
     shared: Arc<Shared>,
     workers: Mutex<Vec<Thread>>,
+    /// The process that the workers live in: a fork has none of them.
+    process: AtomicU32,
 }
 
 /// The process's pool.
@@ -44,6 +46,7 @@ pub fn global() -> &'static Pool {
             caller: Mutex::new(None),
         }),
         workers: Mutex::new(Vec::new()),
+        process: AtomicU32::new(std::process::id()),
     })
 }
 
@@ -54,6 +57,9 @@ impl Pool {
         let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
         if threads <= 1 {
             return job(0);
+        }
+        if self.process.swap(std::process::id(), Ordering::Relaxed) != std::process::id() {
+            workers.clear();
         }
         while workers.len() + 1 < threads {
             let (shared, number) = (self.shared.clone(), workers.len() + 1);

@@ -191,6 +191,7 @@ pub(crate) struct Version {
     pub messages: Messages,
     pub order: crate::blocks::BlockOrder,
     pub traffic: facts::Traffic,
+    pub cost: crate::blocks::Cost,
     native: Mutex<Option<Native>>,
 }
 
@@ -205,6 +206,13 @@ impl<'p> Kernel<'p> {
     /// The same kernel under other options.
     pub fn with_options(self, options: Options) -> Kernel<'p> {
         Kernel { options, versions: Mutex::default(), fits: Mutex::default(), cache: OnceLock::new(), ..self }
+    }
+    /// The same kernel with other names for its parameters, by position, for messages: bytecode has none.
+    pub fn with_param_names(mut self, name: impl Fn(usize) -> Option<String>) -> Kernel<'p> {
+        for (i, param) in self.params.iter_mut().enumerate() {
+            param.name = name(i).unwrap_or_else(|| std::mem::take(&mut param.name));
+        }
+        self
     }
     pub fn name(&self) -> &str {
         &self.name
@@ -302,6 +310,7 @@ impl<'p> Kernel<'p> {
             messages: Messages::of(&lowered.loops),
             order: facts::block_order(&lowered.loops),
             traffic: facts::traffic(&lowered.loops),
+            cost: crate::blocks::Cost::default(),
             lowered,
             native: Mutex::new(None),
         });

@@ -79,6 +79,7 @@ fn check(object: &Path) {
         extents: &[],
         order: BlockOrder::Ranges,
         threads: 2,
+        cost: None,
     };
     // SAFETY: the kernel takes two pointers to 1,000 floats, and a float.
     unsafe { blocks::run(&run, &Silent) }.unwrap();

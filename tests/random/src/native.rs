@@ -101,6 +101,7 @@ fn run(index: usize, checked: &Checked, module: &Module) -> girih::Result<Option
         extents: &extents,
         order: BlockOrder::Ranges,
         threads: 1,
+        cost: None,
     };
     // SAFETY: the slots hold the program's parameters, and its accesses were checked by the evaluator on the same data.
     let outcome = unsafe { blocks::run(&launch, &Quiet) };
