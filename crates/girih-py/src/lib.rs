@@ -6,6 +6,7 @@
 use pyo3::prelude::*;
 
 mod arrays;
+mod jit;
 
 /// The version of this package.
 #[pyfunction]
@@ -19,5 +20,7 @@ fn _girih(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(arrays::prepare, module)?)?;
     module.add_function(wrap_pyfunction!(arrays::relabel, module)?)?;
     module.add_class::<arrays::DeviceArray>()?;
+    module.add_class::<jit::Dispatcher>()?;
+    module.add_class::<jit::Kernel>()?;
     Ok(())
 }

@@ -262,6 +262,11 @@ impl<'p> Kernel<'p> {
         self.prepare(grid, args)?.find_store(param, element)
     }
 
+    /// Whether the kernel writes through each of its parameters.
+    pub fn writes(&self) -> Result<Vec<bool>> {
+        Ok(self.version(FAST)?.traffic.writes.clone())
+    }
+
     /// Runs the kernel on `args` over a grid of blocks and waits for it.
     ///
     /// # Trust

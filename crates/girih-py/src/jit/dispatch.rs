@@ -1,0 +1,277 @@
+//! From a call of a kernel to the launch of its specialisation.
+//!
+//! In: a grid and the call's arguments. Each is looked at once; what it looks like (`key`) finds the specialisation, or
+//! has Python make it. Invariants: the specialisations' table is locked for a look-up only, never while Python runs; the
+//! arrays of a call are kept alive by its arguments until the launch is over.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use girih::RawArgs;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+
+use super::kernel::Kernel;
+use super::key::{self, Collected, Numpy, Role};
+
+struct Parameter {
+    name: Py<PyString>,
+    role: Role,
+    default: Option<Py<PyAny>>,
+}
+
+/// A specialisation; `alive` are the constants told apart by identity.
+struct Known {
+    kernel: Py<Kernel>,
+    _alive: Vec<Py<PyAny>>,
+}
+
+/// Launches a kernel's specialisations.
+#[pyclass(frozen, module = "girih._girih")]
+pub struct Dispatcher {
+    parameters: Vec<Parameter>,
+    /// `specialise(arguments, settings)`: makes the `Kernel` for what arguments look like.
+    specialise: Py<PyAny>,
+    /// `describe(value, name)`: an array other than NumPy's, as (address, bytes, writable, dtype name); raises for anything else.
+    describe: Py<PyAny>,
+    /// `name_of(dtype)`: the name and the size of an element type.
+    name_of: Py<PyAny>,
+    known: Mutex<HashMap<Vec<u64>, Arc<Known>, rustc_hash::FxBuildHasher>>,
+}
+
+static NUMPY: OnceLock<Numpy> = OnceLock::new();
+
+#[pymethods]
+impl Dispatcher {
+    /// `parameters` are (name, role, has a default, default), the role one of "constant", "runtime", "unspecialised".
+    #[new]
+    fn new(
+        parameters: Vec<(Py<PyString>, String, bool, Py<PyAny>)>,
+        specialise: Py<PyAny>,
+        describe: Py<PyAny>,
+        name_of: Py<PyAny>,
+    ) -> Dispatcher {
+        let parameters = (parameters.into_iter())
+            .map(|(name, role, given, default)| Parameter {
+                name,
+                role: match role.as_str() {
+                    "constant" => Role::Constant,
+                    "unspecialised" => Role::Unspecialised,
+                    _ => Role::Runtime,
+                },
+                default: given.then_some(default),
+            })
+            .collect();
+        Dispatcher { parameters, specialise, describe, name_of, known: Mutex::default() }
+    }
+
+    /// Runs the kernel over `grid`: one to three integers, an integer, or a function of the arguments by name.
+    /// `settings` (device, check, and so on; `None` for the defaults) are part of what tells specialisations apart.
+    fn launch(
+        &self,
+        py: Python<'_>,
+        grid: &Bound<'_, PyAny>,
+        settings: &Bound<'_, PyAny>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: &Bound<'_, PyDict>,
+    ) -> PyResult<()> {
+        let bound = self.bind(py, args, kwargs)?;
+        let (collected, known) = self.find(py, settings, &bound)?;
+        let grid = self.grid(py, grid, &bound)?;
+        let kernel = known.kernel.get();
+        let Collected { slots, arrays, .. } = collected;
+        if let Some(at) = arrays.iter().position(|a| a.is_some_and(|a| !a.writable))
+            && kernel.writes(py)?.iter().zip(&arrays).any(|(w, a)| *w && a.is_some_and(|a| !a.writable))
+        {
+            let writes = kernel.writes(py)?;
+            let at = (at..arrays.len()).find(|&i| writes[i] && arrays[i].is_some_and(|a| !a.writable)).unwrap_or(at);
+            let name = self.runtime_name(py, &bound, at);
+            return Err(PyValueError::new_err(format!("the kernel writes to `{name}`, and that array is read-only")));
+        }
+        let bytes = arrays.iter().map(|a| a.map(|a| a.bytes)).collect();
+        // SAFETY: the arrays' owners say where their memory is, and the call's arguments keep them alive.
+        unsafe { kernel.run(py, grid, RawArgs { slots, bytes, reached: Vec::new() }) }
+    }
+
+    /// The specialisation a call would launch.
+    fn kernel(
+        &self,
+        py: Python<'_>,
+        settings: &Bound<'_, PyAny>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: &Bound<'_, PyDict>,
+    ) -> PyResult<Py<Kernel>> {
+        let bound = self.bind(py, args, kwargs)?;
+        Ok(self.find(py, settings, &bound)?.1.kernel.clone_ref(py))
+    }
+
+    /// How many specialisations there are.
+    fn __len__(&self) -> usize {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Forgets all specialisations.
+    fn clear(&self) {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+impl Dispatcher {
+    /// The argument of each parameter.
+    fn bind<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: &Bound<'py, PyDict>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        if args.len() > self.parameters.len() {
+            let (takes, given) = (self.parameters.len(), args.len());
+            return Err(PyTypeError::new_err(format!("the kernel takes {takes} arguments, and {given} are given")));
+        }
+        let mut used = 0;
+        let mut bound = Vec::with_capacity(self.parameters.len());
+        for (i, parameter) in self.parameters.iter().enumerate() {
+            let named = if kwargs.is_empty() { None } else { kwargs.get_item(parameter.name.bind(py))? };
+            used += usize::from(named.is_some());
+            let given = if i < args.len() { Some(args.get_item(i)?) } else { None };
+            bound.push(match (given, named, &parameter.default) {
+                (Some(_), Some(_), _) => {
+                    let name = parameter.name.bind(py);
+                    return Err(PyTypeError::new_err(format!("the argument `{name}` is given twice")));
+                }
+                (Some(value), None, _) | (None, Some(value), _) => value,
+                (None, None, Some(default)) => default.bind(py).clone(),
+                (None, None, None) => {
+                    let name = parameter.name.bind(py);
+                    return Err(PyTypeError::new_err(format!("the argument `{name}` is missing")));
+                }
+            });
+        }
+        if used < kwargs.len() {
+            return Err(self.unknown_argument(py, kwargs));
+        }
+        Ok(bound)
+    }
+
+    fn unknown_argument(&self, py: Python<'_>, kwargs: &Bound<'_, PyDict>) -> PyErr {
+        let names: Vec<String> = self.parameters.iter().map(|p| p.name.bind(py).to_string()).collect();
+        let unknown = kwargs.keys().iter().map(|k| k.to_string()).find(|k| !names.contains(k)).unwrap_or_default();
+        PyTypeError::new_err(format!("the kernel has no parameter `{unknown}`; it has {}", names.join(", ")))
+    }
+
+    /// What the arguments look like, and the specialisation for that.
+    fn find(
+        &self,
+        py: Python<'_>,
+        settings: &Bound<'_, PyAny>,
+        bound: &[Bound<'_, PyAny>],
+    ) -> PyResult<(Collected, Arc<Known>)> {
+        let mut alive = Vec::new();
+        let mut collected = Collected::default();
+        collected.constant(settings, &mut alive)?;
+        let mut looks = Vec::with_capacity(bound.len());
+        for (parameter, value) in self.parameters.iter().zip(bound) {
+            looks.push(collected.words.len());
+            match parameter.role {
+                Role::Constant => collected.constant(value, &mut alive)?,
+                role => self.runtime(py, &mut collected, parameter, value, role)?,
+            }
+        }
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&collected.words).cloned();
+        if let Some(known) = known {
+            return Ok((collected, known));
+        }
+        let arguments = PyDict::new(py);
+        for ((parameter, value), at) in self.parameters.iter().zip(bound).zip(looks) {
+            let look = match parameter.role {
+                Role::Constant => ("constant", value).into_pyobject(py)?,
+                _ => key::spelled(py, collected.words[at])?,
+            };
+            arguments.set_item(&parameter.name, look)?;
+        }
+        let made = self.specialise.bind(py).call1((arguments, settings))?;
+        let kernel = made.cast_into::<Kernel>()?.unbind();
+        let known = Arc::new(Known { kernel, _alive: alive });
+        let mut table = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = table.entry(collected.words.clone()).or_insert(known).clone();
+        Ok((collected, known))
+    }
+
+    fn runtime(
+        &self,
+        py: Python<'_>,
+        collected: &mut Collected,
+        parameter: &Parameter,
+        value: &Bound<'_, PyAny>,
+        role: Role,
+    ) -> PyResult<()> {
+        let class = value.get_type();
+        if NUMPY.get().is_some_and(|n| n.class == class.as_ptr() as usize) {
+            let array = key::numpy_array(value, self.name_of.bind(py)).map_err(|e| named(py, e, &parameter.name))?;
+            collected.array(array);
+            return Ok(());
+        }
+        if collected.number(value, role).map_err(|e| named(py, e, &parameter.name))? {
+            return Ok(());
+        }
+        if NUMPY.get().is_none() && class.name()? == "ndarray" && class.module()? == "numpy" {
+            NUMPY.get_or_init(|| Numpy::new(class.into_any()));
+            return self.runtime(py, collected, parameter, value, role);
+        }
+        collected.described(self.describe.bind(py).call1((value, &parameter.name))?.extract()?);
+        Ok(())
+    }
+
+    /// The grid as three numbers.
+    fn grid(&self, py: Python<'_>, grid: &Bound<'_, PyAny>, bound: &[Bound<'_, PyAny>]) -> PyResult<[u32; 3]> {
+        let made;
+        let mut grid = grid;
+        if grid.is_callable() {
+            let meta = PyDict::new(py);
+            for (parameter, value) in self.parameters.iter().zip(bound) {
+                meta.set_item(&parameter.name, value)?;
+            }
+            made = grid.call1((meta,))?;
+            grid = &made;
+        }
+        let one = |value: &Bound<'_, PyAny>| -> PyResult<u32> {
+            value.extract::<u32>().map_err(|_| {
+                PyValueError::new_err(format!(
+                    "a grid is made of whole numbers from 0 to {}, not {}",
+                    u32::MAX,
+                    value.repr().map_or_else(|_| "that".to_string(), |r| r.to_string())
+                ))
+            })
+        };
+        let Ok(items) = grid.try_iter() else { return Ok([one(grid)?, 1, 1]) };
+        let mut out = [1; 3];
+        let mut count = 0;
+        for item in items {
+            if count == 3 {
+                return Err(PyValueError::new_err("a grid has at most three dimensions"));
+            }
+            out[count] = one(&item?)?;
+            count += 1;
+        }
+        if count == 0 {
+            return Err(PyValueError::new_err("a grid has at least one dimension"));
+        }
+        Ok(out)
+    }
+
+    /// The name of the `at`-th run-time argument that has a slot.
+    fn runtime_name(&self, py: Python<'_>, bound: &[Bound<'_, PyAny>], at: usize) -> String {
+        let slots = self.parameters.iter().zip(bound).filter(|(p, v)| {
+            let one = p.role == Role::Runtime && v.extract::<i64>().is_ok_and(|i| i == 1) && !v.is_truthy().is_err();
+            p.role != Role::Constant && !v.is_none() && !one
+        });
+        slots.map(|(p, _)| p.name.bind(py).to_string()).nth(at).unwrap_or_default()
+    }
+}
+
+/// An error about an argument, with the parameter's name before it.
+fn named(py: Python<'_>, error: PyErr, name: &Py<PyString>) -> PyErr {
+    let text = format!("the argument `{}`: {}", name.bind(py), error.value(py));
+    PyErr::from_type(error.get_type(py), text)
+}

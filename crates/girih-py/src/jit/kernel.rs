@@ -1,0 +1,154 @@
+//! One specialisation of a kernel: its Tile IR, what becomes of it, and its launches.
+
+use std::sync::{Arc, OnceLock};
+
+use girih::{Device, Options, Program, RawArgs, Stage};
+use girih_compiler::cuda_tile::bytecode::Version;
+use girih_compiler::pipeline::trace::Trace;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+
+/// A kernel in Tile IR, compiled when it is first launched.
+#[pyclass(frozen, module = "girih._girih")]
+pub struct Kernel {
+    kernel: Arc<girih::Kernel<'static>>,
+    program: Arc<Program>,
+    writes: OnceLock<Vec<bool>>,
+    /// Makes the exception of a failure: `(code, message, frames, block)`.
+    error: Py<PyAny>,
+}
+
+impl Kernel {
+    /// An exception for a failure of the compiler or of a launch.
+    fn raise(&self, py: Python<'_>, error: girih::Error) -> PyErr {
+        raise(py, &self.error, error)
+    }
+
+    /// Whether the kernel writes through each of its parameters; asks the compiler once.
+    pub fn writes(&self, py: Python<'_>) -> PyResult<&[bool]> {
+        if self.writes.get().is_none() {
+            let writes = py.detach(|| self.kernel.writes()).map_err(|e| self.raise(py, e))?;
+            // Another thread may have been first, with the same answer.
+            let _ = self.writes.set(writes);
+        }
+        Ok(self.writes.get().map_or(&[], Vec::as_slice))
+    }
+
+    /// Runs the kernel and waits.
+    ///
+    /// # Safety
+    /// What `args` says about memory holds until this returns.
+    pub unsafe fn run(&self, py: Python<'_>, grid: [u32; 3], args: RawArgs) -> PyResult<()> {
+        let outcome = py.detach(|| {
+            let _passing = girih::Passing::enter();
+            // SAFETY: the caller's word.
+            unsafe { self.kernel.launch_raw(grid, args) }
+        });
+        match outcome {
+            Ok(_) => Ok(()),
+            Err(e) => {
+                py.check_signals()?;
+                Err(self.raise(py, e))
+            }
+        }
+    }
+}
+
+/// An exception for a failure; `make` turns its parts into one.
+fn raise(py: Python<'_>, make: &Py<PyAny>, error: girih::Error) -> PyErr {
+    if let girih::Error::Interrupted = error {
+        return PyKeyboardInterrupt::new_err(());
+    }
+    let frames: Vec<(String, u32, u32, Option<String>)> = (error.frames().iter())
+        .map(|f| (f.place.file.to_string(), f.place.line, f.place.column, f.function.as_ref().map(ToString::to_string)))
+        .collect();
+    let message = match &error {
+        girih::Error::Program(diagnostics) => {
+            diagnostics.iter().map(|d| d.message.clone()).collect::<Vec<_>>().join("\n")
+        }
+        other => other.to_string(),
+    };
+    let block = error.trap().map(|t| t.block);
+    match make.bind(py).call1((error.code().map(|c| c.text()), message, frames, block)) {
+        Ok(exception) => PyErr::from_value(exception),
+        Err(e) => e,
+    }
+}
+
+fn stage(name: &str) -> PyResult<Stage> {
+    Stage::ALL.into_iter().find(|s| s.name() == name).ok_or_else(|| {
+        let names: Vec<&str> = Stage::ALL.iter().map(|s| s.name()).collect();
+        PyValueError::new_err(format!("there is no stage {name:?}; the stages are {}", names.join(", ")))
+    })
+}
+
+/// The options of a launch: the environment's, then those given.
+fn options(given: &Bound<'_, PyDict>) -> PyResult<Options> {
+    let mut options = Options::from_env().map_err(PyValueError::new_err)?;
+    for (key, value) in given {
+        let key: String = key.extract()?;
+        match key.as_str() {
+            "device" => {
+                let name: String = value.extract()?;
+                options.device = name.parse::<Device>().map_err(PyValueError::new_err)?;
+            }
+            "check" => options.check = value.extract()?,
+            "threads" => options.threads = Some(value.extract()?),
+            "knobs" => options.knobs = value.extract()?,
+            "printer" => {
+                let write: Py<PyAny> = value.unbind();
+                options.printer = Some(Arc::new(move |_, text| {
+                    Python::attach(|py| {
+                        if let Err(e) = write.bind(py).call1((text,)) {
+                            e.write_unraisable(py, None);
+                        }
+                    });
+                }));
+            }
+            other => return Err(PyValueError::new_err(format!("there is no option {other:?}"))),
+        }
+    }
+    Ok(options)
+}
+
+#[pymethods]
+impl Kernel {
+    /// The kernel `entry` of a Tile IR text; `error(code, message, frames, block)` makes exceptions.
+    #[new]
+    fn new(py: Python<'_>, text: &str, entry: &str, given: &Bound<'_, PyDict>, error: Py<PyAny>) -> PyResult<Kernel> {
+        let options = options(given)?;
+        let made = py.detach(|| {
+            let program = Arc::new(Program::from_text(text)?);
+            let kernel = Arc::new(program.shared_entry(entry)?.with_options(options));
+            Ok((program, kernel))
+        });
+        match made {
+            Ok((program, kernel)) => Ok(Kernel { kernel, program, writes: OnceLock::new(), error }),
+            Err(e) => Err(raise(py, &error, e)),
+        }
+    }
+
+    /// The kernel's text at a stage.
+    fn ir(&self, py: Python<'_>, stage_name: &str) -> PyResult<String> {
+        let stage = stage(stage_name)?;
+        py.detach(|| self.kernel.ir(stage)).map_err(|e| self.raise(py, e))
+    }
+
+    /// Every rule that was applied; with `full`, as diffs, and every refusal with its reason.
+    fn explain(&self, py: Python<'_>, full: bool) -> PyResult<String> {
+        let mut trace = Trace::new(full);
+        py.detach(|| self.kernel.observe(&mut trace)).map_err(|e| self.raise(py, e))?;
+        Ok(trace.text)
+    }
+
+    /// The kernel as Tile IR bytecode of a version such as "13.3", or of the oldest that can express it.
+    fn bytecode<'py>(&self, py: Python<'py>, version: Option<&str>) -> PyResult<Bound<'py, PyBytes>> {
+        let named = |v: &str| {
+            Version::from_name(v).ok_or_else(|| PyValueError::new_err(format!("there is no bytecode version {v:?}")))
+        };
+        let version = version.map(named).transpose()?;
+        let (bytes, _) = py.detach(|| self.program.bytecode(version)).map_err(|e| self.raise(py, e))?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+}

@@ -1,0 +1,280 @@
+//! What arguments look like to a kernel: the words that tell specialisations apart, and the bits handed over.
+//!
+//! A specialisation depends on an array's element type and whether its address is divisible by 16, on an integer's
+//! width and whether it is 1 or divisible by 16, and on the values of constants. Two calls with equal words share one.
+
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// What kind of parameter an argument is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    Constant,
+    Runtime,
+    /// A number that is not specialised on.
+    Unspecialised,
+}
+
+/// The first of an argument's words.
+mod tag {
+    pub const ARRAY: u64 = 1;
+    pub const INT: u64 = 2;
+    pub const ONE: u64 = 3;
+    pub const FLOAT: u64 = 4;
+    pub const BOOL: u64 = 5;
+    pub const NONE: u64 = 6;
+    pub const TEXT: u64 = 7;
+    pub const TUPLE: u64 = 8;
+    pub const OBJECT: u64 = 9;
+    pub const BIG: u64 = 10;
+}
+
+/// An array: where it is, how far it reaches, and whether it may be written.
+#[derive(Clone, Copy, Debug)]
+pub struct Array {
+    pub address: u64,
+    pub bytes: u64,
+    pub writable: bool,
+    /// The number of its element type among those met.
+    pub dtype: u64,
+}
+
+/// The arguments of a call, as they are collected.
+#[derive(Default)]
+pub struct Collected {
+    pub words: Vec<u64>,
+    /// One per run-time parameter.
+    pub slots: Vec<u64>,
+    pub arrays: Vec<Option<Array>>,
+}
+
+/// The element types that were met: by the address of NumPy's descriptor, with the descriptor kept alive, and their
+/// names by number.
+#[derive(Default)]
+struct Types {
+    by_descriptor: BTreeMap<usize, u64>,
+    names: Vec<String>,
+    alive: Vec<Py<PyAny>>,
+}
+
+static TYPES: Mutex<Types> = Mutex::new(Types { by_descriptor: BTreeMap::new(), names: Vec::new(), alive: Vec::new() });
+
+impl Types {
+    fn number(&mut self, name: &str) -> u64 {
+        let at = self.names.iter().position(|n| n == name).unwrap_or_else(|| {
+            self.names.push(name.to_string());
+            self.names.len() - 1
+        });
+        at as u64
+    }
+}
+
+/// The name of an element type by its number.
+pub fn type_name(number: u64) -> String {
+    let types = TYPES.lock().unwrap_or_else(PoisonError::into_inner);
+    types.names.get(number as usize).cloned().unwrap_or_default()
+}
+
+/// The head of NumPy's array object, which has been the same since 1.7.
+#[repr(C)]
+struct ArrayObject {
+    head: ffi::PyObject,
+    data: *mut u8,
+    rank: i32,
+    dimensions: *const isize,
+    strides: *const isize,
+    base: *mut ffi::PyObject,
+    descriptor: *mut ffi::PyObject,
+    flags: i32,
+}
+
+const WRITEABLE: i32 = 0x400;
+const ALIGNED: i32 = 0x100;
+/// Addresses divisible by this are said to be so.
+const ALIGNMENT: u64 = 16;
+
+/// NumPy's array type, once an array has been seen.
+pub struct Numpy {
+    pub class: usize,
+    _alive: Py<PyAny>,
+}
+
+impl Numpy {
+    pub fn new(class: Bound<'_, PyAny>) -> Numpy {
+        Numpy { class: class.as_ptr() as usize, _alive: class.unbind() }
+    }
+}
+
+/// What a NumPy array is; `name_of(dtype)` names an element type that was not met before, or raises.
+pub fn numpy_array(value: &Bound<'_, PyAny>, name_of: &Bound<'_, PyAny>) -> PyResult<Array> {
+    // SAFETY: the caller found the object's type to be NumPy's array, whose objects begin so; rank, dimensions and
+    // strides are valid while the interpreter's lock is held.
+    let (address, flags, descriptor, span) = unsafe {
+        let array = &*value.as_ptr().cast::<ArrayObject>();
+        let rank = usize::try_from(array.rank).unwrap_or(0);
+        let axes = (0..rank).map(|i| (*array.dimensions.add(i), *array.strides.add(i)));
+        (array.data as u64, array.flags, array.descriptor, span(axes))
+    };
+    let number = known_type(value.py(), descriptor, name_of)?;
+    let Some(span) = span else {
+        return Err(PyValueError::new_err(
+            "an array with negative strides cannot be passed to a kernel; pass a copy, `numpy.ascontiguousarray(x)`",
+        ));
+    };
+    if flags & ALIGNED == 0 {
+        return Err(PyValueError::new_err("an array whose elements are not aligned cannot be passed to a kernel"));
+    }
+    let (dtype, itemsize) = (number >> 16, number & 0xffff);
+    let bytes = if span < 0 { 0 } else { span as u64 + itemsize };
+    Ok(Array { address, bytes, writable: flags & WRITEABLE != 0, dtype })
+}
+
+/// The distance in bytes from the first element to the last: -1 for an empty array, `None` with a negative stride.
+fn span(axes: impl Iterator<Item = (isize, isize)>) -> Option<i64> {
+    let mut total = 0i64;
+    for (extent, stride) in axes {
+        if extent == 0 {
+            return Some(-1);
+        }
+        if extent > 1 {
+            if stride < 0 {
+                return None;
+            }
+            total = total.saturating_add((extent as i64 - 1).saturating_mul(stride as i64));
+        }
+    }
+    Some(total)
+}
+
+/// The number of an element type, and its size in the lowest 16 bits.
+fn known_type(py: Python<'_>, descriptor: *mut ffi::PyObject, name_of: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let address = descriptor as usize;
+    if let Some(&number) = TYPES.lock().unwrap_or_else(PoisonError::into_inner).by_descriptor.get(&address) {
+        return Ok(number);
+    }
+    // SAFETY: an array owns a reference to its descriptor.
+    let descriptor = unsafe { Bound::from_borrowed_ptr(py, descriptor) };
+    let (name, size): (String, u64) = name_of.call1((&descriptor,))?.extract()?;
+    let mut types = TYPES.lock().unwrap_or_else(PoisonError::into_inner);
+    let number = types.number(&name) << 16 | size.min(0xffff);
+    types.by_descriptor.insert(address, number);
+    types.alive.push(descriptor.unbind());
+    Ok(number)
+}
+
+impl Collected {
+    /// An array other than NumPy's: `(address, bytes, writable, dtype name)`.
+    pub fn described(&mut self, (address, bytes, writable, name): (u64, u64, bool, String)) {
+        let dtype = TYPES.lock().unwrap_or_else(PoisonError::into_inner).number(&name);
+        self.array(Array { address, bytes, writable, dtype });
+    }
+
+    pub fn array(&mut self, array: Array) {
+        let aligned = u64::from(array.address % ALIGNMENT == 0);
+        self.words.push(tag::ARRAY | aligned << 8 | array.dtype << 16);
+        self.slots.push(array.address);
+        self.arrays.push(Some(array));
+    }
+
+    fn scalar(&mut self, word: u64, bits: u64) {
+        self.words.push(word);
+        self.slots.push(bits);
+        self.arrays.push(None);
+    }
+
+    /// A number for a run-time parameter; false when it is something else.
+    pub fn number(&mut self, value: &Bound<'_, PyAny>, role: Role) -> PyResult<bool> {
+        if value.is_instance_of::<PyBool>() {
+            self.scalar(tag::BOOL, value.is_truthy()?.into());
+        } else if value.is_instance_of::<PyInt>() {
+            let (bits, width) = integer(value)?;
+            let special = role == Role::Runtime;
+            if special && bits == 1 {
+                self.words.push(tag::ONE);
+                return Ok(true);
+            }
+            let divisible = u64::from(special && bits % ALIGNMENT == 0);
+            self.scalar(tag::INT | divisible << 8 | width << 16, bits);
+        } else if let Ok(float) = value.cast::<PyFloat>() {
+            self.scalar(tag::FLOAT, (float.value() as f32).to_bits().into());
+        } else if value.is_none() {
+            self.words.push(tag::NONE);
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// The value of a constant, so that equal ones give equal words. What is neither a number, a text nor a tuple of
+    /// them is told apart by its identity; `alive` keeps it.
+    pub fn constant(&mut self, value: &Bound<'_, PyAny>, alive: &mut Vec<Py<PyAny>>) -> PyResult<()> {
+        if value.is_none() {
+            self.words.push(tag::NONE);
+        } else if value.is_instance_of::<PyBool>() {
+            self.words.extend([tag::BOOL, value.is_truthy()?.into()]);
+        } else if value.is_instance_of::<PyInt>() {
+            match value.extract::<i64>() {
+                Ok(i) => self.words.extend([tag::INT, i as u64]),
+                Err(_) => self.text(tag::BIG, &value.str()?.to_string()),
+            }
+        } else if let Ok(float) = value.cast::<PyFloat>() {
+            self.words.extend([tag::FLOAT, float.value().to_bits()]);
+        } else if let Ok(text) = value.cast::<PyString>() {
+            self.text(tag::TEXT, text.to_str()?);
+        } else if let Ok(items) = value.cast::<PyTuple>() {
+            self.words.extend([tag::TUPLE, items.len() as u64, items.get_type().as_ptr() as u64]);
+            for item in items {
+                self.constant(&item, alive)?;
+            }
+        } else if let Ok(items) = value.cast::<PyList>() {
+            self.words.extend([tag::TUPLE, items.len() as u64, 1]);
+            for item in items {
+                self.constant(&item, alive)?;
+            }
+        } else {
+            self.words.extend([tag::OBJECT, value.as_ptr() as u64]);
+            alive.push(value.clone().unbind());
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, tag: u64, text: &str) {
+        self.words.extend([tag, text.len() as u64]);
+        for chunk in text.as_bytes().chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.words.push(u64::from_le_bytes(word));
+        }
+    }
+}
+
+/// An integer's bits, and its type: 0 for i32, 1 for i64, 2 for u64.
+fn integer(value: &Bound<'_, PyAny>) -> PyResult<(u64, u64)> {
+    if let Ok(i) = value.extract::<i64>() {
+        return Ok((i as u64, u64::from(i32::try_from(i).is_err())));
+    }
+    match value.extract::<u64>() {
+        Ok(u) => Ok((u, 2)),
+        Err(_) => Err(PyOverflowError::new_err(format!("{value} does not fit 64 bits"))),
+    }
+}
+
+/// What a run-time argument was found to be, for the Python side that compiles the specialisation: ("ptr", dtype,
+/// divisible), ("int", bits, signed, divisible), ("one",), ("float",), ("bool",) or ("none",).
+pub fn spelled<'py>(py: Python<'py>, word: u64) -> PyResult<Bound<'py, PyTuple>> {
+    let divisible = if word >> 8 & 1 == 1 { ALIGNMENT } else { 1 };
+    let rest = word >> 16;
+    match word & 0xff {
+        tag::ARRAY => ("ptr", type_name(rest), divisible).into_pyobject(py),
+        tag::INT => ("int", if rest == 0 { 32 } else { 64 }, rest != 2, divisible).into_pyobject(py),
+        tag::ONE => ("one",).into_pyobject(py),
+        tag::FLOAT => ("float",).into_pyobject(py),
+        tag::BOOL => ("bool",).into_pyobject(py),
+        tag::NONE => ("none",).into_pyobject(py),
+        _ => Err(PyTypeError::new_err("an argument of an unknown kind")),
+    }
+}

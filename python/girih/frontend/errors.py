@@ -1,0 +1,128 @@
+"""What goes wrong with a kernel, in its author's terms.
+
+Every error names the file, the line and the column of the kernel and shows the line with a mark under the place:
+
+    softmax.py:12:8: `x` is a tile float32[64] before the loop and float32[128] after its body
+       12 |     x = girih.cat(x, y)
+          |         ^~~~~~~~~~~~~~~
+      in `helper`, called at softmax.py:30:12
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import linecache
+
+
+class GirihError(Exception):
+    """The base of everything this package raises."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """A stretch of a source line; `parent` is where the function it stands in was called, if it was inlined."""
+
+    file: str
+    line: int
+    column: int
+    end_column: int = 0
+    function: str = ""
+    parent: Place | None = None
+
+    def show(self) -> str:
+        return f"{self.file}:{self.line}:{self.column + 1}"
+
+
+class CompilationError(GirihError):
+    """A kernel that cannot be compiled as it is written.
+
+    Attributes:
+        reason: one sentence, without the place.
+        place: where in the kernel, or `None`.
+        help: what to write instead, or `None`.
+    """
+
+    def __init__(self, reason: str, place: Place | None = None, help: str | None = None):
+        self.reason = reason
+        self.place = place
+        self.help = help
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        if self.place is None:
+            return self.reason + (f"\n  help: {self.help}" if self.help else "")
+        place = self.place
+        lines = [f"{place.show()}: {self.reason}"]
+        source = linecache.getline(place.file, place.line).rstrip("\n")
+        if source:
+            number = f"{place.line:5}"
+            width = max(1, min(place.end_column or place.column + 1, len(source)) - place.column)
+            lines.append(f"{number} | {source}")
+            lines.append(f"{' ' * len(number)} | {' ' * place.column}^{'~' * (width - 1)}")
+        frame = place
+        while frame.parent is not None:
+            lines.append(f"  in `{frame.function}`, called at {frame.parent.show()}")
+            frame = frame.parent
+        if self.help:
+            lines.append(f"  help: {self.help}")
+        return "\n".join(lines)
+
+
+class UnsupportedError(CompilationError):
+    """A Python construct that kernels do not have."""
+
+
+class KernelError(GirihError, RuntimeError):
+    """A kernel that stopped while it ran.
+
+    Attributes:
+        code: Girih's name of the error, such as `"E0601"`.
+        place: where in the kernel, or `None`.
+        block: the coordinates of the block, or `None`.
+    """
+
+    code: str | None = None
+    place: Place | None = None
+    block: tuple[int, int, int] | None = None
+
+
+class KernelAssertionError(KernelError, AssertionError):
+    """A `device_assert` failed."""
+
+
+class OutOfBoundsError(KernelError, IndexError):
+    """An access outside of every array of the launch."""
+
+
+class UndefinedValueError(KernelError, ValueError):
+    """A value that is left undefined, such as a quotient by zero, was stored, printed or used as an address."""
+
+
+class LaunchError(GirihError, ValueError):
+    """Arguments or a grid that the kernel cannot be launched with."""
+
+
+RUNTIME_ERRORS = {
+    "E0601": KernelAssertionError,
+    "E0603": OutOfBoundsError,
+    "E0604": UndefinedValueError,
+    "E0605": OutOfBoundsError,
+}
+
+
+def kernel_error(code: str | None, message: str, frames: list, block: list[int] | None) -> Exception:
+    """The exception for a failure of a launch or of the compiler; `frames` are (file, line, column, function)."""
+    place = None
+    for file, line, column, function in reversed(frames):
+        place = Place(file, line, max(0, column - 1), 0, function or "", place)
+    text = CompilationError(message + (f" (block {tuple(block)})" if block else ""), place).args[0]
+    if code is None or code.startswith("E06"):
+        error: Exception = RUNTIME_ERRORS.get(code or "", KernelError)(text)
+        error.code, error.place, error.block = code, place, tuple(block) if block else None
+        return error
+    if code.startswith("E04"):
+        return LaunchError(text)
+    if code.startswith("E05"):
+        return GirihError(text)
+    error = CompilationError(message, place)
+    return error

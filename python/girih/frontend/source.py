@@ -1,0 +1,161 @@
+"""The syntax tree of a kernel, with places in the user's file."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import linecache
+import textwrap
+from types import FunctionType
+from typing import Any
+
+from .errors import CompilationError
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A function's tree and what its names mean.
+
+    Attributes:
+        node: the `def`; line numbers are those of the file.
+        file: the file's path, or a name such as `<stdin>`.
+        indent: columns the text was indented by.
+        names: the globals; closure variables come first.
+    """
+
+    function: FunctionType
+    node: ast.FunctionDef
+    file: str
+    indent: int
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
+
+    def look_up(self, name: str) -> Any:
+        """A closure variable, a global or a built-in; raises `KeyError`."""
+        cells = self.function.__closure__ or ()
+        free = self.function.__code__.co_freevars
+        if name in free:
+            try:
+                return cells[free.index(name)].cell_contents
+            except ValueError:
+                raise KeyError(name) from None
+        if name in self.function.__globals__:
+            return self.function.__globals__[name]
+        builtins = self.function.__globals__["__builtins__"]
+        builtins = builtins if isinstance(builtins, dict) else vars(builtins)
+        return builtins[name]
+
+
+def read(function: FunctionType) -> Source:
+    """Parses the source of a function; raises `CompilationError` when Python does not have it."""
+    try:
+        lines, first = inspect.getsourcelines(function)
+    except (OSError, TypeError):
+        raise CompilationError(
+            f"the source of the kernel `{function.__name__}` cannot be read",
+            help="kernels are compiled from their source text: define them in a file, or in a cell of a notebook, "
+            "rather than with exec or at the prompt",
+        ) from None
+    text = "".join(lines)
+    indent = len(text) - len(text.lstrip())
+    try:
+        tree = ast.parse(textwrap.dedent(text))
+    except SyntaxError:
+        raise CompilationError(
+            f"the source of the kernel `{function.__name__}` cannot be parsed by itself",
+            help="write it as a `def` with its decorators, each on lines of its own",
+        ) from None
+    node = tree.body[0]
+    if not isinstance(node, ast.FunctionDef):
+        raise CompilationError(
+            f"`{function.__name__}` is no function made with `def`", help="write the kernel as a `def`"
+        )
+    ast.increment_lineno(tree, first - 1)
+    file = inspect.getsourcefile(function) or function.__code__.co_filename
+    linecache.checkcache(file)
+    return Source(function, node, file, indent)
+
+
+def assigned_names(body: list[ast.stmt]) -> list[str]:
+    """The names that statements assign, in order of appearance; functions defined inside are not entered."""
+    names: dict[str, None] = {}
+
+    def visit(node: ast.AST) -> None:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.setdefault(node.id)
+        if isinstance(node, ast.FunctionDef):
+            names.setdefault(node.name)
+        if isinstance(node, (ast.FunctionDef, ast.Lambda, ast.ListComp, ast.GeneratorExp)):
+            return
+        for child in ast.iter_child_nodes(node):
+            visit(child)
+
+    for statement in body:
+        visit(statement)
+    return list(names)
+
+
+def returns_early(node: ast.FunctionDef) -> bool:
+    """Whether a `return` stands anywhere but at the end of the function."""
+    inner = [n for n in walk(node.body) if isinstance(n, ast.Return)]
+    return bool(inner) and inner != [node.body[-1]]
+
+
+def walk(body: list[ast.stmt]):
+    """Every node inside, but not inside functions defined there."""
+    stack: list[ast.AST] = list(reversed(body))
+    while stack:
+        node = stack.pop()
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            stack.extend(reversed(list(ast.iter_child_nodes(node))))
+
+
+RESULT, RETURNED = "$result", "$returned"
+
+
+def without_returns(node: ast.FunctionDef) -> ast.FunctionDef:
+    """The same function with one `return` at its end.
+
+    `return e` becomes `$result = e; break` out of a `while True:` that runs once; where it stands in a loop, it also sets
+    `$returned`, and the loops around it are left as soon as they see that.
+    """
+
+    def rewrite(body: list[ast.stmt], depth: int) -> list[ast.stmt]:
+        out: list[ast.stmt] = []
+        for statement in body:
+            if isinstance(statement, ast.Return):
+                value = statement.value or ast.Constant(None)
+                out.append(ast.Assign([ast.Name(RESULT, ast.Store())], value))
+                if depth:
+                    out.append(ast.Assign([ast.Name(RETURNED, ast.Store())], ast.Constant(True)))
+                out.append(ast.Break())
+                for made in out[-3:]:
+                    ast.copy_location(made, statement)
+                break
+            if isinstance(statement, (ast.For, ast.While)) and any(isinstance(n, ast.Return) for n in walk([statement])):
+                copy = type(statement)(**{f: getattr(statement, f) for f in statement._fields})
+                ast.copy_location(copy, statement)
+                copy.body = rewrite(statement.body, depth + 1)
+                leave = ast.If(ast.Name(RETURNED, ast.Load()), [ast.Break()], [])
+                out.extend([copy, ast.copy_location(leave, statement)])
+            elif isinstance(statement, ast.If):
+                copy = ast.If(statement.test, rewrite(statement.body, depth), rewrite(statement.orelse, depth))
+                out.append(ast.copy_location(copy, statement))
+            else:
+                out.append(statement)
+        return out
+
+    made = [
+        ast.Assign([ast.Name(RETURNED, ast.Store())], ast.Constant(False)),
+        ast.While(ast.Constant(True), rewrite(node.body, 0) + [ast.Break()], []),
+        ast.Return(ast.Name(RESULT, ast.Load())),
+    ]
+    copy = ast.FunctionDef(node.name, node.args, made, [], node.returns)
+    ast.copy_location(copy, node)
+    for statement in made:
+        ast.copy_location(statement, node)
+    return ast.fix_missing_locations(copy)

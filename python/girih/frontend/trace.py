@@ -1,0 +1,761 @@
+"""A kernel's Python, executed on symbolic values: what is known at compile time is computed, the rest becomes Tile IR.
+
+`trace(source, params)` runs the body of a function with tensors for its run-time parameters and returns the builder
+that holds the kernel. Python values (numbers, types, tuples, functions, `constexpr`) behave as in Python; a `tensor`
+appends operations. Calls of other kernels are inlined, with the place of the call kept for messages.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import contextvars
+import dataclasses
+import difflib
+import math
+import operator
+from types import FunctionType, ModuleType
+from typing import Any
+
+from . import source as src
+from . import types as ty
+from .builder import Builder, Value
+from .control import Again, Attempt, Context, Flow, KernelRange, branch, leave, scalar_truth, trace_for, trace_if, trace_while
+from .errors import CompilationError, GirihError, Place, UnsupportedError
+from .slots import Undefined
+from .tensor import CURRENT, as_tensor, cast, constexpr, describe, fail, is_number, logical, tensor, truth, unwrap
+from .types import DType, PointerType
+
+MAX_DEPTH = 64
+
+# The tracer at work, for functions of the language that call functions of the user's.
+CURRENT_TRACER: contextvars.ContextVar[Tracer] = contextvars.ContextVar("girih_tracer")
+
+
+@dataclasses.dataclass(frozen=True)
+class Param:
+    """A parameter of the kernel that is computed with at run time.
+
+    `divisible` is a power of two that divides the integer, or the address, or 1.
+    """
+
+    name: str
+    type: DType | PointerType
+    divisible: int = 1
+
+
+class Frame:
+    """A function being traced: the kernel itself or one inlined into it."""
+
+    def __init__(self, source: src.Source, node: ast.FunctionDef, env: dict[str, Any], parent: Place | None, outside: int):
+        self.source = source
+        self.node = node
+        self.env = env
+        self.parent = parent
+        self.first_context = outside  # how many loops and branches are around the call
+        self.result: Any = None
+
+
+@dataclasses.dataclass
+class Closure:
+    """A function or a lambda defined inside a kernel, with the variables around it."""
+
+    node: ast.FunctionDef | ast.Lambda
+    source: src.Source
+    env: dict[str, Any]
+
+    @property
+    def __name__(self) -> str:
+        return getattr(self.node, "name", "lambda")
+
+
+class Tracer:
+    """The state of tracing one kernel."""
+
+    def __init__(self, builder: Builder):
+        self.builder = builder
+        self.frames: list[Frame] = []
+        self.contexts: list[Context] = []
+        self.unrolled = 1
+
+    @property
+    def frame(self) -> Frame:
+        return self.frames[-1]
+
+    @property
+    def env(self) -> dict[str, Any]:
+        return self.frame.env
+
+    @env.setter
+    def env(self, env: dict[str, Any]) -> None:
+        self.frame.env = env
+
+    # ---- places and errors
+
+    def at(self, node: ast.AST) -> None:
+        """Makes `node` the place of what follows."""
+        if not hasattr(node, "lineno"):
+            return
+        frame = self.frame
+        indent = frame.source.indent
+        end = node.end_col_offset if node.end_lineno == node.lineno else 0
+        self.builder.place = Place(
+            frame.source.file, node.lineno, node.col_offset + indent, (end or 0) + indent if end else 0,
+            frame.source.name, frame.parent,
+        )  # fmt: skip
+
+    def unsupported(self, node: ast.AST, what: str, help: str | None = None) -> UnsupportedError:
+        self.at(node)
+        return UnsupportedError(f"{what} is not supported in a kernel", self.builder.place, help)
+
+    # ---- statements
+
+    def block(self, body: list[ast.stmt]) -> Flow:
+        for statement in body:
+            self.at(statement)
+            flow = self.statement(statement)
+            if flow is not Flow.NORMAL:
+                return flow
+        return Flow.NORMAL
+
+    def statement(self, node: ast.stmt) -> Flow:
+        handler = STATEMENTS.get(type(node))
+        if handler is None:
+            what, help = UNSUPPORTED_STATEMENTS.get(type(node), (f"`{type(node).__name__.lower()}`", None))
+            raise self.unsupported(node, what, help)
+        return handler(self, node) or Flow.NORMAL
+
+    def do_assign(self, node: ast.Assign) -> None:
+        value = self.evaluate(node.value)
+        for target in node.targets:
+            self.assign(target, value)
+
+    def do_annotated(self, node: ast.AnnAssign) -> None:
+        if node.value is None:
+            return
+        self.assign(node.target, self.evaluate(node.value))
+
+    def do_augmented(self, node: ast.AugAssign) -> None:
+        if not isinstance(node.target, ast.Name):
+            raise self.unsupported(node.target, "changing a part of a value in place", IN_PLACE)
+        left = self.name(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
+        right = self.evaluate(node.value)
+        self.at(node)
+        self.assign(node.target, self.binary(type(node.op), left, right))
+
+    def assign(self, target: ast.expr, value: Any) -> None:
+        if isinstance(target, ast.Name):
+            if isinstance(value, tensor) and not value.value.hint:
+                value.value.hint = target.id
+            self.env[target.id] = value
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            parts = unwrap(value)
+            if not isinstance(parts, (tuple, list)):
+                raise fail(f"{describe(value)} cannot be unpacked into {len(target.elts)} names")
+            if len(parts) != len(target.elts):
+                raise fail(f"{len(parts)} values cannot be unpacked into {len(target.elts)} names")
+            for t, v in zip(target.elts, parts):
+                self.assign(t, v)
+        else:
+            raise self.unsupported(target, "changing a part of a value in place", IN_PLACE)
+
+    def do_expression(self, node: ast.Expr) -> None:
+        if not isinstance(node.value, ast.Constant):
+            self.evaluate(node.value)
+
+    def do_return(self, node: ast.Return) -> Flow:
+        value = self.evaluate(node.value) if node.value is not None else None
+        self.at(node)
+        runtime = any(c.kind != "unrolled" for c in self.contexts[self.frame.first_context :])
+        if len(self.frames) == 1:
+            if value is not None:
+                raise fail("a kernel returns nothing", "store the result: `girih.store(pointer, value)`")
+            if any(c.kind in ("for", "loop") for c in self.contexts):
+                raise Again(self.frame)
+            if runtime:
+                self.builder.op(["return"], pure=False)
+            return Flow.RETURN
+        if runtime:
+            raise Again(self.frame)
+        self.frame.result = value
+        return Flow.RETURN
+
+    def do_assert(self, node: ast.Assert) -> None:
+        from ..language import core
+
+        condition = unwrap(self.evaluate(node.test))
+        message = self.evaluate(node.msg) if node.msg is not None else ast.unparse(node.test)
+        self.at(node)
+        if isinstance(condition, tensor):
+            core.device_assert(condition, message)
+        else:
+            core.static_assert(condition, message)
+
+    def do_raise(self, node: ast.Raise) -> None:
+        text = ast.unparse(node.exc) if node.exc is not None else ""
+        if isinstance(node.exc, ast.Call) and len(node.exc.args) == 1:
+            text = str(unwrap(self.evaluate(node.exc.args[0])))
+        self.at(node)
+        if any(c.kind != "unrolled" for c in self.contexts):
+            raise fail("a kernel cannot raise an exception at run time", "use `girih.device_assert(condition, message)`")
+        raise fail(text)
+
+    def do_function(self, node: ast.FunctionDef) -> None:
+        if node.decorator_list:
+            raise self.unsupported(node, "a decorated function inside a kernel", "define it outside of the kernel")
+        self.env[node.name] = Closure(node, self.frame.source, self.env)
+
+    # ---- expressions
+
+    def evaluate(self, node: ast.expr) -> Any:
+        handler = EXPRESSIONS.get(type(node))
+        if handler is None:
+            what, help = UNSUPPORTED_EXPRESSIONS.get(type(node), (f"`{ast.unparse(node)}`", None))
+            raise self.unsupported(node, what, help)
+        return handler(self, node)
+
+    def name(self, node: ast.Name) -> Any:
+        if node.id in self.env:
+            value = self.env[node.id]
+            if isinstance(value, Undefined):
+                self.at(node)
+                raise fail(f"`{node.id}` may have no value here: {value.why}", "give it a value before")
+            return value
+        try:
+            value = self.frame.source.look_up(node.id)
+        except KeyError:
+            self.at(node)
+            near = difflib.get_close_matches(node.id, [*self.env, *self.frame.source.function.__globals__], 1)
+            raise fail(f"`{node.id}` is not defined", f"did you mean `{near[0]}`?" if near else None) from None
+        self.at(node)
+        return check_global(node.id, value)
+
+    def do_constant(self, node: ast.Constant) -> Any:
+        if isinstance(node.value, (complex, bytes)):
+            raise self.unsupported(node, f"the constant {node.value!r}")
+        return node.value
+
+    def do_binary(self, node: ast.BinOp) -> Any:
+        left, right = self.evaluate(node.left), self.evaluate(node.right)
+        self.at(node)
+        return self.binary(type(node.op), left, right)
+
+    def binary(self, op: type, left: Any, right: Any) -> Any:
+        left, right = unwrap(left), unwrap(right)
+        if op is ast.MatMult:
+            from ..language import core
+
+            return core.dot(left, right)
+        if op not in BINARY:
+            raise fail(f"the operator {op.__name__} is not supported in a kernel")
+        return apply(BINARY[op], left, right)
+
+    def do_unary(self, node: ast.UnaryOp) -> Any:
+        value = unwrap(self.evaluate(node.operand))
+        self.at(node)
+        if isinstance(node.op, ast.Not):
+            return ~truth(value) if isinstance(value, tensor) else not value
+        return apply({ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}[type(node.op)], value)
+
+    def do_compare(self, node: ast.Compare) -> Any:
+        left = unwrap(self.evaluate(node.left))
+        result: Any = True
+        for op, comparator in zip(node.ops, node.comparators):
+            right = unwrap(self.evaluate(comparator))
+            self.at(node)
+            if isinstance(op, (ast.Is, ast.IsNot)):
+                one = left is right
+                one = one if isinstance(op, ast.Is) else not one
+            elif isinstance(op, (ast.In, ast.NotIn)):
+                if isinstance(left, tensor):
+                    raise fail("`in` needs values known at compile time", "compare with each: `(x == a) | (x == b)`")
+                one = left in right
+                one = one if isinstance(op, ast.In) else not one
+            else:
+                one = apply(COMPARE[type(op)], left, right)
+            result = one if result is True else logical("and", result, one) if result is not False else False
+            left = right
+        return result
+
+    def do_bool(self, node: ast.BoolOp) -> Any:
+        word = "and" if isinstance(node.op, ast.And) else "or"
+        result = unwrap(self.evaluate(node.values[0]))
+        for operand in node.values[1:]:
+            if not isinstance(result, tensor) and bool(result) == (word == "or"):
+                return result
+            value = unwrap(self.evaluate(operand))
+            self.at(node)
+            result = logical(word, result, value) if isinstance(result, tensor) else value
+        return result
+
+    def do_choice(self, node: ast.IfExp) -> Any:
+        condition = unwrap(self.evaluate(node.test))
+        self.at(node)
+        if not isinstance(condition, tensor):
+            return self.evaluate(node.body if condition else node.orelse)
+        name = f"$choice{node.lineno}_{node.col_offset}"
+
+        def side(expression: ast.expr):
+            def trace() -> Flow:
+                self.env[name] = self.evaluate(expression)
+                return Flow.NORMAL
+
+            return trace
+
+        branch(self, scalar_truth(condition), side(node.body), side(node.orelse))
+        value = self.env.pop(name)
+        if isinstance(value, Undefined):
+            raise fail(f"the two sides of this choice do not match: {value.why}")
+        return value
+
+    def do_tuple(self, node: ast.Tuple | ast.List) -> Any:
+        out = []
+        for element in node.elts:
+            if isinstance(element, ast.Starred):
+                out += list(unwrap(self.evaluate(element.value)))
+            else:
+                out.append(self.evaluate(element))
+        return tuple(out) if isinstance(node, ast.Tuple) else out
+
+    def do_dict(self, node: ast.Dict) -> Any:
+        if any(k is None for k in node.keys):
+            raise self.unsupported(node, "`**` in a dictionary")
+        return {unwrap(self.evaluate(k)): self.evaluate(v) for k, v in zip(node.keys, node.values)}
+
+    def do_subscript(self, node: ast.Subscript) -> Any:
+        value = unwrap(self.evaluate(node.value))
+        key = self.key(node.slice)
+        self.at(node)
+        return apply(operator.getitem, value, key)
+
+    def key(self, node: ast.expr) -> Any:
+        if isinstance(node, ast.Slice):
+            parts = (node.lower, node.upper, node.step)
+            return slice(*(None if p is None else unwrap(self.evaluate(p)) for p in parts))
+        if isinstance(node, ast.Tuple):
+            return tuple(self.key(e) for e in node.elts)
+        return unwrap(self.evaluate(node))
+
+    def do_attribute(self, node: ast.Attribute) -> Any:
+        value = self.evaluate(node.value)
+        self.at(node)
+        if isinstance(value, constexpr) and node.attr == "value":
+            return value.value
+        value = unwrap(value)
+        if isinstance(value, tensor):
+            return tensor_attribute(value, node.attr)
+        if is_number(value) and node.attr == "to":
+            return lambda dtype, *rest, **more: cast(as_tensor(value), dtype)
+        try:
+            found = getattr(value, node.attr)
+        except AttributeError:
+            near = difflib.get_close_matches(node.attr, dir(value), 1)
+            what = f"the module `{value.__name__}`" if isinstance(value, ModuleType) else describe(value)
+            help = f"did you mean `{near[0]}`?" if near else None
+            raise fail(f"{what} has no attribute `{node.attr}`", help) from None
+        return check_global(node.attr, found) if isinstance(value, ModuleType) else found
+
+    def do_lambda(self, node: ast.Lambda) -> Any:
+        return Closure(node, self.frame.source, self.env)
+
+    def do_comprehension(self, node: ast.ListComp | ast.GeneratorExp) -> Any:
+        out: list[Any] = []
+        outer = dict(self.env)
+
+        def loop(generators: list[ast.comprehension]) -> None:
+            if not generators:
+                out.append(self.evaluate(node.elt))
+                return
+            items = unwrap(self.evaluate(generators[0].iter))
+            self.at(node)
+            if isinstance(items, KernelRange):
+                items = items.constant()
+            if not isinstance(items, (tuple, list, range, zip, enumerate, dict)):
+                raise fail("a comprehension runs over values known at compile time")
+            for item in items:
+                self.assign(generators[0].target, item)
+                if all(unwrap(self.evaluate(c)) for c in generators[0].ifs):
+                    loop(generators[1:])
+
+        loop(node.generators)
+        self.env = outer
+        return out
+
+    def do_string(self, node: ast.JoinedStr) -> str:
+        text = ""
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                value = unwrap(self.evaluate(part.value))
+                spec = self.do_string(part.format_spec) if part.format_spec is not None else ""
+                text += describe(value) if isinstance(value, tensor) else format(value, spec)
+            else:
+                text += part.value
+        return text
+
+    def do_named(self, node: ast.NamedExpr) -> Any:
+        value = self.evaluate(node.value)
+        self.assign(node.target, value)
+        return value
+
+    # ---- calls
+
+    def do_call(self, node: ast.Call) -> Any:
+        callee = unwrap(self.evaluate(node.func))
+        args: list[Any] = []
+        for arg in node.args:
+            if isinstance(arg, ast.Starred):
+                args += list(unwrap(self.evaluate(arg.value)))
+            else:
+                args.append(self.evaluate(arg))
+        kwargs: dict[str, Any] = {}
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                kwargs.update(unwrap(self.evaluate(keyword.value)))
+            else:
+                kwargs[keyword.arg] = self.evaluate(keyword.value)
+        self.at(node)
+        place = self.builder.place
+        result = self.call(callee, args, kwargs, ast.unparse(node.func))
+        self.builder.place = place
+        return result
+
+    def call(self, callee: Any, args: list[Any], kwargs: dict[str, Any], spelled: str = "") -> Any:
+        """What a call in a kernel does: a kernel is inlined, a function of the language applied."""
+        callee = unwrap(callee)
+        function = getattr(callee, "__girih_function__", None)
+        if function is not None:
+            return self.inline(src.read(function), function, args, kwargs)
+        if isinstance(callee, Closure):
+            return self.inline_closure(callee, args, kwargs)
+        if getattr(callee, "__girih_builtin__", False):
+            return checked(callee, args, kwargs)
+        if callee is builtins.range:
+            return KernelRange(*args)
+        special = SPECIAL.get(callee) if callee.__hash__ is not None else None
+        if special is not None:
+            return special(*args, **kwargs)
+        plain = [unwrap(a) for a in args]
+        static = not any(holds_tensor(v) for v in [*plain, *kwargs.values()])
+        if callee in PURE or getattr(callee, "__module__", None) == "math" or getattr(callee, "__girih_host__", False):
+            if not static:
+                raise fail(f"`{spelled}` is computed at compile time, and an argument is known only at run time", HELP_MATH.get(getattr(callee, "__name__", "")))
+            return checked(callee, plain, {k: unwrap(v) for k, v in kwargs.items()})
+        if isinstance(callee, type) and issubclass(callee, tuple) and hasattr(callee, "_fields"):
+            return callee(*args, **kwargs)
+        if hasattr(callee, "__self__") and isinstance(callee.__self__, (tensor, tuple, list, dict, str)) or isinstance(callee, FunctionType) and callee.__name__ == "<lambda>" and callee.__module__ == __name__:
+            return checked(callee, args, kwargs)
+        if isinstance(callee, FunctionType):
+            raise fail(
+                f"`{spelled or callee.__name__}` is an ordinary Python function",
+                "decorate it with `@girih.jit` to call it from a kernel",
+            )
+        raise fail(f"{describe(callee)} cannot be called in a kernel")
+
+    def bind(self, name: str, node: ast.arguments, function: FunctionType | None, args, kwargs) -> dict[str, Any]:
+        """The parameters of a call by name, defaults included."""
+        if node.vararg is not None or node.kwarg is not None:
+            raise fail(f"`{name}` takes `*args` or `**kwargs`, which kernels do not have", "name each parameter")
+        names = [a.arg for a in [*node.posonlyargs, *node.args]]
+        only = [a.arg for a in node.kwonlyargs]
+        if len(args) > len(names):
+            raise fail(f"`{name}` takes {len(names)} arguments, and {len(args)} are given")
+        bound = dict(zip(names, args))
+        for key, value in kwargs.items():
+            if key not in names and key not in only:
+                near = difflib.get_close_matches(key, names + only, 1)
+                raise fail(f"`{name}` has no parameter `{key}`", f"did you mean `{near[0]}`?" if near else None)
+            if key in bound:
+                raise fail(f"`{name}` is given its parameter `{key}` twice")
+            bound[key] = value
+        defaults = dict(zip(names[::-1], (function.__defaults__ or ())[::-1])) if function else {}
+        if function and function.__kwdefaults__:
+            defaults.update(function.__kwdefaults__)
+        if function is None:
+            for parameter, default in zip(names[::-1], node.defaults[::-1]):
+                defaults[parameter] = self.evaluate(default)
+        for parameter in names + only:
+            if parameter not in bound:
+                if parameter not in defaults:
+                    raise fail(f"the call of `{name}` lacks its argument `{parameter}`")
+                bound[parameter] = defaults[parameter]
+        return bound
+
+    def inline(self, source: src.Source, function: FunctionType | None, args, kwargs) -> Any:
+        env = self.bind(source.name, source.node.args, function, args, kwargs)
+        for parameter in [*source.node.args.posonlyargs, *source.node.args.args, *source.node.args.kwonlyargs]:
+            if is_constexpr_annotation(parameter.annotation) and holds_tensor(env[parameter.arg]):
+                raise fail(
+                    f"the parameter `{parameter.arg}` of `{source.name}` is a constexpr, and its argument "
+                    f"{describe(env[parameter.arg])} is computed at run time"
+                )
+        return self.run(source, source.node, env)
+
+    def inline_closure(self, closure: Closure, args, kwargs) -> Any:
+        bound = self.bind(closure.__name__, closure.node.args, None, args, kwargs)
+        env = {**closure.env, **bound}
+        node = closure.node
+        if isinstance(node, ast.Lambda):
+            result = ast.copy_location(ast.Return(node.body), node.body)
+            node = ast.copy_location(ast.FunctionDef("lambda", node.args, [result], []), node)
+        return self.run(closure.source, node, env)
+
+    def run(self, source: src.Source, node: ast.FunctionDef, env: dict[str, Any]) -> Any:
+        """The body of an inlined function; its result."""
+        if len(self.frames) >= MAX_DEPTH:
+            raise fail(f"calls are nested more than {MAX_DEPTH} deep", "kernels cannot be recursive; write a loop")
+        parent = self.builder.place
+        for form in (node, None):
+            start = Attempt(self)
+            frame = Frame(source, form or src.without_returns(node), dict(env), parent, len(self.contexts))
+            depth = len(self.frames)
+            self.frames.append(frame)
+            try:
+                self.block(frame.node.body)
+                return frame.result
+            except Again as again:
+                if again.context is not frame or form is None:
+                    raise
+                del self.frames[depth:]
+                start.undo()
+            finally:
+                del self.frames[depth:]
+                self.builder.place = parent
+        raise AssertionError("the second form has no early return")
+
+
+def apply(function: Any, *operands: Any) -> Any:
+    """A Python operator on values; its complaints become errors of the kernel."""
+    try:
+        return function(*operands)
+    except GirihError:
+        raise
+    except ZeroDivisionError:
+        raise fail("division by zero at compile time") from None
+    except (TypeError, ValueError, KeyError, IndexError, OverflowError) as e:
+        if any(isinstance(o, tensor) for o in operands):
+            other = next((o for o in operands if not isinstance(o, tensor)), None)
+            raise fail(f"the operation is not defined between a tile and {describe(other)}") from None
+        raise fail(str(e)) from None
+
+
+def checked(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A call whose wrong arguments are errors of the kernel."""
+    try:
+        return function(*args, **kwargs)
+    except (GirihError, Again):
+        raise
+    except (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError, ZeroDivisionError) as e:
+        name = getattr(function, "__name__", "the function")
+        raise fail(f"{name}: {e}".replace(f"{name}: {name}()", f"`{name}`")) from e
+
+
+def holds_tensor(value: Any) -> bool:
+    value = unwrap(value)
+    if isinstance(value, (tuple, list)):
+        return any(holds_tensor(v) for v in value)
+    return isinstance(value, tensor)
+
+
+def is_constexpr_annotation(node: ast.expr | None) -> bool:
+    text = "" if node is None else node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ast.unparse(node)
+    return text.split("[")[0].split(".")[-1] == "constexpr"
+
+
+def check_global(name: str, value: Any) -> Any:
+    """A value from outside of the kernel; it must be a constant."""
+    if isinstance(value, constexpr):
+        return value.value
+    if isinstance(value, (list, dict, set, bytearray)) or type(value).__module__ in ("numpy", "torch"):
+        raise fail(
+            f"`{name}` is a {type(value).__name__} outside of the kernel, which cannot be read inside it",
+            "pass it as an argument; constants may be numbers, strings, types, tuples of them, or girih.constexpr",
+        )
+    return value
+
+
+def tensor_attribute(value: tensor, name: str) -> Any:
+    from ..language import core
+
+    if not name.startswith("_"):
+        if name in TENSOR_FACTS:
+            return getattr(value, name)
+        method = core.METHODS.get(name)
+        if method is not None:
+            return bound(method, value)
+        if name in TENSOR_METHODS:
+            return bound(getattr(tensor, name), value)
+    near = difflib.get_close_matches(name, [*core.METHODS, *TENSOR_METHODS, *TENSOR_FACTS], 1)
+    raise fail(f"a tile has no attribute `{name}`", f"did you mean `{near[0]}`?" if near else None)
+
+
+def bound(function: Any, value: tensor) -> Any:
+    def method(*args, **kwargs):
+        return function(value, *args, **kwargs)
+
+    method.__name__ = function.__name__
+    method.__girih_builtin__ = True
+    return method
+
+
+TENSOR_FACTS = ("dtype", "shape", "type", "numel", "ndim", "T")
+TENSOR_METHODS = ("to", "reshape", "permute", "trans")
+
+IN_PLACE = "a tile is a value: make a new one, with `girih.where(condition, x, y)`, or store to memory"
+
+STATEMENTS = {
+    ast.Assign: Tracer.do_assign, ast.AnnAssign: Tracer.do_annotated, ast.AugAssign: Tracer.do_augmented,
+    ast.Expr: Tracer.do_expression, ast.Return: Tracer.do_return, ast.Assert: Tracer.do_assert,
+    ast.Raise: Tracer.do_raise, ast.FunctionDef: Tracer.do_function, ast.Pass: lambda t, n: None,
+    ast.For: trace_for, ast.While: trace_while, ast.If: trace_if,
+    ast.Break: lambda t, n: leave(t, Flow.BREAK), ast.Continue: lambda t, n: leave(t, Flow.CONTINUE),
+}  # fmt: skip
+
+EXPRESSIONS = {
+    ast.Name: Tracer.name, ast.Constant: Tracer.do_constant, ast.BinOp: Tracer.do_binary,
+    ast.UnaryOp: Tracer.do_unary, ast.Compare: Tracer.do_compare, ast.BoolOp: Tracer.do_bool,
+    ast.IfExp: Tracer.do_choice, ast.Tuple: Tracer.do_tuple, ast.List: Tracer.do_tuple, ast.Dict: Tracer.do_dict,
+    ast.Subscript: Tracer.do_subscript, ast.Attribute: Tracer.do_attribute, ast.Call: Tracer.do_call,
+    ast.Lambda: Tracer.do_lambda, ast.ListComp: Tracer.do_comprehension, ast.GeneratorExp: Tracer.do_comprehension,
+    ast.JoinedStr: Tracer.do_string, ast.NamedExpr: Tracer.do_named,
+}  # fmt: skip
+
+UNSUPPORTED_STATEMENTS = {
+    ast.Try: ("`try`", "check conditions with `if` or `girih.device_assert`"),
+    ast.With: ("`with`", None),
+    ast.Import: ("`import`", "import at the top of the file"),
+    ast.ImportFrom: ("`import`", "import at the top of the file"),
+    ast.Global: ("`global`", "a kernel changes memory only through `girih.store`"),
+    ast.Nonlocal: ("`nonlocal`", "return the value instead"),
+    ast.ClassDef: ("a class", "use tuples, or a NamedTuple defined outside"),
+    ast.Delete: ("`del`", "leave it out: values cost nothing once they are no longer used"),
+    ast.AsyncFor: ("`async`", None),
+    ast.AsyncWith: ("`async`", None),
+    ast.AsyncFunctionDef: ("`async`", None),
+    ast.Match: ("`match`", "write it with `if` and `elif`"),
+}
+
+UNSUPPORTED_EXPRESSIONS = {
+    ast.Yield: ("`yield`", "store results to memory"),
+    ast.YieldFrom: ("`yield`", "store results to memory"),
+    ast.Await: ("`await`", None),
+    ast.Set: ("a set", "use a tuple"),
+    ast.SetComp: ("a set", "use a tuple"),
+    ast.DictComp: ("a dictionary comprehension", "write the dictionary out, or build it outside of the kernel"),
+}
+
+BINARY = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: operator.pow, ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_, ast.BitXor: operator.xor, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
+}  # fmt: skip
+
+COMPARE = {
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}  # fmt: skip
+
+HELP_MATH = {
+    "exp": "use `girih.exp`", "log": "use `girih.log`", "sqrt": "use `girih.sqrt`", "sin": "use `girih.sin`",
+    "cos": "use `girih.cos`", "floor": "use `girih.floor`", "ceil": "use `girih.ceil`", "tanh": "use `girih.tanh`",
+    "erf": "use `girih.erf`", "pow": "use `girih.pow`",
+}  # fmt: skip
+
+# Functions of Python that are applied to values known at compile time.
+PURE = {
+    len, bool, str, tuple, list, dict, enumerate, zip, isinstance, issubclass, getattr, hasattr, type, round, repr,
+    divmod, sorted, reversed, all, any, sum, id, format, slice,
+}  # fmt: skip
+
+
+def to_number(kind: type, dtype: DType):
+    def convert(value: Any = 0) -> Any:
+        value = unwrap(value)
+        return cast(value, dtype) if isinstance(value, tensor) else checked(kind, [value], {})
+
+    return convert
+
+
+def least_or_greatest(name: str):
+    def choose(*values: Any, **kwargs: Any) -> Any:
+        from ..language import core
+
+        values = [unwrap(v) for v in (unwrap(values[0]) if len(values) == 1 and not isinstance(values[0], tensor) else values)]
+        if not any(isinstance(v, tensor) for v in values):
+            return {"min": min, "max": max}[name](values)
+        result = values[0]
+        for v in values[1:]:
+            result = {"min": core.minimum, "max": core.maximum}[name](result, v)
+        return result
+
+    return choose
+
+
+def absolute(value: Any) -> Any:
+    from ..language import core
+
+    value = unwrap(value)
+    return core.abs(value) if isinstance(value, tensor) else checked(abs, [value], {})
+
+
+def say(*values: Any, **_: Any) -> None:
+    """`print` in a kernel: at run time if a tile is among the values, else at compile time."""
+    from ..language import core
+
+    if any(holds_tensor(v) for v in values):
+        text = " ".join(str(unwrap(v)) for v in values if not isinstance(unwrap(v), tensor))
+        core.device_print(text, *(v for v in values if isinstance(unwrap(v), tensor)))
+    else:
+        core.static_print(*values)
+
+
+SPECIAL = {
+    int: to_number(int, ty.int32), float: to_number(float, ty.float32), min: least_or_greatest("min"),
+    max: least_or_greatest("max"), abs: absolute, print: say,
+}  # fmt: skip
+
+
+def trace(source: src.Source, params: list[Param], constants: dict[str, Any], name: str) -> Builder:
+    """The kernel for one specialisation.
+
+    `params` are the run-time parameters in order, `constants` the others by name, `name` the entry's.
+    Raises `CompilationError`.
+    """
+    builder = Builder(name)
+    token = CURRENT.set(builder)
+    try:
+        tracer = Tracer(builder)
+        CURRENT_TRACER.set(tracer)
+        env: dict[str, Any] = dict(constants)
+        frame = Frame(source, source.node, env, None, 0)
+        tracer.frames.append(frame)
+        tracer.at(source.node)
+        for p in params:
+            value = Value(p.type, (), hint=p.name)
+            builder.params.append(value)
+            env[p.name] = tensor(assumed(builder, value, p), p.type)
+        start = builder.place
+        first = Attempt(tracer)
+        try:
+            tracer.block(frame.node.body)
+        except Again as again:
+            if again.context is not frame:
+                raise
+            first.undo()
+            frame.node = src.without_returns(source.node)
+            frame.env = dict(env)
+            tracer.block(frame.node.body[:-1])
+        builder.place = start
+        builder.op(["return"], pure=False)
+        return builder
+    except RecursionError:
+        raise CompilationError("the kernel is nested too deep", builder.place) from None
+    finally:
+        CURRENT.reset(token)
+
+
+def assumed(builder: Builder, value: Value, param: Param) -> Value:
+    if param.divisible <= 1:
+        return value
+    result = Value(value.type, (), hint=param.name)
+    builder.op([f"assume div_by<{param.divisible}>, ", value, f" : {value.ir_type()}"], (result,))
+    return result

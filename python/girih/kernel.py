@@ -1,0 +1,256 @@
+"""``@girih.jit``: kernels in Python, compiled for the arguments they are launched with.
+
+A decorated function is a `JITFunction`. ``kernel[grid](*args)`` runs it over a grid of blocks and waits; for each new
+kind of arguments it is traced to Tile IR and compiled, and kept. What it was compiled to can be looked at: ``tile_ir``,
+``ir``, ``source``, ``explain`` and ``bytecode`` take the arguments of a launch and run nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from . import _library
+from .frontend import source as src
+from .frontend import types as ty
+from .frontend.errors import CompilationError, kernel_error
+from .frontend.tensor import constexpr, unwrap
+from .frontend.trace import Param, trace
+
+_girih = _library.extension()
+
+# Arguments of a launch that other compilers take and that change nothing here.
+HINTS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "warmup")
+# Arguments of a launch that choose how it runs.
+SETTINGS = ("device", "check", "threads")
+
+
+class JITFunction:
+    """A kernel: a function of tiles, launched over a grid.
+
+    Attributes:
+        fn: the Python function.
+        params: its parameters' names.
+    """
+
+    def __init__(self, fn: Callable, do_not_specialize: tuple = (), debug: bool = False, knobs: dict | None = None):
+        if not inspect.isfunction(fn):
+            raise TypeError(f"@girih.jit decorates a function made with `def`, not {fn!r}")
+        functools.update_wrapper(self, fn)
+        self.fn = fn
+        self.__girih_function__ = fn
+        self._knobs = dict(knobs or {})
+        self._source: src.Source | None = None
+        signature = inspect.signature(fn)
+        self.params = list(signature.parameters)
+        parameters = []
+        for i, (name, p) in enumerate(signature.parameters.items()):
+            if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+                raise TypeError(f"the kernel `{fn.__name__}` takes `{p}`; kernels name each parameter")
+            role = "runtime"
+            if is_constexpr(p.annotation):
+                role = "constant"
+            elif name in do_not_specialize or i in do_not_specialize:
+                role = "unspecialised"
+            given = p.default is not p.empty
+            parameters.append((name, role, given, p.default if given else None))
+        self._roles = {name: role for name, role, _, _ in parameters}
+        self._dispatcher = _girih.Dispatcher(parameters, self._specialise, describe_array, dtype_name)
+
+    # ---- launching
+
+    def __getitem__(self, grid: Any) -> Callable:
+        return functools.partial(self.run, grid)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        raise RuntimeError(
+            f"the kernel `{self.__name__}` is launched over a grid: `{self.__name__}[grid](...)`; "
+            "called like a function it works inside another kernel only"
+        )
+
+    def run(self, grid: Any, /, *args: Any, **kwargs: Any) -> None:
+        """Runs the kernel over ``grid`` and waits for it; the same as ``kernel[grid](...)``."""
+        self._dispatcher.launch(grid, self._settings(kwargs) if kwargs else None, args, kwargs)
+
+    def _settings(self, kwargs: dict) -> tuple | None:
+        """Takes what is no argument of the kernel out of `kwargs`."""
+        settings = []
+        for name in SETTINGS:
+            if name in kwargs and name not in self._roles:
+                settings.append((name, kwargs.pop(name)))
+        for name in HINTS:
+            if name in kwargs and name not in self._roles:
+                del kwargs[name]
+        return tuple(settings) or None
+
+    # ---- specialisations
+
+    def _specialise(self, arguments: dict[str, tuple], settings: tuple | None) -> Any:
+        """The kernel for what arguments look like; the dispatcher keeps it."""
+        text = self._trace(arguments).text()
+        options = {"printer": write_out, "knobs": list(self._knobs.items()), **dict(settings or ())}
+        return _girih.Kernel(text, self.__name__, options, kernel_error)
+
+    def _trace(self, arguments: dict[str, tuple]) -> Any:
+        if self._source is None:
+            self._source = src.read(self.fn)
+        params, constants = [], {}
+        for name, look in arguments.items():
+            kind, *rest = look
+            if kind == "constant":
+                constants[name] = unwrap(rest[0])
+            elif kind == "none":
+                constants[name] = None
+            elif kind == "one":
+                constants[name] = 1
+            else:
+                params.append(Param(name, *runtime_type(kind, rest)))
+        return trace(self._source, params, constants, self.__name__)
+
+    def _kernel(self, args: tuple, kwargs: dict) -> Any:
+        kwargs = dict(kwargs)
+        settings = self._settings(kwargs)
+        return self._dispatcher.kernel(settings, args, kwargs)
+
+    # ---- looking at it
+
+    def tile_ir(self, *args: Any, **kwargs: Any) -> str:
+        """The kernel as CUDA Tile IR text, for the arguments of a launch."""
+        return self._kernel(args, kwargs).ir("cuda_tile")
+
+    def ir(self, stage: str, *args: Any, **kwargs: Any) -> str:
+        """The kernel at a stage: "cuda_tile", "loop", "tile", "kernel" or "c"."""
+        return self._kernel(args, kwargs).ir(stage)
+
+    def source(self, language: str, *args: Any, **kwargs: Any) -> str:
+        """The source text that is compiled: "c"."""
+        return self._kernel(args, kwargs).ir(language)
+
+    def explain(self, *args: Any, full: bool = False, **kwargs: Any) -> str:
+        """The rules that were applied, a line each; with ``full``, what each changed, and why others were not."""
+        return self._kernel(args, kwargs).explain(full)
+
+    def bytecode(self, *args: Any, version: str | None = None, **kwargs: Any) -> bytes:
+        """The kernel as Tile IR bytecode, of a version such as "13.3" or the oldest that can express it."""
+        return self._kernel(args, kwargs).bytecode(version)
+
+    def __repr__(self) -> str:
+        return f"<girih kernel {self.__module__}.{self.__qualname__}>"
+
+
+def jit(fn: Callable | None = None, **options: Any) -> Any:
+    """Makes a function a kernel.
+
+    Args:
+        do_not_specialize: names or positions of integers whose values make no new specialisation.
+        knobs: the compiler's knobs by name (`girih rules` lists them).
+
+    Example:
+        >>> @girih.jit
+        ... def add(x, y, out, n, BLOCK: girih.constexpr):
+        ...     i = girih.program_id(0) * BLOCK + girih.arange(0, BLOCK)
+        ...     girih.store(out + i, girih.load(x + i, i < n) + girih.load(y + i, i < n), i < n)
+        >>> add[(girih.cdiv(n, 1024),)](x, y, out, n, BLOCK=1024)
+    """
+    if fn is not None:
+        return JITFunction(fn)
+
+    known = {k: v for k, v in options.items() if k in ("do_not_specialize", "debug", "knobs")}
+    return lambda f: JITFunction(f, **known)
+
+
+def is_constexpr(annotation: Any) -> bool:
+    if annotation is constexpr or isinstance(annotation, constexpr):
+        return True
+    return isinstance(annotation, str) and annotation.split("[")[0].split(".")[-1] == "constexpr"
+
+
+def runtime_type(kind: str, rest: list) -> tuple[Any, int]:
+    """The type of a run-time parameter, and what divides it."""
+    if kind == "ptr":
+        name, divisible = rest
+        return ty.PointerType(ty.BY_NAME[name]), divisible
+    if kind == "int":
+        bits, signed, divisible = rest
+        return ty.BY_NAME[f"{'' if signed else 'u'}int{bits}"], divisible
+    return {"float": ty.float32, "bool": ty.int1}[kind], 1
+
+
+def write_out(text: str) -> None:
+    sys.stdout.write(text)
+
+
+# ---- arrays
+
+# The names that NumPy, ml_dtypes and PyTorch give to element types.
+NAMES = {
+    "bool": ty.int1, "float8_e4m3fn": ty.float8e4nv, "float8_e5m2": ty.float8e5, "half": ty.float16,
+    "float": ty.float32, "double": ty.float64, "short": ty.int16, "int": ty.int32, "long": ty.int64,
+    **{t.name: t for t in ty.ALL if t.name not in ("int1", "float8e4nv", "float8e5")},
+}  # fmt: skip
+
+
+def dtype_name(dtype: Any) -> tuple[str, int]:
+    """The name and the size in bytes of NumPy's element type."""
+    found = NAMES.get(dtype.name)
+    if found is None or not dtype.isnative:
+        raise TypeError(f"elements of the type {dtype} cannot be passed to a kernel; the types are {', '.join(NAMES)}")
+    return found.name, dtype.itemsize
+
+
+def describe_array(value: Any, name: str) -> tuple[int, int, bool, str]:
+    """Where an array is, how many bytes it spans, whether it may be written, and its element type."""
+    kind = type(value)
+    if hasattr(value, "data_ptr") and hasattr(value, "untyped_storage"):
+        return describe_torch(value, name)
+    if isinstance(value, ty.DType) or callable(value):
+        raise TypeError(f"the argument `{name}` is {value!r}; annotate the parameter with `girih.constexpr`")
+    interface = getattr(value, "__array_interface__", None)
+    if interface is None and hasattr(value, "__dlpack__"):
+        device = value.__dlpack_device__()
+        if device[0] != 1:
+            raise ValueError(f"the argument `{name}` is on another device; kernels run on arrays in main memory")
+        import numpy
+
+        array = numpy.from_dlpack(value)
+        interface = array.__array_interface__
+    if interface is None:
+        raise TypeError(f"the argument `{name}` is a {kind.__module__}.{kind.__qualname__}; kernels take arrays, numbers and None")
+    import numpy
+
+    dtype = numpy.dtype(interface["typestr"])
+    array_name, size = dtype_name(dtype)
+    address, read_only = interface["data"]
+    strides = interface.get("strides")
+    return address, span(interface["shape"], strides, size, name), not read_only, array_name
+
+
+def describe_torch(value: Any, name: str) -> tuple[int, int, bool, str]:
+    if value.device.type != "cpu":
+        raise ValueError(f"the argument `{name}` is on {value.device}; kernels run on tensors in main memory: `{name}.cpu()`")
+    found = NAMES.get(str(value.dtype).removeprefix("torch."))
+    if found is None:
+        raise TypeError(f"the argument `{name}`: elements of the type {value.dtype} cannot be passed to a kernel")
+    size = value.element_size()
+    strides = [s * size for s in value.stride()]
+    return value.data_ptr(), span(value.shape, strides, size, name), True, found.name
+
+
+def span(shape: tuple, strides: Any, size: int, name: str) -> int:
+    """The bytes from the first element to the end of the last."""
+    if 0 in shape:
+        return 0
+    if strides is None:
+        total = size
+        for n in shape:
+            total *= n
+        return total
+    if any(s < 0 for n, s in zip(shape, strides) if n > 1):
+        raise ValueError(f"the argument `{name}`: an array with negative strides cannot be passed to a kernel; pass a copy")
+    return size + sum((n - 1) * s for n, s in zip(shape, strides))
+
+
+__all__ = ["CompilationError", "JITFunction", "jit"]

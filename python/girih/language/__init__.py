@@ -1,0 +1,21 @@
+"""The language of kernels: what `import girih.language as tl` gives, and `girih` itself."""
+
+from ..frontend import types as _types
+from ..frontend.tensor import constexpr, tensor
+from ..frontend.types import PointerType as pointer_type
+from . import core, ranges, reduce as _reduce
+
+__all__ = ["constexpr", "pointer_type", "tensor"]
+
+
+def _offer(name, value):
+    globals()[name] = value
+    __all__.append(name)
+
+
+for _type in _types.ALL:
+    _offer(_type.name, _type)
+for _module in (core, ranges, _reduce):
+    for _name, _function in list(vars(_module).items()):
+        if getattr(_function, "__girih_builtin__", False) and _function.__module__ == _module.__name__:
+            _offer(_name, _function)

@@ -1,0 +1,319 @@
+"""Reductions and scans along a dimension.
+
+Sums, products, extremes and bit operations become Tile IR's `reduce` and `scan`, whose starting values are known. A
+function of the user's has no known starting value: it is applied to halves of the tile, log2(n) times, in an order that
+depends on nothing but n.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..frontend import types as ty
+from ..frontend.builder import REGION, Arg, Region, Value, commas, spell_number
+from ..frontend.tensor import as_tensor, axis_of, broadcast_to, builder, cast, compute, constant, fail, reshape_to, select, static, tensor, unwrap
+from . import core
+from .core import builtin, part
+
+INF = float("inf")
+
+
+def _axis(x: tensor, axis: Any) -> tuple[tensor, int]:
+    """The tile and the axis; without an axis, all elements in one dimension."""
+    if unwrap(axis) is None:
+        return (reshape_to(x, (x.numel,)) if x.ndim != 1 else x), 0
+    if not x.shape:
+        raise fail("a scalar cannot be reduced")
+    return x, axis_of(x, axis)
+
+
+def _known(op: str, x: tensor, axis: int, identity: float | int, scan: bool = False, reverse: bool = False) -> tensor:
+    """`reduce` or `scan` with one of Tile IR's operations."""
+    b = builder()
+    element, acc = Value(x.dtype, (), hint="x"), Value(x.dtype, (), hint="acc")
+    region = Region()
+    b.regions.append(region)
+    scalar = element.ir_type()
+    result = compute(x.dtype, (), *_combine(op, tensor(element, x.dtype), tensor(acc, x.dtype)))
+    b.op(["yield ", result.value, f" : {scalar}"], pure=False)
+    b.regions.pop()
+    shape = x.shape if scan else (*x.shape[:axis], *x.shape[axis + 1 :])
+    out = Value(x.dtype, shape)
+    start = f"identities=[{spell_number(x.dtype, identity)} : {x.dtype.ir}]"
+    if scan:
+        head = f" dim={axis} reverse={'true' if reverse else 'false'} {start}"
+    else:
+        head = f" dim={axis} {start}"
+    types = f" : {x.value.ir_type()} -> {out.ir_type()} "
+    pieces = ["scan " if scan else "reduce ", x.value, head + types, "(", Arg(element), f": {scalar}, ", Arg(acc), f": {scalar}) ", REGION]
+    b.op(pieces, (out,), (region,))
+    return tensor(out, x.dtype)
+
+
+def _combine(op: str, x: tensor, acc: tensor) -> tuple:
+    sign = f" {x.dtype.signedness}" if op in ("maxi", "mini") else ""
+    return (f"{op} ", x, ", ", acc, f"{sign} : {x.value.ir_type()}")
+
+
+def _kept(result: tensor, x: tensor, axis: Any, keep_dims: Any) -> tensor:
+    if not static(keep_dims, "keep_dims"):
+        return result
+    if unwrap(axis) is None:
+        return reshape_to(result, (1,) * x.ndim)
+    at = axis_of(x, axis)
+    return reshape_to(result, (*x.shape[:at], 1, *x.shape[at + 1 :]))
+
+
+def _widened(x: tensor, name: str) -> tensor:
+    """The type a sum or a product is computed in: at least 32 bits."""
+    if x.dtype.is_ptr():
+        raise fail(f"{name} is not defined for an address, {x.describe()}")
+    if x.dtype.is_floating():
+        return cast(x, ty.float32) if x.dtype.bits < 32 else x
+    return cast(x, ty.uint32 if x.dtype.kind == "uint" else ty.int32) if x.dtype.bits < 32 else x
+
+
+def _fold(name: str, x: Any, axis: Any, keep_dims: Any, identity: int, dtype: Any = None) -> tensor:
+    x = as_tensor(x)
+    if unwrap(dtype) is not None:
+        x = cast(x, dtype)
+    wide = _widened(x, name)
+    flat, at = _axis(wide, axis)
+    op = {"sum": "add", "prod": "mul"}[name] + ("f" if wide.dtype.is_floating() else "i")
+    result = _kept(_known(op, flat, at, identity), x, axis, keep_dims)
+    return cast(result, ty.float16) if x.dtype == ty.float16 else result
+
+
+@builtin(method=True)
+def sum(x, axis=None, keep_dims=False, dtype=None):
+    """The sum along `axis`, or of all elements.
+
+    Computed in at least 32 bits: float16 gives float16, bfloat16 gives float32, small integers and booleans int32.
+
+    Example: `total = girih.sum(x, axis=0)`
+    """
+    return _fold("sum", x, axis, keep_dims, 0, dtype)
+
+
+@builtin(method=True)
+def prod(x, axis=None, keep_dims=False):
+    """The product along `axis`, or of all elements; types as for `sum`."""
+    return _fold("prod", x, axis, keep_dims, 1)
+
+
+@builtin
+def reduce_sum(x):
+    """The sum of all elements, a scalar."""
+    return sum(x)
+
+
+@builtin
+def reduce_max(x):
+    """The greatest of all elements, a scalar."""
+    return max(x)
+
+
+def _least(dtype: ty.DType) -> float | int:
+    return -INF if dtype.is_floating() else ty.integer_range(dtype)[0]
+
+
+def _greatest(dtype: ty.DType) -> float | int:
+    return INF if dtype.is_floating() else ty.integer_range(dtype)[1]
+
+
+def _extreme(word: str, x: Any, axis: Any, keep_dims: Any, with_index: Any, left: Any) -> Any:
+    x = as_tensor(x)
+    if static(with_index, "return_indices"):
+        value, index = _arg(word, x, axis, left)
+        return _kept(value, x, axis, keep_dims), _kept(index, x, axis, keep_dims)
+    wide = _widened(x, word)
+    flat, at = _axis(wide, axis)
+    identity = _least(wide.dtype) if word == "max" else _greatest(wide.dtype)
+    op = word + ("f" if wide.dtype.is_floating() else "i")
+    return _kept(_known(op, flat, at, identity), x, axis, keep_dims)
+
+
+@builtin(method=True)
+def max(x, axis=None, return_indices=False, return_indices_tie_break_left=True, keep_dims=False):
+    """The greatest element along `axis`, NaNs left out; with `return_indices`, also where it stands (int32)."""
+    return _extreme("max", x, axis, keep_dims, return_indices, return_indices_tie_break_left)
+
+
+@builtin(method=True)
+def min(x, axis=None, return_indices=False, return_indices_tie_break_left=True, keep_dims=False):
+    """The least element along `axis`, NaNs left out; with `return_indices`, also where it stands (int32)."""
+    return _extreme("min", x, axis, keep_dims, return_indices, return_indices_tie_break_left)
+
+
+def _arg(word: str, x: tensor, axis: Any, left: Any) -> tuple[tensor, tensor]:
+    """The extreme value and its index: of equal ones the first."""
+    x = _widened(x, f"arg{word}")
+    x, at = _axis(x, axis)
+    shape = [1] * x.ndim
+    shape[at] = x.shape[at]
+    index = broadcast_to(reshape_to(core.arange(0, x.shape[at]), tuple(shape)), x.shape)
+
+    def better(v1, i1, v2, i2):
+        ahead = v1 > v2 if word == "max" else v1 < v2
+        first = ahead | ((v1 == v2) & (i1 < i2))
+        return select(first, v1, v2), select(first, i1, i2)
+
+    value, index = _halves((x, index), at, better)
+    return value, index
+
+
+@builtin(method=True)
+def argmax(x, axis, tie_break_left=True, keep_dims=False):
+    """The index of the greatest element along `axis`: int32; of equal ones the first."""
+    x = as_tensor(x)
+    return _kept(_arg("max", x, axis, tie_break_left)[1], x, axis, keep_dims)
+
+
+@builtin(method=True)
+def argmin(x, axis, tie_break_left=True, keep_dims=False):
+    """The index of the least element along `axis`: int32; of equal ones the first."""
+    x = as_tensor(x)
+    return _kept(_arg("min", x, axis, tie_break_left)[1], x, axis, keep_dims)
+
+
+@builtin(method=True)
+def xor_sum(x, axis=None, keep_dims=False):
+    """The exclusive or of the elements along `axis`; integers."""
+    x = as_tensor(x)
+    if x.dtype.is_floating():
+        raise fail(f"xor_sum is defined for integers, not for {x.describe()}")
+    flat, at = _axis(x, axis)
+    return _kept(_known("xori", flat, at, 0), x, axis, keep_dims)
+
+
+def _user_function(function: Any) -> Any:
+    """The function given to `reduce` or `associative_scan`, as Python's own call."""
+    from ..frontend.trace import CURRENT_TRACER
+
+    tracer = CURRENT_TRACER.get()
+
+    def call(*args):
+        result = unwrap(tracer.call(function, list(args), {}))
+        return tuple(result) if isinstance(result, (tuple, list)) else (result,)
+
+    return call
+
+
+def _tiles(x: Any, who: str) -> tuple[tuple[tensor, ...], bool]:
+    x = unwrap(x)
+    several = isinstance(x, (tuple, list))
+    tiles = tuple(as_tensor(t) for t in (x if several else (x,)))
+    if any(t.shape != tiles[0].shape for t in tiles):
+        raise fail(f"{who} takes tiles of one shape, not {' and '.join(t.describe() for t in tiles)}")
+    return tiles, several
+
+
+def _checked(results: tuple, inputs: tuple[tensor, ...], who: str) -> tuple[tensor, ...]:
+    if len(results) != len(inputs):
+        raise fail(f"the function given to {who} returns {len(results)} values for {len(inputs)} tiles")
+    return tuple(broadcast_to(cast(as_tensor(r, t.dtype), t.dtype), t.shape) for r, t in zip(results, inputs))
+
+
+def _halves(tiles: tuple[tensor, ...], axis: int, function) -> tuple[tensor, ...]:
+    """The tiles folded along `axis`: the first half with the second, until one element is left."""
+    n = tiles[0].shape[axis]
+    while n > 1:
+        n //= 2
+        first = tuple(part(t, axis, 0, n) for t in tiles)
+        second = tuple(part(t, axis, 1, n) for t in tiles)
+        tiles = _checked(function(*first, *second), first, "reduce")
+    return tuple(reshape_to(t, (*t.shape[:axis], *t.shape[axis + 1 :])) for t in tiles)
+
+
+@builtin(method=True)
+def reduce(x, axis, combine_fn, keep_dims=False):
+    """The elements along `axis` folded by a function.
+
+    Args:
+        x: a tile, or a tuple of tiles of one shape.
+        combine_fn: an associative function of two elements, or of two groups of elements, that returns one.
+
+    Example: `girih.reduce(x, 0, lambda a, b: girih.maximum(a, b))`
+    """
+    tiles, several = _tiles(x, "reduce")
+    if unwrap(axis) is None:
+        flat, at = tuple(reshape_to(t, (t.numel,)) for t in tiles), 0
+    else:
+        flat, at = tiles, axis_of(tiles[0], axis)
+    results = _halves(flat, at, _user_function(combine_fn))
+    results = tuple(_kept(r, tiles[0], axis, keep_dims) for r in results)
+    return results if several else results[0]
+
+
+@builtin(method=True)
+def associative_scan(x, axis, combine_fn, reverse=False):
+    """The running folds along `axis`: element i is the fold of elements 0 to i, or of i to the end.
+
+    Args:
+        x: a tile, or a tuple of tiles of one shape.
+        combine_fn: an associative function of two elements, or of two groups of elements, that returns one.
+
+    Source: the parallel prefix network of J. Sklansky, 1960.
+    """
+    tiles, several = _tiles(x, "associative_scan")
+    axis, function = axis_of(tiles[0], axis), _user_function(combine_fn)
+    backwards = static(reverse, "reverse")
+    shape, n = tiles[0].shape, tiles[0].shape[axis]
+    lead, tail = shape[:axis], shape[axis + 1 :]
+    width = 1
+    while width < n:
+        blocks = tuple(reshape_to(t, (*lead, n // (2 * width), 2, width, *tail)) for t in tiles)
+        pair, within = axis + 1, axis + 2
+        first = tuple(part(t, pair, 0, 1) for t in blocks)
+        second = tuple(part(t, pair, 1, 1) for t in blocks)
+        if backwards:
+            edge = tuple(broadcast_to(part(t, within, 0, 1), t.shape) for t in second)
+            first = _checked(function(*edge, *first), first, "associative_scan")
+        else:
+            edge = tuple(broadcast_to(part(t, within, width - 1, 1), t.shape) for t in first)
+            second = _checked(function(*edge, *second), second, "associative_scan")
+        tiles = tuple(reshape_to(core.cat(a, b, pair), shape) for a, b in zip(first, second))
+        width *= 2
+    return tiles if several else tiles[0]
+
+
+def _running(op: str, x: Any, axis: Any, reverse: Any, dtype: Any, identity: int) -> tensor:
+    x = as_tensor(x)
+    if unwrap(dtype) is not None:
+        x = cast(x, dtype)
+    wide = _widened(x, "a running sum")
+    result = _known(op + ("f" if wide.dtype.is_floating() else "i"), wide, axis_of(x, axis), identity, True, static(reverse, "reverse"))
+    return cast(result, ty.float16) if x.dtype == ty.float16 else result
+
+
+@builtin(method=True)
+def cumsum(x, axis=0, reverse=False, dtype=None):
+    """The running sums along `axis`; types as for `sum`."""
+    return _running("add", x, axis, reverse, dtype, 0)
+
+
+@builtin(method=True)
+def cumprod(x, axis=0, reverse=False):
+    """The running products along `axis`; types as for `sum`."""
+    return _running("mul", x, axis, reverse, None, 1)
+
+
+@builtin(method=True)
+def softmax(x, dim=None, keep_dims=False, ieee_rounding=False):
+    """exp(x - max) / sum(exp(x - max)) along `dim`, the last dimension unless given; floats.
+
+    Example: `y = girih.softmax(x)`
+    """
+    x = as_tensor(x)
+    axis = x.ndim - 1 if unwrap(dim) is None else axis_of(x, dim)
+    e = core.exp(x - max(x, axis, keep_dims=True))
+    return e / sum(e, axis, keep_dims=True)
+
+
+@builtin
+def histogram(x, num_bins):
+    """How often each of 0 to num_bins - 1 occurs among integers: int32[num_bins]."""
+    x = as_tensor(x)
+    flat = reshape_to(x, (x.numel, 1))
+    hits = flat == reshape_to(core.arange(0, num_bins), (1, unwrap(num_bins)))
+    return sum(cast(hits, ty.int32), 0)
