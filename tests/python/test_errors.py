@@ -95,6 +95,19 @@ def test_a_division_by_zero_that_is_stored(device):
     assert first < error.lineno <= first + 3
 
 
+@ct.kernel
+def converts(x, out):
+    ct.store(out, (0,), ct.load(x, (0,), (4,)).astype(ct.int8))  # <- astype
+
+
+@pytest.mark.parametrize("device", ["eval"], indirect=True)
+def test_a_method_of_cutile_is_no_place_of_the_users(device):
+    x, out = np.array([1, 2, 1000, 4], np.float32), np.zeros(4, np.int8)
+    with pytest.raises(gc.UndefinedValueError) as raised:
+        ct.launch(0, (1,), converts, (x, out))
+    assert (raised.value.filename, raised.value.lineno) == (__file__, line_of("astype"))
+
+
 def test_the_process_goes_on_after_an_error():
     x = np.full(4, 1000, np.float32)
     for _ in range(3):

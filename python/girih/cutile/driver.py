@@ -184,11 +184,17 @@ def _sentence(failure):
 
 
 def _frames(failure):
-    """The places of a failure, outermost first."""
+    """The places of a failure in the user's files, outermost first."""
     frames = failure.get("frames")
     if not frames:
-        frames = [failure] if failure.get("file") else []
-    return [errors.Frame(f.get("file"), f.get("line"), f.get("column"), f.get("function")) for f in reversed(frames)]
+        if not failure.get("file"):
+            return []
+        return [errors.Frame(failure.get("file"), failure.get("line"), failure.get("column"))]
+    # What a method like ``tile.astype`` calls in cuTile itself is no place of the user's.
+    theirs = os.path.dirname(sys.modules["cuda.tile"].__file__) + os.sep
+    own = [f for f in frames if not (f.get("file") or "").startswith(theirs)] or frames
+    # cuTile counts columns from 0.
+    return [errors.Frame(f.get("file"), f.get("line"), f.get("column") + 1, f.get("function")) for f in reversed(own)]
 
 
 def _not_compiled(failure):
