@@ -58,13 +58,17 @@ impl DType {
             DType::F8E4M3FN => "f8E4M3FN",
             DType::F8E5M2 => "f8E5M2",
             DType::F8E8M0FNU => "f8E8M0FNU",
-            DType::F8E5M3FNU => "f8E5M3FNU",
+            DType::F8E5M3FNU => "fnv8E5M3FNU",
             DType::F4E2M1FN => "f4E2M1FN",
         }
     }
 
+    /// The type of a name; `f8E5M3FNU` is one of two that the same format goes by.
     pub fn from_name(name: &str) -> Option<DType> {
-        DType::ALL.into_iter().find(|d| d.name() == name)
+        match name {
+            "f8E5M3FNU" => Some(DType::F8E5M3FNU),
+            _ => DType::ALL.into_iter().find(|d| d.name() == name),
+        }
     }
 
     /// Significant bits of the value's representation. `tf32` is held as the 32 bits of an f32.

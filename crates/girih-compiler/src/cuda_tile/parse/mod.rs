@@ -59,6 +59,9 @@ pub fn parse(text: &str) -> Parsed {
     } else {
         p.file();
     }
+    if p.module.name.is_none() {
+        p.module.producer = super::print::read_producer(text);
+    }
     let failed = p.diagnostics.iter().any(Diagnostic::is_error);
     let mut diagnostics = p.diagnostics;
     diagnostics.sort_by_key(|d| d.span.map(|s| s.start));

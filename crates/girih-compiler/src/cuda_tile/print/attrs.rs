@@ -54,9 +54,9 @@ pub(super) fn elements_text(e: &Elements, style: Style) -> String {
     out
 }
 
-fn hint_text(value: &Attr) -> String {
+fn hint_text(value: &Attr, style: Style) -> String {
     match value {
-        Attr::Dict(d) => format!("{{{}}}", entries_text(d)),
+        Attr::Dict(d) => format!("{{{}}}", entries_text(d, style)),
         Attr::Bool(b) => b.to_string(),
         Attr::Int(i) => i.to_string(),
         Attr::Str(s) => escape(s),
@@ -64,21 +64,25 @@ fn hint_text(value: &Attr) -> String {
     }
 }
 
-fn entries_text(entries: &[(String, Attr)]) -> String {
+fn entries_text(entries: &[(String, Attr)], style: Style) -> String {
+    let mut entries: Vec<&(String, Attr)> = entries.iter().collect();
+    if style == Style::Nvidia {
+        entries.sort_by_key(|(k, _)| k);
+    }
     let plain = |k: &str| {
         k.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && k.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '.'))
     };
     let key = |k: &str| if plain(k) { k.to_string() } else { escape(k) };
-    join(entries, ", ", |(k, v)| match v {
+    join(&entries, ", ", |(k, v)| match v {
         Attr::Unit => key(k),
-        _ => format!("{} = {}", key(k), hint_text(v)),
+        _ => format!("{} = {}", key(k), hint_text(v, style)),
     })
 }
 
 /// `<sm_100 = {latency = 5}>`
-pub(super) fn hints_text(h: &Hints) -> String {
-    format!("<{}>", entries_text(&h.0))
+pub(super) fn hints_text(h: &Hints, style: Style) -> String {
+    format!("<{}>", entries_text(&h.0, style))
 }
 
 pub(super) fn assumption_text(a: &Assumption) -> String {
@@ -116,12 +120,17 @@ pub(super) fn attr_text(name: &str, attr: &Attr, style: Style) -> String {
                 "[{}]",
                 join(v, ", ", |(d, bits)| match d {
                     DType::I1 => number_text(*d, *bits, style),
+                    // What a number without a type is taken for; bits of a float need theirs.
+                    DType::I64 | DType::F64 if style == Style::Nvidia => match number_text(*d, *bits, style) {
+                        text if text.starts_with("0x") => format!("{text} : {d}"),
+                        text => text,
+                    },
                     _ => format!("{} : {d}", number_text(*d, *bits, style)),
                 })
             )
         }
         Attr::Assumption(a) => assumption_text(a),
-        Attr::Hints(h) => format!("{name} = {}", hints_text(h)),
-        Attr::Dict(d) => format!("{{{}}}", entries_text(d)),
+        Attr::Hints(h) => format!("{name} = {}", hints_text(h, style)),
+        Attr::Dict(d) => format!("{{{}}}", entries_text(d, style)),
     }
 }

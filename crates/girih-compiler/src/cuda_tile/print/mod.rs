@@ -31,7 +31,7 @@ pub use types::type_text;
 use super::ir::*;
 use super::parse::parse;
 use crate::base::Diagnostic;
-use crate::base::lexer::escape;
+use crate::base::lexer::{escape, unescape};
 use attrs::{elements_text, hints_text};
 use body::Body;
 use comments::Comments;
@@ -73,6 +73,24 @@ pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
             Ok(printer.module(&m))
         }
         None => Err(parsed.diagnostics),
+    }
+}
+
+/// What stands before the producer on the first line of NVIDIA's text.
+pub(super) const PRODUCER: &str = "// Producer: ";
+
+/// The producer as it is, or as a string literal where it would not stay on its line or would read as one.
+fn producer_text(producer: &str) -> String {
+    let plain = !producer.starts_with('"') && !producer.contains(|c: char| c.is_control());
+    if plain { producer.to_string() } else { escape(producer) }
+}
+
+/// The producer that the first line of a text names.
+pub(super) fn read_producer(text: &str) -> Option<String> {
+    let producer = text.lines().next()?.strip_prefix(PRODUCER)?;
+    match producer.strip_prefix('"').and_then(|p| p.strip_suffix('"')) {
+        Some(raw) => Some(unescape(raw)),
+        None => Some(producer.to_string()),
     }
 }
 
@@ -118,6 +136,9 @@ impl<'a> Printer<'a> {
             self.before_module();
             self.line(&format!("cuda_tile.module {}{producer} {{", symbol_text(name)));
             self.indent += 1;
+        }
+        if let Some(producer) = m.producer.as_ref().filter(|_| self.nvidia()) {
+            self.line(&format!("{PRODUCER}{}", producer_text(producer)));
         }
         enum Item<'m> {
             Global(&'m Global),
@@ -178,7 +199,7 @@ impl<'a> Printer<'a> {
     }
 
     pub fn hints(&self, h: &Hints) -> String {
-        hints_text(h)
+        hints_text(h, self.style)
     }
 }
 

@@ -123,9 +123,34 @@ fn result_name(f: &Func, op: &Op) -> Option<String> {
     })
 }
 
+/// Assumptions of assumptions whose names are still put one behind the other.
+const LONGEST_CHAIN: usize = 100;
+
+/// `assume`, and the name that what is assumed about was given, without the number that sets it apart. Operations with
+/// regions name at most their first result; the others leave an empty name, which shows as a `_` of its own.
 fn assume_name(f: &Func, op: &Op) -> String {
-    let _ = (f, op);
-    "assume".into()
+    let mut name = String::from("assume");
+    let mut op = op;
+    for _ in 0..LONGEST_CHAIN {
+        let Some(v) = op.operand(0) else { return name };
+        let ValueDef::Result { op: def, index } = f.values[v].def else { return name };
+        op = &f.ops[def];
+        if op.opcode == Opcode::Assume {
+            name += "_assume";
+            continue;
+        }
+        let each = each_result_named(op.opcode);
+        let given = match each {
+            Some(names) => names.get(index as usize).cloned(),
+            None => result_name(f, op).filter(|_| index == 0),
+        };
+        return match given {
+            Some(given) => name + "_" + &given,
+            None if ops::info(op.opcode).regions.1 > 0 => name + "_",
+            None => name,
+        };
+    }
+    name
 }
 
 fn constant_name(e: &Elements) -> String {
@@ -145,7 +170,9 @@ fn constant_name(e: &Elements) -> String {
     if x.is_nan() {
         return format!("cst_NaN_{d}");
     }
-    if x.fract() == 0.0 && x.abs() < 9.2e18 { format!("cst_{}_{d}", x as i64) } else { format!("cst_{d}") }
+    // Whole numbers that 64 bits without a sign hold.
+    let whole = x.fract() == 0.0 && x.is_sign_positive() && x < 18_446_744_073_709_551_616.0;
+    if whole { format!("cst_{}_{d}", x as u64) } else { format!("cst_{d}") }
 }
 
 /// The names of region arguments.

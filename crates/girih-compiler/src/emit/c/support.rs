@@ -55,7 +55,7 @@ const BASES: &[(&str, &str, u32)] = &[
     ("f8E4M3FN", "uint8_t", 1),
     ("f8E5M2", "uint8_t", 1),
     ("f8E8M0FNU", "uint8_t", 1),
-    ("f8E5M3FNU", "uint8_t", 1),
+    ("fnv8E5M3FNU", "uint8_t", 1),
     ("f4E2M1FN", "uint8_t", 1),
 ];
 
