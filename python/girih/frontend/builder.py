@@ -73,6 +73,8 @@ class Builder:
         self.regions = [self.entry]
         self.place: Place | None = None
         self.constants: dict[tuple, tuple[Value, Op]] = {}
+        self.first: list[Op] = []  # operations that stand before the body, beside the constants
+        self.shared: Value | None = None
         # The last token of a write, and those of the reads since; None before the first.
         self.written: Value | None = None
         self.read: list[Value] = []
@@ -103,6 +105,10 @@ class Builder:
             pieces = (f"constant <{type.ir}: {text}> : {ty.tile_ir(type, shape)}",)
             self.constants[key] = (result, Op(pieces, (result,), (), None, True))
         return self.constants[key][0]
+
+    def at_start(self, pieces: Sequence[str | Value], result: Value) -> None:
+        """An operation at the start of the kernel, whatever is being traced."""
+        self.first.append(Op(tuple(pieces), (result,), (), self.place, True))
 
     # ---- memory order
 
@@ -149,7 +155,7 @@ class Builder:
 
     def text(self, files: bool = True) -> str:
         """The kernel as Tile IR; with `files`, each operation carries its place in the user's source."""
-        ops = [op for _, op in self.constants.values()] + self.entry.ops
+        ops = [op for _, op in self.constants.values()] + self.first + self.entry.ops
         return Printer(self, files).module(ops)
 
 
@@ -218,10 +224,13 @@ class Printer:
         self.taken: dict[str, int] = {}
         self.used: set[int] = set()
         self.lines: list[str] = []
-        self.places = Places()
+        self.places = Places(builder.name)
 
     def module(self, ops: list[Op]) -> str:
         kept = self.live(ops)
+        if self.files and self.builder.place is not None:
+            # The kernel's own function is the first of the scopes.
+            self.places.loc(self.builder.place)
         params = ", ".join(f"{self.define(p)}: {p.ir_type()}" for p in self.builder.params)
         self.lines.append(f"cuda_tile.module @{self.builder.name} {{")
         self.lines.append(f"  entry @{self.builder.name}({params}) {{")
@@ -301,9 +310,11 @@ class Arg:
 class Places:
     """The aliases of locations at the end of a file: lines in scopes of functions, and calls of inlined functions."""
 
-    def __init__(self):
+    def __init__(self, entry: str):
+        self.entry = entry
         self.aliases: dict[str, str] = {}
         self.known: dict[Place, str] = {}
+        self.functions: dict[tuple[str, str], str] = {}
 
     def alias(self, kind: str, definition: str) -> str:
         if definition not in self.aliases:
@@ -312,13 +323,27 @@ class Places:
 
     def loc(self, place: Place) -> str:
         if place not in self.known:
-            file = quote(place.file)
-            line = self.alias("loc", f"loc({file}:{place.line}:{place.column + 1})")
-            name = self.alias("loc", f"loc({quote(place.function)}(#{line}))") if place.function else line
+            line = self.alias("loc", f"loc({quote(place.file)}:{place.line}:{place.column + 1})")
+            name = self.alias("loc", f"#cuda_tile.di_loc<#{line} in #{self.scope(place)}>")
             if place.parent is not None:
                 name = self.alias("loc", f"loc(callsite(#{name} at #{self.loc(place.parent)}))")
             self.known[place] = name
         return self.known[place]
+
+    def scope(self, place: Place) -> str:
+        """The function a place stands in; the kernel's own goes by the entry's name."""
+        key = (place.file, place.function)
+        if key not in self.functions:
+            folder, _, name = place.file.rpartition("/")
+            file = self.alias("file", f"#cuda_tile.di_file<{quote(name)} in {quote(folder)}>")
+            unit = self.alias("unit", f"#cuda_tile.di_compile_unit<file = #{file}>")
+            linkage = self.entry if not self.functions else f"{place.function}@{name}:{place.line}"
+            self.functions[key] = self.alias(
+                "function",
+                f"#cuda_tile.di_subprogram<file = #{file}, line = {place.line}, name = {quote(place.function)}, "
+                f"linkageName = {quote(linkage)}, compileUnit = #{unit}, scopeLine = {place.line}>",
+            )
+        return self.functions[key]
 
     def lines(self) -> list[str]:
         return [f"#{name} = {definition}" for definition, name in self.aliases.items()]

@@ -3,7 +3,8 @@
 from ..frontend import types as _types
 from ..frontend.tensor import constexpr, tensor
 from ..frontend.types import PointerType as pointer_type
-from . import core, ranges, reduce as _reduce
+from . import atomic, blocks, core, random, ranges, shared
+from . import reduce as _reduce
 
 __all__ = ["constexpr", "pointer_type", "tensor"]
 
@@ -15,7 +16,7 @@ def _offer(name, value):
 
 for _type in _types.ALL:
     _offer(_type.name, _type)
-for _module in (core, ranges, _reduce):
+for _module in (core, ranges, _reduce, atomic, blocks, random, shared):
     for _name, _function in list(vars(_module).items()):
         if getattr(_function, "__girih_builtin__", False) and _function.__module__ == _module.__name__:
             _offer(_name, _function)

@@ -414,11 +414,7 @@ def relu(x):
 
 @builtin(method=True)
 def erf(x):
-    """The error function; floats. To 1e-6 of the exact value in float32, from two rational approximations joined at 1.
-
-    Source: W. J. Cody's approach of separate approximations near and far from 0, with the series below 1 and
-    Abramowitz and Stegun 7.1.28 for the tail.
-    """
+    """The error function; floats. Computed from the Maclaurin series up to 1 and Laplace's continued fraction beyond."""
     from .special import erf as approximate
 
     return approximate(_float(x, "erf"))

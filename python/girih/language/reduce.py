@@ -27,27 +27,38 @@ def _axis(x: tensor, axis: Any) -> tuple[tensor, int]:
     return x, axis_of(x, axis)
 
 
-def _known(op: str, x: tensor, axis: int, identity: float | int, scan: bool = False, reverse: bool = False) -> tensor:
-    """`reduce` or `scan` with one of Tile IR's operations."""
+def _fold_with(tiles: tuple[tensor, ...], axis: int, identities: tuple, combine, scan: bool = False, reverse: bool = False) -> tuple[tensor, ...]:
+    """Tile IR's `reduce` or `scan` of one or more tiles; `combine(elements, accumulators)` gives the new accumulators."""
     b = builder()
-    element, acc = Value(x.dtype, (), hint="x"), Value(x.dtype, (), hint="acc")
+    pairs = [(Value(t.dtype, (), hint="x"), Value(t.dtype, (), hint="acc")) for t in tiles]
     region = Region()
     b.regions.append(region)
-    scalar = element.ir_type()
-    result = compute(x.dtype, (), *_combine(op, tensor(element, x.dtype), tensor(acc, x.dtype)))
-    b.op(["yield ", result.value, f" : {scalar}"], pure=False)
+    elements = tuple(tensor(e, e.type) for e, _ in pairs)
+    accumulators = tuple(tensor(a, a.type) for _, a in pairs)
+    new = [r.value for r in combine(elements, accumulators)]
+    b.op(["yield ", *commas(new), f" : {', '.join(r.ir_type() for r in new)}"], pure=False)
     b.regions.pop()
-    shape = x.shape if scan else (*x.shape[:axis], *x.shape[axis + 1 :])
-    out = Value(x.dtype, shape)
-    start = f"identities=[{spell_number(x.dtype, identity)} : {x.dtype.ir}]"
-    if scan:
-        head = f" dim={axis} reverse={'true' if reverse else 'false'} {start}"
-    else:
-        head = f" dim={axis} {start}"
-    types = f" : {x.value.ir_type()} -> {out.ir_type()} "
-    pieces = ["scan " if scan else "reduce ", x.value, head + types, "(", Arg(element), f": {scalar}, ", Arg(acc), f": {scalar}) ", REGION]
-    b.op(pieces, (out,), (region,))
-    return tensor(out, x.dtype)
+    shape = tiles[0].shape
+    shape = shape if scan else (*shape[:axis], *shape[axis + 1 :])
+    results = [Value(t.dtype, shape) for t in tiles]
+    starts = ", ".join(f"{spell_number(t.dtype, i)} : {t.dtype.ir}" for t, i in zip(tiles, identities))
+    head = f" dim={axis} {f'reverse={str(reverse).lower()} ' if scan else ''}identities=[{starts}]"
+    types = ", ".join(t.value.ir_type() for t in tiles), ", ".join(r.ir_type() for r in results)
+    pieces: list = ["scan " if scan else "reduce ", *commas([t.value for t in tiles]), f"{head} : {types[0]} -> {types[1]} ("]
+    for i, (element, accumulator) in enumerate(pairs):
+        ir = element.ir_type()
+        pieces += [", " if i else "", Arg(element), f": {ir}, ", Arg(accumulator), f": {ir}"]
+    b.op([*pieces, ") ", REGION], results, (region,))
+    return tuple(tensor(r, r.type) for r in results)
+
+
+def _known(op: str, x: tensor, axis: int, identity: float | int, scan: bool = False, reverse: bool = False) -> tensor:
+    """`reduce` or `scan` with one of Tile IR's operations."""
+
+    def combine(elements, accumulators):
+        return (compute(x.dtype, (), *_combine(op, elements[0], accumulators[0])),)
+
+    return _fold_with((x,), axis, (identity,), combine, scan, reverse)[0]
 
 
 def _combine(op: str, x: tensor, acc: tensor) -> tuple:
@@ -153,13 +164,14 @@ def _arg(word: str, x: tensor, axis: Any, left: Any) -> tuple[tensor, tensor]:
     shape[at] = x.shape[at]
     index = broadcast_to(reshape_to(core.arange(0, x.shape[at]), tuple(shape)), x.shape)
 
-    def better(v1, i1, v2, i2):
+    def better(elements, accumulators):
+        (v1, i1), (v2, i2) = elements, accumulators
         ahead = v1 > v2 if word == "max" else v1 < v2
         first = ahead | ((v1 == v2) & (i1 < i2))
         return select(first, v1, v2), select(first, i1, i2)
 
-    value, index = _halves((x, index), at, better)
-    return value, index
+    worst = _least(x.dtype) if word == "max" else _greatest(x.dtype)
+    return _fold_with((x, index), at, (worst, ty.integer_range(ty.int32)[1]), better)
 
 
 @builtin(method=True)

@@ -1,0 +1,112 @@
+"""Random numbers that depend on a seed and a counter alone: the same for every grid and every machine.
+
+Source: Philox 4x32 with 10 rounds, from J. K. Salmon, M. A. Moraes, R. O. Dror and D. E. Shaw, "Parallel random numbers:
+as easy as 1, 2, 3", SC 2011. The numbers are those that Triton's functions of these names give.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..frontend import types as ty
+from ..frontend.tensor import as_tensor, cast, common_shape, broadcast_to, constant, fail, is_number, select, tensor, unwrap
+from . import core
+from .core import builtin
+
+MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+WEYL = (0x9E3779B9, 0xBB67AE85)
+ROUNDS = 10
+
+
+def _word(x) -> tensor:
+    """The lower 32 bits as uint32."""
+    x = unwrap(x)
+    if is_number(x):
+        return constant(int(x) & 0xFFFFFFFF, ty.uint32)
+    return cast(as_tensor(x), ty.uint32)
+
+
+def _high(x) -> tensor:
+    """The upper 32 bits of 64."""
+    x = unwrap(x)
+    if is_number(x):
+        return constant(int(x) >> 32 & 0xFFFFFFFF, ty.uint32)
+    x = as_tensor(x)
+    return cast(cast(x, ty.uint64) >> 32, ty.uint32) if x.dtype.bits == 64 else constant(0, ty.uint32)
+
+
+@builtin
+def philox(seed, c0, c1, c2, c3, n_rounds=ROUNDS):
+    """Four words uint32 for a 64-bit seed and a counter of four words."""
+    tiles = [_word(c) for c in (c0, c1, c2, c3)]
+    shape = common_shape(*tiles)
+    a, b, c, d = (broadcast_to(t, shape) for t in tiles)
+    k0, k1 = _word(seed), _high(seed)
+    for _ in range(unwrap(n_rounds)):
+        a, b, c, d = (
+            core.umulhi(c, constant(MULTIPLIERS[1], ty.uint32)) ^ b ^ k0,
+            c * constant(MULTIPLIERS[1], ty.uint32),
+            core.umulhi(a, constant(MULTIPLIERS[0], ty.uint32)) ^ d ^ k1,
+            a * constant(MULTIPLIERS[0], ty.uint32),
+        )
+        k0 = k0 + constant(WEYL[0], ty.uint32)
+        k1 = k1 + constant(WEYL[1], ty.uint32)
+    return a, b, c, d
+
+
+@builtin
+def randint4x(seed, offset, n_rounds=ROUNDS):
+    """Four tiles of random int32 of the shape of `offset`."""
+    offset = as_tensor(offset)
+    if not offset.dtype.is_int():
+        raise fail(f"the offset is a tile of integers, not {offset.describe()}")
+    words = philox(seed, offset, _high(offset), 0, 0, n_rounds)
+    return tuple(cast(w, ty.int32, bitcast=True) for w in words)
+
+
+@builtin
+def randint(seed, offset, n_rounds=ROUNDS):
+    """Random int32 of the shape of `offset`, a tile of integers that counts the numbers drawn."""
+    return randint4x(seed, offset, n_rounds)[0]
+
+
+def _uniform(x: tensor) -> tensor:
+    """Bits to [0, 1): the absolute value of the signed word, scaled."""
+    folded = select(x < 0, -x - 1, x)
+    return cast(folded, ty.float32) * 4.6566127342e-10
+
+
+@builtin
+def rand(seed, offset, n_rounds=ROUNDS):
+    """Random float32, uniform in [0, 1), of the shape of `offset`.
+
+    Example: `keep = girih.rand(seed, offsets) > p`
+    """
+    return _uniform(randint(seed, offset, n_rounds))
+
+
+@builtin
+def rand4x(seed, offset, n_rounds=ROUNDS):
+    """Four tiles of random float32, uniform in [0, 1)."""
+    return tuple(_uniform(x) for x in randint4x(seed, offset, n_rounds))
+
+
+def _normal(u1: tensor, u2: tensor) -> tuple[tensor, tensor]:
+    """Two normal numbers of two uniform ones (G. E. P. Box and M. E. Muller, 1958)."""
+    radius = core.sqrt(-2.0 * core.log(core.maximum(u1, 1.0e-7)))
+    angle = (2.0 * math.pi) * u2
+    return radius * core.cos(angle), radius * core.sin(angle)
+
+
+@builtin
+def randn(seed, offset, n_rounds=ROUNDS):
+    """Random float32, normal with mean 0 and deviation 1, of the shape of `offset`."""
+    x, y, _, _ = randint4x(seed, offset, n_rounds)
+    return _normal(_uniform(x), _uniform(y))[0]
+
+
+@builtin
+def randn4x(seed, offset, n_rounds=ROUNDS):
+    """Four tiles of random float32, normal with mean 0 and deviation 1."""
+    a, b, c, d = (_uniform(x) for x in randint4x(seed, offset, n_rounds))
+    return (*_normal(a, b), *_normal(c, d))

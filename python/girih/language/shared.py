@@ -1,0 +1,112 @@
+"""Memory of a block: written and read by all of its lanes, gone when the block ends.
+
+`shared(n, dtype)` gives its address, for `load` and `store`. `shared_store`, `shared_load` and `sync` work on one buffer
+of float32 that the block has without asking. A block's operations happen in the order of the program, so `sync` marks a
+step and changes no result.
+"""
+
+from __future__ import annotations
+
+from ..frontend import types as ty
+from ..frontend.builder import Value
+from ..frontend.tensor import as_tensor, builder, check_dtype, constant, fail, reshape_to, static_int, tensor
+from . import core
+from .core import builtin
+
+# Elements of the buffer without a name: the 48 KiB that every GPU gives a block.
+IMPLICIT = 12288
+
+
+@builtin
+def shared(n, dtype=ty.float32):
+    """The address of `n` elements of `dtype` that belong to this block; what they hold at first is undefined.
+
+    Example: `tile = girih.shared(256); girih.store(tile + lane, x); girih.sync(); y = girih.load(tile + 255 - lane)`
+    """
+    n, dtype = static_int(n, "the number of elements"), check_dtype(dtype)
+    if n <= 0:
+        raise fail(f"a block's memory has at least one element, not {n}")
+    if dtype.is_ptr():
+        raise fail("a block's memory holds numbers")
+    pointer = ty.PointerType(dtype)
+    result = Value(pointer, (), hint="shared")
+    builder().op([f"alloca num_elem = {n}, alignment = 64 : {result.ir_type()}"], (result,))
+    return tensor(result, pointer)
+
+
+def _implicit() -> tensor:
+    """The buffer without a name; made at the start of the kernel when it is first used."""
+    b = builder()
+    if b.shared is None:
+        pointer = ty.PointerType(ty.float32)
+        result = Value(pointer, (), hint="shared")
+        pieces = [f"alloca num_elem = {IMPLICIT}, alignment = 64 : {result.ir_type()}"]
+        b.at_start(pieces, result)
+        b.shared = result
+    return tensor(b.shared, ty.PointerType(ty.float32))
+
+
+@builtin
+def shared_store(offsets, value, mask=None):
+    """Writes float32 to elements of the block's own buffer, which holds 12288.
+
+    Example: `girih.shared_store(lane, x); girih.sync(); y = girih.shared_load(lane)`
+    """
+    core.store(_implicit() + offsets, value, mask)
+
+
+@builtin
+def shared_load(offsets, mask=None, other=None):
+    """Reads float32 from elements of the block's own buffer, which holds 12288."""
+    return core.load(_implicit() + offsets, mask, other)
+
+
+@builtin
+def sync():
+    """All lanes of the block have done what stands before; the order of the program says so already."""
+
+
+@builtin
+def gather(src, index, axis=None, mask=None, other=None):
+    """Elements of a tile, or of memory, chosen by a tile of integers.
+
+    With an address: what stands at `src + index`, the same as a `load`. With a tile: along `axis`, `index` has the shape
+    of `src` but for that dimension.
+
+    Example: `x = girih.gather(table, ids)`
+    """
+    src = as_tensor(src)
+    index = as_tensor(index)
+    if not index.dtype.is_int():
+        raise fail(f"the index of gather is a tile of integers, not {index.describe()}")
+    if src.dtype.is_ptr():
+        return core.load(src + index, mask, other)
+    from .reduce import sum as total
+
+    axis = 0 if axis is None else core.axis_of(src, axis)
+    n, m = src.shape[axis], index.shape[axis] if index.ndim == src.ndim else None
+    if m is None or any(a != b for i, (a, b) in enumerate(zip(src.shape, index.shape)) if i != axis):
+        raise fail(f"{index.describe()} cannot choose from {src.describe()} along dimension {axis}")
+    lead, tail = src.shape[:axis], src.shape[axis + 1 :]
+    # One of the n elements is the one chosen: all others count as nothing.
+    choices = reshape_to(src, (*lead, 1, n, *tail))
+    wanted = reshape_to(index, (*lead, m, 1, *tail))
+    number = reshape_to(core.arange(0, n), (*(1 for _ in lead), 1, n, *(1 for _ in tail)))
+    picked = core.where(wanted == number, choices, constant(0, src.dtype))
+    return core.cast(total(picked, axis + 1), src.dtype)
+
+
+@builtin
+def load4(pointer, mask=None, other=None):
+    """Four elements in a row from each address: a tile with a last dimension of extent 4.
+
+    Example: `x = girih.load4(x_ptr + 4 * lane)` reads float32[n, 4].
+    """
+    pointer = core._addresses(pointer, "load4")
+    four = core.arange(0, 4)
+    if not pointer.shape:
+        return core.load(pointer + four, mask, other)
+    lanes = reshape_to(four, (*(1 for _ in pointer.shape), 4))
+    if mask is not None:
+        mask = core.expand_dims(mask, -1)
+    return core.load(reshape_to(pointer, (*pointer.shape, 1)) + lanes, mask, other)
