@@ -207,9 +207,9 @@ impl<'p> Kernel<'p> {
     pub fn with_options(self, options: Options) -> Kernel<'p> {
         Kernel { options, versions: Mutex::default(), fits: Mutex::default(), cache: OnceLock::new(), ..self }
     }
-    /// The same kernel with other names for its parameters, by position, for messages: bytecode has none.
+    /// The same kernel with names, by position, for parameters that have none, as in bytecode; messages use them.
     pub fn with_param_names(mut self, name: impl Fn(usize) -> Option<String>) -> Kernel<'p> {
-        for (i, param) in self.params.iter_mut().enumerate() {
+        for (i, param) in self.params.iter_mut().enumerate().filter(|(i, p)| p.name == i.to_string()) {
             param.name = name(i).unwrap_or_else(|| std::mem::take(&mut param.name));
         }
         self
