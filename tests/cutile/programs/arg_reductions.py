@@ -23,10 +23,18 @@ def top_four(x, values, places, n: ct.Constant[int]):
     tile = ct.load(x, (row, 0), (1, n), padding_mode=ct.PaddingMode.NEG_INF).reshape((n,))
     index = ct.arange(n, dtype=ct.int32)
     for k in range(4):
-        place = ct.argmax(tile, 0)
+        place = ct.argmax(tile, 0, propagate_nan=False)
         ct.store(values, (row, k), ct.max(tile, 0))
         ct.store(places, (row, k), place)
         tile = ct.where(index == place, float("-inf"), tile)
+
+
+@ct.kernel
+def both_ends(x, result):
+    """Where each row of a matrix is lowest and highest; NaN is both."""
+    tile = ct.load(x, (0, 0), (8, 16))
+    ct.store(result, (0, 0), ct.argmin(tile, 1, keepdims=True, propagate_nan=True))
+    ct.store(result, (0, 1), ct.argmax(tile, 1, keepdims=True, propagate_nan=True))
 
 
 def main():
@@ -51,6 +59,10 @@ def main():
             result = cp.zeros(8, dtype=np.int32)
             ct.launch(stream, (1,), finder(function, 1, False, propagate), (cp.asarray(x), result, (8, 16)))
             np.testing.assert_array_equal(cp.asnumpy(result), wanted)
+
+    result = cp.zeros((8, 2), dtype=np.int32)
+    ct.launch(stream, (1,), both_ends, (cp.asarray(x), result))
+    np.testing.assert_array_equal(cp.asnumpy(result), np.stack([x.argmin(axis=1), x.argmax(axis=1)], axis=1))
 
     for width in (5, 16, 11):
         x = rng.permutation(6 * width).reshape(6, width).astype(np.float32)

@@ -2,18 +2,17 @@
 import cupy as cp
 import numpy as np
 import cuda.tile as ct
-
-ORDER, SCOPE = ct.MemoryOrder, ct.MemoryScope
+from cuda.tile import MemoryOrder, MemoryScope
 
 
 @ct.kernel
 def locked_update(lock, shared, n: ct.Constant[int]):
     """A lock by compare-and-swap guards an update that is not atomic itself."""
-    while ct.atomic_cas(lock, 0, 0, 1, memory_order=ORDER.ACQUIRE) == 1:
+    while ct.atomic_cas(lock, 0, 0, 1, memory_order=MemoryOrder.ACQUIRE, memory_scope=MemoryScope.DEVICE) == 1:
         pass
-    tile = ct.load(shared, (0,), (n,), memory_order=ORDER.RELAXED, memory_scope=SCOPE.DEVICE)
-    ct.store(shared, (0,), tile * 3 + 1, memory_order=ORDER.RELAXED, memory_scope=SCOPE.DEVICE)
-    ct.atomic_xchg(lock, 0, 0, memory_order=ORDER.RELEASE)
+    tile = ct.load(shared, (0,), (n,), memory_order=MemoryOrder.RELAXED, memory_scope=MemoryScope.DEVICE)
+    ct.store(shared, (0,), tile * 3 + 1, memory_order=MemoryOrder.RELAXED, memory_scope=MemoryScope.DEVICE)
+    ct.atomic_xchg(lock, 0, 0, memory_order=MemoryOrder.RELEASE)
 
 
 @ct.kernel
@@ -34,9 +33,9 @@ def pass_message(data, flag, result, n: ct.Constant[int]):
     block = ct.bid(0)
     if block == 0:
         ct.store(data, (0,), ct.arange(n, dtype=ct.int32) + 10)
-        ct.atomic_xchg(flag, 0, 1, memory_order=ORDER.RELEASE, memory_scope=SCOPE.DEVICE)
+        ct.atomic_xchg(flag, 0, 1, memory_order=MemoryOrder.RELEASE, memory_scope=MemoryScope.DEVICE)
     else:
-        while ct.atomic_add(flag, 0, 0, memory_order=ORDER.ACQUIRE, memory_scope=SCOPE.DEVICE) == 0:
+        while ct.atomic_add(flag, 0, 0, memory_order=MemoryOrder.ACQUIRE, memory_scope=MemoryScope.DEVICE) == 0:
             pass
         tile = ct.load(data, (0,), (n,))
         ct.store(result, (block - 1, 0), (tile * block)[None, :])
@@ -47,7 +46,7 @@ def last_one_sums(values, partial, arrived, result, n: ct.Constant[int]):
     """Every block leaves a partial sum; the one that arrives last adds them up."""
     block = ct.bid(0)
     ct.store(partial, (block,), ct.sum(ct.load(values, (block,), (n,))))
-    place = ct.atomic_add(arrived, 0, 1, memory_order=ORDER.ACQ_REL, memory_scope=SCOPE.DEVICE)
+    place = ct.atomic_add(arrived, 0, 1, memory_order=MemoryOrder.ACQ_REL, memory_scope=MemoryScope.DEVICE)
     if place == ct.num_blocks(0) - 1:
         total = ct.load(partial, (0,), (16,), padding_mode=ct.PaddingMode.ZERO)
         ct.store(result, (0,), ct.sum(total))
@@ -57,8 +56,8 @@ def last_one_sums(values, partial, arrived, result, n: ct.Constant[int]):
 def every_order(memory):
     """Any ordering and scope leaves the same sum behind."""
     for k in ct.static_iter(range(12)):
-        order = ct.static_eval((ORDER.RELAXED, ORDER.ACQUIRE, ORDER.RELEASE, ORDER.ACQ_REL)[k % 4])
-        scope = ct.static_eval((SCOPE.BLOCK, SCOPE.DEVICE, SCOPE.SYS)[k // 4])
+        order = ct.static_eval((MemoryOrder.RELAXED, MemoryOrder.ACQUIRE, MemoryOrder.RELEASE, MemoryOrder.ACQ_REL)[k % 4])
+        scope = ct.static_eval((MemoryScope.BLOCK, MemoryScope.DEVICE, MemoryScope.SYS)[k // 4])
         place = ct.arange(4, dtype=ct.int32) + 4 * k
         ct.atomic_add(memory, place, k + 1, memory_order=order, memory_scope=scope)
 

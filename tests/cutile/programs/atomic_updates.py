@@ -2,6 +2,7 @@
 import cupy as cp
 import numpy as np
 import cuda.tile as ct
+from cuda.tile import MemoryOrder, MemoryScope
 
 
 @ct.kernel
@@ -18,6 +19,31 @@ def update(memory, places, amounts, old, n: ct.Constant[int]):
         ct.atomic_and(memory, (5, place), amount),
         ct.atomic_or(memory, (6, place), amount),
         ct.atomic_xor(memory, (7, place), amount),
+    )
+    for k in ct.static_iter(range(8)):
+        ct.store(old, (k, 0), before[k][None, :])
+
+
+@ct.kernel
+def update_in_order(memory, places, amounts, old, n: ct.Constant[int]):
+    """The same without tests of bounds, with an ordering and a scope for each; row 3 is left alone."""
+    place = ct.load(places, (0,), (n,))
+    amount = ct.load(amounts, (0,), (n,))
+    before = (
+        ct.atomic_add(memory, (0, place), amount),
+        ct.atomic_max(memory, (1, place), amount, check_bounds=False, memory_order=MemoryOrder.RELAXED,
+                      memory_scope=MemoryScope.BLOCK),
+        ct.atomic_min(memory, (2, place), amount, check_bounds=False, memory_order=MemoryOrder.ACQUIRE,
+                      memory_scope=MemoryScope.DEVICE),
+        ct.gather(memory, (3, place)),
+        ct.atomic_cas(memory, (4, place), amount, 77, check_bounds=False, memory_order=MemoryOrder.ACQ_REL,
+                      memory_scope=MemoryScope.SYS),
+        ct.atomic_and(memory, (5, place), amount, check_bounds=False, memory_order=MemoryOrder.RELEASE,
+                      memory_scope=MemoryScope.SYS),
+        ct.atomic_or(memory, (6, place), amount, check_bounds=False, memory_order=MemoryOrder.ACQ_REL,
+                     memory_scope=MemoryScope.BLOCK),
+        ct.atomic_xor(memory, (7, place), amount, check_bounds=False, memory_order=MemoryOrder.RELAXED,
+                      memory_scope=MemoryScope.DEVICE),
     )
     for k in ct.static_iter(range(8)):
         ct.store(old, (k, 0), before[k][None, :])
@@ -73,6 +99,12 @@ def main():
         np.bitwise_and.at(want[5], places, amounts)
         np.bitwise_or.at(want[6], places, amounts)
         np.bitwise_xor.at(want[7], places, amounts)
+        np.testing.assert_array_equal(cp.asnumpy(memory), want, err_msg=dtype.__name__)
+        np.testing.assert_array_equal(cp.asnumpy(old), start[:, places], err_msg=dtype.__name__)
+
+        memory, old = cp.asarray(start), cp.zeros((8, 8), dtype=dtype)
+        ct.launch(stream, (1,), update_in_order, (memory, cp.asarray(places), cp.asarray(amounts), old, 8))
+        want[3] = start[3]
         np.testing.assert_array_equal(cp.asnumpy(memory), want, err_msg=dtype.__name__)
         np.testing.assert_array_equal(cp.asnumpy(old), start[:, places], err_msg=dtype.__name__)
 

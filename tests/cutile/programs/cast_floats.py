@@ -4,7 +4,8 @@ import ml_dtypes
 import numpy as np
 import cuda.tile as ct
 
-RN, RZ, RM, RP, RA = (getattr(ct.RoundingMode, name) for name in ("RN", "RZ", "RM", "RP", "RA"))
+RN, RZ, RM, RP = ct.RoundingMode.RN, ct.RoundingMode.RZ, ct.RoundingMode.RM, ct.RoundingMode.RP
+RA = ct.RoundingMode.RA
 
 # Significant bits, smallest normal exponent, largest finite value.
 F16 = (11, -14, 65504.0)

@@ -62,7 +62,7 @@ def shape_not_constant(x, n):
 
 
 CASES = [
-    (shapes_differ, (), ct.TileTypeError),
+    (shapes_differ, (), ct.TileError),
     (odd_shape, (), ct.TileTypeError),
     (types_do_not_mix, (), ct.TileTypeError),
     (lossy_store, (), ct.TileTypeError),

@@ -25,11 +25,16 @@ def running_total(x, result, n: ct.Constant[int]):
 
 @ct.kernel
 def bounds(x, result, n: ct.Constant[int]):
-    """Sums rounded down and up enclose the exact one."""
+    """Sums and products rounded down and up enclose the exact ones, from either end."""
     tile = ct.load(x, (0,), (n,))
     ct.store(result, (0, 0), ct.cumsum(tile, 0, rounding_mode=ct.RoundingMode.RM)[None, :])
     ct.store(result, (1, 0), ct.cumsum(tile, 0, rounding_mode=ct.RoundingMode.RP)[None, :])
     ct.store(result, (2, 0), ct.cumsum(tile, 0, flush_to_zero=True)[None, :])
+    factors = 1.0 + ct.abs(tile)
+    ct.store(result, (3, 0), ct.cumprod(factors, 0, reverse=True, rounding_mode=ct.RoundingMode.RM)[None, :])
+    ct.store(result, (4, 0), ct.cumprod(factors, 0, reverse=True, rounding_mode=ct.RoundingMode.RP)[None, :])
+    ct.store(result, (5, 0), ct.cumprod(factors, 0, flush_to_zero=True)[None, :])
+    ct.store(result, (6, 0), ct.cumsum(tile, 0, reverse=True)[None, :])
 
 
 def numpy_scan(function, x, axis, reverse):
@@ -64,12 +69,17 @@ def main():
             np.testing.assert_array_equal(cp.asnumpy(result), np.cumsum(x, dtype=dtype))
 
     x = rng.standard_normal(32).astype(np.float32)
-    result = cp.zeros((3, 32), dtype=np.float32)
+    result = cp.zeros((7, 32), dtype=np.float32)
     ct.launch(stream, (1,), bounds, (cp.asarray(x), result, 32))
-    low, high, plain = cp.asnumpy(result)
+    low, high, plain, low_product, high_product, product, backward = cp.asnumpy(result).astype(np.float64)
     exact = np.cumsum(x.astype(np.float64))
     assert (low <= exact).all() and (exact <= high).all() and low[-1] < high[-1]
     np.testing.assert_allclose(plain, exact, rtol=1e-5, atol=1e-5)
+    factors = (np.float32(1) + abs(x)).astype(np.float64)
+    exact = np.cumprod(factors[::-1])[::-1]
+    assert (low_product <= exact).all() and (exact <= high_product).all() and low_product[0] < high_product[0]
+    np.testing.assert_allclose(product, np.cumprod(factors), rtol=1e-5)
+    np.testing.assert_allclose(backward, np.cumsum(x[::-1].astype(np.float64))[::-1], rtol=1e-4, atol=1e-5)
 
 
 if __name__ == "__main__":

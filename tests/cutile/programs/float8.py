@@ -19,7 +19,7 @@ def writer(kind, mode):
     @ct.kernel
     def kernel(numbers, codes, n: ct.Constant[int]):
         x = ct.load(numbers, (0,), (n,))
-        ct.store(codes, (0,), ct.bitcast(ct.astype(x, kind, rounding_mode=mode), ct.uint8))
+        ct.store(codes, (0,), ct.bitcast(x.astype(kind, rounding_mode=mode), ct.uint8))
 
     return kernel
 

@@ -22,7 +22,7 @@ def scaled(x, *, by):
     return x * by
 
 
-@ct.function(host=True)
+@ct.function(host=True, tile=True)
 def blocks_for(size, tile):
     """Used on the host for the grid and in the kernel alike."""
     return (size + tile - 1) // tile

@@ -2,8 +2,7 @@
 import cupy as cp
 import numpy as np
 import cuda.tile as ct
-
-ORDER, SCOPE = ct.MemoryOrder, ct.MemoryScope
+from cuda.tile import MemoryOrder, MemoryScope
 
 
 @ct.kernel
@@ -59,10 +58,10 @@ def main():
                 check(hinted, rows // 4, latency, tma)
             check(hinted_gather, rows, latency)
         check(unchecked, rows // 4)
-        check(ordered(ORDER.WEAK, ORDER.WEAK, SCOPE.NONE), rows // 4)
-        for scope in (SCOPE.BLOCK, SCOPE.DEVICE, SCOPE.SYS):
-            check(ordered(ORDER.RELAXED, ORDER.RELAXED, scope), rows // 4)
-            check(ordered(ORDER.ACQUIRE, ORDER.RELEASE, scope), rows // 4)
+        check(ordered(MemoryOrder.WEAK, MemoryOrder.WEAK, MemoryScope.NONE), rows // 4)
+        for scope in (MemoryScope.BLOCK, MemoryScope.DEVICE, MemoryScope.SYS):
+            check(ordered(MemoryOrder.RELAXED, MemoryOrder.RELAXED, scope), rows // 4)
+            check(ordered(MemoryOrder.ACQUIRE, MemoryOrder.RELEASE, scope), rows // 4)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ def print_like_python(x, n: ct.Constant[int]):
     tile = ct.load(x, (0,), (n,))
     print("tile:", tile)
     print(f"twice {tile * 2} of {n}", end="!\n")
-    ct.print(ct.sum(tile), ct.max(tile), sep=" | ")
+    ct.print(ct.sum(tile), ct.max(tile), sep=" | ", end=" |\n")
     print(f"{ct.astype(tile, ct.float32) / 2:.2f} 100%")
     print("matrix", tile.reshape((2, n // 2)))
     print(tile > 1, ct.bid(0), ct.num_blocks(0))
@@ -88,7 +88,7 @@ def main():
     expect(printed((1,), print_like_python, (x, 4)), [
         "tile: [3, -1, 4, 0]",
         "twice [6, -2, 8, 0] of 4!",
-        "6 | 4",
+        "6 | 4 |",
         "[1.50, -0.50, 2.00, 0.00] 100%",
         "matrix [[3, -1], [4, 0]]",
         "[1, 0, 1, 0] 0 1",

@@ -2,6 +2,7 @@
 import cupy as cp
 import numpy as np
 import cuda.tile as ct
+from cuda.tile import MemoryOrder, MemoryScope
 
 
 @ct.kernel
@@ -48,11 +49,32 @@ def update(memory, old, n: ct.Constant[int]):
         raw.atomic_or_offset(place + 4 * n, amount, mask=mask),
         raw.atomic_xor_offset(place + 5 * n, amount, mask=mask),
         raw.atomic_xchg_offset(place + 6 * n, amount, mask=mask,
-                               memory_order=ct.MemoryOrder.RELAXED, memory_scope=ct.MemoryScope.BLOCK),
+                               memory_order=MemoryOrder.RELAXED, memory_scope=MemoryScope.BLOCK),
         raw.atomic_cas_offset(place + 7 * n, amount, 100, mask=mask),
     )
     for k in ct.static_iter(range(8)):
         out.store_offset(place + k * n, before[k], mask=mask)
+
+
+@ct.kernel
+def update_in_order(memory, old, n: ct.Constant[int]):
+    """The same updates with an ordering and a scope for each; row 6 is left as it is."""
+    place = ct.arange(n, dtype=ct.int32)
+    raw, out = memory.get_raw_memory(), old.get_raw_memory()
+    amount = place + 3
+    before = (
+        raw.atomic_add_offset(place, amount, memory_order=MemoryOrder.RELAXED, memory_scope=MemoryScope.DEVICE),
+        raw.atomic_max_offset(place + n, amount, memory_order=MemoryOrder.ACQUIRE, memory_scope=MemoryScope.SYS),
+        raw.atomic_min_offset(place + 2 * n, amount, memory_order=MemoryOrder.RELEASE, memory_scope=MemoryScope.BLOCK),
+        raw.atomic_and_offset(place + 3 * n, amount, memory_order=MemoryOrder.ACQ_REL, memory_scope=MemoryScope.SYS),
+        raw.atomic_or_offset(place + 4 * n, amount, memory_order=MemoryOrder.RELAXED, memory_scope=MemoryScope.SYS),
+        raw.atomic_xor_offset(place + 5 * n, amount, memory_order=MemoryOrder.ACQUIRE, memory_scope=MemoryScope.DEVICE),
+        raw.load_offset(place + 6 * n),
+        raw.atomic_cas_offset(place + 7 * n, amount, 100, memory_order=MemoryOrder.RELEASE,
+                              memory_scope=MemoryScope.DEVICE),
+    )
+    for k in ct.static_iter(range(8)):
+        out.store_offset(place + k * n, before[k])
 
 
 def main():
@@ -89,6 +111,12 @@ def main():
     even = np.arange(16) % 2 == 0
     np.testing.assert_array_equal(cp.asnumpy(memory), np.where(even, changed, start))
     np.testing.assert_array_equal(cp.asnumpy(old), np.where(even, start, -1))
+
+    memory, old = cp.asarray(start), cp.full((8, 16), -1, dtype=np.int32)
+    ct.launch(stream, (1,), update_in_order, (memory, old, 16))
+    changed[6] = start[6]
+    np.testing.assert_array_equal(cp.asnumpy(memory), changed)
+    np.testing.assert_array_equal(cp.asnumpy(old), start)
 
 
 if __name__ == "__main__":

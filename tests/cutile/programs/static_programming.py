@@ -42,8 +42,8 @@ def unrolled_states(result, n: ct.Constant[int]):
 @ct.kernel
 def constants(result, integer: ct.Constant[int], real: ct.Constant[float], flag: ct.Constant[bool],
               shape: ct.Constant, tuples: tuple[ct.Constant[int], int]):
-    ct.static_assert(ct.ensure_constant(integer) == integer)
-    ct.static_assert(tuples[0] > 0)
+    known = ct.ensure_constant(integer)
+    ct.static_assert(known == integer and tuples[0] > 0)
     step = tuples[0] if flag else -tuples[0]
     tile = ct.full(shape, real, dtype=ct.float32) * integer + step
     ct.store(result, (0, 0), tile + tuples[1])

@@ -87,7 +87,7 @@ def configured(x, result):
     """Settings from the surrounding module, changed copies of them, and an enumeration's member."""
     settings = replace(SETTINGS, scale=0.5)
     tile = ct.load(x, (0,), (settings.tile,)) * settings.scale + SETTINGS.scale
-    if settings.side is Side.RIGHT:
+    if settings.side == Side.RIGHT:
         tile = tile + 100.0
     ct.store(result, (0,), tile)
 
@@ -95,8 +95,8 @@ def configured(x, result):
 @ct.kernel
 def tuple_arithmetic(result):
     """Slices, sums, comparisons and loops over tuples."""
-    numbers = (3, 1, 4) + (1, 5) + (9,) * 2
-    first, *middle, last = numbers
+    numbers = (3, 1, 4) + (1, 5) + (9, 9)
+    first, middle, last = numbers[0], numbers[1:-1], numbers[-1]
     ct.static_assert(numbers[1:4] == (1, 4, 1))
     total = 0
     for number in ct.static_iter(numbers):
