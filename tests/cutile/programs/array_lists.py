@@ -46,10 +46,11 @@ def grouped_products(lefts, rights, results, n: ct.Constant[int]):
 @ct.kernel
 def lengths(arrays: WideList, result):
     k = ct.bid(0)
-    ct.static_assert(arrays[0].shape[0].dtype == ct.int64)
-    ct.scatter(result, (k, 0), ct.astype(arrays[k].shape[0], ct.int32))
+    length = arrays[k].shape[0]
+    ct.static_assert(length.dtype == ct.int64)
+    ct.scatter(result, (k, 0), ct.astype(length, ct.int32))
     ct.scatter(result, (k, 1), ct.astype(arrays[k].strides[0], ct.int32))
-    ct.scatter(result, (k, 2), ct.gather(arrays[k], (arrays[k].shape[0] - 1,)))
+    ct.scatter(result, (k, 2), ct.gather(arrays[k], (length - 1,)))
 
 
 def main():

@@ -8,9 +8,13 @@ import cuda.tile as ct
 OPEN, CLOSE = ord("("), ord(")")
 
 
-def compose(a1, b1, a2, b2):
-    """x -> a1 x + b1 followed by x -> a2 x + b2."""
+def compose(a2, b2, a1, b1):
+    """x -> a1 x + b1 followed by x -> a2 x + b2: an element comes first, what stands before it second."""
     return a1 * a2, a2 * b1 + b2
+
+
+def deeper(rise, low, rise_before, low_before):
+    return rise_before + rise, min(low_before, rise_before + low)
 
 
 @ct.kernel
@@ -35,7 +39,7 @@ def depth_of_brackets(text, result, n: ct.Constant[int]):
     """How deep each character stands, and the lowest depth up to it."""
     code = ct.load(text, (0,), (n,))
     step = ct.where(code == OPEN, 1, 0) - ct.where(code == CLOSE, 1, 0)
-    depth, lowest = ct.scan((step, step), 0, lambda s, m, t, k: (s + t, min(m, s + k)), (0, 1 << 20))
+    depth, lowest = ct.scan((step, step), 0, deeper, (0, 1 << 20))
     ct.store(result, (0, 0), depth[None, :])
     ct.store(result, (1, 0), lowest[None, :])
 

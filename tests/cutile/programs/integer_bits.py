@@ -5,13 +5,13 @@ import cuda.tile as ct
 
 
 @ct.kernel
-def combine(x, y, result, n: ct.Constant[int]):
+def combine(x, y, result, n: ct.Constant[int], signed: ct.Constant[bool]):
     a = ct.load(x, (0,), (n,))
     b = ct.load(y, (0,), (n,))
     rows = (
         a & b, a | b, a ^ b, ~a,
         ct.bitwise_and(a, 0x55), ct.bitwise_or(a, b), ct.bitwise_xor(a, b), ct.bitwise_not(b),
-        a + b, a - b, a * b, -a, ct.abs(a), ct.minimum(a, b), ct.maximum(a, b), a * 3 + 1,
+        a + b, a - b, a * b, -a, ct.abs(a) if signed else a, ct.minimum(a, b), ct.maximum(a, b), a * 3 + 1,
     )
     for k in ct.static_iter(range(16)):
         ct.store(result, (k, 0), rows[k][None, :])
@@ -50,7 +50,7 @@ def main():
         x, y = rng.integers(limit.min, limit.max, (2, 64), dtype=dtype, endpoint=True)
         x[:4], y[:4] = (limit.min, limit.max, 0, 1), (limit.max, limit.max, limit.min, 1)
         result = cp.zeros((16, 64), dtype=dtype)
-        ct.launch(stream, (1,), combine, (cp.asarray(x), cp.asarray(y), result, 64))
+        ct.launch(stream, (1,), combine, (cp.asarray(x), cp.asarray(y), result, 64, bool(limit.min)))
         got = cp.asnumpy(result)
         for i, (a, b) in enumerate(zip(x.tolist(), y.tolist())):
             want = [a & b, a | b, a ^ b, ~a, a & 0x55, a | b, a ^ b, ~b,

@@ -75,7 +75,7 @@ impl<'a> File<'a> {
                 }
                 let bits = match dtype.bits() {
                     ..=8 => c.byte("a number")?.into(),
-                    _ => c.signed("a number")? as u64,
+                    _ => c.pattern("a number")?,
                 };
                 Tagged::Number(dtype, stored(dtype, bits))
             }

@@ -75,11 +75,21 @@ impl<'a> Cursor<'a> {
 
     fn long_varint(&mut self, what: &str) -> Res<u64> {
         let start = self.at;
-        let mut value = 0u64;
+        let value = self.wide_varint(what)?;
+        match u64::try_from(value) {
+            Ok(value) => Ok(value),
+            Err(_) => fail(Code::BadEncoding, start, self.at, format!("{what} does not fit 64 bits")),
+        }
+    }
+
+    /// A number of up to 65 bits, one more than a word for the sign of [`Cursor::pattern`].
+    fn wide_varint(&mut self, what: &str) -> Res<u128> {
+        let start = self.at;
+        let mut value = 0u128;
         for shift in (0..).step_by(7) {
             let b = self.byte(what)?;
-            let bits = u64::from(b & 0x7f);
-            if shift >= 64 || (bits << shift) >> shift != bits {
+            let bits = u128::from(b & 0x7f);
+            if shift > 64 || (bits << shift) >> 65 != 0 {
                 return fail(Code::BadEncoding, start, self.at, format!("{what} does not fit 64 bits"));
             }
             value |= bits << shift;
@@ -98,6 +108,19 @@ impl<'a> Cursor<'a> {
     pub fn signed(&mut self, what: &str) -> Res<i64> {
         let n = self.varint(what)?;
         Ok((n >> 1) as i64 ^ -((n & 1) as i64))
+    }
+
+    /// The bits of a float, written as a signed number. Some writers count the highest of 64 bits as a value instead of
+    /// a sign, and then need a 65th.
+    pub fn pattern(&mut self, what: &str) -> Res<u64> {
+        let start = self.at;
+        let n = self.wide_varint(what)?;
+        let bits = (n >> 1) as u64;
+        match (n & 1 == 1, n >> 64 == 0) {
+            (false, _) => Ok(bits),
+            (true, true) => Ok(!bits),
+            (true, false) => fail(Code::BadEncoding, start, self.at, format!("{what} does not fit 64 bits")),
+        }
     }
 
     /// A number of things that take at least `each` bytes apiece, so that no more are announced than can follow.
@@ -164,5 +187,36 @@ fn are(n: u64) -> String {
         0 => "no bytes are".into(),
         1 => "1 byte is".into(),
         _ => format!("{n} bytes are"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn negative_doubles_as_a_signed_number_and_as_one_of_65_bits() {
+        let zigzag = |n: u128| {
+            let mut bytes = Vec::new();
+            let mut rest = n;
+            while rest >= 0x80 {
+                bytes.push(rest as u8 | 0x80);
+                rest >>= 7;
+            }
+            bytes.push(rest as u8);
+            bytes
+        };
+        let read = |n: u128| Cursor::new(&zigzag(n), 0).pattern("a number").ok();
+        let bits = f64::NEG_INFINITY.to_bits();
+        let signed = bits as i64;
+        assert_eq!(read(((signed << 1) ^ (signed >> 63)) as u64 as u128), Some(bits));
+        assert_eq!(read((bits as u128) << 1), Some(bits));
+        assert_eq!(read(1.5f64.to_bits() as u128 * 2), Some(1.5f64.to_bits()));
+        assert_eq!(read(0), Some(0));
+        assert_eq!(read(u128::from(u64::MAX)), Some(i64::MIN as u64));
+        assert_eq!(read((1 << 65) - 2), Some(u64::MAX));
+        assert_eq!(read((1 << 65) - 1), None);
+        assert_eq!(read(1 << 65), None);
+        assert!(Cursor::new(&zigzag(1 << 64), 0).varint("a number").is_err());
     }
 }
