@@ -2,12 +2,12 @@
 PYTHON ?= python3
 GIRIH := target/release/girih
 
-.PHONY: build test lint unit operations numeric random bytecode python test-torch bench clean
+.PHONY: build test lint unit operations numeric random bytecode python cutile test-torch bench clean
 
 build:
 	cargo build --release
 
-test: lint build unit operations numeric random python
+test: lint build unit operations numeric random python cutile
 
 lint:
 	cargo fmt --all --check
@@ -45,6 +45,11 @@ INSTALL = PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pip install --qu
 python: build .venv/ready
 	$(INSTALL)
 	.venv/bin/python -m pytest -q tests/python --ignore tests/python/torch
+
+# cuTile programs and kernels, as a GPU's user writes them, on both devices.
+cutile: python
+	.venv/bin/python tests/cutile/run.py
+	.venv/bin/python tests/cutile/run.py --device eval
 
 # With PyTorch, which is large.
 test-torch: build .venv/ready
