@@ -473,7 +473,6 @@ pub(super) fn is_default(info: &AttrInfo, attr: &Attr) -> bool {
     match attr {
         Attr::Rounding(r) => r.word() == info.default,
         Attr::Overflow(o) => o.word() == info.default,
-        Attr::Hints(h) => h.0.is_empty(),
         Attr::Bools(b) => !b.contains(&true),
         _ => false,
     }

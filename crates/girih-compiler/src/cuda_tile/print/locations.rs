@@ -64,11 +64,11 @@ impl Attribute {
     }
 }
 
-/// The aliases of a module; without any, no location is written.
+/// The aliases of a module; by default no location is written.
 #[derive(Default)]
 pub(super) struct Locations {
-    /// Every location is written, unknown ones too, and each through an alias.
-    all: bool,
+    /// Plain places stand where they are used; otherwise every location is written through an alias.
+    plain: bool,
     /// In order of definition, with the text of each.
     aliases: Vec<(Attribute, String)>,
     names: FxHashMap<Attribute, String>,
@@ -80,7 +80,7 @@ impl Locations {
         each_location(m, true, &mut |loc| {
             found.meet(&Attribute::Loc(loc.clone()));
         });
-        Locations::number(true, found)
+        Locations::number(false, found)
     }
 
     /// Unknown locations are left out, and plain places stand where they are used.
@@ -91,14 +91,14 @@ impl Locations {
                 found.meet(&Attribute::Loc(loc.clone()));
             }
         });
-        Locations::number(false, found)
+        Locations::number(true, found)
     }
 
-    fn number(all: bool, found: Found) -> Locations {
+    fn number(plain: bool, found: Found) -> Locations {
         let mut order = found.order;
         order.sort_by_key(|(a, height)| (*height, a.name()));
         let mut counts: FxHashMap<&str, u32> = FxHashMap::default();
-        let mut out = Locations { all, ..Locations::default() };
+        let mut out = Locations { plain, ..Locations::default() };
         for (attribute, _) in order {
             let count = counts.entry(attribute.name()).or_default();
             let suffix = if *count == 0 { String::new() } else { count.to_string() };
@@ -116,7 +116,7 @@ impl Locations {
             return format!(" loc({name})");
         }
         match loc.kind() {
-            Some(LocKind::File(place)) if !self.all => {
+            Some(LocKind::File(place)) if self.plain => {
                 format!(" loc({}:{}:{})", escape(&place.file), place.line, place.column)
             }
             _ => String::new(),

@@ -110,7 +110,7 @@ impl<'w, 'm> Body<'w, 'm> {
             (Presence::Flag(_), _) | (Presence::IfFlag(_), None) => {}
             (_, Some(value)) if self.w.version.has(field.since) => self.w.attr(value, op.span, out),
             (_, Some(value)) => {
-                if !says_nothing(value) {
+                if !says_nothing(field, value) {
                     let name = ops::info(op.opcode).name;
                     self.w.needs(field.since, op.span, || format!("`{}` of `{name}`", field.attr.name));
                 }
@@ -166,9 +166,9 @@ impl<'w, 'm> Body<'w, 'm> {
     }
 }
 
-/// Whether an attribute that has no default word means the same as its absence.
-fn says_nothing(value: &Attr) -> bool {
-    matches!(value, Attr::Bools(list) if !list.contains(&true))
+/// Whether an attribute means the same as its absence.
+fn says_nothing(field: &Field, value: &Attr) -> bool {
+    field.is_default(value) || matches!(value, Attr::Bools(list) if !list.contains(&true))
 }
 
 /// The number of the word that an absent attribute means.
