@@ -171,7 +171,12 @@ pub fn from_girih(error: &girih::Error, program: Option<&girih::Program>) -> Fai
         Error::Internal(_) => (codes::ERROR_UNKNOWN, "internal"),
     };
     let message = match error.code() {
-        Some(code) => format!("error[{}]: {error}", code.text()),
+        // The summary of a wrong program starts with the code itself.
+        Some(code) => {
+            let text = error.to_string();
+            let text = text.strip_prefix(code.text()).and_then(|t| t.strip_prefix(": ")).unwrap_or(&text);
+            format!("error[{}]: {text}", code.text())
+        }
         None => format!("error: {error}"),
     };
     let mut failure = Failure::new(code, message).detail("kind", kind);

@@ -312,13 +312,26 @@ fn stored_as(want: DType, have: DType) -> bool {
 impl Bound<'_> {
     /// Whether two pointer parameters' ranges share a byte.
     pub fn overlap(&self) -> bool {
-        let reached = self.reached.iter().map(|r| (r.start, r.bytes));
-        let mut ranges: Vec<(u64, u64)> = (self.extents.iter().flatten().map(|e| (e.start, e.bytes)).chain(reached))
-            .filter(|&(_, bytes)| bytes > 0)
-            .map(|(start, bytes)| (start, start.saturating_add(bytes)))
-            .collect();
+        self.conflict(&vec![true; self.extents.len()])
+    }
+
+    /// The same, of which at least one is written; `writes` is per parameter.
+    pub fn conflict(&self, writes: &[bool]) -> bool {
+        // What is reached through memory may be written by whoever writes.
+        let any = writes.contains(&true);
+        let direct = self.extents.iter().zip(writes).filter_map(|(e, &w)| e.map(|e| (e.start, e.bytes, w)));
+        let reached = self.reached.iter().map(|r| (r.start, r.bytes, any));
+        let mut ranges: Vec<(u64, u64, bool)> = direct.chain(reached).filter(|r| r.1 > 0).collect();
         ranges.sort_unstable();
-        ranges.windows(2).any(|w| w[1].0 < w[0].1)
+        // Where the ranges so far end, and those of them that are written.
+        let (mut end, mut written_end) = (0, 0);
+        ranges.into_iter().any(|(start, bytes, written)| {
+            let found = start < if written { end } else { written_end };
+            let last = start.saturating_add(bytes);
+            end = end.max(last);
+            written_end = if written { written_end.max(last) } else { written_end };
+            found
+        })
     }
 
     /// The lowest and one past the highest byte address per parameter, as the ABI wants them.
@@ -391,6 +404,23 @@ mod tests {
         let mut a = [0f32; 10];
         let mut args = [Arg::from(&mut a[..]), Arg::same_as(0), Arg::from(1i32)];
         assert!(bind("k", &abn(), &mut args).unwrap().overlap());
+    }
+
+    #[test]
+    fn only_overlaps_with_what_is_written_are_conflicts() {
+        let params = [param("A", ParamKind::Pointer(DType::F32)), param("B", ParamKind::Pointer(DType::F32))];
+        let bound = |a: u64, b: u64, reached: &[u64]| {
+            let one = |&start: &u64| Reached { name: String::new(), start, bytes: 16 };
+            let reached = reached.iter().map(one).collect();
+            let bytes = vec![Some(64), Some(32)];
+            bind_raw("k", &params, RawArgs { slots: vec![a, b], bytes, reached, live: vec![] }).unwrap()
+        };
+        let same = bound(4096, 4096 + 32, &[]);
+        assert!(same.overlap() && same.conflict(&[true, false]) && same.conflict(&[false, true]));
+        assert!(!same.conflict(&[false, false]));
+        assert!(!bound(4096, 4096 + 64, &[]).overlap());
+        assert!(bound(4096, 8192, &[4096 + 60]).conflict(&[false, true]));
+        assert!(!bound(4096, 8192, &[4096 + 64]).conflict(&[true, true]));
     }
 
     #[test]

@@ -113,11 +113,28 @@ impl Messages {
     }
 }
 
+/// The same for memory that is reached through an address in memory, where that is nearer than any parameter's.
+fn outside_reached(what: &str, op: &str, addr: u64, bound: &Bound<'_>) -> Option<String> {
+    let gap = |start: u64, bytes: u64| start.saturating_sub(addr).max(addr.saturating_sub(start.saturating_add(bytes)));
+    let direct = bound.extents.iter().flatten().map(|e| gap(e.start, e.bytes)).min().unwrap_or(u64::MAX);
+    let nearest = bound.reached.iter().min_by_key(|r| gap(r.start, r.bytes))?;
+    let name = &nearest.name;
+    (gap(nearest.start, nearest.bytes) <= direct.min(1 << 40)).then(|| match addr.checked_sub(nearest.start) {
+        Some(at) => format!("`{op}` {what} byte {at} of `{name}`, which holds {} bytes", nearest.bytes),
+        None => format!("`{op}` {what} {} bytes before the start of `{name}`", nearest.start - addr),
+    })
+}
+
 /// Where an address lies in relation to the buffer it was computed from, or else to the nearest one.
 fn outside(what: &str, op: &str, addr: u64, base: Option<usize>, params: &[Param], bound: &Bound<'_>) -> String {
     let gap = |e: &Extent| {
         if addr < e.start { e.start - addr } else { addr.saturating_sub(e.start.saturating_add(e.bytes)) }
     };
+    if base.is_none()
+        && let Some(text) = outside_reached(what, op, addr, bound)
+    {
+        return text;
+    }
     let buffers = params.iter().zip(&bound.extents).enumerate();
     let candidates = buffers.filter(|(i, _)| base.is_none_or(|b| b == *i));
     let nearest = candidates.filter_map(|(_, (p, e))| Some((p, e.as_ref()?))).min_by_key(|(_, e)| gap(e));

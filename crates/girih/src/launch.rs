@@ -117,7 +117,7 @@ impl<'a> Prepared<'a> {
         let start = Instant::now();
         let bound = &prepared.bound;
         // Overlaps between memory that is only read do no harm.
-        let overlap = bound.overlap() && kernel.version(FAST)?.traffic.writes.contains(&true);
+        let overlap = bound.overlap() && bound.conflict(&kernel.version(FAST)?.traffic.writes);
         let mut key: Vec<u64> = vec![u64::from(grid[0]) << 32 | u64::from(grid[1]), u64::from(grid[2]), overlap.into()];
         key.extend(bound.slots.iter().zip(&bound.extents).map(|(&slot, e)| e.map_or(slot, |e| e.bytes)));
         let known = {
