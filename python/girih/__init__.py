@@ -2,9 +2,16 @@
 
 A kernel is a Python function of tiles, decorated with ``@girih.jit`` and launched over a grid; the functions it calls
 are here too, under the names Triton gives them. ``girih.cutile`` runs cuTile Python programs on a machine without a GPU.
+
+The command ``girih`` does these to files::
+
+    text = girih.disassemble(open("kernel.tileirbc", "rb").read())
+    bytecode = girih.assemble(text, "13.3")
+    warnings = girih.check(text)            # a wrong program raises girih.ProgramError
 """
 
 from girih import _library
+from girih._diagnostics import Diagnostic, ProgramError
 from girih.frontend.errors import (
     CompilationError, GirihError, KernelAssertionError, KernelError, LaunchError, OutOfBoundsError,
     UndefinedValueError, UnsupportedError,
@@ -16,18 +23,26 @@ from girih.language import __all__ as _language
 _girih = _library.extension()
 
 __version__ = _girih.version()
+assemble = _girih.assemble
+check = _girih.check
+disassemble = _girih.disassemble
 
 __all__ = [
     "CompilationError",
+    "Diagnostic",
     "GirihError",
     "JITFunction",
     "KernelAssertionError",
     "KernelError",
     "LaunchError",
     "OutOfBoundsError",
+    "ProgramError",
     "UndefinedValueError",
     "UnsupportedError",
     "__version__",
+    "assemble",
+    "check",
+    "disassemble",
     "jit",
     *_language,
 ]

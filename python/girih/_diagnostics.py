@@ -2,6 +2,8 @@
 
 from typing import NamedTuple, Optional
 
+from girih.frontend.errors import GirihError
+
 
 class Diagnostic(NamedTuple):
     """One message. A line and a column (from 1) point into text, an offset into the bytes of the program."""
@@ -25,7 +27,7 @@ class Diagnostic(NamedTuple):
         return f"{text}\n  help: {self.help}" if self.help else text
 
 
-class Error(ValueError):
+class ProgramError(GirihError, ValueError):
     """A program was refused. ``diagnostics`` has every message; the other attributes are those of the first error."""
 
     def __init__(self, diagnostics):

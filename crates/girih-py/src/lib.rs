@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 
 mod arrays;
 mod jit;
+mod tools;
 
 /// The version of this package.
 #[pyfunction]
@@ -17,6 +18,9 @@ fn version() -> &'static str {
 #[pymodule]
 fn _girih(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(version, module)?)?;
+    module.add_function(wrap_pyfunction!(tools::assemble, module)?)?;
+    module.add_function(wrap_pyfunction!(tools::check, module)?)?;
+    module.add_function(wrap_pyfunction!(tools::disassemble, module)?)?;
     module.add_function(wrap_pyfunction!(arrays::prepare, module)?)?;
     module.add_function(wrap_pyfunction!(arrays::relabel, module)?)?;
     module.add_class::<arrays::DeviceArray>()?;

@@ -1,6 +1,6 @@
 //! What the command `girih` does to files, as functions: `assemble`, `disassemble`, `check`.
 //!
-//! A program is text or bytecode, as `str` or bytes. A wrong one raises `girih.Error` with every diagnostic; a line and
+//! A program is text or bytecode, as `str` or bytes. A wrong one raises `girih.ProgramError` with every diagnostic; a line and
 //! a column point into text, an offset into bytecode.
 
 use girih::{Diagnostic, Error, Program};
@@ -74,7 +74,7 @@ fn raised(py: Python<'_>, source: &[u8], filename: &str, error: Error) -> PyErr 
             },
         };
         let all = diagnostics(py, source, filename, &all)?;
-        let class = py.import("girih._diagnostics")?.getattr("Error")?;
+        let class = py.import("girih._diagnostics")?.getattr("ProgramError")?;
         Ok(PyErr::from_value(class.call1((all,))?))
     };
     build().unwrap_or_else(|e| e)
@@ -109,7 +109,11 @@ fn named(version: &str) -> PyResult<Version> {
 #[pyo3(signature = (program, debug = false, *, filename = "<program>"))]
 pub fn disassemble(py: Python<'_>, program: &Bound<'_, PyAny>, debug: bool, filename: &str) -> PyResult<String> {
     let source = bytes(program)?;
-    py.detach(|| Ok(Program::from_bytes(&source)?.disassembly(debug))).map_err(|e| raised(py, &source, filename, e))
+    let text = py.detach(|| {
+        let program = Program::from_bytes(&source)?;
+        Ok(if debug { program.nvidia_debug_text() } else { program.nvidia_text() })
+    });
+    text.map_err(|e| raised(py, &source, filename, e))
 }
 
 /// Reads and verifies a program; gives its warnings.
