@@ -1,0 +1,3 @@
+import girih.cutile
+
+girih.cutile.install()

@@ -1,0 +1,196 @@
+"""Programs written for ``device="cuda"``, on CPU tensors."""
+
+import copy
+import io
+
+import cuda.tile as ct
+import pytest
+
+import girih.cutile  # noqa: F401
+
+torch = pytest.importorskip("torch")
+
+T = 8
+
+
+@ct.kernel
+def doubles(x, y):
+    i = ct.bid(0)
+    ct.store(y, (i,), ct.load(x, (i,), (T,)) * 2)
+
+
+@ct.kernel
+def copies(x, y):
+    i = ct.bid(0)
+    ct.store(y, (i,), ct.load(x, (i,), (T,)))
+
+
+STREAMS = {
+    "current": lambda: torch.cuda.current_stream(),
+    "new": lambda: torch.cuda.Stream(),
+    "handle": lambda: torch.cuda.current_stream().cuda_stream,
+}
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_kernels_take_tensors_and_streams(stream):
+    x = torch.arange(16, dtype=torch.float32, device="cuda")
+    y = torch.empty_like(x)
+    ct.launch(STREAMS[stream](), (2,), doubles, (x, y))
+    torch.cuda.synchronize()
+    torch.testing.assert_close(y, x * 2)
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    ["bool", "int8", "int64", "uint8", "float16", "bfloat16", "float64", "float8_e4m3fn", "float8_e5m2"],
+)
+def test_element_types(dtype):
+    x = (torch.arange(16, device="cuda") % 2).to(getattr(torch, dtype))
+    y = torch.zeros(16, device="cuda").to(getattr(torch, dtype))
+    ct.launch(torch.cuda.current_stream(), (2,), copies, (x, y))
+    assert x.view(torch.uint8).tolist() == y.view(torch.uint8).tolist()
+
+
+def test_a_tensor_that_requires_grad():
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(context, x):
+            y = torch.empty_like(x)
+            ct.launch(torch.cuda.current_stream(), (2,), doubles, (x, y))
+            return y
+
+        @staticmethod
+        def backward(context, gradient):
+            out = torch.empty_like(gradient)
+            ct.launch(torch.cuda.current_stream(), (2,), doubles, (gradient.contiguous(), out))
+            return out
+
+    x = torch.randn(16, device="cuda", requires_grad=True)
+    Double.apply(x).sum().backward()
+    assert x.grad.tolist() == [2.0] * 16
+
+
+FACTORIES = {
+    "zeros": lambda d: torch.zeros(2, device=d),
+    "ones": lambda d: torch.ones((2, 3), device=d, dtype=torch.float16),
+    "tensor": lambda d: torch.tensor([1, 2], device=d),
+    "arange": lambda d: torch.arange(4, device=d),
+    "randn": lambda d: torch.randn(3, device=d),
+    "randint": lambda d: torch.randint(0, 5, (3,), device=d),
+    "full_like": lambda d: torch.full_like(torch.zeros(2), 3, device=d),
+    "new_zeros": lambda d: torch.zeros(2).new_zeros(3, device=d),
+    "linspace": lambda d: torch.linspace(0, 1, 3, device=d),
+    "to": lambda d: torch.zeros(2).to(d),
+    "to with a type": lambda d: torch.zeros(2).to(d, torch.float16, non_blocking=True),
+    "cuda": lambda d: torch.zeros(2).cuda(),
+    "module": lambda d: torch.nn.Linear(2, 2, device=d).weight,
+    "module to": lambda d: torch.nn.Linear(2, 2).to(d).weight,
+    "pinned": lambda d: torch.zeros(2, pin_memory=True).to(d, non_blocking=True),
+}
+
+
+@pytest.mark.parametrize("make", FACTORIES)
+@pytest.mark.parametrize("device", ["cuda", "cuda:0", 0, torch.device("cuda")], ids=repr)
+def test_what_takes_a_device(make, device):
+    made = FACTORIES[make](device)
+    assert made.device == torch.device("cuda:0") and made.is_cuda and not made.is_cpu
+    assert torch.zeros(1, device=made.device).is_cuda
+
+
+def test_a_device_that_is_not_there():
+    with pytest.raises(RuntimeError, match="there is no device cuda:1"):
+        torch.zeros(1, device="cuda:1")
+
+
+def test_host_and_device_share_nothing():
+    x = torch.zeros(4, device="cuda")
+    host = x.cpu()
+    assert not host.is_cuda and host.device.type == "cpu"
+    x += 1
+    assert host.tolist() == [0.0] * 4
+    y = host.cuda()
+    host += 5
+    assert y.tolist() == [0.0] * 4 and y.is_cuda
+    assert x.to("cpu").device.type == "cpu"
+
+
+def test_training():
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1)).cuda()
+    optimiser = torch.optim.AdamW(model.parameters(), lr=0.05)
+    scaler = torch.amp.GradScaler("cuda")
+    x, y = torch.randn(32, 4, device="cuda"), torch.randn(32, 1, device="cuda")
+    losses = []
+    for _ in range(30):
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            loss = ((model(x) - y) ** 2).mean()
+        scaler.scale(loss).backward()
+        scaler.step(optimiser)
+        scaler.update()
+        optimiser.zero_grad()
+        losses.append(loss.item())
+    assert losses[-1] < 0.7 * losses[0]
+    copy.deepcopy(model)
+    kept = io.BytesIO()
+    torch.save(model.state_dict(), kept)
+    kept.seek(0)
+    model.load_state_dict(torch.load(kept, map_location="cuda"))
+
+
+def test_seeds_and_generators():
+    draws = []
+    for _ in range(2):
+        generator = torch.Generator(device="cuda").manual_seed(7)
+        torch.cuda.manual_seed_all(3)
+        draws.append((torch.randn(2, generator=generator, device="cuda").tolist(), torch.rand(2, device="cuda").tolist()))
+    assert draws[0] == draws[1]
+    assert isinstance(torch.Generator(), torch.Generator)
+
+
+def test_default_devices():
+    with torch.device("cuda"):
+        assert torch.zeros(1).is_cuda
+    torch.set_default_device("cuda")
+    try:
+        assert torch.zeros(1).is_cuda
+    finally:
+        torch.set_default_device(None)
+
+
+def test_what_is_asked_of_the_device():
+    assert torch.cuda.is_available() and torch.cuda.device_count() == 1 and torch.cuda.current_device() == 0
+    assert torch.cuda.get_device_capability() == (10, 0)
+    assert "Girih" in torch.cuda.get_device_name()
+    assert torch.cuda.get_device_properties("cuda").multi_processor_count >= 1
+    free, total = torch.cuda.mem_get_info()
+    assert 0 < free < total
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    assert torch.cuda.max_memory_allocated() == 0
+    with torch.cuda.stream(torch.cuda.Stream()) as stream, torch.cuda.device(0):
+        assert stream is None or torch.cuda.current_stream() is not None
+    with torch.cuda.nvtx.range("x"):
+        pass
+
+
+def test_events():
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start.record()
+    end.record()
+    end.synchronize()
+    assert 0 <= start.elapsed_time(end) < 1000
+
+
+def test_a_tensor_no_kernel_can_take():
+    with pytest.raises(TypeError, match="girih: a tensor of shape"):
+        ct.launch(0, (1,), copies, (torch.zeros(T).to_sparse(), torch.zeros(T)))
+
+
+def test_torch_imported_before_girih(tmp_path):
+    import subprocess
+    import sys
+
+    code = "import torch; import girih.cutile; girih.cutile.install(); print(torch.zeros(1, device='cuda').is_cuda)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert out.stdout == "True\n", out.stderr
