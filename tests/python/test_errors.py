@@ -124,11 +124,12 @@ def test_the_traceback_shows_the_launch_and_no_driver():
     text = "".join(traceback.format_exception(raised.value))
     assert "During handling" not in text and "direct cause" not in text
     assert "Failed to launch" not in text
+    assert text.count('File "') == 2, text
 
 
 @ct.kernel
 def wrong(x):
-    ct.store(x, (0,), ct.load(x, (0,), (4,)) @ 3)
+    ct.store(x, (0,), ct.exp(ct.bid("x")))
 
 
 def test_cutiles_own_errors_stay_its_own():

@@ -63,9 +63,7 @@ pub struct DeviceArray {
 impl DeviceArray {
     #[pyo3(signature = (**_asked))]
     fn __dlpack__<'py>(&self, py: Python<'py>, _asked: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
-        let capsule = self.export.bind(py).call1((&self.array,))?;
-        relabel(&capsule, None)?;
-        Ok(capsule)
+        relabel(self.export.bind(py).call1((&self.array,))?, None)
     }
 
     fn __dlpack_device__(&self) -> (i32, i32) {
@@ -73,10 +71,10 @@ impl DeviceArray {
     }
 }
 
-/// Writes the CUDA device, and an element type (DLPack's code and bits) if one is given, into a fresh capsule.
+/// The capsule, with the CUDA device, and an element type (DLPack's code and bits) if one is given, written into it.
 #[pyfunction]
 #[pyo3(signature = (capsule, element = None))]
-pub fn relabel(capsule: &Bound<'_, PyAny>, element: Option<(u8, u8)>) -> PyResult<()> {
+pub fn relabel<'py>(capsule: Bound<'py, PyAny>, element: Option<(u8, u8)>) -> PyResult<Bound<'py, PyAny>> {
     if !capsule.is_instance_of::<PyCapsule>() {
         return Err(PyTypeError::new_err("__dlpack__ gave no capsule"));
     }
@@ -95,7 +93,7 @@ pub fn relabel(capsule: &Bound<'_, PyAny>, element: Option<(u8, u8)>) -> PyResul
             (*tensor).bits = bits;
         }
     }
-    Ok(())
+    Ok(capsule)
 }
 
 impl Kind {

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 
 mod arrays;
 mod jit;
+mod launch;
 mod tools;
 
 /// The version of this package.
@@ -23,6 +24,7 @@ fn _girih(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(tools::disassemble, module)?)?;
     module.add_function(wrap_pyfunction!(arrays::prepare, module)?)?;
     module.add_function(wrap_pyfunction!(arrays::relabel, module)?)?;
+    module.add_class::<launch::Launcher>()?;
     module.add_class::<arrays::DeviceArray>()?;
     module.add_class::<jit::Dispatcher>()?;
     module.add_class::<jit::Kernel>()?;

@@ -187,14 +187,18 @@ def _frames(failure):
     """The places of a failure in the user's files, outermost first."""
     frames = failure.get("frames")
     if not frames:
-        if not failure.get("file"):
-            return []
-        return [errors.Frame(failure.get("file"), failure.get("line"), failure.get("column"))]
+        frames = [failure] if failure.get("file") else []
     # What a method like ``tile.astype`` calls in cuTile itself is no place of the user's.
-    theirs = os.path.dirname(sys.modules["cuda.tile"].__file__) + os.sep
-    own = [f for f in frames if not (f.get("file") or "").startswith(theirs)] or frames
-    # cuTile counts columns from 0.
-    return [errors.Frame(f.get("file"), f.get("line"), f.get("column") + 1, f.get("function")) for f in reversed(own)]
+    cutile = sys.modules.get("cuda.tile")
+    theirs = os.path.dirname(cutile.__file__) + os.sep if cutile else None
+    own = [f for f in frames if not theirs or not (f.get("file") or "").startswith(theirs)] or frames
+    return [errors.Frame(f.get("file"), f.get("line"), _column(f), f.get("function")) for f in reversed(own)]
+
+
+def _column(frame):
+    """cuTile counts columns from 0."""
+    column = frame.get("column")
+    return None if column is None else column + 1
 
 
 def _not_compiled(failure):
@@ -216,5 +220,6 @@ _refusals = {}
 def _refusal(base):
     """cuTile's exception, printed as its message."""
     if base not in _refusals:
-        _refusals[base] = type(base.__name__, (base,), {"__str__": lambda self: self.message})
+        names = {"__str__": lambda self: self.message, "__module__": base.__module__}
+        _refusals[base] = type(base.__name__, (base,), names)
     return _refusals[base]

@@ -82,25 +82,8 @@ def _takes(function, *names):
 
 
 def _host_launch(module):
-    native = _part(module, "launch")
-    prepare, classify = _girih.prepare, arrays.classify
-
-    @functools.wraps(native)
-    def launch(stream, grid, kernel, kernel_args, /, *, programmatic_dependent_launch=False):
-        try:
-            return native(
-                stream,
-                grid,
-                kernel,
-                prepare(kernel_args, classify),
-                programmatic_dependent_launch=programmatic_dependent_launch,
-            )
-        except BaseException as error:
-            raised = error
-        # Outside the handler, so that the driver's own error is no part of what the user reads.
-        raise driver.explain(raised)
-
-    module.launch = launch
+    # cuTile's launch(stream, grid, kernel, kernel_args) has no named parameters there.
+    module.launch = _girih.Launcher(_part(module, "launch"), 3, arrays.classify, driver.explain)
 
 
 def _host_compiler(module):
@@ -140,21 +123,12 @@ def _text(bytecode, **_options):
 
 
 def _host_tuner(module):
-    native = _part(module, "_benchmark")
+    benchmark = _girih.Launcher(_part(module, "_benchmark"), 3, arrays.classify, driver.explain)
     _part(module, "benchmark_with_timeout")
-    prepare, classify = _girih.prepare, arrays.classify
-
-    @functools.wraps(native)
-    def benchmark(stream, grid, kernel, tuples, flush_l2=True, /):
-        try:
-            return native(stream, grid, kernel, prepare(tuples, classify), flush_l2)
-        except BaseException as error:
-            raised = error
-        raise driver.explain(raised)
 
     def with_timeout(stream, grid, kernel, tuples, seconds, flush_l2=True):
         with driver.time_limit(seconds, f"the kernel ran longer than the time limit of {seconds} s"):
-            return benchmark(stream, grid, kernel, tuples, flush_l2)
+            return benchmark(stream, grid, kernel, tuples, flush_l2), None
 
     module._benchmark = benchmark
     module.benchmark_with_timeout = with_timeout
