@@ -34,7 +34,7 @@ def test_locations_are_shown_when_asked_for():
 
 
 def test_a_wrong_text():
-    with pytest.raises(girih.Error) as raised:
+    with pytest.raises(girih.ProgramError) as raised:
         girih.check(TEXT.replace("tile<f32>\n", "tile<f16>\n"), filename="k.mlir")
     error = raised.value
     assert isinstance(error, ValueError)
@@ -45,7 +45,7 @@ def test_a_wrong_text():
 
 def test_a_wrong_file_of_bytes():
     whole = girih.assemble(TEXT, "13.3")
-    with pytest.raises(girih.Error) as raised:
+    with pytest.raises(girih.ProgramError) as raised:
         girih.check(whole[:-4])
     error = raised.value
     assert error.line is None and 0 <= error.offset <= len(whole)
