@@ -91,7 +91,7 @@ impl Dispatcher {
         }
         let bytes = arrays.iter().map(|a| a.map(|a| a.bytes)).collect();
         // SAFETY: the arrays' owners say where their memory is, and the call's arguments keep them alive.
-        unsafe { kernel.run(py, grid, RawArgs { slots, bytes, reached: Vec::new() }) }
+        unsafe { kernel.run(py, grid, RawArgs { slots, bytes, ..RawArgs::default() }) }
     }
 
     /// The specialisation a call would launch.
