@@ -10,7 +10,8 @@
 //!
 //! Words `NAME=VALUE` before `girih` set environment variables; `{}` stands for the file where it is not the second word.
 //! The place is that of the first diagnostic of the file's code; without `, at` it must have none. Files of another
-//! extension (`.loop`, `.tile`, `.kernel`) are read back and verified as that IR; of them the command says `read`.
+//! extension (`.loop`, `.tile`, `.kernel`) are read back and verified as that IR; of them the command says `read`. A
+//! `.hex` file holds bytecode: behind the two comments its bytes in hexadecimal, each line perhaps with a comment.
 //! Standard error must be the `.txt` beside it; `BLESS=1` writes it, after the code, the place and the exit code have
 //! been found right.
 
@@ -74,11 +75,13 @@ fn case(path: &Path) -> Result<Case, String> {
 fn run(case: &Case, scratch: &Path) -> (String, i32) {
     let folder = folder();
     let at = case.command.iter().position(|w| w == "girih").expect("a command is `girih` and its words");
+    let bytecode = bytecode(case, scratch);
+    let name = bytecode.as_deref().map_or(case.name.clone(), |file| file.to_str().unwrap().to_string());
     let fill = |word: &str| word.replace("$HERE", folder.to_str().unwrap()).replace("$TMP", scratch.to_str().unwrap());
     let mut args: Vec<String> = case.command[at + 1..].iter().map(|w| fill(w)).collect();
     match args.iter().position(|w| w == "{}") {
-        Some(i) => args[i] = case.name.clone(),
-        None => args.insert(1, case.name.clone()),
+        Some(i) => args[i] = name,
+        None => args.insert(1, name),
     }
     let mut command = Command::new(env!("CARGO_BIN_EXE_girih"));
     command.args(&args).current_dir(&folder).stdin(Stdio::null());
@@ -94,6 +97,16 @@ fn run(case: &Case, scratch: &Path) -> (String, i32) {
     let text = String::from_utf8(output.stderr).unwrap();
     let text = text.replace(folder.to_str().unwrap(), "$HERE").replace(scratch.to_str().unwrap(), "$TMP");
     (plain(&text), output.status.code().unwrap_or(-1))
+}
+
+/// The file that a `.hex` file describes.
+fn bytecode(case: &Case, scratch: &Path) -> Option<PathBuf> {
+    let name = case.name.strip_suffix(".hex")?;
+    let digits = case.text.lines().map(|l| l.split("//").next().unwrap()).flat_map(str::split_whitespace);
+    let bytes: Vec<u8> = digits.map(|d| u8::from_str_radix(d, 16).expect("two hexadecimal digits")).collect();
+    let file = scratch.join(format!("{name}.tileirbc"));
+    std::fs::write(&file, bytes).unwrap();
+    Some(file)
 }
 
 /// The text without what differs between machines and runs: the compiler's flags, the cache's keys, addresses.
@@ -150,7 +163,7 @@ fn place<'t>(text: &'t str, code: &str) -> Result<Option<&'t str>, String> {
     let mut lines = text.lines().skip_while(|l| !title(l));
     lines.next().ok_or(format!("no {code}"))?;
     let arrow = lines.take_while(|l| !l.is_empty()).find_map(|l| l.trim_start().strip_prefix("--> "));
-    Ok(arrow.and_then(|l| l.split_once(':')).map(|(_, place)| place))
+    Ok(arrow.and_then(|l| l.split_once(':')).map(|(_, place)| place.trim()))
 }
 
 #[test]
@@ -161,7 +174,7 @@ fn every_code_is_shown_by_a_file() {
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder())
         .unwrap()
         .map(|f| f.unwrap().path())
-        .filter(|p| p.extension().is_some_and(|e| ["mlir", "loop", "tile", "kernel"].iter().any(|k| e == *k)))
+        .filter(|p| p.extension().is_some_and(|e| ["mlir", "hex", "loop", "tile", "kernel"].iter().any(|k| e == *k)))
         .collect();
     files.sort();
     let (mut wrong, mut shown) = (String::new(), BTreeSet::new());

@@ -100,6 +100,7 @@ Every message of Girih carries a code. `E` is an error, `W` a warning, which nev
         ("04", "Launches and arguments"),
         ("05", "The machine: compiler, cache, files"),
         ("06", "Traps while running"),
+        ("07", "Bytecode"),
         ("09", "Warnings about the program"),
     ];
     let mut codes: Vec<&Code> = Code::ALL.iter().collect();

@@ -143,11 +143,15 @@ fn verified(module: cuda_tile::ir::Module, mut diagnostics: Vec<Diagnostic>) -> 
 
 /// Adds to diagnostics at an operation the place in the user's files that the operation comes from.
 pub fn add_frames(module: &cuda_tile::ir::Module, diagnostics: &mut [Diagnostic]) {
+    if diagnostics.is_empty() {
+        return;
+    }
+    let mut ops: Vec<_> = module.funcs.iter().flat_map(|f| f.ops.values()).map(|op| (op.span, &op.loc)).collect();
+    ops.sort_by_key(|(span, _)| *span);
     for d in diagnostics.iter_mut().filter(|d| d.frames.is_empty()) {
-        let Some(span) = d.span else { continue };
-        let found = module.funcs.iter().flat_map(|f| f.ops.values()).find(|op| op.span == span);
-        if let Some(op) = found {
-            d.frames = op.loc.frames().into();
+        let found = d.span.and_then(|span| ops.binary_search_by_key(&span, |(s, _)| *s).ok()).and_then(|i| ops.get(i));
+        if let Some((_, loc)) = found {
+            d.frames = loc.frames().into();
         }
     }
 }

@@ -6,7 +6,7 @@
 use super::attrs::{boolean, signed};
 use super::cursor::Cursor;
 use super::debug::FunctionLocs;
-use super::{File, MAX_DEPTH, MAX_RANK, Res, fail};
+use super::{File, MAX_DEPTH, MAX_RANK, Res, fail, things};
 use crate::base::{Code, Span};
 use crate::cuda_tile::bytecode::layout::{self, Field, Layout, Operands, Presence};
 use crate::cuda_tile::ir::*;
@@ -124,7 +124,7 @@ impl<'f, 'a> Body<'f, 'a> {
         let fixed = layout.results(self.file.version).len();
         let n = if layout.counted_results { self.c.count(1, "the number of results")? } else { fixed };
         if n != fixed && !layout.info.has_variadic_results() {
-            let message = format!("`{}` has {n} results, not {fixed}", layout.info.name);
+            let message = format!("`{}` has {}, not {fixed}", layout.info.name, things(n, "result"));
             return fail(Code::WrongCount, start, self.c.at(), message);
         }
         let mut types = Vec::with_capacity(n);
@@ -219,7 +219,7 @@ impl<'f, 'a> Body<'f, 'a> {
             let single = declared.iter().filter(|g| g.arity == Arity::One).count();
             let most = if declared.iter().any(|g| g.arity == Arity::Optional) { single + 1 } else { usize::MAX };
             if n < single || n > most {
-                let message = format!("`{}` has {n} operands", layout.info.name);
+                let message = format!("`{}` has {}", layout.info.name, things(n, "operand"));
                 return fail(Code::WrongCount, start, self.c.at(), message);
             }
             rest = n - single;
@@ -246,7 +246,7 @@ impl<'f, 'a> Body<'f, 'a> {
         match usize::try_from(n).ok().and_then(|n| self.values.get(n)) {
             Some(&v) => Ok(v),
             None => {
-                let message = format!("an operand is value {n}, but {} are defined here", self.values.len());
+                let message = format!("an operand is value {n} of {}", self.values.len());
                 fail(Code::BadReference, start, self.c.at(), message)
             }
         }
@@ -256,7 +256,7 @@ impl<'f, 'a> Body<'f, 'a> {
         let start = self.c.at();
         let n = self.c.count(1, "the number of regions")?;
         if n != layout.regions {
-            let message = format!("`{}` has {n} regions, not {}", layout.info.name, layout.regions);
+            let message = format!("`{}` has {}, not {}", layout.info.name, things(n, "region"), layout.regions);
             return fail(Code::WrongCount, start, self.c.at(), message);
         }
         let depth = depth.deeper(start)?;
@@ -268,7 +268,8 @@ impl<'f, 'a> Body<'f, 'a> {
                 // The second region of an `if` may be missing.
                 0 if i >= layout.info.regions.0 => {}
                 blocks => {
-                    let message = format!("a region of `{}` has {blocks} blocks, not 1", layout.info.name);
+                    let message =
+                        format!("a region of `{}` has {}, not 1", layout.info.name, things(blocks as usize, "block"));
                     return fail(Code::WrongCount, start, self.c.at(), message);
                 }
             }

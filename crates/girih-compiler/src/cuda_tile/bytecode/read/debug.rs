@@ -2,7 +2,7 @@
 
 use super::cursor::{Cursor, words};
 use super::tables::table;
-use super::{File, MAX_DEPTH, Res, fail};
+use super::{File, MAX_DEPTH, Res, fail, things};
 use crate::base::{Code, Span};
 use crate::cuda_tile::bytecode::tags::debug as tag;
 use crate::cuda_tile::ir::*;
@@ -250,7 +250,11 @@ impl FunctionLocs<'_, '_> {
     pub fn finish(&self, ops: usize, span: Span) -> Res<()> {
         match self.numbers {
             Some((numbers, _)) if numbers.len() / 8 != ops + 1 => {
-                let message = format!("the function has {ops} operations and {} locations", numbers.len() / 8);
+                let message = format!(
+                    "the function has {} and {}",
+                    things(ops, "operation"),
+                    things(numbers.len() / 8, "location")
+                );
                 fail(Code::WrongCount, span.start as usize, span.end as usize, message)
             }
             _ => Ok(()),

@@ -18,6 +18,9 @@ mod function;
 mod tables;
 mod types;
 
+#[cfg(test)]
+mod tests;
+
 use super::tags::section;
 use super::{MAGIC, Version};
 use crate::base::{Code, Diagnostic, Span};
@@ -45,6 +48,11 @@ type Res<T> = Result<T, Box<Diagnostic>>;
 #[cold]
 fn fail<T>(code: Code, start: usize, end: usize, message: impl Into<String>) -> Res<T> {
     Err(Box::new(Diagnostic::error(code, message).at(Span::new(start, end))))
+}
+
+/// `1 operand`, `2 operands`
+fn things(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
 /// The module of a file. It has yet to be verified, like one that was parsed.
