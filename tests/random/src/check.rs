@@ -1,4 +1,5 @@
-//! Runs one program through the evaluators: the tile program, the lifted loops, and the IR after every rule.
+//! Runs one program through bytecode and back, and through the evaluators: the tile program, the lifted loops, and the
+//! IR after every rule.
 
 use crate::data::{self, Image};
 use crate::program::{Param, Program};
@@ -6,6 +7,7 @@ use girih_compiler::base::launch::Launch;
 use girih_compiler::base::memory::VecMemory;
 use girih_compiler::base::target::Assumptions;
 use girih_compiler::base::{Code, Diagnostic, host};
+use girih_compiler::cuda_tile::bytecode::{self, write::VERSIONS};
 use girih_compiler::cuda_tile::{self, ir::Module};
 use girih_compiler::pipeline::{self, Lowered, Observer, Options, RuleEvent};
 use girih_compiler::{kernel, loops};
@@ -111,9 +113,32 @@ fn options(seed: u64) -> Options {
     options
 }
 
+/// Bytecode of any version, and the text of NVIDIA's disassembler, stand for the same program.
+fn bytecode_agrees(module: &Module, seed: u64) -> Result<(), String> {
+    let (_, oldest) = bytecode::write_oldest(module).map_err(|d| first(&d))?;
+    let version = VERSIONS[seed as usize % VERSIONS.len()].max(oldest);
+    let bytes = bytecode::write(module, version).map_err(|d| first(&d))?;
+    let read = bytecode::read(&bytes).map_err(|d| first(&d))?.module;
+    let text = cuda_tile::print::print_nvidia_debug(module);
+    if cuda_tile::print::print_nvidia_debug(&read) != text {
+        return Err("the text is not that of what was read from bytecode".into());
+    }
+    let parsed = cuda_tile::parse::parse(&text);
+    let Some(parsed) = parsed.module else { return Err(first(&parsed.diagnostics)) };
+    for (from, again) in [("bytecode", &read), ("text", &parsed)] {
+        match bytecode::write(again, version) {
+            Ok(other) if other == bytes => {}
+            Ok(_) => return Err(format!("bytecode {version} of what was read from {from} differs")),
+            Err(d) => return Err(first(&d)),
+        }
+    }
+    Ok(())
+}
+
 pub fn check(program: &Program, seed: u64) -> Result<Verdict, Mismatch> {
     let front = pipeline::front(&program.text).map_err(|d| Mismatch::new("front", first(&d)))?;
     let module: &Module = &front.module;
+    bytecode_agrees(module, seed).map_err(|what| Mismatch::new("bytecode", what))?;
     let image = data::image(program);
     let (mut memory, launch, addresses) = place(program, &image);
     match cuda_tile::eval::run(module, "random", &launch, &mut memory, &mut cuda_tile::eval::Silent) {

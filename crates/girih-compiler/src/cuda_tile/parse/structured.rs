@@ -244,8 +244,20 @@ impl<'a> Parser<'a> {
         let (shape, shape_numbers, shape_span) = self.mixed("shape")?;
         let (strides, stride_numbers, stride_span) = self.mixed("strides")?;
         self.expect(':')?;
-        let at = self.span;
+        let mut at = self.span;
         let mut ty = self.ty()?;
+        // The base's type stands here only where a pointer attribute makes it worth saying.
+        if matches!(&ty, Type::Tile(TileType { elem: Elem::Ptr(_), .. })) {
+            self.check(d.groups[0][0], &ty, self.since(at));
+            if self.eat(',') {
+                at = self.span;
+                ty = self.ty()?;
+            } else {
+                self.expect_arrow()?;
+                at = self.span;
+                ty = self.ty()?;
+            }
+        }
         if self.eat_arrow() {
             let at = self.since(at);
             for &operand in shape.iter().chain(&strides) {

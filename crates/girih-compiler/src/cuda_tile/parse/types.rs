@@ -157,6 +157,9 @@ impl<'a> Parser<'a> {
                 self.advance();
                 self.expect('<')?;
                 let d = self.dtype()?;
+                if self.eat(',') {
+                    self.pointer_attribute()?;
+                }
                 self.expect('>')?;
                 Elem::Ptr(d)
             }
@@ -165,6 +168,23 @@ impl<'a> Parser<'a> {
         };
         self.expect('>')?;
         Ok(TileType { shape, elem })
+    }
+
+    /// `<none>` or `#cuda_tile.ptr_attr<none>`, which says nothing; there is no other.
+    fn pointer_attribute(&mut self) -> Res<()> {
+        if matches!(self.tok, Tok::Hash("cuda_tile.ptr_attr") | Tok::Word("ptr_attr")) {
+            self.advance();
+        }
+        self.expect('<')?;
+        match self.tok {
+            Tok::Word("none") => self.advance(),
+            Tok::Word(_) => {
+                let message = format!("there is no pointer attribute {}", self.found());
+                return self.error(Code::UnknownWord, self.span, message);
+            }
+            _ => return self.expected("a pointer attribute"),
+        }
+        self.expect('>')
     }
 
     /// `[1, ?, 3]`
@@ -182,6 +202,9 @@ impl<'a> Parser<'a> {
             self.expect_word("strides")?;
             self.expect('=')?;
             strides = self.strides()?;
+            if self.eat(',') {
+                self.pointer_attribute()?;
+            }
         }
         if strides.len() != shape.len() {
             let span = self.span;

@@ -89,3 +89,31 @@ fn places_without_a_scope_get_that_of_their_function() {
     assert_eq!(read.funcs[0].loc.scope().and_then(Scope::function).unwrap().file.directory.as_ref(), "lib");
     assert!(crate::cuda_tile::verify(&read).is_empty());
 }
+
+/// What was read from each file of the corpus is written at every version that can express it, and reads back as it was.
+#[test]
+fn the_corpus_is_written_at_every_version() {
+    let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/bytecode/corpus");
+    let (mut written, mut refused) = (0, 0);
+    for folder in std::fs::read_dir(corpus).unwrap() {
+        for file in std::fs::read_dir(folder.unwrap().path()).unwrap() {
+            let file = file.unwrap().path();
+            let Ok(first) = crate::cuda_tile::bytecode::read(&std::fs::read(&file).unwrap()) else { continue };
+            let text = crate::cuda_tile::print::print_nvidia_debug(&first.module);
+            for version in VERSIONS {
+                let Ok(bytes) = write(&first.module, version) else {
+                    assert!(version < first.version || first.version > Version::V13_4, "{}", file.display());
+                    refused += 1;
+                    continue;
+                };
+                let again =
+                    crate::cuda_tile::bytecode::read(&bytes).unwrap_or_else(|d| panic!("{}: {d:?}", file.display()));
+                assert_eq!(again.version, version);
+                assert_eq!(crate::cuda_tile::print::print_nvidia_debug(&again.module), text, "{}", file.display());
+                assert_eq!(write(&again.module, version).unwrap(), bytes, "{}", file.display());
+                written += 1;
+            }
+        }
+    }
+    assert!(written > 500 && refused > 20, "{written} written, {refused} refused");
+}
