@@ -401,7 +401,7 @@ mod tests {
             k.params.push(Param { name: name.into(), ty, val, div_by: 1 });
         }
         for _ in 0..3 {
-            k.axes.push(Axis { name: "i".into() });
+            k.axes.push(Axis { name: "i".into(), from: None });
         }
         k
     }

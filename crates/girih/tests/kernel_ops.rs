@@ -28,7 +28,7 @@ fn kernel(case: &Case, name: &str, lanes: u32) -> Kernel {
         bases.push(val);
     }
     let site = k.sites.push(Site { op: "load".into(), ..Site::default() });
-    let axis = k.axes.push(Axis { name: "i".into() });
+    let axis = k.axes.push(Axis { name: "i".into(), from: None });
     let mem = |base, elem| Mem { base, index: Ix::Axis(axis), elem };
     let mut body = Vec::new();
     let mut args = Vec::new();

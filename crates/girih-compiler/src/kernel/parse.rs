@@ -445,7 +445,7 @@ impl<'a> Parser<'a> {
                 c.expect("step")?;
                 let step = self.ix(c)?;
                 let unroll = if c.eat("unroll") { c.int()? } else { 0 };
-                let axis = self.k.axes.push(Axis { name: name.to_string() });
+                let axis = self.k.axes.push(Axis { name: name.to_string(), from: None });
                 self.name(name, Name::Axis(axis))?;
                 Stmt::For { axis, lo, hi, step, unroll, body: self.inner(c, depth)? }
             }

@@ -169,8 +169,10 @@ impl Printer<'_> {
             Stmt::All { dst, vector } => format!("{} = all {}", self.typed(*dst), self.val(*vector)),
             Stmt::For { axis, lo, hi, step, unroll, body } => {
                 let name = self.k.axes.get(*axis).map_or("?", |a| &a.name);
+                let from = self.k.axes.get(*axis).map_or(String::new(), Axis::comment);
                 let unroll = if *unroll > 0 { format!(" unroll {unroll}") } else { String::new() };
-                let head = format!("for {name} in {}..{} step {}{unroll} {{", self.ix(lo), self.ix(hi), self.ix(step));
+                let head =
+                    format!("for {name} in {}..{} step {}{unroll} {{{from}", self.ix(lo), self.ix(hi), self.ix(step));
                 self.line(&head);
                 self.body(body);
                 "}".to_string()

@@ -229,7 +229,7 @@ impl<'a> Parser<'_, 'a> {
             Some(Thing::Axis(axis)) => Ok(*axis),
             Some(_) => Err(error(Code::UnknownIrName, span, format!("`{name}` is defined twice"))),
             None => {
-                let axis = self.kernel.axes.push(Axis { name: name.to_string() });
+                let axis = self.kernel.axes.push(Axis { name: name.to_string(), from: None });
                 self.names.insert(name, Thing::Axis(axis));
                 Ok(axis)
             }

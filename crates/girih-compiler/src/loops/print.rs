@@ -322,7 +322,8 @@ impl Printer<'_> {
                 self.line(&text);
             }
             Stmt::For(l) => {
-                let head = self.for_head(l);
+                let from = self.kernel.axes.get(l.axis).map_or(String::new(), Axis::comment);
+                let head = self.for_head(l) + &from;
                 self.body(&head, &l.body);
             }
             Stmt::Loop { body } => self.body("loop:", body),

@@ -75,8 +75,11 @@ pub fn const_trip(f: &For) -> Option<u64> {
     }
 }
 
-pub fn new_axis(kernel: &mut Kernel, name: &str) -> AxisId {
-    kernel.axes.push(Axis { name: name.to_string() })
+/// An axis for a part of another one's loop, named after it.
+pub fn new_axis(kernel: &mut Kernel, like: AxisId, suffix: &str) -> AxisId {
+    let Axis { name, from } = &kernel.axes[like];
+    let axis = Axis { name: format!("{name}{suffix}"), from: from.clone() };
+    kernel.axes.push(axis)
 }
 
 /// What a rule says of a statement it was shown.

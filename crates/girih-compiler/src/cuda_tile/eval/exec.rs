@@ -346,7 +346,8 @@ impl<'a> Machine<'a> {
                         Elem::Num(_) => 1,
                     };
                     let base = number(first);
-                    if within == 0 && base.rem_euclid(*divisor.max(&1) as i128) != 0 {
+                    let divides = base.rem_euclid(*divisor.max(&1) as i128) == 0;
+                    if within == 0 && !divides && !constant_stride(cx) {
                         return fail(format!("{x} is not a multiple of {divisor}, as was assumed"), Some((shape, i)));
                     }
                     let want = (base + within as i128 * unit) as u64
@@ -385,4 +386,18 @@ impl<'a> Machine<'a> {
 
 fn i32_scalar(i: u32) -> Val {
     Val::Tile(Tile::scalar(Elem::Num(DType::I32), i as u64))
+}
+
+/// Whether an assumption is about a constant that is only ever the stride of a view. cuTile promises that the stride of a
+/// dimension of one element divides like a longer one's, whatever it is; no access can tell.
+fn constant_stride(cx: Cx<'_>) -> bool {
+    let constant = |v| cx.func.def_op(v).is_some_and(|op| cx.func.ops[op].opcode == Opcode::Constant);
+    let strides = |v| {
+        let mut users = cx.func.ops.values().filter(|user| user.operands.contains(&v)).peekable();
+        users.peek().is_some()
+            && users.all(|user| {
+                user.opcode == Opcode::MakeTensorView && user.group(2).contains(&v) && !user.group(1).contains(&v)
+            })
+    };
+    cx.op.operand(0).is_some_and(constant) && cx.op.results.iter().all(|&v| strides(v))
 }

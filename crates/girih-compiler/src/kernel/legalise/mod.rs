@@ -152,9 +152,11 @@ impl<'a> Lower<'a> {
         name
     }
 
-    fn axis(&mut self, hint: &str) -> k::AxisId {
-        let name = self.name(hint);
-        self.out.axes.push(k::Axis { name })
+    /// A fresh axis for a loop over one of loop IR.
+    fn axis_of(&mut self, axis: l::AxisId) -> k::AxisId {
+        let l::Axis { name, from } = self.src.axes.get(axis).cloned().unwrap_or_default();
+        let name = self.name(&name);
+        self.out.axes.push(k::Axis { name, from })
     }
 
     fn push(&mut self, stmt: k::Stmt) {

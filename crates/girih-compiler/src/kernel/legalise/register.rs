@@ -58,8 +58,7 @@ impl Lower<'_> {
         }
 
         let (lo, hi, step) = (self.ix(&f.lo)?, self.ix(&f.hi)?, self.ix(&f.step)?);
-        let hint = self.src.axes.get(f.axis).map(|a| a.name.clone()).unwrap_or_default();
-        let axis = self.axis(&hint);
+        let axis = self.axis_of(f.axis);
         self.axes.insert(f.axis, k::Ix::Axis(axis));
         let depends = self.depends(&f.body, *acc, *i, *j)?;
         let nest = std::mem::take(&mut self.nest);

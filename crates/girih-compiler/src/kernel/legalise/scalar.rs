@@ -368,8 +368,7 @@ impl Lower<'_> {
         if trip == Some(0) {
             return Ok(());
         }
-        let hint = self.src.axes.get(f.axis).map(|a| a.name.clone()).unwrap_or_default();
-        let axis = self.axis(&hint);
+        let axis = self.axis_of(f.axis);
         let saved = self.axes.insert(f.axis, k::Ix::Axis(axis));
         let nest = self.nest.clone();
         match f.kind {

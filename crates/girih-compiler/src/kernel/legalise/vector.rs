@@ -364,7 +364,8 @@ impl Lower<'_> {
             Some(Loc::Vector(var)) => Some(var),
             _ => None,
         };
-        let axis = self.axis("l");
+        let name = self.name("l");
+        let axis = self.out.axes.push(k::Axis { name, from: None });
         let base = self.axes.get(&vector.axis).cloned().ok_or("a vector loop has no axis")?;
         let saved = self.axes.insert(vector.axis, k::Ix::add(base.clone(), k::Ix::Axis(axis)));
         self.lane = Some(k::Ix::Axis(axis));
@@ -440,8 +441,7 @@ impl Lower<'_> {
             }
         }
 
-        let hint = self.src.axes.get(f.axis).map(|a| a.name.clone()).unwrap_or_default();
-        let axis = self.axis(&hint);
+        let axis = self.axis_of(f.axis);
         let saved_axis = self.axes.get(&f.axis).cloned();
         let nest = self.nest.clone();
         self.nest.clear();

@@ -28,7 +28,7 @@ mod tests;
 
 use std::rc::Rc;
 
-use crate::base::{Code, Diagnostic};
+use crate::base::{Code, Diagnostic, place};
 use crate::cuda_tile::ir::{
     AttrKey, Elem, Elements, Func, Module, Op, OpId, Opcode, TileType, TileViewType, Type, ValueId,
 };
@@ -100,6 +100,8 @@ struct Lift<'m> {
     callers: Vec<Frame<'m>>,
     /// Calls expanded so far.
     calls: usize,
+    /// Where the operation at hand comes from.
+    from: Option<place::Place>,
 }
 
 fn ty_of(elem: Elem) -> Ty {
@@ -130,7 +132,15 @@ impl<'m> Lift<'m> {
     fn new(module: &'m Module, func: &'m Func) -> Lift<'m> {
         let globals = globals(module);
         let kernel = Kernel { name: func.name.clone(), globals, ..Kernel::default() };
-        Lift { module, kernel, bodies: vec![Vec::new()], frame: Frame::new(func), callers: Vec::new(), calls: 0 }
+        Lift {
+            module,
+            kernel,
+            bodies: vec![Vec::new()],
+            frame: Frame::new(func),
+            callers: Vec::new(),
+            calls: 0,
+            from: None,
+        }
     }
 
     fn entry(&mut self) -> Result1<()> {
@@ -200,7 +210,7 @@ impl<'m> Lift<'m> {
         self.kernel.vals.push(Val { ty, name: name.to_string() })
     }
     fn new_axis(&mut self, name: &str) -> AxisId {
-        self.kernel.axes.push(Axis { name: name.to_string() })
+        self.kernel.axes.push(Axis { name: name.to_string(), from: self.from.clone() })
     }
     /// Declares a local buffer in the current body.
     fn local(&mut self, name: &str, ty: Ty, shape: &[u64]) -> BufId {
@@ -318,6 +328,7 @@ impl<'m> Lift<'m> {
 
     fn op(&mut self, id: OpId) -> Result1<()> {
         let op = &self.func().ops[id];
+        self.from = op.loc.place().cloned();
         use Opcode::*;
         match op.opcode {
             Broadcast => self.broadcast(op),

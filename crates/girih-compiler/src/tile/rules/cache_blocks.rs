@@ -57,8 +57,7 @@ fn cut(kernel: &mut Kernel, ctx: &Context, nest: &Nest) -> Result<Stmt, String> 
         if block == extent {
             continue;
         }
-        let name = format!("{}o", kernel.axes[axis].name);
-        let outer = new_axis(kernel, &name);
+        let outer = new_axis(kernel, axis, "o");
         by.insert(axis, Ix::Axis(outer) * Ix::Const(block as i64) + Ix::Axis(axis));
         around.push((outer, (extent / block) as i64, kind));
     }

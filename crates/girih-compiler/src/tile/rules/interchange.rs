@@ -182,8 +182,7 @@ struct Cut {
 
 impl Cut {
     fn new(kernel: &mut Kernel, f: &For) -> Cut {
-        let name = kernel.axes[f.axis].name.clone();
-        let (a, b) = (new_axis(kernel, &format!("{name}1")), new_axis(kernel, &format!("{name}2")));
+        let (a, b) = (new_axis(kernel, f.axis, "1"), new_axis(kernel, f.axis, "2"));
         let (blocks, size) = match f.hi {
             Ix::Const(n) if n % BLOCK == 0 => (Ix::Const(n / BLOCK), Ix::Const(BLOCK)),
             _ => {
@@ -232,8 +231,7 @@ fn through_block(kernel: &mut Kernel, body: &[Stmt], t: &Cut, s: &Cut) -> Vec<St
         left[at] = read;
         left.retain(|x| !moved.contains(x));
 
-        let names = [s.inner.axis, t.inner.axis].map(|a| kernel.axes[a].name.clone());
-        let [s2, t2] = names.map(|n| new_axis(kernel, &n));
+        let [s2, t2] = [s.inner.axis, t.inner.axis].map(|a| new_axis(kernel, a, ""));
         let by = BTreeMap::from([(s.axis, s.position(s2)), (t.axis, t.position(t2))]);
         let renaming = walk::Renaming::fresh(kernel, &moved);
         let mut fill = edit::place_axes(&moved, &by, &BTreeMap::new());
@@ -359,8 +357,8 @@ fn fold_rows(kernel: &mut Kernel, f: &For) -> Result<Option<Vec<Stmt>>, &'static
 /// The same loop over a new axis of the same name.
 fn rename_axis(kernel: &mut Kernel, s: Stmt) -> Stmt {
     let Stmt::For(f) = &s else { return s };
-    let name = kernel.axes[f.axis].name.clone();
-    let renaming = walk::Renaming { axes: BTreeMap::from([(f.axis, new_axis(kernel, &name))]), ..Default::default() };
+    let fresh = new_axis(kernel, f.axis, "");
+    let renaming = walk::Renaming { axes: BTreeMap::from([(f.axis, fresh)]), ..Default::default() };
     let mut body = vec![s];
     renaming.apply(&mut body);
     body.remove(0)

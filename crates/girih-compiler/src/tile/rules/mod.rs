@@ -30,5 +30,5 @@ pub(crate) fn site_of(kernel: &Kernel, s: &Stmt) -> String {
 }
 
 pub(crate) fn axis_site(kernel: &Kernel, axis: AxisId) -> String {
-    format!("loop {}", kernel.axes.get(axis).map_or("?", |a| &a.name))
+    kernel.axes.get(axis).map_or("loop ?".to_string(), |a| format!("loop {}{}", a.name, a.comment()))
 }

@@ -46,9 +46,8 @@ fn tile(kernel: &mut Kernel, ctx: &Context, nest: &Nest) -> Result<Stmt, String>
     let shape = tile_shape(ctx, acc, nest.m, nest.n)?;
     check_body(nest)?;
 
-    let names = [roles.m, roles.n].map(|a| kernel.axes[a].name.clone());
-    let [i1, i2] = ["1", "2"].map(|d| new_axis(kernel, &format!("{}{d}", names[0])));
-    let [j1, j2] = ["1", "2"].map(|d| new_axis(kernel, &format!("{}{d}", names[1])));
+    let [i1, i2] = ["1", "2"].map(|d| new_axis(kernel, roles.m, d));
+    let [j1, j2] = ["1", "2"].map(|d| new_axis(kernel, roles.n, d));
     let (rows, cols) = (shape.rows as i64, shape.cols as i64);
     let (row_tiles, col_tiles) = (nest.m as i64 / rows, nest.n as i64 / cols);
     let place = |outer: AxisId, count: i64, size: i64, inner: AxisId| {

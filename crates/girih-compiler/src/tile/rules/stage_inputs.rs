@@ -166,11 +166,9 @@ fn stage_operand(
     let tag = if left { "a_pack" } else { "b_pack" };
     let buf_shape = if panels { vec![extent / width, nest.k, width] } else { vec![extent, nest.k] };
     let buf = kernel.bufs.push(Buf { name: tag.to_string(), ty: Ty::Num(dtype), shape: buf_shape });
-    let own_name = kernel.axes[own].name.clone();
-    let k_name = kernel.axes[nest.roles.k].name.clone();
-    let k = new_axis(kernel, &k_name);
-    let inner = new_axis(kernel, &own_name);
-    let panel = (panels && extent > width).then(|| new_axis(kernel, &format!("{own_name}p")));
+    let k = new_axis(kernel, nest.roles.k, "");
+    let inner = new_axis(kernel, own, "");
+    let panel = (panels && extent > width).then(|| new_axis(kernel, own, "p"));
 
     let position = match panel {
         Some(p) => Ix::Axis(p) * Ix::Const(width as i64) + Ix::Axis(inner),

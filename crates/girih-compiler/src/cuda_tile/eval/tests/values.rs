@@ -405,6 +405,18 @@ fn assertions_and_assumptions_are_checked() {
 }
 
 #[test]
+fn a_false_assumption_of_a_constant_stride_is_passed_over() {
+    let text = |of: &str| {
+        format!(
+            "%i = constant <i64: 0> : tile<i64>\n%q = int_to_ptr %i : tile<i64> -> tile<ptr<f32>>\n%one = constant <i32: 1> : tile<i32>\n%s = assume div_by<4>, %one : tile<i32>
+            %v = make_tensor_view %q, shape = [8, {of}], strides = [1, %s] : tile<i32> -> tensor_view<8x?xf32, strides=[1,?]>"
+        )
+    };
+    assert_eq!(prints(&text("%one")), "");
+    assert_eq!(traps(&text("%s")).code, Code::FalseAssumption);
+}
+
+#[test]
 fn printing() {
     let text = "%t = constant <f32: [[1.0, 2.5], [-3.0, 4.0]]> : tile<2x2xf32>
         %i = constant <i32: -7> : tile<i32>
