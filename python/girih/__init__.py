@@ -16,6 +16,7 @@ from girih.frontend.errors import (
     CompilationError, GirihError, KernelAssertionError, KernelError, LaunchError, OutOfBoundsError,
     UndefinedValueError, UnsupportedError,
 )  # fmt: skip
+from girih.autotune import Config, autotune, heuristics
 from girih.kernel import JITFunction, jit
 from girih.language import *  # noqa: F403
 from girih.language import __all__ as _language
@@ -29,6 +30,7 @@ disassemble = _girih.disassemble
 
 __all__ = [
     "CompilationError",
+    "Config",
     "Diagnostic",
     "GirihError",
     "JITFunction",
@@ -41,8 +43,10 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "assemble",
+    "autotune",
     "check",
     "disassemble",
+    "heuristics",
     "jit",
     *_language,
 ]

@@ -1,0 +1,331 @@
+"""``@girih.autotune``: a kernel measured under several configurations, and launched under the best.
+
+    @girih.autotune(configs=[girih.Config({"BLOCK": 256}), girih.Config({"BLOCK": 1024})], key=["n"])
+    @girih.jit
+    def scale(x, n, BLOCK: girih.constexpr): ...
+
+    scale[lambda meta: (girih.cdiv(n, meta["BLOCK"]),)](x, n)
+
+The first launch with new values of the key measures every configuration, each a few times, in turns, and keeps the one
+with the least median. The choice is stored on disk with the machine it was made on, so it is measured once per machine.
+``GIRIH_AUTOTUNE=0`` takes the first configuration without measuring; ``GIRIH_AUTOTUNE=memory`` keeps choices for the
+process only.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from .kernel import JITFunction
+
+__all__ = ["Autotuner", "Config", "Heuristics", "autotune", "heuristics"]
+
+# Each configuration runs this often at least, and until this many seconds are spent on it.
+ROUNDS, SECONDS = 3, 0.05
+
+
+class Config:
+    """Values of a kernel's constants to try.
+
+    Args:
+        kwargs: the constants by name.
+        num_warps, num_stages, num_ctas, maxnreg: hints for GPUs, without effect on the processor.
+        pre_hook: a function of the launch's arguments by name, called before each launch under this configuration.
+    """
+
+    def __init__(
+        self,
+        kwargs: dict[str, Any],
+        num_warps: int = 4,
+        num_stages: int = 3,
+        num_ctas: int = 1,
+        maxnreg: int | None = None,
+        pre_hook: Callable | None = None,
+    ):
+        self.kwargs = dict(kwargs)
+        self.num_warps, self.num_stages, self.num_ctas, self.maxnreg = num_warps, num_stages, num_ctas, maxnreg
+        self.pre_hook = pre_hook
+
+    def all_kwargs(self) -> dict[str, Any]:
+        return dict(self.kwargs)
+
+    def __repr__(self) -> str:
+        return ", ".join(f"{k}={v!r}" for k, v in self.kwargs.items()) or "no constants"
+
+
+class Wrapped:
+    """A kernel with something done before its launches; everything else is the kernel's."""
+
+    def __init__(self, kernel: Any):
+        functools.update_wrapper(self, kernel)
+        self.kernel = kernel
+
+    @property
+    def innermost(self) -> JITFunction:
+        return self.kernel.innermost if isinstance(self.kernel, Wrapped) else self.kernel
+
+    @property
+    def __girih_function__(self) -> Callable:
+        return self.innermost.fn
+
+    def __getitem__(self, grid: Any) -> Callable:
+        return functools.partial(self.run, grid)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.kernel, name)
+
+    def named(self, args: tuple, kwargs: dict) -> dict[str, Any]:
+        """The arguments by name."""
+        return {**dict(zip(self.innermost.params, args)), **kwargs}
+
+
+class Autotuner(Wrapped):
+    """A kernel under `autotune`.
+
+    Attributes:
+        configs: what is tried.
+        best_config: what the last launch ran under.
+        timings: the seconds each configuration took when the last key was measured.
+    """
+
+    def __init__(self, kernel: Any, configs: Sequence[Config], key: Sequence[str], restore_value: Sequence[str] | None,
+                 reset_to_zero: Sequence[str], prune_configs_by: dict | None, cache_results: bool):  # fmt: skip
+        super().__init__(kernel)
+        if not configs:
+            configs = [Config({})]
+        params = self.innermost.params
+        for name in [*key, *(restore_value or ()), *reset_to_zero, *(n for c in configs for n in c.kwargs)]:
+            if name not in params:
+                raise ValueError(f"autotune: the kernel `{self.innermost.__name__}` has no parameter `{name}`; it has {', '.join(params)}")
+        self.configs = list(configs)
+        self.key = list(key)
+        self.restore_value, self.reset_to_zero = restore_value, list(reset_to_zero)
+        self.prune = prune_configs_by or {}
+        self.cache_results = cache_results
+        self.chosen: dict[tuple, Config] = {}
+        self.best_config: Config | None = None
+        self.timings: dict[Config, float] = {}
+
+    def run(self, grid: Any, /, *args: Any, **kwargs: Any) -> None:
+        arguments = self.named(args, kwargs)
+        key = self._key(arguments)
+        config = self.chosen.get(key)
+        if config is None:
+            config = self.chosen[key] = self._choose(grid, args, kwargs, arguments, key)
+        self.best_config = config
+        self._launch(config, grid, args, kwargs, arguments)
+
+    def _key(self, arguments: dict[str, Any]) -> tuple:
+        """The key's values, and the element types of all arrays."""
+        values = tuple(arguments.get(name) for name in self.key)
+        return values + tuple(str(a.dtype) for a in arguments.values() if hasattr(a, "dtype"))
+
+    def _launch(self, config: Config, grid: Any, args: tuple, kwargs: dict, arguments: dict) -> None:
+        if config.pre_hook is not None:
+            config.pre_hook({**arguments, **config.kwargs})
+        self.kernel.run(grid, *args, **{**kwargs, **config.kwargs})
+
+    def _choose(self, grid: Any, args: tuple, kwargs: dict, arguments: dict, key: tuple) -> Config:
+        configs = self._pruned(arguments)
+        mode = os.environ.get("GIRIH_AUTOTUNE", "")
+        if mode == "0" or len(configs) == 1:
+            return configs[0]
+        store = Store(self.innermost, configs, key) if self.cache_results and mode != "memory" else None
+        stored = store.read() if store else None
+        if stored is not None:
+            return configs[stored]
+        self.timings = self._measure(configs, grid, args, kwargs, arguments)
+        if not self.timings:
+            raise RuntimeError(f"autotune: no configuration of `{self.innermost.__name__}` could be launched")
+        best = min(self.timings, key=self.timings.__getitem__)
+        if store:
+            store.write(configs.index(best), {repr(c): t for c, t in self.timings.items()})
+        return best
+
+    def _pruned(self, arguments: dict[str, Any]) -> list[Config]:
+        configs = self.configs
+        early = self.prune.get("early_config_prune")
+        if early is not None:
+            configs = list(early(configs, arguments)) or self.configs[:1]
+        model, top = self.prune.get("perf_model"), self.prune.get("top_k")
+        if model is not None and top is not None:
+            top = max(1, int(len(configs) * top)) if isinstance(top, float) else top
+            configs = sorted(configs, key=lambda c: model(**{**arguments, **c.kwargs}))[:top]
+        return configs
+
+    def _measure(self, configs: list[Config], grid: Any, args: tuple, kwargs: dict, arguments: dict) -> dict[Config, float]:
+        """The median seconds of each configuration that can be launched; the arrays are as before afterwards."""
+        saved = {name: copy_of(a) for name, a in arguments.items() if self._to_restore(name, a)}
+        times: dict[Config, list[float]] = {}
+        progress = Progress(self.innermost.__name__, len(configs))
+        failure: Exception | None = None
+        try:
+            for i, config in enumerate(configs):
+                progress.show(i, config)
+                try:
+                    self._trial(config, grid, args, kwargs, arguments, saved)
+                except (ValueError, MemoryError) as e:
+                    failure = e
+                    continue
+                times[config] = []
+            spent = 0.0
+            for round_ in range(1000):
+                if round_ >= ROUNDS and spent > SECONDS * max(1, len(times)):
+                    break
+                for config in times:
+                    seconds = self._trial(config, grid, args, kwargs, arguments, saved)
+                    times[config].append(seconds)
+                    spent += seconds
+        finally:
+            progress.done()
+            for name, copy in saved.items():
+                arguments[name][...] = copy
+        if not times and failure is not None:
+            raise failure
+        return {c: statistics.median(t) for c, t in times.items()}
+
+    def _to_restore(self, name: str, value: Any) -> bool:
+        """Arrays a trial may have changed; all of them, unless the user says which."""
+        if not hasattr(value, "dtype") or not hasattr(value, "__setitem__"):
+            return False
+        return self.restore_value is None or name in self.restore_value or name in self.reset_to_zero
+
+    def _trial(self, config: Config, grid: Any, args: tuple, kwargs: dict, arguments: dict, saved: dict) -> float:
+        for name, copy in saved.items():
+            arguments[name][...] = 0 if name in self.reset_to_zero else copy
+        start = time.perf_counter()
+        self._launch(config, grid, args, kwargs, arguments)
+        return time.perf_counter() - start
+
+
+def copy_of(array: Any) -> Any:
+    return array.clone() if hasattr(array, "clone") else array.copy()
+
+
+class Progress:
+    """One line on a terminal while configurations are compiled; nothing elsewhere."""
+
+    def __init__(self, kernel: str, total: int):
+        self.kernel, self.total = kernel, total
+        self.active = sys.stderr.isatty()
+
+    def show(self, at: int, config: Config) -> None:
+        if self.active:
+            print(f"\r\x1b[2Kautotune {self.kernel}: {at + 1} of {self.total} ({config})", end="", file=sys.stderr, flush=True)
+
+    def done(self) -> None:
+        if self.active:
+            print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
+
+
+class Store:
+    """A choice on disk: one small file per kernel, configurations, key and machine."""
+
+    def __init__(self, kernel: JITFunction, configs: list[Config], key: tuple):
+        import inspect
+
+        self.machine = machine()
+        try:
+            source = inspect.getsource(kernel.fn)
+        except OSError:
+            source = kernel.__qualname__
+        parts = [kernel.__qualname__, source, [repr(c) for c in configs], repr(key), self.machine]
+        name = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+        self.path = cache_dir() / "autotune" / f"{name}.json"
+        self.count = len(configs)
+        self.kernel = kernel
+
+    def read(self) -> int | None:
+        """The number of the configuration that was chosen, if there is one."""
+        try:
+            found = json.loads(self.path.read_text())
+            at = found["chosen"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return at if isinstance(at, int) and 0 <= at < self.count else None
+
+    def write(self, chosen: int, timings: dict[str, float]) -> None:
+        """Stores the choice; whole or not at all, and without a word when the folder cannot be written."""
+        content = {"kernel": self.kernel.__qualname__, "chosen": chosen, "seconds": timings, "machine": self.machine}
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile("w", dir=self.path.parent, suffix=".part", delete=False) as f:
+                json.dump(content, f, indent=1)
+            os.replace(f.name, self.path)
+        except OSError:
+            pass
+
+
+def cache_dir() -> Path:
+    """The folder that compiled kernels are kept in as well."""
+    if given := os.environ.get("GIRIH_CACHE_DIR"):
+        return Path(given)
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "girih"
+
+
+@functools.cache
+def machine() -> str:
+    """What a measurement depends on: the processor, how many threads, and the version of Girih."""
+    from . import __version__
+
+    model = platform.machine()
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                model = line.split(":", 1)[1].strip()
+                break
+    except OSError:
+        pass
+    threads = os.environ.get("GIRIH_THREADS") or len(os.sched_getaffinity(0))
+    return f"{model}, {threads} threads, girih {__version__}"
+
+
+def autotune(configs: Sequence[Config], key: Sequence[str], restore_value: Sequence[str] | None = None,
+             reset_to_zero: Sequence[str] = (), prune_configs_by: dict | None = None, warmup: int | None = None,
+             rep: int | None = None, cache_results: bool = True, **_: Any) -> Callable:  # fmt: skip
+    """Chooses a kernel's constants by measuring.
+
+    Args:
+        configs: the `Config`s to try.
+        key: names of arguments; new values of them are measured anew, as are new element types.
+        restore_value: arrays that trial runs may change and that are put back after each; all of them if not given.
+        reset_to_zero: arrays that are set to zero before each trial run, and put back at the end.
+        prune_configs_by: `early_config_prune`, a function of the configurations and the arguments that returns those to
+            try; `perf_model` and `top_k`, an estimate of the time and how many of the best to try.
+        cache_results: whether the choice is stored on disk.
+    """
+    return lambda kernel: Autotuner(kernel, configs, key, restore_value, reset_to_zero, prune_configs_by, cache_results)
+
+
+class Heuristics(Wrapped):
+    """A kernel some of whose constants are computed from the other arguments."""
+
+    def __init__(self, kernel: Any, values: dict[str, Callable]):
+        super().__init__(kernel)
+        self.values = dict(values)
+
+    def run(self, grid: Any, /, *args: Any, **kwargs: Any) -> None:
+        arguments = self.named(args, kwargs)
+        for name, function in self.values.items():
+            kwargs[name] = arguments[name] = function(arguments)
+        self.kernel.run(grid, *args, **kwargs)
+
+
+def heuristics(values: dict[str, Callable]) -> Callable:
+    """Computes constants of a kernel from its other arguments.
+
+    Example: `@girih.heuristics({"EVEN": lambda args: args["n"] % args["BLOCK"] == 0})`
+    """
+    return lambda kernel: Heuristics(kernel, values)
