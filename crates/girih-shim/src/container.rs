@@ -237,7 +237,7 @@ mod tests {
         // SAFETY: the text ends in a zero byte; the others are told from their first bytes.
         unsafe {
             assert_eq!(read_image(c"cuda_tile.module".as_ptr().cast()).unwrap().1, b"cuda_tile.module");
-            assert!(read_image(b"\x7fELF\x02\x01\x01\0".as_ptr()).unwrap_err().message.contains("GPU"));
+            assert!(read_image(c"\x7fELF\x02\x01\x01".as_ptr().cast()).unwrap_err().message.contains("GPU"));
         }
     }
 }

@@ -295,6 +295,10 @@ driver! {
     fn cuCtxGetFlags(flags: Out<c_uint>) {
         flags.set(context(Handle::NULL)?.flags.load(Ordering::Relaxed) as c_uint)
     }
+    fn cuCtxSetFlags(flags: c_uint) {
+        context(Handle::NULL)?.flags.store(flags as usize, Ordering::Relaxed);
+        Ok(())
+    }
     fn cuCtxGetApiVersion(handle: Handle, version: Out<c_uint>) {
         context(handle)?;
         version.set(VERSION as c_uint)

@@ -8,12 +8,18 @@ use std::ffi::{CStr, c_char};
 use crate::failure::{Failure, Result};
 
 /// Where a result goes.
-#[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct Out<T>(*mut T);
 
+impl<T> Clone for Out<T> {
+    fn clone(&self) -> Out<T> {
+        *self
+    }
+}
+impl<T> Copy for Out<T> {}
+
 impl<T> Out<T> {
-    pub fn is_null(self) -> bool {
+    pub fn is_null(&self) -> bool {
         self.0.is_null()
     }
 

@@ -390,7 +390,9 @@ driver! {
 
     // All memory is everywhere already.
     fn cuMemPrefetchAsync(_start: u64, _bytes: usize, _device: c_int, _stream: Handle) { Ok(()) }
+    fn cuMemPrefetchAsync_v2(_start: u64, _bytes: usize, _at: u64, _flags: c_uint, _stream: Handle) { Ok(()) }
     fn cuMemAdvise(_start: u64, _bytes: usize, _advice: c_int, _device: c_int) { Ok(()) }
+    fn cuMemAdvise_v2(_start: u64, _bytes: usize, _advice: c_int, _at: u64) { Ok(()) }
 
     fn cuPointerGetAttribute(out: Out<u8>, number: c_int, address: u64) {
         write_bytes(out, &attribute(number, address)?)

@@ -51,6 +51,7 @@ static ENTRIES: &[Entry] = entries! {
     cuCtxResetPersistingL2Cache: "cuCtxResetPersistingL2Cache",
     cuCtxSetCacheConfig: "cuCtxSetCacheConfig",
     cuCtxSetCurrent: "cuCtxSetCurrent",
+    cuCtxSetFlags: "cuCtxSetFlags",
     cuCtxSetLimit: "cuCtxSetLimit",
     cuCtxSynchronize: "cuCtxSynchronize",
     cuCtxSynchronize_v2: "cuCtxSynchronize" since 13000,
@@ -141,6 +142,7 @@ static ENTRIES: &[Entry] = entries! {
     cuLibraryLoadFromFile: "cuLibraryLoadFromFile",
     cuLibraryUnload: "cuLibraryUnload",
     cuMemAdvise: "cuMemAdvise",
+    cuMemAdvise_v2: "cuMemAdvise" since 12020,
     cuMemAlloc_v2: "cuMemAlloc",
     cuMemAllocAsync: "cuMemAllocAsync",
     cuMemAllocFromPoolAsync: "cuMemAllocFromPoolAsync",
@@ -164,6 +166,7 @@ static ENTRIES: &[Entry] = entries! {
     cuMemPoolSetAttribute: "cuMemPoolSetAttribute",
     cuMemPoolTrimTo: "cuMemPoolTrimTo",
     cuMemPrefetchAsync: "cuMemPrefetchAsync",
+    cuMemPrefetchAsync_v2: "cuMemPrefetchAsync" since 12020,
     cuMemcpy: "cuMemcpy",
     cuMemcpy2D_v2: "cuMemcpy2D",
     cuMemcpy2DAsync_v2: "cuMemcpy2DAsync",
@@ -226,7 +229,7 @@ static ENTRIES: &[Entry] = entries! {
 fn find(name: &str, version: c_int) -> (Option<*const c_void>, Found) {
     let from = ENTRIES.partition_point(|e| e.name < name);
     let forms = ENTRIES.iter().skip(from).take_while(|e| e.name == name);
-    let mut found = Found::NotFound;
+    let mut found = Found::Missing;
     let mut address = None;
     for form in forms {
         if form.since <= version {
@@ -243,7 +246,7 @@ fn find(name: &str, version: c_int) -> (Option<*const c_void>, Found) {
 #[repr(C)]
 pub enum Found {
     Success,
-    NotFound,
+    Missing,
     TooNew,
 }
 
@@ -290,7 +293,7 @@ mod tests {
         assert_eq!(find("cuCtxGetDevice", 12080), address(cuCtxGetDevice as *const c_void));
         assert_eq!(find("cuCtxGetDevice", 13000), address(cuCtxGetDevice_v2 as *const c_void));
         assert_eq!(find("cuMemAlloc", 12000), address(cuMemAlloc_v2 as *const c_void));
-        assert_eq!(find("cuNoSuchThing", 13000), (None, Found::NotFound));
-        assert_eq!(find("cuCtxSynchronize_v2", 13000), (None, Found::NotFound));
+        assert_eq!(find("cuNoSuchThing", 13000), (None, Found::Missing));
+        assert_eq!(find("cuCtxSynchronize_v2", 13000), (None, Found::Missing));
     }
 }

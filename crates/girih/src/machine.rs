@@ -1,5 +1,7 @@
 //! What this machine can do: instruction set features, caches, threads.
 
+use std::sync::OnceLock;
+
 use girih_compiler::base::target::Target;
 
 /// The instruction set features that matter to emitted code, by the name that follows `-m`; only those that both the
@@ -27,9 +29,10 @@ pub fn features() -> Vec<&'static str> {
     }
 }
 
-/// Threads this process may use, one per core it is allowed on.
+/// Threads this process may use, one per core it is allowed on. The system is asked once: it takes longer than a launch.
 pub fn threads() -> u32 {
-    std::thread::available_parallelism().map_or(1, |n| n.get() as u32).min(1024)
+    static THREADS: OnceLock<u32> = OnceLock::new();
+    *THREADS.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get() as u32).min(1024))
 }
 
 /// This machine as the rules see it.
