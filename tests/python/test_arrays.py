@@ -202,6 +202,7 @@ def test_tuning_measures_and_chooses():
         tuned,
         lambda t: (x, y, t),
         quiet=True,
+        flush_l2=False,
     )
     assert result.best.config in (64, 256)
     assert result.best.mean_us > 0
@@ -227,6 +228,7 @@ def test_tuning_ends_a_run_that_takes_too_long():
         spins,
         lambda n: (y, n),
         quiet=True,
+        flush_l2=False,
         single_run_timeout_sec=1,
     )
     assert [m.config for m in result.successes] == [1]
