@@ -24,8 +24,6 @@ enum Kind {
     Array(Py<PyAny>),
     Tuple,
     List,
-    /// The function makes the argument to pass instead.
-    Convert(Py<PyAny>),
 }
 
 struct Known {
@@ -103,7 +101,6 @@ impl Kind {
             Kind::Array(export) => Kind::Array(export.clone_ref(py)),
             Kind::Tuple => Kind::Tuple,
             Kind::List => Kind::List,
-            Kind::Convert(make) => Kind::Convert(make.clone_ref(py)),
         }
     }
 }
@@ -121,7 +118,6 @@ fn kind(of: &Bound<'_, PyAny>, classify: &Bound<'_, PyAny>) -> PyResult<Kind> {
         "array" => Kind::Array(function),
         "tuple" => Kind::Tuple,
         "list" => Kind::List,
-        "convert" => Kind::Convert(function),
         _ => Kind::Pass,
     };
     let entry = Known { kind: kind.clone_ref(py), _alive: class.into_any().unbind() };
@@ -137,7 +133,6 @@ fn replaced<'py>(argument: &Bound<'py, PyAny>, classify: &Bound<'py, PyAny>) -> 
         Kind::Array(export) => {
             Some(Bound::new(py, DeviceArray { array: argument.clone().unbind(), export })?.into_any())
         }
-        Kind::Convert(function) => Some(function.bind(py).call1((argument,))?),
         Kind::Tuple => {
             let items = argument.cast::<PyTuple>()?;
             let changed = items_replaced(items.iter(), items.len(), classify)?;
@@ -169,7 +164,7 @@ fn items_replaced<'py>(
 /// The arguments of a launch with arrays of main memory made arrays of the device; anything but a tuple as it is.
 ///
 /// `classify(type)` gives what to do with arguments of a type and the function to do it with: `("array", export)`,
-/// `("convert", make)`, `("tuple", None)`, `("list", None)` or `("pass", None)`.
+/// `("tuple", None)`, `("list", None)` or `("pass", None)`.
 #[pyfunction]
 pub fn prepare<'py>(arguments: &Bound<'py, PyAny>, classify: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let Ok(items) = arguments.cast_exact::<PyTuple>() else { return Ok(arguments.clone()) };

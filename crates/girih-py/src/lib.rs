@@ -5,6 +5,7 @@
 
 use pyo3::prelude::*;
 
+mod alarm;
 mod arrays;
 mod jit;
 mod launch;
@@ -24,6 +25,7 @@ fn _girih(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(tools::disassemble, module)?)?;
     module.add_function(wrap_pyfunction!(arrays::prepare, module)?)?;
     module.add_function(wrap_pyfunction!(arrays::relabel, module)?)?;
+    module.add_class::<alarm::Alarm>()?;
     module.add_class::<launch::Launcher>()?;
     module.add_class::<arrays::DeviceArray>()?;
     module.add_class::<jit::Dispatcher>()?;

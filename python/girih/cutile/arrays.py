@@ -4,7 +4,6 @@ In: a type of argument. Out: what `girih._girih.prepare` does with arguments of 
 lie: nothing is copied, and what a kernel writes is there after the launch.
 """
 
-import dataclasses
 import sys
 
 from girih import _girih
@@ -32,14 +31,7 @@ def classify(kind):
     torch = sys.modules.get("torch")
     if torch is not None and issubclass(kind, torch.Tensor):
         return "array", _torch_capsule
-    if dataclasses.is_dataclass(kind):
-        return "convert", _dataclass
     return "pass", None
-
-
-def prepare(arguments):
-    """The arguments with arrays of main memory made arrays of the device."""
-    return _girih.prepare(arguments, classify)
 
 
 def numpy_capsule(array):
@@ -64,6 +56,8 @@ def _why_not(array, refusal):
         return f"{what} is read-only, and a kernel may write to any of its arrays; pass a copy (`array.copy()`)"
     if not array.dtype.isnative:
         return f"{what} is not in this machine's byte order; pass `array.astype(array.dtype.newbyteorder('='))`"
+    if array.dtype.name == "float4_e2m1fn":
+        return f"{what} keeps an element in a byte, and a kernel expects two; pack them into uint8"
     if array.dtype.hasobject or array.dtype.names or array.dtype.kind in "SUVMm":
         return f"{what} has elements that no kernel knows; kernels take booleans, integers and floats"
     if any(stride % array.itemsize for stride in array.strides):
@@ -78,15 +72,3 @@ def _torch_capsule(tensor):
     except (BufferError, RuntimeError, TypeError) as error:
         what = f"a tensor of shape {tuple(tensor.shape)} and dtype {tensor.dtype}"
         raise TypeError(f"girih: {what} cannot be passed to a kernel: {error}") from None
-
-
-def _dataclass(value):
-    changes = {}
-    for field in dataclasses.fields(value):
-        before = getattr(value, field.name)
-        [after] = prepare((before,))
-        if after is not before:
-            changes[field.name] = after
-    if not changes:
-        return value
-    return dataclasses.replace(value, **changes)

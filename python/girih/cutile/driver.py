@@ -9,10 +9,9 @@ import ctypes
 import json
 import os
 import sys
-import threading
 import time
 
-from girih import _library
+from girih import _girih, _library
 from girih.cutile import errors
 
 _driver = None
@@ -32,6 +31,7 @@ def load():
     global _driver, _printer
     if _driver is not None:
         return
+    _check_environment()
     other = _loaded_already()
     path = str(_library.find("libcuda.so.1"))
     if other is not None and not hasattr(other, "girih_shim_version"):
@@ -59,6 +59,16 @@ def load():
     driver.girih_shim_set_printer(_printer, None)
     _driver = driver
     _set({"interrupt": True} | _options)
+
+
+def _check_environment():
+    """Refuses what the library would warn of and ignore."""
+    device = os.environ.get("GIRIH_DEVICE") or "cpu"
+    if device not in ("cpu", "eval"):
+        raise ValueError(f"girih: GIRIH_DEVICE: there is no device `{device}`; devices are cpu and eval")
+    threads = os.environ.get("GIRIH_THREADS") or "1"
+    if not (threads.isascii() and threads.isdigit() and 1 <= int(threads) <= 1024):
+        raise ValueError(f"girih: GIRIH_THREADS: `{threads}` is no number of threads (1 to 1024)")
 
 
 def _loaded_already():
@@ -128,26 +138,18 @@ def time_limit(seconds, message):
     if seconds is None:
         yield
         return
-    late = threading.Event()
-
-    def stop():
-        late.set()
-        _driver.girih_shim_interrupt()
-
-    timer = threading.Timer(seconds, stop)
-    timer.daemon = True
-    timer.start()
+    # cuTile holds Python's lock while a kernel runs, so no thread of Python could do this.
+    alarm = _girih.Alarm(seconds, ctypes.cast(_driver.girih_shim_interrupt, ctypes.c_void_p).value)
     try:
         yield
     except KeyboardInterrupt:
-        if not late.is_set():
+        if not alarm.rang():
             raise
-        late_error = TimeoutError(message)
     else:
         return
     finally:
-        timer.cancel()
-    raise late_error
+        alarm.cancel()
+    raise TimeoutError(message)
 
 
 def explain(error):

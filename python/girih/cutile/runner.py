@@ -195,10 +195,7 @@ _kept = []
 
 def _show(error):
     """Prints an exception that nobody caught, as Python does; gives the exit code."""
-    trace = error.__traceback__
-    while trace is not None and _ours(trace.tb_frame.f_code.co_filename):
-        trace = trace.tb_next
-    error.__traceback__ = trace
+    trace = error.__traceback__ = _without_ours(error.__traceback__)
     try:
         sys.excepthook(type(error), error, trace)
     finally:
@@ -206,6 +203,18 @@ def _show(error):
         if with_flush is not None:
             with_flush()
     return 130 if isinstance(error, KeyboardInterrupt) else 1
+
+
+def _without_ours(trace):
+    """A traceback less the frames of this package."""
+    kept = []
+    while trace is not None:
+        if not _ours(trace.tb_frame.f_code.co_filename):
+            kept.append(trace)
+        trace = trace.tb_next
+    for frame, following in zip(kept, [*kept[1:], None]):
+        frame.tb_next = following
+    return kept[0] if kept else None
 
 
 def _ours(filename):
