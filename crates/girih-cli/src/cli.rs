@@ -217,7 +217,7 @@ pub enum CacheAction {
 
 #[derive(Args)]
 pub struct BenchArgs {
-    /// Which to run: gemm, vecadd, saxpy, start; all by default.
+    /// Which to run: gemm, vecadd, saxpy, start, bytecode; all by default.
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
     /// Worker threads; one per core by default [env: GIRIH_THREADS].

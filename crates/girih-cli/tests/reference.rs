@@ -127,7 +127,8 @@ fn the_readme_shows_what_is_printed() {
 
 #[test]
 fn flags_in_the_documents_exist() {
-    let commands = ["run", "compile", "check", "fmt", "ops", "rules", "doctor", "cache", "bench"];
+    let commands =
+        ["run", "compile", "check", "assemble", "disassemble", "fmt", "ops", "rules", "doctor", "cache", "bench"];
     let help: String = commands.iter().map(|c| girih(&[c, "--help"])).collect();
     let known: BTreeSet<&str> = flags(&help).collect();
     // Cargo's own.

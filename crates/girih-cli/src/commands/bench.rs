@@ -1,6 +1,7 @@
 //! `girih bench`: kernels against memcpy and NumPy, measured in turns in one run, so that the ratios hold on a noisy
 //! machine. NumPy takes part when `python3` (or `.venv/bin/python`) can import it.
 
+mod bytecode;
 mod numpy;
 mod start;
 
@@ -14,6 +15,7 @@ use super::run::timing::duration;
 use crate::cli::BenchArgs;
 use crate::failure::Failure;
 use crate::source::suggestion;
+use bytecode::Bytecode;
 use numpy::NumPy;
 use start::Start;
 
@@ -94,7 +96,7 @@ const CASES: [Case; 4] = [
 ];
 
 /// What the command line may name.
-const GROUPS: [&str; 4] = ["gemm", "vecadd", "saxpy", "start"];
+const GROUPS: [&str; 5] = ["gemm", "vecadd", "saxpy", "start", "bytecode"];
 
 pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     for name in &args.names {
@@ -131,6 +133,13 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
             start.show();
         }
         results.push(start.json());
+    }
+    if wanted("bytecode") {
+        let bytecode = Bytecode::measure(args.rounds)?;
+        if !args.json {
+            bytecode.show();
+        }
+        results.push(bytecode.json());
     }
     if args.json {
         outln!("{}", json!(results));

@@ -27,11 +27,22 @@ pub enum Elem {
     Ptr(DType),
 }
 
+/// What kind of memory a pointer leads to, where its type says so.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum PtrAttr {
+    None,
+    Unicast,
+    /// Memory that several devices share.
+    Multicast,
+}
+
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct TileType {
     /// Empty for a scalar.
     pub shape: Vec<u64>,
     pub elem: Elem,
+    /// Of pointers only.
+    pub ptr_attr: Option<PtrAttr>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -40,6 +51,7 @@ pub struct TensorViewType {
     /// `None` is dynamic (`?`).
     pub shape: Vec<Option<i64>>,
     pub strides: Vec<Option<i64>>,
+    pub ptr_attr: Option<PtrAttr>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -80,7 +92,7 @@ pub enum Type {
 
 impl Type {
     pub fn scalar(d: DType) -> Type {
-        Type::Tile(TileType { shape: vec![], elem: Elem::Num(d) })
+        Type::Tile(TileType::of(vec![], Elem::Num(d)))
     }
     pub fn tile(&self) -> Option<&TileType> {
         match self {
@@ -91,6 +103,9 @@ impl Type {
 }
 
 impl TileType {
+    pub fn of(shape: Vec<u64>, elem: Elem) -> TileType {
+        TileType { shape, elem, ptr_attr: None }
+    }
     pub fn elements(&self) -> u64 {
         self.shape.iter().product()
     }

@@ -79,4 +79,5 @@ words!(Padding {
     "pos_inf" = Padding::PosInf,
     "neg_inf" = Padding::NegInf,
 });
+words!(PtrAttr { "none" = PtrAttr::None, "unicast" = PtrAttr::Unicast, "multicast" = PtrAttr::Multicast });
 words!(bool { "unordered" = false, "ordered" = true });

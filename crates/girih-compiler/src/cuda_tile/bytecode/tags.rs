@@ -64,6 +64,9 @@ pub const VIEW_FLAGS: Since = (13, 3);
 /// Pointers and tensor views begin with a word of flags (bit 0: a pointer attribute ends them).
 pub const POINTER_FLAGS: Since = (13, 4);
 
+/// Pointers say whether they lead to memory of one device or of several.
+pub const POINTER_KINDS: Since = (13, 5);
+
 /// What a dynamic extent or stride is written as.
 pub const DYNAMIC: i64 = i64::MIN;
 

@@ -152,13 +152,14 @@ impl<'a> Parser<'a> {
         if shape.iter().try_fold(1u64, |n, &d| n.checked_mul(d)).is_none_or(|n| n > i64::MAX as u64) {
             return self.error(Code::TooLarge, self.since(start), "the tile has more elements than 63 bits can count");
         }
+        let mut ptr_attr = None;
         let elem = match self.tok {
             Tok::Word("ptr" | "cuda_tile.ptr") | Tok::Bang("cuda_tile.ptr") => {
                 self.advance();
                 self.expect('<')?;
                 let d = self.dtype()?;
                 if self.eat(',') {
-                    self.pointer_attribute()?;
+                    ptr_attr = Some(self.pointer_attribute()?);
                 }
                 self.expect('>')?;
                 Elem::Ptr(d)
@@ -167,24 +168,18 @@ impl<'a> Parser<'a> {
             _ => Elem::Num(self.dtype()?),
         };
         self.expect('>')?;
-        Ok(TileType { shape, elem })
+        Ok(TileType { shape, elem, ptr_attr })
     }
 
-    /// `<none>` or `#cuda_tile.ptr_attr<none>`, which says nothing; there is no other.
-    fn pointer_attribute(&mut self) -> Res<()> {
+    /// `<multicast>` or `#cuda_tile.ptr_attr<multicast>`
+    fn pointer_attribute(&mut self) -> Res<PtrAttr> {
         if matches!(self.tok, Tok::Hash("cuda_tile.ptr_attr") | Tok::Word("ptr_attr")) {
             self.advance();
         }
         self.expect('<')?;
-        match self.tok {
-            Tok::Word("none") => self.advance(),
-            Tok::Word(_) => {
-                let message = format!("there is no pointer attribute {}", self.found());
-                return self.error(Code::UnknownWord, self.span, message);
-            }
-            _ => return self.expected("a pointer attribute"),
-        }
-        self.expect('>')
+        let attr = self.enum_word()?;
+        self.expect('>')?;
+        Ok(attr)
     }
 
     /// `[1, ?, 3]`
@@ -197,14 +192,15 @@ impl<'a> Parser<'a> {
         self.expect('<')?;
         let shape = self.dims(true)?;
         let elem = self.dtype()?;
-        let mut strides = vec![];
-        if self.eat(',') {
+        let (mut strides, mut ptr_attr) = (vec![], None);
+        while self.eat(',') {
+            if self.is('<') || matches!(self.tok, Tok::Hash(_) | Tok::Word("ptr_attr")) {
+                ptr_attr = Some(self.pointer_attribute()?);
+                break;
+            }
             self.expect_word("strides")?;
             self.expect('=')?;
             strides = self.strides()?;
-            if self.eat(',') {
-                self.pointer_attribute()?;
-            }
         }
         if strides.len() != shape.len() {
             let span = self.span;
@@ -215,7 +211,7 @@ impl<'a> Parser<'a> {
             );
         }
         self.expect('>')?;
-        Ok(TensorViewType { elem, shape, strides })
+        Ok(TensorViewType { elem, shape, strides, ptr_attr })
     }
 
     fn i32s(&mut self) -> Res<Vec<i32>> {

@@ -239,8 +239,14 @@ impl<'p, 'a, 'f> Body<'p, 'a, 'f> {
                         .collect::<Vec<_>>()
                         .join(", ")
                     };
-                let dynamic = op.group(1).first().or(op.group(2).first());
-                let dynamic = dynamic.map_or(String::new(), |&v| format!("{} -> ", self.ty(v)));
+                // The type of the base says what kind of memory it is, that of the view the rest of it.
+                let base = op.group(0).iter().filter(|&&v| self.f.tile_ty(v).is_some_and(|t| t.ptr_attr.is_some()));
+                let dynamic = base.chain(op.group(1).first().or(op.group(2).first()));
+                let dynamic: Vec<ValueId> = dynamic.copied().collect();
+                let dynamic = match dynamic.is_empty() {
+                    true => String::new(),
+                    false => format!("{} -> ", self.types(&dynamic)),
+                };
                 format!(
                     " {}, shape = [{}], strides = [{}] : {dynamic}{}",
                     self.values(op.group(0)),

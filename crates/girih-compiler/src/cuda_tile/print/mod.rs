@@ -179,7 +179,7 @@ impl<'a> Printer<'a> {
     }
 
     fn global(&self, g: &Global) -> String {
-        let ty = Type::Tile(TileType { shape: g.value.shape.clone(), elem: Elem::Num(g.value.dtype) });
+        let ty = Type::Tile(TileType::of(g.value.shape.clone(), Elem::Num(g.value.dtype)));
         let (private, constant) = match (self.nvidia(), g.private, g.constant) {
             (true, private, constant) => {
                 (if private { " private " } else { " " }, if constant { " constant" } else { "" })

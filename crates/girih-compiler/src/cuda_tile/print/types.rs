@@ -10,7 +10,10 @@ pub fn type_text(ty: &Type) -> String {
             let dims: String = t.shape.iter().map(|d| format!("{d}x")).collect();
             match t.elem {
                 Elem::Num(d) => format!("tile<{dims}{d}>"),
-                Elem::Ptr(d) => format!("tile<{dims}ptr<{d}>>"),
+                Elem::Ptr(d) => {
+                    let attr = t.ptr_attr.map_or(String::new(), |a| format!(", <{}>", a.word()));
+                    format!("tile<{dims}ptr<{d}{attr}>>")
+                }
             }
         }
         Type::TensorView(t) => tensor_view_text(t),
@@ -29,10 +32,11 @@ pub(super) fn join<T>(items: &[T], separator: &str, text: impl Fn(&T) -> String)
 
 fn tensor_view_text(t: &TensorViewType) -> String {
     let dims: String = t.shape.iter().map(|d| dim_text(d) + "x").collect();
+    let attr = t.ptr_attr.map_or(String::new(), |a| format!(", #cuda_tile.ptr_attr<{}>", a.word()));
     if t.shape.is_empty() {
-        return format!("tensor_view<{}>", t.elem);
+        return format!("tensor_view<{}{attr}>", t.elem);
     }
-    format!("tensor_view<{dims}{}, strides=[{}]>", t.elem, join(&t.strides, ",", dim_text))
+    format!("tensor_view<{dims}{}, strides=[{}]{attr}>", t.elem, join(&t.strides, ",", dim_text))
 }
 
 fn view_text(v: &TileViewType) -> String {

@@ -99,7 +99,7 @@ impl<'a> Verifier<'a> {
         let p = self.tile(op, group)?;
         self.kind(op, p, Kind::Pointer, "the pointers")?;
         let Elem::Ptr(d) = p.elem else { return None };
-        Some((p, TileType { shape: p.shape.clone(), elem: Elem::Num(d) }))
+        Some((p, TileType::of(p.shape.clone(), Elem::Num(d))))
     }
 
     fn alloca(&mut self, op: &'a Op) -> Checked {
@@ -207,8 +207,7 @@ impl<'a> Verifier<'a> {
             _ => self.ordering(op, &[M::Relaxed]),
         }
         let view = self.view(op, v)?;
-        let want =
-            TileType { shape: view.tile.iter().map(|&n| n.max(0) as u64).collect(), elem: Elem::Num(view.tensor.elem) };
+        let want = TileType::of(view.tile.iter().map(|&n| n.max(0) as u64).collect(), Elem::Num(view.tensor.elem));
         let tile = match value {
             Some(g) => self.tile(op, g)?,
             None => self.result_tile(op, 0)?,

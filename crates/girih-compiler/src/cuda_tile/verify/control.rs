@@ -206,7 +206,7 @@ impl<'a> Verifier<'a> {
         let mut fine = true;
         for (&v, &elem) in given.iter().zip(args) {
             let value = &self.func.values[v];
-            let want = TileType { shape: vec![], elem };
+            let want = TileType::of(vec![], elem);
             let (code, text) = match &value.ty {
                 Type::Tile(t) if *t == want => continue,
                 Type::Tile(t) if !t.shape.is_empty() => (
@@ -227,7 +227,7 @@ impl<'a> Verifier<'a> {
             return None;
         };
         let have: Vec<Option<&Type>> = last.operands.iter().map(|&v| self.ty(v)).collect();
-        let want: Vec<Type> = yields.iter().map(|&elem| Type::Tile(TileType { shape: vec![], elem })).collect();
+        let want: Vec<Type> = yields.iter().map(|&elem| Type::Tile(TileType::of(vec![], elem))).collect();
         if have.len() != want.len() || have.iter().zip(&want).any(|(h, w)| *h != Some(w)) {
             let list = want.iter().map(show).collect::<Vec<_>>().join(", ");
             self.error(Code::TypeMismatch, last.span, format!("the body of `{}` must yield {list}", name(op)));

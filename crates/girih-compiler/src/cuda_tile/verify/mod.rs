@@ -74,7 +74,7 @@ fn global(g: &Global, out: &mut Vec<Diagnostic>) {
     if g.alignment != 0 && !g.alignment.is_power_of_two() {
         error(Code::BadAttribute, format!("the alignment {} is not a power of two", g.alignment));
     }
-    let ty = TileType { shape: e.shape.clone(), elem: Elem::Num(e.dtype) };
+    let ty = TileType::of(e.shape.clone(), Elem::Num(e.dtype));
     for (code, text, help) in types::tile_problems(&ty) {
         let d = Diagnostic::error(code, text).at(g.span);
         out.push(match help {

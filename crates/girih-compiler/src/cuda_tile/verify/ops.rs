@@ -391,7 +391,7 @@ impl<'a> Verifier<'a> {
                 }
                 let want: Vec<u64> = perm.iter().map(|&p| s.shape[p as usize]).collect();
                 if want != r.shape {
-                    let want = TileType { shape: want, elem: s.elem };
+                    let want = TileType { shape: want, ..s.clone() };
                     return bad(self, format!("the permutation gives {}, not {}", show_tile(&want), show_tile(r)));
                 }
             }
@@ -408,7 +408,7 @@ impl<'a> Verifier<'a> {
                     return bad(self, format!("{} and {} differ outside dimension {dim}", show_tile(s), show_tile(b)));
                 }
                 if want != r.shape {
-                    let want = TileType { shape: want, elem: s.elem };
+                    let want = TileType { shape: want, ..s.clone() };
                     return bad(self, format!("joining gives {}, not {}", show_tile(&want), show_tile(r)));
                 }
             }

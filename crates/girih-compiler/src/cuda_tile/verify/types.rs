@@ -2,6 +2,7 @@
 
 use crate::base::Code;
 use crate::cuda_tile::ir::*;
+use crate::cuda_tile::words::Words;
 use crate::num::DType;
 
 /// A code, a sentence, and perhaps a help line.
@@ -131,7 +132,7 @@ fn view_problems(v: &TileViewType) -> Vec<Problem> {
         return out;
     }
     let shape: Vec<u64> = v.tile.iter().map(|&n| n as u64).collect();
-    out.extend(tile_problems(&TileType { shape, elem: Elem::Num(v.tensor.elem) }));
+    out.extend(tile_problems(&TileType::of(shape, Elem::Num(v.tensor.elem))));
     out
 }
 
@@ -179,16 +180,19 @@ pub fn show_tile(t: &TileType) -> String {
     let dims: String = t.shape.iter().map(|n| format!("{n}x")).collect();
     match t.elem {
         Elem::Num(d) => format!("tile<{dims}{d}>"),
-        Elem::Ptr(d) => format!("tile<{dims}ptr<{d}>>"),
+        Elem::Ptr(d) => {
+            format!("tile<{dims}ptr<{d}{}>>", t.ptr_attr.map_or(String::new(), |a| format!(", <{}>", a.word())))
+        }
     }
 }
 
 fn show_tensor(t: &TensorViewType) -> String {
+    let attr = t.ptr_attr.map_or(String::new(), |a| format!(", #cuda_tile.ptr_attr<{}>", a.word()));
     let number = |n: &Option<i64>| n.map_or("?".to_string(), |n| n.to_string());
     let dims: String = t.shape.iter().map(|n| number(n) + "x").collect();
     if t.strides.is_empty() {
-        return format!("tensor_view<{dims}{}>", t.elem);
+        return format!("tensor_view<{dims}{}{attr}>", t.elem);
     }
     let strides = t.strides.iter().map(number).collect::<Vec<_>>().join(",");
-    format!("tensor_view<{dims}{}, strides=[{strides}]>", t.elem)
+    format!("tensor_view<{dims}{}, strides=[{strides}]{attr}>", t.elem)
 }

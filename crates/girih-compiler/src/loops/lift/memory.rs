@@ -304,7 +304,7 @@ impl Lift<'_> {
         let view = TileViewType {
             kind: ViewKind::GatherScatter { sparse_dim: dim as u32 },
             tile: vec![1; shape.len()],
-            tensor: TensorViewType { elem: tensor.elem, shape: vec![], strides: vec![] },
+            tensor: TensorViewType { elem: tensor.elem, shape: vec![], strides: vec![], ptr_attr: None },
             dim_map: vec![],
             padding: None,
         };

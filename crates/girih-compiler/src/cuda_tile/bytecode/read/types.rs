@@ -150,28 +150,37 @@ impl<'a> Types<'_, 'a> {
         }
     }
 
-    /// The attribute of a pointer, of which one value is defined: the default.
-    fn pointer_attribute(&self, c: &mut Cursor<'a>, given: bool) -> Res<()> {
+    fn pointer_attribute(&self, c: &mut Cursor<'a>, given: bool) -> Res<Option<PtrAttr>> {
         let start = c.at();
-        match given.then(|| c.varint("the attribute of a pointer")).transpose()? {
-            None | Some(0) => Ok(()),
-            Some(n) => fail(Code::UnknownTag, start, c.at(), format!("there is no pointer attribute {n}")),
+        if !given {
+            return Ok(None);
+        }
+        let n = c.varint("the attribute of a pointer")?;
+        let known = |a: &PtrAttr| *a == PtrAttr::None || self.file.has(tags::POINTER_KINDS);
+        match PtrAttr::from_number(n).filter(known) {
+            Some(attr) => Ok(Some(attr)),
+            None => {
+                let message = format!("version {} has no pointer attribute {n}", self.file.version);
+                fail(Code::UnknownTag, start, c.at(), message)
+            }
         }
     }
 
-    fn pointer(&self, c: &mut Cursor<'a>) -> Res<DType> {
+    fn pointer(&self, c: &mut Cursor<'a>) -> Res<(DType, Option<PtrAttr>)> {
         let given = self.flag(c, tags::POINTER_FLAGS)?;
         let pointee = self.number(c, "what a pointer points to")?;
-        self.pointer_attribute(c, given)?;
-        Ok(pointee)
+        Ok((pointee, self.pointer_attribute(c, given)?))
     }
 
     fn tile(&self, c: &mut Cursor<'a>) -> Res<TileType> {
         let start = c.at();
         let (tag, mut item) = self.refer(c)?;
-        let elem = match ELEMENTS.iter().find(|(t, ..)| *t == tag) {
-            Some((_, d, _)) => Elem::Num(*d),
-            None if tag == types::POINTER => Elem::Ptr(self.pointer(&mut item)?),
+        let (elem, ptr_attr) = match ELEMENTS.iter().find(|(t, ..)| *t == tag) {
+            Some((_, d, _)) => (Elem::Num(*d), None),
+            None if tag == types::POINTER => {
+                let (pointee, attr) = self.pointer(&mut item)?;
+                (Elem::Ptr(pointee), attr)
+            }
             None => {
                 let message = "the elements of a tile are neither numbers nor pointers";
                 return fail(Code::BadReference, start, c.at(), message);
@@ -187,7 +196,7 @@ impl<'a> Types<'_, 'a> {
             let message = "the tile has more elements than 63 bits can count";
             return fail(Code::BytecodeTooLarge, start, c.at(), message);
         }
-        Ok(TileType { shape, elem })
+        Ok(TileType { shape, elem, ptr_attr })
     }
 
     fn tensor_view(&self, c: &mut Cursor<'a>) -> Res<TensorViewType> {
@@ -196,8 +205,8 @@ impl<'a> Types<'_, 'a> {
         let dynamic = |n| if n == tags::DYNAMIC { None } else { Some(n) };
         let shape = c.numbers::<8>(MAX_RANK, "the number of a tensor view's dimensions")?.map(dynamic).collect();
         let strides = c.numbers::<8>(MAX_RANK, "the number of a tensor view's strides")?.map(dynamic).collect();
-        self.pointer_attribute(c, given)?;
-        Ok(TensorViewType { elem, shape, strides })
+        let ptr_attr = self.pointer_attribute(c, given)?;
+        Ok(TensorViewType { elem, shape, strides, ptr_attr })
     }
 
     fn tensor(&self, c: &mut Cursor<'a>) -> Res<TensorViewType> {

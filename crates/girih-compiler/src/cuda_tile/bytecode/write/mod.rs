@@ -172,7 +172,7 @@ impl<'m> Writer<'m> {
         let mut out = Buffer::default();
         out.varint(m.globals.len() as u64);
         for g in &m.globals {
-            let ty = TileType { shape: g.value.shape.clone(), elem: Elem::Num(g.value.dtype) };
+            let ty = TileType::of(g.value.shape.clone(), Elem::Num(g.value.dtype));
             out.varint(self.string(&g.name));
             out.varint(self.tile(&ty, g.span));
             out.varint(self.elements(&g.value));

@@ -3,7 +3,7 @@
 use super::Writer;
 use super::buffer::Buffer;
 use crate::base::Span;
-use crate::cuda_tile::bytecode::tags::{DYNAMIC, ELEMENTS, POINTER_FLAGS, VIEW_FLAGS, types};
+use crate::cuda_tile::bytecode::tags::{DYNAMIC, ELEMENTS, POINTER_FLAGS, POINTER_KINDS, VIEW_FLAGS, types};
 use crate::cuda_tile::ir::*;
 use crate::cuda_tile::words::Words;
 use crate::num::DType;
@@ -41,13 +41,14 @@ impl<'m> Writer<'m> {
             Elem::Num(d) => self.dtype(d, at),
             Elem::Ptr(d) => {
                 let pointee = self.dtype(d, at);
-                let flags = self.version.has(POINTER_FLAGS);
+                let (flags, attr) = (self.version.has(POINTER_FLAGS), self.ptr_attr(t.ptr_attr, at));
                 self.item(|b| {
                     b.varint(types::POINTER);
                     if flags {
-                        b.varint(0);
+                        b.varint(attr.is_some().into());
                     }
                     b.varint(pointee);
+                    attr.into_iter().for_each(|n| b.varint(n));
                 })
             }
         };
@@ -58,17 +59,26 @@ impl<'m> Writer<'m> {
         })
     }
 
+    /// The number of a pointer attribute, which a version must have.
+    fn ptr_attr(&mut self, attr: Option<PtrAttr>, at: Span) -> Option<u64> {
+        let attr = attr?;
+        let since = if attr == PtrAttr::None { POINTER_FLAGS } else { POINTER_KINDS };
+        self.needs(since, at, || format!("the pointer attribute `{}`", attr.word()));
+        PtrAttr::WORDS.iter().position(|(_, a)| *a == attr).map(|n| n as u64)
+    }
+
     fn tensor_view(&mut self, t: &TensorViewType, at: Span) -> u64 {
         let elem = self.dtype(t.elem, at);
-        let flags = self.version.has(POINTER_FLAGS);
+        let (flags, attr) = (self.version.has(POINTER_FLAGS), self.ptr_attr(t.ptr_attr, at));
         self.item(|b| {
             b.varint(types::TENSOR_VIEW);
             if flags {
-                b.varint(0);
+                b.varint(attr.is_some().into());
             }
             b.varint(elem);
             b.i64s(t.shape.iter().map(|n| n.unwrap_or(DYNAMIC)));
             b.i64s(t.strides.iter().map(|n| n.unwrap_or(DYNAMIC)));
+            attr.into_iter().for_each(|n| b.varint(n));
         })
     }
 
