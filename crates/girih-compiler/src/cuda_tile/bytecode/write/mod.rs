@@ -2,8 +2,8 @@
 //! express.
 //!
 //! ```text
-//! %r = atan2 %x, %y : tile<f32>     --> error[E0710]: the operation `atan2` needs bytecode version 13.2 or later,
-//!                                       and 13.1 is written
+//! %r = atan2 %x, %y : tile<f32>     --> error[E0710]: the operation `atan2` cannot be written as bytecode 13.1: it
+//!                                       needs 13.2 or later
 //! ```
 //!
 //! Invariants: the same module gives the same bytes. Every string, type, constant and debug attribute is written once,
@@ -90,8 +90,9 @@ impl<'m> Writer<'m> {
     fn needs(&mut self, since: Since, at: Span, what: impl FnOnce() -> String) {
         if !self.version.has(since) {
             let (major, minor) = since;
+            let version = self.version;
             let message =
-                format!("{} needs bytecode version {major}.{minor} or later, and {} is written", what(), self.version);
+                format!("{} cannot be written as bytecode {version}: it needs {major}.{minor} or later", what());
             self.error(Code::NotInVersion, message, at);
         }
     }

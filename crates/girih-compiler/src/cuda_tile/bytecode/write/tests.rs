@@ -58,7 +58,7 @@ fn what_is_newer_is_refused_unless_it_says_nothing() {
         let text = entry(body);
         for version in VERSIONS {
             let expected = match version.to_string().as_str() < first {
-                true => vec![format!("{what} needs bytecode version {first} or later, and {version} is written")],
+                true => vec![format!("{what} cannot be written as bytecode {version}: it needs {first} or later")],
                 false => vec![],
             };
             assert_eq!(codes(&text, version), expected, "{body}");
