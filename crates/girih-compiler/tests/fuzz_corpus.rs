@@ -1,0 +1,96 @@
+//! Replays the fuzzer's corpus on stable Rust, and every file of the bytecode corpus, whole, cut short at every length, and
+//! with every byte changed: each must be read or be refused with a place in it, in little memory and without a panic.
+
+#[path = "../../../fuzz/checks.rs"]
+mod checks;
+#[path = "../../../fuzz/memory.rs"]
+mod memory;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+#[global_allocator]
+static ALLOCATOR: memory::Counting = memory::Counting;
+
+fn files(below: &str) -> Vec<PathBuf> {
+    fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() { collect(&path, found) } else { found.push(path) }
+        }
+    }
+    let mut found = vec![];
+    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(below), &mut found);
+    found.sort();
+    assert!(!found.is_empty(), "{below} has no files");
+    found
+}
+
+/// Does `work` for each file, on two threads; names the file whose work panics or takes long.
+fn each(files: &[PathBuf], most: Duration, work: impl Fn(&[u8]) + Sync) {
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let Some(path) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let named = Named(path);
+                    let bytes = std::fs::read(path).expect("a file that was listed");
+                    let start = Instant::now();
+                    work(&bytes);
+                    assert!(start.elapsed() < most, "took {:?}", start.elapsed());
+                    std::mem::forget(named);
+                }
+            });
+        }
+    });
+}
+
+/// Says which file it was when a check panics.
+struct Named<'a>(&'a Path);
+
+impl Drop for Named<'_> {
+    fn drop(&mut self) {
+        eprintln!("in {}", self.0.display());
+    }
+}
+
+const SECONDS: Duration = Duration::from_secs(10);
+
+#[test]
+fn what_the_fuzzer_found() {
+    each(&files("fuzz/corpus/read"), SECONDS, |bytes| drop(checks::read(bytes)));
+    each(&files("fuzz/corpus/roundtrip"), SECONDS, checks::roundtrip);
+    each(&files("fuzz/corpus/text"), SECONDS, checks::text);
+}
+
+#[test]
+fn every_file_is_read_and_written() {
+    each(&files("tests/bytecode/corpus"), SECONDS, |bytes| {
+        assert!(checks::read(bytes).is_some(), "refused");
+        checks::roundtrip(bytes);
+    });
+}
+
+#[test]
+fn files_cut_short() {
+    each(&files("tests/bytecode/corpus"), 3 * SECONDS, |bytes| {
+        for len in 0..bytes.len() {
+            assert!(checks::read(&bytes[..len]).is_none(), "the first {len} bytes are read as a whole file");
+        }
+    });
+}
+
+#[test]
+fn every_byte_changed() {
+    each(&files("tests/bytecode/corpus"), 6 * SECONDS, |bytes| {
+        let mut changed = bytes.to_vec();
+        for (at, &byte) in bytes.iter().enumerate() {
+            for to in [byte ^ (1 << (at % 8)), !byte] {
+                changed[at] = to;
+                checks::read(&changed);
+            }
+            changed[at] = byte;
+        }
+    });
+}
