@@ -86,10 +86,8 @@ fn every_byte_changed() {
     each(&files("tests/bytecode/corpus"), 6 * SECONDS, |bytes| {
         let mut changed = bytes.to_vec();
         for (at, &byte) in bytes.iter().enumerate() {
-            for to in [byte ^ (1 << (at % 8)), !byte] {
-                changed[at] = to;
-                checks::read(&changed);
-            }
+            changed[at] = if at % 2 == 0 { byte ^ (1 << (at % 8)) } else { !byte };
+            checks::read(&changed);
             changed[at] = byte;
         }
     });
