@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes the corpus: every module of `encoded` and every kernel of `kernels`, at each version that has it, and the smallest
-kernel of each program in tests/cutile at one version, into corpus/VERSION/NAME.tileirbc. The same inputs give the same
-bytes; `--check` says which files differ instead of writing."""
+kernel of each program in tests/cutile at one version, into corpus/VERSION/NAME.tileirbc. What Girih chose not to read as
+NVIDIA's tools do goes into outside/ instead. The same inputs give the same bytes; `--check` says which files differ instead
+of writing."""
 import argparse
 import pathlib
 import shutil
@@ -12,7 +13,8 @@ import export
 import recording
 
 HERE = pathlib.Path(__file__).resolve().parent
-CORPUS = HERE / "corpus"
+# Attributes of pointers, which nothing writes yet, and the operations on memory that devices share, which need one.
+OUTSIDE = {"pointer_attributes", "multimem"}
 
 
 def fresh():
@@ -48,14 +50,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    made = {CORPUS / version / f"{name}.tileirbc": data for version, name, data in [*fresh(), *from_programs()]}
+    folders = [HERE / "corpus", HERE / "outside"]
+    made = {folders[name in OUTSIDE] / version / f"{name}.tileirbc": data
+            for version, name, data in [*fresh(), *from_programs()]}
     if options.check:
         stale = [p for p, data in made.items() if not p.exists() or p.read_bytes() != data]
-        stale += sorted(set(CORPUS.rglob("*.tileirbc")) - set(made))
+        stale += sorted({p for f in folders for p in f.rglob("*.tileirbc")} - set(made))
         for path in stale:
             print("differs:", path.relative_to(HERE))
         sys.exit(1 if stale else 0)
-    shutil.rmtree(CORPUS, ignore_errors=True)
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
     for path, data in made.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
