@@ -4,6 +4,7 @@ else. In: a script that uses CuPy. Out: (kernel, signature) for each different l
 Arrays are NumPy's. Since nothing is computed, nothing that the script checks holds: its assertions are left out and its
 first exception ends the recording."""
 import contextlib
+import enum
 import io
 import signal
 import sys
@@ -65,6 +66,8 @@ def constraint(value, annotation):
         return TupleConstraint([constraint(v, each) for v in value])
     if isinstance(value, list):
         return ListConstraint(array(value[0], annotation), alias_groups=(), elements_may_alias=False)
+    if isinstance(value, enum.Enum):
+        value = value.value
     if annotation.constant:
         return ConstantConstraint(value)
     if isinstance(value, np.ndarray):
