@@ -405,15 +405,18 @@ fn assertions_and_assumptions_are_checked() {
 }
 
 #[test]
-fn a_false_assumption_of_a_constant_stride_is_passed_over() {
-    let text = |of: &str| {
+fn the_stride_of_a_dimension_of_one_element_may_be_anything() {
+    let text = |shape: &str, more: &str| {
         format!(
-            "%i = constant <i64: 0> : tile<i64>\n%q = int_to_ptr %i : tile<i64> -> tile<ptr<f32>>\n%one = constant <i32: 1> : tile<i32>\n%s = assume div_by<4>, %one : tile<i32>
-            %v = make_tensor_view %q, shape = [8, {of}], strides = [1, %s] : tile<i32> -> tensor_view<8x?xf32, strides=[1,?]>"
+            "%i = constant <i64: 0> : tile<i64>\n%q = int_to_ptr %i : tile<i64> -> tile<ptr<f32>>\n%three = constant <i32: 3> : tile<i32>
+            %s0 = assume div_by<4>, %three : tile<i32>\n%s = assume bounded<0, ?>, %s0 : tile<i32>
+            %v = make_tensor_view %q, shape = [{shape}], strides = [%s, 1] : tile<i32> -> tensor_view<{}xf32, strides=[?,1]>\n{more}",
+            shape.replace(", ", "x")
         )
     };
-    assert_eq!(prints(&text("%one")), "");
-    assert_eq!(traps(&text("%s")).code, Code::FalseAssumption);
+    assert_eq!(prints(&text("1, 8", "")), "");
+    assert_eq!(traps(&text("2, 8", "")).code, Code::FalseAssumption);
+    assert_eq!(traps(&text("1, 8", "%n = negi %s0 : tile<i32>")).code, Code::FalseAssumption);
 }
 
 #[test]
