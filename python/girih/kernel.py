@@ -39,6 +39,8 @@ class JITFunction:
     def __init__(self, fn: Callable, do_not_specialize: tuple = (), debug: bool = False, knobs: dict | None = None):
         if not inspect.isfunction(fn):
             raise TypeError(f"@girih.jit decorates a function made with `def`, not {fn!r}")
+        if fn.__name__ == "<lambda>":
+            raise TypeError("@girih.jit decorates a function made with `def`, not a lambda")
         functools.update_wrapper(self, fn)
         self.fn = fn
         self.__girih_function__ = fn
@@ -193,11 +195,14 @@ NAMES = {
 }  # fmt: skip
 
 
+USUAL = [n for n, t in NAMES.items() if n not in ("half", "float", "double", "short", "int", "long")]
+
+
 def dtype_name(dtype: Any) -> tuple[str, int]:
     """The name and the size in bytes of NumPy's element type."""
     found = NAMES.get(dtype.name)
     if found is None or not dtype.isnative:
-        raise TypeError(f"elements of the type {dtype} cannot be passed to a kernel; the types are {', '.join(NAMES)}")
+        raise TypeError(f"elements of the type {dtype} cannot be passed to a kernel; the types are {', '.join(USUAL)}")
     return found.name, dtype.itemsize
 
 
@@ -218,7 +223,7 @@ def describe_array(value: Any, name: str) -> tuple[int, int, bool, str]:
         array = numpy.from_dlpack(value)
         interface = array.__array_interface__
     if interface is None:
-        raise TypeError(f"the argument `{name}` is a {kind.__module__}.{kind.__qualname__}; kernels take arrays, numbers and None")
+        raise TypeError(f"the argument `{name}` is of the type {kind.__qualname__}; kernels take arrays, numbers and None")
     import numpy
 
     dtype = numpy.dtype(interface["typestr"])

@@ -14,6 +14,10 @@ import dataclasses
 import linecache
 
 
+# Of a long chain of calls, so many at either end.
+CALLS_SHOWN = 3
+
+
 class GirihError(Exception):
     """The base of everything this package raises."""
 
@@ -59,10 +63,14 @@ class CompilationError(GirihError):
             width = max(1, min(place.end_column or place.column + 1, len(source)) - place.column)
             lines.append(f"{number} | {source}")
             lines.append(f"{' ' * len(number)} | {' ' * place.column}^{'~' * (width - 1)}")
+        calls = []
         frame = place
         while frame.parent is not None:
-            lines.append(f"  in `{frame.function}`, called at {frame.parent.show()}")
+            calls.append(f"  in `{frame.function}`, called at {frame.parent.show()}")
             frame = frame.parent
+        if len(calls) > 2 * CALLS_SHOWN:
+            calls[CALLS_SHOWN:-CALLS_SHOWN] = [f"  ... {len(calls) - 2 * CALLS_SHOWN} calls more"]
+        lines += calls
         if self.help:
             lines.append(f"  help: {self.help}")
         return "\n".join(lines)

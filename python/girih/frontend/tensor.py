@@ -358,8 +358,12 @@ def check_dtype(dtype: Any) -> DType | PointerType:
 def axis_of(x: tensor, axis: Any, what: str = "the axis") -> int:
     axis = static_int(axis, what)
     if not -x.ndim <= axis < x.ndim:
-        raise fail(f"{what} is {axis}, and {x.describe()} has {x.ndim} dimensions")
+        raise fail(f"{what} is {axis}, and {x.describe()} has {counted(x.ndim, 'dimension')}")
     return axis % x.ndim
+
+
+def counted(n: int, word: str) -> str:
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"
 
 
 # ---- shapes

@@ -1,0 +1,55 @@
+"""What a user sees for each mistake in mistakes/kernels.py.
+
+The messages stand in mistakes/messages.txt; `BLESS=1` writes them anew, to be read as a user would.
+"""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from mistakes.kernels import MISTAKES
+
+MESSAGES = Path(__file__).parent / "mistakes" / "messages.txt"
+
+
+def message(name):
+    try:
+        MISTAKES[name]()
+    except Exception as e:
+        text = f"{type(e).__name__}: {e}"
+    else:
+        text = "no error"
+    # Lines and addresses change; what matters is that the line shown is the one marked.
+    text = re.sub(r"[^\s\"]*/mistakes/kernels\.py:\d+", "kernels.py:LINE", text)
+    text = re.sub(r"^ *\d+ \|", " LINE |", text, flags=re.M)
+    return re.sub(r"0x[0-9a-f]{6,}", "ADDRESS", text)
+
+
+def test_there_are_many():
+    assert len(MISTAKES) >= 45
+
+
+def read():
+    parts = re.split(r"^== (\w+)\n", MESSAGES.read_text(), flags=re.M)
+    return dict(zip(parts[1::2], (p.rstrip("\n") for p in parts[2::2])))
+
+
+def test_bless():
+    if os.environ.get("BLESS") == "1":
+        MESSAGES.write_text("".join(f"== {name}\n{message(name)}\n\n" for name in MISTAKES))
+    assert sorted(read()) == sorted(MISTAKES)
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_message(name):
+    assert message(name) == read().get(name)
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_no_bug_shows(name):
+    """No mistake ends in Python's own complaint about our code, and none goes unnoticed."""
+    text = message(name)
+    assert text != "no error"
+    assert not re.match(r"(AttributeError|KeyError|IndexError|AssertionError|RecursionError|SystemError)", text)
