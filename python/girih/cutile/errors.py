@@ -7,6 +7,8 @@ the calls that were inlined, outermost first, and the line of the kernel with a 
 import linecache
 from unicodedata import east_asian_width
 
+from girih.frontend.errors import GirihError
+
 __all__ = [
     "AssumptionError",
     "KernelAssertionError",
@@ -17,7 +19,7 @@ __all__ = [
 ]
 
 
-class KernelError(RuntimeError):
+class KernelError(GirihError, RuntimeError):
     """A kernel stopped.
 
     ``code`` is Girih's name of the error (``"E0601"``), ``filename``, ``lineno`` and ``column`` (from 1) the place in
@@ -66,6 +68,11 @@ BY_CODE = {
     "E0606": AssumptionError,
     "E0608": KernelValueError,
 }
+
+
+for _error in {KernelError, *BY_CODE.values()}:
+    # Where a program finds them.
+    _error.__module__ = "girih.cutile"
 
 
 class Frame:

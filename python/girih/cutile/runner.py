@@ -104,7 +104,7 @@ def main(argv):
             return 0
         _environment(chosen)
     except _Usage as error:
-        print(f"girih.cutile: {error}\n{USAGE.split('options:')[0].rstrip()}", file=sys.stderr)
+        print(f"girih.cutile: {error}\n{USAGE.split(chr(10) * 2)[0]}", file=sys.stderr)
         return 2
     if chosen.get("version"):
         return _say_version()
