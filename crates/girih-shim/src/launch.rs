@@ -356,3 +356,77 @@ driver! {
         Err(Failure::new(codes::ERROR_NOT_SUPPORTED, "tensor maps are for kernels written in SIMT languages"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use girih::DType;
+
+    use super::*;
+
+    /// Parameters by letter: p a pointer to f32, t one to i64, i and l integers of 32 and 64 bits, b a boolean.
+    fn params(letters: &str) -> Vec<Param> {
+        let kind = |c| match c {
+            'p' => ParamKind::Pointer(DType::F32),
+            't' => ParamKind::Pointer(DType::I64),
+            'l' => ParamKind::Scalar(DType::I64),
+            'b' => ParamKind::Scalar(DType::I1),
+            _ => ParamKind::Scalar(DType::I32),
+        };
+        letters.chars().enumerate().map(|(i, c)| Param { name: i.to_string(), kind: kind(c) }).collect()
+    }
+
+    fn arguments(symbol: &str, letters: &str, slots: &[u64]) -> std::result::Result<RawArgs, String> {
+        Plan::new(symbol, &params(letters)).arguments(slots, false).map_err(|f| f.message)
+    }
+
+    #[test]
+    fn extents_follow_from_lengths_and_strides() {
+        // 3 rows of 5 elements, 8 apart: 2 * 8 + 4 * 1 + 1 elements of 4 bytes.
+        let args = arguments("k_Kt1_A2f32_2t1", "piiii", &[4096, 3, 5, 8, 1]).unwrap();
+        assert_eq!(args.bytes, [Some(21 * 4), None, None, None, None]);
+        // 64-bit indices; nothing in an array without elements.
+        let args = arguments("k_Kt1_A1f32_1t1_w_B1_A1f32", "pllpii", &[4096, 7, 1, 0, 0, 9]).unwrap();
+        assert_eq!((args.bytes[0], args.bytes[3]), (Some(28), Some(0)));
+        // Every element in one place.
+        let args = arguments("k_Kt1_A1f32_1l0_i", "pii", &[4096, 1 << 20, 0]).unwrap();
+        assert_eq!(args.bytes[0], Some(4));
+    }
+
+    #[test]
+    fn tuples_are_flat_and_constants_are_not_passed() {
+        let args = arguments("k_Kt2_T3A1f32_1t1Sf32I7_B1_Sb8", "piiib", &[4096, 2, 1, 0, 1]).unwrap();
+        assert_eq!(args.bytes, [Some(8), None, None, None, None]);
+        let plan = Plan::new("k_Kt2_T2I3A1f32_1t1", &params("pii"));
+        assert_eq!((plan.name(0).as_deref(), plan.name(1)), (Some("argument 0[1]"), None));
+    }
+
+    #[test]
+    fn arrays_of_a_list_are_found_in_its_table() {
+        let table = [8192i64, 4, 1, 16384, 6, 1];
+        let start = table.as_ptr().expose_provenance() as u64;
+        let args = arguments("k_Kt1_LA1f32_1t1_p16_Si32", "tii", &[start, 2, 5]).unwrap();
+        assert_eq!(args.bytes[0], Some(48));
+        let found: Vec<_> = args.reached.iter().map(|r| (r.name.as_str(), r.start, r.bytes)).collect();
+        assert_eq!(found, [("argument 0[0]", 8192, 16), ("argument 0[1]", 16384, 24)]);
+        let wrong = [8200i64, 4, 1];
+        let start = wrong.as_ptr().expose_provenance() as u64;
+        assert!(arguments("k_Kt1_LA1f32_1t1_p16", "ti", &[start, 1]).unwrap_err().contains("no multiple of 16"));
+        assert!(arguments("k_Kt1_LA1f32_1t1", "ti", &[0, 1]).unwrap_err().contains("no length"));
+        assert!(arguments("k_Kt1_LA1f32_1t1", "ti", &[start, u64::from(u32::MAX)]).is_err());
+    }
+
+    #[test]
+    fn what_the_name_does_not_tell_is_not_known() {
+        for (symbol, letters) in [("plain", "pi"), ("k_Kt1_A1f32", "pi"), ("k_Kt1_Sf32_Sf32", "pi")] {
+            let args = arguments(symbol, letters, &[64, 5]).unwrap();
+            assert_eq!(args.bytes, [Some(UNKNOWN), None], "{symbol}");
+        }
+    }
+
+    #[test]
+    fn packed_arguments_are_aligned() {
+        let places = Plan::new("k", &params("bpil")).places;
+        let offsets: Vec<_> = places.iter().map(|p| (p.offset, p.bytes)).collect();
+        assert_eq!(offsets, [(0, 1), (8, 8), (16, 4), (24, 8)]);
+    }
+}

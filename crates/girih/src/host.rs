@@ -165,6 +165,48 @@ fn print_shape(kernel: &Kernel, arg: &PrintArg) -> PrintShape {
     }
 }
 
+/// Printed text that waits for the launch's end, to leave in the order of its blocks.
+#[derive(Debug)]
+pub struct Held<K> {
+    texts: BTreeMap<K, String>,
+    bytes: usize,
+    dropped: usize,
+}
+
+/// More text than this is not held.
+const MOST_HELD: usize = 64 << 20;
+
+impl<K: Ord> Default for Held<K> {
+    fn default() -> Held<K> {
+        Held { texts: BTreeMap::new(), bytes: 0, dropped: 0 }
+    }
+}
+
+impl<K: Ord> Held<K> {
+    pub fn push(&mut self, block: K, text: &str) {
+        if self.bytes + text.len() > MOST_HELD {
+            self.dropped += text.len();
+            if self.texts.is_empty() {
+                self.texts.insert(block, String::new());
+            }
+            return;
+        }
+        self.bytes += text.len();
+        self.texts.entry(block).or_default().push_str(text);
+    }
+
+    /// The texts in order; the last one says what is missing.
+    pub fn into_texts(mut self) -> BTreeMap<K, String> {
+        if self.dropped > 0
+            && let Some(mut last) = self.texts.last_entry()
+        {
+            let note = format!("girih: {} more bytes were printed, which is too much to keep\n", self.dropped);
+            last.get_mut().push_str(&note);
+        }
+        self.texts
+    }
+}
+
 /// The host of one native launch.
 pub struct NativeHost<'a> {
     pub messages: &'a Messages,
@@ -174,7 +216,7 @@ pub struct NativeHost<'a> {
     pub grid: [u32; 3],
     pub order: PrintOrder,
     pub printer: Option<&'a Printer>,
-    pub held: Mutex<BTreeMap<i64, String>>,
+    pub held: Mutex<Held<i64>>,
 }
 
 impl NativeHost<'_> {
@@ -185,7 +227,7 @@ impl NativeHost<'_> {
     /// Lets go of what was held back to be sorted.
     pub fn finish(&self) {
         let held = std::mem::take(&mut *self.held.lock().unwrap_or_else(PoisonError::into_inner));
-        for (block, text) in held {
+        for (block, text) in held.into_texts() {
             self.send(block, &text);
         }
     }
@@ -256,7 +298,7 @@ impl blocks::Host for NativeHost<'_> {
             PrintOrder::Finish => self.send(block, text),
             PrintOrder::Index => {
                 let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-                held.entry(block).or_default().push_str(text);
+                held.push(block, text);
             }
         }
     }
@@ -271,5 +313,25 @@ impl blocks::Host for NativeHost<'_> {
 
     fn live(&self, addr: u64, len: u64) -> bool {
         self.memory.live(addr, len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn held_text_is_sorted_and_bounded() {
+        let mut held = Held::default();
+        held.push(2, "c");
+        held.push(1, "a");
+        held.push(1, "b");
+        held.push(3, &"x".repeat(MOST_HELD));
+        let texts = held.into_texts();
+        assert_eq!(texts[&1], "ab");
+        assert!(texts[&2].starts_with("cgirih: 67108864 more bytes"), "{}", texts[&2]);
+        let mut held = Held::default();
+        held.push(7, &"x".repeat(MOST_HELD + 1));
+        assert!(held.into_texts()[&7].starts_with("girih: 67108865 more bytes"));
     }
 }

@@ -1,6 +1,5 @@
 //! One launch: arguments fitted, facts tested, the right version compiled, then run, as often as wanted.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -16,7 +15,7 @@ use crate::args::{self, Arg, Bound, ParamKind};
 use crate::blocks::{self, FloatControl, Run, Stop};
 use crate::error::{Error, Result};
 use crate::facts::{self, Traffic};
-use crate::host::{self, NativeHost, STALL};
+use crate::host::{self, Held, NativeHost, STALL};
 use crate::memory::RealMemory;
 use crate::options::{Device, Options, PrintOrder, Printer};
 use crate::program::{FAST, Kernel, Native, Version};
@@ -239,7 +238,7 @@ impl<'a> Prepared<'a> {
             grid: self.grid,
             order: options.print_order,
             printer: options.printer.as_ref(),
-            held: Mutex::new(BTreeMap::new()),
+            held: Mutex::default(),
         };
         let only = options.block.map(|[x, y, z]| {
             let (gx, gy) = (i64::from(self.grid[0]), i64::from(self.grid[1]));
@@ -284,7 +283,7 @@ impl<'a> Prepared<'a> {
         let mut host = EvalHost {
             order: options.print_order,
             printer: options.printer.as_ref(),
-            held: BTreeMap::new(),
+            held: Held::default(),
             progress: Instant::now(),
             turns: 0,
             text: self.kernel.program().text(),
@@ -299,7 +298,7 @@ impl<'a> Prepared<'a> {
         let stopped = signals::stopping();
         drop(one);
         drop(cooperative);
-        for ([z, y, x], text) in std::mem::take(&mut host.held) {
+        for ([z, y, x], text) in std::mem::take(&mut host.held).into_texts() {
             host::deliver(host.printer, [x, y, z], &text);
         }
         match outcome {
@@ -376,7 +375,7 @@ struct EvalHost<'a> {
     order: PrintOrder,
     printer: Option<&'a Printer>,
     /// By z, y, x: the linear order.
-    held: BTreeMap<[u32; 3], String>,
+    held: Held<[u32; 3]>,
     /// When a block last finished, or a stall was last reported.
     progress: Instant,
     turns: u32,
@@ -388,7 +387,7 @@ impl eval::Host for EvalHost<'_> {
     fn print(&mut self, [x, y, z]: [u32; 3], text: &str) {
         match self.order {
             PrintOrder::Finish => host::deliver(self.printer, [x, y, z], text),
-            PrintOrder::Index => self.held.entry([z, y, x]).or_default().push_str(text),
+            PrintOrder::Index => self.held.push([z, y, x], text),
         }
     }
     fn finished(&mut self, _: [u32; 3]) {
