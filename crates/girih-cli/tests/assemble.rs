@@ -5,7 +5,8 @@ mod lab;
 
 use lab::{ADD, Lab, expect, out};
 
-const ATAN2: &str = "cuda_tile.module @m {\n  entry @k(%x: tile<f32>) {\n    %y = atan2 %x, %x : tile<f32>\n    return\n  }\n}\n";
+const ATAN2: &str =
+    "cuda_tile.module @m {\n  entry @k(%x: tile<f32>) {\n    %y = atan2 %x, %x : tile<f32>\n    return\n  }\n}\n";
 
 #[test]
 fn the_oldest_version_that_can_express_it() {

@@ -75,8 +75,8 @@ fn everything_is_written_once() {
     let said = bytes.windows(10).filter(|w| w == b"said twice").count();
     assert_eq!(said, 1);
     assert_eq!(bytes, write(&module(&text), Version::V13_1).unwrap());
-    let full = format!("entry @k() {{\n  %c = constant <i32: 7> : tile<1024xi32>\n  return\n}}\n");
-    assert!(write(&module(&full), Version::V13_1).unwrap().len() < 128, "a splat takes one element");
+    let full = "entry @k() {\n  %c = constant <i32: 7> : tile<1024xi32>\n  return\n}\n";
+    assert!(write(&module(full), Version::V13_1).unwrap().len() < 128, "a splat takes one element");
 }
 
 #[test]
