@@ -44,6 +44,9 @@ impl<K: Id, V> IdMap<K, V> {
     pub fn new() -> Self {
         Self::default()
     }
+    pub fn reserve(&mut self, more: usize) {
+        self.items.reserve_exact(more);
+    }
     pub fn push(&mut self, value: V) -> K {
         self.items.push(value);
         K::from_index(self.items.len() - 1)

@@ -7,6 +7,7 @@ use super::attrs::{boolean, signed};
 use super::cursor::Cursor;
 use super::debug::FunctionLocs;
 use super::{File, MAX_DEPTH, MAX_RANK, Res, fail, things};
+use crate::base::id::Id;
 use crate::base::{Code, Span};
 use crate::cuda_tile::bytecode::layout::{self, Field, Layout, Operands, Presence};
 use crate::cuda_tile::ir::*;
@@ -45,6 +46,9 @@ impl<'f, 'a> Body<'f, 'a> {
         for (index, ty) in params.into_iter().enumerate() {
             self.argument(body, index, ty, span);
         }
+        let ops = self.locs.ops().min(self.c.left());
+        self.func.ops.reserve(ops);
+        self.func.values.reserve(ops);
         while !self.c.is_empty() {
             self.op(body, Depth::default())?;
         }
@@ -62,13 +66,23 @@ impl<'f, 'a> Body<'f, 'a> {
     fn op(&mut self, region: RegionId, depth: Depth) -> Res<()> {
         let start = self.c.at();
         let layout = self.layout()?;
-        let types = self.result_types(layout)?;
+        let mut results = self.results(layout, start)?;
+        let numbered = results.len();
         let flags = self.flags(layout)?;
         let mut attrs = vec![];
         for field in &layout.fields {
-            self.attribute(field, flags, &types, depth, &mut attrs)?;
+            if let Some(attr) = self.attribute(field, flags, &results, depth)? {
+                if attrs.is_empty() {
+                    attrs.reserve_exact(layout.fields.len());
+                }
+                attrs.push((field.attr.key, attr));
+            }
         }
         let (operands, groups) = self.operands(layout, flags)?;
+        if numbered < layout.info.results.len() && !layout.info.has_variadic_results() {
+            // A version without the result of an operation prints no number for it.
+            results = layout.info.results.iter().enumerate().map(|(i, _)| self.result(i, Type::Token, start)).collect();
+        }
         let loc = self.locs.of_op(self.func.ops.len())?;
         let op = Op {
             opcode: layout.info.opcode,
@@ -80,19 +94,11 @@ impl<'f, 'a> Body<'f, 'a> {
             span: Span::new(start, self.c.at()),
             loc,
         };
-        let span = op.span;
+        let end = op.span.end;
         let id = self.func.ops.push(op);
         self.func.regions[region].ops.push(id);
-        let numbered = types.len();
-        let types = match layout.info.results.len() {
-            // A version without the result of an operation prints no number for it.
-            n if numbered == 0 && n > 0 && !layout.info.has_variadic_results() => vec![Type::Token; n],
-            _ => types,
-        };
-        let mut results = Vec::with_capacity(types.len());
-        for (index, ty) in types.into_iter().enumerate() {
-            let def = ValueDef::Result { op: id, index: index as u32 };
-            results.push(self.func.values.push(Value { ty, def, name: None, span }));
+        for &v in &results {
+            self.func.values[v].span.end = end;
         }
         if layout.regions > 0 {
             let regions = self.regions(layout, depth)?;
@@ -119,7 +125,13 @@ impl<'f, 'a> Body<'f, 'a> {
         }
     }
 
-    fn result_types(&mut self, layout: &Layout) -> Res<Vec<Type>> {
+    /// A result of the operation that is being read, which starts at a byte.
+    fn result(&mut self, index: usize, ty: Type, start: usize) -> ValueId {
+        let def = ValueDef::Result { op: OpId::from_index(self.func.ops.len()), index: index as u32 };
+        self.func.values.push(Value { ty, def, name: None, span: Span::new(start, start) })
+    }
+
+    fn results(&mut self, layout: &Layout, op: usize) -> Res<Vec<ValueId>> {
         let start = self.c.at();
         let fixed = layout.results(self.file.version).len();
         let n = if layout.counted_results { self.c.count(1, "the number of results")? } else { fixed };
@@ -127,11 +139,12 @@ impl<'f, 'a> Body<'f, 'a> {
             let message = format!("`{}` has {}, not {fixed}", layout.info.name, things(n, "result"));
             return fail(Code::WrongCount, start, self.c.at(), message);
         }
-        let mut types = Vec::with_capacity(n);
-        for _ in 0..n {
-            types.push(self.file.value_type(&mut self.c, "the type of a result")?);
+        let mut results = Vec::with_capacity(n);
+        for index in 0..n {
+            let ty = self.file.value_type(&mut self.c, "the type of a result")?;
+            results.push(self.result(index, ty, op));
         }
-        Ok(types)
+        Ok(results)
     }
 
     fn flags(&mut self, layout: &Layout) -> Res<u64> {
@@ -147,26 +160,15 @@ impl<'f, 'a> Body<'f, 'a> {
         Ok(flags)
     }
 
-    fn attribute(
-        &mut self,
-        field: &Field,
-        flags: u64,
-        types: &[Type],
-        depth: Depth,
-        attrs: &mut Vec<(AttrKey, Attr)>,
-    ) -> Res<()> {
+    /// The value of an attribute; nothing where it is absent or what its absence means.
+    fn attribute(&mut self, field: &Field, flags: u64, results: &[ValueId], depth: Depth) -> Res<Option<Attr>> {
         let present = match field.presence {
             Presence::Always => self.file.has(field.since),
             Presence::IfFlag(bit) => flags & 1 << bit != 0,
-            Presence::Flag(bit) => {
-                if flags & 1 << bit != 0 {
-                    attrs.push((field.attr.key, Attr::Unit));
-                }
-                return Ok(());
-            }
+            Presence::Flag(bit) => return Ok((flags & 1 << bit != 0).then_some(Attr::Unit)),
         };
         if !present {
-            return Ok(());
+            return Ok(None);
         }
         let (file, c, name) = (self.file, &mut self.c, field.attr.name);
         let start = c.at();
@@ -184,11 +186,11 @@ impl<'f, 'a> Body<'f, 'a> {
                 let n = c.count(1, name)?;
                 let bools: Vec<bool> = (0..n).map(|_| boolean(c)).collect::<Res<_>>()?;
                 if !bools.contains(&true) {
-                    return Ok(());
+                    return Ok(None);
                 }
                 Attr::Bools(bools)
             }
-            AttrKind::Elements => match types.first() {
+            AttrKind::Elements => match results.first().map(|&r| &self.func.values[r].ty) {
                 Some(Type::Tile(tile)) => Attr::Elements(file.elements(c, tile)?),
                 _ => return fail(Code::BadReference, start, start, "a constant is not a tile"),
             },
@@ -198,13 +200,12 @@ impl<'f, 'a> Body<'f, 'a> {
             kind => {
                 let attr = file.word(c, kind, name)?;
                 if field.is_default(&attr) {
-                    return Ok(());
+                    return Ok(None);
                 }
                 attr
             }
         };
-        attrs.push((field.attr.key, attr));
-        Ok(())
+        Ok(Some(attr))
     }
 
     fn operands(&mut self, layout: &Layout, flags: u64) -> Res<(Vec<ValueId>, Vec<u32>)> {

@@ -246,6 +246,10 @@ impl FunctionLocs<'_, '_> {
     pub fn of_op(&self, op: usize) -> Res<Loc> {
         self.get(op + 1)
     }
+    /// How many operations have locations.
+    pub fn ops(&self) -> usize {
+        self.numbers.map_or(0, |(numbers, _)| (numbers.len() / 8).saturating_sub(1))
+    }
     /// Complains unless there is a location for each operation.
     pub fn finish(&self, ops: usize, span: Span) -> Res<()> {
         match self.numbers {
