@@ -155,7 +155,7 @@ pub fn all(source: &Source, diagnostics: &[Diagnostic]) {
 pub fn trap(source: &Source, trap: &Trap) {
     let mut d = Diagnostic::error(trap.code, trap.message.clone());
     d.span = trap.span.filter(|_| !source.text.is_empty() || source.bytecode.is_some());
-    d.frames = trap.frames.clone();
+    d.frames = (*trap.frames).clone();
     if let Some(user) = &trap.user {
         let frames = if user.frames.is_empty() { String::new() } else { format!(", at {}", chain_text(&user.frames)) };
         if let Some(span) = user.span.filter(|_| !source.text.is_empty() || source.bytecode.is_some()) {

@@ -107,7 +107,7 @@ impl Messages {
             op: op.to_string(),
             block: coordinates(trap.block, grid),
             element: trap.element.map(|e| vec![e]),
-            frames,
+            frames: Box::new(frames),
             ..Trap::new(code, message)
         }
     }
@@ -238,7 +238,8 @@ pub const STALL: Duration = Duration::from_secs(5);
 
 /// Says on standard error which blocks wait where.
 pub fn say_stalled(program: &str, waiting: &[host::Waiting]) {
-    let mut places: BTreeMap<(Option<u32>, &[Frame], &str), Vec<[u32; 3]>> = BTreeMap::new();
+    type Place<'a> = (Option<u32>, &'a [Frame], &'a str);
+    let mut places: BTreeMap<Place<'_>, Vec<[u32; 3]>> = BTreeMap::new();
     for w in waiting {
         places.entry((w.span.map(|s| s.start), &w.frames, &w.op)).or_default().push(w.block);
     }

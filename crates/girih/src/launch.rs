@@ -307,7 +307,7 @@ impl<'a> Prepared<'a> {
             // The program cannot run on any device, so the program is refused, as the compiler would.
             Err(trap) if trap.code == Code::LibraryNeeded => {
                 let refusal = Diagnostic { span: trap.span, ..Diagnostic::error(trap.code, trap.message) };
-                Err(Error::Program(vec![refusal.from(trap.frames)]))
+                Err(Error::Program(vec![refusal.from(*trap.frames)]))
             }
             Err(trap) => Err(Error::Trap(Box::new(trap))),
         }

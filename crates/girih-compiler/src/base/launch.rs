@@ -24,7 +24,7 @@ impl Launch {
     }
 }
 
-/// Why a kernel stopped.
+/// Why a kernel stopped. What is rarely there is boxed: every step of an evaluator may return one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Trap {
     pub code: Code,
@@ -38,9 +38,9 @@ pub struct Trap {
     /// The element within the tile, where one is known.
     pub element: Option<Vec<u64>>,
     /// Where in the user's files the operation comes from, innermost first; empty where nothing is known.
-    pub frames: Frames,
+    pub frames: Box<Frames>,
     /// The operation that used an undefined value, where `op` is the one that made it.
-    pub user: Option<User>,
+    pub user: Option<Box<User>>,
 }
 
 /// An operation that used what another one made.
@@ -61,7 +61,7 @@ impl Trap {
             op: String::new(),
             block: [0; 3],
             element: None,
-            frames: Frames::default(),
+            frames: Box::default(),
             user: None,
         }
     }

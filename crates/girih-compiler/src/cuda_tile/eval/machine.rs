@@ -571,7 +571,7 @@ impl<'a> Machine<'a> {
             None => format!("`{name}` computes an undefined element here, and `{user}` uses it as {what}"),
         };
         let user = User { op: user, span: Some(cx.op.span), frames: cx.op.loc.frames().into() };
-        Trap { user: Some(user), ..self.trap(born, Code::UndefinedUsed, message, Some((shape, i))) }
+        Trap { user: Some(Box::new(user)), ..self.trap(born, Code::UndefinedUsed, message, Some((shape, i))) }
     }
 
     pub fn trap(&self, cx: Cx<'a>, code: Code, message: impl Into<String>, element: Option<(&[u64], usize)>) -> Trap {
@@ -581,7 +581,7 @@ impl<'a> Machine<'a> {
             op: cx.name(),
             block: cx.block,
             element,
-            frames: cx.op.loc.frames().into(),
+            frames: Box::new(cx.op.loc.frames().into()),
             ..Trap::new(code, message)
         }
     }

@@ -260,7 +260,7 @@ impl Machine<'_> {
             span: site.and_then(|s| s.span),
             op: site.map_or(String::new(), |s| s.op.clone()),
             block: block.id,
-            frames: site.map_or_else(Frames::default, |s| s.frames.clone()),
+            frames: Box::new(site.map_or_else(Frames::default, |s| s.frames.clone())),
             ..Trap::new(code, message)
         }
     }
