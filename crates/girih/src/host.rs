@@ -120,7 +120,11 @@ fn outside_reached(what: &str, op: &str, addr: u64, bound: &Bound<'_>) -> Option
     let nearest = bound.reached.iter().min_by_key(|r| gap(r.start, r.bytes))?;
     let name = &nearest.name;
     (gap(nearest.start, nearest.bytes) <= direct.min(1 << 40)).then(|| match addr.checked_sub(nearest.start) {
-        Some(at) => format!("`{op}` {what} byte {at} of `{name}`, which holds {} bytes", nearest.bytes),
+        // A vector that starts inside ends outside.
+        Some(at) => {
+            let bytes = nearest.bytes;
+            format!("`{op}` {what} byte {} of `{name}`, which holds {bytes} bytes", at.max(bytes))
+        }
         None => format!("`{op}` {what} {} bytes before the start of `{name}`", nearest.start - addr),
     })
 }
