@@ -11,6 +11,7 @@ const LOCATIONS: &str = "\
 #unit = #cuda_tile.di_compile_unit<file = #file>
 #kernel = #cuda_tile.di_subprogram<file = #file, line = 1, name = \"kernel\", linkageName = \"k\", compileUnit = #unit, scopeLine = 1>
 #helper = #cuda_tile.di_subprogram<file = #file, line = 20, name = \"helper\", linkageName = \"h\", compileUnit = #unit, scopeLine = 20>
+#entry = #cuda_tile.di_loc<loc(\"/home/user/k.py\":1:0) in #kernel>
 #call = #cuda_tile.di_loc<loc(\"/home/user/k.py\":7:8) in #kernel>
 #inner = #cuda_tile.di_loc<loc(\"/home/user/k.py\":22:4) in #helper>
 #here = loc(callsite(#inner at #call))
@@ -19,7 +20,9 @@ const LOCATIONS: &str = "\
 const CHAIN: &str = "/home/user/k.py:22:4 in helper, called from /home/user/k.py:7:8 in kernel";
 
 fn located(params: &str, body: &str) -> girih::Program {
-    parsed(&format!("cuda_tile.module @m {{\n  entry @k({params}) {{\n{body}    return\n  }}\n}}\n{LOCATIONS}"))
+    parsed(&format!(
+        "cuda_tile.module @m {{\n  entry @k({params}) {{\n{body}    return\n  }} loc(#entry)\n}}\n{LOCATIONS}"
+    ))
 }
 
 fn devices() -> [(Options, &'static str); 3] {
@@ -129,7 +132,7 @@ fn an_undefined_value_is_reported_where_it_is_made() {
 #[test]
 fn warnings_and_errors_of_a_program() {
     let bad = format!(
-        "cuda_tile.module @m {{\n  entry @k(%s: tile<i32>) {{\n    %a = addf %s, %s : tile<i32> loc(#here)\n    return\n  }}\n}}\n{LOCATIONS}"
+        "cuda_tile.module @m {{\n  entry @k(%s: tile<i32>) {{\n    %a = addf %s, %s : tile<i32> loc(#here)\n    return\n  }} loc(#entry)\n}}\n{LOCATIONS}"
     );
     let error = girih::Program::from_text(&bad).err().expect("an error");
     assert_eq!(chain_text(error.frames()), CHAIN);
