@@ -14,7 +14,7 @@ import recording
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Attributes of pointers, which nothing writes yet, and the operations on memory that devices share, which need one.
-OUTSIDE = {"pointer_attributes", "multimem"}
+OUTSIDE = {"multimem"}
 
 
 def fresh():

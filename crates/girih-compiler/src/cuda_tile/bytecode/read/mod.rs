@@ -182,7 +182,7 @@ fn split(bytes: &[u8]) -> Res<(Version, Sections)> {
             c.align(0, alignment as usize, "padding")?;
         }
         let wanted = ALIGNMENTS[number as usize];
-        if c.at() as u64 % wanted != 0 {
+        if !(c.at() as u64).is_multiple_of(wanted) {
             let message = format!("{what} must start at a multiple of {wanted} bytes");
             return fail(Code::BadSection, start, c.at(), message);
         }
