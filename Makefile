@@ -7,7 +7,7 @@ GIRIH := target/release/girih
 build:
 	cargo build --release
 
-test: lint build unit operations numeric random python cutile
+test: lint build unit operations numeric random bytecode python cutile
 
 lint:
 	cargo fmt --all --check
