@@ -29,6 +29,7 @@ def main():
         args_fn=lambda c: (device, result, c["tile"]),
         hints_fn=lambda c: {"occupancy": c["occupancy"]},
         quiet=True,
+        flush_l2=False,
     )
     assert isinstance(found, ct.tune.TuningResult) and isinstance(found.best, ct.tune.Measurement)
     assert {m.config["tile"] for m in found.successes} == {64, 256}
@@ -46,6 +47,7 @@ def main():
         kernel=lambda name: scale if name == "blocks" else scale_by_steps,
         args_fn=lambda name: (device, cp.zeros(1000, dtype=np.float32), 128),
         quiet=True,
+        flush_l2=False,
     )
     assert found.best.config in ("blocks", "steps") and not found.failures
 
