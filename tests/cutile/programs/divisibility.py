@@ -9,7 +9,7 @@ def copy_from(source, result, offset, n: ct.Constant[int]):
     """The promise is kept by every launch below."""
     offset = ct.assume_divisible_by(offset, 8)
     window = source.slice(0, offset, source.shape[0])
-    for i in range(ct.num_tiles(result, 0, n)):
+    for i in range(ct.num_tiles(window, 0, n)):
         ct.store(result, (i,), ct.load(window, (i,), (n,), padding_mode=ct.PaddingMode.ZERO))
 
 
@@ -33,7 +33,11 @@ def main():
     for offset in (0, 8, 64, 96):
         result = cp.full(100, -1, dtype=np.int32)
         ct.launch(stream, (1,), copy_from, (cp.asarray(source), result, offset, 16))
-        want = np.concatenate([source[offset:], np.zeros(offset, dtype=np.int32)])
+        # The last tile reaches past the window's end, up to the result's.
+        end = min(ct.cdiv(100 - offset, 16) * 16, 100)
+        want = np.full(100, -1)
+        want[:end] = 0
+        want[:100 - offset] = source[offset:]
         np.testing.assert_array_equal(cp.asnumpy(result), want)
 
     for size in (4, 8, 12):
