@@ -121,10 +121,20 @@ impl Elementwise {
             return if origins[0] != 0 { origins[0] } else { origins[arm] };
         }
         if let Some(&o) = origins.iter().find(|&&o| o != 0) {
-            return o;
+            return if self.is_settled(args, origins) { 0 } else { o };
         }
         let undefined = !self.total && eval::is_undefined(self.op, self.ty, args) || self.overflows(args);
         if undefined { here } else { 0 }
+    }
+
+    /// A defined operand alone decides: zero of a conjunction, all ones of a disjunction.
+    fn is_settled(&self, args: &[u64], origins: &[Origin]) -> bool {
+        let decisive = match self.op {
+            ScalarOp::And => 0,
+            ScalarOp::Or => self.ty.mask(),
+            _ => return false,
+        };
+        args.iter().zip(origins).any(|(&a, &o)| o == 0 && a == decisive)
     }
 
     fn may_be_undefined(&self) -> bool {

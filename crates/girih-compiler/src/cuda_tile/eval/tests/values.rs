@@ -370,6 +370,28 @@ fn undefined_values_trap_where_they_are_used_and_name_their_birth() {
     assert_eq!(prints("%z = constant <i32: 0> : tile<i32>\n%q = divi %z, %z signed : tile<i32>"), "");
 }
 
+/// So that a mask may be narrowed to where a number means something.
+#[test]
+fn zero_decides_a_conjunction_and_ones_a_disjunction() {
+    let text = |op: &str, with: &str| {
+        format!(
+            "%z = constant <i32: 0> : tile<i32>
+            %q = remi %z, %z signed : tile<i32>
+            %u = cmpi equal %q, %z, signed : tile<i32> -> tile<i1>
+            %c = constant <i1: {with}> : tile<i1>
+            %r = {op} %u, %c : tile<i1>
+            %s = {op} %c, %u : tile<i1>
+            %t = andi %r, %s : tile<i1>
+            print_tko \"%d\", %t : tile<i1> -> token"
+        )
+    };
+    assert_eq!(prints(&text("andi", "0")), "0");
+    assert_eq!(prints(&text("ori", "1")), "1");
+    for (op, with) in [("andi", "1"), ("ori", "0"), ("xori", "0"), ("xori", "1")] {
+        assert_eq!(traps(&text(op, with)).code, Code::UndefinedUsed, "{op} {with}");
+    }
+}
+
 #[test]
 fn broken_promises_are_undefined() {
     let add = |flag: &str| {
