@@ -295,6 +295,7 @@ impl Call {
         let checked = current.options.check || current.options.device != Device::Cpu;
         let args = self.kernel.plan.arguments(&self.slots, checked)?;
         let passing = current.interrupt.then(girih::Passing::enter);
+        girih::explain_faults();
         // SAFETY: the caller of the launch vouches for the memory behind the arguments, as it does to any driver. That
         // the kernel keeps to it is the trust that `girih::Program` states.
         let outcome = unsafe { kernel.launch_raw(self.grid, args) };

@@ -451,6 +451,25 @@ fn a_launch_can_be_stopped() {
 }
 
 #[test]
+fn a_fault_is_explained_before_it_ends_the_process() {
+    const ALONE: &str = "GIRIH_TEST_FAULT";
+    if std::env::var_os(ALONE).is_some() {
+        let _turn = turn();
+        let forever = kernel(program(), c"forever");
+        let code = launch(forever, [1, 1, 1], &[pointer(&64u64)]);
+        unreachable!("reading address 64 gave {code}");
+    }
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_fault_is_explained_before_it_ends_the_process", "--nocapture"])
+        .env(ALONE, "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&child.stderr);
+    assert!(text.contains("girih: a kernel accessed memory that does not exist; with GIRIH_CHECK=1"), "{text}");
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&child.status), Some(11), "{text}");
+}
+
+#[test]
 fn graphs_run_their_nodes_in_order() {
     #[repr(C)]
     struct KernelNode {

@@ -97,7 +97,7 @@ pub use girih_compiler::pipeline::Stage;
 pub use launch::{Compiled, Prepared, Report};
 pub use options::{CachePolicy, Device, Options, PrintOrder, Printer};
 pub use program::{Kernel, Program};
-pub use signals::{Passing, install_interrupt_handler, interrupted, stop_launch};
+pub use signals::{Passing, explain_faults, install_interrupt_handler, interrupted, stop_launch};
 
 /// The README's example, compiled and run.
 #[cfg(doctest)]

@@ -85,8 +85,17 @@ impl Drop for Passing {
 
 extern "C" fn on_pass(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     stop_launch();
-    let [handler, flags] = [&BEFORE[0], &BEFORE[1]].map(|a| a.load(Ordering::SeqCst));
-    // SAFETY: the system gave out this handler as SIGINT's, with these flags; it is called as the system would.
+    // SAFETY: the system gave out this handler as SIGINT's, with these flags.
+    unsafe { call(&BEFORE, signal, info, context) }
+}
+
+/// Calls a signal handler as the system would.
+///
+/// # Safety
+/// The two numbers must be a handler, not one of the special values, and its flags.
+unsafe fn call(action: &[AtomicUsize; 2], signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    let [handler, flags] = [&action[0], &action[1]].map(|a| a.load(Ordering::SeqCst));
+    // SAFETY: as the function's own contract says.
     unsafe {
         if flags as libc::c_int & libc::SA_SIGINFO != 0 {
             let f: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = std::mem::transmute(handler);
@@ -114,20 +123,41 @@ impl Drop for Cooperative {
     }
 }
 
-/// Set by [`install_interrupt_handler`]: faults of kernels are explained, too.
-static EXPLAIN: AtomicBool = AtomicBool::new(false);
+/// What to do about the fault of a kernel: nothing; say what it was and end with code 3; say it and let the host's own
+/// handler, or the system, do the rest.
+static EXPLAIN: AtomicUsize = AtomicUsize::new(NOT);
+const NOT: usize = 0;
+const END: usize = 1;
+const PASS: usize = 2;
 const FAULTS: [libc::c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
 const FAULT: &str = "error[E0603]: the kernel accessed memory that does not exist, and the system stopped it
 help: `--check` says which operation, in which block and at which index
 ";
+
+const FAULT_PASS: &str =
+    "girih: a kernel accessed memory that does not exist; with GIRIH_CHECK=1 it is an error that says
+which operation, in which block and at which index
+";
+
+/// What the faults' signals did before: handler and flags.
+static FAULT_BEFORE: [[AtomicUsize; 2]; 2] = [const { [const { AtomicUsize::new(0) }; 2] }; 2];
 
 /// While one lives, native code runs, and a fault is its own. One at a time.
 pub(crate) struct Native(Option<[libc::sigaction; 2]>);
 
 impl Native {
     pub fn enter() -> Native {
-        let explain = EXPLAIN.load(Ordering::Relaxed);
-        Native(explain.then(|| FAULTS.map(|signal| handle(signal, on_fault as *const () as usize, libc::SA_ONSTACK))))
+        let (handler, flags) = match EXPLAIN.load(Ordering::Relaxed) {
+            NOT => return Native(None),
+            END => (on_fault as *const () as usize, libc::SA_ONSTACK),
+            _ => (on_fault_pass as *const () as usize, libc::SA_ONSTACK | libc::SA_SIGINFO),
+        };
+        let before = FAULTS.map(|signal| handle(signal, handler, flags));
+        for (slot, before) in FAULT_BEFORE.iter().zip(&before) {
+            slot[0].store(before.sa_sigaction, Ordering::SeqCst);
+            slot[1].store(before.sa_flags as usize, Ordering::SeqCst);
+        }
+        Native(Some(before))
     }
 }
 
@@ -146,6 +176,28 @@ extern "C" fn on_fault(_signal: libc::c_int) {
         libc::write(2, FAULT.as_ptr().cast(), FAULT.len());
         libc::_exit(3)
     }
+}
+
+extern "C" fn on_fault_pass(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: `write` may be called from a signal handler; the text is static.
+    unsafe { libc::write(2, FAULT_PASS.as_ptr().cast(), FAULT_PASS.len()) };
+    let before = &FAULT_BEFORE[usize::from(signal != FAULTS[0])];
+    match before[0].load(Ordering::SeqCst) {
+        libc::SIG_DFL | libc::SIG_IGN => {
+            // The access is made once more, and the system ends the process as ever.
+            // SAFETY: `signal` may be called from a signal handler.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+        // SAFETY: the system gave out this handler, with these flags.
+        _ => unsafe { call(before, signal, info, context) },
+    }
+}
+
+/// Says on standard error, when native code faults, that a kernel did it; the host's handlers, or the system, then do
+/// what they would have done.
+pub fn explain_faults() {
+    // Who ends on faults keeps to that.
+    let _ = EXPLAIN.compare_exchange(NOT, PASS, Ordering::Relaxed, Ordering::Relaxed);
 }
 
 /// Sets a handler that is safe in signal context; returns what was there before.
@@ -176,5 +228,5 @@ extern "C" fn on_interrupt(_signal: libc::c_int) {
 /// command line; a library's host keeps its own handlers unless it calls this.
 pub fn install_interrupt_handler() {
     handle(libc::SIGINT, on_interrupt as *const () as usize, libc::SA_RESTART);
-    EXPLAIN.store(true, Ordering::Relaxed);
+    EXPLAIN.store(END, Ordering::Relaxed);
 }
