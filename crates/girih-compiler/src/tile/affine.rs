@@ -44,11 +44,11 @@ pub fn stride(ix: &Ix, axis: AxisId, varying: &BTreeSet<ValId>) -> Stride {
     }
 }
 
-/// The stride of an access to a row-major buffer along an axis.
-pub fn buf_stride(idx: &[Ix], axis: AxisId, varying: &BTreeSet<ValId>) -> Stride {
+/// The stride of an access to a row-major buffer along an axis. Dimensions of one element do not count.
+pub fn buf_stride(buf: &Buf, idx: &[Ix], axis: AxisId, varying: &BTreeSet<ValId>) -> Stride {
     let mut out = Stride::Same;
     for (d, ix) in idx.iter().enumerate() {
-        let last = d + 1 == idx.len();
+        let last = buf.shape.iter().skip(d + 1).all(|&n| n == 1);
         match stride(ix, axis, varying) {
             Stride::Same => {}
             Stride::Irregular => return Stride::Irregular,

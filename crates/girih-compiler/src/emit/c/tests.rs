@@ -72,3 +72,26 @@ fn a_checked_vector_is_checked_once() {
                 { ctx->trap(ctx, 0, 2, block, -1, (int64_t)((uint64_t)(uintptr_t)&X[bx * (i64)n + j])); return 1; }";
     assert!(c.contains(line), "{c}");
 }
+
+#[test]
+fn a_loop_that_may_wait_yields_after_it_tried() {
+    let c = c_of(
+        "\
+loop kernel k(lock: ptr i32, bins: ptr i32):
+  loop:
+    old: i32 = cas lock[0], 0, 1 acquire
+    taken: i1 = old == 0
+    if taken:
+      break
+  for i in 0..1024: serial
+    count: i32 = atomic add bins[i], 1
+  free: i32 = atomic xchg lock[0], 0 release
+",
+        false,
+    );
+    // Taking the lock may need another block; counting does not.
+    let kernel = &c[c.find("// kernel").unwrap()..];
+    assert_eq!(kernel.matches("ctx->yield(").count(), 1, "{kernel}");
+    let place = |what: &str| kernel.find(what).unwrap();
+    assert!(place("atomic_cas_i32(") < place("ctx->yield(") && place("ctx->yield(") < place("i < 1024"), "{kernel}");
+}

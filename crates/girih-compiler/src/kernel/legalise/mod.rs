@@ -89,6 +89,8 @@ struct Lower<'a> {
     param_of: FxHashMap<l::ValId, u32>,
     /// Free and reduce loops of constant extent around the statement, outermost first: axis, first iteration, extent.
     nest: Vec<(l::AxisId, l::Ix, u64)>,
+    /// The place of an atomic in the nearest serial loop, if an iteration may be waiting for another block.
+    waits: Option<l::SiteId>,
 }
 
 /// A block of more statements is lowered without looking for copies it does not need.
@@ -116,6 +118,7 @@ impl<'a> Lower<'a> {
             stmts: Vec::new(),
             param_of: FxHashMap::default(),
             nest: Vec::new(),
+            waits: None,
         };
         for (n, param) in src.params.iter().enumerate() {
             let val = lower.value(&param.name, ty(param.ty, 1));

@@ -203,17 +203,22 @@ impl Lower<'_> {
             l::Stmt::For(f) => self.for_stmt(f)?,
             l::Stmt::Loop { body } => {
                 let nest = std::mem::take(&mut self.nest);
-                let site = atomic_site(body);
+                let waits = std::mem::replace(&mut self.waits, atomic_site(body));
                 let inner = self.inner(|s| {
                     s.push(k::Stmt::Poll);
-                    site.into_iter().for_each(|site| s.push(k::Stmt::Yield { site }));
-                    s.run(body)
+                    s.run(body)?;
+                    s.wait();
+                    Ok(())
                 })?;
+                self.waits = waits;
                 self.nest = nest;
                 self.push(k::Stmt::Loop { body: inner });
             }
             l::Stmt::Break => self.push(k::Stmt::Break),
-            l::Stmt::Continue => self.push(k::Stmt::Continue),
+            l::Stmt::Continue => {
+                self.wait();
+                self.push(k::Stmt::Continue);
+            }
             l::Stmt::Return => self.push(k::Stmt::Return),
             l::Stmt::If { cond, then, els } => {
                 let mask = match self.scalar(cond)? {
@@ -342,6 +347,13 @@ impl Lower<'_> {
         Ok(())
     }
 
+    /// At the end of an iteration that may be followed by another: lets others go on that this one may be waiting for.
+    fn wait(&mut self) {
+        if let Some(site) = self.waits {
+            self.push(k::Stmt::Yield { site });
+        }
+    }
+
     fn for_stmt(&mut self, f: &l::For) -> Res<()> {
         if let l::Place::Vector { lanes } = f.place
             && lanes > 1
@@ -378,14 +390,18 @@ impl Lower<'_> {
             _ => self.nest.clear(),
         }
         let serial = f.kind == l::LoopKind::Serial;
-        let site = if serial { atomic_site(&f.body) } else { None };
+        // A loop over a tile's elements does not wait.
+        let site = if serial && trip.is_none() { atomic_site(&f.body) } else { None };
+        let waits = std::mem::replace(&mut self.waits, site);
         let body = self.inner(|s| {
             if serial && trip.is_none_or(|n| n > POLL_EVERY) {
                 s.push(k::Stmt::Poll);
             }
-            site.into_iter().for_each(|site| s.push(k::Stmt::Yield { site }));
-            s.run(&f.body)
+            s.run(&f.body)?;
+            s.wait();
+            Ok(())
         })?;
+        self.waits = waits;
         self.nest = nest;
         match saved {
             Some(ix) => self.axes.insert(f.axis, ix),

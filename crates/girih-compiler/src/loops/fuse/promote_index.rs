@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::affine::at_launch;
-use super::ranges::{Range, range, signed_range};
+use super::ranges::{Range, interval, range, signed_range};
 use crate::base::rule::{Context, Log, Rule};
 use crate::index::{AxisId, Cmp, Cond, Ix, Mask, ValId};
 use crate::loops::ir::{Kernel, LoopKind, Mem, Obligation, Opnd, Stmt, Ty};
@@ -122,7 +122,7 @@ impl Promote {
         if lo <= least && most <= hi {
             return true;
         }
-        if !self.no_wrap || most < lo || hi < least {
+        if !self.no_wrap || most < lo || hi < least || self.surely_leaves(ix, (lo, hi)) {
             return false;
         }
         let outer: Vec<(AxisId, Ix, Ix)> =
@@ -145,6 +145,23 @@ impl Promote {
             self.duties.push(duty);
         }
         true
+    }
+    /// Whether some element of the first block leaves `lo..=hi` whatever the launch, so that an obligation would never hold.
+    fn surely_leaves(&self, ix: &Ix, (lo, hi): Range) -> bool {
+        let corner = |last: bool| {
+            interval(ix, &|leaf| match leaf {
+                Ix::Axis(a) => match self.axes.iter().rev().find(|(b, ..)| a == b) {
+                    Some((_, Ix::Const(lo), Ix::Const(hi), _)) if lo < hi => {
+                        let at = if last { hi - 1 } else { *lo } as i128;
+                        (at, at)
+                    }
+                    _ => self.range(leaf),
+                },
+                Ix::Block(_) => (0, 0),
+                _ => self.range(leaf),
+            })
+        };
+        [corner(false), corner(true)].into_iter().any(|(least, most)| most < lo || hi < least)
     }
     fn natural(&mut self, ix: &Ix) -> bool {
         self.within(ix, (0, i64::MAX as i128))
@@ -279,6 +296,26 @@ impl Promote {
         }
     }
 
+    /// Whether the condition holds always, or never.
+    fn decide(&self, mask: &Mask) -> Option<bool> {
+        let decided = |c: &Cond| {
+            let ((a, b), (x, y)) = (self.range(&c.lhs), self.range(&c.rhs));
+            let (always, never) = match c.cmp {
+                Cmp::Lt => (b < x, a >= y),
+                Cmp::Le => (b <= x, a > y),
+                Cmp::Gt => (a > y, b <= x),
+                Cmp::Ge => (a >= y, b < x),
+                Cmp::Eq => (a == b && x == y && a == x, b < x || y < a),
+                Cmp::Ne => (b < x || y < a, a == b && x == y && a == x),
+            };
+            if always { Some(true) } else { never.then_some(false) }
+        };
+        if mask.conds.iter().any(|c| decided(c) == Some(false)) {
+            return Some(false);
+        }
+        (mask.vals.is_empty() && mask.conds.iter().all(|c| decided(c) == Some(true))).then_some(true)
+    }
+
     fn know(&mut self, v: ValId, form: Option<Form>) {
         match form {
             Some(f) => {
@@ -347,8 +384,13 @@ impl Promote {
                 self.exact(dst, Some(a))
             }
             S::TruncI { .. } => {
-                let a = self.int(first);
-                self.exact(dst, a)
+                let a = self.int(first)?;
+                // As good a leaf as the wider value, and one that cannot be too large.
+                let leaf = matches!(a, Ix::Val { .. });
+                let (least, most) = signed_range(self.dtype(dst)?);
+                let (x, y) = self.range(&a);
+                (!leaf || (least <= x && y <= most)).then_some(())?;
+                self.exact(dst, Some(a))
             }
             S::MaxI { sign } | S::MinI { sign } => {
                 let (a, b) = pair(self)?;
@@ -396,9 +438,22 @@ impl Promote {
                     Predicate::GreaterThanOrEqual => Cmp::Ge,
                 };
                 let mask = Mask { conds: vec![Cond { lhs: lhs.clone(), cmp, rhs: rhs.clone() }], vals: vec![] };
-                let fine = sign == Signedness::Signed || matches!(cmp, Cmp::Eq | Cmp::Ne);
-                let fine = self.plain(&mask) && (fine || (self.natural(&lhs) && self.natural(&rhs)));
-                fine.then_some(Form::Cond(mask))
+                if !self.plain(&mask) {
+                    return None;
+                }
+                if sign == Signedness::Signed || matches!(cmp, Cmp::Eq | Cmp::Ne) {
+                    return Some(Form::Cond(mask));
+                }
+                // What is below zero is large as an unsigned number: not below what is natural.
+                let positive = self.natural(&lhs);
+                if !self.natural(&rhs) {
+                    return None;
+                }
+                if matches!(cmp, Cmp::Lt | Cmp::Le) && !positive {
+                    let positive = Cond { lhs: Ix::Const(0), cmp: Cmp::Le, rhs: lhs };
+                    return Some(Form::Cond(Mask { conds: vec![positive], vals: vec![] }.and(&mask)));
+                }
+                positive.then_some(Form::Cond(mask))
             }
             S::And if self.kernel.vals[dst].ty == Ty::Num(DType::I1) => {
                 let part = |p: &Promote, o: Opnd| match (p.cond(o), o) {
@@ -410,12 +465,19 @@ impl Promote {
                 Some(Form::Cond(a.and(&b)))
             }
             S::Xor if self.kernel.vals[dst].ty == Ty::Num(DType::I1) => {
-                let m = match (self.cond(first), second?) {
-                    (Some(m), Opnd::Const { bits: 1, .. }) => m,
+                let m = match (self.cond(first)?, second?) {
+                    (m, Opnd::Const { bits: 1, .. }) => m,
+                    (m, Opnd::Const { bits: 0, .. }) => return Some(Form::Cond(m)),
                     _ => return None,
                 };
                 let [cond] = &m.conds[..] else { return None };
                 m.vals.is_empty().then(|| Form::Cond(Mask { conds: vec![cond.negate()], vals: vec![] }))
+            }
+            S::Select => {
+                let condition = self.cond(first)?;
+                let chosen = if self.decide(&condition)? { second? } else { *args.get(2)? };
+                let ix = self.int(chosen);
+                self.exact(dst, ix)
             }
             S::PtrAdd => {
                 let Opnd::Val(p) = first else { return None };

@@ -308,3 +308,75 @@ fn a_view_updated_in_place_agrees() {
     let kernel = check(&text, [3, 1, 1], &[Buf(F32, 11 * 5), Int(11), Int(5)]);
     assert!(!locals(&kernel).is_empty());
 }
+
+/// `body` has the block's number times 16 plus 0 to 15 as `%at`, and leaves what to load in `%i` and where in `%inside`.
+fn gathered(body: &str) -> Kernel {
+    example(&entry(
+        "%A: tile<ptr<f32>>, %C: tile<ptr<f32>>, %n: tile<i32>",
+        &format!(
+            "%b, %by, %bz = get_tile_block_id : tile<i32>
+             %lane = iota : tile<16xi32>
+             %c16 = constant <i32: 16> : tile<i32>
+             %start = muli %b, %c16 : tile<i32>
+             %start_1 = reshape %start : tile<i32> -> tile<1xi32>
+             %start_b = broadcast %start_1 : tile<1xi32> -> tile<16xi32>
+             %at = addi %start_b, %lane : tile<16xi32>
+             %n_1 = reshape %n : tile<i32> -> tile<1xi32>
+             %n_b = broadcast %n_1 : tile<1xi32> -> tile<16xi32>
+             {body}
+             %A_1 = reshape %A : tile<ptr<f32>> -> tile<1xptr<f32>>
+             %A_b = broadcast %A_1 : tile<1xptr<f32>> -> tile<16xptr<f32>>
+             %p = offset %A_b, %i : tile<16xptr<f32>>, tile<16xi32> -> tile<16xptr<f32>>
+             %zero = constant <f32: 0.0> : tile<16xf32>
+             %x, %t = load_ptr_tko weak %p, %inside, %zero
+                 : tile<16xptr<f32>>, tile<16xi1>, tile<16xf32> -> tile<16xf32>, token
+             %C_1 = reshape %C : tile<ptr<f32>> -> tile<1xptr<f32>>
+             %C_b = broadcast %C_1 : tile<1xptr<f32>> -> tile<16xptr<f32>>
+             %q = offset %C_b, %at : tile<16xptr<f32>>, tile<16xi32> -> tile<16xptr<f32>>
+             %u = store_ptr_tko weak %q, %x : tile<16xptr<f32>>, tile<16xf32> -> token"
+        ),
+    ))
+}
+
+#[test]
+fn an_index_that_starts_below_zero_is_tested_on_both_sides() {
+    // Unsigned, -1 is no place of the array. That no block has such a lane cannot be promised: the first one has.
+    let kernel = gathered(
+        "%one = constant <i32: -1> : tile<16xi32>
+         %i = addi %at, %one : tile<16xi32>
+         %inside = cmpi less_than %i, %n_b, unsigned : tile<16xi32> -> tile<16xi1>",
+    );
+    assert_affine(&kernel);
+    let text = print(&kernel, Stage::Loop);
+    assert!(text.contains("where 0 <= bx*16 + i - 1 and bx*16 + i - 1 < n else"), "{text}");
+    assert!(!text.contains("require 0 <= bx*16 + i - 1 "), "{text}");
+}
+
+#[test]
+fn what_must_wrap_is_no_obligation() {
+    let kernel = gathered(
+        "%far = constant <i32: 2000000000> : tile<16xi32>
+         %i = muli %lane, %far : tile<16xi32>
+         %inside = cmpi less_than %i, %n_b, signed : tile<16xi32> -> tile<16xi1>",
+    );
+    let text = print(&kernel, Stage::Loop);
+    assert!(!text.contains("2000000000 <="), "{text}");
+}
+
+#[test]
+fn a_remainder_that_is_corrected_for_signs_needs_no_correction_where_nothing_is_negative() {
+    let kernel = gathered(
+        "%eight = constant <i32: 8> : tile<16xi32>
+         %zero_i = constant <i32: 0> : tile<16xi32>
+         %false = constant <i1: 0> : tile<16xi1>
+         %r = remi %at, %eight signed : tile<16xi32>
+         %negative = cmpi less_than %r, %zero_i, signed : tile<16xi32> -> tile<16xi1>
+         %differs = xori %negative, %false : tile<16xi1>
+         %some = cmpi not_equal %r, %zero_i, signed : tile<16xi32> -> tile<16xi1>
+         %wrong = andi %differs, %some : tile<16xi1>
+         %moved = addi %r, %eight : tile<16xi32>
+         %i = select %wrong, %moved, %r : tile<16xi1>, tile<16xi32>
+         %inside = cmpi less_than %i, %n_b, signed : tile<16xi32> -> tile<16xi1>",
+    );
+    assert_affine(&kernel);
+}

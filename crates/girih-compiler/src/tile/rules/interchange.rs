@@ -108,17 +108,23 @@ struct Strides {
     loads: Vec<Stride>,
 }
 
-fn strides(body: &[Stmt], axis: AxisId, varying: &BTreeSet<ValId>, except: &BTreeSet<BufId>) -> Strides {
+fn strides(
+    kernel: &Kernel,
+    body: &[Stmt],
+    axis: AxisId,
+    varying: &BTreeSet<ValId>,
+    except: &BTreeSet<BufId>,
+) -> Strides {
     let mut out = Strides { stores: vec![], loads: vec![] };
     for s in body {
         match s {
             Stmt::Load { mem, .. } => out.loads.push(affine::stride(&mem.index, axis, varying)),
             Stmt::Store { mem, .. } => out.stores.push(affine::stride(&mem.index, axis, varying)),
             Stmt::Read { buf, idx, .. } if !except.contains(buf) => {
-                out.loads.push(affine::buf_stride(idx, axis, varying));
+                out.loads.push(affine::buf_stride(&kernel.bufs[*buf], idx, axis, varying));
             }
             Stmt::Write { buf, idx, .. } if !except.contains(buf) => {
-                out.stores.push(affine::buf_stride(idx, axis, varying));
+                out.stores.push(affine::buf_stride(&kernel.bufs[*buf], idx, axis, varying));
             }
             _ => {}
         }
@@ -133,7 +139,8 @@ fn reorder(kernel: &mut Kernel, chain: &[&For]) -> Result<Option<Stmt>, &'static
         return Ok(None);
     }
     let varying = refs(&last.body).vals_defined;
-    let all: Vec<Strides> = chain.iter().map(|f| strides(&last.body, f.axis, &varying, &BTreeSet::new())).collect();
+    let all: Vec<Strides> =
+        chain.iter().map(|f| strides(kernel, &last.body, f.axis, &varying, &BTreeSet::new())).collect();
     // The first store decides; of several axes along which it runs, the innermost.
     let along = |at: &usize| all[*at].stores.first() == Some(&Stride::Unit) && at_most(&chain[*at].hi) != Some(1);
     let Some(s) = (0..all.len()).rev().find(along) else { return Ok(None) };
@@ -208,7 +215,7 @@ fn through_block(kernel: &mut Kernel, body: &[Stmt], t: &Cut, s: &Cut) -> Vec<St
     for load in body {
         let along = |axis| match load {
             Stmt::Load { mem, .. } => affine::stride(&mem.index, axis, &varying),
-            Stmt::Read { idx, .. } => affine::buf_stride(idx, axis, &varying),
+            Stmt::Read { buf, idx, .. } => affine::buf_stride(&kernel.bufs[*buf], idx, axis, &varying),
             _ => Stride::Same,
         };
         if along(t.axis) != Stride::Unit || along(s.axis) == Stride::Same {
@@ -285,8 +292,8 @@ fn fold_rows(kernel: &mut Kernel, f: &For) -> Result<Option<Vec<Stmt>>, &'static
     // Only where the fold walks memory the wrong way, and the free loop walks it the right way.
     let mut varying = facts.vals_defined.clone();
     varying.extend(refs(before).vals_defined);
-    let down = strides(&fold.body, fold.axis, &varying, &own);
-    let across = strides(&fold.body, f.axis, &varying, &own);
+    let down = strides(kernel, &fold.body, fold.axis, &varying, &own);
+    let across = strides(kernel, &fold.body, f.axis, &varying, &own);
     let unit = |x: &[Stride]| x.contains(&Stride::Unit);
     let tame = |x: &[Stride]| x.iter().all(|s| matches!(s, Stride::Unit | Stride::Same));
     if unit(&down.loads) && down.loads != across.loads

@@ -44,7 +44,7 @@ fn tile(kernel: &mut Kernel, ctx: &Context, nest: &Nest) -> Result<Stmt, String>
     let roles = nest.roles;
     let acc = num_type(kernel, roles.acc).ok_or("its accumulator holds addresses")?;
     let shape = tile_shape(ctx, acc, nest.m, nest.n)?;
-    check_body(nest)?;
+    check_body(kernel, nest)?;
 
     let [i1, i2] = ["1", "2"].map(|d| new_axis(kernel, roles.m, d));
     let [j1, j2] = ["1", "2"].map(|d| new_axis(kernel, roles.n, d));
@@ -79,7 +79,7 @@ fn tile(kernel: &mut Kernel, ctx: &Context, nest: &Nest) -> Result<Stmt, String>
 }
 
 /// The micro-kernel's loads: rows from anywhere, columns contiguous, no masks; the one effect is the write of `acc`.
-fn check_body(nest: &Nest) -> Result<(), String> {
+fn check_body(kernel: &Kernel, nest: &Nest) -> Result<(), String> {
     let (m, n) = (nest.roles.m, nest.roles.n);
     let facts = refs(&nest.reduce.body);
     let places: BTreeSet<&Vec<Ix>> = nest
@@ -106,9 +106,9 @@ fn check_body(nest: &Nest) -> Result<(), String> {
             }
             Stmt::Load { mem, .. } => affine::stride(&mem.index, n, &facts.vals_defined),
             Stmt::Read { buf, .. } if *buf == nest.roles.acc => Stride::Unit,
-            Stmt::Read { idx, .. } => tiled_stride(idx, n, &facts.vals_defined),
+            Stmt::Read { buf, idx, .. } => tiled_stride(&kernel.bufs[*buf], idx, n, &facts.vals_defined),
             Stmt::Write { buf, idx, .. } if *buf == nest.roles.acc => {
-                if affine::buf_stride(idx, n, &facts.vals_defined) != Stride::Unit {
+                if affine::buf_stride(&kernel.bufs[*buf], idx, n, &facts.vals_defined) != Stride::Unit {
                     return Err("the accumulator does not lie along n".to_string());
                 }
                 for ix in idx {
@@ -129,7 +129,7 @@ fn check_body(nest: &Nest) -> Result<(), String> {
 }
 
 /// The stride along an axis of an access that may go by panels: `[j // 32, kk, j % 32]` lies along `j`.
-fn tiled_stride(idx: &[Ix], axis: AxisId, varying: &BTreeSet<ValId>) -> Stride {
+fn tiled_stride(buf: &Buf, idx: &[Ix], axis: AxisId, varying: &BTreeSet<ValId>) -> Stride {
     if let [Ix::FloorDiv(a, w), _, Ix::Mod(b, v)] = idx
         && (a, w) == (b, v)
         && **a == Ix::Axis(axis)
@@ -137,7 +137,7 @@ fn tiled_stride(idx: &[Ix], axis: AxisId, varying: &BTreeSet<ValId>) -> Stride {
         return Stride::Unit;
     }
     // Rows by panels: the axis is m, and n does not occur.
-    affine::buf_stride(idx, axis, varying)
+    affine::buf_stride(buf, idx, axis, varying)
 }
 
 #[cfg(test)]

@@ -149,7 +149,7 @@ fn stage_operand(
     if facts.bufs_read.iter().any(|b| staged.contains(b)) {
         return Err("it is packed already".to_string());
     }
-    let along = contiguous_axis(&stmts, nest.roles.k, own, &facts);
+    let along = contiguous_axis(kernel, &stmts, nest.roles.k, own, &facts);
     if let Some(why) = fine_in_place(kernel, ctx, nest, &stmts, left, shape, along == Some(own)) {
         return Err(why.to_string());
     }
@@ -213,11 +213,13 @@ fn stage_operand(
 }
 
 /// Which of the two axes an operand's memory runs along.
-fn contiguous_axis(stmts: &[Stmt], k: AxisId, own: AxisId, facts: &Refs) -> Option<AxisId> {
+fn contiguous_axis(kernel: &Kernel, stmts: &[Stmt], k: AxisId, own: AxisId, facts: &Refs) -> Option<AxisId> {
     [k, own].into_iter().find(|&axis| {
         stmts.iter().any(|s| match s {
             Stmt::Load { mem, .. } => affine::stride(&mem.index, axis, &facts.vals_defined) == Stride::Unit,
-            Stmt::Read { idx, .. } => affine::buf_stride(idx, axis, &facts.vals_defined) == Stride::Unit,
+            Stmt::Read { buf, idx, .. } => {
+                affine::buf_stride(&kernel.bufs[*buf], idx, axis, &facts.vals_defined) == Stride::Unit
+            }
             _ => false,
         })
     })

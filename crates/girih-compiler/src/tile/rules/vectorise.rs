@@ -75,7 +75,9 @@ fn place(kernel: &Kernel, ctx: &Context, f: &For) -> Result<For, String> {
     }
     let scattered = |s: &Stmt| match s {
         Stmt::Load { mem, .. } => !contiguous(affine::stride(&mem.index, f.axis, &facts.vals_defined)),
-        Stmt::Read { idx, .. } => !contiguous(affine::buf_stride(idx, f.axis, &facts.vals_defined)),
+        Stmt::Read { buf, idx, .. } => {
+            !contiguous(affine::buf_stride(&kernel.bufs[*buf], idx, f.axis, &facts.vals_defined))
+        }
         _ => false,
     };
     let computes = f.body.iter().any(|s| matches!(s, Stmt::Let { op, .. } if *op != ScalarOp::Copy));
@@ -143,7 +145,7 @@ fn check(kernel: &Kernel, f: &For, facts: &Refs, accs: &[BufId], s: &Stmt) -> Re
             if !matches!(kernel.bufs.get(*buf).map(|b| b.ty), Some(Ty::Num(_))) {
                 return say("it keeps addresses");
             }
-            match affine::buf_stride(idx, f.axis, &facts.vals_defined) {
+            match affine::buf_stride(&kernel.bufs[*buf], idx, f.axis, &facts.vals_defined) {
                 Stride::Unit => Ok(()),
                 _ => say("it writes elements that do not follow one another"),
             }
@@ -217,6 +219,16 @@ mod tests {
         }
         let (out, _) = apply("vectorise", &kernel(&one("store p[j] = 1.0")), &with_knobs(&["lanes=4"]));
         assert!(text(&out).contains("free vector(4)"));
+    }
+
+    #[test]
+    fn dimensions_of_one_element_are_no_obstacle() {
+        let loops = one("t[j, 0] = 1.0").replace("f32[64]", "f32[64, 1]");
+        let (out, _) = apply("vectorise", &kernel(&loops), &context());
+        assert!(text(&out).contains("free vector(16)"), "{}", text(&out));
+        let apart = one("t[j, 0] = 1.0").replace("f32[64]", "f32[64, 2]");
+        let why = "loop j: it writes elements that do not follow one another";
+        assert_eq!(refusals("vectorise", &apart, &context()), [why]);
     }
 
     #[test]
