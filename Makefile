@@ -2,7 +2,7 @@
 PYTHON ?= python3
 GIRIH := target/release/girih
 
-.PHONY: build test lint unit operations numeric random bytecode python cutile test-torch bench clean
+.PHONY: build test lint unit operations numeric random bytecode python cutile test-torch bench bench-cutile clean
 
 build:
 	cargo build --release
@@ -56,9 +56,14 @@ test-torch: build .venv/ready
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-torch.txt
 	$(INSTALL)
 	.venv/bin/python -m pytest -q tests/python/torch
+	.venv/bin/python tests/cutile/run.py --torch
 
 bench: build .venv/ready
 	PATH="$(CURDIR)/.venv/bin:$$PATH" $(GIRIH) bench
+
+# cuTile kernels beside NumPy and beside a copy of as many bytes.
+bench-cutile: python
+	.venv/bin/python bench/cutile.py
 
 clean:
 	cargo clean

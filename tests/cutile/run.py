@@ -1,6 +1,6 @@
 """Runs every cuTile program of programs/ and kernels/ on Girih, and counts.
 
-    python tests/cutile/run.py [--device cpu|eval] [--check] [--filter TEXT] [--jobs N]
+    python tests/cutile/run.py [--device cpu|eval] [--check] [--torch] [--filter TEXT] [--jobs N]
 
 Each program is a script that checks itself against NumPy and knows nothing of Girih: it runs under
 `python -m girih.cutile` in a process of its own. One line per program, the tail of what a failed one printed, and one
@@ -41,8 +41,8 @@ EXCEPTIONS = {
 }
 
 
-def programs(pattern):
-    found = sorted((*HERE.glob("programs/*.py"), *HERE.glob("kernels/*.py")))
+def programs(pattern, folders):
+    found = sorted(path for folder in folders for path in HERE.glob(f"{folder}/*.py"))
     return [path for path in found if pattern in str(path.relative_to(HERE))]
 
 
@@ -131,13 +131,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--device", choices=("cpu", "eval"), default="cpu")
     parser.add_argument("--check", action="store_true", help="test every memory access of every kernel")
+    parser.add_argument("--torch", action="store_true", help="the programs of torch/, which need PyTorch, instead")
     parser.add_argument("--filter", default="", help="only programs whose path holds this text")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--timeout", type=float, default=180, help="seconds for one program")
     arguments = parser.parse_args()
 
     options = ["--device", arguments.device] + ["--check"] * arguments.check
-    paths = programs(arguments.filter)
+    paths = programs(arguments.filter, ["torch"] if arguments.torch else ["programs", "kernels"])
     if not paths:
         sys.exit(f"no program's path holds `{arguments.filter}`")
     start = time.monotonic()
@@ -155,7 +156,7 @@ def main():
     device = " ".join(options[1:]).replace("--check", "with checks")
     print(f"{len(paths)} programs, {len(paths) - len(failed)} passed on {device}, {len(failed)} failed, "
           f"{time.monotonic() - start:.0f} s")
-    if not arguments.filter:
+    if not arguments.filter and not arguments.torch:
         missing, needless = uncovered(paths)
         for name in missing:
             print(f"no program uses cuda.tile's {name}")

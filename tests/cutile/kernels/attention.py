@@ -79,15 +79,16 @@ def main():
     rng = np.random.default_rng(7)
     stream = cp.cuda.get_current_stream()
     tm, tn = 32, 32
+    half, single = (np.float16, 4e-3), (np.float32, 2e-6)
     cases = [
-        # batch, query heads, key heads, queries, keys, width
-        (2, 4, 4, 64, 64, 64),
-        (1, 4, 2, 100, 100, 32),
-        (1, 2, 1, 1, 77, 64),
-        (1, 1, 1, 40, 130, 16),
+        # batch, query heads, key heads, queries, keys, width, element types
+        (2, 4, 4, 64, 64, 64, [half]),
+        (1, 4, 2, 100, 100, 32, [half, single]),
+        (1, 2, 1, 1, 77, 64, [single]),
+        (1, 1, 1, 40, 130, 16, [single]),
     ]
-    for batch, heads, kv_heads, n_q, n_k, d in cases:
-        for dtype, tolerance in ((np.float16, 4e-3), (np.float32, 2e-6)):
+    for batch, heads, kv_heads, n_q, n_k, d, dtypes in cases:
+        for dtype, tolerance in dtypes:
             q = rng.standard_normal((batch, heads, n_q, d)).astype(dtype)
             k = rng.standard_normal((batch, kv_heads, n_k, d)).astype(dtype)
             v = rng.standard_normal((batch, kv_heads, n_k, d)).astype(dtype)

@@ -32,7 +32,8 @@ def place_by_key(keys, values, starts, out, t: ct.Constant[int]):
     inside = i < keys.shape[0]
     key = ct.where(inside, ct.gather(keys, i), -1)
     place = ct.atomic_add(starts, key, 1)
-    ct.scatter(out, place, ct.gather(values, i), mask=inside)
+    # An addition that did not happen has no result.
+    ct.scatter(out, ct.where(inside, place, -1), ct.gather(values, i))
 
 
 def main():
