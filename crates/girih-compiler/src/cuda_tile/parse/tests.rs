@@ -290,7 +290,7 @@ fn survives(text: &str) {
 
 #[test]
 fn broken_texts_are_survived() {
-    let sources = [include_str!("../testdata/all.mlir"), include_str!("../testdata/generic.mlir")];
+    let sources = [include_str!("../testdata/all.mlir"), include_str!("../testdata/generic.mlir"), LOCATED];
     let pieces = [
         "%",
         "}",
@@ -348,9 +348,7 @@ fn broken_texts_are_survived() {
     }
 }
 
-#[test]
-fn locations_have_places_and_call_chains() {
-    let text = r##"entry @k() {
+const LOCATED: &str = r##"entry @k() {
   %a = iota : tile<4xi32> loc(callsite(#inner at #cuda_tile.di_loc<loc("k.py":9:4) in #k>))
   %b = iota : tile<4xi32> loc("named"("k.py":3:1))
   %c = iota : tile<4xi32> loc(fused[unknown, "k.py":5:2])
@@ -365,6 +363,10 @@ fn locations_have_places_and_call_chains() {
 #loc = #cuda_tile.di_loc<loc(#place) in #k>
 #place = loc("k.py":7:0)
 "##;
+
+#[test]
+fn locations_have_places_and_call_chains() {
+    let text = LOCATED;
     let m = parse(text).module.unwrap_or_else(|| panic!("{}", report(text)));
     let chains: Vec<_> = m.funcs[0].ops.values().map(|o| crate::base::place::chain_text(&o.loc.frames())).collect();
     let expected = ["k.py:2:8 in helper, called from k.py:9:4 in k", "k.py:3:1", "k.py:5:2", "k.py:7:0 in k"];
