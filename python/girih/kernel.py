@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 from . import _library
 from .frontend import source as src
 from .frontend import types as ty
+from .frontend.breakpoints import MARK, stop
 from .frontend.errors import CompilationError, kernel_error
 from .frontend.tensor import constexpr, unwrap
 from .frontend.trace import Param, trace
@@ -92,9 +94,16 @@ class JITFunction:
 
     def _specialise(self, arguments: dict[str, tuple], settings: tuple | None) -> Any:
         """The kernel for what arguments look like; the dispatcher keeps it."""
-        text = self._trace(arguments).text()
+        builder = self._trace(arguments)
         options = {"printer": write_out, "knobs": list(self._knobs.items()), **dict(settings or ())}
-        return _girih.Kernel(text, self.__name__, options, kernel_error)
+        device = options.get("device") or os.environ.get("GIRIH_DEVICE") or "cpu"
+        if builder.stops and device != "eval":
+            raise CompilationError(
+                "a breakpoint stops on the evaluator only",
+                builder.stops[0],
+                f"launch with `{self.__name__}[grid](..., device=\"eval\")`, or set GIRIH_DEVICE=eval",
+            )
+        return _girih.Kernel(builder.text(), self.__name__, options, kernel_error)
 
     def _trace(self, arguments: dict[str, tuple]) -> Any:
         if self._source is None:
@@ -181,8 +190,12 @@ def runtime_type(kind: str, rest: list) -> tuple[Any, int]:
     return {"float": ty.float32, "bool": ty.int1}[kind], 1
 
 
-def write_out(text: str) -> None:
-    sys.stdout.write(text)
+def write_out(block: tuple[int, int, int], text: str) -> None:
+    """What a block printed; a stop at a breakpoint is among it."""
+    if MARK in text:
+        stop(block, text)
+    else:
+        sys.stdout.write(text)
 
 
 # ---- arrays

@@ -17,6 +17,12 @@ fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
 
+/// Stops the launch that is running; it raises KeyboardInterrupt.
+#[pyfunction]
+fn stop_launch() {
+    girih::stop_launch();
+}
+
 #[pymodule]
 fn _girih(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(version, module)?)?;
@@ -28,6 +34,7 @@ fn _girih(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<alarm::Alarm>()?;
     module.add_class::<launch::Launcher>()?;
     module.add_class::<arrays::DeviceArray>()?;
+    module.add_function(wrap_pyfunction!(stop_launch, module)?)?;
     module.add_class::<jit::Dispatcher>()?;
     module.add_class::<jit::Kernel>()?;
     Ok(())

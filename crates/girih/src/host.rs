@@ -300,7 +300,7 @@ impl blocks::Host for NativeHost<'_> {
 
     fn print(&self, block: i64, text: &str) {
         match self.order {
-            PrintOrder::Finish => self.send(block, text),
+            PrintOrder::Finish | PrintOrder::AtOnce => self.send(block, text),
             PrintOrder::Index => {
                 let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
                 held.push(block, text);

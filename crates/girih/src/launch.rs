@@ -386,9 +386,12 @@ struct EvalHost<'a> {
 impl eval::Host for EvalHost<'_> {
     fn print(&mut self, [x, y, z]: [u32; 3], text: &str) {
         match self.order {
-            PrintOrder::Finish => host::deliver(self.printer, [x, y, z], text),
+            PrintOrder::Finish | PrintOrder::AtOnce => host::deliver(self.printer, [x, y, z], text),
             PrintOrder::Index => self.held.push([z, y, x], text),
         }
+    }
+    fn at_once(&self) -> bool {
+        self.order == PrintOrder::AtOnce
     }
     fn finished(&mut self, _: [u32; 3]) {
         self.progress = Instant::now();

@@ -58,6 +58,8 @@ pub enum PrintOrder {
     Finish,
     /// After the launch, by block index.
     Index,
+    /// On the evaluator, when the block prints, which goes on when the text was taken; natively as blocks finish.
+    AtOnce,
 }
 
 /// Receives a block's complete output.

@@ -75,6 +75,7 @@ class Builder:
         self.constants: dict[tuple, tuple[Value, Op]] = {}
         self.first: list[Op] = []  # operations that stand before the body, beside the constants
         self.shared: Value | None = None
+        self.stops: list[Place] = []  # where breakpoints stand
         # The last token of a write, and those of the reads since; None before the first.
         self.written: Value | None = None
         self.read: list[Value] = []

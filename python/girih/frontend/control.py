@@ -122,16 +122,18 @@ def end_iteration(tracer: Tracer, context: Carrying, word: str) -> None:
         counter, step = context.counter
         values.append((arithmetic("add", counter, step) if word == "continue" else counter).value)
     for name in context.names:
-        current = tracer.env.get(name)
+        if name not in tracer.env:
+            # The result of a function that returns inside the loop, on a path that does not return.
+            continue
+        current = tracer.env[name]
         if isinstance(current, Undefined):
             raise fail(f"`{name}` has no value here: {current.why}")
         parts = leaves(current)
-        if name not in context.slots:
-            # The result of a function that returns inside the loop: what it is turns out here.
-            if parts and name not in context.wanted:
+        if name not in context.slots and name not in context.wanted:
+            # That result, where what it is turns out.
+            if parts:
                 context.found[name], context.wanted[name] = current, [slot_of(p) for p in parts]
-            if name not in context.wanted:
-                continue
+            continue
         slots = context.wanted[name]
         if current is None and name == RESULT:
             raise fail("a function returns a value on one path and none on another")
@@ -270,9 +272,12 @@ def finish_loop(tracer, context, region, head, initial, arguments, outer, body, 
     env = dict(outer)
     for name in context.names:
         env[name] = rebuild(outer[name], (tensor(next(rest), s.dtype) for s in context.slots[name]))
+    line = builder.place.line if builder.place else "?"
     for name in (*assigned_names(body), *besides):
-        if name not in context.names:
-            env[name] = Undefined(f"it is assigned only inside the loop at line {builder.place.line if builder.place else '?'}, which may run zero times")
+        if name == RESULT and name not in context.names:
+            env[name] = None  # the loop returns, but no value
+        elif name not in context.names:
+            env[name] = Undefined(f"it is assigned only inside the loop at line {line}, which may run zero times")
     if context.token:
         builder.written, builder.read = results[-1], []
     tracer.env = env

@@ -708,8 +708,15 @@ def say(*values: Any, **_: Any) -> None:
         core.static_print(*values)
 
 
+def stop_here(*_: Any, **__: Any) -> None:
+    """`breakpoint()` in a kernel."""
+    from .breakpoints import observe
+
+    observe(CURRENT_TRACER.get())
+
+
 SPECIAL = {
-    int: to_number(int, ty.int32), float: to_number(float, ty.float32), min: least_or_greatest("min"),
+    breakpoint: stop_here, int: to_number(int, ty.int32), float: to_number(float, ty.float32), min: least_or_greatest("min"),
     max: least_or_greatest("max"), abs: absolute, print: say,
 }  # fmt: skip
 

@@ -6,6 +6,10 @@ use super::{Frames, Span};
 pub trait Host {
     /// Text a block printed: all of it when the block ends, or what there is before a trap.
     fn print(&mut self, block: [u32; 3], text: &str);
+    /// Whether text is handed over when it is printed, with the block stopped until it is taken.
+    fn at_once(&self) -> bool {
+        false
+    }
     /// Whether to stop now.
     fn interrupted(&self) -> bool;
     /// A block ended.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use girih::{Device, Options, Program, RawArgs, Stage};
+use girih::{Device, Options, PrintOrder, Program, RawArgs, Stage};
 use girih_compiler::cuda_tile::bytecode::Version;
 use girih_compiler::pipeline::trace::Trace;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
@@ -98,9 +98,10 @@ fn options(given: &Bound<'_, PyDict>) -> PyResult<Options> {
             "knobs" => options.knobs = value.extract()?,
             "printer" => {
                 let write: Py<PyAny> = value.unbind();
-                options.printer = Some(Arc::new(move |_, text| {
+                options.print_order = PrintOrder::AtOnce;
+                options.printer = Some(Arc::new(move |block, text| {
                     Python::attach(|py| {
-                        if let Err(e) = write.bind(py).call1((text,)) {
+                        if let Err(e) = write.bind(py).call1((block, text)) {
                             e.write_unraisable(py, None);
                         }
                     });

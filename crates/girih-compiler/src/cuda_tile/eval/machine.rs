@@ -202,7 +202,13 @@ impl<'a> Machine<'a> {
             }
             left -= 1;
             self.steps += 1;
-            match self.step(block)? {
+            let step = self.step(block)?;
+            if !block.out.is_empty() && self.host.at_once() {
+                self.flush(block);
+                // Whoever took the text may have asked for an end.
+                self.check_up(block)?;
+            }
+            match step {
                 Step::Next => {}
                 Step::Switch => return self.check_up(block).map(|_| false),
                 Step::Done => return Ok(true),
