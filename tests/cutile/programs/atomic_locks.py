@@ -4,6 +4,9 @@ import numpy as np
 import cuda.tile as ct
 from cuda.tile import MemoryOrder, MemoryScope
 
+ORDERS = (MemoryOrder.RELAXED, MemoryOrder.ACQUIRE, MemoryOrder.RELEASE, MemoryOrder.ACQ_REL)
+SCOPES = (MemoryScope.BLOCK, MemoryScope.DEVICE, MemoryScope.SYS)
+
 
 @ct.kernel
 def locked_update(lock, shared, n: ct.Constant[int]):
@@ -56,8 +59,8 @@ def last_one_sums(values, partial, arrived, result, n: ct.Constant[int]):
 def every_order(memory):
     """Any ordering and scope leaves the same sum behind."""
     for k in ct.static_iter(range(12)):
-        order = ct.static_eval((MemoryOrder.RELAXED, MemoryOrder.ACQUIRE, MemoryOrder.RELEASE, MemoryOrder.ACQ_REL)[k % 4])
-        scope = ct.static_eval((MemoryScope.BLOCK, MemoryScope.DEVICE, MemoryScope.SYS)[k // 4])
+        order = ct.static_eval(ORDERS[k % 4])
+        scope = ct.static_eval(SCOPES[k // 4])
         place = ct.arange(4, dtype=ct.int32) + 4 * k
         ct.atomic_add(memory, place, k + 1, memory_order=order, memory_scope=scope)
 
