@@ -44,7 +44,7 @@ INSTALL = PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pip install --qu
 
 python: build .venv/ready
 	$(INSTALL)
-	.venv/bin/python -m pytest -q tests/python --ignore tests/python/torch
+	.venv/bin/python -m pytest -q tests/python --ignore tests/python/with_torch
 
 # cuTile programs and kernels, as a GPU's user writes them, on both devices.
 cutile: python
@@ -55,7 +55,7 @@ cutile: python
 test-torch: build .venv/ready
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-torch.txt
 	$(INSTALL)
-	.venv/bin/python -m pytest -q tests/python/torch
+	.venv/bin/python -m pytest -q tests/python/with_torch
 	.venv/bin/python tests/cutile/run.py --torch
 
 bench: build .venv/ready

@@ -28,8 +28,9 @@ def classify(kind):
         return "array", numpy_capsule
     if export := getattr(kind, "__girih_capsule__", None):
         return "array", export
-    torch = sys.modules.get("torch")
-    if torch is not None and issubclass(kind, torch.Tensor):
+    # A folder of that name has no tensors.
+    tensor = getattr(sys.modules.get("torch"), "Tensor", None)
+    if tensor is not None and issubclass(kind, tensor):
         return "array", _torch_capsule
     return "pass", None
 
