@@ -232,6 +232,13 @@ mod tests {
     }
 
     #[test]
+    fn assertions_run_in_vectors() {
+        let k = one("x: f32 = load p[j]\n    c: i1 = x < 1.0\n    assert c, \"small\"");
+        let (out, _) = apply("vectorise", &kernel(&k), &context());
+        assert!(text(&out).contains("free vector(16)"), "{}", text(&out));
+    }
+
+    #[test]
     fn short_reductions_keep_fewer_accumulators() {
         for (n, ways) in [(64, " x 4"), (32, " x 2"), (16, "\n")] {
             let k = SOFTMAX.replace("1024", &n.to_string());
