@@ -1,6 +1,5 @@
 //! `girih assemble`: versions, standard output, refusals.
 
-#[allow(dead_code)]
 mod lab;
 
 use lab::{ADD, Lab, expect, out};

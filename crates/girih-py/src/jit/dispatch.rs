@@ -263,7 +263,7 @@ impl Dispatcher {
     /// The name of the `at`-th run-time argument that has a slot.
     fn runtime_name(&self, py: Python<'_>, bound: &[Bound<'_, PyAny>], at: usize) -> String {
         let slots = self.parameters.iter().zip(bound).filter(|(p, v)| {
-            let one = p.role == Role::Runtime && v.extract::<i64>().is_ok_and(|i| i == 1) && !v.is_truthy().is_err();
+            let one = p.role == Role::Runtime && v.extract::<i64>().is_ok_and(|i| i == 1);
             p.role != Role::Constant && !v.is_none() && !one
         });
         slots.map(|(p, _)| p.name.bind(py).to_string()).nth(at).unwrap_or_default()

@@ -174,7 +174,7 @@ impl Collected {
     }
 
     pub fn array(&mut self, array: Array) {
-        let aligned = u64::from(array.address % ALIGNMENT == 0);
+        let aligned = u64::from(array.address.is_multiple_of(ALIGNMENT));
         self.words.push(tag::ARRAY | aligned << 8 | array.dtype << 16);
         self.slots.push(array.address);
         self.arrays.push(Some(array));
@@ -197,7 +197,7 @@ impl Collected {
                 self.words.push(tag::ONE);
                 return Ok(true);
             }
-            let divisible = u64::from(special && bits % ALIGNMENT == 0);
+            let divisible = u64::from(special && bits.is_multiple_of(ALIGNMENT));
             self.scalar(tag::INT | divisible << 8 | width << 16, bits);
         } else if let Ok(float) = value.cast::<PyFloat>() {
             self.scalar(tag::FLOAT, (float.value() as f32).to_bits().into());
