@@ -42,6 +42,10 @@ class Config:
         kwargs: the constants by name.
         num_warps, num_stages, num_ctas, maxnreg: hints for GPUs, without effect on the processor.
         pre_hook: a function of the launch's arguments by name, called before each launch under this configuration.
+
+    Example:
+        >>> girih.Config({"BLOCK": 256})
+        BLOCK=256
     """
 
     def __init__(
@@ -305,6 +309,12 @@ def autotune(configs: Sequence[Config], key: Sequence[str], restore_value: Seque
         prune_configs_by: `early_config_prune`, a function of the configurations and the arguments that returns those to
             try; `perf_model` and `top_k`, an estimate of the time and how many of the best to try.
         cache_results: whether the choice is stored on disk.
+
+    Example:
+        >>> tuned = girih.autotune([girih.Config({"BLOCK": b}) for b in (256, 1024)], key=["n"])(add)
+        >>> tuned[lambda meta: (girih.cdiv(n, meta["BLOCK"]),)](x, y, out, n)
+        >>> tuned.best_config in tuned.configs
+        True
     """
     return lambda kernel: Autotuner(kernel, configs, key, restore_value, reset_to_zero, prune_configs_by, cache_results)
 
@@ -326,6 +336,11 @@ class Heuristics(Wrapped):
 def heuristics(values: dict[str, Callable]) -> Callable:
     """Computes constants of a kernel from its other arguments.
 
-    Example: `@girih.heuristics({"EVEN": lambda args: args["n"] % args["BLOCK"] == 0})`
+    Args:
+        values: by name, functions of the arguments by name; those further down see the values of those before.
+
+    Example:
+        >>> fitted = girih.heuristics({"BLOCK": lambda args: girih.next_power_of_2(args["n"])})(add)
+        >>> fitted[(1,)](x, y, out, n)
     """
     return lambda kernel: Heuristics(kernel, values)

@@ -76,7 +76,23 @@ class JITFunction:
         )
 
     def run(self, grid: Any, /, *args: Any, **kwargs: Any) -> None:
-        """Runs the kernel over ``grid`` and waits for it; the same as ``kernel[grid](...)``."""
+        """Runs the kernel over a grid of blocks and waits for it; the same as `kernel[grid](...)`.
+
+        Args:
+            grid: up to three numbers of blocks, or a function of the arguments by name that returns them.
+            args: the kernel's arguments: arrays in main memory, numbers, None; `constexpr` ones often by name.
+            kwargs: more of them, and `device` ("cpu" or "eval"), `check` (test every access) and `threads`;
+                `num_warps`, `num_stages` and their like are accepted and change nothing.
+
+        Raises `LaunchError` for arguments or a grid that do not fit, `CompilationError` for a kernel that cannot be
+        compiled, and a `KernelError` where it stops while it runs.
+
+        Example:
+            >>> add.run((girih.cdiv(n, 1024),), x, y, out, n, BLOCK=1024)
+            >>> add[lambda meta: (girih.cdiv(n, meta["BLOCK"]),)](x, y, out, n, BLOCK=256, device="eval")
+            >>> bool((out == x + y).all())
+            True
+        """
         self._dispatcher.launch(grid, self._settings(kwargs) if kwargs else None, args, kwargs)
 
     def _settings(self, kwargs: dict) -> tuple | None:
@@ -129,23 +145,48 @@ class JITFunction:
     # ---- looking at it
 
     def tile_ir(self, *args: Any, **kwargs: Any) -> str:
-        """The kernel as CUDA Tile IR text, for the arguments of a launch."""
+        """The kernel as CUDA Tile IR text, for the arguments of a launch.
+
+        Example:
+            >>> print(add.tile_ir(x, y, out, n, BLOCK=1024)[:16])
+            cuda_tile.module
+        """
         return self._kernel(args, kwargs).ir("cuda_tile")
 
     def ir(self, stage: str, *args: Any, **kwargs: Any) -> str:
-        """The kernel at a stage: "cuda_tile", "loop", "tile", "kernel" or "c"."""
+        """The kernel at a stage: "cuda_tile", "loop", "tile", "kernel" or "c".
+
+        Example:
+            >>> print(add.ir("loop", x, y, out, n, BLOCK=1024)[:16])
+            loop kernel add(
+        """
         return self._kernel(args, kwargs).ir(stage)
 
     def source(self, language: str, *args: Any, **kwargs: Any) -> str:
-        """The source text that is compiled: "c"."""
+        """The source text that is compiled: "c".
+
+        Example:
+            >>> "add" in add.source("c", x, y, out, n, BLOCK=1024)
+            True
+        """
         return self._kernel(args, kwargs).ir(language)
 
     def explain(self, *args: Any, full: bool = False, **kwargs: Any) -> str:
-        """The rules that were applied, a line each; with ``full``, what each changed, and why others were not."""
+        """The rules that were applied, a line each; with `full`, what each changed, and why others were not.
+
+        Example:
+            >>> "vectorise" in add.explain(x, y, out, n, BLOCK=1024)
+            True
+        """
         return self._kernel(args, kwargs).explain(full)
 
     def bytecode(self, *args: Any, version: str | None = None, **kwargs: Any) -> bytes:
-        """The kernel as Tile IR bytecode, of a version such as "13.3" or the oldest that can express it."""
+        """The kernel as Tile IR bytecode, of a version such as "13.3" or the oldest that can express it.
+
+        Example:
+            >>> add.bytecode(x, y, out, n, BLOCK=1024)[1:7]
+            b'TileIR'
+        """
         return self._kernel(args, kwargs).bytecode(version)
 
     def __repr__(self) -> str:

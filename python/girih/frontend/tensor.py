@@ -532,6 +532,8 @@ def operands(a, b, what: str, division: bool = False, pointers: bool = False) ->
     for x in (a, b):
         if not isinstance(x, tensor) and not is_number(x):
             raise fail(f"{what} needs numbers or tiles, not {describe(x)}")
+    if not isinstance(a, tensor) and not isinstance(b, tensor):
+        a = as_tensor(a)
     if isinstance(a, tensor) and isinstance(b, tensor):
         if not pointers:
             no_pointers(a, b, what)

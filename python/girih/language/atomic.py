@@ -36,7 +36,8 @@ def _operand(value: Any, dtype: ty.DType, shape: tuple[int, ...]) -> tensor:
 
 def _run(head: str, pointer: tensor, values: list[tensor], mask: tensor | None, tail: str = "") -> tensor:
     b = builder()
-    operands = [pointer, *values]
+    # All values have one type, which is spelled once.
+    operands = [pointer, values[0]]
     token = b.before_write()
     pieces: list = [head, pointer.value, tail]
     for v in values:
@@ -74,32 +75,67 @@ def _update(name: str, pointer: Any, value: Any, mask: Any, sem: Any, scope: Any
 def atomic_add(pointer, val, mask=None, sem=None, scope=None):
     """Adds; integers of 32 and 64 bits, float16, bfloat16, float32, float64.
 
-    Example: `girih.atomic_add(bins + x, 1, mask=x >= 0)`
+    Example:
+        >>> girih.atomic_add(ints + girih.arange(0, 4) // 2, 5)
+        [0, 5, 0, 5] : int32[4]
+        >>> girih.load(ints + girih.arange(0, 4))
+        [10, 10, 0, 0] : int32[4]
     """
     return _update("atomic_add", pointer, val, mask, sem, scope, {"int": "add", "uint": "add", "float": "addf"})
 
 
 @builtin
 def atomic_xchg(pointer, val, mask=None, sem=None, scope=None):
-    """Replaces; elements of 32 and 64 bits."""
+    """Replaces; elements of 32 and 64 bits.
+
+    Example:
+        >>> girih.atomic_xchg(ints, 9)
+        0 : int32
+        >>> girih.load(ints)
+        9 : int32
+    """
     return _update("atomic_xchg", pointer, val, mask, sem, scope, {"int": "xchg", "uint": "xchg", "float": "xchg"})
 
 
 @builtin
 def atomic_and(pointer, val, mask=None, sem=None, scope=None):
-    """Bitwise and; integers of 32 and 64 bits."""
+    """Bitwise and; integers of 32 and 64 bits.
+
+    Example:
+        >>> girih.store(ints, 12)
+        >>> girih.atomic_and(ints, 10)
+        12 : int32
+        >>> girih.load(ints)
+        8 : int32
+    """
     return _update("atomic_and", pointer, val, mask, sem, scope, {"int": "and", "uint": "and"})
 
 
 @builtin
 def atomic_or(pointer, val, mask=None, sem=None, scope=None):
-    """Bitwise or; integers of 32 and 64 bits."""
+    """Bitwise or; integers of 32 and 64 bits.
+
+    Example:
+        >>> girih.store(ints, 12)
+        >>> girih.atomic_or(ints, 10)
+        12 : int32
+        >>> girih.load(ints)
+        14 : int32
+    """
     return _update("atomic_or", pointer, val, mask, sem, scope, {"int": "or", "uint": "or"})
 
 
 @builtin
 def atomic_xor(pointer, val, mask=None, sem=None, scope=None):
-    """Bitwise exclusive or; integers of 32 and 64 bits."""
+    """Bitwise exclusive or; integers of 32 and 64 bits.
+
+    Example:
+        >>> girih.store(ints, 12)
+        >>> girih.atomic_xor(ints, 10)
+        12 : int32
+        >>> girih.load(ints)
+        6 : int32
+    """
     return _update("atomic_xor", pointer, val, mask, sem, scope, {"int": "xor", "uint": "xor"})
 
 
@@ -127,13 +163,27 @@ def _extreme(word: str, pointer: Any, val: Any, mask: Any, sem: Any, scope: Any)
 
 @builtin
 def atomic_max(pointer, val, mask=None, sem=None, scope=None):
-    """Keeps the greater; integers of 32 and 64 bits, float32, float64 (no NaNs)."""
+    """Keeps the greater; integers of 32 and 64 bits, float32, float64 (no NaNs).
+
+    Example:
+        >>> girih.atomic_max(floats + 3, 5.5)
+        3 : float32
+        >>> girih.load(floats + 3)
+        5.5 : float32
+    """
     return _extreme("max", pointer, val, mask, sem, scope)
 
 
 @builtin
 def atomic_min(pointer, val, mask=None, sem=None, scope=None):
-    """Keeps the lesser; integers of 32 and 64 bits, float32, float64 (no NaNs)."""
+    """Keeps the lesser; integers of 32 and 64 bits, float32, float64 (no NaNs).
+
+    Example:
+        >>> girih.atomic_min(floats + 3, -0.5)
+        3 : float32
+        >>> girih.load(floats + 3)
+        -0.5 : float32
+    """
     return _extreme("min", pointer, val, mask, sem, scope)
 
 
@@ -141,7 +191,13 @@ def atomic_min(pointer, val, mask=None, sem=None, scope=None):
 def atomic_cas(pointer, cmp, val, sem=None, scope=None):
     """Writes `val` where `cmp` stands, comparing bits; elements of 32 and 64 bits.
 
-    Example: `while girih.atomic_cas(lock, 0, 1) == 1: pass`
+    Example:
+        >>> girih.atomic_cas(ints, 0, 1)
+        0 : int32
+        >>> girih.atomic_cas(ints, 0, 2)
+        1 : int32
+        >>> girih.load(ints)
+        1 : int32
     """
     pointer = _addresses(pointer, "atomic_cas")
     dtype = pointer.dtype.element_ty

@@ -92,14 +92,24 @@ def _block(kind: type, base: Any, shape: Any, strides: Any, offsets: Any, window
 def make_block_ptr(base, shape, strides, offsets, block_shape, order=None):
     """A window of `block_shape` at `offsets` of an array of `shape` and `strides`, counted in elements.
 
-    Example: `p = girih.make_block_ptr(a, (M, K), (K, 1), (pid * 64, 0), (64, 32), (1, 0))`
+    Example:
+        >>> p = girih.make_block_ptr(floats, shape=(4, 3), strides=(3, 1), offsets=(0, 0), block_shape=(2, 4), order=(1, 0))
+        >>> girih.load(p, boundary_check=(1,))
+        [[0, 1, 2, 0], [3, 4, 5, 0]] : float32[2, 4]
     """
     return _block(block_pointer, base, shape, strides, offsets, block_shape)
 
 
 @builtin
 def advance(base, offsets):
-    """The block pointer moved by `offsets`, one per dimension."""
+    """The block pointer moved by `offsets`, one per dimension.
+
+    Example:
+        >>> p = girih.make_block_ptr(floats, (4, 4), (4, 1), (0, 0), (1, 4), (1, 0))
+        >>> p = girih.advance(p, (2, 0))
+        >>> girih.load(p)
+        [[8, 9, 10, 11]] : float32[1, 4]
+    """
     base = unwrap(base)
     if not isinstance(base, block_pointer):
         raise fail("advance moves a block pointer, made by `girih.make_block_ptr`")
@@ -140,7 +150,13 @@ class tensor_descriptor(Block):
 def make_tensor_descriptor(base, shape, strides, block_shape, padding_option="zero"):
     """An array of `shape` and `strides`, read and written by blocks of `block_shape`.
 
-    Example: `a = girih.make_tensor_descriptor(a_ptr, (M, K), (K, 1), (64, 32)); x = a.load([i, k])`
+    Example:
+        >>> d = girih.make_tensor_descriptor(floats, shape=(3, 5), strides=(5, 1), block_shape=(2, 2))
+        >>> d.load([1, 4])
+        [[9, 0], [14, 0]] : float32[2, 2]
+        >>> d.store([0, 0], girih.full((2, 2), 7.0, girih.float32))
+        >>> d.load([0, 0])
+        [[7, 7], [7, 7]] : float32[2, 2]
     """
     window = check_shape(block_shape, "the block's shape")
     return _block(tensor_descriptor, base, shape, strides, (0,) * len(window), window)
@@ -148,11 +164,24 @@ def make_tensor_descriptor(base, shape, strides, block_shape, padding_option="ze
 
 @builtin
 def load_tensor_descriptor(desc, offsets):
-    """`desc.load(offsets)`."""
+    """`desc.load(offsets)`.
+
+    Example:
+        >>> d = girih.make_tensor_descriptor(floats, (4, 4), (4, 1), (2, 2))
+        >>> girih.load_tensor_descriptor(d, [2, 2])
+        [[10, 11], [14, 15]] : float32[2, 2]
+    """
     return unwrap(desc).load(offsets)
 
 
 @builtin
 def store_tensor_descriptor(desc, offsets, value):
-    """`desc.store(offsets, value)`."""
+    """`desc.store(offsets, value)`.
+
+    Example:
+        >>> d = girih.make_tensor_descriptor(floats, (4, 4), (4, 1), (2, 2))
+        >>> girih.store_tensor_descriptor(d, [0, 0], girih.full((2, 2), 7.0, girih.float32))
+        >>> d.load([0, 0])
+        [[7, 7], [7, 7]] : float32[2, 2]
+    """
     return unwrap(desc).store(offsets, value)

@@ -39,7 +39,10 @@ def builtin(function=None, *, method: bool = False):
 def program_id(axis):
     """The index of this block of the grid along `axis`, 0, 1 or 2: an int32 scalar.
 
-    Example: `row = girih.program_id(0)`
+    Example:
+        >>> row = girih.program_id(0)
+        >>> row
+        0 : int32
     """
     return _coordinate("get_tile_block_id", axis, "pid")
 
@@ -48,7 +51,9 @@ def program_id(axis):
 def num_programs(axis):
     """The number of blocks of the grid along `axis`, 0, 1 or 2: an int32 scalar.
 
-    Example: `for row in range(girih.program_id(0), rows, girih.num_programs(0)): ...`
+    Example:
+        >>> girih.num_programs(0)
+        1 : int32
     """
     return _coordinate("get_num_tile_blocks", axis, "programs")
 
@@ -69,7 +74,11 @@ def _coordinate(op: str, axis: Any, hint: str) -> tensor:
 def arange(start, end):
     """The integers `start` to `end - 1`: int32[end - start]; both known at compile time, the length a power of two.
 
-    Example: `cols = girih.arange(0, BLOCK)`
+    Example:
+        >>> girih.arange(0, 4)
+        [0, 1, 2, 3] : int32[4]
+        >>> girih.arange(4, 8)
+        [4, 5, 6, 7] : int32[4]
     """
     start, end = static_int(start, "the start of arange"), static_int(end, "the end of arange")
     if end <= start:
@@ -83,7 +92,9 @@ def arange(start, end):
 def full(shape, value, dtype=None):
     """A tile of `shape` holding `value` everywhere; `value` is a number or a scalar.
 
-    Example: `best = girih.full((64,), float("-inf"), girih.float32)`
+    Example:
+        >>> girih.full((2, 2), 7, girih.float32)
+        [[7, 7], [7, 7]] : float32[2, 2]
     """
     shape, value = check_shape(shape), unwrap(value)
     dtype = None if dtype is None else check_dtype(dtype)
@@ -99,21 +110,33 @@ def full(shape, value, dtype=None):
 def zeros(shape, dtype):
     """A tile of zeros.
 
-    Example: `acc = girih.zeros((64, 64), girih.float32)`
+    Example:
+        >>> girih.zeros((2, 4), girih.float32)
+        [[0, 0, 0, 0], [0, 0, 0, 0]] : float32[2, 4]
     """
     return constant(0, check_dtype(dtype), check_shape(shape))
 
 
 @builtin
 def zeros_like(x):
-    """A tile of zeros of the shape and the type of `x`."""
+    """A tile of zeros of the shape and the type of `x`.
+
+    Example:
+        >>> girih.zeros_like(girih.arange(0, 4))
+        [0, 0, 0, 0] : int32[4]
+    """
     x = as_tensor(x)
     return constant(0, x.dtype, x.shape)
 
 
 @builtin
 def full_like(x, value):
-    """A tile of the shape and the type of `x` holding `value`."""
+    """A tile of the shape and the type of `x` holding `value`.
+
+    Example:
+        >>> girih.full_like(girih.arange(0, 4), 7)
+        [7, 7, 7, 7] : int32[4]
+    """
     x = as_tensor(x)
     return full(x.shape, value, x.dtype)
 
@@ -123,19 +146,34 @@ def full_like(x, value):
 
 @builtin
 def reshape(x, *shape):
-    """The elements in row-major order in another shape: `girih.reshape(x, (8, 8))`."""
+    """The elements in row-major order in another shape, of as many elements.
+
+    Example:
+        >>> girih.reshape(girih.arange(0, 8), (2, 4))
+        [[0, 1, 2, 3], [4, 5, 6, 7]] : int32[2, 4]
+    """
     return _t.reshape(as_tensor(x), *shape)
 
 
 @builtin(method=True)
 def view(x, *shape):
-    """The same as `reshape`."""
+    """The same as `reshape`.
+
+    Example:
+        >>> girih.view(girih.arange(0, 4), 2, 2)
+        [[0, 1], [2, 3]] : int32[2, 2]
+    """
     return _t.reshape(as_tensor(x), *shape)
 
 
 @builtin
 def trans(x, *dims):
-    """The transpose: the last two dimensions exchanged, or the dimensions in the order given."""
+    """The transpose: the last two dimensions exchanged, or the dimensions in the order given.
+
+    Example:
+        >>> girih.trans(girih.reshape(girih.arange(0, 4), (2, 2)))
+        [[0, 2], [1, 3]] : int32[2, 2]
+    """
     x = as_tensor(x)
     if not dims:
         if x.ndim < 2:
@@ -146,7 +184,14 @@ def trans(x, *dims):
 
 @builtin(method=True)
 def expand_dims(x, axis):
-    """A dimension of extent 1 inserted at `axis`, or at each of a tuple of axes: `x[:, None]`."""
+    """A dimension of extent 1 inserted at `axis`, or at each of a tuple of axes: `x[:, None]`.
+
+    Example:
+        >>> girih.expand_dims(girih.arange(0, 4), 1)
+        [[0], [1], [2], [3]] : int32[4, 1]
+        >>> girih.arange(0, 4)[None, :]
+        [[0, 1, 2, 3]] : int32[1, 4]
+    """
     x = as_tensor(x)
     axes = unwrap(axis)
     axes = axes if isinstance(axes, (tuple, list)) else (axes,)
@@ -164,13 +209,24 @@ def expand_dims(x, axis):
 
 @builtin(method=True)
 def broadcast_to(x, *shape):
-    """The tile repeated along dimensions of extent 1 until it has `shape`; leading dimensions are added."""
+    """The tile repeated along dimensions of extent 1 until it has `shape`; leading dimensions are added.
+
+    Example:
+        >>> girih.broadcast_to(girih.arange(0, 4), (2, 4))
+        [[0, 1, 2, 3], [0, 1, 2, 3]] : int32[2, 4]
+    """
     return _t.broadcast_to(as_tensor(x), check_shape(shape[0] if len(shape) == 1 else shape))
 
 
 @builtin
 def broadcast(x, y):
-    """Both tiles in the shape they broadcast to."""
+    """Both tiles in the shape they broadcast to.
+
+    Example:
+        >>> girih.broadcast(girih.arange(0, 2)[:, None], girih.arange(4, 6)[None, :])
+        [[0, 0], [1, 1]] : int32[2, 2]
+        [[4, 5], [4, 5]] : int32[2, 2]
+    """
     x, y = as_tensor(x), as_tensor(y)
     shape = common_shape(x, y)
     return _t.broadcast_to(x, shape), _t.broadcast_to(y, shape)
@@ -178,14 +234,24 @@ def broadcast(x, y):
 
 @builtin(method=True)
 def ravel(x):
-    """All elements in one dimension, in row-major order."""
+    """All elements in one dimension, in row-major order.
+
+    Example:
+        >>> girih.ravel(girih.zeros((2, 2), girih.int32))
+        [0, 0, 0, 0] : int32[4]
+    """
     x = as_tensor(x)
     return reshape_to(x, (x.numel,))
 
 
 @builtin
 def cat(a, b, dim=0):
-    """Two tiles of one type joined along `dim`; all other dimensions are equal, and so must be this one."""
+    """Two tiles of one type joined along `dim`; all other dimensions are equal, and so must be this one.
+
+    Example:
+        >>> girih.cat(girih.arange(0, 2), girih.arange(6, 8))
+        [0, 1, 6, 7] : int32[4]
+    """
     a, b = as_tensor(a), as_tensor(b)
     dim = axis_of(a, dim)
     if a.dtype != b.dtype:
@@ -200,7 +266,12 @@ def cat(a, b, dim=0):
 
 @builtin
 def join(a, b):
-    """Two tiles side by side in a new last dimension of extent 2; scalars make a tile [2]."""
+    """Two tiles side by side in a new last dimension of extent 2; scalars make a tile [2].
+
+    Example:
+        >>> girih.join(girih.arange(0, 2), girih.arange(6, 8))
+        [[0, 6], [1, 7]] : int32[2, 2]
+    """
     a, b = operands(a, b, "join", pointers=True)
     a, b = reshape_to(a, (*a.shape, 1)), reshape_to(b, (*b.shape, 1))
     return cat(a, b, a.ndim - 1)
@@ -208,7 +279,13 @@ def join(a, b):
 
 @builtin(method=True)
 def split(x):
-    """The two halves of a last dimension of extent 2, without that dimension: the inverse of `join`."""
+    """The two halves of a last dimension of extent 2, without that dimension: the inverse of `join`.
+
+    Example:
+        >>> girih.split(girih.reshape(girih.arange(0, 8), (4, 2)))
+        [0, 2, 4, 6] : int32[4]
+        [1, 3, 5, 7] : int32[4]
+    """
     x = as_tensor(x)
     if not x.shape or x.shape[-1] != 2:
         raise fail(f"split needs a last dimension of extent 2, and {x.describe()} has none")
@@ -226,7 +303,12 @@ def part(x: tensor, axis: int, number: int, length: int) -> tensor:
 
 @builtin
 def interleave(a, b):
-    """The elements of two tiles in turns along the last dimension."""
+    """The elements of two tiles in turns along the last dimension.
+
+    Example:
+        >>> girih.interleave(girih.arange(0, 2), girih.arange(6, 8))
+        [0, 6, 1, 7] : int32[4]
+    """
     joined = join(a, b)
     return reshape_to(joined, (*joined.shape[:-2], 2 * joined.shape[-2])) if joined.ndim > 1 else joined
 
@@ -258,7 +340,14 @@ def load(pointer, mask=None, other=None, boundary_check=(), padding_option="", c
 
     Returns: a tile of T of the shape of `pointer`.
 
-    Example: `x = girih.load(x_ptr + cols, mask=cols < n, other=0.0)`
+    Example:
+        >>> i = girih.arange(0, 4)
+        >>> girih.load(floats + i)
+        [0, 1, 2, 3] : float32[4]
+        >>> girih.load(floats + i, mask=i < 2, other=-1.0)
+        [0, 1, -1, -1] : float32[4]
+        >>> girih.load(floats + 3)
+        3 : float32
     """
     if hasattr(unwrap(pointer), "__girih_load__"):
         if mask is not None or other is not None:
@@ -304,7 +393,11 @@ def store(pointer, value, mask=None, boundary_check=(), cache_modifier="", evict
         value: a number or a tile; it is cast to T and broadcasts to the shape of `pointer`.
         mask: booleans; where false nothing is written.
 
-    Example: `girih.store(out_ptr + cols, y, mask=cols < n)`
+    Example:
+        >>> i = girih.arange(0, 4)
+        >>> girih.store(floats + i, i * 10, mask=i < 2)
+        >>> girih.load(floats + i)
+        [0, 10, 2, 3] : float32[4]
     """
     if hasattr(unwrap(pointer), "__girih_store__"):
         if mask is not None:
@@ -347,7 +440,13 @@ def _store(pointer: tensor, value: tensor, mask: tensor | None) -> None:
 
 @builtin
 def where(condition, x, y):
-    """`x` where the condition holds, else `y`: all three broadcast, `x` and `y` meet in one type. Both are computed."""
+    """`x` where the condition holds, else `y`: all three broadcast, `x` and `y` meet in one type. Both are computed.
+
+    Example:
+        >>> i = girih.arange(0, 4)
+        >>> girih.where(i < 2, i, 0)
+        [0, 1, 0, 0] : int32[4]
+    """
     return select(condition, x, y)
 
 
@@ -360,36 +459,43 @@ def _float(x: Any, name: str) -> tensor:
     return cast(x, ty.float16) if x.dtype.bits == 8 else x
 
 
-def _unary(op: str, name: str, doc: str):
+def _unary(op: str, name: str, doc: str, at: str, result: str):
+    """An operation on floats; its example is the function at `at`."""
+
     def function(x):
         x = _float(x, name)
         return compute(x.dtype, x.shape, f"{op} ", x, f" : {x.value.ir_type()}")
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
+    function.__doc__ = f"{doc}\n\nExample:\n    >>> girih.{name}({at})\n    {result} : float32\n"
     return builtin(function, method=True)
 
 
-exp = _unary("exp", "exp", "e to the power of each element; floats.")
-exp2 = _unary("exp2", "exp2", "2 to the power of each element; floats.")
-log = _unary("log", "log", "The natural logarithm of each element; floats.")
-log2 = _unary("log2", "log2", "The logarithm to base 2 of each element; floats.")
-sqrt = _unary("sqrt", "sqrt", "The square root of each element, correctly rounded; floats.")
-sqrt_rn = _unary("sqrt", "sqrt_rn", "The same as `sqrt`, which is correctly rounded.")
-rsqrt = _unary("rsqrt", "rsqrt", "1 / sqrt(x) of each element; floats.")
-sin = _unary("sin", "sin", "The sine of each element, in radians; floats.")
-cos = _unary("cos", "cos", "The cosine of each element, in radians; floats.")
-tan = _unary("tan", "tan", "The tangent of each element, in radians; floats.")
-sinh = _unary("sinh", "sinh", "The hyperbolic sine of each element; floats.")
-cosh = _unary("cosh", "cosh", "The hyperbolic cosine of each element; floats.")
-tanh = _unary("tanh", "tanh", "The hyperbolic tangent of each element; floats.")
-floor = _unary("floor", "floor", "The greatest whole number not above each element; floats.")
-ceil = _unary("ceil", "ceil", "The least whole number not below each element; floats.")
+exp = _unary("exp", "exp", "e to the power of each element; floats.", "1.0", "2.71828")
+exp2 = _unary("exp2", "exp2", "2 to the power of each element; floats.", "3.0", "8")
+log = _unary("log", "log", "The natural logarithm of each element; floats.", "10.0", "2.30259")
+log2 = _unary("log2", "log2", "The logarithm to base 2 of each element; floats.", "8.0", "3")
+sqrt = _unary("sqrt", "sqrt", "The square root of each element, correctly rounded; floats.", "2.0", "1.41421")
+sqrt_rn = _unary("sqrt", "sqrt_rn", "The same as `sqrt`, which is correctly rounded.", "2.0", "1.41421")
+rsqrt = _unary("rsqrt", "rsqrt", "1 / sqrt(x) of each element; floats.", "4.0", "0.5")
+sin = _unary("sin", "sin", "The sine of each element, in radians; floats.", "0.5", "0.479426")
+cos = _unary("cos", "cos", "The cosine of each element, in radians; floats.", "0.5", "0.877583")
+tan = _unary("tan", "tan", "The tangent of each element, in radians; floats.", "0.5", "0.546302")
+sinh = _unary("sinh", "sinh", "The hyperbolic sine of each element; floats.", "0.5", "0.521095")
+cosh = _unary("cosh", "cosh", "The hyperbolic cosine of each element; floats.", "0.5", "1.12763")
+tanh = _unary("tanh", "tanh", "The hyperbolic tangent of each element; floats.", "0.5", "0.462117")
+floor = _unary("floor", "floor", "The greatest whole number not above each element; floats.", "-1.5", "-2")
+ceil = _unary("ceil", "ceil", "The least whole number not below each element; floats.", "-1.5", "-1")
 
 
 @builtin(method=True)
 def abs(x):
-    """The absolute value; of the least signed integer, itself."""
+    """The absolute value; of the least signed integer, itself.
+
+    Example:
+        >>> girih.abs(girih.arange(-2, 2))
+        [2, 1, 0, 1] : int32[4]
+    """
     x = as_tensor(x)
     if x.dtype.kind in ("uint", "bool"):
         return x
@@ -401,20 +507,35 @@ def abs(x):
 
 @builtin(method=True)
 def sigmoid(x):
-    """1 / (1 + exp(-x)); floats."""
+    """1 / (1 + exp(-x)); floats.
+
+    Example:
+        >>> girih.sigmoid(0.0)
+        0.5 : float32
+    """
     x = _float(x, "sigmoid")
     return 1.0 / (1.0 + exp(-x))
 
 
 @builtin
 def relu(x):
-    """The greater of x and 0."""
+    """The greater of x and 0.
+
+    Example:
+        >>> girih.relu(girih.arange(-2, 2))
+        [0, 0, 0, 1] : int32[4]
+    """
     return maximum(x, 0)
 
 
 @builtin(method=True)
 def erf(x):
-    """The error function; floats. Computed from the Maclaurin series up to 1 and Laplace's continued fraction beyond."""
+    """The error function; floats. Computed from the Maclaurin series up to 1 and Laplace's continued fraction beyond.
+
+    Example:
+        >>> girih.erf(1.0)
+        0.842701 : float32
+    """
     from .special import erf as approximate
 
     return approximate(_float(x, "erf"))
@@ -422,7 +543,12 @@ def erf(x):
 
 @builtin
 def fma(x, y, z):
-    """x * y + z with one rounding; floats."""
+    """x * y + z with one rounding; floats.
+
+    Example:
+        >>> girih.fma(girih.load(floats + girih.arange(0, 4)), 2.0, 1.0)
+        [1, 3, 5, 7] : float32[4]
+    """
     x, y = operands(x, y, "fma")
     x, z = operands(x, z, "fma")
     y = _t.broadcast_to(cast(y, x.dtype), x.shape)
@@ -433,32 +559,60 @@ def fma(x, y, z):
 
 @builtin
 def fdiv(x, y, ieee_rounding=False):
-    """x / y for floats."""
+    """x / y for floats.
+
+    Example:
+        >>> girih.fdiv(1.0, 4.0)
+        0.25 : float32
+    """
     return as_tensor(x) / y
 
 
 @builtin
 def div_rn(x, y):
-    """x / y, correctly rounded, as `/` is."""
+    """x / y, correctly rounded, as `/` is.
+
+    Example:
+        >>> girih.div_rn(1.0, 4.0)
+        0.25 : float32
+    """
     return as_tensor(x) / y
 
 
 @builtin
 def umulhi(x, y):
-    """The upper half of the product of unsigned integers."""
+    """The upper half of the product of unsigned integers.
+
+    Example:
+        >>> x = girih.full((2,), 0x80000000, girih.uint32)
+        >>> girih.umulhi(x, 6)
+        [3, 3] : uint32[2]
+    """
     x, y = operands(x, y, "umulhi")
     return compute(x.dtype, x.shape, "mulhii ", x, ", ", y, f" : {x.value.ir_type()}")
 
 
 @builtin
 def pow(x, y):
-    """x to the power of y; floats, or a whole exponent from 1 to 8."""
+    """x to the power of y; floats, or a whole exponent from 1 to 8.
+
+    Example:
+        >>> girih.pow(2.0, 0.5)
+        1.41421 : float32
+        >>> girih.arange(0, 4) ** 2
+        [0, 1, 4, 9] : int32[4]
+    """
     return _t.power(x, y)
 
 
 @builtin
 def atan2(y, x):
-    """The angle of the point (x, y), in radians; floats."""
+    """The angle of the point (x, y), in radians; floats.
+
+    Example:
+        >>> girih.atan2(1.0, 1.0)
+        0.785398 : float32
+    """
     y, x = operands(y, x, "atan2")
     return compute(x.dtype, x.shape, "atan2 ", y, ", ", x, f" : {x.value.ir_type()}")
 
@@ -475,31 +629,58 @@ def _extreme(word: str, x: Any, y: Any, propagate_nan: Any) -> tensor:
 
 @builtin
 def maximum(x, y, propagate_nan=False):
-    """The greater of two tiles, element by element; of a number and a NaN the number, unless NaNs propagate."""
+    """The greater of two tiles, element by element; of a number and a NaN the number, unless NaNs propagate.
+
+    Example:
+        >>> girih.maximum(girih.arange(0, 4), 2)
+        [2, 2, 2, 3] : int32[4]
+    """
     return _extreme("max", x, y, propagate_nan)
 
 
 @builtin
 def minimum(x, y, propagate_nan=False):
-    """The lesser of two tiles, element by element; of a number and a NaN the number, unless NaNs propagate."""
+    """The lesser of two tiles, element by element; of a number and a NaN the number, unless NaNs propagate.
+
+    Example:
+        >>> girih.minimum(girih.arange(0, 4), 2)
+        [0, 1, 2, 2] : int32[4]
+    """
     return _extreme("min", x, y, propagate_nan)
 
 
 @builtin
 def clamp(x, min, max, propagate_nan=False):
-    """`x` brought into min to max."""
+    """`x` brought into min to max.
+
+    Example:
+        >>> girih.clamp(girih.arange(0, 8), 2, 5)
+        [2, 2, 2, 3, 4, 5, 5, 5] : int32[8]
+    """
     return minimum(maximum(x, min, propagate_nan), max, propagate_nan)
 
 
 @builtin
 def logical_and(x, y):
-    """Both hold; numbers hold when they are not 0."""
+    """Both hold; numbers hold when they are not 0.
+
+    Example:
+        >>> i = girih.arange(0, 4)
+        >>> girih.logical_and(i > 0, i < 3)
+        [0, 1, 1, 0] : int1[4]
+    """
     return _t.logical("and", x, y)
 
 
 @builtin
 def logical_or(x, y):
-    """One of them holds."""
+    """One of them holds.
+
+    Example:
+        >>> i = girih.arange(0, 4)
+        >>> girih.logical_or(i < 1, i > 2)
+        [1, 0, 0, 1] : int1[4]
+    """
     return _t.logical("or", x, y)
 
 
@@ -518,7 +699,14 @@ def dot(a, b, acc=None, input_precision=None, allow_tf32=None, max_num_imprecise
 
     Returns: [M, N], or [B, M, N].
 
-    Example: `acc = girih.dot(a, b, acc)`
+    Example:
+        >>> a = girih.load(floats + girih.arange(0, 2)[:, None] * 2 + girih.arange(0, 2)[None, :])
+        >>> a
+        [[0, 1], [2, 3]] : float32[2, 2]
+        >>> girih.dot(a, a)
+        [[2, 3], [6, 11]] : float32[2, 2]
+        >>> girih.dot(a, a, girih.full((2, 2), 100.0, girih.float32))
+        [[102, 103], [106, 111]] : float32[2, 2]
     """
     a, b = as_tensor(a), as_tensor(b)
     for x in (a, b):
@@ -568,13 +756,22 @@ TF32 = ty.DType("tf32", "tf32", "float", 32)
 
 @builtin
 def static_print(*values, sep=" ", end="\n", file=None, flush=False):
-    """Prints while the kernel is compiled; tiles appear as their types."""
+    """Prints while the kernel is compiled; tiles appear as their types.
+
+    Example:
+        >>> girih.static_print("a tile:", girih.arange(0, 4))
+        a tile: int32[4]
+    """
     print(*(describe(v) if isinstance(unwrap(v), tensor) else unwrap(v) for v in values), sep=sep, end=end, flush=True)
 
 
 @builtin
 def static_assert(condition, message=""):
-    """An error of compilation when the condition, known at compile time, does not hold."""
+    """An error of compilation when the condition, known at compile time, does not hold.
+
+    Example:
+        >>> girih.static_assert(girih.next_power_of_2(5) == 8, "a bound")
+    """
     if not static(condition, "the condition of static_assert"):
         raise fail(f"static assertion failed{': ' if unwrap(message) else ''}{unwrap(message)}")
 
@@ -583,7 +780,9 @@ def static_assert(condition, message=""):
 def device_print(prefix, *values, hex=False):
     """Prints a text and the elements of tiles when the kernel runs, once per block.
 
-    Example: `girih.device_print("row", row, x)`
+    Example:
+        >>> girih.device_print("row", girih.program_id(0), girih.arange(0, 4))
+        row 0 [0, 1, 2, 3]
     """
     prefix = static(prefix, "the text")
     if not isinstance(prefix, str):
@@ -623,7 +822,11 @@ def _printable(t: tensor) -> tensor:
 
 @builtin
 def device_assert(condition, message="", mask=None):
-    """Stops the kernel with a message when the condition fails for an element where the mask holds."""
+    """Stops the kernel with a message when the condition fails for an element where the mask holds.
+
+    Example:
+        >>> girih.device_assert(girih.arange(0, 4) >= 0, "an index below zero")
+    """
     condition = truth(condition)
     if unwrap(mask) is not None:
         condition = condition | ~truth(mask)
@@ -633,7 +836,11 @@ def device_assert(condition, message="", mask=None):
 
 @builtin
 def debug_barrier():
-    """Nothing: a block's operations happen in the order of the program."""
+    """Nothing: a block's operations happen in the order of the program.
+
+    Example:
+        >>> girih.debug_barrier()
+    """
 
 
 # ---- promises about values
@@ -641,7 +848,12 @@ def debug_barrier():
 
 @builtin
 def multiple_of(x, values):
-    """Promises that integers or addresses are divisible by a power of two; returns `x`."""
+    """Promises that integers or addresses are divisible by a power of two; returns `x`.
+
+    Example:
+        >>> girih.multiple_of(girih.program_id(0) * 64, 16)
+        0 : int32
+    """
     x = as_tensor(x)
     values = unwrap(values)
     divisor = static_int(values[0] if isinstance(values, (tuple, list)) else values, "the divisor")
@@ -654,23 +866,44 @@ def multiple_of(x, values):
 
 @builtin
 def max_contiguous(x, values):
-    """A promise that Girih does not need; returns `x`."""
+    """A promise that Girih does not need; returns `x`.
+
+    Example:
+        >>> girih.max_contiguous(girih.arange(0, 4), 4)
+        [0, 1, 2, 3] : int32[4]
+    """
     return as_tensor(x)
 
 
 @builtin
 def max_constancy(x, values):
-    """A promise that Girih does not need; returns `x`."""
+    """A promise that Girih does not need; returns `x`.
+
+    Example:
+        >>> girih.max_constancy(girih.arange(0, 4), 1)
+        [0, 1, 2, 3] : int32[4]
+    """
     return as_tensor(x)
 
 
 @builtin
 def assume(condition):
-    """A promise that Girih does not use."""
+    """A promise that Girih does not use.
+
+    Example:
+        >>> girih.assume(girih.program_id(0) >= 0)
+    """
 
 
 def cdiv(x, div):
-    """`x / div` rounded up, for integers; on the host and in a kernel."""
+    """`x / div` rounded up, for integers; on the host and in a kernel.
+
+    Example:
+        >>> girih.cdiv(10, 4)
+        3
+        >>> girih.cdiv(girih.program_id(0) + 5, 4)
+        2 : int32
+    """
     x, div = unwrap(x), unwrap(div)
     if isinstance(x, tensor) or isinstance(div, tensor):
         return (as_tensor(x) + (div - 1)) // div
@@ -681,7 +914,12 @@ cdiv.__girih_builtin__ = True
 
 
 def next_power_of_2(n):
-    """The least power of two that is not below `n`; on the host and, for constants, in a kernel."""
+    """The least power of two that is not below `n`; on the host and, for constants, in a kernel.
+
+    Example:
+        >>> girih.next_power_of_2(1000)
+        1024
+    """
     n = static_int(n, "n")
     return 1 if n <= 1 else 1 << (n - 1).bit_length()
 

@@ -37,7 +37,15 @@ def _high(x) -> tensor:
 
 @builtin
 def philox(seed, c0, c1, c2, c3, n_rounds=ROUNDS):
-    """Four words uint32 for a 64-bit seed and a counter of four words."""
+    """Four words uint32 for a 64-bit seed and a counter of four words.
+
+    Example:
+        >>> girih.philox(7, 0, 0, 0, 0)
+        4099963437 : uint32
+        3221879260 : uint32
+        490388034 : uint32
+        367897730 : uint32
+    """
     tiles = [_word(c) for c in (c0, c1, c2, c3)]
     shape = common_shape(*tiles)
     a, b, c, d = (broadcast_to(t, shape) for t in tiles)
@@ -56,7 +64,15 @@ def philox(seed, c0, c1, c2, c3, n_rounds=ROUNDS):
 
 @builtin
 def randint4x(seed, offset, n_rounds=ROUNDS):
-    """Four tiles of random int32 of the shape of `offset`."""
+    """Four tiles of random int32 of the shape of `offset`.
+
+    Example:
+        >>> girih.randint4x(7, girih.arange(0, 2))
+        [-195003859, 1747881627] : int32[2]
+        [-1073088036, -879248365] : int32[2]
+        [490388034, 737869675] : int32[2]
+        [367897730, -181014874] : int32[2]
+    """
     offset = as_tensor(offset)
     if not offset.dtype.is_int():
         raise fail(f"the offset is a tile of integers, not {offset.describe()}")
@@ -66,7 +82,12 @@ def randint4x(seed, offset, n_rounds=ROUNDS):
 
 @builtin
 def randint(seed, offset, n_rounds=ROUNDS):
-    """Random int32 of the shape of `offset`, a tile of integers that counts the numbers drawn."""
+    """Random int32 of the shape of `offset`, a tile of integers that counts the numbers drawn.
+
+    Example:
+        >>> girih.randint(7, girih.arange(0, 4))
+        [-195003859, 1747881627, 26092480, 1675892246] : int32[4]
+    """
     return randint4x(seed, offset, n_rounds)[0]
 
 
@@ -80,14 +101,24 @@ def _uniform(x: tensor) -> tensor:
 def rand(seed, offset, n_rounds=ROUNDS):
     """Random float32, uniform in [0, 1), of the shape of `offset`.
 
-    Example: `keep = girih.rand(seed, offsets) > p`
+    Example:
+        >>> girih.rand(7, girih.arange(0, 4))
+        [0.0908057, 0.813921, 0.0121503, 0.780398] : float32[4]
     """
     return _uniform(randint(seed, offset, n_rounds))
 
 
 @builtin
 def rand4x(seed, offset, n_rounds=ROUNDS):
-    """Four tiles of random float32, uniform in [0, 1)."""
+    """Four tiles of random float32, uniform in [0, 1).
+
+    Example:
+        >>> girih.rand4x(7, girih.arange(0, 2))
+        [0.0908057, 0.813921] : float32[2]
+        [0.499696, 0.409432] : float32[2]
+        [0.228355, 0.343597] : float32[2]
+        [0.171316, 0.0842916] : float32[2]
+    """
     return tuple(_uniform(x) for x in randint4x(seed, offset, n_rounds))
 
 
@@ -100,13 +131,26 @@ def _normal(u1: tensor, u2: tensor) -> tuple[tensor, tensor]:
 
 @builtin
 def randn(seed, offset, n_rounds=ROUNDS):
-    """Random float32, normal with mean 0 and deviation 1, of the shape of `offset`."""
+    """Random float32, normal with mean 0 and deviation 1, of the shape of `offset`.
+
+    Example:
+        >>> girih.randn(7, girih.arange(0, 4))
+        [-2.19044, -0.540578, 2.95324, -0.704202] : float32[4]
+    """
     x, y, _, _ = randint4x(seed, offset, n_rounds)
     return _normal(_uniform(x), _uniform(y))[0]
 
 
 @builtin
 def randn4x(seed, offset, n_rounds=ROUNDS):
-    """Four tiles of random float32, normal with mean 0 and deviation 1."""
+    """Four tiles of random float32, normal with mean 0 and deviation 1.
+
+    Example:
+        >>> girih.randn4x(7, girih.arange(0, 2))
+        [-2.19044, -0.540578] : float32[2]
+        [0.00419029, 0.345774] : float32[2]
+        [0.815481, 1.26145] : float32[2]
+        [1.51285, 0.738459] : float32[2]
+    """
     a, b, c, d = (_uniform(x) for x in randint4x(seed, offset, n_rounds))
     return (*_normal(a, b), *_normal(c, d))

@@ -10,7 +10,12 @@ from .core import builtin
 def static_range(*bounds):
     """`range` that is unrolled when the kernel is compiled; its bounds are constants.
 
-    Example: `for i in girih.static_range(4): ...`
+    Example:
+        >>> total = 0
+        >>> for i in girih.static_range(4):
+        ...     total += i
+        >>> total
+        6
     """
     return KernelRange(*bounds, static=True)
 
@@ -18,5 +23,13 @@ def static_range(*bounds):
 @builtin
 def range(*bounds, num_stages=None, loop_unroll_factor=None, disallow_acc_multi_buffer=None, flatten=None,
           warp_specialize=None):  # fmt: skip
-    """Python's `range`; the keywords are hints for GPUs and have no effect on the result."""
+    """Python's `range`; the keywords are hints for GPUs and have no effect on the result.
+
+    Example:
+        >>> total = girih.program_id(0)
+        >>> for i in girih.range(0, 100):
+        ...     total += i
+        >>> total
+        4950 : int32
+    """
     return KernelRange(*bounds)

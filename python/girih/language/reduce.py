@@ -101,26 +101,45 @@ def sum(x, axis=None, keep_dims=False, dtype=None):
 
     Computed in at least 32 bits: float16 gives float16, bfloat16 gives float32, small integers and booleans int32.
 
-    Example: `total = girih.sum(x, axis=0)`
+    Example:
+        >>> girih.sum(girih.arange(0, 4))
+        6 : int32
+        >>> girih.sum(girih.reshape(girih.arange(0, 4), (2, 2)), axis=0)
+        [2, 4] : int32[2]
     """
     return _fold("sum", x, axis, keep_dims, 0, dtype)
 
 
 @builtin(method=True)
 def prod(x, axis=None, keep_dims=False):
-    """The product along `axis`, or of all elements; types as for `sum`."""
+    """The product along `axis`, or of all elements; types as for `sum`.
+
+    Example:
+        >>> girih.prod(girih.arange(1, 5), axis=0)
+        24 : int32
+    """
     return _fold("prod", x, axis, keep_dims, 1)
 
 
 @builtin
 def reduce_sum(x):
-    """The sum of all elements, a scalar."""
+    """The sum of all elements, a scalar.
+
+    Example:
+        >>> girih.reduce_sum(girih.arange(0, 4))
+        6 : int32
+    """
     return sum(x)
 
 
 @builtin
 def reduce_max(x):
-    """The greatest of all elements, a scalar."""
+    """The greatest of all elements, a scalar.
+
+    Example:
+        >>> girih.reduce_max(girih.arange(0, 4))
+        3 : int32
+    """
     return max(x)
 
 
@@ -146,13 +165,27 @@ def _extreme(word: str, x: Any, axis: Any, keep_dims: Any, with_index: Any, left
 
 @builtin(method=True)
 def max(x, axis=None, return_indices=False, return_indices_tie_break_left=True, keep_dims=False):
-    """The greatest element along `axis`, NaNs left out; with `return_indices`, also where it stands (int32)."""
+    """The greatest element along `axis`, NaNs left out; with `return_indices`, also where it stands (int32).
+
+    Example:
+        >>> x = girih.load(floats + girih.arange(0, 4))
+        >>> girih.max(x, axis=0)
+        3 : float32
+        >>> girih.max(x, axis=0, return_indices=True)
+        3 : float32
+        3 : int32
+    """
     return _extreme("max", x, axis, keep_dims, return_indices, return_indices_tie_break_left)
 
 
 @builtin(method=True)
 def min(x, axis=None, return_indices=False, return_indices_tie_break_left=True, keep_dims=False):
-    """The least element along `axis`, NaNs left out; with `return_indices`, also where it stands (int32)."""
+    """The least element along `axis`, NaNs left out; with `return_indices`, also where it stands (int32).
+
+    Example:
+        >>> girih.min(girih.load(floats + girih.arange(0, 4)), axis=0)
+        0 : float32
+    """
     return _extreme("min", x, axis, keep_dims, return_indices, return_indices_tie_break_left)
 
 
@@ -176,21 +209,36 @@ def _arg(word: str, x: tensor, axis: Any, left: Any) -> tuple[tensor, tensor]:
 
 @builtin(method=True)
 def argmax(x, axis, tie_break_left=True, keep_dims=False):
-    """The index of the greatest element along `axis`: int32; of equal ones the first."""
+    """The index of the greatest element along `axis`: int32; of equal ones the first.
+
+    Example:
+        >>> girih.argmax(girih.arange(0, 4), axis=0)
+        3 : int32
+    """
     x = as_tensor(x)
     return _kept(_arg("max", x, axis, tie_break_left)[1], x, axis, keep_dims)
 
 
 @builtin(method=True)
 def argmin(x, axis, tie_break_left=True, keep_dims=False):
-    """The index of the least element along `axis`: int32; of equal ones the first."""
+    """The index of the least element along `axis`: int32; of equal ones the first.
+
+    Example:
+        >>> girih.argmin(girih.arange(0, 4), axis=0)
+        0 : int32
+    """
     x = as_tensor(x)
     return _kept(_arg("min", x, axis, tie_break_left)[1], x, axis, keep_dims)
 
 
 @builtin(method=True)
 def xor_sum(x, axis=None, keep_dims=False):
-    """The exclusive or of the elements along `axis`; integers."""
+    """The exclusive or of the elements along `axis`; integers.
+
+    Example:
+        >>> girih.xor_sum(girih.arange(0, 4))
+        0 : int32
+    """
     x = as_tensor(x)
     if x.dtype.is_floating():
         raise fail(f"xor_sum is defined for integers, not for {x.describe()}")
@@ -245,7 +293,9 @@ def reduce(x, axis, combine_fn, keep_dims=False):
         x: a tile, or a tuple of tiles of one shape.
         combine_fn: an associative function of two elements, or of two groups of elements, that returns one.
 
-    Example: `girih.reduce(x, 0, lambda a, b: girih.maximum(a, b))`
+    Example:
+        >>> girih.reduce(girih.arange(0, 4), 0, lambda a, b: girih.maximum(a, b))
+        3 : int32
     """
     tiles, several = _tiles(x, "reduce")
     if unwrap(axis) is None:
@@ -266,6 +316,10 @@ def associative_scan(x, axis, combine_fn, reverse=False):
         combine_fn: an associative function of two elements, or of two groups of elements, that returns one.
 
     Source: the parallel prefix network of J. Sklansky, 1960.
+
+    Example:
+        >>> girih.associative_scan(girih.arange(0, 4), 0, lambda a, b: a + b)
+        [0, 1, 3, 6] : int32[4]
     """
     tiles, several = _tiles(x, "associative_scan")
     axis, function = axis_of(tiles[0], axis), _user_function(combine_fn)
@@ -300,13 +354,25 @@ def _running(op: str, x: Any, axis: Any, reverse: Any, dtype: Any, identity: int
 
 @builtin(method=True)
 def cumsum(x, axis=0, reverse=False, dtype=None):
-    """The running sums along `axis`; types as for `sum`."""
+    """The running sums along `axis`; types as for `sum`.
+
+    Example:
+        >>> girih.cumsum(girih.arange(0, 4), axis=0)
+        [0, 1, 3, 6] : int32[4]
+        >>> girih.cumsum(girih.arange(0, 4), axis=0, reverse=True)
+        [6, 6, 5, 3] : int32[4]
+    """
     return _running("add", x, axis, reverse, dtype, 0)
 
 
 @builtin(method=True)
 def cumprod(x, axis=0, reverse=False):
-    """The running products along `axis`; types as for `sum`."""
+    """The running products along `axis`; types as for `sum`.
+
+    Example:
+        >>> girih.cumprod(girih.arange(1, 5), axis=0)
+        [1, 2, 6, 24] : int32[4]
+    """
     return _running("mul", x, axis, reverse, None, 1)
 
 
@@ -314,7 +380,9 @@ def cumprod(x, axis=0, reverse=False):
 def softmax(x, dim=None, keep_dims=False, ieee_rounding=False):
     """exp(x - max) / sum(exp(x - max)) along `dim`, the last dimension unless given; floats.
 
-    Example: `y = girih.softmax(x)`
+    Example:
+        >>> girih.softmax(girih.zeros((4,), girih.float32))
+        [0.25, 0.25, 0.25, 0.25] : float32[4]
     """
     x = as_tensor(x)
     axis = x.ndim - 1 if unwrap(dim) is None else axis_of(x, dim)
@@ -324,7 +392,12 @@ def softmax(x, dim=None, keep_dims=False, ieee_rounding=False):
 
 @builtin
 def histogram(x, num_bins):
-    """How often each of 0 to num_bins - 1 occurs among integers: int32[num_bins]."""
+    """How often each of 0 to num_bins - 1 occurs among integers: int32[num_bins].
+
+    Example:
+        >>> girih.histogram(girih.arange(0, 4) // 2, 4)
+        [2, 2, 0, 0] : int32[4]
+    """
     x = as_tensor(x)
     flat = reshape_to(x, (x.numel, 1))
     hits = flat == reshape_to(core.arange(0, num_bins), (1, unwrap(num_bins)))

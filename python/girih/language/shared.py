@@ -21,7 +21,13 @@ IMPLICIT = 12288
 def shared(n, dtype=ty.float32):
     """The address of `n` elements of `dtype` that belong to this block; what they hold at first is undefined.
 
-    Example: `tile = girih.shared(256); girih.store(tile + lane, x); girih.sync(); y = girih.load(tile + 255 - lane)`
+    Example:
+        >>> tile = girih.shared(4)
+        >>> i = girih.arange(0, 4)
+        >>> girih.store(tile + i, girih.load(floats + i))
+        >>> girih.sync()
+        >>> girih.load(tile + 3 - i)
+        [3, 2, 1, 0] : float32[4]
     """
     n, dtype = static_int(n, "the number of elements"), check_dtype(dtype)
     if n <= 0:
@@ -50,20 +56,35 @@ def _implicit() -> tensor:
 def shared_store(offsets, value, mask=None):
     """Writes float32 to elements of the block's own buffer, which holds 12288.
 
-    Example: `girih.shared_store(lane, x); girih.sync(); y = girih.shared_load(lane)`
+    Example:
+        >>> i = girih.arange(0, 4)
+        >>> girih.shared_store(i, girih.load(floats + i))
+        >>> girih.sync()
+        >>> girih.shared_load(3 - i)
+        [3, 2, 1, 0] : float32[4]
     """
     core.store(_implicit() + offsets, value, mask)
 
 
 @builtin
 def shared_load(offsets, mask=None, other=None):
-    """Reads float32 from elements of the block's own buffer, which holds 12288."""
+    """Reads float32 from elements of the block's own buffer, which holds 12288.
+
+    Example:
+        >>> girih.shared_store(girih.arange(0, 4), 2.5)
+        >>> girih.shared_load(girih.arange(0, 4))
+        [2.5, 2.5, 2.5, 2.5] : float32[4]
+    """
     return core.load(_implicit() + offsets, mask, other)
 
 
 @builtin
 def sync():
-    """All lanes of the block have done what stands before; the order of the program says so already."""
+    """All lanes of the block have done what stands before; the order of the program says so already.
+
+    Example:
+        >>> girih.sync()
+    """
 
 
 @builtin
@@ -73,7 +94,11 @@ def gather(src, index, axis=None, mask=None, other=None):
     With an address: what stands at `src + index`, the same as a `load`. With a tile: along `axis`, `index` has the shape
     of `src` but for that dimension.
 
-    Example: `x = girih.gather(table, ids)`
+    Example:
+        >>> girih.gather(girih.arange(10, 14), 3 - girih.arange(0, 4))
+        [13, 12, 11, 10] : int32[4]
+        >>> girih.gather(floats, 3 - girih.arange(0, 4))
+        [3, 2, 1, 0] : float32[4]
     """
     src = as_tensor(src)
     index = as_tensor(index)
@@ -100,7 +125,9 @@ def gather(src, index, axis=None, mask=None, other=None):
 def load4(pointer, mask=None, other=None):
     """Four elements in a row from each address: a tile with a last dimension of extent 4.
 
-    Example: `x = girih.load4(x_ptr + 4 * lane)` reads float32[n, 4].
+    Example:
+        >>> girih.load4(floats + 4 * girih.arange(0, 2))
+        [[0, 1, 2, 3], [4, 5, 6, 7]] : float32[2, 4]
     """
     pointer = core._addresses(pointer, "load4")
     four = core.arange(0, 4)

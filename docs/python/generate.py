@@ -1,0 +1,260 @@
+"""Writes language.md from the docstrings of the package, and runs their examples.
+
+    python docs/python/generate.py            writes the page
+    python docs/python/generate.py --check    fails when an example gives another result, or the page is stale
+
+A docstring opens with what the function computes. `Args:`, `Returns:` and `Source:` may follow, and `Example:` ends it.
+An example is the body of a kernel, in the form of a Python session: the line after an expression is what it gives and,
+behind a colon, its type. Functions for the host have ordinary Python sessions as examples.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import inspect
+import io
+import linecache
+import re
+import sys
+import tempfile
+import textwrap
+from pathlib import Path
+
+import numpy as np
+
+import girih
+import girih.language
+from girih.frontend.tensor import describe, tensor, unwrap
+
+# Where the source of examples stands while they run.
+SOURCES = tempfile.TemporaryDirectory()
+PAGE = Path(__file__).with_name("language.md")
+
+HEAD = """# The language of kernels
+
+Made from the docstrings of the package by `python docs/python/generate.py`; [guide.md](guide.md) is the place to start.
+
+All of this is in `girih` and in `girih.language`. A kernel's values are *tiles*: a dtype and a shape of powers of two,
+up to 2^24 elements, `()` for a scalar. Operands broadcast as in NumPy. In the examples, which are bodies of kernels,
+`floats` is the address of the float32 0 to 15 and `ints` that of 16 zeros of int32; behind the colon stands the type
+of the result.
+
+## Types and operators
+
+The dtypes are `int1` (booleans), `int8`, `int16`, `int32`, `int64`, `uint8` to `uint64`, `float8e4nv`, `float8e5`,
+`float16`, `bfloat16`, `float32` and `float64`; `pointer_type(dtype)` is an address of elements. An array argument is
+the address of its first element, a Python integer an int32 or, where it does not fit, an int64, a Python float a
+float32.
+
+| operators | operands | result |
+|---|---|---|
+| `+ - *` | numbers; an address `+` or `-` integers, counted in elements | the type they meet in; integers wrap; booleans count as int32 |
+| `/` | numbers | float; integers become float32 first |
+| `//`, `%` | integers; `%` also floats | rounded towards zero; the remainder has the sign of the dividend |
+| `**` | floats, or any number to a constant 1 to 8 | |
+| `& \\| ^ ~ << >>` | integers, booleans | `>>` keeps the sign of a signed integer |
+| `< <= == != >= >` | numbers, addresses | int1; a NaN is unequal to all |
+| `and`, `or`, `not` | scalars and tiles | int1; both sides are computed where they are tiles |
+| `x[:, None]`, `x[None, :]`, `x[...]` | a tile | the same elements, with dimensions of extent 1 |
+| `x.to(dtype)`, `x.to(dtype, bitcast=True)` | a tile | the values, or the bits, as another dtype |
+| `x.T`, `x.shape`, `x.dtype`, `x.numel` | a tile | |
+
+Two dtypes meet as follows. The wider float wins; float16 and bfloat16 give float32; a float wins over an integer. Of
+two integers the wider wins, of equally wide ones the unsigned. A Python number, or a scalar beside a tile, takes the
+tile's dtype unless it is of a higher kind (bool, integer, float) or does not fit.
+"""
+
+# What a reader looks for, in the order of a kernel; every name that the package offers stands in one group.
+GROUPS: dict[str, str] = {
+    "Programs and loops": "program_id num_programs range static_range",
+    "Memory": "load store load4 multiple_of max_contiguous max_constancy assume",
+    "Making tiles": "arange full zeros full_like zeros_like",
+    "Shapes": "reshape view ravel expand_dims broadcast broadcast_to trans permute cat join split interleave flip",
+    "Choices and comparisons": "where maximum minimum clamp logical_and logical_or relu",
+    "Arithmetic": "abs fma fdiv div_rn umulhi cdiv floor ceil sqrt sqrt_rn rsqrt exp exp2 log log2 pow sin cos tan atan2 "
+    "sinh cosh tanh sigmoid erf cast",
+    "Reductions and scans": "sum prod max min argmax argmin xor_sum reduce_sum reduce_max reduce softmax histogram cumsum "
+    "cumprod associative_scan sort topk",
+    "Products": "dot dot_scaled",
+    "Gathers": "gather",
+    "Blocks of arrays": "make_block_ptr advance make_tensor_descriptor load_tensor_descriptor store_tensor_descriptor",
+    "Atomics": "atomic_add atomic_max atomic_min atomic_and atomic_or atomic_xor atomic_xchg atomic_cas",
+    "Random numbers": "rand randn randint rand4x randn4x randint4x philox",
+    "Messages": "device_print device_assert static_print static_assert",
+    "Memory of a block": "shared shared_store shared_load sync debug_barrier",
+}
+NOTES = {"Atomics": girih.language.atomic.__doc__, "Memory of a block": girih.language.shared.__doc__,
+         "Random numbers": girih.language.random.__doc__}  # fmt: skip
+
+HOST = {
+    "Kernels": [girih.jit, girih.JITFunction.run, girih.JITFunction.tile_ir, girih.JITFunction.ir,
+                girih.JITFunction.source, girih.JITFunction.explain, girih.JITFunction.bytecode],
+    "Tuning": [girih.autotune, girih.Config, girih.heuristics],
+    "On the host": [girih.next_power_of_2],
+}  # fmt: skip
+# Functions for both sides: shown with the host's, with examples of kernels.
+BOTH = {"next_power_of_2"}
+
+
+def functions() -> list[str]:
+    """The language's functions, in the order they are defined."""
+    return [n for n in girih.language.__all__ if getattr(getattr(girih.language, n), "__girih_builtin__", False)]
+
+
+def grouped() -> dict[str, list[str]]:
+    known = set(functions())
+    groups = {title: [n for n in names.split() if n in known] for title, names in GROUPS.items()}
+    rest = known - {n for names in groups.values() for n in names} - BOTH
+    if rest:
+        raise SystemExit(f"no group of {Path(__file__).name} has {', '.join(sorted(rest))}")
+    return groups
+
+
+# ---- examples
+
+
+def steps(function) -> list[doctest.Example]:
+    """The examples of a docstring."""
+    return doctest.DocTestParser().get_examples(inspect.getdoc(function) or "")
+
+
+def show(number, value):
+    """In a kernel: prints a value behind the number of its example."""
+    number, value = unwrap(number), unwrap(value)
+    for v in value if isinstance(value, tuple) else (value,):
+        v = unwrap(v)
+        if isinstance(v, tensor):
+            girih.device_print(f"@{number} {v.describe()};", v)
+        elif v is not None:
+            girih.device_print(f"@{number} ; {describe(v)}")
+
+
+show.__girih_builtin__ = True
+
+
+def results(name: str) -> list[tuple[str, str, str]]:
+    """Runs a function's examples as one kernel on the evaluator: each with its source, what is said, and what it gives."""
+    examples = steps(getattr(girih.language, name))
+    body = []
+    for i, e in enumerate(examples):
+        try:
+            compile(e.source, name, "eval")
+            body.append(f"show({i}, {e.source.strip()})")
+        except SyntaxError:
+            body.append(e.source.rstrip())
+    code = "def example(floats, ints):\n" + textwrap.indent("\n".join(body), "    ") + "\n"
+    given = [""] * len(examples)
+    kernel = girih.jit(execute(name, code, {"girih": girih, "show": show})["example"])
+    printed = capture(lambda: kernel[(1,)](np.arange(16, dtype=np.float32), np.zeros(16, np.int32), device="eval"))
+    at = 0
+    for line in printed.splitlines(keepends=True):
+        found = re.match(r"@(\d+) (.*?);(?: (.*))?$", line)
+        if found:
+            at, kind, value = int(found[1]), found[2], (found[3] or "").strip()
+            line = f"{value} : {kind}\n" if kind else f"{value}\n"
+        given[at] += line
+    return [(e.source, e.want, g) for e, g in zip(examples, given)]
+
+
+def host_names() -> dict:
+    """What the examples for the host have: two vectors of a thousand elements and the kernel that adds them."""
+    names = {"girih": girih, "np": np}
+    (example,) = (e for e in steps(girih.jit) if e.source.startswith("@"))
+    execute("host", example.source, names)
+    n = 1000
+    return names | {"n": n, "x": np.arange(n, dtype=np.float32), "y": np.ones(n, np.float32), "out": np.zeros(n, np.float32)}
+
+
+def host_failures() -> str:
+    """What the examples for the host give that their docstrings do not say."""
+    names, said = host_names(), []
+    for function in (m for members in HOST.values() for m in members if m.__name__ not in BOTH):
+        name = host_name(function)
+        examples = steps(function)
+        if not examples:
+            said.append(f"{name} has no example\n")
+        if function is girih.jit:
+            examples = [e for e in examples if not e.source.startswith("@")]
+        test = doctest.DocTest(examples, dict(names), name, None, None, None)
+        doctest.DocTestRunner(verbose=False).run(test, out=said.append)
+    return "".join(said)
+
+
+def execute(name: str, code: str, names: dict) -> dict:
+    """Runs code from a file, as kernels need one; gives the names it made."""
+    path = Path(SOURCES.name) / f"{name}.py"
+    path.write_text(code)
+    linecache.checkcache(str(path))
+    exec(compile(code, str(path), "exec"), names)
+    return names
+
+
+def capture(action) -> str:
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        action()
+    return out.getvalue()
+
+
+# ---- the page
+
+
+def markdown(doc: str) -> str:
+    """A docstring as Markdown: sections become lists and blocks."""
+    out: list[str] = []
+    section = ""
+    for paragraph in re.split(r"\n(?=(?:Args|Returns|Source|Example|Attributes):)|\n\n", doc):
+        head = re.match(r"(Args|Attributes|Example):\n", paragraph)
+        if head:
+            section = head[1]
+            text = textwrap.dedent(paragraph[head.end() :]).strip("\n")
+            if section == "Example":
+                out.append(f"```pycon\n{text}\n```")
+            else:
+                items = [" ".join(i.split()) for i in re.split(r"\n(?=\S)", text)]
+                out.append("\n".join("* " + re.sub(r"^([\w, ]+):", code, i) for i in items))
+        else:
+            out.append(paragraph.strip())
+    return "\n\n".join(p for p in out if p)
+
+
+def code(found: re.Match) -> str:
+    return ", ".join(f"`{n.strip()}`" for n in found[1].split(",")) + ":"
+
+
+def entry(name: str, function) -> str:
+    signature = re.sub(r": '[^']*'|: [A-Z]\w*(\[.*?\])?(?=[,)=]| =)| -> .*", "", str(inspect.signature(function)))
+    signature = signature.replace("(self, ", "(").replace("(self)", "()").replace(" = ", "=")
+    return f"### {name}\n\n`{name}{signature}`\n\n{markdown(inspect.getdoc(function))}\n"
+
+
+def host_name(function) -> str:
+    return function.__qualname__.replace("JITFunction.", "kernel.")
+
+
+def page() -> str:
+    out = [HEAD]
+    for title, names in grouped().items():
+        out.append(f"## {title}\n")
+        if title in NOTES:
+            out.append(inspect.cleandoc(NOTES[title]) + "\n")
+        out += [entry(n, getattr(girih.language, n)) for n in names]
+    for title, members in HOST.items():
+        out.append(f"## {title}\n")
+        out += [entry(host_name(m), m) for m in members]
+    return "\n".join(out)
+
+
+def main() -> None:
+    if "--check" not in sys.argv:
+        PAGE.write_text(page())
+        return
+    wrong = [f"{n}: {s.strip()} gives\n{g}" for n in functions() for s, want, g in results(n) if want != g]
+    wrong += [host_failures()] if host_failures() else []
+    if PAGE.read_text() != page():
+        wrong.append(f"{PAGE.name} is stale: python {sys.argv[0]}")
+    sys.exit("\n".join(wrong))
+
+
+if __name__ == "__main__":
+    main()
