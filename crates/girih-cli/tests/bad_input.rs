@@ -77,7 +77,7 @@ fn files_that_are_no_programs() {
     for command in ["run", "check", "fmt"] {
         expect(&lab.girih(&[command, &folder]), 1, "E0503");
         expect(&lab.girih(&[command, &empty]), 1, "E0107");
-        expect(&lab.girih(&[command, &binary]), 1, "no UTF-8 text");
+        expect(&lab.girih(&[command, &binary]), 1, "neither tile bytecode nor UTF-8 text");
         expect(&lab.girih(&[command, &missing]), 1, "missing.mlir: cannot be read: No such file");
         // Standard input is /dev/null here.
         expect(&lab.girih(&[command, "-"]), 1, "<stdin>:1:1");
