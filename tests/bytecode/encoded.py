@@ -27,7 +27,7 @@ class Same(SameElements):
         encode_int_list(self.values, 8, buf)
 
 
-def writes(since=None, functions=1, producer=None):
+def writes(since=None, functions=1, producer=None, preview=False):
     def register(function):
         @functools.wraps(function)
         def write(version):
@@ -35,6 +35,7 @@ def writes(since=None, functions=1, producer=None):
                 return None
             with module(version, functions, producer if version >= V13_3 else None) as (m, buffer):
                 function(m)
+            buffer[10] |= preview
             return bytes(buffer)
         MODULES[function.__name__] = write
         return function
@@ -596,6 +597,12 @@ def multimem(m):
         for kind in MultimemReductionKind:
             code.encode_MultimemReduceViewTkoOp(b, t.Token, words, whole_numbers, [n], None, relaxed, MemoryScope.SYS, kind,
                                                 [False])
+
+
+@writes(since=V13_5, preview=True)
+def preview_call(m):
+    with m.entry("preview_call", ["i32"]) as (b, [n]):
+        code.encode_PreviewCallOp(b, [], [n], "elsewhere", [], None, None)
 
 
 @writes()

@@ -13,8 +13,8 @@ import export
 import recording
 
 HERE = pathlib.Path(__file__).resolve().parent
-# Attributes of pointers, which nothing writes yet, and the operations on memory that devices share, which need one.
-OUTSIDE = {"multimem"}
+# The operation of previews, which nothing writes yet.
+OUTSIDE = {"preview_call"}
 
 
 def fresh():

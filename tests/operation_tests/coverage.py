@@ -36,6 +36,7 @@ ADMITS |= {
     "atomic_rmw_tko": ["i32", "i64"] + F.FLOATS,
     "atomic_red_view_tko": ["i32", "i64"] + F.FLOATS,
     "atomic_cas_tko": ["i32", "i64", "f32", "f64"],
+    **{f"multimem_{what}_view_tko": ["i32", "i64"] + F.FLOATS for what in ("load_reduce", "reduce", "store")},
 }
 
 

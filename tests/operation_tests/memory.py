@@ -160,6 +160,52 @@ def red_views(d):
                 p.check(f"atomic_red_view_tko {scope} {mode} {d} {kind}", to, d, want)
 
 
+def multicasts(d):
+    """Memory that devices share, on one device: loads, stores and atomics of its one copy."""
+    p = Program(f"multimem.{d}", grid="2,2")
+    a, b = F.moderate(d, 60), F.moderate(d, 64)
+    tensor = f"tensor_view<6x10x{d}, strides=[10,1], #cuda_tile.ptr_attr<multicast>>"
+    view = f"partition_view<tile=(4x8), padding_value = zero, {tensor}>"
+    cell = np.indices((6, 10)).reshape(2, -1)
+    given = b[cell[0] % 4 * 8 + cell[1] % 8]
+    p.line("%bx, %by, %bz = get_tile_block_id : tile<i32>")
+    y = p.load(d, b[:32], (4, 8))
+
+    def there(content):
+        """A parameter, and its view as multicast memory."""
+        to, number, shared, t, v = p.buffer(d, content), p.fresh(), p.fresh(), p.fresh(), p.fresh()
+        p.line(f"{number} = ptr_to_int {to} : {to.type} -> tile<i64>")
+        p.line(f"{shared} = int_to_ptr {number} : tile<i64> -> tile<ptr<{d}, <multicast>>>")
+        p.line(f"{t} = make_tensor_view {shared}, shape = [6, 10], strides = [10, 1] : tile<ptr<{d}, <multicast>>> -> {tensor}")
+        p.line(f"{v} = make_partition_view {t} : {view}")
+        return to, v
+
+    def kind(word):
+        return "" if word == "add" else f" attributes {{reduction = #cuda_tile.multimem_reduction_kind<{word}>}}"
+
+    p.uses("multimem_reduce_view_tko", d), p.uses("multimem_store_view_tko", d), p.uses("multimem_load_reduce_view_tko", d)
+    words = ["add"] + ["min", "max", "and", "or", "xor", "umin", "umax"] * F.is_int(d)
+    for k, word in enumerate(words):
+        how = STORES[1:][k % 6]
+        to, v = there(a)
+        p.line(f"{p.fresh()} = multimem_reduce_view_tko {how} {v}, {y}[%bx, %by]{kind(word)} : {view}, {y.type}, tile<i32> -> token")
+        mode = "addf" if word == "add" and not F.is_int(d) else word
+        p.check(f"multimem_reduce_view_tko {how} {word} {d}", to, d, combined(d, mode, a, given))
+    for how in STORES:
+        to, v = there(a)
+        p.line(f"{p.fresh()} = multimem_store_view_tko {how} {v}, {y}[%bx, %by] : {view}, {y.type}, tile<i32> -> token")
+        p.check(f"multimem_store_view_tko {how} {d}", to, d, given)
+    words = words if F.is_int(d) else ["add", "min", "max"] if d in ("f16", "bf16") else ["add"]
+    for k, how in enumerate(LOADS):
+        word = words[k % len(words)]
+        _, source = there(a)
+        to, v = there(b[:60])
+        x, t = p.fresh(), p.fresh()
+        p.line(f"{x}, {t} = multimem_load_reduce_view_tko {how} {source}[%bx, %by]{kind(word)} : {view}, tile<i32> -> {y.type}, token")
+        p.line(f"{p.fresh()} = multimem_store_view_tko weak {v}, {x}[%bx, %by] token = {t} : {view}, {y.type}, tile<i32>, token -> token")
+        p.check(f"multimem_load_reduce_view_tko {how} {word} {d}", to, d, a)
+
+
 def allocas():
     p = Program("alloca")
     for d in F.NUMBERS:
@@ -227,6 +273,7 @@ def build():
     for d in ["i32", "i64"] + F.FLOATS:
         atomics(d)
         red_views(d)
+        multicasts(d)
     allocas()
     globals()
     tokens()

@@ -100,6 +100,7 @@ pub fn coarsest(func: &Func) -> Option<DType> {
             op.opcode,
             Opcode::LoadPtrTko
                 | Opcode::LoadViewTko
+                | Opcode::MultimemLoadReduceViewTko
                 | Opcode::Constant
                 | Opcode::Reshape
                 | Opcode::Broadcast

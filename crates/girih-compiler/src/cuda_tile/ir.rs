@@ -147,7 +147,7 @@ opcodes! {
     AtomicCasTko, AtomicRedViewTko, AtomicRmwTko,
     // views
     GetIndexSpaceShape, GetTensorShape, LoadViewTko, MakeGatherScatterView, MakePartitionView, MakeStridedView,
-    MakeTensorView, StoreViewTko,
+    MakeTensorView, MultimemLoadReduceViewTko, MultimemReduceViewTko, MultimemStoreViewTko, StoreViewTko,
     // miscellaneous
     Assume, PrintTko,
     // extensions of the older documents
@@ -170,6 +170,7 @@ pub enum AttrKey {
     MemoryOrdering,
     MemoryScope,
     Mode,
+    Reduction,
     Dim,
     Reverse,
     Identities,
@@ -234,6 +235,38 @@ pub enum AtomicMode {
     Xchg,
 }
 
+/// How operations on multicast memory combine elements.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub enum Reduction {
+    /// The sum, of integers or floats.
+    #[default]
+    Add,
+    Min,
+    Max,
+    And,
+    Or,
+    Xor,
+    UMin,
+    UMax,
+}
+
+impl Reduction {
+    /// The atomic that combines elements of a type so.
+    pub fn mode(self, elem: DType) -> AtomicMode {
+        match self {
+            Reduction::Add if elem.is_float() => AtomicMode::AddF,
+            Reduction::Add => AtomicMode::Add,
+            Reduction::Min => AtomicMode::Min,
+            Reduction::Max => AtomicMode::Max,
+            Reduction::And => AtomicMode::And,
+            Reduction::Or => AtomicMode::Or,
+            Reduction::Xor => AtomicMode::Xor,
+            Reduction::UMin => AtomicMode::UMin,
+            Reduction::UMax => AtomicMode::UMax,
+        }
+    }
+}
+
 /// The elements of a constant, as bits in row-major order; one element stands for a splat.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Elements {
@@ -287,6 +320,7 @@ pub enum Attr {
     MemoryOrdering(MemoryOrdering),
     MemoryScope(MemoryScope),
     Mode(AtomicMode),
+    Reduction(Reduction),
     I32s(Vec<i32>),
     Bools(Vec<bool>),
     Elements(Elements),
@@ -322,6 +356,13 @@ impl Op {
         match self.attr(key) {
             Some(Attr::Int(i)) => Some(*i),
             _ => None,
+        }
+    }
+    /// How an operation on multicast memory combines elements.
+    pub fn reduction(&self) -> Reduction {
+        match self.attr(AttrKey::Reduction) {
+            Some(Attr::Reduction(r)) => *r,
+            _ => Reduction::default(),
         }
     }
     /// The rounding mode, `default` when absent.

@@ -72,6 +72,16 @@ words!(AtomicMode {
     "umin" = AtomicMode::UMin,
     "xchg" = AtomicMode::Xchg,
 });
+words!(Reduction {
+    "add" = Reduction::Add,
+    "min" = Reduction::Min,
+    "max" = Reduction::Max,
+    "and" = Reduction::And,
+    "or" = Reduction::Or,
+    "xor" = Reduction::Xor,
+    "umin" = Reduction::UMin,
+    "umax" = Reduction::UMax,
+});
 words!(Padding {
     "zero" = Padding::Zero,
     "neg_zero" = Padding::NegZero,

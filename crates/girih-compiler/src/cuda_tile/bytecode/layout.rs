@@ -64,6 +64,7 @@ impl Field {
         match value {
             Attr::Rounding(r) => r.word() == self.attr.default,
             Attr::Overflow(o) => o.word() == self.attr.default,
+            Attr::Reduction(r) => r.word() == self.attr.default,
             _ => false,
         }
     }
@@ -294,6 +295,12 @@ mod tests {
             "make_tensor_view: 0x43 | n types | %base n%dynamicShape n%dynamicStrides",
             "maxf: 0x45 | type | flags{propagate_nan, flush_to_zero} | %lhs %rhs",
             "mmaf: 0x49 | type | flags[13.3]{fast_acc} | %lhs %rhs %acc",
+            "multimem_load_reduce_view_tko: 0x7b | n types | flags{memory_scope, token} \
+             | memory_ordering_semantics memory_scope? reduction inbounds | %view n%index %token?",
+            "multimem_reduce_view_tko: 0x7c | n types | flags{token} \
+             | memory_ordering_semantics memory_scope reduction inbounds | %view %tile n%index %token?",
+            "multimem_store_view_tko: 0x7d | n types | flags{memory_scope, token} \
+             | memory_ordering_semantics memory_scope? inbounds | %view %tile n%index %token?",
             "print_tko: 0x55 | n types | flags[13.2]{token} | str | n%args %token?",
             "scan: 0x5e | n types | dim reverse identities | n %operands* | 1 region",
         ] {

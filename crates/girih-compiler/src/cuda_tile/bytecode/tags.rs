@@ -21,6 +21,9 @@ pub mod section {
     pub const ALIGNED: u8 = 0x80;
 }
 
+/// The number of the one operation that only files with previews have.
+pub const PREVIEW_CALL: u64 = 0x4002;
+
 /// What padding consists of; readers skip whatever stands there.
 pub const PADDING: u8 = 0xCB;
 

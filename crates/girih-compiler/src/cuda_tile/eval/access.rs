@@ -85,6 +85,11 @@ impl<'a> Machine<'a> {
                 let (places, _) = self.view_places(block, cx, 1, 2)?;
                 (value, places, op.operand(3))
             }
+            Opcode::MultimemStoreViewTko => {
+                let value = self.arg(block, cx, 1)?;
+                let (places, _) = self.view_places(block, cx, 0, 2)?;
+                (value, places, op.operand(3))
+            }
             _ => {
                 let value = self.arg(block, cx, 0)?;
                 let places = self.scatter_places(block, cx, &value)?;
@@ -125,10 +130,6 @@ impl<'a> Machine<'a> {
 
     pub fn atomic(&mut self, block: &mut Block, cx: Cx<'a>) -> Result<Vec<Val>, Trap> {
         let op = cx.op;
-        let mode = match op.attr(AttrKey::Mode) {
-            Some(Attr::Mode(m)) => Some(*m),
-            _ => None,
-        };
         let (value, compare, places, token) = match op.opcode {
             Opcode::AtomicCasTko => {
                 let (compare, value) = (self.arg(block, cx, 1)?, self.arg(block, cx, 2)?);
@@ -140,12 +141,21 @@ impl<'a> Machine<'a> {
                 let value = self.arg(block, cx, 1)?;
                 (value.clone(), None, self.pointers(block, cx, 0, 2, value.len())?, op.operand(3))
             }
+            Opcode::MultimemReduceViewTko => {
+                let value = self.arg(block, cx, 1)?;
+                (value, None, self.view_places(block, cx, 0, 2)?.0, op.operand(3))
+            }
             _ => {
                 let value = self.arg(block, cx, 2)?;
                 (value, None, self.view_places(block, cx, 0, 1)?.0, op.operand(3))
             }
         };
         let dtype = value.elem_num().ok_or_else(|| self.malformed(cx))?;
+        let mode = match op.attr(AttrKey::Mode) {
+            Some(Attr::Mode(m)) => Some(*m),
+            _ if op.opcode == Opcode::MultimemReduceViewTko => Some(op.reduction().mode(dtype)),
+            _ => None,
+        };
         let update = match (mode, &compare) {
             (None, Some(_)) => None,
             (Some(m), None) => Some(m),
@@ -201,7 +211,7 @@ impl<'a> Machine<'a> {
             self.release(cx);
         }
         let token = self.end(started);
-        if op.opcode == Opcode::AtomicRedViewTko {
+        if matches!(op.opcode, Opcode::AtomicRedViewTko | Opcode::MultimemReduceViewTko) {
             return Ok(vec![token]);
         }
         let ty = self.result(cx, 0)?;

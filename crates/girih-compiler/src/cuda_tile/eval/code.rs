@@ -42,11 +42,15 @@ impl Code {
 
 /// Whether an operation orders memory between blocks.
 pub fn synchronises(op: &Op) -> bool {
+    use Opcode as O;
     match op.opcode {
-        Opcode::AtomicCasTko | Opcode::AtomicRmwTko | Opcode::AtomicRedViewTko => true,
-        Opcode::LoadPtrTko | Opcode::StorePtrTko | Opcode::LoadViewTko | Opcode::StoreViewTko => {
-            op.ordering() != MemoryOrdering::Weak
-        }
+        O::AtomicCasTko | O::AtomicRmwTko | O::AtomicRedViewTko | O::MultimemReduceViewTko => true,
+        O::LoadPtrTko
+        | O::StorePtrTko
+        | O::LoadViewTko
+        | O::StoreViewTko
+        | O::MultimemLoadReduceViewTko
+        | O::MultimemStoreViewTko => op.ordering() != MemoryOrdering::Weak,
         _ => false,
     }
 }

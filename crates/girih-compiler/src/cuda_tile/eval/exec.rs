@@ -134,9 +134,11 @@ impl<'a> Machine<'a> {
                 Ok(out)
             }
             O::Alloca => self.alloca(block, cx),
-            O::LoadPtrTko | O::LoadViewTko => self.load(block, cx),
-            O::StorePtrTko | O::StoreViewTko | O::ExpScatterStore => self.store(block, cx),
-            O::AtomicCasTko | O::AtomicRmwTko | O::AtomicRedViewTko => self.atomic(block, cx),
+            O::LoadPtrTko | O::LoadViewTko | O::MultimemLoadReduceViewTko => self.load(block, cx),
+            O::StorePtrTko | O::StoreViewTko | O::MultimemStoreViewTko | O::ExpScatterStore => self.store(block, cx),
+            O::AtomicCasTko | O::AtomicRmwTko | O::AtomicRedViewTko | O::MultimemReduceViewTko => {
+                self.atomic(block, cx)
+            }
             O::ExpExternElementwise => {
                 let named = |k| match op.attr(k) {
                     Some(Attr::Str(s)) => s.clone(),

@@ -1,7 +1,9 @@
 //! The rows of the operation table; [`super`] explains the columns and the format language.
 
 use super::Effect::{self, *};
-use crate::cuda_tile::ir::{AtomicMode, AttrKey, MemoryOrdering, MemoryScope, Opcode, Overflow, Predicate, Rounding};
+use crate::cuda_tile::ir::{
+    AtomicMode, AttrKey, MemoryOrdering, MemoryScope, Opcode, Overflow, Predicate, Reduction, Rounding,
+};
 use crate::cuda_tile::ir::{Opcode as O, Signedness};
 use crate::cuda_tile::words::Words;
 
@@ -26,6 +28,7 @@ pub enum AttrKind {
     MemoryOrdering,
     MemoryScope,
     Mode,
+    Reduction,
     Elements,
     Identities,
     Assumption,
@@ -78,6 +81,7 @@ impl AttrInfo {
             AttrKind::MemoryOrdering => list::<MemoryOrdering>(),
             AttrKind::MemoryScope => list::<MemoryScope>(),
             AttrKind::Mode => list::<AtomicMode>(),
+            AttrKind::Reduction => list::<Reduction>(),
             _ => None,
         }
     }
@@ -105,6 +109,7 @@ const ORDERED: AttrInfo = attr(AttrKey::Ordering, "comparison_ordering", AttrKin
 const ORDER: AttrInfo = attr(AttrKey::MemoryOrdering, "memory_ordering_semantics", AttrKind::MemoryOrdering);
 const SCOPE: AttrInfo = attr(AttrKey::MemoryScope, "memory_scope", AttrKind::MemoryScope);
 const MODE: AttrInfo = attr(AttrKey::Mode, "mode", AttrKind::Mode);
+const REDUCTION: AttrInfo = with_default(AttrKey::Reduction, "reduction", AttrKind::Reduction, "add");
 const DIM: AttrInfo = attr(AttrKey::Dim, "dim", AttrKind::I64);
 const DIM32: AttrInfo = attr(AttrKey::Dim, "dim", AttrKind::I32);
 const REVERSE: AttrInfo = attr(AttrKey::Reverse, "reverse", AttrKind::Bool);
@@ -315,6 +320,9 @@ pub(super) static GROUPS: &[(&str, &[Row])] = &[
             op!(MakePartitionView "make_partition_view" 0x42 ("tensor_view") [] ("result") "%tensor_view : {result}", "A view that cuts a tensor into tiles side by side."),
             op!(MakeStridedView "make_strided_view" 0x74 ("tensor_view") [] ("result") "%tensor_view : {result}", "A view whose tiles start at multiples of given strides.", since: (13, 3)),
             op!(MakeTensorView "make_tensor_view" 0x43 ("base dynamicShape* dynamicStrides*") [] ("result") "", "Memory from a base pointer on, seen as a tensor of given extents and strides (in elements)."),
+            op!(MultimemLoadReduceViewTko "multimem_load_reduce_view_tko" 0x7B ("view index* token?") [ORDER, SCOPE, REDUCTION, INBOUNDS] ("reduced_values result_token") "$memory_ordering_semantics $memory_scope? %view [ %index* ] token? $inbounds? $reduction? : {view} {index~} {token?} -> {reduced_values} , {result_token}", "Reads one tile of a view of multicast memory, its elements combined over the copies that the devices hold. One device has one copy: this reads it.", since: (13, 5), effect: Read),
+            op!(MultimemReduceViewTko "multimem_reduce_view_tko" 0x7C ("view tile index* token?") [ORDER, SCOPE, REDUCTION, INBOUNDS] ("result_token") "$memory_ordering_semantics $memory_scope %view , %tile [ %index* ] token? $inbounds? $reduction? : {view} , {tile} {index~} {token?} -> {result_token}", "Combines a tile into the elements of a view of multicast memory, each atomically, in every copy.", since: (13, 5), effect: Atomic),
+            op!(MultimemStoreViewTko "multimem_store_view_tko" 0x7D ("view tile index* token?") [ORDER, SCOPE, INBOUNDS] ("result_token") "$memory_ordering_semantics $memory_scope? %view , %tile [ %index* ] token? $inbounds? : {view} , {tile} {index~} {token?} -> {result_token}", "Writes one tile of a view of multicast memory, in every copy.", since: (13, 5), effect: Write),
             op!(StoreViewTko "store_view_tko" 0x66 ("tile view index* token?") [ORDER, SCOPE, HINTS, INBOUNDS] ("result_token") "$memory_ordering_semantics $memory_scope? %tile , %view [ %index* ] token? $optimization_hints? $inbounds? : {tile} , {view} {index~} -> {result_token}", "Writes one tile of a view; elements outside the tensor are dropped.", effect: Write),
         ],
     ),

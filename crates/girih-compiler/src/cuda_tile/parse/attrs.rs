@@ -86,6 +86,7 @@ impl<'a> Parser<'a> {
             AttrKind::MemoryOrdering => Attr::MemoryOrdering(self.enum_word()?),
             AttrKind::MemoryScope => Attr::MemoryScope(self.enum_word()?),
             AttrKind::Mode => Attr::Mode(self.enum_word()?),
+            AttrKind::Reduction => Attr::Reduction(self.enum_word()?),
             AttrKind::Elements => Attr::Elements(self.elements()?),
             AttrKind::Identities => Attr::Identities(self.identities()?),
             AttrKind::Assumption => Attr::Assumption(self.assumption()?),
@@ -432,6 +433,7 @@ impl<'a> Parser<'a> {
             (AttrKind::MemoryOrdering, v) => word(v).map(Attr::MemoryOrdering),
             (AttrKind::MemoryScope, v) => word(v).map(Attr::MemoryScope),
             (AttrKind::Mode, v) => word(v).map(Attr::Mode),
+            (AttrKind::Reduction, v) => word(v).map(Attr::Reduction),
             (AttrKind::Elements, AnyAttr::Elements(e)) => Some(Attr::Elements(e.clone())),
             (AttrKind::Identities, AnyAttr::List(v)) => {
                 v.iter().map(number).collect::<Option<Vec<_>>>().map(Attr::Identities)
@@ -473,6 +475,7 @@ pub(super) fn is_default(info: &AttrInfo, attr: &Attr) -> bool {
     match attr {
         Attr::Rounding(r) => r.word() == info.default,
         Attr::Overflow(o) => o.word() == info.default,
+        Attr::Reduction(r) => r.word() == info.default,
         Attr::Bools(b) => !b.contains(&true),
         _ => false,
     }

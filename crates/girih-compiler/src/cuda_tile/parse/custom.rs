@@ -310,7 +310,8 @@ impl<'a> Parser<'a> {
         let span = self.span;
         let ty = self.ty()?;
         let span = self.since(span);
-        let one = !self.is(',');
+        // A token's type may follow; an index has none.
+        let one = !self.is(',') || self.peek() == Tok::Word("token");
         for (i, &operand) in group.iter().enumerate() {
             if i == 0 || one {
                 self.check(operand, &ty, span);
@@ -322,9 +323,11 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// An attribute dictionary before the types: attributes of the operation are taken, others dropped with a warning.
+    /// An attribute dictionary before the types, with or without `attributes` before it: attributes of the operation are taken, others dropped with a warning.
     pub(super) fn discard_dict(&mut self, info: &'static OpInfo, draft: &mut Draft) -> Res<()> {
-        if !self.is('{') {
+        if self.is_word("attributes") {
+            self.advance();
+        } else if !self.is('{') {
             return Ok(());
         }
         let span = self.span;

@@ -112,6 +112,7 @@ pub(super) fn attr_text(name: &str, attr: &Attr, style: Style) -> String {
         Attr::MemoryOrdering(o) => o.word().into(),
         Attr::MemoryScope(s) => s.word().into(),
         Attr::Mode(m) => m.word().into(),
+        Attr::Reduction(r) => format!("attributes {{{name} = #cuda_tile.multimem_reduction_kind<{}>}}", r.word()),
         Attr::I32s(v) => format!("[{}]", join(v, ", ", i32::to_string)),
         Attr::Bools(v) => format!("{name} = [{}]", join(v, ", ", bool::to_string)),
         Attr::Elements(e) => elements_text(e, style),

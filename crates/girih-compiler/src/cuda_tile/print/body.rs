@@ -165,8 +165,11 @@ impl<'p, 'a, 'f> Body<'p, 'a, 'f> {
                             line.word(&symbol_text(name));
                         }
                         Some(value) => line.word(&attr_text(attr.name, value, self.p.style)),
-                        // Theirs leaves the blank of a rounding mode that is not written.
+                        // Theirs leaves the blank of a rounding mode that is not written, and of these bounds.
                         None if *optional && attr.name == "rounding_mode" && self.p.nvidia() => line.0.push(' '),
+                        None if attr.key == AttrKey::Inbounds && is_multimem(op.opcode) && self.p.nvidia() => {
+                            line.0.push(' ')
+                        }
                         None => {}
                     }
                 }
@@ -385,12 +388,18 @@ impl<'p, 'a, 'f> Body<'p, 'a, 'f> {
 
 /// Operations whose token is written with blanks around `=`.
 fn is_view_access(op: Opcode) -> bool {
-    matches!(
-        op,
-        Opcode::LoadViewTko
-            | Opcode::StoreViewTko
-            | Opcode::AtomicRedViewTko
-            | Opcode::GdcWaitTko
-            | Opcode::GdcLaunchDependentsTko
-    )
+    is_multimem(op)
+        || matches!(
+            op,
+            Opcode::LoadViewTko
+                | Opcode::StoreViewTko
+                | Opcode::AtomicRedViewTko
+                | Opcode::GdcWaitTko
+                | Opcode::GdcLaunchDependentsTko
+        )
+}
+
+fn is_multimem(op: Opcode) -> bool {
+    use Opcode::*;
+    matches!(op, MultimemLoadReduceViewTko | MultimemReduceViewTko | MultimemStoreViewTko)
 }

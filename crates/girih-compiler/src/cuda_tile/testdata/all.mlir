@@ -135,6 +135,14 @@ cuda_tile.module @all attributes {producer = "a \"hand\"\n"} {
     %w2, %t10 = load_view_tko weak %gv[%i, %zero] : gather_scatter_view<tile=(4x8), padding_value = zero, tensor_view<?x128xf32, strides=[?,1]>, sparse_dim=0>, tile<4xi32>, tile<i32> -> tile<4x8xf32>, token
     %t11 = store_view_tko weak %w, %sv[%zero, %one] : tile<4x2xf32>, strided_view<tile=(4x2), traversal_strides=[4,3], tensor_view<?x128xf32, strides=[?,1]>>, tile<i32> -> token
     %t12 = atomic_red_view_tko relaxed device %pv[%zero, %one], addf, %w token = %t11 : tile<4x2xf32>, partition_view<tile=(4x2), padding_value = neg_inf, tensor_view<?x128xf32, strides=[?,1]>, dim_map=[1, 0]>, tile<i32> -> token
+    %mp = ptr_to_ptr %p : tile<ptr<f32>> -> tile<ptr<f32, <multicast>>>
+    %mt = make_tensor_view %mp, shape = [%n, 128], strides = [%n, 1] : tile<ptr<f32, <multicast>>>, tile<i32> -> tensor_view<?x128xf32, strides=[?,1], #cuda_tile.ptr_attr<multicast>>
+    %mv = make_partition_view %mt : partition_view<tile=(4x2), tensor_view<?x128xf32, strides=[?,1], #cuda_tile.ptr_attr<multicast>>>
+    %mr, %t14 = multimem_load_reduce_view_tko weak %mv[%zero, %one] : partition_view<tile=(4x2), tensor_view<?x128xf32, strides=[?,1], #cuda_tile.ptr_attr<multicast>>>, tile<i32> -> tile<4x2xf32>, token
+    %mr2, %t15 = multimem_load_reduce_view_tko acquire sys %mv[%zero, %one] token = %t14 inbounds = [true, false] attributes {reduction = #cuda_tile.multimem_reduction_kind<max>} : partition_view<tile=(4x2), tensor_view<?x128xf32, strides=[?,1], #cuda_tile.ptr_attr<multicast>>>, tile<i32>, token -> tile<4x2xf32>, token
+    %t16 = multimem_reduce_view_tko relaxed device %mv, %w[%zero, %one] token = %t15 : partition_view<tile=(4x2), tensor_view<?x128xf32, strides=[?,1], #cuda_tile.ptr_attr<multicast>>>, tile<4x2xf32>, tile<i32>, token -> token
+    %t17 = multimem_reduce_view_tko release sys %mv, %w[%zero, %one] attributes {reduction = #cuda_tile.multimem_reduction_kind<umin>} : partition_view<tile=(4x2), tensor_view<?x128xf32, strides=[?,1], #cuda_tile.ptr_attr<multicast>>>, tile<4x2xf32>, tile<i32> -> token
+    %t18 = multimem_store_view_tko weak %mv, %w[%zero, %one] token = %t17 inbounds = [false, true] : partition_view<tile=(4x2), tensor_view<?x128xf32, strides=[?,1], #cuda_tile.ptr_attr<multicast>>>, tile<4x2xf32>, tile<i32>, token -> token
     // miscellaneous
     %as1 = assume div_by<8>, %n : tile<i32>
     %as2 = assume div_by<4, every 2 along 0>, %i : tile<4xi32>

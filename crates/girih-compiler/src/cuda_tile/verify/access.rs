@@ -5,6 +5,7 @@ use super::types::{show, show_tile};
 use super::{Verifier, name};
 use crate::base::Code;
 use crate::cuda_tile::ir::*;
+use crate::cuda_tile::words::Words;
 use crate::num::DType;
 
 impl<'a> Verifier<'a> {
@@ -28,7 +29,12 @@ impl<'a> Verifier<'a> {
             O::Alloca => self.alloca(op),
             O::LoadPtrTko => self.load_ptr(op),
             O::StorePtrTko => self.store_ptr(op),
-            O::LoadViewTko | O::StoreViewTko | O::AtomicRedViewTko => self.view_access(op),
+            O::LoadViewTko
+            | O::StoreViewTko
+            | O::AtomicRedViewTko
+            | O::MultimemLoadReduceViewTko
+            | O::MultimemReduceViewTko
+            | O::MultimemStoreViewTko => self.view_access(op),
             O::AtomicCasTko | O::AtomicRmwTko => self.atomic(op),
             O::MakeTensorView => self.make_tensor_view(op),
             O::MakePartitionView | O::MakeStridedView | O::MakeGatherScatterView => self.make_view(op),
@@ -195,15 +201,18 @@ impl<'a> Verifier<'a> {
 
     fn view_access(&mut self, op: &'a Op) -> Checked {
         use MemoryOrdering as M;
+        use Opcode as O;
         // The groups of view, index, value and token.
         let (v, i, value, t) = match op.opcode {
-            Opcode::LoadViewTko => (0, 1, None, 2),
-            Opcode::StoreViewTko => (1, 2, Some(0), 3),
+            O::LoadViewTko | O::MultimemLoadReduceViewTko => (0, 1, None, 2),
+            O::StoreViewTko => (1, 2, Some(0), 3),
+            O::MultimemReduceViewTko | O::MultimemStoreViewTko => (0, 2, Some(1), 3),
             _ => (0, 1, Some(2), 3),
         };
         match op.opcode {
-            Opcode::LoadViewTko => self.ordering(op, &[M::Weak, M::Relaxed, M::Acquire]),
-            Opcode::StoreViewTko => self.ordering(op, &[M::Weak, M::Relaxed, M::Release]),
+            O::LoadViewTko | O::MultimemLoadReduceViewTko => self.ordering(op, &[M::Weak, M::Relaxed, M::Acquire]),
+            O::StoreViewTko | O::MultimemStoreViewTko => self.ordering(op, &[M::Weak, M::Relaxed, M::Release]),
+            O::MultimemReduceViewTko => self.ordering(op, &[M::Relaxed, M::Release]),
             _ => self.ordering(op, &[M::Relaxed]),
         }
         let view = self.view(op, v)?;
@@ -219,11 +228,45 @@ impl<'a> Verifier<'a> {
         {
             return self.attribute(op, format!("`inbounds` needs {} truth values, not {}", view.tile.len(), b.len()));
         }
-        if op.opcode == Opcode::AtomicRedViewTko {
-            self.reduction(op, view)?;
+        match op.opcode {
+            O::AtomicRedViewTko => self.reduction(op, view)?,
+            O::MultimemLoadReduceViewTko | O::MultimemReduceViewTko | O::MultimemStoreViewTko => {
+                self.multicast(op, view)?;
+            }
+            _ => {}
         }
         self.token(op, t)?;
-        self.result_token(op, if op.opcode == Opcode::LoadViewTko { 1 } else { 0 })
+        self.result_token(op, if value.is_none() { 1 } else { 0 })
+    }
+
+    /// Accesses to memory that several devices share: through partition views, of elements that can be combined there.
+    fn multicast(&mut self, op: &Op, view: &TileViewType) -> Checked {
+        let name = name(op);
+        if view.kind != ViewKind::Partition {
+            self.error(Code::BadView, op.span, format!("`{name}` needs a partition view"));
+            return None;
+        }
+        if view.tensor.ptr_attr != Some(PtrAttr::Multicast) {
+            let text = format!("`{name}` needs a view of multicast memory");
+            let help = "give the base pointer the type `tile<ptr<..., <multicast>>>`";
+            self.error_help(Code::BadView, op.span, text, help);
+            return None;
+        }
+        let (d, half) = (view.tensor.elem, [DType::F16, DType::BF16]);
+        let fits = match op.reduction() {
+            _ if matches!(d, DType::I32 | DType::I64) => true,
+            Reduction::Add => d.is_base_float(),
+            Reduction::Min | Reduction::Max => op.opcode == Opcode::MultimemLoadReduceViewTko && half.contains(&d),
+            _ => false,
+        };
+        if !fits {
+            let what = match op.reduction() {
+                Reduction::Add => String::new(),
+                r => format!(" with {}", r.word()),
+            };
+            return self.element(op, format!("`{name}`{what} does not work on {d}"));
+        }
+        Some(())
     }
 
     fn reduction(&mut self, op: &Op, view: &TileViewType) -> Checked {
@@ -296,6 +339,10 @@ impl<'a> Verifier<'a> {
         };
         if base.elem != Elem::Ptr(ty.elem) {
             self.mismatch(op, &show_tile(base), &format!("a tensor view of {}", ty.elem));
+            return None;
+        }
+        if base.ptr_attr != ty.ptr_attr {
+            self.mismatch(op, &show_tile(base), &show(self.ty(*op.results.first()?)?));
             return None;
         }
         for (group, list, what) in [(1, &ty.shape, "extents"), (2, &ty.strides, "strides")] {

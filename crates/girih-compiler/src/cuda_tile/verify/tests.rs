@@ -195,6 +195,108 @@ fn views() {
     );
 }
 
+/// A view of multicast memory, with `#` for what varies: the element type.
+fn multicast(elem: &str, line: &str) -> String {
+    let tensor = format!("tensor_view<64x{elem}, strides=[1], #cuda_tile.ptr_attr<multicast>>");
+    let view = format!("partition_view<tile=(8), {tensor}>");
+    let line = line.replace("VIEW", &view).replace("ELEM", elem);
+    format!(
+        "%m = int_to_ptr %l : tile<i64> -> tile<ptr<{elem}, <multicast>>>
+        %t = make_tensor_view %m, shape = [64], strides = [1] : tile<ptr<{elem}, <multicast>>> -> {tensor}
+        %v = make_partition_view %t : {view}
+        %x = constant <{elem}: 1> : tile<8x{elem}>
+        {line}"
+    )
+}
+
+#[test]
+fn operations_on_multicast_memory() {
+    let load = |how: &str, elem: &str, kind: &str| {
+        let line = format!(
+            "%r, %k = multimem_load_reduce_view_tko {how} %v[%i] attributes {{reduction = \
+             #cuda_tile.multimem_reduction_kind<{kind}>}} : VIEW, tile<i32> -> tile<8xELEM>, token"
+        );
+        multicast(elem, &line)
+    };
+    let reduce = |how: &str, elem: &str, kind: &str| {
+        let line = format!(
+            "%k = multimem_reduce_view_tko {how} %v, %x[%i] attributes {{reduction = \
+             #cuda_tile.multimem_reduction_kind<{kind}>}} : VIEW, tile<8xELEM>, tile<i32> -> token"
+        );
+        multicast(elem, &line)
+    };
+    let store = |how: &str, elem: &str| {
+        multicast(
+            elem,
+            &format!("%k = multimem_store_view_tko {how} %v, %x[%i] : VIEW, tile<8xELEM>, tile<i32> -> token"),
+        )
+    };
+    for elem in ["i32", "i64"] {
+        for kind in ["add", "min", "max", "and", "or", "xor", "umin", "umax"] {
+            accepted(&load("weak", elem, kind));
+            accepted(&reduce("relaxed sys", elem, kind));
+        }
+    }
+    for elem in ["f16", "bf16", "f32", "f64"] {
+        accepted(&load("acquire device", elem, "add"));
+        accepted(&reduce("release tl_blk", elem, "add"));
+        accepted(&store("weak", elem));
+        refused(Code::BadElementType, &load("weak", elem, "umin"));
+        refused(Code::BadElementType, &reduce("relaxed device", elem, "max"));
+    }
+    accepted(&load("weak", "bf16", "max"));
+    let d = refused(Code::BadElementType, &load("weak", "f32", "max"));
+    assert_eq!(d.message, "`multimem_load_reduce_view_tko` with max does not work on f32");
+    for elem in ["i1", "i8", "i16", "tf32", "f8E5M2"] {
+        refused(Code::BadElementType, &load("weak", elem, "add"));
+        refused(Code::BadElementType, &reduce("relaxed device", elem, "add"));
+        refused(Code::BadElementType, &store("relaxed device", elem));
+    }
+    refused(Code::BadOrdering, &load("release device", "i32", "add"));
+    refused(Code::BadOrdering, &load("weak device", "i32", "add"));
+    refused(Code::BadOrdering, &reduce("acquire device", "i32", "add"));
+    refused(Code::BadOrdering, &store("acquire device", "i32"));
+    refused(Code::BadOrdering, &store("release", "i32"));
+}
+
+#[test]
+fn multicast_memory_stays_what_it_is() {
+    let view = |base: &str, tensor: &str| {
+        format!(
+            "%m = int_to_ptr %l : tile<i64> -> tile<ptr<f32{base}>>
+            %t = make_tensor_view %m, shape = [64], strides = [1] : tile<ptr<f32{base}>> -> tensor_view<64xf32, strides=[1]{tensor}>"
+        )
+    };
+    let kinds = ["none", "unicast", "multicast"];
+    for (i, a) in kinds.iter().enumerate() {
+        let (base, tensor) = (format!(", <{a}>"), format!(", #cuda_tile.ptr_attr<{a}>"));
+        accepted(&view(&base, &tensor));
+        refused(Code::TypeMismatch, &view(&base, ""));
+        refused(Code::TypeMismatch, &view("", &tensor));
+        let other = format!(", #cuda_tile.ptr_attr<{}>", kinds[(i + 1) % 3]);
+        refused(Code::TypeMismatch, &view(&base, &other));
+    }
+    let through = |make: &str, tensor: &str, view: &str| {
+        format!(
+            "{}\n%v = {make} %t : {view}<tile=(8), {tensor}>
+            %r, %k = multimem_load_reduce_view_tko weak %v[%i] : {view}<tile=(8), {tensor}>, tile<i32> -> tile<8xf32>, token",
+            view_of(tensor)
+        )
+    };
+    fn view_of(tensor: &str) -> String {
+        let base = if tensor.contains("multicast") { ", <multicast>" } else { "" };
+        format!(
+            "%m = int_to_ptr %l : tile<i64> -> tile<ptr<f32{base}>>
+            %t = make_tensor_view %m, shape = [64], strides = [1] : tile<ptr<f32{base}>> -> {tensor}"
+        )
+    }
+    let shared = "tensor_view<64xf32, strides=[1], #cuda_tile.ptr_attr<multicast>>";
+    accepted(&through("make_partition_view", shared, "partition_view"));
+    refused(Code::BadView, &through("make_partition_view", "tensor_view<64xf32, strides=[1]>", "partition_view"));
+    let strided = through("make_strided_view", shared, "strided_view");
+    refused(Code::BadView, &strided.replace("tile=(8), ", "tile=(8), traversal_strides=[8], "));
+}
+
 #[test]
 fn products() {
     let tiles = "%ta = constant <f16: 0.0> : tile<4x8xf16>\n%tb = constant <f16: 0.0> : tile<8x2xf16>\n%x = constant <f32: 0.0> : tile<4x2xf32>\n%y = constant <f32: 0.0> : tile<2x4xf32>\n%z = constant <f64: 0.0> : tile<4x2xf64>\n";

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::{Lift, Lifted, Result1, Tensor, bug, dtype_of, int_attr, konst, operand, result};
-use crate::cuda_tile::ir::{Attr, AttrKey, Op, Padding, TensorViewType, TileViewType, Type, ValueId, ViewKind};
+use crate::cuda_tile::ir::{Attr, AttrKey, Op, Opcode, Padding, TensorViewType, TileViewType, Type, ValueId, ViewKind};
 use crate::index::{Cmp, Cond, Ix, Mask};
 use crate::loops::ir::{LoopKind, Mem, Opnd, Order, RmwOp, Stmt, Ty};
 use crate::num::DType;
@@ -262,10 +262,10 @@ impl Lift<'_> {
         Ok(())
     }
 
-    pub(super) fn store_view(&mut self, op: &Op) -> Result1<()> {
-        let value = operand(op, 0)?;
-        let (tensor, view) = self.view(operand(op, 1)?)?;
-        let indices = op.group(2);
+    /// The groups of the view, the indices and the value are given.
+    pub(super) fn store_view(&mut self, op: &Op, view: usize, indices: usize, value: usize) -> Result1<()> {
+        let (indices, value) = (op.group(indices), operand(op, value)?);
+        let (tensor, view) = self.view(operand(op, view)?)?;
         let (order, site) = (op.ordering(), self.site(op));
         let shape = &self.tile_ty(value)?.shape;
         let kind = if order == Order::Weak { LoopKind::Free } else { LoopKind::Serial };
@@ -279,10 +279,15 @@ impl Lift<'_> {
         Ok(())
     }
 
-    pub(super) fn atomic_red_view(&mut self, op: &Op) -> Result1<()> {
+    /// The groups of the indices and the value are given.
+    pub(super) fn reduce_view(&mut self, op: &Op, indices: usize, value: usize) -> Result1<()> {
         let (tensor, view) = self.view(operand(op, 0)?)?;
-        let (indices, value) = (op.group(1), operand(op, 2)?);
-        let (order, site, rmw) = (op.ordering(), self.site(op), rmw_op(op)?);
+        let (indices, value) = (op.group(indices), operand(op, value)?);
+        let (order, site) = (op.ordering(), self.site(op));
+        let rmw = match op.opcode {
+            Opcode::MultimemReduceViewTko => op.reduction().mode(tensor.elem),
+            _ => rmw_op(op)?,
+        };
         let shape = &self.tile_ty(value)?.shape;
         self.nest(shape, LoopKind::Serial, |l, idx| {
             let value = l.at(value, idx)?;

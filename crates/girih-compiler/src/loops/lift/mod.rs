@@ -356,13 +356,16 @@ impl<'m> Lift<'m> {
             StorePtrTko => self.store_ptr(op),
             AtomicCasTko => self.atomic_cas(op),
             AtomicRmwTko => self.atomic_rmw(op),
-            AtomicRedViewTko => self.atomic_red_view(op),
             MakeTensorView => self.make_tensor_view(op),
             MakePartitionView | MakeStridedView | MakeGatherScatterView => self.make_view(op),
             GetTensorShape => self.get_tensor_shape(op),
             GetIndexSpaceShape => self.get_index_space_shape(op),
-            LoadViewTko => self.load_view(op),
-            StoreViewTko => self.store_view(op),
+            // Multicast memory of one device is its own memory.
+            LoadViewTko | MultimemLoadReduceViewTko => self.load_view(op),
+            StoreViewTko => self.store_view(op, 1, 2, 0),
+            MultimemStoreViewTko => self.store_view(op, 0, 2, 1),
+            AtomicRedViewTko => self.reduce_view(op, 1, 2),
+            MultimemReduceViewTko => self.reduce_view(op, 2, 1),
             ExpScatterStore => self.scatter_store(op),
 
             MakeToken | JoinTokens | GdcLaunchDependentsTko | GdcWaitTko | MemoryFenceAliasTko => {

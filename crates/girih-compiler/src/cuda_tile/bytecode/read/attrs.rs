@@ -193,6 +193,7 @@ impl<'a> File<'a> {
             AttrKind::MemoryOrdering => MemoryOrdering::from_number(n).map(Attr::MemoryOrdering),
             AttrKind::MemoryScope => MemoryScope::from_number(n).map(Attr::MemoryScope),
             AttrKind::Mode => AtomicMode::from_number(n).map(Attr::Mode),
+            AttrKind::Reduction => Reduction::from_number(n).map(Attr::Reduction),
             _ => None,
         };
         match attr {

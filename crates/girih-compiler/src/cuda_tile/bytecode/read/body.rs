@@ -10,6 +10,7 @@ use super::{File, MAX_DEPTH, MAX_RANK, Res, fail, things};
 use crate::base::id::Id;
 use crate::base::{Code, Span};
 use crate::cuda_tile::bytecode::layout::{self, Field, Layout, Operands, Presence};
+use crate::cuda_tile::bytecode::tags;
 use crate::cuda_tile::ir::*;
 use crate::cuda_tile::ops::{Arity, AttrKind};
 
@@ -119,6 +120,10 @@ impl<'f, 'a> Body<'f, 'a> {
             Some(layout) => {
                 let name = layout.info.name;
                 let message = format!("version {} has no `{name}` ({code:#04x})", self.file.version);
+                fail(Code::UnknownTag, start, self.c.at(), message)
+            }
+            None if code == tags::PREVIEW_CALL => {
+                let message = format!("the preview operation `preview$call` ({code:#06x}) is not supported");
                 fail(Code::UnknownTag, start, self.c.at(), message)
             }
             None => fail(Code::UnknownTag, start, self.c.at(), format!("there is no operation of number {code:#04x}")),

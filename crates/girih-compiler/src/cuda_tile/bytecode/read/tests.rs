@@ -170,6 +170,7 @@ fn bad_operations() {
     assert_eq!(body(&long), "E0706 79 the type of a result does not fit 64 bits");
     assert_eq!(body(&[0x03, 1, 4, 0, 0]), "E0704 80 version 13.1 has no `overflow` of number 4");
     assert_eq!(body(&[0x2a, 1, 7, 0]), "E0704 80 version 13.1 has no `rounding_mode` of number 7");
+    assert_eq!(body(&[0x82, 0x80, 0x01]), "E0704 79 the preview operation `preview$call` (0x4002) is not supported");
     assert_eq!(body(&[0x02, 1, 2, 0, 0, 0]), "E0706 80 `addf` has unknown flags, 0x2");
     assert_eq!(body(&[0x6e, 1, 0, 0]), "E0704 78 version 13.1 has no `atan2` (0x6e)");
     assert_eq!(body(&[0x06, 1, 13, 0]), "E0704 80 version 13.1 has no attribute of tag 13");
@@ -281,6 +282,30 @@ fn survives(bytes: &[u8]) {
     match read(bytes) {
         Ok(read) => drop(crate::cuda_tile::verify(&read.module)),
         Err(found) => assert!(found.iter().all(|d| d.span.is_some())),
+    }
+}
+
+/// Blanks before the colon included.
+#[test]
+fn operations_on_multicast_memory() {
+    let text = text(&corpus("13.5", "multimem"));
+    let view = "partition_view<tile=(8), tensor_view<64xf32, strides=[1], #cuda_tile.ptr_attr<multicast>>>";
+    for line in [
+        format!(
+            "multimem_load_reduce_view_tko relaxed device %pview[%arg2] token = %0  : {view}, tile<i32>, token -> tile<8xf32>, token"
+        ),
+        format!(
+            "multimem_load_reduce_view_tko weak %pview[%arg2] inbounds = [true] : {view}, tile<i32> -> tile<8xf32>, token"
+        ),
+        format!(
+            "%1 = multimem_reduce_view_tko relaxed device %pview, %cst_1_f32[%arg2] token = %0  : {view}, tile<8xf32>, tile<i32>, token -> token"
+        ),
+        format!(
+            "%2 = multimem_store_view_tko weak %pview, %cst_1_f32[%arg2]  : {view}, tile<8xf32>, tile<i32> -> token"
+        ),
+        "%cst_1_i32[%arg2]  attributes {reduction = #cuda_tile.multimem_reduction_kind<umax>} : ".into(),
+    ] {
+        assert!(text.contains(&line), "{line}\n{text}");
     }
 }
 

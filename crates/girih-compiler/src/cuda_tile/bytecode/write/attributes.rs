@@ -68,6 +68,7 @@ impl<'m> Writer<'m> {
             Attr::MemoryOrdering(o) => out.varint(ordinal(*o)),
             Attr::MemoryScope(s) => out.varint(ordinal(*s)),
             Attr::Mode(m) => out.varint(ordinal(*m)),
+            Attr::Reduction(r) => out.varint(ordinal(*r)),
             Attr::I32s(list) => out.i32s(list),
             Attr::Bools(list) => {
                 out.varint(list.len() as u64);

@@ -237,6 +237,31 @@ fn a_view_reduces_atomically_at_its_edge() {
     assert_eq!(as_i32s(&out.buffers[0]), [10, 10, 10, 10, 11, 12]);
 }
 
+/// One device has one copy: each is what the same operation on plain memory is, at the edge too.
+#[test]
+fn multicast_memory_of_one_device() {
+    let tensor = "tensor_view<6xi32, strides=[1], #cuda_tile.ptr_attr<multicast>>";
+    let view = format!("partition_view<tile=(4), padding_value = zero, {tensor}>");
+    let text = format!(
+        "%tv = make_tensor_view %p, shape = [6], strides = [1] : tile<ptr<i32, <multicast>>> -> {tensor}
+        %v = make_partition_view %tv : {view}
+        %zero = constant <i32: 0> : tile<i32>
+        %one = constant <i32: 1> : tile<i32>
+        %x = constant <i32: [1, -2, 3, 4]> : tile<4xi32>
+        %t0 = multimem_store_view_tko weak %v, %x[%zero] : {view}, tile<4xi32>, tile<i32> -> token
+        %t1 = multimem_reduce_view_tko relaxed device %v, %x[%one] token = %t0 : {view}, tile<4xi32>, tile<i32>, token -> token
+        %t2 = multimem_reduce_view_tko relaxed sys %v, %x[%one] token = %t1 attributes {{reduction = \
+              #cuda_tile.multimem_reduction_kind<umax>}} : {view}, tile<4xi32>, tile<i32>, token -> token
+        %y, %t3 = multimem_load_reduce_view_tko weak %v[%one] token = %t2 attributes {{reduction = \
+              #cuda_tile.multimem_reduction_kind<min>}} : {view}, tile<i32>, token -> tile<4xi32>, token
+        print_tko \"%d\", %y token = %t3 : tile<4xi32> -> token"
+    );
+    let out = body("%p: tile<ptr<i32, <multicast>>>", &text, vec![Arg::Buffer(i32s(&[10; 6]))]);
+    assert_eq!(out.result.err(), None);
+    assert_eq!(as_i32s(&out.buffers[0]), [1, -2, 3, 4, 11, -2]);
+    assert_eq!(out.printed, "[11, -2, 0, 0]");
+}
+
 #[test]
 fn globals_are_fresh_and_allocas_private() {
     let text = "cuda_tile.module @m {
