@@ -195,7 +195,7 @@ fn views() {
     );
 }
 
-/// A view of multicast memory, with `#` for what varies: the element type.
+/// A line about a view `%v` of multicast memory and a tile `%x` for it; `VIEW` and `ELEM` stand for their types.
 fn multicast(elem: &str, line: &str) -> String {
     let tensor = format!("tensor_view<64x{elem}, strides=[1], #cuda_tile.ptr_attr<multicast>>");
     let view = format!("partition_view<tile=(8), {tensor}>");

@@ -170,7 +170,7 @@ fn bad_operations() {
     assert_eq!(body(&long), "E0706 79 the type of a result does not fit 64 bits");
     assert_eq!(body(&[0x03, 1, 4, 0, 0]), "E0704 80 version 13.1 has no `overflow` of number 4");
     assert_eq!(body(&[0x2a, 1, 7, 0]), "E0704 80 version 13.1 has no `rounding_mode` of number 7");
-    assert_eq!(body(&[0x82, 0x80, 0x01]), "E0704 79 the preview operation `preview$call` (0x4002) is not supported");
+    assert_eq!(body(&[0x82, 0x80, 0x01]), "E0704 78 the preview operation `preview$call` (0x4002) is not supported");
     assert_eq!(body(&[0x02, 1, 2, 0, 0, 0]), "E0706 80 `addf` has unknown flags, 0x2");
     assert_eq!(body(&[0x6e, 1, 0, 0]), "E0704 78 version 13.1 has no `atan2` (0x6e)");
     assert_eq!(body(&[0x06, 1, 13, 0]), "E0704 80 version 13.1 has no attribute of tag 13");
