@@ -60,27 +60,32 @@ float32.
 | `x.to(dtype)`, `x.to(dtype, bitcast=True)` | a tile | the values, or the bits, as another dtype |
 | `x.T`, `x.shape`, `x.dtype`, `x.numel` | a tile | |
 
-Two dtypes meet as follows. The wider float wins; float16 and bfloat16 give float32; a float wins over an integer. Of
-two integers the wider wins, of equally wide ones the unsigned. A Python number, or a scalar beside a tile, takes the
-tile's dtype unless it is of a higher kind (bool, integer, float) or does not fit.
+Two dtypes meet as in Triton, whether they are a tile's or a scalar's. A float wins over an integer, an integer over a
+boolean, and the wider of two floats or integers over the narrower. Of equally wide ones float16 wins over bfloat16, and
+the unsigned integer over the signed. 8-bit floats are computed with in float16, and beside a bfloat16 in float32;
+quotients and remainders of 16-bit floats are float32; `/` of integers is float32. `//` and `%` of a signed and an
+unsigned integer are refused. A Python number takes the dtype of the tile or scalar beside it, unless it is of a higher
+kind (bool, integer, float) or does not fit: then 2.5 is a float32, and a whole number the first of int32, uint32, int64
+and uint64 that holds it.
 """
 
 # What a reader looks for, in the order of a kernel; every name that the package offers stands in one group.
 GROUPS: dict[str, str] = {
-    "Programs and loops": "program_id num_programs range static_range",
+    "Programs and loops": "program_id num_programs swizzle2d range static_range",
     "Memory": "load store load4 multiple_of max_contiguous max_constancy assume",
     "Making tiles": "arange full zeros full_like zeros_like",
-    "Shapes": "reshape view ravel expand_dims broadcast broadcast_to trans permute cat join split interleave flip",
+    "Shapes": "reshape view ravel expand_dims squeeze unsqueeze broadcast broadcast_to trans permute cat join split interleave flip",
     "Choices and comparisons": "where maximum minimum clamp logical_and logical_or relu",
     "Arithmetic": "abs fma fdiv div_rn umulhi cdiv floor ceil sqrt sqrt_rn rsqrt exp exp2 log log2 pow sin cos tan atan2 "
-    "sinh cosh tanh sigmoid erf cast",
-    "Reductions and scans": "sum prod max min argmax argmin xor_sum reduce_sum reduce_max reduce softmax histogram cumsum "
+    "sinh cosh tanh sigmoid erf cast add sub mul map_elementwise",
+    "Reductions and scans": "sum prod max min argmax argmin xor_sum reduce_or reduce_sum reduce_max reduce softmax histogram cumsum "
     "cumprod associative_scan sort topk",
-    "Products": "dot dot_scaled",
+    "Products": "dot",
     "Gathers": "gather",
     "Blocks of arrays": "make_block_ptr advance make_tensor_descriptor load_tensor_descriptor store_tensor_descriptor",
     "Atomics": "atomic_add atomic_max atomic_min atomic_and atomic_or atomic_xor atomic_xchg atomic_cas",
-    "Random numbers": "rand randn randint rand4x randn4x randint4x philox",
+    "Random numbers": "rand randn randint rand4x randn4x randint4x philox uint_to_uniform_float "
+    "pair_uniform_to_normal",
     "Messages": "device_print device_assert static_print static_assert",
     "Memory of a block": "shared shared_store shared_load sync debug_barrier",
 }
@@ -91,15 +96,21 @@ HOST = {
     "Kernels": [girih.jit, girih.JITFunction.run, girih.JITFunction.tile_ir, girih.JITFunction.ir,
                 girih.JITFunction.source, girih.JITFunction.explain, girih.JITFunction.bytecode],
     "Tuning": [girih.autotune, girih.Config, girih.heuristics],
-    "On the host": [girih.next_power_of_2],
+    "On the host": [girih.next_power_of_2, girih.constexpr_function],
 }  # fmt: skip
 # Functions for both sides: shown with the host's, with examples of kernels.
-BOTH = {"next_power_of_2"}
+BOTH = {"next_power_of_2", "constexpr_function"}
+# Names that are there to say that something is not.
+REFUSED = {"inline_asm_elementwise", "dot_scaled"}
 
 
 def functions() -> list[str]:
     """The language's functions, in the order they are defined."""
-    return [n for n in girih.language.__all__ if getattr(getattr(girih.language, n), "__girih_builtin__", False)]
+    offered = {n: getattr(girih.language, n) for n in girih.language.__all__}
+    return [
+        n for n, f in offered.items()
+        if getattr(f, "__girih_builtin__", False) and not inspect.isclass(f) and n not in REFUSED | {"constexpr_function"}
+    ]  # fmt: skip
 
 
 def grouped() -> dict[str, list[str]]:

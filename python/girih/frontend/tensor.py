@@ -59,6 +59,22 @@ class constexpr:
         return bool(self.value)
 
 
+def _constant_operator(name: str):
+    def apply(self: constexpr, *others: Any) -> constexpr:
+        result = getattr(self.value, name)(*(unwrap(o) for o in others))
+        return result if result is NotImplemented else constexpr(result)
+
+    return apply
+
+
+# Arithmetic with constants gives constants, outside of kernels too.
+for _word in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift"):
+    for _name in (f"__{_word}__", f"__r{_word}__"):
+        setattr(constexpr, _name, _constant_operator(_name))
+for _word in ("neg", "pos", "invert", "lt", "le", "gt", "ge"):
+    setattr(constexpr, f"__{_word}__", _constant_operator(f"__{_word}__"))
+
+
 def unwrap(value: Any) -> Any:
     return value.value if isinstance(value, constexpr) else value
 
@@ -350,8 +366,8 @@ def check_dtype(dtype: Any) -> DType | PointerType:
     dtype = unwrap(dtype)
     if ty.is_type(dtype):
         return dtype
-    if isinstance(dtype, str) and dtype in ty.BY_NAME:
-        return ty.BY_NAME[dtype]
+    if isinstance(dtype, str) and (dtype in ty.BY_NAME or dtype in ty.SHORT):
+        return ty.BY_NAME.get(dtype) or ty.SHORT[dtype]
     raise fail(f"an element type such as `girih.float32` is needed here, not {describe(dtype)}")
 
 
@@ -525,8 +541,8 @@ def convert(x: tensor, dtype: DType) -> tensor:
 def operands(a, b, what: str, division: bool = False, pointers: bool = False) -> tuple[tensor, tensor]:
     """Both operands in the type and the shape they are computed in.
 
-    A number takes the type of the tile beside it, if it is of its kind or a lower one; so does a scalar. Otherwise
-    the types meet as `types.promote` says.
+    A number takes the type of the tile or scalar beside it, if it is of its kind or a lower one. Two tiles, two scalars,
+    and a scalar beside a tile, meet as `types.promote` says.
     """
     a, b = unwrap(a), unwrap(b)
     for x in (a, b):
@@ -555,15 +571,8 @@ def no_pointers(a: tensor, b: tensor, what: str) -> None:
 
 
 def meet(a: tensor, b: tensor, division: bool) -> DType:
-    kinds = {"bool": 0, "int": 1, "uint": 1, "float": 2}
     if a.dtype.is_ptr() or b.dtype.is_ptr():
         return a.dtype
-    if bool(a.shape) != bool(b.shape):
-        tile, scalar = (a, b) if a.shape else (b, a)
-        if kinds[scalar.dtype.kind] <= kinds[tile.dtype.kind]:
-            if division and tile.dtype in (ty.float16, ty.bfloat16):
-                return ty.float32
-            return tile.dtype
     return ty.promote(a.dtype, b.dtype, division)
 
 
@@ -578,9 +587,7 @@ def type_beside(tile: DType, number: int | float | bool, division: bool) -> DTyp
         low, high = ty.integer_range(tile)
         if not low <= number <= high:
             return ty.promote(tile, number_type(number))
-    if division and tile in (ty.float16, ty.bfloat16):
-        return ty.float32
-    return tile
+    return ty.promote(tile, tile, division)
 
 
 def widen_float8(*tiles: tensor) -> tuple[tensor, ...]:
@@ -645,14 +652,33 @@ def offset(pointer: tensor, by) -> tensor:
 
 
 def truediv(a, b) -> tensor:
-    a, b = operands(a, b, "the quotient")
+    a, b = operands(a, b, "the quotient", division=True)
     if not a.dtype.is_floating():
         a, b = cast(a, ty.float32), cast(b, ty.float32)
     a, b = widen_float8(a, b)
     return binary("divf", a, b)
 
 
+def divided(a, b) -> tensor:
+    """The quotient of floats in the type they meet in, 16-bit floats included."""
+    a, b = operands(a, b, "the quotient")
+    if not a.dtype.is_floating():
+        raise fail(f"fdiv is defined for floats, not for {a.describe()}", "`/` divides integers as float32")
+    return binary("divf", *widen_float8(a, b))
+
+
+def same_signs(a, b, what: str) -> None:
+    """Refuses to divide a signed integer by an unsigned one, or the other way round."""
+    kinds = {x.dtype.kind for x in (unwrap(a), unwrap(b)) if isinstance(x, tensor)}
+    if {"int", "uint"} <= kinds:
+        raise fail(
+            f"{what} of {describe(a)} and {describe(b)} is not defined: one is signed and the other is not",
+            "cast one of them, so that both are signed or both are not",
+        )
+
+
 def integer_division(op: str, a, b, attributes: str = "") -> tensor:
+    same_signs(a, b, "the whole quotient")
     a, b = operands(a, b, "the whole quotient", division=True)
     if a.dtype.is_floating():
         raise fail("`//` is defined for integers only", "for floats: `girih.floor(a / b)`")
@@ -662,9 +688,10 @@ def integer_division(op: str, a, b, attributes: str = "") -> tensor:
 
 def remainder(a, b) -> tensor:
     """`%`: the remainder has the sign of the dividend, as in C."""
+    same_signs(a, b, "the remainder")
     a, b = operands(a, b, "the remainder", division=True)
     if a.dtype.is_floating():
-        return binary("remf", a, b)
+        return binary("remf", *widen_float8(a, b))
     a, b = widen_bool(a, b)
     return binary("remi", a, b, f" {a.dtype.signedness}")
 
@@ -690,11 +717,16 @@ def bitwise(op: str, a, b) -> tensor:
 
 
 def shift(op: str, a, b) -> tensor:
+    """A shift; to the right, the left operand's own sign says what comes in."""
+    shifted = unwrap(a)
+    signed = shifted.dtype.kind == "int" if isinstance(shifted, tensor) else None
     a, b = operands(a, b, "a shift")
     if a.dtype.is_floating():
         raise fail(f"a shift is not defined for {a.dtype}")
     a, b = widen_bool(a, b)
-    return binary(op, a, b, f" {a.dtype.signedness}" if op == "shri" else "")
+    if signed is None:
+        signed = a.dtype.kind == "int"
+    return binary(op, a, b, (" signed" if signed else " unsigned") if op == "shri" else "")
 
 
 def negate(x: tensor) -> tensor:

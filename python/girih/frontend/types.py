@@ -38,8 +38,27 @@ class DType:
     def signedness(self) -> str:
         return "signed" if self.kind == "int" else "unsigned"
 
+    @property
+    def int_bitwidth(self) -> int:
+        return self.bits
+
     def is_floating(self) -> bool:
         return self.kind == "float"
+
+    def is_fp8(self) -> bool:
+        return self.is_floating() and self.bits == 8
+
+    def is_fp16(self) -> bool:
+        return self == float16
+
+    def is_bf16(self) -> bool:
+        return self == bfloat16
+
+    def is_fp32(self) -> bool:
+        return self == float32
+
+    def is_fp64(self) -> bool:
+        return self == float64
 
     def is_int(self) -> bool:
         """Whether it is an integer of any signedness; `int1` is one."""
@@ -69,12 +88,13 @@ class DType:
 
 @dataclasses.dataclass(frozen=True)
 class PointerType:
-    """The type of an address of elements of one type."""
+    """The type of an address of elements of one type: `girih.pointer_type(girih.float32)`."""
 
     element_ty: DType
 
     kind = "pointer"
     bits = 64
+    __girih_builtin__ = True  # kernels call it
 
     @property
     def name(self) -> str:
@@ -175,24 +195,24 @@ def type_of_number(value: int | float | bool) -> DType:
 
 
 def promote(a: DType, b: DType, division: bool = False) -> DType:
-    """The type two tiles, or two scalars, compute in.
+    """The type two values compute in, tiles or scalars; the table of `docs/python/from-triton.md`.
 
-    The wider float wins, `float16` over `bfloat16`; divisions and remainders of 16-bit floats are done in `float32`.
-    Among integers the wider wins; of two equally wide ones the unsigned.
+    A float wins over integers and booleans, and the wider float over the narrower. Of two floats of 16 bits `float16`
+    wins; a `bfloat16` and an 8-bit float meet in `float32`, two different 8-bit floats in `float16`. Quotients and
+    remainders of 16-bit floats are computed in `float32`. Of two integers the wider wins; of two equally wide ones the
+    unsigned.
     """
     for ty in (float64, float32):
         if ty in (a, b):
             return ty
-    if a.is_floating() or b.is_floating():
-        if division:
-            return float32
-        if float16 in (a, b):
-            return float16
-        if bfloat16 in (a, b):
-            return bfloat16 if a == b or not (a.is_floating() and b.is_floating()) else float32
-        return float16
+    if float16 in (a, b):
+        return float32 if division else float16
+    if bfloat16 in (a, b):
+        return float32 if division or a != b and a.is_floating() and b.is_floating() else bfloat16
     if a == b:
         return a
+    if a.is_floating() or b.is_floating():
+        return (float16 if b.is_floating() else a) if a.is_floating() else b
     if a.bits == b.bits:
         return a if a.kind == "uint" else b
     return a if a.bits > b.bits else b

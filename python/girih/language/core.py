@@ -245,7 +245,7 @@ def ravel(x):
 
 
 @builtin
-def cat(a, b, dim=0):
+def cat(a, b, dim=0, can_reorder=False):
     """Two tiles of one type joined along `dim`; all other dimensions are equal, and so must be this one.
 
     Example:
@@ -507,14 +507,15 @@ def abs(x):
 
 @builtin(method=True)
 def sigmoid(x):
-    """1 / (1 + exp(-x)); floats.
+    """1 / (1 + exp(-x)); floats of any shape, those of 16 bits computed in float32.
 
     Example:
         >>> girih.sigmoid(0.0)
         0.5 : float32
     """
     x = _float(x, "sigmoid")
-    return 1.0 / (1.0 + exp(-x))
+    wide = cast(x, ty.float32) if x.dtype.bits == 16 else x
+    return cast(1.0 / (1.0 + exp(-wide)), x.dtype)
 
 
 @builtin
@@ -530,7 +531,7 @@ def relu(x):
 
 @builtin(method=True)
 def erf(x):
-    """The error function; floats. Computed from the Maclaurin series up to 1 and Laplace's continued fraction beyond.
+    """The error function; floats of any shape, to 2 units in the last place, in float64 to 4.
 
     Example:
         >>> girih.erf(1.0)
@@ -559,13 +560,13 @@ def fma(x, y, z):
 
 @builtin
 def fdiv(x, y, ieee_rounding=False):
-    """x / y for floats.
+    """x / y for floats, in the type they meet in: of two float16 a float16, where `/` gives a float32.
 
     Example:
         >>> girih.fdiv(1.0, 4.0)
         0.25 : float32
     """
-    return as_tensor(x) / y
+    return _t.divided(x, y)
 
 
 @builtin

@@ -64,37 +64,47 @@ def philox(seed, c0, c1, c2, c3, n_rounds=ROUNDS):
 
 @builtin
 def randint4x(seed, offset, n_rounds=ROUNDS):
-    """Four tiles of random int32 of the shape of `offset`.
+    """Four tiles of random uint32 of the shape of `offset`.
 
     Example:
         >>> girih.randint4x(7, girih.arange(0, 2))
-        [-195003859, 1747881627] : int32[2]
-        [-1073088036, -879248365] : int32[2]
-        [490388034, 737869675] : int32[2]
-        [367897730, -181014874] : int32[2]
+        [4099963437, 1747881627] : uint32[2]
+        [3221879260, 3415718931] : uint32[2]
+        [490388034, 737869675] : uint32[2]
+        [367897730, 4113952422] : uint32[2]
     """
     offset = as_tensor(offset)
     if not offset.dtype.is_int():
         raise fail(f"the offset is a tile of integers, not {offset.describe()}")
-    words = philox(seed, offset, _high(offset), 0, 0, n_rounds)
-    return tuple(cast(w, ty.int32, bitcast=True) for w in words)
+    return philox(seed, offset, _high(offset), 0, 0, n_rounds)
 
 
 @builtin
 def randint(seed, offset, n_rounds=ROUNDS):
-    """Random int32 of the shape of `offset`, a tile of integers that counts the numbers drawn.
+    """Random uint32 of the shape of `offset`, a tile of integers that counts the numbers drawn.
 
     Example:
         >>> girih.randint(7, girih.arange(0, 4))
-        [-195003859, 1747881627, 26092480, 1675892246] : int32[4]
+        [4099963437, 1747881627, 26092480, 1675892246] : uint32[4]
     """
     return randint4x(seed, offset, n_rounds)[0]
 
 
-def _uniform(x: tensor) -> tensor:
-    """Bits to [0, 1): the absolute value of the signed word, scaled."""
+@builtin
+def uint_to_uniform_float(x):
+    """Bits to [0, 1), float32 of the shape of `x`: the absolute value of the signed word of 32 or 64 bits, scaled.
+
+    Example:
+        >>> girih.uint_to_uniform_float(girih.arange(0, 2) * (1 << 30))
+        [0, 0.5] : float32[2]
+    """
+    x = as_tensor(x)
+    if not x.dtype.is_int() or x.dtype.bits < 32:
+        raise fail(f"integers of 32 or 64 bits become uniform numbers, not {x.describe()}")
+    wide = x.dtype.bits == 64
+    x = cast(x, ty.int64 if wide else ty.int32)
     folded = select(x < 0, -x - 1, x)
-    return cast(folded, ty.float32) * 4.6566127342e-10
+    return cast(folded, ty.float32) * (1.0842020432385337e-19 if wide else 4.6566127342e-10)
 
 
 @builtin
@@ -105,7 +115,7 @@ def rand(seed, offset, n_rounds=ROUNDS):
         >>> girih.rand(7, girih.arange(0, 4))
         [0.0908057, 0.813921, 0.0121503, 0.780398] : float32[4]
     """
-    return _uniform(randint(seed, offset, n_rounds))
+    return uint_to_uniform_float(randint(seed, offset, n_rounds))
 
 
 @builtin
@@ -119,11 +129,18 @@ def rand4x(seed, offset, n_rounds=ROUNDS):
         [0.228355, 0.343597] : float32[2]
         [0.171316, 0.0842916] : float32[2]
     """
-    return tuple(_uniform(x) for x in randint4x(seed, offset, n_rounds))
+    return tuple(uint_to_uniform_float(x) for x in randint4x(seed, offset, n_rounds))
 
 
-def _normal(u1: tensor, u2: tensor) -> tuple[tensor, tensor]:
-    """Two normal numbers of two uniform ones (G. E. P. Box and M. E. Muller, 1958)."""
+@builtin
+def pair_uniform_to_normal(u1, u2):
+    """Two normal float32 of two uniform ones, of any shape (G. E. P. Box and M. E. Muller, 1958).
+
+    Example:
+        >>> girih.pair_uniform_to_normal(0.5, 0.0)
+        1.17741 : float32
+        0 : float32
+    """
     radius = core.sqrt(-2.0 * core.log(core.maximum(u1, 1.0e-7)))
     angle = (2.0 * math.pi) * u2
     return radius * core.cos(angle), radius * core.sin(angle)
@@ -138,7 +155,7 @@ def randn(seed, offset, n_rounds=ROUNDS):
         [-2.19044, -0.540578, 2.95324, -0.704202] : float32[4]
     """
     x, y, _, _ = randint4x(seed, offset, n_rounds)
-    return _normal(_uniform(x), _uniform(y))[0]
+    return pair_uniform_to_normal(uint_to_uniform_float(x), uint_to_uniform_float(y))[0]
 
 
 @builtin
@@ -152,5 +169,5 @@ def randn4x(seed, offset, n_rounds=ROUNDS):
         [0.815481, 1.26145] : float32[2]
         [1.51285, 0.738459] : float32[2]
     """
-    a, b, c, d = (_uniform(x) for x in randint4x(seed, offset, n_rounds))
-    return (*_normal(a, b), *_normal(c, d))
+    a, b, c, d = (uint_to_uniform_float(x) for x in randint4x(seed, offset, n_rounds))
+    return (*pair_uniform_to_normal(a, b), *pair_uniform_to_normal(c, d))

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..frontend import types as ty
 from ..frontend.builder import REGION, Arg, Region, Value, commas, spell_number
-from ..frontend.tensor import as_tensor, axis_of, broadcast_to, builder, cast, compute, constant, fail, reshape_to, select, static, tensor, unwrap
+from ..frontend.tensor import as_tensor, axis_of, broadcast_to, builder, cast, compute, constant, fail, reshape_to, select, static, tensor, truth, unwrap
 from . import core
 from .core import builtin, part
 
@@ -190,9 +190,12 @@ def min(x, axis=None, return_indices=False, return_indices_tie_break_left=True, 
 
 
 def _arg(word: str, x: tensor, axis: Any, left: Any) -> tuple[tensor, tensor]:
-    """The extreme value and its index: of equal ones the first."""
+    """The extreme value and its index: of equal ones the first; a NaN is the worst of all."""
     x = _widened(x, f"arg{word}")
     x, at = _axis(x, axis)
+    worst = _least(x.dtype) if word == "max" else _greatest(x.dtype)
+    if x.dtype.is_floating():
+        x = select(x == x, x, worst)
     shape = [1] * x.ndim
     shape[at] = x.shape[at]
     index = broadcast_to(reshape_to(core.arange(0, x.shape[at]), tuple(shape)), x.shape)
@@ -203,13 +206,12 @@ def _arg(word: str, x: tensor, axis: Any, left: Any) -> tuple[tensor, tensor]:
         first = ahead | ((v1 == v2) & (i1 < i2))
         return select(first, v1, v2), select(first, i1, i2)
 
-    worst = _least(x.dtype) if word == "max" else _greatest(x.dtype)
     return _fold_with((x, index), at, (worst, ty.integer_range(ty.int32)[1]), better)
 
 
 @builtin(method=True)
 def argmax(x, axis, tie_break_left=True, keep_dims=False):
-    """The index of the greatest element along `axis`: int32; of equal ones the first.
+    """The index of the greatest element along `axis`: int32; of equal ones the first. A NaN counts as -infinity.
 
     Example:
         >>> girih.argmax(girih.arange(0, 4), axis=0)
@@ -221,7 +223,7 @@ def argmax(x, axis, tie_break_left=True, keep_dims=False):
 
 @builtin(method=True)
 def argmin(x, axis, tie_break_left=True, keep_dims=False):
-    """The index of the least element along `axis`: int32; of equal ones the first.
+    """The index of the least element along `axis`: int32; of equal ones the first. A NaN counts as infinity.
 
     Example:
         >>> girih.argmin(girih.arange(0, 4), axis=0)
@@ -244,6 +246,21 @@ def xor_sum(x, axis=None, keep_dims=False):
         raise fail(f"xor_sum is defined for integers, not for {x.describe()}")
     flat, at = _axis(x, axis)
     return _kept(_known("xori", flat, at, 0), x, axis, keep_dims)
+
+
+@builtin(method=True)
+def reduce_or(x, axis=None, keep_dims=False):
+    """The bitwise or of the elements along `axis`, or of all; integers of any shape.
+
+    Example:
+        >>> girih.reduce_or(girih.arange(0, 4), axis=0)
+        3 : int32
+    """
+    x = as_tensor(x)
+    if not x.dtype.is_int():
+        raise fail(f"reduce_or is defined for integers, not for {x.describe()}")
+    flat, at = _axis(x, axis)
+    return _kept(_known("ori", flat, at, 0), x, axis, keep_dims)
 
 
 def _user_function(function: Any) -> Any:
@@ -386,19 +403,26 @@ def softmax(x, dim=None, keep_dims=False, ieee_rounding=False):
     """
     x = as_tensor(x)
     axis = x.ndim - 1 if unwrap(dim) is None else axis_of(x, dim)
-    e = core.exp(x - max(x, axis, keep_dims=True))
-    return e / sum(e, axis, keep_dims=True)
+    if not x.dtype.is_floating():
+        raise fail(f"softmax is defined for floats, not for {x.describe()}", "cast it: `x.to(girih.float32)`")
+    wide = cast(x, ty.float32) if x.dtype.bits < 32 else x
+    e = core.exp(wide - max(wide, axis, keep_dims=True))
+    return cast(e / sum(e, axis, keep_dims=True), x.dtype)
 
 
 @builtin
-def histogram(x, num_bins):
-    """How often each of 0 to num_bins - 1 occurs among integers: int32[num_bins].
+def histogram(x, num_bins, mask=None):
+    """How often each of 0 to num_bins - 1 occurs among integers where the mask holds: int32[num_bins].
 
     Example:
         >>> girih.histogram(girih.arange(0, 4) // 2, 4)
         [2, 2, 0, 0] : int32[4]
     """
     x = as_tensor(x)
+    if not x.dtype.is_int():
+        raise fail(f"histogram counts integers, not {x.describe()}")
     flat = reshape_to(x, (x.numel, 1))
     hits = flat == reshape_to(core.arange(0, num_bins), (1, unwrap(num_bins)))
+    if unwrap(mask) is not None:
+        hits = hits & reshape_to(broadcast_to(truth(mask), x.shape), (x.numel, 1))
     return sum(cast(hits, ty.int32), 0)
