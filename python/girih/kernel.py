@@ -19,6 +19,7 @@ from .frontend import source as src
 from .frontend import types as ty
 from .frontend.breakpoints import MARK, stop
 from .frontend.errors import CompilationError, kernel_error
+from .frontend.slots import same
 from .frontend.tensor import constexpr, unwrap
 from .frontend.trace import Param, trace
 
@@ -26,6 +27,9 @@ _girih = _library.extension()
 
 # Arguments of a launch that other compilers take and that change nothing here.
 HINTS = ("num_warps", "num_stages", "num_ctas", "maxnreg", "enable_fp_fusion", "warmup")
+# Options of `jit`, and those of other compilers that change nothing here.
+OPTIONS = ("do_not_specialize", "knobs")
+IGNORED_OPTIONS = ("debug", "noinline", "repr", "version", "launch_metadata", "do_not_specialize_on_alignment")
 # Arguments of a launch that choose how it runs.
 SETTINGS = ("device", "check", "threads")
 
@@ -38,7 +42,9 @@ class JITFunction:
         params: its parameters' names.
     """
 
-    def __init__(self, fn: Callable, do_not_specialize: tuple = (), debug: bool = False, knobs: dict | None = None):
+    def __init__(self, fn: Callable, do_not_specialize: tuple = (), knobs: dict | None = None):
+        if isinstance(fn, (staticmethod, classmethod)):
+            raise TypeError(f"write @{type(fn).__name__} above @girih.jit, not below it")
         if not inspect.isfunction(fn):
             raise TypeError(f"@girih.jit decorates a function made with `def`, not {fn!r}")
         if fn.__name__ == "<lambda>":
@@ -48,6 +54,8 @@ class JITFunction:
         self.__girih_function__ = fn
         self._knobs = dict(knobs or {})
         self._source: src.Source | None = None
+        # What specialisations read from outside of the kernel, see `Builder.outside`.
+        self._outside: dict = {}
         signature = inspect.signature(fn)
         self.params = list(signature.parameters)
         parameters = []
@@ -93,6 +101,8 @@ class JITFunction:
             >>> bool((out == x + y).all())
             True
         """
+        if self._outside:
+            self._look_outside()
         self._dispatcher.launch(grid, self._settings(kwargs) if kwargs else None, args, kwargs)
 
     def _settings(self, kwargs: dict) -> tuple | None:
@@ -121,6 +131,19 @@ class JITFunction:
             )
         return _girih.Kernel(builder.text(), self.__name__, options, kernel_error)
 
+    def _look_outside(self) -> None:
+        """Forgets all specialisations if a global or a closure's variable that one was made with has changed."""
+        for where, (read, name, value) in tuple(self._outside.items()):
+            now = read(name)
+            if now is value:
+                continue
+            if same(now, value):
+                self._outside[where] = (read, name, now)
+                continue
+            self._outside.clear()
+            self._dispatcher.clear()
+            return
+
     def _trace(self, arguments: dict[str, tuple]) -> Any:
         if self._source is None:
             self._source = src.read(self.fn)
@@ -135,9 +158,13 @@ class JITFunction:
                 constants[name] = 1
             else:
                 params.append(Param(name, *runtime_type(kind, rest)))
-        return trace(self._source, params, constants, self.__name__)
+        builder = trace(self._source, params, constants, self.__name__)
+        self._outside.update(builder.outside)
+        return builder
 
     def _kernel(self, args: tuple, kwargs: dict) -> Any:
+        if self._outside:
+            self._look_outside()
         kwargs = dict(kwargs)
         settings = self._settings(kwargs)
         return self._dispatcher.kernel(settings, args, kwargs)
@@ -207,11 +234,11 @@ def jit(fn: Callable | None = None, **options: Any) -> Any:
         ...     girih.store(out + i, girih.load(x + i, i < n) + girih.load(y + i, i < n), i < n)
         >>> add[(girih.cdiv(n, 1024),)](x, y, out, n, BLOCK=1024)
     """
-    if fn is not None:
-        return JITFunction(fn)
-
-    known = {k: v for k, v in options.items() if k in ("do_not_specialize", "debug", "knobs")}
-    return lambda f: JITFunction(f, **known)
+    unknown = [name for name in options if name not in (*OPTIONS, *IGNORED_OPTIONS)]
+    if unknown:
+        raise TypeError(f"@girih.jit has no option `{unknown[0]}`; it has {', '.join(OPTIONS)}")
+    known = {k: v for k, v in options.items() if k in OPTIONS}
+    return JITFunction(fn, **known) if fn is not None else lambda f: JITFunction(f, **known)
 
 
 def is_constexpr(annotation: Any) -> bool:

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from . import types as ty
-from .errors import CompilationError, Place
+from .errors import Place
 from .types import DType, PointerType
 
 
@@ -76,6 +77,8 @@ class Builder:
         self.first: list[Op] = []  # operations that stand before the body, beside the constants
         self.shared: Value | None = None
         self.stops: list[Place] = []  # where breakpoints stand
+        # What was read from outside of the kernel: (how to read it again, its name, its value) by owner and name.
+        self.outside: dict[tuple[int, str], tuple[Callable[[str], Any], str, Any]] = {}
         # The last token of a write, and those of the reads since; None before the first.
         self.written: Value | None = None
         self.read: list[Value] = []
@@ -358,7 +361,3 @@ def quote(text: str) -> str:
         else:
             out.append(chr(byte))
     return '"' + "".join(out) + '"'
-
-
-def fail(builder: Builder, reason: str, help: str | None = None) -> CompilationError:
-    return CompilationError(reason, builder.place, help)

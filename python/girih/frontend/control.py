@@ -30,6 +30,10 @@ UNROLL_NESTED = 32
 ATTEMPTS = 8
 
 
+# What a loop runs over at compile time.
+SEQUENCES = (tuple, list, range, dict, type({}.items()), type({}.keys()), type({}.values()))
+
+
 class Flow(enum.Enum):
     """How a statement ended: by going on, or by leaving what it stands in."""
 
@@ -185,10 +189,10 @@ class Attempt:
 
 
 def carried(tracer: Tracer, body: list[ast.stmt], besides: tuple[str, ...] = ()) -> tuple[list[str], dict]:
-    """The variables that a body assigns and that hold something now, with their slots."""
+    """The variables that a body assigns, and those `besides`, that hold something now, with their slots."""
     names, slots = [], {}
-    for name in assigned_names(body):
-        if name in besides or name not in tracer.env or isinstance(tracer.env[name], Undefined):
+    for name in dict.fromkeys([*besides, *assigned_names(body)]):
+        if name not in tracer.env or isinstance(tracer.env[name], Undefined):
             continue
         parts = leaves(tracer.env[name])
         if parts is None:
@@ -206,6 +210,7 @@ def trace_loop(tracer: Tracer, kind: str, body: list[ast.stmt], besides: tuple[s
     """
     names, slots = carried(tracer, body, besides)
     outer = tracer.env
+    memory = (tracer.builder.written, list(tracer.builder.read))
     token = False
     probe = any(s.weak for parts in slots.values() for s in parts)
     if RESULT in assigned_names(body) and RESULT not in names:
@@ -245,6 +250,8 @@ def trace_loop(tracer: Tracer, kind: str, body: list[ast.stmt], besides: tuple[s
                 outer = {**outer, name: rebuild(value, iter([0] * len(leaves(value))))}
             continue
         builder.regions.pop()
+        if not token:
+            builder.written, builder.read = memory
         finish_loop(tracer, context, region, head, initial, arguments, outer, body, besides)
         return
     raise fail("the types of this loop's variables do not settle", "cast them where they are first assigned")
@@ -291,7 +298,7 @@ def trace_for(tracer: Tracer, node: ast.For) -> Flow:
         raise tracer.unsupported(node.orelse[0], "`else` after a loop", "set a flag in the loop and test it afterwards")
     iterable = unwrap(tracer.evaluate(node.iter))
     tracer.at(node.iter)
-    if isinstance(iterable, (tuple, list, dict, enumerate, zip, range)):
+    if isinstance(iterable, SEQUENCES):
         return unroll(tracer, node, list(iterable), Attempt(tracer), forced=True)[0]
     if not isinstance(iterable, KernelRange):
         raise fail(
@@ -511,6 +518,7 @@ def branch(tracer: Tracer, condition: tensor, then, other) -> Flow:
         # The second side follows the `if` instead of standing in it, so that its terminator ends this region.
         builder.op(["if ", condition.value, " ", REGION], (), (sides[0][0],), pure=False)
         builder.regions[-1].ops += sides[1][0].ops
+        builder.written, builder.read = memory
         tracer.env = dict(outer)
         return sides[1][1]
     results = [Value(s.dtype, s.shape, hint=n.strip("$")) for n, ss in slots.items() for s in ss]

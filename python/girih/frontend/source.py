@@ -7,6 +7,7 @@ import dataclasses
 import inspect
 import linecache
 import textwrap
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
@@ -33,20 +34,21 @@ class Source:
     def name(self) -> str:
         return self.function.__name__
 
-    def look_up(self, name: str) -> Any:
-        """A closure variable, a global or a built-in; raises `KeyError`."""
+    def look_up(self, name: str) -> tuple[Any, Callable[[str], Any] | None]:
+        """A closure variable, a global or a built-in, and for the first two how to look again; raises `KeyError`."""
         cells = self.function.__closure__ or ()
         free = self.function.__code__.co_freevars
         if name in free:
+            cell = cells[free.index(name)]
             try:
-                return cells[free.index(name)].cell_contents
+                return cell.cell_contents, lambda _: cell.cell_contents
             except ValueError:
                 raise KeyError(name) from None
         if name in self.function.__globals__:
-            return self.function.__globals__[name]
+            return self.function.__globals__[name], self.function.__globals__.get
         builtins = self.function.__globals__["__builtins__"]
         builtins = builtins if isinstance(builtins, dict) else vars(builtins)
-        return builtins[name]
+        return builtins[name], None
 
 
 def read(function: FunctionType) -> Source:

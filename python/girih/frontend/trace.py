@@ -12,15 +12,16 @@ import builtins
 import contextvars
 import dataclasses
 import difflib
-import math
+import functools
 import operator
+from enum import Enum
 from types import FunctionType, ModuleType
 from typing import Any
 
 from . import source as src
 from . import types as ty
 from .builder import Builder, Value
-from .control import Again, Attempt, Context, Flow, KernelRange, branch, leave, scalar_truth, trace_for, trace_if, trace_while
+from .control import SEQUENCES, Again, Attempt, Context, Flow, KernelRange, branch, leave, scalar_truth, trace_for, trace_if, trace_while
 from .errors import CompilationError, GirihError, Place, UnsupportedError
 from .slots import Undefined
 from .tensor import CURRENT, as_tensor, cast, constexpr, describe, fail, is_number, logical, tensor, truth, unwrap
@@ -152,10 +153,15 @@ class Tracer:
             parts = unwrap(value)
             if not isinstance(parts, (tuple, list)):
                 raise fail(f"{describe(value)} cannot be unpacked into {len(target.elts)} names")
-            if len(parts) != len(target.elts):
-                raise fail(f"{len(parts)} values cannot be unpacked into {len(target.elts)} names")
+            names = len(target.elts)
+            star = next((i for i, t in enumerate(target.elts) if isinstance(t, ast.Starred)), None)
+            if star is None and len(parts) != names or star is not None and len(parts) < names - 1:
+                raise fail(f"{len(parts)} values cannot be unpacked into {names} names")
+            if star is not None:
+                after = len(parts) - (names - 1 - star)
+                parts = [*parts[:star], list(parts[star:after]), *parts[after:]]
             for t, v in zip(target.elts, parts):
-                self.assign(t, v)
+                self.assign(t.value if isinstance(t, ast.Starred) else t, v)
         else:
             raise self.unsupported(target, "changing a part of a value in place", IN_PLACE)
 
@@ -222,12 +228,14 @@ class Tracer:
                 raise fail(f"`{node.id}` may have no value here: {value.why}", "give it a value before")
             return value
         try:
-            value = self.frame.source.look_up(node.id)
+            value, again = self.frame.source.look_up(node.id)
         except KeyError:
             self.at(node)
             near = difflib.get_close_matches(node.id, [*self.env, *self.frame.source.function.__globals__], 1)
             raise fail(f"`{node.id}` is not defined", f"did you mean `{near[0]}`?" if near else None) from None
         self.at(node)
+        if again is not None and not isinstance(value, ModuleType):
+            self.builder.outside[id(self.frame.source.function), node.id] = (again, node.id, value)
         return check_global(node.id, value)
 
     def do_constant(self, node: ast.Constant) -> Any:
@@ -353,6 +361,9 @@ class Tracer:
             what = f"the module `{value.__name__}`" if isinstance(value, ModuleType) else describe(value)
             help = f"did you mean `{near[0]}`?" if near else None
             raise fail(f"{what} has no attribute `{node.attr}`", help) from None
+        if may_change(value):
+            read = functools.partial(attribute, value)
+            self.builder.outside[id(value), node.attr] = (read, node.attr, found)
         return check_global(node.attr, found) if isinstance(value, ModuleType) else found
 
     def do_lambda(self, node: ast.Lambda) -> Any:
@@ -370,7 +381,7 @@ class Tracer:
             self.at(node)
             if isinstance(items, KernelRange):
                 items = items.constant()
-            if not isinstance(items, (tuple, list, range, zip, enumerate, dict)):
+            if not isinstance(items, SEQUENCES):
                 raise fail("a comprehension runs over values known at compile time")
             for item in items:
                 self.assign(generators[0].target, item)
@@ -431,10 +442,17 @@ class Tracer:
             return checked(callee, args, kwargs)
         if callee is builtins.range:
             return KernelRange(*args)
-        special = SPECIAL.get(callee) if callee.__hash__ is not None else None
+        try:
+            special = SPECIAL.get(callee)
+        except TypeError:
+            raise fail(f"{describe(callee)} cannot be called in a kernel") from None
         if special is not None:
             return special(*args, **kwargs)
         plain = [unwrap(a) for a in args]
+        if callee in STRUCTURAL:
+            result = checked(callee, plain, {k: unwrap(v) for k, v in kwargs.items()})
+            # An iterator would be used up by an attempt that is thrown away.
+            return tuple(result) if isinstance(result, (enumerate, zip, reversed)) else result
         static = not any(holds_tensor(v) for v in [*plain, *kwargs.values()])
         if callee in PURE or getattr(callee, "__module__", None) == "math" or getattr(callee, "__girih_host__", False):
             if not static:
@@ -573,6 +591,17 @@ def check_global(name: str, value: Any) -> Any:
     return value
 
 
+def may_change(owner: Any) -> bool:
+    """Whether an attribute of something outside of the kernel may have another value at the next launch."""
+    if isinstance(owner, ModuleType):
+        return owner.__name__.split(".")[0] not in ("girih", "math")
+    return hasattr(owner, "__dict__") and not hasattr(owner, "__girih_leaves__") and not isinstance(owner, (tuple, Enum))
+
+
+def attribute(owner: Any, name: str) -> Any:
+    return getattr(owner, name, None)
+
+
 def tensor_attribute(value: tensor, name: str) -> Any:
     from ..language import core
 
@@ -661,10 +690,10 @@ HELP_MATH = {
 }  # fmt: skip
 
 # Functions of Python that are applied to values known at compile time.
-PURE = {
-    len, bool, str, tuple, list, dict, enumerate, zip, isinstance, issubclass, getattr, hasattr, type, round, repr,
-    divmod, sorted, reversed, all, any, sum, id, format, slice,
-}  # fmt: skip
+PURE = {bool, str, round, repr, divmod, sorted, id, format, getattr, slice}
+
+# Those that look at how values are put together, whether they are known or not.
+STRUCTURAL = {len, tuple, list, dict, enumerate, zip, reversed, isinstance, issubclass, hasattr, type, all, any, sum}
 
 
 def to_number(kind: type, dtype: DType):
