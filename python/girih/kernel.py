@@ -45,6 +45,8 @@ class JITFunction:
     def __init__(self, fn: Callable, do_not_specialize: tuple = (), knobs: dict | None = None):
         if isinstance(fn, (staticmethod, classmethod)):
             raise TypeError(f"write @{type(fn).__name__} above @girih.jit, not below it")
+        if isinstance(fn, JITFunction):
+            raise TypeError(f"`{fn.__name__}` is a kernel already")
         if not inspect.isfunction(fn):
             raise TypeError(f"@girih.jit decorates a function made with `def`, not {fn!r}")
         if fn.__name__ == "<lambda>":

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 # A loop over constants is unrolled up to this many iterations, and this many in nested loops together.
 UNROLL = 8
 UNROLL_NESTED = 32
+# No loop is unrolled more often than this, whoever asks for it.
+UNROLL_MOST = 16384
 ATTEMPTS = 8
 
 
@@ -65,6 +67,20 @@ class KernelRange:
         if any(isinstance(b, tensor) for b in (self.start, self.stop, self.step)):
             return None
         return range(int(self.start), int(self.stop), int(self.step))
+
+    def items(self) -> range:
+        """What is run over at compile time; it must be known and not too long."""
+        known = self.constant()
+        if known is None:
+            raise fail(
+                "the bounds of this range must be known at compile time", "loop over it with `for`, or make them constexpr"
+            )
+        if len(known) > UNROLL_MOST:
+            raise fail(
+                f"{len(known)} iterations are too many to unroll; {UNROLL_MOST} are possible",
+                "loop over `range`, which unrolls short loops only",
+            )
+        return known
 
 
 class Context:
@@ -140,7 +156,7 @@ def end_iteration(tracer: Tracer, context: Carrying, word: str) -> None:
             continue
         slots = context.wanted[name]
         if current is None and name == RESULT:
-            raise fail("a function returns a value on one path and none on another")
+            raise fail(f"`{tracer.frame.node.name}` returns a value on one path and none on another")
         if parts is None or len(parts) != len(slots):
             raise fail(
                 f"`{name}` is {describe(current)} after the loop's body and was something else before it",
@@ -309,6 +325,8 @@ def trace_for(tracer: Tracer, node: ast.For) -> Flow:
         raise fail("the bounds of `static_range` must be known at compile time", "use `range`, or make them constexpr")
     if known is not None:
         nested = tracer.unrolled * max(1, len(known))
+        if iterable.static:
+            iterable.items()
         if iterable.static or (len(known) <= UNROLL and nested <= UNROLL_NESTED):
             flow, done = unroll(tracer, node, list(known), Attempt(tracer), forced=iterable.static)
             if done:
@@ -560,7 +578,12 @@ def merge(outer: dict, envs: list[dict], place) -> tuple[dict, dict[str, list[Sl
             merged[name] = found[0]
             continue
         if any(p is None or len(p) != len(parts[0]) for p in parts):
-            merged[name] = Undefined(f"it is a different kind of thing on each side of the `if` at line {line}")
+            kinds = [describe(f) for f in found]
+            merged[name] = Undefined(
+                f"it is {kinds[0]} on one side of the `if` at line {line} and "
+                f"{'another' if kinds[0] == kinds[-1] else kinds[-1]} on the other",
+                "use it inside of the `if`, or give it the same kind of value on both sides",
+            )
             continue
         slots[name] = []
         for group in zip(*parts):

@@ -62,7 +62,8 @@ class CompilationError(GirihError):
             number = f"{place.line:5}"
             width = max(1, min(place.end_column or place.column + 1, len(source)) - place.column)
             lines.append(f"{number} | {source}")
-            lines.append(f"{' ' * len(number)} | {' ' * place.column}^{'~' * (width - 1)}")
+            before = "".join("\t" if c == "\t" else " " for c in source[: place.column].ljust(place.column))
+            lines.append(f"{' ' * len(number)} | {before}^{'~' * (width - 1)}")
         calls = []
         frame = place
         while frame.parent is not None:

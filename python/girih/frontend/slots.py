@@ -16,10 +16,11 @@ from .types import DType, PointerType
 
 
 class Undefined:
-    """What a name holds when it got no value on some path; `why` says on which."""
+    """What a name holds when it got no value on some path; `why` says on which, `help` what to do."""
 
-    def __init__(self, why: str):
+    def __init__(self, why: str, help: str = "give it a value before"):
         self.why = why
+        self.help = help
 
 
 @dataclasses.dataclass(frozen=True)

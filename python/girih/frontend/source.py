@@ -6,7 +6,6 @@ import ast
 import dataclasses
 import inspect
 import linecache
-import textwrap
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -21,18 +20,23 @@ class Source:
     Attributes:
         node: the `def`; line numbers are those of the file.
         file: the file's path, or a name such as `<stdin>`.
-        indent: columns the text was indented by.
-        names: the globals; closure variables come first.
+        lines: the text, if it is more than ASCII; its first line is that of `first`.
     """
 
     function: FunctionType
     node: ast.FunctionDef
     file: str
-    indent: int
+    first: int
+    lines: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         return self.function.__name__
+
+    def column(self, line: int, offset: int) -> int:
+        """The column of a node, which Python's trees count in bytes."""
+        at = line - self.first
+        return len(self.lines[at].encode()[:offset].decode(errors="replace")) if 0 <= at < len(self.lines) else offset
 
     def look_up(self, name: str) -> tuple[Any, Callable[[str], Any] | None]:
         """A closure variable, a global or a built-in, and for the first two how to look again; raises `KeyError`."""
@@ -62,23 +66,23 @@ def read(function: FunctionType) -> Source:
             "rather than with exec or at the prompt",
         ) from None
     text = "".join(lines)
-    indent = len(text) - len(text.lstrip())
+    indented = text[:1].isspace()
     try:
-        tree = ast.parse(textwrap.dedent(text))
+        tree = ast.parse("if True:\n" + text if indented else text)
     except SyntaxError:
         raise CompilationError(
             f"the source of the kernel `{function.__name__}` cannot be parsed by itself",
             help="write it as a `def` with its decorators, each on lines of its own",
         ) from None
-    node = tree.body[0]
+    node = tree.body[0].body[0] if indented else tree.body[0]
     if not isinstance(node, ast.FunctionDef):
         raise CompilationError(
             f"`{function.__name__}` is no function made with `def`", help="write the kernel as a `def`"
         )
-    ast.increment_lineno(tree, first - 1)
+    ast.increment_lineno(tree, first - 1 - indented)
     file = inspect.getsourcefile(function) or function.__code__.co_filename
     linecache.checkcache(file)
-    return Source(function, node, file, indent)
+    return Source(function, node, file, first, () if text.isascii() else tuple(lines))
 
 
 def assigned_names(body: list[ast.stmt]) -> list[str]:
@@ -100,12 +104,6 @@ def assigned_names(body: list[ast.stmt]) -> list[str]:
     return list(names)
 
 
-def returns_early(node: ast.FunctionDef) -> bool:
-    """Whether a `return` stands anywhere but at the end of the function."""
-    inner = [n for n in walk(node.body) if isinstance(n, ast.Return)]
-    return bool(inner) and inner != [node.body[-1]]
-
-
 def walk(body: list[ast.stmt]):
     """Every node inside, but not inside functions defined there."""
     stack: list[ast.AST] = list(reversed(body))
@@ -116,6 +114,19 @@ def walk(body: list[ast.stmt]):
             stack.extend(reversed(list(ast.iter_child_nodes(node))))
 
 
+def runs_until_return(node: ast.For | ast.While) -> bool:
+    """Whether a loop can be left by a `return` only: a `while True:` without a `break` of its own."""
+
+    def breaks(body: list[ast.stmt]) -> bool:
+        return any(
+            isinstance(s, ast.Break) or isinstance(s, ast.If) and (breaks(s.body) or breaks(s.orelse)) for s in body
+        )
+
+    return (
+        isinstance(node, ast.While) and isinstance(node.test, ast.Constant) and bool(node.test.value) and not breaks(node.body)
+    )
+
+
 RESULT, RETURNED = "$result", "$returned"
 
 
@@ -123,8 +134,9 @@ def without_returns(node: ast.FunctionDef) -> ast.FunctionDef:
     """The same function with one `return` at its end.
 
     `return e` becomes `$result = e; break` out of a `while True:` that runs once; where it stands in a loop, it also sets
-    `$returned`, and the loops around it are left as soon as they see that.
+    `$returned`, and the loops around it are left as soon as they see that. A path that reaches the end returns `None`.
     """
+    values = any(isinstance(n, ast.Return) and n.value is not None for n in walk(node.body))
 
     def rewrite(body: list[ast.stmt], depth: int) -> list[ast.stmt]:
         out: list[ast.stmt] = []
@@ -142,7 +154,9 @@ def without_returns(node: ast.FunctionDef) -> ast.FunctionDef:
                 copy = type(statement)(**{f: getattr(statement, f) for f in statement._fields})
                 ast.copy_location(copy, statement)
                 copy.body = rewrite(statement.body, depth + 1)
-                leave = ast.If(ast.Name(RETURNED, ast.Load()), [ast.Break()], [])
+                leave: ast.stmt = ast.Break()
+                if not runs_until_return(statement):
+                    leave = ast.If(ast.Name(RETURNED, ast.Load()), [leave], [])
                 out.extend([copy, ast.copy_location(leave, statement)])
             elif isinstance(statement, ast.If):
                 copy = ast.If(statement.test, rewrite(statement.body, depth), rewrite(statement.orelse, depth))
@@ -151,9 +165,13 @@ def without_returns(node: ast.FunctionDef) -> ast.FunctionDef:
                 out.append(statement)
         return out
 
+    end: list[ast.stmt] = [ast.Assign([ast.Name(RESULT, ast.Store())], ast.Constant(None))] if values else []
+    end.append(ast.Break())
+    for statement in end:
+        ast.copy_location(statement, node.body[-1])
     made = [
         ast.Assign([ast.Name(RETURNED, ast.Store())], ast.Constant(False)),
-        ast.While(ast.Constant(True), rewrite(node.body, 0) + [ast.Break()], []),
+        ast.While(ast.Constant(True), rewrite(node.body, 0) + end, []),
         ast.Return(ast.Name(RESULT, ast.Load())),
     ]
     copy = ast.FunctionDef(node.name, node.args, made, [], node.returns)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextvars
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 from . import types as ty
@@ -288,8 +289,10 @@ def constant(value: int | float | bool, dtype: DType, shape: tuple[int, ...] = (
     try:
         return tensor(builder().constant(dtype, value, shape), dtype)
     except OverflowError:
+        if dtype.is_floating():
+            raise fail(f"an integer of {value.bit_length()} bits does not fit {dtype}") from None
         low, high = ty.integer_range(dtype)
-        raise fail(f"{value} does not fit {dtype}, which holds {low} to {high}") from None
+        raise fail(f"{spell_integer(value)} does not fit {dtype}, which holds {low} to {high}") from None
 
 
 def as_tensor(value: Any, dtype: DType | None = None) -> tensor:
@@ -305,8 +308,12 @@ def as_tensor(value: Any, dtype: DType | None = None) -> tensor:
 def number_type(value: int | float | bool) -> DType:
     try:
         return ty.type_of_number(value)
-    except ValueError as e:
-        raise fail(str(e)) from None
+    except ValueError:
+        raise fail(f"{spell_integer(value)} does not fit 64 bits") from None
+
+
+def spell_integer(value: int | float) -> str:
+    return str(value) if abs(value) < 1 << 128 else f"an integer of {value.bit_length()} bits"
 
 
 def describe(value: Any) -> str:
@@ -318,8 +325,9 @@ def describe(value: Any) -> str:
         return repr(value)
     if isinstance(value, (tuple, list)):
         return f"a {type(value).__name__} of {len(value)}"
-    if callable(value) and hasattr(value, "__name__"):
-        return f"the function `{value.__name__}`"
+    if hasattr(value, "__name__"):
+        kind = "module" if isinstance(value, ModuleType) else "type" if isinstance(value, type) else "function"
+        return f"the {kind} `{value.__name__}`"
     return f"an object of type {type(value).__name__}"
 
 
@@ -765,6 +773,8 @@ def logical(word: str, a, b) -> tensor:
 
 def truth(x) -> tensor:
     x = as_tensor(x)
+    if x.dtype.is_ptr():
+        raise fail("an address is no condition", "test whether an argument is given with `x is not None`")
     return x if x.dtype.is_bool() else cast(x, ty.int1)
 
 

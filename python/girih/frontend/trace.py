@@ -13,6 +13,7 @@ import contextvars
 import dataclasses
 import difflib
 import functools
+import importlib
 import operator
 from enum import Enum
 from types import FunctionType, ModuleType
@@ -98,12 +99,10 @@ class Tracer:
         if not hasattr(node, "lineno"):
             return
         frame = self.frame
-        indent = frame.source.indent
-        end = node.end_col_offset if node.end_lineno == node.lineno else 0
-        self.builder.place = Place(
-            frame.source.file, node.lineno, node.col_offset + indent, (end or 0) + indent if end else 0,
-            frame.source.name, frame.parent,
-        )  # fmt: skip
+        source, line = frame.source, node.lineno
+        start = source.column(line, node.col_offset)
+        end = source.column(line, node.end_col_offset) if node.end_lineno == line else 0
+        self.builder.place = Place(source.file, line, start, end, source.name, frame.parent)
 
     def unsupported(self, node: ast.AST, what: str, help: str | None = None) -> UnsupportedError:
         self.at(node)
@@ -225,7 +224,7 @@ class Tracer:
             value = self.env[node.id]
             if isinstance(value, Undefined):
                 self.at(node)
-                raise fail(f"`{node.id}` may have no value here: {value.why}", "give it a value before")
+                raise fail(f"`{node.id}` may have no value here: {value.why}", value.help)
             return value
         try:
             value, again = self.frame.source.look_up(node.id)
@@ -256,6 +255,8 @@ class Tracer:
             return core.dot(left, right)
         if op not in BINARY:
             raise fail(f"the operator {op.__name__} is not supported in a kernel")
+        if isinstance(right, int) and is_too_large(op, left, right):
+            raise fail("this constant is too large to be computed at compile time")
         return apply(BINARY[op], left, right)
 
     def do_unary(self, node: ast.UnaryOp) -> Any:
@@ -380,7 +381,7 @@ class Tracer:
             items = unwrap(self.evaluate(generators[0].iter))
             self.at(node)
             if isinstance(items, KernelRange):
-                items = items.constant()
+                items = items.items()
             if not isinstance(items, SEQUENCES):
                 raise fail("a comprehension runs over values known at compile time")
             for item in items:
@@ -448,7 +449,7 @@ class Tracer:
             raise fail(f"{describe(callee)} cannot be called in a kernel") from None
         if special is not None:
             return special(*args, **kwargs)
-        plain = [unwrap(a) for a in args]
+        plain = [a.items() if isinstance(a, KernelRange) else unwrap(a) for a in args]
         if callee in STRUCTURAL:
             result = checked(callee, plain, {k: unwrap(v) for k, v in kwargs.items()})
             # An iterator would be used up by an attempt that is thrown away.
@@ -460,7 +461,14 @@ class Tracer:
             return checked(callee, plain, {k: unwrap(v) for k, v in kwargs.items()})
         if isinstance(callee, type) and issubclass(callee, tuple) and hasattr(callee, "_fields"):
             return callee(*args, **kwargs)
-        if hasattr(callee, "__self__") and isinstance(callee.__self__, (tensor, tuple, list, dict, str)) or isinstance(callee, FunctionType) and callee.__name__ == "<lambda>" and callee.__module__ == __name__:
+        owner = getattr(callee, "__self__", None)
+        if isinstance(owner, (list, dict)) and callee.__name__ in IN_PLACE_METHODS:
+            raise UnsupportedError(
+                f"changing a {type(owner).__name__} in place is not supported in a kernel",
+                self.builder.place,
+                "make a new one: `items = items + [item]`" if isinstance(owner, list) else None,
+            )
+        if isinstance(owner, (tensor, tuple, list, dict, str)) or isinstance(callee, FunctionType) and callee.__name__ == "<lambda>" and callee.__module__ == __name__:
             return checked(callee, args, kwargs)
         if isinstance(callee, FunctionType):
             raise fail(
@@ -520,7 +528,11 @@ class Tracer:
     def run(self, source: src.Source, node: ast.FunctionDef, env: dict[str, Any]) -> Any:
         """The body of an inlined function; its result."""
         if len(self.frames) >= MAX_DEPTH:
-            raise fail(f"calls are nested more than {MAX_DEPTH} deep", "kernels cannot be recursive; write a loop")
+            itself = any(f.node is node or f.source.function is source.function for f in self.frames)
+            raise fail(
+                f"`{source.name}` calls itself, here {MAX_DEPTH} deep" if itself else f"calls are nested {MAX_DEPTH} deep",
+                "kernels are not recursive at run time; write a loop",
+            )
         parent = self.builder.place
         for form in (node, None):
             start = Attempt(self)
@@ -539,6 +551,15 @@ class Tracer:
                 del self.frames[depth:]
                 self.builder.place = parent
         raise AssertionError("the second form has no early return")
+
+
+def is_too_large(op: type, left: Any, right: int) -> bool:
+    """Whether an operation on constants would take more memory than any kernel needs."""
+    if op is ast.Mult and isinstance(left, (str, tuple, list)):
+        return len(left) * right > 1 << 20
+    if isinstance(left, int) and op in (ast.Pow, ast.LShift):
+        return (left.bit_length() * right if op is ast.Pow else left.bit_length() + right) > 4096
+    return False
 
 
 def apply(function: Any, *operands: Any) -> Any:
@@ -583,7 +604,11 @@ def check_global(name: str, value: Any) -> Any:
     """A value from outside of the kernel; it must be a constant."""
     if isinstance(value, constexpr):
         return value.value
-    if isinstance(value, (list, dict, set, bytearray)) or type(value).__module__ in ("numpy", "torch"):
+    owner = type(value).__module__.split(".")[0]
+    if owner in ("numpy", "torch") and callable(value):
+        own = getattr(importlib.import_module("girih.language"), value.__name__, None)
+        raise fail(f"`{name}` is a function of {owner}, not of kernels", f"use `girih.{value.__name__}`" if own else None)
+    if isinstance(value, (list, dict, set, bytearray)) or owner in ("numpy", "torch"):
         raise fail(
             f"`{name}` is a {type(value).__name__} outside of the kernel, which cannot be read inside it",
             "pass it as an argument; constants may be numbers, strings, types, tuples of them, or girih.constexpr",
@@ -630,6 +655,10 @@ TENSOR_FACTS = ("dtype", "shape", "type", "numel", "ndim", "T")
 TENSOR_METHODS = ("to", "reshape", "permute", "trans")
 
 IN_PLACE = "a tile is a value: make a new one, with `girih.where(condition, x, y)`, or store to memory"
+
+IN_PLACE_METHODS = (
+    "append", "clear", "extend", "insert", "pop", "popitem", "remove", "reverse", "setdefault", "sort", "update",
+)  # fmt: skip
 
 STATEMENTS = {
     ast.Assign: Tracer.do_assign, ast.AnnAssign: Tracer.do_annotated, ast.AugAssign: Tracer.do_augmented,

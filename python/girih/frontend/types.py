@@ -190,7 +190,7 @@ def type_of_number(value: int | float | bool) -> DType:
             low, high = integer_range(ty)
             if low <= value <= high:
                 return ty
-        raise ValueError(f"{value} does not fit 64 bits")
+        raise ValueError("the integer does not fit 64 bits")
     return float32
 
 
