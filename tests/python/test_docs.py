@@ -1,6 +1,12 @@
 """The pages on Python: made from what is there, and every example gives what it says."""
 
+import contextlib
+import doctest
 import importlib.util
+import io
+import pdb
+import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,3 +32,49 @@ def test_examples_for_the_host():
 
 def test_the_page_is_fresh():
     assert generate.PAGE.read_text() == generate.page(), "run `python docs/python/generate.py`"
+
+
+PAGES = ["../../README.md", "guide.md", "from-triton.md", "from-cutile.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_blocks_of_pages(page, tmp_path, monkeypatch):
+    """The Python of a page runs from top to bottom, and what a block of text after it says is what it prints or raises."""
+    monkeypatch.setenv("GIRIH_AUTOTUNE", "memory")
+    # Python's own debugger, and not pytest's.
+    monkeypatch.setattr(sys, "breakpointhook", lambda: pdb.Pdb(nosigint=True, readrc=False).set_trace(sys._getframe(1)))
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", (FOLDER / page).read_text(), re.M | re.S)
+    names = {}
+    for i, (language, code) in enumerate(blocks):
+        if language != "python":
+            continue
+        expected = blocks[i + 1][1] if i + 1 < len(blocks) and blocks[i + 1][0] == "text" else ""
+        path = tmp_path / str(i) / "kernels.py"
+        path.parent.mkdir()
+        path.write_text(code)
+        given = said(lambda: exec(compile(code, str(path), "exec"), names), expected)
+        given = re.sub(r"/\S*/(?=kernels\.py)", "", given).rstrip("\n")
+        assert doctest.OutputChecker().check_output(expected.rstrip("\n"), given, doctest.ELLIPSIS), f"{code}\ngives\n{given}"
+
+
+def said(action, expected):
+    """What an action prints or raises; a debugger is given the commands that the expected text shows."""
+    out, commands = io.StringIO(), re.findall(r"^\(Pdb\) (.*)$", expected, re.M)
+
+    class Typed:
+        def readline(self):
+            line = commands.pop(0) + "\n" if commands else ""
+            out.write(line)
+            return line
+
+    stdin, sys.stdin = sys.stdin, Typed()
+    try:
+        with contextlib.redirect_stdout(out):
+            action()
+    except Exception as e:
+        if not expected:
+            raise
+        out.write(f"{e}\n")
+    finally:
+        sys.stdin = stdin
+    return out.getvalue()

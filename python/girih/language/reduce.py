@@ -167,6 +167,8 @@ def _extreme(word: str, x: Any, axis: Any, keep_dims: Any, with_index: Any, left
 def max(x, axis=None, return_indices=False, return_indices_tie_break_left=True, keep_dims=False):
     """The greatest element along `axis`, NaNs left out; with `return_indices`, also where it stands (int32).
 
+    Elements of less than 32 bits give float32 or int32.
+
     Example:
         >>> x = girih.load(floats + girih.arange(0, 4))
         >>> girih.max(x, axis=0)
@@ -181,6 +183,8 @@ def max(x, axis=None, return_indices=False, return_indices_tie_break_left=True, 
 @builtin(method=True)
 def min(x, axis=None, return_indices=False, return_indices_tie_break_left=True, keep_dims=False):
     """The least element along `axis`, NaNs left out; with `return_indices`, also where it stands (int32).
+
+    Elements of less than 32 bits give float32 or int32.
 
     Example:
         >>> girih.min(girih.load(floats + girih.arange(0, 4)), axis=0)
