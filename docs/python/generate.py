@@ -26,6 +26,7 @@ import numpy as np
 import girih
 import girih.language
 from girih.frontend.tensor import describe, tensor, unwrap
+from girih.language.core import METHODS
 
 # Where the source of examples stands while they run.
 SOURCES = tempfile.TemporaryDirectory()
@@ -67,7 +68,45 @@ quotients and remainders of 16-bit floats are float32; `/` of integers is float3
 unsigned integer are refused. A Python number takes the dtype of the tile or scalar beside it, unless it is of a higher
 kind (bool, integer, float) or does not fit: then 2.5 is a float32, and a whole number the first of int32, uint32, int64
 and uint64 that holds it.
+
+METHODS
+
+## Python in a kernel
+
+| | |
+|---|---|
+| statements | assignment (of tuples and with operators too), `if`, `for` over `range`, tuples and lists, `while`, `break`, `continue`, `return`, `pass`, `assert`, nested `def` |
+| expressions | arithmetic, comparisons (chained too), `and`, `or`, `not`, `x if c else y`, calls with names and defaults, tuples, lists, dictionaries, f-strings, `lambda`, comprehensions over what is known, `:=` |
+| called | the language, `@girih.jit` functions, functions of `math` and the like with constants, `print`, `len`, `min`, `max`, `abs`, `zip`, `enumerate` |
+| read from outside | numbers, strings, dtypes, functions, modules, tuples of these; a change of a global compiles the kernel anew |
+| not there | `try`, `with`, `import`, `global`, `nonlocal`, `class`, `del`, `match`, `async`, `yield`, `else` after loops, changing a part of a value in place, recursion without a constant end |
+
+A condition of `if` and `while` is a scalar. What they and loops change keeps its dtype and shape; a variable that has a
+value on one path only cannot be used afterwards. Everything known when the kernel is compiled is computed then, by
+Python's rules.
 """
+
+TAIL = """## Errors
+
+| exception | also a | when |
+|---|---|---|
+ERRORS
+
+All are `girih.GirihError`. A message begins with file, line and column and shows the line.
+
+## Settings
+
+| environment | launch | |
+|---|---|---|
+| `GIRIH_DEVICE=eval` | `device="eval"` | the reference evaluator in place of native code, `cpu` |
+| `GIRIH_CHECK=1` | `check=True` | test every access of native code |
+| `GIRIH_THREADS=4` | `threads=4` | worker threads; one for each core unless set |
+| `GIRIH_CC=clang` | | the C compiler |
+| `GIRIH_CACHE_DIR` | | where compiled kernels and tuned choices are kept |
+| `GIRIH_AUTOTUNE=0` | | the first configuration; `memory`: choices are not stored |
+"""
+ERRORS = [girih.CompilationError, girih.UnsupportedError, girih.LaunchError, girih.KernelError, girih.KernelAssertionError,
+          girih.OutOfBoundsError, girih.UndefinedValueError]  # fmt: skip
 
 # What a reader looks for, in the order of a kernel; every name that the package offers stands in one group.
 GROUPS: dict[str, str] = {
@@ -244,7 +283,8 @@ def host_name(function) -> str:
 
 
 def page() -> str:
-    out = [HEAD]
+    methods = ", ".join(f"`{n}`" for n in sorted({*METHODS, "permute", "reshape", "trans"}))
+    out = [HEAD.replace("METHODS", f"These functions are methods of tiles too, as in `x.sum(axis=0)`: {methods}.")]
     for title, names in grouped().items():
         out.append(f"## {title}\n")
         if title in NOTES:
@@ -253,6 +293,11 @@ def page() -> str:
     for title, members in HOST.items():
         out.append(f"## {title}\n")
         out += [entry(host_name(m), m) for m in members]
+    rows = []
+    for e in ERRORS:
+        also = ", ".join(f"`{b.__name__}`" for b in e.__bases__ if b is not girih.GirihError)
+        rows.append(f"| `{e.__name__}` | {also} | {inspect.getdoc(e).splitlines()[0]} |")
+    out.append(TAIL.replace("ERRORS", "\n".join(rows)))
     return "\n".join(out)
 
 
