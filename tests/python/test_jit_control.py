@@ -1,11 +1,6 @@
-"""Control flow of kernels, each compared with the same function executed by Python itself.
-
-The oracle runs the kernel's body, block by block, with NumPy in place of the language: loops, branches and calls are
-Python's own there.
-"""
+"""Control flow of kernels, each compared with the same function executed by Python itself."""
 
 import enum
-import types
 from typing import NamedTuple
 
 import numpy as np
@@ -13,90 +8,9 @@ import pytest
 
 import girih
 import girih.language as tl
+from oracle import Cases
 
-CASES = {}
-
-
-def case(*arguments, grid=1, **constants):
-    """A kernel and the arguments to launch it with; its first parameter is an array of 64 int32, 0 to 63."""
-
-    def register(function):
-        CASES.setdefault(function.__name__, (girih.jit(function), []))[1].append((arguments, constants, grid))
-        return CASES[function.__name__][0].fn
-
-    return register
-
-
-class Pointer:
-    """An address for the oracle."""
-
-    def __init__(self, array, at=0):
-        self.array, self.at = array, at
-
-    def __add__(self, by):
-        return Pointer(self.array, self.at + by)
-
-
-class Oracle(types.SimpleNamespace):
-    """The language on NumPy, for one block."""
-
-    def __init__(self, block, grid):
-        super().__init__(constexpr=tl.constexpr, int32=np.int32, int64=np.int64, float32=np.float32)
-        self.block, self.grid = block, grid
-
-    def program_id(self, axis):
-        return (self.block, 0, 0)[axis]
-
-    def num_programs(self, axis):
-        return (self.grid, 1, 1)[axis]
-
-    arange = staticmethod(lambda a, b: np.arange(a, b, dtype=np.int32))
-    zeros = staticmethod(np.zeros)
-    full = staticmethod(np.full)
-    where = staticmethod(np.where)
-    sum = staticmethod(lambda x, axis=None: np.sum(x, axis=axis, dtype=x.dtype))
-    max = staticmethod(lambda x, axis=None: np.max(x, axis=axis))
-    maximum = staticmethod(np.maximum)
-    static_range = staticmethod(range)
-    range = staticmethod(range)
-    cdiv = staticmethod(lambda a, b: -(-a // b))
-    reduce = staticmethod(lambda x, axis, f: __import__("functools").reduce(f, list(x)))
-
-    @staticmethod
-    def load(p, mask=None, other=0):
-        return p.array[p.at] if mask is None else np.where(mask, p.array[np.where(mask, p.at, 0)], other)
-
-    @staticmethod
-    def store(p, value, mask=None):
-        if mask is None:
-            p.array[p.at] = value
-        else:
-            p.array[np.asarray(p.at)[mask]] = np.broadcast_to(value, np.shape(p.at))[mask]
-
-
-def expected(kernel, arguments, constants, grid):
-    data = np.arange(64, dtype=np.int32)
-    for block in range(grid):
-        oracle = Oracle(block, grid)
-        scope = {}
-        for name, value in kernel.fn.__globals__.items():
-            scope[name] = plain(value, scope)
-        scope["tl"] = oracle
-        body = plain(kernel, scope)
-        body(Pointer(data), *arguments, **constants)
-    return data
-
-
-def plain(value, scope):
-    """A kernel as an ordinary function that sees the oracle; anything else as it is."""
-    if isinstance(value, girih.JITFunction):
-        f = value.fn
-        cells = tuple(types.CellType(plain(c.cell_contents, scope)) for c in f.__closure__ or ())
-        made = types.FunctionType(f.__code__, scope, f.__name__, f.__defaults__, cells)
-        made.__kwdefaults__ = f.__kwdefaults__
-        return made
-    return value.value if isinstance(value, tl.constexpr) else value
-
+case = Cases()
 
 # ---- helpers the cases call
 
@@ -421,18 +335,6 @@ def branch_in_a_loop_with_memory(x, n):
             tl.store(x + i, tl.load(x + i + 1))
 
 
-@case(6)
-def wide_numbers(x, n):
-    total = 0
-    for i in range(n):
-        total += (i + 2147483647) % 1000
-    tl.store(x, 7)
-    big = 1
-    for _ in range(n):
-        big = big * 3
-    tl.store(x + 1, big)
-
-
 @case(11)
 def last_value_is_kept(x, n):
     found = -1
@@ -443,17 +345,14 @@ def last_value_is_kept(x, n):
     tl.store(x, found)
 
 
-@pytest.mark.parametrize("device", ["cpu", "eval"])
-@pytest.mark.parametrize(("name", "number"), [(n, i) for n, (_, runs) in CASES.items() for i in range(len(runs))])
+@case.each_launch
 def test_like_python(name, number, device):
-    kernel, runs = CASES[name]
-    arguments, constants_, grid = runs[number]
-    if name == "wide_numbers":
-        # Python's integers do not wrap; the wrapping part is below.
-        return
-    data = np.arange(64, dtype=np.int32)
-    kernel[grid](data, *arguments, **constants_, device=device)
-    assert np.array_equal(data, expected(kernel, arguments, constants_, grid))
+    case.check(name, number, device)
+
+
+@pytest.mark.parametrize("name", case)
+def test_bytecode_is_read_back(name):
+    case.check_bytecode(name)
 
 
 @pytest.mark.parametrize("device", ["cpu", "eval"])
@@ -507,13 +406,3 @@ def test_each_definition_is_its_own_kernel():
         kernel[1](x)
         seen.append(x[0])
     assert seen == [1, 2, 3]
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_bytecode_is_read_back(name):
-    """Tile IR of every case is written as bytecode and read again."""
-    kernel, runs = CASES[name]
-    arguments, constants_, _ = runs[0]
-    data = np.arange(64, dtype=np.int32)
-    text = girih.disassemble(kernel.bytecode(data, *arguments, **constants_))
-    assert "entry @" + name in text
