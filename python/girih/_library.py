@@ -4,37 +4,43 @@ In an installed package they stand beside this file. In a checkout (``PYTHONPATH
 are what ``cargo build --release`` left last in ``target/release``. ``GIRIH_LIBRARY_DIR`` names a folder that goes first.
 """
 
+from __future__ import annotations
+
 import importlib.machinery
-import importlib.util
 import os
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-_HERE = Path(__file__).resolve().parent
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_HERE = os.path.dirname(os.path.realpath(__file__))
 # An installed file, and the name cargo gives to what becomes it.
 _BUILT_AS = {"libcuda.so.1": "libcuda.so", "tileiras": "tileiras", "girih": "girih"}
 
 
 def _checkout():
     """``target/release`` of the checkout this file stands in, if it does."""
-    root = _HERE.parents[1]
-    if not (root / "crates/girih-py/Cargo.toml").is_file():
+    root = os.path.dirname(os.path.dirname(_HERE))
+    if not os.path.isfile(os.path.join(root, "crates/girih-py/Cargo.toml")):
         return None
-    return Path(os.environ.get("CARGO_TARGET_DIR") or root / "target") / "release"
+    return os.path.join(os.environ.get("CARGO_TARGET_DIR") or os.path.join(root, "target"), "release")
 
 
 def _folders():
     """Where compiled files may be besides the package."""
     if folder := os.environ.get("GIRIH_LIBRARY_DIR"):
-        yield Path(folder)
+        yield folder
     if checkout := _checkout():
         yield checkout
 
 
 def find(name):
     """The path of a compiled file, ``libcuda.so.1`` or ``tileiras``; a FileNotFoundError says what to do."""
-    tried = [folder / known for folder in _folders() for known in (name, _BUILT_AS[name])]
-    tried.append(_HERE / "bin" / name)
+    from pathlib import Path
+
+    tried = [Path(folder) / known for folder in _folders() for known in (name, _BUILT_AS[name])]
+    tried.append(Path(_HERE) / "bin" / name)
     for path in tried:
         if path.is_file():
             return path
@@ -47,12 +53,15 @@ def find(name):
 
 def extension():
     """The module ``girih._girih``."""
+    if loaded := sys.modules.get("girih._girih"):
+        return loaded
     for folder in _folders():
-        path = folder / "lib_girih.so"
-        if path.is_file():
-            loader = importlib.machinery.ExtensionFileLoader("girih._girih", str(path))
-            spec = importlib.util.spec_from_file_location("girih._girih", path, loader=loader)
-            module = importlib.util.module_from_spec(spec)
+        path = os.path.join(folder, "lib_girih.so")
+        if os.path.isfile(path):
+            loader = importlib.machinery.ExtensionFileLoader("girih._girih", path)
+            spec = importlib.machinery.ModuleSpec("girih._girih", loader, origin=path)
+            module = loader.create_module(spec)
+            module.__spec__ = spec
             sys.modules["girih._girih"] = module
             loader.exec_module(module)
             return module

@@ -15,19 +15,20 @@ process only.
 from __future__ import annotations
 
 import functools
-import hashlib
-import json
 import os
-import platform
-import statistics
 import sys
-import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from .frontend.errors import CompilationError
 from .kernel import JITFunction
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# What only measuring needs is imported there, so that `import girih` is quick.
 
 __all__ = ["Autotuner", "Config", "Heuristics", "autotune", "heuristics"]
 
@@ -118,6 +119,7 @@ class Autotuner(Wrapped):
         self.prune = prune_configs_by or {}
         self.cache_results = cache_results
         self.chosen: dict[tuple, Config] = {}
+        self.choosing = threading.RLock()
         self.best_config: Config | None = None
         self.timings: dict[Config, float] = {}
 
@@ -126,14 +128,20 @@ class Autotuner(Wrapped):
         key = self._key(arguments)
         config = self.chosen.get(key)
         if config is None:
-            config = self.chosen[key] = self._choose(grid, args, kwargs, arguments, key)
+            with self.choosing:
+                config = self.chosen.get(key) or self._choose(grid, args, kwargs, arguments, key)
+                self.chosen[key] = config
         self.best_config = config
         self._launch(config, grid, args, kwargs, arguments)
 
     def _key(self, arguments: dict[str, Any]) -> tuple:
         """The key's values, and the element types of all arrays."""
         values = tuple(arguments.get(name) for name in self.key)
-        return values + tuple(str(a.dtype) for a in arguments.values() if hasattr(a, "dtype"))
+        for name, value in zip(self.key, values):
+            if getattr(value, "shape", ()) != ():
+                raise TypeError(f"autotune: the key `{name}` is an array; a key is made of numbers and texts")
+        device = arguments.get("device") or os.environ.get("GIRIH_DEVICE") or "cpu"
+        return device, values, tuple(str(a.dtype) for a in arguments.values() if hasattr(a, "dtype"))
 
     def _launch(self, config: Config, grid: Any, args: tuple, kwargs: dict, arguments: dict) -> None:
         if config.pre_hook is not None:
@@ -141,9 +149,13 @@ class Autotuner(Wrapped):
         self.kernel.run(grid, *args, **{**kwargs, **config.kwargs})
 
     def _choose(self, grid: Any, args: tuple, kwargs: dict, arguments: dict, key: tuple) -> Config:
+        given = next((n for c in self.configs for n in c.kwargs if n in arguments), None)
+        if given is not None:
+            raise TypeError(f"autotune chooses `{given}`, and the launch gives it as well")
         configs = self._pruned(arguments)
         mode = os.environ.get("GIRIH_AUTOTUNE", "")
-        if mode == "0" or len(configs) == 1:
+        # How long the evaluator takes says nothing.
+        if mode == "0" or len(configs) == 1 or key[0] == "eval":
             return configs[0]
         store = Store(self.innermost, configs, key) if self.cache_results and mode != "memory" else None
         stored = store.read() if store else None
@@ -170,6 +182,8 @@ class Autotuner(Wrapped):
 
     def _measure(self, configs: list[Config], grid: Any, args: tuple, kwargs: dict, arguments: dict) -> dict[Config, float]:
         """The median seconds of each configuration that can be launched; the arrays are as before afterwards."""
+        import statistics
+
         saved = {name: copy_of(a) for name, a in arguments.items() if self._to_restore(name, a)}
         times: dict[Config, list[float]] = {}
         progress = Progress(self.innermost.__name__, len(configs))
@@ -179,7 +193,7 @@ class Autotuner(Wrapped):
                 progress.show(i, config)
                 try:
                     self._trial(config, grid, args, kwargs, arguments, saved)
-                except (ValueError, MemoryError) as e:
+                except (CompilationError, ValueError, MemoryError) as e:
                     failure = e
                     continue
                 times[config] = []
@@ -194,27 +208,38 @@ class Autotuner(Wrapped):
         finally:
             progress.done()
             for name, copy in saved.items():
-                arguments[name][...] = copy
+                put(arguments[name], copy)
         if not times and failure is not None:
             raise failure
         return {c: statistics.median(t) for c, t in times.items()}
 
     def _to_restore(self, name: str, value: Any) -> bool:
         """Arrays a trial may have changed; all of them, unless the user says which."""
-        if not hasattr(value, "dtype") or not hasattr(value, "__setitem__"):
+        if not hasattr(value, "dtype") or not hasattr(value, "__setitem__") or not is_writable(value):
             return False
         return self.restore_value is None or name in self.restore_value or name in self.reset_to_zero
 
     def _trial(self, config: Config, grid: Any, args: tuple, kwargs: dict, arguments: dict, saved: dict) -> float:
         for name, copy in saved.items():
-            arguments[name][...] = 0 if name in self.reset_to_zero else copy
+            put(arguments[name], 0 if name in self.reset_to_zero else copy)
         start = time.perf_counter()
         self._launch(config, grid, args, kwargs, arguments)
         return time.perf_counter() - start
 
 
+def is_writable(array: Any) -> bool:
+    flags = getattr(array, "flags", None)
+    return getattr(flags, "writeable", True)
+
+
 def copy_of(array: Any) -> Any:
-    return array.clone() if hasattr(array, "clone") else array.copy()
+    return array.detach().clone() if hasattr(array, "detach") else array.copy()
+
+
+def put(array: Any, values: Any) -> None:
+    """Writes into an array; into a tensor of PyTorch behind the back of its gradient."""
+    target = array.detach() if hasattr(array, "detach") else array
+    target[...] = values
 
 
 class Progress:
@@ -237,7 +262,9 @@ class Store:
     """A choice on disk: one small file per kernel, configurations, key and machine."""
 
     def __init__(self, kernel: JITFunction, configs: list[Config], key: tuple):
+        import hashlib
         import inspect
+        import json
 
         self.machine = machine()
         try:
@@ -252,6 +279,8 @@ class Store:
 
     def read(self) -> int | None:
         """The number of the configuration that was chosen, if there is one."""
+        import json
+
         try:
             found = json.loads(self.path.read_text())
             at = found["chosen"]
@@ -261,6 +290,9 @@ class Store:
 
     def write(self, chosen: int, timings: dict[str, float]) -> None:
         """Stores the choice; whole or not at all, and without a word when the folder cannot be written."""
+        import json
+        import tempfile
+
         content = {"kernel": self.kernel.__qualname__, "chosen": chosen, "seconds": timings, "machine": self.machine}
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -273,6 +305,8 @@ class Store:
 
 def cache_dir() -> Path:
     """The folder that compiled kernels are kept in as well."""
+    from pathlib import Path
+
     if given := os.environ.get("GIRIH_CACHE_DIR"):
         return Path(given)
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
@@ -282,6 +316,9 @@ def cache_dir() -> Path:
 @functools.cache
 def machine() -> str:
     """What a measurement depends on: the processor, how many threads, and the version of Girih."""
+    import platform
+    from pathlib import Path
+
     from . import __version__
 
     model = platform.machine()

@@ -15,13 +15,11 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _library
-from .frontend import source as src
 from .frontend import types as ty
-from .frontend.breakpoints import MARK, stop
-from .frontend.errors import CompilationError, kernel_error
-from .frontend.slots import same
+from .frontend.errors import CompilationError, UnsupportedError, kernel_error
 from .frontend.tensor import constexpr, unwrap
-from .frontend.trace import Param, trace
+
+# The tracer and what it needs are imported when the first kernel is traced, so that `import girih` is quick.
 
 _girih = _library.extension()
 
@@ -55,7 +53,7 @@ class JITFunction:
         self.fn = fn
         self.__girih_function__ = fn
         self._knobs = dict(knobs or {})
-        self._source: src.Source | None = None
+        self._source: Any = None
         # What specialisations read from outside of the kernel, see `Builder.outside`.
         self._outside: dict = {}
         signature = inspect.signature(fn)
@@ -139,6 +137,8 @@ class JITFunction:
             now = read(name)
             if now is value:
                 continue
+            from .frontend.slots import same
+
             if same(now, value):
                 self._outside[where] = (read, name, now)
                 continue
@@ -147,13 +147,16 @@ class JITFunction:
             return
 
     def _trace(self, arguments: dict[str, tuple]) -> Any:
+        from .frontend import source
+        from .frontend.trace import Param, trace
+
         if self._source is None:
-            self._source = src.read(self.fn)
+            self._source = source.read(self.fn)
         params, constants = [], {}
         for name, look in arguments.items():
             kind, *rest = look
             if kind == "constant":
-                constants[name] = unwrap(rest[0])
+                constants[name] = constant_value(rest[0])
             elif kind == "none":
                 constants[name] = None
             elif kind == "one":
@@ -170,6 +173,10 @@ class JITFunction:
         kwargs = dict(kwargs)
         settings = self._settings(kwargs)
         return self._dispatcher.kernel(settings, args, kwargs)
+
+    def warmup(self, *args: Any, grid: Any = None, **kwargs: Any) -> None:
+        """Compiles the kernel for the arguments of a launch and runs nothing; ``grid`` does not matter."""
+        self._kernel(args, kwargs).compile()
 
     # ---- looking at it
 
@@ -198,6 +205,8 @@ class JITFunction:
             >>> "add" in add.source("c", x, y, out, n, BLOCK=1024)
             True
         """
+        if language == "cuda":
+            raise UnsupportedError('CUDA source is not made yet; `source("c", ...)` is what runs on the processor')
         return self._kernel(args, kwargs).ir(language)
 
     def explain(self, *args: Any, full: bool = False, **kwargs: Any) -> str:
@@ -243,6 +252,12 @@ def jit(fn: Callable | None = None, **options: Any) -> Any:
     return JITFunction(fn, **known) if fn is not None else lambda f: JITFunction(f, **known)
 
 
+def constant_value(value: Any) -> Any:
+    """The value of a constant; of NumPy's scalars, Python's number."""
+    value = unwrap(value)
+    return value.item() if getattr(value, "shape", None) == () and hasattr(value, "item") else value
+
+
 def is_constexpr(annotation: Any) -> bool:
     if annotation is constexpr or isinstance(annotation, constexpr):
         return True
@@ -261,9 +276,10 @@ def runtime_type(kind: str, rest: list) -> tuple[Any, int]:
 
 
 def write_out(block: tuple[int, int, int], text: str) -> None:
-    """What a block printed; a stop at a breakpoint is among it."""
-    if MARK in text:
-        stop(block, text)
+    """What a block printed; a stop at a breakpoint is among it, of a kernel that was traced here."""
+    breakpoints = sys.modules.get("girih.frontend.breakpoints")
+    if breakpoints is not None and breakpoints.MARK in text:
+        breakpoints.stop(block, text)
     else:
         sys.stdout.write(text)
 
@@ -289,31 +305,30 @@ def dtype_name(dtype: Any) -> tuple[str, int]:
     return found.name, dtype.itemsize
 
 
-def describe_array(value: Any, name: str) -> tuple[int, int, bool, str]:
-    """Where an array is, how many bytes it spans, whether it may be written, and its element type."""
-    kind = type(value)
+def describe_array(value: Any, name: str) -> Any:
+    """What is handed over for an argument that is neither NumPy's array nor Python's number: a tensor of PyTorch as where
+    it is, how many bytes it spans, whether it may be written, and its element type; the rest as an array or a number."""
     if hasattr(value, "data_ptr") and hasattr(value, "untyped_storage"):
         return describe_torch(value, name)
-    if isinstance(value, ty.DType) or callable(value):
-        raise TypeError(f"the argument `{name}` is {value!r}; annotate the parameter with `girih.constexpr`")
-    interface = getattr(value, "__array_interface__", None)
-    if interface is None and hasattr(value, "__dlpack__"):
+    kind = type(value)
+    interface = hasattr(kind, "__array_interface__") or hasattr(value, "__array_interface__")
+    if not isinstance(value, type) and (interface or hasattr(kind, "__dlpack__")):
+        import numpy
+
+        if isinstance(value, numpy.generic):
+            return value.item()
+        if interface:
+            return numpy.asarray(value)
         device = value.__dlpack_device__()
         if device[0] != 1:
             raise ValueError(f"the argument `{name}` is on another device; kernels run on arrays in main memory")
-        import numpy
-
-        array = numpy.from_dlpack(value)
-        interface = array.__array_interface__
-    if interface is None:
-        raise TypeError(f"the argument `{name}` is of the type {kind.__qualname__}; kernels take arrays, numbers and None")
-    import numpy
-
-    dtype = numpy.dtype(interface["typestr"])
-    array_name, size = dtype_name(dtype)
-    address, read_only = interface["data"]
-    strides = interface.get("strides")
-    return address, span(interface["shape"], strides, size, name), not read_only, array_name
+        try:
+            return numpy.from_dlpack(value)
+        except (BufferError, RuntimeError) as e:
+            raise TypeError(f"the argument `{name}` cannot be taken over by NumPy: {e}") from None
+    if isinstance(value, ty.DType) or callable(value):
+        raise TypeError(f"the argument `{name}` is {value!r}; annotate the parameter with `girih.constexpr`")
+    raise TypeError(f"the argument `{name}` is of the type {kind.__qualname__}; kernels take arrays, numbers and None")
 
 
 def describe_torch(value: Any, name: str) -> tuple[int, int, bool, str]:
@@ -324,21 +339,12 @@ def describe_torch(value: Any, name: str) -> tuple[int, int, bool, str]:
         raise TypeError(f"the argument `{name}`: elements of the type {value.dtype} cannot be passed to a kernel")
     size = value.element_size()
     strides = [s * size for s in value.stride()]
-    return value.data_ptr(), span(value.shape, strides, size, name), True, found.name
+    return value.data_ptr(), span(value.shape, strides, size), True, found.name
 
 
-def span(shape: tuple, strides: Any, size: int, name: str) -> int:
+def span(shape: tuple, strides: list[int], size: int) -> int:
     """The bytes from the first element to the end of the last."""
-    if 0 in shape:
-        return 0
-    if strides is None:
-        total = size
-        for n in shape:
-            total *= n
-        return total
-    if any(s < 0 for n, s in zip(shape, strides) if n > 1):
-        raise ValueError(f"the argument `{name}`: an array with negative strides cannot be passed to a kernel; pass a copy")
-    return size + sum((n - 1) * s for n, s in zip(shape, strides))
+    return 0 if 0 in shape else size + sum((n - 1) * s for n, s in zip(shape, strides))
 
 
 __all__ = ["CompilationError", "JITFunction", "jit"]

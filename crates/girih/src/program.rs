@@ -23,7 +23,7 @@ use crate::globals::Globals;
 use crate::host::Messages;
 use crate::launch::{Fit, Prepared, Report};
 use crate::module::{Module, NativeKernel};
-use crate::options::{CachePolicy, Options};
+use crate::options::{CachePolicy, Device, Options};
 use crate::widen;
 
 /// A tile program that was read and found valid.
@@ -265,6 +265,15 @@ impl<'p> Kernel<'p> {
     /// Whether the kernel writes through each of its parameters.
     pub fn writes(&self) -> Result<Vec<bool>> {
         Ok(self.version(FAST)?.traffic.writes.clone())
+    }
+
+    /// Compiles the kernel for the launches to expect, so that the first one finds it ready; nothing on the evaluator.
+    pub fn compile(&self) -> Result<()> {
+        if self.options.device == Device::Cpu {
+            let version = self.version(FAST)?;
+            self.native(&version)?;
+        }
+        Ok(())
     }
 
     /// Runs the kernel on `args` over a grid of blocks and waits for it.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..frontend.control import KernelRange
 from .core import builtin
 
 
@@ -17,6 +16,8 @@ def static_range(*bounds):
         >>> total
         6
     """
+    from ..frontend.control import KernelRange
+
     return KernelRange(*bounds, static=True)
 
 
@@ -32,4 +33,6 @@ def range(*bounds, num_stages=None, loop_unroll_factor=None, disallow_acc_multi_
         >>> total
         4950 : int32
     """
+    from ..frontend.control import KernelRange
+
     return KernelRange(*bounds)

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use girih::RawArgs;
+use girih::spec::MAX_GRID;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
@@ -33,7 +34,8 @@ pub struct Dispatcher {
     parameters: Vec<Parameter>,
     /// `specialise(arguments, settings)`: makes the `Kernel` for what arguments look like.
     specialise: Py<PyAny>,
-    /// `describe(value, name)`: an array other than NumPy's, as (address, bytes, writable, dtype name); raises for anything else.
+    /// `describe(value, name)`: an array other than NumPy's, as (address, bytes, writable, dtype name), or what stands
+    /// for the argument, an array of NumPy's or a number; raises for anything else.
     describe: Py<PyAny>,
     /// `name_of(dtype)`: the name and the size of an element type.
     name_of: Py<PyAny>,
@@ -80,7 +82,7 @@ impl Dispatcher {
         let (collected, known) = self.find(py, settings, &bound)?;
         let grid = self.grid(py, grid, &bound)?;
         let kernel = known.kernel.get();
-        let Collected { slots, arrays, .. } = collected;
+        let Collected { slots, arrays, alive: _alive, .. } = collected;
         if let Some(at) = arrays.iter().position(|a| a.is_some_and(|a| !a.writable))
             && kernel.writes(py)?.iter().zip(&arrays).any(|(w, a)| *w && a.is_some_and(|a| !a.writable))
         {
@@ -88,6 +90,9 @@ impl Dispatcher {
             let at = (at..arrays.len()).find(|&i| writes[i] && arrays[i].is_some_and(|a| !a.writable)).unwrap_or(at);
             let name = self.runtime_name(py, &bound, at);
             return Err(PyValueError::new_err(format!("the kernel writes to `{name}`, and that array is read-only")));
+        }
+        if grid.contains(&0) {
+            return Ok(());
         }
         let bytes = arrays.iter().map(|a| a.map(|a| a.bytes)).collect();
         // SAFETY: the arrays' owners say where their memory is, and the call's arguments keep them alive.
@@ -219,7 +224,17 @@ impl Dispatcher {
             NUMPY.get_or_init(|| Numpy::new(class.into_any()));
             return self.runtime(py, collected, parameter, value, role);
         }
-        collected.described(self.describe.bind(py).call1((value, &parameter.name))?.extract()?);
+        let found = self.describe.bind(py).call1((value, &parameter.name))?;
+        if found.is_instance_of::<PyTuple>() {
+            collected.described(found.extract()?);
+            return Ok(());
+        }
+        if found.is(value) {
+            let name = parameter.name.bind(py);
+            return Err(PyTypeError::new_err(format!("the argument `{name}` is of the type {}", class.name()?)));
+        }
+        self.runtime(py, collected, parameter, &found, role)?;
+        collected.alive.push(found.unbind());
         Ok(())
     }
 
@@ -236,10 +251,9 @@ impl Dispatcher {
             grid = &made;
         }
         let one = |value: &Bound<'_, PyAny>| -> PyResult<u32> {
-            value.extract::<u32>().map_err(|_| {
+            value.extract::<u32>().ok().filter(|&n| n <= MAX_GRID).ok_or_else(|| {
                 PyValueError::new_err(format!(
-                    "a grid is made of whole numbers from 0 to {}, not {}",
-                    u32::MAX,
+                    "a grid is made of whole numbers from 0 to {MAX_GRID}, not {}",
                     value.repr().map_or_else(|_| "that".to_string(), |r| r.to_string())
                 ))
             })

@@ -130,6 +130,11 @@ impl Kernel {
         }
     }
 
+    /// Compiles the kernel, so that its first launch only runs.
+    fn compile(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.kernel.compile()).map_err(|e| self.raise(py, e))
+    }
+
     /// The kernel's text at a stage.
     fn ir(&self, py: Python<'_>, stage_name: &str) -> PyResult<String> {
         let stage = stage(stage_name)?;

@@ -50,6 +50,8 @@ pub struct Collected {
     /// One per run-time parameter.
     pub slots: Vec<u64>,
     pub arrays: Vec<Option<Array>>,
+    /// What owns the memory of arrays that stand for arguments.
+    pub alive: Vec<Py<PyAny>>,
 }
 
 /// The element types that were met: by the address of NumPy's descriptor, with the descriptor kept alive, and their
@@ -235,6 +237,8 @@ impl Collected {
             for item in items {
                 self.constant(&item, alive)?;
             }
+        } else if let Some(number) = scalar_item(value)? {
+            self.constant(&number, alive)?;
         } else {
             self.words.extend([tag::OBJECT, value.as_ptr() as u64]);
             alive.push(value.clone().unbind());
@@ -250,6 +254,15 @@ impl Collected {
             self.words.push(u64::from_le_bytes(word));
         }
     }
+}
+
+/// The number in one of NumPy's scalars, or in an array without axes.
+fn scalar_item<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let (Ok(shape), Ok(item)) = (value.getattr("shape"), value.getattr("item")) else { return Ok(None) };
+    if !shape.eq(PyTuple::empty(value.py()))? {
+        return Ok(None);
+    }
+    item.call0().map(|number| (!number.is(value)).then_some(number))
 }
 
 /// An integer's bits, and its type: 0 for i32, 1 for i64, 2 for u64.
