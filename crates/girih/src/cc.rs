@@ -114,11 +114,12 @@ impl Candidate {
             let key = blake3::hash(format!("{}\n{}", self.identity, wanted.join(" ")).as_bytes()).to_hex();
             dir.join(format!("cc-{}", &key.as_str()[..24]))
         });
+        // A damaged note is none: it ends with its last line, and names flags that would be tried.
         if let Some(text) = file.as_ref().and_then(|f| std::fs::read_to_string(f).ok())
-            && let Some((version, flags)) = text.trim_end().split_once('\n')
-            && wanted.len() >= flags.split(' ').count()
+            && let Some((version, flags)) = text.strip_suffix('\n').and_then(|t| t.split_once('\n'))
+            && let flags = flags.split(' ').map(String::from).collect::<Vec<_>>()
+            && flags.iter().all(|f| wanted.contains(f))
         {
-            let flags = flags.split(' ').map(String::from).collect();
             return Ok(Compiler { version: version.to_string(), flags, candidate: self });
         }
         let compiler = self.ask(wanted)?;
