@@ -46,7 +46,8 @@ of the result.
 The dtypes are `int1` (booleans), `int8`, `int16`, `int32`, `int64`, `uint8` to `uint64`, `float8e4nv`, `float8e5`,
 `float16`, `bfloat16`, `float32` and `float64`; `pointer_type(dtype)` is an address of elements. An array argument is
 the address of its first element, a Python integer an int32 or, where it does not fit, an int64, a Python float a
-float32.
+float32. A parameter annotated with `constexpr`, a global `constexpr(...)` and an argument None are known when the kernel
+is compiled; each new value compiles it anew, as does an integer that becomes 1, or divisible by 16, or ceases to be so.
 
 | operators | operands | result |
 |---|---|---|
