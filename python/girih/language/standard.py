@@ -46,8 +46,8 @@ def mul(x, y, sanitize_overflow=True):
 def cast(x, dtype, fp_downcast_rounding=None, bitcast=False):
     """The elements as another type, of any shape: `x.to(dtype)`.
 
-    Floats round to the nearest, ties to even; floats become integers towards zero, the nearest the type has if it is too
-    narrow, and NaN 0. Narrower integers keep the lower bits. Anything but 0 is true. With `bitcast`, the bits stay.
+    Floats round to the nearest, ties to even; floats become integers towards zero, and must fit them. Narrower integers
+    keep the lower bits. Anything but 0 is true. With `bitcast`, the bits stay.
 
     Example:
         >>> girih.cast(2.75, girih.int32)
