@@ -58,6 +58,17 @@ def cast(x, dtype, fp_downcast_rounding=None, bitcast=False):
     return _t.cast(x, dtype, fp_downcast_rounding, bitcast)
 
 
+@builtin
+def permute(x, *dims):
+    """The dimensions in the order given, as numbers or as one tuple; any type and shape.
+
+    Example:
+        >>> girih.permute(girih.reshape(girih.arange(0, 4), (2, 2)), (1, 0))
+        [[0, 2], [1, 3]] : int32[2, 2]
+    """
+    return _t.permute(as_tensor(x), *dims)
+
+
 @builtin(method=True)
 def squeeze(x, dim):
     """The tile without its dimension `dim`, which has the extent 1; any type.
