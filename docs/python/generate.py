@@ -45,9 +45,10 @@ of the result.
 
 The dtypes are `int1` (booleans), `int8`, `int16`, `int32`, `int64`, `uint8` to `uint64`, `float8e4nv`, `float8e5`,
 `float16`, `bfloat16`, `float32` and `float64`; `pointer_type(dtype)` is an address of elements. An array argument is
-the address of its first element, a Python integer an int32 or, where it does not fit, an int64, a Python float a
-float32. A parameter annotated with `constexpr`, a global `constexpr(...)` and an argument None are known when the kernel
-is compiled; each new value compiles it anew, as does an integer that becomes 1, or divisible by 16, or ceases to be so.
+the address of its first element, a Python integer the first of int32, int64 and uint64 that holds it, a Python float a
+float32; NumPy's scalars are numbers as well. A parameter annotated with `constexpr`, a global `constexpr(...)` and an
+argument None are known when the kernel is compiled; each new value compiles it anew, as does an integer that becomes 1,
+or divisible by 16, or ceases to be so.
 
 | operators | operands | result |
 |---|---|---|
@@ -133,7 +134,7 @@ NOTES = {"Atomics": girih.language.atomic.__doc__, "Memory of a block": girih.la
          "Random numbers": girih.language.random.__doc__}  # fmt: skip
 
 HOST = {
-    "Kernels": [girih.jit, girih.JITFunction.run, girih.JITFunction.tile_ir, girih.JITFunction.ir,
+    "Kernels": [girih.jit, girih.JITFunction.run, girih.JITFunction.warmup, girih.JITFunction.tile_ir, girih.JITFunction.ir,
                 girih.JITFunction.source, girih.JITFunction.explain, girih.JITFunction.bytecode],
     "Tuning": [girih.autotune, girih.Config, girih.heuristics],
     "On the host": [girih.next_power_of_2, girih.constexpr_function],

@@ -175,7 +175,11 @@ class JITFunction:
         return self._dispatcher.kernel(settings, args, kwargs)
 
     def warmup(self, *args: Any, grid: Any = None, **kwargs: Any) -> None:
-        """Compiles the kernel for the arguments of a launch and runs nothing; ``grid`` does not matter."""
+        """Compiles the kernel for the arguments of a launch and runs nothing; `grid` does not matter.
+
+        Example:
+            >>> add.warmup(x, y, out, n, BLOCK=1024)
+        """
         self._kernel(args, kwargs).compile()
 
     # ---- looking at it
