@@ -11,6 +11,7 @@ import functools
 import inspect
 import os
 import sys
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -70,7 +71,9 @@ class JITFunction:
             given = p.default is not p.empty
             parameters.append((name, role, given, p.default if given else None))
         self._roles = {name: role for name, role, _, _ in parameters}
-        self._dispatcher = _girih.Dispatcher(parameters, self._specialise, describe_array, dtype_name)
+        # The dispatcher is no owner of this object, or neither would ever be freed.
+        specialise = weakref.WeakMethod(self._specialise)
+        self._dispatcher = _girih.Dispatcher(parameters, lambda *a: specialise()(*a), describe_array, dtype_name)
 
     # ---- launching
 
@@ -110,7 +113,9 @@ class JITFunction:
         settings = []
         for name in SETTINGS:
             if name in kwargs and name not in self._roles:
-                settings.append((name, kwargs.pop(name)))
+                value = kwargs.pop(name)
+                if value is not None:
+                    settings.append((name, value))
         for name in HINTS:
             if name in kwargs and name not in self._roles:
                 del kwargs[name]

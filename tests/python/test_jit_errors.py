@@ -23,6 +23,7 @@ def message(name):
         text = "no error"
     # Lines and addresses change; what matters is that the line shown is the one marked.
     text = re.sub(r"[^\s\"]*/mistakes/kernels\.py:\d+", "kernels.py:LINE", text)
+    text = re.sub(r"at line \d+", "at line LINE", text)
     text = re.sub(r"^ *\d+ \|", " LINE |", text, flags=re.M)
     return re.sub(r"0x[0-9a-f]{6,}", "ADDRESS", text)
 

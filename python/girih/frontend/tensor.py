@@ -302,7 +302,8 @@ def as_tensor(value: Any, dtype: DType | None = None) -> tensor:
         return value
     if is_number(value):
         return constant(value, dtype or number_type(value))
-    raise fail(f"a number or a tile is needed here, not {describe(value)}")
+    help = "an argument that is left out and the result of a function without `return` are None" if value is None else None
+    raise fail(f"a number or a tile is needed here, not {describe(value)}", help)
 
 
 def number_type(value: int | float | bool) -> DType:
