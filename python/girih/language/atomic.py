@@ -99,7 +99,7 @@ def atomic_xchg(pointer, val, mask=None, sem=None, scope=None):
 
 @builtin
 def atomic_and(pointer, val, mask=None, sem=None, scope=None):
-    """Bitwise and; integers of 32 and 64 bits.
+    """Bitwise and; elements are integers of 32 and 64 bits.
 
     Example:
         >>> girih.store(ints, 12)
@@ -113,7 +113,7 @@ def atomic_and(pointer, val, mask=None, sem=None, scope=None):
 
 @builtin
 def atomic_or(pointer, val, mask=None, sem=None, scope=None):
-    """Bitwise or; integers of 32 and 64 bits.
+    """Bitwise or; elements are integers of 32 and 64 bits.
 
     Example:
         >>> girih.store(ints, 12)
@@ -127,7 +127,7 @@ def atomic_or(pointer, val, mask=None, sem=None, scope=None):
 
 @builtin
 def atomic_xor(pointer, val, mask=None, sem=None, scope=None):
-    """Bitwise exclusive or; integers of 32 and 64 bits.
+    """Bitwise exclusive or; elements are integers of 32 and 64 bits.
 
     Example:
         >>> girih.store(ints, 12)
@@ -163,7 +163,7 @@ def _extreme(word: str, pointer: Any, val: Any, mask: Any, sem: Any, scope: Any)
 
 @builtin
 def atomic_max(pointer, val, mask=None, sem=None, scope=None):
-    """Keeps the greater; integers of 32 and 64 bits, float32, float64 (no NaNs).
+    """Keeps the greater; elements are integers of 32 and 64 bits, float32, float64 (no NaNs).
 
     Example:
         >>> girih.atomic_max(floats + 3, 5.5)
@@ -176,7 +176,7 @@ def atomic_max(pointer, val, mask=None, sem=None, scope=None):
 
 @builtin
 def atomic_min(pointer, val, mask=None, sem=None, scope=None):
-    """Keeps the lesser; integers of 32 and 64 bits, float32, float64 (no NaNs).
+    """Keeps the lesser; elements are integers of 32 and 64 bits, float32, float64 (no NaNs).
 
     Example:
         >>> girih.atomic_min(floats + 3, -0.5)

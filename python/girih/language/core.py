@@ -476,7 +476,7 @@ exp2 = _unary("exp2", "exp2", "2 to the power of each element; floats.", "3.0", 
 log = _unary("log", "log", "The natural logarithm of each element; floats.", "10.0", "2.30259")
 log2 = _unary("log2", "log2", "The logarithm to base 2 of each element; floats.", "8.0", "3")
 sqrt = _unary("sqrt", "sqrt", "The square root of each element, correctly rounded; floats.", "2.0", "1.41421")
-sqrt_rn = _unary("sqrt", "sqrt_rn", "The same as `sqrt`, which is correctly rounded.", "2.0", "1.41421")
+sqrt_rn = _unary("sqrt", "sqrt_rn", "The same as `sqrt`, which is correctly rounded: floats of any shape.", "2.0", "1.41421")
 rsqrt = _unary("rsqrt", "rsqrt", "1 / sqrt(x) of each element; floats.", "4.0", "0.5")
 sin = _unary("sin", "sin", "The sine of each element, in radians; floats.", "0.5", "0.479426")
 cos = _unary("cos", "cos", "The cosine of each element, in radians; floats.", "0.5", "0.877583")
@@ -560,7 +560,8 @@ def fma(x, y, z):
 
 @builtin
 def fdiv(x, y, ieee_rounding=False):
-    """x / y for floats, in the type they meet in: of two float16 a float16, where `/` gives a float32.
+    """x / y for floats, in the type they meet in: of two float16 a float16, where `/` gives a float32;
+    shapes broadcast.
 
     Example:
         >>> girih.fdiv(1.0, 4.0)
@@ -571,7 +572,7 @@ def fdiv(x, y, ieee_rounding=False):
 
 @builtin
 def div_rn(x, y):
-    """x / y, correctly rounded, as `/` is.
+    """x / y, correctly rounded, as `/` is: numbers whose shapes broadcast.
 
     Example:
         >>> girih.div_rn(1.0, 4.0)
@@ -608,7 +609,7 @@ def pow(x, y):
 
 @builtin
 def atan2(y, x):
-    """The angle of the point (x, y), in radians; floats.
+    """The angle of the point (x, y), in radians; floats whose shapes broadcast.
 
     Example:
         >>> girih.atan2(1.0, 1.0)
@@ -823,7 +824,7 @@ def _printable(t: tensor) -> tensor:
 
 @builtin
 def device_assert(condition, message="", mask=None):
-    """Stops the kernel with a message when the condition fails for an element where the mask holds.
+    """Stops the kernel with a message when the condition, booleans of any shape, fails where the mask holds.
 
     Example:
         >>> girih.device_assert(girih.arange(0, 4) >= 0, "an index below zero")
@@ -849,7 +850,7 @@ def debug_barrier():
 
 @builtin
 def multiple_of(x, values):
-    """Promises that integers or addresses are divisible by a power of two; returns `x`.
+    """Promises that integers or addresses of any shape are divisible by a power of two; returns `x`.
 
     Example:
         >>> girih.multiple_of(girih.program_id(0) * 64, 16)
@@ -889,7 +890,7 @@ def max_constancy(x, values):
 
 @builtin
 def assume(condition):
-    """A promise that Girih does not use.
+    """A promise, an int1 scalar, that Girih does not use.
 
     Example:
         >>> girih.assume(girih.program_id(0) >= 0)
@@ -897,7 +898,7 @@ def assume(condition):
 
 
 def cdiv(x, div):
-    """`x / div` rounded up, for integers; on the host and in a kernel.
+    """`x / div` rounded up, for integers of any shape; on the host and in a kernel.
 
     Example:
         >>> girih.cdiv(10, 4)
@@ -915,7 +916,7 @@ cdiv.__girih_builtin__ = True
 
 
 def next_power_of_2(n):
-    """The least power of two that is not below `n`; on the host and, for constants, in a kernel.
+    """The least power of two that is not below the integer `n`, a scalar; on the host and, for constants, in a kernel.
 
     Example:
         >>> girih.next_power_of_2(1000)

@@ -37,7 +37,7 @@ def _high(x) -> tensor:
 
 @builtin
 def philox(seed, c0, c1, c2, c3, n_rounds=ROUNDS):
-    """Four words uint32 for a 64-bit seed and a counter of four words.
+    """Four words uint32 for a 64-bit seed and a counter of four words, integers of any shapes that broadcast.
 
     Example:
         >>> girih.philox(7, 0, 0, 0, 0)

@@ -7,7 +7,7 @@ from .core import builtin
 
 @builtin
 def static_range(*bounds):
-    """`range` that is unrolled when the kernel is compiled; its bounds are constants.
+    """`range` that is unrolled when the kernel is compiled; its bounds are constant integers, scalars.
 
     Example:
         >>> total = 0
@@ -24,7 +24,7 @@ def static_range(*bounds):
 @builtin
 def range(*bounds, num_stages=None, loop_unroll_factor=None, disallow_acc_multi_buffer=None, flatten=None,
           warp_specialize=None):  # fmt: skip
-    """Python's `range`; the keywords are hints for GPUs and have no effect on the result.
+    """Python's `range` of integers, scalars; the keywords are hints for GPUs and have no effect on the result.
 
     Example:
         >>> total = girih.program_id(0)

@@ -154,7 +154,7 @@ def inline_asm_elementwise(*args, **kwargs):
 
 @builtin
 def dot_scaled(lhs, lhs_scale, lhs_format, rhs, rhs_scale, rhs_format, *args, **kwargs):
-    """Products of block-scaled 4- and 8-bit floats: refused; scale tiles of any float type and use `dot`."""
+    """Products of block-scaled floats [M, K] and [K, N] of 4 and 8 bits: refused; scale the tiles and use `dot`."""
     raise fail(
         f"dot_scaled of {describe(lhs)} and {describe(rhs)} is not supported",
         "multiply by the scales, cast to float16 and use `girih.dot`",
