@@ -27,7 +27,8 @@ pub enum ArgSpec {
 
 /// An element type's name in any case.
 fn dtype(name: &str) -> Result<DType, String> {
-    DType::ALL.into_iter().find(|d| d.name().eq_ignore_ascii_case(name)).ok_or_else(|| {
+    let any_case = || DType::ALL.into_iter().find(|d| d.name().eq_ignore_ascii_case(name));
+    DType::from_name(name).or_else(any_case).ok_or_else(|| {
         let names: Vec<&str> = DType::ALL.iter().map(|d| d.name()).collect();
         format!("`{name}` is no element type (they are {})", names.join(", "))
     })
