@@ -2,7 +2,7 @@
 PYTHON ?= python3
 GIRIH := target/release/girih
 
-.PHONY: build test lint unit operations numeric random bytecode python cutile test-torch bench bench-cutile clean
+.PHONY: build test lint unit operations numeric random bytecode python cutile test-torch bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
@@ -64,6 +64,10 @@ bench: build .venv/ready
 # cuTile kernels beside NumPy and beside a copy of as many bytes.
 bench-cutile: python
 	.venv/bin/python bench/cutile.py
+
+# Launches, first launches and the import of kernels in Python, and their code beside tile text.
+bench-jit: python
+	.venv/bin/python bench/launch_jit.py
 
 clean:
 	cargo clean

@@ -176,14 +176,14 @@ def test_large_tiles_are_whole(stops):
     assert np.array_equal(stops.variables()[0]["i"], np.arange(4096))
 
 
-def test_an_exception_of_the_hook_does_not_end_the_interpreter(monkeypatch, capsys):
+def test_an_exception_of_the_hook_ends_the_launch(monkeypatch):
     out = np.zeros(6, np.float32)
     monkeypatch.setattr(sys, "breakpointhook", lambda: 1 // 0)
-    try:
-        kernel[1](X, out, 6, BLOCK=4, device="eval")
-    except ZeroDivisionError:
-        return
-    assert out.any()
+    with pytest.raises(ZeroDivisionError):
+        kernel[2](X, out, 6, BLOCK=4, device="eval")
+    monkeypatch.setattr(sys, "breakpointhook", lambda: None)
+    kernel[2](X, out, 6, BLOCK=4, device="eval")
+    assert np.array_equal(out, X * 2), "the next launch is another one"
 
 
 def test_natively_it_is_refused_with_the_way_to_do_it():

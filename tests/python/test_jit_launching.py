@@ -322,6 +322,20 @@ def test_prints_go_to_sys_stdout(capsys, device):
     assert out.count("x") == 2 and "1, 2" in out
 
 
+@pytest.mark.parametrize("device", ["cpu", "eval"])
+def test_an_exception_where_it_prints_comes_through(monkeypatch, device):
+    class Closed:
+        def write(self, text):
+            raise BrokenPipeError("closed")
+
+    x = np.array([1, 2], np.int32)
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.stdout", Closed())
+        with pytest.raises(BrokenPipeError, match="closed"):
+            speak[2](x, BLOCK=2, device=device)
+    speak[2](x, BLOCK=2, device=device)
+
+
 # ---- threads, processes, signals
 
 

@@ -79,6 +79,7 @@ def stop(block: tuple[int, int, int], text: str) -> None:
     variables["__block__"] = tuple(block)
     # A frame of the kernel's file that stands where the breakpoint does.
     code = compile("\n" * (place.line - 1) + "breakpoint()\nNone", place.file, "exec")
+    code = code.replace(co_name=place.function or "kernel")
     try:
         exec(code, {"__name__": "__kernel__", "__builtins__": __builtins__}, variables)
     except bdb.BdbQuit:

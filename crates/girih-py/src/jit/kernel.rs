@@ -1,6 +1,6 @@
 //! One specialisation of a kernel: its Tile IR, what becomes of it, and its launches.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use girih::{Device, Options, PrintOrder, Program, RawArgs, Stage};
 use girih_compiler::cuda_tile::bytecode::Version;
@@ -17,7 +17,11 @@ pub struct Kernel {
     writes: OnceLock<Vec<bool>>,
     /// Makes the exception of a failure: `(code, message, frames, block)`.
     error: Py<PyAny>,
+    /// What was raised where the kernel printed; it stops the launch.
+    raised: Raised,
 }
+
+type Raised = Arc<Mutex<Option<PyErr>>>;
 
 impl Kernel {
     /// An exception for a failure of the compiler or of a launch.
@@ -45,6 +49,9 @@ impl Kernel {
             // SAFETY: the caller's word.
             unsafe { self.kernel.launch_raw(grid, args) }
         });
+        if let Some(raised) = self.raised.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            return Err(raised);
+        }
         match outcome {
             Ok(_) => Ok(()),
             Err(e) => {
@@ -84,7 +91,7 @@ fn stage(name: &str) -> PyResult<Stage> {
 }
 
 /// The options of a launch: the environment's, then those given.
-fn options(given: &Bound<'_, PyDict>) -> PyResult<Options> {
+fn options(given: &Bound<'_, PyDict>, raised: &Raised) -> PyResult<Options> {
     let mut options = Options::from_env().map_err(PyValueError::new_err)?;
     for (key, value) in given {
         let key: String = key.extract()?;
@@ -98,11 +105,13 @@ fn options(given: &Bound<'_, PyDict>) -> PyResult<Options> {
             "knobs" => options.knobs = value.extract()?,
             "printer" => {
                 let write: Py<PyAny> = value.unbind();
+                let raised = raised.clone();
                 options.print_order = PrintOrder::AtOnce;
                 options.printer = Some(Arc::new(move |block, text| {
                     Python::attach(|py| {
                         if let Err(e) = write.bind(py).call1((block, text)) {
-                            e.write_unraisable(py, None);
+                            raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
+                            girih::stop_launch();
                         }
                     });
                 }));
@@ -118,14 +127,15 @@ impl Kernel {
     /// The kernel `entry` of a Tile IR text; `error(code, message, frames, block)` makes exceptions.
     #[new]
     fn new(py: Python<'_>, text: &str, entry: &str, given: &Bound<'_, PyDict>, error: Py<PyAny>) -> PyResult<Kernel> {
-        let options = options(given)?;
+        let raised = Raised::default();
+        let options = options(given, &raised)?;
         let made = py.detach(|| {
             let program = Arc::new(Program::from_text(text)?);
             let kernel = Arc::new(program.shared_entry(entry)?.with_options(options));
             Ok((program, kernel))
         });
         match made {
-            Ok((program, kernel)) => Ok(Kernel { kernel, program, writes: OnceLock::new(), error }),
+            Ok((program, kernel)) => Ok(Kernel { kernel, program, writes: OnceLock::new(), error, raised }),
             Err(e) => Err(raise(py, &error, e)),
         }
     }
