@@ -341,7 +341,8 @@ def describe_array(value: Any, name: str) -> Any:
 
 
 def describe_torch(value: Any, name: str) -> tuple[int, int, bool, str]:
-    if value.device.type != "cpu":
+    # Where programs for "cuda" run on the processor, a tensor's device is what they asked for, not where it is.
+    if value.device.type != "cpu" and value.untyped_storage().device.type != "cpu":
         raise ValueError(f"the argument `{name}` is on {value.device}; kernels run on tensors in main memory: `{name}.cpu()`")
     found = NAMES.get(str(value.dtype).removeprefix("torch."))
     if found is None:
