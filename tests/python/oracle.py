@@ -6,11 +6,10 @@ Python's own there.
 
 import types
 
-import numpy as np
-import pytest
-
 import girih
 import girih.language as tl
+import numpy as np
+import pytest
 
 
 class Cases(dict):

@@ -5,11 +5,10 @@ import sys
 from types import ModuleType
 from typing import NamedTuple
 
-import numpy as np
-import pytest
-
 import girih
 import girih.language as tl
+import numpy as np
+import pytest
 from oracle import Cases
 
 case = Cases()

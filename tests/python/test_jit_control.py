@@ -3,11 +3,10 @@
 import enum
 from typing import NamedTuple
 
-import numpy as np
-import pytest
-
 import girih
 import girih.language as tl
+import numpy as np
+import pytest
 from oracle import Cases
 
 case = Cases()

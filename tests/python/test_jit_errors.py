@@ -8,7 +8,6 @@ import re
 from pathlib import Path
 
 import pytest
-
 from mistakes.kernels import MISTAKES
 
 MESSAGES = Path(__file__).parent / "mistakes" / "messages.txt"

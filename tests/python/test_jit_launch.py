@@ -1,10 +1,9 @@
 """Kernels of ``@girih.jit``: launches, results against NumPy, and what a user sees when one is wrong."""
 
-import numpy as np
-import pytest
-
 import girih
 import girih.language as tl
+import numpy as np
+import pytest
 
 
 @girih.jit

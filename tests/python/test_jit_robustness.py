@@ -8,11 +8,10 @@ import sys
 import threading
 import time
 
-import numpy as np
-import pytest
-
 import girih
 import girih.language as tl
+import numpy as np
+import pytest
 
 devices = pytest.mark.parametrize("device", ["cpu", "eval"])
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from . import types as ty
 from .builder import REGION, Arg, Region, Value, commas
-from .errors import CompilationError
 from .slots import Slot, Undefined, fit, join, leaves, rebuild, same, slot_of
 from .source import RESULT, assigned_names
 from .tensor import arithmetic, cast, compare, constant, describe, fail, is_number, static, tensor, truth, unwrap

@@ -13,7 +13,6 @@ from __future__ import annotations
 import dataclasses
 import linecache
 
-
 # Of a long chain of calls, so many at either end.
 CALLS_SHOWN = 3
 

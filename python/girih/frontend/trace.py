@@ -8,30 +8,35 @@ appends operations. Calls of other kernels are inlined, with the place of the ca
 from __future__ import annotations
 
 import ast
-import builtins
-import contextvars
 import dataclasses
 import difflib
 import functools
-import importlib
 import operator
-from enum import Enum
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import Any
 
 from . import source as src
-from . import types as ty
 from .builder import Builder, Value
-from .control import SEQUENCES, Again, Attempt, Context, Flow, KernelRange, branch, leave, scalar_truth, trace_for, trace_if, trace_while
-from .errors import CompilationError, GirihError, Place, UnsupportedError
+from .calls import CURRENT_TRACER, Frame, apply, define, is_too_large, trace_call
+from .control import (
+    SEQUENCES,
+    Again,
+    Attempt,
+    Context,
+    Flow,
+    KernelRange,
+    branch,
+    leave,
+    scalar_truth,
+    trace_for,
+    trace_if,
+    trace_while,
+)
+from .errors import CompilationError, Place, UnsupportedError
+from .names import attribute, check_global, may_change, tensor_attribute
 from .slots import Undefined
 from .tensor import CURRENT, as_tensor, cast, constexpr, describe, fail, is_number, logical, tensor, truth, unwrap
 from .types import DType, PointerType
-
-MAX_DEPTH = 64
-
-# The tracer at work, for functions of the language that call functions of the user's.
-CURRENT_TRACER: contextvars.ContextVar[Tracer] = contextvars.ContextVar("girih_tracer")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,31 +49,6 @@ class Param:
     name: str
     type: DType | PointerType
     divisible: int = 1
-
-
-class Frame:
-    """A function being traced: the kernel itself or one inlined into it."""
-
-    def __init__(self, source: src.Source, node: ast.FunctionDef, env: dict[str, Any], parent: Place | None, outside: int):
-        self.source = source
-        self.node = node
-        self.env = env
-        self.parent = parent
-        self.first_context = outside  # how many loops and branches are around the call
-        self.result: Any = None
-
-
-@dataclasses.dataclass
-class Closure:
-    """A function or a lambda defined inside a kernel, with the variables around it."""
-
-    node: ast.FunctionDef | ast.Lambda
-    source: src.Source
-    env: dict[str, Any]
-
-    @property
-    def __name__(self) -> str:
-        return getattr(self.node, "name", "lambda")
 
 
 class Tracer:
@@ -208,7 +188,7 @@ class Tracer:
     def do_function(self, node: ast.FunctionDef) -> None:
         if node.decorator_list:
             raise self.unsupported(node, "a decorated function inside a kernel", "define it outside of the kernel")
-        self.env[node.name] = Closure(node, self.frame.source, self.env)
+        self.env[node.name] = define(self, node)
 
     # ---- expressions
 
@@ -368,7 +348,7 @@ class Tracer:
         return check_global(node.attr, found) if isinstance(value, ModuleType) else found
 
     def do_lambda(self, node: ast.Lambda) -> Any:
-        return Closure(node, self.frame.source, self.env)
+        return define(self, node)
 
     def do_comprehension(self, node: ast.ListComp | ast.GeneratorExp) -> Any:
         out: list[Any] = []
@@ -409,256 +389,7 @@ class Tracer:
         self.assign(node.target, value)
         return value
 
-    # ---- calls
-
-    def do_call(self, node: ast.Call) -> Any:
-        callee = unwrap(self.evaluate(node.func))
-        args: list[Any] = []
-        for arg in node.args:
-            if isinstance(arg, ast.Starred):
-                args += list(unwrap(self.evaluate(arg.value)))
-            else:
-                args.append(self.evaluate(arg))
-        kwargs: dict[str, Any] = {}
-        for keyword in node.keywords:
-            if keyword.arg is None:
-                kwargs.update(unwrap(self.evaluate(keyword.value)))
-            else:
-                kwargs[keyword.arg] = self.evaluate(keyword.value)
-        self.at(node)
-        place = self.builder.place
-        result = self.call(callee, args, kwargs, ast.unparse(node.func))
-        self.builder.place = place
-        return result
-
-    def call(self, callee: Any, args: list[Any], kwargs: dict[str, Any], spelled: str = "") -> Any:
-        """What a call in a kernel does: a kernel is inlined, a function of the language applied."""
-        callee = unwrap(callee)
-        function = getattr(callee, "__girih_function__", None)
-        if function is not None:
-            return self.inline(src.read(function), function, args, kwargs)
-        if isinstance(callee, Closure):
-            return self.inline_closure(callee, args, kwargs)
-        if getattr(callee, "__girih_builtin__", False):
-            return checked(callee, args, kwargs)
-        if callee is builtins.range:
-            return KernelRange(*args)
-        try:
-            special = SPECIAL.get(callee)
-        except TypeError:
-            raise fail(f"{describe(callee)} cannot be called in a kernel") from None
-        if special is not None:
-            return special(*args, **kwargs)
-        plain = [a.items() if isinstance(a, KernelRange) else unwrap(a) for a in args]
-        if callee in STRUCTURAL:
-            result = checked(callee, plain, {k: unwrap(v) for k, v in kwargs.items()})
-            # An iterator would be used up by an attempt that is thrown away.
-            return tuple(result) if isinstance(result, (enumerate, zip, reversed)) else result
-        static = not any(holds_tensor(v) for v in [*plain, *kwargs.values()])
-        if callee in PURE or getattr(callee, "__module__", None) == "math" or getattr(callee, "__girih_host__", False):
-            if not static:
-                raise fail(f"`{spelled}` is computed at compile time, and an argument is known only at run time", HELP_MATH.get(getattr(callee, "__name__", "")))
-            return checked(callee, plain, {k: unwrap(v) for k, v in kwargs.items()})
-        if isinstance(callee, type) and issubclass(callee, tuple) and hasattr(callee, "_fields"):
-            return callee(*args, **kwargs)
-        owner = getattr(callee, "__self__", None)
-        if isinstance(owner, (list, dict)) and callee.__name__ in IN_PLACE_METHODS:
-            raise UnsupportedError(
-                f"changing a {type(owner).__name__} in place is not supported in a kernel",
-                self.builder.place,
-                "make a new one: `items = items + [item]`" if isinstance(owner, list) else None,
-            )
-        if isinstance(owner, (tensor, tuple, list, dict, str)) or isinstance(callee, FunctionType) and callee.__name__ == "<lambda>" and callee.__module__ == __name__:
-            return checked(callee, args, kwargs)
-        if isinstance(callee, FunctionType):
-            raise fail(
-                f"`{spelled or callee.__name__}` is an ordinary Python function",
-                "decorate it with `@girih.jit` to call it from a kernel",
-            )
-        raise fail(f"{describe(callee)} cannot be called in a kernel")
-
-    def bind(self, name: str, node: ast.arguments, function: FunctionType | None, args, kwargs) -> dict[str, Any]:
-        """The parameters of a call by name, defaults included."""
-        if node.vararg is not None or node.kwarg is not None:
-            raise fail(f"`{name}` takes `*args` or `**kwargs`, which kernels do not have", "name each parameter")
-        names = [a.arg for a in [*node.posonlyargs, *node.args]]
-        only = [a.arg for a in node.kwonlyargs]
-        if len(args) > len(names):
-            raise fail(f"`{name}` takes {len(names)} arguments, and {len(args)} are given")
-        bound = dict(zip(names, args))
-        for key, value in kwargs.items():
-            if key not in names and key not in only:
-                near = difflib.get_close_matches(key, names + only, 1)
-                raise fail(f"`{name}` has no parameter `{key}`", f"did you mean `{near[0]}`?" if near else None)
-            if key in bound:
-                raise fail(f"`{name}` is given its parameter `{key}` twice")
-            bound[key] = value
-        defaults = dict(zip(names[::-1], (function.__defaults__ or ())[::-1])) if function else {}
-        if function and function.__kwdefaults__:
-            defaults.update(function.__kwdefaults__)
-        if function is None:
-            for parameter, default in zip(names[::-1], node.defaults[::-1]):
-                defaults[parameter] = self.evaluate(default)
-        for parameter in names + only:
-            if parameter not in bound:
-                if parameter not in defaults:
-                    raise fail(f"the call of `{name}` lacks its argument `{parameter}`")
-                bound[parameter] = defaults[parameter]
-        return bound
-
-    def inline(self, source: src.Source, function: FunctionType | None, args, kwargs) -> Any:
-        env = self.bind(source.name, source.node.args, function, args, kwargs)
-        for parameter in [*source.node.args.posonlyargs, *source.node.args.args, *source.node.args.kwonlyargs]:
-            if is_constexpr_annotation(parameter.annotation) and holds_tensor(env[parameter.arg]):
-                raise fail(
-                    f"the parameter `{parameter.arg}` of `{source.name}` is a constexpr, and its argument "
-                    f"{describe(env[parameter.arg])} is computed at run time"
-                )
-        return self.run(source, source.node, env)
-
-    def inline_closure(self, closure: Closure, args, kwargs) -> Any:
-        bound = self.bind(closure.__name__, closure.node.args, None, args, kwargs)
-        env = {**closure.env, **bound}
-        node = closure.node
-        if isinstance(node, ast.Lambda):
-            result = ast.copy_location(ast.Return(node.body), node.body)
-            node = ast.copy_location(ast.FunctionDef("lambda", node.args, [result], []), node)
-        return self.run(closure.source, node, env)
-
-    def run(self, source: src.Source, node: ast.FunctionDef, env: dict[str, Any]) -> Any:
-        """The body of an inlined function; its result."""
-        if len(self.frames) >= MAX_DEPTH:
-            itself = any(f.node is node or f.source.function is source.function for f in self.frames)
-            raise fail(
-                f"`{source.name}` calls itself, here {MAX_DEPTH} deep" if itself else f"calls are nested {MAX_DEPTH} deep",
-                "kernels are not recursive at run time; write a loop",
-            )
-        parent = self.builder.place
-        for form in (node, None):
-            start = Attempt(self)
-            frame = Frame(source, form or src.without_returns(node), dict(env), parent, len(self.contexts))
-            depth = len(self.frames)
-            self.frames.append(frame)
-            try:
-                self.block(frame.node.body)
-                return frame.result
-            except Again as again:
-                if again.context is not frame or form is None:
-                    raise
-                del self.frames[depth:]
-                start.undo()
-            finally:
-                del self.frames[depth:]
-                self.builder.place = parent
-        raise AssertionError("the second form has no early return")
-
-
-def is_too_large(op: type, left: Any, right: int) -> bool:
-    """Whether an operation on constants would take more memory than any kernel needs."""
-    if op is ast.Mult and isinstance(left, (str, tuple, list)):
-        return len(left) * right > 1 << 20
-    if isinstance(left, int) and op in (ast.Pow, ast.LShift):
-        return (left.bit_length() * right if op is ast.Pow else left.bit_length() + right) > 4096
-    return False
-
-
-def apply(function: Any, *operands: Any) -> Any:
-    """A Python operator on values; its complaints become errors of the kernel."""
-    try:
-        return function(*operands)
-    except GirihError:
-        raise
-    except ZeroDivisionError:
-        raise fail("division by zero at compile time") from None
-    except (TypeError, ValueError, KeyError, IndexError, OverflowError) as e:
-        if any(isinstance(o, tensor) for o in operands):
-            other = next((o for o in operands if not isinstance(o, tensor)), None)
-            raise fail(f"the operation is not defined between a tile and {describe(other)}") from None
-        raise fail(str(e)) from None
-
-
-def checked(function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """A call whose wrong arguments are errors of the kernel."""
-    try:
-        return function(*args, **kwargs)
-    except (GirihError, Again):
-        raise
-    except (TypeError, ValueError, IndexError, KeyError, AttributeError, OverflowError, ZeroDivisionError) as e:
-        name = getattr(function, "__name__", "the function")
-        raise fail(f"{name}: {e}".replace(f"{name}: {name}()", f"`{name}`")) from e
-
-
-def holds_tensor(value: Any) -> bool:
-    value = unwrap(value)
-    if isinstance(value, (tuple, list)):
-        return any(holds_tensor(v) for v in value)
-    return isinstance(value, tensor)
-
-
-def is_constexpr_annotation(node: ast.expr | None) -> bool:
-    text = "" if node is None else node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ast.unparse(node)
-    return text.split("[")[0].split(".")[-1] == "constexpr"
-
-
-def check_global(name: str, value: Any) -> Any:
-    """A value from outside of the kernel; it must be a constant."""
-    if isinstance(value, constexpr):
-        return value.value
-    owner = type(value).__module__.split(".")[0]
-    if owner in ("numpy", "torch") and callable(value):
-        own = getattr(importlib.import_module("girih.language"), value.__name__, None)
-        raise fail(f"`{name}` is a function of {owner}, not of kernels", f"use `girih.{value.__name__}`" if own else None)
-    if isinstance(value, (list, dict, set, bytearray)) or owner in ("numpy", "torch"):
-        raise fail(
-            f"`{name}` is a {type(value).__name__} outside of the kernel, which cannot be read inside it",
-            "pass it as an argument; constants may be numbers, strings, types, tuples of them, or girih.constexpr",
-        )
-    return value
-
-
-def may_change(owner: Any) -> bool:
-    """Whether an attribute of something outside of the kernel may have another value at the next launch."""
-    if isinstance(owner, ModuleType):
-        return owner.__name__.split(".")[0] not in ("girih", "math")
-    return hasattr(owner, "__dict__") and not hasattr(owner, "__girih_leaves__") and not isinstance(owner, (tuple, Enum))
-
-
-def attribute(owner: Any, name: str) -> Any:
-    return getattr(owner, name, None)
-
-
-def tensor_attribute(value: tensor, name: str) -> Any:
-    from ..language import core
-
-    if not name.startswith("_"):
-        if name in TENSOR_FACTS:
-            return getattr(value, name)
-        method = core.METHODS.get(name)
-        if method is not None:
-            return bound(method, value)
-        if name in TENSOR_METHODS:
-            return bound(getattr(tensor, name), value)
-    near = difflib.get_close_matches(name, [*core.METHODS, *TENSOR_METHODS, *TENSOR_FACTS], 1)
-    raise fail(f"a tile has no attribute `{name}`", f"did you mean `{near[0]}`?" if near else None)
-
-
-def bound(function: Any, value: tensor) -> Any:
-    def method(*args, **kwargs):
-        return function(value, *args, **kwargs)
-
-    method.__name__ = function.__name__
-    method.__girih_builtin__ = True
-    return method
-
-
-TENSOR_FACTS = ("dtype", "shape", "type", "numel", "ndim", "T")
-TENSOR_METHODS = ("to", "reshape", "permute", "trans")
-
 IN_PLACE = "a tile is a value: make a new one, with `girih.where(condition, x, y)`, or store to memory"
-
-IN_PLACE_METHODS = (
-    "append", "clear", "extend", "insert", "pop", "popitem", "remove", "reverse", "setdefault", "sort", "update",
-)  # fmt: skip
 
 STATEMENTS = {
     ast.Assign: Tracer.do_assign, ast.AnnAssign: Tracer.do_annotated, ast.AugAssign: Tracer.do_augmented,
@@ -672,7 +403,7 @@ EXPRESSIONS = {
     ast.Name: Tracer.name, ast.Constant: Tracer.do_constant, ast.BinOp: Tracer.do_binary,
     ast.UnaryOp: Tracer.do_unary, ast.Compare: Tracer.do_compare, ast.BoolOp: Tracer.do_bool,
     ast.IfExp: Tracer.do_choice, ast.Tuple: Tracer.do_tuple, ast.List: Tracer.do_tuple, ast.Dict: Tracer.do_dict,
-    ast.Subscript: Tracer.do_subscript, ast.Attribute: Tracer.do_attribute, ast.Call: Tracer.do_call,
+    ast.Subscript: Tracer.do_subscript, ast.Attribute: Tracer.do_attribute, ast.Call: trace_call,
     ast.Lambda: Tracer.do_lambda, ast.ListComp: Tracer.do_comprehension, ast.GeneratorExp: Tracer.do_comprehension,
     ast.JoinedStr: Tracer.do_string, ast.NamedExpr: Tracer.do_named,
 }  # fmt: skip
@@ -712,73 +443,6 @@ COMPARE = {
     ast.NotEq: operator.ne,
 }  # fmt: skip
 
-HELP_MATH = {
-    "exp": "use `girih.exp`", "log": "use `girih.log`", "sqrt": "use `girih.sqrt`", "sin": "use `girih.sin`",
-    "cos": "use `girih.cos`", "floor": "use `girih.floor`", "ceil": "use `girih.ceil`", "tanh": "use `girih.tanh`",
-    "erf": "use `girih.erf`", "pow": "use `girih.pow`",
-}  # fmt: skip
-
-# Functions of Python that are applied to values known at compile time.
-PURE = {bool, str, round, repr, divmod, sorted, id, format, getattr, slice}
-
-# Those that look at how values are put together, whether they are known or not.
-STRUCTURAL = {len, tuple, list, dict, enumerate, zip, reversed, isinstance, issubclass, hasattr, type, all, any, sum}
-
-
-def to_number(kind: type, dtype: DType):
-    def convert(value: Any = 0) -> Any:
-        value = unwrap(value)
-        return cast(value, dtype) if isinstance(value, tensor) else checked(kind, [value], {})
-
-    return convert
-
-
-def least_or_greatest(name: str):
-    def choose(*values: Any, **kwargs: Any) -> Any:
-        from ..language import core
-
-        values = [unwrap(v) for v in (unwrap(values[0]) if len(values) == 1 and not isinstance(values[0], tensor) else values)]
-        if not any(isinstance(v, tensor) for v in values):
-            return {"min": min, "max": max}[name](values)
-        result = values[0]
-        for v in values[1:]:
-            result = {"min": core.minimum, "max": core.maximum}[name](result, v)
-        return result
-
-    return choose
-
-
-def absolute(value: Any) -> Any:
-    from ..language import core
-
-    value = unwrap(value)
-    return core.abs(value) if isinstance(value, tensor) else checked(abs, [value], {})
-
-
-def say(*values: Any, **_: Any) -> None:
-    """`print` in a kernel: at run time if a tile is among the values, else at compile time."""
-    from ..language import core
-
-    if any(holds_tensor(v) for v in values):
-        text = " ".join(str(unwrap(v)) for v in values if not isinstance(unwrap(v), tensor))
-        core.device_print(text, *(v for v in values if isinstance(unwrap(v), tensor)))
-    else:
-        core.static_print(*values)
-
-
-def stop_here(*_: Any, **__: Any) -> None:
-    """`breakpoint()` in a kernel."""
-    from .breakpoints import observe
-
-    observe(CURRENT_TRACER.get())
-
-
-SPECIAL = {
-    breakpoint: stop_here, int: to_number(int, ty.int32), float: to_number(float, ty.float32), min: least_or_greatest("min"),
-    max: least_or_greatest("max"), abs: absolute, print: say,
-}  # fmt: skip
-
-
 def trace(source: src.Source, params: list[Param], constants: dict[str, Any], name: str) -> Builder:
     """The kernel for one specialisation.
 
@@ -791,7 +455,7 @@ def trace(source: src.Source, params: list[Param], constants: dict[str, Any], na
         tracer = Tracer(builder)
         CURRENT_TRACER.set(tracer)
         env: dict[str, Any] = dict(constants)
-        frame = Frame(source, source.node, env, None, 0)
+        frame = Frame(source, source.node, env)
         tracer.frames.append(frame)
         tracer.at(source.node)
         for p in params:

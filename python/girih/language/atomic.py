@@ -10,8 +10,22 @@ from __future__ import annotations
 from typing import Any
 
 from ..frontend import types as ty
-from ..frontend.builder import Value, commas
-from ..frontend.tensor import as_tensor, broadcast_to, builder, cast, common_shape, constant, fail, is_number, select, static, tensor, truth, unwrap
+from ..frontend.builder import Value
+from ..frontend.tensor import (
+    as_tensor,
+    broadcast_to,
+    builder,
+    cast,
+    common_shape,
+    constant,
+    fail,
+    is_number,
+    select,
+    static,
+    tensor,
+    truth,
+    unwrap,
+)
 from .core import _addresses, builtin
 
 SCOPES = {"cta": "tl_blk", "gpu": "device", "sys": "sys"}

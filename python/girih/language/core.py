@@ -12,8 +12,27 @@ from ..frontend import tensor as _t
 from ..frontend import types as ty
 from ..frontend.builder import Value, commas, quote
 from ..frontend.tensor import (
-    as_tensor, axis_of, builder, cast, check_dtype, check_shape, common_shape, compute, constant, describe, fail,
-    is_number, operands, permute, reshape_to, select, static, static_int, tensor, truth, unwrap,
+    as_tensor,
+    axis_of,
+    builder,
+    cast,
+    check_dtype,
+    check_shape,
+    common_shape,
+    compute,
+    constant,
+    describe,
+    fail,
+    is_number,
+    operands,
+    permute,
+    reshape_to,
+    select,
+    static,
+    static_int,
+    tensor,
+    truth,
+    unwrap,
 )  # fmt: skip
 
 # The functions that are methods of tensors too.

@@ -1,8 +1,34 @@
 """The elementwise functions under the name `math`, as in `tl.math.exp(x)`."""
 
 from .core import (
-    abs, atan2, builtin, ceil, clamp, cos, cosh, div_rn, erf, exp, exp2, fdiv, floor, fma, log, log2, maximum, minimum,
-    pow, rsqrt, sigmoid, sin, sinh, sqrt, sqrt_rn, tan, tanh, umulhi,
+    abs,
+    atan2,
+    builtin,
+    ceil,
+    clamp,
+    cos,
+    cosh,
+    div_rn,
+    erf,
+    exp,
+    exp2,
+    fdiv,
+    floor,
+    fma,
+    log,
+    log2,
+    maximum,
+    minimum,
+    pow,
+    rsqrt,
+    sigmoid,
+    sin,
+    sinh,
+    sqrt,
+    sqrt_rn,
+    tan,
+    tanh,
+    umulhi,
 )  # fmt: skip
 
 

@@ -9,7 +9,18 @@ from __future__ import annotations
 import math
 
 from ..frontend import types as ty
-from ..frontend.tensor import as_tensor, cast, common_shape, broadcast_to, constant, fail, is_number, select, tensor, unwrap
+from ..frontend.tensor import (
+    as_tensor,
+    broadcast_to,
+    cast,
+    common_shape,
+    constant,
+    fail,
+    is_number,
+    select,
+    tensor,
+    unwrap,
+)
 from . import core
 from .core import builtin
 

@@ -11,7 +11,21 @@ from typing import Any
 
 from ..frontend import types as ty
 from ..frontend.builder import REGION, Arg, Region, Value, commas, spell_number
-from ..frontend.tensor import as_tensor, axis_of, broadcast_to, builder, cast, compute, constant, fail, reshape_to, select, static, tensor, truth, unwrap
+from ..frontend.tensor import (
+    as_tensor,
+    axis_of,
+    broadcast_to,
+    builder,
+    cast,
+    compute,
+    fail,
+    reshape_to,
+    select,
+    static,
+    tensor,
+    truth,
+    unwrap,
+)
 from . import core
 from .core import builtin, part
 
@@ -269,12 +283,12 @@ def reduce_or(x, axis=None, keep_dims=False):
 
 def _user_function(function: Any) -> Any:
     """The function given to `reduce` or `associative_scan`, as Python's own call."""
-    from ..frontend.trace import CURRENT_TRACER
+    from ..frontend import calls
 
-    tracer = CURRENT_TRACER.get()
+    tracer = calls.CURRENT_TRACER.get()
 
     def call(*args):
-        result = unwrap(tracer.call(function, list(args), {}))
+        result = unwrap(calls.call(tracer, function, list(args), {}))
         return tuple(result) if isinstance(result, (tuple, list)) else (result,)
 
     return call

@@ -132,7 +132,7 @@ def map_elementwise(scalar_fn, *args, pack=1):
         >>> girih.map_elementwise(lambda a, b: a * b + 1, girih.arange(0, 4), 2)
         [1, 3, 5, 7] : int32[4]
     """
-    from ..frontend.trace import CURRENT_TRACER
+    from ..frontend.calls import CURRENT_TRACER, call
 
     tiles = [as_tensor(a) for a in args]
     if not tiles:
@@ -140,7 +140,7 @@ def map_elementwise(scalar_fn, *args, pack=1):
     if unwrap(pack) != 1:
         raise fail("map_elementwise works on one element at a time", "leave `pack` out")
     shape = common_shape(*tiles)
-    result = unwrap(CURRENT_TRACER.get().call(scalar_fn, [broadcast_to(t, shape) for t in tiles], {}))
+    result = unwrap(call(CURRENT_TRACER.get(), scalar_fn, [broadcast_to(t, shape) for t in tiles], {}))
     several = isinstance(result, (tuple, list))
     results = tuple(broadcast_to(as_tensor(r), shape) for r in (result if several else (result,)))
     return results if several else results[0]
