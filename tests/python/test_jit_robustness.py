@@ -200,7 +200,7 @@ def test_the_arrays_interface_raises():
         fill[1](Broken(), 8, 1.0, BLOCK=8)
 
 
-def test_a_closed_output_does_not_stop_the_kernel(capsys, monkeypatch):
+def test_an_output_that_fails_ends_the_launch(monkeypatch):
     class Closed:
         def write(self, text):
             raise RuntimeError("closed")
@@ -213,8 +213,9 @@ def test_a_closed_output_does_not_stop_the_kernel(capsys, monkeypatch):
     x = np.zeros(1, np.int32)
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", Closed())
-        patch.setattr(sys, "unraisablehook", lambda _: None)
-        kernel[1](x)
+        with pytest.raises(RuntimeError, match="closed"):
+            kernel[1](x)
+    kernel[1](x)
     assert x[0] == 5
 
 

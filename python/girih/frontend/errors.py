@@ -123,7 +123,7 @@ def kernel_error(code: str | None, message: str, frames: list, block: list[int] 
     place = None
     for file, line, column, function in reversed(frames):
         place = Place(file, line, max(0, column - 1), 0, function or "", place)
-    text = CompilationError(message + (f" (block {tuple(block)})" if block else ""), place).args[0]
+    text = CompilationError(message + (f" (block {', '.join(map(str, block))})" if block else ""), place).args[0]
     if code is None or code.startswith("E06"):
         error: Exception = RUNTIME_ERRORS.get(code or "", KernelError)(text)
         error.code, error.place, error.block = code, place, tuple(block) if block else None
