@@ -39,7 +39,7 @@ class Tile:
         if not isinstance(other, Tile):
             return self.value, NUMPY[self.name](other), self.name
         name = self.name if self.name == other.name else MEETS[self.name, other.name]
-        return self.value.astype(NUMPY[name]), other.value.astype(NUMPY[name]), name
+        return self.to(name).value, other.to(name).value, name
 
     def apply(self, function, other, result=None):
         a, b, name = self.meet(other)
