@@ -18,7 +18,7 @@ from typing import Any
 from . import _library
 from .frontend import types as ty
 from .frontend.errors import CompilationError, UnsupportedError, kernel_error
-from .frontend.tensor import constexpr, unwrap
+from .frontend.tensor import is_constexpr, unwrap
 
 # The tracer and what it needs are imported when the first kernel is traced, so that `import girih` is quick.
 
@@ -132,7 +132,7 @@ class JITFunction:
             raise CompilationError(
                 "a breakpoint stops on the evaluator only",
                 builder.stops[0],
-                f"launch with `{self.__name__}[grid](..., device=\"eval\")`, or set GIRIH_DEVICE=eval",
+                f'launch with `{self.__name__}[grid](..., device="eval")`, or set GIRIH_DEVICE=eval',
             )
         return _girih.Kernel(builder.text(), self.__name__, options, kernel_error)
 
@@ -267,12 +267,6 @@ def constant_value(value: Any) -> Any:
     return value.item() if getattr(value, "shape", None) == () and hasattr(value, "item") else value
 
 
-def is_constexpr(annotation: Any) -> bool:
-    if annotation is constexpr or isinstance(annotation, constexpr):
-        return True
-    return isinstance(annotation, str) and annotation.split("[")[0].split(".")[-1] == "constexpr"
-
-
 def runtime_type(kind: str, rest: list) -> tuple[Any, int]:
     """The type of a run-time parameter, and what divides it."""
     if kind == "ptr":
@@ -315,8 +309,11 @@ def dtype_name(dtype: Any) -> tuple[str, int]:
 
 
 def describe_array(value: Any, name: str) -> Any:
-    """What is handed over for an argument that is neither NumPy's array nor Python's number: a tensor of PyTorch as where
-    it is, how many bytes it spans, whether it may be written, and its element type; the rest as an array or a number."""
+    """What is handed over for an argument that is neither NumPy's array nor Python's number.
+
+    A tensor of PyTorch becomes where it is, how many bytes it spans, whether it may be written, and its element type;
+    the rest an array or a number.
+    """
     if hasattr(value, "data_ptr") and hasattr(value, "untyped_storage"):
         return describe_torch(value, name)
     kind = type(value)
@@ -343,7 +340,9 @@ def describe_array(value: Any, name: str) -> Any:
 def describe_torch(value: Any, name: str) -> tuple[int, int, bool, str]:
     # Where programs for "cuda" run on the processor, a tensor's device is what they asked for, not where it is.
     if value.device.type != "cpu" and value.untyped_storage().device.type != "cpu":
-        raise ValueError(f"the argument `{name}` is on {value.device}; kernels run on tensors in main memory: `{name}.cpu()`")
+        raise ValueError(
+            f"the argument `{name}` is on {value.device}; kernels run on tensors in main memory: `{name}.cpu()`"
+        )
     found = NAMES.get(str(value.dtype).removeprefix("torch."))
     if found is None:
         raise TypeError(f"the argument `{name}`: elements of the type {value.dtype} cannot be passed to a kernel")

@@ -447,6 +447,25 @@ def closures_see_later_values(x, n):
     tl.store(x + 1, total)
 
 
+@case(4)
+@case(2)
+def closures_and_branches(x, n):
+    k = 1
+    shifted = lambda v: v + k
+    if n > 3:
+        k = 5
+    tl.store(x, shifted(n))
+    m = 2
+
+    def scaled(v, by=m, *, more=m + 1):
+        return v * by + more + k
+
+    m = 100
+    for i in range(n):
+        k = k + i
+        tl.store(x + i + 1, scaled(i))
+
+
 @case(3)
 @case(1)
 def none_at_first(x, n):

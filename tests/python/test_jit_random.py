@@ -125,7 +125,9 @@ def load(pointer, mask=None, other=0):
 
 def store(pointer, value, mask=None):
     inside = np.broadcast_to(True if mask is None else mask.value, np.shape(pointer.at))
-    pointer.array[np.asarray(pointer.at)[inside]] = np.broadcast_to(value.value, inside.shape)[inside].astype(pointer.array.dtype)
+    pointer.array[np.asarray(pointer.at)[inside]] = np.broadcast_to(value.value, inside.shape)[inside].astype(
+        pointer.array.dtype
+    )
 
 
 def choose(condition, x, y):
@@ -203,7 +205,9 @@ class Writer:
     def condition(self):
         a, t = self.leaf()
         b, _ = self.leaf()
-        return self.random.choice([f"({a} < {b})", f"({a} >= {self.random.randrange(5)})", f"(({a} < {b}) & ({b} >= 2))", f"~({a} == {b})"])
+        return self.random.choice(
+            [f"({a} < {b})", f"({a} >= {self.random.randrange(5)})", f"(({a} < {b}) & ({b} >= 2))", f"~({a} == {b})"]
+        )
 
     def expression(self, depth=0):
         """A text and its type."""
@@ -229,7 +233,9 @@ class Writer:
             return r.choice([f"tl.sqrt(tl.abs({a}))", f"tl.floor({a})", f"(-{a})", f"tl.clamp({a}, -9.0, 9.0)"]), ta
         if choice == 3:
             b = self.cast(*self.leaf(), ta)
-            return r.choice([f"({a} {r.choice('&|^')} {b})", f"({a} {r.choice(['<<', '>>'])} ({b} & 7))", f"(~{a})", f"({a} * 3)"]), ta
+            return r.choice(
+                [f"({a} {r.choice('&|^')} {b})", f"({a} {r.choice(['<<', '>>'])} ({b} & 7))", f"(~{a})", f"({a} * 3)"]
+            ), ta
         b, tb = self.expression(depth + 1)
         t = ta if ta == tb else MEETS[ta, tb]
         if choice == 4:
@@ -283,7 +289,9 @@ class Writer:
         elif choice == 5:
             name, kind = self.fresh(), r.choice(INPUTS)
             index = self.cast(*self.leaf(), "int32")
-            self.say(f"{name} = tl.load(x_{kind} + ({index} & {LANES - 1}), mask={self.condition()}, other={r.randrange(4)})")
+            self.say(
+                f"{name} = tl.load(x_{kind} + ({index} & {LANES - 1}), mask={self.condition()}, other={r.randrange(4)})"
+            )
             self.names[name] = kind
         elif choice == 6:
             self.inside(f"for k{self.depth} in range({r.randrange(2)}, trips, {r.choice([1, 2])}):")
@@ -331,7 +339,11 @@ BLOCKS, TRIPS = 2, 5
 
 def results(run):
     arrays = inputs()
-    scratch, ints, floats = np.zeros(BLOCKS * LANES, np.int64), np.zeros((BLOCKS, 8, LANES), np.int64), np.zeros((BLOCKS, 8, LANES))
+    scratch, ints, floats = (
+        np.zeros(BLOCKS * LANES, np.int64),
+        np.zeros((BLOCKS, 8, LANES), np.int64),
+        np.zeros((BLOCKS, 8, LANES)),
+    )
     run(*arrays, scratch, ints, floats)
     return ints, floats
 
@@ -348,7 +360,10 @@ def test_a_random_kernel(seed, tmp_path):
     def by_python(*arrays):
         flat = [Pointer(a.reshape(-1)) for a in arrays]
         for block in range(BLOCKS):
-            names = {"tl": oracle(block), "range": lambda *b: map(lambda i: Tile(i, "int32"), range(*(int(v) for v in b)))}
+            names = {
+                "tl": oracle(block),
+                "range": lambda *b: map(lambda i: Tile(i, "int32"), range(*(int(v) for v in b))),
+            }
             exec(text, names)
             names["kernel"](*flat, TRIPS, LANES)
 
@@ -358,4 +373,6 @@ def test_a_random_kernel(seed, tmp_path):
         given = results(lambda *arrays: kernel[(BLOCKS,)](*arrays, TRIPS, LANES, device=device))
         for e, g in zip(expected, given):
             same = (e == g) | (np.isnan(e) & np.isnan(g))
-            assert same.all(), f"{device}, seed {seed}: {np.argwhere(~same)[:4].tolist()} of\n{textwrap.indent(text, '  ')}"
+            assert same.all(), (
+                f"{device}, seed {seed}: {np.argwhere(~same)[:4].tolist()} of\n{textwrap.indent(text, '  ')}"
+            )

@@ -1,8 +1,8 @@
 """`breakpoint()` in a kernel: the evaluator stops there, and Python's debugger shows the kernel's variables.
 
-The breakpoint becomes a `print_tko` of all variables of the function it stands in. Its text is no user's: it begins with
-`MARK` and the number of the breakpoint, and comes back through the printer while the block waits. The variables are then
-made NumPy arrays, and the debugger is started in a frame whose file and line are those of the breakpoint.
+The breakpoint becomes a `print_tko` of all variables of the function it stands in. Its text is no user's: it begins
+with `MARK` and the number of the breakpoint, and comes back through the printer while the block waits. The variables
+are then made NumPy arrays, and the debugger is started in a frame whose file and line are those of the breakpoint.
 """
 
 from __future__ import annotations

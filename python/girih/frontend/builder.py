@@ -42,7 +42,9 @@ class Op:
 
     __slots__ = ("pieces", "results", "regions", "place", "pure")
 
-    def __init__(self, pieces: tuple, results: tuple[Value, ...], regions: tuple[Region, ...], place: Place | None, pure: bool):
+    def __init__(
+        self, pieces: tuple, results: tuple[Value, ...], regions: tuple[Region, ...], place: Place | None, pure: bool
+    ):
         self.pieces = pieces
         self.results = results
         self.regions = regions

@@ -18,7 +18,7 @@ from . import source as src
 from . import types as ty
 from .control import Again, Attempt, KernelRange
 from .errors import GirihError, Place, UnsupportedError
-from .tensor import cast, describe, fail, tensor, unwrap
+from .tensor import cast, describe, fail, is_constexpr, tensor, unwrap
 from .types import DType
 
 if TYPE_CHECKING:
@@ -34,7 +34,12 @@ class Frame:
     """A function being traced: the kernel itself or one inlined into it."""
 
     def __init__(
-        self, source: src.Source, node: ast.FunctionDef, env: dict[str, Any], parent: Place | None = None, outside: int = 0
+        self,
+        source: src.Source,
+        node: ast.FunctionDef,
+        env: dict[str, Any],
+        parent: Place | None = None,
+        outside: int = 0,
     ):
         self.source = source
         self.node = node
@@ -60,7 +65,10 @@ class Closure:
 def define(tracer: Tracer, node: ast.FunctionDef | ast.Lambda) -> Closure:
     """A function inside a kernel, with its defaults as they are now."""
     positional = [a.arg for a in (*node.args.posonlyargs, *node.args.args)]
-    given = [*zip(positional[::-1], node.args.defaults[::-1]), *zip([a.arg for a in node.args.kwonlyargs], node.args.kw_defaults)]
+    given = [
+        *zip(positional[::-1], node.args.defaults[::-1]),
+        *zip([a.arg for a in node.args.kwonlyargs], node.args.kw_defaults),
+    ]
     return Closure(node, tracer.frame, {name: tracer.evaluate(value) for name, value in given if value is not None})
 
 
@@ -111,7 +119,10 @@ def call(tracer: Tracer, callee: Any, args: list[Any], kwargs: dict[str, Any], s
     static = not any(holds_tensor(v) for v in [*plain, *kwargs.values()])
     if callee in PURE or getattr(callee, "__module__", None) == "math" or getattr(callee, "__girih_host__", False):
         if not static:
-            raise fail(f"`{spelled}` is computed at compile time, and an argument is known only at run time", HELP_MATH.get(getattr(callee, "__name__", "")))
+            raise fail(
+                f"`{spelled}` is computed at compile time, and an argument is known only at run time",
+                HELP_MATH.get(getattr(callee, "__name__", "")),
+            )
         return checked(callee, plain, {k: unwrap(v) for k, v in kwargs.items()})
     if isinstance(callee, type) and issubclass(callee, tuple) and hasattr(callee, "_fields"):
         return callee(*args, **kwargs)
@@ -122,7 +133,8 @@ def call(tracer: Tracer, callee: Any, args: list[Any], kwargs: dict[str, Any], s
             tracer.builder.place,
             "make a new one: `items = items + [item]`" if isinstance(owner, list) else None,
         )
-    if isinstance(owner, (tensor, tuple, list, dict, str)) or isinstance(callee, FunctionType) and getattr(callee, "__module__", "").startswith("girih."):
+    ours = isinstance(callee, FunctionType) and (callee.__module__ or "").startswith("girih.")
+    if ours or isinstance(owner, (tensor, tuple, list, dict, str)):
         return checked(callee, args, kwargs)
     if isinstance(callee, FunctionType):
         raise fail(
@@ -166,11 +178,11 @@ def inline(tracer: Tracer, function: FunctionType, args: list, kwargs: dict) -> 
     """A call of another kernel."""
     source = src.read(function)
     env = bind(source.name, source.node.args, defaults_of(function), args, kwargs)
-    for parameter in [*source.node.args.posonlyargs, *source.node.args.args, *source.node.args.kwonlyargs]:
-        if is_constexpr_annotation(parameter.annotation) and holds_tensor(env[parameter.arg]):
+    for name, annotation in function.__annotations__.items():
+        if is_constexpr(annotation) and holds_tensor(env.get(name)):
             raise fail(
-                f"the parameter `{parameter.arg}` of `{source.name}` is a constexpr, and its argument "
-                f"{describe(env[parameter.arg])} is computed at run time"
+                f"the parameter `{name}` of `{source.name}` is a constexpr, and its argument "
+                f"{describe(env[name])} is computed at run time"
             )
     return run(tracer, source, source.node, env)
 
@@ -259,11 +271,6 @@ def holds_tensor(value: Any) -> bool:
     return isinstance(value, tensor)
 
 
-def is_constexpr_annotation(node: ast.expr | None) -> bool:
-    text = "" if node is None else node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ast.unparse(node)
-    return text.split("[")[0].split(".")[-1] == "constexpr"
-
-
 IN_PLACE_METHODS = (
     "append", "clear", "extend", "insert", "pop", "popitem", "remove", "reverse", "setdefault", "sort", "update",
 )  # fmt: skip
@@ -293,7 +300,9 @@ def least_or_greatest(name: str):
     def choose(*values: Any, **kwargs: Any) -> Any:
         from ..language import core
 
-        values = [unwrap(v) for v in (unwrap(values[0]) if len(values) == 1 and not isinstance(values[0], tensor) else values)]
+        if len(values) == 1 and not isinstance(values[0], tensor):
+            (values,) = map(unwrap, values)
+        values = [unwrap(v) for v in values]
         if not any(isinstance(v, tensor) for v in values):
             return {"min": min, "max": max}[name](values)
         result = values[0]
@@ -330,6 +339,6 @@ def stop_here(*_: Any, **__: Any) -> None:
 
 
 SPECIAL = {
-    breakpoint: stop_here, int: to_number(int, ty.int32), float: to_number(float, ty.float32), min: least_or_greatest("min"),
-    max: least_or_greatest("max"), abs: absolute, print: say,
+    breakpoint: stop_here, print: say, int: to_number(int, ty.int32), float: to_number(float, ty.float32),
+    min: least_or_greatest("min"), max: least_or_greatest("max"), abs: absolute,
 }  # fmt: skip

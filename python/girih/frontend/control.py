@@ -72,7 +72,8 @@ class KernelRange:
         known = self.constant()
         if known is None:
             raise fail(
-                "the bounds of this range must be known at compile time", "loop over it with `for`, or make them constexpr"
+                "the bounds of this range must be known at compile time",
+                "loop over it with `for`, or make them constexpr",
             )
         if len(known) > UNROLL_MOST:
             raise fail(
@@ -335,7 +336,11 @@ def trace_for(tracer: Tracer, node: ast.For) -> Flow:
         try:
             return runtime_for(tracer, node, iterable, kind)
         except Again as again:
-            if not isinstance(again.context, Carrying) or again.context.kind != kind or len(start.contexts) != tracer.contexts.index(again.context):
+            if (
+                not isinstance(again.context, Carrying)
+                or again.context.kind != kind
+                or len(start.contexts) != tracer.contexts.index(again.context)
+            ):
                 raise
             start.undo()
     raise AssertionError("a loop of the second kind can be left")
@@ -399,7 +404,11 @@ def runtime_for(tracer: Tracer, node: ast.For, iterable: KernelRange, kind: str)
     if backwards:
         # Count the iterations up and compute the value from the count.
         first, step = iterable.start, iterable.step
-        length = (first - iterable.stop + (-step - 1)) // -step if isinstance(first, int) and isinstance(iterable.stop, int) else integer_ceil(first, iterable.stop, -step)
+        length = (
+            (first - iterable.stop + (-step - 1)) // -step
+            if isinstance(first, int) and isinstance(iterable.stop, int)
+            else integer_ceil(first, iterable.stop, -step)
+        )
         iterable = KernelRange(0, length)
     start, stop, step_value, dtype = bounds_of(iterable)
     signed = "" if dtype.kind == "int" else "unsigned "
@@ -565,7 +574,9 @@ def merge(outer: dict, envs: list[dict], place) -> tuple[dict, dict[str, list[Sl
     names = dict.fromkeys(n for env in envs for n in env)
     line = place.line if place else "?"
     for name in names:
-        found = [env.get(name, Undefined(f"it is assigned only on one side of the `if` at line {line}")) for env in envs]
+        found = [
+            env.get(name, Undefined(f"it is assigned only on one side of the `if` at line {line}")) for env in envs
+        ]
         undefined = next((f for f in found if isinstance(f, Undefined)), None)
         if undefined is not None:
             merged[name] = undefined
@@ -573,7 +584,11 @@ def merge(outer: dict, envs: list[dict], place) -> tuple[dict, dict[str, list[Sl
         parts = [leaves(f) for f in found]
         # With one side left, what it computed is visible only inside it.
         before = found[1:] or [outer.get(name)]
-        if all(same(found[0], f) for f in before) or len(envs) == 1 and not any(isinstance(p, tensor) for p in parts[0] or ()):
+        if (
+            all(same(found[0], f) for f in before)
+            or len(envs) == 1
+            and not any(isinstance(p, tensor) for p in parts[0] or ())
+        ):
             merged[name] = found[0]
             continue
         if any(p is None or len(p) != len(parts[0]) for p in parts):

@@ -21,7 +21,9 @@ def check_global(name: str, value: Any) -> Any:
     owner = type(value).__module__.split(".")[0]
     if owner in ("numpy", "torch") and callable(value):
         own = getattr(importlib.import_module("girih.language"), value.__name__, None)
-        raise fail(f"`{name}` is a function of {owner}, not of kernels", f"use `girih.{value.__name__}`" if own else None)
+        raise fail(
+            f"`{name}` is a function of {owner}, not of kernels", f"use `girih.{value.__name__}`" if own else None
+        )
     if isinstance(value, (list, dict, set, bytearray)) or owner in ("numpy", "torch"):
         raise fail(
             f"`{name}` is a {type(value).__name__} outside of the kernel, which cannot be read inside it",
@@ -34,7 +36,9 @@ def may_change(owner: Any) -> bool:
     """Whether an attribute of something outside of the kernel may have another value at the next launch."""
     if isinstance(owner, ModuleType):
         return owner.__name__.split(".")[0] not in ("girih", "math")
-    return hasattr(owner, "__dict__") and not hasattr(owner, "__girih_leaves__") and not isinstance(owner, (tuple, Enum))
+    return (
+        hasattr(owner, "__dict__") and not hasattr(owner, "__girih_leaves__") and not isinstance(owner, (tuple, Enum))
+    )
 
 
 def attribute(owner: Any, name: str) -> Any:

@@ -123,7 +123,10 @@ def runs_until_return(node: ast.For | ast.While) -> bool:
         )
 
     return (
-        isinstance(node, ast.While) and isinstance(node.test, ast.Constant) and bool(node.test.value) and not breaks(node.body)
+        isinstance(node, ast.While)
+        and isinstance(node.test, ast.Constant)
+        and bool(node.test.value)
+        and not breaks(node.body)
     )
 
 
@@ -133,8 +136,9 @@ RESULT, RETURNED = "$result", "$returned"
 def without_returns(node: ast.FunctionDef) -> ast.FunctionDef:
     """The same function with one `return` at its end.
 
-    `return e` becomes `$result = e; break` out of a `while True:` that runs once; where it stands in a loop, it also sets
-    `$returned`, and the loops around it are left as soon as they see that. A path that reaches the end returns `None`.
+    `return e` becomes `$result = e; break` out of a `while True:` that runs once; where it stands in a loop, it also
+    sets `$returned`, and the loops around it are left as soon as they see that. A path that reaches the end returns
+    `None`.
     """
     values = any(isinstance(n, ast.Return) and n.value is not None for n in walk(node.body))
 
@@ -150,7 +154,9 @@ def without_returns(node: ast.FunctionDef) -> ast.FunctionDef:
                 for made in out[-3:]:
                     ast.copy_location(made, statement)
                 break
-            if isinstance(statement, (ast.For, ast.While)) and any(isinstance(n, ast.Return) for n in walk([statement])):
+            if isinstance(statement, (ast.For, ast.While)) and any(
+                isinstance(n, ast.Return) for n in walk([statement])
+            ):
                 copy = type(statement)(**{f: getattr(statement, f) for f in statement._fields})
                 ast.copy_location(copy, statement)
                 copy.body = rewrite(statement.body, depth + 1)

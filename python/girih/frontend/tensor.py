@@ -76,6 +76,13 @@ for _word in ("neg", "pos", "invert", "lt", "le", "gt", "ge"):
     setattr(constexpr, f"__{_word}__", _constant_operator(f"__{_word}__"))
 
 
+def is_constexpr(annotation: Any) -> bool:
+    """Whether a parameter's annotation makes it a constant."""
+    if annotation is constexpr or isinstance(annotation, constexpr):
+        return True
+    return isinstance(annotation, str) and annotation.split("[")[0].split(".")[-1] == "constexpr"
+
+
 def unwrap(value: Any) -> Any:
     return value.value if isinstance(value, constexpr) else value
 
@@ -302,7 +309,9 @@ def as_tensor(value: Any, dtype: DType | None = None) -> tensor:
         return value
     if is_number(value):
         return constant(value, dtype or number_type(value))
-    help = "an argument that is left out and the result of a function without `return` are None" if value is None else None
+    help = (
+        "an argument that is left out and the result of a function without `return` are None" if value is None else None
+    )
     raise fail(f"a number or a tile is needed here, not {describe(value)}", help)
 
 
@@ -550,8 +559,8 @@ def convert(x: tensor, dtype: DType) -> tensor:
 def operands(a, b, what: str, division: bool = False, pointers: bool = False) -> tuple[tensor, tensor]:
     """Both operands in the type and the shape they are computed in.
 
-    A number takes the type of the tile or scalar beside it, if it is of its kind or a lower one. Two tiles, two scalars,
-    and a scalar beside a tile, meet as `types.promote` says.
+    A number takes the type of the tile or scalar beside it, if it is of its kind or a lower one. Two tiles, two
+    scalars, and a scalar beside a tile, meet as `types.promote` says.
     """
     a, b = unwrap(a), unwrap(b)
     for x in (a, b):
@@ -648,7 +657,9 @@ def offset(pointer: tensor, by) -> tensor:
     if by.dtype.is_ptr():
         raise fail("two addresses cannot be added")
     if not by.dtype.is_int():
-        raise fail(f"an address moves by whole elements, not by {by.describe()}", "cast the offset: `i.to(girih.int32)`")
+        raise fail(
+            f"an address moves by whole elements, not by {by.describe()}", "cast the offset: `i.to(girih.int32)`"
+        )
     if by.dtype.is_bool():
         by = cast(by, ty.int32)
     elif by.dtype.is_int_unsigned():

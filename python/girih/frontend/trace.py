@@ -182,7 +182,9 @@ class Tracer:
             text = str(unwrap(self.evaluate(node.exc.args[0])))
         self.at(node)
         if any(c.kind != "unrolled" for c in self.contexts):
-            raise fail("a kernel cannot raise an exception at run time", "use `girih.device_assert(condition, message)`")
+            raise fail(
+                "a kernel cannot raise an exception at run time", "use `girih.device_assert(condition, message)`"
+            )
         raise fail(text)
 
     def do_function(self, node: ast.FunctionDef) -> None:
@@ -244,7 +246,9 @@ class Tracer:
         self.at(node)
         if isinstance(node.op, ast.Not):
             return ~truth(value) if isinstance(value, tensor) else not value
-        return apply({ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}[type(node.op)], value)
+        return apply(
+            {ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Invert: operator.invert}[type(node.op)], value
+        )
 
     def do_compare(self, node: ast.Compare) -> Any:
         left = unwrap(self.evaluate(node.left))
@@ -389,6 +393,7 @@ class Tracer:
         self.assign(node.target, value)
         return value
 
+
 IN_PLACE = "a tile is a value: make a new one, with `girih.where(condition, x, y)`, or store to memory"
 
 STATEMENTS = {
@@ -442,6 +447,7 @@ COMPARE = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
 }  # fmt: skip
+
 
 def trace(source: src.Source, params: list[Param], constants: dict[str, Any], name: str) -> Builder:
     """The kernel for one specialisation.

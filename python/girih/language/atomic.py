@@ -74,7 +74,9 @@ def _update(name: str, pointer: Any, value: Any, mask: Any, sem: Any, scope: Any
     dtype = pointer.dtype.element_ty
     mode = modes.get(dtype.kind)
     if mode is None or dtype.kind in ("int", "uint") and dtype.bits < 32 or dtype.is_floating() and dtype.bits < 16:
-        raise fail(f"{name} is not defined for elements of {dtype}", "32- and 64-bit integers are; floats for add and xchg")
+        raise fail(
+            f"{name} is not defined for elements of {dtype}", "32- and 64-bit integers are; floats for add and xchg"
+        )
     tiles = [pointer] + [t for t in (unwrap(value), unwrap(mask)) if isinstance(t, tensor)]
     shape = common_shape(*tiles)
     if shape != pointer.shape and not pointer.shape:
@@ -171,7 +173,9 @@ def _extreme(word: str, pointer: Any, val: Any, mask: Any, sem: Any, scope: Any)
     order = _order(sem, scope)
     up = _run(f"atomic_rmw_tko {order} ", cast(pointer, ty.PointerType(signed)), [bits], mask & positive, f", {word}")
     down = cast(bits, unsigned, bitcast=True)
-    low = _run(f"atomic_rmw_tko {order} ", cast(pointer, ty.PointerType(unsigned)), [down], mask & ~positive, f", u{other}")
+    low = _run(
+        f"atomic_rmw_tko {order} ", cast(pointer, ty.PointerType(unsigned)), [down], mask & ~positive, f", u{other}"
+    )
     return cast(select(positive, up, cast(low, signed, bitcast=True)), dtype, bitcast=True)
 
 
@@ -220,4 +224,9 @@ def atomic_cas(pointer, cmp, val, sem=None, scope=None):
     tiles = [pointer] + [t for t in (unwrap(cmp), unwrap(val)) if isinstance(t, tensor)]
     shape = common_shape(*tiles)
     pointer = broadcast_to(pointer, shape)
-    return _run(f"atomic_cas_tko {_order(sem, scope)} ", pointer, [_operand(cmp, dtype, shape), _operand(val, dtype, shape)], None)
+    return _run(
+        f"atomic_cas_tko {_order(sem, scope)} ",
+        pointer,
+        [_operand(cmp, dtype, shape), _operand(val, dtype, shape)],
+        None,
+    )

@@ -93,7 +93,8 @@ def make_block_ptr(base, shape, strides, offsets, block_shape, order=None):
     """A window of `block_shape` at `offsets` of an array of `shape` and `strides`, counted in elements.
 
     Example:
-        >>> p = girih.make_block_ptr(floats, shape=(4, 3), strides=(3, 1), offsets=(0, 0), block_shape=(2, 4), order=(1, 0))
+        >>> p = girih.make_block_ptr(floats, shape=(4, 3), strides=(3, 1), offsets=(0, 0),
+        ...                          block_shape=(2, 4), order=(1, 0))
         >>> girih.load(p, boundary_check=(1,))
         [[0, 1, 2, 0], [3, 4, 5, 0]] : float32[2, 4]
     """

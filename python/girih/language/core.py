@@ -495,7 +495,9 @@ exp2 = _unary("exp2", "exp2", "2 to the power of each element; floats.", "3.0", 
 log = _unary("log", "log", "The natural logarithm of each element; floats.", "10.0", "2.30259")
 log2 = _unary("log2", "log2", "The logarithm to base 2 of each element; floats.", "8.0", "3")
 sqrt = _unary("sqrt", "sqrt", "The square root of each element, correctly rounded; floats.", "2.0", "1.41421")
-sqrt_rn = _unary("sqrt", "sqrt_rn", "The same as `sqrt`, which is correctly rounded: floats of any shape.", "2.0", "1.41421")
+sqrt_rn = _unary(
+    "sqrt", "sqrt_rn", "The same as `sqrt`, which is correctly rounded: floats of any shape.", "2.0", "1.41421"
+)
 rsqrt = _unary("rsqrt", "rsqrt", "1 / sqrt(x) of each element; floats.", "4.0", "0.5")
 sin = _unary("sin", "sin", "The sine of each element, in radians; floats.", "0.5", "0.479426")
 cos = _unary("cos", "cos", "The cosine of each element, in radians; floats.", "0.5", "0.877583")
@@ -755,7 +757,7 @@ def dot(a, b, acc=None, input_precision=None, allow_tf32=None, max_num_imprecise
     if precision is None and static(allow_tf32, "allow_tf32"):
         precision = "tf32"
     if precision not in (None, "ieee", "tf32", "tf32x3"):
-        raise fail(f"the input precision is \"ieee\" or \"tf32\", not {precision!r}")
+        raise fail(f'the input precision is "ieee" or "tf32", not {precision!r}')
     x, y = a, b
     if precision == "tf32" and a.dtype == ty.float32:
         x, y = (_t.unary("ftof", t, TF32) for t in (a, b))

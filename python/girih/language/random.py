@@ -1,7 +1,7 @@
 """Random numbers that depend on a seed and a counter alone: the same for every grid and every machine.
 
-Source: Philox 4x32 with 10 rounds, from J. K. Salmon, M. A. Moraes, R. O. Dror and D. E. Shaw, "Parallel random numbers:
-as easy as 1, 2, 3", SC 2011. The numbers are those that Triton's functions of these names give.
+Source: Philox 4x32 with 10 rounds, from J. K. Salmon, M. A. Moraes, R. O. Dror and D. E. Shaw, "Parallel random
+numbers: as easy as 1, 2, 3", SC 2011. The numbers are those that Triton's functions of these names give.
 """
 
 from __future__ import annotations

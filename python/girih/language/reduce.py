@@ -41,8 +41,10 @@ def _axis(x: tensor, axis: Any) -> tuple[tensor, int]:
     return x, axis_of(x, axis)
 
 
-def _fold_with(tiles: tuple[tensor, ...], axis: int, identities: tuple, combine, scan: bool = False, reverse: bool = False) -> tuple[tensor, ...]:
-    """Tile IR's `reduce` or `scan` of one or more tiles; `combine(elements, accumulators)` gives the new accumulators."""
+def _fold_with(
+    tiles: tuple[tensor, ...], axis: int, identities: tuple, combine, scan: bool = False, reverse: bool = False
+) -> tuple[tensor, ...]:
+    """Tile IR's `reduce` or `scan` of tiles; `combine(elements, accumulators)` gives the new accumulators."""
     b = builder()
     pairs = [(Value(t.dtype, (), hint="x"), Value(t.dtype, (), hint="acc")) for t in tiles]
     region = Region()
@@ -58,7 +60,11 @@ def _fold_with(tiles: tuple[tensor, ...], axis: int, identities: tuple, combine,
     starts = ", ".join(f"{spell_number(t.dtype, i)} : {t.dtype.ir}" for t, i in zip(tiles, identities))
     head = f" dim={axis} {f'reverse={str(reverse).lower()} ' if scan else ''}identities=[{starts}]"
     types = ", ".join(t.value.ir_type() for t in tiles), ", ".join(r.ir_type() for r in results)
-    pieces: list = ["scan " if scan else "reduce ", *commas([t.value for t in tiles]), f"{head} : {types[0]} -> {types[1]} ("]
+    pieces: list = [
+        "scan " if scan else "reduce ",
+        *commas([t.value for t in tiles]),
+        f"{head} : {types[0]} -> {types[1]} (",
+    ]
     for i, (element, accumulator) in enumerate(pairs):
         ir = element.ir_type()
         pieces += [", " if i else "", Arg(element), f": {ir}, ", Arg(accumulator), f": {ir}"]
@@ -383,7 +389,14 @@ def _running(op: str, x: Any, axis: Any, reverse: Any, dtype: Any, identity: int
     if unwrap(dtype) is not None:
         x = cast(x, dtype)
     wide = _widened(x, "a running sum")
-    result = _known(op + ("f" if wide.dtype.is_floating() else "i"), wide, axis_of(x, axis), identity, True, static(reverse, "reverse"))
+    result = _known(
+        op + ("f" if wide.dtype.is_floating() else "i"),
+        wide,
+        axis_of(x, axis),
+        identity,
+        True,
+        static(reverse, "reverse"),
+    )
     return cast(result, ty.float16) if x.dtype == ty.float16 else result
 
 

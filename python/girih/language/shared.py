@@ -1,8 +1,8 @@
 """Memory of a block: written and read by all of its lanes, gone when the block ends.
 
-`shared(n, dtype)` gives its address, for `load` and `store`. `shared_store`, `shared_load` and `sync` work on one buffer
-of float32 that the block has without asking. A block's operations happen in the order of the program, so `sync` marks a
-step and changes no result.
+`shared(n, dtype)` gives its address, for `load` and `store`. `shared_store`, `shared_load` and `sync` work on one
+buffer of float32 that the block has without asking. A block's operations happen in the order of the program, so `sync`
+marks a step and changes no result.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ def sync():
 def gather(src, index, axis=None, mask=None, other=None):
     """Elements of a tile, or of memory, chosen by a tile of integers.
 
-    With an address: what stands at `src + index`, the same as a `load`. With a tile: along `axis`, `index` has the shape
-    of `src` but for that dimension.
+    With an address: what stands at `src + index`, the same as a `load`. With a tile: along `axis`, `index` has the
+    shape of `src` but for that dimension.
 
     Example:
         >>> girih.gather(girih.arange(10, 14), 3 - girih.arange(0, 4))
