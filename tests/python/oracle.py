@@ -4,12 +4,25 @@ The oracle runs a kernel's body, block by block, with NumPy in place of the lang
 Python's own there.
 """
 
+import functools
+import importlib.util
+import os
+import subprocess
+import tempfile
 import types
+from pathlib import Path
 
 import girih
 import girih.language as tl
 import numpy as np
 import pytest
+
+
+def tileiras():
+    """NVIDIA's compiler from its package, which the tests install."""
+    spec = importlib.util.find_spec("nvidia.cu13")
+    path = Path(next(iter(spec.submodule_search_locations))) / "bin" / "tileiras" if spec else None
+    return path if path and path.is_file() else None
 
 
 class Cases(dict):
@@ -34,12 +47,19 @@ class Cases(dict):
         assert np.array_equal(data, expected(kernel, arguments, constants, grid))
 
     def check_bytecode(self, name):
-        """The kernel is written as bytecode and read again."""
+        """The kernel is written as bytecode and read again; NVIDIA's compiler takes it where it is installed."""
         kernel, runs = self[name]
         arguments, constants, _ = runs[0]
         data = np.arange(64, dtype=np.int32)
-        text = girih.disassemble(kernel.bytecode(data, *arguments, **constants))
-        assert "entry @" + name in text
+        code = kernel.bytecode(data, *arguments, **constants)
+        assert "entry @" + name in girih.disassemble(code)
+        if tileiras() is not None:
+            with tempfile.NamedTemporaryFile(suffix=".tileirbc") as file:
+                file.write(code)
+                file.flush()
+                command = [tileiras(), "--gpu-name", "sm_100", "-O0", file.name, "-o", os.devnull]
+                done = subprocess.run(command, capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
 
     def each_launch(self, test):
         launches = [(n, i) for n, (_, runs) in self.items() for i in range(len(runs))]
@@ -80,7 +100,7 @@ class Oracle(types.SimpleNamespace):
     static_range = staticmethod(range)
     range = staticmethod(range)
     cdiv = staticmethod(lambda a, b: -(-a // b))
-    reduce = staticmethod(lambda x, axis, f: __import__("functools").reduce(f, list(x)))
+    reduce = staticmethod(lambda x, axis, f: functools.reduce(f, list(x)))
 
     @staticmethod
     def load(p, mask=None, other=0):

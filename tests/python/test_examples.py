@@ -1,15 +1,14 @@
 """The scripts in examples/python: right on both devices, and accepted by NVIDIA's compiler."""
 
-import importlib.util
 import os
 import runpy
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import girih
+import pytest
+from oracle import tileiras
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "python"
 SCRIPTS = sorted(p.stem for p in FOLDER.glob("*.py") if p.stem != "common")
@@ -29,13 +28,6 @@ def test_results(script, device):
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "ok" in done.stdout and "WRONG" not in done.stdout
-
-
-def tileiras():
-    """NVIDIA's compiler from its package, which the tests install."""
-    spec = importlib.util.find_spec("nvidia.cu13")
-    path = Path(next(iter(spec.submodule_search_locations))) / "bin" / "tileiras" if spec else None
-    return path if path and path.is_file() else None
 
 
 @pytest.mark.skipif(tileiras() is None, reason="NVIDIA's tileiras is not installed")
