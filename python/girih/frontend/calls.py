@@ -298,7 +298,7 @@ def to_number(kind: type, dtype: DType):
 
 def least_or_greatest(name: str):
     def choose(*values: Any, **kwargs: Any) -> Any:
-        from ..language import core
+        from ..language import elementwise
 
         if len(values) == 1 and not isinstance(values[0], tensor):
             (values,) = map(unwrap, values)
@@ -307,28 +307,28 @@ def least_or_greatest(name: str):
             return {"min": min, "max": max}[name](values)
         result = values[0]
         for v in values[1:]:
-            result = {"min": core.minimum, "max": core.maximum}[name](result, v)
+            result = {"min": elementwise.minimum, "max": elementwise.maximum}[name](result, v)
         return result
 
     return choose
 
 
 def absolute(value: Any) -> Any:
-    from ..language import core
+    from ..language import elementwise
 
     value = unwrap(value)
-    return core.abs(value) if isinstance(value, tensor) else checked(abs, [value], {})
+    return elementwise.abs(value) if isinstance(value, tensor) else checked(abs, [value], {})
 
 
 def say(*values: Any, **_: Any) -> None:
     """`print` in a kernel: at run time if a tile is among the values, else at compile time."""
-    from ..language import core
+    from ..language import messages
 
     if any(holds_tensor(v) for v in values):
         text = " ".join(str(unwrap(v)) for v in values if not isinstance(unwrap(v), tensor))
-        core.device_print(text, *(v for v in values if isinstance(unwrap(v), tensor)))
+        messages.device_print(text, *(v for v in values if isinstance(unwrap(v), tensor)))
     else:
-        core.static_print(*values)
+        messages.static_print(*values)
 
 
 def stop_here(*_: Any, **__: Any) -> None:

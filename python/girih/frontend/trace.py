@@ -166,15 +166,15 @@ class Tracer:
         return Flow.RETURN
 
     def do_assert(self, node: ast.Assert) -> None:
-        from ..language import core
+        from ..language import messages
 
         condition = unwrap(self.evaluate(node.test))
         message = self.evaluate(node.msg) if node.msg is not None else ast.unparse(node.test)
         self.at(node)
         if isinstance(condition, tensor):
-            core.device_assert(condition, message)
+            messages.device_assert(condition, message)
         else:
-            core.static_assert(condition, message)
+            messages.static_assert(condition, message)
 
     def do_raise(self, node: ast.Raise) -> None:
         text = ast.unparse(node.exc) if node.exc is not None else ""

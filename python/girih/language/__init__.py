@@ -4,7 +4,7 @@ from ..frontend import types as _types
 from ..frontend.tensor import constexpr, tensor
 from ..frontend.types import DType as dtype
 from ..frontend.types import PointerType as pointer_type
-from . import atomic, blocks, core, math, order, random, ranges, shared, standard
+from . import atomic, blocks, core, elementwise, math, memory, messages, order, random, ranges, shared, standard
 from . import reduce as _reduce
 
 __all__ = ["constexpr", "dtype", "math", "pointer_type", "tensor"]
@@ -17,7 +17,9 @@ def _offer(name, value):
 
 for _type in _types.ALL:
     _offer(_type.name, _type)
-for _module in (core, standard, ranges, _reduce, order, atomic, blocks, random, shared):
+for _module in (
+    core, memory, elementwise, messages, standard, ranges, _reduce, order, atomic, blocks, random, shared,
+):  # fmt: skip
     for _name, _function in list(vars(_module).items()):
         if getattr(_function, "__girih_builtin__", False) and _function.__module__ == _module.__name__:
             _offer(_name, _function)

@@ -26,7 +26,8 @@ from ..frontend.tensor import (
     truth,
     unwrap,
 )
-from .core import _addresses, builtin
+from .core import builtin
+from .memory import addresses
 
 SCOPES = {"cta": "tl_blk", "gpu": "device", "sys": "sys"}
 ORDERS = ("relaxed", "acquire", "release", "acq_rel")
@@ -70,7 +71,7 @@ def _run(head: str, pointer: tensor, values: list[tensor], mask: tensor | None, 
 
 
 def _update(name: str, pointer: Any, value: Any, mask: Any, sem: Any, scope: Any, modes: dict[str, str]) -> tensor:
-    pointer = _addresses(pointer, name)
+    pointer = addresses(pointer, name)
     dtype = pointer.dtype.element_ty
     mode = modes.get(dtype.kind)
     if mode is None or dtype.kind in ("int", "uint") and dtype.bits < 32 or dtype.is_floating() and dtype.bits < 16:
@@ -156,7 +157,7 @@ def atomic_xor(pointer, val, mask=None, sem=None, scope=None):
 
 
 def _extreme(word: str, pointer: Any, val: Any, mask: Any, sem: Any, scope: Any) -> tensor:
-    pointer = _addresses(pointer, f"atomic_{word}")
+    pointer = addresses(pointer, f"atomic_{word}")
     dtype = pointer.dtype.element_ty
     if not dtype.is_floating():
         return _update(f"atomic_{word}", pointer, val, mask, sem, scope, {"int": word, "uint": f"u{word}"})
@@ -217,7 +218,7 @@ def atomic_cas(pointer, cmp, val, sem=None, scope=None):
         >>> girih.load(ints)
         1 : int32
     """
-    pointer = _addresses(pointer, "atomic_cas")
+    pointer = addresses(pointer, "atomic_cas")
     dtype = pointer.dtype.element_ty
     if dtype.bits not in (32, 64):
         raise fail(f"atomic_cas is not defined for elements of {dtype}", "elements of 32 and 64 bits can be compared")

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..frontend import types as ty
 from ..frontend.tensor import as_tensor, cast, check_shape, fail, reshape_to, static, tensor, unwrap
-from . import core
+from . import core, memory
 from .core import builtin
 
 
@@ -55,11 +55,11 @@ class block_pointer(Block):
 
     def __girih_load__(self, boundary_check: Any, padding: Any) -> tensor:
         addresses, mask = self._tile(self.offsets, self._axes(boundary_check))
-        return core.load(addresses, mask, None if mask is None else _padding(static(padding, "the padding")))
+        return memory.load(addresses, mask, None if mask is None else _padding(static(padding, "the padding")))
 
     def __girih_store__(self, value: Any, boundary_check: Any) -> None:
         addresses, mask = self._tile(self.offsets, self._axes(boundary_check))
-        core.store(addresses, value, mask)
+        memory.store(addresses, value, mask)
 
     def _axes(self, boundary_check: Any) -> tuple[int, ...]:
         axes = static(boundary_check, "boundary_check")
@@ -77,7 +77,7 @@ def _padding(option: str) -> float:
 
 
 def _block(kind: type, base: Any, shape: Any, strides: Any, offsets: Any, window: Any) -> Any:
-    base = core._addresses(base, "a block")
+    base = memory.addresses(base, "a block")
     if base.shape:
         raise fail(f"the base of a block is one address, not {base.describe()}")
     window = check_shape(window, "the block's shape")
@@ -137,12 +137,12 @@ class tensor_descriptor(Block):
     def load(self, offsets):
         """The block at `offsets`; 0 outside of the array."""
         addresses, mask = self._at(offsets)
-        return core.load(addresses, mask, 0)
+        return memory.load(addresses, mask, 0)
 
     def store(self, offsets, value):
         """Writes the block at `offsets`; nothing outside of the array."""
         addresses, mask = self._at(offsets)
-        core.store(addresses, value, mask)
+        memory.store(addresses, value, mask)
 
     load.__girih_builtin__ = store.__girih_builtin__ = True
 

@@ -1,9 +1,9 @@
 """The elementwise functions under the name `math`, as in `tl.math.exp(x)`."""
 
-from .core import (
+from .core import builtin
+from .elementwise import (
     abs,
     atan2,
-    builtin,
     ceil,
     clamp,
     cos,

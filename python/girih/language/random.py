@@ -21,7 +21,7 @@ from ..frontend.tensor import (
     tensor,
     unwrap,
 )
-from . import core
+from . import elementwise
 from .core import builtin
 
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
@@ -63,9 +63,9 @@ def philox(seed, c0, c1, c2, c3, n_rounds=ROUNDS):
     k0, k1 = _word(seed), _high(seed)
     for _ in range(unwrap(n_rounds)):
         a, b, c, d = (
-            core.umulhi(c, constant(MULTIPLIERS[1], ty.uint32)) ^ b ^ k0,
+            elementwise.umulhi(c, constant(MULTIPLIERS[1], ty.uint32)) ^ b ^ k0,
             c * constant(MULTIPLIERS[1], ty.uint32),
-            core.umulhi(a, constant(MULTIPLIERS[0], ty.uint32)) ^ d ^ k1,
+            elementwise.umulhi(a, constant(MULTIPLIERS[0], ty.uint32)) ^ d ^ k1,
             a * constant(MULTIPLIERS[0], ty.uint32),
         )
         k0 = k0 + constant(WEYL[0], ty.uint32)
@@ -152,9 +152,9 @@ def pair_uniform_to_normal(u1, u2):
         1.17741 : float32
         0 : float32
     """
-    radius = core.sqrt(-2.0 * core.log(core.maximum(u1, 1.0e-7)))
+    radius = elementwise.sqrt(-2.0 * elementwise.log(elementwise.maximum(u1, 1.0e-7)))
     angle = (2.0 * math.pi) * u2
-    return radius * core.cos(angle), radius * core.sin(angle)
+    return radius * elementwise.cos(angle), radius * elementwise.sin(angle)
 
 
 @builtin

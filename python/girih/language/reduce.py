@@ -26,7 +26,7 @@ from ..frontend.tensor import (
     truth,
     unwrap,
 )
-from . import core
+from . import core, elementwise
 from .core import builtin, part
 
 INF = float("inf")
@@ -437,7 +437,7 @@ def softmax(x, dim=None, keep_dims=False, ieee_rounding=False):
     if not x.dtype.is_floating():
         raise fail(f"softmax is defined for floats, not for {x.describe()}", "cast it: `x.to(girih.float32)`")
     wide = cast(x, ty.float32) if x.dtype.bits < 32 else x
-    e = core.exp(wide - max(wide, axis, keep_dims=True))
+    e = elementwise.exp(wide - max(wide, axis, keep_dims=True))
     return cast(e / sum(e, axis, keep_dims=True), x.dtype)
 
 

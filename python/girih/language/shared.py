@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..frontend import types as ty
 from ..frontend.builder import Value
 from ..frontend.tensor import as_tensor, builder, check_dtype, constant, fail, reshape_to, static_int, tensor
-from . import core
+from . import core, elementwise, memory
 from .core import builtin
 
 # Elements of the buffer without a name: the 48 KiB that every GPU gives a block.
@@ -63,7 +63,7 @@ def shared_store(offsets, value, mask=None):
         >>> girih.shared_load(3 - i)
         [3, 2, 1, 0] : float32[4]
     """
-    core.store(_implicit() + offsets, value, mask)
+    memory.store(_implicit() + offsets, value, mask)
 
 
 @builtin
@@ -75,7 +75,7 @@ def shared_load(offsets, mask=None, other=None):
         >>> girih.shared_load(girih.arange(0, 4))
         [2.5, 2.5, 2.5, 2.5] : float32[4]
     """
-    return core.load(_implicit() + offsets, mask, other)
+    return memory.load(_implicit() + offsets, mask, other)
 
 
 @builtin
@@ -105,7 +105,7 @@ def gather(src, index, axis=None, mask=None, other=None):
     if not index.dtype.is_int():
         raise fail(f"the index of gather is a tile of integers, not {index.describe()}")
     if src.dtype.is_ptr():
-        return core.load(src + index, mask, other)
+        return memory.load(src + index, mask, other)
     from .reduce import sum as total
 
     axis = 0 if axis is None else core.axis_of(src, axis)
@@ -117,7 +117,7 @@ def gather(src, index, axis=None, mask=None, other=None):
     choices = reshape_to(src, (*lead, 1, n, *tail))
     wanted = reshape_to(index, (*lead, m, 1, *tail))
     number = reshape_to(core.arange(0, n), (*(1 for _ in lead), 1, n, *(1 for _ in tail)))
-    picked = core.where(wanted == number, choices, constant(0, src.dtype))
+    picked = elementwise.where(wanted == number, choices, constant(0, src.dtype))
     return core.cast(total(picked, axis + 1), src.dtype)
 
 
@@ -129,11 +129,11 @@ def load4(pointer, mask=None, other=None):
         >>> girih.load4(floats + 4 * girih.arange(0, 2))
         [[0, 1, 2, 3], [4, 5, 6, 7]] : float32[2, 4]
     """
-    pointer = core._addresses(pointer, "load4")
+    pointer = memory.addresses(pointer, "load4")
     four = core.arange(0, 4)
     if not pointer.shape:
-        return core.load(pointer + four, mask, other)
+        return memory.load(pointer + four, mask, other)
     lanes = reshape_to(four, (*(1 for _ in pointer.shape), 4))
     if mask is not None:
         mask = core.expand_dims(mask, -1)
-    return core.load(reshape_to(pointer, (*pointer.shape, 1)) + lanes, mask, other)
+    return memory.load(reshape_to(pointer, (*pointer.shape, 1)) + lanes, mask, other)

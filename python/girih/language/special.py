@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..frontend import types as ty
 from ..frontend.tensor import cast, select, tensor
-from . import core
+from . import core, elementwise
 
 # erf(x) = x + x P(x^2) for |x| up to 1; relative errors 1.3e-9 and 8e-18.
 NEAR_32 = (
@@ -37,20 +37,20 @@ def polynomial(coefficients: tuple[float, ...], x: tensor) -> tensor:
     """The polynomial at `x`, its constant term first, by Horner's rule."""
     result = core.full_like(x, coefficients[-1])
     for c in coefficients[-2::-1]:
-        result = core.fma(result, x, c)
+        result = elementwise.fma(result, x, c)
     return result
 
 
 def erf(x: tensor) -> tensor:
     """The error function of floats of 16, 32 or 64 bits."""
     wide = cast(x, ty.float32) if x.dtype.bits == 16 else x
-    size = core.abs(wide)
+    size = elementwise.abs(wide)
     if wide.dtype == ty.float64:
-        near = core.fma(wide, polynomial(NEAR_64, wide * wide), wide)
-        t = core.minimum(size, 6.0)
-        far = 1.0 - core.exp(-(t * t)) * polynomial(FAR_64, 3.0 / (3.0 + t))
+        near = elementwise.fma(wide, polynomial(NEAR_64, wide * wide), wide)
+        t = elementwise.minimum(size, 6.0)
+        far = 1.0 - elementwise.exp(-(t * t)) * polynomial(FAR_64, 3.0 / (3.0 + t))
     else:
-        near = core.fma(wide, polynomial(NEAR_32, wide * wide), wide)
-        far = 1.0 - core.exp(polynomial(FAR_32, core.minimum(size, 4.0)))
+        near = elementwise.fma(wide, polynomial(NEAR_32, wide * wide), wide)
+        far = 1.0 - elementwise.exp(polynomial(FAR_32, elementwise.minimum(size, 4.0)))
     result = select(size > 1.0, select(wide < 0.0, -far, far), near)
     return cast(result, x.dtype)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..frontend import tensor as _t
-from ..frontend.tensor import as_tensor, axis_of, broadcast_to, common_shape, describe, fail, reshape_to, tensor, unwrap
+from ..frontend.tensor import as_tensor, axis_of, broadcast_to, common_shape, describe, fail, reshape_to, unwrap
 from .core import builtin
+from .elementwise import minimum
 
 
 @builtin
@@ -113,15 +112,9 @@ def swizzle2d(i, j, size_i, size_j, size_g):
     size_gj = as_tensor(size_j) * size_g
     group = at // size_gj
     first = group * size_g
-    height = _minimum(as_tensor(size_i) - first, size_g)
+    height = minimum(as_tensor(size_i) - first, size_g)
     at = at % size_gj
     return first + at % height, at // height
-
-
-def _minimum(x: tensor, y: Any) -> tensor:
-    from .core import minimum
-
-    return minimum(x, y)
 
 
 @builtin

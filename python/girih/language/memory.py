@@ -1,0 +1,141 @@
+"""Loads and stores: what stands at addresses, and writing there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..frontend import tensor as _t
+from ..frontend.builder import Value, commas
+from ..frontend.tensor import (
+    as_tensor,
+    builder,
+    cast,
+    common_shape,
+    constant,
+    describe,
+    fail,
+    is_number,
+    tensor,
+    truth,
+    unwrap,
+)
+from .core import builtin
+
+
+def addresses(pointer: Any, who: str) -> tensor:
+    pointer = unwrap(pointer)
+    if not isinstance(pointer, tensor) or not pointer.dtype.is_ptr():
+        what = describe(pointer)
+        raise fail(
+            f"{who} needs an address or a tile of addresses, not {what}",
+            "addresses are made from an array argument: `x + girih.arange(0, N)`",
+        )
+    return pointer
+
+
+@builtin
+def load(pointer, mask=None, other=None, boundary_check=(), padding_option="", cache_modifier="", eviction_policy="",
+         volatile=False):  # fmt: skip
+    """What stands at an address, or at each of a tile of addresses.
+
+    Args:
+        pointer: a scalar or a tile of addresses of elements of type T; or a block pointer.
+        mask: booleans of a shape that broadcasts; where false nothing is read.
+        other: the value there, 0 if not given (in Triton: undefined).
+        boundary_check, padding_option: for block pointers, the dimensions to check and "zero" or "nan".
+
+    Returns: a tile of T of the shape of `pointer`.
+
+    Example:
+        >>> i = girih.arange(0, 4)
+        >>> girih.load(floats + i)
+        [0, 1, 2, 3] : float32[4]
+        >>> girih.load(floats + i, mask=i < 2, other=-1.0)
+        [0, 1, -1, -1] : float32[4]
+        >>> girih.load(floats + 3)
+        3 : float32
+    """
+    if hasattr(unwrap(pointer), "__girih_load__"):
+        if mask is not None or other is not None:
+            raise fail("a block pointer is masked with `boundary_check`, not with `mask` and `other`")
+        return unwrap(pointer).__girih_load__(boundary_check, padding_option)
+    pointer = addresses(pointer, "load")
+    mask, other = unwrap(mask), unwrap(other)
+    if mask is None and other is not None:
+        raise fail("`other` without `mask` has no effect", "give the mask, or leave `other` out")
+    dtype = pointer.dtype.element_ty
+    if mask is not None:
+        mask = truth(mask)
+        shape = common_shape(pointer, mask) if pointer.shape else pointer.shape
+        if not pointer.shape and mask.shape:
+            raise fail(f"the mask {mask.describe()} is a tile, and the address is one address")
+        pointer, mask = _t.broadcast_to(pointer, shape), _t.broadcast_to(mask, shape)
+        other = constant(other, dtype, shape) if is_number(other) else other
+        other = constant(0, dtype, shape) if other is None else _t.broadcast_to(cast(other, dtype), shape)
+    return _load(pointer, mask, other)
+
+
+def _load(pointer: tensor, mask: tensor | None, other: tensor | None) -> tensor:
+    b, dtype = builder(), pointer.dtype.element_ty
+    operands_ = [v for v in (pointer, mask, other) if v is not None]
+    pieces: list = ["load_ptr_tko weak ", *commas([v.value for v in operands_])]
+    token = b.before_read()
+    if token is not None:
+        pieces += [" token = ", token]
+    result, done = Value(dtype, pointer.shape), Value(None, hint="read")
+    types = ", ".join(v.value.ir_type() for v in operands_)
+    pieces.append(f" : {types} -> {result.ir_type()}, token")
+    b.op(pieces, (result, done))
+    b.did_read(done)
+    return tensor(result, dtype)
+
+
+@builtin
+def store(pointer, value, mask=None, boundary_check=(), cache_modifier="", eviction_policy=""):
+    """Writes a value to an address, or a tile to a tile of addresses, where the mask holds.
+
+    Args:
+        pointer: a scalar or a tile of addresses of elements of type T; or a block pointer.
+        value: a number or a tile; it is cast to T and broadcasts to the shape of `pointer`.
+        mask: booleans; where false nothing is written.
+
+    Example:
+        >>> i = girih.arange(0, 4)
+        >>> girih.store(floats + i, i * 10, mask=i < 2)
+        >>> girih.load(floats + i)
+        [0, 10, 2, 3] : float32[4]
+    """
+    if hasattr(unwrap(pointer), "__girih_store__"):
+        if mask is not None:
+            raise fail("a block pointer is masked with `boundary_check`, not with `mask`")
+        return unwrap(pointer).__girih_store__(value, boundary_check)
+    pointer = addresses(pointer, "store")
+    dtype = pointer.dtype.element_ty
+    value = unwrap(value)
+    value = constant(value, dtype) if is_number(value) else cast(as_tensor(value), dtype)
+    mask = None if unwrap(mask) is None else truth(mask)
+    tiles = [t for t in (pointer, value, mask) if t is not None]
+    shape = common_shape(*tiles)
+    if shape != pointer.shape and not (pointer.ndim == len(shape) or not pointer.shape):
+        raise fail(f"{value.describe()} is stored to {pointer.describe()}")
+    if not pointer.shape and shape:
+        raise fail(
+            f"a tile {value.describe()} is stored to one address",
+            "make a tile of addresses: `pointer + girih.arange(0, N)`",
+        )
+    pointer, value = _t.broadcast_to(pointer, shape), _t.broadcast_to(value, shape)
+    mask = None if mask is None else _t.broadcast_to(mask, shape)
+    _store(pointer, value, mask)
+
+
+def _store(pointer: tensor, value: tensor, mask: tensor | None) -> None:
+    b = builder()
+    operands_ = [v for v in (pointer, value, mask) if v is not None]
+    token = b.before_write()
+    pieces: list = ["store_ptr_tko weak ", *commas([v.value for v in operands_])]
+    if token is not None:
+        pieces += [" token = ", token]
+    pieces.append(f" : {', '.join(v.value.ir_type() for v in operands_)} -> token")
+    done = Value(None, hint="wrote")
+    b.op(pieces, (done,), pure=False)
+    b.did_write(done)
