@@ -187,6 +187,39 @@ def kernel_returns_from_nested_loops(x, n):
     tl.store(x + 40, 9)
 
 
+@girih.jit
+def find_if_several(x, n):
+    if n > 2:
+        for i in range(n):
+            if tl.load(x + i) == 5:
+                return i, n
+        tl.store(x + 50, n)
+    tl.store(x + 51, n)
+    return -1, -1
+
+
+@case(3)
+@case(30)
+@case(1)
+def value_from_a_loop_in_a_branch(x, n):
+    a, b = find_if_several(x, n)
+    tl.store(x + 52, a * 100 + b)
+
+
+@case(3)
+@case(30)
+def kernel_returns_from_a_loop_in_a_branch(x, n):
+    if n > 2:
+        i = 0
+        while i < n:
+            if tl.load(x + i) == 9:
+                tl.store(x, 99)
+                return
+            i += 1
+        tl.store(x, 1)
+    tl.store(x + 1, 3)
+
+
 @case(9)
 def nothing_after_a_return(x, n):
     for i in range(n):
@@ -242,6 +275,24 @@ def condition_of_several_parts(x, n):
             continue
         tl.store(x + 30 + i, i)
     tl.store(x, i)
+
+
+@case(5)
+@case(0)
+def condition_that_names_a_value(x, n):
+    i, v = 0, -1
+    while (v := tl.load(x + i)) < n:
+        i += 1
+    tl.store(x + 40, v * 100 + i)
+
+
+@case(20)
+def condition_with_a_call_that_returns_early(x, n):
+    at = -1
+    for i in range(n):
+        if find(x, i) > 0 and (at := i) > 7:
+            break
+    tl.store(x, at)
 
 
 @case(4, 0)
@@ -531,6 +582,23 @@ def containers(x, n):
     for i in range(4):
         items = items + [n + i]
     tl.store(x + 20, items[3] + len(items) + list(range(3))[2])
+
+
+@girih.jit
+def twice(f, v):
+    return f(f(v))
+
+
+@case(4)
+def functions_as_arguments(x, n):
+    def half_if_large(v):
+        if v > 20:
+            return v // 2
+        return v
+
+    tl.store(x, twice(lambda v: v * n, 3))
+    for i in range(n):
+        tl.store(x + 1 + i, twice(half_if_large, i * 17))
 
 
 @case(4)

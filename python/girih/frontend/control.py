@@ -31,6 +31,8 @@ UNROLL_MOST = 16384
 ATTEMPTS = 8
 
 
+UNASSIGNED = Undefined("it is not assigned")
+
 # What a loop runs over at compile time.
 SEQUENCES = (tuple, list, range, dict, type({}.items()), type({}.keys()), type({}.values()))
 
@@ -479,7 +481,8 @@ def trace_while(tracer: Tracer, node: ast.While) -> Flow:
             raise Again(tracer.frame)
         return {"text": "loop"}
 
-    trace_loop(tracer, "loop", node.body, (), run)
+    # The condition is part of every iteration, and may name values.
+    trace_loop(tracer, "loop", [ast.copy_location(ast.Expr(node.test), node.test), *node.body], (), run)
     return Flow.NORMAL
 
 
@@ -528,6 +531,7 @@ def branch(tracer: Tracer, condition: tensor, then, other) -> Flow:
         sides.append((region, flow, tracer.env, (builder.written, list(builder.read))))
     builder.place = place
     live = [s for s in sides if s[1] is Flow.NORMAL]
+    give_result([s[2] for s in live])
     merged, slots = merge(outer, [s[2] for s in live], place)
     touched = any(s[0].touches_memory for s in sides)
     for region, _, env, (written, read) in live:
@@ -565,6 +569,16 @@ def branch(tracer: Tracer, condition: tensor, then, other) -> Flow:
     builder.written, builder.read = (results[-1], []) if touched else memory
     tracer.env = merged
     return Flow.NORMAL
+
+
+def give_result(envs: list[dict]) -> None:
+    """Gives the function's result, which is never read where it did not return, the same form on both sides."""
+    results = [env.get(RESULT) for env in envs]
+    returned = next((r for r in results if leaves(r)), None)
+    if returned is not None:
+        for env in envs:
+            if isinstance(env.get(RESULT, UNASSIGNED), Undefined):
+                env[RESULT] = rebuild(returned, iter([0] * len(leaves(returned))))
 
 
 def merge(outer: dict, envs: list[dict], place) -> tuple[dict, dict[str, list[Slot]]]:

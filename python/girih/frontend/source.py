@@ -146,13 +146,14 @@ def without_returns(node: ast.FunctionDef) -> ast.FunctionDef:
         out: list[ast.stmt] = []
         for statement in body:
             if isinstance(statement, ast.Return):
-                value = statement.value or ast.Constant(None)
-                out.append(ast.Assign([ast.Name(RESULT, ast.Store())], value))
+                made: list[ast.stmt] = []
+                if values:
+                    value = statement.value or ast.Constant(None)
+                    made.append(ast.Assign([ast.Name(RESULT, ast.Store())], value))
                 if depth:
-                    out.append(ast.Assign([ast.Name(RETURNED, ast.Store())], ast.Constant(True)))
-                out.append(ast.Break())
-                for made in out[-3:]:
-                    ast.copy_location(made, statement)
+                    made.append(ast.Assign([ast.Name(RETURNED, ast.Store())], ast.Constant(True)))
+                made.append(ast.Break())
+                out += [ast.copy_location(m, statement) for m in made]
                 break
             if isinstance(statement, (ast.For, ast.While)) and any(
                 isinstance(n, ast.Return) for n in walk([statement])
@@ -178,7 +179,7 @@ def without_returns(node: ast.FunctionDef) -> ast.FunctionDef:
     made = [
         ast.Assign([ast.Name(RETURNED, ast.Store())], ast.Constant(False)),
         ast.While(ast.Constant(True), rewrite(node.body, 0) + end, []),
-        ast.Return(ast.Name(RESULT, ast.Load())),
+        ast.Return(ast.Name(RESULT, ast.Load()) if values else None),
     ]
     copy = ast.FunctionDef(node.name, node.args, made, [], node.returns)
     ast.copy_location(copy, node)
