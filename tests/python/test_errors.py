@@ -76,6 +76,7 @@ def test_a_gather_out_of_bounds_under_check(checked):
     assert [frame.lineno for frame in error.frames] == [line_of("call"), line_of("gather")]
     assert [frame.function for frame in error.frames] == ["gathers", "inner"]
     assert "inner(x, i)" in str(error)
+    assert "index 8 of `x`, which holds 8 elements" in str(error)
 
 
 @ct.kernel

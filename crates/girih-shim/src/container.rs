@@ -30,11 +30,13 @@ pub struct Options {
     pub opt_level: u8,
     pub lineinfo: bool,
     pub device_debug: bool,
+    /// What messages call the kernels' arguments, where the front end says so.
+    pub arguments: Vec<String>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { gpu_name: "sm_100".into(), opt_level: 3, lineinfo: false, device_debug: false }
+        Options { gpu_name: "sm_100".into(), opt_level: 3, lineinfo: false, device_debug: false, arguments: Vec::new() }
     }
 }
 
@@ -49,6 +51,7 @@ impl Options {
             "opt_level": self.opt_level,
             "lineinfo": self.lineinfo,
             "device_debug": self.device_debug,
+            "arguments": self.arguments,
         })
     }
 
@@ -67,6 +70,11 @@ impl Options {
                 "opt_level" => options.opt_level = value.as_u64().filter(|&n| n <= 3).ok_or_else(wrong)? as u8,
                 "lineinfo" => options.lineinfo = value.as_bool().ok_or_else(wrong)?,
                 "device_debug" => options.device_debug = value.as_bool().ok_or_else(wrong)?,
+                "arguments" => {
+                    let names = value.as_array().ok_or_else(wrong)?.iter();
+                    let names = names.map(|n| n.as_str().map(str::to_string)).collect::<Option<_>>();
+                    options.arguments = names.ok_or_else(wrong)?;
+                }
                 _ => return Err(format!("there is no option `{name}`")),
             }
         }
@@ -209,7 +217,9 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let options = Options { gpu_name: "sm_90".into(), opt_level: 1, lineinfo: true, device_debug: false };
+        let arguments = vec!["x".to_string(), "out".to_string()];
+        let options =
+            Options { gpu_name: "sm_90".into(), opt_level: 1, lineinfo: true, device_debug: false, arguments };
         let bytes = write(&options, b"program");
         assert_eq!(read(&bytes).unwrap(), (options.clone(), b"program".to_vec()));
         // SAFETY: the container is whole.

@@ -54,7 +54,7 @@ const UNKNOWN: u64 = 1 << 46;
 const LONGEST_LIST: i64 = 1 << 24;
 
 impl Plan {
-    pub fn new(symbol: &str, params: &[Param]) -> Plan {
+    pub fn new(symbol: &str, params: &[Param], arguments: &[String]) -> Plan {
         let mut places = Vec::with_capacity(params.len());
         let mut offset = 0usize;
         for param in params {
@@ -66,7 +66,11 @@ impl Plan {
         let mut plan = Plan { places, params: params.to_vec(), arrays: Vec::new(), lists: Vec::new() };
         let Some(signature) = mangle::parse(symbol) else { return plan };
         let mut at = 0;
-        let named = signature.parameters.iter().enumerate().map(|(i, p)| (format!("argument {i}"), p));
+        let named = signature
+            .parameters
+            .iter()
+            .enumerate()
+            .map(|(i, p)| (arguments.get(i).cloned().unwrap_or_else(|| format!("argument {i}")), p));
         let fits = named.into_iter().all(|(name, p)| plan.describe(p, name, &mut at)) && at == params.len();
         if !fits {
             // Not a name of that scheme after all, or one of a scheme to come.
@@ -377,7 +381,7 @@ mod tests {
     }
 
     fn arguments(symbol: &str, letters: &str, slots: &[u64]) -> std::result::Result<RawArgs, String> {
-        Plan::new(symbol, &params(letters)).arguments(slots, false).map_err(|f| f.message)
+        Plan::new(symbol, &params(letters), &[]).arguments(slots, false).map_err(|f| f.message)
     }
 
     #[test]
@@ -397,7 +401,7 @@ mod tests {
     fn tuples_are_flat_and_constants_are_not_passed() {
         let args = arguments("k_Kt2_T3A1f32_1t1Sf32I7_B1_Sb8", "piiib", &[4096, 2, 1, 0, 1]).unwrap();
         assert_eq!(args.bytes, [Some(8), None, None, None, None]);
-        let plan = Plan::new("k_Kt2_T2I3A1f32_1t1", &params("pii"));
+        let plan = Plan::new("k_Kt2_T2I3A1f32_1t1", &params("pii"), &[]);
         assert_eq!((plan.name(0).as_deref(), plan.name(1)), (Some("argument 0[1]"), None));
     }
 
@@ -426,7 +430,7 @@ mod tests {
 
     #[test]
     fn packed_arguments_are_aligned() {
-        let places = Plan::new("k", &params("bpil")).places;
+        let places = Plan::new("k", &params("bpil"), &[]).places;
         let offsets: Vec<_> = places.iter().map(|p| (p.offset, p.bytes)).collect();
         assert_eq!(offsets, [(0, 1), (8, 8), (16, 4), (24, 8)]);
     }

@@ -19,6 +19,8 @@ use crate::options;
 
 pub struct Library {
     program: Arc<Program>,
+    /// What messages call the kernels' arguments; may be fewer than there are.
+    arguments: Vec<String>,
     /// The handles of kernels that were asked for.
     kernels: Mutex<BTreeMap<String, Handle>>,
 }
@@ -60,13 +62,14 @@ impl Loaded {
 }
 
 /// Reads and verifies a program, whatever its form.
-fn load(bytes: &[u8]) -> Result<Handle> {
-    let program = Program::from_bytes(bytes).map_err(|e| {
+fn load((options, bytes): (container::Options, Vec<u8>)) -> Result<Handle> {
+    let program = Program::from_bytes(&bytes).map_err(|e| {
         let mut failure = failure::from_girih(&e, None);
         failure.code = codes::ERROR_INVALID_IMAGE;
         failure
     })?;
-    Ok(LIBRARIES.insert(Library { program: Arc::new(program), kernels: Mutex::default() }))
+    let (program, arguments) = (Arc::new(program), options.arguments);
+    Ok(LIBRARIES.insert(Library { program, arguments, kernels: Mutex::default() }))
 }
 
 fn load_image(image: *const c_void) -> Result<Handle> {
@@ -74,12 +77,11 @@ fn load_image(image: *const c_void) -> Result<Handle> {
         return Err(Failure::value("the image is null"));
     }
     // SAFETY: the caller gives the driver the start of a whole image.
-    let (_, bytes) = unsafe { container::read_image(image.cast()) }?;
-    load(&bytes)
+    load(unsafe { container::read_image(image.cast()) }?)
 }
 
 fn load_file(path: Text) -> Result<Handle> {
-    load(&container::read_file(Path::new(&path.get()?))?.1)
+    load(container::read_file(Path::new(&path.get()?))?)
 }
 
 fn find(library: Handle, name: &str) -> Result<Handle> {
@@ -92,7 +94,7 @@ fn find(library: Handle, name: &str) -> Result<Handle> {
     let loaded = Loaded {
         name: CString::new(name).map_err(|_| Failure::value("a name holds a zero byte"))?,
         program: lib.program.clone(),
-        plan: Plan::new(name, entry.params()),
+        plan: Plan::new(name, entry.params(), &lib.arguments),
         library,
         kernel: Mutex::default(),
         attributes: Mutex::default(),

@@ -120,11 +120,15 @@ def last_error():
     return None if text is None else json.loads(text)
 
 
-def container(bytecode):
-    """A program as cuTile keeps it between compiling and loading; a wrong one is a TileCompilerExecutionError."""
+def container(bytecode, arguments=()):
+    """A program as cuTile keeps it between compiling and loading; a wrong one is a TileCompilerExecutionError.
+
+    ``arguments`` are the names that messages give to the kernel's arguments.
+    """
     load()
+    options = json.dumps({"arguments": list(arguments)}).encode()
     image, length = ctypes.c_void_p(), ctypes.c_size_t()
-    if _driver.girih_shim_assemble(bytes(bytecode), len(bytecode), None, ctypes.byref(image), ctypes.byref(length)):
+    if _driver.girih_shim_assemble(bytes(bytecode), len(bytecode), options, ctypes.byref(image), ctypes.byref(length)):
         raise _not_compiled(last_error() or {"message": "the bytecode was refused"})
     try:
         return ctypes.string_at(image, length.value)

@@ -107,7 +107,7 @@ def _host_compiler(module):
             **options,
         )
         if return_cubin:
-            result.cubin = driver.container(result.bytecode)
+            result.cubin = driver.container(result.bytecode, _names(args))
             if not return_bytecode:
                 result.bytecode = None
         return result
@@ -116,6 +116,12 @@ def _host_compiler(module):
     module._get_max_supported_bytecode_version = lambda *args, **options: newest
     module._get_compiler_version_string = lambda: f"girih {__version__}"
     module._bytecode_to_mlir_text = _text
+
+
+def _names(compiled):
+    """The names of a kernel's parameters, of what cuTile compiles; none where they cannot be told."""
+    code = getattr(getattr(compiled[0] if compiled else None, "pyfunc", None), "__code__", None)
+    return code.co_varnames[: code.co_argcount] if code is not None else ()
 
 
 def _text(bytecode, **_options):

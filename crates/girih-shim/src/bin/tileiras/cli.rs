@@ -186,7 +186,7 @@ mod tests {
         let want = Job {
             input: "a.bc".into(),
             output: "b".into(),
-            options: Options { gpu_name: "sm_90".into(), opt_level: 1, lineinfo: true, device_debug: false },
+            options: Options { gpu_name: "sm_90".into(), opt_level: 1, lineinfo: true, ..Options::default() },
             remarks: None,
         };
         for line in [
