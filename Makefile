@@ -2,12 +2,16 @@
 PYTHON ?= python3
 GIRIH := target/release/girih
 
-.PHONY: build test lint unit operations numeric random bytecode python cutile test-torch bench bench-cutile bench-jit clean
+.PHONY: build test readme lint unit operations numeric random bytecode python cutile test-torch bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
 
-test: lint build unit operations numeric random bytecode python cutile
+test: lint readme unit operations numeric random bytecode python cutile
+
+# The first command of the README, word for word.
+readme: build
+	cargo run --release -- run examples/gemm.mlir --verify --time
 
 lint:
 	cargo fmt --all --check
