@@ -204,7 +204,7 @@ def spell_number(type: DType, value: int | float | bool) -> str:
         except OverflowError:
             return spell_number(type, math.copysign(math.inf, number))
     text = repr(number)
-    return text if "." in text or "e" in text and "." in text.split("e")[0] else text.replace("e", ".0e", 1)
+    return text if "." in text else text.replace("e", ".0e")
 
 
 # Bits of exponent and mantissa.

@@ -7,12 +7,11 @@ library functions are plain Python over tensors. Numbers mixed in take the tenso
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
 from . import types as ty
-from .builder import Builder, Value, commas
+from .builder import Builder, Value
 from .errors import CompilationError
 from .types import DType, PointerType
 
@@ -800,8 +799,3 @@ def select(condition, x, y) -> tensor:
     condition, x, y = (broadcast_to(t, shape) for t in (condition, x, y))
     types = f"{condition.value.ir_type()}, {x.value.ir_type()}"
     return compute(x.dtype, shape, "select ", condition, ", ", x, ", ", y, f" : {types}")
-
-
-def pieces_of(values: Sequence[tensor]) -> list:
-    """Several operands with commas between them."""
-    return commas([v.value for v in values])
