@@ -35,6 +35,14 @@ const WITHOUT_A_FILE: &[(Code, &str)] = &[
     (Code::OutOfFuel, "only a caller of the library limits the operations; the evaluator's own tests do"),
     (Code::BadConstant, "the text's reader refuses such elements first; the verifier's tests build them"),
     (Code::BadFormat, "the verifier compares formats with their values first (E0215)"),
+    // Until the front ends of models are there.
+    (Code::BadModel, "models"),
+    (Code::UnsupportedOperator, "models"),
+    (Code::ModelShape, "models"),
+    (Code::ExternalData, "models"),
+    (Code::BadExpression, "models"),
+    (Code::ModelInput, "models"),
+    (Code::BadGraph, "models"),
     (Code::NotVerified, "the command line verifies what it runs; the evaluator's own tests run what it refuses"),
 ];
 

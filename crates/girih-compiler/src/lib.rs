@@ -9,6 +9,8 @@ pub mod base;
 pub mod num;
 pub mod index;
 pub mod cuda_tile;
+pub mod graph;
+pub mod source;
 pub mod loops;
 pub mod tile;
 pub mod kernel;

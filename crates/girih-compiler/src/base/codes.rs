@@ -100,6 +100,15 @@ codes! {
     NotInVersion = "E0710", "A version of bytecode cannot express something of the program.";
     NotInBytecode = "E0711", "No version of bytecode can express something of the program.";
 
+    // 08: models
+    BadModel = "E0801", "A model file is not ONNX, is cut short, or contradicts itself.";
+    UnsupportedOperator = "E0802", "A model holds operators, versions or types that are not supported.";
+    ModelShape = "E0803", "The operands of a model's operator do not fit it.";
+    ExternalData = "E0804", "A file with a model's weights is missing, too short, or lies outside the model's folder.";
+    BadExpression = "E0805", "A one-line expression is not valid, or uses what is not known here.";
+    ModelInput = "E0806", "An input of a model is missing, or has the wrong name, type, rank or extent.";
+    BadGraph = "E0807", "A printed tensor graph that was read back is malformed, or breaks a rule of its stage.";
+
     // 09: warnings and notes
     OldSpelling = "W0901", "An older spelling was accepted.";
     DataRace = "W0902", "Two blocks access the same memory with nothing to order them.";

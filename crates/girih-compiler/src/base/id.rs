@@ -51,6 +51,10 @@ impl<K: Id, V> IdMap<K, V> {
         self.items.push(value);
         K::from_index(self.items.len() - 1)
     }
+    /// Forgets the newest entries, so that `len` remain.
+    pub fn truncate(&mut self, len: usize) {
+        self.items.truncate(len);
+    }
     pub fn len(&self) -> usize {
         self.items.len()
     }

@@ -7,6 +7,7 @@ pub mod launch_facts;
 mod lex;
 pub mod lift;
 pub(crate) mod literal;
+pub mod model;
 mod names;
 pub mod parse;
 pub mod print;

@@ -1,0 +1,391 @@
+//! Builds graphs: each function appends primitives and infers their shapes.
+//!
+//! Decompositions and front ends use it. Broadcasts become explicit maps here, and operands that do not fit are a
+//! [`Refusal`], which the caller turns into a diagnostic that names the node.
+
+mod layout;
+mod math;
+
+use bytes::Bytes;
+
+use super::ir::{
+    self, Arg, Attrs, ConstData, Constant, Coord, Graph, MapSource, Op, OriginId, ReduceOp, ScanOp, ScatterOp,
+};
+use super::{Elem, ValueId, decompose};
+use crate::index::{AxisId, Facts, Ix, Mask, Poly, simplify};
+use crate::num::eval::result_dtype;
+use crate::num::{DType, ScalarOp};
+
+/// Why operands do not fit an operation; one plain sentence.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Refusal {
+    pub message: String,
+    pub help: Option<String>,
+}
+
+impl Refusal {
+    pub fn new(message: impl Into<String>) -> Refusal {
+        Refusal { message: message.into(), help: None }
+    }
+    pub fn help(mut self, help: impl Into<String>) -> Refusal {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+pub type Result<T> = std::result::Result<T, Refusal>;
+
+/// Appends nodes to a graph on behalf of one operation of the model.
+pub struct Builder<'g> {
+    pub graph: &'g mut Graph,
+    pub origin: OriginId,
+    facts: Facts,
+}
+
+impl<'g> Builder<'g> {
+    pub fn new(graph: &'g mut Graph, origin: OriginId) -> Builder<'g> {
+        let facts = graph.facts();
+        Builder { graph, origin, facts }
+    }
+
+    pub fn elem(&self, x: Arg) -> Elem {
+        match x {
+            Arg::Value(v) => self.graph.values[v].elem,
+            Arg::Scalar { elem, .. } => elem,
+            Arg::Absent => Elem::F32,
+        }
+    }
+    /// Empty for a scalar.
+    pub fn shape(&self, x: Arg) -> Vec<Ix> {
+        match x {
+            Arg::Value(v) => self.graph.values[v].shape.clone(),
+            _ => vec![],
+        }
+    }
+    pub fn rank(&self, x: Arg) -> usize {
+        match x {
+            Arg::Value(v) => self.graph.values[v].shape.len(),
+            _ => 0,
+        }
+    }
+    pub fn simplify(&self, ix: &Ix) -> Ix {
+        simplify(ix, &self.facts)
+    }
+    pub fn numel(&self, shape: &[Ix]) -> Ix {
+        self.graph.numel(shape)
+    }
+    /// Whether two extents are equal whatever the symbols are.
+    pub fn same(&self, a: &Ix, b: &Ix) -> bool {
+        a == b || Poly::expanded(&self.simplify(a)).minus(&Poly::expanded(&self.simplify(b))).is_zero()
+    }
+    pub fn same_shape(&self, a: &[Ix], b: &[Ix]) -> bool {
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.same(a, b))
+    }
+    /// `[s0, 2048]`, for messages.
+    pub fn shape_text(&self, shape: &[Ix]) -> String {
+        let parts: Vec<String> = shape.iter().map(|d| self.graph.ix_text(d)).collect();
+        format!("[{}]", parts.join(", "))
+    }
+
+    /// The integers a value is known to hold, in row-major order.
+    pub fn ints(&self, x: Arg) -> Option<Vec<Ix>> {
+        match x {
+            Arg::Value(v) => self.graph.values[v].ints.clone(),
+            Arg::Scalar { elem, bits } if elem.dtype.is_int() => Some(vec![Ix::Const(int_of(elem, bits))]),
+            _ => None,
+        }
+    }
+    /// The numbers of a constant that is part of the model (not a parameter), as f64.
+    pub fn floats(&self, x: Arg) -> Option<Vec<f64>> {
+        match x {
+            Arg::Scalar { elem, bits } => Some(vec![number_of(elem, bits)]),
+            Arg::Value(v) => {
+                if let Some(ints) = &self.graph.values[v].ints {
+                    return ints.iter().map(|i| i.as_const().map(|c| c as f64)).collect();
+                }
+                let (node, _) = self.graph.def(v)?;
+                match (&node.op, &node.args[..]) {
+                    (Op::Constant(c), _) => {
+                        let c = &self.graph.constants[*c];
+                        let bits = constant_bits(c)?;
+                        Some(bits.into_iter().map(|b| number_of(c.elem, b)).collect())
+                    }
+                    // A constant in another shape or type, as attributes often are.
+                    (Op::IndexMap(m), [arg]) if m.len() == 1 => {
+                        let inner = self.floats(*arg)?;
+                        let count = self.numel(&self.graph.values[v].shape).as_const()?;
+                        (inner.len() as i64 == count || inner.len() == 1).then_some(inner)
+                    }
+                    (Op::Elementwise(ScalarOp::Copy | ScalarOp::FToF { .. }), [arg]) => self.floats(*arg),
+                    _ => None,
+                }
+            }
+            Arg::Absent => None,
+        }
+    }
+
+    /// Gives the value a name for printing.
+    pub fn name(&mut self, x: Arg, name: &str) -> Arg {
+        if let Arg::Value(v) = x
+            && matches!(self.graph.values[v].def, ir::Def::Node(..))
+        {
+            self.graph.values[v].name = name.into();
+        }
+        x
+    }
+
+    /// Appends one node with one result.
+    pub fn node(&mut self, name: &str, op: Op, args: Vec<Arg>, elem: Elem, shape: Vec<Ix>) -> ValueId {
+        let shape: Vec<Ix> = shape.iter().map(|d| self.simplify(d)).collect();
+        let id = self.graph.add_node(op, args, vec![(name.into(), elem, shape)], self.origin);
+        let v = self.graph.nodes[id].results[0];
+        self.graph.values[v].ints = super::known::ints(self.graph, id, &self.facts);
+        v
+    }
+
+    /// A constant of the model, from its bytes.
+    pub fn constant(&mut self, name: &str, elem: Elem, shape: &[u64], bytes: Bytes) -> Arg {
+        self.constant_of(Constant { name: name.into(), elem, shape: shape.to_vec(), data: ConstData::Bytes(bytes) })
+    }
+    pub fn constant_of(&mut self, constant: Constant) -> Arg {
+        let (name, elem) = (constant.name.clone(), constant.elem);
+        let shape = constant.shape.iter().map(|&d| Ix::Const(d as i64)).collect();
+        let id = self.graph.constants.push(constant);
+        self.node(&name, Op::Constant(id), vec![], elem, shape).into()
+    }
+    /// A constant of integers.
+    pub fn int_constant(&mut self, elem: Elem, shape: &[u64], values: &[i64]) -> Arg {
+        let width = elem.dtype.bytes() as usize;
+        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes().into_iter().take(width)).collect();
+        self.constant("const", elem, shape, Bytes::from(bytes))
+    }
+    /// A scalar of the same type as `like`.
+    pub fn scalar_like(&self, like: Arg, x: f64) -> Arg {
+        ir::scalar(self.elem(like), x)
+    }
+
+    /// The tensor whose elements are an integer expression over the axes.
+    pub fn index(&mut self, ix: Ix, elem: Elem, shape: Vec<Ix>) -> Arg {
+        self.node("index", Op::Index(ix), vec![], elem, shape).into()
+    }
+    /// Compile-time integers (perhaps symbolic) as a tensor of rank 1.
+    pub fn known_ints(&mut self, elem: Elem, values: &[Ix]) -> Arg {
+        // Constants as constants; anything else as one map of scalars would be no smaller.
+        if let Some(known) = values.iter().map(Ix::as_const).collect::<Option<Vec<i64>>>() {
+            return self.int_constant(elem, &[known.len() as u64], &known);
+        }
+        let parts: Vec<Arg> = values.iter().map(|v| self.index(v.clone(), elem, vec![Ix::Const(1)])).collect();
+        self.concat(&parts, 0).unwrap_or(Arg::Absent)
+    }
+
+    /// The common shape of operands under broadcasting (extents 1 stretch, missing leading ones are added).
+    pub fn broadcast_shape(&self, shapes: &[Vec<Ix>]) -> Result<Vec<Ix>> {
+        let rank = shapes.iter().map(Vec::len).max().unwrap_or(0);
+        let mut out = vec![Ix::Const(1); rank];
+        for shape in shapes {
+            for (have, d) in out.iter_mut().skip(rank - shape.len()).zip(shape) {
+                if have.is_const(1) {
+                    *have = d.clone();
+                } else if !d.is_const(1) && !self.same(have, d) {
+                    let texts: Vec<String> = shapes.iter().map(|s| self.shape_text(s)).collect();
+                    return Err(Refusal::new(format!("the shapes {} do not broadcast", texts.join(" and "))));
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    /// The value with a shape it broadcasts to.
+    pub fn broadcast_to(&mut self, x: Arg, shape: &[Ix]) -> Result<Arg> {
+        let Arg::Value(v) = x else { return Ok(x) };
+        let from = self.shape(x);
+        if self.same_shape(&from, shape) {
+            return Ok(x);
+        }
+        let lead = shape.len().checked_sub(from.len());
+        let fits =
+            lead.is_some_and(|lead| from.iter().zip(&shape[lead..]).all(|(a, b)| a.is_const(1) || self.same(a, b)));
+        let Some(lead) = lead.filter(|_| fits) else {
+            return Err(Refusal::new(format!(
+                "a tensor of shape {} does not broadcast to {}",
+                self.shape_text(&from),
+                self.shape_text(shape)
+            )));
+        };
+        let coords =
+            from.iter().enumerate().map(|(d, n)| if n.is_const(1) { Ix::Const(0) } else { ir::axis(lead + d) });
+        let name = self.graph.values[v].name.clone();
+        let coords = coords.collect();
+        Ok(self.map(&name, x, shape.to_vec(), coords))
+    }
+
+    /// One source, read everywhere: element at `i` of the result is `x[coords(i)]`.
+    pub fn map(&mut self, name: &str, x: Arg, shape: Vec<Ix>, coords: Vec<Ix>) -> Arg {
+        self.map_sources(name, vec![x], shape, vec![MapSource { arg: 0, coords, when: Mask::default() }])
+    }
+
+    /// The general map. Coordinates and masks are simplified within the result's shape.
+    pub fn map_sources(&mut self, name: &str, args: Vec<Arg>, shape: Vec<Ix>, sources: Vec<MapSource>) -> Arg {
+        let mut facts = self.facts.clone();
+        for (d, extent) in shape.iter().enumerate() {
+            facts.set_axis(AxisId(d as u32), &Ix::Const(0), extent);
+        }
+        let mut kept = vec![];
+        for s in sources {
+            let Some(when) = facts.simplify_mask(&s.when) else { continue };
+            let always = when.is_always();
+            kept.push(MapSource { arg: s.arg, coords: s.coords.iter().map(|c| simplify(c, &facts)).collect(), when });
+            if always {
+                break;
+            }
+        }
+        let elem = args.first().map_or(Elem::F32, |a| self.elem(*a));
+        self.node(name, Op::IndexMap(kept), args, elem, shape).into()
+    }
+
+    /// Applies a scalar operation; operands broadcast against each other. They must have the type it works on (of
+    /// `Select`: a bool, then two of one type).
+    pub fn elementwise(&mut self, op: ScalarOp, args: &[Arg]) -> Result<Arg> {
+        let of = if op == ScalarOp::Select { args.get(1) } else { args.first() };
+        let from = of.map_or(Elem::F32, |a| self.elem(*a));
+        let dtype = result_dtype(op, from.dtype);
+        let unsigned = from.unsigned && dtype == from.dtype;
+        self.elementwise_to(op, args, Elem { dtype, unsigned })
+    }
+
+    /// The same with the sign of the result stated.
+    pub fn elementwise_to(&mut self, op: ScalarOp, args: &[Arg], elem: Elem) -> Result<Arg> {
+        let start = usize::from(op == ScalarOp::Select);
+        let types: Vec<Elem> = args.iter().skip(start).map(|a| self.elem(*a)).collect();
+        if let Some(other) = types.iter().find(|t| t.dtype != types[0].dtype)
+            && !matches!(op, ScalarOp::PowI)
+        {
+            return Err(Refusal::new(format!("{} and {other} are different element types", types[0])));
+        }
+        let shapes: Vec<Vec<Ix>> = args.iter().map(|a| self.shape(*a)).collect();
+        let shape = self.broadcast_shape(&shapes)?;
+        let args = args.iter().map(|a| self.broadcast_to(*a, &shape)).collect::<Result<Vec<Arg>>>()?;
+        Ok(self.node(decompose::short_name(op), Op::Elementwise(op), args, elem, shape).into())
+    }
+
+    /// Folds axes; they stay with extent 1 when `keep`.
+    pub fn reduce(&mut self, op: ReduceOp, x: Arg, axes: &[usize], keep: bool) -> Result<Arg> {
+        let elem = match op {
+            ReduceOp::ArgMax { .. } | ReduceOp::ArgMin { .. } => Elem::I64,
+            _ => self.elem(x),
+        };
+        self.reduce_args(op, vec![x], elem, axes, keep)
+    }
+
+    /// The sum of products of two operands of one shape (after broadcasting) over axes.
+    pub fn dot(&mut self, a: Arg, b: Arg, elem: Elem, axes: &[usize], keep: bool) -> Result<Arg> {
+        let shape = self.broadcast_shape(&[self.shape(a), self.shape(b)])?;
+        let (a, b) = (self.broadcast_to(a, &shape)?, self.broadcast_to(b, &shape)?);
+        self.reduce_args(ReduceOp::Dot, vec![a, b], elem, axes, keep)
+    }
+
+    fn reduce_args(&mut self, op: ReduceOp, args: Vec<Arg>, elem: Elem, axes: &[usize], keep: bool) -> Result<Arg> {
+        let shape = self.shape(args[0]);
+        let mut axes: Vec<usize> = axes.to_vec();
+        axes.sort_unstable();
+        axes.dedup();
+        if let Some(bad) = axes.iter().find(|a| **a >= shape.len()) {
+            return Err(Refusal::new(format!("there is no axis {bad} in a tensor of rank {}", shape.len())));
+        }
+        let mut kept = shape.clone();
+        for &a in &axes {
+            kept[a] = Ix::Const(1);
+        }
+        let list = axes.iter().map(|a| *a as u32).collect();
+        let name = decompose::reduce_name(op);
+        let v: Arg = self.node(name, Op::Reduce { op, axes: list }, args, elem, kept.clone()).into();
+        if keep { Ok(v) } else { self.squeeze(v, &axes) }
+    }
+
+    /// `x` at coordinates; see [`Op::Gather`]. `indices` have the result's shape.
+    pub fn gather(&mut self, x: Arg, indices: &[Arg], coords: Vec<Coord>, shape: Vec<Ix>) -> Result<Arg> {
+        let mut args = vec![x];
+        for &i in indices {
+            args.push(self.broadcast_to(i, &shape)?);
+        }
+        let elem = self.elem(x);
+        Ok(self.node("gather", Op::Gather(coords), args, elem, shape).into())
+    }
+
+    /// See [`Op::Scatter`]; `indices` and the updates have one shape.
+    pub fn scatter(&mut self, x: Arg, indices: &[Arg], updates: Arg, coords: Vec<Coord>, op: ScatterOp) -> Result<Arg> {
+        let shape = self.shape(updates);
+        let mut args = vec![x];
+        for &i in indices {
+            args.push(self.broadcast_to(i, &shape)?);
+        }
+        args.push(updates);
+        let (elem, out) = (self.elem(x), self.shape(x));
+        Ok(self.node("scatter", Op::Scatter { coords, op }, args, elem, out).into())
+    }
+
+    pub fn scan(&mut self, op: ScanOp, x: Arg, axis: usize, exclusive: bool, reverse: bool) -> Result<Arg> {
+        let (elem, shape) = (self.elem(x), self.shape(x));
+        self.check_axis(axis, &shape)?;
+        Ok(self.node("scan", Op::Scan { op, axis: axis as u32, exclusive, reverse }, vec![x], elem, shape).into())
+    }
+
+    /// The sorted elements, and where each came from (i64).
+    pub fn sort(&mut self, x: Arg, axis: usize, descending: bool) -> Result<(Arg, Arg)> {
+        let (elem, shape) = (self.elem(x), self.shape(x));
+        self.check_axis(axis, &shape)?;
+        let results = vec![("sorted".into(), elem, shape.clone()), ("order".into(), Elem::I64, shape)];
+        let op = Op::Sort { axis: axis as u32, descending };
+        let node = self.graph.add_node(op, vec![x], results, self.origin);
+        let results = &self.graph.nodes[node].results;
+        Ok((results[0].into(), results[1].into()))
+    }
+
+    fn check_axis(&self, axis: usize, shape: &[Ix]) -> Result<()> {
+        if axis < shape.len() {
+            return Ok(());
+        }
+        Err(Refusal::new(format!("there is no axis {axis} in a tensor of rank {}", shape.len())))
+    }
+
+    /// Appends a source operation; its results' types come from its decomposition. Torch IR only.
+    pub fn source(&mut self, name: &str, args: Vec<Arg>, attrs: Attrs) -> Result<Vec<Arg>> {
+        decompose::append(self.graph, self.origin, name, args, attrs)
+    }
+
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+    pub fn dtype(&self, x: Arg) -> DType {
+        self.elem(x).dtype
+    }
+}
+
+/// The bits of a constant whose bytes are in the model, element by element.
+pub fn constant_bits(c: &Constant) -> Option<Vec<u64>> {
+    let ConstData::Bytes(bytes) = &c.data else { return None };
+    if c.elem.dtype.bits() == 4 {
+        let count = c.shape.iter().product::<u64>() as usize;
+        let bits = bytes.iter().flat_map(|b| [u64::from(b & 15), u64::from(b >> 4)]).take(count);
+        return Some(bits.collect());
+    }
+    let width = c.elem.dtype.bytes() as usize;
+    let one = |chunk: &[u8]| chunk.iter().rev().fold(0u64, |acc, b| acc << 8 | u64::from(*b));
+    Some(bytes.chunks_exact(width).map(one).collect())
+}
+
+/// The value of an integer element.
+pub fn int_of(elem: Elem, bits: u64) -> i64 {
+    if elem.unsigned || elem.is_bool() { bits as i64 } else { crate::num::convert::sign_extend(elem.dtype, bits) }
+}
+
+/// The value of an element as f64 (64-bit integers may round).
+pub fn number_of(elem: Elem, bits: u64) -> f64 {
+    if elem.is_float() {
+        crate::num::convert::to_f64(elem.dtype, bits)
+    } else if elem.unsigned {
+        bits as f64
+    } else {
+        int_of(elem, bits) as f64
+    }
+}

@@ -1,0 +1,252 @@
+//! Decompositions: rules that replace an operation of a model's own set by primitives (or by simpler operations).
+//!
+//! A rule is a function over types and attributes. It serves three purposes: it lowers Torch IR to Tensor IR, it infers
+//! the types of a source operation when a front end appends one, and it says why operands do not fit. One file each
+//! subject; [`RULES`] is the list that `girih rules` prints.
+
+mod rms_norm;
+
+use super::build::{Builder, Refusal, Result};
+use super::copy::Copying;
+use super::ir::{Arg, Attr, Attrs, Graph, Node, Op, OriginId, ReduceOp};
+use crate::index::Ix;
+use crate::num::ScalarOp;
+
+/// One rule.
+pub struct Decomposition {
+    /// `rms_norm`; the trace prints `o:rms_norm`.
+    pub name: &'static str,
+    /// The source operations it replaces: `aten.rms_norm`, `onnx.RMSNormalization`.
+    pub handles: &'static [&'static str],
+    /// Markdown: what it does, before `-->` after, when it refuses.
+    pub doc: &'static str,
+    /// Appends what the operation means, and gives its results.
+    pub run: fn(&mut Builder<'_>, &Call<'_>) -> Result<Vec<Arg>>,
+}
+
+/// Every decomposition.
+pub const RULES: &[&[Decomposition]] = &[rms_norm::RULES];
+
+/// The rule for a source operation.
+pub fn rule(name: &str) -> Option<&'static Decomposition> {
+    RULES.iter().flat_map(|list| list.iter()).find(|r| r.handles.contains(&name))
+}
+
+/// A source operation to be replaced.
+pub struct Call<'a> {
+    pub name: &'a str,
+    pub args: &'a [Arg],
+    pub attrs: &'a Attrs,
+}
+
+impl Call<'_> {
+    /// Operand `i`, which must be there.
+    pub fn arg(&self, i: usize) -> Result<Arg> {
+        self.opt(i).ok_or_else(|| Refusal::new(format!("operand {} is missing", i + 1)))
+    }
+    /// Operand `i`, where it was given.
+    pub fn opt(&self, i: usize) -> Option<Arg> {
+        self.args.get(i).copied().filter(|a| *a != Arg::Absent)
+    }
+    pub fn attr(&self, name: &str) -> Option<&Attr> {
+        self.attrs.get(name).filter(|a| **a != Attr::None)
+    }
+    pub fn float(&self, name: &str, default: f64) -> f64 {
+        match self.attr(name) {
+            Some(Attr::Float(x)) => *x,
+            Some(Attr::Int(i)) => i.as_const().map_or(default, |i| i as f64),
+            _ => default,
+        }
+    }
+    pub fn int(&self, name: &str, default: i64) -> i64 {
+        match self.attr(name) {
+            Some(Attr::Int(i)) => i.as_const().unwrap_or(default),
+            Some(Attr::Bool(b)) => (*b).into(),
+            _ => default,
+        }
+    }
+    pub fn flag(&self, name: &str, default: bool) -> bool {
+        self.int(name, default.into()) != 0
+    }
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.attr(name) {
+            Some(Attr::Str(s)) => Some(s),
+            _ => None,
+        }
+    }
+    /// A list of integers, perhaps symbolic; a lone integer is a list of one.
+    pub fn extents(&self, name: &str) -> Option<Vec<Ix>> {
+        match self.attr(name)? {
+            Attr::Int(i) => Some(vec![i.clone()]),
+            Attr::List(l) => l
+                .iter()
+                .map(|a| match a {
+                    Attr::Int(i) => Some(i.clone()),
+                    _ => None,
+                })
+                .collect(),
+            _ => None,
+        }
+    }
+    /// A list of known integers.
+    pub fn ints(&self, name: &str) -> Option<Vec<i64>> {
+        self.extents(name)?.iter().map(Ix::as_const).collect()
+    }
+}
+
+/// An axis counted from the end when negative.
+pub fn normal_axis(axis: i64, rank: usize) -> Result<usize> {
+    let at = if axis < 0 { axis + rank as i64 } else { axis };
+    if (0..rank as i64).contains(&at) {
+        Ok(at as usize)
+    } else {
+        Err(Refusal::new(format!("there is no axis {axis} in a tensor of rank {rank}")))
+    }
+}
+
+/// Appends a source operation to Torch IR. Its results get the types that its decomposition gives.
+pub fn append(graph: &mut Graph, origin: OriginId, name: &str, args: Vec<Arg>, attrs: Attrs) -> Result<Vec<Arg>> {
+    let Some(rule) = rule(name) else {
+        return Err(Refusal::new(format!("operation {name} is not supported")));
+    };
+    let (values, nodes, constants) = (graph.values.len(), graph.nodes.len(), graph.constants.len());
+    let outcome = (rule.run)(&mut Builder::new(graph, origin), &Call { name, args: &args, attrs: &attrs });
+    let types = outcome.map(|results| {
+        let builder = Builder::new(graph, origin);
+        let of = |x: &Arg| (builder.elem(*x), builder.shape(*x), builder.ints(*x));
+        results.iter().map(of).collect::<Vec<_>>()
+    });
+    graph.values.truncate(values);
+    graph.nodes.truncate(nodes);
+    graph.constants.truncate(constants);
+    let types = types?;
+    let short = name.rsplit('.').next().unwrap_or(name).to_ascii_lowercase();
+    let results = types.iter().map(|(elem, shape, _)| (short.clone(), *elem, shape.clone())).collect();
+    let node = graph.add_node(Op::Source { name: name.into(), attrs }, args, results, origin);
+    let results = graph.nodes[node].results.clone();
+    for (v, (_, _, ints)) in results.iter().zip(types) {
+        graph.values[*v].ints = ints;
+    }
+    Ok(results.into_iter().map(Arg::Value).collect())
+}
+
+/// One application of a rule: the node it replaced, and the nodes that replace it (from `first` on in `after`).
+pub struct Applied<'a> {
+    pub rule: &'static str,
+    pub before: &'a Graph,
+    pub node: &'a Node,
+    pub after: &'a Graph,
+    pub first: usize,
+}
+
+/// Why an operation cannot be lowered.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    pub refusal: Refusal,
+    /// The operation of the model.
+    pub origin: OriginId,
+    /// Its name.
+    pub op: String,
+}
+
+/// How often rules may use operations that rules replace.
+const DEEPEST: usize = 16;
+
+/// Torch IR to Tensor IR: replaces source operations until none is left. `log` is told of each.
+pub fn decompose(graph: &Graph, log: &mut dyn FnMut(&Applied<'_>)) -> std::result::Result<Graph, Vec<Failure>> {
+    let mut now = sweep(graph, log)?;
+    for _ in 0..DEEPEST {
+        if !now.nodes.values().any(|n| matches!(n.op, Op::Source { .. })) {
+            return Ok(now);
+        }
+        now = sweep(&now, log)?;
+    }
+    let left = now.nodes.values().find_map(|n| match &n.op {
+        Op::Source { name, .. } => Some(Failure {
+            refusal: Refusal::new(format!("the rule for {name} does not end")),
+            origin: n.origin,
+            op: name.clone(),
+        }),
+        _ => None,
+    });
+    Err(left.into_iter().collect())
+}
+
+/// Replaces each source operation once. All that cannot be replaced are reported together.
+fn sweep(graph: &Graph, log: &mut dyn FnMut(&Applied<'_>)) -> std::result::Result<Graph, Vec<Failure>> {
+    let mut copy = Copying::new(graph);
+    let mut failures = vec![];
+    for node in graph.nodes.values() {
+        let Op::Source { name, attrs } = &node.op else {
+            copy.node(node);
+            continue;
+        };
+        let args: Vec<Arg> = node.args.iter().map(|a| copy.arg(*a)).collect();
+        let first = copy.out.nodes.len();
+        let outcome = match rule(name) {
+            Some(rule) => {
+                let call = Call { name, args: &args, attrs };
+                (rule.run)(&mut Builder::new(&mut copy.out, node.origin), &call).map(|results| (rule.name, results))
+            }
+            None => Err(Refusal::new(format!("operation {name} is not supported"))),
+        };
+        match outcome {
+            Ok((rule, results)) => {
+                for (v, new) in node.results.iter().zip(results) {
+                    Builder::new(&mut copy.out, node.origin).name(new, &graph.values[*v].name);
+                    copy.bind(*v, new);
+                }
+                log(&Applied { rule, before: graph, node, after: &copy.out, first });
+            }
+            Err(refusal) => {
+                failures.push(Failure { refusal, origin: node.origin, op: name.clone() });
+                // What depends on it keeps a place to point to, so that the other failures are found too.
+                copy.node(node);
+            }
+        }
+    }
+    if failures.is_empty() { Ok(copy.finish()) } else { Err(failures) }
+}
+
+/// What a value is called that an operation computes.
+pub(super) fn short_name(op: ScalarOp) -> &'static str {
+    use ScalarOp::*;
+    match op {
+        AddF { .. } | AddI => "add",
+        SubF { .. } | SubI => "sub",
+        MulF { .. } | MulI => "mul",
+        DivF { .. } | DivI { .. } => "div",
+        Fma { .. } => "fma",
+        Sqrt { .. } => "sqrt",
+        Rsqrt { .. } => "rsqrt",
+        MaxF { .. } | MaxI { .. } => "max",
+        MinF { .. } | MinI { .. } => "min",
+        NegF | NegI => "neg",
+        AbsF | AbsI => "abs",
+        Exp | Exp2 { .. } => "exp",
+        Log | Log2 => "log",
+        Tanh => "tanh",
+        Sin => "sin",
+        Cos => "cos",
+        Pow | PowI => "pow",
+        CmpF { .. } | CmpI { .. } => "cmp",
+        Select => "select",
+        FToF { .. } | FToI { .. } | IToF { .. } | ExtI { .. } | TruncI { .. } => "to",
+        _ => "v",
+    }
+}
+
+pub(super) fn reduce_name(op: ReduceOp) -> &'static str {
+    match op {
+        ReduceOp::Sum => "sum",
+        ReduceOp::Prod => "prod",
+        ReduceOp::Max => "max",
+        ReduceOp::Min => "min",
+        ReduceOp::And => "all",
+        ReduceOp::Or => "any",
+        ReduceOp::Xor => "xor",
+        ReduceOp::Dot => "dot",
+        ReduceOp::ArgMax { .. } => "argmax",
+        ReduceOp::ArgMin { .. } => "argmin",
+    }
+}

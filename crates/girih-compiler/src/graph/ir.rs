@@ -1,0 +1,424 @@
+//! The data of Torch IR and Tensor IR.
+//!
+//! A graph is a list of nodes in topological order over values in SSA form. Every value has an element type and a shape
+//! whose extents may be symbolic.
+//!
+//! ```text
+//! tensor graph rms_norm(s0 in 1..):                                      (the exact grammar stands in graph/print.rs)
+//!   x: f32[s0, 2048] = input
+//!   w: f32[2048] = parameter
+//!   mul: f32[s0, 2048] = mul x, x
+//!   sum: f32[s0, 1] = reduce sum mul over 1
+//!   ...
+//!   w_b: f32[s0, 2048] = map w[i1]
+//!   rms_norm: f32[s0, 2048] = mul v, w_b
+//!   output rms_norm
+//! ```
+//!
+//! **Index expressions** ([`Ix`]) play two parts. An extent is an expression over symbols: `Ix::Val` with the number of
+//! a [`SymId`] (see [`SymId::ix`]). A coordinate is an expression over symbols and `Ix::Axis(AxisId(d))`, the position
+//! along dimension `d` of the node's *result* (printed `i0`, `i1`, ...).
+//!
+//! Invariants:
+//! 1. A node's arguments are defined before it. Values, nodes and constants are never removed from their tables; a pass
+//!    makes a new graph.
+//! 2. Tensor IR holds no [`Op::Source`]. The operands of `Elementwise` have the result's shape (or are scalars):
+//!    broadcasts are explicit maps.
+//! 3. A coordinate that is read lies inside its tensor, whenever the mask of its source holds.
+//! 4. Extents are not negative for any binding of the symbols within their ranges.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::Elem;
+use crate::base::IdMap;
+use crate::base::place::Place;
+use crate::id_type;
+use crate::index::{AxisId, Ix, Mask, ValId};
+use crate::num::{DType, ScalarOp};
+
+id_type! {
+    /// A tensor of a graph.
+    ValueId
+}
+id_type! {
+    /// An operation of a graph.
+    NodeId
+}
+id_type! {
+    /// A symbolic extent.
+    SymId
+}
+id_type! {
+    /// A constant tensor.
+    ConstId
+}
+id_type! {
+    /// An operation of the user's model.
+    OriginId
+}
+
+impl SymId {
+    /// The symbol's value as an index expression.
+    pub fn ix(self) -> Ix {
+        Ix::Val { val: ValId(self.0), zext: false }
+    }
+}
+
+/// The position along dimension `d` of a node's result.
+pub fn axis(d: usize) -> Ix {
+    Ix::Axis(AxisId(d as u32))
+}
+
+/// A symbolic extent: a batch or sequence length that is known when the model runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Symbol {
+    pub name: String,
+    /// Least and greatest value; both belong to the range.
+    pub lo: i64,
+    pub hi: Option<i64>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Value {
+    /// For printing, without `%`; made unique by the printer.
+    pub name: String,
+    pub elem: Elem,
+    pub shape: Vec<Ix>,
+    pub def: Def,
+    /// The elements in row-major order, where they are integers known at compile time (shape arithmetic); at most
+    /// [`MAX_KNOWN`] of them.
+    pub ints: Option<Vec<Ix>>,
+}
+
+/// The most elements that [`Value::ints`] follows.
+pub const MAX_KNOWN: usize = 1024;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Def {
+    /// Position in [`Graph::inputs`].
+    Input(u32),
+    /// The node, and which of its results.
+    Node(NodeId, u32),
+}
+
+/// An operand: a tensor, a scalar that is the same for every element, or nothing (an optional operand left out).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Arg {
+    Value(ValueId),
+    Scalar { elem: Elem, bits: u64 },
+    Absent,
+}
+
+impl From<ValueId> for Arg {
+    fn from(v: ValueId) -> Arg {
+        Arg::Value(v)
+    }
+}
+
+/// A compile-time argument of a source operation.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Attr {
+    None,
+    Bool(bool),
+    /// An integer, possibly symbolic.
+    Int(Ix),
+    Float(f64),
+    Str(String),
+    Elem(Elem),
+    List(Vec<Attr>),
+}
+
+/// Attributes by the names their source gives them: `axis`, `epsilon`, `dim`.
+pub type Attrs = BTreeMap<String, Attr>;
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ReduceOp {
+    /// Of floats: in ascending order from -0.0 (a schedule may reassociate).
+    Sum,
+    Prod,
+    /// NaN wins.
+    Max,
+    Min,
+    And,
+    Or,
+    Xor,
+    /// Two operands of one type: the sum of their products, `acc = fma(a, b, acc)` with ascending index from 0. The
+    /// result may be f32 where the operands are f16 or bf16; integers multiply and add, wrapping, after conversion to
+    /// the result's type.
+    Dot,
+    /// Position (i64) of the greatest element over one axis; NaN wins; the first of equals, or the last.
+    ArgMax {
+        last: bool,
+    },
+    ArgMin {
+        last: bool,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ScanOp {
+    Sum,
+    Prod,
+    Max,
+    Min,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ScatterOp {
+    Set,
+    Add,
+    Mul,
+    Max,
+    Min,
+}
+
+/// One place an [`Op::IndexMap`] reads from.
+#[derive(Clone, PartialEq, Debug)]
+pub struct MapSource {
+    /// Position in the node's arguments. A scalar argument has no coordinates.
+    pub arg: u32,
+    /// One expression over the result's axes for each dimension of the argument.
+    pub coords: Vec<Ix>,
+    /// Where this source is read; empty means everywhere. Conditions only (no values).
+    pub when: Mask,
+}
+
+/// A coordinate of a gather or scatter.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Coord {
+    /// Over the axes of the result (gather) or of the updates (scatter).
+    Ix(Ix),
+    /// The element, at the same position, of the index tensor that is this argument. An index outside the dimension
+    /// (negative ones included) is an error of the run.
+    Arg(u32),
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum Op {
+    /// An operation of the model's own set, such as `aten.linear` or `onnx.Softmax`. Torch IR only.
+    Source {
+        name: String,
+        attrs: Attrs,
+    },
+
+    Constant(ConstId),
+    /// Applied element by element; operands have the result's shape or are scalars. `Select` takes a bool first. The
+    /// operation's own type is that of its operands (of `Select`: of the last two).
+    Elementwise(ScalarOp),
+    /// Each element is the expression's value at its position, wrapped to the element type (an integer). No arguments.
+    Index(Ix),
+    /// Over `axes` (ascending), which stay in the shape with extent 1.
+    Reduce {
+        op: ReduceOp,
+        axes: Vec<u32>,
+    },
+    /// Each element is read from the first source whose mask holds; the last one's mask always holds.
+    IndexMap(Vec<MapSource>),
+    /// `args[0]` at coordinates, one for each of its dimensions; index arguments have the result's shape.
+    Gather(Vec<Coord>),
+    /// A copy of `args[0]`, then for each element of the updates (the last argument), in row-major order: the element at
+    /// the coordinates is replaced by, or combined with, it. Index arguments have the updates' shape.
+    Scatter {
+        coords: Vec<Coord>,
+        op: ScatterOp,
+    },
+    /// Running fold along an axis; `exclusive` leaves the element itself out, `reverse` runs from the end.
+    Scan {
+        op: ScanOp,
+        axis: u32,
+        exclusive: bool,
+        reverse: bool,
+    },
+    /// Two results: the elements in stable order along an axis (NaN last ascending, first descending), and where
+    /// each came from (i64).
+    Sort {
+        axis: u32,
+        descending: bool,
+    },
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Node {
+    pub op: Op,
+    pub args: Vec<Arg>,
+    pub results: Vec<ValueId>,
+    pub origin: OriginId,
+}
+
+impl Node {
+    /// The arguments that are tensors.
+    pub fn values(&self) -> impl Iterator<Item = ValueId> + '_ {
+        self.args.iter().filter_map(|a| match a {
+            Arg::Value(v) => Some(*v),
+            _ => None,
+        })
+    }
+}
+
+/// Where a constant's elements are: row-major, little-endian, as in memory (bool one byte, 4-bit types two to a byte).
+#[derive(Clone, PartialEq, Debug)]
+pub enum ConstData {
+    Bytes(Bytes),
+    /// A range of another file, relative to the model's folder.
+    External {
+        file: String,
+        offset: u64,
+        len: u64,
+    },
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Constant {
+    pub name: String,
+    pub elem: Elem,
+    pub shape: Vec<u64>,
+    pub data: ConstData,
+}
+
+/// An operation of the user's model, which nodes point back to.
+#[derive(Clone, Default, PartialEq, Debug)]
+pub struct Origin {
+    /// `aten.rms_norm`, `onnx.Gemm`.
+    pub op: String,
+    /// The model's name for it: `layers.0.input_layernorm`. May be empty.
+    pub name: String,
+    pub place: Option<Place>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// Given at every run.
+    Argument,
+    /// Given once, when the model is loaded: a weight. What depends on parameters and constants alone is computed then.
+    Parameter,
+}
+
+/// What an input holds when nobody gives it: one-line expressions make their own data.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub enum Fill {
+    /// It must be given.
+    #[default]
+    Given,
+    /// Standard normal.
+    Normal,
+    Uniform {
+        lo: f64,
+        hi: f64,
+    },
+    /// Integers from `lo` to `hi - 1`.
+    Integers {
+        lo: i64,
+        hi: i64,
+    },
+    Constant(f64),
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Input {
+    pub value: ValueId,
+    pub role: Role,
+    pub fill: Fill,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Output {
+    pub name: String,
+    pub value: ValueId,
+}
+
+#[derive(Clone, Default, PartialEq, Debug)]
+pub struct Graph {
+    pub name: String,
+    pub symbols: IdMap<SymId, Symbol>,
+    pub values: IdMap<ValueId, Value>,
+    pub constants: IdMap<ConstId, Constant>,
+    pub origins: IdMap<OriginId, Origin>,
+    pub inputs: Vec<Input>,
+    /// In topological order.
+    pub nodes: IdMap<NodeId, Node>,
+    pub outputs: Vec<Output>,
+}
+
+impl Graph {
+    /// The node that computes a value, and which of its results it is; `None` for an input.
+    pub fn def(&self, v: ValueId) -> Option<(&Node, u32)> {
+        match self.values.get(v)?.def {
+            Def::Node(n, r) => Some((self.nodes.get(n)?, r)),
+            Def::Input(_) => None,
+        }
+    }
+
+    pub fn add_symbol(&mut self, name: &str, lo: i64, hi: Option<i64>) -> SymId {
+        self.symbols.push(Symbol { name: name.into(), lo, hi })
+    }
+
+    pub fn add_origin(&mut self, op: &str, name: &str, place: Option<Place>) -> OriginId {
+        self.origins.push(Origin { op: op.into(), name: name.into(), place })
+    }
+
+    pub fn add_input(&mut self, name: &str, elem: Elem, shape: Vec<Ix>, role: Role) -> ValueId {
+        let def = Def::Input(self.inputs.len() as u32);
+        let value = self.values.push(Value { name: name.into(), elem, shape, def, ints: None });
+        self.inputs.push(Input { value, role, fill: Fill::Given });
+        value
+    }
+
+    /// Appends a node whose results have the given names and types.
+    pub fn add_node(
+        &mut self,
+        op: Op,
+        args: Vec<Arg>,
+        results: Vec<(String, Elem, Vec<Ix>)>,
+        origin: OriginId,
+    ) -> NodeId {
+        let id = NodeId(self.nodes.len() as u32);
+        let results = results.into_iter().enumerate().map(|(r, (name, elem, shape))| {
+            self.values.push(Value { name, elem, shape, def: Def::Node(id, r as u32), ints: None })
+        });
+        let results = results.collect();
+        self.nodes.push(Node { op, args, results, origin })
+    }
+
+    /// What is known of the symbols: their ranges.
+    pub fn facts(&self) -> crate::index::Facts {
+        let mut facts = crate::index::Facts::new();
+        for (sym, s) in self.symbols.iter() {
+            let hi = s.hi.unwrap_or(MAX_EXTENT);
+            facts.vals.insert(ValId(sym.0), crate::index::Interval::new(s.lo.into(), hi.into()));
+        }
+        facts
+    }
+
+    /// The element count of a shape, simplified.
+    pub fn numel(&self, shape: &[Ix]) -> Ix {
+        let product = shape.iter().fold(Ix::Const(1), |a, b| Ix::mul(a, b.clone()));
+        crate::index::simplify(&product, &self.facts())
+    }
+}
+
+/// No extent is longer than this, so that products of a few of them fit in 64 bits where memory could hold the tensor.
+pub const MAX_EXTENT: i64 = 1 << 40;
+
+/// The element type's value of a float, rounded to nearest; of an integer type: truncated and saturated.
+pub fn scalar(elem: Elem, x: f64) -> Arg {
+    let bits = if elem.dtype.is_float() {
+        crate::num::convert::from_f64(elem.dtype, x, crate::num::op::Rounding::NearestEven)
+    } else if elem.unsigned {
+        x as u64 & elem.dtype.mask()
+    } else {
+        x as i64 as u64 & elem.dtype.mask()
+    };
+    Arg::Scalar { elem, bits }
+}
+
+/// An integer (of an integer type) as an operand.
+pub fn int_scalar(elem: Elem, x: i64) -> Arg {
+    if elem.dtype.is_int() { Arg::Scalar { elem, bits: x as u64 & elem.dtype.mask() } } else { scalar(elem, x as f64) }
+}
+
+/// Whether elements of the type can be computed with: integers, f16, bf16, f32, f64.
+pub fn computes(dtype: DType) -> bool {
+    dtype.is_int() || dtype.is_base_float()
+}

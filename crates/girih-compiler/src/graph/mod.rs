@@ -1,0 +1,22 @@
+//! Tensor graphs: the `torch` and `tensor` stages of a model.
+//!
+//! In: a graph that a front end built ([`Graph`], operations of its source by name). Out: the same graph in primitives,
+//! which `loops` lowers to kernels.
+//!
+//! Both stages share one data type. Torch IR may hold [`Op::Source`] nodes (`aten.linear`, `onnx.Softmax`); the rules of
+//! [`decompose`] replace each by primitives, and Tensor IR holds only those.
+
+pub mod build;
+pub mod copy;
+pub mod decompose;
+mod elem;
+pub mod ir;
+mod known;
+mod spell;
+
+pub use build::{Builder, Refusal};
+pub use elem::Elem;
+pub use ir::{
+    Arg, Attr, Attrs, ConstData, ConstId, Constant, Coord, Fill, Graph, Input, MapSource, Node, NodeId, Op, Origin,
+    OriginId, Output, ReduceOp, Role, ScanOp, ScatterOp, SymId, Symbol, Value, ValueId,
+};

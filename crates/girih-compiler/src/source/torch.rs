@@ -1,0 +1,1 @@
+//! Graphs exported from PyTorch, as JSON.
