@@ -21,6 +21,7 @@
 //! [`Combine`]: crate::loops::ir::Combine
 
 pub mod affine;
+pub mod blocking;
 pub mod contraction;
 pub mod edit;
 pub mod knobs;

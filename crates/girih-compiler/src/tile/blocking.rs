@@ -1,0 +1,98 @@
+//! Block sizes for matrix products whose loops are still to be written.
+//!
+//! In: the extents of a product `out[m, n] = sum over k of a[m, k] * b[k, n]`, its type and how `b` lies in memory. Out:
+//! the part of `out` that one block of the grid computes, and the stretch of `k` it walks in steps of. The rules of this
+//! folder then stage, tile and vectorise those loops; the sizes here are such that they can.
+//!
+//! ```text
+//! contraction_blocks(target, Some(512), 3584, 3584, F32, Panels)  -->  Blocks { bm: 128, bn: 128, bk: 256 }
+//! ```
+//!
+//! Invariants: every size is at least 1; `bn` is whole panels where `b` lies in panels; equal arguments give equal sizes.
+
+use crate::base::target::Target;
+use crate::num::DType;
+
+/// How the right operand of a product lies in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum OperandLayout {
+    /// `w[n, k]`, row-major: the weight of a linear layer. K is contiguous.
+    AlongK,
+    /// `w[k, n]`, row-major. N is contiguous.
+    AlongN,
+    /// `p[n / width, k, width]`, `width` being [`panel_width`]: what a register tile reads, in order.
+    Panels,
+}
+
+/// What one block of the grid computes: `bm` x `bn` elements of the output, the sum taken in stretches of `bk`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Blocks {
+    pub bm: u64,
+    pub bn: u64,
+    pub bk: u64,
+}
+
+/// Columns of a panel of a packed right operand: two vectors, as wide as a register tile. 32 for f32 in 64-byte vectors.
+pub fn panel_width(target: &Target, dtype: DType) -> u64 {
+    2 * (target.vector_bytes as u64 / dtype.bytes().max(1)).max(1)
+}
+
+/// Chooses the blocks of an `m` x `n` x `k` product that accumulates in `dtype`; `m` is `None` where it is known at run
+/// time only.
+pub fn contraction_blocks(
+    target: &Target,
+    m: Option<u64>,
+    n: u64,
+    k: u64,
+    dtype: DType,
+    b_layout: OperandLayout,
+) -> Blocks {
+    let width = panel_width(target, dtype);
+    let bm = match m {
+        Some(m) if m <= 8 => m.max(1).next_power_of_two(),
+        Some(m) => m.next_multiple_of(8).min(128),
+        None => 32,
+    };
+    // Few columns leave few blocks: at least four for each thread, so that one late thread holds up little.
+    let rows = m.map_or(1, |m| m.div_ceil(bm)).max(1);
+    let wanted = 4 * target.threads.max(1) as u64;
+    let mut bn = 4 * width;
+    while bn > width && (n.div_ceil(bn) * rows < wanted || !n.is_multiple_of(bn)) {
+        bn /= 2;
+    }
+    if b_layout != OperandLayout::Panels {
+        bn = bn.min(n.max(1).next_power_of_two());
+    }
+    let bk = 256.min(k.max(1).next_power_of_two());
+    Blocks { bm, bn, bk }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn blocks(m: Option<u64>, n: u64, k: u64, layout: OperandLayout) -> (u64, u64, u64) {
+        let b = contraction_blocks(&Target::default(), m, n, k, DType::F32, layout);
+        (b.bm, b.bn, b.bk)
+    }
+
+    #[test]
+    fn blocks_divide_what_they_can_and_keep_the_threads_busy() {
+        use OperandLayout::*;
+        assert_eq!(blocks(Some(512), 3584, 3584, Panels), (128, 128, 256));
+        assert_eq!(blocks(Some(1), 2048, 2048, AlongK), (1, 128, 256));
+        assert_eq!(blocks(Some(32), 256, 2048, Panels), (32, 32, 256));
+        assert_eq!(blocks(None, 5632, 2048, Panels), (32, 128, 256));
+        // Less than a panel: the block is as small as the product, panels stay whole.
+        assert_eq!(blocks(Some(3), 7, 20, AlongN), (4, 8, 32));
+        assert_eq!(blocks(Some(0), 1, 0, Panels), (1, 32, 1));
+    }
+
+    #[test]
+    fn a_panel_is_two_vectors() {
+        let narrow = Target { vector_bytes: 32, vector_registers: 16, ..Target::default() };
+        assert_eq!(panel_width(&Target::default(), DType::F32), 32);
+        assert_eq!(panel_width(&narrow, DType::F32), 16);
+        assert_eq!(panel_width(&narrow, DType::F64), 8);
+    }
+}
