@@ -4,7 +4,10 @@
 //! the types of a source operation when a front end appends one, and it says why operands do not fit. One file each
 //! subject; [`RULES`] is the list that `girih rules` prints.
 
+mod conv;
+mod pool;
 mod rms_norm;
+mod window;
 
 use super::build::{Builder, Refusal, Result};
 use super::copy::Copying;
@@ -25,7 +28,7 @@ pub struct Decomposition {
 }
 
 /// Every decomposition.
-pub const RULES: &[&[Decomposition]] = &[rms_norm::RULES];
+pub const RULES: &[&[Decomposition]] = &[conv::RULES, pool::RULES, rms_norm::RULES];
 
 /// The rule for a source operation.
 pub fn rule(name: &str) -> Option<&'static Decomposition> {

@@ -1,0 +1,247 @@
+//! Convolutions, as sums of products over mapped windows.
+//!
+//! The mathematics is in [`conv`] and [`conv_transpose`], which rules of several sources call.
+
+use super::window::{Slide, masked, onnx_slides, spatial};
+use super::{Call, Decomposition};
+use crate::graph::Elem;
+use crate::graph::build::{Builder, Refusal, Result};
+use crate::graph::ir::{Arg, MapSource, axis};
+use crate::index::{Cmp, Cond, Ix, Mask};
+
+pub(super) const RULES: &[Decomposition] = &[
+    Decomposition {
+        name: "conv",
+        handles: &["onnx.Conv"],
+        doc: "A sum of products over windows; padding is a mask that reads 0, and groups are an axis of their own.\n\n\
+              `y = conv(x, w, b)` --> `xw = map x[n, c, o*stride + k*dilation - pad] else 0`, `y = dot xw, w over c, k`, \
+              `y + b`\n\n\
+              Refuses channels that the groups do not divide.",
+        run: onnx_conv,
+    },
+    Decomposition {
+        name: "conv_transpose",
+        handles: &["onnx.ConvTranspose"],
+        doc: "The adjoint of a convolution, as a sum of products over the windows that reach an output position.\n\n\
+              `y = conv_transpose(x, w, b)` --> `xw = map x[n, c, (o + pad - k*dilation) / stride] where it divides, \
+              else 0`, `y = dot xw, w over c, k`, `y + b`",
+        run: onnx_conv_transpose,
+    },
+];
+
+/// `x [n, c, d..]` with `w [m, c / groups, k..]`, giving `[n, m, o..]`. Sums are made in `wide`, the type of the result.
+pub fn conv(b: &mut Builder<'_>, x: Arg, w: Arg, slides: &[Slide], groups: i64, wide: Elem) -> Result<Arg> {
+    let (xs, ws) = (b.shape(x), b.shape(w));
+    let n = slides.len();
+    if xs.len() != n + 2 || ws.len() != n + 2 {
+        return Err(Refusal::new(format!(
+            "a convolution over {n} axes needs operands of rank {}; they are {} and {}",
+            n + 2,
+            b.shape_text(&xs),
+            b.shape_text(&ws)
+        )));
+    }
+    let g = Ix::Const(groups);
+    if groups < 1
+        || !b.same(&xs[1], &Ix::mul(ws[1].clone(), g.clone()))
+        || ws[0].as_const().is_some_and(|m| m % groups != 0)
+    {
+        return Err(Refusal::new(format!(
+            "a convolution of {} with {} in {groups} groups does not fit",
+            b.shape_text(&xs),
+            b.shape_text(&ws)
+        )));
+    }
+    let per_group = b.simplify(&Ix::floor_div(ws[0].clone(), g.clone()));
+    let counts: Vec<Ix> = slides.iter().zip(&xs[2..]).map(|(s, d)| b.simplify(&s.count(d, false))).collect();
+    // [n, (groups), m / groups, o.., c / groups, k..]: x has no m, w has neither n nor o.
+    let grouped = usize::from(groups > 1);
+    let (m_at, o_at) = (1 + grouped, 2 + grouped);
+    let (c_at, k_at) = (o_at + n, o_at + n + 1);
+    let mut x_shape = vec![xs[0].clone()];
+    let mut w_shape = vec![Ix::Const(1)];
+    if grouped == 1 {
+        x_shape.push(g.clone());
+        w_shape.push(g);
+    }
+    x_shape.push(Ix::Const(1));
+    w_shape.push(per_group.clone());
+    x_shape.extend(counts.iter().cloned());
+    w_shape.extend(vec![Ix::Const(1); n]);
+    x_shape.push(ws[1].clone());
+    w_shape.push(ws[1].clone());
+    x_shape.extend(slides.iter().map(|s| s.size.clone()));
+    w_shape.extend(ws[2..].iter().cloned());
+    let in_group = |at: Ix, each: &Ix| if grouped == 1 { Ix::add(Ix::mul(axis(1), each.clone()), at) } else { at };
+    let mut x_coords = vec![axis(0), in_group(axis(c_at), &ws[1])];
+    let mut w_coords = vec![in_group(axis(m_at), &per_group), axis(c_at)];
+    for (d, slide) in slides.iter().enumerate() {
+        x_coords.push(slide.place(axis(o_at + d), axis(k_at + d)));
+        w_coords.push(axis(k_at + d));
+    }
+    let zero = b.scalar_like(x, 0.0);
+    let xw = masked(b, "windows", x, x_shape, x_coords, zero);
+    let ww = b.map("weight", w, w_shape, w_coords);
+    let axes: Vec<usize> = (c_at..k_at + n).collect();
+    let y = b.dot(xw, ww, wide, &axes, false)?;
+    if grouped == 0 {
+        return Ok(y);
+    }
+    let mut out = vec![xs[0].clone(), ws[0].clone()];
+    out.extend(counts);
+    b.reshape(y, &out)
+}
+
+/// `x [n, c, d..]` with `w [c, m / groups, k..]`, giving `[n, m, o..]`, where `o` are the `extents`: element
+/// `d*stride + k*dilation - before` of the result receives `x[d] * w[k]`.
+pub fn conv_transpose(
+    b: &mut Builder<'_>,
+    x: Arg,
+    w: Arg,
+    slides: &[Slide],
+    extents: &[Ix],
+    groups: i64,
+    wide: Elem,
+) -> Result<Arg> {
+    let (xs, ws) = (b.shape(x), b.shape(w));
+    let n = slides.len();
+    let g = Ix::Const(groups);
+    let fits = xs.len() == n + 2 && ws.len() == n + 2 && groups >= 1 && b.same(&xs[1], &ws[0]);
+    if !fits || xs[1].as_const().is_some_and(|c| c % groups != 0) {
+        return Err(Refusal::new(format!(
+            "a transposed convolution of {} with {} in {groups} groups does not fit",
+            b.shape_text(&xs),
+            b.shape_text(&ws)
+        )));
+    }
+    let c_each = b.simplify(&Ix::floor_div(xs[1].clone(), g.clone()));
+    // [n, groups, m / groups, o.., c / groups, k..]
+    let (c_at, k_at) = (3 + n, 4 + n);
+    let mut x_shape = vec![xs[0].clone(), g.clone(), Ix::Const(1)];
+    x_shape.extend(extents.iter().cloned());
+    x_shape.push(c_each.clone());
+    x_shape.extend(slides.iter().map(|s| s.size.clone()));
+    let mut w_shape = vec![Ix::Const(1), g.clone(), ws[1].clone()];
+    w_shape.extend(vec![Ix::Const(1); n]);
+    w_shape.push(c_each.clone());
+    w_shape.extend(ws[2..].iter().cloned());
+    let channel = Ix::add(Ix::mul(axis(1), c_each), axis(c_at));
+    let (mut coords, mut conds) = (vec![axis(0), channel.clone()], vec![]);
+    let mut w_coords = vec![channel, axis(2)];
+    for (d, slide) in slides.iter().enumerate() {
+        let from =
+            Ix::sub(Ix::add(axis(3 + d), slide.before.clone()), Ix::mul(axis(k_at + d), Ix::Const(slide.dilation)));
+        let stride = Ix::Const(slide.stride);
+        let at = Ix::floor_div(from.clone(), stride.clone());
+        conds.push(Cond::new(from.clone(), Cmp::Ge, Ix::Const(0)));
+        conds.push(Cond::new(at.clone(), Cmp::Lt, xs[2 + d].clone()));
+        if slide.stride > 1 {
+            conds.push(Cond::new(Ix::modulo(from, stride), Cmp::Eq, Ix::Const(0)));
+        }
+        coords.push(at);
+        w_coords.push(axis(k_at + d));
+    }
+    let zero = b.scalar_like(x, 0.0);
+    let inside = MapSource { arg: 0, coords, when: Mask { conds, vals: vec![] } };
+    let outside = MapSource { arg: 1, coords: vec![], when: Mask::default() };
+    let xw = b.map_sources("windows", vec![x, zero], x_shape, vec![inside, outside]);
+    let ww = b.map("weight", w, w_shape, w_coords);
+    let axes: Vec<usize> = (c_at..k_at + n).collect();
+    let y = b.dot(xw, ww, wide, &axes, false)?;
+    let mut out = vec![xs[0].clone(), b.simplify(&Ix::mul(ws[1].clone(), g))];
+    out.extend(extents.iter().cloned());
+    b.reshape(y, &out)
+}
+
+/// Adds `bias [m]` to the channels of `y`, and rounds to `narrow`.
+pub fn finish(b: &mut Builder<'_>, mut y: Arg, bias: Option<Arg>, narrow: Elem) -> Result<Arg> {
+    if let Some(bias) = bias {
+        let wide = b.elem(y);
+        let bias = b.convert(bias, wide)?;
+        let bias = per_channel(b, bias, b.rank(y))?;
+        y = b.add(y, bias)?;
+    }
+    b.convert(y, narrow)
+}
+
+/// A vector over channels as `[c, 1, ..]`, which broadcasts against a tensor of that rank.
+pub fn per_channel(b: &mut Builder<'_>, v: Arg, rank: usize) -> Result<Arg> {
+    if b.rank(v) != 1 {
+        return Err(Refusal::new(format!("{} is not a vector over channels", b.shape_text(&b.shape(v)))));
+    }
+    let axes: Vec<usize> = (1..rank.saturating_sub(1)).collect();
+    b.unsqueeze(v, &axes)
+}
+
+/// The spatial extents of a weight; `kernel_shape`, where given, must agree.
+pub(super) fn kernel_of(b: &Builder<'_>, call: &Call<'_>, w: Arg) -> Result<Vec<Ix>> {
+    let sizes = spatial(b, w)?;
+    if let Some(given) = call.extents("kernel_shape").filter(|g| !g.is_empty())
+        && !b.same_shape(&given, &sizes)
+    {
+        return Err(Refusal::new(format!(
+            "kernel_shape is {}, but the weight is {}",
+            b.shape_text(&given),
+            b.shape_text(&b.shape(w))
+        )));
+    }
+    Ok(sizes)
+}
+
+fn onnx_conv(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let (x, w) = (call.arg(0)?, call.arg(1)?);
+    let sizes = kernel_of(b, call, w)?;
+    let slides = onnx_slides(b, call, &spatial(b, x)?, &sizes)?;
+    let (narrow, wide) = (b.elem(x), b.wide(x));
+    let y = conv(b, x, w, &slides, call.int("group", 1), wide)?;
+    Ok(vec![finish(b, y, call.opt(2), narrow)?])
+}
+
+fn onnx_conv_transpose(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let (x, w) = (call.arg(0)?, call.arg(1)?);
+    let sizes = kernel_of(b, call, w)?;
+    let inputs = spatial(b, x)?;
+    let n = inputs.len();
+    let zeros = || vec![0i64; n];
+    let adds = call.ints("output_padding").filter(|l| !l.is_empty()).unwrap_or_else(zeros);
+    let wanted = call.ints("output_shape").filter(|l| !l.is_empty());
+    if adds.len() != n || wanted.as_ref().is_some_and(|w| w.len() != n && w.len() != n + 2) {
+        return Err(Refusal::new("output_padding and output_shape need one entry for each spatial axis"));
+    }
+    let wanted = wanted.map(|w| w.get(w.len() - n..).unwrap_or_default().to_vec());
+    let auto = call.text("auto_pad").unwrap_or("NOTSET").to_string();
+    let mut slides = onnx_slides(b, &without_auto_pad(call, &mut call.attrs.clone()), &inputs, &sizes)?;
+    let mut extents = vec![];
+    for (d, slide) in slides.iter_mut().enumerate() {
+        let last = Ix::mul(Ix::sub(inputs[d].clone(), Ix::Const(1)), Ix::Const(slide.stride));
+        let full = b.simplify(&Ix::add(Ix::add(last, slide.reach()), Ix::Const(adds[d])));
+        let same = auto.starts_with("SAME");
+        let target = match &wanted {
+            Some(shape) => Some(Ix::Const(shape[d])),
+            None if same => Some(Ix::mul(inputs[d].clone(), Ix::Const(slide.stride))),
+            None => None,
+        };
+        if let Some(target) = target {
+            let total = b.simplify(&Ix::sub(full, target.clone()));
+            let less = Ix::floor_div(total.clone(), Ix::Const(2));
+            // SAME_UPPER puts the odd one at the end.
+            slide.before = if auto == "SAME_UPPER" { less } else { Ix::sub(total, less) };
+            slide.before = b.simplify(&slide.before);
+            extents.push(b.simplify(&target));
+        } else {
+            let cut = Ix::add(slide.before.clone(), slide.after.clone());
+            extents.push(b.simplify(&Ix::sub(full, cut)));
+        }
+    }
+    let (narrow, wide) = (b.elem(x), b.wide(x));
+    let y = conv_transpose(b, x, w, &slides, &extents, call.int("group", 1), wide)?;
+    Ok(vec![finish(b, y, call.opt(2), narrow)?])
+}
+
+/// The call with explicit padding only: automatic padding means something else for transposed convolutions.
+fn without_auto_pad<'a>(call: &Call<'a>, attrs: &'a mut crate::graph::Attrs) -> Call<'a> {
+    if attrs.remove("auto_pad").is_some_and(|a| a != crate::graph::Attr::Str("NOTSET".into())) {
+        attrs.remove("pads");
+    }
+    Call { name: call.name, args: call.args, attrs }
+}

@@ -1,0 +1,159 @@
+//! Sliding windows over the spatial axes of a tensor: what convolutions and poolings have in common.
+//!
+//! In: `x [n, c, d1, .., ds]` and one [`Slide`] for each spatial axis. Out: how long the result's axes are, and maps that
+//! read `x` at (output position, position in the window). A position in the padding reads a scalar.
+
+use crate::graph::build::{Builder, Refusal, Result};
+use crate::graph::ir::{Arg, MapSource, axis};
+use crate::index::{Cmp, Cond, Ix, Mask};
+
+use super::Call;
+
+/// How a window moves along one axis.
+#[derive(Clone, Debug)]
+pub struct Slide {
+    /// Positions in the window.
+    pub size: Ix,
+    pub stride: i64,
+    pub dilation: i64,
+    /// Padding before and after.
+    pub before: Ix,
+    pub after: Ix,
+}
+
+impl Slide {
+    /// From the first to the last position of a window, both counted.
+    pub fn reach(&self) -> Ix {
+        Ix::add(Ix::mul(Ix::sub(self.size.clone(), Ix::Const(1)), Ix::Const(self.dilation)), Ix::Const(1))
+    }
+
+    /// How many windows there are along an axis of `extent`. With `ceil` also one that begins inside and ends outside.
+    pub fn count(&self, extent: &Ix, ceil: bool) -> Ix {
+        let padded = Ix::add(Ix::add(extent.clone(), self.before.clone()), self.after.clone());
+        let room = Ix::sub(padded, self.reach());
+        let stride = Ix::Const(self.stride);
+        let whole = Ix::add(
+            if ceil { Ix::ceil_div(room, stride.clone()) } else { Ix::floor_div(room, stride.clone()) },
+            Ix::Const(1),
+        );
+        let inside = Ix::add(extent.clone(), self.before.clone());
+        let count = if ceil { Ix::min(whole, Ix::ceil_div(inside, stride)) } else { whole };
+        Ix::max(count, Ix::Const(0))
+    }
+
+    /// Where window `at` begins in the tensor (negative in the padding).
+    pub fn start(&self, at: Ix) -> Ix {
+        Ix::sub(Ix::mul(at, Ix::Const(self.stride)), self.before.clone())
+    }
+
+    /// The place in the tensor of position `k` of window `at`.
+    pub fn place(&self, at: Ix, k: Ix) -> Ix {
+        Ix::add(self.start(at), Ix::mul(k, Ix::Const(self.dilation)))
+    }
+
+    /// How many positions of window `at` lie in `lo..hi`.
+    pub fn inside(&self, at: Ix, lo: Ix, hi: Ix) -> Ix {
+        let start = self.start(at);
+        let (reach, step) = (self.reach(), Ix::Const(self.dilation));
+        let to = Ix::max(Ix::min(Ix::sub(hi, start.clone()), reach), Ix::Const(0));
+        let from = Ix::max(Ix::sub(lo, start), Ix::Const(0));
+        Ix::max(Ix::sub(Ix::ceil_div(to, step.clone()), Ix::ceil_div(from, step)), Ix::Const(0))
+    }
+}
+
+/// Attributes `strides`, `pads`, `dilations` and `auto_pad` as ONNX has them, for spatial axes of these extents.
+pub fn onnx_slides(b: &Builder<'_>, call: &Call<'_>, extents: &[Ix], sizes: &[Ix]) -> Result<Vec<Slide>> {
+    let n = extents.len();
+    let list = |name: &str, count: usize, default: i64| -> Result<Vec<i64>> {
+        let given = call.ints(name).filter(|l| !l.is_empty()).unwrap_or_else(|| vec![default; count]);
+        if given.len() == count {
+            return Ok(given);
+        }
+        Err(Refusal::new(format!("attribute {name} has {} entries where {count} belong", given.len())))
+    };
+    let (strides, dilations) = (list("strides", n, 1)?, list("dilations", n, 1)?);
+    let pads = list("pads", 2 * n, 0)?;
+    if sizes.len() != n {
+        return Err(Refusal::new(format!("a window over {} axes meets a tensor with {n} spatial axes", sizes.len())));
+    }
+    if let Some(bad) = strides.iter().chain(&dilations).find(|s| **s < 1 || **s > 1 << 31) {
+        return Err(Refusal::new(format!("a stride or dilation of {bad} is not possible")));
+    }
+    let auto = call.text("auto_pad").unwrap_or("NOTSET");
+    let mut out = vec![];
+    for d in 0..n {
+        let mut slide = Slide {
+            size: sizes[d].clone(),
+            stride: strides[d],
+            dilation: dilations[d],
+            before: Ix::Const(0),
+            after: Ix::Const(0),
+        };
+        match auto {
+            "NOTSET" | "" => {
+                (slide.before, slide.after) = (Ix::Const(pads[d]), Ix::Const(pads[n + d]));
+            }
+            "VALID" => {}
+            "SAME_UPPER" | "SAME_LOWER" => {
+                let stride = Ix::Const(slide.stride);
+                let windows = Ix::ceil_div(extents[d].clone(), stride.clone());
+                let needed = Ix::add(Ix::mul(Ix::sub(windows, Ix::Const(1)), stride), slide.reach());
+                let total = b.simplify(&Ix::max(Ix::sub(needed, extents[d].clone()), Ix::Const(0)));
+                let less = Ix::floor_div(total.clone(), Ix::Const(2));
+                let more = Ix::sub(total, less.clone());
+                let (before, after) = if auto == "SAME_UPPER" { (less, more) } else { (more, less) };
+                (slide.before, slide.after) = (b.simplify(&before), b.simplify(&after));
+            }
+            other => return Err(Refusal::new(format!("auto_pad is {other:?}, which is none of ONNX's words"))),
+        }
+        out.push(slide);
+    }
+    Ok(out)
+}
+
+/// The attribute `kernel_shape` of a pooling.
+pub fn kernel_shape(call: &Call<'_>) -> Result<Vec<Ix>> {
+    let sizes = call.ints("kernel_shape").unwrap_or_default();
+    if sizes.is_empty() || sizes.iter().any(|s| *s < 1 || *s > 1 << 31) {
+        return Err(Refusal::new("attribute kernel_shape must be a list of positive integers"));
+    }
+    Ok(sizes.into_iter().map(Ix::Const).collect())
+}
+
+/// `x [n, c, d..]` as `[n, c, windows.., positions..]`; `outside` (a scalar of its type) where a window leaves it.
+pub fn windows(b: &mut Builder<'_>, x: Arg, slides: &[Slide], counts: &[Ix], outside: Arg) -> Arg {
+    let from = b.shape(x);
+    let lead = from.len() - slides.len();
+    let mut shape: Vec<Ix> = from[..lead].to_vec();
+    shape.extend(counts.iter().cloned());
+    shape.extend(slides.iter().map(|s| s.size.clone()));
+    let mut coords: Vec<Ix> = (0..lead).map(axis).collect();
+    for (d, slide) in slides.iter().enumerate() {
+        coords.push(slide.place(axis(lead + d), axis(lead + slides.len() + d)));
+    }
+    masked(b, "windows", x, shape, coords, outside)
+}
+
+/// `x[coords]` where the coordinates lie inside `x`, else the scalar `outside`.
+pub fn masked(b: &mut Builder<'_>, name: &str, x: Arg, shape: Vec<Ix>, coords: Vec<Ix>, outside: Arg) -> Arg {
+    let mut conds = vec![];
+    for (c, extent) in coords.iter().zip(b.shape(x)) {
+        conds.push(Cond::new(c.clone(), Cmp::Ge, Ix::Const(0)));
+        conds.push(Cond::new(c.clone(), Cmp::Lt, extent));
+    }
+    let inside = MapSource { arg: 0, coords, when: Mask { conds, vals: vec![] } };
+    let otherwise = MapSource { arg: 1, coords: vec![], when: Mask::default() };
+    b.map_sources(name, vec![x, outside], shape, vec![inside, otherwise])
+}
+
+/// The extents after the first two, which every operation on windows needs.
+pub fn spatial(b: &Builder<'_>, x: Arg) -> Result<Vec<Ix>> {
+    let shape = b.shape(x);
+    match shape.get(2..) {
+        Some(rest) if !rest.is_empty() => Ok(rest.to_vec()),
+        _ => Err(Refusal::new(format!(
+            "a tensor of shape {} has no spatial axes; [batch, channels, ..] is expected",
+            b.shape_text(&shape)
+        ))),
+    }
+}
