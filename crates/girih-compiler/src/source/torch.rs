@@ -1,1 +1,0 @@
-//! Graphs exported from PyTorch, as JSON.

@@ -1,0 +1,137 @@
+use super::*;
+use crate::graph::ir::Op;
+use crate::graph::{Attr, decompose};
+
+/// RMSNorm of PyTorch with a sequence of any length.
+const NORM: &str = r#"{"format": "girih.torch", "version": 1, "name": "Norm",
+  "symbols": [{"name": "s0", "lo": 2, "hi": 4096}],
+  "inputs": [{"name": "x", "dtype": "f32", "shape": [1, "s0", 64], "role": "argument"},
+             {"name": "w", "dtype": "f32", "shape": [64], "role": "parameter"}],
+  "constants": [{"name": "c", "dtype": "f16", "shape": [2], "values": [1.5, "-inf"]}],
+  "nodes": [{"op": "aten.rms_norm", "args": [{"t": "x"}, {"t": "w"}],
+             "attrs": {"normalized_shape": [64], "eps": 1e-6},
+             "results": [{"name": "y", "dtype": "f32", "shape": [1, ["//", ["*", "s0", 2], 2], 64]}],
+             "module": "layers.0.norm", "place": ["model.py", 12]}],
+  "outputs": [{"name": "out", "value": "y"}]}"#;
+
+fn changed(from: &str, to: &str) -> String {
+    assert!(NORM.contains(from), "{from}");
+    NORM.replace(from, to)
+}
+
+fn messages(json: &str) -> Vec<String> {
+    match import(json) {
+        Ok(_) => vec![],
+        Err(all) => all.into_iter().map(|d| format!("{}: {}", d.code.text(), d.message)).collect(),
+    }
+}
+
+#[test]
+fn a_graph_is_read() {
+    let graph = import(NORM).unwrap();
+    assert_eq!(graph.inputs.len(), 2);
+    assert_eq!((graph.inputs[0].role, graph.inputs[1].role), (Role::Argument, Role::Parameter));
+    let y = &graph.values[graph.outputs[0].value];
+    assert_eq!((y.name.as_str(), y.elem, y.shape.len()), ("y", Elem::F32, 3));
+    let (node, _) = graph.def(graph.outputs[0].value).unwrap();
+    let Op::Source { name, attrs } = &node.op else { panic!("{node:?}") };
+    assert_eq!(name, "aten.rms_norm");
+    assert_eq!(attrs["eps"], Attr::Float(1e-6));
+    let origin = &graph.origins[node.origin];
+    assert_eq!(origin.name, "layers.0.norm");
+    assert_eq!(origin.place.as_ref().unwrap().to_string(), "model.py:12:1");
+    let halves = graph.constants.values().next().unwrap();
+    // 1.5 and minus infinity as f16, by hand.
+    assert_eq!(halves.data, crate::graph::ConstData::Bytes(Bytes::from_static(&[0x00, 0x3e, 0x00, 0xfc])));
+    decompose::decompose(&graph, &mut |_| {}).unwrap();
+}
+
+#[test]
+fn all_refused_nodes_are_reported_with_their_places() {
+    let twice = r#""nodes": [
+        {"op": "aten.no_such", "args": [{"t": "x"}], "results": [{"name": "u", "dtype": "f32", "shape": [3, 4]}], "module": "a"},
+        {"op": "aten.nor_this", "args": [{"t": "u"}], "results": [null, {"name": "v", "dtype": "i64", "shape": []}]},"#;
+    let json = changed("\"nodes\": [", twice);
+    assert_eq!(messages(&json), ["E0802: aten.no_such in a is not supported", "E0802: aten.nor_this is not supported"]);
+    let Err(Failure::Nodes(refused)) = examine(&json) else { panic!() };
+    assert_eq!(refused.iter().map(|r| r.node).collect::<Vec<_>>(), [0, 1]);
+}
+
+#[test]
+fn results_must_be_what_pytorch_says() {
+    let said = messages(&changed("[\"//\", [\"*\", \"s0\", 2], 2]", "[\"+\", \"s0\", 1]"));
+    let expected = "E0803: aten.rms_norm in layers.0.norm (model.py:12:1): result `y` would be f32 [1, s0, 64], and PyTorch \
+                    makes it f32 [1, s0 + 1, 64]";
+    assert_eq!(said, [expected]);
+}
+
+#[test]
+fn what_is_malformed_is_named() {
+    let cases = [
+        ("girih.torch", "x", "E0801: `format` is not \"girih.torch\""),
+        ("\"version\": 1", "\"version\": 2", "E0801: only version 1 of the format is known"),
+        ("\"lo\": 2", "\"lo\": 5000", "E0801: symbols[0]: the range of symbol `s0` is empty, negative or too large"),
+        ("\"t\": \"x\"", "\"t\": \"z\"", "E0801: nodes[0].args[0].t: there is no tensor `z` at this point"),
+        ("\"t\": \"x\"", "\"u\": \"x\"", "E0801: nodes[0].args[0]: an argument has `t`, `s` or `ix`"),
+        ("[1, \"s0\", 64]", "[1, \"s1\", 64]", "E0801: inputs[0].shape[1]: there is no symbol `s1`"),
+        (
+            "[1, \"s0\", 64]",
+            "[1, [\"//\", 3, \"s0\", 1], 64]",
+            "E0801: inputs[0].shape[1]: an expression is [operation, a, b]",
+        ),
+        (
+            "\"*\", \"s0\", 2",
+            "\"//\", \"s0\", 0",
+            "E0801: nodes[0].results[0].shape[1][1]: the divisor is not positive",
+        ),
+        ("\"w\", \"dtype\": \"f32\"", "\"w\", \"dtype\": \"f33\"", "E0801: inputs[1].dtype: `f33` is no element type"),
+        ("\"name\": \"w\"", "\"name\": \"x\"", "E0801: inputs[1]: two tensors are named `x`"),
+        ("\"parameter\"", "\"weight\"", "E0801: inputs[1]: `weight` is no role; those are argument and parameter"),
+        ("[1.5, \"-inf\"]", "[1.5]", "E0801: constants[0]: constant `c` has 1 values, which is not its shape's count"),
+        ("\"value\": \"y\"", "\"value\": \"q\"", "E0801: outputs[0]: there is no tensor `q` at this point"),
+        ("[\"model.py\", 12]", "[\"model.py\"]", "E0801: nodes[0].place: a place is a file and a line"),
+    ];
+    for (from, to, expected) in cases {
+        assert_eq!(messages(&changed(from, to)), [expected], "{to}");
+    }
+    assert!(messages("{")[0].starts_with("E0801: the model is not valid JSON: EOF"));
+}
+
+/// The document cut at every length, and with pieces of it put in other places.
+#[test]
+fn broken_documents_end_in_messages() {
+    for end in 0..NORM.len() {
+        if NORM.is_char_boundary(end) {
+            assert!(!messages(&NORM[..end]).is_empty());
+        }
+    }
+    let tokens: Vec<&str> = NORM.split_inclusive([',', ':', '{', '[', ']', '}']).collect();
+    let numbers =
+        ["-1", "0", "9223372036854775807", "-9223372036854775808", "1e308", "null", "[]", "{}", "\"x\"", "true"];
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut below = |n: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % n as u64) as usize
+    };
+    for _ in 0..20_000 {
+        let mut mutant: Vec<String> = tokens.iter().map(|t| (*t).to_owned()).collect();
+        for _ in 0..1 + below(3) {
+            let at = below(mutant.len());
+            match below(4) {
+                0 => mutant[at] = tokens[below(tokens.len())].to_owned(),
+                1 => mutant.swap(at, 0),
+                2 => {
+                    let end = mutant[at].pop().map(String::from).unwrap_or_default();
+                    mutant[at] = format!("{}{end}", numbers[below(numbers.len())]);
+                }
+                _ => mutant[at].clear(),
+            }
+        }
+        let text = mutant.concat();
+        if let Ok(graph) = import(&text) {
+            let _ = decompose::decompose(&graph, &mut |_| {});
+        }
+    }
+}
