@@ -5,6 +5,8 @@
 //! subject; [`RULES`] is the list that `girih rules` prints.
 
 mod conv;
+mod norm;
+mod onnx_attention;
 mod pool;
 mod rms_norm;
 mod window;
@@ -28,7 +30,7 @@ pub struct Decomposition {
 }
 
 /// Every decomposition.
-pub const RULES: &[&[Decomposition]] = &[conv::RULES, pool::RULES, rms_norm::RULES];
+pub const RULES: &[&[Decomposition]] = &[conv::RULES, norm::RULES, onnx_attention::RULES, pool::RULES, rms_norm::RULES];
 
 /// The rule for a source operation.
 pub fn rule(name: &str) -> Option<&'static Decomposition> {
@@ -105,6 +107,27 @@ pub fn normal_axis(axis: i64, rank: usize) -> Result<usize> {
     } else {
         Err(Refusal::new(format!("there is no axis {axis} in a tensor of rank {rank}")))
     }
+}
+
+/// The element type with a number of ONNX's (TensorProto.DataType), where a tensor can have it.
+pub(super) fn onnx_elem(number: i64) -> Option<super::Elem> {
+    use super::Elem;
+    Some(match number {
+        1 => Elem::F32,
+        2 => Elem::U8,
+        3 => Elem::I8,
+        4 => Elem::U16,
+        5 => Elem::I16,
+        6 => Elem::I32,
+        7 => Elem::I64,
+        9 => Elem::BOOL,
+        10 => Elem::F16,
+        11 => Elem::F64,
+        12 => Elem::U32,
+        13 => Elem::U64,
+        16 => Elem::BF16,
+        _ => return None,
+    })
 }
 
 /// Appends a source operation to Torch IR. Its results get the types that its decomposition gives.
