@@ -8,6 +8,7 @@ mod conv;
 mod norm;
 mod onnx_attention;
 mod pool;
+mod resize;
 mod rms_norm;
 mod window;
 
@@ -30,7 +31,8 @@ pub struct Decomposition {
 }
 
 /// Every decomposition.
-pub const RULES: &[&[Decomposition]] = &[conv::RULES, norm::RULES, onnx_attention::RULES, pool::RULES, rms_norm::RULES];
+pub const RULES: &[&[Decomposition]] =
+    &[conv::RULES, norm::RULES, onnx_attention::RULES, pool::RULES, resize::RULES, rms_norm::RULES];
 
 /// The rule for a source operation.
 pub fn rule(name: &str) -> Option<&'static Decomposition> {

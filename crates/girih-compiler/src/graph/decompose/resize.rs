@@ -1,0 +1,564 @@
+//! Resampling along axes: nearest, linear and cubic, with ONNX's coordinate transformations.
+//!
+//! Interpolation is separable: each axis in turn becomes a weighted sum of a few gathered neighbours. Where extents are
+//! known the neighbours and weights are constants ([`Taps`]); nearest neighbours that follow a simple law are a map.
+//! Symbolic extents compute both when the model runs.
+
+use bytes::Bytes;
+
+use super::{Call, Decomposition, normal_axis};
+use crate::graph::Elem;
+use crate::graph::build::{Builder, Refusal, Result};
+use crate::graph::ir::{self, Arg, Coord, axis};
+use crate::index::Ix;
+use crate::num::op::Predicate;
+
+pub(super) const RULES: &[Decomposition] = &[Decomposition {
+    name: "resize",
+    handles: &["onnx.Resize", "onnx.Upsample"],
+    doc: "Resamples axis by axis.\n\n`y = resize(x)` --> for each axis `y = sum over t of x[neighbour(o, t)] * weight(o, t)`\
+          \n\nRefuses scales of symbolic axes that are not small fractions, and antialiasing of symbolic axes.",
+    run: resize,
+}];
+
+/// For each position of the result along an axis, which positions of the operand count and with what weight: `count` of
+/// them each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Taps {
+    pub count: usize,
+    pub index: Vec<i64>,
+    pub weight: Vec<f64>,
+    /// Positions whose result is the extrapolation value.
+    pub outside: Vec<bool>,
+}
+
+/// How an axis is resampled.
+#[derive(Clone, Debug)]
+pub struct Kernel {
+    pub mode: Mode,
+    pub coords: Coords,
+    pub antialias: bool,
+    pub exclude_outside: bool,
+    /// The cubic's parameter.
+    pub a: f64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    Nearest(Nearest),
+    Linear,
+    Cubic,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Nearest {
+    PreferFloor,
+    PreferCeil,
+    Floor,
+    Ceil,
+}
+
+/// From a position of the result to one of the operand.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Coords {
+    HalfPixel,
+    HalfPixelSymmetric,
+    PytorchHalfPixel,
+    AlignCorners,
+    Asymmetric,
+    /// From `start` to `end`, fractions of the operand's extent.
+    Crop(f64, f64),
+}
+
+impl Kernel {
+    /// The weights of the neighbours at `floor(x) + first, ..` where `ratio` in 0..1 is the fraction of `x`.
+    fn weights(&self, ratio: f64, scale: f64) -> (i64, Vec<f64>) {
+        let shrink = if self.antialias { scale.min(1.0) } else { 1.0 };
+        let cubic = |x: f64| {
+            let (x, a) = (x.abs(), self.a);
+            if x <= 1.0 {
+                ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0
+            } else if x < 2.0 {
+                ((x - 5.0) * x + 8.0) * x * a - 4.0 * a
+            } else {
+                0.0
+            }
+        };
+        let (radius, f): (f64, &dyn Fn(f64) -> f64) = match self.mode {
+            Mode::Nearest(n) => {
+                let up = match n {
+                    Nearest::PreferFloor => ratio > 0.5,
+                    Nearest::PreferCeil => ratio >= 0.5,
+                    Nearest::Floor => false,
+                    Nearest::Ceil => ratio > 0.0,
+                };
+                return (up.into(), vec![1.0]);
+            }
+            Mode::Linear => (1.0, &|x: f64| (1.0 - x.abs()).max(0.0)),
+            Mode::Cubic => (2.0, &cubic),
+        };
+        let first = (-radius / shrink).floor() as i64 + 1;
+        let last = (radius / shrink).ceil() as i64;
+        let mut weights: Vec<f64> = (first..=last).map(|i| f((i as f64 - ratio) * shrink)).collect();
+        if self.antialias {
+            let sum: f64 = weights.iter().sum();
+            weights.iter_mut().for_each(|w| *w /= sum);
+        }
+        (first, weights)
+    }
+
+    /// Resampling `len` positions to `out`. `scale` may differ from their quotient, where the model gives it.
+    pub fn taps(&self, len: i64, out: i64, scale: f64) -> Taps {
+        let wide = scale * len as f64;
+        let (n, mut rows) = (len as f64, vec![]);
+        let mut outside = vec![];
+        for o in 0..out {
+            let o = o as f64;
+            let x = match self.coords {
+                Coords::HalfPixel => (o + 0.5) / scale - 0.5,
+                Coords::HalfPixelSymmetric => n / 2.0 * (1.0 - out as f64 / wide) + (o + 0.5) / scale - 0.5,
+                Coords::PytorchHalfPixel if wide == 1.0 => -0.5,
+                Coords::PytorchHalfPixel => (o + 0.5) / scale - 0.5,
+                Coords::AlignCorners if wide == 1.0 => 0.0,
+                Coords::AlignCorners => o * (n - 1.0) / (wide - 1.0),
+                Coords::Asymmetric => o / scale,
+                Coords::Crop(start, end) if wide == 1.0 => (start + end) * 0.5 * (n - 1.0),
+                Coords::Crop(start, end) => start * (n - 1.0) + o * (end - start) * (n - 1.0) / (wide - 1.0),
+            };
+            outside.push(matches!(self.coords, Coords::Crop(..)) && (x < 0.0 || x > n - 1.0));
+            let floor = x.floor();
+            let (first, weights) = self.weights(x - floor, scale);
+            rows.push((floor as i64 + first, weights));
+        }
+        let count = rows.iter().map(|(_, w)| w.len()).max().unwrap_or(1);
+        let (mut index, mut weight) = (vec![], vec![]);
+        for (first, mut weights) in rows {
+            weights.resize(count, 0.0);
+            let at: Vec<i64> = (0..count as i64).map(|t| first + t).collect();
+            if self.exclude_outside {
+                for (w, i) in weights.iter_mut().zip(&at) {
+                    if *i < 0 || *i >= len {
+                        *w = 0.0;
+                    }
+                }
+                let sum: f64 = weights.iter().sum();
+                if sum != 0.0 {
+                    weights.iter_mut().for_each(|w| *w /= sum);
+                }
+            }
+            index.extend(at.iter().map(|i| (*i).clamp(0, (len - 1).max(0))));
+            weight.extend(weights);
+        }
+        Taps { count, index, weight, outside }
+    }
+}
+
+/// Resamples one axis of `x` (of a type that sums may be made in, unless every weight is 1).
+pub fn resample(b: &mut Builder<'_>, x: Arg, at: usize, taps: &Taps, extrapolation: f64) -> Result<Arg> {
+    let out = taps.outside.len();
+    let column = |t: usize| -> Vec<i64> { taps.index.iter().skip(t).step_by(taps.count).copied().collect() };
+    let weights = |t: usize| -> Vec<f64> { taps.weight.iter().skip(t).step_by(taps.count).copied().collect() };
+    let mut shape = b.shape(x);
+    let rank = shape.len();
+    let mut y = None;
+    if taps.count > 4 {
+        // [.., out, .., taps]
+        shape[at] = Ix::Const(out as i64);
+        shape.push(Ix::Const(taps.count as i64));
+        let mut small = vec![1u64; rank + 1];
+        (small[at], small[rank]) = (out as u64, taps.count as u64);
+        let index = b.int_constant(Elem::I64, &small, &taps.index);
+        let weight = float_constant(b, b.elem(x), &small, &taps.weight);
+        let coords = (0..rank).map(|d| if d == at { Coord::Arg(1) } else { Coord::Ix(axis(d)) }).collect();
+        let near = b.gather(x, &[index], coords, shape)?;
+        y = Some(b.dot(near, weight, b.elem(x), &[rank], false)?);
+    } else {
+        for t in 0..taps.count {
+            let w = weights(t);
+            if w.iter().all(|w| *w == 0.0) && taps.count > 1 {
+                continue;
+            }
+            let near = pick(b, x, at, &column(t))?;
+            let term = if w.iter().all(|w| *w == 1.0) {
+                near
+            } else {
+                let mut small = vec![1u64; rank];
+                small[at] = out as u64;
+                let weight = float_constant(b, b.elem(x), &small, &w);
+                b.mul(near, weight)?
+            };
+            y = Some(match y {
+                Some(sum) => b.add(sum, term)?,
+                None => term,
+            });
+        }
+    }
+    let y = y.ok_or_else(|| Refusal::new("an interpolation has no neighbours"))?;
+    if !taps.outside.contains(&true) {
+        return Ok(y);
+    }
+    let mut small = vec![1u64; rank];
+    small[at] = out as u64;
+    let marks: Vec<i64> = taps.outside.iter().map(|o| (*o).into()).collect();
+    let outside = b.int_constant(Elem::BOOL, &small, &marks);
+    let value = b.scalar_like(y, extrapolation);
+    b.select(outside, value, y)
+}
+
+/// `x` at given positions of an axis: a map where they follow a simple law, else a gather.
+pub fn pick(b: &mut Builder<'_>, x: Arg, at: usize, index: &[i64]) -> Result<Arg> {
+    let mut shape = b.shape(x);
+    let rank = shape.len();
+    let out = index.len() as i64;
+    let len = shape[at].as_const().unwrap_or(0);
+    shape[at] = Ix::Const(out);
+    let (first, step) = match index {
+        [a, b, ..] => (*a, b - a),
+        [a] => (*a, 0),
+        [] => (0, 0),
+    };
+    let i = || axis(at);
+    let fits = |f: &dyn Fn(i64) -> i64| index.iter().enumerate().all(|(i, x)| f(i as i64) == *x);
+    let law = if fits(&|i| first + step * i) {
+        Some(Ix::add(Ix::mul(i(), Ix::Const(step)), Ix::Const(first)))
+    } else if len > 0 && out % len == 0 && fits(&|i| i / (out / len)) {
+        Some(Ix::floor_div(i(), Ix::Const(out / len)))
+    } else if out > 0 && fits(&|i| i * len / out) {
+        Some(Ix::floor_div(Ix::mul(i(), Ix::Const(len)), Ix::Const(out)))
+    } else {
+        None
+    };
+    if let Some(law) = law {
+        let mut coords: Vec<Ix> = (0..rank).map(axis).collect();
+        coords[at] = law;
+        return Ok(b.map("nearest", x, shape, coords));
+    }
+    let mut small = vec![1u64; rank];
+    small[at] = out as u64;
+    let index = b.int_constant(Elem::I64, &small, index);
+    gather_along(b, x, at, index, shape)
+}
+
+/// `x` along an axis at positions that a tensor holds, which broadcasts to the result's shape.
+pub fn gather_along(b: &mut Builder<'_>, x: Arg, at: usize, index: Arg, shape: Vec<Ix>) -> Result<Arg> {
+    let coords = (0..shape.len()).map(|d| if d == at { Coord::Arg(1) } else { Coord::Ix(axis(d)) }).collect();
+    b.gather(x, &[index], coords, shape)
+}
+
+/// A constant of floats.
+pub fn float_constant(b: &mut Builder<'_>, elem: Elem, shape: &[u64], values: &[f64]) -> Arg {
+    let width = elem.dtype.bytes() as usize;
+    let mut bytes = Vec::with_capacity(values.len() * width);
+    for v in values {
+        if let Arg::Scalar { bits, .. } = ir::scalar(elem, *v) {
+            bytes.extend(bits.to_le_bytes().into_iter().take(width));
+        }
+    }
+    b.constant("const", elem, shape, Bytes::from(bytes))
+}
+
+/// Resamples an axis whose extent is symbolic, by an expression over positions in f64. `scale` is a scalar or a tensor
+/// of rank 0.
+fn resample_symbolic(b: &mut Builder<'_>, x: Arg, at: usize, out: &Ix, scale: Arg, kernel: &Kernel) -> Result<Arg> {
+    if kernel.antialias || kernel.exclude_outside || matches!(kernel.coords, Coords::Crop(..)) {
+        return Err(Refusal::new(
+            "Resize along an axis of symbolic extent with antialias, exclude_outside or tf_crop_and_resize is not supported",
+        ));
+    }
+    let mut shape = b.shape(x);
+    let rank = shape.len();
+    let len = shape[at].clone();
+    let mut line = vec![Ix::Const(1); rank];
+    line[at] = out.clone();
+    shape[at] = out.clone();
+    let number = |b: &mut Builder<'_>, ix: Ix, shape: Vec<Ix>| -> Result<Arg> {
+        let i = b.index(ix, Elem::I64, shape);
+        b.convert(i, Elem::F64)
+    };
+    let f64s = |x: f64| ir::scalar(Elem::F64, x);
+    let o = number(b, axis(at), line.clone())?;
+    let n = number(b, len.clone(), vec![])?;
+    let half = |b: &mut Builder<'_>| -> Result<Arg> {
+        let o = b.add(o, f64s(0.5))?;
+        let x = b.div(o, scale)?;
+        b.sub(x, f64s(0.5))
+    };
+    let pos = match kernel.coords {
+        Coords::HalfPixel => half(b)?,
+        Coords::PytorchHalfPixel | Coords::HalfPixelSymmetric => {
+            let wide = b.mul(n, scale)?;
+            let usual = half(b)?;
+            if kernel.coords == Coords::PytorchHalfPixel {
+                let single = b.compare(Predicate::Equal, wide, f64s(1.0))?;
+                b.select(single, f64s(-0.5), usual)?
+            } else {
+                let whole = number(b, out.clone(), vec![])?;
+                let adjust = b.div(whole, wide)?;
+                let rest = b.sub(f64s(1.0), adjust)?;
+                let centre = b.mul(n, f64s(0.5))?;
+                let offset = b.mul(centre, rest)?;
+                b.add(usual, offset)?
+            }
+        }
+        Coords::AlignCorners => {
+            let wide = b.mul(n, scale)?;
+            let (above, below) = (b.sub(n, f64s(1.0))?, b.sub(wide, f64s(1.0))?);
+            let top = b.mul(o, above)?;
+            let usual = b.div(top, below)?;
+            let single = b.compare(Predicate::Equal, wide, f64s(1.0))?;
+            b.select(single, f64s(0.0), usual)?
+        }
+        Coords::Asymmetric | Coords::Crop(..) => b.div(o, scale)?,
+    };
+    let floor = b.floor(pos)?;
+    let ratio = b.sub(pos, floor)?;
+    let base = b.convert(floor, Elem::I64)?;
+    let last = b.index(Ix::sub(len, Ix::Const(1)), Elem::I64, vec![]);
+    let near = |b: &mut Builder<'_>, offset: Arg| -> Result<Arg> {
+        let i = b.add(base, offset)?;
+        let i = b.max(i, ir::int_scalar(Elem::I64, 0))?;
+        let i = b.min(i, last)?;
+        gather_along(b, x, at, i, shape.clone())
+    };
+    let elem = b.elem(x);
+    let weighted = match kernel.mode {
+        Mode::Nearest(mode) => {
+            let up = match mode {
+                Nearest::PreferFloor => b.compare(Predicate::GreaterThan, ratio, f64s(0.5))?,
+                Nearest::PreferCeil => b.compare(Predicate::GreaterThanOrEqual, ratio, f64s(0.5))?,
+                Nearest::Floor => return near(b, ir::int_scalar(Elem::I64, 0)),
+                Nearest::Ceil => b.compare(Predicate::GreaterThan, ratio, f64s(0.0))?,
+            };
+            let up = b.select(up, ir::int_scalar(Elem::I64, 1), ir::int_scalar(Elem::I64, 0))?;
+            return near(b, up);
+        }
+        Mode::Linear => {
+            let rest = b.sub(f64s(1.0), ratio)?;
+            vec![(0, rest), (1, ratio)]
+        }
+        Mode::Cubic => {
+            let a = kernel.a;
+            // ((c3 * t + c2) * t + c1) * t + c0 at the distance t.
+            let polynomial = |b: &mut Builder<'_>, t: Arg, c: [f64; 4]| -> Result<Arg> {
+                let mut v = b.mul(t, f64s(c[3]))?;
+                for c in [c[2], c[1]] {
+                    v = b.add(v, f64s(c))?;
+                    v = b.mul(v, t)?;
+                }
+                b.add(v, f64s(c[0]))
+            };
+            let (inner, outer) = ([1.0, 0.0, -(a + 3.0), a + 2.0], [-4.0 * a, 8.0 * a, -5.0 * a, a]);
+            let rest = b.sub(f64s(1.0), ratio)?;
+            let (before, after) = (b.add(ratio, f64s(1.0))?, b.add(rest, f64s(1.0))?);
+            vec![
+                (-1, polynomial(b, before, outer)?),
+                (0, polynomial(b, ratio, inner)?),
+                (1, polynomial(b, rest, inner)?),
+                (2, polynomial(b, after, outer)?),
+            ]
+        }
+    };
+    let mut y = None;
+    for (offset, weight) in weighted {
+        let value = near(b, ir::int_scalar(Elem::I64, offset))?;
+        let weight = b.convert(weight, elem)?;
+        let term = b.mul(value, weight)?;
+        y = Some(match y {
+            Some(sum) => b.add(sum, term)?,
+            None => term,
+        });
+    }
+    y.ok_or_else(|| Refusal::new("an interpolation has no neighbours"))
+}
+
+/// Rounds to the nearest integer, ties to even.
+pub(super) fn round_even(b: &mut Builder<'_>, x: Arg) -> Result<Arg> {
+    let (half, two, one) = (b.scalar_like(x, 0.5), b.scalar_like(x, 2.0), b.scalar_like(x, 1.0));
+    let shifted = b.add(x, half)?;
+    let up = b.floor(shifted)?;
+    let over = b.sub(up, x)?;
+    let tie = b.compare(Predicate::Equal, over, half)?;
+    let halved = b.mul(up, half)?;
+    let even = b.floor(halved)?;
+    let even = b.mul(even, two)?;
+    let odd = b.compare(Predicate::NotEqual, even, up)?;
+    let down = b.and(tie, odd)?;
+    let less = b.sub(up, one)?;
+    b.select(down, less, up)
+}
+
+/// The kernel that the attributes describe; the crop's ends are set for each axis.
+fn kernel(call: &Call<'_>) -> Result<Kernel> {
+    let unknown = |what: &str, word: &str| Refusal::new(format!("{what} is {word:?}, which is none of ONNX's words"));
+    if call.name == "onnx.Upsample" {
+        let mode = match call.text("mode").unwrap_or("nearest") {
+            "nearest" => Mode::Nearest(Nearest::Floor),
+            "linear" | "bilinear" => Mode::Linear,
+            other => return Err(unknown("mode", other)),
+        };
+        return Ok(Kernel { mode, coords: Coords::Asymmetric, antialias: false, exclude_outside: false, a: -0.75 });
+    }
+    let nearest = match call.text("nearest_mode").unwrap_or("round_prefer_floor") {
+        "round_prefer_floor" => Nearest::PreferFloor,
+        "round_prefer_ceil" => Nearest::PreferCeil,
+        "floor" => Nearest::Floor,
+        "ceil" => Nearest::Ceil,
+        other => return Err(unknown("nearest_mode", other)),
+    };
+    let mode = match call.text("mode").unwrap_or("nearest") {
+        "nearest" => Mode::Nearest(nearest),
+        "linear" => Mode::Linear,
+        "cubic" => Mode::Cubic,
+        other => return Err(unknown("mode", other)),
+    };
+    let coords = match call.text("coordinate_transformation_mode").unwrap_or("half_pixel") {
+        "half_pixel" => Coords::HalfPixel,
+        "half_pixel_symmetric" => Coords::HalfPixelSymmetric,
+        "pytorch_half_pixel" => Coords::PytorchHalfPixel,
+        "align_corners" => Coords::AlignCorners,
+        "asymmetric" => Coords::Asymmetric,
+        "tf_crop_and_resize" => Coords::Crop(0.0, 1.0),
+        other => return Err(unknown("coordinate_transformation_mode", other)),
+    };
+    Ok(Kernel {
+        mode,
+        coords,
+        antialias: call.flag("antialias", false),
+        exclude_outside: call.flag("exclude_outside", false),
+        a: call.float("cubic_coeff_a", -0.75),
+    })
+}
+
+/// The fraction `p / q` that a scale is, with a small `q`.
+fn fraction(scale: f64) -> Option<(i64, i64)> {
+    (1..=64i64).find_map(|q| {
+        let p = scale * q as f64;
+        (p.fract() == 0.0 && p.abs() < 1e9).then_some((p as i64, q))
+    })
+}
+
+/// `(x, roi?, scales?, sizes?)`
+fn resize(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let x = call.arg(0)?;
+    let (narrow, rank) = (b.elem(x), b.rank(x));
+    let kernel = kernel(call)?;
+    let upsample = call.name == "onnx.Upsample";
+    let axes = match call.ints("axes") {
+        Some(axes) => axes.into_iter().map(|a| normal_axis(a, rank)).collect::<Result<Vec<usize>>>()?,
+        None => (0..rank).collect(),
+    };
+    let given = |i: usize| call.opt(i).filter(|a| !b.shape(*a).first().is_some_and(|n| n.is_const(0)));
+    let scales = given(if upsample { 1 } else { 2 });
+    let sizes = if upsample { None } else { given(3) };
+    let roi = if upsample { None } else { given(1) };
+    let constant = |what: &str| Refusal::new(format!("the {what} of Resize are not constant"));
+    let scales = scales.map(|s| b.floats(s).ok_or_else(|| constant("scales"))).transpose()?;
+    let sizes = sizes.map(|s| b.ints(s).ok_or_else(|| constant("sizes"))).transpose()?;
+    let roi = match kernel.coords {
+        Coords::Crop(..) => roi.map(|r| b.floats(r).ok_or_else(|| constant("regions"))).transpose()?,
+        _ => None,
+    };
+    let n = axes.len();
+    let fits = scales.as_ref().is_none_or(|s| s.len() == n)
+        && sizes.as_ref().is_none_or(|s| s.len() == n)
+        && roi.as_ref().is_none_or(|r| r.len() == 2 * n);
+    if !fits || (scales.is_none() && sizes.is_none()) {
+        return Err(Refusal::new(format!("Resize needs {n} scales or sizes, one for each axis")));
+    }
+    let aspect = call.text("keep_aspect_ratio_policy").unwrap_or("stretch");
+    let shared = match (&sizes, aspect) {
+        (Some(sizes), "not_larger" | "not_smaller") => {
+            let shape = b.shape(x);
+            let ratio = |(s, a): (&Ix, &usize)| Some(s.as_const()? as f64 / shape[*a].as_const()? as f64);
+            let ratios = sizes.iter().zip(&axes).map(ratio).collect::<Option<Vec<f64>>>();
+            let ratios = ratios.ok_or_else(|| Refusal::new(format!("{aspect} needs extents that are known")))?;
+            let pick = if aspect == "not_larger" { f64::min } else { f64::max };
+            ratios.into_iter().reduce(pick)
+        }
+        (_, "stretch" | "not_larger" | "not_smaller") => None,
+        (_, other) => {
+            return Err(Refusal::new(format!("keep_aspect_ratio_policy is {other:?}, which is none of ONNX's words")));
+        }
+    };
+    // Whole neighbours keep the type; sums are made in floats.
+    let exact = matches!(kernel.mode, Mode::Nearest(_));
+    let wide = match narrow.is_float() {
+        true => b.wide(x),
+        false if narrow.dtype.bits() > 16 => Elem::F64,
+        false => Elem::F32,
+    };
+    let mut y = if exact { x } else { b.convert(x, wide)? };
+    for (i, &at) in axes.iter().enumerate() {
+        let len = b.shape(y)[at].clone();
+        let mut kernel = kernel.clone();
+        if let (Coords::Crop(..), Some(roi)) = (kernel.coords, &roi) {
+            kernel.coords = Coords::Crop(roi[i], roi[n + i]);
+        }
+        let whole = !matches!(kernel.coords, Coords::Crop(s, e) if s != 0.0 || e != 1.0);
+        let scale = match (&shared, &scales, &sizes) {
+            (Some(s), ..) => Some(*s),
+            (None, Some(s), _) => Some(s[i]),
+            _ => None,
+        };
+        if scale.is_some_and(|s| !s.is_finite() || s <= 0.0) {
+            return Err(Refusal::new(format!("Resize has a scale of {}", scale.unwrap_or(0.0))));
+        }
+        let out = match (scale, len.as_const()) {
+            (Some(s), Some(len)) if shared.is_some() => Ix::Const((s * len as f64 + 0.5).floor() as i64),
+            (Some(s), Some(len)) => Ix::Const((s * len as f64).floor() as i64),
+            (Some(s), None) => match fraction(s) {
+                Some((p, q)) => Ix::floor_div(Ix::mul(len.clone(), Ix::Const(p)), Ix::Const(q)),
+                None => {
+                    return Err(Refusal::new(format!(
+                        "Resize by {s} along an axis of symbolic extent is not supported"
+                    )));
+                }
+            },
+            (None, _) => sizes.as_ref().map_or(Ix::Const(0), |s| s[i].clone()),
+        };
+        let out = b.simplify(&out);
+        if b.same(&out, &len) && scale.is_none_or(|s| s == 1.0) && whole {
+            continue;
+        }
+        y = match (len.as_const(), out.as_const()) {
+            (Some(len), Some(out)) => {
+                if len == 0 && out > 0 {
+                    return Err(Refusal::new("Resize of an empty axis"));
+                }
+                let taps = kernel.taps(len, out, scale.unwrap_or(out as f64 / len as f64));
+                resample(b, y, at, &taps, call.float("extrapolation_value", 0.0))?
+            }
+            _ => match (whole_step(&kernel, scale), scale) {
+                (Some(k), _) => {
+                    let mut shape = b.shape(y);
+                    shape[at] = out;
+                    let mut coords: Vec<Ix> = (0..rank).map(axis).collect();
+                    coords[at] = Ix::floor_div(axis(at), Ix::Const(k));
+                    b.map("nearest", y, shape, coords)
+                }
+                (None, Some(s)) => resample_symbolic(b, y, at, &out, ir::scalar(Elem::F64, s), &kernel)?,
+                (None, None) => {
+                    let (to, from) = (b.index(out.clone(), Elem::I64, vec![]), b.index(len, Elem::I64, vec![]));
+                    let (to, from) = (b.convert(to, Elem::F64)?, b.convert(from, Elem::F64)?);
+                    let scale = b.div(to, from)?;
+                    resample_symbolic(b, y, at, &out, scale, &kernel)?
+                }
+            },
+        };
+    }
+    if !narrow.is_float() && !exact {
+        y = round_even(b, y)?;
+    }
+    Ok(vec![b.convert(y, narrow)?])
+}
+
+/// `k` where every position of the operand is repeated `k` times.
+fn whole_step(kernel: &Kernel, scale: Option<f64>) -> Option<i64> {
+    let Mode::Nearest(mode) = kernel.mode else { return None };
+    let (k, _) = scale.and_then(fraction).filter(|(k, q)| *q == 1 && *k >= 1)?;
+    match (kernel.coords, mode) {
+        (Coords::Asymmetric, Nearest::Floor) => Some(k),
+        (Coords::HalfPixel, Nearest::PreferFloor | Nearest::PreferCeil) => Some(k),
+        _ => None,
+    }
+}
