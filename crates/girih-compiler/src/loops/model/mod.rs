@@ -2,6 +2,17 @@
 //!
 //! In: a graph of primitives. Out: a [`Plan`]: kernels in order, the arrays between them, and how each is launched.
 
+mod emit;
+pub mod eval;
+mod fuse;
+mod lower;
 pub mod plan;
+mod product;
+mod roles;
+mod rows;
+#[cfg(test)]
+mod tests;
+mod whole;
 
+pub use lower::{Options, lower};
 pub use plan::{Array, ArrayId, ArrayPlace, Plan, Step, StepArg};

@@ -1,0 +1,67 @@
+//! What a plan computes: its kernels run one after the other on the evaluator of Loop IR.
+//!
+//! In: a plan, the symbols' values, and the bytes of inputs and constants. Out: the bytes of the outputs. Slow; tests
+//! and `--verify-each` use it.
+
+use super::plan::{ArrayPlace, Plan, Step, StepArg};
+use crate::base::host::Silent;
+use crate::base::launch::{Launch, Trap};
+use crate::base::memory::VecMemory;
+use crate::base::{Code, IdMap};
+use crate::graph::ConstId;
+use crate::index::Ix;
+use crate::loops;
+
+/// The value of an expression over symbols.
+pub fn at_symbols(ix: &Ix, symbols: &[i64]) -> i64 {
+    ix.eval(&|leaf| match leaf {
+        Ix::Const(c) => *c,
+        Ix::Val { val, .. } => symbols.get(val.0 as usize).copied().unwrap_or(0),
+        _ => 0,
+    })
+}
+
+/// Runs a plan. `inputs` are the bytes of the graph's inputs in order, `constants` gives those of a constant.
+pub fn run(
+    plan: &Plan,
+    symbols: &[i64],
+    inputs: &[Vec<u8>],
+    constants: &dyn Fn(ConstId) -> Vec<u8>,
+) -> Result<Vec<Vec<u8>>, Trap> {
+    let mut memory = VecMemory::new();
+    let mut addresses: IdMap<super::ArrayId, (u64, usize)> = IdMap::new();
+    for array in plan.arrays.values() {
+        let count: i64 = array.shape.iter().map(|d| at_symbols(d, symbols)).product();
+        let bytes = (count.max(0) as u64 * array.elem.dtype.bits().max(8) as u64).div_ceil(8) as usize;
+        let contents = match array.place {
+            ArrayPlace::Input(i) => inputs.get(i as usize).cloned().unwrap_or_default(),
+            ArrayPlace::Constant(c) => constants(c),
+            // Memory that nobody wrote must not look like a result.
+            ArrayPlace::Loaded | ArrayPlace::Temp => vec![0xa5; bytes],
+        };
+        let at = memory.add(&array.name, contents);
+        addresses.push((at, bytes));
+    }
+    let args = |step: &Step| -> Vec<u64> {
+        let one = |a: &StepArg| match a {
+            StepArg::Array(id) => addresses.get(*id).map_or(0, |a| a.0),
+            StepArg::Symbol(s) => symbols.get(s.0 as usize).copied().unwrap_or(0) as u64,
+        };
+        step.args.iter().map(one).collect()
+    };
+    for step in plan.load.iter().chain(&plan.steps) {
+        let grid: Vec<i64> = step.grid.iter().map(|g| at_symbols(g, symbols)).collect();
+        let [x, y, z] = grid[..] else { continue };
+        if x <= 0 || y <= 0 || z <= 0 {
+            continue;
+        }
+        let small = |n: i64| u32::try_from(n).map_err(|_| Trap::new(Code::BadGrid, format!("a grid of {n} blocks")));
+        let launch = Launch::new([small(x)?, small(y)?, small(z)?], args(step));
+        loops::eval::run(&step.kernel, &launch, &mut memory, &mut Silent)?;
+    }
+    let bytes = |id: &super::ArrayId| {
+        let (at, len) = addresses.get(*id).copied().unwrap_or_default();
+        memory.bytes(at).map(|b| b[..len.min(b.len())].to_vec()).unwrap_or_default()
+    };
+    Ok(plan.outputs.iter().map(bytes).collect())
+}

@@ -1,0 +1,268 @@
+//! Plans against arithmetic worked out here, fused and unfused.
+
+use super::{Options, lower};
+use crate::base::rule::{Context, Log};
+use crate::base::target::{Assumptions, Knobs, Target};
+use crate::graph::build::Builder;
+use crate::graph::ir::{Arg, Graph, Output, ReduceOp, Role, ValueId, axis};
+use crate::graph::{Attr, Elem, decompose};
+use crate::index::Ix;
+use crate::loops::print::{Stage, print};
+use crate::loops::verify::verify;
+
+fn context() -> Context {
+    let knobs = Knobs { all: vec![] };
+    Context { target: Target::default(), knobs, assume: Assumptions { no_wrap: true, no_alias: true } }
+}
+
+fn data(n: usize, salt: u64) -> Vec<f32> {
+    let mut state = salt.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        ((state >> 40) % 2001) as f32 / 1000.0 - 1.0
+    };
+    (0..n).map(|_| next()).collect()
+}
+
+fn bytes(x: &[f32]) -> Vec<u8> {
+    x.iter().flat_map(|v| v.to_le_bytes()).collect()
+}
+
+fn floats(b: &[u8]) -> Vec<f32> {
+    b.chunks_exact(4).map(|c| f32::from_le_bytes(c.try_into().unwrap())).collect()
+}
+
+struct Case {
+    graph: Graph,
+}
+
+impl Case {
+    fn new() -> Case {
+        Case { graph: Graph { name: "test".into(), ..Graph::default() } }
+    }
+    fn input(&mut self, name: &str, shape: &[i64], role: Role) -> Arg {
+        let shape = shape.iter().map(|d| Ix::Const(*d)).collect();
+        self.graph.add_input(name, Elem::F32, shape, role).into()
+    }
+    fn build<T>(&mut self, op: &str, f: impl FnOnce(&mut Builder<'_>) -> Result<T, crate::graph::Refusal>) -> T {
+        let origin = self.graph.add_origin(op, "", None);
+        f(&mut Builder::new(&mut self.graph, origin)).unwrap()
+    }
+    fn output(&mut self, x: Arg) {
+        let Arg::Value(value) = x else { panic!("a scalar output") };
+        self.graph.outputs.push(Output { name: "out".into(), value });
+    }
+    /// Lowers, checks the kernels, runs with and without fusion; gives the fused result and the number of kernels.
+    fn run(&self, symbols: &[i64], inputs: &[Vec<f32>]) -> (Vec<Vec<f32>>, usize) {
+        let graph = decompose::decompose(&self.graph, &mut |_| {}).unwrap();
+        let inputs: Vec<Vec<u8>> = inputs.iter().map(|i| bytes(i)).collect();
+        let mut results = vec![];
+        for fuse in [true, false] {
+            let mut log = Log::default();
+            let plan = lower(&graph, &context(), &Options { fuse }, &mut log).unwrap();
+            for step in plan.load.iter().chain(&plan.steps) {
+                let breaches = verify(&step.kernel, Stage::Loop);
+                let text = print(&step.kernel, Stage::Loop);
+                if std::env::var("SHOW").is_ok() {
+                    println!("{text}grid {:?}\n", step.grid.each_ref().map(|g| graph.ix_text(g)));
+                }
+                assert!(breaches.is_empty(), "{breaches:#?}\n{text}");
+            }
+            let out = super::eval::run(&plan, symbols, &inputs, &|_| vec![]).unwrap();
+            results.push((out.iter().map(|b| floats(b)).collect::<Vec<_>>(), plan.steps.len()));
+        }
+        let (fused, kernels) = results.remove(0);
+        let (plain, more) = results.remove(0);
+        assert!(more >= kernels);
+        for (a, b) in fused.iter().flatten().zip(plain.iter().flatten()) {
+            assert!((a - b).abs() <= 1e-4 * (1.0 + b.abs()), "fused {a}, unfused {b}");
+        }
+        (fused, kernels)
+    }
+}
+
+fn close(got: &[f32], want: &[f64]) {
+    assert_eq!(got.len(), want.len());
+    for (i, (g, w)) in got.iter().zip(want).enumerate() {
+        assert!((f64::from(*g) - w).abs() <= 1e-4 * (1.0 + w.abs()), "element {i}: {g} is not {w}");
+    }
+}
+
+#[test]
+fn rms_norm_is_one_kernel() {
+    let mut c = Case::new();
+    let x = c.input("x", &[3, 20], Role::Argument);
+    let w = c.input("w", &[20], Role::Parameter);
+    let attrs = [("eps".to_string(), Attr::Float(1e-6)), ("axis".to_string(), Attr::Int(Ix::Const(-1)))].into();
+    let y = c.build("aten.rms_norm", |b| b.source("aten.rms_norm", vec![x, w], attrs))[0];
+    c.output(y);
+    let (xs, ws) = (data(60, 1), data(20, 2));
+    let (got, kernels) = c.run(&[], &[xs.clone(), ws.clone()]);
+    let mut want = vec![];
+    for row in xs.chunks(20) {
+        let mean = row.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>() / 20.0;
+        let scale = 1.0 / (mean + 1e-6).sqrt();
+        want.extend(row.iter().zip(&ws).map(|(v, w)| f64::from(*v) * scale * f64::from(*w)));
+    }
+    close(&got[0], &want);
+    assert_eq!(kernels, 1);
+}
+
+fn softmax(b: &mut Builder<'_>, x: Arg, last: usize) -> Result<Arg, crate::graph::Refusal> {
+    let m = b.reduce(ReduceOp::Max, x, &[last], true)?;
+    let d = b.sub(x, m)?;
+    let e = b.exp(d)?;
+    let s = b.reduce(ReduceOp::Sum, e, &[last], true)?;
+    b.div(e, s)
+}
+
+#[test]
+fn softmax_is_one_kernel_that_keeps_its_row() {
+    let mut c = Case::new();
+    let x = c.input("x", &[4, 33], Role::Argument);
+    let y = c.build("aten.softmax", |b| softmax(b, x, 1));
+    c.output(y);
+    let xs = data(4 * 33, 3);
+    let (got, kernels) = c.run(&[], &[xs.clone()]);
+    let mut want = vec![];
+    for row in xs.chunks(33) {
+        let sum: f64 = row.iter().map(|v| f64::from(*v).exp()).sum();
+        want.extend(row.iter().map(|v| f64::from(*v).exp() / sum));
+    }
+    close(&got[0], &want);
+    assert_eq!(kernels, 1);
+}
+
+#[test]
+fn a_linear_layer_takes_its_bias_and_activation_with_it() {
+    let (m, n, k) = (37, 50, 41);
+    let mut c = Case::new();
+    let s = c.graph.add_symbol("s0", 1, None);
+    let x: Arg = c.graph.add_input("x", Elem::F32, vec![s.ix(), Ix::Const(k)], Role::Argument).into();
+    let w = c.input("w", &[n, k], Role::Parameter);
+    let bias = c.input("b", &[n], Role::Parameter);
+    let y = c.build("aten.linear", |b| {
+        let t = b.transpose(w, &[1, 0])?;
+        let y = b.matmul(x, t)?;
+        b.add(y, bias)
+    });
+    let z = c.build("aten.silu", |b| {
+        let n = b.neg(y)?;
+        let e = b.exp(n)?;
+        let one = b.scalar_like(e, 1.0);
+        let d = b.add(e, one)?;
+        b.div(y, d)
+    });
+    c.output(z);
+    let (xs, ws, bs) = (data((m * k) as usize, 4), data((n * k) as usize, 5), data(n as usize, 6));
+    let (got, kernels) = c.run(&[m], &[xs.clone(), ws.clone(), bs.clone()]);
+    let mut want = vec![];
+    for row in xs.chunks(k as usize) {
+        for (w, b) in ws.chunks(k as usize).zip(&bs) {
+            let y = row.iter().zip(w).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>() + f64::from(*b);
+            want.push(y / (1.0 + (-y).exp()));
+        }
+    }
+    close(&got[0], &want);
+    assert_eq!(kernels, 1);
+}
+
+#[test]
+fn two_products_of_one_shape_share_a_kernel() {
+    let (m, n, k) = (5, 40, 17);
+    let mut c = Case::new();
+    let x = c.input("x", &[1, m, k], Role::Argument);
+    let (g, u) = (c.input("g", &[n, k], Role::Parameter), c.input("u", &[n, k], Role::Parameter));
+    let product = |b: &mut Builder<'_>, w: Arg| {
+        let t = b.transpose(w, &[1, 0])?;
+        b.matmul(x, t)
+    };
+    let (a, b) = (c.build("aten.linear", |b| product(b, g)), c.build("aten.linear", |b| product(b, u)));
+    let y = c.build("aten.mul", |bb| {
+        let t = bb.tanh(a)?;
+        bb.mul(t, b)
+    });
+    c.output(y);
+    let (xs, gs, us) = (data((m * k) as usize, 7), data((n * k) as usize, 8), data((n * k) as usize, 9));
+    let (got, kernels) = c.run(&[], &[xs.clone(), gs.clone(), us.clone()]);
+    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
+    let mut want = vec![];
+    for row in xs.chunks(k as usize) {
+        for (g, u) in gs.chunks(k as usize).zip(us.chunks(k as usize)) {
+            want.push(dot(row, g).tanh() * dot(row, u));
+        }
+    }
+    close(&got[0], &want);
+    assert_eq!(kernels, 1);
+}
+
+#[test]
+fn heads_are_split_in_the_epilogue() {
+    let (s, h, d, k) = (6, 3, 8, 10);
+    let mut c = Case::new();
+    let x = c.input("x", &[2, s, k], Role::Argument);
+    let w = c.input("w", &[h * d, k], Role::Parameter);
+    let y = c.build("aten.linear", |b| {
+        let t = b.transpose(w, &[1, 0])?;
+        let y = b.matmul(x, t)?;
+        let y = b.reshape(y, &[2, s, h, d].map(Ix::Const))?;
+        b.transpose(y, &[0, 2, 1, 3])
+    });
+    c.output(y);
+    let (xs, ws) = (data((2 * s * k) as usize, 10), data((h * d * k) as usize, 11));
+    let (got, kernels) = c.run(&[], &[xs.clone(), ws.clone()]);
+    let (s, h, d, k) = (s as usize, h as usize, d as usize, k as usize);
+    let mut want = vec![];
+    for b in 0..2 {
+        for head in 0..h {
+            for row in 0..s {
+                for e in 0..d {
+                    let x = &xs[(b * s + row) * k..][..k];
+                    let w = &ws[(head * d + e) * k..][..k];
+                    want.push(x.iter().zip(w).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>());
+                }
+            }
+        }
+    }
+    close(&got[0], &want);
+    assert_eq!(kernels, 1);
+}
+
+#[test]
+fn whole_operations_and_edges() {
+    let mut c = Case::new();
+    let x = c.input("x", &[3, 7], Role::Argument);
+    let (sorted, sums) = c.build("aten.sort", |b| {
+        let (s, _) = b.sort(x, 1, true)?;
+        Ok((s, b.scan(crate::graph::ScanOp::Sum, s, 1, false, true)?))
+    });
+    let padded = c.build("aten.pad", |b| {
+        let zero = b.scalar_like(sums, 0.5);
+        let edge = [Ix::Const(0), Ix::Const(2)];
+        let p = b.pad(sums, &edge, &edge, zero)?;
+        b.concat(&[p, p], 0)
+    });
+    c.output(sorted);
+    c.output(padded);
+    let total: ValueId = match c.build("aten.sum", |b| b.reduce(ReduceOp::Sum, x, &[0, 1], true)) {
+        Arg::Value(v) => v,
+        _ => panic!(),
+    };
+    c.output(total.into());
+    let xs = data(21, 12);
+    let (got, _) = c.run(&[], &[xs.clone()]);
+    let mut want = vec![];
+    let mut first = vec![];
+    for row in xs.chunks(7) {
+        let mut row = row.to_vec();
+        row.sort_by(|a, b| b.total_cmp(a));
+        first.extend(row.iter().map(|v| f64::from(*v)));
+        want.extend([0.5, 0.5]);
+        want.extend((0..7).map(|i| row[i..].iter().map(|v| f64::from(*v)).sum::<f64>()));
+        want.extend([0.5, 0.5]);
+    }
+    close(&got[0], &first);
+    close(&got[1], &[want.clone(), want].concat());
+    close(&got[2], &[xs.iter().map(|v| f64::from(*v)).sum::<f64>()]);
+    let _ = axis(0);
+}
