@@ -59,6 +59,24 @@ pub fn buf_stride(buf: &Buf, idx: &[Ix], axis: AxisId, varying: &BTreeSet<ValId>
     out
 }
 
+/// The width of the panels that an index walks along an axis: 32 for `(j // 32)*K*32 + kk*32 + j % 32` along `j`.
+pub fn panels(ix: &Ix, axis: AxisId) -> Option<i64> {
+    if let Ix::Mod(a, w) = ix
+        && let (Some(width), Some((Ix::Const(1), _))) = (w.as_const(), a.linear(axis))
+    {
+        return (width > 0).then_some(width);
+    }
+    let (a, b) = ix.operands()?;
+    panels(a, axis).or_else(|| panels(b, axis))
+}
+
+/// An index as it stands within one panel of `width` iterations of the axis.
+pub fn in_panel(ix: &Ix, axis: AxisId, width: i64) -> Ix {
+    // No axis of a kernel has this number; it stands for the panel's.
+    let panel = Ix::Axis(AxisId(u32::MAX)) * Ix::Const(width) + Ix::Axis(axis);
+    tidy(&ix.subst_axes(&mut |a| (a == axis).then(|| panel.clone())), &BTreeMap::from([(axis, width)]))
+}
+
 /// Resolves quotients and remainders by constants where the extents of axes (which run from 0) show the answer:
 /// `(j1*32 + j2) // 32` is `j1` when `j2` stays below 32.
 pub fn tidy(ix: &Ix, extents: &BTreeMap<AxisId, i64>) -> Ix {
@@ -132,6 +150,17 @@ mod tests {
         assert_eq!(stride(&ix, AxisId(2), &none), Stride::Same);
         assert_eq!(stride(&(ax(0) * ax(0)), AxisId(0), &none), Stride::Irregular);
         assert_eq!(stride(&Ix::val(ValId(3)), AxisId(0), &BTreeSet::from([ValId(3)])), Stride::Irregular);
+    }
+
+    #[test]
+    fn panels_are_walked_element_by_element() {
+        let (j, kk, none) = (AxisId(0), ax(1), BTreeSet::new());
+        let at = Ix::Block(1) * 128.into() + ax(0);
+        let ix = Ix::floor_div(at.clone(), 32.into()) * 512.into() + kk * 32.into() + Ix::modulo(at, 32.into());
+        assert_eq!(stride(&ix, j, &none), Stride::Irregular);
+        assert_eq!(panels(&ix, j), Some(32));
+        assert_eq!(stride(&in_panel(&ix, j, 32), j, &none), Stride::Unit);
+        assert_eq!(panels(&ix, AxisId(1)), None);
     }
 
     #[test]

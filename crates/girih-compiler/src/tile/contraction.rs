@@ -12,6 +12,7 @@
 
 use std::collections::BTreeSet;
 
+use super::affine;
 use super::edit::{self, Visit, const_trip};
 use super::rules::site_of;
 use crate::base::rule::{Context, Log};
@@ -152,6 +153,29 @@ pub fn num_type(kernel: &Kernel, buf: BufId) -> Option<DType> {
     match kernel.bufs.get(buf)?.ty {
         Ty::Num(d) => Some(d),
         Ty::Ptr(_) => None,
+    }
+}
+
+impl Nest<'_> {
+    /// The width of the panels along n in which an operand lies already, in memory or packed.
+    pub fn panel_width(&self) -> Option<u64> {
+        let find = |ix: &Ix| affine::panels(ix, self.roles.n);
+        let width = self.reduce.body.iter().find_map(|s| match s {
+            Stmt::Load { mem, .. } => find(&mem.index),
+            Stmt::Read { buf, idx, .. } if *buf != self.roles.acc => idx.iter().find_map(find),
+            _ => None,
+        });
+        width.and_then(|w| u64::try_from(w).ok())
+    }
+
+    /// The register tile of this nest: as wide as the panels its right operand lies in, or as [`tile_shape`] chooses.
+    pub fn tile_shape(&self, ctx: &Context, acc: DType) -> Result<TileShape, String> {
+        let native = ctx.target.vector_bytes as u64 / acc.bytes().max(1);
+        let panels = self.panel_width().filter(|w| w.is_multiple_of(native.max(1)) && self.n.is_multiple_of(*w));
+        match panels {
+            Some(width) if ctx.knobs.get("cols").is_none() => tile_shape(ctx, acc, self.m, width),
+            _ => tile_shape(ctx, acc, self.m, self.n),
+        }
     }
 }
 

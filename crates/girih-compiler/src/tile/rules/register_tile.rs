@@ -6,7 +6,7 @@ use crate::base::rule::{Context, Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::walk::refs;
 use crate::tile::affine::{self, Stride};
-use crate::tile::contraction::{self, Nest, num_type, tile_shape};
+use crate::tile::contraction::{self, Nest, num_type};
 use crate::tile::edit::{self, free_loop, new_axis};
 
 pub const RULE: Rule<Kernel> = Rule {
@@ -43,8 +43,8 @@ fn tile(kernel: &mut Kernel, ctx: &Context, nest: &Nest) -> Result<Stmt, String>
     }
     let roles = nest.roles;
     let acc = num_type(kernel, roles.acc).ok_or("its accumulator holds addresses")?;
-    let shape = tile_shape(ctx, acc, nest.m, nest.n)?;
-    check_body(kernel, nest)?;
+    let shape = nest.tile_shape(ctx, acc)?;
+    check_body(kernel, nest, shape.cols)?;
 
     let [i1, i2] = ["1", "2"].map(|d| new_axis(kernel, roles.m, d));
     let [j1, j2] = ["1", "2"].map(|d| new_axis(kernel, roles.n, d));
@@ -79,8 +79,13 @@ fn tile(kernel: &mut Kernel, ctx: &Context, nest: &Nest) -> Result<Stmt, String>
 }
 
 /// The micro-kernel's loads: rows from anywhere, columns contiguous, no masks; the one effect is the write of `acc`.
-fn check_body(kernel: &Kernel, nest: &Nest) -> Result<(), String> {
+fn check_body(kernel: &Kernel, nest: &Nest, cols: u32) -> Result<(), String> {
     let (m, n) = (nest.roles.m, nest.roles.n);
+    // Panels are walked from end to end by tiles that divide them.
+    let panel = |ix: &Ix| match affine::panels(ix, n) {
+        Some(width) if width % cols as i64 == 0 => affine::in_panel(ix, n, width),
+        _ => ix.clone(),
+    };
     let facts = refs(&nest.reduce.body);
     let places: BTreeSet<&Vec<Ix>> = nest
         .reduce
@@ -104,9 +109,18 @@ fn check_body(kernel: &Kernel, nest: &Nest) -> Result<(), String> {
             Stmt::Load { mem, .. } if facts.vals_defined.contains(&mem.base) => {
                 return Err("an operand's address is computed per element".to_string());
             }
-            Stmt::Load { mem, .. } => affine::stride(&mem.index, n, &facts.vals_defined),
+            Stmt::Load { mem, .. } => affine::stride(&panel(&mem.index), n, &facts.vals_defined),
             Stmt::Read { buf, .. } if *buf == nest.roles.acc => Stride::Unit,
-            Stmt::Read { buf, idx, .. } => tiled_stride(&kernel.bufs[*buf], idx, n, &facts.vals_defined),
+            Stmt::Read { buf, idx, .. } => {
+                let idx: Vec<Ix> = match idx.iter().find_map(|ix| affine::panels(ix, n)) {
+                    // The number of the panel does not change within a tile.
+                    Some(width) if width % cols as i64 == 0 => {
+                        idx.iter().map(|ix| affine::in_panel(ix, n, width)).collect()
+                    }
+                    _ => idx.clone(),
+                };
+                affine::buf_stride(&kernel.bufs[*buf], &idx, n, &facts.vals_defined)
+            }
             Stmt::Write { buf, idx, .. } if *buf == nest.roles.acc => {
                 if affine::buf_stride(&kernel.bufs[*buf], idx, n, &facts.vals_defined) != Stride::Unit {
                     return Err("the accumulator does not lie along n".to_string());
@@ -126,18 +140,6 @@ fn check_body(kernel: &Kernel, nest: &Nest) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// The stride along an axis of an access that may go by panels: `[j // 32, kk, j % 32]` lies along `j`.
-fn tiled_stride(buf: &Buf, idx: &[Ix], axis: AxisId, varying: &BTreeSet<ValId>) -> Stride {
-    if let [Ix::FloorDiv(a, w), _, Ix::Mod(b, v)] = idx
-        && (a, w) == (b, v)
-        && **a == Ix::Axis(axis)
-    {
-        return Stride::Unit;
-    }
-    // Rows by panels: the axis is m, and n does not occur.
-    affine::buf_stride(buf, idx, axis, varying)
 }
 
 #[cfg(test)]

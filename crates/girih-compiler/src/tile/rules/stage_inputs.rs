@@ -6,7 +6,7 @@ use crate::base::rule::{Context, Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::walk::{self, Refs, refs};
 use crate::tile::affine::{self, Stride};
-use crate::tile::contraction::{Nest, Operand, TileShape, nest_at, num_type, tile_shape};
+use crate::tile::contraction::{Nest, Operand, TileShape, nest_at, num_type};
 use crate::tile::edit::{self, Visit, free_loop, new_axis};
 use crate::tile::rules::site_of;
 
@@ -34,7 +34,9 @@ to memory, so the loads pass no store.
 Knobs: `stage_a`, `stage_b` (0 never, 1 always).
 
 Refuses when the operand depends on both m and n, reads the accumulator or an ordered load, is packed already, or is
-just as good in place: it needs no conversion and no mask, lies contiguously, and is small or used once.
+just as good in place: it needs no conversion and no mask, and is read once; or it lies in panels already; or it is the
+left one and its memory runs along k (rows of 64 elements or more are walked by the caches as well as a copy is); or it is
+a small buffer.
 ",
     run,
 };
@@ -72,7 +74,7 @@ fn stage_nest(
     log: &mut Log,
 ) -> Option<Vec<Stmt>> {
     let acc = num_type(kernel, nest.roles.acc)?;
-    let shape = match tile_shape(ctx, acc, nest.m, nest.n) {
+    let shape = match nest.tile_shape(ctx, acc) {
         Ok(shape) => shape,
         Err(why) => {
             log.skipped(site, why);
@@ -216,7 +218,11 @@ fn stage_operand(
 fn contiguous_axis(kernel: &Kernel, stmts: &[Stmt], k: AxisId, own: AxisId, facts: &Refs) -> Option<AxisId> {
     [k, own].into_iter().find(|&axis| {
         stmts.iter().any(|s| match s {
-            Stmt::Load { mem, .. } => affine::stride(&mem.index, axis, &facts.vals_defined) == Stride::Unit,
+            Stmt::Load { mem, .. } => {
+                let in_panel = affine::panels(&mem.index, axis).map(|width| affine::in_panel(&mem.index, axis, width));
+                let index = in_panel.as_ref().unwrap_or(&mem.index);
+                affine::stride(index, axis, &facts.vals_defined) == Stride::Unit
+            }
             Stmt::Read { buf, idx, .. } => {
                 affine::buf_stride(&kernel.bufs[*buf], idx, axis, &facts.vals_defined) == Stride::Unit
             }
@@ -224,6 +230,9 @@ fn contiguous_axis(kernel: &Kernel, stmts: &[Stmt], k: AxisId, own: AxisId, fact
         })
     })
 }
+
+/// Elements of a row from which on reading it where it lies costs less than a copy.
+const LONG_ROW: u64 = 64;
 
 /// Why packing would gain nothing, if so.
 fn fine_in_place(
@@ -253,6 +262,14 @@ fn fine_in_place(
     if uses <= 1 {
         return Some("each element is read once, in place");
     }
+    if let Stmt::Load { mem, .. } = only {
+        if !left && affine::panels(&mem.index, nest.roles.n).is_some_and(|w| w % shape.cols as i64 == 0) {
+            return Some("it lies in panels already");
+        }
+        if left && !along_own && nest.k >= LONG_ROW {
+            return Some("its rows are read from end to end in place");
+        }
+    }
     if let Stmt::Read { buf, .. } = only {
         let bytes = kernel.bufs.get(*buf).map_or(u64::MAX, |b| b.shape.iter().product::<u64>() * elem_bytes(b.ty));
         if bytes <= ctx.target.l1_bytes / 2 || left && !along_own {
@@ -271,7 +288,7 @@ fn elem_bytes(ty: Ty) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use crate::tile::tests::{apply, context, kernel, refusals, text, with_knobs};
+    use crate::tile::tests::{apply, context, kernel, refusals, schedule, text, with_knobs};
 
     const PLAIN: &str = r#"loop kernel k(A: ptr f32, B: ptr f32):
   local acc: f32[8, 32]
@@ -301,6 +318,25 @@ mod tests {
         assert!(why.iter().all(|w| w.ends_with("it lies well in its buffer")), "{why:?}");
         let (out, _) = apply("stage_inputs", &kernel(&local), &with_knobs(&["stage_b=1"]));
         assert!(text(&out).contains("b_pack: f32[4, 64, 32] panels(32)"), "{}", text(&out));
+    }
+
+    #[test]
+    fn long_rows_and_ready_panels_stay_in_place() {
+        let large = PLAIN.replace("8, 32", "128, 128").replace("0..8", "0..128").replace("0..32", "0..128");
+        let panels = large.replace("B[kk*32 + j]", "B[(j//32)*2048 + kk*32 + j%32]");
+        assert_eq!(
+            refusals("stage_inputs", &panels, &context()),
+            [
+                "contraction into acc, operand a: its rows are read from end to end in place",
+                "contraction into acc, operand b: it lies in panels already"
+            ]
+        );
+        let all = text(&schedule(&kernel(&panels), &context()));
+        assert!(all.contains("load B[j1*2048 + kk*32 + j2]") && all.contains("j2 in 0..32"), "{all}");
+        let short = large.replace("0..64", "0..32");
+        let (out, log) = apply("stage_inputs", &kernel(&short), &context());
+        assert_eq!(log.skipped, []);
+        assert!(text(&out).contains("a_pack: f32[128, 32] rows"), "{}", text(&out));
     }
 
     #[test]
