@@ -18,7 +18,8 @@ use crate::facts::{self, Traffic};
 use crate::host::{self, Held, NativeHost, STALL};
 use crate::memory::RealMemory;
 use crate::options::{Device, Options, PrintOrder, Printer};
-use crate::program::{FAST, Kernel, Native, Version};
+use crate::compiled::{FAST, Native, Version};
+use crate::program::Kernel;
 use crate::signals;
 use crate::spec::MAX_GRID;
 

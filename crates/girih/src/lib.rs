@@ -51,6 +51,7 @@
 mod abi;
 mod args;
 mod buffer;
+mod compiled;
 mod error;
 mod facts;
 mod globals;

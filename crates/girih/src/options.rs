@@ -162,7 +162,7 @@ impl Options {
 
     /// Whether every knob exists and takes the value it is given.
     pub fn check_knobs(&self) -> crate::Result<()> {
-        self.pipeline(crate::program::FAST).map(drop)
+        self.pipeline(crate::compiled::FAST).map(drop)
     }
 
     pub fn thread_count(&self) -> u32 {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use girih_compiler::base::launch::Trap;
 use girih_compiler::base::target::Assumptions;
@@ -15,15 +15,12 @@ use girih_compiler::num::DType;
 use girih_compiler::pipeline::{self, Front, Lowered, Observer, Silent, Stage};
 
 use crate::args::{self, Arg, Param, RawArgs};
-use crate::cache::{self, Cache, Entry};
-use crate::cc::{self, Compiler};
+use crate::compiled::{FAST, Native, Tools, Version};
 use crate::error::{Error, Result};
 use crate::facts;
 use crate::globals::Globals;
-use crate::host::Messages;
 use crate::launch::{Fit, Prepared, Report};
-use crate::module::{Module, NativeKernel};
-use crate::options::{CachePolicy, Device, Options};
+use crate::options::{Device, Options};
 use crate::widen;
 
 /// A tile program that was read and found valid.
@@ -136,7 +133,7 @@ impl Program {
             options: Options::default(),
             versions: Mutex::default(),
             fits: Mutex::default(),
-            cache: OnceLock::new(),
+            tools: Tools::default(),
         })
     }
 
@@ -151,7 +148,7 @@ impl Program {
             options,
             versions: Mutex::default(),
             fits: Mutex::default(),
-            cache: OnceLock::new(),
+            tools: Tools::default(),
         })
     }
 }
@@ -181,31 +178,13 @@ pub struct Kernel<'p> {
     versions: Mutex<BTreeMap<(bool, bool), Arc<Version>>>,
     /// What was found out about the last launches on raw addresses.
     pub(crate) fits: Mutex<Vec<Fit>>,
-    cache: OnceLock<Arc<Cache>>,
-}
-
-/// A kernel lowered under some assumptions, and what it was compiled to.
-pub(crate) struct Version {
-    pub assume: Assumptions,
-    pub lowered: Lowered,
-    pub messages: Messages,
-    pub order: crate::blocks::BlockOrder,
-    pub traffic: facts::Traffic,
-    pub cost: crate::blocks::Cost,
-    native: Mutex<Option<Native>>,
-}
-
-/// A loaded kernel and how it came to be.
-#[derive(Clone, Debug)]
-pub(crate) struct Native {
-    pub kernel: NativeKernel,
-    pub cached: bool,
+    tools: Tools,
 }
 
 impl<'p> Kernel<'p> {
     /// The same kernel under other options.
     pub fn with_options(self, options: Options) -> Kernel<'p> {
-        Kernel { options, versions: Mutex::default(), fits: Mutex::default(), cache: OnceLock::new(), ..self }
+        Kernel { options, versions: Mutex::default(), fits: Mutex::default(), tools: Tools::default(), ..self }
     }
     /// The same kernel with names, by position, for parameters that have none, as in bytecode; messages use them.
     pub fn with_param_names(mut self, name: impl Fn(usize) -> Option<String>) -> Kernel<'p> {
@@ -319,56 +298,19 @@ impl<'p> Kernel<'p> {
             return Ok(version.clone());
         }
         let lowered = self.lower(assume, &mut Silent)?;
-        let version = Arc::new(Version {
-            assume,
-            messages: Messages::of(&lowered.loops),
-            order: facts::block_order(&lowered.loops),
-            traffic: facts::traffic(&lowered.loops),
-            cost: crate::blocks::Cost::default(),
-            lowered,
-            native: Mutex::new(None),
-        });
+        let version = Arc::new(Version::new(lowered, assume));
         versions.insert((assume.no_wrap, assume.no_alias), version.clone());
         Ok(version)
     }
 
-    fn cache(&self) -> Result<Arc<Cache>> {
-        if let Some(cache) = self.cache.get() {
-            return Ok(cache.clone());
-        }
-        let cache = Arc::new(match &self.options.cache {
-            CachePolicy::Default => Cache::open(cache::default_dir().as_deref())?,
-            CachePolicy::At(dir) => Cache::open(Some(dir))?,
-            CachePolicy::Off => Cache::private(None)?,
-        });
-        Ok(self.cache.get_or_init(|| cache).clone())
-    }
-
     /// Why the cache is not the one asked for, once it has been needed.
     pub fn cache_warning(&self) -> Option<String> {
-        self.cache.get().and_then(|c| c.warning.clone())
+        self.tools.cache_warning()
     }
 
     /// The compiled form of a version, built or loaded once.
     pub(crate) fn native(&self, version: &Version) -> Result<Native> {
-        let mut native = version.native.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(native) = &*native {
-            return Ok(native.clone());
-        }
-        let source = self.source(&version.lowered);
-        let cache = self.cache()?;
-        let compiler = self.compiler(&cache)?;
-        let entry: Entry = cache.get_or_build(&source, &compiler)?;
-        // SAFETY: the cache built the object from emitted C, in a folder only the user can write, and compared its hash.
-        let module = unsafe { Module::load(&entry.object) }?;
-        let kernel = module.kernel(0, self.params.len())?;
-        let built = Native { kernel, cached: entry.cached };
-        Ok(native.insert(built).clone())
-    }
-
-    fn compiler(&self, cache: &Cache) -> Result<Compiler> {
-        let notes = (self.options.cache != CachePolicy::Off).then(|| cache.dir());
-        cc::find(self.options.compiler.as_deref())?.probe(notes)
+        version.native(&self.tools, &self.options)
     }
 
     /// The addresses of the globals that a lowered kernel uses, in its order.
@@ -384,6 +326,3 @@ impl<'p> Kernel<'p> {
         &self.program.globals
     }
 }
-
-/// The assumptions of the version that is tried first.
-pub(crate) const FAST: Assumptions = Assumptions { no_wrap: true, no_alias: true };

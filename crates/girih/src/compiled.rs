@@ -1,0 +1,107 @@
+//! A kernel lowered under some assumptions and the native code made of it: what launches of tile programs and steps of
+//! models share.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use girih_compiler::base::target::Assumptions;
+use girih_compiler::pipeline::{self, Lowered};
+
+use crate::blocks::{BlockOrder, Cost};
+use crate::cache::{self, Cache};
+use crate::cc::{self, Compiler};
+use crate::error::Result;
+use crate::facts;
+use crate::host::Messages;
+use crate::module::{Module, NativeKernel};
+use crate::options::{CachePolicy, Options};
+
+/// The assumptions of the version that is tried first.
+pub(crate) const FAST: Assumptions = Assumptions { no_wrap: true, no_alias: true };
+
+/// A kernel lowered under some assumptions, and what it was compiled to.
+pub(crate) struct Version {
+    pub assume: Assumptions,
+    pub lowered: Lowered,
+    pub messages: Messages,
+    pub order: BlockOrder,
+    pub traffic: facts::Traffic,
+    pub cost: Cost,
+    native: Mutex<Option<Native>>,
+}
+
+/// A loaded kernel and how it came to be.
+#[derive(Clone, Debug)]
+pub(crate) struct Native {
+    pub kernel: NativeKernel,
+    pub cached: bool,
+}
+
+impl Version {
+    pub fn new(lowered: Lowered, assume: Assumptions) -> Version {
+        Version {
+            assume,
+            messages: Messages::of(&lowered.loops),
+            order: facts::block_order(&lowered.loops),
+            traffic: facts::traffic(&lowered.loops),
+            cost: Cost::default(),
+            lowered,
+            native: Mutex::new(None),
+        }
+    }
+
+    /// The C it is compiled from.
+    pub fn source(&self, options: &Options) -> String {
+        pipeline::emit_c(&[&self.lowered.kernel], &options.resolved_target())
+    }
+
+    /// The compiled form, built or loaded once.
+    pub fn native(&self, tools: &Tools, options: &Options) -> Result<Native> {
+        let mut native = self.native.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(native) = &*native {
+            return Ok(native.clone());
+        }
+        let source = self.source(options);
+        let cache = tools.cache(options)?;
+        let entry = cache.get_or_build(&source, tools.compiler(options)?)?;
+        // SAFETY: the cache built the object from emitted C, in a folder only the user can write, and compared its hash.
+        let module = unsafe { Module::load(&entry.object) }?;
+        let kernel = module.kernel(0, self.lowered.loops.params.len())?;
+        Ok(native.insert(Native { kernel, cached: entry.cached }).clone())
+    }
+}
+
+/// The cache and the C compiler that some options mean, found when they are first needed.
+#[derive(Default)]
+pub(crate) struct Tools {
+    cache: OnceLock<Arc<Cache>>,
+    compiler: OnceLock<Compiler>,
+}
+
+impl Tools {
+    pub fn cache(&self, options: &Options) -> Result<Arc<Cache>> {
+        if let Some(cache) = self.cache.get() {
+            return Ok(cache.clone());
+        }
+        let cache = Arc::new(match &options.cache {
+            CachePolicy::Default => Cache::open(cache::default_dir().as_deref())?,
+            CachePolicy::At(dir) => Cache::open(Some(dir))?,
+            CachePolicy::Off => Cache::private(None)?,
+        });
+        Ok(self.cache.get_or_init(|| cache).clone())
+    }
+
+    /// Why the cache is not the one asked for, once it has been needed.
+    pub fn cache_warning(&self) -> Option<String> {
+        self.cache.get().and_then(|c| c.warning.clone())
+    }
+
+    pub fn compiler(&self, options: &Options) -> Result<&Compiler> {
+        if let Some(compiler) = self.compiler.get() {
+            return Ok(compiler);
+        }
+        let cache = self.cache(options)?;
+        let notes = (options.cache != CachePolicy::Off).then(|| cache.dir());
+        let compiler = cc::find(options.compiler.as_deref())?.probe(notes)?;
+        Ok(self.compiler.get_or_init(|| compiler))
+    }
+}
