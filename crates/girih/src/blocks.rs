@@ -7,7 +7,7 @@
 use std::cell::RefCell;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::abi::{Context, TrapKind};
@@ -133,12 +133,38 @@ struct Worker<'a> {
     yields: u32,
 }
 
+/// The right to run native code: one at a time in the process, stopped by Ctrl-C, its faults explained. One for each
+/// launch, or for the launches of a whole model.
+pub struct Session {
+    // In the order in which they end.
+    _native: Native,
+    _cooperative: Cooperative,
+    _one: MutexGuard<'static, ()>,
+}
+
+impl Session {
+    pub fn begin() -> Session {
+        let one = signals::begin_launch();
+        let cooperative = Cooperative::enter();
+        Session { _native: Native::enter(), _cooperative: cooperative, _one: one }
+    }
+}
+
 /// Runs every block; an error is a trap, an interruption, or memory that could not be had.
 ///
 /// # Safety
 /// The kernel is native code that trusts what it is given: `args`, `globals` and `extents` must be what it was compiled
 /// for, and every address it forms from them must be one it may access.
 pub unsafe fn run(run: &Run<'_>, host: &dyn Host) -> std::result::Result<(), Stop> {
+    // SAFETY: as the function's own contract says.
+    unsafe { run_in(&Session::begin(), run, host) }
+}
+
+/// As [`run`], one launch of several.
+///
+/// # Safety
+/// As of [`run`].
+pub unsafe fn run_in(_session: &Session, run: &Run<'_>, host: &dyn Host) -> std::result::Result<(), Stop> {
     let blocks: i64 = run.grid.iter().map(|&g| i64::from(g)).product();
     let (lo, hi) = run.only.unwrap_or((0, blocks));
     let count = hi - lo;
@@ -159,7 +185,10 @@ pub unsafe fn run(run: &Run<'_>, host: &dyn Host) -> std::result::Result<(), Sto
         failure: Mutex::new(None),
         start: Instant::now(),
         progress: AtomicU64::new(0),
-        waiting: (0..threads).map(|_| AtomicI64::new(0)).collect(),
+        waiting: match run.order {
+            BlockOrder::Ranges => Vec::new(),
+            BlockOrder::Increasing | BlockOrder::Together => (0..threads).map(|_| AtomicI64::new(0)).collect(),
+        },
         spare_cores: threads <= run.threads,
     };
     let step = match run.order {
@@ -167,9 +196,6 @@ pub unsafe fn run(run: &Run<'_>, host: &dyn Host) -> std::result::Result<(), Sto
         BlockOrder::Ranges => (count / (threads as i64 * 4)).max(1),
         BlockOrder::Increasing | BlockOrder::Together => 1,
     };
-    let one = signals::begin_launch();
-    let cooperative = Cooperative::enter();
-    let native = Native::enter();
     if together {
         std::thread::scope(|scope| {
             for slot in 0..threads {
@@ -190,9 +216,6 @@ pub unsafe fn run(run: &Run<'_>, host: &dyn Host) -> std::result::Result<(), Sto
         pool::global().run(threads, &|slot| work(&shared, slot, step));
     }
     let stopped = signals::stopping();
-    drop(native);
-    drop(cooperative);
-    drop(one);
     let take = |m: Mutex<Option<Error>>| m.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(trap) = shared.trap.into_inner().unwrap_or_else(PoisonError::into_inner) {
         return Err(Stop::Trap(trap));

@@ -13,12 +13,12 @@ use girih_compiler::loops::launch_facts;
 
 use crate::args::{self, Arg, Bound, ParamKind};
 use crate::blocks::{self, FloatControl, Run, Stop};
+use crate::compiled::{FAST, Native, Version};
 use crate::error::{Error, Result};
 use crate::facts::{self, Traffic};
 use crate::host::{self, Held, NativeHost, STALL};
 use crate::memory::RealMemory;
 use crate::options::{Device, Options, PrintOrder, Printer};
-use crate::compiled::{FAST, Native, Version};
 use crate::program::Kernel;
 use crate::signals;
 use crate::spec::MAX_GRID;

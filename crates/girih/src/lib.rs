@@ -58,6 +58,7 @@ mod globals;
 mod host;
 mod launch;
 mod memory;
+pub mod model;
 pub mod npy;
 mod pages;
 mod pool;
@@ -82,6 +83,8 @@ pub mod observe;
 pub mod options;
 #[doc(hidden)]
 pub mod spec;
+#[doc(hidden)]
+pub mod suggest;
 #[doc(hidden)]
 pub mod values;
 #[doc(hidden)]

@@ -35,6 +35,13 @@ pub fn threads() -> u32 {
     *THREADS.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get() as u32).min(1024))
 }
 
+/// Bytes of memory that can be had without pushing others out, where the system tells.
+pub fn memory_available() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1 << 10)
+}
+
 /// This machine as the rules see it.
 pub fn target(threads: u32) -> Target {
     let has = features();

@@ -192,8 +192,35 @@ pub fn lower(
         add_frames(module, &mut diagnostics);
         diagnostics
     })?;
-    let loops = passes::run(Letter::Loop, lifted, &cx, &mut budget, &mut count, observer)?;
-    let tile = passes::run(Letter::Tile, loops.clone(), &cx, &mut budget, &mut count, observer)?;
+    lower_kernel(lifted, &cx, options, &mut budget, &mut count, observer)
+}
+
+/// Lowers a kernel that is in Loop IR already, such as a step of a model.
+pub fn lower_loops(
+    kernel: loops::ir::Kernel,
+    options: &Options,
+    observer: &mut dyn Observer,
+) -> Result<Lowered, Vec<Diagnostic>> {
+    if let Some(first) = loops::verify::verify(&kernel, loops::print::Stage::Loop).first() {
+        let bug = Diagnostic::error(Code::InternalBug, format!("a kernel does not verify: {}", first.message));
+        return Err(vec![
+            bug.help(format!("the kernel:\n{}", loops::print::print(&kernel, loops::print::Stage::Loop))),
+        ]);
+    }
+    let mut budget = options.stop_after.unwrap_or(usize::MAX);
+    lower_kernel(kernel, &options.context(), options, &mut budget, &mut 0, observer)
+}
+
+fn lower_kernel(
+    kernel: loops::ir::Kernel,
+    cx: &Context,
+    options: &Options,
+    budget: &mut usize,
+    count: &mut usize,
+    observer: &mut dyn Observer,
+) -> Result<Lowered, Vec<Diagnostic>> {
+    let loops = passes::run(Letter::Loop, kernel, cx, budget, count, observer)?;
+    let tile = passes::run(Letter::Tile, loops.clone(), cx, budget, count, observer)?;
     observer.begin("legalise");
     let kernel = kernel::legalise::legalise(&tile, &kernel::legalise::Options { check: options.check })
         .map_err(|sentence| vec![at_largest_alloca(Diagnostic::error(Code::CannotLower, sentence), &tile)])?;

@@ -1,0 +1,191 @@
+//! What a run needs to know that follows from the extents of its inputs: computed once for each and remembered.
+//!
+//! In: a plan and the values of the symbols. Out: a grid for each step, where each of its arguments comes from, the
+//! length of the arena and the shapes of the outputs.
+
+use girih_compiler::graph::{Elem, Graph};
+use girih_compiler::loops::model::{ArrayId, ArrayPlace, Plan, Step, StepArg};
+
+use super::arena::{self, Life};
+use super::extent;
+use super::tensor::bytes_of;
+use crate::error::{Error, Result};
+use crate::spec::MAX_GRID;
+
+/// Where one argument of a step comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Slot {
+    /// Bits that are the same in every run: a symbol's value, the address of a constant or of a loaded array.
+    Fixed(u64),
+    /// The address of an input, by its position in the graph.
+    Input(u32),
+    /// The address of an output, by its position.
+    Output(u32),
+    /// In the arena, at this offset.
+    Arena(u64),
+}
+
+/// A step ready to launch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BoundStep {
+    /// `None`: an axis has no blocks, and there is nothing to do.
+    pub grid: Option<[u32; 3]>,
+    /// Its arguments, a range of [`Binding::slots`].
+    pub first: u32,
+    pub count: u32,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Output {
+    pub elem: Elem,
+    pub shape: Vec<u64>,
+    pub bytes: u64,
+    /// What is copied to it after the last step, where no step writes it in place.
+    pub copy: Option<Slot>,
+}
+
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Binding {
+    pub symbols: Vec<i64>,
+    pub steps: Vec<BoundStep>,
+    pub slots: Vec<Slot>,
+    pub outputs: Vec<Output>,
+    pub arena: u64,
+    /// The bytes of all temporary arrays together, had each memory of its own.
+    pub unshared: u64,
+}
+
+/// The addresses of what lives as long as the model, by array.
+pub trait Fixed {
+    fn address(&self, array: ArrayId) -> Option<u64>;
+}
+
+/// Computes the binding of the plan's steps.
+pub fn bind(plan: &Plan, graph: &Graph, symbols: &[i64], fixed: &dyn Fixed) -> Result<Binding> {
+    let too_large = |name: &str| {
+        let text = symbols_text(graph, symbols);
+        Error::argument(format!("the array `{name}` of the model is too large{text}"))
+    };
+    let mut binding = Binding { symbols: symbols.to_vec(), ..Binding::default() };
+    // Where each array lies; those that are no arrays of these steps stay unknown.
+    let mut places: Vec<Option<Slot>> = vec![None; plan.arrays.len()];
+    for (id, array) in plan.arrays.iter() {
+        if let Some(place) = places.get_mut(id.0 as usize) {
+            *place = match array.place {
+                ArrayPlace::Input(i) => Some(Slot::Input(i)),
+                ArrayPlace::Constant(_) | ArrayPlace::Loaded => fixed.address(id).map(Slot::Fixed),
+                ArrayPlace::Temp => None,
+            };
+        }
+    }
+    for (k, &id) in plan.outputs.iter().enumerate() {
+        let (Some(array), Some(place)) = (plan.arrays.get(id), places.get_mut(id.0 as usize)) else {
+            return Err(Error::Internal("an output of the plan is no array".into()));
+        };
+        let shape = extent::shape(&array.shape, symbols).ok_or_else(|| too_large(&array.name))?;
+        let bytes = bytes_of(array.elem, &shape).ok_or_else(|| too_large(&array.name))?;
+        let copy = *place;
+        if place.is_none() {
+            *place = Some(Slot::Output(k as u32));
+        }
+        binding.outputs.push(Output { elem: array.elem, shape, bytes, copy });
+    }
+    // Temporary arrays, from the step that first names them to the last one that does.
+    let mut lives: Vec<(ArrayId, Life)> = vec![];
+    let mut index: Vec<Option<usize>> = vec![None; plan.arrays.len()];
+    for (at, step) in (0u32..).zip(&plan.steps) {
+        for id in step.args.iter().filter_map(array_of).chain(step.reads.iter().chain(&step.writes).copied()) {
+            if places.get(id.0 as usize).copied().flatten().is_some() {
+                continue;
+            }
+            let Some(array) = plan.arrays.get(id) else { continue };
+            match index.get(id.0 as usize).copied().flatten().and_then(|i| lives.get_mut(i)) {
+                Some((_, life)) => life.last = at,
+                None => {
+                    let shape = extent::shape(&array.shape, symbols);
+                    let bytes = shape.and_then(|s| bytes_of(array.elem, &s)).ok_or_else(|| too_large(&array.name))?;
+                    if let Some(i) = index.get_mut(id.0 as usize) {
+                        *i = Some(lives.len());
+                    }
+                    lives.push((id, Life { bytes, first: at, last: at }));
+                }
+            }
+        }
+    }
+    let of = lives.iter().map(|(_, life)| *life).collect::<Vec<_>>();
+    let (offsets, length) =
+        arena::place(&of).ok_or_else(|| Error::argument("the model's arrays are too large".to_string()))?;
+    binding.arena = length;
+    binding.unshared = of.iter().fold(0u64, |n, life| n.saturating_add(life.bytes));
+    for ((id, _), offset) in lives.iter().zip(offsets) {
+        if let Some(place) = places.get_mut(id.0 as usize) {
+            *place = Some(Slot::Arena(offset));
+        }
+    }
+    for step in &plan.steps {
+        let place = |id: ArrayId| places.get(id.0 as usize).copied().flatten();
+        push_step(&mut binding, step, symbols, &place)?;
+    }
+    Ok(binding)
+}
+
+/// The binding of the steps that run once. Their extents depend on no symbol.
+pub fn bind_load(plan: &Plan, fixed: &dyn Fixed) -> Result<Binding> {
+    let mut binding = Binding::default();
+    for step in &plan.load {
+        let place = |id: ArrayId| match plan.arrays.get(id)?.place {
+            ArrayPlace::Input(i) => Some(Slot::Input(i)),
+            _ => fixed.address(id).map(Slot::Fixed),
+        };
+        push_step(&mut binding, step, &[], &place)?;
+    }
+    Ok(binding)
+}
+
+fn array_of(arg: &StepArg) -> Option<ArrayId> {
+    match arg {
+        StepArg::Array(id) => Some(*id),
+        StepArg::Symbol(_) => None,
+    }
+}
+
+fn push_step(
+    binding: &mut Binding,
+    step: &Step,
+    symbols: &[i64],
+    place: &dyn Fn(ArrayId) -> Option<Slot>,
+) -> Result<()> {
+    let name = &step.kernel.name;
+    let bug = |what: &str| Error::Internal(format!("the step {name}: {what}"));
+    let mut grid = [0u32; 3];
+    for (n, ix) in grid.iter_mut().zip(&step.grid) {
+        let blocks = extent::value(ix, symbols).ok_or_else(|| bug("its grid does not follow from the symbols"))?;
+        *n = u32::try_from(blocks).ok().filter(|n| *n <= MAX_GRID).ok_or_else(|| {
+            Error::argument(format!(
+                "the kernel {name} would need {blocks} blocks along one axis, and at most {MAX_GRID} are possible"
+            ))
+        })?;
+    }
+    let first = binding.slots.len() as u32;
+    for arg in &step.args {
+        binding.slots.push(match arg {
+            StepArg::Array(id) => place(*id).ok_or_else(|| bug("an array of it has no place"))?,
+            StepArg::Symbol(s) => {
+                let value = symbols.get(s.0 as usize).ok_or_else(|| bug("it uses an unknown symbol"))?;
+                Slot::Fixed(*value as u64)
+            }
+        });
+    }
+    let count = binding.slots.len() as u32 - first;
+    if count as usize != step.kernel.params.len() {
+        return Err(bug("it has more or fewer arguments than its kernel has parameters"));
+    }
+    binding.steps.push(BoundStep { grid: (!grid.contains(&0)).then_some(grid), first, count });
+    Ok(())
+}
+
+/// ` for batch = 3, length = 128`, for messages.
+pub fn symbols_text(graph: &Graph, symbols: &[i64]) -> String {
+    let list: Vec<String> = graph.symbols.values().zip(symbols).map(|(s, v)| format!("{} = {v}", s.name)).collect();
+    if list.is_empty() { String::new() } else { format!(" for {}", list.join(", ")) }
+}

@@ -1,0 +1,502 @@
+//! A compiled model: kernels, weights, and the launches of a run.
+//!
+//! In: a plan and its graph, under some options. Out: a value that runs on addresses. Kernels that are equal but for
+//! names are compiled once, several at a time; constants stay where the model's file has them; what depends on weights
+//! alone is computed before the first run, and again when parameters change.
+//!
+//! Invariants: runs of one model take turns; a run allocates nothing once it has seen the extents before, unless the
+//! caller asks for memory for outputs.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use girih_compiler::graph::{ConstData, Graph, Role};
+use girih_compiler::loops::ir::{Kernel, Ty};
+use girih_compiler::loops::model::{ArrayId, ArrayPlace, Plan, Step, StepArg};
+use girih_compiler::loops::print;
+use girih_compiler::pipeline::{self, Silent};
+
+use super::binding::{self, Binding, Slot};
+use super::extent;
+use super::files::Files;
+use super::tensor::bytes_of;
+use crate::args::{self, Param, ParamKind, RawArgs};
+use crate::blocks::{self, Run, Session, Stop};
+use crate::compiled::{FAST, Native, Tools, Version};
+use crate::error::{Error, Result};
+use crate::host::NativeHost;
+use crate::machine;
+use crate::memory::RealMemory;
+use crate::options::Options;
+use crate::pages::Pages;
+
+/// Told that `done` of `total` kernels are compiled, and which is next.
+pub type Progress = dyn Fn(usize, usize, &str) + Send + Sync;
+
+struct Compiled {
+    version: Version,
+    native: Native,
+    params: Vec<Param>,
+}
+
+pub struct Executable {
+    pub plan: Plan,
+    /// Tensor IR.
+    pub graph: Graph,
+    options: Options,
+    kernels: Vec<Compiled>,
+    /// The kernel of each step.
+    steps: Vec<usize>,
+    load: Vec<usize>,
+    load_binding: Binding,
+    fixed: Addresses,
+    state: Mutex<State>,
+    /// Seconds that compiling took, and how many kernels were in the cache.
+    pub compile_seconds: f64,
+    pub cached: usize,
+}
+
+/// Addresses of constants and of arrays written at load, by array; and the latter's memory.
+#[derive(Default)]
+struct Addresses {
+    of: Vec<Option<u64>>,
+    loaded: Vec<Pages>,
+}
+
+impl binding::Fixed for Addresses {
+    fn address(&self, array: ArrayId) -> Option<u64> {
+        self.of.get(array.0 as usize).copied().flatten()
+    }
+}
+
+#[derive(Default)]
+struct State {
+    /// The least recently used last.
+    bindings: Vec<Arc<Binding>>,
+    arena: Option<Pages>,
+    slots: Vec<u64>,
+    /// Whether the steps of `load` have run on the parameters as they are.
+    loaded: bool,
+}
+
+/// How many bindings are remembered.
+const BINDINGS: usize = 16;
+
+/// What one run is given: the address of every input of the graph, parameters too, and of every output.
+pub struct Call<'a> {
+    pub binding: &'a Binding,
+    pub inputs: &'a [u64],
+    pub outputs: &'a [u64],
+}
+
+/// How long each step took, in seconds; the steps of `load` are not among them.
+pub type Times = Vec<f64>;
+
+/// What a model holds in memory, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Footprint {
+    /// Constants and parameters as they were given.
+    pub weights: u64,
+    /// What was computed from them when the model was loaded.
+    pub loaded: u64,
+    /// Temporary arrays of the largest run so far.
+    pub arena: u64,
+}
+
+impl Executable {
+    pub fn new(
+        plan: Plan,
+        graph: Graph,
+        options: &Options,
+        tools: &Tools,
+        progress: Option<&Progress>,
+    ) -> Result<Executable> {
+        let start = Instant::now();
+        let mut unique: BTreeMap<String, usize> = BTreeMap::new();
+        let mut sources: Vec<&Kernel> = vec![];
+        let mut order = vec![];
+        for step in plan.load.iter().chain(&plan.steps) {
+            let next = sources.len();
+            let at = unique.entry(nameless(&step.kernel)).or_insert(next);
+            if *at == next {
+                sources.push(&step.kernel);
+            }
+            order.push(*at);
+        }
+        let kernels = compile(&sources, options, tools, progress)?;
+        let cached = kernels.iter().filter(|k| k.native.cached).count();
+        let steps = order.split_off(plan.load.len());
+        let fixed = addresses(&plan, &graph)?;
+        let load_binding = binding::bind_load(&plan, &fixed)?;
+        Ok(Executable {
+            kernels,
+            steps,
+            load: order,
+            load_binding,
+            fixed,
+            options: options.clone(),
+            state: Mutex::default(),
+            compile_seconds: start.elapsed().as_secs_f64(),
+            cached,
+            plan,
+            graph,
+        })
+    }
+
+    pub fn kernel_count(&self) -> usize {
+        self.kernels.len()
+    }
+
+    /// The binding for some values of the symbols, computed or remembered.
+    pub fn binding(&self, symbols: &[i64]) -> Result<Arc<Binding>> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = state.bindings.iter().position(|b| b.symbols == symbols) {
+            if at > 0 {
+                let found = state.bindings.remove(at);
+                state.bindings.insert(0, found);
+            }
+            if let Some(found) = state.bindings.first() {
+                return Ok(found.clone());
+            }
+        }
+        let binding = Arc::new(binding::bind(&self.plan, &self.graph, symbols, &self.fixed)?);
+        state.bindings.truncate(BINDINGS - 1);
+        state.bindings.insert(0, binding.clone());
+        Ok(binding)
+    }
+
+    /// Parameters have changed: what depends on them is computed anew before the next run.
+    pub fn parameters_changed(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).loaded = false;
+    }
+
+    /// Runs the model and waits for it.
+    ///
+    /// # Safety
+    /// The addresses must be of arrays of the types and shapes that the binding was made for; outputs overlap nothing.
+    pub unsafe fn run(&self, call: &Call<'_>, files: &Files, times: Option<&mut Times>) -> Result<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = &mut *state;
+        let arena = usize::try_from(call.binding.arena).unwrap_or(usize::MAX);
+        if state.arena.as_ref().map_or(0, Pages::len) < arena {
+            state.arena = None;
+            let text = binding::symbols_text(&self.graph, &call.binding.symbols);
+            state.arena = Some(reserve(arena, &format!("the model's temporary arrays{text}"))?);
+        }
+        let session = Session::begin();
+        if !state.loaded {
+            // SAFETY: as the function's own contract says.
+            unsafe { self.load(&session, call, files) }?;
+            state.loaded = true;
+        }
+        let base = state.arena.as_ref().map_or(0, |a| a.as_ptr().expose_provenance() as u64);
+        fill(&mut state.slots, &call.binding.slots, call, base)?;
+        // SAFETY: as the function's own contract says.
+        unsafe {
+            self.launch(&session, &self.plan.steps, &self.steps, call.binding, &state.slots, times, &mut |_| {})
+        }?;
+        drop(session);
+        for (k, output) in call.binding.outputs.iter().enumerate() {
+            let (Some(copy), Some(&to)) = (output.copy, call.outputs.get(k)) else { continue };
+            let from = address(copy, call, base)?;
+            let (from, to) = (
+                std::ptr::with_exposed_provenance::<u8>(from as usize),
+                std::ptr::with_exposed_provenance_mut::<u8>(to as usize),
+            );
+            // SAFETY: both are arrays of this many bytes; outputs overlap nothing, says the contract.
+            unsafe { std::ptr::copy_nonoverlapping(from, to, output.bytes as usize) };
+        }
+        Ok(())
+    }
+
+    /// Runs the steps that depend on weights alone, and lets go of the weights that nothing else reads.
+    ///
+    /// # Safety
+    /// As of [`Executable::run`].
+    unsafe fn load(&self, session: &Session, call: &Call<'_>, files: &Files) -> Result<()> {
+        let mut slots = vec![];
+        fill(&mut slots, &self.load_binding.slots, call, 0)?;
+        let mut last: BTreeMap<u32, usize> = BTreeMap::new();
+        for (at, step) in self.plan.load.iter().enumerate() {
+            last.extend(step.args.iter().filter_map(constant_of(&self.plan)).map(|c| (c, at)));
+        }
+        let kept: Vec<u32> =
+            self.plan.steps.iter().flat_map(|s| s.args.iter().filter_map(constant_of(&self.plan))).collect();
+        let outputs = self.plan.outputs.iter().map(|&id| StepArg::Array(id)).collect::<Vec<_>>();
+        let outputs: Vec<u32> = outputs.iter().filter_map(constant_of(&self.plan)).collect();
+        let mut release = |at: usize| {
+            for (c, _) in last.iter().filter(|(c, l)| **l == at && !kept.contains(c) && !outputs.contains(c)) {
+                if let Some(ConstData::Bytes(bytes)) = self.graph.constants.values().nth(*c as usize).map(|c| &c.data) {
+                    files.release(bytes);
+                }
+            }
+        };
+        // SAFETY: as the function's own contract says.
+        unsafe { self.launch(session, &self.plan.load, &self.load, &self.load_binding, &slots, None, &mut release) }
+    }
+
+    /// Launches steps one after the other; `after` is told when each is done.
+    ///
+    /// # Safety
+    /// The slots must be what the steps' kernels expect.
+    #[allow(clippy::too_many_arguments)]
+    unsafe fn launch(
+        &self,
+        session: &Session,
+        steps: &[Step],
+        kernels: &[usize],
+        binding: &Binding,
+        slots: &[u64],
+        mut times: Option<&mut Times>,
+        after: &mut dyn FnMut(usize),
+    ) -> Result<()> {
+        let threads = self.options.thread_count() as usize;
+        for (at, (bound, &kernel)) in binding.steps.iter().zip(kernels).enumerate() {
+            let start = times.is_some().then(Instant::now);
+            let first = bound.first as usize;
+            let args = slots.get(first..first + bound.count as usize).unwrap_or_default();
+            if let (Some(grid), Some(kernel)) = (bound.grid, self.kernels.get(kernel)) {
+                let mut memory = RealMemory::new();
+                let mut extents = vec![];
+                if self.options.check {
+                    let step = steps.get(at);
+                    let raw = step.map(|s| self.raw_args(s, binding, args)).unwrap_or_default();
+                    let checked = args::bind_raw(&kernel.version.lowered.loops.name, &kernel.params, raw)?;
+                    memory = checked.memory(&kernel.params);
+                    extents = checked.extent_table();
+                }
+                let host = NativeHost {
+                    messages: &kernel.version.messages,
+                    memory: &memory,
+                    text: "",
+                    grid,
+                    order: self.options.print_order,
+                    printer: self.options.printer.as_ref(),
+                    held: Mutex::default(),
+                };
+                let run = Run {
+                    kernel: kernel.native.kernel,
+                    args,
+                    grid,
+                    only: None,
+                    globals: &[],
+                    extents: &extents,
+                    order: kernel.version.order,
+                    threads,
+                    cost: Some(&kernel.version.cost),
+                };
+                // SAFETY: as the function's own contract says.
+                match unsafe { blocks::run_in(session, &run, &host) } {
+                    Ok(()) => {}
+                    Err(Stop::Error(error)) => return Err(error),
+                    Err(Stop::Trap(trap)) => {
+                        let Some(step) = steps.get(at) else { return Err(Error::Internal("a step vanished".into())) };
+                        let bound =
+                            args::bind_raw(&step.kernel.name, &kernel.params, self.raw_args(step, binding, args))?;
+                        let mut trap = kernel.version.messages.trap(&trap, grid, &kernel.params, &bound);
+                        trap.message = format!("{}, in {}", trap.message, self.step_text(step));
+                        return Err(Error::Trap(Box::new(trap)));
+                    }
+                }
+            }
+            if let (Some(times), Some(start)) = (times.as_deref_mut(), start) {
+                times.push(start.elapsed().as_secs_f64());
+            }
+            after(at);
+        }
+        Ok(())
+    }
+
+    /// A step's arguments with the sizes of its arrays.
+    fn raw_args(&self, step: &Step, binding: &Binding, slots: &[u64]) -> RawArgs {
+        let bytes = step.args.iter().map(|arg| match arg {
+            StepArg::Array(id) => {
+                let array = self.plan.arrays.get(*id)?;
+                bytes_of(array.elem, &extent::shape(&array.shape, &binding.symbols)?)
+            }
+            StepArg::Symbol(_) => None,
+        });
+        RawArgs { slots: slots.to_vec(), bytes: bytes.collect(), ..RawArgs::default() }
+    }
+
+    /// `k_linear_silu (aten.linear of layers.0.mlp, aten.silu)`
+    pub fn step_text(&self, step: &Step) -> String {
+        let origins = super::profile::origins(&self.graph, &step.origins);
+        match origins.is_empty() {
+            true => step.kernel.name.clone(),
+            false => format!("{} ({})", step.kernel.name, origins.join(", ")),
+        }
+    }
+
+    pub fn footprint(&self) -> Footprint {
+        let arena = self.state.lock().unwrap_or_else(PoisonError::into_inner).arena.as_ref().map_or(0, Pages::len);
+        let constants = self.graph.constants.values().map(|c| match &c.data {
+            ConstData::Bytes(bytes) => bytes.len() as u64,
+            ConstData::External { len, .. } => *len,
+        });
+        let parameters = self.graph.inputs.iter().filter(|i| i.role == Role::Parameter).filter_map(|i| {
+            let v = self.graph.values.get(i.value)?;
+            bytes_of(v.elem, &extent::shape(&v.shape, &[])?)
+        });
+        Footprint {
+            weights: constants.chain(parameters).sum(),
+            loaded: self.fixed.loaded.iter().map(|p| p.len() as u64).sum(),
+            arena: arena as u64,
+        }
+    }
+}
+
+/// The constant that an argument is.
+fn constant_of(plan: &Plan) -> impl Fn(&StepArg) -> Option<u32> {
+    |arg| match arg {
+        StepArg::Array(id) => match plan.arrays.get(*id)?.place {
+            ArrayPlace::Constant(c) => Some(c.0),
+            _ => None,
+        },
+        StepArg::Symbol(_) => None,
+    }
+}
+
+fn address(slot: Slot, call: &Call<'_>, arena: u64) -> Result<u64> {
+    let missing = || Error::Internal("a run has fewer addresses than its plan".into());
+    match slot {
+        Slot::Fixed(bits) => Ok(bits),
+        Slot::Arena(offset) => Ok(arena + offset),
+        Slot::Input(i) => call.inputs.get(i as usize).copied().ok_or_else(missing),
+        Slot::Output(i) => call.outputs.get(i as usize).copied().ok_or_else(missing),
+    }
+}
+
+fn fill(to: &mut Vec<u64>, slots: &[Slot], call: &Call<'_>, arena: u64) -> Result<()> {
+    to.clear();
+    for slot in slots {
+        to.push(address(*slot, call, arena)?);
+    }
+    Ok(())
+}
+
+/// Memory for arrays, unless the machine has not that much.
+fn reserve(bytes: usize, what: &str) -> Result<Pages> {
+    let gib = |n: u64| n as f64 / f64::from(1 << 30);
+    // Asking takes longer than a small run.
+    let free = if bytes < 64 << 20 { None } else { machine::memory_available() };
+    if let Some(free) = free.filter(|&free| bytes as u64 > free) {
+        let text = format!("{what} take {:.1} GiB, and {:.1} GiB of memory are free", gib(bytes as u64), gib(free));
+        return Err(Error::argument(text));
+    }
+    Pages::zeroed(bytes).ok_or_else(|| {
+        Error::argument(format!("{what} take {:.1} GiB, more than the system grants", gib(bytes as u64)))
+    })
+}
+
+/// Where constants lie, and memory for what is computed at load.
+fn addresses(plan: &Plan, graph: &Graph) -> Result<Addresses> {
+    let mut all = Addresses { of: vec![None; plan.arrays.len()], loaded: vec![] };
+    for (id, array) in plan.arrays.iter() {
+        let address = match array.place {
+            ArrayPlace::Constant(c) => {
+                let data = graph.constants.get(c).map(|c| &c.data);
+                let Some(ConstData::Bytes(bytes)) = data else {
+                    return Err(Error::Internal(format!("the weight `{}` has no bytes", array.name)));
+                };
+                bytes.as_ptr().expose_provenance() as u64
+            }
+            ArrayPlace::Loaded => {
+                let bytes = extent::shape(&array.shape, &[]).and_then(|s| bytes_of(array.elem, &s));
+                let bytes = bytes.and_then(|b| usize::try_from(b).ok());
+                let what = format!("the weight `{}`", array.name);
+                let bytes = bytes.ok_or_else(|| Error::Internal(format!("{what} has no known size")))?;
+                let pages = reserve(bytes, &what)?;
+                let address = pages.as_ptr().expose_provenance() as u64;
+                all.loaded.push(pages);
+                address
+            }
+            ArrayPlace::Input(_) | ArrayPlace::Temp => continue,
+        };
+        if let Some(slot) = all.of.get_mut(id.0 as usize) {
+            *slot = Some(address);
+        }
+    }
+    Ok(all)
+}
+
+/// The kernel as text without the names people gave: equal for kernels that compute the same alike.
+fn nameless(kernel: &Kernel) -> String {
+    let mut k = kernel.clone();
+    k.name = "k".into();
+    for param in &mut k.params {
+        param.name.clear();
+    }
+    let vals: Vec<_> = k.vals.keys().collect();
+    vals.into_iter().for_each(|v| k.vals[v].name.clear());
+    let axes: Vec<_> = k.axes.keys().collect();
+    axes.into_iter().for_each(|a| k.axes[a] = Default::default());
+    let bufs: Vec<_> = k.bufs.keys().collect();
+    bufs.into_iter().for_each(|b| k.bufs[b].name.clear());
+    print::print(&k, print::Stage::Loop)
+}
+
+fn params(kernel: &Kernel) -> Vec<Param> {
+    let kind = |ty: Ty| match ty {
+        Ty::Num(d) => ParamKind::Scalar(d),
+        Ty::Ptr(d) => ParamKind::Pointer(d),
+    };
+    kernel.params.iter().map(|p| Param { name: p.name.clone(), kind: kind(p.ty) }).collect()
+}
+
+/// Lowers and compiles kernels, several at a time.
+fn compile(
+    kernels: &[&Kernel],
+    options: &Options,
+    tools: &Tools,
+    progress: Option<&Progress>,
+) -> Result<Vec<Compiled>> {
+    let pipeline_options = options.pipeline(FAST)?;
+    // Found once, and an error said once.
+    if !kernels.is_empty() {
+        tools.compiler(options)?;
+    }
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let one = |kernel: &Kernel| -> Result<Compiled> {
+        let lowered = pipeline::lower_loops(kernel.clone(), &pipeline_options, &mut Silent).map_err(Error::Program)?;
+        if !lowered.loops.obligations.is_empty() || !lowered.loops.globals.is_empty() {
+            return Err(Error::Internal(format!("the kernel {} has obligations or globals", kernel.name)));
+        }
+        let version = Version::new(lowered, FAST);
+        let native = version.native(tools, options)?;
+        Ok(Compiled { native, params: params(&version.lowered.loops), version })
+    };
+    let results: Mutex<Vec<(usize, Result<Compiled>)>> = Mutex::default();
+    let work = || {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(kernel) = kernels.get(at) else { break };
+            if let Some(progress) = progress {
+                progress(done.load(Ordering::Relaxed), kernels.len(), &kernel.name);
+            }
+            let result = one(kernel);
+            if result.is_err() {
+                // Nobody begins another.
+                next.store(kernels.len(), Ordering::Relaxed);
+            }
+            done.fetch_add(1, Ordering::Relaxed);
+            results.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
+        }
+    };
+    let threads = (options.thread_count() as usize).min(kernels.len());
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            // With fewer threads it takes longer.
+            let _ = std::thread::Builder::new().stack_size(8 << 20).spawn_scoped(scope, work);
+        }
+        work();
+    });
+    if let Some(progress) = progress {
+        progress(kernels.len(), kernels.len(), "");
+    }
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.sort_by_key(|(at, _)| *at);
+    results.into_iter().map(|(_, r)| r).collect()
+}

@@ -1,0 +1,173 @@
+//! Fits what a caller gives by name to the inputs of a model; what does not fit is told in the caller's words.
+
+use girih_compiler::base::{Code, Diagnostic};
+use girih_compiler::graph::{Fill, Graph, Input, SymId, Value};
+use girih_compiler::index::Ix;
+
+use super::extent;
+use super::tensor::{Extent, Port, Tensor};
+use crate::buffer::{self, Buffer};
+use crate::error::{Error, Result};
+use crate::suggest::suggestion;
+use crate::values;
+
+/// A refusal of an input.
+pub fn refuse(message: impl Into<String>, help: impl Into<String>) -> Error {
+    Error::Program(vec![Diagnostic::error(Code::ModelInput, message).help(help)])
+}
+
+/// The value of an input.
+pub fn value<'g>(graph: &'g Graph, input: &Input) -> Option<&'g Value> {
+    graph.values.get(input.value)
+}
+
+/// The name of the input at a position.
+pub fn name(graph: &Graph, at: usize) -> &str {
+    graph.inputs.get(at).and_then(|i| value(graph, i)).map_or("?", |v| &v.name)
+}
+
+fn extents(graph: &Graph, shape: &[Ix]) -> Vec<Extent> {
+    let one = |d: &Ix| match d.as_const().and_then(|n| u64::try_from(n).ok()) {
+        Some(n) => Extent::Known(n),
+        None => Extent::Symbolic(graph.ix_text(d)),
+    };
+    shape.iter().map(one).collect()
+}
+
+/// The inputs as people see them, in order.
+pub fn ports(graph: &Graph) -> Vec<Port> {
+    let port = |i: &Input| {
+        let v = value(graph, i)?;
+        Some(Port { name: v.name.clone(), elem: v.elem, shape: extents(graph, &v.shape), role: i.role })
+    };
+    graph.inputs.iter().filter_map(port).collect()
+}
+
+/// The outputs, likewise.
+pub fn output_ports(graph: &Graph) -> Vec<Port> {
+    let port = |o: &girih_compiler::graph::Output| {
+        let v = graph.values.get(o.value)?;
+        let role = girih_compiler::graph::Role::Argument;
+        Some(Port { name: o.name.clone(), elem: v.elem, shape: extents(graph, &v.shape), role })
+    };
+    graph.outputs.iter().filter_map(port).collect()
+}
+
+/// The position of the input of that name.
+pub fn position(graph: &Graph, name: &str) -> Result<usize> {
+    let names = || graph.inputs.iter().filter_map(|i| value(graph, i)).map(|v| v.name.as_str());
+    names()
+        .position(|n| n == name)
+        .ok_or_else(|| refuse(format!("the model has no input `{name}`"), suggestion("inputs", name, names())))
+}
+
+/// The element type and the rank of what is given for the input at a position.
+pub fn check(graph: &Graph, at: usize, elem: girih_compiler::graph::Elem, shape: &[u64]) -> Result<()> {
+    let Some(v) = graph.inputs.get(at).and_then(|i| value(graph, i)) else {
+        return Err(Error::Internal("there is no such input".into()));
+    };
+    let wanted = || {
+        let all = ports(graph);
+        all.get(at).map_or(String::new(), |p| format!("the model wants {p}"))
+    };
+    if elem != v.elem {
+        return Err(refuse(format!("input `{}` is {elem}, not {}", v.name, v.elem), wanted()));
+    }
+    if shape.len() != v.shape.len() {
+        let message = format!("input `{}` has rank {} (shape {shape:?}), not {}", v.name, shape.len(), v.shape.len());
+        return Err(refuse(message, wanted()));
+    }
+    Ok(())
+}
+
+/// What is known of the symbols before all inputs are there: those named outright, and those that are an extent of an
+/// input that is given.
+pub fn known_symbols(graph: &Graph, named: &[(&str, i64)], shapes: &[Option<Vec<u64>>]) -> Result<Vec<Option<i64>>> {
+    let mut known: Vec<Option<i64>> = vec![None; graph.symbols.len()];
+    let names = || graph.symbols.values().map(|s| s.name.as_str());
+    for (name, n) in named {
+        let Some(slot) = names().position(|s| s == *name).and_then(|at| known.get_mut(at)) else {
+            let message = format!("the model has no extent `{name}`");
+            return Err(refuse(message, suggestion("symbolic extents", name, names())));
+        };
+        *slot = Some(*n);
+    }
+    for (input, shape) in graph.inputs.iter().zip(shapes) {
+        let (Some(v), Some(shape)) = (value(graph, input), shape) else { continue };
+        for (d, &n) in v.shape.iter().zip(shape) {
+            if let Ix::Val { val, .. } = d
+                && let Some(slot @ None) = known.get_mut(val.0 as usize)
+            {
+                *slot = i64::try_from(n).ok();
+            }
+        }
+    }
+    Ok(known)
+}
+
+/// The shape of an input that nobody gave, if the symbols tell.
+pub fn filled_shape(graph: &Graph, at: usize, known: &[Option<i64>]) -> Result<Vec<u64>> {
+    let Some(v) = graph.inputs.get(at).and_then(|i| value(graph, i)) else { return Ok(vec![]) };
+    let mut missing: Option<SymId> = None;
+    for d in &v.shape {
+        for val in d.vals() {
+            if known.get(val.0 as usize).copied().flatten().is_none() {
+                missing = missing.or(Some(SymId(val.0)));
+            }
+        }
+    }
+    if let Some(s) = missing {
+        let symbol = graph.symbols.get(s).map_or("?", |s| &s.name);
+        return Err(refuse(
+            format!("nothing says how long `{symbol}` is, an extent of `{}`", v.name),
+            format!("give it, `--arg {symbol}=N`, or give `{}`", v.name),
+        ));
+    }
+    let all: Vec<i64> = known.iter().map(|k| k.unwrap_or(0)).collect();
+    extent::shape(&v.shape, &all)
+        .ok_or_else(|| refuse(format!("the shape of `{}` is out of range", v.name), "extents are at least 0"))
+}
+
+/// The data of an input that makes its own. Random data depends on the input's position and on the seed alone.
+pub fn filled(graph: &Graph, at: usize, shape: &[u64], seed: u64) -> Result<Tensor> {
+    let Some((input, v)) = graph.inputs.get(at).and_then(|i| Some((i, value(graph, i)?))) else {
+        return Err(Error::Internal("there is no such input".into()));
+    };
+    let seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(at as u64 + 1);
+    let dtype = v.elem.dtype;
+    let from = |x: f64| match v.elem.is_bool() {
+        true => u64::from(x != 0.0),
+        false if dtype.is_int() => x as i64 as u64 & dtype.mask(),
+        false => values::from_f64(dtype, x),
+    };
+    let make = |f: &dyn Fn(u64) -> u64| -> Result<Buffer> {
+        let mut buffer = Buffer::zeroed(dtype, shape)?;
+        for i in 0..buffer.elements() {
+            buffer.set(i, f(i));
+        }
+        Ok(buffer)
+    };
+    let unit = |i: u64| f64::from_bits(values::uniform(girih_compiler::num::DType::F64, seed, i));
+    let buffer = match input.fill {
+        Fill::Given => {
+            let ports = ports(graph);
+            let port = ports.get(at).map_or(String::new(), Port::to_string);
+            return Err(refuse(
+                format!("input `{}` is not given: the model wants {port}", v.name),
+                format!("give it, such as `--arg {}=FILE.npy`", v.name),
+            ));
+        }
+        Fill::Normal if dtype.is_float() => Buffer::filled(buffer::Fill::Randn, dtype, shape, seed)?,
+        Fill::Normal => make(&|i| from(values::normal(seed, i).round()))?,
+        Fill::Uniform { lo, hi } => make(&|i| from(lo + (hi - lo) * unit(i)))?,
+        Fill::Integers { lo, hi } => {
+            let span = hi.saturating_sub(lo).max(1) as f64;
+            make(&|i| from(lo as f64 + (unit(i) * span).floor()))?
+        }
+        Fill::Constant(x) => {
+            let bits = from(x);
+            make(&|_| bits)?
+        }
+    };
+    Tensor::new(v.elem, buffer)
+}

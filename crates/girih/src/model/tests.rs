@@ -1,0 +1,124 @@
+//! Models with plans written by hand.
+
+use girih_compiler::base::IdMap;
+use girih_compiler::graph::{Elem, Graph, Output, Role, SymId};
+use girih_compiler::index::Ix;
+use girih_compiler::loops::model::{Array, ArrayId, ArrayPlace, Plan, Step, StepArg};
+use girih_compiler::loops::parse;
+
+use super::*;
+use crate::{CachePolicy, Code};
+
+fn step(text: &str, args: Vec<StepArg>, grid: Ix, writes: ArrayId) -> Step {
+    let kernel = parse::parse(text).unwrap().0;
+    let reads = args.iter().filter_map(|a| match a {
+        StepArg::Array(id) if *id != writes => Some(*id),
+        _ => None,
+    });
+    Step {
+        reads: reads.collect(),
+        writes: vec![writes],
+        kernel,
+        args,
+        grid: [grid, Ix::Const(1), Ix::Const(1)],
+        origins: vec![],
+        flops: Ix::Const(0),
+        bytes: Ix::Const(0),
+    }
+}
+
+const ADD: &str = "loop kernel k_add(a: ptr f32, b: ptr f32, c: ptr f32, n: i64):
+  for i in 0..min(n - bx*256, 256): free
+    x: f32 = load a[bx*256 + i]
+    y: f32 = load b[i % 4]
+    z: f32 = x + y
+    store c[bx*256 + i] = z
+";
+
+const DOUBLE: &str = "loop kernel k_double(w: ptr f32, v: ptr f32):
+  for i in 0..4: free
+    x: f32 = load w[i]
+    y: f32 = x + x
+    store v[i] = y
+";
+
+/// `out = ((x + 2w) + 2w) + 2w` for an x of n elements, n a multiple of 4; `twice` is `2w` itself.
+fn chain() -> Model {
+    let mut graph = Graph { name: "chain".into(), ..Graph::default() };
+    let n = graph.add_symbol("n", 0, None);
+    let x = graph.add_input("x", Elem::F32, vec![n.ix()], Role::Argument);
+    let w = graph.add_input("w", Elem::F32, vec![Ix::Const(4)], Role::Parameter);
+    // What the outputs are called and typed; the plan computes them.
+    graph.outputs = vec![Output { name: "out".into(), value: x }, Output { name: "twice".into(), value: w }];
+    let mut arrays: IdMap<ArrayId, Array> = IdMap::new();
+    let mut array =
+        |name: &str, shape: Vec<Ix>, place| arrays.push(Array { name: name.into(), elem: Elem::F32, shape, place });
+    let x = array("x", vec![n.ix()], ArrayPlace::Input(0));
+    let w = array("w", vec![Ix::Const(4)], ArrayPlace::Input(1));
+    let v = array("v", vec![Ix::Const(4)], ArrayPlace::Loaded);
+    let t: Vec<ArrayId> = (0..3).map(|i| array(&format!("t{i}"), vec![n.ix()], ArrayPlace::Temp)).collect();
+    let blocks = || Ix::ceil_div(n.ix(), Ix::Const(256));
+    let add = |from, to| {
+        let args = vec![StepArg::Array(from), StepArg::Array(v), StepArg::Array(to), StepArg::Symbol(SymId(0))];
+        step(ADD, args, blocks(), to)
+    };
+    let plan = Plan {
+        arrays,
+        load: vec![step(DOUBLE, vec![StepArg::Array(w), StepArg::Array(v)], Ix::Const(1), v)],
+        steps: vec![add(x, t[0]), add(t[0], t[1]), add(t[1], t[2])],
+        outputs: vec![t[2], v],
+    };
+    let cache = std::env::temp_dir().join(format!("girih-model-{}", std::process::id()));
+    Model::from_plan(graph, plan).unwrap().with_options(Options::default().cache(CachePolicy::At(cache)))
+}
+
+fn tensor(values: &[f32]) -> Tensor {
+    Tensor::from_slice(values, &[values.len() as u64]).unwrap()
+}
+
+#[test]
+fn a_model_runs_for_every_extent() {
+    let model = chain();
+    model.bind_parameters(vec![("w", tensor(&[0.5, 1.0, 1.5, 2.0]))]).unwrap();
+    for n in [1024, 4, 0, 1000, 1024] {
+        let x: Vec<f32> = (0..n).map(|i| i as f32).collect();
+        let out = model.run(&[("x", &tensor(&x))]).unwrap();
+        let want: Vec<f32> = (0..n).map(|i| i as f32 + 3.0 * (1.0 + (i % 4) as f32)).collect();
+        assert_eq!(out[0].0, "out");
+        assert_eq!(out[0].1.buffer().to_vec::<f32>().unwrap(), want, "{n}");
+        assert_eq!(out[1].1.buffer().to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0, 4.0]);
+    }
+    // Three steps share one kernel; the temporary arrays of 4096 bytes do not.
+    let compiled = model.compile().unwrap();
+    assert_eq!((compiled.steps, compiled.kernels), (3, 2));
+    assert_eq!(model.footprint(), Footprint { weights: 16, loaded: 16, arena: 8192 });
+    // Other parameters, and what follows from them.
+    model.bind_parameters(vec![("w", tensor(&[0.0; 4]))]).unwrap();
+    let out = model.run(&[("x", &tensor(&[7.0; 4]))]).unwrap();
+    assert_eq!(out[0].1.buffer().to_vec::<f32>().unwrap(), [7.0; 4]);
+}
+
+#[test]
+fn what_does_not_fit_is_named() {
+    let model = chain();
+    let x = tensor(&[1.0; 4]);
+    let say = |e: Error| {
+        assert_eq!(e.code(), Some(Code::ModelInput));
+        let Error::Program(d) = e else { panic!("{e}") };
+        format!("{}; {}", d[0].message, d[0].help.clone().unwrap_or_default())
+    };
+    assert_eq!(
+        say(model.run(&[]).unwrap_err()),
+        "nothing says how long `n` is, an extent of `x`; give it, `--arg n=N`, or give `x`"
+    );
+    assert!(say(model.run(&[("x", &x)]).unwrap_err()).starts_with("input `w` is not given: the model wants f32[4]"));
+    assert_eq!(say(model.run(&[("y", &x)]).unwrap_err()), "the model has no input `y`; the inputs are x, w");
+    assert_eq!(say(model.run(&[("x", &x), ("x", &x)]).unwrap_err()), "input `x` is given twice; give it once");
+    let wrong = Tensor::from_slice(&[1f64; 4], &[4]).unwrap();
+    assert_eq!(say(model.run(&[("x", &wrong)]).unwrap_err()), "input `x` is f64, not f32; the model wants f32[n]");
+    let wrong = Tensor::from_slice(&[1f32; 4], &[2, 2]).unwrap();
+    let want = "input `x` has rank 2 (shape [2, 2]), not 1; the model wants f32[n]";
+    assert_eq!(say(model.run(&[("x", &wrong)]).unwrap_err()), want);
+    let say_parameter = |name: &str| say(model.bind_parameters(vec![(name, tensor(&[0.0; 4]))]).unwrap_err());
+    assert!(say_parameter("x").starts_with("input `x` is no parameter"));
+}
