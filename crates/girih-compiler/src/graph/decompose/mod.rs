@@ -7,6 +7,8 @@
 mod conv;
 mod norm;
 mod onnx_attention;
+mod onnx_grid;
+mod onnx_rnn;
 mod pool;
 mod resize;
 mod rms_norm;
@@ -31,8 +33,16 @@ pub struct Decomposition {
 }
 
 /// Every decomposition.
-pub const RULES: &[&[Decomposition]] =
-    &[conv::RULES, norm::RULES, onnx_attention::RULES, pool::RULES, resize::RULES, rms_norm::RULES];
+pub const RULES: &[&[Decomposition]] = &[
+    conv::RULES,
+    norm::RULES,
+    onnx_attention::RULES,
+    onnx_grid::RULES,
+    onnx_rnn::RULES,
+    pool::RULES,
+    resize::RULES,
+    rms_norm::RULES,
+];
 
 /// The rule for a source operation.
 pub fn rule(name: &str) -> Option<&'static Decomposition> {
