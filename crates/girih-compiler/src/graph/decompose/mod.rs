@@ -9,6 +9,11 @@ mod norm;
 mod onnx_attention;
 mod onnx_grid;
 mod onnx_rnn;
+mod onnx_state;
+mod onnx_signal;
+mod onnx_refused;
+mod onnx_quantized;
+mod onnx_image;
 mod pool;
 mod resize;
 mod rms_norm;
@@ -39,6 +44,11 @@ pub const RULES: &[&[Decomposition]] = &[
     onnx_attention::RULES,
     onnx_grid::RULES,
     onnx_rnn::RULES,
+    onnx_state::RULES,
+    onnx_signal::RULES,
+    onnx_refused::RULES,
+    onnx_quantized::RULES,
+    onnx_image::RULES,
     pool::RULES,
     resize::RULES,
     rms_norm::RULES,
