@@ -9,6 +9,7 @@ mod alarm;
 mod arrays;
 mod jit;
 mod launch;
+mod model;
 mod tools;
 
 /// The version of this package.
@@ -31,6 +32,8 @@ fn _girih(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(tools::disassemble, module)?)?;
     module.add_function(wrap_pyfunction!(arrays::prepare, module)?)?;
     module.add_function(wrap_pyfunction!(arrays::relabel, module)?)?;
+    module.add_function(wrap_pyfunction!(model::torch_operations, module)?)?;
+    module.add_function(wrap_pyfunction!(model::torch_refusals, module)?)?;
     module.add_class::<alarm::Alarm>()?;
     module.add_class::<launch::Launcher>()?;
     module.add_class::<arrays::DeviceArray>()?;

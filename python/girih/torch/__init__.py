@@ -1,0 +1,27 @@
+"""Models of PyTorch on Girih.
+
+    import girih.torch
+    fast = torch.compile(model, backend="girih")
+    fast(x)                                         # what Girih does not know runs in PyTorch, with one warning
+
+    whole = girih.torch.export(model, (x,))         # all of it, or an error that lists what is not known
+    print(whole.ir("tensor"))
+    whole(x)
+"""
+
+from __future__ import annotations
+
+from ._backend import girih as backend
+from ._export import Model, export
+
+__all__ = ["Model", "backend", "export"]
+
+
+def _register():
+    from torch._dynamo.backends import registry
+
+    if "girih" not in registry._COMPILER_FNS:
+        registry.register_backend(backend, name="girih")
+
+
+_register()

@@ -1,0 +1,187 @@
+"""The backend of `torch.compile`.
+
+Dynamo captures the functions of a model as FX graphs; AOTAutograd turns each into functional graphs of ATen operations
+(one for inference, or a forward and a backward one) and cares for mutated inputs and for views among the results. Here
+each of these becomes kernels. Operations with a kernel of their own (`aten.linear`, `aten.rms_norm`, ...) are kept whole
+in graphs for inference; in those for training PyTorch takes them apart, because gradients are defined on the pieces.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import torch
+
+from girih import _library
+from girih.frontend.errors import GirihError
+
+from . import _graph, _partition
+from ._compiled import Compiled
+
+__all__ = ["girih", "kept_whole", "pieces"]
+
+_girih = _library.extension()
+
+# Operations that PyTorch would take apart, and Girih computes as one. Only those without side effects may be kept.
+WHOLE = (
+    "linear", "matmul", "rms_norm", "layer_norm", "group_norm", "softmax", "log_softmax", "scaled_dot_product_attention",
+    "cosine_similarity", "conv1d", "conv2d", "conv3d", "conv_transpose2d", "adaptive_avg_pool1d", "avg_pool1d",
+    "upsample_nearest2d", "upsample_bilinear2d",
+)  # fmt: skip
+
+OPTIONS = {"threads", "device", "target", "cache", "check"}
+
+
+@functools.cache
+def operations() -> frozenset[str]:
+    """The ATen operations that have a decomposition here."""
+    return frozenset(name.removeprefix("aten.") for name in _girih.torch_operations())
+
+
+@functools.cache
+def whole_overloads() -> tuple:
+    """The overloads of `WHOLE` that Girih knows and that PyTorch takes apart."""
+    found = []
+    for name in WHOLE:
+        packet = getattr(torch.ops.aten, name, None)
+        if packet is None or name not in operations():
+            continue
+        for overload in packet.overloads():
+            op = getattr(packet, overload)
+            composite = op.has_kernel_for_dispatch_key(torch._C.DispatchKey.CompositeImplicitAutograd)
+            if composite and op._schema.is_mutable is False and overload != "out" and "dimname" not in overload:
+                found.append(op)
+    return tuple(found)
+
+
+def kept_whole():
+    """A context in which tracing keeps those operations."""
+    from torch.export.exported_program import _override_composite_implicit_decomp
+
+    return _override_composite_implicit_decomp({op: lambda *args, **kwargs: NotImplemented for op in whole_overloads()})
+
+
+@functools.cache
+def pieces() -> dict:
+    """PyTorch's decompositions of operations that Girih does not know."""
+    from torch._decomp import core_aten_decompositions
+
+    known = operations()
+    table = core_aten_decompositions()
+    return {op: f for op, f in dict(table).items() if str(getattr(op, "_opname", "")) not in known}
+
+
+def girih(module: torch.fx.GraphModule, inputs, *, options: dict[str, Any] | None = None, **other):
+    """Compiles a graph that Dynamo captured; `torch.compile(model, backend="girih")` calls it.
+
+    Args:
+        options: `threads`, `device` ("cpu" or "eval"), `target`, `cache` (False: compile anew), `check`.
+    """
+    from torch._dynamo.backends.common import aot_autograd
+
+    options = {**(options or {}), **other}
+    if unknown := sorted(set(options) - OPTIONS):
+        raise GirihError(f"girih has no option `{unknown[0]}`; those are {', '.join(sorted(OPTIONS))}")
+    backend = aot_autograd(
+        fw_compiler=functools.partial(compile_graph, options, "forward"),
+        bw_compiler=functools.partial(compile_graph, options, "backward"),
+        inference_compiler=functools.partial(compile_graph, options, "inference"),
+        decompositions=pieces(),
+    )
+    trains = torch.is_grad_enabled() and any(isinstance(i, torch.Tensor) and i.requires_grad for i in inputs)
+    if trains:
+        return backend(module, inputs)
+    with kept_whole():
+        return backend(module, inputs)
+
+
+def compile_graph(options, kind, module: torch.fx.GraphModule, _inputs):
+    """A callable for a functional graph of ATen operations."""
+    placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
+    parameters = [placeholders[i] for i in static_inputs(kind) if i < len(placeholders)]
+    parameters = [n for n in parameters if isinstance(n.meta.get("val"), torch.Tensor)]
+    run = build(module, parameters, options)
+    return boxed(run)
+
+
+def static_inputs(kind) -> list[int]:
+    """The positions of parameters and buffers that the graph does not write to; none when weights are being trained."""
+    context = torch._guards.TracingContext.try_get()
+    metadata = getattr(context, "fw_metadata", None)
+    if kind != "inference" or metadata is None:
+        return []
+    mutated = set(metadata.mutated_inp_runtime_indices)
+    return [i for i in metadata.static_input_indices if i not in mutated]
+
+
+def boxed(run):
+    """The calling convention of AOTAutograd: one list, which is emptied."""
+
+    def call(args):
+        given = list(args)
+        args.clear()
+        return run(*given)
+
+    call._boxed_call = True
+    return call
+
+
+def build(module, parameters, options):
+    """A callable that takes what the graph's placeholders take and gives its results."""
+    if not any(n.op == "call_function" and not _graph.is_size(n) for n in module.graph.nodes):
+        return module.forward
+    document, refused = _partition.refusals(module, parameters)
+    if not refused:
+        try:
+            return Compiled(module, document, options)
+        except (GirihError, _graph.Unsupported) as e:
+            _partition.warn_once("a graph", first_line(e))
+            return module.forward
+    for node, reason in refused.items():
+        if node.op != "placeholder":
+            _partition.warn_once(_partition.operation(node), reason)
+    return split(module, parameters, options)
+
+
+def split(module, parameters, options):
+    """The graph with what Girih knows in compiled parts."""
+    # The nodes of a graph that was changed are new ones, so their refusals are asked for again.
+    _partition.lift_sizes(module)
+    _, refused = _partition.refusals(module, parameters)
+    names = {n.name for n in parameters}
+    module = _partition.parts(module, refused, "girih_")
+    for node in module.graph.nodes:
+        if node.op != "call_module" or not node.target.startswith("girih_"):
+            continue
+        part = getattr(module, node.target)
+        inside = [n for n in part.graph.nodes if n.op == "placeholder"]
+        kept = [n for n, outer in zip(inside, node.args) if isinstance(outer, torch.fx.Node) and outer.name in names]
+        document, refused = _partition.refusals(part, kept)
+        if refused:
+            continue
+        try:
+            compiled = Compiled(part, document, options)
+        except (GirihError, _graph.Unsupported) as e:
+            _partition.warn_once("a part of a graph", first_line(e))
+            continue
+        single = not isinstance(next(n for n in part.graph.nodes if n.op == "output").args[0], (tuple, list))
+        setattr(module, node.target, Part(compiled, single))
+    module.recompile()
+    return module.forward
+
+
+class Part(torch.nn.Module):
+    """A compiled part, as a module that the rest of the graph calls."""
+
+    def __init__(self, compiled, single):
+        super().__init__()
+        self.compiled, self.single = compiled, single
+
+    def forward(self, *args):
+        results = self.compiled(*args)
+        return results[0] if self.single else results
+
+
+def first_line(error) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -1,0 +1,193 @@
+"""`girih.torch.export`: a model captured ahead of time, whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from girih._diagnostics import Diagnostic, ProgramError
+from girih.frontend.errors import GirihError
+
+from . import _backend, _compiled, _graph, _partition
+
+__all__ = ["Model", "export"]
+
+
+def export(model, inputs=(), kwargs=None, *, dynamic_shapes=None, name: str | None = None, **options) -> Model:
+    """Captures a model with `torch.export` and compiles it.
+
+    Args:
+        model: a `torch.nn.Module`, captured in the mode (`eval()` or `train()`) it is in, or a
+            `torch.export.ExportedProgram`.
+        inputs: positional arguments as the model will get them, whose shapes and dtypes count.
+        kwargs: named ones.
+        dynamic_shapes: which extents may change from run to run, as `torch.export.export` takes it.
+        name: for printing; otherwise the class's name.
+        options: those of the backend: `threads`, `device`, `target`, `cache`, `check`.
+
+    Raises:
+        ProgramError: operations that Girih does not know, or whose operands do not fit; all of them at once.
+        GirihError: an option that does not exist.
+
+    Example:
+        >>> norm = torch.nn.RMSNorm(64)
+        >>> m = girih.torch.export(norm, (torch.randn(3, 64),))
+        >>> m(torch.ones(3, 64)).shape
+        torch.Size([3, 64])
+    """
+    if unknown := sorted(set(options) - _backend.OPTIONS):
+        raise GirihError(f"girih has no option `{unknown[0]}`; those are {', '.join(sorted(_backend.OPTIONS))}")
+    program = model
+    if not isinstance(model, torch.export.ExportedProgram):
+        name = name or type(model).__name__
+        with torch.no_grad():
+            program = torch.export.export(model, tuple(inputs), kwargs or {}, dynamic_shapes=dynamic_shapes)
+    program = program.run_decompositions(decompositions())
+    return Model(program, name or "model", options)
+
+
+def decompositions():
+    """What `run_decompositions` is to take apart: all that Girih does not know."""
+    table = torch.export.default_decompositions()
+    known = _backend.operations()
+    whole = set(_backend.whole_overloads())
+    pieces = _backend.pieces()
+    for op in list(table.keys()):
+        opname = str(getattr(op, "_opname", ""))
+        composite = hasattr(op, "has_kernel_for_dispatch_key") and op.has_kernel_for_dispatch_key(
+            torch._C.DispatchKey.CompositeImplicitAutograd
+        )
+        if op in whole or (not composite and opname in known):
+            table.pop(op)
+    for op, function in pieces.items():
+        if op not in table:
+            table[op] = function
+    return table
+
+
+class Model:
+    """A model compiled by Girih; call it as the module it came from.
+
+    Its parameters are those of the module: what is written into them later counts in the next run. Buffers that the
+    model writes to are written.
+    """
+
+    def __init__(self, program: torch.export.ExportedProgram, name: str, options: dict[str, Any]):
+        from torch.export.graph_signature import InputKind, OutputKind
+
+        self.name = name
+        signature = program.graph_signature
+        module = program.graph_module
+        placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
+        state = {**program.state_dict, **program.constants}
+        self._in_spec, self._out_spec = program.call_spec.in_spec, program.call_spec.out_spec
+        written = {s.target for s in signature.output_specs if s.kind == OutputKind.BUFFER_MUTATION}
+        #: For each placeholder: the tensor it stands for, or None for an argument.
+        self._state: list[Any] = []
+        parameters = []
+        self._names = []
+        for node, spec in zip(placeholders, signature.input_specs):
+            if spec.kind == InputKind.USER_INPUT:
+                self._state.append(None)
+                self._names.append(node.name)
+                continue
+            if spec.kind not in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
+                raise GirihError(f"the model takes {spec.kind.name.lower()} `{spec.target}`, which is not supported")
+            self._state.append(state[spec.target].detach())
+            if spec.target not in written:
+                parameters.append(node)
+        self._parameter_targets = {
+            node.name: spec.target for node, spec in zip(placeholders, signature.input_specs) if spec.target
+        }
+        #: For each result of the graph: ("result", None), or the position of the placeholder that it is written to.
+        self._returns: list[int | None] = []
+        by_target = {spec.target: i for i, spec in enumerate(signature.input_specs) if spec.target}
+        by_name = {node.name: i for i, node in enumerate(placeholders)}
+        for spec in signature.output_specs:
+            if spec.kind == OutputKind.USER_OUTPUT:
+                self._returns.append(None)
+            elif spec.kind == OutputKind.BUFFER_MUTATION:
+                self._returns.append(by_target[spec.target])
+            elif spec.kind == OutputKind.USER_INPUT_MUTATION:
+                self._returns.append(by_name[spec.target])
+            else:
+                raise GirihError(f"the model gives {spec.kind.name.lower()}, which is not supported")
+        document, refused = _partition.refusals(module, parameters)
+        document.root["name"] = name
+        if refused:
+            raise ProgramError([diagnostic(node, reason) for node, reason in refused.items()])
+        try:
+            self._compiled = _compiled.Compiled(module, document, options)
+        except _graph.Unsupported as e:
+            raise GirihError(f"the model cannot be compiled: {e}") from None
+
+    def __call__(self, *args, **kwargs):
+        """The model's results for these arguments, nested as the module nests them."""
+        flat, spec = pytree.tree_flatten((args, kwargs))
+        if spec != self._in_spec:
+            reordered = reorder(kwargs, self._in_spec)
+            flat, spec = pytree.tree_flatten((args, reordered)) if reordered is not None else (flat, spec)
+            if spec != self._in_spec:
+                raise GirihError(f"the model was captured with other arguments: {self._in_spec}, not {spec}")
+        given = iter(flat)
+        all_inputs = [next(given) if s is None else s for s in self._state]
+        self._check(all_inputs)
+        with torch.no_grad():
+            results = self._compiled(*all_inputs)
+            for position, result in zip(self._returns, results):
+                if position is not None:
+                    all_inputs[position].copy_(result)
+        return pytree.tree_unflatten([r for p, r in zip(self._returns, results) if p is None], self._out_spec)
+
+    run = __call__
+
+    def _check(self, inputs):
+        for (node, name), value, state in zip(self._compiled.ports, inputs, self._state):
+            if state is not None:
+                continue
+            wanted = node.meta.get("val")
+            if name is None:
+                if isinstance(wanted, int) and value != wanted:
+                    raise GirihError(f"argument `{node.name}` was {wanted!r} when the model was captured, not {value!r}")
+                continue
+            if not isinstance(value, torch.Tensor):
+                raise GirihError(f"argument `{name}` is a tensor, not a {type(value).__name__}")
+            if value.device.type != "cpu":
+                raise GirihError(f"argument `{name}` is on {value.device}; Girih computes on the processor")
+            if value.dtype != wanted.dtype:
+                raise GirihError(f"argument `{name}` is {wanted.dtype}, not {value.dtype}")
+            if value.dim() != wanted.dim():
+                raise GirihError(f"argument `{name}` has {wanted.dim()} dimensions, not {value.dim()}")
+
+    def ir(self, stage: str = "tensor") -> str:
+        """The model at a stage, as text: "torch", "tensor", "loop", "tile", "kernel" or "c"."""
+        return self._compiled.model.ir(stage)
+
+    def trace(self) -> str:
+        """What each rule did, and why others did nothing."""
+        return self._compiled.model.trace()
+
+    def save(self, path) -> None:
+        """Writes the graph (without the weights) as JSON; `crates/girih-compiler/src/source/torch` describes it."""
+        with open(path, "w") as file:
+            file.write(self._compiled.text)
+
+    def __repr__(self):
+        return f"<girih model {self.name}>"
+
+
+def reorder(kwargs, spec):
+    """Named arguments in the order in which the model was captured; None where the names differ."""
+    try:
+        names = spec.child(1).context if hasattr(spec, "child") else spec.children_specs[1].context
+    except (AttributeError, IndexError):
+        return None
+    return {n: kwargs[n] for n in names} if set(names) == set(kwargs) else None
+
+
+def diagnostic(node, reason) -> Diagnostic:
+    place = _graph.source_line(node) or (None, None)
+    message = f"{_partition.operation(node) if node.op == 'call_function' else node.name}: {reason}"
+    return Diagnostic("error", "E0802", message, place[0] or "<model>", place[1], 1 if place[1] else None, None, None)

@@ -1,0 +1,412 @@
+"""FX graphs of ATen operations as the JSON that Girih reads (`crates/girih-compiler/src/source/torch`).
+
+In: a `torch.fx.Graph` whose nodes have fake tensors as ``meta["val"]``. Out: a `Document`, which says for each node of
+the JSON which FX node it is, and which nodes cannot be written at all.
+
+Integers that depend on symbols (`aten.sym_size`, arithmetic on SymInts) are no nodes of the JSON: they are written as
+expressions where they are used.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from typing import Any
+
+import torch
+
+from ._extents import Inexpressible, extent, ranges, symbols
+
+__all__ = ["DTYPES", "Document", "Unsupported", "clean_path", "document"]
+
+DTYPES = {
+    torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.float64: "f64",
+    torch.int8: "i8", torch.int16: "i16", torch.int32: "i32", torch.int64: "i64",
+    torch.uint8: "u8", torch.uint16: "u16", torch.uint32: "u32", torch.uint64: "u64", torch.bool: "bool",
+    torch.float8_e4m3fn: "f8E4M3FN", torch.float8_e5m2: "f8E5M2",
+}  # fmt: skip
+
+# Constants of at most so many elements become part of the graph.
+SMALL = 1024
+
+# What says where or how a tensor is kept, not what is in it.
+PLACEMENT = {"layout", "device", "pin_memory", "memory_format", "non_blocking", "generator"}
+
+
+class Unsupported(Exception):
+    """Why a node cannot be written; one plain sentence."""
+
+
+class Document:
+    """A graph as JSON.
+
+    Attributes:
+        root: the JSON.
+        nodes: for each node of the JSON the FX node.
+        refused: FX nodes that are not in the JSON, and why.
+        inputs: for each placeholder (FX node) a name of the JSON's, or None where it is an integer.
+        constants: names of inputs that hold attributes of the module, with the attributes' names.
+        outputs: for each result an output's name, an extent, or None.
+    """
+
+    def __init__(self, name: str):
+        self.root: dict[str, Any] = {
+            "format": "girih.torch", "version": 1, "name": name, "symbols": [], "inputs": [], "constants": [],
+            "nodes": [], "outputs": [],
+        }  # fmt: skip
+        self.nodes: list[torch.fx.Node] = []
+        self.refused: dict[torch.fx.Node, str] = {}
+        self.inputs: list[tuple[torch.fx.Node, str | None]] = []
+        self.constants: dict[str, str] = {}
+        self.outputs: list[Any] = []
+        self.stand_ins: set[str] = set()
+
+    def text(self) -> str:
+        return json.dumps(self.root)
+
+
+def is_symbolic(value) -> bool:
+    return isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
+
+
+def is_size(node) -> bool:
+    """Whether a node is an integer made of sizes and of such integers: it is written where it is used."""
+    value = node.meta.get("val")
+    if node.op == "placeholder":
+        return isinstance(value, (torch.SymInt, int)) and not isinstance(value, bool)
+    if node.op != "call_function" or not isinstance(value, (torch.SymInt, int)) or isinstance(value, bool):
+        return False
+    name = str(getattr(node.target, "overloadpacket", node.target))
+    reads_sizes = name in ("aten.sym_size", "aten.sym_numel", "aten.sym_stride", "aten.sym_storage_offset")
+    return reads_sizes or all(is_symbolic(a.meta.get("val")) or is_size(a) for a in node.all_input_nodes)
+
+
+@functools.cache
+def operands_by_name(packet) -> frozenset[str]:
+    """The parameters of an operation that are a tensor in one of its overloads: numbers there are operands."""
+    names = set()
+    for overload in packet.overloads():
+        if "out" in overload:
+            continue
+        for argument in getattr(packet, overload)._schema.arguments:
+            if is_tensor(argument.type) and not argument.is_out:
+                names.add(argument.name)
+    return frozenset(names)
+
+
+def unwrapped(kind):
+    return kind.getElementType() if isinstance(kind, torch.OptionalType) else kind
+
+
+def is_tensor(kind) -> bool:
+    return isinstance(unwrapped(kind), torch.TensorType)
+
+
+def is_tensor_list(kind) -> bool:
+    kind = unwrapped(kind)
+    return isinstance(kind, torch.ListType) and is_tensor(kind.getElementType())
+
+
+def number(value):
+    """A Python number as JSON."""
+    if isinstance(value, float):
+        if value != value:
+            return {"float": "nan"}
+        if value in (float("inf"), float("-inf")):
+            return {"float": "inf" if value > 0 else "-inf"}
+    return value
+
+
+def scalar(value):
+    """A Python number as an operand."""
+    value = number(value)
+    return {"s": value["float"], "dtype": "f64"} if isinstance(value, dict) else value
+
+
+class Writer:
+    def __init__(self, name, module, parameters):
+        self.document = Document(name)
+        self.module = module
+        self.parameters = parameters
+        # What a node is in the JSON: the name of a tensor, or the names of several.
+        self.names: dict[torch.fx.Node, Any] = {}
+        self.symbolic: list[torch.SymInt] = []
+
+    # Values.
+
+    def extent(self, value):
+        if isinstance(value, torch.SymInt):
+            self.symbolic.append(value)
+        try:
+            return extent(value)
+        except Inexpressible as e:
+            raise Unsupported(str(e)) from None
+
+    def typed(self, name, value):
+        """Name, dtype and shape of a fake tensor."""
+        if not isinstance(value, torch.Tensor):
+            raise Unsupported(f"its result is a {type(value).__name__}, not a tensor")
+        if value.device.type != "cpu" and value.device.type != "meta":
+            raise Unsupported(f"it is on the device {value.device}, and Girih computes on the processor")
+        if value.layout != torch.strided:
+            raise Unsupported(f"a tensor of layout {value.layout} is not dense")
+        if value.dtype not in DTYPES:
+            raise Unsupported(f"its element type {value.dtype} is not supported")
+        return {"name": name, "dtype": DTYPES[value.dtype], "shape": [self.extent(d) for d in value.shape]}
+
+    def operand(self, value):
+        if value is None:
+            return None
+        if isinstance(value, torch.fx.Node):
+            name = self.names.get(value)
+            if isinstance(name, str):
+                return {"t": name}
+            if isinstance(name, list):
+                raise Unsupported("an operand is a list of tensors")
+            meaning = value.meta.get("val")
+            if isinstance(meaning, torch.SymInt):
+                return {"ix": self.extent(meaning)}
+            if isinstance(meaning, (int, float)):
+                return scalar(meaning)
+            raise Unsupported(f"its operand `{value.name}` is not available")
+        if isinstance(value, torch.SymInt):
+            return {"ix": self.extent(value)}
+        if isinstance(value, (bool, int, float)):
+            return scalar(value)
+        raise Unsupported(f"an operand is a {type(value).__name__}")
+
+    def attribute(self, value):
+        if isinstance(value, torch.fx.Node):
+            value = value.meta.get("val")
+        if value is None or isinstance(value, (bool, str)):
+            return value
+        if isinstance(value, int):
+            if not -(1 << 63) <= value < 1 << 63:
+                raise Unsupported(f"{value} does not fit in 64 bits")
+            return value
+        if isinstance(value, float):
+            return number(value)
+        if isinstance(value, torch.SymInt):
+            return {"ix": self.extent(value)}
+        if isinstance(value, torch.dtype):
+            if value not in DTYPES:
+                raise Unsupported(f"the element type {value} is not supported")
+            return {"dtype": DTYPES[value]}
+        if isinstance(value, (list, tuple)):
+            return [self.attribute(v) for v in value]
+        raise Unsupported(f"an argument is a {type(value).__name__}")
+
+    # Nodes.
+
+    def placeholder(self, node):
+        value = node.meta.get("val")
+        if is_size(node):
+            if isinstance(value, torch.SymInt):
+                self.symbolic.append(value)
+            self.document.inputs.append((node, None))
+            return
+        role = "parameter" if node in self.parameters else "argument"
+        try:
+            typed = self.typed(node.name, value)
+        except Unsupported as e:
+            self.document.refused[node] = str(e)
+            self.document.inputs.append((node, None))
+            return
+        self.document.root["inputs"].append({**typed, "role": role})
+        self.document.inputs.append((node, node.name))
+        self.names[node] = node.name
+
+    def attribute_of_module(self, node):
+        value = functools.reduce(getattr, node.target.split("."), self.module)
+        if not isinstance(value, torch.Tensor):
+            raise Unsupported("an attribute of the module is not a tensor")
+        typed = self.typed(node.name, value)
+        if value.numel() <= SMALL and not value.dtype.is_complex and value.dtype.itemsize * 8 >= 8:
+            flat = value.detach().reshape(-1)
+            values = flat.to(torch.float64 if value.dtype.is_floating_point else value.dtype).tolist()
+            values = [v["float"] if isinstance(v, dict) else v for v in map(number, values)]
+            self.document.root["constants"].append({**typed, "values": values})
+        else:
+            self.document.root["inputs"].append({**typed, "role": "parameter"})
+            self.document.constants[node.name] = node.target
+        self.names[node] = node.name
+
+    def call(self, node):
+        target = node.target
+        if not isinstance(target, torch._ops.OpOverload):
+            name = getattr(target, "__name__", str(target))
+            raise Unsupported(f"`{name}` is not an operation of ATen")
+        if target.namespace != "aten":
+            raise Unsupported(f"{target.namespace}.{target._opname} is not an operation of ATen")
+        schema = target._schema
+        if any(a.alias_info is not None and a.alias_info.is_write for a in schema.arguments):
+            raise Unsupported("it writes into its operands")
+        args, attrs = [], {}
+        positional = list(node.args)
+        for i, parameter in enumerate(schema.arguments):
+            if i < len(positional) and not parameter.kwarg_only:
+                value = positional[i]
+            elif parameter.name in node.kwargs:
+                value = node.kwargs[parameter.name]
+            else:
+                value = parameter.default_value
+            kind = unwrapped(parameter.type)
+            if parameter.name in PLACEMENT:
+                device = isinstance(value, torch.device) and value.type not in ("cpu", "meta")
+                if device or (parameter.name == "generator" and value is not None):
+                    raise Unsupported(f"it asks for the {parameter.name} {value}")
+            elif is_tensor(kind):
+                args.append(self.operand(value))
+            elif is_tensor_list(kind):
+                args.extend(self.operand(v) for v in value)
+            elif isinstance(kind, torch.NumberType) and parameter.name in operands_by_name(target.overloadpacket):
+                args.append(self.operand(value))
+            else:
+                value = self.attribute(value)
+                if value is not None:
+                    attrs[parameter.name] = value
+        value = node.meta.get("val")
+        if isinstance(value, (tuple, list)):
+            names = [f"{node.name}__{i}" for i in range(len(value))]
+            results = [None if v is None else self.typed(n, v) for n, v in zip(names, value)]
+            self.names[node] = names
+        else:
+            results = [self.typed(node.name, value)]
+            self.names[node] = node.name
+        written = {"op": f"aten.{target._opname}", "args": args, "attrs": attrs, "results": results}
+        if path := module_path(node):
+            written["module"] = path
+        if place := source_line(node):
+            written["place"] = place
+        self.document.root["nodes"].append(written)
+        self.document.nodes.append(node)
+
+    def result(self, value):
+        """An output of the graph."""
+        if isinstance(value, torch.fx.Node):
+            name = self.names.get(value)
+            if isinstance(name, str):
+                outputs = self.document.root["outputs"]
+                known = f"out{len(outputs)}"
+                outputs.append({"name": known, "value": name})
+                return known
+            meaning = value.meta.get("val")
+            if is_size(value) or isinstance(meaning, torch.SymInt):
+                return self.extent(meaning)
+            return None
+        return value if isinstance(value, int) else None
+
+    def write(self, graph) -> Document:
+        for node in graph.nodes:
+            if node.op == "placeholder":
+                self.placeholder(node)
+            elif node.op == "get_attr":
+                self.attempt(node, self.attribute_of_module)
+            elif node.op == "output":
+                results = node.args[0]
+                results = results if isinstance(results, (tuple, list)) else [results]
+                self.document.outputs = [self.result(r) for r in results]
+            elif is_size(node):
+                continue
+            elif is_getitem(node):
+                source = self.names.get(node.args[0])
+                if isinstance(source, list):
+                    self.names[node] = source[node.args[1]]
+                else:
+                    self.document.refused[node] = "its operand is not available"
+            elif node.op == "call_function":
+                self.attempt(node, self.call)
+            else:
+                self.document.refused[node] = f"it calls `{node.target}`"
+        self.finish()
+        return self.document
+
+    def attempt(self, node, write):
+        try:
+            write(node)
+        except Unsupported as e:
+            self.document.refused[node] = str(e)
+            self.stand_in(node)
+
+    def stand_in(self, node):
+        """Inputs in the place of a node that is not written, so that what depends on it can be examined."""
+        value = node.meta.get("val")
+        several = isinstance(value, (tuple, list))
+        names = []
+        for i, v in enumerate(value if several else [value]):
+            name = f"{node.name}__{i}" if several else node.name
+            try:
+                typed = self.typed(name, v)
+            except Unsupported:
+                names.append(None)
+                continue
+            self.document.root["inputs"].append({**typed, "role": "argument"})
+            self.document.stand_ins.add(name)
+            names.append(name)
+        if several:
+            self.names[node] = names
+        elif names[0] is not None:
+            self.names[node] = names[0]
+
+    def finish(self):
+        """Declares the symbols that are used."""
+        root = self.document.root
+        bounds = ranges(self.symbolic)
+        used: dict[str, None] = {}
+        for typed in root["inputs"]:
+            symbols(typed["shape"], used)
+        for node in root["nodes"]:
+            for arg in node["args"]:
+                if isinstance(arg, dict) and "ix" in arg:
+                    symbols(arg["ix"], used)
+            for result in node["results"]:
+                if result:
+                    symbols(result["shape"], used)
+            attribute_symbols(list(node["attrs"].values()), used)
+        for output in self.document.outputs:
+            if isinstance(output, list):
+                symbols(output, used)
+        root["symbols"] = [{"name": s, "lo": bounds.get(s, (0, None))[0], "hi": bounds.get(s, (0, None))[1]} for s in used]
+
+
+def attribute_symbols(value, used):
+    if isinstance(value, dict) and "ix" in value:
+        symbols(value["ix"], used)
+    elif isinstance(value, list):
+        for v in value:
+            attribute_symbols(v, used)
+
+
+def is_getitem(node) -> bool:
+    import operator
+
+    return node.op == "call_function" and node.target is operator.getitem and isinstance(node.args[1], int)
+
+
+def clean_path(path: str) -> str:
+    """``L['self'].layers[0].norm`` and ``L__self___layers_0_norm`` as ``layers.0.norm``."""
+    path = re.sub(r"^L\['\w+'\]\.?", "", path)
+    path = re.sub(r"\.?_modules\['?([^'\]]*)'?\]", r".\1", path)
+    path = re.sub(r"\[['\"]?([^'\"\]]*)['\"]?\]", r".\1", path)
+    return re.sub(r"\s+", "", path.replace("getattr(", "").replace(")", "")).strip(".")
+
+
+def module_path(node) -> str:
+    stack = node.meta.get("nn_module_stack") or {}
+    last = list(stack.values())[-1:] or [("", None)]
+    return clean_path(str(last[0][0]))
+
+
+def source_line(node):
+    """The user's line that a node comes from: the innermost one outside PyTorch."""
+    frames = re.findall(r'File "([^"]+)", line (\d+)', node.stack_trace or "")
+    own = [f for f in frames if "/torch/" not in f[0]]
+    for file, line in reversed(own or frames):
+        return [re.sub(r"^.*/site-packages/", "", file), int(line)]
+    return None
+
+
+def document(module: torch.fx.GraphModule, parameters=(), name: str = "model") -> Document:
+    """The graph of a module as JSON; `parameters` are the placeholders whose tensors stay the same between runs."""
+    return Writer(name, module, set(parameters)).write(module.graph)
