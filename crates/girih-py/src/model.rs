@@ -18,7 +18,7 @@ pub fn torch_operations() -> Vec<&'static str> {
 pub fn torch_refusals(py: Python<'_>, json: &str) -> PyResult<Vec<(usize, String)>> {
     match py.detach(|| torch::examine(json)) {
         Ok(_) => Ok(vec![]),
-        Err(Failure::Nodes(refused)) => Ok(refused.into_iter().map(|r| (r.node, r.diagnostic.message)).collect()),
+        Err(Failure::Nodes(refused)) => Ok(refused.into_iter().map(|r| (r.node, r.reason)).collect()),
         Err(Failure::Document(problem)) => Err(PyValueError::new_err(problem.message)),
     }
 }

@@ -55,9 +55,7 @@ def refusals(module: torch.fx.GraphModule, parameters=()) -> tuple[_graph.Docume
     document = _graph.document(module, parameters)
     refused = dict(document.refused)
     for position, message in _girih.torch_refusals(document.text()):
-        node = document.nodes[position]
-        # The operation's name goes before the reason wherever it is shown.
-        refused[node] = message.removeprefix(operation(node)).removeprefix(":").strip()
+        refused[document.nodes[position]] = message
     return document, refused
 
 

@@ -51,6 +51,8 @@ use read::{At, Known};
 pub struct Refused {
     /// Position in `nodes`.
     pub node: usize,
+    /// One sentence, without the operation's name.
+    pub reason: String,
     pub diagnostic: Diagnostic,
 }
 
@@ -208,8 +210,9 @@ impl Import {
             Ok(results) => results,
             Err(refusal) => {
                 let known = crate::graph::decompose::rule(&op).is_some();
-                self.refused
-                    .push(Refused { node: position, diagnostic: diagnostic(&op, module, place, known, refusal) });
+                let reason = if known { refusal.message.clone() } else { "it is not supported".into() };
+                let diagnostic = diagnostic(&op, module, place, known, refusal);
+                self.refused.push(Refused { node: position, reason, diagnostic });
                 // What depends on the node keeps something to point to, so that the other refusals are found too.
                 let mut stand_ins = vec![];
                 for typed in &expected {
