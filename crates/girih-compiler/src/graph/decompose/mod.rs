@@ -10,6 +10,8 @@ mod onnx_attention;
 mod onnx_grid;
 mod onnx_rnn;
 mod onnx_state;
+mod onnx_trees;
+mod onnx_ml;
 mod onnx_signal;
 mod onnx_refused;
 mod onnx_quantized;
@@ -45,6 +47,8 @@ pub const RULES: &[&[Decomposition]] = &[
     onnx_grid::RULES,
     onnx_rnn::RULES,
     onnx_state::RULES,
+    onnx_trees::RULES,
+    onnx_ml::RULES,
     onnx_signal::RULES,
     onnx_refused::RULES,
     onnx_quantized::RULES,
