@@ -12,10 +12,11 @@
 //!
 //! Costs are in bytes moved: an operation of a vector counts as one, a transcendental one as sixteen.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::emit::MOST_KEPT;
 use super::roles::{self, Product};
+use super::stream::{self, Stream};
 use crate::base::rule::Log;
 use crate::base::target::Target;
 use crate::graph::ir::{Arg, Coord, Graph, Node, Op, ReduceOp, Role, ValueId};
@@ -39,6 +40,8 @@ pub(super) struct Root {
     pub members: Vec<ValueId>,
     /// Rows worth keeping.
     pub keep: Vec<ValueId>,
+    /// Its one product is computed while its operand is.
+    pub stream: Option<Stream>,
     axes: Vec<AxisId>,
     reduces: bool,
 }
@@ -76,6 +79,9 @@ pub(super) struct Fusion<'a> {
     facts: Facts,
     extents: Vec<Ix>,
     load: Vec<bool>,
+    streams: BTreeMap<ValueId, Stream>,
+    /// Values that a streamed product computes in parts, and its kernel.
+    streamed: BTreeMap<ValueId, usize>,
 }
 
 impl<'a> Fusion<'a> {
@@ -100,20 +106,36 @@ impl<'a> Fusion<'a> {
             facts: graph.facts(),
             extents: vec![],
             load,
+            streams: BTreeMap::new(),
+            streamed: BTreeMap::new(),
         }
     }
 
     /// Decides every value. The roots come in topological order.
     pub fn run(mut self, log: &mut Log) -> Vec<Root> {
         let outputs: BTreeSet<ValueId> = self.graph.outputs.iter().map(|o| o.value).collect();
+        if !self.off {
+            let graph = self.graph;
+            let mut say = |v: ValueId, why: &str| log.skipped(format!("stream {}", graph.values[v].name), why);
+            self.streams = stream::find(graph, &mut say);
+            self.streams.retain(|_, s| s.inside.iter().all(|v| !self.force.contains(v)));
+        }
         let nodes: Vec<&Node> = self.graph.nodes.values().collect();
         for node in nodes.into_iter().rev() {
-            let needed = node.results.iter().any(|v| outputs.contains(v) || !self.demands[v.0 as usize].is_empty());
+            let needs = |v: &ValueId| {
+                outputs.contains(v) || self.streamed.contains_key(v) || !self.demands[v.0 as usize].is_empty()
+            };
+            let needed = node.results.iter().any(needs);
             if !needed || matches!(node.op, Op::Constant(_)) {
                 continue;
             }
             let Some(&v) = node.results.first() else { continue };
             let name = &self.graph.values[v].name;
+            if let Some(&root) = self.streamed.get(&v) {
+                self.roots[root].members.push(v);
+                log.applied(format!("{name} streamed into {}", self.graph.values[self.roots[root].value].name));
+                continue;
+            }
             let verdict = if outputs.contains(&v) {
                 Err("it is a result of the model".to_string())
             } else if node.results.len() > 1 {
@@ -185,7 +207,9 @@ impl<'a> Fusion<'a> {
         let root = first.root;
         for d in &demands {
             self.roots[d.root].members.push(v);
-            self.descend(node, d);
+            if !self.stream(v, d) {
+                self.descend(node, d);
+            }
         }
         Ok(root)
     }
@@ -378,7 +402,11 @@ impl<'a> Fusion<'a> {
                 return Err("the kernel computes a product of another shape".into());
             }
         }
+        let streamed = self.streams.contains_key(&p.dot);
         let root = &mut self.roots[d.root];
+        if root.stream.is_some() || streamed && !root.products.is_empty() {
+            return Err("a streamed product has a kernel of its own".into());
+        }
         root.products.push(p);
         root.places = places;
         Ok(())
@@ -398,6 +426,7 @@ impl<'a> Fusion<'a> {
             first: BTreeSet::new(),
             members: node.results.clone(),
             keep: vec![],
+            stream: None,
             axes,
             reduces: false,
         };
@@ -426,7 +455,31 @@ impl<'a> Fusion<'a> {
         }
         self.roots.push(root);
         let d = Demand { root: at, coords, masked: false, folded: false, repeats: 1, operand: false };
-        self.descend(node, &d);
+        if self.roots[at].products.is_empty() || !self.stream(v, &d) {
+            self.descend(node, &d);
+        }
+    }
+
+    /// Takes a streamed product into a kernel, with all that it computes in parts. False where it is not one.
+    fn stream(&mut self, v: ValueId, d: &Demand) -> bool {
+        let Some(s) = self.streams.get(&v).cloned() else { return false };
+        for x in &s.inside {
+            self.streamed.insert(*x, d.root);
+        }
+        let rows = guess(&s.outer.extent(self.graph, &s.outer.m)).max(1);
+        let numel = self.numel(v);
+        for &x in &s.leaves {
+            let shape = self.graph.values[x].shape.clone();
+            let coords =
+                shape.iter().map(|n| if n.is_const(1) { Ix::Const(0) } else { Ix::Axis(self.axis(n)) }).collect();
+            // The rows' side is read once, the other once for each block of rows.
+            let of_rows = self.numel(x) == numel;
+            let repeats = if of_rows { 1 } else { (rows / 64).max(1) };
+            let need = Demand { root: d.root, coords, masked: true, folded: true, repeats, operand: true };
+            self.need(Some(&Arg::Value(x)), need);
+        }
+        self.roots[d.root].stream = Some(s);
+        true
     }
 
     fn axis(&mut self, extent: &Ix) -> AxisId {

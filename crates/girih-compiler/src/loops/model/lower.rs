@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::emit::{Emitter, Result};
 use super::fuse::{Fusion, Root};
 use super::plan::{Array, ArrayId, ArrayPlace, Plan, Step, StepArg};
-use super::{product, rows, whole};
+use super::{product, rows, streamed, whole};
 use crate::base::rule::{Context, Log};
 use crate::base::{Code, Diagnostic};
 use crate::graph::OriginId;
@@ -158,7 +158,10 @@ fn step(
     let out = outs[0];
     let (kernel, grid) = if !root.products.is_empty() {
         let layout = OperandLayout::AlongK;
-        let grid = product::emit(&mut e, root.value, out, &root.products, &root.places, layout, &cx.target)?;
+        let grid = match &root.stream {
+            Some(s) => streamed::emit(&mut e, root.value, out, s, &root.places, &cx.target)?,
+            None => product::emit(&mut e, root.value, out, &root.products, &root.places, layout, &cx.target)?,
+        };
         (e.finish(), grid)
     } else {
         let whole = matches!(node.op, Op::Scan { .. } | Op::Sort { .. } | Op::Scatter { .. });

@@ -10,6 +10,8 @@ pub mod plan;
 mod product;
 mod roles;
 mod rows;
+mod stream;
+mod streamed;
 #[cfg(test)]
 mod tests;
 mod whole;

@@ -14,6 +14,7 @@
 use super::emit::{Emitter, Result, Source};
 use super::roles::{Product, split};
 use crate::base::target::Target;
+use crate::graph::Elem;
 use crate::graph::build::Refusal;
 use crate::graph::ir::{Arg, Op, ValueId};
 use crate::index::{Cmp, Cond, Interval, Ix, Mask};
@@ -106,7 +107,33 @@ pub(super) fn emit(
     let steps = e.simplify(&Ix::ceil_div(frame.k.clone(), Ix::Const(blocks.bk as i64)));
     let kt = if steps.is_const(1) { Ix::Const(0) } else { Ix::Axis(e.open("kt", steps.clone(), LoopKind::Serial)) };
     for (p, acc) in products.iter().zip(&accs) {
-        contract(e, p, *acc, &frame, &kt)?;
+        let Some((node, _)) = graph.def(p.dot) else { return Err(Refusal::new("no product")) };
+        let zero = Ix::Const(0);
+        let k_at = |kk: &Ix| Ix::add(Ix::mul(kt.clone(), Ix::Const(blocks.bk as i64)), kk.clone());
+        let rank = shape.len();
+        let at_a = |i: &Ix, kk: &Ix| {
+            let (row, k) = (position(0, blocks.bm, i), k_at(kk));
+            let mask = inside(&[(&row, &frame.m, blocks.bm), (&k, &frame.k, blocks.bk)]);
+            (coordinates(p, &frame, &row, &zero, Some(&k), rank), mask)
+        };
+        let at_b = |j: &Ix, kk: &Ix| {
+            let (col, k) = (position(1, blocks.bn, j), k_at(kk));
+            let mask = inside(&[(&col, &frame.n, blocks.bn), (&k, &frame.k, blocks.bk)]);
+            (coordinates(p, &frame, &zero, &col, Some(&k), rank), mask)
+        };
+        let part = Part {
+            a: node.args[p.a],
+            b: node.args[1 - p.a],
+            elem: graph.values[p.dot].elem,
+            rows: blocks.bm,
+            cols: blocks.bn,
+            depth: blocks.bk,
+            acc: *acc,
+            at_a: &at_a,
+            at_b: &at_b,
+            left: None,
+        };
+        contract(e, &part)?;
     }
     if !steps.is_const(1) {
         e.close();
@@ -136,12 +163,12 @@ fn open_tile(e: &mut Emitter<'_>, frame: &Frame) -> (Ix, Ix) {
     (Ix::Axis(i), Ix::Axis(j))
 }
 
-fn position(block: u8, size: u64, within: &Ix) -> Ix {
+pub(super) fn position(block: u8, size: u64, within: &Ix) -> Ix {
     Ix::add(Ix::mul(Ix::Block(block), Ix::Const(size as i64)), within.clone())
 }
 
 /// The conditions that positions lie inside; none where the blocks divide the extent.
-fn inside(positions: &[(&Ix, &Ix, u64)]) -> Mask {
+pub(super) fn inside(positions: &[(&Ix, &Ix, u64)]) -> Mask {
     let open = positions.iter().filter(|(_, n, by)| n.as_const().is_none_or(|n| n % *by as i64 != 0));
     Mask { conds: open.map(|(p, n, _)| Cond::new((*p).clone(), Cmp::Lt, (*n).clone())).collect(), vals: vec![] }
 }
@@ -201,86 +228,72 @@ fn is_padded_load(e: &Emitter<'_>, arg: Arg) -> bool {
     }
 }
 
-/// One product's contribution of a stretch of k.
-fn contract(e: &mut Emitter<'_>, p: &Product, acc: BufId, frame: &Frame, kt: &Ix) -> Result<()> {
+/// Gives an operand's coordinates, and where they lie inside, from a position in the tile and one along k.
+pub(super) type Place<'p> = &'p dyn Fn(&Ix, &Ix) -> (Vec<Ix>, Mask);
+
+/// One contribution to a tile of a product: `acc[i, j] += sum over kk of a[i, kk] * b[kk, j]`.
+pub(super) struct Part<'p> {
+    pub a: Arg,
+    pub b: Arg,
+    /// The type of the sum.
+    pub elem: Elem,
+    pub rows: u64,
+    pub cols: u64,
+    pub depth: u64,
+    pub acc: BufId,
+    /// Of `a` at (i, kk).
+    pub at_a: Place<'p>,
+    /// Of `b` at (j, kk).
+    pub at_b: Place<'p>,
+    /// The left operand, where it lies in a local buffer already: `[i, kk]`.
+    pub left: Option<BufId>,
+}
+
+/// Emits the loops of one contribution. Operands that are more than a load are computed into slabs first.
+pub(super) fn contract(e: &mut Emitter<'_>, p: &Part<'_>) -> Result<()> {
     let graph = e.graph;
-    let Some((node, _)) = graph.def(p.dot) else { return Err(Refusal::new("no product")) };
-    let (args, rank) = (node.args.clone(), graph.values[p.dot].shape.len());
-    let elem = graph.values[p.dot].elem;
-    let Blocks { bm, bn, bk } = frame.blocks;
-    let k_at = |kk: &Ix| Ix::add(Ix::mul(kt.clone(), Ix::Const(bk as i64)), kk.clone());
-    let (a_arg, b_arg) = (args[p.a], args[1 - p.a]);
+    let elem = p.elem;
     let arg_elem = |x: Arg| match x {
         Arg::Value(v) => graph.values[v].elem,
         Arg::Scalar { elem, .. } => elem,
         Arg::Absent => elem,
     };
-    let mask_a = |row: &Ix, k: &Ix| inside(&[(row, &frame.m, bm), (k, &frame.k, bk)]);
-    let mask_b = |col: &Ix, k: &Ix| inside(&[(col, &frame.n, bn), (k, &frame.k, bk)]);
-    // Operands that are computed get slabs.
     let direct = |e: &Emitter<'_>, x: Arg| is_load(e, x) || is_padded_load(e, x);
-    let zero = Ix::Const(0);
-    let a_slab = if direct(e, a_arg) {
+    let a_slab = match p.left {
+        Some(buf) => Some(buf),
+        None if direct(e, p.a) => None,
+        None => Some(slab(e, "a", p.a, arg_elem(p.a), elem, p.rows, p.depth, false, p.at_a)?),
+    };
+    let b_slab = if direct(e, p.b) {
         None
     } else {
-        let buf = e.local("a", elem.dtype, vec![bm, bk], e.depth());
-        let i = Ix::Axis(e.open("i", Ix::Const(bm as i64), LoopKind::Free));
-        let kk = Ix::Axis(e.open("kk", Ix::Const(bk as i64), LoopKind::Free));
-        let (row, k) = (position(0, bm, &i), k_at(&kk));
-        e.mask = mask_a(&row, &k);
-        let x = padded(e, a_arg, &coordinates(p, frame, &row, &zero, Some(&k), rank), arg_elem(a_arg), elem)?;
-        e.mask = Mask::default();
-        e.emit_here(Stmt::Write { buf, idx: vec![i, kk], value: x });
-        e.close();
-        e.close();
-        Some(buf)
+        Some(slab(e, "b", p.b, arg_elem(p.b), elem, p.cols, p.depth, true, p.at_b)?)
     };
-    let b_slab = if direct(e, b_arg) {
-        None
-    } else {
-        let buf = e.local("b", elem.dtype, vec![bk, bn], e.depth());
-        let kk = Ix::Axis(e.open("kk", Ix::Const(bk as i64), LoopKind::Free));
-        let j = Ix::Axis(e.open("j", Ix::Const(bn as i64), LoopKind::Free));
-        let (col, k) = (position(1, bn, &j), k_at(&kk));
-        e.mask = mask_b(&col, &k);
-        let x = padded(e, b_arg, &coordinates(p, frame, &zero, &col, Some(&k), rank), arg_elem(b_arg), elem)?;
-        e.mask = Mask::default();
-        e.emit_here(Stmt::Write { buf, idx: vec![kk, j], value: x });
-        e.close();
-        e.close();
-        Some(buf)
-    };
-    let i_axis = e.open("i", Ix::Const(bm as i64), LoopKind::Free);
-    let j_axis = e.open("j", Ix::Const(bn as i64), LoopKind::Free);
-    let k_axis = e.open("kk", Ix::Const(bk as i64), LoopKind::Reduce);
+    let i_axis = e.open("i", Ix::Const(p.rows as i64), LoopKind::Free);
+    let j_axis = e.open("j", Ix::Const(p.cols as i64), LoopKind::Free);
+    let k_axis = e.open("kk", Ix::Const(p.depth as i64), LoopKind::Reduce);
     let (i, j, kk) = (Ix::Axis(i_axis), Ix::Axis(j_axis), Ix::Axis(k_axis));
     let here = e.depth();
-    let (row, col, k) = (position(0, bm, &i), position(1, bn, &j), k_at(&kk));
-    let operand =
-        |e: &mut Emitter<'_>, slab: Option<BufId>, idx: Vec<Ix>, arg: Arg, mask: Mask, coords: Vec<Ix>| match slab {
-            Some(buf) => Ok(e.define("x", elem.dtype, here, |dst| Stmt::Read { dst, buf, idx })),
-            None => {
-                e.mask = mask;
-                let x = load_of(e, arg, &coords);
-                e.mask = Mask::default();
-                x
-            }
-        };
-    let at_a = coordinates(p, frame, &row, &zero, Some(&k), rank);
-    let at_b = coordinates(p, frame, &zero, &col, Some(&k), rank);
-    let a = operand(e, a_slab, vec![i.clone(), kk.clone()], a_arg, mask_a(&row, &k), at_a)?;
-    let b = operand(e, b_slab, vec![kk.clone(), j.clone()], b_arg, mask_b(&col, &k), at_b)?;
+    let operand = |e: &mut Emitter<'_>, slab: Option<BufId>, idx: Vec<Ix>, arg: Arg, place: (Vec<Ix>, Mask)| match slab
+    {
+        Some(buf) => Ok(e.define("x", elem.dtype, here, |dst| Stmt::Read { dst, buf, idx })),
+        None => {
+            e.mask = place.1;
+            let x = load_of(e, arg, &place.0);
+            e.mask = Mask::default();
+            x
+        }
+    };
+    let a = operand(e, a_slab, vec![i.clone(), kk.clone()], p.a, (p.at_a)(&i, &kk))?;
+    let b = operand(e, b_slab, vec![kk.clone(), j.clone()], p.b, (p.at_b)(&j, &kk))?;
     let (Opnd::Val(a_val), Opnd::Val(b_val)) = (a, b) else {
         return Err(Refusal::new("an operand of a product is the same everywhere"));
     };
-    let (x, y) = match (a_slab, b_slab) {
-        (Some(_), Some(_)) => (a, b),
-        (Some(_), None) => (a, e.widen(b, arg_elem(b_arg), elem)),
-        (None, Some(_)) => (e.widen(a, arg_elem(a_arg), elem), b),
-        (None, None) => (e.widen(a, arg_elem(a_arg), elem), e.widen(b, arg_elem(b_arg), elem)),
-    };
+    let x = if a_slab.is_some() { a } else { e.widen(a, arg_elem(p.a), elem) };
+    let y = if b_slab.is_some() { b } else { e.widen(b, arg_elem(p.b), elem) };
     let dtype = elem.dtype;
     let at = vec![i, j];
+    let acc = p.acc;
     let old = e.define("acc", dtype, here, |dst| Stmt::Read { dst, buf: acc, idx: at.clone() });
     let new = if elem.is_float() {
         let op = ScalarOp::Fma { rounding: Rounding::NearestEven, ftz: false };
@@ -295,6 +308,33 @@ fn contract(e: &mut Emitter<'_>, p: &Product, acc: BufId, frame: &Frame, kt: &Ix
     e.close();
     e.close();
     Ok(())
+}
+
+/// Computes an operand into a local buffer, `[position, kk]` or, for the right one, `[kk, position]`.
+#[allow(clippy::too_many_arguments)]
+fn slab(
+    e: &mut Emitter<'_>,
+    name: &str,
+    arg: Arg,
+    from: Elem,
+    to: Elem,
+    size: u64,
+    depth: u64,
+    right: bool,
+    place: Place<'_>,
+) -> Result<BufId> {
+    let (outer, inner) = if right { (depth, size) } else { (size, depth) };
+    let buf = e.local(name, to.dtype, vec![outer, inner], e.depth());
+    let x = Ix::Axis(e.open(if right { "kk" } else { "i" }, Ix::Const(outer as i64), LoopKind::Free));
+    let y = Ix::Axis(e.open(if right { "j" } else { "kk" }, Ix::Const(inner as i64), LoopKind::Free));
+    let (coords, mask) = if right { place(&y, &x) } else { place(&x, &y) };
+    e.mask = mask;
+    let value = padded(e, arg, &coords, from, to);
+    e.mask = Mask::default();
+    e.emit_here(Stmt::Write { buf, idx: vec![x, y], value: value? });
+    e.close();
+    e.close();
+    Ok(buf)
 }
 
 /// The one load of an operand, through maps and the condition of a padded window.
@@ -316,13 +356,7 @@ fn load_of(e: &mut Emitter<'_>, arg: Arg, coords: &[Ix]) -> Result<Opnd> {
 }
 
 /// An operand's element for a slab: zero where the mask does not hold, and in the type of the sum.
-fn padded(
-    e: &mut Emitter<'_>,
-    arg: Arg,
-    coords: &[Ix],
-    from: crate::graph::Elem,
-    to: crate::graph::Elem,
-) -> Result<Opnd> {
+fn padded(e: &mut Emitter<'_>, arg: Arg, coords: &[Ix], from: Elem, to: Elem) -> Result<Opnd> {
     let x = e.operand(arg, coords)?;
     let x = e.widen(x, from, to);
     let mask = e.facts.simplify_mask(&e.mask).unwrap_or_default();

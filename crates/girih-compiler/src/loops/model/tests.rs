@@ -228,6 +228,58 @@ fn heads_are_split_in_the_epilogue() {
     assert_eq!(kernels, 1);
 }
 
+/// Attention with grouped heads and a causal mask, the sequence's length known at run time only.
+#[test]
+fn attention_is_one_kernel() {
+    let (h, g, d, s) = (4i64, 2i64, 8i64, 150i64);
+    let mut c = Case::new();
+    let sym = c.graph.add_symbol("s0", 1, None);
+    let shape = |heads: i64| vec![Ix::Const(1), Ix::Const(heads), sym.ix(), Ix::Const(d)];
+    let q: Arg = c.graph.add_input("q", Elem::F32, shape(h), Role::Argument).into();
+    let k: Arg = c.graph.add_input("k", Elem::F32, shape(g), Role::Argument).into();
+    let v: Arg = c.graph.add_input("v", Elem::F32, shape(g), Role::Argument).into();
+    let y = c.build("aten.scaled_dot_product_attention", |b| {
+        let grouped = |b: &mut Builder<'_>, x: Arg| {
+            let coords = vec![axis(0), Ix::floor_div(axis(1), Ix::Const(h / g)), axis(2), axis(3)];
+            b.map("heads", x, shape(h), coords)
+        };
+        let (k, v) = (grouped(b, k), grouped(b, v));
+        let t = b.transpose(k, &[0, 1, 3, 2])?;
+        let s = b.matmul(q, t)?;
+        let scale = b.scalar_like(s, 1.0 / (d as f64).sqrt());
+        let s = b.mul(s, scale)?;
+        let plane = vec![sym.ix(), sym.ix()];
+        let (row, col) = (b.index(axis(0), Elem::I64, plane.clone()), b.index(axis(1), Elem::I64, plane));
+        let seen = b.compare(crate::num::op::Predicate::LessThanOrEqual, col, row)?;
+        let none = b.scalar_like(s, f64::NEG_INFINITY);
+        let s = b.select(seen, s, none)?;
+        let p = softmax(b, s, 3)?;
+        let y = b.matmul(p, v)?;
+        b.transpose(y, &[0, 2, 1, 3])
+    });
+    c.output(y);
+    let (hs, gs, ds, ss) = (h as usize, g as usize, d as usize, s as usize);
+    let (qs, ks, vs) = (data(hs * ss * ds, 20), data(gs * ss * ds, 21), data(gs * ss * ds, 22));
+    let (got, kernels) = c.run(&[s], &[qs.clone(), ks.clone(), vs.clone()]);
+    let mut want = vec![0.0; hs * ss * ds];
+    for head in 0..hs {
+        let of = |x: &[f32], heads: usize, row: usize| x[(heads * ss + row) * ds..][..ds].to_vec();
+        for row in 0..ss {
+            let q = of(&qs, head, row);
+            let dot = |k: &[f32]| q.iter().zip(k).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
+            let e: Vec<f64> = (0..=row).map(|j| (dot(&of(&ks, head / 2, j)) / (d as f64).sqrt()).exp()).collect();
+            let l: f64 = e.iter().sum();
+            for (j, e) in e.iter().enumerate() {
+                for (n, v) in of(&vs, head / 2, j).iter().enumerate() {
+                    want[(row * hs + head) * ds + n] += e / l * f64::from(*v);
+                }
+            }
+        }
+    }
+    close(&got[0], &want);
+    assert_eq!(kernels, 1);
+}
+
 #[test]
 fn whole_operations_and_edges() {
     let mut c = Case::new();

@@ -1,0 +1,283 @@
+//! Products whose left operand is normalised over the summed axis, as in attention, computed in one pass.
+//!
+//! The sum `out = sum over j of p[j] * v[j]` cannot start before `p` is known, and `p = exp(s[j] - m) / l` needs the
+//! maximum `m` and the sum `l` of the whole row. The algebra that lets it run ahead: a term `t(j, m)` that depends on the
+//! maximum only through a factor `exp(s[j] - m)` satisfies `t(j, m') = t(j, m) * exp(m - m')`, so what was summed
+//! under an old maximum is corrected by one factor when a greater one is met; and a factor that does not depend on `j`,
+//! such as `1 / l`, is applied once, at the end.
+//!
+//! In: the graph. Out: for each product that has this form, its parts ([`Stream`]). Nothing here looks for attention:
+//! the form is read off the operand's factors. Without a maximum (a product of a product) the same loops serve.
+//!
+//! Source: Milakov and Gimelshein, Online normalizer calculation for softmax, 2018; Dao et al., FlashAttention, 2022.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::roles::{self, Product};
+use crate::graph::ir::{Arg, Graph, Node, Op, ReduceOp, ValueId};
+use crate::index::Ix;
+use crate::num::ScalarOp;
+
+/// A product in the form above.
+#[derive(Clone, Debug)]
+pub(super) struct Stream {
+    pub outer: Product,
+    /// The scores: what the exponential is taken of, or (without one) the left operand itself.
+    pub scores: ValueId,
+    /// `scores` at these coordinates, over the axes of the outer product's operands.
+    pub at: Vec<Ix>,
+    /// The maximum of the scores over the summed axis; there is an exponential exactly if there is one.
+    pub max: Option<ValueId>,
+    /// Whether the product is divided by the sum.
+    pub divided: bool,
+    /// The product that the scores are computed from, with its coordinates over the outer operands' axes.
+    pub inner: Option<(Product, Vec<Ix>)>,
+    /// Values that only this product needs, and that exist only in parts.
+    pub inside: BTreeSet<ValueId>,
+    /// What they are computed from.
+    pub leaves: BTreeSet<ValueId>,
+}
+
+/// How many nodes read each value, outputs of the graph included.
+fn readers(graph: &Graph) -> BTreeMap<ValueId, Vec<ValueId>> {
+    let mut out: BTreeMap<ValueId, Vec<ValueId>> = BTreeMap::new();
+    for node in graph.nodes.values() {
+        for v in node.values() {
+            out.entry(v).or_default().extend(node.results.first());
+        }
+    }
+    for o in &graph.outputs {
+        // A reader that nothing contains.
+        out.entry(o.value).or_default().push(ValueId(u32::MAX));
+    }
+    out
+}
+
+/// Every product of the graph that can be streamed; the reasons for those that look alike and cannot go to `say`.
+pub(super) fn find(graph: &Graph, say: &mut dyn FnMut(ValueId, &str)) -> BTreeMap<ValueId, Stream> {
+    let readers = readers(graph);
+    let mut out = BTreeMap::new();
+    for node in graph.nodes.values() {
+        let Op::Reduce { op: ReduceOp::Dot, .. } = node.op else { continue };
+        let Some(&dot) = node.results.first() else { continue };
+        let Some(outer) = roles::product(graph, dot) else { continue };
+        match stream(graph, outer, &readers) {
+            Ok(Some(s)) => {
+                out.insert(dot, s);
+            }
+            Ok(None) => {}
+            Err(why) => say(dot, why),
+        }
+    }
+    out
+}
+
+fn operands(node: &Node) -> Option<(ValueId, ValueId)> {
+    match &node.args[..] {
+        [Arg::Value(a), Arg::Value(b)] => Some((*a, *b)),
+        _ => None,
+    }
+}
+
+/// Follows maps with one source down to what they read, the coordinates going along.
+fn through_maps(graph: &Graph, mut v: ValueId, mut at: Vec<Ix>, passed: &mut Vec<ValueId>) -> (ValueId, Vec<Ix>) {
+    while let Some((node, _)) = graph.def(v) {
+        let Op::IndexMap(sources) = &node.op else { break };
+        let ([s], [Arg::Value(x)]) = (&sources[..], &node.args[..]) else { break };
+        if !s.when.is_always() {
+            break;
+        }
+        passed.push(v);
+        at = s.coords.iter().map(|c| c.subst_axes(&mut |a| at.get(a.0 as usize).cloned())).collect();
+        v = *x;
+    }
+    (v, at)
+}
+
+fn mentions(at: &[Ix], axes: &[usize]) -> bool {
+    at.iter().any(|c| c.axes().iter().any(|a| axes.contains(&(a.0 as usize))))
+}
+
+/// A row statistic: a reduction of the given kind over the summed axes, broadcast back.
+fn statistic(
+    graph: &Graph,
+    v: ValueId,
+    at: &[Ix],
+    k: &[usize],
+    kind: ReduceOp,
+    passed: &mut Vec<ValueId>,
+) -> Option<(ValueId, ValueId, Vec<Ix>)> {
+    let (v, at) = through_maps(graph, v, at.to_vec(), passed);
+    if mentions(&at, k) {
+        return None;
+    }
+    let (node, _) = graph.def(v)?;
+    let Op::Reduce { op, axes } = &node.op else { return None };
+    let [Arg::Value(x)] = &node.args[..] else { return None };
+    (*op == kind && axes.len() == 1).then(|| {
+        // The operand's coordinates: the statistic's, and the summed axis where it was folded.
+        let mut inner = at.clone();
+        if let (Some(slot), [k]) = (inner.get_mut(axes[0] as usize), k) {
+            *slot = crate::graph::ir::axis(*k);
+        }
+        (v, *x, inner)
+    })
+}
+
+fn stream(
+    graph: &Graph,
+    outer: Product,
+    readers: &BTreeMap<ValueId, Vec<ValueId>>,
+) -> Result<Option<Stream>, &'static str> {
+    let Some((node, _)) = graph.def(outer.dot) else { return Ok(None) };
+    let Some((x, y)) = operands(node) else { return Ok(None) };
+    let left = if outer.a == 0 { x } else { y };
+    let [k] = outer.k[..] else { return Ok(None) };
+    let rank = graph.values[left].shape.len();
+    let identity: Vec<Ix> = (0..rank).map(crate::graph::ir::axis).collect();
+    let mut inside = vec![];
+    let (mut v, mut at) = through_maps(graph, left, identity, &mut inside);
+    // A division by the row's sum.
+    let mut divided = false;
+    if let Some((node, _)) = graph.def(v)
+        && matches!(node.op, Op::Elementwise(ScalarOp::DivF { .. }))
+        && let Some((e, l)) = operands(node)
+    {
+        let mut passed = vec![];
+        if let Some((total, of, of_at)) = statistic(graph, l, &at, &[k], ReduceOp::Sum, &mut passed) {
+            let mut skipped = vec![];
+            let (e_base, e_at) = through_maps(graph, e, at.clone(), &mut skipped);
+            let (of_base, of_at) = through_maps(graph, of, of_at, &mut skipped);
+            if e_base != of_base || e_at != of_at {
+                return Err("its left operand is divided by the sum of something else");
+            }
+            inside.push(v);
+            inside.extend(passed);
+            inside.extend(skipped);
+            inside.push(total);
+            divided = true;
+            (v, at) = (e_base, e_at);
+        }
+    }
+    // An exponential of the distance from the row's maximum.
+    let mut max = None;
+    if let Some((node, _)) = graph.def(v)
+        && matches!(node.op, Op::Elementwise(ScalarOp::Exp))
+        && let [Arg::Value(d)] = &node.args[..]
+        && let Some((sub, _)) = graph.def(*d)
+        && matches!(sub.op, Op::Elementwise(ScalarOp::SubF { .. }))
+        && let Some((s, m)) = operands(sub)
+    {
+        let mut passed = vec![];
+        if let Some((greatest, of, of_at)) = statistic(graph, m, &at, &[k], ReduceOp::Max, &mut passed) {
+            let mut skipped = vec![];
+            let (s_base, s_at) = through_maps(graph, s, at.clone(), &mut skipped);
+            let (of_base, of_at) = through_maps(graph, of, of_at, &mut skipped);
+            if s_base != of_base || s_at != of_at {
+                return Err("the maximum is not that of what the exponential is taken of");
+            }
+            inside.extend([v, *d]);
+            inside.extend(passed);
+            inside.extend(skipped);
+            inside.push(greatest);
+            max = Some(greatest);
+            (v, at) = (s_base, s_at);
+        }
+    }
+    if divided && max.is_none() {
+        return Err("its left operand is normalised, but not by an exponential of the distance from the maximum");
+    }
+    // What the scores are computed from: single elements, down to a product of the same rows.
+    let scores = v;
+    let mut inner: Option<(Product, Vec<Ix>)> = None;
+    let mut todo = vec![(scores, at.clone())];
+    let mut seen = BTreeSet::new();
+    while let Some((v, at)) = todo.pop() {
+        let Some((node, _)) = graph.def(v) else { continue };
+        match &node.op {
+            Op::Reduce { op: ReduceOp::Dot, .. } => match (roles::product(graph, v), &inner) {
+                (Some(p), None) if mentions(&at, &[k]) && mentions(&at, &outer.m) => {
+                    inner = Some((p, at));
+                    inside.push(v);
+                }
+                _ => {}
+            },
+            Op::Elementwise(_) if seen.insert(v) => {
+                inside.push(v);
+                todo.extend(node.values().map(|x| (x, at.clone())));
+            }
+            // A map of the whole plane of scores belongs to it; others bring masks and biases, which are read.
+            Op::IndexMap(sources) => {
+                let one = match (&sources[..], &node.args[..]) {
+                    ([s], [Arg::Value(x)]) if s.when.is_always() => Some((s, *x)),
+                    _ => None,
+                };
+                let base = one.map(|(_, x)| through_maps(graph, x, vec![], &mut vec![]).0);
+                let computed = base
+                    .and_then(|b| graph.def(b))
+                    .is_some_and(|(n, _)| matches!(n.op, Op::Elementwise(_) | Op::Reduce { op: ReduceOp::Dot, .. }));
+                if let Some((s, x)) = one.filter(|_| computed) {
+                    inside.push(v);
+                    let at = s.coords.iter().map(|c| c.subst_axes(&mut |a| at.get(a.0 as usize).cloned()));
+                    todo.push((x, at.collect()));
+                }
+            }
+            _ => {}
+        }
+    }
+    if inner.is_none() && max.is_none() {
+        return Ok(None);
+    }
+    let Some((p, places)) = &inner else { return Err("its scores are not computed from a product") };
+    if !fits(&outer, p, places) {
+        return Err("its scores are a product with other rows");
+    }
+    // The parts of one block must hold whole rows of the result and of the inner sum.
+    let extent = |p: &Product, axes: &[usize]| p.extent(graph, axes).as_const();
+    match (extent(&outer, &outer.n), extent(p, &p.k)) {
+        (Some(n), Some(k)) if n <= 256 && k <= 512 => {}
+        _ => return Err("its rows are too long, or their length is not known"),
+    }
+    let elem = graph.values[outer.dot].elem;
+    if !elem.is_float() || inside.iter().any(|v| graph.values[*v].elem != elem && !graph.values[*v].elem.is_bool()) {
+        return Err("it computes in several types");
+    }
+    // The nodes between: none of them may be needed elsewhere. Masks and other operands that are cheap stay outside.
+    let mut inside: BTreeSet<ValueId> = inside.into_iter().collect();
+    let carries = |v: ValueId, inside: &BTreeSet<ValueId>| depends(graph, v, p.dot, inside);
+    let outside: Vec<ValueId> = inside.iter().copied().filter(|v| !carries(*v, &inside)).collect();
+    for v in outside {
+        inside.remove(&v);
+    }
+    inside.insert(p.dot);
+    for v in &inside {
+        let all = readers.get(v).map(|r| r.iter().all(|r| inside.contains(r) || *r == outer.dot));
+        if all != Some(true) {
+            return Err("something else needs its scores");
+        }
+    }
+    let mut leaves: BTreeSet<ValueId> =
+        inside.iter().filter_map(|v| graph.def(*v)).flat_map(|(n, _)| n.values()).collect();
+    leaves.insert(if outer.a == 0 { y } else { x });
+    leaves.retain(|v| !inside.contains(v));
+    Ok(Some(Stream { scores, at, max, divided, inner, inside, leaves, outer }))
+}
+
+/// Whether a value is computed from another by way of values in a set.
+fn depends(graph: &Graph, v: ValueId, on: ValueId, within: &BTreeSet<ValueId>) -> bool {
+    v == on
+        || graph
+            .def(v)
+            .is_some_and(|(n, _)| n.values().any(|x| (within.contains(&x) || x == on) && depends(graph, x, on, within)))
+}
+
+/// Whether the inner product's rows are the outer one's, and its columns the summed axis.
+fn fits(outer: &Product, inner: &Product, at: &[Ix]) -> bool {
+    let of = |axes: &[usize]| -> BTreeSet<usize> {
+        axes.iter().filter_map(|d| at.get(*d)).flat_map(|c| c.axes()).map(|a| a.0 as usize).collect()
+    };
+    let (m, n) = (of(&inner.m), of(&inner.n));
+    let k: BTreeSet<usize> = outer.k.iter().copied().collect();
+    let rows: BTreeSet<usize> = outer.m.iter().copied().collect();
+    (m == rows && n == k) || (n == rows && m == k)
+}
