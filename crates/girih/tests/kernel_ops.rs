@@ -87,7 +87,7 @@ fn cases() -> Vec<Case> {
             }
         }
         use ScalarOp::*;
-        for op in [NegF, AbsF, Ceil, Floor, Exp, Log, Log2, Sin, Cos, Tan, Sinh, Cosh, Tanh] {
+        for op in [NegF, AbsF, Ceil, Floor, RoundEven, Exp, Log, Log2, Sin, Cos, Tan, Sinh, Cosh, Tanh, Erf] {
             add(op, d, &[d]);
         }
         for op in [RemF, Pow, Atan2] {

@@ -55,6 +55,7 @@ const TABLE: &[Row] = &[
     row("abs", Class::Float, 1, ScalarOp::AbsF),
     row("ceil", Class::Any, 1, ScalarOp::Ceil),
     row("floor", Class::Any, 1, ScalarOp::Floor),
+    row("round", Class::Any, 1, ScalarOp::RoundEven),
     row("rem", Class::Float, 2, ScalarOp::RemF),
     row("exp", Class::Any, 1, ScalarOp::Exp),
     row("exp2", Class::Any, 1, ScalarOp::Exp2 { ftz: false }),
@@ -66,6 +67,7 @@ const TABLE: &[Row] = &[
     row("sinh", Class::Any, 1, ScalarOp::Sinh),
     row("cosh", Class::Any, 1, ScalarOp::Cosh),
     row("tanh", Class::Any, 1, ScalarOp::Tanh),
+    row("erf", Class::Any, 1, ScalarOp::Erf),
     row("pow", Class::Any, 2, ScalarOp::Pow),
     row("atan2", Class::Any, 2, ScalarOp::Atan2),
     row("powi", Class::Any, 2, ScalarOp::PowI),
@@ -130,7 +132,7 @@ fn fields(op: &mut ScalarOp) -> Fields<'_> {
         FToF { to, rounding } => Fields { to: Some(to), rounding: Some(rounding), ..none },
         FToI { to, sign } | IToF { to, sign } | ExtI { to, sign } => Fields { to: Some(to), sign: Some(sign), ..none },
         TruncI { to } | Bitcast { to } | IntToPtr { to } => Fields { to: Some(to), ..none },
-        NegF | AbsF | Ceil | Floor | RemF | Exp | Log | Log2 | Sin | Cos | Tan | Sinh | Cosh | Tanh | Pow | Atan2
+        NegF | AbsF | Ceil | Floor | RoundEven | RemF | Exp | Log | Log2 | Sin | Cos | Tan | Sinh | Cosh | Tanh | Erf | Pow | Atan2
         | PowI | AddI | SubI | MulI | MulHi | Shl | NegI | AbsI | And | Or | Xor | Select | Copy | PtrAdd
         | PtrToInt => none,
     }

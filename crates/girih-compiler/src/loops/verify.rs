@@ -507,6 +507,7 @@ fn typed(op: ScalarOp, from: &[Ty], to: Ty) -> bool {
         | AbsF
         | Ceil
         | Floor
+        | RoundEven
         | RemF
         | Exp
         | Exp2 { .. }
@@ -518,6 +519,7 @@ fn typed(op: ScalarOp, from: &[Ty], to: Ty) -> bool {
         | Sinh
         | Cosh
         | Tanh
+        | Erf
         | Pow
         | Atan2 => alike && first == to && float(to).is_some(),
         PowI => first == to && float(to).is_some() && int(from[1]).is_some(),

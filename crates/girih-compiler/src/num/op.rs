@@ -82,6 +82,8 @@ pub enum ScalarOp {
     AbsF,
     Ceil,
     Floor,
+    /// The nearest integer, ties to even.
+    RoundEven,
     /// Truncated remainder, as C's fmod.
     RemF,
     Exp,
@@ -96,6 +98,8 @@ pub enum ScalarOp {
     Sinh,
     Cosh,
     Tanh,
+    /// The error function.
+    Erf,
     Pow,
     /// (x, y): the angle of x/y, C's atan2(x, y).
     Atan2,

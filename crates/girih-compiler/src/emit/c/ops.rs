@@ -136,8 +136,12 @@ impl Ops<'_> {
             MinF { nan, ftz } => self.extremum(if nan { "minf_nan" } else { "minf_num" }, d, ftz, a, b),
             NegF => self.sign_bit(d, a, true),
             AbsF => self.sign_bit(d, a, false),
-            Ceil | Floor => {
-                let f = if op == Ceil { "ceil" } else { "floor" };
+            Ceil | Floor | RoundEven => {
+                let f = match op {
+                    Ceil => "ceil",
+                    Floor => "floor",
+                    _ => "rint",
+                };
                 self.in_f32(d, |s, t, x| s.call(&format!("{f}_{t}"), x), &[a])
             }
             RemF => {
@@ -166,6 +170,7 @@ impl Ops<'_> {
             | Sinh
             | Cosh
             | Tanh
+            | Erf
             | Pow
             | Atan2
             | PowI => self.transcendental(op, d, args),

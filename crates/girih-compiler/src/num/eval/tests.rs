@@ -232,3 +232,13 @@ fn halves_take_transcendentals_in_f32() {
         }
     }
 }
+
+#[test]
+fn rounds_to_the_nearest_even_integer() {
+    for ty in [DType::F16, DType::BF16, DType::F32, DType::F64] {
+        let bits = |x: f64| convert(DType::F64, x.to_bits(), ty, Rounding::NearestEven);
+        for (x, y) in [(0.5, 0.0), (1.5, 2.0), (2.5, 2.0), (-0.5, -0.0), (-1.5, -2.0), (0.75, 1.0), (130.0, 130.0)] {
+            assert_eq!(apply(ScalarOp::RoundEven, ty, &[bits(x)]), bits(y), "{ty} {x}");
+        }
+    }
+}

@@ -17,6 +17,7 @@
 //! says.
 
 mod atan;
+mod erf;
 mod exp;
 mod hyperbolic;
 mod log;
@@ -45,6 +46,7 @@ fn stem(op: ScalarOp) -> Option<&'static str> {
         ScalarOp::Sinh => "sinh",
         ScalarOp::Cosh => "cosh",
         ScalarOp::Tanh => "tanh",
+        ScalarOp::Erf => "erf",
         ScalarOp::Pow => "pow",
         ScalarOp::PowI => "powi",
         ScalarOp::Atan2 => "atan2",
@@ -69,6 +71,7 @@ fn build<M: Machine>(op: ScalarOp, args: &[X<M>]) -> X<M> {
         ScalarOp::Sinh => hyperbolic::sinh(x),
         ScalarOp::Cosh => hyperbolic::cosh(x),
         ScalarOp::Tanh => hyperbolic::tanh(x),
+        ScalarOp::Erf => erf::erf(x),
         ScalarOp::Pow => power::pow(x, args[1]),
         ScalarOp::PowI => power::powi(x, args[1]),
         ScalarOp::Atan2 => atan::atan2(x, args[1]),

@@ -1,6 +1,6 @@
 use super::*;
 
-const ONE: [ScalarOp; 13] = [
+const ONE: [ScalarOp; 14] = [
     ScalarOp::Exp,
     ScalarOp::Exp2 { ftz: false },
     ScalarOp::Exp2 { ftz: true },
@@ -12,6 +12,7 @@ const ONE: [ScalarOp; 13] = [
     ScalarOp::Sinh,
     ScalarOp::Cosh,
     ScalarOp::Tanh,
+    ScalarOp::Erf,
     ScalarOp::Rsqrt { ftz: false },
     ScalarOp::Rsqrt { ftz: true },
 ];
@@ -27,6 +28,20 @@ fn programs() -> impl Iterator<Item = (ScalarOp, DType)> {
     all.flat_map(|op| [(op, DType::F32), (op, DType::F64)]).filter(|&(op, ty)| ty == DType::F32 || !flushes(op))
 }
 
+/// A series of positive terms, `erf(x) = 2/sqrt(pi) exp(-x^2) sum 2^n x^(2n+1) / (2n+1)!!`.
+fn erf(x: f64) -> f64 {
+    if x == 0.0 || x.is_nan() || x.abs() > 6.0 {
+        return if x.abs() > 6.0 { x.signum() } else { x };
+    }
+    let (mut term, mut sum, mut n) = (x, x, 0.0);
+    while (term / sum).abs() > 1e-20 {
+        n += 1.0;
+        term *= 2.0 * x * x / (2.0 * n + 1.0);
+        sum += term;
+    }
+    std::f64::consts::FRAC_2_SQRT_PI * (-x * x).exp() * sum
+}
+
 /// The C library's function.
 fn library(op: ScalarOp, x: f64, y: f64) -> f64 {
     match op {
@@ -40,6 +55,7 @@ fn library(op: ScalarOp, x: f64, y: f64) -> f64 {
         ScalarOp::Sinh => x.sinh(),
         ScalarOp::Cosh => x.cosh(),
         ScalarOp::Tanh => x.tanh(),
+        ScalarOp::Erf => erf(x),
         ScalarOp::Pow | ScalarOp::PowI => x.powf(y),
         ScalarOp::Atan2 => x.atan2(y),
         _ => 1.0 / x.sqrt(),
@@ -97,6 +113,7 @@ fn bound(op: ScalarOp) -> [f64; 2] {
         ScalarOp::Sinh => [0.501, 1.6],
         ScalarOp::Cosh => [0.501, 1.3],
         ScalarOp::Tanh => [1.4, 1.6],
+        ScalarOp::Erf => [1.1, 1.1],
         ScalarOp::Pow | ScalarOp::PowI => [0.501, 1.2],
         ScalarOp::Atan2 => [0.501, 0.7],
         _ => [1.5, 1.5],
@@ -110,6 +127,7 @@ fn reach(op: ScalarOp, ty: DType) -> f64 {
         ScalarOp::Exp | ScalarOp::Sinh | ScalarOp::Cosh => [9.6, 6.5][single as usize],
         ScalarOp::Exp2 { .. } => [10.1, 7.2][single as usize],
         ScalarOp::Tanh => 5.0,
+        ScalarOp::Erf => 2.6,
         _ => [1023.0, 127.0][single as usize],
     }
 }
@@ -126,6 +144,8 @@ fn random_arguments_stay_within_the_bounds() {
             let f64_ = ty == DType::F64;
             let slack = match op {
                 _ if !f64_ => 0.0,
+                // The series rounds a few dozen times, and doubles the error of x^2.
+                ScalarOp::Erf => 40.0,
                 ScalarOp::Sinh | ScalarOp::Cosh | ScalarOp::Tanh | ScalarOp::Tan => 2.0,
                 _ => 1.0,
             };
@@ -303,6 +323,14 @@ const HARD: &[(ScalarOp, &[f64], f64, f64)] = &[
     (ScalarOp::Tanh, &[-3.0], -0.9950547536867305, 1.2991892863562624e-17),
     (ScalarOp::Tanh, &[1e-08], 1e-08, -3.3333333333333335e-25),
     (ScalarOp::Tanh, &[18.0], 0.9999999999999996, -1.9815356198651153e-17),
+    (ScalarOp::Erf, &[1e-09], 1.1283791670955127e-09, -1.624992790279848e-26),
+    (ScalarOp::Erf, &[0.25], 0.27632639016823696, -2.4227076221184163e-17),
+    (ScalarOp::Erf, &[0.9999], 0.8426592780487595, -3.002649280420523e-17),
+    (ScalarOp::Erf, &[1.0001], 0.8427422995485203, 1.3349771582088852e-17),
+    (ScalarOp::Erf, &[-1.5], -0.9661051464753108, 3.3867031441680696e-17),
+    (ScalarOp::Erf, &[2.75], 0.9998993780778803, 4.451378916214761e-17),
+    (ScalarOp::Erf, &[-4.0], -0.9999999845827421, -1.44826531920025e-17),
+    (ScalarOp::Erf, &[5.5], 0.9999999999999927, -3.03759554483649e-17),
     (ScalarOp::Pow, &[1.0000001, 5000000000.0], 1.4035575382338372e+217, -5.186385586312682e+200),
     (ScalarOp::Pow, &[3.7, -200.5], 1.1900201758319669e-114, 8.735265335801923e-132),
     (ScalarOp::Pow, &[0.5, 1074.0], 5e-324, 0.0),
