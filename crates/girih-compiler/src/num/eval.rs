@@ -50,7 +50,20 @@ pub fn arity(op: ScalarOp) -> usize {
         | PowI => 2,
         CmpF { .. } | AddI | SubI | MulI | MulHi | DivI { .. } | RemI { .. } | MaxI { .. } | MinI { .. } => 2,
         Shl | Shr { .. } | And | Or | Xor | CmpI { .. } | PtrAdd => 2,
-        Sqrt { .. } | Rsqrt { .. } | NegF | AbsF | Ceil | Floor | RoundEven | Exp | Exp2 { .. } | Log | Log2 | Sin | Cos | Tan => 1,
+        Sqrt { .. }
+        | Rsqrt { .. }
+        | NegF
+        | AbsF
+        | Ceil
+        | Floor
+        | RoundEven
+        | Exp
+        | Exp2 { .. }
+        | Log
+        | Log2
+        | Sin
+        | Cos
+        | Tan => 1,
         Sinh | Cosh | Tanh | Erf | NegI | AbsI | Copy | FToF { .. } | FToI { .. } | IToF { .. } | ExtI { .. } => 1,
         TruncI { .. } | Bitcast { .. } | PtrToInt | IntToPtr { .. } => 1,
     }
@@ -105,9 +118,21 @@ pub fn apply(op: ScalarOp, ty: DType, args: &[u64]) -> u64 {
         Floor => from_exact(ty, to_f64(ty, a).floor()),
         RoundEven => from_exact(ty, to_f64(ty, a).round_ties_even()),
         RemF => from_exact(ty, to_f64(ty, a) % to_f64(ty, b())),
-        Rsqrt { .. } | Exp | Exp2 { .. } | Log | Log2 | Sin | Cos | Tan | Sinh | Cosh | Tanh | Erf | Pow | Atan2 | PowI => {
-            transcendental(op, ty, args)
-        }
+        Rsqrt { .. }
+        | Exp
+        | Exp2 { .. }
+        | Log
+        | Log2
+        | Sin
+        | Cos
+        | Tan
+        | Sinh
+        | Cosh
+        | Tanh
+        | Erf
+        | Pow
+        | Atan2
+        | PowI => transcendental(op, ty, args),
         CmpF { pred, ordered } => match to_f64(ty, a).partial_cmp(&to_f64(ty, b())) {
             Some(order) => holds(pred, order) as u64,
             None => !ordered as u64,
