@@ -262,6 +262,9 @@ impl<'g> Builder<'g> {
         {
             return Err(Refusal::new(format!("{} and {other} are different element types", types[0])));
         }
+        if let Some(folded) = scalar_result(op, args, elem) {
+            return Ok(folded);
+        }
         let shapes: Vec<Vec<Ix>> = args.iter().map(|a| self.shape(*a)).collect();
         let shape = self.broadcast_shape(&shapes)?;
         let args = args.iter().map(|a| self.broadcast_to(*a, &shape)).collect::<Result<Vec<Arg>>>()?;
@@ -359,6 +362,22 @@ impl<'g> Builder<'g> {
     pub fn dtype(&self, x: Arg) -> DType {
         self.elem(x).dtype
     }
+}
+
+/// What an operation computes on scalars alone.
+fn scalar_result(op: ScalarOp, args: &[Arg], elem: Elem) -> Option<Arg> {
+    let one = |a: &Arg| match a {
+        Arg::Scalar { elem, bits } => Some((elem.dtype, *bits)),
+        _ => None,
+    };
+    let operands = args.iter().map(one).collect::<Option<Vec<_>>>()?;
+    let at = usize::from(op == ScalarOp::Select);
+    let &(dtype, _) = operands.get(at)?;
+    if !ir::computes(dtype) || operands.len() != crate::num::eval::arity(op) {
+        return None;
+    }
+    let bits: Vec<u64> = operands.iter().map(|o| o.1).collect();
+    Some(Arg::Scalar { elem, bits: crate::num::eval::apply(op, dtype, &bits) })
 }
 
 /// The bits of a constant whose bytes are in the model, element by element.

@@ -51,12 +51,41 @@ impl Builder<'_> {
         sqrt => ScalarOp::Sqrt { rounding: NEAREST, ftz: false };
         rsqrt => ScalarOp::Rsqrt { ftz: false };
         tanh => ScalarOp::Tanh;
+        erf => ScalarOp::Erf;
         sin => ScalarOp::Sin;
         cos => ScalarOp::Cos;
         floor => ScalarOp::Floor;
         ceil => ScalarOp::Ceil;
+        /// To the nearest integer, ties to even.
+        round_even => ScalarOp::RoundEven;
         /// Of bools only.
         copy => ScalarOp::Copy;
+    }
+
+    /// `log(1 + x)` without loss near 0.
+    ///
+    /// Source: Kahan's correction, `log(u) * x / (u - 1)` with `u = 1 + x` rounded.
+    pub fn log1p(&mut self, x: Arg) -> Result<Arg> {
+        let one = self.scalar_like(x, 1.0);
+        let (zero, inf) = (self.scalar_like(x, 0.0), self.scalar_like(x, f64::INFINITY));
+        let u = self.add(x, one)?;
+        let d = self.sub(u, one)?;
+        let log = self.log(u)?;
+        let ratio = self.div(x, d)?;
+        let y = self.mul(log, ratio)?;
+        let tiny = self.compare(Predicate::Equal, d, zero)?;
+        let huge = self.compare(Predicate::Equal, x, inf)?;
+        let itself = self.or(tiny, huge)?;
+        self.select(itself, x, y)
+    }
+    /// `exp(x) - 1` without loss near 0: `tanh(x/2) * (exp(x) + 1)`.
+    pub fn expm1(&mut self, x: Arg) -> Result<Arg> {
+        let (half, one) = (self.scalar_like(x, 0.5), self.scalar_like(x, 1.0));
+        let h = self.mul(x, half)?;
+        let t = self.tanh(h)?;
+        let e = self.exp(x)?;
+        let e = self.add(e, one)?;
+        self.mul(t, e)
     }
 
     pub fn neg(&mut self, x: Arg) -> Result<Arg> {
@@ -169,6 +198,13 @@ impl Builder<'_> {
 
     /// `a [.., m, k] @ b [.., k, n]` with NumPy's rules for vectors and batches; sums of f16 and bf16 are made in f32.
     pub fn matmul(&mut self, a: Arg, b: Arg) -> Result<Arg> {
+        let narrow = self.elem(a);
+        let y = self.matmul_wide(a, b)?;
+        self.convert(y, narrow)
+    }
+
+    /// The same, with the result still in f32 where the operands are f16 or bf16.
+    pub fn matmul_wide(&mut self, a: Arg, b: Arg) -> Result<Arg> {
         let (ra, rb) = (self.rank(a), self.rank(b));
         if ra == 0 || rb == 0 {
             return Err(Refusal::new("a matrix product needs operands of rank 1 or more"));
@@ -196,8 +232,7 @@ impl Builder<'_> {
         let b3 = self.unsqueeze(b3, &[rb2 - 2])?;
         let rank = ra2.max(rb2) + 1;
         let wide = self.wide(a);
-        let out = self.dot(a3, b3, wide, &[rank - 1], false)?;
-        let mut out = self.convert(out, narrow)?;
+        let mut out = self.dot(a3, b3, wide, &[rank - 1], false)?;
         let last = self.rank(out);
         if rb == 1 {
             out = self.squeeze(out, &[last - 1])?;

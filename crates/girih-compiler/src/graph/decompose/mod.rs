@@ -4,6 +4,8 @@
 //! the types of a source operation when a front end appends one, and it says why operands do not fit. One file each
 //! subject; [`RULES`] is the list that `girih rules` prints.
 
+mod activations;
+mod arithmetic;
 mod conv;
 mod norm;
 mod onnx_attention;
@@ -16,9 +18,16 @@ mod onnx_signal;
 mod onnx_refused;
 mod onnx_quantized;
 mod onnx_image;
+mod parts;
 mod pool;
+mod products;
+mod reductions;
 mod resize;
 mod rms_norm;
+mod softmax;
+mod types;
+mod unary;
+mod views;
 mod window;
 
 use super::build::{Builder, Refusal, Result};
@@ -41,6 +50,14 @@ pub struct Decomposition {
 
 /// Every decomposition.
 pub const RULES: &[&[Decomposition]] = &[
+    activations::RULES,
+    arithmetic::RULES,
+    parts::RULES,
+    products::RULES,
+    reductions::RULES,
+    softmax::RULES,
+    unary::RULES,
+    views::RULES,
     conv::RULES,
     norm::RULES,
     onnx_attention::RULES,

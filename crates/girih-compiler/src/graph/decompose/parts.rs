@@ -1,0 +1,284 @@
+//! Parts of tensors of PyTorch: slices, splits, and their replacement.
+
+use super::types::same_place;
+use super::{Call, Decomposition, normal_axis};
+use crate::graph::build::{Builder, Refusal, Result};
+use crate::graph::ir::{self, Arg, Attr, MapSource};
+use crate::index::{Cmp, Cond, Ix, Mask};
+
+pub(super) const RULES: &[Decomposition] = &[
+    Decomposition {
+        name: "slice",
+        handles: &["aten.slice", "aten.narrow", "aten.select", "aten.unbind", "aten.unfold"],
+        doc: "A range of an axis, or one position of it. Ends are cut to the extent, negative ones count from it.\n\n\
+              `y = slice(x [9], 2, 7, 2)` --> `y [3] = map x[i0*2 + 2]`\n\n\
+              Refuses symbolic ends whose sign is not known.",
+        run: slice,
+    },
+    Decomposition {
+        name: "split",
+        handles: &["aten.split", "aten.split_with_sizes", "aten.chunk", "aten.tensor_split", "aten.unsafe_split", "aten.unsafe_chunk", "aten.hsplit", "aten.vsplit"],
+        doc: "Consecutive parts of an axis.\n\n`a, b = split(x [5], 3)` --> `a [3] = map x[i0]`, `b [2] = map x[i0 + 3]`",
+        run: split,
+    },
+    Decomposition {
+        name: "slice_scatter",
+        handles: &["aten.slice_scatter", "aten.select_scatter", "aten.diagonal_scatter"],
+        doc: "A copy with a part replaced.\n\n\
+              `y = slice_scatter(x, part, 2, 4)` --> `y = map part[i0 - 2] where 2 <= i0 and i0 < 4 else x[i0]`",
+        run: scatter,
+    },
+];
+
+/// Start, step and count of a slice of an axis of extent `n`, as in Python.
+pub(super) fn range(
+    b: &Builder<'_>,
+    n: &Ix,
+    start: Option<&Ix>,
+    end: Option<&Ix>,
+    step: i64,
+) -> Result<(Ix, Ix)> {
+    if step <= 0 {
+        return Err(Refusal::new(format!("a slice's step must be positive, not {step}")));
+    }
+    let clip = |x: Option<&Ix>, default: &Ix| -> Result<Ix> {
+        let Some(x) = x else { return Ok(default.clone()) };
+        if x.as_const().is_some_and(|c| c > ir::MAX_EXTENT) {
+            return Ok(n.clone());
+        }
+        let range = b.facts().range(&b.simplify(x));
+        let x = if range.hi < 0 {
+            Ix::add(n.clone(), x.clone())
+        } else if range.lo >= 0 {
+            x.clone()
+        } else {
+            return Err(Refusal::new(format!(
+                "a slice may end at {}, whose sign is not known",
+                b.graph.ix_text(&b.simplify(x))
+            )));
+        };
+        Ok(b.simplify(&Ix::max(Ix::Const(0), Ix::min(x, n.clone()))))
+    };
+    let (first, last) = (clip(start, &Ix::Const(0))?, clip(end, n)?);
+    let span = Ix::max(Ix::Const(0), Ix::sub(last, first.clone()));
+    Ok((first, b.simplify(&Ix::ceil_div(span, Ix::Const(step)))))
+}
+
+fn extent_attr(call: &Call<'_>, name: &str) -> Option<Ix> {
+    match call.attr(name)? {
+        Attr::Int(i) => Some(i.clone()),
+        _ => None,
+    }
+}
+
+/// A position of an axis of extent `n`; negative ones count from the end.
+pub(super) fn position(b: &Builder<'_>, n: &Ix, at: &Ix) -> Result<Ix> {
+    let range = b.facts().range(&b.simplify(at));
+    let at = if range.hi < 0 { Ix::add(n.clone(), at.clone()) } else { at.clone() };
+    let at = b.simplify(&at);
+    let inside = Cond::new(at.clone(), Cmp::Lt, n.clone());
+    let low = b.facts().range(&at).lo < 0 && at.as_const().is_some();
+    if low || b.facts().decide(&inside) == Some(false) {
+        return Err(Refusal::new(format!(
+            "position {} lies outside an axis of extent {}",
+            b.graph.ix_text(&at),
+            b.graph.ix_text(n)
+        )));
+    }
+    Ok(at)
+}
+
+/// The tensor at one position of an axis, which goes away.
+pub(super) fn select(b: &mut Builder<'_>, x: Arg, axis: usize, at: Ix) -> Result<Arg> {
+    let mut shape = b.shape(x);
+    if axis >= shape.len() {
+        return Err(Refusal::new(format!("there is no axis {axis} in a tensor of rank {}", shape.len())));
+    }
+    shape.remove(axis);
+    let coords = (0..=shape.len()).map(|d| match d {
+        d if d < axis => ir::axis(d),
+        d if d == axis => at.clone(),
+        d => ir::axis(d - 1),
+    });
+    let coords = coords.collect();
+    Ok(b.map("select", x, shape, coords))
+}
+
+fn slice(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let x = call.arg(0)?;
+    let shape = b.shape(x);
+    let axis = normal_axis(call.int(if call.name == "aten.unfold" { "dimension" } else { "dim" }, 0), shape.len())?;
+    let n = &shape[axis];
+    match call.name {
+        "aten.select" => {
+            let at = extent_attr(call, "index")
+                .or_else(|| call.opt(1).and_then(|a| b.ints(a)?.first().cloned()))
+                .ok_or_else(|| Refusal::new("the index of select is not known"))?;
+            let at = position(b, n, &at)?;
+            Ok(vec![select(b, x, axis, at)?])
+        }
+        "aten.unbind" => {
+            let Some(count) = n.as_const() else {
+                return Err(Refusal::new("unbind of an axis whose extent is not known gives an unknown number of tensors"));
+            };
+            (0..count).map(|i| select(b, x, axis, Ix::Const(i))).collect()
+        }
+        "aten.unfold" => {
+            let (size, step) = (call.int("size", 1), call.int("step", 1));
+            if size < 0 || step <= 0 {
+                return Err(Refusal::new("unfold takes a size and a positive step"));
+            }
+            let rank = shape.len();
+            let count = Ix::floor_div(Ix::sub(n.clone(), Ix::Const(size)), Ix::Const(step));
+            let mut coords = same_place(rank);
+            coords[axis] = Ix::add(Ix::mul(ir::axis(axis), Ix::Const(step)), ir::axis(rank));
+            let mut out = shape.clone();
+            out[axis] = b.simplify(&Ix::add(count, Ix::Const(1)));
+            out.push(Ix::Const(size));
+            Ok(vec![b.map("unfold", x, out, coords)])
+        }
+        name => {
+            let start = extent_attr(call, "start");
+            let end = match name {
+                "aten.narrow" => {
+                    let start = start.clone().unwrap_or(Ix::Const(0));
+                    let start = position(b, &Ix::add(n.clone(), Ix::Const(1)), &start)?;
+                    let count = extent_attr(call, "length").ok_or_else(|| Refusal::new("the length is missing"))?;
+                    return Ok(vec![b.slice(x, axis, start, 1, count)?]);
+                }
+                _ => extent_attr(call, "end"),
+            };
+            let step = call.int("step", 1);
+            let (start, count) = range(b, n, start.as_ref(), end.as_ref(), step)?;
+            Ok(vec![b.slice(x, axis, start, step, count)?])
+        }
+    }
+}
+
+fn split(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let x = call.arg(0)?;
+    let shape = b.shape(x);
+    let axis = match call.name {
+        "aten.hsplit" => usize::from(shape.len() > 1),
+        "aten.vsplit" => 0,
+        _ => normal_axis(call.int("dim", 0), shape.len())?,
+    };
+    let n = shape.get(axis).cloned().unwrap_or(Ix::Const(1));
+    let list = |name: &str| match call.attr(name) {
+        Some(Attr::List(_)) => call.extents(name),
+        _ => None,
+    };
+    let known = || n.as_const().ok_or_else(|| Refusal::new("an axis whose extent is not known cannot be split into equal parts"));
+    let sizes: Vec<Ix> = if let Some(sizes) =
+        list("split_sizes").or_else(|| list("split_size")).or_else(|| list("split_size_or_sections"))
+    {
+        sizes
+    } else if let Some(ends) = list("indices").or_else(|| list("indices_or_sections")) {
+        let mut at = Ix::Const(0);
+        let mut sizes = vec![];
+        for end in ends.iter().map(Some).chain([None]) {
+            let (stop, _) = match end {
+                Some(e) => range(b, &n, Some(e), None, 1)?,
+                None => (n.clone(), Ix::Const(0)),
+            };
+            sizes.push(b.simplify(&Ix::max(Ix::sub(stop.clone(), at), Ix::Const(0))));
+            at = stop;
+        }
+        sizes
+    } else if matches!(call.name, "aten.split" | "aten.unsafe_split") {
+        let (n, size) = (known()?, call.int("split_size", 1));
+        if size <= 0 {
+            return Err(Refusal::new("the size of the parts must be positive"));
+        }
+        (0..n.max(1)).step_by(size as usize).map(|at| Ix::Const(size.min(n - at))).collect()
+    } else {
+        let chunk = matches!(call.name, "aten.chunk" | "aten.unsafe_chunk");
+        let parts = call.int(if chunk { "chunks" } else { "sections" }, call.int("indices_or_sections", 1));
+        if parts <= 0 {
+            return Err(Refusal::new("the number of parts must be positive"));
+        }
+        if chunk {
+            let n = known()?;
+            let size = (n + parts - 1) / parts;
+            (0..n.max(1)).step_by(size.max(1) as usize).map(|at| Ix::Const(size.min(n - at))).collect()
+        } else {
+            let n = known()?;
+            (0..parts).map(|i| Ix::Const(n / parts + i64::from(i < n % parts))).collect()
+        }
+    };
+    let total = sizes.iter().cloned().fold(Ix::Const(0), Ix::add);
+    if !b.same(&total, &n) {
+        return Err(Refusal::new(format!(
+            "the parts have {} elements in all where the axis has {}",
+            b.graph.ix_text(&b.simplify(&total)),
+            b.graph.ix_text(&n)
+        )));
+    }
+    let mut at = Ix::Const(0);
+    let mut parts = vec![];
+    for size in sizes {
+        parts.push(b.slice(x, axis, at.clone(), 1, size.clone())?);
+        at = b.simplify(&Ix::add(at, size));
+    }
+    Ok(parts)
+}
+
+fn scatter(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let (x, part) = (call.arg(0)?, call.arg(1)?);
+    let shape = b.shape(x);
+    let rank = shape.len();
+    let part = b.convert(part, b.elem(x))?;
+    let mut coords = same_place(rank);
+    let conds = match call.name {
+        "aten.diagonal_scatter" => {
+            let offset = call.int("offset", 0);
+            let (p, q) = (normal_axis(call.int("dim1", 0), rank)?, normal_axis(call.int("dim2", 1), rank)?);
+            let at = if offset >= 0 { ir::axis(p) } else { ir::axis(q) };
+            coords = (0..rank).filter(|d| *d != p && *d != q).map(ir::axis).collect();
+            coords.push(at);
+            vec![Cond::new(Ix::add(ir::axis(p), Ix::Const(offset)), Cmp::Eq, ir::axis(q))]
+        }
+        "aten.select_scatter" => {
+            let axis = normal_axis(call.int("dim", 0), rank)?;
+            let at = extent_attr(call, "index").ok_or_else(|| Refusal::new("the index is missing"))?;
+            let at = position(b, &shape[axis], &at)?;
+            coords.remove(axis);
+            vec![Cond::new(ir::axis(axis), Cmp::Eq, at)]
+        }
+        _ => {
+            let axis = normal_axis(call.int("dim", 0), rank)?;
+            let step = call.int("step", 1);
+            let (start, end) = (extent_attr(call, "start"), extent_attr(call, "end"));
+            let (start, count) = range(b, &shape[axis], start.as_ref(), end.as_ref(), step)?;
+            let at = Ix::sub(ir::axis(axis), start);
+            coords[axis] = Ix::floor_div(at.clone(), Ix::Const(step));
+            let mut conds = vec![
+                Cond::new(at.clone(), Cmp::Ge, Ix::Const(0)),
+                Cond::new(coords[axis].clone(), Cmp::Lt, count),
+            ];
+            if step > 1 {
+                conds.push(Cond::new(Ix::modulo(at, Ix::Const(step)), Cmp::Eq, Ix::Const(0)));
+            }
+            conds
+        }
+    };
+    // A part that broadcasts is read where it is.
+    let part_shape = b.shape(part);
+    if part_shape.len() != coords.len() {
+        return Err(Refusal::new(format!(
+            "a part of shape {} does not fit into {}",
+            b.shape_text(&part_shape),
+            b.shape_text(&shape)
+        )));
+    }
+    for (c, n) in coords.iter_mut().zip(&part_shape) {
+        if n.is_const(1) {
+            *c = Ix::Const(0);
+        }
+    }
+    let sources = vec![
+        MapSource { arg: 0, coords, when: Mask { conds, vals: vec![] } },
+        MapSource { arg: 1, coords: same_place(rank), when: Mask::default() },
+    ];
+    Ok(vec![b.map_sources("scatter", vec![part, x], shape, sources)])
+}

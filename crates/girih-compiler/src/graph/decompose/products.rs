@@ -1,0 +1,140 @@
+//! Products of matrices and vectors.
+
+use super::types::{operand, pair};
+use super::{Call, Decomposition};
+use crate::graph::build::{Builder, Refusal, Result};
+use crate::graph::ir::Arg;
+
+pub(super) const RULES: &[Decomposition] = &[
+    Decomposition {
+        name: "matmul",
+        handles: &["aten.matmul", "aten.mm", "aten.bmm", "aten.mv", "aten.dot", "aten.vdot", "aten.inner"],
+        doc: "Products by NumPy's rules for vectors and batches; sums of f16 and bf16 are made in f32.\n\n\
+              `y = mm(a [m, k], b [k, n])` --> `y[i, j] = reduce dot a[i, k], b[k, j] over k`\n\n\
+              Refuses operands of different types, and extents that do not meet.",
+        run: matmul,
+    },
+    Decomposition {
+        name: "linear",
+        handles: &["aten.linear"],
+        doc: "A layer of weights `[out, in]`, with a bias.\n\n`y = linear(x, w, c)` --> `y = x @ transpose(w) + c`",
+        run: linear,
+    },
+    Decomposition {
+        name: "addmm",
+        handles: &["aten.addmm", "aten.addmv", "aten.baddbmm", "aten.addbmm"],
+        doc: "A product added to a tensor.\n\n\
+              `y = addmm(c, a, b)` --> `y = beta*c + alpha*(a @ b)`\n\nA beta of 0 leaves the tensor out, NaNs included.",
+        run: addmm,
+    },
+    Decomposition {
+        name: "outer",
+        handles: &["aten.outer", "aten.ger"],
+        doc: "Each element of one vector times each of the other.\n\n`y = outer(a, b)` --> `y[i, j] = a[i] * b[j]`",
+        run: outer,
+    },
+    Decomposition {
+        name: "bilinear",
+        handles: &["aten.bilinear"],
+        doc: "A layer of two inputs and weights `[out, in1, in2]`.\n\n\
+              `y = bilinear(x, z, w, c)` --> `y[o] = sum((x @ w[o]) * z) + c[o]`",
+        run: bilinear,
+    },
+];
+
+fn matmul(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let (x, y) = (call.arg(0)?, call.arg(1)?);
+    let ranks = match call.name {
+        "aten.mm" => Some((2, 2)),
+        "aten.bmm" => Some((3, 3)),
+        "aten.mv" => Some((2, 1)),
+        "aten.dot" | "aten.vdot" => Some((1, 1)),
+        _ => None,
+    };
+    if let Some((m, n)) = ranks
+        && (b.rank(x) != m || b.rank(y) != n)
+    {
+        let name = call.name.trim_start_matches("aten.");
+        let (m1, n1) = (b.rank(x), b.rank(y));
+        return Err(Refusal::new(format!("{name} takes operands of rank {m} and {n}, not {m1} and {n1}")));
+    }
+    if call.name == "aten.inner" && b.rank(y) > 1 {
+        let (rx, ry) = (b.rank(x), b.rank(y));
+        let flat = b.swap_axes(y, ry - 2, ry - 1)?;
+        if ry == 2 {
+            return Ok(vec![b.matmul(x, flat)?]);
+        }
+        return Err(Refusal::new(format!("inner of ranks {rx} and {ry} is not supported")).help("use einsum"));
+    }
+    Ok(vec![b.matmul(x, y)?])
+}
+
+/// `x @ transpose(w) + bias`.
+pub(super) fn linear_of(b: &mut Builder<'_>, x: Arg, w: Arg, bias: Option<Arg>) -> Result<Arg> {
+    let w = if b.rank(w) == 2 { b.swap_axes(w, 0, 1)? } else { w };
+    let y = b.matmul(x, w)?;
+    match bias {
+        Some(bias) => b.add(y, bias),
+        None => Ok(y),
+    }
+}
+
+fn linear(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    Ok(vec![linear_of(b, call.arg(0)?, call.arg(1)?, call.opt(2))?])
+}
+
+fn addmm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let (c, x, y) = (call.arg(0)?, call.arg(1)?, call.arg(2)?);
+    let mut product = b.matmul(x, y)?;
+    if call.name == "aten.addbmm" {
+        product = b.reduce(crate::graph::ir::ReduceOp::Sum, product, &[0], false)?;
+    }
+    let scaled = |b: &mut Builder<'_>, x: Arg, name: &str| {
+        let factor = operand(b, call, usize::MAX, name).filter(|_| call.float(name, 1.0) != 1.0);
+        match factor {
+            Some(f) => {
+                let f = b.convert(f, b.elem(x))?;
+                b.mul(x, f)
+            }
+            None => Ok(x),
+        }
+    };
+    let product = scaled(b, product, "alpha")?;
+    if call.float("beta", 1.0) == 0.0 {
+        return Ok(vec![product]);
+    }
+    let c = scaled(b, c, "beta")?;
+    let shape = b.shape(product);
+    let c = b.broadcast_to(c, &shape)?;
+    Ok(vec![b.add(product, c)?])
+}
+
+fn outer(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let (x, y) = pair(b, call.arg(0)?, call.arg(1)?)?;
+    if b.rank(x) != 1 || b.rank(y) != 1 {
+        return Err(Refusal::new("outer takes two vectors"));
+    }
+    let x = b.unsqueeze(x, &[1])?;
+    Ok(vec![b.mul(x, y)?])
+}
+
+fn bilinear(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let (x, z, w) = (call.arg(0)?, call.arg(1)?, call.arg(2)?);
+    let (rx, rz) = (b.rank(x), b.rank(z));
+    if rx == 0 || rx != rz || b.rank(w) != 3 {
+        return Err(Refusal::new("bilinear takes two tensors of one rank and weights of rank 3"));
+    }
+    // [.., 1, 1, in1] @ [out, in1, in2] -> [.., out, 1, in2]
+    let wide = b.wide(x);
+    let narrow = b.elem(x);
+    let x = b.unsqueeze(x, &[rx - 1, rx])?;
+    let part = b.matmul(x, w)?;
+    let z = b.unsqueeze(z, &[rz - 1, rz])?;
+    let y = b.dot(part, z, wide, &[rx + 1], false)?;
+    let y = b.squeeze(y, &[rx])?;
+    let mut y = b.convert(y, narrow)?;
+    if let Some(bias) = call.opt(3) {
+        y = b.add(y, bias)?;
+    }
+    Ok(vec![y])
+}

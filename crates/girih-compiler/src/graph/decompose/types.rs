@@ -1,0 +1,154 @@
+//! What decompositions share: type promotion, operands that may be attributes, axes.
+//!
+//! Types combine as in PyTorch: operands with dimensions count before tensors of rank 0, and these before scalars; one
+//! that counts later changes the result only when its kind (bool, integer, float) is higher.
+
+use super::{Call, normal_axis};
+use crate::graph::Elem;
+use crate::graph::build::{Builder, Refusal, Result};
+use crate::graph::ir::{self, Arg, Attr};
+use crate::index::Ix;
+
+/// The type that holds the values of two.
+pub(super) fn common(a: Elem, b: Elem) -> Elem {
+    if a == b || b.is_bool() {
+        return a;
+    }
+    if a.is_bool() {
+        return b;
+    }
+    match (a.is_float(), b.is_float()) {
+        (true, false) => a,
+        (false, true) => b,
+        (true, true) if a.dtype.bits() == b.dtype.bits() => Elem::F32,
+        _ if a.is_float() || a.unsigned == b.unsigned => {
+            if a.dtype.bits() > b.dtype.bits() {
+                a
+            } else {
+                b
+            }
+        }
+        _ => {
+            let (unsigned, signed) = if a.unsigned { (a, b) } else { (b, a) };
+            if signed.dtype.bits() > unsigned.dtype.bits() {
+                return signed;
+            }
+            match unsigned.dtype.bits() {
+                8 => Elem::I16,
+                16 => Elem::I32,
+                _ => Elem::I64,
+            }
+        }
+    }
+}
+
+/// The type that an operation of PyTorch on these operands computes in.
+pub(super) fn promote(b: &Builder<'_>, args: &[Arg]) -> Elem {
+    let (mut dims, mut zero, mut scalars) = (None, None, None);
+    for &x in args {
+        let (slot, elem) = match x {
+            Arg::Absent => continue,
+            Arg::Value(_) if b.rank(x) > 0 => (&mut dims, b.elem(x)),
+            Arg::Value(_) => (&mut zero, b.elem(x)),
+            Arg::Scalar { elem, .. } if elem.is_float() => (&mut scalars, Elem::F32),
+            Arg::Scalar { elem, .. } if elem.is_bool() => (&mut scalars, Elem::BOOL),
+            Arg::Scalar { .. } => (&mut scalars, Elem::I64),
+        };
+        *slot = Some(slot.map_or(elem, |have| common(have, elem)));
+    }
+    let combine = |higher: Option<Elem>, lower: Option<Elem>| match (higher, lower) {
+        (Some(h), Some(l)) if !h.is_float() && (h.is_bool() || l.is_float()) => Some(common(h, l)),
+        (h, l) => h.or(l),
+    };
+    combine(combine(dims, zero), scalars).unwrap_or(Elem::F32)
+}
+
+/// The operands in the type they promote to.
+pub(super) fn together(b: &mut Builder<'_>, args: &[Arg]) -> Result<Vec<Arg>> {
+    let elem = promote(b, args);
+    args.iter().map(|x| b.convert(*x, elem)).collect()
+}
+
+/// Two operands in the type they promote to.
+pub(super) fn pair(b: &mut Builder<'_>, x: Arg, y: Arg) -> Result<(Arg, Arg)> {
+    let elem = promote(b, &[x, y]);
+    Ok((b.convert(x, elem)?, b.convert(y, elem)?))
+}
+
+/// The operand, as f32 where it is no float.
+pub(super) fn floating(b: &mut Builder<'_>, x: Arg) -> Result<Arg> {
+    if b.elem(x).is_float() { Ok(x) } else { b.convert(x, Elem::F32) }
+}
+
+/// Computes in f32 where the operand is narrower, and rounds once. Integers become f32.
+pub(super) fn widened(
+    b: &mut Builder<'_>,
+    x: Arg,
+    f: impl FnOnce(&mut Builder<'_>, Arg) -> Result<Arg>,
+) -> Result<Arg> {
+    let x = floating(b, x)?;
+    let (narrow, wide) = (b.elem(x), b.wide(x));
+    let x = b.convert(x, wide)?;
+    let y = f(b, x)?;
+    b.convert(y, narrow)
+}
+
+/// A number given as an attribute.
+pub(super) fn number(b: &mut Builder<'_>, attr: &Attr) -> Option<Arg> {
+    Some(match attr {
+        Attr::Bool(x) => Arg::Scalar { elem: Elem::BOOL, bits: (*x).into() },
+        Attr::Int(Ix::Const(i)) => ir::int_scalar(Elem::I64, *i),
+        Attr::Int(ix) => b.index(ix.clone(), Elem::I64, vec![]),
+        Attr::Float(x) => ir::scalar(Elem::F64, *x),
+        _ => return None,
+    })
+}
+
+/// Operand `i`, or the number given as an attribute.
+pub(super) fn operand(b: &mut Builder<'_>, call: &Call<'_>, i: usize, name: &str) -> Option<Arg> {
+    let named = call.attr(name).cloned().and_then(|a| number(b, &a));
+    named.or_else(|| call.opt(i))
+}
+
+/// The same, where it must be there.
+pub(super) fn needed(b: &mut Builder<'_>, call: &Call<'_>, i: usize, name: &str) -> Result<Arg> {
+    operand(b, call, i, name).ok_or_else(|| Refusal::new(format!("operand {name} is missing")))
+}
+
+/// The element type that an attribute names.
+pub(super) fn elem_attr(call: &Call<'_>, name: &str) -> Option<Elem> {
+    match call.attr(name) {
+        Some(Attr::Elem(e)) => Some(*e),
+        _ => None,
+    }
+}
+
+/// One axis; a tensor of rank 0 has an axis 0 for this.
+pub(super) fn axis_attr(call: &Call<'_>, name: &str, default: i64, rank: usize) -> Result<usize> {
+    normal_axis(call.int(name, default), rank.max(1))
+}
+
+/// The axes of a list, a number, or all of them where it is missing or empty. None for a tensor of rank 0.
+pub(super) fn axes_attr(call: &Call<'_>, name: &str, rank: usize) -> Result<Vec<usize>> {
+    let given = call.ints(name).unwrap_or_default();
+    if rank == 0 || given.is_empty() {
+        return Ok((0..rank).collect());
+    }
+    given.iter().map(|d| normal_axis(*d, rank)).collect()
+}
+
+/// A list of `n` numbers; one number stands for all, nothing for the default.
+pub(super) fn numbers(call: &Call<'_>, name: &str, n: usize, default: i64) -> Result<Vec<i64>> {
+    let given = call.ints(name).unwrap_or_default();
+    match given.len() {
+        0 => Ok(vec![default; n]),
+        1 => Ok(vec![given[0]; n]),
+        len if len == n => Ok(given),
+        len => Err(Refusal::new(format!("{name} holds {len} numbers where {n} belong"))),
+    }
+}
+
+/// `coords` that read each axis at its own position.
+pub(super) fn same_place(rank: usize) -> Vec<Ix> {
+    (0..rank).map(ir::axis).collect()
+}

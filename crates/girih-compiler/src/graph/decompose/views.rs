@@ -1,0 +1,586 @@
+//! Views of PyTorch: other shapes, orders and parts of the same elements, each one map. Nothing is shared: a front end
+//! has made writes through views explicit.
+
+use super::types::{axes_attr, axis_attr, same_place};
+use super::{Call, Decomposition, normal_axis};
+use crate::graph::Elem;
+use crate::graph::build::{Builder, Refusal, Result};
+use crate::graph::ir::{self, Arg, Attr, MapSource};
+use crate::index::{Cmp, Cond, Ix, Mask};
+
+pub(super) const RULES: &[Decomposition] = &[
+    Decomposition {
+        name: "identity",
+        handles: &[
+            "aten.contiguous",
+            "aten.clone",
+            "aten.detach",
+            "aten.alias",
+            "aten.lift_fresh",
+            "aten.lift_fresh_copy",
+            "aten.lift",
+            "aten.resolve_conj",
+            "aten.resolve_neg",
+            "aten.cpu",
+            "prims.view_of",
+            "aten.copy",
+        ],
+        doc: "Copies vanish: values are immutable. `copy(a, b)` is `b` in the type and shape of `a`.\n\n`y = clone(x)` --> `y = x`",
+        run: identity,
+    },
+    Decomposition {
+        name: "reshape",
+        handles: &[
+            "aten.view",
+            "aten.reshape",
+            "aten._unsafe_view",
+            "aten._reshape_alias",
+            "aten.view_as",
+            "aten.reshape_as",
+            "aten.flatten",
+            "aten.ravel",
+            "aten.unflatten",
+        ],
+        doc: "The same elements in row-major order in another shape; one extent may be -1.\n\n\
+              `y = view(x [6], [2, 3])` --> `y [2, 3] = map x[i0*3 + i1]`\n\nRefuses a different number of elements.",
+        run: reshape,
+    },
+    Decomposition {
+        name: "axes",
+        handles: &["aten.unsqueeze", "aten.squeeze", "aten.atleast_1d", "aten.atleast_2d", "aten.atleast_3d"],
+        doc: "Adds or drops axes of extent 1.\n\n`y = unsqueeze(x [3], 0)` --> `y [1, 3] = map x[i1]`",
+        run: axes,
+    },
+    Decomposition {
+        name: "permute",
+        handles: &[
+            "aten.permute",
+            "aten.transpose",
+            "aten.t",
+            "aten.numpy_T",
+            "aten.mT",
+            "aten.swapaxes",
+            "aten.swapdims",
+            "aten.movedim",
+            "aten.moveaxis",
+            "aten.adjoint",
+        ],
+        doc: "Another order of the axes.\n\n`y = t(x [2, 3])` --> `y [3, 2] = map x[i1, i0]`",
+        run: permute,
+    },
+    Decomposition {
+        name: "expand",
+        handles: &["aten.expand", "aten.expand_as", "aten.broadcast_to", "aten.broadcast_tensors"],
+        doc: "Stretches extents of 1; -1 keeps an extent.\n\n`y = expand(x [3, 1], [3, 4])` --> `y [3, 4] = map x[i0, 0]`",
+        run: expand,
+    },
+    Decomposition {
+        name: "repeat",
+        handles: &["aten.repeat", "aten.tile", "aten.repeat_interleave"],
+        doc: "Copies of a tensor one after the other, or of each element.\n\n\
+              `y = repeat(x [3], [2])` --> `y [6] = map x[i0 % 3]`\n\n\
+              `y = repeat_interleave(x [3], 2)` --> `y [6] = map x[i0 // 2]`\n\nRefuses a count for each element: the shape depends on data.",
+        run: repeat,
+    },
+    Decomposition {
+        name: "flip",
+        handles: &["aten.flip", "aten.roll", "aten.rot90"],
+        doc: "`y = flip(x [3])` --> `y = map x[2 - i0]`\n\n`y = roll(x [3], 1)` --> `y = map x[(i0 + 2) % 3]`",
+        run: flip,
+    },
+    Decomposition {
+        name: "cat",
+        handles: &["aten.cat", "aten.concat", "aten.concatenate", "aten.stack", "aten.hstack", "aten.vstack"],
+        doc: "One after the other along an axis, or along a new one.\n\n\
+              `y = cat(a [2], b [3])` --> `y [5] = map a[i0] where i0 < 2 else b[i0 - 2]`",
+        run: cat,
+    },
+    Decomposition {
+        name: "triangle",
+        handles: &["aten.tril", "aten.triu"],
+        doc: "One side of a diagonal, zeros on the other.\n\n\
+              `y = tril(x)` --> `y = map x[i0, i1] where i1 <= i0 else 0`",
+        run: triangle,
+    },
+    Decomposition {
+        name: "diagonal",
+        handles: &["aten.diagonal", "aten.trace", "aten.diag", "aten.diag_embed"],
+        doc: "`y = diagonal(x)` --> `y = map x[i0, i0]`",
+        run: diagonal,
+    },
+    Decomposition {
+        name: "meshgrid",
+        handles: &["aten.meshgrid"],
+        doc: "`y, z = meshgrid(a, b)` --> `y = map a[i0]`, `z = map b[i1]`",
+        run: meshgrid,
+    },
+    Decomposition {
+        name: "pixels",
+        handles: &["aten.pixel_shuffle", "aten.pixel_unshuffle", "aten.channel_shuffle"],
+        doc: "Channels become space, or space becomes channels.\n\n\
+              `y = pixel_shuffle(x, r)` --> reshape, permute, reshape",
+        run: pixels,
+    },
+];
+
+fn identity(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let x = call.arg(0)?;
+    if call.name == "aten.copy" {
+        let (elem, shape) = (b.elem(x), b.shape(x));
+        let y = b.convert(call.arg(1)?, elem)?;
+        return Ok(vec![match y {
+            Arg::Scalar { .. } => b.full(y, elem, shape),
+            _ => b.broadcast_to(y, &shape)?,
+        }]);
+    }
+    Ok(vec![x])
+}
+
+/// A shape with at most one extent of -1, which follows from the number of elements.
+pub(super) fn completed(b: &Builder<'_>, from: &[Ix], to: &[Ix]) -> Result<Vec<Ix>> {
+    let mut shape = to.to_vec();
+    let open: Vec<usize> = (0..shape.len()).filter(|d| shape[*d].is_const(-1)).collect();
+    match open[..] {
+        [] => {}
+        [at] => {
+            // Extents that stand on both sides cancel, so that symbolic ones need no division.
+            let mut have: Vec<Ix> = from.to_vec();
+            let mut rest = vec![];
+            for (d, x) in to.iter().enumerate() {
+                if d == at {
+                    continue;
+                }
+                match have.iter().position(|h| b.same(h, x)) {
+                    Some(i) => drop(have.remove(i)),
+                    None => rest.push(x.clone()),
+                }
+            }
+            let (have, rest) = (b.numel(&have), b.numel(&rest));
+            if rest.is_const(0) {
+                return Err(Refusal::new("an extent of -1 beside one of 0 is not determined"));
+            }
+            shape[at] = b.simplify(&Ix::floor_div(have, rest));
+        }
+        _ => return Err(Refusal::new("more than one extent is -1")),
+    }
+    Ok(shape)
+}
+
+fn reshape(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let x = call.arg(0)?;
+    let from = b.shape(x);
+    let rank = from.len();
+    let shape = match call.name {
+        "aten.view" if matches!(call.attr("dtype"), Some(Attr::Elem(_))) => {
+            return Err(Refusal::new("a view as another element type is not supported"));
+        }
+        "aten.view_as" | "aten.reshape_as" => b.shape(call.arg(1)?),
+        "aten.ravel" => vec![Ix::Const(-1)],
+        "aten.flatten" => {
+            let start = axis_attr(call, "start_dim", 0, rank)?;
+            let end = axis_attr(call, "end_dim", -1, rank)?;
+            if rank == 0 {
+                vec![Ix::Const(1)]
+            } else if end < start {
+                return Err(Refusal::new("flatten's start_dim lies after its end_dim"));
+            } else {
+                let mut shape = from[..start].to_vec();
+                shape.push(b.numel(&from[start..=end]));
+                shape.extend_from_slice(&from[end + 1..]);
+                shape
+            }
+        }
+        "aten.unflatten" => {
+            let at = normal_axis(call.int("dim", 0), rank)?;
+            let parts = call.extents("sizes").ok_or_else(|| Refusal::new("sizes are missing"))?;
+            let parts = completed(b, &from[at..=at], &parts)?;
+            let mut shape = from[..at].to_vec();
+            shape.extend(parts);
+            shape.extend_from_slice(&from[at + 1..]);
+            shape
+        }
+        _ => call
+            .extents("size")
+            .or_else(|| call.extents("shape"))
+            .ok_or_else(|| Refusal::new("the shape is missing"))?,
+    };
+    let shape = completed(b, &from, &shape)?;
+    Ok(vec![b.reshape(x, &shape)?])
+}
+
+fn axes(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let x = call.arg(0)?;
+    let rank = b.rank(x);
+    Ok(vec![match call.name {
+        "aten.unsqueeze" => {
+            let at = normal_axis(call.int("dim", 0), rank + 1)?;
+            b.unsqueeze(x, &[at])?
+        }
+        "aten.squeeze" => {
+            let shape = b.shape(x);
+            let mut at = if rank == 0 { vec![] } else { axes_attr(call, "dim", rank)? };
+            at.retain(|a| shape[*a].is_const(1));
+            at.sort_unstable();
+            b.squeeze(x, &at)?
+        }
+        name => {
+            let want: usize = name.trim_start_matches("aten.atleast_").trim_end_matches('d').parse().unwrap_or(1);
+            match (rank, want) {
+                (r, w) if r >= w => x,
+                (0, w) => b.unsqueeze(x, &(0..w).collect::<Vec<_>>())?,
+                (1, 2) => b.unsqueeze(x, &[0])?,
+                (1, _) => b.unsqueeze(x, &[0, 2])?,
+                _ => b.unsqueeze(x, &[2])?,
+            }
+        }
+    }])
+}
+
+fn permute(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let x = call.arg(0)?;
+    let rank = b.rank(x);
+    let mut perm: Vec<usize> = (0..rank).collect();
+    match call.name {
+        "aten.permute" => {
+            let dims = call.ints("dims").ok_or_else(|| Refusal::new("dims are missing"))?;
+            perm = dims.iter().map(|d| normal_axis(*d, rank)).collect::<Result<_>>()?;
+        }
+        "aten.t" if rank > 2 => return Err(Refusal::new(format!("t takes a matrix, not rank {rank}"))),
+        "aten.t" | "aten.numpy_T" => perm.reverse(),
+        "aten.mT" | "aten.adjoint" if rank < 2 => return Err(Refusal::new("a tensor of rank 2 or more is needed")),
+        "aten.mT" | "aten.adjoint" => perm.swap(rank - 2, rank - 1),
+        "aten.movedim" | "aten.moveaxis" => {
+            let (from, to) = (call.ints("source").unwrap_or_default(), call.ints("destination").unwrap_or_default());
+            let from = from.iter().map(|d| normal_axis(*d, rank)).collect::<Result<Vec<_>>>()?;
+            let to = to.iter().map(|d| normal_axis(*d, rank)).collect::<Result<Vec<_>>>()?;
+            if from.len() != to.len() {
+                return Err(Refusal::new("movedim takes as many sources as destinations"));
+            }
+            let mut rest = (0..rank).filter(|d| !from.contains(d));
+            perm = (0..rank)
+                .map(|d| match to.iter().position(|t| *t == d) {
+                    Some(i) => from[i],
+                    None => rest.next().unwrap_or(d),
+                })
+                .collect();
+        }
+        name => {
+            let (a, c) = if name == "aten.transpose" { ("dim0", "dim1") } else { ("axis0", "axis1") };
+            let read = |n: &str, other: &str, d: i64| if call.attr(n).is_some() { call.int(n, d) } else { call.int(other, d) };
+            let (p, q) = (read(a, "dim0", 0), read(c, "dim1", 1));
+            if rank > 0 {
+                let (p, q) = (normal_axis(p, rank)?, normal_axis(q, rank)?);
+                perm.swap(p, q);
+            }
+        }
+    }
+    Ok(vec![b.transpose(x, &perm)?])
+}
+
+fn expand(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    if call.name == "aten.broadcast_tensors" {
+        let shapes: Vec<Vec<Ix>> = call.args.iter().map(|a| b.shape(*a)).collect();
+        let shape = b.broadcast_shape(&shapes)?;
+        return call.args.iter().map(|a| b.broadcast_to(*a, &shape)).collect();
+    }
+    let x = call.arg(0)?;
+    let from = b.shape(x);
+    let mut shape = match call.name {
+        "aten.expand_as" => b.shape(call.arg(1)?),
+        _ => call
+            .extents("size")
+            .or_else(|| call.extents("shape"))
+            .ok_or_else(|| Refusal::new("the shape is missing"))?,
+    };
+    let lead = shape.len().saturating_sub(from.len());
+    for (d, extent) in shape.iter_mut().enumerate() {
+        if extent.is_const(-1) {
+            *extent = match d.checked_sub(lead).and_then(|d| from.get(d)) {
+                Some(n) => n.clone(),
+                None => return Err(Refusal::new("a new axis cannot have the extent -1")),
+            };
+        }
+    }
+    let elem = b.elem(x);
+    Ok(vec![match x {
+        Arg::Scalar { .. } => b.full(x, elem, shape),
+        _ => b.broadcast_to(x, &shape)?,
+    }])
+}
+
+fn repeat(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let mut x = call.arg(0)?;
+    if call.name == "aten.repeat_interleave" {
+        let times = match call.extents("repeats").as_deref() {
+            Some([one]) => one.clone(),
+            _ => match call.opt(1).and_then(|r| b.ints(r)).as_deref() {
+                Some([one]) => one.clone(),
+                _ => {
+                    return Err(Refusal::new("a count for each element gives a shape that depends on data")
+                        .help("repeat every element equally often"));
+                }
+            },
+        };
+        if call.attr("dim").is_none() {
+            let n = b.numel(&b.shape(x));
+            x = b.reshape(x, &[n])?;
+        }
+        let mut shape = b.shape(x);
+        let at = normal_axis(call.int("dim", 0), shape.len())?;
+        let mut coords = same_place(shape.len());
+        coords[at] = Ix::floor_div(ir::axis(at), times.clone());
+        shape[at] = Ix::mul(shape[at].clone(), times);
+        return Ok(vec![b.map("repeat", x, shape, coords)]);
+    }
+    let mut times = call
+        .extents("repeats")
+        .or_else(|| call.extents("dims"))
+        .ok_or_else(|| Refusal::new("the number of repeats is missing"))?;
+    let rank = b.rank(x);
+    while times.len() < rank {
+        if call.name == "aten.repeat" {
+            return Err(Refusal::new(format!("{} repeats are given for {rank} axes", times.len())));
+        }
+        times.insert(0, Ix::Const(1));
+    }
+    let lead = times.len() - rank;
+    let from = b.shape(x);
+    let mut shape = times.clone();
+    let mut coords = vec![];
+    for (d, n) in from.iter().enumerate() {
+        let at = ir::axis(lead + d);
+        coords.push(if times[lead + d].is_const(1) { at } else { Ix::modulo(at, n.clone()) });
+        shape[lead + d] = Ix::mul(times[lead + d].clone(), n.clone());
+    }
+    if let Arg::Scalar { elem, .. } = x {
+        return Ok(vec![b.full(x, elem, shape)]);
+    }
+    Ok(vec![b.map("repeat", x, shape, coords)])
+}
+
+fn flip(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let mut x = call.arg(0)?;
+    let rank = b.rank(x);
+    let dims = call.ints("dims").unwrap_or_default();
+    if call.name == "aten.rot90" {
+        let dims = if dims.is_empty() { vec![0, 1] } else { dims };
+        let at = dims.iter().map(|d| normal_axis(*d, rank)).collect::<Result<Vec<_>>>()?;
+        let &[p, q] = &at[..] else { return Err(Refusal::new("rot90 turns two axes")) };
+        let k = call.int("k", 1).rem_euclid(4);
+        for _ in 0..k {
+            // One turn: flip the second axis, then exchange the two.
+            x = reversed(b, x, &[q]);
+            x = b.swap_axes(x, p, q)?;
+        }
+        return Ok(vec![x]);
+    }
+    let at = dims.iter().map(|d| normal_axis(*d, rank)).collect::<Result<Vec<_>>>()?;
+    if call.name == "aten.flip" {
+        return Ok(vec![reversed(b, x, &at)]);
+    }
+    let shifts = call.extents("shifts").unwrap_or_default();
+    let shape = b.shape(x);
+    if at.is_empty() {
+        let n = b.numel(&shape);
+        let flat = b.reshape(x, std::slice::from_ref(&n))?;
+        let shift = shifts.first().cloned().unwrap_or(Ix::Const(0));
+        let coord = Ix::modulo(Ix::sub(ir::axis(0), shift), n.clone());
+        let y = b.map("roll", flat, vec![n], vec![coord]);
+        return Ok(vec![b.reshape(y, &shape)?]);
+    }
+    if at.len() != shifts.len() {
+        return Err(Refusal::new("roll takes a shift for each axis"));
+    }
+    let mut coords = same_place(rank);
+    for (a, shift) in at.into_iter().zip(shifts) {
+        coords[a] = Ix::modulo(Ix::sub(coords[a].clone(), shift), shape[a].clone());
+    }
+    Ok(vec![b.map("roll", x, shape, coords)])
+}
+
+fn reversed(b: &mut Builder<'_>, x: Arg, axes: &[usize]) -> Arg {
+    let shape = b.shape(x);
+    let mut coords = same_place(shape.len());
+    for &a in axes {
+        if let (Some(c), Some(n)) = (coords.get_mut(a), shape.get(a)) {
+            *c = Ix::sub(Ix::sub(n.clone(), Ix::Const(1)), ir::axis(a));
+        }
+    }
+    b.map("flip", x, shape, coords)
+}
+
+fn cat(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let mut parts: Vec<Arg> = call.args.to_vec();
+    // An old rule of PyTorch: empty tensors of rank 1 do not count.
+    if parts.iter().any(|p| b.rank(*p) > 1) {
+        parts.retain(|p| b.shape(*p) != [Ix::Const(0)]);
+    }
+    let mut parts = super::types::together(b, &parts)?;
+    let Some(&first) = parts.first() else { return Err(Refusal::new("there is nothing to concatenate")) };
+    let rank = b.rank(first);
+    let at = match call.name {
+        "aten.stack" => {
+            let at = normal_axis(call.int("dim", 0), rank + 1)?;
+            for p in &mut parts {
+                *p = b.unsqueeze(*p, &[at])?;
+            }
+            at
+        }
+        "aten.hstack" => usize::from(rank > 1),
+        "aten.vstack" => {
+            for p in &mut parts {
+                if b.rank(*p) < 2 {
+                    *p = b.unsqueeze(*p, &[0])?;
+                }
+            }
+            0
+        }
+        _ => normal_axis(call.int("dim", 0), rank)?,
+    };
+    Ok(vec![b.concat(&parts, at)?])
+}
+
+fn triangle(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let x = call.arg(0)?;
+    let rank = b.rank(x);
+    if rank < 2 {
+        return Err(Refusal::new("a triangle needs a tensor of rank 2 or more"));
+    }
+    let k = call.int("diagonal", 0);
+    let lower = call.name == "aten.tril";
+    let cmp = if lower { Cmp::Le } else { Cmp::Ge };
+    let cond = Cond::new(ir::axis(rank - 1), cmp, Ix::add(ir::axis(rank - 2), Ix::Const(k)));
+    let zero = ir::scalar(b.elem(x), 0.0);
+    let sources = vec![
+        MapSource { arg: 0, coords: same_place(rank), when: Mask { conds: vec![cond], vals: vec![] } },
+        MapSource { arg: 1, coords: vec![], when: Mask::default() },
+    ];
+    let shape = b.shape(x);
+    Ok(vec![b.map_sources(if lower { "tril" } else { "triu" }, vec![x, zero], shape, sources)])
+}
+
+fn diagonal(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let x = call.arg(0)?;
+    let rank = b.rank(x);
+    if call.name == "aten.diag_embed" || call.name == "aten.diag" && rank == 1 {
+        return embed(b, call, x);
+    }
+    let offset = call.int("offset", call.int("diagonal", 0));
+    let (p, q) = (normal_axis(call.int("dim1", 0), rank)?, normal_axis(call.int("dim2", 1), rank)?);
+    if p == q {
+        return Err(Refusal::new("a diagonal needs two different axes"));
+    }
+    let from = b.shape(x);
+    let (down, right) = ((-offset).max(0), offset.max(0));
+    let length = Ix::min(Ix::sub(from[p].clone(), Ix::Const(down)), Ix::sub(from[q].clone(), Ix::Const(right)));
+    let length = b.simplify(&Ix::max(length, Ix::Const(0)));
+    let mut coords = vec![Ix::Const(0); rank];
+    let mut shape = vec![];
+    for d in (0..rank).filter(|d| *d != p && *d != q) {
+        coords[d] = ir::axis(shape.len());
+        shape.push(from[d].clone());
+    }
+    coords[p] = Ix::add(ir::axis(shape.len()), Ix::Const(down));
+    coords[q] = Ix::add(ir::axis(shape.len()), Ix::Const(right));
+    shape.push(length);
+    let y = b.map("diagonal", x, shape, coords);
+    if call.name == "aten.trace" {
+        let y = if b.elem(y).is_float() { y } else { b.convert(y, Elem::I64)? };
+        return Ok(vec![b.reduce(ir::ReduceOp::Sum, y, &[0], false)?]);
+    }
+    Ok(vec![y])
+}
+
+/// A matrix with the last axis on a diagonal.
+fn embed(b: &mut Builder<'_>, call: &Call<'_>, x: Arg) -> Result<Vec<Arg>> {
+    let rank = b.rank(x);
+    if rank == 0 {
+        return Err(Refusal::new("a diagonal needs a tensor of rank 1 or more"));
+    }
+    let offset = call.int("offset", call.int("diagonal", 0));
+    let from = b.shape(x);
+    let n = Ix::add(from[rank - 1].clone(), Ix::Const(offset.abs()));
+    let (down, right) = ((-offset).max(0), offset.max(0));
+    let mut shape = from[..rank - 1].to_vec();
+    shape.extend([n.clone(), n]);
+    let mut coords = same_place(rank);
+    coords[rank - 1] = Ix::sub(ir::axis(rank - 1), Ix::Const(down));
+    let on = Cond::new(Ix::add(ir::axis(rank - 1), Ix::Const(right - down)), Cmp::Eq, ir::axis(rank));
+    let first = Cond::new(ir::axis(rank - 1), Cmp::Ge, Ix::Const(down));
+    let last = Cond::new(coords[rank - 1].clone(), Cmp::Lt, from[rank - 1].clone());
+    let zero = ir::scalar(b.elem(x), 0.0);
+    let sources = vec![
+        MapSource { arg: 0, coords, when: Mask { conds: vec![on, first, last], vals: vec![] } },
+        MapSource { arg: 1, coords: vec![], when: Mask::default() },
+    ];
+    let y = b.map_sources("diag", vec![x, zero], shape, sources);
+    let (p, q) = (normal_axis(call.int("dim1", -2), rank + 1)?, normal_axis(call.int("dim2", -1), rank + 1)?);
+    let mut rest = 0..rank - 1;
+    let perm: Vec<usize> = (0..=rank)
+        .map(|d| match d {
+            d if d == p => rank - 1,
+            d if d == q => rank,
+            _ => rest.next().unwrap_or(d),
+        })
+        .collect();
+    Ok(vec![b.transpose(y, &perm)?])
+}
+
+fn meshgrid(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let columns = call.text("indexing") == Some("xy");
+    let count = call.args.len();
+    let place = |i: usize| if columns && count > 1 && i < 2 { 1 - i } else { i };
+    let mut shape = vec![Ix::Const(1); count];
+    for (i, x) in call.args.iter().enumerate() {
+        shape[place(i)] = b.numel(&b.shape(*x));
+    }
+    let mut out = vec![];
+    for (i, &x) in call.args.iter().enumerate() {
+        let coords = if b.rank(x) == 0 { vec![] } else { vec![ir::axis(place(i))] };
+        out.push(b.map("grid", x, shape.clone(), coords));
+    }
+    Ok(out)
+}
+
+fn pixels(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let x = call.arg(0)?;
+    let shape = b.shape(x);
+    let rank = shape.len();
+    if rank < 3 {
+        return Err(Refusal::new("a tensor of channels, rows and columns is needed"));
+    }
+    let lead = shape[..rank - 3].to_vec();
+    let n = lead.len();
+    let [c, h, w] = [&shape[rank - 3], &shape[rank - 2], &shape[rank - 1]];
+    let r = Ix::Const(call.int(
+        match call.name {
+            "aten.pixel_shuffle" => "upscale_factor",
+            "aten.pixel_unshuffle" => "downscale_factor",
+            _ => "groups",
+        },
+        1,
+    ));
+    let div = |b: &Builder<'_>, x: &Ix, r: &Ix| b.simplify(&Ix::floor_div(x.clone(), r.clone()));
+    let mul = |x: &Ix, y: &Ix| Ix::mul(x.clone(), y.clone());
+    let with = |tail: Vec<Ix>| lead.iter().cloned().chain(tail).collect::<Vec<Ix>>();
+    let (split, order, last) = match call.name {
+        "aten.pixel_shuffle" => {
+            let out = div(b, c, &mul(&r, &r));
+            let split = vec![out.clone(), r.clone(), r.clone(), h.clone(), w.clone()];
+            (split, vec![0, 3, 1, 4, 2], vec![out, mul(h, &r), mul(w, &r)])
+        }
+        "aten.pixel_unshuffle" => {
+            let (p, q) = (div(b, h, &r), div(b, w, &r));
+            let split = vec![c.clone(), p.clone(), r.clone(), q.clone(), r.clone()];
+            (split, vec![0, 2, 4, 1, 3], vec![mul(c, &mul(&r, &r)), p, q])
+        }
+        _ => {
+            let part = div(b, c, &r);
+            (vec![r.clone(), part, h.clone(), w.clone()], vec![1, 0, 2, 3], vec![c.clone(), h.clone(), w.clone()])
+        }
+    };
+    let y = b.reshape(x, &with(split))?;
+    let perm: Vec<usize> = (0..n).chain(order.into_iter().map(|d| n + d)).collect();
+    let y = b.transpose(y, &perm)?;
+    Ok(vec![b.reshape(y, &with(last))?])
+}
