@@ -305,8 +305,7 @@ fn shrink(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             let zero = b.scalar_like(x, 0.0);
             let above = b.compare(Predicate::GreaterThan, x, l)?;
             let below = b.compare(Predicate::LessThan, x, n)?;
-            let (high, low) =
-                if call.name == "aten.softshrink" { (b.sub(x, l)?, b.add(x, l)?) } else { (x, x) };
+            let (high, low) = if call.name == "aten.softshrink" { (b.sub(x, l)?, b.add(x, l)?) } else { (x, x) };
             // NaN stays: 0*NaN is NaN.
             let middle = b.mul(x, zero)?;
             let low = b.select(below, low, middle)?;

@@ -376,7 +376,10 @@ fn clamp(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         "aten.clamp_max" => (None, operand(b, call, 1, "max")),
         _ => (operand(b, call, 1, "min"), operand(b, call, 2, "max")),
     };
-    let all = together(b, &[x, low.unwrap_or(Arg::Absent), high.unwrap_or(Arg::Absent)].map(|a| if a == Arg::Absent { x } else { a }))?;
+    let all = together(
+        b,
+        &[x, low.unwrap_or(Arg::Absent), high.unwrap_or(Arg::Absent)].map(|a| if a == Arg::Absent { x } else { a }),
+    )?;
     let mut y = all[0];
     if low.is_some() {
         y = b.max(y, all[1])?;

@@ -17,7 +17,16 @@ pub(super) const RULES: &[Decomposition] = &[
     },
     Decomposition {
         name: "split",
-        handles: &["aten.split", "aten.split_with_sizes", "aten.chunk", "aten.tensor_split", "aten.unsafe_split", "aten.unsafe_chunk", "aten.hsplit", "aten.vsplit"],
+        handles: &[
+            "aten.split",
+            "aten.split_with_sizes",
+            "aten.chunk",
+            "aten.tensor_split",
+            "aten.unsafe_split",
+            "aten.unsafe_chunk",
+            "aten.hsplit",
+            "aten.vsplit",
+        ],
         doc: "Consecutive parts of an axis.\n\n`a, b = split(x [5], 3)` --> `a [3] = map x[i0]`, `b [2] = map x[i0 + 3]`",
         run: split,
     },
@@ -31,13 +40,7 @@ pub(super) const RULES: &[Decomposition] = &[
 ];
 
 /// Start, step and count of a slice of an axis of extent `n`, as in Python.
-pub(super) fn range(
-    b: &Builder<'_>,
-    n: &Ix,
-    start: Option<&Ix>,
-    end: Option<&Ix>,
-    step: i64,
-) -> Result<(Ix, Ix)> {
+pub(super) fn range(b: &Builder<'_>, n: &Ix, start: Option<&Ix>, end: Option<&Ix>, step: i64) -> Result<(Ix, Ix)> {
     if step <= 0 {
         return Err(Refusal::new(format!("a slice's step must be positive, not {step}")));
     }
@@ -119,7 +122,9 @@ fn slice(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         }
         "aten.unbind" => {
             let Some(count) = n.as_const() else {
-                return Err(Refusal::new("unbind of an axis whose extent is not known gives an unknown number of tensors"));
+                return Err(Refusal::new(
+                    "unbind of an axis whose extent is not known gives an unknown number of tensors",
+                ));
             };
             (0..count).map(|i| select(b, x, axis, Ix::Const(i))).collect()
         }
@@ -168,7 +173,9 @@ fn split(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         Some(Attr::List(_)) => call.extents(name),
         _ => None,
     };
-    let known = || n.as_const().ok_or_else(|| Refusal::new("an axis whose extent is not known cannot be split into equal parts"));
+    let known = || {
+        n.as_const().ok_or_else(|| Refusal::new("an axis whose extent is not known cannot be split into equal parts"))
+    };
     let sizes: Vec<Ix> = if let Some(sizes) =
         list("split_sizes").or_else(|| list("split_size")).or_else(|| list("split_size_or_sections"))
     {
@@ -252,10 +259,8 @@ fn scatter(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             let (start, count) = range(b, &shape[axis], start.as_ref(), end.as_ref(), step)?;
             let at = Ix::sub(ir::axis(axis), start);
             coords[axis] = Ix::floor_div(at.clone(), Ix::Const(step));
-            let mut conds = vec![
-                Cond::new(at.clone(), Cmp::Ge, Ix::Const(0)),
-                Cond::new(coords[axis].clone(), Cmp::Lt, count),
-            ];
+            let mut conds =
+                vec![Cond::new(at.clone(), Cmp::Ge, Ix::Const(0)), Cond::new(coords[axis].clone(), Cmp::Lt, count)];
             if step > 1 {
                 conds.push(Cond::new(Ix::modulo(at, Ix::Const(step)), Cmp::Eq, Ix::Const(0)));
             }

@@ -266,7 +266,8 @@ fn permute(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         }
         name => {
             let (a, c) = if name == "aten.transpose" { ("dim0", "dim1") } else { ("axis0", "axis1") };
-            let read = |n: &str, other: &str, d: i64| if call.attr(n).is_some() { call.int(n, d) } else { call.int(other, d) };
+            let read =
+                |n: &str, other: &str, d: i64| if call.attr(n).is_some() { call.int(n, d) } else { call.int(other, d) };
             let (p, q) = (read(a, "dim0", 0), read(c, "dim1", 1));
             if rank > 0 {
                 let (p, q) = (normal_axis(p, rank)?, normal_axis(q, rank)?);
