@@ -7,6 +7,10 @@
 mod activations;
 mod arithmetic;
 mod conv;
+mod creation;
+mod einsum;
+mod indexing;
+mod losses;
 mod norm;
 mod onnx_attention;
 mod onnx_grid;
@@ -24,7 +28,13 @@ mod products;
 mod reductions;
 mod resize;
 mod rms_norm;
+mod scans;
 mod softmax;
+mod torch_attention;
+mod torch_conv;
+mod torch_norm;
+mod torch_pool;
+mod torch_resize;
 mod types;
 mod unary;
 mod views;
@@ -57,7 +67,7 @@ pub const RULES: &[&[Decomposition]] = &[
     reductions::RULES,
     softmax::RULES,
     unary::RULES,
-    views::RULES,
+    views::RULES, creation::RULES, indexing::RULES, scans::RULES, torch_attention::RULES, torch_norm::RULES, torch_conv::RULES, torch_pool::RULES, torch_resize::RULES, losses::RULES, einsum::RULES,
     conv::RULES,
     norm::RULES,
     onnx_attention::RULES,

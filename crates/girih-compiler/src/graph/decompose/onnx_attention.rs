@@ -66,6 +66,9 @@ pub(super) struct Attended {
     pub capped: Arg,
     pub biased: Arg,
     pub weights: Arg,
+    /// Of each row's scores, and of their exponentials: `[batch, heads, queries, 1]`.
+    pub max: Arg,
+    pub sum: Arg,
 }
 
 /// `q [b, h, s, d]`, `k [b, g, t, d]`, `v [b, g, t, e]` with `g` dividing `h`. Computed in `wide`.
@@ -150,7 +153,7 @@ pub(super) fn attend(
     let sums = b.wide(v);
     let y = b.dot(px, vx, sums, &[4], false)?;
     let y = b.convert(y, narrow)?;
-    Ok(Attended { y, scores, capped, biased, weights })
+    Ok(Attended { y, scores, capped, biased, weights, max, sum })
 }
 
 /// The scores with what may not be seen at -inf, and whether a row may see nothing.

@@ -29,11 +29,10 @@ pub(super) const RULES: &[Decomposition] = &[
     },
 ];
 
-/// The parts of a softmax along an axis, which stays with extent 1 in the last two.
+/// The parts of a softmax along an axis, which stays with extent 1 in the sum.
 pub(super) struct Parts {
     /// `exp(x - max)`
     pub exp: Arg,
-    pub max: Arg,
     /// Of the exponentials.
     pub sum: Arg,
 }
@@ -44,7 +43,7 @@ pub(super) fn parts(b: &mut Builder<'_>, x: Arg, axis: usize) -> Result<Parts> {
     let shifted = b.sub(x, max)?;
     let exp = b.exp(shifted)?;
     let sum = b.reduce(ReduceOp::Sum, exp, &[axis], true)?;
-    Ok(Parts { exp, max, sum })
+    Ok(Parts { exp, sum })
 }
 
 /// Softmax of a float along an axis, in the operand's type.

@@ -1,0 +1,105 @@
+//! Running sums and orders of PyTorch.
+
+use super::types::{axis_attr, elem_attr};
+use super::{Call, Decomposition};
+use crate::graph::Elem;
+use crate::graph::build::{Builder, Refusal, Result};
+use crate::graph::ir::{self, Arg, ScanOp};
+use crate::index::Ix;
+
+pub(super) const RULES: &[Decomposition] = &[
+    Decomposition {
+        name: "cumsum",
+        handles: &["aten.cumsum", "aten.cumprod"],
+        doc: "Running sums and products; integers are summed as i64, f16 and bf16 in f32.\n\n`y = cumsum(x)` --> `y = scan sum x`",
+        run: cumsum,
+    },
+    Decomposition {
+        name: "sort",
+        handles: &["aten.sort", "aten.argsort", "aten.topk", "aten.msort", "aten.kthvalue", "aten.median"],
+        doc: "The elements of an axis in order, and where they came from; equal ones keep their order.\n\n\
+              `v, at = topk(x, k)` --> `s, o = sort x descending`, `v, at = s[..k], o[..k]`",
+        run: sort,
+    },
+];
+
+fn cumsum(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let x = call.arg(0)?;
+    let rank = b.rank(x);
+    let axis = axis_attr(call, "dim", 0, rank)?;
+    let to = elem_attr(call, "dtype").unwrap_or(if b.elem(x).is_float() { b.elem(x) } else { Elem::I64 });
+    let x = b.convert(x, to)?;
+    if rank == 0 {
+        return Ok(vec![x]);
+    }
+    let wide = b.wide(x);
+    let x = b.convert(x, wide)?;
+    let op = if call.name == "aten.cumsum" { ScanOp::Sum } else { ScanOp::Prod };
+    let y = b.scan(op, x, axis, false, false)?;
+    Ok(vec![b.convert(y, to)?])
+}
+
+fn sort(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let mut x = call.arg(0)?;
+    let mut rank = b.rank(x);
+    let zero = ir::int_scalar(Elem::I64, 0);
+    if rank == 0 {
+        let at = b.full(zero, Elem::I64, vec![]);
+        return Ok(match call.name {
+            "aten.argsort" => vec![at],
+            "aten.msort" => vec![x],
+            _ => vec![x, at],
+        });
+    }
+    let whole = call.name == "aten.median" && call.attr("dim").is_none();
+    if whole {
+        let n = b.numel(&b.shape(x));
+        x = b.reshape(x, &[n])?;
+        rank = 1;
+    }
+    let axis = if call.name == "aten.msort" { 0 } else { axis_attr(call, "dim", -1, rank)? };
+    let descending = match call.name {
+        "aten.topk" => call.flag("largest", true),
+        _ => call.flag("descending", false),
+    };
+    let (sorted, order) = b.sort(x, axis, descending)?;
+    let n = b.shape(x)[axis].clone();
+    match call.name {
+        "aten.topk" => {
+            let k = call.extents("k").and_then(|k| k.first().cloned()).ok_or_else(|| Refusal::new("k is missing"))?;
+            let (k_of, n_of) = (k.as_const(), n.as_const());
+            if let (Some(k), Some(n)) = (k_of, n_of)
+                && !(0..=n).contains(&k)
+            {
+                return Err(Refusal::new(format!("the first {k} of {n} elements are asked for")));
+            }
+            let values = b.slice(sorted, axis, Ix::Const(0), 1, k.clone())?;
+            Ok(vec![values, b.slice(order, axis, Ix::Const(0), 1, k)?])
+        }
+        "aten.kthvalue" | "aten.median" => {
+            let at = match call.name {
+                "aten.kthvalue" => Ix::Const(call.int("k", 1) - 1),
+                _ => b.simplify(&Ix::floor_div(Ix::sub(n, Ix::Const(1)), Ix::Const(2))),
+            };
+            let (mut value, mut place) =
+                (super::parts::select(b, sorted, axis, at.clone())?, super::parts::select(b, order, axis, at)?);
+            if b.elem(x).is_float() && call.name == "aten.median" {
+                // NaN wins: it stands last in the order.
+                let last = b.simplify(&Ix::sub(b.shape(x)[axis].clone(), Ix::Const(1)));
+                let top = super::parts::select(b, sorted, axis, last.clone())?;
+                let top_at = super::parts::select(b, order, axis, last)?;
+                let nan = b.compare(crate::num::op::Predicate::NotEqual, top, top)?;
+                value = b.select(nan, top, value)?;
+                place = b.select(nan, top_at, place)?;
+            }
+            if call.flag("keepdim", false) {
+                value = b.unsqueeze(value, &[axis])?;
+                place = b.unsqueeze(place, &[axis])?;
+            }
+            Ok(if whole { vec![value] } else { vec![value, place] })
+        }
+        "aten.argsort" => Ok(vec![order]),
+        "aten.msort" => Ok(vec![sorted]),
+        _ => Ok(vec![sorted, order]),
+    }
+}
