@@ -57,8 +57,7 @@ struct Term {
 }
 
 fn einsum(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let equation: String =
-        call.text("equation").unwrap_or_default().chars().filter(|c| !c.is_whitespace()).collect();
+    let equation: String = call.text("equation").unwrap_or_default().chars().filter(|c| !c.is_whitespace()).collect();
     let (inputs, output) = match equation.split_once("->") {
         Some((i, o)) => (i, Some(o)),
         None => (equation.as_str(), None),
@@ -98,7 +97,8 @@ fn einsum(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             // The ellipsis, then the letters that occur once, in order.
             let mut out: Vec<Label> = (0..more).rev().map(Label::Ellipsis).collect();
             let count = |c: char| inputs.chars().filter(|x| *x == c).count();
-            let mut once: Vec<Label> = inputs.chars().filter(|c| c.is_alphabetic() && count(*c) == 1).map(Label::Letter).collect();
+            let mut once: Vec<Label> =
+                inputs.chars().filter(|c| c.is_alphabetic() && count(*c) == 1).map(Label::Letter).collect();
             once.sort_unstable();
             out.extend(once);
             out

@@ -40,7 +40,15 @@ pub(super) const RULES: &[Decomposition] = &[
     },
     Decomposition {
         name: "scatter",
-        handles: &["aten.scatter", "aten.scatter_add", "aten.scatter_reduce", "aten.index_add", "aten.index_copy", "aten.index_fill", "aten.index_reduce"],
+        handles: &[
+            "aten.scatter",
+            "aten.scatter_add",
+            "aten.scatter_reduce",
+            "aten.index_add",
+            "aten.index_copy",
+            "aten.index_fill",
+            "aten.index_reduce",
+        ],
         doc: "Along one axis, into the positions of an index tensor.\n\n\
               `y = scatter(x, 0, at, v)` --> `y = scatter set x[at, i1] with v`\n\n\
               Refuses reductions that leave the tensor itself out, and means.",
@@ -255,8 +263,9 @@ fn scatter(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         _ => ScatterOp::Set,
     };
     if !call.flag("include_self", true) {
-        return Err(Refusal::new("a scatter that leaves the tensor itself out is not supported")
-            .help("pass include_self=True"));
+        return Err(
+            Refusal::new("a scatter that leaves the tensor itself out is not supported").help("pass include_self=True")
+        );
     }
     let by_axis = call.name.starts_with("aten.index_");
     let mut src = needed(b, call, 2, if call.name == "aten.index_copy" { "source" } else { "value" })?;

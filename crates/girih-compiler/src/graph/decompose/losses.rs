@@ -19,7 +19,13 @@ pub(super) const RULES: &[Decomposition] = &[
     },
     Decomposition {
         name: "nll_loss",
-        handles: &["aten.nll_loss", "aten.nll_loss_nd", "aten.nll_loss2d", "aten.nll_loss_forward", "aten.nll_loss2d_forward"],
+        handles: &[
+            "aten.nll_loss",
+            "aten.nll_loss_nd",
+            "aten.nll_loss2d",
+            "aten.nll_loss_forward",
+            "aten.nll_loss2d_forward",
+        ],
         doc: "From logarithms of probabilities and class numbers.\n\n`y = nll_loss(x, t)` --> `y = mean(-gather x[t])`",
         run: nll_loss,
     },
@@ -57,7 +63,9 @@ fn reduction(call: &Call<'_>) -> Result<i64> {
         (Some("none"), _) | (None, 0) => Ok(0),
         (Some("mean"), _) | (None, 1) => Ok(1),
         (Some("sum"), _) | (None, 2) => Ok(2),
-        (other, n) => Err(Refusal::new(format!("there is no reduction {}", other.map_or(n.to_string(), str::to_string)))),
+        (other, n) => {
+            Err(Refusal::new(format!("there is no reduction {}", other.map_or(n.to_string(), str::to_string))))
+        }
     }
 }
 
@@ -112,7 +120,8 @@ fn weighted(b: &mut Builder<'_>, loss: Arg, c: &Chosen, how: i64) -> Result<(Arg
     let loss = b.mul(loss, c.weights)?;
     let loss = b.select(c.counts, loss, zero)?;
     let axes: Vec<usize> = (0..b.rank(loss)).collect();
-    let fold = |b: &mut Builder<'_>, x: Arg| if axes.is_empty() { Ok(x) } else { b.reduce(ReduceOp::Sum, x, &axes, false) };
+    let fold =
+        |b: &mut Builder<'_>, x: Arg| if axes.is_empty() { Ok(x) } else { b.reduce(ReduceOp::Sum, x, &axes, false) };
     let total = fold(b, c.weights)?;
     let y = match how {
         0 => loss,
@@ -252,11 +261,8 @@ fn pointwise(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             let square = b.mul(size, size)?;
             let square = b.mul(square, half)?;
             let shifted = b.sub(size, c(0.5 * limit))?;
-            let (near, far) = if smooth {
-                (b.div(square, c(limit))?, shifted)
-            } else {
-                (square, b.mul(shifted, c(limit))?)
-            };
+            let (near, far) =
+                if smooth { (b.div(square, c(limit))?, shifted) } else { (square, b.mul(shifted, c(limit))?) };
             let is_near = b.compare(Predicate::LessThan, size, c(limit))?;
             b.select(is_near, near, far)?
         }

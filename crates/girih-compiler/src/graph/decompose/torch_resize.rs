@@ -117,11 +117,14 @@ fn upsample(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         }
         let (Some(len), Some(count)) = (from[at].as_const(), out.as_const()) else {
             let times = b.simplify(&Ix::floor_div(out.clone(), from[at].clone()));
-            let times = times.as_const().or(scale.map(|s| s as i64)).filter(|t| {
-                *t > 0 && nearest && b.same(&Ix::mul(from[at].clone(), Ix::Const(*t)), &out)
-            });
+            let times = times
+                .as_const()
+                .or(scale.map(|s| s as i64))
+                .filter(|t| *t > 0 && nearest && b.same(&Ix::mul(from[at].clone(), Ix::Const(*t)), &out));
             let Some(times) = times else {
-                return Err(Refusal::new("resampling a symbolic extent is supported for whole multiples of the nearest"));
+                return Err(Refusal::new(
+                    "resampling a symbolic extent is supported for whole multiples of the nearest",
+                ));
             };
             let mut shape = b.shape(y);
             shape[at] = out;
