@@ -210,6 +210,9 @@ impl<'p> Kernel<'p> {
     pub fn ir(&self, stage: Stage) -> Result<String> {
         let lowered = || self.lower(FAST, &mut Silent);
         Ok(match stage {
+            Stage::Torch | Stage::Tensor => {
+                return Err(Error::argument(format!("a tile program has no stage {}", stage.name())));
+            }
             Stage::CudaTile => cuda_tile::print::print(&self.program.module),
             Stage::Loop => loops::print::print(&lowered()?.loops, loops::print::Stage::Loop),
             Stage::Tile => loops::print::print(&lowered()?.tile, loops::print::Stage::Tile),

@@ -2,24 +2,33 @@
 //!
 //! ```text
 //! text ─ front ─► cuda_tile ─ lift ─► loop ─ loops::fuse::RULES ─► loop ─ tile::RULES ─► tile ─ legalise ─► kernel ─ emit ─► c
+//! model ─ source ─► torch ─ graph::decompose ─► tensor ─ loops::model ─► loop, a kernel for each step, and on as above
 //! ```
 //!
 //! In: text and [`Options`]. Out: every stage as a value. What happens on the way is told to an [`Observer`]: each rule
 //! with what it applied to and what it refused. Clocks and files belong to the observer.
 
+mod model;
 mod passes;
 pub mod trace;
 
 use crate::base::rule::{Context, Log};
 use crate::base::target::{Assumptions, Knobs, Target};
 use crate::base::{Code, Diagnostic, Severity, Span};
+use crate::graph::{Graph, decompose};
 use crate::{cuda_tile, emit, kernel, loops};
 
+pub use model::{Model, is_torch, lower_model, lower_tensor};
 pub use passes::{Letter, rules};
 
 /// A stage that prints.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Stage {
+    /// Of a model: the operations of its source.
+    Torch,
+    /// Of a model: primitives.
+    Tensor,
+    /// Of a tile program.
     CudaTile,
     Loop,
     Tile,
@@ -28,11 +37,16 @@ pub enum Stage {
 }
 
 impl Stage {
+    /// The stages of a tile program.
     pub const ALL: [Stage; 5] = [Stage::CudaTile, Stage::Loop, Stage::Tile, Stage::Kernel, Stage::C];
+    /// The stages of a model.
+    pub const MODEL: [Stage; 6] = [Stage::Torch, Stage::Tensor, Stage::Loop, Stage::Tile, Stage::Kernel, Stage::C];
 
     /// The name that `--ir` takes.
     pub fn name(self) -> &'static str {
         match self {
+            Stage::Torch => "torch",
+            Stage::Tensor => "tensor",
             Stage::CudaTile => "cuda_tile",
             Stage::Loop => "loop",
             Stage::Tile => "tile",
@@ -42,7 +56,7 @@ impl Stage {
     }
 
     pub fn from_name(name: &str) -> Option<Stage> {
-        Stage::ALL.into_iter().find(|s| s.name() == name)
+        Stage::MODEL.into_iter().chain(Stage::ALL).find(|s| s.name() == name)
     }
 }
 
@@ -89,6 +103,15 @@ pub struct RuleEvent<'a> {
     pub log: &'a Log,
 }
 
+/// What one rule of Tensor IR did.
+pub struct GraphEvent<'a> {
+    pub name: &'static str,
+    pub before: &'a Graph,
+    /// `None`: unchanged.
+    pub after: Option<&'a Graph>,
+    pub log: &'a Log,
+}
+
 /// Is told what the pass loop does. Every method may be left out.
 pub trait Observer {
     /// A stage, or a rule of it, is about to run.
@@ -97,6 +120,16 @@ pub trait Observer {
     fn rule(&mut self, _event: &RuleEvent<'_>) -> Result<(), Diagnostic> {
         Ok(())
     }
+    /// An operation of a model was replaced by simpler ones.
+    fn decomposed(&mut self, _applied: &decompose::Applied<'_>) {}
+    /// A rule of Tensor IR ran. An error stops the compilation.
+    fn simplified(&mut self, _event: &GraphEvent<'_>) -> Result<(), Diagnostic> {
+        Ok(())
+    }
+    /// The operations of a model were shared out among kernels.
+    fn fused(&mut self, _graph: &Graph, _log: &Log) {}
+    /// The kernel of a step of a model is about to be lowered.
+    fn kernel(&mut self, _name: &str) {}
 }
 
 /// Observes nothing.

@@ -24,8 +24,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use girih_compiler::graph::{Graph, Role};
 use girih_compiler::loops::model::Plan;
+use girih_compiler::pipeline;
 
-use crate::compiled::Tools;
+use crate::compiled::{FAST, Tools};
 use crate::error::{Error, Result};
 use crate::options::Options;
 use exec::{Call, Executable};
@@ -177,7 +178,12 @@ impl Model {
         }
         let (graph, plan) = match &self.plan {
             Some(plan) => (self.graph.clone(), plan.clone()),
-            None => return Err(Error::Internal("lowering is not there yet".into())),
+            None => {
+                let options = self.options.pipeline(FAST)?;
+                let lowered = pipeline::lower_model(&self.graph, &options, true, &mut pipeline::Silent);
+                let pipeline::Model { tensor, plan } = lowered.map_err(Error::Program)?;
+                (tensor, plan)
+            }
         };
         let built = Executable::new(plan, graph, &self.options, &self.tools, self.progress.as_deref())?;
         Ok(ready.insert(Arc::new(built)).clone())

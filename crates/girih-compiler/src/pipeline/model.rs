@@ -1,0 +1,65 @@
+//! The stages of a model above its kernels: Torch IR to Tensor IR to a plan.
+//!
+//! In: a graph that a front end built. Out: [`Model`]: the same in primitives, and the plan of its kernels in Loop IR,
+//! each of which [`super::lower_loops`] takes further.
+
+use super::{Observer, Options};
+use crate::base::rule::Log;
+use crate::base::{Code, Diagnostic, Frame};
+use crate::graph::decompose::{self, Failure};
+use crate::graph::{Graph, Op};
+use crate::loops::model::{self, Plan};
+
+/// A model at the stages above its kernels.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// Primitives only.
+    pub tensor: Graph,
+    pub plan: Plan,
+}
+
+/// Lowers a captured graph to a plan. `fuse: false` gives every operation a kernel of its own.
+pub fn lower_model(
+    graph: &Graph,
+    options: &Options,
+    fuse: bool,
+    observer: &mut dyn Observer,
+) -> Result<Model, Vec<Diagnostic>> {
+    let tensor = lower_tensor(graph, options, observer)?;
+    observer.begin("fusion");
+    let mut log = Log::default();
+    let outcome = model::lower(&tensor, &options.context(), &model::Options { fuse }, &mut log);
+    observer.fused(&tensor, &log);
+    Ok(Model { plan: outcome?, tensor })
+}
+
+/// Torch IR to Tensor IR. All operations that cannot be lowered are reported together.
+pub fn lower_tensor(
+    graph: &Graph,
+    _options: &Options,
+    observer: &mut dyn Observer,
+) -> Result<Graph, Vec<Diagnostic>> {
+    observer.begin("decompose");
+    decompose::decompose(graph, &mut |applied| observer.decomposed(applied))
+        .map_err(|all| all.iter().map(|f| refused(graph, f)).collect())
+}
+
+/// Whether a graph holds operations of its source, which decompositions replace.
+pub fn is_torch(graph: &Graph) -> bool {
+    graph.nodes.values().any(|n| matches!(n.op, Op::Source { .. }))
+}
+
+/// Why an operation of the model cannot be lowered, named as the model names it.
+fn refused(graph: &Graph, failure: &Failure) -> Diagnostic {
+    let origin = graph.origins.get(failure.origin);
+    let name = origin.map_or("", |o| o.name.as_str());
+    let named = if name.is_empty() { String::new() } else { format!(" `{name}`") };
+    let known = decompose::rule(&failure.op).is_some();
+    let code = if known { Code::ModelShape } else { Code::UnsupportedOperator };
+    let mut d = Diagnostic::error(code, format!("{}{named}: {}", failure.op, failure.refusal.message));
+    d.help = failure.refusal.help.clone();
+    if let Some(place) = origin.and_then(|o| o.place.clone()) {
+        d.frames = vec![Frame { place, function: None }].into();
+    }
+    d
+}
