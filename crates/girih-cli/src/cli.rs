@@ -50,8 +50,12 @@ pub enum Command {
 /// What every command that compiles a kernel takes.
 #[derive(Args)]
 pub struct KernelArgs {
-    /// Tile text (.mlir) or bytecode; `-` is standard input.
-    pub file: PathBuf,
+    /// Tile text (.mlir), bytecode, or a model (.onnx, or .json as girih.torch saves it); `-` is standard input.
+    #[arg(required_unless_present = "expression")]
+    pub file: Option<PathBuf>,
+    /// A model in one line, in PyTorch's words: `torch.softmax(torch.randn(8,128), -1)`; `help` says what is known.
+    #[arg(short = 'c', value_name = "EXPR", conflicts_with = "file", allow_hyphen_values = true)]
+    pub expression: Option<String>,
     /// The entry; needed where the file has several.
     #[arg(long, value_name = "NAME")]
     pub entry: Option<String>,
@@ -76,7 +80,8 @@ pub struct RunArgs {
     /// Blocks along x, y and z.
     #[arg(long, value_name = "X,Y,Z", value_parser = girih::spec::grid, allow_hyphen_values = true)]
     pub grid: Option<[u32; 3]>,
-    /// An argument: NAME=FILE.npy, NAME=i32:512, NAME=randn:f16[64x64], NAME=@OTHER, NAME=ptrs:A+B.
+    /// An argument: NAME=FILE.npy, NAME=i32:512, NAME=randn:f16[64x64], NAME=@OTHER, NAME=ptrs:A+B; of a model also N=32,
+    /// a symbolic extent.
     #[arg(long = "arg", value_name = "NAME=SPEC", value_parser = pair)]
     pub args: Vec<(String, String)>,
     /// Write a buffer to a file after the launch.
@@ -100,6 +105,12 @@ pub struct RunArgs {
     /// Repeat the launch and report the median time.
     #[arg(long)]
     pub time: bool,
+    /// Of a model: say where the time goes, kernel by kernel, and how much memory it takes.
+    #[arg(long)]
+    pub profile: bool,
+    /// Of a model: evaluate it on these arguments before and after each rule; stop at the first that changes the answer.
+    #[arg(long)]
+    pub verify_each: bool,
     /// End standard output with one JSON object.
     #[arg(long)]
     pub json: bool,
@@ -109,7 +120,7 @@ pub struct RunArgs {
     /// Order of printed text: `finish` (as blocks end) or `index`.
     #[arg(long, value_name = "ORDER", value_parser = ["finish", "index"], default_value = "finish")]
     pub print_order: String,
-    /// Order in which the evaluator runs blocks; 0 is round-robin.
+    /// Order in which the evaluator runs blocks; 0 is round-robin. Of a model: seed of the data that inputs make.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 }
@@ -118,9 +129,12 @@ pub struct RunArgs {
 pub struct CompileArgs {
     #[command(flatten)]
     pub kernel: KernelArgs,
-    /// The stage to print: cuda_tile, loop, tile, kernel or c.
+    /// The stage to print: cuda_tile (of a model: torch, tensor), loop, tile, kernel or c.
     #[arg(long, value_name = "STAGE", value_parser = stage)]
     pub ir: Option<girih::Stage>,
+    /// Of a one-line model: the type of a name that it does not define, `x=randn:f32[4x128]`.
+    #[arg(long = "arg", value_name = "NAME=SPEC", value_parser = pair)]
+    pub args: Vec<(String, String)>,
     /// With `--ir cuda_tile`: print the whole program as NVIDIA's own tools do.
     #[arg(long)]
     pub nvidia: bool,
@@ -275,7 +289,8 @@ fn block(text: &str) -> Result<[u32; 3], String> {
 
 fn stage(text: &str) -> Result<girih::Stage, String> {
     girih::Stage::from_name(text).ok_or_else(|| {
-        let names: Vec<&str> = girih::Stage::ALL.iter().map(|s| s.name()).collect();
-        format!("a tile program has the stages {}", names.join(", "))
+        let names = |all: &[girih::Stage]| all.iter().map(|s| s.name()).collect::<Vec<_>>().join(", ");
+        let (tile, model) = (names(&girih::Stage::ALL), names(&girih::Stage::MODEL));
+        format!("a tile program has the stages {tile}; a model {model}")
     })
 }

@@ -32,6 +32,11 @@ pub fn read(path: &Path) -> Result<Source, Failure> {
     Ok(Source { name, text: text.into(), bytecode: None })
 }
 
+/// The file that a command was given.
+pub fn file(args: &KernelArgs) -> Result<&Path, Failure> {
+    args.file.as_deref().ok_or_else(|| Failure::usage("name a file"))
+}
+
 /// The program of what was read.
 pub fn load(source: &Source) -> girih::Result<Program> {
     match &source.bytecode {

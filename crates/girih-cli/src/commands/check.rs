@@ -9,6 +9,10 @@ use crate::{render, source};
 pub fn run(args: &CheckArgs) -> Result<(), Failure> {
     let mut bad = false;
     for path in &args.files {
+        if super::model::is_model(path) {
+            bad |= !super::model::check(path, args.json)?;
+            continue;
+        }
         let source = match source::read(path) {
             Ok(source) => source,
             Err(failure) => {

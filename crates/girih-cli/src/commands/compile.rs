@@ -6,6 +6,7 @@ use girih::observe::{TimedTrace, VerifyEach};
 use girih::{Kernel, Stage};
 use girih_compiler::pipeline::trace::Trace;
 
+use super::model;
 use super::run::arguments::Arguments;
 use crate::cli::CompileArgs;
 use crate::failure::Failure;
@@ -13,7 +14,10 @@ use crate::render::Source;
 use crate::source;
 
 pub fn run(args: &CompileArgs) -> Result<(), Failure> {
-    let (source, program) = source::program(&args.kernel.file)?;
+    if let Some(given) = model::given(&args.kernel) {
+        return model::compile::run(args, &given);
+    }
+    let (source, program) = source::program(source::file(&args.kernel)?)?;
     let within = Failure::within(&source);
     let mut options = source::options(&args.kernel)?;
     options.stop_after = args.stop_after;

@@ -9,6 +9,7 @@ pub mod cutile;
 pub mod disassemble;
 pub mod doctor;
 pub mod fmt;
+pub mod model;
 pub mod ops;
 pub mod rules;
 pub mod run;

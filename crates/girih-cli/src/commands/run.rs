@@ -11,6 +11,7 @@ use girih::{CachePolicy, Device, Kernel, Options, PrintOrder};
 use girih_compiler::base::{Code, Diagnostic};
 use serde_json::json;
 
+use super::model;
 use crate::cli::RunArgs;
 use crate::failure::Failure;
 use crate::render::Source;
@@ -18,7 +19,15 @@ use crate::{render, source};
 use arguments::Arguments;
 
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
-    let (source, program) = source::program(&args.kernel.file)?;
+    if let Some(given) = model::given(&args.kernel) {
+        return model::run::run(args, &given);
+    }
+    if args.profile || args.verify_each {
+        return Err(Failure::usage(
+            "--profile and --verify-each are for models; `girih compile --verify-each` takes tile programs",
+        ));
+    }
+    let (source, program) = source::program(source::file(&args.kernel)?)?;
     let options = options(args)?;
     let kernel = source::choose(&source, &program, args.kernel.entry.as_deref())?.with_options(options);
     let comment = source::launch_comment(&source, Some(kernel.name()))?.unwrap_or_default();
@@ -88,7 +97,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     if good { Ok(()) } else { Err(Failure::Said(1)) }
 }
 
-fn options(args: &RunArgs) -> Result<Options, Failure> {
+pub(super) fn options(args: &RunArgs) -> Result<Options, Failure> {
     let mut options = source::options(&args.kernel)?;
     options.device = args.device.unwrap_or(options.device);
     options.block = args.block;

@@ -34,11 +34,7 @@ pub fn lower_model(
 }
 
 /// Torch IR to Tensor IR. All operations that cannot be lowered are reported together.
-pub fn lower_tensor(
-    graph: &Graph,
-    _options: &Options,
-    observer: &mut dyn Observer,
-) -> Result<Graph, Vec<Diagnostic>> {
+pub fn lower_tensor(graph: &Graph, _options: &Options, observer: &mut dyn Observer) -> Result<Graph, Vec<Diagnostic>> {
     observer.begin("decompose");
     decompose::decompose(graph, &mut |applied| observer.decomposed(applied))
         .map_err(|all| all.iter().map(|f| refused(graph, f)).collect())

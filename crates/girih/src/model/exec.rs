@@ -423,7 +423,7 @@ fn addresses(plan: &Plan, graph: &Graph) -> Result<Addresses> {
 }
 
 /// The kernel as text without the names people gave: equal for kernels that compute the same alike.
-fn nameless(kernel: &Kernel) -> String {
+pub fn nameless(kernel: &Kernel) -> String {
     let mut k = kernel.clone();
     k.name = "k".into();
     for param in &mut k.params {

@@ -16,19 +16,23 @@ mod extent;
 mod files;
 mod inputs;
 mod profile;
+mod stages;
 mod tensor;
 #[cfg(test)]
 mod tests;
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use girih_compiler::graph::{Graph, Role};
+use bytes::Bytes;
+use girih_compiler::graph::{Elem, Graph, Role};
 use girih_compiler::loops::model::Plan;
-use girih_compiler::pipeline;
+use girih_compiler::{pipeline, source};
 
-use crate::compiled::{FAST, Tools};
+use crate::compiled::Tools;
 use crate::error::{Error, Result};
 use crate::options::Options;
+use binding::Binding;
 use exec::{Call, Executable};
 use files::Files;
 
@@ -57,8 +61,9 @@ struct Held {
     given: Vec<Option<Given>>,
 }
 
+#[derive(Clone)]
 enum Given {
-    Owned(Tensor),
+    Owned(Arc<Tensor>),
     /// Kept alive by the caller.
     Raw {
         address: u64,
@@ -67,10 +72,12 @@ enum Given {
 }
 
 impl Given {
-    fn address(&self) -> u64 {
+    fn raw(&self, elem: Elem) -> RawTensor<'_> {
         match self {
-            Given::Owned(t) => t.buffer().as_ptr().expose_provenance() as u64,
-            Given::Raw { address, .. } => *address,
+            Given::Owned(t) => t.raw(),
+            Given::Raw { address, shape } => {
+                RawTensor { elem, shape, data: std::ptr::with_exposed_provenance(*address as usize) }
+            }
         }
     }
     fn shape(&self) -> &[u64] {
@@ -94,9 +101,53 @@ pub struct Compilation {
 }
 
 /// Where an output is to be written: the address for a given position, element type and shape.
-pub type Allocate<'a> = dyn FnMut(usize, girih_compiler::graph::Elem, &[u64]) -> Result<*mut u8> + 'a;
+pub type Allocate<'a> = dyn FnMut(usize, Elem, &[u64]) -> Result<*mut u8> + 'a;
 
 impl Model {
+    /// A model in a file, whose name says what it is: `.onnx`, or `.json` for a graph that PyTorch captured.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Model> {
+        let path = path.as_ref();
+        let ending = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();
+        match ending.as_str() {
+            "json" => {
+                let text =
+                    std::fs::read_to_string(path).map_err(|e| Error::file(path, format!("cannot be read: {e}")))?;
+                Model::from_torch_json(&text)
+            }
+            _ => Model::from_onnx_file(path),
+        }
+    }
+
+    /// An ONNX file. It and the files of its weights are mapped, not copied.
+    pub fn from_onnx_file(path: impl AsRef<Path>) -> Result<Model> {
+        let path = path.as_ref();
+        let mut files = Files::default();
+        let bytes = files.open(path).map_err(|e| Error::file(path, format!("cannot be read: {e}")))?;
+        Model::from_onnx(&bytes, files, path.parent())
+    }
+
+    /// What an ONNX file holds; `folder` is where the files of its weights lie.
+    pub fn from_onnx_bytes(bytes: Bytes, folder: Option<&Path>) -> Result<Model> {
+        Model::from_onnx(&bytes, Files::default(), folder)
+    }
+
+    fn from_onnx(bytes: &Bytes, files: Files, folder: Option<&Path>) -> Result<Model> {
+        let _ = (bytes, files, folder);
+        Err(Error::Internal("ONNX files are not read yet".into()))
+    }
+
+    /// A graph that PyTorch captured, in the JSON form of `source::torch`.
+    pub fn from_torch_json(json: &str) -> Result<Model> {
+        let graph = source::torch::import(json).map_err(Error::Program)?;
+        Model::new(graph, Files::default(), None)
+    }
+
+    /// A one-line model in PyTorch's words. Names that it does not define are inputs of the types given here.
+    pub fn from_expression(text: &str, inputs: &[(String, Elem, Vec<u64>)]) -> Result<Model> {
+        let _ = (text, inputs);
+        Err(Error::Internal("expressions are not read yet".into()))
+    }
+
     /// A graph of the source's operations, of primitives, or of both.
     pub fn from_graph(graph: Graph) -> Result<Model> {
         Model::new(graph, Files::default(), None)
@@ -108,7 +159,7 @@ impl Model {
         Ok(Model { plan: Some(plan), ..Model::from_graph(graph)? })
     }
 
-    fn new(mut graph: Graph, mut files: Files, folder: Option<&std::path::Path>) -> Result<Model> {
+    fn new(mut graph: Graph, mut files: Files, folder: Option<&Path>) -> Result<Model> {
         files.resolve(&mut graph, folder)?;
         let held = Held { given: graph.inputs.iter().map(|_| None).collect() };
         Ok(Model {
@@ -176,15 +227,7 @@ impl Model {
         if let Some(ready) = &*ready {
             return Ok(ready.clone());
         }
-        let (graph, plan) = match &self.plan {
-            Some(plan) => (self.graph.clone(), plan.clone()),
-            None => {
-                let options = self.options.pipeline(FAST)?;
-                let lowered = pipeline::lower_model(&self.graph, &options, true, &mut pipeline::Silent);
-                let pipeline::Model { tensor, plan } = lowered.map_err(Error::Program)?;
-                (tensor, plan)
-            }
-        };
+        let pipeline::Model { tensor: graph, plan } = self.lower(&mut pipeline::Silent)?;
         let built = Executable::new(plan, graph, &self.options, &self.tools, self.progress.as_deref())?;
         Ok(ready.insert(Arc::new(built)).clone())
     }
@@ -199,7 +242,7 @@ impl Model {
         for (name, tensor) in parameters {
             let at = self.parameter(name)?;
             inputs::check(&self.graph, at, tensor.elem(), tensor.shape())?;
-            fitting.push((at, Given::Owned(tensor)));
+            fitting.push((at, Given::Owned(Arc::new(tensor))));
         }
         self.hold(fitting);
         Ok(())
@@ -257,20 +300,14 @@ impl Model {
 
     /// The same with values for symbolic extents that no array tells.
     pub fn run_at(&self, arrays: &[(&str, &Tensor)], symbols: &[(&str, i64)]) -> Result<Vec<(String, Tensor)>> {
-        let mut held = self.held();
-        let given = self.complete(&mut held, arrays, symbols)?;
-        let mut outputs: Vec<Tensor> = vec![];
-        let mut allocate = |_: usize, elem, shape: &[u64]| {
-            let tensor = Tensor::zeroed(elem, shape)?;
-            let address = tensor.buffer().as_ptr();
-            outputs.push(tensor);
-            Ok(address)
-        };
-        let raw: Vec<RawTensor<'_>> = given.iter().map(|g| g.raw()).collect();
-        // SAFETY: the tensors live until the run has ended (nobody else changes what is held), and outputs have memory of their own.
-        unsafe { self.run_all(&raw, &mut allocate, None) }?;
-        let names = self.graph.outputs.iter().map(|o| o.name.clone());
-        Ok(names.zip(outputs).collect())
+        let mut prepared = self.prepare(arrays, symbols)?;
+        prepared.run()?;
+        Ok(prepared.into_outputs())
+    }
+
+    /// Fits the arrays and compiles, so that [`Prepared::run`] only runs.
+    pub fn prepare<'a>(&'a self, arrays: &[(&str, &'a Tensor)], symbols: &[(&str, i64)]) -> Result<Prepared<'a>> {
+        Prepared::new(self, arrays, symbols)
     }
 
     /// Runs the model on addresses, made to be cheap when it is repeated. `arguments` are the inputs that are no
@@ -286,11 +323,7 @@ impl Model {
         for (at, input) in self.graph.inputs.iter().enumerate() {
             let one = match (input.role, held.given.get(at).and_then(|g| g.as_ref())) {
                 (Role::Argument, _) => next.next().copied(),
-                (Role::Parameter, Some(given)) => Some(RawTensor {
-                    elem: self.graph.values.get(input.value).map_or(girih_compiler::graph::Elem::F32, |v| v.elem),
-                    shape: given.shape(),
-                    data: std::ptr::with_exposed_provenance(given.address() as usize),
-                }),
+                (Role::Parameter, Some(given)) => self.graph.values.get(input.value).map(|v| given.raw(v.elem)),
                 (Role::Parameter, None) => None,
             };
             match one {
@@ -303,8 +336,20 @@ impl Model {
             let message = format!("the model takes {want} arguments, and {} are given", arguments.len());
             return Err(inputs::refuse(message, "parameters are given with bind_parameters".to_string()));
         }
-        // SAFETY: as the function's own contract says.
-        unsafe { self.run_all(&all, allocate, None) }
+        for (at, t) in all.iter().enumerate() {
+            inputs::check(&self.graph, at, t.elem, t.shape)?;
+        }
+        let shapes: Vec<Vec<u64>> = all.iter().map(|t| t.shape.to_vec()).collect();
+        let ready = self.executable()?;
+        let binding = self.binding(&ready, &shapes)?;
+        let addresses: Vec<u64> = all.iter().map(|t| t.data.expose_provenance() as u64).collect();
+        let mut outputs = Vec::with_capacity(binding.outputs.len());
+        for (k, output) in binding.outputs.iter().enumerate() {
+            outputs.push(allocate(k, output.elem, &output.shape)?.expose_provenance() as u64);
+        }
+        let call = Call { binding: &binding, inputs: &addresses, outputs: &outputs };
+        // SAFETY: the shapes were checked against the graph's; the rest is the contract's.
+        unsafe { ready.run(&call, &self.files, None) }
     }
 
     fn missing(&self, at: usize) -> Error {
@@ -318,12 +363,7 @@ impl Model {
     }
 
     /// One tensor for every input: those given, parameters given before, and data that inputs make.
-    fn complete<'t>(
-        &self,
-        held: &mut Held,
-        arrays: &'t [(&str, &Tensor)],
-        symbols: &[(&str, i64)],
-    ) -> Result<Vec<Complete<'t>>> {
+    fn complete<'t>(&self, arrays: &[(&str, &'t Tensor)], symbols: &[(&str, i64)]) -> Result<Vec<Complete<'t>>> {
         let mut found: Vec<Option<&'t Tensor>> = vec![None; self.graph.inputs.len()];
         for (name, tensor) in arrays {
             let at = inputs::position(&self.graph, name)?;
@@ -334,6 +374,7 @@ impl Model {
                 return Err(inputs::refuse(format!("input `{name}` is given twice"), "give it once".to_string()));
             }
         }
+        let mut held = self.held();
         let shapes: Vec<Option<Vec<u64>>> = found
             .iter()
             .zip(&held.given)
@@ -342,8 +383,6 @@ impl Model {
         let known = inputs::known_symbols(&self.graph, symbols, &shapes)?;
         let mut complete = vec![];
         for (at, given) in found.into_iter().enumerate() {
-            let elem = self.graph.inputs.get(at).and_then(|i| inputs::value(&self.graph, i)).map(|v| v.elem);
-            let elem = elem.ok_or_else(|| Error::Internal("an input is no value".into()))?;
             let parameter = self.graph.inputs.get(at).is_some_and(|i| i.role == Role::Parameter);
             if let Some(tensor) = given {
                 complete.push(Complete::Given(tensor));
@@ -357,41 +396,24 @@ impl Model {
                     continue;
                 }
                 if let Some(slot) = held.given.get_mut(at) {
-                    *slot = Some(Given::Owned(tensor));
+                    *slot = Some(Given::Owned(Arc::new(tensor)));
                 }
             }
             if let Some(Some(g)) = held.given.get(at) {
-                complete.push(Complete::Held { elem, address: g.address(), shape: g.shape().to_vec() });
+                let elem = self.graph.inputs.get(at).and_then(|i| inputs::value(&self.graph, i)).map(|v| v.elem);
+                let elem = elem.ok_or_else(|| Error::Internal("an input is no value".into()))?;
+                complete.push(Complete::Held(elem, g.clone()));
             }
         }
         Ok(complete)
     }
 
-    /// # Safety
-    /// As of [`Model::run_raw`]; one tensor for each input.
-    unsafe fn run_all(
-        &self,
-        tensors: &[RawTensor<'_>],
-        allocate: &mut Allocate<'_>,
-        times: Option<&mut exec::Times>,
-    ) -> Result<()> {
-        for (at, t) in tensors.iter().enumerate() {
-            inputs::check(&self.graph, at, t.elem, t.shape)?;
-        }
-        let shapes: Vec<Vec<u64>> = tensors.iter().map(|t| t.shape.to_vec()).collect();
-        let known =
-            inputs::known_symbols(&self.graph, &[], &shapes.iter().map(|s| Some(s.clone())).collect::<Vec<_>>())?;
+    /// The binding for inputs of these shapes.
+    fn binding(&self, ready: &Executable, shapes: &[Vec<u64>]) -> Result<Arc<Binding>> {
+        let all: Vec<Option<Vec<u64>>> = shapes.iter().cloned().map(Some).collect();
+        let known = inputs::known_symbols(&self.graph, &[], &all)?;
         let symbols: Vec<i64> = known.into_iter().map(|k| k.unwrap_or(0)).collect();
-        let ready = self.executable()?;
-        let binding = ready.binding(&symbols)?;
-        let addresses: Vec<u64> = tensors.iter().map(|t| t.data.expose_provenance() as u64).collect();
-        let mut outputs = Vec::with_capacity(binding.outputs.len());
-        for (k, output) in binding.outputs.iter().enumerate() {
-            outputs.push(allocate(k, output.elem, &output.shape)?.expose_provenance() as u64);
-        }
-        let call = Call { binding: &binding, inputs: &addresses, outputs: &outputs };
-        // SAFETY: the shapes were checked against the graph's; the rest is the contract's.
-        unsafe { ready.run(&call, &self.files, times) }
+        ready.binding(&symbols)
     }
 
     /// What the model holds in memory; zeros before it is compiled.
@@ -401,10 +423,11 @@ impl Model {
     }
 }
 
+/// What an input holds in a run.
 enum Complete<'t> {
     Given(&'t Tensor),
     Made(Tensor),
-    Held { elem: girih_compiler::graph::Elem, address: u64, shape: Vec<u64> },
+    Held(Elem, Given),
 }
 
 impl Complete<'_> {
@@ -412,9 +435,55 @@ impl Complete<'_> {
         match self {
             Complete::Given(t) => t.raw(),
             Complete::Made(t) => t.raw(),
-            Complete::Held { elem, address, shape } => {
-                RawTensor { elem: *elem, shape, data: std::ptr::with_exposed_provenance(*address as usize) }
-            }
+            Complete::Held(elem, given) => given.raw(*elem),
         }
+    }
+}
+
+/// A run made ready. The arrays stay borrowed.
+pub struct Prepared<'a> {
+    model: &'a Model,
+    inputs: Vec<Complete<'a>>,
+    outputs: Vec<Tensor>,
+    native: Option<Native>,
+}
+
+struct Native {
+    ready: Arc<Executable>,
+    binding: Arc<Binding>,
+    inputs: Vec<u64>,
+    outputs: Vec<u64>,
+}
+
+impl<'a> Prepared<'a> {
+    fn new(model: &'a Model, arrays: &[(&str, &'a Tensor)], symbols: &[(&str, i64)]) -> Result<Prepared<'a>> {
+        let inputs = model.complete(arrays, symbols)?;
+        let shapes: Vec<Vec<u64>> = inputs.iter().map(|c| c.raw().shape.to_vec()).collect();
+        let ready = model.executable()?;
+        let binding = model.binding(&ready, &shapes)?;
+        let outputs =
+            binding.outputs.iter().map(|o| Tensor::zeroed(o.elem, &o.shape)).collect::<Result<Vec<Tensor>>>()?;
+        let native = Native {
+            ready,
+            binding,
+            inputs: inputs.iter().map(|c| c.raw().data.expose_provenance() as u64).collect(),
+            outputs: outputs.iter().map(|t| t.buffer().as_ptr().expose_provenance() as u64).collect(),
+        };
+        Ok(Prepared { model, inputs, outputs, native: Some(native) })
+    }
+
+    /// Runs the model and waits for it.
+    pub fn run(&mut self) -> Result<()> {
+        let Some(native) = &self.native else { return Ok(()) };
+        let call = Call { binding: &native.binding, inputs: &native.inputs, outputs: &native.outputs };
+        // SAFETY: the tensors live as long as this value and were checked against the graph; outputs have memory of
+        // their own.
+        unsafe { native.ready.run(&call, &self.model.files, None) }
+    }
+
+    /// What the last run gave, by name, in the model's order.
+    pub fn into_outputs(self) -> Vec<(String, Tensor)> {
+        let names = self.model.graph.outputs.iter().map(|o| o.name.clone());
+        names.zip(self.outputs).collect()
     }
 }

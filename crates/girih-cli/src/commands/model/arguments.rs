@@ -1,0 +1,80 @@
+//! `--arg NAME=SPEC` of models: arrays, and numbers for symbolic extents.
+
+use girih::model::Tensor;
+use girih::spec::ArgSpec;
+use girih::{Buffer, npy};
+use girih_compiler::graph::Elem;
+
+use crate::failure::Failure;
+
+/// What the flags give, in their order.
+#[derive(Default)]
+pub struct Arguments {
+    pub tensors: Vec<(String, Tensor)>,
+    /// `N=32`.
+    pub symbols: Vec<(String, i64)>,
+}
+
+impl Arguments {
+    pub fn resolve(flags: &[(String, String)]) -> Result<Arguments, Failure> {
+        let mut all = Arguments::default();
+        for (i, (name, text)) in flags.iter().enumerate() {
+            if let Ok(n) = text.parse::<i64>() {
+                all.symbols.push((name.clone(), n));
+                continue;
+            }
+            let spec: ArgSpec = text.parse().map_err(|e| Failure::usage(format!("--arg {name}: {e}")))?;
+            let buffer = match spec {
+                ArgSpec::Scalar { dtype, bits } => {
+                    let mut buffer = Buffer::zeroed(dtype, &[])?;
+                    buffer.set(0, bits);
+                    buffer
+                }
+                ArgSpec::Fill { fill, dtype, shape, seed } => {
+                    // Without a seed each input gets its own.
+                    Buffer::filled(fill, dtype, &shape, seed.unwrap_or(i as u64 + 1))?
+                }
+                ArgSpec::File { path, dtype } => {
+                    let buffer = npy::read(&path)?;
+                    match dtype {
+                        Some(dtype) => buffer.reinterpret(dtype)?,
+                        None => buffer,
+                    }
+                }
+                ArgSpec::Same(_) | ArgSpec::Pointers(_) => {
+                    let text = format!("--arg {name}: an input of a model is an array of its own");
+                    return Err(Failure::usage(text));
+                }
+            };
+            all.tensors.push((name.clone(), Tensor::new(Elem::of(buffer.dtype()), buffer)?));
+        }
+        Ok(all)
+    }
+
+    /// Names and types, for expressions.
+    pub fn types(&self) -> Vec<(String, Elem, Vec<u64>)> {
+        self.tensors.iter().map(|(n, t)| (n.clone(), t.elem(), t.shape().to_vec())).collect()
+    }
+
+    /// Arrays of integers are unsigned where the model wants them so: `.npy` files do not say it here.
+    pub fn fit(&mut self, model: &girih::model::Model) -> girih::Result<()> {
+        let ports = model.inputs();
+        let given = std::mem::take(&mut self.tensors);
+        for (name, tensor) in given {
+            let want = ports.iter().find(|p| p.name == name).map(|p| p.elem);
+            let tensor = match want {
+                Some(elem) if elem.dtype == tensor.dtype() => Tensor::new(elem, tensor.into_buffer())?,
+                _ => tensor,
+            };
+            self.tensors.push((name, tensor));
+        }
+        Ok(())
+    }
+
+    pub fn arrays(&self) -> Vec<(&str, &Tensor)> {
+        self.tensors.iter().map(|(n, t)| (n.as_str(), t)).collect()
+    }
+    pub fn extents(&self) -> Vec<(&str, i64)> {
+        self.symbols.iter().map(|(n, v)| (n.as_str(), *v)).collect()
+    }
+}

@@ -1,0 +1,103 @@
+//! What the commands do with models: ONNX files, graphs that PyTorch captured, one-line expressions.
+
+pub mod arguments;
+pub mod compile;
+pub mod run;
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use girih::model::Model;
+use girih_compiler::base::{Code, Diagnostic};
+
+use crate::cli::KernelArgs;
+use crate::failure::Failure;
+use crate::render::{self, Source};
+use arguments::Arguments;
+
+/// A model on the command line.
+pub enum Given {
+    File(PathBuf),
+    Expression(String),
+}
+
+/// Whether the command was given a model, and which.
+pub fn given(args: &KernelArgs) -> Option<Given> {
+    match (&args.expression, &args.file) {
+        (Some(text), _) => Some(Given::Expression(text.clone())),
+        (None, Some(file)) if is_model(file) => Some(Given::File(file.clone())),
+        _ => None,
+    }
+}
+
+/// Models are known by their names.
+pub fn is_model(path: &Path) -> bool {
+    let ending = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();
+    ["onnx", "json"].contains(&ending.as_str())
+}
+
+impl Given {
+    /// What messages point into.
+    pub fn source(&self) -> Source {
+        match self {
+            Given::File(path) => Source { name: path.display().to_string(), ..Source::default() },
+            Given::Expression(text) => {
+                Source { name: "<expression>".into(), text: text.as_str().into(), ..Source::default() }
+            }
+        }
+    }
+
+    /// Reads the model. What a one-liner takes has the types of its arguments.
+    pub fn open(&self, arguments: &Arguments) -> girih::Result<Model> {
+        match self {
+            Given::File(path) => Model::from_file(path),
+            Given::Expression(text) => Model::from_expression(text, &arguments.types()),
+        }
+    }
+}
+
+/// Says on a terminal how far the compilation is.
+pub fn progress(model: Model) -> Model {
+    if !std::io::stderr().is_terminal() {
+        return model;
+    }
+    model.with_progress(|done, total, name| {
+        let mut err = std::io::stderr().lock();
+        let _ = match done == total {
+            true => write!(err, "\r\x1b[K"),
+            false => write!(err, "\r\x1b[Kcompiling {}/{total} {name}", done + 1),
+        };
+        let _ = err.flush();
+    })
+}
+
+/// Refuses flags that mean something for tile programs only.
+pub fn refuse_flags(flags: &[(&str, bool)]) -> Result<(), Failure> {
+    match flags.iter().find(|(_, set)| *set) {
+        Some((flag, _)) => Err(Failure::usage(format!("{flag} is for tile programs; a model has no use for it"))),
+        None => Ok(()),
+    }
+}
+
+/// `girih check`: reads the model and lowers it to primitives; whether that went well.
+pub fn check(path: &Path, json: bool) -> Result<bool, Failure> {
+    let given = Given::File(path.to_path_buf());
+    let source = given.source();
+    let outcome = given.open(&Arguments::default()).and_then(|model| model.check());
+    let diagnostics = match outcome {
+        Ok(()) => return Ok(true),
+        Err(girih::Error::Program(diagnostics)) => diagnostics,
+        Err(other) => {
+            let code = other.code().unwrap_or(Code::File);
+            vec![Diagnostic::error(code, other.to_string())]
+        }
+    };
+    for d in &diagnostics {
+        if json {
+            outln!("{}", render::json(&source, d));
+        } else {
+            render::one(&source, d);
+        }
+    }
+    Ok(false)
+}

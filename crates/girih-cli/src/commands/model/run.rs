@@ -1,0 +1,134 @@
+//! `girih run` of a model.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use girih::Device;
+use girih::model::{Model, Tensor};
+use girih_compiler::base::{Code, Diagnostic};
+use serde_json::json;
+
+use super::arguments::Arguments;
+use super::{Given, progress, refuse_flags};
+use crate::cli::RunArgs;
+use crate::commands::run::{arguments::show, options, timing::duration};
+use crate::failure::Failure;
+use crate::render;
+use crate::source::suggestion;
+
+/// Repeat for about this long, within these numbers of runs.
+const BUDGET: Duration = Duration::from_millis(1000);
+const RUNS: std::ops::Range<usize> = 5..20_000;
+
+pub fn run(args: &RunArgs, given: &Given) -> Result<(), Failure> {
+    refuse_flags(&[
+        ("--entry", args.kernel.entry.is_some()),
+        ("--grid", args.grid.is_some()),
+        ("--block", args.block.is_some()),
+    ])?;
+    let source = given.source();
+    let within = Failure::within(&source);
+    let mut arguments = Arguments::resolve(&args.args)?;
+    let model = given.open(&arguments).map_err(&within)?.with_options(options(args)?).with_seed(args.seed);
+    let model = progress(model);
+    arguments.fit(&model)?;
+    // Before a long run, not after.
+    let outputs = model.outputs();
+    let names: Vec<&str> = outputs.iter().map(|p| p.name.as_str()).collect();
+    for name in args.save.iter().map(|(n, _)| n.as_str()).chain(args.print.iter().map(String::as_str)) {
+        if !names.contains(&name) {
+            let mut d = Diagnostic::error(Code::ModelInput, format!("the model has no output `{name}`"));
+            d.help = Some(suggestion("outputs", name, names.iter().copied()));
+            render::one(&source, &d);
+            return Err(Failure::Said(1));
+        }
+    }
+    for (_, file) in &args.save {
+        let folder = Path::new(file).parent().filter(|p| !p.as_os_str().is_empty());
+        if let Some(folder) = folder.filter(|p| !p.is_dir()) {
+            let message = format!("cannot be written: there is no folder {}", folder.display());
+            return Err(within(girih::Error::file(file, message)));
+        }
+    }
+
+    let start = Instant::now();
+    let compiled = match model.options().device {
+        Device::Cpu => Some(model.compile().map_err(&within)?),
+        Device::Eval => None,
+    };
+    let compile_seconds = start.elapsed().as_secs_f64();
+    if let Some(warning) = model.cache_warning() {
+        render::one(&source, &Diagnostic::warning(Code::CacheUnusable, warning));
+    }
+    let (arrays, extents) = (arguments.arrays(), arguments.extents());
+    let start = Instant::now();
+    let results = model.run_at(&arrays, &extents).map_err(&within)?;
+    let seconds = start.elapsed().as_secs_f64();
+
+    let found = |name: &str| results.iter().find(|(n, _)| n == name).map(|(_, t)| t);
+    for (name, file) in &args.save {
+        if let Some(tensor) = found(name) {
+            girih::npy::write(Path::new(file), tensor.buffer()).map_err(&within)?;
+        }
+    }
+    let quiet = args.json || args.time || args.verify || args.profile || args.verify_each || args.compare.is_some();
+    let all = args.print.is_empty() && args.save.is_empty() && !quiet;
+    let shown: Vec<(&str, &Tensor)> = match all {
+        true => results.iter().map(|(n, t)| (n.as_str(), t)).collect(),
+        false => args.print.iter().filter_map(|n| Some((n.as_str(), found(n)?))).collect(),
+    };
+    for (name, tensor) in shown {
+        outln!("{name} = {}", show(tensor.buffer()));
+    }
+    let mut summary = json!({
+        "model": model.name(),
+        "device": model.options().device.to_string(),
+        "threads": if model.options().device == Device::Eval { 1 } else { model.options().thread_count() },
+        "runs": 1,
+        "min_s": seconds,
+        "median_s": seconds,
+        "compile_s": compile_seconds,
+        "cached": compiled.is_some_and(|c| c.cached == c.kernels),
+        "kernels": compiled.map(|c| c.kernels),
+        "steps": compiled.map(|c| c.steps),
+    });
+    if args.time {
+        let seconds = time(&model, &arguments).map_err(&within)?;
+        let (min, median) = (seconds[0], seconds[seconds.len() / 2]);
+        summary["runs"] = json!(seconds.len());
+        summary["min_s"] = json!(min);
+        summary["median_s"] = json!(median);
+        if !args.json {
+            let compile = duration(compile_seconds);
+            let steps = compiled.map_or(0, |c| c.steps);
+            outln!(
+                "time: median {}, least {}, {} runs; {steps} kernels a run, ready in {compile}",
+                duration(median),
+                duration(min),
+                seconds.len()
+            );
+        }
+    }
+    if args.json {
+        outln!("{summary}");
+    }
+    Ok(())
+}
+
+/// The seconds of repeated runs, ascending.
+fn time(model: &Model, arguments: &Arguments) -> girih::Result<Vec<f64>> {
+    let mut call = model.prepare(&arguments.arrays(), &arguments.extents())?;
+    let mut seconds = vec![];
+    let start = Instant::now();
+    while seconds.len() < RUNS.start || (start.elapsed() < BUDGET && seconds.len() < RUNS.end) {
+        let one = Instant::now();
+        call.run()?;
+        seconds.push(one.elapsed().as_secs_f64());
+        // A run of minutes is repeated no more than needed for a median.
+        if seconds.len() >= 3 && start.elapsed() > 20 * BUDGET {
+            break;
+        }
+    }
+    seconds.sort_by(f64::total_cmp);
+    Ok(seconds)
+}

@@ -1,0 +1,109 @@
+//! Every stage of a model as text, and what each rule did on the way there.
+
+use std::collections::BTreeSet;
+
+use girih_compiler::graph::Graph;
+use girih_compiler::kernel;
+use girih_compiler::loops::model::Step;
+use girih_compiler::loops::print;
+use girih_compiler::pipeline::{self, Lowered, Observer, Silent, Stage};
+
+use super::exec::nameless;
+use super::{Model, profile};
+use crate::compiled::FAST;
+use crate::error::{Error, Result};
+
+impl Model {
+    /// Whether every operation can be lowered to primitives.
+    ///
+    /// # Errors
+    /// All the operations that cannot.
+    pub fn check(&self) -> Result<()> {
+        let options = self.options.pipeline(FAST)?;
+        pipeline::lower_tensor(&self.graph, &options, &mut Silent).map(drop).map_err(Error::Program)
+    }
+
+    /// Lowers the model once more, telling the observer about every stage and rule.
+    pub fn observe(&self, observer: &mut dyn Observer) -> Result<()> {
+        let model = self.lower(observer)?;
+        self.kernels(&model, observer, &mut |_, _| {})
+    }
+
+    /// The model's text at a stage.
+    pub fn ir(&self, stage: Stage) -> Result<String> {
+        match stage {
+            Stage::CudaTile => return Err(Error::argument("a model has no stage cuda_tile".to_string())),
+            Stage::Torch => return Ok(text(&self.graph)),
+            Stage::Tensor => {
+                let options = self.options.pipeline(FAST)?;
+                let tensor = pipeline::lower_tensor(&self.graph, &options, &mut Silent).map_err(Error::Program)?;
+                return Ok(text(&tensor));
+            }
+            _ => {}
+        }
+        let model = self.lower(&mut Silent)?;
+        let mut out = String::new();
+        let mut lowered: Vec<Lowered> = vec![];
+        let comment = if stage == Stage::C { "//" } else { "#" };
+        for line in summary(&model) {
+            out += &format!("{comment} {line}\n");
+        }
+        self.kernels(&model, &mut Silent, &mut |_, one| match stage {
+            Stage::Loop => out += &format!("\n{}", print::print(&one.loops, print::Stage::Loop)),
+            Stage::Tile => out += &format!("\n{}", print::print(&one.tile, print::Stage::Tile)),
+            Stage::Kernel => out += &format!("\n{}", kernel::print::print(&one.kernel)),
+            _ => lowered.push(one),
+        })?;
+        if stage == Stage::C {
+            let all: Vec<&kernel::ir::Kernel> = lowered.iter().map(|l| &l.kernel).collect();
+            out += &pipeline::emit_c(&all, &self.options.resolved_target());
+        }
+        Ok(out)
+    }
+
+    pub(super) fn lower(&self, observer: &mut dyn Observer) -> Result<pipeline::Model> {
+        if let Some(plan) = &self.plan {
+            return Ok(pipeline::Model { tensor: self.graph.clone(), plan: plan.clone() });
+        }
+        let options = self.options.pipeline(FAST)?;
+        pipeline::lower_model(&self.graph, &options, true, observer).map_err(Error::Program)
+    }
+
+    /// Lowers each different kernel in the order of the plan.
+    fn kernels(
+        &self,
+        model: &pipeline::Model,
+        observer: &mut dyn Observer,
+        each: &mut dyn FnMut(&Step, Lowered),
+    ) -> Result<()> {
+        let options = self.options.pipeline(FAST)?;
+        let mut seen = BTreeSet::new();
+        for step in model.plan.load.iter().chain(&model.plan.steps) {
+            if seen.insert(nameless(&step.kernel)) {
+                observer.kernel(&step.kernel.name);
+                let lowered = pipeline::lower_loops(step.kernel.clone(), &options, observer).map_err(Error::Program)?;
+                each(step, lowered);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn text(graph: &Graph) -> String {
+    let _ = graph;
+    String::from("# not printed yet\n")
+}
+
+/// The plan in a few lines: each launch with what it computes.
+fn summary(model: &pipeline::Model) -> Vec<String> {
+    let mut lines = vec![];
+    let parts = [("load", &model.plan.load), ("run", &model.plan.steps)];
+    for (when, steps) in parts {
+        for (i, step) in steps.iter().enumerate() {
+            let origins = profile::origins(&model.tensor, &step.origins).join(", ");
+            let of = if origins.is_empty() { String::new() } else { format!(": {origins}") };
+            lines.push(format!("{when} {} of {}, {}{of}", i + 1, steps.len(), step.kernel.name));
+        }
+    }
+    lines
+}
