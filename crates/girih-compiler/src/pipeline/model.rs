@@ -28,7 +28,8 @@ pub fn lower_model(
     let tensor = lower_tensor(graph, options, observer)?;
     observer.begin("fusion");
     let mut log = Log::default();
-    let outcome = model::lower(&tensor, &options.context(), &model::Options { fuse }, &mut log);
+    let outcome =
+        model::lower(&tensor, &options.context(), &model::Options { fuse, ..model::Options::default() }, &mut log);
     observer.fused(&tensor, &log);
     Ok(Model { plan: outcome?, tensor })
 }

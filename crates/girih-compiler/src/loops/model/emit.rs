@@ -153,6 +153,17 @@ impl<'a> Emitter<'a> {
         self.close_with(|_| {});
     }
 
+    /// Opens a list of statements that a branch will hold.
+    pub fn open_branch(&mut self) {
+        self.open("branch", Ix::Const(1), LoopKind::Serial);
+    }
+
+    /// The statements of the branch opened last.
+    pub fn close_branch(&mut self) -> Vec<Stmt> {
+        self.open.pop();
+        self.scopes.pop().map(|s| s.stmts).unwrap_or_default()
+    }
+
     /// The kernel, all loops being closed.
     pub fn finish(mut self) -> Kernel {
         while !self.open.is_empty() {

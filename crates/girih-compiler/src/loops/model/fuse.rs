@@ -215,7 +215,7 @@ impl<'a> Fusion<'a> {
     }
 
     /// Whether a value only rearranges an array.
-    fn is_layout(&self, v: ValueId) -> bool {
+    pub fn is_layout(&self, v: ValueId) -> bool {
         match self.graph.def(v) {
             None => true,
             Some((node, _)) => match &node.op {
@@ -224,6 +224,19 @@ impl<'a> Fusion<'a> {
                 _ => false,
             },
         }
+    }
+
+    /// Whether a value depends on constants and parameters alone.
+    pub fn at_load(&self, v: ValueId) -> bool {
+        self.load[v.0 as usize]
+    }
+
+    /// Whether a value differs along one of its axes.
+    pub fn depends_on(&self, v: ValueId, axis: usize) -> bool {
+        let identity: Vec<Ix> = (0..self.graph.values[v].shape.len()).map(crate::graph::ir::axis).collect();
+        let mut axes = BTreeSet::new();
+        roles::axes_of(self.graph, v, &identity, &mut axes, roles::FAR);
+        axes.contains(&axis)
     }
 
     /// How often a need computes the value.
@@ -294,7 +307,7 @@ impl<'a> Fusion<'a> {
     }
 
     /// A product that is better computed as sums along its rows: one row or column, k contiguous in both operands.
-    fn is_thin(&self, p: &Product) -> bool {
+    pub fn is_thin(&self, p: &Product) -> bool {
         let one = |axes: &[usize]| p.extent(self.graph, axes).is_const(1);
         let small = |axes: &[usize]| p.extent(self.graph, axes).as_const();
         let tiny = match (small(&p.m), small(&p.n), small(&p.k)) {

@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::emit::{Emitter, Result};
 use super::fuse::{Fusion, Root};
+use super::pack;
 use super::plan::{Array, ArrayId, ArrayPlace, Plan, Step, StepArg};
 use super::{product, rows, streamed, whole};
 use crate::base::rule::{Context, Log};
 use crate::base::{Code, Diagnostic};
-use crate::graph::OriginId;
-use crate::graph::ir::{Graph, Op, ValueId};
-use crate::index::{Ix, simplify};
-use crate::loops::ir::Ty;
+use crate::graph::ir::{Arg, Graph, Op, ValueId};
+use crate::graph::{OriginId, Refusal};
+use crate::index::{Cmp, Cond, Ix, Mask, ValId, simplify};
+use crate::loops::ir::{Kernel, Stmt, Ty};
+use crate::num::DType;
 use crate::tile::blocking::OperandLayout;
 
 /// What lowering may choose.
@@ -19,11 +21,13 @@ use crate::tile::blocking::OperandLayout;
 pub struct Options {
     /// Splice producers into consumers; off, every operation is a kernel.
     pub fuse: bool,
+    /// Lay the weights of products out in panels when the model is loaded: faster, and a second copy of them.
+    pub pack: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { fuse: true }
+        Options { fuse: true, pack: true }
     }
 }
 
@@ -34,7 +38,13 @@ pub fn lower(
     options: &Options,
     log: &mut Log,
 ) -> std::result::Result<Plan, Vec<Diagnostic>> {
-    let mut force: BTreeSet<ValueId> = BTreeSet::new();
+    let (packed, mut force) = if options.fuse && options.pack {
+        pack::pack(graph, &cx.target, log)
+    } else {
+        (graph.clone(), BTreeSet::new())
+    };
+    let panels = force.clone();
+    let graph = &packed;
     // A kernel that cannot be written gives up a value each time, so this ends.
     for _ in 0..=graph.nodes.len() {
         let mut fusion = Fusion::new(graph, &cx.target);
@@ -42,7 +52,7 @@ pub fn lower(
         fusion.off = !options.fuse;
         let mut this = Log::default();
         let roots = fusion.run(&mut this);
-        match plan_of(graph, cx, &roots) {
+        match plan_of(graph, cx, &roots, &panels, options) {
             Ok(plan) => {
                 log.applied.extend(this.applied);
                 log.skipped.extend(this.skipped);
@@ -71,7 +81,13 @@ pub fn lower(
     Err(vec![Diagnostic::error(Code::InternalBug, "fusion does not end")])
 }
 
-fn plan_of(graph: &Graph, cx: &Context, roots: &[Root]) -> std::result::Result<Plan, (usize, crate::graph::Refusal)> {
+fn plan_of(
+    graph: &Graph,
+    cx: &Context,
+    roots: &[Root],
+    panels: &BTreeSet<ValueId>,
+    options: &Options,
+) -> std::result::Result<Plan, (usize, Refusal)> {
     let mut plan = Plan::default();
     let mut arrays: BTreeMap<ValueId, ArrayId> = BTreeMap::new();
     let mut add = |plan: &mut Plan, v: ValueId, place: ArrayPlace| {
@@ -97,9 +113,12 @@ fn plan_of(graph: &Graph, cx: &Context, roots: &[Root]) -> std::result::Result<P
         }
     }
     let mut names = BTreeMap::new();
-    for (at, root) in roots.iter().enumerate() {
-        let step = step(graph, cx, root, &arrays, &plan, &mut names).map_err(|refusal| (at, refusal))?;
-        if root.load { plan.load.push(step) } else { plan.steps.push(step) }
+    for group in groups(graph, roots, &arrays, options) {
+        let members: Vec<&Root> = group.iter().map(|at| &roots[*at]).collect();
+        let first = group.first().copied().unwrap_or(0);
+        let lowering = Lowering { graph, cx, arrays: &arrays, plan: &plan, panels };
+        let step = lowering.step(&members, &mut names).map_err(|refusal| (first, refusal))?;
+        if roots[first].load { plan.load.push(step) } else { plan.steps.push(step) }
     }
     plan.outputs = graph.outputs.iter().filter_map(|o| arrays.get(&o.value)).copied().collect();
     Ok(plan)
@@ -125,93 +144,185 @@ fn leaves(graph: &Graph, root: &Root, arrays: &BTreeMap<ValueId, ArrayId>) -> Ve
     found.into_iter().collect()
 }
 
-fn step(
-    graph: &Graph,
-    cx: &Context,
-    root: &Root,
-    arrays: &BTreeMap<ValueId, ArrayId>,
-    plan: &Plan,
-    names: &mut BTreeMap<String, usize>,
-) -> Result<Step> {
-    let name = kernel_name(graph, root, names);
-    let mut e = Emitter::new(graph, &name);
-    let mut args: Vec<StepArg> = graph.symbols.keys().map(StepArg::Symbol).collect();
-    let (mut reads, mut writes) = (vec![], vec![]);
-    for v in leaves(graph, root, arrays) {
-        e.array(v, &graph.values[v].name);
-        let id = arrays[&v];
-        args.push(StepArg::Array(id));
-        reads.push(id);
-    }
-    let Some((node, _)) = graph.def(root.value) else {
-        return Err(crate::graph::Refusal::new("an input has no kernel"));
+/// Kernels that run as one: products of one left operand share a launch, so that small ones keep all threads busy.
+fn groups(graph: &Graph, roots: &[Root], arrays: &BTreeMap<ValueId, ArrayId>, options: &Options) -> Vec<Vec<usize>> {
+    let alone = |root: &Root| root.products.len() != 1 || root.stream.is_some() || root.load || !options.fuse;
+    let left = |root: &Root| {
+        let p = root.products.first()?;
+        let (node, _) = graph.def(p.dot)?;
+        let Arg::Value(a) = node.args.get(p.a)? else { return None };
+        // Through maps, so that the same tensor in another shape is the same.
+        let mut v = *a;
+        while let Some((node, _)) = graph.def(v).filter(|_| !arrays.contains_key(&v)) {
+            match (&node.op, &node.args[..]) {
+                (Op::IndexMap(s), [Arg::Value(x)]) if s.len() == 1 => v = *x,
+                _ => break,
+            }
+        }
+        Some((v, p.extent(graph, &p.m), p.extent(graph, &p.k), p.extent(graph, &p.batch)))
     };
-    let mut outs = vec![];
-    for v in &node.results {
-        let info = &graph.values[*v];
-        outs.push(e.param(&info.name, Ty::Ptr(info.elem.dtype)));
-        let id = arrays[v];
-        args.push(StepArg::Array(id));
-        writes.push(id);
+    let mut taken = vec![false; roots.len()];
+    let mut out = vec![];
+    for (at, root) in roots.iter().enumerate() {
+        if taken[at] {
+            continue;
+        }
+        let mut group = vec![at];
+        let made: BTreeSet<ValueId> = roots[at..].iter().filter(|r| !r.load).map(|r| r.value).collect();
+        if let Some(own) = left(root).filter(|_| !alone(root)) {
+            for (other, r) in roots.iter().enumerate().skip(at + 1) {
+                // Nothing it reads may be made from here on.
+                let ready = leaves(graph, r, arrays).iter().all(|v| !made.contains(v));
+                if !taken[other] && !alone(r) && ready && left(r).as_ref() == Some(&own) && group.len() < 8 {
+                    taken[other] = true;
+                    group.push(other);
+                }
+            }
+        }
+        out.push(group);
     }
-    e.keep = root.keep.clone();
-    let out = outs[0];
-    let (kernel, grid) = if !root.products.is_empty() {
-        let layout = OperandLayout::AlongK;
-        let grid = match &root.stream {
-            Some(s) => streamed::emit(&mut e, root.value, out, s, &root.places, &cx.target)?,
-            None => product::emit(&mut e, root.value, out, &root.products, &root.places, layout, &cx.target)?,
+    out
+}
+
+struct Lowering<'a> {
+    graph: &'a Graph,
+    cx: &'a Context,
+    arrays: &'a BTreeMap<ValueId, ArrayId>,
+    plan: &'a Plan,
+    panels: &'a BTreeSet<ValueId>,
+}
+
+impl Lowering<'_> {
+    /// One kernel for one root, or for several products of one left operand.
+    fn step(&self, roots: &[&Root], names: &mut BTreeMap<String, usize>) -> Result<Step> {
+        let Lowering { graph, arrays, plan, .. } = *self;
+        let name = kernel_name(graph, roots, names);
+        let mut e = Emitter::new(graph, &name);
+        let mut args: Vec<StepArg> = graph.symbols.keys().map(StepArg::Symbol).collect();
+        let (mut reads, mut writes, mut outs) = (vec![], vec![], vec![]);
+        let mut read: BTreeSet<ValueId> = BTreeSet::new();
+        for root in roots {
+            read.extend(leaves(graph, root, arrays));
+        }
+        for v in read {
+            e.array(v, &graph.values[v].name);
+            let id = arrays[&v];
+            args.push(StepArg::Array(id));
+            reads.push(id);
+        }
+        for root in roots {
+            let Some((node, _)) = graph.def(root.value) else { return Err(Refusal::new("an input has no kernel")) };
+            for v in &node.results {
+                let info = &graph.values[*v];
+                outs.push(e.param(&info.name, Ty::Ptr(info.elem.dtype)));
+                let id = arrays[v];
+                args.push(StepArg::Array(id));
+                writes.push(id);
+            }
+        }
+        let (kernel, grid) = match roots {
+            [root] => self.one(e, root, &outs)?,
+            _ => self.several(e, roots, &outs)?,
         };
-        (e.finish(), grid)
-    } else {
-        let whole = matches!(node.op, Op::Scan { .. } | Op::Sort { .. } | Op::Scatter { .. });
-        if whole {
-            whole::emit(&mut e, node, &outs)?;
+        let facts = graph.facts();
+        let size = |id: &ArrayId| {
+            let a = &plan.arrays[*id];
+            Ix::mul(graph.numel(&a.shape), Ix::Const(a.elem.dtype.bytes() as i64))
+        };
+        let bytes = reads.iter().chain(&writes).map(size).fold(Ix::Const(0), Ix::add);
+        let mut flops = Ix::Const(0);
+        for root in roots {
+            let inner = root.stream.as_ref().and_then(|s| s.inner.as_ref()).map(|(p, _)| p);
+            for p in root.products.iter().chain(inner) {
+                let all: Vec<usize> = [&p.batch[..], &p.m, &p.n, &p.k].concat();
+                flops = Ix::add(flops, Ix::mul(p.extent(graph, &all), Ix::Const(2)));
+            }
+        }
+        let members = roots.iter().flat_map(|r| &r.members);
+        let mut origins: Vec<OriginId> = members.filter_map(|v| graph.def(*v)).map(|(n, _)| n.origin).collect();
+        origins.sort();
+        origins.dedup();
+        let (flops, bytes) = (simplify(&flops, &facts), simplify(&bytes, &facts));
+        Ok(Step { kernel, args, grid, reads, writes, origins, flops, bytes })
+    }
+
+    /// How the right operand of a product lies.
+    fn layout(&self, root: &Root) -> OperandLayout {
+        let packed = root.products.iter().all(|p| {
+            let b = self.graph.def(p.dot).and_then(|(n, _)| n.args.get(1 - p.a).copied());
+            let Some(Arg::Value(b)) = b else { return false };
+            let from = self.graph.def(b).and_then(|(n, _)| n.values().next());
+            from.is_some_and(|v| self.panels.contains(&v))
+        });
+        if packed { OperandLayout::Panels } else { OperandLayout::AlongK }
+    }
+
+    fn one(&self, mut e: Emitter<'_>, root: &Root, outs: &[ValId]) -> Result<(Kernel, [Ix; 3])> {
+        let (graph, target) = (self.graph, &self.cx.target);
+        let Some((node, _)) = graph.def(root.value) else { return Err(Refusal::new("an input has no kernel")) };
+        e.keep = root.keep.clone();
+        let Some(&out) = outs.first() else { return Err(Refusal::new("a kernel without a result")) };
+        if !root.products.is_empty() {
+            let grid = match &root.stream {
+                Some(s) => streamed::emit(&mut e, root.value, out, s, &root.places, target)?,
+                None => {
+                    let (layout, places) = (self.layout(root), &root.places);
+                    product::emit(&mut e, root.value, out, &root.products, places, layout, target, &Ix::Const(0))?
+                }
+            };
+            return Ok((e.finish(), grid));
+        }
+        let one = [Ix::Const(1), Ix::Const(1), Ix::Const(1)];
+        if matches!(node.op, Op::Scan { .. } | Op::Sort { .. } | Op::Scatter { .. }) {
+            whole::emit(&mut e, node, outs)?;
+            if matches!(node.op, Op::Scatter { .. }) {
+                return Ok((e.finish(), one));
+            }
         } else {
             rows::emit(&mut e, root.value, out, &root.first)?;
         }
         let facts = e.facts.clone();
         let mut kernel = e.finish();
         rows::collapse(&mut kernel, &facts);
-        let scatter = matches!(node.op, Op::Scatter { .. });
-        if scatter {
-            (kernel, [Ix::Const(1), Ix::Const(1), Ix::Const(1)])
-        } else {
-            let bound = rows::bind(graph, kernel, cx.target.threads);
-            (bound.kernel, bound.grid)
+        let bound = rows::bind(graph, kernel, target.threads);
+        Ok((bound.kernel, bound.grid))
+    }
+
+    /// Products side by side along y: each block belongs to one of them.
+    fn several(&self, mut e: Emitter<'_>, roots: &[&Root], outs: &[ValId]) -> Result<(Kernel, [Ix; 3])> {
+        let mut before = Ix::Const(0);
+        let mut parts = vec![];
+        let mut grid = [Ix::Const(1), Ix::Const(1), Ix::Const(1)];
+        for (root, out) in roots.iter().zip(outs) {
+            e.open_branch();
+            let layout = self.layout(root);
+            let target = &self.cx.target;
+            let own = product::emit(&mut e, root.value, *out, &root.products, &root.places, layout, target, &before)?;
+            let body = e.close_branch();
+            before = e.simplify(&Ix::add(before, own[1].clone()));
+            grid = own;
+            parts.push((before.clone(), body));
         }
-    };
-    let facts = graph.facts();
-    let size = |id: &ArrayId| {
-        let a = &plan.arrays[*id];
-        Ix::mul(graph.numel(&a.shape), Ix::Const(a.elem.dtype.bytes() as i64))
-    };
-    let bytes = reads.iter().chain(&writes).map(size).fold(Ix::Const(0), Ix::add);
-    let flops = root.products.iter().map(|p| {
-        let all: Vec<usize> = [&p.batch[..], &p.m, &p.n, &p.k].concat();
-        Ix::mul(p.extent(graph, &all), Ix::Const(2))
-    });
-    let flops = flops.fold(Ix::Const(0), Ix::add);
-    let mut origins: Vec<OriginId> = root.members.iter().filter_map(|v| graph.def(*v)).map(|(n, _)| n.origin).collect();
-    origins.sort();
-    origins.dedup();
-    Ok(Step {
-        kernel,
-        args,
-        grid,
-        reads,
-        writes,
-        origins,
-        flops: simplify(&flops, &facts),
-        bytes: simplify(&bytes, &facts),
-    })
+        grid[1] = before;
+        let Some((_, mut rest)) = parts.pop() else { return Err(Refusal::new("no kernels to run as one")) };
+        while let Some((end, then)) = parts.pop() {
+            let mask = Mask { conds: vec![Cond::new(Ix::Block(1), Cmp::Lt, end)], vals: vec![] };
+            let cond = e.define("mine", DType::I1, 0, |dst| Stmt::Test { dst, mask });
+            rest = vec![Stmt::If { cond, then, els: rest }];
+        }
+        for s in rest {
+            e.emit(0, s);
+        }
+        Ok((e.finish(), grid))
+    }
 }
 
 /// `k_linear_silu_mul`: what a person would call the kernel, after the operations it computes.
-fn kernel_name(graph: &Graph, root: &Root, names: &mut BTreeMap<String, usize>) -> String {
+fn kernel_name(graph: &Graph, roots: &[&Root], names: &mut BTreeMap<String, usize>) -> String {
     let mut parts: Vec<String> = vec![];
     let mut seen: BTreeSet<OriginId> = BTreeSet::new();
-    for v in &root.members {
+    let Some(root) = roots.first() else { return "k".into() };
+    for v in roots.iter().flat_map(|r| &r.members) {
         let Some((node, _)) = graph.def(*v) else { continue };
         if matches!(node.op, Op::Constant(_) | Op::Index(_)) || !seen.insert(node.origin) {
             continue;

@@ -6,6 +6,7 @@ mod emit;
 pub mod eval;
 mod fuse;
 mod lower;
+mod pack;
 pub mod plan;
 mod product;
 mod roles;

@@ -37,7 +37,9 @@ struct Frame {
 }
 
 /// Emits a kernel for `root`, which needs `products` (of one shape and roles) in its epilogue, and gives its grid.
-/// `places` are the root's coordinates over the coordinates of the products.
+/// `places` are the root's coordinates over the coordinates of the products; `before`, how many blocks along y belong to
+/// others. The blocks of all statements are opened in the innermost scope.
+#[allow(clippy::too_many_arguments)]
 pub(super) fn emit(
     e: &mut Emitter<'_>,
     root: ValueId,
@@ -46,6 +48,7 @@ pub(super) fn emit(
     places: &[Ix],
     layout: OperandLayout,
     target: &Target,
+    before: &Ix,
 ) -> Result<[Ix; 3]> {
     let graph = e.graph;
     let Some(first) = products.first() else { return Err(Refusal::new("no product")) };
@@ -89,15 +92,19 @@ pub(super) fn emit(
         Ix::ceil_div(frame.n.clone(), Ix::Const(blocks.bn as i64)),
         graph.numel(&batch_extents),
     ];
-    for (i, g) in grid.iter().enumerate().take(2) {
-        e.facts.blocks[i] = g.as_const().map(|g| Interval::new(0, i128::from(g.max(1) - 1)));
-    }
+    e.facts.blocks[0] = grid[0].as_const().map(|g| Interval::new(0, i128::from(g.max(1) - 1)));
+    let end = |g: i64| before.as_const().map(|b| Interval::new(b.into(), i128::from(b + g.max(1) - 1)));
+    e.facts.blocks[1] = grid[1].as_const().and_then(end);
     let grid = grid.map(|g| e.simplify(&g));
+    let column = |j: &Ix| {
+        let block = Ix::sub(Ix::Block(1), before.clone());
+        Ix::add(Ix::mul(block, Ix::Const(blocks.bn as i64)), j.clone())
+    };
     // The accumulators, zeroed.
     let mut accs = vec![];
     for p in products {
         let name = graph.values[p.dot].name.clone();
-        let acc = e.local(&name, acc_dtype, vec![blocks.bm, blocks.bn], 0);
+        let acc = e.local(&name, acc_dtype, vec![blocks.bm, blocks.bn], e.depth());
         let (i, j) = open_tile(e, &frame);
         e.emit_here(Stmt::Write { buf: acc, idx: vec![i, j], value: Opnd::Const { dtype: acc_dtype, bits: 0 } });
         e.close();
@@ -117,7 +124,7 @@ pub(super) fn emit(
             (coordinates(p, &frame, &row, &zero, Some(&k), rank), mask)
         };
         let at_b = |j: &Ix, kk: &Ix| {
-            let (col, k) = (position(1, blocks.bn, j), k_at(kk));
+            let (col, k) = (column(j), k_at(kk));
             let mask = inside(&[(&col, &frame.n, blocks.bn), (&k, &frame.k, blocks.bk)]);
             (coordinates(p, &frame, &zero, &col, Some(&k), rank), mask)
         };
@@ -141,7 +148,7 @@ pub(super) fn emit(
     // The epilogue.
     let origin = graph.def(root).map_or(crate::graph::OriginId(0), |(n, _)| n.origin);
     let (i, j) = open_tile(e, &frame);
-    let (row, col) = (position(0, blocks.bm, &i), position(1, blocks.bn, &j));
+    let (row, col) = (position(0, blocks.bm, &i), column(&j));
     e.mask = inside(&[(&row, &frame.m, blocks.bm), (&col, &frame.n, blocks.bn)]);
     for (p, acc) in products.iter().zip(&accs) {
         e.sources.insert(p.dot, Source::Local(*acc, vec![i.clone(), j.clone()]));

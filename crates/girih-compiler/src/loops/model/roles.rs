@@ -21,7 +21,7 @@ pub(super) struct Product {
 }
 
 /// The axes of a value that its elements depend on.
-fn axes_of(graph: &Graph, v: ValueId, coords: &[Ix], out: &mut BTreeSet<usize>, left: usize) {
+pub(super) fn axes_of(graph: &Graph, v: ValueId, coords: &[Ix], out: &mut BTreeSet<usize>, left: usize) {
     let all = |out: &mut BTreeSet<usize>| {
         for (c, n) in coords.iter().zip(&graph.values[v].shape) {
             if !n.is_const(1) {
@@ -66,7 +66,7 @@ fn axes_of(graph: &Graph, v: ValueId, coords: &[Ix], out: &mut BTreeSet<usize>, 
 }
 
 /// How far operands are followed.
-const FAR: usize = 64;
+pub(super) const FAR: usize = 64;
 
 /// The roles of a product, if it has both rows and columns. `n` gets the last axis of the result that has a side.
 pub(super) fn product(graph: &Graph, dot: ValueId) -> Option<Product> {

@@ -59,7 +59,7 @@ impl Case {
         let mut results = vec![];
         for fuse in [true, false] {
             let mut log = Log::default();
-            let plan = lower(&graph, &context(), &Options { fuse }, &mut log).unwrap();
+            let plan = lower(&graph, &context(), &Options { fuse, ..Options::default() }, &mut log).unwrap();
             for step in plan.load.iter().chain(&plan.steps) {
                 let breaches = verify(&step.kernel, Stage::Loop);
                 let text = print(&step.kernel, Stage::Loop);
@@ -226,6 +226,35 @@ fn heads_are_split_in_the_epilogue() {
     }
     close(&got[0], &want);
     assert_eq!(kernels, 1);
+}
+
+#[test]
+fn products_of_one_operand_run_as_one_kernel_on_packed_weights() {
+    let (m, k) = (9i64, 40i64);
+    let mut c = Case::new();
+    let x = c.input("x", &[1, m, k], Role::Argument);
+    let sizes = [96i64, 33, 64];
+    let ws: Vec<Arg> = sizes.iter().map(|n| c.input("w", &[*n, k], Role::Parameter)).collect();
+    for w in &ws {
+        let y = c.build("aten.linear", |b| {
+            let t = b.transpose(*w, &[1, 0])?;
+            b.matmul(x, t)
+        });
+        c.output(y);
+    }
+    let mut inputs = vec![data((m * k) as usize, 30)];
+    inputs.extend(sizes.iter().enumerate().map(|(i, n)| data((n * k) as usize, 31 + i as u64)));
+    let (got, kernels) = c.run(&[], &inputs);
+    assert_eq!(kernels, 1);
+    for (got, w) in got.iter().zip(&inputs[1..]) {
+        let mut want = vec![];
+        for row in inputs[0].chunks(k as usize) {
+            for w in w.chunks(k as usize) {
+                want.push(row.iter().zip(w).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>());
+            }
+        }
+        close(got, &want);
+    }
 }
 
 /// Attention with grouped heads and a causal mask, the sequence's length known at run time only.
