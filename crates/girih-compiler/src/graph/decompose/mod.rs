@@ -21,7 +21,9 @@ mod onnx_ml;
 mod onnx_signal;
 mod onnx_refused;
 mod onnx_quantized;
+mod onnx_deform;
 mod onnx_image;
+mod onnx_loss;
 mod parts;
 mod pool;
 mod products;
@@ -90,6 +92,8 @@ pub const RULES: &[&[Decomposition]] = &[
     onnx_refused::RULES,
     onnx_quantized::RULES,
     onnx_image::RULES,
+    onnx_deform::RULES,
+    onnx_loss::RULES,
     pool::RULES,
     resize::RULES,
     rms_norm::RULES,

@@ -124,20 +124,20 @@ pub(super) fn attend(
         let part = b.tanh(part)?;
         capped = b.mul(part, cap)?;
     }
-    let (biased, masked) = apply_mask(b, capped, masking)?;
+    let (biased, seen) = apply_mask(b, capped, masking)?;
     let max = b.reduce(ReduceOp::Max, biased, &[3], true)?;
-    let zero = b.scalar_like(max, 0.0);
     let shifted = b.sub(biased, max)?;
     let exp = b.exp(shifted)?;
     let sum = b.reduce(ReduceOp::Sum, exp, &[3], true)?;
-    let mut weights = b.div(exp, sum)?;
-    if masked {
-        let lowest = b.scalar_like(max, f64::NEG_INFINITY);
-        let empty = b.compare(Predicate::Equal, max, lowest)?;
-        weights = b.select(empty, zero, weights)?;
+    let probabilities = b.div(exp, sum)?;
+    // What sees nothing is told from the mask and not from the scores: the product stays one that can be streamed.
+    let mut weights = probabilities;
+    if let Some(seen) = seen {
+        let zero = b.scalar_like(weights, 0.0);
+        weights = b.select(seen, weights, zero)?;
     }
     // [b, h, s, e, t]
-    let rounded = b.convert(weights, narrow)?;
+    let rounded = b.convert(probabilities, narrow)?;
     let px = b.map(
         "p",
         rounded,
@@ -152,15 +152,20 @@ pub(super) fn attend(
     );
     let sums = b.wide(v);
     let y = b.dot(px, vx, sums, &[4], false)?;
-    let y = b.convert(y, narrow)?;
+    let mut y = b.convert(y, narrow)?;
+    if let Some(seen) = seen {
+        let zero = b.scalar_like(y, 0.0);
+        y = b.select(seen, y, zero)?;
+    }
     Ok(Attended { y, scores, capped, biased, weights, max, sum })
 }
 
-/// The scores with what may not be seen at -inf, and whether a row may see nothing.
-fn apply_mask(b: &mut Builder<'_>, scores: Arg, m: &Masking) -> Result<(Arg, bool)> {
+/// The scores with what may not be seen at -inf, and (where that is not always so) whether a row sees anything.
+fn apply_mask(b: &mut Builder<'_>, scores: Arg, m: &Masking) -> Result<(Arg, Option<Arg>)> {
     let shape = b.shape(scores);
     let mut out = scores;
     let mut allowed: Option<Arg> = None;
+    let mut added = None;
     let mut may_be_empty = m.mask.is_some() || m.valid.is_some();
     if let Some(mask) = m.mask {
         if b.elem(mask).is_bool() {
@@ -168,6 +173,7 @@ fn apply_mask(b: &mut Builder<'_>, scores: Arg, m: &Masking) -> Result<(Arg, boo
         } else {
             let mask = b.convert(mask, b.elem(scores))?;
             out = b.add(out, mask)?;
+            added = Some(mask);
         }
     }
     // A query's distance to the right of a key must lie in lo..=hi.
@@ -183,7 +189,8 @@ fn apply_mask(b: &mut Builder<'_>, scores: Arg, m: &Masking) -> Result<(Arg, boo
             Offset::Batch(offset) => {
                 may_be_empty = true;
                 let distance = Ix::sub(axis(2), axis(3));
-                let distance = b.index(distance, Elem::I64, shape[2..].to_vec());
+                let plane = vec![Ix::Const(1), Ix::Const(1), shape[2].clone(), shape[3].clone()];
+                let distance = b.index(distance, Elem::I64, plane);
                 let offset = b.unsqueeze(*offset, &[1, 2, 3])?;
                 b.add(distance, offset)?
             }
@@ -218,7 +225,21 @@ fn apply_mask(b: &mut Builder<'_>, scores: Arg, m: &Masking) -> Result<(Arg, boo
             b.shape_text(&shape)
         )));
     }
-    Ok((out, may_be_empty))
+    if !may_be_empty {
+        return Ok((out, None));
+    }
+    let mut visible = allowed;
+    if let Some(added) = added {
+        let lowest = b.scalar_like(added, f64::NEG_INFINITY);
+        let above = b.compare(Predicate::NotEqual, added, lowest)?;
+        visible = Some(match visible {
+            Some(v) => b.and(v, above)?,
+            None => above,
+        });
+    }
+    let Some(visible) = visible else { return Ok((out, None)) };
+    let last = b.rank(visible).checked_sub(1).ok_or_else(|| Refusal::new("a mask has no axis of keys"))?;
+    Ok((out, Some(b.reduce(ReduceOp::Or, visible, &[last], true)?)))
 }
 
 /// `[batch, seq, heads * size]` as `[batch, heads, seq, size]`.
@@ -376,7 +397,8 @@ pub(super) fn rotate(b: &mut Builder<'_>, x: Arg, cos: Arg, sin: Arg, interleave
     let sin = b.map("sin", sin, part.clone(), at);
     // The first of a pair gets -partner * sin, the second +partner * sin.
     let first = if interleaved { Ix::modulo(axis(3), Ix::Const(2)) } else { Ix::floor_div(axis(3), Ix::Const(half)) };
-    let which = b.index(first, Elem::I64, vec![Ix::Const(dim)]);
+    let line = vec![Ix::Const(1), Ix::Const(1), Ix::Const(1), Ix::Const(dim)];
+    let which = b.index(first, Elem::I64, line);
     let zero = ir::int_scalar(Elem::I64, 0);
     let is_first = b.compare(Predicate::Equal, which, zero)?;
     let negated = b.neg(other)?;

@@ -292,7 +292,7 @@ pub(super) fn post_transform(b: &mut Builder<'_>, scores: Arg, name: &str) -> Re
     let (zero, one) = (b.scalar_like(scores, 0.0), b.scalar_like(scores, 1.0));
     Ok(match name {
         "NONE" | "" => scores,
-        "LOGISTIC" => super::onnx_rnn::sigmoid(b, scores)?,
+        "LOGISTIC" => super::activations::sigmoid(b, scores)?,
         "SOFTMAX" | "SOFTMAX_ZERO" => {
             let max = b.reduce(ReduceOp::Max, scores, &[last], true)?;
             let shifted = b.sub(scores, max)?;

@@ -2,6 +2,7 @@
 //!
 //! The products with the input are one product for all steps; each step adds the product with the state.
 
+use super::activations::sigmoid;
 use super::{Call, Decomposition};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
@@ -161,14 +162,6 @@ fn activate(b: &mut Builder<'_>, f: &Activation, x: Arg) -> Result<Arg> {
         }
         other => return Err(Refusal::new(format!("the activation {other} of a recurrent layer is not known"))),
     })
-}
-
-pub(super) fn sigmoid(b: &mut Builder<'_>, x: Arg) -> Result<Arg> {
-    let one = b.scalar_like(x, 1.0);
-    let negated = b.neg(x)?;
-    let e = b.exp(negated)?;
-    let sum = b.add(e, one)?;
-    b.div(one, sum)
 }
 
 impl Layer {

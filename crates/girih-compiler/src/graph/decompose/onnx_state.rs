@@ -1,7 +1,7 @@
 //! ONNX's operations on sequences with a state that a model carries from run to run, and dropout.
 
+use super::activations::sigmoid;
 use super::onnx_attention::{merge_heads, split_heads};
-use super::onnx_rnn::sigmoid;
 use super::window::Slide;
 use super::{Call, Decomposition, conv, normal_axis};
 use crate::graph::Elem;
