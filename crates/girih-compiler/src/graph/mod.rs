@@ -12,6 +12,7 @@ pub mod decompose;
 mod elem;
 pub mod ir;
 mod known;
+pub mod simplify;
 mod spell;
 
 pub use build::{Builder, Refusal};

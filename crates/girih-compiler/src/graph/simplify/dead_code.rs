@@ -1,0 +1,60 @@
+//! 004: what nobody reads.
+
+use super::site;
+use crate::base::id::Id;
+use crate::base::rule::{Context, Log, Rule};
+use crate::graph::copy::Copying;
+use crate::graph::ir::{Arg, Graph, Node, Op, ValueId};
+
+pub(super) const RULE: Rule<Graph> = Rule {
+    name: "004_dead_code",
+    doc: "Nodes that no output depends on go away. Inputs stay.\n\n`a = exp x`, `y = neg x`, `output y` --> `y = neg x`, `output y`\n\n\
+          Gathers and scatters go too: an index outside is an error of what is computed, not of what is not.",
+    run,
+};
+
+fn run(graph: &Graph, _: &Context, log: &mut Log) -> Option<Graph> {
+    let mut live = vec![false; graph.values.len()];
+    for o in &graph.outputs {
+        if let Some(l) = live.get_mut(o.value.index()) {
+            *l = true;
+        }
+    }
+    let mut keep = vec![false; graph.nodes.len()];
+    for (id, node) in graph.nodes.iter().rev() {
+        if node.results.iter().any(|v| live.get(v.index()).copied().unwrap_or(false)) {
+            keep[id.index()] = true;
+            for v in read(node) {
+                if let Some(l) = live.get_mut(v.index()) {
+                    *l = true;
+                }
+            }
+        }
+    }
+    if keep.iter().all(|k| *k) {
+        return None;
+    }
+    let mut copy = Copying::new(graph);
+    for (id, node) in graph.nodes.iter() {
+        if keep[id.index()] {
+            copy.node(node);
+        } else {
+            log.applied(site(graph, node));
+        }
+    }
+    Some(copy.finish())
+}
+
+/// The operands that a node reads: of a map, those that a source names.
+fn read(node: &Node) -> Vec<ValueId> {
+    match &node.op {
+        Op::IndexMap(sources) => sources
+            .iter()
+            .filter_map(|s| match node.args.get(s.arg as usize) {
+                Some(Arg::Value(v)) => Some(*v),
+                _ => None,
+            })
+            .collect(),
+        _ => node.values().collect(),
+    }
+}

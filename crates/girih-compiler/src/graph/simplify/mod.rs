@@ -1,0 +1,121 @@
+//! Simplification of Tensor IR: rules that keep every bit of the results.
+//!
+//! In: a graph of primitives. Out: an equal one with fewer maps, no work done twice, and none that nobody reads. For
+//! example
+//!
+//! ```text
+//!   a: f32[4, 3] = map x[i1, i0]
+//!   b: f32[3, 4] = map a[i1, i0]         -->    y: f32[3, 4] = mul x, x
+//!   y: f32[3, 4] = mul b, x
+//! ```
+//!
+//! [`RULES`] run in order until nothing changes. Invariants: outputs keep names, types and values (NaN for NaN); a rule
+//! is idempotent; inputs stay, used or not.
+
+mod algebra;
+mod common_subexpressions;
+mod compose_maps;
+mod dead_code;
+mod gather_to_map;
+mod hoist_maps;
+#[cfg(test)]
+mod tests;
+
+use super::ir::{Arg, Graph, Node, Op, ValueId};
+use crate::base::rule::{Context, Log, Rule};
+use crate::index::{AxisId, Facts, Ix};
+
+/// The rules of Tensor IR, in the order in which they run.
+pub const RULES: &[Rule<Graph>] = &[
+    compose_maps::RULE,
+    gather_to_map::RULE,
+    algebra::RULE,
+    common_subexpressions::RULE,
+    hoist_maps::RULE,
+    dead_code::RULE,
+];
+
+/// How often the list of rules is run at most.
+const ROUNDS: usize = 12;
+
+/// One run of a rule: the graph before, the graph after where it changed, and what the rule said.
+pub struct Step<'a> {
+    pub rule: &'static Rule<Graph>,
+    pub before: &'a Graph,
+    pub after: Option<&'a Graph>,
+    pub log: &'a Log,
+}
+
+/// Runs the rules until nothing changes. `observe` is told of each run.
+pub fn run(graph: &Graph, cx: &Context, observe: &mut dyn FnMut(&Step<'_>)) -> Graph {
+    let mut now = graph.clone();
+    for _ in 0..ROUNDS {
+        let mut changed = false;
+        for rule in RULES {
+            let mut log = Log::default();
+            let after = (rule.run)(&now, cx, &mut log);
+            observe(&Step { rule, before: &now, after: after.as_ref(), log: &log });
+            if let Some(after) = after {
+                now = after;
+                changed = true;
+            }
+        }
+        if !changed {
+            break;
+        }
+    }
+    now
+}
+
+/// What the trace calls a node: the name of its first result.
+fn site(graph: &Graph, node: &Node) -> String {
+    node.results.first().and_then(|v| graph.values.get(*v)).map(|v| v.name.clone()).unwrap_or_default()
+}
+
+/// What is known of symbols, and of the positions in a shape.
+fn facts_in(graph: &Graph, shape: &[Ix]) -> Facts {
+    let mut facts = graph.facts();
+    for (d, extent) in shape.iter().enumerate() {
+        facts.set_axis(AxisId(d as u32), &Ix::Const(0), extent);
+    }
+    facts
+}
+
+/// The node that computes an operand.
+fn def(graph: &Graph, x: Arg) -> Option<&Node> {
+    match x {
+        Arg::Value(v) => graph.def(v).map(|(node, _)| node),
+        _ => None,
+    }
+}
+
+/// The only result of a node.
+fn result(node: &Node) -> Option<ValueId> {
+    match node.results[..] {
+        [v] => Some(v),
+        _ => None,
+    }
+}
+
+/// The scalar that a map repeats, if it does nothing else.
+fn repeated_scalar(graph: &Graph, x: Arg) -> Option<Arg> {
+    let node = def(graph, x)?;
+    match (&node.op, &node.args[..]) {
+        (Op::IndexMap(sources), args) => match &sources[..] {
+            [only] => match args.get(only.arg as usize) {
+                Some(s @ Arg::Scalar { .. }) => Some(*s),
+                _ => None,
+            },
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// How many leaves and operations an expression has, up to a limit.
+fn size(ix: &Ix) -> usize {
+    match ix.operands() {
+        Some((a, b)) => 1 + size(a) + size(b),
+        None => 1,
+    }
+}

@@ -1,0 +1,181 @@
+use super::*;
+use crate::graph::build::Builder;
+use crate::graph::ir::{Output, Role, ScatterOp, axis, scalar};
+use crate::graph::{Elem, Origin};
+use crate::num::ScalarOp;
+use crate::base::target::{Assumptions, Knobs, Target};
+
+fn context() -> Context {
+    Context { target: Target::default(), knobs: Knobs::default(), assume: Assumptions { no_wrap: true, no_alias: true } }
+}
+
+fn dims(d: &[i64]) -> Vec<Ix> {
+    d.iter().map(|n| Ix::Const(*n)).collect()
+}
+
+/// A graph over `x` and `z` (f32 of a shape), built by a function that gives its outputs.
+fn graph(shape: &[i64], f: impl FnOnce(&mut Builder<'_>, Arg, Arg) -> Vec<Arg>) -> Graph {
+    let mut g = Graph::default();
+    let origin = g.origins.push(Origin::default());
+    let x = g.add_input("x", Elem::F32, dims(shape), Role::Argument);
+    let z = g.add_input("z", Elem::F32, dims(shape), Role::Argument);
+    let outputs = f(&mut Builder::new(&mut g, origin), x.into(), z.into());
+    for (i, o) in outputs.into_iter().enumerate() {
+        if let Arg::Value(value) = o {
+            g.outputs.push(Output { name: format!("y{i}"), value });
+        }
+    }
+    g
+}
+
+fn simplified(g: &Graph) -> Graph {
+    let cx = context();
+    let once = run(g, &cx, &mut |_| {});
+    // Idempotent: nothing is left for any rule.
+    for rule in RULES {
+        assert!((rule.run)(&once, &cx, &mut Log::default()).is_none(), "{} is not done", rule.name);
+    }
+    once
+}
+
+fn ops(g: &Graph) -> Vec<&Op> {
+    g.nodes.values().map(|n| &n.op).collect()
+}
+
+#[test]
+fn maps_of_maps_are_one_and_two_transposes_none() {
+    let g = graph(&[3, 4], |b, x, _| {
+        let t = b.transpose(x, &[1, 0]).unwrap();
+        let t = b.transpose(t, &[1, 0]).unwrap();
+        vec![b.exp(t).unwrap()]
+    });
+    let s = simplified(&g);
+    assert!(matches!(ops(&s)[..], [Op::Elementwise(ScalarOp::Exp)]));
+    let g = graph(&[3, 4], |b, x, _| {
+        let t = b.transpose(x, &[1, 0]).unwrap();
+        let t = b.slice(t, 0, Ix::Const(1), 1, Ix::Const(2)).unwrap();
+        vec![b.reshape(t, &dims(&[6])).unwrap()]
+    });
+    let s = simplified(&g);
+    let [Op::IndexMap(m)] = ops(&s)[..] else { panic!("{:?}", ops(&s)) };
+    // y[i] = x[i % 3, i // 3 + 1]
+    let at = |i: i64| -> Vec<i64> {
+        let leaf = |_: &Ix| i;
+        m[0].coords.iter().map(|c| c.eval(&|l| if let Ix::Const(c) = l { *c } else { leaf(l) })).collect()
+    };
+    assert_eq!((0..6).map(at).collect::<Vec<_>>(), [[0, 1], [1, 1], [2, 1], [0, 2], [1, 2], [2, 2]]);
+}
+
+#[test]
+fn a_slice_of_a_concatenation_reads_what_it_needs() {
+    let g = graph(&[3], |b, x, z| {
+        let c = b.concat(&[x, z], 0).unwrap();
+        vec![b.slice(c, 0, Ix::Const(3), 1, Ix::Const(3)).unwrap()]
+    });
+    let s = simplified(&g);
+    assert!(s.nodes.is_empty());
+    assert_eq!(s.outputs[0].value, s.inputs[1].value);
+}
+
+#[test]
+fn the_same_twice_is_computed_once() {
+    let g = graph(&[3], |b, x, z| {
+        let (p, q) = (b.add(x, z).unwrap(), b.add(x, z).unwrap());
+        let (p, q) = (b.exp(p).unwrap(), b.exp(q).unwrap());
+        b.log(p).unwrap();
+        vec![b.mul(p, q).unwrap()]
+    });
+    let s = simplified(&g);
+    assert_eq!(s.nodes.len(), 3);
+    let last = s.nodes.values().next_back().unwrap();
+    assert_eq!(last.args[0], last.args[1]);
+}
+
+#[test]
+fn exact_identities_vanish_and_others_stay() {
+    let same = |f: &dyn Fn(&mut Builder<'_>, Arg) -> Arg| {
+        let g = graph(&[3], |b, x, _| vec![f(b, x)]);
+        simplified(&g).nodes.is_empty()
+    };
+    let c = |v: f64| scalar(Elem::F32, v);
+    assert!(same(&|b, x| b.mul(x, c(1.0)).unwrap()));
+    assert!(same(&|b, x| b.add(c(-0.0), x).unwrap()));
+    assert!(same(&|b, x| b.sub(x, c(0.0)).unwrap()));
+    assert!(same(&|b, x| {
+        let n = b.neg(x).unwrap();
+        b.neg(n).unwrap()
+    }));
+    assert!(same(&|b, x| {
+        let d = b.convert(x, Elem::F64).unwrap();
+        b.convert(d, Elem::F32).unwrap()
+    }));
+    assert!(same(&|b, x| b.select(Arg::Scalar { elem: Elem::BOOL, bits: 1 }, x, c(2.0)).unwrap()));
+    // -0.0 + 0.0 is 0.0; f16 rounds; 0*x may be NaN.
+    assert!(!same(&|b, x| b.add(x, c(0.0)).unwrap()));
+    assert!(!same(&|b, x| b.sub(c(0.0), x).unwrap()));
+    assert!(!same(&|b, x| b.mul(x, c(0.0)).unwrap()));
+    assert!(!same(&|b, x| {
+        let d = b.convert(x, Elem::F16).unwrap();
+        b.convert(d, Elem::F32).unwrap()
+    }));
+}
+
+#[test]
+fn divisions_by_powers_of_two_are_multiplications() {
+    let divided = |v: f64| {
+        let g = graph(&[3], |b, x, _| vec![b.div(x, scalar(Elem::F32, v)).unwrap()]);
+        let s = simplified(&g);
+        let node = s.nodes.values().next().unwrap().clone();
+        (node.op, node.args[1])
+    };
+    let (op, factor) = divided(-8.0);
+    assert!(matches!(op, Op::Elementwise(ScalarOp::MulF { .. })));
+    assert_eq!(factor, scalar(Elem::F32, -0.125));
+    for kept in [3.0, 0.0, f64::INFINITY, 1e-30, f64::NAN] {
+        assert!(matches!(divided(kept).0, Op::Elementwise(ScalarOp::DivF { .. })), "{kept}");
+    }
+}
+
+#[test]
+fn what_does_not_depend_on_an_axis_is_computed_once() {
+    let g = graph(&[2, 1], |b, x, z| {
+        let shape = dims(&[2, 9]);
+        let (p, q) = (b.broadcast_to(x, &shape).unwrap(), b.broadcast_to(z, &shape).unwrap());
+        let s = b.mul(p, q).unwrap();
+        vec![b.exp(s).unwrap()]
+    });
+    let s = simplified(&g);
+    let kinds: Vec<(&Op, Vec<Ix>)> =
+        s.nodes.values().map(|n| (&n.op, s.values[n.results[0]].shape.clone())).collect();
+    assert!(matches!(kinds[0], (Op::Elementwise(ScalarOp::MulF { .. }), ref shape) if *shape == dims(&[2, 1])));
+    assert!(matches!(kinds[1], (Op::Elementwise(ScalarOp::Exp), ref shape) if *shape == dims(&[2, 1])));
+    assert!(matches!(kinds[2], (Op::IndexMap(_), ref shape) if *shape == dims(&[2, 9])));
+    assert_eq!(kinds.len(), 3);
+}
+
+#[test]
+fn a_gather_by_positions_is_a_map_unless_it_may_miss() {
+    let gathered = |last: i64| {
+        let g = graph(&[5, 2], |b, x, _| {
+            let at = b.index(Ix::add(axis(0), Ix::Const(last - 2)), Elem::I64, dims(&[3, 1]));
+            let coords = vec![crate::graph::Coord::Arg(1), crate::graph::Coord::Ix(axis(1))];
+            vec![b.gather(x, &[at], coords, dims(&[3, 2])).unwrap()]
+        });
+        simplified(&g)
+    };
+    assert!(matches!(ops(&gathered(4))[..], [Op::IndexMap(_)]));
+    assert!(ops(&gathered(5)).iter().any(|op| matches!(op, Op::Gather(_))));
+}
+
+#[test]
+fn a_scatter_that_is_read_stays_and_one_that_is_not_goes() {
+    let build = |read: bool| {
+        graph(&[4], |b, x, z| {
+            let at = b.int_constant(Elem::I64, &[4], &[3, 2, 1, 0]);
+            let y = b.scatter(x, &[at], z, vec![crate::graph::Coord::Arg(1)], ScatterOp::Set).unwrap();
+            vec![if read { y } else { b.neg(x).unwrap() }]
+        })
+    };
+    assert!(ops(&simplified(&build(true))).iter().any(|op| matches!(op, Op::Scatter { .. })));
+    assert_eq!(simplified(&build(false)).nodes.len(), 1);
+}
