@@ -34,7 +34,8 @@ fn run(graph: &Graph, _: &Context, log: &mut Log) -> Option<Graph> {
             },
             op => format!("{op:?}"),
         };
-        let types: Vec<_> = node.results.iter().filter_map(|v| graph.values.get(*v)).map(|v| (v.elem, &v.shape)).collect();
+        let types: Vec<_> =
+            node.results.iter().filter_map(|v| graph.values.get(*v)).map(|v| (v.elem, &v.shape)).collect();
         let key = format!("{what} {args:?} {types:?}");
         match seen.get(&key) {
             Some(first) => {

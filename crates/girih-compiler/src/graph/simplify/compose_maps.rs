@@ -160,7 +160,6 @@ pub(super) fn is_identity(from: &[Ix], to: &[Ix], coords: &[Ix], facts: &Facts) 
     let same = |a: &Ix, b: &Ix| a == b || simplify(&Ix::sub(a.clone(), b.clone()), facts).is_const(0);
     from.len() == to.len()
         && coords.len() == to.len()
-        && (0..to.len()).all(|d| {
-            same(&from[d], &to[d]) && (coords[d] == axis(d) || coords[d].is_const(0) && to[d].is_const(1))
-        })
+        && (0..to.len())
+            .all(|d| same(&from[d], &to[d]) && (coords[d] == axis(d) || coords[d].is_const(0) && to[d].is_const(1)))
 }

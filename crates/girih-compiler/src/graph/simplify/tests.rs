@@ -1,12 +1,16 @@
 use super::*;
+use crate::base::target::{Assumptions, Knobs, Target};
 use crate::graph::build::Builder;
 use crate::graph::ir::{Output, Role, ScatterOp, axis, scalar};
 use crate::graph::{Elem, Origin};
 use crate::num::ScalarOp;
-use crate::base::target::{Assumptions, Knobs, Target};
 
 fn context() -> Context {
-    Context { target: Target::default(), knobs: Knobs::default(), assume: Assumptions { no_wrap: true, no_alias: true } }
+    Context {
+        target: Target::default(),
+        knobs: Knobs::default(),
+        assume: Assumptions { no_wrap: true, no_alias: true },
+    }
 }
 
 fn dims(d: &[i64]) -> Vec<Ix> {
@@ -145,8 +149,7 @@ fn what_does_not_depend_on_an_axis_is_computed_once() {
         vec![b.exp(s).unwrap()]
     });
     let s = simplified(&g);
-    let kinds: Vec<(&Op, Vec<Ix>)> =
-        s.nodes.values().map(|n| (&n.op, s.values[n.results[0]].shape.clone())).collect();
+    let kinds: Vec<(&Op, Vec<Ix>)> = s.nodes.values().map(|n| (&n.op, s.values[n.results[0]].shape.clone())).collect();
     assert!(matches!(kinds[0], (Op::Elementwise(ScalarOp::MulF { .. }), ref shape) if *shape == dims(&[2, 1])));
     assert!(matches!(kinds[1], (Op::Elementwise(ScalarOp::Exp), ref shape) if *shape == dims(&[2, 1])));
     assert!(matches!(kinds[2], (Op::IndexMap(_), ref shape) if *shape == dims(&[2, 9])));
