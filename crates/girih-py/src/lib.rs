@@ -34,6 +34,7 @@ fn _girih(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(arrays::relabel, module)?)?;
     module.add_function(wrap_pyfunction!(model::torch_operations, module)?)?;
     module.add_function(wrap_pyfunction!(model::torch_refusals, module)?)?;
+    module.add_class::<model::Model>()?;
     module.add_class::<alarm::Alarm>()?;
     module.add_class::<launch::Launcher>()?;
     module.add_class::<arrays::DeviceArray>()?;

@@ -64,7 +64,7 @@ fn diagnostics<'py>(
 }
 
 /// The exception for an error of the library.
-fn raised(py: Python<'_>, source: &[u8], filename: &str, error: Error) -> PyErr {
+pub(crate) fn raised(py: Python<'_>, source: &[u8], filename: &str, error: Error) -> PyErr {
     let build = || -> PyResult<PyErr> {
         let all = match &error {
             Error::Program(all) => all.clone(),
