@@ -1,0 +1,110 @@
+"""`girih.torch.export`: whole models ahead of time."""
+
+import closeness
+import pytest
+import torch
+
+import girih
+import girih.torch
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    torch.manual_seed(0)
+
+
+def test_a_model():
+    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.SiLU(), torch.nn.Linear(16, 4))
+    compiled = girih.torch.export(model, (torch.randn(3, 8),))
+    closeness.matches(model, torch.randn(3, 8), compiled=compiled)
+    assert repr(compiled) == "<girih model Sequential>"
+
+
+def test_extents_that_change():
+    model = torch.nn.Sequential(torch.nn.RMSNorm(8), torch.nn.Softmax(1))
+    batch, length = torch.export.Dim("batch"), torch.export.Dim("length")
+    x = torch.randn(3, 5, 8)
+    compiled = girih.torch.export(model, (x,), dynamic_shapes=({0: batch, 1: length},))
+    for shape in [(3, 5, 8), (4, 9, 8), (2, 2, 8)]:
+        closeness.matches(model, torch.randn(shape), compiled=compiled)
+
+
+def test_results_and_arguments_are_nested_as_the_model_nests_them():
+    class Nested(torch.nn.Module):
+        def forward(self, pair, *, scale):
+            a, b = pair
+            return {"sum": a + b * scale, "list": [a * 2, (b, 5)]}
+
+    pair = (torch.randn(3), torch.randn(3))
+    compiled = girih.torch.export(Nested(), (pair,), {"scale": torch.tensor(2.0)})
+    given = compiled(pair, scale=torch.tensor(3.0))
+    assert list(given) == ["sum", "list"] and given["list"][1][1] == 5
+    torch.testing.assert_close(given["sum"], pair[0] + pair[1] * 3)
+
+
+def test_buffers_and_arguments_that_are_written():
+    class Count(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("calls", torch.zeros(()))
+
+        def forward(self, x):
+            self.calls.add_(1)
+            x.add_(1)
+            return x * self.calls
+
+    model = Count()
+    compiled = girih.torch.export(model, (torch.zeros(3),))
+    x = torch.zeros(3)
+    assert compiled(x).tolist() == [1, 1, 1] and compiled(x).tolist() == [4, 4, 4]
+    assert x.tolist() == [2, 2, 2] and model.calls == 2
+
+
+def test_weights_count_as_they_are():
+    model = torch.nn.Linear(4, 2)
+    compiled = girih.torch.export(model, (torch.randn(3, 4),))
+    x = torch.randn(3, 4)
+    torch.testing.assert_close(compiled(x), model(x))
+    with torch.no_grad():
+        model.weight.zero_()
+    torch.testing.assert_close(compiled(x), model(x))
+
+
+def test_stages_as_text(tmp_path):
+    compiled = girih.torch.export(torch.nn.RMSNorm(8), (torch.randn(3, 8),))
+    assert "aten.rms_norm" in compiled.ir("torch")
+    assert "reduce" in compiled.ir("tensor")
+    for stage in ("loop", "tile", "kernel", "c"):
+        assert compiled.ir(stage)
+    assert "rms_norm" in compiled.trace()
+    compiled.save(tmp_path / "norm.json")
+    assert "girih.torch" in (tmp_path / "norm.json").read_text()
+
+
+def test_everything_that_is_not_known_is_listed():
+    class Unknown(torch.nn.Module):
+        def forward(self, x):
+            return torch.fft.rfft(x), torch.linalg.inv(x)
+
+    with pytest.raises(girih.ProgramError) as error:
+        girih.torch.export(Unknown(), (torch.randn(4, 4),))
+    messages = [d.message for d in error.value.diagnostics]
+    assert any("_fft_r2c" in m for m in messages) and any("inv" in m for m in messages)
+    assert all("test_torch_export.py" in d.filename for d in error.value.diagnostics)
+
+
+def mistakes(model, example, *wrong):
+    compiled = girih.torch.export(model, (example,))
+    with pytest.raises(girih.GirihError) as error:
+        compiled(*wrong)
+    return str(error.value)
+
+
+def test_wrong_arguments():
+    model, x = torch.nn.Linear(4, 2), torch.randn(3, 4)
+    assert mistakes(model, x, torch.randn(3, 4).double()) == "argument `input` is torch.float32, not torch.float64"
+    assert mistakes(model, x, torch.randn(4)) == "argument `input` has 2 dimensions, not 1"
+    assert "3" in mistakes(model, x, torch.randn(5, 4))
+    assert "captured with other arguments" in mistakes(model, x, x, x)
+    with pytest.raises(girih.GirihError, match="no option `speed`"):
+        girih.torch.export(model, (x,), speed=2)
