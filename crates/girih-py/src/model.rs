@@ -6,6 +6,7 @@
 use girih::model::{Extent, Model as Native, Port, RawTensor};
 use girih::{Device, Error, Options};
 use girih_compiler::graph::{Elem, Graph, Role, decompose};
+use girih_compiler::pipeline::trace::Trace;
 use girih_compiler::source::torch::{self, Failure};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -170,5 +171,25 @@ impl Model {
             Error::Internal(message) => PyRuntimeError::new_err(message),
             other => raised(py, other),
         })
+    }
+
+    /// The model's text at a stage.
+    fn ir(&self, py: Python<'_>, stage_name: &str) -> PyResult<String> {
+        let Some(stage) = girih::Stage::from_name(stage_name) else {
+            return Err(PyValueError::new_err(format!("there is no stage {stage_name:?}")));
+        };
+        py.detach(|| self.model.ir(stage)).map_err(|e| raised(py, e))
+    }
+
+    /// Every rule that was applied; with `full`, as diffs, and every refusal with its reason.
+    fn explain(&self, py: Python<'_>, full: bool) -> PyResult<String> {
+        let mut trace = Trace::new(full);
+        py.detach(|| self.model.observe(&mut trace)).map_err(|e| raised(py, e))?;
+        Ok(trace.text)
+    }
+
+    /// Bytes held: by the arena, by weights as given, by weights as loaded, ...; as a line of text.
+    fn footprint(&self) -> String {
+        format!("{:?}", self.model.footprint())
     }
 }

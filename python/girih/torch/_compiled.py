@@ -13,6 +13,7 @@ import json
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from girih import _library
 
@@ -58,7 +59,8 @@ class Compiled:
             value = module
             for part in target.split("."):
                 value = getattr(value, part)
-            self.constants.append((name, value.detach().contiguous()))
+            with unset_fake_temporarily(), torch.no_grad():
+                self.constants.append((name, value.contiguous()))
         # Where each symbol gets its value: an integer among the placeholders, or an extent of a tensor.
         self.sources: dict[str, tuple[int, int | None]] = {}
         for position, (node, name) in enumerate(document.inputs):
@@ -179,15 +181,33 @@ def plain(tensor):
 
 
 def unusual_strides(value):
-    """The strides of a fake tensor as extents, where they are not row-major; None where they are."""
+    """The strides of a fake tensor as extents, where they are those of transposed axes; None where they are row-major."""
     if not isinstance(value, torch.Tensor):
         return None
     try:
-        if value.is_contiguous() or not torch._prims_common.is_non_overlapping_and_dense(value):
+        strides = tuple(_extents.extent(s) for s in value.stride())
+        if value.is_contiguous() or not is_dense(value):
             return None
-        return tuple(_extents.extent(s) for s in value.stride())
+        return strides
     except (_extents.Inexpressible, RuntimeError):
         return None
+
+
+def is_dense(value) -> bool:
+    """Whether the elements fill a stretch of memory, each once, in some order of the axes."""
+    expected = 1
+    for size, stride in sorted(zip(value.shape, value.stride()), key=lambda pair: (hint(pair[1]), hint(pair[0]))):
+        if hint(size) == 1:
+            continue
+        if hint(stride) != expected:
+            return False
+        expected *= hint(size)
+    return True
+
+
+def hint(extent) -> int:
+    """An extent's value, of a symbolic one in the example that was captured."""
+    return extent if isinstance(extent, int) else extent.node.hint
 
 
 def nested(symbols, shapes, strides, extents):

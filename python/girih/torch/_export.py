@@ -165,9 +165,9 @@ class Model:
         """The model at a stage, as text: "torch", "tensor", "loop", "tile", "kernel" or "c"."""
         return self._compiled.model.ir(stage)
 
-    def trace(self) -> str:
-        """What each rule did, and why others did nothing."""
-        return self._compiled.model.trace()
+    def trace(self, full: bool = True) -> str:
+        """What each rule did; with `full`, as diffs, and why others did nothing."""
+        return self._compiled.model.explain(full)
 
     def save(self, path) -> None:
         """Writes the graph (without the weights) as JSON; `crates/girih-compiler/src/source/torch` describes it."""

@@ -15,6 +15,7 @@ import re
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from ._extents import Inexpressible, extent, ranges, symbols
 
@@ -223,8 +224,10 @@ class Writer:
             raise Unsupported("an attribute of the module is not a tensor")
         typed = self.typed(node.name, value)
         if value.numel() <= SMALL and not value.dtype.is_complex and value.dtype.itemsize * 8 >= 8:
-            flat = value.detach().reshape(-1)
-            values = flat.to(torch.float64 if value.dtype.is_floating_point else value.dtype).tolist()
+            # Tracing may be going on, which must not see this.
+            with unset_fake_temporarily(), torch.no_grad():
+                flat = value.reshape(-1)
+                values = flat.to(torch.float64 if value.dtype.is_floating_point else value.dtype).tolist()
             values = [v["float"] if isinstance(v, dict) else v for v in map(number, values)]
             self.document.root["constants"].append({**typed, "values": values})
         else:
