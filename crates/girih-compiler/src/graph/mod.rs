@@ -6,10 +6,12 @@
 //! Both stages share one data type. Torch IR may hold [`Op::Source`] nodes (`aten.linear`, `onnx.Softmax`); the rules of
 //! [`decompose`] replace each by primitives, and Tensor IR holds only those.
 
+pub mod bind;
 pub mod build;
 pub mod copy;
 pub mod decompose;
 mod elem;
+pub mod eval;
 pub mod ir;
 mod known;
 pub mod simplify;

@@ -1,0 +1,412 @@
+//! Evaluates graphs: the meaning of Torch IR and Tensor IR.
+//!
+//! In: a graph, a tensor for each of its inputs, and a way to read constants that lie in other files. Out: a tensor for
+//! each output. Torch IR is decomposed first.
+//!
+//! Everything follows the definitions in `graph/ir.rs`, with `num::eval` for scalars: a result has the bits that the
+//! plain definition gives, whatever short cut computes it. Maps that are affine are strided views and cost nothing;
+//! sums of products run in packed panels ([`dot`]).
+//!
+//! With [`Options::widen`] every float is an f64: the reference that rounding is measured against (see [`bound`]).
+//!
+//! Invariants: no input makes it panic; what it allocates stays within [`Options::memory`].
+
+mod bound;
+mod dot;
+mod elementwise;
+mod map;
+mod moves;
+mod order;
+mod reduce;
+mod tensor;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use bytes::Bytes;
+
+use super::bind;
+use super::decompose;
+use super::ir::{Arg, ConstData, Constant, Coord, Graph, Node, NodeId, Op, ValueId};
+use super::Elem;
+use crate::base::id::Id;
+use crate::base::{Code, Diagnostic};
+use crate::num::{DType, ScalarOp, convert, eval};
+
+pub use bound::{Bound, bound};
+pub use tensor::{Data, Tensor};
+use tensor::View;
+
+/// Reads the bytes of a constant that is not in the graph; a sentence says why it cannot.
+pub type External<'a> = dyn Fn(&Constant) -> Result<Bytes, String> + 'a;
+
+/// An [`External`] for graphs that hold all their constants.
+pub fn no_files(c: &Constant) -> Result<Bytes, String> {
+    Err(format!("the elements of `{}` are in a file that is not at hand", c.name))
+}
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Every float is an f64, results included.
+    pub widen: bool,
+    /// The most bytes that values may hold at one time.
+    pub memory: Option<u64>,
+    /// The most elements that may be computed and folded, all nodes together.
+    pub work: Option<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { widen: false, memory: Some(64 << 30), work: None }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub enum EvalError {
+    /// The inputs do not fit the graph, or an operation is not known.
+    Refused(Vec<Diagnostic>),
+    /// A node has no result: an index outside its dimension, memory beyond the limit, a broken graph.
+    Node { node: NodeId, value: String, message: String },
+}
+
+impl fmt::Display for EvalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EvalError::Refused(list) => {
+                let all: Vec<&str> = list.iter().map(|d| &d.message[..]).collect();
+                f.write_str(&all.join("; "))
+            }
+            EvalError::Node { value, message, .. } => write!(f, "`{value}`: {message}"),
+        }
+    }
+}
+
+impl std::error::Error for EvalError {}
+
+/// The outputs for the inputs, in the order of `graph.inputs` (parameters included).
+///
+/// # Errors
+/// See [`EvalError`]. Inputs that do not fit are `E0806`, operations without a rule `E0802` or `E0803`.
+pub fn evaluate(
+    graph: &Graph,
+    inputs: &[Tensor],
+    external: &External<'_>,
+    options: &Options,
+) -> Result<Vec<Tensor>, EvalError> {
+    let lowered;
+    let graph = if graph.nodes.values().any(|n| matches!(n.op, Op::Source { .. })) {
+        let refuse = |f: decompose::Failure| {
+            Diagnostic::error(Code::ModelShape, format!("{}: {}", f.op, f.refusal.message))
+        };
+        lowered = decompose::decompose(graph, &mut |_| {})
+            .map_err(|all| EvalError::Refused(all.into_iter().map(refuse).collect()))?;
+        &lowered
+    } else {
+        graph
+    };
+    let shapes: Vec<Vec<u64>> = inputs.iter().map(|t| t.shape.clone()).collect();
+    let symbols = bind::bind_symbols(graph, &shapes).map_err(|d| EvalError::Refused(vec![d]))?;
+    let mut machine = Machine {
+        graph,
+        symbols,
+        external,
+        widen: options.widen,
+        values: vec![None; graph.values.len()],
+        memory: options.memory.unwrap_or(u64::MAX),
+        work: options.work.unwrap_or(u64::MAX),
+    };
+    for (input, t) in graph.inputs.iter().zip(inputs) {
+        machine.input(input.value, t).map_err(|d| EvalError::Refused(vec![d]))?;
+    }
+    let last = last_uses(graph);
+    for (id, node) in graph.nodes.iter() {
+        let name = node.results.first().and_then(|v| graph.values.get(*v)).map_or("?", |v| &v.name);
+        machine.node(node).map_err(|message| EvalError::Node { node: id, value: name.into(), message })?;
+        for v in node.values() {
+            if last.get(v.index()) == Some(&Some(id)) {
+                machine.free(v);
+            }
+        }
+    }
+    graph.outputs.iter().map(|o| machine.output(o.value)).collect::<Option<_>>().ok_or_else(|| {
+        EvalError::Refused(vec![Diagnostic::error(Code::BadGraph, "an output of the graph is not computed")])
+    })
+}
+
+/// The node that uses each value last; `None` for outputs and what nobody uses.
+fn last_uses(graph: &Graph) -> Vec<Option<NodeId>> {
+    let mut last = vec![None; graph.values.len()];
+    for (id, node) in graph.nodes.iter() {
+        for v in node.values() {
+            if let Some(slot) = last.get_mut(v.index()) {
+                *slot = Some(id);
+            }
+        }
+    }
+    for o in &graph.outputs {
+        if let Some(slot) = last.get_mut(o.value.index()) {
+            *slot = None;
+        }
+    }
+    last
+}
+
+struct Machine<'g> {
+    graph: &'g Graph,
+    symbols: Vec<i64>,
+    external: &'g External<'g>,
+    widen: bool,
+    values: Vec<Option<View>>,
+    /// Bytes and elements left.
+    memory: u64,
+    work: u64,
+}
+
+fn size(t: usize) -> u64 {
+    // Counted as eight bytes, which bits and f64 take.
+    (t as u64).saturating_mul(8)
+}
+
+impl Machine<'_> {
+    fn elem(&self, e: Elem) -> Elem {
+        if self.widen && e.is_float() { Elem::F64 } else { e }
+    }
+
+    fn shape(&self, v: ValueId) -> Result<Vec<usize>, String> {
+        let value = self.graph.values.get(v).ok_or("there is no such value")?;
+        let extent = |d| bind::eval_extent(d, &self.symbols).map(|n| n as usize);
+        let shape = value.shape.iter().map(extent).collect::<Option<Vec<usize>>>();
+        let shape = shape.ok_or("an extent is negative, or longer than 2^40")?;
+        let count = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d)).filter(|n| *n as u64 <= 1 << 60);
+        count.map(|_| shape).ok_or_else(|| "it has more elements than any memory".into())
+    }
+
+    fn take(&mut self, elements: usize) -> Result<(), String> {
+        let bytes = size(elements);
+        match self.memory.checked_sub(bytes) {
+            Some(left) => self.memory = left,
+            None => return Err(format!("its {elements} elements do not fit into the memory that is allowed")),
+        }
+        self.spend(elements as u64)
+    }
+
+    fn spend(&mut self, elements: u64) -> Result<(), String> {
+        self.work = self.work.checked_sub(elements).ok_or("it is more work than is allowed")?;
+        Ok(())
+    }
+
+    fn free(&mut self, v: ValueId) {
+        if let Some(view) = self.values.get_mut(v.index()).and_then(Option::take)
+            && view.is_whole()
+        {
+            self.memory = self.memory.saturating_add(size(view.data.len()));
+        }
+    }
+
+    fn input(&mut self, v: ValueId, t: &Tensor) -> Result<(), Diagnostic> {
+        let Some(value) = self.graph.values.get(v) else { return Ok(()) };
+        if value.elem != t.elem {
+            let message = format!("input `{}` is {}, not {}", value.name, t.elem, value.elem);
+            return Err(Diagnostic::error(Code::ModelInput, message));
+        }
+        let t = if self.widen { t.widened() } else { t.clone() };
+        let shape = t.shape.iter().map(|d| *d as usize).collect();
+        self.set(v, View::whole(t.elem, shape, t.data().clone()));
+        Ok(())
+    }
+
+    fn set(&mut self, v: ValueId, view: View) {
+        if let Some(slot) = self.values.get_mut(v.index()) {
+            *slot = Some(view);
+        }
+    }
+
+    fn output(&mut self, v: ValueId) -> Option<Tensor> {
+        let view = self.values.get(v.index())?.clone()?;
+        let shape = view.shape.iter().map(|d| *d as u64).collect();
+        let data = whole(&view);
+        Some(Tensor::of(view.elem, shape, data))
+    }
+
+    /// The operands, scalars as views of the shape.
+    fn args(&self, node: &Node, shape: &[usize]) -> Result<Vec<View>, String> {
+        let one = |a: &Arg| match *a {
+            Arg::Value(v) => self.values.get(v.index()).cloned().flatten().ok_or("an operand is not computed".into()),
+            Arg::Scalar { elem, bits } => {
+                let to = self.elem(elem);
+                let bits = if to == elem { bits } else { convert::to_f64(elem.dtype, bits).to_bits() };
+                Ok(View::scalar(to, bits, shape))
+            }
+            Arg::Absent => Err("an operand is missing".to_string()),
+        };
+        node.args.iter().map(one).collect()
+    }
+
+    fn node(&mut self, node: &Node) -> Result<(), String> {
+        let &first = node.results.first().ok_or("it has no result")?;
+        let shape = self.shape(first)?;
+        let count: usize = shape.iter().product();
+        let elem = self.elem(self.graph.values.get(first).map_or(Elem::F32, |v| v.elem));
+        let scalar_shape: &[usize] = if matches!(node.op, Op::Elementwise(_)) { &shape } else { &[] };
+        let args = self.args(node, scalar_shape)?;
+        let data = match &node.op {
+            Op::Source { name, .. } => return Err(format!("{name} is no primitive")),
+            Op::Constant(c) => {
+                let c = self.graph.constants.get(*c).ok_or("there is no such constant")?;
+                self.take(count)?;
+                let t = constant(c, self.external)?;
+                let t = if self.widen { t.widened() } else { t };
+                if t.len() != count {
+                    return Err("the constant has another shape".into());
+                }
+                t.data().clone()
+            }
+            Op::Elementwise(op) => {
+                self.take(count)?;
+                self.elementwise(*op, &args, elem, &shape)?
+            }
+            Op::Index(ix) => {
+                self.take(count)?;
+                index(ix, &self.symbols, elem, &shape)?
+            }
+            Op::Reduce { op, axes } => {
+                let folded: usize = args.first().map_or(0, View::len);
+                self.take(count)?;
+                self.spend(folded as u64)?;
+                if args.iter().any(|a| Some(&a.shape) != args.first().map(|f| &f.shape)) {
+                    return Err("its operands differ in shape".into());
+                }
+                // Lists of places and packed panels.
+                if size(folded / count.max(1)).saturating_mul(12) > self.memory {
+                    return Err("folding so many elements does not fit into the memory that is allowed".into());
+                }
+                reduce::reduce(*op, &args, axes, elem, self.widen)?
+            }
+            Op::IndexMap(map) => {
+                let sources = map::sources(map, &args, &self.symbols, &shape);
+                if let Some(view) = map::as_view(&sources, &shape) {
+                    self.set(first, View { elem, ..view });
+                    return Ok(());
+                }
+                self.take(count)?;
+                map::copy(elem.dtype, &sources, &shape)?
+            }
+            Op::Gather(coords) => {
+                self.take(count)?;
+                same_shapes(coords, &args, &shape)?;
+                moves::gather(coords, &args, &self.symbols, &shape, elem)?
+            }
+            Op::Scatter { coords, op } => {
+                self.take(count)?;
+                let updates = args.last().ok_or("it has no updates")?;
+                self.spend(updates.len() as u64)?;
+                same_shapes(coords, &args, &updates.shape)?;
+                let base = whole(args.first().ok_or("it has no operand")?);
+                let base = (0..base.len()).map(|i| base.bits(i)).collect();
+                moves::scatter(coords, *op, &args, &self.symbols, base)?
+            }
+            Op::Scan { op, axis, exclusive, reverse } => {
+                self.take(count)?;
+                let x = args.first().ok_or("it has no operand")?;
+                order::scan(*op, x, *axis as usize, *exclusive, *reverse)?
+            }
+            Op::Sort { axis, descending } => {
+                self.take(count.saturating_mul(2))?;
+                let x = args.first().ok_or("it has no operand")?;
+                let [sorted, from] = order::sort(x, *axis as usize, *descending)?;
+                if let Some(&second) = node.results.get(1) {
+                    self.set(second, View::whole(Elem::I64, shape.clone(), from));
+                }
+                sorted
+            }
+        };
+        if data.len() != count {
+            return Err("its operands do not give the elements of its shape".into());
+        }
+        self.set(first, View::whole(elem, shape, data));
+        Ok(())
+    }
+
+    fn elementwise(&self, op: ScalarOp, args: &[View], elem: Elem, shape: &[usize]) -> Result<Data, String> {
+        if args.len() != eval::arity(op) || args.iter().any(|a| a.shape != shape) {
+            return Err("it has not the operands of its operation".into());
+        }
+        let of = if op == ScalarOp::Select { args.get(1) } else { args.first() };
+        let ty = of.map_or(elem.dtype, |v| v.elem.dtype);
+        let op = if self.widen { widened(op, ty, elem.dtype)? } else { op };
+        let same = |v: &View| v.elem.dtype == ty;
+        let fit = match op {
+            ScalarOp::Select => args.iter().skip(1).all(same),
+            ScalarOp::PowI => true,
+            _ => args.iter().all(same),
+        };
+        if !fit || eval::result_dtype(op, ty) != elem.dtype {
+            return Err("its operands have not the types of its operation".into());
+        }
+        Ok(elementwise::apply(op, ty, elem.dtype, args, shape))
+    }
+}
+
+fn same_shapes(coords: &[Coord], args: &[View], shape: &[usize]) -> Result<(), String> {
+    let fits = |c: &Coord| match c {
+        Coord::Arg(a) => args.get(*a as usize).is_some_and(|v| v.shape == shape && v.elem.dtype.is_int()),
+        Coord::Ix(_) => true,
+    };
+    let rank = args.first().map_or(0, |a| a.shape.len());
+    if coords.len() == rank && coords.iter().all(fits) { Ok(()) } else { Err("its coordinates do not fit".into()) }
+}
+
+/// The operation over f64; `ty` is the widened type of its operands.
+fn widened(op: ScalarOp, ty: DType, to: DType) -> Result<ScalarOp, String> {
+    use ScalarOp::*;
+    let ftz = false;
+    Ok(match op {
+        _ if ty != DType::F64 && to != DType::F64 => op,
+        AddF { rounding, .. } => AddF { rounding, ftz },
+        SubF { rounding, .. } => SubF { rounding, ftz },
+        MulF { rounding, .. } => MulF { rounding, ftz },
+        DivF { rounding, .. } => DivF { rounding, ftz },
+        Fma { rounding, .. } => Fma { rounding, ftz },
+        Sqrt { rounding, .. } => Sqrt { rounding, ftz },
+        Rsqrt { .. } => Rsqrt { ftz },
+        Exp2 { .. } => Exp2 { ftz },
+        MaxF { nan, .. } => MaxF { nan, ftz },
+        MinF { nan, .. } => MinF { nan, ftz },
+        FToF { .. } => Copy,
+        IToF { sign, .. } => IToF { to: DType::F64, sign },
+        Bitcast { .. } => return Err("it looks at the bits of floats, so it cannot be widened".into()),
+        _ => op,
+    })
+}
+
+/// The elements of a view in row-major order.
+fn whole(view: &View) -> Data {
+    if view.is_whole() {
+        return view.data.clone();
+    }
+    let dtype = view.elem.dtype;
+    elementwise::apply(ScalarOp::Copy, dtype, dtype, std::slice::from_ref(view), &view.shape)
+}
+
+fn constant(c: &Constant, external: &External<'_>) -> Result<Tensor, String> {
+    let bytes = match &c.data {
+        ConstData::Bytes(b) => b.clone(),
+        ConstData::External { .. } => external(c)?,
+    };
+    Tensor::from_bytes(c.elem, &c.shape, &bytes).ok_or_else(|| format!("`{}` has too few bytes", c.name))
+}
+
+fn index(ix: &crate::index::Ix, symbols: &[i64], elem: Elem, shape: &[usize]) -> Result<Data, String> {
+    if !elem.dtype.is_int() {
+        return Err("an index is an integer".into());
+    }
+    let placed = map::placed(ix, symbols, &map::axis_facts(shape));
+    let mask = elem.dtype.mask();
+    let mut out = Vec::with_capacity(shape.iter().product());
+    map::every_position(shape, &mut |pos| {
+        out.push(map::at(&placed, pos) as u64 & mask);
+        Ok(())
+    })?;
+    Ok(Data::of_bits(elem.dtype, out))
+}

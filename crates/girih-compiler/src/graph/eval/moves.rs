@@ -1,0 +1,110 @@
+//! Gather and scatter: elements at coordinates that are data.
+
+use super::map::{at, axis_facts, by_axis, every_position, placed};
+use super::tensor::{Data, View, row_major};
+use crate::graph::Elem;
+use crate::graph::build::int_of;
+use crate::graph::ir::{Coord, ScatterOp};
+use crate::index::Ix;
+use crate::num::op::Rounding;
+use crate::num::{ScalarOp, eval};
+
+/// A coordinate of an access.
+enum Place<'a> {
+    /// A constant and tables by axis, which are added.
+    Tables(i64, Vec<(usize, Vec<i64>)>),
+    Expression(Ix),
+    /// The element of an index tensor.
+    Element(&'a View),
+}
+
+fn places<'a>(coords: &[Coord], args: &'a [View], symbols: &[i64], shape: &[usize]) -> Option<Vec<Place<'a>>> {
+    let facts = axis_facts(shape);
+    let one = |c: &Coord| match c {
+        Coord::Arg(a) => Some(Place::Element(args.get(*a as usize)?)),
+        Coord::Ix(ix) => {
+            let ix = placed(ix, symbols, &facts);
+            Some(match by_axis(&ix, shape) {
+                Some((base, tables)) => Place::Tables(base, tables),
+                None => Place::Expression(ix),
+            })
+        }
+    };
+    coords.iter().map(one).collect()
+}
+
+/// The place in the accessed tensor of a position of the result or the updates.
+fn find(places: &[Place<'_>], extents: &[usize], strides: &[i64], pos: &[usize]) -> Result<i64, String> {
+    let mut address = 0;
+    for (axis, ((place, &extent), stride)) in places.iter().zip(extents).zip(strides).enumerate() {
+        let c = match place {
+            Place::Tables(base, tables) => {
+                let part = |(d, t): &(usize, Vec<i64>)| pos.get(*d).and_then(|p| t.get(*p)).copied().unwrap_or(0);
+                tables.iter().map(part).fold(*base, i64::wrapping_add)
+            }
+            Place::Expression(ix) => at(ix, pos),
+            Place::Element(v) => int_of(v.elem, v.data.bits(v.at(pos))),
+        };
+        if c < 0 || c >= extent as i64 {
+            return Err(format!("index {c} at {pos:?} is outside axis {axis}, whose extent is {extent}"));
+        }
+        address += stride * c;
+    }
+    Ok(address)
+}
+
+/// See `Op::Gather`; `shape` is the result's.
+pub(super) fn gather(
+    coords: &[Coord],
+    args: &[View],
+    symbols: &[i64],
+    shape: &[usize],
+    elem: Elem,
+) -> Result<Data, String> {
+    let bad = || "it has not the operands of a gather".to_string();
+    let from = args.first().ok_or_else(bad)?;
+    let places = places(coords, args, symbols, shape).ok_or_else(bad)?;
+    let mut out = Vec::with_capacity(shape.iter().product());
+    every_position(shape, &mut |pos| {
+        let address = from.offset + find(&places, &from.shape, &from.strides, pos)?;
+        out.push(from.data.bits(address as usize));
+        Ok(())
+    })?;
+    Ok(Data::of_bits(elem.dtype, out))
+}
+
+/// See `Op::Scatter`; `base` holds the elements of the first operand, in order.
+pub(super) fn scatter(
+    coords: &[Coord],
+    op: ScatterOp,
+    args: &[View],
+    symbols: &[i64],
+    mut base: Vec<u64>,
+) -> Result<Data, String> {
+    let bad = || "it has not the operands of a scatter".to_string();
+    let (Some(to), Some(updates)) = (args.first(), args.last()) else { return Err(bad()) };
+    let elem = to.elem;
+    let places = places(coords, args, symbols, &updates.shape).ok_or_else(bad)?;
+    let strides = row_major(&to.shape);
+    let (rounding, ftz, sign) = (Rounding::NearestEven, false, elem.sign());
+    let combine = match (op, elem.is_float()) {
+        (ScatterOp::Set, _) => None,
+        (ScatterOp::Add, true) => Some(ScalarOp::AddF { rounding, ftz }),
+        (ScatterOp::Add, false) => Some(ScalarOp::AddI),
+        (ScatterOp::Mul, true) => Some(ScalarOp::MulF { rounding, ftz }),
+        (ScatterOp::Mul, false) => Some(ScalarOp::MulI),
+        (ScatterOp::Max, true) => Some(ScalarOp::MaxF { nan: true, ftz }),
+        (ScatterOp::Max, false) => Some(ScalarOp::MaxI { sign }),
+        (ScatterOp::Min, true) => Some(ScalarOp::MinF { nan: true, ftz }),
+        (ScatterOp::Min, false) => Some(ScalarOp::MinI { sign }),
+    };
+    every_position(&updates.shape, &mut |pos| {
+        let address = find(&places, &to.shape, &strides, pos)?;
+        let new = updates.data.bits(updates.at(pos));
+        if let Some(slot) = base.get_mut(address as usize) {
+            *slot = combine.map_or(new, |op| eval::apply(op, elem.dtype, &[*slot, new]));
+        }
+        Ok(())
+    })?;
+    Ok(Data::of_bits(elem.dtype, base))
+}
