@@ -70,7 +70,8 @@ pub(super) fn sources(map: &[MapSource], args: &[View], symbols: &[i64], shape: 
         if decided.contains(&Some(false)) {
             continue;
         }
-        let when: Vec<Cond> = conds.into_iter().zip(decided).filter(|(_, d)| *d != Some(true)).map(|(c, _)| c).collect();
+        let when: Vec<Cond> =
+            conds.into_iter().zip(decided).filter(|(_, d)| *d != Some(true)).map(|(c, _)| c).collect();
         let always = when.is_empty();
         let coords = s.coords.iter().map(|c| placed(c, symbols, &facts)).collect();
         out.push(Source { from: from.clone(), coords, when });
@@ -284,10 +285,7 @@ fn one<T: Copy>(from: &[&[T]], sources: &[Source], pos: &[usize]) -> Result<T, S
 }
 
 /// Every position of a shape in row-major order.
-pub(super) fn every_position(
-    shape: &[usize],
-    f: &mut dyn FnMut(&[usize]) -> Result<(), String>,
-) -> Result<(), String> {
+pub(super) fn every_position(shape: &[usize], f: &mut dyn FnMut(&[usize]) -> Result<(), String>) -> Result<(), String> {
     if shape.contains(&0) {
         return Ok(());
     }

@@ -26,17 +26,17 @@ use std::fmt;
 
 use bytes::Bytes;
 
+use super::Elem;
 use super::bind;
 use super::decompose;
 use super::ir::{Arg, ConstData, Constant, Coord, Graph, Node, NodeId, Op, ValueId};
-use super::Elem;
 use crate::base::id::Id;
 use crate::base::{Code, Diagnostic};
 use crate::num::{DType, ScalarOp, convert, eval};
 
 pub use bound::{Bound, bound};
-pub use tensor::{Data, Tensor};
 use tensor::View;
+pub use tensor::{Data, Tensor};
 
 /// Reads the bytes of a constant that is not in the graph; a sentence says why it cannot.
 pub type External<'a> = dyn Fn(&Constant) -> Result<Bytes, String> + 'a;
@@ -96,9 +96,8 @@ pub fn evaluate(
 ) -> Result<Vec<Tensor>, EvalError> {
     let lowered;
     let graph = if graph.nodes.values().any(|n| matches!(n.op, Op::Source { .. })) {
-        let refuse = |f: decompose::Failure| {
-            Diagnostic::error(Code::ModelShape, format!("{}: {}", f.op, f.refusal.message))
-        };
+        let refuse =
+            |f: decompose::Failure| Diagnostic::error(Code::ModelShape, format!("{}: {}", f.op, f.refusal.message));
         lowered = decompose::decompose(graph, &mut |_| {})
             .map_err(|all| EvalError::Refused(all.into_iter().map(refuse).collect()))?;
         &lowered

@@ -10,9 +10,8 @@ use crate::num::{DType, eval};
 /// Every line along an axis: where it starts in the view, and in a row-major result.
 fn lines(x: &View, axis: usize) -> Vec<(i64, i64)> {
     let result = row_major(&x.shape);
-    let keep = |of: &[i64]| -> Vec<i64> {
-        of.iter().enumerate().filter(|(d, _)| *d != axis).map(|(_, s)| *s).collect()
-    };
+    let keep =
+        |of: &[i64]| -> Vec<i64> { of.iter().enumerate().filter(|(d, _)| *d != axis).map(|(_, s)| *s).collect() };
     let shape: Vec<usize> = x.shape.iter().enumerate().filter(|(d, _)| *d != axis).map(|(_, n)| *n).collect();
     let (from, to) = (keep(&x.strides), keep(&result));
     let mut out = vec![];

@@ -195,8 +195,6 @@ pub(super) fn order(elem: Elem, a: u64, b: u64, nan: Ordering) -> Ordering {
         (true, true) => Ordering::Equal,
         (true, false) => nan,
         (false, true) => nan.reverse(),
-        (false, false) => {
-            convert::to_f64(d, a).partial_cmp(&convert::to_f64(d, b)).unwrap_or(Ordering::Equal)
-        }
+        (false, false) => convert::to_f64(d, a).partial_cmp(&convert::to_f64(d, b)).unwrap_or(Ordering::Equal),
     }
 }

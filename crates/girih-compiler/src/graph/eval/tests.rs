@@ -126,7 +126,8 @@ fn rounding_of_f32_products_is_that_of_fma() {
     }
     // 2^-127 + 2^-150*(1 + 2^-22): rounding to f64 first would lose what makes it round up.
     let (x, y) = (2f32.powi(-75) * (1.0 + 2f32.powi(-22)), 2f32.powi(-75));
-    let rows = [Tensor::from_f32(&[2], vec![1.0, x]).unwrap(), Tensor::from_f32(&[2], vec![2f32.powi(-127), y]).unwrap()];
+    let rows =
+        [Tensor::from_f32(&[2], vec![1.0, x]).unwrap(), Tensor::from_f32(&[2], vec![2f32.powi(-127), y]).unwrap()];
     let out = run(&rows, |g, x| vec![g.dot(x[0], x[1], Elem::F32, &[0], false).unwrap()]).unwrap();
     assert_eq!(out[0].bits(0) as u32, x.mul_add(y, 2f32.powi(-127)).to_bits());
 }
@@ -178,9 +179,7 @@ fn gathers_and_scatters_move_elements() {
 #[test]
 fn scans_and_sorts_run_along_an_axis() {
     let x = f32s(&[3, 2], &[1., 2., 3., 4., 5., 6.]);
-    let scan = |exclusive, reverse| {
-        one(&[x.clone()], |b, x| b.scan(ScanOp::Sum, x[0], 0, exclusive, reverse).unwrap())
-    };
+    let scan = |exclusive, reverse| one(&[x.clone()], |b, x| b.scan(ScanOp::Sum, x[0], 0, exclusive, reverse).unwrap());
     assert_eq!(scan(false, false), [1., 2., 4., 6., 9., 12.]);
     assert_eq!(scan(true, false), [0., 0., 1., 2., 4., 6.]);
     assert_eq!(scan(true, true), [8., 10., 5., 6., 0., 0.]);
@@ -234,10 +233,7 @@ fn memory_and_work_are_limited() {
         vec![b.add(big, big).unwrap()]
     });
     let run = |options| evaluate(&graph, &[count(&[4])], &no_files, &options).unwrap_err().to_string();
-    assert_eq!(
-        run(Options::default()),
-        "`add`: its 4398046511104 elements do not fit into the memory that is allowed"
-    );
+    assert_eq!(run(Options::default()), "`add`: its 4398046511104 elements do not fit into the memory that is allowed");
     let options = Options { memory: None, work: Some(1000), ..Options::default() };
     assert_eq!(run(options), "`add`: it is more work than is allowed");
 }
@@ -255,7 +251,8 @@ fn tensors_keep_the_bytes_of_memory() {
         assert_eq!(t.to_bytes(), bytes, "{elem}");
         assert!(Tensor::from_bytes(elem, &[3], &bytes[1..]).is_none());
     }
-    assert_eq!(Tensor::from_bytes(Elem { dtype: DType::I4, unsigned: false }, &[3], &[0x21, 0x0f]).unwrap().numbers(), [
-        1.0, 2.0, -1.0
-    ]);
+    assert_eq!(
+        Tensor::from_bytes(Elem { dtype: DType::I4, unsigned: false }, &[3], &[0x21, 0x0f]).unwrap().numbers(),
+        [1.0, 2.0, -1.0]
+    );
 }
