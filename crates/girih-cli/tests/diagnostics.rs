@@ -10,7 +10,7 @@
 //!
 //! Words `NAME=VALUE` before `girih` set environment variables; `{}` stands for the file where it is not the second word.
 //! The place is that of the first diagnostic of the file's code; without `, at` it must have none. Files of another
-//! extension (`.loop`, `.tile`, `.kernel`) are read back and verified as that IR; of them the command says `read`. A
+//! extension (`.torch`, `.tensor`, `.loop`, `.tile`, `.kernel`) are read back and verified as that IR; of them the command says `read`. A
 //! `.hex` file holds bytecode: behind the two comments its bytes in hexadecimal, each line perhaps with a comment.
 //! Standard error must be the `.txt` beside it; `BLESS=1` writes it, after the code, the place and the exit code have
 //! been found right.
@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use girih_compiler::base::{Code, Diagnostic};
-use girih_compiler::{kernel, loops};
+use girih_compiler::{graph, kernel, loops};
 use render::Source;
 
 /// Codes that no file and no command line brings about, and why.
@@ -42,7 +42,6 @@ const WITHOUT_A_FILE: &[(Code, &str)] = &[
     (Code::ExternalData, "models"),
     (Code::BadExpression, "models"),
     (Code::ModelInput, "models"),
-    (Code::BadGraph, "models"),
     (Code::NotVerified, "the command line verifies what it runs; the evaluator's own tests run what it refuses"),
 ];
 
@@ -151,6 +150,8 @@ fn read(case: &Case) -> (String, i32) {
     let text = format!("\n\n{}\n", body.join("\n"));
     let found: Vec<Diagnostic> = if case.name.ends_with(".kernel") {
         kernel::parse::parse(&text).err().into_iter().collect()
+    } else if case.name.ends_with(".torch") || case.name.ends_with(".tensor") {
+        graph::parse::check(&text, &graph::parse::no_data).err().unwrap_or_default()
     } else {
         match loops::parse::parse(&text) {
             Ok((kernel, stage)) => loops::verify::verify(&kernel, stage),
@@ -182,7 +183,7 @@ fn every_code_is_shown_by_a_file() {
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder())
         .unwrap()
         .map(|f| f.unwrap().path())
-        .filter(|p| p.extension().is_some_and(|e| ["mlir", "hex", "loop", "tile", "kernel"].iter().any(|k| e == *k)))
+        .filter(|p| p.extension().is_some_and(|e| ["mlir", "hex", "torch", "tensor", "loop", "tile", "kernel"].iter().any(|k| e == *k)))
         .collect();
     files.sort();
     let (mut wrong, mut shown) = (String::new(), BTreeSet::new());

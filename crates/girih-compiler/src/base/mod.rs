@@ -6,6 +6,7 @@ pub mod host;
 pub mod id;
 pub mod launch;
 pub mod lexer;
+pub(crate) mod lines;
 pub mod memory;
 pub mod place;
 pub mod rule;

@@ -14,8 +14,14 @@ mod elem;
 pub mod eval;
 pub mod ir;
 mod known;
+mod names;
+pub mod parse;
+pub mod print;
 pub mod simplify;
 mod spell;
+#[cfg(test)]
+mod text_tests;
+pub mod verify;
 
 pub use build::{Builder, Refusal};
 pub use elem::Elem;

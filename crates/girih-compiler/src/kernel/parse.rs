@@ -2,9 +2,9 @@
 
 use super::ir::*;
 use crate::base::{Code, Diagnostic, Span};
-use crate::loops::literal::parse_const;
+use crate::num::literal::parse_const;
 use crate::loops::print::{CMPS, ORDERS, RMWS, of_word};
-use crate::loops::spell::{Class, parse_op};
+use crate::num::spell::{Class, parse_op};
 use crate::num::{DType, ScalarOp};
 use rustc_hash::FxHashMap;
 

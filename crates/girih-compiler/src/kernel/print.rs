@@ -11,9 +11,9 @@
 //! ```
 
 use super::ir::*;
-use crate::loops::literal::const_text;
+use crate::num::literal::const_text;
 use crate::loops::print::{CMPS, ORDERS, RMWS, word_of};
-use crate::loops::spell::{Class, spell};
+use crate::num::spell::{Class, spell};
 use std::fmt::Write;
 
 pub fn print(kernel: &Kernel) -> String {

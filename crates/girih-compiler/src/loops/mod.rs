@@ -4,14 +4,11 @@ pub mod eval;
 pub mod fuse;
 pub mod ir;
 pub mod launch_facts;
-mod lex;
 pub mod lift;
-pub(crate) mod literal;
 pub mod model;
 mod names;
 pub mod parse;
 pub mod print;
-pub(crate) mod spell;
 #[cfg(test)]
 mod text_tests;
 pub mod verify;

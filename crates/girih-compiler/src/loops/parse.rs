@@ -8,10 +8,10 @@ mod terms;
 use rustc_hash::FxHashMap;
 
 use super::ir::*;
-use super::lex::{Tok, Token, error, lex};
+use crate::base::lines::{Tok, Token, error, lex};
 use super::names::RESERVED;
 use super::print::{RMWS, Stage, class_of, expected_arg, num_of};
-use super::spell::{INFIX, infix_op, parse_op, plain_conversion, row_of};
+use crate::num::spell::{INFIX, infix_op, parse_op, plain_conversion, row_of};
 use crate::base::{Code, Diagnostic, Span};
 use crate::num::{DType, ScalarOp};
 
@@ -26,7 +26,7 @@ pub fn parse(text: &str) -> Result<(Kernel, Stage), Diagnostic> {
 
 /// Reads every kernel of the text.
 pub fn parse_all(text: &str) -> Result<Vec<(Kernel, Stage)>, Diagnostic> {
-    let tokens = lex(text)?;
+    let tokens = lex(text, Code::MalformedIr)?;
     let mut p =
         Parser { tokens: &tokens, at: 0, kernel: Kernel::default(), names: FxHashMap::default(), globals: vec![] };
     let mut out = Vec::new();

@@ -50,9 +50,9 @@
 //! `#` starts a comment. Values, axes and buffers share one space of names; each name is unique in its kernel.
 
 use super::ir::*;
-use super::literal::const_text;
+use crate::num::literal::const_text;
 use super::names::{Names, is_name};
-use super::spell::{Class, INFIX, infix_op, is_comparison, plain_conversion, spell};
+use crate::num::spell::{Class, INFIX, infix_op, is_comparison, plain_conversion, spell};
 use crate::num::{DType, ScalarOp};
 
 /// Which of the two languages a kernel is written in.

@@ -3,7 +3,7 @@
 use super::ir::*;
 use super::parse::{parse, parse_all};
 use super::print::{Stage, print};
-use super::spell::sample_ops;
+use crate::num::spell::sample_ops;
 use crate::num::{DType, ScalarOp};
 
 const GEMM: &str = r#"loop kernel gemm(A: ptr f16 div 16, B: ptr f16, C: ptr f32, M: i32, N: i32, K: i32):
@@ -148,7 +148,7 @@ fn every_operation_reads_back() {
             let dst = k.vals.push(Val { ty: Ty::Num(ty), name: "y".into() });
             let constant = Opnd::Const { dtype: DType::F64, bits: 0x3ff8_0000_0000_0000 };
             let args = [Opnd::Val(val), constant, Opnd::Const { dtype: ty, bits: 1 }];
-            let n = super::spell::row_of(op).arity;
+            let n = crate::num::spell::row_of(op).arity;
             for args in [args, [args[2], args[0], args[1]]] {
                 k.body = vec![Stmt::Let { dst, op, args: args[..n].to_vec() }];
                 let text = print(&k, Stage::Loop);

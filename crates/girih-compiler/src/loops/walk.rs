@@ -445,7 +445,7 @@ pub fn subst_vals(body: &mut [Stmt], f: &mut dyn FnMut(ValId) -> Option<Opnd>) {
                 *ix = ix.subst_vals(&mut |v, zext| match f(v)? {
                     Opnd::Val(val) => Some(Ix::Val { val, zext }),
                     Opnd::Const { dtype, bits } if zext => (dtype.bits() < 64).then_some(Ix::Const(bits as i64)),
-                    Opnd::Const { dtype, bits } => Some(Ix::Const(super::literal::sign_extend(dtype, bits))),
+                    Opnd::Const { dtype, bits } => Some(Ix::Const(crate::num::literal::sign_extend(dtype, bits))),
                 });
             }
             _ => {}

@@ -3,10 +3,12 @@
 pub mod convert;
 pub mod dtype;
 pub mod eval;
+pub(crate) mod literal;
 pub mod math;
 pub mod op;
 pub mod printf;
 mod soft;
+pub(crate) mod spell;
 mod text;
 
 pub use dtype::DType;

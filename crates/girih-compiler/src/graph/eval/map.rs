@@ -39,7 +39,7 @@ pub(super) fn at(ix: &Ix, pos: &[usize]) -> i64 {
 }
 
 /// `c0*i0 + c1*i1 + ... + rest` with constant coefficients.
-pub(super) fn affine(ix: &Ix, rank: usize) -> Option<(Vec<i64>, i64)> {
+pub(crate) fn affine(ix: &Ix, rank: usize) -> Option<(Vec<i64>, i64)> {
     let mut coefficients = vec![0; rank];
     let mut rest = ix.clone();
     for axis in ix.axes() {

@@ -36,6 +36,8 @@ use crate::num::{DType, ScalarOp, convert, eval};
 
 pub use bound::{Bound, bound};
 use tensor::View;
+pub(crate) use map::affine;
+pub(crate) use tensor::bytes_of;
 pub use tensor::{Data, Tensor};
 
 /// Reads the bytes of a constant that is not in the graph; a sentence says why it cannot.

@@ -168,7 +168,7 @@ impl Tensor {
 }
 
 /// Bytes of so many elements in memory.
-pub(super) fn bytes_of(elem: Elem, count: u64) -> Option<u64> {
+pub(crate) fn bytes_of(elem: Elem, count: u64) -> Option<u64> {
     if elem.dtype.bits() == 4 { Some(count.div_ceil(2)) } else { count.checked_mul(elem.dtype.bytes()) }
 }
 

@@ -3,8 +3,8 @@
 use super::{Parser, Raw, Res, Thing};
 use crate::base::Code;
 use crate::loops::ir::*;
-use crate::loops::lex::{Tok, error};
-use crate::loops::literal::parse_const;
+use crate::base::lines::{Tok, error};
+use crate::num::literal::parse_const;
 use crate::loops::print::{CMPS, ORDERS};
 use crate::num::DType;
 

@@ -1,6 +1,6 @@
-//! Tokens of loop and tile IR text: words, numbers, strings, punctuation, and the lines and indentation between them.
+//! Tokens of the texts whose bodies are indented (graphs, loop and tile IR): words, numbers, strings, punctuation, and the lines and indentation between them.
 
-use crate::base::{Code, Diagnostic, Span};
+use super::{Code, Diagnostic, Span};
 
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Tok<'a> {
@@ -34,7 +34,8 @@ pub(crate) fn error(code: Code, span: Span, message: impl Into<String>) -> Diagn
     Diagnostic::error(code, message).at(span)
 }
 
-pub(crate) fn lex(text: &str) -> Result<Vec<Token<'_>>, Diagnostic> {
+/// The tokens of a text; what has no meaning is an error of the given code.
+pub(crate) fn lex(text: &str, code: Code) -> Result<Vec<Token<'_>>, Diagnostic> {
     let bytes = text.as_bytes();
     let mut out: Vec<Token<'_>> = Vec::new();
     let mut indents = vec![0usize];
@@ -60,7 +61,7 @@ pub(crate) fn lex(text: &str) -> Result<Vec<Token<'_>>, Diagnostic> {
             let mut current = *indents.last().unwrap_or(&0);
             if depth > current {
                 if indents.len() >= MAX_INDENT {
-                    return Err(error(Code::MalformedIr, span, "bodies nest too deeply"));
+                    return Err(error(code, span, "bodies nest too deeply"));
                 }
                 indents.push(depth);
                 out.push(Token { tok: Tok::Indent, span });
@@ -70,7 +71,7 @@ pub(crate) fn lex(text: &str) -> Result<Vec<Token<'_>>, Diagnostic> {
                 out.push(Token { tok: Tok::Dedent, span });
                 current = *indents.last().unwrap_or(&0);
                 if current < depth {
-                    return Err(error(Code::MalformedIr, span, "the indentation matches no enclosing body"));
+                    return Err(error(code, span, "the indentation matches no enclosing body"));
                 }
             }
         }
@@ -101,7 +102,7 @@ pub(crate) fn lex(text: &str) -> Result<Vec<Token<'_>>, Diagnostic> {
                 out.push(Token { tok: Tok::Number(&text[start..at]), span: Span::new(start, at) });
             }
             b'"' => {
-                let (value, end) = string(text, at)?;
+                let (value, end) = string(text, at, code)?;
                 at = end;
                 out.push(Token { tok: Tok::Str(value), span: Span::new(start, at) });
             }
@@ -113,7 +114,7 @@ pub(crate) fn lex(text: &str) -> Result<Vec<Token<'_>>, Diagnostic> {
                 let Some(punct) = PUNCTS.into_iter().find(|p| text[at..].starts_with(p)) else {
                     let width = text[at..].chars().next().map_or(1, char::len_utf8);
                     let span = Span::new(at, at + width);
-                    return Err(error(Code::MalformedIr, span, "this character has no meaning here"));
+                    return Err(error(code, span, "this character has no meaning here"));
                 };
                 match punct {
                     "(" | "[" => brackets += 1,
@@ -168,8 +169,8 @@ fn number_end(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-fn string(text: &str, start: usize) -> Result<(String, usize), Diagnostic> {
-    let bad = |at: usize, message: &str| error(Code::MalformedIr, Span::new(start, at), message);
+fn string(text: &str, start: usize, code: Code) -> Result<(String, usize), Diagnostic> {
+    let bad = |at: usize, message: &str| error(code, Span::new(start, at), message);
     let mut out = String::new();
     let mut chars = text[start + 1..].char_indices().map(|(i, c)| (start + 1 + i, c));
     while let Some((at, c)) = chars.next() {

@@ -1,4 +1,4 @@
-//! How scalar operations are spelled in loop and tile IR: `add.rz.ftz`, `max.nan`, `cmpf.lt`, `ext.u.i64`.
+//! How scalar operations are spelled in printed graphs, loop and tile IR: `add.rz.ftz`, `max.nan`, `cmpf.lt`, `ext.u.i64`.
 //!
 //! A name is a base, `f` or `i` after it where the base belongs to both kinds of number and the declared type does
 //! not tell, and a suffix per attribute that differs from the default. [`parse_op`] is the inverse of [`spell`].

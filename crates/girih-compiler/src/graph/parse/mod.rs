@@ -1,0 +1,423 @@
+//! Reads the text of Torch IR and Tensor IR; the grammar stands in `graph/print.rs`.
+//!
+//! In: the text, and a way to fetch the elements of constants that the text refers to by name. Out: the graph, its stage,
+//! and where each node stands in the text. The parser checks what it needs to build the graph (names, literals, element
+//! counts of constants). Types and what a stage allows are `graph::verify`'s; [`check`] does both.
+
+mod exprs;
+mod terms;
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::ir::*;
+use super::names::is_reserved;
+use super::print::Stage;
+use super::{Elem, known, verify};
+use crate::base::lines::{Tok, Token, error, lex};
+use crate::base::{Code, Diagnostic, Span};
+use crate::index::{Facts, Ix};
+
+/// Fetches the elements that a text calls `data("name")`.
+pub type Data<'a> = dyn Fn(&str) -> Option<Bytes> + 'a;
+
+/// A [`Data`] for texts that hold all their constants.
+pub fn no_data(_: &str) -> Option<Bytes> {
+    None
+}
+
+/// A text that was read.
+#[derive(Clone, Debug)]
+pub struct Parsed {
+    pub graph: Graph,
+    pub stage: Stage,
+    /// Where each node stands.
+    pub spans: Vec<Span>,
+}
+
+/// Reads one graph.
+///
+/// # Errors
+/// `E0807`, at the first place that does not follow the grammar.
+pub fn parse(text: &str, data: &Data<'_>) -> Result<Parsed, Diagnostic> {
+    let tokens = lex(text, Code::BadGraph)?;
+    let mut p = Parser {
+        tokens: &tokens,
+        at: 0,
+        graph: Graph::default(),
+        facts: Facts::new(),
+        names: BTreeMap::new(),
+        data,
+        spans: vec![],
+        last: None,
+    };
+    let stage = p.graph()?;
+    if !p.is(&Tok::End) {
+        return p.expected("the end of the text");
+    }
+    Ok(Parsed { graph: p.graph, stage, spans: p.spans })
+}
+
+/// Reads and verifies one graph.
+///
+/// # Errors
+/// `E0807`: the first place that does not follow the grammar, or everything that breaks a rule of the stage.
+pub fn check(text: &str, data: &Data<'_>) -> Result<(Graph, Stage), Vec<Diagnostic>> {
+    let parsed = parse(text, data).map_err(|d| vec![d])?;
+    let found = verify::verify(&parsed.graph, parsed.stage);
+    if found.is_empty() {
+        return Ok((parsed.graph, parsed.stage));
+    }
+    let placed = |p: verify::Problem| {
+        let span = p.node.and_then(|n| parsed.spans.get(n.0 as usize).copied());
+        let d = p.diagnostic();
+        match span {
+            Some(span) => d.at(span),
+            None => d,
+        }
+    };
+    Err(found.into_iter().map(placed).collect())
+}
+
+type Res<T> = Result<T, Diagnostic>;
+
+#[derive(Clone, Copy, PartialEq)]
+enum Thing {
+    Symbol(SymId),
+    Value(ValueId),
+}
+
+struct Parser<'t, 'a> {
+    tokens: &'t [Token<'a>],
+    at: usize,
+    graph: Graph,
+    facts: Facts,
+    names: BTreeMap<&'a str, Thing>,
+    data: &'t Data<'t>,
+    spans: Vec<Span>,
+    /// The origin of the last node.
+    last: Option<OriginId>,
+}
+
+/// A type as it is written.
+type Type = (Elem, Vec<Ix>);
+
+const NOTHING: Tok<'static> = Tok::End;
+
+impl<'t, 'a> Parser<'t, 'a> {
+    fn tok(&self) -> &Tok<'a> {
+        self.peek(0)
+    }
+    fn peek(&self, ahead: usize) -> &Tok<'a> {
+        self.tokens.get(self.at + ahead).map_or(&NOTHING, |t| &t.tok)
+    }
+    fn span(&self) -> Span {
+        self.tokens.get(self.at).or(self.tokens.last()).map_or(Span::default(), |t| t.span)
+    }
+    fn is(&self, tok: &Tok<'_>) -> bool {
+        self.tok() == tok
+    }
+    fn is_punct(&self, p: &str) -> bool {
+        matches!(self.tok(), Tok::Punct(q) if *q == p)
+    }
+    fn is_word(&self, w: &str) -> bool {
+        matches!(self.tok(), Tok::Word(v) if *v == w)
+    }
+    fn next(&mut self) {
+        self.at += 1;
+    }
+    fn fail<T>(&self, message: impl Into<String>) -> Res<T> {
+        Err(error(Code::BadGraph, self.span(), message))
+    }
+    fn fail_at<T>(&self, span: Span, message: impl Into<String>) -> Res<T> {
+        Err(error(Code::BadGraph, span, message))
+    }
+    fn expected<T>(&self, what: &str) -> Res<T> {
+        let found = match self.tok() {
+            Tok::Word(w) => format!("`{w}`"),
+            Tok::Number(n) => format!("`{n}`"),
+            Tok::Str(_) => "a string".to_string(),
+            Tok::Punct(p) => format!("`{p}`"),
+            Tok::Newline => "the end of the line".to_string(),
+            Tok::Indent => "an indented line".to_string(),
+            Tok::Dedent => "the end of the body".to_string(),
+            Tok::End => "the end of the text".to_string(),
+        };
+        self.fail(format!("expected {what}, found {found}"))
+    }
+    fn eat(&mut self, p: &str) -> bool {
+        let found = self.is_punct(p);
+        self.at += usize::from(found);
+        found
+    }
+    fn eat_word(&mut self, w: &str) -> bool {
+        let found = self.is_word(w);
+        self.at += usize::from(found);
+        found
+    }
+    fn punct(&mut self, p: &str) -> Res<()> {
+        if self.eat(p) { Ok(()) } else { self.expected(&format!("`{p}`")) }
+    }
+    fn word(&mut self, w: &str) -> Res<()> {
+        if self.eat_word(w) { Ok(()) } else { self.expected(&format!("`{w}`")) }
+    }
+    fn newline(&mut self) -> Res<()> {
+        if !self.is(&Tok::Newline) {
+            return self.expected("the end of the line");
+        }
+        self.next();
+        Ok(())
+    }
+    fn string(&mut self) -> Res<String> {
+        match self.tok() {
+            Tok::Str(s) => {
+                let s = s.clone();
+                self.next();
+                Ok(s)
+            }
+            _ => self.expected("a string"),
+        }
+    }
+    /// One of a table's words.
+    fn choice<T: Copy>(&mut self, table: &[(&'static str, T)], what: &str) -> Res<T> {
+        let found = match self.tok() {
+            Tok::Word(w) => table.iter().find(|(n, _)| n == w).map(|(_, v)| *v),
+            Tok::Punct(p) => table.iter().find(|(n, _)| n == p).map(|(_, v)| *v),
+            _ => None,
+        };
+        match found {
+            Some(v) => {
+                self.next();
+                Ok(v)
+            }
+            None => self.expected(what),
+        }
+    }
+
+    /// A new name.
+    fn name(&mut self) -> Res<(&'a str, Span)> {
+        let span = self.span();
+        match *self.tok() {
+            Tok::Word(w) if !w.contains('.') && !is_reserved(w) => {
+                self.next();
+                Ok((w, span))
+            }
+            Tok::Word(w) => self.fail(format!("`{w}` cannot be a name")),
+            _ => self.expected("a name"),
+        }
+    }
+    fn define(&mut self, name: &'a str, span: Span, thing: Thing) -> Res<()> {
+        match self.names.insert(name, thing) {
+            None => Ok(()),
+            Some(_) => self.fail_at(span, format!("`{name}` is defined twice")),
+        }
+    }
+    /// The string after a name, where the real one differs.
+    fn real(&mut self, name: &str) -> Res<String> {
+        if matches!(self.tok(), Tok::Str(_)) { self.string() } else { Ok(name.to_string()) }
+    }
+
+    fn graph(&mut self) -> Res<Stage> {
+        let stage = self.choice(&[("torch", Stage::Torch), ("tensor", Stage::Tensor)], "`torch` or `tensor`")?;
+        self.word("graph")?;
+        let (name, _) = self.name()?;
+        self.graph.name = self.real(name)?;
+        self.punct("(")?;
+        while !self.eat(")") {
+            let (name, span) = self.name()?;
+            let real = self.real(name)?;
+            self.word("in")?;
+            let lo = self.integer()?;
+            self.punct("..")?;
+            let bounded = matches!(self.tok(), Tok::Number(_)) || self.is_punct("-");
+            let hi = if bounded { Some(self.integer()?) } else { None };
+            if lo < 0 || hi.is_some_and(|hi| hi < lo || hi > MAX_EXTENT) || lo > MAX_EXTENT {
+                return self.fail_at(span, "the range of a symbol is empty, or not within 0 and 2^40");
+            }
+            let sym = self.graph.add_symbol(&real, lo, hi);
+            self.define(name, span, Thing::Symbol(sym))?;
+            if !self.is_punct(")") {
+                self.punct(",")?;
+            }
+        }
+        self.facts = self.graph.facts();
+        self.punct(":")?;
+        self.newline()?;
+        if !self.is(&Tok::Indent) {
+            return Ok(stage);
+        }
+        self.next();
+        while !self.is(&Tok::Dedent) {
+            self.statement()?;
+            self.newline()?;
+        }
+        self.next();
+        Ok(stage)
+    }
+
+    fn statement(&mut self) -> Res<()> {
+        if self.is_word("output") && !matches!(self.peek(1), Tok::Punct(":")) {
+            self.next();
+            return self.output();
+        }
+        let start = self.span();
+        let (name, span) = self.name()?;
+        let real = self.real(name)?;
+        self.punct(":")?;
+        let ty = self.ty()?;
+        let mut results = vec![(name, span, ty)];
+        while self.eat(",") {
+            let (name, span) = self.name()?;
+            self.punct(":")?;
+            results.push((name, span, self.ty()?));
+        }
+        self.punct("=")?;
+        let role = match self.tok() {
+            Tok::Word("input") => Some(Role::Argument),
+            Tok::Word("parameter") => Some(Role::Parameter),
+            _ => None,
+        };
+        if let (Some(role), [(name, span, (elem, shape))]) = (role, &results[..]) {
+            self.next();
+            let fill = self.fill()?;
+            let v = self.graph.add_input(&real, *elem, shape.clone(), role);
+            if let Some(input) = self.graph.inputs.last_mut() {
+                input.fill = fill;
+            }
+            return self.define(name, *span, Thing::Value(v));
+        }
+        if real != name {
+            return self.fail_at(start, "only inputs have a second name");
+        }
+        self.node(start, results)
+    }
+
+    fn output(&mut self) -> Res<()> {
+        let span = self.span();
+        let label = match self.tok() {
+            Tok::Str(s) => Some(s.clone()),
+            Tok::Word(w) if matches!(self.peek(1), Tok::Punct("=")) => Some(w.to_string()),
+            _ => None,
+        };
+        if label.is_some() {
+            self.next();
+            self.punct("=")?;
+        }
+        let value = self.value()?;
+        let name = match (label, self.tokens.get(self.at.saturating_sub(1)).map(|t| &t.tok)) {
+            (Some(label), _) => label,
+            (None, Some(Tok::Word(w))) => w.to_string(),
+            _ => return self.fail_at(span, "an output needs a name"),
+        };
+        self.graph.outputs.push(Output { name, value });
+        Ok(())
+    }
+
+    fn fill(&mut self) -> Res<Fill> {
+        let Tok::Word(w) = *self.tok() else { return Ok(Fill::Given) };
+        self.next();
+        if w == "normal" {
+            return Ok(Fill::Normal);
+        }
+        self.punct("(")?;
+        let fill = match w {
+            "uniform" => {
+                let lo = self.float()?;
+                self.punct(",")?;
+                Fill::Uniform { lo, hi: self.float()? }
+            }
+            "integers" => {
+                let lo = self.integer()?;
+                self.punct(",")?;
+                Fill::Integers { lo, hi: self.integer()? }
+            }
+            "constant" => Fill::Constant(self.float()?),
+            _ => return self.fail(format!("`{w}` is no way to fill an input")),
+        };
+        self.punct(")")?;
+        Ok(fill)
+    }
+
+    fn ty(&mut self) -> Res<Type> {
+        let elem = self.elem()?;
+        self.punct("[")?;
+        let mut shape = vec![];
+        while !self.eat("]") {
+            let span = self.span();
+            let extent = self.ix()?;
+            if extent.as_const().is_some_and(|n| !(0..=MAX_EXTENT).contains(&n)) {
+                return self.fail_at(span, "an extent is a number from 0 to 2^40");
+            }
+            if extent.any_leaf(&mut |l| matches!(l, Ix::Axis(_))) {
+                return self.fail_at(span, "an extent does not depend on a position");
+            }
+            shape.push(extent);
+            if !self.is_punct("]") {
+                self.punct(",")?;
+            }
+        }
+        Ok((elem, shape))
+    }
+
+    fn elem(&mut self) -> Res<Elem> {
+        match self.tok() {
+            Tok::Word(w) => match Elem::from_name(w) {
+                Some(e) => {
+                    self.next();
+                    Ok(e)
+                }
+                None => self.expected("an element type"),
+            },
+            _ => self.expected("an element type"),
+        }
+    }
+
+    /// Appends a node and defines its results.
+    fn push(&mut self, start: Span, op: Op, args: Vec<Arg>, results: Vec<(&'a str, Span, Type)>) -> Res<()> {
+        let origin = self.origin(&op)?;
+        let types = results.iter().map(|(n, _, (e, s))| (n.to_string(), *e, s.clone())).collect();
+        let id = self.graph.add_node(op, args, types, origin);
+        let values = self.graph.nodes[id].results.clone();
+        if let Some(&v) = values.first() {
+            self.graph.values[v].ints = known::ints(&self.graph, id, &self.facts);
+        }
+        for (v, (name, span, _)) in values.into_iter().zip(results) {
+            self.define(name, span, Thing::Value(v))?;
+        }
+        let end = self.tokens.get(self.at.saturating_sub(1)).map_or(start, |t| t.span);
+        self.spans.push(Span { start: start.start, end: end.end });
+        Ok(())
+    }
+
+    fn origin(&mut self, op: &Op) -> Res<OriginId> {
+        let source = match op {
+            Op::Source { name, .. } => Some(name.clone()),
+            _ => None,
+        };
+        if !self.eat("!") {
+            let id = match (source, self.last) {
+                (Some(op), _) => self.graph.add_origin(&op, "", None),
+                (None, Some(id)) => id,
+                (None, None) => self.graph.add_origin("", "", None),
+            };
+            self.last = Some(id);
+            return Ok(id);
+        }
+        let op = match *self.tok() {
+            Tok::Word("op") => {
+                self.next();
+                self.string()?
+            }
+            Tok::Word(w) => {
+                self.next();
+                w.to_string()
+            }
+            _ => source.unwrap_or_default(),
+        };
+        let name = if matches!(self.tok(), Tok::Str(_)) { self.string()? } else { String::new() };
+        let id = self.graph.add_origin(&op, &name, None);
+        self.last = Some(id);
+        Ok(id)
+    }
+}

@@ -1,0 +1,427 @@
+//! Checks Torch IR and Tensor IR: the invariants of `graph/ir.rs`, and the types of every primitive anew.
+//!
+//! In: a graph and the stage it claims to be. Out: everything that is wrong, each with the node. A coordinate is wrong
+//! when it is seen to lie outside; one that cannot be decided passes, and the evaluator finds it.
+
+use super::build::constant_bits;
+use super::eval::{affine, bytes_of};
+use super::ir::*;
+use super::names::Names;
+use super::print::Stage;
+use super::{Elem, decompose};
+use crate::base::id::Id;
+use crate::base::{Code, Diagnostic};
+use crate::index::{AxisId, Facts, Ix, Poly, simplify};
+use crate::num::{DType, ScalarOp, eval};
+
+/// A rule that a graph breaks.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Problem {
+    /// `None`: of the graph as a whole, or of an input or output.
+    pub node: Option<NodeId>,
+    /// One sentence that names the value.
+    pub message: String,
+}
+
+impl Problem {
+    pub fn diagnostic(self) -> Diagnostic {
+        Diagnostic::error(Code::BadGraph, self.message)
+    }
+}
+
+/// Everything that is wrong with a graph at a stage.
+pub fn verify(graph: &Graph, stage: Stage) -> Vec<Problem> {
+    let mut c = Check { graph, names: Names::of(graph), facts: graph.facts(), found: vec![], node: None };
+    c.graph(stage);
+    c.found
+}
+
+struct Check<'g> {
+    graph: &'g Graph,
+    names: Names,
+    facts: Facts,
+    found: Vec<Problem>,
+    node: Option<NodeId>,
+}
+
+/// What is wrong with one node.
+type Outcome = Result<(), String>;
+
+fn ensure(holds: bool, message: impl FnOnce() -> String) -> Outcome {
+    if holds { Ok(()) } else { Err(message()) }
+}
+
+impl Check<'_> {
+    fn say(&mut self, message: String) {
+        self.found.push(Problem { node: self.node, message });
+    }
+
+    fn graph(&mut self, stage: Stage) {
+        for s in self.graph.symbols.values() {
+            if s.lo < 0 || s.hi.is_some_and(|hi| hi < s.lo) {
+                self.say(format!("the range of symbol {} is empty or negative", s.name));
+            }
+        }
+        let mut defined = vec![false; self.graph.values.len()];
+        for (i, input) in self.graph.inputs.iter().enumerate() {
+            match self.graph.values.get(input.value) {
+                Some(v) if v.def == Def::Input(i as u32) => defined[input.value.index()] = true,
+                _ => self.say(format!("input {i} is not the value that says so")),
+            }
+            self.value(input.value);
+        }
+        for (id, node) in self.graph.nodes.iter() {
+            self.node = Some(id);
+            for v in node.values() {
+                if defined.get(v.index()) != Some(&true) {
+                    self.say(format!("`{}` is used before it is defined", self.names.value(v)));
+                }
+            }
+            let mut whole = !node.results.is_empty();
+            for (r, v) in node.results.iter().enumerate() {
+                match self.graph.values.get(*v) {
+                    Some(value) if value.def == Def::Node(id, r as u32) => defined[v.index()] = true,
+                    _ => whole = false,
+                }
+                self.value(*v);
+            }
+            if !whole {
+                self.say("a node has not the results that say so".into());
+                continue;
+            }
+            // What a node does not define, nothing more can be said about.
+            if node.values().all(|v| self.graph.values.get(v).is_some())
+                && let Err(message) = self.op(node, stage)
+            {
+                let name = node.results.first().map_or(String::new(), |v| self.names.value(*v));
+                self.say(format!("`{name}`: {message}"));
+            }
+        }
+        self.node = None;
+        let mut seen = std::collections::BTreeSet::new();
+        for o in &self.graph.outputs {
+            if defined.get(o.value.index()) != Some(&true) {
+                self.say(format!("output `{}` is not computed", o.name));
+            }
+            if !seen.insert(&o.name) {
+                self.say(format!("two outputs are named `{}`", o.name));
+            }
+        }
+    }
+
+    /// The extents of a value.
+    fn value(&mut self, v: ValueId) {
+        let Some(value) = self.graph.values.get(v) else { return };
+        for extent in &value.shape {
+            let leaves = self.leaves(extent, 0);
+            let name = self.names.value(v);
+            if let Err(message) = leaves {
+                self.say(format!("`{name}`: {message}"));
+            } else if self.facts.tight_range(extent).hi < 0 {
+                self.say(format!("`{name}`: the extent {} is negative", self.graph.ix_text(extent)));
+            }
+        }
+    }
+
+    /// Whether an expression mentions symbols and the axes of a rank only.
+    fn leaves(&self, ix: &Ix, rank: usize) -> Outcome {
+        let mut wrong = None;
+        ix.for_each_leaf(&mut |leaf| match leaf {
+            Ix::Const(_) => {}
+            Ix::Axis(a) if a.index() < rank => {}
+            Ix::Val { val, zext: false } if val.index() < self.graph.symbols.len() => {}
+            Ix::Axis(a) => wrong = Some(format!("there is no axis i{} here", a.0)),
+            _ => wrong = Some("an index expression mentions what is no symbol and no axis".into()),
+        });
+        wrong.map_or(Ok(()), Err)
+    }
+
+    fn same(&self, a: &Ix, b: &Ix) -> bool {
+        let expanded = |x| Poly::expanded(&simplify(x, &self.facts));
+        a == b || expanded(a).minus(&expanded(b)).is_zero()
+    }
+    fn same_shape(&self, a: &[Ix], b: &[Ix]) -> bool {
+        a.len() == b.len() && a.iter().zip(b).all(|(a, b)| self.same(a, b))
+    }
+    fn text(&self, shape: &[Ix]) -> String {
+        format!("[{}]", shape.iter().map(|d| self.graph.ix_text(d)).collect::<Vec<_>>().join(", "))
+    }
+    fn result(&self, node: &Node, r: usize) -> Result<&Value, String> {
+        node.results.get(r).and_then(|v| self.graph.values.get(*v)).ok_or_else(|| "a result is missing".into())
+    }
+    fn operand(&self, node: &Node, i: usize) -> Result<&Value, String> {
+        match node.args.get(i) {
+            Some(Arg::Value(v)) => self.graph.values.get(*v).ok_or_else(|| "an operand is missing".into()),
+            _ => Err(format!("operand {} must be a tensor", i + 1)),
+        }
+    }
+    fn elem(&self, a: &Arg) -> Option<Elem> {
+        match a {
+            Arg::Value(v) => self.graph.values.get(*v).map(|v| v.elem),
+            Arg::Scalar { elem, .. } => Some(*elem),
+            Arg::Absent => None,
+        }
+    }
+    fn arity(&self, node: &Node, args: usize, results: usize) -> Outcome {
+        ensure(node.args.len() == args, || format!("it takes {args} operands, not {}", node.args.len()))?;
+        ensure(node.results.len() == results, || format!("it has {results} results, not {}", node.results.len()))
+    }
+    fn axis(&self, axis: u32, shape: &[Ix]) -> Outcome {
+        ensure((axis as usize) < shape.len(), || format!("there is no axis {axis} in a tensor of rank {}", shape.len()))
+    }
+    fn has_shape(&self, v: &Value, shape: &[Ix], what: &str) -> Outcome {
+        ensure(self.same_shape(&v.shape, shape), || {
+            format!("{what} has shape {}, not {}", self.text(&v.shape), self.text(shape))
+        })
+    }
+
+    fn op(&self, node: &Node, stage: Stage) -> Outcome {
+        let out = self.result(node, 0)?;
+        for a in &node.args {
+            if let Arg::Scalar { elem, bits } = a {
+                ensure(bits & !elem.dtype.mask() == 0, || "a scalar has more bits than its type".into())?;
+            }
+        }
+        match &node.op {
+            Op::Source { name, attrs } => {
+                ensure(stage == Stage::Torch, || format!("{name} is no primitive, and this is Tensor IR"))?;
+                ensure(decompose::rule(name).is_some(), || format!("operation {name} is not known"))?;
+                attrs.values().try_for_each(|a| self.attr(a))
+            }
+            Op::Constant(id) => {
+                self.arity(node, 0, 1)?;
+                let c = self.graph.constants.get(*id).ok_or("there is no such constant")?;
+                let shape: Vec<Ix> = c.shape.iter().map(|d| Ix::Const(*d as i64)).collect();
+                ensure(c.elem == out.elem, || format!("it is {}, the constant {}", out.elem, c.elem))?;
+                self.has_shape(out, &shape, "the result")?;
+                let count = c.shape.iter().try_fold(1u64, |n, d| n.checked_mul(*d));
+                let want = count.and_then(|n| bytes_of(c.elem, n));
+                let have = match &c.data {
+                    ConstData::Bytes(b) => b.len() as u64,
+                    ConstData::External { len, .. } => *len,
+                };
+                ensure(want == Some(have), || format!("the constant holds {have} bytes, which its shape does not"))?;
+                let bits = if c.elem.is_bool() { constant_bits(c) } else { None };
+                ensure(bits.is_none_or(|b| b.iter().all(|b| *b < 2)), || "a bool is neither 0 nor 1".into())
+            }
+            Op::Elementwise(op) => self.elementwise(node, *op, out),
+            Op::Index(ix) => {
+                self.arity(node, 0, 1)?;
+                ensure(out.elem.dtype.is_int(), || format!("an index is an integer, not {}", out.elem))?;
+                self.leaves(ix, out.shape.len())
+            }
+            Op::Reduce { op, axes } => self.reduce(node, *op, axes, out),
+            Op::IndexMap(sources) => self.map(node, sources, out),
+            Op::Gather(coords) => {
+                let from = self.operand(node, 0)?;
+                ensure(node.results.len() == 1, || "it has one result".into())?;
+                ensure(from.elem == out.elem, || format!("it is {}, its operand {}", out.elem, from.elem))?;
+                self.places(node, coords, &from.shape, &out.shape, node.args.len())
+            }
+            Op::Scatter { coords, .. } => {
+                ensure(node.args.len() >= 2 && node.results.len() == 1, || "it takes a tensor and updates".into())?;
+                let (to, updates) = (self.operand(node, 0)?, self.operand(node, node.args.len() - 1)?);
+                let alike = to.elem == out.elem && updates.elem == out.elem;
+                ensure(alike, || format!("{}, {} and {} are different types", to.elem, updates.elem, out.elem))?;
+                self.has_shape(out, &to.shape, "the result")?;
+                self.places(node, coords, &to.shape, &updates.shape, node.args.len() - 1)
+            }
+            Op::Scan { axis, .. } => {
+                self.arity(node, 1, 1)?;
+                let x = self.operand(node, 0)?;
+                self.axis(*axis, &x.shape)?;
+                ensure(x.elem == out.elem, || format!("it is {}, its operand {}", out.elem, x.elem))?;
+                ensure(computes(x.elem.dtype), || format!("{} is no type to compute with", x.elem))?;
+                self.has_shape(out, &x.shape, "the result")
+            }
+            Op::Sort { axis, .. } => {
+                self.arity(node, 1, 2)?;
+                let (x, order) = (self.operand(node, 0)?, self.result(node, 1)?);
+                self.axis(*axis, &x.shape)?;
+                ensure(x.elem == out.elem, || format!("it is {}, its operand {}", out.elem, x.elem))?;
+                ensure(order.elem == Elem::I64, || format!("positions are i64, not {}", order.elem))?;
+                self.has_shape(out, &x.shape, "the result")?;
+                self.has_shape(order, &x.shape, "the second result")
+            }
+        }
+    }
+
+    fn attr(&self, attr: &Attr) -> Outcome {
+        match attr {
+            Attr::Int(ix) => self.leaves(ix, 0),
+            Attr::List(l) => l.iter().try_for_each(|a| self.attr(a)),
+            _ => Ok(()),
+        }
+    }
+
+    fn elementwise(&self, node: &Node, op: ScalarOp, out: &Value) -> Outcome {
+        self.arity(node, eval::arity(op), 1)?;
+        let mut types = vec![];
+        for (i, a) in node.args.iter().enumerate() {
+            match a {
+                Arg::Value(v) => {
+                    let v = self.graph.values.get(*v).ok_or("an operand is missing")?;
+                    self.has_shape(v, &out.shape, &format!("operand {}", i + 1))?;
+                }
+                Arg::Scalar { .. } => {}
+                Arg::Absent => return Err(format!("operand {} is missing", i + 1)),
+            }
+            types.push(self.elem(a).map_or(out.elem.dtype, |e| e.dtype));
+        }
+        ensure(typed(op, &types, out.elem.dtype), || {
+            let all: Vec<&str> = types.iter().map(|t| t.name()).collect();
+            format!("there is no such operation on {} with result {}", all.join(", "), out.elem)
+        })
+    }
+
+    fn reduce(&self, node: &Node, op: ReduceOp, axes: &[u32], out: &Value) -> Outcome {
+        let x = self.operand(node, 0)?;
+        ensure(axes.windows(2).all(|w| w[0] < w[1]), || "the axes must ascend".into())?;
+        axes.iter().try_for_each(|a| self.axis(*a, &x.shape))?;
+        let kept = x.shape.iter().enumerate();
+        let kept: Vec<Ix> =
+            kept.map(|(d, n)| if axes.contains(&(d as u32)) { Ix::Const(1) } else { n.clone() }).collect();
+        self.has_shape(out, &kept, "the result")?;
+        let (from, to) = (x.elem, out.elem);
+        ensure(computes(from.dtype), || format!("{from} is no type to compute with"))?;
+        let fits = match op {
+            ReduceOp::Dot => {
+                self.arity(node, 2, 1)?;
+                let y = self.operand(node, 1)?;
+                self.has_shape(y, &x.shape, "operand 2")?;
+                ensure(y.elem.dtype == from.dtype, || format!("{from} and {} are different types", y.elem))?;
+                match from.dtype {
+                    DType::F16 | DType::BF16 => to.dtype == from.dtype || to.dtype == DType::F32,
+                    _ if from.is_float() => to.dtype == from.dtype,
+                    _ => to.dtype.is_int(),
+                }
+            }
+            ReduceOp::ArgMax { .. } | ReduceOp::ArgMin { .. } => {
+                self.arity(node, 1, 1)?;
+                ensure(axes.len() == 1, || "a position is found along one axis".into())?;
+                to == Elem::I64
+            }
+            ReduceOp::And | ReduceOp::Or | ReduceOp::Xor => {
+                self.arity(node, 1, 1)?;
+                from.dtype.is_int() && to.dtype == from.dtype
+            }
+            _ => {
+                self.arity(node, 1, 1)?;
+                to.dtype == from.dtype
+            }
+        };
+        ensure(fits, || format!("this fold of {from} does not give {to}"))
+    }
+
+    fn map(&self, node: &Node, sources: &[MapSource], out: &Value) -> Outcome {
+        ensure(node.results.len() == 1, || "it has one result".into())?;
+        let last = sources.last().ok_or("it has no source")?;
+        ensure(last.when.is_always(), || "its last source has a condition, so some elements have none".into())?;
+        let mut facts = self.facts.clone();
+        for (d, extent) in out.shape.iter().enumerate() {
+            facts.set_axis(AxisId(d as u32), &Ix::Const(0), extent);
+        }
+        let rank = out.shape.len();
+        for (i, s) in sources.iter().enumerate() {
+            ensure(s.when.vals.is_empty(), || "a condition compares index expressions".into())?;
+            for c in &s.when.conds {
+                self.leaves(&c.lhs, rank)?;
+                self.leaves(&c.rhs, rank)?;
+            }
+            let a = node.args.get(s.arg as usize).ok_or("a source is no operand")?;
+            let elem = self.elem(a).ok_or("a source is left out")?;
+            ensure(elem.dtype == out.elem.dtype, || format!("a source is {elem}, the result {}", out.elem))?;
+            let shape: &[Ix] = match a {
+                Arg::Value(v) => self.graph.values.get(*v).map_or(&[], |v| &v.shape),
+                _ => &[],
+            };
+            ensure(s.coords.len() == shape.len(), || {
+                format!("{} coordinates are given for a tensor of rank {}", s.coords.len(), shape.len())
+            })?;
+            for (d, (coord, extent)) in s.coords.iter().zip(shape).enumerate() {
+                self.leaves(coord, rank)?;
+                let everywhere = i == 0 && s.when.is_always();
+                ensure(!self.outside(coord, extent, out, &facts, everywhere), || {
+                    let (coord, extent) = (self.graph.ix_text(coord), self.graph.ix_text(extent));
+                    format!("the coordinate {coord} lies outside axis {d}, whose extent is {extent}")
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a coordinate is seen to lie outside: always, or, where it is read at every position, at one of them.
+    fn outside(&self, coord: &Ix, extent: &Ix, out: &Value, facts: &Facts, everywhere: bool) -> bool {
+        let sizes: Option<Vec<i64>> = out.shape.iter().map(Ix::as_const).collect();
+        if out.shape.iter().any(|d| self.facts.tight_range(d).lo < 1) {
+            return false;
+        }
+        let (range, bound) = (facts.tight_range(coord), facts.tight_range(extent));
+        if range.hi < 0 || (range.lo >= bound.hi && everywhere) {
+            return everywhere;
+        }
+        let (Some(sizes), Some(extent), true) = (sizes, extent.as_const(), everywhere) else { return false };
+        let Some((coefficients, rest)) = affine(coord, sizes.len()) else { return false };
+        let (mut lo, mut hi) = (i128::from(rest), i128::from(rest));
+        for (c, n) in coefficients.iter().zip(sizes) {
+            let span = i128::from(*c) * (i128::from(n) - 1);
+            lo += span.min(0);
+            hi += span.max(0);
+        }
+        lo < 0 || hi >= i128::from(extent)
+    }
+
+    /// The coordinates of a gather or scatter; index tensors are the arguments from 1 up to `end`.
+    fn places(&self, node: &Node, coords: &[Coord], extents: &[Ix], shape: &[Ix], end: usize) -> Outcome {
+        ensure(coords.len() == extents.len(), || {
+            format!("{} coordinates are given for a tensor of rank {}", coords.len(), extents.len())
+        })?;
+        for c in coords {
+            match c {
+                Coord::Ix(ix) => self.leaves(ix, shape.len())?,
+                Coord::Arg(a) => {
+                    let a = *a as usize;
+                    ensure((1..end).contains(&a), || "a coordinate is no index tensor".into())?;
+                    let v = self.operand(node, a)?;
+                    ensure(v.elem.is_int(), || format!("an index is an integer, not {}", v.elem))?;
+                    self.has_shape(v, shape, "an index tensor")?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the operation takes these types to that one.
+fn typed(op: ScalarOp, from: &[DType], to: DType) -> bool {
+    use ScalarOp::*;
+    let Some(&first) = from.first() else { return false };
+    let alike = from.iter().all(|d| *d == first);
+    match op {
+        PtrAdd | PtrToInt | IntToPtr { .. } => false,
+        Select => matches!(from, [DType::I1, a, b] if a == b && *a == to),
+        Copy => first == to,
+        PowI => matches!(from, [base, DType::I32] if base.is_base_float() && *base == to),
+        CmpF { .. } => alike && first.is_base_float() && to == DType::I1,
+        CmpI { .. } => alike && first.is_int() && to == DType::I1,
+        FToF { to: d, .. } => first.is_float() && d.is_float() && d == to,
+        FToI { to: d, .. } => first.is_float() && d.is_int() && d == to,
+        IToF { to: d, .. } => first.is_int() && d.is_float() && d == to,
+        ExtI { to: d, .. } => first.is_int() && d.is_int() && d == to && first.bits() < d.bits(),
+        TruncI { to: d } => first.is_int() && d.is_int() && d == to && first.bits() > d.bits(),
+        Bitcast { to: d } => d == to && first.bits() == d.bits(),
+        AddI | SubI | MulI | MulHi | DivI { .. } | RemI { .. } | MaxI { .. } | MinI { .. } | Shl | Shr { .. } | NegI
+        | AbsI | And | Or | Xor => alike && first.is_int() && first == to,
+        _ => alike && first.is_base_float() && first == to && !(flushes(op) && first != DType::F32),
+    }
+}
+
+/// Whether the operation flushes subnormal numbers, which only those on f32 may.
+fn flushes(op: ScalarOp) -> bool {
+    use ScalarOp::*;
+    match op {
+        AddF { ftz, .. } | SubF { ftz, .. } | MulF { ftz, .. } | DivF { ftz, .. } | Fma { ftz, .. } => ftz,
+        Sqrt { ftz, .. } | Rsqrt { ftz } | Exp2 { ftz } | MaxF { ftz, .. } | MinF { ftz, .. } => ftz,
+        _ => false,
+    }
+}
