@@ -183,7 +183,10 @@ fn every_code_is_shown_by_a_file() {
     let mut files: Vec<PathBuf> = std::fs::read_dir(folder())
         .unwrap()
         .map(|f| f.unwrap().path())
-        .filter(|p| p.extension().is_some_and(|e| ["mlir", "hex", "torch", "tensor", "loop", "tile", "kernel"].iter().any(|k| e == *k)))
+        .filter(|p| {
+            p.extension()
+                .is_some_and(|e| ["mlir", "hex", "torch", "tensor", "loop", "tile", "kernel"].iter().any(|k| e == *k))
+        })
         .collect();
     files.sort();
     let (mut wrong, mut shown) = (String::new(), BTreeSet::new());

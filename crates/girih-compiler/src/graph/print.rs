@@ -49,8 +49,8 @@ use bytes::Bytes;
 use super::Elem;
 use super::build::constant_bits;
 use super::ir::{
-    Arg, Attr, ConstData, Constant, Coord, Fill, Graph, Node, Op, OriginId, ReduceOp, Role, ScanOp, ScatterOp,
-    Symbol, ValueId,
+    Arg, Attr, ConstData, Constant, Coord, Fill, Graph, Node, Op, OriginId, ReduceOp, Role, ScanOp, ScatterOp, Symbol,
+    ValueId,
 };
 use super::names::{Names, is_name};
 use crate::base::IdMap;
@@ -159,9 +159,12 @@ fn inline(c: &Constant) -> Option<Vec<u64>> {
 pub(super) fn op_name(name: &str) -> String {
     let scalar = [Class::Any, Class::Float, Class::Int].iter().any(|c| parse_op(name, *c).is_some());
     let letter = |c: char| c.is_ascii_alphabetic() || c == '_';
-    let part = |p: &str| p.starts_with(|c: char| c.is_ascii_alphabetic()) && p.chars().all(|c| letter(c) || c.is_ascii_digit());
+    let part = |p: &str| {
+        p.starts_with(|c: char| c.is_ascii_alphabetic()) && p.chars().all(|c| letter(c) || c.is_ascii_digit())
+    };
     let mut parts = name.split('.');
-    let first = parts.next().is_some_and(|p| p.starts_with(letter) && p.chars().all(|c| letter(c) || c.is_ascii_digit()));
+    let first =
+        parts.next().is_some_and(|p| p.starts_with(letter) && p.chars().all(|c| letter(c) || c.is_ascii_digit()));
     let fold = name.starts_with("argm");
     if name.contains('.') && !scalar && !fold && first && parts.all(part) { name.to_string() } else { quote(name) }
 }

@@ -172,11 +172,7 @@ fn broken_rules_are_all_reported() {
     let messages: Vec<&str> = found.iter().map(|d| &d.message[..]).collect();
     assert_eq!(
         messages,
-        [
-            "`y`: operand 1 has shape [2], not [3]",
-            "`z`: operand 1 has shape [3], not [2]",
-            "two outputs are named `x`"
-        ]
+        ["`y`: operand 1 has shape [2], not [3]", "`z`: operand 1 has shape [3], not [2]", "two outputs are named `x`"]
     );
 }
 
@@ -184,8 +180,7 @@ fn broken_rules_are_all_reported() {
 fn a_broken_graph_prints_and_is_reported() {
     let mut g = built();
     g.nodes[NodeId(2)].args[0] = ValueId(9999).into();
-    g.nodes[NodeId(3)].op =
-        Op::Elementwise(ScalarOp::AddF { rounding: Rounding::NearestEven, ftz: false });
+    g.nodes[NodeId(3)].op = Op::Elementwise(ScalarOp::AddF { rounding: Rounding::NearestEven, ftz: false });
     g.nodes[NodeId(5)].results.clear();
     let text = print(&g, Stage::Tensor);
     assert!(text.contains("mul ?v9999, x"), "{text}");

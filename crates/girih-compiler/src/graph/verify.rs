@@ -410,8 +410,21 @@ fn typed(op: ScalarOp, from: &[DType], to: DType) -> bool {
         ExtI { to: d, .. } => first.is_int() && d.is_int() && d == to && first.bits() < d.bits(),
         TruncI { to: d } => first.is_int() && d.is_int() && d == to && first.bits() > d.bits(),
         Bitcast { to: d } => d == to && first.bits() == d.bits(),
-        AddI | SubI | MulI | MulHi | DivI { .. } | RemI { .. } | MaxI { .. } | MinI { .. } | Shl | Shr { .. } | NegI
-        | AbsI | And | Or | Xor => alike && first.is_int() && first == to,
+        AddI
+        | SubI
+        | MulI
+        | MulHi
+        | DivI { .. }
+        | RemI { .. }
+        | MaxI { .. }
+        | MinI { .. }
+        | Shl
+        | Shr { .. }
+        | NegI
+        | AbsI
+        | And
+        | Or
+        | Xor => alike && first.is_int() && first == to,
         _ => alike && first.is_base_float() && first == to && !(flushes(op) && first != DType::F32),
     }
 }

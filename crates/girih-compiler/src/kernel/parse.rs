@@ -2,8 +2,8 @@
 
 use super::ir::*;
 use crate::base::{Code, Diagnostic, Span};
-use crate::num::literal::parse_const;
 use crate::loops::print::{CMPS, ORDERS, RMWS, of_word};
+use crate::num::literal::parse_const;
 use crate::num::spell::{Class, parse_op};
 use crate::num::{DType, ScalarOp};
 use rustc_hash::FxHashMap;

@@ -11,8 +11,8 @@
 //! ```
 
 use super::ir::*;
-use crate::num::literal::const_text;
 use crate::loops::print::{CMPS, ORDERS, RMWS, word_of};
+use crate::num::literal::const_text;
 use crate::num::spell::{Class, spell};
 use std::fmt::Write;
 

@@ -8,11 +8,11 @@ mod terms;
 use rustc_hash::FxHashMap;
 
 use super::ir::*;
-use crate::base::lines::{Tok, Token, error, lex};
 use super::names::RESERVED;
 use super::print::{RMWS, Stage, class_of, expected_arg, num_of};
-use crate::num::spell::{INFIX, infix_op, parse_op, plain_conversion, row_of};
+use crate::base::lines::{Tok, Token, error, lex};
 use crate::base::{Code, Diagnostic, Span};
+use crate::num::spell::{INFIX, infix_op, parse_op, plain_conversion, row_of};
 use crate::num::{DType, ScalarOp};
 
 /// Reads one kernel.

@@ -50,8 +50,8 @@
 //! `#` starts a comment. Values, axes and buffers share one space of names; each name is unique in its kernel.
 
 use super::ir::*;
-use crate::num::literal::const_text;
 use super::names::{Names, is_name};
+use crate::num::literal::const_text;
 use crate::num::spell::{Class, INFIX, infix_op, is_comparison, plain_conversion, spell};
 use crate::num::{DType, ScalarOp};
 

@@ -5,8 +5,8 @@ use super::support::Support;
 use crate::emit::cstyle::{Indices, Lines, cmp};
 use crate::index::{Cond, Ix, Mask};
 use crate::kernel::ir::*;
-use crate::num::spell::{Class, spell};
 use crate::num::convert::{is_nan, nan, sign_extend};
+use crate::num::spell::{Class, spell};
 use crate::num::{DType, ScalarOp};
 
 struct Printer<'a> {

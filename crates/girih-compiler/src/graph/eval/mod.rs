@@ -35,8 +35,8 @@ use crate::base::{Code, Diagnostic};
 use crate::num::{DType, ScalarOp, convert, eval};
 
 pub use bound::{Bound, bound};
-use tensor::View;
 pub(crate) use map::affine;
+use tensor::View;
 pub(crate) use tensor::bytes_of;
 pub use tensor::{Data, Tensor};
 

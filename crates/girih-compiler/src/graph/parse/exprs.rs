@@ -245,7 +245,8 @@ impl<'a> Parser<'_, 'a> {
             let message = format!("more than {MOST_INLINE} elements are not written out; refer to them with `data`");
             return self.fail_at(span, message);
         }
-        let bytes = crate::graph::eval::Tensor::from_bits(*elem, &shape, bits).map(|t| t.to_bytes()).unwrap_or_default();
+        let bytes =
+            crate::graph::eval::Tensor::from_bits(*elem, &shape, bits).map(|t| t.to_bytes()).unwrap_or_default();
         Ok(of(name.to_string(), ConstData::Bytes(Bytes::from(bytes))))
     }
 }

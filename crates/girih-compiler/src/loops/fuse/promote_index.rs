@@ -8,8 +8,8 @@ use super::ranges::{Range, interval, range, signed_range};
 use crate::base::rule::{Context, Log, Rule};
 use crate::index::{AxisId, Cmp, Cond, Ix, Mask, ValId};
 use crate::loops::ir::{Kernel, LoopKind, Mem, Obligation, Opnd, Stmt, Ty};
-use crate::num::literal::sign_extend;
 use crate::loops::walk;
+use crate::num::literal::sign_extend;
 use crate::num::op::{Predicate, Rounding, Signedness};
 use crate::num::{DType, ScalarOp};
 

@@ -2,11 +2,11 @@
 
 use super::{Parser, Raw, Res, Thing};
 use crate::base::Code;
-use crate::loops::ir::*;
 use crate::base::lines::{Tok, error};
-use crate::num::literal::parse_const;
+use crate::loops::ir::*;
 use crate::loops::print::{CMPS, ORDERS};
 use crate::num::DType;
+use crate::num::literal::parse_const;
 
 /// How deep an index expression may nest, operators of one chain included.
 const MAX_IX: usize = 200;
