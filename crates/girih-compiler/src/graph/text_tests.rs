@@ -43,7 +43,7 @@ fn every_construct_reads_back() {
     let (graph, stage) = check(layer, &no_data).unwrap();
     assert_eq!(print(&graph, stage), layer);
     let spanned = parsed.spans.iter().map(|s| &ALL[s.start as usize..s.end as usize]).nth(6);
-    assert_eq!(spanned, Some("max: f32[s, 4] = max.nan mul, 0.5"));
+    assert_eq!(spanned, Some("max: f32[batch_size, 4] = max.nan mul, 0.5"));
 }
 
 /// A graph that a builder makes, with constants of both kinds.
