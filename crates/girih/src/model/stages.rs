@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use girih_compiler::graph::Graph;
+use girih_compiler::graph::{self, Graph};
 use girih_compiler::kernel;
 use girih_compiler::loops::model::Step;
 use girih_compiler::loops::print;
@@ -90,8 +90,7 @@ impl Model {
 }
 
 fn text(graph: &Graph) -> String {
-    let _ = graph;
-    String::from("# not printed yet\n")
+    graph::print::print(graph, graph::print::Stage::of(graph))
 }
 
 /// The plan in a few lines: each launch with what it computes.
