@@ -13,6 +13,28 @@ pub fn print<'a>(rows: impl IntoIterator<Item = (&'a str, String)>, name_width: 
     }
 }
 
+/// Rows as a table: the first and the last column to the left, those between to the right.
+pub fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |c: usize| rows.iter().filter_map(|r| r.get(c)).map(|t| t.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let mut out = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (c, (text, width)) in row.iter().zip(&widths).enumerate() {
+            let gap = if c == 0 { "" } else { "  " };
+            line += &match c {
+                0 => format!("{gap}{text:<width$}"),
+                c if c + 1 == columns => format!("{gap}{text}"),
+                _ => format!("{gap}{text:>width$}"),
+            };
+        }
+        out += line.trim_end();
+        out.push('\n');
+    }
+    out
+}
+
 /// The first sentence of a Markdown text, without its point.
 pub fn first_sentence(doc: &str) -> String {
     let paragraph: Vec<&str> = doc.trim().lines().take_while(|l| !l.trim().is_empty()).collect();
@@ -45,6 +67,12 @@ mod tests {
         assert_eq!(fill("one two three", 7), ["one two", "three"]);
         assert_eq!(fill("immeasurable", 5), ["immeasurable"]);
         assert_eq!(fill("", 5), [""]);
+    }
+
+    #[test]
+    fn numbers_of_a_table_stand_to_the_right() {
+        let row = |texts: [&str; 3]| texts.map(String::from).to_vec();
+        assert_eq!(table(&[row(["a", "time", "of"]), row(["long", "1", "x"])]), "a     time  of\nlong     1  x\n");
     }
 
     #[test]

@@ -57,6 +57,7 @@ mod facts;
 mod globals;
 mod host;
 mod launch;
+mod limits;
 mod memory;
 pub mod model;
 pub mod npy;

@@ -36,7 +36,9 @@ use binding::Binding;
 use exec::{Call, Executable};
 use files::Files;
 
+pub use crate::limits::Limits;
 pub use exec::{Footprint, Progress};
+pub use profile::{Profile, StepProfile};
 pub use tensor::{Extent, Port, RawTensor, Tensor};
 
 /// A model that was read, and what it was compiled to.
@@ -474,11 +476,15 @@ impl<'a> Prepared<'a> {
 
     /// Runs the model and waits for it.
     pub fn run(&mut self) -> Result<()> {
+        self.run_timed(None)
+    }
+
+    fn run_timed(&mut self, times: Option<&mut exec::Times>) -> Result<()> {
         let Some(native) = &self.native else { return Ok(()) };
         let call = Call { binding: &native.binding, inputs: &native.inputs, outputs: &native.outputs };
         // SAFETY: the tensors live as long as this value and were checked against the graph; outputs have memory of
         // their own.
-        unsafe { native.ready.run(&call, &self.model.files, None) }
+        unsafe { native.ready.run(&call, &self.model.files, times) }
     }
 
     /// What the last run gave, by name, in the model's order.

@@ -2,6 +2,7 @@
 
 pub mod arguments;
 pub mod compile;
+mod profile;
 pub mod run;
 
 use std::io::{IsTerminal, Write};

@@ -9,7 +9,7 @@ use girih_compiler::base::{Code, Diagnostic};
 use serde_json::json;
 
 use super::arguments::Arguments;
-use super::{Given, progress, refuse_flags};
+use super::{Given, profile, progress, refuse_flags};
 use crate::cli::RunArgs;
 use crate::commands::run::{arguments::show, options, timing::duration};
 use crate::failure::Failure;
@@ -108,6 +108,9 @@ pub fn run(args: &RunArgs, given: &Given) -> Result<(), Failure> {
                 seconds.len()
             );
         }
+    }
+    if args.profile {
+        profile::profile(&model, &arguments, args.json, &mut summary).map_err(&within)?;
     }
     if args.json {
         outln!("{summary}");
