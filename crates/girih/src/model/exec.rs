@@ -7,7 +7,7 @@
 //! Invariants: runs of one model take turns; a run allocates nothing once it has seen the extents before, unless the
 //! caller asks for memory for outputs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -107,13 +107,14 @@ pub struct Footprint {
 
 impl Executable {
     pub fn new(
-        plan: Plan,
+        mut plan: Plan,
         graph: Graph,
         options: &Options,
         tools: &Tools,
         progress: Option<&Progress>,
     ) -> Result<Executable> {
         let start = Instant::now();
+        largest_first(&mut plan);
         let mut unique: BTreeMap<String, usize> = BTreeMap::new();
         let mut sources: Vec<&Kernel> = vec![];
         let mut order = vec![];
@@ -345,6 +346,25 @@ impl Executable {
             loaded: self.fixed.loaded.iter().map(|p| p.len() as u64).sum(),
             arena: arena as u64,
         }
+    }
+}
+
+/// Puts the steps of loading that read most first, as far as what they read is there: what is read is let go of soon
+/// after, and little of it is needed beside the results that pile up.
+fn largest_first(plan: &mut Plan) {
+    let mut rest: Vec<Step> = std::mem::take(&mut plan.load);
+    let size = |plan: &Plan, step: &Step| -> u64 {
+        let one = |id: &ArrayId| plan.arrays.get(*id).and_then(|a| bytes_of(a.elem, &extent::shape(&a.shape, &[])?));
+        step.reads.iter().filter_map(one).sum()
+    };
+    while !rest.is_empty() {
+        let unwritten: BTreeSet<ArrayId> = rest.iter().flat_map(|s| s.writes.iter().copied()).collect();
+        let ready = |s: &Step| !s.reads.iter().any(|r| unwritten.contains(r));
+        let best = (0..rest.len()).filter(|&i| rest.get(i).is_some_and(ready));
+        let best = best.max_by_key(|&i| (rest.get(i).map_or(0, |s| size(plan, s)), std::cmp::Reverse(i)));
+        // A circle is a bug; its steps stay as they were.
+        let next = rest.remove(best.unwrap_or(0));
+        plan.load.push(next);
     }
 }
 

@@ -61,7 +61,28 @@ pub struct Model {
 #[derive(Default)]
 struct Held {
     given: Vec<Option<Given>>,
+    /// What was found out about the last runs on raw addresses.
+    recent: Vec<Recent>,
+    /// Of the run under way.
+    addresses: Vec<u64>,
+    outputs: Vec<u64>,
 }
+
+/// A binding, and the types of the arguments it is for.
+struct Recent {
+    types: Vec<(Elem, Vec<u64>)>,
+    binding: Arc<Binding>,
+}
+
+impl Recent {
+    fn fits(&self, arguments: &[RawTensor<'_>]) -> bool {
+        let same = |((elem, shape), t): (&(Elem, Vec<u64>), &RawTensor<'_>)| *elem == t.elem && shape == t.shape;
+        self.types.len() == arguments.len() && self.types.iter().zip(arguments).all(same)
+    }
+}
+
+/// How many bindings are remembered with the types of their arguments.
+const RECENT: usize = 8;
 
 #[derive(Clone)]
 enum Given {
@@ -80,6 +101,12 @@ impl Given {
             Given::Raw { address, shape } => {
                 RawTensor { elem, shape, data: std::ptr::with_exposed_provenance(*address as usize) }
             }
+        }
+    }
+    fn address(&self) -> u64 {
+        match self {
+            Given::Owned(t) => t.buffer().as_ptr().expose_provenance() as u64,
+            Given::Raw { address, .. } => *address,
         }
     }
     fn shape(&self) -> &[u64] {
@@ -163,7 +190,7 @@ impl Model {
 
     fn new(mut graph: Graph, mut files: Files, folder: Option<&Path>) -> Result<Model> {
         files.resolve(&mut graph, folder)?;
-        let held = Held { given: graph.inputs.iter().map(|_| None).collect() };
+        let held = Held { given: graph.inputs.iter().map(|_| None).collect(), ..Held::default() };
         Ok(Model {
             graph,
             plan: None,
@@ -179,7 +206,9 @@ impl Model {
 
     /// The same model under other options.
     pub fn with_options(self, options: Options) -> Model {
-        Model { options, tools: Tools::default(), ready: Mutex::default(), ..self }
+        let model = Model { options, tools: Tools::default(), ready: Mutex::default(), ..self };
+        model.held().recent.clear();
+        model
     }
     /// The same model, telling how far its compilation is.
     pub fn with_progress(self, progress: impl Fn(usize, usize, &str) + Send + Sync + 'static) -> Model {
@@ -284,6 +313,7 @@ impl Model {
                 *slot = Some(one);
             }
         }
+        held.recent.clear();
         drop(held);
         if let Some(ready) = &*self.ready.lock().unwrap_or_else(PoisonError::into_inner) {
             ready.parameters_changed();
@@ -317,41 +347,61 @@ impl Model {
     ///
     /// # Safety
     /// What the tensors say about memory must be true for as long as the run lasts; so must it be of the parameters that
-    /// were given by address; and the memory of outputs must be as large as asked for.
+    /// were given by address; the memory of outputs must be as large as asked for and overlap nothing.
     pub unsafe fn run_raw(&self, arguments: &[RawTensor<'_>], allocate: &mut Allocate<'_>) -> Result<()> {
-        let held = self.held();
-        let mut all = Vec::with_capacity(self.graph.inputs.len());
-        let mut next = arguments.iter();
-        for (at, input) in self.graph.inputs.iter().enumerate() {
-            let one = match (input.role, held.given.get(at).and_then(|g| g.as_ref())) {
-                (Role::Argument, _) => next.next().copied(),
-                (Role::Parameter, Some(given)) => self.graph.values.get(input.value).map(|v| given.raw(v.elem)),
-                (Role::Parameter, None) => None,
-            };
-            match one {
-                Some(one) => all.push(one),
-                None => return Err(self.missing(at)),
+        let ready = self.executable()?;
+        let held = &mut *self.held();
+        let at = match held.recent.iter().position(|r| r.fits(arguments)) {
+            Some(at) => at,
+            None => {
+                let recent = self.fit(&ready, held, arguments)?;
+                held.recent.truncate(RECENT - 1);
+                held.recent.insert(0, recent);
+                0
             }
+        };
+        let Some(Recent { binding, .. }) = held.recent.get(at) else {
+            return Err(Error::Internal("a binding vanished".into()));
+        };
+        held.addresses.clear();
+        let mut next = arguments.iter();
+        for (input, given) in self.graph.inputs.iter().zip(&held.given) {
+            held.addresses.push(match (input.role, given) {
+                (Role::Argument, _) => next.next().map_or(0, |t| t.data.expose_provenance() as u64),
+                (Role::Parameter, given) => given.as_ref().map_or(0, Given::address),
+            });
+        }
+        held.outputs.clear();
+        for (k, output) in binding.outputs.iter().enumerate() {
+            held.outputs.push(allocate(k, output.elem, &output.shape)?.expose_provenance() as u64);
+        }
+        let call = Call { binding, inputs: &held.addresses, outputs: &held.outputs };
+        // SAFETY: the shapes were checked against the graph's; the rest is the contract's.
+        unsafe { ready.run(&call, &self.files, None) }
+    }
+
+    /// The binding for arguments on raw addresses.
+    fn fit(&self, ready: &Executable, held: &Held, arguments: &[RawTensor<'_>]) -> Result<Recent> {
+        let mut shapes = vec![];
+        let mut next = arguments.iter();
+        for (at, (input, given)) in self.graph.inputs.iter().zip(&held.given).enumerate() {
+            shapes.push(match (input.role, given) {
+                (Role::Argument, _) => {
+                    let Some(t) = next.next() else { return Err(self.missing(at)) };
+                    inputs::check(&self.graph, at, t.elem, t.shape)?;
+                    t.shape.to_vec()
+                }
+                (Role::Parameter, Some(given)) => given.shape().to_vec(),
+                (Role::Parameter, None) => return Err(self.missing(at)),
+            });
         }
         if next.next().is_some() {
             let want = self.graph.inputs.iter().filter(|i| i.role == Role::Argument).count();
             let message = format!("the model takes {want} arguments, and {} are given", arguments.len());
             return Err(inputs::refuse(message, "parameters are given with bind_parameters".to_string()));
         }
-        for (at, t) in all.iter().enumerate() {
-            inputs::check(&self.graph, at, t.elem, t.shape)?;
-        }
-        let shapes: Vec<Vec<u64>> = all.iter().map(|t| t.shape.to_vec()).collect();
-        let ready = self.executable()?;
-        let binding = self.binding(&ready, &shapes)?;
-        let addresses: Vec<u64> = all.iter().map(|t| t.data.expose_provenance() as u64).collect();
-        let mut outputs = Vec::with_capacity(binding.outputs.len());
-        for (k, output) in binding.outputs.iter().enumerate() {
-            outputs.push(allocate(k, output.elem, &output.shape)?.expose_provenance() as u64);
-        }
-        let call = Call { binding: &binding, inputs: &addresses, outputs: &outputs };
-        // SAFETY: the shapes were checked against the graph's; the rest is the contract's.
-        unsafe { ready.run(&call, &self.files, None) }
+        let types = arguments.iter().map(|t| (t.elem, t.shape.to_vec())).collect();
+        Ok(Recent { types, binding: self.binding(ready, &shapes)? })
     }
 
     fn missing(&self, at: usize) -> Error {

@@ -99,6 +99,37 @@ fn a_model_runs_for_every_extent() {
 }
 
 #[test]
+fn a_model_runs_on_addresses() {
+    let model = chain();
+    let w = tensor(&[1.0, 0.0, 0.0, 0.0]);
+    // SAFETY: the tensors and vectors outlive the runs.
+    unsafe { model.bind_parameters_raw(&[("w", w.raw())]) }.unwrap();
+    for n in [8, 4, 8, 8] {
+        let x = tensor(&vec![1.0; n]);
+        let (mut out, mut twice) = (vec![0f32; n], [0f32; 4]);
+        let to = [out.as_mut_ptr().cast::<u8>(), twice.as_mut_ptr().cast::<u8>()];
+        let mut asked = vec![];
+        let mut allocate = |k: usize, elem: Elem, shape: &[u64]| {
+            asked.push((elem, shape.to_vec()));
+            Ok(to[k])
+        };
+        // SAFETY: as above.
+        unsafe { model.run_raw(&[x.raw()], &mut allocate) }.unwrap();
+        assert_eq!(asked, [(Elem::F32, vec![n as u64]), (Elem::F32, vec![4])]);
+        let want: Vec<f32> = (0..n).map(|i| if i % 4 == 0 { 7.0 } else { 1.0 }).collect();
+        assert_eq!((out, twice), (want, [2.0, 0.0, 0.0, 0.0]));
+    }
+    let x = tensor(&[1.0; 4]);
+    let mut none = |_: usize, _: Elem, _: &[u64]| Err(Error::argument("not asked for".to_string()));
+    // SAFETY: nothing is run.
+    let say =
+        |args: &[RawTensor<'_>], none: &mut Allocate<'_>| unsafe { model.run_raw(args, none) }.unwrap_err().to_string();
+    assert!(say(&[], &mut none).contains("input `x` is not given"));
+    assert!(say(&[x.raw(), x.raw()], &mut none).contains("takes 1 arguments, and 2 are given"));
+    assert!(say(&[x.raw()], &mut none).contains("not asked for"));
+}
+
+#[test]
 fn what_does_not_fit_is_named() {
     let model = chain();
     let x = tensor(&[1.0; 4]);
