@@ -2,11 +2,14 @@
 
 use girih_compiler::base::host::Host;
 use girih_compiler::base::launch::Launch;
+use girih_compiler::base::rule::Log;
 use girih_compiler::base::{Code, Diagnostic};
+use girih_compiler::graph::Graph;
+use girih_compiler::graph::decompose::Applied;
 use girih_compiler::loops;
 use girih_compiler::loops::ir::Kernel as LoopKernel;
 use girih_compiler::pipeline::trace::Trace;
-use girih_compiler::pipeline::{Observer, RuleEvent};
+use girih_compiler::pipeline::{GraphEvent, Observer, RuleEvent};
 use std::time::Instant;
 
 use crate::args::{self, Arg, Bound, ParamKind};
@@ -32,6 +35,18 @@ impl TimedTrace {
 impl Observer for TimedTrace {
     fn begin(&mut self, _what: &str) {
         self.began = Instant::now();
+    }
+    fn decomposed(&mut self, applied: &Applied<'_>) {
+        self.trace.decomposed(applied);
+    }
+    fn simplified(&mut self, event: &GraphEvent<'_>) -> std::result::Result<(), Diagnostic> {
+        self.trace.simplified(event)
+    }
+    fn fused(&mut self, graph: &Graph, log: &Log) {
+        self.trace.fused(graph, log);
+    }
+    fn kernel(&mut self, name: &str) {
+        self.trace.kernel(name);
     }
     fn rule(&mut self, event: &RuleEvent<'_>) -> std::result::Result<(), Diagnostic> {
         let took = self.began.elapsed();

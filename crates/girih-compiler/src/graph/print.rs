@@ -124,6 +124,21 @@ pub fn print(graph: &Graph, stage: Stage) -> String {
     p.out
 }
 
+/// Some nodes of a graph, a line each, under the names that they have in the whole text.
+pub fn print_nodes<'n>(graph: &Graph, nodes: impl Iterator<Item = &'n Node>) -> String {
+    let names = Names::of(graph);
+    let mut speller = Graph::default();
+    for (id, s) in graph.symbols.iter() {
+        speller.symbols.push(Symbol { name: names.symbol(id).to_string(), ..s.clone() });
+    }
+    let mut p = Printer { graph, names, speller, data: data_names(graph), out: String::new() };
+    let mut last = (String::new(), String::new());
+    for node in nodes {
+        p.node(node, &mut last);
+    }
+    p.out
+}
+
 /// The names under which a printed graph refers to the elements that it does not hold.
 pub fn data_names(graph: &Graph) -> IdMap<super::ConstId, String> {
     let mut unique = Names::of(&Graph::default());

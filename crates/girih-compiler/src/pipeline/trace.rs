@@ -1,7 +1,10 @@
 //! The trace of a compilation as text: `-v` counts what each rule did, `-vv` shows each as a diff.
 
-use super::{Letter, Observer, RuleEvent};
+use super::{GraphEvent, Letter, Observer, RuleEvent};
 use crate::base::Diagnostic;
+use crate::base::rule::Log;
+use crate::graph::print::print_nodes;
+use crate::graph::{self, Graph, decompose};
 use crate::loops::{self, ir::Kernel};
 use similar::TextDiff;
 
@@ -28,6 +31,18 @@ impl Trace {
     }
 }
 
+impl Trace {
+    /// Each site of a rule, with the reason where it was left alone.
+    fn say(&mut self, name: &str, log: &Log) {
+        for site in &log.applied {
+            self.text.push_str(&format!("+++ {name} applied at {site}\n"));
+        }
+        for (site, reason) in &log.skipped {
+            self.text.push_str(&format!("--- {name} skipped at {site}: {reason}\n"));
+        }
+    }
+}
+
 impl Observer for Trace {
     fn rule(&mut self, event: &RuleEvent<'_>) -> Result<(), Diagnostic> {
         let name = format!("{}:{}", event.letter.text(), event.name);
@@ -35,12 +50,7 @@ impl Observer for Trace {
             if let Some(after) = event.after {
                 self.text.push_str(&format!(">>> {name}\n{}<<< {name}\n", diff(event.letter, event.before, after)));
             }
-            for site in &event.log.applied {
-                self.text.push_str(&format!("+++ {name} applied at {site}\n"));
-            }
-            for (site, reason) in &event.log.skipped {
-                self.text.push_str(&format!("--- {name} skipped at {site}: {reason}\n"));
-            }
+            self.say(&name, event.log);
         } else if event.after.is_some() {
             let (applied, skipped) = (event.log.applied.len(), event.log.skipped.len());
             self.text.push_str(&format!("{:>3}  {name:<28} applied {applied}, skipped {skipped}\n", event.number));
@@ -48,6 +58,52 @@ impl Observer for Trace {
             self.text.push_str(&format!("     {name:<28} (unchanged)\n"));
         }
         Ok(())
+    }
+
+    fn decomposed(&mut self, applied: &decompose::Applied<'_>) {
+        let name = format!("o:{}", applied.rule);
+        let site = applied.before.origins.get(applied.node.origin).map_or(String::new(), |o| match o.name.as_str() {
+            "" => o.op.clone(),
+            name => format!("{} {name}", o.op),
+        });
+        if !self.full {
+            self.text.push_str(&format!("     {name:<28} applied at {site}\n"));
+            return;
+        }
+        let signed = |sign: char, text: String| text.lines().map(|l| format!("{sign}{l}\n")).collect::<String>();
+        let before = print_nodes(applied.before, std::iter::once(applied.node));
+        let after = print_nodes(applied.after, applied.after.nodes.values().skip(applied.first));
+        let (minus, plus) = (signed('-', before), signed('+', after));
+        self.text.push_str(&format!(">>> {name}\n{minus}{plus}<<< {name}\n+++ {name} applied at {site}\n"));
+    }
+
+    fn simplified(&mut self, event: &GraphEvent<'_>) -> Result<(), Diagnostic> {
+        let name = format!("n:{}", event.name);
+        if self.full {
+            if let Some(after) = event.after {
+                let text = |g| graph::print::print(g, graph::print::Stage::Tensor);
+                let diff = diff_text(&text(event.before), &text(after));
+                self.text.push_str(&format!(">>> {name}\n{diff}<<< {name}\n"));
+            }
+            self.say(&name, event.log);
+        } else if event.after.is_some() {
+            let (applied, skipped) = (event.log.applied.len(), event.log.skipped.len());
+            self.text.push_str(&format!("     {name:<28} applied {applied}, skipped {skipped}\n"));
+        }
+        Ok(())
+    }
+
+    fn fused(&mut self, _graph: &Graph, log: &Log) {
+        if self.full {
+            self.say("l:fuse", log);
+        } else {
+            let (applied, skipped) = (log.applied.len(), log.skipped.len());
+            self.text.push_str(&format!("     {:<28} applied {applied}, skipped {skipped}\n", "l:fuse"));
+        }
+    }
+
+    fn kernel(&mut self, name: &str) {
+        self.text.push_str(&format!("=== {name}\n"));
     }
 }
 
@@ -57,9 +113,12 @@ pub fn diff(letter: Letter, before: &Kernel, after: &Kernel) -> String {
         Letter::Loop => loops::print::Stage::Loop,
         Letter::Tile => loops::print::Stage::Tile,
     };
-    let (old, new) = (loops::print::print(before, stage), loops::print::print(after, stage));
+    diff_text(&loops::print::print(before, stage), &loops::print::print(after, stage))
+}
+
+fn diff_text(old: &str, new: &str) -> String {
     let mut text = String::new();
-    for hunk in TextDiff::from_lines(&old, &new).unified_diff().context_radius(2).iter_hunks() {
+    for hunk in TextDiff::from_lines(old, new).unified_diff().context_radius(2).iter_hunks() {
         text.push_str(&hunk.to_string());
     }
     text

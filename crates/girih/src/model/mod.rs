@@ -16,6 +16,7 @@ mod extent;
 mod files;
 mod inputs;
 mod profile;
+mod reference;
 mod stages;
 mod tensor;
 #[cfg(test)]
@@ -25,13 +26,14 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use girih_compiler::graph::bind::bind_symbols;
 use girih_compiler::graph::{Elem, Graph, Role};
 use girih_compiler::loops::model::Plan;
 use girih_compiler::{pipeline, source};
 
 use crate::compiled::Tools;
 use crate::error::{Error, Result};
-use crate::options::Options;
+use crate::options::{Device, Options};
 use binding::Binding;
 use exec::{Call, Executable};
 use files::Files;
@@ -39,6 +41,7 @@ use files::Files;
 pub use crate::limits::Limits;
 pub use exec::{Footprint, Progress};
 pub use profile::{Profile, StepProfile};
+pub use reference::Checked;
 pub use tensor::{Extent, Port, RawTensor, Tensor};
 
 /// A model that was read, and what it was compiled to.
@@ -349,6 +352,10 @@ impl Model {
     /// What the tensors say about memory must be true for as long as the run lasts; so must it be of the parameters that
     /// were given by address; the memory of outputs must be as large as asked for and overlap nothing.
     pub unsafe fn run_raw(&self, arguments: &[RawTensor<'_>], allocate: &mut Allocate<'_>) -> Result<()> {
+        if self.options.device == Device::Eval {
+            // SAFETY: as the function's own contract says.
+            return unsafe { self.evaluate_raw(arguments, allocate) };
+        }
         let ready = self.executable()?;
         let held = &mut *self.held();
         let at = match held.recent.iter().position(|r| r.fits(arguments)) {
@@ -380,6 +387,34 @@ impl Model {
         unsafe { ready.run(&call, &self.files, None) }
     }
 
+    /// As `run_raw` on the evaluator, through copies.
+    ///
+    /// # Safety
+    /// As of `run_raw`.
+    unsafe fn evaluate_raw(&self, arguments: &[RawTensor<'_>], allocate: &mut Allocate<'_>) -> Result<()> {
+        let names: Vec<&str> = (0..self.graph.inputs.len())
+            .filter(|&at| self.graph.inputs.get(at).is_some_and(|i| i.role == Role::Argument))
+            .map(|at| inputs::name(&self.graph, at))
+            .collect();
+        let mut copies = vec![];
+        for t in arguments {
+            let mut copy = Tensor::zeroed(t.elem, t.shape)?;
+            let to = copy.buffer_mut().bytes_mut();
+            // SAFETY: the tensor is as long as its type and shape say; the copy is memory of its own.
+            unsafe { std::ptr::copy_nonoverlapping(t.data, to.as_mut_ptr(), to.len()) };
+            copies.push(copy);
+        }
+        let arrays: Vec<(&str, &Tensor)> = names.into_iter().zip(&copies).collect();
+        let outputs = self.run(&arrays)?;
+        for (k, (_, tensor)) in outputs.iter().enumerate() {
+            let to = allocate(k, tensor.elem(), tensor.shape())?;
+            let from = tensor.buffer().bytes();
+            // SAFETY: the caller's memory is as long as it was asked to be, and its own.
+            unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
+        }
+        Ok(())
+    }
+
     /// The binding for arguments on raw addresses.
     fn fit(&self, ready: &Executable, held: &Held, arguments: &[RawTensor<'_>]) -> Result<Recent> {
         let mut shapes = vec![];
@@ -401,7 +436,7 @@ impl Model {
             return Err(inputs::refuse(message, "parameters are given with bind_parameters".to_string()));
         }
         let types = arguments.iter().map(|t| (t.elem, t.shape.to_vec())).collect();
-        Ok(Recent { types, binding: self.binding(ready, &shapes)? })
+        Ok(Recent { types, binding: ready.binding(&self.symbols(&shapes)?)? })
     }
 
     fn missing(&self, at: usize) -> Error {
@@ -460,12 +495,9 @@ impl Model {
         Ok(complete)
     }
 
-    /// The binding for inputs of these shapes.
-    fn binding(&self, ready: &Executable, shapes: &[Vec<u64>]) -> Result<Arc<Binding>> {
-        let all: Vec<Option<Vec<u64>>> = shapes.iter().cloned().map(Some).collect();
-        let known = inputs::known_symbols(&self.graph, &[], &all)?;
-        let symbols: Vec<i64> = known.into_iter().map(|k| k.unwrap_or(0)).collect();
-        ready.binding(&symbols)
+    /// The values of the symbols for inputs of these shapes.
+    fn symbols(&self, shapes: &[Vec<u64>]) -> Result<Vec<i64>> {
+        bind_symbols(&self.graph, shapes).map_err(|d| Error::Program(vec![d]))
     }
 
     /// What the model holds in memory; zeros before it is compiled.
@@ -496,7 +528,9 @@ impl Complete<'_> {
 pub struct Prepared<'a> {
     model: &'a Model,
     inputs: Vec<Complete<'a>>,
+    symbols: Vec<i64>,
     outputs: Vec<Tensor>,
+    /// `None` on the evaluator.
     native: Option<Native>,
 }
 
@@ -511,8 +545,12 @@ impl<'a> Prepared<'a> {
     fn new(model: &'a Model, arrays: &[(&str, &'a Tensor)], symbols: &[(&str, i64)]) -> Result<Prepared<'a>> {
         let inputs = model.complete(arrays, symbols)?;
         let shapes: Vec<Vec<u64>> = inputs.iter().map(|c| c.raw().shape.to_vec()).collect();
+        let symbols = model.symbols(&shapes)?;
+        if model.options.device == Device::Eval {
+            return Ok(Prepared { model, inputs, symbols, outputs: vec![], native: None });
+        }
         let ready = model.executable()?;
-        let binding = model.binding(&ready, &shapes)?;
+        let binding = ready.binding(&symbols)?;
         let outputs =
             binding.outputs.iter().map(|o| Tensor::zeroed(o.elem, &o.shape)).collect::<Result<Vec<Tensor>>>()?;
         let native = Native {
@@ -521,7 +559,7 @@ impl<'a> Prepared<'a> {
             inputs: inputs.iter().map(|c| c.raw().data.expose_provenance() as u64).collect(),
             outputs: outputs.iter().map(|t| t.buffer().as_ptr().expose_provenance() as u64).collect(),
         };
-        Ok(Prepared { model, inputs, outputs, native: Some(native) })
+        Ok(Prepared { model, inputs, symbols, outputs, native: Some(native) })
     }
 
     /// Runs the model and waits for it.
@@ -530,11 +568,19 @@ impl<'a> Prepared<'a> {
     }
 
     fn run_timed(&mut self, times: Option<&mut exec::Times>) -> Result<()> {
-        let Some(native) = &self.native else { return Ok(()) };
+        let Some(native) = &self.native else {
+            self.outputs = self.evaluate(false)?.into_iter().map(|(_, t)| t).collect();
+            return Ok(());
+        };
         let call = Call { binding: &native.binding, inputs: &native.inputs, outputs: &native.outputs };
         // SAFETY: the tensors live as long as this value and were checked against the graph; outputs have memory of
         // their own.
         unsafe { native.ready.run(&call, &self.model.files, times) }
+    }
+
+    /// What the last run gave.
+    pub fn outputs(&self) -> &[Tensor] {
+        &self.outputs
     }
 
     /// What the last run gave, by name, in the model's order.

@@ -1,0 +1,132 @@
+//! A model on the reference evaluator: what its results should be, and how far rounding may move them.
+//!
+//! In: a run made ready. Out: its outputs by the definitions of the primitives, in the model's types or with every float
+//! as an f64; and, for each output, how far the native result lies from that, beside a bound.
+//!
+//! The bound is `c * sqrt(K) * eps * (largest value)` with c = 8, where K is the length of the longest chain of dependent
+//! roundings on the way to an output, and eps the rounding of the coarsest float type that is computed in.
+
+use girih_compiler::base::Code;
+use girih_compiler::base::launch::Trap;
+use girih_compiler::graph::eval::{self, EvalError};
+use girih_compiler::graph::{Graph, Op, ReduceOp};
+use girih_compiler::num::ScalarOp;
+use girih_compiler::pipeline::{self, Silent};
+
+use super::{Prepared, Tensor, extent};
+use crate::compiled::FAST;
+use crate::error::{Error, Result};
+use crate::{machine, widen};
+
+/// An output beside its reference.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Checked {
+    pub name: String,
+    pub shape: Vec<u64>,
+    pub error: f64,
+    /// The element with the largest error.
+    pub element: u64,
+    /// 0 for integers.
+    pub bound: f64,
+    /// The largest magnitude expected.
+    pub scale: f64,
+    /// The K of the bound.
+    pub chain: f64,
+}
+
+impl Checked {
+    pub fn ok(&self) -> bool {
+        self.error <= self.bound
+    }
+}
+
+impl Prepared<'_> {
+    /// The outputs by the reference evaluator; with `widen` every float is an f64.
+    ///
+    /// # Errors
+    /// [`Error::Trap`] where an index lies outside its array.
+    pub fn evaluate(&self, widen: bool) -> Result<Vec<(String, Tensor)>> {
+        let mut inputs = vec![];
+        for one in &self.inputs {
+            let raw = one.raw();
+            let bytes = super::tensor::bytes_of(raw.elem, raw.shape).and_then(|n| usize::try_from(n).ok());
+            let bytes = bytes.ok_or_else(|| Error::argument("an input is too large".to_string()))?;
+            // SAFETY: the tensor's memory is as long as its type and shape say, and stays borrowed.
+            let bytes = if bytes == 0 { &[] } else { unsafe { std::slice::from_raw_parts(raw.data, bytes) } };
+            let tensor = eval::Tensor::from_bytes(raw.elem, raw.shape, bytes);
+            inputs.push(tensor.ok_or_else(|| Error::Internal("an input cannot be evaluated".into()))?);
+        }
+        let options = eval::Options {
+            widen,
+            memory: Some(machine::memory_available().unwrap_or(16 << 30)),
+            ..eval::Options::default()
+        };
+        let graph = &self.model.graph;
+        let outputs = eval::evaluate(graph, &inputs, &eval::no_files, &options).map_err(refused)?;
+        let mut named = vec![];
+        for (output, t) in graph.outputs.iter().zip(outputs) {
+            let mut tensor = Tensor::zeroed(t.elem, &t.shape)?;
+            let bytes = t.to_bytes();
+            let to = tensor.buffer_mut().bytes_mut();
+            let n = to.len().min(bytes.len());
+            if let (Some(to), Some(from)) = (to.get_mut(..n), bytes.get(..n)) {
+                to.copy_from_slice(from);
+            }
+            named.push((output.name.clone(), tensor));
+        }
+        Ok(named)
+    }
+
+    /// Compares the results of the last run with the reference in f64.
+    pub fn verify(&self) -> Result<Vec<Checked>> {
+        let reference = self.evaluate(true)?;
+        let options = self.model.options.pipeline(FAST)?;
+        let tensor = pipeline::lower_tensor(&self.model.graph, &options, &mut Silent).map_err(Error::Program)?;
+        let bound = eval::bound(&tensor, &self.symbols);
+        let chain = longest_chain(&tensor, &self.symbols);
+        let mut all = vec![];
+        for (got, (name, want)) in self.outputs.iter().zip(&reference) {
+            let widen::Deviation { error, element, scale } = widen::deviation(got.buffer(), want.buffer());
+            let eps = widen::epsilon(got.dtype()).max(bound.coarsest.map_or(0.0, widen::epsilon));
+            let bound = if got.dtype().is_float() { 8.0 * chain.sqrt() * eps * scale } else { 0.0 };
+            all.push(Checked { name: name.clone(), shape: got.shape().to_vec(), error, element, bound, scale, chain });
+        }
+        Ok(all)
+    }
+}
+
+fn refused(error: EvalError) -> Error {
+    match error {
+        EvalError::Refused(diagnostics) => Error::Program(diagnostics),
+        EvalError::Node { value, message, .. } => {
+            Error::Trap(Box::new(Trap::new(Code::IndexOutside, format!("`{value}`: {message}"))))
+        }
+    }
+}
+
+/// The length of the longest chain of dependent roundings on the way to an output; at least 1.
+fn longest_chain(graph: &Graph, symbols: &[i64]) -> f64 {
+    let mut chain = vec![0f64; graph.values.len()];
+    for node in graph.nodes.values() {
+        let before = node.values().filter_map(|v| chain.get(v.0 as usize)).fold(0f64, |a, b| a.max(*b));
+        let folded: Vec<u32> = match &node.op {
+            Op::Reduce { op: ReduceOp::Sum | ReduceOp::Prod | ReduceOp::Dot, axes } => axes.clone(),
+            Op::Scan { axis, .. } => vec![*axis],
+            _ => vec![],
+        };
+        let shape = node.values().next().and_then(|v| graph.values.get(v)).map(|v| v.shape.as_slice());
+        let extent = |a: &u32| shape.and_then(|s| extent::value(s.get(*a as usize)?, symbols)).unwrap_or(1) as f64;
+        let own = match &node.op {
+            _ if !folded.is_empty() => folded.iter().map(extent).product(),
+            Op::Elementwise(ScalarOp::Copy | ScalarOp::Select | ScalarOp::NegF | ScalarOp::AbsF) => 0.0,
+            Op::Elementwise(_) | Op::Scatter { .. } => 1.0,
+            _ => 0.0,
+        };
+        for v in &node.results {
+            if let (Some(slot), Some(value)) = (chain.get_mut(v.0 as usize), graph.values.get(*v)) {
+                *slot = if value.elem.is_float() { before + own } else { 0.0 };
+            }
+        }
+    }
+    graph.outputs.iter().filter_map(|o| chain.get(o.value.0 as usize)).fold(1f64, |a, b| a.max(*b))
+}
