@@ -1,7 +1,7 @@
 //! `girih run`: compile a kernel, run it on arguments, then save, print, verify, compare and time as asked.
 
 pub mod arguments;
-mod compare;
+pub mod compare;
 pub mod timing;
 mod verify;
 

@@ -4,6 +4,7 @@ pub mod arguments;
 pub mod compile;
 mod profile;
 pub mod run;
+mod verify;
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};

@@ -9,7 +9,7 @@ use girih_compiler::base::{Code, Diagnostic};
 use serde_json::json;
 
 use super::arguments::Arguments;
-use super::{Given, profile, progress, refuse_flags};
+use super::{Given, profile, progress, refuse_flags, verify};
 use crate::cli::RunArgs;
 use crate::commands::run::{arguments::show, options, timing::duration};
 use crate::failure::Failure;
@@ -62,10 +62,12 @@ pub fn run(args: &RunArgs, given: &Given) -> Result<(), Failure> {
     }
     let (arrays, extents) = (arguments.arrays(), arguments.extents());
     let start = Instant::now();
-    let results = model.run_at(&arrays, &extents).map_err(&within)?;
+    let mut prepared = model.prepare(&arrays, &extents).map_err(&within)?;
+    prepared.run().map_err(&within)?;
     let seconds = start.elapsed().as_secs_f64();
 
-    let found = |name: &str| results.iter().find(|(n, _)| n == name).map(|(_, t)| t);
+    let results: Vec<(&str, &Tensor)> = names.iter().copied().zip(prepared.outputs()).collect();
+    let found = |name: &str| results.iter().find(|(n, _)| *n == name).map(|(_, t)| *t);
     for (name, file) in &args.save {
         if let Some(tensor) = found(name) {
             girih::npy::write(Path::new(file), tensor.buffer()).map_err(&within)?;
@@ -74,7 +76,7 @@ pub fn run(args: &RunArgs, given: &Given) -> Result<(), Failure> {
     let quiet = args.json || args.time || args.verify || args.profile || args.verify_each || args.compare.is_some();
     let all = args.print.is_empty() && args.save.is_empty() && !quiet;
     let shown: Vec<(&str, &Tensor)> = match all {
-        true => results.iter().map(|(n, t)| (n.as_str(), t)).collect(),
+        true => results.clone(),
         false => args.print.iter().filter_map(|n| Some((n.as_str(), found(n)?))).collect(),
     };
     for (name, tensor) in shown {
@@ -92,6 +94,16 @@ pub fn run(args: &RunArgs, given: &Given) -> Result<(), Failure> {
         "kernels": compiled.map(|c| c.kernels),
         "steps": compiled.map(|c| c.steps),
     });
+    let mut good = true;
+    if args.verify {
+        good &= verify::verify(&prepared, &mut summary).map_err(&within)?;
+    }
+    if let Some(device) = args.compare {
+        if device != Device::Eval || model.options().device == Device::Eval {
+            return Err(Failure::usage("a model on cpu is compared with eval: --compare eval"));
+        }
+        good &= verify::compare(&prepared).map_err(&within)?;
+    }
     if args.time {
         let seconds = time(&model, &arguments).map_err(&within)?;
         let (min, median) = (seconds[0], seconds[seconds.len() / 2]);
@@ -115,7 +127,7 @@ pub fn run(args: &RunArgs, given: &Given) -> Result<(), Failure> {
     if args.json {
         outln!("{summary}");
     }
-    Ok(())
+    if good { Ok(()) } else { Err(Failure::Said(1)) }
 }
 
 /// The seconds of repeated runs, ascending.
