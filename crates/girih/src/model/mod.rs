@@ -21,6 +21,7 @@ mod stages;
 mod tensor;
 #[cfg(test)]
 mod tests;
+mod verify_each;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -43,6 +44,7 @@ pub use exec::{Footprint, Progress};
 pub use profile::{Profile, StepProfile};
 pub use reference::Checked;
 pub use tensor::{Extent, Port, RawTensor, Tensor};
+pub use verify_each::Verified;
 
 /// A model that was read, and what it was compiled to.
 pub struct Model {

@@ -10,7 +10,7 @@ use girih_compiler::base::Code;
 use girih_compiler::base::launch::Trap;
 use girih_compiler::graph::eval::{self, EvalError};
 use girih_compiler::graph::{Graph, Op, ReduceOp};
-use girih_compiler::num::ScalarOp;
+use girih_compiler::num::{DType, ScalarOp};
 use girih_compiler::pipeline::{self, Silent};
 
 use super::{Prepared, Tensor, extent};
@@ -46,6 +46,13 @@ impl Prepared<'_> {
     /// # Errors
     /// [`Error::Trap`] where an index lies outside its array.
     pub fn evaluate(&self, widen: bool) -> Result<Vec<(String, Tensor)>> {
+        let tensors = self.evaluate_graph(&self.model.graph, widen)?;
+        let names = self.model.graph.outputs.iter().map(|o| o.name.clone());
+        Ok(names.zip(tensors).collect())
+    }
+
+    /// The outputs of a graph with the model's inputs.
+    pub(super) fn evaluate_graph(&self, graph: &Graph, widen: bool) -> Result<Vec<Tensor>> {
         let mut inputs = vec![];
         for one in &self.inputs {
             let raw = one.raw();
@@ -61,10 +68,9 @@ impl Prepared<'_> {
             memory: Some(machine::memory_available().unwrap_or(16 << 30)),
             ..eval::Options::default()
         };
-        let graph = &self.model.graph;
         let outputs = eval::evaluate(graph, &inputs, &eval::no_files, &options).map_err(refused)?;
-        let mut named = vec![];
-        for (output, t) in graph.outputs.iter().zip(outputs) {
+        let mut tensors = vec![];
+        for t in outputs {
             let mut tensor = Tensor::zeroed(t.elem, &t.shape)?;
             let bytes = t.to_bytes();
             let to = tensor.buffer_mut().bytes_mut();
@@ -72,9 +78,9 @@ impl Prepared<'_> {
             if let (Some(to), Some(from)) = (to.get_mut(..n), bytes.get(..n)) {
                 to.copy_from_slice(from);
             }
-            named.push((output.name.clone(), tensor));
+            tensors.push(tensor);
         }
-        Ok(named)
+        Ok(tensors)
     }
 
     /// Compares the results of the last run with the reference in f64.
@@ -82,16 +88,34 @@ impl Prepared<'_> {
         let reference = self.evaluate(true)?;
         let options = self.model.options.pipeline(FAST)?;
         let tensor = pipeline::lower_tensor(&self.model.graph, &options, &mut Silent).map_err(Error::Program)?;
-        let bound = eval::bound(&tensor, &self.symbols);
-        let chain = longest_chain(&tensor, &self.symbols);
+        let bounds = self.bound(&tensor);
         let mut all = vec![];
         for (got, (name, want)) in self.outputs.iter().zip(&reference) {
             let widen::Deviation { error, element, scale } = widen::deviation(got.buffer(), want.buffer());
-            let eps = widen::epsilon(got.dtype()).max(bound.coarsest.map_or(0.0, widen::epsilon));
-            let bound = if got.dtype().is_float() { 8.0 * chain.sqrt() * eps * scale } else { 0.0 };
+            let (bound, chain) = (bounds.of(got.dtype(), scale), bounds.chain);
             all.push(Checked { name: name.clone(), shape: got.shape().to_vec(), error, element, bound, scale, chain });
         }
         Ok(all)
+    }
+
+    /// How much rounding a graph of primitives may do.
+    pub(super) fn bound(&self, tensor: &Graph) -> Bound {
+        let coarsest = eval::bound(tensor, &self.symbols).coarsest;
+        Bound { chain: longest_chain(tensor, &self.symbols), eps: coarsest.map_or(0.0, widen::epsilon) }
+    }
+}
+
+/// What the bound on an error depends on.
+pub(super) struct Bound {
+    pub chain: f64,
+    eps: f64,
+}
+
+impl Bound {
+    /// For results of a type whose largest value is `scale`.
+    pub fn of(&self, dtype: DType, scale: f64) -> f64 {
+        let eps = self.eps.max(widen::epsilon(dtype));
+        if dtype.is_float() { 8.0 * self.chain.sqrt() * eps * scale } else { 0.0 }
     }
 }
 

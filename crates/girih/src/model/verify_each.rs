@@ -1,0 +1,227 @@
+//! Every rule of a model's compilation checked on given inputs: what changes the answer is named.
+//!
+//! In: a run made ready. Out: how many rewrites were checked, or the first that changes the answer. Rules of Tensor IR
+//! keep every bit of the model's results, as evaluated before and after. The plan's results lie within the bound of
+//! `reference` of those. Each kernel's rules keep what its step stores, run on the evaluator of loops on what the steps
+//! before it stored; a sum that is folded in another order may move by a little. For small models: evaluators are slow.
+
+use girih_compiler::base::host::Silent;
+use girih_compiler::base::launch::Launch;
+use girih_compiler::base::{Code, Diagnostic};
+use girih_compiler::graph::{ConstData, Graph};
+use girih_compiler::loops;
+use girih_compiler::loops::ir::Kernel;
+use girih_compiler::loops::model::{ArrayPlace, Plan, Step, StepArg};
+use girih_compiler::num::{DType, convert};
+use girih_compiler::pipeline::{self, GraphEvent, Observer, RuleEvent};
+
+use super::{Prepared, Tensor, extent};
+use crate::buffer::Buffer;
+use crate::compiled::FAST;
+use crate::error::{Error, Result};
+use crate::memory::RealMemory;
+use crate::{values, widen};
+
+/// How far a rule that reassociates a float reduction may move a result, in units of the type's epsilon times the
+/// largest value.
+const SLACK: f64 = 256.0;
+
+/// What was checked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Verified {
+    /// Rewrites of Tensor IR.
+    pub tensor: u64,
+    /// Rewrites of kernels.
+    pub kernels: u64,
+    pub steps: u64,
+}
+
+fn bug(rule: &str, what: String) -> Diagnostic {
+    Diagnostic::error(Code::InternalBug, format!("{rule} changes the answer: {what}"))
+}
+
+impl Prepared<'_> {
+    /// Compiles the model once more and checks each rule on this run's inputs.
+    ///
+    /// # Errors
+    /// A diagnostic that names the first rule that changes the answer.
+    pub fn verify_each(&self) -> Result<Verified> {
+        let options = self.model.options.pipeline(FAST)?;
+        let mut graphs = Graphs { run: self, last: None, checked: 0 };
+        let lowered = pipeline::lower_model(&self.model.graph, &options, true, &mut graphs).map_err(Error::Program)?;
+        let want = match graphs.last.take() {
+            Some(last) => last,
+            None => self.evaluate_graph(&lowered.tensor, false)?,
+        };
+        let mut done = Verified { tensor: graphs.checked, ..Verified::default() };
+        let mut arrays = self.arrays(&lowered.plan, &lowered.tensor)?;
+        for step in lowered.plan.load.iter().chain(&lowered.plan.steps) {
+            let mut kernels = Kernels { run: self, plan: &lowered.plan, step, arrays: &arrays, last: None, checked: 0 };
+            pipeline::lower_loops(step.kernel.clone(), &options, &mut kernels).map_err(Error::Program)?;
+            done.kernels += kernels.checked;
+            done.steps += 1;
+            let results = self.run_step(&lowered.plan, step, &step.kernel, &arrays);
+            let results = results.map_err(|e| Error::Program(vec![bug(&step.kernel.name, e)]))?;
+            for (id, buffer) in step.writes.iter().zip(results) {
+                if let Some(slot) = arrays.get_mut(id.0 as usize) {
+                    *slot = buffer;
+                }
+            }
+        }
+        let bounds = self.bound(&lowered.tensor);
+        for (k, want) in want.iter().enumerate() {
+            let Some(got) = lowered.plan.outputs.get(k).and_then(|id| arrays.get(id.0 as usize)) else { continue };
+            let d = widen::deviation(got, want.buffer());
+            if d.error > bounds.of(want.dtype(), d.scale) {
+                let name = self.model.graph.outputs.get(k).map_or("?", |o| &o.name);
+                let what = format!("output `{name}` is off by {:.3e} at element {}", d.error, d.element);
+                return Err(Error::Program(vec![bug("l:fuse", what)]));
+            }
+        }
+        Ok(done)
+    }
+
+    /// Memory for each array of a plan: inputs and constants filled, the others recognisably not.
+    fn arrays(&self, plan: &Plan, graph: &Graph) -> Result<Vec<Buffer>> {
+        let mut all = vec![];
+        for array in plan.arrays.values() {
+            let shape = extent::shape(&array.shape, &self.symbols)
+                .ok_or_else(|| Error::argument(format!("the array `{}` is too large", array.name)))?;
+            let mut buffer = Buffer::zeroed(array.elem.dtype, &shape)?;
+            let to = buffer.bytes_mut();
+            match array.place {
+                ArrayPlace::Input(i) => {
+                    if let Some(raw) = self.inputs.get(i as usize).map(|c| c.raw()) {
+                        // SAFETY: the input has the shape the graph says, and memory as long as that.
+                        unsafe { std::ptr::copy_nonoverlapping(raw.data, to.as_mut_ptr(), to.len()) };
+                    }
+                }
+                ArrayPlace::Constant(c) => {
+                    if let Some(ConstData::Bytes(from)) = graph.constants.get(c).map(|c| &c.data)
+                        && from.len() == to.len()
+                    {
+                        to.copy_from_slice(from);
+                    }
+                }
+                ArrayPlace::Loaded | ArrayPlace::Temp => to.fill(0xa5),
+            }
+            all.push(buffer);
+        }
+        Ok(all)
+    }
+
+    /// What a kernel stores in place of a step's, on copies of what the step writes.
+    fn run_step(
+        &self,
+        plan: &Plan,
+        step: &Step,
+        kernel: &Kernel,
+        arrays: &[Buffer],
+    ) -> std::result::Result<Vec<Buffer>, String> {
+        let mut copies = vec![];
+        for id in &step.writes {
+            let array = arrays.get(id.0 as usize).ok_or("an array is missing")?;
+            copies.push(array.duplicate().map_err(|e| e.to_string())?);
+        }
+        let mut memory = RealMemory::new();
+        let mut slots = vec![];
+        for arg in &step.args {
+            let id = match arg {
+                StepArg::Symbol(s) => {
+                    slots.push(self.symbols.get(s.0 as usize).copied().unwrap_or(0) as u64);
+                    continue;
+                }
+                StepArg::Array(id) => *id,
+            };
+            let written = step.writes.iter().position(|w| *w == id).and_then(|at| copies.get(at));
+            let buffer = written.or_else(|| arrays.get(id.0 as usize)).ok_or("an array is missing")?;
+            let name = plan.arrays.get(id).map_or("?", |a| &a.name);
+            let start = buffer.as_ptr();
+            slots.push(start.expose_provenance() as u64);
+            // SAFETY: the buffer lives until the run below has ended; only the copies are written.
+            unsafe { memory.register(name, start, buffer.bytes().len() as u64) };
+        }
+        let mut grid = [0u32; 3];
+        for (n, ix) in grid.iter_mut().zip(&step.grid) {
+            *n =
+                extent::value(ix, &self.symbols).and_then(|b| u32::try_from(b).ok()).ok_or("a grid is out of range")?;
+        }
+        if !grid.contains(&0) {
+            loops::eval::run(kernel, &Launch::new(grid, slots), &mut memory, &mut Silent).map_err(|t| t.message)?;
+        }
+        Ok(copies)
+    }
+}
+
+/// Checks the rules of Tensor IR.
+struct Graphs<'a> {
+    run: &'a Prepared<'a>,
+    last: Option<Vec<Tensor>>,
+    checked: u64,
+}
+
+impl Observer for Graphs<'_> {
+    fn simplified(&mut self, event: &GraphEvent<'_>) -> std::result::Result<(), Diagnostic> {
+        let Some(after) = event.after else { return Ok(()) };
+        let rule = format!("rule n:{}", event.name);
+        let before = match self.last.take() {
+            Some(last) => last,
+            None => {
+                self.run.evaluate_graph(event.before, false).map_err(|e| bug(&rule, format!("even before, {e}")))?
+            }
+        };
+        let now = self.run.evaluate_graph(after, false).map_err(|e| bug(&rule, e.to_string()))?;
+        for (k, (old, new)) in before.iter().zip(&now).enumerate() {
+            let (a, b, dtype) = (old.buffer(), new.buffer(), old.dtype());
+            if let Some(e) = (0..a.elements()).find(|&e| !same(dtype, a.get(e), b.get(e))) {
+                let name = after.outputs.get(k).map_or("?", |o| &o.name);
+                let (was, is) = (values::text(dtype, a.get(e)), values::text(dtype, b.get(e)));
+                return Err(bug(&rule, format!("element {e} of `{name}` was {was} and is {is}")));
+            }
+        }
+        self.last = Some(now);
+        self.checked += 1;
+        Ok(())
+    }
+}
+
+/// Equal bits, or two NaNs.
+fn same(dtype: DType, a: u64, b: u64) -> bool {
+    a == b || dtype.is_float() && convert::is_nan(dtype, a) && convert::is_nan(dtype, b)
+}
+
+/// Checks the rules of one step's kernel.
+struct Kernels<'a> {
+    run: &'a Prepared<'a>,
+    plan: &'a Plan,
+    step: &'a Step,
+    arrays: &'a [Buffer],
+    last: Option<Vec<Buffer>>,
+    checked: u64,
+}
+
+impl Observer for Kernels<'_> {
+    fn rule(&mut self, event: &RuleEvent<'_>) -> std::result::Result<(), Diagnostic> {
+        let Some(after) = event.after else { return Ok(()) };
+        let rule = format!("rule {}:{} in {}", event.letter.text(), event.name, self.step.kernel.name);
+        let results = |kernel: &Kernel| self.run.run_step(self.plan, self.step, kernel, self.arrays);
+        let before = match self.last.take() {
+            Some(last) => last,
+            None => results(event.before).map_err(|e| bug(&rule, format!("it trapped even before: {e}")))?,
+        };
+        let now = results(after).map_err(|e| bug(&rule, format!("it traps now: {e}")))?;
+        for (id, (old, new)) in self.step.writes.iter().zip(before.iter().zip(&now)) {
+            let d = widen::deviation(new, old);
+            let bound = if old.dtype().is_float() { SLACK * widen::epsilon(old.dtype()) * d.scale } else { 0.0 };
+            if d.error > bound {
+                let (e, dtype) = (d.element, old.dtype());
+                let (was, is) = (values::text(dtype, old.get(e)), values::text(dtype, new.get(e)));
+                let name = self.plan.arrays.get(*id).map_or("?", |a| &a.name);
+                return Err(bug(&rule, format!("element {e} of `{name}` was {was} and is {is}")));
+            }
+        }
+        self.last = Some(now);
+        self.checked += 1;
+        Ok(())
+    }
+}
