@@ -3,11 +3,11 @@
 //! In: a graph that a front end built. Out: [`Model`]: the same in primitives, and the plan of its kernels in Loop IR,
 //! each of which [`super::lower_loops`] takes further.
 
-use super::{Observer, Options};
+use super::{GraphEvent, Observer, Options};
 use crate::base::rule::Log;
 use crate::base::{Code, Diagnostic, Frame};
 use crate::graph::decompose::{self, Failure};
-use crate::graph::{Graph, Op};
+use crate::graph::{Graph, Op, simplify};
 use crate::loops::model::{self, Plan};
 
 /// A model at the stages above its kernels.
@@ -34,11 +34,23 @@ pub fn lower_model(
     Ok(Model { plan: outcome?, tensor })
 }
 
-/// Torch IR to Tensor IR. All operations that cannot be lowered are reported together.
-pub fn lower_tensor(graph: &Graph, _options: &Options, observer: &mut dyn Observer) -> Result<Graph, Vec<Diagnostic>> {
+/// Torch IR to Tensor IR, simplified. All operations that cannot be lowered are reported together.
+pub fn lower_tensor(graph: &Graph, options: &Options, observer: &mut dyn Observer) -> Result<Graph, Vec<Diagnostic>> {
     observer.begin("decompose");
-    decompose::decompose(graph, &mut |applied| observer.decomposed(applied))
-        .map_err(|all| all.iter().map(|f| refused(graph, f)).collect())
+    let tensor = decompose::decompose(graph, &mut |applied| observer.decomposed(applied))
+        .map_err(|all| all.iter().map(|f| refused(graph, f)).collect::<Vec<_>>())?;
+    observer.begin("simplify");
+    let mut stopped = None;
+    let simple = simplify::run(&tensor, &options.context(), &mut |step| {
+        let event = GraphEvent { name: step.rule.name, before: step.before, after: step.after, log: step.log };
+        if stopped.is_none() {
+            stopped = observer.simplified(&event).err();
+        }
+    });
+    match stopped {
+        Some(d) => Err(vec![d]),
+        None => Ok(simple),
+    }
 }
 
 /// Whether a graph holds operations of its source, which decompositions replace.
