@@ -79,6 +79,8 @@ pub(super) struct Fusion<'a> {
     facts: Facts,
     extents: Vec<Ix>,
     load: Vec<bool>,
+    /// Computed from positions alone, cheaply: masks and the like.
+    bare: Vec<bool>,
     streams: BTreeMap<ValueId, Stream>,
     /// Values that a streamed product computes in parts, and its kernel.
     streamed: BTreeMap<ValueId, usize>,
@@ -87,13 +89,20 @@ pub(super) struct Fusion<'a> {
 impl<'a> Fusion<'a> {
     pub fn new(graph: &'a Graph, target: &'a Target) -> Fusion<'a> {
         let mut load = vec![false; graph.values.len()];
+        let mut bare = vec![false; graph.values.len()];
         for input in &graph.inputs {
             load[input.value.0 as usize] = input.role == Role::Parameter;
         }
         for node in graph.nodes.values() {
             let all = node.values().all(|v| load[v.0 as usize]);
+            let cheap = match &node.op {
+                Op::Elementwise(op) => op_cost(*op) < 8,
+                Op::Index(_) | Op::IndexMap(_) => true,
+                _ => false,
+            };
             for r in &node.results {
                 load[r.0 as usize] = all;
+                bare[r.0 as usize] = cheap && node.values().all(|v| bare[v.0 as usize]);
             }
         }
         Fusion {
@@ -106,6 +115,7 @@ impl<'a> Fusion<'a> {
             facts: graph.facts(),
             extents: vec![],
             load,
+            bare,
             streams: BTreeMap::new(),
             streamed: BTreeMap::new(),
         }
@@ -186,7 +196,7 @@ impl<'a> Fusion<'a> {
             return Err("fusion is off".into());
         }
         let crossing = self.load[v.0 as usize] && roots.iter().any(|r| !self.roots[*r].load);
-        if crossing && !free && !self.is_layout(v) {
+        if crossing && !free && !self.bare[v.0 as usize] && !self.is_layout(v) {
             return Err("it is computed once, when the model is loaded".into());
         }
         match &node.op {
@@ -220,7 +230,7 @@ impl<'a> Fusion<'a> {
             None => true,
             Some((node, _)) => match &node.op {
                 Op::Constant(_) => true,
-                Op::IndexMap(_) => !self.force.contains(&v) && node.values().all(|x| self.is_layout(x)),
+                Op::IndexMap(_) => node.values().all(|x| self.force.contains(&x) || self.is_layout(x)),
                 _ => false,
             },
         }
@@ -260,7 +270,7 @@ impl<'a> Fusion<'a> {
         if demands.len() > MOST_DEMANDS {
             return Err(format!("it is needed in {} places", demands.len()));
         }
-        if layout && self.is_layout(v) {
+        if layout && self.is_layout(v) || self.bare[v.0 as usize] {
             return Ok(());
         }
         if roots.len() > 1 && self.holds_product(v, 8) {
