@@ -7,7 +7,7 @@
 //! such as `1 / l`, is applied once, at the end.
 //!
 //! In: the graph. Out: for each product that has this form, its parts ([`Stream`]). Nothing here looks for attention:
-//! the form is read off the operand's factors. Without a maximum (a product of a product) the same loops serve.
+//! the form is read off the operand's factors.
 //!
 //! Source: Milakov and Gimelshein, Online normalizer calculation for softmax, 2018; Dao et al., FlashAttention, 2022.
 
@@ -225,7 +225,8 @@ fn stream(
             _ => {}
         }
     }
-    if inner.is_none() && max.is_none() {
+    // A product of a product alone would be computed again for each block of columns.
+    if max.is_none() {
         return Ok(None);
     }
     let Some((p, places)) = &inner else { return Err("its scores are not computed from a product") };
