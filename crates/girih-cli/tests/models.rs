@@ -61,7 +61,10 @@ fn a_profile_names_kernels_and_what_they_compute() {
     let o = lab.girih(&with(&["run", &gate], &RANDOM, &["--profile"]));
     expect(&o, 0, "");
     let text = out(&o);
-    assert!(text.contains("k_linear_silu") && text.contains("aten.silu mlp.act") && text.contains("memory: "), "{text}");
+    assert!(
+        text.contains("k_linear_silu") && text.contains("aten.silu mlp.act") && text.contains("memory: "),
+        "{text}"
+    );
     let o = lab.girih(&with(&["run", &gate], &RANDOM, &["--profile", "--json"]));
     // 2 * 5 * 32 * 64 operations.
     assert!(out(&o).contains("\"flops\":20480.0") && out(&o).contains("\"limit_bytes\":"), "{}", out(&o));

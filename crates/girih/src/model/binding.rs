@@ -124,20 +124,22 @@ pub fn bind(plan: &Plan, graph: &Graph, symbols: &[i64], fixed: &dyn Fixed) -> R
     }
     for step in &plan.steps {
         let place = |id: ArrayId| places.get(id.0 as usize).copied().flatten();
-        push_step(&mut binding, step, symbols, &place)?;
+        push_step(&mut binding, step, symbols, symbols, &place)?;
     }
     Ok(binding)
 }
 
 /// The binding of the steps that run once. Their extents depend on no symbol.
-pub fn bind_load(plan: &Plan, fixed: &dyn Fixed) -> Result<Binding> {
+pub fn bind_load(plan: &Plan, graph: &Graph, fixed: &dyn Fixed) -> Result<Binding> {
+    // Kernels take every symbol, whether they need it or not.
+    let any: Vec<i64> = graph.symbols.values().map(|s| s.lo).collect();
     let mut binding = Binding::default();
     for step in &plan.load {
         let place = |id: ArrayId| match plan.arrays.get(id)?.place {
             ArrayPlace::Input(i) => Some(Slot::Input(i)),
             _ => fixed.address(id).map(Slot::Fixed),
         };
-        push_step(&mut binding, step, &[], &place)?;
+        push_step(&mut binding, step, &[], &any, &place)?;
     }
     Ok(binding)
 }
@@ -149,9 +151,11 @@ fn array_of(arg: &StepArg) -> Option<ArrayId> {
     }
 }
 
+/// `known` are the symbols that the grid may depend on, `symbols` those that the kernel is given.
 fn push_step(
     binding: &mut Binding,
     step: &Step,
+    known: &[i64],
     symbols: &[i64],
     place: &dyn Fn(ArrayId) -> Option<Slot>,
 ) -> Result<()> {
@@ -159,7 +163,7 @@ fn push_step(
     let bug = |what: &str| Error::Internal(format!("the step {name}: {what}"));
     let mut grid = [0u32; 3];
     for (n, ix) in grid.iter_mut().zip(&step.grid) {
-        let blocks = extent::value(ix, symbols).ok_or_else(|| bug("its grid does not follow from the symbols"))?;
+        let blocks = extent::value(ix, known).ok_or_else(|| bug("its grid does not follow from the symbols"))?;
         *n = u32::try_from(blocks).ok().filter(|n| *n <= MAX_GRID).ok_or_else(|| {
             Error::argument(format!(
                 "the kernel {name} would need {blocks} blocks along one axis, and at most {MAX_GRID} are possible"

@@ -130,7 +130,7 @@ impl Executable {
         let cached = kernels.iter().filter(|k| k.native.cached).count();
         let steps = order.split_off(plan.load.len());
         let fixed = addresses(&plan, &graph)?;
-        let load_binding = binding::bind_load(&plan, &fixed)?;
+        let load_binding = binding::bind_load(&plan, &graph, &fixed)?;
         Ok(Executable {
             kernels,
             steps,
