@@ -326,7 +326,7 @@ class InstanceNorm1d(nn.Module):
         return F.instance_norm(input, None, None, self.weight, self.bias, True, 0.1, self.eps)
 
 
-class InstanceNorm2d(InstanceNorm1d):
+class InstanceNorm2d(nn.InstanceNorm1d):
     """Each channel of each sample with mean 0 and variance 1."""
 
 
@@ -340,11 +340,11 @@ class Dropout(nn.Module):
         return input
 
 
-class Dropout1d(Dropout):
+class Dropout1d(nn.Dropout):
     """The input itself."""
 
 
-class Dropout2d(Dropout):
+class Dropout2d(nn.Dropout):
     """The input itself."""
 
 
