@@ -11,6 +11,7 @@
 //! Words `NAME=VALUE` before `girih` set environment variables; `{}` stands for the file where it is not the second word.
 //! The place is that of the first diagnostic of the file's code; without `, at` it must have none. Files of another
 //! extension (`.torch`, `.tensor`, `.loop`, `.tile`, `.kernel`) are read back and verified as that IR; of them the command says `read`. A
+//! `.py` file holds an expression: its comments begin with `#`, and `{text}` in the command is what follows them. A
 //! `.hex` file holds bytecode: behind the two comments its bytes in hexadecimal, each line perhaps with a comment.
 //! Standard error must be the `.txt` beside it; `BLESS=1` writes it, after the code, the place and the exit code have
 //! been found right.
@@ -40,7 +41,6 @@ const WITHOUT_A_FILE: &[(Code, &str)] = &[
     (Code::UnsupportedOperator, "models"),
     (Code::ModelShape, "models"),
     (Code::ExternalData, "models"),
-    (Code::BadExpression, "models"),
     (Code::ModelInput, "models"),
     (Code::NotVerified, "the command line verifies what it runs; the evaluator's own tests run what it refuses"),
 ];
@@ -67,7 +67,7 @@ fn case(path: &Path) -> Result<Case, String> {
         Code::ALL.iter().map(|c| c.text()).find(|c| *c == code).ok_or(format!("{name} is named after no code"))?;
     let mut lines = text.lines();
     let mut header =
-        || lines.next().and_then(|l| l.strip_prefix("// ")).ok_or(format!("{name} lacks its two comments"));
+        || lines.next().and_then(|l| l.strip_prefix("// ").or(l.strip_prefix("# "))).ok_or(format!("{name} lacks its two comments"));
     let command = header()?.split_whitespace().map(String::from).collect();
     let outcome = header()?.strip_prefix("exit ").ok_or(format!("{name}: its second comment says no exit code"))?;
     let (exit, place) = match outcome.split_once(", at ") {
@@ -86,8 +86,13 @@ fn run(case: &Case, scratch: &Path) -> (String, i32) {
     let name = bytecode.as_deref().map_or(case.name.clone(), |file| file.to_str().unwrap().to_string());
     let fill = |word: &str| word.replace("$HERE", folder.to_str().unwrap()).replace("$TMP", scratch.to_str().unwrap());
     let mut args: Vec<String> = case.command[at + 1..].iter().map(|w| fill(w)).collect();
+    if let Some(word) = args.iter_mut().find(|w| *w == "{text}") {
+        // Lines keep their numbers.
+        *word = format!("\n\n{}", case.text.splitn(3, '\n').nth(2).unwrap_or_default());
+    }
     match args.iter().position(|w| w == "{}") {
         Some(i) => args[i] = name,
+        None if case.name.ends_with(".py") => {}
         None => args.insert(1, name),
     }
     let mut command = Command::new(env!("CARGO_BIN_EXE_girih"));
@@ -185,7 +190,7 @@ fn every_code_is_shown_by_a_file() {
         .map(|f| f.unwrap().path())
         .filter(|p| {
             p.extension()
-                .is_some_and(|e| ["mlir", "hex", "torch", "tensor", "loop", "tile", "kernel"].iter().any(|k| e == *k))
+                .is_some_and(|e| ["mlir", "hex", "torch", "tensor", "loop", "tile", "kernel", "py"].iter().any(|k| e == *k))
         })
         .collect();
     files.sort();

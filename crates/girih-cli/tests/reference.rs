@@ -61,6 +61,32 @@ forms `%x` is an operand, `$a` an attribute, `{x}` the type of `x`; `?` marks wh
 }
 
 #[test]
+fn functions_of_expressions() {
+    let mut text = "\
+# What expressions know
+
+Made from the tables in `crates/girih-compiler/src/source/expr`; `girih compile -c help` prints the names. How texts are
+written stands on [its own page](expressions.md).
+"
+    .to_string();
+    let known = girih_compiler::source::expr::table();
+    let mut groups: Vec<&str> = vec![];
+    for k in &known {
+        if !groups.contains(&k.group) {
+            groups.push(k.group);
+        }
+    }
+    for group in groups {
+        let _ = write!(text, "\n## {group}\n\n| | |\n|---|---|\n");
+        for k in known.iter().filter(|k| k.group == group) {
+            let doc = k.doc.replace('|', "\\|");
+            let _ = writeln!(text, "| `{}{}` | {doc} |", k.name, k.signature);
+        }
+    }
+    page("models/functions.md", &text);
+}
+
+#[test]
 fn rules() {
     let mut text = "\
 # Rules and knobs

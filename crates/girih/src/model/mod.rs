@@ -178,8 +178,14 @@ impl Model {
 
     /// A one-line model in PyTorch's words. Names that it does not define are inputs of the types given here.
     pub fn from_expression(text: &str, inputs: &[(String, Elem, Vec<u64>)]) -> Result<Model> {
-        let _ = (text, inputs);
-        Err(Error::Internal("expressions are not read yet".into()))
+        let given = |(name, elem, shape): &(String, Elem, Vec<u64>)| source::expr::Given {
+            name: name.clone(),
+            elem: *elem,
+            shape: shape.iter().map(|d| Some(*d)).collect(),
+        };
+        let inputs: Vec<source::expr::Given> = inputs.iter().map(given).collect();
+        let evaluated = source::expr::evaluate(text, &inputs).map_err(Error::Program)?;
+        Model::new(evaluated.graph, Files::default(), None)
     }
 
     /// A graph of the source's operations, of primitives, or of both.

@@ -15,6 +15,12 @@ use crate::failure::Failure;
 use crate::source;
 
 pub fn run(args: &CompileArgs, given: &Given) -> Result<(), Failure> {
+    if let Given::Expression(text) = given
+        && let Some(answer) = girih_compiler::source::expr::asked(text)
+    {
+        out!("{}", answer.map_err(Failure::usage)?);
+        return Ok(());
+    }
     refuse_flags(&[("--entry", args.kernel.entry.is_some()), ("--nvidia", args.nvidia)])?;
     if args.verify_each {
         return Err(Failure::usage("--verify-each needs arguments: `girih run MODEL --arg ... --verify-each`"));

@@ -31,7 +31,7 @@ mod release;
 mod tests;
 mod value;
 
-pub use library::help::{help, table};
+pub use library::help::{Known, asked, help, table};
 
 use crate::base::Diagnostic;
 use crate::graph::{Elem, Graph};

@@ -43,6 +43,10 @@ impl Eval<'_> {
                     None => self.fail("the dict has no such key"),
                 }
             }
+            (Value::Object(o), Value::Str(name)) if o.get("_names").is_some() => match o.get(name) {
+                Some(v) => Ok(v),
+                None => self.fail(format!("there is no module `{name}` in it")),
+            },
             (Value::Object(o), _) if o.get("_items").is_some() => match o.get("_items") {
                 Some(items) => {
                     let got = self.item(&items, index)?;

@@ -47,8 +47,9 @@ pub struct Eval<'t> {
     pub errors: Vec<Diagnostic>,
     text: &'t str,
     given: &'t [Given],
-    /// Inputs by name: those that were given, and those that the text made so far.
-    inputs: Vec<Tensor>,
+    /// Inputs of the graph, in order.
+    inputs: Vec<(Tensor, ValueId)>,
+    /// Those that were given, by name.
     used_given: BTreeMap<String, Tensor>,
     pub(super) globals: Rc<Scope>,
     pub(super) prelude: Rc<Scope>,
@@ -82,7 +83,8 @@ impl<'t> Eval<'t> {
             text,
             given,
             inputs: vec![],
-            used_given: BTreeMap::new(),
+            /// Those that were given, by name.
+    used_given: BTreeMap::new(),
             scope: globals.clone(),
             globals,
             prelude,
@@ -103,9 +105,17 @@ impl<'t> Eval<'t> {
     pub fn run(mut self, program: &[ast::Stmt]) -> Result<Evaluated, Vec<Diagnostic>> {
         self.load_prelude();
         let outcome = self.program(program);
+        let finished = self.finish(outcome);
+        // Functions hold the names they were defined among, which hold the functions.
+        self.globals.names.borrow_mut().clear();
+        self.prelude.names.borrow_mut().clear();
+        finished.map(|()| Evaluated { graph: self.graph })
+    }
+
+    fn finish(&mut self, outcome: Res<Option<Value>>) -> Result<(), Vec<Diagnostic>> {
         if !self.errors.is_empty() {
             self.errors.truncate(MOST);
-            return Err(self.errors);
+            return Err(std::mem::take(&mut self.errors));
         }
         let Ok(Some(value)) = outcome else {
             let end = Span::new(self.text.len().saturating_sub(1), self.text.len());
@@ -116,9 +126,9 @@ impl<'t> Eval<'t> {
         match self.outputs(&value) {
             Ok(()) => {
                 self.name_inputs();
-                Ok(Evaluated { graph: self.graph })
+                Ok(())
             }
-            Err(Stop) => Err(self.errors),
+            Err(Stop) => Err(std::mem::take(&mut self.errors)),
         }
     }
 
@@ -290,7 +300,7 @@ impl<'t> Eval<'t> {
     /// Names inputs: those assigned to names have them; weights the path in their module; the rest x, x1, ...
     fn name_inputs(&mut self) {
         let mut roots: Vec<Rc<Object>> = vec![];
-        for t in &self.inputs {
+        for (t, _) in &self.inputs {
             if let Some((owner, _)) = t.owner.borrow().as_ref().and_then(|(o, n)| Some((o.upgrade()?, n.clone()))) {
                 let (_, root) = owner.path();
                 if !roots.iter().any(|r| Rc::ptr_eq(r, &root)) {
@@ -299,11 +309,10 @@ impl<'t> Eval<'t> {
             }
         }
         let mut taken: Vec<String> = self.used_given.keys().cloned().collect();
-        for t in self.inputs.clone() {
-            let State::Ready(v) = *t.state.borrow() else { continue };
+        for (t, v) in self.inputs.clone() {
             let owner = t.owner.borrow().as_ref().and_then(|(o, n)| Some((o.upgrade()?, n.clone())));
             let current = self.graph.values[v].name.clone();
-            if self.used_given.contains_key(&current) {
+            if self.used_given.values().any(|g| Rc::ptr_eq(g, &t)) {
                 continue;
             }
             let wanted = match owner {
@@ -364,7 +373,7 @@ impl<'t> Eval<'t> {
             input.fill = declared.fill;
         }
         *t.state.borrow_mut() = State::Ready(v);
-        self.inputs.push(t.clone());
+        self.inputs.push((t.clone(), v));
         Arg::Value(v)
     }
     pub fn elem(&self, t: &Tensor) -> Elem {

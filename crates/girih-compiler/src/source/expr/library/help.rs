@@ -129,6 +129,17 @@ pub fn help(name: Option<&str>) -> Result<String, String> {
     Ok(lines.concat())
 }
 
+/// The help that a text asks for: `help`, `help(torch.softmax)`. `Err` says what is not known.
+pub fn asked(text: &str) -> Option<Result<String, String>> {
+    let rest = text.trim().strip_prefix("help")?.trim();
+    if rest.is_empty() || rest == "()" {
+        return Some(help(None));
+    }
+    let name = rest.strip_prefix('(')?.strip_suffix(')')?.trim().trim_matches(['\'', '"']);
+    let plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.'));
+    plain.then(|| help(Some(name)))
+}
+
 fn overview(all: &[Known]) -> String {
     let mut out = String::from(
         "Expressions are written as in Python, with torch, torch.nn (nn), torch.nn.functional (F) and math.\n\

@@ -150,12 +150,6 @@ def meshgrid(*tensors, indexing='ij'):
 
 
 @on('torch')
-def numel(input):
-    """The number of elements."""
-    return input.numel()
-
-
-@on('torch')
 def chain_matmul(*matrices):
     """The product of several matrices, from the left."""
     out = matrices[0]
@@ -188,13 +182,13 @@ def rsub(input, other, *, alpha=1):
     return other - input * alpha if alpha != 1 else other - input
 
 
-@on('torch F')
+@on('F')
 def embedding(input, weight, padding_idx=None):
     """Rows of the weight, by index."""
     return _aten.embedding(weight, input)
 
 
-@on('F torch')
+@on('F')
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
     """Channels with mean 0 and variance 1 by running statistics, scaled and shifted."""
     assert not training, "batch_norm is computed with running statistics; training=True is not supported"
