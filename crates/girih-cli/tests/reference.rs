@@ -78,7 +78,9 @@ written stands on [its own page](expressions.md).
     }
     for group in groups {
         let _ = write!(text, "\n## {group}\n\n| | |\n|---|---|\n");
-        for k in known.iter().filter(|k| k.group == group) {
+        let mut of_group: Vec<_> = known.iter().filter(|k| k.group == group).collect();
+        of_group.sort_by(|a, b| a.name.cmp(&b.name));
+        for k in of_group {
             let doc = k.doc.replace('|', "\\|");
             let _ = writeln!(text, "| `{}{}` | {doc} |", k.name, k.signature);
         }
