@@ -327,25 +327,25 @@ def girih(program, text, device, folder, names):
         raise Refused(listing.stderr)
     command = [program, "run", "-c", text, "--device", device]
     for line in listing.stdout.splitlines():
-        m = re.match(r"\s*([\w.]+): (\w+)\[(.*)\] = (input|parameter)(.*)", line)
+        m = re.match(r'\s*([\w.]+)(?: "([^"]+)")?: (\w+)\[(.*?)\] = (input|parameter)(.*)', line)
         if not m:
             continue
-        name, dtype, shape, role, rest = m.groups()
+        name, real, dtype, shape, role, rest = m.groups()
+        name = real or name
         shape = tuple(int(d) for d in shape.split(",") if d.strip())
         if role == "parameter":
             # A number may tell weights of one name apart: weight, weight1.
             t = weight(re.sub(r"\d+$", "", name.rsplit(".", 1)[-1]) or name, shape, TYPES[dtype])
         else:
             given = name if name in names else "x"
-            kind = names.get(name, "normal")
             fill = re.search(r"integers\((-?\d+), (-?\d+)\)|(uniform)", rest)
             if dtype.startswith("i") and fill:
                 t = seeded(given, shape, TYPES[dtype], int(fill[1]), int(fill[2]), "integers")
             else:
-                t = seeded(given, shape, TYPES[dtype], kind="uniform" if fill or kind == "uniform" else "normal")
+                t = seeded(given, shape, TYPES[dtype], kind="uniform" if fill else "normal")
         command += ["--arg", f"{name}={save(os.path.join(folder, name + '.npy'), t)}"]
-    outputs = re.findall(r"^\s*output ([\w.]+)(?: as (\w+))?", listing.stdout, re.M)
-    return command, outputs, listing.stdout
+    outputs = re.findall(r'^\s*output (?:"?([\w.]+)"? = )?([\w.]+)', listing.stdout, re.M)
+    return command, [named or value for named, value in outputs]
 
 
 def main():
@@ -375,21 +375,15 @@ def main():
 
 def check(options, text):
     single, double = run_torch(text, torch.float32), run_torch(text, torch.float64)
-    names = {}
-    for m in re.finditer(r"(\w+)\s*=\s*torch\.(randn|rand|randint)(_like)?\(", text):
-        names[m[1]] = "uniform" if m[2] == "rand" else "normal"
+    names = set(re.findall(r"(\w+)\s*=\s*torch\.(?:randn|rand|randint)(?:_like)?\(", text))
     with tempfile.TemporaryDirectory() as folder:
-        command, outputs, listing = girih(options.girih, text, options.device, folder, names)
-        found = []
-        count = max(len(single), 1)
-        wanted = ["out"] if count == 1 and "output out0" not in listing and " as out0" not in listing else None
-        names_out = wanted or re.findall(r"\b(out[\d_]+)\b", "\n".join(l for l in listing.splitlines() if "output" in l))
-        for n in names_out:
+        command, outputs = girih(options.girih, text, options.device, folder, names)
+        for n in outputs:
             command += ["--save", f"{n}={os.path.join(folder, n)}.out.npy"]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             raise Refused(done.stderr)
-        found = [np.load(os.path.join(folder, n) + ".out.npy") for n in names_out]
+        found = [np.load(os.path.join(folder, n) + ".out.npy") for n in outputs]
     assert len(found) == len(single), f"{len(found)} outputs, PyTorch has {len(single)}"
     for i, (got, s, d) in enumerate(zip(found, single, double)):
         assert tuple(got.shape) == tuple(s.shape), f"output {i}: shape {got.shape}, PyTorch has {tuple(s.shape)}"
