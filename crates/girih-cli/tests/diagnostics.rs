@@ -66,8 +66,12 @@ fn case(path: &Path) -> Result<Case, String> {
     let code =
         Code::ALL.iter().map(|c| c.text()).find(|c| *c == code).ok_or(format!("{name} is named after no code"))?;
     let mut lines = text.lines();
-    let mut header =
-        || lines.next().and_then(|l| l.strip_prefix("// ").or(l.strip_prefix("# "))).ok_or(format!("{name} lacks its two comments"));
+    let mut header = || {
+        lines
+            .next()
+            .and_then(|l| l.strip_prefix("// ").or(l.strip_prefix("# ")))
+            .ok_or(format!("{name} lacks its two comments"))
+    };
     let command = header()?.split_whitespace().map(String::from).collect();
     let outcome = header()?.strip_prefix("exit ").ok_or(format!("{name}: its second comment says no exit code"))?;
     let (exit, place) = match outcome.split_once(", at ") {

@@ -261,7 +261,8 @@ impl Lexer<'_> {
     fn operator(&mut self, start: usize, c: char) {
         let Some(op) = OPERATORS.iter().find(|op| self.rest().starts_with(**op)) else {
             self.at += c.len_utf8();
-            let help = if c == '$' || c == '`' { "quote the text with '...' so that the shell leaves it alone" } else { "" };
+            let help =
+                if c == '$' || c == '`' { "quote the text with '...' so that the shell leaves it alone" } else { "" };
             self.fail(start, format!("the character {c:?} has no meaning here"));
             if let (Some(last), false) = (self.errors.last_mut(), help.is_empty()) {
                 last.help = Some(help.into());

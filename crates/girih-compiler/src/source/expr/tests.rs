@@ -126,7 +126,10 @@ fn classes_name_their_weights_by_path() {
 #[test]
 fn two_modules_are_told_apart_by_their_variables() {
     let g = graph("a = nn.Linear(4, 8); b = nn.Linear(8, 2, bias=False); b(a(torch.randn(3, 4)).relu())");
-    assert_eq!(inputs(&g)[1..], ["a.weight: f32[8, 4] parameter", "a.bias: f32[8] parameter", "b.weight: f32[2, 8] parameter"]);
+    assert_eq!(
+        inputs(&g)[1..],
+        ["a.weight: f32[8, 4] parameter", "a.bias: f32[8] parameter", "b.weight: f32[2, 8] parameter"]
+    );
     let g = graph("torch.randn(2) + torch.randn(2) * torch.rand(2)");
     assert_eq!(inputs(&g).len(), 3);
     assert_eq!(inputs(&g)[1], "x1: f32[2]");
@@ -214,7 +217,12 @@ fn python_itself() {
     assert_eq!(shape("n = 0\nwhile n < 7: n += 2"), 8);
     assert_eq!(shape("d = {'a': 2, 'b': 3}\nn = sum(v for k, v in d.items() if k in ('a', 'b'))"), 5);
     assert_eq!(shape("n = int(math.sqrt(50)) if 1 < 2 <= 2 and not None else 0"), 7);
-    assert_eq!(shape("class A:\n    k = 3\n    def __init__(self, n): self.n = n\n    @property\n    def m(self): return self.n * self.k\nn = A(2).m"), 6);
+    assert_eq!(
+        shape(
+            "class A:\n    k = 3\n    def __init__(self, n): self.n = n\n    @property\n    def m(self): return self.n * self.k\nn = A(2).m"
+        ),
+        6
+    );
     assert_eq!(shape("import torch.nn as nn, math as m\nfrom math import floor\nn = floor(m.pi)"), 3);
 }
 
@@ -224,8 +232,14 @@ fn refusals_say_what_to_write() {
         ("torch.sofmax(x, 1)", "`torch.sofmax` is not known here"),
         ("x = torch.randn(3); x +", "expected an expression, found the end of the line"),
         ("x = torch.randn(3); y", "the name `y` is not defined"),
-        ("x = torch.randn(3)\nif x.sum() > 0: x = -x\nx", "the values of a tensor are not known while the text is evaluated"),
-        ("torch.randn(2, 3) @ torch.randn(2, 3)", "matmul: a matrix product of [2, 3] and [2, 3] does not fit: 3 columns meet 2 rows"),
+        (
+            "x = torch.randn(3)\nif x.sum() > 0: x = -x\nx",
+            "the values of a tensor are not known while the text is evaluated",
+        ),
+        (
+            "torch.randn(2, 3) @ torch.randn(2, 3)",
+            "matmul: a matrix product of [2, 3] and [2, 3] does not fit: 3 columns meet 2 rows",
+        ),
         ("torch.randn(3) + torch.randn(4)", "add: the shapes [3] and [4] do not broadcast"),
         ("try: x = 1", "`try` is not supported here"),
         ("import numpy as np", "the module `numpy` is not known here"),
@@ -236,7 +250,10 @@ fn refusals_say_what_to_write() {
         ("torch.relu()", "relu needs the argument `input`: relu(input: Tensor)"),
         ("nn.Linear(4, 4)", "the text's value is a module of class Linear, not a tensor"),
         ("torch.randn(3).item()", "the values of a tensor are not known while the text is evaluated"),
-        ("torch.zeros(1000000, 1000000, 1000000)", "a tensor of shape [1000000, 1000000, 1000000] is larger than any memory"),
+        (
+            "torch.zeros(1000000, 1000000, 1000000)",
+            "a tensor of shape [1000000, 1000000, 1000000] is larger than any memory",
+        ),
     ] {
         let got = errors(text);
         if text == "x = 5" {

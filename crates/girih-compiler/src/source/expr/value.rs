@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 
 use super::ast::Function;
-pub use super::release::{Items, Pairs};
 use super::library::Entry;
+pub use super::release::{Items, Pairs};
 use crate::graph::{Elem, Fill, Role, ValueId};
 use crate::index::Ix;
 

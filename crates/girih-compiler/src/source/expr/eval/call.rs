@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use super::stmt::Flow;
 use super::Eval;
+use super::stmt::Flow;
 use crate::source::expr::ast::ParamKind;
 use crate::source::expr::error::{Res, Stop, suggestion};
 use crate::source::expr::library;
@@ -135,13 +135,7 @@ impl Eval<'_> {
     }
 
     /// Arguments to parameters, as Python binds them.
-    fn bind(
-        &mut self,
-        f: &Closure,
-        scope: &Scope,
-        args: Vec<Value>,
-        keywords: Vec<(String, Value)>,
-    ) -> Res<()> {
+    fn bind(&mut self, f: &Closure, scope: &Scope, args: Vec<Value>, keywords: Vec<(String, Value)>) -> Res<()> {
         let name = if f.def.name == "__init__" {
             Self::class_of(f).map_or("the class".into(), |c| c.name.clone())
         } else if f.def.name == "forward" {
@@ -155,9 +149,7 @@ impl Eval<'_> {
         for (p, default) in f.def.params.iter().zip(&f.defaults) {
             let value = match p.kind {
                 ParamKind::Rest => Value::tuple(args.by_ref().collect()),
-                ParamKind::Keywords => {
-                    Value::dict(keywords.drain(..).map(|(k, v)| (Value::str(&k), v)).collect())
-                }
+                ParamKind::Keywords => Value::dict(keywords.drain(..).map(|(k, v)| (Value::str(&k), v)).collect()),
                 kind => {
                     let positional = if kind == ParamKind::Plain { args.next() } else { None };
                     let at = keywords.iter().position(|(k, _)| *k == p.name);

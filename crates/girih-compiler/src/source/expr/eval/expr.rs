@@ -85,9 +85,7 @@ impl Eval<'_> {
                 let outcome = self.comprehension(clauses, element, value.as_deref(), &mut out);
                 self.scope = outer;
                 outcome?;
-                if value.is_some() { Value::dict(out) } else {
-                    Value::list(out.into_iter().map(|(k, _)| k).collect())
-                }
+                if value.is_some() { Value::dict(out) } else { Value::list(out.into_iter().map(|(k, _)| k).collect()) }
             }
             Kind::Starred(_) => return self.fail_at(e.span, "`*` has no meaning here"),
         })
@@ -116,7 +114,11 @@ impl Eval<'_> {
             Clause::If(cond) => {
                 let c = self.expr(cond)?;
                 self.mark(cond.span);
-                if self.truth(&c)? { self.nested(cond.span, |s| s.comprehension(rest, element, value, out)) } else { Ok(()) }
+                if self.truth(&c)? {
+                    self.nested(cond.span, |s| s.comprehension(rest, element, value, out))
+                } else {
+                    Ok(())
+                }
             }
             Clause::For(target, iter) => {
                 let items = self.expr(iter)?;
@@ -309,9 +311,7 @@ impl Eval<'_> {
         for a in args {
             let outcome = match a {
                 Argument::Positional(e) => self.expr(e).map(|v| positional.push(v)),
-                Argument::Spread(e) => {
-                    self.expr(e).and_then(|v| self.items(&v)).map(|items| positional.extend(items))
-                }
+                Argument::Spread(e) => self.expr(e).and_then(|v| self.items(&v)).map(|items| positional.extend(items)),
                 Argument::Keyword(name, span, e) => match self.expr(e) {
                     Ok(_) if keywords.iter().any(|(n, _)| n == name) => {
                         self.fail_at(*span, format!("the argument `{name}` is given twice"))

@@ -52,7 +52,11 @@ impl Eval<'_> {
                     let got = self.item(&items, index)?;
                     if let (Value::List(l), Value::Class(c)) = (&got, &Value::Class(o.class.clone())) {
                         let items = l.borrow().to_vec();
-                        return self.call(&Value::Class(c.clone()), if c.is("Sequential") { items } else { vec![Value::list(items)] }, vec![]);
+                        return self.call(
+                            &Value::Class(c.clone()),
+                            if c.is("Sequential") { items } else { vec![Value::list(items)] },
+                            vec![],
+                        );
                     }
                     Ok(got)
                 }
@@ -62,14 +66,15 @@ impl Eval<'_> {
                 let items = self.items(object)?;
                 let (start, stop, step) = self.slice_of(s, items.len() as i64)?;
                 let n = super::operators::range_len(start, stop, step);
-                let picked: Vec<Value> = (0..n)
-                    .filter_map(|i| items.get(usize::try_from(start + i * step).ok()?).cloned())
-                    .collect();
+                let picked: Vec<Value> =
+                    (0..n).filter_map(|i| items.get(usize::try_from(start + i * step).ok()?).cloned()).collect();
                 Ok(match object {
                     Value::Tuple(_) => Value::tuple(picked),
                     Value::Str(_) => {
-                        let text: String =
-                            picked.iter().map(|v| if let Value::Str(s) = v { s.to_string() } else { String::new() }).collect();
+                        let text: String = picked
+                            .iter()
+                            .map(|v| if let Value::Str(s) = v { s.to_string() } else { String::new() })
+                            .collect();
                         Value::str(&text)
                     }
                     _ => Value::list(picked),
@@ -237,9 +242,11 @@ impl Eval<'_> {
     fn view(&mut self, t: &Tensor, step: &Step) -> Res<Tensor> {
         let arg = self.arg(t);
         let (name, args, attrs) = match step {
-            Step::Select(dim, i) => {
-                ("aten.select", vec![arg], Attrs::from([("dim".into(), int(*dim)), ("index".into(), Attr::Int(i.clone()))]))
-            }
+            Step::Select(dim, i) => (
+                "aten.select",
+                vec![arg],
+                Attrs::from([("dim".into(), int(*dim)), ("index".into(), Attr::Int(i.clone()))]),
+            ),
             Step::Slice(dim, start, stop, by) => ("aten.slice", vec![arg], slice_attrs(*dim, start, stop, *by)),
             Step::Unsqueeze(dim) => ("aten.unsqueeze", vec![arg], Attrs::from([("dim".into(), int(*dim))])),
             Step::Index(indices) => {
@@ -276,7 +283,10 @@ impl Eval<'_> {
                 let Value::Int(i) = index else { return self.fail("an item of a list is assigned by an integer") };
                 let n = l.borrow().len() as i64;
                 let at = if *i < 0 { i + n } else { *i };
-                match usize::try_from(at).ok().and_then(|at| l.borrow_mut().get_mut(at).map(|slot| std::mem::replace(slot, value))) {
+                match usize::try_from(at)
+                    .ok()
+                    .and_then(|at| l.borrow_mut().get_mut(at).map(|slot| std::mem::replace(slot, value)))
+                {
                     Some(_) => Ok(()),
                     None => self.fail(format!("a list of {n} has no item {i}")),
                 }

@@ -84,7 +84,7 @@ impl<'t> Eval<'t> {
             given,
             inputs: vec![],
             /// Those that were given, by name.
-    used_given: BTreeMap::new(),
+            used_given: BTreeMap::new(),
             scope: globals.clone(),
             globals,
             prelude,
@@ -267,7 +267,9 @@ impl<'t> Eval<'t> {
             }
             Value::Dict(items) => {
                 for (key, item) in items.borrow().to_vec() {
-                    let Value::Str(key) = key else { return self.fail("the keys of a dict of outputs must be strings") };
+                    let Value::Str(key) = key else {
+                        return self.fail("the keys of a dict of outputs must be strings");
+                    };
                     self.collect(&item, &join(if name == "out" { "" } else { name }, &key), depth + 1, out)?;
                 }
             }
@@ -358,7 +360,8 @@ impl<'t> Eval<'t> {
             let origin = self.origin("aten.full");
             let (elem, shape) = (declared.elem, declared.shape);
             let mut b = Builder::new(&mut self.graph, origin);
-            let value = if elem.is_bool() { ir::int_scalar(elem, (value != 0.0).into()) } else { ir::scalar(elem, value) };
+            let value =
+                if elem.is_bool() { ir::int_scalar(elem, (value != 0.0).into()) } else { ir::scalar(elem, value) };
             let arg = b.full(value, elem, shape);
             if let Some(name) = declared.name {
                 b.name(arg, &name);
@@ -445,11 +448,7 @@ impl<'t> Eval<'t> {
     }
 
     /// Runs something with a builder; a refusal becomes a diagnostic.
-    pub fn build<T>(
-        &mut self,
-        op: &str,
-        f: impl FnOnce(&mut Builder<'_>) -> Result<T, Refusal>,
-    ) -> Res<T> {
+    pub fn build<T>(&mut self, op: &str, f: impl FnOnce(&mut Builder<'_>) -> Result<T, Refusal>) -> Res<T> {
         if self.graph.nodes.len() > NODES {
             return self.fail(format!("the text makes a graph of more than {NODES} operations"));
         }

@@ -29,14 +29,12 @@ impl Eval<'_> {
             Value::Module(module) => self.module_attribute(module, name),
             Value::Tensor(t) => self.tensor_attribute(t, v, name),
             Value::Object(o) => self.object_attribute(o, name),
-            Value::Super(class, o) => {
-                match class.bases.iter().find_map(|b| b.find(name)) {
-                    Some(Value::Function(f)) => Ok(Value::Bound(f, Box::new(Value::Object(o.clone())))),
-                    Some(v) => Ok(v),
-                    None if name == "__init__" => Ok(Value::Context),
-                    None => self.fail(format!("no base class of {} has an attribute `{name}`", class.name)),
-                }
-            }
+            Value::Super(class, o) => match class.bases.iter().find_map(|b| b.find(name)) {
+                Some(Value::Function(f)) => Ok(Value::Bound(f, Box::new(Value::Object(o.clone())))),
+                Some(v) => Ok(v),
+                None if name == "__init__" => Ok(Value::Context),
+                None => self.fail(format!("no base class of {} has an attribute `{name}`", class.name)),
+            },
             Value::Class(c) => match c.find(name) {
                 Some(v) => Ok(v),
                 None if name == "__name__" => Ok(Value::str(&c.name)),
@@ -54,8 +52,8 @@ impl Eval<'_> {
                     return Ok(Value::Method(Box::new(v.clone()), name.into()));
                 }
                 let kind = v.kind();
-                let help = suggestion(name, known.iter().copied())
-                    .unwrap_or_else(|| format!("it has: {}", known.join(", ")));
+                let help =
+                    suggestion(name, known.iter().copied()).unwrap_or_else(|| format!("it has: {}", known.join(", ")));
                 self.fail_help(format!("{kind} has no attribute `{name}`"), help)
             }
             Value::Type("Tensor") => match library::find("Tensor", name) {
@@ -84,20 +82,15 @@ impl Eval<'_> {
             return Ok(Value::Library(entry, None));
         }
         let prefix = format!("{module}.");
-        let defined: Vec<String> = self
-            .prelude
-            .names
-            .borrow()
-            .keys()
-            .filter_map(|k| k.strip_prefix(&prefix).map(String::from))
-            .collect();
+        let defined: Vec<String> =
+            self.prelude.names.borrow().keys().filter_map(|k| k.strip_prefix(&prefix).map(String::from)).collect();
         let names = library::names_of(module).into_iter().chain(defined.iter().map(String::as_str));
         let path = library::path_of(module);
         let help = suggestion(name, names)
             .or_else(|| {
-                let elsewhere = ["torch", "F", "nn", "math"].into_iter().find(|m| {
-                    library::find(m, name).is_some() || self.prelude.get(&format!("{m}.{name}")).is_some()
-                })?;
+                let elsewhere = ["torch", "F", "nn", "math"]
+                    .into_iter()
+                    .find(|m| library::find(m, name).is_some() || self.prelude.get(&format!("{m}.{name}")).is_some())?;
                 Some(format!("did you mean `{}.{name}`?", library::path_of(elsewhere)))
             })
             .unwrap_or_else(|| "`girih compile -c help` lists what is known".into());
@@ -125,10 +118,8 @@ impl Eval<'_> {
                     );
                 }
                 let arg = self.arg(t);
-                let attrs = Attrs::from([
-                    ("dim0".into(), Attr::Int(Ix::Const(-2))),
-                    ("dim1".into(), Attr::Int(Ix::Const(-1))),
-                ]);
+                let attrs =
+                    Attrs::from([("dim0".into(), Attr::Int(Ix::Const(-2))), ("dim1".into(), Attr::Int(Ix::Const(-1)))]);
                 let out = self.aten1("aten.transpose", vec![arg], attrs)?;
                 t.shared.set(true);
                 out.shared.set(true);
@@ -148,7 +139,8 @@ impl Eval<'_> {
                     return Ok(Value::Method(Box::new(v.clone()), name.into()));
                 }
                 let names = library::names_of("Tensor").into_iter().chain(PROPERTIES.iter().map(|(n, _)| *n));
-                let help = suggestion(name, names).unwrap_or_else(|| "`girih compile -c help` lists what is known".into());
+                let help =
+                    suggestion(name, names).unwrap_or_else(|| "`girih compile -c help` lists what is known".into());
                 return self.fail_help(format!("a tensor has no attribute `{name}` here"), help);
             }
         })

@@ -363,4 +363,3 @@ fn leaves(ix: &Ix) -> usize {
     ix.for_each_leaf(&mut |_| n += 1);
     n
 }
-

@@ -335,7 +335,8 @@ fn convert(e: &mut Eval<'_>, function: &str, p: &Param<'_>, v: Value) -> Res<Val
         (Kind::Ints | Kind::Floats, v @ (Value::List(_) | Value::Tuple(_) | Value::Range(..))) => {
             let items = e.items(&v)?;
             let fits = |i: &&Value| {
-                matches!(i, Value::Int(_) | Value::Extent(_)) || (p.kind == Kind::Floats && matches!(i, Value::Float(_)))
+                matches!(i, Value::Int(_) | Value::Extent(_))
+                    || (p.kind == Kind::Floats && matches!(i, Value::Float(_)))
             };
             match items.iter().find(|i| !fits(i)) {
                 None => return Ok(Value::tuple(items)),

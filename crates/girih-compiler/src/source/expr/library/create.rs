@@ -375,4 +375,3 @@ pub(super) fn declared(t: &Tensor, f: impl FnOnce(&mut Declared)) -> bool {
         State::Ready(_) => false,
     }
 }
-

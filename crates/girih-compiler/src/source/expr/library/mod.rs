@@ -114,17 +114,13 @@ pub fn path_of(module: &str) -> &str {
 
 /// The function of a module, or the method of a tensor.
 pub fn find(on: &str, name: &str) -> Option<&'static Entry> {
-    GROUPS
-        .iter()
-        .flat_map(|(_, entries)| entries.iter())
-        .find(|e| e.name() == name && e.on.split(' ').any(|o| o == on))
+    GROUPS.iter().flat_map(|(_, entries)| entries.iter()).find(|e| e.name() == name && e.on.split(' ').any(|o| o == on))
 }
 
 /// The names that a module or a tensor has.
 pub fn names_of<'s>(on: &str) -> Vec<&'s str> {
     let entries = GROUPS.iter().flat_map(|(_, entries)| entries.iter());
-    let mut names: Vec<&'s str> =
-        entries.filter(|e| e.on.split(' ').any(|o| o == on)).map(|e| e.name()).collect();
+    let mut names: Vec<&'s str> = entries.filter(|e| e.on.split(' ').any(|o| o == on)).map(|e| e.name()).collect();
     if on == "torch" {
         names.extend(CONSTANTS.iter().map(|(_, n)| *n));
     }

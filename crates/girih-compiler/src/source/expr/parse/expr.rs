@@ -4,9 +4,7 @@ use std::rc::Rc;
 
 use super::{KEYWORDS, Parser};
 use crate::base::Span;
-use crate::source::expr::ast::{
-    Argument, Binary, Clause, Compare, Expr, Function, Kind, Stmt, StmtKind, Unary,
-};
+use crate::source::expr::ast::{Argument, Binary, Clause, Compare, Expr, Function, Kind, Stmt, StmtKind, Unary};
 use crate::source::expr::error::{Res, bad};
 use crate::source::expr::lexer::Tok;
 
@@ -37,13 +35,7 @@ const LEVELS: &[&[(&str, Binary)]] = &[
     &[("&", Binary::And)],
     &[("<<", Binary::Shl), (">>", Binary::Shr)],
     &[("+", Binary::Add), ("-", Binary::Sub)],
-    &[
-        ("*", Binary::Mul),
-        ("/", Binary::Div),
-        ("//", Binary::FloorDiv),
-        ("%", Binary::Mod),
-        ("@", Binary::MatMul),
-    ],
+    &[("*", Binary::Mul), ("/", Binary::Div), ("//", Binary::FloorDiv), ("%", Binary::Mod), ("@", Binary::MatMul)],
 ];
 
 impl Parser {
@@ -457,4 +449,3 @@ impl Parser {
 fn only(mut parts: Vec<Expr>) -> Expr {
     parts.pop().unwrap_or(Expr { kind: Kind::None, span: Span::default() })
 }
-
