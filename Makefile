@@ -61,6 +61,7 @@ test-torch: build .venv/ready
 	$(INSTALL)
 	.venv/bin/python -m pytest -q tests/python/with_torch
 	.venv/bin/python tests/cutile/run.py --torch
+	.venv/bin/python tests/expr.py $(GIRIH)
 
 bench: build .venv/ready
 	PATH="$(CURDIR)/.venv/bin:$$PATH" $(GIRIH) bench

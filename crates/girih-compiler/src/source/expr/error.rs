@@ -29,18 +29,22 @@ pub fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Optio
 /// Source: Damerau, A technique for computer detection and correction of spelling errors, 1964.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().take(64).collect());
-    let mut rows: Vec<Vec<usize>> = vec![(0..=b.len()).collect()];
-    for i in 0..a.len() {
+    let at = |row: &[usize], j: usize| row.get(j).copied().unwrap_or(usize::MAX / 2);
+    let (mut before, mut last): (Vec<usize>, Vec<usize>) = (vec![], (0..=b.len()).collect());
+    let mut previous = None;
+    for (i, &x) in a.iter().enumerate() {
         let mut row = vec![i + 1];
-        for j in 0..b.len() {
-            let swap = if a[i] == b[j] { 0 } else { 1 };
-            let mut best = (rows[i][j] + swap).min(rows[i][j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
-                best = best.min(rows[i - 1][j - 1] + 1);
+        let mut left = None;
+        for (j, &y) in b.iter().enumerate() {
+            let mut best = (at(&last, j) + usize::from(x != y)).min(at(&last, j + 1) + 1).min(at(&row, j) + 1);
+            if left == Some(x) && previous == Some(y) {
+                best = best.min(at(&before, j.saturating_sub(1)) + 1);
             }
             row.push(best);
+            left = Some(y);
         }
-        rows.push(row);
+        before = std::mem::replace(&mut last, row);
+        previous = Some(x);
     }
-    rows[a.len()][b.len()]
+    at(&last, b.len())
 }

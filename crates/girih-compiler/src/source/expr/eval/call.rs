@@ -54,7 +54,7 @@ impl Eval<'_> {
             Value::Object(o) => self.call_object(o, args, keywords),
             Value::Type(name) => library::construct(self, name, args, keywords),
             // `torch.no_grad()(f)`, and `super().__init__()` of a class without bases.
-            Value::Context => Ok(args.into_iter().next().unwrap_or(Value::None)),
+            Value::Context => Ok(args.into_iter().next().unwrap_or(Value::Context)),
             Value::Unknown => Err(Stop),
             other => {
                 let kind = other.kind();

@@ -46,6 +46,11 @@ impl Eval<'_> {
                 _ => self.fail(format!("a dtype has no attribute `{name}`")),
             },
             Value::Device(_) if name == "type" => Ok(v.clone()),
+            // What `torch.max(x, 1)` and its like give.
+            Value::Tuple(pair) if pair.len() == 2 && (name == "values" || name == "indices") => {
+                let at = usize::from(name == "indices");
+                Ok(pair.get(at).cloned().unwrap_or(Value::None))
+            }
             Value::List(_) | Value::Dict(_) | Value::Str(_) | Value::Tuple(_) => {
                 let known = library::methods_of(v);
                 if known.contains(&name) {

@@ -1,0 +1,55 @@
+//! The running examples as one-liners: what Torch IR prints is a file of tests/expressions; `BLESS=1` writes it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Name, text, and a primitive it becomes.
+const EXAMPLES: &[(&str, &str, &str)] = &[
+    ("rms_norm", "torch.nn.RMSNorm(2048)(torch.randn(1,32,2048))", "reduce sum"),
+    ("gelu", "x=torch.randn(32,18944);0.5*x*(1+torch.tanh(0.797*(x+0.044*x*x*x)))", "tanh"),
+    ("linear", "torch.nn.Linear(3584,3584)(torch.randn(512,3584))", "reduce dot"),
+];
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/expressions")
+}
+
+fn girih(args: &[&str]) -> (bool, String, String) {
+    let out = Command::new(env!("CARGO_BIN_EXE_girih")).args(args).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (out.status.success(), text(&out.stdout), text(&out.stderr))
+}
+
+#[test]
+fn examples_print_as_they_did() {
+    for (name, text, _) in EXAMPLES {
+        let (ok, printed, said) = girih(&["compile", "-c", text, "--ir", "torch"]);
+        assert!(ok, "{name}: {said}");
+        let path = folder().join(format!("{name}.torch"));
+        if std::env::var_os("BLESS").is_some_and(|v| !v.is_empty() && v != "0") {
+            std::fs::write(&path, &printed).unwrap();
+        }
+        let kept = std::fs::read_to_string(&path).unwrap_or_default();
+        assert_eq!(printed, kept, "{name}.torch is printed otherwise; BLESS=1 accepts it");
+    }
+}
+
+/// Tensor IR holds primitives only: no operation of the source is left, and the sum or product is where it belongs.
+#[test]
+fn examples_become_primitives() {
+    for (name, text, primitive) in EXAMPLES {
+        let (ok, printed, said) = girih(&["compile", "-c", text, "--ir", "tensor"]);
+        assert!(ok, "{name}: {said}");
+        assert!(printed.contains(primitive) && !printed.contains("= aten."), "{name}:\n{printed}");
+    }
+}
+
+#[test]
+fn help_lists_names_and_explains_one() {
+    let (ok, all, _) = girih(&["compile", "-c", "help"]);
+    assert!(ok && all.contains("torch.nn.RMSNorm") && all.contains("torch.einsum"));
+    let (ok, one, _) = girih(&["compile", "-c", "help(torch.nn.Linear)"]);
+    assert!(ok && one.starts_with("torch.nn.Linear(in_features, out_features, bias=True"), "{one}");
+    let (ok, _, said) = girih(&["compile", "-c", "help(torch.sofmax)"]);
+    assert!(!ok && said.contains("did you mean `torch.softmax`?"), "{said}");
+}
