@@ -193,8 +193,9 @@ fn every_code_is_shown_by_a_file() {
         .unwrap()
         .map(|f| f.unwrap().path())
         .filter(|p| {
-            p.extension()
-                .is_some_and(|e| ["mlir", "hex", "torch", "tensor", "loop", "tile", "kernel", "py"].iter().any(|k| e == *k))
+            p.extension().is_some_and(|e| {
+                ["mlir", "hex", "torch", "tensor", "loop", "tile", "kernel", "py"].iter().any(|k| e == *k)
+            })
         })
         .collect();
     files.sort();

@@ -83,7 +83,6 @@ impl<'t> Eval<'t> {
             text,
             given,
             inputs: vec![],
-            /// Those that were given, by name.
             used_given: BTreeMap::new(),
             scope: globals.clone(),
             globals,
