@@ -21,6 +21,7 @@ mod onnx_ml;
 mod onnx_signal;
 mod onnx_refused;
 mod onnx_quantized;
+mod onnx_contrib;
 mod onnx_deform;
 mod onnx_image;
 mod onnx_loss;
@@ -93,6 +94,7 @@ pub const RULES: &[&[Decomposition]] = &[
     onnx_quantized::RULES,
     onnx_image::RULES,
     onnx_deform::RULES,
+    onnx_contrib::RULES,
     onnx_loss::RULES,
     pool::RULES,
     resize::RULES,
