@@ -562,3 +562,48 @@ fn whole_step(kernel: &Kernel, scale: Option<f64>) -> Option<i64> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kernel(mode: Mode, coords: Coords) -> Kernel {
+        Kernel { mode, coords, antialias: false, exclude_outside: false, a: -0.75 }
+    }
+
+    /// Twice as many positions: they lie at -1/4, 1/4, 3/4, 5/4 of the operand's.
+    #[test]
+    fn linear_weights_are_distances() {
+        let taps = kernel(Mode::Linear, Coords::HalfPixel).taps(2, 4, 2.0);
+        assert_eq!(taps.count, 2);
+        assert_eq!(taps.index, [0, 0, 0, 1, 0, 1, 1, 1]);
+        assert_eq!(taps.weight, [0.25, 0.75, 0.75, 0.25, 0.25, 0.75, 0.75, 0.25]);
+    }
+
+    #[test]
+    fn nearest_rounds_as_asked() {
+        let index = |n, out, scale| kernel(Mode::Nearest(n), Coords::HalfPixel).taps(4, out, scale).index;
+        // Half as many: between two each, at 1/2 and 5/2.
+        assert_eq!(index(Nearest::PreferFloor, 2, 0.5), [0, 2]);
+        assert_eq!(index(Nearest::PreferCeil, 2, 0.5), [1, 3]);
+        assert_eq!(index(Nearest::Ceil, 2, 0.5), [1, 3]);
+        assert_eq!(index(Nearest::Floor, 8, 2.0), [0, 0, 0, 1, 1, 2, 2, 3]);
+    }
+
+    /// Corners stay corners, and weights of a cubic sum to 1.
+    #[test]
+    fn aligned_corners_and_cubic_sums() {
+        let taps = kernel(Mode::Linear, Coords::AlignCorners).taps(3, 5, 5.0 / 3.0);
+        assert_eq!((taps.index[8], taps.weight[8]), (2, 1.0));
+        let taps = kernel(Mode::Cubic, Coords::HalfPixel).taps(5, 8, 1.6);
+        for row in taps.weight.chunks(4) {
+            assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-15);
+        }
+    }
+
+    #[test]
+    fn a_crop_marks_what_lies_outside() {
+        let taps = kernel(Mode::Linear, Coords::Crop(0.0, 1.5)).taps(3, 4, 4.0 / 3.0);
+        assert_eq!(taps.outside, [false, false, false, true]);
+    }
+}

@@ -157,3 +157,36 @@ pub fn spatial(b: &Builder<'_>, x: Arg) -> Result<Vec<Ix>> {
         ))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slide(size: i64, stride: i64, dilation: i64, before: i64, after: i64) -> Slide {
+        Slide { size: Ix::Const(size), stride, dilation, before: Ix::Const(before), after: Ix::Const(after) }
+    }
+
+    /// Counts worked by hand: where a window may begin.
+    #[test]
+    fn windows_are_counted() {
+        let count = |s: &Slide, n: i64, ceil: bool| s.count(&Ix::Const(n), ceil).as_const();
+        assert_eq!(count(&slide(3, 1, 1, 0, 0), 5, false), Some(3));
+        assert_eq!(count(&slide(3, 2, 1, 1, 1), 32, false), Some(16));
+        assert_eq!(count(&slide(3, 1, 2, 0, 0), 5, false), Some(1));
+        // Begins at 0 and 2; with ceil at 4 too, though it ends at 6 of 5... and not where it would begin outside.
+        assert_eq!(count(&slide(2, 2, 1, 0, 0), 5, true), Some(3));
+        assert_eq!(count(&slide(1, 2, 1, 0, 1), 4, true), Some(2));
+        assert_eq!(count(&slide(7, 1, 1, 0, 0), 3, false), Some(0));
+    }
+
+    #[test]
+    fn positions_inside_are_counted() {
+        let inside = |s: &Slide, at: i64| s.inside(Ix::Const(at), Ix::Const(0), Ix::Const(4)).as_const();
+        // Positions -1 0 1, 1 2 3, 3 4 5 of 0..4.
+        let s = slide(3, 2, 1, 1, 2);
+        assert_eq!([inside(&s, 0), inside(&s, 1), inside(&s, 2)], [Some(2), Some(3), Some(1)]);
+        // With steps of two: -1 1 3, 1 3 5.
+        let s = slide(3, 2, 2, 1, 2);
+        assert_eq!([inside(&s, 0), inside(&s, 1)], [Some(2), Some(2)]);
+    }
+}

@@ -86,6 +86,22 @@ pub(super) struct Fusion<'a> {
     streamed: BTreeMap<ValueId, usize>,
 }
 
+/// Whether what a node computes depends on symbols, which are not known when the model is loaded.
+fn symbolic(graph: &Graph, node: &Node) -> bool {
+    let has = |ix: &Ix| ix.any_leaf(&mut |leaf| matches!(leaf, Ix::Val { .. }));
+    let of_op = match &node.op {
+        Op::Index(ix) => has(ix),
+        Op::IndexMap(sources) => {
+            sources.iter().any(|s| s.coords.iter().any(has) || s.when.conds.iter().any(|c| has(&c.lhs) || has(&c.rhs)))
+        }
+        Op::Gather(coords) | Op::Scatter { coords, .. } => {
+            coords.iter().any(|c| matches!(c, crate::graph::ir::Coord::Ix(ix) if has(ix)))
+        }
+        _ => false,
+    };
+    of_op || node.results.iter().any(|r| graph.values[*r].shape.iter().any(has))
+}
+
 impl<'a> Fusion<'a> {
     pub fn new(graph: &'a Graph, target: &'a Target) -> Fusion<'a> {
         let mut load = vec![false; graph.values.len()];
@@ -94,7 +110,7 @@ impl<'a> Fusion<'a> {
             load[input.value.0 as usize] = input.role == Role::Parameter;
         }
         for node in graph.nodes.values() {
-            let all = node.values().all(|v| load[v.0 as usize]);
+            let all = node.values().all(|v| load[v.0 as usize]) && !symbolic(graph, node);
             let cheap = match &node.op {
                 Op::Elementwise(op) => op_cost(*op) < 8,
                 Op::Index(_) | Op::IndexMap(_) => true,
