@@ -195,6 +195,32 @@ impl<'g> Builder<'g> {
         Ok(out)
     }
 
+    /// Narrows symbols where extents fit only then: `n` meets `min(n, 64)`, the rows of a table of 64 positions that a
+    /// sequence of `n` takes. The run refuses a greater `n`.
+    fn settle(&mut self, shapes: &[Vec<Ix>]) {
+        let rank = shapes.iter().map(Vec::len).max().unwrap_or(0);
+        for d in 1..=rank {
+            let at: Vec<&Ix> = shapes.iter().filter_map(|s| s.len().checked_sub(d).and_then(|i| s.get(i))).collect();
+            for (a, b) in at.iter().zip(at.iter().skip(1)) {
+                for (whole, part) in [(a, b), (b, a)] {
+                    let Ix::Val { val, .. } = whole else { continue };
+                    let Ix::Min(x, y) = self.simplify(part) else { continue };
+                    let limit = match (*x, *y) {
+                        (ref x, Ix::Const(c)) if x == *whole => c,
+                        (Ix::Const(c), ref y) if y == *whole => c,
+                        _ => continue,
+                    };
+                    let id = ir::SymId(val.0);
+                    if self.graph.symbols.get(id).is_some_and(|s| s.lo <= limit) {
+                        let hi = &mut self.graph.symbols[id].hi;
+                        *hi = Some(hi.map_or(limit, |hi| hi.min(limit)));
+                    }
+                    self.facts = self.graph.facts();
+                }
+            }
+        }
+    }
+
     /// The value with a shape it broadcasts to.
     pub fn broadcast_to(&mut self, x: Arg, shape: &[Ix]) -> Result<Arg> {
         let Arg::Value(v) = x else { return Ok(x) };
@@ -266,6 +292,7 @@ impl<'g> Builder<'g> {
             return Ok(folded);
         }
         let shapes: Vec<Vec<Ix>> = args.iter().map(|a| self.shape(*a)).collect();
+        self.settle(&shapes);
         let shape = self.broadcast_shape(&shapes)?;
         let args = args.iter().map(|a| self.broadcast_to(*a, &shape)).collect::<Result<Vec<Arg>>>()?;
         Ok(self.node(decompose::short_name(op), Op::Elementwise(op), args, elem, shape).into())
