@@ -317,7 +317,42 @@ impl Lowering<'_> {
     }
 }
 
-/// `k_linear_silu_mul`: what a person would call the kernel, after the operations it computes.
+/// Operations that only rearrange.
+const LAYOUT: &[&str] = &[
+    "view",
+    "reshape",
+    "transpose",
+    "permute",
+    "expand",
+    "unsqueeze",
+    "squeeze",
+    "t",
+    "slice",
+    "to_copy",
+    "split",
+    "select",
+];
+/// Operations too small to name a kernel after, where it has others.
+const SMALL: &[&str] =
+    &["neg", "cat", "concat", "mul", "sub", "div", "to", "cast", "where", "pow", "gather", "identity"];
+
+/// `aten._softmax` is `softmax`, `onnx.LayerNormalization` is `layer_normalization`.
+fn word_of(op: &str) -> String {
+    let op = op.rsplit('.').next().unwrap_or_default();
+    let mut word = String::new();
+    for c in op.trim_matches('_').chars() {
+        if c.is_ascii_uppercase() && word.ends_with(|p: char| p.is_ascii_lowercase()) {
+            word.push('_');
+        }
+        word.push(if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' });
+    }
+    match &*word {
+        "scaled_dot_product_attention" | "scaled_dot_product_flash_attention_for_cpu" => "attention".into(),
+        _ => word,
+    }
+}
+
+/// `k_linear_silu`: what a person would call the kernel, after the operations it computes.
 fn kernel_name(graph: &Graph, roots: &[&Root], names: &mut BTreeMap<String, usize>) -> String {
     let mut parts: Vec<String> = vec![];
     let mut seen: BTreeSet<OriginId> = BTreeSet::new();
@@ -328,19 +363,15 @@ fn kernel_name(graph: &Graph, roots: &[&Root], names: &mut BTreeMap<String, usiz
             continue;
         }
         let Some(origin) = graph.origins.get(node.origin) else { continue };
-        let op = origin.op.rsplit('.').next().unwrap_or_default();
-        let layout =
-            ["view", "reshape", "transpose", "permute", "expand", "unsqueeze", "squeeze", "t", "slice", "_to_copy"];
-        let mut word = String::new();
-        for c in op.trim_matches('_').chars() {
-            if c.is_ascii_uppercase() && word.ends_with(|p: char| p.is_ascii_lowercase()) {
-                word.push('_');
-            }
-            word.push(if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' });
-        }
-        if !word.is_empty() && !layout.contains(&&*word) && parts.last() != Some(&word) {
+        let word = word_of(&origin.op);
+        if !word.is_empty() && !LAYOUT.contains(&&*word) && parts.last() != Some(&word) {
             parts.push(word);
         }
+    }
+    // Small arithmetic does not name a kernel that does more.
+    if parts.iter().any(|p| !SMALL.contains(&&**p)) {
+        parts.retain(|p| !SMALL.contains(&&**p));
+        parts.dedup();
     }
     if parts.is_empty() {
         parts.push(
