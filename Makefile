@@ -60,6 +60,7 @@ test-torch: build .venv/ready
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-torch.txt
 	$(INSTALL)
 	.venv/bin/python -m pytest -q tests/python/with_torch
+	.venv/bin/python tests/aten.py $(GIRIH)
 	.venv/bin/python tests/cutile/run.py --torch
 	.venv/bin/python tests/expr.py $(GIRIH)
 

@@ -139,9 +139,12 @@ fn sigmoid_call(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     }
     let y = log_sigmoid(b, x)?;
     if call.name == "aten.log_sigmoid_forward" {
-        // PyTorch's second result is a buffer for its own backward function.
-        let elem = b.elem(y);
-        let buffer = b.full(crate::graph::ir::scalar(elem, 0.0), elem, vec![Ix::Const(0)]);
+        // What PyTorch keeps for its own backward function.
+        let buffer = widened(b, x, |b, x| {
+            let size = b.abs(x)?;
+            let n = b.neg(size)?;
+            b.exp(n)
+        })?;
         return Ok(vec![y, buffer]);
     }
     Ok(vec![y])

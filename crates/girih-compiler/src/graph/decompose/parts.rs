@@ -236,35 +236,36 @@ fn scatter(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let rank = shape.len();
     let part = b.convert(part, b.elem(x))?;
     let mut coords = same_place(rank);
-    let conds = match call.name {
+    // Where the tensor itself is read although the last condition holds, and that condition of the part.
+    let mut outside = vec![];
+    let inside = match call.name {
         "aten.diagonal_scatter" => {
             let offset = call.int("offset", 0);
             let (p, q) = (normal_axis(call.int("dim1", 0), rank)?, normal_axis(call.int("dim2", 1), rank)?);
             let at = if offset >= 0 { ir::axis(p) } else { ir::axis(q) };
             coords = (0..rank).filter(|d| *d != p && *d != q).map(ir::axis).collect();
             coords.push(at);
-            vec![Cond::new(Ix::add(ir::axis(p), Ix::Const(offset)), Cmp::Eq, ir::axis(q))]
+            Cond::new(Ix::add(ir::axis(p), Ix::Const(offset)), Cmp::Eq, ir::axis(q))
         }
         "aten.select_scatter" => {
             let axis = normal_axis(call.int("dim", 0), rank)?;
             let at = extent_attr(call, "index").ok_or_else(|| Refusal::new("the index is missing"))?;
             let at = position(b, &shape[axis], &at)?;
             coords.remove(axis);
-            vec![Cond::new(ir::axis(axis), Cmp::Eq, at)]
+            Cond::new(ir::axis(axis), Cmp::Eq, at)
         }
         _ => {
             let axis = normal_axis(call.int("dim", 0), rank)?;
             let step = call.int("step", 1);
             let (start, end) = (extent_attr(call, "start"), extent_attr(call, "end"));
             let (start, count) = range(b, &shape[axis], start.as_ref(), end.as_ref(), step)?;
-            let at = Ix::sub(ir::axis(axis), start);
-            coords[axis] = Ix::floor_div(at.clone(), Ix::Const(step));
-            let mut conds =
-                vec![Cond::new(at.clone(), Cmp::Ge, Ix::Const(0)), Cond::new(coords[axis].clone(), Cmp::Lt, count)];
+            let at = Ix::sub(ir::axis(axis), start.clone());
+            outside.push(Cond::new(ir::axis(axis), Cmp::Lt, start.clone()));
             if step > 1 {
-                conds.push(Cond::new(Ix::modulo(at, Ix::Const(step)), Cmp::Eq, Ix::Const(0)));
+                outside.push(Cond::new(Ix::modulo(at.clone(), Ix::Const(step)), Cmp::Ne, Ix::Const(0)));
             }
-            conds
+            coords[axis] = Ix::floor_div(at, Ix::Const(step));
+            Cond::new(ir::axis(axis), Cmp::Lt, Ix::add(start, Ix::mul(count, Ix::Const(step))))
         }
     };
     // A part that broadcasts is read where it is.
@@ -281,9 +282,9 @@ fn scatter(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             *c = Ix::Const(0);
         }
     }
-    let sources = vec![
-        MapSource { arg: 0, coords, when: Mask { conds, vals: vec![] } },
-        MapSource { arg: 1, coords: same_place(rank), when: Mask::default() },
-    ];
+    let itself = |conds| MapSource { arg: 1, coords: same_place(rank), when: Mask { conds, vals: vec![] } };
+    let mut sources: Vec<MapSource> = outside.into_iter().map(|c| itself(vec![c])).collect();
+    sources.push(MapSource { arg: 0, coords, when: Mask { conds: vec![inside], vals: vec![] } });
+    sources.push(itself(vec![]));
     Ok(vec![b.map_sources("scatter", vec![part, x], shape, sources)])
 }

@@ -4,6 +4,7 @@ use super::conv::per_channel;
 use super::norm::{affine, standardize};
 use super::types::axis_attr;
 use super::{Call, Decomposition};
+use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::ir::{self, Arg, ReduceOp};
 use crate::index::Ix;
@@ -122,9 +123,9 @@ fn batch_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     if rank < 2 {
         return Err(Refusal::new(format!("{} has no axis of channels", b.shape_text(&b.shape(x)))));
     }
-    let inference = call.name == "aten._native_batch_norm_legit_no_training";
+    let inference = call.name == "aten._native_batch_norm_legit_no_training" || call.name == "aten._batch_norm_no_update";
     let training = !inference && call.flag("training", false);
-    if training && call.opt(3).is_some() && call.name != "aten._batch_norm_no_update" {
+    if training && call.opt(3).is_some() {
         return Err(Refusal::new("batch norm in training updates its running statistics, which is not supported")
             .help("call model.eval(), or make the layer with track_running_stats=False"));
     }
@@ -171,7 +172,12 @@ fn batch_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             (empty, empty)
         }
     };
-    Ok(vec![y, mean, inverse])
+    let mut results = vec![y, mean, inverse];
+    if call.name == "aten._batch_norm_no_update" {
+        // PyTorch keeps room here for what its own backward function reserves.
+        results.push(b.full(ir::scalar(Elem::U8, 0.0), Elem::U8, vec![Ix::Const(0)]));
+    }
+    Ok(results)
 }
 
 fn norm_of(b: &mut Builder<'_>, x: Arg, axis: usize, keep: bool) -> Result<Arg> {

@@ -27,7 +27,7 @@ pub(super) const RULES: &[Decomposition] = &[
         ],
         doc: "Other extents of the spatial axes: the nearest element, or a weighted sum of neighbours, one axis after the \
               other.\n\n`y = upsample_nearest2d(x, twice)` --> `y = map x[i0, i1, i2 // 2, i3 // 2]`\n\n\
-              Refuses symbolic extents, except whole multiples of the nearest.",
+              Refuses symbolic extents, except whole multiples of the nearest, and `align_corners` with antialiasing.",
         run: upsample,
     },
     Decomposition {
@@ -82,9 +82,12 @@ fn upsample(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let nearest = name.contains("nearest");
     let exact = name.contains("exact");
     let align = call.flag("align_corners", false);
+    if align && name.ends_with("_aa") {
+        return Err(Refusal::new("antialias together with align_corners is not supported"));
+    }
     let kernel = Kernel {
         mode: if nearest {
-            Mode::Nearest(Nearest::Floor)
+            Mode::Nearest(if exact { Nearest::PreferCeil } else { Nearest::Floor })
         } else if name.contains("cubic") {
             Mode::Cubic
         } else {
