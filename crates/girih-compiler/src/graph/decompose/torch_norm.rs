@@ -123,7 +123,8 @@ fn batch_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     if rank < 2 {
         return Err(Refusal::new(format!("{} has no axis of channels", b.shape_text(&b.shape(x)))));
     }
-    let inference = call.name == "aten._native_batch_norm_legit_no_training" || call.name == "aten._batch_norm_no_update";
+    let inference =
+        call.name == "aten._native_batch_norm_legit_no_training" || call.name == "aten._batch_norm_no_update";
     let training = !inference && call.flag("training", false);
     if training && call.opt(3).is_some() {
         return Err(Refusal::new("batch norm in training updates its running statistics, which is not supported")
