@@ -44,6 +44,7 @@ mod views;
 mod window;
 
 use super::build::{Builder, Refusal, Result};
+use super::Elem;
 use super::copy::Copying;
 use super::ir::{Arg, Attr, Attrs, Graph, Node, Op, OriginId, ReduceOp};
 use crate::index::Ix;
@@ -159,6 +160,22 @@ impl Call<'_> {
                     _ => None,
                 })
                 .collect(),
+            _ => None,
+        }
+    }
+    /// A tensor that is an attribute: its element type, shape and elements, each an integer or a float.
+    pub fn tensor(&self, name: &str) -> Option<(Elem, Vec<i64>, &[Attr])> {
+        match self.attr(name)? {
+            Attr::List(parts) => match &parts[..] {
+                [Attr::Elem(elem), Attr::List(shape), Attr::List(values)] => {
+                    let dim = |a: &Attr| match a {
+                        Attr::Int(i) => i.as_const(),
+                        _ => None,
+                    };
+                    Some((*elem, shape.iter().map(dim).collect::<Option<Vec<i64>>>()?, values))
+                }
+                _ => None,
+            },
             _ => None,
         }
     }

@@ -1,0 +1,296 @@
+//! ONNX operators that cut tensors, put them together and pad them.
+
+use super::onnx_common::{ints_either, known, known_ints, lone, normal_axes, tame};
+use super::{Call, Decomposition, normal_axis};
+use crate::graph::Elem;
+use crate::graph::build::{Builder, Refusal, Result};
+use crate::graph::ir::{self, Arg, MapSource};
+use crate::index::{Cmp, Cond, Ix, Mask};
+use crate::num::op::Predicate;
+
+pub(super) const RULES: &[Decomposition] = &[
+    Decomposition {
+        name: "onnx_concat",
+        handles: &["onnx.Concat"],
+        doc: "Tensors one after the other along an axis.\n\n`y = Concat(a, b)` --> `y = map a where .., else b`",
+        run: |b, call| {
+            let first = call.arg(0)?;
+            let axis = normal_axis(call.int("axis", 0), b.rank(first))?;
+            let xs = (0..call.args.len()).map(|i| call.arg(i)).collect::<Result<Vec<Arg>>>()?;
+            Ok(vec![b.concat(&xs, axis)?])
+        },
+    },
+    Decomposition {
+        name: "onnx_split",
+        handles: &["onnx.Split"],
+        doc: "Consecutive pieces of an axis, of given lengths or as equal as they can be.\n\n\
+              `y0, y1 = Split(x)` --> `y0 = map x[..]`, `y1 = map x[.. + n0]`",
+        run: split,
+    },
+    Decomposition {
+        name: "onnx_slice",
+        handles: &["onnx.Slice"],
+        doc: "Every step-th element of ranges, which may run backwards and are cut to what is there.\n\n\
+              `y = Slice(x)` --> `y = map x[start + i0*step, ..]`\n\n\
+              Refuses bounds that depend on the elements of an input, and symbolic ones of unknown sign.",
+        run: slice,
+    },
+    Decomposition {
+        name: "onnx_pad",
+        handles: &["onnx.Pad"],
+        doc: "A border of one value, of the nearest elements, or of elements mirrored or repeated.\n\n\
+              `y = Pad(x)` --> `y = map x[i0 - before, ..] where inside, else value`",
+        run: pad,
+    },
+    Decomposition {
+        name: "onnx_crop_pad",
+        handles: &["onnx.CenterCropPad"],
+        doc: "Cut or padded with zeros around the centre, to given extents.\n\n\
+              `y = CenterCropPad(x, shape)` --> `y = map x[i0 - before, ..] where inside, else 0`",
+        run: crop_pad,
+    },
+    Decomposition {
+        name: "onnx_triangle",
+        handles: &["onnx.Trilu", "onnx.EyeLike"],
+        doc: "The part of matrices above or below a diagonal, the rest 0; or ones on a diagonal.\n\n\
+              `y = Trilu(x)` --> `y = map x where i1 >= i0 + k, else 0`",
+        run: triangle,
+    },
+];
+
+fn split(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let x = call.arg(0)?;
+    let shape = b.shape(x);
+    let axis = normal_axis(call.int("axis", 0), shape.len())?;
+    let extent = shape[axis].clone();
+    let lengths: Vec<Ix> = if let Some(lengths) = call.extents("split") {
+        lengths
+    } else if call.opt(1).is_some() {
+        known(b, call, 1, "split")?
+    } else {
+        let pieces = call.int("num_outputs", call.int("outputs", 1));
+        if !(1..=1 << 16).contains(&pieces) {
+            return Err(Refusal::new(format!("{pieces} pieces are out of range")));
+        }
+        match extent.as_const() {
+            Some(n) => {
+                let each = (n + pieces - 1) / pieces;
+                (0..pieces).map(|p| Ix::Const((n - p * each).clamp(0, each))).collect()
+            }
+            None => {
+                let each = b.simplify(&Ix::floor_div(extent.clone(), Ix::Const(pieces)));
+                if !b.same(&Ix::mul(each.clone(), Ix::Const(pieces)), &extent) {
+                    let text = b.graph.ix_text(&extent);
+                    return Err(Refusal::new(format!("{pieces} pieces of the extent {text} are not equally long")));
+                }
+                vec![each; pieces as usize]
+            }
+        }
+    };
+    let total = lengths.iter().fold(Ix::Const(0), |a, n| Ix::add(a, n.clone()));
+    let negative = lengths.iter().filter_map(Ix::as_const).any(|n| n < 0);
+    if negative || !b.same(&total, &extent) {
+        let text = b.graph.ix_text(&extent);
+        return Err(Refusal::new(format!("the pieces do not add up to the extent {text}")));
+    }
+    let mut at = Ix::Const(0);
+    let mut out = vec![];
+    for n in lengths {
+        out.push(b.slice(x, axis, at.clone(), 1, n.clone())?);
+        at = b.simplify(&Ix::add(at, n));
+    }
+    Ok(out)
+}
+
+/// A bound counted from the start of a dimension.
+fn bound(b: &Builder<'_>, at: &Ix, extent: &Ix) -> Result<Ix> {
+    let at = tame(at);
+    let range = b.facts().range(&at);
+    if range.lo >= 0 {
+        Ok(at)
+    } else if range.hi < 0 {
+        Ok(Ix::add(extent.clone(), at))
+    } else {
+        let text = b.graph.ix_text(&at);
+        Err(Refusal::new(format!("it is not known whether the bound {text} counts from the start or the end")))
+    }
+}
+
+fn slice(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let x = call.arg(0)?;
+    let rank = b.rank(x);
+    // Before version 10, the bounds were attributes.
+    let list = |name: &str, i: usize| match call.extents(name) {
+        Some(list) => Ok(list),
+        None => known(b, call, i, name),
+    };
+    let (starts, ends) = (list("starts", 1)?, list("ends", 2)?);
+    let axes = match ints_either(b, call, "axes", 3)? {
+        Some(axes) => axes,
+        None => (0..starts.len() as i64).collect(),
+    };
+    let steps = match call.opt(4) {
+        Some(_) => known_ints(b, call, 4, "steps")?,
+        None => vec![1; starts.len()],
+    };
+    if [ends.len(), axes.len(), steps.len()].iter().any(|n| *n != starts.len()) {
+        return Err(Refusal::new("starts, ends, axes and steps are not equally many"));
+    }
+    normal_axes(&axes, rank)?;
+    let mut y = x;
+    for (i, axis) in axes.iter().enumerate() {
+        let axis = normal_axis(*axis, rank)?;
+        let extent = b.shape(y)[axis].clone();
+        let step = steps[i].clamp(-ir::MAX_EXTENT, ir::MAX_EXTENT);
+        let (start, end) = (bound(b, &starts[i], &extent)?, bound(b, &ends[i], &extent)?);
+        // Backwards, the bounds are positions before which and from which it runs.
+        let last = if step < 0 { b.simplify(&Ix::sub(extent.clone(), Ix::Const(1))) } else { extent.clone() };
+        let (start_lo, end_lo) = if step < 0 { (Ix::Const(0), Ix::Const(-1)) } else { (Ix::Const(0), Ix::Const(0)) };
+        let start = b.simplify(&Ix::min(Ix::max(start, start_lo), last.clone()));
+        let end = b.simplify(&Ix::min(Ix::max(end, end_lo), last));
+        let (span, stride) = match step {
+            0 => return Err(Refusal::new("a step is 0")),
+            1.. => (Ix::sub(end, start.clone()), step),
+            _ => (Ix::sub(start.clone(), end), -step),
+        };
+        let span = b.simplify(&span);
+        let count = b.simplify(&Ix::max(Ix::ceil_div(span, Ix::Const(stride)), Ix::Const(0)));
+        y = b.slice(y, axis, start, step, count)?;
+    }
+    Ok(vec![y])
+}
+
+/// Amounts before and after each axis, and the axes that are padded.
+fn amounts(b: &Builder<'_>, call: &Call<'_>, rank: usize) -> Result<(Vec<Ix>, Vec<Ix>)> {
+    let pads = match call.extents("pads") {
+        Some(pads) => pads,
+        None => known(b, call, 1, "pads")?,
+    };
+    let axes = match call.opt(3) {
+        Some(_) => known_ints(b, call, 3, "axes")?,
+        None => (0..rank as i64).collect(),
+    };
+    if pads.len() != 2 * axes.len() {
+        return Err(Refusal::new(format!("{} amounts of padding are given for {} axes", pads.len(), axes.len())));
+    }
+    let (mut before, mut after) = (vec![Ix::Const(0); rank], vec![Ix::Const(0); rank]);
+    for (i, axis) in axes.iter().enumerate() {
+        let axis = normal_axis(*axis, rank)?;
+        before[axis] = pads[i].clone();
+        after[axis] = pads[axes.len() + i].clone();
+    }
+    let long = |p: &Ix| p.as_const().is_some_and(|n| n.unsigned_abs() > ir::MAX_EXTENT as u64);
+    if pads.iter().any(long) {
+        return Err(Refusal::new("an amount of padding is too large"));
+    }
+    Ok((before, after))
+}
+
+fn pad(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let x = call.arg(0)?;
+    let (from, elem) = (b.shape(x), b.elem(x));
+    let (before, after) = amounts(b, call, from.len())?;
+    let mode = call.text("mode").unwrap_or("constant");
+    if mode == "constant" {
+        let value = match call.opt(2) {
+            Some(value) => lone(b, value, "value")?,
+            None => ir::scalar(elem, call.float("value", 0.0)),
+        };
+        if b.elem(value) != elem {
+            return Err(Refusal::new(format!("the value's type {} is not {elem}", b.elem(value))));
+        }
+        return Ok(vec![b.pad(x, &before, &after, value)?]);
+    }
+    let (mut shape, mut coords) = (vec![], vec![]);
+    for (d, n) in from.iter().enumerate() {
+        let extent = Ix::add(Ix::add(n.clone(), before[d].clone()), after[d].clone());
+        shape.push(b.simplify(&extent));
+        let last = b.simplify(&Ix::sub(n.clone(), Ix::Const(1)));
+        let at = Ix::sub(ir::axis(d), before[d].clone());
+        coords.push(match mode {
+            _ if before[d].is_const(0) && after[d].is_const(0) => ir::axis(d),
+            _ if n.is_const(1) => Ix::Const(0),
+            "edge" => Ix::min(Ix::max(at, Ix::Const(0)), last),
+            "wrap" => Ix::modulo(at, n.clone()),
+            "reflect" => {
+                let period = b.simplify(&Ix::mul(last, Ix::Const(2)));
+                let folded = Ix::modulo(at, period.clone());
+                Ix::min(folded.clone(), Ix::sub(period, folded))
+            }
+            other => return Err(Refusal::new(format!("there is no mode `{other}`"))),
+        });
+        let empty = n.is_const(0) && !extent.is_const(0);
+        if empty || b.simplify(&extent).as_const().is_some_and(|n| n < 0) {
+            return Err(Refusal::new("an axis has no elements to pad with"));
+        }
+    }
+    Ok(vec![b.map("pad", x, shape, coords)])
+}
+
+fn crop_pad(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let x = call.arg(0)?;
+    let (from, elem) = (b.shape(x), b.elem(x));
+    let wanted = known(b, call, 1, "shape")?;
+    let axes = match call.ints("axes") {
+        Some(axes) => axes,
+        None => (0..from.len() as i64).collect(),
+    };
+    if wanted.len() != axes.len() {
+        return Err(Refusal::new(format!("{} extents are given for {} axes", wanted.len(), axes.len())));
+    }
+    let (mut before, mut after) = (vec![Ix::Const(0); from.len()], vec![Ix::Const(0); from.len()]);
+    for (axis, want) in axes.iter().zip(&wanted) {
+        let axis = normal_axis(*axis, from.len())?;
+        let (Some(have), Some(want)) = (from[axis].as_const(), want.as_const()) else {
+            return Err(Refusal::new("its extents must be known when the model is compiled"));
+        };
+        if !(0..=ir::MAX_EXTENT).contains(&want) {
+            return Err(Refusal::new(format!("the extent {want} is out of range")));
+        }
+        // What is cut or added at the start is half, rounded down.
+        let first = if want < have { -((have - want) / 2) } else { (want - have) / 2 };
+        before[axis] = Ix::Const(first);
+        after[axis] = Ix::Const(want - have - first);
+    }
+    Ok(vec![b.pad(x, &before, &after, ir::scalar(elem, 0.0))?])
+}
+
+fn triangle(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let x = call.arg(0)?;
+    let (shape, elem) = (b.shape(x), b.elem(x));
+    let rank = shape.len();
+    if rank < 2 {
+        return Err(Refusal::new(format!("it needs matrices, not a tensor of rank {rank}")));
+    }
+    let (row, column) = (ir::axis(rank - 2), ir::axis(rank - 1));
+    if call.name == "onnx.EyeLike" {
+        let to = match call.attr("dtype") {
+            Some(_) => super::onnx_types::elem_of(call.int("dtype", 0))?,
+            None => elem,
+        };
+        let place = Ix::sub(column, Ix::add(row, Ix::Const(call.int("k", 0).clamp(-ir::MAX_EXTENT, ir::MAX_EXTENT))));
+        let place = b.index(place, Elem::I64, shape);
+        let on = b.compare(Predicate::Equal, place, ir::int_scalar(Elem::I64, 0))?;
+        return Ok(vec![b.convert(on, to)?]);
+    }
+    let upper = call.flag("upper", true);
+    let zero = ir::scalar(elem, 0.0);
+    let k = match call.opt(1) {
+        None => Some(Ix::Const(0)),
+        Some(k) => b.ints(k).and_then(|list| list.first().map(tame)),
+    };
+    let Some(k) = k else {
+        // The diagonal is an operand of the run.
+        let k = call.arg(1)?;
+        let k = lone(b, k, "k")?;
+        let place = b.index(Ix::sub(column, row), Elem::I64, shape);
+        let pred = if upper { Predicate::GreaterThanOrEqual } else { Predicate::LessThanOrEqual };
+        let inside = b.compare(pred, place, k)?;
+        return Ok(vec![b.select(inside, x, zero)?]);
+    };
+    let cmp = if upper { Cmp::Ge } else { Cmp::Le };
+    let when = Mask { conds: vec![Cond::new(column, cmp, Ix::add(row, k))], vals: vec![] };
+    let inside = MapSource { arg: 0, coords: (0..rank).map(ir::axis).collect(), when };
+    let outside = MapSource { arg: 1, coords: vec![], when: Mask::default() };
+    Ok(vec![b.map_sources("trilu", vec![x, zero], shape, vec![inside, outside])])
+}

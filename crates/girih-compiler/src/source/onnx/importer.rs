@@ -1,0 +1,551 @@
+//! The walk over a model's nodes.
+//!
+//! Invariants: a name is defined once in its graph; what follows from a node that was refused is left out in silence, so
+//! that each fault is told once; functions and branches together append at most [`MOST_NODES`] nodes.
+
+use std::collections::BTreeMap;
+
+use super::attributes::{self, Bound};
+use super::proto::{Attribute, Dim, Function, Graph as GraphProto, Model, Node, OpsetId, ValueInfo};
+use super::tensor::{self, Trouble};
+use super::{NEWEST_OPSET, OLDEST_OPSET, Options};
+use crate::base::{Code, Diagnostic};
+use crate::graph::build::Refusal;
+use crate::graph::decompose;
+use crate::graph::ir::MAX_EXTENT;
+use crate::graph::{Arg, Attr, Attrs, Builder, Constant, Elem, Graph, OriginId, Output, Role};
+use crate::index::Ix;
+
+/// How many nodes functions and branches may expand to.
+const MOST_NODES: usize = 1 << 18;
+/// How deep functions and branches may nest.
+const DEEPEST: usize = 32;
+
+/// Operators that meant something else before this version of the main set.
+const CHANGED: &[(&str, i64)] =
+    &[("Softmax", 13), ("LogSoftmax", 13), ("Hardmax", 13), ("Upsample", 9), ("Resize", 11), ("Scan", 9)];
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Slot {
+    Is(Arg),
+    /// What computes it was refused.
+    Refused,
+}
+
+/// The names of one graph or function body. An inner graph sees the names of those around it.
+#[derive(Default)]
+pub(super) struct Scope {
+    names: BTreeMap<String, Slot>,
+    /// A function's body does not see its caller's names.
+    pub(super) closed: bool,
+}
+
+/// What holds for all nodes of one graph or function body.
+#[derive(Clone, Copy)]
+pub(super) struct Body<'a, 'm> {
+    pub opsets: &'a BTreeMap<&'m str, i64>,
+    pub bound: &'a Bound<'m>,
+    pub depth: usize,
+}
+
+pub(super) struct Importer<'m> {
+    pub graph: Graph,
+    options: &'m Options,
+    functions: BTreeMap<(&'m str, &'m str, &'m str), &'m Function>,
+    pub(super) scopes: Vec<Scope>,
+    symbols: BTreeMap<String, Ix>,
+    /// What is not supported, and the nodes that use it.
+    unsupported: BTreeMap<String, Vec<String>>,
+    pub(super) errors: Vec<Diagnostic>,
+    nodes: usize,
+}
+
+/// The main set goes by two names.
+fn domain(name: &str) -> &str {
+    if name == "ai.onnx" { "" } else { name }
+}
+
+fn opsets<'m>(list: &'m [OpsetId]) -> BTreeMap<&'m str, i64> {
+    list.iter().map(|o| (domain(&o.domain), o.version)).collect()
+}
+
+/// A node in messages: `` `fc` (Gemm) ``.
+pub(super) fn node_text(node: &Node) -> String {
+    match (node.name.as_str(), node.outputs.first()) {
+        ("", Some(output)) => format!("of `{output}` ({})", node.op),
+        ("", None) => format!("({})", node.op),
+        (name, _) => format!("`{name}` ({})", node.op),
+    }
+}
+
+pub(super) fn run(model: &Model, options: &Options) -> Result<Graph, Vec<Diagnostic>> {
+    let bad = |what: &str| vec![Diagnostic::error(Code::BadModel, what).help("the file is not an ONNX model")];
+    let Some(graph) = &model.graph else { return Err(bad("the file holds no graph")) };
+    let opsets = opsets(&model.opsets);
+    if opsets.is_empty() {
+        return Err(bad("the model does not say which set of operators it uses"));
+    }
+    let mut importer = Importer {
+        graph: Graph { name: name_of(&graph.name, "model"), ..Graph::default() },
+        options,
+        functions: BTreeMap::new(),
+        scopes: vec![],
+        symbols: BTreeMap::new(),
+        unsupported: BTreeMap::new(),
+        errors: vec![],
+        nodes: 0,
+    };
+    for f in &model.functions {
+        if importer.functions.insert((domain(&f.domain), &f.name, &f.overload), f).is_some() {
+            importer.error(Code::BadModel, format!("the function `{}` is defined twice", f.name));
+        }
+    }
+    importer.versions(&opsets);
+    importer.main(graph, &opsets);
+    importer.finish()
+}
+
+/// A name that printed graphs can hold: letters, digits and underscores, not starting with a digit.
+fn name_of(text: &str, default: &str) -> String {
+    let mut out: String = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    if out.is_empty() {
+        out = default.into();
+    }
+    if out.starts_with(|c: char| c.is_ascii_digit()) {
+        out.insert(0, '_');
+    }
+    out
+}
+
+impl<'m> Importer<'m> {
+    pub(super) fn error(&mut self, code: Code, message: impl Into<String>) {
+        self.errors.push(Diagnostic::error(code, message));
+    }
+
+    pub(super) fn unsupported(&mut self, what: impl Into<String>, node: impl Into<String>) {
+        self.unsupported.entry(what.into()).or_default().push(node.into());
+    }
+
+    pub(super) fn trouble(&mut self, trouble: Trouble, node: String) {
+        match trouble {
+            Trouble::Error(d) => self.errors.push(d),
+            Trouble::Type(what) => self.unsupported(format!("element type {what}"), node),
+        }
+    }
+
+    pub(super) fn refuse(&mut self, node: &Node, refusal: Refusal) {
+        let mut d = Diagnostic::error(Code::ModelShape, format!("node {}: {}", node_text(node), refusal.message));
+        d.help = refusal.help;
+        self.errors.push(d);
+    }
+
+    fn versions(&mut self, opsets: &BTreeMap<&str, i64>) {
+        if let Some(&main) = opsets.get("")
+            && !(OLDEST_OPSET..=NEWEST_OPSET).contains(&main)
+        {
+            let message = format!("the model uses version {main} of ONNX's operators");
+            let help = format!("versions {OLDEST_OPSET} to {NEWEST_OPSET} are supported");
+            self.errors.push(Diagnostic::error(Code::UnsupportedOperator, message).help(help));
+        }
+    }
+
+    /// The innermost definition of a name.
+    pub(super) fn lookup(&self, name: &str) -> Option<Slot> {
+        for scope in self.scopes.iter().rev() {
+            if let Some(slot) = scope.names.get(name) {
+                return Some(*slot);
+            }
+            if scope.closed {
+                return None;
+            }
+        }
+        None
+    }
+
+    pub(super) fn define(&mut self, name: &str, slot: Slot) {
+        let Some(scope) = self.scopes.last_mut() else { return };
+        if scope.names.insert(name.to_string(), slot).is_some() {
+            self.error(Code::BadModel, format!("the model computes `{name}` twice"));
+        }
+    }
+
+    fn main(&mut self, graph: &'m GraphProto, opsets: &BTreeMap<&'m str, i64>) {
+        self.scopes.push(Scope { closed: true, ..Scope::default() });
+        let origin = self.graph.add_origin("", "", None);
+        self.initializers(graph, origin);
+        for input in &graph.inputs {
+            // Before version 4 of the format, initializers were inputs too; since then, inputs with a default are.
+            if self.lookup(&input.name).is_none() {
+                self.input(input, origin);
+            }
+        }
+        let names: Vec<&str> = graph.inputs.iter().map(|i| i.name.as_str()).collect();
+        for name in self.options.known.keys().filter(|k| !names.contains(&k.as_str())) {
+            let message = format!("the model has no input `{name}`");
+            let help = format!("its inputs are {}", names.join(", "));
+            self.errors.push(Diagnostic::error(Code::ModelInput, message).help(help));
+        }
+        let body = Body { opsets, bound: &Bound::new(), depth: 0 };
+        self.body(&graph.nodes, body);
+        for info in &graph.value_info {
+            if let Some(Slot::Is(arg)) = self.lookup(&info.name) {
+                self.compare(info, arg);
+            }
+        }
+        for output in &graph.outputs {
+            match self.lookup(&output.name) {
+                Some(Slot::Is(arg)) => {
+                    self.compare(output, arg);
+                    let mut b = Builder::new(&mut self.graph, origin);
+                    let value = match arg {
+                        Arg::Value(v) => Some(v),
+                        _ => match b.full(arg, b.elem(arg), vec![]) {
+                            Arg::Value(v) => Some(v),
+                            _ => None,
+                        },
+                    };
+                    self.graph.outputs.extend(value.map(|value| Output { name: output.name.clone(), value }));
+                }
+                Some(Slot::Refused) => {}
+                None => self.error(Code::BadModel, format!("nothing computes the output `{}`", output.name)),
+            }
+        }
+        if graph.outputs.is_empty() {
+            self.error(Code::BadModel, "the model has no outputs");
+        }
+    }
+
+    pub(super) fn initializers(&mut self, graph: &'m GraphProto, origin: OriginId) {
+        for t in &graph.initializers {
+            let slot = match tensor::constant(t, &t.name) {
+                Ok(constant) => self.constant(constant, origin),
+                Err(trouble) => {
+                    self.trouble(trouble, format!("the tensor `{}`", t.name));
+                    Slot::Refused
+                }
+            };
+            self.define(&t.name, slot);
+        }
+        if graph.sparse_initializers > 0 {
+            self.unsupported("sparse tensors", format!("the graph `{}`", graph.name));
+        }
+    }
+
+    pub(super) fn constant(&mut self, constant: Constant, origin: OriginId) -> Slot {
+        if constant.shape.iter().any(|d| *d > MAX_EXTENT as u64) {
+            self.error(Code::BadModel, format!("the tensor `{}` has a dimension that is too long", constant.name));
+            return Slot::Refused;
+        }
+        Slot::Is(Builder::new(&mut self.graph, origin).constant_of(constant))
+    }
+
+    fn input(&mut self, info: &'m ValueInfo, origin: OriginId) {
+        let name = &info.name;
+        let slot = match self.input_type(info) {
+            Some((elem, shape)) => match self.options.known.get(name) {
+                Some(constant) => self.known_input(name, elem, &shape, constant, origin),
+                None => Slot::Is(self.graph.add_input(name, elem, shape, Role::Argument).into()),
+            },
+            None => Slot::Refused,
+        };
+        self.define(name, slot);
+    }
+
+    fn known_input(&mut self, name: &str, elem: Elem, shape: &[Ix], constant: &Constant, origin: OriginId) -> Slot {
+        let given: Vec<Ix> = constant.shape.iter().map(|d| Ix::Const(*d as i64)).collect();
+        let fits = given.len() == shape.len() && given.iter().zip(shape).all(|(g, s)| g == s || s.as_const().is_none());
+        if !fits || elem != constant.elem {
+            let b = Builder::new(&mut self.graph, origin);
+            let (given, wanted) = (b.shape_text(&given), b.shape_text(shape));
+            let message = format!("the input `{name}` is {elem} {wanted}, what is given for it {} {given}", constant.elem);
+            self.error(Code::ModelInput, message);
+            return Slot::Refused;
+        }
+        self.constant(Constant { name: name.into(), ..constant.clone() }, origin)
+    }
+
+    fn input_type(&mut self, info: &'m ValueInfo) -> Option<(Elem, Vec<Ix>)> {
+        let input = format!("the input `{}`", info.name);
+        let Some(kind) = &info.kind else {
+            self.error(Code::BadModel, format!("{input} has no type"));
+            return None;
+        };
+        let Some(tensor) = &kind.tensor else {
+            let what = match (kind.sequence, kind.map, kind.sparse, kind.optional) {
+                (true, ..) => "sequences of tensors",
+                (_, true, ..) => "maps",
+                (_, _, true, _) => "sparse tensors",
+                (.., true) => "optional values",
+                _ => "values that are not tensors",
+            };
+            self.unsupported(what, input);
+            return None;
+        };
+        let Some(elem) = tensor::elem(tensor.elem) else {
+            self.unsupported(format!("element type {}", tensor::type_name(tensor.elem)), input);
+            return None;
+        };
+        let Some(shape) = &tensor.shape else {
+            // A known input has the shape of its value.
+            if let Some(known) = self.options.known.get(&info.name) {
+                return Some((elem, known.shape.iter().map(|d| Ix::Const(*d as i64)).collect()));
+            }
+            self.unsupported("inputs of unknown rank", input);
+            return None;
+        };
+        let dims = shape.dims.iter().enumerate().map(|(d, dim)| self.dim(&info.name, d, dim));
+        Some((elem, dims.collect::<Option<Vec<Ix>>>()?))
+    }
+
+    /// The extent of dimension `d` of an input.
+    fn dim(&mut self, input: &str, d: usize, dim: &Dim) -> Option<Ix> {
+        match dim.value {
+            Some(n) if n > MAX_EXTENT => {
+                self.error(Code::BadModel, format!("dimension {d} of the input `{input}` is too long: {n}"));
+                return None;
+            }
+            // Some exporters write -1 for a dimension that is not known.
+            Some(n) if n >= 0 => return Some(Ix::Const(n)),
+            _ => {}
+        }
+        let key = if dim.param.is_empty() { format!("{input}_d{d}") } else { dim.param.clone() };
+        if let Some(ix) = self.symbols.get(&key) {
+            return Some(ix.clone());
+        }
+        let (lo, hi) = match self.options.dims.get(&key) {
+            Some(&(lo, hi)) => (lo.clamp(0, MAX_EXTENT), hi),
+            None if key.starts_with("past") => (0, None),
+            None => (1, None),
+        };
+        let ix = if hi == Some(lo) { Ix::Const(lo) } else { self.symbol(&key, lo, hi) };
+        self.symbols.insert(key, ix.clone());
+        Some(ix)
+    }
+
+    fn symbol(&mut self, text: &str, lo: i64, hi: Option<i64>) -> Ix {
+        let mut name = name_of(text, "dim");
+        let axis = name.len() > 1 && name.starts_with(['i', 'b', 'g']) && name[1..].bytes().all(|b| b.is_ascii_digit());
+        if axis || matches!(name.as_str(), "in" | "min" | "max" | "and") {
+            name.push('_');
+        }
+        while self.graph.symbols.values().any(|s| s.name == name) {
+            name.push('_');
+        }
+        self.graph.add_symbol(&name, lo, hi).ix()
+    }
+
+    /// What the file states of a value must not contradict what follows from its operands.
+    fn compare(&mut self, info: &ValueInfo, arg: Arg) {
+        let Some(stated) = info.kind.as_ref().and_then(|k| k.tensor.as_ref()) else { return };
+        let b = Builder::new(&mut self.graph, OriginId(0));
+        let (elem, shape) = (b.elem(arg), b.shape(arg));
+        let inferred = format!("{elem} {}", b.shape_text(&shape));
+        let wrong_elem = stated.elem != 0 && tensor::elem(stated.elem) != Some(elem);
+        let wrong_shape = stated.shape.as_ref().is_some_and(|s| {
+            let differs = |(d, ix): (&Dim, &Ix)| match (d.value, ix.as_const()) {
+                (Some(a), Some(b)) => a >= 0 && a != b,
+                _ => false,
+            };
+            s.dims.len() != shape.len() || s.dims.iter().zip(&shape).any(differs)
+        });
+        if wrong_elem || wrong_shape {
+            let dim = |d: &Dim| match d.value {
+                Some(n) => n.to_string(),
+                None if d.param.is_empty() => "?".into(),
+                None => d.param.clone(),
+            };
+            let dims = stated.shape.as_ref().map(|s| s.dims.iter().map(dim).collect::<Vec<_>>().join(", "));
+            let elem = tensor::elem(stated.elem).map_or(tensor::type_name(stated.elem), |e| e.to_string());
+            let stated = format!("{elem} [{}]", dims.unwrap_or_else(|| "..".into()));
+            let message = format!("the model says that `{}` is {stated}, but it is {inferred}", info.name);
+            self.error(Code::ModelShape, message);
+        }
+    }
+
+    pub(super) fn body(&mut self, nodes: &'m [Node], body: Body<'_, 'm>) {
+        for node in nodes {
+            if !self.spend(node) {
+                return;
+            }
+            let results = self.node(node, body);
+            for (i, name) in node.outputs.iter().enumerate().filter(|(_, n)| !n.is_empty()) {
+                let slot = match &results {
+                    Some(slots) => slots.get(i).copied(),
+                    None => Some(Slot::Refused),
+                };
+                let slot = slot.unwrap_or_else(|| {
+                    self.unsupported(format!("output {} of operator {}", i + 1, node.op), node_text(node));
+                    Slot::Refused
+                });
+                if let Slot::Is(arg) = slot {
+                    Builder::new(&mut self.graph, OriginId(0)).name(arg, name);
+                }
+                self.define(name, slot);
+            }
+        }
+    }
+
+    /// Counts a node; false when the model expands to too many.
+    pub(super) fn spend(&mut self, node: &Node) -> bool {
+        self.nodes += 1;
+        if self.nodes == MOST_NODES {
+            let message = format!("functions and branches expand to more than {MOST_NODES} nodes, at {}", node_text(node));
+            self.error(Code::BadModel, message);
+        }
+        self.nodes < MOST_NODES
+    }
+
+    /// What a node gives; `None` when it was refused, or depends on what was.
+    fn node(&mut self, node: &'m Node, body: Body<'_, 'm>) -> Option<Vec<Slot>> {
+        let mut inputs = vec![];
+        for name in &node.inputs {
+            inputs.push(match self.lookup(name) {
+                _ if name.is_empty() => Slot::Is(Arg::Absent),
+                Some(slot) => slot,
+                None => {
+                    let message = format!("node {} uses `{name}`, which nothing before it computes", node_text(node));
+                    self.error(Code::BadModel, message);
+                    Slot::Refused
+                }
+            });
+        }
+        let set = domain(&node.domain);
+        if let Some(&function) = self.functions.get(&(set, node.op.as_str(), node.overload.as_str())) {
+            return self.call(node, function, &inputs, body);
+        }
+        let args: Option<Vec<Arg>> = inputs
+            .iter()
+            .map(|slot| match slot {
+                Slot::Is(arg) => Some(*arg),
+                Slot::Refused => None,
+            })
+            .collect();
+        let Some(&version) = body.opsets.get(set) else {
+            let message = format!("node {} is of the set `{set}`, whose version the model does not say", node_text(node));
+            self.error(Code::BadModel, message);
+            return None;
+        };
+        match (set, node.op.as_str()) {
+            ("", "Constant") => return self.constant_node(node, body),
+            ("", "If") => return self.branch(node, args?, body),
+            _ => {}
+        }
+        let name = format!("onnx.{}", node.op);
+        let ours = set.is_empty() || set.starts_with("ai.onnx.");
+        let old = set.is_empty() && CHANGED.iter().any(|(op, since)| *op == node.op && version < *since);
+        if !ours || old || decompose::rule(&name).is_none() {
+            let of = if set.is_empty() { String::new() } else { format!(" of `{set}`") };
+            self.unsupported(format!("operator {}{of} (version {version})", node.op), node_text(node));
+            return None;
+        }
+        let mut attrs = self.attrs(node, body)?;
+        attrs.insert("opset".into(), Attr::Int(Ix::Const(version)));
+        if node.outputs.len() > 1 {
+            attrs.insert("outputs".into(), Attr::Int(Ix::Const(node.outputs.len() as i64)));
+        }
+        self.append(node, &name, args?, attrs)
+    }
+
+    fn attrs(&mut self, node: &'m Node, body: Body<'_, 'm>) -> Option<Attrs> {
+        match attributes::attrs(&node.attributes, body.bound, &node_text(node)) {
+            Ok(attrs) => Some(attrs),
+            Err(trouble) => {
+                self.trouble(trouble, node_text(node));
+                None
+            }
+        }
+    }
+
+    fn append(&mut self, node: &Node, name: &str, mut args: Vec<Arg>, attrs: Attrs) -> Option<Vec<Slot>> {
+        while args.last() == Some(&Arg::Absent) {
+            args.pop();
+        }
+        let origin = self.graph.add_origin(name, &node.name, None);
+        let results = match Builder::new(&mut self.graph, origin).source(name, args, attrs) {
+            Ok(results) => results,
+            Err(refusal) => {
+                self.refuse(node, refusal);
+                return None;
+            }
+        };
+        let b = Builder::new(&mut self.graph, origin);
+        for x in &results {
+            let shape = b.shape(*x);
+            let outside = shape.iter().filter_map(Ix::as_const).any(|n| !(0..=MAX_EXTENT).contains(&n));
+            if outside || b.numel(&shape).as_const().is_none() && shape.iter().all(|d| d.as_const().is_some()) {
+                let message = format!("its result of shape {} is too large", b.shape_text(&shape));
+                self.refuse(node, Refusal::new(message));
+                return None;
+            }
+        }
+        Some(results.into_iter().map(Slot::Is).collect())
+    }
+
+    /// Whether a function or branch may open another; says so where it may not.
+    pub(super) fn deeper(&mut self, depth: usize, node: &Node) -> bool {
+        if depth >= DEEPEST {
+            let message = format!("node {}: functions and branches nest more than {DEEPEST} deep", node_text(node));
+            self.error(Code::BadModel, message);
+        }
+        depth < DEEPEST
+    }
+
+    /// Inlines a function of the model.
+    fn call(&mut self, node: &'m Node, f: &'m Function, inputs: &[Slot], body: Body<'_, 'm>) -> Option<Vec<Slot>> {
+        if !self.deeper(body.depth, node) {
+            return None;
+        }
+        if inputs.len() > f.inputs.len() {
+            let (given, has) = (inputs.len(), f.inputs.len());
+            let message = format!("node {} gives {given} operands to a function that has {has}", node_text(node));
+            self.error(Code::BadModel, message);
+            return None;
+        }
+        let given = node.attributes.iter().filter_map(|a| Some((a.name.as_str(), attributes::resolve(a, body.bound)?)));
+        let defaults = f.defaults.iter().map(|a| (a.name.as_str(), a));
+        let bound: BTreeMap<&str, &Attribute> = defaults.chain(given).collect();
+        let mut versions = opsets(&f.opsets);
+        for (set, version) in body.opsets {
+            versions.entry(set).or_insert(*version);
+        }
+        self.scopes.push(Scope { closed: true, ..Scope::default() });
+        for (i, name) in f.inputs.iter().enumerate() {
+            self.define(name, inputs.get(i).copied().unwrap_or(Slot::Is(Arg::Absent)));
+        }
+        self.body(&f.nodes, Body { opsets: &versions, bound: &bound, depth: body.depth + 1 });
+        let results = self.results(f.outputs.iter().map(String::as_str), node);
+        self.scopes.pop();
+        results
+    }
+
+    /// What an inner graph or function gives.
+    pub(super) fn results<'s>(&mut self, names: impl Iterator<Item = &'s str>, node: &Node) -> Option<Vec<Slot>> {
+        let mut out = vec![];
+        for name in names {
+            match self.lookup(name) {
+                Some(slot) => out.push(slot),
+                None if self.nodes >= MOST_NODES => return None,
+                None => {
+                    let message = format!("node {}: nothing computes its result `{name}`", node_text(node));
+                    self.error(Code::BadModel, message);
+                    return None;
+                }
+            }
+        }
+        Some(out)
+    }
+
+    fn finish(mut self) -> Result<Graph, Vec<Diagnostic>> {
+        for (what, nodes) in std::mem::take(&mut self.unsupported) {
+            let shown: Vec<&str> = nodes.iter().take(4).map(String::as_str).collect();
+            let more = match nodes.len() - shown.len() {
+                0 => String::new(),
+                n => format!(" and {n} more"),
+            };
+            let message = format!("{what} is not supported: {}{more}", shown.join(", "));
+            self.errors.push(Diagnostic::error(Code::UnsupportedOperator, message));
+        }
+        if self.errors.is_empty() { Ok(self.graph) } else { Err(self.errors) }
+    }
+}

@@ -1,0 +1,129 @@
+//! Tensors of a file as constants.
+//!
+//! In: a `TensorProto`. Out: a [`Constant`] with its elements as in memory (row-major, little-endian, bool one byte,
+//! 4-bit types two to a byte), as a slice of the file wherever the file has them so.
+//!
+//! Invariant: a constant's bytes are exactly as many as its shape and type say.
+
+use bytes::Bytes;
+
+use super::proto::Tensor;
+use crate::base::{Code, Diagnostic};
+use crate::graph::decompose::onnx_types;
+use crate::graph::{ConstData, Constant, Elem};
+
+/// The name of an element type in ONNX, for messages.
+pub(super) fn type_name(number: i32) -> String {
+    onnx_types::type_name(number.into())
+}
+
+/// The element type of a number of `TensorProto.DataType`, where Girih has it.
+pub(super) fn elem(number: i32) -> Option<Elem> {
+    onnx_types::elem(number.into())
+}
+
+/// Why a tensor is not read.
+pub(super) enum Trouble {
+    /// An element type that Girih does not have, by its ONNX name.
+    Type(String),
+    Error(Diagnostic),
+}
+
+fn bad(name: &str, what: &str) -> Trouble {
+    Trouble::Error(Diagnostic::error(Code::BadModel, format!("the tensor `{name}` {what}")))
+}
+
+/// Bytes that so many elements take; `None` where the count overflows.
+fn byte_len(elem: Elem, shape: &[u64]) -> Option<u64> {
+    let count = shape.iter().try_fold(1u64, |n, d| n.checked_mul(*d))?;
+    if elem.dtype.bits() == 4 { Some(count.div_ceil(2)) } else { count.checked_mul(elem.dtype.bytes()) }
+}
+
+pub(super) fn constant(t: &Tensor, name: &str) -> Result<Constant, Trouble> {
+    let Some(elem) = elem(t.data_type) else { return Err(Trouble::Type(type_name(t.data_type))) };
+    let shape: Vec<u64> = t
+        .dims
+        .iter()
+        .map(|d| u64::try_from(*d).map_err(|_| bad(name, &format!("has the dimension {d}"))))
+        .collect::<Result<_, _>>()?;
+    let Some(len) = byte_len(elem, &shape).filter(|n| *n < 1 << 56) else {
+        return Err(bad(name, "has more elements than memory could hold"));
+    };
+    if t.segments > 0 {
+        return Err(bad(name, "is stored in segments, which ONNX no longer has"));
+    }
+    let data = if t.location == 1 {
+        external(t, name, len)?
+    } else {
+        let bytes = match &t.raw {
+            Some(raw) => raw.clone(),
+            None => typed(t, elem, name)?,
+        };
+        if bytes.len() as u64 != len {
+            let what = format!("holds {} bytes where its shape and type need {len}", bytes.len());
+            return Err(bad(name, &what));
+        }
+        // Evaluators and kernels read a bool as 0 or 1.
+        let bytes = match elem.is_bool() && bytes.iter().any(|b| *b > 1) {
+            true => bytes.iter().map(|b| u8::from(*b != 0)).collect(),
+            false => bytes,
+        };
+        ConstData::Bytes(bytes)
+    };
+    Ok(Constant { name: name.into(), elem, shape, data })
+}
+
+/// The elements that a field of numbers holds, as in memory.
+fn typed(t: &Tensor, elem: Elem, name: &str) -> Result<Bytes, Trouble> {
+    let width = elem.dtype.bytes() as usize;
+    let narrow = |list: &[i64]| -> Bytes { list.iter().flat_map(|v| v.to_le_bytes().into_iter().take(width)).collect() };
+    let all = [t.floats.len(), t.ints.len(), t.longs.len(), t.doubles.len(), t.unsigned.len()];
+    let (bytes, used) = match t.data_type {
+        1 => (t.floats.iter().flat_map(|v| v.to_le_bytes()).collect(), 0),
+        7 => (narrow(&t.longs), 2),
+        11 => (t.doubles.iter().flat_map(|v| v.to_le_bytes()).collect(), 3),
+        12 | 13 => (narrow(&t.unsigned), 4),
+        _ => (narrow(&t.ints), 1),
+    };
+    match all.iter().enumerate().any(|(i, n)| i != used && *n > 0) {
+        true => Err(bad(name, "has its elements in a field of another type")),
+        false => Ok(bytes),
+    }
+}
+
+/// A range of another file in the model's folder or below.
+fn external(t: &Tensor, name: &str, len: u64) -> Result<ConstData, Trouble> {
+    let refuse = |what: String, help: &str| {
+        let message = format!("the weights of `{name}` {what}");
+        Trouble::Error(Diagnostic::error(Code::ExternalData, message).help(help))
+    };
+    let entry = |key: &str| t.external.iter().find(|e| e.key == key).map(|e| e.value.as_str());
+    let number = |key: &str| match entry(key) {
+        None | Some("") => Ok(None),
+        Some(text) => match text.parse::<u64>() {
+            Ok(n) => Ok(Some(n)),
+            Err(_) => Err(bad(name, &format!("has the {key} `{text}` in its external file"))),
+        },
+    };
+    let Some(file) = entry("location").filter(|f| !f.is_empty()) else {
+        return Err(bad(name, "lies in an external file that is not named"));
+    };
+    let inside = !file.contains(['\\', ':', '\0'])
+        && !file.starts_with('/')
+        && file.split('/').all(|part| part != "..")
+        && file.split('/').any(|part| !part.is_empty() && part != ".");
+    if !inside {
+        let help = "put the file beside the model and save the model with its name alone";
+        return Err(refuse(format!("lie in `{file}`, outside the model's folder"), help));
+    }
+    let offset = number("offset")?.unwrap_or(0);
+    if let Some(given) = number("length")?
+        && given != len
+    {
+        return Err(bad(name, &format!("takes {len} bytes, but its external file is said to have {given}")));
+    }
+    if offset.checked_add(len).is_none_or(|end| end > i64::MAX as u64) {
+        return Err(bad(name, "ends beyond any file"));
+    }
+    Ok(ConstData::External { file: file.into(), offset, len })
+}
