@@ -98,6 +98,26 @@ impl Builder<'_> {
         Ok(self.map("reshape", x, shape.to_vec(), coords))
     }
 
+    /// The product of some extents over the product of others, as reshaping needs it for an extent that is left open;
+    /// common factors cancel. Rounds down where it is not whole.
+    pub fn quotient(&self, whole: &[Ix], parts: &[Ix]) -> Ix {
+        let (mut top, mut n) = factors(whole);
+        let (mut bottom, mut d) = factors(parts);
+        bottom.retain(|f| match top.iter().position(|t| self.same(t, f)) {
+            Some(at) => {
+                top.swap_remove(at);
+                false
+            }
+            None => true,
+        });
+        let common = gcd(n, d);
+        if common > 1 {
+            (n, d) = (n / common, d / common);
+        }
+        let product = |c: i64, list: Vec<Ix>| list.into_iter().fold(Ix::Const(c), Ix::mul);
+        self.simplify(&Ix::floor_div(product(n, top), product(d, bottom)))
+    }
+
     /// Removes axes of extent 1.
     pub fn squeeze(&mut self, x: Arg, axes: &[usize]) -> Result<Arg> {
         let from = self.shape(x);
@@ -220,6 +240,28 @@ impl Builder<'_> {
         let outside = MapSource { arg: 1, coords: vec![], when: Mask::default() };
         Ok(self.map_sources("pad", vec![x, value], shape, vec![inside, outside]))
     }
+}
+
+/// The factors of a product, and its constant one.
+fn factors(dims: &[Ix]) -> (Vec<Ix>, i64) {
+    let (mut list, mut constant) = (vec![], 1i64);
+    let mut rest: Vec<&Ix> = dims.iter().rev().collect();
+    while let Some(ix) = rest.pop() {
+        match ix {
+            Ix::Mul(a, b) => rest.extend([&**b, &**a]),
+            Ix::Const(c) if constant.checked_mul(*c).is_some() => constant *= c,
+            other => list.push(other.clone()),
+        }
+    }
+    (list, constant)
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    i64::try_from(a).unwrap_or(1)
 }
 
 /// The value of an extent for some choice of the symbols.

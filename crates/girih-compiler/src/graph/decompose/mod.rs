@@ -12,6 +12,7 @@ mod einsum;
 mod indexing;
 mod losses;
 mod norm;
+pub mod onnx;
 mod onnx_attention;
 mod onnx_grid;
 mod onnx_rnn;
@@ -43,8 +44,8 @@ mod unary;
 mod views;
 mod window;
 
-use super::build::{Builder, Refusal, Result};
 use super::Elem;
+use super::build::{Builder, Refusal, Result};
 use super::copy::Copying;
 use super::ir::{Arg, Attr, Attrs, Graph, Node, Op, OriginId, ReduceOp};
 use crate::index::Ix;
@@ -84,6 +85,10 @@ pub const RULES: &[&[Decomposition]] = &[
     einsum::RULES,
     conv::RULES,
     norm::RULES,
+    onnx::gather::RULES,
+    onnx::parts::RULES,
+    onnx::shape::RULES,
+    onnx::types::RULES,
     onnx_attention::RULES,
     onnx_grid::RULES,
     onnx_rnn::RULES,

@@ -86,13 +86,16 @@ impl<'m> Importer<'m> {
         for pair in a.iter().zip(b) {
             let (Slot::Is(x), Slot::Is(y)) = pair else { return None };
             let mut builder = Builder::new(&mut self.graph, origin);
-            let same = builder.elem(*x) == builder.elem(*y) && builder.same_shape(&builder.shape(*x), &builder.shape(*y));
+            let same =
+                builder.elem(*x) == builder.elem(*y) && builder.same_shape(&builder.shape(*x), &builder.shape(*y));
             let one = builder.numel(&builder.shape(cond)).is_const(1);
             let chosen = if same && one {
                 builder.reshape(cond, &[]).and_then(|c| builder.select(c, *x, *y))
             } else {
-                Err(Refusal::new("its branches give different types, and its condition is not known when the model is \
-                                  compiled"))
+                Err(Refusal::new(
+                    "its branches give different types, and its condition is not known when the model is \
+                                  compiled",
+                ))
             };
             match chosen {
                 Ok(x) => out.push(Slot::Is(x)),
@@ -106,13 +109,7 @@ impl<'m> Importer<'m> {
     }
 
     /// Appends an inner graph without inputs of its own.
-    fn inner(
-        &mut self,
-        graph: &'m GraphProto,
-        node: &Node,
-        body: Body<'_, 'm>,
-        origin: OriginId,
-    ) -> Option<Vec<Slot>> {
+    fn inner(&mut self, graph: &'m GraphProto, node: &Node, body: Body<'_, 'm>, origin: OriginId) -> Option<Vec<Slot>> {
         if !self.deeper(body.depth, node) {
             return None;
         }

@@ -258,7 +258,8 @@ impl<'m> Importer<'m> {
         if !fits || elem != constant.elem {
             let b = Builder::new(&mut self.graph, origin);
             let (given, wanted) = (b.shape_text(&given), b.shape_text(shape));
-            let message = format!("the input `{name}` is {elem} {wanted}, what is given for it {} {given}", constant.elem);
+            let message =
+                format!("the input `{name}` is {elem} {wanted}, what is given for it {} {given}", constant.elem);
             self.error(Code::ModelInput, message);
             return Slot::Refused;
         }
@@ -390,7 +391,8 @@ impl<'m> Importer<'m> {
     pub(super) fn spend(&mut self, node: &Node) -> bool {
         self.nodes += 1;
         if self.nodes == MOST_NODES {
-            let message = format!("functions and branches expand to more than {MOST_NODES} nodes, at {}", node_text(node));
+            let message =
+                format!("functions and branches expand to more than {MOST_NODES} nodes, at {}", node_text(node));
             self.error(Code::BadModel, message);
         }
         self.nodes < MOST_NODES
@@ -422,7 +424,8 @@ impl<'m> Importer<'m> {
             })
             .collect();
         let Some(&version) = body.opsets.get(set) else {
-            let message = format!("node {} is of the set `{set}`, whose version the model does not say", node_text(node));
+            let message =
+                format!("node {} is of the set `{set}`, whose version the model does not say", node_text(node));
             self.error(Code::BadModel, message);
             return None;
         };

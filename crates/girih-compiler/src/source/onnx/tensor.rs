@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use super::proto::Tensor;
 use crate::base::{Code, Diagnostic};
-use crate::graph::decompose::onnx_types;
+use crate::graph::decompose::onnx::types as onnx_types;
 use crate::graph::{ConstData, Constant, Elem};
 
 /// The name of an element type in ONNX, for messages.
@@ -76,7 +76,8 @@ pub(super) fn constant(t: &Tensor, name: &str) -> Result<Constant, Trouble> {
 /// The elements that a field of numbers holds, as in memory.
 fn typed(t: &Tensor, elem: Elem, name: &str) -> Result<Bytes, Trouble> {
     let width = elem.dtype.bytes() as usize;
-    let narrow = |list: &[i64]| -> Bytes { list.iter().flat_map(|v| v.to_le_bytes().into_iter().take(width)).collect() };
+    let narrow =
+        |list: &[i64]| -> Bytes { list.iter().flat_map(|v| v.to_le_bytes().into_iter().take(width)).collect() };
     let all = [t.floats.len(), t.ints.len(), t.longs.len(), t.doubles.len(), t.unsigned.len()];
     let (bytes, used) = match t.data_type {
         1 => (t.floats.iter().flat_map(|v| v.to_le_bytes()).collect(), 0),

@@ -133,7 +133,9 @@ impl File {
                     }
                 }
             }
-            wire => return fault(start, format!("a field has the wire type {wire}, which messages of ONNX do not use")),
+            wire => {
+                return fault(start, format!("a field has the wire type {wire}, which messages of ONNX do not use"));
+            }
         };
         match payload {
             Payload::Eight(_) => *at += 8,

@@ -1,13 +1,13 @@
 //! ONNX operators that change the element type, and the numbers ONNX gives to element types.
 
-use super::{Call, Decomposition};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
+use crate::graph::decompose::{Call, Decomposition};
 use crate::graph::ir::Arg;
 use crate::num::op::Rounding;
 use crate::num::{DType, ScalarOp};
 
-pub(super) const RULES: &[Decomposition] = &[
+pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
     Decomposition {
         name: "onnx_cast",
         handles: &["onnx.Cast", "onnx.CastLike"],
@@ -51,9 +51,33 @@ pub fn elem(number: i64) -> Option<Elem> {
 
 /// The names of `TensorProto.DataType`, by number.
 const NAMES: [&str; 27] = [
-    "undefined", "float", "uint8", "int8", "uint16", "int16", "int32", "int64", "string", "bool", "float16", "double",
-    "uint32", "uint64", "complex64", "complex128", "bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2",
-    "float8e5m2fnuz", "uint4", "int4", "float4e2m1", "float8e8m0", "uint2", "int2",
+    "undefined",
+    "float",
+    "uint8",
+    "int8",
+    "uint16",
+    "int16",
+    "int32",
+    "int64",
+    "string",
+    "bool",
+    "float16",
+    "double",
+    "uint32",
+    "uint64",
+    "complex64",
+    "complex128",
+    "bfloat16",
+    "float8e4m3fn",
+    "float8e4m3fnuz",
+    "float8e5m2",
+    "float8e5m2fnuz",
+    "uint4",
+    "int4",
+    "float4e2m1",
+    "float8e8m0",
+    "uint2",
+    "int2",
 ];
 
 /// The name of an element type in ONNX.

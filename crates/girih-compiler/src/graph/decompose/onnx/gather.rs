@@ -1,14 +1,14 @@
 //! ONNX operators that read or write at positions given by a tensor.
 
-use super::onnx_common::{from_start, known_ints};
-use super::{Call, Decomposition, normal_axis};
+use super::common::{from_start, known_ints};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
+use crate::graph::decompose::{Call, Decomposition, normal_axis};
 use crate::graph::ir::{self, Arg, Coord, ScatterOp};
 use crate::index::Ix;
 use crate::num::op::Predicate;
 
-pub(super) const RULES: &[Decomposition] = &[
+pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
     Decomposition {
         name: "onnx_gather",
         handles: &["onnx.Gather"],
@@ -247,7 +247,7 @@ fn tensor_scatter(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let step = b.index(ir::axis(axis), Elem::I64, shape.clone());
     let mut place = b.add(step, offsets)?;
     if wraps {
-        let extent = super::onnx_common::extent_arg(b, &from[axis], Elem::I64);
+        let extent = super::common::extent_arg(b, &from[axis], Elem::I64);
         place = b.rem(place, extent)?;
     }
     let coords = (0..rank).map(|d| if d == axis { Coord::Arg(1) } else { Coord::Ix(ir::axis(d)) }).collect();

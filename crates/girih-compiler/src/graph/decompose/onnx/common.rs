@@ -1,9 +1,9 @@
 //! What the rules for ONNX operators share: operands that must be known when the model is compiled, axes that are an
 //! attribute or an operand, indices that count from the end.
 
-use super::{Call, normal_axis};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
+use crate::graph::decompose::{Call, normal_axis};
 use crate::graph::ir::{self, Arg, MAX_EXTENT};
 use crate::index::Ix;
 use crate::num::op::Predicate;
@@ -25,12 +25,7 @@ pub(super) fn known_ints(b: &Builder<'_>, call: &Call<'_>, i: usize, what: &str)
 }
 
 /// The integers of an attribute or, where it is missing, of operand `i`; `None` where both are missing.
-pub(super) fn ints_either(
-    b: &Builder<'_>,
-    call: &Call<'_>,
-    name: &str,
-    i: usize,
-) -> Result<Option<Vec<i64>>> {
+pub(super) fn ints_either(b: &Builder<'_>, call: &Call<'_>, name: &str, i: usize) -> Result<Option<Vec<i64>>> {
     match (call.attr(name), call.opt(i)) {
         (Some(_), _) => match call.ints(name) {
             Some(list) => Ok(Some(list)),

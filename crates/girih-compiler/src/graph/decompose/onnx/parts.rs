@@ -1,14 +1,14 @@
 //! ONNX operators that cut tensors, put them together and pad them.
 
-use super::onnx_common::{ints_either, known, known_ints, lone, normal_axes, tame};
-use super::{Call, Decomposition, normal_axis};
+use super::common::{ints_either, known, known_ints, lone, normal_axes, tame};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
+use crate::graph::decompose::{Call, Decomposition, normal_axis};
 use crate::graph::ir::{self, Arg, MapSource};
 use crate::index::{Cmp, Cond, Ix, Mask};
 use crate::num::op::Predicate;
 
-pub(super) const RULES: &[Decomposition] = &[
+pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
     Decomposition {
         name: "onnx_concat",
         handles: &["onnx.Concat"],
@@ -265,7 +265,7 @@ fn triangle(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (row, column) = (ir::axis(rank - 2), ir::axis(rank - 1));
     if call.name == "onnx.EyeLike" {
         let to = match call.attr("dtype") {
-            Some(_) => super::onnx_types::elem_of(call.int("dtype", 0))?,
+            Some(_) => super::types::elem_of(call.int("dtype", 0))?,
             None => elem,
         };
         let place = Ix::sub(column, Ix::add(row, Ix::Const(call.int("k", 0).clamp(-ir::MAX_EXTENT, ir::MAX_EXTENT))));

@@ -1,13 +1,13 @@
 //! ONNX operators that ask for shapes or change them: nothing is computed but shapes.
 
-use super::onnx_common::{ints_either, known, known_ints, normal_axes};
-use super::{Call, Decomposition, normal_axis};
+use super::common::{ints_either, known, known_ints, normal_axes};
 use crate::graph::build::{Builder, Refusal, Result};
+use crate::graph::decompose::{Call, Decomposition, normal_axis};
 use crate::graph::ir::{self, Arg};
 use crate::graph::{Attr, Elem};
 use crate::index::Ix;
 
-pub(super) const RULES: &[Decomposition] = &[
+pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
     Decomposition {
         name: "onnx_shape",
         handles: &["onnx.Shape", "onnx.Size"],
@@ -124,7 +124,10 @@ fn reshape(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     for (d, n) in shape.iter_mut().enumerate() {
         if keep && n.is_const(0) {
             let Some(have) = from.get(d) else {
-                return Err(Refusal::new(format!("dimension {d} is to be kept, but the operand has rank {}", from.len())));
+                return Err(Refusal::new(format!(
+                    "dimension {d} is to be kept, but the operand has rank {}",
+                    from.len()
+                )));
             };
             *n = have.clone();
         }
@@ -134,12 +137,10 @@ fn reshape(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         [] => {}
         [d] => {
             let rest: Vec<Ix> = shape.iter().filter(|n| !n.is_const(-1)).cloned().collect();
-            let divisor = b.simplify(&product(&rest));
-            if divisor.is_const(0) {
+            if rest.iter().any(|n| n.is_const(0)) {
                 return Err(Refusal::new("an extent is to be found where another is 0"));
             }
-            let whole = b.numel(&from);
-            shape[d] = b.simplify(&Ix::floor_div(whole, divisor));
+            shape[d] = b.quotient(&from, &rest);
         }
         _ => return Err(Refusal::new("more than one extent of a shape is -1")),
     }
