@@ -37,13 +37,6 @@ pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
         run: scatter,
     },
     Decomposition {
-        name: "onnx_tensor_scatter",
-        handles: &["onnx.TensorScatter"],
-        doc: "Writes a block into a cache at an offset for each batch, which may run around its end.\n\n\
-              `y = TensorScatter(x, u, n)` --> `y = scatter x[i0, n + i1, ..] u`",
-        run: tensor_scatter,
-    },
-    Decomposition {
         name: "onnx_one_hot",
         handles: &["onnx.OneHot"],
         doc: "A new axis that is `on` at the index, `off` elsewhere.\n\n\
@@ -223,35 +216,6 @@ fn scatter(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let indices = from_start(b, indices, &from[axis])?;
     let coords = (0..from.len()).map(|d| if d == axis { Coord::Arg(1) } else { Coord::Ix(ir::axis(d)) }).collect();
     Ok(vec![b.scatter(x, &[indices], updates, coords, op)?])
-}
-
-fn tensor_scatter(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let (x, updates) = (call.arg(0)?, call.arg(1)?);
-    let (from, shape) = (b.shape(x), b.shape(updates));
-    let rank = from.len();
-    let axis = normal_axis(call.int("axis", -2), rank)?;
-    if shape.len() != rank || axis == 0 || b.elem(x) != b.elem(updates) {
-        return Err(Refusal::new("its cache and update have different types, or its axis is the batch"));
-    }
-    let wraps = match call.text("mode").unwrap_or("linear") {
-        "linear" => false,
-        "circular" => true,
-        other => return Err(Refusal::new(format!("there is no mode `{other}`"))),
-    };
-    let Some(offsets) = call.opt(2) else {
-        let coords = (0..rank).map(|d| Coord::Ix(ir::axis(d))).collect();
-        return Ok(vec![b.scatter(x, &[], updates, coords, ScatterOp::Set)?]);
-    };
-    let offsets = b.convert(offsets, Elem::I64)?;
-    let offsets = trailing(b, offsets, rank - 1)?;
-    let step = b.index(ir::axis(axis), Elem::I64, shape.clone());
-    let mut place = b.add(step, offsets)?;
-    if wraps {
-        let extent = super::common::extent_arg(b, &from[axis], Elem::I64);
-        place = b.rem(place, extent)?;
-    }
-    let coords = (0..rank).map(|d| if d == axis { Coord::Arg(1) } else { Coord::Ix(ir::axis(d)) }).collect();
-    Ok(vec![b.scatter(x, &[place], updates, coords, ScatterOp::Set)?])
 }
 
 fn one_hot(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {

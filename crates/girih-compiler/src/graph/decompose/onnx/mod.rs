@@ -4,7 +4,11 @@
 //! taken from either, and the attribute `opset` says the version.
 
 mod common;
+pub(super) mod elementwise;
 pub(super) mod gather;
 pub(super) mod parts;
+pub(super) mod products;
+pub(super) mod quantize;
+pub(super) mod reduce;
 pub(super) mod shape;
 pub mod types;

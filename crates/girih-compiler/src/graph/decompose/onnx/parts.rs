@@ -43,13 +43,6 @@ pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
         run: pad,
     },
     Decomposition {
-        name: "onnx_crop_pad",
-        handles: &["onnx.CenterCropPad"],
-        doc: "Cut or padded with zeros around the centre, to given extents.\n\n\
-              `y = CenterCropPad(x, shape)` --> `y = map x[i0 - before, ..] where inside, else 0`",
-        run: crop_pad,
-    },
-    Decomposition {
         name: "onnx_triangle",
         handles: &["onnx.Trilu", "onnx.EyeLike"],
         doc: "The part of matrices above or below a diagonal, the rest 0; or ones on a diagonal.\n\n\
@@ -225,34 +218,6 @@ fn pad(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         }
     }
     Ok(vec![b.map("pad", x, shape, coords)])
-}
-
-fn crop_pad(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let x = call.arg(0)?;
-    let (from, elem) = (b.shape(x), b.elem(x));
-    let wanted = known(b, call, 1, "shape")?;
-    let axes = match call.ints("axes") {
-        Some(axes) => axes,
-        None => (0..from.len() as i64).collect(),
-    };
-    if wanted.len() != axes.len() {
-        return Err(Refusal::new(format!("{} extents are given for {} axes", wanted.len(), axes.len())));
-    }
-    let (mut before, mut after) = (vec![Ix::Const(0); from.len()], vec![Ix::Const(0); from.len()]);
-    for (axis, want) in axes.iter().zip(&wanted) {
-        let axis = normal_axis(*axis, from.len())?;
-        let (Some(have), Some(want)) = (from[axis].as_const(), want.as_const()) else {
-            return Err(Refusal::new("its extents must be known when the model is compiled"));
-        };
-        if !(0..=ir::MAX_EXTENT).contains(&want) {
-            return Err(Refusal::new(format!("the extent {want} is out of range")));
-        }
-        // What is cut or added at the start is half, rounded down.
-        let first = if want < have { -((have - want) / 2) } else { (want - have) / 2 };
-        before[axis] = Ix::Const(first);
-        after[axis] = Ix::Const(want - have - first);
-    }
-    Ok(vec![b.pad(x, &before, &after, ir::scalar(elem, 0.0))?])
 }
 
 fn triangle(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
