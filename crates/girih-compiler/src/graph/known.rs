@@ -161,6 +161,7 @@ fn elementwise(op: ScalarOp, args: &[&Ix], facts: &Facts) -> Option<Ix> {
         (ScalarOp::Select, [c, a, b]) => return choose(c, a, b),
         (ScalarOp::And, [a, b]) => Ix::Const(a.as_const()? & b.as_const()?),
         (ScalarOp::Or, [a, b]) => Ix::Const(a.as_const()? | b.as_const()?),
+        (ScalarOp::Xor, [a, b]) => Ix::Const(a.as_const()? ^ b.as_const()?),
         _ => return None,
     })
 }

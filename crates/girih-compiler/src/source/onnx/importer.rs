@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::attributes::{self, Bound};
 use super::proto::{Attribute, Dim, Function, Graph as GraphProto, Model, Node, OpsetId, ValueInfo};
 use super::tensor::{self, Trouble};
-use super::{NEWEST_OPSET, OLDEST_OPSET, Options};
+use super::{NEWEST_OPSET, OLDEST_OPSET, Options, fold};
 use crate::base::{Code, Diagnostic};
 use crate::graph::build::Refusal;
 use crate::graph::decompose;
@@ -432,12 +432,15 @@ impl<'m> Importer<'m> {
         match (set, node.op.as_str()) {
             ("", "Constant") => return self.constant_node(node, body),
             ("", "If") => return self.branch(node, args?, body),
+            ("", "Loop") => return self.repeat(node, args?, body),
+            ("", "Scan") => return self.scan(node, args?, body),
             _ => {}
         }
-        let name = format!("onnx.{}", node.op);
+        // ONNX's own sets share no names; other sets keep theirs.
         let ours = set.is_empty() || set.starts_with("ai.onnx.");
+        let name = format!("{}.{}", if ours { "onnx" } else { set }, node.op);
         let old = set.is_empty() && CHANGED.iter().any(|(op, since)| *op == node.op && version < *since);
-        if !ours || old || decompose::rule(&name).is_none() {
+        if old || decompose::rule(&name).is_none() {
             let of = if set.is_empty() { String::new() } else { format!(" of `{set}`") };
             self.unsupported(format!("operator {}{of} (version {version})", node.op), node_text(node));
             return None;
@@ -465,6 +468,14 @@ impl<'m> Importer<'m> {
             args.pop();
         }
         let origin = self.graph.add_origin(name, &node.name, None);
+        if let Some(constants) = fold::fold(&self.graph, name, &args, &attrs) {
+            let mut slots = vec![];
+            for (i, mut constant) in constants.into_iter().enumerate() {
+                constant.name = node.outputs.get(i).cloned().unwrap_or_default();
+                slots.push(self.constant(constant, origin));
+            }
+            return Some(slots);
+        }
         let results = match Builder::new(&mut self.graph, origin).source(name, args, attrs) {
             Ok(results) => results,
             Err(refusal) => {

@@ -12,12 +12,15 @@
 //!
 //! * A dimension with a name is a symbol: the same name, the same symbol. One without a name gets a symbol of its own.
 //! * The types of results come from the decompositions; types that the file states are compared with them.
-//! * Functions of the model are inlined, an `If` whose condition the shapes determine becomes the branch taken.
+//! * Functions of the model are inlined, an `If` whose condition the shapes determine becomes the branch taken, loops with
+//!   a known number of rounds are unrolled, and short operations on constants are computed.
 //! * Operations, versions and types that are not supported are collected and reported together.
 
 mod attributes;
 mod control;
+mod fold;
 mod importer;
+mod loops;
 mod proto;
 mod tensor;
 #[cfg(test)]
@@ -60,4 +63,47 @@ pub fn import(bytes: &Bytes, options: &Options) -> Result<Graph, Vec<Diagnostic>
         ]
     })?;
     importer::run(&model, options)
+}
+
+/// The most elements of an argument that [`import_for`] makes a constant.
+const MOST_KNOWN: u64 = 1024;
+
+/// The graph of a model for a run with these arguments (by name). Where shapes depend on the elements of inputs, as few
+/// kinds of arguments as suffice become constants: none, then lists of integers, then of floats, then anything short.
+///
+/// Errors: those of [`import`] without constants.
+pub fn import_for(bytes: &Bytes, options: &Options, arguments: &[Constant]) -> Result<Graph, Vec<Diagnostic>> {
+    let refused = match import(bytes, options) {
+        Ok(graph) => return Ok(graph),
+        Err(refused) => refused,
+    };
+    let short = |c: &Constant| c.shape.iter().try_fold(1u64, |n, d| n.checked_mul(*d)).is_some_and(|n| n <= MOST_KNOWN);
+    let kinds: [fn(&Constant) -> bool; 3] =
+        [|c| c.shape.len() < 2 && !c.elem.is_float(), |c| c.shape.len() < 2, |_| true];
+    let mut before = 0;
+    for kind in kinds {
+        let mut options = options.clone();
+        options.known.extend(arguments.iter().filter(|c| short(c) && kind(c)).map(|c| (c.name.clone(), c.clone())));
+        if options.known.len() > before
+            && let Ok(graph) = import(bytes, &options)
+        {
+            return Ok(graph);
+        }
+        before = options.known.len();
+    }
+    Err(refused)
+}
+
+/// A tensor in a file of its own (`TensorProto`), as ONNX's test data are.
+pub fn read_tensor(bytes: &Bytes) -> Result<Constant, Diagnostic> {
+    let proto: proto::Tensor = wire::decode(bytes).map_err(|fault| {
+        let message = format!("the tensor cannot be read at byte {}: {}", fault.at, fault.what);
+        Diagnostic::error(Code::BadModel, message)
+    })?;
+    tensor::constant(&proto, &proto.name).map_err(|trouble| match trouble {
+        tensor::Trouble::Error(d) => d,
+        tensor::Trouble::Type(name) => {
+            Diagnostic::error(Code::UnsupportedOperator, format!("the element type {name} is not supported"))
+        }
+    })
 }

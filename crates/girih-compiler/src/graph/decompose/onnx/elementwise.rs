@@ -73,8 +73,8 @@ pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
     Decomposition {
         name: "onnx_arithmetic",
         handles: &["onnx.Add", "onnx.Sub", "onnx.Mul", "onnx.Div", "onnx.Mod", "onnx.Pow"],
-        doc: "Arithmetic on two tensors of one type; integers wrap, their quotients are cut towards 0, and the sign of \
-              their remainder is that of the divisor unless `fmod`. A power has the type of its base.\n\n\
+        doc: "Arithmetic on two tensors of one type; integers wrap, their quotients are cut towards 0, and the sign of a \
+              remainder is that of the divisor unless `fmod`. A power has the type of its base.\n\n\
               `y = Add(a, b)` --> `y = add a, b`",
         run: arithmetic,
     },
@@ -231,7 +231,7 @@ fn arithmetic(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         "onnx.Div" => b.div(x, y)?,
         _ => {
             let r = b.rem(x, y)?;
-            if call.flag("fmod", false) || b.elem(x).unsigned || b.elem(x).is_float() {
+            if call.flag("fmod", false) || b.elem(x).unsigned {
                 return Ok(vec![r]);
             }
             // Cut towards 0 so far; a remainder of the other sign than the divisor's moves by the divisor.

@@ -55,9 +55,15 @@ pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
     },
     Decomposition {
         name: "onnx_identity",
-        handles: &["onnx.Identity"],
+        handles: &["onnx.Identity", "onnx.OptionalGetElement"],
         doc: "`y = Identity(x)` --> `y = x`",
         run: |_, call| Ok(vec![call.arg(0)?]),
+    },
+    Decomposition {
+        name: "onnx_has_element",
+        handles: &["onnx.OptionalHasElement"],
+        doc: "Whether an optional operand is there.\n\n`y = OptionalHasElement(x)` --> `y = constant`",
+        run: |b, call| Ok(vec![b.int_constant(Elem::BOOL, &[], &[call.opt(0).is_some().into()])]),
     },
     Decomposition {
         name: "onnx_blocks",
@@ -220,7 +226,8 @@ fn blocks(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     if call.name == "onnx.SpaceToDepth" {
         let (rows, columns) = (by(b, &h, size)?, by(b, &w, size)?);
         let split = b.reshape(x, &[n.clone(), c.clone(), rows.clone(), s.clone(), columns.clone(), s.clone()])?;
-        let turned = b.transpose(split, &[0, 3, 5, 1, 2, 4])?;
+        let perm = if call.text("mode") == Some("CRD") { [0, 1, 3, 5, 2, 4] } else { [0, 3, 5, 1, 2, 4] };
+        let turned = b.transpose(split, &perm)?;
         let depth = Ix::mul(c, Ix::Const(size * size));
         return Ok(vec![b.reshape(turned, &[n, depth, rows, columns])?]);
     }

@@ -4,7 +4,7 @@ use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::decompose::{Call, Decomposition};
 use crate::graph::ir::Arg;
-use crate::num::op::Rounding;
+use crate::num::op::{Predicate, Rounding};
 use crate::num::{DType, ScalarOp};
 
 pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
@@ -116,6 +116,15 @@ pub(super) fn cast(b: &mut Builder<'_>, x: Arg, to: Elem, saturate: bool, roundi
     let mut x = x;
     if narrow(from.dtype) || (narrow(to.dtype) && !from.is_float()) {
         x = b.convert(x, Elem::F32)?;
+    }
+    // What 4 bits cannot hold wraps, and a format without NaN takes 0 for it.
+    if b.elem(x).is_float() && to.dtype == DType::I4 {
+        x = b.convert(x, Elem::I32)?;
+    }
+    if to.dtype == DType::F4E2M1FN {
+        let nan = b.compare(Predicate::NotEqual, x, x)?;
+        let zero = b.scalar_like(x, 0.0);
+        x = b.select(nan, zero, x)?;
     }
     if let Some(most) = greatest(to.dtype).filter(|_| saturate) {
         let (low, high) = (b.scalar_like(x, -most), b.scalar_like(x, most));

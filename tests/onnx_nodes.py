@@ -1,0 +1,173 @@
+"""ONNX's own tests of its operators: one line with how many passed, were refused (each with its reason), and are wrong.
+
+    .venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes [--device eval|cpu] [--filter WORD] [-v]
+
+The models, inputs and expected results are data of the `onnx` package. Fails when a result is wrong, or when fewer than
+70 % of the tests whose inputs and outputs are tensors of numbers pass. `-v` lists the refusals by reason.
+"""
+
+import argparse
+import collections
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+
+import ml_dtypes
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+LEAST = 0.70
+# Tensors of these element types are not numbers.
+NOT_NUMBERS = {onnx.TensorProto.STRING, onnx.TensorProto.COMPLEX64, onnx.TensorProto.COMPLEX128}
+DTYPES = {
+    "bool": np.bool_, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64,
+    "f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtypes.float8_e5m2, "f8E8M0FNU": ml_dtypes.float8_e8m0fnu,
+    "f4E2M1FN": ml_dtypes.float4_e2m1fn, "i4": ml_dtypes.int4, "u4": ml_dtypes.uint4,
+    **{f"{k}{n}": np.dtype(f"{k}{n // 8}") for k in "iu" for n in (8, 16, 32, 64)},
+}
+# The expected results round after every step; we round sums and functions once. ONNX's own comparison has the first.
+TWO_STEPS = {"bfloat16": 2**-6, "float16": 2**-9}
+# Each process runs this many tests.
+BATCH = 100
+
+
+def numeric(model):
+    for port in [*model.graph.input, *model.graph.output]:
+        if port.type.WhichOneof("value") != "tensor_type" or port.type.tensor_type.elem_type in NOT_NUMBERS:
+            return False
+    return True
+
+
+def write(case, folder):
+    """The model and its first data set, as files."""
+    os.makedirs(folder)
+    onnx.save(case.model, os.path.join(folder, "model.onnx"))
+    inputs, expected = case.data_sets[0]
+    for i, (port, value) in enumerate(zip(case.model.graph.input, inputs)):
+        tensor = value if isinstance(value, onnx.TensorProto) else numpy_helper.from_array(np.asarray(value))
+        tensor.name = port.name
+        with open(os.path.join(folder, f"input_{i}.pb"), "wb") as f:
+            f.write(tensor.SerializeToString())
+    arrays = []
+    for value in expected:
+        arrays.append(numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else np.asarray(value))
+    return arrays
+
+
+def read(path, text):
+    """The output of that description, `f32:2,3`."""
+    name, dims = text.split(":")
+    shape = tuple(int(d) for d in dims.split(",") if d)
+    raw = np.fromfile(path, dtype=np.uint8)
+    if name in ("i4", "u4", "f4E2M1FN"):
+        halves = np.stack([raw & 15, raw >> 4], axis=-1).reshape(-1)[: int(np.prod(shape))]
+        if name == "i4":
+            halves = np.where(halves > 7, halves.astype(np.int8) - 16, halves.astype(np.int8))
+            return halves.astype(ml_dtypes.int4).reshape(shape)
+        return (halves.astype(ml_dtypes.uint4) if name == "u4" else halves.view(ml_dtypes.float4_e2m1fn)).reshape(shape)
+    return raw.view(DTYPES[name]).reshape(shape)
+
+
+def compare(case, expected, folder, types):
+    """Why the outputs are not what was expected; None where they are."""
+    texts = types.split(";") if types else []
+    if len(texts) != len(expected):
+        return f"{len(texts)} outputs, not {len(expected)}"
+    for i, (want, text) in enumerate(zip(expected, texts)):
+        got = read(os.path.join(folder, f"output_{i}.bin"), text)
+        if got.dtype != want.dtype:
+            return f"output {i} is {got.dtype}, not {want.dtype}"
+        if got.shape != want.shape:
+            return f"output {i} has shape {got.shape}, not {want.shape}"
+        rtol = max(case.rtol, TWO_STEPS.get(want.dtype.name, 0.0))
+        if want.dtype.kind not in "fiub":
+            got, want = got.astype(np.float64), want.astype(np.float64)
+        try:
+            np.testing.assert_allclose(got, want, rtol=rtol, atol=case.atol)
+        except AssertionError as e:
+            found = [line for line in str(e).splitlines() if "Mismatch" in line or "Max" in line or "location" in line]
+            return f"output {i}: " + "; ".join(line.strip() for line in found[:3])
+    return None
+
+
+def run(runner, device, folders):
+    """A line of the runner for each folder; a process that dies costs the test it was at."""
+    lines = {}
+    rest = list(folders)
+    while rest:
+        part, rest = rest[:BATCH], rest[BATCH:]
+        done = subprocess.run([runner, device, *part], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        seen = [line.split("\t") for line in done.stdout.splitlines()]
+        for name, *outcome in seen:
+            lines[name] = outcome
+        if len(seen) < len(part):
+            lines[os.path.basename(part[len(seen)])] = ["failed", f"the process ended with {done.returncode}"]
+            rest = part[len(seen) + 1 :] + rest
+    return lines
+
+
+def reason(text):
+    """A refusal without the names and numbers of its model."""
+    text = re.sub(r"`[^`]*`( \(\w+\))?(, )?", "..", text)
+    return re.sub(r"\(version \d+\) ?|(of )?\.\.( and \d+ more)?", "", re.sub(r"\[[^\]]*\]", "[..]", text)).strip(" ,:")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runner")
+    parser.add_argument("--device", default="eval", choices=["eval", "cpu"])
+    parser.add_argument("--filter", default="", help="only tests whose name holds this")
+    parser.add_argument("--every", type=int, default=1, help="only every so many of the tests")
+    parser.add_argument("-v", action="store_true", help="list the refusals")
+    args = parser.parse_args()
+    warnings.filterwarnings("ignore")
+    from onnx.backend.test.case.node import collect_testcases
+
+    start = time.time()
+    cases = [c for c in collect_testcases(None) if args.filter in c.name and c.data_sets][:: args.every]
+    passed, wrong, refused, counted, good = 0, [], collections.defaultdict(list), 0, 0
+    with tempfile.TemporaryDirectory() as scratch:
+        ready = []
+        for case in cases:
+            folder = os.path.join(scratch, case.name)
+            try:
+                ready.append((case, folder, write(case, folder)))
+            except (TypeError, ValueError, AttributeError, NotImplementedError):
+                refused["its data are not tensors"].append(case.name)
+                counted += numeric(case.model)
+        lines = run(args.runner, args.device, [folder for _, folder, _ in ready])
+        for case, folder, expected in ready:
+            numbers = numeric(case.model)
+            counted += numbers
+            outcome, text = lines.get(case.name, ["failed", "no answer"])
+            if outcome == "refused":
+                refused[reason(text)].append(case.name)
+                continue
+            problem = compare(case, expected, folder, text) if outcome == "ok" else text
+            if problem is None:
+                passed += 1
+                good += numbers
+            else:
+                wrong.append((case.name, problem))
+    for name, problem in wrong:
+        print(f"wrong: {name}: {problem}")
+    if args.v:
+        for why, names in sorted(refused.items(), key=lambda r: -len(r[1])):
+            print(f"refused {len(names)}: {why}\n    {', '.join(names[:6])}{' ...' if len(names) > 6 else ''}")
+    share = good / counted if counted else 1.0
+    total = sum(map(len, refused.values()))
+    print(
+        f"onnx {onnx.__version__} on {args.device}: passed {passed}, refused {total} for {len(refused)} reasons, "
+        f"wrong {len(wrong)}; of {counted} tests on numbers {share:.1%} pass ({time.time() - start:.0f} s)"
+    )
+    if wrong or (share < LEAST and not args.filter):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+//! Runs folders of ONNX models with their inputs, many in one process; `tests/onnx_nodes.py` writes and compares them.
+//!
+//! A folder holds `model.onnx` and `input_0.pb`, `input_1.pb`, ... (one `TensorProto` each, named as the model's
+//! inputs). For each folder a line is printed: its name, a tab, and `ok` with the types of the outputs, whose elements
+//! are then in `output_0.bin`, ... beside the model; or `refused` or `failed` with the reason.
+//!
+//!     girih-onnx-nodes eval cases/test_abs cases/test_acos
+
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use bytes::Bytes;
+use girih_compiler::base::Diagnostic;
+use girih_compiler::graph::{ConstData, Constant, Elem, Graph, eval};
+use girih_compiler::source::onnx;
+
+enum Outcome {
+    Done(Vec<(Elem, Vec<u64>, Vec<u8>)>),
+    /// Said so when it was compiled.
+    Refused(String),
+    Failed(String),
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().replace('\t', " ")
+}
+
+fn said(list: &[Diagnostic]) -> String {
+    let one = |d: &Diagnostic| format!("{} {}", d.code.text(), d.message);
+    list.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+fn bytes_of(c: &Constant) -> &[u8] {
+    match &c.data {
+        ConstData::Bytes(bytes) => bytes,
+        ConstData::External { .. } => &[],
+    }
+}
+
+fn run(folder: &Path, native: bool) -> Outcome {
+    let read = |name: &str| std::fs::read(folder.join(name)).map(Bytes::from);
+    let model = match read("model.onnx") {
+        Ok(bytes) => bytes,
+        Err(e) => return Outcome::Failed(e.to_string()),
+    };
+    let mut arguments = vec![];
+    while let Ok(bytes) = read(&format!("input_{}.pb", arguments.len())) {
+        match onnx::read_tensor(&bytes) {
+            Ok(constant) => arguments.push(constant),
+            Err(d) => return Outcome::Refused(said(&[d])),
+        }
+    }
+    let graph = match onnx::import_for(&model, &onnx::Options::default(), &arguments) {
+        Ok(graph) => graph,
+        Err(list) => return Outcome::Refused(said(&list)),
+    };
+    if native { cpu(graph, &arguments) } else { evaluate(&graph, &arguments) }
+}
+
+/// The argument of each input, in their order.
+fn ordered<'a>(graph: &Graph, arguments: &'a [Constant]) -> Result<Vec<&'a Constant>, String> {
+    let find = |name: &str| arguments.iter().find(|a| a.name == name).ok_or(format!("no argument {name}"));
+    graph.inputs.iter().map(|i| find(&graph.values[i.value].name)).collect()
+}
+
+fn evaluate(graph: &Graph, arguments: &[Constant]) -> Outcome {
+    let inputs = match ordered(graph, arguments) {
+        Ok(inputs) => inputs,
+        Err(e) => return Outcome::Failed(e),
+    };
+    let tensors = inputs.iter().map(|c| eval::Tensor::from_bytes(c.elem, &c.shape, bytes_of(c)));
+    let Some(tensors) = tensors.collect::<Option<Vec<_>>>() else { return Outcome::Failed("an input is short".into()) };
+    match eval::evaluate(graph, &tensors, &eval::no_files, &eval::Options::default()) {
+        Ok(outputs) => Outcome::Done(outputs.iter().map(|t| (t.elem, t.shape.clone(), t.to_bytes())).collect()),
+        Err(e) => Outcome::Failed(e.to_string()),
+    }
+}
+
+fn cpu(_graph: Graph, _arguments: &[Constant]) -> Outcome {
+    Outcome::Failed("not there yet".into())
+}
+
+fn report(folder: &Path, outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Done(outputs) => {
+            let mut types = vec![];
+            for (i, (elem, shape, bytes)) in outputs.iter().enumerate() {
+                if let Err(e) = std::fs::write(folder.join(format!("output_{i}.bin")), bytes) {
+                    return format!("failed\t{e}");
+                }
+                let dims: Vec<String> = shape.iter().map(u64::to_string).collect();
+                types.push(format!("{elem}:{}", dims.join(",")));
+            }
+            format!("ok\t{}", types.join(";"))
+        }
+        Outcome::Refused(why) => format!("refused\t{}", first_line(&why)),
+        Outcome::Failed(why) => format!("failed\t{}", first_line(&why)),
+    }
+}
+
+fn main() {
+    let mut args = std::env::args().skip(1);
+    let native = match args.next().as_deref() {
+        Some("cpu") => true,
+        Some("eval") => false,
+        _ => {
+            eprintln!("usage: girih-onnx-nodes eval|cpu FOLDER...");
+            std::process::exit(2);
+        }
+    };
+    for folder in args {
+        let folder = Path::new(&folder);
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let outcome = catch_unwind(AssertUnwindSafe(|| run(folder, native)));
+        let line = match outcome {
+            Ok(outcome) => report(folder, outcome),
+            Err(_) => "failed\tpanicked".into(),
+        };
+        println!("{name}\t{line}");
+        let _ = std::io::stdout().flush();
+    }
+}
