@@ -12,6 +12,7 @@
 //!          | "store" place "=" opnd ("where" mask)? order?
 //!          | VAL ":" ty "=" "lane" VAL "[" ix "]" | "lane" VAL "[" ix "]" "=" opnd
 //!          | VAL ":" ty "=" "reduce" OP VAL | VAL ":" "i1" "=" "all" VAL
+//!          | VAL ":" ty "=" "merge" ("low" | "high") INT VAL "," VAL
 //!          | "for" AXIS "in" ix ".." ix "step" ix ("unroll" INT)? "{" stmt* "}"
 //!          | "loop" "{" stmt* "}" | "break" | "continue" | "return"
 //!          | "if" mask "{" stmt* "}" ("else" "{" stmt* "}")?
@@ -169,6 +170,16 @@ pub enum Stmt {
         vector: ValId,
         lane: Ix,
         value: Opnd,
+    },
+    /// Groups of `width` lanes of two vectors in turn. Low: lanes i with i / width even are those of `a`, the others hold
+    /// the lanes of `b` from `width` before. High: the others are those of `b`, and the even groups hold the lanes of `a`
+    /// from `width` after. Rounds of these transpose a square of lanes.
+    Merge {
+        dst: ValId,
+        a: ValId,
+        b: ValId,
+        width: u32,
+        high: bool,
     },
     /// Combines the lanes by halving.
     Reduce {

@@ -537,6 +537,17 @@ impl<'a> Parser<'a> {
                 Stmt::Reduce { dst, op, vector: self.val(c.next())? }
             }
             "all" => Stmt::All { dst, vector: self.val(c.next())? },
+            "merge" => {
+                let high = match c.next() {
+                    "low" => false,
+                    "high" => true,
+                    other => return Err(format!("`{other}` is neither low nor high")),
+                };
+                let width = c.int()?;
+                let a = self.val(c.next())?;
+                c.expect(",")?;
+                Stmt::Merge { dst, a, b: self.val(c.next())?, width, high }
+            }
             "rmw" => {
                 let word = c.next();
                 let op = of_word(&RMWS, word).ok_or(format!("`{word}` is no atomic operation"))?;

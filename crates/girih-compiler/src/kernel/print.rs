@@ -166,6 +166,10 @@ impl Printer<'_> {
             Stmt::Reduce { dst, op, vector } => {
                 format!("{} = reduce {} {}", self.typed(*dst), spell(*op, Class::Any), self.val(*vector))
             }
+            Stmt::Merge { dst, a, b, width, high } => {
+                let half = if *high { "high" } else { "low" };
+                format!("{} = merge {half} {width} {}, {}", self.typed(*dst), self.val(*a), self.val(*b))
+            }
             Stmt::All { dst, vector } => format!("{} = all {}", self.typed(*dst), self.val(*vector)),
             Stmt::For { axis, lo, hi, step, unroll, body } => {
                 let name = self.k.axes.get(*axis).map_or("?", |a| &a.name);

@@ -228,6 +228,15 @@ impl Verifier<'_> {
                 self.expect(a == Ty { lanes: 1, ..b }, || format!("{b} is reduced to {a}"));
                 self.define(*dst);
             }
+            Stmt::Merge { dst, a, b, width, .. } => {
+                self.used(*a);
+                self.used(*b);
+                let (d, x, y) = (self.ty(*dst), self.ty(*a), self.ty(*b));
+                self.expect(d == x && d == y, || format!("{x} and {y} are merged to {d}"));
+                let fits = width.is_power_of_two() && d.lanes.is_power_of_two() && *width < d.lanes;
+                self.expect(fits, || format!("groups of {width} lanes do not divide {d}"));
+                self.define(*dst);
+            }
             Stmt::All { dst, vector } => {
                 self.used(*vector);
                 let ty = self.ty(*vector);

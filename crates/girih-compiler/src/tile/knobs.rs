@@ -19,6 +19,7 @@ const TABLE: &[(&str, i64, i64, &str)] = &[
     ("register_tile", 0, 1, "Hold tiles of a contraction's accumulator in registers."),
     ("split_edges", 0, 1, "Turn edge conditions into loop bounds."),
     ("interchange", 0, 1, "Reorder and block loops so that memory is walked in order."),
+    ("transpose", 0, 1, "Transpose squares of elements in vector registers."),
     ("vectorise", 0, 1, "Run innermost loops in vector registers."),
     ("unroll", 0, 64, "Greatest number of copies a loop nest is unrolled into; 0 unrolls nothing."),
 ];

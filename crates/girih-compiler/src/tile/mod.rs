@@ -38,6 +38,7 @@ pub const RULES: &[Rule<Kernel>] = &[
     rules::register_tile::RULE,
     rules::interchange::RULE,
     rules::split_edges::RULE,
+    rules::transpose::RULE,
     rules::vectorise::RULE,
     rules::mark_unroll::RULE,
 ];

@@ -432,6 +432,11 @@ impl Printer<'_> {
                 self.out.line(&line);
             }
             Stmt::Reduce { dst, op, vector } => self.reduce(*dst, *op, *vector),
+            Stmt::Merge { dst, a, b, width, high } => {
+                let f = self.merge(self.val_ty(*dst), *width, *high);
+                let text = format!("{f}({}, {})", self.name(*a), self.name(*b));
+                self.define(*dst, &text);
+            }
             Stmt::All { dst, vector } => {
                 let ty = self.val_ty(*vector);
                 let f = self.support.call("all_i1", ty.lanes);
@@ -604,6 +609,23 @@ impl Printer<'_> {
     }
 
     /// One call of a helper that folds halves of the vector until one value is left.
+    /// The helper that merges two vectors of a type.
+    fn merge(&mut self, ty: Ty, width: u32, high: bool) -> String {
+        let (lanes, full) = (ty.lanes, self.ty(ty));
+        let name = format!("merge_{}{width}_{full}", if high { "high" } else { "low" });
+        // Lane l of the second vector is lane `lanes + l` of the pair.
+        let from = |l: u32| match (l / width % 2, high) {
+            (0, false) => l,
+            (_, false) => lanes + l - width,
+            (0, true) => l + width,
+            (_, true) => lanes + l,
+        };
+        let picked: Vec<String> = (0..lanes).map(|l| from(l).to_string()).collect();
+        let body = format!("  return __builtin_shufflevector(a, b, {});\n", picked.join(", "));
+        self.support.block(&name, &format!("INLINE {full} {name}({full} a, {full} b) {{\n{body}}}\n"));
+        name
+    }
+
     fn reduce(&mut self, dst: ValId, op: ScalarOp, vector: ValId) {
         let ty = self.val_ty(vector);
         let d = base(ty.elem);

@@ -12,10 +12,12 @@
 //!
 //! * [`scalar`]: statements one lane at a time    * [`vector`]: statements many lanes at a time, and the loops around them
 //! * [`register`]: register tiles                 * [`slots`]: where buffers lie in the scratch
+//! * [`transpose`]: squares of lanes
 
 mod register;
 mod scalar;
 mod slots;
+mod transpose;
 mod vector;
 
 use crate::kernel::ir as k;

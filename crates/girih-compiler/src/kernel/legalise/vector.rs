@@ -393,6 +393,9 @@ impl Lower<'_> {
 
     /// The loop in steps of whole vectors, then the iterations left over one by one.
     pub(super) fn vector_loop(&mut self, f: &l::For, lanes: u32) -> Res<()> {
+        if self.transposition(f, lanes)? {
+            return Ok(());
+        }
         let lo = self.ix(&f.lo)?;
         let hi = self.ix(&f.hi)?;
         let unit = f.step == l::Ix::Const(1) && lanes.is_power_of_two();

@@ -7,6 +7,7 @@ pub mod parallel_blocks;
 pub mod register_tile;
 pub mod split_edges;
 pub mod stage_inputs;
+pub mod transpose;
 pub mod vectorise;
 
 use crate::loops::ir::*;
