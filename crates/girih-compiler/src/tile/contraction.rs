@@ -195,7 +195,8 @@ pub fn tile_shape(ctx: &Context, acc: DType, m: u64, n: u64) -> Result<TileShape
     let registers = (ctx.target.vector_registers / 2).max(4);
     let registers = (registers / (lanes / native).max(1)).max(1);
     let vectors = room(n) / lanes;
-    let rows = room(m).min(registers / vectors.min(2)).max(1);
+    let most = (registers / vectors.clamp(1, 2)).max(1);
+    let rows = (1..=most).rev().find(|r| m.is_multiple_of(*r as u64)).unwrap_or(1);
     let rows = ctx.knobs.get("rows").map_or(rows, |r| r as u32);
     let wide = vectors.min(prev_power((registers / rows).max(1))).min(8);
     let cols = ctx.knobs.get("cols").map_or(wide * lanes, |c| c as u32);
@@ -231,6 +232,8 @@ mod tests {
         assert_eq!(shape(wide.clone(), DType::F32, 16, 16), (16, 16, 16));
         assert_eq!(shape(wide.clone(), DType::F32, 4, 128), (4, 64, 16));
         assert_eq!(shape(wide.clone(), DType::F32, 1, 64), (1, 64, 16));
+        assert_eq!(shape(wide.clone(), DType::F32, 7, 32), (7, 32, 16));
+        assert_eq!(shape(wide.clone(), DType::F32, 60, 64), (6, 32, 16));
         assert_eq!(shape(wide, DType::F32, 32, 4), (16, 4, 4));
         assert_eq!(shape(narrow, DType::F32, 128, 128), (4, 16, 8));
     }

@@ -21,7 +21,6 @@
 //! [`Combine`]: crate::loops::ir::Combine
 
 pub mod affine;
-pub mod blocking;
 pub mod contraction;
 pub mod edit;
 pub mod knobs;

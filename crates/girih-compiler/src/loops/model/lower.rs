@@ -14,7 +14,7 @@ use crate::graph::{OriginId, Refusal};
 use crate::index::{Cmp, Cond, Ix, Mask, ValId, simplify};
 use crate::loops::ir::{Kernel, Stmt, Ty};
 use crate::num::DType;
-use crate::tile::blocking::OperandLayout;
+use crate::loops::blocking::OperandLayout;
 
 /// What lowering may choose.
 #[derive(Clone, Debug)]

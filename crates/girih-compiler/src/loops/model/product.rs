@@ -21,7 +21,7 @@ use crate::index::{Cmp, Cond, Interval, Ix, Mask};
 use crate::loops::ir::*;
 use crate::num::ScalarOp;
 use crate::num::op::Rounding;
-use crate::tile::blocking::{Blocks, OperandLayout, contraction_blocks};
+use crate::loops::blocking::{Blocks, OperandLayout, contraction_blocks};
 
 /// Where a product's position along its rows, columns and batch is, in a block.
 struct Frame {

@@ -1,11 +1,11 @@
 //! Block sizes for matrix products whose loops are still to be written.
 //!
 //! In: the extents of a product `out[m, n] = sum over k of a[m, k] * b[k, n]`, its type and how `b` lies in memory. Out:
-//! the part of `out` that one block of the grid computes, and the stretch of `k` it walks in steps of. The rules of this
-//! folder then stage, tile and vectorise those loops; the sizes here are such that they can.
+//! the part of `out` that one block of the grid computes, and the stretch of `k` it walks in steps of. The rules of
+//! `tile` then stage, tile and vectorise those loops; the sizes here are such that they can.
 //!
 //! ```text
-//! contraction_blocks(target, Some(512), 3584, 3584, F32, Panels)  -->  Blocks { bm: 128, bn: 128, bk: 256 }
+//! contraction_blocks(target, Some(512), 3584, 3584, F32, Panels)  -->  Blocks { bm: 512, bn: 64, bk: 256 }
 //! ```
 //!
 //! Invariants: every size is at least 1; `bn` is whole panels where `b` lies in panels; equal arguments give equal sizes.
@@ -37,8 +37,21 @@ pub fn panel_width(target: &Target, dtype: DType) -> u64 {
     2 * (target.vector_bytes as u64 / dtype.bytes().max(1)).max(1)
 }
 
+/// Rows of the largest register tile, and columns in panels, as multiples of which blocks are chosen.
+const TILE_ROWS: u64 = 8;
+/// Most rows of a block: with 64 columns the accumulators take an eighth of a usual L2.
+const MOST_ROWS: u64 = 512;
+/// Longest stretch of k: a panel of 32 columns of f32 then takes 32 KiB of L1.
+const LONGEST_STRETCH: u64 = 256;
+
 /// Chooses the blocks of an `m` x `n` x `k` product that accumulates in `dtype`; `m` is `None` where it is known at run
 /// time only.
+///
+/// Rows: all of them, up to 512, so that the right operand is fetched and packed once; where they form no register tiles
+/// of five rows or more, rounded up to tiles of eight. Columns: two panels where these are ready in memory (the left
+/// operand is read in place, so narrow blocks cost nothing), four where an operand has to be packed, fewer where there
+/// would be less than four blocks for each thread. Stretches of k: the greatest divisor of `k` up to 256, so that no step
+/// needs a mask, unless `k` has none above 64.
 pub fn contraction_blocks(
     target: &Target,
     m: Option<u64>,
@@ -49,21 +62,27 @@ pub fn contraction_blocks(
 ) -> Blocks {
     let width = panel_width(target, dtype);
     let bm = match m {
-        Some(m) if m <= 8 => m.max(1).next_power_of_two(),
-        Some(m) => m.next_multiple_of(8).min(128),
-        None => 32,
+        Some(m) if m <= TILE_ROWS => m.max(1),
+        Some(m) if m <= MOST_ROWS && (5..=TILE_ROWS).any(|rows| m.is_multiple_of(rows)) => m,
+        Some(m) => m.div_ceil(m.div_ceil(MOST_ROWS)).next_multiple_of(TILE_ROWS),
+        None => 4 * TILE_ROWS,
     };
-    // Few columns leave few blocks: at least four for each thread, so that one late thread holds up little.
+    let in_place = b_layout == OperandLayout::Panels && m.is_some_and(|m| m.is_multiple_of(bm));
     let rows = m.map_or(1, |m| m.div_ceil(bm)).max(1);
     let wanted = 4 * target.threads.max(1) as u64;
-    let mut bn = 4 * width;
-    while bn > width && (n.div_ceil(bn) * rows < wanted || !n.is_multiple_of(bn)) {
+    let mut bn = if in_place { 2 * width } else { 4 * width };
+    while bn > width && (n.div_ceil(bn).saturating_mul(rows) < wanted || !n.is_multiple_of(bn)) {
         bn /= 2;
     }
     if b_layout != OperandLayout::Panels {
-        bn = bn.min(n.max(1).next_power_of_two());
+        bn = bn.min(n.max(1).checked_next_power_of_two().unwrap_or(bn));
     }
-    let bk = 256.min(k.max(1).next_power_of_two());
+    let divisor = (64..=LONGEST_STRETCH).rev().find(|d| k.is_multiple_of(*d) && k > 0);
+    let bk = match divisor {
+        _ if k <= LONGEST_STRETCH => k.max(1),
+        Some(divisor) => divisor,
+        None => LONGEST_STRETCH,
+    };
     Blocks { bm, bn, bk }
 }
 
@@ -79,12 +98,16 @@ mod tests {
     #[test]
     fn blocks_divide_what_they_can_and_keep_the_threads_busy() {
         use OperandLayout::*;
-        assert_eq!(blocks(Some(512), 3584, 3584, Panels), (128, 128, 256));
+        assert_eq!(blocks(Some(512), 3584, 3584, Panels), (512, 64, 256));
+        assert_eq!(blocks(Some(512), 3584, 3584, AlongK), (512, 128, 256));
         assert_eq!(blocks(Some(1), 2048, 2048, AlongK), (1, 128, 256));
         assert_eq!(blocks(Some(32), 256, 2048, Panels), (32, 32, 256));
         assert_eq!(blocks(None, 5632, 2048, Panels), (32, 128, 256));
+        // 1024 rows are two blocks; 197 form no tiles, so the last of 25 tiles of eight is not full.
+        assert_eq!(blocks(Some(1024), 768, 1000, Panels), (512, 64, 250));
+        assert_eq!(blocks(Some(197), 768, 257, Panels), (200, 64, 256));
         // Less than a panel: the block is as small as the product, panels stay whole.
-        assert_eq!(blocks(Some(3), 7, 20, AlongN), (4, 8, 32));
+        assert_eq!(blocks(Some(3), 7, 20, AlongN), (3, 8, 20));
         assert_eq!(blocks(Some(0), 1, 0, Panels), (1, 32, 1));
     }
 
