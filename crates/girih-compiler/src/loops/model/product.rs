@@ -18,10 +18,10 @@ use crate::graph::Elem;
 use crate::graph::build::Refusal;
 use crate::graph::ir::{Arg, Op, ValueId};
 use crate::index::{Cmp, Cond, Interval, Ix, Mask};
+use crate::loops::blocking::{Blocks, OperandLayout, contraction_blocks};
 use crate::loops::ir::*;
 use crate::num::ScalarOp;
 use crate::num::op::Rounding;
-use crate::loops::blocking::{Blocks, OperandLayout, contraction_blocks};
 
 /// Where a product's position along its rows, columns and batch is, in a block.
 struct Frame {
