@@ -26,6 +26,8 @@ pub mod edit;
 pub mod knobs;
 pub mod rules;
 
+pub use crate::loops::blocking;
+
 use crate::base::rule::Rule;
 use crate::loops::ir::Kernel;
 
