@@ -2,12 +2,12 @@
 PYTHON ?= python3
 GIRIH := target/release/girih
 
-.PHONY: build test readme lint unit operations numeric random bytecode python cutile test-torch bench bench-cutile bench-jit clean
+.PHONY: build test readme lint unit operations numeric random onnx bytecode python cutile test-torch bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
 
-test: lint readme unit operations numeric random bytecode python cutile
+test: lint readme unit operations numeric random onnx bytecode python cutile
 
 # The first command of the README, word for word.
 readme: build
@@ -37,6 +37,11 @@ numeric: build .venv/ready
 # Random programs: evaluator, loop IR, tile IR after every rule, and native code must agree.
 random: build
 	cargo run --release --quiet -p girih-random -- --count 300
+
+# ONNX's own tests of its operators, by the evaluator.
+onnx: .venv/ready
+	cargo build --release --quiet -p girih-onnx-nodes
+	.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes
 
 # The reader and writer of bytecode against NVIDIA's tools, on the corpus and on what cuda-tile compiles.
 bytecode: build .venv/ready

@@ -9,6 +9,7 @@ use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::decompose::{Call, Decomposition, normal_axis};
 use crate::graph::ir::{self, Arg, ReduceOp};
 use crate::index::Ix;
+use crate::num::DType;
 use crate::num::op::Rounding;
 
 pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
@@ -87,6 +88,12 @@ fn quantize(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         let zero = spread(b, call, x, zero)?;
         let zero = b.convert(zero, b.elem(y))?;
         y = b.add(y, zero)?;
+    }
+    if to.dtype == DType::I4 {
+        let (low, high) = if to.unsigned { (0.0, 15.0) } else { (-8.0, 7.0) };
+        let (low, high) = (b.scalar_like(y, low), b.scalar_like(y, high));
+        y = b.max(y, low)?;
+        y = b.min(y, high)?;
     }
     Ok(vec![cast(b, y, to, call.flag("saturate", true), Rounding::NearestEven)?])
 }
