@@ -3,12 +3,14 @@
 //!
 //! ```text
 //! girih-random [--count N] [--seed S] [--batch B] [--jobs J] [--keep-going] [--show SEED]
+//! girih-random --graphs [--native K]         graphs of models instead, one in K as native code: see `graphs`
 //! ```
 //!
 //! A mismatch is shrunk, written as `.mlir` text with the stage that broke it, and ends the run with exit code 1.
 
 mod check;
 mod data;
+mod graphs;
 mod native;
 mod program;
 mod rng;
@@ -29,6 +31,8 @@ struct Flags {
     jobs: u64,
     show: Option<u64>,
     keep_going: bool,
+    graphs: bool,
+    native: u64,
 }
 
 fn cores() -> u64 {
@@ -36,11 +40,15 @@ fn cores() -> u64 {
 }
 
 fn flags() -> Result<Flags, String> {
-    let mut flags = Flags { count: 300, seed: 1, batch: 64, jobs: cores(), show: None, keep_going: false };
+    let mut flags = Flags { count: 300, seed: 1, batch: 64, jobs: cores(), show: None, keep_going: false, graphs: false, native: 20 };
     let mut args = std::env::args().skip(1);
     while let Some(name) = args.next() {
         if name == "--keep-going" {
             flags.keep_going = true;
+            continue;
+        }
+        if name == "--graphs" {
+            flags.graphs = true;
             continue;
         }
         let value = args.next().and_then(|v| v.parse::<u64>().ok()).ok_or(format!("{name} takes a number"))?;
@@ -49,8 +57,9 @@ fn flags() -> Result<Flags, String> {
             "--seed" => flags.seed = value,
             "--batch" => flags.batch = value.max(1),
             "--jobs" => flags.jobs = value.max(1),
+            "--native" => flags.native = value,
             "--show" => flags.show = Some(value),
-            _ => return Err(format!("unknown flag {name}; known: --count --seed --batch --jobs --show --keep-going")),
+            _ => return Err(format!("unknown flag {name}; known: --count --seed --batch --jobs --show --keep-going --graphs --native")),
         }
     }
     Ok(flags)
@@ -131,6 +140,14 @@ fn batch(seeds: std::ops::Range<u64>, native: &Native) -> Tally {
 
 fn run() -> Result<bool, String> {
     let flags = flags()?;
+    if flags.graphs {
+        if let Some(seed) = flags.show {
+            graphs::show(seed);
+            return Ok(true);
+        }
+        let Flags { count, seed, jobs, native, keep_going, .. } = flags;
+        return graphs::run(&graphs::Flags { count, seed, jobs, native, keep_going });
+    }
     if let Some(seed) = flags.show {
         let program = program::make(seed);
         print!("{}\n{}", program.launch_line(), program.text);

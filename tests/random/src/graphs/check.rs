@@ -1,0 +1,191 @@
+//! Takes one graph through text and back, through every simplification, and to kernels, and compares what comes out with
+//! the evaluator of graphs.
+
+use girih::model::{Model, Tensor as Array};
+use girih_compiler::base::rule::{Context, Log};
+use girih_compiler::base::target::{Assumptions, Knobs, Target};
+use girih_compiler::base::{Code, Diagnostic};
+use girih_compiler::graph::eval::{self, Tensor, evaluate, no_files};
+use girih_compiler::graph::print::{Stage, data_of, print};
+use girih_compiler::graph::{ConstData, Graph, bind, decompose, parse, simplify, verify};
+use girih_compiler::loops;
+use girih_compiler::loops::model::{self, Options};
+
+use super::generate::Case;
+use crate::check::Mismatch;
+
+/// What a graph came through.
+pub enum Verdict {
+    Agrees,
+    /// The lowering refuses it, with this reason; all else agrees.
+    Refused(String),
+}
+
+pub fn context() -> Context {
+    let assume = Assumptions { no_wrap: true, no_alias: true };
+    Context { target: Target::default(), knobs: Knobs::default_set(), assume }
+}
+
+fn mismatch(stage: &str, what: impl Into<String>) -> Mismatch {
+    Mismatch { stage: stage.into(), what: what.into() }
+}
+
+fn said(found: &[Diagnostic]) -> String {
+    found.iter().map(|d| format!("{} {}", d.code.text(), d.message)).collect::<Vec<_>>().join("; ")
+}
+
+fn run(graph: &Graph, inputs: &[Tensor]) -> Result<Vec<Tensor>, String> {
+    let options = eval::Options { memory: Some(1 << 30), ..eval::Options::default() };
+    evaluate(graph, inputs, &no_files, &options).map_err(|e| e.to_string())
+}
+
+/// How far results may lie apart where the order of operations is open: `c * sqrt(K) * eps`, of the largest number met.
+fn tolerance(case: &Case, symbols: &[i64]) -> f64 {
+    let bound = eval::bound(&case.graph, symbols);
+    let mut all = case.graph.clone();
+    all.outputs.clear();
+    for (id, v) in case.graph.values.iter() {
+        if v.elem.is_float() {
+            all.outputs.push(girih_compiler::graph::Output { name: format!("all{}", id.0), value: id });
+        }
+    }
+    let largest = run(&all, &case.inputs).map_or(1.0, |list| {
+        list.iter().flat_map(Tensor::numbers).map(f64::abs).filter(|x| x.is_finite()).fold(1.0, f64::max)
+    });
+    let eps = bound.coarsest.map_or(f64::EPSILON, girih::widen::epsilon);
+    256.0 * (bound.longest as f64).sqrt() * eps * largest
+}
+
+/// The first difference between outputs.
+fn compare(case: &Case, want: &[Tensor], got: &[Tensor], tolerance: f64) -> Option<String> {
+    for ((o, want), got) in case.graph.outputs.iter().zip(want).zip(got) {
+        let exact = case.exact.get(&case.graph.values[o.value].name).copied().unwrap_or(false);
+        if (want.elem, &want.shape) != (got.elem, &got.shape) {
+            return Some(format!("`{}` is {}{:?}, not {}{:?}", o.name, got.elem, got.shape, want.elem, want.shape));
+        }
+        let apart = |i: &usize| {
+            let (w, g) = (want.number(*i), got.number(*i));
+            let close = !exact && want.elem.is_float() && (w - g).abs() <= tolerance;
+            !(want.bits(*i) == got.bits(*i) || w == g || w.is_nan() && g.is_nan() || close)
+        };
+        if let Some(i) = (0..want.len()).find(apart) {
+            let kind = if exact { "exactly" } else { "nearly" };
+            return Some(format!("`{}`[{i}] is {}, not {kind} {}", o.name, got.number(i), want.number(i)));
+        }
+    }
+    (want.len() != got.len()).then(|| "the number of outputs differs".to_string())
+}
+
+fn bits_differ(want: &[Tensor], got: &[Tensor]) -> Option<String> {
+    let same = |(a, b): (&Tensor, &Tensor)| {
+        a.elem == b.elem
+            && a.shape == b.shape
+            && (0..a.len()).all(|i| a.bits(i) == b.bits(i) || a.number(i).is_nan() && b.number(i).is_nan())
+    };
+    let at = want.iter().zip(got).position(|p| !same(p));
+    at.map(|i| format!("output {i} differs"))
+}
+
+/// Everything but native code. `twist` changes the graph on its way to the kernels: a bug to be found.
+pub fn check(case: &Case, twist: &dyn Fn(&Graph) -> Graph) -> Result<Verdict, Mismatch> {
+    let graph = &case.graph;
+    let found = verify::verify(graph, Stage::Tensor);
+    if let Some(p) = found.first() {
+        return Err(mismatch("verify", p.message.clone()));
+    }
+    let want = run(graph, &case.inputs).map_err(|e| mismatch("eval", e))?;
+    let text = print(graph, Stage::Tensor);
+    let (back, _) = parse::check(&text, &data_of(graph)).map_err(|d| mismatch("parse", said(&d)))?;
+    if print(&back, Stage::Tensor) != text {
+        return Err(mismatch("print", "the text that was read back prints differently"));
+    }
+    let again = run(&back, &case.inputs).map_err(|e| mismatch("parse", e))?;
+    if let Some(what) = bits_differ(&want, &again) {
+        return Err(mismatch("parse", what));
+    }
+    let primitives = decompose::decompose(graph, &mut |_| {})
+        .map_err(|f| mismatch("decompose", f.first().map_or(String::new(), |f| f.refusal.message.clone())))?;
+    if print(&primitives, Stage::Tensor) != text {
+        return Err(mismatch("decompose", "a graph of primitives is changed"));
+    }
+    simplified(case, &want)?;
+    kernels(case, &want, twist)
+}
+
+/// Every rule keeps every bit, and what it leaves verifies.
+fn simplified(case: &Case, want: &[Tensor]) -> Result<(), Mismatch> {
+    let mut wrong = None;
+    simplify::run(&case.graph, &context(), &mut |step| {
+        let Some(after) = step.after.filter(|_| wrong.is_none()) else { return };
+        let stage = format!("simplify {}", step.rule.name);
+        if let Some(p) = verify::verify(after, Stage::Tensor).first() {
+            wrong = Some(mismatch(&stage, p.message.clone()));
+            return;
+        }
+        match run(after, &case.inputs) {
+            Err(e) => wrong = Some(mismatch(&stage, e)),
+            Ok(got) => wrong = bits_differ(want, &got).map(|what| mismatch(&stage, what)),
+        }
+    });
+    wrong.map_or(Ok(()), Err)
+}
+
+fn kernels(case: &Case, want: &[Tensor], twist: &dyn Fn(&Graph) -> Graph) -> Result<Verdict, Mismatch> {
+    let shapes: Vec<Vec<u64>> = case.inputs.iter().map(|t| t.shape.clone()).collect();
+    let symbols = bind::bind_symbols(&case.graph, &shapes).map_err(|d| mismatch("bind", d.message))?;
+    let tolerance = tolerance(case, &symbols);
+    let inputs: Vec<Vec<u8>> = case.inputs.iter().map(Tensor::to_bytes).collect();
+    let graph = twist(&case.graph);
+    for (stage, fuse) in [("unfused", false), ("fused", true)] {
+        let options = Options { fuse, ..Options::default() };
+        let plan = match model::lower(&graph, &context(), &options, &mut Log::default()) {
+            Ok(plan) => plan,
+            Err(d) if d.iter().all(|d| d.code == Code::CannotLower) => return Ok(Verdict::Refused(said(&d))),
+            Err(d) => return Err(mismatch(stage, said(&d))),
+        };
+        for step in plan.load.iter().chain(&plan.steps) {
+            if let Some(d) = loops::verify::verify(&step.kernel, loops::print::Stage::Loop).first() {
+                return Err(mismatch(stage, format!("{}: {}", step.kernel.name, d.message)));
+            }
+        }
+        let constants = |id| match graph.constants.get(id).map(|c| &c.data) {
+            Some(ConstData::Bytes(b)) => b.to_vec(),
+            _ => vec![],
+        };
+        let out = model::eval::run(&plan, &symbols, &inputs, &constants)
+            .map_err(|t| mismatch(stage, format!("{}: {}", t.code.text(), t.message)))?;
+        let got = out.iter().zip(want).map(|(b, w)| Tensor::from_bytes(w.elem, &w.shape, b));
+        let got: Option<Vec<Tensor>> = got.collect();
+        let got = got.ok_or_else(|| mismatch(stage, "an output is too short"))?;
+        if let Some(what) = compare(case, want, &got, tolerance) {
+            return Err(mismatch(stage, what));
+        }
+    }
+    Ok(Verdict::Agrees)
+}
+
+/// The compiled model.
+pub fn native(case: &Case) -> Result<(), Mismatch> {
+    let wrong = |e: girih::Error| mismatch("native", e.to_string());
+    let want = run(&case.graph, &case.inputs).map_err(|e| mismatch("eval", e))?;
+    let model = Model::from_graph(case.graph.clone()).map_err(wrong)?;
+    let mut arrays = vec![];
+    for (input, t) in case.graph.inputs.iter().zip(&case.inputs) {
+        let mut a = Array::zeroed(t.elem, &t.shape).map_err(wrong)?;
+        (0..t.len()).for_each(|i| a.buffer_mut().set(i as u64, t.bits(i)));
+        arrays.push((case.graph.values[input.value].name.clone(), a));
+    }
+    let given: Vec<(&str, &Array)> = arrays.iter().map(|(n, a)| (&n[..], a)).collect();
+    let out = model.run(&given).map_err(wrong)?;
+    let mut got = vec![];
+    for (_, a) in &out {
+        let bits = (0..a.buffer().elements()).map(|i| a.buffer().get(i)).collect();
+        got.push(Tensor::from_bits(a.elem(), a.shape(), bits).ok_or_else(|| mismatch("native", "an output is short"))?);
+    }
+    let shapes: Vec<Vec<u64>> = case.inputs.iter().map(|t| t.shape.clone()).collect();
+    let symbols = bind::bind_symbols(&case.graph, &shapes).map_err(|d| mismatch("bind", d.message))?;
+    match compare(case, &want, &got, tolerance(case, &symbols)) {
+        Some(what) => Err(mismatch("native", what)),
+        None => Ok(()),
+    }
+}

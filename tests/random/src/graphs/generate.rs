@@ -1,0 +1,611 @@
+//! Random graphs of primitives, with inputs.
+//!
+//! Each float tensor has a budget: its elements are multiples of `2^-fine` below `2^big`. While `fine + big` fits the
+//! type's digits, sums are exact in every order; what exceeds it is `rough`, is compared within a bound, and is not used
+//! where a last bit decides (comparisons, rounding to integers, sorting, positions of extremes).
+
+use std::collections::BTreeMap;
+
+use girih_compiler::graph::eval::Tensor;
+use girih_compiler::graph::ir::{axis, int_scalar, scalar};
+use girih_compiler::graph::{Arg, Builder, Coord, Elem, Graph, MapSource, Output, ReduceOp, Role, ScanOp, ScatterOp};
+use girih_compiler::index::{Cmp, Cond, Ix, Mask};
+use girih_compiler::num::op::{Predicate, Rounding};
+use girih_compiler::num::{DType, convert};
+
+use crate::rng::Rng;
+
+/// A graph to be checked.
+#[derive(Clone)]
+pub struct Case {
+    pub graph: Graph,
+    pub inputs: Vec<Tensor>,
+    /// Of values by name: whether every order of operations gives the same bits.
+    pub exact: BTreeMap<String, bool>,
+}
+
+/// The largest tensor, in elements.
+const LARGEST: i64 = 1500;
+
+#[derive(Clone, Copy, PartialEq)]
+struct Digits {
+    big: i32,
+    fine: i32,
+    /// How many operations that round lie behind it; 0 is exact.
+    rough: u32,
+}
+
+#[derive(Clone)]
+struct Item {
+    arg: Arg,
+    shape: Vec<Ix>,
+    elem: Elem,
+    digits: Digits,
+}
+
+struct Maker<'r> {
+    rng: &'r mut Rng,
+    graph: Graph,
+    symbols: Vec<i64>,
+    inputs: Vec<Tensor>,
+    pool: Vec<Item>,
+    exact: BTreeMap<String, bool>,
+}
+
+fn precision(d: DType) -> i32 {
+    match d {
+        DType::F64 => 53,
+        DType::F32 => 24,
+        DType::F16 => 11,
+        _ => 8,
+    }
+}
+
+/// The case of a seed.
+pub fn make(seed: u64) -> Case {
+    let mut rng = Rng::new(seed);
+    let graph = Graph { name: format!("random_{seed}"), ..Graph::default() };
+    let mut m = Maker { rng: &mut rng, graph, symbols: vec![], inputs: vec![], pool: vec![], exact: BTreeMap::new() };
+    for i in 0..m.rng.below(3) {
+        m.graph.add_symbol(&format!("s{i}"), 1, if m.rng.chance(30) { Some(64) } else { None });
+        let value = m.rng.range(1, 9);
+        m.symbols.push(value);
+    }
+    // The first input says what the symbols are.
+    let mut shape: Vec<Ix> = m.graph.symbols.keys().map(|s| s.ix()).collect();
+    shape.push(Ix::Const(m.rng.range(1, 9)));
+    m.input(Elem::F32, shape);
+    for _ in 0..m.rng.range(1, 4) {
+        let elem = *m.rng.pick(&[Elem::F32, Elem::F32, Elem::F32, Elem::F64, Elem::I32, Elem::I64, Elem::F16, Elem::BOOL]);
+        let shape = m.shape();
+        m.input(elem, shape);
+    }
+    let steps = m.rng.range(2, 14);
+    for _ in 0..steps {
+        let _ = m.step();
+    }
+    m.finish()
+}
+
+impl Maker<'_> {
+    fn value(&self, ix: &Ix) -> i64 {
+        ix.eval(&|leaf| match leaf {
+            Ix::Val { val, .. } => self.symbols.get(val.0 as usize).copied().unwrap_or(1),
+            _ => 0,
+        })
+    }
+    fn count(&self, shape: &[Ix]) -> i64 {
+        shape.iter().map(|d| self.value(d)).product()
+    }
+    fn extent(&mut self) -> Ix {
+        let fixed = Ix::Const(*self.rng.pick(&[1, 1, 2, 3, 4, 5, 7, 8, 16, 17]));
+        if self.symbols.is_empty() || self.rng.chance(55) {
+            return fixed;
+        }
+        let at = self.rng.below(self.symbols.len());
+        let s = self.graph.symbols.keys().nth(at).map_or(Ix::Const(1), |s| s.ix());
+        match self.rng.below(5) {
+            0 => Ix::add(s, Ix::Const(1)),
+            1 => Ix::mul(s, Ix::Const(2)),
+            _ => s,
+        }
+    }
+    fn shape(&mut self) -> Vec<Ix> {
+        loop {
+            let rank = *self.rng.pick(&[0, 1, 1, 2, 2, 2, 3, 3, 4]);
+            let shape: Vec<Ix> = (0..rank).map(|_| self.extent()).collect();
+            if self.count(&shape) <= LARGEST {
+                return shape;
+            }
+        }
+    }
+
+    fn data(&mut self, elem: Elem, shape: &[Ix]) -> Option<Tensor> {
+        let extents: Vec<u64> = shape.iter().map(|d| self.value(d) as u64).collect();
+        let one = |rng: &mut Rng| match elem.dtype {
+            DType::I1 => rng.below(2) as u64,
+            d if d.is_int() => rng.range(-9, 9) as u64 & d.mask(),
+            d => convert::from_f64(d, rng.range(-8, 8) as f64 / 4.0, Rounding::NearestEven),
+        };
+        let bits = (0..extents.iter().product::<u64>()).map(|_| one(self.rng)).collect();
+        Tensor::from_bits(elem, &extents, bits)
+    }
+
+    fn input(&mut self, elem: Elem, shape: Vec<Ix>) {
+        let Some(data) = self.data(elem, &shape) else { return };
+        let role = if self.rng.chance(25) { Role::Parameter } else { Role::Argument };
+        // Weights say nothing of symbols.
+        let role = if shape.iter().all(|d| d.as_const().is_some()) { role } else { Role::Argument };
+        let name = format!("x{}", self.inputs.len());
+        let arg = self.graph.add_input(&name, elem, shape.clone(), role).into();
+        self.inputs.push(data);
+        self.exact.insert(name, true);
+        self.pool.push(Item { arg, shape, elem, digits: Digits { big: 1, fine: 2, rough: 0 } });
+    }
+
+    fn pick(&mut self, ok: impl Fn(&Item) -> bool) -> Option<Item> {
+        let fits: Vec<&Item> = self.pool.iter().filter(|i| ok(i)).collect();
+        // The newest are likelier, so graphs are deep.
+        let n = fits.len();
+        let at = if self.rng.chance(60) { n.saturating_sub(1 + self.rng.below(3)) } else { self.rng.below(n) };
+        fits.get(at).map(|i| (*i).clone())
+    }
+
+    fn builder(&mut self) -> Builder<'_> {
+        let origin = match self.graph.origins.keys().last() {
+            Some(o) => o,
+            None => self.graph.add_origin("random", "", None),
+        };
+        Builder::new(&mut self.graph, origin)
+    }
+
+    /// Puts a result into the pool.
+    fn keep(&mut self, arg: Arg, digits: Digits) {
+        let name = format!("v{}", self.exact.len());
+        let mut b = self.builder();
+        let (shape, elem) = (b.shape(arg), b.elem(arg));
+        let Arg::Value(v) = arg else { return };
+        if b.graph.def(v).is_none() {
+            return;
+        }
+        b.name(arg, &name);
+        if self.count(&shape) > LARGEST {
+            return;
+        }
+        let mut digits = digits;
+        if elem.is_float() && (digits.rough > 0 || digits.big + digits.fine > precision(elem.dtype)) {
+            digits.rough = digits.rough.max(1);
+        }
+        self.exact.insert(name, digits.rough == 0);
+        self.pool.push(Item { arg, shape, elem, digits });
+    }
+
+    fn step(&mut self) -> Option<()> {
+        match self.rng.below(20) {
+            0..=1 => self.unary(),
+            2..=5 => self.binary(),
+            6 => self.choose(),
+            7 => self.convert(),
+            8..=10 => self.reduce(),
+            11..=12 => self.product(),
+            13..=16 => self.layout(),
+            17 => self.gather(),
+            18 => self.scatter(),
+            _ => self.ordered(),
+        }
+    }
+
+    fn unary(&mut self) -> Option<()> {
+        let x = self.pick(|i| i.elem.is_float() && i.digits.rough < 3)?;
+        let kind = self.rng.below(if x.digits.rough == 0 { 9 } else { 7 });
+        let rough = Digits { big: 3, fine: 20, rough: x.digits.rough + 1 };
+        let mut b = self.builder();
+        let (a, d) = match kind {
+            0 => (b.neg(x.arg), x.digits),
+            1 => (b.abs(x.arg), x.digits),
+            2 => (b.tanh(x.arg), Digits { big: 0, ..rough }),
+            3 => {
+                let (lo, hi) = (b.scalar_like(x.arg, -3.0), b.scalar_like(x.arg, 3.0));
+                let low = b.max(x.arg, lo).ok()?;
+                let y = b.min(low, hi).ok()?;
+                (b.exp(y), Digits { big: 5, ..rough })
+            }
+            4 => {
+                let y = b.abs(x.arg).ok()?;
+                let one = b.scalar_like(x.arg, 1.0);
+                let y = b.add(y, one).ok()?;
+                (b.rsqrt(y), Digits { big: 0, ..rough })
+            }
+            5 => {
+                let y = b.abs(x.arg).ok()?;
+                let one = b.scalar_like(x.arg, 0.5);
+                let y = b.add(y, one).ok()?;
+                (b.log(y), Digits { big: 6, ..rough })
+            }
+            6 => (b.mul(x.arg, ir_half(x.elem)), Digits { fine: x.digits.fine + 1, ..x.digits }),
+            7 => (b.floor(x.arg), Digits { fine: 0, ..x.digits }),
+            _ => (b.ceil(x.arg), Digits { fine: 0, big: x.digits.big + 1, ..x.digits }),
+        };
+        self.keep(a.ok()?, d);
+        Some(())
+    }
+
+    /// Another operand of the type that broadcasts with `x`, or a scalar.
+    fn partner(&mut self, x: &Item) -> (Arg, Digits) {
+        if self.rng.chance(75) {
+            let fits: Vec<Item> = {
+                let shapes = x.shape.clone();
+                let b = Builder::new(&mut self.graph, girih_compiler::graph::OriginId(0));
+                let ok = |i: &&Item| i.elem == x.elem && b.broadcast_shape(&[shapes.clone(), i.shape.clone()]).is_ok();
+                self.pool.iter().filter(ok).cloned().collect()
+            };
+            if !fits.is_empty() {
+                let i = self.rng.pick(&fits).clone();
+                return (i.arg, i.digits);
+            }
+        }
+        let n = self.rng.range(-4, 4);
+        let arg = if x.elem.is_float() { scalar(x.elem, n as f64 / 2.0) } else { int_scalar(x.elem, n & 1) };
+        (arg, Digits { big: 1, fine: 1, rough: 0 })
+    }
+
+    fn binary(&mut self) -> Option<()> {
+        self.builder();
+        let x = self.pick(|i| i.digits.rough < 4)?;
+        let (y, dy) = self.partner(&x);
+        let (dx, rough) = (x.digits, x.digits.rough.max(dy.rough));
+        let both = Digits { big: dx.big.max(dy.big), fine: dx.fine.max(dy.fine), rough };
+        let kind = self.rng.below(8);
+        let int = !x.elem.is_float();
+        let mut b = self.builder();
+        let (a, d) = match kind {
+            _ if x.elem.is_bool() => (if kind < 4 { b.and(x.arg, y) } else { b.or(x.arg, y) }, both),
+            0..=1 => (b.add(x.arg, y), Digits { big: both.big + 1, ..both }),
+            2 => (b.sub(x.arg, y), Digits { big: both.big + 1, ..both }),
+            3..=4 => (b.mul(x.arg, y), Digits { big: dx.big + dy.big, fine: dx.fine + dy.fine, rough }),
+            5 => (b.max(x.arg, y), both),
+            6 => (b.min(x.arg, y), both),
+            _ if int => (b.div(x.arg, y), both),
+            _ => {
+                let y = b.abs(y).ok()?;
+                let one = b.scalar_like(x.arg, 1.0);
+                let y = b.add(y, one).ok()?;
+                (b.div(x.arg, y), Digits { big: dx.big, fine: 20, rough: rough + 1 })
+            }
+        };
+        // Values that grew too far come back.
+        let (mut a, mut d) = (a.ok()?, d);
+        if !int && d.big > 8 {
+            let (lo, hi) = (b.scalar_like(a, -4.0), b.scalar_like(a, 4.0));
+            let low = b.max(a, lo).ok()?;
+            a = b.min(low, hi).ok()?;
+            d.big = 2;
+        }
+        self.keep(a, d);
+        Some(())
+    }
+
+    fn choose(&mut self) -> Option<()> {
+        self.builder();
+        let x = self.pick(|i| i.digits.rough == 0 && !i.elem.is_bool())?;
+        let (y, dy) = self.partner(&x);
+        if dy.rough > 0 {
+            return None;
+        }
+        let pred = *self.rng.pick(&[Predicate::LessThan, Predicate::Equal, Predicate::GreaterThanOrEqual, Predicate::NotEqual]);
+        let c = self.builder().compare(pred, x.arg, y).ok()?;
+        self.keep(c, Digits { big: 0, fine: 0, rough: 0 });
+        let (z, dz) = self.partner(&x);
+        let s = self.builder().select(c, x.arg, z).ok()?;
+        let d = Digits { big: x.digits.big.max(dz.big), fine: x.digits.fine.max(dz.fine), rough: dz.rough };
+        self.keep(s, d);
+        Some(())
+    }
+
+    fn convert(&mut self) -> Option<()> {
+        let to = *self.rng.pick(&[Elem::F32, Elem::F64, Elem::F16, Elem::BF16, Elem::I32, Elem::I64, Elem::BOOL, Elem::U8]);
+        let x = self.pick(|i| to.is_float() || i.digits.rough == 0)?;
+        // Integers may be anything; only small ones have few digits.
+        let d = match (x.elem.is_float(), x.elem.is_bool()) {
+            (true, _) => x.digits,
+            (_, true) => Digits { big: 1, fine: 0, rough: 0 },
+            _ => Digits { big: 64, fine: 0, rough: 0 },
+        };
+        let y = self.builder().convert(x.arg, to).ok()?;
+        if to.is_float() && !x.elem.is_float() && !x.elem.is_bool() {
+            let mut b = self.builder();
+            let (lo, hi) = (b.scalar_like(y, -16.0), b.scalar_like(y, 16.0));
+            let low = b.max(y, lo).ok()?;
+            let y = b.min(low, hi).ok()?;
+            self.keep(y, Digits { big: 5, fine: 0, rough: 0 });
+        } else {
+            self.keep(y, d);
+        }
+        Some(())
+    }
+
+    fn log2(&self, n: i64) -> i32 {
+        64 - (n.max(1) - 1).leading_zeros() as i32
+    }
+
+    fn reduce(&mut self) -> Option<()> {
+        let x = self.pick(|i| !i.shape.is_empty())?;
+        let rank = x.shape.len();
+        let keep = self.rng.chance(50);
+        let mut axes: Vec<usize> = (0..rank).filter(|_| self.rng.chance(50)).collect();
+        if axes.is_empty() {
+            axes.push(self.rng.below(rank));
+        }
+        let n: i64 = axes.iter().map(|a| self.value(&x.shape[*a])).product();
+        let grow = self.log2(n);
+        let d = x.digits;
+        let (op, d) = match self.rng.below(9) {
+            _ if x.elem.is_bool() => (*self.rng.pick(&[ReduceOp::And, ReduceOp::Or, ReduceOp::Xor]), d),
+            0..=3 => (ReduceOp::Sum, Digits { big: d.big + grow, ..d }),
+            4 => (ReduceOp::Max, d),
+            5 => (ReduceOp::Min, d),
+            6 if !x.elem.is_float() => (ReduceOp::Prod, d),
+            7 | 8 if d.rough == 0 => {
+                axes.truncate(1);
+                let last = self.rng.chance(50);
+                let op = if self.rng.chance(50) { ReduceOp::ArgMax { last } } else { ReduceOp::ArgMin { last } };
+                (op, d)
+            }
+            _ => (ReduceOp::Max, d),
+        };
+        let y = self.builder().reduce(op, x.arg, &axes, keep).ok()?;
+        self.keep(y, d);
+        Some(())
+    }
+
+    fn product(&mut self) -> Option<()> {
+        let x = self.pick(|i| !i.shape.is_empty() && i.elem.is_float() && i.digits.rough < 3)?;
+        let inner = x.shape.last()?.clone();
+        if self.rng.chance(30) {
+            // A weighted sum over some axis.
+            let (y, dy) = self.partner(&x);
+            let at = self.rng.below(x.shape.len());
+            let n = self.value(&x.shape[at]);
+            let d = Digits {
+                big: x.digits.big + dy.big + self.log2(n) + 1,
+                fine: x.digits.fine + dy.fine,
+                rough: x.digits.rough.max(dy.rough),
+            };
+            let mut b = self.builder();
+            let wide = b.wide(x.arg);
+            let y = match y {
+                Arg::Value(_) => y,
+                s => b.full(s, x.elem, x.shape.clone()),
+            };
+            let shape = b.broadcast_shape(&[b.shape(x.arg), b.shape(y)]).ok()?;
+            if self.count(&shape) > LARGEST {
+                return None;
+            }
+            let mut b = self.builder();
+            let z = b.dot(x.arg, y, wide, &[at], false).ok()?;
+            self.keep(z, d);
+            return Some(());
+        }
+        let columns = Ix::Const(*self.rng.pick(&[1, 2, 3, 8, 9, 16]));
+        let before = self.pool.len();
+        self.input(x.elem, vec![inner.clone(), columns]);
+        let w = self.pool.get(before)?.clone();
+        let n = self.value(&inner);
+        let d = Digits { big: x.digits.big + 1 + self.log2(n), fine: x.digits.fine + 2, rough: x.digits.rough };
+        let y = self.builder().matmul(x.arg, w.arg).ok()?;
+        self.keep(y, d);
+        Some(())
+    }
+
+    fn layout(&mut self) -> Option<()> {
+        let x = self.pick(|i| !i.shape.is_empty())?;
+        let rank = x.shape.len();
+        let at = self.rng.below(rank);
+        let n = x.shape[at].clone();
+        let kind = self.rng.below(13);
+        let partner = self.pick(|i| {
+            let fits = |d: usize| d == at || i.shape.get(d) == x.shape.get(d);
+            i.elem == x.elem && i.shape.len() == rank && (0..rank).all(fits)
+        });
+        let mut perm: Vec<usize> = (0..rank).collect();
+        for i in (1..rank).rev() {
+            perm.swap(i, self.rng.below(i + 1));
+        }
+        let amounts: Vec<(i64, i64)> = (0..rank).map(|_| (self.rng.range(0, 2), self.rng.range(0, 2))).collect();
+        let (a, c, k) = (self.rng.range(1, 3), self.rng.range(-2, 2), self.rng.range(1, 4));
+        let known = n.as_const();
+        let mut b = self.builder();
+        let mut digits = x.digits;
+        let axes: Vec<Ix> = (0..rank).map(axis).collect();
+        let y = match kind {
+            0 => b.transpose(x.arg, &perm),
+            1 => {
+                let total = b.numel(&x.shape);
+                b.reshape(x.arg, &[total])
+            }
+            2 if rank > 1 => {
+                let mut shape = x.shape.clone();
+                let next = shape.remove(1);
+                shape[0] = Ix::mul(shape[0].clone(), next);
+                b.reshape(x.arg, &shape)
+            }
+            3 if known.is_some_and(|n| n % 2 == 0) => {
+                let mut shape = x.shape.clone();
+                shape[at] = Ix::Const(known? / 2);
+                shape.insert(at, Ix::Const(2));
+                b.reshape(x.arg, &shape)
+            }
+            // Reversed.
+            4 => b.slice(x.arg, at, Ix::sub(n.clone(), Ix::Const(1)), -1, n),
+            5 => {
+                let start = Ix::Const((a - 1).min(known.unwrap_or(1) - 1));
+                let rest = Ix::sub(n, start.clone());
+                b.slice(x.arg, at, start, a, Ix::ceil_div(rest, Ix::Const(a)))
+            }
+            6 => {
+                let other = partner?;
+                digits = Digits {
+                    big: digits.big.max(other.digits.big),
+                    fine: digits.fine.max(other.digits.fine),
+                    rough: digits.rough.max(other.digits.rough),
+                };
+                b.concat(&[x.arg, other.arg, x.arg], at)
+            }
+            7 => {
+                let value = if x.elem.is_float() { scalar(x.elem, 0.5) } else { int_scalar(x.elem, 1) };
+                let (before, after): (Vec<Ix>, Vec<Ix>) =
+                    amounts.iter().map(|(a, b)| (Ix::Const(*a), Ix::Const(*b))).unzip();
+                b.pad(x.arg, &before, &after, value)
+            }
+            8 => b.unsqueeze(x.arg, &[at]),
+            9 => {
+                let mut shape = x.shape.clone();
+                shape.insert(0, Ix::Const(a));
+                b.broadcast_to(x.arg, &shape)
+            }
+            // Each element several times, the whole several times.
+            10 => {
+                let (mut shape, mut coords) = (x.shape.clone(), axes);
+                shape[at] = Ix::mul(n, Ix::Const(k));
+                coords[at] = Ix::floor_div(axis(at), Ix::Const(k));
+                Ok(b.map("repeat", x.arg, shape, coords))
+            }
+            11 => {
+                let (mut shape, mut coords) = (x.shape.clone(), axes);
+                shape[at] = Ix::mul(n.clone(), Ix::Const(k));
+                coords[at] = Ix::modulo(Ix::add(axis(at), Ix::Const(k)), n);
+                Ok(b.map("tile", x.arg, shape, coords))
+            }
+            // Windows, whose places outside are another number; a band of a matrix.
+            _ => {
+                let (mut shape, mut coords) = (x.shape.clone(), axes);
+                shape.push(Ix::Const(k));
+                coords[at] = Ix::add(Ix::add(axis(at), axis(rank)), Ix::Const(c));
+                let conds = vec![
+                    Cond::new(coords[at].clone(), Cmp::Ge, Ix::Const(0)),
+                    Cond::new(coords[at].clone(), Cmp::Lt, n),
+                ];
+                let value = if x.elem.is_float() { scalar(x.elem, -1.0) } else { int_scalar(x.elem, 0) };
+                let sources = vec![
+                    MapSource { arg: 0, coords, when: Mask { conds, vals: vec![] } },
+                    MapSource { arg: 1, coords: vec![], when: Mask::default() },
+                ];
+                Ok(b.map_sources("window", vec![x.arg, value], shape, sources))
+            }
+        };
+        self.keep(y.ok()?, digits);
+        Some(())
+    }
+
+    /// An index tensor of a shape, inside an extent.
+    fn indices(&mut self, extent: &Ix, shape: &[Ix]) -> Arg {
+        let (k, c) = (self.rng.range(1, 5), self.rng.range(0, 3));
+        let linear = (0..shape.len()).fold(Ix::Const(c), |at, d| Ix::add(at, Ix::mul(axis(d), Ix::Const(k + d as i64))));
+        let ix = Ix::modulo(linear, extent.clone());
+        let elem = if self.rng.chance(50) { Elem::I64 } else { Elem::I32 };
+        if self.rng.chance(50)
+            && let Some(n) = extent.as_const()
+            && shape.iter().all(|d| d.as_const().is_some())
+        {
+            // The same as an input, of which nothing is known.
+            let extents: Vec<u64> = shape.iter().map(|d| self.value(d) as u64).collect();
+            let bits = (0..extents.iter().product::<u64>()).map(|_| self.rng.below(n as usize) as u64).collect();
+            if let Some(data) = Tensor::from_bits(Elem::I64, &extents, bits) {
+                let name = format!("x{}", self.inputs.len());
+                self.inputs.push(data);
+                self.exact.insert(name.clone(), true);
+                return self.graph.add_input(&name, Elem::I64, shape.to_vec(), Role::Argument).into();
+            }
+        }
+        self.builder().index(ix, elem, shape.to_vec())
+    }
+
+    fn gather(&mut self) -> Option<()> {
+        let x = self.pick(|i| !i.shape.is_empty())?;
+        let at = self.rng.below(x.shape.len());
+        let n = x.shape[at].clone();
+        let mut shape = x.shape.clone();
+        shape[at] = self.extent();
+        if self.count(&shape) > LARGEST || self.value(&n) == 0 {
+            return None;
+        }
+        let ids = self.indices(&n, &shape);
+        let coords = (0..shape.len()).map(|d| if d == at { Coord::Arg(1) } else { Coord::Ix(axis(d)) }).collect();
+        let y = self.builder().gather(x.arg, &[ids], coords, shape).ok()?;
+        self.keep(y, x.digits);
+        Some(())
+    }
+
+    fn scatter(&mut self) -> Option<()> {
+        let x = self.pick(|i| !i.shape.is_empty() && i.digits.rough == 0 && !i.elem.is_bool())?;
+        let u = self.pick(|i| i.elem == x.elem && i.shape.len() == x.shape.len() && i.digits.rough == 0)?;
+        let at = self.rng.below(x.shape.len());
+        // Along the other axes, updates must fit.
+        if (0..x.shape.len()).any(|d| d != at && self.value(&u.shape[d]) > self.value(&x.shape[d])) {
+            return None;
+        }
+        if (0..x.shape.len()).any(|d| d != at && u.shape[d] != x.shape[d]) {
+            return None;
+        }
+        let ids = self.indices(&x.shape[at].clone(), &u.shape);
+        let op = *self.rng.pick(&[ScatterOp::Set, ScatterOp::Add, ScatterOp::Max, ScatterOp::Min]);
+        let coords = (0..x.shape.len()).map(|d| if d == at { Coord::Arg(1) } else { Coord::Ix(axis(d)) }).collect();
+        let grow = if op == ScatterOp::Add { self.log2(self.count(&u.shape)) + 1 } else { 0 };
+        let d = Digits {
+            big: x.digits.big.max(u.digits.big) + grow,
+            fine: x.digits.fine.max(u.digits.fine),
+            rough: 0,
+        };
+        let y = self.builder().scatter(x.arg, &[ids], u.arg, coords, op).ok()?;
+        self.keep(y, d);
+        Some(())
+    }
+
+    fn ordered(&mut self) -> Option<()> {
+        let x = self.pick(|i| !i.shape.is_empty() && !i.elem.is_bool())?;
+        let at = self.rng.below(x.shape.len());
+        let (a, c) = (self.rng.chance(50), self.rng.chance(50));
+        if self.rng.chance(60) || x.digits.rough > 0 {
+            let op = *self.rng.pick(&[ScanOp::Sum, ScanOp::Max, ScanOp::Min]);
+            let grow = if op == ScanOp::Sum { self.log2(self.value(&x.shape[at])) } else { 0 };
+            let exclusive = a && op == ScanOp::Sum;
+            let y = self.builder().scan(op, x.arg, at, exclusive, c).ok()?;
+            self.keep(y, Digits { big: x.digits.big + grow, ..x.digits });
+        } else {
+            let (s, o) = self.builder().sort(x.arg, at, a).ok()?;
+            self.keep(s, x.digits);
+            self.keep(o, x.digits);
+        }
+        Some(())
+    }
+
+    fn finish(mut self) -> Case {
+        let mut outputs: Vec<Arg> = vec![];
+        let made: Vec<Arg> = self.pool.iter().map(|i| i.arg).filter(|a| self.is_made(*a)).collect();
+        if let Some(last) = made.last() {
+            outputs.push(*last);
+        }
+        for _ in 0..self.rng.below(3) {
+            if let Some(x) = made.get(self.rng.below(made.len())) {
+                outputs.push(*x);
+            }
+        }
+        if outputs.is_empty() {
+            outputs.extend(self.pool.first().map(|i| i.arg));
+        }
+        for (i, x) in outputs.into_iter().enumerate() {
+            if let Arg::Value(value) = x {
+                self.graph.outputs.push(Output { name: format!("y{i}"), value });
+            }
+        }
+        Case { graph: self.graph, inputs: self.inputs, exact: self.exact }
+    }
+
+    fn is_made(&self, a: Arg) -> bool {
+        matches!(a, Arg::Value(v) if self.graph.def(v).is_some())
+    }
+}
+
+fn ir_half(elem: Elem) -> Arg {
+    scalar(elem, 0.5)
+}
