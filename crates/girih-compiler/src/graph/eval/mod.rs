@@ -239,6 +239,8 @@ impl Machine<'_> {
                 let bits = if to == elem { bits } else { convert::to_f64(elem.dtype, bits).to_bits() };
                 Ok(View::scalar(to, bits, shape))
             }
+            // A map reads what its sources name; an operand that none does may be gone.
+            Arg::Absent if matches!(node.op, Op::IndexMap(_)) => Ok(View::scalar(Elem::BOOL, 0, &[])),
             Arg::Absent => Err("an operand is missing".to_string()),
         };
         node.args.iter().map(one).collect()
@@ -285,6 +287,9 @@ impl Machine<'_> {
                 reduce::reduce(*op, &args, axes, elem, self.widen)?
             }
             Op::IndexMap(map) => {
+                if map.iter().any(|s| node.args.get(s.arg as usize).is_none_or(|a| *a == Arg::Absent)) {
+                    return Err("a source is missing".into());
+                }
                 let sources = map::sources(map, &args, &self.symbols, &shape);
                 if let Some(view) = map::as_view(&sources, &shape) {
                     self.set(first, View { elem, ..view });
