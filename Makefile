@@ -37,6 +37,7 @@ numeric: build .venv/ready
 # Random programs: evaluator, loop IR, tile IR after every rule, and native code must agree.
 random: build
 	cargo run --release --quiet -p girih-random -- --count 300
+	cargo run --release --quiet -p girih-random -- --graphs --count 1000
 
 # ONNX's own tests of its operators, by the evaluator.
 onnx: .venv/ready
