@@ -40,7 +40,16 @@ fn cores() -> u64 {
 }
 
 fn flags() -> Result<Flags, String> {
-    let mut flags = Flags { count: 300, seed: 1, batch: 64, jobs: cores(), show: None, keep_going: false, graphs: false, native: 20 };
+    let mut flags = Flags {
+        count: 300,
+        seed: 1,
+        batch: 64,
+        jobs: cores(),
+        show: None,
+        keep_going: false,
+        graphs: false,
+        native: 20,
+    };
     let mut args = std::env::args().skip(1);
     while let Some(name) = args.next() {
         if name == "--keep-going" {
@@ -59,7 +68,11 @@ fn flags() -> Result<Flags, String> {
             "--jobs" => flags.jobs = value.max(1),
             "--native" => flags.native = value,
             "--show" => flags.show = Some(value),
-            _ => return Err(format!("unknown flag {name}; known: --count --seed --batch --jobs --show --keep-going --graphs --native")),
+            _ => {
+                return Err(format!(
+                    "unknown flag {name}; known: --count --seed --batch --jobs --show --keep-going --graphs --native"
+                ));
+            }
         }
     }
     Ok(flags)

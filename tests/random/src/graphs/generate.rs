@@ -76,7 +76,8 @@ pub fn make(seed: u64) -> Case {
     shape.push(Ix::Const(m.rng.range(1, 9)));
     m.input(Elem::F32, shape);
     for _ in 0..m.rng.range(1, 4) {
-        let elem = *m.rng.pick(&[Elem::F32, Elem::F32, Elem::F32, Elem::F64, Elem::I32, Elem::I64, Elem::F16, Elem::BOOL]);
+        let elem =
+            *m.rng.pick(&[Elem::F32, Elem::F32, Elem::F32, Elem::F64, Elem::I32, Elem::I64, Elem::F16, Elem::BOOL]);
         let shape = m.shape();
         m.input(elem, shape);
     }
@@ -292,7 +293,12 @@ impl Maker<'_> {
         if dy.rough > 0 {
             return None;
         }
-        let pred = *self.rng.pick(&[Predicate::LessThan, Predicate::Equal, Predicate::GreaterThanOrEqual, Predicate::NotEqual]);
+        let pred = *self.rng.pick(&[
+            Predicate::LessThan,
+            Predicate::Equal,
+            Predicate::GreaterThanOrEqual,
+            Predicate::NotEqual,
+        ]);
         let c = self.builder().compare(pred, x.arg, y).ok()?;
         self.keep(c, Digits { big: 0, fine: 0, rough: 0 });
         let (z, dz) = self.partner(&x);
@@ -303,7 +309,8 @@ impl Maker<'_> {
     }
 
     fn convert(&mut self) -> Option<()> {
-        let to = *self.rng.pick(&[Elem::F32, Elem::F64, Elem::F16, Elem::BF16, Elem::I32, Elem::I64, Elem::BOOL, Elem::U8]);
+        let to =
+            *self.rng.pick(&[Elem::F32, Elem::F64, Elem::F16, Elem::BF16, Elem::I32, Elem::I64, Elem::BOOL, Elem::U8]);
         let x = self.pick(|i| to.is_float() || i.digits.rough == 0)?;
         // Integers may be anything; only small ones have few digits.
         let d = match (x.elem.is_float(), x.elem.is_bool()) {
@@ -500,7 +507,8 @@ impl Maker<'_> {
     /// An index tensor of a shape, inside an extent.
     fn indices(&mut self, extent: &Ix, shape: &[Ix]) -> Arg {
         let (k, c) = (self.rng.range(1, 5), self.rng.range(0, 3));
-        let linear = (0..shape.len()).fold(Ix::Const(c), |at, d| Ix::add(at, Ix::mul(axis(d), Ix::Const(k + d as i64))));
+        let linear =
+            (0..shape.len()).fold(Ix::Const(c), |at, d| Ix::add(at, Ix::mul(axis(d), Ix::Const(k + d as i64))));
         let ix = Ix::modulo(linear, extent.clone());
         let elem = if self.rng.chance(50) { Elem::I64 } else { Elem::I32 };
         if self.rng.chance(50)
@@ -551,11 +559,7 @@ impl Maker<'_> {
         let op = *self.rng.pick(&[ScatterOp::Set, ScatterOp::Add, ScatterOp::Max, ScatterOp::Min]);
         let coords = (0..x.shape.len()).map(|d| if d == at { Coord::Arg(1) } else { Coord::Ix(axis(d)) }).collect();
         let grow = if op == ScatterOp::Add { self.log2(self.count(&u.shape)) + 1 } else { 0 };
-        let d = Digits {
-            big: x.digits.big.max(u.digits.big) + grow,
-            fine: x.digits.fine.max(u.digits.fine),
-            rough: 0,
-        };
+        let d = Digits { big: x.digits.big.max(u.digits.big) + grow, fine: x.digits.fine.max(u.digits.fine), rough: 0 };
         let y = self.builder().scatter(x.arg, &[ids], u.arg, coords, op).ok()?;
         self.keep(y, d);
         Some(())
