@@ -36,7 +36,7 @@ struct Kept {
     value: ValueId,
     /// The coordinates; `None` where the buffer has a dimension.
     fixed: Vec<Option<Ix>>,
-    /// The loops that fill it.
+    /// The loops between its place and where it is filled: it is whole when all of them have ended.
     loops: Vec<AxisId>,
     buf: BufId,
 }
@@ -62,6 +62,8 @@ pub(super) struct Emitter<'a> {
     scopes: Vec<Scope>,
     /// The loop of each scope but the first.
     open: Vec<For>,
+    /// Loops that are open further in, while a reduction is emitted before them.
+    pending: Vec<AxisId>,
     axis_depth: BTreeMap<AxisId, usize>,
     val_depth: Vec<usize>,
 }
@@ -80,6 +82,7 @@ impl<'a> Emitter<'a> {
             mask: Mask::default(),
             scopes: vec![Scope::default()],
             open: vec![],
+            pending: vec![],
             axis_depth: BTreeMap::new(),
             val_depth: vec![],
         };
@@ -450,7 +453,10 @@ impl<'a> Emitter<'a> {
         // The loops go before those that are open further in.
         let inner_scopes = self.scopes.split_off(depth + 1);
         let inner_open = self.open.split_off(depth);
+        let pending = self.pending.len();
+        self.pending.extend(inner_open.iter().map(|f| f.axis));
         let outcome = self.fold(&name, node, op, axes, coords, &shape, elem);
+        self.pending.truncate(pending);
         self.scopes.truncate(depth + 1);
         self.open.truncate(depth);
         self.scopes.extend(inner_scopes);
@@ -616,7 +622,8 @@ impl<'a> Emitter<'a> {
         let (buf, idx) = self.scopes.iter().find_map(|s| {
             s.kept.iter().filter(|k| k.value == v).find_map(|k| {
                 let same = k.fixed.iter().zip(coords).all(|(f, c)| f.as_ref().is_none_or(|f| f == c));
-                let done = !k.loops.iter().any(|a| self.open.iter().any(|f| f.axis == *a));
+                let runs = |a: &AxisId| self.pending.contains(a) || self.open.iter().any(|f| f.axis == *a);
+                let done = !k.loops.iter().any(runs);
                 let idx = k.fixed.iter().zip(coords).filter(|(f, _)| f.is_none()).map(|(_, c)| c.clone()).collect();
                 (same && done).then_some((k.buf, idx))
             })
@@ -664,6 +671,7 @@ impl<'a> Emitter<'a> {
         let buf = self.local(&name, dtype, extents, outer);
         let depth = self.depth();
         self.emit(depth, Stmt::Write { buf, idx, value });
+        let loops = self.open.iter().skip(outer).map(|f| f.axis).collect();
         if let Some(scope) = self.scopes.get_mut(outer) {
             scope.kept.push(Kept { value: v, fixed, loops, buf });
         }

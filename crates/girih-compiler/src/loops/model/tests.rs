@@ -116,6 +116,26 @@ fn softmax(b: &mut Builder<'_>, x: Arg, last: usize) -> Result<Arg, crate::graph
     b.div(e, s)
 }
 
+/// One row of weights times a matrix: the sum of the exponentials is emitted while the loop that would keep them is
+/// still open, so it may not read what was kept.
+#[test]
+fn a_row_is_read_only_when_it_is_whole() {
+    let mut c = Case::new();
+    let (x, v) = (c.input("x", &[1, 8], Role::Argument), c.input("v", &[8, 5], Role::Argument));
+    let y = c.build("aten.attention", |b| {
+        let p = softmax(b, x, 1)?;
+        b.matmul(p, v)
+    });
+    c.output(y);
+    let (xs, vs) = (data(8, 21), data(40, 22));
+    let (got, _) = c.run(&[], &[xs.clone(), vs.clone()]);
+    let e: Vec<f64> = xs.iter().map(|x| f64::from(*x).exp()).collect();
+    let sum: f64 = e.iter().sum();
+    let want: Vec<f64> =
+        (0..5).map(|n| e.iter().zip(vs.chunks(5)).map(|(e, row)| e / sum * f64::from(row[n])).sum()).collect();
+    close(&got[0], &want);
+}
+
 #[test]
 fn softmax_is_one_kernel_that_keeps_its_row() {
     let mut c = Case::new();
