@@ -132,6 +132,12 @@ fn map(copy: &mut Copying<'_>, graph: &Graph, node: &Node, sources: &[MapSource]
         copy.bind(out, *arg);
         return true;
     }
+    // A tensor that is read where a conjunction fails would need a disjunction of conditions.
+    let last_value = list.iter().rposition(|(arg, _)| matches!(arg, Arg::Value(_))).unwrap_or(0);
+    if composed && list.iter().take(last_value).any(|(_, s)| s.when.conds.len() > 1) {
+        log.skipped(site(graph, node), "a tensor would be read where several conditions do not all hold");
+        composed = false;
+    }
     if !composed {
         copy.node_as(node, node.op.clone(), args);
         return false;
