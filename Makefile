@@ -2,7 +2,7 @@
 PYTHON ?= python3
 GIRIH := target/release/girih
 
-.PHONY: build test readme lint unit operations numeric random onnx bytecode python cutile test-torch bench bench-cutile bench-jit clean
+.PHONY: models build test readme lint unit operations numeric random onnx bytecode python cutile test-torch bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
@@ -60,6 +60,10 @@ python: build .venv/ready
 cutile: python
 	.venv/bin/python tests/cutile/run.py
 	.venv/bin/python tests/cutile/run.py --device eval
+
+# Whole ONNX models against float64.
+models: build .venv/ready
+	.venv/bin/python tests/models.py $(GIRIH)
 
 # With PyTorch, which is large.
 test-torch: build .venv/ready

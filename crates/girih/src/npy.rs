@@ -113,12 +113,17 @@ fn to_row_major(from: &[u8], to: &mut [u8], shape: &[u64], width: usize) {
 
 /// Writes an array; the file appears whole or not at all.
 pub fn write(path: &Path, buffer: &Buffer) -> Result<()> {
-    let header = header_text(buffer.dtype(), buffer.shape());
+    write_as(path, buffer, false)
+}
+
+/// The same for an array whose integers may be unsigned.
+pub fn write_as(path: &Path, buffer: &Buffer, unsigned: bool) -> Result<()> {
+    let header = header_text(buffer.dtype(), unsigned, buffer.shape());
     files::write_parts(path, &[&header, buffer.bytes()])
         .map_err(|e| Error::file(path, format!("cannot be written: {e}")))
 }
 
-fn header_text(dtype: DType, shape: &[u64]) -> Vec<u8> {
+fn header_text(dtype: DType, unsigned: bool, shape: &[u64]) -> Vec<u8> {
     // 4-bit elements lie two to a byte, so the array of bytes is all that can be said.
     let bytes;
     let shape = if dtype.bits() == 4 {
@@ -131,7 +136,14 @@ fn header_text(dtype: DType, shape: &[u64]) -> Vec<u8> {
         [one] => format!("({one},)"),
         _ => format!("({})", shape.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")),
     };
-    let mut text = format!("{{'descr': '{}', 'fortran_order': False, 'shape': {dims}, }}", descr(dtype));
+    let descr = match (unsigned, dtype) {
+        (true, DType::I8) => "|u1",
+        (true, DType::I16) => "<u2",
+        (true, DType::I32) => "<u4",
+        (true, DType::I64) => "<u8",
+        _ => descr(dtype),
+    };
+    let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {dims}, }}");
     // The data starts at a multiple of 64 bytes.
     let padding = 63 - (10 + text.len()) % 64;
     text.extend(std::iter::repeat_n(' ', padding));

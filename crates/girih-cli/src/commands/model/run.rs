@@ -70,7 +70,8 @@ pub fn run(args: &RunArgs, given: &Given) -> Result<(), Failure> {
     let found = |name: &str| results.iter().find(|(n, _)| *n == name).map(|(_, t)| *t);
     for (name, file) in &args.save {
         if let Some(tensor) = found(name) {
-            girih::npy::write(Path::new(file), tensor.buffer()).map_err(&within)?;
+            let unsigned = tensor.elem().unsigned;
+            girih::npy::write_as(Path::new(file), tensor.buffer(), unsigned).map_err(&within)?;
         }
     }
     let quiet = args.json || args.time || args.verify || args.profile || args.verify_each || args.compare.is_some();
