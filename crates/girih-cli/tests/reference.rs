@@ -129,6 +129,7 @@ Every message of Girih carries a code. `E` is an error, `W` a warning, which nev
         ("05", "The machine: compiler, cache, files"),
         ("06", "Traps while running"),
         ("07", "Bytecode"),
+        ("08", "Models"),
         ("09", "Warnings about the program"),
     ];
     let mut codes: Vec<&Code> = Code::ALL.iter().collect();

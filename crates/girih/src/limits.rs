@@ -31,8 +31,10 @@ impl Limits {
 /// The limits for a number of threads: from a note in `dir` where there is one, else measured and noted there.
 pub fn of(threads: u32, dir: Option<&Path>) -> Limits {
     let features = machine::features().join(",");
-    let name =
-        format!("limits-{}", &blake3::hash(format!("1 {threads} {features} {}", cpu()).as_bytes()).to_hex()[..16]);
+    let name = format!(
+        "limits-{}",
+        &blake3::hash(format!("1 {threads} {features} {} {}", cpu(), cfg!(debug_assertions)).as_bytes()).to_hex()[..16]
+    );
     let note = dir.map(|d| d.join(name));
     let read = |text: String| {
         let mut numbers = text.split_whitespace().map(str::parse::<f64>);

@@ -149,14 +149,7 @@ pub fn filled(graph: &Graph, at: usize, shape: &[u64], seed: u64) -> Result<Tens
     };
     let unit = |i: u64| f64::from_bits(values::uniform(girih_compiler::num::DType::F64, seed, i));
     let buffer = match input.fill {
-        Fill::Given => {
-            let ports = ports(graph);
-            let port = ports.get(at).map_or(String::new(), Port::to_string);
-            return Err(refuse(
-                format!("input `{}` is not given: the model wants {port}", v.name),
-                format!("give it, such as `--arg {}=FILE.npy`", v.name),
-            ));
-        }
+        Fill::Given => return Err(refuse(format!("input `{}` is not given", v.name), "give it by its name")),
         Fill::Normal if dtype.is_float() => Buffer::filled(buffer::Fill::Randn, dtype, shape, seed)?,
         Fill::Normal => make(&|i| from(values::normal(seed, i).round()))?,
         Fill::Uniform { lo, hi } => make(&|i| from(lo + (hi - lo) * unit(i)))?,

@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use girih_compiler::graph::bind::bind_symbols;
-use girih_compiler::graph::{Elem, Graph, Role};
+use girih_compiler::graph::{Elem, Fill, Graph, Role};
 use girih_compiler::loops::model::Plan;
 use girih_compiler::{pipeline, source};
 
@@ -484,6 +484,9 @@ impl Model {
                 continue;
             }
             if held.given.get(at).is_none_or(|g| g.is_none()) {
+                if self.graph.inputs.get(at).is_some_and(|i| i.fill == Fill::Given) {
+                    return Err(self.missing(at));
+                }
                 let shape = inputs::filled_shape(&self.graph, at, &known)?;
                 let tensor = inputs::filled(&self.graph, at, &shape, self.seed)?;
                 if !parameter {

@@ -138,10 +138,7 @@ fn what_does_not_fit_is_named() {
         let Error::Program(d) = e else { panic!("{e}") };
         format!("{}; {}", d[0].message, d[0].help.clone().unwrap_or_default())
     };
-    assert_eq!(
-        say(model.run(&[]).unwrap_err()),
-        "nothing says how long `n` is, an extent of `x`; give it, `--arg n=N`, or give `x`"
-    );
+    assert!(say(model.run(&[]).unwrap_err()).starts_with("input `x` is not given: the model wants f32[n]; give it"));
     assert!(say(model.run(&[("x", &x)]).unwrap_err()).starts_with("input `w` is not given: the model wants f32[4]"));
     assert_eq!(say(model.run(&[("y", &x)]).unwrap_err()), "the model has no input `y`; the inputs are x, w");
     assert_eq!(say(model.run(&[("x", &x), ("x", &x)]).unwrap_err()), "input `x` is given twice; give it once");
