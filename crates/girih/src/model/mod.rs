@@ -166,8 +166,8 @@ impl Model {
     }
 
     fn from_onnx(bytes: &Bytes, files: Files, folder: Option<&Path>) -> Result<Model> {
-        let _ = (bytes, files, folder);
-        Err(Error::Internal("ONNX files are not read yet".into()))
+        let graph = source::onnx::import(bytes, &source::onnx::Options::default()).map_err(Error::Program)?;
+        Model::new(graph, files, folder)
     }
 
     /// A graph that PyTorch captured, in the JSON form of `source::torch`.
