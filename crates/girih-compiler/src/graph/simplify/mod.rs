@@ -9,8 +9,8 @@
 //!   y: f32[3, 4] = mul b, x
 //! ```
 //!
-//! [`RULES`] run in order until nothing changes. Invariants: outputs keep names, types and values (NaN for NaN); a rule
-//! is idempotent; inputs stay, used or not.
+//! [`RULES`] run in order until nothing changes. Invariants: outputs keep names, types and values (NaN for NaN); running
+//! them again changes nothing; inputs stay, used or not.
 
 mod algebra;
 mod common_subexpressions;
