@@ -6,6 +6,7 @@ use girih_compiler::cuda_tile::ir::{FuncKind, Module};
 use girih_compiler::cuda_tile::parse::parse;
 use girih_compiler::cuda_tile::print::{print, print_nvidia, print_nvidia_debug};
 use girih_compiler::cuda_tile::verify;
+use girih_compiler::source;
 
 use crate::memory::peak_of;
 
@@ -80,4 +81,15 @@ pub fn text(bytes: &[u8]) {
     let module = again.module.unwrap_or_else(|| panic!("not parsed: {:?}\n{printed}", again.diagnostics));
     assert_eq!(print_nvidia_debug(&module), printed);
     print(&module);
+}
+
+/// An ONNX model becomes a graph or is refused with reasons, in little memory.
+pub fn onnx(bytes: &[u8]) {
+    let file = bytes::Bytes::copy_from_slice(bytes);
+    let (result, peak) = peak_of(|| source::onnx::import(&file, &source::onnx::Options::default()));
+    let most = BASE + 8 * MULTIPLE * bytes.len();
+    assert!(peak <= most, "reading {} bytes took {peak}", bytes.len());
+    if let Err(diagnostics) = result {
+        assert!(diagnostics.iter().any(Diagnostic::is_error), "refused without a word");
+    }
 }

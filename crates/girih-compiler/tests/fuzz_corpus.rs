@@ -63,6 +63,7 @@ fn what_the_fuzzer_found() {
     each(&files("fuzz/corpus/read"), SECONDS, |bytes| drop(checks::read(bytes)));
     each(&files("fuzz/corpus/roundtrip"), SECONDS, checks::roundtrip);
     each(&files("fuzz/corpus/text"), SECONDS, checks::text);
+    each(&files("fuzz/corpus/onnx"), SECONDS, checks::onnx);
 }
 
 #[test]
@@ -96,6 +97,21 @@ fn every_byte_changed() {
         for (at, &byte) in bytes.iter().enumerate() {
             changed[at] = if at % 2 == 0 { byte ^ (1 << (at % 8)) } else { !byte };
             checks::read(&changed);
+            changed[at] = byte;
+        }
+    });
+}
+
+#[test]
+fn models_cut_short_and_changed() {
+    each(&files("fuzz/corpus/onnx"), 6 * SECONDS, |bytes| {
+        for len in 0..bytes.len() {
+            checks::onnx(&bytes[..len]);
+        }
+        let mut changed = bytes.to_vec();
+        for (at, &byte) in bytes.iter().enumerate() {
+            changed[at] = if at % 2 == 0 { byte ^ (1 << (at % 8)) } else { !byte };
+            checks::onnx(&changed);
             changed[at] = byte;
         }
     });

@@ -9,7 +9,7 @@ use crate::index::Ix;
 const MOST: u64 = 1024;
 /// The most elements computed on the way.
 const WORK: u64 = 1 << 20;
-const MEMORY: u64 = 64 << 20;
+const MEMORY: u64 = 8 << 20;
 
 fn short(shape: &[u64]) -> bool {
     shape.iter().try_fold(1u64, |n, d| n.checked_mul(*d)).is_some_and(|n| n <= MOST)
