@@ -9,6 +9,7 @@ in graphs for inference; in those for training PyTorch takes them apart, because
 from __future__ import annotations
 
 import functools
+import re
 from typing import Any
 
 import torch
@@ -69,7 +70,12 @@ def pieces() -> dict:
 
     known = operations()
     table = core_aten_decompositions()
-    return {op: f for op, f in dict(table).items() if str(getattr(op, "_opname", "")) not in known}
+    # Random numbers are PyTorch's own: its decompositions would draw others than eager mode does.
+    random = torch.Tag.nondeterministic_seeded
+    return {
+        op: f for op, f in dict(table).items()
+        if str(getattr(op, "_opname", "")) not in known and random not in getattr(op, "tags", ())
+    }  # fmt: skip
 
 
 def girih(module: torch.fx.GraphModule, inputs, *, options: dict[str, Any] | None = None, **other):
@@ -135,20 +141,34 @@ def build(module, parameters, options):
     if not refused:
         try:
             return Compiled(module, document, options)
-        except (GirihError, _graph.Unsupported) as e:
-            _partition.warn_once("a graph", first_line(e))
-            return module.forward
+        except (GirihError, RuntimeError, _graph.Unsupported) as e:
+            blamed = blame(document, e)
+            if not blamed:
+                _partition.warn_once("a graph", first_line(e))
+                return module.forward
+            refused = blamed
     for node, reason in refused.items():
         if node.op != "placeholder":
             _partition.warn_once(_partition.operation(node), reason)
-    return split(module, parameters, options)
+    operations = {_partition.operation(n) for n in refused if n not in document.refused}
+    return split(module, parameters, options, operations)
 
 
-def split(module, parameters, options):
-    """The graph with what Girih knows in compiled parts."""
+def blame(document, error) -> dict:
+    """The nodes that an error of lowering is about: those of the first operation that it names."""
+    named = re.search(r"\baten\.\w+", str(error))
+    nodes = [n for n in document.nodes if named and _partition.operation(n) == named[0]]
+    return dict.fromkeys(nodes, first_line(error))
+
+
+def split(module, parameters, options, avoided=()):
+    """The graph with what Girih knows in compiled parts; `avoided` are operations that were seen to fail."""
     # The nodes of a graph that was changed are new ones, so their refusals are asked for again.
     _partition.lift_sizes(module)
     _, refused = _partition.refusals(module, parameters)
+    for node in module.graph.nodes:
+        if node.op == "call_function" and _partition.operation(node) in avoided:
+            refused.setdefault(node, "it failed before")
     names = {n.name for n in parameters}
     module = _partition.parts(module, refused, "girih_")
     for node in module.graph.nodes:
@@ -157,16 +177,8 @@ def split(module, parameters, options):
         part = getattr(module, node.target)
         inside = [n for n in part.graph.nodes if n.op == "placeholder"]
         kept = [n for n, outer in zip(inside, node.args) if isinstance(outer, torch.fx.Node) and outer.name in names]
-        document, refused = _partition.refusals(part, kept)
-        if refused:
-            continue
-        try:
-            compiled = Compiled(part, document, options)
-        except (GirihError, _graph.Unsupported) as e:
-            _partition.warn_once("a part of a graph", first_line(e))
-            continue
         single = not isinstance(next(n for n in part.graph.nodes if n.op == "output").args[0], (tuple, list))
-        setattr(module, node.target, Part(compiled, single))
+        setattr(module, node.target, Part(build(part, kept, options), single))
     module.recompile()
     return module.forward
 
@@ -180,7 +192,7 @@ class Part(torch.nn.Module):
 
     def forward(self, *args):
         results = self.compiled(*args)
-        return results[0] if self.single else results
+        return results[0] if self.single and isinstance(results, (tuple, list)) else results
 
 
 def first_line(error) -> str:

@@ -36,6 +36,8 @@ class Compiled:
         self._plan_outputs(module, document)
         self.text = json.dumps(root)
         self.model = _girih.Model.from_torch_json(self.text, **options)
+        # What cannot be lowered is known now, when PyTorch can still do it instead.
+        self.model.compile()
         self._bound: Any = None
 
     # What goes in.
