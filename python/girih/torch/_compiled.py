@@ -30,6 +30,7 @@ class Compiled:
     def __init__(self, module: torch.fx.GraphModule, document: _graph.Document, options: dict[str, Any]):
         root = document.root
         self.symbols = [s["name"] for s in root["symbols"]]
+        self.ranges = {s["name"]: (s["lo"], s["hi"]) for s in root["symbols"]}
         #: The placeholders and their names in the JSON.
         self.ports = document.inputs
         self._plan_inputs(module, document)
@@ -56,6 +57,8 @@ class Compiled:
                 self.parameter_names.append(name)
             else:
                 self.arguments.append(position)
+        #: The shapes of the arguments, by position.
+        self.wanted = {p: (n, shapes[n]) for p, (_, n) in enumerate(document.inputs) if n and roles[n] == "argument"}
         self.constants = []
         for name, target in document.constants.items():
             value = module
@@ -95,9 +98,10 @@ class Compiled:
         inputs = {name: position for position, (_node, name) in enumerate(document.inputs) if name}
         results = next(n for n in module.graph.nodes if n.op == "output").args[0]
         results = list(results) if isinstance(results, (tuple, list)) else [results]
-        #: For each result: ("none",), ("extent", e), ("input", position) or ("tensor", number of the output).
+        #: For each result: ("none",), ("extent", e), ("input", position), ("tensor", number of the output), or
+        #: ("view", number of the output, number of the view).
         self.results: list[tuple] = []
-        shapes, strides, kept, self.dtypes = [], [], [], []
+        shapes, strides, kept, views, self.dtypes = [], [], [], [], []
         dtypes = {name: dtype for dtype, name in _graph.DTYPES.items()}
         numbers: dict[str, int] = {}
         for result, known in zip(results, document.outputs):
@@ -109,29 +113,53 @@ class Compiled:
                 self.results.append(("input", inputs[by_output[known]]))
             else:
                 value = by_output[known]
+                view = document.views.get(result)
                 if value not in numbers:
                     numbers[value] = len(kept)
                     kept.append({"name": known, "value": value})
                     typed = values[value]
                     shapes.append(tuple(typed["shape"]))
-                    strides.append(unusual_strides(result.meta.get("val")))
+                    base = view[0] if view else result
+                    strides.append(unusual_strides(base.meta.get("val")))
                     self.dtypes.append(dtypes[typed["dtype"]])
-                self.results.append(("tensor", numbers[value]))
+                if view:
+                    self.results.append(("view", numbers[value], len(views)))
+                    views.append(view[1])
+                else:
+                    self.results.append(("tensor", numbers[value]))
         root["outputs"] = kept
         extents = tuple(r[1] for r in self.results if r[0] == "extent")
-        for symbol in _extents.symbols([list(extents)] + [s for s in strides if s]):
-            if symbol not in self.symbols:
-                self.symbols.append(symbol)
-        self.evaluate = nested(self.symbols, tuple(shapes), tuple(s or () for s in strides), extents)
+        flat_views = [tuple(part) for sizes, steps, offset in views for part in (sizes, steps, (offset,))]
+        self.evaluate = nested(self.symbols, shapes, [s or () for s in strides], extents, flat_views)
         self.strided = [s is not None for s in strides]
         self.fixed = None if self.symbols else self.evaluate()
         self.only_tensors = all(r == ("tensor", i) for i, r in enumerate(self.results))
 
+    def misfit(self, args) -> str | None:
+        """What is wrong with the shapes of arguments, in one sentence; None where they fit."""
+        env = dict(zip(self.symbols, self._values(args)))
+        for symbol, (lo, hi) in self.ranges.items():
+            value = env.get(symbol, lo)
+            if value < lo or (hi is not None and value > hi):
+                most = "" if hi is None else f" and at most {hi}"
+                return f"the extent {symbol} is {value}, and must be at least {lo}{most}"
+        for position, (name, shape) in self.wanted.items():
+            given = tuple(args[position].shape)
+            if given != tuple(value_of(extent, env) for extent in shape):
+                text = ", ".join(_extents.text(e) for e in shape)
+                return f"argument `{name}` has shape {list(given)}, and the model wants [{text}]"
+        return None
+
     # Running.
 
+    def _values(self, args):
+        """The symbols' values."""
+        places = map(self.sources.get, self.symbols)
+        return [args[p] if axis is None else args[p].shape[axis] for p, axis in places]
+
     def __call__(self, *args):
-        env = [args[p] if axis is None else args[p].shape[axis] for p, axis in map(self.sources.get, self.symbols)]
-        shapes, strides, extents = self.fixed if self.fixed is not None else self.evaluate(*env)
+        env = self._values(args)
+        shapes, strides, extents, views = self.fixed if self.fixed is not None else self.evaluate(*env)
         if self.parameters or self.constants:
             self._bind(args)
         given, addresses, extent_list = [], [], []
@@ -153,7 +181,8 @@ class Compiled:
         rest = iter(extents)
         return tuple(
             outputs[r[1]] if r[0] == "tensor" else args[r[1]] if r[0] == "input" else next(rest) if r[0] == "extent"
-            else None
+            else torch.as_strided(outputs[r[1]], views[3 * r[2]], views[3 * r[2] + 1], views[3 * r[2] + 2][0])
+            if r[0] == "view" else None
             for r in self.results
         )  # fmt: skip
 
@@ -168,6 +197,11 @@ class Compiled:
         self.model.bind_addresses([(n, t.data_ptr(), tuple(t.shape)) for n, t in named])
         # The tensors are kept, so that no other takes an address of theirs.
         self._bound = (key, [version(t) for t in tensors], contiguous, tensors)
+
+
+def value_of(extent, env):
+    """The value of an extent where the symbols have these values."""
+    return extent if isinstance(extent, int) else eval(_extents.text(extent), {"min": min, "max": max, **env})
 
 
 def version(tensor):
@@ -212,14 +246,17 @@ def hint(extent) -> int:
     return extent if isinstance(extent, int) else extent.node.hint
 
 
-def nested(symbols, shapes, strides, extents):
-    """A function of the symbols' values that gives shapes, strides and extents."""
+def nested(symbols, *groups):
+    """A function of the symbols' values that gives the values of groups of extents, or of groups of groups."""
 
-    def tuples(value):
-        return "(" + "".join(f"{_extents.text(v)}, " for v in value) + ")"
+    def text(value):
+        if isinstance(value, tuple) or (isinstance(value, list) and not is_expression(value)):
+            return "(" + "".join(f"{text(v)}, " for v in value) + ")"
+        return _extents.text(value)
 
-    source = (
-        f"lambda {', '.join(symbols)}: (({''.join(tuples(s) + ', ' for s in shapes)}), "
-        f"({''.join(tuples(s) + ', ' for s in strides)}), {tuples(extents)})"
-    )
+    source = f"lambda {', '.join(symbols)}: {text(groups)}"
     return eval(source, {"__builtins__": {}, "min": min, "max": max})
+
+
+def is_expression(value) -> bool:
+    return len(value) == 3 and value[0] in ("+", "-", "*", "//", "%", "min", "max")

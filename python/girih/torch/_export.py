@@ -93,6 +93,8 @@ class Model:
                 self._state.append(None)
                 self._names.append(node.name)
                 continue
+            if spec.kind == InputKind.TOKEN:
+                raise GirihError("the model has operations with side effects, which is not supported")
             if spec.kind not in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR):
                 raise GirihError(f"the model takes {spec.kind.name.lower()} `{spec.target}`, which is not supported")
             self._state.append(state[spec.target].detach())
@@ -134,6 +136,8 @@ class Model:
         given = iter(flat)
         all_inputs = [next(given) if s is None else s for s in self._state]
         self._check(all_inputs)
+        if problem := self._compiled.misfit(all_inputs):
+            raise GirihError(problem)
         with torch.no_grad():
             results = self._compiled(*all_inputs)
             for position, result in zip(self._returns, results):

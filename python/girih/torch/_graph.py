@@ -61,7 +61,9 @@ class Document:
         self.inputs: list[tuple[torch.fx.Node, str | None]] = []
         self.constants: dict[str, str] = {}
         self.outputs: list[Any] = []
-        self.stand_ins: set[str] = set()
+        #: For each result that is a view of a value computed here which another result shows too: the node of that
+        #: value, and the view's sizes, strides and offset.
+        self.views: dict[torch.fx.Node, tuple] = {}
 
     def text(self) -> str:
         return json.dumps(self.root)
@@ -285,8 +287,28 @@ class Writer:
         self.document.root["nodes"].append(written)
         self.document.nodes.append(node)
 
+    def find_views(self, results):
+        """Fills `Document.views`."""
+        shown = {}
+        for node in results:
+            if isinstance(node, torch.fx.Node):
+                shown.setdefault(base_of(node), []).append(node)
+        for base, nodes in shown.items():
+            if base.op != "call_function" or not isinstance(self.names.get(base), str) or len(set(nodes)) < 2:
+                continue
+            for node in set(nodes) - {base}:
+                value = node.meta["val"]
+                try:
+                    parts = [[self.extent(e) for e in part] for part in (value.shape, value.stride())]
+                    offset = self.extent(value.storage_offset())
+                except (Unsupported, RuntimeError):
+                    continue
+                self.document.views[node] = (base, (*parts, offset))
+
     def result(self, value):
         """An output of the graph."""
+        if value in self.document.views:
+            value = self.document.views[value][0]
         if isinstance(value, torch.fx.Node):
             name = self.names.get(value)
             if isinstance(name, str):
@@ -309,6 +331,7 @@ class Writer:
             elif node.op == "output":
                 results = node.args[0]
                 results = results if isinstance(results, (tuple, list)) else [results]
+                self.find_views(results)
                 self.document.outputs = [self.result(r) for r in results]
             elif is_size(node):
                 continue
@@ -345,7 +368,6 @@ class Writer:
                 names.append(None)
                 continue
             self.document.root["inputs"].append({**typed, "role": "argument"})
-            self.document.stand_ins.add(name)
             names.append(name)
         if several:
             self.names[node] = names
@@ -379,6 +401,18 @@ def attribute_symbols(value, used):
     elif isinstance(value, list):
         for v in value:
             attribute_symbols(v, used)
+
+
+def base_of(node):
+    """What a node is a view of, through any number of views."""
+    while node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload):
+        first = node.target._schema.arguments[0] if node.target._schema.arguments else None
+        if first is None or first.alias_info is None or first.alias_info.is_write or not node.args:
+            break
+        if not isinstance(node.args[0], torch.fx.Node) or not isinstance(node.meta.get("val"), torch.Tensor):
+            break
+        node = node.args[0]
+    return node
 
 
 def is_getitem(node) -> bool:

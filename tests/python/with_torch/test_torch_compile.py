@@ -81,7 +81,7 @@ FUNCTIONS = {
     "pad": (lambda x: F.pad(x, (1, 2, 0, 1), value=0.5), X),
     "gather": (lambda x: x.gather(1, torch.zeros(3, 2, 8, dtype=torch.int64) + 1), X),
     "index": (lambda x: x[torch.tensor([2, 0]), torch.tensor([1, 4])], X),
-    "index_put": (lambda x: x.index_put((torch.tensor([1, 0]),), torch.ones(5, 8)), X),
+    "index_put": (lambda x: x.index_put((torch.tensor([1, 0]),), torch.ones_like(x[:2])), X),
     "roll_flip": (lambda x: x.roll(1, -1) + x.flip(1), X),
     "repeat": (lambda x: x.repeat(1, 2, 1) + x.repeat_interleave(2, 1), X),
     "creation": (lambda x: x + torch.ones_like(x) + torch.full((8,), 0.25) + torch.arange(5).unsqueeze(1), X),
@@ -124,7 +124,9 @@ MODULES = {
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_modules(name, whole):
+def test_modules(name, whole, monkeypatch):
+    # A path of PyTorch's own through the layers of a transformer, as one operation.
+    monkeypatch.setattr(torch.backends.mha, "_is_fastpath_enabled", False)
     make, *shapes = MODULES[name]
     closeness.matches(make(), *[randn(*s) for s in shapes], name=name)
 
@@ -193,15 +195,15 @@ def test_sizes_in_the_computation(whole):
         scores = scores.masked_fill(~mask, float("-inf"))
         return (F.softmax(scores, -1) @ q).transpose(1, 2).reshape(x.shape), torch.arange(x.shape[1]), x.shape[0] + 3
 
-    compiled = torch.compile(attention, backend="girih", dynamic=True)
-    for batch, length in [(2, 5), (3, 8)]:
+    compiled = torch.compile(attention, backend="girih")
+    for batch, length in [(2, 5), (3, 8), (4, 11)]:
         closeness.matches(Of(attention), randn(batch, length, 8), compiled=compiled)
 
 
 # Writing into operands, and views.
 
 
-def test_writes_into_inputs(whole):
+def test_writes_into_inputs():
     def step(x, y):
         x.mul_(2)
         y[0] += x[1]
@@ -335,17 +337,16 @@ def test_an_operation_that_is_not_known_runs_in_pytorch_and_says_so_once():
 
 def test_random_numbers_are_those_of_pytorch():
     def step(x):
-        a = torch.rand_like(x)
-        b = F.dropout(x.exp(), 0.5)
-        return a * 2 + b, torch.randn(3)
+        a, b = torch.rand_like(x), torch.randn(3)
+        return (x.exp() * a).sin() + 1, b * 2
 
+    x = randn(3, 4)
     compiled = torch.compile(step, backend="girih")
     with pytest.warns(UserWarning, match="runs in PyTorch"), torch.no_grad():
         torch.manual_seed(1)
-        a, b = compiled(randn(3, 4))
+        given = compiled(x)
         torch.manual_seed(1)
-        c, d = step(randn(3, 4))
-    torch.testing.assert_close((a, b), (c, d))
+        torch.testing.assert_close(given, step(x))
 
 
 def test_complex_numbers():
