@@ -1,0 +1,26 @@
+"""The page on models of PyTorch: its Python runs from top to bottom and says what the page says it does."""
+
+import contextlib
+import doctest
+import io
+import re
+from pathlib import Path
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "models" / "pytorch.md"
+
+
+def test_blocks():
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
+    names = {}
+    for (language, code), following in zip(blocks, [*blocks[1:], ("", "")]):
+        if language != "python":
+            continue
+        expected, out = following[1] if following[0] == "text" else "", io.StringIO()
+        try:
+            with contextlib.redirect_stdout(out):
+                exec(code, names)
+        except Exception as e:
+            if not expected:
+                raise
+            out.write(f"{e}\n")
+        assert doctest.OutputChecker().check_output(expected, out.getvalue(), doctest.ELLIPSIS), out.getvalue()
