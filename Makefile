@@ -71,6 +71,7 @@ test-torch: build .venv/ready
 	$(INSTALL)
 	.venv/bin/python -m pytest -q tests/python/with_torch
 	.venv/bin/python tests/aten.py $(GIRIH)
+	.venv/bin/python -m pytest -q tests/torch
 	.venv/bin/python tests/cutile/run.py --torch
 	.venv/bin/python tests/expr.py $(GIRIH)
 

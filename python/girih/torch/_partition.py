@@ -117,9 +117,8 @@ def lift_sizes(module: torch.fx.GraphModule) -> None:
                 user.kwargs = torch.fx.map_arg(user.kwargs, lambda a, n=node, v=new: v if a is n else a)
         graph.erase_node(node)
     # What was built for larger expressions may stand after what uses it.
-    from torch.fx.passes.tools_common import legalize_graph
-
-    legalize_graph(module)
+    drawn = [n.name for n in graph.nodes if n.op == "call_function" and is_random(n)]
+    keep_order(module, drawn)
     module.recompile()
 
 
@@ -160,7 +159,29 @@ def parts(module: torch.fx.GraphModule, refused: dict[torch.fx.Node, str], prefi
         if supported:
             groups.setdefault(level[node], {})[node] = None
     kept = [group for group in groups.values() if any(computes(node) for node in group)]
-    return fuse_by_partitions(module, kept, prefix=prefix)
+    drawn = [n.name for n in module.graph.nodes if n.op == "call_function" and is_random(n)]
+    module = fuse_by_partitions(module, kept, prefix=prefix)
+    keep_order(module, drawn)
+    return module
+
+
+def keep_order(module, drawn) -> None:
+    """Sorts the graph so that the nodes named in `drawn` follow each other as given: they draw random numbers."""
+    before = dict(zip(drawn[1:], drawn))
+    by_name = {n.name: n for n in module.graph.nodes}
+    *nodes, output = module.graph.nodes
+    needs = {n: set(n.all_input_nodes) for n in nodes}
+    for name, earlier in before.items():
+        if name in by_name and earlier in by_name:
+            needs[by_name[name]].add(by_name[earlier])
+    done: set[torch.fx.Node] = set()
+    while nodes:
+        ready = [n for n in nodes if needs[n] <= done]
+        for node in ready:
+            output.prepend(node)
+        done.update(ready)
+        nodes = [n for n in nodes if n not in done] if ready else []
+    module.recompile()
 
 
 def computes(node) -> bool:

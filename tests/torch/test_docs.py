@@ -6,7 +6,7 @@ import io
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "models" / "pytorch.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "models" / "pytorch.md"
 
 
 def test_blocks():
