@@ -306,7 +306,7 @@ impl Printer<'_> {
         }
         let own = matches!(&node.op, Op::Source { name, .. } if *name == here.0);
         let mut text = String::from(" !");
-        if !own && !(here.0.is_empty() && !matches!(node.op, Op::Source { .. })) {
+        if !own && (!here.0.is_empty() || matches!(node.op, Op::Source { .. })) {
             let name = op_name(&here.0);
             text += &if name.starts_with('"') { format!("op {name}") } else { name };
         }

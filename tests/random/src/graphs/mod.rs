@@ -77,7 +77,7 @@ pub fn run(flags: &Flags) -> Result<bool, String> {
             }
             let seed = flags.seed + i;
             let case = generate::make(seed);
-            let native = flags.native > 0 && i % flags.native == 0;
+            let native = flags.native > 0 && i.is_multiple_of(flags.native);
             match verdict(&case, native, &Graph::clone) {
                 Ok(Verdict::Agrees) => drop(passed.fetch_add(1, Ordering::Relaxed)),
                 Ok(Verdict::Refused(why)) => {

@@ -124,8 +124,11 @@ fn lone_axis(axes: &[AxisId]) -> Option<Option<usize>> {
     }
 }
 
+/// A constant, and for each axis what every position along it adds.
+type AxisTables = (i64, Vec<(usize, Vec<i64>)>);
+
 /// A coordinate as a constant and a table for each axis that it mentions.
-pub(super) fn by_axis(ix: &Ix, shape: &[usize]) -> Option<(i64, Vec<(usize, Vec<i64>)>)> {
+pub(super) fn by_axis(ix: &Ix, shape: &[usize]) -> Option<AxisTables> {
     let along = |d: usize, f: &dyn Fn(i64) -> i64| -> Option<(usize, Vec<i64>)> {
         Some((d, (0..*shape.get(d)? as i64).map(f).collect()))
     };

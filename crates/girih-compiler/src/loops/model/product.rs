@@ -73,10 +73,7 @@ pub(super) fn emit(
     }
     let batch_extents = of(&first.batch);
     let batch = split(&Ix::Block(2), &batch_extents);
-    e.facts.blocks[2] = match graph.numel(&batch_extents).as_const() {
-        Some(b) => Some(Interval::new(0, i128::from(b.max(1) - 1))),
-        None => None,
-    };
+    e.facts.blocks[2] = graph.numel(&batch_extents).as_const().map(|b| Interval::new(0, i128::from(b.max(1) - 1)));
     let frame = Frame {
         blocks,
         m_extents: of(&first.m),

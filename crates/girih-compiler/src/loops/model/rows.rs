@@ -50,17 +50,15 @@ const GUESS: i64 = 512;
 
 /// Merges neighbouring loops whose accesses walk on from one to the other.
 pub(super) fn collapse(kernel: &mut Kernel, facts: &Facts) {
-    let mut body = std::mem::take(&mut kernel.body);
-    for s in &mut body {
-        collapse_stmt(kernel, s, facts);
+    for s in &mut kernel.body {
+        collapse_stmt(s, facts);
     }
-    kernel.body = body;
 }
 
-fn collapse_stmt(kernel: &mut Kernel, s: &mut Stmt, facts: &Facts) {
+fn collapse_stmt(s: &mut Stmt, facts: &Facts) {
     let Stmt::For(outer) = s else { return };
     for inner in &mut outer.body {
-        collapse_stmt(kernel, inner, facts);
+        collapse_stmt(inner, facts);
     }
     let merged = match &outer.body[..] {
         [Stmt::For(inner)] if outer.kind == LoopKind::Free && inner.kind == LoopKind::Free => {

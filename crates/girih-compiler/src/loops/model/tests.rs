@@ -143,7 +143,7 @@ fn softmax_is_one_kernel_that_keeps_its_row() {
     let y = c.build("aten.softmax", |b| softmax(b, x, 1));
     c.output(y);
     let xs = data(4 * 33, 3);
-    let (got, kernels) = c.run(&[], &[xs.clone()]);
+    let (got, kernels) = c.run(&[], std::slice::from_ref(&xs));
     let mut want = vec![];
     for row in xs.chunks(33) {
         let sum: f64 = row.iter().map(|v| f64::from(*v).exp()).sum();
@@ -351,7 +351,7 @@ fn whole_operations_and_edges() {
     };
     c.output(total.into());
     let xs = data(21, 12);
-    let (got, _) = c.run(&[], &[xs.clone()]);
+    let (got, _) = c.run(&[], std::slice::from_ref(&xs));
     let mut want = vec![];
     let mut first = vec![];
     for row in xs.chunks(7) {

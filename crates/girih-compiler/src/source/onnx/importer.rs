@@ -66,7 +66,7 @@ fn domain(name: &str) -> &str {
     if name == "ai.onnx" { "" } else { name }
 }
 
-fn opsets<'m>(list: &'m [OpsetId]) -> BTreeMap<&'m str, i64> {
+fn opsets(list: &[OpsetId]) -> BTreeMap<&str, i64> {
     list.iter().map(|o| (domain(&o.domain), o.version)).collect()
 }
 

@@ -95,10 +95,10 @@ fn lanes_of(kernel: &Kernel, ctx: &Context, outer: &For, inner: &For) -> Result<
     }
     for s in [load, store] {
         match s {
-            Stmt::Load { mask, order, .. } | Stmt::Store { mask, order, .. } => {
-                if !mask.is_always() || *order != Order::Weak {
-                    return say("an access is masked or ordered");
-                }
+            Stmt::Load { mask, order, .. } | Stmt::Store { mask, order, .. }
+                if !mask.is_always() || *order != Order::Weak =>
+            {
+                return say("an access is masked or ordered");
             }
             Stmt::Read { buf, .. } if matches!(store, Stmt::Write { buf: to, .. } if to == buf) => {
                 return say("it reads the buffer that it writes");

@@ -269,10 +269,7 @@ fn compress(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 fn non_zero(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let shape: Option<Vec<i64>> = b.shape(x).iter().map(Ix::as_const).collect();
-    let holds: Option<Vec<bool>> = match b.floats(x) {
-        Some(list) => Some(list.iter().map(|v| *v != 0.0).collect()),
-        None => None,
-    };
+    let holds: Option<Vec<bool>> = b.floats(x).map(|list| list.iter().map(|v| *v != 0.0).collect());
     let (Some(shape), Some(holds)) = (shape, holds) else {
         return Err(Refusal::new("how many positions it gives must be known when the model is compiled"));
     };

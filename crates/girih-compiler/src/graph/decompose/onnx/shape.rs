@@ -286,7 +286,7 @@ fn range(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     };
     let (start, limit, delta) = (one(0, "start")?, one(1, "limit")?, one(2, "delta")?);
     let count = ((limit - start) / delta).ceil().max(0.0);
-    if !(count <= ir::MAX_EXTENT as f64) {
+    if count.is_nan() || count > ir::MAX_EXTENT as f64 {
         return Err(Refusal::new("it has no end"));
     }
     let place = b.index(ir::axis(0), Elem::I64, vec![Ix::Const(count as i64)]);
