@@ -26,8 +26,6 @@ pub mod edit;
 pub mod knobs;
 pub mod rules;
 
-pub use crate::loops::blocking;
-
 use crate::base::rule::Rule;
 use crate::loops::ir::Kernel;
 

@@ -54,7 +54,10 @@ fn layouts_are_read_in_place() {
     let x = count(&[2, 3]);
     assert_eq!(one(std::slice::from_ref(&x), |b, x| b.transpose(x[0], &[1, 0]).unwrap()), [0., 3., 1., 4., 2., 5.]);
     assert_eq!(one(std::slice::from_ref(&x), |b, x| b.reshape(x[0], &[c(3), c(2)]).unwrap()), [0., 1., 2., 3., 4., 5.]);
-    assert_eq!(one(std::slice::from_ref(&x), |b, x| b.slice(x[0], 1, c(2), -1, c(3)).unwrap()), [2., 1., 0., 5., 4., 3.]);
+    assert_eq!(
+        one(std::slice::from_ref(&x), |b, x| b.slice(x[0], 1, c(2), -1, c(3)).unwrap()),
+        [2., 1., 0., 5., 4., 3.]
+    );
     let wide = one(std::slice::from_ref(&x), |b, x| {
         let y = b.transpose(x[0], &[1, 0]).unwrap();
         let y = b.reshape(y, &[c(6)]).unwrap();
@@ -148,14 +151,23 @@ fn folds_follow_their_definitions() {
     assert_eq!((sum[0], sum[1].is_nan(), sum[2]), (0.5, true, 11.0));
     let max = one(std::slice::from_ref(&x), |b, x| b.reduce(R::Max, x[0], &[1], false).unwrap());
     assert!(max[0].is_nan() && max[1] == 8.0);
-    assert_eq!(one(std::slice::from_ref(&x), |b, x| b.reduce(R::ArgMax { last: false }, x[0], &[1], false).unwrap()), [1., 1.]);
-    assert_eq!(one(std::slice::from_ref(&x), |b, x| b.reduce(R::ArgMax { last: true }, x[0], &[1], false).unwrap()), [1., 2.]);
+    assert_eq!(
+        one(std::slice::from_ref(&x), |b, x| b.reduce(R::ArgMax { last: false }, x[0], &[1], false).unwrap()),
+        [1., 1.]
+    );
+    assert_eq!(
+        one(std::slice::from_ref(&x), |b, x| b.reduce(R::ArgMax { last: true }, x[0], &[1], false).unwrap()),
+        [1., 2.]
+    );
     assert_eq!(one(&[x], |b, x| b.reduce(R::ArgMin { last: false }, x[0], &[1], false).unwrap()), [1., 0.]);
     let none = f32s(&[2, 0], &[]);
-    assert_eq!(one(std::slice::from_ref(&none), |b, x| b.reduce(R::Max, x[0], &[1], false).unwrap()), [f64::NEG_INFINITY; 2]);
+    assert_eq!(
+        one(std::slice::from_ref(&none), |b, x| b.reduce(R::Max, x[0], &[1], false).unwrap()),
+        [f64::NEG_INFINITY; 2]
+    );
     assert_eq!(one(&[none], |b, x| b.reduce(R::Prod, x[0], &[1], false).unwrap()), [1.0; 2]);
     let ints = i64s(&[4], &[3, -7, 5, 1]);
-    assert_eq!(one(&[ints.clone()], |b, x| b.reduce(R::Min, x[0], &[0], false).unwrap()), [-7.0]);
+    assert_eq!(one(std::slice::from_ref(&ints), |b, x| b.reduce(R::Min, x[0], &[0], false).unwrap()), [-7.0]);
     assert_eq!(one(&[ints], |b, x| b.reduce(R::Xor, x[0], &[0], false).unwrap()), [(3 ^ -7 ^ 5 ^ 1) as f64]);
 }
 
@@ -179,13 +191,15 @@ fn gathers_and_scatters_move_elements() {
 #[test]
 fn scans_and_sorts_run_along_an_axis() {
     let x = f32s(&[3, 2], &[1., 2., 3., 4., 5., 6.]);
-    let scan = |exclusive, reverse| one(std::slice::from_ref(&x), |b, x| b.scan(ScanOp::Sum, x[0], 0, exclusive, reverse).unwrap());
+    let scan = |exclusive, reverse| {
+        one(std::slice::from_ref(&x), |b, x| b.scan(ScanOp::Sum, x[0], 0, exclusive, reverse).unwrap())
+    };
     assert_eq!(scan(false, false), [1., 2., 4., 6., 9., 12.]);
     assert_eq!(scan(true, false), [0., 0., 1., 2., 4., 6.]);
     assert_eq!(scan(true, true), [8., 10., 5., 6., 0., 0.]);
     let y = f32s(&[5], &[2., f64::NAN, -1., 2., 0.]);
     for (descending, want) in [(false, [2., 4., 0., 3., 1.]), (true, [1., 0., 3., 4., 2.])] {
-        let out = run(&[y.clone()], |b, x| {
+        let out = run(std::slice::from_ref(&y), |b, x| {
             let (s, o) = b.sort(x[0], 0, descending).unwrap();
             vec![s, o]
         });

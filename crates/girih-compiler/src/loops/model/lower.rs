@@ -12,9 +12,9 @@ use crate::base::{Code, Diagnostic};
 use crate::graph::ir::{Arg, Graph, Op, ValueId};
 use crate::graph::{OriginId, Refusal};
 use crate::index::{Cmp, Cond, Ix, Mask, ValId, simplify};
+use crate::loops::blocking::OperandLayout;
 use crate::loops::ir::{Kernel, Stmt, Ty};
 use crate::num::DType;
-use crate::tile::blocking::OperandLayout;
 
 /// What lowering may choose.
 #[derive(Clone, Debug)]

@@ -204,7 +204,7 @@ fn functions_are_inlined_with_their_attributes() {
 fn a_function_that_calls_itself_ends() {
     let again = [node("f", "", &["a"], &["r"], &[]), text(7, "mine")].concat();
     let function = [text(1, "f"), text(4, "a"), text(5, "r"), sub(7, &again), text(10, "mine")].concat();
-    let g = graph(&[again.clone()], &[], &[value("a", 1, &[])], &[value("r", 1, &[])]);
+    let g = graph(std::slice::from_ref(&again), &[], &[value("a", 1, &[])], &[value("r", 1, &[])]);
     let bytes = [model(&g, 21), sub(25, &function)].concat();
     assert!(messages(&bytes)[0].contains("nest more than 32 deep"), "{:?}", messages(&bytes));
 }
