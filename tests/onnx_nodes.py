@@ -32,6 +32,8 @@ DTYPES = {
 }
 # The expected results round after every step; we round sums and functions once. ONNX's own comparison has the first.
 TWO_STEPS = {"bfloat16": 2**-6, "float16": 2**-9}
+# Expected zeros that are the rounding noise of ONNX's own f32 transform, 1.9e-7 beside sums of 90.
+NOISE = {"test_dft_inverse": 1e-6, "test_dft_inverse_opset19": 1e-6}
 # Each process runs this many tests.
 BATCH = 100
 
@@ -88,7 +90,7 @@ def compare(case, expected, folder, types):
         if want.dtype.kind not in "fiub":
             got, want = got.astype(np.float64), want.astype(np.float64)
         try:
-            np.testing.assert_allclose(got, want, rtol=rtol, atol=case.atol)
+            np.testing.assert_allclose(got, want, rtol=rtol, atol=NOISE.get(case.name, case.atol))
         except AssertionError as e:
             found = [line for line in str(e).splitlines() if "Mismatch" in line or "Max" in line or "location" in line]
             return f"output {i}: " + "; ".join(line.strip() for line in found[:3])

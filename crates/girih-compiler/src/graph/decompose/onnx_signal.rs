@@ -134,8 +134,7 @@ fn dft_last(b: &mut Builder<'_>, x: Arg, n: &Ix, inverse: bool, onesided: bool) 
 /// `(x, dft_length?, axis?)`
 fn dft(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
-    // Sums of f64, rounded once: what cancels leaves the noise of the sum's terms.
-    let (narrow, wide, rank) = (b.elem(x), Elem::F64, b.rank(x));
+    let (narrow, wide, rank) = (b.elem(x), b.wide(x), b.rank(x));
     let (inverse, onesided) = (call.flag("inverse", false), call.flag("onesided", false));
     let scalar = |b: &Builder<'_>, i: usize, what: &str| -> Result<Option<Ix>> {
         let Some(v) = call.opt(i) else { return Ok(None) };
