@@ -164,7 +164,9 @@ pub(super) fn bind(graph: &Graph, mut kernel: Kernel, threads: u32) -> Bound {
 
     let mut out = body;
     let mut grid = [one.clone(), one.clone(), one.clone()];
+    // A power of two, so that blocks are even where the rows are.
     let per_block = (BLOCK_WORK / work).clamp(1, (count / wanted).max(1));
+    let per_block = 1 << per_block.ilog2();
     let mut body = match vector {
         Some(mut f) => {
             // Few rows of many elements: blocks share them.
