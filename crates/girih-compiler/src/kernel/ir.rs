@@ -2,24 +2,37 @@
 //! statement becomes one line of source.
 //!
 //! ```text
-//! kernel  := "kernel" NAME "(" (VAL ":" ty),* ")" "scratch" INT "{" slot* stmt* "}"
-//! ty      := (dtype | "ptr<" dtype ">") ("x" LANES)?                       f32, f32x16, i1x16 (a lane mask), ptr<f16>
+//! kernel  := "kernel" NAME "(" (VAL ":" ty),* ")" "scratch" INT "{" slot* stmt* "}"   INT: bytes for each worker
 //! slot    := "slot" BUF ":" ty "[" INT "]" "at" INT                        elements, byte offset in the scratch
-//! stmt    := "var" VAL ":" ty "=" opnd | VAL "=" opnd                      a mutable variable
-//!          | VAL ":" ty "=" OP opnd,*                                      a scalar operation, per lane
-//!          | VAL ":" ty "=" "splat" opnd | "ramp" ix "step" ix | "index" ix | "test" mask
-//!          | VAL ":" ty "=" "load" place ("where" mask "else" opnd)? order?      a vector: contiguous from the place
-//!          | "store" place "=" opnd ("where" mask)? order?
-//!          | VAL ":" ty "=" "lane" VAL "[" ix "]" | "lane" VAL "[" ix "]" "=" opnd
-//!          | VAL ":" ty "=" "reduce" OP VAL | VAL ":" "i1" "=" "all" VAL
-//!          | VAL ":" ty "=" "merge" ("low" | "high") INT VAL "," VAL
+//! ty      := (dtype | "ptr<" dtype ">") ("x" LANES)?                       f32, f32x16, i1x16 (a lane mask), ptr<f16>
+//!
+//! stmt    := VAL ":" ty "=" expr                                           each statement on a line of its own
+//!          | "var" VAL ":" ty "=" opnd | VAL "=" opnd                      a mutable variable, and a write of it
+//!          | "store" place "=" opnd where? order?                          a vector: contiguous from the place
+//!          | "lane" VAL "[" ix "]" "=" opnd
 //!          | "for" AXIS "in" ix ".." ix "step" ix ("unroll" INT)? "{" stmt* "}"
-//!          | "loop" "{" stmt* "}" | "break" | "continue" | "return"
+//!          | "loop" "{" stmt* "}" | "break" | "continue"
+//!          | "return"                                                      goes on to the next block
 //!          | "if" mask "{" stmt* "}" ("else" "{" stmt* "}")?
-//!          | VAL ":" ty "=" "rmw" RMW place "," opnd ("where" mask)? order | ... "cas" ...
-//!          | "poll" | "yield" SITE | "print" ... | "assert" mask SITE | "check" ...
-//!          | VAL ":" ty "=" "global" INT | "alloca" INT
-//! place   := VAL "[" ix "]" | BUF "[" ix "]"                               linear elements
+//!          | "poll" | "yield" site                                         stop if the run is to end; let others run
+//!          | "print" site (opnd | BUF),* | "assert" opnd element? site
+//!          | "check" ("read" | "write") place "count" INT ("param" INT)? element? site where?
+//!
+//! expr    := OP opnd,*                                                     a scalar operation, per lane: `mulf a, b`
+//!          | "load" place where? ("else" opnd)? order?                     a vector: contiguous from the place
+//!          | "splat" opnd | "ramp" ix "step" ix | "index" ix | "test" mask
+//!          | "lane" VAL "[" ix "]" | "reduce" OP VAL | "all" VAL
+//!          | "merge" ("low" | "high") INT VAL "," VAL
+//!          | "rmw" RMW place "," opnd where? order? | "cas" place "," opnd "," opnd where? order?
+//!          | "global" INT | "scratch" ix                                   the address of a global, of a byte offset
+//! place   := VAL ("as" dtype)? "[" ix "]" | BUF "[" ix "]"                 linear elements
+//! where   := "where" mask
+//! mask    := (ix CMP ix | VAL) ("&&" ...)* | "true"
+//! order   := "relaxed" | "acquire" | "release" | "acq_rel"                 otherwise weak
+//! element := "element" ix                                                  which one a message names
+//! site    := "site" INT
+//! opnd    := VAL | const ":" dtype
+//! ix      := as in loop IR
 //! ```
 //!
 //! Invariants:
