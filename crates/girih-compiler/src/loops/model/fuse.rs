@@ -252,9 +252,21 @@ impl<'a> Fusion<'a> {
         }
     }
 
-    /// Whether a value depends on constants and parameters alone.
-    pub fn at_load(&self, v: ValueId) -> bool {
-        self.load[v.0 as usize]
+    /// Whether a value holds what constants and parameters alone decide, though its shape may depend on symbols: a
+    /// weight that is broadcast along the rows.
+    pub fn from_load(&self, v: ValueId) -> bool {
+        if self.load[v.0 as usize] {
+            return true;
+        }
+        match self.graph.def(v) {
+            Some((node, _)) => match &node.op {
+                Op::IndexMap(s) => {
+                    s.iter().all(|s| s.when.is_always()) && node.values().all(|x| self.from_load(x))
+                }
+                _ => false,
+            },
+            None => false,
+        }
     }
 
     /// Whether a value differs along one of its axes.

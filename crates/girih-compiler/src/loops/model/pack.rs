@@ -39,7 +39,7 @@ pub(super) fn pack(graph: &Graph, target: &Target, log: &mut Log) -> (Graph, BTr
             copy.node(node);
             continue;
         };
-        if !fusion.at_load(w) {
+        if !fusion.from_load(w) {
             copy.node(node);
             continue;
         }
