@@ -8,6 +8,7 @@ The models, inputs and expected results are data of the `onnx` package. Fails wh
 
 import argparse
 import collections
+import concurrent.futures
 import os
 import re
 import subprocess
@@ -98,18 +99,27 @@ def compare(case, expected, folder, types):
 
 
 def run(runner, device, folders):
-    """A line of the runner for each folder; a process that dies costs the test it was at."""
+    """A line of the runner for each folder, from two processes at a time."""
+    parts = [folders[i : i + BATCH] for i in range(0, len(folders), BATCH)]
     lines = {}
-    rest = list(folders)
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for part in pool.map(lambda part: run_part(runner, device, part), parts):
+            lines.update(part)
+    return lines
+
+
+def run_part(runner, device, rest):
+    """A process that dies costs the test it was at."""
+    lines = {}
     while rest:
-        part, rest = rest[:BATCH], rest[BATCH:]
+        part, rest = rest, []
         done = subprocess.run([runner, device, *part], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         seen = [line.split("\t") for line in done.stdout.splitlines()]
         for name, *outcome in seen:
             lines[name] = outcome
         if len(seen) < len(part):
             lines[os.path.basename(part[len(seen)])] = ["failed", f"the process ended with {done.returncode}"]
-            rest = part[len(seen) + 1 :] + rest
+            rest = part[len(seen) + 1 :]
     return lines
 
 

@@ -11,7 +11,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use bytes::Bytes;
-use girih_compiler::base::Diagnostic;
+use girih::CachePolicy;
+use girih::model::{Model, Tensor};
+use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::graph::{ConstData, Constant, Elem, Graph, eval};
 use girih_compiler::source::onnx;
 
@@ -77,8 +79,37 @@ fn evaluate(graph: &Graph, arguments: &[Constant]) -> Outcome {
     }
 }
 
-fn cpu(_graph: Graph, _arguments: &[Constant]) -> Outcome {
-    Outcome::Failed("not there yet".into())
+fn tensor(c: &Constant) -> girih::Result<Tensor> {
+    let mut tensor = Tensor::zeroed(c.elem, &c.shape)?;
+    let to = tensor.buffer_mut().bytes_mut();
+    let bytes = bytes_of(c).get(..to.len()).ok_or_else(|| girih::Error::argument("an input is short"))?;
+    to.copy_from_slice(bytes);
+    Ok(tensor)
+}
+
+fn cpu(graph: Graph, arguments: &[Constant]) -> Outcome {
+    let inputs = match ordered(&graph, arguments) {
+        Ok(inputs) => inputs,
+        Err(e) => return Outcome::Failed(e),
+    };
+    let run = || {
+        let tensors: Vec<Tensor> = inputs.iter().map(|c| tensor(c)).collect::<girih::Result<_>>()?;
+        let named: Vec<(&str, &Tensor)> = inputs.iter().map(|c| c.name.as_str()).zip(&tensors).collect();
+        let options = girih::Options::default().cache(CachePolicy::Off);
+        Model::from_graph(graph)?.with_options(options).run(&named)
+    };
+    match run() {
+        Ok(outputs) => {
+            let one = |t: &Tensor| (t.elem(), t.shape().to_vec(), t.buffer().bytes().to_vec());
+            Outcome::Done(outputs.iter().map(|(_, t)| one(t)).collect())
+        }
+        // What a pass got wrong is no refusal.
+        Err(girih::Error::Program(list)) if list.iter().all(|d| d.code != Code::InternalBug) => {
+            Outcome::Refused(said(&list))
+        }
+        Err(girih::Error::Program(list)) => Outcome::Failed(said(&list)),
+        Err(e) => Outcome::Failed(e.to_string()),
+    }
 }
 
 fn report(folder: &Path, outcome: Outcome) -> String {
