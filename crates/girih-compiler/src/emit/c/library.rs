@@ -233,15 +233,16 @@ pub fn helper(support: &mut Support, name: &str) -> Helper {
             );
             generic(t, &[(t, "a"), (t, "b")], body)
         }
-        (["load", "f4"], _) => helper_of(
-            "f4E2M1FN",
-            &[("const f4E2M1FN *", "p"), ("i64", "i")],
+        // Two 4-bit elements share a byte.
+        (["load", "half"], _) => helper_of(
+            "u8",
+            &[("const u8 *", "p"), ("i64", "i")],
             "return p[i >> 1] >> (4 * (i & 1)) & 15;\n",
         ),
-        (["store", "f4"], _) => helper_of(
+        (["store", "half"], _) => helper_of(
             "void",
-            &[("f4E2M1FN *", "p"), ("i64", "i"), ("f4E2M1FN", "x")],
-            "int s = 4 * (i & 1);\np[i >> 1] = (p[i >> 1] & ~(15 << s)) | (x << s);\n",
+            &[("u8 *", "p"), ("i64", "i"), ("u8", "x")],
+            "int s = 4 * (i & 1);\np[i >> 1] = (p[i >> 1] & ~(15 << s)) | ((x & 15) << s);\n",
         ),
         (["all", "i1"], _) => helper_of("i1", &[("i1", "m")], "return m;\n"),
         _ => helper_of("int", &[], format!("#error no helper {name}\n")),

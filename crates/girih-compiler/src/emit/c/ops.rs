@@ -248,8 +248,7 @@ impl Ops<'_> {
                     format!("-{x}")
                 }
                 (DType::I4, _) => {
-                    let i8 = self.ty("i8");
-                    let x = format!("(({i8})({i8})({a} << 4) >> 4)");
+                    let x = self.sign_extended_i4(a);
                     self.cast(&x, to.name())
                 }
                 _ => self.cast(a, to.name()),
@@ -362,8 +361,18 @@ impl Ops<'_> {
         self.truth(text, bits)
     }
 
+    /// An i4, which is held as 0 to 15, as an i8.
+    fn sign_extended_i4(&mut self, a: &str) -> String {
+        let i8 = self.ty("i8");
+        format!("(({i8})({i8})({a} << 4) >> 4)")
+    }
+
     fn int_to_float(&mut self, d: DType, to: DType, s: Signedness, a: &str) -> String {
         let unsigned = s == Signedness::Unsigned;
+        if d == DType::I4 && !unsigned {
+            let wide = self.sign_extended_i4(a);
+            return self.int_to_float(DType::I8, to, s, &wide);
+        }
         let value = match (d, self.vector(), unsigned) {
             (DType::I1, true, true) => format!("({a} & 1)"),
             (DType::I1, false, false) => format!("(-(int){a})"),

@@ -258,9 +258,9 @@ impl Printer<'_> {
                 at
             };
         }
-        if d == DType::F4E2M1FN && global {
+        if d.bits() == 4 && global {
             let (name, index) = self.split(place);
-            return format!("{}({name}, {index})", self.support.call("load_f4", 1));
+            return format!("{}({name}, {index})", self.support.call("load_half", 1));
         }
         if ord != Order::Weak {
             let u = super::library::bits_ty(d);
@@ -320,9 +320,9 @@ impl Printer<'_> {
             format!("{at} = __builtin_convertvector({v} & 1, {u8});")
         } else if ty.is_vector() {
             format!("{at} = {v};")
-        } else if d == DType::F4E2M1FN && global {
+        } else if d.bits() == 4 && global {
             let (name, index) = self.split(place);
-            format!("{}({name}, {index}, {v});", self.support.call("store_f4", 1))
+            format!("{}({name}, {index}, {v});", self.support.call("store_half", 1))
         } else if ord != Order::Weak {
             let u = super::library::bits_ty(d);
             let bits = self.bits_of_value(d, &v);

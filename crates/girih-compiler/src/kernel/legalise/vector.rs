@@ -189,7 +189,7 @@ impl Lower<'_> {
             l::Stmt::Load { dst, mem, mask, other, order, site } => {
                 let base_differs = self.differs(&l::Opnd::Val(mem.base));
                 let (reach, masked) = (self.reach(&mem.index), self.mask_varies(mask));
-                let plain = *order == l::Order::Weak && mem.elem != DType::F4E2M1FN && !base_differs;
+                let plain = *order == l::Order::Weak && mem.elem.bits() != 4 && !base_differs;
                 match reach {
                     Reach::Same if !masked && !base_differs && !other.is_some_and(|o| self.differs(&o)) => {
                         self.scalar_stmt(stmt)?;
@@ -216,7 +216,7 @@ impl Lower<'_> {
             }
             l::Stmt::Store { mem, value, mask, order, site } => {
                 let plain =
-                    *order == l::Order::Weak && mem.elem != DType::F4E2M1FN && !self.differs(&l::Opnd::Val(mem.base));
+                    *order == l::Order::Weak && mem.elem.bits() != 4 && !self.differs(&l::Opnd::Val(mem.base));
                 match self.reach(&mem.index) {
                     Reach::Contiguous if plain => {
                         let value = *value;

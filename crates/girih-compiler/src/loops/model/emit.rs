@@ -350,15 +350,16 @@ impl<'a> Emitter<'a> {
             self.mask = outer.and(&when);
             // What an earlier source takes is not read here: its coordinates may lie outside.
             for (earlier, _) in &parts {
-                if let [only] = &earlier.conds[..] {
-                    self.mask.conds.push(only.negate());
+                match (&earlier.conds[..], arg) {
+                    ([only], _) => self.mask.conds.push(only.negate()),
+                    (_, Arg::Value(_)) => {
+                        let outside = self.outside(earlier);
+                        self.mask.vals.push(outside);
+                    }
+                    _ => {}
                 }
             }
-            let several = parts.iter().any(|(m, _)| m.conds.len() > 1);
-            let value = match arg {
-                Arg::Value(_) if several => Err(Refusal::new("sources overlap in more than one condition")),
-                _ => self.operand(arg, &read),
-            };
+            let value = self.operand(arg, &read);
             self.mask = outer.clone();
             parts.push((when, value?));
             if always {
@@ -372,6 +373,16 @@ impl<'a> Emitter<'a> {
             value = self.apply(ScalarOp::Select, dtype, vec![c, first, value]);
         }
         Ok(value)
+    }
+
+    /// Whether a mask does not hold.
+    fn outside(&mut self, mask: &Mask) -> ValId {
+        let (depth, one) = (self.depth_of_mask(mask), Opnd::Const { dtype: DType::I1, bits: 1 });
+        let within = self.define("in", DType::I1, depth, |dst| Stmt::Test { dst, mask: mask.clone() });
+        let (op, args) = (ScalarOp::Xor, vec![within, one]);
+        let dst = self.value("out", Ty::Num(DType::I1), depth);
+        self.emit(depth, Stmt::Let { dst, op, args });
+        dst
     }
 
     fn gather(&mut self, node: &g::Node, at: &[Coord], coords: &[Ix]) -> Result<Opnd> {

@@ -262,6 +262,11 @@ impl Lowering<'_> {
         let Some((node, _)) = graph.def(root.value) else { return Err(Refusal::new("an input has no kernel")) };
         e.keep = root.keep.clone();
         let Some(&out) = outs.first() else { return Err(Refusal::new("a kernel without a result")) };
+        // Two elements share a byte, which two blocks must not write.
+        let halves = graph.values[root.value].elem.dtype.bits() == 4;
+        if !root.products.is_empty() && halves {
+            return Err(Refusal::new("a product's blocks do not write 4-bit elements"));
+        }
         if !root.products.is_empty() {
             let grid = match &root.stream {
                 Some(s) => streamed::emit(&mut e, root.value, out, s, &root.places, target)?,
@@ -284,6 +289,9 @@ impl Lowering<'_> {
         let facts = e.facts.clone();
         let mut kernel = e.finish();
         rows::collapse(&mut kernel, &facts);
+        if halves {
+            return Ok((kernel, one));
+        }
         let bound = rows::bind(graph, kernel, target.threads);
         Ok((bound.kernel, bound.grid))
     }
@@ -294,6 +302,9 @@ impl Lowering<'_> {
         let mut parts = vec![];
         let mut grid = [Ix::Const(1), Ix::Const(1), Ix::Const(1)];
         for (root, out) in roots.iter().zip(outs) {
+            if self.graph.values[root.value].elem.dtype.bits() == 4 {
+                return Err(Refusal::new("a product's blocks do not write 4-bit elements"));
+            }
             e.open_branch();
             let layout = self.layout(root);
             let target = &self.cx.target;

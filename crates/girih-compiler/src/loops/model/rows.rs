@@ -154,6 +154,10 @@ pub(super) fn bind(graph: &Graph, mut kernel: Kernel, threads: u32) -> Bound {
         Some(f) => guess(&f.hi).max(1),
         None => rows.last().map_or(1, |f| work_of(&f.body, &guess)),
     };
+    if rows.iter().any(|f| f.hi.is_const(0)) {
+        let body = body.into_iter().chain(rest).collect();
+        return whole(kernel, body);
+    }
     let total = rows.iter().fold(Ix::Const(1), |n, f| Ix::mul(n, f.hi.clone()));
     let facts = graph.facts();
     let total = simplify(&total, &facts);
