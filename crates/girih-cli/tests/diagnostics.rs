@@ -12,7 +12,8 @@
 //! The place is that of the first diagnostic of the file's code; without `, at` it must have none. Files of another
 //! extension (`.torch`, `.tensor`, `.loop`, `.tile`, `.kernel`) are read back and verified as that IR; of them the command says `read`. A
 //! `.py` file holds an expression: its comments begin with `#`, and `{text}` in the command is what follows them. A
-//! `.hex` file holds bytecode: behind the two comments its bytes in hexadecimal, each line perhaps with a comment.
+//! `.hex` file holds bytecode, or a model where it is `.onnx.hex`: behind the two comments its bytes in hexadecimal, each
+//! line perhaps with a comment.
 //! Standard error must be the `.txt` beside it; `BLESS=1` writes it, after the code, the place and the exit code have
 //! been found right.
 
@@ -36,12 +37,6 @@ const WITHOUT_A_FILE: &[(Code, &str)] = &[
     (Code::OutOfFuel, "only a caller of the library limits the operations; the evaluator's own tests do"),
     (Code::BadConstant, "the text's reader refuses such elements first; the verifier's tests build them"),
     (Code::BadFormat, "the verifier compares formats with their values first (E0215)"),
-    // Until the front ends of models are there.
-    (Code::BadModel, "models"),
-    (Code::UnsupportedOperator, "models"),
-    (Code::ModelShape, "models"),
-    (Code::ExternalData, "models"),
-    (Code::ModelInput, "models"),
     (Code::NotVerified, "the command line verifies what it runs; the evaluator's own tests run what it refuses"),
 ];
 
@@ -86,8 +81,8 @@ fn case(path: &Path) -> Result<Case, String> {
 fn run(case: &Case, scratch: &Path) -> (String, i32) {
     let folder = folder();
     let at = case.command.iter().position(|w| w == "girih").expect("a command is `girih` and its words");
-    let bytecode = bytecode(case, scratch);
-    let name = bytecode.as_deref().map_or(case.name.clone(), |file| file.to_str().unwrap().to_string());
+    let binary = binary(case, scratch);
+    let name = binary.as_deref().map_or(case.name.clone(), |file| file.to_str().unwrap().to_string());
     let fill = |word: &str| word.replace("$HERE", folder.to_str().unwrap()).replace("$TMP", scratch.to_str().unwrap());
     let mut args: Vec<String> = case.command[at + 1..].iter().map(|w| fill(w)).collect();
     if let Some(word) = args.iter_mut().find(|w| *w == "{text}") {
@@ -116,11 +111,11 @@ fn run(case: &Case, scratch: &Path) -> (String, i32) {
 }
 
 /// The file that a `.hex` file describes.
-fn bytecode(case: &Case, scratch: &Path) -> Option<PathBuf> {
+fn binary(case: &Case, scratch: &Path) -> Option<PathBuf> {
     let name = case.name.strip_suffix(".hex")?;
     let digits = case.text.lines().map(|l| l.split("//").next().unwrap()).flat_map(str::split_whitespace);
     let bytes: Vec<u8> = digits.map(|d| u8::from_str_radix(d, 16).expect("two hexadecimal digits")).collect();
-    let file = scratch.join(format!("{name}.tileirbc"));
+    let file = scratch.join(if name.ends_with(".onnx") { name.to_string() } else { format!("{name}.tileirbc") });
     std::fs::write(&file, bytes).unwrap();
     Some(file)
 }
