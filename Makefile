@@ -2,7 +2,7 @@
 PYTHON ?= python3
 GIRIH := target/release/girih
 
-.PHONY: models build test readme lint unit operations numeric random onnx bytecode python cutile test-torch bench bench-cutile bench-jit clean
+.PHONY: models build test readme lint unit operations numeric random onnx onnx-native bytecode python cutile test-torch bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
@@ -39,10 +39,16 @@ random: build
 	cargo run --release --quiet -p girih-random -- --count 300
 	cargo run --release --quiet -p girih-random -- --graphs --count 1000
 
-# ONNX's own tests of its operators, by the evaluator.
+# ONNX's own tests of its operators: all by the evaluator, and a part natively.
 onnx: .venv/ready
 	cargo build --release --quiet -p girih-onnx-nodes
 	.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes
+	.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes --device cpu --part
+
+# All of them natively: some minutes, most of them the C compiler's.
+onnx-native: .venv/ready
+	cargo build --release --quiet -p girih-onnx-nodes
+	.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes --device cpu
 
 # The reader and writer of bytecode against NVIDIA's tools, on the corpus and on what cuda-tile compiles.
 bytecode: build .venv/ready
