@@ -1,6 +1,6 @@
 """ONNX's own tests of its operators: one line with how many passed, were refused (each with its reason), and are wrong.
 
-    .venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes [--device eval|cpu] [--part] [--filter WORD] [-v]
+    .venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes [--device cpu] [--part] [--filter WORD] [-v]
 
 The models, inputs and expected results are data of the `onnx` package. Fails when a result is wrong, or when fewer than
 70 % of the tests whose inputs and outputs are tensors of numbers pass. `-v` lists the refusals by reason.
