@@ -234,11 +234,9 @@ pub fn helper(support: &mut Support, name: &str) -> Helper {
             generic(t, &[(t, "a"), (t, "b")], body)
         }
         // Two 4-bit elements share a byte.
-        (["load", "half"], _) => helper_of(
-            "u8",
-            &[("const u8 *", "p"), ("i64", "i")],
-            "return p[i >> 1] >> (4 * (i & 1)) & 15;\n",
-        ),
+        (["load", "half"], _) => {
+            helper_of("u8", &[("const u8 *", "p"), ("i64", "i")], "return p[i >> 1] >> (4 * (i & 1)) & 15;\n")
+        }
         (["store", "half"], _) => helper_of(
             "void",
             &[("u8 *", "p"), ("i64", "i"), ("u8", "x")],

@@ -215,8 +215,7 @@ impl Lower<'_> {
                 }
             }
             l::Stmt::Store { mem, value, mask, order, site } => {
-                let plain =
-                    *order == l::Order::Weak && mem.elem.bits() != 4 && !self.differs(&l::Opnd::Val(mem.base));
+                let plain = *order == l::Order::Weak && mem.elem.bits() != 4 && !self.differs(&l::Opnd::Val(mem.base));
                 match self.reach(&mem.index) {
                     Reach::Contiguous if plain => {
                         let value = *value;

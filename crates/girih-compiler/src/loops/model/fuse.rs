@@ -260,9 +260,7 @@ impl<'a> Fusion<'a> {
         }
         match self.graph.def(v) {
             Some((node, _)) => match &node.op {
-                Op::IndexMap(s) => {
-                    s.iter().all(|s| s.when.is_always()) && node.values().all(|x| self.from_load(x))
-                }
+                Op::IndexMap(s) => s.iter().all(|s| s.when.is_always()) && node.values().all(|x| self.from_load(x)),
                 _ => false,
             },
             None => false,
