@@ -2,12 +2,12 @@
 PYTHON ?= python3
 GIRIH := target/release/girih
 
-.PHONY: models build test readme lint unit operations numeric random onnx onnx-native bytecode python cutile test-torch bench bench-cutile bench-jit clean
+.PHONY: build test readme lint unit operations numeric random onnx onnx-native models bytecode python cutile test-torch bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
 
-test: lint readme unit operations numeric random onnx bytecode python cutile
+test: lint readme unit operations numeric random onnx models bytecode python cutile
 
 # The first command of the README, word for word.
 readme: build
@@ -50,6 +50,10 @@ onnx-native: .venv/ready
 	cargo build --release --quiet -p girih-onnx-nodes
 	.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes --device cpu
 
+# Whole ONNX models against float64, natively.
+models: build .venv/ready
+	.venv/bin/python tests/models.py $(GIRIH)
+
 # The reader and writer of bytecode against NVIDIA's tools, on the corpus and on what cuda-tile compiles.
 bytecode: build .venv/ready
 	.venv/bin/python tests/bytecode.py $(GIRIH)
@@ -66,10 +70,6 @@ python: build .venv/ready
 cutile: python
 	.venv/bin/python tests/cutile/run.py
 	.venv/bin/python tests/cutile/run.py --device eval
-
-# Whole ONNX models against float64.
-models: build .venv/ready
-	.venv/bin/python tests/models.py $(GIRIH)
 
 # With PyTorch, which is large.
 test-torch: build .venv/ready
