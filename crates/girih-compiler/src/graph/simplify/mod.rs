@@ -16,6 +16,7 @@ mod algebra;
 mod common_subexpressions;
 mod compose_maps;
 mod dead_code;
+mod fold_constants;
 mod gather_to_map;
 mod hoist_maps;
 #[cfg(test)]
@@ -27,6 +28,7 @@ use crate::index::{AxisId, Facts, Ix};
 
 /// The rules of Tensor IR, in the order in which they run.
 pub const RULES: &[Rule<Graph>] = &[
+    fold_constants::RULE,
     compose_maps::RULE,
     gather_to_map::RULE,
     algebra::RULE,

@@ -182,3 +182,71 @@ fn a_scatter_that_is_read_stays_and_one_that_is_not_goes() {
     assert!(ops(&simplified(&build(true))).iter().any(|op| matches!(op, Op::Scatter { .. })));
     assert_eq!(simplified(&build(false)).nodes.len(), 1);
 }
+
+/// A constant of floats.
+fn floats(b: &mut Builder<'_>, shape: &[u64], x: &[f32]) -> Arg {
+    b.constant("c", Elem::F32, shape, x.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>().into())
+}
+
+#[test]
+fn constants_are_folded() {
+    // sqrt of 1, 4, 9, 16, summed along rows: 1 + 2 and 3 + 4.
+    let g = graph(&[2, 1], |b, x, _| {
+        let c = floats(b, &[2, 2], &[1.0, 4.0, 9.0, 16.0]);
+        let roots = b.sqrt(c).unwrap();
+        let sums = b.reduce(crate::graph::ir::ReduceOp::Sum, roots, &[1], true).unwrap();
+        vec![b.mul(x, sums).unwrap()]
+    });
+    let s = simplified(&g);
+    let [Op::Constant(c), Op::Elementwise(_)] = ops(&s)[..] else { panic!("{:?}", ops(&s)) };
+    let bytes: Vec<u8> = [3f32, 7.0].iter().flat_map(|x| x.to_le_bytes()).collect();
+    assert_eq!(s.constants[*c].data, crate::graph::ir::ConstData::Bytes(bytes.into()));
+    assert_eq!(s.constants[*c].shape, [2, 1]);
+}
+
+#[test]
+fn a_constant_of_equal_elements_is_a_scalar() {
+    let g = graph(&[3], |b, x, _| {
+        let c = floats(b, &[3], &[1.0, 1.0, 1.0]);
+        vec![b.mul(x, c).unwrap(), b.add(x, x).unwrap()]
+    });
+    let s = simplified(&g);
+    // x * 1 is x; and 0.0 is not -0.0.
+    assert!(matches!(ops(&s)[..], [Op::Elementwise(ScalarOp::AddF { .. })]), "{:?}", ops(&s));
+    let g = graph(&[2], |b, x, _| {
+        let c = floats(b, &[2], &[0.0, -0.0]);
+        vec![b.mul(x, c).unwrap()]
+    });
+    assert!(matches!(ops(&simplified(&g))[..], [Op::Constant(_), Op::Elementwise(_)]));
+}
+
+#[test]
+fn what_would_grow_or_trap_is_not_folded() {
+    // A map that repeats a constant stays a map.
+    let g = graph(&[4, 2], |b, x, _| {
+        let c = floats(b, &[2], &[1.0, 2.0]);
+        let c = b.broadcast_to(c, &dims(&[4, 2])).unwrap();
+        vec![b.mul(x, c).unwrap()]
+    });
+    let s = simplified(&g);
+    assert!(ops(&s).iter().any(|op| matches!(op, Op::IndexMap(_))), "{:?}", ops(&s));
+    // An index outside its dimension is an error of the run, not of the compiler.
+    let g = graph(&[2], |b, x, _| {
+        let c = floats(b, &[2], &[1.0, 2.0]);
+        let at = b.int_constant(Elem::I64, &[2], &[1, 5]);
+        let read = b.gather(c, &[at], vec![crate::graph::ir::Coord::Arg(1)], dims(&[2])).unwrap();
+        vec![b.mul(x, read).unwrap()]
+    });
+    let cx = context();
+    let mut log = Log::default();
+    assert!((fold_constants::RULE.run)(&g, &cx, &mut log).is_none());
+    assert_eq!(log.skipped.len(), 1);
+    // More than 64 Ki elements.
+    let n = 70_000;
+    let g = graph(&[n], |b, x, _| {
+        let c = floats(b, &[n as u64], &(0..n).map(|i| i as f32).collect::<Vec<_>>());
+        let c = b.sqrt(c).unwrap();
+        vec![b.mul(x, c).unwrap()]
+    });
+    assert!((fold_constants::RULE.run)(&g, &cx, &mut log).is_none());
+}
