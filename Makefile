@@ -77,9 +77,11 @@ test-torch: build .venv/ready
 	$(INSTALL)
 	.venv/bin/python -m pytest -q tests/python/with_torch
 	.venv/bin/python tests/aten.py $(GIRIH)
+	.venv/bin/python tests/aten.py $(GIRIH) --device cpu
 	.venv/bin/python -m pytest -q tests/torch
 	.venv/bin/python tests/cutile/run.py --torch
 	.venv/bin/python tests/expr.py $(GIRIH)
+	.venv/bin/python tests/expr.py $(GIRIH) --device cpu
 
 bench: build .venv/ready
 	PATH="$(CURDIR)/.venv/bin:$$PATH" $(GIRIH) bench

@@ -94,12 +94,12 @@ fn rules() {
 # Rules and knobs
 
 Every rewrite rule in the order it runs, from its own description; `girih rules NAME` shows one. The letter is the stage:
-`l` works on loop nests until nothing changes, `t` places them for the target, once. `girih compile -v` counts where each
-applied and refused, `-vv` shows what it changed and why it refused.
+`n` works on the operations of a model and `l` on loop nests, each until nothing changes; `t` places the nests for the
+target, once. `girih compile -v` counts where each applied and refused, `-vv` shows what it changed and why it refused.
 "
     .to_string();
-    for (letter, rule) in pipeline::rules() {
-        let _ = write!(text, "\n## {}:{}\n\n{}\n", letter.text(), rule.name, rule.doc.trim());
+    for (name, doc) in pipeline::descriptions() {
+        let _ = write!(text, "\n## {name}\n\n{}\n", doc.trim());
     }
     text.push_str(
         "\n## Knobs\n\nSet with `--knob NAME=VALUE`, or from Rust in `Options`. What is not set, a rule chooses from the \

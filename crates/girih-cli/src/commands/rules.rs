@@ -12,10 +12,10 @@ use crate::source::suggestion;
 const NAME: usize = 24;
 
 pub fn run(args: &RulesArgs) -> Result<(), Failure> {
-    let rules: Vec<(String, &str)> =
-        pipeline::rules().map(|(letter, rule)| (format!("{}:{}", letter.text(), rule.name), rule.doc)).collect();
+    let rules = pipeline::descriptions();
     let Some(wanted) = &args.name else {
         for (letter, title) in [
+            ("n:", "Graph rules: the operations of a model become fewer and simpler"),
             ("l:", "Loop rules: loop nests become fewer and simpler"),
             ("t:", "Tile rules: the nests are placed for the target"),
         ] {

@@ -19,7 +19,7 @@ use crate::graph::{Graph, decompose};
 use crate::{cuda_tile, emit, kernel, loops};
 
 pub use model::{Model, is_torch, lower_model, lower_tensor};
-pub use passes::{Letter, rules};
+pub use passes::{Letter, descriptions, rules};
 
 /// A stage that prints.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -41,6 +41,12 @@ pub fn rules() -> impl Iterator<Item = (Letter, &'static Rule<Kernel>)> {
     of(Letter::Loop, loops::fuse::RULES).chain(of(Letter::Tile, tile::RULES))
 }
 
+/// The name, with the stage's letter, and the description of every rule: of Tensor IR (`n`), then [`rules`].
+pub fn descriptions() -> Vec<(String, &'static str)> {
+    let of_models = crate::graph::simplify::RULES.iter().map(|r| (format!("n:{}", r.name), r.doc));
+    of_models.chain(rules().map(|(letter, r)| (format!("{}:{}", letter.text(), r.name), r.doc))).collect()
+}
+
 pub(super) fn run(
     letter: Letter,
     mut kernel: Kernel,
