@@ -90,7 +90,7 @@ fn flush_to_zero_keeps_signs() {
     let max = ScalarOp::MaxF { nan: false, ftz };
     assert_eq!(apply(max, DType::F32, &[f(-1.0), f(-1e-40)]), f(-0.0));
     assert_eq!(apply(ScalarOp::Exp2 { ftz }, DType::F32, &[f(-130.0)]), f(0.0));
-    assert_eq!(apply(ScalarOp::Exp2 { ftz: false }, DType::F32, &[f(-130.0)]), f(2f32.powi(-130)));
+    assert_eq!(apply(ScalarOp::Exp2 { ftz: false }, DType::F32, &[f(-130.0)]), 1 << 19);
     assert_eq!(apply(ScalarOp::Rsqrt { ftz }, DType::F32, &[f(1e-40)]), f(f32::INFINITY));
 }
 
