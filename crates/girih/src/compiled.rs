@@ -18,6 +18,10 @@ use crate::options::{CachePolicy, Options};
 /// The assumptions of the version that is tried first.
 pub(crate) const FAST: Assumptions = Assumptions { no_wrap: true, no_alias: true };
 
+/// What holds of the kernels of models: their arrays are apart, and what they compute with values is not assumed to stay
+/// in range, since nothing tests facts at each step's launch. Their index expressions are exact as they are written.
+pub(crate) const PLANNED: Assumptions = Assumptions { no_wrap: false, no_alias: true };
+
 /// A kernel lowered under some assumptions, and what it was compiled to.
 pub(crate) struct Version {
     pub assume: Assumptions,

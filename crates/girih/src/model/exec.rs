@@ -24,7 +24,7 @@ use super::files::Files;
 use super::tensor::bytes_of;
 use crate::args::{self, Param, ParamKind, RawArgs};
 use crate::blocks::{self, Run, Session, Stop};
-use crate::compiled::{FAST, Native, Tools, Version};
+use crate::compiled::{Native, PLANNED, Tools, Version};
 use crate::error::{Error, Result};
 use crate::host::NativeHost;
 use crate::machine;
@@ -473,7 +473,7 @@ fn compile(
     tools: &Tools,
     progress: Option<&Progress>,
 ) -> Result<Vec<Compiled>> {
-    let pipeline_options = options.pipeline(FAST)?;
+    let pipeline_options = options.pipeline(PLANNED)?;
     // Found once, and an error said once.
     if !kernels.is_empty() {
         tools.compiler(options)?;
@@ -484,7 +484,7 @@ fn compile(
         if !lowered.loops.obligations.is_empty() || !lowered.loops.globals.is_empty() {
             return Err(Error::Internal(format!("the kernel {} has obligations or globals", kernel.name)));
         }
-        let version = Version::new(lowered, FAST);
+        let version = Version::new(lowered, PLANNED);
         let native = version.native(tools, options)?;
         Ok(Compiled { native, params: params(&version.lowered.loops), version })
     };

@@ -14,7 +14,7 @@ use girih_compiler::num::{DType, ScalarOp};
 use girih_compiler::pipeline::{self, Silent};
 
 use super::{Prepared, Tensor, extent};
-use crate::compiled::FAST;
+use crate::compiled::PLANNED;
 use crate::error::{Error, Result};
 use crate::{machine, widen};
 
@@ -86,7 +86,7 @@ impl Prepared<'_> {
     /// Compares the results of the last run with the reference in f64.
     pub fn verify(&self) -> Result<Vec<Checked>> {
         let reference = self.evaluate(true)?;
-        let options = self.model.options.pipeline(FAST)?;
+        let options = self.model.options.pipeline(PLANNED)?;
         let tensor = pipeline::lower_tensor(&self.model.graph, &options, &mut Silent).map_err(Error::Program)?;
         let bounds = self.bound(&tensor);
         let mut all = vec![];

@@ -10,7 +10,7 @@ use girih_compiler::pipeline::{self, Lowered, Observer, Silent, Stage};
 
 use super::exec::nameless;
 use super::{Model, profile};
-use crate::compiled::FAST;
+use crate::compiled::PLANNED;
 use crate::error::{Error, Result};
 
 impl Model {
@@ -19,7 +19,7 @@ impl Model {
     /// # Errors
     /// All the operations that cannot.
     pub fn check(&self) -> Result<()> {
-        let options = self.options.pipeline(FAST)?;
+        let options = self.options.pipeline(PLANNED)?;
         pipeline::lower_tensor(&self.graph, &options, &mut Silent).map(drop).map_err(Error::Program)
     }
 
@@ -35,7 +35,7 @@ impl Model {
             Stage::CudaTile => return Err(Error::argument("a model has no stage cuda_tile".to_string())),
             Stage::Torch => return Ok(text(&self.graph)),
             Stage::Tensor => {
-                let options = self.options.pipeline(FAST)?;
+                let options = self.options.pipeline(PLANNED)?;
                 let tensor = pipeline::lower_tensor(&self.graph, &options, &mut Silent).map_err(Error::Program)?;
                 return Ok(text(&tensor));
             }
@@ -65,7 +65,7 @@ impl Model {
         if let Some(plan) = &self.plan {
             return Ok(pipeline::Model { tensor: self.graph.clone(), plan: plan.clone() });
         }
-        let options = self.options.pipeline(FAST)?;
+        let options = self.options.pipeline(PLANNED)?;
         pipeline::lower_model(&self.graph, &options, true, observer).map_err(Error::Program)
     }
 
@@ -76,7 +76,7 @@ impl Model {
         observer: &mut dyn Observer,
         each: &mut dyn FnMut(&Step, Lowered),
     ) -> Result<()> {
-        let options = self.options.pipeline(FAST)?;
+        let options = self.options.pipeline(PLANNED)?;
         let mut seen = BTreeSet::new();
         for step in model.plan.load.iter().chain(&model.plan.steps) {
             if seen.insert(nameless(&step.kernel)) {

@@ -17,7 +17,7 @@ use girih_compiler::pipeline::{self, GraphEvent, Observer, RuleEvent};
 
 use super::{Prepared, Tensor, extent};
 use crate::buffer::Buffer;
-use crate::compiled::FAST;
+use crate::compiled::PLANNED;
 use crate::error::{Error, Result};
 use crate::memory::RealMemory;
 use crate::{values, widen};
@@ -46,7 +46,7 @@ impl Prepared<'_> {
     /// # Errors
     /// A diagnostic that names the first rule that changes the answer.
     pub fn verify_each(&self) -> Result<Verified> {
-        let options = self.model.options.pipeline(FAST)?;
+        let options = self.model.options.pipeline(PLANNED)?;
         let mut graphs = Graphs { run: self, last: None, checked: 0 };
         let lowered = pipeline::lower_model(&self.model.graph, &options, true, &mut graphs).map_err(Error::Program)?;
         let want = match graphs.last.take() {
