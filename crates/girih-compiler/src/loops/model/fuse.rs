@@ -254,13 +254,13 @@ impl<'a> Fusion<'a> {
 
     /// Whether a value holds what constants and parameters alone decide, though its shape may depend on symbols: a
     /// weight that is broadcast along the rows.
-    pub fn from_load(&self, v: ValueId) -> bool {
+    pub fn is_from_load(&self, v: ValueId) -> bool {
         if self.load[v.0 as usize] {
             return true;
         }
         match self.graph.def(v) {
             Some((node, _)) => match &node.op {
-                Op::IndexMap(s) => s.iter().all(|s| s.when.is_always()) && node.values().all(|x| self.from_load(x)),
+                Op::IndexMap(s) => s.iter().all(|s| s.when.is_always()) && node.values().all(|x| self.is_from_load(x)),
                 _ => false,
             },
             None => false,

@@ -39,7 +39,7 @@ pub(super) fn pack(graph: &Graph, target: &Target, log: &mut Log) -> (Graph, BTr
             copy.node(node);
             continue;
         };
-        if !fusion.from_load(w) {
+        if !fusion.is_from_load(w) {
             copy.node(node);
             continue;
         }
