@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::fuse::Fusion;
-use super::roles;
+use super::{roles, stream};
 use crate::base::rule::Log;
 use crate::base::target::Target;
 use crate::graph::build::Builder;
@@ -69,9 +69,7 @@ pub(super) fn pack(graph: &Graph, target: &Target, log: &mut Log) -> (Graph, BTr
         let (n_extents, k_extents) = (extents(&p.n), extents(&p.k));
         let key = (w, p.n.clone(), p.k.clone());
         let operand = done.entry(key).or_insert_with(|| {
-            let from = copy.arg(weight);
             let weight_name = graph.values[w].name.clone();
-            let mut b = Builder::new(&mut copy.out, node.origin);
             let column = Ix::add(Ix::mul(axis(0), Ix::Const(width)), axis(2));
             let mut coords = vec![Ix::Const(0); shape.len()];
             for (d, ix) in p.n.iter().zip(roles::split(&column, &n_extents)) {
@@ -80,6 +78,9 @@ pub(super) fn pack(graph: &Graph, target: &Target, log: &mut Log) -> (Graph, BTr
             for (d, ix) in p.k.iter().zip(roles::split(&axis(1), &k_extents)) {
                 coords[*d] = ix;
             }
+            // Down to the array: a weight that is broadcast has an extent that is not known when the model is loaded.
+            let (base, coords) = stream::through_maps(graph, w, coords, &mut vec![]);
+            let from = copy.arg(Arg::Value(base));
             let whole = Mask { conds: vec![Cond::new(column, Cmp::Lt, Ix::Const(n))], vals: vec![] };
             let sources = vec![
                 MapSource { arg: 0, coords, when: whole },
@@ -87,6 +88,7 @@ pub(super) fn pack(graph: &Graph, target: &Target, log: &mut Log) -> (Graph, BTr
             ];
             let panels = vec![Ix::Const((n + width - 1) / width), Ix::Const(k), Ix::Const(width)];
             let pad = scalar(elem, 0.0);
+            let mut b = Builder::new(&mut copy.out, node.origin);
             let panels = b.map_sources(&format!("{weight_name}_packed"), vec![from, pad], panels, sources);
             if let Arg::Value(v) = panels {
                 packed.insert(v);

@@ -80,7 +80,12 @@ fn operands(node: &Node) -> Option<(ValueId, ValueId)> {
 }
 
 /// Follows maps with one source down to what they read, the coordinates going along.
-fn through_maps(graph: &Graph, mut v: ValueId, mut at: Vec<Ix>, passed: &mut Vec<ValueId>) -> (ValueId, Vec<Ix>) {
+pub(super) fn through_maps(
+    graph: &Graph,
+    mut v: ValueId,
+    mut at: Vec<Ix>,
+    passed: &mut Vec<ValueId>,
+) -> (ValueId, Vec<Ix>) {
     while let Some((node, _)) = graph.def(v) {
         let Op::IndexMap(sources) = &node.op else { break };
         let ([s], [Arg::Value(x)]) = (&sources[..], &node.args[..]) else { break };
