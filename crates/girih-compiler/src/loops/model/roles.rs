@@ -94,6 +94,11 @@ pub(super) fn product(graph: &Graph, dot: ValueId) -> Option<Product> {
     if left.is_empty() || right.is_empty() || k.iter().all(|&d| shape[d].is_const(1)) {
         return None;
     }
+    // An operand that is the same along the whole sum is not part of a product's inner loop.
+    let summed = |of: &BTreeSet<usize>| k.iter().any(|d| of.contains(d));
+    if !summed(&of_x) || !summed(&of_y) {
+        return None;
+    }
     // The columns are the side that the result's last axis belongs to, so that stores and vectors run along it.
     let last = |side: &[usize]| side.last().copied().unwrap_or(0);
     let (a, m, n) = if last(&right) > last(&left) { (0, left, right) } else { (1, right, left) };
