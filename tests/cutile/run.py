@@ -134,7 +134,7 @@ def main():
     parser.add_argument("--torch", action="store_true", help="the programs of torch/, which need PyTorch, instead")
     parser.add_argument("--filter", default="", help="only programs whose path holds this text")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--timeout", type=float, default=180, help="seconds for one program")
+    parser.add_argument("--timeout", type=float, default=900, help="seconds for one program")
     arguments = parser.parse_args()
 
     options = ["--device", arguments.device] + ["--check"] * arguments.check

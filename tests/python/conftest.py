@@ -1,15 +1,60 @@
 """The package under test is the one that is installed; in a checkout without it, PYTHONPATH=python and target/release."""
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 import pytest
 
 import girih.cutile
 
 girih.cutile.install()
+
+
+# Far longer than anything takes, on any machine, unless it hangs.
+DEADLINE = 600
+
+
+@pytest.fixture
+def until():
+    """Waits for something that another process does."""
+
+    def until(done):
+        end = time.monotonic() + DEADLINE
+        while not done():
+            assert time.monotonic() < end, "it does not happen"
+            time.sleep(0.01)
+
+    return until
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts this Python with arguments. It takes SIGINT, though the tests may run where that is ignored, and ends with
+    the test; `process.communicate(timeout=start.deadline)` waits for it."""
+    started = []
+
+    def start(*args, env=()):
+        process = subprocess.Popen(
+            [sys.executable, *map(str, args)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            env={**os.environ, **dict(env)},
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+        started.append(process)
+        return process
+
+    start.deadline = DEADLINE
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
 
 
 @pytest.fixture
@@ -29,7 +74,7 @@ def write(tmp_path):
 def run(tmp_path):
     """Runs this Python with arguments; gives the finished process."""
 
-    def run(*args, env=(), cwd=None, timeout=120):
+    def run(*args, env=(), cwd=None, timeout=DEADLINE):
         return subprocess.run(
             [sys.executable, *map(str, args)],
             capture_output=True,

@@ -25,7 +25,7 @@ def test_results(script, device):
     command = [sys.executable, str(FOLDER / f"{script}.py"), "--device", device]
     if script == "tiny_gpt" and device == "eval":
         command.append("--small")
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "ok" in done.stdout and "WRONG" not in done.stdout
 

@@ -5,8 +5,8 @@ Which configuration is the fastest is never left to the clock: a pre-hook makes 
 
 import json
 import os
+import sys
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -25,8 +25,30 @@ def cache(tmp_path, monkeypatch):
     return tmp_path / "cache"
 
 
+class Clock:
+    """Advances when it is looked at, and by what a slow configuration takes."""
+
+    now = 0.0
+
+    def perf_counter(self):
+        self.now += 0.001
+        return self.now
+
+    def pass_(self, _):
+        self.now += 0.003
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch):
+    """A clock that does not depend on how busy the machine is."""
+    monkeypatch.setattr(sys.modules["girih.autotune"], "time", CLOCK)
+
+
+CLOCK = Clock()
+
+
 def config(block, slow=True, **options):
-    return girih.Config({"BLOCK": block}, pre_hook=(lambda _: time.sleep(0.003)) if slow else None, **options)
+    return girih.Config({"BLOCK": block}, pre_hook=CLOCK.pass_ if slow else None, **options)
 
 
 def blocks(meta):

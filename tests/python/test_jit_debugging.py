@@ -222,7 +222,7 @@ def debug(write, tmp_path):
             input="\n".join(commands) + "\n",
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=600,
             cwd=tmp_path,
             env={**os.environ, "GIRIH_DEVICE": "eval"},
         )

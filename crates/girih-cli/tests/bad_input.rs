@@ -3,10 +3,10 @@
 
 mod lab;
 
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::process::Stdio;
 
-use lab::{ADD, Lab, TWO, err, expect, out};
+use lab::{ADD, Lab, Running, TWO, err, expect, finish, out, until};
 
 /// Reads an address out of memory, so that no compiler can know it, and follows it.
 const WILD: &str = r#"cuda_tile.module @m {
@@ -148,7 +148,7 @@ fn results_that_cannot_be_written() {
 fn compilers_that_do_not_compile() {
     let lab = Lab::new("compile");
     let add = lab.file("add.mlir", ADD);
-    let run = |cc: &str| lab.command(&["run", &add]).env("GIRIH_CC", cc).output().unwrap();
+    let run = |cc: &str| finish(lab.command(&["run", &add]).env("GIRIH_CC", cc));
     expect(&run("/bin/true"), 1, "has written no object file");
     expect(&run("cc -fnonsense"), 1, "-fnonsense");
     expect(&run(lab.0.to_str().unwrap()), 1, "E0502");
@@ -156,29 +156,66 @@ fn compilers_that_do_not_compile() {
     expect(&run(&script(&lab, "garbage", garbage)), 1, "E0504");
 }
 
-#[test]
-fn ctrl_c_ends_a_slow_compiler() {
-    let lab = Lab::new("slow");
-    let add = lab.file("add.mlir", ADD);
+/// A compiler that leaves a file and never ends, and a process of its own that does not either.
+fn never_ends(lab: &Lab, on: &str) -> (String, String) {
     let mark = lab.path("started");
-    let body = format!("case \"$*\" in *-shared*) touch {mark}; exec sleep 60;; esac\nexec cc \"$@\"");
-    let slow = script(&lab, "slow", &body);
-    let mut child = lab.command(&["run", &add]).env("GIRIH_CC", slow).stderr(Stdio::piped()).spawn().unwrap();
-    let start = Instant::now();
-    while !std::path::Path::new(&mark).exists() {
-        assert!(start.elapsed().as_secs() < 60, "the compiler is not called");
-        std::thread::sleep(Duration::from_millis(20));
+    let forever =
+        format!("echo half > \"$TMPDIR/half.s\"; sleep 3600 & echo $! > {mark}.new; mv {mark}.new {mark}; wait");
+    let body = format!("case \"$*\" in *{on}*) {forever};; esac\nexec cc \"$@\"");
+    (script(lab, "slow", &body), mark)
+}
+
+fn is_there(process: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.trim())).unwrap_or_default();
+    stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with('Z'))
+}
+
+#[test]
+fn ctrl_c_ends_a_slow_compiler_and_leaves_nothing_of_it() {
+    // While it compiles, and while it is asked which flags it takes.
+    for on in ["-shared", "-Werror"] {
+        let lab = Lab::new("slow");
+        let add = lab.file("add.mlir", ADD);
+        let (slow, mark) = never_ends(&lab, on);
+        let temporary = lab.path("tmp");
+        std::fs::create_dir(&temporary).unwrap();
+        let mut command = lab.command(&["run", &add]);
+        command.env("GIRIH_CC", slow).env("TMPDIR", &temporary).stderr(Stdio::piped());
+        let mut child = Running::new(command.spawn().unwrap());
+        until("the compiler is called", || Path::new(&mark).exists());
+        let inner = std::fs::read_to_string(&mark).unwrap();
+        child.interrupt();
+        assert_eq!(child.wait().code(), Some(130));
+        // Neither a kernel nor a half of one is left, nor the compiler's own files and processes.
+        let left: Vec<_> = std::fs::read_dir(lab.path("cache/v1")).unwrap().map(|f| f.unwrap().path()).collect();
+        assert!(left.iter().all(|p| p.is_file()), "{left:?}");
+        assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
+        if cfg!(target_os = "linux") {
+            until("the compiler's process ends", || !is_there(&inner));
+        }
     }
-    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    let start = Instant::now();
-    while child.try_wait().unwrap().is_none() {
-        assert!(start.elapsed().as_secs() < 20, "it waits for the compiler");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    // Neither a kernel nor a half of one is left.
-    let left: Vec<_> = std::fs::read_dir(lab.path("cache/v1")).unwrap().map(|f| f.unwrap().path()).collect();
-    assert!(left.iter().all(|p| p.is_file()), "{left:?}");
+}
+
+#[test]
+fn what_a_killed_run_left_of_its_compiler_goes_with_the_next() {
+    let lab = Lab::new("killed");
+    let add = lab.file("add.mlir", ADD);
+    let (slow, mark) = never_ends(&lab, "-shared");
+    let temporary = lab.path("tmp");
+    std::fs::create_dir(&temporary).unwrap();
+    let mut command = lab.command(&["run", &add]);
+    command.env("GIRIH_CC", slow).env("TMPDIR", &temporary).stderr(Stdio::null());
+    let mut child = Running::new(command.spawn().unwrap());
+    until("the compiler is called", || Path::new(&mark).exists());
+    child.signal(libc::SIGKILL);
+    child.wait();
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 1);
+    expect(&finish(lab.command(&["run", &add]).env("TMPDIR", &temporary)), 0, "");
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
+    // Nobody told the compiler itself.
+    let inner: i32 = std::fs::read_to_string(&mark).unwrap().trim().parse().unwrap();
+    // SAFETY: the number is that of a process which sleeps.
+    unsafe { libc::kill(inner, libc::SIGKILL) };
 }
 
 #[test]
@@ -189,8 +226,8 @@ fn processes_that_compile_the_same_kernel_at_once() {
         let mut c = lab.command(&["run", &add, "--print", "c"]);
         c.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
-    let children: Vec<_> = (0..6).map(|_| start()).collect();
-    let outputs: Vec<_> = children.into_iter().map(|c| c.wait_with_output().unwrap()).collect();
+    let children: Vec<_> = (0..6).map(|_| Running::new(start())).collect();
+    let outputs: Vec<_> = children.into_iter().map(Running::output).collect();
     for o in &outputs {
         expect(o, 0, "");
         assert_eq!(err(o), "");
@@ -204,7 +241,7 @@ fn caches_that_cannot_be_used() {
     let lab = Lab::new("caches");
     let add = lab.file("add.mlir", ADD);
     let file = lab.file("file", "");
-    let at = |args: &[&str], dir: &str| lab.command(args).env("GIRIH_CACHE_DIR", dir).output().unwrap();
+    let at = |args: &[&str], dir: &str| finish(lab.command(args).env("GIRIH_CACHE_DIR", dir));
     for dir in [&file[..], "/dev/null/x"] {
         expect(&at(&["run", &add], dir), 0, "name a folder that can be written in GIRIH_CACHE_DIR");
         expect(&at(&["cache", "info"], dir), 1, "is not used");

@@ -3,9 +3,9 @@
 mod lab;
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
-use lab::{ADD, Lab, Running, SPINS, TWO, err, expect, out};
+use lab::{ADD, Lab, Running, SPINS, TWO, err, expect, finish, out};
 
 const FAILS: &str = r#"cuda_tile.module @m {
   entry @k() {
@@ -142,16 +142,16 @@ fn a_trap_is_exit_3() {
 fn no_compiler_and_broken_compilers() {
     let lab = Lab::new("compilers");
     let add = lab.file("add.mlir", ADD);
-    let run = |cc: &str| lab.command(&["run", &add]).env("GIRIH_CC", cc).output().unwrap();
+    let run = |cc: &str| finish(lab.command(&["run", &add]).env("GIRIH_CC", cc));
     expect(&run("no-such-compiler"), 1, "apt install gcc");
     expect(&run("/bin/false"), 1, "the C compiler failed");
-    let o = lab.command(&["run", &add]).env("PATH", lab.path("empty")).output().unwrap();
+    let o = finish(lab.command(&["run", &add]).env("PATH", lab.path("empty")));
     expect(&o, 1, "--device eval");
-    let o = lab.command(&["run", &add, "--device", "eval"]).env("PATH", lab.path("empty")).output().unwrap();
+    let o = finish(lab.command(&["run", &add, "--device", "eval"]).env("PATH", lab.path("empty")));
     expect(&o, 0, "");
-    expect(&lab.command(&["doctor"]).env("GIRIH_CC", "no-such-compiler").output().unwrap(), 1, "");
+    expect(&finish(lab.command(&["doctor"]).env("GIRIH_CC", "no-such-compiler")), 1, "");
     expect(&lab.girih(&["doctor", "--json"]), 0, "");
-    expect(&lab.command(&["run", &add]).env("GIRIH_THREADS", "zero").output().unwrap(), 2, "GIRIH_THREADS");
+    expect(&finish(lab.command(&["run", &add]).env("GIRIH_THREADS", "zero")), 2, "GIRIH_THREADS");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn an_unusable_cache_is_a_warning() {
     let lab = Lab::new("nocache");
     let add = lab.file("add.mlir", ADD);
     let file = lab.file("cachefile", "");
-    let o = lab.command(&["run", &add]).env("GIRIH_CACHE_DIR", file).output().unwrap();
+    let o = finish(lab.command(&["run", &add]).env("GIRIH_CACHE_DIR", file));
     expect(&o, 0, "W0505");
 }
 
@@ -168,25 +168,38 @@ fn ctrl_c_is_exit_130_and_leaves_nothing() {
     let lab = Lab::new("interrupt");
     let spins = lab.file("spins.mlir", SPINS);
     for device in ["cpu", "eval"] {
-        let mut child = lab
-            .command(&["run", &spins, "--arg", "flag=zeros:i32[1]", "--device", device])
-            .env("TMPDIR", &lab.0)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(1500));
-        assert!(child.try_wait().unwrap().is_none(), "{device} ended by itself");
-        Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-        let start = std::time::Instant::now();
-        while child.try_wait().unwrap().is_none() {
-            assert!(start.elapsed().as_secs() < 10, "{device} does not stop");
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-        assert_eq!(child.wait().unwrap().code(), Some(130), "{device}");
+        let args = ["run", &spins, "--grid", "2", "--arg", "flag=zeros:i32[1]", "--device", device];
+        let mut command = lab.command(&args);
+        let child = command.env("TMPDIR", &lab.0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = Running::new(child.unwrap());
+        child.says(0, "runs");
+        child.interrupt();
+        assert_eq!(child.wait().code(), Some(130), "{device}");
     }
-    let left: Vec<String> =
-        std::fs::read_dir(&lab.0).unwrap().map(|f| f.unwrap().file_name().to_string_lossy().into_owned()).collect();
-    assert!(left.iter().all(|n| n == "spins.mlir" || n == "cache"), "{left:?}");
+    assert_eq!(lab.names(), ["spins.mlir"]);
+}
+
+#[test]
+fn ctrl_c_is_ignored_where_whoever_started_the_program_ignores_it() {
+    let lab = Lab::new("ignored");
+    let spins = lab.file("spins.mlir", SPINS);
+    let args = ["run", &spins, "--grid", "2", "--arg", "flag=zeros:i32[1]"];
+    let mut command = lab.command(&args);
+    let ignore = || {
+        // SAFETY: the call may be made between fork and exec.
+        unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
+        Ok(())
+    };
+    // SAFETY: as above.
+    unsafe { std::os::unix::process::CommandExt::pre_exec(&mut command, ignore) };
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = Running::new(child.unwrap());
+    child.says(0, "runs");
+    child.interrupt();
+    // An ignored signal is gone once the call that sends it has returned; the next one is not ignored.
+    child.signal(libc::SIGTERM);
+    let status = child.wait();
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(libc::SIGTERM), "{status}");
 }
 
 const COUNTS: &str = r#"cuda_tile.module @m {
@@ -226,27 +239,41 @@ fn the_summary_says_which_version_ran() {
     assert!(out(&o).contains("\"no_alias\":false") && out(&o).contains("\"no_wrap\":true"), "{}", out(&o));
 }
 
-/// An unbounded loop without an atomic, a long `for`, and a barrier that one block never reaches.
+/// An unbounded loop without an atomic, a long `for`, and a barrier that one block never reaches. Block 0 of the first
+/// two says that they run.
 const ENDLESS: &str = r#"cuda_tile.module @m {
   entry @plain(%x: tile<ptr<i32>>) {
+    %bx, %by, %bz = get_tile_block_id : tile<i32>
     %one = constant <i32: 1> : tile<i32>
     %zero = constant <i32: 0> : tile<i32>
-    %n = loop iter_values(%i = %zero) : tile<i32> -> tile<i32> {
-      %next = addi %i, %one : tile<i32>
-      %done = cmpi equal %one, %zero, signed : tile<i32> -> tile<i1>
-      if %done { break %next : tile<i32> }
-      continue %next : tile<i32>
+    %first = cmpi equal %bx, %zero, signed : tile<i32> -> tile<i1>
+    if %first {
+      print_tko "runs\n" -> token
+    } else {
+      %n = loop iter_values(%i = %zero) : tile<i32> -> tile<i32> {
+        %next = addi %i, %one : tile<i32>
+        %done = cmpi equal %one, %zero, signed : tile<i32> -> tile<i1>
+        if %done { break %next : tile<i32> }
+        continue %next : tile<i32>
+      }
+      %t = store_ptr_tko weak %x, %n : tile<ptr<i32>>, tile<i32> -> token
     }
-    %t = store_ptr_tko weak %x, %n : tile<ptr<i32>>, tile<i32> -> token
   }
   entry @nested(%x: tile<ptr<i32>>) {
+    %bx, %by, %bz = get_tile_block_id : tile<i32>
+    %none = constant <i32: 0> : tile<i32>
+    %first = cmpi equal %bx, %none, signed : tile<i32> -> tile<i1>
     %one = constant <i64: 1> : tile<i64>
     %zero = constant <i64: 0> : tile<i64>
     %many = constant <i64: 4000000000000000000> : tile<i64>
-    for %i in (%zero to %many, step %one) : tile<i64> {
-      %v, %t0 = load_ptr_tko weak %x : tile<ptr<i32>> -> tile<i32>, token
-      %w = addi %v, %v : tile<i32>
-      %t1 = store_ptr_tko weak %x, %w token=%t0 : tile<ptr<i32>>, tile<i32> -> token
+    if %first {
+      print_tko "runs\n" -> token
+    } else {
+      for %i in (%zero to %many, step %one) : tile<i64> {
+        %v, %t0 = load_ptr_tko weak %x : tile<ptr<i32>> -> tile<i32>, token
+        %w = addi %v, %v : tile<i32>
+        %t1 = store_ptr_tko weak %x, %w token=%t0 : tile<ptr<i32>>, tile<i32> -> token
+      }
     }
   }
   entry @barrier(%x: tile<ptr<i32>>) {
@@ -267,45 +294,30 @@ const ENDLESS: &str = r#"cuda_tile.module @m {
 fn every_endless_loop_ends_at_ctrl_c() {
     let lab = Lab::new("endless");
     let endless = lab.file("endless.mlir", ENDLESS);
-    let cases: [(&str, &[&str]); 3] = [("plain", &[]), ("nested", &[]), ("barrier", &["--grid", "64"])];
+    let stalled = "no block has finished for a while";
+    let cases = [("plain", "2", 0, "runs"), ("nested", "2", 0, "runs"), ("barrier", "64", 1, stalled)];
     for device in ["cpu", "eval"] {
-        // Together, so that compiling one hides behind the others.
-        let mut children: Vec<_> = cases
-            .iter()
-            .map(|(entry, more)| {
-                let args = ["run", &endless, "--entry", entry, "--arg", "x=zeros:i32[1]", "--device", device];
-                let child = lab.command(&args).args(*more).env("TMPDIR", &lab.0).stderr(Stdio::piped()).spawn();
-                (*entry, Running(Some(child.unwrap())))
-            })
-            .collect();
-        // Longer than it takes to report a stall.
-        std::thread::sleep(std::time::Duration::from_millis(8500));
-        for (entry, child) in &mut children {
-            let child = child.0.as_mut().unwrap();
-            assert!(child.try_wait().unwrap().is_none(), "{entry} on {device} ended by itself");
-            Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-            let start = std::time::Instant::now();
-            while child.try_wait().unwrap().is_none() {
-                assert!(start.elapsed().as_secs() < 5, "{entry} on {device} does not stop");
-                std::thread::sleep(std::time::Duration::from_millis(10));
+        for (entry, grid, pipe, sign) in cases {
+            let args =
+                ["run", &endless, "--entry", entry, "--grid", grid, "--arg", "x=zeros:i32[1]", "--device", device];
+            let mut command = lab.command(&args);
+            let child = command.env("TMPDIR", &lab.0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+            let mut child = Running::new(child.unwrap());
+            child.says(pipe, sign);
+            if entry == "barrier" {
+                child.says(1, "60 more");
             }
-        }
-        for (entry, mut child) in children {
-            let o = child.0.take().unwrap().wait_with_output().unwrap();
+            child.interrupt();
+            let o = child.output();
             assert_eq!(o.status.code(), Some(130), "{entry} on {device}: {}", err(&o));
             if entry == "barrier" {
                 let text = err(&o);
-                assert!(text.contains("no block has finished for a while"), "{text}");
-                assert!(
-                    text.contains("waiting at `load_ptr_tko` on line 29: blocks [") && text.contains("60 more"),
-                    "{text}"
-                );
+                let line = 1 + ENDLESS.lines().position(|l| l.contains("acquire device")).unwrap();
+                assert!(text.contains(&format!("waiting at `load_ptr_tko` on line {line}: blocks [")), "{text}");
             }
         }
     }
-    let left: Vec<String> =
-        std::fs::read_dir(&lab.0).unwrap().map(|f| f.unwrap().file_name().to_string_lossy().into_owned()).collect();
-    assert!(left.iter().all(|n| n == "endless.mlir" || n == "cache"), "{left:?}");
+    assert_eq!(lab.names(), ["endless.mlir"]);
 }
 
 #[test]
@@ -328,7 +340,7 @@ fn standard_input_is_a_file() {
     let lab = Lab::new("stdin");
     let mut child = lab.command(&["run", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(ADD.as_bytes()).unwrap();
-    assert!(child.wait().unwrap().success());
+    assert!(Running::new(child).wait().success());
 }
 
 #[test]
@@ -338,7 +350,7 @@ fn a_closed_pipe_is_no_crash() {
     let mut child =
         lab.command(&["compile", &add, "--ir", "c"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());
-    let o = child.wait_with_output().unwrap();
+    let o = Running::new(child).output();
     expect(&o, 0, "");
     assert!(!err(&o).contains("internal error"), "{}", err(&o));
 }

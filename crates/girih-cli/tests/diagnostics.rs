@@ -21,6 +21,8 @@
 #[path = "../src/render.rs"]
 mod render;
 
+mod lab;
+
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -104,7 +106,7 @@ fn run(case: &Case, scratch: &Path) -> (String, i32) {
         let (name, value) = pair.split_once('=').expect("NAME=VALUE before `girih`");
         command.env(name, fill(value));
     }
-    let output = command.output().unwrap();
+    let output = lab::finish(&mut command);
     let text = String::from_utf8(output.stderr).unwrap();
     let text = text.replace(folder.to_str().unwrap(), "$HERE").replace(scratch.to_str().unwrap(), "$TMP");
     (plain(&text), output.status.code().unwrap_or(-1))

@@ -1,5 +1,7 @@
 //! The running examples as one-liners: what Torch IR prints is a file of tests/expressions; `BLESS=1` writes it.
 
+mod lab;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -15,7 +17,7 @@ fn folder() -> PathBuf {
 }
 
 fn girih(args: &[&str]) -> (bool, String, String) {
-    let out = Command::new(env!("CARGO_BIN_EXE_girih")).args(args).output().unwrap();
+    let out = lab::finish(Command::new(env!("CARGO_BIN_EXE_girih")).args(args));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (out.status.success(), text(&out.stdout), text(&out.stderr))
 }

@@ -6,7 +6,7 @@ mod lab;
 use std::path::PathBuf;
 
 use girih_compiler::{graph, kernel, loops};
-use lab::{Lab, expect, out};
+use lab::{Lab, expect, finish, out};
 
 const PAGES: [&str; 4] = ["docs/ir/loop.md", "docs/ir/tile.md", "docs/ir/kernel.md", "docs/models/rms_norm.md"];
 
@@ -77,7 +77,7 @@ fn printed(lab: &Lab, command: &str) -> String {
         .enumerate()
         .flat_map(|(i, part)| if i % 2 == 1 { vec![part] } else { split(part) })
         .collect();
-    let o = lab.command(&[&words[..], &split(MACHINE)].concat()).current_dir(root()).output().unwrap();
+    let o = finish(lab.command(&[&words[..], &split(MACHINE)].concat()).current_dir(root()));
     expect(&o, 0, "");
     // A trace stands before the stage.
     if let (Some(at), false) = (words.iter().position(|w| *w == "--ir"), words.contains(&"-vv")) {

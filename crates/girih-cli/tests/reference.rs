@@ -1,6 +1,8 @@
 //! The pages in `docs/` that are made from tables are those tables, and the README shows what the command prints.
 //! `BLESS=1` writes the pages anew.
 
+mod lab;
+
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -16,7 +18,7 @@ fn root() -> PathBuf {
 }
 
 fn girih(args: &[&str]) -> String {
-    let out = Command::new(env!("CARGO_BIN_EXE_girih")).args(args).current_dir(root()).output().unwrap();
+    let out = lab::finish(Command::new(env!("CARGO_BIN_EXE_girih")).args(args).current_dir(root()));
     assert!(out.status.success(), "girih {args:?}: {}", String::from_utf8_lossy(&out.stderr));
     String::from_utf8(out.stdout).unwrap()
 }
@@ -193,7 +195,7 @@ fn operations_by_name() {
     for (wrong, help) in
         [("adf", "did you mean `addf`?"), ("load", "load_ptr_tko, load_view_tko"), ("?", "lists them all")]
     {
-        let out = Command::new(env!("CARGO_BIN_EXE_girih")).args(["ops", wrong]).output().unwrap();
+        let out = lab::finish(Command::new(env!("CARGO_BIN_EXE_girih")).args(["ops", wrong]));
         assert_eq!(out.status.code(), Some(1));
         assert!(String::from_utf8_lossy(&out.stderr).contains(help), "{out:?}");
     }

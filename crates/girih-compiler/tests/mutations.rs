@@ -4,14 +4,17 @@
 //! and must run or trap on the evaluator. A panic, two seconds of work on one text, or memory without bound fails the
 //! test, which prints the text. `MUTANTS=20000` asks for that many of each example instead of the usual number.
 
+mod effort;
+
 use std::cell::Cell;
 use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use effort::Effort;
 use girih_compiler::base::id::Id;
 use girih_compiler::base::launch::Launch;
 use girih_compiler::base::memory::VecMemory;
@@ -267,12 +270,6 @@ fn judge(text: &str, lower: &mut usize) -> bool {
     }
 }
 
-/// Time this thread has worked, which other programs do not lengthen; `None` where the system does not say.
-fn worked() -> Option<Duration> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    Some(Duration::from_nanos(text.split_whitespace().next()?.parse().ok()?))
-}
-
 /// The most memory this process has held, in KiB.
 fn peak() -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -295,17 +292,11 @@ struct Tally {
 fn try_text(bytes: &[u8], name: &str, lower: &mut usize, tally: &mut Tally) {
     let text = String::from_utf8_lossy(bytes);
     tally.texts += 1;
-    let (start, before) = (Instant::now(), worked());
+    let effort = Effort::begin();
     let outcome = catch_unwind(AssertUnwindSafe(|| judge(&text, lower)));
-    // Wall time only says whether to look closer: the machine may be busy with something else.
-    let slow = start.elapsed() > Duration::from_secs(SECONDS)
-        && match (before, worked()) {
-            (Some(a), Some(b)) => b.saturating_sub(a) > Duration::from_secs(SECONDS),
-            _ => true,
-        };
     let problem = match outcome {
         Err(_) => format!("panic: {}", PANIC.take()),
-        Ok(_) if slow => format!("took {:?}", start.elapsed()),
+        Ok(_) if effort.passes(Duration::from_secs(SECONDS)) => format!("took longer than {SECONDS} s"),
         Ok(program) => {
             tally.programs += usize::from(program);
             return;

@@ -8,7 +8,11 @@ use std::time::Duration;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// Calls the function at an address, `void f(void)`, once `seconds` have passed, unless it is cancelled before.
+/// What is to be stopped may not have begun when it is first told to.
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// Calls the function at an address, `void f(void)`, once `seconds` have passed, and again and again until it is
+/// cancelled.
 #[pyclass(frozen, module = "girih._girih")]
 pub struct Alarm {
     cancel: Sender<()>,
@@ -24,8 +28,10 @@ impl Alarm {
         let rang = Arc::new(AtomicBool::new(false));
         let ringing = rang.clone();
         std::thread::spawn(move || {
-            if cancelled.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+            let mut wait = wait;
+            while cancelled.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
                 ringing.store(true, Ordering::SeqCst);
+                wait = AGAIN;
                 // SAFETY: the caller gives the address of a function without arguments that any thread may call, in a
                 // library that stays loaded.
                 unsafe { std::mem::transmute::<usize, extern "C" fn()>(function)() };

@@ -238,14 +238,21 @@ fn events_measure() {
     let [from, to, never] = events;
     let mut ms = 0f32;
     assert_eq!(call!(cuEventElapsedTime(&mut ms => *mut f32, from => Handle, to => Handle)), 400);
+    // Time that passes between the two recordings, and time around them.
+    let outer = std::time::Instant::now();
     assert_eq!(call!(cuEventRecord(from => Handle, 0 => Handle)), 0);
-    std::thread::sleep(std::time::Duration::from_millis(30));
+    let inner = std::time::Instant::now();
+    while inner.elapsed().as_millis() < 2 {
+        std::thread::yield_now();
+    }
+    let least = inner.elapsed().as_secs_f32() * 1e3;
     assert_eq!(call!(cuEventRecord(to => Handle, 0 => Handle)), 0);
+    let most = outer.elapsed().as_secs_f32() * 1e3;
     assert_eq!(call!(cuEventQuery(to => Handle)), 0);
     assert_eq!(call!(cuEventElapsedTime(&mut ms => *mut f32, from => Handle, to => Handle)), 0);
-    assert!((29.0..3000.0).contains(&ms), "{ms}");
+    assert!(least - 0.01 <= ms && ms <= most + 0.01, "{least} {ms} {most}");
     assert_eq!(call!(cuEventElapsedTime(&mut ms => *mut f32, to => Handle, from => Handle)), 0);
-    assert!(ms < -29.0, "{ms}");
+    assert!(-most - 0.01 <= ms && ms <= -least + 0.01, "{least} {ms} {most}");
     assert_eq!(call!(cuEventElapsedTime(&mut ms => *mut f32, from => Handle, never => Handle)), 400);
     for event in events {
         assert_eq!(call!(cuEventDestroy_v2(event => Handle)), 0);
@@ -437,14 +444,21 @@ fn a_launch_can_be_stopped() {
     assert_eq!(call!(cuMemsetD32_v2(flag => u64, 1 => c_uint, 1 => usize)), 0);
     assert_eq!(launch(forever, [1, 1, 1], &[pointer(&flag)]), 0, "{}", last());
     assert_eq!(call!(cuMemsetD32_v2(flag => u64, 0 => c_uint, 1 => usize)), 0);
-    let stopper = std::thread::spawn(|| {
-        std::thread::sleep(std::time::Duration::from_millis(200));
-        // SAFETY: the function takes nothing.
-        unsafe { library().get::<unsafe extern "C" fn()>(b"girih_shim_interrupt").unwrap()() };
+    // A stop before the launch has begun is none, so it is told until it has ended.
+    let ended = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(std::sync::atomic::Ordering::SeqCst) {
+                // SAFETY: the function takes nothing.
+                unsafe { library().get::<unsafe extern "C" fn()>(b"girih_shim_interrupt").unwrap()() };
+                std::thread::yield_now();
+            }
+        });
+        let code = launch(forever, [1, 1, 1], &[pointer(&flag)]);
+        ended.store(true, std::sync::atomic::Ordering::SeqCst);
+        assert_eq!(code, 719);
     });
-    assert_eq!(launch(forever, [1, 1, 1], &[pointer(&flag)]), 719);
     assert_eq!(last()["kind"], "interrupted");
-    stopper.join().unwrap();
     assert_eq!(call!(cuMemsetD32_v2(flag => u64, 1 => c_uint, 1 => usize)), 0);
     assert_eq!(launch(forever, [1, 1, 1], &[pointer(&flag)]), 0, "the next launch is not stopped");
     assert_eq!(free(flag), 0);

@@ -3,16 +3,22 @@
 //! What goes in is a C file and what comes out a shared object, or an error that says what to do. Flags are explicit:
 //! the semantics' own (no contraction, wrapping integers, no aliasing assumptions) and one `-m` flag per detected
 //! feature. `-march=native` is never used: on virtual machines it names the wrong processor.
+//!
+//! A compiler is several processes and writes files of its own. They are a process group, so that Ctrl-C ends them all,
+//! and their files lie in a folder that goes with the run.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::machine;
+use crate::scratch::Scratch;
+use crate::signals::{self, Cooperative};
 
 /// Flags without which the emitted C would mean something else.
 const REQUIRED: [&str; 9] = [
@@ -142,7 +148,7 @@ impl Candidate {
     }
 
     fn ask(self, wanted: Vec<String>) -> Result<Compiler> {
-        let output = self.start().arg("--version").stdin(Stdio::null()).output().map_err(|e| self.cannot_start(e))?;
+        let output = self.run(self.start().arg("--version"), None)?;
         if !output.status.success() {
             return Err(self.failed("--version", &output, None));
         }
@@ -164,20 +170,39 @@ impl Candidate {
 
     /// Whether a small program compiles without a word of complaint.
     fn accepts(&self, flags: &[String]) -> Result<bool> {
-        let mut child = self
-            .start()
-            .args(flags.iter().filter(|f| *f != "-w"))
-            .args(["-Werror", "-x", "c", "-S", "-o", "-", "-"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|e| self.cannot_start(e))?;
-        if let Some(mut input) = child.stdin.take() {
-            // A compiler that rejects its flags may close the pipe first.
-            let _ = input.write_all(b"float girih_probe(float a) { return a + 1.0f; }\n");
+        let mut command = self.start();
+        command.args(flags.iter().filter(|f| *f != "-w")).args(["-Werror", "-x", "c", "-S", "-o", "-", "-"]);
+        Ok(self.run(&mut command, Some(b"float girih_probe(float a) { return a + 1.0f; }\n"))?.status.success())
+    }
+
+    /// Runs the compiler to its end, or until Ctrl-C, and gives what it said.
+    fn run(&self, command: &mut Command, input: Option<&[u8]>) -> Result<Output> {
+        let cannot = |e| self.cannot_start(e);
+        let _cooperative = Cooperative::enter();
+        // Without a folder of its own the compiler finds a place for its files, as ever.
+        let scratch = Scratch::new().ok();
+        if let Some(scratch) = &scratch {
+            command.env("TMPDIR", scratch.path());
         }
-        Ok(child.wait().map_err(|e| self.cannot_start(e))?.success())
+        let stdin = if input.is_some() { Stdio::piped() } else { Stdio::null() };
+        let mut child = command
+            .stdin(stdin)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(cannot)?;
+        if let (Some(mut pipe), Some(input)) = (child.stdin.take(), input) {
+            // A compiler that rejects its flags may close the pipe first.
+            let _ = pipe.write_all(input);
+        }
+        let readers = [child.stdout.take().map(reader), child.stderr.take().map(reader)];
+        let status = wait(&mut child).map_err(cannot)?;
+        let Some(status) = status.filter(|_| !signals::interrupted()) else {
+            return Err(Error::Interrupted);
+        };
+        let [stdout, stderr] = readers.map(|r| r.and_then(|r| r.join().ok()).unwrap_or_default());
+        Ok(Output { status, stdout, stderr })
     }
 
     fn cannot_start(&self, error: std::io::Error) -> Error {
@@ -219,32 +244,10 @@ impl Compiler {
 
     /// Compiles the C file `source` into the shared object `object`.
     pub fn compile(&self, source: &Path, object: &Path) -> Result<()> {
-        let cannot = |e| self.candidate.cannot_start(e);
-        let mut child = self
-            .candidate
-            .start()
-            .args(&self.flags)
-            .args(["-shared", "-o"])
-            .arg(object)
-            .arg(source)
-            .arg("-lm")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(cannot)?;
-        let mut pipe = child.stderr.take();
-        let reader = std::thread::spawn(move || {
-            let mut said = Vec::new();
-            // What cannot be read of a message is missing from it; the status still says that it failed.
-            let _ = pipe.as_mut().map(|p| p.read_to_end(&mut said));
-            said
-        });
-        let status = wait(&mut child).map_err(cannot)?;
-        let Some(status) = status.filter(|_| !crate::signals::interrupted()) else {
-            return Err(Error::Interrupted);
-        };
-        let mut output = Output { status, stdout: Vec::new(), stderr: reader.join().unwrap_or_default() };
+        let mut command = self.candidate.start();
+        command.args(&self.flags).args(["-shared", "-o"]).arg(object).arg(source).arg("-lm");
+        let mut output = self.candidate.run(&mut command, None)?;
+        let status = output.status;
         if status.success() && object.exists() {
             return Ok(());
         }
@@ -256,14 +259,24 @@ impl Compiler {
     }
 }
 
-/// Waits for the compiler; `None` when Ctrl-C ended it.
+/// Reads a pipe to its end beside the caller. What cannot be read of a message is missing from it.
+fn reader(mut pipe: impl Read + Send + 'static) -> std::thread::JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut said = Vec::new();
+        let _ = pipe.read_to_end(&mut said);
+        said
+    })
+}
+
+/// Waits for the compiler; `None` when Ctrl-C ended it, with all the processes that it is made of.
 fn wait(child: &mut Child) -> std::io::Result<Option<ExitStatus>> {
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
         }
-        if crate::signals::interrupted() {
-            child.kill()?;
+        if signals::interrupted() {
+            // SAFETY: the group is the child's own, and the child has not been waited for: its number is nobody else's.
+            unsafe { libc::kill(-(child.id() as libc::pid_t), libc::SIGKILL) };
             child.wait()?;
             return Ok(None);
         }

@@ -64,6 +64,7 @@ pub mod npy;
 mod pages;
 mod pool;
 mod program;
+mod scratch;
 mod signals;
 
 #[doc(hidden)]

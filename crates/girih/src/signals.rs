@@ -50,12 +50,7 @@ impl Passing {
     pub fn enter() -> Passing {
         let mut state = PASSING.lock().unwrap_or_else(PoisonError::into_inner);
         if state.0 == 0 {
-            // SAFETY: asks for the action in force, into a zeroed struct.
-            let now = unsafe {
-                let mut now: libc::sigaction = std::mem::zeroed();
-                libc::sigaction(libc::SIGINT, std::ptr::null(), &mut now);
-                now
-            };
+            let now = action(libc::SIGINT);
             let theirs =
                 ![libc::SIG_DFL, libc::SIG_IGN, on_interrupt as *const () as usize].contains(&now.sa_sigaction);
             if theirs {
@@ -200,6 +195,16 @@ pub fn explain_faults() {
     let _ = EXPLAIN.compare_exchange(NOT, PASS, Ordering::Relaxed, Ordering::Relaxed);
 }
 
+/// What a signal does now.
+fn action(signal: libc::c_int) -> libc::sigaction {
+    // SAFETY: asks for the action in force, into a zeroed struct.
+    unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &mut now);
+        now
+    }
+}
+
 /// Sets a handler that is safe in signal context; returns what was there before.
 fn handle(signal: libc::c_int, handler: usize, flags: libc::c_int) -> libc::sigaction {
     // SAFETY: the struct is zeroed, then filled as sigaction asks; the handlers of this module touch only atomics and
@@ -225,8 +230,11 @@ extern "C" fn on_interrupt(_signal: libc::c_int) {
 }
 
 /// Makes Ctrl-C (SIGINT) stop launches in an orderly way, and explains the faults of kernels. For programs, such as the
-/// command line; a library's host keeps its own handlers unless it calls this.
+/// command line; a library's host keeps its own handlers unless it calls this. Where whoever started the program had
+/// SIGINT ignored, as shells do for jobs in the background and `nohup` for SIGHUP, it stays ignored.
 pub fn install_interrupt_handler() {
-    handle(libc::SIGINT, on_interrupt as *const () as usize, libc::SA_RESTART);
+    if action(libc::SIGINT).sa_sigaction != libc::SIG_IGN {
+        handle(libc::SIGINT, on_interrupt as *const () as usize, libc::SA_RESTART);
+    }
     EXPLAIN.store(END, Ordering::Relaxed);
 }

@@ -177,11 +177,13 @@ fn the_oldest_entries_go_when_the_cache_is_full() {
     let one = cache.get_or_build(SOURCE, &compiler).unwrap();
     let size = cache.usage().bytes;
     let cache = cache.with_capacity(size * 5 / 2);
-    std::thread::sleep(std::time::Duration::from_millis(20));
     let two = cache.get_or_build(&format!("{SOURCE}// two\n"), &compiler).unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(20));
+    // Both were last used an hour ago, the first before the second; then the first is used.
+    for (entry, minutes) in [(&one, 61), (&two, 60)] {
+        let meta = std::fs::File::options().write(true).open(entry.object.with_file_name("meta")).unwrap();
+        meta.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(60 * minutes)).unwrap();
+    }
     assert!(cache.get_or_build(SOURCE, &compiler).unwrap().cached);
-    std::thread::sleep(std::time::Duration::from_millis(20));
     let three = cache.get_or_build(&format!("{SOURCE}// three\n"), &compiler).unwrap();
     assert!(one.object.exists() && !two.object.exists() && three.object.exists());
 }

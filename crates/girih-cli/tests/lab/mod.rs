@@ -1,8 +1,12 @@
 //! A folder, a cache and a few programs for tests that call the binary.
 #![allow(dead_code)]
 
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
 
 pub const ADD: &str = r#"// c = a + b over any n.
 // launch: grid=4 a=arange:f32[1000] b=ones:f32[1000] c=zeros:f32[1000] n=i32:1000
@@ -42,13 +46,20 @@ pub const TWO: &str = r#"cuda_tile.module @m {
 }
 "#;
 
+/// Says so once block 0 has ended; block 1 polls the flag for ever.
 pub const SPINS: &str = r#"cuda_tile.module @m {
   entry @k(%flag: tile<ptr<i32>>) {
+    %bx, %by, %bz = get_tile_block_id : tile<i32>
     %zero = constant <i32: 0> : tile<i32>
-    loop {
-      %v, %t = load_ptr_tko acquire device %flag : tile<ptr<i32>> -> tile<i32>, token
-      %stop = cmpi not_equal %v, %zero, signed : tile<i32> -> tile<i1>
-      if %stop { break }
+    %first = cmpi equal %bx, %zero, signed : tile<i32> -> tile<i1>
+    if %first {
+      print_tko "runs\n" -> token
+    } else {
+      loop {
+        %v, %t = load_ptr_tko acquire device %flag : tile<ptr<i32>> -> tile<i32>, token
+        %stop = cmpi not_equal %v, %zero, signed : tile<i32> -> tile<i1>
+        if %stop { break }
+      }
     }
   }
 }
@@ -78,10 +89,19 @@ impl Lab {
         for name in ["GIRIH_DEVICE", "GIRIH_CC", "GIRIH_THREADS", "GIRIH_TARGET", "GIRIH_CHECK"] {
             c.env_remove(name);
         }
+        alone(&mut c);
         c
     }
     pub fn girih(&self, args: &[&str]) -> Output {
-        self.command(args).output().unwrap()
+        finish(&mut self.command(args))
+    }
+    /// The names of what lies in the folder, without the cache.
+    pub fn names(&self) -> Vec<String> {
+        let files = std::fs::read_dir(&self.0).unwrap();
+        let mut names: Vec<String> = files.map(|f| f.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.retain(|n| n != "cache");
+        names.sort();
+        names
     }
 }
 
@@ -91,15 +111,121 @@ impl Drop for Lab {
     }
 }
 
-/// A process that does not outlive its test.
-pub struct Running(pub Option<Child>);
+/// What a process of a test needs: it can be interrupted, though the tests may run where SIGINT is ignored, and it ends
+/// with the thread that started it, whatever becomes of that.
+fn alone(command: &mut Command) {
+    let prepare = || {
+        // SAFETY: both calls may be made between fork and exec.
+        unsafe {
+            libc::signal(libc::SIGINT, libc::SIG_DFL);
+            #[cfg(target_os = "linux")]
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        }
+        Ok(())
+    };
+    // SAFETY: as above.
+    unsafe { command.pre_exec(prepare) };
+}
+
+/// Far longer than anything takes, on any machine, unless it hangs.
+const DEADLINE: Duration = Duration::from_secs(300);
+
+/// Runs a process to its end.
+pub fn finish(command: &mut Command) -> Output {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    Running::new(child).output()
+}
+
+/// Waits for something that another process does.
+#[track_caller]
+pub fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < DEADLINE, "{what}: not within {DEADLINE:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A process that does not outlive its test, and of which nobody waits for ever.
+pub struct Running {
+    child: Child,
+    lines: [Option<Receiver<String>>; 2],
+    seen: [String; 2],
+}
+
+impl Running {
+    /// Takes over the pipes of standard output and standard error that there are.
+    pub fn new(mut child: Child) -> Running {
+        let lines = [child.stdout.take().map(lines), child.stderr.take().map(lines)];
+        Running { child, lines, seen: [String::new(), String::new()] }
+    }
+
+    /// Waits for a line of standard output (0) or standard error (1) that has a text in it.
+    #[track_caller]
+    pub fn says(&mut self, pipe: usize, text: &str) {
+        let start = Instant::now();
+        while !self.seen[pipe].contains(text) {
+            let left = DEADLINE.saturating_sub(start.elapsed());
+            match self.lines[pipe].as_ref().expect("a pipe").recv_timeout(left) {
+                Ok(line) => self.seen[pipe] += &line,
+                Err(why) => panic!("waiting for {text:?}: {why}; it said {:?}", self.seen),
+            }
+        }
+    }
+
+    /// Presses Ctrl-C.
+    pub fn interrupt(&mut self) {
+        self.signal(libc::SIGINT);
+    }
+
+    #[track_caller]
+    pub fn signal(&mut self, signal: i32) {
+        assert!(self.child.try_wait().unwrap().is_none(), "it ended by itself: {:?}", self.seen);
+        // SAFETY: the process was not waited for, so its number is its own.
+        assert_eq!(unsafe { libc::kill(self.child.id() as libc::pid_t, signal) }, 0);
+    }
+
+    #[track_caller]
+    pub fn wait(&mut self) -> ExitStatus {
+        let mut status = None;
+        until("the process ends", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
+    }
+
+    #[track_caller]
+    pub fn output(mut self) -> Output {
+        let status = self.wait();
+        for (seen, lines) in self.seen.iter_mut().zip(&self.lines) {
+            seen.extend(lines.iter().flatten());
+        }
+        let [stdout, stderr] = std::mem::take(&mut self.seen).map(String::into_bytes);
+        Output { status, stdout, stderr }
+    }
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if let Some(child) = &mut self.0 {
-            let _ = child.kill();
-        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
+}
+
+/// The lines of a pipe, as they come.
+fn lines(pipe: impl Read + Send + 'static) -> Receiver<String> {
+    let (send, lines) = channel();
+    std::thread::spawn(move || {
+        let mut pipe = BufReader::new(pipe);
+        let mut line = Vec::new();
+        while pipe.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
+            if send.send(String::from_utf8_lossy(&std::mem::take(&mut line)).into_owned()).is_err() {
+                break;
+            }
+        }
+    });
+    lines
 }
 
 pub fn out(o: &Output) -> String {
