@@ -1,0 +1,263 @@
+"""Random functions through `torch.compile(f, backend="girih")` against PyTorch.
+
+    python tests/torch_random.py [--count N] [--seed S] [--device mixed|eval|cpu] [--jobs J] [--keep-going] [--show PROGRAM]
+
+A program is a few lines of Python over tensors and numbers, with two or three sets of arguments: other extents (0 and 1
+among them), other integers (negative ones too), other layouts. It is called with each set in turn, so that PyTorch
+compiles it anew with symbols for what changes. Results must be PyTorch's: values (integers and truth values exactly,
+floats exactly where no order of operations matters, else within what rounding costs), dtypes, shapes, strides of dense
+results, which results show which arguments and each other, what was written into arguments, and whether it raises.
+
+Programs are compiled `--group` at a time as one function, because Dynamo takes most of the time; a group that differs is
+taken apart. One group in `--native` (8) runs as native code, the others in the evaluator; `--device cpu` or `eval` runs
+all in one. A program that differs in PyTorch's own `aot_eager` too is counted, and is none of ours. What differs is
+shrunk and printed as Python; exit code 1. Operations left to PyTorch are counted by their reasons.
+"""
+
+import argparse
+import collections
+import json
+import subprocess
+import sys
+import time
+import traceback
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+
+def flags():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=300, help="how many programs")
+    parser.add_argument("--seed", type=int, default=1, help="of the first group; `random`: one that is printed")
+    parser.add_argument("--device", choices=("mixed", "eval", "cpu"), default="mixed")
+    parser.add_argument("--native", type=int, default=8, help="with `mixed`, one group in so many is native")
+    parser.add_argument("--group", type=int, default=8, help="programs in one compiled function")
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    parser.add_argument("--keep-going", action="store_true", help="do not stop at the first difference")
+    parser.add_argument("--show", metavar="SEED", type=int, help="print the programs of a group")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def device(given, seed, native):
+    return given if given != "mixed" else "cpu" if seed % native == 0 else "eval"
+
+
+# A worker: reads seeds of groups, one a line, and answers each with one line of JSON.
+
+
+def work(args):
+    import torch
+
+    import girih.torch  # noqa: F401
+    from torch_programs import group
+
+    torch.set_num_threads(1)
+    for line in sys.stdin:
+        seed, size = map(int, line.split())
+        start = time.perf_counter()
+        try:
+            answer = examine(group.make(seed, size, device(args.device, seed, args.native)))
+        except Exception:
+            answer = {"error": traceback.format_exc()}
+        answer.update(seed=seed, size=size, seconds=time.perf_counter() - start)
+        print(json.dumps(answer), flush=True)
+
+
+def examine(whole):
+    import random
+
+    from torch_programs import generate, group
+    from girih.torch import _partition
+
+    _partition._warned.clear()
+    outcome = group.check(whole)
+    left = outcome.left
+    reports, theirs, culprits = [], 0, set()
+    if outcome.found:
+        # Which of them it is, each by itself; where none is, all of them together.
+        for program in whole.programs:
+            if group.check(whole.only(program)).found:
+                culprits.add(id(program))
+                report = examine_one(whole.only(program))
+                theirs += report is None
+                reports += [report] if report else []
+        if not culprits:
+            report = examine_together(whole)
+            theirs += report is None
+            reports += [report] if report else []
+    raised = 0
+    rng = random.Random(whole.seed)
+    if rng.random() < 0.25 and (bad := generate.spoiled(rng.choice(whole.programs), rng)):
+        raised = 1
+        alone = whole.only(bad)
+        if group.check(alone).found and (report := examine_one(alone)):
+            reports.append(report)
+    return {"reports": reports, "theirs": theirs, "left": dict(left), "raised": raised, "mode": whole.mode}
+
+
+def examine_one(alone):
+    """A report of one program that differs, shrunk; None where PyTorch's own compiler differs too."""
+    from torch_programs import group, shrink
+
+    def first(program):
+        found = group.check(alone.only(program)).found
+        return found[0][2] if found else None
+
+    program = alone.programs[0]
+    kind = first(program).kind
+
+    def fails(candidate):
+        try:
+            found = first(candidate)
+        except Exception:
+            return False
+        return found is not None and found.kind == kind and not own(alone.only(candidate), kind)
+
+    if own(alone, kind):
+        return None
+    small = shrink.shrink(program, fails)
+    found = first(small)
+    return f"# {alone.device}, {alone.mode}: {found}\n{small.text()}"
+
+
+def own(alone, kind):
+    """Whether PyTorch's compiler without a backend differs from PyTorch in the same way."""
+    from torch_programs import group
+
+    return any(d.kind == kind for _, _, d in group.check(alone, backend="aot_eager").found)
+
+
+def examine_together(whole):
+    from torch_programs import group
+
+    programs = list(whole.programs)
+    kind = group.check(whole).found[0][2].kind if (found := group.check(whole).found) else None
+    if kind is None:
+        return "# a difference that does not come again"
+    if own(whole, kind):
+        return None
+    for p in list(programs):
+        rest = [q for q in programs if q is not p]
+        found = group.check(whole.only(*rest)).found if rest else []
+        if found and found[0][2].kind == kind and not own(whole.only(*rest), kind):
+            programs = rest
+    found = group.check(whole.only(*programs)).found
+    text = "\n".join(p.text() for p in programs)
+    return f"# {whole.device}, {whole.mode}, only together: {[(i, at, str(d)) for i, at, d in found]}\n{text}"
+
+
+# The command: hands out seeds.
+
+
+class Worker:
+    def __init__(self):
+        self.process = None
+        self.seed = None
+
+    def start(self):
+        command = [sys.executable, __file__, "--worker", *sys.argv[1:]]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def give(self, seed, size):
+        if self.process is None:
+            self.start()
+        self.seed, self.size = seed, size
+        self.process.stdin.write(f"{seed} {size}\n")
+        self.process.stdin.flush()
+
+    def answer(self):
+        """The answer to what was given; what killed the process, where something did."""
+        line = self.process.stdout.readline()
+        if line:
+            return json.loads(line)
+        code = self.process.wait()
+        self.process = None
+        return {"seed": self.seed, "size": self.size, "error": f"the process ended with {code}", "died": True}
+
+
+class Campaign:
+    """Seeds that are handed out, and what came of them."""
+
+    def __init__(self, args):
+        import threading
+
+        self.args = args
+        self.lock = threading.Lock()
+        self.left = args.count
+        self.seed = args.seed
+        self.done = self.theirs = self.raised = self.failed = 0
+        self.operations = collections.Counter()
+        self.seconds = 0.0
+        self.start = self.shown = time.monotonic()
+
+    def next(self):
+        with self.lock:
+            if self.left <= 0 or self.failed and not self.args.keep_going:
+                return None
+            size = min(self.args.group, self.left)
+            self.left -= size
+            self.seed += 1
+            return self.seed - 1, size
+
+    def take(self, answer):
+        with self.lock:
+            self.done += answer["size"]
+            self.seconds += answer.get("seconds", 0)
+            self.theirs += answer.get("theirs", 0)
+            self.raised += answer.get("raised", 0)
+            self.operations.update(answer.get("left", {}))
+            reports = answer.get("reports", [])
+            if "error" in answer:
+                reports = [*reports, f"# {answer['error']}"]
+            for report in reports:
+                self.failed += 1
+                print(f"# group {answer['seed']}\n{report}", flush=True)
+            if time.monotonic() - self.shown > 60:
+                self.shown = time.monotonic()
+                print(f"# {self.done} programs, {self.failed} differ, {self.shown - self.start:.0f} s", file=sys.stderr, flush=True)
+
+    def run(self):
+        import threading
+
+        def serve():
+            worker = Worker()
+            while (given := self.next()) is not None:
+                worker.give(*given)
+                self.take(worker.answer())
+            if worker.process:
+                worker.process.stdin.close()
+                worker.process.wait()
+
+        threads = [threading.Thread(target=serve) for _ in range(self.args.jobs)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        for reason, n in self.operations.most_common():
+            print(f"left to PyTorch {n}: {reason}")
+        passed = self.done - self.theirs
+        print(
+            f"{passed} programs, {self.raised} more that raise, {self.failed} differ, "
+            f"{self.theirs} differ in PyTorch's own compiler too; {time.monotonic() - self.start:.0f} s"
+        )
+        return self.failed == 0 and passed > 0
+
+
+def main():
+    args = flags()
+    if args.worker:
+        return work(args)
+    if args.show is not None:
+        from torch_programs import group
+
+        whole = group.make(args.show, args.group, device(args.device, args.show, args.native))
+        print(f"# {whole.device}, {whole.mode}\n" + "\n".join(p.text() for p in whole.programs))
+        return None
+    return 0 if Campaign(args).run() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
