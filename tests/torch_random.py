@@ -33,7 +33,7 @@ def flags():
     parser.add_argument("--seed", type=int, default=1, help="of the first group; `random`: one that is printed")
     parser.add_argument("--device", choices=("mixed", "eval", "cpu"), default="mixed")
     parser.add_argument("--native", type=int, default=8, help="with `mixed`, one group in so many is native")
-    parser.add_argument("--group", type=int, default=8, help="programs in one compiled function")
+    parser.add_argument("--group", type=int, default=10, help="programs in one compiled function")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--keep-going", action="store_true", help="do not stop at the first difference")
     parser.add_argument("--show", metavar="SEED", type=int, help="print the programs of a group")
@@ -107,18 +107,22 @@ def examine_one(alone):
         return found[0][2] if found else None
 
     program = alone.programs[0]
-    kind = first(program).kind
+    if (found := first(program)) is None:
+        return f"# a difference that does not come again\n{program.text()}"
+    kind = found.kind
 
     def fails(candidate):
         try:
             found = first(candidate)
         except Exception:
             return False
-        return found is not None and found.kind == kind and not own(alone.only(candidate), kind)
+        return found is not None and found.kind == kind
 
     if own(alone, kind):
         return None
     small = shrink.shrink(program, fails)
+    if own(alone.only(small), kind):
+        small = program
     found = first(small)
     return f"# {alone.device}, {alone.mode}: {found}\n{small.text()}"
 
@@ -134,9 +138,10 @@ def examine_together(whole):
     from torch_programs import group
 
     programs = list(whole.programs)
-    kind = group.check(whole).found[0][2].kind if (found := group.check(whole).found) else None
-    if kind is None:
+    found = group.check(whole).found
+    if not found:
         return "# a difference that does not come again"
+    kind = found[0][2].kind
     if own(whole, kind):
         return None
     for p in list(programs):

@@ -22,13 +22,12 @@ LARGEST, GREATEST = 400, 2000.0
 
 
 def extents(rng: random.Random) -> list[dict[str, int]]:
-    """Extents by name for each set of arguments: two ordinary sets, and one that may have 0 and 1."""
-    first, second = rng.sample(range(4, 8), 3), rng.sample(range(2, 8), 3)
-    third = rng.sample(range(2, 8), 3)
-    if rng.random() < 0.6:
-        third = [rng.choice((0, 1, n)) for n in third]
-    sets = [dict(zip("mnp", s)) for s in (first, second, third)]
-    return sets if rng.random() < 0.5 else sets[::2] if rng.random() < 0.5 else sets[:2]
+    """Extents by name for each set of arguments: two sets, the second seldom with 0 and 1, or a third that may."""
+    first, second, third = rng.sample(range(4, 8), 3), rng.sample(range(2, 8), 3), rng.sample(range(2, 8), 3)
+    edges = [rng.choice((0, 1, n)) for n in third]
+    draw = rng.random()
+    chosen = (first, second) if draw < 0.45 else (first, edges) if draw < 0.8 else (first, second, edges)
+    return [dict(zip("mnp", s)) for s in chosen]
 
 
 class Generator:
@@ -369,7 +368,7 @@ def made(g: Generator) -> Program:
             g.parameter([rng.choice((0.5, -1.5, 2.0, 0.25, 0.1, -3.0)) for _ in g.sizes])
         else:
             g.parameter([rng.random() < 0.5 for _ in g.sizes])
-    for _ in range(rng.choice((1, 2, 2, 3, 3, 4, 5))):
+    for _ in range(rng.choice((1, 1, 2, 2, 2, 3, 4))):
         g.statement()
     return finished(g)
 

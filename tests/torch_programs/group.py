@@ -20,7 +20,7 @@ from .program import Program, Run
 
 #: What `torch.compile` is told of extents: nothing (they are symbols where they change), all are symbols, or some
 #: dimensions are marked.
-MODES = ("automatic", "automatic", "dynamic", "marked", "static")
+MODES = ("automatic", "automatic", "automatic", "dynamic", "dynamic", "marked")
 
 
 @dataclass
@@ -70,7 +70,7 @@ def check(group: Group, backend="girih") -> Outcome:
     outcome = Outcome()
     torch._dynamo.reset()
     options = {"options": {"device": group.device}} if backend == "girih" else {}
-    dynamic = {"dynamic": True, "static": False}.get(group.mode)
+    dynamic = True if group.mode == "dynamic" else None
     compiled = torch.compile(function(group), backend=backend, dynamic=dynamic, **options)
     with torch.no_grad(), warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")

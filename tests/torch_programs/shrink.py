@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import torch
 from dataclasses import replace
 
+import torch
+
 from .generate import placed
-from .program import Arguments, Program, Statement, View, names
+from .program import Arguments, Program, Run, Statement, View, names
 
 
 def shrink(program: Program, fails, tries=80) -> Program:
@@ -26,6 +27,9 @@ def shrink(program: Program, fails, tries=80) -> Program:
 
 def smaller(p: Program):
     """Programs with a little less, most promising first."""
+    for i in range(len(p.sets)):
+        if len(p.sets) > 1:
+            yield replace(p, sets=p.sets[:i] + p.sets[i + 1 :])
     if len(p.results) > 1:
         for r in p.results:
             yield without_dead(replace(p, results=[r]))
@@ -40,9 +44,6 @@ def smaller(p: Program):
         # The results of a statement as parameters.
         if len(statement.targets) == 1 and (given := as_parameter(p, i)) is not None:
             yield without_dead(given)
-    for i in range(len(p.sets)):
-        if len(p.sets) > 1:
-            yield replace(p, sets=p.sets[:i] + p.sets[i + 1 :])
     for name in p.parameters:
         plain = [simple(a, name) for a in p.sets]
         if any(a is not None for a in plain):
@@ -66,8 +67,6 @@ def compact(a: Arguments) -> Arguments:
 
 
 def as_parameter(p: Program, at: int) -> Program | None:
-    from .program import Run
-
     name = p.statements[at].targets[0]
     sets = []
     for arguments in p.sets:
