@@ -20,7 +20,9 @@ __all__ = ["Model", "backend", "export"]
 def _register():
     from torch._dynamo.backends import registry
 
-    if "girih" not in registry._COMPILER_FNS:
+    # Where PyTorch found the name among entry points it registers the backend itself, when somebody asks for it: perhaps
+    # that is why this module is being imported.
+    if "girih" not in registry._BACKENDS:
         registry.register_backend(backend, name="girih")
 
 
