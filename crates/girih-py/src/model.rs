@@ -138,19 +138,21 @@ impl Model {
         unsafe { self.model.bind_parameters_raw(&tensors) }.map_err(|e| raised(py, e))
     }
 
-    /// Runs the model: the addresses and shapes of its arguments in order, and for each output an address and how many
-    /// bytes may be written there.
+    /// Runs the model: the addresses and shapes of its arguments in order, the values of its symbols in order, and for
+    /// each output an address and how many bytes may be written there.
     fn run_addresses(
         &self,
         py: Python<'_>,
         addresses: Vec<u64>,
         shapes: Vec<Vec<u64>>,
+        symbols: Vec<i64>,
         outputs: Vec<(u64, u64)>,
     ) -> PyResult<()> {
         if addresses.len() != self.arguments.len() || shapes.len() != self.arguments.len() {
             let want = self.arguments.len();
             return Err(PyValueError::new_err(format!("the model takes {want} arguments, not {}", addresses.len())));
         }
+        let symbols: Vec<Option<i64>> = symbols.into_iter().map(Some).collect();
         let run = || {
             let one = |((elem, address), shape): ((&Elem, &u64), _)| {
                 let data = std::ptr::with_exposed_provenance(*address as usize);
@@ -165,7 +167,7 @@ impl Model {
                 _ => Err(Error::Internal(format!("output {at} is {elem} {shape:?}, and has no memory of that size"))),
             };
             // SAFETY: the caller holds the tensors of these addresses until this returns; outputs are checked above.
-            unsafe { self.model.run_raw(&tensors, &mut allocate) }
+            unsafe { self.model.run_raw(&tensors, &symbols, &mut allocate) }
         };
         py.detach(run).map_err(|e| match e {
             Error::Internal(message) => PyRuntimeError::new_err(message),

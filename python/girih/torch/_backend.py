@@ -33,6 +33,9 @@ WHOLE = (
 
 OPTIONS = {"threads", "device", "target", "cache", "check"}
 
+# A model that computes nothing: options are tried on it.
+NOTHING = '{"format": "girih.torch", "version": 1}'
+
 
 @functools.cache
 def operations() -> frozenset[str]:
@@ -89,6 +92,7 @@ def girih(module: torch.fx.GraphModule, inputs, *, options: dict[str, Any] | Non
     options = {**(options or {}), **other}
     if unknown := sorted(set(options) - OPTIONS):
         raise GirihError(f"girih has no option `{unknown[0]}`; those are {', '.join(sorted(OPTIONS))}")
+    _girih.Model.from_torch_json(NOTHING, **options)
     backend = aot_autograd(
         fw_compiler=functools.partial(compile_graph, options, "forward"),
         bw_compiler=functools.partial(compile_graph, options, "backward"),
@@ -134,19 +138,54 @@ def boxed(run):
 
 
 def build(module, parameters, options):
-    """A callable that takes what the graph's placeholders take and gives its results."""
-    if not any(n.op == "call_function" and not _graph.is_size(n) for n in module.graph.nodes):
+    """A callable that takes what the graph's placeholders take and gives its results.
+
+    Whatever goes wrong with the compilation is no concern of the user's: PyTorch runs the graph instead.
+    """
+    if not any(n.op == "call_function" and not _graph.is_scalar(n) for n in module.graph.nodes):
         return module.forward
+    try:
+        return compiled(module, parameters, options)
+    except Exception as e:
+        _partition.warn_once("a graph", first_line(e))
+        return module.forward
+
+
+class OrPyTorch:
+    """A compiled graph, with PyTorch for the runs that it cannot do.
+
+    A run may fail for a reason of Girih's: sizes or numbers outside what was compiled, a tensor that is not what was
+    predicted, memory. Or it may fail because it must: an index outside its tensor. PyTorch then runs the same graph, which
+    gives the result or the error that the user expects. That is safe because graphs are functional: a run writes to
+    nothing but its own results.
+    """
+
+    def __init__(self, run: Compiled, module: torch.fx.GraphModule):
+        self.run, self.module = run, module
+        self.warned = False
+
+    def __call__(self, *args):
+        try:
+            return self.run(*args)
+        except Exception as e:
+            problem = first_line(e)
+        results = self.module.forward(*args)
+        if not self.warned:
+            self.warned = True
+            _partition.warn(f"a graph runs in PyTorch: {problem}")
+        return results
+
+
+def compiled(module, parameters, options):
+    """As `build`, and raises what goes wrong."""
     document, refused = _partition.refusals(module, parameters)
     if not refused:
         try:
-            return Compiled(module, document, options)
-        except (GirihError, RuntimeError, _graph.Unsupported) as e:
-            blamed = blame(document, e)
-            if not blamed:
-                _partition.warn_once("a graph", first_line(e))
-                return module.forward
-            refused = blamed
+            return OrPyTorch(Compiled(module, document, options), module)
+        except Exception as e:
+            refused = blame(document, e)
+            if not refused:
+                raise
     for node, reason in refused.items():
         if node.op != "placeholder":
             _partition.warn_once(_partition.operation(node), reason)
@@ -163,13 +202,18 @@ def blame(document, error) -> dict:
 
 def split(module, parameters, options, avoided=()):
     """The graph with what Girih knows in compiled parts; `avoided` are operations that were seen to fail."""
-    # The nodes of a graph that was changed are new ones, so their refusals are asked for again.
+    names = {n.name for n in parameters}
+    # The graph is changed, and stays as it was for who else has it. Its nodes are new ones, so their refusals are asked
+    # for again.
+    graph = torch.fx.Graph()
+    graph.output(graph.graph_copy(module.graph, {}))
+    module = torch.fx.GraphModule(module, graph)
     _partition.lift_sizes(module)
+    parameters = [n for n in graph.nodes if n.op == "placeholder" and n.name in names]
     _, refused = _partition.refusals(module, parameters)
     for node in module.graph.nodes:
         if node.op == "call_function" and _partition.operation(node) in avoided:
             refused.setdefault(node, "it failed before")
-    names = {n.name for n in parameters}
     module = _partition.parts(module, refused, "girih_")
     for node in module.graph.nodes:
         if node.op != "call_module" or not node.target.startswith("girih_"):

@@ -4,7 +4,11 @@ In: a `Document` and the tensors of its parameters and arguments. Out: a functio
 
 Parameters are given to the model once; a run looks whether each is still the tensor at the same address with the same
 version, and gives them again where one is not. Outputs are allocated by PyTorch, with the strides that its own kernels
-would give them.
+would give them. Results that are views, of inputs or of what is computed, are made by PyTorch's own view operations.
+
+Invariants: compiled code gets no tensor but through `Compiled._enter`, which looks at everything that the code relies on,
+and no number but one that the model accepts (`bind_symbols`). What does not fit raises before anything is computed, and
+nothing that was given is written to: whoever calls may compute the graph in another way.
 """
 
 from __future__ import annotations
@@ -16,12 +20,19 @@ import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from girih import _library
+from girih.frontend.errors import GirihError
 
-from . import _extents, _graph
+from . import _extents, _graph, _scalars
 
-__all__ = ["Compiled"]
+__all__ = ["Compiled", "Misfit"]
 
 _girih = _library.extension()
+
+OF_NAMES = {name: dtype for dtype, name in _graph.DTYPES.items()}
+
+
+class Misfit(GirihError):
+    """A tensor that is not what the graph was compiled for."""
 
 
 class Compiled:
@@ -29,12 +40,18 @@ class Compiled:
 
     def __init__(self, module: torch.fx.GraphModule, document: _graph.Document, options: dict[str, Any]):
         root = document.root
-        self.symbols = [s["name"] for s in root["symbols"]]
-        self.ranges = {s["name"]: (s["lo"], s["hi"]) for s in root["symbols"]}
         #: The placeholders and their names in the JSON.
         self.ports = document.inputs
         self._plan_inputs(module, document)
-        self._plan_outputs(module, document)
+        outputs = self._plan_outputs(document)
+        show = self._plan_results(document)
+        scalars = document.scalars
+        numbers = tuple(_scalars.Text(scalars.text(value)) for value in document.numbers.values())
+        groups = (*outputs, show, numbers)
+        sources = found(scalars, document.inputs)
+        self.evaluate = _scalars.evaluator(scalars, sources, groups)
+        self.fixed = None if sources else self.evaluate(())
+        self.symbols, self.ranges = list(scalars.symbols), dict(scalars.symbols)
         self.text = json.dumps(root)
         self.model = _girih.Model.from_torch_json(self.text, **options)
         # What cannot be lowered is known now, when PyTorch can still do it instead.
@@ -44,21 +61,16 @@ class Compiled:
     # What goes in.
 
     def _plan_inputs(self, module, document):
-        root = document.root
-        roles = {typed["name"]: typed["role"] for typed in root["inputs"]}
-        shapes = {typed["name"]: typed["shape"] for typed in root["inputs"]}
-        #: Positions, among the placeholders, of the tensors given at every run and of the parameters.
-        self.arguments, self.parameters, self.parameter_names = [], [], []
+        typed = {t["name"]: t for t in document.root["inputs"]}
+        #: For the tensors given at every run, and for the parameters: position among the placeholders, element type,
+        #: name.
+        self.arguments, self.parameters = [], []
         for position, (_node, name) in enumerate(document.inputs):
-            if name is None:
-                continue
-            if roles[name] == "parameter":
-                self.parameters.append(position)
-                self.parameter_names.append(name)
-            else:
-                self.arguments.append(position)
+            if name is not None:
+                kept = self.parameters if typed[name]["role"] == "parameter" else self.arguments
+                kept.append((position, OF_NAMES[typed[name]["dtype"]], name))
         #: The shapes of the arguments, by position.
-        self.wanted = {p: (n, shapes[n]) for p, (_, n) in enumerate(document.inputs) if n and roles[n] == "argument"}
+        self.wanted = {p: (name, typed[name]["shape"]) for p, _, name in self.arguments}
         self.constants = []
         for name, target in document.constants.items():
             value = module
@@ -66,82 +78,71 @@ class Compiled:
                 value = getattr(value, part)
             with unset_fake_temporarily(), torch.no_grad():
                 self.constants.append((name, value.contiguous()))
-        # Where each symbol gets its value: an integer among the placeholders, or an extent of a tensor.
-        self.sources: dict[str, tuple[int, int | None]] = {}
-        for position, (node, name) in enumerate(document.inputs):
-            value = node.meta.get("val")
-            if name is None and isinstance(value, torch.SymInt) and value.node.expr.is_Symbol:
-                self.sources.setdefault(value.node.expr.name, (position, None))
-        bare = set()
-        for position, (_node, name) in enumerate(document.inputs):
-            for axis, extent in enumerate(shapes.get(name) or []):
-                if isinstance(extent, str):
-                    self.sources.setdefault(extent, (position, axis))
-                    bare.add(extent)
-        missing = [s for s in self.symbols if s not in self.sources]
-        if missing:
-            raise _graph.Unsupported(f"nothing tells the extent {missing[0]} directly")
-        # The compiled model learns symbols from the shapes of its inputs: one that is in none gets an empty tensor.
-        self.extra = [s for s in self.symbols if s not in bare]
-        for symbol in self.extra:
-            name = f"extent_of_{symbol}"
-            root["inputs"].append({"name": name, "dtype": "i8", "shape": [symbol, 0], "role": "argument"})
 
     # What comes out.
 
-    def _plan_outputs(self, module, document):
+    def _plan_outputs(self, document):
+        """The shapes and the strides of what is computed; no strides where they are row-major."""
         root = document.root
         values = {typed["name"]: typed for typed in root["inputs"] + root["constants"]}
         for node in root["nodes"]:
             values.update((r["name"], r) for r in node["results"] if r)
-        by_output = {o["name"]: o["value"] for o in root["outputs"]}
-        inputs = {name: position for position, (_node, name) in enumerate(document.inputs) if name}
-        results = next(n for n in module.graph.nodes if n.op == "output").args[0]
-        results = list(results) if isinstance(results, (tuple, list)) else [results]
-        #: For each result: ("none",), ("extent", e), ("input", position), ("tensor", number of the output), or
-        #: ("view", number of the output, number of the view).
-        self.results: list[tuple] = []
-        shapes, strides, kept, views, self.dtypes = [], [], [], [], []
-        dtypes = {name: dtype for dtype, name in _graph.DTYPES.items()}
-        numbers: dict[str, int] = {}
-        for result, known in zip(results, document.outputs):
-            if known is None:
-                self.results.append(("none",))
-            elif not isinstance(known, str) or known not in by_output:
-                self.results.append(("extent", known))
-            elif by_output[known] in inputs:
-                self.results.append(("input", inputs[by_output[known]]))
+        typed = [values[output["value"]] for output in root["outputs"]]
+        strides = [unusual_strides(base.meta.get("val"), document.scalars) for base in document.bases]
+        self.dtypes = [OF_NAMES[t["dtype"]] for t in typed]
+        self.strided = [at for at, s in enumerate(strides) if s is not None]
+        return tuple(tuple(t["shape"]) for t in typed), tuple(s or () for s in strides)
+
+    def _plan_results(self, document):
+        """How results are made of inputs and outputs, as a graph of views that PyTorch runs; and its numbers."""
+        outputs = {base: number for number, base in enumerate(document.bases)}
+        inputs = {node: position for position, (node, _name) in enumerate(document.inputs)}
+        feeds: dict[torch.fx.Node, tuple[int, int]] = {}
+        numbers = []
+
+        def need(node):
+            """Enters what a node is made of into `feeds`: (0, position of an input), (1, output) or (2, number)."""
+            if node in feeds:
+                return
+            if _graph.is_scalar(node):
+                feeds[node] = (2, len(numbers))
+                numbers.append(_scalars.Text(document.scalars.text(node.meta["val"])))
+            elif node in outputs:
+                feeds[node] = (1, outputs[node])
+            elif node in inputs:
+                feeds[node] = (0, inputs[node])
+            elif _graph.viewed(node) is None and not is_list_of_views(node):
+                raise _graph.Unsupported(f"the result `{node.name}` is not computed")
             else:
-                value = by_output[known]
-                view = document.views.get(result)
-                if value not in numbers:
-                    numbers[value] = len(kept)
-                    kept.append({"name": known, "value": value})
-                    typed = values[value]
-                    shapes.append(tuple(typed["shape"]))
-                    base = view[0] if view else result
-                    strides.append(unusual_strides(base.meta.get("val")))
-                    self.dtypes.append(dtypes[typed["dtype"]])
-                if view:
-                    self.results.append(("view", numbers[value], len(views)))
-                    views.append(view[1])
-                else:
-                    self.results.append(("tensor", numbers[value]))
-        root["outputs"] = kept
-        extents = tuple(r[1] for r in self.results if r[0] == "extent")
-        flat_views = [tuple(part) for sizes, steps, offset in views for part in (sizes, steps, (offset,))]
-        self.evaluate = nested(self.symbols, shapes, [s or () for s in strides], extents, flat_views)
-        self.strided = [s is not None for s in strides]
-        self.fixed = None if self.symbols else self.evaluate()
-        self.only_tensors = all(r == ("tensor", i) for i, r in enumerate(self.results))
+                for part in node.all_input_nodes:
+                    need(part)
+
+        nodes = [r for r in document.results if isinstance(r, torch.fx.Node)]
+        for node in nodes:
+            need(node)
+        self.only_outputs = nodes == document.results and [feeds.get(n) for n in nodes] == [(1, i) for i in outputs.values()]
+        graph = torch.fx.Graph()
+        made = {node: graph.placeholder(node.name) for node in feeds}
+
+        def copied(node):
+            if node not in made:
+                for part in node.all_input_nodes:
+                    copied(part)
+                made[node] = graph.node_copy(node, made.__getitem__)
+            return made[node]
+
+        graph.output(tuple(copied(r) if isinstance(r, torch.fx.Node) else r for r in document.results))
+        self.show = torch.fx.GraphModule(torch.nn.Module(), graph).forward
+        self.feeds = list(feeds.values())
+        return tuple(numbers)
 
     def misfit(self, args) -> str | None:
         """What is wrong with the shapes of arguments, in one sentence; None where they fit."""
-        env = dict(zip(self.symbols, self._values(args)))
+        env = dict(zip(self.symbols, (self.fixed or self.evaluate(args))[0]))
         for symbol, (lo, hi) in self.ranges.items():
-            value = env.get(symbol, lo)
-            if value < lo or (hi is not None and value > hi):
-                most = "" if hi is None else f" and at most {hi}"
+            value = env[symbol]
+            if not lo <= value <= hi:
+                most = "" if hi == _scalars.LIMIT else f" and at most {hi}"
                 return f"the extent {symbol} is {value}, and must be at least {lo}{most}"
         for position, (name, shape) in self.wanted.items():
             given = tuple(args[position].shape)
@@ -152,51 +153,108 @@ class Compiled:
 
     # Running.
 
-    def _values(self, args):
-        """The symbols' values."""
-        places = map(self.sources.get, self.symbols)
-        return [args[p] if axis is None else args[p].shape[axis] for p, axis in places]
-
     def __call__(self, *args):
-        env = self._values(args)
-        shapes, strides, extents, views = self.fixed if self.fixed is not None else self.evaluate(*env)
+        symbols, shapes, strides, shown, numbers = self.fixed if self.fixed is not None else self.evaluate(args)
         if self.parameters or self.constants:
             self._bind(args)
-        given, addresses, extent_list = [], [], []
-        for position in self.arguments:
-            tensor = plain(args[position])
-            given.append(tensor)
-            addresses.append(tensor.data_ptr())
-            extent_list.append(tuple(tensor.shape))
-        for symbol in self.extra:
-            addresses.append(0)
-            extent_list.append((env[self.symbols.index(symbol)], 0))
-        outputs = [torch.empty(s, dtype=d) for s, d in zip(shapes, self.dtypes)]
-        self.model.run_addresses(addresses, extent_list, [(o.data_ptr(), o.nbytes) for o in outputs])
-        for i, strided in enumerate(self.strided):
-            if strided:
-                outputs[i] = torch.empty_strided(shapes[i], strides[i], dtype=self.dtypes[i]).copy_(outputs[i])
-        if self.only_tensors:
+        entered, addresses, extents = [], [], []
+        for position, dtype, name in self.arguments:
+            self._enter(args[position], dtype, name, entered, addresses, extents)
+        for number in numbers:
+            number = torch.tensor(number, dtype=torch.float64, device="cpu")
+            self._enter(number, torch.float64, "a number", entered, addresses, extents)
+        outputs = [torch.empty(s, dtype=d, device="cpu") for s, d in zip(shapes, self.dtypes)]
+        self.model.run_addresses(addresses, extents, symbols, [(o.data_ptr(), o.nbytes) for o in outputs])
+        for i in self.strided:
+            strided = torch.empty_strided(shapes[i], strides[i], dtype=self.dtypes[i], device="cpu")
+            outputs[i] = strided.copy_(outputs[i])
+        if self.only_outputs:
             return tuple(outputs)
-        rest = iter(extents)
-        return tuple(
-            outputs[r[1]] if r[0] == "tensor" else args[r[1]] if r[0] == "input" else next(rest) if r[0] == "extent"
-            else torch.as_strided(outputs[r[1]], views[3 * r[2]], views[3 * r[2] + 1], views[3 * r[2] + 2][0])
-            if r[0] == "view" else None
-            for r in self.results
-        )  # fmt: skip
+        groups = args, outputs, shown
+        return self.show(*[groups[group][at] for group, at in self.feeds])
+
+    @staticmethod
+    def _enter(tensor, dtype, name, entered, addresses, extents):
+        """Makes a tensor ready to be read by compiled code, row-major, or refuses it.
+
+        Graphs say what tensors are as PyTorch predicted it when they were captured. Operations that PyTorch runs between
+        two parts of a graph do not always keep to it. (Shapes are compared by the model, with all of its symbols.)
+        """
+        if tensor.dtype is not dtype or tensor.layout is not torch.strided or not tensor.is_cpu:
+            found = f"{tensor.dtype} on {tensor.device}, {tensor.layout}"
+            raise Misfit(f"`{name}` is {found}, and was {dtype} on cpu, {torch.strided} when the graph was captured")
+        if tensor.is_neg():
+            tensor = tensor.resolve_neg()
+        if not tensor.is_contiguous():
+            tensor = tensor.contiguous()
+        address = tensor.data_ptr()
+        # Tensors without memory of their own: wrappers, those that are known to be zero, those whose storage was freed.
+        if address == 0 and tensor.numel():
+            raise Misfit(f"`{name}` is a {type(tensor).__name__} without memory")
+        entered.append(tensor)
+        addresses.append(address)
+        extents.append(tuple(tensor.shape))
 
     def _bind(self, args):
         """Gives the parameters to the model where they are not those it has."""
-        tensors = [args[p] for p in self.parameters]
+        tensors = [args[p] for p, _, _ in self.parameters]
         key = [(t.data_ptr(), version(t)) for t in tensors]
         if self._bound is not None and self._bound[0] == key and None not in self._bound[1]:
             return
-        contiguous = [plain(t) for t in tensors]
-        named = list(zip(self.parameter_names, contiguous)) + self.constants
-        self.model.bind_addresses([(n, t.data_ptr(), tuple(t.shape)) for n, t in named])
+        self._bound = None
+        entered, addresses, extents = [], [], []
+        named = [(args[p], dtype, name) for p, dtype, name in self.parameters]
+        named += [(tensor, tensor.dtype, name) for name, tensor in self.constants]
+        for tensor, dtype, name in named:
+            self._enter(tensor, dtype, name, entered, addresses, extents)
+        self.model.bind_addresses(list(zip([n for _, _, n in named], addresses, extents)))
         # The tensors are kept, so that no other takes an address of theirs.
-        self._bound = (key, [version(t) for t in tensors], contiguous, tensors)
+        self._bound = (key, [version(t) for t in tensors], entered, tensors)
+
+
+def found(scalars, inputs) -> dict[str, str]:
+    """Where each symbol of PyTorch gets its value: Python over the arguments."""
+    places: list[tuple[Any, str]] = []
+    for position, (node, _name) in enumerate(inputs):
+        value = node.meta.get("val")
+        if isinstance(value, (torch.SymInt, torch.SymFloat)):
+            places.append((value.node.expr, f"args[{position}]"))
+        elif isinstance(value, torch.Tensor):
+            extents = [(e, f"args[{position}].shape[{axis}]") for axis, e in enumerate(value.shape)]
+            places += [(e.node.expr, place) for e, place in extents if isinstance(e, torch.SymInt)]
+    direct: dict[str, str] = {}
+    for expr, place in places:
+        if expr.is_Symbol:
+            direct.setdefault(expr.name, place)
+    sources = {}
+    for name in scalars.known:
+        text = direct.get(name) or next(filter(None, (solved(e, p, name, direct) for e, p in places)), None)
+        if text is None:
+            raise _graph.Unsupported(f"nothing tells the extent {name}")
+        sources[name] = text
+    return sources
+
+
+def solved(expr, place, name, direct) -> str | None:
+    """The symbol's value as Python, where an expression is linear in it and all else in it is known."""
+    (symbol,) = [s for s in expr.free_symbols if s.name == name] or [None]
+    others = [s for s in expr.free_symbols if s.name != name]
+    if symbol is None or not (expr.is_Add or expr.is_Mul) or not all(s.name in direct for s in others):
+        return None
+    if not expr.is_polynomial(symbol):
+        return None
+    factor, rest = expr.coeff(symbol, 1), expr.coeff(symbol, 0)
+    if not factor.is_Integer or expr.expand() != (factor * symbol + rest).expand():
+        return None
+    from torch.utils._sympy.printers import PythonPrinter
+
+    values = ", ".join(f"{other.name}={direct[other.name]}" for other in others)
+    return f"({place} - (lambda {values}: {PythonPrinter().doprint(rest)})()) // ({int(factor)})"
+
+
+def is_list_of_views(node) -> bool:
+    """Whether a node is a split: a list of views, of which each is an element."""
+    return bool(node.users) and all(_graph.is_getitem(u) and _graph.viewed(u) is not None for u in node.users)
 
 
 def value_of(extent, env):
@@ -209,23 +267,15 @@ def version(tensor):
     return None if tensor.is_inference() else tensor._version
 
 
-def plain(tensor):
-    """The tensor in row-major order."""
-    if tensor.is_neg() or tensor.is_conj():
-        tensor = tensor.resolve_neg().resolve_conj()
-    return tensor if tensor.is_contiguous() else tensor.contiguous()
-
-
-def unusual_strides(value):
+def unusual_strides(value, scalars):
     """The strides of a fake tensor as extents, where they are those of transposed axes; None where they are row-major."""
     if not isinstance(value, torch.Tensor):
         return None
     try:
-        strides = tuple(_extents.extent(s) for s in value.stride())
         if value.is_contiguous() or not is_dense(value):
             return None
-        return strides
-    except (_extents.Inexpressible, RuntimeError):
+        return tuple(_scalars.Text(scalars.text(s)) for s in value.stride())
+    except RuntimeError:
         return None
 
 
@@ -244,19 +294,3 @@ def is_dense(value) -> bool:
 def hint(extent) -> int:
     """An extent's value, of a symbolic one in the example that was captured."""
     return extent if isinstance(extent, int) else extent.node.hint
-
-
-def nested(symbols, *groups):
-    """A function of the symbols' values that gives the values of groups of extents, or of groups of groups."""
-
-    def text(value):
-        if isinstance(value, tuple) or (isinstance(value, list) and not is_expression(value)):
-            return "(" + "".join(f"{text(v)}, " for v in value) + ")"
-        return _extents.text(value)
-
-    source = f"lambda {', '.join(symbols)}: {text(groups)}"
-    return eval(source, {"__builtins__": {}, "min": min, "max": max})
-
-
-def is_expression(value) -> bool:
-    return len(value) == 3 and value[0] in ("+", "-", "*", "//", "%", "min", "max")

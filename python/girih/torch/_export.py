@@ -140,6 +140,11 @@ class Model:
             raise GirihError(problem)
         with torch.no_grad():
             results = self._compiled(*all_inputs)
+            if any(p is not None for p in self._returns):
+                # A result that shares memory with an input keeps what it showed when that is written to.
+                held = {t.untyped_storage().data_ptr() for t in all_inputs if isinstance(t, torch.Tensor)}
+                shared = [isinstance(r, torch.Tensor) and r.untyped_storage().data_ptr() in held for r in results]
+                results = [r.clone() if s else r for r, s in zip(results, shared)]
             for position, result in zip(self._returns, results):
                 if position is not None:
                     all_inputs[position].copy_(result)

@@ -1,6 +1,6 @@
-"""Symbolic extents: sympy expressions of PyTorch as expressions of the JSON form, and those as Python functions.
+"""Symbolic extents: integer expressions of PyTorch as expressions of the JSON form, and those as Python.
 
-An extent is an int, the name of a symbol, or ``[op, a, b]`` with ``+ - * // % min max``.
+An extent is an int, the name of a symbol, or ``[op, a, b]`` with ``+ - * // % min max``, whose meaning is Python's.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ import functools
 
 import torch
 
-__all__ = ["Inexpressible", "extent", "ranges", "symbols", "text"]
+__all__ = ["OPERATIONS", "Inexpressible", "extent", "text"]
+
+OPERATIONS = ("+", "-", "*", "//", "%", "min", "max")
 
 
 class Inexpressible(Exception):
@@ -54,18 +56,6 @@ def expression(expr):
     raise Inexpressible(f"the size {expr} is not made of + - * // % min max")
 
 
-def symbols(extent, found=None):
-    """The symbols of an extent, or of a nested list of them, in order."""
-    found = {} if found is None else found
-    if isinstance(extent, str):
-        if extent not in ("+", "-", "*", "//", "%", "min", "max"):
-            found[extent] = None
-    elif isinstance(extent, (list, tuple)):
-        for part in extent:
-            symbols(part, found)
-    return found
-
-
 def text(extent):
     """The extent as Python."""
     if isinstance(extent, int):
@@ -74,22 +64,3 @@ def text(extent):
         return extent
     op, a, b = extent
     return f"{op}({text(a)}, {text(b)})" if op in ("min", "max") else f"({text(a)} {op} {text(b)})"
-
-
-def ranges(values):
-    """For each symbol of SymInts: its least value and its greatest, None where there is no bound."""
-    found = {}
-    for value in values:
-        if not isinstance(value, torch.SymInt):
-            continue
-        env = value.node.shape_env
-        for symbol in sorted(value.node.expr.free_symbols, key=str):
-            if symbol.name in found:
-                continue
-            bounds = env.var_to_range.get(symbol)
-            lo, hi = 0, None
-            if bounds is not None:
-                lo = max(0, int(bounds.lower)) if bounds.lower.is_Integer else 0
-                hi = int(bounds.upper) if bounds.upper.is_Integer and int(bounds.upper) < 1 << 40 else None
-            found[symbol.name] = (lo, hi)
-    return found

@@ -3,8 +3,9 @@
 In: a `torch.fx.Graph` whose nodes have fake tensors as ``meta["val"]``. Out: a `Document`, which says for each node of
 the JSON which FX node it is, and which nodes cannot be written at all.
 
-Integers that depend on symbols (`aten.sym_size`, arithmetic on SymInts) are no nodes of the JSON: they are written as
-expressions where they are used.
+Numbers made of sizes and of other numbers (`aten.sym_size`, arithmetic on SymInts) are no nodes of the JSON: they are
+written as expressions where they are used. Nor are views that only results show: PyTorch makes those of the tensors
+that the graph computes or was given, so that they share memory, and have the strides and the offset, as they should.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-from ._extents import Inexpressible, extent, ranges, symbols
+from ._extents import Inexpressible
+from ._scalars import Scalars
 
 __all__ = ["DTYPES", "Document", "Unsupported", "clean_path", "document"]
 
@@ -35,6 +37,10 @@ SMALL = 1024
 PLACEMENT = {"layout", "device", "pin_memory", "memory_format", "non_blocking", "generator"}
 
 
+# Operations of other namespaces that are ATen's under another name.
+OTHER_NAMES = {"prims.convert_element_type": "aten._to_copy"}
+
+
 class Unsupported(Exception):
     """Why a node cannot be written; one plain sentence."""
 
@@ -48,7 +54,9 @@ class Document:
         refused: FX nodes that are not in the JSON, and why.
         inputs: for each placeholder (FX node) a name of the JSON's, or None where it is an integer.
         constants: names of inputs that hold attributes of the module, with the attributes' names.
-        outputs: for each result an output's name, an extent, or None.
+        scalars: the numbers that change, and `numbers`: names of inputs that hold one each, with the numbers.
+        results: what the graph returns: nodes, and Python's constants.
+        bases: for each node that is computed and that results are, or show parts of: the name of its output.
     """
 
     def __init__(self, name: str):
@@ -60,29 +68,23 @@ class Document:
         self.refused: dict[torch.fx.Node, str] = {}
         self.inputs: list[tuple[torch.fx.Node, str | None]] = []
         self.constants: dict[str, str] = {}
-        self.outputs: list[Any] = []
-        #: For each result that is a view of a value computed here which another result shows too: the node of that
-        #: value, and the view's sizes, strides and offset.
-        self.views: dict[torch.fx.Node, tuple] = {}
+        self.scalars = Scalars()
+        self.numbers: dict[str, torch.SymFloat] = {}
+        self.results: list[Any] = []
+        self.bases: dict[torch.fx.Node, str] = {}
 
     def text(self) -> str:
         return json.dumps(self.root)
 
 
-def is_symbolic(value) -> bool:
-    return isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool))
-
-
-def is_size(node) -> bool:
-    """Whether a node is an integer made of sizes and of such integers: it is written where it is used."""
-    value = node.meta.get("val")
-    if node.op == "placeholder":
-        return isinstance(value, (torch.SymInt, int)) and not isinstance(value, bool)
-    if node.op != "call_function" or not isinstance(value, (torch.SymInt, int)) or isinstance(value, bool):
+def is_scalar(node) -> bool:
+    """Whether a node is a number made of sizes and of such numbers: it is written where it is used."""
+    numbers = (int, float, torch.SymInt, torch.SymFloat, torch.SymBool)
+    if not isinstance(node.meta.get("val"), numbers) or node.op not in ("placeholder", "call_function"):
         return False
     name = str(getattr(node.target, "overloadpacket", node.target))
     reads_sizes = name in ("aten.sym_size", "aten.sym_numel", "aten.sym_stride", "aten.sym_storage_offset")
-    return reads_sizes or all(is_symbolic(a.meta.get("val")) or is_size(a) for a in node.all_input_nodes)
+    return reads_sizes or all(map(is_scalar, node.all_input_nodes))
 
 
 @functools.cache
@@ -134,23 +136,37 @@ class Writer:
         self.parameters = parameters
         # What a node is in the JSON: the name of a tensor, or the names of several.
         self.names: dict[torch.fx.Node, Any] = {}
-        self.symbolic: list[torch.SymInt] = []
 
     # Values.
 
     def extent(self, value):
-        if isinstance(value, torch.SymInt):
-            self.symbolic.append(value)
         try:
-            return extent(value)
+            return self.document.scalars.extent(value)
         except Inexpressible as e:
             raise Unsupported(str(e)) from None
+
+    def index(self, value):
+        try:
+            return self.document.scalars.index(value)
+        except Inexpressible as e:
+            raise Unsupported(str(e)) from None
+
+    def number(self, value):
+        """An input that holds a changing float."""
+        numbers = self.document.numbers
+        for name, other in numbers.items():
+            if other.node.expr == value.node.expr:
+                return {"t": name}
+        name = f"number_{len(numbers)}"
+        numbers[name] = value
+        self.document.root["inputs"].append({"name": name, "dtype": "f64", "shape": [], "role": "argument"})
+        return {"t": name}
 
     def typed(self, name, value):
         """Name, dtype and shape of a fake tensor."""
         if not isinstance(value, torch.Tensor):
             raise Unsupported(f"its result is a {type(value).__name__}, not a tensor")
-        if value.device.type != "cpu" and value.device.type != "meta":
+        if value.device.type != "cpu":
             raise Unsupported(f"it is on the device {value.device}, and Girih computes on the processor")
         if value.layout != torch.strided:
             raise Unsupported(f"a tensor of layout {value.layout} is not dense")
@@ -167,14 +183,13 @@ class Writer:
                 return {"t": name}
             if isinstance(name, list):
                 raise Unsupported("an operand is a list of tensors")
-            meaning = value.meta.get("val")
-            if isinstance(meaning, torch.SymInt):
-                return {"ix": self.extent(meaning)}
-            if isinstance(meaning, (int, float)):
-                return scalar(meaning)
-            raise Unsupported(f"its operand `{value.name}` is not available")
+            if not is_scalar(value):
+                raise Unsupported(f"its operand `{value.name}` is not available")
+            value = value.meta["val"]
         if isinstance(value, torch.SymInt):
-            return {"ix": self.extent(value)}
+            return {"ix": self.index(value)}
+        if isinstance(value, torch.SymFloat):
+            return self.number(value)
         if isinstance(value, (bool, int, float)):
             return scalar(value)
         raise Unsupported(f"an operand is a {type(value).__name__}")
@@ -191,7 +206,7 @@ class Writer:
         if isinstance(value, float):
             return number(value)
         if isinstance(value, torch.SymInt):
-            return {"ix": self.extent(value)}
+            return {"ix": self.index(value)}
         if isinstance(value, torch.dtype):
             if value not in DTYPES:
                 raise Unsupported(f"the element type {value} is not supported")
@@ -204,9 +219,7 @@ class Writer:
 
     def placeholder(self, node):
         value = node.meta.get("val")
-        if is_size(node):
-            if isinstance(value, torch.SymInt):
-                self.symbolic.append(value)
+        if is_scalar(node):
             self.document.inputs.append((node, None))
             return
         role = "parameter" if node in self.parameters else "argument"
@@ -242,7 +255,8 @@ class Writer:
         if not isinstance(target, torch._ops.OpOverload):
             name = getattr(target, "__name__", str(target))
             raise Unsupported(f"`{name}` is not an operation of ATen")
-        if target.namespace != "aten":
+        op = OTHER_NAMES.get(str(target.overloadpacket), f"aten.{target._opname}")
+        if target.namespace != "aten" and str(target.overloadpacket) not in OTHER_NAMES:
             raise Unsupported(f"{target.namespace}.{target._opname} is not an operation of ATen")
         schema = target._schema
         if any(a.alias_info is not None and a.alias_info.is_write for a in schema.arguments):
@@ -279,7 +293,7 @@ class Writer:
         else:
             results = [self.typed(node.name, value)]
             self.names[node] = node.name
-        written = {"op": f"aten.{target._opname}", "args": args, "attrs": attrs, "results": results}
+        written = {"op": op, "args": args, "attrs": attrs, "results": results}
         if path := module_path(node):
             written["module"] = path
         if place := source_line(node):
@@ -287,43 +301,46 @@ class Writer:
         self.document.root["nodes"].append(written)
         self.document.nodes.append(node)
 
-    def find_views(self, results):
-        """Fills `Document.views`."""
-        shown = {}
+    def outputs(self, results):
+        """The outputs: the bases of what is returned."""
+        shown: dict[torch.fx.Node, dict] = {}
         for node in results:
-            if isinstance(node, torch.fx.Node):
-                shown.setdefault(base_of(node), []).append(node)
-        for base, nodes in shown.items():
-            if base.op != "call_function" or not isinstance(self.names.get(base), str) or len(set(nodes)) < 2:
-                continue
-            for node in set(nodes) - {base}:
-                value = node.meta["val"]
-                try:
-                    parts = [[self.extent(e) for e in part] for part in (value.shape, value.stride())]
-                    offset = self.extent(value.storage_offset())
-                except (Unsupported, RuntimeError):
-                    continue
-                self.document.views[node] = (base, (*parts, offset))
+            if isinstance(node, torch.fx.Node) and not is_scalar(node):
+                shown.setdefault(self.base(node), {})[node] = None
+        for base in shown:
+            name = self.names.get(base)
+            if base.op != "placeholder" and isinstance(name, str):
+                self.document.bases[base] = known = f"out{len(self.document.bases)}"
+                self.document.root["outputs"].append({"name": known, "value": name})
 
-    def result(self, value):
-        """An output of the graph."""
-        if value in self.document.views:
-            value = self.document.views[value][0]
-        if isinstance(value, torch.fx.Node):
-            name = self.names.get(value)
-            if isinstance(name, str):
-                outputs = self.document.root["outputs"]
-                known = f"out{len(outputs)}"
-                outputs.append({"name": known, "value": name})
-                return known
-            meaning = value.meta.get("val")
-            if is_size(value) or isinstance(meaning, torch.SymInt):
-                return self.extent(meaning)
-            return None
-        return value if isinstance(value, int) else None
+    def base(self, node):
+        """The node that computes what a node shows."""
+        while node in self.shown:
+            node = viewed(node)
+        return node
+
+    def find_shown(self, graph):
+        """Fills `shown`: views that nothing but results, and views among these, looks at."""
+        self.shown: set[torch.fx.Node] = set()
+        for node in reversed(graph.nodes):
+            if node.users and viewed(node) is not None and all(u.op == "output" or u in self.shown for u in node.users):
+                self.shown.add(node)
+        # A value's only view that has the same elements in the same order is that value, of another shape.
+        looks: dict[torch.fx.Node, int] = {}
+        for node in graph.nodes:
+            if (source := viewed(node)) is not None:
+                looks[source] = looks.get(source, 0) + 1
+        for node in graph.nodes:
+            source = viewed(node)
+            if node in self.shown and source not in self.shown and looks[source] == len(source.users) == 1:
+                if source.op == "call_function" and is_reshaped(node.meta.get("val"), source.meta.get("val")):
+                    self.shown.discard(node)
 
     def write(self, graph) -> Document:
+        self.find_shown(graph)
         for node in graph.nodes:
+            if node in self.shown or node.op == "call_function" and is_scalar(node):
+                continue
             if node.op == "placeholder":
                 self.placeholder(node)
             elif node.op == "get_attr":
@@ -331,10 +348,8 @@ class Writer:
             elif node.op == "output":
                 results = node.args[0]
                 results = results if isinstance(results, (tuple, list)) else [results]
-                self.find_views(results)
-                self.document.outputs = [self.result(r) for r in results]
-            elif is_size(node):
-                continue
+                self.document.results = list(results)
+                self.outputs(results)
             elif is_getitem(node):
                 source = self.names.get(node.args[0])
                 if isinstance(source, list):
@@ -345,7 +360,8 @@ class Writer:
                 self.attempt(node, self.call)
             else:
                 self.document.refused[node] = f"it calls `{node.target}`"
-        self.finish()
+        symbols = self.document.scalars.symbols
+        self.document.root["symbols"] = [{"name": s, "lo": lo, "hi": hi} for s, (lo, hi) in symbols.items()]
         return self.document
 
     def attempt(self, node, write):
@@ -374,45 +390,28 @@ class Writer:
         elif names[0] is not None:
             self.names[node] = names[0]
 
-    def finish(self):
-        """Declares the symbols that are used."""
-        root = self.document.root
-        bounds = ranges(self.symbolic)
-        used: dict[str, None] = {}
-        for typed in root["inputs"]:
-            symbols(typed["shape"], used)
-        for node in root["nodes"]:
-            for arg in node["args"]:
-                if isinstance(arg, dict) and "ix" in arg:
-                    symbols(arg["ix"], used)
-            for result in node["results"]:
-                if result:
-                    symbols(result["shape"], used)
-            attribute_symbols(list(node["attrs"].values()), used)
-        for output in self.document.outputs:
-            if isinstance(output, list):
-                symbols(output, used)
-        root["symbols"] = [{"name": s, "lo": bounds.get(s, (0, None))[0], "hi": bounds.get(s, (0, None))[1]} for s in used]
 
-
-def attribute_symbols(value, used):
-    if isinstance(value, dict) and "ix" in value:
-        symbols(value["ix"], used)
-    elif isinstance(value, list):
-        for v in value:
-            attribute_symbols(v, used)
-
-
-def base_of(node):
-    """What a node is a view of, through any number of views."""
-    while node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload):
-        first = node.target._schema.arguments[0] if node.target._schema.arguments else None
-        if first is None or first.alias_info is None or first.alias_info.is_write or not node.args:
-            break
-        if not isinstance(node.args[0], torch.fx.Node) or not isinstance(node.meta.get("val"), torch.Tensor):
-            break
+def viewed(node):
+    """What a node is a view of; None where it is none."""
+    if is_getitem(node):
         node = node.args[0]
-    return node
+    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+        return None
+    schema = node.target._schema
+    if not schema.arguments or not node.args or not isinstance(node.args[0], torch.fx.Node):
+        return None
+    aliases = [a.alias_info for a in (schema.arguments[0], *schema.returns)]
+    if any(a is None or a.is_write for a in aliases) or not isinstance(node.args[0].meta.get("val"), torch.Tensor):
+        return None
+    return node.args[0]
+
+
+def is_reshaped(view, source) -> bool:
+    """Whether a fake tensor has all elements of another, both in row-major order."""
+    if not isinstance(view, torch.Tensor) or not isinstance(source, torch.Tensor) or view.dtype != source.dtype:
+        return False
+    counts = [getattr(n, "node", None) and n.node.expr or n for n in (view.numel(), source.numel())]
+    return counts[0] == counts[1] and view.is_contiguous() and source.is_contiguous()
 
 
 def is_getitem(node) -> bool:

@@ -20,7 +20,7 @@ from girih import _library
 from . import _graph
 from ._extents import Inexpressible, extent
 
-__all__ = ["lift_sizes", "parts", "refusals", "warn_once"]
+__all__ = ["lift_sizes", "parts", "refusals", "warn", "warn_once"]
 
 _girih = _library.extension()
 
@@ -39,8 +39,12 @@ def warn_once(operation: str, reason: str) -> None:
     if operation in _warned:
         return
     _warned.add(operation)
+    warn(f"{operation} runs in PyTorch: {reason}")
+
+
+def warn(message: str) -> None:
     # The line that called `torch.compile`d code is many frames away, so no line of the user's would be right.
-    warnings.warn(f"girih: {operation} runs in PyTorch: {reason}", stacklevel=2)
+    warnings.warn(f"girih: {message}", stacklevel=3)
 
 
 def operation(node) -> str:
@@ -98,7 +102,7 @@ def lift_sizes(module: torch.fx.GraphModule) -> None:
         return made[key]
 
     for node in list(graph.nodes):
-        if node.op != "call_function" or not _graph.is_size(node):
+        if node.op != "call_function" or not _graph.is_scalar(node):
             continue
         value = node.meta["val"]
         try:
@@ -133,7 +137,7 @@ def levels(module, refused) -> dict[torch.fx.Node, int]:
         if node.op == "output":
             continue
         base = max((level[n] for n in node.all_input_nodes), default=0)
-        if _graph.is_size(node) and not any(n in refused for n in node.all_input_nodes):
+        if _graph.is_scalar(node) and not any(n in refused for n in node.all_input_nodes):
             level[node] = base
         elif _graph.is_getitem(node):
             level[node] = level[node.args[0]]
@@ -153,7 +157,7 @@ def parts(module: torch.fx.GraphModule, refused: dict[torch.fx.Node, str], prefi
     level = levels(module, refused)
     groups: dict[int, dict[torch.fx.Node, None]] = {}
     for node in module.graph.nodes:
-        supported = node.op == "call_function" and node not in refused and not _graph.is_size(node)
+        supported = node.op == "call_function" and node not in refused and not _graph.is_scalar(node)
         if supported and _graph.is_getitem(node) and node.args[0] in refused:
             supported = False
         if supported:

@@ -1,8 +1,9 @@
 //! The values of a graph's symbols, from the shapes of its inputs.
 //!
-//! In: a graph and a shape for each of its inputs. Out: a value for each symbol, such that every input has the extents
-//! the graph declares. For `x: f32[s0, 2048]` and `mask: bool[s0, s0 + 1]`, the shapes `[3, 2048]` and `[3, 4]` give
-//! `s0 = 3`.
+//! In: a graph, a shape for each of its inputs, and the values of symbols that are given outright. Out: a value for each
+//! symbol, such that every input has the extents the graph declares. For `x: f32[s0, 2048]` and `mask: bool[s0, s0 + 1]`,
+//! the shapes `[3, 2048]` and `[3, 4]` give `s0 = 3`. A symbol that is no extent, an integer that the model computes with,
+//! may be negative; it has to be given.
 //!
 //! Invariant: what comes back satisfies every declared extent and the symbols' ranges.
 
@@ -11,23 +12,31 @@ use crate::base::id::Id;
 use crate::base::{Code, Diagnostic};
 use crate::index::{AxisId, Ix, ValId};
 
-/// Where a symbol got its value.
+/// A symbol's value, and the input and the axis that it was taken from; `None` where it was given.
 struct Found {
     value: i64,
-    input: usize,
-    axis: usize,
+    from: Option<(usize, usize)>,
 }
 
-/// The values of the symbols, in their order, for inputs of the given shapes (one for each of `graph.inputs`).
+/// The values of the symbols, in their order, for inputs of the given shapes (one for each of `graph.inputs`). `given`
+/// are values by the symbols' order; where it has none or is shorter, the shapes tell.
 ///
 /// # Errors
 /// `E0806`, naming the input and the extents: a shape too many or too few, a wrong rank, an extent that is not the
 /// declared one, a symbol bound to two values or outside its range, or one that the shapes do not determine.
-pub fn bind_symbols(graph: &Graph, shapes: &[Vec<u64>]) -> Result<Vec<i64>, Diagnostic> {
+pub fn bind_symbols(graph: &Graph, shapes: &[Vec<u64>], given: &[Option<i64>]) -> Result<Vec<i64>, Diagnostic> {
     if shapes.len() != graph.inputs.len() {
         return Err(error(format!("{} inputs are given to a model of {}", shapes.len(), graph.inputs.len())));
     }
-    let mut found: Vec<Option<Found>> = graph.symbols.keys().map(|_| None).collect();
+    let mut found: Vec<Option<Found>> = vec![];
+    for (at, symbol) in graph.symbols.values().enumerate() {
+        let value = given.get(at).copied().flatten();
+        if let Some(value) = value.filter(|value| !symbol.admits(*value)) {
+            let range = range(symbol.lo, symbol.hi);
+            return Err(error(format!("{} is {value}, which must be {range}", symbol.name)));
+        }
+        found.push(value.map(|value| Found { value, from: None }));
+    }
     let mut pending: Vec<(usize, usize, Ix, i64)> = vec![];
     for (i, (input, shape)) in graph.inputs.iter().zip(shapes).enumerate() {
         let Some(value) = graph.values.get(input.value) else { continue };
@@ -56,7 +65,7 @@ pub fn bind_symbols(graph: &Graph, shapes: &[Vec<u64>]) -> Result<Vec<i64>, Diag
             let known = |sym: usize| found.get(sym).and_then(|f| f.as_ref()).map(|f| f.value);
             if let Some((sym, value)) = solve(extent, *given, &known) {
                 let symbol = &graph.symbols[SymId::from_index(sym)];
-                if value < symbol.lo || symbol.hi.is_some_and(|hi| value > hi) {
+                if !symbol.admits(value) {
                     return Err(error(format!(
                         "axis {axis} of input `{}` makes {} {value}, which must be {}",
                         name(graph, *input),
@@ -64,7 +73,7 @@ pub fn bind_symbols(graph: &Graph, shapes: &[Vec<u64>]) -> Result<Vec<i64>, Diag
                         range(symbol.lo, symbol.hi)
                     )));
                 }
-                found[sym] = Some(Found { value, input: *input, axis: *axis });
+                found[sym] = Some(Found { value, from: Some((*input, *axis)) });
                 progress = true;
             }
         }
@@ -92,7 +101,10 @@ pub fn bind_symbols(graph: &Graph, shapes: &[Vec<u64>]) -> Result<Vec<i64>, Diag
             .filter_map(|v| {
                 let f = found.get(v.index())?.as_ref()?;
                 let symbol = graph.symbols.get(SymId::from_index(v.index()))?;
-                Some(format!("{} is {} from axis {} of `{}`", symbol.name, f.value, f.axis, self::name(graph, f.input)))
+                let from = f.from.map_or(String::new(), |(input, axis)| {
+                    format!(" from axis {axis} of `{}`", self::name(graph, input))
+                });
+                Some(format!("{} is {}{from}", symbol.name, f.value))
             })
             .collect();
         if !from.is_empty() {
@@ -211,12 +223,12 @@ mod tests {
     #[test]
     fn symbols_follow_from_the_shapes() {
         // 2*3 + t = 10
-        assert_eq!(bind_symbols(&graph(), &[vec![10, 8], vec![3]]), Ok(vec![3, 4]));
+        assert_eq!(bind_symbols(&graph(), &[vec![10, 8], vec![3]], &[]), Ok(vec![3, 4]));
     }
 
     #[test]
     fn what_does_not_fit_names_the_input() {
-        let message = |shapes: &[Vec<u64>]| bind_symbols(&graph(), shapes).unwrap_err().message;
+        let message = |shapes: &[Vec<u64>]| bind_symbols(&graph(), shapes, &[]).unwrap_err().message;
         assert_eq!(message(&[vec![10], vec![3]]), "input `x` has shape [10], not [s*2 + t, 8]");
         assert_eq!(message(&[vec![10, 9], vec![3]]), "axis 1 of input `x` has extent 9, not 8");
         assert_eq!(message(&[vec![10, 8], vec![0]]), "axis 0 of input `y` makes s 0, which must be from 1 to 100");
@@ -225,7 +237,22 @@ mod tests {
         let mut g = graph();
         let s = SymId(0).ix();
         g.add_input("z", Elem::F32, vec![s], Role::Argument);
-        let found = bind_symbols(&g, &[vec![10, 8], vec![3], vec![4]]).unwrap_err().message;
+        let found = bind_symbols(&g, &[vec![10, 8], vec![3], vec![4]], &[]).unwrap_err().message;
         assert_eq!(found, "axis 0 of input `z` has extent 4, not s: s is 3 from axis 0 of `y`");
+    }
+    #[test]
+    fn symbols_may_be_given_and_negative() {
+        let mut g = graph();
+        let k = g.add_symbol("k", -5, Some(5));
+        g.add_input("z", Elem::F32, vec![Ix::add(SymId(0).ix(), k.ix())], Role::Argument);
+        let bind = |given: &[Option<i64>]| {
+            bind_symbols(&g, &[vec![10, 8], vec![3], vec![1]], given).map_err(|d| d.message)
+        };
+        assert_eq!(bind(&[None, None, Some(-2)]), Ok(vec![3, 4, -2]));
+        assert_eq!(bind(&[]), Ok(vec![3, 4, -2]));
+        assert_eq!(bind(&[Some(3), Some(4), Some(-2)]), Ok(vec![3, 4, -2]));
+        assert_eq!(bind(&[None, None, Some(-6)]), Err("k is -6, which must be from -5 to 5".into()));
+        let found = "axis 0 of input `z` has extent 1, not s + k: s is 3 from axis 0 of `y`, k is -1";
+        assert_eq!(bind(&[None, None, Some(-1)]), Err(found.into()));
     }
 }

@@ -71,13 +71,25 @@ pub fn axis(d: usize) -> Ix {
     Ix::Axis(AxisId(d as u32))
 }
 
-/// A symbolic extent: a batch or sequence length that is known when the model runs.
+/// An integer that is known when the model runs: a batch or sequence length, or a number that it computes with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Symbol {
     pub name: String,
-    /// Least and greatest value; both belong to the range.
+    /// Least and greatest value; both belong to the range, which lies within [`MAX_EXTENT`] on both sides. Only a symbol
+    /// that is no extent may be negative.
     pub lo: i64,
     pub hi: Option<i64>,
+}
+
+impl Symbol {
+    /// Whether a range is one that a symbol may have.
+    pub fn is_range(lo: i64, hi: Option<i64>) -> bool {
+        -MAX_EXTENT <= lo && lo <= hi.unwrap_or(MAX_EXTENT) && hi.is_none_or(|hi| hi <= MAX_EXTENT)
+    }
+    /// Whether the symbol may have this value.
+    pub fn admits(&self, value: i64) -> bool {
+        self.lo <= value && value <= self.hi.unwrap_or(MAX_EXTENT)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -58,8 +58,8 @@ impl Check<'_> {
 
     fn graph(&mut self, stage: Stage) {
         for s in self.graph.symbols.values() {
-            if s.lo < 0 || s.hi.is_some_and(|hi| hi < s.lo) {
-                self.say(format!("the range of symbol {} is empty or negative", s.name));
+            if !super::ir::Symbol::is_range(s.lo, s.hi) {
+                self.say(format!("the range of symbol {} is empty, or not within -2^40 and 2^40", s.name));
             }
         }
         let mut defined = vec![false; self.graph.values.len()];

@@ -80,9 +80,8 @@ pub fn check(graph: &Graph, at: usize, elem: girih_compiler::graph::Elem, shape:
     Ok(())
 }
 
-/// What is known of the symbols before all inputs are there: those named outright, and those that are an extent of an
-/// input that is given.
-pub fn known_symbols(graph: &Graph, named: &[(&str, i64)], shapes: &[Option<Vec<u64>>]) -> Result<Vec<Option<i64>>> {
+/// The values of symbols given by name, in the symbols' order.
+pub fn named_symbols(graph: &Graph, named: &[(&str, i64)]) -> Result<Vec<Option<i64>>> {
     let mut known: Vec<Option<i64>> = vec![None; graph.symbols.len()];
     let names = || graph.symbols.values().map(|s| s.name.as_str());
     for (name, n) in named {
@@ -92,6 +91,13 @@ pub fn known_symbols(graph: &Graph, named: &[(&str, i64)], shapes: &[Option<Vec<
         };
         *slot = Some(*n);
     }
+    Ok(known)
+}
+
+/// What is known of the symbols before all inputs are there: those named outright, and those that are an extent of an
+/// input that is given.
+pub fn known_symbols(graph: &Graph, named: &[(&str, i64)], shapes: &[Option<Vec<u64>>]) -> Result<Vec<Option<i64>>> {
+    let mut known = named_symbols(graph, named)?;
     for (input, shape) in graph.inputs.iter().zip(shapes) {
         let (Some(v), Some(shape)) = (value(graph, input), shape) else { continue };
         for (d, &n) in v.shape.iter().zip(shape) {

@@ -73,16 +73,18 @@ struct Held {
     outputs: Vec<u64>,
 }
 
-/// A binding, and the types of the arguments it is for.
+/// A binding, and the types of the arguments and the symbols given that it is for.
 struct Recent {
     types: Vec<(Elem, Vec<u64>)>,
+    symbols: Vec<Option<i64>>,
     binding: Arc<Binding>,
 }
 
 impl Recent {
-    fn fits(&self, arguments: &[RawTensor<'_>]) -> bool {
+    fn fits(&self, arguments: &[RawTensor<'_>], symbols: &[Option<i64>]) -> bool {
         let same = |((elem, shape), t): (&(Elem, Vec<u64>), &RawTensor<'_>)| *elem == t.elem && shape == t.shape;
-        self.types.len() == arguments.len() && self.types.iter().zip(arguments).all(same)
+        let arity = self.types.len() == arguments.len();
+        arity && self.symbols == symbols && self.types.iter().zip(arguments).all(same)
     }
 }
 
@@ -359,22 +361,28 @@ impl Model {
     }
 
     /// Runs the model on addresses, made to be cheap when it is repeated. `arguments` are the inputs that are no
-    /// parameters, in order; `allocate` is asked for each output in order.
+    /// parameters, in order; `symbols` are the values of symbols, in order, where the shapes of inputs do not tell them
+    /// (an empty list: they all do); `allocate` is asked for each output in order.
     ///
     /// # Safety
     /// What the tensors say about memory must be true for as long as the run lasts; so must it be of the parameters that
     /// were given by address; the memory of outputs must be as large as asked for and overlap nothing.
-    pub unsafe fn run_raw(&self, arguments: &[RawTensor<'_>], allocate: &mut Allocate<'_>) -> Result<()> {
+    pub unsafe fn run_raw(
+        &self,
+        arguments: &[RawTensor<'_>],
+        symbols: &[Option<i64>],
+        allocate: &mut Allocate<'_>,
+    ) -> Result<()> {
         if self.options.device == Device::Eval {
             // SAFETY: as the function's own contract says.
-            return unsafe { self.evaluate_raw(arguments, allocate) };
+            return unsafe { self.evaluate_raw(arguments, symbols, allocate) };
         }
         let ready = self.executable()?;
         let held = &mut *self.held();
-        let at = match held.recent.iter().position(|r| r.fits(arguments)) {
+        let at = match held.recent.iter().position(|r| r.fits(arguments, symbols)) {
             Some(at) => at,
             None => {
-                let recent = self.fit(&ready, held, arguments)?;
+                let recent = self.fit(&ready, held, arguments, symbols)?;
                 held.recent.truncate(RECENT - 1);
                 held.recent.insert(0, recent);
                 0
@@ -404,7 +412,12 @@ impl Model {
     ///
     /// # Safety
     /// As of `run_raw`.
-    unsafe fn evaluate_raw(&self, arguments: &[RawTensor<'_>], allocate: &mut Allocate<'_>) -> Result<()> {
+    unsafe fn evaluate_raw(
+        &self,
+        arguments: &[RawTensor<'_>],
+        symbols: &[Option<i64>],
+        allocate: &mut Allocate<'_>,
+    ) -> Result<()> {
         let names: Vec<&str> = (0..self.graph.inputs.len())
             .filter(|&at| self.graph.inputs.get(at).is_some_and(|i| i.role == Role::Argument))
             .map(|at| inputs::name(&self.graph, at))
@@ -418,7 +431,9 @@ impl Model {
             copies.push(copy);
         }
         let arrays: Vec<(&str, &Tensor)> = names.into_iter().zip(&copies).collect();
-        let outputs = self.run(&arrays)?;
+        let named = self.graph.symbols.values().zip(symbols);
+        let named: Vec<(&str, i64)> = named.filter_map(|(s, value)| Some((s.name.as_str(), (*value)?))).collect();
+        let outputs = self.run_at(&arrays, &named)?;
         for (k, (_, tensor)) in outputs.iter().enumerate() {
             let to = allocate(k, tensor.elem(), tensor.shape())?;
             let from = tensor.buffer().bytes();
@@ -429,7 +444,13 @@ impl Model {
     }
 
     /// The binding for arguments on raw addresses.
-    fn fit(&self, ready: &Executable, held: &Held, arguments: &[RawTensor<'_>]) -> Result<Recent> {
+    fn fit(
+        &self,
+        ready: &Executable,
+        held: &Held,
+        arguments: &[RawTensor<'_>],
+        symbols: &[Option<i64>],
+    ) -> Result<Recent> {
         let mut shapes = vec![];
         let mut next = arguments.iter();
         for (at, (input, given)) in self.graph.inputs.iter().zip(&held.given).enumerate() {
@@ -449,7 +470,8 @@ impl Model {
             return Err(inputs::refuse(message, "parameters are given with bind_parameters".to_string()));
         }
         let types = arguments.iter().map(|t| (t.elem, t.shape.to_vec())).collect();
-        Ok(Recent { types, binding: ready.binding(&self.symbols(&shapes)?)? })
+        let binding = ready.binding(&self.symbols(&shapes, symbols)?)?;
+        Ok(Recent { types, symbols: symbols.to_vec(), binding })
     }
 
     fn missing(&self, at: usize) -> Error {
@@ -511,9 +533,9 @@ impl Model {
         Ok(complete)
     }
 
-    /// The values of the symbols for inputs of these shapes.
-    fn symbols(&self, shapes: &[Vec<u64>]) -> Result<Vec<i64>> {
-        bind_symbols(&self.graph, shapes).map_err(|d| Error::Program(vec![d]))
+    /// The values of the symbols for inputs of these shapes, and where some are given.
+    fn symbols(&self, shapes: &[Vec<u64>], given: &[Option<i64>]) -> Result<Vec<i64>> {
+        bind_symbols(&self.graph, shapes, given).map_err(|d| Error::Program(vec![d]))
     }
 
     /// What the model holds in memory; zeros before it is compiled.
@@ -561,7 +583,7 @@ impl<'a> Prepared<'a> {
     fn new(model: &'a Model, arrays: &[(&str, &'a Tensor)], symbols: &[(&str, i64)]) -> Result<Prepared<'a>> {
         let inputs = model.complete(arrays, symbols)?;
         let shapes: Vec<Vec<u64>> = inputs.iter().map(|c| c.raw().shape.to_vec()).collect();
-        let symbols = model.symbols(&shapes)?;
+        let symbols = model.symbols(&shapes, &inputs::named_symbols(&model.graph, symbols)?)?;
         if model.options.device == Device::Eval {
             return Ok(Prepared { model, inputs, symbols, outputs: vec![], native: None });
         }

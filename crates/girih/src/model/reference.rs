@@ -66,6 +66,7 @@ impl Prepared<'_> {
         let options = eval::Options {
             widen,
             memory: Some(machine::memory_available().unwrap_or(16 << 30)),
+            symbols: self.symbols.iter().copied().map(Some).collect(),
             ..eval::Options::default()
         };
         let outputs = eval::evaluate(graph, &inputs, &eval::no_files, &options).map_err(refused)?;

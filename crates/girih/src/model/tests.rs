@@ -114,7 +114,7 @@ fn a_model_runs_on_addresses() {
             Ok(to[k])
         };
         // SAFETY: as above.
-        unsafe { model.run_raw(&[x.raw()], &mut allocate) }.unwrap();
+        unsafe { model.run_raw(&[x.raw()], &[], &mut allocate) }.unwrap();
         assert_eq!(asked, [(Elem::F32, vec![n as u64]), (Elem::F32, vec![4])]);
         let want: Vec<f32> = (0..n).map(|i| if i % 4 == 0 { 7.0 } else { 1.0 }).collect();
         assert_eq!((out, twice), (want, [2.0, 0.0, 0.0, 0.0]));
@@ -123,7 +123,7 @@ fn a_model_runs_on_addresses() {
     let mut none = |_: usize, _: Elem, _: &[u64]| Err(Error::argument("not asked for".to_string()));
     // SAFETY: nothing is run.
     let say =
-        |args: &[RawTensor<'_>], none: &mut Allocate<'_>| unsafe { model.run_raw(args, none) }.unwrap_err().to_string();
+        |args: &[RawTensor<'_>], none: &mut Allocate<'_>| unsafe { model.run_raw(args, &[], none) }.unwrap_err().to_string();
     assert!(say(&[], &mut none).contains("input `x` is not given"));
     assert!(say(&[x.raw(), x.raw()], &mut none).contains("takes 1 arguments, and 2 are given"));
     assert!(say(&[x.raw()], &mut none).contains("not asked for"));

@@ -56,11 +56,13 @@ pub struct Options {
     pub memory: Option<u64>,
     /// The most elements that may be computed and folded, all nodes together.
     pub work: Option<u64>,
+    /// The values of symbols that are given, as [`bind::bind_symbols`] takes them.
+    pub symbols: Vec<Option<i64>>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { widen: false, memory: Some(64 << 30), work: None }
+        Options { widen: false, memory: Some(64 << 30), work: None, symbols: vec![] }
     }
 }
 
@@ -107,7 +109,7 @@ pub fn evaluate(
         graph
     };
     let shapes: Vec<Vec<u64>> = inputs.iter().map(|t| t.shape.clone()).collect();
-    let symbols = bind::bind_symbols(graph, &shapes).map_err(|d| EvalError::Refused(vec![d]))?;
+    let symbols = bind::bind_symbols(graph, &shapes, &options.symbols).map_err(|d| EvalError::Refused(vec![d]))?;
     let mut machine = Machine {
         graph,
         symbols,

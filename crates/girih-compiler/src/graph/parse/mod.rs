@@ -232,8 +232,8 @@ impl<'t, 'a> Parser<'t, 'a> {
             self.punct("..")?;
             let bounded = matches!(self.tok(), Tok::Number(_)) || self.is_punct("-");
             let hi = if bounded { Some(self.integer()?) } else { None };
-            if lo < 0 || hi.is_some_and(|hi| hi < lo || hi > MAX_EXTENT) || lo > MAX_EXTENT {
-                return self.fail_at(span, "the range of a symbol is empty, or not within 0 and 2^40");
+            if !Symbol::is_range(lo, hi) {
+                return self.fail_at(span, "the range of a symbol is empty, or not within -2^40 and 2^40");
             }
             let sym = self.graph.add_symbol(&real, lo, hi);
             self.define(name, span, Thing::Symbol(sym))?;

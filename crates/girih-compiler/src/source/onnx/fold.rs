@@ -59,7 +59,7 @@ pub(super) fn fold(graph: &Graph, name: &str, args: &[Arg], attrs: &Attrs) -> Op
         }
         alone.outputs.push(crate::graph::Output { name: String::new(), value });
     }
-    let options = eval::Options { widen: false, memory: Some(MEMORY), work: Some(WORK) };
+    let options = eval::Options { memory: Some(MEMORY), work: Some(WORK), ..eval::Options::default() };
     let tensors = eval::evaluate(&alone, &[], &eval::no_files, &options).ok()?;
     let constant = |t: eval::Tensor| Constant {
         name: String::new(),

@@ -15,8 +15,9 @@
 //!  "outputs": [{"name": "out", "value": "y"}]}
 //! ```
 //!
-//! * An **extent** is an integer, the name of a symbol, or `[op, a, b]` with `+ - * // % min max`. `hi` of a symbol may
-//!   be `null` (not bounded).
+//! * An **extent** is an integer, the name of a symbol, or `[op, a, b]` with `+ - * // % min max`; divisors are positive.
+//!   `hi` of a symbol may be `null` (not bounded). A symbol that is the extent of no input is given at every run, and may
+//!   be negative.
 //! * An **argument** is a tensor `{"t": NAME}`, a Python scalar (an i64, an f64 or a bool), `{"s": NUMBER, "dtype": D}`, a
 //!   symbolic integer `{"ix": EXTENT}`, or `null` for an optional one left out.
 //! * An **attribute** is `null`, a bool, an integer, a float (with a point or an exponent, or `{"float": "inf"}`, `"-inf"`,
@@ -41,7 +42,7 @@ use serde_json::Value as Json;
 use crate::base::place::Place;
 use crate::base::{Code, Diagnostic};
 use crate::graph::build::Refusal;
-use crate::graph::ir::{Arg, Attrs, Output, Role};
+use crate::graph::ir::{Arg, Attrs, Output, Role, Symbol};
 use crate::graph::{Builder, Elem, Graph, OriginId, SymId};
 use crate::index::{Cmp, Cond, Ix};
 use read::{At, Known};
@@ -136,8 +137,8 @@ impl Import {
             Some(hi) if !hi.json.is_null() => Some(hi.as_integer()?),
             _ => None,
         };
-        if lo < 0 || hi.is_some_and(|hi| hi < lo || hi > crate::graph::ir::MAX_EXTENT) {
-            return Err(at.bad(format!("the range of symbol `{name}` is empty, negative or too large")));
+        if !Symbol::is_range(lo, hi) {
+            return Err(at.bad(format!("the range of symbol `{name}` is empty, or not within -2^40 and 2^40")));
         }
         if self.known.symbols.contains_key(&name) {
             return Err(at.bad(format!("two symbols are named `{name}`")));

@@ -1,0 +1,201 @@
+"""The numbers of a graph that change from run to run, and what the compiled model is told of them.
+
+In: ints, floats and bools of PyTorch's tracing (SymInt, SymFloat, SymBool). Out: expressions of the JSON form for the
+compiled model, and Python for what is evaluated at every run.
+
+The compiled model knows **symbols**, each with a range. Those of PyTorch are symbols; so is an expression that the JSON
+form cannot say (a division by something of unknown sign, a rounding, a power): Python computes it at every run and gives
+it by value. Ranges are those that PyTorch's guards established, and what the use of a symbol implies: an extent is not
+negative, a divisor has the sign that it had when the graph was captured.
+
+Invariant: a range is checked at every run, when the model binds its symbols; outside it, the graph runs in PyTorch. So a
+range may be assumed, and nothing is compiled that is wrong where the assumption fails.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import torch
+
+from ._extents import OPERATIONS, Inexpressible
+
+__all__ = ["Scalars"]
+
+# The greatest magnitude of a symbol, as in `crates/girih-compiler/src/graph/ir.rs`.
+LIMIT = 1 << 40
+
+
+class Scalars:
+    """Those of one graph.
+
+    Attributes:
+        symbols: what the compiled model is told, in order, with ranges.
+        computed: for those that Python computes, how.
+        known: PyTorch's symbols that occur anywhere, in order.
+    """
+
+    def __init__(self):
+        self.symbols: dict[str, tuple[int, int]] = {}
+        self.computed: dict[str, str] = {}
+        self.known: dict[str, None] = {}
+        self._names: dict[Any, str] = {}
+
+    def extent(self, value):
+        """The length of an axis."""
+        written = self.index(value)
+        if isinstance(written, str):
+            self._narrow(written, 0, LIMIT)
+        return written
+
+    def index(self, value):
+        """An integer, as the JSON form writes it."""
+        if isinstance(value, torch.SymInt):
+            return self._expression(value.node.expr, value.node.shape_env)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise Inexpressible(f"{value!r} is not an integer")
+        return value
+
+    def text(self, value) -> str:
+        """A number as Python, over the symbols."""
+        if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+            return self._text(value.node.expr)
+        if isinstance(value, float):
+            return f"float({str(value)!r})"
+        return repr(value)
+
+    def _text(self, expr) -> str:
+        from torch.utils._sympy.printers import PythonPrinter
+
+        for symbol in sorted(expr.free_symbols, key=str):
+            self.known[symbol.name] = None
+        return f"({PythonPrinter().doprint(expr)})"
+
+    # Expressions.
+
+    def _expression(self, expr, env):
+        of = functools.partial(self._expression, env=env)
+        name = type(expr).__name__
+        if expr.is_Integer:
+            if abs(int(expr)) >= 1 << 62:
+                raise Inexpressible(f"{expr} is too large")
+            return int(expr)
+        if expr.is_Symbol:
+            return self._symbol(expr, env)
+        if expr.is_Pow and expr.exp.is_Integer and 0 < int(expr.exp) <= 8:
+            return folded("*", [of(expr.base)] * int(expr.exp))
+        if expr.is_Add or expr.is_Mul:
+            return folded("+" if expr.is_Add else "*", map(of, expr.args))
+        if name in ("Max", "Min"):
+            return folded(name.lower(), map(of, expr.args))
+        if name in ("FloorDiv", "CleanDiv", "Mod", "PythonMod"):
+            return self._divided("//" if name.endswith("Div") else "%", *expr.args, env)
+        return self._compute(expr)
+
+    def _divided(self, op, dividend, divisor, env):
+        """Python's quotient or remainder. The JSON form divides by positive numbers."""
+        a, b = self._expression(dividend, env), self._expression(divisor, env)
+        lo, hi = self._interval(b)
+        if lo < 1 and hi > -1:
+            sign = example(divisor, env)
+            if not sign:
+                raise Inexpressible(f"the sign of the divisor {divisor} is not known")
+            if not isinstance(b, str):
+                b = self._compute(divisor)
+            self._narrow(b, *((1, LIMIT) if sign > 0 else (-LIMIT, -1)))
+            lo = sign
+        if lo > 0:
+            return [op, a, b]
+        turned = [op, ["*", a, -1], ["*", b, -1]]
+        return turned if op == "//" else ["*", turned, -1]
+
+    def _compute(self, expr) -> str:
+        """A symbol that stands for an expression."""
+        if expr not in self._names:
+            text = self._text(expr)
+            name = f"computed_{len(self.computed)}"
+            self.computed[name] = text
+            self.symbols[name] = (-LIMIT, LIMIT)
+            self._names[expr] = name
+        return self._names[expr]
+
+    def _symbol(self, symbol, env) -> str:
+        self.known[symbol.name] = None
+        if symbol.name not in self.symbols:
+            bounds = env.var_to_range.get(symbol)
+            lo, hi = -LIMIT, LIMIT
+            if bounds is not None and bounds.lower.is_Integer:
+                lo = max(lo, int(bounds.lower))
+            if bounds is not None and bounds.upper.is_Integer:
+                hi = min(hi, int(bounds.upper))
+            self.symbols[symbol.name] = (lo, hi)
+        return symbol.name
+
+    # Ranges.
+
+    def _narrow(self, name, lo, hi):
+        least, most = self.symbols[name]
+        self.symbols[name] = (max(least, lo), min(most, hi))
+
+    def _interval(self, e) -> tuple[int, int]:
+        """The values that an expression may have, operation by operation, as the compiler's `Facts::range` has them."""
+        if isinstance(e, int):
+            return e, e
+        if isinstance(e, str):
+            return self.symbols[e]
+        op, (a, b), (c, d) = e[0], self._interval(e[1]), self._interval(e[2])
+        if op == "+":
+            return a + c, b + d
+        if op == "-":
+            return a - d, b - c
+        if op in ("min", "max"):
+            of = min if op == "min" else max
+            return of(a, c), of(b, d)
+        if op == "%":
+            return 0, d - 1
+        every = [x * y if op == "*" else x // max(y, 1) for x in (a, b) for y in (c, d)]
+        return min(every), max(every)
+
+
+def folded(op, parts):
+    return functools.reduce(lambda a, b: [op, a, b], parts)
+
+
+def example(expr, env):
+    """The value that an expression had when the graph was captured; None where that is not known."""
+    known = getattr(env, "backed_var_to_val", None) or getattr(env, "var_to_val", {})
+    value = expr.xreplace({s: known[s] for s in expr.free_symbols if s in known})
+    return int(value) if value.is_Integer else None
+
+
+def evaluator(scalars: Scalars, sources: dict[str, str], groups):
+    """A function of a run's arguments that gives the values of the symbols, and then those of groups of expressions.
+
+    Args:
+        sources: Python over `args` for each symbol that is not computed.
+        groups: nested tuples of expressions: JSON ones, or Python in a `Text`.
+    """
+    lines = [f"    {name} = {text}" for name, text in sources.items()]
+    lines += [f"    {name} = {text}" for name, text in scalars.computed.items()]
+    values = nested((tuple(scalars.symbols), *groups))
+    source = "\n".join(["def evaluate(args):", *lines, f"    return {values}"])
+    import math
+
+    scope = {"min": min, "max": max, "math": math, "torch": torch}
+    exec(source, scope)
+    return scope["evaluate"]
+
+
+class Text(str):
+    """An expression that is Python already."""
+
+
+def nested(value) -> str:
+    from ._extents import text
+
+    if isinstance(value, Text):
+        return str(value)
+    if isinstance(value, tuple) or (isinstance(value, list) and not (len(value) == 3 and value[0] in OPERATIONS)):
+        return "(" + "".join(f"{nested(v)}, " for v in value) + ")"
+    return text(value)
