@@ -245,9 +245,8 @@ mod tests {
         let mut g = graph();
         let k = g.add_symbol("k", -5, Some(5));
         g.add_input("z", Elem::F32, vec![Ix::add(SymId(0).ix(), k.ix())], Role::Argument);
-        let bind = |given: &[Option<i64>]| {
-            bind_symbols(&g, &[vec![10, 8], vec![3], vec![1]], given).map_err(|d| d.message)
-        };
+        let bind =
+            |given: &[Option<i64>]| bind_symbols(&g, &[vec![10, 8], vec![3], vec![1]], given).map_err(|d| d.message);
         assert_eq!(bind(&[None, None, Some(-2)]), Ok(vec![3, 4, -2]));
         assert_eq!(bind(&[]), Ok(vec![3, 4, -2]));
         assert_eq!(bind(&[Some(3), Some(4), Some(-2)]), Ok(vec![3, 4, -2]));

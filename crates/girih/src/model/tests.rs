@@ -121,9 +121,10 @@ fn a_model_runs_on_addresses() {
     }
     let x = tensor(&[1.0; 4]);
     let mut none = |_: usize, _: Elem, _: &[u64]| Err(Error::argument("not asked for".to_string()));
-    // SAFETY: nothing is run.
-    let say =
-        |args: &[RawTensor<'_>], none: &mut Allocate<'_>| unsafe { model.run_raw(args, &[], none) }.unwrap_err().to_string();
+    let say = |args: &[RawTensor<'_>], none: &mut Allocate<'_>| {
+        // SAFETY: nothing is run.
+        unsafe { model.run_raw(args, &[], none) }.unwrap_err().to_string()
+    };
     assert!(say(&[], &mut none).contains("input `x` is not given"));
     assert!(say(&[x.raw(), x.raw()], &mut none).contains("takes 1 arguments, and 2 are given"));
     assert!(say(&[x.raw()], &mut none).contains("not asked for"));

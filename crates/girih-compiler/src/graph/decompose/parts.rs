@@ -12,7 +12,7 @@ pub(super) const RULES: &[Decomposition] = &[
         handles: &["aten.slice", "aten.narrow", "aten.select", "aten.unbind", "aten.unfold"],
         doc: "A range of an axis, or one position of it. Ends are cut to the extent, negative ones count from it.\n\n\
               `y = slice(x [9], 2, 7, 2)` --> `y [3] = map x[i0*2 + 2]`\n\n\
-              Refuses symbolic ends whose sign is not known.",
+              Refuses symbolic ends and positions whose sign is not known.",
         run: slice,
     },
     Decomposition {
@@ -76,7 +76,11 @@ fn extent_attr(call: &Call<'_>, name: &str) -> Option<Ix> {
 
 /// A position of an axis of extent `n`; negative ones count from the end.
 pub(super) fn position(b: &Builder<'_>, n: &Ix, at: &Ix) -> Result<Ix> {
-    let range = b.facts().range(&b.simplify(at));
+    let range = b.facts().tight_range(&b.simplify(at));
+    if range.lo < 0 && range.hi >= 0 {
+        let text = b.graph.ix_text(&b.simplify(at));
+        return Err(Refusal::new(format!("whether position {text} counts from the end is not known")));
+    }
     let at = if range.hi < 0 { Ix::add(n.clone(), at.clone()) } else { at.clone() };
     let at = b.simplify(&at);
     let inside = Cond::new(at.clone(), Cmp::Lt, n.clone());

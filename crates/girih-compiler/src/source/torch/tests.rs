@@ -70,7 +70,11 @@ fn what_is_malformed_is_named() {
     let cases = [
         ("girih.torch", "x", "E0801: `format` is not \"girih.torch\""),
         ("\"version\": 1", "\"version\": 2", "E0801: only version 1 of the format is known"),
-        ("\"lo\": 2", "\"lo\": 5000", "E0801: symbols[0]: the range of symbol `s0` is empty, or not within -2^40 and 2^40"),
+        (
+            "\"lo\": 2",
+            "\"lo\": 5000",
+            "E0801: symbols[0]: the range of symbol `s0` is empty, or not within -2^40 and 2^40",
+        ),
         ("\"t\": \"x\"", "\"t\": \"z\"", "E0801: nodes[0].args[0].t: there is no tensor `z` at this point"),
         ("\"t\": \"x\"", "\"u\": \"x\"", "E0801: nodes[0].args[0]: an argument has `t`, `s` or `ix`"),
         ("[1, \"s0\", 64]", "[1, \"s1\", 64]", "E0801: inputs[0].shape[1]: there is no symbol `s1`"),
