@@ -1,10 +1,14 @@
 //! Diagnostics on a terminal and as JSON.
+//!
+//! Invariant: what users wrote, in messages and as names of files, is shown and never obeyed: it goes through
+//! `base::label`, and lines of source through the renderer, which does the same.
 
 use std::io::{IsTerminal, Write};
 use std::ops::Range;
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use girih_compiler::base::label::{visible, visible_in_place, visible_lines};
 use girih_compiler::base::launch::Trap;
 use girih_compiler::base::place::chain_text;
 use girih_compiler::base::{Diagnostic, Frame, Place, Severity, Span};
@@ -46,29 +50,32 @@ pub fn to_string(source: &Source, d: &Diagnostic, styled: bool) -> String {
         Severity::Warning => Level::WARNING,
         Severity::Note => Level::NOTE,
     };
-    let title = level.primary_title(d.message.as_str()).id(d.code.text());
+    let (name, text) = (visible(&source.name), visible_in_place(&source.text));
+    let title = level.primary_title(visible_lines(&d.message)).id(d.code.text());
     let user_file = d.frames.first().and_then(|f| read_user_file(&f.place));
     let mut group = match (d.span, d.frames.first()) {
         (_, Some(frame)) => match &user_file {
             Some((text, line)) => {
-                let snippet = Snippet::source(text.as_str()).path(&*frame.place.file).fold(true);
+                let snippet = Snippet::source(text.as_str()).path(visible(&frame.place.file)).fold(true);
                 title.element(snippet.annotation(AnnotationKind::Primary.span(line.clone())))
             }
             None => {
                 let place = &frame.place;
-                title.element(Origin::path(&*place.file).line(place.line as usize).char_column(place.column as usize))
+                title.element(
+                    Origin::path(visible(&place.file)).line(place.line as usize).char_column(place.column as usize),
+                )
             }
         },
         (Some(span), None) if source.bytecode.is_some() => {
-            title.element(Origin::path(format!("{}: byte {}", source.name, span.start)))
+            title.element(Origin::path(format!("{name}: byte {}", span.start)))
         }
         (Some(span), None) => {
             // The lines around the places are enough, and a large file is not copied.
-            let mut snippet = Snippet::source(&*source.text).path(source.name.as_str()).fold(true);
+            let mut snippet = Snippet::source(&*text).path(name).fold(true);
             snippet = snippet.annotation(AnnotationKind::Primary.span(range(&source.text, span)));
             for (span, label) in &d.labels {
-                snippet =
-                    snippet.annotation(AnnotationKind::Context.span(range(&source.text, *span)).label(label.as_str()));
+                snippet = snippet
+                    .annotation(AnnotationKind::Context.span(range(&source.text, *span)).label(visible_lines(label)));
             }
             title.element(snippet)
         }
@@ -76,10 +83,10 @@ pub fn to_string(source: &Source, d: &Diagnostic, styled: bool) -> String {
     };
     let placed = d.span.is_some() || !d.frames.is_empty();
     for note in notes(source, d) {
-        group = group.element(Level::NOTE.message(note));
+        group = group.element(Level::NOTE.message(visible_lines(&note).into_owned()));
     }
     if let Some(help) = d.help.as_ref().filter(|_| placed) {
-        group = group.element(Level::HELP.message(help.as_str()));
+        group = group.element(Level::HELP.message(visible_lines(help)));
     }
     let renderer = if styled { Renderer::styled() } else { Renderer::plain() };
     let renderer = renderer.decor_style(DecorStyle::Ascii);
@@ -87,7 +94,7 @@ pub fn to_string(source: &Source, d: &Diagnostic, styled: bool) -> String {
     // Without a place there is no margin for the help to hang on.
     if let Some(help) = d.help.as_ref().filter(|_| !placed) {
         out.push('\n');
-        out += &renderer.render(&[Group::with_title(Level::HELP.secondary_title(help.as_str()))]);
+        out += &renderer.render(&[Group::with_title(Level::HELP.secondary_title(visible_lines(help)))]);
     }
     out
 }
@@ -98,6 +105,7 @@ fn read_user_file(place: &Place) -> Option<(String, Range<usize>)> {
     let path = std::path::Path::new(&*place.file);
     let small = std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.len() <= LARGEST);
     let text = if small { std::fs::read_to_string(path).ok()? } else { return None };
+    let text = visible_in_place(&text).into_owned();
     let mut start = 0;
     for (number, line) in (1..).zip(text.split_inclusive('\n')) {
         if number == place.line {

@@ -9,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
 use girih_compiler::base::Span;
+use girih_compiler::base::label::visible_lines;
 use girih_compiler::base::place::Frame;
 use serde_json::{Map, Value, json};
 
@@ -27,7 +28,7 @@ pub type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
     pub fn new(code: Code, message: impl Into<String>) -> Failure {
-        Failure { code, message: message.into(), details: Map::new() }
+        Failure { code, message: visible_lines(&message.into()).into_owned(), details: Map::new() }
     }
     pub fn value(message: impl Into<String>) -> Failure {
         Failure::new(codes::ERROR_INVALID_VALUE, message)

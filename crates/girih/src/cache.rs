@@ -21,6 +21,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
+use girih_compiler::base::Label;
+
 use crate::abi::ABI_VERSION;
 use crate::cc::Compiler;
 use crate::error::{Error, Result};
@@ -164,7 +166,8 @@ impl Cache {
         }
         let _cooperative = crate::signals::Cooperative::enter();
         let (c, so, meta) = (dir.join("k.c"), dir.join("k.so"), dir.join("meta"));
-        let text = format!("// {}\n{source}", compiler.command_line(Path::new("k.c"), Path::new("k.so")));
+        let command = compiler.command_line(Path::new("k.c"), Path::new("k.so"));
+        let text = format!("// {}\n{source}", Label::whole(&command));
         write_whole(&c, text.as_bytes()).map_err(fail("the C source cannot be written"))?;
         let object = temporary_beside(&so);
         let guard = Temporary::new(object.clone());

@@ -1,6 +1,7 @@
 //! Diagnostics: what a user is told about their input.
 
 use super::codes::Code;
+use super::label::visible_lines;
 use super::place::Frames;
 
 /// A byte range of the source text.
@@ -23,7 +24,8 @@ pub enum Severity {
     Note,
 }
 
-/// One message: a code, the place in the user's text, one plain sentence and, where there is one, a help line.
+/// One message: a code, the place in the user's text, one plain sentence and, where there is one, a help line. Its words
+/// quote what users wrote, and show on terminals: what would not be seen there is escaped.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnostic {
     pub severity: Severity,
@@ -37,12 +39,16 @@ pub struct Diagnostic {
     pub frames: Frames,
 }
 
+fn shown(text: impl Into<String>) -> String {
+    visible_lines(&text.into()).into_owned()
+}
+
 impl Diagnostic {
     pub fn error(code: Code, message: impl Into<String>) -> Diagnostic {
         Diagnostic {
             severity: Severity::Error,
             code,
-            message: message.into(),
+            message: shown(message),
             span: None,
             labels: vec![],
             help: None,
@@ -60,12 +66,18 @@ impl Diagnostic {
         self
     }
     pub fn label(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
-        self.labels.push((span, text.into()));
+        self.labels.push((span, shown(text)));
         self
     }
     pub fn help(mut self, text: impl Into<String>) -> Diagnostic {
-        self.help = Some(text.into());
+        self.help = Some(shown(text));
         self
+    }
+    pub fn maybe_help(self, text: Option<impl Into<String>>) -> Diagnostic {
+        match text {
+            Some(text) => self.help(text),
+            None => self,
+        }
     }
     pub fn from(mut self, frames: Frames) -> Diagnostic {
         self.frames = frames;

@@ -1,5 +1,6 @@
 //! A launch: a grid and one 64-bit slot per entry parameter; and why one stopped.
 
+use super::label::visible_lines;
 use super::{Code, Frames, Place, Span};
 
 /// What a kernel is launched with.
@@ -56,7 +57,7 @@ impl Trap {
     pub fn new(code: Code, message: impl Into<String>) -> Trap {
         Trap {
             code,
-            message: message.into(),
+            message: visible_lines(&message.into()).into_owned(),
             span: None,
             op: String::new(),
             block: [0; 3],

@@ -1,9 +1,10 @@
-//! What every other module stands on: ids, spans, diagnostics, memory, launches and targets.
+//! What every other module stands on: ids, spans, diagnostics, a user's words made safe, memory, launches and targets.
 
 pub mod codes;
 pub mod diag;
 pub mod host;
 pub mod id;
+pub mod label;
 pub mod launch;
 pub mod lexer;
 pub(crate) mod lines;
@@ -15,4 +16,5 @@ pub mod target;
 pub use codes::Code;
 pub use diag::{Diagnostic, Severity, Span};
 pub use id::IdMap;
+pub use label::Label;
 pub use place::{Frame, Frames, Place};

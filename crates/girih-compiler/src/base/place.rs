@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::label::visible;
+
 /// A line and column of a file, as the front end counted them.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Place {
@@ -13,7 +15,7 @@ pub struct Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+        write!(f, "{}:{}:{}", visible(&self.file), self.line, self.column)
     }
 }
 
@@ -30,7 +32,7 @@ pub type Frames = Arc<[Frame]>;
 /// The chain as one line: `a.py:5:11 in helper, called from a.py:13:16 in k`. Empty for an empty chain.
 pub fn chain_text(frames: &[Frame]) -> String {
     let one = |f: &Frame| match &f.function {
-        Some(name) => format!("{} in {name}", f.place),
+        Some(name) => format!("{} in {}", f.place, visible(name)),
         None => f.place.to_string(),
     };
     frames.iter().map(one).collect::<Vec<_>>().join(", called from ")

@@ -42,8 +42,6 @@
 //! `i0`, `i1`, ... are positions along the axes of the result (of a scatter: of the updates). `#` starts a comment. Symbols
 //! and values share one space of names. Scalar operations are spelled as in Loop IR.
 
-use std::fmt::Write;
-
 use bytes::Bytes;
 
 use super::Elem;
@@ -54,6 +52,7 @@ use super::ir::{
 };
 use super::names::{Names, is_name};
 use crate::base::IdMap;
+use crate::base::label::quote;
 use crate::index::Ix;
 use crate::num::literal::const_text;
 use crate::num::spell::{Class, parse_op, spell};
@@ -182,24 +181,6 @@ pub(super) fn op_name(name: &str) -> String {
         parts.next().is_some_and(|p| p.starts_with(letter) && p.chars().all(|c| letter(c) || c.is_ascii_digit()));
     let fold = name.starts_with("argm");
     if name.contains('.') && !scalar && !fold && first && parts.all(part) { name.to_string() } else { quote(name) }
-}
-
-/// A string literal of the text.
-pub(super) fn quote(s: &str) -> String {
-    let mut out = String::from("\"");
-    for c in s.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            ' '..='~' => out.push(c),
-            _ => {
-                let _ = write!(out, "\\u{{{:x}}}", c as u32);
-            }
-        }
-    }
-    out.push('"');
-    out
 }
 
 /// The elem that scalars have which do not name theirs: of the first tensor operand after a condition.

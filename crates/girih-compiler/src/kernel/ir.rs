@@ -2,7 +2,8 @@
 //! statement becomes one line of source.
 //!
 //! ```text
-//! kernel  := "kernel" NAME "(" (VAL ":" ty),* ")" "scratch" INT "{" slot* stmt* "}"   INT: bytes for each worker
+//! kernel  := "kernel" (NAME | LABEL) "(" (VAL ":" ty),* ")" "scratch" INT "{" slot* stmt* "}"   INT: bytes for each worker;
+//!                                                            LABEL: its name in quotes, what is not plain escaped
 //! slot    := "slot" BUF ":" ty "[" INT "]" "at" INT                        elements, byte offset in the scratch
 //! ty      := (dtype | "ptr<" dtype ">") ("x" LANES)?                       f32, f32x16, i1x16 (a lane mask), ptr<f16>
 //!
@@ -38,12 +39,15 @@
 //! Invariants:
 //! 1. A value is defined once, in its body or an enclosing one, before its uses; a variable is declared so.
 //! 2. An operation's vector operands have the lane count of its result; scalars are splatted first. Constants need not be.
-//! 3. Names of values, slots and axes are distinct identifiers, so that they print as themselves in C.
+//! 3. Names of values, slots and axes are distinct identifiers, so that they print as themselves in C. No text of a user's
+//!    stands in a kernel but as an [`Ident`] or as a [`Label`], whose constructors make it harmless: what is emitted
+//!    from a kernel has nothing else to print.
 //! 4. Vector loads and stores are not masked; a mask stands on scalar accesses only.
 //! 5. `break` and `continue` belong to the nearest enclosing loop that is not a lane loop.
 
-use crate::base::IdMap;
-pub use crate::loops::ir::{Axis, AxisId, BufId, Cmp, Cond, Ix, Mask, Opnd, Order, RmwOp, SiteId, ValId};
+pub use super::ident::Ident;
+use crate::base::{IdMap, Label};
+pub use crate::loops::ir::{AxisId, BufId, Cmp, Cond, Ix, Mask, Opnd, Order, RmwOp, SiteId, ValId};
 use crate::num::{DType, ScalarOp};
 
 /// What one lane holds.
@@ -89,14 +93,21 @@ impl std::fmt::Display for Ty {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Val {
-    pub name: String,
+    pub name: Ident,
     pub ty: Ty,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    pub name: Ident,
+    /// The user's line that the loop comes from; printed as a comment.
+    pub from: Option<Label>,
 }
 
 /// Storage in the worker's scratch memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slot {
-    pub name: String,
+    pub name: Ident,
     pub elem: Elem,
     pub len: u64,
     /// Byte offset in the scratch; slots whose lives do not overlap may share bytes.
@@ -280,7 +291,8 @@ pub enum Stmt {
 
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Kernel {
-    pub name: String,
+    /// What the user calls it, for people; in source it is a number.
+    pub name: Label,
     /// The first values, in order: one per entry parameter.
     pub params: Vec<ValId>,
     pub vals: IdMap<ValId, Val>,
@@ -289,111 +301,4 @@ pub struct Kernel {
     /// Bytes of scratch per worker.
     pub scratch: u64,
     pub body: Vec<Stmt>,
-}
-
-/// Words that no value may be named: C's, and those the printed source uses for itself.
-pub fn is_reserved(name: &str) -> bool {
-    const WORDS: &[&str] = &[
-        "auto",
-        "break",
-        "case",
-        "char",
-        "const",
-        "continue",
-        "default",
-        "do",
-        "double",
-        "else",
-        "enum",
-        "extern",
-        "float",
-        "for",
-        "goto",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "register",
-        "restrict",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "struct",
-        "switch",
-        "typedef",
-        "union",
-        "unsigned",
-        "void",
-        "volatile",
-        "while",
-        "asm",
-        "typeof",
-        "bool",
-        "true",
-        "false",
-        "bx",
-        "by",
-        "bz",
-        "gx",
-        "gy",
-        "gz",
-        "ctx",
-        "args",
-        "lo",
-        "hi",
-        "block",
-        "scratch",
-        "next_block",
-        "min",
-        "max",
-        "loop",
-        "var",
-        "step",
-        "where",
-        "in",
-        "store",
-        "yield",
-        "poll",
-        "check",
-        "unroll",
-        "kernel",
-        "slot",
-        "unix",
-        "linux",
-        "main",
-        "u8",
-        "u16",
-        "u32",
-        "u64",
-        "u128",
-        "asm_",
-        "memcpy",
-        "memset",
-        "ceildiv",
-        "zext",
-        "floordiv",
-        "floormod",
-        "lane",
-        "print",
-        "assert",
-        "values",
-        "index",
-    ];
-    let typed = |word: &str| {
-        let word = word.trim_end_matches("_m");
-        let base = match word.rsplit_once('x') {
-            Some((base, lanes)) if !lanes.is_empty() && lanes.bytes().all(|b| b.is_ascii_digit()) => base,
-            _ => word,
-        };
-        DType::from_name(base).is_some() || matches!(base, "u8" | "u16" | "u32" | "u64" | "ptr")
-    };
-    WORDS.contains(&name)
-        || typed(name)
-        || name.starts_with("__")
-        || name.starts_with("girih")
-        || name.ends_with("_t")
-        || name.rsplit('_').next().is_some_and(typed)
-        || name.split('_').any(typed)
 }

@@ -1,7 +1,7 @@
 //! Kernel IR read back from its text, line by line: the inverse of `print::print`.
 
 use super::ir::*;
-use crate::base::{Code, Diagnostic, Span};
+use crate::base::{Code, Diagnostic, Label, Span};
 use crate::loops::print::{CMPS, ORDERS, RMWS, of_word};
 use crate::num::literal::parse_const;
 use crate::num::spell::{Class, parse_op};
@@ -22,6 +22,10 @@ pub fn parse(text: &str) -> Result<Kernel, Diagnostic> {
 }
 
 type Res<T> = Result<T, String>;
+
+fn ident(name: &str) -> Res<Ident> {
+    Ident::parse(name).ok_or_else(|| format!("`{name}` cannot be a name"))
+}
 
 struct Line<'a> {
     tokens: Vec<&'a str>,
@@ -51,6 +55,9 @@ fn tokens(line: &str) -> Vec<&str> {
         let start = i;
         if bytes[i] == b'#' {
             break;
+        } else if bytes[i] == b'"' {
+            // The name of a kernel: nothing in it is escaped by a quote.
+            i = line[i + 1..].find('"').map_or(bytes.len(), |at| i + at + 2);
         } else if word(bytes[i]) {
             let number = bytes[i].is_ascii_digit();
             while i < bytes.len() {
@@ -148,7 +155,9 @@ impl<'a> Parser<'a> {
     fn kernel(&mut self) -> Res<()> {
         let mut c = self.line()?;
         c.expect("kernel")?;
-        self.k.name = c.next().to_string();
+        let name = c.next();
+        let quoted = name.strip_prefix('"').and_then(|n| n.strip_suffix('"'));
+        self.k.name = Label::parse(quoted.unwrap_or(name)).ok_or(format!("`{name}` is no name of a kernel"))?;
         c.expect("(")?;
         while c.peek() != ")" {
             let val = self.define(&mut c)?;
@@ -171,7 +180,8 @@ impl<'a> Parser<'a> {
             let len = c.int()?;
             c.expect("]")?;
             c.expect("at")?;
-            let slot = self.k.slots.push(Slot { name: name.to_string(), elem, len, offset: c.int()? });
+            let slot = Slot { name: ident(name)?, elem, len, offset: c.int()? };
+            let slot = self.k.slots.push(slot);
             self.name(name, Name::Slot(slot))?;
         }
         let (body, _) = self.block(0)?;
@@ -183,11 +193,10 @@ impl<'a> Parser<'a> {
     }
 
     fn name(&mut self, name: &'a str, what: Name) -> Res<()> {
-        let is_word = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        if !is_word || self.names.insert(name, what).is_some() {
-            return Err(format!("`{name}` is no new name"));
+        match self.names.insert(name, what) {
+            Some(_) => Err(format!("`{name}` is no new name")),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// `NAME: ty`, a new value.
@@ -195,7 +204,7 @@ impl<'a> Parser<'a> {
         let name = c.next();
         c.expect(":")?;
         let ty = self.ty(c)?;
-        let val = self.k.vals.push(Val { name: name.to_string(), ty });
+        let val = self.k.vals.push(Val { name: ident(name)?, ty });
         self.name(name, Name::Val(val))?;
         Ok(val)
     }
@@ -445,7 +454,7 @@ impl<'a> Parser<'a> {
                 c.expect("step")?;
                 let step = self.ix(c)?;
                 let unroll = if c.eat("unroll") { c.int()? } else { 0 };
-                let axis = self.k.axes.push(Axis { name: name.to_string(), from: None });
+                let axis = self.k.axes.push(Axis { name: ident(name)?, from: None });
                 self.name(name, Name::Axis(axis))?;
                 Stmt::For { axis, lo, hi, step, unroll, body: self.inner(c, depth)? }
             }

@@ -11,6 +11,7 @@
 //! ```
 
 use super::ir::*;
+use crate::loops::names::is_name;
 use crate::loops::print::{CMPS, ORDERS, RMWS, word_of};
 use crate::num::literal::const_text;
 use crate::num::spell::{Class, spell};
@@ -19,7 +20,11 @@ use std::fmt::Write;
 pub fn print(kernel: &Kernel) -> String {
     let mut p = Printer { k: kernel, out: String::new(), depth: 1 };
     let params: Vec<String> = kernel.params.iter().map(|&v| p.typed(v)).collect();
-    let _ = writeln!(p.out, "kernel {}({}) scratch {} {{", kernel.name, params.join(", "), kernel.scratch);
+    let name = match is_name(kernel.name.as_str()) {
+        true => kernel.name.to_string(),
+        false => format!("\"{}\"", kernel.name),
+    };
+    let _ = writeln!(p.out, "kernel {name}({}) scratch {} {{", params.join(", "), kernel.scratch);
     for slot in kernel.slots.values() {
         let ty = Ty { elem: slot.elem, lanes: 1 };
         p.line(&format!("slot {}: {ty}[{}] at {}", slot.name, slot.len, slot.offset));
@@ -53,7 +58,7 @@ impl Printer<'_> {
     }
 
     fn val(&self, v: ValId) -> &str {
-        self.k.vals.get(v).map_or("?", |v| &v.name)
+        self.k.vals.get(v).map_or("?", |v| v.name.as_str())
     }
 
     fn typed(&self, v: ValId) -> String {
@@ -74,7 +79,7 @@ impl Printer<'_> {
     fn at(&self, ix: &Ix, level: u8) -> String {
         let (text, own) = match ix {
             Ix::Const(c) => (c.to_string(), if *c < 0 { ADD } else { ATOM }),
-            Ix::Axis(a) => (self.k.axes.get(*a).map_or("?".to_string(), |a| a.name.clone()), ATOM),
+            Ix::Axis(a) => (self.k.axes.get(*a).map_or("?".to_string(), |a| a.name.to_string()), ATOM),
             Ix::Val { val, zext: false } => (self.val(*val).to_string(), ATOM),
             Ix::Val { val, zext: true } => (format!("zext({})", self.val(*val)), ATOM),
             Ix::Block(d) => (format!("b{}", ["x", "y", "z"][(*d as usize).min(2)]), ATOM),
@@ -108,7 +113,7 @@ impl Printer<'_> {
                 format!("{}{as_elem}[{}]", self.val(*base), self.ix(index))
             }
             Place::Slot { buf, index } => {
-                format!("{}[{}]", self.k.slots.get(*buf).map_or("?", |s| &s.name), self.ix(index))
+                format!("{}[{}]", self.k.slots.get(*buf).map_or("?", |s| s.name.as_str()), self.ix(index))
             }
         }
     }
@@ -172,8 +177,9 @@ impl Printer<'_> {
             }
             Stmt::All { dst, vector } => format!("{} = all {}", self.typed(*dst), self.val(*vector)),
             Stmt::For { axis, lo, hi, step, unroll, body } => {
-                let name = self.k.axes.get(*axis).map_or("?", |a| &a.name);
-                let from = self.k.axes.get(*axis).map_or(String::new(), Axis::comment);
+                let name = self.k.axes.get(*axis).map_or("?", |a| a.name.as_str());
+                let from = self.k.axes.get(*axis).and_then(|a| a.from.as_ref());
+                let from = from.map_or(String::new(), |from| format!("  # {from}"));
                 let unroll = if *unroll > 0 { format!(" unroll {unroll}") } else { String::new() };
                 let head =
                     format!("for {name} in {}..{} step {}{unroll} {{{from}", self.ix(lo), self.ix(hi), self.ix(step));
@@ -215,7 +221,7 @@ impl Printer<'_> {
                     .iter()
                     .map(|a| match a {
                         PrintArg::Scalar(o) => self.opnd(o),
-                        PrintArg::Slot(b) => self.k.slots.get(*b).map_or("?".to_string(), |s| s.name.clone()),
+                        PrintArg::Slot(b) => self.k.slots.get(*b).map_or("?".to_string(), |s| s.name.to_string()),
                     })
                     .collect();
                 format!("print site {}{}{}", site.0, if args.is_empty() { "" } else { " " }, args.join(", "))

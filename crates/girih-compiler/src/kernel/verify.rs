@@ -44,7 +44,7 @@ impl Verifier<'_> {
     }
 
     fn name(&self, v: ValId) -> &str {
-        self.k.vals.get(v).map_or("?", |v| &v.name)
+        self.k.vals.get(v).map_or("?", |v| v.name.as_str())
     }
 
     fn define(&mut self, v: ValId) {

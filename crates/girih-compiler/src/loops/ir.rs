@@ -19,7 +19,7 @@
 //! 4. The iterations of a `Free` loop are independent of each other.
 //! 5. Statements of one block run in program order; memory accesses that may overlap keep that order.
 
-use crate::base::{Frames, IdMap, Span, place};
+use crate::base::{Frames, IdMap, Label, Span, place};
 /// Memory orders and atomic updates mean the same here as in a tile program.
 pub use crate::cuda_tile::ir::{AtomicMode as RmwOp, MemoryOrdering as Order};
 use crate::id_type;
@@ -78,14 +78,11 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// `  # kernel.py:12`, where the line is known.
-    pub fn comment(&self) -> String {
-        self.from.as_ref().map_or(String::new(), |from| {
-            let file = from.file.rsplit(['/', '\\']).next().unwrap_or_default();
-            // A name of a file may hold anything; a comment ends with its line.
-            let file: String = file.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
-            format!("  # {file}:{}", from.line)
-        })
+    /// `kernel.py:12`, where the line is known.
+    pub fn place(&self) -> Option<Label> {
+        let from = self.from.as_ref()?;
+        let file = from.file.rsplit(['/', '\\']).next().unwrap_or_default();
+        Some(Label::new(&format!("{file}:{}", from.line)))
     }
 }
 

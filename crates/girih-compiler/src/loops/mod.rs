@@ -7,7 +7,7 @@ pub mod ir;
 pub mod launch_facts;
 pub mod lift;
 pub mod model;
-mod names;
+pub(crate) mod names;
 pub mod parse;
 pub mod print;
 #[cfg(test)]

@@ -51,6 +51,7 @@
 
 use super::ir::*;
 use super::names::{Names, is_name};
+use crate::base::label::quote;
 use crate::num::literal::const_text;
 use crate::num::spell::{Class, INFIX, infix_op, is_comparison, plain_conversion, spell};
 use crate::num::{DType, ScalarOp};
@@ -115,21 +116,6 @@ struct Printer<'a> {
     globals: Vec<String>,
     out: String,
     indent: usize,
-}
-
-pub(crate) fn quote(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            c if (c as u32) < 0x20 || c as u32 == 0x7f => out.push_str(&format!("\\u{{{:x}}}", c as u32)),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
 }
 
 fn name_or_quoted(text: &str) -> String {
@@ -322,7 +308,8 @@ impl Printer<'_> {
                 self.line(&text);
             }
             Stmt::For(l) => {
-                let from = self.kernel.axes.get(l.axis).map_or(String::new(), Axis::comment);
+                let from =
+                    self.kernel.axes.get(l.axis).and_then(Axis::place).map_or(String::new(), |at| format!("  # {at}"));
                 let head = self.for_head(l) + &from;
                 self.body(&head, &l.body);
             }

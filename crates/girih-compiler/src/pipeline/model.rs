@@ -66,7 +66,7 @@ fn refused(graph: &Graph, failure: &Failure) -> Diagnostic {
     let known = decompose::rule(&failure.op).is_some();
     let code = if known { Code::ModelShape } else { Code::UnsupportedOperator };
     let mut d = Diagnostic::error(code, format!("{}{named}: {}", failure.op, failure.refusal.message));
-    d.help = failure.refusal.help.clone();
+    d = d.maybe_help(failure.refusal.help.as_deref());
     if let Some(place) = origin.and_then(|o| o.place.clone()) {
         d.frames = vec![Frame { place, function: None }].into();
     }

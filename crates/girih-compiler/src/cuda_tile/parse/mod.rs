@@ -37,7 +37,7 @@ mod tests;
 pub use renumber::renumber;
 
 use super::ir::*;
-use crate::base::lexer::{Lexer, Tok};
+use crate::base::lexer::{Lexer, Tok, unescape};
 use crate::base::{Code, Diagnostic, Span};
 use rustc_hash::FxHashMap;
 
@@ -272,7 +272,7 @@ impl<'a> Parser<'a> {
         match self.tok {
             Tok::At(name) => {
                 self.advance();
-                Ok(name.to_string())
+                Ok(unescape(name))
             }
             _ => self.expected("a symbol, `@name`"),
         }
@@ -281,7 +281,7 @@ impl<'a> Parser<'a> {
         match self.tok {
             Tok::Str(raw) => {
                 self.advance();
-                Ok(crate::base::lexer::unescape(raw))
+                Ok(unescape(raw))
             }
             _ => self.expected("a string"),
         }

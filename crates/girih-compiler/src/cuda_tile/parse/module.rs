@@ -105,7 +105,7 @@ impl<'a> Parser<'a> {
             self.expect('(')?;
         } else {
             if let Tok::At(n) = self.tok {
-                name = Some(n.to_string());
+                name = Some(unescape(n));
                 self.advance();
             }
             if self.eat_word("attributes") {

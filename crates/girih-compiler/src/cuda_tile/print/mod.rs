@@ -31,6 +31,7 @@ pub use types::type_text;
 use super::ir::*;
 use super::parse::parse;
 use crate::base::Diagnostic;
+use crate::base::label::is_hidden;
 use crate::base::lexer::{escape, unescape};
 use attrs::{elements_text, hints_text};
 use body::Body;
@@ -81,7 +82,7 @@ pub(super) const PRODUCER: &str = "// Producer: ";
 
 /// The producer as it is, or as a string literal where it would not stay on its line or would read as one.
 fn producer_text(producer: &str) -> String {
-    let plain = !producer.starts_with('"') && !producer.contains(|c: char| c.is_control());
+    let plain = !producer.starts_with('"') && !producer.contains(is_hidden);
     if plain { producer.to_string() } else { escape(producer) }
 }
 

@@ -109,7 +109,7 @@ impl Printer<'_> {
         let mut out = Vec::new();
         for (n, &p) in self.kernel.params.iter().enumerate() {
             let val = &self.kernel.vals[p];
-            if !contains_word(body, &val.name) {
+            if !contains_word(body, val.name.as_str()) {
                 continue;
             }
             let slot = format!("args->slot[{n}]");
@@ -138,7 +138,7 @@ impl Printer<'_> {
     fn slots(&mut self, body: &str) -> Vec<String> {
         let mut out = Vec::new();
         for slot in self.kernel.slots.values() {
-            if contains_word(body, &slot.name) {
+            if contains_word(body, slot.name.as_str()) {
                 let ty = self.support.memory_ty(base(slot.elem).name(), 1);
                 out.push(format!(
                     "{ty} *const {} = ({ty} *)((char *)ctx->scratch + {}); // {}[{}]",
@@ -160,7 +160,7 @@ impl Printer<'_> {
     }
 
     fn name(&self, val: ValId) -> &str {
-        &self.kernel.vals[val].name
+        self.kernel.vals[val].name.as_str()
     }
 
     fn val_ty(&self, val: ValId) -> Ty {
@@ -226,7 +226,7 @@ impl Printer<'_> {
             }
             Place::Slot { buf, index } => {
                 let slot = &self.kernel.slots[*buf];
-                (slot.name.clone(), index, base(slot.elem))
+                (slot.name.to_string(), index, base(slot.elem))
             }
         };
         let index = self.ix.print(index);
@@ -447,7 +447,7 @@ impl Printer<'_> {
                 if self.ix.is_nonnegative(lo) {
                     self.ix.nonnegative.insert(*axis);
                 }
-                let name = self.kernel.axes[*axis].name.clone();
+                let name = self.kernel.axes[*axis].name.to_string();
                 let (lo, hi) = (self.ix.print(lo), self.ix.print(hi));
                 let step = match step {
                     Ix::Const(1) => format!("{name}++"),
@@ -666,14 +666,13 @@ impl Printer<'_> {
     fn print(&mut self, args: &[PrintArg], site: SiteId) {
         let mut pointers = Vec::new();
         self.out.open("{");
-        for (i, arg) in args.iter().enumerate() {
+        for arg in args {
             match arg {
-                PrintArg::Slot(buf) => pointers.push(self.kernel.slots[*buf].name.clone()),
+                PrintArg::Slot(buf) => pointers.push(self.kernel.slots[*buf].name.to_string()),
                 PrintArg::Scalar(Opnd::Val(v)) => pointers.push(format!("&{}", self.name(*v))),
                 PrintArg::Scalar(Opnd::Const { dtype, bits }) => {
                     let ty = self.support.ty(dtype.name(), 1);
-                    self.out.line(&format!("{ty} a{i} = {};", literal(*dtype, *bits)));
-                    pointers.push(format!("&a{i}"));
+                    pointers.push(format!("&({ty}){{{}}}", literal(*dtype, *bits)));
                 }
             }
         }

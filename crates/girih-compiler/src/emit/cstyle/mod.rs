@@ -85,13 +85,13 @@ impl<'a> Indices<'a> {
             Ix::Const(i64::MIN) => ("(-9223372036854775807LL - 1)".to_string(), ATOM),
             Ix::Const(c) if *c < 0 => (format!("(-{})", literal(c.unsigned_abs())), ATOM),
             Ix::Const(c) => (literal(*c as u64), ATOM),
-            Ix::Axis(a) => (self.kernel.axes[*a].name.clone(), ATOM),
+            Ix::Axis(a) => (self.kernel.axes[*a].name.to_string(), ATOM),
             Ix::Val { val, zext } => {
                 let v = &self.kernel.vals[*val];
                 let bits = v.ty.dtype().bits();
                 let text = match (v.ty.elem, bits, zext) {
                     (Elem::Ptr(_), ..) | (_, 1, true) => format!("(i64){}", v.name),
-                    (_, 64, _) => v.name.clone(),
+                    (_, 64, _) => v.name.to_string(),
                     (_, 1, false) => format!("-(i64){}", v.name),
                     (_, _, false) => format!("(i64){}", v.name),
                     (_, _, true) => format!("(i64)(uint{bits}_t){}", v.name),

@@ -20,6 +20,8 @@ mod slots;
 mod transpose;
 mod vector;
 
+use crate::base::Label;
+use crate::kernel::ident::Idents;
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
 use crate::loops::walk;
@@ -71,7 +73,7 @@ struct Lower<'a> {
     src: &'a l::Kernel,
     options: &'a Options,
     out: k::Kernel,
-    names: FxHashSet<String>,
+    names: Idents,
     vals: FxHashMap<l::ValId, Loc>,
     storage: FxHashMap<l::BufId, Storage>,
     /// What an axis of loop IR stands for.
@@ -106,8 +108,8 @@ impl<'a> Lower<'a> {
         let mut lower = Lower {
             src,
             options,
-            out: k::Kernel { name: src.name.clone(), scratch: slots.total, ..Default::default() },
-            names: FxHashSet::default(),
+            out: k::Kernel { name: Label::new(&src.name), scratch: slots.total, ..Default::default() },
+            names: Idents::default(),
             vals: FxHashMap::default(),
             storage: FxHashMap::default(),
             axes: FxHashMap::default(),
@@ -135,32 +137,14 @@ impl<'a> Lower<'a> {
 
     /// A fresh value with a distinct name.
     fn value(&mut self, hint: &str, ty: k::Ty) -> k::ValId {
-        let name = self.name(hint);
+        let name = self.names.fresh(hint);
         self.out.vals.push(k::Val { name, ty })
-    }
-
-    fn name(&mut self, hint: &str) -> String {
-        let mut base: String =
-            hint.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();
-        if base.is_empty() || base.starts_with(|c: char| c.is_ascii_digit()) {
-            base.insert(0, 'v');
-        }
-        if crate::kernel::ir::is_reserved(&base) {
-            base.push('_');
-        }
-        let mut name = base.clone();
-        let mut n = 2;
-        while !self.names.insert(name.clone()) {
-            name = format!("{base}_{n}");
-            n += 1;
-        }
-        name
     }
 
     /// A fresh axis for a loop over one of loop IR.
     fn axis_of(&mut self, axis: l::AxisId) -> k::AxisId {
-        let l::Axis { name, from } = self.src.axes.get(axis).cloned().unwrap_or_default();
-        let name = self.name(&name);
+        let (name, from) = self.src.axes.get(axis).map_or(("", None), |a| (a.name.as_str(), a.place()));
+        let name = self.names.fresh(name);
         self.out.axes.push(k::Axis { name, from })
     }
 

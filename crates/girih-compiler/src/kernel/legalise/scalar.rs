@@ -294,7 +294,7 @@ impl Lower<'_> {
             self.storage.insert(buf, Storage::Var(var));
         } else {
             let len = b.shape.iter().product();
-            let name = self.name(&b.name);
+            let name = self.names.fresh(&b.name);
             let offset = self.slots.offset(buf);
             let slot = self.out.slots.push(k::Slot { name, elem: elem(b.ty), len, offset });
             self.storage.insert(buf, Storage::Slot(slot));

@@ -363,7 +363,7 @@ impl Lower<'_> {
             Some(Loc::Vector(var)) => Some(var),
             _ => None,
         };
-        let name = self.name("l");
+        let name = self.names.fresh("l");
         let axis = self.out.axes.push(k::Axis { name, from: None });
         let base = self.axes.get(&vector.axis).cloned().ok_or("a vector loop has no axis")?;
         let saved = self.axes.insert(vector.axis, k::Ix::add(base.clone(), k::Ix::Axis(axis)));

@@ -265,7 +265,7 @@ impl Lexer<'_> {
                 if c == '$' || c == '`' { "quote the text with '...' so that the shell leaves it alone" } else { "" };
             self.fail(start, format!("the character {c:?} has no meaning here"));
             if let (Some(last), false) = (self.errors.last_mut(), help.is_empty()) {
-                last.help = Some(help.into());
+                *last = last.clone().help(help);
             }
             return;
         };

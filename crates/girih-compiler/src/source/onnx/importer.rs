@@ -135,9 +135,8 @@ impl<'m> Importer<'m> {
     }
 
     pub(super) fn refuse(&mut self, node: &Node, refusal: Refusal) {
-        let mut d = Diagnostic::error(Code::ModelShape, format!("node {}: {}", node_text(node), refusal.message));
-        d.help = refusal.help;
-        self.errors.push(d);
+        let d = Diagnostic::error(Code::ModelShape, format!("node {}: {}", node_text(node), refusal.message));
+        self.errors.push(d.maybe_help(refusal.help));
     }
 
     fn versions(&mut self, opsets: &BTreeMap<&str, i64>) {

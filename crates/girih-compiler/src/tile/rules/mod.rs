@@ -31,5 +31,6 @@ pub(crate) fn site_of(kernel: &Kernel, s: &Stmt) -> String {
 }
 
 pub(crate) fn axis_site(kernel: &Kernel, axis: AxisId) -> String {
-    kernel.axes.get(axis).map_or("loop ?".to_string(), |a| format!("loop {}{}", a.name, a.comment()))
+    let place = |a: &Axis| a.place().map_or(String::new(), |from| format!("  # {from}"));
+    kernel.axes.get(axis).map_or("loop ?".to_string(), |a| format!("loop {}{}", a.name, place(a)))
 }

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 
 use cli::{Job, Request, Wrong};
 use cuda::assemble;
+use girih_compiler::base::label::visible_lines;
 use girih_compiler::cuda_tile::bytecode;
 
 fn main() -> ExitCode {
@@ -24,7 +25,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(Wrong { message, exit }) => {
-            let _ = writeln!(std::io::stderr().lock(), "{}", message.trim_end());
+            let _ = writeln!(std::io::stderr().lock(), "{}", visible_lines(message.trim_end()));
             ExitCode::from(exit)
         }
     }

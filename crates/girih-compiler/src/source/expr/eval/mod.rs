@@ -456,9 +456,8 @@ impl<'t> Eval<'t> {
             Ok(x) => Ok(x),
             Err(refusal) => {
                 let short = op.strip_prefix("aten.").unwrap_or(op);
-                let mut d = bad(self.span, format!("{short}: {}", refusal.message));
-                d.help = refusal.help;
-                self.problem(d)
+                let d = bad(self.span, format!("{short}: {}", refusal.message));
+                self.problem(d.maybe_help(refusal.help))
             }
         }
     }
