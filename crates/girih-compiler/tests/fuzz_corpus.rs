@@ -7,6 +7,8 @@ mod checks;
 mod effort;
 #[path = "../../../fuzz/memory.rs"]
 mod memory;
+#[path = "../../../fuzz/names.rs"]
+mod names;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -67,6 +69,31 @@ fn what_the_fuzzer_found() {
     each(&files("fuzz/corpus/roundtrip"), SECONDS, checks::roundtrip);
     each(&files("fuzz/corpus/text"), SECONDS, checks::text);
     each(&files("fuzz/corpus/onnx"), SECONDS, checks::onnx);
+    each(&files("fuzz/corpus/emit"), SECONDS, names::emit);
+}
+
+/// Every word of the C that the examples become is taken for the names of values.
+#[test]
+fn words_of_emitted_source_are_names_as_any_other() {
+    use girih_compiler::pipeline::{Options, Silent, emit_c, front, lower};
+    let mut words = std::collections::BTreeSet::new();
+    for path in files("examples").iter().filter(|path| path.extension().is_some_and(|e| e == "mlir")) {
+        let module = front(&std::fs::read_to_string(path).unwrap()).unwrap().module;
+        for entry in module.entries() {
+            let options = Options { check: true, ..Options::default() };
+            let lowered = lower(&module, &entry.name, &options, &mut Silent).unwrap();
+            let source = emit_c(&[&lowered.kernel], &options.target);
+            words.extend(names::words_of(&source).into_iter().map(String::from));
+        }
+    }
+    assert!(words.len() > 200, "{}", words.len());
+    let words: Vec<String> = words.into_iter().collect();
+    for some in words.chunks(5) {
+        let names = ["m", "p", "g", "k"].into_iter().map(String::from).chain(some.iter().cloned());
+        let input = format!("r{}", names.collect::<Vec<_>>().join("\u{1}"));
+        let bytes: Vec<u8> = input.bytes().map(|b| if b == 1 { 0xff } else { b }).collect();
+        names::emit(&bytes);
+    }
 }
 
 #[test]

@@ -76,6 +76,35 @@ fn folders_import_only_earlier_ones() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Source is printed from kernels, and kernels have no text but what `Ident` and `Label` made of a user's.
+#[test]
+fn emitted_source_is_made_of_no_user_text() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let ir = std::fs::read_to_string(src.join("kernel/ir.rs")).unwrap();
+    let code: String = ir.lines().filter(|l| !l.trim_start().starts_with("//")).collect();
+    assert!(code.contains("name: Ident") && code.contains("name: Label"));
+    for text in ["String", "str>", "&str", "&'static str", "Cow", "place::Place", "Frames", "loops::ir::{Axis,"] {
+        assert!(!code.contains(text), "kernel IR has text of another kind: {text}");
+    }
+    for made in ["kernel/ident.rs", "base/label.rs"] {
+        let text = std::fs::read_to_string(src.join(made)).unwrap();
+        assert!(text.contains("(String);") && !text.contains("(pub String)") && !text.contains("impl From<"), "{made}");
+    }
+    let mut files = vec![];
+    sources(&src.join("emit"), &mut files);
+    let modules = order(&src);
+    let allowed = ["num", "index", "emit"];
+    for file in files.iter().filter(|f| !f.file_stem().is_some_and(|s| s.to_string_lossy().ends_with("tests"))) {
+        let text = std::fs::read_to_string(file).unwrap();
+        for (line, import) in imports(&text, &modules) {
+            let named = text.lines().nth(line - 1).unwrap_or_default();
+            let fine = allowed.contains(&import.as_str())
+                || ["crate::base::target::Target", "crate::kernel::ir::"].iter().any(|ok| named.contains(ok));
+            assert!(fine, "{}:{line}: the emitter knows kernels, numbers and targets alone", file.display());
+        }
+    }
+}
+
 #[test]
 fn a_wrong_import_is_seen() {
     let modules: Vec<String> = ["base", "num", "loops"].map(String::from).to_vec();
