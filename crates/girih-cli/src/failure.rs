@@ -58,6 +58,12 @@ impl Failure {
                         render::trap(&source, trap);
                         3
                     }
+                    girih::Error::Fault { .. } => {
+                        let message = Diagnostic::error(Code::OutOfBounds, error.to_string());
+                        let help = error.help("--check").unwrap_or_default();
+                        render::one(&source, &message.help(help));
+                        3
+                    }
                     girih::Error::Interrupted => {
                         eprintln!("interrupted");
                         130

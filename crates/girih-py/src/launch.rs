@@ -6,7 +6,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::arrays;
+use crate::{arrays, host};
 
 /// Calls `native` with the arrays in one argument made arrays of the device, and raises what `explain` makes of its
 /// exceptions.
@@ -33,7 +33,12 @@ impl Launcher {
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = args.py();
+        // What an earlier call left is nobody's.
+        drop(host::take_raised());
         self.call(args, options).map_err(|error| {
+            if let Some(raised) = host::take_raised() {
+                return raised;
+            }
             let explained = self.explain.bind(py).call1((error.value(py),));
             explained.map_or_else(|e| e, PyErr::from_value)
         })

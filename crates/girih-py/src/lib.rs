@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 
 mod alarm;
 mod arrays;
+mod host;
 mod jit;
 mod launch;
 mod model;
@@ -34,6 +35,7 @@ fn _girih(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(arrays::relabel, module)?)?;
     module.add_function(wrap_pyfunction!(model::torch_operations, module)?)?;
     module.add_function(wrap_pyfunction!(model::torch_refusals, module)?)?;
+    module.add_function(wrap_pyfunction!(host::driver_host, module)?)?;
     module.add_class::<model::Model>()?;
     module.add_class::<alarm::Alarm>()?;
     module.add_class::<launch::Launcher>()?;

@@ -12,7 +12,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::tools;
+use crate::{host, tools};
 
 /// The names of the ATen operations that have a decomposition, as `aten.linear`.
 #[pyfunction]
@@ -107,7 +107,7 @@ impl Model {
     /// Compiles the model, so that its first run only runs. Gives the number of launches, of kernels, of those found on
     /// disk, and the seconds it took.
     fn compile(&self, py: Python<'_>) -> PyResult<(usize, usize, usize, f64)> {
-        let done = py.detach(|| self.model.compile()).map_err(|e| raised(py, e))?;
+        let done = host::run(py, |e| raised(py, e), || self.model.compile())?;
         Ok((done.steps, done.kernels, done.cached, done.seconds))
     }
 
@@ -169,10 +169,11 @@ impl Model {
             // SAFETY: the caller holds the tensors of these addresses until this returns; outputs are checked above.
             unsafe { self.model.run_raw(&tensors, &symbols, &mut allocate) }
         };
-        py.detach(run).map_err(|e| match e {
+        let make = |e| match e {
             Error::Internal(message) => PyRuntimeError::new_err(message),
             other => raised(py, other),
-        })
+        };
+        host::run(py, make, run)
     }
 
     /// The model's text at a stage.

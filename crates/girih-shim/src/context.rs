@@ -13,6 +13,7 @@ use crate::failure::{self, Failure, Result};
 use crate::ffi::{Out, Text};
 use crate::handles::{Handle, Table};
 use crate::{driver, memory, options};
+use girih::sync::once;
 
 /// The version of the driver's interface that is spoken here: 13.4.
 const VERSION: c_int = 13040;
@@ -39,7 +40,7 @@ fn create(flags: c_uint) -> Handle {
 /// The device's own context, which is never destroyed.
 pub fn primary() -> Handle {
     static PRIMARY: OnceLock<Handle> = OnceLock::new();
-    *PRIMARY.get_or_init(|| create(0))
+    *once(&PRIMARY, || create(0))
 }
 
 /// How often the primary context was retained.
@@ -65,7 +66,7 @@ pub fn check_device(device: c_int) -> Result<()> {
 
 fn device_name() -> &'static str {
     static NAME: OnceLock<String> = OnceLock::new();
-    NAME.get_or_init(|| {
+    once::<String>(&NAME, || {
         let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let model = info.lines().find(|l| l.starts_with("model name")).and_then(|l| l.split_once(':'));
         format!("Girih CPU ({})", model.map_or(std::env::consts::ARCH, |(_, name)| name.trim()))

@@ -7,7 +7,7 @@ use crate::container::Options;
 use crate::driver;
 use crate::failure::{self, Failure};
 use crate::ffi::{Out, Text};
-use crate::{assemble, memory, options};
+use crate::{assemble, host, memory, options};
 
 #[unsafe(no_mangle)]
 pub extern "C" fn girih_shim_last_error() -> *const c_char {
@@ -40,6 +40,14 @@ driver! {
     fn girih_shim_set_options(json: Text) { options::set(&json.get()?) }
     fn girih_shim_set_printer(function: PrintFn, user: *mut c_void) {
         options::set_printer(function.map(|function| options::Printer { function, user }));
+        Ok(())
+    }
+    fn girih_shim_set_host(release: Option<host::Release>, restore: Option<host::Restore>, ask: Option<host::Ask>) {
+        host::set(match (release, restore, ask) {
+            (Some(release), Some(restore), Some(ask)) => Some(host::Host { release, restore, ask }),
+            (None, None, None) => None,
+            _ => return Err(Failure::value("a host is three functions, or none")),
+        });
         Ok(())
     }
     fn girih_shim_assemble(

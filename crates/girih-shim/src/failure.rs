@@ -14,6 +14,7 @@ use girih_compiler::base::place::Frame;
 use serde_json::{Map, Value, json};
 
 use crate::codes::{self, Code};
+use girih::sync::once;
 
 /// Why a call fails.
 #[derive(Clone, Debug)]
@@ -118,7 +119,7 @@ pub fn hand_out(s: &str) -> *const std::ffi::c_char {
 /// Whether every call is to be written to standard error.
 fn traced() -> bool {
     static TRACED: OnceLock<bool> = OnceLock::new();
-    *TRACED.get_or_init(|| std::env::var_os("GIRIH_TRACE_DRIVER").is_some_and(|v| !v.is_empty() && v != "0"))
+    *once(&TRACED, || std::env::var_os("GIRIH_TRACE_DRIVER").is_some_and(|v| !v.is_empty() && v != "0"))
 }
 
 /// Runs the body of a driver function: its failure is kept, and a panic becomes one.
@@ -166,6 +167,7 @@ pub fn from_girih(error: &girih::Error, program: Option<&girih::Program>) -> Fai
             girih::Code::OutOfBounds => (codes::ERROR_ILLEGAL_ADDRESS, "bounds"),
             _ => (codes::ERROR_LAUNCH_FAILED, "undefined"),
         },
+        Error::Fault { .. } => (codes::ERROR_ILLEGAL_ADDRESS, "bounds"),
         Error::Interrupted => (codes::ERROR_LAUNCH_FAILED, "interrupted"),
         Error::NoCompiler { .. } | Error::Compiler { .. } => (codes::ERROR_JIT_COMPILER_NOT_FOUND, "compiler"),
         Error::Load(_) | Error::File { .. } => (codes::ERROR_OPERATING_SYSTEM, "system"),
@@ -183,6 +185,9 @@ pub fn from_girih(error: &girih::Error, program: Option<&girih::Program>) -> Fai
     let mut failure = Failure::new(code, message).detail("kind", kind);
     if let Some(code) = error.code() {
         failure = failure.detail("diagnostic", code.text());
+    }
+    if let Some(help) = error.help("GIRIH_CHECK=1") {
+        failure = failure.detail("help", help);
     }
     match error {
         Error::Trap(trap) => {

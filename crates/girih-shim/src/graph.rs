@@ -2,7 +2,7 @@
 //! execution.
 
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crate::driver;
 use crate::failure::{Failure, Result};
@@ -11,6 +11,7 @@ use crate::handles::{Handle, Table};
 use crate::launch::{self, Call};
 use crate::memory::{self, Origin};
 use crate::stream::{self, Event, HostFn};
+use girih::sync::Brief;
 
 /// What a node does.
 #[derive(Clone)]
@@ -55,12 +56,12 @@ impl Drop for Allocation {
 
 #[derive(Default)]
 struct Graph {
-    nodes: Mutex<Vec<Work>>,
+    nodes: Brief<Vec<Work>>,
 }
 
 impl Graph {
     fn nodes(&self) -> Vec<Work> {
-        self.nodes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.nodes.lock().clone()
     }
     fn run(&self) -> Result<()> {
         self.nodes().iter().try_for_each(Work::run)
@@ -103,13 +104,13 @@ fn add(out: Out<Handle>, graph: Handle, after: In<Handle>, count: usize, work: W
         }
     }
     out.set(NODES.insert(graph))?;
-    into.nodes.lock().unwrap_or_else(PoisonError::into_inner).push(work);
+    into.nodes.lock().push(work);
     Ok(())
 }
 
 fn instantiate(out: Out<Handle>, graph: Handle) -> Result<()> {
     let nodes = GRAPHS.get(graph)?.nodes();
-    out.set(EXECUTABLES.insert(Graph { nodes: Mutex::new(nodes) }))
+    out.set(EXECUTABLES.insert(Graph { nodes: Brief::new(nodes) }))
 }
 
 /// `CUDA_KERNEL_NODE_PARAMS`, the second version; the first one ends before `kernel`.
@@ -231,7 +232,7 @@ driver! {
         out: Out<Handle>, graph: Handle, after: In<Handle>, count: usize, child: Handle,
     ) {
         let nodes = GRAPHS.get(child)?.nodes();
-        add(out, graph, after, count, Work::Run(Arc::new(Graph { nodes: Mutex::new(nodes) })))
+        add(out, graph, after, count, Work::Run(Arc::new(Graph { nodes: Brief::new(nodes) })))
     }
     fn cuGraphGetNodes(graph: Handle, _nodes: Out<Handle>, count: Out<usize>) {
         count.set(GRAPHS.get(graph)?.nodes().len())

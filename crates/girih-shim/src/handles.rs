@@ -4,11 +4,12 @@
 //! made-up handle is found out and nothing is dereferenced.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::codes;
 use crate::failure::{Failure, Result};
+use girih::sync::{Brief, BriefGuard};
 
 /// What the C side holds: `CUstream`, `CUmodule` and so on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -29,16 +30,16 @@ impl Handle {
 /// Objects of one kind, by handle.
 pub struct Table<T> {
     what: &'static str,
-    objects: Mutex<BTreeMap<Handle, Arc<T>>>,
+    objects: Brief<BTreeMap<Handle, Arc<T>>>,
 }
 
 impl<T> Table<T> {
     pub const fn new(what: &'static str) -> Table<T> {
-        Table { what, objects: Mutex::new(BTreeMap::new()) }
+        Table { what, objects: Brief::new(BTreeMap::new()) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Handle, Arc<T>>> {
-        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> BriefGuard<'_, BTreeMap<Handle, Arc<T>>> {
+        self.objects.lock()
     }
 
     pub fn insert(&self, object: T) -> Handle {

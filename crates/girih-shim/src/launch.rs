@@ -14,6 +14,7 @@ use crate::driver;
 use crate::failure::{self, Failure, Result};
 use crate::ffi::In;
 use crate::handles::Handle;
+use crate::host;
 use crate::mangle::{self, Array, Parameter};
 use crate::memory;
 use crate::module::{self, Loaded, param_bytes};
@@ -299,10 +300,15 @@ impl Call {
         let checked = current.options.check || current.options.device != Device::Cpu;
         let args = self.kernel.plan.arguments(&self.slots, checked)?;
         let passing = current.interrupt.then(girih::Passing::enter);
-        girih::explain_faults();
         // SAFETY: the caller of the launch vouches for the memory behind the arguments, as it does to any driver. That
         // the kernel keeps to it is the trust that `girih::Program` states.
-        let outcome = unsafe { kernel.launch_raw(self.grid, args) };
+        let launch = || unsafe { kernel.launch_raw(self.grid, args) };
+        // Where there are lists, cuTile has a transaction on a buffer of the process open, which its lock guards.
+        let keep = !self.kernel.plan.lists.is_empty();
+        let outcome = match host::current() {
+            Some(host) => host.around(keep, launch),
+            None => launch(),
+        };
         drop(passing);
         let report = outcome.map_err(|e| {
             let name = self.kernel.name.to_string_lossy();

@@ -30,6 +30,7 @@ mod extra;
 mod ffi;
 mod graph;
 mod handles;
+mod host;
 mod launch;
 mod mangle;
 mod memory;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_uint};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
 use crate::codes;
 use crate::context::{check_device, primary};
@@ -11,6 +11,7 @@ use crate::driver;
 use crate::failure::{Failure, Result};
 use crate::ffi::{In, Out};
 use crate::handles::{Handle, Table};
+use girih::sync::{Brief, BriefGuard, once};
 
 const ALIGN: usize = 256;
 
@@ -42,9 +43,9 @@ struct Memory {
     next: u64,
 }
 
-fn memory() -> MutexGuard<'static, Memory> {
-    static MEMORY: Mutex<Memory> = Mutex::new(Memory { ranges: BTreeMap::new(), used: 0, next: 0 });
-    MEMORY.lock().unwrap_or_else(PoisonError::into_inner)
+fn memory() -> BriefGuard<'static, Memory> {
+    static MEMORY: Brief<Memory> = Brief::new(Memory { ranges: BTreeMap::new(), used: 0, next: 0 });
+    MEMORY.lock()
 }
 
 /// A field of `/proc/meminfo` in bytes.
@@ -57,7 +58,7 @@ fn meminfo(field: &str) -> Option<usize> {
 /// Bytes of memory this machine has.
 pub fn total() -> usize {
     static TOTAL: OnceLock<usize> = OnceLock::new();
-    *TOTAL.get_or_init(|| meminfo("MemTotal").unwrap_or(8 << 30))
+    *once(&TOTAL, || meminfo("MemTotal").unwrap_or(8 << 30))
 }
 
 fn layout(bytes: u64) -> Option<std::alloc::Layout> {
@@ -292,14 +293,14 @@ fn write_bytes(out: Out<u8>, bytes: &[u8]) -> Result<()> {
 }
 
 pub struct Pool {
-    threshold: Mutex<u64>,
+    threshold: Brief<u64>,
 }
 
 static POOLS: Table<Pool> = Table::new("memory pool");
 
 fn default_pool() -> Handle {
     static POOL: OnceLock<Handle> = OnceLock::new();
-    *POOL.get_or_init(|| POOLS.insert(Pool { threshold: Mutex::new(0) }))
+    *once(&POOL, || POOLS.insert(Pool { threshold: Brief::new(0) }))
 }
 
 /// `CUipcMemHandle` and `CUipcEventHandle`.
@@ -420,7 +421,7 @@ driver! {
         POOLS.get(pool).map(drop)
     }
     fn cuMemPoolCreate(out: Out<Handle>, _properties: In<u8>) {
-        out.set(POOLS.insert(Pool { threshold: Mutex::new(0) }))
+        out.set(POOLS.insert(Pool { threshold: Brief::new(0) }))
     }
     fn cuMemPoolDestroy(pool: Handle) {
         if pool == default_pool() {
@@ -432,7 +433,7 @@ driver! {
     fn cuMemPoolSetAttribute(pool: Handle, number: c_int, value: In<u64>) {
         let pool = POOLS.get(pool)?;
         if number == 4 {
-            *pool.threshold.lock().unwrap_or_else(PoisonError::into_inner) = value.get()?;
+            *pool.threshold.lock() = value.get()?;
         }
         Ok(())
     }
@@ -441,7 +442,7 @@ driver! {
         match number {
             // Reuse is a matter of course, and answered in an int.
             1..=3 => write_bytes(value.cast(), &1i32.to_ne_bytes()),
-            4 => value.set(*pool.threshold.lock().unwrap_or_else(PoisonError::into_inner)),
+            4 => value.set(*pool.threshold.lock()),
             5..=8 => value.set(memory().used),
             n => Err(Failure::value(format!("there is no pool attribute {n}"))),
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use girih::{Kernel, Param, ParamKind, Program};
 
@@ -16,13 +16,14 @@ use crate::ffi::{Out, Text};
 use crate::handles::{Handle, Table};
 use crate::launch::Plan;
 use crate::options;
+use girih::sync::Brief;
 
 pub struct Library {
     program: Arc<Program>,
     /// What messages call the kernels' arguments; may be fewer than there are.
     arguments: Vec<String>,
     /// The handles of kernels that were asked for.
-    kernels: Mutex<BTreeMap<String, Handle>>,
+    kernels: Brief<BTreeMap<String, Handle>>,
 }
 
 /// A kernel, and all about it that does not depend on a launch.
@@ -32,8 +33,8 @@ pub struct Loaded {
     pub plan: Plan,
     library: Handle,
     /// The kernel under the options of a generation.
-    kernel: Mutex<Option<(u64, Arc<Kernel<'static>>)>>,
-    attributes: Mutex<BTreeMap<c_int, c_int>>,
+    kernel: Brief<Option<(u64, Arc<Kernel<'static>>)>>,
+    attributes: Brief<BTreeMap<c_int, c_int>>,
 }
 
 static LIBRARIES: Table<Library> = Table::new("library");
@@ -46,7 +47,7 @@ pub fn kernel(handle: Handle) -> Result<Arc<Loaded>> {
 impl Loaded {
     /// The kernel under the options in force.
     pub fn under(&self, current: &options::Current) -> Result<Arc<Kernel<'static>>> {
-        let mut slot = self.kernel.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.kernel.lock();
         match &*slot {
             Some((generation, kernel)) if *generation == current.generation => Ok(kernel.clone()),
             _ => {
@@ -69,7 +70,7 @@ fn load((options, bytes): (container::Options, Vec<u8>)) -> Result<Handle> {
         failure
     })?;
     let (program, arguments) = (Arc::new(program), options.arguments);
-    Ok(LIBRARIES.insert(Library { program, arguments, kernels: Mutex::default() }))
+    Ok(LIBRARIES.insert(Library { program, arguments, kernels: Brief::default() }))
 }
 
 fn load_image(image: *const c_void) -> Result<Handle> {
@@ -86,7 +87,7 @@ fn load_file(path: Text) -> Result<Handle> {
 
 fn find(library: Handle, name: &str) -> Result<Handle> {
     let lib = LIBRARIES.get(library)?;
-    let mut kernels = lib.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kernels = lib.kernels.lock();
     if let Some(&handle) = kernels.get(name) {
         return Ok(handle);
     }
@@ -96,8 +97,8 @@ fn find(library: Handle, name: &str) -> Result<Handle> {
         program: lib.program.clone(),
         plan: Plan::new(name, entry.params(), &lib.arguments),
         library,
-        kernel: Mutex::default(),
-        attributes: Mutex::default(),
+        kernel: Brief::default(),
+        attributes: Brief::default(),
     };
     let handle = KERNELS.insert(loaded);
     kernels.insert(name.to_string(), handle);
@@ -120,7 +121,7 @@ pub fn param_bytes(param: &Param) -> usize {
 
 fn attribute(kernel: Handle, number: c_int) -> Result<c_int> {
     let loaded = KERNELS.get(kernel)?;
-    let set = loaded.attributes.lock().unwrap_or_else(PoisonError::into_inner).get(&number).copied();
+    let set = loaded.attributes.lock().get(&number).copied();
     Ok(set.unwrap_or(match number {
         // The most threads in a block; a tile kernel is launched with one.
         0 => 1024,
@@ -136,7 +137,7 @@ fn attribute(kernel: Handle, number: c_int) -> Result<c_int> {
 
 fn set_attribute(kernel: Handle, number: c_int, value: c_int) -> Result<()> {
     attribute(kernel, number)?;
-    KERNELS.get(kernel)?.attributes.lock().unwrap_or_else(PoisonError::into_inner).insert(number, value);
+    KERNELS.get(kernel)?.attributes.lock().insert(number, value);
     Ok(())
 }
 

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 
 use girih::{CachePolicy, Options, PrintOrder};
 use serde_json::{Map, Value, json};
 
 use crate::failure::{Failure, Result};
+use girih::sync::Brief;
 
 /// Options and when they were set.
 pub struct Current {
@@ -19,14 +20,11 @@ pub struct Current {
     pub interrupt: bool,
 }
 
-static CURRENT: RwLock<Option<Arc<Current>>> = RwLock::new(None);
+static CURRENT: Brief<Option<Arc<Current>>> = Brief::new(None);
 
 /// The options in force; before any were set, those of the environment.
 pub fn current() -> Arc<Current> {
-    if let Some(current) = &*CURRENT.read().unwrap_or_else(PoisonError::into_inner) {
-        return current.clone();
-    }
-    let mut slot = CURRENT.write().unwrap_or_else(PoisonError::into_inner);
+    let mut slot = CURRENT.lock();
     slot.get_or_insert_with(|| {
         let options = Options::from_env().unwrap_or_else(|message| {
             eprintln!("girih: {message}; the default is used");
@@ -56,14 +54,14 @@ pub struct Printer {
 // SAFETY: the host program gives the pair for use on every thread that launches.
 unsafe impl Send for Printer {}
 
-static PRINTER: Mutex<Option<Printer>> = Mutex::new(None);
+static PRINTER: Brief<Option<Printer>> = Brief::new(None);
 
 pub fn set_printer(printer: Option<Printer>) {
-    *PRINTER.lock().unwrap_or_else(PoisonError::into_inner) = printer;
+    *PRINTER.lock() = printer;
 }
 
 fn print(text: &str) {
-    let printer = *PRINTER.lock().unwrap_or_else(PoisonError::into_inner);
+    let printer = *PRINTER.lock();
     match printer {
         // SAFETY: the host program gives the function to be called like this; the text lives as long as the call.
         Some(p) => unsafe { (p.function)(p.user, text.as_ptr(), text.len()) },
@@ -119,7 +117,7 @@ pub fn set(text: &str) -> Result<()> {
             _ => return Err(Failure::value(format!("there is no option `{name}`"))),
         }
     }
-    let mut slot = CURRENT.write().unwrap_or_else(PoisonError::into_inner);
+    let mut slot = CURRENT.lock();
     let generation = slot.as_ref().map_or(before.generation, |c| c.generation) + 1;
     *slot = Some(Arc::new(Current { generation, options, interrupt }));
     Ok(())

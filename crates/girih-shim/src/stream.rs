@@ -4,8 +4,8 @@
 //! once, and an event is the time at which it was recorded.
 
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use crate::codes::{self, Code};
@@ -14,6 +14,7 @@ use crate::driver;
 use crate::failure::{Failure, Result};
 use crate::ffi::Out;
 use crate::handles::{Handle, Table};
+use girih::sync::Brief;
 
 pub struct Stream {
     id: u64,
@@ -39,24 +40,21 @@ fn create(flags: c_uint, priority: c_int) -> Handle {
 pub struct Event {
     /// Whether it may be asked for times.
     timed: bool,
-    recorded: Mutex<Option<Instant>>,
+    recorded: Brief<Option<Instant>>,
 }
 
 static EVENTS: Table<Event> = Table::new("event");
 
 impl Event {
     pub fn record(&self) {
-        *self.recorded.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        *self.recorded.lock() = Some(Instant::now());
     }
     fn time(&self) -> Result<Instant> {
         let wrong = |message: &str| Failure::new(codes::ERROR_INVALID_HANDLE, message);
         if !self.timed {
             return Err(wrong("the event was created without timing"));
         }
-        self.recorded
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .ok_or_else(|| wrong("the event was never recorded"))
+        self.recorded.lock().ok_or_else(|| wrong("the event was never recorded"))
     }
 }
 
@@ -153,7 +151,7 @@ driver! {
     fn cuThreadExchangeStreamCaptureMode(mode: Out<c_int>) { mode.set(0) }
 
     fn cuEventCreate(out: Out<Handle>, flags: c_uint) {
-        out.set(EVENTS.insert(Event { timed: flags & 2 == 0, recorded: Mutex::new(None) }))
+        out.set(EVENTS.insert(Event { timed: flags & 2 == 0, recorded: Brief::new(None) }))
     }
     fn cuEventDestroy_v2(handle: Handle) { EVENTS.remove(handle).map(drop) }
     fn cuEventRecord(handle: Handle, on: Handle) {

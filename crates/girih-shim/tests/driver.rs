@@ -465,22 +465,18 @@ fn a_launch_can_be_stopped() {
 }
 
 #[test]
-fn a_fault_is_explained_before_it_ends_the_process() {
-    const ALONE: &str = "GIRIH_TEST_FAULT";
-    if std::env::var_os(ALONE).is_some() {
-        let _turn = turn();
-        let forever = kernel(program(), c"forever");
-        let code = launch(forever, [1, 1, 1], &[pointer(&64u64)]);
-        unreachable!("reading address 64 gave {code}");
-    }
-    let child = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_fault_is_explained_before_it_ends_the_process", "--nocapture"])
-        .env(ALONE, "1")
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&child.stderr);
-    assert!(text.contains("girih: a kernel accessed memory that does not exist; with GIRIH_CHECK=1"), "{text}");
-    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&child.status), Some(11), "{text}");
+fn a_fault_is_an_error_and_the_next_launch_runs() {
+    let _turn = turn();
+    let forever = kernel(program(), c"forever");
+    assert_eq!(launch(forever, [1, 1, 1], &[pointer(&64u64)]), 700);
+    let failure = last();
+    let message = failure["message"].as_str().unwrap();
+    assert!(message.contains("the kernel `forever` accessed memory that does not exist"), "{message}");
+    assert!(failure["help"].as_str().unwrap().contains("GIRIH_CHECK=1"), "{failure}");
+    let flag = alloc(4);
+    assert_eq!(call!(cuMemsetD32_v2(flag => u64, 1 => c_uint, 1 => usize)), 0);
+    assert_eq!(launch(forever, [1, 1, 1], &[pointer(&flag)]), 0, "{}", last());
+    assert_eq!(free(flag), 0);
 }
 
 #[test]

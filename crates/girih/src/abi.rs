@@ -12,7 +12,7 @@ pub struct Context {
     pub grid: [i64; 3],
     /// This worker's scratch, 64-byte aligned.
     pub scratch: *mut u8,
-    /// Nonzero: return soon.
+    /// Nonzero: ask `stop`.
     pub abort: *const AtomicI32,
     /// The base address of each module global.
     pub globals: *const *mut u8,
@@ -23,6 +23,8 @@ pub struct Context {
     pub print: unsafe extern "C" fn(*mut Context, site: i32, block: i64, args: *const *const c_void),
     pub yield_now: unsafe extern "C" fn(*mut Context, site: i32, block: i64),
     pub check: unsafe extern "C" fn(*mut Context, addr: u64, len: i64) -> i32,
+    /// Nonzero: return soon. May take long: the host looks after what waits for it.
+    pub stop: unsafe extern "C" fn(*mut Context) -> i32,
 }
 
 /// `girih_meta`, exported beside each kernel.

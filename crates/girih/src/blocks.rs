@@ -4,19 +4,21 @@
 //! as one piece when the block ends, the first trap stops the launch, Ctrl-C stops it, and where blocks wait for each
 //! other without end the host is told which wait where.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::abi::{Context, TrapKind};
 use crate::error::Error;
+use crate::faults::{self, Fault, Native, Outside};
 use crate::host::STALL;
 use crate::module::NativeKernel;
 use crate::pages::Pages;
 use crate::pool;
-use crate::signals::{self, ABORT, Cooperative, Native};
+use crate::signals::{self, ABORT, Busy, Cooperative, Launching, STOP};
+use crate::sync;
 
 /// How blocks are handed to threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -114,6 +116,7 @@ struct Shared<'a> {
     next: AtomicI64,
     end: i64,
     trap: Mutex<Option<NativeTrap>>,
+    fault: Mutex<Option<Fault>>,
     failure: Mutex<Option<Error>>,
     start: Instant,
     /// Milliseconds after `start` of the last finished piece or report.
@@ -139,14 +142,15 @@ pub struct Session {
     // In the order in which they end.
     _native: Native,
     _cooperative: Cooperative,
-    _one: MutexGuard<'static, ()>,
+    launching: Launching,
 }
 
 impl Session {
-    pub fn begin() -> Session {
-        let one = signals::begin_launch();
+    /// Waits for launches of other threads; an error when it is told to stop meanwhile.
+    pub fn begin() -> crate::Result<Session> {
+        let launching = Launching::begin()?;
         let cooperative = Cooperative::enter();
-        Session { _native: Native::enter(), _cooperative: cooperative, _one: one }
+        Ok(Session { _native: Native::enter(), _cooperative: cooperative, launching })
     }
 }
 
@@ -157,14 +161,14 @@ impl Session {
 /// for, and every address it forms from them must be one it may access.
 pub unsafe fn run(run: &Run<'_>, host: &dyn Host) -> std::result::Result<(), Stop> {
     // SAFETY: as the function's own contract says.
-    unsafe { run_in(&Session::begin(), run, host) }
+    unsafe { run_in(&Session::begin().map_err(Stop::Error)?, run, host) }
 }
 
 /// As [`run`], one launch of several.
 ///
 /// # Safety
 /// As of [`run`].
-pub unsafe fn run_in(_session: &Session, run: &Run<'_>, host: &dyn Host) -> std::result::Result<(), Stop> {
+pub unsafe fn run_in(session: &Session, run: &Run<'_>, host: &dyn Host) -> std::result::Result<(), Stop> {
     let blocks: i64 = run.grid.iter().map(|&g| i64::from(g)).product();
     let (lo, hi) = run.only.unwrap_or((0, blocks));
     let count = hi - lo;
@@ -182,6 +186,7 @@ pub unsafe fn run_in(_session: &Session, run: &Run<'_>, host: &dyn Host) -> std:
         next: AtomicI64::new(lo),
         end: hi,
         trap: Mutex::new(None),
+        fault: Mutex::new(None),
         failure: Mutex::new(None),
         start: Instant::now(),
         progress: AtomicU64::new(0),
@@ -196,14 +201,21 @@ pub unsafe fn run_in(_session: &Session, run: &Run<'_>, host: &dyn Host) -> std:
         BlockOrder::Ranges => (count / (threads as i64 * 4)).max(1),
         BlockOrder::Increasing | BlockOrder::Together => 1,
     };
+    let epoch = sync::epoch();
     if together {
+        let (ended, caller) = (AtomicUsize::new(1), std::thread::current());
         std::thread::scope(|scope| {
-            for slot in 0..threads {
-                let shared = &shared;
-                let thread = std::thread::Builder::new()
-                    .stack_size(256 << 10)
-                    .spawn_scoped(scope, move || work(shared, slot, 1));
+            for slot in 1..threads {
+                let (shared, ended, caller) = (&shared, &ended, &caller);
+                let thread = std::thread::Builder::new().stack_size(256 << 10).spawn_scoped(scope, move || {
+                    work(shared, slot, 1);
+                    if ended.fetch_add(1, Ordering::SeqCst) + 1 == threads {
+                        caller.unpark();
+                    }
+                });
                 if let Err(e) = thread {
+                    // Those that are not there have ended.
+                    ended.fetch_add(threads - slot, Ordering::SeqCst);
                     shared.fail(Error::argument(format!(
                         "the kernel's blocks wait for each other, so each of the {threads} needs a thread, and the \
                          system refused one: {e}"
@@ -211,14 +223,29 @@ pub unsafe fn run_in(_session: &Session, run: &Run<'_>, host: &dyn Host) -> std:
                     break;
                 }
             }
+            work(&shared, 0, 1);
+            // The others may wait for something that this thread is told.
+            while ended.load(Ordering::SeqCst) < threads {
+                signals::stopping_here();
+                std::thread::park_timeout(Duration::from_millis(20));
+            }
         });
+    } else if session.launching.nested() {
+        // The pool's threads are busy with the launch that this one is part of.
+        work(&shared, 0, step);
     } else {
-        pool::global().run(threads, &|slot| work(&shared, slot, step));
+        pool::global().run(threads, &|slot| work(&shared, slot, step), &|| {
+            signals::stopping_here();
+        });
     }
-    let stopped = signals::stopping();
+    // A child that was forked in the midst of the launch has not the threads that did the rest.
+    let stopped = signals::stopping() || sync::epoch() != epoch;
     let take = |m: Mutex<Option<Error>>| m.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(trap) = shared.trap.into_inner().unwrap_or_else(PoisonError::into_inner) {
         return Err(Stop::Trap(trap));
+    }
+    if let Some(fault) = shared.fault.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(Stop::Fault(fault));
     }
     if let Some(error) = take(shared.failure) {
         return Err(Stop::Error(error));
@@ -233,12 +260,13 @@ pub unsafe fn run_in(_session: &Session, run: &Run<'_>, host: &dyn Host) -> std:
 #[derive(Debug)]
 pub enum Stop {
     Trap(NativeTrap),
+    Fault(Fault),
     Error(Error),
 }
 
 impl Shared<'_> {
     fn fail(&self, error: Error) {
-        ABORT.store(1, Ordering::SeqCst);
+        ABORT.store(STOP, Ordering::SeqCst);
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 
@@ -249,23 +277,24 @@ impl Shared<'_> {
 
 thread_local! {
     /// This thread's scratch, kept for the next launch.
-    static SCRATCH: RefCell<Option<Pages>> = const { RefCell::new(None) };
+    static SCRATCH: Cell<Option<Pages>> = const { Cell::new(None) };
 }
 
 fn work(shared: &Shared<'_>, slot: usize, step: i64) {
-    SCRATCH.with_borrow_mut(|scratch| {
-        let need = shared.run.kernel.meta.scratch;
-        if scratch.as_ref().is_none_or(|s| (s.len() as u64) < need) {
-            *scratch = None;
-            *scratch = usize::try_from(need).ok().and_then(Pages::zeroed);
-        }
-        match scratch {
-            Some(pages) => claim(shared, slot, step, pages.as_ptr()),
-            None => shared.fail(Error::argument(format!(
-                "the kernel needs {need} bytes of scratch memory per thread, more than the system grants"
-            ))),
-        }
-    });
+    let _busy = Busy::enter();
+    let need = shared.run.kernel.meta.scratch;
+    // A launch from the midst of this one finds none, and takes its own.
+    let mut scratch = SCRATCH.take().filter(|s| s.len() as u64 >= need);
+    if scratch.is_none() {
+        scratch = usize::try_from(need).ok().and_then(Pages::zeroed);
+    }
+    match &scratch {
+        Some(pages) => claim(shared, slot, step, pages.as_ptr()),
+        None => shared.fail(Error::argument(format!(
+            "the kernel needs {need} bytes of scratch memory per thread, more than the system grants"
+        ))),
+    }
+    SCRATCH.set(scratch);
 }
 
 fn claim(shared: &Shared<'_>, slot: usize, step: i64, scratch: *mut u8) {
@@ -282,10 +311,11 @@ fn claim(shared: &Shared<'_>, slot: usize, step: i64, scratch: *mut u8) {
         print: on_print,
         yield_now: on_yield,
         check: on_check,
+        stop: on_stop,
     };
     let control = FloatControl::standard();
     let (start, mut blocks) = (Instant::now(), 0);
-    while ABORT.load(Ordering::Relaxed) == 0 {
+    while ABORT.load(Ordering::Relaxed) == 0 || !stop_asked(slot) {
         let lo = shared.next.fetch_add(step, Ordering::Relaxed);
         if lo >= shared.end {
             break;
@@ -294,7 +324,10 @@ fn claim(shared: &Shared<'_>, slot: usize, step: i64, scratch: *mut u8) {
         blocks += hi - lo;
         // SAFETY: the kernel was compiled for these parameters (the caller checked their count and kinds); the context
         // and the worker live until the call returns; scratch holds what the kernel's meta asks for.
-        unsafe { (run.kernel.entry)(run.args.as_ptr(), &mut context, lo, hi) };
+        if let Err(fault) = unsafe { faults::call(run.kernel.entry, run.args.as_ptr(), &mut context, lo, hi) } {
+            ABORT.store(STOP, Ordering::SeqCst);
+            shared.fault.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(fault);
+        }
         if let Some(waiting) = shared.waiting.get(slot) {
             waiting.store(0, Ordering::Relaxed);
         }
@@ -328,6 +361,7 @@ unsafe fn worker<'a>(ctx: *mut Context) -> &'a mut Worker<'a> {
 }
 
 unsafe extern "C" fn on_trap(ctx: *mut Context, site: i32, kind: i32, block: i64, element: i64, value: i64) {
+    let _outside = Outside::enter();
     // SAFETY: called by the kernel with its own context.
     let worker = unsafe { worker(ctx) };
     worker.flush();
@@ -342,10 +376,26 @@ unsafe extern "C" fn on_trap(ctx: *mut Context, site: i32, kind: i32, block: i64
     if first.is_none_or(|t| trap.block < t.block) {
         *first = Some(trap);
     }
-    ABORT.store(1, Ordering::SeqCst);
+    ABORT.store(STOP, Ordering::SeqCst);
+}
+
+/// Whether the abort flag means to stop, for a thread of the launch; the one that launched looks up where it is due.
+fn stop_asked(slot: usize) -> bool {
+    if slot == 0 {
+        signals::stopping_here();
+    }
+    ABORT.load(Ordering::Relaxed) == STOP
+}
+
+unsafe extern "C" fn on_stop(ctx: *mut Context) -> i32 {
+    let _outside = Outside::enter();
+    // SAFETY: called by the kernel with its own context.
+    let slot = unsafe { worker(ctx) }.slot;
+    i32::from(stop_asked(slot))
 }
 
 unsafe extern "C" fn on_print(ctx: *mut Context, site: i32, block: i64, args: *const *const c_void) {
+    let _outside = Outside::enter();
     // SAFETY: called by the kernel with its own context.
     let worker = unsafe { worker(ctx) };
     if worker.text_block != block {
@@ -358,6 +408,7 @@ unsafe extern "C" fn on_print(ctx: *mut Context, site: i32, block: i64, args: *c
 }
 
 unsafe extern "C" fn on_yield(ctx: *mut Context, site: i32, block: i64) {
+    let _outside = Outside::enter();
     // SAFETY: called by the kernel with its own context.
     let worker = unsafe { worker(ctx) };
     let shared = worker.shared;
@@ -383,6 +434,7 @@ unsafe extern "C" fn on_yield(ctx: *mut Context, site: i32, block: i64) {
 }
 
 unsafe extern "C" fn on_check(ctx: *mut Context, addr: u64, len: i64) -> i32 {
+    let _outside = Outside::enter();
     // SAFETY: called by the kernel with its own context.
     let (worker, scratch) = unsafe { (worker(ctx), (*ctx).scratch as u64) };
     let Ok(len) = u64::try_from(len) else { return 0 };

@@ -17,8 +17,8 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use girih_compiler::base::Label;
@@ -27,6 +27,7 @@ use crate::abi::ABI_VERSION;
 use crate::cc::Compiler;
 use crate::error::{Error, Result};
 use crate::files::{Temporary, temporary_beside, write_whole};
+use crate::sync::{Built, FileLock};
 
 /// Oldest entries go when the cache grows past this many bytes.
 const CAPACITY: u64 = 1 << 30;
@@ -41,7 +42,7 @@ pub struct Cache {
     pub warning: Option<String>,
     capacity: u64,
     /// Takes what this one cannot, once writing here has failed.
-    aside: Mutex<Option<Box<Cache>>>,
+    aside: Built<Arc<Cache>>,
     /// A failing source lies here: the private folder stays.
     keep: AtomicBool,
 }
@@ -88,7 +89,7 @@ impl Cache {
     }
 
     fn at(dir: PathBuf, private: bool, warning: Option<String>) -> Cache {
-        Cache { dir, private, warning, capacity: CAPACITY, aside: Mutex::default(), keep: AtomicBool::new(false) }
+        Cache { dir, private, warning, capacity: CAPACITY, aside: Built::default(), keep: AtomicBool::new(false) }
     }
 
     /// A cache for this process alone, removed when dropped.
@@ -134,14 +135,7 @@ impl Cache {
         match self.build(&dir, source, compiler) {
             // A full or read-only disk: a private folder does, for the life of this value.
             Err(Error::File { .. }) if !self.private => {
-                let mut aside = self.aside.lock().unwrap_or_else(PoisonError::into_inner);
-                if aside.is_none() {
-                    *aside = Some(Box::new(Cache::private(None)?));
-                }
-                match aside.as_deref() {
-                    Some(other) => other.get_or_build(source, compiler),
-                    None => Err(Error::Internal("a private cache vanished".into())),
-                }
+                self.aside.get_or_make(|| Cache::private(None).map(Arc::new))?.get_or_build(source, compiler)
             }
             Err(error @ Error::Compiler { .. }) => {
                 self.keep.store(true, Ordering::Relaxed);
@@ -158,9 +152,8 @@ impl Cache {
             move |e: io::Error| Error::file(dir, format!("{what}: {e}"))
         };
         fs::DirBuilder::new().mode(0o700).recursive(true).create(dir).map_err(fail("cannot be made"))?;
-        let lock = File::create(dir.join("lock")).map_err(fail("cannot be locked"))?;
         // Some network file systems know no locks; the work is then done twice, which harms nothing.
-        let _ = lock.lock();
+        let lock = FileLock::take(File::create(dir.join("lock")).map_err(fail("cannot be locked"))?)?;
         if let Some(entry) = lookup(dir) {
             return Ok(entry);
         }

@@ -274,7 +274,7 @@ fn wait(child: &mut Child) -> std::io::Result<Option<ExitStatus>> {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
         }
-        if signals::interrupted() {
+        if signals::attention() {
             // SAFETY: the group is the child's own, and the child has not been waited for: its number is nobody else's.
             unsafe { libc::kill(-(child.id() as libc::pid_t), libc::SIGKILL) };
             child.wait()?;

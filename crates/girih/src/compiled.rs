@@ -1,7 +1,7 @@
 //! A kernel lowered under some assumptions and the native code made of it: what launches of tile programs and steps of
 //! models share.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use girih_compiler::base::target::Assumptions;
 use girih_compiler::pipeline::{self, Lowered};
@@ -14,6 +14,7 @@ use crate::facts;
 use crate::host::Messages;
 use crate::module::{Module, NativeKernel};
 use crate::options::{CachePolicy, Options};
+use crate::sync::{Built, once};
 
 /// The assumptions of the version that is tried first.
 pub(crate) const FAST: Assumptions = Assumptions { no_wrap: true, no_alias: true };
@@ -30,7 +31,7 @@ pub(crate) struct Version {
     pub order: BlockOrder,
     pub traffic: facts::Traffic,
     pub cost: Cost,
-    native: Mutex<Option<Native>>,
+    native: Built<Native>,
 }
 
 /// A loaded kernel and how it came to be.
@@ -49,7 +50,7 @@ impl Version {
             traffic: facts::traffic(&lowered.loops),
             cost: Cost::default(),
             lowered,
-            native: Mutex::new(None),
+            native: Built::default(),
         }
     }
 
@@ -60,17 +61,16 @@ impl Version {
 
     /// The compiled form, built or loaded once.
     pub fn native(&self, tools: &Tools, options: &Options) -> Result<Native> {
-        let mut native = self.native.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(native) = &*native {
-            return Ok(native.clone());
-        }
-        let source = self.source(options);
-        let cache = tools.cache(options)?;
-        let entry = cache.get_or_build(&source, tools.compiler(options)?)?;
-        // SAFETY: the cache built the object from emitted C, in a folder only the user can write, and compared its hash.
-        let module = unsafe { Module::load(&entry.object) }?;
-        let kernel = module.kernel(0, self.lowered.loops.params.len())?;
-        Ok(native.insert(Native { kernel, cached: entry.cached }).clone())
+        self.native.get_or_make(|| {
+            let source = self.source(options);
+            let cache = tools.cache(options)?;
+            let entry = cache.get_or_build(&source, tools.compiler(options)?)?;
+            // SAFETY: the cache built the object from emitted C, in a folder only the user can write, and compared its
+            // hash.
+            let module = unsafe { Module::load(&entry.object) }?;
+            let kernel = module.kernel(0, self.lowered.loops.params.len())?;
+            Ok(Native { kernel, cached: entry.cached })
+        })
     }
 }
 
@@ -91,7 +91,7 @@ impl Tools {
             CachePolicy::At(dir) => Cache::open(Some(dir))?,
             CachePolicy::Off => Cache::private(None)?,
         });
-        Ok(self.cache.get_or_init(|| cache).clone())
+        Ok(once(&self.cache, || cache).clone())
     }
 
     /// Why the cache is not the one asked for, once it has been needed.
@@ -106,6 +106,6 @@ impl Tools {
         let cache = self.cache(options)?;
         let notes = (options.cache != CachePolicy::Off).then(|| cache.dir());
         let compiler = cc::find(options.compiler.as_deref())?.probe(notes)?;
-        Ok(self.compiler.get_or_init(|| compiler))
+        Ok(once(&self.compiler, || compiler))
     }
 }

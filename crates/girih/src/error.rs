@@ -25,6 +25,11 @@ pub enum Error {
     #[error("{}", .0.message)]
     Trap(Box<Trap>),
 
+    /// The system stopped native code of a kernel, which accessed memory that does not exist. Under
+    /// [`Options::check`](crate::Options::check) it is a [`Error::Trap`] that says which operation did, and where.
+    #[error("the kernel `{kernel}` {what}, and the system stopped it")]
+    Fault { kernel: String, what: &'static str },
+
     /// Ctrl-C.
     #[error("interrupted")]
     Interrupted,
@@ -66,6 +71,14 @@ impl Error {
         }
     }
 
+    /// What to do about it, where `check` is how the user's program asks for checks.
+    pub fn help(&self, check: &str) -> Option<String> {
+        match self {
+            Error::Fault { .. } => Some(format!("`{check}` says which operation, in which block and at which index")),
+            _ => None,
+        }
+    }
+
     /// Where in the user's files it comes from: the chain of inlined calls, innermost first; empty where nothing is
     /// known.
     pub fn frames(&self) -> &[Frame] {
@@ -88,6 +101,7 @@ impl Error {
             Error::NoEntry { .. } => Some(Code::NoEntry),
             Error::Argument { code, .. } => Some(*code),
             Error::Trap(trap) => Some(trap.code),
+            Error::Fault { .. } => Some(Code::OutOfBounds),
             Error::NoCompiler { .. } => Some(Code::NoCompiler),
             Error::Compiler { .. } => Some(Code::CompilerFailed),
             Error::Load(_) => Some(Code::NotLoadable),

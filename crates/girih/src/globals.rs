@@ -1,7 +1,6 @@
 //! The globals of a loaded program: one copy each, from the first launch that uses them to the program's end.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 use girih_compiler::loops::ir::Global;
 
@@ -9,18 +8,19 @@ use crate::buffer::storage_bytes;
 use crate::error::{Error, Result};
 use crate::memory::RealMemory;
 use crate::pages::Pages;
+use crate::sync::Brief;
 use crate::values;
 
 #[derive(Debug, Default)]
 pub struct Globals {
     /// By name: the memory, where in it the global starts, and its length in bytes.
-    all: Mutex<BTreeMap<String, (Pages, usize, u64)>>,
+    all: Brief<BTreeMap<String, (Pages, usize, u64)>>,
 }
 
 impl Globals {
     /// Where a global lives; filled with its initial value when it is first asked for.
     pub fn address(&self, global: &Global) -> Result<*mut u8> {
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.lock();
         if let Some((pages, at, _)) = all.get(&global.name) {
             return Ok(pages.as_ptr().wrapping_add(*at));
         }
@@ -40,7 +40,7 @@ impl Globals {
 
     /// Gives a global that is in use its initial value again.
     pub fn reset(&self, global: &Global) {
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.all.lock();
         if let Some((pages, at, _)) = all.get_mut(&global.name) {
             fill(pages, *at, global);
         }
@@ -48,7 +48,7 @@ impl Globals {
 
     /// Registers every global in use.
     pub fn register(&self, memory: &mut RealMemory) {
-        for (name, (pages, at, bytes)) in &*self.all.lock().unwrap_or_else(PoisonError::into_inner) {
+        for (name, (pages, at, bytes)) in &*self.all.lock() {
             // SAFETY: globals live as long as the program, which outlives its launches.
             unsafe { memory.register(&format!("global {name}"), pages.as_ptr().wrapping_add(*at), *bytes) };
         }

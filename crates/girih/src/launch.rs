@@ -1,6 +1,6 @@
 //! One launch: arguments fitted, facts tested, the right version compiled, then run, as often as wanted.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use girih_compiler::base::host::Waiting;
@@ -20,7 +20,7 @@ use crate::host::{self, Held, NativeHost, STALL};
 use crate::memory::RealMemory;
 use crate::options::{Device, Options, PrintOrder, Printer};
 use crate::program::Kernel;
-use crate::signals;
+use crate::signals::{self, Launching};
 use crate::spec::MAX_GRID;
 
 /// What a launch did.
@@ -121,7 +121,7 @@ impl<'a> Prepared<'a> {
         let mut key: Vec<u64> = vec![u64::from(grid[0]) << 32 | u64::from(grid[1]), u64::from(grid[2]), overlap.into()];
         key.extend(bound.slots.iter().zip(&bound.extents).map(|(&slot, e)| e.map_or(slot, |e| e.bytes)));
         let known = {
-            let fits = kernel.fits.lock().unwrap_or_else(PoisonError::into_inner);
+            let fits = kernel.fits.lock();
             fits.iter().find(|f| f.key == key).map(|f| f.version.clone())
         };
         let version = match known {
@@ -129,7 +129,7 @@ impl<'a> Prepared<'a> {
             None => {
                 let version = prepared.choose(overlap)?;
                 prepared.check_sizes(&version)?;
-                let mut fits = kernel.fits.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut fits = kernel.fits.lock();
                 fits.truncate(FITS - 1);
                 fits.insert(0, Fit { key, version: version.clone() });
                 version
@@ -267,6 +267,7 @@ impl<'a> Prepared<'a> {
         match outcome {
             Ok(()) => Ok(Report { seconds, warnings: Vec::new() }),
             Err(Stop::Error(error)) => Err(error),
+            Err(Stop::Fault(fault)) => Err(Error::Fault { kernel: self.kernel.name().into(), what: fault.text() }),
             Err(Stop::Trap(trap)) => {
                 let trap = version.messages.trap(&trap, self.grid, self.kernel.params(), &self.bound);
                 Err(Error::Trap(Box::new(trap)))
@@ -290,7 +291,7 @@ impl<'a> Prepared<'a> {
             text: self.kernel.program().text(),
         };
         let cooperative = signals::Cooperative::enter();
-        let one = signals::begin_launch();
+        let one = Launching::begin()?;
         let start = Instant::now();
         let control = FloatControl::standard();
         let outcome = eval::run_with(module, self.kernel.name(), &self.launch(), &mut memory, &mut host, &eval_options);
@@ -409,6 +410,6 @@ impl eval::Host for EvalHost<'_> {
         host::say_stalled(self.text, blocks);
     }
     fn interrupted(&self) -> bool {
-        signals::stopping()
+        signals::stopping_here()
     }
 }

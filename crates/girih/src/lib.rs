@@ -54,6 +54,7 @@ mod buffer;
 mod compiled;
 mod error;
 mod facts;
+mod faults;
 mod globals;
 mod host;
 mod launch;
@@ -88,6 +89,8 @@ pub mod spec;
 #[doc(hidden)]
 pub mod suggest;
 #[doc(hidden)]
+pub mod sync;
+#[doc(hidden)]
 pub mod values;
 #[doc(hidden)]
 pub mod widen;
@@ -103,7 +106,7 @@ pub use girih_compiler::pipeline::Stage;
 pub use launch::{Compiled, Prepared, Report};
 pub use options::{CachePolicy, Device, Options, PrintOrder, Printer};
 pub use program::{Kernel, Program};
-pub use signals::{Passing, explain_faults, install_interrupt_handler, interrupted, stop_launch};
+pub use signals::{Passing, attentive, install_interrupt_handler, interrupted, stop_launch};
 
 /// The README's example, compiled and run.
 #[cfg(doctest)]

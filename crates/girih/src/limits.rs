@@ -65,10 +65,14 @@ fn best(threads: usize, work: &(dyn Fn(usize) -> f64 + Sync)) -> f64 {
     while start.elapsed() < Duration::from_millis(100) {
         let done = Mutex::new(0.0);
         let one = Instant::now();
-        pool::global().run(threads, &|slot| {
-            let amount = work(slot);
-            *done.lock().unwrap_or_else(PoisonError::into_inner) += amount;
-        });
+        pool::global().run(
+            threads,
+            &|slot| {
+                let amount = work(slot);
+                *done.lock().unwrap_or_else(PoisonError::into_inner) += amount;
+            },
+            &|| {},
+        );
         let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
         best = best.max(done / one.elapsed().as_secs_f64());
     }

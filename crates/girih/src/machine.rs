@@ -32,7 +32,7 @@ pub fn features() -> Vec<&'static str> {
 /// Threads this process may use, one per core it is allowed on. The system is asked once: it takes longer than a launch.
 pub fn threads() -> u32 {
     static THREADS: OnceLock<u32> = OnceLock::new();
-    *THREADS.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get() as u32).min(1024))
+    *crate::sync::once(&THREADS, || std::thread::available_parallelism().map_or(1, |n| n.get() as u32).min(1024))
 }
 
 /// Bytes of memory that can be had without pushing others out, where the system tells.

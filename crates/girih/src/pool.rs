@@ -4,10 +4,12 @@
 //! worker that wakes late finds the job closed and the caller does not wait for it. So a job must hand out its own
 //! pieces (an atomic counter) and be right for any number of participants.
 
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
+
+use crate::sync::{self, Brief, Turn};
 
 /// How long an idle thread spins before it parks. Waking a parked thread can cost a millisecond on a virtual machine.
 const SPIN: Duration = Duration::from_micros(50);
@@ -27,77 +29,103 @@ struct Shared {
     caller: Mutex<Option<Thread>>,
 }
 
-/// The pool. One job runs at a time; further callers wait.
-pub struct Pool {
+/// Workers, and what they share with the caller.
+struct Crew {
+    /// The process that they live in: a fork has none of them, and begins with others.
+    epoch: u32,
     shared: Arc<Shared>,
-    workers: Mutex<Vec<Thread>>,
-    /// The process that the workers live in: a fork has none of them.
-    process: AtomicU32,
+    workers: Vec<Thread>,
 }
 
-/// The process's pool.
-pub fn global() -> &'static Pool {
-    static POOL: OnceLock<Pool> = OnceLock::new();
-    POOL.get_or_init(|| Pool {
-        shared: Arc::new(Shared {
+impl Crew {
+    fn new() -> Crew {
+        let shared = Shared {
             state: AtomicU64::new(CLOSED),
             job: AtomicPtr::new(std::ptr::null_mut()),
             limit: AtomicUsize::new(0),
             caller: Mutex::new(None),
-        }),
-        workers: Mutex::new(Vec::new()),
-        process: AtomicU32::new(std::process::id()),
-    })
-}
+        };
+        Crew { epoch: sync::epoch(), shared: Arc::new(shared), workers: Vec::new() }
+    }
 
-impl Pool {
-    /// Runs `job` on up to `threads` threads, the calling one among them, and returns when all that took part are done.
-    pub fn run(&self, threads: usize, job: &Job<'_>) {
-        // The lock on the workers is also what makes jobs exclusive.
-        let mut workers = self.workers.lock().unwrap_or_else(PoisonError::into_inner);
-        if threads <= 1 {
-            return job(0);
-        }
-        if self.process.swap(std::process::id(), Ordering::Relaxed) != std::process::id() {
-            workers.clear();
-        }
-        while workers.len() + 1 < threads {
-            let (shared, number) = (self.shared.clone(), workers.len() + 1);
+    /// Brings the crew up to so many workers, or to as many as the system grants: fewer threads give the same result.
+    fn hire(&mut self, workers: usize) {
+        while self.workers.len() < workers {
+            let (shared, number) = (self.shared.clone(), self.workers.len() + 1);
             let thread = std::thread::Builder::new()
                 .name(format!("girih-{number}"))
                 .stack_size(512 << 10)
                 .spawn(move || work(&shared, number));
             match thread {
-                Ok(handle) => workers.push(handle.thread().clone()),
-                // Fewer threads give the same result.
+                Ok(handle) => self.workers.push(handle.thread().clone()),
                 Err(_) => break,
             }
         }
-        let shared = &*self.shared;
-        *shared.caller.lock().unwrap_or_else(PoisonError::into_inner) = Some(std::thread::current());
-        shared.limit.store(threads, Ordering::Relaxed);
-        shared.job.store((&raw const job).cast_mut().cast(), Ordering::Relaxed);
-        let generation = (shared.state.load(Ordering::Relaxed) >> 32).wrapping_add(1);
-        shared.state.store(generation << 32, Ordering::SeqCst);
-        for worker in workers.iter().take(threads - 1) {
-            worker.unpark();
+    }
+}
+
+/// The pool. One job runs at a time; further callers wait.
+pub struct Pool {
+    turn: Turn,
+    crew: Brief<Option<Crew>>,
+}
+
+/// The process's pool.
+pub fn global() -> &'static Pool {
+    static POOL: Pool = Pool { turn: Turn::new(), crew: Brief::new(None) };
+    &POOL
+}
+
+impl Pool {
+    /// Runs `job` on up to `threads` threads, the calling one among them, and returns when all that took part are done.
+    /// While it waits for the others it calls `meanwhile` now and then.
+    pub fn run(&self, threads: usize, job: &Job<'_>, meanwhile: &dyn Fn()) {
+        if threads <= 1 {
+            return job(0);
         }
+        // Without a turn, because this thread has it already or is told to stop, the job is done alone.
+        let Ok(_turn) = self.turn.take() else { return job(0) };
+        let shared = {
+            let mut slot = self.crew.lock();
+            let crew = match &mut *slot {
+                Some(crew) if crew.epoch == sync::epoch() => crew,
+                // What another process's crew shared may be in the midst of a job.
+                other => other.insert(Crew::new()),
+            };
+            crew.hire(threads - 1);
+            let shared = crew.shared.clone();
+            *shared.caller.lock().unwrap_or_else(PoisonError::into_inner) = Some(std::thread::current());
+            shared.limit.store(threads, Ordering::Relaxed);
+            shared.job.store((&raw const job).cast_mut().cast(), Ordering::Relaxed);
+            let generation = (shared.state.load(Ordering::Relaxed) >> 32).wrapping_add(1);
+            shared.state.store(generation << 32, Ordering::SeqCst);
+            for worker in crew.workers.iter().take(threads - 1) {
+                worker.unpark();
+            }
+            shared
+        };
         // Even when the job panics, nobody may be left inside it.
-        let _close = Close(shared);
+        let _close = Close { shared: &shared, epoch: sync::epoch(), meanwhile };
         job(0);
     }
 }
 
-struct Close<'a>(&'a Shared);
+struct Close<'a> {
+    shared: &'a Shared,
+    epoch: u32,
+    meanwhile: &'a dyn Fn(),
+}
 
 impl Drop for Close<'_> {
     fn drop(&mut self) {
-        self.0.state.fetch_or(CLOSED, Ordering::SeqCst);
+        self.shared.state.fetch_or(CLOSED, Ordering::SeqCst);
         let start = Instant::now();
-        while self.0.state.load(Ordering::Acquire) & COUNT != 0 {
+        // In a child that was forked from the midst of the job nobody else is inside, whatever the count says.
+        while self.shared.state.load(Ordering::Acquire) & COUNT != 0 && sync::epoch() == self.epoch {
             if start.elapsed() < SPIN {
                 std::hint::spin_loop();
             } else {
+                (self.meanwhile)();
                 std::thread::park_timeout(Duration::from_millis(20));
             }
         }
@@ -171,13 +199,17 @@ mod tests {
             for _ in 0..200 {
                 let next = AtomicUsize::new(0);
                 let marks: Vec<AtomicUsize> = (0..100).map(|_| AtomicUsize::new(0)).collect();
-                global().run(threads, &|_| {
-                    loop {
-                        let i = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(mark) = marks.get(i) else { break };
-                        mark.fetch_add(1, Ordering::Relaxed);
-                    }
-                });
+                global().run(
+                    threads,
+                    &|_| {
+                        loop {
+                            let i = next.fetch_add(1, Ordering::Relaxed);
+                            let Some(mark) = marks.get(i) else { break };
+                            mark.fetch_add(1, Ordering::Relaxed);
+                        }
+                    },
+                    &|| {},
+                );
                 assert!(marks.iter().all(|m| m.load(Ordering::Relaxed) == 1));
             }
         }
@@ -187,9 +219,13 @@ mod tests {
     fn numbers_are_distinct_and_below_the_limit() {
         for _ in 0..100 {
             let seen: Vec<AtomicUsize> = (0..4).map(|_| AtomicUsize::new(0)).collect();
-            global().run(4, &|n| {
-                seen[n].fetch_add(1, Ordering::Relaxed);
-            });
+            global().run(
+                4,
+                &|n| {
+                    seen[n].fetch_add(1, Ordering::Relaxed);
+                },
+                &|| {},
+            );
             assert!(seen.iter().all(|s| s.load(Ordering::Relaxed) <= 1));
             assert_eq!(seen[0].load(Ordering::Relaxed), 1);
         }
@@ -202,12 +238,16 @@ mod tests {
             for _ in 0..4 {
                 s.spawn(|| {
                     for _ in 0..50 {
-                        global().run(2, &|n| {
-                            if n == 0 {
-                                assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
-                                inside.fetch_sub(1, Ordering::SeqCst);
-                            }
-                        });
+                        global().run(
+                            2,
+                            &|n| {
+                                if n == 0 {
+                                    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                                    inside.fetch_sub(1, Ordering::SeqCst);
+                                }
+                            },
+                            &|| {},
+                        );
                     }
                 });
             }

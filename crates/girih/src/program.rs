@@ -1,8 +1,7 @@
 //! A tile program, its kernels, and their stages.
 
-use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use girih_compiler::base::launch::Trap;
 use girih_compiler::base::target::Assumptions;
@@ -21,6 +20,7 @@ use crate::facts;
 use crate::globals::Globals;
 use crate::launch::{Fit, Prepared, Report};
 use crate::options::{Device, Options};
+use crate::sync::{Brief, Built};
 use crate::widen;
 
 /// A tile program that was read and found valid.
@@ -131,8 +131,8 @@ impl Program {
             name: name.to_string(),
             params: args::params(entry)?,
             options: Options::default(),
-            versions: Mutex::default(),
-            fits: Mutex::default(),
+            versions: Default::default(),
+            fits: Brief::default(),
             tools: Tools::default(),
         })
     }
@@ -146,8 +146,8 @@ impl Program {
             name,
             params,
             options,
-            versions: Mutex::default(),
-            fits: Mutex::default(),
+            versions: Default::default(),
+            fits: Brief::default(),
             tools: Tools::default(),
         })
     }
@@ -175,16 +175,17 @@ pub struct Kernel<'p> {
     name: String,
     params: Vec<Param>,
     options: Options,
-    versions: Mutex<BTreeMap<(bool, bool), Arc<Version>>>,
+    /// By assumptions: no wrapping, no aliases.
+    versions: [[Built<Arc<Version>>; 2]; 2],
     /// What was found out about the last launches on raw addresses.
-    pub(crate) fits: Mutex<Vec<Fit>>,
+    pub(crate) fits: Brief<Vec<Fit>>,
     tools: Tools,
 }
 
 impl<'p> Kernel<'p> {
     /// The same kernel under other options.
     pub fn with_options(self, options: Options) -> Kernel<'p> {
-        Kernel { options, versions: Mutex::default(), fits: Mutex::default(), tools: Tools::default(), ..self }
+        Kernel { options, versions: Default::default(), fits: Brief::default(), tools: Tools::default(), ..self }
     }
     /// The same kernel with names, by position, for parameters that have none, as in bytecode; messages use them.
     pub fn with_param_names(mut self, name: impl Fn(usize) -> Option<String>) -> Kernel<'p> {
@@ -296,14 +297,14 @@ impl<'p> Kernel<'p> {
 
     /// The version for some assumptions, lowered once.
     pub(crate) fn version(&self, assume: Assumptions) -> Result<Arc<Version>> {
-        let mut versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(version) = versions.get(&(assume.no_wrap, assume.no_alias)) {
-            return Ok(version.clone());
-        }
-        let lowered = self.lower(assume, &mut Silent)?;
-        let version = Arc::new(Version::new(lowered, assume));
-        versions.insert((assume.no_wrap, assume.no_alias), version.clone());
-        Ok(version)
+        let [[neither, alias], [wrap, both]] = &self.versions;
+        let version = match (assume.no_wrap, assume.no_alias) {
+            (false, false) => neither,
+            (false, true) => alias,
+            (true, false) => wrap,
+            (true, true) => both,
+        };
+        version.get_or_make(|| Ok(Arc::new(Version::new(self.lower(assume, &mut Silent)?, assume))))
     }
 
     /// Why the cache is not the one asked for, once it has been needed.

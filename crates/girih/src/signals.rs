@@ -1,11 +1,21 @@
-//! Ctrl-C: a running launch is told to stop and cleans up; anything else simply ends with exit code 130. And the fault
-//! of a native kernel that accesses memory which is not there: a message and exit code 3 instead of a crash.
+//! What interrupts work: Ctrl-C, and a host that has something else to do.
+//!
+//! * Ctrl-C in the command line: a running launch is told to stop and cleans up; anything else ends with exit code 130.
+//! * A host such as Python handles its signals on the thread that launches, which is busy: a call under [`attentive`]
+//!   looks up every now and then, and asks the host, who handles them and says whether to go on.
 
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::thread::Thread;
+use std::time::Duration;
 
-/// Every launch polls this flag: nonzero means return soon.
+use crate::sync::{self, Brief, Denied, Holding, Turn};
+
+/// Every launch polls this flag: nonzero means to ask.
 pub(crate) static ABORT: AtomicI32 = AtomicI32::new(0);
+/// The flag's values: return soon; the thread that launched looks up.
+pub(crate) const STOP: i32 = 1;
+const LOOK: i32 = 2;
 static INTERRUPTED: AtomicI32 = AtomicI32::new(0);
 /// The launch under way was told to stop; the next one starts afresh.
 static STOPPED: AtomicBool = AtomicBool::new(false);
@@ -21,26 +31,174 @@ pub fn interrupted() -> bool {
 /// handler.
 pub fn stop_launch() {
     STOPPED.store(true, Ordering::SeqCst);
-    ABORT.store(1, Ordering::SeqCst);
+    ABORT.store(STOP, Ordering::SeqCst);
 }
 
-/// A launch begins, alone, since the abort flag is the process's; what stopped an earlier one is over.
-pub(crate) fn begin_launch() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    STOPPED.store(false, Ordering::SeqCst);
-    ABORT.store(i32::from(interrupted()), Ordering::SeqCst);
-    one
+type Ask<'a> = dyn Fn() -> bool + 'a;
+
+thread_local! {
+    /// Whom this thread asks, while it is under [`attentive`].
+    static ASKED: Cell<Option<*const Ask<'static>>> = const { Cell::new(None) };
 }
 
-/// Whether the launch under way is to stop.
+/// Does `work`; while that launches, compiles or waits, `ask` is called every now and then on this thread, and what it
+/// did is stopped with [`crate::Error::Interrupted`] when it says true. `ask` may launch.
+pub fn attentive<R>(ask: &(dyn Fn() -> bool + '_), work: impl FnOnce() -> R) -> R {
+    struct Restore(Option<*const Ask<'static>>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            ASKED.set(self.0);
+        }
+    }
+    let ask: *const Ask<'_> = ask;
+    // SAFETY: only the lifetime changes; the pointer is taken out again before this function returns.
+    let ask: *const Ask<'static> = unsafe { std::mem::transmute(ask) };
+    let _restore = Restore(ASKED.replace(Some(ask)));
+    work()
+}
+
+/// Whether to give up what this thread waits for or is about to do; asks its host.
+pub(crate) fn attention() -> bool {
+    // SAFETY: `attentive`, which has borrowed it, is still under way on this thread.
+    interrupted() || ASKED.get().is_some_and(|ask| unsafe { (*ask)() })
+}
+
+/// Whether the launch under way is to stop; on the thread that launched, which may be due to look up.
+pub(crate) fn stopping_here() -> bool {
+    if ABORT.load(Ordering::Relaxed) == LOOK
+        && ABORT.compare_exchange(LOOK, 0, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+        && attention()
+    {
+        stop_launch();
+    }
+    stopping()
+}
+
+/// Whether the launch under way is to stop; on any thread.
 pub(crate) fn stopping() -> bool {
     interrupted() || STOPPED.load(Ordering::Relaxed)
 }
 
+/// How often a launch looks up.
+const TICK: Duration = Duration::from_millis(50);
+/// After so many ticks without a launch, nobody ticks.
+const IDLE: u32 = 20;
+
+/// Odd while an attentive launch runs; each one counts twice.
+static LAUNCHES: AtomicU64 = AtomicU64::new(0);
+/// The process whose ticking thread lives, as [`sync::epoch`]; the thread; whether it has gone to sleep.
+static TICKING: AtomicU32 = AtomicU32::new(0);
+static TICKER: Brief<Option<Thread>> = Brief::new(None);
+static ASLEEP: AtomicBool = AtomicBool::new(false);
+
+/// Tells launches that last to look up.
+fn tick() {
+    let (mut last, mut idle) = (LAUNCHES.load(Ordering::SeqCst), 0);
+    loop {
+        std::thread::sleep(TICK);
+        let now = LAUNCHES.load(Ordering::SeqCst);
+        if now == last && now % 2 == 1 {
+            // Where it is to stop, it stays so.
+            let _ = ABORT.compare_exchange(0, LOOK, Ordering::SeqCst, Ordering::SeqCst);
+        }
+        idle = if now == last && now % 2 == 0 { idle + 1 } else { 0 };
+        last = now;
+        if idle >= IDLE {
+            ASLEEP.store(true, Ordering::SeqCst);
+            while ASLEEP.load(Ordering::SeqCst) && LAUNCHES.load(Ordering::SeqCst) == now {
+                std::thread::park();
+            }
+            ASLEEP.store(false, Ordering::SeqCst);
+            idle = 0;
+        }
+    }
+}
+
+/// A launch of a thread whose host is to be asked.
+struct Attentive;
+
+impl Attentive {
+    fn begin() -> Option<Attentive> {
+        ASKED.get()?;
+        LAUNCHES.fetch_add(1, Ordering::SeqCst);
+        if TICKING.load(Ordering::SeqCst) != sync::epoch() {
+            let mut ticker = TICKER.lock();
+            ASLEEP.store(false, Ordering::SeqCst);
+            // Without the thread, signals wait for the launch's end.
+            let thread = std::thread::Builder::new().name("girih-tick".into()).stack_size(64 << 10).spawn(tick);
+            *ticker = thread.ok().map(|t| t.thread().clone());
+            TICKING.store(sync::epoch(), Ordering::SeqCst);
+        } else if ASLEEP.swap(false, Ordering::SeqCst)
+            && let Some(thread) = &*TICKER.lock()
+        {
+            thread.unpark();
+        }
+        Some(Attentive)
+    }
+}
+
+impl Drop for Attentive {
+    fn drop(&mut self) {
+        LAUNCHES.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// The right to launch: one at a time, since the abort flag is the process's.
+pub(crate) struct Launching {
+    // In the order in which they end.
+    _attentive: Option<Attentive>,
+    _one: Option<Holding<'static>>,
+    nested: bool,
+}
+
+thread_local! {
+    /// This thread runs blocks of a launch.
+    static BUSY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread runs blocks of a launch, until the value is dropped.
+pub(crate) struct Busy(bool);
+
+impl Busy {
+    pub fn enter() -> Busy {
+        Busy(BUSY.replace(true))
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        BUSY.set(self.0);
+    }
+}
+
+impl Launching {
+    /// Waits for launches of other threads; what stopped an earlier one is over. A launch from the midst of another
+    /// one's blocks (by a signal's handler, or by what the kernel prints to) is part of that.
+    pub fn begin() -> crate::Result<Launching> {
+        static ONE: Turn = Turn::new();
+        let nested = Launching { _attentive: None, _one: None, nested: true };
+        if BUSY.get() {
+            return Ok(nested);
+        }
+        let one = match ONE.take() {
+            Ok(one) => one,
+            Err(Denied::Stopped) => return Err(crate::Error::Interrupted),
+            Err(Denied::Mine) => return Ok(nested),
+        };
+        STOPPED.store(false, Ordering::SeqCst);
+        ABORT.store(i32::from(interrupted()), Ordering::SeqCst);
+        Ok(Launching { _attentive: Attentive::begin(), _one: Some(one), nested: false })
+    }
+
+    /// Whether other threads are busy with the launch that this one is part of.
+    pub fn nested(&self) -> bool {
+        self.nested
+    }
+}
+
 /// What SIGINT did before the outermost [`Passing`]: handler and flags.
 static BEFORE: [AtomicUsize; 2] = [AtomicUsize::new(0), AtomicUsize::new(0)];
-static PASSING: Mutex<(usize, Option<libc::sigaction>)> = Mutex::new((0, None));
+static PASSING: Brief<(usize, Option<libc::sigaction>)> = Brief::new((0, None));
 
 /// While one lives, SIGINT stops the launch under way and goes on to the handler that the host program has; for hosts
 /// whose handler sets a flag and returns, as Python's. Where the host has none, nothing changes.
@@ -48,7 +206,7 @@ pub struct Passing(());
 
 impl Passing {
     pub fn enter() -> Passing {
-        let mut state = PASSING.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = PASSING.lock();
         if state.0 == 0 {
             let now = action(libc::SIGINT);
             let theirs =
@@ -67,7 +225,7 @@ impl Passing {
 
 impl Drop for Passing {
     fn drop(&mut self) {
-        let mut state = PASSING.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = PASSING.lock();
         state.0 -= 1;
         if state.0 == 0
             && let Some(before) = state.1.take()
@@ -88,7 +246,12 @@ extern "C" fn on_pass(signal: libc::c_int, info: *mut libc::siginfo_t, context: 
 ///
 /// # Safety
 /// The two numbers must be a handler, not one of the special values, and its flags.
-unsafe fn call(action: &[AtomicUsize; 2], signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+pub(crate) unsafe fn call(
+    action: &[AtomicUsize; 2],
+    signal: libc::c_int,
+    info: *mut libc::siginfo_t,
+    context: *mut libc::c_void,
+) {
     let [handler, flags] = [&action[0], &action[1]].map(|a| a.load(Ordering::SeqCst));
     // SAFETY: as the function's own contract says.
     unsafe {
@@ -118,83 +281,6 @@ impl Drop for Cooperative {
     }
 }
 
-/// What to do about the fault of a kernel: nothing; say what it was and end with code 3; say it and let the host's own
-/// handler, or the system, do the rest.
-static EXPLAIN: AtomicUsize = AtomicUsize::new(NOT);
-const NOT: usize = 0;
-const END: usize = 1;
-const PASS: usize = 2;
-const FAULTS: [libc::c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
-const FAULT: &str = "error[E0603]: the kernel accessed memory that does not exist, and the system stopped it
-help: `--check` says which operation, in which block and at which index
-";
-
-const FAULT_PASS: &str =
-    "girih: a kernel accessed memory that does not exist; with GIRIH_CHECK=1 it is an error that says
-which operation, in which block and at which index
-";
-
-/// What the faults' signals did before: handler and flags.
-static FAULT_BEFORE: [[AtomicUsize; 2]; 2] = [const { [const { AtomicUsize::new(0) }; 2] }; 2];
-
-/// While one lives, native code runs, and a fault is its own. One at a time.
-pub(crate) struct Native(Option<[libc::sigaction; 2]>);
-
-impl Native {
-    pub fn enter() -> Native {
-        let (handler, flags) = match EXPLAIN.load(Ordering::Relaxed) {
-            NOT => return Native(None),
-            END => (on_fault as *const () as usize, libc::SA_ONSTACK),
-            _ => (on_fault_pass as *const () as usize, libc::SA_ONSTACK | libc::SA_SIGINFO),
-        };
-        let before = FAULTS.map(|signal| handle(signal, handler, flags));
-        for (slot, before) in FAULT_BEFORE.iter().zip(&before) {
-            slot[0].store(before.sa_sigaction, Ordering::SeqCst);
-            slot[1].store(before.sa_flags as usize, Ordering::SeqCst);
-        }
-        Native(Some(before))
-    }
-}
-
-impl Drop for Native {
-    fn drop(&mut self) {
-        for (signal, before) in FAULTS.into_iter().zip(self.0.into_iter().flatten()) {
-            // SAFETY: puts back an action that the system gave out.
-            unsafe { libc::sigaction(signal, &before, std::ptr::null_mut()) };
-        }
-    }
-}
-
-extern "C" fn on_fault(_signal: libc::c_int) {
-    // SAFETY: `write` and `_exit` may be called from a signal handler; the text is static.
-    unsafe {
-        libc::write(2, FAULT.as_ptr().cast(), FAULT.len());
-        libc::_exit(3)
-    }
-}
-
-extern "C" fn on_fault_pass(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: `write` may be called from a signal handler; the text is static.
-    unsafe { libc::write(2, FAULT_PASS.as_ptr().cast(), FAULT_PASS.len()) };
-    let before = &FAULT_BEFORE[usize::from(signal != FAULTS[0])];
-    match before[0].load(Ordering::SeqCst) {
-        libc::SIG_DFL | libc::SIG_IGN => {
-            // The access is made once more, and the system ends the process as ever.
-            // SAFETY: `signal` may be called from a signal handler.
-            unsafe { libc::signal(signal, libc::SIG_DFL) };
-        }
-        // SAFETY: the system gave out this handler, with these flags.
-        _ => unsafe { call(before, signal, info, context) },
-    }
-}
-
-/// Says on standard error, when native code faults, that a kernel did it; the host's handlers, or the system, then do
-/// what they would have done.
-pub fn explain_faults() {
-    // Who ends on faults keeps to that.
-    let _ = EXPLAIN.compare_exchange(NOT, PASS, Ordering::Relaxed, Ordering::Relaxed);
-}
-
 /// What a signal does now.
 fn action(signal: libc::c_int) -> libc::sigaction {
     // SAFETY: asks for the action in force, into a zeroed struct.
@@ -206,7 +292,7 @@ fn action(signal: libc::c_int) -> libc::sigaction {
 }
 
 /// Sets a handler that is safe in signal context; returns what was there before.
-fn handle(signal: libc::c_int, handler: usize, flags: libc::c_int) -> libc::sigaction {
+pub(crate) fn handle(signal: libc::c_int, handler: usize, flags: libc::c_int) -> libc::sigaction {
     // SAFETY: the struct is zeroed, then filled as sigaction asks; the handlers of this module touch only atomics and
     // call functions that a handler may call.
     unsafe {
@@ -229,12 +315,10 @@ extern "C" fn on_interrupt(_signal: libc::c_int) {
     }
 }
 
-/// Makes Ctrl-C (SIGINT) stop launches in an orderly way, and explains the faults of kernels. For programs, such as the
-/// command line; a library's host keeps its own handlers unless it calls this. Where whoever started the program had
+/// Makes Ctrl-C (SIGINT) stop launches in an orderly way. For programs, such as the command line; a library's host keeps its own handlers unless it calls this. Where whoever started the program had
 /// SIGINT ignored, as shells do for jobs in the background and `nohup` for SIGHUP, it stays ignored.
 pub fn install_interrupt_handler() {
     if action(libc::SIGINT).sa_sigaction != libc::SIG_IGN {
         handle(libc::SIGINT, on_interrupt as *const () as usize, libc::SA_RESTART);
     }
-    EXPLAIN.store(END, Ordering::Relaxed);
 }

@@ -19,10 +19,11 @@ struct girih_ctx {
   void (*print)(girih_ctx *, int32_t, int64_t, const void *const *);
   void (*yield)(girih_ctx *, int32_t, int64_t);
   int32_t (*check)(girih_ctx *, uint64_t, int64_t);
+  int32_t (*stop)(girih_ctx *);
 };
 typedef struct girih_args { uint64_t slot[1]; } girih_args;
 typedef struct girih_meta { uint32_t abi; uint32_t nparams; uint64_t scratch; } girih_meta;
-const girih_meta girih_0_meta = {1, 3, 128};
+const girih_meta girih_0_meta = {2, 3, 128};
 int32_t girih_0(const girih_args *a, girih_ctx *c, int64_t lo, int64_t hi) {
   const float *in = (const float *)a->slot[0];
   float *out = (float *)a->slot[1];

@@ -9,7 +9,6 @@ import ctypes
 import json
 import os
 import sys
-import time
 
 from girih import _girih, _library
 from girih.cutile import errors
@@ -57,8 +56,11 @@ def load():
         getattr(driver, name).restype = None
     _printer = _Printer(_print)
     driver.girih_shim_set_printer(_printer, None)
+    driver.girih_shim_set_host.argtypes = [ctypes.c_void_p] * 3
+    driver.girih_shim_set_host(*_girih.driver_host())
     _driver = driver
-    _set({"interrupt": True} | _options)
+    if _options:
+        _set(_options)
 
 
 def _check_environment():
@@ -142,7 +144,7 @@ def time_limit(seconds, message):
     if seconds is None:
         yield
         return
-    # cuTile holds Python's lock while a kernel runs, so no thread of Python could do this.
+    # cuTile may hold Python's lock while a kernel runs, and no thread of Python could do this then.
     alarm = _girih.Alarm(seconds, ctypes.cast(_driver.girih_shim_interrupt, ctypes.c_void_p).value)
     try:
         yield
@@ -165,8 +167,6 @@ def explain(error):
         return error
     kind = failure.get("kind")
     if kind == "interrupted":
-        # Python's own handler raises KeyboardInterrupt as soon as it is let.
-        time.sleep(0)
         return KeyboardInterrupt()
     if kind in ("program", "compiler"):
         return _not_compiled(failure)

@@ -118,7 +118,8 @@ impl Dispatcher {
 
     /// Forgets all specialisations.
     fn clear(&self) {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let known = std::mem::take(&mut *self.known.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(known);
     }
 }
 

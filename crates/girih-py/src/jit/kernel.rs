@@ -9,6 +9,8 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
+use crate::host;
+
 /// A kernel in Tile IR, compiled when it is first launched.
 #[pyclass(frozen, module = "girih._girih")]
 pub struct Kernel {
@@ -32,7 +34,7 @@ impl Kernel {
     /// Whether the kernel writes through each of its parameters; asks the compiler once.
     pub fn writes(&self, py: Python<'_>) -> PyResult<&[bool]> {
         if self.writes.get().is_none() {
-            let writes = py.detach(|| self.kernel.writes()).map_err(|e| self.raise(py, e))?;
+            let writes = host::run(py, |e| self.raise(py, e), || self.kernel.writes())?;
             // Another thread may have been first, with the same answer.
             let _ = self.writes.set(writes);
         }
@@ -44,21 +46,12 @@ impl Kernel {
     /// # Safety
     /// What `args` says about memory holds until this returns.
     pub unsafe fn run(&self, py: Python<'_>, grid: [u32; 3], args: RawArgs) -> PyResult<()> {
-        let outcome = py.detach(|| {
-            let _passing = girih::Passing::enter();
-            // SAFETY: the caller's word.
-            unsafe { self.kernel.launch_raw(grid, args) }
-        });
+        // SAFETY: the caller's word.
+        let outcome = host::run(py, |e| self.raise(py, e), || unsafe { self.kernel.launch_raw(grid, args) });
         if let Some(raised) = self.raised.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return Err(raised);
         }
-        match outcome {
-            Ok(_) => Ok(()),
-            Err(e) => {
-                py.check_signals()?;
-                Err(self.raise(py, e))
-            }
-        }
+        outcome.map(drop)
     }
 }
 
@@ -74,7 +67,10 @@ fn raise(py: Python<'_>, make: &Py<PyAny>, error: girih::Error) -> PyErr {
         girih::Error::Program(diagnostics) => {
             diagnostics.iter().map(|d| d.message.clone()).collect::<Vec<_>>().join("\n")
         }
-        other => other.to_string(),
+        other => match other.help("check=True") {
+            Some(help) => format!("{other}; {help}"),
+            None => other.to_string(),
+        },
     };
     let block = error.trap().map(|t| t.block);
     match make.bind(py).call1((error.code().map(|c| c.text()), message, frames, block)) {
@@ -142,7 +138,7 @@ impl Kernel {
 
     /// Compiles the kernel, so that its first launch only runs.
     fn compile(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.kernel.compile()).map_err(|e| self.raise(py, e))
+        host::run(py, |e| self.raise(py, e), || self.kernel.compile())
     }
 
     /// The kernel's text at a stage.

@@ -8,7 +8,7 @@
 //! caller asks for memory for outputs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -31,6 +31,7 @@ use crate::machine;
 use crate::memory::RealMemory;
 use crate::options::Options;
 use crate::pages::Pages;
+use crate::sync::Turned;
 
 /// Told that `done` of `total` kernels are compiled, and which is next.
 pub type Progress = dyn Fn(usize, usize, &str) + Send + Sync;
@@ -52,7 +53,9 @@ pub struct Executable {
     load: Vec<usize>,
     load_binding: Binding,
     fixed: Addresses,
-    state: Mutex<State>,
+    state: Turned<State>,
+    /// Parameters are others than those that were loaded.
+    changed: AtomicBool,
     /// Seconds that compiling took, and how many kernels were in the cache.
     pub compile_seconds: f64,
     pub cached: usize,
@@ -138,7 +141,8 @@ impl Executable {
             load_binding,
             fixed,
             options: options.clone(),
-            state: Mutex::default(),
+            state: Turned::default(),
+            changed: AtomicBool::new(false),
             compile_seconds: start.elapsed().as_secs_f64(),
             cached,
             plan,
@@ -152,7 +156,7 @@ impl Executable {
 
     /// The binding for some values of the symbols, computed or remembered.
     pub fn binding(&self, symbols: &[i64]) -> Result<Arc<Binding>> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.take()?;
         if let Some(at) = state.bindings.iter().position(|b| b.symbols == symbols) {
             if at > 0 {
                 let found = state.bindings.remove(at);
@@ -170,7 +174,7 @@ impl Executable {
 
     /// Parameters have changed: what depends on them is computed anew before the next run.
     pub fn parameters_changed(&self) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).loaded = false;
+        self.changed.store(true, Ordering::SeqCst);
     }
 
     /// Runs the model and waits for it.
@@ -178,7 +182,7 @@ impl Executable {
     /// # Safety
     /// The addresses must be of arrays of the types and shapes that the binding was made for; outputs overlap nothing.
     pub unsafe fn run(&self, call: &Call<'_>, files: &Files, times: Option<&mut Times>) -> Result<()> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.take()?;
         let state = &mut *state;
         let arena = usize::try_from(call.binding.arena).unwrap_or(usize::MAX);
         if state.arena.as_ref().map_or(0, Pages::len) < arena {
@@ -186,7 +190,10 @@ impl Executable {
             let text = binding::symbols_text(&self.graph, &call.binding.symbols);
             state.arena = Some(reserve(arena, &format!("the model's temporary arrays{text}"))?);
         }
-        let session = Session::begin();
+        let session = Session::begin()?;
+        if self.changed.swap(false, Ordering::SeqCst) {
+            state.loaded = false;
+        }
         if !state.loaded {
             // SAFETY: as the function's own contract says.
             unsafe { self.load(&session, call, files) }?;
@@ -292,6 +299,10 @@ impl Executable {
                 match unsafe { blocks::run_in(session, &run, &host) } {
                     Ok(()) => {}
                     Err(Stop::Error(error)) => return Err(error),
+                    Err(Stop::Fault(fault)) => {
+                        let kernel = steps.get(at).map_or_else(String::new, |step| self.step_text(step));
+                        return Err(Error::Fault { kernel, what: fault.text() });
+                    }
                     Err(Stop::Trap(trap)) => {
                         let Some(step) = steps.get(at) else { return Err(Error::Internal("a step vanished".into())) };
                         let bound =
@@ -332,7 +343,7 @@ impl Executable {
     }
 
     pub fn footprint(&self) -> Footprint {
-        let arena = self.state.lock().unwrap_or_else(PoisonError::into_inner).arena.as_ref().map_or(0, Pages::len);
+        let arena = self.state.take().map_or(0, |state| state.arena.as_ref().map_or(0, Pages::len));
         let constants = self.graph.constants.values().map(|c| match &c.data {
             ConstData::Bytes(bytes) => bytes.len() as u64,
             ConstData::External { len, .. } => *len,

@@ -24,7 +24,7 @@ mod tests;
 mod verify_each;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use girih_compiler::graph::bind::bind_symbols;
@@ -35,6 +35,7 @@ use girih_compiler::{pipeline, source};
 use crate::compiled::Tools;
 use crate::error::{Error, Result};
 use crate::options::{Device, Options};
+use crate::sync::{Brief, Built, Turned};
 use binding::Binding;
 use exec::{Call, Executable};
 use files::Files;
@@ -56,16 +57,17 @@ pub struct Model {
     tools: Tools,
     files: Files,
     progress: Option<Box<Progress>>,
-    ready: Mutex<Option<Arc<Executable>>>,
-    held: Mutex<Held>,
+    ready: Built<Arc<Executable>>,
+    /// Parameters, and data of inputs that make their own, by input. They change in a turn of `runs`.
+    given: Brief<Vec<Option<Given>>>,
+    runs: Turned<Runs>,
     /// Of random inputs.
     seed: u64,
 }
 
 /// What inputs hold beyond a run, by position.
 #[derive(Default)]
-struct Held {
-    given: Vec<Option<Given>>,
+struct Runs {
     /// What was found out about the last runs on raw addresses.
     recent: Vec<Recent>,
     /// Of the run under way.
@@ -203,7 +205,7 @@ impl Model {
 
     fn new(mut graph: Graph, mut files: Files, folder: Option<&Path>) -> Result<Model> {
         files.resolve(&mut graph, folder)?;
-        let held = Held { given: graph.inputs.iter().map(|_| None).collect(), ..Held::default() };
+        let given = Brief::new(graph.inputs.iter().map(|_| None).collect());
         Ok(Model {
             graph,
             plan: None,
@@ -211,17 +213,16 @@ impl Model {
             tools: Tools::default(),
             files,
             progress: None,
-            ready: Mutex::default(),
-            held: Mutex::new(held),
+            ready: Built::default(),
+            given,
+            runs: Turned::default(),
             seed: 0,
         })
     }
 
     /// The same model under other options.
     pub fn with_options(self, options: Options) -> Model {
-        let model = Model { options, tools: Tools::default(), ready: Mutex::default(), ..self };
-        model.held().recent.clear();
-        model
+        Model { options, tools: Tools::default(), ready: Built::default(), runs: Turned::default(), ..self }
     }
     /// The same model, telling how far its compilation is.
     pub fn with_progress(self, progress: impl Fn(usize, usize, &str) + Send + Sync + 'static) -> Model {
@@ -272,17 +273,10 @@ impl Model {
     }
 
     fn executable(&self) -> Result<Arc<Executable>> {
-        let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(ready) = &*ready {
-            return Ok(ready.clone());
-        }
-        let pipeline::Model { tensor: graph, plan } = self.lower(&mut pipeline::Silent)?;
-        let built = Executable::new(plan, graph, &self.options, &self.tools, self.progress.as_deref())?;
-        Ok(ready.insert(Arc::new(built)).clone())
-    }
-
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.ready.get_or_make(|| {
+            let pipeline::Model { tensor: graph, plan } = self.lower(&mut pipeline::Silent)?;
+            Executable::new(plan, graph, &self.options, &self.tools, self.progress.as_deref()).map(Arc::new)
+        })
     }
 
     /// Gives parameters (or changes them), by name. What depends on them alone is computed before the next run.
@@ -293,8 +287,7 @@ impl Model {
             inputs::check(&self.graph, at, tensor.elem(), tensor.shape())?;
             fitting.push((at, Given::Owned(Arc::new(tensor))));
         }
-        self.hold(fitting);
-        Ok(())
+        self.hold(fitting)
     }
 
     /// The same by address, in the caller's memory.
@@ -309,8 +302,7 @@ impl Model {
             let address = tensor.data.expose_provenance() as u64;
             fitting.push((at, Given::Raw { address, shape: tensor.shape.to_vec() }));
         }
-        self.hold(fitting);
-        Ok(())
+        self.hold(fitting)
     }
 
     fn parameter(&self, name: &str) -> Result<usize> {
@@ -324,18 +316,19 @@ impl Model {
         }
     }
 
-    fn hold(&self, given: Vec<(usize, Given)>) {
-        let mut held = self.held();
-        for (at, one) in given {
-            if let Some(slot) = held.given.get_mut(at) {
-                *slot = Some(one);
-            }
-        }
-        held.recent.clear();
-        drop(held);
-        if let Some(ready) = &*self.ready.lock().unwrap_or_else(PoisonError::into_inner) {
+    fn hold(&self, given: Vec<(usize, Given)>) -> Result<()> {
+        // A run that reads those of before is over.
+        let mut runs = self.runs.take()?;
+        runs.recent.clear();
+        let before: Vec<Option<Given>> = {
+            let mut held = self.given.lock();
+            given.into_iter().map(|(at, one)| held.get_mut(at).and_then(|slot| slot.replace(one))).collect()
+        };
+        drop(before);
+        if let Some(ready) = self.ready.get() {
             ready.parameters_changed();
         }
+        Ok(())
     }
 
     /// Runs the model on arrays by the names of its inputs, and waits for it.
@@ -378,11 +371,11 @@ impl Model {
             return unsafe { self.evaluate_raw(arguments, symbols, allocate) };
         }
         let ready = self.executable()?;
-        let held = &mut *self.held();
+        let held = &mut *self.runs.take()?;
         let at = match held.recent.iter().position(|r| r.fits(arguments, symbols)) {
             Some(at) => at,
             None => {
-                let recent = self.fit(&ready, held, arguments, symbols)?;
+                let recent = self.fit(&ready, arguments, symbols)?;
                 held.recent.truncate(RECENT - 1);
                 held.recent.insert(0, recent);
                 0
@@ -393,7 +386,7 @@ impl Model {
         };
         held.addresses.clear();
         let mut next = arguments.iter();
-        for (input, given) in self.graph.inputs.iter().zip(&held.given) {
+        for (input, given) in self.graph.inputs.iter().zip(&*self.given.lock()) {
             held.addresses.push(match (input.role, given) {
                 (Role::Argument, _) => next.next().map_or(0, |t| t.data.expose_provenance() as u64),
                 (Role::Parameter, given) => given.as_ref().map_or(0, Given::address),
@@ -444,16 +437,11 @@ impl Model {
     }
 
     /// The binding for arguments on raw addresses.
-    fn fit(
-        &self,
-        ready: &Executable,
-        held: &Held,
-        arguments: &[RawTensor<'_>],
-        symbols: &[Option<i64>],
-    ) -> Result<Recent> {
+    fn fit(&self, ready: &Executable, arguments: &[RawTensor<'_>], symbols: &[Option<i64>]) -> Result<Recent> {
         let mut shapes = vec![];
         let mut next = arguments.iter();
-        for (at, (input, given)) in self.graph.inputs.iter().zip(&held.given).enumerate() {
+        let held = self.given.lock().clone();
+        for (at, (input, given)) in self.graph.inputs.iter().zip(&held).enumerate() {
             shapes.push(match (input.role, given) {
                 (Role::Argument, _) => {
                     let Some(t) = next.next() else { return Err(self.missing(at)) };
@@ -496,10 +484,10 @@ impl Model {
                 return Err(inputs::refuse(format!("input `{name}` is given twice"), "give it once".to_string()));
             }
         }
-        let mut held = self.held();
+        let mut held = self.given.lock().clone();
         let shapes: Vec<Option<Vec<u64>>> = found
             .iter()
-            .zip(&held.given)
+            .zip(&held)
             .map(|(f, h)| f.map(|t| t.shape().to_vec()).or_else(|| h.as_ref().map(|h| h.shape().to_vec())))
             .collect();
         let known = inputs::known_symbols(&self.graph, symbols, &shapes)?;
@@ -510,7 +498,7 @@ impl Model {
                 complete.push(Complete::Given(tensor));
                 continue;
             }
-            if held.given.get(at).is_none_or(|g| g.is_none()) {
+            if held.get(at).is_none_or(|g| g.is_none()) {
                 if self.graph.inputs.get(at).is_some_and(|i| i.fill == Fill::Given) {
                     return Err(self.missing(at));
                 }
@@ -520,11 +508,12 @@ impl Model {
                     complete.push(Complete::Made(tensor));
                     continue;
                 }
-                if let Some(slot) = held.given.get_mut(at) {
-                    *slot = Some(Given::Owned(Arc::new(tensor)));
+                let made = Given::Owned(Arc::new(tensor));
+                if let (Some(slot), Some(kept)) = (held.get_mut(at), self.given.lock().get_mut(at)) {
+                    *slot = Some(kept.get_or_insert(made).clone());
                 }
             }
-            if let Some(Some(g)) = held.given.get(at) {
+            if let Some(Some(g)) = held.get(at) {
                 let elem = self.graph.inputs.get(at).and_then(|i| inputs::value(&self.graph, i)).map(|v| v.elem);
                 let elem = elem.ok_or_else(|| Error::Internal("an input is no value".into()))?;
                 complete.push(Complete::Held(elem, g.clone()));
@@ -540,8 +529,7 @@ impl Model {
 
     /// What the model holds in memory; zeros before it is compiled.
     pub fn footprint(&self) -> Footprint {
-        let ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        ready.map_or(Footprint::default(), |r| r.footprint())
+        self.ready.get().map_or(Footprint::default(), |r| r.footprint())
     }
 }
 

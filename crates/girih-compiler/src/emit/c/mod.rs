@@ -26,7 +26,7 @@ use crate::base::target::Target;
 use crate::kernel::ir::Kernel;
 
 /// The version of the calling convention below.
-pub const ABI: u32 = 1;
+pub const ABI: u32 = 2;
 
 const HEADER: &str = r#"#include <stdint.h>
 #pragma GCC diagnostic ignored "-Wpsabi"
@@ -43,6 +43,7 @@ struct girih_ctx {
   void (*print)(girih_ctx *, int32_t site, int64_t block, const void *const *args);
   void (*yield)(girih_ctx *, int32_t site, int64_t block);
   int32_t (*check)(girih_ctx *, uint64_t addr, int64_t len);
+  int32_t (*stop)(girih_ctx *);
 };
 typedef struct girih_args { uint64_t slot[1]; } girih_args;
 typedef struct girih_meta { uint32_t abi; uint32_t nparams; uint64_t scratch; } girih_meta;

@@ -47,7 +47,7 @@ pub fn function(support: &mut Support, kernel: &Kernel, n: usize) -> String {
         head.line("const i64 gz = ctx->grid[2];");
     }
     head.open("for (i64 block = lo; block < hi; block++) {");
-    head.line("if (*ctx->abort) return 1;");
+    head.line("if (*ctx->abort && ctx->stop(ctx)) return 1;");
     for (word, value) in [("bx", "block % gx"), ("by", "block / gx % gy"), ("bz", "block / gx / gy")] {
         if used(word) {
             head.line(&format!("const i64 {word} = {value};"));
@@ -502,7 +502,7 @@ impl Printer<'_> {
                 let call = self.cas(d, &at, &c, &v, *order);
                 self.masked(*dst, mask, &call, *cmp);
             }
-            Stmt::Poll => self.out.line("if (*ctx->abort) return 1;"),
+            Stmt::Poll => self.out.line("if (*ctx->abort && ctx->stop(ctx)) return 1;"),
             Stmt::Yield { site } => self.out.line(&format!("ctx->yield(ctx, {}, block);", site.0)),
             Stmt::Print { args, site } => self.print(args, *site),
             Stmt::Assert { cond, element, site } => {

@@ -38,7 +38,7 @@ int32_t girih_0(const girih_args *args, girih_ctx *ctx, int64_t lo, int64_t hi) 
   const i32 n = (i32)args->slot[2];
   const i64 gx = ctx->grid[0];
   for (i64 block = lo; block < hi; block++) {
-    if (*ctx->abort) return 1;
+    if (*ctx->abort && ctx->stop(ctx)) return 1;
     const i64 bx = block % gx;
     f32 sum = 0.0f;
     i64 split = max(((i64)n >> 4) * 16, 0);
