@@ -30,6 +30,9 @@ DTYPES = {
     torch.float8_e4m3fn: "f8E4M3FN", torch.float8_e5m2: "f8E5M2",
 }  # fmt: skip
 
+# Element types as schemas number them where one is a default.
+SCALAR_TYPES = {4: torch.int64, 6: torch.float32, 7: torch.float64, 11: torch.bool}
+
 # Constants of at most so many elements become part of the graph.
 SMALL = 1024
 
@@ -271,6 +274,8 @@ class Writer:
             else:
                 value = parameter.default_value
             kind = unwrapped(parameter.type)
+            if parameter.name == "dtype" and isinstance(value, int):
+                value = SCALAR_TYPES.get(value, value)
             if parameter.name in PLACEMENT:
                 device = isinstance(value, torch.device) and value.type not in ("cpu", "meta")
                 if device or (parameter.name == "generator" and value is not None):

@@ -298,8 +298,13 @@ impl<'g> Builder<'g> {
         Ok(self.node(decompose::short_name(op), Op::Elementwise(op), args, elem, shape).into())
     }
 
-    /// Folds axes; they stay with extent 1 when `keep`.
+    /// Folds axes; they stay with extent 1 when `keep`. Bools add as `or` and multiply as `and`.
     pub fn reduce(&mut self, op: ReduceOp, x: Arg, axes: &[usize], keep: bool) -> Result<Arg> {
+        let op = match op {
+            ReduceOp::Sum if self.elem(x).is_bool() => ReduceOp::Or,
+            ReduceOp::Prod if self.elem(x).is_bool() => ReduceOp::And,
+            other => other,
+        };
         let elem = match op {
             ReduceOp::ArgMax { .. } | ReduceOp::ArgMin { .. } => Elem::I64,
             _ => self.elem(x),
@@ -309,6 +314,9 @@ impl<'g> Builder<'g> {
 
     /// The sum of products of two operands of one shape (after broadcasting) over axes.
     pub fn dot(&mut self, a: Arg, b: Arg, elem: Elem, axes: &[usize], keep: bool) -> Result<Arg> {
+        if elem.is_bool() {
+            return Err(Refusal::new("a product of bools is not supported").help("convert to integers first"));
+        }
         let shape = self.broadcast_shape(&[self.shape(a), self.shape(b)])?;
         let (a, b) = (self.broadcast_to(a, &shape)?, self.broadcast_to(b, &shape)?);
         self.reduce_args(ReduceOp::Dot, vec![a, b], elem, axes, keep)
@@ -318,7 +326,9 @@ impl<'g> Builder<'g> {
         let shape = self.shape(args[0]);
         let mut axes: Vec<usize> = axes.to_vec();
         axes.sort_unstable();
-        axes.dedup();
+        if let Some(pair) = axes.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Refusal::new(format!("axis {} is given twice", pair[0])));
+        }
         if let Some(bad) = axes.iter().find(|a| **a >= shape.len()) {
             return Err(Refusal::new(format!("there is no axis {bad} in a tensor of rank {}", shape.len())));
         }
@@ -334,6 +344,7 @@ impl<'g> Builder<'g> {
 
     /// `x` at coordinates; see [`Op::Gather`]. `indices` have the result's shape.
     pub fn gather(&mut self, x: Arg, indices: &[Arg], coords: Vec<Coord>, shape: Vec<Ix>) -> Result<Arg> {
+        self.check_indexed(x, &coords, &shape)?;
         let mut args = vec![x];
         for &i in indices {
             args.push(self.broadcast_to(i, &shape)?);
@@ -342,9 +353,15 @@ impl<'g> Builder<'g> {
         Ok(self.node("gather", Op::Gather(coords), args, elem, shape).into())
     }
 
-    /// See [`Op::Scatter`]; `indices` and the updates have one shape.
+    /// See [`Op::Scatter`]; `indices` and the updates have one shape. Bools add as `or` and multiply as `and`.
     pub fn scatter(&mut self, x: Arg, indices: &[Arg], updates: Arg, coords: Vec<Coord>, op: ScatterOp) -> Result<Arg> {
         let shape = self.shape(updates);
+        self.check_indexed(x, &coords, &shape)?;
+        let op = match op {
+            ScatterOp::Add if self.elem(x).is_bool() => ScatterOp::Max,
+            ScatterOp::Mul if self.elem(x).is_bool() => ScatterOp::Min,
+            other => other,
+        };
         let mut args = vec![x];
         for &i in indices {
             args.push(self.broadcast_to(i, &shape)?);
@@ -354,9 +371,24 @@ impl<'g> Builder<'g> {
         Ok(self.node("scatter", Op::Scatter { coords, op }, args, elem, out).into())
     }
 
+    /// Refuses indices, which there are as many as of `shape`, into an axis without elements.
+    fn check_indexed(&self, x: Arg, coords: &[Coord], shape: &[Ix]) -> Result<()> {
+        let none = |(c, n): (&Coord, &Ix)| matches!(c, Coord::Arg(_)) && n.is_const(0);
+        if coords.iter().zip(&self.shape(x)).any(none) && !shape.iter().any(|n| n.is_const(0)) {
+            let from = self.shape_text(&self.shape(x));
+            return Err(Refusal::new(format!("an index into {from} lies outside: an axis has no elements")));
+        }
+        Ok(())
+    }
+
     pub fn scan(&mut self, op: ScanOp, x: Arg, axis: usize, exclusive: bool, reverse: bool) -> Result<Arg> {
         let (elem, shape) = (self.elem(x), self.shape(x));
         self.check_axis(axis, &shape)?;
+        let op = match op {
+            ScanOp::Sum if elem.is_bool() => ScanOp::Max,
+            ScanOp::Prod if elem.is_bool() => ScanOp::Min,
+            other => other,
+        };
         Ok(self.node("scan", Op::Scan { op, axis: axis as u32, exclusive, reverse }, vec![x], elem, shape).into())
     }
 

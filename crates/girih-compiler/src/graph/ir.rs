@@ -36,6 +36,7 @@ use crate::base::IdMap;
 use crate::base::place::Place;
 use crate::id_type;
 use crate::index::{AxisId, Ix, Mask, ValId};
+use crate::num::op::Signedness;
 use crate::num::{DType, ScalarOp};
 
 id_type! {
@@ -147,7 +148,7 @@ pub type Attrs = BTreeMap<String, Attr>;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ReduceOp {
-    /// Of floats: in ascending order from -0.0 (a schedule may reassociate).
+    /// Of floats: in ascending order from 0 (a schedule may reassociate).
     Sum,
     Prod,
     /// NaN wins.
@@ -167,6 +168,25 @@ pub enum ReduceOp {
     ArgMin {
         last: bool,
     },
+}
+
+impl ReduceOp {
+    /// The bits that a fold starts from, and the fold of no elements: as in PyTorch, a sum of floats is never -0.0.
+    pub fn identity(self, elem: Elem) -> u64 {
+        let d = elem.dtype;
+        let greatest = if elem.sign() == Signedness::Signed { d.mask() >> 1 } else { d.mask() };
+        let float = |x: f64| crate::num::convert::from_f64(d, x, crate::num::op::Rounding::NearestEven);
+        match self {
+            ReduceOp::Prod if d.is_float() => float(1.0),
+            ReduceOp::Max if d.is_float() => float(f64::NEG_INFINITY),
+            ReduceOp::Min if d.is_float() => float(f64::INFINITY),
+            ReduceOp::Prod => 1,
+            ReduceOp::Max => !greatest & d.mask(),
+            ReduceOp::Min => greatest,
+            ReduceOp::And => d.mask(),
+            _ => 0,
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -417,6 +437,8 @@ pub const MAX_EXTENT: i64 = 1 << 40;
 pub fn scalar(elem: Elem, x: f64) -> Arg {
     let bits = if elem.dtype.is_float() {
         crate::num::convert::from_f64(elem.dtype, x, crate::num::op::Rounding::NearestEven)
+    } else if elem.is_bool() {
+        (x != 0.0).into()
     } else if elem.unsigned {
         x as u64 & elem.dtype.mask()
     } else {
@@ -425,8 +447,9 @@ pub fn scalar(elem: Elem, x: f64) -> Arg {
     Arg::Scalar { elem, bits }
 }
 
-/// An integer (of an integer type) as an operand.
+/// An integer as an operand; of a bool, whether it is not 0.
 pub fn int_scalar(elem: Elem, x: i64) -> Arg {
+    let x = if elem.is_bool() { (x != 0).into() } else { x };
     if elem.dtype.is_int() { Arg::Scalar { elem, bits: x as u64 & elem.dtype.mask() } } else { scalar(elem, x as f64) }
 }
 

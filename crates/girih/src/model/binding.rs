@@ -28,7 +28,7 @@ pub enum Slot {
 /// A step ready to launch.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BoundStep {
-    /// `None`: an axis has no blocks, and there is nothing to do.
+    /// `None`: an axis has no blocks or nothing that it writes has elements, and there is nothing to do.
     pub grid: Option<[u32; 3]>,
     /// Its arguments, a range of [`Binding::slots`].
     pub first: u32,
@@ -125,6 +125,13 @@ pub fn bind(plan: &Plan, graph: &Graph, symbols: &[i64], fixed: &dyn Fixed) -> R
     for step in &plan.steps {
         let place = |id: ArrayId| places.get(id.0 as usize).copied().flatten();
         push_step(&mut binding, step, symbols, symbols, &place)?;
+        let empty = |id: &ArrayId| {
+            let shape = plan.arrays.get(*id).and_then(|a| extent::shape(&a.shape, symbols));
+            shape.is_some_and(|s| s.contains(&0))
+        };
+        if let Some(bound) = binding.steps.last_mut().filter(|_| step.writes.iter().all(empty)) {
+            bound.grid = None;
+        }
     }
     Ok(binding)
 }

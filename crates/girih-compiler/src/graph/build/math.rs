@@ -89,6 +89,9 @@ impl Builder<'_> {
     }
 
     pub fn neg(&mut self, x: Arg) -> Result<Arg> {
+        if self.elem(x).is_bool() {
+            return Err(Refusal::new("bools have no negative").help("use logical_not"));
+        }
         let op = if self.elem(x).is_float() { ScalarOp::NegF } else { ScalarOp::NegI };
         self.elementwise(op, &[x])
     }
@@ -100,13 +103,24 @@ impl Builder<'_> {
             (false, Signedness::Unsigned) => Ok(x),
         }
     }
+    /// Bools add as `or`.
     pub fn add(&mut self, a: Arg, b: Arg) -> Result<Arg> {
+        if self.elem(a).is_bool() {
+            return self.or(a, b);
+        }
         self.by_type(a, b, ScalarOp::AddF { rounding: NEAREST, ftz: false }, ScalarOp::AddI)
     }
     pub fn sub(&mut self, a: Arg, b: Arg) -> Result<Arg> {
+        if self.elem(a).is_bool() {
+            return Err(Refusal::new("bools cannot be subtracted").help("use logical_xor"));
+        }
         self.by_type(a, b, ScalarOp::SubF { rounding: NEAREST, ftz: false }, ScalarOp::SubI)
     }
+    /// Bools multiply as `and`.
     pub fn mul(&mut self, a: Arg, b: Arg) -> Result<Arg> {
+        if self.elem(a).is_bool() {
+            return self.and(a, b);
+        }
         self.by_type(a, b, ScalarOp::MulF { rounding: NEAREST, ftz: false }, ScalarOp::MulI)
     }
     /// Integers round to zero.

@@ -1,9 +1,10 @@
 //! Activations: functions of one tensor. f16 and bf16 are computed in f32 and rounded once.
 
-use super::types::{axis_attr, widened};
+use super::types::{axis_attr, is_number, number_attr, widened};
 use super::{Call, Decomposition};
-use crate::graph::build::{Builder, Refusal, Result};
-use crate::graph::ir::Arg;
+use crate::graph::Elem;
+use crate::graph::build::{Builder, Refusal, Result, number_of};
+use crate::graph::ir::{self, Arg};
 use crate::index::Ix;
 use crate::num::op::Predicate;
 
@@ -129,7 +130,7 @@ pub(super) fn gelu(b: &mut Builder<'_>, x: Arg, tanh: bool) -> Result<Arg> {
 }
 
 fn gelu_call(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    Ok(vec![gelu(b, call.arg(0)?, call.text("approximate") == Some("tanh"))?])
+    Ok(vec![gelu(b, call.arg(0)?, call.choice("approximate", &["none", "tanh"])? == "tanh")?])
 }
 
 fn sigmoid_call(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
@@ -167,8 +168,8 @@ fn relu(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let zero = b.scalar_like(x, 0.0);
     if call.name == "aten.threshold" {
-        let at = b.scalar_like(x, call.float("threshold", 0.0));
-        let value = b.scalar_like(x, call.float("value", 0.0));
+        let at = number_attr(b, call, "threshold", 0.0, b.elem(x))?;
+        let value = number_attr(b, call, "value", 0.0, b.elem(x))?;
         let low = b.compare(Predicate::LessThanOrEqual, x, at)?;
         return Ok(vec![b.select(low, value, x)?]);
     }
@@ -182,12 +183,12 @@ fn relu(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 
 fn leaky_relu(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
-    if call.name == "aten.rrelu" && call.flag("training", false) {
+    if call.name == "aten.rrelu" && call.flag("training", false)? {
         return Err(Refusal::new("rrelu draws random numbers in training").help("call model.eval()"));
     }
     let slope = match (call.name, call.opt(1)) {
-        ("aten.leaky_relu", _) => b.scalar_like(x, call.float("negative_slope", 0.01)),
-        ("aten.rrelu", _) => b.scalar_like(x, (call.float("lower", 0.125) + call.float("upper", 1.0 / 3.0)) / 2.0),
+        ("aten.leaky_relu", _) => number_attr(b, call, "negative_slope", 0.01, b.elem(x))?,
+        ("aten.rrelu", _) => b.scalar_like(x, (call.float("lower", 0.125)? + call.float("upper", 1.0 / 3.0)?) / 2.0),
         (_, Some(w)) => {
             let (rank, w_rank) = (b.rank(x), b.rank(w));
             if call.name == "aten.prelu" && w_rank == 1 && rank > 2 {
@@ -207,28 +208,26 @@ fn leaky_relu(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 }
 
 fn elu(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let c = |x: f64| ir::scalar(Elem::F64, x);
+    let of = |b: &mut Builder<'_>, name: &str| number_attr(b, call, name, 1.0, Elem::F64);
     let (alpha, scale, input_scale) = match call.name {
-        "aten.selu" => (1.673_263_242_354_377_2, 1.050_700_987_355_480_5, 1.0),
+        "aten.selu" => (c(1.673_263_242_354_377_2), c(1.050_700_987_355_480_5), c(1.0)),
         "aten.celu" => {
-            let alpha = call.float("alpha", 1.0);
-            (alpha, 1.0, 1.0 / alpha)
+            let alpha = of(b, "alpha")?;
+            (alpha, c(1.0), b.div(c(1.0), alpha)?)
         }
-        _ => (call.float("alpha", 1.0), call.float("scale", 1.0), call.float("input_scale", 1.0)),
+        _ => (of(b, "alpha")?, of(b, "scale")?, of(b, "input_scale")?),
     };
+    let both = b.mul(alpha, scale)?;
     let y = widened(b, call.arg(0)?, |b, x| {
-        let mut inner = x;
-        if input_scale != 1.0 {
-            let s = b.scalar_like(x, input_scale);
-            inner = b.mul(x, s)?;
-        }
+        let times = |b: &mut Builder<'_>, x: Arg, factor: Arg| {
+            let factor = b.convert(factor, b.elem(x))?;
+            if is_number(factor, 1.0) { Ok(x) } else { b.mul(x, factor) }
+        };
+        let inner = times(b, x, input_scale)?;
         let low = b.expm1(inner)?;
-        let a = b.scalar_like(x, alpha * scale);
-        let low = b.mul(low, a)?;
-        let mut high = x;
-        if scale != 1.0 {
-            let s = b.scalar_like(x, scale);
-            high = b.mul(x, s)?;
-        }
+        let low = times(b, low, both)?;
+        let high = times(b, x, scale)?;
         let zero = b.scalar_like(x, 0.0);
         let above = b.compare(Predicate::GreaterThan, x, zero)?;
         b.select(above, high, low)
@@ -237,20 +236,15 @@ fn elu(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 }
 
 /// `log1p(exp(beta*x)) / beta`, and `x` where `beta*x` is above the threshold.
-pub(super) fn softplus(b: &mut Builder<'_>, x: Arg, beta: f64, threshold: f64) -> Result<Arg> {
+pub(super) fn softplus(b: &mut Builder<'_>, x: Arg, beta: Arg, threshold: Arg) -> Result<Arg> {
     widened(b, x, |b, x| {
-        let mut scaled = x;
-        if beta != 1.0 {
-            let f = b.scalar_like(x, beta);
-            scaled = b.mul(x, f)?;
-        }
+        let elem = b.elem(x);
+        let (beta, at) = (b.convert(beta, elem)?, b.convert(threshold, elem)?);
+        let plain = is_number(beta, 1.0);
+        let scaled = if plain { x } else { b.mul(x, beta)? };
         let e = b.exp(scaled)?;
-        let mut low = b.log1p(e)?;
-        if beta != 1.0 {
-            let f = b.scalar_like(x, beta);
-            low = b.div(low, f)?;
-        }
-        let at = b.scalar_like(x, threshold);
+        let low = b.log1p(e)?;
+        let low = if plain { low } else { b.div(low, beta)? };
         let above = b.compare(Predicate::GreaterThan, scaled, at)?;
         b.select(above, x, low)
     })
@@ -259,10 +253,12 @@ pub(super) fn softplus(b: &mut Builder<'_>, x: Arg, beta: f64, threshold: f64) -
 fn softplus_call(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     if call.name == "aten.softplus" {
-        return Ok(vec![softplus(b, x, call.float("beta", 1.0), call.float("threshold", 20.0))?]);
+        let beta = number_attr(b, call, "beta", 1.0, Elem::F64)?;
+        let threshold = number_attr(b, call, "threshold", 20.0, Elem::F64)?;
+        return Ok(vec![softplus(b, x, beta, threshold)?]);
     }
     let y = widened(b, x, |b, x| {
-        let s = softplus(b, x, 1.0, 20.0)?;
+        let s = softplus(b, x, ir::scalar(Elem::F64, 1.0), ir::scalar(Elem::F64, 20.0))?;
         let t = b.tanh(s)?;
         b.mul(x, t)
     })?;
@@ -272,8 +268,14 @@ fn softplus_call(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 fn hard(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     if call.name == "aten.hardtanh" {
-        let (low, high) = (call.float("min_val", -1.0), call.float("max_val", 1.0));
-        let (low, high) = (b.scalar_like(x, low), b.scalar_like(x, high));
+        let elem = b.elem(x);
+        let low = number_attr(b, call, "min_val", -1.0, elem)?;
+        let high = number_attr(b, call, "max_val", 1.0, elem)?;
+        if let (Arg::Scalar { bits: l, .. }, Arg::Scalar { bits: h, .. }) = (low, high)
+            && number_of(elem, l) > number_of(elem, h)
+        {
+            return Err(Refusal::new("the least value of hardtanh is above the greatest"));
+        }
         let y = b.max(x, low)?;
         return Ok(vec![b.min(y, high)?]);
     }
@@ -291,7 +293,6 @@ fn hard(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 
 fn shrink(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
-    let lambda = call.float("lambd", 0.5);
     let y = match call.name {
         "aten.softsign" => widened(b, x, |b, x| {
             let one = b.scalar_like(x, 1.0);
@@ -304,7 +305,8 @@ fn shrink(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             b.sub(x, t)
         })?,
         _ => {
-            let (l, n) = (b.scalar_like(x, lambda), b.scalar_like(x, -lambda));
+            let l = number_attr(b, call, "lambd", 0.5, b.elem(x))?;
+            let n = b.neg(l)?;
             let zero = b.scalar_like(x, 0.0);
             let above = b.compare(Predicate::GreaterThan, x, l)?;
             let below = b.compare(Predicate::LessThan, x, n)?;
@@ -335,13 +337,13 @@ fn glu(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 
 fn dropout(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
-    if call.flag("train", false) && call.float("p", 0.5) != 0.0 {
+    if call.flag("train", false)? && call.float("p", 0.5)? != 0.0 {
         return Err(Refusal::new("dropout draws random numbers in training").help("call model.eval()"));
     }
     if call.name == "aten.native_dropout" {
-        let yes = Arg::Scalar { elem: crate::graph::Elem::BOOL, bits: 1 };
+        let yes = Arg::Scalar { elem: Elem::BOOL, bits: 1 };
         let shape = b.shape(x);
-        let mask = b.full(yes, crate::graph::Elem::BOOL, shape);
+        let mask = b.full(yes, Elem::BOOL, shape);
         return Ok(vec![x, mask]);
     }
     Ok(vec![x])

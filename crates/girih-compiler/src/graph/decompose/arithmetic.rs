@@ -1,6 +1,6 @@
 //! Arithmetic, comparisons and logic of two operands, with PyTorch's promotion of types.
 
-use super::types::{floating, needed, operand, pair, promote, together};
+use super::types::{floating, needed, operand, pair, promote, scaled, together};
 use super::{Call, Decomposition};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
@@ -106,30 +106,26 @@ pub(super) const RULES: &[Decomposition] = &[
 fn add(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (x, y) = (call.arg(0)?, needed(b, call, 1, "other")?);
     let (mut x, mut y) = pair(b, x, y)?;
+    // The subtrahend is the scaled operand also where the two change places.
     if call.name == "aten.rsub" {
         (x, y) = (y, x);
     }
     let plus = call.name == "aten.add";
-    if b.elem(x).is_bool() {
-        if !plus {
-            return Err(Refusal::new("bools cannot be subtracted").help("use logical_xor"));
-        }
-        return Ok(vec![b.or(x, y)?]);
-    }
-    if let Some(alpha) = operand(b, call, usize::MAX, "alpha")
-        && call.float("alpha", 1.0) != 1.0
+    let elem = b.elem(x);
+    if let Some(alpha) = call.number(b, "alpha")?
+        && b.elem(alpha).is_bool()
+        && !elem.is_bool()
     {
-        // The subtrahend is the scaled operand also where the two change places.
-        let alpha = b.convert(alpha, b.elem(x))?;
-        y = b.mul(y, alpha)?;
+        return Err(Refusal::new(format!("alpha is a truth value, and the sum is {elem}")));
     }
+    y = scaled(b, call, y, "alpha")?;
     Ok(vec![if plus { b.add(x, y)? } else { b.sub(x, y)? }])
 }
 
 fn mul(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (x, y) = (call.arg(0)?, needed(b, call, 1, "other")?);
     let (x, y) = pair(b, x, y)?;
-    Ok(vec![if b.elem(x).is_bool() { b.and(x, y)? } else { b.mul(x, y)? }])
+    Ok(vec![b.mul(x, y)?])
 }
 
 /// The quotient of two operands of one type, rounded towards zero or minus infinity.
@@ -178,13 +174,13 @@ pub(super) fn trunc(b: &mut Builder<'_>, x: Arg) -> Result<Arg> {
 fn div(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (x, y) = (call.arg(0)?, needed(b, call, 1, "other")?);
     let (x, y) = pair(b, x, y)?;
-    let mode = if call.name == "aten.floor_divide" { Some("floor") } else { call.text("rounding_mode") };
-    let out = match mode {
-        Some(mode) => divide_rounded(b, x, y, mode == "floor")?,
-        None => {
-            let (x, y) = (floating(b, x)?, floating(b, y)?);
-            b.div(x, y)?
-        }
+    let mode =
+        if call.name == "aten.floor_divide" { "floor" } else { call.choice("rounding_mode", &["", "trunc", "floor"])? };
+    let out = if mode.is_empty() {
+        let (x, y) = (floating(b, x)?, floating(b, y)?);
+        b.div(x, y)?
+    } else {
+        divide_rounded(b, x, y, mode == "floor")?
     };
     Ok(vec![out])
 }
@@ -351,13 +347,20 @@ fn bitwise(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 fn where_(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (c, x, y) = if call.name == "aten.masked_fill" {
         let (x, c) = (call.arg(0)?, call.arg(1)?);
+        if !b.elem(c).is_bool() {
+            return Err(Refusal::new(format!("the mask of masked_fill holds bools, not {}", b.elem(c))));
+        }
         let fill = needed(b, call, 2, "value")?;
         let fill = b.convert(fill, b.elem(x))?;
         (c, fill, x)
     } else {
         let c = call.arg(0)?;
-        let x = operand(b, call, 1, "self");
-        let y = operand(b, call, 2, "other");
+        if !b.elem(c).is_bool() && b.elem(c) != Elem::U8 {
+            return Err(Refusal::new(format!("the condition of where holds bools, not {}", b.elem(c)))
+                .help("compare it with something: `where(c != 0, a, b)`"));
+        }
+        let x = operand(b, call, 1, "self")?;
+        let y = operand(b, call, 2, "other")?;
         let (Some(x), Some(y)) = (x, y) else {
             return Err(Refusal::new("where with one operand gives a shape that depends on data")
                 .help("pass both alternatives"));
@@ -372,9 +375,9 @@ fn where_(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 fn clamp(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let (low, high) = match call.name {
-        "aten.clamp_min" => (operand(b, call, 1, "min"), None),
-        "aten.clamp_max" => (None, operand(b, call, 1, "max")),
-        _ => (operand(b, call, 1, "min"), operand(b, call, 2, "max")),
+        "aten.clamp_min" => (operand(b, call, 1, "min")?, None),
+        "aten.clamp_max" => (None, operand(b, call, 1, "max")?),
+        _ => (operand(b, call, 1, "min")?, operand(b, call, 2, "max")?),
     };
     let all = together(
         b,
@@ -470,9 +473,7 @@ fn lerp(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         values.push(b.convert(x, wide)?);
     }
     let (x, p, q) = (values[0], values[1], values[2]);
-    let value = operand(b, call, usize::MAX, "value").unwrap_or(ir::scalar(Elem::F64, 1.0));
-    let value = b.convert(value, wide)?;
-    let p = b.mul(value, p)?;
+    let p = scaled(b, call, p, "value")?;
     let term = if call.name == "aten.addcmul" { b.mul(p, q)? } else { b.div(p, q)? };
     let out = b.add(x, term)?;
     Ok(vec![b.convert(out, narrow)?])

@@ -6,7 +6,7 @@ use super::window::{Slide, masked, onnx_slides, spatial};
 use super::{Call, Decomposition};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
-use crate::graph::ir::{Arg, MapSource, axis};
+use crate::graph::ir::{Arg, Attrs, MapSource, axis};
 use crate::index::{Cmp, Cond, Ix, Mask};
 
 pub(super) const RULES: &[Decomposition] = &[
@@ -176,7 +176,7 @@ pub fn per_channel(b: &mut Builder<'_>, v: Arg, rank: usize) -> Result<Arg> {
 /// The spatial extents of a weight; `kernel_shape`, where given, must agree.
 pub(super) fn kernel_of(b: &Builder<'_>, call: &Call<'_>, w: Arg) -> Result<Vec<Ix>> {
     let sizes = spatial(b, w)?;
-    if let Some(given) = call.extents("kernel_shape").filter(|g| !g.is_empty())
+    if let Some(given) = call.extents("kernel_shape")?.filter(|g| !g.is_empty())
         && !b.same_shape(&given, &sizes)
     {
         return Err(Refusal::new(format!(
@@ -193,7 +193,7 @@ fn onnx_conv(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let sizes = kernel_of(b, call, w)?;
     let slides = onnx_slides(b, call, &spatial(b, x)?, &sizes)?;
     let (narrow, wide) = (b.elem(x), b.wide(x));
-    let y = conv(b, x, w, &slides, call.int("group", 1), wide)?;
+    let y = conv(b, x, w, &slides, call.int("group", 1)?, wide)?;
     Ok(vec![finish(b, y, call.opt(2), narrow)?])
 }
 
@@ -203,14 +203,14 @@ fn onnx_conv_transpose(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>>
     let inputs = spatial(b, x)?;
     let n = inputs.len();
     let zeros = || vec![0i64; n];
-    let adds = call.ints("output_padding").filter(|l| !l.is_empty()).unwrap_or_else(zeros);
-    let wanted = call.ints("output_shape").filter(|l| !l.is_empty());
+    let adds = call.ints("output_padding")?.filter(|l| !l.is_empty()).unwrap_or_else(zeros);
+    let wanted = call.ints("output_shape")?.filter(|l| !l.is_empty());
     if adds.len() != n || wanted.as_ref().is_some_and(|w| w.len() != n && w.len() != n + 2) {
         return Err(Refusal::new("output_padding and output_shape need one entry for each spatial axis"));
     }
     let wanted = wanted.map(|w| w.get(w.len() - n..).unwrap_or_default().to_vec());
-    let auto = call.text("auto_pad").unwrap_or("NOTSET").to_string();
-    let mut slides = onnx_slides(b, &without_auto_pad(call, &mut call.attrs.clone()), &inputs, &sizes)?;
+    let auto = call.text("auto_pad")?.unwrap_or("NOTSET").to_string();
+    let mut slides = onnx_slides(b, &Call::new(call.name, call.args, &explicit_padding(call)?), &inputs, &sizes)?;
     let mut extents = vec![];
     for (d, slide) in slides.iter_mut().enumerate() {
         let last = Ix::mul(Ix::sub(inputs[d].clone(), Ix::Const(1)), Ix::Const(slide.stride));
@@ -234,14 +234,12 @@ fn onnx_conv_transpose(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>>
         }
     }
     let (narrow, wide) = (b.elem(x), b.wide(x));
-    let y = conv_transpose(b, x, w, &slides, &extents, call.int("group", 1), wide)?;
+    let y = conv_transpose(b, x, w, &slides, &extents, call.int("group", 1)?, wide)?;
     Ok(vec![finish(b, y, call.opt(2), narrow)?])
 }
 
-/// The call with explicit padding only: automatic padding means something else for transposed convolutions.
-fn without_auto_pad<'a>(call: &Call<'a>, attrs: &'a mut crate::graph::Attrs) -> Call<'a> {
-    if attrs.remove("auto_pad").is_some_and(|a| a != crate::graph::Attr::Str("NOTSET".into())) {
-        attrs.remove("pads");
-    }
-    Call { name: call.name, args: call.args, attrs }
+/// The attributes with explicit padding only: automatic padding means something else for transposed convolutions.
+fn explicit_padding(call: &Call<'_>) -> Result<Attrs> {
+    let automatic = call.text("auto_pad")?.is_some_and(|a| !matches!(a, "NOTSET" | ""));
+    Ok(call.without(if automatic { &["auto_pad", "pads"] } else { &["auto_pad"] }))
 }

@@ -1,10 +1,10 @@
 //! Tensors that PyTorch makes from nothing.
 
-use super::types::{elem_attr, needed, operand};
+use super::types::{needed, operand};
 use super::{Call, Decomposition};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result, number_of};
-use crate::graph::ir::{self, Arg, Attr};
+use crate::graph::ir::{self, Arg};
 use crate::index::{Cmp, Cond, Ix, Mask};
 
 pub(super) const RULES: &[Decomposition] = &[
@@ -67,7 +67,7 @@ fn full(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     } else if name == "scalar_tensor" {
         vec![]
     } else {
-        call.extents("size").ok_or_else(|| Refusal::new("the shape is missing"))?
+        call.extents("size")?.ok_or_else(|| Refusal::new("the shape is missing"))?
     };
     let value = match name {
         "full" | "full_like" | "new_full" => {
@@ -79,7 +79,7 @@ fn full(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         "ones" | "ones_like" | "new_ones" => ir::scalar(Elem::F32, 1.0),
         _ => ir::scalar(Elem::F32, 0.0),
     };
-    let elem = match elem_attr(call, "dtype") {
+    let elem = match call.elem("dtype")? {
         Some(e) => e,
         None if like || new => b.elem(call.arg(0)?),
         // Without a dtype a number makes f32, also where it is an integer that stands for a scalar tensor.
@@ -93,26 +93,15 @@ fn full(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     }])
 }
 
-/// An attribute as an integer expression.
-fn integer(call: &Call<'_>, name: &str) -> Option<Ix> {
-    match call.attr(name)? {
-        Attr::Int(i) => Some(i.clone()),
-        Attr::Bool(x) => Some(Ix::Const((*x).into())),
-        _ => None,
-    }
-}
-
 fn arange(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     if call.name == "aten.linspace" {
         return linspace(b, call);
     }
-    let known = |name: &str, default: i64| match call.attr(name) {
-        None => Some(Ix::Const(default)),
-        Some(_) => integer(call, name),
-    };
-    let whole = [known("start", 0), known("end", 0), known("step", 1)];
-    let dtype = elem_attr(call, "dtype");
-    if let [Some(start), Some(end), Some(step)] = whole {
+    let dtype = call.elem("dtype")?;
+    if !["start", "end", "step"].iter().any(|name| call.is_float(name)) {
+        let [start, end, step] = [("start", 0), ("end", 0), ("step", 1)]
+            .map(|(name, default)| call.index(name).map(|i| i.unwrap_or(Ix::Const(default))));
+        let (start, end, step) = (start?, end?, step?);
         let elem = dtype.unwrap_or(Elem::I64);
         let Some(s) = step.as_const().filter(|s| *s != 0) else {
             return Err(Refusal::new("the step of arange must be a known number other than 0"));
@@ -125,7 +114,7 @@ fn arange(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         let y = b.index(at, of, vec![count]);
         return Ok(vec![b.convert(y, elem)?]);
     }
-    let (start, end, step) = (call.float("start", 0.0), call.float("end", 0.0), call.float("step", 1.0));
+    let (start, end, step) = (call.float("start", 0.0)?, call.float("end", 0.0)?, call.float("step", 1.0)?);
     let count = ((end - start) / step).ceil();
     if !count.is_finite() || count < 0.0 || count > ir::MAX_EXTENT as f64 {
         return Err(Refusal::new(format!("arange from {start} to {end} in steps of {step} has no length")));
@@ -140,16 +129,16 @@ fn arange(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 
 /// From both ends to the middle, as PyTorch.
 fn linspace(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let steps = call.int("steps", 0);
+    let steps = call.int("steps", 0)?;
     if steps < 0 {
         return Err(Refusal::new("linspace cannot have a negative number of steps"));
     }
-    let end_of = |b: &mut Builder<'_>, i: usize, name: &str| match operand(b, call, i, name) {
+    let end_of = |b: &mut Builder<'_>, i: usize, name: &str| match operand(b, call, i, name)? {
         Some(Arg::Scalar { elem, bits }) => Ok(number_of(elem, bits)),
         _ => Err(Refusal::new("the ends of linspace must be known numbers")),
     };
     let (start, end) = (end_of(b, 0, "start")?, end_of(b, 1, "end")?);
-    let elem = elem_attr(call, "dtype").unwrap_or(Elem::F32);
+    let elem = call.elem("dtype")?.unwrap_or(Elem::F32);
     let wide = if elem == Elem::F64 { Elem::F64 } else { Elem::F32 };
     let step = if steps > 1 { (end - start) / (steps - 1) as f64 } else { 0.0 };
     let shape = vec![Ix::Const(steps)];
@@ -173,9 +162,9 @@ fn eye(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     if call.name != "aten.eye" {
         return triangle_indices(b, call);
     }
-    let n = integer(call, "n").ok_or_else(|| Refusal::new("the extent is missing"))?;
-    let m = integer(call, "m").unwrap_or_else(|| n.clone());
-    let elem = elem_attr(call, "dtype").unwrap_or(Elem::F32);
+    let n = call.index("n")?.ok_or_else(|| Refusal::new("the extent is missing"))?;
+    let m = call.index("m")?.unwrap_or_else(|| n.clone());
+    let elem = call.elem("dtype")?.unwrap_or(Elem::F32);
     let on = Cond::new(ir::axis(0), Cmp::Eq, ir::axis(1));
     let source = |arg, conds| ir::MapSource { arg, coords: vec![], when: Mask { conds, vals: vec![] } };
     let args = vec![ir::scalar(elem, 1.0), ir::scalar(elem, 0.0)];
@@ -183,7 +172,7 @@ fn eye(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 }
 
 fn triangle_indices(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let (rows, cols, offset) = (call.int("row", 0), call.int("col", 0), call.int("offset", 0));
+    let (rows, cols, offset) = (call.int("row", 0)?, call.int("col", 0)?, call.int("offset", 0)?);
     if !(0..=4096).contains(&rows) || !(0..=4096).contains(&cols) {
         return Err(Refusal::new("the positions of a triangle are listed for extents of up to 4096"));
     }
@@ -199,6 +188,6 @@ fn triangle_indices(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     }
     let count = first.len() as u64;
     first.extend(second);
-    let elem = elem_attr(call, "dtype").unwrap_or(Elem::I64);
+    let elem = call.elem("dtype")?.unwrap_or(Elem::I64);
     Ok(vec![b.int_constant(elem, &[2, count], &first)])
 }

@@ -57,7 +57,7 @@ struct Term {
 }
 
 fn einsum(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let equation: String = call.text("equation").unwrap_or_default().chars().filter(|c| !c.is_whitespace()).collect();
+    let equation: String = call.text("equation")?.unwrap_or_default().chars().filter(|c| !c.is_whitespace()).collect();
     let (inputs, output) = match equation.split_once("->") {
         Some((i, o)) => (i, Some(o)),
         None => (equation.as_str(), None),

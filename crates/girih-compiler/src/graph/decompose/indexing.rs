@@ -1,6 +1,6 @@
 //! Gathers and scatters of PyTorch.
 
-use super::types::{needed, same_place};
+use super::types::{needed, same_place, scaled};
 use super::{Call, Decomposition, normal_axis};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
@@ -85,7 +85,7 @@ fn embedding(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let index = as_tensor(b, index);
     let (mut from, own) = (b.shape(x), b.shape(index));
     let table = call.name == "aten.embedding";
-    let axis = if table { 0 } else { normal_axis(call.int("dim", 0), from.len())? };
+    let axis = if table { 0 } else { normal_axis(call.int("dim", 0)?, from.len())? };
     if table && from.len() != 2 {
         return Err(Refusal::new(format!("an embedding table has two axes, not {}", from.len())));
     }
@@ -125,7 +125,7 @@ fn wrapped(b: &mut Builder<'_>, index: Arg, extent: &Ix) -> Result<Arg> {
 fn gather(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (mut x, mut index) = (call.arg(0)?, call.arg(1)?);
     index = as_tensor(b, index);
-    if call.name == "aten.take" || call.attr("dim").is_none() {
+    if call.name == "aten.take" || !call.has("dim") {
         let n = b.numel(&b.shape(x));
         x = b.reshape(x, std::slice::from_ref(&n))?;
         if call.name == "aten.take_along_dim" {
@@ -140,7 +140,7 @@ fn gather(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     if rank == 0 {
         return Ok(vec![x]);
     }
-    let axis = normal_axis(call.int("dim", 0), rank)?;
+    let axis = normal_axis(call.int("dim", 0)?, rank)?;
     if b.rank(index) != rank {
         return Err(Refusal::new(format!("an index of rank {} meets a tensor of rank {rank}", b.rank(index))));
     }
@@ -226,7 +226,7 @@ fn index_put(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         return Err(Refusal::new("the values are missing"));
     };
     let values = b.convert(values, b.elem(x))?;
-    let accumulate = call.flag("accumulate", false);
+    let accumulate = call.flag("accumulate", false)?;
     if let &[mask] = given
         && b.elem(mask).is_bool()
         && b.rank(values) == 0
@@ -253,8 +253,8 @@ fn scatter(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     if rank == 0 {
         return Err(Refusal::new("a scatter needs a tensor of rank 1 or more"));
     }
-    let axis = normal_axis(call.int("dim", 0), rank)?;
-    let op = match (call.name, call.text("reduce")) {
+    let axis = normal_axis(call.int("dim", 0)?, rank)?;
+    let op = match (call.name, call.text("reduce")?) {
         ("aten.scatter_add" | "aten.index_add", _) | (_, Some("add" | "sum")) => ScatterOp::Add,
         (_, Some("multiply" | "prod")) => ScatterOp::Mul,
         (_, Some("amax")) => ScatterOp::Max,
@@ -262,7 +262,7 @@ fn scatter(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         (_, Some(other)) => return Err(Refusal::new(format!("scatter by {other} is not supported"))),
         _ => ScatterOp::Set,
     };
-    if !call.flag("include_self", true) {
+    if !call.flag("include_self", true)? {
         return Err(
             Refusal::new("a scatter that leaves the tensor itself out is not supported").help("pass include_self=True")
         );
@@ -280,10 +280,7 @@ fn scatter(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     } else {
         (index, b.shape(index))
     };
-    if call.name == "aten.index_add" && call.float("alpha", 1.0) != 1.0 {
-        let alpha = b.scalar_like(src, call.float("alpha", 1.0));
-        src = b.mul(src, alpha)?;
-    }
+    src = scaled(b, call, src, "alpha")?;
     // The source may be larger than the index.
     let updates = match src {
         Arg::Scalar { elem, .. } => b.full(src, elem, shape.clone()),
@@ -304,15 +301,20 @@ fn scatter(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 
 fn one_hot(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
-    let classes = call.extents("num_classes").and_then(|c| c.first().cloned()).unwrap_or(Ix::Const(-1));
-    if classes.as_const().is_some_and(|c| c < 0) {
+    let classes = call.extents("num_classes")?.and_then(|c| c.first().cloned()).unwrap_or(Ix::Const(-1));
+    if classes.as_const().is_some_and(|c| c < 1) {
         return Err(Refusal::new("one_hot without a number of classes gives a shape that depends on data")
             .help("pass num_classes"));
     }
     let x = as_tensor(b, x);
-    let rank = b.rank(x);
+    if b.elem(x) != Elem::I64 {
+        return Err(Refusal::new(format!("one_hot takes classes that are i64, not {}", b.elem(x))));
+    }
+    // A gather from 0, 1, ... gives each class again, and reports one that is not among them.
+    let (rank, shape) = (b.rank(x), b.shape(x));
+    let at = b.index(ir::axis(0), Elem::I64, vec![classes]);
+    let x = b.gather(at, &[x], vec![Coord::Arg(1)], shape)?;
     let x = b.unsqueeze(x, &[rank])?;
-    let at = b.index(ir::axis(0), b.elem(x), vec![classes]);
     let hit = b.compare(Predicate::Equal, x, at)?;
     Ok(vec![b.convert(hit, Elem::I64)?])
 }

@@ -1,7 +1,7 @@
 //! Losses of PyTorch.
 
 use super::activations::log_sigmoid;
-use super::types::operand;
+use super::types::{number_attr, operand};
 use super::{Call, Decomposition};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
@@ -59,13 +59,15 @@ fn reduced(b: &mut Builder<'_>, x: Arg, reduction: i64) -> Result<Arg> {
 }
 
 fn reduction(call: &Call<'_>) -> Result<i64> {
-    match (call.text("reduction"), call.int("reduction", 1)) {
-        (Some("none"), _) | (None, 0) => Ok(0),
-        (Some("mean"), _) | (None, 1) => Ok(1),
-        (Some("sum"), _) | (None, 2) => Ok(2),
-        (other, n) => {
-            Err(Refusal::new(format!("there is no reduction {}", other.map_or(n.to_string(), str::to_string))))
-        }
+    match call.word("reduction") {
+        Some("none") => Ok(0),
+        Some("mean") => Ok(1),
+        Some("sum") => Ok(2),
+        Some(other) => Err(Refusal::new(format!("there is no reduction {other}"))),
+        None => match call.int("reduction", 1)? {
+            n @ 0..=2 => Ok(n),
+            n => Err(Refusal::new(format!("there is no reduction {n}"))),
+        },
     }
 }
 
@@ -80,7 +82,7 @@ struct Chosen {
 fn choose(b: &mut Builder<'_>, call: &Call<'_>, x: Arg, target: Arg, at: usize) -> Result<Chosen> {
     let elem = b.elem(x);
     let target = b.convert(target, Elem::I64)?;
-    let ignored = ir::int_scalar(Elem::I64, call.int("ignore_index", -100));
+    let ignored = number_attr(b, call, "ignore_index", -100.0, Elem::I64)?;
     let zero = ir::int_scalar(Elem::I64, 0);
     let counts = b.compare(Predicate::NotEqual, target, ignored)?;
     let class = b.select(counts, target, zero)?;
@@ -142,7 +144,7 @@ fn cross_entropy(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         return Err(Refusal::new("cross entropy needs an axis of classes"));
     }
     let how = reduction(call)?;
-    let smoothing = call.float("label_smoothing", 0.0);
+    let smoothing = call.float("label_smoothing", 0.0)?;
     let at = usize::from(rank > 1);
     let x = b.convert(x, wide)?;
     let max = b.reduce(ReduceOp::Max, x, &[at], true)?;
@@ -154,7 +156,7 @@ fn cross_entropy(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let classes = super::reductions::extent(b, classes, wide)?;
     if b.elem(target).is_float() {
         let mut target = b.convert(target, wide)?;
-        if smoothing != 0.0 {
+        if smoothing > 0.0 {
             let (keep, spread) = (ir::scalar(wide, 1.0 - smoothing), ir::scalar(wide, smoothing));
             let share = b.div(spread, classes)?;
             target = b.mul(target, keep)?;
@@ -183,7 +185,7 @@ fn cross_entropy(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let lse = b.add(max, log)?;
     let loss = b.sub(lse, c.picked)?;
     let (mut y, total) = weighted(b, loss, &c, how)?;
-    if smoothing != 0.0 {
+    if smoothing > 0.0 {
         // The part of every class: the mean over classes of the weighted losses.
         let log = b.unsqueeze(log, &[at])?;
         let logs = b.sub(shifted, log)?;
@@ -255,7 +257,7 @@ fn pointwise(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         }
         name @ ("aten.smooth_l1_loss" | "aten.huber_loss") => {
             let smooth = name == "aten.smooth_l1_loss";
-            let limit = call.float(if smooth { "beta" } else { "delta" }, 1.0);
+            let limit = call.float(if smooth { "beta" } else { "delta" }, 1.0)?;
             let d = b.sub(x, y)?;
             let size = b.abs(d)?;
             let square = b.mul(size, size)?;
@@ -273,7 +275,7 @@ fn pointwise(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             b.log1p(e)?
         }
         "aten.kl_div" => {
-            if call.flag("log_target", false) {
+            if call.flag("log_target", false)? {
                 let e = b.exp(y)?;
                 let d = b.sub(y, x)?;
                 b.mul(e, d)?
@@ -308,7 +310,7 @@ fn pointwise(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             let rest = b.sub(one, y)?;
             let left = b.mul(rest, x)?;
             let mut right = log_sigmoid(b, x)?;
-            if let Some(w) = operand(b, call, 3, "pos_weight") {
+            if let Some(w) = operand(b, call, 3, "pos_weight")? {
                 let w = b.convert(w, wide)?;
                 let w = b.sub(w, one)?;
                 let w = b.mul(w, y)?;

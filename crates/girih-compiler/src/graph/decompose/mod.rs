@@ -6,6 +6,7 @@
 
 mod activations;
 mod arithmetic;
+mod call;
 mod conv;
 mod creation;
 mod einsum;
@@ -44,11 +45,11 @@ mod unary;
 mod views;
 mod window;
 
-use super::Elem;
+pub use call::Call;
+
 use super::build::{Builder, Refusal, Result};
 use super::copy::Copying;
-use super::ir::{Arg, Attr, Attrs, Graph, Node, Op, OriginId, ReduceOp};
-use crate::index::Ix;
+use super::ir::{Arg, Attrs, Graph, Node, Op, OriginId, ReduceOp};
 use crate::num::ScalarOp;
 
 /// One rule.
@@ -116,84 +117,6 @@ pub fn rule(name: &str) -> Option<&'static Decomposition> {
     RULES.iter().flat_map(|list| list.iter()).find(|r| r.handles.contains(&name))
 }
 
-/// A source operation to be replaced.
-pub struct Call<'a> {
-    pub name: &'a str,
-    pub args: &'a [Arg],
-    pub attrs: &'a Attrs,
-}
-
-impl Call<'_> {
-    /// Operand `i`, which must be there.
-    pub fn arg(&self, i: usize) -> Result<Arg> {
-        self.opt(i).ok_or_else(|| Refusal::new(format!("operand {} is missing", i + 1)))
-    }
-    /// Operand `i`, where it was given.
-    pub fn opt(&self, i: usize) -> Option<Arg> {
-        self.args.get(i).copied().filter(|a| *a != Arg::Absent)
-    }
-    pub fn attr(&self, name: &str) -> Option<&Attr> {
-        self.attrs.get(name).filter(|a| **a != Attr::None)
-    }
-    pub fn float(&self, name: &str, default: f64) -> f64 {
-        match self.attr(name) {
-            Some(Attr::Float(x)) => *x,
-            Some(Attr::Int(i)) => i.as_const().map_or(default, |i| i as f64),
-            _ => default,
-        }
-    }
-    pub fn int(&self, name: &str, default: i64) -> i64 {
-        match self.attr(name) {
-            Some(Attr::Int(i)) => i.as_const().unwrap_or(default),
-            Some(Attr::Bool(b)) => (*b).into(),
-            _ => default,
-        }
-    }
-    pub fn flag(&self, name: &str, default: bool) -> bool {
-        self.int(name, default.into()) != 0
-    }
-    pub fn text(&self, name: &str) -> Option<&str> {
-        match self.attr(name) {
-            Some(Attr::Str(s)) => Some(s),
-            _ => None,
-        }
-    }
-    /// A list of integers, perhaps symbolic; a lone integer is a list of one.
-    pub fn extents(&self, name: &str) -> Option<Vec<Ix>> {
-        match self.attr(name)? {
-            Attr::Int(i) => Some(vec![i.clone()]),
-            Attr::List(l) => l
-                .iter()
-                .map(|a| match a {
-                    Attr::Int(i) => Some(i.clone()),
-                    _ => None,
-                })
-                .collect(),
-            _ => None,
-        }
-    }
-    /// A tensor that is an attribute: its element type, shape and elements, each an integer or a float.
-    pub fn tensor(&self, name: &str) -> Option<(Elem, Vec<i64>, &[Attr])> {
-        match self.attr(name)? {
-            Attr::List(parts) => match &parts[..] {
-                [Attr::Elem(elem), Attr::List(shape), Attr::List(values)] => {
-                    let dim = |a: &Attr| match a {
-                        Attr::Int(i) => i.as_const(),
-                        _ => None,
-                    };
-                    Some((*elem, shape.iter().map(dim).collect::<Option<Vec<i64>>>()?, values))
-                }
-                _ => None,
-            },
-            _ => None,
-        }
-    }
-    /// A list of known integers.
-    pub fn ints(&self, name: &str) -> Option<Vec<i64>> {
-        self.extents(name)?.iter().map(Ix::as_const).collect()
-    }
-}
-
 /// An axis counted from the end when negative.
 pub fn normal_axis(axis: i64, rank: usize) -> Result<usize> {
     let at = if axis < 0 { axis + rank as i64 } else { axis };
@@ -204,34 +127,13 @@ pub fn normal_axis(axis: i64, rank: usize) -> Result<usize> {
     }
 }
 
-/// The element type with a number of ONNX's (TensorProto.DataType), where a tensor can have it.
-pub(super) fn onnx_elem(number: i64) -> Option<super::Elem> {
-    use super::Elem;
-    Some(match number {
-        1 => Elem::F32,
-        2 => Elem::U8,
-        3 => Elem::I8,
-        4 => Elem::U16,
-        5 => Elem::I16,
-        6 => Elem::I32,
-        7 => Elem::I64,
-        9 => Elem::BOOL,
-        10 => Elem::F16,
-        11 => Elem::F64,
-        12 => Elem::U32,
-        13 => Elem::U64,
-        16 => Elem::BF16,
-        _ => return None,
-    })
-}
-
 /// Appends a source operation to Torch IR. Its results get the types that its decomposition gives.
 pub fn append(graph: &mut Graph, origin: OriginId, name: &str, args: Vec<Arg>, attrs: Attrs) -> Result<Vec<Arg>> {
     let Some(rule) = rule(name) else {
         return Err(Refusal::new(format!("operation {name} is not supported")));
     };
     let (values, nodes, constants) = (graph.values.len(), graph.nodes.len(), graph.constants.len());
-    let outcome = (rule.run)(&mut Builder::new(graph, origin), &Call { name, args: &args, attrs: &attrs });
+    let outcome = (rule.run)(&mut Builder::new(graph, origin), &Call::new(name, &args, &attrs));
     let types = outcome.map(|results| {
         let builder = Builder::new(graph, origin);
         let of = |x: &Arg| (builder.elem(*x), builder.shape(*x), builder.ints(*x));
@@ -306,7 +208,7 @@ fn sweep(graph: &Graph, log: &mut dyn FnMut(&Applied<'_>)) -> std::result::Resul
         let first = copy.out.nodes.len();
         let outcome = match rule(name) {
             Some(rule) => {
-                let call = Call { name, args: &args, attrs };
+                let call = Call::new(name, &args, attrs);
                 (rule.run)(&mut Builder::new(&mut copy.out, node.origin), &call).map(|results| (rule.name, results))
             }
             None => Err(Refusal::new(format!("operation {name} is not supported"))),

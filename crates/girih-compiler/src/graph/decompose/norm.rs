@@ -94,7 +94,7 @@ pub fn affine(b: &mut Builder<'_>, mut y: Arg, weight: Option<Arg>, bias: Option
 
 /// The operand in the type that ONNX computes the first stage in (attribute `stash_type`), never a narrower one.
 pub(super) fn stash(b: &mut Builder<'_>, call: &Call<'_>, x: Arg) -> Result<(Arg, Elem)> {
-    let stated = super::onnx_elem(call.int("stash_type", 1)).unwrap_or(Elem::F32);
+    let stated = super::onnx::types::elem_of(call.int("stash_type", 1)?)?;
     let wide = if b.elem(x).dtype == DType::F64 || stated.dtype == DType::F64 { Elem::F64 } else { Elem::F32 };
     Ok((b.convert(x, wide)?, stated))
 }
@@ -105,7 +105,7 @@ fn batch_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     if rank < 2 {
         return Err(Refusal::new(format!("{} has no axis of channels", b.shape_text(&b.shape(x)))));
     }
-    let eps = call.float("epsilon", 1e-5);
+    let eps = call.float("epsilon", 1e-5)?;
     let x = b.convert(x, wide)?;
     let mut of_channels = vec![];
     for i in 1..5 {
@@ -114,7 +114,7 @@ fn batch_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         of_channels.push(per_channel(b, v, rank)?);
     }
     let &[weight, bias, mean, variance] = &of_channels[..] else { return Ok(vec![]) };
-    if !call.flag("training_mode", false) {
+    if !call.flag("training_mode", false)? {
         let eps = b.scalar_like(variance, eps);
         let shifted = b.add(variance, eps)?;
         let inverse = b.rsqrt(shifted)?;
@@ -130,7 +130,7 @@ fn batch_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let centred = b.sub(x, now.mean)?;
     let square = b.mul(centred, centred)?;
     let variance_now = b.mean(square, &axes, true)?;
-    let momentum = call.float("momentum", 0.9);
+    let momentum = call.float("momentum", 0.9)?;
     let mut out = vec![b.convert(y, narrow)?];
     for (i, (old, new)) in [(mean, now.mean), (variance, variance_now)].into_iter().enumerate() {
         let new = b.squeeze(new, &axes)?;
@@ -148,9 +148,9 @@ fn batch_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 fn layer_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let (narrow, rank) = (b.elem(x), b.rank(x));
-    let axes: Vec<usize> = (normal_axis(call.int("axis", -1), rank)?..rank).collect();
+    let axes: Vec<usize> = (normal_axis(call.int("axis", -1)?, rank)?..rank).collect();
     let (wide, stated) = stash(b, call, x)?;
-    let s = standardize(b, wide, &axes, call.float("epsilon", 1e-5))?;
+    let s = standardize(b, wide, &axes, call.float("epsilon", 1e-5)?)?;
     let y = b.convert(s.y, narrow)?;
     let y = affine(b, y, call.opt(1), call.opt(2))?;
     Ok(vec![y, b.convert(s.mean, stated)?, b.convert(s.inverse, stated)?])
@@ -165,9 +165,9 @@ fn group_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (wide, _) = stash(b, call, x)?;
     let y = if call.name.contains("Instance") {
         let axes: Vec<usize> = (2..shape.len()).collect();
-        standardize(b, wide, &axes, call.float("epsilon", 1e-5))?.y
+        standardize(b, wide, &axes, call.float("epsilon", 1e-5)?)?.y
     } else {
-        let groups = call.int("num_groups", 0);
+        let groups = call.int("num_groups", 0)?;
         let each = match shape[1].as_const() {
             Some(c) if groups > 0 && c % groups == 0 => c / groups,
             _ => {
@@ -179,7 +179,7 @@ fn group_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         grouped.extend(shape[2..].iter().cloned());
         let g = b.reshape(wide, &grouped)?;
         let axes: Vec<usize> = (2..grouped.len()).collect();
-        let s = standardize(b, g, &axes, call.float("epsilon", 1e-5))?;
+        let s = standardize(b, g, &axes, call.float("epsilon", 1e-5)?)?;
         // Up to version 20 the weight has one entry for each group.
         for v in [&mut weight, &mut bias] {
             let per_group = b.shape(*v).first().is_some_and(|n| n.is_const(groups)) && groups != each * groups;
@@ -198,10 +198,10 @@ fn group_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 
 fn lp_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
-    let axis = normal_axis(call.int("axis", -1), b.rank(x))?;
+    let axis = normal_axis(call.int("axis", -1)?, b.rank(x))?;
     let (narrow, wide) = (b.elem(x), b.wide(x));
     let x = b.convert(x, wide)?;
-    let norm = match call.int("p", 2) {
+    let norm = match call.int("p", 2)? {
         1 => {
             let magnitude = b.abs(x)?;
             b.reduce(ReduceOp::Sum, magnitude, &[axis], true)?
@@ -223,7 +223,7 @@ fn lp_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 fn mean_variance_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let rank = b.rank(x);
-    let axes = call.ints("axes").unwrap_or_else(|| vec![0, 2, 3]);
+    let axes = call.ints("axes")?.unwrap_or_else(|| vec![0, 2, 3]);
     let axes = axes.into_iter().map(|a| normal_axis(a, rank)).collect::<Result<Vec<usize>>>()?;
     let (narrow, wide) = (b.elem(x), b.wide(x));
     let x = b.convert(x, wide)?;
@@ -240,7 +240,7 @@ fn mean_variance_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> 
 
 fn local_response_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
-    let size = call.int("size", 0);
+    let size = call.int("size", 0)?;
     let rank = b.rank(x);
     if rank < 2 || size < 1 {
         return Err(Refusal::new("LRN needs an axis of channels and a size of at least 1"));
@@ -256,9 +256,9 @@ fn local_response_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>>
     let zero = b.scalar_like(square, 0.0);
     let windows = super::window::masked(b, "windows", square, windowed, coords, zero);
     let sum = b.reduce(ReduceOp::Sum, windows, &[rank], false)?;
-    let alpha = b.scalar_like(sum, call.float("alpha", 1e-4) / size as f64);
-    let bias = b.scalar_like(sum, call.float("bias", 1.0));
-    let beta = b.scalar_like(sum, call.float("beta", 0.75));
+    let alpha = b.scalar_like(sum, call.float("alpha", 1e-4)? / size as f64);
+    let bias = b.scalar_like(sum, call.float("bias", 1.0)?);
+    let beta = b.scalar_like(sum, call.float("beta", 0.75)?);
     let scaled = b.mul(sum, alpha)?;
     let base = b.add(scaled, bias)?;
     let divisor = b.pow(base, beta)?;

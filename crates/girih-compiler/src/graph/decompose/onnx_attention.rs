@@ -3,7 +3,9 @@
 //! Attention stays two products around a softmax, which the rules of the loop stage make one kernel: grouped heads are a
 //! map (`head // group`) on keys and values, and masks are selections of -inf.
 
-use super::{Call, Decomposition, onnx_elem};
+use super::onnx::types::elem_of;
+use super::types::head_scale;
+use super::{Call, Decomposition};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::ir::{self, Arg, Coord, ReduceOp, axis};
@@ -268,7 +270,7 @@ fn attention(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let flat = b.rank(q) == 3;
     let out_elem = b.elem(q);
     if flat {
-        let (heads, kv_heads) = (call.int("q_num_heads", 0), call.int("kv_num_heads", 0));
+        let (heads, kv_heads) = (call.int("q_num_heads", 0)?, call.int("kv_num_heads", 0)?);
         q = split_heads(b, q, heads)?;
         k = split_heads(b, k, kv_heads)?;
         v = split_heads(b, v, kv_heads)?;
@@ -276,9 +278,9 @@ fn attention(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     if b.rank(q) != 4 || b.rank(k) != 4 || b.rank(v) != 4 {
         return Err(Refusal::new("Attention needs queries, keys and values of one rank, 3 or 4"));
     }
-    let mut masking = Masking { causal: call.flag("is_causal", false), ..Masking::default() };
-    let window = |name: &str| Some(call.int(name, -1)).filter(|w| *w >= 0);
-    (masking.left, masking.right) = (window("left_window_size"), window("right_window_size"));
+    let mut masking = Masking { causal: call.flag("is_causal", false)?, ..Masking::default() };
+    let window = |name: &str| Ok(call.int_of(name)?.filter(|w| *w >= 0));
+    (masking.left, masking.right) = (window("left_window_size")?, window("right_window_size")?);
     if let (Some(past_key), Some(past_value)) = (call.opt(4), call.opt(5)) {
         masking.offset = Offset::Known(b.shape(past_key).get(2).cloned().unwrap_or(Ix::Const(0)));
         k = b.concat(&[past_key, k], 2)?;
@@ -293,15 +295,14 @@ fn attention(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     if let Some(mask) = call.opt(3) {
         masking.mask = Some(fit_mask(b, mask, &keys)?);
     }
-    let size = b.shape(q)[3].as_const().unwrap_or(1).max(1);
-    let scale = call.float("scale", 1.0 / (size as f64).sqrt());
-    let precision = call.attr("softmax_precision").and_then(|_| onnx_elem(call.int("softmax_precision", 1)));
+    let scale = head_scale(b, call.float_of("scale")?, q)?;
+    let precision = call.int_of("softmax_precision")?.map(elem_of).transpose()?;
     let wide = match precision {
         Some(e) if e.dtype == DType::F64 => Elem::F64,
         _ => b.wide(q),
     };
-    let a = attend(b, [q, k, v], scale, call.float("softcap", 0.0), &masking, wide)?;
-    let shown = match call.int("qk_matmul_output_mode", 0) {
+    let a = attend(b, [q, k, v], scale, call.float("softcap", 0.0)?, &masking, wide)?;
+    let shown = match call.int("qk_matmul_output_mode", 0)? {
         0 => a.scores,
         1 => a.capped,
         2 => a.biased,
@@ -341,7 +342,7 @@ fn rotary(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (mut x, cos, sin) = (call.arg(0)?, call.arg(1)?, call.arg(2)?);
     let flat = b.rank(x) == 3;
     if flat {
-        x = split_heads(b, x, call.int("num_heads", 0))?;
+        x = split_heads(b, x, call.int("num_heads", 0)?)?;
     }
     let mut tables = vec![];
     for table in [cos, sin] {
@@ -356,7 +357,7 @@ fn rotary(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             None => table,
         });
     }
-    let y = rotate(b, x, tables[0], tables[1], call.flag("interleaved", false), call.int("rotary_embedding_dim", 0))?;
+    let y = rotate(b, x, tables[0], tables[1], call.flag("interleaved", false)?, call.int("rotary_embedding_dim", 0)?)?;
     Ok(vec![if flat { merge_heads(b, y)? } else { y }])
 }
 

@@ -3,6 +3,7 @@
 use super::activations::{gelu, sigmoid};
 use super::norm::{affine, standardize};
 use super::onnx_attention::{Masking, Offset, attend, merge_heads, rotate, split_heads};
+use super::types::{head_scale, known_extent};
 use super::{Call, Decomposition, normal_axis};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
@@ -79,8 +80,8 @@ fn norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         }
     }
     let rank = b.rank(x);
-    let axes: Vec<usize> = (normal_axis(call.int("axis", -1), rank)?..rank).collect();
-    let eps = call.float("epsilon", if skips { 1e-12 } else { 1e-5 });
+    let axes: Vec<usize> = (normal_axis(call.int("axis", -1)?, rank)?..rank).collect();
+    let eps = call.float("epsilon", if skips { 1e-12 } else { 1e-5 })?;
     let wide = b.wide(x);
     let wide_x = b.convert(x, wide)?;
     let (y, mean, inverse) = if simple {
@@ -109,7 +110,7 @@ fn gelus(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     }
     let (narrow, wide) = (b.elem(x), b.wide(x));
     let x = b.convert(x, wide)?;
-    let alpha = b.scalar_like(x, call.float("alpha", 1.702));
+    let alpha = b.scalar_like(x, call.float("alpha", 1.702)?);
     let scaled = b.mul(x, alpha)?;
     let gate = sigmoid(b, scaled)?;
     let y = b.mul(x, gate)?;
@@ -120,15 +121,15 @@ fn fused_matmul(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let mut operands = [call.arg(0)?, call.arg(1)?];
     for (x, name) in operands.iter_mut().zip(["transA", "transB"]) {
         let rank = b.rank(*x);
-        if call.flag(name, false) && rank >= 2 {
+        if call.flag(name, false)? && rank >= 2 {
             *x = b.swap_axes(*x, rank - 2, rank - 1)?;
         }
     }
-    if call.flag("transBatchA", false) || call.flag("transBatchB", false) {
+    if call.flag("transBatchA", false)? || call.flag("transBatchB", false)? {
         return Err(Refusal::new("FusedMatMul that transposes batches is not supported"));
     }
     let y = b.matmul(operands[0], operands[1])?;
-    let alpha = b.scalar_like(y, call.float("alpha", 1.0));
+    let alpha = b.scalar_like(y, call.float("alpha", 1.0)?);
     Ok(vec![b.mul(y, alpha)?])
 }
 
@@ -155,9 +156,9 @@ fn rotary(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (mut x, positions, cos, sin) = (call.arg(0)?, call.arg(1)?, call.arg(2)?, call.arg(3)?);
     let flat = b.rank(x) == 3;
     if flat {
-        let half = b.shape(cos).get(1).and_then(Ix::as_const).unwrap_or(1);
-        let hidden = b.shape(x)[2].as_const().unwrap_or(0);
-        let heads = match call.int("num_heads", 0) {
+        let half = known_extent(b, cos, 1, "the size of a head")?;
+        let hidden = known_extent(b, x, 2, "the hidden size")?;
+        let heads = match call.int("num_heads", 0)? {
             0 => hidden / (2 * half).max(1),
             n => n,
         };
@@ -166,25 +167,16 @@ fn rotary(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let seq = b.shape(x).get(2).cloned().unwrap_or(Ix::Const(1));
     let positions = if b.rank(positions) == 1 { counted(b, positions, seq)? } else { positions };
     let (cos, sin) = (rows_at(b, cos, positions)?, rows_at(b, sin, positions)?);
-    let y = rotate(b, x, cos, sin, call.flag("interleaved", false), call.int("rotary_embedding_dim", 0))?;
-    let scale = call.float("scale", 1.0);
+    let y = rotate(b, x, cos, sin, call.flag("interleaved", false)?, call.int("rotary_embedding_dim", 0)?)?;
+    let scale = call.float("scale", 1.0)?;
     let factor = b.scalar_like(y, scale);
     let y = if scale == 1.0 { y } else { b.mul(y, factor)? };
     Ok(vec![if flat { merge_heads(b, y)? } else { y }])
 }
 
-fn default_scale(b: &Builder<'_>, call: &Call<'_>, q: Arg) -> Result<f64> {
-    let size =
-        b.shape(q).get(3).and_then(Ix::as_const).ok_or_else(|| Refusal::new("the size of a head is not known"))?;
-    Ok(match call.float("scale", 0.0) {
-        0.0 => 1.0 / (size.max(1) as f64).sqrt(),
-        scale => scale,
-    })
-}
-
 /// `(query, key, value, bias?, key_padding_mask?, attention_bias?, past_key?, past_value?)`
 fn multi_head(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let heads = call.int("num_heads", 0);
+    let heads = call.int("num_heads", 0)?;
     let (mut q, k, v) = (call.arg(0)?, call.opt(1), call.opt(2));
     let (Some(mut k), Some(mut v), 3) = (k, v, b.rank(q)) else {
         return Err(Refusal::new("MultiHeadAttention with packed queries, keys and values is not supported"));
@@ -205,7 +197,7 @@ fn multi_head(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     // Keys and values of cross attention come with heads apart.
     let mut k = if b.rank(k) == 4 { k } else { split_heads(b, k, heads)? };
     let mut v = if b.rank(v) == 4 { v } else { split_heads(b, v, heads)? };
-    let mut masking = Masking { causal: call.flag("unidirectional", false), ..Masking::default() };
+    let mut masking = Masking { causal: call.flag("unidirectional", false)?, ..Masking::default() };
     if let (Some(past_key), Some(past_value)) = (call.opt(6), call.opt(7)) {
         masking.offset = Offset::Known(b.shape(past_key).get(2).cloned().unwrap_or(Ix::Const(0)));
         k = b.concat(&[past_key, k], 2)?;
@@ -229,18 +221,18 @@ fn multi_head(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             _ => return Err(Refusal::new("a key_padding_mask of this form is not supported")),
         }
     }
-    let (scale, wide) = (default_scale(b, call, q)?, b.wide(q));
+    let (scale, wide) = (head_scale(b, call.float_of("scale")?.filter(|s| *s != 0.0), q)?, b.wide(q));
     let a = attend(b, [q, k, v], scale, 0.0, &masking, wide)?;
     Ok(vec![merge_heads(b, a.y)?, k, v])
 }
 
 /// `(query, key?, value?, past_key?, past_value?, seqlens_k, total_sequence_length, cos?, sin?)`
 fn group_query(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let (heads, kv_heads) = (call.int("num_heads", 0), call.int("kv_num_heads", 0));
+    let (heads, kv_heads) = (call.int("num_heads", 0)?, call.int("kv_num_heads", 0)?);
     if let Some(at) = (9..14).find(|i| call.opt(*i).is_some()) {
         return Err(Refusal::new(format!("operand {} of GroupQueryAttention is not supported", at + 1)));
     }
-    if call.flag("smooth_softmax", false) || heads < 1 || kv_heads < 1 {
+    if call.flag("smooth_softmax", false)? || heads < 1 || kv_heads < 1 {
         return Err(Refusal::new("this form of GroupQueryAttention is not supported"));
     }
     let packed = call.arg(0)?;
@@ -277,11 +269,11 @@ fn group_query(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let before = b.sub(lengths, less)?;
     let before = b.max(before, ir::int_scalar(Elem::I64, 0))?;
     let (mut q, mut k) = (q, k);
-    if call.flag("do_rotary", false) {
+    if call.flag("do_rotary", false)? {
         let positions = counted(b, before, seq.clone())?;
         let (cos, sin) = (rows_at(b, call.arg(7)?, positions)?, rows_at(b, call.arg(8)?, positions)?);
-        let dim = b.shape(cos).last().and_then(Ix::as_const).unwrap_or(0) * 2;
-        let interleaved = call.flag("rotary_interleaved", false);
+        let dim = known_extent(b, cos, b.rank(cos).saturating_sub(1), "the size of a head")? * 2;
+        let interleaved = call.flag("rotary_interleaved", false)?;
         q = rotate(b, q, cos, sin, interleaved, dim)?;
         k = rotate(b, k, cos, sin, interleaved, dim)?;
     }
@@ -290,13 +282,13 @@ fn group_query(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         present.push(append(b, new, past, before, &total)?);
     }
     let mut masking = Masking { causal: true, offset: Offset::Batch(before), ..Masking::default() };
-    let window = call.int("local_window_size", -1);
+    let window = call.int("local_window_size", -1)?;
     if window > 0 {
         masking.left = Some(window - 1);
     }
-    let (scale, wide) = (default_scale(b, call, q)?, b.wide(q));
+    let (scale, wide) = (head_scale(b, call.float_of("scale")?.filter(|s| *s != 0.0), q)?, b.wide(q));
     debug_assert_eq!(ks.len(), 4);
-    let a = attend(b, [q, present[0], present[1]], scale, call.float("softcap", 0.0), &masking, wide)?;
+    let a = attend(b, [q, present[0], present[1]], scale, call.float("softcap", 0.0)?, &masking, wide)?;
     Ok(vec![merge_heads(b, a.y)?, present[0], present[1]])
 }
 

@@ -27,7 +27,7 @@ fn deform_conv(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let slides = onnx_slides(b, call, &extents, &sizes)?;
     let (narrow, wide) = (b.elem(x), b.wide(x));
     let (xs, ws, offsets) = (b.shape(x), b.shape(w), b.shape(offset));
-    let (groups, parts) = (call.int("group", 1), call.int("offset_group", 1));
+    let (groups, parts) = (call.int("group", 1)?, call.int("offset_group", 1)?);
     let taps = b.simplify(&sizes.iter().cloned().fold(Ix::Const(1), Ix::mul));
     let expected = b.simplify(&Ix::mul(taps.clone(), Ix::Const(parts * r as i64)));
     let known = (xs[1].as_const(), ws[0].as_const());

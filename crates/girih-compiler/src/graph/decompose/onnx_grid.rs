@@ -176,14 +176,14 @@ fn grid_sample(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             b.shape_text(&b.shape(x))
         )));
     }
-    let align = call.flag("align_corners", false);
-    let outside = match call.text("padding_mode").unwrap_or("zeros") {
+    let align = call.flag("align_corners", false)?;
+    let outside = match call.text("padding_mode")?.unwrap_or("zeros") {
         "zeros" => Outside::Zeros,
         "border" => Outside::Border,
         "reflection" => Outside::Reflection,
         other => return Err(Refusal::new(format!("padding_mode is {other:?}, which is none of ONNX's words"))),
     };
-    let mode = call.text("mode").unwrap_or("linear");
+    let mode = call.text("mode")?.unwrap_or("linear");
     let (narrow, elem) = (b.elem(x), b.wide(grid));
     let grid = b.convert(grid, elem)?;
     let mut lines = vec![];
@@ -298,7 +298,7 @@ fn affine_grid(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     }
     let (narrow, elem) = (b.elem(theta), b.wide(theta));
     let theta = b.convert(theta, elem)?;
-    let align = call.flag("align_corners", false);
+    let align = call.flag("align_corners", false)?;
     let c = |x: f64| ir::scalar(elem, x);
     // [n, d.., r]: the sum over columns of theta times the position, the last axis first.
     let mut out = vec![shape[0].clone()];
@@ -341,7 +341,7 @@ fn affine_grid(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 fn roi_align(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (x, rois, batch) = (call.arg(0)?, call.arg(1)?, call.arg(2)?);
     let extents = spatial(b, x)?;
-    let ratio = call.int("sampling_ratio", 0);
+    let ratio = call.int("sampling_ratio", 0)?;
     if extents.len() != 2 || b.rank(rois) != 2 || b.rank(batch) != 1 {
         return Err(Refusal::new("RoiAlign needs an input [n, c, h, w], regions [k, 4] and their batch indices [k]"));
     }
@@ -350,8 +350,9 @@ fn roi_align(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     }
     let (narrow, elem) = (b.elem(x), b.wide(x));
     let rois = b.convert(rois, elem)?;
-    let half_pixel = call.text("coordinate_transformation_mode").unwrap_or("half_pixel") != "output_half_pixel";
-    let outs = [call.int("output_height", 1), call.int("output_width", 1)];
+    let half_pixel =
+        call.choice("coordinate_transformation_mode", &["half_pixel", "output_half_pixel"])? == "half_pixel";
+    let outs = [call.int("output_height", 1)?, call.int("output_width", 1)?];
     let k = b.shape(rois)[0].clone();
     let c = |x: f64| ir::scalar(elem, x);
     // [k, 1, oh, ow, ratio, ratio]
@@ -361,7 +362,7 @@ fn roi_align(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             let one = vec![Ix::Const(1); 5];
             let shape = std::iter::once(k.clone()).chain(one).collect();
             let v = b.map("region", rois, shape, vec![axis(0), Ix::Const(column)]);
-            let v = b.mul(v, c(call.float("spatial_scale", 1.0)))?;
+            let v = b.mul(v, c(call.float("spatial_scale", 1.0)?))?;
             if half_pixel { b.sub(v, c(0.5)) } else { Ok(v) }
         };
         let (low, high) = (end(b, 1 - d as i64)?, end(b, 3 - d as i64)?);
@@ -416,7 +417,7 @@ fn roi_align(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         let coords = vec![Coord::Arg(1), Coord::Ix(axis(1)), Coord::Arg(2), Coord::Arg(3)];
         b.gather(x, &indices, coords, shape.clone())
     };
-    let average = !call.text("mode").unwrap_or("avg").eq_ignore_ascii_case("max");
+    let average = !call.text("mode")?.unwrap_or("avg").eq_ignore_ascii_case("max");
     let zero = c(0.0);
     let y = if average {
         let sampled = weighted(b, &lines, elem, &mut value)?;

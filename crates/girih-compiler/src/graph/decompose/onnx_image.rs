@@ -79,7 +79,7 @@ fn center_crop_pad(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let target = b.ints(call.arg(1)?).ok_or_else(|| Refusal::new("the shape of CenterCropPad is not constant"))?;
     let mut shape = b.shape(x);
     let rank = shape.len();
-    let axes = match call.ints("axes") {
+    let axes = match call.ints("axes")? {
         Some(axes) => axes.into_iter().map(|a| normal_axis(a, rank)).collect::<Result<Vec<usize>>>()?,
         None => (0..rank).collect(),
     };

@@ -26,8 +26,8 @@ pub(super) const RULES: &[Decomposition] = &[
 
 fn onnx_softmax(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
-    let old = call.int("opset", 13) < 13;
-    let mut at = normal_axis(call.int("axis", if old { 1 } else { -1 }), b.rank(x))?;
+    let old = call.int("opset", 13)? < 13;
+    let mut at = normal_axis(call.int("axis", if old { 1 } else { -1 })?, b.rank(x))?;
     let shape = b.shape(x);
     let mut y = x;
     if old {
@@ -68,9 +68,9 @@ fn losses(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     }
     let labels = b.convert(labels, Elem::I64)?;
     let zero = ir::scalar(wide, 0.0);
-    let ignored = match call.attr("ignore_index") {
-        Some(_) => {
-            let index = ir::int_scalar(Elem::I64, call.int("ignore_index", 0));
+    let ignored = match call.int_of("ignore_index")? {
+        Some(index) => {
+            let index = ir::int_scalar(Elem::I64, index);
             Some(b.compare(Predicate::Equal, labels, index)?)
         }
         None => None,
@@ -99,7 +99,7 @@ fn losses(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         loss = b.mul(loss, weight)?;
     }
     let axes: Vec<usize> = (0..shape.len()).collect();
-    let loss = match (call.text("reduction").unwrap_or("mean"), weight) {
+    let loss = match (call.text("reduction")?.unwrap_or("mean"), weight) {
         ("none", _) => loss,
         ("sum", _) => b.reduce(ReduceOp::Sum, loss, &axes, false)?,
         ("mean", None) => b.mean(loss, &axes, false)?,

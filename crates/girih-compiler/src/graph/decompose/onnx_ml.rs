@@ -4,7 +4,7 @@ use super::resize::float_constant;
 use super::{Call, Decomposition};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
-use crate::graph::ir::{self, Arg, Attr, Coord, ReduceOp, axis};
+use crate::graph::ir::{self, Arg, Coord, ReduceOp, axis};
 use crate::index::Ix;
 use crate::num::op::Predicate;
 
@@ -79,30 +79,13 @@ pub(super) const RULES: &[Decomposition] = &[
 ];
 
 /// A list of numbers; `None` where the attribute is absent or empty.
-pub(super) fn numbers(call: &Call<'_>, name: &str) -> Option<Vec<f64>> {
-    let Attr::List(list) = call.attr(name)? else { return None };
-    // A tensor as an attribute: its type, its shape, its elements.
-    let list = match &list[..] {
-        [Attr::Elem(_), Attr::List(_), Attr::List(values)] => values,
-        _ => list,
-    };
-    let one = |a: &Attr| match a {
-        Attr::Float(x) => Some(*x),
-        Attr::Int(i) => i.as_const().map(|i| i as f64),
-        _ => None,
-    };
-    list.iter().map(one).collect::<Option<Vec<f64>>>().filter(|l| !l.is_empty())
+pub(super) fn numbers(call: &Call<'_>, name: &str) -> Result<Option<Vec<f64>>> {
+    Ok(call.floats(name)?.filter(|l| !l.is_empty()))
 }
 
 /// The element type of an attribute that is a tensor.
-pub(super) fn tensor_elem(call: &Call<'_>, name: &str) -> Option<Elem> {
-    match call.attr(name)? {
-        Attr::List(l) => match &l[..] {
-            [Attr::Elem(e), Attr::List(_), Attr::List(_)] => Some(*e),
-            _ => None,
-        },
-        _ => None,
-    }
+pub(super) fn tensor_elem(call: &Call<'_>, name: &str) -> Result<Option<Elem>> {
+    Ok(call.tensor(name)?.map(|(elem, ..)| elem))
 }
 
 /// The operand as a float: f64 stays.
@@ -123,11 +106,11 @@ fn scaler(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let mut y = as_float(b, x)?;
     let elem = b.elem(y);
-    if let Some(offset) = numbers(call, "offset") {
+    if let Some(offset) = numbers(call, "offset")? {
         let offset = float_constant(b, elem, &[offset.len() as u64], &offset);
         y = b.sub(y, offset)?;
     }
-    if let Some(scale) = numbers(call, "scale") {
+    if let Some(scale) = numbers(call, "scale")? {
         let scale = float_constant(b, elem, &[scale.len() as u64], &scale);
         y = b.mul(y, scale)?;
     }
@@ -141,7 +124,7 @@ fn normalizer(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         return Err(Refusal::new("Normalizer needs a row of features"));
     }
     let last = [rank - 1];
-    let size = match call.text("norm").unwrap_or("MAX") {
+    let size = match call.text("norm")?.unwrap_or("MAX") {
         "MAX" => {
             let size = b.abs(x)?;
             b.reduce(ReduceOp::Max, size, &last, true)?
@@ -166,7 +149,7 @@ fn normalizer(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 fn binarizer(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let float = as_float(b, x)?;
-    let threshold = b.scalar_like(float, call.float("threshold", 0.0));
+    let threshold = b.scalar_like(float, call.float("threshold", 0.0)?);
     let above = b.compare(Predicate::GreaterThan, float, threshold)?;
     let elem = b.elem(x);
     Ok(vec![b.select(above, ir::scalar(elem, 1.0), ir::scalar(elem, 0.0))?])
@@ -175,12 +158,12 @@ fn binarizer(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 fn imputer(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let elem = b.elem(x);
-    let (imputed, replaced) = match numbers(call, "imputed_value_floats") {
-        Some(values) => (values, call.float("replaced_value_float", 0.0)),
+    let (imputed, replaced) = match numbers(call, "imputed_value_floats")? {
+        Some(values) => (values, call.float("replaced_value_float", 0.0)?),
         None => {
-            let values = numbers(call, "imputed_value_int64s");
+            let values = numbers(call, "imputed_value_int64s")?;
             let values = values.ok_or_else(|| Refusal::new("Imputer says no value to impute"))?;
-            (values, call.int("replaced_value_int64", 0) as f64)
+            (values, call.int("replaced_value_int64", 0)? as f64)
         }
     };
     let count = [imputed.len() as u64];
@@ -202,10 +185,10 @@ fn imputer(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 
 fn one_hot_encoder(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
-    if !call.flag("zeros", true) {
+    if !call.flag("zeros", true)? {
         return Err(Refusal::new("OneHotEncoder with zeros = 0 would end the run on an unknown category"));
     }
-    let categories = numbers(call, "cats_int64s").ok_or_else(|| strings("OneHotEncoder"))?;
+    let categories = numbers(call, "cats_int64s")?.ok_or_else(|| strings("OneHotEncoder"))?;
     let x = b.convert(x, Elem::I64)?;
     let rank = b.rank(x);
     let x = b.unsqueeze(x, &[rank])?;
@@ -217,21 +200,21 @@ fn one_hot_encoder(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 
 fn label_encoder(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
-    let first = |names: [&str; 3]| names.into_iter().find_map(|n| numbers(call, n));
-    let keys = first(["keys_int64s", "keys_floats", "keys_tensor"]).ok_or_else(|| strings("LabelEncoder"))?;
-    let values = first(["values_int64s", "values_floats", "values_tensor"]).ok_or_else(|| strings("LabelEncoder"))?;
+    let first = |names: [&str; 3]| numbers(call, call.given(&names))?.ok_or_else(|| strings("LabelEncoder"));
+    let keys = first(["keys_int64s", "keys_floats", "keys_tensor"])?;
+    let values = first(["values_int64s", "values_floats", "values_tensor"])?;
     if keys.len() != values.len() {
         return Err(Refusal::new(format!("LabelEncoder has {} keys and {} values", keys.len(), values.len())));
     }
-    let (out, default) = if numbers(call, "values_int64s").is_some() {
-        (Elem::I64, call.int("default_int64", -1) as f64)
-    } else if numbers(call, "values_floats").is_some() {
-        (Elem::F32, call.float("default_float", -0.0))
+    let (out, default) = if numbers(call, "values_int64s")?.is_some() {
+        (Elem::I64, call.int("default_int64", -1)? as f64)
+    } else if numbers(call, "values_floats")?.is_some() {
+        (Elem::F32, call.float("default_float", -0.0)?)
     } else {
-        let elem = tensor_elem(call, "values_tensor").unwrap_or(Elem::F32);
+        let elem = tensor_elem(call, "values_tensor")?.unwrap_or(Elem::F32);
         (elem, if elem.is_float() { -0.0 } else { -1.0 })
     };
-    let default = numbers(call, "default_tensor").and_then(|d| d.first().copied()).unwrap_or(default);
+    let default = numbers(call, "default_tensor")?.and_then(|d| d.first().copied()).unwrap_or(default);
     let elem = b.elem(x);
     let (count, rank) = ([keys.len() as u64], b.rank(x));
     let wide = b.unsqueeze(x, &[rank])?;
@@ -342,7 +325,7 @@ pub(super) fn rows(b: &mut Builder<'_>, call: &Call<'_>) -> Result<(Arg, i64)> {
 fn linear(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (x, features) = rows(b, call)?;
     let elem = b.elem(x);
-    let weights = numbers(call, "coefficients").ok_or_else(|| Refusal::new("a linear model has no coefficients"))?;
+    let weights = numbers(call, "coefficients")?.ok_or_else(|| Refusal::new("a linear model has no coefficients"))?;
     let count = weights.len() as i64 / features;
     if count < 1 || weights.len() as i64 != count * features {
         return Err(Refusal::new(format!("{} coefficients do not fit {features} features", weights.len())));
@@ -350,16 +333,16 @@ fn linear(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let w = float_constant(b, elem, &[count as u64, features as u64], &weights);
     let w = b.transpose(w, &[1, 0])?;
     let mut scores = b.matmul(x, w)?;
-    if let Some(bias) = numbers(call, "intercepts") {
+    if let Some(bias) = numbers(call, "intercepts")? {
         let bias = float_constant(b, elem, &[bias.len() as u64], &bias);
         scores = b.add(scores, bias)?;
     }
-    let transform = call.text("post_transform").unwrap_or("NONE").to_string();
+    let transform = call.text("post_transform")?.unwrap_or("NONE").to_string();
     if call.name == "onnx.LinearRegressor" {
         let y = post_transform(b, scores, &transform)?;
         return Ok(vec![b.convert(y, Elem::F32)?]);
     }
-    let labels = numbers(call, "classlabels_ints").ok_or_else(|| strings("LinearClassifier with labels"))?;
+    let labels = numbers(call, "classlabels_ints")?.ok_or_else(|| strings("LinearClassifier with labels"))?;
     if count == 1 && labels.len() == 2 {
         let negated = b.neg(scores)?;
         scores = b.concat(&[negated, scores], 1)?;
@@ -380,10 +363,10 @@ fn linear(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 fn svm_regressor(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (x, features) = rows(b, call)?;
     let elem = b.elem(x);
-    let coefficients = numbers(call, "coefficients").ok_or_else(|| Refusal::new("an SVM has no coefficients"))?;
-    let params = numbers(call, "kernel_params").unwrap_or_else(|| vec![0.0; 3]);
+    let coefficients = numbers(call, "coefficients")?.ok_or_else(|| Refusal::new("an SVM has no coefficients"))?;
+    let params = numbers(call, "kernel_params")?.unwrap_or_else(|| vec![0.0; 3]);
     let param = |i: usize| params.get(i).copied().unwrap_or(0.0);
-    let supports = call.int("n_supports", 0).max(0);
+    let supports = call.int("n_supports", 0)?.max(0);
     let column = |b: &mut Builder<'_>| float_constant(b, elem, &[coefficients.len() as u64, 1], &coefficients);
     let mut y = if supports == 0 {
         if coefficients.len() as i64 != features {
@@ -392,7 +375,7 @@ fn svm_regressor(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         let w = column(b);
         b.matmul(x, w)?
     } else {
-        let vectors = numbers(call, "support_vectors").unwrap_or_default();
+        let vectors = numbers(call, "support_vectors")?.unwrap_or_default();
         if vectors.len() as i64 != supports * features || coefficients.len() as i64 != supports {
             return Err(Refusal::new(format!("{supports} support vectors do not fit {features} features")));
         }
@@ -407,7 +390,7 @@ fn svm_regressor(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             let scaled = b.mul(p, gamma)?;
             b.add(scaled, ir::scalar(elem, param(1)))
         };
-        let kernel = match call.text("kernel_type").unwrap_or("LINEAR") {
+        let kernel = match call.text("kernel_type")?.unwrap_or("LINEAR") {
             "LINEAR" => products(b)?,
             "POLY" => {
                 let base = shifted(b)?;
@@ -431,13 +414,13 @@ fn svm_regressor(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         let w = column(b);
         b.matmul(kernel, w)?
     };
-    if let Some(rho) = numbers(call, "rho").and_then(|r| r.first().copied()) {
+    if let Some(rho) = numbers(call, "rho")?.and_then(|r| r.first().copied()) {
         y = b.add(y, ir::scalar(elem, rho))?;
     }
-    if call.flag("one_class", false) {
+    if call.flag("one_class", false)? {
         let above = b.compare(Predicate::GreaterThan, y, ir::scalar(elem, 0.0))?;
         y = b.select(above, ir::scalar(elem, 1.0), ir::scalar(elem, -1.0))?;
     }
-    let y = post_transform(b, y, call.text("post_transform").unwrap_or("NONE"))?;
+    let y = post_transform(b, y, call.text("post_transform")?.unwrap_or("NONE"))?;
     Ok(vec![b.convert(y, Elem::F32)?])
 }

@@ -73,7 +73,7 @@ fn requantize(b: &mut Builder<'_>, sum: Arg, scale: Arg, zero: Option<Arg>, elem
 fn integer_conv(b: &mut Builder<'_>, call: &Call<'_>, x: Arg, w: Arg) -> Result<Arg> {
     let sizes = kernel_of(b, call, w)?;
     let slides = onnx_slides(b, call, &spatial(b, x)?, &sizes)?;
-    conv(b, x, w, &slides, call.int("group", 1), Elem::I32)
+    conv(b, x, w, &slides, call.int("group", 1)?, Elem::I32)
 }
 
 /// `(x, w, x_zero?, w_zero?)`

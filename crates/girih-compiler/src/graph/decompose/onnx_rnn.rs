@@ -6,7 +6,7 @@ use super::activations::sigmoid;
 use super::{Call, Decomposition};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
-use crate::graph::ir::{self, Arg, Attr, Coord, axis};
+use crate::graph::ir::{self, Arg, Coord, axis};
 use crate::index::Ix;
 use crate::num::op::Predicate;
 
@@ -69,18 +69,8 @@ struct Layer {
     coupled: bool,
 }
 
-fn list_of<'a>(call: &'a Call<'_>, name: &str) -> &'a [Attr] {
-    match call.attr(name) {
-        Some(Attr::List(l)) => l,
-        _ => &[],
-    }
-}
-
 fn activations(call: &Call<'_>, cell: Cell, directions: usize) -> Result<Vec<Activation>> {
-    let names: Vec<String> = list_of(call, "activations")
-        .iter()
-        .filter_map(|a| if let Attr::Str(s) = a { Some(s.clone()) } else { None })
-        .collect();
+    let names: Vec<String> = call.texts("activations")?.unwrap_or_default().into_iter().map(String::from).collect();
     let each = cell.activations();
     let names = if names.is_empty() || names.len() != each.len() * directions {
         if !names.is_empty() && (names.len() != 2 || cell != Cell::Rnn) {
@@ -91,12 +81,9 @@ fn activations(call: &Call<'_>, cell: Cell, directions: usize) -> Result<Vec<Act
     } else {
         names
     };
-    let numbers = |name: &str| -> Vec<f64> {
-        list_of(call, name).iter().filter_map(|a| if let Attr::Float(x) = a { Some(*x) } else { None }).collect()
-    };
     // The parameters are consumed in order, by the functions that have some.
-    let (alphas, betas) = (numbers("activation_alpha"), numbers("activation_beta"));
-    let (mut alphas, mut betas) = (alphas.into_iter(), betas.into_iter());
+    let (alphas, betas) = (call.floats("activation_alpha")?, call.floats("activation_beta")?);
+    let (mut alphas, mut betas) = (alphas.into_iter().flatten(), betas.into_iter().flatten());
     let with = |name: String| {
         let has_alpha =
             !matches!(name.to_ascii_lowercase().as_str(), "relu" | "tanh" | "sigmoid" | "softsign" | "softplus");
@@ -279,7 +266,7 @@ fn recurrent(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let r = needed(operand(b, 2)?, 2)?;
     let (bias, peepholes) = (operand(b, 3)?, operand(b, 7)?);
     let (mut h0, mut c0) = (operand(b, 5)?, if cell == Cell::Lstm { operand(b, 6)? } else { None });
-    let batch_first = call.flag("layout", false);
+    let batch_first = call.flag("layout", false)?;
     if b.rank(x) != 3 || b.rank(w) != 3 || b.rank(r) != 3 {
         return Err(Refusal::new("a recurrent layer needs an input and weights of rank 3"));
     }
@@ -297,7 +284,7 @@ fn recurrent(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (Some(directions), Some(hidden)) = (ws[0].as_const(), rs[2].as_const()) else {
         return Err(Refusal::new("the weights of a recurrent layer have no known shape"));
     };
-    let direction = call.text("direction").unwrap_or("forward").to_string();
+    let direction = call.text("direction")?.unwrap_or("forward").to_string();
     let expected = if direction == "bidirectional" { 2 } else { 1 };
     let rows = Ix::Const(cell.gates() * hidden);
     if directions != expected || !b.same(&ws[1], &rows) || !b.same(&rs[1], &rows) || !b.same(&ws[2], &xs[2]) {
@@ -317,8 +304,8 @@ fn recurrent(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     };
     let acts = activations(call, cell, directions as usize)?;
     let each = cell.activations().len();
-    let clip = call.attr("clip").map(|_| call.float("clip", 0.0)).filter(|c| *c > 0.0);
-    let before_reset = call.flag("linear_before_reset", false);
+    let clip = call.float_of("clip")?.filter(|c| *c > 0.0);
+    let before_reset = call.flag("linear_before_reset", false)?;
     let (mut ys, mut hs, mut cs) = (vec![], vec![], vec![]);
     for d in 0..directions {
         let reverse = direction == "reverse" || d == 1;
@@ -365,7 +352,7 @@ fn recurrent(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             activations: acts.iter().skip(d as usize * each).take(each).cloned().collect(),
             clip,
             linear_before_reset: before_reset,
-            coupled: call.flag("input_forget", false),
+            coupled: call.flag("input_forget", false)?,
         };
         let mut outputs = vec![];
         for t in 0..steps {

@@ -2,8 +2,9 @@
 //!
 //! A transform is a product with a matrix of cosines and sines; the angle is exact (`2 pi (k*n mod N) / N`).
 
+use super::onnx::types::elem_of;
 use super::resize::float_constant;
-use super::{Call, Decomposition, normal_axis, onnx_elem};
+use super::{Call, Decomposition, normal_axis};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::ir::{self, Arg, axis};
@@ -135,15 +136,18 @@ fn dft_last(b: &mut Builder<'_>, x: Arg, n: &Ix, inverse: bool, onesided: bool) 
 fn dft(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let (narrow, wide, rank) = (b.elem(x), b.wide(x), b.rank(x));
-    let (inverse, onesided) = (call.flag("inverse", false), call.flag("onesided", false));
+    let (inverse, onesided) = (call.flag("inverse", false)?, call.flag("onesided", false)?);
     let scalar = |b: &Builder<'_>, i: usize, what: &str| -> Result<Option<Ix>> {
         let Some(v) = call.opt(i) else { return Ok(None) };
         let ints = b.ints(v).ok_or_else(|| Refusal::new(format!("the {what} of DFT is not constant")))?;
         Ok(ints.into_iter().next())
     };
-    let stated = scalar(b, 2, "axis")?.and_then(|a| a.as_const());
-    let default = if call.int("opset", 20) < 20 { 1 } else { -2 };
-    let at = normal_axis(stated.unwrap_or_else(|| call.int("axis", default)), rank)?;
+    let stated = match scalar(b, 2, "axis")? {
+        Some(a) => Some(a.as_const().ok_or_else(|| Refusal::new("the axis of DFT is not constant"))?),
+        None => None,
+    };
+    let default = if call.int("opset", 20)? < 20 { 1 } else { -2 };
+    let at = normal_axis(stated.map_or_else(|| call.int("axis", default), Ok)?, rank)?;
     if rank < 2 || at + 1 == rank {
         return Err(Refusal::new("DFT needs an axis of the signal before the axis of its components"));
     }
@@ -196,18 +200,18 @@ fn stft(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         let window = b.unsqueeze(window, &[1])?;
         framed = b.mul(framed, window)?;
     }
-    let y = dft_last(b, framed, &length, false, call.flag("onesided", true))?;
+    let y = dft_last(b, framed, &length, false, call.flag("onesided", true)?)?;
     Ok(vec![b.convert(y, narrow)?])
 }
 
 fn window_function(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let size = b.ints(call.arg(0)?).and_then(|s| s.into_iter().next());
     let size = size.ok_or_else(|| Refusal::new("the size of a window is not constant"))?;
-    let elem = onnx_elem(call.int("output_datatype", 1)).unwrap_or(Elem::F32);
+    let elem = elem_of(call.int("output_datatype", 1)?)?;
     let c = |x: f64| ir::scalar(Elem::F64, x);
     let i = b.index(axis(0), Elem::I64, vec![size.clone()]);
     let i = b.convert(i, Elem::F64)?;
-    let period = if call.flag("periodic", true) { size } else { Ix::sub(size, Ix::Const(1)) };
+    let period = if call.flag("periodic", true)? { size } else { Ix::sub(size, Ix::Const(1)) };
     let n = b.index(period, Elem::I64, vec![]);
     let n = b.convert(n, Elem::F64)?;
     let turn = b.div(i, n)?;
@@ -242,7 +246,7 @@ fn mel_weights(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         *slot = value.ok_or_else(|| Refusal::new("an operand of MelWeightMatrix is not constant"))?;
     }
     let [bins, length, rate, low, high] = given;
-    let elem = onnx_elem(call.int("output_datatype", 1)).unwrap_or(Elem::F32);
+    let elem = elem_of(call.int("output_datatype", 1)?)?;
     if !(1.0..=65536.0).contains(&bins) || !(1.0..=1e6).contains(&length) || rate <= 0.0 || low < 0.0 || high < low {
         return Err(Refusal::new("the operands of MelWeightMatrix are out of range"));
     }

@@ -2,6 +2,7 @@
 
 use super::activations::sigmoid;
 use super::onnx_attention::{merge_heads, split_heads};
+use super::types::head_scale;
 use super::window::Slide;
 use super::{Call, Decomposition, conv, normal_axis};
 use crate::graph::Elem;
@@ -72,7 +73,7 @@ fn swiglu(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (a, v) = (call.arg(0)?, call.arg(1)?);
     let (narrow, wide) = (b.elem(a), b.wide(a));
     let (a, v) = (b.convert(a, wide)?, b.convert(v, wide)?);
-    let alpha = b.scalar_like(a, call.float("alpha", 1.0));
+    let alpha = b.scalar_like(a, call.float("alpha", 1.0)?);
     let scaled = b.mul(a, alpha)?;
     let gate = sigmoid(b, scaled)?;
     let swish = b.mul(a, gate)?;
@@ -101,7 +102,7 @@ fn causal_conv(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let slide = Slide { size: Ix::Const(k), stride: 1, dilation: 1, before: Ix::Const(0), after: Ix::Const(0) };
     let y = conv::conv(b, padded, w, &[slide], channels, wide)?;
     let mut y = conv::finish(b, y, call.opt(2), wide)?;
-    match call.text("activation").unwrap_or("none") {
+    match call.text("activation")?.unwrap_or("none") {
         "none" => {}
         "silu" | "swish" => {
             // The convolution's result is of the operand's type before the activation.
@@ -121,7 +122,7 @@ fn causal_conv(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 fn linear_attention(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let narrow = b.elem(call.arg(0)?);
     let wide = if narrow.dtype.bits() == 64 { Elem::F64 } else { Elem::F32 };
-    let (heads, kv_heads) = (call.int("q_num_heads", 0), call.int("kv_num_heads", 0));
+    let (heads, kv_heads) = (call.int("q_num_heads", 0)?, call.int("kv_num_heads", 0)?);
     if heads < 1 || kv_heads < 1 || heads % kv_heads != 0 {
         return Err(Refusal::new(format!("{heads} query heads do not fall on {kv_heads} heads of keys")));
     }
@@ -136,7 +137,7 @@ fn linear_attention(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         let text = b.graph.ix_text(&qs[2]);
         Refusal::new(format!("LinearAttention over {text} steps: the number must be known and at most 256"))
     })?;
-    let rule = call.text("update_rule").unwrap_or("gated_delta").to_string();
+    let rule = call.text("update_rule")?.unwrap_or("gated_delta").to_string();
     let (gated, delta) = match rule.as_str() {
         "linear" => (false, false),
         "gated" => (true, false),
@@ -152,8 +153,7 @@ fn linear_attention(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     } else {
         None
     };
-    let size = qs[3].as_const().unwrap_or(1).max(1) as f64;
-    let scale = Some(call.float("scale", 0.0)).filter(|s| *s != 0.0).unwrap_or(1.0 / size.sqrt());
+    let scale = head_scale(b, call.float_of("scale")?.filter(|s| *s != 0.0), q)?;
     let state_shape = vec![qs[0].clone(), Ix::Const(kv_heads), ks[3].clone(), vs[3].clone()];
     let (mut state, state_elem) = match call.opt(3) {
         Some(past) => (b.convert(past, wide)?, b.elem(past)),
@@ -205,7 +205,7 @@ fn tensor_scatter(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (past, new) = (call.arg(0)?, call.arg(1)?);
     let shape = b.shape(past);
     let rank = shape.len();
-    let d = normal_axis(call.int("axis", -2), rank)?;
+    let d = normal_axis(call.int("axis", -2)?, rank)?;
     let count = b.shape(new).get(d).cloned().unwrap_or(Ix::Const(0));
     let mut line = vec![Ix::Const(1); rank];
     line[d] = shape[d].clone();
@@ -216,7 +216,7 @@ fn tensor_scatter(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         i = b.sub(i, at)?;
     }
     let zero = ir::int_scalar(Elem::I64, 0);
-    match call.text("mode").unwrap_or("linear") {
+    match call.text("mode")?.unwrap_or("linear") {
         "linear" => {}
         "circular" => {
             // The remainder that is not negative.

@@ -7,7 +7,7 @@ use super::resize::float_constant;
 use super::{Call, Decomposition};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
-use crate::graph::ir::{self, Arg, Attr, Coord, ReduceOp, axis};
+use crate::graph::ir::{self, Arg, Coord, ReduceOp, axis};
 use crate::index::Ix;
 use crate::num::op::Predicate;
 
@@ -81,25 +81,30 @@ fn bad(why: impl Into<String>) -> Refusal {
     Refusal::new(format!("a tree ensemble {}", why.into()))
 }
 
-fn words(call: &Call<'_>, name: &str) -> Vec<String> {
-    match call.attr(name) {
-        Some(Attr::List(l)) => l.iter().map(|a| if let Attr::Str(s) = a { s.clone() } else { String::new() }).collect(),
-        _ => vec![],
-    }
+fn words(call: &Call<'_>, name: &str) -> Result<Vec<String>> {
+    Ok(call.texts(name)?.unwrap_or_default().into_iter().map(String::from).collect())
 }
 
-fn whole(call: &Call<'_>, name: &str) -> Vec<i64> {
-    numbers(call, name).unwrap_or_default().into_iter().map(|x| x as i64).collect()
+fn whole(call: &Call<'_>, name: &str) -> Result<Vec<i64>> {
+    Ok(numbers(call, name)?.unwrap_or_default().into_iter().map(|x| x as i64).collect())
+}
+
+/// The numbers of an attribute, or of the one that holds them as a tensor.
+fn either(call: &Call<'_>, list: &str, tensor: &str) -> Result<Option<Vec<f64>>> {
+    match numbers(call, list)? {
+        None => numbers(call, tensor),
+        found => Ok(found),
+    }
 }
 
 /// The attributes of the older two operators.
 fn old_forest(call: &Call<'_>, prefix: &str, ids: &str) -> Result<Forest> {
-    let (trees, own) = (whole(call, "nodes_treeids"), whole(call, "nodes_nodeids"));
-    let (yes, no) = (whole(call, "nodes_truenodeids"), whole(call, "nodes_falsenodeids"));
-    let features = whole(call, "nodes_featureids");
-    let splits = numbers(call, "nodes_values").or_else(|| numbers(call, "nodes_values_as_tensor")).unwrap_or_default();
-    let modes = words(call, "nodes_modes");
-    let missing = whole(call, "nodes_missing_value_tracks_true");
+    let (trees, own) = (whole(call, "nodes_treeids")?, whole(call, "nodes_nodeids")?);
+    let (yes, no) = (whole(call, "nodes_truenodeids")?, whole(call, "nodes_falsenodeids")?);
+    let features = whole(call, "nodes_featureids")?;
+    let splits = either(call, "nodes_values", "nodes_values_as_tensor")?.unwrap_or_default();
+    let modes = words(call, "nodes_modes")?;
+    let missing = whole(call, "nodes_missing_value_tracks_true")?;
     let n = trees.len();
     if n == 0 || n > MOST_NODES || [own.len(), yes.len(), no.len(), features.len(), splits.len(), modes.len()] != [n; 6]
     {
@@ -139,10 +144,9 @@ fn old_forest(call: &Call<'_>, prefix: &str, ids: &str) -> Result<Forest> {
     }
     forest.roots = seen.into_values().collect();
     let named = |part: &str| format!("{prefix}_{part}");
-    let (in_tree, at) = (whole(call, &named("treeids")), whole(call, &named("nodeids")));
-    let target = whole(call, ids);
-    let weight =
-        numbers(call, &named("weights")).or_else(|| numbers(call, &named("weights_as_tensor"))).unwrap_or_default();
+    let (in_tree, at) = (whole(call, &named("treeids"))?, whole(call, &named("nodeids"))?);
+    let target = whole(call, ids)?;
+    let weight = either(call, &named("weights"), &named("weights_as_tensor"))?.unwrap_or_default();
     if [in_tree.len(), at.len(), target.len()] != [weight.len(); 3] {
         return Err(bad("has tables of different lengths"));
     }
@@ -157,12 +161,12 @@ fn old_forest(call: &Call<'_>, prefix: &str, ids: &str) -> Result<Forest> {
 
 /// The attributes of `TreeEnsemble` (version 5).
 fn new_forest(call: &Call<'_>) -> Result<Forest> {
-    let features = whole(call, "nodes_featureids");
-    let (yes, no) = (whole(call, "nodes_truenodeids"), whole(call, "nodes_falsenodeids"));
-    let (yes_leaf, no_leaf) = (whole(call, "nodes_trueleafs"), whole(call, "nodes_falseleafs"));
-    let (modes, splits) = (whole(call, "nodes_modes"), numbers(call, "nodes_splits").unwrap_or_default());
-    let missing = whole(call, "nodes_missing_value_tracks_true");
-    let (target, weight) = (whole(call, "leaf_targetids"), numbers(call, "leaf_weights").unwrap_or_default());
+    let features = whole(call, "nodes_featureids")?;
+    let (yes, no) = (whole(call, "nodes_truenodeids")?, whole(call, "nodes_falsenodeids")?);
+    let (yes_leaf, no_leaf) = (whole(call, "nodes_trueleafs")?, whole(call, "nodes_falseleafs")?);
+    let (modes, splits) = (whole(call, "nodes_modes")?, numbers(call, "nodes_splits")?.unwrap_or_default());
+    let missing = whole(call, "nodes_missing_value_tracks_true")?;
+    let (target, weight) = (whole(call, "leaf_targetids")?, numbers(call, "leaf_weights")?.unwrap_or_default());
     let n = features.len();
     let same = [yes.len(), no.len(), yes_leaf.len(), no_leaf.len(), modes.len(), splits.len()] == [n; 6];
     if n == 0 || n > MOST_NODES || !same || target.len() != weight.len() || target.len() > MOST_NODES {
@@ -179,7 +183,7 @@ fn new_forest(call: &Call<'_>) -> Result<Forest> {
     };
     let mut forest = Forest { nan_differs: true, ..Forest::default() };
     let mut extra: Vec<Node> = vec![];
-    let mut sets = numbers(call, "membership_values").unwrap_or_default().into_iter();
+    let mut sets = numbers(call, "membership_values")?.unwrap_or_default().into_iter();
     let first_extra = n + target.len();
     for i in 0..n {
         let (yes, no) = (child(yes[i], yes_leaf[i])?, child(no[i], no_leaf[i])?);
@@ -215,7 +219,7 @@ fn new_forest(call: &Call<'_>) -> Result<Forest> {
         forest.weights.push((n + i, t, *w));
     }
     forest.nodes.extend(extra);
-    for root in whole(call, "tree_roots") {
+    for root in whole(call, "tree_roots")? {
         forest
             .roots
             .push(usize::try_from(root).ok().filter(|r| *r < n).ok_or_else(|| bad("has a root that is not there"))?);
@@ -350,25 +354,28 @@ fn trees(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     }
     let at = walk(b, x, &forest)?;
     let doubles = ["nodes_values_as_tensor", "target_weights_as_tensor", "class_weights_as_tensor", "leaf_weights"];
-    let exact = doubles.iter().any(|n| tensor_elem(call, n) == Some(Elem::F64));
+    let mut exact = false;
+    for name in doubles {
+        exact |= tensor_elem(call, name)? == Some(Elem::F64);
+    }
     let elem = if exact || b.elem(x) == Elem::F64 { Elem::F64 } else { Elem::F32 };
-    let base = numbers(call, "base_values").or_else(|| numbers(call, "base_values_as_tensor"));
+    let base = either(call, "base_values", "base_values_as_tensor")?;
     let add_base = |b: &mut Builder<'_>, y: Arg| -> Result<Arg> {
         let Some(base) = &base else { return Ok(y) };
         let base = float_constant(b, elem, &[base.len() as u64], base);
         b.add(y, base)
     };
     if !classifier {
-        forest.targets = call.int("n_targets", 1).max(1) as usize;
+        forest.targets = call.int("n_targets", 1)?.max(1) as usize;
         let (how, transform) = if call.name == "onnx.TreeEnsemble" {
-            let how = ["AVERAGE", "SUM", "MIN", "MAX"].get(call.int("aggregate_function", 1) as usize);
+            let how = ["AVERAGE", "SUM", "MIN", "MAX"].get(call.int("aggregate_function", 1)? as usize);
             let transforms = ["NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"];
             (
                 how.copied().unwrap_or("?"),
-                transforms.get(call.int("post_transform", 0) as usize).copied().unwrap_or("?"),
+                transforms.get(call.int("post_transform", 0)? as usize).copied().unwrap_or("?"),
             )
         } else {
-            (call.text("aggregate_function").unwrap_or("SUM"), call.text("post_transform").unwrap_or("NONE"))
+            (call.text("aggregate_function")?.unwrap_or("SUM"), call.text("post_transform")?.unwrap_or("NONE"))
         };
         let y = fold(b, at, &forest, how, elem)?;
         let y = add_base(b, y)?;
@@ -376,11 +383,11 @@ fn trees(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         let out = if call.name == "onnx.TreeEnsemble" { b.elem(x) } else { Elem::F32 };
         return Ok(vec![b.convert(y, out)?]);
     }
-    let labels = numbers(call, "classlabels_int64s").ok_or_else(|| bad("has labels that are strings"))?;
+    let labels = numbers(call, "classlabels_int64s")?.ok_or_else(|| bad("has labels that are strings"))?;
     let mut classes: Vec<usize> = forest.weights.iter().map(|w| w.1).collect();
     classes.sort_unstable();
     classes.dedup();
-    let transform = call.text("post_transform").unwrap_or("NONE").to_string();
+    let transform = call.text("post_transform")?.unwrap_or("NONE").to_string();
     let binary = classes.len() == 1 && labels.len() <= 2;
     // One score for two classes: the other follows from it.
     if binary {

@@ -3,7 +3,7 @@
 use super::types::same_place;
 use super::{Call, Decomposition, normal_axis};
 use crate::graph::build::{Builder, Refusal, Result};
-use crate::graph::ir::{self, Arg, Attr, MapSource};
+use crate::graph::ir::{self, Arg, MapSource};
 use crate::index::{Cmp, Cond, Ix, Mask};
 
 pub(super) const RULES: &[Decomposition] = &[
@@ -67,13 +67,6 @@ pub(super) fn range(b: &Builder<'_>, n: &Ix, start: Option<&Ix>, end: Option<&Ix
     Ok((first, b.simplify(&Ix::ceil_div(span, Ix::Const(step)))))
 }
 
-fn extent_attr(call: &Call<'_>, name: &str) -> Option<Ix> {
-    match call.attr(name)? {
-        Attr::Int(i) => Some(i.clone()),
-        _ => None,
-    }
-}
-
 /// A position of an axis of extent `n`; negative ones count from the end.
 pub(super) fn position(b: &Builder<'_>, n: &Ix, at: &Ix) -> Result<Ix> {
     let range = b.facts().tight_range(&b.simplify(at));
@@ -114,11 +107,12 @@ pub(super) fn select(b: &mut Builder<'_>, x: Arg, axis: usize, at: Ix) -> Result
 fn slice(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let shape = b.shape(x);
-    let axis = normal_axis(call.int(if call.name == "aten.unfold" { "dimension" } else { "dim" }, 0), shape.len())?;
+    let axis = normal_axis(call.int(if call.name == "aten.unfold" { "dimension" } else { "dim" }, 0)?, shape.len())?;
     let n = &shape[axis];
     match call.name {
         "aten.select" => {
-            let at = extent_attr(call, "index")
+            let at = call
+                .index("index")?
                 .or_else(|| call.opt(1).and_then(|a| b.ints(a)?.first().cloned()))
                 .ok_or_else(|| Refusal::new("the index of select is not known"))?;
             let at = position(b, n, &at)?;
@@ -133,9 +127,9 @@ fn slice(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             (0..count).map(|i| select(b, x, axis, Ix::Const(i))).collect()
         }
         "aten.unfold" => {
-            let (size, step) = (call.int("size", 1), call.int("step", 1));
-            if size < 0 || step <= 0 {
-                return Err(Refusal::new("unfold takes a size and a positive step"));
+            let (size, step) = (call.int("size", 1)?, call.int("step", 1)?);
+            if size < 0 || step <= 0 || n.as_const().is_some_and(|n| n < size) {
+                return Err(Refusal::new("unfold takes a size of at most the extent, and a positive step"));
             }
             let rank = shape.len();
             let count = Ix::floor_div(Ix::sub(n.clone(), Ix::Const(size)), Ix::Const(step));
@@ -147,17 +141,17 @@ fn slice(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             Ok(vec![b.map("unfold", x, out, coords)])
         }
         name => {
-            let start = extent_attr(call, "start");
+            let start = call.index("start")?;
             let end = match name {
                 "aten.narrow" => {
                     let start = start.clone().unwrap_or(Ix::Const(0));
                     let start = position(b, &Ix::add(n.clone(), Ix::Const(1)), &start)?;
-                    let count = extent_attr(call, "length").ok_or_else(|| Refusal::new("the length is missing"))?;
+                    let count = call.index("length")?.ok_or_else(|| Refusal::new("the length is missing"))?;
                     return Ok(vec![b.slice(x, axis, start, 1, count)?]);
                 }
-                _ => extent_attr(call, "end"),
+                _ => call.index("end")?,
             };
-            let step = call.int("step", 1);
+            let step = call.int("step", 1)?;
             let (start, count) = range(b, n, start.as_ref(), end.as_ref(), step)?;
             Ok(vec![b.slice(x, axis, start, step, count)?])
         }
@@ -170,21 +164,19 @@ fn split(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let axis = match call.name {
         "aten.hsplit" => usize::from(shape.len() > 1),
         "aten.vsplit" => 0,
-        _ => normal_axis(call.int("dim", 0), shape.len())?,
+        _ => normal_axis(call.int("dim", 0)?, shape.len())?,
     };
     let n = shape.get(axis).cloned().unwrap_or(Ix::Const(1));
-    let list = |name: &str| match call.attr(name) {
-        Some(Attr::List(_)) => call.extents(name),
-        _ => None,
+    let list = |names: &[&str]| match names.iter().find(|n| call.is_list(n)) {
+        Some(name) => call.extents(name),
+        None => Ok(None),
     };
     let known = || {
         n.as_const().ok_or_else(|| Refusal::new("an axis whose extent is not known cannot be split into equal parts"))
     };
-    let sizes: Vec<Ix> = if let Some(sizes) =
-        list("split_sizes").or_else(|| list("split_size")).or_else(|| list("split_size_or_sections"))
-    {
+    let sizes: Vec<Ix> = if let Some(sizes) = list(&["split_sizes", "split_size", "split_size_or_sections"])? {
         sizes
-    } else if let Some(ends) = list("indices").or_else(|| list("indices_or_sections")) {
+    } else if let Some(ends) = list(&["indices", "indices_or_sections"])? {
         let mut at = Ix::Const(0);
         let mut sizes = vec![];
         for end in ends.iter().map(Some).chain([None]) {
@@ -197,14 +189,14 @@ fn split(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         }
         sizes
     } else if matches!(call.name, "aten.split" | "aten.unsafe_split") {
-        let (n, size) = (known()?, call.int("split_size", 1));
+        let (n, size) = (known()?, call.int("split_size", 1)?);
         if size <= 0 {
             return Err(Refusal::new("the size of the parts must be positive"));
         }
         (0..n.max(1)).step_by(size as usize).map(|at| Ix::Const(size.min(n - at))).collect()
     } else {
         let chunk = matches!(call.name, "aten.chunk" | "aten.unsafe_chunk");
-        let parts = call.int(if chunk { "chunks" } else { "sections" }, call.int("indices_or_sections", 1));
+        let parts = call.int(call.given(&["chunks", "sections", "indices_or_sections"]), 1)?;
         if parts <= 0 {
             return Err(Refusal::new("the number of parts must be positive"));
         }
@@ -244,24 +236,25 @@ fn scatter(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let mut outside = vec![];
     let inside = match call.name {
         "aten.diagonal_scatter" => {
-            let offset = call.int("offset", 0);
-            let (p, q) = (normal_axis(call.int("dim1", 0), rank)?, normal_axis(call.int("dim2", 1), rank)?);
-            let at = if offset >= 0 { ir::axis(p) } else { ir::axis(q) };
+            let offset = call.index("offset")?.unwrap_or(Ix::Const(0));
+            let (p, q) = (normal_axis(call.int("dim1", 0)?, rank)?, normal_axis(call.int("dim2", 1)?, rank)?);
+            // The position along the diagonal, which starts below the first row or right of the first column.
+            let at = Ix::sub(ir::axis(p), Ix::max(Ix::sub(Ix::Const(0), offset.clone()), Ix::Const(0)));
             coords = (0..rank).filter(|d| *d != p && *d != q).map(ir::axis).collect();
             coords.push(at);
-            Cond::new(Ix::add(ir::axis(p), Ix::Const(offset)), Cmp::Eq, ir::axis(q))
+            Cond::new(Ix::add(ir::axis(p), offset), Cmp::Eq, ir::axis(q))
         }
         "aten.select_scatter" => {
-            let axis = normal_axis(call.int("dim", 0), rank)?;
-            let at = extent_attr(call, "index").ok_or_else(|| Refusal::new("the index is missing"))?;
+            let axis = normal_axis(call.int("dim", 0)?, rank)?;
+            let at = call.index("index")?.ok_or_else(|| Refusal::new("the index is missing"))?;
             let at = position(b, &shape[axis], &at)?;
             coords.remove(axis);
             Cond::new(ir::axis(axis), Cmp::Eq, at)
         }
         _ => {
-            let axis = normal_axis(call.int("dim", 0), rank)?;
-            let step = call.int("step", 1);
-            let (start, end) = (extent_attr(call, "start"), extent_attr(call, "end"));
+            let axis = normal_axis(call.int("dim", 0)?, rank)?;
+            let step = call.int("step", 1)?;
+            let (start, end) = (call.index("start")?, call.index("end")?);
             let (start, count) = range(b, &shape[axis], start.as_ref(), end.as_ref(), step)?;
             let at = Ix::sub(ir::axis(axis), start.clone());
             outside.push(Cond::new(ir::axis(axis), Cmp::Lt, start.clone()));

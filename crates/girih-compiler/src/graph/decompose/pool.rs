@@ -146,8 +146,8 @@ pub fn mean_windows(b: &mut Builder<'_>, x: Arg, slides: &[Slide], counts: &[Ix]
 fn pooled(b: &Builder<'_>, call: &Call<'_>, x: Arg) -> Result<(Vec<Slide>, Vec<Ix>)> {
     let extents = spatial(b, x)?;
     let slides = onnx_slides(b, call, &extents, &kernel_shape(call)?)?;
-    let ceil = call.flag("ceil_mode", false);
-    let same = call.text("auto_pad").is_some_and(|a| a.starts_with("SAME"));
+    let ceil = call.flag("ceil_mode", false)?;
+    let same = call.text("auto_pad")?.is_some_and(|a| a.starts_with("SAME"));
     let count = |(s, d): (&Slide, &Ix)| {
         let n = if same { Ix::ceil_div(d.clone(), Ix::Const(s.stride)) } else { s.count(d, ceil) };
         b.simplify(&n)
@@ -166,7 +166,7 @@ fn max_pool(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let plane = Ix::add(Ix::mul(axis(0), from[1].clone()), axis(1));
     let mut at = b.index(plane, Elem::I64, out.clone());
     let mut order: Vec<usize> = (0..places.len()).collect();
-    if call.flag("storage_order", false) {
+    if call.flag("storage_order", false)? {
         order.reverse();
     }
     for d in order {
@@ -180,13 +180,13 @@ fn max_pool(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 fn average_pool(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let (slides, counts) = pooled(b, call, x)?;
-    Ok(vec![mean_windows(b, x, &slides, &counts, call.flag("count_include_pad", false))?])
+    Ok(vec![mean_windows(b, x, &slides, &counts, call.flag("count_include_pad", false)?)?])
 }
 
 fn lp_pool(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let narrow = b.elem(x);
-    let p = call.int("p", 2);
+    let p = call.int("p", 2)?;
     if p < 1 {
         return Err(Refusal::new(format!("there is no {p}-norm")));
     }

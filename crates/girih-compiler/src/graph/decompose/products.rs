@@ -1,6 +1,6 @@
 //! Products of matrices and vectors.
 
-use super::types::{operand, pair};
+use super::types::{pair, scaled, scaled_or_none};
 use super::{Call, Decomposition};
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::ir::Arg;
@@ -89,21 +89,9 @@ fn addmm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     if call.name == "aten.addbmm" {
         product = b.reduce(crate::graph::ir::ReduceOp::Sum, product, &[0], false)?;
     }
-    let scaled = |b: &mut Builder<'_>, x: Arg, name: &str| {
-        let factor = operand(b, call, usize::MAX, name).filter(|_| call.float(name, 1.0) != 1.0);
-        match factor {
-            Some(f) => {
-                let f = b.convert(f, b.elem(x))?;
-                b.mul(x, f)
-            }
-            None => Ok(x),
-        }
-    };
-    let product = scaled(b, product, "alpha")?;
-    if call.float("beta", 1.0) == 0.0 {
-        return Ok(vec![product]);
-    }
-    let c = scaled(b, c, "beta")?;
+    let product = scaled(b, call, product, "alpha")?;
+    // What beta = 0 leaves out may hold NaN.
+    let c = scaled_or_none(b, call, c, "beta")?;
     let shape = b.shape(product);
     let c = b.broadcast_to(c, &shape)?;
     Ok(vec![b.add(product, c)?])

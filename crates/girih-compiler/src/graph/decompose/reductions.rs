@@ -1,10 +1,10 @@
 //! Reductions of PyTorch: sums, means, extrema, variances, norms.
 
-use super::types::{axes_attr, axis_attr, elem_attr, floating, operand};
+use super::types::{axes_attr, axis_attr, floating, is_number, number_attr};
 use super::{Call, Decomposition};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
-use crate::graph::ir::{self, Arg, Attr, ReduceOp};
+use crate::graph::ir::{self, Arg, ReduceOp};
 use crate::index::Ix;
 use crate::num::op::Predicate;
 
@@ -73,6 +73,18 @@ fn fold(b: &mut Builder<'_>, op: ReduceOp, x: Arg, axes: &[usize], keep: bool) -
     b.convert(y, narrow)
 }
 
+/// Refuses to look for an extremum where there is no element.
+pub(super) fn some_elements(b: &Builder<'_>, call: &Call<'_>, x: Arg, axes: &[usize]) -> Result<()> {
+    match axes.iter().find(|a| b.shape(x).get(**a).is_some_and(|n| n.is_const(0))) {
+        Some(a) => Err(Refusal::new(format!(
+            "{} over axis {a} of {}, which has no elements, has no result",
+            call.name.trim_start_matches("aten."),
+            b.shape_text(&b.shape(x))
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// The number of elements along axes.
 pub(super) fn count(b: &Builder<'_>, x: Arg, axes: &[usize]) -> Ix {
     let shape = b.shape(x);
@@ -94,11 +106,11 @@ pub(super) fn extent(b: &mut Builder<'_>, ix: Ix, elem: Elem) -> Result<Arg> {
 fn sum(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let mut x = call.arg(0)?;
     let axes = axes_attr(call, "dim", b.rank(x))?;
-    let keep = call.flag("keepdim", false);
+    let keep = call.flag("keepdim", false)?;
     if call.name == "aten.count_nonzero" {
         x = b.convert(x, Elem::BOOL)?;
     }
-    let to = elem_attr(call, "dtype").unwrap_or(if b.elem(x).is_float() { b.elem(x) } else { Elem::I64 });
+    let to = call.elem("dtype")?.unwrap_or(if b.elem(x).is_float() { b.elem(x) } else { Elem::I64 });
     // Sums of narrow floats in a wider type start from the operand, which loses nothing.
     x = b.convert(x, to)?;
     if call.name == "aten.nansum" && to.is_float() {
@@ -113,8 +125,8 @@ fn sum(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 fn mean(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let mut x = call.arg(0)?;
     let axes = axes_attr(call, "dim", b.rank(x))?;
-    let keep = call.flag("keepdim", false);
-    if let Some(e) = elem_attr(call, "dtype") {
+    let keep = call.flag("keepdim", false)?;
+    if let Some(e) = call.elem("dtype")? {
         x = b.convert(x, e)?;
     }
     if !b.elem(x).is_float() {
@@ -141,14 +153,14 @@ fn mean(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 fn variance(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let axes = axes_attr(call, "dim", b.rank(x))?;
-    let keep = call.flag("keepdim", false);
-    let correction = if call.attr("unbiased").is_some() {
-        f64::from(u8::from(call.flag("unbiased", true)))
-    } else {
-        call.float("correction", 1.0)
-    };
+    let keep = call.flag("keepdim", false)?;
     let x = floating(b, x)?;
     let (narrow, wide) = (b.elem(x), b.wide(x));
+    let correction = if call.has("unbiased") {
+        ir::scalar(wide, f64::from(u8::from(call.flag("unbiased", true)?)))
+    } else {
+        number_attr(b, call, "correction", 1.0, wide)?
+    };
     let x = b.convert(x, wide)?;
     let mean = if axes.is_empty() { x } else { b.mean(x, &axes, true)? };
     let d = b.sub(x, mean)?;
@@ -156,8 +168,8 @@ fn variance(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let sum = fold(b, ReduceOp::Sum, square, &axes, keep)?;
     let n = count(b, x, &axes);
     let n = extent(b, n, wide)?;
-    let (c, zero) = (ir::scalar(wide, correction), ir::scalar(wide, 0.0));
-    let n = if correction == 0.0 { n } else { b.sub(n, c)? };
+    let zero = ir::scalar(wide, 0.0);
+    let n = if is_number(correction, 0.0) { n } else { b.sub(n, correction)? };
     let n = b.max(n, zero)?;
     let mut y = b.div(sum, n)?;
     if call.name.starts_with("aten.std") {
@@ -173,23 +185,23 @@ fn variance(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 
 fn greatest(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
-    if call.opt(1).is_some() || call.attr("other").is_some() {
+    if call.opt(1).is_some() || call.has("other") {
         // The form of two tensors.
         let y = super::types::needed(b, call, 1, "other")?;
         let (x, y) = super::types::pair(b, x, y)?;
         return Ok(vec![if call.name == "aten.max" { b.max(x, y)? } else { b.min(x, y)? }]);
     }
     let rank = b.rank(x);
-    let keep = call.flag("keepdim", false);
+    let keep = call.flag("keepdim", false)?;
+    let axes = axes_attr(call, "dim", rank)?;
+    some_elements(b, call, x, &axes)?;
     if call.name == "aten.aminmax" {
-        let axes = axes_attr(call, "dim", rank)?;
         return Ok(vec![fold(b, ReduceOp::Min, x, &axes, keep)?, fold(b, ReduceOp::Max, x, &axes, keep)?]);
     }
     let max = matches!(call.name, "aten.max" | "aten.amax");
     let op = if max { ReduceOp::Max } else { ReduceOp::Min };
-    let axes = axes_attr(call, "dim", rank)?;
     let mut results = vec![fold(b, op, x, &axes, keep)?];
-    if matches!(call.name, "aten.max" | "aten.min") && call.attr("dim").is_some() {
+    if matches!(call.name, "aten.max" | "aten.min") && call.has("dim") {
         results.push(position(b, x, &axes, max, keep)?);
     }
     Ok(results)
@@ -207,9 +219,10 @@ fn position(b: &mut Builder<'_>, x: Arg, axes: &[usize], max: bool, keep: bool) 
 fn argmax(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let max = call.name == "aten.argmax";
-    let (rank, keep) = (b.rank(x), call.flag("keepdim", false));
-    if call.attr("dim").is_some() {
-        let axes = axes_attr(call, "dim", rank)?;
+    let (rank, keep) = (b.rank(x), call.flag("keepdim", false)?);
+    let axes = axes_attr(call, "dim", rank)?;
+    some_elements(b, call, x, &axes)?;
+    if call.has("dim") {
         return Ok(vec![position(b, x, &axes, max, keep)?]);
     }
     let n = b.numel(&b.shape(x));
@@ -226,7 +239,7 @@ fn any(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let axes = axes_attr(call, "dim", b.rank(x))?;
     let x = b.convert(x, Elem::BOOL)?;
     let op = if call.name == "aten.any" { ReduceOp::Or } else { ReduceOp::And };
-    let y = fold(b, op, x, &axes, call.flag("keepdim", false))?;
+    let y = fold(b, op, x, &axes, call.flag("keepdim", false)?)?;
     Ok(vec![b.convert(y, back.unwrap_or(Elem::BOOL))?])
 }
 
@@ -234,20 +247,19 @@ fn vector_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let mut x = call.arg(0)?;
     let rank = b.rank(x);
     let axes = axes_attr(call, "dim", rank)?;
-    let keep = call.flag("keepdim", false);
-    if let Some(e) = elem_attr(call, "dtype") {
+    let keep = call.flag("keepdim", false)?;
+    if let Some(e) = call.elem("dtype")? {
         x = b.convert(x, e)?;
     }
     let name = if call.name == "aten.linalg_vector_norm" { "ord" } else { "p" };
-    let p = match call.attr(name) {
-        None => 2.0,
-        Some(Attr::Str(s)) if s == "fro" => 2.0,
-        Some(Attr::Str(s)) => return Err(Refusal::new(format!("the norm {s} is not supported"))),
-        Some(_) => match operand(b, call, usize::MAX, name) {
-            Some(Arg::Scalar { elem, bits }) => crate::graph::build::number_of(elem, bits),
-            _ => 2.0,
-        },
+    let p = match call.word(name) {
+        Some("fro") => 2.0,
+        Some(other) => return Err(Refusal::new(format!("the norm {other} is not supported"))),
+        None => call.float(name, 2.0)?,
     };
+    if p < 0.0 || p == f64::INFINITY {
+        some_elements(b, call, x, &axes)?;
+    }
     let x = floating(b, x)?;
     let (narrow, wide) = (b.elem(x), b.wide(x));
     let x = b.convert(x, wide)?;
@@ -279,7 +291,7 @@ fn logsumexp(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let rank = b.rank(x);
     let axes = axes_attr(call, "dim", rank)?;
-    let keep = call.flag("keepdim", false);
+    let keep = call.flag("keepdim", false)?;
     let x = floating(b, x)?;
     if axes.is_empty() {
         axis_attr(call, "dim", 0, rank)?;

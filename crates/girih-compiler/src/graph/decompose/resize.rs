@@ -391,27 +391,27 @@ pub(super) fn round_even(b: &mut Builder<'_>, x: Arg) -> Result<Arg> {
 fn kernel(call: &Call<'_>) -> Result<Kernel> {
     let unknown = |what: &str, word: &str| Refusal::new(format!("{what} is {word:?}, which is none of ONNX's words"));
     if call.name == "onnx.Upsample" {
-        let mode = match call.text("mode").unwrap_or("nearest") {
+        let mode = match call.text("mode")?.unwrap_or("nearest") {
             "nearest" => Mode::Nearest(Nearest::Floor),
             "linear" | "bilinear" => Mode::Linear,
             other => return Err(unknown("mode", other)),
         };
         return Ok(Kernel { mode, coords: Coords::Asymmetric, antialias: false, exclude_outside: false, a: -0.75 });
     }
-    let nearest = match call.text("nearest_mode").unwrap_or("round_prefer_floor") {
+    let nearest = match call.text("nearest_mode")?.unwrap_or("round_prefer_floor") {
         "round_prefer_floor" => Nearest::PreferFloor,
         "round_prefer_ceil" => Nearest::PreferCeil,
         "floor" => Nearest::Floor,
         "ceil" => Nearest::Ceil,
         other => return Err(unknown("nearest_mode", other)),
     };
-    let mode = match call.text("mode").unwrap_or("nearest") {
+    let mode = match call.text("mode")?.unwrap_or("nearest") {
         "nearest" => Mode::Nearest(nearest),
         "linear" => Mode::Linear,
         "cubic" => Mode::Cubic,
         other => return Err(unknown("mode", other)),
     };
-    let coords = match call.text("coordinate_transformation_mode").unwrap_or("half_pixel") {
+    let coords = match call.text("coordinate_transformation_mode")?.unwrap_or("half_pixel") {
         "half_pixel" => Coords::HalfPixel,
         "half_pixel_symmetric" => Coords::HalfPixelSymmetric,
         "pytorch_half_pixel" => Coords::PytorchHalfPixel,
@@ -423,9 +423,9 @@ fn kernel(call: &Call<'_>) -> Result<Kernel> {
     Ok(Kernel {
         mode,
         coords,
-        antialias: call.flag("antialias", false),
-        exclude_outside: call.flag("exclude_outside", false),
-        a: call.float("cubic_coeff_a", -0.75),
+        antialias: call.flag("antialias", false)?,
+        exclude_outside: call.flag("exclude_outside", false)?,
+        a: call.float("cubic_coeff_a", -0.75)?,
     })
 }
 
@@ -443,7 +443,7 @@ fn resize(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (narrow, rank) = (b.elem(x), b.rank(x));
     let kernel = kernel(call)?;
     let upsample = call.name == "onnx.Upsample";
-    let axes = match call.ints("axes") {
+    let axes = match call.ints("axes")? {
         Some(axes) => axes.into_iter().map(|a| normal_axis(a, rank)).collect::<Result<Vec<usize>>>()?,
         None => (0..rank).collect(),
     };
@@ -465,7 +465,7 @@ fn resize(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     if !fits || (scales.is_none() && sizes.is_none()) {
         return Err(Refusal::new(format!("Resize needs {n} scales or sizes, one for each axis")));
     }
-    let aspect = call.text("keep_aspect_ratio_policy").unwrap_or("stretch");
+    let aspect = call.text("keep_aspect_ratio_policy")?.unwrap_or("stretch");
     let shared = match (&sizes, aspect) {
         (Some(sizes), "not_larger" | "not_smaller") => {
             let shape = b.shape(x);
@@ -526,7 +526,7 @@ fn resize(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
                     return Err(Refusal::new("Resize of an empty axis"));
                 }
                 let taps = kernel.taps(len, out, scale.unwrap_or(out as f64 / len as f64));
-                resample(b, y, at, &taps, call.float("extrapolation_value", 0.0))?
+                resample(b, y, at, &taps, call.float("extrapolation_value", 0.0)?)?
             }
             _ => match (whole_step(&kernel, scale), scale) {
                 (Some(k), _) => {

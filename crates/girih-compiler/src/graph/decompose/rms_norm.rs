@@ -17,16 +17,16 @@ pub(super) const RULES: &[Decomposition] = &[Decomposition {
 fn rms_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let rank = b.rank(x);
-    let first = match call.extents("normalized_shape") {
+    let first = match call.extents("normalized_shape")? {
         Some(normalized) => rank.saturating_sub(normalized.len()),
-        None => normal_axis(call.int("axis", -1), rank)?,
+        None => normal_axis(call.int("axis", -1)?, rank)?,
     };
     let axes: Vec<usize> = (first..rank).collect();
     let narrow = b.elem(x);
     let wide = b.wide(x);
     // PyTorch's default is the type's epsilon.
     let default = if wide.dtype.bits() == 64 { f64::EPSILON } else { f64::from(f32::EPSILON) };
-    let eps = call.float("eps", call.float("epsilon", if call.name.starts_with("onnx") { 1e-5 } else { default }));
+    let eps = call.float("eps", call.float("epsilon", if call.name.starts_with("onnx") { 1e-5 } else { default })?)?;
     let wide_x = b.convert(x, wide)?;
     let square = b.mul(wide_x, wide_x)?;
     let mean = b.mean(square, &axes, true)?;

@@ -1,6 +1,6 @@
 //! Running sums and orders of PyTorch.
 
-use super::types::{axis_attr, elem_attr};
+use super::types::axis_attr;
 use super::{Call, Decomposition};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
@@ -27,7 +27,7 @@ fn cumsum(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let rank = b.rank(x);
     let axis = axis_attr(call, "dim", 0, rank)?;
-    let to = elem_attr(call, "dtype").unwrap_or(if b.elem(x).is_float() { b.elem(x) } else { Elem::I64 });
+    let to = call.elem("dtype")?.unwrap_or(if b.elem(x).is_float() { b.elem(x) } else { Elem::I64 });
     let x = b.convert(x, to)?;
     if rank == 0 {
         return Ok(vec![x]);
@@ -51,7 +51,7 @@ fn sort(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             _ => vec![x, at],
         });
     }
-    let whole = call.name == "aten.median" && call.attr("dim").is_none();
+    let whole = call.name == "aten.median" && !call.has("dim");
     if whole {
         let n = b.numel(&b.shape(x));
         x = b.reshape(x, &[n])?;
@@ -59,14 +59,17 @@ fn sort(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     }
     let axis = if call.name == "aten.msort" { 0 } else { axis_attr(call, "dim", -1, rank)? };
     let descending = match call.name {
-        "aten.topk" => call.flag("largest", true),
-        _ => call.flag("descending", false),
+        "aten.topk" => call.flag("largest", true)?,
+        _ => call.flag("descending", false)?,
     };
+    if matches!(call.name, "aten.kthvalue" | "aten.median") {
+        super::reductions::some_elements(b, call, x, &[axis])?;
+    }
     let (sorted, order) = b.sort(x, axis, descending)?;
     let n = b.shape(x)[axis].clone();
     match call.name {
         "aten.topk" => {
-            let k = call.extents("k").and_then(|k| k.first().cloned()).ok_or_else(|| Refusal::new("k is missing"))?;
+            let k = call.extents("k")?.and_then(|k| k.first().cloned()).ok_or_else(|| Refusal::new("k is missing"))?;
             let (k_of, n_of) = (k.as_const(), n.as_const());
             if let (Some(k), Some(n)) = (k_of, n_of)
                 && !(0..=n).contains(&k)
@@ -78,7 +81,7 @@ fn sort(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         }
         "aten.kthvalue" | "aten.median" => {
             let at = match call.name {
-                "aten.kthvalue" => Ix::Const(call.int("k", 1) - 1),
+                "aten.kthvalue" => Ix::Const(call.int("k", 1)? - 1),
                 _ => b.simplify(&Ix::floor_div(Ix::sub(n, Ix::Const(1)), Ix::Const(2))),
             };
             let (mut value, mut place) =
@@ -92,7 +95,7 @@ fn sort(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
                 value = b.select(nan, top, value)?;
                 place = b.select(nan, top_at, place)?;
             }
-            if call.flag("keepdim", false) {
+            if call.flag("keepdim", false)? {
                 value = b.unsqueeze(value, &[axis])?;
                 place = b.unsqueeze(place, &[axis])?;
             }

@@ -1,6 +1,6 @@
 //! Softmax and its logarithm.
 
-use super::types::{axis_attr, elem_attr, floating};
+use super::types::{axis_attr, floating};
 use super::{Call, Decomposition};
 use crate::graph::build::{Builder, Result};
 use crate::graph::ir::{Arg, ReduceOp};
@@ -73,9 +73,9 @@ fn prepare(b: &mut Builder<'_>, call: &Call<'_>) -> Result<(Arg, usize, bool)> {
     let x = call.arg(0)?;
     let rank = b.rank(x);
     let axis = axis_attr(call, "dim", -1, rank)?;
-    let x = match elem_attr(call, "dtype") {
+    let x = match call.elem("dtype")? {
         Some(e) => b.convert(x, e)?,
-        None if call.flag("half_to_float", false) => b.convert(x, crate::graph::Elem::F32)?,
+        None if call.flag("half_to_float", false)? => b.convert(x, crate::graph::Elem::F32)?,
         None => floating(b, x)?,
     };
     let x = if rank == 0 { b.unsqueeze(x, &[0])? } else { x };

@@ -1,6 +1,7 @@
 //! Attention as PyTorch has it.
 
 use super::onnx_attention::{Masking, attend};
+use super::types::head_scale;
 use super::{Call, Decomposition};
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::ir::Arg;
@@ -24,7 +25,7 @@ pub(super) const RULES: &[Decomposition] = &[Decomposition {
 /// `(query, key, value, attn_mask?)`, each `[.., heads, length, size]`.
 fn attention(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (q, k, v) = (call.arg(0)?, call.arg(1)?, call.arg(2)?);
-    if call.float("dropout_p", 0.0) != 0.0 {
+    if call.float("dropout_p", 0.0)? != 0.0 {
         return Err(Refusal::new("attention with dropout draws random numbers").help("call model.eval()"));
     }
     let rank = b.rank(q);
@@ -46,7 +47,7 @@ fn attention(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     // Keys and values may broadcast, and with enable_gqa have fewer heads.
     let batch = b.shape(q)[0].clone();
     let same = b.same(&heads, &groups);
-    if !same && !groups.is_const(1) && !call.flag("enable_gqa", false) {
+    if !same && !groups.is_const(1) && !call.flag("enable_gqa", false)? {
         return Err(Refusal::new(format!(
             "{} heads of queries meet {} heads of keys",
             b.graph.ix_text(&heads),
@@ -65,12 +66,8 @@ fn attention(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         Some(m) if b.rank(m) == 3 && rank == 3 => Some(b.unsqueeze(m, &[0])?),
         other => other,
     };
-    let masking = Masking { causal: call.flag("is_causal", false), mask, ..Masking::default() };
-    let size = b.shape(q)[3].clone();
-    let Some(size) = size.as_const() else {
-        return Err(Refusal::new("the size of a head must be known"));
-    };
-    let scale = call.float("scale", 1.0 / (size.max(1) as f64).sqrt());
+    let masking = Masking { causal: call.flag("is_causal", false)?, mask, ..Masking::default() };
+    let scale = head_scale(b, call.float_of("scale")?, q)?;
     let wide = b.wide(q);
     let a = attend(b, [q, k, v], scale, 0.0, &masking, wide)?;
     let y = b.reshape(a.y, &out_shape)?;

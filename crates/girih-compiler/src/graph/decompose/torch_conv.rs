@@ -43,14 +43,14 @@ fn convolution(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             b.shape_text(&b.shape(x))
         )));
     }
-    let transposed = call.name.contains("conv_transpose") || call.flag("transposed", false);
-    let groups = call.int("groups", 1);
+    let transposed = call.name.contains("conv_transpose") || call.flag("transposed", false)?;
+    let groups = call.int("groups", 1)?;
     let (stride, dilation) = (numbers(call, "stride", n, 1)?, numbers(call, "dilation", n, 1)?);
     if let Some(bad) = stride.iter().chain(&dilation).find(|s| !(1..=1 << 31).contains(*s)) {
         return Err(Refusal::new(format!("a stride or dilation of {bad} is not possible")));
     }
-    let same = call.text("padding") == Some("same");
-    let padding = match call.text("padding") {
+    let same = call.word("padding") == Some("same");
+    let padding = match call.word("padding") {
         Some("same" | "valid") => vec![0; n],
         Some(other) => return Err(Refusal::new(format!("padding {other:?} is neither valid nor same"))),
         None => numbers(call, "padding", n, 0)?,

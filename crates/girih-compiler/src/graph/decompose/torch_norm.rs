@@ -52,13 +52,13 @@ pub(super) const RULES: &[Decomposition] = &[
 fn layer_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let (narrow, wide, rank) = (b.elem(x), b.wide(x), b.rank(x));
-    let normalized = call.extents("normalized_shape").unwrap_or_else(|| vec![Ix::Const(-1)]);
+    let normalized = call.extents("normalized_shape")?.unwrap_or_else(|| vec![Ix::Const(-1)]);
     let Some(first) = rank.checked_sub(normalized.len()).filter(|_| !normalized.is_empty()) else {
         return Err(Refusal::new(format!("{} axes are normalized of a tensor of rank {rank}", normalized.len())));
     };
     let axes: Vec<usize> = (first..rank).collect();
     let x = b.convert(x, wide)?;
-    let s = standardize(b, x, &axes, call.float("eps", 1e-5))?;
+    let s = standardize(b, x, &axes, call.float("eps", 1e-5)?)?;
     let y = affine(b, s.y, call.opt(1), call.opt(2))?;
     let y = b.convert(y, narrow)?;
     if call.name == "aten.layer_norm" {
@@ -74,17 +74,17 @@ fn group_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         return Err(Refusal::new(format!("{} has no axis of channels", b.shape_text(&shape))));
     }
     let instance = call.name == "aten.instance_norm";
-    if instance && call.opt(3).is_some() && !call.flag("use_input_stats", true) {
+    if instance && call.opt(3).is_some() && !call.flag("use_input_stats", true)? {
         return Err(Refusal::new("instance_norm by running statistics is not supported"));
     }
     let x = b.convert(x, wide)?;
-    let eps = call.float("eps", 1e-5);
+    let eps = call.float("eps", 1e-5)?;
     let (y, mean, inverse, groups) = if instance {
         let axes: Vec<usize> = (2..shape.len()).collect();
         let s = standardize(b, x, &axes, eps)?;
         (s.y, s.mean, s.inverse, 0)
     } else {
-        let groups = call.int(if call.name == "aten.group_norm" { "num_groups" } else { "group" }, 1);
+        let groups = call.int(if call.name == "aten.group_norm" { "num_groups" } else { "group" }, 1)?;
         let each = match shape[1].as_const() {
             Some(c) if groups > 0 && c % groups == 0 => c / groups,
             _ => {
@@ -125,12 +125,12 @@ fn batch_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     }
     let inference =
         call.name == "aten._native_batch_norm_legit_no_training" || call.name == "aten._batch_norm_no_update";
-    let training = !inference && call.flag("training", false);
+    let training = !inference && call.flag("training", false)?;
     if training && call.opt(3).is_some() {
         return Err(Refusal::new("batch norm in training updates its running statistics, which is not supported")
             .help("call model.eval(), or make the layer with track_running_stats=False"));
     }
-    let eps = call.float("eps", 1e-5);
+    let eps = call.float("eps", 1e-5)?;
     let x = b.convert(x, wide)?;
     let channel = |b: &mut Builder<'_>, v: Option<Arg>| -> Result<Option<Arg>> {
         let Some(v) = v else { return Ok(None) };
@@ -193,11 +193,11 @@ fn similar(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = b.convert(x, wide)?;
     if call.name == "aten.normalize" {
         let axis = axis_attr(call, "dim", 1, rank)?;
-        if call.float("p", 2.0) != 2.0 {
+        if call.float("p", 2.0)? != 2.0 {
             return Err(Refusal::new("normalize by another norm than the second is not supported"));
         }
         let norm = norm_of(b, x, axis, true)?;
-        let eps = b.scalar_like(norm, call.float("eps", 1e-12));
+        let eps = b.scalar_like(norm, call.float("eps", 1e-12)?);
         let norm = b.max(norm, eps)?;
         let y = b.div(x, norm)?;
         return Ok(vec![b.convert(y, narrow)?]);
@@ -207,7 +207,7 @@ fn similar(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (x, y) = (b.broadcast_to(x, &shape)?, b.broadcast_to(y, &shape)?);
     let out = if call.name == "aten.cosine_similarity" {
         let axis = axis_attr(call, "dim", 1, shape.len())?;
-        let eps = b.scalar_like(x, call.float("eps", 1e-8));
+        let eps = b.scalar_like(x, call.float("eps", 1e-8)?);
         let mut sides = vec![];
         for side in [x, y] {
             let norm = norm_of(b, side, axis, true)?;
@@ -217,13 +217,13 @@ fn similar(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         let product = b.mul(sides[0], sides[1])?;
         b.reduce(ReduceOp::Sum, product, &[axis], false)?
     } else {
-        if call.float("p", 2.0) != 2.0 || shape.is_empty() {
+        if call.float("p", 2.0)? != 2.0 || shape.is_empty() {
             return Err(Refusal::new("pairwise_distance is supported for vectors and the second norm"));
         }
         let d = b.sub(x, y)?;
-        let eps = b.scalar_like(d, call.float("eps", 1e-6));
+        let eps = b.scalar_like(d, call.float("eps", 1e-6)?);
         let d = b.add(d, eps)?;
-        norm_of(b, d, shape.len() - 1, call.flag("keepdim", false))?
+        norm_of(b, d, shape.len() - 1, call.flag("keepdim", false)?)?
     };
     Ok(vec![b.convert(out, narrow)?])
 }

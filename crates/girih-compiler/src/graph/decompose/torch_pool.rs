@@ -63,7 +63,7 @@ fn pool(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let n = axes_of(call.name);
     let (x, single) = batched(b, call.arg(0)?, n)?;
     let sizes = numbers(call, "kernel_size", n, 1)?;
-    let strides = match call.ints("stride") {
+    let strides = match call.ints("stride")? {
         Some(s) if !s.is_empty() => numbers(call, "stride", n, 1)?,
         _ => sizes.clone(),
     };
@@ -85,18 +85,18 @@ fn pool(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         })
         .collect();
     let from = b.shape(x);
-    let ceil = call.flag("ceil_mode", false);
+    let ceil = call.flag("ceil_mode", false)?;
     let counts: Vec<Ix> = slides.iter().zip(&from[2..]).map(|(s, d)| b.simplify(&s.count(d, ceil))).collect();
     let mut results = vec![];
     if call.name.contains("avg") {
-        let y = match call.attr("divisor_override") {
-            Some(_) => {
+        let y = match call.float_of("divisor_override")? {
+            Some(divisor) => {
                 let (narrow, sum) = (b.elem(x), sum_windows(b, x, &slides, &counts)?);
-                let divisor = b.scalar_like(sum, call.float("divisor_override", 1.0));
+                let divisor = b.scalar_like(sum, divisor);
                 let y = b.div(sum, divisor)?;
                 b.convert(y, narrow)?
             }
-            None => mean_windows(b, x, &slides, &counts, call.flag("count_include_pad", true))?,
+            None => mean_windows(b, x, &slides, &counts, call.flag("count_include_pad", true)?)?,
         };
         results.push(y);
     } else {
@@ -121,18 +121,10 @@ fn adaptive(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let mean = call.name.contains("avg");
     let (x, single) = batched(b, call.arg(0)?, n)?;
     let from = b.shape(x);
-    let mut want = call.extents("output_size").unwrap_or_default();
-    if let Some(crate::graph::Attr::List(l)) = call.attr("output_size") {
-        // An entry left out keeps the extent.
-        want = l
-            .iter()
-            .enumerate()
-            .map(|(d, a)| match a {
-                crate::graph::Attr::Int(i) => i.clone(),
-                _ => from.get(2 + d).cloned().unwrap_or(Ix::Const(1)),
-            })
-            .collect();
-    }
+    // An entry left out keeps the extent.
+    let kept = |d: usize| from.get(2 + d).cloned().unwrap_or(Ix::Const(1));
+    let want = call.open_extents("output_size")?.unwrap_or_default();
+    let mut want: Vec<Ix> = want.into_iter().enumerate().map(|(d, n)| n.unwrap_or_else(|| kept(d))).collect();
     if want.len() == 1 {
         want = vec![want[0].clone(); n];
     }

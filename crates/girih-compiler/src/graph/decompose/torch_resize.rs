@@ -1,9 +1,8 @@
 //! Resampling and padding of PyTorch.
 
 use super::resize::{Coords, Kernel, Mode, Nearest, resample};
-use super::types::same_place;
+use super::types::{number_attr, same_place};
 use super::{Call, Decomposition};
-use crate::graph::Attr;
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::ir::{self, Arg};
 use crate::index::Ix;
@@ -51,22 +50,13 @@ pub(super) const RULES: &[Decomposition] = &[
 ];
 
 /// Scales as the operation gives them: one list, or one attribute for each axis.
-fn scales(call: &Call<'_>, n: usize) -> Vec<Option<f64>> {
-    let of = |a: &Attr| match a {
-        Attr::Float(x) => Some(*x),
-        Attr::Int(i) => i.as_const().map(|i| i as f64),
-        _ => None,
-    };
-    for name in ["scale_factors", "scale_factor"] {
-        match call.attr(name) {
-            Some(Attr::List(l)) => return (0..n).map(|d| l.get(d).or(l.first()).and_then(of)).collect(),
-            Some(a) => return vec![of(a); n],
-            None => {}
-        }
+fn scales(call: &Call<'_>, n: usize) -> Result<Vec<Option<f64>>> {
+    if let Some(list) = call.floats(call.given(&["scale_factors", "scale_factor"]))? {
+        return Ok((0..n).map(|d| list.get(d).or(list.first()).copied()).collect());
     }
     let names: &[&str] = if n == 1 { &["scales"] } else { &["scales_d", "scales_h", "scales_w"] };
     let names = &names[names.len().saturating_sub(n)..];
-    names.iter().map(|name| call.attr(name).and_then(of)).collect()
+    names.iter().map(|name| call.float_of(name)).collect()
 }
 
 fn upsample(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
@@ -76,12 +66,12 @@ fn upsample(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         return Err(Refusal::new(format!("{} has no spatial axes", b.shape_text(&from))));
     }
     let n = from.len() - 2;
-    let scales = scales(call, n);
-    let sizes = call.extents("output_size");
+    let scales = scales(call, n)?;
+    let sizes = call.extents("output_size")?;
     let name = call.name;
     let nearest = name.contains("nearest");
     let exact = name.contains("exact");
-    let align = call.flag("align_corners", false);
+    let align = call.flag("align_corners", false)?;
     if align && name.ends_with("_aa") {
         return Err(Refusal::new("antialias together with align_corners is not supported"));
     }
@@ -161,14 +151,13 @@ fn size(x: Ix) -> Ix {
 fn pad(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let from = b.shape(x);
-    let name = if call.name == "aten._pad_circular" { "pad" } else { "padding" };
     let amounts =
-        call.extents("pad").or_else(|| call.extents(name)).ok_or_else(|| Refusal::new("the padding is missing"))?;
+        call.extents(call.given(&["pad", "padding"]))?.ok_or_else(|| Refusal::new("the padding is missing"))?;
     if amounts.len() % 2 != 0 || amounts.len() / 2 > from.len() {
         return Err(Refusal::new(format!("{} amounts of padding do not fit rank {}", amounts.len(), from.len())));
     }
     let mode = match call.name {
-        "aten.pad" => call.text("mode").unwrap_or("constant"),
+        "aten.pad" => call.text("mode")?.unwrap_or("constant"),
         "aten.constant_pad_nd" => "constant",
         "aten._pad_circular" => "circular",
         n if n.contains("reflection") => "reflect",
@@ -181,7 +170,7 @@ fn pad(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         (before[at], after[at]) = (pair[0].clone(), pair[1].clone());
     }
     if mode == "constant" {
-        let value = b.scalar_like(x, call.float("value", 0.0));
+        let value = number_attr(b, call, "value", 0.0, b.elem(x))?;
         return Ok(vec![b.pad(x, &before, &after, value)?]);
     }
     let (mut shape, mut coords) = (vec![], vec![]);

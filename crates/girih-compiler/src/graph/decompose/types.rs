@@ -5,9 +5,10 @@
 
 use super::{Call, normal_axis};
 use crate::graph::Elem;
-use crate::graph::build::{Builder, Refusal, Result};
-use crate::graph::ir::{self, Arg, Attr};
+use crate::graph::build::{Builder, Refusal, Result, number_of};
+use crate::graph::ir::{self, Arg};
 use crate::index::Ix;
+use crate::num::op::Predicate;
 
 /// The type that holds the values of two.
 pub(super) fn common(a: Elem, b: Elem) -> Elem {
@@ -93,53 +94,91 @@ pub(super) fn widened(
     b.convert(y, narrow)
 }
 
-/// A number given as an attribute.
-pub(super) fn number(b: &mut Builder<'_>, attr: &Attr) -> Option<Arg> {
-    Some(match attr {
-        Attr::Bool(x) => Arg::Scalar { elem: Elem::BOOL, bits: (*x).into() },
-        Attr::Int(Ix::Const(i)) => ir::int_scalar(Elem::I64, *i),
-        Attr::Int(ix) => b.index(ix.clone(), Elem::I64, vec![]),
-        Attr::Float(x) => ir::scalar(Elem::F64, *x),
-        _ => return None,
-    })
-}
-
 /// Operand `i`, or the number given as an attribute.
-pub(super) fn operand(b: &mut Builder<'_>, call: &Call<'_>, i: usize, name: &str) -> Option<Arg> {
-    let named = call.attr(name).cloned().and_then(|a| number(b, &a));
-    named.or_else(|| call.opt(i))
+pub(super) fn operand(b: &mut Builder<'_>, call: &Call<'_>, i: usize, name: &str) -> Result<Option<Arg>> {
+    Ok(call.number(b, name)?.or_else(|| call.opt(i)))
 }
 
 /// The same, where it must be there.
 pub(super) fn needed(b: &mut Builder<'_>, call: &Call<'_>, i: usize, name: &str) -> Result<Arg> {
-    operand(b, call, i, name).ok_or_else(|| Refusal::new(format!("operand {name} is missing")))
+    operand(b, call, i, name)?.ok_or_else(|| Refusal::new(format!("operand {name} is missing")))
 }
 
-/// The element type that an attribute names.
-pub(super) fn elem_attr(call: &Call<'_>, name: &str) -> Option<Elem> {
-    match call.attr(name) {
-        Some(Attr::Elem(e)) => Some(*e),
-        _ => None,
+/// The number that an attribute gives, in a type.
+pub(super) fn number_attr(b: &mut Builder<'_>, call: &Call<'_>, name: &str, default: f64, elem: Elem) -> Result<Arg> {
+    match call.number(b, name)? {
+        Some(x) => b.convert(x, elem),
+        None => Ok(ir::scalar(elem, default)),
+    }
+}
+
+/// Whether the operand is known to be this number.
+pub(super) fn is_number(x: Arg, value: f64) -> bool {
+    matches!(x, Arg::Scalar { elem, bits } if number_of(elem, bits) == value)
+}
+
+/// `x` times the number that an attribute gives, where it gives one.
+pub(super) fn scaled(b: &mut Builder<'_>, call: &Call<'_>, x: Arg, name: &str) -> Result<Arg> {
+    let Some(factor) = call.number(b, name)?.filter(|f| !is_number(*f, 1.0)) else { return Ok(x) };
+    let (elem, of) = (b.elem(x), b.elem(factor));
+    if of.is_float() && !elem.is_float() {
+        return Err(Refusal::new(format!("{elem} is scaled by an integer, and `{name}` is a float")));
+    }
+    let factor = b.convert(factor, elem)?;
+    if elem.is_bool() { b.and(x, factor) } else { b.mul(x, factor) }
+}
+
+/// The same, 0 where the number is 0, whatever `x` holds.
+pub(super) fn scaled_or_none(b: &mut Builder<'_>, call: &Call<'_>, x: Arg, name: &str) -> Result<Arg> {
+    let y = scaled(b, call, x, name)?;
+    let (Some(factor), zero) = (call.number(b, name)?, b.scalar_like(x, 0.0)) else { return Ok(y) };
+    if matches!(factor, Arg::Scalar { .. }) && !is_number(factor, 0.0) {
+        return Ok(y);
+    }
+    let none = b.scalar_like(factor, 0.0);
+    let none = b.compare(Predicate::Equal, factor, none)?;
+    b.select(none, zero, y)
+}
+
+/// The extent of an axis, which must be known.
+pub(super) fn known_extent(b: &Builder<'_>, x: Arg, axis: usize, what: &str) -> Result<i64> {
+    let extent = b.shape(x).get(axis).and_then(Ix::as_const);
+    extent.ok_or_else(|| Refusal::new(format!("{what} must be known when the model is compiled")))
+}
+
+/// The scale of attention scores: the attribute's, or one over the root of the size of a head, axis 3 of the queries.
+pub(super) fn head_scale(b: &Builder<'_>, stated: Option<f64>, q: Arg) -> Result<f64> {
+    match stated {
+        Some(scale) => Ok(scale),
+        None => Ok(1.0 / (known_extent(b, q, 3, "the size of a head")?.max(1) as f64).sqrt()),
     }
 }
 
 /// One axis; a tensor of rank 0 has an axis 0 for this.
 pub(super) fn axis_attr(call: &Call<'_>, name: &str, default: i64, rank: usize) -> Result<usize> {
-    normal_axis(call.int(name, default), rank.max(1))
+    normal_axis(call.int(name, default)?, rank.max(1))
 }
 
 /// The axes of a list, a number, or all of them where it is missing or empty. None for a tensor of rank 0.
 pub(super) fn axes_attr(call: &Call<'_>, name: &str, rank: usize) -> Result<Vec<usize>> {
-    let given = call.ints(name).unwrap_or_default();
+    let given = call.ints(name)?.unwrap_or_default();
     if rank == 0 || given.is_empty() {
         return Ok((0..rank).collect());
     }
-    given.iter().map(|d| normal_axis(*d, rank)).collect()
+    distinct(given.iter().map(|d| normal_axis(*d, rank)).collect::<Result<Vec<usize>>>()?)
+}
+
+/// The axes, each of which may be given once.
+pub(super) fn distinct(axes: Vec<usize>) -> Result<Vec<usize>> {
+    match axes.iter().enumerate().find(|(i, a)| axes[..*i].contains(a)) {
+        Some((_, twice)) => Err(Refusal::new(format!("axis {twice} is given twice"))),
+        None => Ok(axes),
+    }
 }
 
 /// A list of `n` numbers; one number stands for all, nothing for the default.
 pub(super) fn numbers(call: &Call<'_>, name: &str, n: usize, default: i64) -> Result<Vec<i64>> {
-    let given = call.ints(name).unwrap_or_default();
+    let given = call.ints(name)?.unwrap_or_default();
     match given.len() {
         0 => Ok(vec![default; n]),
         1 => Ok(vec![given[0]; n]),

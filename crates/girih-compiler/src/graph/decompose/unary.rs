@@ -2,10 +2,10 @@
 //! gives no integers.
 
 use super::arithmetic::trunc;
-use super::types::{elem_attr, widened};
+use super::types::{number_attr, widened};
 use super::{Call, Decomposition};
 use crate::graph::Elem;
-use crate::graph::build::{Builder, Refusal, Result};
+use crate::graph::build::{Builder, Refusal, Result, number_of};
 use crate::graph::ir::{self, Arg};
 use crate::num::ScalarOp;
 use crate::num::op::Predicate;
@@ -158,12 +158,19 @@ fn function(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
                 b.sub(one, e)?
             }
             "logit" => {
-                let eps = call.float("eps", -1.0);
-                let x = if eps >= 0.0 {
-                    let low = b.max(x, c(b, eps))?;
-                    b.min(low, c(b, 1.0 - eps))?
-                } else {
-                    x
+                let eps = number_attr(b, call, "eps", -1.0, b.elem(x))?;
+                let x = match eps {
+                    Arg::Scalar { elem, bits } if number_of(elem, bits) < 0.0 => x,
+                    _ => {
+                        // Of an eps above a half, the lower bound counts first, as in PyTorch.
+                        let high = b.sub(one, eps)?;
+                        let above = b.compare(Predicate::GreaterThan, x, high)?;
+                        let inside = b.select(above, high, x)?;
+                        let below = b.compare(Predicate::LessThan, x, eps)?;
+                        let inside = b.select(below, eps, inside)?;
+                        let unbounded = b.compare(Predicate::LessThan, eps, c(b, 0.0))?;
+                        b.select(unbounded, x, inside)?
+                    }
                 };
                 let rest = b.sub(one, x)?;
                 let q = b.div(x, rest)?;
@@ -223,7 +230,7 @@ fn rounding(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         "aten.floor" => b.floor(x)?,
         "aten.ceil" => b.ceil(x)?,
         "aten.round" => {
-            let decimals = call.int("decimals", 0);
+            let decimals = call.int("decimals", 0)?;
             if decimals == 0 {
                 b.round_even(x)?
             } else {
@@ -318,8 +325,9 @@ fn nan_to_num(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         return Ok(vec![x]);
     }
     let max = largest(elem);
-    let nan = ir::scalar(elem, call.float("nan", 0.0));
-    let (high, low) = (ir::scalar(elem, call.float("posinf", max)), ir::scalar(elem, call.float("neginf", -max)));
+    let nan = number_attr(b, call, "nan", 0.0, elem)?;
+    let high = number_attr(b, call, "posinf", max, elem)?;
+    let low = number_attr(b, call, "neginf", -max, elem)?;
     let (inf, minus) = (ir::scalar(elem, f64::INFINITY), ir::scalar(elem, f64::NEG_INFINITY));
     let is_low = b.compare(Predicate::Equal, x, minus)?;
     let y = b.select(is_low, low, x)?;
@@ -341,7 +349,7 @@ fn cast(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         "aten.long" => Some(Elem::I64),
         "aten.bool" => Some(Elem::BOOL),
         // Another tensor whose type is taken (`Tensor.to(other)`).
-        _ => elem_attr(call, "dtype").or(call.opt(1).map(|o| b.elem(o))),
+        _ => call.elem("dtype")?.or(call.opt(1).map(|o| b.elem(o))),
     };
     Ok(vec![match to {
         Some(to) => b.convert(x, to)?,

@@ -1,11 +1,11 @@
 //! Views of PyTorch: other shapes, orders and parts of the same elements, each one map. Nothing is shared: a front end
 //! has made writes through views explicit.
 
-use super::types::{axes_attr, axis_attr, same_place};
+use super::types::{axes_attr, axis_attr, distinct, same_place};
 use super::{Call, Decomposition, normal_axis};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
-use crate::graph::ir::{self, Arg, Attr, MapSource};
+use crate::graph::ir::{self, Arg, MapSource};
 use crate::index::{Cmp, Cond, Ix, Mask};
 
 pub(super) const RULES: &[Decomposition] = &[
@@ -171,7 +171,7 @@ fn reshape(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let from = b.shape(x);
     let rank = from.len();
     let shape = match call.name {
-        "aten.view" if matches!(call.attr("dtype"), Some(Attr::Elem(_))) => {
+        "aten.view" if call.has("dtype") => {
             return Err(Refusal::new("a view as another element type is not supported"));
         }
         "aten.view_as" | "aten.reshape_as" => b.shape(call.arg(1)?),
@@ -191,18 +191,15 @@ fn reshape(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             }
         }
         "aten.unflatten" => {
-            let at = normal_axis(call.int("dim", 0), rank)?;
-            let parts = call.extents("sizes").ok_or_else(|| Refusal::new("sizes are missing"))?;
+            let at = normal_axis(call.int("dim", 0)?, rank)?;
+            let parts = call.extents("sizes")?.ok_or_else(|| Refusal::new("sizes are missing"))?;
             let parts = completed(b, &from[at..=at], &parts)?;
             let mut shape = from[..at].to_vec();
             shape.extend(parts);
             shape.extend_from_slice(&from[at + 1..]);
             shape
         }
-        _ => call
-            .extents("size")
-            .or_else(|| call.extents("shape"))
-            .ok_or_else(|| Refusal::new("the shape is missing"))?,
+        _ => call.extents(call.given(&["size", "shape"]))?.ok_or_else(|| Refusal::new("the shape is missing"))?,
     };
     let shape = completed(b, &from, &shape)?;
     Ok(vec![b.reshape(x, &shape)?])
@@ -213,7 +210,7 @@ fn axes(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let rank = b.rank(x);
     Ok(vec![match call.name {
         "aten.unsqueeze" => {
-            let at = normal_axis(call.int("dim", 0), rank + 1)?;
+            let at = normal_axis(call.int("dim", 0)?, rank + 1)?;
             b.unsqueeze(x, &[at])?
         }
         "aten.squeeze" => {
@@ -242,7 +239,7 @@ fn permute(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let mut perm: Vec<usize> = (0..rank).collect();
     match call.name {
         "aten.permute" => {
-            let dims = call.ints("dims").ok_or_else(|| Refusal::new("dims are missing"))?;
+            let dims = call.ints("dims")?.ok_or_else(|| Refusal::new("dims are missing"))?;
             perm = dims.iter().map(|d| normal_axis(*d, rank)).collect::<Result<_>>()?;
         }
         "aten.t" if rank > 2 => return Err(Refusal::new(format!("t takes a matrix, not rank {rank}"))),
@@ -250,9 +247,9 @@ fn permute(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         "aten.mT" | "aten.adjoint" if rank < 2 => return Err(Refusal::new("a tensor of rank 2 or more is needed")),
         "aten.mT" | "aten.adjoint" => perm.swap(rank - 2, rank - 1),
         "aten.movedim" | "aten.moveaxis" => {
-            let (from, to) = (call.ints("source").unwrap_or_default(), call.ints("destination").unwrap_or_default());
-            let from = from.iter().map(|d| normal_axis(*d, rank)).collect::<Result<Vec<_>>>()?;
-            let to = to.iter().map(|d| normal_axis(*d, rank)).collect::<Result<Vec<_>>>()?;
+            let (from, to) = (call.ints("source")?.unwrap_or_default(), call.ints("destination")?.unwrap_or_default());
+            let from = distinct(from.iter().map(|d| normal_axis(*d, rank)).collect::<Result<Vec<_>>>()?)?;
+            let to = distinct(to.iter().map(|d| normal_axis(*d, rank)).collect::<Result<Vec<_>>>()?)?;
             if from.len() != to.len() {
                 return Err(Refusal::new("movedim takes as many sources as destinations"));
             }
@@ -266,9 +263,8 @@ fn permute(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         }
         name => {
             let (a, c) = if name == "aten.transpose" { ("dim0", "dim1") } else { ("axis0", "axis1") };
-            let read =
-                |n: &str, other: &str, d: i64| if call.attr(n).is_some() { call.int(n, d) } else { call.int(other, d) };
-            let (p, q) = (read(a, "dim0", 0), read(c, "dim1", 1));
+            let read = |n: &str, other: &str, d: i64| call.int(call.given(&[n, other]), d);
+            let (p, q) = (read(a, "dim0", 0)?, read(c, "dim1", 1)?);
             if rank > 0 {
                 let (p, q) = (normal_axis(p, rank)?, normal_axis(q, rank)?);
                 perm.swap(p, q);
@@ -288,10 +284,7 @@ fn expand(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let from = b.shape(x);
     let mut shape = match call.name {
         "aten.expand_as" => b.shape(call.arg(1)?),
-        _ => call
-            .extents("size")
-            .or_else(|| call.extents("shape"))
-            .ok_or_else(|| Refusal::new("the shape is missing"))?,
+        _ => call.extents(call.given(&["size", "shape"]))?.ok_or_else(|| Refusal::new("the shape is missing"))?,
     };
     let lead = shape.len().saturating_sub(from.len());
     for (d, extent) in shape.iter_mut().enumerate() {
@@ -312,7 +305,7 @@ fn expand(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 fn repeat(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let mut x = call.arg(0)?;
     if call.name == "aten.repeat_interleave" {
-        let times = match call.extents("repeats").as_deref() {
+        let times = match call.extents("repeats")?.as_deref() {
             Some([one]) => one.clone(),
             _ => match call.opt(1).and_then(|r| b.ints(r)).as_deref() {
                 Some([one]) => one.clone(),
@@ -322,20 +315,19 @@ fn repeat(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
                 }
             },
         };
-        if call.attr("dim").is_none() {
+        if !call.has("dim") {
             let n = b.numel(&b.shape(x));
             x = b.reshape(x, &[n])?;
         }
         let mut shape = b.shape(x);
-        let at = normal_axis(call.int("dim", 0), shape.len())?;
+        let at = normal_axis(call.int("dim", 0)?, shape.len())?;
         let mut coords = same_place(shape.len());
         coords[at] = Ix::floor_div(ir::axis(at), times.clone());
         shape[at] = Ix::mul(shape[at].clone(), times);
         return Ok(vec![b.map("repeat", x, shape, coords)]);
     }
     let mut times = call
-        .extents("repeats")
-        .or_else(|| call.extents("dims"))
+        .extents(call.given(&["repeats", "dims"]))?
         .ok_or_else(|| Refusal::new("the number of repeats is missing"))?;
     let rank = b.rank(x);
     while times.len() < rank {
@@ -362,12 +354,12 @@ fn repeat(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 fn flip(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let mut x = call.arg(0)?;
     let rank = b.rank(x);
-    let dims = call.ints("dims").unwrap_or_default();
+    let dims = call.ints("dims")?.unwrap_or_default();
     if call.name == "aten.rot90" {
         let dims = if dims.is_empty() { vec![0, 1] } else { dims };
         let at = dims.iter().map(|d| normal_axis(*d, rank)).collect::<Result<Vec<_>>>()?;
         let &[p, q] = &at[..] else { return Err(Refusal::new("rot90 turns two axes")) };
-        let k = call.int("k", 1).rem_euclid(4);
+        let k = call.int("k", 1)?.rem_euclid(4);
         for _ in 0..k {
             // One turn: flip the second axis, then exchange the two.
             x = reversed(b, x, &[q]);
@@ -377,9 +369,9 @@ fn flip(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     }
     let at = dims.iter().map(|d| normal_axis(*d, rank)).collect::<Result<Vec<_>>>()?;
     if call.name == "aten.flip" {
-        return Ok(vec![reversed(b, x, &at)]);
+        return Ok(vec![reversed(b, x, &distinct(at)?)]);
     }
-    let shifts = call.extents("shifts").unwrap_or_default();
+    let shifts = call.extents("shifts")?.unwrap_or_default();
     let shape = b.shape(x);
     if at.is_empty() {
         let n = b.numel(&shape);
@@ -421,7 +413,7 @@ fn cat(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let rank = b.rank(first);
     let at = match call.name {
         "aten.stack" => {
-            let at = normal_axis(call.int("dim", 0), rank + 1)?;
+            let at = normal_axis(call.int("dim", 0)?, rank + 1)?;
             for p in &mut parts {
                 *p = b.unsqueeze(*p, &[at])?;
             }
@@ -436,7 +428,7 @@ fn cat(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             }
             0
         }
-        _ => normal_axis(call.int("dim", 0), rank)?,
+        _ => normal_axis(call.int("dim", 0)?, rank)?,
     };
     Ok(vec![b.concat(&parts, at)?])
 }
@@ -447,10 +439,10 @@ fn triangle(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     if rank < 2 {
         return Err(Refusal::new("a triangle needs a tensor of rank 2 or more"));
     }
-    let k = call.int("diagonal", 0);
+    let k = call.index("diagonal")?.unwrap_or(Ix::Const(0));
     let lower = call.name == "aten.tril";
     let cmp = if lower { Cmp::Le } else { Cmp::Ge };
-    let cond = Cond::new(ir::axis(rank - 1), cmp, Ix::add(ir::axis(rank - 2), Ix::Const(k)));
+    let cond = Cond::new(ir::axis(rank - 1), cmp, Ix::add(ir::axis(rank - 2), k));
     let zero = ir::scalar(b.elem(x), 0.0);
     let sources = vec![
         MapSource { arg: 0, coords: same_place(rank), when: Mask { conds: vec![cond], vals: vec![] } },
@@ -466,14 +458,14 @@ fn diagonal(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     if call.name == "aten.diag_embed" || call.name == "aten.diag" && rank == 1 {
         return embed(b, call, x);
     }
-    let offset = call.int("offset", call.int("diagonal", 0));
-    let (p, q) = (normal_axis(call.int("dim1", 0), rank)?, normal_axis(call.int("dim2", 1), rank)?);
+    let offset = call.index(call.given(&["offset", "diagonal"]))?.unwrap_or(Ix::Const(0));
+    let (p, q) = (normal_axis(call.int("dim1", 0)?, rank)?, normal_axis(call.int("dim2", 1)?, rank)?);
     if p == q {
         return Err(Refusal::new("a diagonal needs two different axes"));
     }
     let from = b.shape(x);
-    let (down, right) = ((-offset).max(0), offset.max(0));
-    let length = Ix::min(Ix::sub(from[p].clone(), Ix::Const(down)), Ix::sub(from[q].clone(), Ix::Const(right)));
+    let (down, right) = sides(&offset);
+    let length = Ix::min(Ix::sub(from[p].clone(), down.clone()), Ix::sub(from[q].clone(), right.clone()));
     let length = b.simplify(&Ix::max(length, Ix::Const(0)));
     let mut coords = vec![Ix::Const(0); rank];
     let mut shape = vec![];
@@ -481,8 +473,8 @@ fn diagonal(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         coords[d] = ir::axis(shape.len());
         shape.push(from[d].clone());
     }
-    coords[p] = Ix::add(ir::axis(shape.len()), Ix::Const(down));
-    coords[q] = Ix::add(ir::axis(shape.len()), Ix::Const(right));
+    coords[p] = Ix::add(ir::axis(shape.len()), down);
+    coords[q] = Ix::add(ir::axis(shape.len()), right);
     shape.push(length);
     let y = b.map("diagonal", x, shape, coords);
     if call.name == "aten.trace" {
@@ -492,22 +484,27 @@ fn diagonal(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     Ok(vec![y])
 }
 
+/// How far below the first row and right of the first column a diagonal starts.
+fn sides(offset: &Ix) -> (Ix, Ix) {
+    (Ix::max(Ix::sub(Ix::Const(0), offset.clone()), Ix::Const(0)), Ix::max(offset.clone(), Ix::Const(0)))
+}
+
 /// A matrix with the last axis on a diagonal.
 fn embed(b: &mut Builder<'_>, call: &Call<'_>, x: Arg) -> Result<Vec<Arg>> {
     let rank = b.rank(x);
     if rank == 0 {
         return Err(Refusal::new("a diagonal needs a tensor of rank 1 or more"));
     }
-    let offset = call.int("offset", call.int("diagonal", 0));
+    let offset = call.index(call.given(&["offset", "diagonal"]))?.unwrap_or(Ix::Const(0));
     let from = b.shape(x);
-    let n = Ix::add(from[rank - 1].clone(), Ix::Const(offset.abs()));
-    let (down, right) = ((-offset).max(0), offset.max(0));
+    let (down, right) = sides(&offset);
+    let n = Ix::add(from[rank - 1].clone(), Ix::add(down.clone(), right));
     let mut shape = from[..rank - 1].to_vec();
     shape.extend([n.clone(), n]);
     let mut coords = same_place(rank);
-    coords[rank - 1] = Ix::sub(ir::axis(rank - 1), Ix::Const(down));
-    let on = Cond::new(Ix::add(ir::axis(rank - 1), Ix::Const(right - down)), Cmp::Eq, ir::axis(rank));
-    let first = Cond::new(ir::axis(rank - 1), Cmp::Ge, Ix::Const(down));
+    coords[rank - 1] = Ix::sub(ir::axis(rank - 1), down.clone());
+    let on = Cond::new(Ix::add(ir::axis(rank - 1), offset), Cmp::Eq, ir::axis(rank));
+    let first = Cond::new(ir::axis(rank - 1), Cmp::Ge, down);
     let last = Cond::new(coords[rank - 1].clone(), Cmp::Lt, from[rank - 1].clone());
     let zero = ir::scalar(b.elem(x), 0.0);
     let sources = vec![
@@ -515,7 +512,7 @@ fn embed(b: &mut Builder<'_>, call: &Call<'_>, x: Arg) -> Result<Vec<Arg>> {
         MapSource { arg: 1, coords: vec![], when: Mask::default() },
     ];
     let y = b.map_sources("diag", vec![x, zero], shape, sources);
-    let (p, q) = (normal_axis(call.int("dim1", -2), rank + 1)?, normal_axis(call.int("dim2", -1), rank + 1)?);
+    let (p, q) = (normal_axis(call.int("dim1", -2)?, rank + 1)?, normal_axis(call.int("dim2", -1)?, rank + 1)?);
     let mut rest = 0..rank - 1;
     let perm: Vec<usize> = (0..=rank)
         .map(|d| match d {
@@ -528,7 +525,7 @@ fn embed(b: &mut Builder<'_>, call: &Call<'_>, x: Arg) -> Result<Vec<Arg>> {
 }
 
 fn meshgrid(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let columns = call.text("indexing") == Some("xy");
+    let columns = call.choice("indexing", &["ij", "xy"])? == "xy";
     let count = call.args.len();
     let place = |i: usize| if columns && count > 1 && i < 2 { 1 - i } else { i };
     let mut shape = vec![Ix::Const(1); count];
@@ -560,7 +557,7 @@ fn pixels(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             _ => "groups",
         },
         1,
-    ));
+    )?);
     let div = |b: &Builder<'_>, x: &Ix, r: &Ix| b.simplify(&Ix::floor_div(x.clone(), r.clone()));
     let mul = |x: &Ix, y: &Ix| Ix::mul(x.clone(), y.clone());
     let with = |tail: Vec<Ix>| lead.iter().cloned().chain(tail).collect::<Vec<Ix>>();

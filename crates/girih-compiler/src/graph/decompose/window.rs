@@ -65,7 +65,7 @@ impl Slide {
 pub fn onnx_slides(b: &Builder<'_>, call: &Call<'_>, extents: &[Ix], sizes: &[Ix]) -> Result<Vec<Slide>> {
     let n = extents.len();
     let list = |name: &str, count: usize, default: i64| -> Result<Vec<i64>> {
-        let given = call.ints(name).filter(|l| !l.is_empty()).unwrap_or_else(|| vec![default; count]);
+        let given = call.ints(name)?.filter(|l| !l.is_empty()).unwrap_or_else(|| vec![default; count]);
         if given.len() == count {
             return Ok(given);
         }
@@ -79,7 +79,7 @@ pub fn onnx_slides(b: &Builder<'_>, call: &Call<'_>, extents: &[Ix], sizes: &[Ix
     if let Some(bad) = strides.iter().chain(&dilations).find(|s| **s < 1 || **s > 1 << 31) {
         return Err(Refusal::new(format!("a stride or dilation of {bad} is not possible")));
     }
-    let auto = call.text("auto_pad").unwrap_or("NOTSET");
+    let auto = call.text("auto_pad")?.unwrap_or("NOTSET");
     let mut out = vec![];
     for d in 0..n {
         let mut slide = Slide {
@@ -113,7 +113,7 @@ pub fn onnx_slides(b: &Builder<'_>, call: &Call<'_>, extents: &[Ix], sizes: &[Ix
 
 /// The attribute `kernel_shape` of a pooling.
 pub fn kernel_shape(call: &Call<'_>) -> Result<Vec<Ix>> {
-    let sizes = call.ints("kernel_shape").unwrap_or_default();
+    let sizes = call.ints("kernel_shape")?.unwrap_or_default();
     if sizes.is_empty() || sizes.iter().any(|s| *s < 1 || *s > 1 << 31) {
         return Err(Refusal::new("attribute kernel_shape must be a list of positive integers"));
     }

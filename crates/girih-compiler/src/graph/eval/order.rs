@@ -30,7 +30,7 @@ pub(super) fn scan(op: ScanOp, x: &View, axis: usize, exclusive: bool, reverse: 
         ScanOp::Max => ReduceOp::Max,
         ScanOp::Min => ReduceOp::Min,
     };
-    let (scalar, from) = (reduce::step(op, x.elem), reduce::identity(op, x.elem));
+    let (scalar, from) = (reduce::step(op, x.elem), op.identity(x.elem));
     let (Some(&n), Some(&step)) = (x.shape.get(axis), x.strides.get(axis)) else { return Err("no such axis".into()) };
     let along = row_major(&x.shape).get(axis).copied().unwrap_or(1);
     let mut out = vec![0u64; x.len()];

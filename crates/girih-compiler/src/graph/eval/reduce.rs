@@ -48,25 +48,6 @@ impl Parts {
     }
 }
 
-/// The fold of no elements.
-pub(super) fn identity(op: ReduceOp, elem: Elem) -> u64 {
-    let d = elem.dtype;
-    let signed = elem.sign() == Signedness::Signed;
-    let greatest = if signed { d.mask() >> 1 } else { d.mask() };
-    let float = |x: f64| convert::from_f64(d, x, NEAREST);
-    match op {
-        ReduceOp::Sum if d.is_float() => float(-0.0),
-        ReduceOp::Prod if d.is_float() => float(1.0),
-        ReduceOp::Max if d.is_float() => float(f64::NEG_INFINITY),
-        ReduceOp::Min if d.is_float() => float(f64::INFINITY),
-        ReduceOp::Prod => 1,
-        ReduceOp::Max => !greatest & d.mask(),
-        ReduceOp::Min => greatest,
-        ReduceOp::And => d.mask(),
-        _ => 0,
-    }
-}
-
 /// The operation that folds one more element.
 pub(super) fn step(op: ReduceOp, elem: Elem) -> ScalarOp {
     let sign = elem.sign();
@@ -108,7 +89,7 @@ fn fold(op: ReduceOp, x: &View, axes: &[u32]) -> Data {
 
 fn floats<T: Float>(op: ReduceOp, x: &View, axes: &[u32]) -> Option<Data> {
     let data = T::slice(&x.data)?;
-    let from = T::from_bits(identity(op, x.elem));
+    let from = T::from_bits(op.identity(x.elem));
     Some(T::wrap(match op {
         ReduceOp::Sum => folded(data, x, axes, from, T::add).into_iter().map(T::canonical).collect(),
         ReduceOp::Prod => folded(data, x, axes, from, T::mul).into_iter().map(T::canonical).collect(),
@@ -119,7 +100,7 @@ fn floats<T: Float>(op: ReduceOp, x: &View, axes: &[u32]) -> Option<Data> {
 }
 
 fn bits(op: ReduceOp, x: &View, axes: &[u32]) -> Data {
-    let (scalar, from, d) = (step(op, x.elem), identity(op, x.elem), x.elem.dtype);
+    let (scalar, from, d) = (step(op, x.elem), op.identity(x.elem), x.elem.dtype);
     let combine = |a: u64, b: u64| eval::apply(scalar, d, &[a, b]);
     let out = match &x.data {
         Data::Bits(v) => folded(v, x, axes, from, combine),

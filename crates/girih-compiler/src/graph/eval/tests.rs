@@ -1,7 +1,7 @@
 //! Expectations are worked out by hand or by plain loops.
 
 use super::*;
-use crate::graph::ir::{MapSource, ScatterOp, SymId};
+use crate::graph::ir::{self, MapSource, ReduceOp, ScatterOp, SymId};
 use crate::graph::{Builder, Role, ScanOp};
 use crate::index::{Cmp, Cond, Ix, Mask};
 
@@ -269,4 +269,38 @@ fn tensors_keep_the_bytes_of_memory() {
         Tensor::from_bytes(Elem { dtype: DType::I4, unsigned: false }, &[3], &[0x21, 0x0f]).unwrap().numbers(),
         [1.0, 2.0, -1.0]
     );
+}
+
+/// A sum starts from 0 (as PyTorch's does), and bools add as `or` wherever they are added.
+#[test]
+fn sums_of_nothing_and_of_bools() {
+    let none = f32s(&[0, 2], &[]);
+    let sum = run(&[none], |b, x| vec![b.reduce(ReduceOp::Sum, x[0], &[0], false).unwrap()]).unwrap();
+    assert!(sum[0].numbers().iter().all(|x| x.to_bits() == 0), "{sum:?}");
+    let yes = Tensor::from_bits(Elem::BOOL, &[4], vec![1, 1, 0, 1]).unwrap();
+    let at = i64s(&[4], &[0, 0, 1, 1]);
+    let out = run(&[yes, at], |b, x| {
+        let zeros = b.full(ir::scalar(Elem::BOOL, 0.0), Elem::BOOL, vec![c(3)]);
+        let add =
+            |b: &mut Builder<'_>, op| b.scatter(zeros, &[x[1]], x[0], vec![crate::graph::Coord::Arg(1)], op).unwrap();
+        let (sum, product) = (add(b, ScatterOp::Add), add(b, ScatterOp::Mul));
+        vec![
+            sum,
+            product,
+            b.add(x[0], x[0]).unwrap(),
+            b.mul(x[0], x[0]).unwrap(),
+            b.reduce(ReduceOp::Sum, x[0], &[0], true).unwrap(),
+            b.scan(ScanOp::Sum, x[0], 0, false, false).unwrap(),
+        ]
+    })
+    .unwrap();
+    let expected: [&[f64]; 6] =
+        [&[1., 1., 0.], &[0., 0., 0.], &[1., 1., 0., 1.], &[1., 1., 0., 1.], &[1.], &[1., 1., 1., 1.]];
+    for (got, want) in out.iter().zip(expected) {
+        assert_eq!(got.numbers(), want);
+    }
+    // A number that stands for a bool is true where it is not 0.
+    for x in [2.0, -1.0, 0.5, f64::NAN] {
+        assert_eq!(ir::scalar(Elem::BOOL, x), ir::int_scalar(Elem::BOOL, 2));
+    }
 }

@@ -14,7 +14,7 @@ pub(super) const RULE: Rule<Graph> = Rule {
     doc: "Operations that change no bit vanish, and conversions that lose nothing are undone.\n\n\
           `mul x, 1` --> `x`; `add x, -0.0` --> `x`; `sub x, 0` --> `x`; `div x, 4` --> `mul x, 0.25`; \
           `neg (neg x)` --> `x`; `select true, a, b` --> `a`; `select c, a, a` --> `a`; \
-          `to f16 (to f32 x)` of f16 --> `x`; `(ext b) != 0` of a bool --> `b`; `reduce sum x` over extents of 1 --> `x`; \
+          `to f16 (to f32 x)` of f16 --> `x`; `(ext b) != 0` of a bool --> `b`; `reduce max x` over extents of 1 --> `x`, `reduce sum x` --> `add x, 0.0`; \
           an operation on scalars alone --> its value\n\n\
           `add x, 0.0` stays: it turns -0.0 into 0.0. Roundings, flushes and NaN are kept.",
     run,
@@ -223,5 +223,11 @@ fn reduce(copy: &Copying<'_>, graph: &Graph, node: &Node, op: ReduceOp, axes: &[
     let to = graph.values.get(result(node)?)?;
     let single = axes.iter().all(|a| from.shape.get(*a as usize).is_some_and(|n| n.is_const(1)));
     let plain = !matches!(op, ReduceOp::ArgMax { .. } | ReduceOp::ArgMin { .. } | ReduceOp::Dot);
-    (single && plain && from.elem == to.elem && from.shape == to.shape).then_some(New::Is(x))
+    if !single || !plain || from.elem != to.elem || from.shape != to.shape {
+        return None;
+    }
+    // A sum starts from 0, which makes -0.0 a 0.
+    let sum = op == ReduceOp::Sum && from.elem.is_float();
+    let add = ScalarOp::AddF { rounding: NEAREST, ftz: false };
+    Some(if sum { New::Op(add, vec![x, scalar(from.elem, 0.0)]) } else { New::Is(x) })
 }

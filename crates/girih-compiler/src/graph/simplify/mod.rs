@@ -16,6 +16,7 @@ mod algebra;
 mod common_subexpressions;
 mod compose_maps;
 mod dead_code;
+mod empty_tensors;
 mod fold_constants;
 mod gather_to_map;
 mod hoist_maps;
@@ -28,6 +29,7 @@ use crate::index::{AxisId, Facts, Ix};
 
 /// The rules of Tensor IR, in the order in which they run.
 pub const RULES: &[Rule<Graph>] = &[
+    empty_tensors::RULE,
     fold_constants::RULE,
     compose_maps::RULE,
     gather_to_map::RULE,

@@ -1,7 +1,7 @@
 use super::*;
 use crate::base::target::{Assumptions, Knobs, Target};
 use crate::graph::build::Builder;
-use crate::graph::ir::{Output, Role, ScatterOp, axis, scalar};
+use crate::graph::ir::{Coord, Output, ReduceOp, Role, ScatterOp, axis, scalar};
 use crate::graph::{Elem, Origin};
 use crate::num::ScalarOp;
 
@@ -161,7 +161,7 @@ fn a_gather_by_positions_is_a_map_unless_it_may_miss() {
     let gathered = |last: i64| {
         let g = graph(&[5, 2], |b, x, _| {
             let at = b.index(Ix::add(axis(0), Ix::Const(last - 2)), Elem::I64, dims(&[3, 1]));
-            let coords = vec![crate::graph::Coord::Arg(1), crate::graph::Coord::Ix(axis(1))];
+            let coords = vec![Coord::Arg(1), Coord::Ix(axis(1))];
             vec![b.gather(x, &[at], coords, dims(&[3, 2])).unwrap()]
         });
         simplified(&g)
@@ -175,7 +175,7 @@ fn a_scatter_that_is_read_stays_and_one_that_is_not_goes() {
     let build = |read: bool| {
         graph(&[4], |b, x, z| {
             let at = b.int_constant(Elem::I64, &[4], &[3, 2, 1, 0]);
-            let y = b.scatter(x, &[at], z, vec![crate::graph::Coord::Arg(1)], ScatterOp::Set).unwrap();
+            let y = b.scatter(x, &[at], z, vec![Coord::Arg(1)], ScatterOp::Set).unwrap();
             vec![if read { y } else { b.neg(x).unwrap() }]
         })
     };
@@ -249,4 +249,40 @@ fn what_would_grow_or_trap_is_not_folded() {
         vec![b.mul(x, c).unwrap()]
     });
     assert!((fold_constants::RULE.run)(&g, &cx, &mut log).is_none());
+}
+
+/// What reads or makes a tensor without elements reads nothing: no operation is left but maps of scalars.
+#[test]
+fn empty_tensors_are_not_computed() {
+    let g = graph(&[0, 3], |b, x, z| {
+        let i = b.full(scalar(Elem::I64, 0.0), Elem::I64, dims(&[0, 1]));
+        let row = b.gather(x, &[], vec![Coord::Ix(Ix::Const(0)), Coord::Ix(axis(0))], dims(&[3]));
+        let there = b.scatter(x, &[i], x, vec![Coord::Arg(1), Coord::Ix(axis(1))], ScatterOp::Add);
+        let t = b.transpose(z, &[1, 0]).unwrap();
+        vec![
+            b.add(x, z).unwrap(),
+            b.reduce(ReduceOp::Sum, x, &[0], false).unwrap(),
+            b.reduce(ReduceOp::Prod, x, &[0], true).unwrap(),
+            b.matmul(t, x).unwrap(),
+            b.sort(x, 1, false).unwrap().0,
+            b.concat(&[x, z], 0).unwrap(),
+            there.unwrap(),
+            row.unwrap(),
+        ]
+    });
+    let s = simplified(&g);
+    let scalars = |n: &&Node| matches!(n.op, Op::IndexMap(_)) && n.values().next().is_none();
+    // The gather stays: it is an error of the run.
+    assert_eq!(s.nodes.values().filter(|n| !scalars(n)).map(|n| &n.op).count(), 1, "{s:?}");
+    let of = |k: usize| repeated_scalar(&s, s.outputs[k].value.into());
+    assert_eq!(of(1), Some(scalar(Elem::F32, 0.0)));
+    assert_eq!(of(2), Some(scalar(Elem::F32, 1.0)));
+    assert_eq!(of(3), Some(scalar(Elem::F32, 0.0)));
+    // No updates change nothing.
+    let g = graph(&[4], |b, x, _| {
+        let none = b.slice(x, 0, Ix::Const(0), 1, Ix::Const(0)).unwrap();
+        let i = b.index(axis(0), Elem::I64, dims(&[0]));
+        vec![b.scatter(x, &[i], none, vec![Coord::Arg(1)], ScatterOp::Set).unwrap()]
+    });
+    assert!(ops(&simplified(&g)).is_empty());
 }

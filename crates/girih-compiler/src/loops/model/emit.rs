@@ -9,7 +9,8 @@
 //! 1. A statement stands in the outermost open loop that binds everything it reads, so what is the same for a whole row
 //!    is computed once for the row. What was computed for the same element is reused while it is visible.
 //! 2. A reduction becomes a loop of its own in that same place, before the loop that needs it.
-//! 3. Under a mask, memory is touched only where the mask holds.
+//! 3. Under a mask, memory is touched only where the mask holds; and an element of an array that may be empty only inside
+//!    the loops over it.
 
 use std::collections::BTreeMap;
 
@@ -296,12 +297,26 @@ impl<'a> Emitter<'a> {
         let (name, elem, shape) = (info.name.clone(), info.elem.dtype, info.shape.clone());
         let index = self.row_major(coords, &shape);
         let mask = self.facts.simplify_mask(&self.mask).unwrap_or_else(|| self.mask.clone());
-        let depth = self.depth_of(&index).max(self.depth_of_mask(&mask));
+        let depth = self.depth_of(&index).max(self.depth_of_mask(&mask)).max(self.depth_that_runs(coords, &shape));
         let origin = self.graph.def(v).map_or(OriginId(0), |(n, _)| n.origin);
         let site = self.site(origin);
         let other = (!mask.is_always()).then_some(Opnd::Const { dtype: elem, bits: 0 });
         let mem = Mem { base: ptr, index, elem };
         self.define(&name, elem, depth, |dst| Stmt::Load { dst, mem, mask, other, order: Order::Weak, site })
+    }
+
+    /// The outermost scope where an element may be read: inside every loop that may not run at all, for what is read
+    /// there need not exist, unless the coordinates lie in the array whatever runs.
+    fn depth_that_runs(&self, coords: &[Ix], shape: &[Ix]) -> usize {
+        let may_be_empty = |f: &For| self.facts.range(&f.hi).lo <= 0;
+        let Some(at) = self.open.iter().rposition(may_be_empty) else { return 0 };
+        let inside = |(c, n): (&Ix, &Ix)| {
+            let own = |f: &For| *c == Ix::Axis(f.axis) && f.hi == *n;
+            self.open.iter().any(own)
+                || self.facts.decide(&Cond::new(c.clone(), Cmp::Ge, Ix::Const(0))) == Some(true)
+                    && self.facts.decide(&Cond::new(c.clone(), Cmp::Lt, n.clone())) == Some(true)
+        };
+        if coords.iter().zip(shape).all(inside) { 0 } else { at + 1 }
     }
 
     fn compute(&mut self, v: ValueId, coords: &[Ix]) -> Result<Opnd> {
@@ -694,26 +709,21 @@ pub(super) const MOST_KEPT: u64 = 1 << 15;
 
 /// The fold of a reduction, and what it starts from.
 pub(super) fn fold_of(op: ReduceOp, elem: Elem) -> Result<(ScalarOp, u64)> {
-    let nearest = Rounding::NearestEven;
-    let dtype = elem.dtype;
-    let float = |x: f64| crate::num::convert::from_f64(dtype, x, nearest);
-    let sign = elem.sign();
-    let bits = dtype.bits();
-    let (least, greatest) =
-        if elem.unsigned || elem.is_bool() { (0, dtype.mask()) } else { (1u64 << (bits - 1), dtype.mask() >> 1) };
-    Ok(match (op, elem.is_float()) {
-        (ReduceOp::Sum | ReduceOp::Dot, true) => (ScalarOp::AddF { rounding: nearest, ftz: false }, float(-0.0)),
-        (ReduceOp::Sum | ReduceOp::Dot, false) => (ScalarOp::AddI, 0),
-        (ReduceOp::Prod, true) => (ScalarOp::MulF { rounding: nearest, ftz: false }, float(1.0)),
-        (ReduceOp::Prod, false) => (ScalarOp::MulI, 1),
-        (ReduceOp::Max, true) => (ScalarOp::MaxF { nan: true, ftz: false }, float(f64::NEG_INFINITY)),
-        (ReduceOp::Min, true) => (ScalarOp::MinF { nan: true, ftz: false }, float(f64::INFINITY)),
-        (ReduceOp::Max, false) => (ScalarOp::MaxI { sign }, least),
-        (ReduceOp::Min, false) => (ScalarOp::MinI { sign }, greatest),
-        (ReduceOp::And, false) => (ScalarOp::And, dtype.mask()),
-        (ReduceOp::Or, false) => (ScalarOp::Or, 0),
-        (ReduceOp::Xor, false) => (ScalarOp::Xor, 0),
-        (ReduceOp::ArgMax { .. } | ReduceOp::ArgMin { .. }, _) => (ScalarOp::Copy, 0),
+    let (rounding, ftz, sign) = (Rounding::NearestEven, false, elem.sign());
+    let fold = match (op, elem.is_float()) {
+        (ReduceOp::Sum | ReduceOp::Dot, true) => ScalarOp::AddF { rounding, ftz },
+        (ReduceOp::Sum | ReduceOp::Dot, false) => ScalarOp::AddI,
+        (ReduceOp::Prod, true) => ScalarOp::MulF { rounding, ftz },
+        (ReduceOp::Prod, false) => ScalarOp::MulI,
+        (ReduceOp::Max, true) => ScalarOp::MaxF { nan: true, ftz },
+        (ReduceOp::Min, true) => ScalarOp::MinF { nan: true, ftz },
+        (ReduceOp::Max, false) => ScalarOp::MaxI { sign },
+        (ReduceOp::Min, false) => ScalarOp::MinI { sign },
+        (ReduceOp::And, false) => ScalarOp::And,
+        (ReduceOp::Or, false) => ScalarOp::Or,
+        (ReduceOp::Xor, false) => ScalarOp::Xor,
+        (ReduceOp::ArgMax { .. } | ReduceOp::ArgMin { .. }, _) => ScalarOp::Copy,
         _ => return Err(Refusal::new("a bitwise reduction of floats")),
-    })
+    };
+    Ok((fold, op.identity(elem)))
 }

@@ -218,7 +218,7 @@ pub(super) fn emit(
         let behind = of(e, at_i, sub, vec![old, from]);
         let shrink = of(e, at_i, ScalarOp::Exp, vec![behind]);
         let sum = e.local("sum", dtype, vec![], at_i);
-        e.emit(at_i, Stmt::Write { buf: sum, idx: vec![], value: constant(-0.0) });
+        e.emit(at_i, Stmt::Write { buf: sum, idx: vec![], value: constant(0.0) });
         let j = Ix::Axis(e.open("j", Ix::Const(bk as i64), LoopKind::Reduce));
         let here = e.depth();
         let score = read(e, here, scores, vec![i.clone(), j.clone()]);
@@ -228,7 +228,7 @@ pub(super) fn emit(
         let old = read(e, here, sum, vec![]);
         let new = of(e, here, add, vec![term, old]);
         e.emit_here(Stmt::Write { buf: sum, idx: vec![], value: new });
-        let identity = crate::num::convert::from_f64(dtype, -0.0, NEAREST);
+        let identity = crate::num::convert::from_f64(dtype, 0.0, NEAREST);
         e.close_with(|f| {
             f.combine = Some(Combine { accs: vec![sum], op: CombineOp::Scalar { op: add, identity }, ways: 1 });
         });

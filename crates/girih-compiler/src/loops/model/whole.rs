@@ -60,10 +60,7 @@ fn scan(
         ScanOp::Max => ReduceOp::Max,
         ScanOp::Min => ReduceOp::Min,
     };
-    let (fold, mut start) = fold_of(reduce, elem)?;
-    if op == ScanOp::Sum {
-        start = 0; // an exclusive sum begins with +0.0
-    }
+    let (fold, start) = fold_of(reduce, elem)?;
     let mut coords = open_rows(e, &shape, &[axis]);
     let depth = e.depth();
     let acc = e.local("acc", elem.dtype, vec![], depth);

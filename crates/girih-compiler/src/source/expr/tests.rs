@@ -226,6 +226,40 @@ fn python_itself() {
     assert_eq!(shape("import torch.nn as nn, math as m\nfrom math import floor\nn = floor(m.pi)"), 3);
 }
 
+/// What PyTorch raises for is refused, and not given a value.
+#[test]
+fn what_has_no_value_is_refused() {
+    let mut wrong = vec![];
+    for name in "sum mean amax amin std var logsumexp any all count_nonzero nansum var_mean".split(' ') {
+        wrong.push(format!("torch.{name}(torch.randn(2, 2), dim=[0, 0])"));
+        wrong.push(format!("torch.{name}(torch.randn(2, 2), dim=[1, -1])"));
+    }
+    for name in "max min amax amin argmax argmin".split(' ') {
+        for shape in ["0", "0, 3", "3, 0", "0, 0"] {
+            wrong.push(format!("torch.{name}(torch.randn({shape}))"));
+        }
+        wrong.push(format!("torch.{name}(torch.randn(2, 0), dim=1)"));
+        wrong.push(format!("torch.{name}(torch.randn(0, 2), dim=0)"));
+    }
+    for text in [
+        "torch.where(torch.randn(3), 1.0, 2.0)",
+        "torch.where(torch.arange(3), 1.0, 2.0)",
+        "torch.zeros(3).masked_fill(torch.arange(3), 2.0)",
+        "torch.flip(torch.zeros(2, 2), [0, 0])",
+        "torch.zeros(2, 2).permute(0, 0)",
+        "torch.tensor([True]) - torch.tensor([True])",
+        "-torch.tensor([True])",
+        "torch.add(torch.arange(3), torch.arange(3), alpha=0.5)",
+        "torch.randn(0, 3)[torch.tensor([0])]",
+        "F.hardtanh(torch.randn(3), 0.6, 0.4)",
+    ] {
+        wrong.push(text.into());
+    }
+    for text in wrong {
+        assert!(!errors(&text).is_empty(), "{text}");
+    }
+}
+
 #[test]
 fn refusals_say_what_to_write() {
     for (text, expected) in [

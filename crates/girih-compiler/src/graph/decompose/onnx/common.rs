@@ -3,6 +3,7 @@
 
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
+use crate::graph::decompose::types::distinct;
 use crate::graph::decompose::{Call, normal_axis};
 use crate::graph::ir::{self, Arg, MAX_EXTENT};
 use crate::index::Ix;
@@ -26,11 +27,8 @@ pub(super) fn known_ints(b: &Builder<'_>, call: &Call<'_>, i: usize, what: &str)
 
 /// The integers of an attribute or, where it is missing, of operand `i`; `None` where both are missing.
 pub(super) fn ints_either(b: &Builder<'_>, call: &Call<'_>, name: &str, i: usize) -> Result<Option<Vec<i64>>> {
-    match (call.attr(name), call.opt(i)) {
-        (Some(_), _) => match call.ints(name) {
-            Some(list) => Ok(Some(list)),
-            None => Err(Refusal::new(format!("the attribute `{name}` is no list of integers"))),
-        },
+    match (call.ints(name)?, call.opt(i)) {
+        (Some(list), _) => Ok(Some(list)),
         (None, Some(_)) => Ok(Some(known_ints(b, call, i, name)?)),
         (None, None) => Ok(None),
     }
@@ -38,11 +36,8 @@ pub(super) fn ints_either(b: &Builder<'_>, call: &Call<'_>, name: &str, i: usize
 
 /// Axes counted from the end when negative, ascending and each once.
 pub(super) fn normal_axes(axes: &[i64], rank: usize) -> Result<Vec<usize>> {
-    let mut out = axes.iter().map(|a| normal_axis(*a, rank)).collect::<Result<Vec<usize>>>()?;
+    let mut out = distinct(axes.iter().map(|a| normal_axis(*a, rank)).collect::<Result<Vec<usize>>>()?)?;
     out.sort_unstable();
-    if let Some(pair) = out.windows(2).find(|w| w[0] == w[1]) {
-        return Err(Refusal::new(format!("axis {} is given twice", pair[0])));
-    }
     Ok(out)
 }
 

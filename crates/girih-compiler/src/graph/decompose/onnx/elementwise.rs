@@ -128,7 +128,7 @@ pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
 pub(super) fn torch(b: &mut Builder<'_>, name: &str, args: &[Arg], attrs: &[(&str, Attr)]) -> Result<Arg> {
     let Some(rule) = rule(name) else { return Err(Refusal::new(format!("there is no rule for {name}"))) };
     let attrs: Attrs = attrs.iter().map(|(k, v)| ((*k).to_string(), v.clone())).collect();
-    let results = (rule.run)(b, &Call { name, args, attrs: &attrs })?;
+    let results = (rule.run)(b, &Call::new(name, args, &attrs))?;
     results.first().copied().ok_or_else(|| Refusal::new(format!("{name} gives nothing")))
 }
 
@@ -142,7 +142,7 @@ fn function(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             return Ok(vec![b.compare(Predicate::NotEqual, x, x)?]);
         }
         "onnx.Gelu" => {
-            let tanh = call.text("approximate").unwrap_or("none").to_string();
+            let tanh = call.text("approximate")?.unwrap_or("none").to_string();
             return Ok(vec![torch(b, "aten.gelu", &[x], &[("approximate", Attr::Str(tanh))])?]);
         }
         other => format!("aten.{}", other.trim_start_matches("onnx.").to_ascii_lowercase()),
@@ -152,18 +152,18 @@ fn function(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 
 fn activation(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
-    let f = |name: &str, default: f64| Attr::Float(call.float(name, default));
+    let f = |name: &str, default: f64| call.float(name, default).map(Attr::Float);
     let y = match call.name {
-        "onnx.LeakyRelu" => torch(b, "aten.leaky_relu", &[x], &[("negative_slope", f("alpha", 0.01))])?,
-        "onnx.Elu" => torch(b, "aten.elu", &[x], &[("alpha", f("alpha", 1.0))])?,
+        "onnx.LeakyRelu" => torch(b, "aten.leaky_relu", &[x], &[("negative_slope", f("alpha", 0.01)?)])?,
+        "onnx.Elu" => torch(b, "aten.elu", &[x], &[("alpha", f("alpha", 1.0)?)])?,
         // The operator's own defaults are f32 numbers.
         "onnx.Selu" => {
-            let (alpha, gamma) = (f("alpha", 1.673_263_192_176_818_8), f("gamma", 1.050_701_022_148_132_3));
+            let (alpha, gamma) = (f("alpha", 1.673_263_192_176_818_8)?, f("gamma", 1.050_701_022_148_132_3)?);
             torch(b, "aten.elu", &[x], &[("alpha", alpha), ("scale", gamma)])?
         }
-        "onnx.Celu" => torch(b, "aten.celu", &[x], &[("alpha", f("alpha", 1.0))])?,
+        "onnx.Celu" => torch(b, "aten.celu", &[x], &[("alpha", f("alpha", 1.0)?)])?,
         "onnx.ThresholdedRelu" => {
-            let at = b.scalar_like(x, call.float("alpha", 1.0));
+            let at = b.scalar_like(x, call.float("alpha", 1.0)?);
             let above = b.compare(Predicate::GreaterThan, x, at)?;
             let zero = b.scalar_like(x, 0.0);
             b.select(above, x, zero)?
@@ -172,8 +172,8 @@ fn activation(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             let c = |b: &Builder<'_>, x: Arg, v: f64| b.scalar_like(x, v);
             let (narrow, wide) = (b.elem(x), b.wide(x));
             let x = b.convert(x, wide)?;
-            let y = b.mul(x, c(b, x, call.float("alpha", 0.2)))?;
-            let y = b.add(y, c(b, x, call.float("beta", 0.5)))?;
+            let y = b.mul(x, c(b, x, call.float("alpha", 0.2)?))?;
+            let y = b.add(y, c(b, x, call.float("beta", 0.5)?))?;
             let y = b.min(y, c(b, x, 1.0))?;
             let y = b.max(y, c(b, x, 0.0))?;
             b.convert(y, narrow)?
@@ -181,14 +181,14 @@ fn activation(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         "onnx.Swish" => {
             let (narrow, wide) = (b.elem(x), b.wide(x));
             let x = b.convert(x, wide)?;
-            let alpha = b.scalar_like(x, call.float("alpha", 1.0));
+            let alpha = b.scalar_like(x, call.float("alpha", 1.0)?);
             let scaled = b.mul(x, alpha)?;
             let gate = torch(b, "aten.sigmoid", &[scaled], &[])?;
             let y = b.mul(x, gate)?;
             b.convert(y, narrow)?
         }
         "onnx.Shrink" => {
-            let (lambda, bias) = (call.float("lambd", 0.5), call.float("bias", 0.0));
+            let (lambda, bias) = (call.float("lambd", 0.5)?, call.float("bias", 0.0)?);
             let (low, high) = (b.scalar_like(x, -lambda), b.scalar_like(x, lambda));
             let (bias, zero) = (b.scalar_like(x, bias), b.scalar_like(x, 0.0));
             let below = b.compare(Predicate::LessThan, x, low)?;
@@ -231,7 +231,7 @@ fn arithmetic(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         "onnx.Div" => b.div(x, y)?,
         _ => {
             let r = b.rem(x, y)?;
-            if call.flag("fmod", false) || b.elem(x).unsigned {
+            if call.flag("fmod", false)? || b.elem(x).unsigned {
                 return Ok(vec![r]);
             }
             // Cut towards 0 so far; a remainder of the other sign than the divisor's moves by the divisor.
@@ -313,7 +313,7 @@ fn logic(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         "onnx.And" | "onnx.BitwiseAnd" => ScalarOp::And,
         "onnx.Or" | "onnx.BitwiseOr" => ScalarOp::Or,
         "onnx.Xor" | "onnx.BitwiseXor" => ScalarOp::Xor,
-        _ => match call.text("direction") {
+        _ => match call.text("direction")? {
             Some("LEFT") => ScalarOp::Shl,
             Some("RIGHT") => ScalarOp::Shr { sign: elem.sign() },
             _ => return Err(Refusal::new("its direction is LEFT or RIGHT")),
@@ -327,9 +327,9 @@ fn clip(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let elem = b.elem(y);
     // Before version 11, the bounds were attributes.
     for (i, name) in [(1, "min"), (2, "max")] {
-        let bound = match (call.opt(i), call.attr(name)) {
+        let bound = match (call.opt(i), call.float_of(name)?) {
             (Some(x), _) => lone(b, x, name)?,
-            (None, Some(_)) => ir::scalar(elem, call.float(name, 0.0)),
+            (None, Some(bound)) => ir::scalar(elem, bound),
             (None, None) => continue,
         };
         y = if i == 1 { b.max(y, bound)? } else { b.min(y, bound)? };
@@ -343,7 +343,7 @@ fn is_inf(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (high, low) = (b.scalar_like(x, f64::INFINITY), b.scalar_like(x, f64::NEG_INFINITY));
     let high = b.compare(Predicate::Equal, x, high)?;
     let low = b.compare(Predicate::Equal, x, low)?;
-    Ok(vec![match (call.flag("detect_positive", true), call.flag("detect_negative", true)) {
+    Ok(vec![match (call.flag("detect_positive", true)?, call.flag("detect_negative", true)?) {
         (true, true) => b.or(high, low)?,
         (true, false) => high,
         (false, true) => low,

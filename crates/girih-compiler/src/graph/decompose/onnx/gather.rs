@@ -76,7 +76,7 @@ fn trailing(b: &mut Builder<'_>, indices: Arg, count: usize) -> Result<Arg> {
 fn gather(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (x, indices) = (call.arg(0)?, call.arg(1)?);
     let from = b.shape(x);
-    let axis = normal_axis(call.int("axis", 0), from.len())?;
+    let axis = normal_axis(call.int("axis", 0)?, from.len())?;
     let extent = from[axis].clone();
     let around = b.shape(indices);
     let ri = around.len();
@@ -109,7 +109,7 @@ fn gather(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 fn gather_elements(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (x, indices) = (call.arg(0)?, call.arg(1)?);
     let from = b.shape(x);
-    let axis = normal_axis(call.int("axis", 0), from.len())?;
+    let axis = normal_axis(call.int("axis", 0)?, from.len())?;
     let shape = b.shape(indices);
     check_elements(b, &from, &shape, axis)?;
     let indices = from_start(b, indices, &from[axis])?;
@@ -158,7 +158,7 @@ fn tuple_length(b: &Builder<'_>, indices: Arg, rank: usize) -> Result<usize> {
 fn gather_nd(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (x, indices) = (call.arg(0)?, call.arg(1)?);
     let (from, around) = (b.shape(x), b.shape(indices));
-    let batch = call.int("batch_dims", 0);
+    let batch = call.int("batch_dims", 0)?;
     if !(0..around.len().min(from.len() + 1) as i64).contains(&batch) {
         return Err(Refusal::new(format!("{batch} batch dimensions are out of range")));
     }
@@ -181,7 +181,7 @@ fn gather_nd(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 fn scatter(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (x, indices, updates) = (call.arg(0)?, call.arg(1)?, call.arg(2)?);
     let from = b.shape(x);
-    let op = match call.text("reduction").unwrap_or("none") {
+    let op = match call.text("reduction")?.unwrap_or("none") {
         "none" => ScatterOp::Set,
         "add" => ScatterOp::Add,
         "mul" => ScatterOp::Mul,
@@ -207,7 +207,7 @@ fn scatter(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         coords.extend((0..from.len() - k).map(|d| Coord::Ix(ir::axis(lead + d))));
         return Ok(vec![b.scatter(x, &parts, updates, coords, op)?]);
     }
-    let axis = normal_axis(call.int("axis", 0), from.len())?;
+    let axis = normal_axis(call.int("axis", 0)?, from.len())?;
     let shape = b.shape(indices);
     check_elements(b, &from, &shape, axis)?;
     if !b.same_shape(&shape, &b.shape(updates)) {
@@ -226,7 +226,7 @@ fn one_hot(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         _ => return Err(Refusal::new("its depth must be known when the model is compiled")),
     };
     let rank = b.rank(indices) + 1;
-    let axis = normal_axis(call.int("axis", -1), rank)?;
+    let axis = normal_axis(call.int("axis", -1)?, rank)?;
     let indices = b.convert(indices, Elem::I64)?;
     let indices = from_start(b, indices, &depth)?;
     let indices = b.unsqueeze(indices, &[axis])?;
@@ -246,8 +246,8 @@ fn one_hot(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 fn compress(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let mut x = call.arg(0)?;
     let keep = known_ints(b, call, 1, "condition")?;
-    let axis = match call.attr("axis") {
-        Some(_) => normal_axis(call.int("axis", 0), b.rank(x))?,
+    let axis = match call.int_of("axis")? {
+        Some(axis) => normal_axis(axis, b.rank(x))?,
         None => {
             let n = b.numel(&b.shape(x));
             x = b.reshape(x, &[n])?;
@@ -291,8 +291,8 @@ fn reverse_sequence(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (x, lengths) = (call.arg(0)?, call.arg(1)?);
     let shape = b.shape(x);
     let rank = shape.len();
-    let time = normal_axis(call.int("time_axis", 0), rank)?;
-    let batch = normal_axis(call.int("batch_axis", 1), rank)?;
+    let time = normal_axis(call.int("time_axis", 0)?, rank)?;
+    let batch = normal_axis(call.int("batch_axis", 1)?, rank)?;
     if time == batch || b.rank(lengths) != 1 {
         return Err(Refusal::new("its axes are the same, or its lengths are no list"));
     }

@@ -15,7 +15,7 @@ pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
         doc: "Tensors one after the other along an axis.\n\n`y = Concat(a, b)` --> `y = map a where .., else b`",
         run: |b, call| {
             let first = call.arg(0)?;
-            let axis = normal_axis(call.int("axis", 0), b.rank(first))?;
+            let axis = normal_axis(call.int("axis", 0)?, b.rank(first))?;
             let xs = (0..call.args.len()).map(|i| call.arg(i)).collect::<Result<Vec<Arg>>>()?;
             Ok(vec![b.concat(&xs, axis)?])
         },
@@ -54,14 +54,14 @@ pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
 fn split(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let shape = b.shape(x);
-    let axis = normal_axis(call.int("axis", 0), shape.len())?;
+    let axis = normal_axis(call.int("axis", 0)?, shape.len())?;
     let extent = shape[axis].clone();
-    let lengths: Vec<Ix> = if let Some(lengths) = call.extents("split") {
+    let lengths: Vec<Ix> = if let Some(lengths) = call.extents("split")? {
         lengths
     } else if call.opt(1).is_some() {
         known(b, call, 1, "split")?
     } else {
-        let pieces = call.int("num_outputs", call.int("outputs", 1));
+        let pieces = call.int("num_outputs", call.int("outputs", 1)?)?;
         if !(1..=1 << 16).contains(&pieces) {
             return Err(Refusal::new(format!("{pieces} pieces are out of range")));
         }
@@ -113,7 +113,7 @@ fn slice(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let rank = b.rank(x);
     // Before version 10, the bounds were attributes.
-    let list = |name: &str, i: usize| match call.extents(name) {
+    let list = |name: &str, i: usize| match call.extents(name)? {
         Some(list) => Ok(list),
         None => known(b, call, i, name),
     };
@@ -155,7 +155,7 @@ fn slice(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 
 /// Amounts before and after each axis, and the axes that are padded.
 fn amounts(b: &Builder<'_>, call: &Call<'_>, rank: usize) -> Result<(Vec<Ix>, Vec<Ix>)> {
-    let pads = match call.extents("pads") {
+    let pads = match call.extents("pads")? {
         Some(pads) => pads,
         None => known(b, call, 1, "pads")?,
     };
@@ -183,11 +183,11 @@ fn pad(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let (from, elem) = (b.shape(x), b.elem(x));
     let (before, after) = amounts(b, call, from.len())?;
-    let mode = call.text("mode").unwrap_or("constant");
+    let mode = call.text("mode")?.unwrap_or("constant");
     if mode == "constant" {
         let value = match call.opt(2) {
             Some(value) => lone(b, value, "value")?,
-            None => ir::scalar(elem, call.float("value", 0.0)),
+            None => ir::scalar(elem, call.float("value", 0.0)?),
         };
         if b.elem(value) != elem {
             return Err(Refusal::new(format!("the value's type {} is not {elem}", b.elem(value))));
@@ -229,16 +229,16 @@ fn triangle(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     }
     let (row, column) = (ir::axis(rank - 2), ir::axis(rank - 1));
     if call.name == "onnx.EyeLike" {
-        let to = match call.attr("dtype") {
-            Some(_) => super::types::elem_of(call.int("dtype", 0))?,
+        let to = match call.int_of("dtype")? {
+            Some(number) => super::types::elem_of(number)?,
             None => elem,
         };
-        let place = Ix::sub(column, Ix::add(row, Ix::Const(call.int("k", 0).clamp(-ir::MAX_EXTENT, ir::MAX_EXTENT))));
+        let place = Ix::sub(column, Ix::add(row, Ix::Const(call.int("k", 0)?.clamp(-ir::MAX_EXTENT, ir::MAX_EXTENT))));
         let place = b.index(place, Elem::I64, shape);
         let on = b.compare(Predicate::Equal, place, ir::int_scalar(Elem::I64, 0))?;
         return Ok(vec![b.convert(on, to)?]);
     }
-    let upper = call.flag("upper", true);
+    let upper = call.flag("upper", true)?;
     let zero = ir::scalar(elem, 0.0);
     let k = match call.opt(1) {
         None => Some(Ix::Const(0)),

@@ -33,10 +33,10 @@ fn gemm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     if b.rank(x) != 2 || b.rank(w) != 2 {
         return Err(Refusal::new("its operands must be matrices"));
     }
-    if call.flag("transA", false) {
+    if call.flag("transA", false)? {
         x = b.swap_axes(x, 0, 1)?;
     }
-    if call.flag("transB", false) {
+    if call.flag("transB", false)? {
         w = b.swap_axes(w, 0, 1)?;
     }
     let mut y = b.matmul(x, w)?;
@@ -44,9 +44,9 @@ fn gemm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         let factor = b.scalar_like(x, by);
         if by == 1.0 { Ok(x) } else { b.mul(x, factor) }
     };
-    y = scaled(b, y, call.float("alpha", 1.0))?;
+    y = scaled(b, y, call.float("alpha", 1.0)?)?;
     if let Some(c) = call.opt(2) {
-        let c = scaled(b, c, call.float("beta", 1.0))?;
+        let c = scaled(b, c, call.float("beta", 1.0)?)?;
         let shape = b.shape(y);
         let c = b.broadcast_to(c, &shape)?;
         y = b.add(y, c)?;

@@ -42,8 +42,8 @@ fn spread(b: &mut Builder<'_>, call: &Call<'_>, x: Arg, by: Arg) -> Result<Arg> 
     if b.numel(&of).is_const(1) && of.len() <= 1 {
         return if of.is_empty() { Ok(by) } else { b.squeeze(by, &[0]) };
     }
-    let axis = normal_axis(call.int("axis", 1), rank)?;
-    let block = call.int("block_size", 0);
+    let axis = normal_axis(call.int("axis", 1)?, rank)?;
+    let block = call.int("block_size", 0)?;
     if block > 0 && of.len() == rank {
         let coords = (0..rank)
             .map(|d| match d == axis {
@@ -72,7 +72,7 @@ fn computed(b: &mut Builder<'_>, x: Arg) -> Result<Arg> {
 
 fn quantize(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (x, scale) = (call.arg(0)?, call.arg(1)?);
-    let to = match (call.opt(2), call.int("output_dtype", 0)) {
+    let to = match (call.opt(2), call.int("output_dtype", 0)?) {
         (Some(zero), _) => b.elem(zero),
         (None, 0) => Elem::U8,
         (None, number) => elem_of(number)?,
@@ -95,12 +95,12 @@ fn quantize(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         y = b.max(y, low)?;
         y = b.min(y, high)?;
     }
-    Ok(vec![cast(b, y, to, call.flag("saturate", true), Rounding::NearestEven)?])
+    Ok(vec![cast(b, y, to, call.flag("saturate", true)?, Rounding::NearestEven)?])
 }
 
 fn dequantize(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (x, scale) = (call.arg(0)?, call.arg(1)?);
-    let to = match call.int("output_dtype", 0) {
+    let to = match call.int("output_dtype", 0)? {
         0 => b.elem(scale),
         number => elem_of(number)?,
     };

@@ -56,12 +56,12 @@ fn reduce(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let given = ints_either(b, call, "axes", 1)?.unwrap_or_default();
     let axes = if !given.is_empty() {
         normal_axes(&given, rank)?
-    } else if call.flag("noop_with_empty_axes", false) {
+    } else if call.flag("noop_with_empty_axes", false)? {
         vec![]
     } else {
         (0..rank).collect()
     };
-    let keep = call.flag("keepdims", true);
+    let keep = call.flag("keepdims", true)?;
     let narrow = b.elem(x);
     let wide = b.wide(x);
     let sums = !matches!(call.name, "onnx.ReduceMax" | "onnx.ReduceMin");
@@ -161,10 +161,10 @@ fn log_sum_exp(b: &mut Builder<'_>, x: Arg, axes: &[usize], keep: bool) -> Resul
 
 fn arg(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
-    let axis = normal_axis(call.int("axis", 0), b.rank(x))?;
-    let last = call.flag("select_last_index", false);
+    let axis = normal_axis(call.int("axis", 0)?, b.rank(x))?;
+    let last = call.flag("select_last_index", false)?;
     let op = if call.name == "onnx.ArgMax" { ReduceOp::ArgMax { last } } else { ReduceOp::ArgMin { last } };
-    Ok(vec![b.reduce(op, x, &[axis], call.flag("keepdims", true))?])
+    Ok(vec![b.reduce(op, x, &[axis], call.flag("keepdims", true)?)?])
 }
 
 fn cumulative(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
@@ -176,15 +176,15 @@ fn cumulative(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let op = if call.name == "onnx.CumSum" { ScanOp::Sum } else { ScanOp::Prod };
     let (narrow, wide) = (b.elem(x), b.wide(x));
     let x = b.convert(x, wide)?;
-    let y = b.scan(op, x, axis, call.flag("exclusive", false), call.flag("reverse", false))?;
+    let y = b.scan(op, x, axis, call.flag("exclusive", false)?, call.flag("reverse", false)?)?;
     Ok(vec![b.convert(y, narrow)?])
 }
 
 fn top_k(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
-    let axis = normal_axis(call.int("axis", -1), b.rank(x))?;
-    let k = match call.attr("k") {
-        Some(_) => Ix::Const(call.int("k", 0)),
+    let axis = normal_axis(call.int("axis", -1)?, b.rank(x))?;
+    let k = match call.int_of("k")? {
+        Some(k) => Ix::Const(k),
         None => match &super::common::known(b, call, 1, "k")?[..] {
             [k] => k.clone(),
             _ => return Err(Refusal::new("its k must be one number")),
@@ -195,7 +195,7 @@ fn top_k(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     {
         return Err(Refusal::new(format!("an axis of {n} has no {k} greatest elements")));
     }
-    let (sorted, order) = b.sort(x, axis, call.flag("largest", true))?;
+    let (sorted, order) = b.sort(x, axis, call.flag("largest", true)?)?;
     let values = b.slice(sorted, axis, Ix::Const(0), 1, k.clone())?;
     let places = b.slice(order, axis, Ix::Const(0), 1, k)?;
     Ok(vec![values, places])

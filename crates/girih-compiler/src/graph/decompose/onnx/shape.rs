@@ -98,10 +98,10 @@ fn shape(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     }
     let rank = dims.len() as i64;
     let at = |name: &str, default: i64| {
-        let i = call.int(name, default);
-        (if i < 0 { i + rank } else { i }).clamp(0, rank) as usize
+        let i = call.int(name, default)?;
+        Ok((if i < 0 { i.saturating_add(rank) } else { i }).clamp(0, rank) as usize)
     };
-    let (start, end) = (at("start", 0), at("end", rank));
+    let (start, end) = (at("start", 0)?, at("end", rank)?);
     Ok(vec![b.known_ints(Elem::I64, dims.get(start..end).unwrap_or_default())])
 }
 
@@ -114,7 +114,7 @@ fn reshape(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let from = b.shape(x);
     if call.name == "onnx.Flatten" {
         let rank = from.len() as i64;
-        let axis = call.int("axis", 1);
+        let axis = call.int("axis", 1)?;
         let axis = if axis < 0 { axis + rank } else { axis };
         if !(0..=rank).contains(&axis) {
             return Err(Refusal::new(format!("there is no axis {axis} in a tensor of rank {rank}")));
@@ -122,11 +122,11 @@ fn reshape(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         let (before, after) = from.split_at(axis as usize);
         return Ok(vec![b.reshape(x, &[product(before), product(after)])?]);
     }
-    let mut shape = match call.extents("shape") {
+    let mut shape = match call.extents("shape")? {
         Some(shape) => shape,
         None => known(b, call, 1, "shape")?,
     };
-    let keep = !call.flag("allowzero", false);
+    let keep = !call.flag("allowzero", false)?;
     for (d, n) in shape.iter_mut().enumerate() {
         if keep && n.is_const(0) {
             let Some(have) = from.get(d) else {
@@ -159,7 +159,7 @@ fn reshape(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 fn transpose(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let rank = b.rank(x);
-    let perm = match call.ints("perm") {
+    let perm = match call.ints("perm")? {
         Some(perm) => perm.iter().map(|p| normal_axis(*p, rank)).collect::<Result<Vec<usize>>>()?,
         None => (0..rank).rev().collect(),
     };
@@ -210,7 +210,7 @@ fn blocks(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         return Err(Refusal::new(format!("it needs a tensor of rank 4, not {}", b.rank(x))));
     };
     let (n, c, h, w) = (n.clone(), c.clone(), h.clone(), w.clone());
-    let size = call.int("blocksize", 0);
+    let size = call.int("blocksize", 0)?;
     if !(1..=1 << 20).contains(&size) {
         return Err(Refusal::new(format!("the block size {size} is out of range")));
     }
@@ -226,13 +226,13 @@ fn blocks(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     if call.name == "onnx.SpaceToDepth" {
         let (rows, columns) = (by(b, &h, size)?, by(b, &w, size)?);
         let split = b.reshape(x, &[n.clone(), c.clone(), rows.clone(), s.clone(), columns.clone(), s.clone()])?;
-        let perm = if call.text("mode") == Some("CRD") { [0, 1, 3, 5, 2, 4] } else { [0, 3, 5, 1, 2, 4] };
+        let perm = if call.choice("mode", &["DCR", "CRD"])? == "CRD" { [0, 1, 3, 5, 2, 4] } else { [0, 3, 5, 1, 2, 4] };
         let turned = b.transpose(split, &perm)?;
         let depth = Ix::mul(c, Ix::Const(size * size));
         return Ok(vec![b.reshape(turned, &[n, depth, rows, columns])?]);
     }
     let depth = by(b, &c, size * size)?;
-    let (split, perm) = if call.text("mode") == Some("CRD") {
+    let (split, perm) = if call.choice("mode", &["DCR", "CRD"])? == "CRD" {
         (b.reshape(x, &[n.clone(), depth.clone(), s.clone(), s.clone(), h.clone(), w.clone()])?, [0, 1, 4, 2, 5, 3])
     } else {
         (b.reshape(x, &[n.clone(), s.clone(), s.clone(), depth.clone(), h.clone(), w.clone()])?, [0, 3, 4, 1, 5, 2])
@@ -246,7 +246,7 @@ fn constant_of_shape(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     if let Some(bad) = shape.iter().filter_map(Ix::as_const).find(|n| *n < 0) {
         return Err(Refusal::new(format!("the shape holds {bad}")));
     }
-    let value = match call.tensor("value") {
+    let value = match call.tensor("value")? {
         None => ir::scalar(Elem::F32, 0.0),
         Some((elem, _, values)) => match values {
             [Attr::Int(Ix::Const(i))] => ir::int_scalar(elem, *i),

@@ -88,7 +88,8 @@ pub fn type_name(number: i64) -> String {
     }
 }
 
-pub(super) fn elem_of(number: i64) -> Result<Elem> {
+/// The element type with a number of ONNX's (TensorProto.DataType).
+pub(in crate::graph::decompose) fn elem_of(number: i64) -> Result<Elem> {
     elem(number).ok_or_else(|| Refusal::new(format!("the element type {} is not supported", type_name(number))))
 }
 
@@ -139,19 +140,19 @@ pub(super) fn cast(b: &mut Builder<'_>, x: Arg, to: Elem, saturate: bool, roundi
 
 fn cast_call(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
-    let to = if call.name == "onnx.CastLike" { b.elem(call.arg(1)?) } else { elem_of(call.int("to", 0))? };
-    let rounding = match call.text("round_mode").unwrap_or("up") {
+    let to = if call.name == "onnx.CastLike" { b.elem(call.arg(1)?) } else { elem_of(call.int("to", 0)?)? };
+    let rounding = match call.text("round_mode")?.unwrap_or("up") {
         "up" => Rounding::PositiveInf,
         "down" => Rounding::Zero,
         "nearest" => Rounding::NearestEven,
         other => return Err(Refusal::new(format!("there is no rounding `{other}`"))),
     };
-    Ok(vec![cast(b, x, to, call.flag("saturate", true), rounding)?])
+    Ok(vec![cast(b, x, to, call.flag("saturate", true)?, rounding)?])
 }
 
 fn bit_cast(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
-    let (from, to) = (b.elem(x), elem_of(call.int("to", 0))?);
+    let (from, to) = (b.elem(x), elem_of(call.int("to", 0)?)?);
     if from.dtype.bits() != to.dtype.bits() {
         return Err(Refusal::new(format!("{from} and {to} have different widths")));
     }
