@@ -66,11 +66,14 @@ class Run:
         self.graph = torch.fx.Graph()
         self.arrays = {}
         self.results = []
+        #: The nodes of each case.
+        self.nodes = []
         outputs = []
         for i, case in enumerate(cases):
             found = case.op(*case.args, **case.kwargs)
             several = isinstance(found, (tuple, list))
             found = list(found) if several else [found]
+            before = len(self.graph.nodes)
             nodes = [self.placeholder(f"c{i}_{j}", t) for j, t in enumerate(case.tensors())]
             rest = iter(nodes)
             args = replaced(list(case.args), lambda t: next(rest))
@@ -90,6 +93,7 @@ class Run:
                     part.meta["val"] = wide
                 outputs.append(part)
             self.results.append(found)
+            self.nodes.append(list(self.graph.nodes)[before:])
         self.graph.output(tuple(outputs))
         module = torch.fx.GraphModule(torch.nn.Module(), self.graph)
         self.document = graphs.Writer("cases", module, set()).write(self.graph)

@@ -1,0 +1,138 @@
+"""Empty tensors, integers that change from call to call, and sums of bools, through `torch.compile`."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import girih
+import girih.torch
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+
+
+def same(function, *args):
+    """What PyTorch gives, or that both raise."""
+    compiled = torch.compile(function, backend="girih")
+    try:
+        expected = function(*args)
+    except Exception:
+        with pytest.raises(Exception):
+            compiled(*args)
+        return
+    torch.testing.assert_close(compiled(*args), expected, rtol=2e-5, atol=2e-5, equal_nan=True)
+
+
+INDEXED = {
+    "x[i]": lambda x, i: x[i],
+    "x[:, i]": lambda x, i: x[:, i] * 2,
+    "x[i, i]": lambda x, i: x[i, i],
+    "index_select": lambda x, i: x.index_select(1, i),
+    "embedding": lambda x, i: F.embedding(i, x),
+    "gather": lambda x, i: x.gather(0, i[:, None]),
+    "take": lambda x, i: x.take(i),
+    "take_along_dim": lambda x, i: torch.take_along_dim(x, i[:, None], 0),
+    "scatter": lambda x, i: x.scatter(0, i[:, None], 1.0),
+    "scatter_add": lambda x, i: x.scatter_add(0, i[:, None], torch.ones(i.shape[0], 1)),
+    "index_add": lambda x, i: x.index_add(0, i, torch.ones(i.shape[0], x.shape[1])),
+    "index_put": lambda x, i: x.index_put((i,), torch.ones(i.shape[0], x.shape[1]), accumulate=True),
+    "index_fill": lambda x, i: x.index_fill(1, i, 2.0),
+    "one_hot": lambda x, i: F.one_hot(i, 6).sum(0) + x.sum(),
+}
+
+
+@pytest.mark.parametrize("shape", [(6, 6), (0, 6), (6, 0), (0, 0)])
+@pytest.mark.parametrize("name", INDEXED)
+def test_an_empty_index(name, shape):
+    same(INDEXED[name], torch.randn(shape), torch.zeros(0, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("name", INDEXED)
+def test_an_index_into_nothing_is_an_error(name):
+    same(INDEXED[name], torch.randn(0, 6), torch.zeros(2, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("m", [0, 3])
+@pytest.mark.parametrize("k", [0, 4])
+@pytest.mark.parametrize("n", [0, 5])
+def test_empty_products_and_what_follows_them(m, k, n):
+    def f(a, b, c, w):
+        y = torch.addmm(c, a, b) + F.linear(a, b.T, c)
+        return y, y.sum(0), torch.softmax(y, -1), torch.cat([y, y], 1).T @ w, y.mean(), y.cumsum(0), y[:, :0]
+
+    same(f, torch.randn(m, k), torch.randn(k, n), torch.randn(n), torch.randn(m, 2))
+
+
+def test_a_sum_of_nothing_is_positive_zero():
+    y = torch.compile(lambda x: (x.sum(), x.sum(0)), backend="girih")(torch.randn(0, 5))
+    assert all(not v.signbit().any() and not v.any() for v in y)
+
+
+TARGET = torch.tensor([0, 1, 2, 3, 1])
+CHANGING = {
+    "add": lambda x, k: torch.add(x, x, alpha=k),
+    "sub": lambda x, k: torch.sub(x, 2 * x, alpha=k),
+    "triu": lambda x, k: x.triu(k),
+    "tril": lambda x, k: x.tril(k),
+    "diagonal": lambda x, k: x.diagonal(k) * 2,
+    "diag_embed": lambda x, k: torch.diag_embed(x, k),
+    "vector_norm": lambda x, k: torch.linalg.vector_norm(x, k + 1, dim=1),
+    "threshold": lambda x, k: F.threshold(x, k - 2, k),
+    "leaky_relu": lambda x, k: F.leaky_relu(x, k),
+    "elu": lambda x, k: F.elu(x, k),
+    "softplus": lambda x, k: F.softplus(x, k + 1, 2),
+    "softshrink": lambda x, k: F.softshrink(x, k),
+    "hardtanh": lambda x, k: F.hardtanh(x, -k, k),
+    "clamp": lambda x, k: x.clamp(-k, k),
+    "addmm": lambda x, k: torch.addmm(x, x, x, beta=k, alpha=k + 1),
+    "addcmul": lambda x, k: torch.addcmul(x, x, x, value=k),
+    "std": lambda x, k: torch.std(x, dim=1, correction=k),
+    "var": lambda x, k: torch.var(x, correction=k),
+    "cross_entropy": lambda x, k: F.cross_entropy(x, TARGET, ignore_index=k),
+    "slice_scatter": lambda x, k: torch.slice_scatter(x, x[:1] * 2, 0, k, k + 1),
+    "index_add": lambda x, k: x.index_add(0, TARGET[:2], x[:2], alpha=k),
+    "full": lambda x, k: x + torch.full_like(x, k),
+    "pad": lambda x, k: F.pad(x, (1, 1), value=k),
+    "nan_to_num": lambda x, k: torch.nan_to_num(x / x.new_zeros(()), k, k, k),
+    "logit": lambda x, k: torch.logit(x.sigmoid(), k),
+    "roll": lambda x, k: x.roll(k, 1),
+    "kthvalue": lambda x, k: x.kthvalue(k + 1, 1).values,
+}
+
+
+@pytest.mark.parametrize("name", CHANGING)
+def test_an_integer_that_changes(name):
+    function = CHANGING[name]
+    compiled = torch.compile(function, backend="girih")
+    x = torch.randn(5, 5)
+    for k in (1, 2, 3, 0, 1):
+        torch.testing.assert_close(compiled(x, k), function(x, k), rtol=1e-4, atol=1e-4, equal_nan=True)
+
+
+def test_bools_add_as_or():
+    yes, at = torch.tensor([True, True, False, True]), torch.tensor([0, 0, 1, 2])
+
+    def f(z):
+        return (
+            z.scatter_add(0, at, yes),
+            z.index_add(0, at, yes),
+            z.index_put((at,), yes, accumulate=True),
+            z.scatter_reduce(0, at, yes, "sum"),
+            z.scatter_reduce(0, at, yes, "prod"),
+            F.pad(z, (1, 1), value=True),
+            torch.sum(yes[None] | yes[:, None], 0, dtype=torch.bool),
+        )
+
+    same(f, torch.zeros(4, dtype=torch.bool))
+    same(f, torch.ones(4, dtype=torch.bool))
+
+
+def test_a_class_outside_is_an_error():
+    f = torch.compile(lambda x: F.one_hot(x, 3), backend="girih")
+    for wrong in (5, 3, -1):
+        with pytest.raises(Exception):
+            f(torch.tensor([0, wrong]))
+    assert f(torch.tensor([0, 2])).tolist() == [[1, 0, 0], [0, 0, 1]]
