@@ -96,9 +96,12 @@ pub struct RunArgs {
     /// Compare the results with the same launch in float64, within a stated bound.
     #[arg(long)]
     pub verify: bool,
-    /// Run on another device too and name the first element whose bits differ.
+    /// Run on another device too and compare: integers exactly, floats within the bound of --verify.
     #[arg(long, value_name = "DEVICE")]
     pub compare: Option<Device>,
+    /// With --compare: floats too must agree in every bit.
+    #[arg(long, requires = "compare")]
+    pub bits: bool,
     /// Run one block of the grid.
     #[arg(long, value_name = "X,Y,Z", value_parser = block, allow_hyphen_values = true)]
     pub block: Option<[u32; 3]>,

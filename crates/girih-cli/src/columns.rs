@@ -1,16 +1,19 @@
 //! Lists for people: a name, and beside it a sentence on as many lines as it takes.
 
+use crate::failure::Failure;
+
 const WIDTH: usize = 110;
 
 /// Writes the rows two columns in, the sentences in a column of their own.
-pub fn print<'a>(rows: impl IntoIterator<Item = (&'a str, String)>, name_width: usize) {
+pub fn print<'a>(rows: impl IntoIterator<Item = (&'a str, String)>, name_width: usize) -> Result<(), Failure> {
     for (name, text) in rows {
         let lines = fill(&text, WIDTH - name_width - 4);
         for (i, line) in lines.iter().enumerate() {
             let name = if i == 0 { name } else { "" };
-            outln!("  {name:<name_width$}  {line}");
+            outln!("  {name:<name_width$}  {line}")?;
         }
     }
+    Ok(())
 }
 
 /// Rows as a table: the first and the last column to the left, those between to the right.

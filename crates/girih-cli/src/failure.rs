@@ -1,5 +1,5 @@
 //! Why a command fails, and its exit code: 1 the program or its input is wrong, 2 usage, 3 a trap, 70 a bug of ours,
-//! 130 Ctrl-C.
+//! 130 Ctrl-C, 141 the reader of standard output went away.
 
 use girih_compiler::base::{Code, Diagnostic};
 
@@ -10,6 +10,8 @@ pub enum Failure {
     Usage(String),
     /// Something the library refused; the source, where messages can point into it.
     Library { error: Box<girih::Error>, source: Option<Box<Source>> },
+    /// Standard output took no more.
+    Output(std::io::Error),
     /// Everything has been said.
     Said(u8),
 }
@@ -31,6 +33,14 @@ impl Failure {
         move |error| Failure::Library { error: Box::new(error), source: Some(Box::new(source.clone())) }
     }
 
+    /// Attaches the text that its diagnostics point into, where none is yet.
+    pub fn at(self, within: &Source) -> Failure {
+        match self {
+            Failure::Library { error, source: None } => Failure::within(within)(*error),
+            other => other,
+        }
+    }
+
     /// Says it on standard error and gives the exit code.
     pub fn report(self) -> u8 {
         match self {
@@ -38,6 +48,13 @@ impl Failure {
             Failure::Usage(message) => {
                 eprintln!("error: {message}");
                 2
+            }
+            // As the system ends a program that writes where nobody reads: in silence, with this code in the shell.
+            Failure::Output(error) if error.kind() == std::io::ErrorKind::BrokenPipe => 141,
+            Failure::Output(error) => {
+                let message = format!("standard output cannot be written: {error}");
+                render::one(&Source::default(), &Diagnostic::error(Code::File, message));
+                1
             }
             Failure::Library { error: _, .. } if girih::interrupted() => {
                 eprintln!("interrupted");

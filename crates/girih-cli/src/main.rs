@@ -1,12 +1,7 @@
 //! The `girih` command: everything it does goes through the library `girih`.
 
-/// Standard output; a reader that went away ends the command quietly.
-macro_rules! out {
-    ($($arg:tt)*) => { crate::write_out(format_args!($($arg)*)) };
-}
-macro_rules! outln {
-    ($($arg:tt)*) => { crate::write_out(format_args!("{}\n", format_args!($($arg)*))) };
-}
+#[macro_use]
+mod output;
 
 mod cli;
 mod columns;
@@ -15,7 +10,6 @@ mod failure;
 mod render;
 mod source;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -32,23 +26,22 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version go to standard output and are no failure.
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+            let printed = error.print().map_err(Failure::Output).and_then(|()| output::finish());
+            return ExitCode::from(match printed {
+                _ if error.use_stderr() => 2,
+                Ok(()) => 0,
+                Err(failure) => failure.report(),
+            });
         }
     };
     let outcome = std::panic::catch_unwind(|| dispatch(cli.command));
+    // A launch whose output could not be written was stopped for it.
+    let outcome = outcome.map(|done| output::finish().and(done));
     match outcome {
         Ok(Ok(())) if girih::interrupted() => ExitCode::from(130),
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(failure)) => ExitCode::from(failure.report()),
         Err(_) => ExitCode::from(70),
-    }
-}
-
-fn write_out(text: std::fmt::Arguments<'_>) {
-    let mut out = std::io::stdout().lock();
-    if out.write_fmt(text).and_then(|()| out.flush()).is_err() {
-        std::process::exit(0);
     }
 }
 

@@ -101,5 +101,6 @@ pub fn options(args: &KernelArgs) -> Result<Options, Failure> {
     options.threads = args.threads.or(options.threads);
     options.check |= args.check;
     options.knobs = args.knobs.clone();
+    options.printer = Some(std::sync::Arc::new(|_, text| crate::output::print(text)));
     Ok(options)
 }

@@ -1,11 +1,11 @@
 //! `girih assemble`: a tile program as bytecode, whole or not at all.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::Path;
 
 use crate::cli::AssembleArgs;
 use crate::failure::Failure;
-use crate::source;
+use crate::{output, source};
 
 pub fn run(args: &AssembleArgs) -> Result<(), Failure> {
     let file = args.output.as_deref().filter(|path| *path != Path::new("-"));
@@ -17,9 +17,6 @@ pub fn run(args: &AssembleArgs) -> Result<(), Failure> {
     let failed = |path: &Path, e| Failure::from(girih::Error::file(path, format!("cannot be written: {e}")));
     match file {
         Some(path) => girih::files::write_whole(path, &bytes).map_err(|e| failed(path, e)),
-        None => {
-            let mut out = std::io::stdout().lock();
-            out.write_all(&bytes).and_then(|()| out.flush()).map_err(|e| failed(Path::new("-"), e))
-        }
+        None => output::write_bytes(&bytes),
     }
 }

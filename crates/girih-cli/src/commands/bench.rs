@@ -111,8 +111,8 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     let mut numpy = NumPy::start(threads);
     if !args.json {
         match &numpy {
-            Ok(n) => outln!("{threads} threads; NumPy {}; medians of {} rounds in turns", n.version, args.rounds),
-            Err(reason) => outln!("{threads} threads; without NumPy ({reason}); medians of {} rounds", args.rounds),
+            Ok(n) => outln!("{threads} threads; NumPy {}; medians of {} rounds in turns", n.version, args.rounds)?,
+            Err(reason) => outln!("{threads} threads; without NumPy ({reason}); medians of {} rounds", args.rounds)?,
         }
     }
     let mut results = Vec::new();
@@ -120,7 +120,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     for case in CASES.iter().filter(|c| wanted(c.group)) {
         let result = measure(case, &options, threads, args.rounds.max(1), numpy.as_mut().ok())?;
         if !args.json {
-            show(case, &result);
+            show(case, &result)?;
         }
         results.push(result.json(case, threads));
         if girih::interrupted() {
@@ -130,19 +130,19 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     if wanted("start") {
         let start = Start::measure(args.rounds)?;
         if !args.json {
-            start.show();
+            start.show()?;
         }
         results.push(start.json());
     }
     if wanted("bytecode") {
         let bytecode = Bytecode::measure(args.rounds)?;
         if !args.json {
-            bytecode.show();
+            bytecode.show()?;
         }
         results.push(bytecode.json());
     }
     if args.json {
-        outln!("{}", json!(results));
+        outln!("{}", json!(results))?;
     }
     Ok(())
 }
@@ -174,14 +174,14 @@ impl Measured {
     }
 }
 
-fn show(case: &Case, m: &Measured) {
+fn show(case: &Case, m: &Measured) -> Result<(), Failure> {
     let rate = if case.flops > 0.0 {
         format!("{:7.1} GFLOP/s", case.flops / m.kernel / 1e9)
     } else {
         format!("{:7.1} GB/s, {:.2} of memcpy", case.bytes / m.kernel / 1e9, m.of_copy())
     };
     let numpy = m.numpy.map_or(String::new(), |n| format!("  {:.2} of NumPy ({})", n / m.kernel, duration(n)));
-    outln!("{:<22} {:>10}  {rate}{numpy}", case.name, duration(m.kernel));
+    outln!("{:<22} {:>10}  {rate}{numpy}", case.name, duration(m.kernel))
 }
 
 fn measure(

@@ -16,13 +16,13 @@ pub fn run(action: CacheAction) -> Result<(), Failure> {
     match action {
         CacheAction::Info => {
             let usage = cache.usage();
-            outln!("folder   {}", cache.dir().display());
-            outln!("kernels  {}", usage.entries);
-            outln!("size     {:.1} MiB", usage.bytes as f64 / f64::from(1 << 20));
+            outln!("folder   {}", cache.dir().display())?;
+            outln!("kernels  {}", usage.entries)?;
+            outln!("size     {:.1} MiB", usage.bytes as f64 / f64::from(1 << 20))?;
         }
         CacheAction::Clear => {
             let removed = cache.clear()?;
-            outln!("removed {} kernels, {:.1} MiB", removed.entries, removed.bytes as f64 / f64::from(1 << 20));
+            outln!("removed {} kernels, {:.1} MiB", removed.entries, removed.bytes as f64 / f64::from(1 << 20))?;
         }
     }
     Ok(())

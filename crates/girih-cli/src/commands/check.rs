@@ -32,7 +32,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         };
         if args.json {
             for d in diagnostics {
-                outln!("{}", render::json(&source, d));
+                outln!("{}", render::json(&source, d))?;
             }
         } else {
             render::all(&source, diagnostics);

@@ -26,7 +26,7 @@ pub fn run(args: &CompileArgs) -> Result<(), Failure> {
         let mut timed = TimedTrace::new(args.verbose > 1);
         let outcome = kernel.observe(&mut timed);
         // What led to a failure is worth reading too.
-        out!("{}", timed.trace.text);
+        out!("{}", timed.trace.text)?;
         outcome.map_err(&within)?;
     }
     if args.verify_each {
@@ -48,7 +48,7 @@ pub fn run(args: &CompileArgs) -> Result<(), Failure> {
     };
     match &args.output {
         Some(path) => write(path, &text)?,
-        None => out!("{text}"),
+        None => out!("{text}")?,
     }
     Ok(())
 }
@@ -83,6 +83,6 @@ fn verify_each(source: &Source, kernel: &Kernel<'_>) -> Result<(), Failure> {
     let mut views = arguments.views();
     let mut observer = VerifyEach::new(kernel, grid, &mut views).map_err(&within)?;
     kernel.observe(&mut observer).map_err(&within)?;
-    outln!("verify-each: {} rewrites, none changes what the first and the last block store", observer.checked);
+    outln!("verify-each: {} rewrites, none changes what the first and the last block store", observer.checked)?;
     Ok(())
 }

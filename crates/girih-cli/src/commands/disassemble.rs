@@ -11,7 +11,7 @@ pub fn run(args: &DisassembleArgs) -> Result<(), Failure> {
     match &args.output {
         Some(path) => write(path, &text),
         None => {
-            out!("{text}");
+            out!("{text}")?;
             Ok(())
         }
     }

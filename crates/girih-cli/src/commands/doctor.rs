@@ -43,11 +43,11 @@ pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
             "cache": cache_text,
             "cache_ok": cache_ok,
         });
-        outln!("{report}");
+        outln!("{report}")?;
     } else {
         let kib = |bytes: u64| bytes >> 10;
         let mark = |ok: bool| if ok { "ok     " } else { "MISSING" };
-        outln!("girih {}", env!("CARGO_PKG_VERSION"));
+        outln!("girih {}", env!("CARGO_PKG_VERSION"))?;
         outln!(
             "ok      processor   {}, {} threads, vectors of {} bytes, {} registers{}",
             std::env::consts::ARCH,
@@ -55,20 +55,20 @@ pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
             target.vector_bytes,
             target.vector_registers,
             if target.has_fma { ", fma" } else { "" }
-        );
+        )?;
         outln!(
             "ok      caches      {} KiB, {} KiB, {} KiB",
             kib(target.l1_bytes),
             kib(target.l2_bytes),
             kib(target.l3_bytes)
-        );
-        outln!("ok      features    {}", if features.is_empty() { "none".into() } else { features.join(" ") });
-        outln!("{} C compiler  {compiler_text}", mark(compiler_ok));
+        )?;
+        outln!("ok      features    {}", if features.is_empty() { "none".into() } else { features.join(" ") })?;
+        outln!("{} C compiler  {compiler_text}", mark(compiler_ok))?;
         if compiler_ok {
-            outln!("ok      flags       {flags}");
+            outln!("ok      flags       {flags}")?;
         }
-        outln!("{} cache       {cache_text}", mark(cache_ok));
-        outln!("ok      evaluator   `--device eval` needs nothing");
+        outln!("{} cache       {cache_text}", mark(cache_ok))?;
+        outln!("ok      evaluator   `--device eval` needs nothing")?;
     }
     if compiler_ok { Ok(()) } else { Err(Failure::Said(1)) }
 }

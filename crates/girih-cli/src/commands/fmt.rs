@@ -18,10 +18,10 @@ pub fn run(args: &FmtArgs) -> Result<(), Failure> {
         }
         let formatted = Program::format(&source.text).map_err(Failure::within(&source))?;
         if *path == *Path::new("-") && !args.check {
-            out!("{formatted}");
+            out!("{formatted}")?;
         } else if *formatted != *source.text {
             if args.check {
-                outln!("{}", source.name);
+                outln!("{}", source.name)?;
                 differ = true;
             } else {
                 girih::files::write_whole(path, formatted.as_bytes())

@@ -12,20 +12,20 @@ pub fn run(args: &OpsArgs) -> Result<(), Failure> {
     let Some(wanted) = &args.name else {
         if args.json {
             let all: Vec<Value> = ops::grouped().flat_map(|(_, ops)| ops.map(object)).collect();
-            outln!("{}", Value::from(all));
+            outln!("{}", Value::from(all))?;
             return Ok(());
         }
         let width = ops::all().iter().map(|op| op.name.len()).max().unwrap_or(0);
         for (i, (group, ops)) in ops::grouped().enumerate() {
-            outln!("{}{group}", if i > 0 { "\n" } else { "" });
-            columns::print(ops.map(|op| (op.name, columns::first_sentence(op.doc))), width);
+            outln!("{}{group}", if i > 0 { "\n" } else { "" })?;
+            columns::print(ops.map(|op| (op.name, columns::first_sentence(op.doc))), width)?;
         }
-        outln!("\n`girih ops NAME` shows operands, attributes, results and the text form of one.");
+        outln!("\n`girih ops NAME` shows operands, attributes, results and the text form of one.")?;
         return Ok(());
     };
     match ops::by_name(wanted) {
-        Some(op) if args.json => outln!("{}", object(op)),
-        Some(op) => out!("{}", ops::page(op)),
+        Some(op) if args.json => outln!("{}", object(op))?,
+        Some(op) => out!("{}", ops::page(op))?,
         None => {
             let help = match ops::suggest(wanted).filter(|s| ops::by_name(s).is_some()) {
                 Some(name) => format!("did you mean `{name}`?"),

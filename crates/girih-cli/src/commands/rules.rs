@@ -19,18 +19,18 @@ pub fn run(args: &RulesArgs) -> Result<(), Failure> {
             ("l:", "Loop rules: loop nests become fewer and simpler"),
             ("t:", "Tile rules: the nests are placed for the target"),
         ] {
-            outln!("{title}");
+            outln!("{title}")?;
             let of = rules.iter().filter(|(name, _)| name.starts_with(letter));
-            columns::print(of.map(|(name, doc)| (name.as_str(), columns::first_sentence(doc))), NAME);
-            out!("\n");
+            columns::print(of.map(|(name, doc)| (name.as_str(), columns::first_sentence(doc))), NAME)?;
+            out!("\n")?;
         }
-        outln!("Knobs: --knob NAME=VALUE; a rule chooses what is not set");
+        outln!("Knobs: --knob NAME=VALUE; a rule chooses what is not set")?;
         let knobs = Knobs::default_set().all;
         columns::print(
             knobs.iter().map(|k| (k.name, format!("{}..{}: {}", k.min, k.max, columns::first_sentence(k.doc)))),
             NAME,
-        );
-        outln!("\n`girih rules NAME` explains a rule.");
+        )?;
+        outln!("\n`girih rules NAME` explains a rule.")?;
         return Ok(());
     };
     // `t:001_name`, `001_name` and `name` all name it.
@@ -40,7 +40,7 @@ pub fn run(args: &RulesArgs) -> Result<(), Failure> {
     };
     match rules.iter().find(|(name, _)| matches(name)) {
         Some((name, doc)) => {
-            outln!("{name}\n\n{}", doc.trim());
+            outln!("{name}\n\n{}", doc.trim())?;
             Ok(())
         }
         None => {

@@ -7,7 +7,7 @@ mod verify;
 
 use std::path::Path;
 
-use girih::{CachePolicy, Device, Kernel, Options, PrintOrder};
+use girih::{CachePolicy, Device, Kernel, Options, PrintOrder, Traffic};
 use girih_compiler::base::{Code, Diagnostic};
 use serde_json::json;
 
@@ -15,7 +15,7 @@ use super::model;
 use crate::cli::RunArgs;
 use crate::failure::Failure;
 use crate::render::Source;
-use crate::{render, source};
+use crate::{output, render, source};
 use arguments::Arguments;
 
 pub fn run(args: &RunArgs) -> Result<(), Failure> {
@@ -66,7 +66,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     for (name, &i) in args.print.iter().zip(&prints) {
         if let Some(buffer) = arguments.buffer(i) {
-            outln!("{name} = {}", arguments::show(buffer));
+            outln!("{name} = {}", arguments::show(buffer))?;
         }
     }
     let mut summary = json!({
@@ -86,13 +86,16 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         good &= verify::verify(&source, &kernel, grid, before, &arguments, &traffic, &mut summary)?;
     }
     if let (Some(before), Some(device)) = (&before, args.compare) {
-        good &= compare::compare(&source, &kernel, grid, before, &arguments, device)?;
+        let elsewhere = compare::Elsewhere { device, bits: args.bits };
+        good &= compare::compare(&source, &kernel, grid, before, &arguments, elsewhere, &mut summary)?;
     }
     if let (Some(before), true) = (&before, args.time) {
         timing::time(&source, &kernel, grid, before, &mut arguments, &traffic, args.json, &mut summary)?;
     }
     if args.json {
-        outln!("{summary}");
+        outln!("{summary}")?;
+    } else if args.save.is_empty() && args.print.is_empty() && !again {
+        say_what_ran(&kernel, grid, report.seconds, &arguments, &traffic);
     }
     if good { Ok(()) } else { Err(Failure::Said(1)) }
 }
@@ -109,6 +112,28 @@ pub(super) fn options(args: &RunArgs) -> Result<Options, Failure> {
         options.print_order = PrintOrder::Index;
     }
     Ok(options)
+}
+
+/// For who asked for nothing: what ran, and how to see what it left. A kernel that prints and stores nothing has shown
+/// what there is.
+fn say_what_ran(kernel: &Kernel<'_>, grid: [u32; 3], seconds: f64, arguments: &Arguments, traffic: &Traffic) {
+    let written: Vec<(&str, String)> = (kernel.params().iter().enumerate())
+        .filter(|(i, _)| traffic.writes.get(*i) == Some(&true))
+        .filter_map(|(i, p)| Some((p.name.as_str(), arguments::type_text(arguments.buffer(i)?))))
+        .collect();
+    if written.is_empty() && output::printed() {
+        return;
+    }
+    let ([x, y, z], device) = (grid, kernel.options().device);
+    eprint!("ran `{}` on {device}, grid {x},{y},{z}, in {}; ", kernel.name(), timing::duration(seconds));
+    match written.first() {
+        None => eprintln!("it stores nothing"),
+        Some((first, _)) => {
+            let list: Vec<String> = written.iter().map(|(name, ty)| format!("{name}: {ty}")).collect();
+            eprintln!("it stores to {}", list.join(", "));
+            eprintln!("`--print {first}` shows it, `--save {first}=FILE.npy` keeps it, `--verify` checks it");
+        }
+    }
 }
 
 fn warn_cache(source: &Source, kernel: &Kernel<'_>) {

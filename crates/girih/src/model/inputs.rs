@@ -16,6 +16,50 @@ pub fn refuse(message: impl Into<String>, help: impl Into<String>) -> Error {
     Error::Program(vec![Diagnostic::error(Code::ModelInput, message).help(help)])
 }
 
+/// The refusal of a run that lacks the inputs at some positions.
+pub fn missing(graph: &Graph, absent: &[usize], help: impl Into<String>) -> Error {
+    let ports = ports(graph);
+    let of = |at: &usize| ports.get(*at).map_or(String::new(), Port::to_string);
+    let message = match absent {
+        [one] => format!("input `{}` is not given: the model wants {}", name(graph, *one), of(one)),
+        many => {
+            let names: Vec<String> = many.iter().map(|at| format!("`{}`", name(graph, *at))).collect();
+            let types: Vec<String> = many.iter().map(of).collect();
+            format!("inputs {} are not given: the model wants {}", names.join(", "), types.join(", "))
+        }
+    };
+    refuse(message, help)
+}
+
+/// The command line's words that give what is absent: its types and shapes, and 1 for each extent that nothing tells.
+pub fn arguments_for(graph: &Graph, absent: &[usize], known: &[Option<i64>]) -> String {
+    let all: Vec<i64> = known.iter().map(|k| k.unwrap_or(1)).collect();
+    let (mut flags, mut free) = (vec![], vec![]);
+    for at in absent {
+        let Some(v) = graph.inputs.get(*at).and_then(|i| value(graph, i)) else { continue };
+        let dims = extent::shape(&v.shape, &all).unwrap_or_else(|| vec![1; v.shape.len()]);
+        let dims: Vec<String> = dims.iter().map(u64::to_string).collect();
+        let dtype = v.elem.dtype;
+        let fill = if dtype.is_float() { "randn" } else { "zeros" };
+        let spec = match dims.is_empty() {
+            true => format!("{dtype}:0"),
+            false => format!("{fill}:{dtype}[{}]", dims.join("x")),
+        };
+        flags.push(format!("--arg {}={spec}", v.name));
+        let unknown = v.shape.iter().flat_map(Ix::vals).filter(|s| known.get(s.0 as usize).copied().flatten().is_none());
+        for symbol in unknown.filter_map(|s| graph.symbols.get(SymId(s.0))) {
+            if !free.contains(&symbol.name) {
+                free.push(symbol.name.clone());
+            }
+        }
+    }
+    let free = match free.is_empty() {
+        true => String::new(),
+        false => format!(" (1 stands where the model says {})", free.join(", ")),
+    };
+    format!("`{}`{free}; or from a file, `--arg NAME=FILE.npy`", flags.join(" "))
+}
+
 /// The value of an input.
 pub fn value<'g>(graph: &'g Graph, input: &Input) -> Option<&'g Value> {
     graph.values.get(input.value)

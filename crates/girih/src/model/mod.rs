@@ -43,7 +43,7 @@ use files::Files;
 pub use crate::limits::Limits;
 pub use exec::{Footprint, Progress};
 pub use profile::{Profile, StepProfile};
-pub use reference::Checked;
+pub use reference::{Bound, Checked};
 pub use tensor::{Extent, Port, RawTensor, Tensor};
 pub use verify_each::Verified;
 
@@ -463,13 +463,7 @@ impl Model {
     }
 
     fn missing(&self, at: usize) -> Error {
-        let ports = self.inputs();
-        let port = ports.get(at).map_or(String::new(), Port::to_string);
-        let name = inputs::name(&self.graph, at);
-        inputs::refuse(
-            format!("input `{name}` is not given: the model wants {port}"),
-            "give it by its name".to_string(),
-        )
+        inputs::missing(&self.graph, &[at], "give it by its name")
     }
 
     /// One tensor for every input: those given, parameters given before, and data that inputs make.
@@ -491,6 +485,14 @@ impl Model {
             .map(|(f, h)| f.map(|t| t.shape().to_vec()).or_else(|| h.as_ref().map(|h| h.shape().to_vec())))
             .collect();
         let known = inputs::known_symbols(&self.graph, symbols, &shapes)?;
+        let absent = |at: &usize| {
+            let fill = self.graph.inputs.get(*at).map(|i| i.fill);
+            fill == Some(Fill::Given) && matches!(shapes.get(*at), Some(None))
+        };
+        let absent: Vec<usize> = (0..self.graph.inputs.len()).filter(absent).collect();
+        if !absent.is_empty() {
+            return Err(inputs::missing(&self.graph, &absent, inputs::arguments_for(&self.graph, &absent, &known)));
+        }
         let mut complete = vec![];
         for (at, given) in found.into_iter().enumerate() {
             let parameter = self.graph.inputs.get(at).is_some_and(|i| i.role == Role::Parameter);
@@ -499,9 +501,6 @@ impl Model {
                 continue;
             }
             if held.get(at).is_none_or(|g| g.is_none()) {
-                if self.graph.inputs.get(at).is_some_and(|i| i.fill == Fill::Given) {
-                    return Err(self.missing(at));
-                }
                 let shape = inputs::filled_shape(&self.graph, at, &known)?;
                 let tensor = inputs::filled(&self.graph, at, &shape, self.seed)?;
                 if !parameter {

@@ -29,6 +29,8 @@ pub struct Profile {
     pub steps: Vec<StepProfile>,
     /// The median of whole runs.
     pub seconds: f64,
+    /// The shortest of them.
+    pub least: f64,
     pub runs: usize,
     pub limits: Limits,
     pub memory: Footprint,
@@ -85,6 +87,7 @@ impl Prepared<'_> {
             steps: steps.collect(),
             runs: whole.len(),
             seconds: median(&mut whole),
+            least: whole.iter().copied().fold(f64::INFINITY, f64::min),
             limits,
             memory: ready.footprint(),
             unshared: binding.unshared,

@@ -87,9 +87,7 @@ impl Prepared<'_> {
     /// Compares the results of the last run with the reference in f64.
     pub fn verify(&self) -> Result<Vec<Checked>> {
         let reference = self.evaluate(true)?;
-        let options = self.model.options.pipeline(PLANNED)?;
-        let tensor = pipeline::lower_tensor(&self.model.graph, &options, &mut Silent).map_err(Error::Program)?;
-        let bounds = self.bound(&tensor);
+        let bounds = self.rounding()?;
         let mut all = vec![];
         for (got, (name, want)) in self.outputs.iter().zip(&reference) {
             let widen::Deviation { error, element, scale } = widen::deviation(got.buffer(), want.buffer());
@@ -97,6 +95,13 @@ impl Prepared<'_> {
             all.push(Checked { name: name.clone(), shape: got.shape().to_vec(), error, element, bound, scale, chain });
         }
         Ok(all)
+    }
+
+    /// How far rounding may move this model's results.
+    pub fn rounding(&self) -> Result<Bound> {
+        let options = self.model.options.pipeline(PLANNED)?;
+        let tensor = pipeline::lower_tensor(&self.model.graph, &options, &mut Silent).map_err(Error::Program)?;
+        Ok(self.bound(&tensor))
     }
 
     /// How much rounding a graph of primitives may do.
@@ -107,7 +112,8 @@ impl Prepared<'_> {
 }
 
 /// What the bound on an error depends on.
-pub(super) struct Bound {
+#[derive(Clone, Copy, Debug)]
+pub struct Bound {
     pub chain: f64,
     eps: f64,
 }

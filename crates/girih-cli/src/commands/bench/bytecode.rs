@@ -41,10 +41,10 @@ impl Bytecode {
         Ok(Bytecode { verified_s: super::median(verified), bytes_per_s })
     }
 
-    pub fn show(&self) {
+    pub fn show(&self) -> Result<(), Failure> {
         let name = format!("bytecode of {} bytes", KERNEL.len());
         let (time, rate) = (duration(self.verified_s), self.bytes_per_s / 1e6);
-        outln!("{name:<22} {time:>10}  from bytes to a verified module; large files are read at {rate:.0} MB/s");
+        outln!("{name:<22} {time:>10}  from bytes to a verified module; large files are read at {rate:.0} MB/s")
     }
 
     pub fn json(&self) -> serde_json::Value {

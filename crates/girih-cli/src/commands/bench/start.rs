@@ -26,9 +26,9 @@ impl Start {
         measured
     }
 
-    pub fn show(&self) {
+    pub fn show(&self) -> Result<(), Failure> {
         let (cold, cached) = (duration(self.cold), duration(self.cached));
-        outln!("{:<22} {cold:>10}  from source to the first result; {cached} from the cache", "process, example gemm");
+        outln!("{:<22} {cold:>10}  from source to the first result; {cached} from the cache", "process, example gemm")
     }
 
     pub fn json(&self) -> serde_json::Value {

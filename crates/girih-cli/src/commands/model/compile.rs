@@ -15,10 +15,7 @@ use crate::failure::Failure;
 use crate::source;
 
 pub fn run(args: &CompileArgs, given: &Given) -> Result<(), Failure> {
-    if let Given::Expression(text) = given
-        && let Some(answer) = girih_compiler::source::expr::asked(text)
-    {
-        out!("{}", answer.map_err(Failure::usage)?);
+    if given.answers()? {
         return Ok(());
     }
     refuse_flags(&[("--entry", args.kernel.entry.is_some()), ("--nvidia", args.nvidia)])?;
@@ -35,7 +32,7 @@ pub fn run(args: &CompileArgs, given: &Given) -> Result<(), Failure> {
         let mut timed = TimedTrace::new(args.verbose > 1);
         let outcome = model.observe(&mut timed);
         // What led to a failure is worth reading too.
-        out!("{}", timed.trace.text);
+        out!("{}", timed.trace.text)?;
         outcome.map_err(&within)?;
     }
     if let Some(dir) = &args.dump {
@@ -49,7 +46,7 @@ pub fn run(args: &CompileArgs, given: &Given) -> Result<(), Failure> {
     let text = model.ir(stage).map_err(&within)?;
     match &args.output {
         Some(path) => write(path, &text)?,
-        None => out!("{text}"),
+        None => out!("{text}")?,
     }
     Ok(())
 }

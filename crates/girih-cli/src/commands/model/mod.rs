@@ -49,6 +49,14 @@ impl Given {
         }
     }
 
+    /// Whether it was a question, `-c help` or `-c 'help NAME'`, which is then answered.
+    pub fn answers(&self) -> Result<bool, Failure> {
+        let Given::Expression(text) = self else { return Ok(false) };
+        let Some(answer) = girih_compiler::source::expr::asked(text) else { return Ok(false) };
+        out!("{}", answer.map_err(Failure::usage)?)?;
+        Ok(true)
+    }
+
     /// Reads the model. What a one-liner takes has the types of its arguments.
     pub fn open(&self, arguments: &Arguments) -> girih::Result<Model> {
         match self {
@@ -96,7 +104,7 @@ pub fn check(path: &Path, json: bool) -> Result<bool, Failure> {
     };
     for d in &diagnostics {
         if json {
-            outln!("{}", render::json(&source, d));
+            outln!("{}", render::json(&source, d))?;
         } else {
             render::one(&source, d);
         }

@@ -6,19 +6,21 @@ use serde_json::{Value as Json, json};
 use super::arguments::Arguments;
 use crate::columns;
 use crate::commands::run::timing::duration;
+use crate::failure::Failure;
 
-pub fn profile(model: &Model, arguments: &Arguments, json: bool, summary: &mut Json) -> girih::Result<()> {
+pub fn profile(model: &Model, arguments: &Arguments, json: bool, summary: &mut Json) -> Result<(), Failure> {
     let profile = model.prepare(&arguments.arrays(), &arguments.extents())?.profile()?;
     summary["profile"] = to_json(&profile);
     summary["runs"] = json!(profile.runs);
+    summary["min_s"] = json!(profile.least);
     summary["median_s"] = json!(profile.seconds);
     if !json {
-        table(&profile);
+        table(&profile)?;
     }
     Ok(())
 }
 
-fn table(profile: &Profile) {
+fn table(profile: &Profile) -> Result<(), Failure> {
     let total: f64 = profile.steps.iter().map(|s| s.seconds).sum();
     let mut rows: Vec<Vec<String>> = vec![
         ["kernel", "time", "share", "bytes", "GB/s", "GFLOP/s", "of limit", "computes"].map(String::from).to_vec(),
@@ -36,8 +38,14 @@ fn table(profile: &Profile) {
             step.operations.join(", "),
         ]);
     }
-    out!("{}", columns::table(&rows));
-    outln!("run: median {} of {} runs, {} in kernels", duration(profile.seconds), profile.runs, duration(total));
+    out!("{}", columns::table(&rows))?;
+    outln!(
+        "run: median {}, least {}, {} runs; {} in kernels",
+        duration(profile.seconds),
+        duration(profile.least),
+        profile.runs,
+        duration(total)
+    )?;
     let m = profile.memory;
     outln!(
         "memory: weights {}, computed from them at load {}, temporary arrays {} (apart they would take {})",
@@ -45,12 +53,12 @@ fn table(profile: &Profile) {
         size(m.loaded as f64),
         size(m.arena as f64),
         size(profile.unshared as f64)
-    );
+    )?;
     outln!(
         "machine: {:.1} GFLOP/s of f32 and {:.1} GB/s from memory, measured; `of limit` may pass 100 % in caches",
         profile.limits.flops / 1e9,
         profile.limits.bytes / 1e9
-    );
+    )
 }
 
 fn size(bytes: f64) -> String {
@@ -81,6 +89,7 @@ fn to_json(profile: &Profile) -> Json {
     json!({
         "steps": steps,
         "seconds": profile.seconds,
+        "least_seconds": profile.least,
         "runs": profile.runs,
         "weights_bytes": profile.memory.weights,
         "loaded_bytes": profile.memory.loaded,

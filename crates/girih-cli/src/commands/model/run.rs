@@ -21,6 +21,9 @@ const BUDGET: Duration = Duration::from_millis(1000);
 const RUNS: std::ops::Range<usize> = 5..20_000;
 
 pub fn run(args: &RunArgs, given: &Given) -> Result<(), Failure> {
+    if given.answers()? {
+        return Ok(());
+    }
     refuse_flags(&[
         ("--entry", args.kernel.entry.is_some()),
         ("--grid", args.grid.is_some()),
@@ -81,7 +84,7 @@ pub fn run(args: &RunArgs, given: &Given) -> Result<(), Failure> {
         false => args.print.iter().filter_map(|n| Some((n.as_str(), found(n)?))).collect(),
     };
     for (name, tensor) in shown {
-        outln!("{name} = {}", show(tensor.buffer()));
+        outln!("{name} = {}", show(tensor.buffer()))?;
     }
     let mut summary = json!({
         "model": model.name(),
@@ -97,13 +100,13 @@ pub fn run(args: &RunArgs, given: &Given) -> Result<(), Failure> {
     });
     let mut good = true;
     if args.verify {
-        good &= verify::verify(&prepared, &mut summary).map_err(&within)?;
+        good &= verify::verify(&prepared, &mut summary).map_err(|f| f.at(&source))?;
     }
     if let Some(device) = args.compare {
         if device != Device::Eval || model.options().device == Device::Eval {
             return Err(Failure::usage("a model on cpu is compared with eval: --compare eval"));
         }
-        good &= verify::compare(&prepared).map_err(&within)?;
+        good &= verify::compare(&prepared, args.bits, &mut summary).map_err(|f| f.at(&source))?;
     }
     if args.verify_each {
         let done = prepared.verify_each().map_err(&within)?;
@@ -112,7 +115,7 @@ pub fn run(args: &RunArgs, given: &Given) -> Result<(), Failure> {
             done.tensor,
             done.kernels,
             done.steps
-        );
+        )?;
     }
     if args.time {
         let seconds = time(&model, &arguments).map_err(&within)?;
@@ -128,14 +131,14 @@ pub fn run(args: &RunArgs, given: &Given) -> Result<(), Failure> {
                 duration(median),
                 duration(min),
                 seconds.len()
-            );
+            )?;
         }
     }
     if args.profile {
-        profile::profile(&model, &arguments, args.json, &mut summary).map_err(&within)?;
+        profile::profile(&model, &arguments, args.json, &mut summary).map_err(|f| f.at(&source))?;
     }
     if args.json {
-        outln!("{summary}");
+        outln!("{summary}")?;
     }
     if good { Ok(()) } else { Err(Failure::Said(1)) }
 }

@@ -1,14 +1,14 @@
 //! `--verify`, `--compare` and `--verify-each`: the results of a model beside those of the evaluator.
 
+use girih::Device;
 use girih::model::Prepared;
-use girih::values;
-use girih_compiler::num::{DType, convert};
 use serde_json::{Value as Json, json};
 
-use crate::commands::run::compare::index_text;
+use crate::commands::run::compare::{self, Pair, index_text};
+use crate::failure::Failure;
 
 /// Beside the same model in float64.
-pub fn verify(prepared: &Prepared<'_>, summary: &mut Json) -> girih::Result<bool> {
+pub fn verify(prepared: &Prepared<'_>, summary: &mut Json) -> Result<bool, Failure> {
     let mut good = true;
     let mut report = vec![];
     for c in prepared.verify()? {
@@ -22,37 +22,32 @@ pub fn verify(prepared: &Prepared<'_>, summary: &mut Json) -> girih::Result<bool
             c.bound,
             c.scale,
             c.chain
-        );
+        )?;
         report.push(json!({"name": c.name, "error": c.error, "bound": c.bound, "ok": c.ok()}));
     }
     summary["verify"] = json!(report);
     Ok(good)
 }
 
-/// Bit by bit beside the evaluator. Sums that are folded in another order differ in their last bits.
-pub fn compare(prepared: &Prepared<'_>) -> girih::Result<bool> {
+/// Beside the evaluator: floats within the bound of `--verify`, or in every bit.
+pub fn compare(prepared: &Prepared<'_>, bits: bool, summary: &mut Json) -> Result<bool, Failure> {
     let want = prepared.evaluate(false)?;
-    for (got, (name, want)) in prepared.outputs().iter().zip(&want) {
-        let (a, b, dtype) = (got.buffer(), want.buffer(), got.dtype());
-        let Some(at) = (0..a.elements()).find(|&e| !same(dtype, a.get(e), b.get(e))) else { continue };
+    let pairs: Vec<Pair> = (prepared.outputs().iter().zip(&want))
+        .map(|(got, (name, want))| Pair {
+            name,
+            here: (Device::Cpu, got.buffer()),
+            there: (Device::Eval, want.buffer()),
+        })
+        .collect();
+    let bound = prepared.rounding()?;
+    let wrong = compare::report(&pairs, bits, |dtype, scale| bound.of(dtype, scale), summary)?;
+    if let Some((at, _)) = wrong
+        && bits
+        && pairs.get(at).is_some_and(|p| p.here.1.dtype().is_float())
+    {
         outln!(
-            "compare: `{name}` differs first at element {at} {}: cpu has {} ({:#x}), eval has {} ({:#x})",
-            index_text(a.shape(), at),
-            values::text(dtype, a.get(at)),
-            a.get(at),
-            values::text(dtype, b.get(at)),
-            b.get(at),
-        );
-        if dtype.is_float() {
-            outln!("compare: native code folds sums in another, fixed order; `--verify` compares within a bound");
-        }
-        return Ok(false);
+            "compare: native code folds sums in another, fixed order; without `--bits` floats are compared within a bound"
+        )?;
     }
-    outln!("compare: cpu and eval agree in every bit");
-    Ok(true)
-}
-
-/// Equal bits, or two NaNs.
-fn same(dtype: DType, a: u64, b: u64) -> bool {
-    a == b || dtype.is_float() && convert::is_nan(dtype, a) && convert::is_nan(dtype, b)
+    Ok(wrong.is_none())
 }

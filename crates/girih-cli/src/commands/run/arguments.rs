@@ -157,8 +157,13 @@ const EDGE: u64 = 3;
 pub fn show(buffer: &Buffer) -> String {
     let mut out = String::new();
     write_axis(&mut out, buffer, 0, 0, buffer.elements() > 1000);
+    out + &format!("  ({})", type_text(buffer))
+}
+
+/// `f32[4x128]`.
+pub fn type_text(buffer: &Buffer) -> String {
     let shape: Vec<String> = buffer.shape().iter().map(u64::to_string).collect();
-    out + &format!("  ({}[{}])", buffer.dtype(), shape.join("x"))
+    format!("{}[{}]", buffer.dtype(), shape.join("x"))
 }
 
 fn write_axis(out: &mut String, buffer: &Buffer, axis: usize, offset: u64, cut: bool) {

@@ -65,7 +65,7 @@ pub fn time(
         rate = format!("{:.1} GFLOP/s", flops / median / 1e9);
     }
     if !json {
-        outln!("time: median {}, least {}, {} runs; {rate}", duration(median), duration(min), seconds.len());
+        outln!("time: median {}, least {}, {} runs; {rate}", duration(median), duration(min), seconds.len())?;
     }
     Ok(())
 }

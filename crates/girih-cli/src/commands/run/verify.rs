@@ -1,7 +1,7 @@
 //! `--verify`: the same launch with every float widened to float64, on the evaluator.
 
 use girih::widen::{self, Deviation};
-use girih::{Buffer, Device, Kernel, Options, Traffic};
+use girih::{Buffer, DType, Device, Kernel, Options, Traffic};
 use serde_json::{Value as Json, json};
 
 use super::arguments::{Arguments, Value};
@@ -11,6 +11,31 @@ use crate::render::Source;
 
 /// The bound on the error is `SLACK * sqrt(K) * eps * (largest value)`, K being the length of the longest accumulation.
 const SLACK: f64 = 8.0;
+
+/// How far rounding may move what a launch stores.
+pub struct Bound {
+    /// K: the length of the longest accumulation.
+    pub steps: f64,
+    /// The rounding of the coarsest float type that is computed in.
+    eps: f64,
+}
+
+impl Bound {
+    pub fn new(kernel: &Kernel<'_>, grid: [u32; 3], before: &Arguments) -> Bound {
+        let bits = |v: &Value| if let Value::Scalar { bits, .. } = v { *bits } else { 0 };
+        let scalars: Vec<u64> = before.values.iter().map(bits).collect();
+        Bound {
+            steps: kernel.longest_accumulation(grid, &scalars).unwrap_or(1.0).max(1.0),
+            eps: kernel.coarsest_float().map_or(0.0, widen::epsilon),
+        }
+    }
+
+    /// For results of a type whose largest value is `scale`; integers are exact.
+    pub fn of(&self, dtype: DType, scale: f64) -> f64 {
+        let eps = self.eps.max(widen::epsilon(dtype));
+        if dtype.is_float() { SLACK * self.steps.sqrt() * eps * scale } else { 0.0 }
+    }
+}
 
 pub fn verify(
     source: &Source,
@@ -25,7 +50,7 @@ pub fn verify(
     let wide = match kernel.program().widened() {
         Ok(wide) => wide,
         Err(reason) => {
-            outln!("verify: there is no float64 reference: {reason}");
+            outln!("verify: there is no float64 reference: {reason}")?;
             return Ok(true);
         }
     };
@@ -34,10 +59,8 @@ pub fn verify(
         Options { device: Device::Eval, printer: Some(std::sync::Arc::new(|_, _| {})), ..kernel.options().clone() };
     let reference = wide.entry(kernel.name()).map_err(&within)?.with_options(options);
     reference.launch(grid, &mut inputs.views()).map_err(&within)?;
-    let scalars: Vec<u64> =
-        before.values.iter().map(|v| if let Value::Scalar { bits, .. } = v { *bits } else { 0 }).collect();
-    let steps = kernel.longest_accumulation(grid, &scalars).unwrap_or(1.0).max(1.0);
-    let arithmetic = kernel.coarsest_float();
+    let bound = Bound::new(kernel, grid, before);
+    let steps = bound.steps;
     let mut good = true;
     let mut report = Vec::new();
     for (i, param) in kernel.params().iter().enumerate() {
@@ -48,8 +71,7 @@ pub fn verify(
             continue;
         };
         let Deviation { error, element, scale } = widen::deviation(g, w);
-        let eps = widen::epsilon(g.dtype()).max(arithmetic.map_or(0.0, widen::epsilon));
-        let bound = if g.dtype().is_float() { SLACK * steps.sqrt() * eps * scale } else { 0.0 };
+        let bound = bound.of(g.dtype(), scale);
         let ok = error <= bound;
         good &= ok;
         outln!(
@@ -57,7 +79,7 @@ pub fn verify(
             if ok { "ok  " } else { "FAIL" },
             param.name,
             index_text(g.shape(), element),
-        );
+        )?;
         report.push(json!({"name": param.name, "error": error, "bound": bound, "ok": ok}));
     }
     summary["verify"] = json!(report);

@@ -1,0 +1,60 @@
+//! Standard output: the one place that writes to it.
+//!
+//! In: what a command says, bytes of a file, what kernels print. Out: the same on standard output, or a `Failure`.
+//! Invariants: a write that fails is never lost (what `out!` gives must be used); everything has left the process when
+//! a command has ended well; a reader that went away ends the command without a word.
+
+use std::fmt::Arguments;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::failure::Failure;
+
+/// Writes to standard output at once.
+macro_rules! out {
+    ($($arg:tt)*) => { crate::output::write(format_args!($($arg)*)) };
+}
+macro_rules! outln {
+    ($($arg:tt)*) => { crate::output::write(format_args!("{}\n", format_args!($($arg)*))) };
+}
+
+pub fn write(text: Arguments<'_>) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    out.write_fmt(text).and_then(|()| out.flush()).map_err(Failure::Output)
+}
+
+pub fn write_bytes(bytes: &[u8]) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(Failure::Output)
+}
+
+/// Why what a kernel printed could not be written.
+static LOST: Mutex<Option<io::Error>> = Mutex::new(None);
+
+static PRINTED: AtomicBool = AtomicBool::new(false);
+
+/// Whether a kernel has printed.
+pub fn printed() -> bool {
+    PRINTED.load(Ordering::Relaxed)
+}
+
+/// What a kernel prints. Where it cannot be written, the launch is stopped, and [`finish`] has the reason.
+pub fn print(text: &str) {
+    PRINTED.store(true, Ordering::Relaxed);
+    let mut lost = LOST.lock().unwrap_or_else(PoisonError::into_inner);
+    if lost.is_none()
+        && let Err(Failure::Output(error)) = write_bytes(text.as_bytes())
+    {
+        *lost = Some(error);
+        girih::stop_launch();
+    }
+}
+
+/// The end of a command: whether all that was to be said has been.
+pub fn finish() -> Result<(), Failure> {
+    match LOST.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        Some(error) => Err(Failure::Output(error)),
+        None => io::stdout().lock().flush().map_err(Failure::Output),
+    }
+}
