@@ -46,7 +46,7 @@ impl Failure {
         match self {
             Failure::Said(code) => code,
             Failure::Usage(message) => {
-                eprintln!("error: {message}");
+                say!("error: {message}");
                 2
             }
             // As the system ends a program that writes where nobody reads: in silence, with this code in the shell.
@@ -57,7 +57,7 @@ impl Failure {
                 1
             }
             Failure::Library { error: _, .. } if girih::interrupted() => {
-                eprintln!("interrupted");
+                say!("interrupted");
                 130
             }
             Failure::Library { error, source } => {
@@ -66,7 +66,7 @@ impl Failure {
                     girih::Error::Program(diagnostics) => {
                         render::all(&source, diagnostics);
                         if diagnostics.iter().any(|d| d.code == Code::InternalBug) {
-                            eprintln!("This is a bug of girih, not of your program.");
+                            say!("This is a bug of girih, not of your program.");
                             return 70;
                         }
                         1
@@ -82,18 +82,18 @@ impl Failure {
                         3
                     }
                     girih::Error::Interrupted => {
-                        eprintln!("interrupted");
+                        say!("interrupted");
                         130
                     }
                     girih::Error::Internal(_) => {
-                        eprintln!("girih: {error}\nThis is a bug of girih, not of your program.");
+                        say!("girih: {error}\nThis is a bug of girih, not of your program.");
                         70
                     }
                     other => {
                         let message = other.to_string();
                         match other.code() {
                             Some(code) => render::one(&source, &Diagnostic::error(code, message)),
-                            None => eprintln!("error: {message}"),
+                            None => say!("error: {message}"),
                         }
                         1
                     }

@@ -13,6 +13,7 @@ mod source;
 use std::process::ExitCode;
 
 use clap::Parser;
+use girih_compiler::base::words::shorten;
 
 use cli::{Cli, Command};
 use failure::Failure;
@@ -20,18 +21,23 @@ use failure::Failure;
 fn main() -> ExitCode {
     girih::install_interrupt_handler();
     std::panic::set_hook(Box::new(|info| {
-        eprintln!("girih: internal error: {info}\nThis is a bug of girih, not of your program.");
+        say!("girih: internal error: {info}\nThis is a bug of girih, not of your program.");
     }));
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version go to standard output and are no failure.
+            if error.use_stderr() {
+                let text = error.to_string();
+                match shorten(&text) == text {
+                    // In its colours.
+                    true => drop(error.print()),
+                    false => output::say(text.trim_end()),
+                }
+                return ExitCode::from(2);
+            }
             let printed = error.print().map_err(Failure::Output).and_then(|()| output::finish());
-            return ExitCode::from(match printed {
-                _ if error.use_stderr() => 2,
-                Ok(()) => 0,
-                Err(failure) => failure.report(),
-            });
+            return ExitCode::from(printed.map_or_else(Failure::report, |()| 0));
         }
     };
     let outcome = std::panic::catch_unwind(|| dispatch(cli.command));

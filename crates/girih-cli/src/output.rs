@@ -1,5 +1,7 @@
 //! Standard output: the one place that writes to it.
 //!
+//! And standard error for the sentences that are no diagnostics.
+//!
 //! In: what a command says, bytes of a file, what kernels print. Out: the same on standard output, or a `Failure`.
 //! Invariants: a write that fails is never lost (what `out!` gives must be used); everything has left the process when
 //! a command has ended well; a reader that went away ends the command without a word.
@@ -9,6 +11,8 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use girih_compiler::base::words::shorten;
+
 use crate::failure::Failure;
 
 /// Writes to standard output at once.
@@ -17,6 +21,16 @@ macro_rules! out {
 }
 macro_rules! outln {
     ($($arg:tt)*) => { crate::output::write(format_args!("{}\n", format_args!($($arg)*))) };
+}
+
+/// Writes a line to standard error, a user's long words shortened. Nothing can be said about a standard error that does
+/// not take it.
+macro_rules! say {
+    ($($arg:tt)*) => { crate::output::say(&format!($($arg)*)) };
+}
+
+pub fn say(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{}", shorten(text));
 }
 
 pub fn write(text: Arguments<'_>) -> Result<(), Failure> {

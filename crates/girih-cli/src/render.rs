@@ -28,6 +28,9 @@ fn colour() -> bool {
     std::io::stderr().is_terminal() && !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
 }
 
+/// A longer stretch of one line is marked from its start only.
+const LONGEST_MARK: usize = 400;
+
 /// The span as a range of whole characters within the text. The end of the file is shown behind its last word.
 fn range(text: &str, span: Span) -> Range<usize> {
     let mut start = (span.start as usize).min(text.len());
@@ -35,6 +38,10 @@ fn range(text: &str, span: Span) -> Range<usize> {
         start = text.trim_end().len();
     }
     let mut end = (span.end as usize).clamp(start, text.len());
+    let one_line = text.as_bytes()[start..end].iter().take(LONGEST_MARK).all(|&b| b != b'\n');
+    if one_line {
+        end = end.min(start + LONGEST_MARK);
+    }
     while !text.is_char_boundary(start) {
         start -= 1;
     }
@@ -42,6 +49,13 @@ fn range(text: &str, span: Span) -> Range<usize> {
         end += 1;
     }
     start..end
+}
+
+/// Whether two places stand so far apart on one line that showing both would show a long line.
+fn far_on_one_line(text: &str, a: Span, b: Span) -> bool {
+    let (a, b) = (range(text, a).start, range(text, b).start);
+    let between = &text.as_bytes()[a.min(b)..a.max(b)];
+    between.len() > LONGEST_MARK && !between.contains(&b'\n')
 }
 
 pub fn to_string(source: &Source, d: &Diagnostic, styled: bool) -> String {
@@ -73,7 +87,7 @@ pub fn to_string(source: &Source, d: &Diagnostic, styled: bool) -> String {
             // The lines around the places are enough, and a large file is not copied.
             let mut snippet = Snippet::source(&*text).path(name).fold(true);
             snippet = snippet.annotation(AnnotationKind::Primary.span(range(&source.text, span)));
-            for (span, label) in &d.labels {
+            for (span, label) in d.labels.iter().filter(|(at, _)| !far_on_one_line(&source.text, span, *at)) {
                 snippet = snippet
                     .annotation(AnnotationKind::Context.span(range(&source.text, *span)).label(visible_lines(label)));
             }

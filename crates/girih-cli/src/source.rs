@@ -72,7 +72,7 @@ pub fn choose<'p>(source: &Source, program: &'p Program, flag: Option<&str>) -> 
             let girih::Error::NoEntry { name, entries } = &error else { return Failure::within(source)(error) };
             let message = format!("no entry is named `{name}`");
             let mut d = Diagnostic::error(Code::NoEntry, message);
-            d.help = Some(suggestion("entries", name, entries.iter().map(String::as_str)));
+            d = d.help(suggestion("entries", name, entries.iter().map(String::as_str)));
             render::one(source, &d);
             Failure::Said(1)
         }),

@@ -36,7 +36,7 @@ pub enum Error {
 
     #[error(
         "no C compiler was found (tried {}); install one (Debian, Ubuntu: `apt install gcc`; Fedora: `dnf install gcc`; \
-         macOS: `xcode-select --install`) or name it in GIRIH_CC; `--device eval` works without one",
+         macOS: `xcode-select --install`) or name it in GIRIH_CC or CC; `--device eval` works without one",
         .tried.join(", ")
     )]
     NoCompiler { tried: Vec<String> },
@@ -133,5 +133,5 @@ fn details(stderr: &str, source_file: Option<&Path>) -> String {
 }
 
 fn list(names: &[String]) -> String {
-    if names.is_empty() { "none".to_string() } else { names.join(", ") }
+    if names.is_empty() { "none".to_string() } else { crate::suggest::list(names) }
 }

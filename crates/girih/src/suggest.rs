@@ -1,32 +1,27 @@
 //! What somebody may have meant who wrote a name that is not there.
 
+use girih_compiler::base::words::closest;
+
+/// Of a longer list so many names are shown.
+const SHOWN: usize = 32;
+
 /// `did you mean ...?`, or the list of what there is.
 pub fn suggestion<'a>(what: &str, given: &str, known: impl Iterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.collect();
-    let near = known.iter().map(|k| (distance(given, k), *k)).min();
-    match near {
-        Some((d, name)) if d <= given.chars().count().div_ceil(3) && d < given.chars().count() => {
-            format!("did you mean `{name}`?")
-        }
-        _ if known.is_empty() => format!("there are no {what}"),
-        _ => format!("the {what} are {}", known.join(", ")),
+    match closest(given, known.iter().copied()) {
+        Some(name) => format!("did you mean `{name}`?"),
+        None if known.is_empty() => format!("there are no {what}"),
+        None => format!("the {what} are {}", list(&known)),
     }
 }
 
-/// Edits between two names: insertions, deletions, changes.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.to_lowercase().chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.to_lowercase().chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, &y) in b.iter().enumerate() {
-            let change = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
-        }
+/// The names, as many as are worth reading.
+pub fn list<T: AsRef<str>>(names: &[T]) -> String {
+    let shown: Vec<&str> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
+    match names.len() > SHOWN {
+        true => format!("{} and {} more", shown.join(", "), names.len() - SHOWN),
+        false => shown.join(", "),
     }
-    row[b.len()]
 }
 
 #[cfg(test)]
@@ -40,6 +35,8 @@ mod tests {
         assert_eq!(suggestion("entries", "sofmtax", known()), "did you mean `softmax`?");
         assert_eq!(suggestion("entries", "zzz", known()), "the entries are gemm, softmax");
         assert_eq!(suggestion("parameters", "d", ["a", "b"].into_iter()), "the parameters are a, b");
-        assert_eq!(distance("kitten", "sitting"), 3);
+        let many: Vec<String> = (0..100).map(|i| format!("n{i}")).collect();
+        let text = suggestion("inputs", "zzz", many.iter().map(String::as_str));
+        assert!(text.starts_with("the inputs are n0, n1,") && text.ends_with("n31 and 68 more"), "{text}");
     }
 }

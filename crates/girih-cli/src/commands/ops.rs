@@ -39,7 +39,7 @@ pub fn run(args: &OpsArgs) -> Result<(), Failure> {
                     }
                 }
             };
-            eprintln!("error: no operation is named `{wanted}`; {help}");
+            say!("error: no operation is named `{wanted}`; {help}");
             return Err(Failure::Said(1));
         }
     }

@@ -45,7 +45,7 @@ pub fn run(args: &RulesArgs) -> Result<(), Failure> {
         }
         None => {
             let names = rules.iter().filter_map(|(n, _)| n.split_once('_').map(|n| n.1));
-            eprintln!("error: no rule is named `{wanted}`; {}", suggestion("rules", wanted, names));
+            say!("error: no rule is named `{wanted}`; {}", suggestion("rules", wanted, names));
             Err(Failure::Said(1))
         }
     }

@@ -7,7 +7,7 @@ mod verify;
 
 use std::path::Path;
 
-use girih::{CachePolicy, Device, Kernel, Options, PrintOrder, Traffic};
+use girih::{CachePolicy, Device, Kernel, Options, PrintOrder};
 use girih_compiler::base::{Code, Diagnostic};
 use serde_json::json;
 
@@ -95,7 +95,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     if args.json {
         outln!("{summary}")?;
     } else if args.save.is_empty() && args.print.is_empty() && !again {
-        say_what_ran(&kernel, grid, report.seconds, &arguments, &traffic);
+        say_what_ran(&kernel, grid, report.seconds, &arguments);
     }
     if good { Ok(()) } else { Err(Failure::Said(1)) }
 }
@@ -116,22 +116,23 @@ pub(super) fn options(args: &RunArgs) -> Result<Options, Failure> {
 
 /// For who asked for nothing: what ran, and how to see what it left. A kernel that prints and stores nothing has shown
 /// what there is.
-fn say_what_ran(kernel: &Kernel<'_>, grid: [u32; 3], seconds: f64, arguments: &Arguments, traffic: &Traffic) {
+fn say_what_ran(kernel: &Kernel<'_>, grid: [u32; 3], seconds: f64, arguments: &Arguments) {
+    let writes = kernel.writes().unwrap_or_default();
     let written: Vec<(&str, String)> = (kernel.params().iter().enumerate())
-        .filter(|(i, _)| traffic.writes.get(*i) == Some(&true))
+        .filter(|(i, _)| writes.get(*i) == Some(&true))
         .filter_map(|(i, p)| Some((p.name.as_str(), arguments::type_text(arguments.buffer(i)?))))
         .collect();
     if written.is_empty() && output::printed() {
         return;
     }
     let ([x, y, z], device) = (grid, kernel.options().device);
-    eprint!("ran `{}` on {device}, grid {x},{y},{z}, in {}; ", kernel.name(), timing::duration(seconds));
+    let ran = format!("ran `{}` on {device}, grid {x},{y},{z}, in {}", kernel.name(), timing::duration(seconds));
     match written.first() {
-        None => eprintln!("it stores nothing"),
+        None => say!("{ran}; it stores nothing"),
         Some((first, _)) => {
             let list: Vec<String> = written.iter().map(|(name, ty)| format!("{name}: {ty}")).collect();
-            eprintln!("it stores to {}", list.join(", "));
-            eprintln!("`--print {first}` shows it, `--save {first}=FILE.npy` keeps it, `--verify` checks it");
+            say!("{ran}; it stores to {}", list.join(", "));
+            say!("`--print {first}` shows it, `--save {first}=FILE.npy` keeps it, `--verify` checks it");
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::codes::Code;
 use super::label::visible_lines;
 use super::place::Frames;
+use super::words::shorten;
 
 /// A byte range of the source text.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -39,16 +40,12 @@ pub struct Diagnostic {
     pub frames: Frames,
 }
 
-fn shown(text: impl Into<String>) -> String {
-    visible_lines(&text.into()).into_owned()
-}
-
 impl Diagnostic {
     pub fn error(code: Code, message: impl Into<String>) -> Diagnostic {
         Diagnostic {
             severity: Severity::Error,
             code,
-            message: shown(message),
+            message: readable(code, message),
             span: None,
             labels: vec![],
             help: None,
@@ -66,11 +63,11 @@ impl Diagnostic {
         self
     }
     pub fn label(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
-        self.labels.push((span, shown(text)));
+        self.labels.push((span, readable(self.code, text)));
         self
     }
     pub fn help(mut self, text: impl Into<String>) -> Diagnostic {
-        self.help = Some(shown(text));
+        self.help = Some(readable(self.code, text));
         self
     }
     pub fn maybe_help(self, text: Option<impl Into<String>>) -> Diagnostic {
@@ -85,5 +82,15 @@ impl Diagnostic {
     }
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
+    }
+}
+
+/// Nothing in a message moves a terminal's cursor, and what users wrote is shortened; what a bug of ours prints is whole.
+fn readable(code: Code, text: impl Into<String>) -> String {
+    let text = text.into();
+    let text = visible_lines(&text);
+    match code {
+        Code::InternalBug => text.into_owned(),
+        _ => shorten(&text).into_owned(),
     }
 }

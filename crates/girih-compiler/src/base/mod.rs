@@ -12,6 +12,7 @@ pub mod memory;
 pub mod place;
 pub mod rule;
 pub mod target;
+pub mod words;
 
 pub use codes::Code;
 pub use diag::{Diagnostic, Severity, Span};

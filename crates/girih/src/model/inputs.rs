@@ -46,7 +46,8 @@ pub fn arguments_for(graph: &Graph, absent: &[usize], known: &[Option<i64>]) -> 
             false => format!("{fill}:{dtype}[{}]", dims.join("x")),
         };
         flags.push(format!("--arg {}={spec}", v.name));
-        let unknown = v.shape.iter().flat_map(Ix::vals).filter(|s| known.get(s.0 as usize).copied().flatten().is_none());
+        let unknown =
+            v.shape.iter().flat_map(Ix::vals).filter(|s| known.get(s.0 as usize).copied().flatten().is_none());
         for symbol in unknown.filter_map(|s| graph.symbols.get(SymId(s.0))) {
             if !free.contains(&symbol.name) {
                 free.push(symbol.name.clone());

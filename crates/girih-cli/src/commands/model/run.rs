@@ -41,7 +41,7 @@ pub fn run(args: &RunArgs, given: &Given) -> Result<(), Failure> {
     for name in args.save.iter().map(|(n, _)| n.as_str()).chain(args.print.iter().map(String::as_str)) {
         if !names.contains(&name) {
             let mut d = Diagnostic::error(Code::ModelInput, format!("the model has no output `{name}`"));
-            d.help = Some(suggestion("outputs", name, names.iter().copied()));
+            d = d.help(suggestion("outputs", name, names.iter().copied()));
             render::one(&source, &d);
             return Err(Failure::Said(1));
         }

@@ -31,7 +31,7 @@ pub fn position(source: &Source, params: &[Param], name: &str) -> Result<usize, 
     });
     found.ok_or_else(|| {
         let mut d = Diagnostic::error(Code::BadArgument, format!("the kernel has no parameter `{name}`"));
-        d.help = Some(suggestion("parameters", name, params.iter().map(|p| p.name.as_str())));
+        d = d.help(suggestion("parameters", name, params.iter().map(|p| p.name.as_str())));
         render::one(source, &d);
         Failure::Said(1)
     })

@@ -36,6 +36,7 @@ mod table;
 mod tests;
 
 use super::ir::{AttrKey, Opcode};
+use crate::base::words::closest;
 use std::sync::LazyLock;
 pub use table::{ALIASES, AttrInfo, AttrKind};
 
@@ -249,35 +250,6 @@ pub fn by_name(name: &str) -> Option<&'static OpInfo> {
 pub fn suggest(name: &str) -> Option<&'static str> {
     let name = name.strip_prefix("cuda_tile.").unwrap_or(name);
     closest(name, TABLE.iter().map(|i| i.name).chain(["entry", "global", "module"]))
-}
-
-/// The candidate nearest to a word by edit distance, if it is near enough to be meant.
-pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    if word.len() > 64 {
-        return None;
-    }
-    let limit = (word.len() / 3).max(1);
-    let scored = candidates.into_iter().map(|c| (distance(word, c), c));
-    scored.filter(|(d, c)| *d <= limit && *d < c.len()).min_by_key(|(d, _)| *d).map(|(_, c)| c)
-}
-
-/// Insertions, deletions, substitutions and swaps of neighbours that turn `a` into `b`.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    let mut before = vec![0; b.len() + 1];
-    let mut last: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut row = vec![i + 1];
-        for (j, y) in b.iter().enumerate() {
-            let mut d = (last[j] + usize::from(x != y)).min(last[j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
-                d = d.min(before[j - 1] + 1);
-            }
-            row.push(d);
-        }
-        before = std::mem::replace(&mut last, row);
-    }
-    last[b.len()]
 }
 
 /// The reference page of an operation, as Markdown.

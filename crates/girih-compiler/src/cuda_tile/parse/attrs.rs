@@ -1,7 +1,8 @@
 //! Attributes: the words of custom forms, and the dictionaries of generic ones.
 
 use super::*;
-use crate::cuda_tile::ops::{AttrInfo, AttrKind, closest};
+use crate::base::words::closest;
+use crate::cuda_tile::ops::{AttrInfo, AttrKind};
 use crate::cuda_tile::words::Words;
 use crate::num::DType;
 

@@ -2,6 +2,7 @@
 
 use super::attrs::is_default;
 use super::*;
+use crate::base::words::closest;
 use crate::cuda_tile::ops::{Arity, OpInfo, Piece, Role};
 use crate::cuda_tile::print::type_text;
 use crate::num::DType;
@@ -53,7 +54,7 @@ impl<'a> Parser<'a> {
             // Looking for what was meant costs time that a file full of errors should not.
             let look = name.len() > 1 && self.errors < MAX_ERRORS;
             let known = state.bound.iter().rev().take(if look { 2000 } else { 0 });
-            let near = crate::cuda_tile::ops::closest(name, known.copied());
+            let near = closest(name, known.copied());
             let mut d =
                 Diagnostic::error(Code::UndefinedValue, format!("the value %{name} is not defined here")).at(span);
             if let Some(near) = near {

@@ -2,6 +2,7 @@
 
 use super::attrs::AnyAttr;
 use super::*;
+use crate::base::words::closest;
 use crate::cuda_tile::ops;
 
 impl<'a> Parser<'a> {
@@ -84,7 +85,7 @@ impl<'a> Parser<'a> {
                         format!("the operation `{name}` stands outside of any entry"),
                     )
                     .at(start);
-                } else if let Some(near) = ops::closest(name, ["entry", "global", "module"]) {
+                } else if let Some(near) = closest(name, ["entry", "global", "module"]) {
                     d = d.help(format!("did you mean `{near}`?"));
                 }
                 self.report(d);

@@ -1,6 +1,7 @@
 //! Types: `tile<4x8xf32>`, `ptr<f32>` inside tiles, views, `token`, and their aliases.
 
 use super::*;
+use crate::base::words::closest;
 use crate::cuda_tile::words::Words;
 use crate::num::DType;
 
@@ -54,7 +55,7 @@ impl<'a> Parser<'a> {
             _ => {
                 let known = ["tile", "tensor_view", "partition_view", "strided_view", "gather_scatter_view", "token"];
                 let mut d = Diagnostic::error(Code::UnknownType, format!("there is no type `{name}`")).at(span);
-                if let Some(near) = crate::cuda_tile::ops::closest(name, known) {
+                if let Some(near) = closest(name, known) {
                     d = d.help(format!("did you mean `{near}`?"));
                 }
                 self.report(d);
@@ -99,7 +100,7 @@ impl<'a> Parser<'a> {
                 None => {
                     let mut e =
                         Diagnostic::error(Code::UnknownType, format!("there is no element type `{word}`")).at(span);
-                    if let Some(near) = crate::cuda_tile::ops::closest(word, DType::ALL.iter().map(|d| d.name())) {
+                    if let Some(near) = closest(word, DType::ALL.iter().map(|d| d.name())) {
                         e = e.help(format!("did you mean `{near}`?"));
                     }
                     self.report(e);
@@ -336,7 +337,7 @@ impl<'a> Parser<'a> {
         let message = format!("expected {}, found {}", choice(&words), self.found());
         let mut d = Diagnostic::error(Code::UnknownWord, message).at(self.span);
         if let Tok::Word(w) = self.tok
-            && let Some(near) = crate::cuda_tile::ops::closest(w, words.iter().copied())
+            && let Some(near) = closest(w, words.iter().copied())
         {
             d = d.help(format!("did you mean `{near}`?"));
         }

@@ -3,6 +3,7 @@
 use super::types::{is_permutation, show, show_tile};
 use super::{Verifier, name};
 use crate::base::Code;
+use crate::base::words::closest;
 use crate::cuda_tile::ir::*;
 use crate::num::op::{Rounding, Signedness};
 use crate::num::{DType, printf};
@@ -487,7 +488,7 @@ impl<'a> Verifier<'a> {
             return self.attribute(op, "`get_global` needs a name");
         };
         let Some(g) = self.module.global(symbol) else {
-            let close = crate::cuda_tile::ops::closest(symbol, self.module.globals.iter().map(|g| g.name.as_str()));
+            let close = closest(symbol, self.module.globals.iter().map(|g| g.name.as_str()));
             let text = format!("there is no global `@{symbol}`");
             match close {
                 Some(c) => self.error_help(Code::BadSymbol, op.span, text, format!("did you mean `@{c}`?")),

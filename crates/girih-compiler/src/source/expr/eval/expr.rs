@@ -177,14 +177,15 @@ impl Eval<'_> {
         }
         names.extend(library::python_names().map(String::from));
         names.retain(|n| !n.starts_with('_') || name.starts_with('_'));
-        let help = suggestion(name, names.iter().map(String::as_str)).unwrap_or_else(|| {
-            let torch = library::find("torch", name).is_some();
-            if torch {
-                format!("did you mean `torch.{name}`?")
-            } else {
-                format!("assign it (`{name} = torch.randn(4, 8)`) or give it with `--arg {name}=FILE.npy`")
-            }
-        });
+        let meant = match library::find("torch", name).is_some() {
+            true => Some(format!("did you mean `torch.{name}`?")),
+            false => suggestion(name, names.iter().map(String::as_str)),
+        };
+        let give = format!("give it with `--arg {name}=randn:f32[4x8]` or `--arg {name}=FILE.npy`, or assign it");
+        let help = match meant {
+            Some(meant) => format!("{meant} If it is an input, {give}"),
+            None => give,
+        };
         let d = bad(e.span, format!("the name `{name}` is not defined")).help(help);
         if self.inside == 0 {
             self.globals.set(name, Value::Unknown);
