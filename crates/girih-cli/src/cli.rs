@@ -9,10 +9,18 @@ use girih_compiler::cuda_tile::bytecode::{Version, write};
 
 /// A tile compiler: runs CUDA Tile IR programs natively on the processor.
 #[derive(Parser)]
-#[command(name = "girih", version, arg_required_else_help = true)]
+#[command(name = "girih", version, arg_required_else_help = true, after_help = environment())]
 pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// The variables of the environment, for `--help`.
+fn environment() -> String {
+    let own = [("GIRIH_PYTHON", "the Python that `girih cutile` runs"), ("NO_COLOR", "messages without colours")];
+    let all = girih::options::VARIABLES.into_iter().chain(own);
+    let lines: String = all.map(|(name, text)| format!("\n  {name:<16}  {text}")).collect();
+    format!("Environment:{lines}")
 }
 
 #[derive(Subcommand)]

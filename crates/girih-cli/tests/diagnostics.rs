@@ -98,7 +98,7 @@ fn run(case: &Case, scratch: &Path) -> (String, i32) {
     }
     let mut command = Command::new(env!("CARGO_BIN_EXE_girih"));
     command.args(&args).current_dir(&folder).stdin(Stdio::null());
-    for name in ["GIRIH_DEVICE", "GIRIH_CC", "GIRIH_THREADS", "GIRIH_TARGET", "GIRIH_CHECK"] {
+    for name in ["GIRIH_DEVICE", "GIRIH_CC", "CC", "GIRIH_THREADS", "GIRIH_TARGET", "GIRIH_CHECK", "GIRIH_CACHE_SIZE"] {
         command.env_remove(name);
     }
     command.env("GIRIH_CACHE_DIR", scratch.join("cache")).env("TMPDIR", scratch);

@@ -119,7 +119,14 @@ pub fn hand_out(s: &str) -> *const std::ffi::c_char {
 /// Whether every call is to be written to standard error.
 fn traced() -> bool {
     static TRACED: OnceLock<bool> = OnceLock::new();
-    *once(&TRACED, || std::env::var_os("GIRIH_TRACE_DRIVER").is_some_and(|v| !v.is_empty() && v != "0"))
+    *once(&TRACED, || {
+        let text = std::env::var("GIRIH_TRACE_DRIVER").unwrap_or_default();
+        !text.is_empty()
+            && girih::options::flag(&text).unwrap_or_else(|message| {
+                eprintln!("girih: GIRIH_TRACE_DRIVER: {message}; nothing is traced");
+                false
+            })
+    })
 }
 
 /// Runs the body of a driver function: its failure is kept, and a panic becomes one.

@@ -55,7 +55,7 @@ pub struct Compiler {
     pub flags: Vec<String>,
 }
 
-/// The first compiler found of `explicit` (the value of GIRIH_CC) or else cc, gcc, clang, `zig cc`.
+/// The first compiler found of `explicit` (the value of GIRIH_CC or CC) or else cc, gcc, clang, `zig cc`.
 pub fn find(explicit: Option<&str>) -> Result<Candidate> {
     let choices: Vec<&str> = match explicit {
         Some(one) => vec![one],
@@ -121,7 +121,7 @@ impl Candidate {
             dir.join(format!("cc-{}", &key.as_str()[..24]))
         });
         // A damaged note is none: it ends with its last line, and names flags that would be tried.
-        if let Some(text) = file.as_ref().and_then(|f| std::fs::read_to_string(f).ok())
+        if let Some(text) = file.as_ref().and_then(|f| String::from_utf8(crate::files::read_regular(f).ok()?).ok())
             && let Some((version, flags)) = text.strip_suffix('\n').and_then(|t| t.split_once('\n'))
             && let flags = flags.split(' ').map(String::from).collect::<Vec<_>>()
             && flags.iter().all(|f| wanted.contains(f))
@@ -132,7 +132,7 @@ impl Candidate {
         if let Some(file) = file {
             let text = format!("{}\n{}\n", compiler.version, compiler.flags.join(" "));
             // Without the note the next process asks again; nothing else depends on it.
-            let _ = crate::files::write_whole(&file, text.as_bytes());
+            let _ = crate::files::replace(&file, text.as_bytes());
         }
         Ok(compiler)
     }

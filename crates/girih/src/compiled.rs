@@ -64,15 +64,32 @@ impl Version {
         self.native.get_or_make(|| {
             let source = self.source(options);
             let cache = tools.cache(options)?;
-            let entry = cache.get_or_build(&source, tools.compiler(options)?)?;
-            // SAFETY: the cache built the object from emitted C, in a folder only the user can write, and compared its
-            // hash.
-            let module = unsafe { Module::load(&entry.object) }?;
+            let (module, cached) = load(&cache, &source, tools.compiler(options)?)?;
             let kernel = module.kernel(0, self.lowered.loops.params.len())?;
-            Ok(Native { kernel, cached: entry.cached })
+            Ok(Native { kernel, cached })
         })
     }
 }
+
+/// The object of a source, loaded, and whether it was compiled before. Another process may empty the cache at any time:
+/// where the object has gone before it is loaded, it is compiled again, at last where nobody else removes it.
+fn load(cache: &Cache, source: &str, compiler: &Compiler) -> Result<(Module, bool)> {
+    for _ in 0..ATTEMPTS {
+        let entry = cache.get_or_build(source, compiler)?;
+        // SAFETY: the cache built the object from emitted C, in a folder only the user can write, and compared its hash.
+        match unsafe { Module::load(&entry.object) } {
+            Err(_) if !entry.object.exists() => continue,
+            loaded => return Ok((loaded?, entry.cached)),
+        }
+    }
+    let alone = Cache::private(None)?;
+    let entry = alone.get_or_build(source, compiler)?;
+    // SAFETY: as above.
+    Ok((unsafe { Module::load(&entry.object) }?, false))
+}
+
+/// How often an object may vanish between being found and being loaded.
+const ATTEMPTS: usize = 4;
 
 /// The cache and the C compiler that some options mean, found when they are first needed.
 #[derive(Default)]

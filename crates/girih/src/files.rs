@@ -1,6 +1,8 @@
 //! Files that appear whole or not at all.
 
-use std::io::{self, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -40,6 +42,50 @@ impl Drop for Temporary {
     }
 }
 
+/// Opens an ordinary file to read or write; anything else under the name, such as a pipe that nobody writes, is an
+/// error at once instead of a wait.
+pub fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let file = options.custom_flags(libc::O_NONBLOCK).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not an ordinary file")),
+    }
+}
+
+/// The bytes of an ordinary file.
+pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular(path, OpenOptions::new().read(true))?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Removes whatever has the name: a file, a pipe, a link, a folder.
+pub fn remove_any(path: &Path) -> io::Result<()> {
+    match std::fs::symlink_metadata(path)?.is_dir() {
+        true => std::fs::remove_dir_all(path),
+        false => std::fs::remove_file(path),
+    }
+}
+
+/// The process that made a temporary name, if it is one.
+fn owner(name: &str) -> Option<i32> {
+    let (_, numbers) = name.rsplit_once(".tmp.")?;
+    let (pid, count) = numbers.split_once('.')?;
+    count.parse::<u64>().ok()?;
+    pid.parse::<i32>().ok().filter(|&pid| pid > 0)
+}
+
+/// Whether it is a temporary name whose process ended without removing it, as `kill -9` does.
+pub fn is_stale(name: &str) -> bool {
+    // SAFETY: signal 0 is sent to nobody; the call only asks whether the process is there.
+    owner(name).is_some_and(|pid| unsafe { libc::kill(pid, 0) } != 0 && !permission_denied())
+}
+
+/// The process is there and belongs to somebody else.
+fn permission_denied() -> bool {
+    io::Error::last_os_error().raw_os_error() == Some(libc::EPERM)
+}
+
 /// Writes `bytes` to a temporary name in the same folder, then renames it. Devices and pipes are written directly.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_parts(path, &[bytes])
@@ -51,13 +97,62 @@ pub fn write_parts(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
         let mut file = std::fs::OpenOptions::new().write(true).open(path)?;
         return parts.iter().try_for_each(|p| file.write_all(p));
     }
-    let temporary = temporary_beside(path);
-    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(&temporary)?;
+    // What a link names is replaced, not the link.
+    let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let before = std::fs::metadata(&target).ok();
+    let temporary = temporary_beside(&target);
+    let mut file = OpenOptions::new().write(true).create_new(true).open(&temporary)?;
     let guard = Temporary::new(temporary);
     for part in parts {
         file.write_all(part)?;
     }
+    if let Some(before) = before {
+        file.set_permissions(before.permissions())?;
+    }
     file.flush()?;
     drop(file);
-    guard.rename(path)
+    guard.rename(&target)
+}
+
+/// As [`write_whole`], whatever has the name now: a pipe or a folder gives way.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if std::fs::symlink_metadata(path).is_ok_and(|m| !m.is_file()) {
+        remove_any(path)?;
+    }
+    write_whole(path, bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn temporary_names_tell_whether_their_process_lives() {
+        let mine = temporary_beside(Path::new("k.so"));
+        assert!(!is_stale(mine.to_str().unwrap()));
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let dead = child.id();
+        child.wait().unwrap();
+        assert!(is_stale(&format!("k.so.tmp.{dead}.0")));
+        for name in ["k.so", "k.so.tmp", "k.so.tmp.x.0", "k.so.tmp.0.0", "k.so.tmp.-1.0", "a.tmp.99999999999999.1"] {
+            assert!(!is_stale(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn links_and_permissions_stay() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = std::env::temp_dir().join(format!("girih-files-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let (file, link) = (dir.join("file"), dir.join("link"));
+        std::fs::write(&file, "old").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        write_whole(&link, b"new").unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"new");
+        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 2);
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::files::write_whole;
+use crate::files::{read_regular, replace};
 use crate::machine;
 use crate::pages::Pages;
 use crate::pool;
@@ -41,13 +41,13 @@ pub fn of(threads: u32, dir: Option<&Path>) -> Limits {
         let (Some(Ok(flops)), Some(Ok(bytes))) = (numbers.next(), numbers.next()) else { return None };
         (flops > 0.0 && bytes > 0.0).then_some(Limits { flops, bytes })
     };
-    if let Some(found) = note.as_deref().and_then(|n| std::fs::read_to_string(n).ok()).and_then(read) {
+    if let Some(found) = note.as_deref().and_then(|n| String::from_utf8(read_regular(n).ok()?).ok()).and_then(read) {
         return found;
     }
     let limits = Limits { flops: measure_flops(threads as usize), bytes: measure_bytes(threads as usize) };
     if let Some(note) = note {
         // Without the note the next process measures again.
-        let _ = write_whole(&note, format!("{} {}\n", limits.flops, limits.bytes).as_bytes());
+        let _ = replace(&note, format!("{} {}\n", limits.flops, limits.bytes).as_bytes());
     }
     limits
 }

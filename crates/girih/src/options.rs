@@ -104,8 +104,7 @@ impl std::fmt::Debug for Options {
 }
 
 impl Options {
-    /// The defaults, as `GIRIH_DEVICE`, `GIRIH_THREADS`, `GIRIH_CC` and `GIRIH_CHECK` change them. An error names the
-    /// variable.
+    /// The defaults, as the environment changes them; [`VARIABLES`] says how. An error names the variable.
     pub fn from_env() -> Result<Options, String> {
         let get = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
         let mut options = Options::default();
@@ -115,8 +114,11 @@ impl Options {
         if let Some(v) = get("GIRIH_THREADS") {
             options.threads = Some(threads(&v).map_err(|e| format!("GIRIH_THREADS: {e}"))?);
         }
-        options.check = get("GIRIH_CHECK").is_some_and(|v| v != "0");
-        options.compiler = get("GIRIH_CC");
+        if let Some(v) = get("GIRIH_CHECK") {
+            options.check = flag(&v).map_err(|e| format!("GIRIH_CHECK: {e}"))?;
+        }
+        options.compiler = get("GIRIH_CC").or_else(|| get("CC"));
+        crate::cache::capacity()?;
         Ok(options)
     }
 
@@ -173,10 +175,80 @@ impl Options {
     }
 }
 
+/// The variables of the environment that mean something to the library, and what.
+pub const VARIABLES: [(&str, &str); 7] = [
+    ("GIRIH_DEVICE", "where to run: cpu, or eval, the reference evaluator"),
+    ("GIRIH_THREADS", "worker threads, 1 to 1024; one per core by default"),
+    ("GIRIH_CHECK", "1 checks every memory access of native code, 0 does not"),
+    ("GIRIH_CC", "the C compiler's command; by default that of CC, or else cc, gcc, clang or `zig cc`"),
+    ("GIRIH_CACHE_DIR", "the folder of compiled kernels; by default girih in XDG_CACHE_HOME or in ~/.cache"),
+    (
+        "GIRIH_CACHE_SIZE",
+        "how large it may grow, such as 500M or 2G (default 1G); least recently used kernels go first",
+    ),
+    ("GIRIH_TARGET", "what to compile for: cpu, this machine"),
+];
+
+/// Whether a text means on or off.
+pub fn flag(text: &str) -> Result<bool, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "1" | "true" | "yes" | "on" => Ok(true),
+        "0" | "false" | "no" | "off" => Ok(false),
+        _ => Err(format!("`{text}` is neither on (1, true, yes, on) nor off (0, false, no, off)")),
+    }
+}
+
+/// A number of bytes: `1048576`, `500M`, `2G`, `1.5GiB`; the units are powers of 1024.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let wrong = || format!("`{text}` is not a size such as 500M or 2G");
+    let upper = text.trim().to_ascii_uppercase();
+    let end = upper.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(upper.len());
+    let (number, unit) = upper.split_at(end);
+    let scale: u64 = match unit.trim() {
+        "" | "B" => 1,
+        "K" | "KB" | "KIB" => 1 << 10,
+        "M" | "MB" | "MIB" => 1 << 20,
+        "G" | "GB" | "GIB" => 1 << 30,
+        "T" | "TB" | "TIB" => 1 << 40,
+        _ => return Err(wrong()),
+    };
+    match number.parse::<u64>() {
+        Ok(n) => n.checked_mul(scale).ok_or_else(wrong),
+        Err(_) => Ok((number.parse::<f64>().map_err(|_| wrong())? * scale as f64) as u64),
+    }
+}
+
 /// A number of threads as text.
 pub fn threads(text: &str) -> Result<u32, String> {
     match text.parse::<u32>() {
         Ok(n) if (1..=1024).contains(&n) => Ok(n),
         _ => Err(format!("`{text}` is no number of threads (1 to 1024)")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_on_or_off() {
+        for (text, on) in [("1", true), ("TRUE", true), ("yes", true), ("On", true), ("0", false), ("no", false)] {
+            assert_eq!(flag(text), Ok(on), "{text}");
+        }
+        for text in ["maybe", "2", "", "-1", "yess"] {
+            assert!(flag(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        for (text, n) in
+            [("0", 0), ("123", 123), ("1k", 1024), ("500M", 500 << 20), ("1.5GiB", 3 << 29), ("2 TB", 2 << 40)]
+        {
+            assert_eq!(bytes(text), Ok(n), "{text}");
+        }
+        for text in ["", "M", "lots", "-1", "1X", "1.2.3", "99999999999T"] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
     }
 }

@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::files::temporary_beside;
+use crate::files::{is_stale, temporary_beside};
 
 /// Such a folder's name is this, then `.tmp.PROCESS.NUMBER`.
 const NAME: &str = "girih-cc";
@@ -68,10 +68,10 @@ fn sweep(base: &Path) {
     let user = unsafe { libc::geteuid() };
     for item in fs::read_dir(base).into_iter().flatten().flatten() {
         let (name, path) = (item.file_name(), item.path());
-        let owner = name.to_str().and_then(|n| n.strip_prefix(NAME)?.strip_prefix(".tmp.")?.split_once('.'));
-        let Some(owner) = owner.and_then(|(process, _)| process.parse::<libc::pid_t>().ok()) else { continue };
+        let gone =
+            name.to_str().is_some_and(|n| n.strip_prefix(NAME).is_some_and(|n| n.starts_with(".tmp.")) && is_stale(n));
         let ours = fs::symlink_metadata(&path).is_ok_and(|m| m.is_dir() && m.uid() == user);
-        if !ours || alive(owner) {
+        if !ours || !gone {
             continue;
         }
         // A process of another container has a number that means nothing here; its lock does.
@@ -79,12 +79,6 @@ fn sweep(base: &Path) {
             let _ = fs::remove_dir_all(&path);
         }
     }
-}
-
-fn alive(process: libc::pid_t) -> bool {
-    // SAFETY: signal 0 is not sent; it only asks.
-    let asked = unsafe { libc::kill(process, 0) };
-    asked == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
 }
 
 #[cfg(test)]

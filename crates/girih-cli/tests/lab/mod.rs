@@ -65,6 +65,10 @@ pub const SPINS: &str = r#"cuda_tile.module @m {
 }
 "#;
 
+/// What would change what a test sees.
+const VARIABLES: [&str; 7] =
+    ["GIRIH_DEVICE", "GIRIH_CC", "CC", "GIRIH_THREADS", "GIRIH_TARGET", "GIRIH_CHECK", "GIRIH_CACHE_SIZE"];
+
 /// A folder with a cache of its own, removed at the end.
 pub struct Lab(pub PathBuf);
 
@@ -86,7 +90,7 @@ impl Lab {
     pub fn command(&self, args: &[&str]) -> Command {
         let mut c = Command::new(env!("CARGO_BIN_EXE_girih"));
         c.args(args).env("GIRIH_CACHE_DIR", self.0.join("cache")).stdin(Stdio::null());
-        for name in ["GIRIH_DEVICE", "GIRIH_CC", "GIRIH_THREADS", "GIRIH_TARGET", "GIRIH_CHECK"] {
+        for name in VARIABLES {
             c.env_remove(name);
         }
         alone(&mut c);

@@ -20,9 +20,16 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args_os().skip(1).map(|w| w.to_string_lossy().into_owned()).collect();
     match run(&words) {
         Ok(text) => {
-            // Nothing can be said about a closed standard output.
-            let _ = std::io::stdout().lock().write_all(text.as_bytes());
-            ExitCode::SUCCESS
+            let mut out = std::io::stdout().lock();
+            match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+                Ok(()) => ExitCode::SUCCESS,
+                // The reader went away: silence, and the code that a shell shows for it.
+                Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::from(141),
+                Err(e) => {
+                    let _ = writeln!(std::io::stderr().lock(), "error: standard output cannot be written: {e}");
+                    ExitCode::from(1)
+                }
+            }
         }
         Err(Wrong { message, exit }) => {
             let _ = writeln!(std::io::stderr().lock(), "{}", visible_lines(message.trim_end()));
