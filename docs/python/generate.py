@@ -103,9 +103,12 @@ All are `girih.GirihError`. A message begins with file, line and column and show
 | `GIRIH_DEVICE=eval` | `device="eval"` | the reference evaluator in place of native code, `cpu` |
 | `GIRIH_CHECK=1` | `check=True` | test every access of native code |
 | `GIRIH_THREADS=4` | `threads=4` | worker threads; one for each core unless set |
-| `GIRIH_CC=clang` | | the C compiler |
+| `GIRIH_CC=clang` | | the C compiler; by default that of `CC`, or `cc` |
 | `GIRIH_CACHE_DIR` | | where compiled kernels and tuned choices are kept |
+| `GIRIH_CACHE_SIZE=2G` | | how large that may grow, 1G by default; kernels used longest ago go first |
 | `GIRIH_AUTOTUNE=0` | | the first configuration; `memory`: choices are not stored |
+
+What is on or off takes `1`, `true`, `yes`, `on` or `0`, `false`, `no`, `off`; anything else is refused.
 """
 ERRORS = [girih.CompilationError, girih.UnsupportedError, girih.LaunchError, girih.KernelError, girih.KernelAssertionError,
           girih.OutOfBoundsError, girih.UndefinedValueError]  # fmt: skip

@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .frontend.errors import CompilationError
-from .kernel import JITFunction
+from .kernel import JITFunction, _girih
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -153,9 +153,9 @@ class Autotuner(Wrapped):
         if given is not None:
             raise TypeError(f"autotune chooses `{given}`, and the launch gives it as well")
         configs = self._pruned(arguments)
-        mode = os.environ.get("GIRIH_AUTOTUNE", "")
+        mode = tuning()
         # How long the evaluator takes says nothing.
-        if mode == "0" or len(configs) == 1 or key[0] == "eval":
+        if mode == "off" or len(configs) == 1 or key[0] == "eval":
             return configs[0]
         store = Store(self.innermost, configs, key) if self.cache_results and mode != "memory" else None
         stored = store.read() if store else None
@@ -301,6 +301,17 @@ class Store:
             os.replace(f.name, self.path)
         except OSError:
             pass
+
+
+def tuning() -> str:
+    """What GIRIH_AUTOTUNE asks for: "on" (measure, and keep the choice on disk), "memory" or "off"."""
+    text = os.environ.get("GIRIH_AUTOTUNE") or "on"
+    if text == "memory":
+        return text
+    try:
+        return "on" if _girih.flag(text) else "off"
+    except ValueError as error:
+        raise ValueError(f"GIRIH_AUTOTUNE: {error}, nor memory (choices are not stored)") from None
 
 
 def cache_dir() -> Path:

@@ -311,8 +311,8 @@ def dtype_name(dtype: Any) -> tuple[str, int]:
 def describe_array(value: Any, name: str) -> Any:
     """What is handed over for an argument that is neither NumPy's array nor Python's number.
 
-    A tensor of PyTorch becomes where it is, how many bytes it spans, whether it may be written, and its element type;
-    the rest an array or a number.
+    A tensor of PyTorch becomes where it is, how many bytes it spans, whether it may be written, its element type, and
+    how it lies in memory unless it is contiguous; the rest an array or a number.
     """
     if hasattr(value, "data_ptr") and hasattr(value, "untyped_storage"):
         return describe_torch(value, name)
@@ -337,7 +337,7 @@ def describe_array(value: Any, name: str) -> Any:
     raise TypeError(f"the argument `{name}` is of the type {kind.__qualname__}; kernels take arrays, numbers and None")
 
 
-def describe_torch(value: Any, name: str) -> tuple[int, int, bool, str]:
+def describe_torch(value: Any, name: str) -> tuple[int, int, bool, str, tuple | None]:
     # Where programs for "cuda" run on the processor, a tensor's device is what they asked for, not where it is.
     if value.device.type != "cpu" and value.untyped_storage().device.type != "cpu":
         raise ValueError(
@@ -348,7 +348,8 @@ def describe_torch(value: Any, name: str) -> tuple[int, int, bool, str]:
         raise TypeError(f"the argument `{name}`: elements of the type {value.dtype} cannot be passed to a kernel")
     size = value.element_size()
     strides = [s * size for s in value.stride()]
-    return value.data_ptr(), span(value.shape, strides, size), True, found.name
+    layout = None if value.is_contiguous() else (list(value.shape), list(value.stride()))
+    return value.data_ptr(), span(value.shape, strides, size), True, found.name, layout
 
 
 def span(shape: tuple, strides: list[int], size: int) -> int:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 
 import pytest
@@ -133,10 +134,28 @@ def test_options_reach_the_library(cutile):
     assert (options["device"], options["threads"]) == ("eval", 2)
 
 
-def test_a_wrong_environment_is_named(cutile):
-    here = cutile("-c", "print(1)", env={"GIRIH_DEVICE": "gpu"})
+@pytest.mark.parametrize(
+    "name, value", [("GIRIH_DEVICE", "gpu"), ("GIRIH_CHECK", "maybe"), ("GIRIH_THREADS", "abc"), ("GIRIH_CACHE_SIZE", "x")]
+)
+def test_a_wrong_environment_is_named(cutile, name, value):
+    here = cutile("-c", "print(1)", env={name: value})
     assert here.returncode != 0
-    assert "GIRIH_DEVICE" in here.stderr
+    assert f"{name}: `{value}`" in here.stderr and "Traceback" not in here.stderr
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_what_cannot_be_written_is_a_failure(option):
+    command = [sys.executable, "-m", "girih.cutile", option]
+    if os.path.exists("/dev/full"):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 1
+        assert done.stderr == "girih.cutile: standard output cannot be written: No space left on device\n"
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 # Block 0 says in a file that the kernel runs; block 1 goes on.

@@ -3,6 +3,7 @@
 //! In: bytes, text and the arguments of a launch. Out: text, bytes, and arguments that cuTile accepts. What is Python
 //! stays in `python/girih`; here stands what must be fast or needs the compiler.
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 mod alarm;
@@ -25,9 +26,30 @@ fn stop_launch() {
     girih::stop_launch();
 }
 
+/// Refuses variables of the environment that make no sense, with a ValueError that names the variable.
+#[pyfunction]
+fn check_environment() -> PyResult<()> {
+    girih::Options::from_env().map(drop).map_err(PyValueError::new_err)
+}
+
+/// Whether the value of a variable means on or off; a ValueError for what means neither.
+#[pyfunction]
+fn flag(text: &str) -> PyResult<bool> {
+    girih::options::flag(text).map_err(PyValueError::new_err)
+}
+
+/// A message in which long words and quotations lose their middle.
+#[pyfunction]
+fn shorten(message: &str) -> String {
+    girih_compiler::base::words::shorten(message).into_owned()
+}
+
 #[pymodule]
 fn _girih(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(version, module)?)?;
+    module.add_function(wrap_pyfunction!(check_environment, module)?)?;
+    module.add_function(wrap_pyfunction!(flag, module)?)?;
+    module.add_function(wrap_pyfunction!(shorten, module)?)?;
     module.add_function(wrap_pyfunction!(tools::assemble, module)?)?;
     module.add_function(wrap_pyfunction!(tools::check, module)?)?;
     module.add_function(wrap_pyfunction!(tools::disassemble, module)?)?;

@@ -65,12 +65,10 @@ def load():
 
 def _check_environment():
     """Refuses what the library would warn of and ignore."""
-    device = os.environ.get("GIRIH_DEVICE") or "cpu"
-    if device not in ("cpu", "eval"):
-        raise ValueError(f"girih: GIRIH_DEVICE: there is no device `{device}`; devices are cpu and eval")
-    threads = os.environ.get("GIRIH_THREADS") or "1"
-    if not (threads.isascii() and threads.isdigit() and 1 <= int(threads) <= 1024):
-        raise ValueError(f"girih: GIRIH_THREADS: `{threads}` is no number of threads (1 to 1024)")
+    try:
+        _girih.check_environment()
+    except ValueError as error:
+        raise ValueError(f"girih: {error}") from None
 
 
 def _loaded_already():

@@ -25,6 +25,9 @@ options:
   --dump-tile DIR       write it as text
   --version             say which girih, cuda-tile and Python these are
   -h, --help            show this
+
+GIRIH_CC (or CC) names the C compiler, GIRIH_CACHE_DIR the folder of compiled kernels and GIRIH_CACHE_SIZE how large it
+may grow, 1G by default.
 """
 
 
@@ -100,8 +103,7 @@ def main(argv):
     try:
         chosen, form, program = _options(argv)
         if chosen.get("help"):
-            print(USAGE, end="")
-            return 0
+            return _say(USAGE)
         _environment(chosen)
     except _Usage as error:
         print(f"girih.cutile: {error}\n{USAGE.split(chr(10) * 2)[0]}", file=sys.stderr)
@@ -143,8 +145,22 @@ def _say_version():
         cutile = version("cuda-tile")
     except PackageNotFoundError:
         cutile = "not installed"
-    print(f"girih {__version__}, cuda-tile {cutile}, Python {sys.version.split()[0]}")
-    return 0
+    return _say(f"girih {__version__}, cuda-tile {cutile}, Python {sys.version.split()[0]}\n")
+
+
+def _say(text):
+    """Writes to standard output; gives the exit code."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return 0
+    except OSError as error:
+        # What is left in the buffer would be tried, and complained of, once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            return 141
+        print(f"girih.cutile: standard output cannot be written: {error.strerror}", file=sys.stderr)
+        return 1
 
 
 def _run(form, program):

@@ -13,12 +13,19 @@ from __future__ import annotations
 import dataclasses
 import linecache
 
+from girih import _library
+
+_girih = _library.extension()
+
 # Of a long chain of calls, so many at either end.
 CALLS_SHOWN = 3
 
 
 class GirihError(Exception):
-    """The base of everything this package raises."""
+    """The base of everything this package raises. Of long words of the user's, messages show the ends."""
+
+    def __init__(self, *args: object):
+        super().__init__(*(_girih.shorten(a) if isinstance(a, str) else a for a in args))
 
 
 @dataclasses.dataclass(frozen=True)

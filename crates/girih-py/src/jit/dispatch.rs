@@ -4,17 +4,23 @@
 //! has Python make it. Invariants: the specialisations' table is locked for a look-up only, never while Python runs; the
 //! arrays of a call are kept alive by its arguments until the launch is over.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::CString;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use girih::RawArgs;
 use girih::spec::MAX_GRID;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use girih_compiler::base::words::{closest, shorten};
+use pyo3::exceptions::{PyRuntimeWarning, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
 use super::kernel::Kernel;
 use super::key::{self, Collected, Numpy, Role};
+use super::layout::{self, Layout};
+
+/// Keywords of a launch that are no parameters, for suggestions.
+const SETTINGS: [&str; 5] = ["device", "check", "threads", "num_warps", "num_stages"];
 
 struct Parameter {
     name: Py<PyString>,
@@ -34,12 +40,14 @@ pub struct Dispatcher {
     parameters: Vec<Parameter>,
     /// `specialise(arguments, settings)`: makes the `Kernel` for what arguments look like.
     specialise: Py<PyAny>,
-    /// `describe(value, name)`: an array other than NumPy's, as (address, bytes, writable, dtype name), or what stands
+    /// `describe(value, name)`: an array other than NumPy's, as `key::Described`, or what stands
     /// for the argument, an array of NumPy's or a number; raises for anything else.
     describe: Py<PyAny>,
     /// `name_of(dtype)`: the name and the size of an element type.
     name_of: Py<PyAny>,
     known: Mutex<HashMap<Vec<u64>, Arc<Known>, rustc_hash::FxBuildHasher>>,
+    /// The parameters whose arrays' strides were warned of.
+    warned: Mutex<BTreeSet<String>>,
 }
 
 static NUMPY: OnceLock<Numpy> = OnceLock::new();
@@ -65,7 +73,7 @@ impl Dispatcher {
                 default: given.then_some(default),
             })
             .collect();
-        Dispatcher { parameters, specialise, describe, name_of, known: Mutex::default() }
+        Dispatcher { parameters, specialise, describe, name_of, known: Mutex::default(), warned: Mutex::default() }
     }
 
     /// Runs the kernel over `grid`: one to three integers, an integer, or a function of the arguments by name.
@@ -82,6 +90,9 @@ impl Dispatcher {
         let (collected, known) = self.find(py, settings, &bound)?;
         let grid = self.grid(py, grid, &bound)?;
         let kernel = known.kernel.get();
+        if !collected.layouts.is_empty() {
+            self.warn_of_strides(py, &collected, &bound)?;
+        }
         let Collected { slots, arrays, alive: _alive, .. } = collected;
         if let Some(at) = arrays.iter().position(|a| a.is_some_and(|a| !a.writable))
             && kernel.writes(py)?.iter().zip(&arrays).any(|(w, a)| *w && a.is_some_and(|a| !a.writable))
@@ -148,6 +159,9 @@ impl Dispatcher {
                 }
                 (Some(value), None, _) | (None, Some(value), _) => value,
                 (None, None, Some(default)) => default.bind(py).clone(),
+                (None, None, None) if self.unknown(py, kwargs).is_some() => {
+                    return Err(self.unknown_argument(py, kwargs));
+                }
                 (None, None, None) => {
                     let name = parameter.name.bind(py);
                     return Err(PyTypeError::new_err(format!("the argument `{name}` is missing")));
@@ -160,10 +174,52 @@ impl Dispatcher {
         Ok(bound)
     }
 
+    fn names(&self, py: Python<'_>) -> Vec<String> {
+        self.parameters.iter().map(|p| p.name.bind(py).to_string()).collect()
+    }
+
+    /// The first keyword that names no parameter.
+    fn unknown(&self, py: Python<'_>, kwargs: &Bound<'_, PyDict>) -> Option<String> {
+        let names = self.names(py);
+        kwargs.keys().iter().map(|k| k.to_string()).find(|k| !names.contains(k))
+    }
+
     fn unknown_argument(&self, py: Python<'_>, kwargs: &Bound<'_, PyDict>) -> PyErr {
-        let names: Vec<String> = self.parameters.iter().map(|p| p.name.bind(py).to_string()).collect();
-        let unknown = kwargs.keys().iter().map(|k| k.to_string()).find(|k| !names.contains(k)).unwrap_or_default();
-        PyTypeError::new_err(format!("the kernel has no parameter `{unknown}`; it has {}", names.join(", ")))
+        let (names, unknown) = (self.names(py), self.unknown(py, kwargs).unwrap_or_default());
+        let known = names.iter().map(String::as_str).chain(SETTINGS);
+        let help = match closest(&unknown, known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("it has {}", girih::suggest::list(&names)),
+        };
+        PyTypeError::new_err(shorten(&format!("the kernel has no parameter `{unknown}`; {help}")).into_owned())
+    }
+
+    /// Warns, once for each parameter, of an array that the kernel takes for a contiguous one: it gets the address of
+    /// the first element, and no argument of the launch says how the others lie.
+    fn warn_of_strides(&self, py: Python<'_>, collected: &Collected, bound: &[Bound<'_, PyAny>]) -> PyResult<()> {
+        let layouts: Vec<&Layout> = collected.layouts.iter().map(|(_, layout)| layout).collect();
+        let mut integers = Vec::new();
+        for (parameter, value) in self.parameters.iter().zip(bound) {
+            if parameter.role != Role::Constant || !layout::is_extent(parameter.name.to_str(py)?) {
+                whole_numbers(value, &mut integers);
+            }
+        }
+        let others = collected.arrays.iter().flatten().count() > layouts.len();
+        let at = layout::misunderstood(&layouts, &integers, others);
+        let Some((name, layout)) = at.and_then(|at| collected.layouts.get(at)) else { return Ok(()) };
+        let name = name.bind(py).to_string();
+        if !self.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone()) {
+            return Ok(());
+        }
+        let text = format!(
+            "the argument `{name}` is not contiguous (shape {:?}, strides {:?} in elements), and no argument tells the \
+             kernel its strides: it reads and writes memory in order from the first element on. Pass a copy, \
+             `numpy.ascontiguousarray({name})` or `{name}.contiguous()`, or pass the strides and use them",
+            layout.shape, layout.strides
+        );
+        let text = CString::new(text).unwrap_or_default();
+        // Above is `JITFunction.run`, and above that who called it.
+        PyErr::warn(py, &py.get_type::<PyRuntimeWarning>(), &text, 2)
     }
 
     /// What the arguments look like, and the specialisation for that.
@@ -214,8 +270,12 @@ impl Dispatcher {
     ) -> PyResult<()> {
         let class = value.get_type();
         if NUMPY.get().is_some_and(|n| n.class == class.as_ptr() as usize) {
-            let array = key::numpy_array(value, self.name_of.bind(py)).map_err(|e| named(py, e, &parameter.name))?;
+            let described = key::numpy_array(value, self.name_of.bind(py));
+            let (array, layout) = described.map_err(|e| named(py, e, &parameter.name))?;
             collected.array(array);
+            if let Some(layout) = layout {
+                collected.layouts.push((parameter.name.clone_ref(py), layout));
+            }
             return Ok(());
         }
         if collected.number(value, role).map_err(|e| named(py, e, &parameter.name))? {
@@ -227,7 +287,7 @@ impl Dispatcher {
         }
         let found = self.describe.bind(py).call1((value, &parameter.name))?;
         if found.is_instance_of::<PyTuple>() {
-            collected.described(found.extract()?);
+            collected.described(found.extract()?, parameter.name.bind(py));
             return Ok(());
         }
         if found.is(value) {
@@ -253,10 +313,9 @@ impl Dispatcher {
         }
         let one = |value: &Bound<'_, PyAny>| -> PyResult<u32> {
             value.extract::<u32>().ok().filter(|&n| n <= MAX_GRID).ok_or_else(|| {
-                PyValueError::new_err(format!(
-                    "a grid is made of whole numbers from 0 to {MAX_GRID}, not {}",
-                    value.repr().map_or_else(|_| "that".to_string(), |r| r.to_string())
-                ))
+                let given = value.repr().map_or_else(|_| "that".to_string(), |r| r.to_string());
+                let text = format!("a grid is made of whole numbers from 0 to {MAX_GRID}, not {given}");
+                PyValueError::new_err(shorten(&text).into_owned())
             })
         };
         let Ok(items) = grid.try_iter() else { return Ok([one(grid)?, 1, 1]) };
@@ -282,6 +341,17 @@ impl Dispatcher {
             p.role != Role::Constant && !v.is_none() && !one
         });
         slots.map(|(p, _)| p.name.bind(py).to_string()).nth(at).unwrap_or_default()
+    }
+}
+
+/// The integers among an argument, or in the tuple or list that it is.
+fn whole_numbers(value: &Bound<'_, PyAny>, found: &mut Vec<i64>) {
+    if let Ok(tuple) = value.cast::<PyTuple>() {
+        found.extend(tuple.iter().filter_map(|item| item.extract::<i64>().ok()));
+    } else if let Ok(list) = value.cast::<PyList>() {
+        found.extend(list.iter().filter_map(|item| item.extract::<i64>().ok()));
+    } else if let Ok(number) = value.extract::<i64>() {
+        found.push(number);
     }
 }
 

@@ -8,6 +8,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple};
 use std::collections::BTreeMap;
+
+use super::layout::Layout;
 use std::sync::{Mutex, PoisonError};
 
 /// What kind of parameter an argument is for.
@@ -50,6 +52,8 @@ pub struct Collected {
     /// One per run-time parameter.
     pub slots: Vec<u64>,
     pub arrays: Vec<Option<Array>>,
+    /// Of the arrays that are not contiguous in row-major order: the parameter's name and the layout.
+    pub layouts: Vec<(Py<PyString>, Layout)>,
     /// What owns the memory of arrays that stand for arguments.
     pub alive: Vec<Py<PyAny>>,
 }
@@ -94,6 +98,7 @@ struct ArrayObject {
     flags: i32,
 }
 
+const C_CONTIGUOUS: i32 = 0x1;
 const WRITEABLE: i32 = 0x400;
 const ALIGNED: i32 = 0x100;
 /// Addresses divisible by this are said to be so.
@@ -112,14 +117,19 @@ impl Numpy {
 }
 
 /// What a NumPy array is; `name_of(dtype)` names an element type that was not met before, or raises.
-pub fn numpy_array(value: &Bound<'_, PyAny>, name_of: &Bound<'_, PyAny>) -> PyResult<Array> {
+/// With its layout where that is not row-major without gaps.
+pub fn numpy_array(value: &Bound<'_, PyAny>, name_of: &Bound<'_, PyAny>) -> PyResult<(Array, Option<Layout>)> {
     // SAFETY: the caller found the object's type to be NumPy's array, whose objects begin so; rank, dimensions and
     // strides are valid while the interpreter's lock is held.
-    let (address, flags, descriptor, span) = unsafe {
+    let (address, flags, descriptor, span, layout) = unsafe {
         let array = &*value.as_ptr().cast::<ArrayObject>();
         let rank = usize::try_from(array.rank).unwrap_or(0);
         let axes = (0..rank).map(|i| (*array.dimensions.add(i), *array.strides.add(i)));
-        (array.data as u64, array.flags, array.descriptor, span(axes))
+        let layout = (array.flags & C_CONTIGUOUS == 0).then(|| {
+            let (shape, strides) = axes.clone().map(|(n, s)| (n as i64, s as i64)).unzip();
+            Layout { shape, strides }
+        });
+        (array.data as u64, array.flags, array.descriptor, span(axes), layout)
     };
     let number = known_type(value.py(), descriptor, name_of)?;
     let Some(span) = span else {
@@ -132,7 +142,12 @@ pub fn numpy_array(value: &Bound<'_, PyAny>, name_of: &Bound<'_, PyAny>) -> PyRe
     }
     let (dtype, itemsize) = (number >> 16, number & 0xffff);
     let bytes = if span < 0 { 0 } else { span as u64 + itemsize };
-    Ok(Array { address, bytes, writable: flags & WRITEABLE != 0, dtype })
+    let layout = layout.map(|mut layout| {
+        let size = (itemsize as i64).max(1);
+        layout.strides.iter_mut().for_each(|s| *s /= size);
+        layout
+    });
+    Ok((Array { address, bytes, writable: flags & WRITEABLE != 0, dtype }, layout))
 }
 
 /// The distance in bytes from the first element to the last: -1 for an empty array, `None` with a negative stride.
@@ -168,11 +183,18 @@ fn known_type(py: Python<'_>, descriptor: *mut ffi::PyObject, name_of: &Bound<'_
     Ok(number)
 }
 
+/// `(address, bytes, writable, dtype name, layout)`, the layout `(shape, strides in elements)` where it is not
+/// row-major without gaps.
+pub type Described = (u64, u64, bool, String, Option<(Vec<i64>, Vec<i64>)>);
+
 impl Collected {
-    /// An array other than NumPy's: `(address, bytes, writable, dtype name)`.
-    pub fn described(&mut self, (address, bytes, writable, name): (u64, u64, bool, String)) {
+    /// An array other than NumPy's.
+    pub fn described(&mut self, (address, bytes, writable, name, layout): Described, parameter: &Bound<'_, PyString>) {
         let dtype = TYPES.lock().unwrap_or_else(PoisonError::into_inner).number(&name);
         self.array(Array { address, bytes, writable, dtype });
+        if let Some((shape, strides)) = layout {
+            self.layouts.push((parameter.clone().unbind(), Layout { shape, strides }));
+        }
     }
 
     pub fn array(&mut self, array: Array) {

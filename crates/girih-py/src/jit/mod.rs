@@ -1,11 +1,12 @@
 //! Kernels of `@girih.jit`: what of a launch must be fast.
 //!
 //! `dispatch` finds the specialisation that a call's arguments ask for, `key` says what arguments look like to it,
-//! `kernel` holds a compiled specialisation. Tracing a kernel's Python is Python's part (`python/girih/frontend`).
+//! `layout` whether a kernel knows how its arrays lie in memory, `kernel` holds a compiled specialisation. Tracing a kernel's Python is Python's part (`python/girih/frontend`).
 
 mod dispatch;
 mod kernel;
 mod key;
+mod layout;
 
 pub use dispatch::Dispatcher;
 pub use kernel::Kernel;
