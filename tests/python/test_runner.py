@@ -143,6 +143,11 @@ def test_a_wrong_environment_is_named(cutile, name, value):
     assert f"{name}: `{value}`" in here.stderr and "Traceback" not in here.stderr
 
 
+def test_a_long_word_is_shortened(cutile):
+    here = cutile("--" + "x" * 100_000)
+    assert here.returncode == 2 and "characters left out" in here.stderr and len(here.stderr) < 2000
+
+
 @pytest.mark.parametrize("option", ["--help", "--version"])
 def test_what_cannot_be_written_is_a_failure(option):
     command = [sys.executable, "-m", "girih.cutile", option]

@@ -7,7 +7,7 @@ import runpy
 import sys
 import types
 
-from girih import __version__
+from girih import __version__, _girih
 
 USAGE = """\
 usage: python -m girih.cutile [options] SCRIPT.py ARGS...
@@ -106,7 +106,7 @@ def main(argv):
             return _say(USAGE)
         _environment(chosen)
     except _Usage as error:
-        print(f"girih.cutile: {error}\n{USAGE.split(chr(10) * 2)[0]}", file=sys.stderr)
+        print(f"girih.cutile: {_girih.shorten(str(error))}\n{USAGE.split(chr(10) * 2)[0]}", file=sys.stderr)
         return 2
     if chosen.get("version"):
         return _say_version()

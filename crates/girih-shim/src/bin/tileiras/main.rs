@@ -14,6 +14,7 @@ use std::process::ExitCode;
 use cli::{Job, Request, Wrong};
 use cuda::assemble;
 use girih_compiler::base::label::visible_lines;
+use girih_compiler::base::words::shorten;
 use girih_compiler::cuda_tile::bytecode;
 
 fn main() -> ExitCode {
@@ -32,7 +33,7 @@ fn main() -> ExitCode {
             }
         }
         Err(Wrong { message, exit }) => {
-            let _ = writeln!(std::io::stderr().lock(), "{}", visible_lines(message.trim_end()));
+            let _ = writeln!(std::io::stderr().lock(), "{}", shorten(&visible_lines(message.trim_end())));
             ExitCode::from(exit)
         }
     }
