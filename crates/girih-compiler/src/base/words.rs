@@ -74,7 +74,7 @@ pub fn closest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let near = |candidate: &&str| {
         let candidate = lower(candidate);
         let d = distance(&word, &candidate);
-        (d <= limit && (d == 0 || d < candidate.len().min(word.len()))).then_some(d)
+        (d <= limit && (d == 0 || d < candidate.len().max(word.len()))).then_some(d)
     };
     let scored = candidates.into_iter().filter_map(|c| Some((near(&c)?, c)));
     scored.min().map(|(_, c)| c)
@@ -139,6 +139,7 @@ mod tests {
         assert_eq!(closest("Relu", &["relu"]), Some("relu"));
         assert_eq!(closest("f", &["F"]), Some("F"));
         assert_eq!(closest("w", &["F", "x"]), None);
+        assert_eq!(closest("nn", &["a", "n"]), Some("n"));
         assert_eq!(closest("zzz", &["gemm"]), None);
         assert_eq!(closest("gem", &["gen", "gemm", "gems"]), Some("gemm"));
         assert_eq!(closest("", &["a"]), None);
