@@ -179,20 +179,19 @@ def conversions(s):
         for signed in ("signed", "unsigned"):
             bits = F.BITS[t]
             low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed == "signed" else (0, (1 << bits) - 1)
-            whole = [0 if e != e else high if e == F.inf else low if e == -F.inf else min(max(int(e), low), high) for e in v.tolist()]
+            # A boolean asks whether the number is not zero; nothing of it is out of range.
+            whole = [e != 0 for e in v.tolist()] if t == "i1" else [0 if e != e else high if e == F.inf else low if e == -F.inf else min(max(int(e), low), high) for e in v.tolist()]
             want = F.bits_of(t, whole)
             text = f"{x} {signed} saturating : {x.type} -> {tile(t, (N,))}"
             q.apply("ftoi", (s, t), text, t, (N,), want, f"{signed} saturating", inputs=[a])
             # Out of range is undefined otherwise: the evaluator is shown what fits.
-            fits = np.array([e == e and abs(e) != F.inf and low <= int(e) <= high for e in v.tolist()])
+            fits = np.array([t == "i1" or e == e and abs(e) != F.inf and low <= int(e) <= high for e in v.tolist()])
             text = f"{x} {signed} : {x.type} -> {tile(t, (N,))}"
             if s == "f4E2M1FN" or not fits.any():
                 continue
             ok = q.load("i1", fits.astype(np.uint8))
             other = q.constant(s, zero, (N,))
-            y = q.value(f"select {ok}, {x}, {other} : {ok.type}, {x.type}", s, (N,)) if t != "i1" or signed == "unsigned" or s != "f8E8M0FNU" else None
-            if y is None:
-                continue
+            y = q.value(f"select {ok}, {x}, {other} : {ok.type}, {x.type}", s, (N,))
             want = F.bits_of(t, [w if f else int(zero) for w, f in zip(whole, fits)])
             q.apply("ftoi", (s, t), f"{y} {signed} : {x.type} -> {tile(t, (N,))}", t, (N,), want, signed, inputs=[a])
             q.uses("select", s)
@@ -230,6 +229,8 @@ def out_of_range(s):
         for sign in ("signed", "unsigned"):
             bits = F.BITS[t]
             low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if sign == "signed" else (0, (1 << bits) - 1)
+            if t == "i1":
+                continue
             want = [0 if e != e else int(min(max(e, -(2.0**70)), 2.0**70)) for e in v]
             want = F.bits_of(t, [min(max(e, low), high) for e in want])
             p.apply("ftoi", (s, t), f"{x} {sign} : {x.type} -> {tile(t, (N,))}", t, (N,), want, f"{sign} anywhere", inputs=[a])

@@ -1,5 +1,7 @@
-"""reduce and scan: recognised bodies, bodies that are not associative, several operands, every dimension and direction.
+"""reduce and scan: recognised bodies, bodies that are not associative, several operands, every dimension and direction,
+lines of NaNs and infinities.
 
+A fold starts from its first element. Some identities below are none for their body, to show that they take no part.
 Sums of floats are of small integers and products of powers of two, which every order computes exactly."""
 
 import numpy as np
@@ -10,15 +12,14 @@ from .program import Program, Tile, tile
 SHAPE = (4, 8, 2)
 
 
-def fold(op, dtypes, values, dim, identities, body, reverse=False):
+def fold(op, values, dim, body, reverse=False):
     """The outputs: lists of bits. `body(elements and accumulators, in pairs)` gives the new accumulators as bits."""
     arrays = [np.moveaxis(v, dim, 0) for v in values]
     n = arrays[0].shape[0]
     outs = [np.zeros_like(a) for a in arrays]
-    acc = [np.full(a.shape[1:], i, a.dtype) for a, i in zip(arrays, identities)]
     for k in range(n):
         at = n - 1 - k if reverse else k
-        acc = body(*[x for pair in zip([a[at] for a in arrays], acc) for x in pair])
+        acc = [a[at] for a in arrays] if k == 0 else body(*[x for pair in zip([a[at] for a in arrays], acc) for x in pair])
         for o, a in zip(outs, acc):
             o[at] = a
     return [np.moveaxis(o, 0, dim) for o in outs] if op == "scan" else acc
@@ -84,9 +85,13 @@ def integers(d):
             for dim in range(3) if name in ("addi", "subi", "maxi") else [k % 3]:
                 for reverse in (False, True) if op == "scan" else (False,):
                     (r,) = emit(p, op, [x], dim, [number(d, identity)], simple(name, d, suffix), reverse)
-                    start = [int(F.bits_of(d, [identity])[0])]
-                    (want,) = fold(op, [d], [a], dim, start, body, reverse)
+                    (want,) = fold(op, [a], dim, body, reverse)
                     p.expect(f"{op} {name}{suffix} dim={dim}{' reverse' * reverse} {d}", r, want)
+
+
+def pattern(d, x):
+    """A float as the text of its bits."""
+    return f"0x{F.encode(d, x):0{F.BITS[d] // 4}X}"
 
 
 def float_bodies(d):
@@ -96,14 +101,14 @@ def float_bodies(d):
     def extremum(f):
         return lambda e, a: [F.bits_of(d, f(F.values(d, e), F.values(d, a)).ravel().tolist()).reshape(e.shape)]
 
-    yield "addf", "", "0.0", 0.0, exact("add"), "small"
-    yield "mulf", "", "1.0", 1.0, exact("mul"), "powers"
-    yield "maxf", "", "0x" + {"f16": "FC00", "bf16": "FF80", "f32": "FF800000", "f64": "FFF0000000000000"}[d], -F.inf, extremum(np.fmax), "any"
-    yield "minf", "", "0x" + {"f16": "7C00", "bf16": "7F80", "f32": "7F800000", "f64": "7FF0000000000000"}[d], F.inf, extremum(np.fmin), "any"
-    yield "maxf", " propagate_nan", "0x" + {"f16": "FC00", "bf16": "FF80", "f32": "FF800000", "f64": "FFF0000000000000"}[d], -F.inf, extremum(np.maximum), "any"
+    yield "addf", "", "0.0", exact("add"), "small"
+    yield "mulf", "", "1.0", exact("mul"), "powers"
+    yield "maxf", "", pattern(d, -F.inf), extremum(np.fmax), "any"
+    yield "minf", "", pattern(d, F.inf), extremum(np.fmin), "any"
+    yield "maxf", " propagate_nan", pattern(d, -F.inf), extremum(np.maximum), "any"
     # Neither commutative nor associative: the order shows.
-    yield "subf", "", "0.5", 0.5, exact("sub"), "any"
-    yield "divf", "", "1.5", 1.5, exact("div"), "any"
+    yield "subf", "", "0.5", exact("sub"), "any"
+    yield "divf", "", "1.5", exact("div"), "any"
 
 
 def floats(d):
@@ -116,11 +121,11 @@ def floats(d):
         p = Program(f"{op}.{d}")
         p.uses(op, d)
         tiles = {k: p.load(d, a) for k, a in data.items()}
-        for name, suffix, identity, start, body, which in float_bodies(d):
+        for name, suffix, identity, body, which in float_bodies(d):
             for dim in range(3):
                 for reverse in (False, True) if op == "scan" else (False,):
                     (r,) = emit(p, op, [tiles[which]], dim, [identity], simple(name, d, suffix), reverse)
-                    (want,) = fold(op, [d], [data[which]], dim, [F.encode(d, start)], body, reverse)
+                    (want,) = fold(op, [data[which]], dim, body, reverse)
                     p.expect(f"{op} {name}{suffix} dim={dim}{' reverse' * reverse} {d}", r, want)
 
 
@@ -167,7 +172,7 @@ def several():
 
         for dim in (0, 1):
             outs = emit(p, op, [x, y], dim, ["0xFF800000", "-1"], largest)
-            wants = fold(op, ["f32", "i32"], [a, i], dim, [0xFF800000, 0xFFFFFFFF], body)
+            wants = fold(op, [a, i], dim, body)
             for name, o, w in zip(("values", "places"), outs, wants):
                 p.expect(f"{op} argmax dim={dim} {name}", o, w)
 
@@ -186,9 +191,95 @@ def several():
         for dim in (0, 1):
             for reverse in (False, True) if op == "scan" else (False,):
                 outs = emit(p, op, [tu, tv], dim, ["7", "-2"], mixed, reverse)
-                wants = fold(op, ["i32", "i32"], [u, v], dim, [7, 0xFFFFFFFE], mixed_body, reverse)
+                wants = fold(op, [u, v], dim, mixed_body, reverse)
                 for k, (o, w) in enumerate(zip(outs, wants)):
                     p.expect(f"{op} two operands dim={dim}{' reverse' * reverse} {k}", o, w)
+
+
+def special_lines(n):
+    """Lines of NaNs, of infinities, and of these among numbers, each at the front, at the back and everywhere."""
+    numbers = F.rng.integers(-9, 10, n).astype(float)
+    lines = [numbers]
+    for x in (F.nan, -F.inf, F.inf):
+        lines.append(np.full(n, x))
+        for y in (F.nan, -F.inf, F.inf, -3.0):
+            for k in (0, n // 2, n - 1):
+                lines.append(np.where(np.arange(n) == k, y, x))
+        lines.append(np.where(F.rng.random(n) < 0.5, x, numbers))
+    lines += [np.full(n, -0.0)] * (64 - len(lines))
+    return np.array(lines)
+
+
+def place(greatest, nans_win):
+    """The body that cuTile emits for argmax and argmin, and the same in NumPy."""
+
+    def text(p, args):
+        e, a, ei, ai = args
+        d = "DTYPE"
+        names = [p.fresh() for _ in range(14)]
+        win, equal, enan, anan, alone, won, both, same, less, tied, take, v, w, fine = names
+        way = "greater_than" if greatest else "less_than"
+        better, fine_of = (enan, a) if nans_win else (anan, e)
+        lines = [
+            f"{win} = cmpf {way} ordered {e}, {a} : tile<{d}> -> tile<i1>",
+            f"{equal} = cmpf equal ordered {e}, {a} : tile<{d}> -> tile<i1>",
+            f"{enan} = cmpf not_equal unordered {e}, {e} : tile<{d}> -> tile<i1>",
+            f"{anan} = cmpf not_equal unordered {a}, {a} : tile<{d}> -> tile<i1>",
+            f"{fine} = cmpf equal ordered {fine_of}, {fine_of} : tile<{d}> -> tile<i1>",
+            f"{alone} = andi {better}, {fine} : tile<i1>",
+            f"{won} = ori {win}, {alone} : tile<i1>",
+            f"{both} = andi {enan}, {anan} : tile<i1>",
+            f"{same} = ori {equal}, {both} : tile<i1>",
+            f"{less} = cmpi less_than {ei}, {ai}, signed : tile<i32> -> tile<i1>",
+            f"{tied} = andi {same}, {less} : tile<i1>",
+            f"{take} = ori {won}, {tied} : tile<i1>",
+            f"{v} = select {take}, {e}, {a} : tile<i1>, tile<{d}>",
+            f"{w} = select {take}, {ei}, {ai} : tile<i1>, tile<i32>",
+        ]
+        return lines, [v, w]
+
+    def first(x):
+        """Where the best element of the last axis is: the first of equals, of NaNs too."""
+        fill = F.inf if nans_win == greatest else -F.inf
+        rank = np.where(np.isnan(x), fill, np.clip(x, -100, 100))
+        return (np.argmax if greatest else np.argmin)(rank, -1).astype(np.uint32)
+
+    return text, first
+
+
+def special(d):
+    """The greatest and least of lines with NaNs and infinities, at every length, and where they are."""
+    for n in (1, 2, 4, 8, 32, 256):
+        p = Program(f"reduce.special.{d}.{n}")
+        lines = special_lines(n)
+        for dim in (0, 1):
+            numbers = lines if dim else lines.T.copy()
+            a = F.bits_of(d, numbers.ravel().tolist()).reshape(numbers.shape)
+            at = np.broadcast_to(np.arange(n, dtype=np.uint32) if dim else np.arange(n, dtype=np.uint32)[:, None], a.shape)
+            x, y = p.load(d, a), p.load("i32", at.copy())
+            with np.errstate(all="ignore"):
+                for op, suffix, start, best in [
+                    ("maxf", "", -F.inf, np.fmax), ("minf", "", F.inf, np.fmin),
+                    ("maxf", " propagate_nan", -F.inf, np.maximum), ("minf", " propagate_nan", F.inf, np.minimum),
+                ]:  # fmt: skip
+                    for flush in ("", " flush_to_zero") if d == "f32" else ("",):
+                        body = simple(op, d, (" flush_to_zero" if flush else "") + suffix)
+                        what = f"{op}{suffix}{flush} dim={dim} {d} of {n}"
+                        (r,) = emit(p, "reduce", [x], dim, [pattern(d, start)], body)
+                        p.expect(f"reduce {what}", r, F.bits_of(d, best.reduce(numbers, dim).tolist()))
+                        if n > 8:
+                            continue
+                        (r,) = emit(p, "scan", [x], dim, [pattern(d, start)], body)
+                        want = F.bits_of(d, best.accumulate(numbers, dim).ravel().tolist()).reshape(numbers.shape)
+                        p.expect(f"scan {what}", r, want)
+                for greatest in (False, True):
+                    for nans_win in (False, True):
+                        text, first = place(greatest, nans_win)
+                        typed = lambda p, args: [[t.replace("DTYPE", d) for t in part] for part in text(p, args)]
+                        ids = [pattern(d, -F.inf if greatest else F.inf), "0"]
+                        _, r = emit(p, "reduce", [x, y], dim, ids, typed)
+                        what = f"{'argmax' if greatest else 'argmin'}{' propagate_nan' * nans_win} dim={dim} {d} of {n}"
+                        p.expect(f"reduce {what}", r, first(numbers if dim else numbers.T))
 
 
 def moved_only():
@@ -210,6 +301,7 @@ def build():
         integers(d)
     for d in F.FLOATS:
         floats(d)
+        special(d)
     long_lines()
     several()
     moved_only()

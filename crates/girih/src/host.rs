@@ -10,7 +10,7 @@ use girih_compiler::base::host;
 use girih_compiler::base::launch::Trap;
 use girih_compiler::base::place::chain_text;
 use girih_compiler::base::{Code, Frame};
-use girih_compiler::loops::ir::{Kernel, Opnd, PrintArg, Site, Stmt, Ty};
+use girih_compiler::loops::ir::{Kernel, Opnd, PrintArg, Site, Stmt, Ty, assertion_code};
 use girih_compiler::num::DType;
 use girih_compiler::num::printf::{self, PrintValue};
 
@@ -87,13 +87,12 @@ impl Messages {
         let op = op.as_str();
         let base = self.bases.get(&trap.site).copied();
         let (code, message) = match trap.kind {
-            // The check of a loop's step is lowered to an assertion at the loop.
-            TrapKind::Assert if op == "for" => {
-                (Code::StepNotPositive, self.asserts.get(&trap.site).cloned().unwrap_or_default())
-            }
             TrapKind::Assert => {
                 let text = self.asserts.get(&trap.site).map_or("", String::as_str);
-                (Code::AssertFailed, format!("assertion failed: {text}"))
+                match assertion_code(op) {
+                    Code::AssertFailed => (Code::AssertFailed, format!("assertion failed: {text}")),
+                    code => (code, text.to_string()),
+                }
             }
             TrapKind::Step => {
                 (Code::StepNotPositive, format!("the loop's step is {}, and a step must be positive", trap.value))

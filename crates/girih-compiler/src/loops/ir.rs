@@ -19,7 +19,7 @@
 //! 4. The iterations of a `Free` loop are independent of each other.
 //! 5. Statements of one block run in program order; memory accesses that may overlap keep that order.
 
-use crate::base::{Frames, IdMap, Label, Span, place};
+use crate::base::{Code, Frames, IdMap, Label, Span, place};
 /// Memory orders and atomic updates mean the same here as in a tile program.
 pub use crate::cuda_tile::ir::{AtomicMode as RmwOp, MemoryOrdering as Order};
 use crate::id_type;
@@ -102,6 +102,16 @@ pub struct Site {
     pub op: String,
     /// Where in the user's files it comes from, innermost first. Not part of the printed IR.
     pub frames: Frames,
+}
+
+/// What a failing assertion says of the operation at its site: the lift asserts what operations demand, too.
+pub fn assertion_code(op: &str) -> Code {
+    match op {
+        "for" => Code::StepNotPositive,
+        "extract" | "insert" | "make_tensor_view" => Code::IndexOutside,
+        _ if op.ends_with("_view_tko") => Code::IndexOutside,
+        _ => Code::AssertFailed,
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -79,6 +79,8 @@ pub fn is_undefined(op: ScalarOp, ty: DType, args: &[u64]) -> bool {
             args[1] == 0 || (sign == Signedness::Signed && args[0] == minimum(ty) && args[1] == ty.mask())
         }
         ScalarOp::Shl | ScalarOp::Shr { .. } => args[1] >= ty.bits() as u64,
+        // Every float is true or false.
+        ScalarOp::FToI { to: DType::I1, .. } => false,
         ScalarOp::FToI { to, sign } => {
             let value = to_f64(ty, args[0]).trunc();
             let bits = to.bits() as i32;
@@ -212,6 +214,7 @@ fn divide(ty: DType, a: u64, b: u64, sign: Signedness, rounding: Rounding) -> u6
 
 fn float_to_int(value: f64, to: DType, sign: Signedness) -> u64 {
     match sign {
+        _ if to == DType::I1 => (value != 0.0) as u64,
         Signedness::Unsigned => (value as u64).min(to.mask()),
         Signedness::Signed => {
             let low = sign_extend(to, minimum(to));

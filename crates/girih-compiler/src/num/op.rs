@@ -158,7 +158,8 @@ pub enum ScalarOp {
         to: DType,
         rounding: R,
     },
-    /// Saturates, NaN gives 0 (which is also what an out-of-range plain conversion gives natively).
+    /// Saturates, NaN gives 0 (which is also what an out-of-range plain conversion gives natively). To i1, a truth value,
+    /// it asks whether the number is not zero: NaN is not.
     FToI {
         to: DType,
         sign: S,

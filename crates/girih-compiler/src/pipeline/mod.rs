@@ -221,7 +221,8 @@ pub fn lower(
     let mut budget = options.stop_after.unwrap_or(usize::MAX);
     let mut count = 0;
     observer.begin("lift");
-    let lifted = loops::lift::lift(module, entry).map_err(|mut diagnostics| {
+    let lift = loops::lift::Options { check: options.check };
+    let lifted = loops::lift::lift_with(module, entry, lift).map_err(|mut diagnostics| {
         add_frames(module, &mut diagnostics);
         diagnostics
     })?;

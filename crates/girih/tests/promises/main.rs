@@ -6,6 +6,7 @@ mod bounds;
 mod common;
 mod in_place;
 mod large;
+mod outside;
 mod places;
 mod random;
 mod running;

@@ -1,9 +1,10 @@
 //! `reduce`, `scan` and `generate`: a body applied once per element, in order.
 //!
 //! A fold visits one *lane* after another (a line of elements along the dimension) and within a lane every position,
-//! ascending or, for `scan ... reverse=true`, descending. The body gets, for each operand, the element and the
-//! accumulator, which starts as the identity. A body of plain scalar operations is compiled to a short [`Program`]; any
-//! other runs through the block's stack.
+//! ascending or, for `scan ... reverse=true`, descending. The first elements are the first accumulators; from then on the
+//! body gets, for each operand, the element and the accumulator. The identities have no part in it: what is neutral for
+//! the body changes nothing, and what is not (-inf for a `maxf` of NaNs) must not win over an element. A body of plain
+//! scalar operations is compiled to a short [`Program`]; any other runs through the block's stack.
 
 use rustc_hash::FxHashMap;
 
@@ -14,9 +15,6 @@ use super::value::{Origin, Tile, Val, unravel};
 use crate::base::id::Id;
 use crate::base::launch::Trap;
 use crate::cuda_tile::ir::*;
-use crate::num::DType;
-use crate::num::convert::convert;
-use crate::num::op::Rounding;
 
 /// Bits and poison of a scalar.
 pub type Scalar = (u64, Origin);
@@ -26,7 +24,6 @@ pub struct Fold {
     pub region: RegionId,
     inputs: Vec<Tile>,
     types: Vec<TileType>,
-    identities: Vec<u64>,
     acc: Vec<Scalar>,
     /// Elements along the folded dimension, and those inside it.
     len: usize,
@@ -60,12 +57,7 @@ impl Fold {
             let inner = shape[dim + 1..].iter().product::<u64>() as usize;
             (len, inner, shape.iter().product::<u64>() as usize / len.max(1))
         };
-        let given = match op.attr(AttrKey::Identities) {
-            Some(Attr::Identities(ids)) => ids.as_slice(),
-            _ => &[],
-        };
-        let identities: Vec<u64> = given.iter().zip(&inputs).map(|(&(d, bits), t)| identity(d, bits, t)).collect();
-        if op.opcode != Opcode::ExpGenerate && (identities.len() != inputs.len() || types.len() != inputs.len()) {
+        if op.opcode != Opcode::ExpGenerate && types.len() != inputs.len() {
             return Err(bad());
         }
         let n = types.first().ok_or_else(bad)?.elements() as usize;
@@ -73,7 +65,6 @@ impl Fold {
         if types.iter().any(|t| t.elements() as usize != want) || inputs.iter().any(|t| t.len() != lanes * len) {
             return Err(bad());
         }
-        let acc = identities.iter().map(|&b| (b, 0)).collect();
         let bits = vec![vec![0; n]; types.len()];
         let poison = vec![vec![]; types.len()];
         Ok(Fold {
@@ -81,8 +72,7 @@ impl Fold {
             region,
             inputs,
             types,
-            identities,
-            acc,
+            acc: vec![],
             len,
             inner,
             lanes,
@@ -104,6 +94,11 @@ impl Fold {
 
     /// The next arguments of the body; `None` when the fold is done.
     pub fn args(&mut self) -> Option<&[Scalar]> {
+        while self.position == 0 && self.lane < self.lanes && self.what != Opcode::ExpGenerate {
+            let at = self.at();
+            let first: Vec<Scalar> = self.inputs.iter().map(|t| (t.get(at), t.origin(at))).collect();
+            self.accept(first);
+        }
         if self.lane >= self.lanes {
             return None;
         }
@@ -154,9 +149,6 @@ impl Fold {
         if ended {
             self.position = 0;
             self.lane += 1;
-            for (acc, &id) in self.acc.iter_mut().zip(&self.identities) {
-                *acc = (id, 0);
-            }
         }
     }
 
@@ -165,14 +157,6 @@ impl Fold {
         let poison = std::mem::take(&mut self.poison);
         let tile = |((ty, b), p)| Val::Tile(Tile::new(ty, b).with_poison(p));
         self.types.iter().zip(bits).zip(poison).map(tile).collect()
-    }
-}
-
-/// An identity in the type of its operand; f16 and bf16 may stand for each other.
-fn identity(d: DType, bits: u64, operand: &Tile) -> u64 {
-    match operand.elem {
-        Elem::Num(to) if to != d && to.is_float() && d.is_float() => convert(d, bits, to, Rounding::NearestEven),
-        _ => bits,
     }
 }
 

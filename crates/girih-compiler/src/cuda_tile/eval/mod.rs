@@ -18,7 +18,7 @@
 //! * What the specification leaves undefined becomes poison, one origin per element; poison flows through pure
 //!   operations and traps where it reaches memory, an address, a mask, a branch, a print or an assertion. The trap
 //!   names the operation where the poison arose.
-//! * `reduce` folds ascending from the identity, and its body takes (element, accumulator) for each operand; so does
+//! * `reduce` folds ascending from the first element, and its body takes (element, accumulator) for each operand; so does
 //!   `scan`, whose official description lists the arguments in the same order.
 //! * No malformed module makes it panic: what the verifier would have refused traps as such.
 

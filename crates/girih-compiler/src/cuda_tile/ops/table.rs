@@ -209,7 +209,7 @@ pub(super) static GROUPS: &[(&str, &[Row])] = &[
             op!(Bitcast "bitcast" 0x09 ("source") [] ("result") CONVERT, "The same bits as another type of the same width."),
             op!(ExtI "exti" 0x25 ("from") [SIGN] ("to") "%from $signedness : {from} -> {to}", "Widens integers by their sign or by zeros."),
             op!(FToF "ftof" 0x2A ("from") [ROUND] ("to") "%from $rounding_mode? : {from} -> {to}", "Converts between floating-point types."),
-            op!(FToI "ftoi" 0x2B ("from") [SIGN, ROUND_INT, SATURATING] ("to") "%from $signedness $rounding_mode? $saturating? : {from} -> {to}", "Drops the fraction. Numbers out of range, infinities and NaN are undefined unless `saturating`."),
+            op!(FToI "ftoi" 0x2B ("from") [SIGN, ROUND_INT, SATURATING] ("to") "%from $signedness $rounding_mode? $saturating? : {from} -> {to}", "Drops the fraction. Numbers out of range, infinities and NaN are undefined unless `saturating`. To i1: whether the number is not zero; a NaN is not."),
             op!(IntToPtr "int_to_ptr" 0x33 ("source") [] ("result") CONVERT, "Addresses from 64-bit integers."),
             op!(IToF "itof" 0x3B ("from") [SIGN, ROUND] ("to") "%from $signedness $rounding_mode? : {from} -> {to}", "Integers as floating-point numbers."),
             op!(PtrToInt "ptr_to_int" 0x56 ("source") [] ("result") CONVERT, "Addresses as 64-bit integers."),

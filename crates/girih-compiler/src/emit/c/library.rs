@@ -393,6 +393,9 @@ return ^float_f64(sign | (mx >> 52 ? (u64)ex << 52 : 0) | (mx & 0xfffffffffffffu
 fn float_to_int(signed: bool, to: &str) -> Helper {
     let d = DType::from_name(to).unwrap_or(DType::I64);
     let params = &[("f64", "x")];
+    if d == DType::I1 {
+        return helper_of(to, params, "return x != 0;\n");
+    }
     if !signed && d == DType::I64 {
         return helper_of("i64", params, "if (!(x > 0)) return 0;\nreturn x >= 0x1p64 ? -1 : (i64)($u64)x;\n");
     }
@@ -401,11 +404,10 @@ fn float_to_int(signed: bool, to: &str) -> Helper {
         (true, n) => (format!("-{}ll", 1u64 << (n - 1)), format!("{}ll", (1u64 << (n - 1)) - 1)),
         (false, n) => ("0ll".to_string(), format!("{}ll", (1u64 << n) - 1)),
     };
-    let and = if d == DType::I1 { " & 1" } else { "" };
     let body = format!(
         "if (x != x) return 0;\n\
          i64 r = x >= 0x1p63 ? 9223372036854775807ll : x < -0x1p63 ? (-9223372036854775807ll - 1) : (i64)x;\n\
-         r = r < {low} ? {low} : r > {high} ? {high} : r;\nreturn ($I)(r{and});\n"
+         r = r < {low} ? {low} : r > {high} ? {high} : r;\nreturn ($I)r;\n"
     );
     helper_of(to, params, body.replace("$I", &format!("${to}")).replace("i64 r", "$i64 r"))
 }

@@ -401,7 +401,8 @@ impl Machine<'_> {
                 Inst::Print { format, args, site } => self.print(block, format, args, *site)?,
                 Inst::Assert { cond, message, site } => {
                     if block.slots[*cond as usize] == 0 {
-                        return Err(self.trap(block, Code::AssertFailed, Some(*site), message.clone()));
+                        let op = self.kernel.sites.get(*site).map_or("assert", |s| s.op.as_str());
+                        return Err(self.trap(block, assertion_code(op), Some(*site), message.clone()));
                     }
                 }
                 Inst::Alloca { dst, bytes, align, site } => {

@@ -265,7 +265,7 @@ impl<'m> Lift<'m> {
         self.compute(ScalarOp::CmpI { pred, sign }, vec![a, b], Ty::Num(DType::I1))
     }
 
-    /// A step that is not positive traps. The site's operation is `for`, which no other assertion has.
+    /// A step that is not positive traps.
     fn check_step(&mut self, step: Opnd, unsigned: bool, dtype: DType, op: &Op) {
         let sign = if unsigned { Signedness::Unsigned } else { Signedness::Signed };
         let cond = match self.ix(step, unsigned) {

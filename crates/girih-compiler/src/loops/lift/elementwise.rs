@@ -3,6 +3,7 @@
 use super::{Lift, Result1, bug, operand, result};
 use crate::cuda_tile::ir::{Attr, AttrKey, Op, Opcode, Predicate, Rounding, Signedness};
 use crate::loops::ir::Ty;
+use crate::num::convert::nan;
 use crate::num::{DType, ScalarOp};
 
 impl Lift<'_> {
@@ -97,7 +98,8 @@ pub(super) fn scalar_op(op: &Op, result: Ty) -> Option<ScalarOp> {
     })
 }
 
-/// The neutral element of an operation that a reduction may reassociate.
+/// The neutral element of an operation that a reduction may reassociate: `op(x, neutral)` is `x` for every x. Where a
+/// number wins over NaN that is NaN: an infinity would win over a line of NaNs.
 pub(super) fn neutral(op: ScalarOp, d: DType) -> Option<u64> {
     use ScalarOp as S;
     let minimum = 1u64 << (d.bits() - 1);
@@ -119,6 +121,7 @@ pub(super) fn neutral(op: ScalarOp, d: DType) -> Option<u64> {
         // -0 is the one number that leaves every other, -0 included, as it was.
         S::AddF { rounding: Rounding::NearestEven, .. } if d.is_base_float() => Some(minimum),
         S::MulF { rounding: Rounding::NearestEven, .. } => one(d),
+        S::MaxF { nan: false, .. } | S::MinF { nan: false, .. } if d.is_base_float() => Some(nan(d)),
         S::MaxF { .. } => infinity(d).map(|b| b | minimum),
         S::MinF { .. } => infinity(d),
         S::AddI | S::Or | S::Xor => Some(0),

@@ -3,45 +3,56 @@
 use super::elementwise::{neutral, scalar_op};
 use super::{Lift, Lifted, Result1, axis_name, bug, counted, int_attr, konst, operand, result};
 use crate::base::{Code, Diagnostic};
-use crate::cuda_tile::ir::{Attr, AttrKey, Op, Opcode};
+use crate::cuda_tile::ir::{AttrKey, Op, Opcode};
 use crate::index::Ix;
 use crate::loops::ir::{BufId, Combine, CombineOp, LoopKind, Opnd, Stmt, Ty};
-use crate::num::DType;
-use crate::num::convert::convert;
-use crate::num::op::Rounding;
+use crate::num::op::{Predicate, Signedness};
+use crate::num::{DType, ScalarOp};
+
+/// What the accumulators of a fold hold when its first element comes. A fold starts from that element: either the body
+/// leaves it as it is, or it takes the place of what the body computes.
+#[derive(Clone, Copy, PartialEq)]
+enum Start {
+    /// What changes no element, whichever it is.
+    Neutral(u64),
+    Element,
+}
 
 impl Lift<'_> {
-    fn identities<'a>(&self, op: &'a Op) -> Result1<&'a [(DType, u64)]> {
-        match op.attr(AttrKey::Identities) {
-            Some(Attr::Identities(ids)) if ids.len() == op.operands.len() => Ok(ids),
-            _ => Err(bug("as many identities as operands were expected", op.span)),
-        }
-    }
-
-    /// Rank-0 accumulators that hold the identities.
-    fn accumulators(&mut self, op: &Op, names: &[String]) -> Result1<Vec<BufId>> {
-        let identities = self.identities(op)?;
+    /// Rank-0 accumulators.
+    fn accumulators(&mut self, op: &Op, names: &[String], start: Start) -> Result1<Vec<BufId>> {
         let mut accs = Vec::new();
-        for ((name, &v), &(given, bits)) in names.iter().zip(&op.operands).zip(identities) {
+        for (name, &v) in names.iter().zip(&op.operands) {
             let ty = self.elem(v)?;
             let acc = self.local(name, ty, &[]);
-            let dtype = super::dtype_of(ty);
-            // f16 and bf16 may stand for each other.
-            let bits = if given == dtype { bits } else { convert(given, bits, dtype, Rounding::NearestEven) };
-            self.write(acc, &[], konst(dtype, bits));
+            let bits = match start {
+                Start::Neutral(bits) => bits,
+                Start::Element => 0,
+            };
+            self.write(acc, &[], konst(super::dtype_of(ty), bits));
             accs.push(acc);
         }
         Ok(accs)
     }
 
-    /// One step: the region applied to (element, accumulator) of each operand, its results written back.
-    fn fold_step(&mut self, op: &Op, at: &[Ix], accs: &[BufId]) -> Result1<Vec<Opnd>> {
+    /// One step, the `nth` from 0: the region applied to (element, accumulator) of each operand, its results written
+    /// back.
+    fn fold_step(&mut self, op: &Op, at: &[Ix], accs: &[BufId], start: Start, nth: &Ix) -> Result1<Vec<Opnd>> {
         let mut args = Vec::new();
         for (&v, &acc) in op.operands.iter().zip(accs) {
             args.push(self.at(v, at)?);
             args.push(self.read(acc, &[]));
         }
-        let next = self.inline(op, &args)?;
+        let mut next = self.inline(op, &args)?;
+        if start == Start::Element {
+            let nth = self.index(nth.clone(), DType::I32);
+            let equal = ScalarOp::CmpI { pred: Predicate::Equal, sign: Signedness::Signed };
+            let first = self.compute(equal, vec![nth, konst(DType::I32, 0)], Ty::Num(DType::I1));
+            for (value, (&v, &element)) in next.iter_mut().zip(op.operands.iter().zip(args.iter().step_by(2))) {
+                let ty = self.elem(v)?;
+                *value = self.compute(ScalarOp::Select, vec![first, element, *value], ty);
+            }
+        }
         for (&acc, &value) in accs.iter().zip(&next) {
             self.write(acc, &[], value);
         }
@@ -88,15 +99,20 @@ impl Lift<'_> {
             }
         }
         let mut scalars = Vec::new();
+        // The only element of a line is the result, unflushed and whatever NaN it is.
+        let start = match combine {
+            Some(CombineOp::Scalar { identity, .. }) if extent > 1 => Start::Neutral(identity),
+            _ => Start::Element,
+        };
         self.nest(&kept, LoopKind::Free, |l, idx| {
-            let accs = l.accumulators(op, &names)?;
+            let accs = l.accumulators(op, &names, start)?;
             let axis = l.new_axis(&axis_name(dim));
             let mut at = idx.to_vec();
             at.insert(dim, Ix::Axis(axis));
-            let body = l.body(|l| l.fold_step(op, &at, &accs).map(drop))?;
+            let body = l.body(|l| l.fold_step(op, &at, &accs, start, &Ix::Axis(axis)).map(drop))?;
             let mut fold = counted(axis, extent, LoopKind::Reduce, body);
             if let Stmt::For(f) = &mut fold {
-                f.combine = combine.map(|op| Combine { accs: accs.clone(), op, ways: 1 });
+                f.combine = combine.filter(|_| start != Start::Element).map(|op| Combine { accs: accs.clone(), op, ways: 1 });
             }
             l.emit(fold);
             for (i, &acc) in accs.iter().enumerate() {
@@ -132,8 +148,13 @@ impl Lift<'_> {
             let ty = self.elem(r)?;
             outs.push(self.local(name, ty, &shape));
         }
+        // The first elements are results too; what is neutral would flush them, and make one NaN of all.
+        let start = match (self.associative(op), self.elem(operand(op, 0)?)?) {
+            (Some(CombineOp::Scalar { identity, .. }), Ty::Num(d)) if d.is_int() => Start::Neutral(identity),
+            _ => Start::Element,
+        };
         self.nest(&kept, LoopKind::Free, |l, idx| {
-            let accs = l.accumulators(op, &names)?;
+            let accs = l.accumulators(op, &names, start)?;
             let axis = l.new_axis(&axis_name(dim));
             let mut at = idx.to_vec();
             at[dim] = match reverse {
@@ -141,7 +162,7 @@ impl Lift<'_> {
                 true => Ix::Sub(Box::new(Ix::Const(extent as i64 - 1)), Box::new(Ix::Axis(axis))),
             };
             let body = l.body(|l| {
-                let next = l.fold_step(op, &at, &accs)?;
+                let next = l.fold_step(op, &at, &accs, start, &Ix::Axis(axis))?;
                 for (&out, &value) in outs.iter().zip(&next) {
                     l.write(out, &at, value);
                 }

@@ -158,6 +158,8 @@ impl Lift<'_> {
         let view = result(op, 0)?;
         let Type::TensorView(ty) = self.func().ty(view) else { return Err(bug("a tensor view was expected", op.span)) };
         let Opnd::Val(base) = self.scalar(operand(op, 0)?)? else { return Err(bug("a constant address", op.span)) };
+        self.check_sizes(op.group(1), "an extent", op)?;
+        self.check_sizes(op.group(2), "a stride", op)?;
         let shape = self.sizes(&ty.shape, op.group(1), op)?;
         let strides = self.sizes(&ty.strides, op.group(2), op)?;
         self.bind(view, Lifted::Tensor(Rc::new(Tensor { base, elem: ty.elem, shape, strides })));
@@ -252,6 +254,7 @@ impl Lift<'_> {
         let loaded = result(op, 0)?;
         let name = self.name(loaded, "x");
         let kind = if order == Order::Weak { LoopKind::Free } else { LoopKind::Serial };
+        self.check_tile(&tensor, &view, indices, op)?;
         self.define_in_order(loaded, kind, |l, idx| {
             let (mem, mask) = l.element(&tensor, &view, indices, idx)?;
             let dst = l.new_val(Ty::Num(tensor.elem), &name);
@@ -269,6 +272,7 @@ impl Lift<'_> {
         let (order, site) = (op.ordering(), self.site(op));
         let shape = &self.tile_ty(value)?.shape;
         let kind = if order == Order::Weak { LoopKind::Free } else { LoopKind::Serial };
+        self.check_tile(&tensor, &view, indices, op)?;
         self.nest(shape, kind, |l, idx| {
             let value = l.at(value, idx)?;
             let (mem, mask) = l.element(&tensor, &view, indices, idx)?;
@@ -289,6 +293,7 @@ impl Lift<'_> {
             _ => rmw_op(op)?,
         };
         let shape = &self.tile_ty(value)?.shape;
+        self.check_tile(&tensor, &view, indices, op)?;
         self.nest(shape, LoopKind::Serial, |l, idx| {
             let value = l.at(value, idx)?;
             let (mem, mask) = l.element(&tensor, &view, indices, idx)?;
@@ -331,7 +336,7 @@ impl Lift<'_> {
 }
 
 /// The tensor dimension that dimension `i` of a view's tiles walks.
-fn tensor_dim(view: &TileViewType, i: usize) -> usize {
+pub(super) fn tensor_dim(view: &TileViewType, i: usize) -> usize {
     match view.kind {
         ViewKind::GatherScatter { .. } => i,
         _ => view.dim_map.get(i).map_or(i, |&d| d as usize),
@@ -339,7 +344,7 @@ fn tensor_dim(view: &TileViewType, i: usize) -> usize {
 }
 
 /// Elements from one tile to the next along dimension `i`.
-fn traversal(view: &TileViewType, i: usize) -> i64 {
+pub(super) fn traversal(view: &TileViewType, i: usize) -> i64 {
     match &view.kind {
         ViewKind::Strided { traversal_strides } => traversal_strides.get(i).copied().unwrap_or(1) as i64,
         ViewKind::Partition => view.tile.get(i).copied().unwrap_or(1) as i64,
@@ -348,7 +353,7 @@ fn traversal(view: &TileViewType, i: usize) -> i64 {
 }
 
 /// The size of a view's index space along dimension `i`.
-fn tiles_along(tensor: &Tensor, view: &TileViewType, i: usize) -> Ix {
+pub(super) fn tiles_along(tensor: &Tensor, view: &TileViewType, i: usize) -> Ix {
     let size = tensor.shape.get(tensor_dim(view, i)).cloned().unwrap_or(Ix::Const(1));
     Ix::ceil_div(size, Ix::Const(traversal(view, i)))
 }

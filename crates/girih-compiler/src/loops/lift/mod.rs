@@ -17,6 +17,7 @@
 //! Invariants: dimensions of extent 1 get no loop, except in contractions, whose roles name their axes; a buffer is
 //! written where its value is defined and, if it is loop-carried, where the loop continues, nowhere else.
 
+mod check;
 mod control;
 mod elementwise;
 mod fold;
@@ -39,12 +40,24 @@ use crate::loops::ir::{
 };
 use crate::num::{DType, ScalarOp};
 
+/// What a lift may add to the program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Assert what the evaluator demands of indices and extents; see [`crate::loops::ir::assertion_code`]. Native code
+    /// gives the rest (masks, clamped indices) a defined meaning without.
+    pub check: bool,
+}
+
 /// Lifts the entry `entry` of a verified module.
 pub fn lift(module: &Module, entry: &str) -> Result<Kernel, Vec<Diagnostic>> {
+    lift_with(module, entry, Options::default())
+}
+
+pub fn lift_with(module: &Module, entry: &str, options: Options) -> Result<Kernel, Vec<Diagnostic>> {
     let Some(func) = module.entry(entry) else {
         return Err(vec![Diagnostic::error(Code::NoEntry, format!("the module has no entry `{entry}`"))]);
     };
-    let mut lift = Lift::new(module, func);
+    let mut lift = Lift::new(module, func, options);
     match lift.entry() {
         Ok(()) => Ok(lift.kernel),
         Err(d) => Err(vec![d]),
@@ -92,6 +105,7 @@ struct Frame<'m> {
 
 struct Lift<'m> {
     module: &'m Module,
+    options: Options,
     kernel: Kernel,
     /// Bodies under construction, innermost last.
     bodies: Vec<Vec<Stmt>>,
@@ -129,11 +143,12 @@ fn axis_name(dim: usize) -> String {
 }
 
 impl<'m> Lift<'m> {
-    fn new(module: &'m Module, func: &'m Func) -> Lift<'m> {
+    fn new(module: &'m Module, func: &'m Func, options: Options) -> Lift<'m> {
         let globals = globals(module);
         let kernel = Kernel { name: func.name.clone(), globals, ..Kernel::default() };
         Lift {
             module,
+            options,
             kernel,
             bodies: vec![Vec::new()],
             frame: Frame::new(func),

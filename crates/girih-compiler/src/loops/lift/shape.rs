@@ -114,6 +114,7 @@ impl Lift<'_> {
     pub(super) fn extract(&mut self, op: &Op) -> Result1<()> {
         let (source, result) = (operand(op, 0)?, result(op, 0)?);
         let (whole, part) = (&self.tile_ty(source)?.shape, &self.tile_ty(result)?.shape);
+        self.check_part(op.group(1), whole, part, op)?;
         let start = self.subtile(op.group(1), whole, part)?;
         self.define(result, |l, idx| {
             let at: Vec<Ix> = start.iter().zip(idx).map(|(s, ix)| Ix::add(s.clone(), ix.clone())).collect();
@@ -124,6 +125,7 @@ impl Lift<'_> {
     pub(super) fn insert(&mut self, op: &Op) -> Result1<()> {
         let (source, dest, result) = (operand(op, 0)?, operand(op, 1)?, result(op, 0)?);
         let (whole, part) = (&self.tile_ty(result)?.shape, &self.tile_ty(source)?.shape);
+        self.check_part(op.group(2), whole, part, op)?;
         let start = self.subtile(op.group(2), whole, part)?;
         self.define(result, |l, idx| l.at(dest, idx))?;
         let Lifted::Tile(buf) = self.value(result)? else { return self.same_as(source, result) };

@@ -165,7 +165,7 @@ fn wide_integers() {
 #[test]
 fn float_to_int_saturates() {
     let run = |x: f64, to, sign| apply(ScalarOp::FToI { to, sign }, DType::F64, &[x.to_bits()]);
-    for to in INTS {
+    for to in INTS.into_iter().filter(|&to| to != DType::I1) {
         let w = to.bits() as i32;
         assert_eq!(run(f64::INFINITY, to, SIGNED), to.mask() >> 1);
         assert_eq!(run(-1e300, to, SIGNED), 1 << (w - 1));
@@ -179,6 +179,25 @@ fn float_to_int_saturates() {
         assert!(!undefined(-2f64.powi(w - 1), SIGNED) && !undefined(-0.9, UNSIGNED) && undefined(-1.0, UNSIGNED));
     }
     assert_eq!(run(-2.9, DType::I8, SIGNED), 0xfe);
+}
+
+#[test]
+fn floats_are_true_unless_zero() {
+    let floats = [DType::F16, DType::BF16, DType::F32, DType::TF32, DType::F64, DType::F8E4M3FN, DType::F8E5M2];
+    for ty in floats.into_iter().chain([DType::F8E8M0FNU, DType::F8E5M3FNU, DType::F4E2M1FN]) {
+        let top = if ty.bits() > 16 { 16 } else { ty.bits() };
+        // Every pattern of a small format; of a wide one the highest bits, and the least number.
+        for x in (0..1u64 << top).map(|x| x << (ty.bits() - top)).chain([1]) {
+            for sign in [SIGNED, UNSIGNED] {
+                let op = ScalarOp::FToI { to: DType::I1, sign };
+                let zero = ScalarOp::CmpF { pred: Predicate::NotEqual, ordered: false };
+                let want = (to_f64(ty, x) != 0.0) as u64;
+                assert_eq!(apply(op, ty, &[x]), want, "{ty} {x:#x}");
+                assert_eq!(apply(zero, DType::F64, &[to_f64(ty, x).to_bits(), 0]), want, "{ty} {x:#x}");
+                assert!(!is_undefined(op, ty, &[x]));
+            }
+        }
+    }
 }
 
 #[test]
