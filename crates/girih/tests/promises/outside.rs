@@ -19,7 +19,9 @@ fn view(kind: &str, dims: &str, access: &str, bits: u32, inbounds: &str) -> Case
     let tensor = "tensor_view<?x?xi32, strides=[?,1]>";
     let (make, ty) = match kind {
         "partition" => ("make_partition_view", format!("partition_view<tile=(4x8), {tensor}{dims}>")),
-        "padded" => ("make_partition_view", format!("partition_view<tile=(4x8), padding_value = zero, {tensor}{dims}>")),
+        "padded" => {
+            ("make_partition_view", format!("partition_view<tile=(4x8), padding_value = zero, {tensor}{dims}>"))
+        }
         "strided" => {
             ("make_strided_view", format!("strided_view<tile=(4x8), traversal_strides=[3,5], {tensor}{dims}>"))
         }
@@ -45,7 +47,9 @@ fn view(kind: &str, dims: &str, access: &str, bits: u32, inbounds: &str) -> Case
     let access_text = match access {
         "load" => format!("%u, %t = load_view_tko weak {at}{inbounds} : {ty}, {ints} -> tile<4x8xi32>, token"),
         "store" => format!("{one}%t = store_view_tko weak %one, {at}{inbounds} : tile<4x8xi32>, {ty}, {ints} -> token"),
-        _ => format!("{one}%t = atomic_red_view_tko relaxed device {at}, add, %one : tile<4x8xi32>, {ty}, {ints} -> token"),
+        _ => format!(
+            "{one}%t = atomic_red_view_tko relaxed device {at}, add, %one : tile<4x8xi32>, {ty}, {ints} -> token"
+        ),
     };
     let keep = match access {
         "load" => {
@@ -64,8 +68,7 @@ fn view(kind: &str, dims: &str, access: &str, bits: u32, inbounds: &str) -> Case
         many("rows", "i", 4),
         many("columns", "j", 8)
     );
-    let params =
-        format!("%x: tile<ptr<i32>>, %y: tile<ptr<i32>>, %m: tile<i32>, %n: tile<i32>, %i: {int}, %j: {int}");
+    let params = format!("%x: tile<ptr<i32>>, %y: tile<ptr<i32>>, %m: tile<i32>, %n: tile<i32>, %i: {int}, %j: {int}");
     let what = format!("{kind}{dims} {access} i{bits}{inbounds}");
     Case { what, program: program(&params, &body), bits }
 }
@@ -87,8 +90,7 @@ fn part(access: &str, bits: u32) -> Case {
          %yv = make_partition_view %yt : partition_view<tile=(2x2), {ty}>\n    %z = constant <i32: 0> : tile<i32>\n    \
          %k = store_view_tko weak %p, %yv[%z, %z] : tile<2x2xi32>, partition_view<tile=(2x2), {ty}>, tile<i32> -> token\n"
     );
-    let params =
-        format!("%x: tile<ptr<i32>>, %y: tile<ptr<i32>>, %m: tile<i32>, %n: tile<i32>, %i: {int}, %j: {int}");
+    let params = format!("%x: tile<ptr<i32>>, %y: tile<ptr<i32>>, %m: tile<i32>, %n: tile<i32>, %i: {int}, %j: {int}");
     Case { what: format!("{access} i{bits}"), program: program(&params, &body), bits }
 }
 
@@ -137,10 +139,8 @@ fn compare(case: &Case) -> (usize, usize) {
                     continue;
                 }
                 for x in [400, 15] {
-                    let (native, eval) = (
-                        launch(case, Device::Cpu, x, sizes, [i, j]),
-                        launch(case, Device::Eval, x, sizes, [i, j]),
-                    );
+                    let (native, eval) =
+                        (launch(case, Device::Cpu, x, sizes, [i, j]), launch(case, Device::Eval, x, sizes, [i, j]));
                     assert_eq!(native.0, eval.0, "{}: {sizes:?} at [{i}, {j}], {x} elements", case.what);
                     match eval.0 {
                         None => assert_eq!(native.1, eval.1, "{}: {sizes:?} at [{i}, {j}]", case.what),

@@ -147,7 +147,7 @@ fn element_wise(s: &Stmt, new: BufId, old: BufId) -> bool {
     true
 }
 
-pub fn rename(body: &mut [Stmt], from: BufId, to: BufId) {
+fn rename(body: &mut [Stmt], from: BufId, to: BufId) {
     let mut renaming = walk::Renaming::default();
     renaming.bufs.insert(from, to);
     renaming.apply(body);

@@ -29,7 +29,7 @@ for j:                                   e = a + b
 fn run(kernel: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let mut kernel = kernel.clone();
     let mut body = std::mem::take(&mut kernel.body);
-    let roots = Roots::of(&Kernel { body: body.clone(), ..kernel.clone() });
+    let roots = Roots::of(&kernel, &body);
     let mut roles = BTreeSet::new();
     walk::visit(&body, &mut |s| {
         if let Stmt::For(f) = s

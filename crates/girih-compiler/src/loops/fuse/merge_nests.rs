@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::nest::{Roots, counted};
+use rustc_hash::FxHashSet;
+
+use super::nest::{LARGEST, Roots, counted};
 use crate::base::rule::{Context, Log, Rule};
 use crate::index::{AxisId, Ix};
 use crate::loops::ir::{BufId, For, Kernel, LoopKind, Stmt};
@@ -21,15 +23,15 @@ for j: s <- add(s, e[j])                   e[j] = exp(x[j])
                                            s <- add(s, e[j])
 ```
 
-Refused for contractions, whose nests stay as they are, and where an iteration of one loop would meet other elements of
-a buffer, or possibly overlapping memory, of the other.",
+Refused for contractions, whose nests stay as they are, where an iteration of one loop would meet other elements of
+a buffer, or possibly overlapping memory, of the other, and where the loop would become very large.",
     run,
 };
 
 fn run(kernel: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let mut kernel = kernel.clone();
     let mut body = std::mem::take(&mut kernel.body);
-    let roots = Roots::of(&Kernel { body: body.clone(), ..kernel.clone() });
+    let roots = Roots::of(&kernel, &body);
     let applied = log.applied.len();
     Merge { kernel: &kernel, ctx, roots, log }.list(&mut body);
     kernel.body = body;
@@ -48,22 +50,27 @@ const WINDOW: usize = 32;
 
 impl Merge<'_> {
     fn list(&mut self, body: &mut Vec<Stmt>) {
-        let mut at = 0;
-        while at < body.len() {
-            if let Some(to) = self.partner(body, at) {
-                // The statements in between move to the front.
-                let Stmt::For(second) = body.remove(to) else { return };
-                let Stmt::For(first) = body.remove(at) else { return };
-                let merged = join(*first, *second);
-                self.log.applied(self.kernel.axes[merged.axis].name.clone());
-                body.insert(to - 1, Stmt::For(Box::new(merged)));
-                continue;
+        // A loop that joined a later one leaves its place: the statements in between have moved to the front.
+        let mut left = FxHashSet::default();
+        for at in 0..body.len() {
+            match self.partner(body, at) {
+                Some(to) => {
+                    let (before, after) = body.split_at_mut(to);
+                    if let (Some(Stmt::For(first)), Some(Stmt::For(second))) = (before.get_mut(at), after.first_mut()) {
+                        join(first, second);
+                        self.log.applied(self.kernel.axes[second.axis].name.clone());
+                        left.insert(at);
+                    }
+                }
+                None => {
+                    for inner in walk::bodies_mut(&mut body[at]) {
+                        self.list(inner);
+                    }
+                }
             }
-            for inner in walk::bodies_mut(&mut body[at]) {
-                self.list(inner);
-            }
-            at += 1;
         }
+        let mut at = 0..;
+        body.retain(|_| at.next().is_none_or(|at| !left.contains(&at)));
     }
 
     /// The loop that can join the one at `at`.
@@ -72,6 +79,7 @@ impl Merge<'_> {
         if first.kind != LoopKind::Free || counted(first).is_none() || holds_contraction(&first.body) {
             return None;
         }
+        let size = walk::size(&first.body);
         let of_first = walk::refs_of(&body[at]);
         let memory_of_first = walk::effects(std::slice::from_ref(&body[at]));
         for (to, s) in body.iter().enumerate().skip(at + 1).take(WINDOW) {
@@ -79,6 +87,7 @@ impl Merge<'_> {
                 && second.kind != LoopKind::Serial
                 && counted(second) == counted(first)
                 && !holds_contraction(std::slice::from_ref(s))
+                && size + walk::size(&second.body) <= LARGEST
                 && self.fits(first, second)
             {
                 return Some(to);
@@ -157,11 +166,11 @@ fn indexed_by(body: &[Stmt], buf: BufId, axis: AxisId, out: &mut Vec<Vec<usize>>
     });
 }
 
-/// The second loop with the first one's body in front.
-fn join(first: For, mut second: For) -> For {
+/// The second loop gets the first one's body in front.
+fn join(first: &mut For, second: &mut For) {
     let mut rest = std::mem::take(&mut second.body);
     walk::subst_axes(&mut rest, &mut |a| (a == second.axis).then_some(Ix::Axis(first.axis)));
-    let mut body = first.body;
-    body.append(&mut rest);
-    For { axis: first.axis, body, ..second }
+    second.axis = first.axis;
+    second.body = std::mem::take(&mut first.body);
+    second.body.append(&mut rest);
 }

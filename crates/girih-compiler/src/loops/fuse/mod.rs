@@ -23,6 +23,8 @@ mod splice_producers;
 mod results_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod work_tests;
 
 use super::ir::Kernel;
 use crate::base::rule::Rule;

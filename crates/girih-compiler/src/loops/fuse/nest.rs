@@ -8,6 +8,11 @@ use crate::loops::ir::{For, Kernel, LoopKind, Opnd, Order, Place, Stmt, Ty};
 use crate::loops::walk;
 use crate::num::ScalarOp;
 
+/// How many statements a nest may be made of by putting nests together. A chain of many thousand operations becomes
+/// several nests with a buffer between them: what a rule does to a nest takes time that grows with the nest, and so does
+/// what the C compiler does.
+pub const LARGEST: usize = 512;
+
 /// A loop from 0 to a constant by 1, unplaced.
 pub fn counted(f: &For) -> Option<i64> {
     match (&f.lo, &f.hi, &f.step) {
@@ -58,14 +63,15 @@ pub struct Roots {
 }
 
 impl Roots {
-    pub fn of(kernel: &Kernel) -> Roots {
+    /// Of the statements of a kernel.
+    pub fn of(kernel: &Kernel, body: &[Stmt]) -> Roots {
         let mut defs = BTreeMap::new();
         for p in &kernel.params {
             if let Ty::Ptr(_) = p.ty {
                 defs.insert(p.val, Err(Root::Param(p.val)));
             }
         }
-        walk::visit(&kernel.body, &mut |s| match s {
+        walk::visit(body, &mut |s| match s {
             Stmt::Let { dst, op: ScalarOp::PtrAdd | ScalarOp::Copy | ScalarOp::IntToPtr { .. }, args } => {
                 if let Some(Opnd::Val(from)) = args.first()
                     && matches!(kernel.vals[*from].ty, Ty::Ptr(_))

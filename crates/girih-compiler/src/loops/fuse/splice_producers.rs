@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rustc_hash::{FxHashMap, FxHashSet};
+
 use super::affine;
-use super::nest::{Roots, has_fence, is_bare, perfect, replace};
+use super::nest::{LARGEST, Roots, has_fence, is_bare, perfect, replace};
 use crate::base::rule::{Context, Log, Rule};
 use crate::index::{AxisId, Ix, ValId};
 use crate::loops::ir::{BufId, Kernel, Obligation, Opnd, Order, Stmt};
@@ -22,8 +24,9 @@ for j: store C[j] = t[j] * 2     -->     for j: store C[j] = exp(a[j]) * 2
 ```
 
 Refused where what the nest reads changes before the reader runs (a store that may overlap a load, unless every
-iteration stores exactly the element it loaded), and where it does not pay: a computation read by several nests, or by a
-loop that would repeat it, is spliced only when it is index arithmetic, or a load or conversion that feeds a contraction.",
+iteration stores exactly the element it loaded), where the nest is very large, and where it does not pay: a computation
+read by several nests, or by a loop that would repeat it, is spliced only when it is index arithmetic, or a load or
+conversion that feeds a contraction.",
     run,
 };
 
@@ -32,7 +35,7 @@ fn run(kernel: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let mut body = std::mem::take(&mut kernel.body);
     let applied = log.applied.len();
     let mut outer = Vec::new();
-    let roots = Roots::of(&Kernel { body: body.clone(), ..kernel.clone() });
+    let roots = Roots::of(&kernel, &body);
     Splicer { kernel: &mut kernel, ctx, log, roots }.list(&mut body, &mut outer);
     kernel.body = body;
     (log.applied.len() > applied).then_some(kernel)
@@ -146,11 +149,11 @@ struct Reader {
     list: usize,
 }
 
-fn readers(kernel: &Kernel, body: &[Stmt], from: usize, buf: BufId) -> Vec<Reader> {
+fn readers(kernel: &Kernel, body: &[Stmt], from: usize, buf: BufId, uses: &Uses) -> Vec<Reader> {
     let elements = kernel.bufs[buf].shape.iter().product::<u64>().max(1);
     let mut out = Vec::new();
     let mut lists = 0;
-    for (at, stmt) in body.iter().enumerate().skip(from) {
+    for (at, stmt) in uses.of(buf, body).filter(|&(at, _)| at >= from) {
         let mut found = Vec::new();
         find(std::slice::from_ref(stmt), buf, Some(1), false, &mut lists, &mut found);
         out.extend(found.into_iter().map(|(idx, runs, contraction, list)| Reader {
@@ -190,6 +193,48 @@ fn find(body: &[Stmt], buf: BufId, runs: Option<u64>, contraction: bool, lists: 
     }
 }
 
+/// Which statements of a list mention a buffer, write it, or store to memory. Places stay what they are while a list is
+/// worked on: a statement that goes leaves an empty one.
+#[derive(Default)]
+struct Uses {
+    mention: FxHashMap<BufId, BTreeSet<usize>>,
+    write: FxHashMap<BufId, BTreeSet<usize>>,
+    /// Statements with stores, atomics or ordered accesses.
+    memory: BTreeSet<usize>,
+}
+
+impl Uses {
+    fn index(body: &[Stmt]) -> Uses {
+        let mut uses = Uses::default();
+        (0..body.len()).for_each(|at| uses.add(body, at));
+        uses
+    }
+
+    fn add(&mut self, body: &[Stmt], at: usize) {
+        let Some(stmt) = body.get(at) else { return };
+        let stmt = std::slice::from_ref(stmt);
+        for buf in walk::buffer_uses(stmt).into_keys() {
+            self.mention.entry(buf).or_default().insert(at);
+        }
+        let effects = walk::effects(stmt);
+        for buf in effects.bufs_written {
+            self.write.entry(buf).or_default().insert(at);
+        }
+        if !effects.stores.is_empty() || has_fence(stmt) {
+            self.memory.insert(at);
+        }
+    }
+
+    fn of<'a>(&'a self, buf: BufId, body: &'a [Stmt]) -> impl Iterator<Item = (usize, &'a Stmt)> {
+        self.mention.get(&buf).into_iter().flatten().filter_map(|&at| Some((at, body.get(at)?)))
+    }
+}
+
+/// What stands where a statement has gone.
+fn nothing() -> Stmt {
+    Stmt::Loop { body: vec![] }
+}
+
 /// Why a producer stays.
 struct Refusal(String);
 
@@ -199,26 +244,37 @@ fn refuse<T>(why: impl Into<String>) -> Result<T, Refusal> {
 
 impl Splicer<'_> {
     fn list(&mut self, body: &mut Vec<Stmt>, outer: &mut Vec<(AxisId, Ix, Ix)>) {
-        let mut declared: BTreeSet<BufId> = BTreeSet::new();
+        let mut declared: FxHashMap<BufId, usize> = FxHashMap::default();
+        let mut gone = FxHashSet::default();
+        let mut uses = Uses::index(body);
         let mut at = 0;
         while at < body.len() {
             if let Stmt::Local { buf } = &body[at] {
-                declared.insert(*buf);
+                declared.insert(*buf, at);
             }
             if let Some(p) = producer(self.kernel, &body[at])
-                && declared.contains(&p.buf)
+                && let Some(&local) = declared.get(&p.buf)
             {
                 let name = self.kernel.bufs[p.buf].name.clone();
-                match self.judge(body, at, &p, outer) {
+                match self.judge(body, at, &p, outer, &uses) {
                     Ok(duties) => {
                         self.kernel.obligations.extend(duties);
-                        self.splice(body, at, &p);
                         self.log.applied(name);
-                        body.remove(at);
-                        if let Some(i) = body.iter().position(|s| matches!(s, Stmt::Local { buf } if *buf == p.buf)) {
-                            body.remove(i);
-                            at -= (i < at) as usize;
+                        gone.extend([at, local]);
+                        body[at] = nothing();
+                        body[local] = nothing();
+                        if self.splice(body, at, &p, &mut uses) {
+                            // Reads in the list itself made it longer: what went goes at once.
+                            let mut place = 0..;
+                            let end = at;
+                            body.retain(|_| place.next().is_none_or(|n| n > end || !gone.contains(&n)));
+                            at = (at + 1).saturating_sub(gone.len());
+                            gone.clear();
+                            declared = body[..at].iter().enumerate().filter_map(local_at).collect();
+                            uses = Uses::index(body);
+                            continue;
                         }
+                        at += 1;
                         continue;
                     }
                     Err(Refusal(why)) => self.log.skipped(name, why),
@@ -239,6 +295,8 @@ impl Splicer<'_> {
             }
             at += 1;
         }
+        let mut place = 0..;
+        body.retain(|_| place.next().is_none_or(|n| !gone.contains(&n)));
     }
 
     /// May and should the producer at `at` go into its readers? Says what must then hold at launch.
@@ -248,20 +306,31 @@ impl Splicer<'_> {
         at: usize,
         p: &Producer,
         outer: &[(AxisId, Ix, Ix)],
+        uses: &Uses,
     ) -> Result<Vec<Obligation>, Refusal> {
-        let Some(uses) = walk::buffer_uses(body).get(&p.buf).copied() else { return refuse("it is not used") };
-        if uses.writes != 1 || uses.roles != 0 {
+        let mut all = walk::BufUse::default();
+        for (_, stmt) in uses.of(p.buf, body) {
+            let here = walk::buffer_uses(std::slice::from_ref(stmt)).get(&p.buf).copied().unwrap_or_default();
+            all.reads += here.reads;
+            all.writes += here.writes;
+            all.printed += here.printed;
+            all.roles += here.roles;
+        }
+        if all.writes != 1 || all.roles != 0 {
             return refuse("it is written again later");
         }
-        if uses.printed != 0 {
+        if all.printed != 0 {
             return refuse("it is printed whole");
         }
-        let readers = readers(self.kernel, body, at + 1, p.buf);
-        if readers.len() != uses.reads as usize {
+        if p.pure.len() > LARGEST {
+            return refuse("it is large already");
+        }
+        let readers = readers(self.kernel, body, at + 1, p.buf, uses);
+        if readers.len() != all.reads as usize {
             return refuse("it is read before it is written");
         }
         let Some(last) = readers.iter().map(|r| r.at).max() else { return Ok(Vec::new()) };
-        let duties = self.legal(body, at, last, p, &readers, outer)?;
+        let duties = self.legal(body, at, last, p, &readers, outer, uses)?;
         self.pays(p, &readers)?;
         Ok(duties)
     }
@@ -290,6 +359,7 @@ impl Splicer<'_> {
         }
     }
 
+    #[allow(clippy::too_many_arguments)]
     fn legal(
         &self,
         body: &[Stmt],
@@ -298,13 +368,22 @@ impl Splicer<'_> {
         p: &Producer,
         readers: &[Reader],
         outer: &[(AxisId, Ix, Ix)],
+        uses: &Uses,
     ) -> Result<Vec<Obligation>, Refusal> {
         let mut duties = Vec::new();
         let reads: BTreeSet<BufId> =
             p.pure.iter().filter_map(|s| if let Stmt::Read { buf, .. } = s { Some(*buf) } else { None }).collect();
         let loads: Vec<_> =
             p.pure.iter().filter_map(|s| if let Stmt::Load { mem, .. } = s { Some(mem) } else { None }).collect();
-        for (q, stmt) in body.iter().enumerate().take(last + 1).skip(at + 1) {
+        // The statements in between that change what it reads.
+        let mut between: BTreeSet<usize> = BTreeSet::new();
+        for buf in &reads {
+            between.extend(uses.write.get(buf).into_iter().flat_map(|w| w.range(at + 1..=last)));
+        }
+        if !loads.is_empty() {
+            between.extend(uses.memory.range(at + 1..=last));
+        }
+        for (q, stmt) in between.into_iter().filter_map(|q| Some((q, body.get(q)?))) {
             let e = walk::effects(std::slice::from_ref(stmt));
             let in_place = || readers.iter().all(|r| r.at == q).then(|| perfect(stmt));
             for &buf in e.bufs_written.intersection(&reads) {
@@ -419,20 +498,40 @@ impl Splicer<'_> {
         Some(duties)
     }
 
-    fn splice(&mut self, body: &mut Vec<Stmt>, at: usize, p: &Producer) {
+    /// Puts the producer into the statements that read it; says whether the list itself became longer.
+    fn splice(&mut self, body: &mut Vec<Stmt>, at: usize, p: &Producer, uses: &mut Uses) -> bool {
+        let places: Vec<usize> = uses.mention.get(&p.buf).map_or(Vec::new(), |m| m.range(at + 1..).copied().collect());
         let mut roles = BTreeSet::new();
-        walk::visit(body, &mut |s| {
-            if let Stmt::For(f) = s
-                && let Some(c) = &f.contraction
-            {
-                roles.extend([c.a, c.b]);
-            }
-        });
+        for stmt in places.iter().filter_map(|&q| body.get(q)) {
+            walk::visit(std::slice::from_ref(stmt), &mut |s| {
+                if let Stmt::For(f) = s
+                    && let Some(c) = &f.contraction
+                {
+                    roles.extend([c.a, c.b]);
+                }
+            });
+        }
         let mut map = BTreeMap::new();
-        let mut rest = body.split_off(at + 1);
-        self.replace_reads(&mut rest, p, &roles, &mut Vec::new(), &mut map);
-        replace(&mut rest, &map);
-        body.append(&mut rest);
+        if places.iter().any(|&q| matches!(body.get(q), Some(Stmt::Read { .. }))) {
+            // What the list itself reads may be used anywhere after it.
+            let mut rest = body.split_off(at + 1);
+            self.replace_reads(&mut rest, p, &roles, &mut Vec::new(), &mut map);
+            replace(&mut rest, &map);
+            body.append(&mut rest);
+            return true;
+        }
+        for q in places {
+            let Some(stmt) = body.get_mut(q) else { continue };
+            let mut one = vec![std::mem::replace(stmt, nothing())];
+            self.replace_reads(&mut one, p, &roles, &mut Vec::new(), &mut map);
+            replace(&mut one, &map);
+            map.clear();
+            if let (Some(stmt), Some(one)) = (body.get_mut(q), one.pop()) {
+                *stmt = one;
+            }
+            uses.add(body, q);
+        }
+        false
     }
 
     fn replace_reads(
@@ -483,6 +582,14 @@ impl Splicer<'_> {
         }
         known.truncate(before);
         *body = out;
+    }
+}
+
+/// A buffer that a statement declares, and where.
+fn local_at((at, stmt): (usize, &Stmt)) -> Option<(BufId, usize)> {
+    match stmt {
+        Stmt::Local { buf } => Some((*buf, at)),
+        _ => None,
     }
 }
 

@@ -112,7 +112,8 @@ impl Lift<'_> {
             let body = l.body(|l| l.fold_step(op, &at, &accs, start, &Ix::Axis(axis)).map(drop))?;
             let mut fold = counted(axis, extent, LoopKind::Reduce, body);
             if let Stmt::For(f) = &mut fold {
-                f.combine = combine.filter(|_| start != Start::Element).map(|op| Combine { accs: accs.clone(), op, ways: 1 });
+                f.combine =
+                    combine.filter(|_| start != Start::Element).map(|op| Combine { accs: accs.clone(), op, ways: 1 });
             }
             l.emit(fold);
             for (i, &acc) in accs.iter().enumerate() {
