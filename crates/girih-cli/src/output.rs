@@ -11,6 +11,7 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use girih_compiler::base::label::visible_lines;
 use girih_compiler::base::words::shorten;
 
 use crate::failure::Failure;
@@ -23,14 +24,14 @@ macro_rules! outln {
     ($($arg:tt)*) => { crate::output::write(format_args!("{}\n", format_args!($($arg)*))) };
 }
 
-/// Writes a line to standard error, a user's long words shortened. Nothing can be said about a standard error that does
-/// not take it.
+/// Writes a line to standard error, a user's long words shortened and nothing in them that moves a cursor. Nothing can
+/// be said about a standard error that does not take it.
 macro_rules! say {
     ($($arg:tt)*) => { crate::output::say(&format!($($arg)*)) };
 }
 
 pub fn say(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{}", shorten(text));
+    let _ = writeln!(io::stderr().lock(), "{}", shorten(&visible_lines(text)));
 }
 
 pub fn write(text: Arguments<'_>) -> Result<(), Failure> {

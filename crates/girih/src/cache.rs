@@ -178,7 +178,7 @@ impl Cache {
             let dir = dir.to_path_buf();
             move |e: io::Error| Error::file(dir, format!("{what}: {e}"))
         };
-        let lock = lock(dir, &fail("cannot be locked"))?;
+        let lock = lock(dir, fail("cannot be locked"))?;
         if let Some(entry) = lookup(dir) {
             return Ok(entry);
         }
@@ -311,7 +311,7 @@ fn remove_stale(dir: &Path, ours: impl Fn(&str) -> bool) {
 
 /// Makes an entry's folder and takes its lock. Whoever removes an entry holds its lock too, so it stays until the lock
 /// goes.
-fn lock(dir: &Path, fail: &dyn Fn(io::Error) -> Error) -> Result<FileLock> {
+fn lock(dir: &Path, fail: impl FnOnce(io::Error) -> Error) -> Result<FileLock> {
     let path = dir.join("lock");
     let open = || -> io::Result<File> {
         if fs::symlink_metadata(dir).is_ok() && !dir.is_dir() {
