@@ -514,8 +514,8 @@ mod tests {
         let open = || File::options().create(true).truncate(false).write(true).open(&path).unwrap();
         let lock = FileLock::take(open()).unwrap();
         // A child forked by another thread than the one that holds the lock waits for it, not for itself.
+        let forked = std::sync::Barrier::new(2);
         std::thread::scope(|scope| {
-            let forked = std::sync::Barrier::new(2);
             let (path, forked) = (&path, &forked);
             scope.spawn(move || {
                 let file = File::options().write(true).open(path).unwrap();
