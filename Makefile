@@ -2,12 +2,12 @@
 PYTHON ?= python3
 GIRIH := target/release/girih
 
-.PHONY: build test readme lint unit operations numeric random onnx onnx-native models bytecode python cutile test-torch bench bench-cutile bench-jit clean
+.PHONY: build test readme lint unit operations numeric random hostile onnx onnx-native models bytecode python cutile test-torch bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
 
-test: lint readme unit operations numeric random onnx models bytecode python cutile
+test: lint readme unit operations numeric random hostile onnx models bytecode python cutile
 
 # The first command of the README, word for word.
 readme: build
@@ -38,6 +38,10 @@ numeric: build .venv/ready
 random: build
 	cargo run --release --quiet -p girih-random -- --count 300
 	cargo run --release --quiet -p girih-random -- --graphs --count 1000
+
+# Small inputs that ask for more memory, time or stack than there is.
+hostile: build .venv/ready
+	.venv/bin/python tests/hostile.py $(GIRIH)
 
 # ONNX's own tests of its operators: all by the evaluator, and a part natively.
 onnx: .venv/ready

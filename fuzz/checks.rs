@@ -1,12 +1,13 @@
 //! What must hold for any input. The fuzz targets call these, and so do the tests that replay what was found.
 
-use girih_compiler::base::Diagnostic;
+use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::cuda_tile::bytecode::{self, Version};
 use girih_compiler::cuda_tile::ir::{FuncKind, Module};
 use girih_compiler::cuda_tile::parse::parse;
 use girih_compiler::cuda_tile::print::{print, print_nvidia, print_nvidia_debug};
 use girih_compiler::cuda_tile::verify;
-use girih_compiler::source;
+use girih_compiler::graph::Graph;
+use girih_compiler::{pipeline, source};
 
 use crate::memory::peak_of;
 
@@ -83,13 +84,79 @@ pub fn text(bytes: &[u8]) {
     print(&module);
 }
 
-/// An ONNX model becomes a graph or is refused with reasons, in little memory.
+/// An ONNX model becomes a graph or is refused with reasons, in little memory; a small graph becomes C.
 pub fn onnx(bytes: &[u8]) {
+    if let Some(graph) = model(bytes) {
+        lowered(&graph);
+    }
+}
+
+/// The first half of [`onnx`].
+pub fn model(bytes: &[u8]) -> Option<Graph> {
     let file = bytes::Bytes::copy_from_slice(bytes);
-    let (result, peak) = peak_of(|| source::onnx::import(&file, &source::onnx::Options::default()));
-    let most = BASE + 8 * MULTIPLE * bytes.len();
+    let options = source::onnx::Options { listed: Some(LISTED), ..source::onnx::Options::default() };
+    let (result, peak) = peak_of(|| source::onnx::import(&file, &options));
+    let most = BASE + LISTED as usize + 8 * MULTIPLE * bytes.len();
     assert!(peak <= most, "reading {} bytes took {peak}", bytes.len());
+    match result {
+        Ok(graph) => Some(graph),
+        Err(diagnostics) => {
+            refused(&diagnostics);
+            None
+        }
+    }
+}
+
+/// A one-line expression becomes a graph or is refused at a place in it, in little memory; a small graph becomes C.
+pub fn expr(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let (result, peak) = peak_of(|| source::expr::evaluate(text, &[]));
+    // The prelude's modules, and the steps that any text may take.
+    let most = EXPRESSION + MULTIPLE * bytes.len();
+    assert!(peak <= most, "evaluating {} bytes took {peak}", bytes.len());
+    match result {
+        Ok(evaluated) => lowered(&evaluated.graph),
+        Err(diagnostics) => {
+            refused(&diagnostics);
+            for d in diagnostics {
+                let span = d.span.unwrap_or_else(|| panic!("{d:?} has no place"));
+                assert!(span.start <= span.end && span.end as usize <= bytes.len(), "{d:?} is outside the text");
+            }
+        }
+    }
+}
+
+/// What decompositions may list in these checks.
+const LISTED: u64 = 16 << 20;
+/// The most memory that evaluating any expression takes.
+const EXPRESSION: usize = 1 << 30;
+/// Graphs with more operations are not lowered here: that would make runs slow, not deep.
+const SMALL: usize = 64;
+/// Lowering a small graph may take this much.
+const LOWERING: usize = 1 << 30;
+
+fn refused(diagnostics: &[Diagnostic]) {
+    assert!(diagnostics.iter().any(Diagnostic::is_error), "refused without a word");
+    assert!(diagnostics.iter().all(|d| d.code != Code::InternalBug), "a bug of ours: {diagnostics:?}");
+}
+
+/// A small graph is lowered to C, or refused.
+fn lowered(graph: &Graph) {
+    if graph.nodes.len() > SMALL {
+        return;
+    }
+    let options = pipeline::Options::default();
+    let lower = || -> Result<(), Vec<Diagnostic>> {
+        let model = pipeline::lower_model(graph, &options, true, &mut pipeline::Silent)?;
+        for step in model.plan.load.iter().chain(&model.plan.steps) {
+            let lowered = pipeline::lower_loops(step.kernel.clone(), &options, &mut pipeline::Silent)?;
+            pipeline::emit_c(&[&lowered.kernel], &options.target);
+        }
+        Ok(())
+    };
+    let (result, peak) = peak_of(lower);
+    assert!(peak <= LOWERING, "lowering {} operations took {peak}", graph.nodes.len());
     if let Err(diagnostics) = result {
-        assert!(diagnostics.iter().any(Diagnostic::is_error), "refused without a word");
+        refused(&diagnostics);
     }
 }

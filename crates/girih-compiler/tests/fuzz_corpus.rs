@@ -69,6 +69,7 @@ fn what_the_fuzzer_found() {
     each(&files("fuzz/corpus/roundtrip"), SECONDS, checks::roundtrip);
     each(&files("fuzz/corpus/text"), SECONDS, checks::text);
     each(&files("fuzz/corpus/onnx"), SECONDS, checks::onnx);
+    each(&files("fuzz/corpus/expr"), SECONDS, checks::expr);
     each(&files("fuzz/corpus/emit"), SECONDS, names::emit);
 }
 
@@ -133,15 +134,26 @@ fn every_byte_changed() {
 }
 
 #[test]
+fn expressions_cut_short_and_changed() {
+    each(&files("fuzz/corpus/expr"), 6 * SECONDS, |bytes| {
+        let step = bytes.len() / 8 + 1;
+        for at in (0..bytes.len()).step_by(step) {
+            checks::expr(&bytes[..at]);
+            checks::expr(&[&bytes[..at], &bytes[at + 1..]].concat());
+        }
+    });
+}
+
+#[test]
 fn models_cut_short_and_changed() {
     each(&files("fuzz/corpus/onnx"), 6 * SECONDS, |bytes| {
         for len in 0..bytes.len() {
-            checks::onnx(&bytes[..len]);
+            checks::model(&bytes[..len]);
         }
         let mut changed = bytes.to_vec();
         for (at, &byte) in bytes.iter().enumerate() {
             changed[at] = if at % 2 == 0 { byte ^ (1 << (at % 8)) } else { !byte };
-            checks::onnx(&changed);
+            checks::model(&changed);
             changed[at] = byte;
         }
     });

@@ -10,6 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use effort::Effort;
+use girih_compiler::base::{Budget, Limits};
 use girih_compiler::graph::bind::eval_extent;
 use girih_compiler::graph::eval::{Options, Tensor, evaluate, no_files};
 use girih_compiler::graph::parse::{check, no_data, parse};
@@ -174,7 +175,8 @@ fn inputs(graph: &Graph) -> Option<Vec<Tensor>> {
 
 /// Reads the text; true when it is a graph.
 fn judge(text: &str) -> bool {
-    let options = Options { memory: Some(1 << 24), work: Some(1 << 18), ..Options::default() };
+    let budget = Budget::new(Limits { memory: 1 << 25, work: 1 << 18 });
+    let options = Options { budget, ..Options::default() };
     match check(text, &no_data) {
         Ok((graph, stage)) => {
             let printed = print(&graph, stage);

@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use girih_compiler::base::Budget;
 use girih_compiler::base::target::Target;
 
 /// The instruction set features that matter to emitted code, by the name that follows `-m`; only those that both the
@@ -39,6 +40,37 @@ pub fn threads() -> u32 {
 pub fn memory_available() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1 << 10)
+}
+
+/// The memory that this process may still use, where the system tells: what is available, within the limit on its
+/// addresses (`ulimit -v`).
+pub fn memory_left() -> Option<u64> {
+    let left = address_limit().map(|limit| limit.saturating_sub(addresses_used().unwrap_or(0)));
+    match (memory_available(), left) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// What evaluators may take, unless their caller says otherwise: seven eighths of what is left, so that what is not
+/// counted has room too.
+pub fn budget() -> Budget {
+    Budget::of_memory(memory_left().unwrap_or(16 << 30) / 8 * 7)
+}
+
+/// The most bytes of addresses that the process may have; `None` without a limit.
+fn address_limit() -> Option<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the call writes to the struct that it is given.
+    let told = unsafe { libc::getrlimit(libc::RLIMIT_AS, &mut limit) } == 0;
+    (told && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur as u64)
+}
+
+/// Bytes of addresses that the process has, where the system tells.
+fn addresses_used() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix("VmSize:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1 << 10)
 }
 
@@ -110,6 +142,12 @@ mod tests {
         assert_eq!(parse_size("0K"), None);
         assert_eq!(parse_size("99999999999999M"), None);
         assert_eq!(parse_size("-1K"), None);
+    }
+
+    #[test]
+    fn what_may_be_used_is_less_than_what_is_there() {
+        let (left, allowed) = (memory_left().unwrap_or(16 << 30), budget().limits().memory);
+        assert!(allowed > 0 && allowed < left, "{allowed} of {left}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! What every other module stands on: ids, spans, diagnostics, a user's words made safe, memory, launches and targets.
 
+pub mod budget;
 pub mod codes;
 pub mod diag;
 pub mod host;
@@ -14,6 +15,7 @@ pub mod rule;
 pub mod target;
 pub mod words;
 
+pub use budget::{Budget, Limits, TooMuch};
 pub use codes::Code;
 pub use diag::{Diagnostic, Severity, Span};
 pub use id::IdMap;

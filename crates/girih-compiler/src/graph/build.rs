@@ -87,6 +87,17 @@ impl<'g> Builder<'g> {
         format!("[{}]", parts.join(", "))
     }
 
+    /// Asks for the memory of what a rule lists element by element, before it does: `count` of so many bytes each.
+    pub fn list(&mut self, count: u64, bytes: u64) -> Result<()> {
+        self.graph.listing.0.take(count.checked_mul(bytes)).map_err(|much| Refusal::new(much.to_string()))
+    }
+
+    /// The same for tensors that a rule makes one by one, `count` of them.
+    pub fn list_tensors(&mut self, count: i64) -> Result<()> {
+        // A node, its result, and its index expressions.
+        self.list(count.max(0) as u64, 4 << 10)
+    }
+
     /// The integers a value is known to hold, in row-major order.
     pub fn ints(&self, x: Arg) -> Option<Vec<Ix>> {
         match x {

@@ -19,6 +19,7 @@ impl<'g> Copying<'g> {
             symbols: from.symbols.clone(),
             constants: from.constants.clone(),
             origins: from.origins.clone(),
+            listing: from.listing.clone(),
             ..Graph::default()
         };
         let mut map = vec![None; from.values.len()];

@@ -33,6 +33,7 @@ use bytes::Bytes;
 
 use super::Elem;
 use crate::base::IdMap;
+use crate::base::budget::{Budget, elements};
 use crate::base::place::Place;
 use crate::id_type;
 use crate::index::{AxisId, Ix, Mask, ValId};
@@ -371,6 +372,27 @@ pub struct Graph {
     /// In topological order.
     pub nodes: IdMap<NodeId, Node>,
     pub outputs: Vec<Output>,
+    /// What is left for what decompositions list element by element: tables of weights, positions, pieces.
+    pub listing: Listing,
+}
+
+/// See [`Graph::listing`].
+#[derive(Clone, PartialEq, Debug)]
+pub struct Listing(pub Budget);
+
+/// The memory that decompositions may list, unless the caller says otherwise.
+pub const LISTED: u64 = 512 << 20;
+
+impl From<Option<u64>> for Listing {
+    fn from(bytes: Option<u64>) -> Listing {
+        Listing(Budget::of_memory(bytes.unwrap_or(LISTED)))
+    }
+}
+
+impl Default for Listing {
+    fn default() -> Listing {
+        Listing::from(None)
+    }
 }
 
 impl Graph {
@@ -423,12 +445,42 @@ impl Graph {
         facts
     }
 
+    /// Why no tensor can have this shape: a dimension that is negative, too long, or an endless expression, too many
+    /// dimensions, more elements than can be counted.
+    pub fn unfit(&self, elem: Elem, shape: &[Ix]) -> Option<String> {
+        if shape.len() > MAX_RANK {
+            return Some(format!("it has {} dimensions; {MAX_RANK} are possible", shape.len()));
+        }
+        if shape.iter().any(|d| d.size() > MAX_EXTENT_SIZE) {
+            return Some(format!("an extent is an expression of more than {MAX_EXTENT_SIZE} operations"));
+        }
+        let text = || shape.iter().map(|d| self.ix_text(d)).collect::<Vec<_>>().join(", ");
+        let known = || shape.iter().filter_map(Ix::as_const);
+        if let Some(n) = known().find(|n| !(0..=MAX_EXTENT).contains(n)) {
+            return Some(format!("its shape is [{}]; an extent lies in 0 to 2^40, not at {n}", text()));
+        }
+        let count =
+            if known().any(|n| n == 0) { Some(0) } else { elements(&known().map(|n| n as u64).collect::<Vec<_>>()) };
+        let bytes = count.and_then(|n| n.checked_mul(elem.dtype.bytes().max(1)));
+        let most = bytes.is_none_or(|n| n > MAX_BYTES);
+        most.then(|| format!("its shape is [{}], which no memory could hold", text()))
+    }
+
     /// The element count of a shape, simplified.
     pub fn numel(&self, shape: &[Ix]) -> Ix {
         let product = shape.iter().fold(Ix::Const(1), |a, b| Ix::mul(a, b.clone()));
         crate::index::simplify(&product, &self.facts())
     }
 }
+
+/// The most dimensions of a tensor; PyTorch has 64, and decompositions split some of them.
+pub const MAX_RANK: usize = 128;
+
+/// The most leaves and operations of an extent: what walks expressions does so by recursion.
+pub const MAX_EXTENT_SIZE: usize = 512;
+
+/// The most bytes that a tensor may be said to take; what it takes is asked for when it is made.
+pub const MAX_BYTES: u64 = 1 << 60;
 
 /// No extent is longer than this, so that products of a few of them fit in 64 bits where memory could hold the tensor.
 pub const MAX_EXTENT: i64 = 1 << 40;

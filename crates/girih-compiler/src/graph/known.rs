@@ -14,7 +14,7 @@ pub fn ints(graph: &Graph, node: NodeId, facts: &Facts) -> Option<Vec<Ix>> {
         return None;
     }
     let shape: Vec<i64> = result.shape.iter().map(Ix::as_const).collect::<Option<_>>()?;
-    let count = shape.iter().try_fold(1i64, |n, d| n.checked_mul(*d)).filter(|n| *n <= MAX_KNOWN as i64)?;
+    let count = shape.iter().try_fold(1i64, |n, d| n.checked_mul(*d)).filter(|n| (0..=MAX_KNOWN as i64).contains(n))?;
     let known = |a: Arg| match a {
         Arg::Value(v) => graph.values.get(v)?.ints.clone(),
         Arg::Scalar { elem, bits } => Some(vec![Ix::Const(int_of(elem, bits)); count as usize]),

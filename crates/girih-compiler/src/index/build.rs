@@ -119,6 +119,18 @@ impl Ix {
         }
     }
 
+    /// How many leaves and operations it has.
+    pub fn size(&self) -> usize {
+        let (mut count, mut left) = (0, vec![self]);
+        while let Some(ix) = left.pop() {
+            count += 1;
+            if let Some((a, b)) = ix.operands() {
+                left.extend([a, b]);
+            }
+        }
+        count
+    }
+
     /// Calls `f` on every leaf, left to right.
     pub fn for_each_leaf(&self, f: &mut dyn FnMut(&Ix)) {
         match self.operands() {

@@ -20,13 +20,9 @@ pub fn simplify(ix: &Ix, facts: &Facts) -> Ix {
     let same = ix.with_operands(simplify(a, facts), simplify(b, facts));
     let better = step(&same, facts);
     match better {
-        Some(better) if size(&better) <= size(&same) => better,
+        Some(better) if better.size() <= same.size() => better,
         _ => same,
     }
-}
-
-pub(super) fn size(ix: &Ix) -> usize {
-    ix.operands().map_or(1, |(a, b)| 1 + size(a) + size(b))
 }
 
 /// Rewrites the outermost operation, its operands being simple already.
@@ -39,7 +35,7 @@ fn step(ix: &Ix, facts: &Facts) -> Option<Ix> {
             let gathered = Poly::gathered(ix).to_ix();
             let expanded = Poly::expanded(ix).to_ix();
             match (gathered, expanded) {
-                (Some(g), Some(e)) => Some(if size(&e) < size(&g) { e } else { g }),
+                (Some(g), Some(e)) => Some(if e.size() < g.size() { e } else { g }),
                 (g, e) => g.or(e),
             }
         }

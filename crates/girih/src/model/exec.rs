@@ -421,7 +421,7 @@ fn fill(to: &mut Vec<u64>, slots: &[Slot], call: &Call<'_>, arena: u64) -> Resul
 fn reserve(bytes: usize, what: &str) -> Result<Pages> {
     let gib = |n: u64| n as f64 / f64::from(1 << 30);
     // Asking takes longer than a small run.
-    let free = if bytes < 64 << 20 { None } else { machine::memory_available() };
+    let free = if bytes < 64 << 20 { None } else { machine::memory_left() };
     if let Some(free) = free.filter(|&free| bytes as u64 > free) {
         let text = format!("{what} take {:.1} GiB, and {:.1} GiB of memory are free", gib(bytes as u64), gib(free));
         return Err(Error::argument(text));

@@ -7,6 +7,7 @@
 //! roundings on the way to an output, and eps the rounding of the coarsest float type that is computed in.
 
 use girih_compiler::base::Code;
+use girih_compiler::base::budget::elements;
 use girih_compiler::base::launch::Trap;
 use girih_compiler::graph::eval::{self, EvalError};
 use girih_compiler::graph::{Graph, Op, ReduceOp};
@@ -53,32 +54,27 @@ impl Prepared<'_> {
 
     /// The outputs of a graph with the model's inputs.
     pub(super) fn evaluate_graph(&self, graph: &Graph, widen: bool) -> Result<Vec<Tensor>> {
+        let mut budget = machine::budget();
         let mut inputs = vec![];
         for one in &self.inputs {
             let raw = one.raw();
             let bytes = super::tensor::bytes_of(raw.elem, raw.shape).and_then(|n| usize::try_from(n).ok());
             let bytes = bytes.ok_or_else(|| Error::argument("an input is too large".to_string()))?;
+            // The evaluator holds its own copy, eight bytes an element.
+            let much = |why| Error::argument(format!("an input cannot be evaluated: {why}"));
+            budget.take(elements(raw.shape).and_then(|n| n.checked_mul(8))).map_err(much)?;
             // SAFETY: the tensor's memory is as long as its type and shape say, and stays borrowed.
             let bytes = if bytes == 0 { &[] } else { unsafe { std::slice::from_raw_parts(raw.data, bytes) } };
             let tensor = eval::Tensor::from_bytes(raw.elem, raw.shape, bytes);
             inputs.push(tensor.ok_or_else(|| Error::Internal("an input cannot be evaluated".into()))?);
         }
-        let options = eval::Options {
-            widen,
-            memory: Some(machine::memory_available().unwrap_or(16 << 30)),
-            symbols: self.symbols.iter().copied().map(Some).collect(),
-            ..eval::Options::default()
-        };
+        let symbols = self.symbols.iter().copied().map(Some).collect();
+        let options = eval::Options { widen, budget, symbols };
         let outputs = eval::evaluate(graph, &inputs, &eval::no_files, &options).map_err(refused)?;
         let mut tensors = vec![];
         for t in outputs {
             let mut tensor = Tensor::zeroed(t.elem, &t.shape)?;
-            let bytes = t.to_bytes();
-            let to = tensor.buffer_mut().bytes_mut();
-            let n = to.len().min(bytes.len());
-            if let (Some(to), Some(from)) = (to.get_mut(..n), bytes.get(..n)) {
-                to.copy_from_slice(from);
-            }
+            t.write_bytes(tensor.buffer_mut().bytes_mut());
             tensors.push(tensor);
         }
         Ok(tensors)
@@ -129,6 +125,7 @@ impl Bound {
 fn refused(error: EvalError) -> Error {
     match error {
         EvalError::Refused(diagnostics) => Error::Program(diagnostics),
+        EvalError::TooMuch { value, why } => Error::argument(format!("`{value}` cannot be evaluated: {why}")),
         EvalError::Node { value, message, .. } => {
             Error::Trap(Box::new(Trap::new(Code::IndexOutside, format!("`{value}`: {message}"))))
         }

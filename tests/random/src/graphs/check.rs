@@ -4,7 +4,7 @@
 use girih::model::{Model, Tensor as Array};
 use girih_compiler::base::rule::{Context, Log};
 use girih_compiler::base::target::{Assumptions, Knobs, Target};
-use girih_compiler::base::{Code, Diagnostic};
+use girih_compiler::base::{Budget, Code, Diagnostic};
 use girih_compiler::graph::eval::{self, Tensor, evaluate, no_files};
 use girih_compiler::graph::print::{Stage, data_of, print};
 use girih_compiler::graph::{ConstData, Graph, bind, decompose, parse, simplify, verify};
@@ -35,7 +35,7 @@ fn said(found: &[Diagnostic]) -> String {
 }
 
 fn run(graph: &Graph, inputs: &[Tensor]) -> Result<Vec<Tensor>, String> {
-    let options = eval::Options { memory: Some(1 << 30), ..eval::Options::default() };
+    let options = eval::Options { budget: Budget::of_memory(1 << 31), ..eval::Options::default() };
     evaluate(graph, inputs, &no_files, &options).map_err(|e| e.to_string())
 }
 

@@ -176,6 +176,7 @@ fn triangle_indices(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     if !(0..=4096).contains(&rows) || !(0..=4096).contains(&cols) {
         return Err(Refusal::new("the positions of a triangle are listed for extents of up to 4096"));
     }
+    b.list((rows * cols) as u64, 32)?;
     let lower = call.name == "aten.tril_indices";
     let (mut first, mut second) = (vec![], vec![]);
     for i in 0..rows {

@@ -127,13 +127,23 @@ pub fn normal_axis(axis: i64, rank: usize) -> Result<usize> {
     }
 }
 
+/// Whether tensors can have the shapes of the values from `first` on, those that a rule made on the way included.
+fn fits(graph: &Graph, first: usize) -> Result<()> {
+    match graph.values.values().skip(first).find_map(|v| graph.unfit(v.elem, &v.shape)) {
+        Some(why) => Err(Refusal::new(why)),
+        None => Ok(()),
+    }
+}
+
 /// Appends a source operation to Torch IR. Its results get the types that its decomposition gives.
 pub fn append(graph: &mut Graph, origin: OriginId, name: &str, args: Vec<Arg>, attrs: Attrs) -> Result<Vec<Arg>> {
     let Some(rule) = rule(name) else {
         return Err(Refusal::new(format!("operation {name} is not supported")));
     };
     let (values, nodes, constants) = (graph.values.len(), graph.nodes.len(), graph.constants.len());
+    let listing = graph.listing.clone();
     let outcome = (rule.run)(&mut Builder::new(graph, origin), &Call::new(name, &args, &attrs));
+    let outcome = outcome.and_then(|results| fits(graph, values).map(|()| results));
     let types = outcome.map(|results| {
         let builder = Builder::new(graph, origin);
         let of = |x: &Arg| (builder.elem(*x), builder.shape(*x), builder.ints(*x));
@@ -142,6 +152,7 @@ pub fn append(graph: &mut Graph, origin: OriginId, name: &str, args: Vec<Arg>, a
     graph.values.truncate(values);
     graph.nodes.truncate(nodes);
     graph.constants.truncate(constants);
+    graph.listing = listing;
     let types = types?;
     let short = name.rsplit('.').next().unwrap_or(name).to_ascii_lowercase();
     let results = types.iter().map(|(elem, shape, _)| (short.clone(), *elem, shape.clone())).collect();
@@ -205,11 +216,12 @@ fn sweep(graph: &Graph, log: &mut dyn FnMut(&Applied<'_>)) -> std::result::Resul
             continue;
         };
         let args: Vec<Arg> = node.args.iter().map(|a| copy.arg(*a)).collect();
-        let first = copy.out.nodes.len();
+        let (first, values) = (copy.out.nodes.len(), copy.out.values.len());
         let outcome = match rule(name) {
             Some(rule) => {
                 let call = Call::new(name, &args, attrs);
-                (rule.run)(&mut Builder::new(&mut copy.out, node.origin), &call).map(|results| (rule.name, results))
+                let results = (rule.run)(&mut Builder::new(&mut copy.out, node.origin), &call);
+                results.and_then(|results| fits(&copy.out, values).map(|()| (rule.name, results)))
             }
             None => Err(Refusal::new(format!("operation {name} is not supported"))),
         };

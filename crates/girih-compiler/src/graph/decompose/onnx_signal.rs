@@ -257,6 +257,7 @@ fn mel_weights(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         let hertz = 700.0 * ((i as f64 * step + mel(low)) / 2595.0 * std::f64::consts::LN_10).exp_m1();
         ((length + 1.0) * hertz / rate).floor()
     };
+    b.list((rows * bins) as u64, 16)?;
     let mut values = vec![0.0; rows * bins];
     for i in 0..bins {
         let (left, centre, right) = (place(i), place(i + 1), place(i + 2));

@@ -313,6 +313,7 @@ fn fold(b: &mut Builder<'_>, at: Arg, forest: &Forest, how: &str, elem: Elem) ->
     if forest.nodes.len().saturating_mul(targets) > 1 << 24 {
         return Err(bad("has too many targets"));
     }
+    b.list((forest.nodes.len() * targets) as u64, 16)?;
     let mut table = vec![identity; forest.nodes.len() * targets];
     for &(node, target, weight) in &forest.weights {
         let slot = table.get_mut(node * targets + target).filter(|_| target < targets);

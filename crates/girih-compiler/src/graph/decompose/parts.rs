@@ -124,6 +124,7 @@ fn slice(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
                     "unbind of an axis whose extent is not known gives an unknown number of tensors",
                 ));
             };
+            b.list_tensors(count)?;
             (0..count).map(|i| select(b, x, axis, Ix::Const(i))).collect()
         }
         "aten.unfold" => {
@@ -193,6 +194,7 @@ fn split(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         if size <= 0 {
             return Err(Refusal::new("the size of the parts must be positive"));
         }
+        b.list_tensors(n / size)?;
         (0..n.max(1)).step_by(size as usize).map(|at| Ix::Const(size.min(n - at))).collect()
     } else {
         let chunk = matches!(call.name, "aten.chunk" | "aten.unsafe_chunk");
@@ -203,9 +205,11 @@ fn split(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         if chunk {
             let n = known()?;
             let size = (n + parts - 1) / parts;
+            b.list_tensors(n / size.max(1))?;
             (0..n.max(1)).step_by(size.max(1) as usize).map(|at| Ix::Const(size.min(n - at))).collect()
         } else {
             let n = known()?;
+            b.list_tensors(parts)?;
             (0..parts).map(|i| Ix::Const(n / parts + i64::from(i < n % parts))).collect()
         }
     };

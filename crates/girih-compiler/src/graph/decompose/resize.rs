@@ -107,6 +107,18 @@ impl Kernel {
         (first, weights)
     }
 
+    /// Bytes that [`Kernel::taps`] takes while it lists them, and that the tables made of them keep.
+    pub fn listing(&self, out: i64, scale: f64) -> u64 {
+        let shrink = if self.antialias { scale.min(1.0) } else { 1.0 };
+        let width = match self.mode {
+            Mode::Nearest(_) => 1.0,
+            Mode::Linear => 2.0 / shrink + 2.0,
+            Mode::Cubic => 4.0 / shrink + 2.0,
+        };
+        // Rounds towards the greatest where there are more than can be counted.
+        (out.max(0) as f64 * (64.0 * width + 64.0)) as u64
+    }
+
     /// Resampling `len` positions to `out`. `scale` may differ from their quotient, where the model gives it.
     pub fn taps(&self, len: i64, out: i64, scale: f64) -> Taps {
         let wide = scale * len as f64;
@@ -525,7 +537,9 @@ fn resize(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
                 if len == 0 && out > 0 {
                     return Err(Refusal::new("Resize of an empty axis"));
                 }
-                let taps = kernel.taps(len, out, scale.unwrap_or(out as f64 / len as f64));
+                let scale = scale.unwrap_or(out as f64 / len as f64);
+                b.list(kernel.listing(out, scale), 1)?;
+                let taps = kernel.taps(len, out, scale);
                 resample(b, y, at, &taps, call.float("extrapolation_value", 0.0)?)?
             }
             _ => match (whole_step(&kernel, scale), scale) {

@@ -137,6 +137,7 @@ fn upsample(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         if align && count == 1 {
             kernel.coords = Coords::Asymmetric;
         }
+        b.list(kernel.listing(count, scale), 1)?;
         let taps = kernel.taps(len, count, scale);
         y = resample(b, y, at, &taps, 0.0)?;
     }

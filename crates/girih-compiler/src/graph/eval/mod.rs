@@ -9,7 +9,7 @@
 //!
 //! With [`Options::widen`] every float is an f64: the reference that rounding is measured against (see [`bound`]).
 //!
-//! Invariants: no input makes it panic; what it allocates stays within [`Options::memory`].
+//! Invariants: no input makes it panic; what it allocates stays within [`Options::budget`], asked for before it is made.
 
 mod bound;
 mod dot;
@@ -29,9 +29,9 @@ use bytes::Bytes;
 use super::Elem;
 use super::bind;
 use super::decompose;
-use super::ir::{Arg, ConstData, Constant, Coord, Graph, Node, NodeId, Op, ValueId};
+use super::ir::{Arg, ConstData, Constant, Coord, Def, Graph, Node, NodeId, Op, ValueId};
 use crate::base::id::Id;
-use crate::base::{Code, Diagnostic};
+use crate::base::{Budget, Code, Diagnostic, TooMuch};
 use crate::num::{DType, ScalarOp, convert, eval};
 
 pub use bound::{Bound, bound};
@@ -52,17 +52,15 @@ pub fn no_files(c: &Constant) -> Result<Bytes, String> {
 pub struct Options {
     /// Every float is an f64, results included.
     pub widen: bool,
-    /// The most bytes that values may hold at one time.
-    pub memory: Option<u64>,
-    /// The most elements that may be computed and folded, all nodes together.
-    pub work: Option<u64>,
+    /// The bytes that values may hold at one time, and the elements that may be computed and folded, all nodes together.
+    pub budget: Budget,
     /// The values of symbols that are given, as [`bind::bind_symbols`] takes them.
     pub symbols: Vec<Option<i64>>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { widen: false, memory: Some(64 << 30), work: None, symbols: vec![] }
+        Options { widen: false, budget: Budget::of_memory(64 << 30), symbols: vec![] }
     }
 }
 
@@ -70,7 +68,9 @@ impl Default for Options {
 pub enum EvalError {
     /// The inputs do not fit the graph, or an operation is not known.
     Refused(Vec<Diagnostic>),
-    /// A node has no result: an index outside its dimension, memory beyond the limit, a broken graph.
+    /// A value needs more than the budget.
+    TooMuch { value: String, why: TooMuch },
+    /// A node has no result: an index outside its dimension, a broken graph.
     Node { node: NodeId, value: String, message: String },
 }
 
@@ -81,6 +81,7 @@ impl fmt::Display for EvalError {
                 let all: Vec<&str> = list.iter().map(|d| &d.message[..]).collect();
                 f.write_str(&all.join("; "))
             }
+            EvalError::TooMuch { value, why } => write!(f, "`{value}`: {why}"),
             EvalError::Node { value, message, .. } => write!(f, "`{value}`: {message}"),
         }
     }
@@ -116,8 +117,8 @@ pub fn evaluate(
         external,
         widen: options.widen,
         values: vec![None; graph.values.len()],
-        memory: options.memory.unwrap_or(u64::MAX),
-        work: options.work.unwrap_or(u64::MAX),
+        budget: options.budget.clone(),
+        refused: None,
     };
     for (input, t) in graph.inputs.iter().zip(inputs) {
         machine.input(input.value, t).map_err(|d| EvalError::Refused(vec![d]))?;
@@ -125,16 +126,14 @@ pub fn evaluate(
     let last = last_uses(graph);
     for (id, node) in graph.nodes.iter() {
         let name = node.results.first().and_then(|v| graph.values.get(*v)).map_or("?", |v| &v.name);
-        machine.node(node).map_err(|message| EvalError::Node { node: id, value: name.into(), message })?;
+        machine.node(node).map_err(|message| machine.error(id, name, message))?;
         for v in node.values() {
             if last.get(v.index()) == Some(&Some(id)) {
                 machine.free(v);
             }
         }
     }
-    graph.outputs.iter().map(|o| machine.output(o.value)).collect::<Option<_>>().ok_or_else(|| {
-        EvalError::Refused(vec![Diagnostic::error(Code::BadGraph, "an output of the graph is not computed")])
-    })
+    graph.outputs.iter().map(|o| machine.output(o.value)).collect()
 }
 
 /// The node that uses each value last; `None` for outputs and what nobody uses.
@@ -161,9 +160,9 @@ struct Machine<'g> {
     external: &'g External<'g>,
     widen: bool,
     values: Vec<Option<View>>,
-    /// Bytes and elements left.
-    memory: u64,
-    work: u64,
+    budget: Budget,
+    /// What the budget refused.
+    refused: Option<TooMuch>,
 }
 
 fn size(t: usize) -> u64 {
@@ -185,33 +184,55 @@ impl Machine<'_> {
         count.map(|_| shape).ok_or_else(|| "it has more elements than any memory".into())
     }
 
+    /// Asks for the elements of a result, and for as many again that are there only while it is made.
     fn take(&mut self, elements: usize) -> Result<(), String> {
         let bytes = size(elements);
-        match self.memory.checked_sub(bytes) {
-            Some(left) => self.memory = left,
-            None => return Err(format!("its {elements} elements do not fit into the memory that is allowed")),
-        }
+        self.lend(bytes.checked_mul(2), bytes)?;
         self.spend(elements as u64)
     }
 
-    fn spend(&mut self, elements: u64) -> Result<(), String> {
-        self.work = self.work.checked_sub(elements).ok_or("it is more work than is allowed")?;
+    /// Asks for memory, so many bytes of which are given back at once.
+    fn lend(&mut self, bytes: Option<u64>, back: u64) -> Result<(), String> {
+        self.budget.take(bytes).map_err(|why| self.noted(why))?;
+        self.budget.give(back);
         Ok(())
+    }
+
+    fn spend(&mut self, elements: u64) -> Result<(), String> {
+        self.budget.spend(elements).map_err(|why| self.noted(why))
+    }
+
+    fn noted(&mut self, why: TooMuch) -> String {
+        self.refused = Some(why);
+        why.to_string()
+    }
+
+    /// What a failure is: the budget's, or the node's own.
+    fn error(&self, node: NodeId, value: &str, message: String) -> EvalError {
+        match self.refused {
+            Some(why) => EvalError::TooMuch { value: value.into(), why },
+            None => EvalError::Node { node, value: value.into(), message },
+        }
     }
 
     fn free(&mut self, v: ValueId) {
         if let Some(view) = self.values.get_mut(v.index()).and_then(Option::take)
-            && view.is_whole()
+            && view.data.is_alone()
         {
-            self.memory = self.memory.saturating_add(size(view.data.len()));
+            self.budget.give(size(view.data.len()));
         }
     }
 
+    /// Inputs are the caller's; what a wider type takes is not.
     fn input(&mut self, v: ValueId, t: &Tensor) -> Result<(), Diagnostic> {
         let Some(value) = self.graph.values.get(v) else { return Ok(()) };
         if value.elem != t.elem {
             let message = format!("input `{}` is {}, not {}", value.name, t.elem, value.elem);
             return Err(Diagnostic::error(Code::ModelInput, message));
+        }
+        if self.widen && t.elem.is_float() {
+            let much = |why| Diagnostic::error(Code::ModelInput, format!("input `{}`: {why}", value.name));
+            self.budget.take(Some(size(t.len()))).map_err(much)?;
         }
         let t = if self.widen { t.widened() } else { t.clone() };
         let shape = t.shape.iter().map(|d| *d as usize).collect();
@@ -225,11 +246,19 @@ impl Machine<'_> {
         }
     }
 
-    fn output(&mut self, v: ValueId) -> Option<Tensor> {
-        let view = self.values.get(v.index())?.clone()?;
+    fn output(&mut self, v: ValueId) -> Result<Tensor, EvalError> {
+        let view = self.values.get(v.index()).cloned().flatten().ok_or_else(|| {
+            EvalError::Refused(vec![Diagnostic::error(Code::BadGraph, "an output of the graph is not computed")])
+        })?;
+        if !view.is_whole()
+            && let Some(value) = self.graph.values.get(v)
+            && let Def::Node(node, _) = value.def
+        {
+            let name = value.name.clone();
+            self.take(view.len()).map_err(|message| self.error(node, &name, message))?;
+        }
         let shape = view.shape.iter().map(|d| *d as u64).collect();
-        let data = whole(&view);
-        Some(Tensor::of(view.elem, shape, data))
+        Ok(Tensor::of(view.elem, shape, whole(&view)))
     }
 
     /// The operands, scalars as views of the shape.
@@ -283,9 +312,8 @@ impl Machine<'_> {
                     return Err("its operands differ in shape".into());
                 }
                 // Lists of places and packed panels.
-                if size(folded / count.max(1)).saturating_mul(12) > self.memory {
-                    return Err("folding so many elements does not fit into the memory that is allowed".into());
-                }
+                let lists = size(folded / count.max(1)).checked_mul(12);
+                self.lend(lists, lists.unwrap_or(0))?;
                 reduce::reduce(*op, &args, axes, elem, self.widen)?
             }
             Op::IndexMap(map) => {
@@ -310,8 +338,8 @@ impl Machine<'_> {
                 let updates = args.last().ok_or("it has no updates")?;
                 self.spend(updates.len() as u64)?;
                 same_shapes(coords, &args, &updates.shape)?;
-                let base = whole(args.first().ok_or("it has no operand")?);
-                let base = (0..base.len()).map(|i| base.bits(i)).collect();
+                let base = args.first().ok_or("it has no operand")?;
+                let base = moves::all_bits(base);
                 moves::scatter(coords, *op, &args, &self.symbols, base)?
             }
             Op::Scan { op, axis, exclusive, reverse } => {

@@ -1,7 +1,7 @@
 //! Gather and scatter: elements at coordinates that are data.
 
 use super::map::{at, axis_facts, by_axis, every_position, placed};
-use super::tensor::{Data, View, row_major};
+use super::tensor::{Data, Rows, View, row_major};
 use crate::graph::Elem;
 use crate::graph::build::int_of;
 use crate::graph::ir::{Coord, ScatterOp};
@@ -71,6 +71,13 @@ pub(super) fn gather(
         Ok(())
     })?;
     Ok(Data::of_bits(elem.dtype, out))
+}
+
+/// The bits of every element of a view, in order.
+pub(super) fn all_bits(x: &View) -> Vec<u64> {
+    let mut out = Vec::with_capacity(x.len());
+    Rows::new(&x.shape, &[x]).each_element(|at| out.push(x.data.bits(at as usize)));
+    out
 }
 
 /// See `Op::Scatter`; `base` holds the elements of the first operand, in order.

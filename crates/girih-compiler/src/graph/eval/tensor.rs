@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::base::budget::elements;
 use crate::graph::Elem;
 use crate::num::{DType, convert};
 
@@ -23,6 +24,14 @@ impl Data {
     }
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+    /// Whether nothing else holds these elements.
+    pub(super) fn is_alone(&self) -> bool {
+        match self {
+            Data::F32(v) => Arc::strong_count(v) == 1,
+            Data::F64(v) => Arc::strong_count(v) == 1,
+            Data::Bits(v) => Arc::strong_count(v) == 1,
+        }
     }
     /// The bits of an element; 0 outside.
     pub fn bits(&self, i: usize) -> u64 {
@@ -50,7 +59,7 @@ pub struct Tensor {
 }
 
 fn count(shape: &[u64]) -> Option<usize> {
-    shape.iter().try_fold(1usize, |n, &d| n.checked_mul(usize::try_from(d).ok()?))
+    elements(shape).and_then(|n| usize::try_from(n).ok())
 }
 
 impl Tensor {
@@ -109,15 +118,24 @@ impl Tensor {
 
     /// As in memory; see [`Tensor::from_bytes`].
     pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = vec![0; bytes_of(self.elem, self.len() as u64).unwrap_or(0) as usize];
+        self.write_bytes(&mut out);
+        out
+    }
+
+    /// The same into memory of the caller's, as far as it reaches.
+    pub fn write_bytes(&self, out: &mut [u8]) {
         match &self.data {
-            Data::F32(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
-            Data::F64(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            Data::F32(v) => out.chunks_exact_mut(4).zip(&v[..]).for_each(|(o, x)| o.copy_from_slice(&x.to_le_bytes())),
+            Data::F64(v) => out.chunks_exact_mut(8).zip(&v[..]).for_each(|(o, x)| o.copy_from_slice(&x.to_le_bytes())),
             Data::Bits(v) if self.elem.dtype.bits() == 4 => {
-                v.chunks(2).map(|c| c.iter().rev().fold(0, |acc, b| acc << 4 | *b as u8 & 15)).collect()
+                let two = |c: &[u64]| c.iter().rev().fold(0, |acc, b| acc << 4 | *b as u8 & 15);
+                out.iter_mut().zip(v.chunks(2)).for_each(|(o, c)| *o = two(c));
             }
             Data::Bits(v) => {
                 let width = self.elem.dtype.bytes() as usize;
-                v.iter().flat_map(|x| x.to_le_bytes().into_iter().take(width)).collect()
+                let one = |(o, x): (&mut [u8], &u64)| o.iter_mut().zip(x.to_le_bytes()).for_each(|(o, b)| *o = b);
+                out.chunks_exact_mut(width).zip(&v[..]).for_each(one);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Expectations are worked out by hand or by plain loops.
 
 use super::*;
+use crate::base::Limits;
 use crate::graph::ir::{self, MapSource, ReduceOp, ScatterOp, SymId};
 use crate::graph::{Builder, Role, ScanOp};
 use crate::index::{Cmp, Cond, Ix, Mask};
@@ -247,9 +248,15 @@ fn memory_and_work_are_limited() {
         vec![b.add(big, big).unwrap()]
     });
     let run = |options| evaluate(&graph, &[count(&[4])], &no_files, &options).unwrap_err().to_string();
-    assert_eq!(run(Options::default()), "`add`: its 4398046511104 elements do not fit into the memory that is allowed");
-    let options = Options { memory: None, work: Some(1000), ..Options::default() };
-    assert_eq!(run(options), "`add`: it is more work than is allowed");
+    let much = "`add`: it needs 64.0 TiB of memory; 64.0 GiB of the 64.0 GiB allowed is left";
+    assert_eq!(run(Options::default()), much);
+    let small = graph_of(&[count(&[4])], |b, x| {
+        let big = b.broadcast_to(x[0], &[c(1000), c(4)]).unwrap();
+        vec![b.add(big, big).unwrap()]
+    });
+    let budget = Budget::new(Limits { memory: 1 << 20, work: 1000 });
+    let much = evaluate(&small, &[count(&[4])], &no_files, &Options { budget, ..Options::default() }).unwrap_err();
+    assert_eq!(much.to_string(), "`add`: it computes more than the 1000 elements that are allowed");
 }
 
 #[test]

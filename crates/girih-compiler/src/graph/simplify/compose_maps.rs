@@ -1,6 +1,6 @@
 //! 002: maps of maps.
 
-use super::{def, facts_in, result, site, size};
+use super::{def, facts_in, result, site};
 use crate::base::rule::{Context, Log, Rule};
 use crate::graph::copy::Copying;
 use crate::graph::ir::{Arg, Graph, MapSource, Node, Op, axis};
@@ -104,8 +104,8 @@ fn map(copy: &mut Copying<'_>, graph: &Graph, node: &Node, sources: &[MapSource]
             through.push((from, MapSource { arg: 0, coords, when }));
         }
         let long = |s: &MapSource| {
-            let conds = s.when.conds.iter().map(|c| size(&c.lhs) + size(&c.rhs)).sum::<usize>();
-            s.coords.iter().map(size).sum::<usize>() + conds > LENGTH
+            let conds = s.when.conds.iter().map(|c| c.lhs.size() + c.rhs.size()).sum::<usize>();
+            s.coords.iter().map(Ix::size).sum::<usize>() + conds > LENGTH
         };
         if sources.len() + through.len() > SOURCES + 1 && through.len() > 1 {
             log.skipped(site(graph, node), format!("the map would have more than {SOURCES} sources"));

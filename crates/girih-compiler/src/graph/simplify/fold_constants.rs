@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use bytes::Bytes;
 
 use super::{repeated_scalar, site};
+use crate::base::budget::{Budget, elements};
 use crate::base::rule::{Context, Log, Rule};
 use crate::graph::build::{Builder, constant_bits};
 use crate::graph::copy::Copying;
@@ -84,7 +85,7 @@ fn run(graph: &Graph, _: &Context, log: &mut Log) -> Option<Graph> {
 fn constant(graph: &Graph, node: &Node) -> Option<Tensor> {
     let Op::Constant(id) = node.op else { return None };
     let c = graph.constants.get(id)?;
-    let count = c.shape.iter().try_fold(1u64, |n, d| n.checked_mul(*d))?;
+    let count = elements(&c.shape)?;
     if count > ELEMENTS {
         return None;
     }
@@ -138,7 +139,7 @@ fn fold(
     let extents = |shape: &[crate::index::Ix]| -> Option<Vec<u64>> {
         shape.iter().map(|d| d.as_const().and_then(|d| u64::try_from(d).ok())).collect()
     };
-    let count = |shape: &[u64]| shape.iter().try_fold(1u64, |n, d| n.checked_mul(*d)).unwrap_or(u64::MAX);
+    let count = |shape: &[u64]| elements(shape).unwrap_or(u64::MAX);
     // A graph of this node alone. Repeated scalars are inputs too: the evaluator wants their shapes.
     let mut alone = Graph::default();
     let origin = alone.add_origin("", "", None);
@@ -187,6 +188,6 @@ fn fold(
     let id = alone.add_node(node.op.clone(), operands, results, origin);
     let values = alone.nodes.get(id).map(|n| n.results.clone()).unwrap_or_default();
     alone.outputs = values.into_iter().map(|value| Output { name: "y".into(), value }).collect();
-    let options = eval::Options { memory: Some(64 << 20), ..eval::Options::default() };
+    let options = eval::Options { budget: Budget::of_memory(64 << 20), ..eval::Options::default() };
     eval::evaluate(&alone, &inputs, &eval::no_files, &options).map_err(|e| Some(e.to_string()))
 }

@@ -115,11 +115,3 @@ fn repeated_scalar(graph: &Graph, x: Arg) -> Option<Arg> {
         _ => None,
     }
 }
-
-/// How many leaves and operations an expression has, up to a limit.
-fn size(ix: &Ix) -> usize {
-    match ix.operands() {
-        Some((a, b)) => 1 + size(a) + size(b),
-        None => 1,
-    }
-}

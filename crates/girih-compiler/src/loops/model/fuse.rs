@@ -58,6 +58,8 @@ struct Demand {
     /// Needed as an operand of a matrix product; how often each element is then computed.
     repeats: i64,
     operand: bool,
+    /// How many values stand between this one and the kernel's result.
+    depth: usize,
 }
 
 /// An extent that is not known is taken to be this long.
@@ -66,6 +68,11 @@ const GUESS: i64 = 512;
 const START: i64 = 20_000;
 /// The most places at which one value is computed.
 const MOST_DEMANDS: usize = 12;
+/// The most values that one kernel computes one from the other: emission asks for operands by recursion.
+const DEEPEST: usize = 128;
+/// The most leaves and operations in the coordinates of one need: through maps that do not compose they can double with
+/// each.
+const LONGEST: usize = 512;
 
 pub(super) struct Fusion<'a> {
     graph: &'a Graph,
@@ -206,6 +213,12 @@ impl<'a> Fusion<'a> {
             return Err("a kernel could not hold it".into());
         }
         let Some(first) = demands.first() else { return Err("nothing needs it".into()) };
+        if demands.iter().any(|d| d.depth > DEEPEST) {
+            return Err(format!("the kernel computes {DEEPEST} values from it, one after the other"));
+        }
+        if demands.iter().any(|d| d.coords.iter().map(Ix::size).sum::<usize>() > LONGEST) {
+            return Err("the kernel would read it at coordinates that are too long".into());
+        }
         let roots: BTreeSet<usize> = demands.iter().map(|d| d.root).collect();
         let free = matches!(node.op, Op::Index(_)) || node.values().next().is_none();
         if self.off && !free {
@@ -503,7 +516,7 @@ impl<'a> Fusion<'a> {
             _ => {}
         }
         self.roots.push(root);
-        let d = Demand { root: at, coords, masked: false, folded: false, repeats: 1, operand: false };
+        let d = Demand { root: at, coords, masked: false, folded: false, repeats: 1, operand: false, depth: 0 };
         if self.roots[at].products.is_empty() || !self.stream(v, &d) {
             self.descend(node, &d);
         }
@@ -524,7 +537,8 @@ impl<'a> Fusion<'a> {
             // The rows' side is read once, the other once for each block of rows.
             let of_rows = self.numel(x) == numel;
             let repeats = if of_rows { 1 } else { (rows / 64).max(1) };
-            let need = Demand { root: d.root, coords, masked: true, folded: true, repeats, operand: true };
+            let (root, depth) = (d.root, d.depth + s.inside.len());
+            let need = Demand { root, coords, masked: true, folded: true, repeats, operand: true, depth };
             self.need(Some(&Arg::Value(x)), need);
         }
         self.roots[d.root].stream = Some(s);
@@ -541,7 +555,7 @@ impl<'a> Fusion<'a> {
     fn need(&mut self, a: Option<&Arg>, d: Demand) {
         let Some(Arg::Value(v)) = a else { return };
         let coords = d.coords.iter().map(|c| simplify(c, &self.facts)).collect();
-        let d = Demand { coords, ..d };
+        let d = Demand { coords, depth: d.depth + 1, ..d };
         let list = &mut self.demands[v.0 as usize];
         if !list.contains(&d) {
             list.push(d);

@@ -367,3 +367,42 @@ fn whole_operations_and_edges() {
     close(&got[2], &[xs.iter().map(|v| f64::from(*v)).sum::<f64>()]);
     let _ = axis(0);
 }
+
+/// Lowers a graph on a thread with the least stack that callers have, and gives the number of its kernels.
+fn lowered_on_a_small_stack(case: Case) -> usize {
+    let work = move || {
+        let graph = decompose::decompose(&case.graph, &mut |_| {}).unwrap();
+        lower(&graph, &context(), &Options::default(), &mut Log::default()).unwrap().steps.len()
+    };
+    std::thread::Builder::new().stack_size(2 << 20).spawn(work).unwrap().join().unwrap()
+}
+
+#[test]
+fn long_chains_are_cut_into_kernels() {
+    for op in ["aten.sigmoid", "aten.relu", "aten.exp"] {
+        let mut case = Case::new();
+        let mut x = case.input("x", &[64], Role::Argument);
+        for _ in 0..1500 {
+            x = case.build(op, |b| b.source(op, vec![x], Default::default()))[0];
+        }
+        case.output(x);
+        let kernels = lowered_on_a_small_stack(case);
+        // At least one operation each; a kernel holds 128 values after one another.
+        assert!((1500 / 129..200).contains(&kernels), "{op}: {kernels}");
+    }
+}
+
+#[test]
+fn coordinates_that_double_with_each_map_are_cut_too() {
+    // Rows of 15 read as rows of 7, turned around: no two of these maps compose.
+    let mut case = Case::new();
+    let mut x = case.input("x", &[15, 7], Role::Argument);
+    for _ in 0..100 {
+        x = case.build("aten.t", |b| {
+            let turned = b.swap_axes(x, 0, 1)?;
+            b.reshape(turned, &[Ix::Const(15), Ix::Const(7)])
+        });
+    }
+    case.output(x);
+    assert!(lowered_on_a_small_stack(case) > 0);
+}

@@ -1,6 +1,7 @@
 //! Short operations on constants are computed while the file is read, so that what shapes depend on is known although it
 //! is not integers (`Range` of floats, `Resize` by a quotient), and so that the graph holds no arithmetic of exporters.
 
+use crate::base::budget::{Budget, Limits, elements};
 use crate::graph::ir::Def;
 use crate::graph::{Arg, Attrs, Builder, ConstData, Constant, Elem, Graph, Op, ValueId, eval};
 use crate::index::Ix;
@@ -12,7 +13,7 @@ const WORK: u64 = 1 << 20;
 const MEMORY: u64 = 8 << 20;
 
 fn short(shape: &[u64]) -> bool {
-    shape.iter().try_fold(1u64, |n, d| n.checked_mul(*d)).is_some_and(|n| n <= MOST)
+    elements(shape).is_some_and(|n| n <= MOST)
 }
 
 /// The constant that a value is.
@@ -38,7 +39,7 @@ fn literal(graph: &Graph, v: ValueId) -> Option<Constant> {
 
 /// The results of an operation all of whose operands are short constants.
 pub(super) fn fold(graph: &Graph, name: &str, args: &[Arg], attrs: &Attrs) -> Option<Vec<Constant>> {
-    let mut alone = Graph::default();
+    let mut alone = Graph { listing: graph.listing.clone(), ..Graph::default() };
     let origin = alone.add_origin(name, "", None);
     let mut operands = vec![];
     for arg in args {
@@ -59,7 +60,8 @@ pub(super) fn fold(graph: &Graph, name: &str, args: &[Arg], attrs: &Attrs) -> Op
         }
         alone.outputs.push(crate::graph::Output { name: String::new(), value });
     }
-    let options = eval::Options { memory: Some(MEMORY), work: Some(WORK), ..eval::Options::default() };
+    let budget = Budget::new(Limits { memory: MEMORY, work: WORK });
+    let options = eval::Options { budget, ..eval::Options::default() };
     let tensors = eval::evaluate(&alone, &[], &eval::no_files, &options).ok()?;
     let constant = |t: eval::Tensor| Constant {
         name: String::new(),

@@ -87,7 +87,7 @@ pub(super) fn run(model: &Model, options: &Options) -> Result<Graph, Vec<Diagnos
         return Err(bad("the model does not say which set of operators it uses"));
     }
     let mut importer = Importer {
-        graph: Graph { name: name_of(&graph.name, "model"), ..Graph::default() },
+        graph: Graph { name: name_of(&graph.name, "model"), listing: options.listed.into(), ..Graph::default() },
         options,
         functions: BTreeMap::new(),
         scopes: vec![],
@@ -244,7 +244,13 @@ impl<'m> Importer<'m> {
         let slot = match self.input_type(info) {
             Some((elem, shape)) => match self.options.known.get(name) {
                 Some(constant) => self.known_input(name, elem, &shape, constant, origin),
-                None => Slot::Is(self.graph.add_input(name, elem, shape, Role::Argument).into()),
+                None => match self.graph.unfit(elem, &shape) {
+                    None => Slot::Is(self.graph.add_input(name, elem, shape, Role::Argument).into()),
+                    Some(why) => {
+                        self.error(Code::BadModel, format!("input `{name}`: {why}"));
+                        Slot::Refused
+                    }
+                },
             },
             None => Slot::Refused,
         };
@@ -482,16 +488,6 @@ impl<'m> Importer<'m> {
                 return None;
             }
         };
-        let b = Builder::new(&mut self.graph, origin);
-        for x in &results {
-            let shape = b.shape(*x);
-            let outside = shape.iter().filter_map(Ix::as_const).any(|n| !(0..=MAX_EXTENT).contains(&n));
-            if outside || b.numel(&shape).as_const().is_none() && shape.iter().all(|d| d.as_const().is_some()) {
-                let message = format!("its result of shape {} is too large", b.shape_text(&shape));
-                self.refuse(node, Refusal::new(message));
-                return None;
-            }
-        }
         Some(results.into_iter().map(Slot::Is).collect())
     }
 

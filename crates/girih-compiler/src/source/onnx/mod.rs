@@ -48,6 +48,8 @@ pub struct Options {
     /// Least and greatest value of named dimensions; a range of one value fixes the dimension. Others range from 1, or
     /// from 0 where the name starts with `past`: the key-value cache before the first token.
     pub dims: BTreeMap<String, (i64, Option<i64>)>,
+    /// The bytes that decompositions may list element by element; see [`crate::graph::ir::LISTED`], the default.
+    pub listed: Option<u64>,
 }
 
 /// The graph of a model.

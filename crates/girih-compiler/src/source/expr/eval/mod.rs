@@ -420,7 +420,10 @@ impl<'t> Eval<'t> {
             let text = self.shape_text(shape);
             return self.fail(format!("a tensor of shape {text} is larger than any memory"));
         }
-        Ok(())
+        match self.graph.unfit(elem, shape) {
+            Some(why) => self.fail(why),
+            None => Ok(()),
+        }
     }
     pub fn shape_text(&self, shape: &[Ix]) -> String {
         let parts: Vec<String> = shape.iter().map(|d| self.graph.ix_text(d)).collect();
