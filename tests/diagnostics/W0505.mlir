@@ -1,4 +1,4 @@
-// GIRIH_CACHE_DIR=$HERE/W0505.mlir girih run
+// GIRIH_CACHE_DIR=$HERE/W0505.mlir girih run --json
 // exit 0
 // launch: grid=4 a=arange:f32[1000] b=ones:f32[1000] c=zeros:f32[1000] n=i32:1000
 cuda_tile.module @m {

@@ -1,4 +1,4 @@
-// girih run --device eval --grid 2 --arg p=zeros:f32[1]
+// girih run --json --device eval --grid 2 --arg p=zeros:f32[1]
 // exit 0, at 6:10
 cuda_tile.module @m {
   entry @k(%p: tile<ptr<f32>>) {

@@ -1,4 +1,4 @@
-// girih run --device eval --arg p=zeros:f32[1]
+// girih run --json --device eval --arg p=zeros:f32[1]
 // exit 0, at 7:14
 cuda_tile.module @m {
   entry @k(%p: tile<ptr<f32>>) {

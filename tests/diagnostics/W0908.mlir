@@ -1,4 +1,4 @@
-// girih run --device eval --arg p=zeros:f32[6]
+// girih run --json --device eval --arg p=zeros:f32[6]
 // exit 0, at 8:14
 cuda_tile.module @m {
   entry @k(%p: tile<ptr<f32>>) {
