@@ -188,7 +188,8 @@ fn onnx(w: &Words) -> Model {
 }
 
 fn one_line(w: &Words) -> Model {
-    let name = |i| w.word(i, |c| c.is_alphanumeric() || c == '_');
+    // `True`, `torch` and their like mean something.
+    let name = |i| format!("n_{}", w.word(i, |c| c.is_alphanumeric() || c == '_'));
     let (rows, x, key) = (name(0), name(1), json_string(&w.at(2)));
     let text = format!("{x} = torch.randn({rows}, 8)\n{{{key}: torch.nn.Linear(8, 8)({x}).exp()}}");
     source::expr::evaluate(&text, &[]).map(|e| e.graph)
@@ -265,7 +266,8 @@ fn readable_module(module: &Module) {
         // NVIDIA's text names no values, so what is said of them may be lost, but never what is called.
         let Ok(read) = read else { panic!("not read back: {:?}\n{text}", read.err()) };
         assert_eq!(names(&read.module), names(module), "{text}");
-        assert_eq!(read.module.producer, module.producer, "{text}");
+        // In our own text a producer stands on the module's line, and some files have none.
+        assert!(read.module.producer == module.producer || module.name.is_none(), "{text}");
     }
 }
 
