@@ -7,7 +7,7 @@
 //! a command has ended well; a reader that went away ends the command without a word.
 
 use std::fmt::Arguments;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -35,8 +35,17 @@ pub fn say(text: &str) {
 }
 
 pub fn write(text: Arguments<'_>) -> Result<(), Failure> {
+    if io::stdout().is_terminal() {
+        return write_text(&text.to_string());
+    }
     let mut out = io::stdout().lock();
     out.write_fmt(text).and_then(|()| out.flush()).map_err(Failure::Output)
+}
+
+/// Text of users and kernels. A terminal shows what it would obey; a file or a pipe gets it as it is.
+fn write_text(text: &str) -> Result<(), Failure> {
+    let text = if io::stdout().is_terminal() { visible_lines(text) } else { text.into() };
+    write_bytes(text.as_bytes())
 }
 
 pub fn write_bytes(bytes: &[u8]) -> Result<(), Failure> {
@@ -59,7 +68,7 @@ pub fn print(text: &str) {
     PRINTED.store(true, Ordering::Relaxed);
     let mut lost = LOST.lock().unwrap_or_else(PoisonError::into_inner);
     if lost.is_none()
-        && let Err(Failure::Output(error)) = write_bytes(text.as_bytes())
+        && let Err(Failure::Output(error)) = write_text(text)
     {
         *lost = Some(error);
         girih::stop_launch();

@@ -181,6 +181,8 @@ fn messages_show_what_a_terminal_would_obey() {
         (&["check", &broken], 1),
         (&["run", &model], 1),
         (&["run", "-c", &format!("torch.relu({wild})")], 1),
+        (&["ops", wild], 1),
+        (&["rules", wild], 1),
     ];
     for (command, code) in commands {
         let o = lab.girih(command);
