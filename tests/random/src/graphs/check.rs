@@ -132,7 +132,7 @@ fn simplified(case: &Case, want: &[Tensor]) -> Result<(), Mismatch> {
 
 fn kernels(case: &Case, want: &[Tensor], twist: &dyn Fn(&Graph) -> Graph) -> Result<Verdict, Mismatch> {
     let shapes: Vec<Vec<u64>> = case.inputs.iter().map(|t| t.shape.clone()).collect();
-    let symbols = bind::bind_symbols(&case.graph, &shapes).map_err(|d| mismatch("bind", d.message))?;
+    let symbols = bind::bind_symbols(&case.graph, &shapes, &[]).map_err(|d| mismatch("bind", d.message))?;
     let tolerance = tolerance(case, &symbols);
     let inputs: Vec<Vec<u8>> = case.inputs.iter().map(Tensor::to_bytes).collect();
     let graph = twist(&case.graph);
@@ -183,7 +183,7 @@ pub fn native(case: &Case) -> Result<(), Mismatch> {
         got.push(Tensor::from_bits(a.elem(), a.shape(), bits).ok_or_else(|| mismatch("native", "an output is short"))?);
     }
     let shapes: Vec<Vec<u64>> = case.inputs.iter().map(|t| t.shape.clone()).collect();
-    let symbols = bind::bind_symbols(&case.graph, &shapes).map_err(|d| mismatch("bind", d.message))?;
+    let symbols = bind::bind_symbols(&case.graph, &shapes, &[]).map_err(|d| mismatch("bind", d.message))?;
     match compare(case, &want, &got, tolerance(case, &symbols)) {
         Some(what) => Err(mismatch("native", what)),
         None => Ok(()),
