@@ -269,7 +269,7 @@ LIES = {
     "narrower": lambda x: x.bfloat16(),
     "integers": lambda x: x.to(torch.int64),
     "shape": lambda x: x[:1].clone(),
-    "rank": lambda x: x.flatten(),
+    "rank": lambda x: x.flatten().clone(),
     "strides": lambda x: x.t().clone().t(),
     "offset": lambda x: torch.cat([x, x])[x.shape[0] :],
     "expanded": lambda x: x[:1].clone().expand(x.shape),
