@@ -101,7 +101,7 @@ fn tick() {
             // Where it is to stop, it stays so.
             let _ = ABORT.compare_exchange(0, LOOK, Ordering::SeqCst, Ordering::SeqCst);
         }
-        idle = if now == last && now % 2 == 0 { idle + 1 } else { 0 };
+        idle = if now == last && now.is_multiple_of(2) { idle + 1 } else { 0 };
         last = now;
         if idle >= IDLE {
             ASLEEP.store(true, Ordering::SeqCst);
