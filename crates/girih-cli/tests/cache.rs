@@ -39,7 +39,7 @@ fn damage(path: &Path, kind: &str) {
         "unreadable" => {
             use std::os::unix::fs::PermissionsExt;
             fs::write(path, "nonsense\n").unwrap();
-            fs::set_permissions(path, fs::Permissions::from_mode(0)).unwrap();
+            fs::set_permissions(path, fs::Permissions::from_mode(0o000)).unwrap();
         }
         _ => {}
     }
@@ -106,14 +106,8 @@ fn what_killed_processes_left_goes() {
 #[test]
 fn the_cache_stays_within_its_size() {
     let lab = Lab::new("size");
-    let files: Vec<String> = (0..5)
-        .map(|i| {
-            lab.file(
-                &format!("{i}.mlir"),
-                &ADD.replace("<i32: 256>", "<i32: 256>").replace("@add", &format!("@add{i}")),
-            )
-        })
-        .collect();
+    let files: Vec<String> =
+        (0..5).map(|i| lab.file(&format!("{i}.mlir"), &ADD.replace("@add", &format!("@add{i}")))).collect();
     assert!(!run(&lab, &files[0]));
     let size: u64 = fs::read_dir(&entries(&lab)[0]).unwrap().map(|f| f.unwrap().metadata().unwrap().len()).sum();
     let limit = (size * 7 / 2).to_string();

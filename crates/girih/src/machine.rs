@@ -64,7 +64,7 @@ fn address_limit() -> Option<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the call writes to the struct that it is given.
     let told = unsafe { libc::getrlimit(libc::RLIMIT_AS, &mut limit) } == 0;
-    (told && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur as u64)
+    (told && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
 /// Bytes of addresses that the process has, where the system tells.

@@ -113,9 +113,9 @@ mod tests {
     #[test]
     fn transposed_arrays_may_be_used_together() {
         let transposed = layout(&[3, 4], &[1, 3]);
-        assert_eq!(misunderstood(&[transposed.clone()], &[12], false), None);
-        assert_eq!(misunderstood(&[transposed.clone()], &[12], true), Some(0));
-        assert_eq!(misunderstood(&[transposed.clone()], &[3], true), None);
+        assert_eq!(misunderstood(std::slice::from_ref(&transposed), &[12], false), None);
+        assert_eq!(misunderstood(std::slice::from_ref(&transposed), &[12], true), Some(0));
+        assert_eq!(misunderstood(std::slice::from_ref(&transposed), &[3], true), None);
         assert_eq!(misunderstood(&[transposed.clone(), transposed.clone()], &[12], true), None);
         assert_eq!(misunderstood(&[transposed, layout(&[4, 3], &[1, 4])], &[12, 3], false), Some(1));
     }
