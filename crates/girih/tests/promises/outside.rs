@@ -77,7 +77,7 @@ fn view(kind: &str, dims: &str, access: &str, bits: u32, inbounds: &str) -> Case
 fn part(access: &str, bits: u32) -> Case {
     let int = format!("tile<i{bits}>");
     let go = match access {
-        "extract" => format!("%p = extract %whole[%i, %j] : tile<4x8xi32> -> tile<2x2xi32>"),
+        "extract" => "%p = extract %whole[%i, %j] : tile<4x8xi32> -> tile<2x2xi32>".to_string(),
         _ => format!(
             "%new = constant <i32: 7> : tile<2x2xi32>\n    %q = insert %new, %whole[%i, %j] : tile<2x2xi32>, {int} -> tile<4x8xi32>\n    \
              %o = constant <i{bits}: 0> : {int}\n    %p = extract %q[%o, %o] : tile<4x8xi32> -> tile<2x2xi32>"
