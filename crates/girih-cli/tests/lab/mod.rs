@@ -153,28 +153,32 @@ pub fn until(what: &str, mut done: impl FnMut() -> bool) {
 /// A process that does not outlive its test, and of which nobody waits for ever.
 pub struct Running {
     child: Child,
-    lines: [Option<Receiver<String>>; 2],
-    seen: [String; 2],
+    lines: [Option<Receiver<Vec<u8>>>; 2],
+    seen: [Vec<u8>; 2],
 }
 
 impl Running {
     /// Takes over the pipes of standard output and standard error that there are.
     pub fn new(mut child: Child) -> Running {
         let lines = [child.stdout.take().map(lines), child.stderr.take().map(lines)];
-        Running { child, lines, seen: [String::new(), String::new()] }
+        Running { child, lines, seen: [Vec::new(), Vec::new()] }
     }
 
     /// Waits for a line of standard output (0) or standard error (1) that has a text in it.
     #[track_caller]
     pub fn says(&mut self, pipe: usize, text: &str) {
         let start = Instant::now();
-        while !self.seen[pipe].contains(text) {
+        while !self.seen(pipe).contains(text) {
             let left = DEADLINE.saturating_sub(start.elapsed());
             match self.lines[pipe].as_ref().expect("a pipe").recv_timeout(left) {
-                Ok(line) => self.seen[pipe] += &line,
-                Err(why) => panic!("waiting for {text:?}: {why}; it said {:?}", self.seen),
+                Ok(line) => self.seen[pipe].extend(line),
+                Err(why) => panic!("waiting for {text:?}: {why}; it said {:?}", [self.seen(0), self.seen(1)]),
             }
         }
+    }
+
+    fn seen(&self, pipe: usize) -> String {
+        String::from_utf8_lossy(&self.seen[pipe]).into_owned()
     }
 
     /// Presses Ctrl-C.
@@ -184,7 +188,7 @@ impl Running {
 
     #[track_caller]
     pub fn signal(&mut self, signal: i32) {
-        assert!(self.child.try_wait().unwrap().is_none(), "it ended by itself: {:?}", self.seen);
+        assert!(self.child.try_wait().unwrap().is_none(), "it ended by itself: {:?}", [self.seen(0), self.seen(1)]);
         // SAFETY: the process was not waited for, so its number is its own.
         assert_eq!(unsafe { libc::kill(self.child.id() as libc::pid_t, signal) }, 0);
     }
@@ -203,9 +207,9 @@ impl Running {
     pub fn output(mut self) -> Output {
         let status = self.wait();
         for (seen, lines) in self.seen.iter_mut().zip(&self.lines) {
-            seen.extend(lines.iter().flatten());
+            seen.extend(lines.iter().flatten().flatten());
         }
-        let [stdout, stderr] = std::mem::take(&mut self.seen).map(String::into_bytes);
+        let [stdout, stderr] = std::mem::take(&mut self.seen);
         Output { status, stdout, stderr }
     }
 }
@@ -218,13 +222,13 @@ impl Drop for Running {
 }
 
 /// The lines of a pipe, as they come.
-fn lines(pipe: impl Read + Send + 'static) -> Receiver<String> {
+fn lines(pipe: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     let (send, lines) = channel();
     std::thread::spawn(move || {
         let mut pipe = BufReader::new(pipe);
         let mut line = Vec::new();
         while pipe.read_until(b'\n', &mut line).is_ok_and(|n| n > 0) {
-            if send.send(String::from_utf8_lossy(&std::mem::take(&mut line)).into_owned()).is_err() {
+            if send.send(std::mem::take(&mut line)).is_err() {
                 break;
             }
         }

@@ -139,7 +139,9 @@ fn what_does_not_fit_is_named() {
         let Error::Program(d) = e else { panic!("{e}") };
         format!("{}; {}", d[0].message, d[0].help.clone().unwrap_or_default())
     };
-    assert!(say(model.run(&[]).unwrap_err()).starts_with("input `x` is not given: the model wants f32[n]; give it"));
+    let both = say(model.run(&[]).unwrap_err());
+    assert!(both.starts_with("inputs `x`, `w` are not given: the model wants f32[n], f32[4]; "), "{both}");
+    assert!(both.contains("`--arg x=randn:f32[1] --arg w=randn:f32[4]` (1 stands where the model says n)"), "{both}");
     assert!(say(model.run(&[("x", &x)]).unwrap_err()).starts_with("input `w` is not given: the model wants f32[4]"));
     assert_eq!(say(model.run(&[("y", &x)]).unwrap_err()), "the model has no input `y`; the inputs are x, w");
     assert_eq!(say(model.run(&[("x", &x), ("x", &x)]).unwrap_err()), "input `x` is given twice; give it once");
