@@ -11,7 +11,7 @@ use girih_compiler::graph::{ConstData, Graph, bind, decompose, parse, simplify, 
 use girih_compiler::loops;
 use girih_compiler::loops::model::{self, Options};
 
-use super::generate::Case;
+use super::generate::{Case, Inputs};
 use crate::check::Mismatch;
 
 /// What a graph came through.
@@ -34,13 +34,23 @@ fn said(found: &[Diagnostic]) -> String {
     found.iter().map(|d| format!("{} {}", d.code.text(), d.message)).collect::<Vec<_>>().join("; ")
 }
 
-fn run(graph: &Graph, inputs: &[Tensor]) -> Result<Vec<Tensor>, String> {
-    let options = eval::Options { budget: Budget::of_memory(1 << 31), ..eval::Options::default() };
-    evaluate(graph, inputs, &no_files, &options).map_err(|e| e.to_string())
+fn run(graph: &Graph, inputs: &Inputs) -> Result<Vec<Tensor>, String> {
+    let budget = Budget::of_memory(1 << 31);
+    let options = eval::Options { budget, symbols: inputs.given.clone(), ..eval::Options::default() };
+    evaluate(graph, &inputs.tensors, &no_files, &options).map_err(|e| e.to_string())
+}
+
+/// The values of the symbols in a run.
+fn bound(case: &Case, inputs: &Inputs) -> Result<Vec<i64>, Mismatch> {
+    bind::bind_symbols(&case.graph, &inputs.shapes(), &inputs.given).map_err(|d| mismatch("bind", d.message))
+}
+
+fn in_run(at: usize, m: Mismatch) -> Mismatch {
+    if at == 0 { m } else { mismatch(&m.stage, format!("in run {at}, {}", m.what)) }
 }
 
 /// How far results may lie apart where the order of operations is open: `c * sqrt(K) * eps`, of the largest number met.
-fn tolerance(case: &Case, symbols: &[i64]) -> f64 {
+fn tolerance(case: &Case, inputs: &Inputs, symbols: &[i64]) -> f64 {
     let bound = eval::bound(&case.graph, symbols);
     let mut all = case.graph.clone();
     all.outputs.clear();
@@ -49,7 +59,7 @@ fn tolerance(case: &Case, symbols: &[i64]) -> f64 {
             all.outputs.push(girih_compiler::graph::Output { name: format!("all{}", id.0), value: id });
         }
     }
-    let largest = run(&all, &case.inputs).map_or(1.0, |list| {
+    let largest = run(&all, inputs).map_or(1.0, |list| {
         list.iter().flat_map(Tensor::numbers).map(f64::abs).filter(|x| x.is_finite()).fold(1.0, f64::max)
     });
     let eps = bound.coarsest.map_or(f64::EPSILON, girih::widen::epsilon);
@@ -93,14 +103,15 @@ pub fn check(case: &Case, twist: &dyn Fn(&Graph) -> Graph) -> Result<Verdict, Mi
     if let Some(p) = found.first() {
         return Err(mismatch("verify", p.message.clone()));
     }
-    let want = run(graph, &case.inputs).map_err(|e| mismatch("eval", e))?;
+    let each = case.runs.iter().enumerate();
+    let want = each.map(|(at, r)| run(graph, r).map_err(|e| in_run(at, mismatch("eval", e))));
+    let want = want.collect::<Result<Vec<_>, _>>()?;
     let text = print(graph, Stage::Tensor);
     let (back, _) = parse::check(&text, &data_of(graph)).map_err(|d| mismatch("parse", said(&d)))?;
     if print(&back, Stage::Tensor) != text {
         return Err(mismatch("print", "the text that was read back prints differently"));
     }
-    let again = run(&back, &case.inputs).map_err(|e| mismatch("parse", e))?;
-    if let Some(what) = bits_differ(&want, &again) {
+    if let Some(what) = differs(case, &back, &want) {
         return Err(mismatch("parse", what));
     }
     let primitives = decompose::decompose(graph, &mut |_| {})
@@ -112,8 +123,19 @@ pub fn check(case: &Case, twist: &dyn Fn(&Graph) -> Graph) -> Result<Verdict, Mi
     kernels(case, &want, twist)
 }
 
+/// What a graph computes otherwise than `want` in some run, bit for bit.
+fn differs(case: &Case, graph: &Graph, want: &[Vec<Tensor>]) -> Option<String> {
+    case.runs.iter().zip(want).enumerate().find_map(|(at, (inputs, want))| {
+        let what = match run(graph, inputs) {
+            Err(e) => Some(e),
+            Ok(got) => bits_differ(want, &got),
+        };
+        what.map(|w| if at == 0 { w } else { format!("in run {at}, {w}") })
+    })
+}
+
 /// Every rule keeps every bit, and what it leaves verifies.
-fn simplified(case: &Case, want: &[Tensor]) -> Result<(), Mismatch> {
+fn simplified(case: &Case, want: &[Vec<Tensor>]) -> Result<(), Mismatch> {
     let mut wrong = None;
     simplify::run(&case.graph, &context(), &mut |step| {
         let Some(after) = step.after.filter(|_| wrong.is_none()) else { return };
@@ -122,19 +144,12 @@ fn simplified(case: &Case, want: &[Tensor]) -> Result<(), Mismatch> {
             wrong = Some(mismatch(&stage, p.message.clone()));
             return;
         }
-        match run(after, &case.inputs) {
-            Err(e) => wrong = Some(mismatch(&stage, e)),
-            Ok(got) => wrong = bits_differ(want, &got).map(|what| mismatch(&stage, what)),
-        }
+        wrong = differs(case, after, want).map(|what| mismatch(&stage, what));
     });
     wrong.map_or(Ok(()), Err)
 }
 
-fn kernels(case: &Case, want: &[Tensor], twist: &dyn Fn(&Graph) -> Graph) -> Result<Verdict, Mismatch> {
-    let shapes: Vec<Vec<u64>> = case.inputs.iter().map(|t| t.shape.clone()).collect();
-    let symbols = bind::bind_symbols(&case.graph, &shapes, &[]).map_err(|d| mismatch("bind", d.message))?;
-    let tolerance = tolerance(case, &symbols);
-    let inputs: Vec<Vec<u8>> = case.inputs.iter().map(Tensor::to_bytes).collect();
+fn kernels(case: &Case, want: &[Vec<Tensor>], twist: &dyn Fn(&Graph) -> Graph) -> Result<Verdict, Mismatch> {
     let graph = twist(&case.graph);
     for (stage, fuse) in [("unfused", false), ("fused", true)] {
         let options = Options { fuse, ..Options::default() };
@@ -152,39 +167,64 @@ fn kernels(case: &Case, want: &[Tensor], twist: &dyn Fn(&Graph) -> Graph) -> Res
             Some(ConstData::Bytes(b)) => b.to_vec(),
             _ => vec![],
         };
-        let out = model::eval::run(&plan, &symbols, &inputs, &constants)
-            .map_err(|t| mismatch(stage, format!("{}: {}", t.code.text(), t.message)))?;
-        let got = out.iter().zip(want).map(|(b, w)| Tensor::from_bytes(w.elem, &w.shape, b));
-        let got: Option<Vec<Tensor>> = got.collect();
-        let got = got.ok_or_else(|| mismatch(stage, "an output is too short"))?;
-        if let Some(what) = compare(case, want, &got, tolerance) {
-            return Err(mismatch(stage, what));
+        for (at, (inputs, want)) in case.runs.iter().zip(want).enumerate() {
+            evaluated(case, &plan, &constants, inputs, want).map_err(|what| in_run(at, mismatch(stage, what)))?;
         }
     }
     Ok(Verdict::Agrees)
 }
 
-/// The compiled model.
+/// The kernels of a plan, run by the evaluator of loops.
+fn evaluated(
+    case: &Case,
+    plan: &model::Plan,
+    constants: &dyn Fn(girih_compiler::graph::ConstId) -> Vec<u8>,
+    inputs: &Inputs,
+    want: &[Tensor],
+) -> Result<(), String> {
+    let symbols = bound(case, inputs).map_err(|m| m.what)?;
+    let bytes: Vec<Vec<u8>> = inputs.tensors.iter().map(Tensor::to_bytes).collect();
+    let out = model::eval::run(plan, &symbols, &bytes, constants)
+        .map_err(|t| format!("{}: {}", t.code.text(), t.message))?;
+    let got = out.iter().zip(want).map(|(b, w)| Tensor::from_bytes(w.elem, &w.shape, b));
+    let got: Option<Vec<Tensor>> = got.collect();
+    let got = got.ok_or("an output is too short")?;
+    match compare(case, want, &got, tolerance(case, inputs, &symbols)) {
+        Some(what) => Err(what),
+        None => Ok(()),
+    }
+}
+
+/// The compiled model, run with each of the inputs in turn.
 pub fn native(case: &Case) -> Result<(), Mismatch> {
     let wrong = |e: girih::Error| mismatch("native", e.to_string());
-    let want = run(&case.graph, &case.inputs).map_err(|e| mismatch("eval", e))?;
     let model = Model::from_graph(case.graph.clone()).map_err(wrong)?;
+    for (at, inputs) in case.runs.iter().enumerate() {
+        native_run(case, &model, inputs).map_err(|m| in_run(at, m))?;
+    }
+    Ok(())
+}
+
+fn native_run(case: &Case, model: &Model, inputs: &Inputs) -> Result<(), Mismatch> {
+    let wrong = |e: girih::Error| mismatch("native", e.to_string());
+    let want = run(&case.graph, inputs).map_err(|e| mismatch("eval", e))?;
     let mut arrays = vec![];
-    for (input, t) in case.graph.inputs.iter().zip(&case.inputs) {
+    for (input, t) in case.graph.inputs.iter().zip(&inputs.tensors) {
         let mut a = Array::zeroed(t.elem, &t.shape).map_err(wrong)?;
         (0..t.len()).for_each(|i| a.buffer_mut().set(i as u64, t.bits(i)));
         arrays.push((case.graph.values[input.value].name.clone(), a));
     }
     let given: Vec<(&str, &Array)> = arrays.iter().map(|(n, a)| (&n[..], a)).collect();
-    let out = model.run(&given).map_err(wrong)?;
+    let symbols = bound(case, inputs)?;
+    let named: Vec<(&str, i64)> =
+        case.graph.symbols.values().zip(&symbols).map(|(s, value)| (&s.name[..], *value)).collect();
+    let out = model.run_at(&given, &named).map_err(wrong)?;
     let mut got = vec![];
     for (_, a) in &out {
         let bits = (0..a.buffer().elements()).map(|i| a.buffer().get(i)).collect();
         got.push(Tensor::from_bits(a.elem(), a.shape(), bits).ok_or_else(|| mismatch("native", "an output is short"))?);
     }
-    let shapes: Vec<Vec<u64>> = case.inputs.iter().map(|t| t.shape.clone()).collect();
-    let symbols = bind::bind_symbols(&case.graph, &shapes, &[]).map_err(|d| mismatch("bind", d.message))?;
-    match compare(case, &want, &got, tolerance(case, &symbols)) {
+    match compare(case, &want, &got, tolerance(case, inputs, &symbols)) {
         Some(what) => Err(mismatch("native", what)),
         None => Ok(()),
     }

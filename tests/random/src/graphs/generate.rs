@@ -1,4 +1,8 @@
-//! Random graphs of primitives, with inputs.
+//! Random graphs of primitives, with inputs for several runs.
+//!
+//! Symbols are extents or numbers. The runs of a case bind them to other values: extents to 0 and 1 too, numbers to
+//! negative ones. What an operation cannot do with an empty axis (a maximum, a place) is not drawn for an axis that is
+//! empty in some run.
 //!
 //! Each float tensor has a budget: its elements are multiples of `2^-fine` below `2^big`. While `fine + big` fits the
 //! type's digits, sums are exact in every order; what exceeds it is `rough`, is compared within a bound, and is not used
@@ -19,9 +23,23 @@ use crate::rng::Rng;
 #[derive(Clone)]
 pub struct Case {
     pub graph: Graph,
-    pub inputs: Vec<Tensor>,
+    pub runs: Vec<Inputs>,
     /// Of values by name: whether every order of operations gives the same bits.
     pub exact: BTreeMap<String, bool>,
+}
+
+/// What a graph is run with.
+#[derive(Clone, Default)]
+pub struct Inputs {
+    pub tensors: Vec<Tensor>,
+    /// The symbols that are given by value, in their order; shapes tell the others.
+    pub given: Vec<Option<i64>>,
+}
+
+impl Inputs {
+    pub fn shapes(&self) -> Vec<Vec<u64>> {
+        self.tensors.iter().map(|t| t.shape.clone()).collect()
+    }
 }
 
 /// The largest tensor, in elements.
@@ -46,8 +64,12 @@ struct Item {
 struct Maker<'r> {
     rng: &'r mut Rng,
     graph: Graph,
-    symbols: Vec<i64>,
-    inputs: Vec<Tensor>,
+    /// For each run the values of the symbols.
+    symbols: Vec<Vec<i64>>,
+    runs: Vec<Inputs>,
+    /// The symbols that are extents, and those that are numbers.
+    extents: Vec<Ix>,
+    numbers: Vec<Ix>,
     pool: Vec<Item>,
     exact: BTreeMap<String, bool>,
 }
@@ -65,14 +87,20 @@ fn precision(d: DType) -> i32 {
 pub fn make(seed: u64) -> Case {
     let mut rng = Rng::new(seed);
     let graph = Graph { name: format!("random_{seed}"), ..Graph::default() };
-    let mut m = Maker { rng: &mut rng, graph, symbols: vec![], inputs: vec![], pool: vec![], exact: BTreeMap::new() };
-    for i in 0..m.rng.below(3) {
-        m.graph.add_symbol(&format!("s{i}"), 1, if m.rng.chance(30) { Some(64) } else { None });
-        let value = m.rng.range(1, 9);
-        m.symbols.push(value);
-    }
-    // The first input says what the symbols are.
-    let mut shape: Vec<Ix> = m.graph.symbols.keys().map(|s| s.ix()).collect();
+    let count = *rng.pick(&[1, 2, 3]);
+    let mut m = Maker {
+        rng: &mut rng,
+        graph,
+        symbols: vec![vec![]; count],
+        runs: vec![Inputs::default(); count],
+        extents: vec![],
+        numbers: vec![],
+        pool: vec![],
+        exact: BTreeMap::new(),
+    };
+    m.declare();
+    // The first input says what the extents are.
+    let mut shape = m.extents.clone();
     shape.push(Ix::Const(m.rng.range(1, 9)));
     m.input(Elem::F32, shape);
     for _ in 0..m.rng.range(1, 4) {
@@ -89,22 +117,78 @@ pub fn make(seed: u64) -> Case {
 }
 
 impl Maker<'_> {
-    fn value(&self, ix: &Ix) -> i64 {
-        ix.eval(&|leaf| match leaf {
-            Ix::Val { val, .. } => self.symbols.get(val.0 as usize).copied().unwrap_or(1),
-            _ => 0,
-        })
+    /// The symbols, and their values in each run: first ordinary ones, then 0, 1 and others.
+    fn declare(&mut self) {
+        for i in 0..self.rng.below(3) {
+            let lo = if self.rng.chance(70) { 0 } else { 1 };
+            let hi = if self.rng.chance(30) { Some(64) } else { None };
+            let symbol = self.graph.add_symbol(&format!("s{i}"), lo, hi);
+            self.extents.push(symbol.ix());
+            for (run, values) in self.symbols.iter_mut().enumerate() {
+                let edge = run > 0 && self.rng.chance(40);
+                values.push(if edge { self.rng.range(lo, 1) } else { self.rng.range(1, 9) });
+                self.runs[run].given.push(None);
+            }
+        }
+        for i in 0..self.rng.below(2) {
+            let (lo, hi) = if self.rng.chance(50) { (-9, Some(9)) } else { (-1 << 40, None) };
+            let symbol = self.graph.add_symbol(&format!("k{i}"), lo, hi);
+            self.numbers.push(symbol.ix());
+            for (run, values) in self.symbols.iter_mut().enumerate() {
+                values.push(self.rng.range(-9, 9));
+                self.runs[run].given.push(values.last().copied());
+            }
+        }
     }
+
+    /// The values of an expression in the runs.
+    fn values(&self, ix: &Ix) -> impl Iterator<Item = i64> {
+        let of = |symbols: &Vec<i64>| {
+            ix.eval(&|leaf| match leaf {
+                Ix::Val { val, .. } => symbols.get(val.0 as usize).copied().unwrap_or(1),
+                _ => 0,
+            })
+        };
+        self.symbols.iter().map(of).collect::<Vec<_>>().into_iter()
+    }
+    /// Its greatest value.
+    fn value(&self, ix: &Ix) -> i64 {
+        self.values(ix).max().unwrap_or(1)
+    }
+    /// Whether an extent is 0 in some run.
+    fn may_be_empty(&self, ix: &Ix) -> bool {
+        self.values(ix).any(|n| n <= 0)
+    }
+    /// The elements of a tensor in the run that has most.
     fn count(&self, shape: &[Ix]) -> i64 {
-        shape.iter().map(|d| self.value(d)).product()
+        let counts = (0..self.runs.len()).map(|run| self.extents_in(run, shape).iter().product::<u64>() as i64);
+        counts.max().unwrap_or(1)
+    }
+    fn extents_in(&self, run: usize, shape: &[Ix]) -> Vec<u64> {
+        shape.iter().map(|d| self.values(d).nth(run).unwrap_or(0).max(0) as u64).collect()
+    }
+    /// A number of the model: a symbol, in some expression.
+    fn number(&mut self) -> Option<Ix> {
+        let at = self.rng.below(self.numbers.len());
+        let k = self.numbers.get(at)?.clone();
+        Some(match self.rng.below(4) {
+            0 => Ix::add(k, Ix::Const(self.rng.range(-3, 3))),
+            1 => Ix::sub(Ix::Const(self.rng.range(-3, 3)), k),
+            2 => Ix::mul(k, Ix::Const(self.rng.range(-2, 2))),
+            _ => k,
+        })
     }
     fn extent(&mut self) -> Ix {
         let fixed = Ix::Const(*self.rng.pick(&[1, 1, 2, 3, 4, 5, 7, 8, 16, 17]));
-        if self.symbols.is_empty() || self.rng.chance(55) {
+        if self.rng.chance(55) {
             return fixed;
         }
-        let at = self.rng.below(self.symbols.len());
-        let s = self.graph.symbols.keys().nth(at).map_or(Ix::Const(1), |s| s.ix());
+        if let Some(k) = self.number().filter(|_| self.rng.chance(20)) {
+            // As many as a number says, where it is not negative.
+            return Ix::max(k, Ix::Const(0));
+        }
+        let at = self.rng.below(self.extents.len());
+        let Some(s) = self.extents.get(at).cloned() else { return fixed };
         match self.rng.below(5) {
             0 => Ix::add(s, Ix::Const(1)),
             1 => Ix::mul(s, Ix::Const(2)),
@@ -121,27 +205,37 @@ impl Maker<'_> {
         }
     }
 
-    fn data(&mut self, elem: Elem, shape: &[Ix]) -> Option<Tensor> {
-        let extents: Vec<u64> = shape.iter().map(|d| self.value(d) as u64).collect();
+    fn data(&mut self, elem: Elem, extents: &[u64]) -> Option<Tensor> {
         let one = |rng: &mut Rng| match elem.dtype {
             DType::I1 => rng.below(2) as u64,
             d if d.is_int() => rng.range(-9, 9) as u64 & d.mask(),
             d => convert::from_f64(d, rng.range(-8, 8) as f64 / 4.0, Rounding::NearestEven),
         };
         let bits = (0..extents.iter().product::<u64>()).map(|_| one(self.rng)).collect();
-        Tensor::from_bits(elem, &extents, bits)
+        Tensor::from_bits(elem, extents, bits)
     }
 
     fn input(&mut self, elem: Elem, shape: Vec<Ix>) {
-        let Some(data) = self.data(elem, &shape) else { return };
-        let role = if self.rng.chance(25) { Role::Parameter } else { Role::Argument };
+        let shapes: Vec<Vec<u64>> = (0..self.runs.len()).map(|run| self.extents_in(run, &shape)).collect();
         // Weights say nothing of symbols.
-        let role = if shape.iter().all(|d| d.as_const().is_some()) { role } else { Role::Argument };
-        let name = format!("x{}", self.inputs.len());
-        let arg = self.graph.add_input(&name, elem, shape.clone(), role).into();
-        self.inputs.push(data);
-        self.exact.insert(name, true);
+        let fixed = shape.iter().all(|d| d.as_const().is_some());
+        let role = if fixed && self.rng.chance(25) { Role::Parameter } else { Role::Argument };
+        let Some(mut data) = shapes.iter().map(|s| self.data(elem, s)).collect::<Option<Vec<Tensor>>>() else { return };
+        if let (Role::Parameter, Some(first)) = (role, data.first().cloned()) {
+            data.fill(first);
+        }
+        let arg = self.given(elem, shape.clone(), role, data);
         self.pool.push(Item { arg, shape, elem, digits: Digits { big: 1, fine: 2, rough: 0 } });
+    }
+
+    /// An input with its tensor for each run.
+    fn given(&mut self, elem: Elem, shape: Vec<Ix>, role: Role, data: Vec<Tensor>) -> Arg {
+        let name = format!("x{}", self.graph.inputs.len());
+        for (run, tensor) in self.runs.iter_mut().zip(data) {
+            run.tensors.push(tensor);
+        }
+        self.exact.insert(name.clone(), true);
+        self.graph.add_input(&name, elem, shape, role).into()
     }
 
     fn pick(&mut self, ok: impl Fn(&Item) -> bool) -> Option<Item> {
@@ -192,6 +286,7 @@ impl Maker<'_> {
             13..=16 => self.layout(),
             17 => self.gather(),
             18 => self.scatter(),
+            _ if self.rng.chance(40) => self.places(),
             _ => self.ordered(),
         }
     }
@@ -286,6 +381,18 @@ impl Maker<'_> {
         Some(())
     }
 
+    /// Integers made of places and of a number, as a tensor or as a truth value.
+    fn places(&mut self) -> Option<()> {
+        let shape = self.shape();
+        let k = self.number()?;
+        let linear = (0..shape.len()).fold(k, |at, d| Ix::add(at, Ix::mul(axis(d), Ix::Const(d as i64 + 1))));
+        let y = self.builder().index(linear, Elem::I64, shape);
+        self.keep(y, Digits { big: 64, fine: 0, rough: 0 });
+        let c = self.builder().compare(Predicate::LessThan, y, int_scalar(Elem::I64, 2)).ok()?;
+        self.keep(c, Digits { big: 0, fine: 0, rough: 0 });
+        Some(())
+    }
+
     fn choose(&mut self) -> Option<()> {
         self.builder();
         let x = self.pick(|i| i.digits.rough == 0 && !i.elem.is_bool())?;
@@ -346,7 +453,9 @@ impl Maker<'_> {
         let n: i64 = axes.iter().map(|a| self.value(&x.shape[*a])).product();
         let grow = self.log2(n);
         let d = x.digits;
+        let empty = axes.iter().any(|a| self.may_be_empty(&x.shape[*a]));
         let (op, d) = match self.rng.below(9) {
+            4.. if empty && !x.elem.is_bool() => (ReduceOp::Sum, Digits { big: d.big + grow, ..d }),
             _ if x.elem.is_bool() => (*self.rng.pick(&[ReduceOp::And, ReduceOp::Or, ReduceOp::Xor]), d),
             0..=3 => (ReduceOp::Sum, Digits { big: d.big + grow, ..d }),
             4 => (ReduceOp::Max, d),
@@ -421,6 +530,8 @@ impl Maker<'_> {
         let amounts: Vec<(i64, i64)> = (0..rank).map(|_| (self.rng.range(0, 2), self.rng.range(0, 2))).collect();
         let (a, c, k) = (self.rng.range(1, 3), self.rng.range(-2, 2), self.rng.range(1, 4));
         let known = n.as_const();
+        let hollow = self.may_be_empty(&n);
+        let number = if self.rng.chance(60) { self.number() } else { None };
         let mut b = self.builder();
         let mut digits = x.digits;
         let axes: Vec<Ix> = (0..rank).map(axis).collect();
@@ -445,7 +556,11 @@ impl Maker<'_> {
             // Reversed.
             4 => b.slice(x.arg, at, Ix::sub(n.clone(), Ix::Const(1)), -1, n),
             5 => {
-                let start = Ix::Const((a - 1).min(known.unwrap_or(1) - 1));
+                // What the extent is known to have, or a place that a number says.
+                let start = match number.filter(|_| !hollow) {
+                    Some(k) => Ix::modulo(k, n.clone()),
+                    None => Ix::Const((a - 1).min(known.unwrap_or(1) - 1).max(0)),
+                };
                 let rest = Ix::sub(n, start.clone());
                 b.slice(x.arg, at, start, a, Ix::ceil_div(rest, Ix::Const(a)))
             }
@@ -487,7 +602,7 @@ impl Maker<'_> {
             _ => {
                 let (mut shape, mut coords) = (x.shape.clone(), axes);
                 shape.push(Ix::Const(k));
-                coords[at] = Ix::add(Ix::add(axis(at), axis(rank)), Ix::Const(c));
+                coords[at] = Ix::add(Ix::add(axis(at), axis(rank)), number.unwrap_or(Ix::Const(c)));
                 let conds = vec![
                     Cond::new(coords[at].clone(), Cmp::Ge, Ix::Const(0)),
                     Cond::new(coords[at].clone(), Cmp::Lt, n),
@@ -509,6 +624,10 @@ impl Maker<'_> {
         let (k, c) = (self.rng.range(1, 5), self.rng.range(0, 3));
         let linear =
             (0..shape.len()).fold(Ix::Const(c), |at, d| Ix::add(at, Ix::mul(axis(d), Ix::Const(k + d as i64))));
+        let linear = match self.number() {
+            Some(k) => Ix::add(linear, k),
+            None => linear,
+        };
         let ix = Ix::modulo(linear, extent.clone());
         let elem = if self.rng.chance(50) { Elem::I64 } else { Elem::I32 };
         if self.rng.chance(50)
@@ -516,13 +635,14 @@ impl Maker<'_> {
             && shape.iter().all(|d| d.as_const().is_some())
         {
             // The same as an input, of which nothing is known.
-            let extents: Vec<u64> = shape.iter().map(|d| self.value(d) as u64).collect();
-            let bits = (0..extents.iter().product::<u64>()).map(|_| self.rng.below(n as usize) as u64).collect();
-            if let Some(data) = Tensor::from_bits(Elem::I64, &extents, bits) {
-                let name = format!("x{}", self.inputs.len());
-                self.inputs.push(data);
-                self.exact.insert(name.clone(), true);
-                return self.graph.add_input(&name, Elem::I64, shape.to_vec(), Role::Argument).into();
+            let extents = self.extents_in(0, shape);
+            let count = extents.iter().product::<u64>();
+            let mut one = || {
+                let bits = (0..count).map(|_| self.rng.below(n as usize) as u64).collect();
+                Tensor::from_bits(Elem::I64, &extents, bits)
+            };
+            if let Some(data) = self.runs.iter().map(|_| one()).collect::<Option<Vec<Tensor>>>() {
+                return self.given(Elem::I64, shape.to_vec(), Role::Argument, data);
             }
         }
         self.builder().index(ix, elem, shape.to_vec())
@@ -534,7 +654,7 @@ impl Maker<'_> {
         let n = x.shape[at].clone();
         let mut shape = x.shape.clone();
         shape[at] = self.extent();
-        if self.count(&shape) > LARGEST || self.value(&n) == 0 {
+        if self.count(&shape) > LARGEST || self.may_be_empty(&n) {
             return None;
         }
         let ids = self.indices(&n, &shape);
@@ -549,10 +669,7 @@ impl Maker<'_> {
         let u = self.pick(|i| i.elem == x.elem && i.shape.len() == x.shape.len() && i.digits.rough == 0)?;
         let at = self.rng.below(x.shape.len());
         // Along the other axes, updates must fit.
-        if (0..x.shape.len()).any(|d| d != at && self.value(&u.shape[d]) > self.value(&x.shape[d])) {
-            return None;
-        }
-        if (0..x.shape.len()).any(|d| d != at && u.shape[d] != x.shape[d]) {
+        if self.may_be_empty(&x.shape[at]) || (0..x.shape.len()).any(|d| d != at && u.shape[d] != x.shape[d]) {
             return None;
         }
         let ids = self.indices(&x.shape[at].clone(), &u.shape);
@@ -584,12 +701,16 @@ impl Maker<'_> {
     }
 
     fn finish(mut self) -> Case {
+        if self.rng.chance(30) {
+            // A result that shows another.
+            let _ = self.layout();
+        }
         let mut outputs: Vec<Arg> = vec![];
         let made: Vec<Arg> = self.pool.iter().map(|i| i.arg).filter(|a| self.is_made(*a)).collect();
         if let Some(last) = made.last() {
             outputs.push(*last);
         }
-        for _ in 0..self.rng.below(3) {
+        for _ in 0..self.rng.below(4) {
             if let Some(x) = made.get(self.rng.below(made.len())) {
                 outputs.push(*x);
             }
@@ -602,7 +723,7 @@ impl Maker<'_> {
                 self.graph.outputs.push(Output { name: format!("y{i}"), value });
             }
         }
-        Case { graph: self.graph, inputs: self.inputs, exact: self.exact }
+        Case { graph: self.graph, runs: self.runs, exact: self.exact }
     }
 
     fn is_made(&self, a: Arg) -> bool {

@@ -51,9 +51,18 @@ fn smallest(case: &Case, mismatch: &Mismatch, twist: &dyn Fn(&Graph) -> Graph) -
 
 fn text(case: &Case) -> String {
     let mut out = print(&case.graph, Stage::Tensor);
-    for (input, t) in case.graph.inputs.iter().zip(&case.inputs) {
-        let shown: Vec<f64> = t.numbers().into_iter().take(64).collect();
-        out += &format!("# {} {:?} = {shown:?}\n", case.graph.values[input.value].name, t.shape);
+    for (at, run) in case.runs.iter().enumerate() {
+        out += &format!("# run {at}");
+        for (symbol, value) in case.graph.symbols.values().zip(&run.given) {
+            if let Some(value) = value {
+                out += &format!(" {} = {value}", symbol.name);
+            }
+        }
+        out += "\n";
+        for (input, t) in case.graph.inputs.iter().zip(&run.tensors) {
+            let shown: Vec<f64> = t.numbers().into_iter().take(64).collect();
+            out += &format!("# {} {:?} = {shown:?}\n", case.graph.values[input.value].name, t.shape);
+        }
     }
     out
 }

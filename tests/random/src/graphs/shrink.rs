@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use girih_compiler::graph::eval::{Options, evaluate, no_files};
 use girih_compiler::graph::{Arg, Graph, Node, Output, Role, ValueId};
 
-use super::generate::Case;
+use super::generate::{Case, Inputs};
 
 /// `fails` says whether a case still goes wrong in the way that matters.
 pub fn shrink(case: &Case, fails: &mut dyn FnMut(&Case) -> bool) -> Case {
@@ -19,6 +19,12 @@ pub fn shrink(case: &Case, fails: &mut dyn FnMut(&Case) -> bool) -> Case {
         }
         false
     };
+    // One run is enough, most often.
+    for run in best.runs.clone() {
+        if best.runs.len() > 1 && attempt(Some(Case { runs: vec![run], ..best.clone() }), &mut best) {
+            break;
+        }
+    }
     // The first value that is wrong by itself.
     let values: Vec<ValueId> = best.graph.nodes.values().flat_map(|n| n.results.clone()).collect();
     for v in values {
@@ -55,8 +61,11 @@ fn without_dead(case: &Case) -> Case {
         .map(|(i, input)| needed.contains(&input.value) || (i == 0 && !g.symbols.is_empty()))
         .collect();
     let graph = rebuilt(g, &keep, &needed);
-    let inputs = case.inputs.iter().zip(&keep).filter(|(_, k)| **k).map(|(t, _)| t.clone()).collect();
-    Case { graph, inputs, exact: case.exact.clone() }
+    let kept = |run: &Inputs| {
+        let tensors = run.tensors.iter().zip(&keep).filter(|(_, k)| **k).map(|(t, _)| t.clone()).collect();
+        Inputs { tensors, given: run.given.clone() }
+    };
+    Case { graph, runs: case.runs.iter().map(kept).collect(), exact: case.exact.clone() }
 }
 
 /// A graph of the inputs that stay and the nodes that are needed.
@@ -107,9 +116,12 @@ fn cut(case: &Case, at: usize) -> Option<Case> {
     let node = g.nodes.values().nth(at)?;
     let mut probe = g.clone();
     probe.outputs = node.results.iter().map(|v| Output { name: format!("c{}", v.0), value: *v }).collect();
-    let data = evaluate(&probe, &case.inputs, &no_files, &Options::default()).ok()?;
+    let mut runs = case.runs.clone();
+    for run in &mut runs {
+        let options = Options { symbols: run.given.clone(), ..Options::default() };
+        run.tensors.extend(evaluate(&probe, &run.tensors, &no_files, &options).ok()?);
+    }
     let keep = vec![true; g.inputs.len()];
     let graph = copied(g, &keep, &node.results, &mut |n| n.results != node.results);
-    let inputs = case.inputs.iter().cloned().chain(data).collect();
-    Some(without_dead(&Case { graph, inputs, exact: case.exact.clone() }))
+    Some(without_dead(&Case { graph, runs, exact: case.exact.clone() }))
 }
