@@ -85,7 +85,8 @@ test-torch: build .venv/ready
 	.venv/bin/python tests/aten_edges.py $(GIRIH) --every 3
 	.venv/bin/python tests/aten_edges.py $(GIRIH) --device cpu --every 40
 	.venv/bin/python -m pytest -q tests/torch
-	.venv/bin/python tests/torch_random.py --seed 210 --count 30
+	.venv/bin/python tests/torch_random.py --count 200
+	.venv/bin/python tests/torch_random.py --count 100 --seed random
 	.venv/bin/python tests/cutile/run.py --torch
 	.venv/bin/python tests/expr.py $(GIRIH)
 	.venv/bin/python tests/expr.py $(GIRIH) --device cpu

@@ -17,6 +17,7 @@ shrunk and printed as Python; exit code 1. Operations left to PyTorch are counte
 import argparse
 import collections
 import json
+import random
 import subprocess
 import sys
 import time
@@ -27,10 +28,14 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 
+def seed(text):
+    return random.randrange(1, 1 << 40) if text == "random" else int(text)
+
+
 def flags():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=300, help="how many programs")
-    parser.add_argument("--seed", type=int, default=1, help="of the first group; `random`: one that is printed")
+    parser.add_argument("--seed", type=seed, default=1, help="of the first group; `random`: one that is printed")
     parser.add_argument("--device", choices=("mixed", "eval", "cpu"), default="mixed")
     parser.add_argument("--native", type=int, default=8, help="with `mixed`, one group in so many is native")
     parser.add_argument("--group", type=int, default=10, help="programs in one compiled function")
@@ -67,8 +72,6 @@ def work(args):
 
 
 def examine(whole):
-    import random
-
     from torch_programs import generate, group
     from girih.torch import _partition
 
@@ -163,7 +166,7 @@ class Worker:
         self.seed = None
 
     def start(self):
-        command = [sys.executable, __file__, "--worker", *sys.argv[1:]]
+        command = [sys.executable, "-W", "ignore", __file__, "--worker", *sys.argv[1:]]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def give(self, seed, size):
@@ -261,6 +264,7 @@ def main():
         whole = group.make(args.show, args.group, device(args.device, args.show, args.native))
         print(f"# {whole.device}, {whole.mode}\n" + "\n".join(p.text() for p in whole.programs))
         return None
+    print(f"# from seed {args.seed}", flush=True)
     return 0 if Campaign(args).run() else 1
 
 

@@ -184,8 +184,8 @@ fn evaluated(
 ) -> Result<(), String> {
     let symbols = bound(case, inputs).map_err(|m| m.what)?;
     let bytes: Vec<Vec<u8>> = inputs.tensors.iter().map(Tensor::to_bytes).collect();
-    let out = model::eval::run(plan, &symbols, &bytes, constants)
-        .map_err(|t| format!("{}: {}", t.code.text(), t.message))?;
+    let out =
+        model::eval::run(plan, &symbols, &bytes, constants).map_err(|t| format!("{}: {}", t.code.text(), t.message))?;
     let got = out.iter().zip(want).map(|(b, w)| Tensor::from_bytes(w.elem, &w.shape, b));
     let got: Option<Vec<Tensor>> = got.collect();
     let got = got.ok_or("an output is too short")?;
