@@ -74,13 +74,13 @@ fn view(kind: &str, dims: &str, access: &str, bits: u32, inbounds: &str) -> Case
 }
 
 /// Parts of a tile of 4x8 elements, read or replaced.
-fn part(access: &str, bits: u32) -> Case {
-    let int = format!("tile<i{bits}>");
+fn part(access: &str) -> Case {
+    let int = "tile<i32>";
     let go = match access {
         "extract" => "%p = extract %whole[%i, %j] : tile<4x8xi32> -> tile<2x2xi32>".to_string(),
         _ => format!(
             "%new = constant <i32: 7> : tile<2x2xi32>\n    %q = insert %new, %whole[%i, %j] : tile<2x2xi32>, {int} -> tile<4x8xi32>\n    \
-             %o = constant <i{bits}: 0> : {int}\n    %p = extract %q[%o, %o] : tile<4x8xi32> -> tile<2x2xi32>"
+             %o = constant <i32: 0> : {int}\n    %p = extract %q[%o, %o] : tile<4x8xi32> -> tile<2x2xi32>"
         ),
     };
     let ty = "tensor_view<2x2xi32, strides=[2,1]>";
@@ -91,7 +91,7 @@ fn part(access: &str, bits: u32) -> Case {
          %k = store_view_tko weak %p, %yv[%z, %z] : tile<2x2xi32>, partition_view<tile=(2x2), {ty}>, tile<i32> -> token\n"
     );
     let params = format!("%x: tile<ptr<i32>>, %y: tile<ptr<i32>>, %m: tile<i32>, %n: tile<i32>, %i: {int}, %j: {int}");
-    Case { what: format!("{access} i{bits}"), program: program(&params, &body), bits }
+    Case { what: access.to_string(), program: program(&params, &body), bits: 32 }
 }
 
 type Verdict = Option<(Code, String, Option<Span>, [u32; 3])>;
@@ -135,11 +135,12 @@ fn compare(case: &Case) -> (usize, usize) {
     for sizes in [[8, 16], [7, 20], [1, 1], [0, 16], [20, 0], [-1, 16], [8, -3]] {
         for i in indices {
             for j in indices {
-                // Both out of range at once says nothing that one does not; and a buffer that is too small.
+                // Both out of range at once says nothing that one does not.
                 if i != 0 && j != 0 && i != j {
                     continue;
                 }
-                for x in [400, 15] {
+                // And, of one view, a buffer that is too small.
+                for &x in if sizes == [7, 20] { &[400, 15][..] } else { &[400] } {
                     let (native, eval) =
                         (launch(case, Device::Cpu, x, sizes, [i, j]), launch(case, Device::Eval, x, sizes, [i, j]));
                     assert_eq!(native.0, eval.0, "{}: {sizes:?} at [{i}, {j}], {x} elements", case.what);
@@ -180,17 +181,15 @@ fn tiles_of_views() {
     cases.push(view("partition", "", "reduce", 32, ""));
     for case in &cases {
         let (trapped, fine) = compare(case);
-        assert!(trapped > 50 && fine > 5, "{}: {trapped} trapped, {fine} did not", case.what);
+        assert!(trapped > 50 && fine > 0, "{}: {trapped} trapped, {fine} did not", case.what);
     }
 }
 
 #[test]
 fn parts_of_tiles() {
     for access in ["extract", "insert"] {
-        for bits in [8, 32, 64] {
-            let case = part(access, bits);
-            let (trapped, fine) = compare(&case);
-            assert!(trapped > 50 && fine > 50, "{}: {trapped} trapped, {fine} did not", case.what);
-        }
+        let case = part(access);
+        let (trapped, fine) = compare(&case);
+        assert!(trapped > 50 && fine > 10, "{}: {trapped} trapped, {fine} did not", case.what);
     }
 }
