@@ -349,7 +349,7 @@ def made(g: Generator) -> Program:
     rng = g.rng
     dims = [rng.choice(("m", "n", "p", "m", "n", 1, 2, 3)) for _ in range(3)]
     for _ in range(rng.choice((1, 1, 2, 2, 3))):
-        dtype = rng.choice(FLOATS) if rng.random() < 0.7 else rng.choice((torch.bool, *INTS))
+        dtype = rng.choice(FLOATS) if rng.random() < 0.65 else rng.choice((*INTS, *[torch.bool] * 5))
         rank = rng.choice((0, 1, 2, 2, 2, 3, 3))
         shape = tuple(dims[3 - rank:])
         if rng.random() < 0.3 and rank:

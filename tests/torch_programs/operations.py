@@ -192,10 +192,19 @@ def convert(g):
     return value(g, f"{x}.{names.get(to, f'type(torch.{to})')}")
 
 
+def condition(g, like=None):
+    """Truth values that broadcast to `like`, or any: a tensor, or a comparison."""
+    try:
+        return g.pick("b", ok=like and (lambda n: broadcasts(g, n, like)))
+    except Nothing:
+        x = g.pick("n", ok=like and (lambda n: broadcasts(g, n, like)), exact=True)
+        return f"{x} {g.rng.choice(('>', '<=', '!='))} {g.any_integer(-2, 2)}"
+
+
 @op(4)
 def where(g):
-    c = g.pick("b")
-    x = g.partner(c)
+    c = condition(g)
+    x = g.partner(c.split()[0])
     y = g.partner(x) if g.rng.random() < 0.6 else g.number()
     a, b = (x, y) if g.rng.random() < 0.7 else (y, x)
     return value(g, f"torch.where({c}, {a}, {b})")
@@ -204,7 +213,7 @@ def where(g):
 @op(3)
 def masked_fill(g):
     x = g.pick("a")
-    c = g.pick("b", ok=lambda n: broadcasts(g, n, x))
+    c = condition(g, x)
     return value(g, f"{x}.masked_fill({c}, {g.number()})")
 
 
