@@ -79,7 +79,7 @@ fn part(access: &str) -> Case {
     let go = match access {
         "extract" => "%p = extract %whole[%i, %j] : tile<4x8xi32> -> tile<2x2xi32>".to_string(),
         _ => format!(
-            "%new = constant <i32: 7> : tile<2x2xi32>\n    %q = insert %new, %whole[%i, %j] : tile<2x2xi32>, {int} -> tile<4x8xi32>\n    \
+            "%new = constant <i32: 7> : tile<2x2xi32>\n    %q = insert %new, %whole[%i, %j] : tile<2x2xi32>, tile<4x8xi32>\n    \
              %o = constant <i32: 0> : {int}\n    %p = extract %q[%o, %o] : tile<4x8xi32> -> tile<2x2xi32>"
         ),
     };
