@@ -158,6 +158,9 @@ OF_INTS = {
     "integers": lambda x, k: x.to(torch.int32) * k,
     "bools": lambda x, k: (x > 0) * k,
     "filled": lambda x, k: x.masked_fill(x > 0, k),
+    "alpha": lambda x, k: torch.add(x, x, alpha=k),
+    "lower": lambda x, k: x.tril(k),
+    "upper": lambda x, k: x.triu(k) * 2,
     "rolled": lambda x, k: x.roll(k, 0) * 2,
     "returned": lambda x, k: (x * 2, k, k * 2 - 7, k / 2, k > 1, k // 2, k % 3),
 }

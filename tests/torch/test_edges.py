@@ -50,9 +50,10 @@ def test_an_empty_index(name, shape):
     same(INDEXED[name], torch.randn(shape), torch.zeros(0, dtype=torch.int64))
 
 
+@pytest.mark.parametrize("shape", [(0, 6), (6, 0), (0, 0)])
 @pytest.mark.parametrize("name", INDEXED)
-def test_an_index_into_nothing_is_an_error(name):
-    same(INDEXED[name], torch.randn(0, 6), torch.zeros(2, dtype=torch.int64))
+def test_an_index_into_nothing_is_an_error(name, shape):
+    same(INDEXED[name], torch.randn(shape), torch.zeros(2, dtype=torch.int64))
 
 
 @pytest.mark.parametrize("m", [0, 3])

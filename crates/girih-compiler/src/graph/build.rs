@@ -349,13 +349,32 @@ impl<'g> Builder<'g> {
         }
         let list = axes.iter().map(|a| *a as u32).collect();
         let name = decompose::reduce_name(op);
-        let v: Arg = self.node(name, Op::Reduce { op, axes: list }, args, elem, kept.clone()).into();
+        let mut v: Arg = self.node(name, Op::Reduce { op, axes: list }, args, elem, kept.clone()).into();
+        if matches!(op, ReduceOp::ArgMax { .. } | ReduceOp::ArgMin { .. }) {
+            v = self.existing(v, &shape, &axes, kept)?;
+        }
         if keep { Ok(v) } else { self.squeeze(v, &axes) }
+    }
+
+    /// The position of an extremum, which axes without elements do not have: that is refused where it is known, and else
+    /// an error of the run, by a read at that position.
+    fn existing(&mut self, position: Arg, from: &[Ix], axes: &[usize], shape: Vec<Ix>) -> Result<Arg> {
+        let along: Vec<Ix> = axes.iter().filter_map(|a| from.get(*a)).cloned().collect();
+        let n = self.numel(&along);
+        if n.is_const(0) {
+            let from = self.shape_text(from);
+            return Err(Refusal::new(format!("no position is the extremum of {from}: an axis has no elements")));
+        }
+        if self.facts().range(&n).lo > 0 {
+            return Ok(position);
+        }
+        let places = self.index(ir::axis(0), Elem::I64, vec![n]);
+        self.gather(places, &[position], vec![Coord::Arg(1)], shape)
     }
 
     /// `x` at coordinates; see [`Op::Gather`]. `indices` have the result's shape.
     pub fn gather(&mut self, x: Arg, indices: &[Arg], coords: Vec<Coord>, shape: Vec<Ix>) -> Result<Arg> {
-        self.check_indexed(x, &coords, &shape)?;
+        self.check_indexed(x, &coords, indices)?;
         let mut args = vec![x];
         for &i in indices {
             args.push(self.broadcast_to(i, &shape)?);
@@ -367,7 +386,7 @@ impl<'g> Builder<'g> {
     /// See [`Op::Scatter`]; `indices` and the updates have one shape. Bools add as `or` and multiply as `and`.
     pub fn scatter(&mut self, x: Arg, indices: &[Arg], updates: Arg, coords: Vec<Coord>, op: ScatterOp) -> Result<Arg> {
         let shape = self.shape(updates);
-        self.check_indexed(x, &coords, &shape)?;
+        self.check_indexed(x, &coords, indices)?;
         let op = match op {
             ScatterOp::Add if self.elem(x).is_bool() => ScatterOp::Max,
             ScatterOp::Mul if self.elem(x).is_bool() => ScatterOp::Min,
@@ -382,12 +401,17 @@ impl<'g> Builder<'g> {
         Ok(self.node("scatter", Op::Scatter { coords, op }, args, elem, out).into())
     }
 
-    /// Refuses indices, which there are as many as of `shape`, into an axis without elements.
-    fn check_indexed(&self, x: Arg, coords: &[Coord], shape: &[Ix]) -> Result<()> {
-        let none = |(c, n): (&Coord, &Ix)| matches!(c, Coord::Arg(_)) && n.is_const(0);
-        if coords.iter().zip(&self.shape(x)).any(none) && !shape.iter().any(|n| n.is_const(0)) {
-            let from = self.shape_text(&self.shape(x));
-            return Err(Refusal::new(format!("an index into {from} lies outside: an axis has no elements")));
+    /// Refuses an index that has elements into an axis that has none, though nothing be read there: other axes may
+    /// leave the result empty.
+    fn check_indexed(&self, x: Arg, coords: &[Coord], indices: &[Arg]) -> Result<()> {
+        let from = self.shape(x);
+        for (coord, n) in coords.iter().zip(&from) {
+            let &Coord::Arg(arg) = coord else { continue };
+            let index = (arg as usize).checked_sub(1).and_then(|i| indices.get(i));
+            if n.is_const(0) && index.is_some_and(|i| !self.shape(*i).iter().any(|n| n.is_const(0))) {
+                let from = self.shape_text(&from);
+                return Err(Refusal::new(format!("an index into {from} lies outside: an axis has no elements")));
+            }
         }
         Ok(())
     }

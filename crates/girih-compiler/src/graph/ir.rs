@@ -162,7 +162,8 @@ pub enum ReduceOp {
     /// result may be f32 where the operands are f16 or bf16; integers multiply and add, wrapping, after conversion to
     /// the result's type.
     Dot,
-    /// Position (i64) of the greatest element over one axis; NaN wins; the first of equals, or the last.
+    /// Position (i64) of the greatest element over one axis; NaN wins; the first of equals, or the last; -1 where there
+    /// is no element.
     ArgMax {
         last: bool,
     },
@@ -184,7 +185,8 @@ impl ReduceOp {
             ReduceOp::Prod => 1,
             ReduceOp::Max => !greatest & d.mask(),
             ReduceOp::Min => greatest,
-            ReduceOp::And => d.mask(),
+            // No position.
+            ReduceOp::And | ReduceOp::ArgMax { .. } | ReduceOp::ArgMin { .. } => d.mask(),
             _ => 0,
         }
     }

@@ -158,7 +158,7 @@ fn arg_extreme(x: &View, axes: &[u32], better: Ordering, last: bool) -> Data {
                 best = Some((i as u64, bits));
             }
         }
-        out.push(best.map_or(0, |b| b.0));
+        out.push(best.map_or(u64::MAX, |b| b.0));
     });
     Data::of_bits(DType::I64, out)
 }
