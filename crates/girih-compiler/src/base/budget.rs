@@ -36,6 +36,15 @@ impl PartialEq for Budget {
     }
 }
 
+impl Eq for Budget {}
+
+/// What evaluators may take whose caller does not say.
+impl Default for Budget {
+    fn default() -> Budget {
+        Budget::of_memory(64 << 30)
+    }
+}
+
 /// Why work is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TooMuch {
@@ -87,6 +96,11 @@ impl Budget {
         }
         self.held += bytes;
         Ok(())
+    }
+
+    /// States what is held, for owners who keep count themselves.
+    pub fn hold(&mut self, bytes: u64) {
+        self.held = bytes.min(self.limits.memory);
     }
 
     /// Gives memory back.
@@ -156,6 +170,10 @@ mod tests {
         b.give(60);
         assert_eq!((b.left(), b.take(Some(60))), (60, Ok(())));
         assert_eq!(b.take(None), Err(TooMuch::Memory { wanted: None, left: 0, limit: 100 }));
+        b.hold(70);
+        assert_eq!((b.left(), b.take(Some(31)).is_err()), (30, true));
+        b.hold(1000);
+        assert_eq!((b.left(), b.take(Some(0))), (0, Ok(())));
     }
 
     #[test]

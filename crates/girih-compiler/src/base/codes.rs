@@ -87,6 +87,7 @@ codes! {
     Interrupted = "E0609", "The run was interrupted.";
     OutOfFuel = "E0610", "The kernel did not end within the operations allowed.";
     NotVerified = "E0611", "A malformed module was run without having been verified.";
+    OutOfMemory = "E0612", "Evaluating the kernel needs more memory than there is.";
 
     // 07: bytecode
     NotBytecode = "E0701", "The file is not bytecode, or of a version that is not known.";

@@ -1,7 +1,7 @@
 //! A launch: a grid and one 64-bit slot per entry parameter; and why one stopped.
 
 use super::label::visible_lines;
-use super::{Code, Frames, Place, Span};
+use super::{Budget, Code, Frames, Place, Span};
 
 /// What a kernel is launched with.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -14,11 +14,13 @@ pub struct Launch {
     pub seed: u64,
     /// Run this one block only.
     pub only_block: Option<[u32; 3]>,
+    /// The memory that an evaluator may take for tiles, buffers and allocas.
+    pub budget: Budget,
 }
 
 impl Launch {
     pub fn new(grid: [u32; 3], args: Vec<u64>) -> Launch {
-        Launch { grid, args, seed: 0, only_block: None }
+        Launch { grid, args, seed: 0, only_block: None, budget: Budget::default() }
     }
     pub fn blocks(&self) -> u64 {
         self.grid.iter().map(|&g| g as u64).product()

@@ -235,6 +235,8 @@ impl<'a> Machine<'a> {
         let addr = match self.free.iter().position(|f| f.0 == len && f.1 == align) {
             Some(i) => self.free.swap_remove(i).2,
             None => {
+                self.room_for(block, cx, Some(len))?;
+                self.hold_alloca(len);
                 let addr = self.memory.allocate(len, align);
                 self.named.push((addr, len, "alloca".to_string()));
                 addr

@@ -13,7 +13,7 @@ use crate::base::host::Waiting;
 use crate::base::id::Id;
 use crate::base::launch::{Launch, Trap, User};
 use crate::base::memory::Memory;
-use crate::base::{Code, Diagnostic, Frames};
+use crate::base::{Budget, Code, Diagnostic, Frames, TooMuch};
 use crate::cuda_tile::ir::*;
 use crate::num::op::Signedness;
 
@@ -36,6 +36,10 @@ pub struct Machine<'a> {
     pub unpadded: BTreeSet<Origin>,
     polite: bool,
     steps: u64,
+    budget: Budget,
+    /// The bytes of blocks that wait for their turn, and of allocas.
+    waiting: u64,
+    allocated: u64,
 }
 
 /// A block that runs or waits for its turn.
@@ -54,6 +58,8 @@ pub struct Block {
 pub struct Call {
     pub func: usize,
     pub env: Vec<Option<Val>>,
+    /// The bytes of `env` and of the values in it.
+    held: u64,
     regions: Vec<Active>,
 }
 
@@ -94,6 +100,14 @@ enum Step {
     Done,
 }
 
+impl Block {
+    fn bytes(&self) -> u64 {
+        self.calls.iter().map(|c| c.held).sum()
+    }
+}
+
+/// Bytes that an element of a result takes while it is computed: its bits, its origin, and where it comes from.
+const ELEMENT: u64 = 24;
 /// A function may call others this deep.
 const CALLS: usize = 256;
 
@@ -121,6 +135,9 @@ impl<'a> Machine<'a> {
             unpadded: BTreeSet::new(),
             polite,
             steps: 0,
+            budget: launch.budget.clone(),
+            waiting: 0,
+            allocated: 0,
         }
     }
 
@@ -134,11 +151,18 @@ impl<'a> Machine<'a> {
         loop {
             let mut block = if started < total {
                 started += 1;
+                self.room(&[], Some(Call::bytes(&self.module.funcs[entry]))).map_err(|why| {
+                    let message = format!("no more blocks can be started: {why}");
+                    Trap { op: "entry".into(), ..Trap::new(Code::OutOfMemory, message) }
+                })?;
                 self.start(entry, order.get(started - 1))
             } else {
                 let pick = if self.launch.seed == 0 { 0 } else { rng.below(waiting.len() as u64) as usize };
                 match waiting.swap_remove_front(pick) {
-                    Some(b) => b,
+                    Some(b) => {
+                        self.waiting -= b.bytes();
+                        b
+                    }
                     None => break,
                 }
             };
@@ -150,6 +174,7 @@ impl<'a> Machine<'a> {
                     self.free.extend(done.into_iter().map(|(_, _, len, align, addr)| (len, align, addr)));
                 }
                 Ok(false) => {
+                    self.waiting += block.bytes();
                     waiting.push_back(block);
                     if self.host.gave_way() {
                         let blocks: Vec<Waiting> = waiting.iter().map(|b| self.stands_at(b)).collect();
@@ -179,6 +204,32 @@ impl<'a> Machine<'a> {
             }
         }
         Block { id, linear, calls: vec![call], out: String::new(), accesses: 0, allocas: vec![] }
+    }
+
+    /// Asks for memory beside what the blocks under way hold: those that wait, and the one with these calls.
+    fn room(&mut self, calls: &[Call], bytes: Option<u64>) -> Result<(), TooMuch> {
+        let own: u64 = calls.iter().map(|c| c.held).sum();
+        self.budget.hold(self.waiting.saturating_add(self.allocated).saturating_add(own));
+        self.budget.take(bytes)
+    }
+
+    /// The same, before an operation takes it.
+    pub fn room_for(&mut self, block: &Block, cx: Cx<'a>, bytes: Option<u64>) -> Result<(), Trap> {
+        let trap = |why: TooMuch| (Code::OutOfMemory, format!("`{}` cannot be evaluated: {why}", cx.name()));
+        let room = self.room(&block.calls, bytes).map_err(trap);
+        room.map_err(|(code, message)| self.trap(cx, code, message, None))
+    }
+
+    /// Asks for what an operation's results take while they are computed.
+    fn room_for_results(&mut self, block: &Block, cx: Cx<'a>) -> Result<(), Trap> {
+        let types = cx.op.results.iter().filter_map(|&r| cx.func.tile_ty(r));
+        let bytes = types.map(|t| t.elements().checked_mul(ELEMENT)).try_fold(0u64, |sum, n| sum.checked_add(n?));
+        self.room_for(block, cx, bytes)
+    }
+
+    /// Holds an alloca's memory until the end of the run.
+    pub fn hold_alloca(&mut self, bytes: u64) {
+        self.allocated = self.allocated.saturating_add(bytes);
     }
 
     fn flush(&mut self, block: &mut Block) {
@@ -323,6 +374,7 @@ impl<'a> Machine<'a> {
                         None,
                     ));
                 }
+                self.room_for(block, cx, Some(Call::bytes(&module.funcs[target])))?;
                 let args = self.values(block, cx, cx.op.group(0))?;
                 let mut call = Call::new(target, &module.funcs[target]);
                 for (&p, v) in module.funcs[target].params().iter().zip(args) {
@@ -332,6 +384,7 @@ impl<'a> Machine<'a> {
                 Ok(Step::Next)
             }
             Opcode::Reduce | Opcode::Scan | Opcode::ExpGenerate => {
+                self.room_for_results(block, cx)?;
                 let mut fold = Fold::new(self, block, cx)?;
                 let env = &block.calls.last().ok_or_else(|| self.malformed(cx))?.env;
                 if let Some(mut program) = Program::compile(&self.tables, cx, env, fold.region) {
@@ -347,6 +400,7 @@ impl<'a> Machine<'a> {
                 Ok(Step::Next)
             }
             _ => {
+                self.room_for_results(block, cx)?;
                 let results = self.execute(block, cx)?;
                 self.complete(block, cx, results);
                 let aside = self.polite && super::code::synchronises(cx.op);
@@ -523,9 +577,7 @@ impl<'a> Machine<'a> {
             call.set(r, v);
         }
         for &v in self.tables.deaths(cx.findex, cx.id) {
-            if let Some(slot) = call.env.get_mut(v.index()) {
-                *slot = None;
-            }
+            call.put(v, None);
         }
     }
 
@@ -681,11 +733,20 @@ fn name(op: &Op) -> String {
 impl Call {
     fn new(func: usize, f: &Func) -> Call {
         let body = Active { region: Func::BODY, next: 0, kind: Kind::Body };
-        Call { func, env: vec![None; f.values.len()], regions: vec![body] }
+        Call { func, env: vec![None; f.values.len()], held: Call::bytes(f), regions: vec![body] }
+    }
+    /// What a call takes before it has values.
+    fn bytes(f: &Func) -> u64 {
+        (f.values.len() * size_of::<Option<Val>>()) as u64
     }
     fn set(&mut self, v: ValueId, val: Val) {
+        self.put(v, Some(val));
+    }
+    fn put(&mut self, v: ValueId, val: Option<Val>) {
         if let Some(slot) = self.env.get_mut(v.index()) {
-            *slot = Some(val);
+            let new = val.as_ref().map_or(0, Val::bytes);
+            let old = std::mem::replace(slot, val).map_or(0, |old| old.bytes());
+            self.held = self.held + new - old;
         }
     }
 }

@@ -20,6 +20,7 @@
 //!   names the operation where the poison arose.
 //! * `reduce` folds ascending from the first element, and its body takes (element, accumulator) for each operand; so does
 //!   `scan`, whose official description lists the arguments in the same order.
+//! * What tiles and allocas take is asked of the launch's budget before it is allocated.
 //! * No malformed module makes it panic: what the verifier would have refused traps as such.
 
 mod access;

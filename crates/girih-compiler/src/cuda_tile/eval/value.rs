@@ -145,6 +145,16 @@ pub enum Val {
     Token(Rc<Token>),
 }
 
+impl Val {
+    /// The bytes of its elements; where values share them, each counts them.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Val::Tile(t) => 8 * t.bits.len() as u64 + 4 * t.poison.as_ref().map_or(0, |p| p.len() as u64),
+            _ => 0,
+        }
+    }
+}
+
 /// The row-major strides of a shape.
 pub fn row_major(shape: &[u64]) -> Vec<u64> {
     let mut strides = vec![1; shape.len()];

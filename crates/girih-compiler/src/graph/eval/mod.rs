@@ -60,7 +60,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { widen: false, budget: Budget::of_memory(64 << 30), symbols: vec![] }
+        Options { widen: false, budget: Budget::default(), symbols: vec![] }
     }
 }
 

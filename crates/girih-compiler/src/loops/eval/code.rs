@@ -189,6 +189,8 @@ pub(super) struct Program {
     pub first_block: usize,
     /// Elements of each buffer, and its type and shape.
     pub bufs: Vec<(usize, Ty, Vec<u64>)>,
+    /// The bytes of one block's slots, buffers and partial sums; `None` where that overflows.
+    pub bytes: Option<u64>,
     /// Blocks may wait for each other.
     pub cooperative: bool,
 }
@@ -251,8 +253,12 @@ pub(super) fn compile(kernel: &Kernel) -> Res<Program> {
         bufs.push((count, b.ty, b.shape.clone()));
     }
     let effects = walk::effects(&kernel.body);
+    let slots = first_const as usize + c.consts.len();
+    let partials = c.folds.iter().map(|f| (f.parts as usize).checked_mul(f.accs.len()));
+    let elements = bufs.iter().map(|b| Some(b.0)).chain(partials).try_fold(slots, |sum, n| sum.checked_add(n?));
     Ok(Program {
-        slots: first_const as usize + c.consts.len(),
+        slots,
+        bytes: elements.and_then(|n| (n as u64).checked_mul(8)),
         code: c.code,
         folds: c.folds,
         consts: c.consts,

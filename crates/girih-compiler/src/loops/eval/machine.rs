@@ -5,7 +5,7 @@ use super::{SLICE, WINDOW};
 use crate::base::host::Host;
 use crate::base::launch::{Launch, Trap};
 use crate::base::memory::{Fault, Memory};
-use crate::base::{Code, Frames};
+use crate::base::{Budget, Code, Frames};
 use crate::loops::ir::*;
 use crate::num::eval::apply;
 use crate::num::op::{Rounding, Signedness};
@@ -20,6 +20,19 @@ struct Block {
     bufs: Vec<Vec<u64>>,
     folds: Vec<Partials>,
     out: String,
+}
+
+impl Block {
+    fn new(program: &Program) -> Block {
+        Block {
+            id: [0; 3],
+            at: 0,
+            slots: Vec::new(),
+            bufs: vec![Vec::new(); program.bufs.len()],
+            folds: vec![Partials::default(); program.folds.len()],
+            out: String::new(),
+        }
+    }
 }
 
 /// The partial accumulators of a fold, all of one accumulator together; and the accumulators' values before the loop.
@@ -44,6 +57,7 @@ struct Machine<'a> {
     program: &'a Program,
     kernel: &'a Kernel,
     memory: &'a mut dyn Memory,
+    budget: Budget,
 }
 
 pub(super) fn run(
@@ -89,21 +103,25 @@ pub(super) fn run(
         64
     };
 
-    let mut machine = Machine { program, kernel, memory };
+    let mut machine = Machine { program, kernel, memory, budget: launch.budget.clone() };
     let mut live: Vec<Block> = Vec::new();
     let mut spare: Vec<Block> = Vec::new();
     let mut turn = 0usize;
     let mut random = launch.seed;
     loop {
         while live.len() < window && next < end {
-            let mut block = spare.pop().unwrap_or_else(|| Block {
-                id: [0; 3],
-                at: 0,
-                slots: Vec::new(),
-                bufs: vec![Vec::new(); program.bufs.len()],
-                folds: vec![Partials::default(); program.folds.len()],
-                out: String::new(),
-            });
+            let mut block = match spare.pop() {
+                Some(block) => block,
+                None => match machine.budget.take(program.bytes) {
+                    Ok(()) => Block::new(program),
+                    // As many blocks are under way as there is memory for.
+                    Err(_) if !live.is_empty() => break,
+                    Err(why) => {
+                        let message = format!("a block cannot be evaluated: {why}");
+                        return Err(super::trap(Code::OutOfMemory, message));
+                    }
+                },
+            };
             block.slots.clear();
             block.slots.extend_from_slice(&slots);
             block.bufs.iter_mut().for_each(Vec::clear);
@@ -409,6 +427,10 @@ impl Machine<'_> {
                     if *bytes > MAX_ALLOCA {
                         let message = format!("{bytes} bytes are too many for an alloca");
                         return Err(self.trap(block, Code::OutOfBounds, Some(*site), message));
+                    }
+                    if let Err(why) = self.budget.take(Some(*bytes)) {
+                        let message = format!("an alloca cannot be evaluated: {why}");
+                        return Err(self.trap(block, Code::OutOfMemory, Some(*site), message));
                     }
                     block.slots[*dst as usize] = self.memory.allocate(*bytes, *align);
                 }

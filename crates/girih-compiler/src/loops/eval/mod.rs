@@ -10,6 +10,7 @@
 //! * A kernel with atomics or ordered accesses has up to [`WINDOW`] blocks under way at once, claimed in linear order,
 //!   each giving way after an atomic or ordered access and after [`SLICE`] instructions. Other kernels run block after
 //!   block.
+//! * What buffers and allocas take is asked of the launch's budget before it is allocated.
 //! * A local element never written since its `local` reads as 0. No kernel makes it panic: a broken one traps.
 
 mod code;

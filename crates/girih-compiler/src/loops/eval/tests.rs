@@ -1,10 +1,10 @@
 //! Small kernels with results worked out here.
 
 use super::run;
-use crate::base::Code;
 use crate::base::host::{Host, Silent};
 use crate::base::launch::{Launch, Trap};
 use crate::base::memory::VecMemory;
+use crate::base::{Budget, Code};
 use crate::loops::parse::parse;
 
 fn bytes<T: Copy, const N: usize>(items: &[T], f: fn(T) -> [u8; N]) -> Vec<u8> {
@@ -342,4 +342,26 @@ fn broken_kernels_trap_instead_of_panicking() {
     );
     assert_eq!(zero[0], i32s(&[0]));
     on("loop kernel k(n: i32):\n  x: i32 = index n//n + n%n\n", [1; 3], &[], &[0]);
+}
+
+#[test]
+fn buffers_fit_the_budget_or_are_refused() {
+    let run_in = |limit: u64, elements: u64, grid: u32| {
+        let text =
+            format!("loop kernel k(x: ptr f32):\n  local b: f32[{elements}]\n  v: f32 = b[bx]\n  store x[bx] = v\n");
+        let (kernel, _) = parse(&text).unwrap_or_else(|e| panic!("{} {:?}", e.message, e.span));
+        let mut memory = VecMemory::new();
+        let x = memory.add("x", vec![0xff; 4 * grid as usize]);
+        let launch = Launch { budget: Budget::of_memory(limit), ..Launch::new([grid, 1, 1], vec![x]) };
+        run(&kernel, &launch, &mut memory, &mut Silent)?;
+        Ok::<_, Trap>(memory.bytes(x).unwrap().to_vec())
+    };
+    for elements in [1000, 100_000, 1 << 40] {
+        let trap = run_in(4000, elements, 2).unwrap_err();
+        assert_eq!(trap.code, Code::OutOfMemory, "{}", trap.message);
+    }
+    for (mib, grid) in [(1, 1), (2, 100)] {
+        // Blocks one after the other share their memory.
+        assert_eq!(run_in(mib << 20, 100_000, grid).unwrap(), vec![0; 4 * grid as usize]);
+    }
 }

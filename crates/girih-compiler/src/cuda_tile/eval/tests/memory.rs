@@ -1,6 +1,7 @@
 //! Operations on memory: pointers, views, atomics, races, blocks that wait for each other.
 
 use super::*;
+use crate::base::Budget;
 
 const ROW: &str = "%p1 = reshape %p : tile<ptr<f32>> -> tile<1xptr<f32>>
     %pb = broadcast %p1 : tile<1xptr<f32>> -> tile<8xptr<f32>>
@@ -411,4 +412,49 @@ fn scatter_store_writes_rows() {
     let mut want = [0.0; 16];
     (want[9], want[10], want[1], want[2]) = (1.0, 2.0, 3.0, 4.0);
     assert_eq!(as_f32s(&out.buffers[0]), want);
+}
+
+/// Runs an entry body with so much memory for tiles.
+fn within(limit: u64, grid: u32, text: &str) -> Result<Report, Trap> {
+    let module = module(&format!("cuda_tile.module @m {{ entry @k() {{\n{text}\nreturn\n}} }}"));
+    let launch = Launch { budget: Budget::of_memory(limit), ..Launch::new([grid, 1, 1], vec![]) };
+    run(&module, "k", &launch, &mut VecMemory::new(), &mut Recorder::default())
+}
+
+#[test]
+fn tiles_that_live_together_fit_the_budget_or_are_refused() {
+    let sum = |live: usize| {
+        let tiles = (0..live).map(|i| format!("%v{i} = iota : tile<65536xi32>\n"));
+        let sums = (1..live).map(|i| {
+            let before = if i == 1 { "v0".into() } else { format!("s{}", i - 1) };
+            format!("%s{i} = addi %{before}, %v{i} : tile<65536xi32>\n")
+        });
+        tiles.chain(sums).collect::<String>()
+    };
+    for live in [2, 8, 32] {
+        // Half a MiB for each tile, and one more at work.
+        let least = (live as u64 + 1) << 19;
+        let trap = within(least / 2, 1, &sum(live)).unwrap_err();
+        assert_eq!((trap.code, trap.op.is_empty()), (Code::OutOfMemory, false), "{}", trap.message);
+        assert!(trap.message.contains("cannot be evaluated: it needs"), "{}", trap.message);
+        assert!(within(least + (4 << 20), 1, &sum(live)).is_ok(), "{live}");
+    }
+    // One after the other they take the place of one.
+    let alone = (0..64).map(|i| format!("%v{i} = iota : tile<65536xi32>\n")).collect::<String>();
+    assert_eq!(within(4 << 20, 4, &alone).err(), None);
+}
+
+#[test]
+fn operations_of_every_kind_ask_for_memory() {
+    let small = "%x = iota : tile<16xi32>\n";
+    for op in [
+        "%y = iota : tile<65536xi32>",
+        "%o = reshape %x : tile<16xi32> -> tile<16x1xi32>\n%y = broadcast %o : tile<16x1xi32> -> tile<16x4096xi32>",
+        "%y = alloca num_elem = 1048576, alignment = 16 : tile<ptr<f32>>",
+    ] {
+        let text = format!("{small}{op}\n");
+        assert_eq!(within(64 << 20, 1, &text).err(), None, "{op}");
+        assert_eq!(within(1 << 20, 1, &text).unwrap_err().code, Code::OutOfMemory, "{op}");
+    }
+    assert_eq!(within(100, 1, small).unwrap_err().code, Code::OutOfMemory);
 }
