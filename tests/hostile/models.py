@@ -242,3 +242,5 @@ def models():
 
 # Thousands of kernels: their C is not asked for.
 LONG = {"functions_10", "functions_add_10", "split_8000", "sigmoid_5000", "relu_5000", "transpose_3000"}
+# They expand to the limit while they are read: once is enough.
+EXPANDING = {"loops_nested", "loops_deep", "functions_31", "functions_add_31", "branches_14"}
