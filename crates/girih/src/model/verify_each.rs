@@ -19,7 +19,6 @@ use super::{Prepared, Tensor, extent};
 use crate::buffer::Buffer;
 use crate::compiled::PLANNED;
 use crate::error::{Error, Result};
-use crate::machine;
 use crate::memory::RealMemory;
 use crate::{values, widen};
 
@@ -148,8 +147,7 @@ impl Prepared<'_> {
                 extent::value(ix, &self.symbols).and_then(|b| u32::try_from(b).ok()).ok_or("a grid is out of range")?;
         }
         if !grid.contains(&0) {
-            let launch = Launch { budget: machine::budget(), ..Launch::new(grid, slots) };
-            loops::eval::run(kernel, &launch, &mut memory, &mut Silent).map_err(|t| t.message)?;
+            loops::eval::run(kernel, &Launch::new(grid, slots), &mut memory, &mut Silent).map_err(|t| t.message)?;
         }
         Ok(copies)
     }
