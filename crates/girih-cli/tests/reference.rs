@@ -162,8 +162,13 @@ fn flags_in_the_documents_exist() {
         ["run", "compile", "check", "assemble", "disassemble", "fmt", "ops", "rules", "doctor", "cache", "bench"];
     let help: String = commands.iter().map(|c| girih(&[c, "--help"])).collect();
     // The scripts' flags stand in their sources.
-    let scripts =
-        ["tests/cutile/run.py", "tests/bytecode.py", "python/girih/cutile/runner.py", "python/girih/cutile/plugin.py"];
+    let scripts = [
+        "tests/cutile/run.py",
+        "tests/bytecode.py",
+        "tests/torch_random.py",
+        "python/girih/cutile/runner.py",
+        "python/girih/cutile/plugin.py",
+    ];
     let sources: String = scripts.iter().map(|s| std::fs::read_to_string(root().join(s)).unwrap()).collect();
     let known: BTreeSet<&str> = flags(&help).chain(flags(&sources)).collect();
     // Cargo's own.
