@@ -60,7 +60,7 @@ int32_t girih_0(const girih_args *args, girih_ctx *ctx, int64_t lo, int64_t hi) 
   }
   return 0;
 }
-const girih_meta girih_0_meta = {1, 3, 0};
+const girih_meta girih_0_meta = {2, 3, 0};
 "
     );
 }
