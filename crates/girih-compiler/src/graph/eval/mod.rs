@@ -48,7 +48,7 @@ pub fn no_files(c: &Constant) -> Result<Bytes, String> {
     Err(format!("the elements of `{}` are in a file that is not at hand", c.name))
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Every float is an f64, results included.
     pub widen: bool,
@@ -56,12 +56,6 @@ pub struct Options {
     pub budget: Budget,
     /// The values of symbols that are given, as [`bind::bind_symbols`] takes them.
     pub symbols: Vec<Option<i64>>,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options { widen: false, budget: Budget::default(), symbols: vec![] }
-    }
 }
 
 #[derive(Clone, Debug)]
