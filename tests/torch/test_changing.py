@@ -92,6 +92,11 @@ def twice(y):
     return y, y[None]
 
 
+def and_double(y):
+    """A view, and what is computed with the same view."""
+    return y, y * 2
+
+
 SETTINGS = {
     "input": lambda x, k: tuple(view(x, k) for view in VIEWS.values()),
     "input_and_itself": lambda x, k: (x, *(view(x, k) for view in VIEWS.values())),
@@ -101,6 +106,10 @@ SETTINGS = {
     "all_of_one": lambda x, k: (y := x + k, *(view(y, k) for view in VIEWS.values())),
     "two_of_one": lambda x, k: tuple(v for at, view in enumerate(VIEWS.values()) for v in twice(view(x + at, k))),
     "computed_from": lambda x, k: tuple(v for view in VIEWS.values() for v in (view(x, k), view(x, k) * 2)),
+    "computed_with": lambda x, k: tuple(v for view in VIEWS.values() for v in and_double(view(x, k))),
+    "computed_with_of_one": lambda x, k: tuple(
+        v for at, view in enumerate(VIEWS.values()) for v in and_double(view(x * (at + 2), k))
+    ),
 }  # fmt: skip
 
 # Views that need rows next to each other.

@@ -320,15 +320,20 @@ class Writer:
 
     def base(self, node):
         """The node that computes what a node shows."""
-        while node in self.shown:
+        while node in self.views:
             node = viewed(node)
         return node
 
     def find_shown(self, graph):
-        """Fills `shown`: views that nothing but results, and views among these, looks at."""
+        """Fills `views`, that results are and look through, and `shown`: those of them that nothing computes with."""
+        self.views: set[torch.fx.Node] = set()
         self.shown: set[torch.fx.Node] = set()
         for node in reversed(graph.nodes):
-            if node.users and viewed(node) is not None and all(u.op == "output" or u in self.shown for u in node.users):
+            if viewed(node) is None:
+                continue
+            if any(u.op == "output" or u in self.views for u in node.users):
+                self.views.add(node)
+            if node.users and all(u.op == "output" or u in self.shown for u in node.users):
                 self.shown.add(node)
         # A value's only view that has the same elements in the same order is that value, of another shape.
         looks: dict[torch.fx.Node, int] = {}
@@ -340,6 +345,7 @@ class Writer:
             if node in self.shown and source not in self.shown and looks[source] == len(source.users) == 1:
                 if source.op == "call_function" and is_reshaped(node.meta.get("val"), source.meta.get("val")):
                     self.shown.discard(node)
+                    self.views.discard(node)
 
     def write(self, graph) -> Document:
         self.find_shown(graph)
