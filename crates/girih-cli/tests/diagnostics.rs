@@ -37,6 +37,7 @@ const WITHOUT_A_FILE: &[(Code, &str)] = &[
     (Code::InternalBug, "says that a pass is wrong; a known way to get there is a bug to repair"),
     (Code::Interrupted, "needs a Ctrl-C; tests/cli.rs sends one"),
     (Code::OutOfFuel, "only a caller of the library limits the operations; the evaluator's own tests do"),
+    (Code::OutOfMemory, "depends on the memory of the machine; the evaluators' own tests give them a budget"),
     (Code::BadConstant, "the text's reader refuses such elements first; the verifier's tests build them"),
     (Code::BadFormat, "the verifier compares formats with their values first (E0215)"),
     (Code::NotVerified, "the command line verifies what it runs; the evaluator's own tests run what it refuses"),
