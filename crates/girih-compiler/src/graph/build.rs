@@ -299,6 +299,12 @@ impl<'g> Builder<'g> {
         {
             return Err(Refusal::new(format!("{} and {other} are different element types", types[0])));
         }
+        let all: Vec<DType> = args.iter().map(|a| self.elem(*a).dtype).collect();
+        if !ir::typed(op, &all, elem.dtype) {
+            let all: Vec<&str> = all.iter().map(|t| t.name()).collect();
+            let name = decompose::short_name(op);
+            return Err(Refusal::new(format!("`{name}` does not exist on {} with result {elem}", all.join(", "))));
+        }
         if let Some(folded) = scalar_result(op, args, elem) {
             return Ok(folded);
         }
@@ -335,6 +341,7 @@ impl<'g> Builder<'g> {
 
     fn reduce_args(&mut self, op: ReduceOp, args: Vec<Arg>, elem: Elem, axes: &[usize], keep: bool) -> Result<Arg> {
         let shape = self.shape(args[0]);
+        self.check_computes(args[0])?;
         let mut axes: Vec<usize> = axes.to_vec();
         axes.sort_unstable();
         if let Some(pair) = axes.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -387,6 +394,9 @@ impl<'g> Builder<'g> {
     pub fn scatter(&mut self, x: Arg, indices: &[Arg], updates: Arg, coords: Vec<Coord>, op: ScatterOp) -> Result<Arg> {
         let shape = self.shape(updates);
         self.check_indexed(x, &coords, indices)?;
+        if op != ScatterOp::Set {
+            self.check_computes(x)?;
+        }
         let op = match op {
             ScatterOp::Add if self.elem(x).is_bool() => ScatterOp::Max,
             ScatterOp::Mul if self.elem(x).is_bool() => ScatterOp::Min,
@@ -419,6 +429,7 @@ impl<'g> Builder<'g> {
     pub fn scan(&mut self, op: ScanOp, x: Arg, axis: usize, exclusive: bool, reverse: bool) -> Result<Arg> {
         let (elem, shape) = (self.elem(x), self.shape(x));
         self.check_axis(axis, &shape)?;
+        self.check_computes(x)?;
         let op = match op {
             ScanOp::Sum if elem.is_bool() => ScanOp::Max,
             ScanOp::Prod if elem.is_bool() => ScanOp::Min,
@@ -431,11 +442,20 @@ impl<'g> Builder<'g> {
     pub fn sort(&mut self, x: Arg, axis: usize, descending: bool) -> Result<(Arg, Arg)> {
         let (elem, shape) = (self.elem(x), self.shape(x));
         self.check_axis(axis, &shape)?;
+        self.check_computes(x)?;
         let results = vec![("sorted".into(), elem, shape.clone()), ("order".into(), Elem::I64, shape)];
         let op = Op::Sort { axis: axis as u32, descending };
         let node = self.graph.add_node(op, vec![x], results, self.origin);
         let results = &self.graph.nodes[node].results;
         Ok((results[0].into(), results[1].into()))
+    }
+
+    fn check_computes(&self, x: Arg) -> Result<()> {
+        let elem = self.elem(x);
+        if ir::computes(elem.dtype) {
+            return Ok(());
+        }
+        Err(Refusal::new(format!("{elem} is no type to compute with")).help("convert to a wider float first"))
     }
 
     fn check_axis(&self, axis: usize, shape: &[Ix]) -> Result<()> {

@@ -511,3 +511,50 @@ pub fn int_scalar(elem: Elem, x: i64) -> Arg {
 pub fn computes(dtype: DType) -> bool {
     dtype.is_int() || dtype.is_base_float()
 }
+
+/// Whether the operation takes these types to that one.
+pub fn typed(op: ScalarOp, from: &[DType], to: DType) -> bool {
+    use ScalarOp::*;
+    let Some(&first) = from.first() else { return false };
+    let alike = from.iter().all(|d| *d == first);
+    match op {
+        PtrAdd | PtrToInt | IntToPtr { .. } => false,
+        Select => matches!(from, [DType::I1, a, b] if a == b && *a == to),
+        Copy => first == to,
+        PowI => matches!(from, [base, DType::I32] if base.is_base_float() && *base == to),
+        CmpF { .. } => alike && first.is_base_float() && to == DType::I1,
+        CmpI { .. } => alike && first.is_int() && to == DType::I1,
+        FToF { to: d, .. } => first.is_float() && d.is_float() && d == to,
+        FToI { to: d, .. } => first.is_float() && d.is_int() && d == to,
+        IToF { to: d, .. } => first.is_int() && d.is_float() && d == to,
+        ExtI { to: d, .. } => first.is_int() && d.is_int() && d == to && first.bits() < d.bits(),
+        TruncI { to: d } => first.is_int() && d.is_int() && d == to && first.bits() > d.bits(),
+        Bitcast { to: d } => d == to && first.bits() == d.bits(),
+        AddI
+        | SubI
+        | MulI
+        | MulHi
+        | DivI { .. }
+        | RemI { .. }
+        | MaxI { .. }
+        | MinI { .. }
+        | Shl
+        | Shr { .. }
+        | NegI
+        | AbsI
+        | And
+        | Or
+        | Xor => alike && first.is_int() && first == to,
+        _ => alike && first.is_base_float() && first == to && !(flushes(op) && first != DType::F32),
+    }
+}
+
+/// Whether the operation flushes subnormal numbers, which only those on f32 may.
+fn flushes(op: ScalarOp) -> bool {
+    use ScalarOp::*;
+    match op {
+        AddF { ftz, .. } | SubF { ftz, .. } | MulF { ftz, .. } | DivF { ftz, .. } | Fma { ftz, .. } => ftz,
+        Sqrt { ftz, .. } | Rsqrt { ftz } | Exp2 { ftz } | MaxF { ftz, .. } | MinF { ftz, .. } => ftz,
+        _ => false,
+    }
+}

@@ -218,11 +218,13 @@ impl Check<'_> {
                 ensure(from.elem == out.elem, || format!("it is {}, its operand {}", out.elem, from.elem))?;
                 self.places(node, coords, &from.shape, &out.shape, node.args.len())
             }
-            Op::Scatter { coords, .. } => {
+            Op::Scatter { coords, op } => {
                 ensure(node.args.len() >= 2 && node.results.len() == 1, || "it takes a tensor and updates".into())?;
                 let (to, updates) = (self.operand(node, 0)?, self.operand(node, node.args.len() - 1)?);
                 let alike = to.elem == out.elem && updates.elem == out.elem;
                 ensure(alike, || format!("{}, {} and {} are different types", to.elem, updates.elem, out.elem))?;
+                let computed = *op == ScatterOp::Set || computes(out.elem.dtype);
+                ensure(computed, || format!("{} is no type to compute with", out.elem))?;
                 self.has_shape(out, &to.shape, "the result")?;
                 self.places(node, coords, &to.shape, &updates.shape, node.args.len() - 1)
             }
@@ -239,6 +241,7 @@ impl Check<'_> {
                 let (x, order) = (self.operand(node, 0)?, self.result(node, 1)?);
                 self.axis(*axis, &x.shape)?;
                 ensure(x.elem == out.elem, || format!("it is {}, its operand {}", out.elem, x.elem))?;
+                ensure(computes(x.elem.dtype), || format!("{} is no type to compute with", x.elem))?;
                 ensure(order.elem == Elem::I64, || format!("positions are i64, not {}", order.elem))?;
                 self.has_shape(out, &x.shape, "the result")?;
                 self.has_shape(order, &x.shape, "the second result")
@@ -389,52 +392,5 @@ impl Check<'_> {
             }
         }
         Ok(())
-    }
-}
-
-/// Whether the operation takes these types to that one.
-fn typed(op: ScalarOp, from: &[DType], to: DType) -> bool {
-    use ScalarOp::*;
-    let Some(&first) = from.first() else { return false };
-    let alike = from.iter().all(|d| *d == first);
-    match op {
-        PtrAdd | PtrToInt | IntToPtr { .. } => false,
-        Select => matches!(from, [DType::I1, a, b] if a == b && *a == to),
-        Copy => first == to,
-        PowI => matches!(from, [base, DType::I32] if base.is_base_float() && *base == to),
-        CmpF { .. } => alike && first.is_base_float() && to == DType::I1,
-        CmpI { .. } => alike && first.is_int() && to == DType::I1,
-        FToF { to: d, .. } => first.is_float() && d.is_float() && d == to,
-        FToI { to: d, .. } => first.is_float() && d.is_int() && d == to,
-        IToF { to: d, .. } => first.is_int() && d.is_float() && d == to,
-        ExtI { to: d, .. } => first.is_int() && d.is_int() && d == to && first.bits() < d.bits(),
-        TruncI { to: d } => first.is_int() && d.is_int() && d == to && first.bits() > d.bits(),
-        Bitcast { to: d } => d == to && first.bits() == d.bits(),
-        AddI
-        | SubI
-        | MulI
-        | MulHi
-        | DivI { .. }
-        | RemI { .. }
-        | MaxI { .. }
-        | MinI { .. }
-        | Shl
-        | Shr { .. }
-        | NegI
-        | AbsI
-        | And
-        | Or
-        | Xor => alike && first.is_int() && first == to,
-        _ => alike && first.is_base_float() && first == to && !(flushes(op) && first != DType::F32),
-    }
-}
-
-/// Whether the operation flushes subnormal numbers, which only those on f32 may.
-fn flushes(op: ScalarOp) -> bool {
-    use ScalarOp::*;
-    match op {
-        AddF { ftz, .. } | SubF { ftz, .. } | MulF { ftz, .. } | DivF { ftz, .. } | Fma { ftz, .. } => ftz,
-        Sqrt { ftz, .. } | Rsqrt { ftz } | Exp2 { ftz } | MaxF { ftz, .. } | MinF { ftz, .. } => ftz,
-        _ => false,
     }
 }

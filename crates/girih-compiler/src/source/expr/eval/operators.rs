@@ -127,7 +127,7 @@ impl Eval<'_> {
             | (Binary::Mul, Value::Int(n), Value::List(_) | Value::Tuple(_) | Value::Str(_)) => {
                 let sequence = if matches!(a, Value::Int(_)) { b } else { a };
                 let items = self.items(sequence)?;
-                let times = usize::try_from(*n).unwrap_or(0);
+                let times = if items.is_empty() { 0 } else { usize::try_from(*n).unwrap_or(0) };
                 if items.len().saturating_mul(times) > LONGEST {
                     return self.fail("this list becomes too long");
                 }
