@@ -25,7 +25,9 @@ def programs():
     yield "tile_large", program("    %a = iota : tile<16777216xi32>")
     yield "tile_too_large", program("    %a = iota : tile<16777217xi32>")
     yield "tile_overflow", program("    %a = constant <f32: 1.0> : tile<4294967296x4294967296xf32>")
-    many = [f"    %v{i} = iota : tile<16777216xi32>" for i in range(200)]
+    # All of them live until the last is made.
+    many = [f"    %v{i} = iota : tile<16777216xi32>" for i in range(80)]
+    many += [f"    %s{i} = xori %v{i}, %v{i} : tile<16777216xi32>" for i in range(80)]
     yield "tile_many", program("\n".join(many))
     yield "tile_nested", program("    %c = constant <i1: true> : tile<i1>\n" + "if %c {\n" * 5000 + "}\n" * 5000)
     yield "tile_types", f"cuda_tile.module @m {{\n  entry @k(%p: {'tile<' * 5000}f32{'>' * 5000}) {{ return }}\n}}\n"
@@ -43,3 +45,4 @@ def commands(folder):
             f.write(text)
         yield name, ["check", path]
         yield name, ["compile", "--ir", "c", path]
+        yield name, ["run", "--device", "eval", "--grid", "1", "--json", path]

@@ -17,6 +17,7 @@ use crate::compiled::{FAST, Native, Version};
 use crate::error::{Error, Result};
 use crate::facts::{self, Traffic};
 use crate::host::{self, Held, NativeHost, STALL};
+use crate::machine;
 use crate::memory::RealMemory;
 use crate::options::{Device, Options, PrintOrder, Printer};
 use crate::program::Kernel;
@@ -166,6 +167,11 @@ impl<'a> Prepared<'a> {
         launch
     }
 
+    /// The launch for an evaluator, within the memory that is left.
+    fn evaluated(&self) -> Launch {
+        Launch { budget: machine::budget(), ..self.launch() }
+    }
+
     /// Refuses buffers that are too small for what will be touched, and shared ones that would be written.
     fn check_sizes(&self, version: &Version) -> Result<()> {
         let params = self.kernel.params();
@@ -294,7 +300,8 @@ impl<'a> Prepared<'a> {
         let one = Launching::begin()?;
         let start = Instant::now();
         let control = FloatControl::standard();
-        let outcome = eval::run_with(module, self.kernel.name(), &self.launch(), &mut memory, &mut host, &eval_options);
+        let outcome =
+            eval::run_with(module, self.kernel.name(), &self.evaluated(), &mut memory, &mut host, &eval_options);
         drop(control);
         let seconds = start.elapsed().as_secs_f64();
         let stopped = signals::stopping();
@@ -328,7 +335,7 @@ impl Prepared<'_> {
         let at = extent.start + if dtype.bits() == 4 { element / 2 } else { element * dtype.bytes() };
         let mut memory = Watched { memory: self.bound.memory(params), at, hit: false };
         let entry = self.kernel.name();
-        let outcome = eval::run(self.kernel.program().module(), entry, &self.launch(), &mut memory, &mut Mute);
+        let outcome = eval::run(self.kernel.program().module(), entry, &self.evaluated(), &mut memory, &mut Mute);
         match outcome {
             Err(trap) if memory.hit => Ok(Some(trap)),
             _ if signals::interrupted() => Err(Error::Interrupted),

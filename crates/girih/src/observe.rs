@@ -16,6 +16,7 @@ use crate::args::{self, Arg, Bound, ParamKind};
 use crate::buffer::Buffer;
 use crate::error::Result;
 use crate::launch::check_grid;
+use crate::machine;
 use crate::program::Kernel;
 use crate::widen;
 
@@ -114,7 +115,8 @@ impl<'a> VerifyEach<'a> {
         }
         let last = self.grid.map(|g| g - 1);
         for block in [[0; 3], last] {
-            let launch = Launch { only_block: Some(block), ..Launch::new(self.grid, slots.clone()) };
+            let launch =
+                Launch { only_block: Some(block), budget: machine::budget(), ..Launch::new(self.grid, slots.clone()) };
             loops::eval::run(kernel, &launch, &mut memory, &mut Quiet).map_err(|t| t.message)?;
         }
         Ok(copies)

@@ -461,6 +461,11 @@ impl Graph {
         if let Some(n) = known().find(|n| !(0..=MAX_EXTENT).contains(n)) {
             return Some(format!("its shape is [{}]; an extent lies in 0 to 2^40, not at {n}", text()));
         }
+        let mut computed = shape.iter().filter(|d| d.operands().is_some()).map(|d| self.facts().range(d));
+        if let Some(r) = computed.find(|r| r.hi < 0 || r.lo > MAX_EXTENT.into()) {
+            let at = if r.hi < 0 { r.hi } else { r.lo };
+            return Some(format!("its shape is [{}]; an extent lies in 0 to 2^40, not at {at}", text()));
+        }
         let count =
             if known().any(|n| n == 0) { Some(0) } else { elements(&known().map(|n| n as u64).collect::<Vec<_>>()) };
         let bytes = count.and_then(|n| n.checked_mul(elem.dtype.bytes().max(1)));

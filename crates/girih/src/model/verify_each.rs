@@ -20,7 +20,7 @@ use crate::buffer::Buffer;
 use crate::compiled::PLANNED;
 use crate::error::{Error, Result};
 use crate::memory::RealMemory;
-use crate::{values, widen};
+use crate::{machine, values, widen};
 
 /// How far a rule that reassociates a float reduction may move a result, in units of the type's epsilon times the
 /// largest value.
@@ -147,7 +147,8 @@ impl Prepared<'_> {
                 extent::value(ix, &self.symbols).and_then(|b| u32::try_from(b).ok()).ok_or("a grid is out of range")?;
         }
         if !grid.contains(&0) {
-            loops::eval::run(kernel, &Launch::new(grid, slots), &mut memory, &mut Silent).map_err(|t| t.message)?;
+            let launch = Launch { budget: machine::budget(), ..Launch::new(grid, slots) };
+            loops::eval::run(kernel, &launch, &mut memory, &mut Silent).map_err(|t| t.message)?;
         }
         Ok(copies)
     }
