@@ -38,7 +38,7 @@ def picks(table, index, out, n, count, BLOCK: tl.constexpr):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("m, n", itertools.product([0, 1, 5], [0, 1, 33]))
+@pytest.mark.parametrize("m, n", list(itertools.product([0, 1, 5], [0, 1, 33])))
 def test_a_launch_over_rows(device, m, n):
     x, y = np.ones((m, n), np.float32), np.full(n, 2, np.float32)
     out = np.full(m, 7, np.float32)
@@ -48,7 +48,7 @@ def test_a_launch_over_rows(device, m, n):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("n, count", itertools.product([0, 4], [0, 3, 20]))
+@pytest.mark.parametrize("n, count", list(itertools.product([0, 4], [0, 3, 20])))
 def test_a_launch_with_indices(device, n, count):
     table, index = np.arange(n, dtype=np.float32), np.arange(count, dtype=np.int32) % 4
     out = np.full(count, 7, np.float32)
