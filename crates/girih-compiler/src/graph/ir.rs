@@ -118,7 +118,7 @@ pub enum Def {
 }
 
 /// An operand: a tensor, a scalar that is the same for every element, or nothing (an optional operand left out).
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Arg {
     Value(ValueId),
     Scalar { elem: Elem, bits: u64 },

@@ -1,5 +1,7 @@
 //! 002: maps of maps.
 
+use rustc_hash::FxHashMap;
+
 use super::{def, facts_in, result, site};
 use crate::base::rule::{Context, Log, Rule};
 use crate::graph::copy::Copying;
@@ -17,15 +19,20 @@ pub(super) const RULE: Rule<Graph> = Rule {
 
 /// The most sources that a composed map has.
 const SOURCES: usize = 8;
+/// How many maps of each map of more sources are composed, on average.
+const READERS: usize = 16;
 /// The most operations in all coordinates of a source.
 const LENGTH: usize = 96;
 
 fn run(graph: &Graph, _: &Context, log: &mut Log) -> Option<Graph> {
     let mut copy = Copying::new(graph);
     let mut changed = false;
+    let sources = |node: &Node| if let Op::IndexMap(sources) = &node.op { sources.len() } else { 0 };
+    // Sources of wide maps that may be asked: many maps of one wide map would ask all of its sources each.
+    let mut left = READERS * graph.nodes.values().map(sources).sum::<usize>();
     for node in graph.nodes.values() {
         changed |= match &node.op {
-            Op::IndexMap(sources) => map(&mut copy, graph, node, sources, log),
+            Op::IndexMap(sources) => map(&mut copy, graph, node, sources, &mut left, log),
             Op::Elementwise(_) => scalars(&mut copy, graph, node, log),
             _ => {
                 copy.node(node);
@@ -57,7 +64,14 @@ fn scalars(copy: &mut Copying<'_>, graph: &Graph, node: &Node, log: &mut Log) ->
     changed
 }
 
-fn map(copy: &mut Copying<'_>, graph: &Graph, node: &Node, sources: &[MapSource], log: &mut Log) -> bool {
+fn map(
+    copy: &mut Copying<'_>,
+    graph: &Graph,
+    node: &Node,
+    sources: &[MapSource],
+    left: &mut usize,
+    log: &mut Log,
+) -> bool {
     let Some(out) = result(node) else {
         copy.node(node);
         return false;
@@ -82,7 +96,9 @@ fn map(copy: &mut Copying<'_>, graph: &Graph, node: &Node, sources: &[MapSource]
         let Some(&arg) = args.get(s.arg as usize) else { continue };
         let inner = match def(&copy.out, arg) {
             Some(n) => match &n.op {
-                Op::IndexMap(inner) => Some((n.args.clone(), inner.clone())),
+                Op::IndexMap(inner) if inner.len() <= SOURCES || inner.len() <= *left => {
+                    Some((n.args.clone(), inner.clone()))
+                }
                 _ => None,
             },
             None => None,
@@ -91,6 +107,9 @@ fn map(copy: &mut Copying<'_>, graph: &Graph, node: &Node, sources: &[MapSource]
             list.push((arg, s.clone()));
             continue;
         };
+        if inner.len() > SOURCES {
+            *left -= inner.len();
+        }
         let mut through = vec![];
         for i in &inner {
             let Some(&from) = inner_args.get(i.arg as usize) else { continue };
@@ -144,12 +163,12 @@ fn map(copy: &mut Copying<'_>, graph: &Graph, node: &Node, sources: &[MapSource]
     }
     log.applied(site(graph, node));
     let (mut new_args, mut new) = (vec![], vec![]);
+    let mut places: FxHashMap<Arg, u32> = FxHashMap::default();
     for (arg, mut s) in list {
-        let at = new_args.iter().position(|a| *a == arg).unwrap_or_else(|| {
+        s.arg = *places.entry(arg).or_insert_with(|| {
             new_args.push(arg);
-            new_args.len() - 1
+            new_args.len() as u32 - 1
         });
-        s.arg = at as u32;
         new.push(s);
     }
     copy.node_as(node, Op::IndexMap(new), new_args);

@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
+use super::parts::MOST_SOURCES;
 use crate::graph::build::Refusal;
 use crate::graph::ir::{self as g, Arg, Coord, Graph, Op, ReduceOp, ValueId};
 use crate::graph::{Elem, OriginId};
@@ -353,6 +354,9 @@ impl<'a> Emitter<'a> {
         let place = |ix: &Ix| ix.subst_axes(&mut |a| coords.get(a.0 as usize).cloned());
         let mut parts: Vec<(Mask, Opnd)> = vec![];
         let outer = self.mask.clone();
+        // Of many sources, whether none was taken is carried along; of few, each says so itself.
+        let many = sources.len() > MOST_SOURCES;
+        let mut free: Option<ValId> = None;
         for s in sources {
             let conds = s.when.conds.iter().map(|c| Cond::new(place(&c.lhs), c.cmp, place(&c.rhs))).collect();
             let Some(when) = self.facts.simplify_mask(&Mask { conds, vals: vec![] }) else { continue };
@@ -364,7 +368,8 @@ impl<'a> Emitter<'a> {
             }
             self.mask = outer.and(&when);
             // What an earlier source takes is not read here: its coordinates may lie outside.
-            for (earlier, _) in &parts {
+            self.mask.vals.extend(free);
+            for (earlier, _) in parts.iter().filter(|_| !many) {
                 match (&earlier.conds[..], arg) {
                     ([only], _) => self.mask.conds.push(only.negate()),
                     (_, Arg::Value(_)) => {
@@ -376,6 +381,13 @@ impl<'a> Emitter<'a> {
             }
             let value = self.operand(arg, &read);
             self.mask = outer.clone();
+            if many {
+                let outside = self.outside(&when);
+                free = Some(match free {
+                    None => outside,
+                    Some(free) => self.both(free, outside),
+                });
+            }
             parts.push((when, value?));
             if always {
                 break;
@@ -388,6 +400,15 @@ impl<'a> Emitter<'a> {
             value = self.apply(ScalarOp::Select, dtype, vec![c, first, value]);
         }
         Ok(value)
+    }
+
+    /// Whether two booleans both hold.
+    fn both(&mut self, a: ValId, b: ValId) -> ValId {
+        let args = vec![Opnd::Val(a), Opnd::Val(b)];
+        let depth = args.iter().map(|a| self.depth_of_opnd(*a)).max().unwrap_or(0);
+        let dst = self.value("out", Ty::Num(DType::I1), depth);
+        self.emit(depth, Stmt::Let { dst, op: ScalarOp::And, args });
+        dst
     }
 
     /// Whether a mask does not hold.

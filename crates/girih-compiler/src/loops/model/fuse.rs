@@ -15,6 +15,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::emit::MOST_KEPT;
+use super::parts::{self, MOST_SOURCES, Part};
 use super::roles::{self, Product};
 use super::stream::{self, Stream};
 use crate::base::rule::Log;
@@ -42,6 +43,8 @@ pub(super) struct Root {
     pub keep: Vec<ValueId>,
     /// Its one product is computed while its operand is.
     pub stream: Option<Stream>,
+    /// It is a map of many sources, each of which has loops of its own; empty otherwise.
+    pub parts: Vec<Part>,
     axes: Vec<AxisId>,
     reduces: bool,
 }
@@ -218,6 +221,9 @@ impl<'a> Fusion<'a> {
         }
         if demands.iter().any(|d| d.coords.iter().map(Ix::size).sum::<usize>() > LONGEST) {
             return Err("the kernel would read it at coordinates that are too long".into());
+        }
+        if matches!(&node.op, Op::IndexMap(s) if s.len() > MOST_SOURCES) {
+            return Err(format!("it chooses among more than {MOST_SOURCES} sources"));
         }
         let roots: BTreeSet<usize> = demands.iter().map(|d| d.root).collect();
         let free = matches!(node.op, Op::Index(_)) || node.values().next().is_none();
@@ -489,6 +495,7 @@ impl<'a> Fusion<'a> {
             members: node.results.clone(),
             keep: vec![],
             stream: None,
+            parts: parts::of(self.graph, v).unwrap_or_default(),
             axes,
             reduces: false,
         };
@@ -569,6 +576,17 @@ impl<'a> Fusion<'a> {
             Op::Elementwise(_) => {
                 for a in &node.args {
                     self.need(Some(a), d.clone());
+                }
+            }
+            Op::IndexMap(sources) if !self.roots[d.root].parts.is_empty() && node.results == [self.roots[d.root].value] => {
+                for part in self.roots[d.root].parts.clone() {
+                    let mut at = d.coords.clone();
+                    if let Some(c) = at.get_mut(part.axis) {
+                        *c = if part.extent.is_const(1) { Ix::Const(0) } else { Ix::Axis(self.axis(&part.extent)) };
+                    }
+                    if let Some((arg, coords)) = part.read(sources, &node.args, &part.place(at)) {
+                        self.need(Some(&arg), Demand { coords, masked: true, ..d.clone() });
+                    }
                 }
             }
             Op::IndexMap(sources) => {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::emit::{Emitter, Result};
 use super::fuse::{Fusion, Root};
 use super::pack;
+use super::parts::{self, Part};
 use super::plan::{Array, ArrayId, ArrayPlace, Plan, Step, StepArg};
 use super::{product, rows, streamed, whole};
 use crate::base::rule::{Context, Log};
@@ -117,32 +118,44 @@ fn plan_of(
         let members: Vec<&Root> = group.iter().map(|at| &roots[*at]).collect();
         let first = group.first().copied().unwrap_or(0);
         let lowering = Lowering { graph, cx, arrays: &arrays, plan: &plan, panels };
-        let step = lowering.step(&members, &mut names).map_err(|refusal| (first, refusal))?;
-        if roots[first].load { plan.load.push(step) } else { plan.steps.push(step) }
+        let steps = match &roots[first].parts[..] {
+            [] => vec![lowering.step(&members, &[], &mut names)],
+            all => all.chunks(parts::IN_A_STEP).map(|some| lowering.step(&members, some, &mut names)).collect(),
+        };
+        let steps = steps.into_iter().collect::<Result<Vec<Step>>>().map_err(|refusal| (first, refusal))?;
+        if roots[first].load { plan.load.extend(steps) } else { plan.steps.extend(steps) }
     }
     plan.outputs = graph.outputs.iter().filter_map(|o| arrays.get(&o.value)).copied().collect();
     Ok(plan)
 }
 
-/// The arrays that computing a root reads, in the order of the graph.
-fn leaves(graph: &Graph, root: &Root, arrays: &BTreeMap<ValueId, ArrayId>) -> Vec<ValueId> {
-    let mut found = BTreeSet::new();
-    let mut seen = BTreeSet::new();
-    let mut todo = vec![root.value];
+/// The arrays that computing some values reads, and what is computed on the way, in the order of the graph.
+fn reach(
+    graph: &Graph,
+    mut todo: Vec<ValueId>,
+    arrays: &BTreeMap<ValueId, ArrayId>,
+) -> (BTreeSet<ValueId>, BTreeSet<ValueId>) {
+    let (mut found, mut inside) = (BTreeSet::new(), BTreeSet::new());
     while let Some(v) = todo.pop() {
-        if !seen.insert(v) {
-            continue;
-        }
-        if v != root.value && arrays.contains_key(&v) {
+        if arrays.contains_key(&v) {
             found.insert(v);
-            continue;
-        }
-        if let Some((node, _)) = graph.def(v) {
+        } else if inside.insert(v)
+            && let Some((node, _)) = graph.def(v)
+        {
             todo.extend(node.values());
         }
     }
-    found.into_iter().collect()
+    (found, inside)
 }
+
+/// The arrays that computing a root reads.
+fn leaves(graph: &Graph, root: &Root, arrays: &BTreeMap<ValueId, ArrayId>) -> BTreeSet<ValueId> {
+    reach(graph, graph.def(root.value).map(|(n, _)| n.values().collect()).unwrap_or_default(), arrays).0
+}
+
+/// The most products that run as one, and how many later ones are asked.
+const TOGETHER: usize = 8;
+const NEAR: usize = 64;
 
 /// Kernels that run as one: products of one left operand share a launch, so that small ones keep all threads busy.
 fn groups(graph: &Graph, roots: &[Root], arrays: &BTreeMap<ValueId, ArrayId>, options: &Options) -> Vec<Vec<usize>> {
@@ -161,19 +174,32 @@ fn groups(graph: &Graph, roots: &[Root], arrays: &BTreeMap<ValueId, ArrayId>, op
         }
         Some((v, p.extent(graph, &p.m), p.extent(graph, &p.k), p.extent(graph, &p.batch)))
     };
+    let lefts: Vec<_> = roots.iter().map(|root| if alone(root) { None } else { left(root) }).collect();
+    let mut alike: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+    for (at, own) in lefts.iter().enumerate() {
+        if let Some(own) = own {
+            alike.entry(own).or_default().push(at);
+        }
+    }
+    let mut made: BTreeMap<ValueId, usize> = BTreeMap::new();
+    for (at, root) in roots.iter().enumerate().filter(|(_, r)| !r.load) {
+        made.extend(graph.def(root.value).into_iter().flat_map(|(n, _)| n.results.iter().map(|v| (*v, at))));
+    }
+    // The first root before which all is made that one reads.
+    let first = |root: &Root| leaves(graph, root, arrays).iter().filter_map(|v| made.get(v)).map(|at| at + 1).max();
+    let ready: Vec<usize> =
+        roots.iter().zip(&lefts).map(|(r, own)| own.as_ref().and_then(|_| first(r)).unwrap_or(0)).collect();
     let mut taken = vec![false; roots.len()];
     let mut out = vec![];
-    for (at, root) in roots.iter().enumerate() {
+    for (at, own) in lefts.iter().enumerate() {
         if taken[at] {
             continue;
         }
         let mut group = vec![at];
-        let made: BTreeSet<ValueId> = roots[at..].iter().filter(|r| !r.load).map(|r| r.value).collect();
-        if let Some(own) = left(root).filter(|_| !alone(root)) {
-            for (other, r) in roots.iter().enumerate().skip(at + 1) {
-                // Nothing it reads may be made from here on.
-                let ready = leaves(graph, r, arrays).iter().all(|v| !made.contains(v));
-                if !taken[other] && !alone(r) && ready && left(r).as_ref() == Some(&own) && group.len() < 8 {
+        if let Some(list) = own.as_ref().and_then(|own| alike.get(own)) {
+            let from = list.partition_point(|other| *other <= at);
+            for &other in list[from..].iter().take(NEAR) {
+                if !taken[other] && ready[other] <= at && group.len() < TOGETHER {
                     taken[other] = true;
                     group.push(other);
                 }
@@ -193,17 +219,24 @@ struct Lowering<'a> {
 }
 
 impl Lowering<'_> {
-    /// One kernel for one root, or for several products of one left operand.
-    fn step(&self, roots: &[&Root], names: &mut BTreeMap<String, usize>) -> Result<Step> {
+    /// One kernel for one root (or for some of its parts), or for several products of one left operand.
+    fn step(&self, roots: &[&Root], some: &[Part], names: &mut BTreeMap<String, usize>) -> Result<Step> {
         let Lowering { graph, arrays, plan, .. } = *self;
-        let name = kernel_name(graph, roots, names);
+        let (read, members) = match (roots, some) {
+            ([root], [_, ..]) => {
+                let (read, mut inside) = reach(graph, parts::operands(graph, root.value, some), arrays);
+                inside.insert(root.value);
+                (read, inside.into_iter().collect())
+            }
+            _ => {
+                let read = roots.iter().flat_map(|root| leaves(graph, root, arrays)).collect();
+                (read, roots.iter().flat_map(|r| &r.members).copied().collect::<Vec<_>>())
+            }
+        };
+        let name = kernel_name(graph, roots, &members, names);
         let mut e = Emitter::new(graph, &name);
         let mut args: Vec<StepArg> = graph.symbols.keys().map(StepArg::Symbol).collect();
         let (mut reads, mut writes, mut outs) = (vec![], vec![], vec![]);
-        let mut read: BTreeSet<ValueId> = BTreeSet::new();
-        for root in roots {
-            read.extend(leaves(graph, root, arrays));
-        }
         for v in read {
             e.array(v, &graph.values[v].name);
             let id = arrays[&v];
@@ -220,8 +253,12 @@ impl Lowering<'_> {
                 writes.push(id);
             }
         }
-        let (kernel, grid) = match roots {
-            [root] => self.one(e, root, &outs)?,
+        let (kernel, grid) = match (roots, some) {
+            ([root], []) => self.one(e, root, &outs)?,
+            ([root], _) => match outs[..] {
+                [out] => parts::emit(e, root.value, out, some, self.cx.target.threads)?,
+                _ => return Err(Refusal::new("a map has one result")),
+            },
             _ => self.several(e, roots, &outs)?,
         };
         let facts = graph.facts();
@@ -229,7 +266,15 @@ impl Lowering<'_> {
             let a = &plan.arrays[*id];
             Ix::mul(graph.numel(&a.shape), Ix::Const(a.elem.dtype.bytes() as i64))
         };
-        let bytes = reads.iter().chain(&writes).map(size).fold(Ix::Const(0), Ix::add);
+        let written = match (roots, some) {
+            ([root], [_, ..]) => {
+                let info = &graph.values[root.value];
+                let elements = some.iter().map(|p| graph.numel(&p.shape(&info.shape))).fold(Ix::Const(0), Ix::add);
+                Ix::mul(elements, Ix::Const(info.elem.dtype.bytes() as i64))
+            }
+            _ => writes.iter().map(size).fold(Ix::Const(0), Ix::add),
+        };
+        let bytes = Ix::add(reads.iter().map(size).fold(Ix::Const(0), Ix::add), written);
         let mut flops = Ix::Const(0);
         for root in roots {
             let inner = root.stream.as_ref().and_then(|s| s.inner.as_ref()).map(|(p, _)| p);
@@ -238,8 +283,7 @@ impl Lowering<'_> {
                 flops = Ix::add(flops, Ix::mul(p.extent(graph, &all), Ix::Const(2)));
             }
         }
-        let members = roots.iter().flat_map(|r| &r.members);
-        let mut origins: Vec<OriginId> = members.filter_map(|v| graph.def(*v)).map(|(n, _)| n.origin).collect();
+        let mut origins: Vec<OriginId> = members.iter().filter_map(|v| graph.def(*v)).map(|(n, _)| n.origin).collect();
         origins.sort();
         origins.dedup();
         let (flops, bytes) = (simplify(&flops, &facts), simplify(&bytes, &facts));
@@ -364,11 +408,11 @@ fn word_of(op: &str) -> String {
 }
 
 /// `k_linear_silu`: what a person would call the kernel, after the operations it computes.
-fn kernel_name(graph: &Graph, roots: &[&Root], names: &mut BTreeMap<String, usize>) -> String {
+fn kernel_name(graph: &Graph, roots: &[&Root], members: &[ValueId], names: &mut BTreeMap<String, usize>) -> String {
     let mut parts: Vec<String> = vec![];
     let mut seen: BTreeSet<OriginId> = BTreeSet::new();
     let Some(root) = roots.first() else { return "k".into() };
-    for v in roots.iter().flat_map(|r| &r.members) {
+    for v in members {
         let Some((node, _)) = graph.def(*v) else { continue };
         if matches!(node.op, Op::Constant(_) | Op::Index(_)) || !seen.insert(node.origin) {
             continue;

@@ -7,6 +7,7 @@ pub mod eval;
 mod fuse;
 mod lower;
 mod pack;
+mod parts;
 pub mod plan;
 mod product;
 mod roles;

@@ -406,3 +406,81 @@ fn coordinates_that_double_with_each_map_are_cut_too() {
     case.output(x);
     assert!(lowered_on_a_small_stack(case) > 0);
 }
+
+/// Parts of very different lengths, one that is computed, one that is empty and one of an extent that is not known, along
+/// each axis; 20 of them are written in two steps.
+#[test]
+fn a_wide_concatenation_is_written_in_parts() {
+    for axis in [0, 1] {
+        let mut c = Case::new();
+        let s = c.graph.add_symbol("s0", 0, None);
+        let lengths: Vec<i64> = (0..20).map(|i| [3, 1, 0, 40, 5][i % 5]).collect();
+        let (mut args, mut inputs) = (vec![], vec![]);
+        for (i, &n) in lengths.iter().enumerate() {
+            let (known, known_shape) = if i == 7 { (s.ix(), 6) } else { (Ix::Const(n), n) };
+            let shape = if axis == 0 { vec![known, Ix::Const(2)] } else { vec![Ix::Const(2), known] };
+            args.push(c.graph.add_input(&format!("x{i}"), Elem::F32, shape, Role::Argument).into());
+            inputs.push(data(2 * known_shape as usize, i as u64 + 1));
+        }
+        let y = c.build("aten.cat", |b| {
+            let two = b.scalar_like(args[3], 2.0);
+            args[3] = b.mul(args[3], two)?;
+            b.concat(&args, axis)
+        });
+        c.output(y);
+        let (got, kernels) = c.run(&[6], &inputs);
+        let computed = |i: usize, x: f32| f64::from(if i == 3 { x * 2.0 } else { x });
+        let mut want = vec![];
+        let rows = if axis == 0 { 1 } else { 2 };
+        for row in 0..rows {
+            for (i, x) in inputs.iter().enumerate() {
+                let each = x.len() / rows;
+                want.extend(x[row * each..(row + 1) * each].iter().map(|x| computed(i, *x)));
+            }
+        }
+        close(&got[0], &want);
+        assert_eq!(kernels, 2, "along axis {axis}");
+    }
+}
+
+/// Reads two elements of a wide concatenation from either side: it has an array, and whoever reads it goes through that.
+#[test]
+fn what_reads_a_wide_concatenation_reads_its_array() {
+    let mut c = Case::new();
+    let args: Vec<Arg> = (0..40).map(|i| c.input(&format!("x{i}"), &[1, 3], Role::Argument)).collect();
+    let y = c.build("aten.cat", |b| {
+        let y = b.concat(&args, 0)?;
+        let flipped = b.map("flip", y, vec![Ix::Const(40), Ix::Const(3)], vec![Ix::sub(Ix::Const(39), axis(0)), axis(1)]);
+        b.add(y, flipped)
+    });
+    c.output(y);
+    let inputs: Vec<Vec<f32>> = (0..40).map(|i| data(3, i + 1)).collect();
+    let (got, _) = c.run(&[], &inputs);
+    let want: Vec<f64> = (0..40)
+        .flat_map(|i| inputs[i].iter().zip(&inputs[39 - i]).map(|(a, b)| f64::from(*a) + f64::from(*b)).collect::<Vec<_>>())
+        .collect();
+    close(&got[0], &want);
+}
+
+/// Sources under conditions that follow no axis: each is read where no earlier one is.
+#[test]
+fn many_sources_in_any_order() {
+    let mut c = Case::new();
+    let args: Vec<Arg> = (0..20).map(|i| c.input(&format!("x{i}"), &[8], Role::Argument)).collect();
+    let source = |i: u32| {
+        let at = Ix::modulo(Ix::mul(axis(0), Ix::Const(7)), Ix::Const(20));
+        let when = crate::index::Mask {
+            conds: vec![crate::index::Cond::new(at, crate::index::Cmp::Eq, Ix::Const(i.into()))],
+            vals: vec![],
+        };
+        crate::graph::ir::MapSource { arg: i, coords: vec![Ix::modulo(axis(0), Ix::Const(8))], when }
+    };
+    let mut sources: Vec<_> = (0..20).map(source).collect();
+    sources[19].when = Default::default();
+    let y = c.build("aten.choose", |b| Ok(b.map_sources("choose", args.clone(), vec![Ix::Const(30)], sources)));
+    c.output(y);
+    let inputs: Vec<Vec<f32>> = (0..20).map(|i| data(8, i + 1)).collect();
+    let (got, _) = c.run(&[], &inputs);
+    let want: Vec<f64> = (0..30).map(|i| f64::from(inputs[i * 7 % 20][i % 8])).collect();
+    close(&got[0], &want);
+}

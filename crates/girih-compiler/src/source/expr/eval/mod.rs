@@ -14,7 +14,7 @@ mod stmt;
 
 pub use object::PROPERTIES;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -300,47 +300,46 @@ impl<'t> Eval<'t> {
 
     /// Names inputs: those assigned to names have them; weights the path in their module; the rest x, x1, ...
     fn name_inputs(&mut self) {
-        let mut roots: Vec<Rc<Object>> = vec![];
+        let mut roots: HashSet<*const Object> = HashSet::new();
         for (t, _) in &self.inputs {
             if let Some((owner, _)) = t.owner.borrow().as_ref().and_then(|(o, n)| Some((o.upgrade()?, n.clone()))) {
-                let (_, root) = owner.path();
-                if !roots.iter().any(|r| Rc::ptr_eq(r, &root)) {
-                    roots.push(root);
-                }
+                roots.insert(Rc::as_ptr(&owner.path().1));
             }
         }
-        let mut taken: Vec<String> = self.used_given.keys().cloned().collect();
+        let mut held: HashMap<*const Object, String> = HashMap::new();
+        for (name, value) in self.globals.names.borrow().iter() {
+            if let Value::Object(o) = value {
+                held.entry(Rc::as_ptr(o)).or_insert_with(|| name.clone());
+            }
+        }
+        let given: HashSet<_> = self.used_given.values().map(Rc::as_ptr).collect();
+        let mut taken: HashSet<String> = self.used_given.keys().cloned().collect();
+        // How often a name was wanted so far.
+        let mut wants: HashMap<String, usize> = HashMap::new();
         for (t, v) in self.inputs.clone() {
             let owner = t.owner.borrow().as_ref().and_then(|(o, n)| Some((o.upgrade()?, n.clone())));
             let current = self.graph.values[v].name.clone();
-            if self.used_given.values().any(|g| Rc::ptr_eq(g, &t)) {
+            if given.contains(&Rc::as_ptr(&t)) {
                 continue;
             }
             let wanted = match owner {
                 Some((owner, attribute)) => {
                     let (path, root) = owner.path();
-                    let mut name = if path.is_empty() { attribute } else { format!("{path}.{attribute}") };
-                    if roots.len() > 1 {
-                        let global = self.globals.names.borrow();
-                        let held = global
-                            .iter()
-                            .find(|(_, v)| matches!(v, Value::Object(o) if Rc::ptr_eq(o, &root)))
-                            .map(|(n, _)| n.clone());
-                        if let Some(held) = held {
-                            name = format!("{held}.{name}");
-                        }
+                    let name = if path.is_empty() { attribute } else { format!("{path}.{attribute}") };
+                    match held.get(&Rc::as_ptr(&root)).filter(|_| roots.len() > 1) {
+                        Some(held) => format!("{held}.{name}"),
+                        None => name,
                     }
-                    name
                 }
                 None => current,
             };
             let mut name = wanted.clone();
-            let mut n = 0;
+            let n = wants.entry(wanted.clone()).or_default();
             while taken.contains(&name) {
-                n += 1;
+                *n += 1;
                 name = format!("{wanted}{n}");
             }
-            taken.push(name.clone());
+            taken.insert(name.clone());
             self.graph.values[v].name = name;
         }
     }

@@ -1,0 +1,194 @@
+//! Maps of many sources, such as a concatenation of a thousand tensors: each source gets loops of its own.
+//!
+//! ```text
+//! y [300] = map a[i0] where i0 < 100, b[i0 - 100] where i0 < 200, c[i0 - 200]
+//!   -->   for i in 0..100: y[i] = a[i];   for i in 0..100: y[100 + i] = b[i];   for i in 0..100: y[200 + i] = c[i]
+//! ```
+//!
+//! Written as one expression, every element would choose among all sources. Instead a step writes the positions of a few
+//! sources ([`IN_A_STEP`]), so that steps, and the functions they become, stay small however many sources there are.
+//!
+//! In: a map whose sources follow one another along an axis. Out: the parts, and the loops of some of them. Other maps,
+//! and arrays in which two elements share a byte, are no such maps.
+
+use super::emit::{Emitter, Result};
+use super::rows;
+use crate::graph::build::Refusal;
+use crate::graph::ir::{Arg, Graph, MapSource, Op, ValueId};
+use crate::index::{Cmp, Cond, Ix, Mask, ValId, simplify};
+use crate::loops::ir::{Kernel, LoopKind, Stmt};
+use crate::loops::walk;
+use crate::num::DType;
+
+/// The most sources of a map that is written as one expression.
+pub(super) const MOST_SOURCES: usize = 16;
+/// The most sources whose positions one step writes.
+pub(super) const IN_A_STEP: usize = 16;
+/// Elements up to which parts that follow one another are written by one block.
+const SMALL: i64 = 1 << 13;
+
+/// The positions `lo..lo + extent` along an axis, and the source that is read there.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    pub source: usize,
+    pub axis: usize,
+    pub lo: Ix,
+    pub extent: Ix,
+}
+
+impl Part {
+    /// The extents of the positions in a tensor of this shape.
+    pub fn shape(&self, of: &[Ix]) -> Vec<Ix> {
+        of.iter().enumerate().map(|(d, n)| if d == self.axis { self.extent.clone() } else { n.clone() }).collect()
+    }
+
+    /// The map's argument that is read, and its coordinates at the part's element `at`.
+    pub fn read(&self, sources: &[MapSource], args: &[Arg], at: &[Ix]) -> Option<(Arg, Vec<Ix>)> {
+        let source = sources.get(self.source)?;
+        let place = |a: crate::index::AxisId| at.get(a.0 as usize).cloned();
+        let coords = source.coords.iter().map(|c| c.subst_axes(&mut { place })).collect();
+        Some((*args.get(source.arg as usize)?, coords))
+    }
+
+    /// A position in the part as one in the whole.
+    pub fn place(&self, mut at: Vec<Ix>) -> Vec<Ix> {
+        if let Some(c) = at.get_mut(self.axis) {
+            *c = Ix::add(self.lo.clone(), c.clone());
+        }
+        at
+    }
+}
+
+/// The parts of a map of many sources; `None` where a value is none, or its sources do not follow one another.
+pub(super) fn of(graph: &Graph, v: ValueId) -> Option<Vec<Part>> {
+    let (node, _) = graph.def(v)?;
+    let Op::IndexMap(sources) = &node.op else { return None };
+    let info = &graph.values[v];
+    if sources.len() <= MOST_SOURCES || info.elem.dtype.bits() == 4 {
+        return None;
+    }
+    let facts = graph.facts();
+    let [first] = &sources.first()?.when.conds[..] else { return None };
+    let [along] = first.lhs.axes()[..] else { return None };
+    let axis = along.0 as usize;
+    let whole = info.shape.get(axis)?;
+    let (mut parts, mut lo) = (vec![], Ix::Const(0));
+    for (at, source) in sources.iter().enumerate() {
+        let hi = match &source.when.conds[..] {
+            [] if source.when.is_always() => whole.clone(),
+            // `i + rest < end`
+            [cond] if cond.cmp == Cmp::Lt && source.when.vals.is_empty() && cond.rhs.axes().is_empty() => {
+                let (one, rest) = cond.lhs.linear(along)?;
+                if !one.is_const(1) || !rest.axes().is_empty() {
+                    return None;
+                }
+                simplify(&Ix::sub(cond.rhs.clone(), rest), &facts)
+            }
+            _ => return None,
+        };
+        let sure = |a: &Ix, b: &Ix| facts.decide(&Cond::new(a.clone(), Cmp::Le, b.clone())) == Some(true);
+        if !sure(&lo, &hi) || !sure(&hi, whole) {
+            return None;
+        }
+        let extent = simplify(&Ix::sub(hi.clone(), lo.clone()), &facts);
+        if !extent.is_const(0) {
+            parts.push(Part { source: at, axis, lo, extent });
+        }
+        if source.when.is_always() {
+            return Some(parts);
+        }
+        lo = hi;
+    }
+    None
+}
+
+/// The values that parts read.
+pub(super) fn operands(graph: &Graph, v: ValueId, parts: &[Part]) -> Vec<ValueId> {
+    let Some((node, _)) = graph.def(v) else { return vec![] };
+    let Op::IndexMap(sources) = &node.op else { return vec![] };
+    let arg = |p: &Part| node.args.get(sources.get(p.source)?.arg as usize).copied();
+    parts.iter().filter_map(arg).filter_map(|a| if let Arg::Value(v) = a { Some(v) } else { None }).collect()
+}
+
+/// Emits the loops of some parts, and gives the kernel and its grid: along x, each block belongs to one part, or to a few
+/// that are small.
+pub(super) fn emit(
+    mut e: Emitter<'_>,
+    v: ValueId,
+    out: ValId,
+    parts: &[Part],
+    threads: u32,
+) -> Result<(Kernel, Grid)> {
+    let graph = e.graph;
+    let Some((node, _)) = graph.def(v) else { return Err(Refusal::new("an input has no kernel")) };
+    let Op::IndexMap(sources) = &node.op else { return Err(Refusal::new("only maps have parts")) };
+    let shape = graph.values[v].shape.clone();
+    let one = [Ix::Const(1), Ix::Const(1), Ix::Const(1)];
+    // Statements, their grid, and how many elements they write where those are few.
+    let mut bodies: Vec<(Vec<Stmt>, Grid, Option<i64>)> = vec![];
+    for part in parts {
+        e.open_branch();
+        let extents = part.shape(&shape);
+        let mut at = vec![Ix::Const(0); shape.len()];
+        let mut opened = 0;
+        for (d, (c, n)) in at.iter_mut().zip(&extents).enumerate() {
+            if !n.is_const(1) {
+                *c = Ix::Axis(e.open(&format!("a{d}"), n.clone(), LoopKind::Free));
+                opened += 1;
+            }
+        }
+        let at = part.place(at);
+        let Some((arg, coords)) = part.read(sources, &node.args, &at) else {
+            return Err(Refusal::new("a source of a map reads nothing"));
+        };
+        let value = e.operand(arg, &coords)?;
+        e.store(out, v, &at, value, node.origin);
+        (0..opened).for_each(|_| e.close());
+        let body = e.close_branch();
+        let mut kernel = Kernel { body, ..std::mem::take(&mut e.kernel) };
+        rows::collapse(&mut kernel, &e.facts);
+        let numel = graph.numel(&extents).as_const().filter(|n| *n <= SMALL);
+        let bound = match numel {
+            Some(_) => rows::Bound { kernel, grid: one.clone() },
+            None => rows::bind(graph, kernel, threads),
+        };
+        e.kernel = bound.kernel;
+        let body = std::mem::take(&mut e.kernel.body);
+        match (bodies.last_mut(), numel) {
+            (Some((stmts, _, Some(n))), Some(m)) if *n + m <= SMALL => {
+                stmts.extend(body);
+                *n += m;
+            }
+            _ => bodies.push((body, bound.grid, numel)),
+        }
+    }
+    if let [(_, grid, _)] = &bodies[..] {
+        let grid = grid.clone();
+        for s in bodies.pop().map(|(body, ..)| body).unwrap_or_default() {
+            e.emit(0, s);
+        }
+        return Ok((e.finish(), grid));
+    }
+    let mut before = Ix::Const(0);
+    let high = bodies.iter().fold(Ix::Const(1), |y, (_, grid, _)| e.simplify(&Ix::max(y, grid[1].clone())));
+    for (mut body, grid, _) in bodies {
+        let end = e.simplify(&Ix::add(before.clone(), grid[0].clone()));
+        let own = Ix::sub(Ix::Block(0), before.clone());
+        walk::map_ixs(&mut body, &mut |ix| {
+            *ix = ix.replace_leaves(&mut |leaf| (*leaf == Ix::Block(0)).then(|| own.clone()));
+        });
+        let mut conds =
+            vec![Cond::new(Ix::Block(0), Cmp::Ge, before), Cond::new(Ix::Block(0), Cmp::Lt, end.clone())];
+        if grid[1] != high {
+            conds.push(Cond::new(Ix::Block(1), Cmp::Lt, grid[1].clone()));
+        }
+        let mask = Mask { conds, vals: vec![] };
+        let cond = e.define("mine", DType::I1, 0, |dst| Stmt::Test { dst, mask });
+        e.emit(0, Stmt::If { cond, then: body, els: vec![] });
+        before = end;
+    }
+    Ok((e.finish(), [before, high, Ix::Const(1)]))
+}
+
+/// Blocks along x, y, z.
+type Grid = [Ix; 3];
