@@ -14,6 +14,8 @@ pub mod place;
 pub mod rule;
 pub mod target;
 pub mod words;
+#[cfg(test)]
+pub mod work;
 
 pub use budget::{Budget, Limits, TooMuch};
 pub use codes::Code;

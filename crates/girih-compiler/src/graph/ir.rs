@@ -400,6 +400,8 @@ impl Default for Listing {
 impl Graph {
     /// The node that computes a value, and which of its results it is; `None` for an input.
     pub fn def(&self, v: ValueId) -> Option<(&Node, u32)> {
+        #[cfg(test)]
+        crate::base::work::look();
         match self.values.get(v)?.def {
             Def::Node(n, r) => Some((self.nodes.get(n)?, r)),
             Def::Input(_) => None,

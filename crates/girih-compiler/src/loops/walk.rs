@@ -48,7 +48,7 @@ macro_rules! walkers {
         /// What the statement itself mentions, uses before definitions; its bodies are not entered.
         pub fn $parts<'a>(stmt: &'a $($mt)? Stmt, f: &mut dyn FnMut($Part<'a>)) {
             #[cfg(test)]
-            look();
+            crate::base::work::look();
             match stmt {
                 Stmt::Let { dst, args, .. } => {
                     for arg in args.$iter() {
@@ -148,7 +148,7 @@ macro_rules! walkers {
         /// The statement's bodies, in order of the text.
         pub fn $bodies(stmt: & $($mt)? Stmt) -> Vec<& $($mt)? Vec<Stmt>> {
             #[cfg(test)]
-            look();
+            crate::base::work::look();
             match stmt {
                 Stmt::For(l) => vec![& $($mt)? l.body],
                 Stmt::Loop { body } | Stmt::Stage { body, .. } | Stmt::RegisterTile { body, .. } => vec![body],
@@ -161,22 +161,6 @@ macro_rules! walkers {
 
 walkers!(Part, parts, bodies, mask_parts, mem_parts, iter, []);
 walkers!(PartMut, parts_mut, bodies_mut, mask_parts_mut, mem_parts_mut, iter_mut, [mut]);
-
-#[cfg(test)]
-thread_local! {
-    static LOOKED_AT: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
-}
-
-#[cfg(test)]
-fn look() {
-    LOOKED_AT.with(|n| n.set(n.get() + 1));
-}
-
-/// How many statements this thread has looked at.
-#[cfg(test)]
-pub fn looked_at() -> u64 {
-    LOOKED_AT.with(|n| n.get())
-}
 
 /// Every statement, before its bodies.
 pub fn visit<'a>(body: &'a [Stmt], f: &mut dyn FnMut(&'a Stmt)) {

@@ -1,7 +1,7 @@
-//! The rules' work grows with the program, not with its square: counted in statements looked at, so that a busy machine
+//! The rules' work grows with the program, not with its square: counted in statements and index expressions looked at, so that a busy machine
 //! changes nothing.
 
-use crate::loops::walk::looked_at;
+use crate::base::work::looked_at;
 use crate::pipeline::{self, Options, Silent};
 
 const TILE: &str = "tile<128xf32>";
@@ -19,7 +19,7 @@ fn program(n: usize, operation: impl Fn(usize) -> String) -> String {
     format!("cuda_tile.module @m {{\nentry @k(%p: tile<ptr<f32>>) {{\n{body}}}\n}}\n")
 }
 
-/// Statements that the rules looked at.
+/// What the rules looked at.
 fn work(text: &str) -> u64 {
     let module = pipeline::front(text).unwrap_or_else(|d| panic!("{d:#?}")).module;
     let before = looked_at();
@@ -30,7 +30,7 @@ fn work(text: &str) -> u64 {
 #[track_caller]
 fn linear(what: &str, operation: impl Fn(usize) -> String) {
     let (small, large) = (work(&program(1000, &operation)), work(&program(8000, &operation)));
-    assert!(large <= 10 * small, "{what}: {small} statements for 1,000 operations, {large} for 8,000");
+    assert!(large <= 10 * small, "{what}: {small} for 1,000 operations, {large} for 8,000");
 }
 
 #[test]

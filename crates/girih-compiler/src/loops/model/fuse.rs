@@ -14,6 +14,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rustc_hash::FxHashSet;
+
 use super::emit::MOST_KEPT;
 use super::parts::{self, MOST_SOURCES, Part};
 use super::roles::{self, Product};
@@ -50,7 +52,7 @@ pub(super) struct Root {
 }
 
 /// One need of a value by a kernel.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Demand {
     root: usize,
     coords: Vec<Ix>,
@@ -75,7 +77,7 @@ const MOST_DEMANDS: usize = 12;
 const DEEPEST: usize = 128;
 /// The most leaves and operations in the coordinates of one need: through maps that do not compose they can double with
 /// each.
-const LONGEST: usize = 512;
+pub(super) const LONGEST: usize = 512;
 
 pub(super) struct Fusion<'a> {
     graph: &'a Graph,
@@ -85,10 +87,15 @@ pub(super) struct Fusion<'a> {
     /// Nothing is fused: every operation is a kernel.
     pub off: bool,
     demands: Vec<Vec<Demand>>,
+    seen: FxHashSet<(ValueId, Demand)>,
     pub roots: Vec<Root>,
     facts: Facts,
     extents: Vec<Ix>,
     load: Vec<bool>,
+    /// Holds what constants and parameters alone decide, though its shape may depend on symbols.
+    from_load: Vec<bool>,
+    /// Only rearranges arrays: inputs, constants and values of `force`.
+    layout: Vec<bool>,
     /// Computed from positions alone, cheaply: masks and the like.
     bare: Vec<bool>,
     streams: BTreeMap<ValueId, Stream>,
@@ -112,12 +119,28 @@ fn symbolic(graph: &Graph, node: &Node) -> bool {
     of_op || node.results.iter().any(|r| graph.values[*r].shape.iter().any(has))
 }
 
+/// Which values only rearrange arrays; those of `force` are arrays.
+fn layouts(graph: &Graph, force: &BTreeSet<ValueId>) -> Vec<bool> {
+    let mut layout = vec![true; graph.values.len()];
+    for node in graph.nodes.values() {
+        let of = match &node.op {
+            Op::Constant(_) => true,
+            Op::IndexMap(_) => node.values().all(|x| force.contains(&x) || layout[x.0 as usize]),
+            _ => false,
+        };
+        node.results.iter().for_each(|r| layout[r.0 as usize] = of);
+    }
+    layout
+}
+
 impl<'a> Fusion<'a> {
     pub fn new(graph: &'a Graph, target: &'a Target) -> Fusion<'a> {
         let mut load = vec![false; graph.values.len()];
         let mut bare = vec![false; graph.values.len()];
+        let mut from_load = vec![false; graph.values.len()];
         for input in &graph.inputs {
             load[input.value.0 as usize] = input.role == Role::Parameter;
+            from_load[input.value.0 as usize] = input.role == Role::Parameter;
         }
         for node in graph.nodes.values() {
             let all = node.values().all(|v| load[v.0 as usize]) && !symbolic(graph, node);
@@ -126,7 +149,9 @@ impl<'a> Fusion<'a> {
                 Op::Index(_) | Op::IndexMap(_) => true,
                 _ => false,
             };
+            let plain = matches!(&node.op, Op::IndexMap(s) if s.iter().all(|s| s.when.is_always()));
             for r in &node.results {
+                from_load[r.0 as usize] = all || plain && node.values().all(|v| from_load[v.0 as usize]);
                 load[r.0 as usize] = all;
                 bare[r.0 as usize] = cheap && node.values().all(|v| bare[v.0 as usize]);
             }
@@ -137,10 +162,13 @@ impl<'a> Fusion<'a> {
             force: BTreeSet::new(),
             off: false,
             demands: vec![vec![]; graph.values.len()],
+            seen: FxHashSet::default(),
             roots: vec![],
             facts: graph.facts(),
             extents: vec![],
             load,
+            from_load,
+            layout: layouts(graph, &BTreeSet::new()),
             bare,
             streams: BTreeMap::new(),
             streamed: BTreeMap::new(),
@@ -149,6 +177,7 @@ impl<'a> Fusion<'a> {
 
     /// Decides every value. The roots come in topological order.
     pub fn run(mut self, log: &mut Log) -> Vec<Root> {
+        self.layout = layouts(self.graph, &self.force);
         let outputs: BTreeSet<ValueId> = self.graph.outputs.iter().map(|o| o.value).collect();
         if !self.off {
             let graph = self.graph;
@@ -261,29 +290,13 @@ impl<'a> Fusion<'a> {
 
     /// Whether a value only rearranges an array.
     pub fn is_layout(&self, v: ValueId) -> bool {
-        match self.graph.def(v) {
-            None => true,
-            Some((node, _)) => match &node.op {
-                Op::Constant(_) => true,
-                Op::IndexMap(_) => node.values().all(|x| self.force.contains(&x) || self.is_layout(x)),
-                _ => false,
-            },
-        }
+        self.layout[v.0 as usize]
     }
 
     /// Whether a value holds what constants and parameters alone decide, though its shape may depend on symbols: a
     /// weight that is broadcast along the rows.
     pub fn is_from_load(&self, v: ValueId) -> bool {
-        if self.load[v.0 as usize] {
-            return true;
-        }
-        match self.graph.def(v) {
-            Some((node, _)) => match &node.op {
-                Op::IndexMap(s) => s.iter().all(|s| s.when.is_always()) && node.values().all(|x| self.is_from_load(x)),
-                _ => false,
-            },
-            None => false,
-        }
+        self.from_load[v.0 as usize]
     }
 
     /// Whether a value differs along one of its axes.
@@ -352,13 +365,24 @@ impl<'a> Fusion<'a> {
 
     /// Whether a value is computed from a matrix product by operations on single elements.
     fn holds_product(&self, v: ValueId, left: usize) -> bool {
-        let Some((node, _)) = self.graph.def(v).filter(|_| left > 0) else { return false };
-        match &node.op {
-            Op::Reduce { op: ReduceOp::Dot, .. } => true,
-            Op::Elementwise(_) => node.values().any(|x| self.holds_product(x, left - 1)),
-            Op::IndexMap(_) => node.values().any(|x| self.numel(x) >= self.numel(v) && self.holds_product(x, left - 1)),
-            _ => false,
+        let (mut now, mut seen) = (vec![v], BTreeSet::new());
+        for _ in 0..left {
+            let mut next = vec![];
+            for v in now {
+                let Some((node, _)) = self.graph.def(v) else { continue };
+                match &node.op {
+                    Op::Reduce { op: ReduceOp::Dot, .. } => return true,
+                    Op::Elementwise(_) => next.extend(node.values().filter(|x| seen.insert(*x))),
+                    Op::IndexMap(_) if seen.len() < DEEPEST => {
+                        let all = |x: &ValueId| self.numel(*x) >= self.numel(v);
+                        next.extend(node.values().filter(|x| all(x) && seen.insert(*x)));
+                    }
+                    _ => {}
+                }
+            }
+            now = next;
         }
+        false
     }
 
     /// A product that is better computed as sums along its rows: one row or column, k contiguous in both operands.
@@ -563,9 +587,8 @@ impl<'a> Fusion<'a> {
         let Some(Arg::Value(v)) = a else { return };
         let coords = d.coords.iter().map(|c| simplify(c, &self.facts)).collect();
         let d = Demand { coords, depth: d.depth + 1, ..d };
-        let list = &mut self.demands[v.0 as usize];
-        if !list.contains(&d) {
-            list.push(d);
+        if self.seen.insert((*v, d.clone())) {
+            self.demands[v.0 as usize].push(d);
         }
     }
 

@@ -17,6 +17,8 @@ mod streamed;
 #[cfg(test)]
 mod tests;
 mod whole;
+#[cfg(test)]
+mod work_tests;
 
 pub use lower::{Options, lower};
 pub use plan::{Array, ArrayId, ArrayPlace, Plan, Step, StepArg};

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeSet;
 
+use rustc_hash::FxHashMap;
+
 use crate::graph::ir::{Arg, Graph, Op, ReduceOp, ValueId};
 use crate::index::{Ix, Mask};
 
@@ -22,6 +24,33 @@ pub(super) struct Product {
 
 /// The axes of a value that its elements depend on.
 pub(super) fn axes_of(graph: &Graph, v: ValueId, coords: &[Ix], out: &mut BTreeSet<usize>, left: usize) {
+    let mut todo = vec![(v, coords.to_vec(), left)];
+    // Each way to a value once; with how many steps left does not matter where it was reached by a shorter way.
+    let mut seen: FxHashMap<(ValueId, Vec<Ix>), usize> = FxHashMap::default();
+    while let Some((v, coords, left)) = todo.pop() {
+        let key = (v, coords);
+        if seen.get(&key).is_some_and(|before| *before >= left) {
+            continue;
+        }
+        // Long coordinates and many ways are not followed further: the answer may then have more axes.
+        let long = seen.len() > MOST_WAYS || key.1.iter().map(Ix::size).sum::<usize>() > super::fuse::LONGEST;
+        axes_at(graph, v, &key.1, out, if long { 0 } else { left }, &mut todo);
+        seen.insert(key, left);
+    }
+}
+
+/// The most ways to operands that are followed.
+const MOST_WAYS: usize = 1024;
+
+/// The axes at one value, and in `todo` its operands, which are to be asked.
+fn axes_at(
+    graph: &Graph,
+    v: ValueId,
+    coords: &[Ix],
+    out: &mut BTreeSet<usize>,
+    left: usize,
+    todo: &mut Vec<(ValueId, Vec<Ix>, usize)>,
+) {
     let all = |out: &mut BTreeSet<usize>| {
         for (c, n) in coords.iter().zip(&graph.values[v].shape) {
             if !n.is_const(1) {
@@ -43,14 +72,12 @@ pub(super) fn axes_of(graph: &Graph, v: ValueId, coords: &[Ix], out: &mut BTreeS
                 masked(&s.when, out);
                 if let Some(Arg::Value(x)) = node.args.get(s.arg as usize) {
                     let read: Vec<Ix> = s.coords.iter().map(place).collect();
-                    axes_of(graph, *x, &read, out, left - 1);
+                    todo.push((*x, read, left - 1));
                 }
             }
         }
         Op::Elementwise(_) => {
-            for x in node.values() {
-                axes_of(graph, x, coords, out, left - 1);
-            }
+            todo.extend(node.values().map(|x| (x, coords.to_vec(), left - 1)));
         }
         Op::Index(ix) => out.extend(place(ix).axes().into_iter().map(|a| a.0 as usize)),
         Op::Reduce { axes, .. } => {

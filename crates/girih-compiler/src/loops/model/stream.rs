@@ -13,6 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::fuse::LONGEST;
 use super::roles::{self, Product};
 use crate::graph::ir::{Arg, Graph, Node, Op, ReduceOp, ValueId};
 use crate::index::Ix;
@@ -37,6 +38,9 @@ pub(super) struct Stream {
     /// What they are computed from.
     pub leaves: BTreeSet<ValueId>,
 }
+
+/// The most values between attention's two products that are looked at, and maps of them that are visited again.
+const MOST_VISITS: usize = 4096;
 
 /// How many nodes read each value, outputs of the graph included.
 fn readers(graph: &Graph) -> BTreeMap<ValueId, Vec<ValueId>> {
@@ -92,9 +96,14 @@ pub(super) fn through_maps(
         if !s.when.is_always() {
             break;
         }
+        let next: Vec<Ix> =
+            s.coords.iter().map(|c| c.subst_axes(&mut |a| at.get(a.0 as usize).cloned())).collect();
+        // Coordinates through maps that do not compose can double with each.
+        if next.iter().map(Ix::size).sum::<usize>() > LONGEST {
+            break;
+        }
         passed.push(v);
-        at = s.coords.iter().map(|c| c.subst_axes(&mut |a| at.get(a.0 as usize).cloned())).collect();
-        v = *x;
+        (at, v) = (next, *x);
     }
     (v, at)
 }
@@ -196,8 +205,12 @@ fn stream(
     let scores = v;
     let mut inner: Option<(Product, Vec<Ix>)> = None;
     let mut todo = vec![(scores, at.clone())];
-    let mut seen = BTreeSet::new();
+    let (mut seen, mut visits) = (BTreeSet::new(), 0);
     while let Some((v, at)) = todo.pop() {
+        visits += 1;
+        if visits > MOST_VISITS || at.iter().map(Ix::size).sum::<usize>() > LONGEST {
+            return Err("its scores are computed in too many steps");
+        }
         let Some((node, _)) = graph.def(v) else { continue };
         match &node.op {
             Op::Reduce { op: ReduceOp::Dot, .. } => match (roles::product(graph, v), &inner) {
@@ -250,11 +263,8 @@ fn stream(
     }
     // The nodes between: none of them may be needed elsewhere. Masks and other operands that are cheap stay outside.
     let mut inside: BTreeSet<ValueId> = inside.into_iter().collect();
-    let carries = |v: ValueId, inside: &BTreeSet<ValueId>| depends(graph, v, p.dot, inside);
-    let outside: Vec<ValueId> = inside.iter().copied().filter(|v| !carries(*v, &inside)).collect();
-    for v in outside {
-        inside.remove(&v);
-    }
+    let carries = computed_from(p.dot, readers, &inside);
+    inside.retain(|v| carries.contains(v));
     inside.insert(p.dot);
     for v in &inside {
         let all = readers.get(v).map(|r| r.iter().all(|r| inside.contains(r) || *r == outer.dot));
@@ -269,12 +279,21 @@ fn stream(
     Ok(Some(Stream { scores, at, max, divided, inner, inside, leaves, outer }))
 }
 
-/// Whether a value is computed from another by way of values in a set.
-fn depends(graph: &Graph, v: ValueId, on: ValueId, within: &BTreeSet<ValueId>) -> bool {
-    v == on
-        || graph
-            .def(v)
-            .is_some_and(|(n, _)| n.values().any(|x| (within.contains(&x) || x == on) && depends(graph, x, on, within)))
+/// The values of a set that are computed from a value by way of others of the set, and that value.
+fn computed_from(
+    of: ValueId,
+    readers: &BTreeMap<ValueId, Vec<ValueId>>,
+    within: &BTreeSet<ValueId>,
+) -> BTreeSet<ValueId> {
+    let (mut found, mut todo) = (BTreeSet::from([of]), vec![of]);
+    while let Some(v) = todo.pop() {
+        for r in readers.get(&v).into_iter().flatten() {
+            if within.contains(r) && found.insert(*r) {
+                todo.push(*r);
+            }
+        }
+    }
+    found
 }
 
 /// Whether the inner product's rows are the outer one's, and its columns the summed axis.
