@@ -601,7 +601,9 @@ impl<'a> Fusion<'a> {
                     self.need(Some(a), d.clone());
                 }
             }
-            Op::IndexMap(sources) if !self.roots[d.root].parts.is_empty() && node.results == [self.roots[d.root].value] => {
+            Op::IndexMap(sources)
+                if !self.roots[d.root].parts.is_empty() && node.results == [self.roots[d.root].value] =>
+            {
                 for part in self.roots[d.root].parts.clone() {
                     let mut at = d.coords.clone();
                     if let Some(c) = at.get_mut(part.axis) {

@@ -112,13 +112,7 @@ pub(super) fn operands(graph: &Graph, v: ValueId, parts: &[Part]) -> Vec<ValueId
 
 /// Emits the loops of some parts, and gives the kernel and its grid: along x, each block belongs to one part, or to a few
 /// that are small.
-pub(super) fn emit(
-    mut e: Emitter<'_>,
-    v: ValueId,
-    out: ValId,
-    parts: &[Part],
-    threads: u32,
-) -> Result<(Kernel, Grid)> {
+pub(super) fn emit(mut e: Emitter<'_>, v: ValueId, out: ValId, parts: &[Part], threads: u32) -> Result<(Kernel, Grid)> {
     let graph = e.graph;
     let Some((node, _)) = graph.def(v) else { return Err(Refusal::new("an input has no kernel")) };
     let Op::IndexMap(sources) = &node.op else { return Err(Refusal::new("only maps have parts")) };
@@ -177,8 +171,7 @@ pub(super) fn emit(
         walk::map_ixs(&mut body, &mut |ix| {
             *ix = ix.replace_leaves(&mut |leaf| (*leaf == Ix::Block(0)).then(|| own.clone()));
         });
-        let mut conds =
-            vec![Cond::new(Ix::Block(0), Cmp::Ge, before), Cond::new(Ix::Block(0), Cmp::Lt, end.clone())];
+        let mut conds = vec![Cond::new(Ix::Block(0), Cmp::Ge, before), Cond::new(Ix::Block(0), Cmp::Lt, end.clone())];
         if grid[1] != high {
             conds.push(Cond::new(Ix::Block(1), Cmp::Lt, grid[1].clone()));
         }

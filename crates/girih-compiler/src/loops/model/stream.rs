@@ -96,8 +96,7 @@ pub(super) fn through_maps(
         if !s.when.is_always() {
             break;
         }
-        let next: Vec<Ix> =
-            s.coords.iter().map(|c| c.subst_axes(&mut |a| at.get(a.0 as usize).cloned())).collect();
+        let next: Vec<Ix> = s.coords.iter().map(|c| c.subst_axes(&mut |a| at.get(a.0 as usize).cloned())).collect();
         // Coordinates through maps that do not compose can double with each.
         if next.iter().map(Ix::size).sum::<usize>() > LONGEST {
             break;

@@ -450,14 +450,17 @@ fn what_reads_a_wide_concatenation_reads_its_array() {
     let args: Vec<Arg> = (0..40).map(|i| c.input(&format!("x{i}"), &[1, 3], Role::Argument)).collect();
     let y = c.build("aten.cat", |b| {
         let y = b.concat(&args, 0)?;
-        let flipped = b.map("flip", y, vec![Ix::Const(40), Ix::Const(3)], vec![Ix::sub(Ix::Const(39), axis(0)), axis(1)]);
+        let flipped =
+            b.map("flip", y, vec![Ix::Const(40), Ix::Const(3)], vec![Ix::sub(Ix::Const(39), axis(0)), axis(1)]);
         b.add(y, flipped)
     });
     c.output(y);
     let inputs: Vec<Vec<f32>> = (0..40).map(|i| data(3, i + 1)).collect();
     let (got, _) = c.run(&[], &inputs);
     let want: Vec<f64> = (0..40)
-        .flat_map(|i| inputs[i].iter().zip(&inputs[39 - i]).map(|(a, b)| f64::from(*a) + f64::from(*b)).collect::<Vec<_>>())
+        .flat_map(|i| {
+            inputs[i].iter().zip(&inputs[39 - i]).map(|(a, b)| f64::from(*a) + f64::from(*b)).collect::<Vec<_>>()
+        })
         .collect();
     close(&got[0], &want);
 }
@@ -483,4 +486,64 @@ fn many_sources_in_any_order() {
     let (got, _) = c.run(&[], &inputs);
     let want: Vec<f64> = (0..30).map(|i| f64::from(inputs[i * 7 % 20][i % 8])).collect();
     close(&got[0], &want);
+}
+
+/// Between attention's two products each value is used twice, 64 times over: there are 2^64 ways from one to the other.
+#[test]
+fn values_used_twice_between_two_products() {
+    let mut c = Case::new();
+    let shape = [4, 16];
+    let (q, k, v) = (
+        c.input("q", &shape, Role::Argument),
+        c.input("k", &shape, Role::Argument),
+        c.input("v", &shape, Role::Argument),
+    );
+    let y = c.build("aten.attention", |b| {
+        let t = b.transpose(k, &[1, 0])?;
+        let mut s = b.matmul(q, t)?;
+        for _ in 0..64 {
+            s = b.elementwise(crate::num::ScalarOp::MaxF { nan: true, ftz: false }, &[s, s])?;
+        }
+        let p = softmax(b, s, 1)?;
+        b.matmul(p, v)
+    });
+    c.output(y);
+    let (qs, ks, vs) = (data(64, 31), data(64, 32), data(64, 33));
+    let (got, _) = c.run(&[], &[qs.clone(), ks.clone(), vs.clone()]);
+    let mut want = vec![];
+    for q in qs.chunks(16) {
+        let dot = |k: &[f32]| q.iter().zip(k).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>();
+        let e: Vec<f64> = ks.chunks(16).map(|k| dot(k).exp()).collect();
+        let sum: f64 = e.iter().sum();
+        want.extend((0..16).map(|n| e.iter().zip(vs.chunks(16)).map(|(e, v)| e / sum * f64::from(v[n])).sum::<f64>()));
+    }
+    close(&got[0], &want);
+}
+
+/// Some thousand maps before a product, of an argument and of a weight: they are followed without recursion, and no
+/// further than pays.
+#[test]
+fn long_chains_of_maps_before_a_product() {
+    for (role, maps) in [(Role::Argument, 400), (Role::Parameter, 400), (Role::Parameter, 6000)] {
+        let mut c = Case::new();
+        let (x, w) = (c.input("x", &[8, 8], Role::Argument), c.input("w", &[8, 8], role));
+        let y = c.build("aten.mm", |b| {
+            let mut t = w;
+            for _ in 0..maps {
+                t = b.transpose(t, &[1, 0])?;
+            }
+            b.matmul(x, t)
+        });
+        c.output(y);
+        if maps > 1000 {
+            let graph = decompose::decompose(&c.graph, &mut |_| {}).unwrap();
+            lower(&graph, &context(), &Options::default(), &mut Log::default()).unwrap();
+            continue;
+        }
+        let (xs, ws) = (data(64, 41), data(64, 42));
+        let (got, _) = c.run(&[], &[xs.clone(), ws.clone()]);
+        let element =
+            |i: usize| (0..8).map(|k| f64::from(xs[i / 8 * 8 + k]) * f64::from(ws[k * 8 + i % 8])).sum::<f64>();
+        close(&got[0], &(0..64).map(element).collect::<Vec<f64>>());
+    }
 }

@@ -100,9 +100,8 @@ fn a_chain() {
 #[test]
 fn products_of_one_operand() {
     linear("products", 125, |n| {
-        let products = |b: &mut Builder<'_>, x: &[Arg]| {
-            Ok(x[1..].iter().map(|w| aten(b, "aten.mm", &[x[0], *w], &[])).collect())
-        };
+        let products =
+            |b: &mut Builder<'_>, x: &[Arg]| Ok(x[1..].iter().map(|w| aten(b, "aten.mm", &[x[0], *w], &[])).collect());
         work(products, n + 1, &[32, 32])
     });
 }
@@ -110,9 +109,8 @@ fn products_of_one_operand() {
 #[test]
 fn a_chain_of_products() {
     linear("a chain of products", 125, |n| {
-        let chain = |b: &mut Builder<'_>, x: &[Arg]| {
-            Ok(vec![(0..n).fold(x[0], |y, _| aten(b, "aten.mm", &[y, x[0]], &[]))])
-        };
+        let chain =
+            |b: &mut Builder<'_>, x: &[Arg]| Ok(vec![(0..n).fold(x[0], |y, _| aten(b, "aten.mm", &[y, x[0]], &[]))]);
         work(chain, 1, &[32, 32])
     });
 }
