@@ -1,5 +1,5 @@
-//! Runs one program through bytecode and back, and through the evaluators: the tile program, the lifted loops, and the
-//! IR after every rule.
+//! Runs one program through bytecode and back, and through the evaluators: the tile program, the lifted loops, the IR
+//! after every rule, and kernel IR.
 
 use crate::data::{self, Image};
 use crate::program::{Param, Program};
@@ -15,7 +15,7 @@ use girih_compiler::{kernel, loops};
 /// Where a program went wrong.
 #[derive(Clone, Debug)]
 pub struct Mismatch {
-    /// `parse`, `eval`, `lift`, `l:001_splice_producers`, `legalise`, `cpu`, ...
+    /// `parse`, `eval`, `lift`, `l:001_splice_producers`, `legalise`, `kernel`, `cpu`, ...
     pub stage: String,
     pub what: String,
 }
@@ -180,6 +180,12 @@ pub fn check(program: &Program, seed: u64) -> Result<Verdict, Mismatch> {
         Ok(again) if kernel::print::print(&again) == text => {}
         Ok(_) => return Err(Mismatch::new("print kernel IR", "printing, parsing and printing again differs")),
         Err(d) => return Err(Mismatch::new("print kernel IR", d.message)),
+    }
+    let (mut memory, launch, addresses) = place(program, &image);
+    kernel::eval::run(&lowered.kernel, &lowered.tile, &launch, &mut memory, &mut host::Silent)
+        .map_err(|t| Mismatch::new("kernel", format!("trap: {}", t.message)))?;
+    if let Some(difference) = data::difference(program, &want, &collect(&memory, &addresses)) {
+        return Err(Mismatch::new("kernel", difference));
     }
     Ok(Verdict::Agrees(Box::new(Checked { program: program.clone(), want, lowered, options })))
 }

@@ -1,10 +1,11 @@
 //! Kernel IR: flat, C-like statements over typed scalars and vectors, one statement per printed line of C.
 //!
 //! * [`ir`]: the data and its grammar    * [`ident`]: names that emitted source can have
-//! * [`legalise`]: placed loops become kernel IR
+//! * [`legalise`]: placed loops become kernel IR    * [`eval`]: what it means
 //! * [`mod@print`], [`parse`]: the text of the IR; inverse to each other
 //! * [`verify`]: what must hold of it
 
+pub mod eval;
 pub mod ident;
 pub mod ir;
 pub mod legalise;

@@ -3,40 +3,11 @@
 //! A block's slots hold, one after the other, the kernel's values (bits, zero-extended), its axes, the block id and the
 //! grid, hidden numbers of loops, and constants.
 
+use super::expr::{Expr, Leaves, MaskCode, Slot};
 use crate::base::id::Id;
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::num::{DType, ScalarOp};
-
-pub(super) type Slot = u32;
-
-/// An index expression; leaves are gathered into sums.
-pub(super) enum Expr {
-    /// `base + sum of coeff * slot`, each slot sign-extended from `64 - shift` bits.
-    Linear {
-        base: i64,
-        terms: Box<[Term]>,
-    },
-    Add(Box<(Expr, Expr)>),
-    Sub(Box<(Expr, Expr)>),
-    Mul(Box<(Expr, Expr)>),
-    FloorDiv(Box<(Expr, Expr)>),
-    Mod(Box<(Expr, Expr)>),
-    Min(Box<(Expr, Expr)>),
-    Max(Box<(Expr, Expr)>),
-}
-
-#[derive(Clone, Copy)]
-pub(super) struct Term {
-    pub slot: Slot,
-    pub shift: u8,
-    pub coeff: i64,
-}
-
-pub(super) struct MaskCode {
-    pub conds: Box<[(Expr, Cmp, Expr)]>,
-    pub vals: Box<[Slot]>,
-}
 
 pub(super) struct MemCode {
     pub base: Slot,
@@ -278,6 +249,24 @@ fn held(ty: Ty) -> DType {
     }
 }
 
+impl Leaves for Compiler<'_> {
+    fn axis(&self, a: AxisId) -> Res<Slot> {
+        if a.index() < self.kernel.axes.len() {
+            Ok(self.kernel.vals.len() as u32 + a.0)
+        } else {
+            Err(format!("there is no axis {}", a.0))
+        }
+    }
+
+    fn integer(&self, val: ValId) -> Res<(Slot, u32)> {
+        Ok((self.val(val)?, held(self.ty(val)?).bits()))
+    }
+
+    fn block(&self) -> Slot {
+        (self.kernel.vals.len() + self.kernel.axes.len()) as u32
+    }
+}
+
 impl Compiler<'_> {
     fn hidden(&mut self) -> Slot {
         self.hidden += 1;
@@ -294,14 +283,6 @@ impl Compiler<'_> {
 
     fn ty(&self, v: ValId) -> Res<Ty> {
         self.kernel.vals.get(v).map(|v| v.ty).ok_or_else(|| format!("there is no value {}", v.0))
-    }
-
-    fn axis(&self, a: AxisId) -> Res<Slot> {
-        if a.index() < self.kernel.axes.len() {
-            Ok(self.kernel.vals.len() as u32 + a.0)
-        } else {
-            Err(format!("there is no axis {}", a.0))
-        }
     }
 
     fn buf(&self, b: BufId) -> Res<u32> {
@@ -332,50 +313,11 @@ impl Compiler<'_> {
     }
 
     fn expr(&self, ix: &Ix) -> Res<Expr> {
-        let leaf = |slot, shift| Expr::Linear { base: 0, terms: Box::new([Term { slot, shift, coeff: 1 }]) };
-        let first_block = (self.kernel.vals.len() + self.kernel.axes.len()) as u32;
-        let Some((a, b)) = ix.operands() else {
-            return Ok(match ix {
-                Ix::Axis(a) => leaf(self.axis(*a)?, 0),
-                Ix::Val { val, zext } => {
-                    let bits = held(self.ty(*val)?).bits();
-                    leaf(self.val(*val)?, if *zext { 0 } else { 64 - bits as u8 })
-                }
-                Ix::Block(d) | Ix::Grid(d) if *d > 2 => return Err("a grid has three dimensions".to_string()),
-                Ix::Block(d) => leaf(first_block + *d as u32, 0),
-                Ix::Grid(d) => leaf(first_block + 3 + *d as u32, 0),
-                ix => Expr::Linear { base: ix.as_const().unwrap_or(0), terms: Box::new([]) },
-            });
-        };
-        let (a, b) = (self.expr(a)?, self.expr(b)?);
-        Ok(match (ix, a, b) {
-            (Ix::Add(..) | Ix::Sub(..), Expr::Linear { base: x, terms: s }, Expr::Linear { base: y, terms: t }) => {
-                let sign = if matches!(ix, Ix::Add(..)) { 1 } else { -1 };
-                let mut terms = s.into_vec();
-                terms.extend(t.iter().map(|t| Term { coeff: t.coeff.wrapping_mul(sign), ..*t }));
-                Expr::Linear { base: x.wrapping_add(y.wrapping_mul(sign)), terms: terms.into() }
-            }
-            (Ix::Mul(..), Expr::Linear { base, terms }, Expr::Linear { base: c, terms: none })
-            | (Ix::Mul(..), Expr::Linear { base: c, terms: none }, Expr::Linear { base, terms })
-                if none.is_empty() =>
-            {
-                let terms = terms.iter().map(|t| Term { coeff: t.coeff.wrapping_mul(c), ..*t });
-                Expr::Linear { base: base.wrapping_mul(c), terms: terms.collect() }
-            }
-            (Ix::Add(..), a, b) => Expr::Add(Box::new((a, b))),
-            (Ix::Sub(..), a, b) => Expr::Sub(Box::new((a, b))),
-            (Ix::Mul(..), a, b) => Expr::Mul(Box::new((a, b))),
-            (Ix::FloorDiv(..), a, b) => Expr::FloorDiv(Box::new((a, b))),
-            (Ix::Mod(..), a, b) => Expr::Mod(Box::new((a, b))),
-            (Ix::Min(..), a, b) => Expr::Min(Box::new((a, b))),
-            (_, a, b) => Expr::Max(Box::new((a, b))),
-        })
+        Expr::compile(ix, self)
     }
 
     fn mask(&self, mask: &Mask) -> Res<MaskCode> {
-        let conds = mask.conds.iter().map(|c| Ok((self.expr(&c.lhs)?, c.cmp, self.expr(&c.rhs)?)));
-        let vals = mask.vals.iter().map(|v| self.val(*v));
-        Ok(MaskCode { conds: conds.collect::<Res<_>>()?, vals: vals.collect::<Res<_>>()? })
+        MaskCode::compile(mask, self)
     }
 
     fn mem(&self, mem: &Mem, mask: &Mask, order: Order, site: SiteId) -> Res<MemCode> {

@@ -1,16 +1,17 @@
-//! Blocks as resumable states, and the order in which they run.
+//! Blocks as resumable states.
 
-use super::code::{Element, Expr, Inst, MaskCode, MemCode, Program, Shown};
-use super::{SLICE, WINDOW};
+use super::access;
+use super::blocks::{self, Blocks, Pause, SLICE};
+use super::code::{Element, Inst, MemCode, Program, Shown};
+use crate::base::budget::TooMuch;
 use crate::base::host::Host;
 use crate::base::launch::{Launch, Trap};
 use crate::base::memory::{Fault, Memory};
 use crate::base::{Budget, Code, Frames};
 use crate::loops::ir::*;
+use crate::num::ScalarOp;
 use crate::num::eval::apply;
-use crate::num::op::{Rounding, Signedness};
 use crate::num::printf::{self, PrintValue};
-use crate::num::{DType, ScalarOp};
 
 /// One block under way.
 struct Block {
@@ -44,12 +45,6 @@ struct Partials {
     done: bool,
 }
 
-/// Why a block stopped for now.
-enum Pause {
-    Ended,
-    GaveWay,
-}
-
 /// Bytes one allocation may take.
 const MAX_ALLOCA: u64 = 1 << 30;
 
@@ -58,6 +53,8 @@ struct Machine<'a> {
     kernel: &'a Kernel,
     memory: &'a mut dyn Memory,
     budget: Budget,
+    /// The slots of a block that begins: arguments, the grid, globals and constants.
+    slots: Vec<u64>,
 }
 
 pub(super) fn run(
@@ -82,187 +79,57 @@ pub(super) fn run(
     }
     slots[program.first_const..].copy_from_slice(&program.consts);
     for (global, slot) in kernel.globals.iter().zip(&program.globals) {
-        slots[*slot as usize] = place_global(global, memory)?;
-    }
-
-    let mut next: u64 = 0;
-    let mut end = launch.blocks();
-    if let Some([x, y, z]) = launch.only_block {
-        let [gx, gy, gz] = launch.grid;
-        if x >= gx || y >= gy || z >= gz {
-            return Err(super::trap(Code::BadArgument, format!("block {x},{y},{z} is not in the grid {gx},{gy},{gz}")));
-        }
-        next = x as u64 + gx as u64 * (y as u64 + gy as u64 * z as u64);
-        end = next + 1;
-    }
-    let window = if program.cooperative {
-        WINDOW
-    } else if launch.seed == 0 {
-        1
-    } else {
-        64
-    };
-
-    let mut machine = Machine { program, kernel, memory, budget: launch.budget.clone() };
-    let mut live: Vec<Block> = Vec::new();
-    let mut spare: Vec<Block> = Vec::new();
-    let mut turn = 0usize;
-    let mut random = launch.seed;
-    loop {
-        while live.len() < window && next < end {
-            let mut block = match spare.pop() {
-                Some(block) => block,
-                None => match machine.budget.take(program.bytes) {
-                    Ok(()) => Block::new(program),
-                    // As many blocks are under way as there is memory for.
-                    Err(_) if !live.is_empty() => break,
-                    Err(why) => {
-                        let message = format!("a block cannot be evaluated: {why}");
-                        return Err(super::trap(Code::OutOfMemory, message));
-                    }
-                },
-            };
-            block.slots.clear();
-            block.slots.extend_from_slice(&slots);
-            block.bufs.iter_mut().for_each(Vec::clear);
-            block.at = 0;
-            let (gx, gy) = (launch.grid[0] as u64, launch.grid[1] as u64);
-            block.id = [(next % gx) as u32, (next / gx % gy) as u32, (next / gx / gy) as u32];
-            for (i, b) in block.id.iter().enumerate() {
-                block.slots[program.first_block + i] = *b as u64;
-            }
-            live.push(block);
-            next += 1;
-        }
-        if live.is_empty() {
-            return Ok(());
-        }
-        if launch.seed != 0 {
-            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            turn = (random >> 33) as usize;
-        }
-        turn %= live.len();
-        if host.interrupted() {
-            return Err(Trap { block: live[turn].id, ..super::trap(Code::Interrupted, "interrupted".to_string()) });
-        }
-        match machine.slice(&mut live[turn]) {
-            Ok(Pause::GaveWay) => turn += 1,
-            Ok(Pause::Ended) => {
-                // Later blocks take the place of the ended one, so that the order stays that of the window.
-                let mut block = live.remove(turn);
-                if !block.out.is_empty() {
-                    host.print(block.id, &block.out);
-                    block.out.clear();
-                }
-                spare.push(block);
-            }
-            Err(trap) => {
-                if !live[turn].out.is_empty() {
-                    host.print(live[turn].id, &live[turn].out);
-                }
-                return Err(trap);
-            }
-        }
-    }
-}
-
-fn place_global(global: &Global, memory: &mut dyn Memory) -> Result<u64, Trap> {
-    let count = global.bits.len() as u64;
-    let bytes = if global.dtype.bits() == 4 { count.div_ceil(2) } else { count * global.dtype.bytes() };
-    let addr = memory.allocate(bytes, global.align);
-    for (i, bits) in global.bits.iter().enumerate() {
-        store(memory, addr, i as i64, global.dtype, *bits).map_err(|_| {
+        slots[*slot as usize] = access::place_global(global, memory).map_err(|_| {
             super::trap(Code::OutOfBounds, format!("the global `{}` could not be placed in memory", global.name))
         })?;
     }
-    Ok(addr)
+
+    let mut machine = Machine { program, kernel, memory, budget: launch.budget.clone(), slots };
+    blocks::run(&mut machine, launch, host)
 }
 
-/// The address of an element, and for 4-bit types which half of the byte.
-fn address(base: u64, index: i64, elem: DType) -> (u64, u32) {
-    if elem.bits() == 4 {
-        (base.wrapping_add((index >> 1) as u64), 4 * (index & 1) as u32)
-    } else {
-        (base.wrapping_add((index as u64).wrapping_mul(elem.bytes())), 0)
+impl Blocks for Machine<'_> {
+    type Block = Block;
+
+    fn cooperative(&self) -> bool {
+        self.program.cooperative
     }
-}
 
-fn load(memory: &dyn Memory, base: u64, index: i64, elem: DType) -> Result<u64, Fault> {
-    let (addr, half) = address(base, index, elem);
-    let mut bytes = [0u8; 8];
-    memory.read(addr, &mut bytes[..elem.bytes() as usize])?;
-    let bits = u64::from_le_bytes(bytes);
-    Ok(match elem {
-        DType::I1 => (bits != 0) as u64,
-        elem => (bits >> half) & elem.mask(),
-    })
-}
-
-fn store(memory: &mut dyn Memory, base: u64, index: i64, elem: DType, bits: u64) -> Result<(), Fault> {
-    let (addr, half) = address(base, index, elem);
-    let mut bits = bits & elem.mask();
-    if elem.bits() == 4 {
-        let mut byte = [0u8];
-        memory.read(addr, &mut byte)?;
-        bits = (byte[0] & !(15 << half)) as u64 | bits << half;
+    fn room(&mut self) -> Result<Block, TooMuch> {
+        self.budget.take(self.program.bytes)?;
+        Ok(Block::new(self.program))
     }
-    memory.write(addr, &bits.to_le_bytes()[..elem.bytes() as usize])
-}
 
-/// What an atomic leaves in memory.
-fn combined(op: RmwOp, elem: DType, old: u64, value: u64) -> u64 {
-    let op = match op {
-        RmwOp::And => ScalarOp::And,
-        RmwOp::Or => ScalarOp::Or,
-        RmwOp::Xor => ScalarOp::Xor,
-        RmwOp::Add => ScalarOp::AddI,
-        RmwOp::AddF => ScalarOp::AddF { rounding: Rounding::NearestEven, ftz: false },
-        RmwOp::Max => ScalarOp::MaxI { sign: Signedness::Signed },
-        RmwOp::Min => ScalarOp::MinI { sign: Signedness::Signed },
-        RmwOp::UMax => ScalarOp::MaxI { sign: Signedness::Unsigned },
-        RmwOp::UMin => ScalarOp::MinI { sign: Signedness::Unsigned },
-        RmwOp::Xchg => return value,
-    };
-    apply(op, elem, &[old, value])
-}
-
-fn eval(e: &Expr, slots: &[u64]) -> i64 {
-    match e {
-        Expr::Linear { base, terms } => {
-            let mut sum = *base;
-            for t in terms.iter() {
-                let value = ((slots[t.slot as usize] << t.shift) as i64) >> t.shift;
-                sum = sum.wrapping_add(value.wrapping_mul(t.coeff));
-            }
-            sum
+    fn begin(&mut self, block: &mut Block, id: [u32; 3]) -> Result<(), Trap> {
+        block.slots.clear();
+        block.slots.extend_from_slice(&self.slots);
+        block.bufs.iter_mut().for_each(Vec::clear);
+        block.at = 0;
+        block.id = id;
+        for (i, b) in id.iter().enumerate() {
+            block.slots[self.program.first_block + i] = *b as u64;
         }
-        Expr::Add(p) => eval(&p.0, slots).wrapping_add(eval(&p.1, slots)),
-        Expr::Sub(p) => eval(&p.0, slots).wrapping_sub(eval(&p.1, slots)),
-        Expr::Mul(p) => eval(&p.0, slots).wrapping_mul(eval(&p.1, slots)),
-        // As `Ix::eval`: a divisor that is not positive gives 0.
-        Expr::FloorDiv(p) => match (eval(&p.0, slots), eval(&p.1, slots)) {
-            (a, b) if b > 0 => a.div_euclid(b),
-            _ => 0,
-        },
-        Expr::Mod(p) => match (eval(&p.0, slots), eval(&p.1, slots)) {
-            (a, b) if b > 0 => a.rem_euclid(b),
-            _ => 0,
-        },
-        Expr::Min(p) => eval(&p.0, slots).min(eval(&p.1, slots)),
-        Expr::Max(p) => eval(&p.0, slots).max(eval(&p.1, slots)),
+        Ok(())
     }
-}
 
-fn holds(mask: &MaskCode, slots: &[u64]) -> bool {
-    mask.conds.iter().all(|(a, cmp, b)| cmp.holds(eval(a, slots), eval(b, slots)))
-        && mask.vals.iter().all(|v| slots[*v as usize] != 0)
+    fn slice(&mut self, block: &mut Block) -> Result<Pause, Trap> {
+        self.step(block)
+    }
+
+    fn id(block: &Block) -> [u32; 3] {
+        block.id
+    }
+
+    fn printed(block: &mut Block) -> String {
+        std::mem::take(&mut block.out)
+    }
 }
 
 /// The row-major number of an element, if every subscript is in range.
 fn offset(e: &Element, slots: &[u64]) -> Option<usize> {
     let mut at = 0usize;
     for (ix, dim) in e.idx.iter() {
-        let i = eval(ix, slots) as u64;
+        let i = ix.value(slots) as u64;
         if i >= *dim {
             return None;
         }
@@ -284,13 +151,7 @@ impl Machine<'_> {
     }
 
     fn fault(&self, block: &Block, site: SiteId, what: &str, fault: Fault) -> Trap {
-        let near = match self.memory.region(fault.addr) {
-            Some((name, start, len)) => format!(
-                ", {} bytes from the start of `{name}`, which has {len}",
-                (fault.addr as i128) - (start as i128)
-            ),
-            None => ", where nothing is mapped".to_string(),
-        };
+        let near = access::near(self.memory, fault);
         let message = format!("a {what} of {} bytes at address {:#x} is out of bounds{near}", fault.len, fault.addr);
         self.trap(block, Code::OutOfBounds, Some(site), message)
     }
@@ -300,7 +161,7 @@ impl Machine<'_> {
     }
 
     /// Runs a block until it ends or gives way.
-    fn slice(&mut self, block: &mut Block) -> Result<Pause, Trap> {
+    fn step(&mut self, block: &mut Block) -> Result<Pause, Trap> {
         let code = &self.program.code[..];
         let mut left = SLICE;
         loop {
@@ -317,10 +178,10 @@ impl Machine<'_> {
                     let args = [block.slots[*base as usize], index as u64];
                     block.slots[*dst as usize] = apply(ScalarOp::PtrAdd, *elem, &args);
                 }
-                Inst::Index { dst, ix, mask } => block.slots[*dst as usize] = eval(ix, &block.slots) as u64 & mask,
-                Inst::Test { dst, mask } => block.slots[*dst as usize] = holds(mask, &block.slots) as u64,
+                Inst::Index { dst, ix, mask } => block.slots[*dst as usize] = ix.value(&block.slots) as u64 & mask,
+                Inst::Test { dst, mask } => block.slots[*dst as usize] = mask.holds(&block.slots) as u64,
                 Inst::Load { dst, mem, other } => {
-                    let value = if holds(&mem.mask, &block.slots) {
+                    let value = if mem.mask.holds(&block.slots) {
                         self.load(block, mem)?
                     } else {
                         block.slots[*other as usize]
@@ -331,7 +192,7 @@ impl Machine<'_> {
                     }
                 }
                 Inst::Store { mem, value } => {
-                    if holds(&mem.mask, &block.slots) {
+                    if mem.mask.holds(&block.slots) {
                         let value = block.slots[*value as usize];
                         self.store(block, mem, value)?;
                     }
@@ -360,7 +221,7 @@ impl Machine<'_> {
                 }
                 Inst::For { counter, lo, hi, step, exit } => {
                     let s = &block.slots;
-                    let (lo, hi, step) = (eval(lo, s), eval(hi, s), eval(step, s));
+                    let (lo, hi, step) = (lo.value(s), hi.value(s), step.value(s));
                     if step <= 0 {
                         let message = format!("the step of a loop is {step}, it must be positive");
                         return Err(self.trap(block, Code::StepNotPositive, None, message));
@@ -395,9 +256,9 @@ impl Machine<'_> {
                 Inst::Return => return Ok(Pause::Ended),
                 Inst::Rmw { dst, op, mem, value } => {
                     let mut old = 0;
-                    if holds(&mem.mask, &block.slots) {
+                    if mem.mask.holds(&block.slots) {
                         old = self.load(block, mem)?;
-                        let new = combined(*op, mem.elem, old, block.slots[*value as usize]);
+                        let new = access::combined(*op, mem.elem, old, block.slots[*value as usize]);
                         self.store(block, mem, new)?;
                     }
                     block.slots[*dst as usize] = old;
@@ -406,7 +267,7 @@ impl Machine<'_> {
                 Inst::Cas { dst, mem, cmp, value } => {
                     let cmp = block.slots[*cmp as usize];
                     let mut old = cmp;
-                    if holds(&mem.mask, &block.slots) {
+                    if mem.mask.holds(&block.slots) {
                         old = self.load(block, mem)?;
                         if old == cmp {
                             let value = block.slots[*value as usize];
@@ -443,17 +304,17 @@ impl Machine<'_> {
     }
 
     fn load(&self, block: &Block, mem: &MemCode) -> Result<u64, Trap> {
-        let (base, index) = (block.slots[mem.base as usize], eval(&mem.index, &block.slots));
-        load(self.memory, base, index, mem.elem).map_err(|f| self.fault(block, mem.site, "read", f))
+        let (base, index) = (block.slots[mem.base as usize], mem.index.value(&block.slots));
+        access::load(self.memory, base, index, mem.elem).map_err(|f| self.fault(block, mem.site, "read", f))
     }
 
     fn store(&mut self, block: &Block, mem: &MemCode, bits: u64) -> Result<(), Trap> {
-        let (base, index) = (block.slots[mem.base as usize], eval(&mem.index, &block.slots));
-        store(self.memory, base, index, mem.elem, bits).map_err(|f| self.fault(block, mem.site, "write", f))
+        let (base, index) = (block.slots[mem.base as usize], mem.index.value(&block.slots));
+        access::store(self.memory, base, index, mem.elem, bits).map_err(|f| self.fault(block, mem.site, "write", f))
     }
 
     fn outside(&self, block: &Block, e: &Element, what: &str) -> Trap {
-        let subscripts: Vec<i64> = e.idx.iter().map(|(ix, _)| eval(ix, &block.slots)).collect();
+        let subscripts: Vec<i64> = e.idx.iter().map(|(ix, _)| ix.value(&block.slots)).collect();
         let buf = self.kernel.bufs.get(BufId(e.buf));
         let (name, shape) = buf.map_or(("?", &[][..]), |b| (&b.name, &b.shape));
         self.broken(block, &format!("a {what} of `{name}` {shape:?} at {subscripts:?}, or before its life began"))

@@ -13,7 +13,10 @@
 //! * What buffers and allocas take is asked of the launch's budget before it is allocated.
 //! * A local element never written since its `local` reads as 0. No kernel makes it panic: a broken one traps.
 
+pub(crate) mod access;
+pub(crate) mod blocks;
 mod code;
+pub(crate) mod expr;
 mod machine;
 #[cfg(test)]
 mod tests;
@@ -25,10 +28,7 @@ use crate::base::memory::Memory;
 
 use super::ir::Kernel;
 
-/// Blocks under way at once in a kernel whose blocks may wait for each other.
-pub const WINDOW: usize = 1024;
-/// Instructions after which a block gives way, and the host is asked whether to stop.
-pub const SLICE: u32 = 1 << 14;
+pub use blocks::{SLICE, WINDOW};
 
 /// Runs every block of the launch, or its `only_block`.
 pub fn run(kernel: &Kernel, launch: &Launch, memory: &mut dyn Memory, host: &mut dyn Host) -> Result<(), Trap> {

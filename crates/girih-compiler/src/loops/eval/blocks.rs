@@ -1,0 +1,104 @@
+//! The order in which an evaluator runs the blocks of a launch.
+//!
+//! In: a machine that runs one block for a while ([`Blocks`]). Out: every block has ended, or a [`Trap`]. Blocks are
+//! claimed in linear order, a window of them is under way at once, each in turn; a seed shuffles whose turn it is.
+
+use crate::base::Code;
+use crate::base::budget::TooMuch;
+use crate::base::host::Host;
+use crate::base::launch::{Launch, Trap};
+
+/// Blocks under way at once in a kernel whose blocks may wait for each other.
+pub const WINDOW: usize = 1024;
+/// Instructions after which a block gives way, and the host is asked whether to stop.
+pub const SLICE: u32 = 1 << 14;
+
+/// Why a block stopped for now.
+pub(crate) enum Pause {
+    Ended,
+    GaveWay,
+}
+
+/// Runs blocks in slices.
+pub(crate) trait Blocks {
+    /// A block under way.
+    type Block;
+    /// Whether blocks may wait for each other.
+    fn cooperative(&self) -> bool;
+    /// Room for a block, where there is memory for it.
+    fn room(&mut self) -> Result<Self::Block, TooMuch>;
+    /// Makes a block begin, in new room or in that of one that ended.
+    fn begin(&mut self, block: &mut Self::Block, id: [u32; 3]) -> Result<(), Trap>;
+    /// Runs a block until it ends or gives way.
+    fn slice(&mut self, block: &mut Self::Block) -> Result<Pause, Trap>;
+    fn id(block: &Self::Block) -> [u32; 3];
+    /// What the block printed, taken from it.
+    fn printed(block: &mut Self::Block) -> String;
+}
+
+/// Runs every block of the launch, or its `only_block`.
+pub(crate) fn run<B: Blocks>(machine: &mut B, launch: &Launch, host: &mut dyn Host) -> Result<(), Trap> {
+    let [gx, gy, gz] = launch.grid;
+    let mut next: u64 = 0;
+    let mut end = launch.blocks();
+    if let Some([x, y, z]) = launch.only_block {
+        if x >= gx || y >= gy || z >= gz {
+            let message = format!("block {x},{y},{z} is not in the grid {gx},{gy},{gz}");
+            return Err(Trap::new(Code::BadArgument, message));
+        }
+        next = x as u64 + gx as u64 * (y as u64 + gy as u64 * z as u64);
+        end = next + 1;
+    }
+    let window = match (machine.cooperative(), launch.seed) {
+        (true, _) => WINDOW,
+        (false, 0) => 1,
+        (false, _) => 64,
+    };
+    let mut live: Vec<B::Block> = Vec::new();
+    let mut spare: Vec<B::Block> = Vec::new();
+    let mut turn = 0usize;
+    let mut random = launch.seed;
+    loop {
+        while live.len() < window && next < end {
+            let mut block = match spare.pop() {
+                Some(block) => block,
+                None => match machine.room() {
+                    Ok(block) => block,
+                    // As many blocks are under way as there is memory for.
+                    Err(_) if !live.is_empty() => break,
+                    Err(why) => {
+                        return Err(Trap::new(Code::OutOfMemory, format!("a block cannot be evaluated: {why}")));
+                    }
+                },
+            };
+            let (gx, gy) = (gx as u64, gy as u64);
+            machine.begin(&mut block, [(next % gx) as u32, (next / gx % gy) as u32, (next / gx / gy) as u32])?;
+            live.push(block);
+            next += 1;
+        }
+        if live.is_empty() {
+            return Ok(());
+        }
+        if launch.seed != 0 {
+            random = random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            turn = (random >> 33) as usize;
+        }
+        turn %= live.len();
+        if host.interrupted() {
+            let block = B::id(&live[turn]);
+            return Err(Trap { block, ..Trap::new(Code::Interrupted, "interrupted".to_string()) });
+        }
+        let outcome = machine.slice(&mut live[turn]);
+        if matches!(outcome, Ok(Pause::GaveWay)) {
+            turn += 1;
+            continue;
+        }
+        let text = B::printed(&mut live[turn]);
+        if !text.is_empty() {
+            host.print(B::id(&live[turn]), &text);
+        }
+        outcome?;
+        // Later blocks take the place of the ended one, so that the order stays that of the window.
+        spare.push(live.remove(turn));
+    }
+}

@@ -1,0 +1,128 @@
+//! Index expressions and masks as code over numbered slots.
+//!
+//! In: [`Ix`] and [`Mask`], and a [`Leaves`] that says which slot holds each leaf. Out: [`Expr`] and [`MaskCode`], whose
+//! `value` and `holds` take the slots alone.
+
+use crate::loops::ir::{AxisId, Cmp, Ix, Mask, ValId};
+
+pub(crate) type Slot = u32;
+
+/// An index expression; leaves are gathered into sums.
+pub(crate) enum Expr {
+    /// `base + sum of coeff * slot`, each slot sign-extended from `64 - shift` bits.
+    Linear {
+        base: i64,
+        terms: Box<[Term]>,
+    },
+    Add(Box<(Expr, Expr)>),
+    Sub(Box<(Expr, Expr)>),
+    Mul(Box<(Expr, Expr)>),
+    FloorDiv(Box<(Expr, Expr)>),
+    Mod(Box<(Expr, Expr)>),
+    Min(Box<(Expr, Expr)>),
+    Max(Box<(Expr, Expr)>),
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Term {
+    pub slot: Slot,
+    pub shift: u8,
+    pub coeff: i64,
+}
+
+pub(crate) struct MaskCode {
+    conds: Box<[(Expr, Cmp, Expr)]>,
+    vals: Box<[Slot]>,
+}
+
+/// Where the leaves of expressions lie.
+pub(crate) trait Leaves {
+    fn axis(&self, axis: AxisId) -> Result<Slot, String>;
+    /// The slot of a scalar, and the bits of its type.
+    fn integer(&self, val: ValId) -> Result<(Slot, u32), String>;
+    /// The slots of the block id, x first, and behind them of the grid.
+    fn block(&self) -> Slot;
+}
+
+impl Expr {
+    pub(crate) fn compile(ix: &Ix, leaves: &dyn Leaves) -> Result<Expr, String> {
+        let leaf = |slot, shift| Expr::Linear { base: 0, terms: Box::new([Term { slot, shift, coeff: 1 }]) };
+        let Some((a, b)) = ix.operands() else {
+            return Ok(match ix {
+                Ix::Axis(a) => leaf(leaves.axis(*a)?, 0),
+                Ix::Val { val, zext } => {
+                    let (slot, bits) = leaves.integer(*val)?;
+                    leaf(slot, if *zext { 0 } else { 64 - bits as u8 })
+                }
+                Ix::Block(d) | Ix::Grid(d) if *d > 2 => return Err("a grid has three dimensions".to_string()),
+                Ix::Block(d) => leaf(leaves.block() + u32::from(*d), 0),
+                Ix::Grid(d) => leaf(leaves.block() + 3 + u32::from(*d), 0),
+                ix => Expr::Linear { base: ix.as_const().unwrap_or(0), terms: Box::new([]) },
+            });
+        };
+        let (a, b) = (Expr::compile(a, leaves)?, Expr::compile(b, leaves)?);
+        Ok(match (ix, a, b) {
+            (Ix::Add(..) | Ix::Sub(..), Expr::Linear { base: x, terms: s }, Expr::Linear { base: y, terms: t }) => {
+                let sign = if matches!(ix, Ix::Add(..)) { 1 } else { -1 };
+                let mut terms = s.into_vec();
+                terms.extend(t.iter().map(|t| Term { coeff: t.coeff.wrapping_mul(sign), ..*t }));
+                Expr::Linear { base: x.wrapping_add(y.wrapping_mul(sign)), terms: terms.into() }
+            }
+            (Ix::Mul(..), Expr::Linear { base, terms }, Expr::Linear { base: c, terms: none })
+            | (Ix::Mul(..), Expr::Linear { base: c, terms: none }, Expr::Linear { base, terms })
+                if none.is_empty() =>
+            {
+                let terms = terms.iter().map(|t| Term { coeff: t.coeff.wrapping_mul(c), ..*t });
+                Expr::Linear { base: base.wrapping_mul(c), terms: terms.collect() }
+            }
+            (Ix::Add(..), a, b) => Expr::Add(Box::new((a, b))),
+            (Ix::Sub(..), a, b) => Expr::Sub(Box::new((a, b))),
+            (Ix::Mul(..), a, b) => Expr::Mul(Box::new((a, b))),
+            (Ix::FloorDiv(..), a, b) => Expr::FloorDiv(Box::new((a, b))),
+            (Ix::Mod(..), a, b) => Expr::Mod(Box::new((a, b))),
+            (Ix::Min(..), a, b) => Expr::Min(Box::new((a, b))),
+            (_, a, b) => Expr::Max(Box::new((a, b))),
+        })
+    }
+
+    pub(crate) fn value(&self, slots: &[u64]) -> i64 {
+        match self {
+            Expr::Linear { base, terms } => {
+                let mut sum = *base;
+                for t in terms.iter() {
+                    let value = ((slots[t.slot as usize] << t.shift) as i64) >> t.shift;
+                    sum = sum.wrapping_add(value.wrapping_mul(t.coeff));
+                }
+                sum
+            }
+            Expr::Add(p) => p.0.value(slots).wrapping_add(p.1.value(slots)),
+            Expr::Sub(p) => p.0.value(slots).wrapping_sub(p.1.value(slots)),
+            Expr::Mul(p) => p.0.value(slots).wrapping_mul(p.1.value(slots)),
+            // As `Ix::eval`: a divisor that is not positive gives 0.
+            Expr::FloorDiv(p) => match (p.0.value(slots), p.1.value(slots)) {
+                (a, b) if b > 0 => a.div_euclid(b),
+                _ => 0,
+            },
+            Expr::Mod(p) => match (p.0.value(slots), p.1.value(slots)) {
+                (a, b) if b > 0 => a.rem_euclid(b),
+                _ => 0,
+            },
+            Expr::Min(p) => p.0.value(slots).min(p.1.value(slots)),
+            Expr::Max(p) => p.0.value(slots).max(p.1.value(slots)),
+        }
+    }
+}
+
+impl MaskCode {
+    pub(crate) fn compile(mask: &Mask, leaves: &dyn Leaves) -> Result<MaskCode, String> {
+        let conds =
+            mask.conds.iter().map(|c| Ok((Expr::compile(&c.lhs, leaves)?, c.cmp, Expr::compile(&c.rhs, leaves)?)));
+        let vals = mask.vals.iter().map(|v| Ok(leaves.integer(*v)?.0));
+        Ok(MaskCode { conds: conds.collect::<Result<_, String>>()?, vals: vals.collect::<Result<_, String>>()? })
+    }
+
+    pub(crate) fn holds(&self, slots: &[u64]) -> bool {
+        self.conds.iter().all(|(a, cmp, b)| cmp.holds(a.value(slots), b.value(slots)))
+            && self.vals.iter().all(|v| slots[*v as usize] != 0)
+    }
+}
