@@ -1,11 +1,13 @@
 //! Observers of a compilation: each rule checked by running the kernel before and after it.
 
 use girih_compiler::base::host::Host;
-use girih_compiler::base::launch::Launch;
+use girih_compiler::base::launch::{Launch, Trap};
+use girih_compiler::base::memory::Memory;
 use girih_compiler::base::rule::Log;
 use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::graph::Graph;
 use girih_compiler::graph::decompose::Applied;
+use girih_compiler::kernel::{eval, ir};
 use girih_compiler::loops;
 use girih_compiler::loops::ir::Kernel as LoopKernel;
 use girih_compiler::pipeline::trace::Trace;
@@ -63,15 +65,15 @@ impl Observer for TimedTrace {
 /// largest value.
 const SLACK: f64 = 256.0;
 
-/// Runs the first and the last block of a launch on the evaluator before and after each rule, and stops the compilation
-/// at the first rule that changes what they store.
+/// Runs the first and the last block of a launch on the evaluators before and after each rule and as kernel IR, and stops
+/// the compilation at the first step that changes what they store.
 pub struct VerifyEach<'a> {
     kernel: &'a Kernel<'a>,
     bound: Bound<'a>,
     grid: [u32; 3],
     /// What the kernel stored when it last ran: one buffer per pointer parameter.
     last: Option<Vec<Option<Buffer>>>,
-    /// Rules that were checked.
+    /// Rules that were checked, and what `legalise` made.
     pub checked: u64,
 }
 
@@ -83,7 +85,7 @@ impl<'a> VerifyEach<'a> {
     }
 
     /// What the kernel stores, run on copies of the arguments.
-    fn results(&self, kernel: &LoopKernel) -> std::result::Result<Vec<Option<Buffer>>, String> {
+    fn results(&self, run: &Run<'_>) -> std::result::Result<Vec<Option<Buffer>>, String> {
         let mut copies = Vec::new();
         let mut slots = self.bound.slots.clone();
         let mut memory = crate::memory::RealMemory::new();
@@ -117,21 +119,17 @@ impl<'a> VerifyEach<'a> {
         for block in [[0; 3], last] {
             let launch =
                 Launch { only_block: Some(block), budget: machine::budget(), ..Launch::new(self.grid, slots.clone()) };
-            loops::eval::run(kernel, &launch, &mut memory, &mut Quiet).map_err(|t| t.message)?;
+            run(&launch, &mut memory).map_err(|t| t.message)?;
         }
         Ok(copies)
     }
-}
 
-impl Observer for VerifyEach<'_> {
-    fn rule(&mut self, event: &RuleEvent<'_>) -> std::result::Result<(), Diagnostic> {
-        let Some(after) = event.after else { return Ok(()) };
-        let name = format!("{}:{}", event.letter.text(), event.name);
-        let fail =
-            |what: String| Diagnostic::error(Code::InternalBug, format!("rule {name} changes the answer: {what}"));
+    /// Runs a kernel after the one before it, and compares what they store.
+    fn compare(&mut self, what: &str, before: &Run<'_>, after: &Run<'_>) -> std::result::Result<(), Diagnostic> {
+        let fail = |why: String| Diagnostic::error(Code::InternalBug, format!("{what} changes the answer: {why}"));
         let before = match self.last.take() {
             Some(last) => last,
-            None => self.results(event.before).map_err(|e| fail(format!("it trapped even before: {e}")))?,
+            None => self.results(before).map_err(|e| fail(format!("it trapped even before: {e}")))?,
         };
         let now = self.results(after).map_err(|e| fail(format!("it traps now: {e}")))?;
         for (param, pair) in self.kernel.params().iter().zip(before.iter().zip(&now)) {
@@ -147,6 +145,26 @@ impl Observer for VerifyEach<'_> {
         self.last = Some(now);
         self.checked += 1;
         Ok(())
+    }
+}
+
+/// Runs a kernel of some IR.
+type Run<'r> = dyn Fn(&Launch, &mut dyn Memory) -> std::result::Result<(), Trap> + 'r;
+
+fn placed(kernel: &LoopKernel) -> impl Fn(&Launch, &mut dyn Memory) -> std::result::Result<(), Trap> + '_ {
+    |launch, memory| loops::eval::run(kernel, launch, memory, &mut Quiet)
+}
+
+impl Observer for VerifyEach<'_> {
+    fn rule(&mut self, event: &RuleEvent<'_>) -> std::result::Result<(), Diagnostic> {
+        let Some(after) = event.after else { return Ok(()) };
+        let what = format!("rule {}:{}", event.letter.text(), event.name);
+        self.compare(&what, &placed(event.before), &placed(after))
+    }
+
+    fn legalised(&mut self, tile: &LoopKernel, kernel: &ir::Kernel) -> std::result::Result<(), Diagnostic> {
+        let after = |launch: &Launch, memory: &mut dyn Memory| eval::run(kernel, tile, launch, memory, &mut Quiet);
+        self.compare("legalise", &placed(tile), &after)
     }
 }
 

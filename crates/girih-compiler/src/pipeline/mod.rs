@@ -120,6 +120,10 @@ pub trait Observer {
     fn rule(&mut self, _event: &RuleEvent<'_>) -> Result<(), Diagnostic> {
         Ok(())
     }
+    /// A placed kernel became kernel IR. An error stops the compilation: the observer found that the answer changed.
+    fn legalised(&mut self, _placed: &loops::ir::Kernel, _kernel: &kernel::ir::Kernel) -> Result<(), Diagnostic> {
+        Ok(())
+    }
     /// An operation of a model was replaced by simpler ones.
     fn decomposed(&mut self, _applied: &decompose::Applied<'_>) {}
     /// A rule of Tensor IR ran. An error stops the compilation.
@@ -262,6 +266,7 @@ fn lower_kernel(
         let bug = Diagnostic::error(Code::InternalBug, format!("legalise made IR that does not verify: {first}"));
         return Err(vec![bug.help(format!("the kernel IR:\n{}", kernel::print::print(&kernel)))]);
     }
+    observer.legalised(&tile, &kernel).map_err(|d| vec![d])?;
     Ok(Lowered { loops, tile, kernel })
 }
 

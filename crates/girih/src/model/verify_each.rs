@@ -3,12 +3,14 @@
 //! In: a run made ready. Out: how many rewrites were checked, or the first that changes the answer. Rules of Tensor IR
 //! keep every bit of the model's results, as evaluated before and after. The plan's results lie within the bound of
 //! `reference` of those. Each kernel's rules keep what its step stores, run on the evaluator of loops on what the steps
-//! before it stored; a sum that is folded in another order may move by a little. For small models: evaluators are slow.
+//! before it stored, and so does its kernel IR; a sum that is folded in another order may move by a little. For small models: evaluators are slow.
 
 use girih_compiler::base::host::Silent;
-use girih_compiler::base::launch::Launch;
+use girih_compiler::base::launch::{Launch, Trap};
+use girih_compiler::base::memory::Memory;
 use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::graph::{ConstData, Graph};
+use girih_compiler::kernel::{eval, ir};
 use girih_compiler::loops;
 use girih_compiler::loops::ir::Kernel;
 use girih_compiler::loops::model::{ArrayPlace, Plan, Step, StepArg};
@@ -60,7 +62,7 @@ impl Prepared<'_> {
             pipeline::lower_loops(step.kernel.clone(), &options, &mut kernels).map_err(Error::Program)?;
             done.kernels += kernels.checked;
             done.steps += 1;
-            let results = self.run_step(&lowered.plan, step, &step.kernel, &arrays);
+            let results = self.run_step(&lowered.plan, step, &placed(&step.kernel), &arrays);
             let results = results.map_err(|e| Error::Program(vec![bug(&step.kernel.name, e)]))?;
             for (id, buffer) in step.writes.iter().zip(results) {
                 if let Some(slot) = arrays.get_mut(id.0 as usize) {
@@ -115,7 +117,7 @@ impl Prepared<'_> {
         &self,
         plan: &Plan,
         step: &Step,
-        kernel: &Kernel,
+        run: &Run<'_>,
         arrays: &[Buffer],
     ) -> std::result::Result<Vec<Buffer>, String> {
         let mut copies = vec![];
@@ -148,7 +150,7 @@ impl Prepared<'_> {
         }
         if !grid.contains(&0) {
             let launch = Launch { budget: machine::budget(), ..Launch::new(grid, slots) };
-            loops::eval::run(kernel, &launch, &mut memory, &mut Silent).map_err(|t| t.message)?;
+            run(&launch, &mut memory).map_err(|t| t.message)?;
         }
         Ok(copies)
     }
@@ -201,16 +203,23 @@ struct Kernels<'a> {
     checked: u64,
 }
 
-impl Observer for Kernels<'_> {
-    fn rule(&mut self, event: &RuleEvent<'_>) -> std::result::Result<(), Diagnostic> {
-        let Some(after) = event.after else { return Ok(()) };
-        let rule = format!("rule {}:{} in {}", event.letter.text(), event.name, self.step.kernel.name);
-        let results = |kernel: &Kernel| self.run.run_step(self.plan, self.step, kernel, self.arrays);
+/// Runs a kernel of some IR.
+type Run<'r> = dyn Fn(&Launch, &mut dyn Memory) -> std::result::Result<(), Trap> + 'r;
+
+fn placed(kernel: &Kernel) -> impl Fn(&Launch, &mut dyn Memory) -> std::result::Result<(), Trap> + '_ {
+    |launch, memory| loops::eval::run(kernel, launch, memory, &mut Silent)
+}
+
+impl Kernels<'_> {
+    /// Runs a kernel after the one before it, and compares what they store.
+    fn compare(&mut self, what: &str, before: &Run<'_>, after: &Run<'_>) -> std::result::Result<(), Diagnostic> {
+        let what = format!("{what} in {}", self.step.kernel.name);
+        let results = |run: &Run<'_>| self.run.run_step(self.plan, self.step, run, self.arrays);
         let before = match self.last.take() {
             Some(last) => last,
-            None => results(event.before).map_err(|e| bug(&rule, format!("it trapped even before: {e}")))?,
+            None => results(before).map_err(|e| bug(&what, format!("it trapped even before: {e}")))?,
         };
-        let now = results(after).map_err(|e| bug(&rule, format!("it traps now: {e}")))?;
+        let now = results(after).map_err(|e| bug(&what, format!("it traps now: {e}")))?;
         for (id, (old, new)) in self.step.writes.iter().zip(before.iter().zip(&now)) {
             let d = widen::deviation(new, old);
             let bound = if old.dtype().is_float() { SLACK * widen::epsilon(old.dtype()) * d.scale } else { 0.0 };
@@ -218,11 +227,24 @@ impl Observer for Kernels<'_> {
                 let (e, dtype) = (d.element, old.dtype());
                 let (was, is) = (values::text(dtype, old.get(e)), values::text(dtype, new.get(e)));
                 let name = self.plan.arrays.get(*id).map_or("?", |a| &a.name);
-                return Err(bug(&rule, format!("element {e} of `{name}` was {was} and is {is}")));
+                return Err(bug(&what, format!("element {e} of `{name}` was {was} and is {is}")));
             }
         }
         self.last = Some(now);
         self.checked += 1;
         Ok(())
+    }
+}
+
+impl Observer for Kernels<'_> {
+    fn rule(&mut self, event: &RuleEvent<'_>) -> std::result::Result<(), Diagnostic> {
+        let Some(after) = event.after else { return Ok(()) };
+        let what = format!("rule {}:{}", event.letter.text(), event.name);
+        self.compare(&what, &placed(event.before), &placed(after))
+    }
+
+    fn legalised(&mut self, tile: &Kernel, kernel: &ir::Kernel) -> std::result::Result<(), Diagnostic> {
+        let after = |launch: &Launch, memory: &mut dyn Memory| eval::run(kernel, tile, launch, memory, &mut Silent);
+        self.compare("legalise", &placed(tile), &after)
     }
 }

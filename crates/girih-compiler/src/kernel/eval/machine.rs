@@ -26,6 +26,9 @@ struct Block {
     out: String,
 }
 
+/// The address that elements are counted from, an element's number, and its type.
+type Element = (u64, i64, DType);
+
 struct Machine<'a> {
     program: &'a Program,
     kernel: &'a Kernel,
@@ -138,8 +141,8 @@ impl Machine<'_> {
         self.trap(block, Code::OutOfBounds, site, message)
     }
 
-    /// The address that the elements of an access are counted from, the first one's number, and their type.
-    fn place(&self, block: &Block, a: &Access) -> Result<(u64, i64, DType), Trap> {
+    /// The first element of an access.
+    fn place(&self, block: &Block, a: &Access) -> Result<Element, Trap> {
         match &a.at {
             At::Memory { base, index, elem } => Ok((block.slots[*base as usize], index.value(&block.slots), *elem)),
             At::Scratch { offset, len, index, elem } => {
@@ -154,16 +157,12 @@ impl Machine<'_> {
         }
     }
 
-    fn load(&self, block: &Block, a: &Access, lane: u32) -> Result<u64, Trap> {
-        let (base, index, elem) = self.place(block, a)?;
-        access::load(self.memory, base, index.wrapping_add(i64::from(lane)), elem)
-            .map_err(|f| self.fault(block, None, "read", f))
+    fn load(&self, block: &Block, (base, index, elem): Element) -> Result<u64, Trap> {
+        access::load(self.memory, base, index, elem).map_err(|f| self.fault(block, None, "read", f))
     }
 
-    fn store(&mut self, block: &Block, a: &Access, lane: u32, bits: u64) -> Result<(), Trap> {
-        let (base, index, elem) = self.place(block, a)?;
-        access::store(self.memory, base, index.wrapping_add(i64::from(lane)), elem, bits)
-            .map_err(|f| self.fault(block, None, "write", f))
+    fn store(&mut self, block: &Block, (base, index, elem): Element, bits: u64) -> Result<(), Trap> {
+        access::store(self.memory, base, index, elem, bits).map_err(|f| self.fault(block, None, "write", f))
     }
 
     /// A lane's number, if the vector has it.
@@ -205,18 +204,25 @@ impl Machine<'_> {
             Inst::Index { dst, ix, mask } => block.slots[*dst as usize] = ix.value(&block.slots) as u64 & mask,
             Inst::Test { dst, mask } => block.slots[*dst as usize] = mask.holds(&block.slots) as u64,
             Inst::Load { dst, access, other } => {
-                let on = access.mask.holds(&block.slots);
-                for l in 0..access.lanes {
-                    let value = if on { self.load(block, access, l)? } else { block.slots[other.lane(l)] };
-                    block.slots[(dst + l) as usize] = value;
+                if access.mask.holds(&block.slots) {
+                    let (base, first, elem) = self.place(block, access)?;
+                    for l in 0..access.lanes {
+                        let value = self.load(block, (base, first.wrapping_add(l.into()), elem))?;
+                        block.slots[(dst + l) as usize] = value;
+                    }
+                } else {
+                    for l in 0..access.lanes {
+                        block.slots[(dst + l) as usize] = block.slots[other.lane(l)];
+                    }
                 }
                 return Ok(access.ordered.then_some(Pause::GaveWay));
             }
             Inst::Store { access, value } => {
                 if access.mask.holds(&block.slots) {
+                    let (base, first, elem) = self.place(block, access)?;
                     for l in 0..access.lanes {
                         let value = block.slots[value.lane(l)];
-                        self.store(block, access, l, value)?;
+                        self.store(block, (base, first.wrapping_add(l.into()), elem), value)?;
                     }
                 }
                 return Ok(access.ordered.then_some(Pause::GaveWay));
@@ -287,9 +293,10 @@ impl Machine<'_> {
             Inst::Rmw { dst, op, elem, access, value } => {
                 let mut old = 0;
                 if access.mask.holds(&block.slots) {
-                    old = self.load(block, access, 0)?;
+                    let place = self.place(block, access)?;
+                    old = self.load(block, place)?;
                     let new = access::combined(*op, *elem, old, block.slots[value.lane(0)]);
-                    self.store(block, access, 0, new)?;
+                    self.store(block, place, new)?;
                 }
                 block.slots[*dst as usize] = old;
                 return Ok(Some(Pause::GaveWay));
@@ -298,10 +305,11 @@ impl Machine<'_> {
                 let cmp = block.slots[cmp.lane(0)];
                 let mut old = cmp;
                 if access.mask.holds(&block.slots) {
-                    old = self.load(block, access, 0)?;
+                    let place = self.place(block, access)?;
+                    old = self.load(block, place)?;
                     if old == cmp {
                         let value = block.slots[value.lane(0)];
-                        self.store(block, access, 0, value)?;
+                        self.store(block, place, value)?;
                     }
                 }
                 block.slots[*dst as usize] = old;
