@@ -1,5 +1,6 @@
 //! Random valid tile programs through every path: the reference evaluator, the evaluator of the loop stages after the
-//! lift and after every rule, and native code, compiled many to a translation unit. All must agree bit for bit.
+//! lift and after every rule, that of kernel IR, and native code, compiled many to a translation unit. All must agree bit
+//! for bit.
 //!
 //! ```text
 //! girih-random [--count N] [--seed S] [--batch B] [--jobs J] [--keep-going] [--show SEED]

@@ -4,12 +4,16 @@
 use girih::model::{Model, Tensor as Array};
 use girih_compiler::base::rule::{Context, Log};
 use girih_compiler::base::target::{Assumptions, Knobs, Target};
-use girih_compiler::base::{Budget, Code, Diagnostic};
+use girih_compiler::base::{Budget, Code, Diagnostic, host};
 use girih_compiler::graph::eval::{self, Tensor, evaluate, no_files};
 use girih_compiler::graph::print::{Stage, data_of, print};
 use girih_compiler::graph::{ConstData, Graph, bind, decompose, parse, simplify, verify};
+use girih_compiler::kernel;
 use girih_compiler::loops;
+use girih_compiler::loops::model::eval::Launched;
 use girih_compiler::loops::model::{self, Options};
+use girih_compiler::pipeline::{self, Lowered};
+use std::collections::BTreeMap;
 
 use super::generate::{Case, Inputs};
 use crate::check::Mismatch;
@@ -167,25 +171,50 @@ fn kernels(case: &Case, want: &[Vec<Tensor>], twist: &dyn Fn(&Graph) -> Graph) -
             Some(ConstData::Bytes(b)) => b.to_vec(),
             _ => vec![],
         };
+        let loops: &mut Launched<'_> =
+            &mut |step, launch, memory| loops::eval::run(&step.kernel, launch, memory, &mut host::Silent);
         for (at, (inputs, want)) in case.runs.iter().zip(want).enumerate() {
-            evaluated(case, &plan, &constants, inputs, want).map_err(|what| in_run(at, mismatch(stage, what)))?;
+            evaluated(case, &plan, &constants, inputs, want, loops)
+                .map_err(|what| in_run(at, mismatch(stage, what)))?;
+        }
+        if !fuse {
+            continue;
+        }
+        let mut lowered: BTreeMap<String, Lowered> = BTreeMap::new();
+        for step in plan.load.iter().chain(&plan.steps) {
+            let made = pipeline::lower_loops(step.kernel.clone(), &placing(), &mut pipeline::Silent);
+            lowered.insert(step.kernel.name.clone(), made.map_err(|d| mismatch("kernel", said(&d)))?);
+        }
+        let flat: &mut Launched<'_> = &mut |step, launch, memory| match lowered.get(&step.kernel.name) {
+            Some(made) => kernel::eval::run(&made.kernel, &made.tile, launch, memory, &mut host::Silent),
+            None => Ok(()),
+        };
+        for (at, (inputs, want)) in case.runs.iter().zip(want).enumerate() {
+            evaluated(case, &plan, &constants, inputs, want, flat)
+                .map_err(|what| in_run(at, mismatch("kernel", what)))?;
         }
     }
     Ok(Verdict::Agrees)
 }
 
-/// The kernels of a plan, run by the evaluator of loops.
+/// How kernels of models are placed: their index arithmetic may wrap, their arrays are apart.
+fn placing() -> pipeline::Options {
+    pipeline::Options { assume: Assumptions { no_wrap: false, no_alias: true }, ..pipeline::Options::default() }
+}
+
+/// A plan, its steps run by `launched`.
 fn evaluated(
     case: &Case,
     plan: &model::Plan,
     constants: &dyn Fn(girih_compiler::graph::ConstId) -> Vec<u8>,
     inputs: &Inputs,
     want: &[Tensor],
+    launched: &mut Launched<'_>,
 ) -> Result<(), String> {
     let symbols = bound(case, inputs).map_err(|m| m.what)?;
     let bytes: Vec<Vec<u8>> = inputs.tensors.iter().map(Tensor::to_bytes).collect();
-    let out =
-        model::eval::run(plan, &symbols, &bytes, constants).map_err(|t| format!("{}: {}", t.code.text(), t.message))?;
+    let out = model::eval::run_with(plan, &symbols, &bytes, constants, launched)
+        .map_err(|t| format!("{}: {}", t.code.text(), t.message))?;
     let got = out.iter().zip(want).map(|(b, w)| Tensor::from_bytes(w.elem, &w.shape, b));
     let got: Option<Vec<Tensor>> = got.collect();
     let got = got.ok_or("an output is too short")?;

@@ -1,4 +1,4 @@
-//! What a plan computes: its kernels run one after the other on the evaluator of Loop IR.
+//! What a plan computes: its kernels run one after the other on the evaluator of Loop IR, or as whoever asks runs them.
 //!
 //! In: a plan, the symbols' values, and the bytes of inputs and constants. Out: the bytes of the outputs. Slow; tests
 //! and `--verify-each` use it.
@@ -6,7 +6,7 @@
 use super::plan::{ArrayPlace, Plan, Step, StepArg};
 use crate::base::host::Silent;
 use crate::base::launch::{Launch, Trap};
-use crate::base::memory::VecMemory;
+use crate::base::memory::{Memory, VecMemory};
 use crate::base::{Code, IdMap};
 use crate::graph::ConstId;
 use crate::index::Ix;
@@ -21,12 +21,28 @@ pub fn at_symbols(ix: &Ix, symbols: &[i64]) -> i64 {
     })
 }
 
-/// Runs a plan. `inputs` are the bytes of the graph's inputs in order, `constants` gives those of a constant.
+/// Runs a plan on the evaluator of Loop IR. `inputs` are the bytes of the graph's inputs in order, `constants` gives those of a constant.
 pub fn run(
     plan: &Plan,
     symbols: &[i64],
     inputs: &[Vec<u8>],
     constants: &dyn Fn(ConstId) -> Vec<u8>,
+) -> Result<Vec<Vec<u8>>, Trap> {
+    run_with(plan, symbols, inputs, constants, &mut |step, launch, memory| {
+        loops::eval::run(&step.kernel, launch, memory, &mut Silent)
+    })
+}
+
+/// Runs one step of a plan.
+pub type Launched<'a> = dyn FnMut(&Step, &Launch, &mut dyn Memory) -> Result<(), Trap> + 'a;
+
+/// The same with each step run by `launched`.
+pub fn run_with(
+    plan: &Plan,
+    symbols: &[i64],
+    inputs: &[Vec<u8>],
+    constants: &dyn Fn(ConstId) -> Vec<u8>,
+    launched: &mut Launched<'_>,
 ) -> Result<Vec<Vec<u8>>, Trap> {
     let mut memory = VecMemory::new();
     let mut addresses: IdMap<super::ArrayId, (u64, usize)> = IdMap::new();
@@ -57,7 +73,7 @@ pub fn run(
         }
         let small = |n: i64| u32::try_from(n).map_err(|_| Trap::new(Code::BadGrid, format!("a grid of {n} blocks")));
         let launch = Launch::new([small(x)?, small(y)?, small(z)?], args(step));
-        loops::eval::run(&step.kernel, &launch, &mut memory, &mut Silent)?;
+        launched(step, &launch, &mut memory)?;
     }
     let bytes = |id: &super::ArrayId| {
         let (at, len) = addresses.get(*id).copied().unwrap_or_default();
