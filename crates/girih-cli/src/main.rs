@@ -10,6 +10,7 @@ mod failure;
 mod render;
 mod source;
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -51,7 +52,20 @@ fn main() -> ExitCode {
     }
 }
 
+/// Whether a command says how far a long compilation is: on a terminal, and not where programs read what it says.
+fn shows_progress(command: &Command) -> bool {
+    let wanted = match command {
+        Command::Run(args) => !args.json,
+        Command::Compile(_) => true,
+        _ => false,
+    };
+    wanted && std::io::stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|t| t != "dumb")
+}
+
 fn dispatch(command: Command) -> Result<(), Failure> {
+    if shows_progress(&command) {
+        girih::progress::watch();
+    }
     match command {
         Command::Run(args) => commands::run::run(&args),
         Command::Compile(args) => commands::compile::run(&args),

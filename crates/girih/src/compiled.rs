@@ -14,6 +14,7 @@ use crate::facts;
 use crate::host::Messages;
 use crate::module::{Module, NativeKernel};
 use crate::options::{CachePolicy, Options};
+use crate::progress::{self, Compiling};
 use crate::sync::{Built, once};
 
 /// The assumptions of the version that is tried first.
@@ -62,7 +63,11 @@ impl Version {
     /// The compiled form, built or loaded once.
     pub fn native(&self, tools: &Tools, options: &Options) -> Result<Native> {
         self.native.get_or_make(|| {
+            let _compiling = Compiling::begin();
+            progress::kernel(&self.lowered.loops.name);
+            progress::at("C");
             let source = self.source(options);
+            progress::at("the C compiler");
             let cache = tools.cache(options)?;
             let (module, cached) = load(&cache, &source, tools.compiler(options)?)?;
             let kernel = module.kernel(0, self.lowered.loops.params.len())?;

@@ -85,6 +85,8 @@ pub mod observe;
 #[doc(hidden)]
 pub mod options;
 #[doc(hidden)]
+pub mod progress;
+#[doc(hidden)]
 pub mod spec;
 #[doc(hidden)]
 pub mod suggest;

@@ -20,6 +20,7 @@ use crate::facts;
 use crate::globals::Globals;
 use crate::launch::{Fit, Prepared, Report};
 use crate::options::{Device, Options};
+use crate::progress::{self, Compiling};
 use crate::sync::{Brief, Built};
 use crate::widen;
 
@@ -292,7 +293,10 @@ impl<'p> Kernel<'p> {
 
     fn lower(&self, assume: Assumptions, observer: &mut dyn Observer) -> Result<Lowered> {
         let options = self.options.pipeline(assume)?;
-        pipeline::lower(&self.program.module, &self.name, &options, observer).map_err(Error::Program)
+        let _compiling = Compiling::begin();
+        progress::kernel(&self.name);
+        pipeline::lower(&self.program.module, &self.name, &options, &mut progress::Shown(observer))
+            .map_err(Error::Program)
     }
 
     /// The version for some assumptions, lowered once.

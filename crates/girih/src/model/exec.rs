@@ -31,6 +31,7 @@ use crate::machine;
 use crate::memory::RealMemory;
 use crate::options::Options;
 use crate::pages::Pages;
+use crate::progress::{self, Compiling, Shown};
 use crate::sync::Turned;
 
 /// Told that `done` of `total` kernels are compiled, and which is next.
@@ -487,12 +488,8 @@ fn params(kernel: &Kernel) -> Vec<Param> {
 }
 
 /// Lowers and compiles kernels, several at a time.
-fn compile(
-    kernels: &[&Kernel],
-    options: &Options,
-    tools: &Tools,
-    progress: Option<&Progress>,
-) -> Result<Vec<Compiled>> {
+fn compile(kernels: &[&Kernel], options: &Options, tools: &Tools, told: Option<&Progress>) -> Result<Vec<Compiled>> {
+    let _compiling = Compiling::begin();
     let pipeline_options = options.pipeline(PLANNED)?;
     // Found once, and an error said once.
     if !kernels.is_empty() {
@@ -500,7 +497,9 @@ fn compile(
     }
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let one = |kernel: &Kernel| -> Result<Compiled> {
-        let lowered = pipeline::lower_loops(kernel.clone(), &pipeline_options, &mut Silent).map_err(Error::Program)?;
+        progress::kernel(&kernel.name);
+        let lowered = pipeline::lower_loops(kernel.clone(), &pipeline_options, &mut Shown(&mut Silent))
+            .map_err(Error::Program)?;
         if !lowered.loops.obligations.is_empty() || !lowered.loops.globals.is_empty() {
             return Err(Error::Internal(format!("the kernel {} has obligations or globals", kernel.name)));
         }
@@ -513,8 +512,9 @@ fn compile(
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(kernel) = kernels.get(at) else { break };
-            if let Some(progress) = progress {
-                progress(done.load(Ordering::Relaxed), kernels.len(), &kernel.name);
+            progress::count(at + 1, kernels.len());
+            if let Some(told) = told {
+                told(done.load(Ordering::Relaxed), kernels.len(), &kernel.name);
             }
             let result = one(kernel);
             if result.is_err() {
@@ -533,8 +533,8 @@ fn compile(
         }
         work();
     });
-    if let Some(progress) = progress {
-        progress(kernels.len(), kernels.len(), "");
+    if let Some(told) = told {
+        told(kernels.len(), kernels.len(), "");
     }
     let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     results.sort_by_key(|(at, _)| *at);

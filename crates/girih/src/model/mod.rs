@@ -35,6 +35,7 @@ use girih_compiler::{pipeline, source};
 use crate::compiled::Tools;
 use crate::error::{Error, Result};
 use crate::options::{Device, Options};
+use crate::progress::{self, Compiling};
 use crate::sync::{Brief, Built, Turned};
 use binding::Binding;
 use exec::{Call, Executable};
@@ -188,6 +189,8 @@ impl Model {
             shape: shape.iter().map(|d| Some(*d)).collect(),
         };
         let inputs: Vec<source::expr::Given> = inputs.iter().map(given).collect();
+        let _compiling = Compiling::begin();
+        progress::at("reading the expression");
         let evaluated = source::expr::evaluate(text, &inputs).map_err(Error::Program)?;
         Model::new(evaluated.graph, Files::default(), None)
     }
@@ -274,6 +277,7 @@ impl Model {
 
     fn executable(&self) -> Result<Arc<Executable>> {
         self.ready.get_or_make(|| {
+            let _compiling = Compiling::begin();
             let pipeline::Model { tensor: graph, plan } = self.lower(&mut pipeline::Silent)?;
             Executable::new(plan, graph, &self.options, &self.tools, self.progress.as_deref()).map(Arc::new)
         })

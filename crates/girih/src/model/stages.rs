@@ -12,6 +12,7 @@ use super::exec::nameless;
 use super::{Model, profile};
 use crate::compiled::PLANNED;
 use crate::error::{Error, Result};
+use crate::progress::{self, Compiling, Shown};
 
 impl Model {
     /// Whether every operation can be lowered to primitives.
@@ -66,7 +67,8 @@ impl Model {
             return Ok(pipeline::Model { tensor: self.graph.clone(), plan: plan.clone() });
         }
         let options = self.options.pipeline(PLANNED)?;
-        pipeline::lower_model(&self.graph, &options, true, observer).map_err(Error::Program)
+        let _compiling = Compiling::begin();
+        pipeline::lower_model(&self.graph, &options, true, &mut Shown(observer)).map_err(Error::Program)
     }
 
     /// Lowers each different kernel in the order of the plan.
@@ -78,7 +80,11 @@ impl Model {
     ) -> Result<()> {
         let options = self.options.pipeline(PLANNED)?;
         let mut seen = BTreeSet::new();
-        for step in model.plan.load.iter().chain(&model.plan.steps) {
+        let _compiling = Compiling::begin();
+        let observer = &mut Shown(observer);
+        let of = model.plan.load.len() + model.plan.steps.len();
+        for (at, step) in model.plan.load.iter().chain(&model.plan.steps).enumerate() {
+            progress::count(at + 1, of);
             if seen.insert(nameless(&step.kernel)) {
                 observer.kernel(&step.kernel.name);
                 let lowered = pipeline::lower_loops(step.kernel.clone(), &options, observer).map_err(Error::Program)?;

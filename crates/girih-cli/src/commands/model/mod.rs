@@ -6,7 +6,6 @@ mod profile;
 pub mod run;
 mod verify;
 
-use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use girih::model::Model;
@@ -64,21 +63,6 @@ impl Given {
             Given::Expression(text) => Model::from_expression(text, &arguments.types()),
         }
     }
-}
-
-/// Says on a terminal how far the compilation is.
-pub fn progress(model: Model) -> Model {
-    if !std::io::stderr().is_terminal() {
-        return model;
-    }
-    model.with_progress(|done, total, name| {
-        let mut err = std::io::stderr().lock();
-        let _ = match done == total {
-            true => write!(err, "\r\x1b[K"),
-            false => write!(err, "\r\x1b[Kcompiling {}/{total} {name}", done + 1),
-        };
-        let _ = err.flush();
-    })
 }
 
 /// Refuses flags that mean something for tile programs only.

@@ -9,7 +9,7 @@ use girih_compiler::base::{Code, Diagnostic};
 use serde_json::json;
 
 use super::arguments::Arguments;
-use super::{Given, profile, progress, refuse_flags, verify};
+use super::{Given, profile, refuse_flags, verify};
 use crate::cli::RunArgs;
 use crate::commands::run::{arguments::show, options, timing::duration};
 use crate::failure::Failure;
@@ -33,7 +33,6 @@ pub fn run(args: &RunArgs, given: &Given) -> Result<(), Failure> {
     let within = Failure::within(&source);
     let mut arguments = Arguments::resolve(&args.args)?;
     let model = given.open(&arguments).map_err(&within)?.with_options(options(args)?).with_seed(args.seed);
-    let model = progress(model);
     arguments.fit(&model)?;
     // Before a long run, not after.
     let outputs = model.outputs();
