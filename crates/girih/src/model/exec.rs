@@ -7,12 +7,13 @@
 //! Invariants: runs of one model take turns; a run allocates nothing once it has seen the extents before, unless the
 //! caller asks for memory for outputs.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use girih_compiler::graph::{ConstData, Graph, Role};
+use girih_compiler::graph::{ConstData, ConstId, Graph, Role};
 use girih_compiler::loops::ir::{Kernel, Ty};
 use girih_compiler::loops::model::{ArrayId, ArrayPlace, Plan, Step, StepArg};
 use girih_compiler::loops::print;
@@ -227,17 +228,20 @@ impl Executable {
     unsafe fn load(&self, session: &Session, call: &Call<'_>, files: &Files) -> Result<()> {
         let mut slots = vec![];
         fill(&mut slots, &self.load_binding.slots, call, 0)?;
-        let mut last: BTreeMap<u32, usize> = BTreeMap::new();
+        let mut last: BTreeMap<ConstId, usize> = BTreeMap::new();
         for (at, step) in self.plan.load.iter().enumerate() {
             last.extend(step.args.iter().filter_map(constant_of(&self.plan)).map(|c| (c, at)));
         }
-        let kept: Vec<u32> =
-            self.plan.steps.iter().flat_map(|s| s.args.iter().filter_map(constant_of(&self.plan))).collect();
-        let outputs = self.plan.outputs.iter().map(|&id| StepArg::Array(id)).collect::<Vec<_>>();
-        let outputs: Vec<u32> = outputs.iter().filter_map(constant_of(&self.plan)).collect();
+        let outputs: Vec<StepArg> = self.plan.outputs.iter().map(|&id| StepArg::Array(id)).collect();
+        let later = self.plan.steps.iter().flat_map(|s| &s.args).chain(&outputs);
+        let kept: BTreeSet<ConstId> = later.filter_map(constant_of(&self.plan)).collect();
+        let mut done: BTreeMap<usize, Vec<ConstId>> = BTreeMap::new();
+        for (c, at) in last.into_iter().filter(|(c, _)| !kept.contains(c)) {
+            done.entry(at).or_default().push(c);
+        }
         let mut release = |at: usize| {
-            for (c, _) in last.iter().filter(|(c, l)| **l == at && !kept.contains(c) && !outputs.contains(c)) {
-                if let Some(ConstData::Bytes(bytes)) = self.graph.constants.values().nth(*c as usize).map(|c| &c.data) {
+            for c in done.get(&at).into_iter().flatten() {
+                if let Some(ConstData::Bytes(bytes)) = self.graph.constants.get(*c).map(|c| &c.data) {
                     files.release(bytes);
                 }
             }
@@ -364,27 +368,53 @@ impl Executable {
 /// Puts the steps of loading that read most first, as far as what they read is there: what is read is let go of soon
 /// after, and little of it is needed beside the results that pile up.
 fn largest_first(plan: &mut Plan) {
-    let mut rest: Vec<Step> = std::mem::take(&mut plan.load);
+    let rest: Vec<Step> = std::mem::take(&mut plan.load);
     let size = |plan: &Plan, step: &Step| -> u64 {
         let one = |id: &ArrayId| plan.arrays.get(*id).and_then(|a| bytes_of(a.elem, &extent::shape(&a.shape, &[])?));
         step.reads.iter().filter_map(one).sum()
     };
-    while !rest.is_empty() {
-        let unwritten: BTreeSet<ArrayId> = rest.iter().flat_map(|s| s.writes.iter().copied()).collect();
-        let ready = |s: &Step| !s.reads.iter().any(|r| unwritten.contains(r));
-        let best = (0..rest.len()).filter(|&i| rest.get(i).is_some_and(ready));
-        let best = best.max_by_key(|&i| (rest.get(i).map_or(0, |s| size(plan, s)), std::cmp::Reverse(i)));
-        // A circle is a bug; its steps stay as they were.
-        let next = rest.remove(best.unwrap_or(0));
-        plan.load.push(next);
+    let mut rest: Vec<Option<Step>> = rest.into_iter().map(Some).collect();
+    let mut writers: BTreeMap<ArrayId, usize> = BTreeMap::new();
+    let mut readers: BTreeMap<ArrayId, Vec<usize>> = BTreeMap::new();
+    // Arrays that a step reads and that are still to be written.
+    let mut waits = vec![0; rest.len()];
+    let all = || rest.iter().enumerate().filter_map(|(at, s)| Some((at, s.as_ref()?)));
+    for id in all().flat_map(|(_, s)| &s.writes) {
+        *writers.entry(*id).or_default() += 1;
     }
+    for (at, step) in all() {
+        for id in step.reads.iter().collect::<BTreeSet<_>>().into_iter().filter(|id| writers.contains_key(id)) {
+            waits[at] += 1;
+            readers.entry(*id).or_default().push(at);
+        }
+    }
+    let sizes: Vec<u64> = all().map(|(_, step)| size(plan, step)).collect();
+    // The largest is taken first, and of those alike the first.
+    let key = |at: usize| (sizes.get(at).copied().unwrap_or(0), Reverse(at));
+    let mut ready: BTreeSet<_> = (0..rest.len()).filter(|at| waits[*at] == 0).map(key).collect();
+    while let Some((_, Reverse(at))) = ready.pop_last() {
+        let Some(step) = rest.get_mut(at).and_then(Option::take) else { continue };
+        for id in &step.writes {
+            let Some(left) = writers.get_mut(id) else { continue };
+            *left -= 1;
+            for &reader in readers.get(id).into_iter().flatten().filter(|_| *left == 0) {
+                waits[reader] -= 1;
+                if waits[reader] == 0 {
+                    ready.insert(key(reader));
+                }
+            }
+        }
+        plan.load.push(step);
+    }
+    // A circle is a bug; its steps stay as they were.
+    plan.load.extend(rest.into_iter().flatten());
 }
 
 /// The constant that an argument is.
-fn constant_of(plan: &Plan) -> impl Fn(&StepArg) -> Option<u32> {
+fn constant_of(plan: &Plan) -> impl Fn(&StepArg) -> Option<ConstId> {
     |arg| match arg {
         StepArg::Array(id) => match plan.arrays.get(*id)?.place {
-            ArrayPlace::Constant(c) => Some(c.0),
+            ArrayPlace::Constant(c) => Some(c),
             _ => None,
         },
         StepArg::Symbol(_) => None,
