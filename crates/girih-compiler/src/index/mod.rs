@@ -16,7 +16,7 @@ mod tests;
 
 pub use facts::{Facts, Interval};
 pub use poly::Poly;
-pub use simplify::simplify;
+pub use simplify::{Simple, simplify};
 
 use crate::id_type;
 

@@ -8,16 +8,47 @@
 //! ```
 //! The value is the same for every value of the leaves that the facts allow.
 
+use rustc_hash::FxHashSet;
+
 use super::facts::{Facts, Interval};
 use super::poly::Poly;
 use super::{Cmp, Cond, Ix};
 
 /// An equal expression, at most as large.
 pub fn simplify(ix: &Ix, facts: &Facts) -> Ix {
+    simplify_but(ix, facts, &FxHashSet::default())
+}
+
+/// Long expressions that are simple already: what is made of them is simplified without going through them again.
+#[derive(Default)]
+pub struct Simple(FxHashSet<Ix>);
+
+/// Leaves and operations from which an expression is long, and how many long ones are remembered.
+const LONG: usize = 24;
+const MOST: usize = 1 << 12;
+
+impl Simple {
+    /// As [`simplify`]. What is known may only have grown since the last time.
+    pub fn simplify(&mut self, ix: &Ix, facts: &Facts) -> Ix {
+        let simple = simplify_but(ix, facts, &self.0);
+        if simple.size() >= LONG {
+            if self.0.len() >= MOST {
+                self.0.clear();
+            }
+            self.0.insert(simple.clone());
+        }
+        simple
+    }
+}
+
+fn simplify_but(ix: &Ix, facts: &Facts, simple: &FxHashSet<Ix>) -> Ix {
     let Some((a, b)) = ix.operands() else {
         return facts.range(ix).as_point().and_then(|p| i64::try_from(p).ok()).map_or(ix.clone(), Ix::Const);
     };
-    let same = ix.with_operands(simplify(a, facts), simplify(b, facts));
+    if !simple.is_empty() && simple.contains(ix) {
+        return ix.clone();
+    }
+    let same = ix.with_operands(simplify_but(a, facts, simple), simplify_but(b, facts, simple));
     let better = step(&same, facts);
     match better {
         Some(better) if better.size() <= same.size() => better,

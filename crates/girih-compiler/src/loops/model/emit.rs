@@ -12,6 +12,7 @@
 //! 3. Under a mask, memory is touched only where the mask holds; and an element of an array that may be empty only inside
 //!    the loops over it.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
@@ -20,7 +21,7 @@ use super::parts::MOST_SOURCES;
 use crate::graph::build::Refusal;
 use crate::graph::ir::{self as g, Arg, Coord, Graph, Op, ReduceOp, ValueId};
 use crate::graph::{Elem, OriginId};
-use crate::index::{AxisId, Cmp, Cond, Facts, Ix, Mask, ValId, simplify};
+use crate::index::{AxisId, Cmp, Cond, Facts, Ix, Mask, Simple, ValId};
 use crate::loops::ir::*;
 use crate::num::op::{Predicate, Rounding};
 use crate::num::{DType, ScalarOp};
@@ -59,6 +60,7 @@ pub(super) struct Emitter<'a> {
     /// Values whose rows are worth a local buffer.
     pub keep: Vec<ValueId>,
     pub facts: Facts,
+    simple: RefCell<Simple>,
     /// What holds where code is emitted now; every load carries it.
     pub mask: Mask,
     scopes: Vec<Scope>,
@@ -81,6 +83,7 @@ impl<'a> Emitter<'a> {
             sources: BTreeMap::new(),
             keep: vec![],
             facts: graph.facts(),
+            simple: RefCell::default(),
             mask: Mask::default(),
             scopes: vec![Scope::default()],
             open: vec![],
@@ -179,7 +182,7 @@ impl<'a> Emitter<'a> {
     }
 
     pub fn simplify(&self, ix: &Ix) -> Ix {
-        simplify(ix, &self.facts)
+        self.simple.borrow_mut().simplify(ix, &self.facts)
     }
 
     /// The scope that binds everything in an expression.

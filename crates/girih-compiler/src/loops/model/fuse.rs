@@ -24,7 +24,7 @@ use crate::base::rule::Log;
 use crate::base::target::Target;
 use crate::graph::ir::{Arg, Coord, Graph, Node, Op, ReduceOp, Role, ValueId};
 
-use crate::index::{AxisId, Facts, Ix, simplify};
+use crate::index::{AxisId, Facts, Ix, Simple};
 use crate::num::ScalarOp;
 
 /// A kernel to be: the value that it stores.
@@ -90,6 +90,7 @@ pub(super) struct Fusion<'a> {
     seen: FxHashSet<(ValueId, Demand)>,
     pub roots: Vec<Root>,
     facts: Facts,
+    simple: Simple,
     extents: Vec<Ix>,
     load: Vec<bool>,
     /// Holds what constants and parameters alone decide, though its shape may depend on symbols.
@@ -165,6 +166,7 @@ impl<'a> Fusion<'a> {
             seen: FxHashSet::default(),
             roots: vec![],
             facts: graph.facts(),
+            simple: Simple::default(),
             extents: vec![],
             load,
             from_load,
@@ -585,7 +587,7 @@ impl<'a> Fusion<'a> {
 
     fn need(&mut self, a: Option<&Arg>, d: Demand) {
         let Some(Arg::Value(v)) = a else { return };
-        let coords = d.coords.iter().map(|c| simplify(c, &self.facts)).collect();
+        let coords = d.coords.iter().map(|c| self.simple.simplify(c, &self.facts)).collect();
         let d = Demand { coords, depth: d.depth + 1, ..d };
         if self.seen.insert((*v, d.clone())) {
             self.demands[v.0 as usize].push(d);
