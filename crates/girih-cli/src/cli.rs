@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use girih::Device;
-use girih_compiler::base::target::{KnobSource, Knobs};
+use girih_compiler::base::knobs::Knobs;
 use girih_compiler::cuda_tile::bytecode::{Version, write};
 
 /// A tile compiler: runs CUDA Tile IR programs natively on the processor.
@@ -279,10 +279,8 @@ fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 fn knob(text: &str) -> Result<(String, i64), String> {
-    let mut knobs = Knobs::default_set();
-    knobs.set(text, KnobSource::CommandLine)?;
-    let set = knobs.all.iter().find_map(|k| Some((k.name.to_string(), k.value?)));
-    set.ok_or_else(|| format!("`{text}` is not of the form NAME=VALUE"))
+    let (name, value) = Knobs::default().set(text)?;
+    Ok((name.to_string(), value))
 }
 
 /// Like a grid, but counting from zero.

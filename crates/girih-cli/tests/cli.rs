@@ -328,10 +328,12 @@ fn output_files_appear_whole_or_not_at_all() {
     let o = lab.girih(&["compile", &add, "--ir", "c", "-o", &lab.path("k.c")]);
     expect(&o, 0, "");
     assert!(std::fs::read_to_string(lab.path("k.c")).unwrap().contains("girih_0"));
-    expect(&lab.girih(&["compile", &add, "--dump", &lab.path("stages")]), 0, "");
+    expect(&lab.girih(&["compile", &add, "--dump", &lab.path("stages"), "--knob", "unroll=2"]), 0, "");
     for name in ["1.cuda_tile", "2.loop", "3.tile", "4.kernel", "5.c", "trace"] {
         assert!(Path::new(&lab.path("stages")).join(name).exists(), "{name}");
     }
+    let knobs = std::fs::read_to_string(lab.path("stages/knobs")).unwrap();
+    assert!(knobs.contains("unroll = 2 (given)\n") && knobs.contains("kc = 256 (default)\n"), "{knobs}");
 }
 
 #[test]

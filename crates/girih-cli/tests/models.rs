@@ -91,7 +91,7 @@ fn every_stage_prints() {
     for needle in [">>> o:", "<<< o:", "applied at aten.silu mlp.act", "=== k_linear_silu", ">>> t:"] {
         assert!(out(&o).contains(needle), "no {needle} in {}", out(&o));
     }
-    for file in ["1.torch", "2.tensor", "3.loop", "4.tile", "5.kernel", "6.c", "trace"] {
+    for file in ["1.torch", "2.tensor", "3.loop", "4.tile", "5.kernel", "6.c", "trace", "knobs"] {
         assert!(lab.0.join("dump").join(file).is_file(), "{file}");
     }
 }

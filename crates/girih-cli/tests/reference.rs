@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use girih_compiler::base::Code;
-use girih_compiler::base::target::Knobs;
+use girih_compiler::base::knobs::{ALL, Knobs};
 use girih_compiler::cuda_tile::ops;
 use girih_compiler::pipeline;
 
@@ -104,12 +104,13 @@ target, once. `girih compile -v` counts where each applied and refused, `-vv` sh
         let _ = write!(text, "\n## {name}\n\n{}\n", doc.trim());
     }
     text.push_str(
-        "\n## Knobs\n\nSet with `--knob NAME=VALUE`, or from Rust in `Options`. What is not set, a rule chooses from the \
-         target's\nnumbers.\n\n| knob | from | to | what it does |\n|---|---|---|---|\n",
+        "\n## Knobs\n\nSet with `--knob NAME=VALUE`, or from Rust in `Options`. What has no default, a rule chooses \
+         from the\ntarget's numbers.\n\n| knob | from | to | default | what it does |\n|---|---|---|---|---|\n",
     );
-    for knob in Knobs::default_set().all {
-        assert_eq!(knob.value, None, "{} has a default; give the table a column for it", knob.name);
-        let _ = writeln!(text, "| `{}` | {} | {} | {} |", knob.name, knob.min, knob.max, knob.doc);
+    let defaults = Knobs::default();
+    for knob in ALL {
+        let default = defaults.value(knob.name).map_or(String::new(), |v| v.to_string());
+        let _ = writeln!(text, "| `{}` | {} | {} | {default} | {} |", knob.name, knob.least, knob.most, knob.doc);
     }
     page("rules.md", &text);
 }

@@ -112,7 +112,7 @@ pub fn set(text: &str) -> Result<()> {
                 let knobs: BTreeMap<String, i64> =
                     serde_json::from_value(value.clone()).map_err(|_| wrong("an object of numbers"))?;
                 options.knobs = knobs.into_iter().collect();
-                options.check_knobs().map_err(|e| Failure::value(e.to_string()))?;
+                options.all_knobs().map_err(|e| Failure::value(e.to_string()))?;
             }
             _ => return Err(Failure::value(format!("there is no option `{name}`"))),
         }

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use girih_compiler::base::target::{Assumptions, KnobSource, Knobs, Target};
+use girih_compiler::base::knobs::Knobs;
+use girih_compiler::base::target::{Assumptions, Target};
 use girih_compiler::pipeline;
 
 use crate::error::Error;
@@ -149,22 +150,25 @@ impl Options {
 
     /// What the compiler is told, under the assumptions of a version.
     pub(crate) fn pipeline(&self, assume: Assumptions) -> crate::Result<pipeline::Options> {
-        let mut knobs = Knobs::default_set();
-        for (name, value) in &self.knobs {
-            knobs.set(&format!("{name}={value}"), KnobSource::CommandLine).map_err(Error::argument)?;
-        }
         Ok(pipeline::Options {
             target: self.resolved_target(),
-            knobs,
+            knobs: self.all_knobs()?,
             assume,
             check: self.check,
             stop_after: self.stop_after,
         })
     }
 
-    /// Whether every knob exists and takes the value it is given.
-    pub fn check_knobs(&self) -> crate::Result<()> {
-        self.pipeline(crate::compiled::FAST).map(drop)
+    /// Every knob of the compiler, with those of these options set.
+    ///
+    /// # Errors
+    /// A knob that does not exist, or a value out of its range.
+    pub fn all_knobs(&self) -> crate::Result<Knobs> {
+        let mut knobs = Knobs::default();
+        for (name, value) in &self.knobs {
+            knobs.set(&format!("{name}={value}")).map_err(Error::argument)?;
+        }
+        Ok(knobs)
     }
 
     pub fn thread_count(&self) -> u32 {

@@ -58,13 +58,14 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
     girih::files::write_whole(path, text.as_bytes()).map_err(failed)
 }
 
-/// Every stage as a file, `1.cuda_tile`, `2.loop`, ..., and the trace of the rules.
+/// Every stage as a file, `1.cuda_tile`, `2.loop`, ..., the trace of the rules, and the knobs.
 fn dump(kernel: &Kernel<'_>, dir: &Path, within: &dyn Fn(girih::Error) -> Failure) -> Result<(), Failure> {
     std::fs::create_dir_all(dir).map_err(|e| Failure::from(girih::Error::file(dir, format!("cannot be made: {e}"))))?;
     let mut trace = Trace::new(true);
     let outcome = kernel.observe(&mut trace);
     write(&dir.join("trace"), &trace.text)?;
     outcome.map_err(within)?;
+    write(&dir.join("knobs"), &kernel.options().all_knobs().map_err(within)?.listing())?;
     for (i, stage) in Stage::ALL.into_iter().enumerate() {
         let name = format!("{}.{}", i + 1, stage.name());
         write(&dir.join(name), &kernel.ir(stage).map_err(within)?)?;

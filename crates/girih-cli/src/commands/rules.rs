@@ -1,6 +1,6 @@
 //! `girih rules`: the rewrite rules in the order they run, one of them explained, and the knobs.
 
-use girih_compiler::base::target::Knobs;
+use girih_compiler::base::knobs::{ALL, Description, Knobs};
 use girih_compiler::pipeline;
 
 use crate::cli::RulesArgs;
@@ -24,12 +24,13 @@ pub fn run(args: &RulesArgs) -> Result<(), Failure> {
             columns::print(of.map(|(name, doc)| (name.as_str(), columns::first_sentence(doc))), NAME)?;
             out!("\n")?;
         }
-        outln!("Knobs: --knob NAME=VALUE; a rule chooses what is not set")?;
-        let knobs = Knobs::default_set().all;
-        columns::print(
-            knobs.iter().map(|k| (k.name, format!("{}..{}: {}", k.min, k.max, columns::first_sentence(k.doc)))),
-            NAME,
-        )?;
+        outln!("Knobs: --knob NAME=VALUE, with their ranges and defaults; a rule chooses what has no default")?;
+        let defaults = Knobs::default();
+        let shown = |k: &Description| match defaults.value(k.name) {
+            Some(value) => format!("{}..{}, {value}: {}", k.least, k.most, columns::first_sentence(k.doc)),
+            None => format!("{}..{}: {}", k.least, k.most, columns::first_sentence(k.doc)),
+        };
+        columns::print(ALL.iter().map(|k| (k.name, shown(k))), NAME)?;
         outln!("\n`girih rules NAME` explains a rule.")?;
         return Ok(());
     };

@@ -5,6 +5,7 @@ pub mod codes;
 pub mod diag;
 pub mod host;
 pub mod id;
+pub mod knobs;
 pub mod label;
 pub mod launch;
 pub mod lexer;

@@ -1,6 +1,7 @@
 //! The form of a rewrite rule and of what it reports.
 
-use super::target::{Assumptions, Knobs, Target};
+use super::knobs::Knobs;
+use super::target::{Assumptions, Target};
 
 /// What a rule may look at besides the program.
 #[derive(Clone, Debug)]

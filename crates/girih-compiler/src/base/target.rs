@@ -1,4 +1,4 @@
-//! What a schedule needs to know of a machine, and the numbers it may choose.
+//! What a schedule needs to know of a machine, and what it may take as true of a launch.
 
 /// A CPU as the rules see it. No rule asks for a chip by name; it asks for a capability or a number.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,33 +27,6 @@ impl Default for Target {
             threads: 2,
         }
     }
-}
-
-/// Where a knob's value came from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum KnobSource {
-    Default,
-    CommandLine,
-    Environment,
-    Tuned,
-}
-
-/// A numeric choice a rule takes.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Knob {
-    pub name: &'static str,
-    pub doc: &'static str,
-    /// `None` lets the rule choose from the target.
-    pub value: Option<i64>,
-    pub min: i64,
-    pub max: i64,
-    pub source: KnobSource,
-}
-
-/// All knobs of a compilation.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Knobs {
-    pub all: Vec<Knob>,
 }
 
 /// What may be taken as true of a launch; the runtime tests it and picks the version that fits.

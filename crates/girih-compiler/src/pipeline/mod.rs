@@ -12,8 +12,9 @@ mod model;
 mod passes;
 pub mod trace;
 
+use crate::base::knobs::Knobs;
 use crate::base::rule::{Context, Log};
-use crate::base::target::{Assumptions, Knobs, Target};
+use crate::base::target::{Assumptions, Target};
 use crate::base::{Code, Diagnostic, Severity, Span};
 use crate::graph::{Graph, decompose};
 use crate::{cuda_tile, emit, kernel, loops};
@@ -76,7 +77,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             target: Target::default(),
-            knobs: Knobs::default_set(),
+            knobs: Knobs::default(),
             assume: Assumptions { no_wrap: true, no_alias: true },
             check: false,
             stop_after: None,

@@ -173,7 +173,7 @@ impl Nest<'_> {
         let native = ctx.target.vector_bytes as u64 / acc.bytes().max(1);
         let panels = self.panel_width().filter(|w| w.is_multiple_of(native.max(1)) && self.n.is_multiple_of(*w));
         match panels {
-            Some(width) if ctx.knobs.get("cols").is_none() => tile_shape(ctx, acc, self.m, width),
+            Some(width) if ctx.knobs.cols.is_none() => tile_shape(ctx, acc, self.m, width),
             _ => tile_shape(ctx, acc, self.m, self.n),
         }
     }
@@ -188,7 +188,7 @@ pub fn tile_shape(ctx: &Context, acc: DType, m: u64, n: u64) -> Result<TileShape
     }
     let room = |x: u64| (x & x.wrapping_neg()).min(1 << 16) as u32;
     let native = (ctx.target.vector_bytes as u64 / acc.bytes()).max(1) as u32;
-    let lanes = ctx.knobs.get("lanes").map_or(native, |l| prev_power(l as u32)).min(room(n));
+    let lanes = ctx.knobs.lanes.map_or(native, prev_power).min(room(n));
     if lanes < 2 {
         return Err(format!("{n} columns do not fill a vector"));
     }
@@ -197,9 +197,9 @@ pub fn tile_shape(ctx: &Context, acc: DType, m: u64, n: u64) -> Result<TileShape
     let vectors = room(n) / lanes;
     let most = (registers / vectors.clamp(1, 2)).max(1);
     let rows = (1..=most).rev().find(|r| m.is_multiple_of(*r as u64)).unwrap_or(1);
-    let rows = ctx.knobs.get("rows").map_or(rows, |r| r as u32);
+    let rows = ctx.knobs.rows.unwrap_or(rows);
     let wide = vectors.min(prev_power((registers / rows).max(1))).min(8);
-    let cols = ctx.knobs.get("cols").map_or(wide * lanes, |c| c as u32);
+    let cols = ctx.knobs.cols.unwrap_or(wide * lanes);
     if !m.is_multiple_of(rows as u64) || !n.is_multiple_of(cols as u64) || !cols.is_multiple_of(lanes) {
         return Err(format!("a tile of {rows}x{cols} by {lanes} lanes does not divide {m}x{n}"));
     }
@@ -214,11 +214,12 @@ pub fn prev_power(x: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::target::{Assumptions, Knobs, Target};
+    use crate::base::knobs::Knobs;
+    use crate::base::target::{Assumptions, Target};
 
     fn shape(target: Target, acc: DType, m: u64, n: u64) -> (u32, u32, u32) {
         let assume = Assumptions { no_wrap: true, no_alias: true };
-        let ctx = Context { target, knobs: Knobs::default_set(), assume };
+        let ctx = Context { target, knobs: Knobs::default(), assume };
         let s = tile_shape(&ctx, acc, m, n).unwrap();
         (s.rows, s.cols, s.lanes)
     }

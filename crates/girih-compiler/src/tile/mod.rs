@@ -23,7 +23,6 @@
 pub mod affine;
 pub mod contraction;
 pub mod edit;
-pub mod knobs;
 pub mod rules;
 
 use crate::base::rule::Rule;

@@ -1,8 +1,9 @@
 //! The rules on whole kernels: what they make of them, that a second run changes nothing, and what they refuse.
 
 use super::RULES;
+use crate::base::knobs::Knobs;
 use crate::base::rule::{Context, Log};
-use crate::base::target::{Assumptions, KnobSource, Knobs, Target};
+use crate::base::target::{Assumptions, Target};
 use crate::loops::ir::*;
 use crate::loops::parse::parse;
 use crate::loops::print::{Stage, print};
@@ -11,7 +12,7 @@ use crate::pipeline;
 pub(crate) fn context() -> Context {
     Context {
         target: Target::default(),
-        knobs: Knobs::default_set(),
+        knobs: Knobs::default(),
         assume: Assumptions { no_wrap: true, no_alias: true },
     }
 }
@@ -19,7 +20,7 @@ pub(crate) fn context() -> Context {
 pub(crate) fn with_knobs(knobs: &[&str]) -> Context {
     let mut ctx = context();
     for k in knobs {
-        ctx.knobs.set(k, KnobSource::CommandLine).unwrap();
+        ctx.knobs.set(k).unwrap();
     }
     ctx
 }

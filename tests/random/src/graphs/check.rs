@@ -2,8 +2,9 @@
 //! the evaluator of graphs.
 
 use girih::model::{Model, Tensor as Array};
+use girih_compiler::base::knobs::Knobs;
 use girih_compiler::base::rule::{Context, Log};
-use girih_compiler::base::target::{Assumptions, Knobs, Target};
+use girih_compiler::base::target::{Assumptions, Target};
 use girih_compiler::base::{Budget, Code, Diagnostic, host};
 use girih_compiler::graph::eval::{self, Tensor, evaluate, no_files};
 use girih_compiler::graph::print::{Stage, data_of, print};
@@ -27,7 +28,7 @@ pub enum Verdict {
 
 pub fn context() -> Context {
     let assume = Assumptions { no_wrap: true, no_alias: true };
-    Context { target: Target::default(), knobs: Knobs::default_set(), assume }
+    Context { target: Target::default(), knobs: Knobs::default(), assume }
 }
 
 fn mismatch(stage: &str, what: impl Into<String>) -> Mismatch {

@@ -51,13 +51,14 @@ pub fn run(args: &CompileArgs, given: &Given) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Every stage as a file, `1.torch`, `2.tensor`, ..., and the trace of the rules.
+/// Every stage as a file, `1.torch`, `2.tensor`, ..., the trace of the rules, and the knobs.
 fn dump(model: &Model, dir: &Path, within: &dyn Fn(girih::Error) -> Failure) -> Result<(), Failure> {
     std::fs::create_dir_all(dir).map_err(|e| Failure::from(girih::Error::file(dir, format!("cannot be made: {e}"))))?;
     let mut trace = Trace::new(true);
     let outcome = model.observe(&mut trace);
     write(&dir.join("trace"), &trace.text)?;
     outcome.map_err(within)?;
+    write(&dir.join("knobs"), &model.options().all_knobs().map_err(within)?.listing())?;
     for (i, stage) in Stage::MODEL.into_iter().enumerate() {
         let name = format!("{}.{}", i + 1, stage.name());
         write(&dir.join(name), &model.ir(stage).map_err(within)?)?;

@@ -1,5 +1,6 @@
 use super::*;
-use crate::base::target::{Assumptions, Knobs, Target};
+use crate::base::knobs::Knobs;
+use crate::base::target::{Assumptions, Target};
 use crate::graph::build::Builder;
 use crate::graph::ir::{Coord, Output, ReduceOp, Role, ScatterOp, axis, scalar};
 use crate::graph::{Elem, Origin};

@@ -2,10 +2,11 @@
 
 use super::RULES;
 use crate::base::host::Silent;
+use crate::base::knobs::Knobs;
 use crate::base::launch::Launch;
 use crate::base::memory::VecMemory;
 use crate::base::rule::{Context, Log};
-use crate::base::target::{Assumptions, Knobs};
+use crate::base::target::Assumptions;
 use crate::cuda_tile::ir::Module;
 use crate::cuda_tile::{self, parse::parse};
 use crate::loops::ir::Kernel;
@@ -29,7 +30,7 @@ pub enum Arg {
 }
 
 pub fn context(no_wrap: bool, no_alias: bool) -> Context {
-    Context { target: Default::default(), knobs: Knobs { all: vec![] }, assume: Assumptions { no_wrap, no_alias } }
+    Context { target: Default::default(), knobs: Knobs::default(), assume: Assumptions { no_wrap, no_alias } }
 }
 
 pub fn module(text: &str) -> Module {

@@ -1,8 +1,9 @@
 //! Plans against arithmetic worked out here, fused and unfused.
 
 use super::{Options, lower};
+use crate::base::knobs::Knobs;
 use crate::base::rule::{Context, Log};
-use crate::base::target::{Assumptions, Knobs, Target};
+use crate::base::target::{Assumptions, Target};
 use crate::graph::build::Builder;
 use crate::graph::ir::{Arg, Graph, Output, ReduceOp, Role, ValueId, axis};
 use crate::graph::{Attr, Elem, decompose};
@@ -11,7 +12,7 @@ use crate::loops::print::{Stage, print};
 use crate::loops::verify::verify;
 
 fn context() -> Context {
-    let knobs = Knobs { all: vec![] };
+    let knobs = Knobs::default();
     Context { target: Target::default(), knobs, assume: Assumptions { no_wrap: true, no_alias: true } }
 }
 

@@ -35,11 +35,10 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 
 fn cut(kernel: &mut Kernel, ctx: &Context, nest: &Nest) -> Result<Stmt, String> {
     let bytes = num_type(kernel, nest.roles.acc).map_or(8, |d| d.bytes());
-    let knob = |name: &str, auto: u64| ctx.knobs.get(name).map_or(auto, |v| v as u64);
-    let kc = divisor(nest.k, knob("kc", 256));
+    let kc = divisor(nest.k, ctx.knobs.kc.into());
     let room = ctx.target.l2_bytes / 2 / (kc * bytes).max(1);
-    let nc = divisor(nest.n, knob("nc", room.max(64)));
-    let mc = divisor(nest.m, knob("mc", room.max(64)));
+    let nc = divisor(nest.n, ctx.knobs.nc.map_or(room.max(64), u64::from));
+    let mc = divisor(nest.m, ctx.knobs.mc.map_or(room.max(64), u64::from));
     if (kc, nc, mc) == (nest.k, nest.n, nest.m) {
         return Err("its operands fit the caches".to_string());
     }

@@ -53,7 +53,7 @@ Refuses when bounds of the loops depend on each other, or values pass from befor
 const BLOCK: i64 = 16;
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    if !ctx.knobs.on("interchange") {
+    if !ctx.knobs.interchange {
         log.skipped("kernel", "knob off");
         return None;
     }

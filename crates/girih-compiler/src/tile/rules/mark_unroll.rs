@@ -27,7 +27,7 @@ or hold a loop whose trip count is not a constant.
 const MOST_STATEMENTS: u64 = 96;
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    let most = ctx.knobs.get("unroll").unwrap_or(8) as u64;
+    let most = u64::from(ctx.knobs.unroll);
     edit::rewrite(p, &mut |kernel, s| {
         let Stmt::For(f) = s else {
             return if matches!(s, Stmt::RegisterTile { .. }) { Visit::Leave } else { Visit::Into };

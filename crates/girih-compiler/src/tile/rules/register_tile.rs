@@ -38,7 +38,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 }
 
 fn tile(kernel: &mut Kernel, ctx: &Context, nest: &Nest) -> Result<Stmt, String> {
-    if !ctx.knobs.on("register_tile") {
+    if !ctx.knobs.register_tile {
         return Err("knob off".to_string());
     }
     let roles = nest.roles;

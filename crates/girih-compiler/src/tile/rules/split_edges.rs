@@ -43,7 +43,7 @@ already; says nothing of loops without such conditions.
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    if !ctx.knobs.on("split_edges") {
+    if !ctx.knobs.split_edges {
         log.skipped("kernel", "knob off");
         return None;
     }

@@ -244,7 +244,7 @@ fn fine_in_place(
     shape: TileShape,
     along_own: bool,
 ) -> Option<&'static str> {
-    let knob = ctx.knobs.get(if left { "stage_a" } else { "stage_b" });
+    let knob = if left { ctx.knobs.stage_a } else { ctx.knobs.stage_b };
     let [only] = stmts else { return None };
     let plain = match only {
         Stmt::Load { mask, mem, .. } => mask.is_always() && mem.elem.bits() >= 8,
@@ -252,10 +252,10 @@ fn fine_in_place(
         _ => false,
     };
     // A vector of the right operand is read along n.
-    if !plain || !(left || along_own) || knob == Some(1) {
+    if !plain || !(left || along_own) || knob == Some(true) {
         return None;
     }
-    if knob == Some(0) {
+    if knob == Some(false) {
         return Some("knob off");
     }
     let uses = if left { nest.n / shape.cols as u64 } else { nest.m / shape.rows as u64 };

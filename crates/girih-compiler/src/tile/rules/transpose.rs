@@ -80,7 +80,7 @@ fn turns(kernel: &Kernel, outer: &For, inner: &For) -> bool {
 
 fn lanes_of(kernel: &Kernel, ctx: &Context, outer: &For, inner: &For) -> Result<u32, String> {
     let say = |why: &str| Err(why.to_string());
-    if !ctx.knobs.on("transpose") || !ctx.knobs.on("vectorise") {
+    if !ctx.knobs.transpose || !ctx.knobs.vectorise {
         return say("knob off");
     }
     let [load, store] = &inner.body[..] else { return say("something is computed on the way") };
@@ -118,7 +118,7 @@ fn lanes_of(kernel: &Kernel, ctx: &Context, outer: &For, inner: &For) -> Result<
         return Err(format!("{t} x {s} elements are more than a block"));
     }
     let native = (ctx.target.vector_bytes as u64 / dtype.bytes().max(1)).max(1);
-    let native = ctx.knobs.get("lanes").map_or(native, |l| l as u64).min(t).min(s) as u32;
+    let native = ctx.knobs.lanes.map_or(native, u64::from).min(t).min(s) as u32;
     let lanes = prev_power(native);
     if lanes < 4 || !t.is_multiple_of(lanes as u64) || !s.is_multiple_of(lanes as u64) {
         return Err(format!("{t} x {s} elements are no squares of {lanes} lanes"));

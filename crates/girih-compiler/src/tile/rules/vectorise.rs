@@ -32,7 +32,7 @@ only moves elements that lie apart; and when it runs too few times to fill a vec
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    if !ctx.knobs.on("vectorise") {
+    if !ctx.knobs.vectorise {
         log.skipped("kernel", "knob off");
         return None;
     }
@@ -85,7 +85,7 @@ fn place(kernel: &Kernel, ctx: &Context, f: &For) -> Result<For, String> {
         return Err("it only moves elements that lie apart".to_string());
     }
     let native = (ctx.target.vector_bytes / bytes).max(1);
-    let lanes = ctx.knobs.get("lanes").map_or(native, |l| prev_power(l as u32));
+    let lanes = ctx.knobs.lanes.map_or(native, prev_power);
     let trip = edit::most_trips(f).map(|t| t.min(1 << 20) as u32);
     let lanes = trip.map_or(lanes, |t| lanes.min(prev_power(t)));
     if lanes < 2 || trip.is_some_and(|t| t < 4) {
@@ -94,7 +94,7 @@ fn place(kernel: &Kernel, ctx: &Context, f: &For) -> Result<For, String> {
     let mut new = f.clone();
     new.place = Place::Vector { lanes };
     if let Some(combine) = &mut new.combine {
-        let ways = ctx.knobs.get("ways").map_or(4, |w| prev_power(w as u32));
+        let ways = prev_power(ctx.knobs.ways);
         combine.ways = trip.map_or(ways, |t| ways.min(prev_power(t / lanes)));
     }
     Ok(new)

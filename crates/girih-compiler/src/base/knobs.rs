@@ -1,0 +1,193 @@
+//! The choices that the rules of Tile IR take: each a typed field of [`Knobs`], with its range, its default and what it
+//! decides stated once, here.
+//!
+//! In: `kc=128`, of the command line or of a tuning result. Out: fields that rules read, and who chose them. A misspelt
+//! knob does not compile in a rule; elsewhere it is refused with a suggestion.
+
+use super::words::closest;
+use std::fmt::Write;
+
+/// What there is to say of a knob.
+#[derive(Clone, Copy, Debug)]
+pub struct Description {
+    pub name: &'static str,
+    pub least: i64,
+    pub most: i64,
+    /// What it decides.
+    pub doc: &'static str,
+}
+
+/// A type that a knob has.
+trait Choice: Copy {
+    fn of(value: i64) -> Self;
+    /// As it is set; `None` where the rule chooses.
+    fn value(self) -> Option<i64>;
+}
+
+impl Choice for u32 {
+    fn of(value: i64) -> u32 {
+        value.clamp(0, u32::MAX.into()) as u32
+    }
+    fn value(self) -> Option<i64> {
+        Some(self.into())
+    }
+}
+
+impl Choice for bool {
+    fn of(value: i64) -> bool {
+        value != 0
+    }
+    fn value(self) -> Option<i64> {
+        Some(self.into())
+    }
+}
+
+impl<T: Choice> Choice for Option<T> {
+    fn of(value: i64) -> Option<T> {
+        Some(T::of(value))
+    }
+    fn value(self) -> Option<i64> {
+        self.and_then(T::value)
+    }
+}
+
+macro_rules! knobs {
+    ($($name:ident: $ty:ty = $default:expr, $least:literal to $most:literal, $doc:literal;)*) => {
+        /// All knobs of a compilation. What is `None`, a rule chooses from the target.
+        #[derive(Clone, PartialEq, Eq, Debug)]
+        pub struct Knobs {
+            $(#[doc = $doc] pub $name: $ty,)*
+            /// Those that were set, in the order of the fields.
+            given: Vec<&'static str>,
+        }
+
+        impl Default for Knobs {
+            fn default() -> Knobs {
+                Knobs { $($name: $default,)* given: vec![] }
+            }
+        }
+
+        /// Every knob, in the order of the fields.
+        pub const ALL: &[Description] = &[
+            $(Description { name: stringify!($name), least: $least, most: $most, doc: $doc },)*
+        ];
+
+        impl Knobs {
+            /// A knob's value by name; `None` where the rule chooses, or where there is no such knob.
+            pub fn value(&self, name: &str) -> Option<i64> {
+                match name {
+                    $(stringify!($name) => Choice::value(self.$name),)*
+                    _ => None,
+                }
+            }
+
+            fn put(&mut self, name: &str, value: i64) {
+                match name {
+                    $(stringify!($name) => self.$name = Choice::of(value),)*
+                    _ => {}
+                }
+            }
+        }
+    };
+}
+
+knobs! {
+    rows: Option<u32> = None, 1 to 32, "Rows of a contraction's register tile.";
+    cols: Option<u32> = None, 1 to 512, "Columns of a contraction's register tile; a multiple of the vector lanes.";
+    lanes: Option<u32> = None, 1 to 64, "Elements per vector, for every vector loop and register tile.";
+    kc: u32 = 256, 8 to 1048576, "Longest stretch of a contraction's reduction run at once.";
+    mc: Option<u32> = None, 8 to 1048576, "Most rows of a contraction run at once.";
+    nc: Option<u32> = None, 8 to 1048576, "Most columns of a contraction run at once.";
+    ways: u32 = 4, 1 to 16, "Independent vector accumulators of a reduction.";
+    stage_a: Option<bool> = None, 0 to 1, "Pack a contraction's left operand: 0 never, 1 always.";
+    stage_b: Option<bool> = None, 0 to 1, "Pack a contraction's right operand: 0 never, 1 always.";
+    register_tile: bool = true, 0 to 1, "Hold tiles of a contraction's accumulator in registers.";
+    split_edges: bool = true, 0 to 1, "Turn edge conditions into loop bounds.";
+    interchange: bool = true, 0 to 1, "Reorder and block loops so that memory is walked in order.";
+    transpose: bool = true, 0 to 1, "Transpose squares of elements in vector registers.";
+    vectorise: bool = true, 0 to 1, "Run innermost loops in vector registers.";
+    unroll: u32 = 8, 0 to 64, "Greatest number of copies a loop nest is unrolled into; 0 unrolls nothing.";
+}
+
+impl Knobs {
+    /// Sets a knob from `NAME=VALUE`, and gives its name and value; the error is one plain sentence.
+    pub fn set(&mut self, text: &str) -> Result<(&'static str, i64), String> {
+        let (name, value) =
+            text.split_once('=').ok_or_else(|| format!("a knob is set as NAME=VALUE, but `{text}` has no `=`"))?;
+        let (name, value) = (name.trim(), value.trim());
+        let Some(at) = ALL.iter().position(|k| k.name == name) else {
+            let names: Vec<&str> = ALL.iter().map(|k| k.name).collect();
+            return Err(match closest(name, names.iter().copied()) {
+                Some(near) => format!("there is no knob `{name}`; did you mean `{near}`?"),
+                None => format!("there is no knob `{name}`; the knobs are {}", names.join(", ")),
+            });
+        };
+        let Description { name, least, most, .. } = ALL[at];
+        let number: i64 = value.parse().map_err(|_| format!("knob `{name}` takes a whole number, not `{value}`"))?;
+        if number < least || number > most {
+            return Err(format!("knob `{name}` takes {least} to {most}, not {number}"));
+        }
+        self.put(name, number);
+        if !self.given.contains(&name) {
+            self.given.push(name);
+            self.given.sort_by_key(|name| ALL.iter().position(|k| k.name == *name));
+        }
+        Ok((name, number))
+    }
+
+    /// Every knob with its value and who chose it, one a line: `kc = 128 (given)`.
+    pub fn listing(&self) -> String {
+        let mut text = String::new();
+        for Description { name, .. } in ALL {
+            let _ = match (self.value(name), self.given.contains(name)) {
+                (Some(value), true) => writeln!(text, "{name} = {value} (given)"),
+                (Some(value), false) => writeln!(text, "{name} = {value} (default)"),
+                (None, _) => writeln!(text, "{name}: its rule chooses"),
+            };
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_checked_and_remember_who_chose_them() {
+        let mut k = Knobs::default();
+        assert_eq!((k.rows, k.kc, k.vectorise), (None, 256, true));
+        assert_eq!(k.set("rows=4"), Ok(("rows", 4)));
+        assert_eq!(k.set(" kc = 128 "), Ok(("kc", 128)));
+        assert_eq!(k.set("vectorise=0"), Ok(("vectorise", 0)));
+        assert_eq!((k.rows, k.kc, k.vectorise), (Some(4), 128, false));
+        assert_eq!(k.set("rows=99").unwrap_err(), "knob `rows` takes 1 to 32, not 99");
+        assert_eq!(k.rows, Some(4));
+        assert_eq!(k.set("rows=x").unwrap_err(), "knob `rows` takes a whole number, not `x`");
+        assert!(k.set("rows").unwrap_err().contains("NAME=VALUE"));
+        let lines = k.listing();
+        for line in ["rows = 4 (given)\n", "kc = 128 (given)\n", "ways = 4 (default)\n", "mc: its rule chooses\n"] {
+            assert!(lines.contains(line), "{line} is not in\n{lines}");
+        }
+    }
+
+    #[test]
+    fn defaults_lie_in_their_ranges_and_every_name_is_a_field() {
+        let defaults = Knobs::default();
+        for k in ALL {
+            assert!(defaults.value(k.name).is_none_or(|v| (k.least..=k.most).contains(&v)), "{}", k.name);
+            for value in [k.least, k.most] {
+                let mut set = Knobs::default();
+                set.set(&format!("{}={value}", k.name)).unwrap();
+                assert_eq!(set.value(k.name), Some(value));
+            }
+        }
+    }
+
+    #[test]
+    fn a_misspelt_name_gets_a_suggestion() {
+        let say = |t: &str| Knobs::default().set(t).unwrap_err();
+        assert_eq!(say("vectorize=0"), "there is no knob `vectorize`; did you mean `vectorise`?");
+        assert!(say("tile_width=3").contains("the knobs are rows, cols"));
+    }
+}
