@@ -115,6 +115,9 @@ SETTINGS = {
 # Views that need rows next to each other.
 CONTIGUOUS = ("reshaped", "movedim", "as_strided")
 
+# Views that show an element twice, so that PyTorch refuses to write into them.
+OVERLAPPING = ("unfold", "expand", "expand_new")
+
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_views(setting):
@@ -145,6 +148,53 @@ def test_writing_into_a_view_of_an_input_and_of_a_result():
         part.fill_(7.0)
         shown.fill_(5.0)
         assert (y[k] == 7).all() and (x[k] == 5).all()
+
+
+# Strides of a 6 x 6 tensor. What is written into a view keeps the gaps between the elements.
+LAYOUTS = {
+    "padded_rows": (9, 1),
+    "columns": (1, 6),
+    "gaps": (12, 2),
+    "gaps_in_columns": (2, 13),
+}
+
+WRITES = {
+    "number": lambda v, k: v.fill_(k),
+    "first": lambda v, k: v[:1].add_(k),
+    "some": lambda v, k: v[..., k:].neg_(),
+    "function": lambda v, k: v.sigmoid_(),
+}
+
+
+def placed_in_memory(strides):
+    """A 6 x 6 tensor with these strides that is no view, and the memory it is in."""
+    memory = torch.arange(96.0) - 40
+    return torch.empty(0).set_(memory.untyped_storage(), 0, (6, 6), strides), memory
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.filterwarnings("ignore:girih. ")
+def test_a_view_that_was_written_into(layout):
+    names = [name for name in VIEWS if name not in (*CONTIGUOUS, *OVERLAPPING)]
+    for at, name in enumerate(names):
+        # Layouts begin at different writes, so that together they have all pairs of a view and a write.
+        write = [*WRITES.values()][(at + list(LAYOUTS).index(layout)) % len(WRITES)]
+
+        def function(x, k, view=VIEWS[name], write=write):
+            v = view(x, k)
+            write(v, k)
+            return v
+
+        torch._dynamo.reset()
+        # With symbols for extents PyTorch makes the result anew, by the strides of what was computed.
+        compiled = torch.compile(function, backend="girih", dynamic=True)
+        for k in (2, 3):
+            (x, memory), (y, expected) = (placed_in_memory(LAYOUTS[layout]) for _ in range(2))
+            given, wanted = compiled(x, k), function(y, k)
+            assert given.untyped_storage().data_ptr() == memory.data_ptr(), (name, k)
+            found, due = ((t.shape, steps(t), t.storage_offset()) for t in (given, wanted))
+            assert found == due, (name, k)
+            torch.testing.assert_close(memory, expected)
 
 
 # Numbers.

@@ -268,27 +268,29 @@ def version(tensor):
 
 
 def unusual_strides(value, scalars):
-    """The strides of a fake tensor as extents, where they are those of transposed axes; None where they are row-major."""
+    """The strides of a fake tensor as extents: of transposed axes, or with gaps; None where they are row-major.
+
+    `slice_scatter` and its like keep even gaps, and PyTorch takes views of their results by those strides.
+    """
     if not isinstance(value, torch.Tensor):
         return None
     try:
-        if value.is_contiguous() or not is_dense(value):
+        if value.is_contiguous() or overlaps(value):
             return None
         return tuple(_scalars.Text(scalars.text(s)) for s in value.stride())
     except RuntimeError:
         return None
 
 
-def is_dense(value) -> bool:
-    """Whether the elements fill a stretch of memory, each once, in some order of the axes."""
-    expected = 1
-    for size, stride in sorted(zip(value.shape, value.stride()), key=lambda pair: (hint(pair[1]), hint(pair[0]))):
-        if hint(size) == 1:
-            continue
-        if hint(stride) != expected:
-            return False
-        expected *= hint(size)
-    return True
+def overlaps(value) -> bool:
+    """Whether two elements may lie at one place: an axis does not step over what the axes inside it reach."""
+    reach = 0
+    for stride, size in sorted((hint(stride), hint(size)) for size, stride in zip(value.shape, value.stride())):
+        if size > 1:
+            if stride <= reach:
+                return True
+            reach += (size - 1) * stride
+    return False
 
 
 def hint(extent) -> int:
