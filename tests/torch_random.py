@@ -17,6 +17,7 @@ shrunk and printed as Python; exit code 1. Operations left to PyTorch are counte
 import argparse
 import collections
 import json
+import logging
 import random
 import subprocess
 import sys
@@ -60,6 +61,8 @@ def work(args):
     from torch_programs import group
 
     torch.set_num_threads(1)
+    # Programs that raise are wanted: what PyTorch logs of them is no news.
+    torch._logging.set_logs(all=logging.CRITICAL)
     for line in sys.stdin:
         seed, size = map(int, line.split())
         start = time.perf_counter()

@@ -240,11 +240,12 @@ class Generator:
         def data(at, count):
             n = limit(at)
             if unique:
-                return rng.sample(range(n), count)
+                return rng.sample(range(n), count) if n else [0] * count
             low = -n if negative else 0
             return [rng.randint(low, n - 1) if n else 0 for _ in range(count)]
 
-        kept, self.rng = self.rng, Rows(rng)
+        # Indices that are each another fill their storage: one that is expanded repeats them.
+        kept, self.rng = self.rng, Rows(rng, always=unique)
         try:
             return self.tensor_parameter(dtype or rng.choice((torch.int64, torch.int64, torch.int32)), dims, data)
         finally:
@@ -305,16 +306,16 @@ class Generator:
 
 
 class Rows:
-    """A generator whose choice of a layout is rows: indices are seldom anything else."""
+    """A generator whose choice of a layout is rows: indices are seldom anything else, or never."""
 
-    def __init__(self, rng):
-        self.rng = rng
+    def __init__(self, rng, always=False):
+        self.rng, self.always = rng, always
 
     def __getattr__(self, name):
         return getattr(self.rng, name)
 
     def choice(self, items):
-        return "rows" if "rows" in items and self.rng.random() < 0.9 else self.rng.choice(items)
+        return "rows" if "rows" in items and (self.always or self.rng.random() < 0.9) else self.rng.choice(items)
 
 
 def placed(size, layout):
