@@ -247,6 +247,69 @@ def test_indices_that_count_from_the_end():
         same(function, *[(x, k) for k in (-1, -2, -3, 2, 3, 0, -6)])
 
 
+def test_indices_of_index_fill_count_from_the_end_too():
+    x = torch.arange(15).reshape(5, 3)
+    functions = [lambda x, i: x.index_fill(0, i, 7), lambda x, i: (y := x * 2).index_fill_(0, i, -1) + y]
+    for function in functions:
+        torch._dynamo.reset()
+        compiled = torch.compile(function, backend="girih")
+        same(function, *[(x, torch.tensor(i, dtype=torch.int64)) for i in ([-1, 0], [-5, 4, -5], [-2], [])], compiled=compiled)
+        for beyond in ([-6, 0], [5]):
+            with pytest.raises(IndexError, match="out of bounds|out of range"):
+                compiled(x, torch.tensor(beyond))
+
+
+# Numbers that an integer type may not hold: PyTorch raises, wraps them, or bounds nothing by them.
+BEYOND = {
+    "clamp": lambda x, k: x.clamp(min=k),
+    "clamp_max": lambda x, k: x.clamp(max=k),
+    "clamp_low": lambda x, k: x.clamp(k, 3),
+    "clamp_high": lambda x, k: x.clamp(2, k),
+    "clamp_in_place": lambda x, k: x.clone().clamp_(k),
+    "fill": lambda x, k: x.clone().fill_(k),
+    "full": lambda x, k: torch.full_like(x, k),
+    "new": lambda x, k: x.new_full((2,), k),
+    "masked": lambda x, k: x.masked_fill(x > 1, k),
+    "where": lambda x, k: torch.where(x > 1, x, k),
+    "indexed": lambda x, k: x.index_fill(0, torch.tensor([1]), k),
+    "scattered": lambda x, k: x.scatter(0, torch.tensor([1]), k),
+    "padded": lambda x, k: torch.nn.functional.pad(x, (1, 1), value=k),
+    "threshold": lambda x, k: torch.nn.functional.threshold(x, 1, k),
+    "alpha": lambda x, k: torch.add(x, x, alpha=k),
+    "added": lambda x, k: x + k,
+    "compared": lambda x, k: x < k,
+}
+
+
+def outcome(function, *args):
+    try:
+        return function(*args).tolist()
+    except RuntimeError:
+        return "raises"
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8])
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.filterwarnings("ignore:girih. ")
+def test_numbers_beyond_an_integer_type(dtype, dynamic):
+    x = torch.tensor([4, 0, 255, 1]).to(dtype)
+    wrong = []
+    for name, function in BEYOND.items():
+        torch._dynamo.reset()
+        compiled = torch.compile(function, backend="girih", dynamic=dynamic)
+        wrong += [
+            (name, k, found, due) for k in (2, -2, 300, -300)
+            if (found := outcome(compiled, x, k)) != (due := outcome(function, x, k))
+        ]  # fmt: skip
+    assert not wrong
+
+
+def test_a_bound_beyond_an_integer_type_is_compiled(whole):
+    x = torch.tensor([4, 0, 255, 1], dtype=torch.uint8)
+    same(lambda x, k: (x.clamp(min=-2), x.clamp(max=300), x.clamp(-1, 3)), (x, 0))
+    same(lambda x, k: (x.clamp(min=k) + 1, x.clamp(k, 100)), *[(x, k) for k in (3, -2, -300, 2)])
+
+
 def test_reshapes_by_a_changing_number():
     functions = {
         "rows": lambda x, n: x.reshape(n, -1) * 2,

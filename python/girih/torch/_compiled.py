@@ -14,6 +14,7 @@ nothing that was given is written to: whoever calls may compute the graph in ano
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import torch
@@ -47,9 +48,12 @@ class Compiled:
         show = self._plan_results(document)
         scalars = document.scalars
         numbers = tuple(_scalars.Text(scalars.text(value)) for value in document.numbers.values())
-        groups = (*outputs, show, numbers)
+        limits = tuple(_scalars.Text(scalars.text(value)) for value, _, _ in document.limits)
+        groups = (*outputs, show, numbers, limits)
         sources = found(scalars, document.inputs)
         self.evaluate = _scalars.evaluator(scalars, sources, groups)
+        #: The least and the greatest of each number that becomes an element.
+        self.limits = [(lo, hi) for _, lo, hi in document.limits]
         self.fixed = None if sources else self.evaluate(())
         self.symbols, self.ranges = list(scalars.symbols), dict(scalars.symbols)
         self.text = json.dumps(root)
@@ -154,7 +158,11 @@ class Compiled:
     # Running.
 
     def __call__(self, *args):
-        symbols, shapes, strides, shown, numbers = self.fixed if self.fixed is not None else self.evaluate(args)
+        symbols, shapes, strides, shown, numbers, limited = self.fixed if self.fixed is not None else self.evaluate(args)
+        for number, (lo, hi) in zip(limited, self.limits):
+            # Infinities and NaN are elements of floats.
+            if not lo <= number <= hi and not (isinstance(hi, float) and not math.isfinite(number)):
+                raise Misfit(f"{number} cannot be an element: it must be at least {lo} and at most {hi}")
         if self.parameters or self.constants:
             self._bind(args)
         entered, addresses, extents = [], [], []

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import re
 from typing import Any
 
@@ -19,7 +20,7 @@ import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from ._extents import Inexpressible
-from ._scalars import Scalars
+from ._scalars import LIMIT, Scalars
 
 __all__ = ["DTYPES", "Document", "Unsupported", "clean_path", "document"]
 
@@ -40,6 +41,18 @@ SMALL = 1024
 PLACEMENT = {"layout", "device", "pin_memory", "memory_format", "non_blocking", "generator"}
 
 
+# Numbers that become elements of the result. PyTorch raises where the type cannot hold them; elsewhere numbers wrap.
+ELEMENTS = {
+    "fill": ("value",), "full": ("fill_value",), "full_like": ("fill_value",), "new_full": ("fill_value",),
+    "scalar_tensor": ("s",), "masked_fill": ("value",), "index_fill": ("value",), "scatter": ("value",),
+    "constant_pad_nd": ("value",), "threshold": ("threshold", "value"), "add": ("alpha",), "sub": ("alpha",),
+    "rsub": ("alpha",),
+}  # fmt: skip
+
+# Operations whose bounds may be beyond the type, where they bound nothing.
+CLAMPS = ("clamp", "clamp_min", "clamp_max")
+
+
 # Operations of other namespaces that are ATen's under another name.
 OTHER_NAMES = {"prims.convert_element_type": "aten._to_copy"}
 
@@ -58,6 +71,7 @@ class Document:
         inputs: for each placeholder (FX node) a name of the JSON's, or None where it is an integer.
         constants: names of inputs that hold attributes of the module, with the attributes' names.
         scalars: the numbers that change, and `numbers`: names of inputs that hold one each, with the numbers.
+        limits: numbers that change and must become elements, with the least and the greatest that can.
         results: what the graph returns: nodes, and Python's constants.
         bases: for each node that is computed and that results are, or show parts of: the name of its output.
     """
@@ -73,6 +87,7 @@ class Document:
         self.constants: dict[str, str] = {}
         self.scalars = Scalars()
         self.numbers: dict[str, torch.SymFloat] = {}
+        self.limits: list[tuple[Any, Any, Any]] = []
         self.results: list[Any] = []
         self.bases: dict[torch.fx.Node, str] = {}
 
@@ -124,6 +139,17 @@ def number(value):
         if value in (float("inf"), float("-inf")):
             return {"float": "inf" if value > 0 else "-inf"}
     return value
+
+
+def held(dtype, of_integer) -> tuple | None:
+    """The least and the greatest number that PyTorch takes for an element of a type; None where it takes all."""
+    if dtype in (None, torch.bool) or dtype.is_complex:
+        return None
+    if dtype.is_floating_point:
+        return torch.finfo(dtype).min, torch.finfo(dtype).max
+    info = torch.iinfo(dtype)
+    # Negative integers wrap where the type is unsigned.
+    return -info.max if of_integer and info.min == 0 else info.min, info.max
 
 
 def scalar(value):
@@ -197,6 +223,38 @@ class Writer:
             return scalar(value)
         raise Unsupported(f"an operand is a {type(value).__name__}")
 
+    def element(self, value, dtype):
+        """Looks whether a number can be an element of a type; one that changes is looked at in every run."""
+        value = value.meta.get("val") if isinstance(value, torch.fx.Node) else value
+        if isinstance(value, bool) or not isinstance(value, (int, float, torch.SymInt, torch.SymFloat)):
+            return
+        range_ = held(dtype, isinstance(value, (int, torch.SymInt)))
+        if range_ is None:
+            return
+        lo, hi = range_
+        if isinstance(value, (torch.SymInt, torch.SymFloat)):
+            self.document.limits.append((value, lo, hi))
+        elif not lo <= value <= hi and not (dtype.is_floating_point and not math.isfinite(value)):
+            raise Unsupported(f"{value} is outside the range of {dtype}")
+
+    def bound(self, value, name, dtype):
+        """The operand that is a bound of integers: the end of the type where that is nearer."""
+        value = value.meta.get("val") if isinstance(value, torch.fx.Node) and is_scalar(value) else value
+        integers = dtype not in (None, torch.bool) and not dtype.is_floating_point and not dtype.is_complex
+        if not integers or not isinstance(value, (int, torch.SymInt)):
+            return self.operand(value)
+        info = torch.iinfo(dtype)
+        nothing, end = (info.min, info.max) if name == "min" else (info.max, info.min)
+        beyond = max if name == "min" else min
+        if isinstance(value, int):
+            if beyond(value, end) == value != end:
+                raise Unsupported(f"{value} is outside the range of {dtype}")
+            return self.operand(beyond(value, nothing))
+        if abs(nothing) > LIMIT:
+            return self.operand(value)
+        self.document.limits.append((value, *((-LIMIT, end) if name == "min" else (end, LIMIT))))
+        return {"ix": [beyond.__name__, self.index(value), nothing]}
+
     def attribute(self, value):
         if isinstance(value, torch.fx.Node):
             value = value.meta.get("val")
@@ -265,6 +323,7 @@ class Writer:
         if any(a.alias_info is not None and a.alias_info.is_write for a in schema.arguments):
             raise Unsupported("it writes into its operands")
         args, attrs = [], {}
+        dtype = getattr(node.meta.get("val"), "dtype", None)
         positional = list(node.args)
         for i, parameter in enumerate(schema.arguments):
             if i < len(positional) and not parameter.kwarg_only:
@@ -276,6 +335,8 @@ class Writer:
             kind = unwrapped(parameter.type)
             if parameter.name == "dtype" and isinstance(value, int):
                 value = SCALAR_TYPES.get(value, value)
+            if parameter.name in ELEMENTS.get(target._opname, ()):
+                self.element(value, dtype)
             if parameter.name in PLACEMENT:
                 device = isinstance(value, torch.device) and value.type not in ("cpu", "meta")
                 if device or (parameter.name == "generator" and value is not None):
@@ -285,7 +346,10 @@ class Writer:
             elif is_tensor_list(kind):
                 args.extend(self.operand(v) for v in value)
             elif isinstance(kind, torch.NumberType) and parameter.name in operands_by_name(target.overloadpacket):
-                args.append(self.operand(value))
+                if target._opname in CLAMPS:
+                    args.append(self.bound(value, parameter.name, dtype))
+                else:
+                    args.append(self.operand(value))
             else:
                 value = self.attribute(value)
                 if value is not None:
