@@ -299,7 +299,8 @@ class Generator:
             template = operations.draw(self.rng)
             try:
                 made = template(self)
-            except operations.Nothing:
+            except (operations.Nothing, IndexError):
+                # An axis that only some sets have: `squeeze` takes those of extent 1.
                 continue
             if made is not None and self.accept(made):
                 return
