@@ -405,10 +405,9 @@ def spoiled(program: Program, rng: random.Random) -> Program | None:
                 at = rng.randrange(len(size))
                 size[at] += 1
                 stride, offset, count = placed(tuple(size), "rows")
-                changed.storages[value.storage] = torch.ones(count, dtype=elements.dtype)
-                changed.values = {
-                    n: View(v.storage, tuple(size), stride, 0) if n == name else v for n, v in changed.values.items()
-                }
+                # A storage of its own: another argument may show that of the value.
+                changed.storages.append(torch.ones(count, dtype=elements.dtype))
+                changed.values[name] = View(len(changed.storages) - 1, tuple(size), stride, 0)
         elif type(value) is int:
             changed.values[name] = rng.choice((17, -17, 0, -1))
         try:
