@@ -21,6 +21,7 @@ use girih_compiler::base::rule::Log;
 use girih_compiler::graph::Graph;
 use girih_compiler::graph::decompose::Applied;
 use girih_compiler::pipeline::{GraphEvent, Observer, RuleEvent};
+use girih_compiler::{kernel, loops};
 
 /// How long a compilation runs before something is said of it.
 const QUIET: Duration = Duration::from_secs(1);
@@ -149,6 +150,9 @@ impl Observer for Shown<'_> {
     }
     fn rule(&mut self, event: &RuleEvent<'_>) -> Result<(), Diagnostic> {
         self.0.rule(event)
+    }
+    fn legalised(&mut self, placed: &loops::ir::Kernel, kernel: &kernel::ir::Kernel) -> Result<(), Diagnostic> {
+        self.0.legalised(placed, kernel)
     }
     fn decomposed(&mut self, applied: &Applied<'_>) {
         self.0.decomposed(applied);

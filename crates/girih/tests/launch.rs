@@ -3,8 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use girih::{Arg, Buffer, CachePolicy, Device, Error, Options, PrintOrder, Program};
-use girih_compiler::base::Code;
+use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::num::DType;
+use girih_compiler::pipeline::{Observer, RuleEvent};
+use girih_compiler::{kernel, loops};
 
 /// One cache for this test binary's kernels, so that runs after the first are quick and the user's is left alone.
 fn options(device: Device) -> Options {
@@ -257,4 +259,30 @@ fn a_grid_barrier_ends() {
         kernel.launch([64, 1, 1], &mut [Arg::from(&mut count[..])]).unwrap();
         assert_eq!(count[0], 64);
     }
+}
+
+#[derive(Default)]
+struct Seen {
+    rules: u32,
+    kernels: u32,
+}
+
+impl Observer for Seen {
+    fn rule(&mut self, _: &RuleEvent<'_>) -> Result<(), Diagnostic> {
+        self.rules += 1;
+        Ok(())
+    }
+    fn legalised(&mut self, placed: &loops::ir::Kernel, kernel: &kernel::ir::Kernel) -> Result<(), Diagnostic> {
+        assert_eq!(placed.params.len(), kernel.params.len());
+        self.kernels += 1;
+        Ok(())
+    }
+}
+
+#[test]
+fn an_observer_is_told_of_rules_and_of_kernel_ir() {
+    let program = Program::from_text(SHIFT).unwrap();
+    let mut seen = Seen::default();
+    program.entry("shift").unwrap().observe(&mut seen).unwrap();
+    assert!(seen.rules > 10 && seen.kernels == 1, "{} rules, {} kernels", seen.rules, seen.kernels);
 }
