@@ -259,6 +259,16 @@ def test_indices_of_index_fill_count_from_the_end_too():
                 compiled(x, torch.tensor(beyond))
 
 
+@pytest.mark.filterwarnings("ignore:girih. ")
+def test_padding_by_nothing_keeps_the_order_of_axes():
+    x = torch.randn(5, 5).t()
+    pad = torch.nn.functional.pad
+    for function in (lambda x, k: pad(x, (k % 3, abs(k))), lambda x, k: pad(x, (0, 0, k, -k)) * 2, lambda x, k: pad(x, (k, 1))):
+        torch._dynamo.reset()
+        compiled = torch.compile(function, backend="girih", dynamic=True)
+        same(function, *[(x, k) for k in (2, 0, 3, 0)], compiled=compiled)
+
+
 # Numbers that an integer type may not hold: PyTorch raises, wraps them, or bounds nothing by them.
 BEYOND = {
     "clamp": lambda x, k: x.clamp(min=k),

@@ -52,7 +52,7 @@ class Compiled:
         groups = (*outputs, show, numbers, limits)
         sources = found(scalars, document.inputs)
         self.evaluate = _scalars.evaluator(scalars, sources, groups)
-        #: The least and the greatest of each number that becomes an element.
+        #: The least and the greatest of each number that has limits.
         self.limits = [(lo, hi) for _, lo, hi in document.limits]
         self.fixed = None if sources else self.evaluate(())
         self.symbols, self.ranges = list(scalars.symbols), dict(scalars.symbols)
@@ -162,7 +162,7 @@ class Compiled:
         for number, (lo, hi) in zip(limited, self.limits):
             # Infinities and NaN are elements of floats.
             if not lo <= number <= hi and not (isinstance(hi, float) and not math.isfinite(number)):
-                raise Misfit(f"{number} cannot be an element: it must be at least {lo} and at most {hi}")
+                raise Misfit(f"a number is {number}, and must be at least {lo} and at most {hi}")
         if self.parameters or self.constants:
             self._bind(args)
         entered, addresses, extents = [], [], []

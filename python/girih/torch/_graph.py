@@ -71,7 +71,7 @@ class Document:
         inputs: for each placeholder (FX node) a name of the JSON's, or None where it is an integer.
         constants: names of inputs that hold attributes of the module, with the attributes' names.
         scalars: the numbers that change, and `numbers`: names of inputs that hold one each, with the numbers.
-        limits: numbers that change and must become elements, with the least and the greatest that can.
+        limits: numbers that change, with the least and the greatest for which the graph is right.
         results: what the graph returns: nodes, and Python's constants.
         bases: for each node that is computed and that results are, or show parts of: the name of its output.
     """
@@ -255,6 +255,14 @@ class Writer:
         self.document.limits.append((value, *((-LIMIT, end) if name == "min" else (end, LIMIT))))
         return {"ix": [beyond.__name__, self.index(value), nothing]}
 
+    def padded(self, x, amounts):
+        """Leaves runs that pad nothing to PyTorch: its result is a copy then, with the strides of what it is a copy of."""
+        values = [a.meta.get("val") if isinstance(a, torch.fx.Node) else a for a in amounts]
+        known = [v for v in values if isinstance(v, int)]
+        if any(known) or len(known) == len(values) or x.meta["val"].is_contiguous():
+            return
+        self.document.limits.append((sum(v * v for v in values), 1, LIMIT * LIMIT))
+
     def attribute(self, value):
         if isinstance(value, torch.fx.Node):
             value = value.meta.get("val")
@@ -322,6 +330,8 @@ class Writer:
         schema = target._schema
         if any(a.alias_info is not None and a.alias_info.is_write for a in schema.arguments):
             raise Unsupported("it writes into its operands")
+        if target._opname == "constant_pad_nd":
+            self.padded(*node.args[:2])
         args, attrs = [], {}
         dtype = getattr(node.meta.get("val"), "dtype", None)
         positional = list(node.args)
