@@ -20,7 +20,7 @@ use crate::graph::{Graph, decompose};
 use crate::{cuda_tile, emit, kernel, loops};
 
 pub use model::{Model, is_torch, lower_model, lower_tensor};
-pub use passes::{Letter, descriptions, rules};
+pub use passes::{Letter, descriptions};
 
 /// A stage that prints.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -95,7 +95,7 @@ impl Options {
 pub struct RuleEvent<'a> {
     pub letter: Letter,
     /// `001_splice_producers`.
-    pub name: &'static str,
+    pub name: &'a str,
     /// Counts the rules that changed something, from 1.
     pub number: usize,
     pub before: &'a loops::ir::Kernel,
@@ -106,7 +106,8 @@ pub struct RuleEvent<'a> {
 
 /// What one rule of Tensor IR did.
 pub struct GraphEvent<'a> {
-    pub name: &'static str,
+    /// `003_compose_maps`.
+    pub name: &'a str,
     pub before: &'a Graph,
     /// `None`: unchanged.
     pub after: Option<&'a Graph>,

@@ -42,7 +42,7 @@ pub fn lower_tensor(graph: &Graph, options: &Options, observer: &mut dyn Observe
     observer.begin("simplify");
     let mut stopped = None;
     let simple = simplify::run(&tensor, &options.context(), &mut |step| {
-        let event = GraphEvent { name: step.rule.name, before: step.before, after: step.after, log: step.log };
+        let event = GraphEvent { name: step.name, before: step.before, after: step.after, log: step.log };
         if stopped.is_none() {
             stopped = observer.simplified(&event).err();
         }

@@ -1,7 +1,7 @@
 //! The pass loop: runs the rules of a stage in order, checks each result, and reports.
 
 use super::{Observer, RuleEvent};
-use crate::base::rule::{Context, Log, Rule};
+use crate::base::rule::{Context, Log, Rule, numbered};
 use crate::base::{Code, Diagnostic};
 use crate::loops::{self, ir::Kernel};
 use crate::tile;
@@ -35,16 +35,19 @@ impl Letter {
     }
 }
 
-/// Every rule, in the order it runs.
-pub fn rules() -> impl Iterator<Item = (Letter, &'static Rule<Kernel>)> {
-    let of = |letter: Letter, list: &'static [Rule<Kernel>]| list.iter().map(move |r| (letter, r));
-    of(Letter::Loop, loops::fuse::RULES).chain(of(Letter::Tile, tile::RULES))
+/// The rules of a stage in the order in which they run, with their numbered names.
+fn rules(letter: Letter) -> impl Iterator<Item = (String, &'static Rule<Kernel>)> {
+    numbered(match letter {
+        Letter::Loop => loops::fuse::RULES,
+        Letter::Tile => tile::RULES,
+    })
 }
 
-/// The name, with the stage's letter, and the description of every rule: of Tensor IR (`n`), then [`rules`].
+/// The name, with the stage's letter, and the description of every rule: of Tensor IR (`n`), of Loop and of Tile IR.
 pub fn descriptions() -> Vec<(String, &'static str)> {
-    let of_models = crate::graph::simplify::RULES.iter().map(|r| (format!("n:{}", r.name), r.doc));
-    of_models.chain(rules().map(|(letter, r)| (format!("{}:{}", letter.text(), r.name), r.doc))).collect()
+    let graphs = numbered(crate::graph::simplify::RULES).map(|(name, rule)| (format!("n:{name}"), rule.doc));
+    let of = |letter: Letter| rules(letter).map(move |(name, rule)| (format!("{}:{name}", letter.text()), rule.doc));
+    graphs.chain(of(Letter::Loop)).chain(of(Letter::Tile)).collect()
 }
 
 pub(super) fn run(
@@ -57,30 +60,24 @@ pub(super) fn run(
 ) -> Result<Kernel, Vec<Diagnostic>> {
     for round in 0..letter.rounds() {
         let mut changed = false;
-        for (_, rule) in rules().filter(|(l, _)| *l == letter) {
+        for (name, rule) in rules(letter) {
             if *budget == 0 {
                 return Ok(kernel);
             }
-            observer.begin(rule.name);
+            observer.begin(&name);
             let mut log = Log::default();
             let after = (rule.run)(&kernel, cx, &mut log);
             if after.is_none() && round > 0 {
                 continue; // its refusals were reported in the first round
             }
             if let Some(after) = &after {
-                check(letter, rule, after)?;
+                check(letter, &name, after)?;
                 *count += 1;
                 *budget -= 1;
                 changed = true;
             }
-            let event = RuleEvent {
-                letter,
-                name: rule.name,
-                number: *count,
-                before: &kernel,
-                after: after.as_ref(),
-                log: &log,
-            };
+            let event =
+                RuleEvent { letter, name: &name, number: *count, before: &kernel, after: after.as_ref(), log: &log };
             observer.rule(&event).map_err(|d| vec![d])?;
             if let Some(after) = after {
                 kernel = after;
@@ -94,10 +91,10 @@ pub(super) fn run(
 }
 
 /// A rule whose result does not verify is a bug of ours, named by the rule.
-fn check(letter: Letter, rule: &Rule<Kernel>, after: &Kernel) -> Result<(), Vec<Diagnostic>> {
+fn check(letter: Letter, name: &str, after: &Kernel) -> Result<(), Vec<Diagnostic>> {
     let breaches = loops::verify::verify(after, letter.stage());
     let Some(first) = breaches.first() else { return Ok(()) };
-    let message = format!("rule {}:{} made IR that does not verify: {}", letter.text(), rule.name, first.message);
+    let message = format!("rule {}:{name} made IR that does not verify: {}", letter.text(), first.message);
     let help = format!("the IR after the rule:\n{}", loops::print::print(after, letter.stage()));
     Err(vec![Diagnostic::error(Code::InternalBug, message).help(help)])
 }

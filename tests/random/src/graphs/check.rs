@@ -144,7 +144,7 @@ fn simplified(case: &Case, want: &[Vec<Tensor>]) -> Result<(), Mismatch> {
     let mut wrong = None;
     simplify::run(&case.graph, &context(), &mut |step| {
         let Some(after) = step.after.filter(|_| wrong.is_none()) else { return };
-        let stage = format!("simplify {}", step.rule.name);
+        let stage = format!("simplify {}", step.name);
         if let Some(p) = verify::verify(after, Stage::Tensor).first() {
             wrong = Some(mismatch(&stage, p.message.clone()));
             return;

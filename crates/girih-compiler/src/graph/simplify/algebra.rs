@@ -10,7 +10,7 @@ use crate::num::ScalarOp;
 use crate::num::op::{Predicate, Rounding};
 
 pub(super) const RULE: Rule<Graph> = Rule {
-    name: "005_algebra",
+    name: "algebra",
     doc: "Operations that change no bit vanish, and conversions that lose nothing are undone.\n\n\
           `mul x, 1` --> `x`; `add x, -0.0` --> `x`; `sub x, 0` --> `x`; `div x, 4` --> `mul x, 0.25`; \
           `neg (neg x)` --> `x`; `select true, a, b` --> `a`; `select c, a, a` --> `a`; \

@@ -8,7 +8,7 @@ use crate::graph::copy::Copying;
 use crate::graph::ir::{Arg, ConstData, Graph, Op, ValueId};
 
 pub(super) const RULE: Rule<Graph> = Rule {
-    name: "003_common_subexpressions",
+    name: "common_subexpressions",
     doc: "What is computed twice from the same operands is computed once; constants with the same bytes are one.\n\n\
           `a = exp x`, `b = exp x`, `y = add a, b` --> `a = exp x`, `y = add a, a`",
     run,

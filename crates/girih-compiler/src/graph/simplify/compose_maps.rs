@@ -9,7 +9,7 @@ use crate::graph::ir::{Arg, Graph, MapSource, Node, Op, axis};
 use crate::index::{Facts, Ix, simplify};
 
 pub(super) const RULE: Rule<Graph> = Rule {
-    name: "002_compose_maps",
+    name: "compose_maps",
     doc: "A map that reads a map reads what that one reads; a map of index values is index values; a map that changes \
           nothing vanishes; an elementwise operation on a repeated scalar takes the scalar.\n\n\
           `a = map x[i1, i0]`, `b = map a[i0, i1 + 2]` --> `b = map x[i1 + 2, i0]`\n\n\

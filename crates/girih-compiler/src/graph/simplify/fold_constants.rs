@@ -13,7 +13,7 @@ use crate::graph::eval::{self, Tensor};
 use crate::graph::ir::{Arg, Graph, Node, Op, Output, Role, ValueId};
 
 pub(super) const RULE: Rule<Graph> = Rule {
-    name: "001_fold_constants",
+    name: "fold_constants",
     doc: "Small operations on constants alone are computed by the evaluator, and a constant whose elements are all the \
           same repeats that scalar.\n\n\
           `c: f32[2] = constant {1, 4}`, `d = sqrt c` --> `d: f32[2] = constant {1, 2}`; \

@@ -7,7 +7,7 @@ use crate::graph::ir::{Arg, Coord, Graph, MapSource, Node, Op};
 use crate::index::{Cmp, Cond, Ix, Mask};
 
 pub(super) const RULE: Rule<Graph> = Rule {
-    name: "007_gather_to_map",
+    name: "gather_to_map",
     doc: "A gather by an index that is an expression over positions reads by that expression; one that has no other \
           index is a map.\n\n\
           `at = index i0 + 2`, `y = gather x[at, i1]` --> `y = map x[i0 + 2, i1]`\n\n\

@@ -7,7 +7,7 @@ use crate::graph::ir::{Arg, Graph, MapSource, Node, Op, axis};
 use crate::index::{AxisId, Ix, Mask};
 
 pub(super) const RULE: Rule<Graph> = Rule {
-    name: "006_hoist_maps",
+    name: "hoist_maps",
     doc: "What does not depend on an axis is computed once and repeated along it afterwards; what is read by the same map \
           several times is computed before it.\n\n\
           `a [2, 9] = map x[i0]`, `b [2, 9] = map z[i0]`, `y = mul a, b` --> `t [2, 1] = mul ..`, `y [2, 9] = map t[i0, 0]`\n\n\

@@ -24,7 +24,7 @@ mod hoist_maps;
 mod tests;
 
 use super::ir::{Arg, Graph, Node, Op, ValueId};
-use crate::base::rule::{Context, Log, Rule};
+use crate::base::rule::{Context, Log, Rule, numbered};
 use crate::index::{AxisId, Facts, Ix};
 
 /// The rules of Tensor IR, in the order in which they run.
@@ -44,7 +44,8 @@ const ROUNDS: usize = 12;
 
 /// One run of a rule: the graph before, the graph after where it changed, and what the rule said.
 pub struct Step<'a> {
-    pub rule: &'static Rule<Graph>,
+    /// `003_compose_maps`.
+    pub name: &'a str,
     pub before: &'a Graph,
     pub after: Option<&'a Graph>,
     pub log: &'a Log,
@@ -55,10 +56,10 @@ pub fn run(graph: &Graph, cx: &Context, observe: &mut dyn FnMut(&Step<'_>)) -> G
     let mut now = graph.clone();
     for _ in 0..ROUNDS {
         let mut changed = false;
-        for rule in RULES {
+        for (name, rule) in numbered(RULES) {
             let mut log = Log::default();
             let after = (rule.run)(&now, cx, &mut log);
-            observe(&Step { rule, before: &now, after: after.as_ref(), log: &log });
+            observe(&Step { name: &name, before: &now, after: after.as_ref(), log: &log });
             if let Some(after) = after {
                 now = after;
                 changed = true;

@@ -9,7 +9,7 @@ use crate::loops::ir::{BufId, Kernel, Opnd, Stmt};
 use crate::loops::walk;
 
 pub const RULE: Rule<Kernel> = Rule {
-    name: "005_coalesce_carried",
+    name: "coalesce_carried",
     doc: "\
 Where a buffer is filled only to be copied whole into another one, the two become one buffer, updated in place.
 

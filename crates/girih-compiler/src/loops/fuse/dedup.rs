@@ -12,7 +12,7 @@ use crate::loops::walk;
 use crate::num::{DType, ScalarOp};
 
 pub const RULE: Rule<Kernel> = Rule {
-    name: "004_dedup",
+    name: "dedup",
     doc: "\
 Equal computations in one body, or in a body and those around it, become one; pure computations that do not depend on a
 free or reduce loop move out of it. Loads and reads count as equal only while nothing that may overlap is written.

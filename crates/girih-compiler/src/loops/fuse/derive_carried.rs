@@ -13,7 +13,7 @@ use crate::loops::walk;
 use crate::num::{DType, ScalarOp};
 
 pub const RULE: Rule<Kernel> = Rule {
-    name: "002_derive_carried",
+    name: "derive_carried",
     doc: "\
 A carried buffer of addresses or integers that every iteration advances by one loop-invariant amount disappears: its
 element is the initial one plus the number of the iteration times the amount.

@@ -11,7 +11,7 @@ use crate::loops::ir::{BufId, For, Kernel, LoopKind, Stmt};
 use crate::loops::walk;
 
 pub const RULE: Rule<Kernel> = Rule {
-    name: "006_merge_nests",
+    name: "merge_nests",
     doc: "\
 A free loop and a free or reduce loop after it, over the same range, become one when the second reads what the first
 writes, at its own index only. What stands between them moves to the front.

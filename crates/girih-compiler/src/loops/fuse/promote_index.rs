@@ -14,7 +14,7 @@ use crate::num::op::{Predicate, Rounding, Signedness};
 use crate::num::{DType, ScalarOp};
 
 pub const RULE: Rule<Kernel> = Rule {
-    name: "003_promote_index",
+    name: "promote_index",
     doc: "\
 An integer computed from block ids, axes, parameters and constants becomes an index expression wherever it is provably
 exact, so that addresses are affine and masks are bounds.

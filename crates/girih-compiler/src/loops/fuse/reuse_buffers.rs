@@ -13,7 +13,7 @@ use crate::loops::ir::{BufId, Kernel, Stmt};
 use crate::loops::walk::{self, Part};
 
 pub const RULE: Rule<Kernel> = Rule {
-    name: "007_reuse_buffers",
+    name: "reuse_buffers",
     doc: "\
 Where the last loop that reads one buffer is the first that writes another of the same type and shape, element by element,
 the second takes the first's storage.

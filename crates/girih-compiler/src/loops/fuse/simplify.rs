@@ -11,7 +11,7 @@ use crate::loops::walk;
 use crate::num::{DType, ScalarOp, eval};
 
 pub const RULE: Rule<Kernel> = Rule {
-    name: "008_simplify",
+    name: "simplify",
     doc: "\
 Index expressions are simplified by the ranges of their axes, decided conditions are dropped, constants fold, loops that
 run once become their body, and what nothing uses is removed: values, buffers, loops.

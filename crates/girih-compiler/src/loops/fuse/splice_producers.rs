@@ -13,7 +13,7 @@ use crate::loops::walk;
 use crate::num::ScalarOp;
 
 pub const RULE: Rule<Kernel> = Rule {
-    name: "001_splice_producers",
+    name: "splice_producers",
     doc: "\
 A nest that writes each element of a buffer once is spliced into the readers of the buffer: every read becomes a copy of
 the computation, the nest's axes replaced by the read's index.

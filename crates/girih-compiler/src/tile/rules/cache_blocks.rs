@@ -1,4 +1,4 @@
-//! 002_cache_blocks
+//! `cache_blocks`
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::tile::contraction::{self, Nest, num_type};
 use crate::tile::edit::{self, free_loop, new_axis};
 
 pub const RULE: Rule<Kernel> = Rule {
-    name: "002_cache_blocks",
+    name: "cache_blocks",
     doc: "\
 Cuts a contraction whose operands do not fit the caches into blocks that do. The reduction is cut into stretches of
 `kc` that run one after another, in ascending order, so each sum keeps its order; then `nc` columns and `mc` rows.

@@ -1,4 +1,4 @@
-//! 005_interchange
+//! `interchange`
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::tile::edit::{self, Visit, at_most, new_axis};
 use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel> = Rule {
-    name: "005_interchange",
+    name: "interchange",
     doc: "\
 Reorders loops so that memory is walked in order.
 

@@ -1,4 +1,4 @@
-//! 009_mark_unroll
+//! `mark_unroll`
 
 use crate::base::rule::{Context, Log, Rule};
 use crate::loops::ir::*;
@@ -7,7 +7,7 @@ use crate::tile::edit::{self, Visit, const_trip};
 use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel> = Rule {
-    name: "009_mark_unroll",
+    name: "mark_unroll",
     doc: "\
 Unrolls tiny loops whose trip count is a constant.
 

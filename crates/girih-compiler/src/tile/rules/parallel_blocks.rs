@@ -1,11 +1,11 @@
-//! 001_parallel_blocks
+//! `parallel_blocks`
 
 use crate::base::rule::{Context, Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::walk;
 
 pub const RULE: Rule<Kernel> = Rule {
-    name: "001_parallel_blocks",
+    name: "parallel_blocks",
     doc: "\
 The blocks of the grid run on the worker pool.
 

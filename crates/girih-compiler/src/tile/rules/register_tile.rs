@@ -1,4 +1,4 @@
-//! 004_register_tile
+//! `register_tile`
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::tile::contraction::{self, Nest, num_type};
 use crate::tile::edit::{self, free_loop, new_axis};
 
 pub const RULE: Rule<Kernel> = Rule {
-    name: "004_register_tile",
+    name: "register_tile",
     doc: "\
 Runs a contraction one register tile of the accumulator at a time: `rows` x `cols` accumulators stay in registers over the
 whole reduction.

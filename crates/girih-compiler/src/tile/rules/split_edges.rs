@@ -1,4 +1,4 @@
-//! 006_split_edges
+//! `split_edges`
 
 use crate::base::rule::{Context, Log, Rule};
 use crate::loops::ir::*;
@@ -9,7 +9,7 @@ use crate::tile::edit::{self, Visit};
 use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel> = Rule {
-    name: "006_split_edges",
+    name: "split_edges",
     doc: "\
 Turns edge conditions into loop bounds, so that the main loop has no masks.
 

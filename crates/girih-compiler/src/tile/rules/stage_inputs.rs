@@ -1,4 +1,4 @@
-//! 003_stage_inputs
+//! `stage_inputs`
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::tile::edit::{self, Visit, free_loop, new_axis};
 use crate::tile::rules::site_of;
 
 pub const RULE: Rule<Kernel> = Rule {
-    name: "003_stage_inputs",
+    name: "stage_inputs",
     doc: "\
 Packs the operands of a contraction next to where they are used: converted, with edges filled in, in the order in which
 the register tiles will read them. The right operand goes into panels as wide as a register tile, the left one into

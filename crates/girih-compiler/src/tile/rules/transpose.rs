@@ -1,4 +1,4 @@
-//! 007_transpose
+//! `transpose`
 
 use crate::base::rule::{Context, Log, Rule};
 use crate::loops::ir::*;
@@ -9,7 +9,7 @@ use crate::tile::edit::{self, Visit, const_trip};
 use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel> = Rule {
-    name: "007_transpose",
+    name: "transpose",
     doc: "\
 Moves a square of elements that is read along one axis and written along the other in vector registers: both loops
 become vectors, read along the outer one and written along the inner one, and transposed in between.

@@ -1,4 +1,4 @@
-//! 008_vectorise
+//! `vectorise`
 
 use crate::base::rule::{Context, Log, Rule};
 use crate::loops::ir::*;
@@ -10,7 +10,7 @@ use crate::tile::edit::{self, Visit};
 use crate::tile::rules::axis_site;
 
 pub const RULE: Rule<Kernel> = Rule {
-    name: "008_vectorise",
+    name: "vectorise",
     doc: "\
 Runs innermost loops in vector registers. A free loop takes as many iterations at a time as a register holds elements of
 the widest type in its body; a reduction that may be reassociated also keeps several accumulators (`ways`) going.
