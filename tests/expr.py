@@ -59,6 +59,11 @@ each("lerp", "y, 0.3", "x=torch.randn(3,5); y=torch.randn(3,5)")
 each("bitwise_and bitwise_or bitwise_xor", "y", "x=torch.randint(0,99,(3,5)); y=torch.randint(0,99,(3,5))")
 each("bitwise_not", "", "x=torch.randint(0,99,(3,5))")
 each("clamp clip", "-0.5, 0.7"), each("clamp_min clamp_max", "0.1"), each("clamp", "min=0.2")
+# Bounds beyond a type bound nothing; elements that an unsigned type cannot hold wrap where they are negative.
+each("clamp", "min=-2", "x=torch.tensor([1,200],dtype=torch.uint8)"), each("clamp", "max=300", "x=torch.tensor([1,200],dtype=torch.uint8)")
+each("clamp", "-300, 300", "x=torch.tensor([-128,127],dtype=torch.int8)"), each("clamp_max", "2**40", "x=torch.tensor([5,-7],dtype=torch.int32)")
+each("masked_fill", "x > 1, -1", "x=torch.tensor([1,2],dtype=torch.uint8)")
+case("x=torch.tensor([1,2],dtype=torch.uint8); torch.full_like(x,-1), torch.add(x,x,alpha=-1), torch.where(x>1,x,-1), x+300, x*300")
 each("masked_fill", "x > 0, -1.5"), each("nan_to_num")
 case("x=torch.randn(3,4);torch.where(x>0,x,0.5*x), x.where(x>0, -x), torch.where(x>0,1.0,0.0)",
      "x=torch.randn(3,4); x+1, 1+x, x-1, 1-x, 2*x, x/3, 1/x, -x, +x, x**2, 2**x, x//0.3, x%0.7",

@@ -1,6 +1,6 @@
 //! Activations: functions of one tensor. f16 and bf16 are computed in f32 and rounded once.
 
-use super::types::{axis_attr, is_number, number_attr, widened};
+use super::types::{axis_attr, element_attr, is_number, number_attr, widened};
 use super::{Call, Decomposition};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result, number_of};
@@ -168,8 +168,8 @@ fn relu(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let zero = b.scalar_like(x, 0.0);
     if call.name == "aten.threshold" {
-        let at = number_attr(b, call, "threshold", 0.0, b.elem(x))?;
-        let value = number_attr(b, call, "value", 0.0, b.elem(x))?;
+        let at = element_attr(b, call, "threshold", 0.0, b.elem(x))?;
+        let value = element_attr(b, call, "value", 0.0, b.elem(x))?;
         let low = b.compare(Predicate::LessThanOrEqual, x, at)?;
         return Ok(vec![b.select(low, value, x)?]);
     }

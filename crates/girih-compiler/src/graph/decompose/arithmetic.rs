@@ -1,6 +1,6 @@
 //! Arithmetic, comparisons and logic of two operands, with PyTorch's promotion of types.
 
-use super::types::{floating, needed, operand, pair, promote, scaled, together};
+use super::types::{bound, element, floating, needed, operand, pair, promote, scaled, together};
 use super::{Call, Decomposition};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
@@ -344,6 +344,16 @@ fn bitwise(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     Ok(vec![b.elementwise(op, &[x, y])?])
 }
 
+/// An integer beside a tensor of integers, as an element of its type.
+fn beside(b: &mut Builder<'_>, x: Arg, other: Arg) -> Result<Arg> {
+    let of = b.elem(other);
+    let whole = |elem: Elem| elem.is_int() && !elem.is_bool();
+    match (x, other) {
+        (Arg::Scalar { elem, .. }, Arg::Value(_)) if whole(elem) && whole(of) => element(b, x, of),
+        _ => Ok(x),
+    }
+}
+
 fn where_(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (c, x, y) = if call.name == "aten.masked_fill" {
         let (x, c) = (call.arg(0)?, call.arg(1)?);
@@ -351,7 +361,7 @@ fn where_(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             return Err(Refusal::new(format!("the mask of masked_fill holds bools, not {}", b.elem(c))));
         }
         let fill = needed(b, call, 2, "value")?;
-        let fill = b.convert(fill, b.elem(x))?;
+        let fill = element(b, fill, b.elem(x))?;
         (c, fill, x)
     } else {
         let c = call.arg(0)?;
@@ -365,6 +375,7 @@ fn where_(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             return Err(Refusal::new("where with one operand gives a shape that depends on data")
                 .help("pass both alternatives"));
         };
+        let (x, y) = (beside(b, x, y)?, beside(b, y, x)?);
         let (x, y) = pair(b, x, y)?;
         (c, x, y)
     };
@@ -379,6 +390,9 @@ fn clamp(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         "aten.clamp_max" => (None, operand(b, call, 1, "max")?),
         _ => (operand(b, call, 1, "min")?, operand(b, call, 2, "max")?),
     };
+    let elem = b.elem(x);
+    let low = low.map(|low| bound(low, elem, true)).transpose()?;
+    let high = high.map(|high| bound(high, elem, false)).transpose()?;
     let all = together(
         b,
         &[x, low.unwrap_or(Arg::Absent), high.unwrap_or(Arg::Absent)].map(|a| if a == Arg::Absent { x } else { a }),

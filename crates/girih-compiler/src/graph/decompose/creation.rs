@@ -1,6 +1,6 @@
 //! Tensors that PyTorch makes from nothing.
 
-use super::types::{needed, operand};
+use super::types::{element, needed, operand};
 use super::{Call, Decomposition};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result, number_of};
@@ -86,7 +86,7 @@ fn full(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         None if name == "scalar_tensor" => Elem::F32,
         None => default_elem(value, b),
     };
-    let value = b.convert(value, elem)?;
+    let value = element(b, value, elem)?;
     Ok(vec![match value {
         Arg::Value(_) => b.broadcast_to(value, &shape)?,
         _ => b.full(value, elem, shape),

@@ -1,6 +1,6 @@
 //! Gathers and scatters of PyTorch.
 
-use super::types::{needed, same_place, scaled};
+use super::types::{element, needed, same_place, scaled};
 use super::{Call, Decomposition, normal_axis};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
@@ -269,7 +269,7 @@ fn scatter(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     }
     let by_axis = call.name.starts_with("aten.index_");
     let mut src = needed(b, call, 2, if call.name == "aten.index_copy" { "source" } else { "value" })?;
-    src = b.convert(src, b.elem(x))?;
+    src = element(b, src, b.elem(x))?;
     let (index, shape) = if by_axis {
         // The index numbers whole slices.
         let mut shape = b.shape(x);

@@ -1,7 +1,7 @@
 //! Resampling and padding of PyTorch.
 
 use super::resize::{Coords, Kernel, Mode, Nearest, resample};
-use super::types::{number_attr, same_place};
+use super::types::{element_attr, same_place};
 use super::{Call, Decomposition};
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::ir::{self, Arg};
@@ -171,7 +171,7 @@ fn pad(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         (before[at], after[at]) = (pair[0].clone(), pair[1].clone());
     }
     if mode == "constant" {
-        let value = number_attr(b, call, "value", 0.0, b.elem(x))?;
+        let value = element_attr(b, call, "value", 0.0, b.elem(x))?;
         return Ok(vec![b.pad(x, &before, &after, value)?]);
     }
     let (mut shape, mut coords) = (vec![], vec![]);

@@ -3,9 +3,10 @@
 //! Types combine as in PyTorch: operands with dimensions count before tensors of rank 0, and these before scalars; one
 //! that counts later changes the result only when its kind (bool, integer, float) is higher.
 
+use super::unary::largest;
 use super::{Call, normal_axis};
 use crate::graph::Elem;
-use crate::graph::build::{Builder, Refusal, Result, number_of};
+use crate::graph::build::{Builder, Refusal, Result, int_of, number_of};
 use crate::graph::ir::{self, Arg};
 use crate::index::Ix;
 use crate::num::op::Predicate;
@@ -112,6 +113,60 @@ pub(super) fn number_attr(b: &mut Builder<'_>, call: &Call<'_>, name: &str, defa
     }
 }
 
+/// The same, where it becomes elements of the result: see [`element`].
+pub(super) fn element_attr(b: &mut Builder<'_>, call: &Call<'_>, name: &str, default: f64, elem: Elem) -> Result<Arg> {
+    match call.number(b, name)? {
+        Some(x) => element(b, x, elem),
+        None => Ok(ir::scalar(elem, default)),
+    }
+}
+
+/// A number as an element of a type. One that the type cannot hold is refused, as in PyTorch, where negative integers
+/// wrap if the type is unsigned.
+pub(super) fn element(b: &mut Builder<'_>, x: Arg, elem: Elem) -> Result<Arg> {
+    let Arg::Scalar { elem: from, bits } = x else { return b.convert(x, elem) };
+    let fits = if from.is_bool() || elem.is_bool() {
+        true
+    } else if elem.is_float() {
+        let value = number_of(from, bits);
+        !value.is_finite() || value.abs() <= largest(elem)
+    } else if from.is_float() {
+        let (lo, hi) = integers(elem);
+        let value = number_of(from, bits).trunc();
+        lo as f64 <= value && value < hi as f64 + 1.0
+    } else {
+        let (lo, hi) = integers(elem);
+        let least = if elem.unsigned { -hi } else { lo };
+        (least..=hi).contains(&int_of(from, bits).into())
+    };
+    if !fits {
+        let value = number_of(from, bits);
+        return Err(Refusal::new(format!("{value} is outside the range of {elem}")));
+    }
+    b.convert(x, elem)
+}
+
+/// The least and the greatest integer of a type.
+fn integers(elem: Elem) -> (i128, i128) {
+    let bits = elem.dtype.bits();
+    if elem.unsigned { (0, (1 << bits) - 1) } else { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) }
+}
+
+/// A bound of integers: where the type ends before it, the end, since it bounds nothing; beyond the other end it is
+/// refused.
+pub(super) fn bound(x: Arg, elem: Elem, low: bool) -> Result<Arg> {
+    match x {
+        Arg::Scalar { elem: from, bits } if from.is_int() && elem.is_int() && !from.is_bool() && !elem.is_bool() => {
+            let (value, (lo, hi)) = (i128::from(int_of(from, bits)), integers(elem));
+            if if low { value > hi } else { value < lo } {
+                return Err(Refusal::new(format!("the bound {value} is outside the range of {elem}")));
+            }
+            Ok(ir::int_scalar(elem, value.clamp(lo, hi) as i64))
+        }
+        other => Ok(other),
+    }
+}
+
 /// Whether the operand is known to be this number.
 pub(super) fn is_number(x: Arg, value: f64) -> bool {
     matches!(x, Arg::Scalar { elem, bits } if number_of(elem, bits) == value)
@@ -124,7 +179,7 @@ pub(super) fn scaled(b: &mut Builder<'_>, call: &Call<'_>, x: Arg, name: &str) -
     if of.is_float() && !elem.is_float() {
         return Err(Refusal::new(format!("{elem} is scaled by an integer, and `{name}` is a float")));
     }
-    let factor = b.convert(factor, elem)?;
+    let factor = element(b, factor, elem)?;
     if elem.is_bool() { b.and(x, factor) } else { b.mul(x, factor) }
 }
 

@@ -176,6 +176,30 @@ fn types_promote_as_in_pytorch() {
 }
 
 #[test]
+fn an_element_that_its_type_cannot_hold_is_refused() {
+    for text in [
+        "torch.full((2,), 300, dtype=torch.uint8)",
+        "torch.full((2,), 128, dtype=torch.int8)",
+        "torch.full((2,), 1e20, dtype=torch.int64)",
+        "torch.full((2,), 7e4, dtype=torch.float16)",
+        "torch.full_like(x, 256)",
+        "x.masked_fill(x > 1, 300)",
+        "torch.where(x > 1, x, 300)",
+        "torch.where(x > 1, -256, x)",
+        "torch.add(x, x, alpha=300)",
+        "torch.clamp(x, min=300)",
+        "torch.clamp(x, max=-1)",
+        "torch.nn.functional.pad(x, (1, 1), value=300)",
+    ] {
+        let got = errors(&format!("x = torch.tensor([1, 2], dtype=torch.uint8); {text}"));
+        assert!(got.iter().any(|e| e.contains("outside the range")), "{text}: {got:?}");
+    }
+    for text in ["torch.full((2,), -255, dtype=torch.uint8)", "torch.full((2,), 300, dtype=torch.bool)", "x + 300"] {
+        graph(&format!("x = torch.tensor([1, 2], dtype=torch.uint8); {text}"));
+    }
+}
+
+#[test]
 fn indexing() {
     let shape = |text: &str| {
         let g = graph(&format!("x = torch.randn(4, 5, 6); {text}"));

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 
 use super::{Args, Entry, input, run};
-use crate::graph::ir::{self, Arg, axis};
+use crate::graph::build::number_of;
+use crate::graph::ir::{self, Arg, Attr, axis};
 use crate::graph::{Elem, Fill, Role};
 use crate::index::Ix;
 use crate::num::op::Predicate;
@@ -125,19 +126,34 @@ fn ones(e: &mut Eval<'_>, a: &Args<'_>) -> Res<Value> {
     let shape = extents(e, a, "size")?;
     constant(e, a.elem("dtype").unwrap_or(Elem::F32), shape, 1.0)
 }
-/// The number of `fill_value`, and the type it has when none is asked for.
-fn fill_value(e: &mut Eval<'_>, a: &Args<'_>) -> Res<(f64, Elem)> {
-    match a.get("fill_value") {
-        Value::Int(i) => Ok((*i as f64, Elem::I64)),
-        Value::Bool(b) => Ok((f64::from(u8::from(*b)), Elem::BOOL)),
-        Value::Float(x) => Ok((*x, Elem::F32)),
-        _ => e.fail("`fill_value` must be a known number"),
+/// `fill_value` everywhere, as an element of `elem`, or of its own type where that is not given.
+fn filled(e: &mut Eval<'_>, a: &Args<'_>, shape: Vec<Ix>, elem: Option<Elem>) -> Res<Value> {
+    let fill = a.get("fill_value");
+    let (value, own, exact) = match fill {
+        Value::Int(i) => (*i as f64, Elem::I64, i.unsigned_abs() <= 1 << 53),
+        Value::Bool(b) => (f64::from(u8::from(*b)), Elem::BOOL, true),
+        Value::Float(x) => (*x, Elem::F32, true),
+        _ => return e.fail("`fill_value` must be a known number"),
+    };
+    let elem = elem.unwrap_or(own);
+    let held = match ir::scalar(elem, value) {
+        Arg::Scalar { bits, .. } => number_of(elem, bits),
+        _ => value,
+    };
+    let plain = elem.is_bool() || held == value || elem.is_float() && held.is_finite() == value.is_finite();
+    if exact && plain {
+        return constant(e, elem, shape, value);
     }
+    // What is cut off, wraps or does not fit is the operation's business.
+    let Some(number) = e.number(fill) else { return e.fail("`fill_value` must be a known number") };
+    let size = Attr::List(shape.into_iter().map(Attr::Int).collect());
+    let attrs = [("size".to_string(), size), ("dtype".to_string(), Attr::Elem(elem))];
+    Ok(Value::Tensor(e.aten1("aten.full", vec![number], attrs.into_iter().collect())?))
 }
+
 fn full(e: &mut Eval<'_>, a: &Args<'_>) -> Res<Value> {
     let shape = extents(e, a, "size")?;
-    let (value, elem) = fill_value(e, a)?;
-    constant(e, a.elem("dtype").unwrap_or(elem), shape, value)
+    filled(e, a, shape, a.elem("dtype"))
 }
 fn like(e: &mut Eval<'_>, a: &Args<'_>, value: f64) -> Res<Value> {
     let t = a.tensor(e, "input")?;
@@ -151,8 +167,9 @@ fn ones_like(e: &mut Eval<'_>, a: &Args<'_>) -> Res<Value> {
     like(e, a, 1.0)
 }
 fn full_like(e: &mut Eval<'_>, a: &Args<'_>) -> Res<Value> {
-    let (value, _) = fill_value(e, a)?;
-    like(e, a, value)
+    let t = a.tensor(e, "input")?;
+    let (shape, elem) = (e.shape(&t), e.elem(&t));
+    filled(e, a, shape, Some(a.elem("dtype").unwrap_or(elem)))
 }
 fn new(e: &mut Eval<'_>, a: &Args<'_>, value: f64) -> Res<Value> {
     let t = a.tensor(e, "input")?;
@@ -167,8 +184,10 @@ fn new_ones(e: &mut Eval<'_>, a: &Args<'_>) -> Res<Value> {
     new(e, a, 1.0)
 }
 fn new_full(e: &mut Eval<'_>, a: &Args<'_>) -> Res<Value> {
-    let (value, _) = fill_value(e, a)?;
-    new(e, a, value)
+    let t = a.tensor(e, "input")?;
+    let shape = extents(e, a, "size")?;
+    let elem = e.elem(&t);
+    filled(e, a, shape, Some(a.elem("dtype").unwrap_or(elem)))
 }
 
 /// `start + i * step` for each position, computed in f64 for floats.
