@@ -55,3 +55,15 @@ fn help_lists_names_and_explains_one() {
     let (ok, _, said) = girih(&["compile", "-c", "help(torch.sofmax)"]);
     assert!(!ok && said.contains("did you mean `torch.softmax`?"), "{said}");
 }
+
+#[test]
+fn integers_print_with_the_sign_that_their_type_has() {
+    for (text, printed) in [
+        ("torch.tensor([1, 200], dtype=torch.uint8)", "out = [1, 200]  (u8[2])\n"),
+        ("torch.tensor([1, -56], dtype=torch.int8)", "out = [1, -56]  (i8[2])\n"),
+        ("torch.tensor([1, 200]) > 7", "out = [0, 1]  (bool[2])\n"),
+    ] {
+        let (ok, out, err) = girih(&["run", "--device", "eval", "-c", text]);
+        assert!(ok && out == printed, "{text}: {out}{err}");
+    }
+}

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::arguments::Arguments;
 use super::{Given, profile, refuse_flags, verify};
 use crate::cli::RunArgs;
-use crate::commands::run::{arguments::show, options, timing::duration};
+use crate::commands::run::{arguments::show_as, options, timing::duration};
 use crate::failure::Failure;
 use crate::render;
 use crate::source::suggestion;
@@ -83,7 +83,7 @@ pub fn run(args: &RunArgs, given: &Given) -> Result<(), Failure> {
         false => args.print.iter().filter_map(|n| Some((n.as_str(), found(n)?))).collect(),
     };
     for (name, tensor) in shown {
-        outln!("{name} = {}", show(tensor.buffer()))?;
+        outln!("{name} = {}", show_as(tensor.buffer(), tensor.elem()))?;
     }
     let mut summary = json!({
         "model": model.name(),

@@ -3,6 +3,7 @@
 use girih::spec::ArgSpec;
 use girih::{Arg, Buffer, Param, ParamKind, npy, values};
 use girih_compiler::base::{Code, Diagnostic};
+use girih_compiler::graph::Elem;
 use girih_compiler::num::DType;
 
 use crate::failure::Failure;
@@ -153,22 +154,32 @@ fn value(source: &Source, params: &[Param], i: usize, param: &Param, spec: ArgSp
 /// Elements shown at each end of a long axis.
 const EDGE: u64 = 3;
 
-/// A buffer as nested lists; long axes are cut in the middle.
+/// A buffer of a kernel as nested lists; long axes are cut in the middle.
 pub fn show(buffer: &Buffer) -> String {
+    show_as(buffer, Elem::of(buffer.dtype()))
+}
+
+/// The same of a model's tensor, whose integers may be unsigned.
+pub fn show_as(buffer: &Buffer, elem: Elem) -> String {
     let mut out = String::new();
-    write_axis(&mut out, buffer, 0, 0, buffer.elements() > 1000);
-    out + &format!("  ({})", type_text(buffer))
+    write_axis(&mut out, buffer, elem, 0, 0, buffer.elements() > 1000);
+    out + &format!("  ({elem}{})", shape_text(buffer))
 }
 
 /// `f32[4x128]`.
 pub fn type_text(buffer: &Buffer) -> String {
-    let shape: Vec<String> = buffer.shape().iter().map(u64::to_string).collect();
-    format!("{}[{}]", buffer.dtype(), shape.join("x"))
+    format!("{}{}", buffer.dtype(), shape_text(buffer))
 }
 
-fn write_axis(out: &mut String, buffer: &Buffer, axis: usize, offset: u64, cut: bool) {
+fn shape_text(buffer: &Buffer) -> String {
+    let shape: Vec<String> = buffer.shape().iter().map(u64::to_string).collect();
+    format!("[{}]", shape.join("x"))
+}
+
+fn write_axis(out: &mut String, buffer: &Buffer, elem: Elem, axis: usize, offset: u64, cut: bool) {
     let Some(&n) = buffer.shape().get(axis) else {
-        *out += &values::text(buffer.dtype(), buffer.get(offset));
+        let bits = buffer.get(offset);
+        *out += &if elem.unsigned { bits.to_string() } else { values::text(buffer.dtype(), bits) };
         return;
     };
     let inner: u64 = buffer.shape()[axis + 1..].iter().product();
@@ -185,7 +196,7 @@ fn write_axis(out: &mut String, buffer: &Buffer, axis: usize, offset: u64, cut: 
             *out += "..., ";
             i = n - EDGE;
         }
-        write_axis(out, buffer, axis + 1, offset + i * inner, cut);
+        write_axis(out, buffer, elem, axis + 1, offset + i * inner, cut);
         i += 1;
     }
     out.push(']');
