@@ -3,7 +3,7 @@ PYTHON ?= python3
 GIRIH := target/release/girih
 
 # What `make -j` says to the commands of a rule would only make cargo warn.
-unexport MAKEFLAGS
+unexport MAKEFLAGS MFLAGS
 
 .PHONY: build test readme lint unit operations numeric random hostile onnx onnx-native models bytecode python cutile test-torch bench bench-cutile bench-jit clean
 
