@@ -183,7 +183,7 @@ impl Machine<'_> {
             }
             Inst::Let { dst, op, ty, args, count, lanes } => {
                 for l in 0..*lanes {
-                    let values = args.map(|a| block.slots[a.lane(if a.stride == 0 { 0 } else { l })]);
+                    let values = args.map(|a| block.slots[a.lane(l)]);
                     block.slots[(dst + l) as usize] = apply(*op, *ty, &values[..*count as usize]);
                 }
             }
