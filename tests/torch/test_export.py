@@ -1,6 +1,9 @@
 """`girih.torch.export`: whole models ahead of time."""
 
+import os
+
 import closeness
+import numpy as np
 import pytest
 import torch
 
@@ -108,3 +111,16 @@ def test_wrong_arguments():
     assert "captured with other arguments" in mistakes(model, x, x, x)
     with pytest.raises(girih.GirihError, match="no option `speed`"):
         girih.torch.export(model, (x,), speed=2)
+
+
+def test_a_fault_is_an_exception_that_names_the_kernel(tmp_path):
+    """The file of an argument shrinks while it is mapped: the system stops the kernel that reads it."""
+    compiled = girih.torch.export(torch.nn.Softmax(0), (torch.randn(4096),))
+    mapped = np.memmap(tmp_path / "argument", np.float32, "w+", shape=4096)
+    x = torch.from_numpy(mapped)
+    torch.testing.assert_close(compiled(x), torch.full((4096,), 1 / 4096))
+    os.truncate(tmp_path / "argument", 0)
+    with pytest.raises(girih.ProgramError, match="softmax.* accessed memory that does not exist.*\n.*help: `check=True`") as e:
+        compiled(x)
+    assert e.value.code == "OutOfBounds"
+    torch.testing.assert_close(compiled(torch.zeros(4096)), torch.full((4096,), 1 / 4096))

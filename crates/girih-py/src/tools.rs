@@ -69,7 +69,10 @@ pub(crate) fn raised(py: Python<'_>, source: &[u8], filename: &str, error: Error
         let all = match &error {
             Error::Program(all) => all.clone(),
             other => match other.code() {
-                Some(code) => vec![Diagnostic::error(code, other.to_string())],
+                Some(code) => {
+                    let message = Diagnostic::error(code, other.to_string());
+                    vec![message.maybe_help(other.help("check=True"))]
+                }
                 None => return Ok(pyo3::exceptions::PyRuntimeError::new_err(other.to_string())),
             },
         };

@@ -257,3 +257,101 @@ impl Drop for Alternate {
         }
     }
 }
+
+#[cfg(all(test, target_arch = "x86_64", target_os = "linux"))]
+mod tests {
+    use std::arch::asm;
+    use std::hint::black_box;
+    use std::os::fd::{AsRawFd, FromRawFd};
+
+    use super::*;
+
+    /// Reads the byte at the first argument.
+    unsafe extern "C" fn reads(args: *const u64, _: *mut Context, _: i64, _: i64) -> i32 {
+        // SAFETY: the test passes one argument; that the address may not be read is what the test is about.
+        unsafe { (*args as *const u8).read_volatile().into() }
+    }
+
+    unsafe extern "C" fn divides(args: *const u64, _: *mut Context, _: i64, _: i64) -> i32 {
+        let mut quotient: u64 = 1;
+        // SAFETY: touches the registers it names, and divides by the test's argument.
+        unsafe { asm!("div {by}", by = in(reg) *args, inout("rax") quotient, inout("rdx") 0_u64 => _) };
+        quotient as i32
+    }
+
+    unsafe extern "C" fn illegal(_: *const u64, _: *mut Context, _: i64, _: i64) -> i32 {
+        // SAFETY: the processor refuses it, which is what the test is about.
+        unsafe { asm!("ud2") };
+        0
+    }
+
+    /// Calls itself as often as the first argument says, a page of the stack each time.
+    unsafe extern "C" fn recurses(args: *const u64, ctx: *mut Context, lo: i64, hi: i64) -> i32 {
+        let room = black_box([lo as u8; 4096]);
+        // SAFETY: the test passes one argument.
+        if lo as u64 >= unsafe { *args } {
+            return room[black_box(7)].into();
+        }
+        // SAFETY: as of this call.
+        let below = unsafe { recurses(args, ctx, lo + 1, hi) };
+        below.wrapping_add(room[black_box(7)].into())
+    }
+
+    fn run(entry: KernelFn, argument: u64) -> Result<(), Fault> {
+        let _native = Native::enter();
+        // SAFETY: the entries above read at most one argument, and nothing of their context.
+        unsafe { call(entry, &argument, std::ptr::null_mut(), 0, 1) }
+    }
+
+    /// The faults of `entry` with `bad`, on this thread and on another, each twice: with `good` it runs before and after.
+    fn faults(entry: KernelFn, good: Option<u64>, bad: u64, want: Fault) {
+        let twice = || {
+            for _ in 0..2 {
+                assert_eq!(good.map_or(Ok(()), |good| run(entry, good)), Ok(()));
+                assert_eq!(run(entry, bad), Err(want));
+                assert!(FRAME.get().is_null());
+            }
+            assert_eq!(good.map_or(Ok(()), |good| run(entry, good)), Ok(()));
+        };
+        twice();
+        std::thread::scope(|scope| scope.spawn(twice).join()).expect("the thread ends well");
+    }
+
+    #[test]
+    fn memory_that_is_not_mapped() {
+        let here = 1_u8;
+        faults(reads, Some(&raw const here as u64), 8, Fault::Memory);
+    }
+
+    /// A file that shrank after it was mapped: SIGBUS.
+    #[test]
+    fn memory_behind_the_end_of_its_file() {
+        // SAFETY: the name is text that ends in a zero; the file that it gives is this test's.
+        let file = unsafe { std::fs::File::from_raw_fd(libc::memfd_create(c"shrinks".as_ptr(), 0)) };
+        file.set_len(4096).expect("room for a page");
+        // SAFETY: maps a new file at an address of the system's choice.
+        let page =
+            unsafe { libc::mmap(std::ptr::null_mut(), 4096, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+        assert_ne!(page, libc::MAP_FAILED);
+        assert_eq!(run(reads, page as u64), Ok(()));
+        file.set_len(0).expect("a file can shrink");
+        faults(reads, None, page as u64, Fault::Memory);
+        // SAFETY: the page is this test's.
+        unsafe { libc::munmap(page, 4096) };
+    }
+
+    #[test]
+    fn a_full_stack() {
+        faults(recurses, Some(3), u64::MAX, Fault::Memory);
+    }
+
+    #[test]
+    fn a_division_by_zero() {
+        faults(divides, Some(1), 0, Fault::Operation);
+    }
+
+    #[test]
+    fn an_instruction_that_the_processor_does_not_have() {
+        faults(illegal, None, 0, Fault::Operation);
+    }
+}
