@@ -285,16 +285,14 @@ mod tests {
         0
     }
 
-    /// Calls itself as often as the first argument says, a page of the stack each time.
-    unsafe extern "C" fn recurses(args: *const u64, ctx: *mut Context, lo: i64, hi: i64) -> i32 {
-        let room = black_box([lo as u8; 4096]);
-        // SAFETY: the test passes one argument.
-        if lo as u64 >= unsafe { *args } {
-            return room[black_box(7)].into();
+    /// Calls itself as often as the first argument says, with a page of the stack each time.
+    unsafe extern "C" fn recurses(args: *const u64, _: *mut Context, _: i64, _: i64) -> i32 {
+        fn deeper(left: u64) -> u64 {
+            let page = black_box([left; 512]);
+            if left == 0 { 0 } else { deeper(left - 1) ^ page[black_box(7)] }
         }
-        // SAFETY: as of this call.
-        let below = unsafe { recurses(args, ctx, lo + 1, hi) };
-        below.wrapping_add(room[black_box(7)].into())
+        // SAFETY: the test passes one argument.
+        deeper(unsafe { *args }) as i32
     }
 
     fn run(entry: KernelFn, argument: u64) -> Result<(), Fault> {
