@@ -30,7 +30,7 @@ impl Log {
 
 /// A named rewrite of a whole program `P`: pure, idempotent, explaining itself through its [`Log`].
 pub struct Rule<P: 'static> {
-    /// `parallel_blocks`; traces say where it stands in its list too: see [`numbered`].
+    /// `blockify`; traces say where it stands in its list too: see [`numbered`].
     pub name: &'static str,
     /// Markdown: what it does, before `-->` after, when it refuses.
     pub doc: &'static str,
@@ -38,7 +38,7 @@ pub struct Rule<P: 'static> {
     pub run: fn(&P, &Context, &mut Log) -> Option<P>,
 }
 
-/// The rules of a list with their names in traces, `001_parallel_blocks`: the number is the position in the list.
+/// The rules of a list with their names in traces, `001_blockify`: the number is the position in the list.
 pub fn numbered<P>(rules: &'static [Rule<P>]) -> impl Iterator<Item = (String, &'static Rule<P>)> {
     rules.iter().enumerate().map(|(at, rule)| (format!("{:03}_{}", at + 1, rule.name), rule))
 }

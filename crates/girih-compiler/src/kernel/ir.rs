@@ -2,8 +2,10 @@
 //! statement becomes one line of source.
 //!
 //! ```text
-//! kernel  := "kernel" (NAME | LABEL) "(" (VAL ":" ty),* ")" "scratch" INT "{" slot* stmt* "}"   INT: bytes for each worker;
-//!                                                            LABEL: its name in quotes, what is not plain escaped
+//! kernel  := "kernel" (NAME | LABEL) "(" (VAL ":" ty),* ")" grid? "scratch" INT "{" slot* stmt* "}"
+//!                                                            INT: bytes for each worker; LABEL: its name in quotes,
+//!                                                            what is not plain escaped
+//! grid    := "grid" "(" ix "," ix "," ix ")"                               the kernel's own; otherwise the launch gives it
 //! slot    := "slot" BUF ":" ty "[" INT "]" "at" INT                        elements, byte offset in the scratch
 //! ty      := (dtype | "ptr<" dtype ">") ("x" LANES)?                       f32, f32x16, i1x16 (a lane mask), ptr<f16>
 //!
@@ -295,10 +297,25 @@ pub struct Kernel {
     pub name: Label,
     /// The first values, in order: one per entry parameter.
     pub params: Vec<ValId>,
+    /// The blocks along x, y and z of an open kernel, over its parameters; otherwise the launch gives them.
+    pub grid: Option<[Ix; 3]>,
     pub vals: IdMap<ValId, Val>,
     pub axes: IdMap<AxisId, Axis>,
     pub slots: IdMap<BufId, Slot>,
     /// Bytes of scratch per worker.
     pub scratch: u64,
     pub body: Vec<Stmt>,
+}
+
+impl Kernel {
+    /// The blocks of an open kernel along x, y and z for some arguments; `None` where the launch gives them.
+    pub fn blocks(&self, args: &[u64]) -> Option<[i64; 3]> {
+        let of = |val: &ValId| self.params.iter().position(|p| p == val).and_then(|at| args.get(at)).copied();
+        let leaf = |leaf: &Ix| match leaf {
+            Ix::Const(c) => *c,
+            Ix::Val { val, .. } => of(val).unwrap_or(0) as i64,
+            _ => 0,
+        };
+        self.grid.as_ref().map(|grid| grid.each_ref().map(|n| n.eval(&leaf)))
+    }
 }

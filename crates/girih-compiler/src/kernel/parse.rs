@@ -167,6 +167,15 @@ impl<'a> Parser<'a> {
             }
         }
         c.expect(")")?;
+        if c.eat("grid") {
+            c.expect("(")?;
+            let x = self.ix(&mut c)?;
+            c.expect(",")?;
+            let y = self.ix(&mut c)?;
+            c.expect(",")?;
+            self.k.grid = Some([x, y, self.ix(&mut c)?]);
+            c.expect(")")?;
+        }
         c.expect("scratch")?;
         self.k.scratch = c.int()?;
         c.expect("{")?;

@@ -27,6 +27,13 @@ pub fn verify(kernel: &Kernel) -> Vec<String> {
     for &p in &kernel.params {
         v.define(p);
     }
+    for ix in kernel.grid.iter().flatten() {
+        if ix.any_leaf(&mut |leaf| !matches!(leaf, Ix::Const(_) | Ix::Val { .. }))
+            || ix.vals().iter().any(|v| !kernel.params.contains(v))
+        {
+            v.errors.push("the grid does not follow from the parameters".to_string());
+        }
+    }
     v.block(&kernel.body, false);
     v.errors
 }

@@ -149,6 +149,9 @@ pub enum Place {
     Vector { lanes: u32 },
     /// Fully unrolled; the trip count is a constant.
     Unroll,
+    /// Of an open kernel: each iteration is a block, and the loop's extent is that of the grid along `dim` (0 is x). Such
+    /// loops stand outermost and in each other; several nests of them share the grid side by side.
+    Block { dim: u8 },
 }
 
 /// A reduction that may be reassociated: the loop folds into `accs` (rank-0 buffers) with an associative operation.
@@ -369,7 +372,9 @@ pub struct Kernel {
     pub bufs: IdMap<BufId, Buf>,
     pub sites: IdMap<SiteId, Site>,
     pub obligations: Vec<Obligation>,
-    /// Tile IR: blocks of the grid run on the worker pool.
-    pub parallel: bool,
+    /// From a model: the loops span all there is to compute, and the schedule chooses the grid. Otherwise the launch gives
+    /// the grid, and the kernel is the program of one block. In an open kernel, free nests that stand side by side never
+    /// store to the same element.
+    pub open: bool,
     pub body: Vec<Stmt>,
 }

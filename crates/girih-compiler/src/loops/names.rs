@@ -39,7 +39,6 @@ pub(crate) const RESERVED: &[&str] = &[
     "max",
     "min",
     "nan",
-    "parallel",
     "pass",
     "print",
     "ptr",

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::ir::*;
 use super::names::RESERVED;
-use super::print::{RMWS, Stage, class_of, expected_arg, num_of};
+use super::print::{BLOCKS, RMWS, Stage, class_of, expected_arg, num_of};
 use crate::base::lines::{Tok, Token, error, lex};
 use crate::base::{Code, Diagnostic, Span};
 use crate::num::spell::{INFIX, infix_op, parse_op, plain_conversion, row_of};
@@ -289,7 +289,7 @@ impl<'a> Parser<'_, 'a> {
             p.kernel.params.push(Param { name, ty, val, div_by });
             Ok(())
         })?;
-        self.kernel.parallel = self.eat_word("parallel");
+        self.kernel.open = self.eat_word("open");
         self.punct(":")?;
         self.end_line()?;
         if self.is(&Tok::Indent) {
@@ -528,6 +528,12 @@ impl<'a> Parser<'_, 'a> {
             let lanes = self.number()?;
             self.punct(")")?;
             Place::Vector { lanes }
+        } else if self.eat_word("block") {
+            self.punct("(")?;
+            let dims = [(BLOCKS[0], 0), (BLOCKS[1], 1), (BLOCKS[2], 2)];
+            let dim = self.table(&dims, "`x`, `y` or `z`")?;
+            self.punct(")")?;
+            Place::Block { dim }
         } else {
             Place::None
         };

@@ -2,7 +2,7 @@
 //! to the numbering of ids, and prints the same again. Source places do not survive.
 //!
 //! ```text
-//! kernel  := ("loop" | "tile") "kernel" NAME "(" param,* ")" "parallel"? ":" head* stmt*     bodies are indented by 2
+//! kernel  := ("loop" | "tile") "kernel" NAME "(" param,* ")" "open"? ":" head* stmt*     bodies are indented by 2
 //! param   := NAME STRING? ":" ty ("div" INT)?               STRING: the real name where NAME had to differ
 //! head    := "global" "@"NAME STRING? ":" dtype "[" INT "]" "align" INT "constant"? "=" "[" const,* "]"
 //!          | "require" INT "<=" ix "<=" INT ("for" (AXIS "in" ix ".." ix),+)?                an obligation
@@ -19,7 +19,7 @@
 //!          | "assert" opnd "," STRING site?
 //!          | "stage" BUF ":" ty "[" INT,* "]" ("rows" | "panels" "(" INT ")") ":" body        tile IR
 //!          | "register_tile" BUF "over" AXIS "in" "0" ".." INT "," AXIS "in" "0" ".." INT "lanes" INT ":" body
-//! kind    := ("free" | "reduce" | "serial") ("unroll" | "vector" "(" INT ")")?
+//! kind    := ("free" | "reduce" | "serial") ("unroll" | "vector" "(" INT ")" | "block" "(" ("x" | "y" | "z") ")")?
 //!            ("combine" OP "(" BUF,* ")" "from" const ("x" INT)?)?
 //!            ("contraction" "m=" AXIS "n=" AXIS "k=" AXIS "a=" VAL "b=" VAL "acc=" BUF)?
 //!
@@ -177,6 +177,9 @@ pub(crate) const RMWS: [(&str, RmwOp); 10] = [
     ("xchg", RmwOp::Xchg),
 ];
 
+/// The dimensions of a grid.
+pub(crate) const BLOCKS: [&str; 3] = ["x", "y", "z"];
+
 pub(crate) const CMPS: [(&str, Cmp); 6] =
     [("==", Cmp::Eq), ("!=", Cmp::Ne), ("<", Cmp::Lt), ("<=", Cmp::Le), (">", Cmp::Gt), (">=", Cmp::Ge)];
 
@@ -220,8 +223,8 @@ impl Printer<'_> {
             let div = if p.div_by == 1 { String::new() } else { format!(" div {}", p.div_by) };
             format!("{name}{real}: {}{div}", ty_text(p.ty))
         });
-        let parallel = if k.parallel { " parallel" } else { "" };
-        self.line(&format!("{} kernel {}({params}){parallel}:", stage.word(), name_or_quoted(&k.name)));
+        let open = if k.open { " open" } else { "" };
+        self.line(&format!("{} kernel {}({params}){open}:", stage.word(), name_or_quoted(&k.name)));
         self.indent += 1;
         for (i, g) in k.globals.iter().enumerate() {
             let taken = !is_name(&g.name) || self.globals.contains(&g.name);
@@ -409,6 +412,7 @@ impl Printer<'_> {
             Place::None => {}
             Place::Unroll => text += " unroll",
             Place::Vector { lanes } => text += &format!(" vector({lanes})"),
+            Place::Block { dim } => text += &format!(" block({})", BLOCKS[usize::from(dim).min(2)]),
         }
         if let Some(c) = &l.combine {
             let CombineOp::Scalar { op, identity } = c.op;

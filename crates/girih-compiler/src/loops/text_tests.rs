@@ -29,7 +29,7 @@ const GEMM: &str = r#"loop kernel gemm(A: ptr f16 div 16, B: ptr f16, C: ptr f32
       store C[(bx*128 + i1)*N + (by*128 + j1)] = c where bx*128 + i1 < M and by*128 + j1 < N !store_view_tko
 "#;
 
-const KITCHEN: &str = r#"tile kernel "all of it"(p: ptr f32, n: i32 div 8, for_1 "for": i64, q: ptr i4) parallel:
+const KITCHEN: &str = r#"tile kernel "all of it"(p: ptr f32, n: i32 div 8, for_1 "for": i64, q: ptr i4) open:
   global @lut: f32[3] align 64 constant = [1.0, -2.5, inf]
   global @g1 "a b": i8[2] align 1 = [-1, 3]
   require 0 <= n*bx <= 1000

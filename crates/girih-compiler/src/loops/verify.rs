@@ -2,7 +2,7 @@
 //!
 //! | | loop IR | tile IR |
 //! |---|---|---|
-//! | `Place`, `Stage`, `RegisterTile`, `Kernel::parallel` | no | yes |
+//! | `Place`, `Stage`, `RegisterTile` | no | yes |
 //! | `Free` and `Reduce` loops step by 1 and hold no `break`, `continue` or `return` that leaves them | yes | yes |
 //! | `Combine`: on a `Reduce` loop, rank-0 accumulators from outside it, an associative operation of their type | yes | yes |
 //! | `Contraction`: on a `Reduce` loop over its k; a and b defined in the body, acc written there | yes | yes |
@@ -120,9 +120,6 @@ impl<'a> Verifier<'a> {
             if let Some(state) = self.vals.get_mut(p.val.index()) {
                 *state = State::Visible;
             }
-        }
-        if k.parallel && self.stage == Stage::Loop {
-            self.say(None, "loop IR does not place blocks");
         }
         for g in &k.globals {
             if g.bits.iter().any(|b| b & !g.dtype.mask() != 0) {
@@ -443,6 +440,14 @@ impl<'a> Verifier<'a> {
                 let trips = simplify(&Ix::sub(l.hi.clone(), l.lo.clone()), &Facts::new());
                 let good = trips.as_const().is_some() && l.step.as_const().is_some();
                 self.check(stmt, good, "an unrolled loop has a constant trip count");
+            }
+            Place::Block { dim } => {
+                self.check(stmt, self.kernel.open, "blocks are placed in open kernels only");
+                self.check(stmt, dim < 3, "a grid has three dimensions");
+                let good = l.kind == LoopKind::Free && l.lo.is_const(0);
+                self.check(stmt, good, "a loop over blocks is free and starts at 0");
+                let params = l.hi.vals().iter().all(|v| v.index() < self.kernel.params.len());
+                self.check(stmt, params && l.hi.axes().is_empty(), "the number of blocks follows from the parameters");
             }
         }
         if let Some(c) = &l.combine {

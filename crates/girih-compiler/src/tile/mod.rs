@@ -30,7 +30,7 @@ use crate::loops::ir::Kernel;
 
 /// The rules for a CPU, in the order they run.
 pub const RULES: &[Rule<Kernel>] = &[
-    rules::parallel_blocks::RULE,
+    rules::blockify::RULE,
     rules::cache_blocks::RULE,
     rules::stage_inputs::RULE,
     rules::register_tile::RULE,

@@ -132,6 +132,11 @@ impl Executable {
             order.push(*at);
         }
         let kernels = compile(&sources, options, tools, progress)?;
+        for (step, at) in plan.load.iter_mut().chain(&mut plan.steps).zip(&order) {
+            if let Some(grid) = kernels.get(*at).and_then(|k| k.version.lowered.kernel.grid.clone()) {
+                step.grid = grid;
+            }
+        }
         let cached = kernels.iter().filter(|k| k.native.cached).count();
         let steps = order.split_off(plan.load.len());
         let fixed = addresses(&plan, &graph)?;

@@ -43,8 +43,20 @@ pub fn run(
             format!("the kernel has {} parameters, {} arguments came", kernel.params.len(), launch.args.len());
         return Err(Trap::new(Code::BadArgument, message));
     }
+    let Some(grid) = blocks(kernel, launch)? else { return Ok(()) };
+    let launch = &Launch { grid, ..launch.clone() };
     let program = code::compile(kernel, placed).map_err(|what| {
         Trap::new(Code::InvalidIr, format!("the kernel `{}` is not well-formed: {what}", kernel.name))
     })?;
     machine::run(&program, kernel, placed, launch, memory, host)
+}
+
+/// The grid of a run: the kernel's own, or the launch's; `None` where there is no block to run.
+fn blocks(kernel: &Kernel, launch: &Launch) -> Result<Option<[u32; 3]>, Trap> {
+    let Some(own) = kernel.blocks(&launch.args) else { return Ok(Some(launch.grid)) };
+    let mut grid = [0; 3];
+    for (to, n) in grid.iter_mut().zip(own) {
+        *to = u32::try_from(n.max(0)).map_err(|_| Trap::new(Code::BadGrid, format!("a grid of {n} blocks")))?;
+    }
+    Ok((!grid.contains(&0)).then_some(grid))
 }

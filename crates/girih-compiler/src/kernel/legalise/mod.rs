@@ -12,8 +12,9 @@
 //!
 //! * [`scalar`]: statements one lane at a time    * [`vector`]: statements many lanes at a time, and the loops around them
 //! * [`register`]: register tiles                 * [`slots`]: where buffers lie in the scratch
-//! * [`transpose`]: squares of lanes
+//! * [`transpose`]: squares of lanes               * [`blocks`]: loops over blocks
 
+mod blocks;
 mod register;
 mod scalar;
 mod slots;
@@ -39,11 +40,14 @@ pub const SCRATCH_LIMIT: u64 = 1 << 30;
 
 /// Lowers a kernel. The error is a plain sentence: the kernel needs too much scratch, or breaks an invariant of loop IR.
 pub fn legalise(kernel: &l::Kernel, options: &Options) -> Result<k::Kernel, String> {
-    let mut lower = Lower::new(kernel, options)?;
-    let body = lower.block(&kernel.body)?;
-    let mut out = lower.out;
-    out.body = body;
-    Ok(out)
+    let (bound, grid) = blocks::bind(kernel);
+    let mut lower = Lower::new(&bound, options)?;
+    let body = lower.block(&bound.body)?;
+    let grid = match grid {
+        Some([x, y, z]) => Some([lower.ix(&x)?, lower.ix(&y)?, lower.ix(&z)?]),
+        None => None,
+    };
+    Ok(k::Kernel { body, grid, ..lower.out })
 }
 
 /// Where a value of loop IR went.

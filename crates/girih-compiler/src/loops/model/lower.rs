@@ -256,7 +256,7 @@ impl Lowering<'_> {
         let (kernel, grid) = match (roots, some) {
             ([root], []) => self.one(e, root, &outs)?,
             ([root], _) => match outs[..] {
-                [out] => parts::emit(e, root.value, out, some, self.cx.target.threads)?,
+                [out] => parts::emit(e, root.value, out, some)?,
                 _ => return Err(Refusal::new("a map has one result")),
             },
             _ => self.several(e, roots, &outs)?,
@@ -321,23 +321,16 @@ impl Lowering<'_> {
             };
             return Ok((e.finish(), grid));
         }
-        let one = [Ix::Const(1), Ix::Const(1), Ix::Const(1)];
         if matches!(node.op, Op::Scan { .. } | Op::Sort { .. } | Op::Scatter { .. }) {
             whole::emit(&mut e, node, outs)?;
-            if matches!(node.op, Op::Scatter { .. }) {
-                return Ok((e.finish(), one));
-            }
         } else {
             rows::emit(&mut e, root.value, out, &root.first)?;
         }
         let facts = e.facts.clone();
         let mut kernel = e.finish();
-        rows::collapse(&mut kernel, &facts);
-        if halves {
-            return Ok((kernel, one));
-        }
-        let bound = rows::bind(graph, kernel, target.threads);
-        Ok((bound.kernel, bound.grid))
+        rows::collapse(&mut kernel.body, &facts);
+        kernel.open = true;
+        Ok((kernel, [Ix::Const(1), Ix::Const(1), Ix::Const(1)]))
     }
 
     /// Products side by side along y: each block belongs to one of them.

@@ -15,17 +15,13 @@ use super::emit::{Emitter, Result};
 use super::rows;
 use crate::graph::build::Refusal;
 use crate::graph::ir::{Arg, Graph, MapSource, Op, ValueId};
-use crate::index::{Cmp, Cond, Ix, Mask, ValId, simplify};
-use crate::loops::ir::{Kernel, LoopKind, Stmt};
-use crate::loops::walk;
-use crate::num::DType;
+use crate::index::{Cmp, Cond, Ix, ValId, simplify};
+use crate::loops::ir::{Kernel, LoopKind};
 
 /// The most sources of a map that is written as one expression.
 pub(super) const MOST_SOURCES: usize = 16;
 /// The most sources whose positions one step writes.
 pub(super) const IN_A_STEP: usize = 16;
-/// Elements up to which parts that follow one another are written by one block.
-const SMALL: i64 = 1 << 13;
 
 /// The positions `lo..lo + extent` along an axis, and the source that is read there.
 #[derive(Clone, Debug)]
@@ -110,25 +106,18 @@ pub(super) fn operands(graph: &Graph, v: ValueId, parts: &[Part]) -> Vec<ValueId
     parts.iter().filter_map(arg).filter_map(|a| if let Arg::Value(v) = a { Some(v) } else { None }).collect()
 }
 
-/// Emits the loops of some parts, and gives the kernel and its grid: along x, each block belongs to one part, or to a few
-/// that are small.
-pub(super) fn emit(mut e: Emitter<'_>, v: ValueId, out: ValId, parts: &[Part], threads: u32) -> Result<(Kernel, Grid)> {
+/// Emits the loops of some parts, one after the other, and gives the kernel and its grid.
+pub(super) fn emit(mut e: Emitter<'_>, v: ValueId, out: ValId, parts: &[Part]) -> Result<(Kernel, [Ix; 3])> {
     let graph = e.graph;
     let Some((node, _)) = graph.def(v) else { return Err(Refusal::new("an input has no kernel")) };
     let Op::IndexMap(sources) = &node.op else { return Err(Refusal::new("only maps have parts")) };
     let shape = graph.values[v].shape.clone();
-    let one = [Ix::Const(1), Ix::Const(1), Ix::Const(1)];
-    // Statements, their grid, and how many elements they write where those are few.
-    let mut bodies: Vec<(Vec<Stmt>, Grid, Option<i64>)> = vec![];
     for part in parts {
-        e.open_branch();
-        let extents = part.shape(&shape);
         let mut at = vec![Ix::Const(0); shape.len()];
-        let mut opened = 0;
-        for (d, (c, n)) in at.iter_mut().zip(&extents).enumerate() {
-            if !n.is_const(1) {
+        let before = e.depth();
+        for (d, (c, n)) in at.iter_mut().zip(&part.shape(&shape)).enumerate() {
+            if !n.is_const(1) || d == part.axis {
                 *c = Ix::Axis(e.open(&format!("a{d}"), n.clone(), LoopKind::Free));
-                opened += 1;
             }
         }
         let at = part.place(at);
@@ -137,51 +126,13 @@ pub(super) fn emit(mut e: Emitter<'_>, v: ValueId, out: ValId, parts: &[Part], t
         };
         let value = e.operand(arg, &coords)?;
         e.store(out, v, &at, value, node.origin);
-        (0..opened).for_each(|_| e.close());
-        let body = e.close_branch();
-        let mut kernel = Kernel { body, ..std::mem::take(&mut e.kernel) };
-        rows::collapse(&mut kernel, &e.facts);
-        let numel = graph.numel(&extents).as_const().filter(|n| *n <= SMALL);
-        let bound = match numel {
-            Some(_) => rows::Bound { kernel, grid: one.clone() },
-            None => rows::bind(graph, kernel, threads),
-        };
-        e.kernel = bound.kernel;
-        let body = std::mem::take(&mut e.kernel.body);
-        match (bodies.last_mut(), numel) {
-            (Some((stmts, _, Some(n))), Some(m)) if *n + m <= SMALL => {
-                stmts.extend(body);
-                *n += m;
-            }
-            _ => bodies.push((body, bound.grid, numel)),
+        while e.depth() > before {
+            e.close();
         }
     }
-    if let [(_, grid, _)] = &bodies[..] {
-        let grid = grid.clone();
-        for s in bodies.pop().map(|(body, ..)| body).unwrap_or_default() {
-            e.emit(0, s);
-        }
-        return Ok((e.finish(), grid));
-    }
-    let mut before = Ix::Const(0);
-    let high = bodies.iter().fold(Ix::Const(1), |y, (_, grid, _)| e.simplify(&Ix::max(y, grid[1].clone())));
-    for (mut body, grid, _) in bodies {
-        let end = e.simplify(&Ix::add(before.clone(), grid[0].clone()));
-        let own = Ix::sub(Ix::Block(0), before.clone());
-        walk::map_ixs(&mut body, &mut |ix| {
-            *ix = ix.replace_leaves(&mut |leaf| (*leaf == Ix::Block(0)).then(|| own.clone()));
-        });
-        let mut conds = vec![Cond::new(Ix::Block(0), Cmp::Ge, before), Cond::new(Ix::Block(0), Cmp::Lt, end.clone())];
-        if grid[1] != high {
-            conds.push(Cond::new(Ix::Block(1), Cmp::Lt, grid[1].clone()));
-        }
-        let mask = Mask { conds, vals: vec![] };
-        let cond = e.define("mine", DType::I1, 0, |dst| Stmt::Test { dst, mask });
-        e.emit(0, Stmt::If { cond, then: body, els: vec![] });
-        before = end;
-    }
-    Ok((e.finish(), [before, high, Ix::Const(1)]))
+    let facts = e.facts.clone();
+    let mut kernel = e.finish();
+    rows::collapse(&mut kernel.body, &facts);
+    kernel.open = true;
+    Ok((kernel, [Ix::Const(1), Ix::Const(1), Ix::Const(1)]))
 }
-
-/// Blocks along x, y, z.
-type Grid = [Ix; 3];

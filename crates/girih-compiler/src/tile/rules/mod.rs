@@ -1,9 +1,9 @@
 //! The tile rules, one file each, in the order they run.
 
+pub mod blockify;
 pub mod cache_blocks;
 pub mod interchange;
 pub mod mark_unroll;
-pub mod parallel_blocks;
 pub mod register_tile;
 pub mod split_edges;
 pub mod stage_inputs;

@@ -1,0 +1,271 @@
+//! `blockify`
+
+use std::collections::BTreeSet;
+
+use crate::base::rule::{Context, Log, Rule};
+use crate::index::{Facts, simplify};
+use crate::loops::ir::*;
+use crate::loops::walk;
+use crate::tile::edit;
+use crate::tile::rules::site_of;
+
+pub const RULE: Rule<Kernel> = Rule {
+    name: "blockify",
+    doc: "\
+Shares the outer loops of an open kernel among blocks.
+
+```text
+for a0 in 0..4096: free                          for b in 0..512: free block(x)
+  for a1 in 0..2048: free                          for r in 0..8: free
+    store out[a0*2048 + a1] = ...         -->        for a1 in 0..2048: free
+                                                       store out[(b*8 + r)*2048 + a1] = ...
+```
+
+The loops around the innermost one are rows, numbered from the last loop to the first; a block takes a power of two of
+them, so many that starting it does not show, and so few that each thread gets four blocks. Few rows of very many
+elements are cut along y, too. Nests that stand side by side get blocks of their own; small ones share one.
+
+Refuses kernels whose grid the launch gives; nests that need what another one stores, or that follow a reduction which
+each block would repeat; and elements of less than a byte, of which two share one.
+",
+    run,
+};
+
+/// Elements that a block should at least compute, so that starting it does not show.
+const BLOCK_WORK: i64 = 1 << 14;
+/// Elements of an innermost loop from which it is shared among blocks.
+const SPLIT_FROM: i64 = 1 << 13;
+/// Elements up to which nests that follow one another are one block's.
+const SMALL: i64 = 1 << 13;
+/// Extents that are not known are taken to be this long.
+const GUESS: i64 = 512;
+
+fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    if !p.open {
+        log.skipped("grid", "the launch gives it");
+        return None;
+    }
+    if let Err(why) = check(p) {
+        log.skipped("grid", why);
+        return None;
+    }
+    let mut kernel = p.clone();
+    let mut changed = false;
+    let (mut out, mut small): (Vec<Stmt>, (Vec<Stmt>, i64)) = (vec![], (vec![], 0));
+    let several = p.body.iter().filter(|s| is_nest(s)).count() > 1;
+    for s in &p.body {
+        let f = match s {
+            Stmt::For(f) if is_nest(s) && f.place == Place::None => f,
+            _ => {
+                out.push(s.clone());
+                continue;
+            }
+        };
+        if several {
+            let elements = elements(f).filter(|n| *n <= SMALL);
+            if elements.is_none_or(|n| small.1 + n > SMALL) {
+                out.extend(together(&mut kernel, std::mem::take(&mut small)));
+            }
+            if let Some(n) = elements {
+                small.0.push(s.clone());
+                small.1 += n;
+                changed = true;
+                continue;
+            }
+        }
+        let site = site_of(p, s);
+        match share(&mut kernel, f, ctx.target.threads) {
+            Some(shared) => {
+                log.applied(site);
+                out.push(shared);
+                changed = true;
+            }
+            None if several => out.extend(together(&mut kernel, (vec![s.clone()], 0))),
+            None => {
+                log.skipped(site, "it is one block's work");
+                out.push(s.clone());
+            }
+        }
+    }
+    out.extend(together(&mut kernel, small));
+    kernel.body = out;
+    changed.then_some(kernel)
+}
+
+fn is_nest(s: &Stmt) -> bool {
+    matches!(s, Stmt::For(f) if f.kind == LoopKind::Free)
+}
+
+/// Whether the nests may run in any order, each in blocks.
+fn check(p: &Kernel) -> Result<(), String> {
+    if !p.body.iter().any(is_nest) {
+        return Err("no free loop stands outermost".to_string());
+    }
+    let (mut loaded, mut stored, mut narrow) = (BTreeSet::new(), BTreeSet::new(), false);
+    walk::visit(&p.body, &mut |s| match s {
+        Stmt::Load { mem, .. } => _ = loaded.insert(mem.base),
+        Stmt::Store { mem, .. } => {
+            stored.insert(mem.base);
+            narrow |= mem.elem.bits() < 8 && mem.elem.bits() > 1;
+        }
+        _ => {}
+    });
+    if narrow {
+        return Err("two of its elements share a byte".to_string());
+    }
+    let nests = p.body.iter().filter(|s| is_nest(s)).count();
+    if nests > 1 && loaded.intersection(&stored).next().is_some() {
+        return Err("a nest loads what another one stores".to_string());
+    }
+    for s in p.body.iter().filter(|s| !is_nest(s)) {
+        let alone = edit::is_pure(s) || matches!(s, Stmt::Local { .. } | Stmt::Write { .. } | Stmt::Assert { .. });
+        if !alone {
+            return Err("every block would repeat what stands beside the free loops".to_string());
+        }
+    }
+    Ok(())
+}
+
+/// The elements that a nest computes, where that is known.
+fn elements(f: &For) -> Option<i64> {
+    let own = f.hi.as_const()?;
+    match &f.body[..] {
+        [Stmt::For(inner)] if inner.kind == LoopKind::Free => own.checked_mul(elements(inner)?),
+        _ => Some(own),
+    }
+}
+
+/// Small nests as the work of one block.
+fn together(kernel: &mut Kernel, (body, _): (Vec<Stmt>, i64)) -> Option<Stmt> {
+    if body.is_empty() {
+        return None;
+    }
+    let axis = kernel.axes.push(Axis { name: "b".into(), from: None });
+    Some(block(axis, 0, Ix::Const(1), body))
+}
+
+fn block(axis: AxisId, dim: u8, blocks: Ix, body: Vec<Stmt>) -> Stmt {
+    let mut s = edit::free_loop(axis, blocks, body);
+    if let Stmt::For(f) = &mut s {
+        f.place = Place::Block { dim };
+    }
+    s
+}
+
+/// A nest with its outer loops shared among blocks; `None` where one block is enough.
+fn share(kernel: &mut Kernel, nest: &For, threads: u32) -> Option<Stmt> {
+    let (mut chain, mut inner) = (vec![], nest.clone());
+    let inner = loop {
+        match inner.body.pop() {
+            Some(Stmt::For(next))
+                if inner.body.is_empty() && next.kind == LoopKind::Free && inner.contraction.is_none() =>
+            {
+                chain.push(inner);
+                inner = *next;
+            }
+            last => {
+                inner.body.extend(last);
+                break inner;
+            }
+        }
+    };
+    let leaf = !inner.body.iter().any(|s| matches!(s, Stmt::For(_)));
+    let guess = |ix: &Ix| {
+        ix.eval(&|leaf| match leaf {
+            Ix::Const(c) => *c,
+            _ => GUESS,
+        })
+    };
+    // The loop that stays in the block as a vector; without one, everything but the loop's body is rows.
+    let (rows, vector) = if leaf { (chain, Some(inner)) } else { (chain.into_iter().chain([inner]).collect(), None) };
+    let work: i64 = match &vector {
+        Some(f) => guess(&f.hi).max(1),
+        None => rows.last().map_or(1, |f| work_of(&f.body, &guess)),
+    };
+    if rows.iter().any(|f| f.hi.is_const(0)) {
+        return None;
+    }
+    let mut facts = Facts::new();
+    let total = simplify(&rows.iter().fold(Ix::Const(1), |n, f| Ix::mul(n, f.hi.clone())), &facts);
+    let count = guess(&total).max(1);
+    let wanted = i64::from(threads.max(1)) * 4;
+
+    let mut blocks: Vec<(AxisId, u8, Ix)> = vec![];
+    // A power of two, so that blocks are even where the rows are.
+    let per_block = (BLOCK_WORK / work).clamp(1, (count / wanted).max(1));
+    let per_block = 1 << per_block.ilog2();
+    let mut body = match vector {
+        Some(mut f) => {
+            // Few rows of many elements: blocks share them.
+            if work >= SPLIT_FROM && count < wanted {
+                let chunk = ((work * count / wanted).clamp(1, work) + 255) / 256 * 256;
+                let chunk = chunk.max(BLOCK_WORK / 4);
+                let chunks = simplify(&Ix::ceil_div(f.hi.clone(), Ix::Const(chunk)), &facts);
+                let part = edit::new_axis(kernel, f.axis, "b");
+                let start = Ix::mul(Ix::Axis(part), Ix::Const(chunk));
+                let left = Ix::sub(f.hi.clone(), start.clone());
+                f.hi = match chunks.as_const() {
+                    Some(g) if g * chunk == work => Ix::Const(chunk),
+                    _ => Ix::min(Ix::Const(chunk), left),
+                };
+                let axis = f.axis;
+                let moved = Ix::add(start, Ix::Axis(axis));
+                walk::subst_axes(&mut f.body, &mut |a| (a == axis).then(|| moved.clone()));
+                blocks.push((part, 1, chunks));
+            }
+            vec![Stmt::For(Box::new(f))]
+        }
+        None => rows.last().map_or(vec![], |f| f.body.clone()),
+    };
+    if !rows.is_empty() {
+        let count = match per_block {
+            1 => total.clone(),
+            _ => simplify(&Ix::ceil_div(total.clone(), Ix::Const(per_block)), &facts),
+        };
+        let b = kernel.axes.push(Axis { name: "b".into(), from: None });
+        facts.set_axis(b, &Ix::Const(0), &count);
+        let row_axis = (per_block > 1).then(|| kernel.axes.push(Axis { name: "r".into(), from: None }));
+        let first = Ix::mul(Ix::Axis(b), Ix::Const(per_block));
+        let row = match row_axis {
+            Some(axis) => Ix::add(first.clone(), Ix::Axis(axis)),
+            None => Ix::Axis(b),
+        };
+        // The row's number gives each loop's position, the last loop running fastest.
+        let mut stride = Ix::Const(1);
+        let mut places: Vec<(AxisId, Ix)> = vec![];
+        for (i, f) in rows.iter().enumerate().rev() {
+            let q = Ix::floor_div(row.clone(), stride.clone());
+            places.push((f.axis, if i == 0 { q } else { Ix::modulo(q, f.hi.clone()) }));
+            stride = simplify(&Ix::mul(stride, f.hi.clone()), &facts);
+        }
+        walk::subst_axes(&mut body, &mut |a| places.iter().find(|(b, _)| *b == a).map(|(_, ix)| ix.clone()));
+        if let Some(axis) = row_axis {
+            facts.set_axis(axis, &Ix::Const(0), &Ix::Const(per_block));
+        }
+        walk::map_ixs(&mut body, &mut |ix| *ix = simplify(ix, &facts));
+        if let Some(axis) = row_axis {
+            let hi = match total.as_const() {
+                Some(n) if n % per_block == 0 => Ix::Const(per_block),
+                _ => Ix::min(Ix::Const(per_block), Ix::sub(total, first)),
+            };
+            body = vec![edit::free_loop(axis, hi, body)];
+        }
+        blocks.push((b, 0, count));
+    }
+    if blocks.is_empty() {
+        return None;
+    }
+    for (axis, dim, count) in blocks {
+        body = vec![block(axis, dim, count, body)];
+    }
+    body.pop()
+}
+
+/// Iterations of the loops in a body, roughly.
+fn work_of(body: &[Stmt], guess: &dyn Fn(&Ix) -> i64) -> i64 {
+    let of = |s: &Stmt| match s {
+        Stmt::For(f) => guess(&f.hi).max(1).saturating_mul(work_of(&f.body, guess)),
+        _ => 0,
+    };
+    body.iter().map(of).fold(1, i64::saturating_add)
+}
