@@ -398,7 +398,7 @@ mod tests {
         let mut k = Kernel { name: "k".into(), body, ..Kernel::default() };
         for (name, ty) in [("A", Ty::Ptr(DType::F32)), ("n", Ty::Num(DType::I32))] {
             let val = k.vals.push(Val { ty, name: name.into() });
-            k.params.push(Param { name: name.into(), ty, val, div_by: 1 });
+            k.params.push(Param { name: name.into(), ty, val, div_by: 1, range: None });
         }
         for _ in 0..3 {
             k.axes.push(Axis { name: "i".into(), from: None });

@@ -24,7 +24,7 @@ fn kernel(case: &Case, name: &str, lanes: u32) -> Kernel {
     let mut bases = Vec::new();
     for (i, &d) in case.params.iter().chain([&case.result]).enumerate() {
         let val = k.vals.push(Val { ty: Ty::Ptr(d), name: format!("p{i}") });
-        k.params.push(Param { name: format!("p{i}"), ty: Ty::Ptr(d), val, div_by: 1 });
+        k.params.push(Param { name: format!("p{i}"), ty: Ty::Ptr(d), val, div_by: 1, range: None });
         bases.push(val);
     }
     let site = k.sites.push(Site { op: "load".into(), ..Site::default() });

@@ -50,6 +50,8 @@ pub struct Param {
     pub val: ValId,
     /// Divisibility that the program asserts of the argument (1 when nothing is known).
     pub div_by: u64,
+    /// The least and the greatest argument, where the caller sees to it: a symbol of a model.
+    pub range: Option<(i64, i64)>,
 }
 
 /// A module's global, laid out once per loaded module.
@@ -173,16 +175,17 @@ pub enum CombineOp {
     Scalar { op: ScalarOp, identity: u64 },
 }
 
-/// The roles of a contraction `acc[.., m, n] += a[.., m, k] * b[.., k, n]`, bound once by the lift. It stands on the
-/// innermost (reduce) loop, whose body is: operand loads or reads, conversions, one `Fma` (or integer multiply-add) and
-/// the write of `acc`.
+/// The roles of a contraction `acc[.., m, n] += a[.., m, k] * b[.., k, n]`, bound once: by the lift, or where a model's
+/// loops are written. It stands on the innermost (reduce) loop, whose body is: operand loads or reads, conversions, one
+/// `Fma` (or integer multiply-add) and the write of `acc`. In Tile IR each list is one axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contraction {
-    /// Free axes around the reduce loop; the batch axis of a 3-D mma is not listed.
-    pub m: AxisId,
-    pub n: AxisId,
-    pub k: AxisId,
-    /// The operand values before conversion, defined in the reduce loop's body.
+    /// Free axes around the reduce loops, outermost first; those of a batch are not listed.
+    pub m: Vec<AxisId>,
+    pub n: Vec<AxisId>,
+    /// Reduce axes, the loop's own last.
+    pub k: Vec<AxisId>,
+    /// The operand values before conversion, defined in the reduce loops.
     pub a: ValId,
     pub b: ValId,
     pub acc: BufId,

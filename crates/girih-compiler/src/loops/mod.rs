@@ -1,6 +1,5 @@
 //! Loop IR: loop nests over scalars, and the passes that make and improve them.
 
-pub mod blocking;
 pub mod eval;
 pub mod fuse;
 pub mod ir;

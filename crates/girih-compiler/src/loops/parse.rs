@@ -285,8 +285,15 @@ impl<'a> Parser<'_, 'a> {
             p.punct(":")?;
             let ty = p.ty()?;
             let div_by = if p.eat_word("div") { p.number()? } else { 1 };
+            let range = if p.eat_word("in") {
+                let lo = p.number()?;
+                p.punct("..")?;
+                Some((lo, p.number::<i64>()?.saturating_sub(1)))
+            } else {
+                None
+            };
             let val = p.define_val(text, span, ty)?;
-            p.kernel.params.push(Param { name, ty, val, div_by });
+            p.kernel.params.push(Param { name, ty, val, div_by, range });
             Ok(())
         })?;
         self.kernel.open = self.eat_word("open");
@@ -511,6 +518,20 @@ impl<'a> Parser<'_, 'a> {
         Ok((axis, self.number()?))
     }
 
+    /// One axis, or several in brackets.
+    fn role_axes(&mut self) -> Res<Vec<AxisId>> {
+        if !self.is_punct("(") {
+            return Ok(vec![self.axis()?]);
+        }
+        self.punct("(")?;
+        let mut axes = vec![];
+        self.items(")", |p| {
+            axes.push(p.axis()?);
+            Ok(())
+        })?;
+        Ok(axes)
+    }
+
     fn for_loop(&mut self) -> Res<Stmt> {
         let axis = self.define_axis()?;
         self.word("in")?;
@@ -545,11 +566,11 @@ impl<'a> Parser<'_, 'a> {
                 p.punct("=")
             };
             role(self, "m")?;
-            let m = self.axis()?;
+            let m = self.role_axes()?;
             role(self, "n")?;
-            let n = self.axis()?;
+            let n = self.role_axes()?;
             role(self, "k")?;
-            let k = self.axis()?;
+            let k = self.role_axes()?;
             // The operands are defined in the body.
             role(self, "a")?;
             let a = self.at;

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! kernel  := ("loop" | "tile") "kernel" NAME "(" param,* ")" "open"? ":" head* stmt*     bodies are indented by 2
-//! param   := NAME STRING? ":" ty ("div" INT)?               STRING: the real name where NAME had to differ
+//! param   := NAME STRING? ":" ty ("div" INT)? ("in" INT ".." INT)?   STRING: the real name where NAME had to differ
 //! head    := "global" "@"NAME STRING? ":" dtype "[" INT "]" "align" INT "constant"? "=" "[" const,* "]"
 //!          | "require" INT "<=" ix "<=" INT ("for" (AXIS "in" ix ".." ix),+)?                an obligation
 //! ty      := dtype | "ptr" dtype
@@ -21,7 +21,8 @@
 //!          | "register_tile" BUF "over" AXIS "in" "0" ".." INT "," AXIS "in" "0" ".." INT "lanes" INT ":" body
 //! kind    := ("free" | "reduce" | "serial") ("unroll" | "vector" "(" INT ")" | "block" "(" ("x" | "y" | "z") ")")?
 //!            ("combine" OP "(" BUF,* ")" "from" const ("x" INT)?)?
-//!            ("contraction" "m=" AXIS "n=" AXIS "k=" AXIS "a=" VAL "b=" VAL "acc=" BUF)?
+//!            ("contraction" "m=" role "n=" role "k=" role "a=" VAL "b=" VAL "acc=" BUF)?
+//! role    := AXIS | "(" AXIS,* ")"
 //!
 //! expr    := opnd INFIX opnd                                 + - * / & | ^ <<, by the declared type (float or int; `+` on
 //!                                                            pointers counts elements); == != < <= > >= by the operands'
@@ -221,7 +222,8 @@ impl Printer<'_> {
             let name = self.names.val(p.val);
             let real = if name == p.name { String::new() } else { format!(" {}", quote(&p.name)) };
             let div = if p.div_by == 1 { String::new() } else { format!(" div {}", p.div_by) };
-            format!("{name}{real}: {}{div}", ty_text(p.ty))
+            let range = p.range.map_or(String::new(), |(lo, hi)| format!(" in {lo}..{}", hi.saturating_add(1)));
+            format!("{name}{real}: {}{div}{range}", ty_text(p.ty))
         });
         let open = if k.open { " open" } else { "" };
         self.line(&format!("{} kernel {}({params}){open}:", stage.word(), name_or_quoted(&k.name)));
@@ -397,6 +399,13 @@ impl Printer<'_> {
         }
     }
 
+    fn role(&self, axes: &[AxisId]) -> String {
+        match axes {
+            [only] => self.names.axis(*only).to_string(),
+            all => format!("({})", all.iter().map(|a| self.names.axis(*a).to_string()).collect::<Vec<_>>().join(", ")),
+        }
+    }
+
     fn for_head(&self, l: &For) -> String {
         let mut text =
             format!("for {} in {}..{}", self.names.axis(l.axis), self.range_end(&l.lo), self.range_end(&l.hi));
@@ -431,9 +440,9 @@ impl Printer<'_> {
         if let Some(c) = &l.contraction {
             text += &format!(
                 " contraction m={} n={} k={} a={} b={} acc={}",
-                self.names.axis(c.m),
-                self.names.axis(c.n),
-                self.names.axis(c.k),
+                self.role(&c.m),
+                self.role(&c.n),
+                self.role(&c.k),
                 self.names.val(c.a),
                 self.names.val(c.b),
                 self.names.buf(c.acc)

@@ -144,7 +144,7 @@ fn every_operation_reads_back() {
         for ty in [DType::F32, DType::I32, DType::I1] {
             let mut k = Kernel { name: "k".into(), ..Kernel::default() };
             let val = k.vals.push(Val { ty: Ty::Num(DType::I16), name: "x".into() });
-            k.params.push(Param { name: "x".into(), ty: Ty::Num(DType::I16), val, div_by: 1 });
+            k.params.push(Param { name: "x".into(), ty: Ty::Num(DType::I16), val, div_by: 1, range: None });
             let dst = k.vals.push(Val { ty: Ty::Num(ty), name: "y".into() });
             let constant = Opnd::Const { dtype: DType::F64, bits: 0x3ff8_0000_0000_0000 };
             let args = [Opnd::Val(val), constant, Opnd::Const { dtype: ty, bits: 1 }];

@@ -464,11 +464,16 @@ impl<'a> Verifier<'a> {
         }
         self.inner(stmt, &l.body, if serial { Around::Breakable } else { Around::Closed }, &[l.axis]);
         if let Some(c) = &l.contraction {
-            let good = l.kind == LoopKind::Reduce && c.k == l.axis;
+            let good = l.kind == LoopKind::Reduce && c.k.last() == Some(&l.axis);
             self.check(stmt, good, "a contraction stands on the reduce loop over its k");
             let refs = walk::refs(&l.body);
-            let good = refs.vals_defined.contains(&c.a) && refs.vals_defined.contains(&c.b);
-            self.check(stmt, good, "the operands of a contraction are defined in its body");
+            // With several reduce loops an operand may be defined in an outer one.
+            let defined = |v: &ValId| c.k.len() > 1 || refs.vals_defined.contains(v);
+            self.check(stmt, defined(&c.a) && defined(&c.b), "the operands of a contraction are defined in its body");
+            if self.stage == Stage::Tile && !self.kernel.open {
+                let one = [&c.m, &c.n, &c.k].iter().all(|axes| axes.len() == 1);
+                self.check(stmt, one, "the roles of a placed contraction are one axis each");
+            }
             self.check(stmt, refs.bufs_written.contains(&c.acc), "a contraction writes its accumulator");
         }
     }

@@ -103,9 +103,11 @@ macro_rules! walkers {
                         }
                     }
                     if let Some(c) = & $($mt)? l.contraction {
-                        f($Part::RoleAxis(& $($mt)? c.m));
-                        f($Part::RoleAxis(& $($mt)? c.n));
-                        f($Part::RoleAxis(& $($mt)? c.k));
+                        for axes in [& $($mt)? c.m, & $($mt)? c.n, & $($mt)? c.k] {
+                            for axis in axes.$iter() {
+                                f($Part::RoleAxis(axis));
+                            }
+                        }
                         f($Part::RoleVal(& $($mt)? c.a));
                         f($Part::RoleVal(& $($mt)? c.b));
                         f($Part::RoleBuf(& $($mt)? c.acc));

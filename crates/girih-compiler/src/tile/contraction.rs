@@ -26,10 +26,30 @@ pub struct Nest<'a> {
     /// The free loops, outermost first.
     pub free: Vec<&'a For>,
     pub reduce: &'a For,
-    pub roles: &'a Contraction,
+    pub roles: Roles,
     pub m: u64,
     pub n: u64,
     pub k: u64,
+}
+
+/// The roles of a contraction of one axis each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Roles {
+    pub m: AxisId,
+    pub n: AxisId,
+    pub k: AxisId,
+    pub a: ValId,
+    pub b: ValId,
+    pub acc: BufId,
+}
+
+impl Roles {
+    fn of(c: &Contraction) -> Option<Roles> {
+        match (&c.m[..], &c.n[..], &c.k[..]) {
+            ([m], [n], [k]) => Some(Roles { m: *m, n: *n, k: *k, a: c.a, b: c.b, acc: c.acc }),
+            _ => None,
+        }
+    }
 }
 
 /// One operand of the product.
@@ -84,6 +104,7 @@ pub fn rewrite(
 }
 
 fn finish<'a>(free: Vec<&'a For>, reduce: &'a For, roles: &'a Contraction) -> Result<Nest<'a>, &'static str> {
+    let roles = Roles::of(roles).ok_or("its rows, columns or sum run over several axes")?;
     let [.., p, q] = &free[..] else { return Err("its m and n loops do not surround it directly") };
     let (m, n) = match (p.axis == roles.m, q.axis == roles.n, p.axis == roles.n, q.axis == roles.m) {
         (true, true, _, _) => (p, q),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::affine;
+use crate::index::{Facts, Interval};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::num::ScalarOp;
@@ -80,6 +81,18 @@ pub fn new_axis(kernel: &mut Kernel, like: AxisId, suffix: &str) -> AxisId {
     let Axis { name, from } = &kernel.axes[like];
     let axis = Axis { name: format!("{name}{suffix}"), from: from.clone() };
     kernel.axes.push(axis)
+}
+
+/// What holds of a kernel's parameters.
+pub fn facts(kernel: &Kernel) -> Facts {
+    let mut facts = Facts::new();
+    for p in &kernel.params {
+        facts.val_divisors.insert(p.val, p.div_by);
+        if let Some((lo, hi)) = p.range {
+            facts.vals.insert(p.val, Interval::new(lo.into(), hi.into()));
+        }
+    }
+    facts
 }
 
 /// What a rule says of a statement it was shown.

@@ -21,6 +21,7 @@
 //! [`Combine`]: crate::loops::ir::Combine
 
 pub mod affine;
+pub mod blocking;
 pub mod contraction;
 pub mod edit;
 pub mod rules;
@@ -30,6 +31,7 @@ use crate::loops::ir::Kernel;
 
 /// The rules for a CPU, in the order they run.
 pub const RULES: &[Rule<Kernel>] = &[
+    rules::tileify::RULE,
     rules::blockify::RULE,
     rules::cache_blocks::RULE,
     rules::stage_inputs::RULE,

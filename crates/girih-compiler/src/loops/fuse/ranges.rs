@@ -73,6 +73,9 @@ pub fn facts(kernel: &Kernel) -> Facts {
     }
     for p in &kernel.params {
         facts.val_divisors.insert(p.val, p.div_by);
+        if let Some((lo, hi)) = p.range {
+            facts.vals.insert(p.val, Interval::new(lo.into(), hi.into()));
+        }
     }
     facts.blocks = [Some(Interval::new(0, MAX_GRID - 1)); 3];
     facts.grids = [Some(Interval::new(1, MAX_GRID)); 3];

@@ -34,7 +34,7 @@ fn run(kernel: &Kernel, _ctx: &Context, log: &mut Log) -> Option<Kernel> {
             && let Some(c) = &f.contraction
         {
             roles.extend([c.a, c.b]);
-            role_axes.extend([c.m, c.n, c.k]);
+            role_axes.extend([&c.m, &c.n, &c.k].into_iter().flatten().copied());
         }
     });
     let mut s = Simplify { kernel: &kernel, roles, role_axes, facts: facts(&kernel), map: BTreeMap::new() };

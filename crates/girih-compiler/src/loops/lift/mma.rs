@@ -107,7 +107,7 @@ impl Lift<'_> {
             let (Opnd::Val(xv), Opnd::Val(yv)) = (x, y) else {
                 return Err(bug("an operand that is no value", op.span));
             };
-            roles = Some(Contraction { m, n, k, a: xv, b: yv, acc: out });
+            roles = Some(Contraction { m: vec![m], n: vec![n], k: vec![k], a: xv, b: yv, acc: out });
             let (x_ty, y_ty) = (dtype_of(l.opnd_ty(x)), dtype_of(l.opnd_ty(y)));
             let x = l.widen(x, x_ty, step.acc, step.sign_a);
             let y = l.widen(y, y_ty, step.acc, step.sign_b);

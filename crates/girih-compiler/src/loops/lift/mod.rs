@@ -167,7 +167,7 @@ impl<'m> Lift<'m> {
             let name = func.values[p].name.clone().unwrap_or_else(|| format!("arg{i}"));
             let ty = ty_of(tile.elem);
             let val = self.kernel.vals.push(Val { ty, name: name.clone() });
-            self.kernel.params.push(Param { name, ty, val, div_by: 1 });
+            self.kernel.params.push(Param { name, ty, val, div_by: 1, range: None });
             self.bind(p, Lifted::Scalar(Opnd::Val(val)));
         }
         match self.region(Func::BODY)? {

@@ -93,13 +93,16 @@ impl<'a> Emitter<'a> {
         };
         for s in graph.symbols.values() {
             e.param(&s.name, Ty::Num(DType::I64));
+            if let Some(p) = e.kernel.params.last_mut() {
+                p.range = Some((s.lo, s.hi.unwrap_or(g::MAX_EXTENT)));
+            }
         }
         e
     }
 
     pub fn param(&mut self, name: &str, ty: Ty) -> ValId {
         let val = self.value(name, ty, 0);
-        self.kernel.params.push(Param { name: name.into(), ty, val, div_by: 1 });
+        self.kernel.params.push(Param { name: name.into(), ty, val, div_by: 1, range: None });
         val
     }
 
@@ -148,6 +151,21 @@ impl<'a> Emitter<'a> {
         axis
     }
 
+    /// Opens loops over some axes of a shape, outermost first, and sets their coordinates; axes of one element need none.
+    pub fn open_axes(&mut self, name: &str, axes: &[usize], shape: &[Ix], kind: LoopKind, at: &mut [Ix]) -> Vec<AxisId> {
+        let long: Vec<usize> = axes.iter().copied().filter(|d| shape.get(*d).is_some_and(|n| !n.is_const(1))).collect();
+        let mut opened = vec![];
+        for (count, d) in long.iter().enumerate() {
+            let name = if long.len() == 1 { name.to_string() } else { format!("{name}{count}") };
+            let axis = self.open(&name, shape[*d].clone(), kind);
+            if let Some(slot) = at.get_mut(*d) {
+                *slot = Ix::Axis(axis);
+            }
+            opened.push(axis);
+        }
+        opened
+    }
+
     /// Closes the innermost loop; `edit` may set its roles.
     pub fn close_with(&mut self, edit: impl FnOnce(&mut For)) {
         if let (Some(scope), Some(mut f)) = (self.scopes.pop(), self.open.pop()) {
@@ -159,17 +177,6 @@ impl<'a> Emitter<'a> {
 
     pub fn close(&mut self) {
         self.close_with(|_| {});
-    }
-
-    /// Opens a list of statements that a branch will hold.
-    pub fn open_branch(&mut self) {
-        self.open("branch", Ix::Const(1), LoopKind::Serial);
-    }
-
-    /// The statements of the branch opened last.
-    pub fn close_branch(&mut self) -> Vec<Stmt> {
-        self.open.pop();
-        self.scopes.pop().map(|s| s.stmts).unwrap_or_default()
     }
 
     /// The kernel, all loops being closed.

@@ -12,10 +12,8 @@ use crate::base::rule::{Context, Log};
 use crate::base::{Code, Diagnostic};
 use crate::graph::ir::{Arg, Graph, Op, ValueId};
 use crate::graph::{OriginId, Refusal};
-use crate::index::{Cmp, Cond, Ix, Mask, ValId, simplify};
-use crate::loops::blocking::OperandLayout;
-use crate::loops::ir::{Kernel, Stmt, Ty};
-use crate::num::DType;
+use crate::index::{Ix, ValId, simplify};
+use crate::loops::ir::{Kernel, Ty};
 
 /// What lowering may choose.
 #[derive(Clone, Debug)]
@@ -44,7 +42,6 @@ pub fn lower(
     } else {
         (graph.clone(), BTreeSet::new())
     };
-    let panels = force.clone();
     let graph = &packed;
     // A kernel that cannot be written gives up a value each time, so this ends.
     for _ in 0..=graph.nodes.len() {
@@ -53,7 +50,7 @@ pub fn lower(
         fusion.off = !options.fuse;
         let mut this = Log::default();
         let roots = fusion.run(&mut this);
-        match plan_of(graph, cx, &roots, &panels, options) {
+        match plan_of(graph, cx, &roots, options) {
             Ok(plan) => {
                 log.applied.extend(this.applied);
                 log.skipped.extend(this.skipped);
@@ -86,7 +83,6 @@ fn plan_of(
     graph: &Graph,
     cx: &Context,
     roots: &[Root],
-    panels: &BTreeSet<ValueId>,
     options: &Options,
 ) -> std::result::Result<Plan, (usize, Refusal)> {
     let mut plan = Plan::default();
@@ -117,7 +113,7 @@ fn plan_of(
     for group in groups(graph, roots, &arrays, options) {
         let members: Vec<&Root> = group.iter().map(|at| &roots[*at]).collect();
         let first = group.first().copied().unwrap_or(0);
-        let lowering = Lowering { graph, cx, arrays: &arrays, plan: &plan, panels };
+        let lowering = Lowering { graph, cx, arrays: &arrays, plan: &plan };
         let steps = match &roots[first].parts[..] {
             [] => vec![lowering.step(&members, &[], &mut names)],
             all => all.chunks(parts::IN_A_STEP).map(|some| lowering.step(&members, some, &mut names)).collect(),
@@ -215,7 +211,6 @@ struct Lowering<'a> {
     cx: &'a Context,
     arrays: &'a BTreeMap<ValueId, ArrayId>,
     plan: &'a Plan,
-    panels: &'a BTreeSet<ValueId>,
 }
 
 impl Lowering<'_> {
@@ -290,17 +285,6 @@ impl Lowering<'_> {
         Ok(Step { kernel, args, grid, reads, writes, origins, flops, bytes })
     }
 
-    /// How the right operand of a product lies.
-    fn layout(&self, root: &Root) -> OperandLayout {
-        let packed = root.products.iter().all(|p| {
-            let b = self.graph.def(p.dot).and_then(|(n, _)| n.args.get(1 - p.a).copied());
-            let Some(Arg::Value(b)) = b else { return false };
-            let from = self.graph.def(b).and_then(|(n, _)| n.values().next());
-            from.is_some_and(|v| self.panels.contains(&v))
-        });
-        if packed { OperandLayout::Panels } else { OperandLayout::AlongK }
-    }
-
     fn one(&self, mut e: Emitter<'_>, root: &Root, outs: &[ValId]) -> Result<(Kernel, [Ix; 3])> {
         let (graph, target) = (self.graph, &self.cx.target);
         let Some((node, _)) = graph.def(root.value) else { return Err(Refusal::new("an input has no kernel")) };
@@ -311,15 +295,14 @@ impl Lowering<'_> {
         if !root.products.is_empty() && halves {
             return Err(Refusal::new("a product's blocks do not write 4-bit elements"));
         }
+        let one = [Ix::Const(1), Ix::Const(1), Ix::Const(1)];
         if !root.products.is_empty() {
-            let grid = match &root.stream {
-                Some(s) => streamed::emit(&mut e, root.value, out, s, &root.places, target)?,
-                None => {
-                    let (layout, places) = (self.layout(root), &root.places);
-                    product::emit(&mut e, root.value, out, &root.products, places, layout, target, &Ix::Const(0))?
-                }
-            };
-            return Ok((e.finish(), grid));
+            if let Some(s) = &root.stream {
+                let grid = streamed::emit(&mut e, root.value, out, s, &root.places, target)?;
+                return Ok((e.finish(), grid));
+            }
+            product::emit(&mut e, root.value, out, &root.products, &root.places)?;
+            return Ok((Kernel { open: true, ..e.finish() }, one));
         }
         if matches!(node.op, Op::Scan { .. } | Op::Sort { .. } | Op::Scatter { .. }) {
             whole::emit(&mut e, node, outs)?;
@@ -330,38 +313,18 @@ impl Lowering<'_> {
         let mut kernel = e.finish();
         rows::collapse(&mut kernel.body, &facts);
         kernel.open = true;
-        Ok((kernel, [Ix::Const(1), Ix::Const(1), Ix::Const(1)]))
+        Ok((kernel, one))
     }
 
-    /// Products side by side along y: each block belongs to one of them.
+    /// Products side by side: each block will belong to one of them.
     fn several(&self, mut e: Emitter<'_>, roots: &[&Root], outs: &[ValId]) -> Result<(Kernel, [Ix; 3])> {
-        let mut before = Ix::Const(0);
-        let mut parts = vec![];
-        let mut grid = [Ix::Const(1), Ix::Const(1), Ix::Const(1)];
         for (root, out) in roots.iter().zip(outs) {
             if self.graph.values[root.value].elem.dtype.bits() == 4 {
                 return Err(Refusal::new("a product's blocks do not write 4-bit elements"));
             }
-            e.open_branch();
-            let layout = self.layout(root);
-            let target = &self.cx.target;
-            let own = product::emit(&mut e, root.value, *out, &root.products, &root.places, layout, target, &before)?;
-            let body = e.close_branch();
-            before = e.simplify(&Ix::add(before, own[1].clone()));
-            grid = own;
-            parts.push((before.clone(), body));
+            product::emit(&mut e, root.value, *out, &root.products, &root.places)?;
         }
-        grid[1] = before;
-        let Some((_, mut rest)) = parts.pop() else { return Err(Refusal::new("no kernels to run as one")) };
-        while let Some((end, then)) = parts.pop() {
-            let mask = Mask { conds: vec![Cond::new(Ix::Block(1), Cmp::Lt, end)], vals: vec![] };
-            let cond = e.define("mine", DType::I1, 0, |dst| Stmt::Test { dst, mask });
-            rest = vec![Stmt::If { cond, then, els: rest }];
-        }
-        for s in rest {
-            e.emit(0, s);
-        }
-        Ok((e.finish(), grid))
+        Ok((Kernel { open: true, ..e.finish() }, [Ix::Const(1), Ix::Const(1), Ix::Const(1)]))
     }
 }
 

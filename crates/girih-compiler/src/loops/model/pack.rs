@@ -17,7 +17,7 @@ use crate::graph::build::Builder;
 use crate::graph::copy::Copying;
 use crate::graph::ir::{Arg, Graph, MapSource, Op, ReduceOp, ValueId, axis, scalar};
 use crate::index::{Cmp, Cond, Ix, Mask};
-use crate::loops::blocking::panel_width;
+use crate::tile::blocking::panel_width;
 
 /// The graph with packed weights, and the packed values: each needs an array of its own.
 pub(super) fn pack(graph: &Graph, target: &Target, log: &mut Log) -> (Graph, BTreeSet<ValueId>) {

@@ -10,7 +10,7 @@
 //! ```
 
 use super::emit::{Emitter, Result, Source};
-use super::product::{Part, contract, inside, position};
+use super::blocked::{Part, contract, inside, position};
 use super::roles::split;
 use super::stream::Stream;
 use crate::base::target::Target;

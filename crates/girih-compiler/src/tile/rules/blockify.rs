@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::base::rule::{Context, Log, Rule};
-use crate::index::{Facts, simplify};
+use crate::index::simplify;
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::edit;
@@ -185,7 +185,7 @@ fn share(kernel: &mut Kernel, nest: &For, threads: u32) -> Option<Stmt> {
     if rows.iter().any(|f| f.hi.is_const(0)) {
         return None;
     }
-    let mut facts = Facts::new();
+    let mut facts = edit::facts(kernel);
     let total = simplify(&rows.iter().fold(Ix::Const(1), |n, f| Ix::mul(n, f.hi.clone())), &facts);
     let count = guess(&total).max(1);
     let wanted = i64::from(threads.max(1)) * 4;

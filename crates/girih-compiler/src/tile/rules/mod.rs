@@ -7,6 +7,7 @@ pub mod mark_unroll;
 pub mod register_tile;
 pub mod split_edges;
 pub mod stage_inputs;
+pub mod tileify;
 pub mod transpose;
 pub mod vectorise;
 
