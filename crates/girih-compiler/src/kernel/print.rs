@@ -24,9 +24,10 @@ pub fn print(kernel: &Kernel) -> String {
         true => kernel.name.to_string(),
         false => format!("\"{}\"", kernel.name),
     };
-    let grid = kernel.grid.as_ref().map_or(String::new(), |[x, y, z]| {
-        format!(" grid ({}, {}, {})", p.ix(x), p.ix(y), p.ix(z))
-    });
+    let grid = kernel
+        .grid
+        .as_ref()
+        .map_or(String::new(), |[x, y, z]| format!(" grid ({}, {}, {})", p.ix(x), p.ix(y), p.ix(z)));
     let _ = writeln!(p.out, "kernel {name}({}){grid} scratch {} {{", params.join(", "), kernel.scratch);
     for slot in kernel.slots.values() {
         let ty = Ty { elem: slot.elem, lanes: 1 };

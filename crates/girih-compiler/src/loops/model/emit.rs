@@ -152,7 +152,14 @@ impl<'a> Emitter<'a> {
     }
 
     /// Opens loops over some axes of a shape, outermost first, and sets their coordinates; axes of one element need none.
-    pub fn open_axes(&mut self, name: &str, axes: &[usize], shape: &[Ix], kind: LoopKind, at: &mut [Ix]) -> Vec<AxisId> {
+    pub fn open_axes(
+        &mut self,
+        name: &str,
+        axes: &[usize],
+        shape: &[Ix],
+        kind: LoopKind,
+        at: &mut [Ix],
+    ) -> Vec<AxisId> {
         let long: Vec<usize> = axes.iter().copied().filter(|d| shape.get(*d).is_some_and(|n| !n.is_const(1))).collect();
         let mut opened = vec![];
         for (count, d) in long.iter().enumerate() {

@@ -22,13 +22,7 @@ use crate::num::op::Rounding;
 
 /// Emits a nest for `root`, which needs `products` (of one shape and roles) in its epilogue. `places` are the root's
 /// coordinates over the coordinates of the products.
-pub(super) fn emit(
-    e: &mut Emitter<'_>,
-    root: ValueId,
-    out: ValId,
-    products: &[Product],
-    places: &[Ix],
-) -> Result<()> {
+pub(super) fn emit(e: &mut Emitter<'_>, root: ValueId, out: ValId, products: &[Product], places: &[Ix]) -> Result<()> {
     let graph = e.graph;
     let Some(first) = products.first() else { return Err(Refusal::new("no product")) };
     let Some((node, _)) = graph.def(first.dot) else { return Err(Refusal::new("no product")) };

@@ -97,4 +97,3 @@ fn merged(outer: &For, inner: &For, facts: &Facts) -> Option<For> {
     walk::subst_axes(&mut f.body, &mut |a| (a == outer).then_some(Ix::Const(0)));
     Some(f)
 }
-

@@ -9,8 +9,8 @@
 //! for i: for n: store out[..] = epilogue(acc[i, n] / l[i])
 //! ```
 
-use super::emit::{Emitter, Result, Source};
 use super::blocked::{Part, contract, inside, position};
+use super::emit::{Emitter, Result, Source};
 use super::roles::split;
 use super::stream::Stream;
 use crate::base::target::Target;

@@ -55,7 +55,8 @@ fn tile(kernel: &mut Kernel, ctx: &Context, nest: &Nest) -> Result<Stmt, String>
     };
     let by = BTreeMap::from([(roles.m, place(i1, row_tiles, rows, i2)), (roles.n, place(j1, col_tiles, cols, j2))]);
     let body = edit::place_axes(&nest.reduce.body, &by, &BTreeMap::from([(i2, rows), (j2, cols)]));
-    let contraction = Some(Contraction { m: vec![i2], n: vec![j2], k: vec![roles.k], a: roles.a, b: roles.b, acc: roles.acc });
+    let contraction =
+        Some(Contraction { m: vec![i2], n: vec![j2], k: vec![roles.k], a: roles.a, b: roles.b, acc: roles.acc });
     let reduce = Stmt::For(Box::new(For { contraction, body, ..nest.reduce.clone() }));
     let mut out = Stmt::RegisterTile {
         acc: roles.acc,

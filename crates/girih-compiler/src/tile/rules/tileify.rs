@@ -154,7 +154,7 @@ fn sum(f: &For) -> Result<Sum<'_>, String> {
     Err("its product is not of its two operands".to_string())
 }
 
-/// The statements of a list that some values are computed by, in order; with them the assertions about what they read.
+/// The statements of a list that some values are computed by, in order.
 fn slice<'a>(list: &[&'a Stmt], of: &[ValId]) -> Vec<&'a Stmt> {
     let mut wanted: BTreeSet<ValId> = of.iter().copied().collect();
     let mut out = vec![];
@@ -166,6 +166,35 @@ fn slice<'a>(list: &[&'a Stmt], of: &[ValId]) -> Vec<&'a Stmt> {
     }
     out.reverse();
     out
+}
+
+/// The same with the assertions about values that are computed on the way.
+fn slice_asserted<'a>(list: &[&'a Stmt], of: ValId) -> Vec<&'a Stmt> {
+    let own = slice(list, &[of]);
+    let defined: BTreeSet<ValId> = own.iter().filter_map(|s| walk::def(s)).collect();
+    let mut wanted: BTreeSet<ValId> = BTreeSet::from([of]);
+    let mut asserts: Vec<*const Stmt> = vec![];
+    for s in list {
+        if let Stmt::Assert { cond: Opnd::Val(cond), .. } = s {
+            let needs = slice(list, &[*cond]);
+            if needs.iter().any(|s| reads(s).iter().any(|v| defined.contains(v))) {
+                wanted.insert(*cond);
+                asserts.push(*s);
+            }
+        }
+    }
+    let wanted: Vec<ValId> = wanted.into_iter().collect();
+    let computed = slice(list, &wanted);
+    list.iter()
+        .copied()
+        .filter(|s| computed.iter().any(|c| std::ptr::eq(*c, *s)) || asserts.contains(&std::ptr::from_ref(*s)))
+        .collect()
+}
+
+fn reads(s: &Stmt) -> Vec<ValId> {
+    let mut all = vec![];
+    walk::each_use(s, &mut |v| all.push(v));
+    all
 }
 
 /// How a nest is cut, and what its axes become.
@@ -261,8 +290,7 @@ impl<'a> Tiling<'a> {
             }
             _ => false,
         };
-        let layout =
-            if nest.sums.iter().all(panels) { OperandLayout::Panels } else { OperandLayout::AlongK };
+        let layout = if nest.sums.iter().all(panels) { OperandLayout::Panels } else { OperandLayout::AlongK };
         let (cols, depth) = (n.known().unwrap_or(GUESS), k.known().unwrap_or(GUESS));
         let mut blocks = contraction_blocks(&ctx.target, m.known(), cols, depth, acc, layout);
         if layout != OperandLayout::Panels {
@@ -326,7 +354,7 @@ impl<'a> Tiling<'a> {
     }
 
     fn build(mut self, nest: &OpenNest<'_>) -> Result<Stmt, String> {
-        let (bm, bn, bk) = (self.blocks.bm, self.blocks.bn, self.blocks.bk);
+        let (bm, bn) = (self.blocks.bm, self.blocks.bn);
         let mut tiles: BTreeMap<BufId, BufId> = BTreeMap::new();
         let mut body = vec![];
         // The machinery of the sums: their accumulators and what these start from.
@@ -353,10 +381,10 @@ impl<'a> Tiling<'a> {
             body.push(Stmt::Local { buf: tile });
             body.push(loops(&[(i, bm), (j, bn)], vec![init]));
         }
-        let mut inner = vec![];
+        let (mut inner, mut asserted) = (vec![], BTreeSet::new());
         for sum in &nest.sums {
             let tile = tiles.get(&sum.roles.acc).copied().ok_or("it has no accumulator")?;
-            self.contraction(sum, &around, tile, &mut inner)?;
+            self.contraction(sum, &around, tile, &mut asserted, &mut inner)?;
         }
         if self.steps.is_const(1) {
             body.extend(inner);
@@ -369,17 +397,11 @@ impl<'a> Tiling<'a> {
         }
         // What follows the sums: all that is stored, and the assertions that no operand took along.
         let (i, j) = (self.axis(&self.m.clone(), "i", bm), self.axis(&self.n.clone(), "j", bn));
-        let mut used: Vec<ValId> = vec![];
-        let mut ends: Vec<&Stmt> = vec![];
-        for s in &around {
-            if !edit::is_pure(s) {
-                ends.push(s);
-                walk::each_use(s, &mut |v| used.push(v));
-            }
-        }
+        let ends = |s: &Stmt| !edit::is_pure(s) && !asserted.contains(&std::ptr::from_ref(s));
+        let used: Vec<ValId> = around.iter().filter(|s| ends(s)).flat_map(|s| reads(s)).collect();
         let needed = slice(&around, &used);
-        let mut rest: Vec<Stmt> =
-            around.iter().filter(|s| !edit::is_pure(s) || needed.contains(s)).map(|s| (*s).clone()).collect();
+        let keep = |s: &Stmt| ends(s) || needed.iter().any(|n| std::ptr::eq(*n, s));
+        let mut rest: Vec<Stmt> = around.iter().filter(|s| keep(s)).map(|s| (*s).clone()).collect();
         for s in &mut rest {
             if let Stmt::Read { buf, idx, .. } = s
                 && let Some(tile) = tiles.get(buf)
@@ -391,7 +413,6 @@ impl<'a> Tiling<'a> {
         let rest = frame.copy(self.kernel, &rest);
         body.push(nested(&[(i, bm), (j, bn)], rest));
         // The blocks.
-        let _ = bk;
         for (d, (axis, count)) in [(0u8, &self.grid[0]), (1, &self.grid[1]), (2, &self.grid[2])].map(|(d, g)| (d, g)) {
             if count.is_const(1) && !(d == 0 && self.grid.iter().all(|g| g.1.is_const(1))) {
                 continue;
@@ -411,6 +432,7 @@ impl<'a> Tiling<'a> {
         sum: &Sum<'_>,
         around: &[&Stmt],
         tile: BufId,
+        asserted: &mut BTreeSet<*const Stmt>,
         out: &mut Vec<Stmt>,
     ) -> Result<(), String> {
         let (bm, bn, bk) = (self.blocks.bm, self.blocks.bn, self.blocks.bk);
@@ -418,8 +440,10 @@ impl<'a> Tiling<'a> {
         let (m, n) = (self.m.clone(), self.n.clone());
         let (i, j, kk) = (self.axis(&m, "i", bm), self.axis(&n, "j", bn), self.axis(&self.k.clone(), "kk", bk));
         let mut operands: Vec<(Vec<Stmt>, ValId)> = vec![];
+        let mut taken: BTreeSet<*const Stmt> = BTreeSet::new();
         for (value, role, left) in [(sum.x, sum.roles.a, true), (sum.y, sum.roles.b, false)] {
-            let stmts = slice(&all, &[value]);
+            let stmts = slice_asserted(&all, value);
+            taken.extend(stmts.iter().map(|s| std::ptr::from_ref(*s)));
             if stmts.iter().any(|s| matches!(s, Stmt::Read { .. })) {
                 return Err("an operand needs what the kernel keeps".to_string());
             }
@@ -433,7 +457,8 @@ impl<'a> Tiling<'a> {
             }
             let (own, name) = if left { (i, "i") } else { (j, "j") };
             if is_direct(&stmts) {
-                let frame = if left { self.frame(Some(i), None, Some(kk)) } else { self.frame(None, Some(j), Some(kk)) };
+                let frame =
+                    if left { self.frame(Some(i), None, Some(kk)) } else { self.frame(None, Some(j), Some(kk)) };
                 let list: Vec<Stmt> = stmts.iter().map(|s| (*s).clone()).collect();
                 let at = list.iter().position(|s| walk::def(s) == Some(role)).ok_or("an operand is not loaded")?;
                 let copy = frame.copy(self.kernel, &list);
@@ -448,11 +473,12 @@ impl<'a> Tiling<'a> {
             let size = if left { bm } else { bn };
             let (p, q) = (self.axis(side, name, size), self.axis(&self.k.clone(), "kk", bk));
             let shape = if left { vec![size, bk] } else { vec![bk, size] };
-            let buf = self.kernel.bufs.push(Buf { name: if left { "a" } else { "b" }.into(), ty: Ty::Num(dtype), shape });
+            let buf =
+                self.kernel.bufs.push(Buf { name: if left { "a" } else { "b" }.into(), ty: Ty::Num(dtype), shape });
             let frame = if left { self.frame(Some(p), None, Some(q)) } else { self.frame(None, Some(p), Some(q)) };
             let mut list: Vec<Stmt> = stmts.iter().map(|s| (*s).clone()).collect();
             self.pad(&frame, value, dtype, &mut list);
-            let last = list.last().and_then(walk::def).unwrap_or(value);
+            let last = if frame.conds.is_empty() { value } else { list.last().and_then(walk::def).unwrap_or(value) };
             let idx = if left { vec![Ix::Axis(p), Ix::Axis(q)] } else { vec![Ix::Axis(q), Ix::Axis(p)] };
             list.push(Stmt::Write { buf, idx, value: Opnd::Val(last) });
             let copy = frame.copy(self.kernel, &list);
@@ -463,6 +489,11 @@ impl<'a> Tiling<'a> {
             let idx = if left { vec![Ix::Axis(own), Ix::Axis(kk)] } else { vec![Ix::Axis(kk), Ix::Axis(own)] };
             operands.push((vec![Stmt::Read { dst, buf, idx }], dst));
         }
+        let left_over = |s: &&Stmt| matches!(s, Stmt::Assert { .. }) && !taken.contains(&std::ptr::from_ref(*s));
+        if sum.inside.iter().any(|s| left_over(&s)) {
+            return Err("its sum holds an assertion that belongs to no operand".to_string());
+        }
+        asserted.extend(taken);
         // The multiply and the add, of the operands as they are now.
         let mut names: BTreeMap<ValId, ValId> = BTreeMap::new();
         for ((stmts, _), old) in operands.iter().zip([sum.x, sum.y]) {
@@ -478,8 +509,8 @@ impl<'a> Tiling<'a> {
             return Err("its sum is not written".to_string());
         };
         let mut own = slice(&sum.inside, &[*new]);
-        let operand_stmts = slice(&sum.inside, &[sum.x, sum.y]);
-        own.retain(|s| !operand_stmts.contains(s));
+        let of_operands = slice(&sum.inside, &[sum.x, sum.y]);
+        own.retain(|s| !of_operands.iter().any(|o| std::ptr::eq(*o, *s)));
         let at = vec![Ix::Axis(i), Ix::Axis(j)];
         let mut list: Vec<Stmt> = own.into_iter().chain(tail.last().copied()).cloned().collect();
         for s in &mut list {
