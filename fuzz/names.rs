@@ -244,7 +244,7 @@ fn graphs(hostile: Model, plain: Model) {
         readable_graph(graph, Stage::Torch);
         let model = pipeline::lower_model(graph, &options, true, &mut Silent).expect("lowered");
         readable_graph(&model.tensor, Stage::Tensor);
-        let kernels = model.plan.load.into_iter().chain(model.plan.steps).map(|s| s.kernel);
+        let kernels = model.scheduled.load.into_iter().chain(model.scheduled.steps).map(|s| s.kernel);
         kernels.map(|k| pipeline::lower_loops(k, &options, &mut Silent).expect("lowered")).collect::<Vec<_>>()
     };
     let (hostile, plain) = (model(&hostile), model(&plain));

@@ -48,6 +48,9 @@ impl Observer for TimedTrace {
     fn fused(&mut self, graph: &Graph, log: &Log) {
         self.trace.fused(graph, log);
     }
+    fn planned(&mut self, rule: &str, log: &Log) {
+        self.trace.planned(rule, log);
+    }
     fn kernel(&mut self, name: &str) {
         self.trace.kernel(name);
     }

@@ -163,6 +163,9 @@ impl Observer for Shown<'_> {
     fn fused(&mut self, graph: &Graph, log: &Log) {
         self.0.fused(graph, log);
     }
+    fn planned(&mut self, rule: &str, log: &Log) {
+        self.0.planned(rule, log);
+    }
     fn kernel(&mut self, name: &str) {
         kernel(name);
         self.0.kernel(name);

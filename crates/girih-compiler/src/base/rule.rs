@@ -38,7 +38,7 @@ pub struct Rule<P: 'static> {
     pub run: fn(&P, &Context, &mut Log) -> Option<P>,
 }
 
-/// The rules of a list with their names in traces, `001_blockify`: the number is the position in the list.
-pub fn numbered<P>(rules: &'static [Rule<P>]) -> impl Iterator<Item = (String, &'static Rule<P>)> {
-    rules.iter().enumerate().map(|(at, rule)| (format!("{:03}_{}", at + 1, rule.name), rule))
+/// The rules of a list with their names in traces, `001_blockify`: the number is the position in the list, from `first`.
+pub fn numbered<P>(first: usize, rules: &'static [Rule<P>]) -> impl Iterator<Item = (String, &'static Rule<P>)> {
+    rules.iter().enumerate().map(move |(at, rule)| (format!("{:03}_{}", first + at, rule.name), rule))
 }

@@ -19,7 +19,7 @@ use crate::base::{Code, Diagnostic, Severity, Span};
 use crate::graph::{Graph, decompose};
 use crate::{cuda_tile, emit, kernel, loops};
 
-pub use model::{Model, is_torch, lower_model, lower_tensor};
+pub use model::{Model, is_torch, lower_model, lower_tensor, schedule};
 pub use passes::{Letter, descriptions};
 
 /// A stage that prints.
@@ -134,6 +134,8 @@ pub trait Observer {
     }
     /// The operations of a model were shared out among kernels.
     fn fused(&mut self, _graph: &Graph, _log: &Log) {}
+    /// A rule of Tile IR looked at all kernels of a model.
+    fn planned(&mut self, _rule: &str, _log: &Log) {}
     /// The kernel of a step of a model is about to be lowered.
     fn kernel(&mut self, _name: &str) {}
 }

@@ -15,7 +15,10 @@ use crate::loops::model::{self, Plan};
 pub struct Model {
     /// Primitives only.
     pub tensor: Graph,
+    /// Its kernels in Loop IR: open, the same for every target.
     pub plan: Plan,
+    /// The plan as this target's rules want it: with weights in panels, which other kernels write when the model is loaded.
+    pub scheduled: Plan,
 }
 
 /// Lowers a captured graph to a plan. `fuse: false` gives every operation a kernel of its own.
@@ -28,10 +31,24 @@ pub fn lower_model(
     let tensor = lower_tensor(graph, options, observer)?;
     observer.begin("fusion");
     let mut log = Log::default();
-    let outcome =
-        model::lower(&tensor, &options.context(), &model::Options { fuse, ..model::Options::default() }, &mut log);
+    let outcome = model::lower(&tensor, &options.context(), &model::Options { fuse }, &mut log);
     observer.fused(&tensor, &log);
-    Ok(Model { plan: outcome?, tensor })
+    let plan = outcome?;
+    let scheduled = schedule(&plan, options, observer);
+    Ok(Model { tensor, plan, scheduled })
+}
+
+/// Runs the rules of Tile IR that look at all kernels of a plan.
+pub fn schedule(plan: &Plan, options: &Options, observer: &mut dyn Observer) -> Plan {
+    let (cx, mut plan) = (options.context(), plan.clone());
+    for (name, rule) in super::passes::plan_rules() {
+        observer.begin(&name);
+        let mut log = Log::default();
+        let after = (rule.run)(&plan, &cx, &mut log);
+        observer.planned(&name, &log);
+        plan = after.unwrap_or(plan);
+    }
+    plan
 }
 
 /// Torch IR to Tensor IR, simplified. All operations that cannot be lowered are reported together.

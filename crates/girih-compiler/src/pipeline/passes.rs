@@ -3,7 +3,7 @@
 use super::{Observer, RuleEvent};
 use crate::base::rule::{Context, Log, Rule, numbered};
 use crate::base::{Code, Diagnostic};
-use crate::loops::{self, ir::Kernel};
+use crate::loops::{self, ir::Kernel, model::Plan};
 use crate::tile;
 
 /// The letter that names a stage in traces.
@@ -37,17 +37,23 @@ impl Letter {
 
 /// The rules of a stage in the order in which they run, with their numbered names.
 fn rules(letter: Letter) -> impl Iterator<Item = (String, &'static Rule<Kernel>)> {
-    numbered(match letter {
-        Letter::Loop => loops::fuse::RULES,
-        Letter::Tile => tile::RULES,
-    })
+    match letter {
+        Letter::Loop => numbered(1, loops::fuse::RULES),
+        Letter::Tile => numbered(1 + tile::PLAN_RULES.len(), tile::RULES),
+    }
+}
+
+/// The rules of Tile IR that look at all kernels of a plan; they come before those of single kernels.
+pub(super) fn plan_rules() -> impl Iterator<Item = (String, &'static Rule<Plan>)> {
+    numbered(1, tile::PLAN_RULES)
 }
 
 /// The name, with the stage's letter, and the description of every rule: of Tensor IR (`n`), of Loop and of Tile IR.
 pub fn descriptions() -> Vec<(String, &'static str)> {
-    let graphs = numbered(crate::graph::simplify::RULES).map(|(name, rule)| (format!("n:{name}"), rule.doc));
+    let graphs = numbered(1, crate::graph::simplify::RULES).map(|(name, rule)| (format!("n:{name}"), rule.doc));
     let of = |letter: Letter| rules(letter).map(move |(name, rule)| (format!("{}:{name}", letter.text()), rule.doc));
-    graphs.chain(of(Letter::Loop)).chain(of(Letter::Tile)).collect()
+    let plans = plan_rules().map(|(name, rule)| (format!("t:{name}"), rule.doc));
+    graphs.chain(of(Letter::Loop)).chain(plans).chain(of(Letter::Tile)).collect()
 }
 
 pub(super) fn run(

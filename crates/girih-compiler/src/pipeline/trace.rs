@@ -102,6 +102,16 @@ impl Observer for Trace {
         }
     }
 
+    fn planned(&mut self, rule: &str, log: &Log) {
+        let name = format!("t:{rule}");
+        if self.full {
+            self.say(&name, log);
+        } else {
+            let (applied, skipped) = (log.applied.len(), log.skipped.len());
+            self.text.push_str(&format!("     {name:<28} applied {applied}, skipped {skipped}\n"));
+        }
+    }
+
     fn kernel(&mut self, name: &str) {
         self.text.push_str(&format!("=== {name}\n"));
     }

@@ -28,6 +28,10 @@ pub mod rules;
 
 use crate::base::rule::Rule;
 use crate::loops::ir::Kernel;
+use crate::loops::model::Plan;
+
+/// The rules that look at all kernels of a model together; they run first.
+pub const PLAN_RULES: &[Rule<Plan>] = &[rules::pack_weights::RULE];
 
 /// The rules for a CPU, in the order they run.
 pub const RULES: &[Rule<Kernel>] = &[

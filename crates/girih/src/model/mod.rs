@@ -263,7 +263,7 @@ impl Model {
     /// only lowers, so that both devices refuse the same models.
     pub fn compile(&self) -> Result<Compilation> {
         if self.options.device == Device::Eval {
-            let steps = self.lower(&mut pipeline::Silent)?.plan.steps.len();
+            let steps = self.lower(&mut pipeline::Silent)?.scheduled.steps.len();
             return Ok(Compilation { steps, kernels: 0, cached: 0, seconds: 0.0 });
         }
         let ready = self.executable()?;
@@ -278,7 +278,7 @@ impl Model {
     fn executable(&self) -> Result<Arc<Executable>> {
         self.ready.get_or_make(|| {
             let _compiling = Compiling::begin();
-            let pipeline::Model { tensor: graph, plan } = self.lower(&mut pipeline::Silent)?;
+            let pipeline::Model { tensor: graph, scheduled: plan, .. } = self.lower(&mut pipeline::Silent)?;
             Executable::new(plan, graph, &self.options, &self.tools, self.progress.as_deref()).map(Arc::new)
         })
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use girih_compiler::graph::{self, Graph};
 use girih_compiler::kernel;
-use girih_compiler::loops::model::Step;
+use girih_compiler::loops::model::{Plan, Step};
 use girih_compiler::loops::print;
 use girih_compiler::pipeline::{self, Lowered, Observer, Silent, Stage};
 
@@ -27,7 +27,7 @@ impl Model {
     /// Lowers the model once more, telling the observer about every stage and rule.
     pub fn observe(&self, observer: &mut dyn Observer) -> Result<()> {
         let model = self.lower(observer)?;
-        self.kernels(&model, observer, &mut |_, _| {})
+        self.kernels(&model.scheduled, observer, &mut |_, _| {})
     }
 
     /// The model's text at a stage.
@@ -46,10 +46,11 @@ impl Model {
         let mut out = String::new();
         let mut lowered: Vec<Lowered> = vec![];
         let comment = if stage == Stage::C { "//" } else { "#" };
-        for line in summary(&model) {
+        let plan = if stage == Stage::Loop { &model.plan } else { &model.scheduled };
+        for line in summary(&model.tensor, plan) {
             out += &format!("{comment} {line}\n");
         }
-        self.kernels(&model, &mut Silent, &mut |_, one| match stage {
+        self.kernels(plan, &mut Silent, &mut |_, one| match stage {
             Stage::Loop => out += &format!("\n{}", print::print(&one.loops, print::Stage::Loop)),
             Stage::Tile => out += &format!("\n{}", print::print(&one.tile, print::Stage::Tile)),
             Stage::Kernel => out += &format!("\n{}", kernel::print::print(&one.kernel)),
@@ -64,7 +65,7 @@ impl Model {
 
     pub(super) fn lower(&self, observer: &mut dyn Observer) -> Result<pipeline::Model> {
         if let Some(plan) = &self.plan {
-            return Ok(pipeline::Model { tensor: self.graph.clone(), plan: plan.clone() });
+            return Ok(pipeline::Model { tensor: self.graph.clone(), plan: plan.clone(), scheduled: plan.clone() });
         }
         let options = self.options.pipeline(PLANNED)?;
         let _compiling = Compiling::begin();
@@ -72,18 +73,13 @@ impl Model {
     }
 
     /// Lowers each different kernel in the order of the plan.
-    fn kernels(
-        &self,
-        model: &pipeline::Model,
-        observer: &mut dyn Observer,
-        each: &mut dyn FnMut(&Step, Lowered),
-    ) -> Result<()> {
+    fn kernels(&self, plan: &Plan, observer: &mut dyn Observer, each: &mut dyn FnMut(&Step, Lowered)) -> Result<()> {
         let options = self.options.pipeline(PLANNED)?;
         let mut seen = BTreeSet::new();
         let _compiling = Compiling::begin();
         let observer = &mut Shown(observer);
-        let of = model.plan.load.len() + model.plan.steps.len();
-        for (at, step) in model.plan.load.iter().chain(&model.plan.steps).enumerate() {
+        let of = plan.load.len() + plan.steps.len();
+        for (at, step) in plan.load.iter().chain(&plan.steps).enumerate() {
             progress::count(at + 1, of);
             if seen.insert(nameless(&step.kernel)) {
                 observer.kernel(&step.kernel.name);
@@ -100,12 +96,12 @@ fn text(graph: &Graph) -> String {
 }
 
 /// The plan in a few lines: each launch with what it computes.
-fn summary(model: &pipeline::Model) -> Vec<String> {
+fn summary(tensor: &Graph, plan: &Plan) -> Vec<String> {
     let mut lines = vec![];
-    let parts = [("load", &model.plan.load), ("run", &model.plan.steps)];
+    let parts = [("load", &plan.load), ("run", &plan.steps)];
     for (when, steps) in parts {
         for (i, step) in steps.iter().enumerate() {
-            let origins = profile::origins(&model.tensor, &step.origins).join(", ");
+            let origins = profile::origins(tensor, &step.origins).join(", ");
             let of = if origins.is_empty() { String::new() } else { format!(": {origins}") };
             lines.push(format!("{when} {} of {}, {}{of}", i + 1, steps.len(), step.kernel.name));
         }

@@ -51,8 +51,15 @@ fn chain() -> Model {
     // What the outputs are called and typed; the plan computes them.
     graph.outputs = vec![Output { name: "out".into(), value: x }, Output { name: "twice".into(), value: w }];
     let mut arrays: IdMap<ArrayId, Array> = IdMap::new();
-    let mut array =
-        |name: &str, shape: Vec<Ix>, place| arrays.push(Array { name: name.into(), elem: Elem::F32, shape, place });
+    let mut array = |name: &str, shape: Vec<Ix>, place| {
+        arrays.push(Array {
+            name: name.into(),
+            elem: Elem::F32,
+            shape,
+            at_load: !matches!(place, ArrayPlace::Input(_) | ArrayPlace::Temp),
+            place,
+        })
+    };
     let x = array("x", vec![n.ix()], ArrayPlace::Input(0));
     let w = array("w", vec![Ix::Const(4)], ArrayPlace::Input(1));
     let v = array("v", vec![Ix::Const(4)], ArrayPlace::Loaded);

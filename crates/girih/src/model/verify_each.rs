@@ -56,13 +56,14 @@ impl Prepared<'_> {
             None => self.evaluate_graph(&lowered.tensor, false)?,
         };
         let mut done = Verified { tensor: graphs.checked, ..Verified::default() };
-        let mut arrays = self.arrays(&lowered.plan, &lowered.tensor)?;
-        for step in lowered.plan.load.iter().chain(&lowered.plan.steps) {
-            let mut kernels = Kernels { run: self, plan: &lowered.plan, step, arrays: &arrays, last: None, checked: 0 };
+        let plan = &lowered.scheduled;
+        let mut arrays = self.arrays(plan, &lowered.tensor)?;
+        for step in plan.load.iter().chain(&plan.steps) {
+            let mut kernels = Kernels { run: self, plan, step, arrays: &arrays, last: None, checked: 0 };
             pipeline::lower_loops(step.kernel.clone(), &options, &mut kernels).map_err(Error::Program)?;
             done.kernels += kernels.checked;
             done.steps += 1;
-            let results = self.run_step(&lowered.plan, step, &placed(&step.kernel), &arrays);
+            let results = self.run_step(plan, step, &placed(&step.kernel), &arrays);
             let results = results.map_err(|e| Error::Program(vec![bug(&step.kernel.name, e)]))?;
             for (id, buffer) in step.writes.iter().zip(results) {
                 if let Some(slot) = arrays.get_mut(id.0 as usize) {
@@ -72,7 +73,7 @@ impl Prepared<'_> {
         }
         let bounds = self.bound(&lowered.tensor);
         for (k, want) in want.iter().enumerate() {
-            let Some(got) = lowered.plan.outputs.get(k).and_then(|id| arrays.get(id.0 as usize)) else { continue };
+            let Some(got) = plan.outputs.get(k).and_then(|id| arrays.get(id.0 as usize)) else { continue };
             let d = widen::deviation(got, want.buffer());
             if d.error > bounds.of(want.dtype(), d.scale) {
                 let name = self.model.graph.outputs.get(k).map_or("?", |o| &o.name);

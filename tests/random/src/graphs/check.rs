@@ -157,7 +157,7 @@ fn simplified(case: &Case, want: &[Vec<Tensor>]) -> Result<(), Mismatch> {
 fn kernels(case: &Case, want: &[Vec<Tensor>], twist: &dyn Fn(&Graph) -> Graph) -> Result<Verdict, Mismatch> {
     let graph = twist(&case.graph);
     for (stage, fuse) in [("unfused", false), ("fused", true)] {
-        let options = Options { fuse, ..Options::default() };
+        let options = Options { fuse };
         let plan = match model::lower(&graph, &context(), &options, &mut Log::default()) {
             Ok(plan) => plan,
             Err(d) if d.iter().all(|d| d.code == Code::CannotLower) => return Ok(Verdict::Refused(said(&d))),
@@ -181,6 +181,7 @@ fn kernels(case: &Case, want: &[Vec<Tensor>], twist: &dyn Fn(&Graph) -> Graph) -
         if !fuse {
             continue;
         }
+        let plan = pipeline::schedule(&plan, &placing(), &mut pipeline::Silent);
         let mut lowered: BTreeMap<String, Lowered> = BTreeMap::new();
         for step in plan.load.iter().chain(&plan.steps) {
             let made = pipeline::lower_loops(step.kernel.clone(), &placing(), &mut pipeline::Silent);

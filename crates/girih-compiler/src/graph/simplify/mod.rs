@@ -56,7 +56,7 @@ pub fn run(graph: &Graph, cx: &Context, observe: &mut dyn FnMut(&Step<'_>)) -> G
     let mut now = graph.clone();
     for _ in 0..ROUNDS {
         let mut changed = false;
-        for (name, rule) in numbered(RULES) {
+        for (name, rule) in numbered(1, RULES) {
             let mut log = Log::default();
             let after = (rule.run)(&now, cx, &mut log);
             observe(&Step { name: &name, before: &now, after: after.as_ref(), log: &log });

@@ -93,8 +93,6 @@ pub(super) struct Fusion<'a> {
     simple: Simple,
     extents: Vec<Ix>,
     load: Vec<bool>,
-    /// Holds what constants and parameters alone decide, though its shape may depend on symbols.
-    from_load: Vec<bool>,
     /// Only rearranges arrays: inputs, constants and values of `force`.
     layout: Vec<bool>,
     /// Computed from positions alone, cheaply: masks and the like.
@@ -138,10 +136,8 @@ impl<'a> Fusion<'a> {
     pub fn new(graph: &'a Graph, target: &'a Target) -> Fusion<'a> {
         let mut load = vec![false; graph.values.len()];
         let mut bare = vec![false; graph.values.len()];
-        let mut from_load = vec![false; graph.values.len()];
         for input in &graph.inputs {
             load[input.value.0 as usize] = input.role == Role::Parameter;
-            from_load[input.value.0 as usize] = input.role == Role::Parameter;
         }
         for node in graph.nodes.values() {
             let all = node.values().all(|v| load[v.0 as usize]) && !symbolic(graph, node);
@@ -150,9 +146,7 @@ impl<'a> Fusion<'a> {
                 Op::Index(_) | Op::IndexMap(_) => true,
                 _ => false,
             };
-            let plain = matches!(&node.op, Op::IndexMap(s) if s.iter().all(|s| s.when.is_always()));
             for r in &node.results {
-                from_load[r.0 as usize] = all || plain && node.values().all(|v| from_load[v.0 as usize]);
                 load[r.0 as usize] = all;
                 bare[r.0 as usize] = cheap && node.values().all(|v| bare[v.0 as usize]);
             }
@@ -169,7 +163,6 @@ impl<'a> Fusion<'a> {
             simple: Simple::default(),
             extents: vec![],
             load,
-            from_load,
             layout: layouts(graph, &BTreeSet::new()),
             bare,
             streams: BTreeMap::new(),
@@ -293,20 +286,6 @@ impl<'a> Fusion<'a> {
     /// Whether a value only rearranges an array.
     pub fn is_layout(&self, v: ValueId) -> bool {
         self.layout[v.0 as usize]
-    }
-
-    /// Whether a value holds what constants and parameters alone decide, though its shape may depend on symbols: a
-    /// weight that is broadcast along the rows.
-    pub fn is_from_load(&self, v: ValueId) -> bool {
-        self.from_load[v.0 as usize]
-    }
-
-    /// Whether a value differs along one of its axes.
-    pub fn depends_on(&self, v: ValueId, axis: usize) -> bool {
-        let identity: Vec<Ix> = (0..self.graph.values[v].shape.len()).map(crate::graph::ir::axis).collect();
-        let mut axes = BTreeSet::new();
-        roles::axes_of(self.graph, v, &identity, &mut axes, roles::FAR);
-        axes.contains(&axis)
     }
 
     /// How often a need computes the value.

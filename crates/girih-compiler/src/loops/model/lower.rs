@@ -4,14 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::emit::{Emitter, Result};
 use super::fuse::{Fusion, Root};
-use super::pack;
 use super::parts::{self, Part};
 use super::plan::{Array, ArrayId, ArrayPlace, Plan, Step, StepArg};
 use super::{product, rows, streamed, whole};
 use crate::base::rule::{Context, Log};
 use crate::base::{Code, Diagnostic};
 use crate::graph::ir::{Arg, Graph, Op, ValueId};
-use crate::graph::{OriginId, Refusal};
+use crate::graph::{OriginId, Refusal, Role};
 use crate::index::{Ix, ValId, simplify};
 use crate::loops::ir::{Kernel, Ty};
 
@@ -20,13 +19,11 @@ use crate::loops::ir::{Kernel, Ty};
 pub struct Options {
     /// Splice producers into consumers; off, every operation is a kernel.
     pub fuse: bool,
-    /// Lay the weights of products out in panels when the model is loaded: faster, and a second copy of them.
-    pub pack: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { fuse: true, pack: true }
+        Options { fuse: true }
     }
 }
 
@@ -37,12 +34,7 @@ pub fn lower(
     options: &Options,
     log: &mut Log,
 ) -> std::result::Result<Plan, Vec<Diagnostic>> {
-    let (packed, mut force) = if options.fuse && options.pack {
-        pack::pack(graph, &cx.target, log)
-    } else {
-        (graph.clone(), BTreeSet::new())
-    };
-    let graph = &packed;
+    let mut force = BTreeSet::new();
     // A kernel that cannot be written gives up a value each time, so this ends.
     for _ in 0..=graph.nodes.len() {
         let mut fusion = Fusion::new(graph, &cx.target);
@@ -89,7 +81,12 @@ fn plan_of(
     let mut arrays: BTreeMap<ValueId, ArrayId> = BTreeMap::new();
     let mut add = |plan: &mut Plan, v: ValueId, place: ArrayPlace| {
         let info = &graph.values[v];
-        let array = Array { name: info.name.clone(), elem: info.elem, shape: info.shape.clone(), place };
+        let at_load = match place {
+            ArrayPlace::Input(i) => graph.inputs.get(i as usize).is_some_and(|input| input.role == Role::Parameter),
+            ArrayPlace::Constant(_) | ArrayPlace::Loaded => true,
+            ArrayPlace::Temp => false,
+        };
+        let array = Array { name: info.name.clone(), elem: info.elem, shape: info.shape.clone(), place, at_load };
         let id = plan.arrays.push(array);
         arrays.insert(v, id);
         id

@@ -7,7 +7,6 @@ mod emit;
 pub mod eval;
 mod fuse;
 mod lower;
-mod pack;
 mod parts;
 pub mod plan;
 mod product;

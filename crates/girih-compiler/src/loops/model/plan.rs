@@ -36,6 +36,8 @@ pub struct Array {
     /// Over the symbols of the graph (see [`SymId::ix`]).
     pub shape: Vec<Ix>,
     pub place: ArrayPlace,
+    /// Known when the model is loaded: a constant, a parameter, or made of those.
+    pub at_load: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,6 +4,7 @@ pub mod blockify;
 pub mod cache_blocks;
 pub mod interchange;
 pub mod mark_unroll;
+pub mod pack_weights;
 pub mod register_tile;
 pub mod split_edges;
 pub mod stage_inputs;
