@@ -426,6 +426,7 @@ mod tests {
             place: Place::None,
             combine: None,
             contraction: None,
+            stream: None,
             body,
         }))
     }

@@ -191,6 +191,27 @@ pub struct Contraction {
     pub acc: BufId,
 }
 
+/// The recurrence of a weighted sum whose weights are normalised exponentials of scores, as in attention. In the order of
+/// the loop, with `from = max(greatest, score)` (0 where that is -inf) and `shrink = exp(greatest - from)`:
+///
+/// ```text
+/// total = total*shrink + exp(score - from)
+/// acc[n] = acc[n]*shrink + exp(score - from)*value          for all n
+/// greatest = max(greatest, score)
+/// ```
+///
+/// A schedule may take several iterations at once: their greatest score first, then their terms. It stands on the serial
+/// loop, whose body computes `score`, perhaps from a contraction, and then does that.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stream {
+    pub score: ValId,
+    /// Defined in the loop over `n`, which stands last in the body.
+    pub value: ValId,
+    pub greatest: BufId,
+    pub total: BufId,
+    pub acc: BufId,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct For {
     pub axis: AxisId,
@@ -202,6 +223,7 @@ pub struct For {
     pub place: Place,
     pub combine: Option<Combine>,
     pub contraction: Option<Contraction>,
+    pub stream: Option<Stream>,
     pub body: Vec<Stmt>,
 }
 

@@ -559,12 +559,27 @@ impl<'a> Parser<'_, 'a> {
             Place::None
         };
         let combine = if self.eat_word("combine") { Some(self.combine()?) } else { None };
-        let mut roles = None;
+        let role = |p: &mut Self, name: &str| {
+            p.word(name)?;
+            p.punct("=")
+        };
+        let (mut roles, mut streamed) = (None, None);
+        if self.eat_word("stream") {
+            // The values are defined in the body.
+            let mut inner = [0; 2];
+            for (at, name) in inner.iter_mut().zip(["score", "value"]) {
+                role(self, name)?;
+                *at = self.at;
+                self.any_word("a name")?;
+            }
+            role(self, "greatest")?;
+            let greatest = self.buf()?;
+            role(self, "total")?;
+            let total = self.buf()?;
+            role(self, "acc")?;
+            streamed = Some((inner, greatest, total, self.buf()?));
+        }
         if self.eat_word("contraction") {
-            let role = |p: &mut Self, name: &str| {
-                p.word(name)?;
-                p.punct("=")
-            };
             role(self, "m")?;
             let m = self.role_axes()?;
             role(self, "n")?;
@@ -592,7 +607,17 @@ impl<'a> Parser<'_, 'a> {
             self.at = back;
             contraction = Some(Contraction { m, n, k, a, b, acc });
         }
-        Ok(Stmt::For(Box::new(For { axis, lo, hi, step, kind, place, combine, contraction, body })))
+        let mut stream = None;
+        if let Some(([score, value], greatest, total, acc)) = streamed {
+            let back = self.at;
+            self.at = score;
+            let score = self.val()?;
+            self.at = value;
+            let value = self.val()?;
+            self.at = back;
+            stream = Some(Stream { score, value, greatest, total, acc });
+        }
+        Ok(Stmt::For(Box::new(For { axis, lo, hi, step, kind, place, combine, contraction, stream, body })))
     }
 
     fn combine(&mut self) -> Res<Combine> {

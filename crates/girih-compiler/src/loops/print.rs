@@ -22,6 +22,7 @@
 //! kind    := ("free" | "reduce" | "serial") ("unroll" | "vector" "(" INT ")" | "block" "(" ("x" | "y" | "z") ")")?
 //!            ("combine" OP "(" BUF,* ")" "from" const ("x" INT)?)?
 //!            ("contraction" "m=" role "n=" role "k=" role "a=" VAL "b=" VAL "acc=" BUF)?
+//!            ("stream" "score=" VAL "value=" VAL "greatest=" BUF "total=" BUF "acc=" BUF)?
 //! role    := AXIS | "(" AXIS,* ")"
 //!
 //! expr    := opnd INFIX opnd                                 + - * / & | ^ <<, by the declared type (float or int; `+` on
@@ -436,6 +437,16 @@ impl Printer<'_> {
             if c.ways != 1 {
                 text += &format!(" x {}", c.ways);
             }
+        }
+        if let Some(s) = &l.stream {
+            text += &format!(
+                " stream score={} value={} greatest={} total={} acc={}",
+                self.names.val(s.score),
+                self.names.val(s.value),
+                self.names.buf(s.greatest),
+                self.names.buf(s.total),
+                self.names.buf(s.acc),
+            );
         }
         if let Some(c) = &l.contraction {
             text += &format!(

@@ -6,6 +6,7 @@
 //! | `Free` and `Reduce` loops step by 1 and hold no `break`, `continue` or `return` that leaves them | yes | yes |
 //! | `Combine`: on a `Reduce` loop, rank-0 accumulators from outside it, an associative operation of their type | yes | yes |
 //! | `Contraction`: on a `Reduce` loop over its k; a and b defined in the body, acc written there | yes | yes |
+//! | `Stream`: on a `Serial` loop of an open kernel; score and value defined in the body, the sums written there | yes | yes |
 //! | `Vector`: on `Free` and `Reduce` loops, lanes a power of two; `Unroll`: a constant trip count | | yes |
 //! | `RegisterTile`: lanes divide cols, the body is one `Reduce` loop | | yes |
 //!
@@ -463,6 +464,14 @@ impl<'a> Verifier<'a> {
             }
         }
         self.inner(stmt, &l.body, if serial { Around::Breakable } else { Around::Closed }, &[l.axis]);
+        if let Some(s) = &l.stream {
+            self.check(stmt, serial && self.kernel.open, "a stream stands on a serial loop of an open kernel");
+            let refs = walk::refs(&l.body);
+            let good = [s.score, s.value].iter().all(|v| refs.vals_defined.contains(v));
+            self.check(stmt, good, "a stream's score and value are defined in its body");
+            let good = [s.greatest, s.total, s.acc].iter().all(|b| refs.bufs_written.contains(b));
+            self.check(stmt, good, "a stream updates its three sums");
+        }
         if let Some(c) = &l.contraction {
             let good = l.kind == LoopKind::Reduce && c.k.last() == Some(&l.axis);
             self.check(stmt, good, "a contraction stands on the reduce loop over its k");

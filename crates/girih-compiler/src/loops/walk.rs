@@ -112,6 +112,13 @@ macro_rules! walkers {
                         f($Part::RoleVal(& $($mt)? c.b));
                         f($Part::RoleBuf(& $($mt)? c.acc));
                     }
+                    if let Some(s) = & $($mt)? l.stream {
+                        f($Part::RoleVal(& $($mt)? s.score));
+                        f($Part::RoleVal(& $($mt)? s.value));
+                        for buf in [& $($mt)? s.greatest, & $($mt)? s.total, & $($mt)? s.acc] {
+                            f($Part::RoleBuf(buf));
+                        }
+                    }
                 }
                 Stmt::Loop { .. } | Stmt::Break | Stmt::Continue | Stmt::Return => {}
                 Stmt::If { cond, .. } => f($Part::Opnd(cond)),

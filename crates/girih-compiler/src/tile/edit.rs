@@ -64,6 +64,7 @@ pub fn free_loop(axis: AxisId, hi: Ix, body: Vec<Stmt>) -> Stmt {
         place: Place::None,
         combine: None,
         contraction: None,
+        stream: None,
         body,
     }))
 }

@@ -24,6 +24,7 @@ pub mod affine;
 pub mod blocking;
 pub mod contraction;
 pub mod edit;
+pub mod open;
 pub mod rules;
 
 use crate::base::rule::Rule;
@@ -36,6 +37,7 @@ pub const PLAN_RULES: &[Rule<Plan>] = &[rules::pack_weights::RULE];
 /// The rules for a CPU, in the order they run.
 pub const RULES: &[Rule<Kernel>] = &[
     rules::tileify::RULE,
+    rules::stream_rows::RULE,
     rules::blockify::RULE,
     rules::cache_blocks::RULE,
     rules::stage_inputs::RULE,

@@ -223,6 +223,7 @@ impl<'m> Lift<'m> {
             place: Place::None,
             combine: None,
             contraction: None,
+            stream: None,
             body,
         })));
         self.bind_slots(&op.results, &slots);

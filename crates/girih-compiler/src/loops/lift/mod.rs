@@ -448,6 +448,7 @@ fn counted(axis: AxisId, n: u64, kind: LoopKind, body: Vec<Stmt>) -> Stmt {
         place: Place::None,
         combine: None,
         contraction: None,
+        stream: None,
         body,
     }))
 }

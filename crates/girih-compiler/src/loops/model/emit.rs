@@ -145,7 +145,18 @@ impl<'a> Emitter<'a> {
         let axis = self.kernel.axes.push(Axis { name: name.into(), from: None });
         self.facts.set_axis(axis, &Ix::Const(0), &hi);
         let (lo, step, place) = (Ix::Const(0), Ix::Const(1), Place::None);
-        self.open.push(For { axis, lo, hi, step, kind, place, combine: None, contraction: None, body: vec![] });
+        self.open.push(For {
+            axis,
+            lo,
+            hi,
+            step,
+            kind,
+            place,
+            combine: None,
+            contraction: None,
+            stream: None,
+            body: vec![],
+        });
         self.scopes.push(Scope::default());
         self.axis_depth.insert(axis, self.depth());
         axis

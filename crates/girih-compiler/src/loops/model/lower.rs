@@ -42,7 +42,7 @@ pub fn lower(
         fusion.off = !options.fuse;
         let mut this = Log::default();
         let roots = fusion.run(&mut this);
-        match plan_of(graph, cx, &roots, options) {
+        match plan_of(graph, &roots, options) {
             Ok(plan) => {
                 log.applied.extend(this.applied);
                 log.skipped.extend(this.skipped);
@@ -71,12 +71,7 @@ pub fn lower(
     Err(vec![Diagnostic::error(Code::InternalBug, "fusion does not end")])
 }
 
-fn plan_of(
-    graph: &Graph,
-    cx: &Context,
-    roots: &[Root],
-    options: &Options,
-) -> std::result::Result<Plan, (usize, Refusal)> {
+fn plan_of(graph: &Graph, roots: &[Root], options: &Options) -> std::result::Result<Plan, (usize, Refusal)> {
     let mut plan = Plan::default();
     let mut arrays: BTreeMap<ValueId, ArrayId> = BTreeMap::new();
     let mut add = |plan: &mut Plan, v: ValueId, place: ArrayPlace| {
@@ -110,7 +105,7 @@ fn plan_of(
     for group in groups(graph, roots, &arrays, options) {
         let members: Vec<&Root> = group.iter().map(|at| &roots[*at]).collect();
         let first = group.first().copied().unwrap_or(0);
-        let lowering = Lowering { graph, cx, arrays: &arrays, plan: &plan };
+        let lowering = Lowering { graph, arrays: &arrays, plan: &plan };
         let steps = match &roots[first].parts[..] {
             [] => vec![lowering.step(&members, &[], &mut names)],
             all => all.chunks(parts::IN_A_STEP).map(|some| lowering.step(&members, some, &mut names)).collect(),
@@ -205,7 +200,6 @@ fn groups(graph: &Graph, roots: &[Root], arrays: &BTreeMap<ValueId, ArrayId>, op
 
 struct Lowering<'a> {
     graph: &'a Graph,
-    cx: &'a Context,
     arrays: &'a BTreeMap<ValueId, ArrayId>,
     plan: &'a Plan,
 }
@@ -283,7 +277,7 @@ impl Lowering<'_> {
     }
 
     fn one(&self, mut e: Emitter<'_>, root: &Root, outs: &[ValId]) -> Result<(Kernel, [Ix; 3])> {
-        let (graph, target) = (self.graph, &self.cx.target);
+        let graph = self.graph;
         let Some((node, _)) = graph.def(root.value) else { return Err(Refusal::new("an input has no kernel")) };
         e.keep = root.keep.clone();
         let Some(&out) = outs.first() else { return Err(Refusal::new("a kernel without a result")) };
@@ -294,11 +288,10 @@ impl Lowering<'_> {
         }
         let one = [Ix::Const(1), Ix::Const(1), Ix::Const(1)];
         if !root.products.is_empty() {
-            if let Some(s) = &root.stream {
-                let grid = streamed::emit(&mut e, root.value, out, s, &root.places, target)?;
-                return Ok((e.finish(), grid));
+            match &root.stream {
+                Some(s) => streamed::emit(&mut e, root.value, out, s, &root.places)?,
+                None => product::emit(&mut e, root.value, out, &root.products, &root.places)?,
             }
-            product::emit(&mut e, root.value, out, &root.products, &root.places)?;
             return Ok((Kernel { open: true, ..e.finish() }, one));
         }
         if matches!(node.op, Op::Scan { .. } | Op::Sort { .. } | Op::Scatter { .. }) {

@@ -2,7 +2,6 @@
 //!
 //! In: a graph of primitives. Out: a [`Plan`]: kernels in order, the arrays between them, and how each is launched.
 
-mod blocked;
 mod emit;
 pub mod eval;
 mod fuse;

@@ -8,6 +8,7 @@ pub mod pack_weights;
 pub mod register_tile;
 pub mod split_edges;
 pub mod stage_inputs;
+pub mod stream_rows;
 pub mod tileify;
 pub mod transpose;
 pub mod vectorise;

@@ -1,0 +1,415 @@
+//! Open nests: what the rules share that cut them into tiles.
+//!
+//! An open nest is free loops over all there is to compute, with sums inside. Cutting it means writing its parts anew,
+//! each under loops of its own: what computes an operand, the sum itself, what follows it. A [`Frame`] says what the old
+//! axes are in the new loops and what holds at the edges, [`slice`] finds what a part needs, and [`Build`] writes it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::edit;
+use crate::index::{Cmp, Cond, Facts, Mask, simplify};
+use crate::loops::ir::*;
+use crate::loops::walk;
+use crate::num::{DType, ScalarOp};
+
+/// One contraction of a nest.
+pub struct Sum<'a> {
+    pub loops: Vec<&'a For>,
+    pub roles: &'a Contraction,
+    /// Straight-line statements inside, in program order.
+    pub inside: Vec<&'a Stmt>,
+    /// The multiply's arguments: the left and the right operand, converted.
+    pub x: ValId,
+    pub y: ValId,
+}
+
+/// The loops of one sum.
+pub fn sum(f: &For) -> Result<Sum<'_>, String> {
+    let (mut loops, mut inside) = (vec![f], vec![]);
+    let mut at = f;
+    while at.contraction.is_none() {
+        let (last, before) = at.body.split_last().ok_or("a loop of it is empty")?;
+        let Stmt::For(next) = last else { return Err("it needs another reduction".to_string()) };
+        inside.extend(before);
+        loops.push(next);
+        at = next;
+    }
+    inside.extend(&at.body);
+    if loops.iter().any(|f| f.kind != LoopKind::Reduce) || inside.iter().any(|s| !walk::bodies(s).is_empty()) {
+        return Err("it needs another reduction".to_string());
+    }
+    let Some(roles) = &at.contraction else { return Err("it is no contraction".to_string()) };
+    let slices = |v: ValId| slice(&inside, &[v]);
+    for s in &inside {
+        let Stmt::Let { op: ScalarOp::Fma { .. } | ScalarOp::MulI, args, .. } = s else { continue };
+        let [Opnd::Val(x), Opnd::Val(y), ..] = args[..] else { continue };
+        // What is defined further out is in neither.
+        let has = |v: ValId, role: ValId| v == role || slices(v).iter().any(|s| walk::def(s) == Some(role));
+        if has(x, roles.a) && has(y, roles.b) {
+            return Ok(Sum { loops, roles, inside, x, y });
+        }
+    }
+    Err("its product is not of its two operands".to_string())
+}
+
+/// The statements of a list that some values are computed by, in order.
+pub fn slice<'a>(list: &[&'a Stmt], of: &[ValId]) -> Vec<&'a Stmt> {
+    let mut wanted: BTreeSet<ValId> = of.iter().copied().collect();
+    let mut out = vec![];
+    for s in list.iter().rev() {
+        if walk::def(s).is_some_and(|v| wanted.contains(&v)) {
+            walk::each_use(s, &mut |v| _ = wanted.insert(v));
+            out.push(*s);
+        }
+    }
+    out.reverse();
+    out
+}
+
+/// The same with the assertions about values that are computed on the way.
+pub fn slice_asserted<'a>(list: &[&'a Stmt], of: ValId) -> Vec<&'a Stmt> {
+    let own = slice(list, &[of]);
+    let defined: BTreeSet<ValId> = own.iter().filter_map(|s| walk::def(s)).collect();
+    let mut wanted: BTreeSet<ValId> = BTreeSet::from([of]);
+    let mut asserts: Vec<*const Stmt> = vec![];
+    for s in list {
+        if let Stmt::Assert { cond: Opnd::Val(cond), .. } = s {
+            let needs = slice(list, &[*cond]);
+            if needs.iter().any(|s| reads(s).iter().any(|v| defined.contains(v))) {
+                wanted.insert(*cond);
+                asserts.push(*s);
+            }
+        }
+    }
+    let wanted: Vec<ValId> = wanted.into_iter().collect();
+    let computed = slice(list, &wanted);
+    list.iter()
+        .copied()
+        .filter(|s| computed.iter().any(|c| std::ptr::eq(*c, *s)) || asserts.contains(&std::ptr::from_ref(*s)))
+        .collect()
+}
+
+/// Whether statements depend on one of a side's axes.
+pub fn uses(stmts: &[&Stmt], side: &Side) -> bool {
+    stmts.iter().any(|s| walk::refs_of(s).axes_used.iter().any(|a| side.axes.iter().any(|b| b.0 == *a)))
+}
+
+pub fn reads(s: &Stmt) -> Vec<ValId> {
+    let mut all = vec![];
+    walk::each_use(s, &mut |v| all.push(v));
+    all
+}
+
+/// Axes that become one.
+#[derive(Clone)]
+pub struct Side {
+    pub axes: Vec<(AxisId, Ix)>,
+    pub extent: Ix,
+    pub block: u64,
+}
+
+impl Side {
+    pub fn new(axes: Vec<(AxisId, Ix)>, facts: &Facts) -> Side {
+        let extent = axes.iter().fold(Ix::Const(1), |n, (_, hi)| Ix::mul(n, hi.clone()));
+        Side { extent: simplify(&extent, facts), axes, block: 1 }
+    }
+
+    /// Positions along the axes, from one along all of them; the last runs fastest.
+    pub fn split(&self, position: &Ix, by: &mut BTreeMap<AxisId, Ix>) {
+        let mut stride = Ix::Const(1);
+        for (i, (axis, n)) in self.axes.iter().enumerate().rev() {
+            let q = Ix::floor_div(position.clone(), stride.clone());
+            by.insert(*axis, if i == 0 { q } else { Ix::modulo(q, n.clone()) });
+            stride = Ix::mul(stride, n.clone());
+        }
+    }
+
+    pub fn known(&self) -> Option<u64> {
+        self.extent.as_const().map(|n| n.max(0) as u64)
+    }
+
+    /// What holds inside; nothing where blocks divide the extent.
+    pub fn inside(&self, position: &Ix) -> Option<Cond> {
+        let divides = self.known().is_some_and(|n| n.is_multiple_of(self.block));
+        (!divides).then(|| Cond::new(position.clone(), Cmp::Lt, self.extent.clone()))
+    }
+}
+
+/// A copy of statements under new axes: which conditions hold for accesses that depend on the old ones.
+pub struct Frame {
+    pub by: BTreeMap<AxisId, Ix>,
+    /// Old axes, and what holds inside along them.
+    pub conds: Vec<(BTreeSet<AxisId>, Cond)>,
+    pub facts: Facts,
+}
+
+impl Frame {
+    /// Axes that are made of positions along sides.
+    pub fn new(facts: &Facts, sides: &[(&Side, Ix)]) -> Frame {
+        let (mut by, mut conds) = (BTreeMap::new(), vec![]);
+        for (side, position) in sides {
+            side.split(position, &mut by);
+            let of = side.axes.iter().map(|a| a.0).collect::<BTreeSet<_>>();
+            conds.extend(side.inside(position).map(|c| (of, c)));
+        }
+        Frame { by, conds, facts: facts.clone() }
+    }
+
+    /// The statements under the new axes, defining values of their own; accesses keep inside the extents.
+    pub fn copy(&self, kernel: &mut Kernel, stmts: &[Stmt]) -> Vec<Stmt> {
+        // Which old axes a value depends on decides which conditions guard an access.
+        let mut depends: BTreeMap<ValId, BTreeSet<AxisId>> = BTreeMap::new();
+        let mut out = Vec::with_capacity(stmts.len());
+        for s in stmts {
+            let facts = walk::refs_of(s);
+            let mut axes: BTreeSet<AxisId> = facts.axes_used.iter().copied().collect();
+            for v in &facts.vals_used {
+                axes.extend(depends.get(v).into_iter().flatten());
+            }
+            let mut s = s.clone();
+            walk::map_ixs(std::slice::from_mut(&mut s), &mut |ix| {
+                *ix = simplify(&ix.subst_axes(&mut |a| self.by.get(&a).cloned()), &self.facts);
+            });
+            let all = matches!(s, Stmt::Store { .. } | Stmt::Assert { .. });
+            let conds = |axes: &BTreeSet<AxisId>| -> Vec<Cond> {
+                let of = self.conds.iter().filter(|(of, _)| all || of.intersection(axes).next().is_some());
+                of.map(|(_, c)| c.clone()).collect()
+            };
+            match &mut s {
+                Stmt::Load { mask, other, mem, .. } => {
+                    let conds = conds(&axes);
+                    if !conds.is_empty() {
+                        *mask = mask.and(&Mask { conds, vals: vec![] });
+                        other.get_or_insert(Opnd::Const { dtype: mem.elem, bits: 0 });
+                    }
+                }
+                Stmt::Store { mask, .. } => *mask = mask.and(&Mask { conds: conds(&axes), vals: vec![] }),
+                Stmt::Assert { cond, .. } => {
+                    let conds = conds(&axes);
+                    if !conds.is_empty() {
+                        *cond = or_outside(kernel, conds, *cond, &mut out);
+                    }
+                }
+                _ => {}
+            }
+            if let Some(v) = walk::def(&s) {
+                depends.insert(v, axes);
+            }
+            out.push(s);
+        }
+        walk::clone_fresh(kernel, &out)
+    }
+}
+
+/// A condition that also holds outside of the extents.
+pub fn or_outside(kernel: &mut Kernel, conds: Vec<Cond>, cond: Opnd, out: &mut Vec<Stmt>) -> Opnd {
+    let mut fresh = |name: &str| kernel.vals.push(Val { ty: Ty::Num(DType::I1), name: name.into() });
+    let (on, off, either) = (fresh("on"), fresh("off"), fresh("inside"));
+    let one = Opnd::Const { dtype: DType::I1, bits: 1 };
+    out.push(Stmt::Test { dst: on, mask: Mask { conds, vals: vec![] } });
+    out.push(Stmt::Let { dst: off, op: ScalarOp::Xor, args: vec![Opnd::Val(on), one] });
+    out.push(Stmt::Let { dst: either, op: ScalarOp::Or, args: vec![cond, Opnd::Val(off)] });
+    Opnd::Val(either)
+}
+
+/// A kernel whose parts are being written.
+pub struct Build<'a> {
+    pub kernel: &'a mut Kernel,
+    pub facts: Facts,
+}
+
+/// One axis of a tile: how long it is.
+pub type Extent = (AxisId, u64);
+
+/// The statements that give an operand's element in the loop over the sum, and the element before conversion.
+pub struct Operand {
+    pub stmts: Vec<Stmt>,
+    pub role: ValId,
+}
+
+impl Operand {
+    /// The element as the multiply takes it.
+    pub fn value(&self) -> ValId {
+        self.stmts.last().and_then(walk::def).unwrap_or(self.role)
+    }
+}
+
+impl Build<'_> {
+    /// A fresh axis that runs from 0.
+    pub fn axis(&mut self, name: &str, size: u64) -> AxisId {
+        let axis = self.kernel.axes.push(Axis { name: name.into(), from: None });
+        self.facts.set_axis(axis, &Ix::Const(0), &Ix::Const(size as i64));
+        axis
+    }
+
+    /// An operand of a sum whose tile runs over `own` and whose stretch is `kk`. What is more than a load is computed
+    /// into a local buffer first, by loops that go to `out`. `frame` gives the old axes at a position and one along the sum.
+    #[allow(clippy::too_many_arguments)]
+    pub fn operand(
+        &mut self,
+        stmts: &[&Stmt],
+        value: ValId,
+        role: Option<ValId>,
+        left: bool,
+        own: Extent,
+        kk: Extent,
+        frame: &dyn Fn(&Build<'_>, AxisId, AxisId) -> Frame,
+        out: &mut Vec<Stmt>,
+    ) -> Result<Operand, String> {
+        let list: Vec<Stmt> = stmts.iter().map(|s| (*s).clone()).collect();
+        if is_direct(stmts) {
+            let at = role.map_or(Some(0), |role| list.iter().position(|s| walk::def(s) == Some(role)));
+            let copy = frame(self, own.0, kk.0).copy(self.kernel, &list);
+            let role = at.and_then(|at| copy.get(at)).and_then(walk::def).ok_or("an operand is not loaded")?;
+            return Ok(Operand { stmts: copy, role });
+        }
+        let Some(Ty::Num(dtype)) = self.kernel.vals.get(value).map(|v| v.ty) else {
+            return Err("an operand is an address".to_string());
+        };
+        let (name, at) = if left { ("a", "i") } else { ("b", "j") };
+        let (p, q) = (self.axis(at, own.1), self.axis("kk", kk.1));
+        let shape = if left { vec![own.1, kk.1] } else { vec![kk.1, own.1] };
+        let buf = self.kernel.bufs.push(Buf { name: name.into(), ty: Ty::Num(dtype), shape });
+        let frame = frame(self, p, q);
+        let mut list = list;
+        let value = self.pad(&frame, value, dtype, &mut list);
+        let index = |own: AxisId, kk: AxisId| {
+            let (own, kk) = (Ix::Axis(own), Ix::Axis(kk));
+            if left { vec![own, kk] } else { vec![kk, own] }
+        };
+        list.push(Stmt::Write { buf, idx: index(p, q), value: Opnd::Val(value) });
+        let copy = frame.copy(self.kernel, &list);
+        out.push(Stmt::Local { buf });
+        let order = if left { [(p, own.1), (q, kk.1)] } else { [(q, kk.1), (p, own.1)] };
+        out.push(nested(&order, copy));
+        Ok(self.read(buf, dtype, index(own.0, kk.0)))
+    }
+
+    /// An operand that lies in a buffer.
+    pub fn read(&mut self, buf: BufId, dtype: DType, idx: Vec<Ix>) -> Operand {
+        let dst = self.kernel.vals.push(Val { ty: Ty::Num(dtype), name: "x".into() });
+        Operand { stmts: vec![Stmt::Read { dst, buf, idx }], role: dst }
+    }
+
+    /// Makes an operand 0 outside of its extents: what stands there is no term of the sum. Gives the value to take.
+    fn pad(&mut self, frame: &Frame, value: ValId, dtype: DType, list: &mut Vec<Stmt>) -> ValId {
+        let conds: Vec<Cond> = frame.conds.iter().map(|(_, c)| c.clone()).collect();
+        if conds.is_empty() {
+            return value;
+        }
+        let on = self.kernel.vals.push(Val { ty: Ty::Num(DType::I1), name: "in".into() });
+        let name = self.kernel.vals.get(value).map_or(String::new(), |v| v.name.clone());
+        let padded = self.kernel.vals.push(Val { ty: Ty::Num(dtype), name });
+        list.push(Stmt::Test { dst: on, mask: Mask { conds, vals: vec![] } });
+        let args = vec![Opnd::Val(on), Opnd::Val(value), Opnd::Const { dtype, bits: 0 }];
+        list.push(Stmt::Let { dst: padded, op: ScalarOp::Select, args });
+        padded
+    }
+
+    /// `tile[i, j] += sum over kk of a*b`; `multiply` are the statements after the operands.
+    pub fn contraction(
+        &mut self,
+        tile: BufId,
+        [i, j, kk]: [Extent; 3],
+        a: &Operand,
+        b: &Operand,
+        multiply: Vec<Stmt>,
+    ) -> Stmt {
+        let roles = Contraction { m: vec![i.0], n: vec![j.0], k: vec![kk.0], a: a.role, b: b.role, acc: tile };
+        let body = a.stmts.iter().chain(&b.stmts).cloned().chain(multiply).collect();
+        let mut reduce = edit::free_loop(kk.0, Ix::Const(kk.1 as i64), body);
+        if let Stmt::For(f) = &mut reduce {
+            f.kind = LoopKind::Reduce;
+            f.contraction = Some(roles);
+        }
+        loops(&[i, j], vec![reduce])
+    }
+
+    /// The multiply and the add of a sum, of its operands as they are now and into a tile.
+    pub fn multiply(
+        &mut self,
+        sum: &Sum<'_>,
+        a: &Operand,
+        b: &Operand,
+        tile: BufId,
+        at: &[Ix],
+    ) -> Result<Vec<Stmt>, String> {
+        let names = BTreeMap::from([(sum.x, a.value()), (sum.y, b.value())]);
+        let acc = sum.roles.acc;
+        let write = sum.inside.iter().rev().find(|s| matches!(s, Stmt::Write { buf, .. } if *buf == acc));
+        let Some(Stmt::Write { value: Opnd::Val(new), .. }) = write else {
+            return Err("its sum is not written".to_string());
+        };
+        let mut own = slice(&sum.inside, &[*new]);
+        let of_operands = slice(&sum.inside, &[sum.x, sum.y]);
+        own.retain(|s| !of_operands.iter().any(|o| std::ptr::eq(*o, *s)));
+        let mut list: Vec<Stmt> = own.into_iter().chain(write.copied()).cloned().collect();
+        to_tiles(&mut list, &BTreeMap::from([(acc, (tile, at.to_vec()))]));
+        walk::subst_vals(&mut list, &mut |v| names.get(&v).map(|v| Opnd::Val(*v)));
+        Ok(walk::clone_fresh(self.kernel, &list))
+    }
+}
+
+/// Reads and writes of buffers as those of tiles at these places.
+pub fn to_tiles(body: &mut [Stmt], tiles: &BTreeMap<BufId, (BufId, Vec<Ix>)>) {
+    walk::visit_mut(body, &mut |s| {
+        if let Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. } = s
+            && let Some((tile, at)) = tiles.get(buf)
+        {
+            (*buf, *idx) = (*tile, at.clone());
+        }
+    });
+}
+
+/// A nest of loops over blocks around a body: its extents along x, y and z.
+pub fn in_blocks(grid: &[(AxisId, Ix); 3], mut body: Vec<Stmt>) -> Result<Stmt, String> {
+    let single = grid.iter().all(|(_, n)| n.is_const(1));
+    for (dim, (axis, count)) in (0u8..).zip(grid) {
+        if count.is_const(1) && !(dim == 0 && single) {
+            continue;
+        }
+        let mut s = edit::free_loop(*axis, count.clone(), body);
+        if let Stmt::For(f) = &mut s {
+            f.place = Place::Block { dim };
+        }
+        body = vec![s];
+    }
+    body.pop().ok_or("it is empty".to_string())
+}
+
+/// Whether an operand's element is one load, perhaps converted, that gives 0 where it is masked off.
+pub fn is_direct(stmts: &[&Stmt]) -> bool {
+    let Some((first, rest)) = stmts.split_first() else { return false };
+    let zero = |other: &Option<Opnd>| other.is_none_or(|o| matches!(o, Opnd::Const { bits: 0, .. }));
+    let load = matches!(first, Stmt::Load { other, mask, .. } if zero(other) && mask.vals.is_empty());
+    let converts = |s: &&Stmt| matches!(s, Stmt::Let { op: ScalarOp::FToF { .. } | ScalarOp::ExtI { .. }, .. });
+    load && rest.len() <= 1 && rest.iter().all(converts)
+}
+
+/// Free loops around a body, outermost first.
+pub fn loops(axes: &[(AxisId, u64)], mut body: Vec<Stmt>) -> Stmt {
+    for (axis, n) in axes.iter().rev() {
+        body = vec![edit::free_loop(*axis, Ix::Const(*n as i64), body)];
+    }
+    body.remove(0)
+}
+
+/// Two free loops around straight-line statements: what does not depend on the inner one stands between them.
+pub fn nested(axes: &[(AxisId, u64); 2], body: Vec<Stmt>) -> Stmt {
+    let [(outer, n), (inner, m)] = *axes;
+    let mut varying: BTreeSet<ValId> = BTreeSet::new();
+    let (mut between, mut within) = (vec![], vec![]);
+    for s in body {
+        let facts = walk::refs_of(&s);
+        let fixed = !facts.axes_used.contains(&inner) && facts.vals_used.iter().all(|v| !varying.contains(v));
+        let reads = matches!(s, Stmt::Read { .. });
+        if fixed && edit::is_pure(&s) && !reads || fixed && matches!(s, Stmt::Assert { .. }) {
+            between.push(s);
+        } else {
+            varying.extend(walk::def(&s));
+            within.push(s);
+        }
+    }
+    between.push(edit::free_loop(inner, Ix::Const(m as i64), within));
+    edit::free_loop(outer, Ix::Const(n as i64), between)
+}

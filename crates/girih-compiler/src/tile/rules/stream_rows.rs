@@ -1,0 +1,474 @@
+//! `stream_rows`
+
+use std::collections::BTreeMap;
+
+use crate::base::rule::{Context, Log, Rule};
+use crate::base::target::Target;
+use crate::index::{Facts, Mask, simplify};
+use crate::loops::ir::*;
+use crate::loops::walk;
+use crate::num::op::{Predicate, Rounding};
+use crate::num::{DType, ScalarOp, convert};
+use crate::tile::edit;
+use crate::tile::open::*;
+use crate::tile::rules::axis_site;
+
+pub const RULE: Rule<Kernel> = Rule {
+    name: "stream_rows",
+    doc: "\
+Takes a weighted sum with normalised exponentials, as in attention, a block of rows and a stretch of keys at a time. The
+scores of a stretch are a tile of their own; the greatest of them corrects what was summed before, once for the stretch.
+
+```text
+for i in 0..128: free                            for ib in 0..2: free block(x)
+  acc = 0, m = -inf, l = 0                         local acc[64, 64], m[64], l[64]
+  for key in 0..512: serial stream        -->      for kt in 0..4: serial
+    s = sum over k of q[i, k] * x[key, k]            s[i, j] = sum over k of q[..] * x[kt*128 + j, k]
+    m, l, acc <- the recurrence                      for i: m[i], l[i], shrink <- the scores' maximum and sum
+  store out[..] = acc[n] / l                         acc[i, n] <- acc[i, n]*shrink + sum over j of s[i, j] * v[..]
+                                                   for i: for n: store out[..] = acc[i, n] / l[i]
+```
+
+Rows and keys are so many that scores, keys and sums stay in the second cache.
+
+Refuses scores that are no sum, and nests that hold other loops.
+",
+    run,
+};
+
+const NEAREST: Rounding = Rounding::NearestEven;
+const MAX: ScalarOp = ScalarOp::MaxF { nan: true, ftz: false };
+const ADD: ScalarOp = ScalarOp::AddF { rounding: NEAREST, ftz: false };
+const SUB: ScalarOp = ScalarOp::SubF { rounding: NEAREST, ftz: false };
+const MUL: ScalarOp = ScalarOp::MulF { rounding: NEAREST, ftz: false };
+
+fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    if !p.open {
+        return None;
+    }
+    let mut kernel = p.clone();
+    let mut changed = false;
+    for at in 0..p.body.len() {
+        let Stmt::For(first) = &p.body[at] else { continue };
+        let Some(nest) = StreamNest::of(first) else { continue };
+        let site = axis_site(p, first.axis);
+        match nest.and_then(|nest| cut(&mut kernel, &ctx.target, &nest)) {
+            Ok(stmt) => {
+                log.applied(site);
+                kernel.body[at] = stmt;
+                changed = true;
+            }
+            Err(why) => log.skipped(site, why),
+        }
+    }
+    changed.then_some(kernel)
+}
+
+/// Free loops around a stream, and what stands with it.
+struct StreamNest<'a> {
+    free: Vec<&'a For>,
+    /// Straight-line statements outside the loops below, in program order.
+    around: Vec<&'a Stmt>,
+    stream: &'a For,
+    roles: &'a Stream,
+    /// The sum that scores are computed from.
+    sum: Sum<'a>,
+    /// Straight-line statements of one iteration, but for the loop over the sums.
+    inside: Vec<&'a Stmt>,
+    /// The loop that updates the weighted sums.
+    update: &'a For,
+    /// What is done with them.
+    last: &'a For,
+}
+
+impl<'a> StreamNest<'a> {
+    /// `None` where there is no stream.
+    fn of(first: &'a For) -> Option<Result<StreamNest<'a>, String>> {
+        let mut found = false;
+        walk::visit(&first.body, &mut |s| found |= matches!(s, Stmt::For(f) if f.stream.is_some()));
+        (found && first.kind == LoopKind::Free && first.place == Place::None).then(|| StreamNest::read(first))
+    }
+
+    fn read(first: &'a For) -> Result<StreamNest<'a>, String> {
+        let other = || "it holds other loops".to_string();
+        let (mut free, mut around) = (vec![first], vec![]);
+        let mut body = &first.body;
+        while let Some(Stmt::For(f)) = body.last()
+            && f.kind == LoopKind::Free
+            && !body.iter().any(|s| matches!(s, Stmt::For(f) if f.stream.is_some()))
+        {
+            let (_, before) = body.split_last().ok_or_else(other)?;
+            around.extend(before);
+            free.push(f);
+            body = &f.body;
+        }
+        let at = body.iter().position(|s| matches!(s, Stmt::For(f) if f.stream.is_some())).ok_or_else(other)?;
+        let (Stmt::For(stream), Some(Stmt::For(last))) = (&body[at], body.last()) else { return Err(other()) };
+        let roles = stream.stream.as_ref().ok_or_else(other)?;
+        // What the sums start from is the recurrence's own.
+        let starts = |s: &Stmt| match s {
+            Stmt::Local { buf } | Stmt::Write { buf, .. } => [roles.acc, roles.greatest, roles.total].contains(buf),
+            Stmt::For(f) => matches!(&f.body[..], [Stmt::Write { buf, .. }] if *buf == roles.acc),
+            _ => false,
+        };
+        let between = body[..at].iter().filter(|s| !starts(s)).chain(&body[at + 1..body.len() - 1]);
+        around.extend(between);
+        let (Stmt::For(update), steps) = stream.body.split_last().ok_or_else(other)? else { return Err(other()) };
+        let mut sums = steps.iter().filter_map(|s| if let Stmt::For(f) = s { Some(f) } else { None });
+        let sum_loop = sums.next().ok_or("its scores are no sum")?;
+        if sums.next().is_some() {
+            return Err(other());
+        }
+        let sum = sum(sum_loop)?;
+        let of_sum = |s: &Stmt| match s {
+            Stmt::Local { buf } | Stmt::Write { buf, .. } => *buf == sum.roles.acc,
+            Stmt::For(_) => true,
+            _ => false,
+        };
+        let inside: Vec<&Stmt> = steps.iter().filter(|s| !of_sum(s)).collect();
+        let straight = |s: &&Stmt| walk::bodies(s).is_empty();
+        let flat = |f: &For| f.body.iter().all(|s| walk::bodies(s).is_empty());
+        if !around.iter().all(straight) || !inside.iter().all(straight) || !flat(update) || !flat(last) {
+            return Err(other());
+        }
+        Ok(StreamNest { free, around, stream, roles, sum, inside, update, last })
+    }
+}
+
+/// Rows of a block, and how many keys it takes at once.
+fn sizes(rows: Option<u64>, keys: Option<u64>, target: &Target) -> (u64, u64) {
+    // The scores and the keys' block stay in the second cache with room to spare.
+    let most = if target.l2_bytes >= 1 << 20 { 128 } else { 64 };
+    let rows = rows.map_or(32, |m| m.max(1).next_multiple_of(8).min(64));
+    (rows, keys.map_or(most, |k| k.max(1).next_multiple_of(16).min(most)))
+}
+
+/// Where a nest is cut.
+struct Cuts {
+    m: Side,
+    keys: Side,
+    n: Side,
+    depth: Side,
+    batch: Side,
+    grid: [(AxisId, Ix); 3],
+    kt: AxisId,
+    steps: Ix,
+}
+
+/// Positions in the loops of a part, where it has them.
+#[derive(Clone, Copy, Default)]
+struct At {
+    row: Option<AxisId>,
+    key: Option<AxisId>,
+    n: Option<AxisId>,
+    depth: Option<AxisId>,
+}
+
+impl Cuts {
+    fn frame(&self, facts: &Facts, at: At) -> Frame {
+        let block = |d: usize| if self.grid[d].1.is_const(1) { Ix::Const(0) } else { Ix::Axis(self.grid[d].0) };
+        let within = |outer: Ix, side: &Side, axis: AxisId| {
+            Ix::add(Ix::mul(outer, Ix::Const(side.block as i64)), Ix::Axis(axis))
+        };
+        let kt = if self.steps.is_const(1) { Ix::Const(0) } else { Ix::Axis(self.kt) };
+        let mut sides = vec![(&self.batch, block(2))];
+        sides.extend(at.row.map(|i| (&self.m, within(block(0), &self.m, i))));
+        sides.extend(at.key.map(|j| (&self.keys, within(kt, &self.keys, j))));
+        sides.extend(at.n.map(|n| (&self.n, Ix::Axis(n))));
+        sides.extend(at.depth.map(|k| (&self.depth, Ix::Axis(k))));
+        Frame::new(facts, &sides)
+    }
+}
+
+fn cut(kernel: &mut Kernel, target: &Target, nest: &StreamNest<'_>) -> Result<Stmt, String> {
+    let facts = edit::facts(kernel);
+    let (roles, sum) = (nest.roles, &nest.sum);
+    let of = |axes: &[AxisId], loops: &[&For]| -> Vec<(AxisId, Ix)> {
+        axes.iter().filter_map(|a| loops.iter().find(|f| f.axis == *a)).map(|f| (f.axis, f.hi.clone())).collect()
+    };
+    let mut all = nest.free.clone();
+    all.extend([nest.stream, nest.update, nest.last]);
+    all.extend(&sum.loops);
+    if all.iter().any(|f| !f.lo.is_const(0) || !f.step.is_const(1) || !f.hi.axes().is_empty()) {
+        return Err("the bounds of its loops depend on each other".to_string());
+    }
+    let mut m = Side::new(of(&sum.roles.m, &nest.free), &facts);
+    let mut keys = Side::new(vec![(nest.stream.axis, nest.stream.hi.clone())], &facts);
+    // The loop that updates and the last one run over the same positions.
+    let n = Side::new(vec![(nest.update.axis, nest.update.hi.clone())], &facts);
+    let mut depth = Side::new(of(&sum.roles.k, &sum.loops), &facts);
+    let rest: Vec<&For> = nest.free.iter().copied().filter(|f| !sum.roles.m.contains(&f.axis)).collect();
+    let batch = Side::new(rest.iter().map(|f| (f.axis, f.hi.clone())).collect(), &facts);
+    let (Some(width), Some(deep)) = (n.known(), depth.known()) else {
+        return Err("the length of its rows is not known".to_string());
+    };
+    let (bm, bk) = sizes(m.known(), keys.known(), target);
+    (m.block, keys.block, depth.block) = (bm, bk, deep);
+    let count = |side: &Side| simplify(&Ix::ceil_div(side.extent.clone(), Ix::Const(side.block as i64)), &facts);
+    let (blocks, steps) = (count(&m), count(&keys));
+    let like = |side: &Side, or: AxisId| side.axes.first().map_or(or, |a| a.0);
+    let (like_m, like_b) = (like(&m, nest.stream.axis), like(&batch, nest.stream.axis));
+    let x = edit::new_axis(kernel, like_m, "b");
+    let y = edit::new_axis(kernel, like_m, "y");
+    let z = edit::new_axis(kernel, like_b, "b");
+    let kt = edit::new_axis(kernel, nest.stream.axis, "t");
+    let mut b = Build { kernel, facts };
+    for (axis, n) in [(x, &blocks), (z, &batch.extent), (kt, &steps)] {
+        b.facts.set_axis(axis, &Ix::Const(0), n);
+    }
+    let grid = [(x, blocks), (y, Ix::Const(1)), (z, batch.extent.clone())];
+    let cuts = Cuts { m, keys, n, depth, batch, grid, kt, steps };
+
+    // The state of the rows.
+    let dtype = match b.kernel.bufs.get(roles.acc).map(|b| b.ty) {
+        Some(Ty::Num(d)) => d,
+        _ => return Err("it sums addresses".to_string()),
+    };
+    let constant = |x: f64| Opnd::Const { dtype, bits: convert::from_f64(dtype, x, NEAREST) };
+    let buffer = |b: &mut Build<'_>, like: BufId, shape: Vec<u64>| {
+        let name = b.kernel.bufs.get(like).map_or("x".to_string(), |b| b.name.clone());
+        b.kernel.bufs.push(Buf { name, ty: Ty::Num(dtype), shape })
+    };
+    let acc = buffer(&mut b, roles.acc, vec![bm, width]);
+    let greatest = buffer(&mut b, roles.greatest, vec![bm]);
+    let total = buffer(&mut b, roles.total, vec![bm]);
+    let mut body = vec![Stmt::Local { buf: acc }];
+    let (i, n) = (b.axis("i", bm), b.axis("n", width));
+    let zero = Stmt::Write { buf: acc, idx: vec![Ix::Axis(i), Ix::Axis(n)], value: constant(0.0) };
+    body.push(loops(&[(i, bm), (n, width)], vec![zero]));
+    body.extend([Stmt::Local { buf: greatest }, Stmt::Local { buf: total }]);
+    let i = b.axis("i", bm);
+    let start = |buf, x: f64| Stmt::Write { buf, idx: vec![Ix::Axis(i)], value: constant(x) };
+    let both = vec![start(greatest, f64::NEG_INFINITY), start(total, 0.0)];
+    body.push(loops(&[(i, bm)], both));
+
+    // One stretch of keys.
+    let scores = b.kernel.bufs.push(Buf { name: "s".into(), ty: Ty::Num(dtype), shape: vec![bm, bk] });
+    let mut step = vec![Stmt::Local { buf: scores }];
+    let (i, j) = (b.axis("i", bm), b.axis("j", bk));
+    let zero = Stmt::Write { buf: scores, idx: vec![Ix::Axis(i), Ix::Axis(j)], value: constant(0.0) };
+    step.push(loops(&[(i, bm), (j, bk)], vec![zero]));
+    first_product(&mut b, nest, &cuts, scores, [bm, bk, deep], &mut step)?;
+    let stretch = Stretch { acc, greatest, total, scores, dtype, bm, bk, width };
+    step.push(recurrence(&mut b, nest, &cuts, &stretch)?);
+    second_product(&mut b, nest, &cuts, &stretch, &mut step)?;
+    if cuts.steps.is_const(1) {
+        body.extend(step);
+    } else {
+        let mut outer = edit::free_loop(kt, cuts.steps.clone(), step);
+        if let Stmt::For(f) = &mut outer {
+            f.kind = LoopKind::Serial;
+        }
+        body.push(outer);
+    }
+
+    // What follows.
+    let (i, n) = (b.axis("i", bm), b.axis("n", width));
+    let mut rest: Vec<Stmt> = nest.around.iter().map(|s| (*s).clone()).chain(nest.last.body.clone()).collect();
+    let row = vec![Ix::Axis(i)];
+    let at = BTreeMap::from([
+        (roles.acc, (acc, vec![Ix::Axis(i), Ix::Axis(n)])),
+        (roles.greatest, (greatest, row.clone())),
+        (roles.total, (total, row)),
+    ]);
+    to_tiles(&mut rest, &at);
+    let last = nest.last.axis;
+    let mut frame = cuts.frame(&b.facts, At { row: Some(i), ..At::default() });
+    frame.by.insert(last, Ix::Axis(n));
+    let mut rest = frame.copy(b.kernel, &rest);
+    edit::drop_unused(&mut rest);
+    body.push(nested(&[(i, bm), (n, width)], rest));
+    in_blocks(&cuts.grid, body)
+}
+
+/// The tiles of a block.
+struct Stretch {
+    acc: BufId,
+    greatest: BufId,
+    total: BufId,
+    scores: BufId,
+    dtype: DType,
+    bm: u64,
+    bk: u64,
+    width: u64,
+}
+
+/// The sums that scores are made of.
+fn first_product(
+    b: &mut Build<'_>,
+    nest: &StreamNest<'_>,
+    cuts: &Cuts,
+    scores: BufId,
+    [bm, bk, deep]: [u64; 3],
+    out: &mut Vec<Stmt>,
+) -> Result<(), String> {
+    let sum = &nest.sum;
+    let all: Vec<&Stmt> = nest.around.iter().chain(&nest.inside).chain(&sum.inside).copied().collect();
+    let (i, j, kk) = (b.axis("i", bm), b.axis("j", bk), b.axis("kk", deep));
+    let mut operands = vec![];
+    for (value, role, left) in [(sum.x, sum.roles.a, true), (sum.y, sum.roles.b, false)] {
+        let stmts = slice_asserted(&all, value);
+        if stmts.iter().any(|s| matches!(s, Stmt::Read { .. })) {
+            return Err("an operand needs what the kernel keeps".to_string());
+        }
+        if uses(&stmts, if left { &cuts.keys } else { &cuts.m }) {
+            return Err("an operand depends on both rows and keys".to_string());
+        }
+        let own = if left { (i, bm) } else { (j, bk) };
+        let frame = |b: &Build<'_>, p: AxisId, q: AxisId| {
+            let at = match left {
+                true => At { row: Some(p), depth: Some(q), ..At::default() },
+                false => At { key: Some(p), depth: Some(q), ..At::default() },
+            };
+            cuts.frame(&b.facts, at)
+        };
+        operands.push(b.operand(&stmts, value, Some(role), left, own, (kk, deep), &frame, out)?);
+    }
+    let [x, y] = &operands[..] else { return Err("it has no two operands".to_string()) };
+    let multiply = b.multiply(sum, x, y, scores, &[Ix::Axis(i), Ix::Axis(j)])?;
+    out.push(b.contraction(scores, [(i, bm), (j, bk), (kk, deep)], x, y, multiply));
+    Ok(())
+}
+
+/// What single scores become, their greatest, and the terms of the sum; what was summed before shrinks.
+fn recurrence(b: &mut Build<'_>, nest: &StreamNest<'_>, cuts: &Cuts, t: &Stretch) -> Result<Stmt, String> {
+    let Stretch { dtype, bm, bk, width, .. } = *t;
+    let roles = nest.roles;
+    let constant = |x: f64| Opnd::Const { dtype, bits: convert::from_f64(dtype, x, NEAREST) };
+    let fold = |op: ScalarOp, from: f64, buf: BufId| {
+        let identity = convert::from_f64(dtype, from, NEAREST);
+        Some(Combine { accs: vec![buf], op: CombineOp::Scalar { op, identity }, ways: 1 })
+    };
+    let (i, j) = (b.axis("i", bm), b.axis("j", bk));
+    let (row, at) = (vec![Ix::Axis(i)], vec![Ix::Axis(i), Ix::Axis(j)]);
+
+    // The scores, and the greatest of the stretch.
+    let best = b.kernel.bufs.push(Buf { name: "best".into(), ty: Ty::Num(dtype), shape: vec![] });
+    let mut rows =
+        vec![Stmt::Local { buf: best }, Stmt::Write { buf: best, idx: vec![], value: constant(f64::NEG_INFINITY) }];
+    let all: Vec<&Stmt> = nest.around.iter().chain(&nest.inside).copied().collect();
+    let mut list: Vec<Stmt> = slice_asserted(&all, roles.score).into_iter().cloned().collect();
+    to_tiles(&mut list, &BTreeMap::from([(nest.sum.roles.acc, (t.scores, at.clone()))]));
+    let mut score = roles.score;
+    let frame = cuts.frame(&b.facts, At { row: Some(i), key: Some(j), ..At::default() });
+    let edge = cuts.keys.inside(&frame.by[&nest.stream.axis]);
+    if let Some(edge) = edge {
+        // Positions past the end are no terms of the sum: their exponential is 0.
+        let on = b.kernel.vals.push(Val { ty: Ty::Num(DType::I1), name: "in".into() });
+        let padded = b.kernel.vals.push(Val { ty: Ty::Num(dtype), name: "s".into() });
+        list.push(Stmt::Test { dst: on, mask: Mask { conds: vec![edge], vals: vec![] } });
+        let args = vec![Opnd::Val(on), Opnd::Val(score), constant(f64::NEG_INFINITY)];
+        list.push(Stmt::Let { dst: padded, op: ScalarOp::Select, args });
+        score = padded;
+    }
+    list.push(Stmt::Write { buf: t.scores, idx: at.clone(), value: Opnd::Val(score) });
+    let (old, new) = (value(b, dtype), value(b, dtype));
+    list.push(Stmt::Read { dst: old, buf: best, idx: vec![] });
+    list.push(Stmt::Let { dst: new, op: MAX, args: vec![Opnd::Val(score), Opnd::Val(old)] });
+    list.push(Stmt::Write { buf: best, idx: vec![], value: Opnd::Val(new) });
+    let list = frame.copy(b.kernel, &list);
+    let Stmt::For(first) = nested(&[(i, bm), (j, bk)], list) else { return Err("it has no scores".to_string()) };
+    // What stands between the loops is the row's; the inner loop folds.
+    let mut between = first.body;
+    if let Some(Stmt::For(f)) = between.last_mut() {
+        f.kind = LoopKind::Reduce;
+        f.combine = fold(MAX, f64::NEG_INFINITY, best);
+    }
+    rows.extend(between);
+
+    // A row without any score yet: distances from -inf would be NaN, where the terms are 0.
+    let define = |b: &mut Build<'_>, rows: &mut Vec<Stmt>, op: ScalarOp, args: Vec<Opnd>| {
+        let dst = value(b, dtype);
+        rows.push(Stmt::Let { dst, op, args });
+        Opnd::Val(dst)
+    };
+    let read = |b: &mut Build<'_>, rows: &mut Vec<Stmt>, buf: BufId, idx: Vec<Ix>| {
+        let dst = value(b, dtype);
+        rows.push(Stmt::Read { dst, buf, idx });
+        Opnd::Val(dst)
+    };
+    let before = read(b, &mut rows, t.greatest, row.clone());
+    let met = read(b, &mut rows, best, vec![]);
+    let now = define(b, &mut rows, MAX, vec![before, met]);
+    rows.push(Stmt::Write { buf: t.greatest, idx: row.clone(), value: now });
+    let empty = b.kernel.vals.push(Val { ty: Ty::Num(DType::I1), name: "empty".into() });
+    let equal = ScalarOp::CmpF { pred: Predicate::Equal, ordered: true };
+    rows.push(Stmt::Let { dst: empty, op: equal, args: vec![now, constant(f64::NEG_INFINITY)] });
+    let from = define(b, &mut rows, ScalarOp::Select, vec![Opnd::Val(empty), constant(0.0), now]);
+    let behind = define(b, &mut rows, SUB, vec![before, from]);
+    let shrink = define(b, &mut rows, ScalarOp::Exp, vec![behind]);
+
+    // The terms and their sum.
+    let sum = b.kernel.bufs.push(Buf { name: "sum".into(), ty: Ty::Num(dtype), shape: vec![] });
+    rows.push(Stmt::Local { buf: sum });
+    rows.push(Stmt::Write { buf: sum, idx: vec![], value: constant(0.0) });
+    let j = b.axis("j", bk);
+    let at = vec![Ix::Axis(i), Ix::Axis(j)];
+    let mut terms = vec![];
+    let score = read(b, &mut terms, t.scores, at.clone());
+    let distance = define(b, &mut terms, SUB, vec![score, from]);
+    let term = define(b, &mut terms, ScalarOp::Exp, vec![distance]);
+    terms.push(Stmt::Write { buf: t.scores, idx: at, value: term });
+    let old = read(b, &mut terms, sum, vec![]);
+    let new = define(b, &mut terms, ADD, vec![term, old]);
+    terms.push(Stmt::Write { buf: sum, idx: vec![], value: new });
+    let mut folded = edit::free_loop(j, Ix::Const(bk as i64), terms);
+    if let Stmt::For(f) = &mut folded {
+        f.kind = LoopKind::Reduce;
+        f.combine = fold(ADD, 0.0, sum);
+    }
+    rows.push(folded);
+    let before = read(b, &mut rows, t.total, row.clone());
+    let kept = define(b, &mut rows, MUL, vec![before, shrink]);
+    let more = read(b, &mut rows, sum, vec![]);
+    let after = define(b, &mut rows, ADD, vec![kept, more]);
+    rows.push(Stmt::Write { buf: t.total, idx: row, value: after });
+
+    // What was summed under the old maximum.
+    let n = b.axis("n", width);
+    let at = vec![Ix::Axis(i), Ix::Axis(n)];
+    let mut shrunk = vec![];
+    let old = read(b, &mut shrunk, t.acc, at.clone());
+    let new = define(b, &mut shrunk, MUL, vec![old, shrink]);
+    shrunk.push(Stmt::Write { buf: t.acc, idx: at, value: new });
+    rows.push(loops(&[(n, width)], shrunk));
+    Ok(loops(&[(i, bm)], rows))
+}
+
+fn value(b: &mut Build<'_>, dtype: DType) -> ValId {
+    b.kernel.vals.push(Val { ty: Ty::Num(dtype), name: "v".into() })
+}
+
+/// The weighted sums of the stretch.
+fn second_product(
+    b: &mut Build<'_>,
+    nest: &StreamNest<'_>,
+    cuts: &Cuts,
+    t: &Stretch,
+    out: &mut Vec<Stmt>,
+) -> Result<(), String> {
+    let Stretch { dtype, bm, bk, width, .. } = *t;
+    let roles = nest.roles;
+    let (i, n, j) = (b.axis("i", bm), b.axis("n", width), b.axis("kk", bk));
+    let of_update: Vec<&Stmt> = nest.update.body.iter().collect();
+    let all: Vec<&Stmt> = nest.around.iter().chain(&nest.inside).copied().chain(of_update).collect();
+    let stmts = slice_asserted(&all, roles.value);
+    if stmts.iter().any(|s| matches!(s, Stmt::Read { .. })) || uses(&stmts, &cuts.m) {
+        return Err("an operand depends on both rows and columns".to_string());
+    }
+    let frame =
+        |b: &Build<'_>, p: AxisId, q: AxisId| cuts.frame(&b.facts, At { n: Some(p), key: Some(q), ..At::default() });
+    let y = b.operand(&stmts, roles.value, None, false, (n, width), (j, bk), &frame, out)?;
+    let x = b.read(t.scores, dtype, vec![Ix::Axis(i), Ix::Axis(j)]);
+    let at = vec![Ix::Axis(i), Ix::Axis(n)];
+    let (old, new) = (value(b, dtype), value(b, dtype));
+    let fma = ScalarOp::Fma { rounding: NEAREST, ftz: false };
+    let args = vec![Opnd::Val(x.value()), Opnd::Val(y.value()), Opnd::Val(old)];
+    let multiply = vec![
+        Stmt::Read { dst: old, buf: t.acc, idx: at.clone() },
+        Stmt::Let { dst: new, op: fma, args },
+        Stmt::Write { buf: t.acc, idx: at, value: Opnd::Val(new) },
+    ];
+    out.push(b.contraction(t.acc, [(i, bm), (n, width), (j, bk)], &x, &y, multiply));
+    Ok(())
+}
