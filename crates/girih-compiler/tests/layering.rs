@@ -76,6 +76,26 @@ fn folders_import_only_earlier_ones() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// What is computed, and which operations share a kernel, is the same for every machine.
+#[test]
+fn nothing_above_tile_ir_knows_a_target() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut wrong = vec![];
+    for module in ["graph", "source", "loops"] {
+        let mut files = vec![];
+        sources(&src.join(module), &mut files);
+        for file in files {
+            let text = std::fs::read_to_string(&file).unwrap();
+            for word in ["base::target", "cx.target", "ctx.target", "l1_bytes", "l2_bytes", "vector_bytes"] {
+                if text.contains(word) {
+                    wrong.push(format!("{} names `{word}`", file.strip_prefix(&src).unwrap().display()));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// Source is printed from kernels, and kernels have no text but what `Ident` and `Label` made of a user's.
 #[test]
 fn emitted_source_is_made_of_no_user_text() {

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use girih_compiler::base::target::Assumptions;
+use girih_compiler::base::launch::Assumptions;
 use girih_compiler::pipeline::{self, Lowered};
 
 use crate::blocks::{BlockOrder, Cost};

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use girih_compiler::base::host::Waiting;
+use girih_compiler::base::launch::Assumptions;
 use girih_compiler::base::launch::{Launch, Trap};
 use girih_compiler::base::memory::{Fault, Memory};
-use girih_compiler::base::target::Assumptions;
 use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::cuda_tile::eval;
 use girih_compiler::loops::launch_facts;

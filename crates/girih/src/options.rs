@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use girih_compiler::base::knobs::Knobs;
-use girih_compiler::base::target::{Assumptions, Target};
+use girih_compiler::base::launch::Assumptions;
+use girih_compiler::base::target::Target;
 use girih_compiler::pipeline;
 
 use crate::error::Error;

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use girih_compiler::base::launch::Assumptions;
 use girih_compiler::base::launch::Trap;
-use girih_compiler::base::target::Assumptions;
 use girih_compiler::base::{Code, Diagnostic, Span};
 use girih_compiler::cuda_tile::{self, bytecode, ir::Module as TileModule};
 use girih_compiler::kernel;

@@ -51,6 +51,7 @@ fn kernel(case: &Case, name: &str, lanes: u32) -> Kernel {
         place: if lanes > 1 { Place::Vector { lanes } } else { Place::None },
         combine: None,
         contraction: None,
+        stream: None,
         body,
     }))];
     k

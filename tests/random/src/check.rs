@@ -3,9 +3,9 @@
 
 use crate::data::{self, Image};
 use crate::program::{Param, Program};
+use girih_compiler::base::launch::Assumptions;
 use girih_compiler::base::launch::Launch;
 use girih_compiler::base::memory::VecMemory;
-use girih_compiler::base::target::Assumptions;
 use girih_compiler::base::{Code, Diagnostic, host};
 use girih_compiler::cuda_tile::bytecode::{self, write::VERSIONS};
 use girih_compiler::cuda_tile::{self, ir::Module};

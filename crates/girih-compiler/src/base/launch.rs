@@ -27,6 +27,15 @@ impl Launch {
     }
 }
 
+/// What may be taken as true of a launch; the runtime tests it and picks the version that fits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Assumptions {
+    /// Index arithmetic does not wrap (its obligations hold for this grid and these arguments).
+    pub no_wrap: bool,
+    /// Buffers passed as distinct pointer arguments do not overlap.
+    pub no_alias: bool,
+}
+
 /// Why a kernel stopped. What is rarely there is boxed: every step of an evaluator may return one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Trap {

@@ -1,7 +1,8 @@
 //! The form of a rewrite rule and of what it reports.
 
 use super::knobs::Knobs;
-use super::target::{Assumptions, Target};
+use super::launch::Assumptions;
+use super::target::Target;
 
 /// What a rule may look at besides the program.
 #[derive(Clone, Debug)]

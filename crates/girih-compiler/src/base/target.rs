@@ -1,4 +1,4 @@
-//! What a schedule needs to know of a machine, and what it may take as true of a launch.
+//! What a schedule needs to know of a machine.
 
 /// A CPU as the rules see it. No rule asks for a chip by name; it asks for a capability or a number.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,13 +27,4 @@ impl Default for Target {
             threads: 2,
         }
     }
-}
-
-/// What may be taken as true of a launch; the runtime tests it and picks the version that fits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Assumptions {
-    /// Index arithmetic does not wrap (its obligations hold for this grid and these arguments).
-    pub no_wrap: bool,
-    /// Buffers passed as distinct pointer arguments do not overlap.
-    pub no_alias: bool,
 }

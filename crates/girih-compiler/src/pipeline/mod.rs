@@ -13,8 +13,9 @@ mod passes;
 pub mod trace;
 
 use crate::base::knobs::Knobs;
+use crate::base::launch::Assumptions;
 use crate::base::rule::{Context, Log};
-use crate::base::target::{Assumptions, Target};
+use crate::base::target::Target;
 use crate::base::{Code, Diagnostic, Severity, Span};
 use crate::graph::{Graph, decompose};
 use crate::{cuda_tile, emit, kernel, loops};

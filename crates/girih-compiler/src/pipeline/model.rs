@@ -31,7 +31,7 @@ pub fn lower_model(
     let tensor = lower_tensor(graph, options, observer)?;
     observer.begin("fusion");
     let mut log = Log::default();
-    let outcome = model::lower(&tensor, &options.context(), &model::Options { fuse }, &mut log);
+    let outcome = model::lower(&tensor, &model::Options { fuse }, &mut log);
     observer.fused(&tensor, &log);
     let plan = outcome?;
     let scheduled = schedule(&plan, options, observer);

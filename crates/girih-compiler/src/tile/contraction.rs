@@ -236,7 +236,8 @@ pub fn prev_power(x: u32) -> u32 {
 mod tests {
     use super::*;
     use crate::base::knobs::Knobs;
-    use crate::base::target::{Assumptions, Target};
+    use crate::base::launch::Assumptions;
+    use crate::base::target::Target;
 
     fn shape(target: Target, acc: DType, m: u64, n: u64) -> (u32, u32, u32) {
         let assume = Assumptions { no_wrap: true, no_alias: true };

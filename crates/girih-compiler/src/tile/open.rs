@@ -398,12 +398,13 @@ pub fn loops(axes: &[(AxisId, u64)], mut body: Vec<Stmt>) -> Stmt {
 pub fn nested(axes: &[(AxisId, u64); 2], body: Vec<Stmt>) -> Stmt {
     let [(outer, n), (inner, m)] = *axes;
     let mut varying: BTreeSet<ValId> = BTreeSet::new();
+    let written = walk::refs(&body).bufs_written;
     let (mut between, mut within) = (vec![], vec![]);
     for s in body {
         let facts = walk::refs_of(&s);
         let fixed = !facts.axes_used.contains(&inner) && facts.vals_used.iter().all(|v| !varying.contains(v));
-        let reads = matches!(s, Stmt::Read { .. });
-        if fixed && edit::is_pure(&s) && !reads || fixed && matches!(s, Stmt::Assert { .. }) {
+        let changes = matches!(&s, Stmt::Read { buf, .. } if written.contains(buf));
+        if fixed && edit::is_pure(&s) && !changes || fixed && matches!(s, Stmt::Assert { .. }) {
             between.push(s);
         } else {
             varying.extend(walk::def(&s));

@@ -2,8 +2,9 @@
 
 use super::RULES;
 use crate::base::knobs::Knobs;
+use crate::base::launch::Assumptions;
 use crate::base::rule::{Context, Log};
-use crate::base::target::{Assumptions, Target};
+use crate::base::target::Target;
 use crate::loops::ir::*;
 use crate::loops::parse::parse;
 use crate::loops::print::{Stage, print};

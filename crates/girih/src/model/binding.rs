@@ -4,6 +4,7 @@
 //! length of the arena and the shapes of the outputs.
 
 use girih_compiler::graph::{Elem, Graph};
+use girih_compiler::index::Ix;
 use girih_compiler::loops::model::{ArrayId, ArrayPlace, Plan, Step, StepArg};
 
 use super::arena::{self, Life};
@@ -60,8 +61,11 @@ pub trait Fixed {
     fn address(&self, array: ArrayId) -> Option<u64>;
 }
 
-/// Computes the binding of the plan's steps.
-pub fn bind(plan: &Plan, graph: &Graph, symbols: &[i64], fixed: &dyn Fixed) -> Result<Binding> {
+/// Blocks along x, y and z, over symbols; a launch with an axis of 0 blocks does nothing.
+pub type Grid = [Ix; 3];
+
+/// Computes the binding of the plan's steps, whose kernels have these grids.
+pub fn bind(plan: &Plan, grids: &[Grid], graph: &Graph, symbols: &[i64], fixed: &dyn Fixed) -> Result<Binding> {
     let too_large = |name: &str| {
         let text = symbols_text(graph, symbols);
         Error::argument(format!("the array `{name}` of the model is too large{text}"))
@@ -122,9 +126,9 @@ pub fn bind(plan: &Plan, graph: &Graph, symbols: &[i64], fixed: &dyn Fixed) -> R
             *place = Some(Slot::Arena(offset));
         }
     }
-    for step in &plan.steps {
+    for (step, grid) in plan.steps.iter().zip(grids) {
         let place = |id: ArrayId| places.get(id.0 as usize).copied().flatten();
-        push_step(&mut binding, step, symbols, symbols, &place)?;
+        push_step(&mut binding, step, grid, symbols, symbols, &place)?;
         let empty = |id: &ArrayId| {
             let shape = plan.arrays.get(*id).and_then(|a| extent::shape(&a.shape, symbols));
             shape.is_some_and(|s| s.contains(&0))
@@ -137,16 +141,16 @@ pub fn bind(plan: &Plan, graph: &Graph, symbols: &[i64], fixed: &dyn Fixed) -> R
 }
 
 /// The binding of the steps that run once. Their extents depend on no symbol.
-pub fn bind_load(plan: &Plan, graph: &Graph, fixed: &dyn Fixed) -> Result<Binding> {
+pub fn bind_load(plan: &Plan, grids: &[Grid], graph: &Graph, fixed: &dyn Fixed) -> Result<Binding> {
     // Kernels take every symbol, whether they need it or not.
     let any: Vec<i64> = graph.symbols.values().map(|s| s.lo).collect();
     let mut binding = Binding::default();
-    for step in &plan.load {
+    for (step, grid) in plan.load.iter().zip(grids) {
         let place = |id: ArrayId| match plan.arrays.get(id)?.place {
             ArrayPlace::Input(i) => Some(Slot::Input(i)),
             _ => fixed.address(id).map(Slot::Fixed),
         };
-        push_step(&mut binding, step, &[], &any, &place)?;
+        push_step(&mut binding, step, grid, &[], &any, &place)?;
     }
     Ok(binding)
 }
@@ -162,6 +166,7 @@ fn array_of(arg: &StepArg) -> Option<ArrayId> {
 fn push_step(
     binding: &mut Binding,
     step: &Step,
+    blocks: &Grid,
     known: &[i64],
     symbols: &[i64],
     place: &dyn Fn(ArrayId) -> Option<Slot>,
@@ -169,7 +174,7 @@ fn push_step(
     let name = &step.kernel.name;
     let bug = |what: &str| Error::Internal(format!("the step {name}: {what}"));
     let mut grid = [0u32; 3];
-    for (n, ix) in grid.iter_mut().zip(&step.grid) {
+    for (n, ix) in grid.iter_mut().zip(blocks) {
         let blocks = extent::value(ix, known).ok_or_else(|| bug("its grid does not follow from the symbols"))?;
         *n = u32::try_from(blocks).ok().filter(|n| *n <= MAX_GRID).ok_or_else(|| {
             Error::argument(format!(

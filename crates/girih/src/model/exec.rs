@@ -14,12 +14,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use girih_compiler::graph::{ConstData, ConstId, Graph, Role};
+use girih_compiler::index::Ix;
 use girih_compiler::loops::ir::{Kernel, Ty};
 use girih_compiler::loops::model::{ArrayId, ArrayPlace, Plan, Step, StepArg};
 use girih_compiler::loops::print;
 use girih_compiler::pipeline::{self, Silent};
 
-use super::binding::{self, Binding, Slot};
+use super::binding::{self, Binding, Grid, Slot};
 use super::extent;
 use super::files::Files;
 use super::tensor::bytes_of;
@@ -50,8 +51,9 @@ pub struct Executable {
     pub graph: Graph,
     options: Options,
     kernels: Vec<Compiled>,
-    /// The kernel of each step.
+    /// The kernel of each step, and its blocks.
     steps: Vec<usize>,
+    grids: Vec<Grid>,
     load: Vec<usize>,
     load_binding: Binding,
     fixed: Addresses,
@@ -132,16 +134,15 @@ impl Executable {
             order.push(*at);
         }
         let kernels = compile(&sources, options, tools, progress)?;
-        for (step, at) in plan.load.iter_mut().chain(&mut plan.steps).zip(&order) {
-            if let Some(grid) = kernels.get(*at).and_then(|k| k.version.lowered.kernel.grid.clone()) {
-                step.grid = grid;
-            }
-        }
+        let all = plan.load.iter().chain(&plan.steps).zip(&order);
+        let grids: Vec<Grid> = all.filter_map(|(step, at)| Some(grid_of(step, kernels.get(*at)?))).collect();
+        let (load_grids, grids) = grids.split_at(plan.load.len().min(grids.len()));
         let cached = kernels.iter().filter(|k| k.native.cached).count();
         let steps = order.split_off(plan.load.len());
         let fixed = addresses(&plan, &graph)?;
-        let load_binding = binding::bind_load(&plan, &graph, &fixed)?;
+        let load_binding = binding::bind_load(&plan, load_grids, &graph, &fixed)?;
         Ok(Executable {
+            grids: grids.to_vec(),
             kernels,
             steps,
             load: order,
@@ -173,7 +174,7 @@ impl Executable {
                 return Ok(found.clone());
             }
         }
-        let binding = Arc::new(binding::bind(&self.plan, &self.graph, symbols, &self.fixed)?);
+        let binding = Arc::new(binding::bind(&self.plan, &self.grids, &self.graph, symbols, &self.fixed)?);
         state.bindings.truncate(BINDINGS - 1);
         state.bindings.insert(0, binding.clone());
         Ok(binding)
@@ -496,6 +497,20 @@ fn addresses(plan: &Plan, graph: &Graph) -> Result<Addresses> {
         }
     }
     Ok(all)
+}
+
+/// The blocks of a step's kernel, over the symbols that it is given.
+fn grid_of(step: &Step, kernel: &Compiled) -> Grid {
+    let kernel = &kernel.version.lowered.kernel;
+    let symbol = |leaf: &Ix| match leaf {
+        Ix::Val { val, .. } => match step.args.get(kernel.params.iter().position(|p| p == val)?) {
+            Some(StepArg::Symbol(s)) => Some(s.ix()),
+            _ => None,
+        },
+        _ => None,
+    };
+    let one = || [Ix::Const(1), Ix::Const(1), Ix::Const(1)];
+    kernel.grid.clone().unwrap_or_else(one).map(|n| n.replace_leaves(&mut { symbol }))
 }
 
 /// The kernel as text without the names people gave: equal for kernels that compute the same alike.

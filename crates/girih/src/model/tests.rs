@@ -9,7 +9,7 @@ use girih_compiler::loops::parse;
 use super::*;
 use crate::{CachePolicy, Code};
 
-fn step(text: &str, args: Vec<StepArg>, grid: Ix, writes: ArrayId) -> Step {
+fn step(text: &str, args: Vec<StepArg>, writes: ArrayId) -> Step {
     let kernel = parse::parse(text).unwrap().0;
     let reads = args.iter().filter_map(|a| match a {
         StepArg::Array(id) if *id != writes => Some(*id),
@@ -20,22 +20,21 @@ fn step(text: &str, args: Vec<StepArg>, grid: Ix, writes: ArrayId) -> Step {
         writes: vec![writes],
         kernel,
         args,
-        grid: [grid, Ix::Const(1), Ix::Const(1)],
         origins: vec![],
         flops: Ix::Const(0),
         bytes: Ix::Const(0),
     }
 }
 
-const ADD: &str = "loop kernel k_add(a: ptr f32, b: ptr f32, c: ptr f32, n: i64):
-  for i in 0..min(n - bx*256, 256): free
-    x: f32 = load a[bx*256 + i]
+const ADD: &str = "loop kernel k_add(a: ptr f32, b: ptr f32, c: ptr f32, n: i64) open:
+  for i in 0..n: free
+    x: f32 = load a[i]
     y: f32 = load b[i % 4]
     z: f32 = x + y
-    store c[bx*256 + i] = z
+    store c[i] = z
 ";
 
-const DOUBLE: &str = "loop kernel k_double(w: ptr f32, v: ptr f32):
+const DOUBLE: &str = "loop kernel k_double(w: ptr f32, v: ptr f32) open:
   for i in 0..4: free
     x: f32 = load w[i]
     y: f32 = x + x
@@ -64,14 +63,13 @@ fn chain() -> Model {
     let w = array("w", vec![Ix::Const(4)], ArrayPlace::Input(1));
     let v = array("v", vec![Ix::Const(4)], ArrayPlace::Loaded);
     let t: Vec<ArrayId> = (0..3).map(|i| array(&format!("t{i}"), vec![n.ix()], ArrayPlace::Temp)).collect();
-    let blocks = || Ix::ceil_div(n.ix(), Ix::Const(256));
     let add = |from, to| {
         let args = vec![StepArg::Array(from), StepArg::Array(v), StepArg::Array(to), StepArg::Symbol(SymId(0))];
-        step(ADD, args, blocks(), to)
+        step(ADD, args, to)
     };
     let plan = Plan {
         arrays,
-        load: vec![step(DOUBLE, vec![StepArg::Array(w), StepArg::Array(v)], Ix::Const(1), v)],
+        load: vec![step(DOUBLE, vec![StepArg::Array(w), StepArg::Array(v)], v)],
         steps: vec![add(x, t[0]), add(t[0], t[1]), add(t[1], t[2])],
         outputs: vec![t[2], v],
     };

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use girih::{Arg, CachePolicy, Device, Error, Kernel, Options, Program};
+use girih_compiler::base::launch::Assumptions;
 use girih_compiler::base::launch::Trap;
-use girih_compiler::base::target::Assumptions;
 
 pub const DEVICES: [Device; 2] = [Device::Cpu, Device::Eval];
 

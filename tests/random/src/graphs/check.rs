@@ -3,8 +3,9 @@
 
 use girih::model::{Model, Tensor as Array};
 use girih_compiler::base::knobs::Knobs;
+use girih_compiler::base::launch::Assumptions;
 use girih_compiler::base::rule::{Context, Log};
-use girih_compiler::base::target::{Assumptions, Target};
+use girih_compiler::base::target::Target;
 use girih_compiler::base::{Budget, Code, Diagnostic, host};
 use girih_compiler::graph::eval::{self, Tensor, evaluate, no_files};
 use girih_compiler::graph::print::{Stage, data_of, print};
@@ -158,7 +159,7 @@ fn kernels(case: &Case, want: &[Vec<Tensor>], twist: &dyn Fn(&Graph) -> Graph) -
     let graph = twist(&case.graph);
     for (stage, fuse) in [("unfused", false), ("fused", true)] {
         let options = Options { fuse };
-        let plan = match model::lower(&graph, &context(), &options, &mut Log::default()) {
+        let plan = match model::lower(&graph, &options, &mut Log::default()) {
             Ok(plan) => plan,
             Err(d) if d.iter().all(|d| d.code == Code::CannotLower) => return Ok(Verdict::Refused(said(&d))),
             Err(d) => return Err(mismatch(stage, said(&d))),

@@ -1,6 +1,7 @@
 use super::*;
 use crate::base::knobs::Knobs;
-use crate::base::target::{Assumptions, Target};
+use crate::base::launch::Assumptions;
+use crate::base::target::Target;
 use crate::graph::build::Builder;
 use crate::graph::ir::{Coord, Output, ReduceOp, Role, ScatterOp, axis, scalar};
 use crate::graph::{Elem, Origin};

@@ -3,10 +3,10 @@
 use super::RULES;
 use crate::base::host::Silent;
 use crate::base::knobs::Knobs;
+use crate::base::launch::Assumptions;
 use crate::base::launch::Launch;
 use crate::base::memory::VecMemory;
 use crate::base::rule::{Context, Log};
-use crate::base::target::Assumptions;
 use crate::cuda_tile::ir::Module;
 use crate::cuda_tile::{self, parse::parse};
 use crate::loops::ir::Kernel;

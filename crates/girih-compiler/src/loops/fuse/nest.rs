@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::target::Assumptions;
+use crate::base::launch::Assumptions;
 use crate::index::{AxisId, Cmp, Cond, Ix, ValId};
 use crate::loops::ir::{For, Kernel, LoopKind, Opnd, Order, Place, Stmt, Ty};
 use crate::loops::walk;

@@ -21,7 +21,6 @@ use super::parts::{self, MOST_SOURCES, Part};
 use super::roles::{self, Product};
 use super::stream::{self, Stream};
 use crate::base::rule::Log;
-use crate::base::target::Target;
 use crate::graph::ir::{Arg, Coord, Graph, Node, Op, ReduceOp, Role, ValueId};
 
 use crate::index::{AxisId, Facts, Ix, Simple};
@@ -69,6 +68,9 @@ struct Demand {
 
 /// An extent that is not known is taken to be this long.
 const GUESS: i64 = 512;
+/// Rows that are too few for a reduction in each of them to be fused where it reads much: whoever shares the kernel out
+/// has nothing else to share.
+const FEW_ROWS: i64 = 8;
 /// What a kernel costs to start, in bytes moved meanwhile.
 const START: i64 = 20_000;
 /// The most places at which one value is computed.
@@ -81,7 +83,6 @@ pub(super) const LONGEST: usize = 512;
 
 pub(super) struct Fusion<'a> {
     graph: &'a Graph,
-    target: &'a Target,
     /// Values that must have an array.
     pub force: BTreeSet<ValueId>,
     /// Nothing is fused: every operation is a kernel.
@@ -133,7 +134,7 @@ fn layouts(graph: &Graph, force: &BTreeSet<ValueId>) -> Vec<bool> {
 }
 
 impl<'a> Fusion<'a> {
-    pub fn new(graph: &'a Graph, target: &'a Target) -> Fusion<'a> {
+    pub fn new(graph: &'a Graph) -> Fusion<'a> {
         let mut load = vec![false; graph.values.len()];
         let mut bare = vec![false; graph.values.len()];
         for input in &graph.inputs {
@@ -153,7 +154,6 @@ impl<'a> Fusion<'a> {
         }
         Fusion {
             graph,
-            target,
             force: BTreeSet::new(),
             off: false,
             demands: vec![vec![]; graph.values.len()],
@@ -416,8 +416,8 @@ impl<'a> Fusion<'a> {
         let shape = &self.graph.values[self.roots[root].value].shape;
         let rows: i64 = outer.iter().filter_map(|d| shape.get(*d)).map(guess).product();
         let total = self.numel(self.roots[root].value).max(self.terms(v));
-        if rows < i64::from(self.target.threads) * 2 && total > 1 << 16 {
-            return Err(format!("its {rows} rows are too few to share among threads"));
+        if rows < FEW_ROWS && total > 1 << 16 {
+            return Err(format!("its {rows} rows are too few to share out"));
         }
         let root = &mut self.roots[root];
         root.first.extend(first);

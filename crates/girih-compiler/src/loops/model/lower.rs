@@ -7,7 +7,7 @@ use super::fuse::{Fusion, Root};
 use super::parts::{self, Part};
 use super::plan::{Array, ArrayId, ArrayPlace, Plan, Step, StepArg};
 use super::{product, rows, streamed, whole};
-use crate::base::rule::{Context, Log};
+use crate::base::rule::Log;
 use crate::base::{Code, Diagnostic};
 use crate::graph::ir::{Arg, Graph, Op, ValueId};
 use crate::graph::{OriginId, Refusal, Role};
@@ -28,16 +28,11 @@ impl Default for Options {
 }
 
 /// Lowers a graph of primitives. `log` says which values were spliced where, and why others were not.
-pub fn lower(
-    graph: &Graph,
-    cx: &Context,
-    options: &Options,
-    log: &mut Log,
-) -> std::result::Result<Plan, Vec<Diagnostic>> {
+pub fn lower(graph: &Graph, options: &Options, log: &mut Log) -> std::result::Result<Plan, Vec<Diagnostic>> {
     let mut force = BTreeSet::new();
     // A kernel that cannot be written gives up a value each time, so this ends.
     for _ in 0..=graph.nodes.len() {
-        let mut fusion = Fusion::new(graph, &cx.target);
+        let mut fusion = Fusion::new(graph);
         fusion.force = force.clone();
         fusion.off = !options.fuse;
         let mut this = Log::default();
@@ -239,7 +234,7 @@ impl Lowering<'_> {
                 writes.push(id);
             }
         }
-        let (kernel, grid) = match (roots, some) {
+        let kernel = match (roots, some) {
             ([root], []) => self.one(e, root, &outs)?,
             ([root], _) => match outs[..] {
                 [out] => parts::emit(e, root.value, out, some)?,
@@ -273,10 +268,10 @@ impl Lowering<'_> {
         origins.sort();
         origins.dedup();
         let (flops, bytes) = (simplify(&flops, &facts), simplify(&bytes, &facts));
-        Ok(Step { kernel, args, grid, reads, writes, origins, flops, bytes })
+        Ok(Step { kernel, args, reads, writes, origins, flops, bytes })
     }
 
-    fn one(&self, mut e: Emitter<'_>, root: &Root, outs: &[ValId]) -> Result<(Kernel, [Ix; 3])> {
+    fn one(&self, mut e: Emitter<'_>, root: &Root, outs: &[ValId]) -> Result<Kernel> {
         let graph = self.graph;
         let Some((node, _)) = graph.def(root.value) else { return Err(Refusal::new("an input has no kernel")) };
         e.keep = root.keep.clone();
@@ -286,13 +281,12 @@ impl Lowering<'_> {
         if !root.products.is_empty() && halves {
             return Err(Refusal::new("a product's blocks do not write 4-bit elements"));
         }
-        let one = [Ix::Const(1), Ix::Const(1), Ix::Const(1)];
         if !root.products.is_empty() {
             match &root.stream {
                 Some(s) => streamed::emit(&mut e, root.value, out, s, &root.places)?,
                 None => product::emit(&mut e, root.value, out, &root.products, &root.places)?,
             }
-            return Ok((Kernel { open: true, ..e.finish() }, one));
+            return Ok(Kernel { open: true, ..e.finish() });
         }
         if matches!(node.op, Op::Scan { .. } | Op::Sort { .. } | Op::Scatter { .. }) {
             whole::emit(&mut e, node, outs)?;
@@ -303,18 +297,18 @@ impl Lowering<'_> {
         let mut kernel = e.finish();
         rows::collapse(&mut kernel.body, &facts);
         kernel.open = true;
-        Ok((kernel, one))
+        Ok(kernel)
     }
 
     /// Products side by side: each block will belong to one of them.
-    fn several(&self, mut e: Emitter<'_>, roots: &[&Root], outs: &[ValId]) -> Result<(Kernel, [Ix; 3])> {
+    fn several(&self, mut e: Emitter<'_>, roots: &[&Root], outs: &[ValId]) -> Result<Kernel> {
         for (root, out) in roots.iter().zip(outs) {
             if self.graph.values[root.value].elem.dtype.bits() == 4 {
                 return Err(Refusal::new("a product's blocks do not write 4-bit elements"));
             }
             product::emit(&mut e, root.value, *out, &root.products, &root.places)?;
         }
-        Ok((Kernel { open: true, ..e.finish() }, [Ix::Const(1), Ix::Const(1), Ix::Const(1)]))
+        Ok(Kernel { open: true, ..e.finish() })
     }
 }
 

@@ -106,8 +106,8 @@ pub(super) fn operands(graph: &Graph, v: ValueId, parts: &[Part]) -> Vec<ValueId
     parts.iter().filter_map(arg).filter_map(|a| if let Arg::Value(v) = a { Some(v) } else { None }).collect()
 }
 
-/// Emits the loops of some parts, one after the other, and gives the kernel and its grid.
-pub(super) fn emit(mut e: Emitter<'_>, v: ValueId, out: ValId, parts: &[Part]) -> Result<(Kernel, [Ix; 3])> {
+/// Emits the loops of some parts, one after the other.
+pub(super) fn emit(mut e: Emitter<'_>, v: ValueId, out: ValId, parts: &[Part]) -> Result<Kernel> {
     let graph = e.graph;
     let Some((node, _)) = graph.def(v) else { return Err(Refusal::new("an input has no kernel")) };
     let Op::IndexMap(sources) = &node.op else { return Err(Refusal::new("only maps have parts")) };
@@ -134,5 +134,5 @@ pub(super) fn emit(mut e: Emitter<'_>, v: ValueId, out: ValId, parts: &[Part]) -
     let mut kernel = e.finish();
     rows::collapse(&mut kernel.body, &facts);
     kernel.open = true;
-    Ok((kernel, [Ix::Const(1), Ix::Const(1), Ix::Const(1)]))
+    Ok(kernel)
 }

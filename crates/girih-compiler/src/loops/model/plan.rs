@@ -46,14 +46,12 @@ pub enum StepArg {
     Symbol(SymId),
 }
 
-/// One kernel and how it is launched.
+/// One kernel and what it is called with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// In Loop IR, its outer loops bound to the grid.
+    /// In Loop IR, open: how many blocks it takes is for Tile IR to decide.
     pub kernel: Kernel,
     pub args: Vec<StepArg>,
-    /// Blocks along x, y, z: over symbols; a launch with an axis of 0 blocks does nothing.
-    pub grid: [Ix; 3],
     pub reads: Vec<ArrayId>,
     pub writes: Vec<ArrayId>,
     /// The operations of the model that it computes.

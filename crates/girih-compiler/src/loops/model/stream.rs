@@ -23,12 +23,10 @@ use crate::num::ScalarOp;
 #[derive(Clone, Debug)]
 pub(super) struct Stream {
     pub outer: Product,
-    /// The scores: what the exponential is taken of, or (without one) the left operand itself.
+    /// The scores: what the exponential is taken of.
     pub scores: ValueId,
     /// `scores` at these coordinates, over the axes of the outer product's operands.
     pub at: Vec<Ix>,
-    /// The maximum of the scores over the summed axis; there is an exponential exactly if there is one.
-    pub max: Option<ValueId>,
     /// Whether the product is divided by the sum.
     pub divided: bool,
     /// The product that the scores are computed from, with its coordinates over the outer operands' axes.
@@ -275,7 +273,7 @@ fn stream(
         inside.iter().filter_map(|v| graph.def(*v)).flat_map(|(n, _)| n.values()).collect();
     leaves.insert(if outer.a == 0 { y } else { x });
     leaves.retain(|v| !inside.contains(v));
-    Ok(Some(Stream { scores, at, max, divided, inner, inside, leaves, outer }))
+    Ok(Some(Stream { scores, at, divided, inner, inside, leaves, outer }))
 }
 
 /// The values of a set that are computed from a value by way of others of the set, and that value.

@@ -1,20 +1,13 @@
 //! Plans against arithmetic worked out here, fused and unfused.
 
 use super::{Options, lower};
-use crate::base::knobs::Knobs;
-use crate::base::rule::{Context, Log};
-use crate::base::target::{Assumptions, Target};
+use crate::base::rule::Log;
 use crate::graph::build::Builder;
 use crate::graph::ir::{Arg, Graph, Output, ReduceOp, Role, ValueId, axis};
 use crate::graph::{Attr, Elem, decompose};
 use crate::index::Ix;
 use crate::loops::print::{Stage, print};
 use crate::loops::verify::verify;
-
-fn context() -> Context {
-    let knobs = Knobs::default();
-    Context { target: Target::default(), knobs, assume: Assumptions { no_wrap: true, no_alias: true } }
-}
 
 fn data(n: usize, salt: u64) -> Vec<f32> {
     let mut state = salt.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
@@ -60,12 +53,12 @@ impl Case {
         let mut results = vec![];
         for fuse in [true, false] {
             let mut log = Log::default();
-            let plan = lower(&graph, &context(), &Options { fuse, ..Options::default() }, &mut log).unwrap();
+            let plan = lower(&graph, &Options { fuse }, &mut log).unwrap();
             for step in plan.load.iter().chain(&plan.steps) {
                 let breaches = verify(&step.kernel, Stage::Loop);
                 let text = print(&step.kernel, Stage::Loop);
                 if std::env::var("SHOW").is_ok() {
-                    println!("{text}grid {:?}\n", step.grid.each_ref().map(|g| graph.ix_text(g)));
+                    println!("{text}");
                 }
                 assert!(breaches.is_empty(), "{breaches:#?}\n{text}");
             }
@@ -373,7 +366,7 @@ fn whole_operations_and_edges() {
 fn lowered_on_a_small_stack(case: Case) -> usize {
     let work = move || {
         let graph = decompose::decompose(&case.graph, &mut |_| {}).unwrap();
-        lower(&graph, &context(), &Options::default(), &mut Log::default()).unwrap().steps.len()
+        lower(&graph, &Options::default(), &mut Log::default()).unwrap().steps.len()
     };
     std::thread::Builder::new().stack_size(2 << 20).spawn(work).unwrap().join().unwrap()
 }
@@ -538,7 +531,7 @@ fn long_chains_of_maps_before_a_product() {
         c.output(y);
         if maps > 1000 {
             let graph = decompose::decompose(&c.graph, &mut |_| {}).unwrap();
-            lower(&graph, &context(), &Options::default(), &mut Log::default()).unwrap();
+            lower(&graph, &Options::default(), &mut Log::default()).unwrap();
             continue;
         }
         let (xs, ws) = (data(64, 41), data(64, 42));

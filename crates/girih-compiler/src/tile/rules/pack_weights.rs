@@ -271,7 +271,6 @@ fn load_step(plan: &Plan, step: &Step, kernel: Kernel, from: ArrayId, to: ArrayI
     Step {
         kernel,
         args,
-        grid: [one(), one(), one()],
         reads: vec![from],
         writes: vec![to],
         origins: step.origins.clone(),
