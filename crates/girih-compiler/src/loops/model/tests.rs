@@ -1,13 +1,16 @@
 //! Plans against arithmetic worked out here, fused and unfused.
 
-use super::{Options, lower};
+use super::{Options, Plan, lower};
+use crate::base::host::Silent;
 use crate::base::rule::Log;
 use crate::graph::build::Builder;
 use crate::graph::ir::{Arg, Graph, Output, ReduceOp, Role, ValueId, axis};
 use crate::graph::{Attr, Elem, decompose};
 use crate::index::Ix;
+use crate::kernel;
 use crate::loops::print::{Stage, print};
 use crate::loops::verify::verify;
+use crate::pipeline;
 
 fn data(n: usize, salt: u64) -> Vec<f32> {
     let mut state = salt.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
@@ -24,6 +27,17 @@ fn bytes(x: &[f32]) -> Vec<u8> {
 
 fn floats(b: &[u8]) -> Vec<f32> {
     b.chunks_exact(4).map(|c| f32::from_le_bytes(c.try_into().unwrap())).collect()
+}
+
+/// The plan's results as Kernel IR computes them, after all rules.
+fn scheduled(plan: &Plan, symbols: &[i64], inputs: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let options = pipeline::Options::default();
+    let plan = pipeline::schedule(plan, &options, &mut pipeline::Silent);
+    super::eval::run_with(&plan, symbols, inputs, &|_| vec![], &mut |step, launch, memory| {
+        let lowered = pipeline::lower_loops(step.kernel.clone(), &options, &mut pipeline::Silent).unwrap();
+        kernel::eval::run(&lowered.kernel, &lowered.tile, launch, memory, &mut Silent)
+    })
+    .unwrap()
 }
 
 struct Case {
@@ -63,6 +77,12 @@ impl Case {
                 assert!(breaches.is_empty(), "{breaches:#?}\n{text}");
             }
             let out = super::eval::run(&plan, symbols, &inputs, &|_| vec![]).unwrap();
+            if fuse {
+                let placed = scheduled(&plan, symbols, &inputs);
+                for (a, b) in out.iter().flat_map(|b| floats(b)).zip(placed.iter().flat_map(|b| floats(b))) {
+                    assert!((a - b).abs() <= 1e-4 * (1.0 + b.abs()), "open {a}, placed {b}");
+                }
+            }
             results.push((out.iter().map(|b| floats(b)).collect::<Vec<_>>(), plan.steps.len()));
         }
         let (fused, kernels) = results.remove(0);

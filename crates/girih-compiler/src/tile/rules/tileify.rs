@@ -74,12 +74,13 @@ struct OpenNest<'a> {
 impl<'a> OpenNest<'a> {
     /// `None` where there is no contraction; `Err` with the reason where the nest has another form.
     fn of(s: &'a Stmt) -> Option<Result<OpenNest<'a>, String>> {
-        let mut found = false;
+        let (mut found, mut streamed) = (false, false);
         walk::visit(std::slice::from_ref(s), &mut |s| {
             found |= matches!(s, Stmt::For(f) if f.contraction.is_some());
+            streamed |= matches!(s, Stmt::For(f) if f.stream.is_some());
         });
         let Stmt::For(first) = s else { return None };
-        if !found || first.kind != LoopKind::Free || first.place != Place::None {
+        if !found || streamed || first.kind != LoopKind::Free || first.place != Place::None {
             return None;
         }
         let mut nest = OpenNest { free: vec![first], around: vec![], sums: vec![] };
@@ -142,7 +143,7 @@ impl Cuts {
     }
 
     /// The old axes, given positions in a tile and along a stretch of the sum.
-    fn frame(&self, facts: &Facts, i: Option<AxisId>, j: Option<AxisId>, kk: Option<AxisId>) -> Frame {
+    fn frame(&self, facts: &Facts, i: Option<AxisId>, j: Option<AxisId>, kk: Option<(&Side, AxisId)>) -> Frame {
         let at = |block: Ix, side: &Side, within: AxisId| {
             Ix::add(Ix::mul(block, Ix::Const(side.block as i64)), Ix::Axis(within))
         };
@@ -150,7 +151,7 @@ impl Cuts {
         sides.extend(i.map(|i| (&self.m, at(self.block(0), &self.m, i))));
         sides.extend(j.map(|j| (&self.n, at(self.block(1), &self.n, j))));
         let kt = if self.steps.is_const(1) { Ix::Const(0) } else { Ix::Axis(self.kt) };
-        sides.extend(kk.map(|kk| (&self.k, at(kt, &self.k, kk))));
+        sides.extend(kk.map(|(k, kk)| (k, at(kt, k, kk))));
         Frame::new(facts, &sides)
     }
 }
@@ -279,6 +280,9 @@ impl<'a> Tiling<'a> {
         let (bm, bn, bk) = (m.block, n.block, k.block);
         let all: Vec<&Stmt> = around.iter().chain(&sum.inside).copied().collect();
         let (i, j, kk) = (self.b.axis("i", bm), self.b.axis("j", bn), self.b.axis("kk", bk));
+        // Each sum has loops of its own, as long as the others'.
+        let extent = |a: &AxisId| sum.loops.iter().find(|f| f.axis == *a).map(|f| (*a, f.hi.clone()));
+        let own_k = Side { axes: sum.roles.k.iter().filter_map(extent).collect(), ..k.clone() };
         let mut taken: BTreeSet<*const Stmt> = BTreeSet::new();
         let mut operands = vec![];
         for (value, role, left) in [(sum.x, sum.roles.a, true), (sum.y, sum.roles.b, false)] {
@@ -293,8 +297,8 @@ impl<'a> Tiling<'a> {
             let own = if left { (i, bm) } else { (j, bn) };
             let cuts = &self.cuts;
             let frame = |b: &Build<'_>, p: AxisId, q: AxisId| match left {
-                true => cuts.frame(&b.facts, Some(p), None, Some(q)),
-                false => cuts.frame(&b.facts, None, Some(p), Some(q)),
+                true => cuts.frame(&b.facts, Some(p), None, Some((&own_k, q))),
+                false => cuts.frame(&b.facts, None, Some(p), Some((&own_k, q))),
             };
             operands.push(self.b.operand(&stmts, value, Some(role), left, own, (kk, bk), &frame, out)?);
         }
