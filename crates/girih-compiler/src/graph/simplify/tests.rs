@@ -1,7 +1,6 @@
 use super::*;
 use crate::base::knobs::Knobs;
 use crate::base::launch::Assumptions;
-use crate::base::target::Target;
 use crate::graph::build::Builder;
 use crate::graph::ir::{Coord, Output, ReduceOp, Role, ScatterOp, axis, scalar};
 use crate::graph::{Elem, Origin};
@@ -9,7 +8,7 @@ use crate::num::ScalarOp;
 
 fn context() -> Context {
     Context {
-        target: Target::default(),
+        target: Default::default(),
         knobs: Knobs::default(),
         assume: Assumptions { no_wrap: true, no_alias: true },
     }

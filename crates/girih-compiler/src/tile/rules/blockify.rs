@@ -269,3 +269,71 @@ fn work_of(body: &[Stmt], guess: &dyn Fn(&Ix) -> i64) -> i64 {
     };
     body.iter().map(of).fold(1, i64::saturating_add)
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::tests::{apply, context, kernel, refusals, text};
+
+    #[test]
+    fn rows_are_shared_among_blocks() {
+        let k = kernel(
+            "loop kernel k(p: ptr f32) open:\n  for i in 0..30: free\n    for j in 0..100: free\n      store p[i*100 + j] = 1.0\n",
+        );
+        let (out, log) = apply("blockify", &k, &context());
+        assert_eq!(log.applied, ["loop i"]);
+        let want = "tile kernel k(p: ptr f32) open:
+  for b in 0..15: free block(x)
+    for r in 0..2: free
+      for j in 0..100: free
+        store p[b*200 + r*100 + j] = 1.0
+";
+        assert_eq!(text(&out), want);
+    }
+
+    #[test]
+    fn few_long_rows_are_cut() {
+        let k = kernel(
+            "loop kernel k(p: ptr f32, n: i64 in 1..1000) open:\n  for j in 0..100000: free\n    store p[j] = 1.0\n",
+        );
+        let (out, _) = apply("blockify", &k, &context());
+        let made = text(&out);
+        assert!(
+            made.contains("for jb in 0..8: free block(y)\n    for j in 0..min(12544, 100000 - jb*12544)"),
+            "{made}"
+        );
+    }
+
+    #[test]
+    fn nests_side_by_side_get_blocks_of_their_own_and_small_ones_share() {
+        let nest = |at: u32, n: u32| {
+            format!(
+                "  for i{at} in 0..{n}: free\n    for j{at} in 0..64: free\n      store p{at}[i{at}*64 + j{at}] = 1.0\n"
+            )
+        };
+        let params = "p0: ptr f32, p1: ptr f32, p2: ptr f32, p3: ptr f32";
+        let body = [nest(0, 4), nest(1, 4), nest(2, 4096), nest(3, 4)].concat();
+        let (out, _) = apply("blockify", &kernel(&format!("loop kernel k({params}) open:\n{body}")), &context());
+        let made = text(&out);
+        let heads: Vec<&str> = made.lines().filter(|l| l.starts_with("  for")).collect();
+        assert_eq!(
+            heads,
+            ["  for b in 0..1: free block(x)", "  for b_1 in 0..16: free block(x)", "  for b_2 in 0..1: free block(x)"],
+            "{made}"
+        );
+    }
+
+    #[test]
+    fn what_blocks_would_repeat_or_need_of_each_other_is_refused() {
+        let launched = "loop kernel k(p: ptr f32):\n  for i in 0..4096: free\n    store p[i] = 1.0\n";
+        assert_eq!(refusals("blockify", launched, &context()), ["grid: the launch gives it"]);
+        let sum = "loop kernel k(p: ptr f32, q: ptr f32) open:\n  local s: f32\n  s = 0.0\n  for k in 0..64: reduce combine add(s) from 0.0\n    x: f32 = load p[k]\n    o: f32 = s\n    t: f32 = x + o\n    s = t\n  r: f32 = s\n  for i in 0..4096: free\n    store q[i] = r\n";
+        assert_eq!(
+            refusals("blockify", sum, &context()),
+            ["grid: every block would repeat what stands beside the free loops"]
+        );
+        let chain = "loop kernel k(p: ptr f32, q: ptr f32) open:\n  for i in 0..64: free\n    store p[i] = 1.0\n  for j in 0..64: free\n    x: f32 = load p[j]\n    store q[j] = x\n";
+        assert_eq!(refusals("blockify", chain, &context()), ["grid: a nest loads what another one stores"]);
+        let halves = "loop kernel k(p: ptr i4) open:\n  for i in 0..4096: free\n    store p[i] = 1:i4\n";
+        assert_eq!(refusals("blockify", halves, &context()), ["grid: two of its elements share a byte"]);
+    }
+}

@@ -48,7 +48,9 @@ fn run(plan: &Plan, ctx: &Context, log: &mut Log) -> Option<Plan> {
                 let name = format!("{}_packed", source.name);
                 let packed = Array { name, elem: source.elem, shape, place: ArrayPlace::Loaded, at_load: true };
                 let packed = out.arrays.push(packed);
-                out.load.push(load_step(plan, &step, kernel, array, packed));
+                let same = out.load.iter().filter(|s| s.kernel.name.starts_with(&kernel.name)).count();
+                let name = if same == 0 { kernel.name.clone() } else { format!("{}_{}", kernel.name, same + 1) };
+                out.load.push(load_step(plan, &step, Kernel { name, ..kernel }, array, packed));
                 packed
             });
             replace(&mut step, param, operand, index, &plan.arrays[array].name, packed);
@@ -268,15 +270,7 @@ fn load_step(plan: &Plan, step: &Step, kernel: Kernel, from: ArrayId, to: ArrayI
     let elements = |a: &Array| a.shape.iter().fold(one(), |n, d| Ix::mul(n, d.clone()));
     let source = &plan.arrays[from];
     let bytes = Ix::mul(elements(source), Ix::Const(2 * source.elem.dtype.bytes() as i64));
-    Step {
-        kernel,
-        args,
-        reads: vec![from],
-        writes: vec![to],
-        origins: step.origins.clone(),
-        flops: Ix::Const(0),
-        bytes,
-    }
+    Step { kernel, args, reads: vec![from], writes: vec![to], origins: vec![], flops: Ix::Const(0), bytes }
 }
 
 /// The step with one weight read from its panels.

@@ -313,3 +313,96 @@ impl<'a> Tiling<'a> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::tests::{apply, context, kernel, refusals, text};
+
+    const PRODUCT: &str = r#"loop kernel k(x: ptr f32, w: ptr f32, b: ptr f32, out: ptr f32) open:
+  for i in 0..20: free
+    for j in 0..70: free
+      local acc: f32
+      acc = 0.0
+      for k in 0..300: reduce contraction m=i n=j k=k a=a b=c acc=acc
+        a: f32 = load x[i*300 + k]
+        c: f32 = load w[j*300 + k]
+        old: f32 = acc
+        new: f32 = fma(a, c, old)
+        acc = new
+      sum: f32 = acc
+      bias: f32 = load b[j]
+      y: f32 = sum + bias
+      store out[i*70 + j] = y
+"#;
+
+    #[test]
+    fn a_product_is_cut_into_blocks_with_masks_at_the_edges() {
+        let (out, log) = apply("tileify", &kernel(PRODUCT), &context());
+        assert_eq!(log.applied, ["contraction into acc"]);
+        let want = r#"tile kernel k(x: ptr f32, w: ptr f32, b: ptr f32, out: ptr f32) open:
+  for jb in 0..3: free block(y)
+    local acc: f32[20, 32]
+    for i in 0..20: free
+      for j in 0..32: free
+        acc[i, j] = 0.0
+    for kt in 0..2: serial
+      for i_1 in 0..20: free
+        for j_1 in 0..32: free
+          for kk in 0..150: reduce contraction m=i_1 n=j_1 k=kk a=a b=c acc=acc
+            a: f32 = load x[i_1*300 + kt*150 + kk]
+            c: f32 = load w[jb*9600 + j_1*300 + kt*150 + kk] where jb*32 + j_1 < 70 else 0.0
+            old: f32 = acc[i_1, j_1]
+            new: f32 = fma(a, c, old)
+            acc[i_1, j_1] = new
+    for i_2 in 0..20: free
+      for j_2 in 0..32: free
+        sum: f32 = acc[i_2, j_2]
+        bias: f32 = load b[jb*32 + j_2] where jb*32 + j_2 < 70 else 0.0
+        y: f32 = sum + bias
+        store out[i_2*70 + jb*32 + j_2] = y where jb*32 + j_2 < 70
+"#;
+        assert_eq!(text(&out), want);
+    }
+
+    #[test]
+    fn a_computed_operand_gets_a_buffer_with_zeros_past_its_end() {
+        let exp = PRODUCT.replace("a: f32 = load x[i*300 + k]", "z: f32 = load x[i*300 + k]\n        a: f32 = exp(z)");
+        let odd = exp.replace("300", "257");
+        let (out, _) = apply("tileify", &kernel(&odd), &context());
+        let made = text(&out);
+        assert!(made.contains("local a: f32[20, 256]") && made.contains("in_1: i1 = test kt*256 + kk < 257"), "{made}");
+        assert!(made.contains("select(in_1, a_1, 0.0)"), "{made}");
+    }
+
+    #[test]
+    fn rows_of_several_axes_become_one() {
+        let two = PRODUCT
+            .replace("for i in 0..20: free\n    for j", "for i0 in 0..4: free\n   for i1 in 0..5: free\n    for j")
+            .replace("m=i ", "m=(i0, i1) ")
+            .replace("x[i*300 + k]", "x[i1*1200 + i0*300 + k]")
+            .replace("out[i*70 + j]", "out[i0*350 + i1*70 + j]");
+        let (out, _) = apply("tileify", &kernel(&two), &context());
+        let made = text(&out);
+        assert!(made.contains("load x[i_1%5*1200 + i_1//5*300 + kt*150 + kk]"), "{made}");
+        assert!(made.contains("store out[i_2//5*350 + i_2%5*70 + jb*32 + j_2] = y"), "{made}");
+    }
+
+    #[test]
+    fn what_has_another_form_is_refused() {
+        let inner = "a: f32 = load x[i*300 + k]";
+        for (from, to, why) in [
+            (inner, "a: f32 = load x[i*300 + k + j]", "an operand depends on both rows and columns"),
+            (
+                "      local acc: f32\n",
+                "      local t: f32\n      t = 1.0\n      local acc: f32\n",
+                "it keeps values of its own",
+            ),
+        ] {
+            let why = [format!("contraction into acc: {why}")];
+            assert_eq!(refusals("tileify", &PRODUCT.replace(from, to), &context()), why);
+        }
+        // A kernel whose grid the launch gives is left alone.
+        let given = PRODUCT.replace(") open:", "):");
+        assert_eq!(refusals("tileify", &given, &context()), Vec::<String>::new());
+    }
+}
