@@ -36,18 +36,11 @@ impl Letter {
 }
 
 /// The rules of a stage in the order in which they run, with their numbered names.
-fn rules(letter: Letter) -> impl Iterator<Item = (String, &'static Rule<Kernel>)> {
+pub(super) fn rules(letter: Letter) -> impl Iterator<Item = (String, &'static Rule<Kernel>)> {
     numbered(match letter {
         Letter::Loop => loops::fuse::RULES,
         Letter::Tile => tile::RULES,
     })
-}
-
-/// The name, with the stage's letter, and the description of every rule: of Tensor IR (`n`), of Loop and of Tile IR.
-pub fn descriptions() -> Vec<(String, &'static str)> {
-    let graphs = numbered(crate::graph::simplify::RULES).map(|(name, rule)| (format!("n:{name}"), rule.doc));
-    let of = |letter: Letter| rules(letter).map(move |(name, rule)| (format!("{}:{name}", letter.text()), rule.doc));
-    graphs.chain(of(Letter::Loop)).chain(of(Letter::Tile)).collect()
 }
 
 pub(super) fn run(
