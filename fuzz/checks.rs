@@ -147,7 +147,7 @@ fn lowered(graph: &Graph) {
     }
     let options = pipeline::Options::default();
     let lower = || -> Result<(), Vec<Diagnostic>> {
-        let model = pipeline::lower_model(graph, &options, true, &mut pipeline::Silent)?;
+        let model = pipeline::lower_model(graph, &options, &mut pipeline::Silent)?;
         for step in model.scheduled.load.iter().chain(&model.scheduled.steps) {
             let lowered = pipeline::lower_loops(step.kernel.clone(), &options, &mut pipeline::Silent)?;
             pipeline::emit_c(&[&lowered.kernel], &options.target);

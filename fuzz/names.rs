@@ -242,7 +242,7 @@ fn graphs(hostile: Model, plain: Model) {
     let options = Options::default();
     let model = |graph: &Graph| {
         readable_graph(graph, Stage::Torch);
-        let model = pipeline::lower_model(graph, &options, true, &mut Silent).expect("lowered");
+        let model = pipeline::lower_model(graph, &options, &mut Silent).expect("lowered");
         readable_graph(&model.tensor, Stage::Tensor);
         let kernels = model.scheduled.load.into_iter().chain(model.scheduled.steps).map(|s| s.kernel);
         kernels.map(|k| pipeline::lower_loops(k, &options, &mut Silent).expect("lowered")).collect::<Vec<_>>()

@@ -94,7 +94,8 @@ TAIL = """## Errors
 |---|---|---|
 ERRORS
 
-All are `girih.GirihError`. A message begins with file, line and column and shows the line.
+All are `girih.GirihError`, and [cuTile programs](../cutile.md#finding-mistakes) raise the same `KernelError`s. A message begins
+with file, line and column and shows the line.
 
 ## Settings
 
@@ -111,7 +112,7 @@ All are `girih.GirihError`. A message begins with file, line and column and show
 What is on or off takes `1`, `true`, `yes`, `on` or `0`, `false`, `no`, `off`; anything else is refused.
 """
 ERRORS = [girih.CompilationError, girih.UnsupportedError, girih.LaunchError, girih.KernelError, girih.KernelAssertionError,
-          girih.OutOfBoundsError, girih.UndefinedValueError]  # fmt: skip
+          girih.OutOfBoundsError, girih.UndefinedValueError, girih.AssumptionError, girih.KernelValueError]  # fmt: skip
 
 # What a reader looks for, in the order of a kernel; every name that the package offers stands in one group.
 GROUPS: dict[str, str] = {

@@ -13,8 +13,8 @@ The command ``girih`` does these to files::
 from girih import _library
 from girih._diagnostics import Diagnostic, ProgramError
 from girih.frontend.errors import (
-    CompilationError, GirihError, KernelAssertionError, KernelError, LaunchError, OutOfBoundsError,
-    UndefinedValueError, UnsupportedError,
+    AssumptionError, CompilationError, GirihError, KernelAssertionError, KernelError, KernelValueError, LaunchError,
+    OutOfBoundsError, UndefinedValueError, UnsupportedError,
 )  # fmt: skip
 from girih.autotune import Config, autotune, heuristics
 from girih.kernel import JITFunction, jit
@@ -29,6 +29,7 @@ check = _girih.check
 disassemble = _girih.disassemble
 
 __all__ = [
+    "AssumptionError",
     "CompilationError",
     "Config",
     "Diagnostic",
@@ -36,6 +37,7 @@ __all__ = [
     "JITFunction",
     "KernelAssertionError",
     "KernelError",
+    "KernelValueError",
     "LaunchError",
     "OutOfBoundsError",
     "ProgramError",

@@ -1,9 +1,12 @@
 """A kernel that goes wrong raises from ``ct.launch``, with the kernel's file and line."""
 
+import pickle
+
 import cuda.tile as ct
 import numpy as np
 import pytest
 
+import girih
 import girih.cutile as gc
 
 
@@ -52,6 +55,26 @@ def test_an_assertion(device):
     assert lines[at - 1].lstrip() == f'File "{__file__}", line {error.lineno}, in asserts'
     assert lines[at + 1].strip() == "^"
     assert lines[at + 1].index("^") == lines[at].index("ct.assert_")
+
+
+def test_the_errors_are_those_of_all_kernels():
+    names = ["KernelAssertionError", "OutOfBoundsError", "UndefinedValueError", "AssumptionError", "KernelValueError"]
+    for name in [*names, "KernelError"]:
+        assert getattr(gc, name) is getattr(girih, name)
+
+    @girih.jit
+    def stops(x):
+        girih.device_assert(girih.load(x + girih.arange(0, 4)) < 100.0, "too large")
+
+    x = np.full(4, 1000, dtype=np.float32)
+    for launch in [lambda: ct.launch(0, (1,), asserts, (x,)), lambda: stops[(1,)](x)]:
+        with pytest.raises(girih.KernelError, match="too large") as raised:
+            launch()
+        error = pickle.loads(pickle.dumps(raised.value))
+        assert type(error) is girih.KernelAssertionError and isinstance(error, AssertionError)
+        assert (error.code, error.filename, str(error)) == ("E0601", __file__, str(raised.value))
+        assert (error.place.file, error.place.line) == (__file__, error.lineno)
+        assert list(error.block) == [0, 0, 0] and error.frames[-1].lineno == error.lineno
 
 
 def inner(x, i):

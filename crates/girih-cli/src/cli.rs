@@ -221,7 +221,7 @@ pub struct OpsArgs {
 
 #[derive(Args)]
 pub struct RulesArgs {
-    /// A rule: stage_inputs, 003_stage_inputs or t:003_stage_inputs.
+    /// A rule: stage_inputs, 006_stage_inputs or t:006_stage_inputs; or an operation of a model, such as aten.rms_norm.
     pub name: Option<String>,
 }
 

@@ -4,8 +4,8 @@ use std::io::Read;
 use std::path::Path;
 
 use girih::spec::{LaunchComment, launch_comments};
-pub use girih::suggest::suggestion;
 use girih::{Kernel, Options, Program};
+pub use girih_compiler::base::words::suggestion;
 use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::cuda_tile::bytecode::is_bytecode;
 

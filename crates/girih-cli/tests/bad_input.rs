@@ -63,6 +63,9 @@ fn misspelt_flags_name_what_there_is() {
     expect(&lab.girih(&["run", &two]), 2, "choose one with --entry: first, second");
     expect(&lab.girih(&["compile", &two, "--ir", "c"]), 2, "choose one with --entry: first, second");
     expect(&lab.girih(&["rules", "nothing"]), 1, "the rules are");
+    expect(&lab.girih(&["rules", "rms_nrom"]), 1, "did you mean `rms_norm`?");
+    expect(&lab.girih(&["rules", "stage_input"]), 1, "did you mean `stage_inputs`?");
+    expect(&lab.girih(&["rules", "aten.rms_nrom"]), 1, "did you mean `aten.rms_norm`?");
 }
 
 #[test]

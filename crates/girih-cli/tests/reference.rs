@@ -97,11 +97,11 @@ fn rules() {
 
 Every rewrite rule in the order it runs, from its own description; `girih rules NAME` shows one. The letter is the stage:
 `n` works on the operations of a model and `l` on loop nests, each until nothing changes; `t` places the nests for the
-target, once. `girih compile -v` counts where each applied and refused, `-vv` shows what it changed and why it refused.
+target, once. Before them come the [decompositions](models/decompositions.md), `o`. `girih compile -v` counts where each applied and refused, `-vv` shows what it changed and why it refused.
 "
     .to_string();
-    for (name, doc) in pipeline::descriptions() {
-        let _ = write!(text, "\n## {name}\n\n{}\n", doc.trim());
+    for rule in pipeline::descriptions().iter().filter(|rule| !rule.name.starts_with("o:")) {
+        let _ = write!(text, "\n## {}\n\n{}\n", rule.name, rule.doc.trim());
     }
     text.push_str(
         "\n## Knobs\n\nSet with `--knob NAME=VALUE`, or from Rust in `Options`. What has no default, a rule chooses \
@@ -113,6 +113,37 @@ target, once. `girih compile -v` counts where each applied and refused, `-vv` sh
         let _ = writeln!(text, "| `{}` | {} | {} | {default} | {} |", knob.name, knob.least, knob.most, knob.doc);
     }
     page("rules.md", &text);
+}
+
+#[test]
+fn decompositions() {
+    let mut text = "\
+# Decompositions
+
+How each operation of a model becomes primitives, or simpler operations that are then replaced in turn; from the rules'
+own descriptions. `girih rules NAME` shows one, by its name or by an operation. `girih compile -vv` shows what each made
+of the model's operations, as `o:NAME`; [the other rules](../rules.md) follow.
+"
+    .to_string();
+    for rule in pipeline::descriptions().iter().filter(|rule| rule.name.starts_with("o:")) {
+        let handles: Vec<String> = rule.handles.iter().map(|h| format!("`{h}`")).collect();
+        let _ = write!(text, "\n## {}\n\nFor {}.\n\n{}\n", rule.name, handles.join(", "), rule.doc.trim());
+    }
+    page("models/decompositions.md", &text);
+}
+
+#[test]
+fn rules_by_name() {
+    let list = girih(&["rules"]);
+    for rule in pipeline::descriptions() {
+        assert!(list.lines().any(|l| l.split_whitespace().next() == Some(&rule.name)), "{} is not listed", rule.name);
+    }
+    assert!(list.lines().all(|l| l.chars().count() <= 130), "{list}");
+    for name in ["o:rms_norm", "rms_norm", "aten.rms_norm"] {
+        let text = girih(&["rules", name]);
+        assert!(text.starts_with("o:rms_norm\n\nFor aten.rms_norm") && text.contains("-->"), "{text}");
+    }
+    assert!(girih(&["rules", "stage_inputs"]).starts_with("t:"));
 }
 
 #[test]

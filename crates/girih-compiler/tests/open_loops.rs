@@ -31,7 +31,7 @@ fn targets() -> Vec<Target> {
 fn lowered(text: &str, target: Target) -> (Vec<Lowered>, String) {
     let options = Options { target, ..Options::default() };
     let graph = expr::evaluate(text, &[]).unwrap().graph;
-    let model = pipeline::lower_model(&graph, &options, true, &mut Silent).unwrap();
+    let model = pipeline::lower_model(&graph, &options, &mut Silent).unwrap();
     let lower = |kernel: &girih_compiler::loops::ir::Kernel| {
         pipeline::lower_loops(kernel.clone(), &options, &mut Silent).unwrap()
     };

@@ -133,5 +133,5 @@ fn details(stderr: &str, source_file: Option<&Path>) -> String {
 }
 
 fn list(names: &[String]) -> String {
-    if names.is_empty() { "none".to_string() } else { crate::suggest::list(names) }
+    if names.is_empty() { "none".to_string() } else { girih_compiler::base::words::list(names) }
 }

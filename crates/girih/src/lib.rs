@@ -89,8 +89,6 @@ pub mod progress;
 #[doc(hidden)]
 pub mod spec;
 #[doc(hidden)]
-pub mod suggest;
-#[doc(hidden)]
 pub mod sync;
 #[doc(hidden)]
 pub mod values;

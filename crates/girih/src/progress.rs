@@ -1,7 +1,7 @@
 //! How far a compilation is, on a terminal: one line on standard error that is written over and taken away at the end.
 //!
 //! ```text
-//! compiling k_linear_silu (3 of 17): 005_register_tile
+//! compiling k_linear_silu (3 of 17): 007_register_tile
 //! ```
 //!
 //! In: what a compilation is at, from an [`Observer`] around its own and from the calls of the C compiler. Out: nothing in

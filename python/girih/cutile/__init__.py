@@ -9,7 +9,7 @@ arrays, for which a stand-in over NumPy serves where CuPy is not installed.
 """
 
 from girih.cutile.driver import RealDriver, options
-from girih.cutile.errors import (
+from girih.frontend.errors import (
     AssumptionError,
     KernelAssertionError,
     KernelError,

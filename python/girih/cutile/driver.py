@@ -11,7 +11,8 @@ import os
 import sys
 
 from girih import _girih, _library
-from girih.cutile import errors
+from girih.cutile.errors import describe
+from girih.frontend.errors import BY_CODE, Frame, KernelError
 
 _driver = None
 # ctypes does not keep what a library was given to call.
@@ -171,8 +172,8 @@ def explain(error):
     code = failure.get("diagnostic")
     frames = _frames(failure)
     block = failure.get("block")
-    text = errors.describe(_sentence(failure), frames, block)
-    return errors.BY_CODE.get(code, errors.KernelError)(text, code, frames, block)
+    text = describe(_sentence(failure), frames, block)
+    return BY_CODE.get(code, KernelError)(text, code, frames, block)
 
 
 def _sentence(failure):
@@ -196,7 +197,7 @@ def _frames(failure):
     cutile = sys.modules.get("cuda.tile")
     theirs = os.path.dirname(cutile.__file__) + os.sep if cutile else None
     own = [f for f in frames if not theirs or not (f.get("file") or "").startswith(theirs)] or frames
-    return [errors.Frame(f.get("file"), f.get("line"), _column(f), f.get("function")) for f in reversed(own)]
+    return [Frame(f.get("file"), f.get("line"), _column(f), f.get("function")) for f in reversed(own)]
 
 
 def _column(frame):
@@ -210,7 +211,7 @@ def _not_compiled(failure):
     from cuda.tile import TileCompilerExecutionError
     from cuda.tile._exception import Loc
 
-    text = errors.describe(_sentence(failure), _frames(failure))
+    text = describe(_sentence(failure), _frames(failure))
     error = TileCompilerExecutionError(1, text, Loc.unknown(), "", f"girih {version()}")
     # Its text would begin with a return code of a process that there is not, and end in an unknown location.
     error.__class__ = _refusal(TileCompilerExecutionError)

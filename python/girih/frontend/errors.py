@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import linecache
+from collections.abc import Sequence
 
 from girih import _library
 
@@ -87,57 +88,111 @@ class UnsupportedError(CompilationError):
     """A Python construct that kernels do not have."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Frame:
+    """A place in a kernel: where a function is called, or, for the last frame, where it stopped.
+
+    Lines and columns count from 1; what is not known is `None`.
+    """
+
+    filename: str | None = None
+    lineno: int | None = None
+    column: int | None = None
+    function: str | None = None
+
+
 class KernelError(GirihError, RuntimeError):
     """A kernel that stopped while it ran.
 
     Attributes:
         code: Girih's name of the error, such as `"E0601"`.
-        place: where in the kernel, or `None`.
+        frames: where in the kernel: the calls that were inlined, outermost first, and last where it stopped.
+        filename, lineno, column, function: those of the last frame, or `None`.
+        place: the same as a `Place`, or `None`.
         block: the coordinates of the block, or `None`.
     """
 
-    code: str | None = None
-    place: Place | None = None
-    block: tuple[int, int, int] | None = None
+    def __init__(
+        self,
+        message: str = "",
+        code: str | None = None,
+        frames: Sequence[Frame] = (),
+        block: Sequence[int] | None = None,
+    ):
+        super().__init__(message)
+        self.code = code
+        self.block = block
+        self.frames = tuple(frames)
+        innermost = self.frames[-1] if self.frames else Frame()
+        self.filename = innermost.filename
+        self.lineno = innermost.lineno
+        self.column = innermost.column
+        self.function = innermost.function
+
+    @property
+    def place(self) -> Place | None:
+        return place_of(self.frames)
 
 
 class KernelAssertionError(KernelError, AssertionError):
-    """A `device_assert` failed."""
+    """An assertion of the kernel failed."""
 
 
 class OutOfBoundsError(KernelError, IndexError):
-    """An access outside of every array of the launch."""
+    """An access outside of every array of the launch, or an index outside of a tile."""
 
 
 class UndefinedValueError(KernelError, ValueError):
     """A value that is left undefined, such as a quotient by zero, was stored, printed or used as an address."""
 
 
+class AssumptionError(KernelError, ValueError):
+    """Something that the kernel promises, such as a multiple of 16, is false."""
+
+
+class KernelValueError(KernelError, ValueError):
+    """The step of a loop is not positive, or a print format does not fit its values."""
+
+
 class LaunchError(GirihError, ValueError):
     """Arguments or a grid that the kernel cannot be launched with."""
 
 
-RUNTIME_ERRORS = {
+BY_CODE: dict[str | None, type[KernelError]] = {
     "E0601": KernelAssertionError,
+    "E0602": KernelValueError,
     "E0603": OutOfBoundsError,
     "E0604": UndefinedValueError,
     "E0605": OutOfBoundsError,
+    "E0606": AssumptionError,
+    "E0608": KernelValueError,
 }
+
+for _error in {KernelError, *BY_CODE.values()}:
+    # Where programs find them.
+    _error.__module__ = "girih"
+
+
+def place_of(frames: Sequence[Frame]) -> Place | None:
+    """The innermost of frames that are given outermost first."""
+    place = None
+    for f in frames:
+        place = Place(f.filename or "", f.lineno or 0, max(0, (f.column or 0) - 1), 0, f.function or "", place)
+    return place
 
 
 def kernel_error(code: str | None, message: str, frames: list, block: list[int] | None) -> Exception:
-    """The exception for a failure of a launch or of the compiler; `frames` are (file, line, column, function)."""
-    place = None
-    for file, line, column, function in reversed(frames):
-        place = Place(file, line, max(0, column - 1), 0, function or "", place)
+    """The exception for a failure of a launch or of the compiler.
+
+    `frames` are (file, line, column, function), innermost first.
+    """
+    outermost_first = [Frame(file, line, column or None, function) for file, line, column, function in reversed(frames)]
+    place = place_of(outermost_first)
     text = CompilationError(message + (f" (block {', '.join(map(str, block))})" if block else ""), place).args[0]
     if code is None or code.startswith("E06"):
-        error: Exception = RUNTIME_ERRORS.get(code or "", KernelError)(text)
-        error.code, error.place, error.block = code, place, tuple(block) if block else None
-        return error
+        return BY_CODE.get(code, KernelError)(text, code, outermost_first, tuple(block) if block else None)
     if code.startswith("E04"):
         return LaunchError(text)
     if code.startswith("E05"):
         return GirihError(text)
-    error = CompilationError(message, place)
-    return error
+    return CompilationError(message, place)

@@ -35,7 +35,7 @@ pub fn run(args: &OpsArgs) -> Result<(), Failure> {
                     let near: Vec<&str> = ops::all().iter().filter(part).map(|op| op.name).collect();
                     match near.is_empty() {
                         true => "`girih ops` lists them all".to_string(),
-                        false => suggestion("operations of that kind", "", near.into_iter()),
+                        false => suggestion("operations of that kind", "", near),
                     }
                 }
             };

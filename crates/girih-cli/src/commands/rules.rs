@@ -1,4 +1,4 @@
-//! `girih rules`: the rewrite rules in the order they run, one of them explained, and the knobs.
+//! `girih rules`: decompositions and rewrite rules in the order they run, one of them explained, and the knobs.
 
 use girih_compiler::base::knobs::{ALL, Description, Knobs};
 use girih_compiler::pipeline;
@@ -15,13 +15,14 @@ pub fn run(args: &RulesArgs) -> Result<(), Failure> {
     let rules = pipeline::descriptions();
     let Some(wanted) = &args.name else {
         for (letter, title) in [
+            ("o:", "Decompositions: each operation of a model becomes primitives"),
             ("n:", "Graph rules: the operations of a model become fewer and simpler"),
             ("l:", "Loop rules: loop nests become fewer and simpler"),
             ("t:", "Tile rules: the nests are placed for the target"),
         ] {
             outln!("{title}")?;
-            let of = rules.iter().filter(|(name, _)| name.starts_with(letter));
-            columns::print(of.map(|(name, doc)| (name.as_str(), columns::first_sentence(doc))), NAME)?;
+            let of = rules.iter().filter(|r| r.name.starts_with(letter));
+            columns::print(of.map(|r| (r.name.as_str(), columns::first_sentence(r.doc))), NAME)?;
             out!("\n")?;
         }
         outln!("Knobs: --knob NAME=VALUE, with their ranges and defaults; a rule chooses what has no default")?;
@@ -31,22 +32,26 @@ pub fn run(args: &RulesArgs) -> Result<(), Failure> {
             None => format!("{}..{}: {}", k.least, k.most, columns::first_sentence(k.doc)),
         };
         columns::print(ALL.iter().map(|k| (k.name, shown(k))), NAME)?;
-        outln!("\n`girih rules NAME` explains a rule.")?;
+        outln!(
+            "\n`girih rules NAME` explains a rule; NAME is its name or an operation of a model, such as aten.rms_norm."
+        )?;
         return Ok(());
     };
-    // `t:001_name`, `001_name` and `name` all name it.
-    let matches = |name: &str| {
-        let bare = name.split_once(':').map_or(name, |n| n.1);
-        name == wanted || bare == wanted || bare.split_once('_').is_some_and(|(_, n)| n == wanted)
-    };
-    match rules.iter().find(|(name, _)| matches(name)) {
-        Some((name, doc)) => {
-            outln!("{name}\n\n{}", doc.trim())?;
+    match rules.iter().find(|r| r.is(wanted)) {
+        Some(rule) => {
+            outln!("{}\n", rule.name)?;
+            if !rule.handles.is_empty() {
+                outln!("For {}.\n", rule.handles.join(", "))?;
+            }
+            outln!("{}", rule.doc.trim())?;
             Ok(())
         }
         None => {
-            let names = rules.iter().filter_map(|(n, _)| n.split_once('_').map(|n| n.1));
-            say!("error: no rule is named `{wanted}`; {}", suggestion("rules", wanted, names));
+            let help = match wanted.contains('.') {
+                true => suggestion("operations", wanted, rules.iter().flat_map(|r| r.handles).copied()),
+                false => suggestion("rules", wanted, rules.iter().map(|r| r.short())),
+            };
+            say!("error: no rule is named `{wanted}`; {help}");
             Err(Failure::Said(1))
         }
     }

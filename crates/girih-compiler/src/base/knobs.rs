@@ -4,7 +4,7 @@
 //! In: `kc=128`, of the command line or of a tuning result. Out: fields that rules read, and who chose them. A misspelt
 //! knob does not compile in a rule; elsewhere it is refused with a suggestion.
 
-use super::words::closest;
+use super::words::suggestion;
 use std::fmt::Write;
 
 /// What there is to say of a knob.
@@ -117,11 +117,8 @@ impl Knobs {
             text.split_once('=').ok_or_else(|| format!("a knob is set as NAME=VALUE, but `{text}` has no `=`"))?;
         let (name, value) = (name.trim(), value.trim());
         let Some(at) = ALL.iter().position(|k| k.name == name) else {
-            let names: Vec<&str> = ALL.iter().map(|k| k.name).collect();
-            return Err(match closest(name, names.iter().copied()) {
-                Some(near) => format!("there is no knob `{name}`; did you mean `{near}`?"),
-                None => format!("there is no knob `{name}`; the knobs are {}", names.join(", ")),
-            });
+            let help = suggestion("knobs", name, ALL.iter().map(|k| k.name));
+            return Err(format!("there is no knob `{name}`; {help}"));
         };
         let Description { name, least, most, .. } = ALL[at];
         let number: i64 = value.parse().map_err(|_| format!("knob `{name}` takes a whole number, not `{value}`"))?;

@@ -104,6 +104,33 @@ fn distance(a: &[char], b: &[char]) -> usize {
     at(&last, b.len())
 }
 
+/// Of a longer list so many names are shown.
+const SHOWN: usize = 32;
+
+/// `did you mean ...?`, where one of the names is near.
+pub fn did_you_mean<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    closest(given, known).map(|near| format!("did you mean `{near}`?"))
+}
+
+/// `did you mean ...?`, or the list of what there is.
+pub fn suggestion<'a>(what: &str, given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let known: Vec<&str> = known.into_iter().collect();
+    match did_you_mean(given, known.iter().copied()) {
+        Some(question) => question,
+        None if known.is_empty() => format!("there are no {what}"),
+        None => format!("the {what} are {}", list(&known)),
+    }
+}
+
+/// The names, as many as are worth reading.
+pub fn list<T: AsRef<str>>(names: &[T]) -> String {
+    let shown: Vec<&str> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
+    match names.len() > SHOWN {
+        true => format!("{} and {} more", shown.join(", "), names.len() - SHOWN),
+        false => shown.join(", "),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,5 +174,17 @@ mod tests {
         let distance =
             |a: &str, b: &str| super::distance(&a.chars().collect::<Vec<_>>(), &b.chars().collect::<Vec<_>>());
         assert_eq!((distance("kitten", "sitting"), distance("ab", "ba"), distance("", "abc")), (3, 1, 3));
+    }
+
+    #[test]
+    fn suggestions_name_one_or_list_all() {
+        let known = || ["gemm", "softmax"].into_iter();
+        assert_eq!(suggestion("entries", "gem", known()), "did you mean `gemm`?");
+        assert_eq!(suggestion("entries", "sofmtax", known()), "did you mean `softmax`?");
+        assert_eq!(suggestion("entries", "zzz", known()), "the entries are gemm, softmax");
+        assert_eq!(suggestion("parameters", "d", ["a", "b"].into_iter()), "the parameters are a, b");
+        let many: Vec<String> = (0..100).map(|i| format!("n{i}")).collect();
+        let text = suggestion("inputs", "zzz", many.iter().map(String::as_str));
+        assert!(text.starts_with("the inputs are n0, n1,") && text.ends_with("n31 and 68 more"), "{text}");
     }
 }

@@ -13,7 +13,6 @@ use super::ir::{
 };
 use super::{Elem, ValueId, decompose};
 use crate::index::{AxisId, Facts, Ix, Mask, Poly, simplify};
-use crate::num::eval::result_dtype;
 use crate::num::{DType, ScalarOp};
 
 /// Why operands do not fit an operation; one plain sentence.
@@ -283,24 +282,22 @@ impl<'g> Builder<'g> {
     /// Applies a scalar operation; operands broadcast against each other. They must have the type it works on (of
     /// `Select`: a bool, then two of one type).
     pub fn elementwise(&mut self, op: ScalarOp, args: &[Arg]) -> Result<Arg> {
-        let of = if op == ScalarOp::Select { args.get(1) } else { args.first() };
-        let from = of.map_or(Elem::F32, |a| self.elem(*a));
-        let dtype = result_dtype(op, from.dtype);
+        let from = args.get(op.typed_by()).map_or(Elem::F32, |a| self.elem(*a));
+        let dtype = op.result(from.dtype);
         let unsigned = from.unsigned && dtype == from.dtype;
         self.elementwise_to(op, args, Elem { dtype, unsigned })
     }
 
     /// The same with the sign of the result stated.
     pub fn elementwise_to(&mut self, op: ScalarOp, args: &[Arg], elem: Elem) -> Result<Arg> {
-        let start = usize::from(op == ScalarOp::Select);
-        let types: Vec<Elem> = args.iter().skip(start).map(|a| self.elem(*a)).collect();
+        let types: Vec<Elem> = args.iter().skip(op.typed_by()).map(|a| self.elem(*a)).collect();
         if let Some(other) = types.iter().find(|t| t.dtype != types[0].dtype)
             && !matches!(op, ScalarOp::PowI)
         {
             return Err(Refusal::new(format!("{} and {other} are different element types", types[0])));
         }
         let all: Vec<DType> = args.iter().map(|a| self.elem(*a).dtype).collect();
-        if !ir::typed(op, &all, elem.dtype) {
+        if !op.accepts_numbers(&all, elem.dtype) {
             let all: Vec<&str> = all.iter().map(|t| t.name()).collect();
             let name = decompose::short_name(op);
             return Err(Refusal::new(format!("`{name}` does not exist on {} with result {elem}", all.join(", "))));
@@ -485,9 +482,8 @@ fn scalar_result(op: ScalarOp, args: &[Arg], elem: Elem) -> Option<Arg> {
         _ => None,
     };
     let operands = args.iter().map(one).collect::<Option<Vec<_>>>()?;
-    let at = usize::from(op == ScalarOp::Select);
-    let &(dtype, _) = operands.get(at)?;
-    if !ir::computes(dtype) || operands.len() != crate::num::eval::arity(op) {
+    let &(dtype, _) = operands.get(op.typed_by())?;
+    if !ir::computes(dtype) || operands.len() != op.arity() {
         return None;
     }
     let bits: Vec<u64> = operands.iter().map(|o| o.1).collect();

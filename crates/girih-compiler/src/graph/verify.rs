@@ -12,7 +12,7 @@ use super::{Elem, decompose};
 use crate::base::id::Id;
 use crate::base::{Code, Diagnostic};
 use crate::index::{AxisId, Facts, Ix, Poly, simplify};
-use crate::num::{DType, ScalarOp, eval};
+use crate::num::{DType, ScalarOp};
 
 /// A rule that a graph breaks.
 #[derive(Clone, PartialEq, Debug)]
@@ -258,7 +258,7 @@ impl Check<'_> {
     }
 
     fn elementwise(&self, node: &Node, op: ScalarOp, out: &Value) -> Outcome {
-        self.arity(node, eval::arity(op), 1)?;
+        self.arity(node, op.arity(), 1)?;
         let mut types = vec![];
         for (i, a) in node.args.iter().enumerate() {
             match a {
@@ -271,7 +271,7 @@ impl Check<'_> {
             }
             types.push(self.elem(a).map_or(out.elem.dtype, |e| e.dtype));
         }
-        ensure(typed(op, &types, out.elem.dtype), || {
+        ensure(op.accepts_numbers(&types, out.elem.dtype), || {
             let all: Vec<&str> = types.iter().map(|t| t.name()).collect();
             format!("there is no such operation on {} with result {}", all.join(", "), out.elem)
         })

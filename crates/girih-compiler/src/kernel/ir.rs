@@ -50,15 +50,9 @@
 pub use super::ident::Ident;
 use crate::base::{IdMap, Label};
 pub use crate::loops::ir::{AxisId, BufId, Cmp, Cond, Ix, Mask, Opnd, Order, RmwOp, SiteId, ValId};
-use crate::num::{DType, ScalarOp};
-
 /// What one lane holds.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum Elem {
-    Num(DType),
-    /// An address of elements of the type.
-    Ptr(DType),
-}
+pub use crate::num::Ty as Elem;
+use crate::num::{DType, ScalarOp};
 
 /// A scalar (`lanes` 1) or a vector. A vector of i1 is a lane mask.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -76,10 +70,7 @@ impl Ty {
     }
     /// The element type; an address counts as i64.
     pub fn dtype(self) -> DType {
-        match self.elem {
-            Elem::Num(d) => d,
-            Elem::Ptr(_) => DType::I64,
-        }
+        self.elem.held()
     }
 }
 

@@ -592,7 +592,7 @@ impl<'a> Parser<'a> {
                 while c.eat(",") {
                     args.push(self.opnd(c)?);
                 }
-                let at = args.get(usize::from(op == ScalarOp::Select)).ok_or("an operand is missing")?;
+                let at = args.get(op.typed_by()).ok_or("an operand is missing")?;
                 let ty = match at {
                     Opnd::Const { dtype, .. } => Elem::Num(*dtype),
                     Opnd::Val(v) => self.k.vals[*v].ty.elem,

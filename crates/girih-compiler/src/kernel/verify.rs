@@ -1,7 +1,7 @@
 //! What must hold of kernel IR: every error, each with the statement it stands in.
 
 use super::ir::*;
-use crate::num::{DType, ScalarOp, eval};
+use crate::num::{DType, ScalarOp};
 
 /// The broken invariants of a kernel, in program order; none for what `legalise` makes.
 pub fn verify(kernel: &Kernel) -> Vec<String> {
@@ -309,29 +309,19 @@ impl Verifier<'_> {
 
     fn operation(&mut self, dst: ValId, op: ScalarOp, elem: Elem, args: &[Opnd]) {
         let ty = self.ty(dst);
-        self.expect(args.len() == eval::arity(op), || format!("{op:?} has {} operands", args.len()));
-        let result = match (op, elem) {
-            (ScalarOp::IntToPtr { to }, _) => Elem::Ptr(to),
-            (ScalarOp::Copy | ScalarOp::Select | ScalarOp::PtrAdd, elem) => elem,
-            (ScalarOp::Bitcast { to }, _) => Elem::Num(to),
-            (op, Elem::Num(d)) => Elem::Num(eval::result_dtype(op, d)),
-            (_, Elem::Ptr(_)) => Elem::Num(DType::I64),
-        };
-        // A copy of a constant makes an address too.
-        let copies = op == ScalarOp::Copy && matches!(ty.elem, Elem::Ptr(_));
-        self.expect(ty.elem == result || copies, || format!("{op:?} gives {ty}"));
+        self.expect(args.len() == op.arity(), || format!("{op:?} has {} operands", args.len()));
+        let from: Vec<Elem> = (0..args.len()).map(|at| op.operand(at, elem)).collect();
+        self.expect(op.accepts(&from, ty.elem), || format!("{op:?} does not take {elem:?} to {ty}"));
         for (i, arg) in args.iter().enumerate() {
             let lanes = ty.lanes;
             match (op, i, arg) {
-                (ScalarOp::Select, 0, _) => self.opnd(arg, Ty::num(DType::I1, lanes)),
-                (ScalarOp::PowI, 1, _) => self.opnd(arg, Ty::num(DType::I32, lanes)),
                 (ScalarOp::PtrAdd, 1, Opnd::Val(v)) => {
                     self.used(*v);
                     let own = self.ty(*v);
                     self.expect(own.lanes == lanes && own.dtype().is_int(), || format!("an address moves by {own}"));
                 }
                 (ScalarOp::PtrAdd, 1, Opnd::Const { .. }) => {}
-                _ => self.opnd(arg, Ty { elem, lanes }),
+                _ => self.opnd(arg, Ty { elem: op.operand(i, elem), lanes }),
             }
         }
     }

@@ -24,6 +24,7 @@ use crate::base::{Code, Frames, IdMap, Label, Span, place};
 pub use crate::cuda_tile::ir::{AtomicMode as RmwOp, MemoryOrdering as Order};
 use crate::id_type;
 pub use crate::index::{AxisId, Cmp, Cond, Ix, Mask, ValId};
+pub use crate::num::Ty;
 use crate::num::{DType, ScalarOp};
 
 id_type! {
@@ -33,13 +34,6 @@ id_type! {
 id_type! {
     /// What a trap or a message points at.
     SiteId
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Ty {
-    Num(DType),
-    /// An address of elements of the type; held as 64 bits.
-    Ptr(DType),
 }
 
 #[derive(Clone, Debug, PartialEq)]

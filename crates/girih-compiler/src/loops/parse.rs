@@ -9,10 +9,10 @@ use rustc_hash::FxHashMap;
 
 use super::ir::*;
 use super::names::RESERVED;
-use super::print::{BLOCKS, RMWS, Stage, class_of, expected_arg, num_of};
+use super::print::{BLOCKS, RMWS, Stage, class_of, num_of};
 use crate::base::lines::{Tok, Token, error, lex};
 use crate::base::{Code, Diagnostic, Span};
-use crate::num::spell::{INFIX, infix_op, parse_op, plain_conversion, row_of};
+use crate::num::spell::{INFIX, infix_op, parse_op, plain_conversion};
 use crate::num::{DType, ScalarOp};
 
 /// Reads one kernel.
@@ -764,12 +764,12 @@ impl<'a> Parser<'_, 'a> {
         let Some(op) = op else {
             return Err(error(Code::MalformedIr, span, format!("`{word}` is no operation for these operands")));
         };
-        let arity = row_of(op).arity;
+        let arity = op.arity();
         if raw.len() != arity {
             return Err(error(Code::MalformedIr, span, format!("`{word}` takes {arity} operands")));
         }
         let args = raw.into_iter().enumerate();
-        let args = args.map(|(i, r)| self.resolve(r, expected_arg(op, i, Some(ty), first)));
+        let args = args.map(|(i, r)| self.resolve(r, op.untyped(i, Some(ty), first)));
         Ok(Stmt::Let { dst, op, args: args.collect::<Res<_>>()? })
     }
 
@@ -795,8 +795,8 @@ impl<'a> Parser<'_, 'a> {
         let Some(op) = infix_op(symbol, class) else {
             return Err(error(Code::MalformedIr, span, format!("`{symbol}` is no operation of these types")));
         };
-        let a = self.resolve(a, expected_arg(op, 0, Some(ty), first))?;
-        let b = self.resolve(b, expected_arg(op, 1, Some(ty), first))?;
+        let a = self.resolve(a, op.untyped(0, Some(ty), first))?;
+        let b = self.resolve(b, op.untyped(1, Some(ty), first))?;
         Ok(Stmt::Let { dst, op, args: vec![a, b] })
     }
 }

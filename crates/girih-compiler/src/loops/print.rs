@@ -55,7 +55,7 @@ use super::ir::*;
 use super::names::{Names, is_name};
 use crate::base::label::quote;
 use crate::num::literal::const_text;
-use crate::num::spell::{Class, INFIX, infix_op, is_comparison, plain_conversion, spell};
+use crate::num::spell::{Class, INFIX, infix_op, plain_conversion, spell};
 use crate::num::{DType, ScalarOp};
 
 /// Which of the two languages a kernel is written in.
@@ -142,19 +142,6 @@ pub(crate) fn num_of(ty: Option<Ty>) -> Option<DType> {
     match ty {
         Some(Ty::Num(d)) => Some(d),
         _ => None,
-    }
-}
-
-/// The type a bare constant at position `at` has, so that its text needs no type.
-pub(crate) fn expected_arg(op: ScalarOp, at: usize, dst: Option<Ty>, first: Option<Ty>) -> Option<DType> {
-    use ScalarOp::*;
-    match op {
-        CmpF { .. } | CmpI { .. } => num_of(if at == 0 { None } else { first }),
-        Select if at == 0 => Some(DType::I1),
-        PowI if at == 1 => Some(DType::I32),
-        FToF { .. } | FToI { .. } | IToF { .. } | ExtI { .. } | TruncI { .. } | Bitcast { .. } => None,
-        PtrAdd | PtrToInt | IntToPtr { .. } => None,
-        _ => num_of(dst),
     }
 }
 
@@ -537,9 +524,9 @@ impl Printer<'_> {
     fn scalar_op(&self, dst: ValId, op: ScalarOp, args: &[Opnd]) -> String {
         let to = self.ty(dst);
         let first = args.first().and_then(|a| self.opnd_ty(a));
-        let arg = |i: usize| self.opnd(&args[i], expected_arg(op, i, to, first));
+        let arg = |i: usize| self.opnd(&args[i], op.untyped(i, to, first));
         let declared = class_of(to);
-        let class = if is_comparison(op) { class_of(first) } else { declared };
+        let class = if op.is_comparison() { class_of(first) } else { declared };
         if args.len() == 2
             && let Some(symbol) = INFIX.into_iter().find(|s| infix_op(s, class) == Some(op))
         {

@@ -148,7 +148,7 @@ fn every_operation_reads_back() {
             let dst = k.vals.push(Val { ty: Ty::Num(ty), name: "y".into() });
             let constant = Opnd::Const { dtype: DType::F64, bits: 0x3ff8_0000_0000_0000 };
             let args = [Opnd::Val(val), constant, Opnd::Const { dtype: ty, bits: 1 }];
-            let n = crate::num::spell::row_of(op).arity;
+            let n = op.arity();
             for args in [args, [args[2], args[0], args[1]]] {
                 k.body = vec![Stmt::Let { dst, op, args: args[..n].to_vec() }];
                 let text = print(&k, Stage::Loop);

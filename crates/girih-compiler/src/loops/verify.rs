@@ -19,7 +19,7 @@ use super::walk::{self, Part, parts};
 use crate::base::id::Id;
 use crate::base::{Code, Diagnostic};
 use crate::index::{Facts, simplify};
-use crate::num::{DType, ScalarOp, eval};
+use crate::num::{DType, ScalarOp};
 
 /// Every rule the kernel breaks; empty when it is well-formed.
 pub fn verify(kernel: &Kernel, stage: Stage) -> Vec<Diagnostic> {
@@ -74,13 +74,6 @@ struct Verifier<'a> {
 fn int(ty: Ty) -> Option<DType> {
     match ty {
         Ty::Num(d) if d.is_int() => Some(d),
-        _ => None,
-    }
-}
-
-fn float(ty: Ty) -> Option<DType> {
-    match ty {
-        Ty::Num(d) if d.is_base_float() => Some(d),
         _ => None,
     }
 }
@@ -459,7 +452,7 @@ impl<'a> Verifier<'a> {
                 let CombineOp::Scalar { op, identity } = c.op;
                 let Some(b) = self.kernel.bufs.get(*acc) else { continue };
                 self.check(stmt, b.shape.is_empty(), "an accumulator of a combine has rank 0");
-                let good = matches!(b.ty, Ty::Num(d) if combines(op, d) && identity & !d.mask() == 0);
+                let good = matches!(b.ty, Ty::Num(d) if op.folds(d) && identity & !d.mask() == 0);
                 self.check(stmt, good, "this operation cannot combine these accumulators");
             }
         }
@@ -488,92 +481,14 @@ impl<'a> Verifier<'a> {
     }
 
     fn scalar(&mut self, stmt: &Stmt, dst: ValId, op: ScalarOp, args: &[Opnd]) {
-        let arity = eval::arity(op);
+        let arity = op.arity();
         if args.len() != arity {
             return self.say(Some(stmt), format!("the operation takes {arity} operands"));
         }
         let tys: Option<Vec<Ty>> = args.iter().map(|a| self.opnd_ty(a)).collect();
         let (Some(tys), Some(to)) = (tys, self.val_ty(dst)) else { return };
-        if !typed(op, &tys, to) {
+        if !op.accepts(&tys, to) {
             self.say(Some(stmt), "the operation does not exist for these types");
         }
-    }
-}
-
-/// Whether an operation may reassociate values of the type.
-fn combines(op: ScalarOp, dtype: DType) -> bool {
-    use ScalarOp::*;
-    match op {
-        AddF { .. } | MulF { .. } | MaxF { .. } | MinF { .. } => dtype.is_base_float(),
-        AddI | MulI | MaxI { .. } | MinI { .. } | And | Or | Xor => dtype.is_int(),
-        _ => false,
-    }
-}
-
-/// Whether the operation takes these types to that one.
-fn typed(op: ScalarOp, from: &[Ty], to: Ty) -> bool {
-    use ScalarOp::*;
-    let first = from[0];
-    let alike = from.iter().all(|ty| *ty == first);
-    let address = |ty: Ty| matches!(ty, Ty::Ptr(_));
-    match op {
-        AddF { .. } | SubF { .. } | MulF { .. } | DivF { .. } | Fma { .. } | Sqrt { .. } | Rsqrt { .. } => {
-            alike && first == to && float(to).is_some()
-        }
-        MaxF { .. }
-        | MinF { .. }
-        | NegF
-        | AbsF
-        | Ceil
-        | Floor
-        | RoundEven
-        | RemF
-        | Exp
-        | Exp2 { .. }
-        | Log
-        | Log2
-        | Sin
-        | Cos
-        | Tan
-        | Sinh
-        | Cosh
-        | Tanh
-        | Erf
-        | Pow
-        | Atan2 => alike && first == to && float(to).is_some(),
-        PowI => first == to && float(to).is_some() && int(from[1]).is_some(),
-        CmpF { .. } => alike && to == I1 && float(first).is_some(),
-        AddI
-        | SubI
-        | MulI
-        | MulHi
-        | DivI { .. }
-        | RemI { .. }
-        | MaxI { .. }
-        | MinI { .. }
-        | Shl
-        | Shr { .. }
-        | NegI
-        | AbsI
-        | And
-        | Or
-        | Xor => alike && first == to && int(to).is_some(),
-        CmpI { .. } => alike && to == I1 && (int(first).is_some() || address(first)),
-        Select => first == I1 && from[1] == to && from[2] == to,
-        Copy => first == to || (address(to) && first == Ty::Num(DType::I64)),
-        FToF { to: d, .. } => matches!(first, Ty::Num(f) if f.is_float()) && to == Ty::Num(d) && d.is_float(),
-        FToI { to: d, .. } => matches!(first, Ty::Num(f) if f.is_float()) && to == Ty::Num(d) && d.is_int(),
-        IToF { to: d, .. } => int(first).is_some() && to == Ty::Num(d) && d.is_float(),
-        ExtI { to: d, .. } => int(first).is_some_and(|f| f.bits() <= d.bits()) && to == Ty::Num(d) && d.is_int(),
-        TruncI { to: d } => int(first).is_some_and(|f| f.bits() >= d.bits()) && to == Ty::Num(d) && d.is_int(),
-        Bitcast { to: d } => match (first, to) {
-            (Ty::Num(f), Ty::Num(t)) => t == d && f.bits() == t.bits(),
-            (Ty::Ptr(_), Ty::Ptr(t)) => t == d,
-            (Ty::Ptr(_), Ty::Num(t)) => t == d && d == DType::I64,
-            (Ty::Num(f), Ty::Ptr(t)) => t == d && f == DType::I64,
-        },
-        PtrAdd => address(first) && to == first && int(from[1]).is_some(),
-        PtrToInt => address(first) && to == Ty::Num(DType::I64),
-        IntToPtr { to: d } => to == Ty::Ptr(d) && (address(first) || first == Ty::Num(DType::I64)),
     }
 }

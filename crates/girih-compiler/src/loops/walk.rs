@@ -188,16 +188,6 @@ pub fn size(body: &[Stmt]) -> usize {
     count
 }
 
-/// Every statement, after its bodies.
-pub fn visit_post<'a>(body: &'a [Stmt], f: &mut dyn FnMut(&'a Stmt)) {
-    for stmt in body {
-        for inner in bodies(stmt) {
-            visit_post(inner, f);
-        }
-        f(stmt);
-    }
-}
-
 /// Every statement, before its bodies.
 pub fn visit_mut(body: &mut [Stmt], f: &mut dyn FnMut(&mut Stmt)) {
     for stmt in body {
@@ -205,16 +195,6 @@ pub fn visit_mut(body: &mut [Stmt], f: &mut dyn FnMut(&mut Stmt)) {
         for inner in bodies_mut(stmt) {
             visit_mut(inner, f);
         }
-    }
-}
-
-/// Every statement, after its bodies.
-pub fn visit_post_mut(body: &mut [Stmt], f: &mut dyn FnMut(&mut Stmt)) {
-    for stmt in body {
-        for inner in bodies_mut(stmt) {
-            visit_post_mut(inner, f);
-        }
-        f(stmt);
     }
 }
 

@@ -109,3 +109,20 @@ impl std::fmt::Display for DType {
         f.write_str(self.name())
     }
 }
+
+/// What a value holds: a number, or an address of elements of the type, in 64 bits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Ty {
+    Num(DType),
+    Ptr(DType),
+}
+
+impl Ty {
+    /// The type whose bits the value has.
+    pub fn held(self) -> DType {
+        match self {
+            Ty::Num(d) => d,
+            Ty::Ptr(_) => DType::I64,
+        }
+    }
+}

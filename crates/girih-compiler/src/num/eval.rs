@@ -17,58 +17,6 @@ use super::convert::{convert, encode, is_nan, nan, sign_extend, to_f64};
 use super::op::{Predicate, Rounding, Signedness};
 use super::{DType, ScalarOp, math, soft};
 
-/// The type of the result for value operands of type `ty`; for `IntToPtr` and `PtrAdd` that of the pointee.
-pub fn result_dtype(op: ScalarOp, ty: DType) -> DType {
-    match op {
-        ScalarOp::CmpF { .. } | ScalarOp::CmpI { .. } => DType::I1,
-        ScalarOp::FToF { to, .. }
-        | ScalarOp::FToI { to, .. }
-        | ScalarOp::IToF { to, .. }
-        | ScalarOp::ExtI { to, .. }
-        | ScalarOp::TruncI { to }
-        | ScalarOp::Bitcast { to }
-        | ScalarOp::IntToPtr { to } => to,
-        ScalarOp::PtrToInt => DType::I64,
-        _ => ty,
-    }
-}
-
-/// The number of operands.
-pub fn arity(op: ScalarOp) -> usize {
-    use ScalarOp::*;
-    match op {
-        Fma { .. } | Select => 3,
-        AddF { .. }
-        | SubF { .. }
-        | MulF { .. }
-        | DivF { .. }
-        | MaxF { .. }
-        | MinF { .. }
-        | RemF
-        | Pow
-        | Atan2
-        | PowI => 2,
-        CmpF { .. } | AddI | SubI | MulI | MulHi | DivI { .. } | RemI { .. } | MaxI { .. } | MinI { .. } => 2,
-        Shl | Shr { .. } | And | Or | Xor | CmpI { .. } | PtrAdd => 2,
-        Sqrt { .. }
-        | Rsqrt { .. }
-        | NegF
-        | AbsF
-        | Ceil
-        | Floor
-        | RoundEven
-        | Exp
-        | Exp2 { .. }
-        | Log
-        | Log2
-        | Sin
-        | Cos
-        | Tan => 1,
-        Sinh | Cosh | Tanh | Erf | NegI | AbsI | Copy | FToF { .. } | FToI { .. } | IToF { .. } | ExtI { .. } => 1,
-        TruncI { .. } | Bitcast { .. } | PtrToInt | IntToPtr { .. } => 1,
-    }
-}
-
 /// Whether the specification leaves this result undefined: division by zero, the one quotient that overflows, and a
 /// float that its integer type cannot hold; also a shift by the width or more, on which it is silent. (A saturating conversion is defined:
 /// its caller does not ask.)

@@ -9,8 +9,9 @@ pub mod op;
 pub mod printf;
 mod soft;
 pub(crate) mod spell;
+pub(crate) mod table;
 mod text;
 
-pub use dtype::DType;
+pub use dtype::{DType, Ty};
 pub use op::ScalarOp;
 pub use text::{format_float, format_mlir, parse_float};

@@ -10,6 +10,7 @@
 
 mod model;
 mod passes;
+mod reference;
 pub mod trace;
 
 use crate::base::knobs::Knobs;
@@ -21,7 +22,8 @@ use crate::graph::{Graph, decompose};
 use crate::{cuda_tile, emit, kernel, loops};
 
 pub use model::{Model, is_torch, lower_model, lower_tensor, schedule};
-pub use passes::{Letter, descriptions};
+pub use passes::Letter;
+pub use reference::{Description, descriptions};
 
 /// A stage that prints.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -21,17 +21,12 @@ pub struct Model {
     pub scheduled: Plan,
 }
 
-/// Lowers a captured graph to a plan. `fuse: false` gives every operation a kernel of its own.
-pub fn lower_model(
-    graph: &Graph,
-    options: &Options,
-    fuse: bool,
-    observer: &mut dyn Observer,
-) -> Result<Model, Vec<Diagnostic>> {
+/// Lowers a captured graph to a plan.
+pub fn lower_model(graph: &Graph, options: &Options, observer: &mut dyn Observer) -> Result<Model, Vec<Diagnostic>> {
     let tensor = lower_tensor(graph, options, observer)?;
     observer.begin("fusion");
     let mut log = Log::default();
-    let outcome = model::lower(&tensor, &model::Options { fuse }, &mut log);
+    let outcome = model::lower(&tensor, &model::Options::default(), &mut log);
     observer.fused(&tensor, &log);
     let plan = outcome?;
     let scheduled = schedule(&plan, options, observer);

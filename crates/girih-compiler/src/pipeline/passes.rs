@@ -36,7 +36,7 @@ impl Letter {
 }
 
 /// The rules of a stage in the order in which they run, with their numbered names.
-fn rules(letter: Letter) -> impl Iterator<Item = (String, &'static Rule<Kernel>)> {
+pub(super) fn rules(letter: Letter) -> impl Iterator<Item = (String, &'static Rule<Kernel>)> {
     match letter {
         Letter::Loop => numbered(1, loops::fuse::RULES),
         Letter::Tile => numbered(1 + tile::PLAN_RULES.len(), tile::RULES),
@@ -46,14 +46,6 @@ fn rules(letter: Letter) -> impl Iterator<Item = (String, &'static Rule<Kernel>)
 /// The rules of Tile IR that look at all kernels of a plan; they come before those of single kernels.
 pub(super) fn plan_rules() -> impl Iterator<Item = (String, &'static Rule<Plan>)> {
     numbered(1, tile::PLAN_RULES)
-}
-
-/// The name, with the stage's letter, and the description of every rule: of Tensor IR (`n`), of Loop and of Tile IR.
-pub fn descriptions() -> Vec<(String, &'static str)> {
-    let graphs = numbered(1, crate::graph::simplify::RULES).map(|(name, rule)| (format!("n:{name}"), rule.doc));
-    let of = |letter: Letter| rules(letter).map(move |(name, rule)| (format!("{}:{name}", letter.text()), rule.doc));
-    let plans = plan_rules().map(|(name, rule)| (format!("t:{name}"), rule.doc));
-    graphs.chain(of(Letter::Loop)).chain(plans).chain(of(Letter::Tile)).collect()
 }
 
 pub(super) fn run(

@@ -1,28 +1,18 @@
 //! Block sizes for matrix products whose loops are still to be written.
 //!
-//! In: the extents of a product `out[m, n] = sum over k of a[m, k] * b[k, n]`, its type and how `b` lies in memory. Out:
+//! In: the extents of a product `out[m, n] = sum over k of a[m, k] * b[k, n]`, its type, and whether `b` lies in panels
+//! (`p[n / width, k, width]`, `width` being [`panel_width`]: what a register tile reads, in order). Out:
 //! the part of `out` that one block of the grid computes, and the stretch of `k` it walks in steps of. The rules of
 //! `tile` then stage, tile and vectorise those loops; the sizes here are such that they can.
 //!
 //! ```text
-//! contraction_blocks(target, Some(512), 3584, 3584, F32, Panels)  -->  Blocks { bm: 512, bn: 64, bk: 256 }
+//! contraction_blocks(target, Some(512), 3584, 3584, F32, true)  -->  Blocks { bm: 512, bn: 64, bk: 256 }
 //! ```
 //!
 //! Invariants: every size is at least 1; `bn` is whole panels where `b` lies in panels; equal arguments give equal sizes.
 
 use crate::base::target::Target;
 use crate::num::DType;
-
-/// How the right operand of a product lies in memory.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum OperandLayout {
-    /// `w[n, k]`, row-major: the weight of a linear layer. K is contiguous.
-    AlongK,
-    /// `w[k, n]`, row-major. N is contiguous.
-    AlongN,
-    /// `p[n / width, k, width]`, `width` being [`panel_width`]: what a register tile reads, in order.
-    Panels,
-}
 
 /// What one block of the grid computes: `bm` x `bn` elements of the output, the sum taken in stretches of `bk`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -52,14 +42,7 @@ const LONGEST_STRETCH: u64 = 256;
 /// operand is read in place, so narrow blocks cost nothing), four where an operand has to be packed, fewer where there
 /// would be less than four blocks for each thread. Stretches of k: the greatest divisor of `k` up to 256, so that no step
 /// needs a mask, unless `k` has none above 64.
-pub fn contraction_blocks(
-    target: &Target,
-    m: Option<u64>,
-    n: u64,
-    k: u64,
-    dtype: DType,
-    b_layout: OperandLayout,
-) -> Blocks {
+pub fn contraction_blocks(target: &Target, m: Option<u64>, n: u64, k: u64, dtype: DType, in_panels: bool) -> Blocks {
     let width = panel_width(target, dtype);
     let bm = match m {
         Some(m) if m <= TILE_ROWS => m.max(1),
@@ -67,14 +50,14 @@ pub fn contraction_blocks(
         Some(m) => m.div_ceil(m.div_ceil(MOST_ROWS)).next_multiple_of(TILE_ROWS),
         None => 4 * TILE_ROWS,
     };
-    let in_place = b_layout == OperandLayout::Panels && m.is_some_and(|m| m.is_multiple_of(bm));
+    let in_place = in_panels && m.is_some_and(|m| m.is_multiple_of(bm));
     let rows = m.map_or(1, |m| m.div_ceil(bm)).max(1);
     let wanted = 4 * target.threads.max(1) as u64;
     let mut bn = if in_place { 2 * width } else { 4 * width };
     while bn > width && (n.div_ceil(bn).saturating_mul(rows) < wanted || !n.is_multiple_of(bn)) {
         bn /= 2;
     }
-    if b_layout != OperandLayout::Panels {
+    if !in_panels {
         bn = bn.min(n.max(1).checked_next_power_of_two().unwrap_or(bn));
     }
     let divisor = (64..=LONGEST_STRETCH).rev().find(|d| k.is_multiple_of(*d) && k > 0);
@@ -90,25 +73,24 @@ pub fn contraction_blocks(
 mod tests {
     use super::*;
 
-    fn blocks(m: Option<u64>, n: u64, k: u64, layout: OperandLayout) -> (u64, u64, u64) {
-        let b = contraction_blocks(&Target::default(), m, n, k, DType::F32, layout);
+    fn blocks(m: Option<u64>, n: u64, k: u64, in_panels: bool) -> (u64, u64, u64) {
+        let b = contraction_blocks(&Target::default(), m, n, k, DType::F32, in_panels);
         (b.bm, b.bn, b.bk)
     }
 
     #[test]
     fn blocks_divide_what_they_can_and_keep_the_threads_busy() {
-        use OperandLayout::*;
-        assert_eq!(blocks(Some(512), 3584, 3584, Panels), (512, 64, 256));
-        assert_eq!(blocks(Some(512), 3584, 3584, AlongK), (512, 128, 256));
-        assert_eq!(blocks(Some(1), 2048, 2048, AlongK), (1, 128, 256));
-        assert_eq!(blocks(Some(32), 256, 2048, Panels), (32, 32, 256));
-        assert_eq!(blocks(None, 5632, 2048, Panels), (32, 128, 256));
+        assert_eq!(blocks(Some(512), 3584, 3584, true), (512, 64, 256));
+        assert_eq!(blocks(Some(512), 3584, 3584, false), (512, 128, 256));
+        assert_eq!(blocks(Some(1), 2048, 2048, false), (1, 128, 256));
+        assert_eq!(blocks(Some(32), 256, 2048, true), (32, 32, 256));
+        assert_eq!(blocks(None, 5632, 2048, true), (32, 128, 256));
         // 1024 rows are two blocks; 197 form no tiles, so the last of 25 tiles of eight is not full.
-        assert_eq!(blocks(Some(1024), 768, 1000, Panels), (512, 64, 250));
-        assert_eq!(blocks(Some(197), 768, 257, Panels), (200, 64, 256));
+        assert_eq!(blocks(Some(1024), 768, 1000, true), (512, 64, 250));
+        assert_eq!(blocks(Some(197), 768, 257, true), (200, 64, 256));
         // Less than a panel: the block is as small as the product, panels stay whole.
-        assert_eq!(blocks(Some(3), 7, 20, AlongN), (3, 8, 20));
-        assert_eq!(blocks(Some(0), 1, 0, Panels), (1, 32, 1));
+        assert_eq!(blocks(Some(3), 7, 20, false), (3, 8, 20));
+        assert_eq!(blocks(Some(0), 1, 0, true), (1, 32, 1));
     }
 
     #[test]

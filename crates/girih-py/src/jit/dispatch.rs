@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use girih::RawArgs;
 use girih::spec::MAX_GRID;
-use girih_compiler::base::words::{closest, shorten};
+use girih_compiler::base::words::{did_you_mean, list, shorten};
 use pyo3::exceptions::{PyRuntimeWarning, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
@@ -187,10 +187,7 @@ impl Dispatcher {
     fn unknown_argument(&self, py: Python<'_>, kwargs: &Bound<'_, PyDict>) -> PyErr {
         let (names, unknown) = (self.names(py), self.unknown(py, kwargs).unwrap_or_default());
         let known = names.iter().map(String::as_str).chain(SETTINGS);
-        let help = match closest(&unknown, known) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("it has {}", girih::suggest::list(&names)),
-        };
+        let help = did_you_mean(&unknown, known).unwrap_or_else(|| format!("it has {}", list(&names)));
         PyTypeError::new_err(shorten(&format!("the kernel has no parameter `{unknown}`; {help}")).into_owned())
     }
 

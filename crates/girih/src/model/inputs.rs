@@ -8,8 +8,8 @@ use super::extent;
 use super::tensor::{Extent, Port, Tensor};
 use crate::buffer::{self, Buffer};
 use crate::error::{Error, Result};
-use crate::suggest::suggestion;
 use crate::values;
+use girih_compiler::base::words::suggestion;
 
 /// A refusal of an input.
 pub fn refuse(message: impl Into<String>, help: impl Into<String>) -> Error {

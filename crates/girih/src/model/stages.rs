@@ -69,7 +69,7 @@ impl Model {
         }
         let options = self.options.pipeline(PLANNED)?;
         let _compiling = Compiling::begin();
-        pipeline::lower_model(&self.graph, &options, true, &mut Shown(observer)).map_err(Error::Program)
+        pipeline::lower_model(&self.graph, &options, &mut Shown(observer)).map_err(Error::Program)
     }
 
     /// Lowers each different kernel in the order of the plan.

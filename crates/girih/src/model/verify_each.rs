@@ -50,7 +50,7 @@ impl Prepared<'_> {
     pub fn verify_each(&self) -> Result<Verified> {
         let options = self.model.options.pipeline(PLANNED)?;
         let mut graphs = Graphs { run: self, last: None, checked: 0 };
-        let lowered = pipeline::lower_model(&self.model.graph, &options, true, &mut graphs).map_err(Error::Program)?;
+        let lowered = pipeline::lower_model(&self.model.graph, &options, &mut graphs).map_err(Error::Program)?;
         let want = match graphs.last.take() {
             Some(last) => last,
             None => self.evaluate_graph(&lowered.tensor, false)?,

@@ -1,7 +1,7 @@
 //! Attributes: the words of custom forms, and the dictionaries of generic ones.
 
 use super::*;
-use crate::base::words::closest;
+use crate::base::words::did_you_mean;
 use crate::cuda_tile::ops::{AttrInfo, AttrKind};
 use crate::cuda_tile::words::Words;
 use crate::num::DType;
@@ -204,11 +204,9 @@ impl<'a> Parser<'a> {
                     self.seek(after);
                     return value;
                 }
-                let mut d = Diagnostic::error(Code::UnknownWord, format!("there is no assumption {}", self.found()))
-                    .at(self.span);
-                if let Some(near) = closest(name, ["div_by", "same_elements", "bounded"]) {
-                    d = d.help(format!("did you mean `{near}`?"));
-                }
+                let d = Diagnostic::error(Code::UnknownWord, format!("there is no assumption {}", self.found()))
+                    .at(self.span)
+                    .maybe_help(did_you_mean(name, ["div_by", "same_elements", "bounded"]));
                 self.report(d);
                 Err(Failed)
             }

@@ -2,7 +2,7 @@
 
 use super::attrs::AnyAttr;
 use super::*;
-use crate::base::words::closest;
+use crate::base::words::did_you_mean;
 use crate::cuda_tile::ops;
 
 impl<'a> Parser<'a> {
@@ -85,8 +85,8 @@ impl<'a> Parser<'a> {
                         format!("the operation `{name}` stands outside of any entry"),
                     )
                     .at(start);
-                } else if let Some(near) = closest(name, ["entry", "global", "module"]) {
-                    d = d.help(format!("did you mean `{near}`?"));
+                } else if let Some(question) = did_you_mean(name, ["entry", "global", "module"]) {
+                    d = d.help(question);
                 }
                 self.report(d);
                 Err(Failed)

@@ -1,7 +1,7 @@
 //! Types: `tile<4x8xf32>`, `ptr<f32>` inside tiles, views, `token`, and their aliases.
 
 use super::*;
-use crate::base::words::closest;
+use crate::base::words::did_you_mean;
 use crate::cuda_tile::words::Words;
 use crate::num::DType;
 
@@ -54,10 +54,9 @@ impl<'a> Parser<'a> {
             }
             _ => {
                 let known = ["tile", "tensor_view", "partition_view", "strided_view", "gather_scatter_view", "token"];
-                let mut d = Diagnostic::error(Code::UnknownType, format!("there is no type `{name}`")).at(span);
-                if let Some(near) = closest(name, known) {
-                    d = d.help(format!("did you mean `{near}`?"));
-                }
+                let d = Diagnostic::error(Code::UnknownType, format!("there is no type `{name}`"))
+                    .at(span)
+                    .maybe_help(did_you_mean(name, known));
                 self.report(d);
                 Err(Failed)
             }
@@ -98,11 +97,9 @@ impl<'a> Parser<'a> {
                     d
                 }
                 None => {
-                    let mut e =
-                        Diagnostic::error(Code::UnknownType, format!("there is no element type `{word}`")).at(span);
-                    if let Some(near) = closest(word, DType::ALL.iter().map(|d| d.name())) {
-                        e = e.help(format!("did you mean `{near}`?"));
-                    }
+                    let e = Diagnostic::error(Code::UnknownType, format!("there is no element type `{word}`"))
+                        .at(span)
+                        .maybe_help(did_you_mean(word, DType::ALL.iter().map(|d| d.name())));
                     self.report(e);
                     return Err(Failed);
                 }
@@ -337,9 +334,9 @@ impl<'a> Parser<'a> {
         let message = format!("expected {}, found {}", choice(&words), self.found());
         let mut d = Diagnostic::error(Code::UnknownWord, message).at(self.span);
         if let Tok::Word(w) = self.tok
-            && let Some(near) = closest(w, words.iter().copied())
+            && let Some(question) = did_you_mean(w, words.iter().copied())
         {
-            d = d.help(format!("did you mean `{near}`?"));
+            d = d.help(question);
         }
         self.report(d);
         Err(Failed)

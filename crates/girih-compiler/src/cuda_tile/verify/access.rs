@@ -100,9 +100,9 @@ impl<'a> Verifier<'a> {
         self.same_shape(op, &[pointers, m])
     }
 
-    /// What a tile of pointers points to.
-    fn pointees(&mut self, op: &'a Op, group: usize) -> Checked<(&'a TileType, TileType)> {
-        let p = self.tile(op, group)?;
+    /// The first operand, a tile of pointers, and what it points to.
+    fn pointees(&mut self, op: &'a Op) -> Checked<(&'a TileType, TileType)> {
+        let p = self.tile(op, 0)?;
         self.kind(op, p, Kind::Pointer, "the pointers")?;
         let Elem::Ptr(d) = p.elem else { return None };
         Some((p, TileType::of(p.shape.clone(), Elem::Num(d))))
@@ -128,7 +128,7 @@ impl<'a> Verifier<'a> {
 
     fn load_ptr(&mut self, op: &'a Op) -> Checked {
         self.ordering(op, &[MemoryOrdering::Weak, MemoryOrdering::Relaxed, MemoryOrdering::Acquire]);
-        let (p, want) = self.pointees(op, 0)?;
+        let (p, want) = self.pointees(op)?;
         self.mask(op, 1, p)?;
         if op.operand(2).is_some() {
             let pad = self.tile(op, 2)?;
@@ -142,7 +142,7 @@ impl<'a> Verifier<'a> {
 
     fn store_ptr(&mut self, op: &'a Op) -> Checked {
         self.ordering(op, &[MemoryOrdering::Weak, MemoryOrdering::Relaxed, MemoryOrdering::Release]);
-        let (p, want) = self.pointees(op, 0)?;
+        let (p, want) = self.pointees(op)?;
         let v = self.tile(op, 1)?;
         self.same(op, &want, v)?;
         self.mask(op, 2, p)?;
@@ -162,7 +162,7 @@ impl<'a> Verifier<'a> {
     fn atomic(&mut self, op: &'a Op) -> Checked {
         use MemoryOrdering as M;
         self.ordering(op, &[M::Relaxed, M::Acquire, M::Release, M::AcqRel]);
-        let (p, want) = self.pointees(op, 0)?;
+        let (p, want) = self.pointees(op)?;
         let cas = op.opcode == Opcode::AtomicCasTko;
         for group in 1..if cas { 3 } else { 2 } {
             let v = self.tile(op, group)?;

@@ -6,14 +6,6 @@ use crate::kernel::ir::Elem;
 use crate::num::op::{Predicate, Rounding, Signedness};
 use crate::num::{DType, ScalarOp, math};
 
-/// The element's base type in C: addresses in vectors are i64.
-pub fn base(elem: Elem) -> DType {
-    match elem {
-        Elem::Num(d) => d,
-        Elem::Ptr(_) => DType::I64,
-    }
-}
-
 /// A constant of the type.
 pub fn literal(d: DType, bits: u64) -> String {
     match d {
@@ -122,7 +114,7 @@ impl Ops<'_> {
     /// `op` applied at elements `elem` to printed operands.
     pub fn expr(&mut self, op: ScalarOp, elem: Elem, args: &[&str]) -> String {
         use ScalarOp::*;
-        let d = base(elem);
+        let d = elem.held();
         let a = args.first().copied().unwrap_or("0");
         let b = args.get(1).copied().unwrap_or("0");
         match op {
@@ -396,7 +388,7 @@ impl Ops<'_> {
     }
 
     fn bitcast(&mut self, elem: Elem, to: DType, a: &str) -> String {
-        let from = base(elem);
+        let from = elem.held();
         if let Elem::Ptr(_) = elem {
             return self.expr(ScalarOp::PtrToInt, elem, &[a]);
         }

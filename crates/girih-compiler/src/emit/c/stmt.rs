@@ -1,6 +1,6 @@
 //! Statements and whole kernels as C.
 
-use super::ops::{Ops, base, literal};
+use super::ops::{Ops, literal};
 use super::support::Support;
 use crate::emit::cstyle::{Indices, Lines, cmp};
 use crate::index::{Cond, Ix, Mask};
@@ -139,12 +139,12 @@ impl Printer<'_> {
         let mut out = Vec::new();
         for slot in self.kernel.slots.values() {
             if contains_word(body, slot.name.as_str()) {
-                let ty = self.support.memory_ty(base(slot.elem).name(), 1);
+                let ty = self.support.memory_ty(slot.elem.held().name(), 1);
                 out.push(format!(
                     "{ty} *const {} = ({ty} *)((char *)ctx->scratch + {}); // {}[{}]",
                     slot.name,
                     slot.offset,
-                    base(slot.elem),
+                    slot.elem.held(),
                     slot.len
                 ));
             }
@@ -155,7 +155,7 @@ impl Printer<'_> {
     fn ty(&mut self, ty: Ty) -> String {
         match ty.elem {
             Elem::Ptr(d) if !ty.is_vector() => format!("{} *", self.support.memory_ty(d.name(), 1)),
-            _ => self.support.ty(base(ty.elem).name(), ty.lanes),
+            _ => self.support.ty(ty.elem.held().name(), ty.lanes),
         }
     }
 
@@ -226,7 +226,7 @@ impl Printer<'_> {
             }
             Place::Slot { buf, index } => {
                 let slot = &self.kernel.slots[*buf];
-                (slot.name.to_string(), index, base(slot.elem))
+                (slot.name.to_string(), index, slot.elem.held())
             }
         };
         let index = self.ix.print(index);
@@ -242,7 +242,7 @@ impl Printer<'_> {
     fn place_dtype(&self, place: &Place) -> (DType, bool) {
         match place {
             Place::Mem { elem, .. } => (*elem, true),
-            Place::Slot { buf, .. } => (base(self.kernel.slots[*buf].elem), false),
+            Place::Slot { buf, .. } => (self.kernel.slots[*buf].elem.held(), false),
         }
     }
 
@@ -366,13 +366,13 @@ impl Printer<'_> {
             Stmt::Splat { dst, value } => {
                 let ty = self.val_ty(*dst);
                 let scalar = self.opnd(*value, Ty { lanes: 1, ..ty });
-                let f = self.support.call(&format!("splat_{}", base(ty.elem)), ty.lanes);
+                let f = self.support.call(&format!("splat_{}", ty.elem.held()), ty.lanes);
                 let cast = if let Elem::Ptr(_) = ty.elem { "(i64)(uintptr_t)" } else { "" };
                 self.define(*dst, &format!("{f}({cast}{scalar})"));
             }
             Stmt::Ramp { dst, base: start, step } => {
                 let ty = self.val_ty(*dst);
-                let d = base(ty.elem);
+                let d = ty.elem.held();
                 let (start, step) = (self.ix.print(start), self.ix.print(step));
                 let lanes: Vec<String> = (0..ty.lanes).map(|l| l.to_string()).collect();
                 let vector = self.support.ty(d.name(), ty.lanes);
@@ -383,7 +383,7 @@ impl Printer<'_> {
             }
             Stmt::Index { dst, ix } => {
                 let text = self.ix.print(ix);
-                let d = base(self.val_ty(*dst).elem);
+                let d = self.val_ty(*dst).elem.held();
                 let text = match d {
                     DType::I64 => text,
                     DType::I1 => format!("({text}) & 1"),
@@ -401,7 +401,7 @@ impl Printer<'_> {
                     value
                 } else {
                     let ty = self.val_ty(*dst);
-                    let zero = Opnd::Const { dtype: base(ty.elem), bits: 0 };
+                    let zero = Opnd::Const { dtype: ty.elem.held(), bits: 0 };
                     let other = self.opnd(other.unwrap_or(zero), ty);
                     format!("{} ? {value} : {other}", self.mask(mask))
                 };
@@ -578,7 +578,7 @@ impl Printer<'_> {
             };
             let mut text = self.opnd(arg, Ty { elem: own, lanes });
             if let (ScalarOp::PtrAdd, 1, true, Opnd::Val(v)) = (op, i, lanes > 1, arg)
-                && base(self.val_ty(v).elem) != DType::I64
+                && self.val_ty(v).elem.held() != DType::I64
             {
                 let ty = self.support.ty("i64", lanes);
                 text = format!("__builtin_convertvector({text}, {ty})");
@@ -628,7 +628,7 @@ impl Printer<'_> {
 
     fn reduce(&mut self, dst: ValId, op: ScalarOp, vector: ValId) {
         let ty = self.val_ty(vector);
-        let d = base(ty.elem);
+        let d = ty.elem.held();
         let full = self.support.ty(d.name(), ty.lanes);
         let name = format!("reduce_{}_{full}", spell(op, Class::Any).replace('.', "_"));
         if !self.support.is_defined(&name) {

@@ -168,8 +168,8 @@ fn relu(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let zero = b.scalar_like(x, 0.0);
     if call.name == "aten.threshold" {
-        let at = element_attr(b, call, "threshold", 0.0, b.elem(x))?;
-        let value = element_attr(b, call, "value", 0.0, b.elem(x))?;
+        let at = element_attr(b, call, "threshold", b.elem(x))?;
+        let value = element_attr(b, call, "value", b.elem(x))?;
         let low = b.compare(Predicate::LessThanOrEqual, x, at)?;
         return Ok(vec![b.select(low, value, x)?]);
     }

@@ -105,7 +105,7 @@ pub(super) fn extent(b: &mut Builder<'_>, ix: Ix, elem: Elem) -> Result<Arg> {
 
 fn sum(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let mut x = call.arg(0)?;
-    let axes = axes_attr(call, "dim", b.rank(x))?;
+    let axes = axes_attr(call, b.rank(x))?;
     let keep = call.flag("keepdim", false)?;
     if call.name == "aten.count_nonzero" {
         x = b.convert(x, Elem::BOOL)?;
@@ -124,7 +124,7 @@ fn sum(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 
 fn mean(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let mut x = call.arg(0)?;
-    let axes = axes_attr(call, "dim", b.rank(x))?;
+    let axes = axes_attr(call, b.rank(x))?;
     let keep = call.flag("keepdim", false)?;
     if let Some(e) = call.elem("dtype")? {
         x = b.convert(x, e)?;
@@ -152,7 +152,7 @@ fn mean(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 
 fn variance(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
-    let axes = axes_attr(call, "dim", b.rank(x))?;
+    let axes = axes_attr(call, b.rank(x))?;
     let keep = call.flag("keepdim", false)?;
     let x = floating(b, x)?;
     let (narrow, wide) = (b.elem(x), b.wide(x));
@@ -193,7 +193,7 @@ fn greatest(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     }
     let rank = b.rank(x);
     let keep = call.flag("keepdim", false)?;
-    let axes = axes_attr(call, "dim", rank)?;
+    let axes = axes_attr(call, rank)?;
     some_elements(b, call, x, &axes)?;
     if call.name == "aten.aminmax" {
         return Ok(vec![fold(b, ReduceOp::Min, x, &axes, keep)?, fold(b, ReduceOp::Max, x, &axes, keep)?]);
@@ -220,7 +220,7 @@ fn argmax(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let max = call.name == "aten.argmax";
     let (rank, keep) = (b.rank(x), call.flag("keepdim", false)?);
-    let axes = axes_attr(call, "dim", rank)?;
+    let axes = axes_attr(call, rank)?;
     some_elements(b, call, x, &axes)?;
     if call.has("dim") {
         return Ok(vec![position(b, x, &axes, max, keep)?]);
@@ -236,7 +236,7 @@ fn any(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     // PyTorch keeps u8.
     let back = (b.elem(x) == Elem::U8).then_some(Elem::U8);
-    let axes = axes_attr(call, "dim", b.rank(x))?;
+    let axes = axes_attr(call, b.rank(x))?;
     let x = b.convert(x, Elem::BOOL)?;
     let op = if call.name == "aten.any" { ReduceOp::Or } else { ReduceOp::And };
     let y = fold(b, op, x, &axes, call.flag("keepdim", false)?)?;
@@ -246,7 +246,7 @@ fn any(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 fn vector_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let mut x = call.arg(0)?;
     let rank = b.rank(x);
-    let axes = axes_attr(call, "dim", rank)?;
+    let axes = axes_attr(call, rank)?;
     let keep = call.flag("keepdim", false)?;
     if let Some(e) = call.elem("dtype")? {
         x = b.convert(x, e)?;
@@ -290,7 +290,7 @@ fn vector_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 fn logsumexp(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let rank = b.rank(x);
-    let axes = axes_attr(call, "dim", rank)?;
+    let axes = axes_attr(call, rank)?;
     let keep = call.flag("keepdim", false)?;
     let x = floating(b, x)?;
     if axes.is_empty() {

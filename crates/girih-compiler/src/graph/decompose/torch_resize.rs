@@ -171,7 +171,7 @@ fn pad(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         (before[at], after[at]) = (pair[0].clone(), pair[1].clone());
     }
     if mode == "constant" {
-        let value = element_attr(b, call, "value", 0.0, b.elem(x))?;
+        let value = element_attr(b, call, "value", b.elem(x))?;
         return Ok(vec![b.pad(x, &before, &after, value)?]);
     }
     let (mut shape, mut coords) = (vec![], vec![]);

@@ -113,11 +113,11 @@ pub(super) fn number_attr(b: &mut Builder<'_>, call: &Call<'_>, name: &str, defa
     }
 }
 
-/// The same, where it becomes elements of the result: see [`element`].
-pub(super) fn element_attr(b: &mut Builder<'_>, call: &Call<'_>, name: &str, default: f64, elem: Elem) -> Result<Arg> {
+/// The same, where it becomes elements of the result, 0 unless given: see [`element`].
+pub(super) fn element_attr(b: &mut Builder<'_>, call: &Call<'_>, name: &str, elem: Elem) -> Result<Arg> {
     match call.number(b, name)? {
         Some(x) => element(b, x, elem),
-        None => Ok(ir::scalar(elem, default)),
+        None => Ok(ir::scalar(elem, 0.0)),
     }
 }
 
@@ -214,9 +214,9 @@ pub(super) fn axis_attr(call: &Call<'_>, name: &str, default: i64, rank: usize) 
     normal_axis(call.int(name, default)?, rank.max(1))
 }
 
-/// The axes of a list, a number, or all of them where it is missing or empty. None for a tensor of rank 0.
-pub(super) fn axes_attr(call: &Call<'_>, name: &str, rank: usize) -> Result<Vec<usize>> {
-    let given = call.ints(name)?.unwrap_or_default();
+/// The axes of `dim`: a list, a number, or all of them where it is missing or empty. None for a tensor of rank 0.
+pub(super) fn axes_attr(call: &Call<'_>, rank: usize) -> Result<Vec<usize>> {
+    let given = call.ints("dim")?.unwrap_or_default();
     if rank == 0 || given.is_empty() {
         return Ok((0..rank).collect());
     }

@@ -215,7 +215,7 @@ fn axes(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         }
         "aten.squeeze" => {
             let shape = b.shape(x);
-            let mut at = if rank == 0 { vec![] } else { axes_attr(call, "dim", rank)? };
+            let mut at = if rank == 0 { vec![] } else { axes_attr(call, rank)? };
             at.retain(|a| shape[*a].is_const(1));
             at.sort_unstable();
             b.squeeze(x, &at)?

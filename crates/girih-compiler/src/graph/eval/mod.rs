@@ -32,7 +32,7 @@ use super::decompose;
 use super::ir::{Arg, ConstData, Constant, Coord, Def, Graph, Node, NodeId, Op, ValueId};
 use crate::base::id::Id;
 use crate::base::{Budget, Code, Diagnostic, TooMuch};
-use crate::num::{DType, ScalarOp, convert, eval};
+use crate::num::{DType, ScalarOp, Ty, convert};
 
 pub use bound::{Bound, bound};
 pub(crate) use map::affine;
@@ -359,19 +359,13 @@ impl Machine<'_> {
     }
 
     fn elementwise(&self, op: ScalarOp, args: &[View], elem: Elem, shape: &[usize]) -> Result<Data, String> {
-        if args.len() != eval::arity(op) || args.iter().any(|a| a.shape != shape) {
+        if args.len() != op.arity() || args.iter().any(|a| a.shape != shape) {
             return Err("it has not the operands of its operation".into());
         }
-        let of = if op == ScalarOp::Select { args.get(1) } else { args.first() };
-        let ty = of.map_or(elem.dtype, |v| v.elem.dtype);
+        let ty = args.get(op.typed_by()).map_or(elem.dtype, |v| v.elem.dtype);
         let op = if self.widen { widened(op, ty, elem.dtype)? } else { op };
-        let same = |v: &View| v.elem.dtype == ty;
-        let fit = match op {
-            ScalarOp::Select => args.iter().skip(1).all(same),
-            ScalarOp::PowI => true,
-            _ => args.iter().all(same),
-        };
-        if !fit || eval::result_dtype(op, ty) != elem.dtype {
+        let fit = |(at, v): (usize, &View)| Ty::Num(v.elem.dtype) == op.operand(at, Ty::Num(ty));
+        if !args.iter().enumerate().all(fit) || op.result(ty) != elem.dtype {
             return Err("its operands have not the types of its operation".into());
         }
         Ok(elementwise::apply(op, ty, elem.dtype, args, shape))

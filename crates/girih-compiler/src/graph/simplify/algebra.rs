@@ -206,8 +206,8 @@ fn fold(op: ScalarOp, args: &[Arg], elem: Elem) -> Option<Arg> {
             _ => None,
         })
         .collect();
-    let &(dtype, _) = operands.get(usize::from(op == ScalarOp::Select))?;
-    if !crate::graph::ir::computes(dtype) || operands.len() != crate::num::eval::arity(op) {
+    let &(dtype, _) = operands.get(op.typed_by())?;
+    if !crate::graph::ir::computes(dtype) || operands.len() != op.arity() {
         return None;
     }
     let bits: Vec<u64> = operands.iter().map(|o| o.1).collect();

@@ -7,7 +7,6 @@ use crate::base::id::Id;
 use crate::kernel::ir::*;
 use crate::loops::eval::expr::{Expr, Leaves, MaskCode, Slot};
 use crate::loops::{self, walk};
-use crate::num::eval::arity;
 use crate::num::{DType, ScalarOp};
 use rustc_hash::FxHashMap;
 
@@ -295,7 +294,7 @@ pub(super) fn compile(kernel: &Kernel, placed: &loops::ir::Kernel) -> Res<Progra
     };
     c.body(&kernel.body)?;
     c.code.push(Inst::Return);
-    let params = kernel.params.iter().map(|&p| Ok((c.val(p)?, held(c.ty(p)?.elem).mask())));
+    let params = kernel.params.iter().map(|&p| Ok((c.val(p)?, c.ty(p)?.elem.held().mask())));
     let params = params.collect::<Res<Vec<_>>>()?;
     let slots = first_const as usize + c.consts.len();
     Ok(Program {
@@ -322,14 +321,9 @@ fn count_loops(body: &[Stmt]) -> u64 {
     body.iter().map(inner).sum()
 }
 
-/// The type a lane's bits are computed in; an address is 64 bits.
-fn held(elem: Elem) -> DType {
-    Ty { elem, lanes: 1 }.dtype()
-}
-
 /// The type of an element in the scratch, where 4-bit elements have a byte each.
 pub(super) fn in_scratch(elem: Elem) -> DType {
-    match held(elem) {
+    match elem.held() {
         narrow if narrow.bits() == 4 => DType::I8,
         wide => wide,
     }
@@ -491,7 +485,7 @@ impl Compiler<'_> {
             }
             Stmt::Reduce { dst, op, vector } => {
                 let ty = self.ty(*vector)?;
-                if !ty.lanes.is_power_of_two() || arity(*op) != 2 {
+                if !ty.lanes.is_power_of_two() || op.arity() != 2 {
                     return Err(format!("{} lanes are not combined by {op:?}", ty.lanes));
                 }
                 let vector = self.val(*vector)?;
@@ -606,7 +600,7 @@ impl Compiler<'_> {
     }
 
     fn operation(&mut self, dst: ValId, op: ScalarOp, elem: Elem, args: &[Opnd]) -> Res<Inst> {
-        let count = arity(op);
+        let count = op.arity();
         if args.len() != count || count > 3 {
             return Err(format!("{op:?} takes {count} operands"));
         }
@@ -625,7 +619,7 @@ impl Compiler<'_> {
         }
         // Addresses convert by keeping their bits.
         let op = if matches!(op, ScalarOp::Bitcast { .. }) { ScalarOp::Copy } else { op };
-        Ok(Inst::Let { dst, op, ty: held(elem), args: slots, count: count as u8, lanes })
+        Ok(Inst::Let { dst, op, ty: elem.held(), args: slots, count: count as u8, lanes })
     }
 
     fn print(&mut self, args: &[PrintArg], site: SiteId) -> Res<Inst> {

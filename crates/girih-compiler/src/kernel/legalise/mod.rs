@@ -241,10 +241,7 @@ impl<'a> Lower<'a> {
 }
 
 fn elem(ty: l::Ty) -> k::Elem {
-    match ty {
-        l::Ty::Num(d) => k::Elem::Num(d),
-        l::Ty::Ptr(d) => k::Elem::Ptr(d),
-    }
+    ty
 }
 
 fn ty(ty: l::Ty, lanes: u32) -> k::Ty {

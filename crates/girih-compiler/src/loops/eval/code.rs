@@ -241,14 +241,6 @@ pub(super) fn compile(kernel: &Kernel) -> Res<Program> {
     })
 }
 
-/// The type a value's bits are computed in; an address is 64 bits.
-fn held(ty: Ty) -> DType {
-    match ty {
-        Ty::Num(d) => d,
-        Ty::Ptr(_) => DType::I64,
-    }
-}
-
 impl Leaves for Compiler<'_> {
     fn axis(&self, a: AxisId) -> Res<Slot> {
         if a.index() < self.kernel.axes.len() {
@@ -259,7 +251,7 @@ impl Leaves for Compiler<'_> {
     }
 
     fn integer(&self, val: ValId) -> Res<(Slot, u32)> {
-        Ok((self.val(val)?, held(self.ty(val)?).bits()))
+        Ok((self.val(val)?, self.ty(val)?.held().bits()))
     }
 
     fn block(&self) -> Slot {
@@ -413,13 +405,13 @@ impl Compiler<'_> {
             if !b.shape.is_empty() {
                 return Err("an accumulator of a combine has rank 0".to_string());
             }
-            accs.push((id, held(b.ty)));
+            accs.push((id, b.ty.held()));
         }
         let parts = lanes as u64 * combine.ways as u64;
         if !parts.is_power_of_two() || parts > 1 << 20 {
             return Err("the partial accumulators of a reduction are a power of two".to_string());
         }
-        if crate::num::eval::arity(op) != 2 {
+        if op.arity() != 2 {
             return Err("a reduction combines by a binary operation".to_string());
         }
         let (start, split) = (self.hidden(), self.hidden());
@@ -431,7 +423,7 @@ impl Compiler<'_> {
         let inst = match stmt {
             Stmt::Let { dst, op, args } => self.scalar(*dst, *op, args)?,
             Stmt::Index { dst, ix } => {
-                Inst::Index { dst: self.val(*dst)?, ix: self.expr(ix)?, mask: held(self.ty(*dst)?).mask() }
+                Inst::Index { dst: self.val(*dst)?, ix: self.expr(ix)?, mask: self.ty(*dst)?.held().mask() }
             }
             Stmt::Test { dst, mask } => Inst::Test { dst: self.val(*dst)?, mask: self.mask(mask)? },
             Stmt::Load { dst, mem, mask, other, order, site } => {
@@ -538,7 +530,7 @@ impl Compiler<'_> {
     }
 
     fn scalar(&mut self, dst: ValId, op: ScalarOp, args: &[Opnd]) -> Res<Inst> {
-        let count = crate::num::eval::arity(op);
+        let count = op.arity();
         if args.len() != count {
             return Err(format!("{op:?} takes {count} operands"));
         }
@@ -547,15 +539,14 @@ impl Compiler<'_> {
         for (slot, arg) in slots.iter_mut().zip(args) {
             *slot = self.opnd(arg)?;
         }
-        let typed_by = if op == ScalarOp::Select { 1 } else { 0 };
-        let ty = self.opnd_ty(&args[typed_by])?;
+        let ty = self.opnd_ty(&args[op.typed_by()])?;
         if op == ScalarOp::PtrAdd {
             let Ty::Ptr(elem) = ty else { return Err("only a pointer is offset".to_string()) };
-            let shift = 64 - held(self.opnd_ty(&args[1])?).bits() as u8;
+            let shift = 64 - self.opnd_ty(&args[1])?.held().bits() as u8;
             return Ok(Inst::PtrAdd { dst, elem, base: slots[0], index: slots[1], shift });
         }
         // Pointers convert by keeping their bits.
         let op = if matches!(op, ScalarOp::Bitcast { .. }) { ScalarOp::Copy } else { op };
-        Ok(Inst::Let { dst, op, ty: held(ty), args: slots, count: count as u8 })
+        Ok(Inst::Let { dst, op, ty: ty.held(), args: slots, count: count as u8 })
     }
 }

@@ -11,6 +11,7 @@ use crate::index::{AxisId, Ix, ValId};
 use crate::loops::ir::{BufId, Kernel, Obligation, Opnd, Order, Stmt};
 use crate::loops::walk;
 use crate::num::ScalarOp;
+use crate::num::table::Repeat;
 
 pub const RULE: Rule<Kernel> = Rule {
     name: "splice_producers",
@@ -111,28 +112,10 @@ pub fn cost(p: &Producer) -> Cost {
 }
 
 fn op_cost(op: ScalarOp) -> Cost {
-    use ScalarOp as S;
-    match op {
-        S::AddI
-        | S::SubI
-        | S::MulI
-        | S::MaxI { .. }
-        | S::MinI { .. }
-        | S::Shl
-        | S::Shr { .. }
-        | S::NegI
-        | S::And
-        | S::Or
-        | S::Xor
-        | S::CmpI { .. }
-        | S::Copy
-        | S::ExtI { .. }
-        | S::TruncI { .. }
-        | S::PtrAdd
-        | S::PtrToInt
-        | S::IntToPtr { .. } => Cost::Index,
-        S::FToF { .. } | S::IToF { .. } | S::Bitcast { .. } => Cost::Convert,
-        _ => Cost::Work,
+    match op.repeat() {
+        Repeat::Index => Cost::Index,
+        Repeat::Convert => Cost::Convert,
+        Repeat::Compute => Cost::Work,
     }
 }
 

@@ -265,9 +265,9 @@ impl Lift<'_> {
         Ok(())
     }
 
-    /// The groups of the view, the indices and the value are given.
-    pub(super) fn store_view(&mut self, op: &Op, view: usize, indices: usize, value: usize) -> Result1<()> {
-        let (indices, value) = (op.group(indices), operand(op, value)?);
+    /// The groups of the view and the value are given; the third has the indices.
+    pub(super) fn store_view(&mut self, op: &Op, view: usize, value: usize) -> Result1<()> {
+        let (indices, value) = (op.group(2), operand(op, value)?);
         let (tensor, view) = self.view(operand(op, view)?)?;
         let (order, site) = (op.ordering(), self.site(op));
         let shape = &self.tile_ty(value)?.shape;

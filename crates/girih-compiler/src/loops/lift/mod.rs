@@ -377,8 +377,8 @@ impl<'m> Lift<'m> {
             GetIndexSpaceShape => self.get_index_space_shape(op),
             // Multicast memory of one device is its own memory.
             LoadViewTko | MultimemLoadReduceViewTko => self.load_view(op),
-            StoreViewTko => self.store_view(op, 1, 2, 0),
-            MultimemStoreViewTko => self.store_view(op, 0, 2, 1),
+            StoreViewTko => self.store_view(op, 1, 0),
+            MultimemStoreViewTko => self.store_view(op, 0, 1),
             AtomicRedViewTko => self.reduce_view(op, 1, 2),
             MultimemReduceViewTko => self.reduce_view(op, 2, 1),
             ExpScatterStore => self.scatter_store(op),

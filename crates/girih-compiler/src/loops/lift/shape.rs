@@ -183,7 +183,10 @@ impl Lift<'_> {
             let v = l.at(source, &[Ix::floor_div(i.clone(), Ix::Const(per))])?;
             let shift = l.index(Ix::mul(Ix::modulo(i, Ix::Const(per)), Ix::Const(to.bits() as i64)), DType::I8);
             let v = l.compute(ScalarOp::Shr { sign: Signedness::Unsigned }, vec![v, shift], Ty::Num(DType::I8));
-            let v = l.compute(ScalarOp::TruncI { to: int }, vec![v], Ty::Num(int));
+            let v = match int {
+                DType::I8 => v,
+                int => l.compute(ScalarOp::TruncI { to: int }, vec![v], Ty::Num(int)),
+            };
             Ok(l.cast(v, int, to))
         })
     }
@@ -195,7 +198,10 @@ impl Lift<'_> {
         for (at, shift) in parts {
             let v = self.at(source, &[at])?;
             let v = self.cast(v, from, int);
-            let mut v = self.compute(ScalarOp::ExtI { to, sign: Signedness::Unsigned }, vec![v], Ty::Num(to));
+            let mut v = match int == to {
+                true => v,
+                false => self.compute(ScalarOp::ExtI { to, sign: Signedness::Unsigned }, vec![v], Ty::Num(to)),
+            };
             if shift > 0 {
                 v = self.compute(ScalarOp::Shl, vec![v, konst(to, shift as u64)], Ty::Num(to));
             }

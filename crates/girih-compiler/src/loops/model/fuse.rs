@@ -24,7 +24,6 @@ use crate::base::rule::Log;
 use crate::graph::ir::{Arg, Coord, Graph, Node, Op, ReduceOp, Role, ValueId};
 
 use crate::index::{AxisId, Facts, Ix, Simple};
-use crate::num::ScalarOp;
 
 /// A kernel to be: the value that it stores.
 #[derive(Clone, Debug)]
@@ -143,7 +142,7 @@ impl<'a> Fusion<'a> {
         for node in graph.nodes.values() {
             let all = node.values().all(|v| load[v.0 as usize]) && !symbolic(graph, node);
             let cheap = match &node.op {
-                Op::Elementwise(op) => op_cost(*op) < 8,
+                Op::Elementwise(op) => op.cost() < 8,
                 Op::Index(_) | Op::IndexMap(_) => true,
                 _ => false,
             };
@@ -219,7 +218,7 @@ impl<'a> Fusion<'a> {
             if root.reduces {
                 let again = |v: &ValueId| self.demands[v.0 as usize].iter().filter(|d| d.root == at).count() > 1;
                 let dear = |v: &ValueId| match self.graph.def(*v) {
-                    Some((node, _)) => matches!(node.op, Op::Elementwise(op) if op_cost(op) >= 8),
+                    Some((node, _)) => matches!(node.op, Op::Elementwise(op) if op.cost() >= 8),
                     None => false,
                 };
                 root.keep = root.members.iter().copied().filter(|v| again(v) && dear(v)).collect();
@@ -321,7 +320,7 @@ impl<'a> Fusion<'a> {
             .map(|x| self.graph.values[x].elem.dtype.bytes() as i64)
             .sum();
         let work = match &node.op {
-            Op::Elementwise(op) => op_cost(*op),
+            Op::Elementwise(op) => op.cost(),
             Op::Gather(_) => 8,
             _ => 0,
         };
@@ -667,18 +666,4 @@ fn guess(ix: &Ix) -> i64 {
         Ix::Const(c) => *c,
         _ => GUESS,
     })
-}
-
-/// What an operation costs beside moving a byte.
-pub(super) fn op_cost(op: ScalarOp) -> i64 {
-    use ScalarOp::*;
-    match op {
-        Exp | Exp2 { .. } | Log | Log2 | Sin | Cos | Tan | Sinh | Cosh | Tanh | Pow | Atan2 | PowI | RemF => 16,
-        DivF { .. } | DivI { .. } | RemI { .. } | Sqrt { .. } | Rsqrt { .. } => 4,
-        Copy => 0,
-        AddF { .. } | SubF { .. } | MulF { .. } | Fma { .. } | MaxF { .. } | MinF { .. } | NegF | AbsF => 1,
-        Ceil | Floor | CmpF { .. } | CmpI { .. } | Select | And | Or | Xor | AddI | SubI | MulI => 1,
-        FToF { .. } | FToI { .. } | IToF { .. } | ExtI { .. } | TruncI { .. } => 1,
-        _ => 4,
-    }
 }

@@ -27,8 +27,8 @@ fn open_rows(e: &mut Emitter<'_>, shape: &[Ix], but: &[usize]) -> Vec<Ix> {
     coords
 }
 
-fn close_to(e: &mut Emitter<'_>, depth: usize) {
-    while e.depth() > depth {
+fn close_all(e: &mut Emitter<'_>) {
+    while e.depth() > 0 {
         e.close();
     }
 }
@@ -74,7 +74,7 @@ fn scan(
     let new = e.define("v", elem.dtype, here, |dst| Stmt::Let { dst, op: fold, args: vec![value, old] });
     e.store(outs[0], root, &coords, if exclusive { old } else { new }, node.origin);
     e.emit_here(Stmt::Write { buf: acc, idx: vec![], value: new });
-    close_to(e, 0);
+    close_all(e);
     Ok(())
 }
 
@@ -121,7 +121,7 @@ fn sort(e: &mut Emitter<'_>, node: &Node, outs: &[ValId], axis: usize, descendin
     to[axis] = Ix::Val { val, zext: false };
     e.store(outs[0], sorted, &to, own, node.origin);
     e.store(outs[1], order, &to, ii, node.origin);
-    close_to(e, 0);
+    close_all(e);
     Ok(())
 }
 
@@ -156,7 +156,7 @@ fn scatter(e: &mut Emitter<'_>, node: &Node, outs: &[ValId], at: &[Coord], op: S
     let coords = open_rows(e, &shape, &[]);
     let value = e.demand(x, &coords)?;
     e.store(outs[0], root, &coords, value, node.origin);
-    close_to(e, 0);
+    close_all(e);
     let from = e.graph.values[updates].shape.clone();
     let mut place = vec![Ix::Const(0); from.len()];
     for (d, n) in from.iter().enumerate() {
@@ -190,7 +190,7 @@ fn scatter(e: &mut Emitter<'_>, node: &Node, outs: &[ValId], at: &[Coord], op: S
         }
     };
     e.store(outs[0], root, &to, new, node.origin);
-    close_to(e, 0);
+    close_all(e);
     Ok(())
 }
 

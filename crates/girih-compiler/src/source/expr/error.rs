@@ -1,6 +1,5 @@
 //! Messages about a text: all are E0805 with a span.
 
-use crate::base::words::closest;
 use crate::base::{Code, Diagnostic, Span};
 
 /// A problem at a place of the text.
@@ -13,8 +12,3 @@ pub fn bad(span: Span, message: impl Into<String>) -> Diagnostic {
 pub struct Stop;
 
 pub type Res<T> = Result<T, Stop>;
-
-/// `did you mean ...?`, where one of the names is close.
-pub fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
-    closest(name, known).map(|near| format!("did you mean `{near}`?"))
-}

@@ -53,8 +53,8 @@ impl Parser {
     fn tok(&self) -> &Tok {
         &self.token().tok
     }
-    fn tok_after(&self, n: usize) -> &Tok {
-        self.tokens.get(self.at + n).map_or(&Tok::End, |t| &t.tok)
+    fn next_tok(&self) -> &Tok {
+        self.tokens.get(self.at + 1).map_or(&Tok::End, |t| &t.tok)
     }
     fn span(&self) -> Span {
         self.token().span
@@ -152,7 +152,7 @@ impl Parser {
                     Tok::Indent => blocks += 1,
                     Tok::Dedent if blocks == 0 => break,
                     Tok::Dedent => blocks -= 1,
-                    Tok::Newline if blocks == 0 && *self.tok_after(1) != Tok::Indent => {
+                    Tok::Newline if blocks == 0 && *self.next_tok() != Tok::Indent => {
                         self.bump();
                         break;
                     }
@@ -320,7 +320,7 @@ impl Parser {
         while !self.is_op(end) {
             let span = self.span();
             if self.eat_op("/") {
-            } else if self.is_op("*") && matches!(self.tok_after(1), Tok::Op(",")) {
+            } else if self.is_op("*") && matches!(self.next_tok(), Tok::Op(",")) {
                 self.bump();
                 kind = ParamKind::KeywordOnly;
             } else {
@@ -433,7 +433,7 @@ impl Parser {
                     return Ok(StmtKind::From(path, names));
                 }
                 "del" | "global" | "nonlocal" | "yield" | "await" | "match" | "except" | "finally"
-                    if !matches!(self.tok_after(1), Tok::Op(_)) || word != "match" =>
+                    if !matches!(self.next_tok(), Tok::Op(_)) || word != "match" =>
                 {
                     let d = bad(span, format!("`{word}` is not supported here"));
                     return self.fail(d);

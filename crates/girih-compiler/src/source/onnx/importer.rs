@@ -11,7 +11,7 @@ use super::tensor::{self, Trouble};
 use super::{NEWEST_OPSET, OLDEST_OPSET, Options, fold};
 use crate::base::{Code, Diagnostic};
 use crate::graph::build::Refusal;
-use crate::graph::decompose;
+use crate::graph::decompose::{self, onnx::dtype};
 use crate::graph::ir::MAX_EXTENT;
 use crate::graph::{Arg, Attr, Attrs, Builder, Constant, Elem, Graph, OriginId, Output, Role};
 use crate::index::Ix;
@@ -288,9 +288,12 @@ impl<'m> Importer<'m> {
             self.unsupported(what, input);
             return None;
         };
-        let Some(elem) = tensor::elem(tensor.elem) else {
-            self.unsupported(format!("element type {}", tensor::type_name(tensor.elem)), input);
-            return None;
+        let elem = match dtype::elem(tensor.elem) {
+            Ok(elem) => elem,
+            Err(name) => {
+                self.unsupported(format!("element type {name}"), input);
+                return None;
+            }
         };
         let Some(shape) = &tensor.shape else {
             // A known input has the shape of its value.
@@ -347,7 +350,7 @@ impl<'m> Importer<'m> {
         let b = Builder::new(&mut self.graph, OriginId(0));
         let (elem, shape) = (b.elem(arg), b.shape(arg));
         let inferred = format!("{elem} {}", b.shape_text(&shape));
-        let wrong_elem = stated.elem != 0 && tensor::elem(stated.elem) != Some(elem);
+        let wrong_elem = stated.elem != 0 && dtype::elem(stated.elem) != Ok(elem);
         let wrong_shape = stated.shape.as_ref().is_some_and(|s| {
             let differs = |(d, ix): (&Dim, &Ix)| match (d.value, ix.as_const()) {
                 (Some(a), Some(b)) => a >= 0 && a != b,
@@ -362,7 +365,7 @@ impl<'m> Importer<'m> {
                 None => d.param.clone(),
             };
             let dims = stated.shape.as_ref().map(|s| s.dims.iter().map(dim).collect::<Vec<_>>().join(", "));
-            let elem = tensor::elem(stated.elem).map_or(tensor::type_name(stated.elem), |e| e.to_string());
+            let elem = dtype::elem(stated.elem).map_or_else(|name| name, |e| e.to_string());
             let stated = format!("{elem} [{}]", dims.unwrap_or_else(|| "..".into()));
             let message = format!("the model says that `{}` is {stated}, but it is {inferred}", info.name);
             self.error(Code::ModelShape, message);

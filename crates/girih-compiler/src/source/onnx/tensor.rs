@@ -9,18 +9,8 @@ use bytes::Bytes;
 
 use super::proto::Tensor;
 use crate::base::{Code, Diagnostic};
-use crate::graph::decompose::onnx::types as onnx_types;
+use crate::graph::decompose::onnx::dtype::{Field, data_type, elem};
 use crate::graph::{ConstData, Constant, Elem};
-
-/// The name of an element type in ONNX, for messages.
-pub(super) fn type_name(number: i32) -> String {
-    onnx_types::type_name(number.into())
-}
-
-/// The element type of a number of `TensorProto.DataType`, where Girih has it.
-pub(super) fn elem(number: i32) -> Option<Elem> {
-    onnx_types::elem(number.into())
-}
 
 /// Why a tensor is not read.
 pub(super) enum Trouble {
@@ -40,7 +30,7 @@ fn byte_len(elem: Elem, shape: &[u64]) -> Option<u64> {
 }
 
 pub(super) fn constant(t: &Tensor, name: &str) -> Result<Constant, Trouble> {
-    let Some(elem) = elem(t.data_type) else { return Err(Trouble::Type(type_name(t.data_type))) };
+    let elem = elem(t.data_type).map_err(Trouble::Type)?;
     let shape: Vec<u64> = t
         .dims
         .iter()
@@ -78,15 +68,22 @@ fn typed(t: &Tensor, elem: Elem, name: &str) -> Result<Bytes, Trouble> {
     let width = elem.dtype.bytes() as usize;
     let narrow =
         |list: &[i64]| -> Bytes { list.iter().flat_map(|v| v.to_le_bytes().into_iter().take(width)).collect() };
-    let all = [t.floats.len(), t.ints.len(), t.longs.len(), t.doubles.len(), t.unsigned.len()];
-    let (bytes, used) = match t.data_type {
-        1 => (t.floats.iter().flat_map(|v| v.to_le_bytes()).collect(), 0),
-        7 => (narrow(&t.longs), 2),
-        11 => (t.doubles.iter().flat_map(|v| v.to_le_bytes()).collect(), 3),
-        12 | 13 => (narrow(&t.unsigned), 4),
-        _ => (narrow(&t.ints), 1),
+    let field = data_type(t.data_type).map_or(Field::Ints, |row| row.field);
+    let all = [
+        (Field::Floats, t.floats.len()),
+        (Field::Ints, t.ints.len()),
+        (Field::Longs, t.longs.len()),
+        (Field::Doubles, t.doubles.len()),
+        (Field::Unsigned, t.unsigned.len()),
+    ];
+    let bytes = match field {
+        Field::Floats => t.floats.iter().flat_map(|v| v.to_le_bytes()).collect(),
+        Field::Longs => narrow(&t.longs),
+        Field::Doubles => t.doubles.iter().flat_map(|v| v.to_le_bytes()).collect(),
+        Field::Unsigned => narrow(&t.unsigned),
+        Field::Ints | Field::Strings => narrow(&t.ints),
     };
-    match all.iter().enumerate().any(|(i, n)| i != used && *n > 0) {
+    match all.iter().any(|(other, n)| *other != field && *n > 0) {
         true => Err(bad(name, "has its elements in a field of another type")),
         false => Ok(bytes),
     }

@@ -7,7 +7,7 @@ use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::affine;
-use crate::tile::blocking::{OperandLayout, contraction_blocks};
+use crate::tile::blocking::contraction_blocks;
 use crate::tile::contraction::num_type;
 use crate::tile::edit;
 use crate::tile::open::*;
@@ -188,10 +188,10 @@ impl<'a> Tiling<'a> {
             }
             _ => false,
         };
-        let layout = if nest.sums.iter().all(panels) { OperandLayout::Panels } else { OperandLayout::AlongK };
+        let in_panels = nest.sums.iter().all(panels);
         let (cols, depth) = (n.known().unwrap_or(GUESS), k.known().unwrap_or(GUESS));
-        let mut blocks = contraction_blocks(&ctx.target, m.known(), cols, depth, acc, layout);
-        if layout != OperandLayout::Panels {
+        let mut blocks = contraction_blocks(&ctx.target, m.known(), cols, depth, acc, in_panels);
+        if !in_panels {
             blocks.bk = blocks.bk.min(k.known().unwrap_or(u64::MAX).max(1));
         }
         (m.block, n.block, k.block) = (blocks.bm, blocks.bn, blocks.bk);

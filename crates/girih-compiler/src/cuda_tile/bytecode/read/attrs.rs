@@ -55,7 +55,7 @@ impl<'a> File<'a> {
         Ok(match c.varint("the tag of an attribute")? {
             tag::INTEGER => {
                 let at = c.at();
-                let dtype = self.number_type(c, "the type of a number")?;
+                let dtype = self.number_type(c)?;
                 if !dtype.is_int() {
                     return fail(Code::BadReference, at, c.at(), format!("a whole number has the type {dtype}"));
                 }
@@ -68,14 +68,14 @@ impl<'a> File<'a> {
             }
             tag::FLOAT => {
                 let at = c.at();
-                let dtype = self.number_type(c, "the type of a number")?;
+                let dtype = self.number_type(c)?;
                 if !dtype.is_float() {
                     let message = format!("a floating-point number has the type {dtype}");
                     return fail(Code::BadReference, at, c.at(), message);
                 }
                 let bits = match dtype.bits() {
                     ..=8 => c.byte("a number")?.into(),
-                    _ => c.pattern("a number")?,
+                    _ => c.pattern()?,
                 };
                 Tagged::Number(dtype, stored(dtype, bits))
             }

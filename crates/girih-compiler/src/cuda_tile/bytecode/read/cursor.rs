@@ -112,14 +112,14 @@ impl<'a> Cursor<'a> {
 
     /// The bits of a float, written as a signed number. Some writers count the highest of 64 bits as a value instead of
     /// a sign, and then need a 65th.
-    pub fn pattern(&mut self, what: &str) -> Res<u64> {
+    pub fn pattern(&mut self) -> Res<u64> {
         let start = self.at;
-        let n = self.wide_varint(what)?;
+        let n = self.wide_varint("a number")?;
         let bits = (n >> 1) as u64;
         match (n & 1 == 1, n >> 64 == 0) {
             (false, _) => Ok(bits),
             (true, true) => Ok(!bits),
-            (true, false) => fail(Code::BadEncoding, start, self.at, format!("{what} does not fit 64 bits")),
+            (true, false) => fail(Code::BadEncoding, start, self.at, "a number does not fit 64 bits"),
         }
     }
 
@@ -206,7 +206,7 @@ mod tests {
             bytes.push(rest as u8);
             bytes
         };
-        let read = |n: u128| Cursor::new(&zigzag(n), 0).pattern("a number").ok();
+        let read = |n: u128| Cursor::new(&zigzag(n), 0).pattern().ok();
         let bits = f64::NEG_INFINITY.to_bits();
         let signed = bits as i64;
         assert_eq!(read(((signed << 1) ^ (signed >> 63)) as u64 as u128), Some(bits));

@@ -74,11 +74,11 @@ impl<'a> File<'a> {
     }
 
     /// The element type of a number, by its number.
-    pub(super) fn number_type(&self, c: &mut Cursor<'a>, what: &str) -> Res<DType> {
+    pub(super) fn number_type(&self, c: &mut Cursor<'a>) -> Res<DType> {
         let start = c.at();
-        match &self.item(&self.types, c, what, "type")?.entry {
+        match &self.item(&self.types, c, "the type of a number", "type")?.entry {
             Entry::Num(d) => Ok(*d),
-            _ => fail(Code::BadReference, start, c.at(), format!("{what} is not the type of a number")),
+            _ => fail(Code::BadReference, start, c.at(), "the type of a number is not an element type"),
         }
     }
 }

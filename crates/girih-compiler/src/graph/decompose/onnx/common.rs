@@ -25,11 +25,11 @@ pub(super) fn known_ints(b: &Builder<'_>, call: &Call<'_>, i: usize, what: &str)
     list.ok_or_else(|| Refusal::new(format!("its {what} must not depend on a dimension known only at run time")))
 }
 
-/// The integers of an attribute or, where it is missing, of operand `i`; `None` where both are missing.
-pub(super) fn ints_either(b: &Builder<'_>, call: &Call<'_>, name: &str, i: usize) -> Result<Option<Vec<i64>>> {
-    match (call.ints(name)?, call.opt(i)) {
+/// The integers of the attribute `axes` or, where it is missing, of operand `i`; `None` where both are missing.
+pub(super) fn axes_either(b: &Builder<'_>, call: &Call<'_>, i: usize) -> Result<Option<Vec<i64>>> {
+    match (call.ints("axes")?, call.opt(i)) {
         (Some(list), _) => Ok(Some(list)),
-        (None, Some(_)) => Ok(Some(known_ints(b, call, i, name)?)),
+        (None, Some(_)) => Ok(Some(known_ints(b, call, i, "axes")?)),
         (None, None) => Ok(None),
     }
 }

@@ -4,6 +4,7 @@
 //! taken from either, and the attribute `opset` says the version.
 
 mod common;
+pub mod dtype;
 pub(super) mod elementwise;
 pub(super) mod gather;
 pub(super) mod parts;
@@ -11,4 +12,4 @@ pub(super) mod products;
 pub(super) mod quantize;
 pub(super) mod reduce;
 pub(super) mod shape;
-pub mod types;
+pub(super) mod types;

@@ -1,6 +1,6 @@
 //! ONNX operators that cut tensors, put them together and pad them.
 
-use super::common::{ints_either, known, known_ints, lone, normal_axes, tame};
+use super::common::{axes_either, known, known_ints, lone, normal_axes, tame};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::decompose::{Call, Decomposition, normal_axis};
@@ -118,7 +118,7 @@ fn slice(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         None => known(b, call, i, name),
     };
     let (starts, ends) = (list("starts", 1)?, list("ends", 2)?);
-    let axes = match ints_either(b, call, "axes", 3)? {
+    let axes = match axes_either(b, call, 3)? {
         Some(axes) => axes,
         None => (0..starts.len() as i64).collect(),
     };

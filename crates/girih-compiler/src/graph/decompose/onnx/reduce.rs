@@ -1,6 +1,6 @@
 //! ONNX reductions. f16 and bf16 are summed in f32.
 
-use super::common::{ints_either, known_ints, normal_axes};
+use super::common::{axes_either, known_ints, normal_axes};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::decompose::{Call, Decomposition, normal_axis};
@@ -53,7 +53,7 @@ pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
 fn reduce(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let rank = b.rank(x);
-    let given = ints_either(b, call, "axes", 1)?.unwrap_or_default();
+    let given = axes_either(b, call, 1)?.unwrap_or_default();
     let axes = if !given.is_empty() {
         normal_axes(&given, rank)?
     } else if call.flag("noop_with_empty_axes", false)? {

@@ -1,6 +1,6 @@
 //! ONNX operators that ask for shapes or change them: nothing is computed but shapes.
 
-use super::common::{ints_either, known, known_ints, normal_axes};
+use super::common::{axes_either, known, known_ints, normal_axes};
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::decompose::{Call, Decomposition, normal_axis};
 use crate::graph::ir::{self, Arg};
@@ -169,7 +169,7 @@ fn transpose(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 fn squeeze(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = call.arg(0)?;
     let rank = b.rank(x);
-    let axes = ints_either(b, call, "axes", 1)?;
+    let axes = axes_either(b, call, 1)?;
     Ok(vec![match (call.name, axes) {
         ("onnx.Unsqueeze", Some(axes)) => b.unsqueeze(x, &normal_axes(&axes, rank + axes.len())?)?,
         ("onnx.Unsqueeze", None) => return Err(Refusal::new("its axes are missing")),

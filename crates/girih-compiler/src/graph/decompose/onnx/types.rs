@@ -1,5 +1,6 @@
-//! ONNX operators that change the element type, and the numbers ONNX gives to element types.
+//! ONNX operators that change the element type.
 
+use super::dtype::elem;
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::decompose::{Call, Decomposition};
@@ -23,74 +24,9 @@ pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
     },
 ];
 
-/// The element type of a number of ONNX's `TensorProto.DataType`, where Girih has it.
-pub fn elem(number: i64) -> Option<Elem> {
-    Some(match number {
-        1 => Elem::F32,
-        2 => Elem::U8,
-        3 => Elem::I8,
-        4 => Elem::U16,
-        5 => Elem::I16,
-        6 => Elem::I32,
-        7 => Elem::I64,
-        9 => Elem::BOOL,
-        10 => Elem::F16,
-        11 => Elem::F64,
-        12 => Elem::U32,
-        13 => Elem::U64,
-        16 => Elem::BF16,
-        17 => Elem::of(DType::F8E4M3FN),
-        19 => Elem::of(DType::F8E5M2),
-        21 => Elem { dtype: DType::I4, unsigned: true },
-        22 => Elem::of(DType::I4),
-        23 => Elem::of(DType::F4E2M1FN),
-        24 => Elem::of(DType::F8E8M0FNU),
-        _ => return None,
-    })
-}
-
-/// The names of `TensorProto.DataType`, by number.
-const NAMES: [&str; 27] = [
-    "undefined",
-    "float",
-    "uint8",
-    "int8",
-    "uint16",
-    "int16",
-    "int32",
-    "int64",
-    "string",
-    "bool",
-    "float16",
-    "double",
-    "uint32",
-    "uint64",
-    "complex64",
-    "complex128",
-    "bfloat16",
-    "float8e4m3fn",
-    "float8e4m3fnuz",
-    "float8e5m2",
-    "float8e5m2fnuz",
-    "uint4",
-    "int4",
-    "float4e2m1",
-    "float8e8m0",
-    "uint2",
-    "int2",
-];
-
-/// The name of an element type in ONNX.
-pub fn type_name(number: i64) -> String {
-    match usize::try_from(number).ok().and_then(|n| NAMES.get(n)) {
-        Some(name) => (*name).to_string(),
-        None => format!("type {number}"),
-    }
-}
-
 /// The element type with a number of ONNX's (TensorProto.DataType).
 pub(in crate::graph::decompose) fn elem_of(number: i64) -> Result<Elem> {
-    elem(number).ok_or_else(|| Refusal::new(format!("the element type {} is not supported", type_name(number))))
+    elem(number).map_err(|name| Refusal::new(format!("the element type {name} is not supported")))
 }
 
 /// The operand as a float that is computed with: narrow formats and integers become f32.

@@ -4,8 +4,9 @@ use std::rc::Rc;
 
 use super::Eval;
 use super::stmt::Flow;
+use crate::base::words::did_you_mean;
 use crate::source::expr::ast::ParamKind;
-use crate::source::expr::error::{Res, Stop, suggestion};
+use crate::source::expr::error::{Res, Stop};
 use crate::source::expr::library;
 use crate::source::expr::value::{Class, Closure, Object, Scope, Value};
 
@@ -181,7 +182,7 @@ impl Eval<'_> {
             }
             let names = f.def.params.iter().map(|p| p.name.as_str());
             let message = format!("{name} has no argument `{extra}`");
-            return match suggestion(extra, names) {
+            return match did_you_mean(extra, names) {
                 Some(help) => self.fail_help(message, help),
                 None => self.fail(message),
             };

@@ -3,8 +3,9 @@
 use std::rc::Rc;
 
 use super::{Eval, LONGEST};
+use crate::base::words::did_you_mean;
 use crate::source::expr::ast::{Argument, Clause, Compare, Expr, Kind, Unary};
-use crate::source::expr::error::{Res, Stop, bad, suggestion};
+use crate::source::expr::error::{Res, Stop, bad};
 use crate::source::expr::library;
 use crate::source::expr::value::{Scope, Tensor, Value};
 
@@ -179,7 +180,7 @@ impl Eval<'_> {
         names.retain(|n| !n.starts_with('_') || name.starts_with('_'));
         let meant = match library::find("torch", name).is_some() {
             true => Some(format!("did you mean `torch.{name}`?")),
-            false => suggestion(name, names.iter().map(String::as_str)),
+            false => did_you_mean(name, names.iter().map(String::as_str)),
         };
         let give = format!("give it with `--arg {name}=randn:f32[4x8]` or `--arg {name}=FILE.npy`, or assign it");
         let help = match meant {

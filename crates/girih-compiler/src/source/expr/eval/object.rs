@@ -3,9 +3,10 @@
 use std::rc::Rc;
 
 use super::Eval;
+use crate::base::words::did_you_mean;
 use crate::graph::{Attr, Attrs};
 use crate::index::Ix;
-use crate::source::expr::error::{Res, Stop, suggestion};
+use crate::source::expr::error::{Res, Stop};
 use crate::source::expr::library;
 use crate::source::expr::value::{Class, Closure, Fixed, Object, Tensor, Value};
 
@@ -57,8 +58,8 @@ impl Eval<'_> {
                     return Ok(Value::Method(Box::new(v.clone()), name.into()));
                 }
                 let kind = v.kind();
-                let help =
-                    suggestion(name, known.iter().copied()).unwrap_or_else(|| format!("it has: {}", known.join(", ")));
+                let help = did_you_mean(name, known.iter().copied())
+                    .unwrap_or_else(|| format!("it has: {}", known.join(", ")));
                 self.fail_help(format!("{kind} has no attribute `{name}`"), help)
             }
             Value::Type("Tensor") => match library::find("Tensor", name) {
@@ -91,7 +92,7 @@ impl Eval<'_> {
             self.prelude.names.borrow().keys().filter_map(|k| k.strip_prefix(&prefix).map(String::from)).collect();
         let names = library::names_of(module).into_iter().chain(defined.iter().map(String::as_str));
         let path = library::path_of(module);
-        let help = suggestion(name, names)
+        let help = did_you_mean(name, names)
             .or_else(|| {
                 let elsewhere = ["torch", "F", "nn", "math"]
                     .into_iter()
@@ -145,7 +146,7 @@ impl Eval<'_> {
                 }
                 let names = library::names_of("Tensor").into_iter().chain(PROPERTIES.iter().map(|(n, _)| *n));
                 let help =
-                    suggestion(name, names).unwrap_or_else(|| "`girih compile -c help` lists what is known".into());
+                    did_you_mean(name, names).unwrap_or_else(|| "`girih compile -c help` lists what is known".into());
                 return self.fail_help(format!("a tensor has no attribute `{name}` here"), help);
             }
         })
@@ -168,7 +169,7 @@ impl Eval<'_> {
                 let members = o.class.members.borrow();
                 let names: Vec<String> = fields.iter().map(|(n, _)| n.clone()).chain(members.keys().cloned()).collect();
                 drop((fields, members));
-                let help = suggestion(name, names.iter().map(String::as_str));
+                let help = did_you_mean(name, names.iter().map(String::as_str));
                 let class = o.class.name.clone();
                 let message = format!("an object of class {class} has no attribute `{name}`");
                 match help {

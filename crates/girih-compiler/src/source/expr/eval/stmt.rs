@@ -4,9 +4,10 @@ use std::rc::Rc;
 
 use super::{Eval, LONGEST};
 use crate::base::Span;
+use crate::base::words::did_you_mean;
 use crate::graph::ValueId;
 use crate::source::expr::ast::{self, Expr, Kind, Stmt, StmtKind};
-use crate::source::expr::error::{Res, Stop, bad, suggestion};
+use crate::source::expr::error::{Res, Stop, bad};
 use crate::source::expr::library;
 use crate::source::expr::value::{Class, Closure, Fixed, Scope, State, Tensor, Value};
 
@@ -176,7 +177,8 @@ impl Eval<'_> {
             return Ok(m.name);
         }
         let known = library::MODULES.iter().map(|m| m.path);
-        let help = suggestion(path, known).unwrap_or("torch, torch.nn, torch.nn.functional and math are known".into());
+        let help =
+            did_you_mean(path, known).unwrap_or("torch, torch.nn, torch.nn.functional and math are known".into());
         self.problem(bad(span, format!("the module `{path}` is not known here")).help(help))
     }
 

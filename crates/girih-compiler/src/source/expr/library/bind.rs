@@ -17,10 +17,11 @@
 //! `?` allows None. What equals its default is left out of the attributes.
 
 use super::{Entry, IGNORED};
+use crate::base::words::did_you_mean;
 use crate::graph::ir::Arg;
 use crate::graph::{Attr, Attrs, Elem};
 use crate::index::Ix;
-use crate::source::expr::error::{Res, Stop, suggestion};
+use crate::source::expr::error::{Res, Stop};
 use crate::source::expr::eval::Eval;
 use crate::source::expr::value::{Tensor, Value};
 
@@ -289,7 +290,7 @@ pub(super) fn bind(
     keywords.retain(|(k, _)| !IGNORED.contains(&k.as_str()));
     if let Some((k, _)) = keywords.first() {
         let names = params.iter().map(|p| p.name);
-        let help = suggestion(k, names).unwrap_or_else(|| shown(entry));
+        let help = did_you_mean(k, names).unwrap_or_else(|| shown(entry));
         return e.fail_help(format!("{name} has no argument `{k}`"), help);
     }
     Ok(Args { params, values })

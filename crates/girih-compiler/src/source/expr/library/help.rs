@@ -1,8 +1,8 @@
 //! What is known, as text: all of it by subject, or one name.
 
 use super::{GROUPS, Kind, load, params, path_of, python};
+use crate::base::words::did_you_mean;
 use crate::source::expr::ast::{Expr, Kind as Node, ParamKind};
-use crate::source::expr::error::suggestion;
 use crate::source::expr::eval::PROPERTIES;
 
 /// One name that a text can use.
@@ -122,7 +122,7 @@ pub fn help(name: Option<&str>) -> Result<String, String> {
     let found: Vec<&Known> = all.iter().filter(|k| k.name == full || short(k) == name).collect();
     if found.is_empty() {
         let names: Vec<String> = all.iter().flat_map(|k| [k.name.clone(), short(k)]).collect();
-        let hint = suggestion(name, names.iter().map(String::as_str)).map_or(String::new(), |s| format!("; {s}"));
+        let hint = did_you_mean(name, names.iter().map(String::as_str)).map_or(String::new(), |s| format!("; {s}"));
         return Err(format!("`{name}` is not known{hint}"));
     }
     let lines: Vec<String> = found.iter().map(|k| format!("{}{}\n    {}\n", k.name, k.signature, k.doc)).collect();

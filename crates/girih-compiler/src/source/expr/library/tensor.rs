@@ -111,20 +111,20 @@ fn type_as(e: &mut Eval<'_>, a: &Args<'_>) -> Res<Value> {
     Ok(Value::Tensor(e.cast(&t, elem)?))
 }
 
-fn shaped(e: &mut Eval<'_>, a: &Args<'_>, name: &str, attr: &str) -> Res<Value> {
+fn shaped(e: &mut Eval<'_>, a: &Args<'_>, name: &str) -> Res<Value> {
     let (t, other) = (a.tensor(e, "input")?, a.tensor(e, "other")?);
     let size = Attr::List(e.shape(&other).into_iter().map(Attr::Int).collect());
     let arg = e.arg(&t);
-    let out = e.aten1(name, vec![arg], Attrs::from([(attr.into(), size)]))?;
+    let out = e.aten1(name, vec![arg], Attrs::from([("size".into(), size)]))?;
     t.shared.set(true);
     out.shared.set(true);
     Ok(Value::Tensor(out))
 }
 fn view_as(e: &mut Eval<'_>, a: &Args<'_>) -> Res<Value> {
-    shaped(e, a, "aten.view", "size")
+    shaped(e, a, "aten.view")
 }
 fn expand_as(e: &mut Eval<'_>, a: &Args<'_>) -> Res<Value> {
-    shaped(e, a, "aten.expand", "size")
+    shaped(e, a, "aten.expand")
 }
 
 fn copy(e: &mut Eval<'_>, a: &Args<'_>) -> Res<Value> {

@@ -178,7 +178,7 @@ impl Parser {
                 Tok::Op(">=") => Compare::Ge,
                 Tok::Name(n) if n == "in" => Compare::In,
                 Tok::Name(n) if n == "is" => Compare::Is,
-                Tok::Name(n) if n == "not" && matches!(self.tok_after(1), Tok::Name(i) if i == "in") => Compare::NotIn,
+                Tok::Name(n) if n == "not" && matches!(self.next_tok(), Tok::Name(i) if i == "in") => Compare::NotIn,
                 _ => break,
             };
             self.bump();
@@ -278,7 +278,7 @@ impl Parser {
                 args.push(Argument::SpreadKeywords(self.expr()?));
             } else if self.eat_op("*") {
                 args.push(Argument::Spread(self.expr()?));
-            } else if matches!(self.tok(), Tok::Name(_)) && matches!(self.tok_after(1), Tok::Op("=")) {
+            } else if matches!(self.tok(), Tok::Name(_)) && matches!(self.next_tok(), Tok::Op("=")) {
                 let name = self.name()?;
                 self.bump();
                 args.push(Argument::Keyword(name, span, self.expr()?));
@@ -354,7 +354,7 @@ impl Parser {
             Tok::Int(x) => Kind::Int(x),
             Tok::Float(x) => Kind::Float(x),
             Tok::Str(mut text) => {
-                while let Tok::Str(more) = self.tok_after(1) {
+                while let Tok::Str(more) = self.next_tok() {
                     text.push_str(more);
                     self.bump();
                 }

@@ -1,0 +1,85 @@
+//! Every rule by the name that traces print, with its own description: what `girih rules` and the pages in `docs` show.
+//!
+//! In: the lists of rules. Out: a [`Description`] of each, in the order in which the stages run.
+//!
+//! Example: `o:rms_norm`, for `aten.rms_norm` and others; `t:006_stage_inputs`.
+
+use super::passes::{Letter, plan_rules, rules};
+use crate::base::rule::numbered;
+use crate::graph::{decompose, simplify};
+
+/// A rule as a reader looks it up.
+#[derive(Clone, Debug)]
+pub struct Description {
+    /// The stage's letter and the rule's name: `o:rms_norm`, `t:006_stage_inputs`.
+    pub name: String,
+    /// Of a decomposition, the operations of models that it is for.
+    pub handles: &'static [&'static str],
+    /// Markdown: what it does, before `-->` after, when it refuses.
+    pub doc: &'static str,
+}
+
+impl Description {
+    /// The name without the letter: `rms_norm`, `006_stage_inputs`.
+    fn bare(&self) -> &str {
+        self.name.split_once(':').map_or(&self.name, |(_, name)| name)
+    }
+
+    /// The name without the letter and the number: `rms_norm`, `stage_inputs`.
+    pub fn short(&self) -> &str {
+        match self.bare().split_once('_') {
+            Some((number, name)) if number.bytes().all(|b| b.is_ascii_digit()) => name,
+            _ => self.bare(),
+        }
+    }
+
+    /// Whether a user who wrote `name` means this rule: `t:006_stage_inputs`, `006_stage_inputs`, `stage_inputs`, or an
+    /// operation that it is for.
+    pub fn is(&self, name: &str) -> bool {
+        self.name == name || self.bare() == name || self.short() == name || self.handles.contains(&name)
+    }
+}
+
+/// The decompositions of models' operations (`o`), then the rules of Tensor IR (`n`), of Loop IR (`l`) and of Tile IR
+/// (`t`).
+pub fn descriptions() -> Vec<Description> {
+    let plain = |name: String, doc| Description { name, handles: &[], doc };
+    let decompositions = decompose::RULES.iter().flat_map(|list| list.iter());
+    let decompositions = decompositions.map(|rule| Description {
+        name: format!("o:{}", rule.name),
+        handles: rule.handles,
+        doc: rule.doc,
+    });
+    let graphs = numbered(1, simplify::RULES).map(|(name, rule)| plain(format!("n:{name}"), rule.doc));
+    let of =
+        |letter: Letter| rules(letter).map(move |(name, rule)| plain(format!("{}:{name}", letter.text()), rule.doc));
+    let plans = plan_rules().map(|(name, rule)| plain(format!("t:{name}"), rule.doc));
+    decompositions.chain(graphs).chain(of(Letter::Loop)).chain(plans).chain(of(Letter::Tile)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_name_means_one_rule() {
+        let all = descriptions();
+        let mut seen = BTreeSet::new();
+        for rule in &all {
+            assert!(seen.insert(rule.short()), "two rules are named {}", rule.short());
+            assert!(rule.is(&rule.name) && rule.is(rule.short()), "{}", rule.name);
+            assert!(rule.doc.trim().len() > 20, "{} has no description", rule.name);
+        }
+        for handle in all.iter().flat_map(|rule| rule.handles) {
+            assert!(seen.insert(handle), "two rules are for {handle}");
+        }
+        let short = |name: &str| all.iter().filter(|r| r.is(name)).map(|r| r.short()).collect::<Vec<_>>();
+        assert_eq!(short("rms_norm"), ["rms_norm"]);
+        assert_eq!(short("aten.rms_norm"), ["rms_norm"]);
+        assert_eq!(short("o:rms_norm"), ["rms_norm"]);
+        assert_eq!(short("norm"), [""; 0]);
+        assert_eq!(short("n:001_empty_tensors"), ["empty_tensors"]);
+    }
+}
