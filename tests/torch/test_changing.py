@@ -465,3 +465,40 @@ def test_parameters_whose_memory_is_looked_at_otherwise(whole):
         torch.testing.assert_close(compiled(x), model(x))
         model.weight.data = model.weight.data.t()
         torch.testing.assert_close(compiled(x), model(x))
+
+
+# Elements of a storage, after some of them were written.
+
+WRITES = {
+    "rows": lambda x: x[:1].fill_(1),
+    "turned": lambda x: x.t()[1:].mul_(2),
+    "row": lambda x: x[1].fill_(1),
+    "two": lambda x: (x[1].fill_(1), x[:, 0].add_(2)),
+    "diagonal": lambda x: x.diagonal().fill_(3),
+    "by_strides": lambda x: x.as_strided((3,), (5,), x.storage_offset()).fill_(4),
+}
+
+
+@pytest.mark.parametrize("dynamic", [None, True, False])
+@pytest.mark.parametrize("offset", [0, 3])
+@pytest.mark.parametrize("write", WRITES)
+def test_views_by_strides_after_writes(write, offset, dynamic):
+    """`as_strided` counts elements of the storage, also of what only a part of was computed."""
+
+    def function(x):
+        WRITES[write](x)
+        start = x.storage_offset()
+        shown = x.as_strided((2, 2), (1, 1), start + 0), x.t().as_strided((3, 2), (2, 1), start + 1) * 2
+        return (*shown, x.diagonal().as_strided((3,), (1,), start + 2) + 1)
+
+    def argument():
+        return torch.arange(31, dtype=torch.float32).as_strided((7, 4), (4, 1), offset)
+
+    torch._dynamo.reset()
+    x, y = argument(), argument()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        given = torch.compile(function, backend="girih", dynamic=dynamic)(x)
+    for a, b in zip(given, function(y)):
+        assert a.tolist() == b.tolist()
+    assert x.tolist() == y.tolist()

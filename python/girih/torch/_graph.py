@@ -57,6 +57,10 @@ CLAMPS = ("clamp", "clamp_min", "clamp_max")
 OTHER_NAMES = {"prims.convert_element_type": "aten._to_copy"}
 
 
+# Copies with a part replaced, whose storage has the strides and the offset of what they copy.
+SCATTERS = {"slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"}
+
+
 class Unsupported(Exception):
     """Why a node cannot be written; one plain sentence."""
 
@@ -332,6 +336,8 @@ class Writer:
             raise Unsupported("it writes into its operands")
         if target._opname == "constant_pad_nd":
             self.padded(*node.args[:2])
+        if target._opname in SCATTERS and not starts_at_0(node.args[0]) and is_strided_later(node):
+            raise Unsupported("a view by strides follows, and PyTorch's result keeps the offset of what it is a copy of")
         args, attrs = [], {}
         dtype = getattr(node.meta.get("val"), "dtype", None)
         positional = list(node.args)
@@ -489,6 +495,37 @@ def viewed(node):
     if any(a is None or a.is_write for a in aliases) or not isinstance(node.args[0].meta.get("val"), torch.Tensor):
         return None
     return node.args[0]
+
+
+def starts_at_0(node) -> bool:
+    """Whether a tensor, and all that it is a view or a copy by layout of, are known to start where their storage does."""
+    while node is not None:
+        value = node.meta.get("val")
+        offset = value.storage_offset() if isinstance(value, torch.Tensor) else 0
+        if not isinstance(offset, int) or offset != 0:
+            return False
+        copies = getattr(node.target, "_opname", "") in SCATTERS
+        node = node.args[0] if copies else viewed(node)
+    return True
+
+
+def is_strided_later(node) -> bool:
+    """Whether `as_strided` is taken of a node, of a view of it, or of a copy that keeps its storage's layout.
+
+    It counts elements of the storage, of which fake tensors do not always tell the offset.
+    """
+    todo, seen = [node], {node}
+    while todo:
+        source = todo.pop()
+        for user in source.users:
+            name = getattr(user.target, "_opname", "")
+            if name == "as_strided" and user.args[0] is source:
+                return True
+            follows = viewed(user) is source or (name in SCATTERS and user.args[0] is source)
+            if follows and user not in seen:
+                seen.add(user)
+                todo.append(user)
+    return False
 
 
 def is_reshaped(view, source) -> bool:

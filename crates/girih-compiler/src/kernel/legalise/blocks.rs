@@ -40,10 +40,8 @@ pub(super) fn bind(kernel: &Kernel) -> (Kernel, Option<[Ix; 3]>) {
 }
 
 fn part(mut f: For) -> Part {
-    let one = || Ix::Const(1);
-    let mut grid = [one(), one(), one()];
-    loop {
-        let Place::Block { dim } = f.place else { break };
+    let mut grid = [1, 1, 1].map(Ix::Const);
+    while let Place::Block { dim } = f.place {
         let (axis, mut body) = (f.axis, std::mem::take(&mut f.body));
         walk::subst_axes(&mut body, &mut |a| (a == axis).then_some(Ix::Block(dim)));
         if let Some(slot) = grid.get_mut(usize::from(dim)) {
@@ -60,73 +58,121 @@ fn part(mut f: For) -> Part {
     Part { grid, body: vec![] }
 }
 
-/// Every block belongs to one of the parts.
-fn side_by_side(kernel: &mut Kernel, mut parts: Vec<Part>) -> ([Ix; 3], Vec<Stmt>) {
-    let one = || Ix::Const(1);
-    let Some(last) = parts.pop() else { return ([one(), one(), one()], vec![]) };
-    if parts.is_empty() {
-        return (last.grid, last.body);
-    }
-    parts.push(last);
+/// The grid of all parts together, and what a block does: it belongs to one of them.
+fn side_by_side(kernel: &mut Kernel, parts: Vec<Part>) -> ([Ix; 3], Vec<Stmt>) {
+    let Some(first) = parts.first() else { return ([1, 1, 1].map(Ix::Const), vec![]) };
     // Along columns, where the parts have the same rows.
-    let same = |d: usize| parts.iter().all(|p| p.grid[d] == parts[0].grid[d]);
-    let along: u8 = if same(0) && same(2) { 1 } else { 0 };
-    let at = usize::from(along);
-    let mut grid = parts[0].grid.clone();
+    let same = |d: usize| parts.iter().all(|p| p.grid[d] == first.grid[d]);
+    let along = if same(0) && same(2) { 1 } else { 0 };
+    let mut grid = first.grid.clone();
     for p in &parts[1..] {
-        for (d, (n, own)) in grid.iter_mut().zip(&p.grid).enumerate().filter(|(d, _)| *d != at) {
-            debug_assert_ne!(d, at);
-            *n = if n == own { n.clone() } else { Ix::max(n.clone(), own.clone()) };
-        }
-    }
-    let mut before = Ix::Const(0);
-    let mut ranges = vec![];
-    for p in &mut parts {
-        let own = Ix::sub(Ix::Block(along), before.clone());
-        if !before.is_const(0) {
-            walk::map_ixs(&mut p.body, &mut |ix| {
-                *ix = ix.replace_leaves(&mut |leaf| (*leaf == Ix::Block(along)).then(|| own.clone()));
-            });
-        }
-        before = Ix::add(before, p.grid[at].clone());
-        let mut conds = vec![Cond::new(Ix::Block(along), Cmp::Lt, before.clone())];
-        for (d, n) in (0u8..).zip(&grid).filter(|(d, _)| *d != along) {
-            if *n != p.grid[usize::from(d)] {
-                conds.push(Cond::new(Ix::Block(d), Cmp::Lt, p.grid[usize::from(d)].clone()));
+        for (d, n) in grid.iter_mut().enumerate().filter(|(d, _)| *d != along) {
+            if *n != p.grid[d] {
+                *n = Ix::max(n.clone(), p.grid[d].clone());
             }
         }
-        ranges.push(conds);
     }
-    grid[at] = before;
-    // The last part has what is left, unless it is smaller than the others along another dimension.
-    let mut rest: Vec<Stmt> = vec![];
-    for (p, mut conds) in parts.into_iter().zip(ranges).rev() {
-        if rest.is_empty() {
-            conds.remove(0);
+    let mut end = Ix::Const(0);
+    let mut ranges = vec![];
+    for mut p in parts {
+        let own = Ix::sub(Ix::Block(along as u8), end.clone());
+        if !end.is_const(0) {
+            walk::map_ixs(&mut p.body, &mut |ix| {
+                *ix = ix.replace_leaves(&mut |leaf| (*leaf == Ix::Block(along as u8)).then(|| own.clone()));
+            });
         }
-        if conds.is_empty() {
-            rest = p.body;
-            continue;
+        end = Ix::add(end, p.grid[along].clone());
+        ranges.push((p, end.clone()));
+    }
+    grid[along] = end;
+    let below = |d: usize, n: &Ix| Cond::new(Ix::Block(d as u8), Cmp::Lt, n.clone());
+    let mut rest: Option<Vec<Stmt>> = None;
+    for (p, end) in ranges.into_iter().rev() {
+        // A part that is smaller than the grid along another dimension leaves blocks idle.
+        let idle = (0..3).filter(|d| *d != along && grid[*d] != p.grid[*d]).map(|d| below(d, &p.grid[d]));
+        let idle: Vec<Cond> = idle.collect();
+        let body = if idle.is_empty() { p.body } else { when(kernel, idle, p.body, vec![]) };
+        rest = Some(match rest {
+            None => body,
+            Some(rest) => when(kernel, vec![below(along, &end)], body, rest),
+        });
+    }
+    (grid, rest.unwrap_or_default())
+}
+
+/// `if conditions: then, else: els`
+fn when(kernel: &mut Kernel, conds: Vec<Cond>, then: Vec<Stmt>, els: Vec<Stmt>) -> Vec<Stmt> {
+    let dst = kernel.vals.push(Val { ty: Ty::Num(DType::I1), name: "mine".into() });
+    let test = Stmt::Test { dst, mask: Mask { conds, vals: vec![] } };
+    vec![test, Stmt::If { cond: Opnd::Val(dst), then, els }]
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::kernel::legalise::{Options, legalise};
+    use crate::kernel::{eval, print};
+    use crate::loops::parse::parse;
+    use crate::{base, loops};
+
+    /// The grid and the text of a kernel, whose Tile IR and Kernel IR store the same.
+    fn bound(text: &str) -> String {
+        use base::memory::{Memory, VecMemory};
+        let (tile, _) = parse(text).unwrap();
+        let errors = loops::verify::verify(&tile, loops::print::Stage::Tile);
+        assert!(errors.is_empty(), "{errors:?}");
+        let kernel = legalise(&tile, &Options::default()).unwrap();
+        let mut results = vec![];
+        for placed in [true, false] {
+            let mut memory = VecMemory::new();
+            let args: Vec<u64> = tile.params.iter().map(|p| memory.add(&p.name, vec![0xa5; 4096])).collect();
+            let launch = base::launch::Launch::new([1, 1, 1], args.clone());
+            let mut host = base::host::Silent;
+            match placed {
+                true => loops::eval::run(&tile, &launch, &mut memory, &mut host).unwrap(),
+                false => eval::run(&kernel, &tile, &launch, &mut memory, &mut host).unwrap(),
+            }
+            let mut bytes = vec![0; 4096 * args.len()];
+            for (part, at) in bytes.chunks_mut(4096).zip(&args) {
+                memory.read(*at, part).unwrap();
+            }
+            results.push(bytes);
         }
-        // Along the other dimensions a part that is too small has idle blocks: they must not fall to the next part.
-        let (first, others) = conds.split_first().map_or((None, &[][..]), |(f, o)| (Some(f.clone()), o));
-        let mut body = p.body;
-        let test = |kernel: &mut Kernel, conds: Vec<Cond>| {
-            let dst = kernel.vals.push(Val { ty: Ty::Num(DType::I1), name: "mine".into() });
-            (Stmt::Test { dst, mask: Mask { conds, vals: vec![] } }, Opnd::Val(dst))
+        assert_eq!(results[0], results[1]);
+        print::print(&kernel)
+    }
+
+    #[test]
+    fn one_nest_is_the_grid() {
+        let text = bound(
+            "tile kernel k(p: ptr i32) open:\n  for z in 0..3: free block(z)\n    for b in 0..4: free block(x)\n      v: i32 = index z*4 + b\n      store p[z*4 + b] = v\n",
+        );
+        assert!(text.contains("grid (4, 1, 3)") && text.contains("store p[bz * 4 + bx]"), "{text}");
+    }
+
+    #[test]
+    fn nests_side_by_side_have_ranges_of_blocks() {
+        let part = |p: &str, y: u32, x: u32| {
+            format!(
+                "  for y{p} in 0..{y}: free block(y)\n    for x{p} in 0..{x}: free block(x)\n      v{p}: i32 = index y{p}*10 + x{p}\n      store {p}[y{p}*{x} + x{p}] = v{p}\n"
+            )
         };
-        if rest.is_empty() {
-            let all: Vec<Cond> = first.into_iter().chain(others.iter().cloned()).collect();
-            let (s, cond) = test(kernel, all);
-            rest = vec![s, Stmt::If { cond, then: body, els: vec![] }];
-            continue;
-        }
-        if !others.is_empty() {
-            let (s, cond) = test(kernel, others.to_vec());
-            body = vec![s, Stmt::If { cond, then: body, els: vec![] }];
-        }
-        let (s, cond) = test(kernel, first.into_iter().collect());
-        rest = vec![s, Stmt::If { cond, then: body, els: rest }];
+        let params = "p: ptr i32, q: ptr i32, r: ptr i32";
+        let alike =
+            bound(&format!("tile kernel k({params}) open:\n{}{}{}", part("p", 2, 3), part("q", 4, 3), part("r", 1, 3)));
+        assert!(alike.contains("grid (3, 7, 1)") && alike.contains("by < 2") && alike.contains("by < 6"), "{alike}");
+        // Of other sizes along both: along x, and some blocks are idle.
+        let other =
+            bound(&format!("tile kernel k({params}) open:\n{}{}{}", part("p", 2, 3), part("q", 4, 5), part("r", 1, 1)));
+        assert!(other.contains("grid (9, 4, 1)") && other.contains("bx < 8") && other.contains("by < 1"), "{other}");
     }
-    (grid, rest)
+
+    #[test]
+    fn what_stands_beside_is_every_blocks() {
+        let text = bound(
+            "tile kernel k(p: ptr i32, q: ptr i32) open:\n  x: i32 = load q[0]\n  for b in 0..4: free block(x)\n    store p[b] = x\n",
+        );
+        assert!(text.contains("grid (4, 1, 1)") && text.contains("x: i32 = load q[0]"), "{text}");
+        let none = bound("tile kernel k(p: ptr i32) open:\n  store p[3] = 1\n");
+        assert!(none.contains("grid (1, 1, 1)"), "{none}");
+    }
 }

@@ -303,7 +303,7 @@ impl<'a> Tiling<'a> {
             operands.push(self.b.operand(&stmts, value, Some(role), left, own, (kk, bk), &frame, out)?);
         }
         let left_over = |s: &&Stmt| matches!(s, Stmt::Assert { .. }) && !taken.contains(&std::ptr::from_ref(*s));
-        if sum.inside.iter().any(|s| left_over(s)) {
+        if sum.inside.iter().any(left_over) {
             return Err("its sum holds an assertion that belongs to no operand".to_string());
         }
         asserted.extend(taken);
