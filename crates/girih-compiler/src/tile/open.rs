@@ -66,27 +66,38 @@ pub fn slice<'a>(list: &[&'a Stmt], of: &[ValId]) -> Vec<&'a Stmt> {
     out
 }
 
-/// The same with the assertions about values that are computed on the way.
-pub fn slice_asserted<'a>(list: &[&'a Stmt], of: ValId) -> Vec<&'a Stmt> {
-    let own = slice(list, &[of]);
-    let defined: BTreeSet<ValId> = own.iter().filter_map(|s| walk::def(s)).collect();
-    let mut wanted: BTreeSet<ValId> = BTreeSet::from([of]);
+/// The same with assertions: those about values that are computed on the way, and those of which `also` holds, given the
+/// statements that compute what they test.
+pub fn slice_asserted<'a>(list: &[&'a Stmt], of: ValId, also: &dyn Fn(&Stmt, &[&Stmt]) -> bool) -> Vec<&'a Stmt> {
+    let mut wanted = vec![of];
     let mut asserts: Vec<*const Stmt> = vec![];
     for s in list {
-        if let Stmt::Assert { cond: Opnd::Val(cond), .. } = s {
-            let needs = slice(list, &[*cond]);
-            if needs.iter().any(|s| reads(s).iter().any(|v| defined.contains(v))) {
-                wanted.insert(*cond);
-                asserts.push(*s);
+        if let Stmt::Assert { cond, .. } = s
+            && (is_about(list, s, &[of]) || also(s, &tested(list, s)))
+        {
+            if let Opnd::Val(cond) = cond {
+                wanted.push(*cond);
             }
+            asserts.push(*s);
         }
     }
-    let wanted: Vec<ValId> = wanted.into_iter().collect();
     let computed = slice(list, &wanted);
-    list.iter()
-        .copied()
-        .filter(|s| computed.iter().any(|c| std::ptr::eq(*c, *s)) || asserts.contains(&std::ptr::from_ref(*s)))
-        .collect()
+    let own = |s: &Stmt| computed.iter().any(|c| std::ptr::eq(*c, s)) || asserts.contains(&std::ptr::from_ref(s));
+    list.iter().copied().filter(|s| own(s)).collect()
+}
+
+/// The statements that compute what an assertion tests.
+pub fn tested<'a>(list: &[&'a Stmt], assert: &Stmt) -> Vec<&'a Stmt> {
+    match assert {
+        Stmt::Assert { cond: Opnd::Val(cond), .. } => slice(list, &[*cond]),
+        _ => vec![],
+    }
+}
+
+/// Whether an assertion tests something that one of these values is computed from.
+pub fn is_about(list: &[&Stmt], assert: &Stmt, of: &[ValId]) -> bool {
+    let defined: BTreeSet<ValId> = slice(list, of).iter().filter_map(|s| walk::def(s)).collect();
+    tested(list, assert).iter().any(|s| reads(s).iter().any(|v| defined.contains(v)))
 }
 
 /// Whether statements depend on one of a side's axes.
@@ -348,6 +359,37 @@ impl Build<'_> {
         walk::subst_vals(&mut list, &mut |v| names.get(&v).map(|v| Opnd::Val(*v)));
         Ok(walk::clone_fresh(self.kernel, &list))
     }
+}
+
+/// What each operand of a sum is computed by. An assertion inside the sum belongs to the operand whose axes it is about.
+pub fn operands_of<'a>(
+    around: &[&'a Stmt],
+    sum: &Sum<'a>,
+    left: &Side,
+    right: &Side,
+) -> Result<[Vec<&'a Stmt>; 2], String> {
+    let all: Vec<&Stmt> = around.iter().chain(&sum.inside).copied().collect();
+    let own = |s: &Stmt, with: &[&Stmt], yes: Option<&Side>, no: &Side| {
+        sum.inside.iter().any(|i| std::ptr::eq(*i, s))
+            && !is_about(&all, s, &[sum.x, sum.y])
+            && yes.is_none_or(|side| uses(with, side))
+            && !uses(with, no)
+    };
+    let x = slice_asserted(&all, sum.x, &|s, with| own(s, with, None, right));
+    let y = slice_asserted(&all, sum.y, &|s, with| own(s, with, Some(right), left));
+    let taken = |s: &Stmt| x.iter().chain(&y).any(|t| std::ptr::eq(*t, s));
+    if sum.inside.iter().any(|s| matches!(s, Stmt::Assert { .. }) && !taken(s)) {
+        return Err("its sum holds an assertion that belongs to no operand".to_string());
+    }
+    for (stmts, other) in [(&x, right), (&y, left)] {
+        if stmts.iter().any(|s| matches!(s, Stmt::Read { .. })) {
+            return Err("an operand needs what the kernel keeps".to_string());
+        }
+        if uses(stmts, other) {
+            return Err("an operand depends on both rows and columns".to_string());
+        }
+    }
+    Ok([x, y])
 }
 
 /// Reads and writes of buffers as those of tiles at these places.

@@ -141,6 +141,7 @@ impl Simplify<'_> {
                 }
             }
             Stmt::Store { ref mask, .. } if is_never(mask) => {}
+            Stmt::Assert { cond, .. } if matches!(self.opnd(cond), Opnd::Const { bits: 1, .. }) => {}
             Stmt::If { cond, mut then, mut els } => match self.opnd(cond) {
                 Opnd::Const { bits, .. } => {
                     let arm = if bits != 0 { &mut then } else { &mut els };

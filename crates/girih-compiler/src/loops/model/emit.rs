@@ -223,9 +223,14 @@ impl<'a> Emitter<'a> {
         conds.chain(vals).max().unwrap_or(0)
     }
 
+    /// The number of loops around a value.
+    pub fn depth_of_val(&self, v: ValId) -> usize {
+        self.val_depth.get(v.0 as usize).copied().unwrap_or(0)
+    }
+
     fn depth_of_opnd(&self, o: Opnd) -> usize {
         match o {
-            Opnd::Val(v) => self.val_depth.get(v.0 as usize).copied().unwrap_or(0),
+            Opnd::Val(v) => self.depth_of_val(v),
             Opnd::Const { .. } => 0,
         }
     }

@@ -96,8 +96,10 @@ pub(super) fn contract(
         e.define("v", dtype, here, |dst| Stmt::Let { dst, op: ScalarOp::AddI, args: vec![product, old] })
     };
     e.emit_here(Stmt::Write { buf: acc, idx: vec![], value: new });
-    let roles = Contraction { m: m.to_vec(), n: n.to_vec(), k, a, b, acc };
-    e.close_with(|f| f.contraction = Some(roles));
+    // An operand that turns out not to change along the sum stands before it: a plain sum then.
+    let inside = e.depth_of_val(a) > outer && e.depth_of_val(b) > outer;
+    let roles = inside.then(|| Contraction { m: m.to_vec(), n: n.to_vec(), k, a, b, acc });
+    e.close_with(|f| f.contraction = roles);
     while e.depth() > outer {
         e.close();
     }

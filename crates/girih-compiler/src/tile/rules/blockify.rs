@@ -239,6 +239,15 @@ fn share(kernel: &mut Kernel, nest: &For, threads: u32) -> Option<Stmt> {
             stride = simplify(&Ix::mul(stride, f.hi.clone()), &facts);
         }
         walk::subst_axes(&mut body, &mut |a| places.iter().find(|(b, _)| *b == a).map(|(_, ix)| ix.clone()));
+        // Where a row's number takes the place of loops, what they were to a contraction is no longer so.
+        let gone = |axes: &[AxisId]| axes.iter().any(|a| places.iter().any(|(b, _)| b == a));
+        walk::visit_mut(&mut body, &mut |s| {
+            if let Stmt::For(f) = s
+                && f.contraction.as_ref().is_some_and(|c| gone(&c.m) || gone(&c.n))
+            {
+                f.contraction = None;
+            }
+        });
         if let Some(axis) = row_axis {
             facts.set_axis(axis, &Ix::Const(0), &Ix::Const(per_block));
         }

@@ -303,17 +303,12 @@ fn first_product(
     out: &mut Vec<Stmt>,
 ) -> Result<(), String> {
     let sum = &nest.sum;
-    let all: Vec<&Stmt> = nest.around.iter().chain(&nest.inside).chain(&sum.inside).copied().collect();
+    let around: Vec<&Stmt> = nest.around.iter().chain(&nest.inside).copied().collect();
+    let found = operands_of(&around, sum, &cuts.m, &cuts.keys)?;
     let (i, j, kk) = (b.axis("i", bm), b.axis("j", bk), b.axis("kk", deep));
     let mut operands = vec![];
-    for (value, role, left) in [(sum.x, sum.roles.a, true), (sum.y, sum.roles.b, false)] {
-        let stmts = slice_asserted(&all, value);
-        if stmts.iter().any(|s| matches!(s, Stmt::Read { .. })) {
-            return Err("an operand needs what the kernel keeps".to_string());
-        }
-        if uses(&stmts, if left { &cuts.keys } else { &cuts.m }) {
-            return Err("an operand depends on both rows and keys".to_string());
-        }
+    let each = [(sum.x, sum.roles.a, true), (sum.y, sum.roles.b, false)];
+    for ((value, role, left), stmts) in each.into_iter().zip(&found) {
         let own = if left { (i, bm) } else { (j, bk) };
         let frame = |b: &Build<'_>, p: AxisId, q: AxisId| {
             let at = match left {
@@ -322,7 +317,7 @@ fn first_product(
             };
             cuts.frame(&b.facts, at)
         };
-        operands.push(b.operand(&stmts, value, Some(role), left, own, (kk, deep), &frame, out)?);
+        operands.push(b.operand(stmts, value, Some(role), left, own, (kk, deep), &frame, out)?);
     }
     let [x, y] = &operands[..] else { return Err("it has no two operands".to_string()) };
     let multiply = b.multiply(sum, x, y, scores, &[Ix::Axis(i), Ix::Axis(j)])?;
@@ -347,7 +342,8 @@ fn recurrence(b: &mut Build<'_>, nest: &StreamNest<'_>, cuts: &Cuts, t: &Stretch
     let mut rows =
         vec![Stmt::Local { buf: best }, Stmt::Write { buf: best, idx: vec![], value: constant(f64::NEG_INFINITY) }];
     let all: Vec<&Stmt> = nest.around.iter().chain(&nest.inside).copied().collect();
-    let mut list: Vec<Stmt> = slice_asserted(&all, roles.score).into_iter().cloned().collect();
+    let inside = |s: &Stmt, _: &[&Stmt]| nest.inside.iter().any(|i| std::ptr::eq(*i, s));
+    let mut list: Vec<Stmt> = slice_asserted(&all, roles.score, &inside).into_iter().cloned().collect();
     to_tiles(&mut list, &BTreeMap::from([(nest.sum.roles.acc, (t.scores, at.clone()))]));
     let mut score = roles.score;
     let frame = cuts.frame(&b.facts, At { row: Some(i), key: Some(j), ..At::default() });
@@ -451,8 +447,9 @@ fn second_product(
     let roles = nest.roles;
     let (i, n, j) = (b.axis("i", bm), b.axis("n", width), b.axis("kk", bk));
     let of_update: Vec<&Stmt> = nest.update.body.iter().collect();
-    let all: Vec<&Stmt> = nest.around.iter().chain(&nest.inside).copied().chain(of_update).collect();
-    let stmts = slice_asserted(&all, roles.value);
+    let all: Vec<&Stmt> = nest.around.iter().chain(&nest.inside).chain(&of_update).copied().collect();
+    let last = |s: &Stmt, _: &[&Stmt]| of_update.iter().any(|i| std::ptr::eq(*i, s));
+    let stmts = slice_asserted(&all, roles.value, &last);
     if stmts.iter().any(|s| matches!(s, Stmt::Read { .. })) || uses(&stmts, &cuts.m) {
         return Err("an operand depends on both rows and columns".to_string());
     }

@@ -278,35 +278,23 @@ impl<'a> Tiling<'a> {
     ) -> Result<(), String> {
         let Cuts { m, n, k, .. } = &self.cuts;
         let (bm, bn, bk) = (m.block, n.block, k.block);
-        let all: Vec<&Stmt> = around.iter().chain(&sum.inside).copied().collect();
         let (i, j, kk) = (self.b.axis("i", bm), self.b.axis("j", bn), self.b.axis("kk", bk));
         // Each sum has loops of its own, as long as the others'.
         let extent = |a: &AxisId| sum.loops.iter().find(|f| f.axis == *a).map(|f| (*a, f.hi.clone()));
         let own_k = Side { axes: sum.roles.k.iter().filter_map(extent).collect(), ..k.clone() };
-        let mut taken: BTreeSet<*const Stmt> = BTreeSet::new();
+        let found = operands_of(around, sum, m, n)?;
+        asserted.extend(found.iter().flatten().map(|s| std::ptr::from_ref(*s)));
         let mut operands = vec![];
-        for (value, role, left) in [(sum.x, sum.roles.a, true), (sum.y, sum.roles.b, false)] {
-            let stmts = slice_asserted(&all, value);
-            taken.extend(stmts.iter().map(|s| std::ptr::from_ref(*s)));
-            if stmts.iter().any(|s| matches!(s, Stmt::Read { .. })) {
-                return Err("an operand needs what the kernel keeps".to_string());
-            }
-            if uses(&stmts, if left { n } else { m }) {
-                return Err("an operand depends on both rows and columns".to_string());
-            }
+        let each = [(sum.x, sum.roles.a, true), (sum.y, sum.roles.b, false)];
+        for ((value, role, left), stmts) in each.into_iter().zip(&found) {
             let own = if left { (i, bm) } else { (j, bn) };
             let cuts = &self.cuts;
             let frame = |b: &Build<'_>, p: AxisId, q: AxisId| match left {
                 true => cuts.frame(&b.facts, Some(p), None, Some((&own_k, q))),
                 false => cuts.frame(&b.facts, None, Some(p), Some((&own_k, q))),
             };
-            operands.push(self.b.operand(&stmts, value, Some(role), left, own, (kk, bk), &frame, out)?);
+            operands.push(self.b.operand(stmts, value, Some(role), left, own, (kk, bk), &frame, out)?);
         }
-        let left_over = |s: &&Stmt| matches!(s, Stmt::Assert { .. }) && !taken.contains(&std::ptr::from_ref(*s));
-        if sum.inside.iter().any(left_over) {
-            return Err("its sum holds an assertion that belongs to no operand".to_string());
-        }
-        asserted.extend(taken);
         let [a, b] = &operands[..] else { return Err("it has no two operands".to_string()) };
         let multiply = self.b.multiply(sum, a, b, tile, &[Ix::Axis(i), Ix::Axis(j)])?;
         out.push(self.b.contraction(tile, [(i, bm), (j, bn), (kk, bk)], a, b, multiply));
