@@ -221,16 +221,6 @@ pub struct For {
     pub body: Vec<Stmt>,
 }
 
-/// How staged elements lie in their buffer; `Rows` is plain row-major.
-#[derive(Clone, Debug, PartialEq)]
-pub enum StageLayout {
-    Rows,
-    /// The last dimension was cut into panels of `width`, each contiguous over the others: shape [n/width, k, width].
-    Panels {
-        width: u64,
-    },
-}
-
 #[derive(Clone, Debug, PartialEq)]
 pub enum PrintArg {
     Scalar(Opnd),
@@ -343,10 +333,10 @@ pub enum Stmt {
     },
 
     // Tile IR only.
-    /// An operand slab brought close: `body` fills `buf` (declared here) from where the operand lives.
+    /// An operand slab brought close: `body` fills `buf` (declared here) from where the operand lives. The buffer's shape says
+    /// how it lies: `[n/32, k, 32]` is panels of 32 columns, each contiguous over k.
     Stage {
         buf: BufId,
-        layout: StageLayout,
         body: Vec<Stmt>,
     },
     /// A register tile of `acc`: for i in 0..rows, for j in 0..cols, run `body` (one reduce loop over k, whose

@@ -477,17 +477,8 @@ impl<'a> Parser<'_, 'a> {
             }
             "stage" => {
                 let buf = self.define_buf()?;
-                let layout = if self.eat_word("panels") {
-                    self.punct("(")?;
-                    let width = self.number()?;
-                    self.punct(")")?;
-                    StageLayout::Panels { width }
-                } else {
-                    self.word("rows")?;
-                    StageLayout::Rows
-                };
                 self.punct(":")?;
-                Stmt::Stage { buf, layout, body: self.body()? }
+                Stmt::Stage { buf, body: self.body()? }
             }
             "register_tile" => {
                 let acc = self.buf()?;

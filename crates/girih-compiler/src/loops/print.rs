@@ -17,7 +17,7 @@
 //!          | "break" | "continue" | "return" | "pass"        pass: the body is empty
 //!          | "print" STRING ("," (opnd | BUF))* site?
 //!          | "assert" opnd "," STRING site?
-//!          | "stage" BUF ":" ty "[" INT,* "]" ("rows" | "panels" "(" INT ")") ":" body        tile IR
+//!          | "stage" BUF ":" ty "[" INT,* "]" ":" body         tile IR
 //!          | "register_tile" BUF "over" AXIS "in" "0" ".." INT "," AXIS "in" "0" ".." INT "lanes" INT ":" body
 //! kind    := ("free" | "reduce" | "serial") ("unroll" | "vector" "(" INT ")" | "block" "(" ("x" | "y" | "z") ")")?
 //!            ("combine" OP "(" BUF,* ")" "from" const ("x" INT)?)?
@@ -367,12 +367,8 @@ impl Printer<'_> {
                 let text = format!("{} = alloca {bytes} align {align}{}", self.declared(*dst), self.site(*site));
                 self.line(&text);
             }
-            Stmt::Stage { buf, layout, body } => {
-                let layout = match layout {
-                    StageLayout::Rows => "rows".to_string(),
-                    StageLayout::Panels { width } => format!("panels({width})"),
-                };
-                let head = format!("stage {} {layout}:", self.buf_decl(*buf));
+            Stmt::Stage { buf, body } => {
+                let head = format!("stage {}:", self.buf_decl(*buf));
                 self.body(&head, body);
             }
             Stmt::RegisterTile { acc, i, rows, j, cols, lanes, body } => {

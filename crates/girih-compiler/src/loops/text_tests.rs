@@ -97,12 +97,12 @@ fn control_flow_memory_and_placement_read_back() {
   local acc: f32[8, 32]
   local s: f32
   local u: i32
-  stage b_pack: f32[4, 64, 32] panels(32):
+  stage b_pack: f32[4, 64, 32]:
     for i in 0..256: free
       for j in 0..32: free vector(16)
         v: f32 = load p[i*32 + j]
         b_pack[i//64, i%64, j] = v
-  stage rows: f32[8] rows:
+  stage rows: f32[8]:
     pass
   for i1 in 0..128 step 8: serial
     register_tile acc over i2 in 0..8, j2 in 0..32 lanes 16:

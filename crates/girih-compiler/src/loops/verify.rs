@@ -361,12 +361,8 @@ impl<'a> Verifier<'a> {
                 self.check(stmt, align.is_power_of_two(), "an alignment is a power of two");
                 self.site(stmt, *site);
             }
-            Stmt::Stage { buf, layout, body } => {
+            Stmt::Stage { buf, body } => {
                 self.check(stmt, self.stage == Stage::Tile, "loop IR stages nothing");
-                if let (StageLayout::Panels { width }, Some(b)) = (layout, self.kernel.bufs.get(*buf)) {
-                    let good = b.shape.len() >= 2 && b.shape.last() == Some(width);
-                    self.check(stmt, good, "panels have their width as the last of at least two dimensions");
-                }
                 // The body fills the buffer that this statement declares.
                 let free = self.bufs.get(buf.index()) == Some(&false);
                 if free {
@@ -448,6 +444,8 @@ impl<'a> Verifier<'a> {
             self.check(stmt, l.kind == LoopKind::Reduce, "only a reduce loop combines");
             self.check(stmt, !c.accs.is_empty(), "a combine has an accumulator");
             self.check(stmt, c.ways.is_power_of_two(), "the ways of a combine are a power of two");
+            let taken = c.ways == 1 || matches!(l.place, Place::Vector { .. });
+            self.check(stmt, taken, "only a vector loop folds several ways");
             for acc in &c.accs {
                 let CombineOp::Scalar { op, identity } = c.op;
                 let Some(b) = self.kernel.bufs.get(*acc) else { continue };

@@ -7,7 +7,7 @@
 //! reassociated, by the tree that [`Combine`] fixes.
 //!
 //! ```text
-//! for i in 0..128: free                            stage b_pack panels(32): ...
+//! for i in 0..128: free                            stage b_pack: ...
 //!   for j in 0..128: free                          for j1 in 0..4: free
 //!     for kk in 0..64: reduce contraction   -->      for i1 in 0..16: free
 //!       ...                                            register_tile acc (i2 8, j2 32 by 16 lanes):

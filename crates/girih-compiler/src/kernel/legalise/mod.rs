@@ -247,3 +247,47 @@ fn elem(ty: l::Ty) -> k::Elem {
 fn ty(ty: l::Ty, lanes: u32) -> k::Ty {
     k::Ty { elem: elem(ty), lanes }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::loops::parse::parse;
+    use crate::loops::print::Stage;
+    use crate::loops::verify::verify;
+
+    fn refused(body: &str) -> String {
+        let text = format!("tile kernel k(p: ptr f32, n: i64) open:\n{body}");
+        let (kernel, _) = parse(&text).unwrap();
+        assert_eq!(verify(&kernel, Stage::Tile), [], "{text}");
+        legalise(&kernel, &Options::default()).unwrap_err()
+    }
+
+    /// A placement that nothing implements is refused, by name: none is dropped.
+    #[test]
+    fn every_placement_is_consumed_or_refused() {
+        for (body, want) in [
+            (
+                "  for i in 0..64: reduce vector(8)\n    store p[0] = 1.0\n",
+                "the loop i cannot be placed as vector(8): its iterations have an order",
+            ),
+            (
+                "  for i in 0..64: free vector(8)\n    for j in 0..64: free vector(8)\n      store p[i*64 + j] = 1.0\n",
+                "the loop i cannot be placed as vector(8): what it holds does not run in lanes",
+            ),
+            (
+                "  for i in 0..64: free vector(1)\n    store p[i] = 1.0\n",
+                "the loop i cannot be placed as vector(1): a vector has two lanes at least",
+            ),
+            (
+                "  for i in 0..65: free unroll\n    store p[i] = 1.0\n",
+                "the loop i cannot be placed as unroll: it has more than 64 iterations, or nobody knows how many",
+            ),
+            (
+                "  for i in 0..4: free\n    for j in 0..4: free block(y)\n      store p[i*4 + j] = 1.0\n",
+                "the loop j cannot be placed as block(y): loops over blocks stand outermost",
+            ),
+        ] {
+            assert_eq!(refused(body), want);
+        }
+    }
+}

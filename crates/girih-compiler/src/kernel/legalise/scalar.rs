@@ -355,17 +355,30 @@ impl Lower<'_> {
     }
 
     fn for_stmt(&mut self, f: &l::For) -> Res<()> {
-        if let l::Place::Vector { lanes } = f.place
-            && lanes > 1
-        {
-            if self.vector.is_some() {
-                return Err("a vector loop stands inside another".to_string());
+        match f.place {
+            l::Place::Vector { lanes: 2.. } if self.vector.is_some() => {
+                return Err(self.unplaced(f, "it stands inside another vector loop"));
             }
-            return self.vector_loop(f, lanes);
+            l::Place::Vector { lanes: lanes @ 2.. } => return self.vector_loop(f, lanes),
+            l::Place::Vector { .. } => return Err(self.unplaced(f, "a vector has two lanes at least")),
+            l::Place::Block { .. } => return Err(self.unplaced(f, "loops over blocks stand outermost")),
+            l::Place::None | l::Place::Unroll => {}
         }
         let lo = self.ix(&f.lo)?;
         let hi = self.ix(&f.hi)?;
         self.scalar_loop(f, lo, hi)
+    }
+
+    /// Why a loop cannot run as its place says.
+    pub(super) fn unplaced(&self, f: &l::For, why: &str) -> String {
+        let name = self.src.axes.get(f.axis).map_or("?", |a| a.name.as_str());
+        let place = match f.place {
+            l::Place::Vector { lanes } => format!("vector({lanes})"),
+            l::Place::Block { dim } => format!("block({})", ["x", "y", "z"][usize::from(dim).min(2)]),
+            l::Place::Unroll => "unroll".to_string(),
+            l::Place::None => "none".to_string(),
+        };
+        format!("the loop {name} cannot be placed as {place}: {why}")
     }
 
     /// The loop from `lo` to `hi`, one iteration at a time.
@@ -408,13 +421,19 @@ impl Lower<'_> {
             None => self.axes.remove(&f.axis),
         };
         let unroll = match (f.place, trip) {
-            (l::Place::Unroll, Some(n)) => n.min(64) as u32,
+            (l::Place::Unroll, Some(n)) if n <= MOST_COPIES => n as u32,
+            (l::Place::Unroll, _) => {
+                return Err(self.unplaced(f, "it has more than 64 iterations, or nobody knows how many"));
+            }
             _ => 0,
         };
         self.push(k::Stmt::For { axis, lo, hi, step, unroll, body });
         Ok(())
     }
 }
+
+/// The most copies that an unrolled loop becomes: as many as the knob `unroll` allows.
+const MOST_COPIES: u64 = 64;
 
 /// A serial loop of at most this many iterations need not look at the abort flag.
 const POLL_EVERY: u64 = 64;

@@ -12,9 +12,7 @@
 use super::{Lower, Res, Vector};
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
-
-/// The most squares that a pair of loops is written out as.
-const MOST_SQUARES: i64 = 4;
+use crate::tile::rules::transpose::MOST_SQUARES;
 
 impl Lower<'_> {
     /// Lowers a loop that is the outer one of such a pair; `false` when it is not.
@@ -36,7 +34,7 @@ impl Lower<'_> {
         if !stores || !free(outer) || !free(inner) || self.vector.is_some() || !whole(t) || !whole(s) {
             return Ok(false);
         }
-        if (t.1 - t.0) / step * ((s.1 - s.0) / step) > MOST_SQUARES {
+        if (t.1 - t.0) / step * ((s.1 - s.0) / step) > MOST_SQUARES as i64 {
             return Ok(false);
         }
         let nest = std::mem::take(&mut self.nest);

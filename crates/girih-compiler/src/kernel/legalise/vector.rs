@@ -401,14 +401,14 @@ impl Lower<'_> {
         let accs: &[l::BufId] = match (&f.combine, f.kind) {
             (Some(c), l::LoopKind::Reduce) => &c.accs,
             (None, l::LoopKind::Free) => &[],
-            _ => return self.scalar_loop(f, lo, hi),
+            _ => return Err(self.unplaced(f, "its iterations have an order")),
         };
         if !unit {
-            return self.scalar_loop(f, lo, hi);
+            return Err(self.unplaced(f, "its step is not 1, or its lanes are no power of two"));
         }
         let by_lane = !self.vectorisable(&f.body);
         if by_lane && accs.is_empty() {
-            return self.scalar_loop(f, lo, hi);
+            return Err(self.unplaced(f, "what it holds does not run in lanes"));
         }
         let ways = f.combine.as_ref().map_or(1, |c| c.ways.max(1));
         let group = lanes as i64 * ways as i64;

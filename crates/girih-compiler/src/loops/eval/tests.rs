@@ -54,7 +54,7 @@ fn a_masked_tile_loop_writes_its_range_only() {
 fn a_matrix_product_in_a_register_tile_with_a_stage() {
     let text = r#"tile kernel mm(a: ptr f32, b: ptr f32, c: ptr f32):
   local acc: f32[4, 8]
-  stage p: f32[2, 3, 4] panels(4):
+  stage p: f32[2, 3, 4]:
     for kk in 0..3: free
       for jj in 0..8: free
         v: f32 = load b[kk*8 + jj]

@@ -18,10 +18,10 @@ the register tiles will read them. The right operand goes into panels as wide as
 rows (or, where its memory runs along m, into panels as high as a register tile).
 
 ```text
-for i in 0..128: free                            stage a_pack rows:
+for i in 0..128: free                            stage a_pack:
   for j in 0..128: free                            for i in 0..128: for kk in 0..64:
     for kk in 0..64: reduce contraction              a_pack[i, kk] = ext(load A[...] where ... else 0)
-      %a = load A[...] where ... else 0   -->    stage b_pack panels(32):
+      %a = load A[...] where ... else 0   -->    stage b_pack:
       %b = load B[...] where ... else 0            for kk in 0..64: for jp in 0..4: for jj in 0..32:
       acc[i, j] <- ext(%a) * ext(%b)                 b_pack[jp, kk, jj] = ext(load B[...] where ... else 0)
                                                  for i: for j: for kk: reduce contraction
@@ -199,8 +199,7 @@ fn stage_operand(
     } else {
         free_loop(inner, Ix::Const(extent as i64), vec![free_loop(k, k_extent, body)])
     };
-    let layout = if panels { StageLayout::Panels { width } } else { StageLayout::Rows };
-    let stage = Stmt::Stage { buf, layout, body: vec![fill] };
+    let stage = Stmt::Stage { buf, body: vec![fill] };
 
     let (own, k) = (Ix::Axis(own), Ix::Axis(nest.roles.k));
     let idx = if panels {
@@ -317,7 +316,7 @@ mod tests {
         let why = refusals("stage_inputs", &local, &context());
         assert!(why.iter().all(|w| w.ends_with("it lies well in its buffer")), "{why:?}");
         let (out, _) = apply("stage_inputs", &kernel(&local), &with_knobs(&["stage_b=1"]));
-        assert!(text(&out).contains("b_pack: f32[4, 64, 32] panels(32)"), "{}", text(&out));
+        assert!(text(&out).contains("b_pack: f32[4, 64, 32]"), "{}", text(&out));
     }
 
     #[test]
@@ -336,7 +335,7 @@ mod tests {
         let short = large.replace("0..64", "0..32");
         let (out, log) = apply("stage_inputs", &kernel(&short), &context());
         assert_eq!(log.skipped, []);
-        assert!(text(&out).contains("a_pack: f32[128, 32] rows"), "{}", text(&out));
+        assert!(text(&out).contains("a_pack: f32[128, 32]"), "{}", text(&out));
     }
 
     #[test]
@@ -371,11 +370,7 @@ mod tests {
         let lines: Vec<&str> = out.lines().filter(|l| l.contains("stage") || l.contains("for b")).collect();
         assert_eq!(
             lines,
-            [
-                "  stage b_pack: f32[2, 16, 32] panels(32):",
-                "  for b in 0..4: free",
-                "    stage a_pack: f32[32, 16] rows:"
-            ]
+            ["  stage b_pack: f32[2, 16, 32]:", "  for b in 0..4: free", "    stage a_pack: f32[32, 16]:"]
         );
     }
 }

@@ -1,5 +1,7 @@
 //! `transpose`
 
+use std::collections::BTreeMap;
+
 use crate::base::rule::{Context, Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::walk::refs;
@@ -31,6 +33,8 @@ an access is masked or ordered, and where something is computed on the way.
 
 /// The longest side of what is written out as squares: what `interchange` cuts blocks of.
 const MOST: u64 = 16;
+/// The most squares that a pair of loops is written out as; of more, loops run over them.
+pub const MOST_SQUARES: u64 = 4;
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     edit::rewrite(p, &mut |kernel, s| {
@@ -45,9 +49,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         match lanes_of(kernel, ctx, outer, inner) {
             Ok(lanes) => {
                 log.applied(site);
-                let place = Place::Vector { lanes };
-                let inner = Stmt::For(Box::new(For { place, ..(**inner).clone() }));
-                Visit::Replace(vec![Stmt::For(Box::new(For { place, body: vec![inner], ..(**outer).clone() }))])
+                Visit::Replace(vec![squares(kernel, outer, inner, lanes)])
             }
             Err(why) => {
                 log.skipped(site, why);
@@ -76,6 +78,28 @@ fn turns(kernel: &Kernel, outer: &For, inner: &For) -> bool {
     let read_along_t = along(load, t) == Stride::Unit && along(load, s) == Stride::Far;
     let written_along_s = along(store, s) == Stride::Unit && along(store, t) == Stride::Far;
     open(outer) && open(inner) && reads && writes && read_along_t && written_along_s
+}
+
+/// The pair of loops as vectors, square by square where there are many.
+fn squares(kernel: &mut Kernel, outer: &For, inner: &For, lanes: u32) -> Stmt {
+    let place = Place::Vector { lanes };
+    let pair = |outer: For, inner: For| {
+        let inner = Stmt::For(Box::new(For { place, ..inner }));
+        Stmt::For(Box::new(For { place, body: vec![inner], ..outer }))
+    };
+    let side = |f: &For| const_trip(f).unwrap_or(0) / u64::from(lanes);
+    let (t, s) = (side(outer), side(inner));
+    if t * s <= MOST_SQUARES {
+        return pair(outer.clone(), inner.clone());
+    }
+    let [t1, t2] = ["1", "2"].map(|d| edit::new_axis(kernel, outer.axis, d));
+    let [s1, s2] = ["1", "2"].map(|d| edit::new_axis(kernel, inner.axis, d));
+    let at = |of: AxisId, within: AxisId| Ix::Axis(of) * Ix::Const(lanes.into()) + Ix::Axis(within);
+    let by = BTreeMap::from([(outer.axis, at(t1, t2)), (inner.axis, at(s1, s2))]);
+    let body = edit::place_axes(&inner.body, &by, &BTreeMap::new());
+    let part = |axis, f: &For| For { axis, hi: Ix::Const(lanes.into()), ..f.clone() };
+    let square = pair(part(t2, outer), For { body, ..part(s2, inner) });
+    edit::free_loop(t1, Ix::Const(t as i64), vec![edit::free_loop(s1, Ix::Const(s as i64), vec![square])])
 }
 
 fn lanes_of(kernel: &Kernel, ctx: &Context, outer: &For, inner: &For) -> Result<u32, String> {
@@ -149,6 +173,16 @@ mod tests {
         assert!(out.contains("for kk in 0..16: free vector(16)\n    for j in 0..16: free vector(16)"), "{out}");
         let (out, _) = apply("transpose", &kernel(SQUARE), &with_knobs(&["lanes=8"]));
         assert!(text(&out).contains("for j in 0..16: free vector(8)"), "{}", text(&out));
+        // Sixteen squares of four lanes are more than is written out.
+        let (out, _) = apply("transpose", &kernel(SQUARE), &with_knobs(&["lanes=4"]));
+        let want = "  for kk1 in 0..4: free
+    for j1 in 0..4: free
+      for kk2 in 0..4: free vector(4)
+        for j2 in 0..4: free vector(4)
+          x: f32 = block[j1*4 + j2, kk1*4 + kk2]
+          pack[kk1*4 + kk2, j1*4 + j2 + 16] = x
+";
+        assert!(text(&out).contains(want), "{}", text(&out));
     }
 
     #[test]
