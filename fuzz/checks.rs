@@ -149,7 +149,8 @@ fn lowered(graph: &Graph) {
     let lower = || -> Result<(), Vec<Diagnostic>> {
         let model = pipeline::lower_model(graph, &options, &mut pipeline::Silent)?;
         for step in model.scheduled.load.iter().chain(&model.scheduled.steps) {
-            let lowered = pipeline::lower_loops(step.kernel.clone(), &options, &mut pipeline::Silent)?;
+            let lowered =
+                pipeline::lower_loops(step.kernel.clone(), &options, &mut options.rewrites(), &mut pipeline::Silent)?;
             pipeline::emit_c(&[&lowered.kernel], &options.target);
         }
         Ok(())

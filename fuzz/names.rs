@@ -245,7 +245,9 @@ fn graphs(hostile: Model, plain: Model) {
         let model = pipeline::lower_model(graph, &options, &mut Silent).expect("lowered");
         readable_graph(&model.tensor, Stage::Tensor);
         let kernels = model.scheduled.load.into_iter().chain(model.scheduled.steps).map(|s| s.kernel);
-        kernels.map(|k| pipeline::lower_loops(k, &options, &mut Silent).expect("lowered")).collect::<Vec<_>>()
+        kernels
+            .map(|k| pipeline::lower_loops(k, &options, &mut options.rewrites(), &mut Silent).expect("lowered"))
+            .collect::<Vec<_>>()
     };
     let (hostile, plain) = (model(&hostile), model(&plain));
     assert_eq!(hostile.len(), plain.len());

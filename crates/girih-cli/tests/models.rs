@@ -138,3 +138,26 @@ fn files_that_are_no_models() {
     assert!(out(&o).contains("\"code\":\"E0802\""), "{}", out(&o));
     expect(&lab.girih(&["run"]), 2, "required");
 }
+
+/// One count of rewrites for all stages: of Tensor IR, fusion, the plan, and each kernel in turn.
+#[test]
+fn all_stages_of_a_model_share_one_count() {
+    let lab = Lab::new("models-stop");
+    let gate = lab.file("gate.json", MODEL);
+    let numbers = |stop: &[&str]| -> Vec<usize> {
+        let o = lab.girih(&[&["compile", &gate, "--ir", "kernel", "-v"], stop].concat());
+        expect(&o, 0, "");
+        let text = out(&o) + &err(&o);
+        let rewrite = |l: &str| {
+            let (number, rest) = l.trim_start().split_once("  ")?;
+            ["n:", "l:", "t:"].iter().any(|s| rest.starts_with(s)).then(|| number.parse().ok())?
+        };
+        text.lines().filter_map(rewrite).collect()
+    };
+    let all = numbers(&[]);
+    assert!(all.len() > 6 && all.iter().copied().eq(1..=all.len()), "{all:?}");
+    for most in 0..=all.len() {
+        let stop = most.to_string();
+        assert_eq!(numbers(&["--stop-after", &stop]), (1..=most).collect::<Vec<_>>());
+    }
+}

@@ -33,7 +33,7 @@ fn lowered(text: &str, target: Target) -> (Vec<Lowered>, String) {
     let graph = expr::evaluate(text, &[]).unwrap().graph;
     let model = pipeline::lower_model(&graph, &options, &mut Silent).unwrap();
     let lower = |kernel: &girih_compiler::loops::ir::Kernel| {
-        pipeline::lower_loops(kernel.clone(), &options, &mut Silent).unwrap()
+        pipeline::lower_loops(kernel.clone(), &options, &mut options.rewrites(), &mut Silent).unwrap()
     };
     let open = model.plan.load.iter().chain(&model.plan.steps).map(|s| lower(&s.kernel));
     let text = open.map(|l| print(&l.loops, Stage::Loop)).collect();

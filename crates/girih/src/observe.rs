@@ -5,7 +5,6 @@ use girih_compiler::base::launch::{Launch, Trap};
 use girih_compiler::base::memory::Memory;
 use girih_compiler::base::rule::Log;
 use girih_compiler::base::{Code, Diagnostic};
-use girih_compiler::graph::Graph;
 use girih_compiler::graph::decompose::Applied;
 use girih_compiler::kernel::{eval, ir};
 use girih_compiler::loops;
@@ -45,11 +44,11 @@ impl Observer for TimedTrace {
     fn simplified(&mut self, event: &GraphEvent<'_>) -> std::result::Result<(), Diagnostic> {
         self.trace.simplified(event)
     }
-    fn fused(&mut self, graph: &Graph, log: &Log) {
-        self.trace.fused(graph, log);
+    fn fused(&mut self, number: usize, log: &Log) {
+        self.trace.fused(number, log);
     }
-    fn planned(&mut self, rule: &str, log: &Log) {
-        self.trace.planned(rule, log);
+    fn planned(&mut self, rule: &str, number: Option<usize>, log: &Log) {
+        self.trace.planned(rule, number, log);
     }
     fn kernel(&mut self, name: &str) {
         self.trace.kernel(name);

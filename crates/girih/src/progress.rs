@@ -18,7 +18,6 @@ use std::time::{Duration, Instant};
 use girih_compiler::base::Diagnostic;
 use girih_compiler::base::label::visible_lines;
 use girih_compiler::base::rule::Log;
-use girih_compiler::graph::Graph;
 use girih_compiler::graph::decompose::Applied;
 use girih_compiler::pipeline::{GraphEvent, Observer, RuleEvent};
 use girih_compiler::{kernel, loops};
@@ -160,11 +159,11 @@ impl Observer for Shown<'_> {
     fn simplified(&mut self, event: &GraphEvent<'_>) -> Result<(), Diagnostic> {
         self.0.simplified(event)
     }
-    fn fused(&mut self, graph: &Graph, log: &Log) {
-        self.0.fused(graph, log);
+    fn fused(&mut self, number: usize, log: &Log) {
+        self.0.fused(number, log);
     }
-    fn planned(&mut self, rule: &str, log: &Log) {
-        self.0.planned(rule, log);
+    fn planned(&mut self, rule: &str, number: Option<usize>, log: &Log) {
+        self.0.planned(rule, number, log);
     }
     fn kernel(&mut self, name: &str) {
         kernel(name);

@@ -12,6 +12,37 @@ pub struct Context {
     pub assume: Assumptions,
 }
 
+/// How many rewrites a compilation may still make, and how many it has made. All stages share one, so that stopping after
+/// fewer and fewer finds the rewrite that breaks something.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Rewrites {
+    left: usize,
+    done: usize,
+}
+
+impl Rewrites {
+    /// At most so many; `None`: all.
+    pub fn at_most(most: Option<usize>) -> Rewrites {
+        Rewrites { left: most.unwrap_or(usize::MAX), done: 0 }
+    }
+
+    /// No rule may run any more.
+    pub fn is_over(&self) -> bool {
+        self.left == 0
+    }
+
+    /// One was made; gives its number, from 1.
+    pub fn count(&mut self) -> usize {
+        self.left = self.left.saturating_sub(1);
+        self.done += 1;
+        self.done
+    }
+
+    pub fn done(&self) -> usize {
+        self.done
+    }
+}
+
 /// What a rule did at its sites, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Log {

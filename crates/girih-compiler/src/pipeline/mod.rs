@@ -15,7 +15,7 @@ pub mod trace;
 
 use crate::base::knobs::Knobs;
 use crate::base::launch::Assumptions;
-use crate::base::rule::{Context, Log};
+use crate::base::rule::{Context, Log, Rewrites};
 use crate::base::target::Target;
 use crate::base::{Code, Diagnostic, Severity, Span};
 use crate::graph::{Graph, decompose};
@@ -89,6 +89,10 @@ impl Default for Options {
 }
 
 impl Options {
+    /// The count of rewrites of one compilation.
+    pub fn rewrites(&self) -> Rewrites {
+        Rewrites::at_most(self.stop_after)
+    }
     fn context(&self) -> Context {
         Context { target: self.target.clone(), knobs: self.knobs.clone(), assume: self.assume }
     }
@@ -99,7 +103,7 @@ pub struct RuleEvent<'a> {
     pub letter: Letter,
     /// `001_splice_producers`.
     pub name: &'a str,
-    /// Counts the rules that changed something, from 1.
+    /// Counts the rewrites of the compilation, from 1.
     pub number: usize,
     pub before: &'a loops::ir::Kernel,
     /// `None`: unchanged.
@@ -115,6 +119,8 @@ pub struct GraphEvent<'a> {
     /// `None`: unchanged.
     pub after: Option<&'a Graph>,
     pub log: &'a Log,
+    /// Counts the rewrites of the compilation, this one included.
+    pub number: usize,
 }
 
 /// Is told what the pass loop does. Every method may be left out.
@@ -135,10 +141,10 @@ pub trait Observer {
     fn simplified(&mut self, _event: &GraphEvent<'_>) -> Result<(), Diagnostic> {
         Ok(())
     }
-    /// The operations of a model were shared out among kernels.
-    fn fused(&mut self, _graph: &Graph, _log: &Log) {}
-    /// A rule of Tile IR looked at all kernels of a model.
-    fn planned(&mut self, _rule: &str, _log: &Log) {}
+    /// The operations of a model were shared out among kernels: the rewrite of this number.
+    fn fused(&mut self, _number: usize, _log: &Log) {}
+    /// A rule of Tile IR looked at all kernels of a model: the rewrite of this number; `None`: unchanged.
+    fn planned(&mut self, _rule: &str, _number: Option<usize>, _log: &Log) {}
     /// The kernel of a step of a model is about to be lowered.
     fn kernel(&mut self, _name: &str) {}
 }
@@ -228,22 +234,20 @@ pub fn lower(
     options: &Options,
     observer: &mut dyn Observer,
 ) -> Result<Lowered, Vec<Diagnostic>> {
-    let cx = options.context();
-    let mut budget = options.stop_after.unwrap_or(usize::MAX);
-    let mut count = 0;
     observer.begin("lift");
     let lift = loops::lift::Options { check: options.check };
     let lifted = loops::lift::lift_with(module, entry, lift).map_err(|mut diagnostics| {
         add_frames(module, &mut diagnostics);
         diagnostics
     })?;
-    lower_kernel(lifted, &cx, options, &mut budget, &mut count, observer)
+    lower_kernel(lifted, options, &mut options.rewrites(), observer)
 }
 
-/// Lowers a kernel that is in Loop IR already, such as a step of a model.
+/// Lowers a kernel that is in Loop IR already, such as a step of a model, whose stages share `rewrites`.
 pub fn lower_loops(
     kernel: loops::ir::Kernel,
     options: &Options,
+    rewrites: &mut Rewrites,
     observer: &mut dyn Observer,
 ) -> Result<Lowered, Vec<Diagnostic>> {
     if let Some(first) = loops::verify::verify(&kernel, loops::print::Stage::Loop).first() {
@@ -252,20 +256,18 @@ pub fn lower_loops(
             bug.help(format!("the kernel:\n{}", loops::print::print(&kernel, loops::print::Stage::Loop))),
         ]);
     }
-    let mut budget = options.stop_after.unwrap_or(usize::MAX);
-    lower_kernel(kernel, &options.context(), options, &mut budget, &mut 0, observer)
+    lower_kernel(kernel, options, rewrites, observer)
 }
 
 fn lower_kernel(
     kernel: loops::ir::Kernel,
-    cx: &Context,
     options: &Options,
-    budget: &mut usize,
-    count: &mut usize,
+    rewrites: &mut Rewrites,
     observer: &mut dyn Observer,
 ) -> Result<Lowered, Vec<Diagnostic>> {
-    let loops = passes::run(Letter::Loop, kernel, cx, budget, count, observer)?;
-    let tile = passes::run(Letter::Tile, loops.clone(), cx, budget, count, observer)?;
+    let cx = &options.context();
+    let loops = passes::run(Letter::Loop, kernel, cx, rewrites, observer)?;
+    let tile = passes::run(Letter::Tile, loops.clone(), cx, rewrites, observer)?;
     observer.begin("legalise");
     let kernel = kernel::legalise::legalise(&tile, &kernel::legalise::Options { check: options.check })
         .map_err(|sentence| vec![at_largest_alloca(Diagnostic::error(Code::CannotLower, sentence), &tile)])?;

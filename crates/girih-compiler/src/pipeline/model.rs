@@ -4,7 +4,7 @@
 //! each of which [`super::lower_loops`] takes further.
 
 use super::{GraphEvent, Observer, Options};
-use crate::base::rule::Log;
+use crate::base::rule::{Log, Rewrites};
 use crate::base::{Code, Diagnostic, Frame};
 use crate::graph::decompose::{self, Failure};
 use crate::graph::{Graph, Op, simplify};
@@ -19,28 +19,39 @@ pub struct Model {
     pub plan: Plan,
     /// The plan as this target's rules want it: with weights in panels, which other kernels write when the model is loaded.
     pub scheduled: Plan,
+    /// Those that were made so far, and how many its kernels may still take.
+    pub rewrites: Rewrites,
 }
 
-/// Lowers a captured graph to a plan.
+/// Lowers a captured graph to a plan. What `--stop-after` leaves of a model is whole: decompositions are always made, and
+/// where fusion may not run, every operation has a kernel of its own.
 pub fn lower_model(graph: &Graph, options: &Options, observer: &mut dyn Observer) -> Result<Model, Vec<Diagnostic>> {
-    let tensor = lower_tensor(graph, options, observer)?;
+    let mut rewrites = options.rewrites();
+    let tensor = simplified(graph, options, &mut rewrites, observer)?;
     observer.begin("fusion");
     let mut log = Log::default();
-    let outcome = model::lower(&tensor, &model::Options::default(), &mut log);
-    observer.fused(&tensor, &log);
+    let fuse = !rewrites.is_over();
+    let outcome = model::lower(&tensor, &model::Options { fuse }, &mut log);
+    if fuse {
+        observer.fused(rewrites.count(), &log);
+    }
     let plan = outcome?;
-    let scheduled = schedule(&plan, options, observer);
-    Ok(Model { tensor, plan, scheduled })
+    let scheduled = schedule(&plan, options, &mut rewrites, observer);
+    Ok(Model { tensor, plan, scheduled, rewrites })
 }
 
 /// Runs the rules of Tile IR that look at all kernels of a plan.
-pub fn schedule(plan: &Plan, options: &Options, observer: &mut dyn Observer) -> Plan {
+pub fn schedule(plan: &Plan, options: &Options, rewrites: &mut Rewrites, observer: &mut dyn Observer) -> Plan {
     let (cx, mut plan) = (options.context(), plan.clone());
     for (name, rule) in super::passes::plan_rules() {
+        if rewrites.is_over() {
+            break;
+        }
         observer.begin(&name);
         let mut log = Log::default();
         let after = (rule.run)(&plan, &cx, &mut log);
-        observer.planned(&name, &log);
+        let number = after.is_some().then(|| rewrites.count());
+        observer.planned(&name, number, &log);
         plan = after.unwrap_or(plan);
     }
     plan
@@ -48,15 +59,24 @@ pub fn schedule(plan: &Plan, options: &Options, observer: &mut dyn Observer) -> 
 
 /// Torch IR to Tensor IR, simplified. All operations that cannot be lowered are reported together.
 pub fn lower_tensor(graph: &Graph, options: &Options, observer: &mut dyn Observer) -> Result<Graph, Vec<Diagnostic>> {
+    simplified(graph, options, &mut options.rewrites(), observer)
+}
+
+fn simplified(
+    graph: &Graph,
+    options: &Options,
+    rewrites: &mut Rewrites,
+    observer: &mut dyn Observer,
+) -> Result<Graph, Vec<Diagnostic>> {
     observer.begin("decompose");
     let tensor = decompose::decompose(graph, &mut |applied| observer.decomposed(applied))
         .map_err(|all| all.iter().map(|f| refused(graph, f)).collect::<Vec<_>>())?;
     observer.begin("simplify");
     let mut stopped = None;
-    let simple = simplify::run(&tensor, &options.context(), &mut |step| {
-        let event = GraphEvent { name: step.name, before: step.before, after: step.after, log: step.log };
+    let simple = simplify::run(&tensor, &options.context(), rewrites, &mut |step| {
+        let simplify::Step { name, before, after, log, number } = *step;
         if stopped.is_none() {
-            stopped = observer.simplified(&event).err();
+            stopped = observer.simplified(&GraphEvent { name, before, after, log, number }).err();
         }
     });
     match stopped {

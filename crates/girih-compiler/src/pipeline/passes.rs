@@ -1,7 +1,7 @@
 //! The pass loop: runs the rules of a stage in order, checks each result, and reports.
 
 use super::{Observer, RuleEvent};
-use crate::base::rule::{Context, Log, Rule, numbered};
+use crate::base::rule::{Context, Log, Rewrites, Rule, numbered};
 use crate::base::{Code, Diagnostic};
 use crate::loops::{self, ir::Kernel, model::Plan};
 use crate::tile;
@@ -52,14 +52,13 @@ pub(super) fn run(
     letter: Letter,
     mut kernel: Kernel,
     cx: &Context,
-    budget: &mut usize,
-    count: &mut usize,
+    rewrites: &mut Rewrites,
     observer: &mut dyn Observer,
 ) -> Result<Kernel, Vec<Diagnostic>> {
     for round in 0..letter.rounds() {
         let mut changed = false;
         for (name, rule) in rules(letter) {
-            if *budget == 0 {
+            if rewrites.is_over() {
                 return Ok(kernel);
             }
             observer.begin(&name);
@@ -70,12 +69,17 @@ pub(super) fn run(
             }
             if let Some(after) = &after {
                 check(letter, &name, after)?;
-                *count += 1;
-                *budget -= 1;
+                rewrites.count();
                 changed = true;
             }
-            let event =
-                RuleEvent { letter, name: &name, number: *count, before: &kernel, after: after.as_ref(), log: &log };
+            let event = RuleEvent {
+                letter,
+                name: &name,
+                number: rewrites.done(),
+                before: &kernel,
+                after: after.as_ref(),
+                log: &log,
+            };
             observer.rule(&event).map_err(|d| vec![d])?;
             if let Some(after) = after {
                 kernel = after;

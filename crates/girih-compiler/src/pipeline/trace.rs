@@ -4,7 +4,7 @@ use super::{GraphEvent, Letter, Observer, RuleEvent};
 use crate::base::Diagnostic;
 use crate::base::rule::Log;
 use crate::graph::print::print_nodes;
-use crate::graph::{self, Graph, decompose};
+use crate::graph::{self, decompose};
 use crate::loops::{self, ir::Kernel};
 use similar::TextDiff;
 
@@ -32,6 +32,18 @@ impl Trace {
 }
 
 impl Trace {
+    /// What a rule did: each site, or how many; with the number of the rewrite, if it was one.
+    fn ran(&mut self, name: &str, number: Option<usize>, log: &Log) {
+        if self.full {
+            return self.say(name, log);
+        }
+        let (applied, skipped) = (log.applied.len(), log.skipped.len());
+        self.text.push_str(&match number {
+            Some(number) => format!("{number:>3}  {name:<28} applied {applied}, skipped {skipped}\n"),
+            None => format!("     {name:<28} (unchanged)\n"),
+        });
+    }
+
     /// Each site of a rule, with the reason where it was left alone.
     fn say(&mut self, name: &str, log: &Log) {
         for site in &log.applied {
@@ -46,17 +58,12 @@ impl Trace {
 impl Observer for Trace {
     fn rule(&mut self, event: &RuleEvent<'_>) -> Result<(), Diagnostic> {
         let name = format!("{}:{}", event.letter.text(), event.name);
-        if self.full {
-            if let Some(after) = event.after {
-                self.text.push_str(&format!(">>> {name}\n{}<<< {name}\n", diff(event.letter, event.before, after)));
-            }
-            self.say(&name, event.log);
-        } else if event.after.is_some() {
-            let (applied, skipped) = (event.log.applied.len(), event.log.skipped.len());
-            self.text.push_str(&format!("{:>3}  {name:<28} applied {applied}, skipped {skipped}\n", event.number));
-        } else {
-            self.text.push_str(&format!("     {name:<28} (unchanged)\n"));
+        if self.full
+            && let Some(after) = event.after
+        {
+            self.text.push_str(&format!(">>> {name}\n{}<<< {name}\n", diff(event.letter, event.before, after)));
         }
+        self.ran(&name, event.after.map(|_| event.number), event.log);
         Ok(())
     }
 
@@ -79,37 +86,26 @@ impl Observer for Trace {
 
     fn simplified(&mut self, event: &GraphEvent<'_>) -> Result<(), Diagnostic> {
         let name = format!("n:{}", event.name);
-        if self.full {
-            if let Some(after) = event.after {
-                let text = |g| graph::print::print(g, graph::print::Stage::Tensor);
-                let diff = diff_text(&text(event.before), &text(after));
-                self.text.push_str(&format!(">>> {name}\n{diff}<<< {name}\n"));
-            }
-            self.say(&name, event.log);
-        } else if event.after.is_some() {
-            let (applied, skipped) = (event.log.applied.len(), event.log.skipped.len());
-            self.text.push_str(&format!("     {name:<28} applied {applied}, skipped {skipped}\n"));
+        if self.full
+            && let Some(after) = event.after
+        {
+            let text = |g| graph::print::print(g, graph::print::Stage::Tensor);
+            let diff = diff_text(&text(event.before), &text(after));
+            self.text.push_str(&format!(">>> {name}\n{diff}<<< {name}\n"));
+        }
+        // The rules of Tensor IR run in many rounds, of which most change nothing.
+        if self.full || event.after.is_some() {
+            self.ran(&name, event.after.map(|_| event.number), event.log);
         }
         Ok(())
     }
 
-    fn fused(&mut self, _graph: &Graph, log: &Log) {
-        if self.full {
-            self.say("l:fuse", log);
-        } else {
-            let (applied, skipped) = (log.applied.len(), log.skipped.len());
-            self.text.push_str(&format!("     {:<28} applied {applied}, skipped {skipped}\n", "l:fuse"));
-        }
+    fn fused(&mut self, number: usize, log: &Log) {
+        self.ran("l:fuse", Some(number), log);
     }
 
-    fn planned(&mut self, rule: &str, log: &Log) {
-        let name = format!("t:{rule}");
-        if self.full {
-            self.say(&name, log);
-        } else {
-            let (applied, skipped) = (log.applied.len(), log.skipped.len());
-            self.text.push_str(&format!("     {name:<28} applied {applied}, skipped {skipped}\n"));
-        }
+    fn planned(&mut self, rule: &str, number: Option<usize>, log: &Log) {
+        self.ran(&format!("t:{rule}"), number, log);
     }
 
     fn kernel(&mut self, name: &str) {

@@ -2,7 +2,7 @@
 //!
 //! An open nest is free loops over all there is to compute, with sums inside. Cutting it means writing its parts anew,
 //! each under loops of its own: what computes an operand, the sum itself, what follows it. A [`Frame`] says what the old
-//! axes are in the new loops and what holds at the edges, [`slice`] finds what a part needs, and [`Build`] writes it.
+//! axes are in the new loops and what holds at the edges, [`slice()`] finds what a part needs, and [`Build`] writes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

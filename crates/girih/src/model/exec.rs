@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use girih_compiler::base::rule::Rewrites;
 use girih_compiler::graph::{ConstData, ConstId, Graph, Role};
 use girih_compiler::index::Ix;
 use girih_compiler::loops::ir::{Kernel, Ty};
@@ -116,6 +117,7 @@ impl Executable {
     pub fn new(
         mut plan: Plan,
         graph: Graph,
+        rewrites: Rewrites,
         options: &Options,
         tools: &Tools,
         progress: Option<&Progress>,
@@ -133,7 +135,7 @@ impl Executable {
             }
             order.push(*at);
         }
-        let kernels = compile(&sources, options, tools, progress)?;
+        let kernels = compile(&sources, rewrites, options, tools, progress)?;
         let all = plan.load.iter().chain(&plan.steps).zip(&order);
         let grids: Vec<Grid> = all.filter_map(|(step, at)| Some(grid_of(step, kernels.get(*at)?))).collect();
         let (load_grids, grids) = grids.split_at(plan.load.len().min(grids.len()));
@@ -538,7 +540,13 @@ fn params(kernel: &Kernel) -> Vec<Param> {
 }
 
 /// Lowers and compiles kernels, several at a time.
-fn compile(kernels: &[&Kernel], options: &Options, tools: &Tools, told: Option<&Progress>) -> Result<Vec<Compiled>> {
+fn compile(
+    kernels: &[&Kernel],
+    rewrites: Rewrites,
+    options: &Options,
+    tools: &Tools,
+    told: Option<&Progress>,
+) -> Result<Vec<Compiled>> {
     let _compiling = Compiling::begin();
     let pipeline_options = options.pipeline(PLANNED)?;
     // Found once, and an error said once.
@@ -546,10 +554,18 @@ fn compile(kernels: &[&Kernel], options: &Options, tools: &Tools, told: Option<&
         tools.compiler(options)?;
     }
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    // Kernels that may take so many rewrites together are lowered one after the other.
+    let counted = options.stop_after.is_some();
+    let rewrites = Mutex::new(rewrites);
+    let taken = || rewrites.lock().unwrap_or_else(PoisonError::into_inner);
     let one = |kernel: &Kernel| -> Result<Compiled> {
         progress::kernel(&kernel.name);
-        let lowered = pipeline::lower_loops(kernel.clone(), &pipeline_options, &mut Shown(&mut Silent))
+        let mut own = taken().clone();
+        let lowered = pipeline::lower_loops(kernel.clone(), &pipeline_options, &mut own, &mut Shown(&mut Silent))
             .map_err(Error::Program)?;
+        if counted {
+            *taken() = own;
+        }
         if !lowered.loops.obligations.is_empty() || !lowered.loops.globals.is_empty() {
             return Err(Error::Internal(format!("the kernel {} has obligations or globals", kernel.name)));
         }
@@ -575,7 +591,7 @@ fn compile(kernels: &[&Kernel], options: &Options, tools: &Tools, told: Option<&
             results.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
         }
     };
-    let threads = (options.thread_count() as usize).min(kernels.len());
+    let threads = if counted { 1 } else { (options.thread_count() as usize).min(kernels.len()) };
     std::thread::scope(|scope| {
         for _ in 1..threads {
             // With fewer threads it takes longer.

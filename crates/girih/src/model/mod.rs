@@ -278,8 +278,8 @@ impl Model {
     fn executable(&self) -> Result<Arc<Executable>> {
         self.ready.get_or_make(|| {
             let _compiling = Compiling::begin();
-            let pipeline::Model { tensor: graph, scheduled: plan, .. } = self.lower(&mut pipeline::Silent)?;
-            Executable::new(plan, graph, &self.options, &self.tools, self.progress.as_deref()).map(Arc::new)
+            let pipeline::Model { tensor: graph, scheduled: plan, rewrites, .. } = self.lower(&mut pipeline::Silent)?;
+            Executable::new(plan, graph, rewrites, &self.options, &self.tools, self.progress.as_deref()).map(Arc::new)
         })
     }
 

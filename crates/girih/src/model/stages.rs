@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use girih_compiler::base::rule::Rewrites;
 use girih_compiler::graph::{self, Graph};
 use girih_compiler::kernel;
 use girih_compiler::loops::model::{Plan, Step};
@@ -27,7 +28,7 @@ impl Model {
     /// Lowers the model once more, telling the observer about every stage and rule.
     pub fn observe(&self, observer: &mut dyn Observer) -> Result<()> {
         let model = self.lower(observer)?;
-        self.kernels(&model.scheduled, observer, &mut |_, _| {})
+        self.kernels(&model.scheduled, model.rewrites.clone(), observer, &mut |_, _| {})
     }
 
     /// The model's text at a stage.
@@ -50,7 +51,7 @@ impl Model {
         for line in summary(&model.tensor, plan) {
             out += &format!("{comment} {line}\n");
         }
-        self.kernels(plan, &mut Silent, &mut |_, one| match stage {
+        self.kernels(plan, model.rewrites.clone(), &mut Silent, &mut |_, one| match stage {
             Stage::Loop => out += &format!("\n{}", print::print(&one.loops, print::Stage::Loop)),
             Stage::Tile => out += &format!("\n{}", print::print(&one.tile, print::Stage::Tile)),
             Stage::Kernel => out += &format!("\n{}", kernel::print::print(&one.kernel)),
@@ -65,7 +66,12 @@ impl Model {
 
     pub(super) fn lower(&self, observer: &mut dyn Observer) -> Result<pipeline::Model> {
         if let Some(plan) = &self.plan {
-            return Ok(pipeline::Model { tensor: self.graph.clone(), plan: plan.clone(), scheduled: plan.clone() });
+            return Ok(pipeline::Model {
+                tensor: self.graph.clone(),
+                plan: plan.clone(),
+                scheduled: plan.clone(),
+                rewrites: self.options.pipeline(PLANNED)?.rewrites(),
+            });
         }
         let options = self.options.pipeline(PLANNED)?;
         let _compiling = Compiling::begin();
@@ -73,7 +79,13 @@ impl Model {
     }
 
     /// Lowers each different kernel in the order of the plan.
-    fn kernels(&self, plan: &Plan, observer: &mut dyn Observer, each: &mut dyn FnMut(&Step, Lowered)) -> Result<()> {
+    fn kernels(
+        &self,
+        plan: &Plan,
+        mut rewrites: Rewrites,
+        observer: &mut dyn Observer,
+        each: &mut dyn FnMut(&Step, Lowered),
+    ) -> Result<()> {
         let options = self.options.pipeline(PLANNED)?;
         let mut seen = BTreeSet::new();
         let _compiling = Compiling::begin();
@@ -83,7 +95,8 @@ impl Model {
             progress::count(at + 1, of);
             if seen.insert(nameless(&step.kernel)) {
                 observer.kernel(&step.kernel.name);
-                let lowered = pipeline::lower_loops(step.kernel.clone(), &options, observer).map_err(Error::Program)?;
+                let lowered = pipeline::lower_loops(step.kernel.clone(), &options, &mut rewrites, observer)
+                    .map_err(Error::Program)?;
                 each(step, lowered);
             }
         }

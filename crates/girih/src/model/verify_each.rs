@@ -56,11 +56,12 @@ impl Prepared<'_> {
             None => self.evaluate_graph(&lowered.tensor, false)?,
         };
         let mut done = Verified { tensor: graphs.checked, ..Verified::default() };
-        let plan = &lowered.scheduled;
+        let (plan, mut rewrites) = (&lowered.scheduled, lowered.rewrites.clone());
         let mut arrays = self.arrays(plan, &lowered.tensor)?;
         for step in plan.load.iter().chain(&plan.steps) {
             let mut kernels = Kernels { run: self, plan, step, arrays: &arrays, last: None, checked: 0 };
-            pipeline::lower_loops(step.kernel.clone(), &options, &mut kernels).map_err(Error::Program)?;
+            pipeline::lower_loops(step.kernel.clone(), &options, &mut rewrites, &mut kernels)
+                .map_err(Error::Program)?;
             done.kernels += kernels.checked;
             done.steps += 1;
             let results = self.run_step(plan, step, &placed(&step.kernel), &arrays);

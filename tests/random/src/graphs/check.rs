@@ -4,7 +4,7 @@
 use girih::model::{Model, Tensor as Array};
 use girih_compiler::base::knobs::Knobs;
 use girih_compiler::base::launch::Assumptions;
-use girih_compiler::base::rule::{Context, Log};
+use girih_compiler::base::rule::{Context, Log, Rewrites};
 use girih_compiler::base::target::Target;
 use girih_compiler::base::{Budget, Code, Diagnostic, host};
 use girih_compiler::graph::eval::{self, Tensor, evaluate, no_files};
@@ -143,7 +143,7 @@ fn differs(case: &Case, graph: &Graph, want: &[Vec<Tensor>]) -> Option<String> {
 /// Every rule keeps every bit, and what it leaves verifies.
 fn simplified(case: &Case, want: &[Vec<Tensor>]) -> Result<(), Mismatch> {
     let mut wrong = None;
-    simplify::run(&case.graph, &context(), &mut |step| {
+    simplify::run(&case.graph, &context(), &mut Rewrites::at_most(None), &mut |step| {
         let Some(after) = step.after.filter(|_| wrong.is_none()) else { return };
         let stage = format!("simplify {}", step.name);
         if let Some(p) = verify::verify(after, Stage::Tensor).first() {
@@ -182,10 +182,15 @@ fn kernels(case: &Case, want: &[Vec<Tensor>], twist: &dyn Fn(&Graph) -> Graph) -
         if !fuse {
             continue;
         }
-        let plan = pipeline::schedule(&plan, &placing(), &mut pipeline::Silent);
+        let plan = pipeline::schedule(&plan, &placing(), &mut placing().rewrites(), &mut pipeline::Silent);
         let mut lowered: BTreeMap<String, Lowered> = BTreeMap::new();
         for step in plan.load.iter().chain(&plan.steps) {
-            let made = pipeline::lower_loops(step.kernel.clone(), &placing(), &mut pipeline::Silent);
+            let made = pipeline::lower_loops(
+                step.kernel.clone(),
+                &placing(),
+                &mut placing().rewrites(),
+                &mut pipeline::Silent,
+            );
             lowered.insert(step.kernel.name.clone(), made.map_err(|d| mismatch("kernel", said(&d)))?);
         }
         let flat: &mut Launched<'_> = &mut |step, launch, memory| match lowered.get(&step.kernel.name) {

@@ -24,7 +24,7 @@ mod hoist_maps;
 mod tests;
 
 use super::ir::{Arg, Graph, Node, Op, ValueId};
-use crate::base::rule::{Context, Log, Rule, numbered};
+use crate::base::rule::{Context, Log, Rewrites, Rule, numbered};
 use crate::index::{AxisId, Facts, Ix};
 
 /// The rules of Tensor IR, in the order in which they run.
@@ -49,17 +49,23 @@ pub struct Step<'a> {
     pub before: &'a Graph,
     pub after: Option<&'a Graph>,
     pub log: &'a Log,
+    /// How many rewrites were made so far, this one included.
+    pub number: usize,
 }
 
-/// Runs the rules until nothing changes. `observe` is told of each run.
-pub fn run(graph: &Graph, cx: &Context, observe: &mut dyn FnMut(&Step<'_>)) -> Graph {
+/// Runs the rules until nothing changes, or until the last rewrite that may be made. `observe` is told of each run.
+pub fn run(graph: &Graph, cx: &Context, rewrites: &mut Rewrites, observe: &mut dyn FnMut(&Step<'_>)) -> Graph {
     let mut now = graph.clone();
     for _ in 0..ROUNDS {
         let mut changed = false;
         for (name, rule) in numbered(1, RULES) {
+            if rewrites.is_over() {
+                return now;
+            }
             let mut log = Log::default();
             let after = (rule.run)(&now, cx, &mut log);
-            observe(&Step { name: &name, before: &now, after: after.as_ref(), log: &log });
+            let number = if after.is_some() { rewrites.count() } else { rewrites.done() };
+            observe(&Step { name: &name, before: &now, after: after.as_ref(), log: &log, number });
             if let Some(after) = after {
                 now = after;
                 changed = true;

@@ -35,7 +35,8 @@ fn work(make: impl Fn(&mut Builder<'_>, &[Arg]) -> Result<Vec<Arg>>, inputs: usi
     let options = Options::default();
     let model = pipeline::lower_model(&graph, &options, &mut Silent).unwrap_or_else(|d| panic!("{d:#?}"));
     for step in model.scheduled.load.into_iter().chain(model.scheduled.steps) {
-        pipeline::lower_loops(step.kernel, &options, &mut Silent).unwrap_or_else(|d| panic!("{d:#?}"));
+        pipeline::lower_loops(step.kernel, &options, &mut options.rewrites(), &mut Silent)
+            .unwrap_or_else(|d| panic!("{d:#?}"));
     }
     looked_at() - before
 }
