@@ -469,7 +469,7 @@ def test_parameters_whose_memory_is_looked_at_otherwise(whole):
 
 # Elements of a storage, after some of them were written.
 
-WRITES = {
+STORAGE_WRITES = {
     "rows": lambda x: x[:1].fill_(1),
     "turned": lambda x: x.t()[1:].mul_(2),
     "row": lambda x: x[1].fill_(1),
@@ -481,12 +481,12 @@ WRITES = {
 
 @pytest.mark.parametrize("dynamic", [None, True, False])
 @pytest.mark.parametrize("offset", [0, 3])
-@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("write", STORAGE_WRITES)
 def test_views_by_strides_after_writes(write, offset, dynamic):
     """`as_strided` counts elements of the storage, also of what only a part of was computed."""
 
     def function(x):
-        WRITES[write](x)
+        STORAGE_WRITES[write](x)
         start = x.storage_offset()
         shown = x.as_strided((2, 2), (1, 1), start + 0), x.t().as_strided((3, 2), (2, 1), start + 1) * 2
         return (*shown, x.diagonal().as_strided((3,), (1,), start + 2) + 1)
