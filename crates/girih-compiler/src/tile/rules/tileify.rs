@@ -7,7 +7,7 @@ use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::affine;
-use crate::tile::blocking::contraction_blocks;
+use crate::tile::blocking::{contraction_blocks, panel_width};
 use crate::tile::contraction::num_type;
 use crate::tile::edit;
 use crate::tile::open::*;
@@ -181,10 +181,11 @@ impl<'a> Tiling<'a> {
         facts.set_axis(column, &Ix::Const(0), &n.extent);
         let mut by = BTreeMap::new();
         n.split(&Ix::Axis(column), &mut by);
+        let width = panel_width(&ctx.target, acc) as i64;
         let panels = |s: &Sum<'_>| match slice(&s.inside, &[s.roles.b])[..] {
             [Stmt::Load { mem, .. }] => {
                 let ix = simplify(&mem.index.subst_axes(&mut |a| by.get(&a).cloned()), &facts);
-                affine::panels(&ix, column).is_some()
+                affine::panels(&ix, column) == Some(width)
             }
             _ => false,
         };
@@ -373,6 +374,20 @@ mod tests {
         let made = text(&out);
         assert!(made.contains("load x[i_1%5*1200 + i_1//5*300 + kt*150 + kk]"), "{made}");
         assert!(made.contains("store out[i_2//5*350 + i_2%5*70 + jb*32 + j_2] = y"), "{made}");
+    }
+
+    /// Rows of an image are no panels: only as wide as register tiles are they read in place.
+    #[test]
+    fn remainders_of_other_widths_are_no_panels() {
+        let large = PRODUCT.replace("0..70", "0..4480").replace("0..20", "0..512").replace("i*70", "i*4480");
+        let columns = |index: &str| {
+            let (out, _) = apply("tileify", &kernel(&large.replace("w[j*300 + k]", index)), &context());
+            let made = text(&out);
+            made.lines().find(|l| l.contains("local acc")).unwrap().to_string()
+        };
+        assert_eq!(columns("w[j//32*9600 + k*32 + j%32]"), "    local acc: f32[512, 64]");
+        assert_eq!(columns("w[j//56*16800 + k*56 + j%56]"), "    local acc: f32[512, 128]");
+        assert_eq!(columns("w[j*300 + k]"), "    local acc: f32[512, 128]");
     }
 
     #[test]
