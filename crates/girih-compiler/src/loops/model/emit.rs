@@ -529,7 +529,12 @@ impl<'a> Emitter<'a> {
         let shape = graph.values[arg].shape.clone();
         let elem = graph.values[v].elem;
         let name = graph.values[v].name.clone();
-        let depth = coords.iter().map(|c| self.depth_of(c)).max().unwrap_or(0);
+        let mut depth = coords.iter().map(|c| self.depth_of(c)).max().unwrap_or(0);
+        // Of a dimension that may be empty, position 0 is there only where the loop over it runs.
+        let of = graph.values[v].shape.iter().zip(coords);
+        if of.into_iter().any(|(n, c)| c.as_const().is_some() && self.facts.range(n).lo <= 0) {
+            depth = self.depth();
+        }
         // The loops go before those that are open further in.
         let inner_scopes = self.scopes.split_off(depth + 1);
         let inner_open = self.open.split_off(depth);

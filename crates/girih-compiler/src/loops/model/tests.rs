@@ -104,6 +104,20 @@ fn close(got: &[f32], want: &[f64]) {
     }
 }
 
+/// A sum over no rows of what each row is reduced to: no row is looked at.
+#[test]
+fn reductions_of_rows_that_are_not_there() {
+    let mut c = Case::new();
+    let x = c.input("x", &[0, 8], Role::Argument);
+    let all = c.build("test", |b| {
+        let row = b.reduce(ReduceOp::Max, x, &[1], false)?;
+        let twice = b.elementwise(crate::num::op::ScalarOp::Copy, &[row])?;
+        b.reduce(ReduceOp::Sum, twice, &[0], true)
+    });
+    c.output(all);
+    assert_eq!(c.run(&[], &[vec![]]).0, [[0.0]]);
+}
+
 #[test]
 fn rms_norm_is_one_kernel() {
     let mut c = Case::new();
