@@ -21,6 +21,19 @@ impl Ix {
         idx.iter().zip(shape).fold(Ix::Const(0), step)
     }
 
+    /// A position along several axes at once, taken apart: the last axis runs fastest.
+    pub fn unravel(&self, extents: &[Ix]) -> Vec<Ix> {
+        let mut out = vec![];
+        let mut stride = Ix::Const(1);
+        for (i, n) in extents.iter().enumerate().rev() {
+            let q = Ix::floor_div(self.clone(), stride.clone());
+            out.push(if i == 0 { q } else { Ix::modulo(q, n.clone()) });
+            stride = Ix::mul(stride, n.clone());
+        }
+        out.reverse();
+        out
+    }
+
     /// `a + b`; `x + 0` is `x`, constants fold and gather on the right.
     #[allow(clippy::should_implement_trait)]
     pub fn add(a: Ix, b: Ix) -> Ix {

@@ -24,6 +24,7 @@ use crate::base::{Code, Frames, IdMap, Label, Span, place};
 pub use crate::cuda_tile::ir::{AtomicMode as RmwOp, MemoryOrdering as Order};
 use crate::id_type;
 pub use crate::index::{AxisId, Cmp, Cond, Ix, Mask, ValId};
+use crate::index::{Facts, Interval};
 pub use crate::num::Ty;
 use crate::num::{DType, ScalarOp};
 
@@ -386,4 +387,23 @@ pub struct Kernel {
     /// store to the same element.
     pub open: bool,
     pub body: Vec<Stmt>,
+}
+
+impl Kernel {
+    /// What holds of the arguments.
+    pub fn facts(&self) -> Facts {
+        let mut facts = Facts::new();
+        self.add_facts(&mut facts);
+        facts
+    }
+
+    /// Adds what holds of the arguments.
+    pub fn add_facts(&self, facts: &mut Facts) {
+        for p in &self.params {
+            facts.val_divisors.insert(p.val, p.div_by);
+            if let Some((lo, hi)) = p.range {
+                facts.vals.insert(p.val, Interval::new(lo.into(), hi.into()));
+            }
+        }
+    }
 }

@@ -509,6 +509,14 @@ impl<'a> Parser<'_, 'a> {
         Ok((axis, self.number()?))
     }
 
+    /// The value that is named by an earlier token.
+    fn val_at(&mut self, at: usize) -> Res<ValId> {
+        let back = std::mem::replace(&mut self.at, at);
+        let val = self.val();
+        self.at = back;
+        val
+    }
+
     /// One axis, or several in brackets.
     fn role_axes(&mut self) -> Res<Vec<AxisId>> {
         if !self.is_punct("(") {
@@ -588,26 +596,20 @@ impl<'a> Parser<'_, 'a> {
             roles = Some((m, n, k, a, b, self.buf()?));
         }
         let body = self.body()?;
-        let mut contraction = None;
-        if let Some((m, n, k, a, b, acc)) = roles {
-            let back = self.at;
-            self.at = a;
-            let a = self.val()?;
-            self.at = b;
-            let b = self.val()?;
-            self.at = back;
-            contraction = Some(Contraction { m, n, k, a, b, acc });
-        }
-        let mut stream = None;
-        if let Some(([score, value], greatest, total, acc)) = streamed {
-            let back = self.at;
-            self.at = score;
-            let score = self.val()?;
-            self.at = value;
-            let value = self.val()?;
-            self.at = back;
-            stream = Some(Stream { score, value, greatest, total, acc });
-        }
+        let contraction = match roles {
+            Some((m, n, k, a, b, acc)) => {
+                let (a, b) = (self.val_at(a)?, self.val_at(b)?);
+                Some(Contraction { m, n, k, a, b, acc })
+            }
+            None => None,
+        };
+        let stream = match streamed {
+            Some(([score, value], greatest, total, acc)) => {
+                let (score, value) = (self.val_at(score)?, self.val_at(value)?);
+                Some(Stream { score, value, greatest, total, acc })
+            }
+            None => None,
+        };
         Ok(Stmt::For(Box::new(For { axis, lo, hi, step, kind, place, combine, contraction, stream, body })))
     }
 

@@ -169,6 +169,16 @@ pub(crate) const RMWS: [(&str, RmwOp); 10] = [
 /// The dimensions of a grid.
 pub(crate) const BLOCKS: [&str; 3] = ["x", "y", "z"];
 
+/// A loop's place as it stands behind the kind.
+pub(crate) fn place_text(place: Place) -> String {
+    match place {
+        Place::None => String::new(),
+        Place::Unroll => "unroll".to_string(),
+        Place::Vector { lanes } => format!("vector({lanes})"),
+        Place::Block { dim } => format!("block({})", BLOCKS[usize::from(dim).min(2)]),
+    }
+}
+
 pub(crate) const CMPS: [(&str, Cmp); 6] =
     [("==", Cmp::Eq), ("!=", Cmp::Ne), ("<", Cmp::Lt), ("<=", Cmp::Le), (">", Cmp::Gt), (">=", Cmp::Ge)];
 
@@ -401,11 +411,8 @@ impl Printer<'_> {
             LoopKind::Reduce => ": reduce",
             LoopKind::Serial => ": serial",
         };
-        match l.place {
-            Place::None => {}
-            Place::Unroll => text += " unroll",
-            Place::Vector { lanes } => text += &format!(" vector({lanes})"),
-            Place::Block { dim } => text += &format!(" block({})", BLOCKS[usize::from(dim).min(2)]),
+        if l.place != Place::None {
+            text += &format!(" {}", place_text(l.place));
         }
         if let Some(c) = &l.combine {
             let CombineOp::Scalar { op, identity } = c.op;

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::affine;
-use crate::index::{Facts, Interval};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::num::ScalarOp;
@@ -55,7 +54,12 @@ pub fn copy_of(dst: ValId, value: Opnd) -> Stmt {
 
 /// A free loop `for axis in 0..hi` around a body.
 pub fn free_loop(axis: AxisId, hi: Ix, body: Vec<Stmt>) -> Stmt {
-    Stmt::For(Box::new(For {
+    loop_with(axis, hi, body, |_| {})
+}
+
+/// A loop `for axis in 0..hi` around a body, free but for what `set` says.
+pub fn loop_with(axis: AxisId, hi: Ix, body: Vec<Stmt>, set: impl FnOnce(&mut For)) -> Stmt {
+    let mut f = For {
         axis,
         lo: Ix::Const(0),
         hi,
@@ -66,7 +70,14 @@ pub fn free_loop(axis: AxisId, hi: Ix, body: Vec<Stmt>) -> Stmt {
         contraction: None,
         stream: None,
         body,
-    }))
+    };
+    set(&mut f);
+    Stmt::For(Box::new(f))
+}
+
+/// A loop over the blocks of the grid along a dimension.
+pub fn block_loop(axis: AxisId, dim: u8, blocks: Ix, body: Vec<Stmt>) -> Stmt {
+    loop_with(axis, blocks, body, |f| f.place = Place::Block { dim })
 }
 
 /// The trip count of a loop from 0 in steps of 1 with a constant end.
@@ -82,18 +93,6 @@ pub fn new_axis(kernel: &mut Kernel, like: AxisId, suffix: &str) -> AxisId {
     let Axis { name, from } = &kernel.axes[like];
     let axis = Axis { name: format!("{name}{suffix}"), from: from.clone() };
     kernel.axes.push(axis)
-}
-
-/// What holds of a kernel's parameters.
-pub fn facts(kernel: &Kernel) -> Facts {
-    let mut facts = Facts::new();
-    for p in &kernel.params {
-        facts.val_divisors.insert(p.val, p.div_by);
-        if let Some((lo, hi)) = p.range {
-            facts.vals.insert(p.val, Interval::new(lo.into(), hi.into()));
-        }
-    }
-    facts
 }
 
 /// What a rule says of a statement it was shown.

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::edit;
+use crate::base::rule::Log;
 use crate::index::{Cmp, Cond, Facts, Mask, simplify};
 use crate::loops::ir::*;
 use crate::loops::walk;
@@ -125,14 +126,26 @@ impl Side {
         Side { extent: simplify(&extent, facts), axes, block: 1 }
     }
 
-    /// Positions along the axes, from one along all of them; the last runs fastest.
+    /// The loops over some axes as one side; `block` of it is taken at once.
+    pub fn of(axes: &[AxisId], loops: &[&For], facts: &Facts) -> Side {
+        let extent = |a: &AxisId| loops.iter().find(|f| f.axis == *a).map(|f| (*a, f.hi.clone()));
+        Side::new(axes.iter().filter_map(extent).collect(), facts)
+    }
+
+    /// Positions along the axes, from one along all of them.
     pub fn split(&self, position: &Ix, by: &mut BTreeMap<AxisId, Ix>) {
-        let mut stride = Ix::Const(1);
-        for (i, (axis, n)) in self.axes.iter().enumerate().rev() {
-            let q = Ix::floor_div(position.clone(), stride.clone());
-            by.insert(*axis, if i == 0 { q } else { Ix::modulo(q, n.clone()) });
-            stride = Ix::mul(stride, n.clone());
-        }
+        let extents: Vec<Ix> = self.axes.iter().map(|a| a.1.clone()).collect();
+        by.extend(self.axes.iter().map(|a| a.0).zip(position.unravel(&extents)));
+    }
+
+    /// How many blocks there are.
+    pub fn blocks(&self, facts: &Facts) -> Ix {
+        simplify(&Ix::ceil_div(self.extent.clone(), Ix::Const(self.block as i64)), facts)
+    }
+
+    /// A position in a block as one along the whole.
+    pub fn at(&self, block: Ix, within: AxisId) -> Ix {
+        Ix::add(Ix::mul(block, Ix::Const(self.block as i64)), Ix::Axis(within))
     }
 
     pub fn known(&self) -> Option<u64> {
@@ -328,11 +341,10 @@ impl Build<'_> {
     ) -> Stmt {
         let roles = Contraction { m: vec![i.0], n: vec![j.0], k: vec![kk.0], a: a.role, b: b.role, acc: tile };
         let body = a.stmts.iter().chain(&b.stmts).cloned().chain(multiply).collect();
-        let mut reduce = edit::free_loop(kk.0, Ix::Const(kk.1 as i64), body);
-        if let Stmt::For(f) = &mut reduce {
+        let reduce = edit::loop_with(kk.0, Ix::Const(kk.1 as i64), body, |f| {
             f.kind = LoopKind::Reduce;
             f.contraction = Some(roles);
-        }
+        });
         loops(&[i, j], vec![reduce])
     }
 
@@ -403,20 +415,84 @@ pub fn to_tiles(body: &mut [Stmt], tiles: &BTreeMap<BufId, (BufId, Vec<Ix>)>) {
     });
 }
 
-/// A nest of loops over blocks around a body: its extents along x, y and z.
-pub fn in_blocks(grid: &[(AxisId, Ix); 3], mut body: Vec<Stmt>) -> Result<Stmt, String> {
-    let single = grid.iter().all(|(_, n)| n.is_const(1));
-    for (dim, (axis, count)) in (0u8..).zip(grid) {
-        if count.is_const(1) && !(dim == 0 && single) {
-            continue;
-        }
-        let mut s = edit::free_loop(*axis, count.clone(), body);
-        if let Stmt::For(f) = &mut s {
-            f.place = Place::Block { dim };
-        }
-        body = vec![s];
+/// What a rule makes of a nest, under the name that its log gives it.
+pub type Cut<'c> = dyn FnMut(&mut Kernel, &Stmt) -> Option<(String, Result<Stmt, String>)> + 'c;
+
+/// Puts what `cut` makes of each nest that stands outermost in its place; what it refuses stays and is reported under the
+/// name that `cut` gives it. `None` of it: the nest is none of the rule's.
+pub fn cut_nests(p: &Kernel, log: &mut Log, cut: &mut Cut<'_>) -> Option<Kernel> {
+    if !p.open {
+        return None;
     }
-    body.pop().ok_or("it is empty".to_string())
+    let mut kernel = p.clone();
+    let mut changed = false;
+    for (at, s) in p.body.iter().enumerate() {
+        match cut(&mut kernel, s) {
+            None => {}
+            Some((site, Ok(stmt))) => {
+                log.applied(site);
+                kernel.body[at] = stmt;
+                changed = true;
+            }
+            Some((site, Err(why))) => log.skipped(site, why),
+        }
+    }
+    changed.then_some(kernel)
+}
+
+/// Whether loops run from 0 in steps of 1 to ends that do not depend on one another.
+pub fn check_bounds(loops: &[&For]) -> Result<(), String> {
+    match loops.iter().all(|f| f.lo.is_const(0) && f.step.is_const(1) && f.hi.axes().is_empty()) {
+        true => Ok(()),
+        false => Err("the bounds of its loops depend on each other".to_string()),
+    }
+}
+
+/// The loops that stand around the tiles of a nest.
+pub struct Outer {
+    /// The blocks' axes along x, y and z, with how many there are.
+    pub grid: [(AxisId, Ix); 3],
+    /// The stretches of the sum.
+    pub stretch: AxisId,
+    pub stretches: Ix,
+}
+
+impl Outer {
+    /// Enters the ranges of the axes.
+    pub fn enter(&self, facts: &mut Facts) {
+        for (axis, n) in self.grid.iter().chain([&(self.stretch, self.stretches.clone())]) {
+            facts.set_axis(*axis, &Ix::Const(0), n);
+        }
+    }
+
+    /// A block's position along a dimension, 0 where there is one.
+    pub fn block(&self, d: usize) -> Ix {
+        if self.grid[d].1.is_const(1) { Ix::Const(0) } else { Ix::Axis(self.grid[d].0) }
+    }
+
+    /// The stretch's number, 0 where there is one.
+    pub fn stretch(&self) -> Ix {
+        if self.stretches.is_const(1) { Ix::Const(0) } else { Ix::Axis(self.stretch) }
+    }
+
+    /// What is done for each stretch, in order.
+    pub fn in_stretches(&self, body: Vec<Stmt>) -> Vec<Stmt> {
+        if self.stretches.is_const(1) {
+            return body;
+        }
+        vec![edit::loop_with(self.stretch, self.stretches.clone(), body, |f| f.kind = LoopKind::Serial)]
+    }
+
+    /// What is done for each block.
+    pub fn in_blocks(&self, mut body: Vec<Stmt>) -> Result<Stmt, String> {
+        let single = self.grid.iter().all(|(_, n)| n.is_const(1));
+        for (dim, (axis, count)) in (0u8..).zip(&self.grid) {
+            if !count.is_const(1) || dim == 0 && single {
+                body = vec![edit::block_loop(*axis, dim, count.clone(), body)];
+            }
+        }
+        body.pop().ok_or("it is empty".to_string())
+    }
 }
 
 /// Whether an operand's element is one load, perhaps converted, that gives 0 where it is masked off.

@@ -240,12 +240,8 @@ impl<'a> Lower<'a> {
     }
 }
 
-fn elem(ty: l::Ty) -> k::Elem {
-    ty
-}
-
 fn ty(ty: l::Ty, lanes: u32) -> k::Ty {
-    k::Ty { elem: elem(ty), lanes }
+    k::Ty { elem: ty, lanes }
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! Statements one lane at a time: the plain form of every statement, and what runs inside a lane loop.
 
-use super::{Loc, Lower, Res, Storage, elem, ty};
+use super::{Loc, Lower, Res, Storage, ty};
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
+use crate::loops::print::place_text;
 use crate::num::{DType, ScalarOp};
 
 impl Lower<'_> {
@@ -121,7 +122,7 @@ impl Lower<'_> {
         let arg = args.get(usize::from(op == ScalarOp::Select)).ok_or("an operation has no operands")?;
         match arg {
             l::Opnd::Const { dtype, .. } => Ok(k::Elem::Num(*dtype)),
-            l::Opnd::Val(v) => Ok(elem(self.src_ty(*v)?)),
+            l::Opnd::Val(v) => Ok(self.src_ty(*v)?),
         }
     }
 
@@ -289,14 +290,14 @@ impl Lower<'_> {
         let b = self.buf(buf)?;
         if b.shape.is_empty() {
             let var = self.value(&b.name, ty(b.ty, lanes));
-            let init = zero(elem(b.ty));
+            let init = zero(b.ty);
             self.push(k::Stmt::Var { var, init });
             self.storage.insert(buf, Storage::Var(var));
         } else {
             let len = b.shape.iter().product();
             let name = self.names.fresh(&b.name);
             let offset = self.slots.offset(buf);
-            let slot = self.out.slots.push(k::Slot { name, elem: elem(b.ty), len, offset });
+            let slot = self.out.slots.push(k::Slot { name, elem: b.ty, len, offset });
             self.storage.insert(buf, Storage::Slot(slot));
         }
         Ok(())
@@ -372,13 +373,7 @@ impl Lower<'_> {
     /// Why a loop cannot run as its place says.
     pub(super) fn unplaced(&self, f: &l::For, why: &str) -> String {
         let name = self.src.axes.get(f.axis).map_or("?", |a| a.name.as_str());
-        let place = match f.place {
-            l::Place::Vector { lanes } => format!("vector({lanes})"),
-            l::Place::Block { dim } => format!("block({})", ["x", "y", "z"][usize::from(dim).min(2)]),
-            l::Place::Unroll => "unroll".to_string(),
-            l::Place::None => "none".to_string(),
-        };
-        format!("the loop {name} cannot be placed as {place}: {why}")
+        format!("the loop {name} cannot be placed as {}: {why}", place_text(f.place))
     }
 
     /// The loop from `lo` to `hi`, one iteration at a time.

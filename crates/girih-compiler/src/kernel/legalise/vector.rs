@@ -5,7 +5,7 @@
 //! A masked access first asks whether every lane is on, which decides nearly always.
 
 use super::scalar::zero;
-use super::{Loc, Lower, Res, Storage, Vector, elem, ty};
+use super::{Loc, Lower, Res, Storage, Vector, ty};
 use crate::index::{Facts, Poly};
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
@@ -337,7 +337,7 @@ impl Lower<'_> {
     ) -> Res<()> {
         let Some(full) = self.all_on(mask)? else { return self.by_lane(stmt, dst) };
         if let Some(dst) = dst {
-            let init = zero(elem(self.src_ty(dst)?));
+            let init = zero(self.src_ty(dst)?);
             let var = self.define_vector(dst)?;
             self.push(k::Stmt::Var { var, init });
         }
@@ -349,7 +349,7 @@ impl Lower<'_> {
 
     fn by_lane(&mut self, stmt: &l::Stmt, dst: Option<l::ValId>) -> Res<()> {
         if let Some(dst) = dst {
-            let init = zero(elem(self.src_ty(dst)?));
+            let init = zero(self.src_ty(dst)?);
             let var = self.define_vector(dst)?;
             self.push(k::Stmt::Var { var, init });
         }

@@ -71,12 +71,7 @@ pub fn facts(kernel: &Kernel) -> Facts {
             facts.vals.insert(v, Interval::new(lo, hi));
         }
     }
-    for p in &kernel.params {
-        facts.val_divisors.insert(p.val, p.div_by);
-        if let Some((lo, hi)) = p.range {
-            facts.vals.insert(p.val, Interval::new(lo.into(), hi.into()));
-        }
-    }
+    kernel.add_facts(&mut facts);
     facts.blocks = [Some(Interval::new(0, MAX_GRID - 1)); 3];
     facts.grids = [Some(Interval::new(1, MAX_GRID)); 3];
     facts

@@ -143,19 +143,6 @@ impl Product {
     }
 }
 
-/// A position along several axes at once, taken apart: the last axis runs fastest.
-pub(super) fn split(position: &Ix, extents: &[Ix]) -> Vec<Ix> {
-    let mut out = vec![];
-    let mut stride = Ix::Const(1);
-    for (i, n) in extents.iter().enumerate().rev() {
-        let q = Ix::floor_div(position.clone(), stride.clone());
-        out.push(if i == 0 { q } else { Ix::modulo(q, n.clone()) });
-        stride = Ix::mul(stride, n.clone());
-    }
-    out.reverse();
-    out
-}
-
 /// The result's axes as expressions over another's, given the other's coordinates over the result's: `d = 64*h + e`
 /// and the extents of `h` and `e` give `h = d // 64`, `e = d % 64`.
 ///

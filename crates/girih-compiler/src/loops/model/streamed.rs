@@ -14,7 +14,7 @@
 
 use super::emit::{Emitter, Result, Source};
 use super::product::contract;
-use super::roles::{Product, split};
+use super::roles::Product;
 use super::stream::Stream as Found;
 use crate::graph::build::Refusal;
 use crate::graph::ir::{Arg, ValueId};
@@ -51,7 +51,7 @@ pub(super) fn emit(e: &mut Emitter<'_>, root: ValueId, out: ValId, s: &Found, pl
     let n_extents: Vec<Ix> = p.n.iter().filter_map(|d| shape.get(*d)).cloned().collect();
     let place = |at: &[Ix], key: Option<&Ix>, n: Option<&Ix>| {
         let mut at = at.to_vec();
-        let n = n.map_or(vec![], |n| split(n, &n_extents));
+        let n = n.map_or(vec![], |n| n.unravel(&n_extents));
         for (d, ix) in p.n.iter().copied().zip(n).chain(p.k.iter().copied().zip(key.cloned())) {
             if let Some(slot) = at.get_mut(d) {
                 *slot = ix;

@@ -1,6 +1,6 @@
 //! `blockify`
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::rule::{Context, Log, Rule};
 use crate::index::simplify;
@@ -51,7 +51,8 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     }
     let mut kernel = p.clone();
     let mut changed = false;
-    let (mut out, mut small): (Vec<Stmt>, (Vec<Stmt>, i64)) = (vec![], (vec![], 0));
+    // Small nests that are waiting for others, and their elements.
+    let (mut out, mut small, mut waiting): (Vec<Stmt>, Vec<Stmt>, i64) = (vec![], vec![], 0);
     let several = p.body.iter().filter(|s| is_nest(s)).count() > 1;
     for s in &p.body {
         let f = match s {
@@ -63,12 +64,13 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         };
         if several {
             let elements = elements(f).filter(|n| *n <= SMALL);
-            if elements.is_none_or(|n| small.1 + n > SMALL) {
+            if elements.is_none_or(|n| waiting + n > SMALL) {
                 out.extend(together(&mut kernel, std::mem::take(&mut small)));
+                waiting = 0;
             }
             if let Some(n) = elements {
-                small.0.push(s.clone());
-                small.1 += n;
+                small.push(s.clone());
+                waiting += n;
                 changed = true;
                 continue;
             }
@@ -80,7 +82,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
                 out.push(shared);
                 changed = true;
             }
-            None if several => out.extend(together(&mut kernel, (vec![s.clone()], 0))),
+            None if several => out.extend(together(&mut kernel, vec![s.clone()])),
             None => {
                 log.skipped(site, "it is one block's work");
                 out.push(s.clone());
@@ -136,20 +138,12 @@ fn elements(f: &For) -> Option<i64> {
 }
 
 /// Small nests as the work of one block.
-fn together(kernel: &mut Kernel, (body, _): (Vec<Stmt>, i64)) -> Option<Stmt> {
+fn together(kernel: &mut Kernel, body: Vec<Stmt>) -> Option<Stmt> {
     if body.is_empty() {
         return None;
     }
     let axis = kernel.axes.push(Axis { name: "b".into(), from: None });
-    Some(block(axis, 0, Ix::Const(1), body))
-}
-
-fn block(axis: AxisId, dim: u8, blocks: Ix, body: Vec<Stmt>) -> Stmt {
-    let mut s = edit::free_loop(axis, blocks, body);
-    if let Stmt::For(f) = &mut s {
-        f.place = Place::Block { dim };
-    }
-    s
+    Some(edit::block_loop(axis, 0, Ix::Const(1), body))
 }
 
 /// A nest with its outer loops shared among blocks; `None` where one block is enough.
@@ -185,7 +179,7 @@ fn share(kernel: &mut Kernel, nest: &For, threads: u32) -> Option<Stmt> {
     if rows.iter().any(|f| f.hi.is_const(0)) {
         return None;
     }
-    let mut facts = edit::facts(kernel);
+    let mut facts = kernel.facts();
     let total = simplify(&rows.iter().fold(Ix::Const(1), |n, f| Ix::mul(n, f.hi.clone())), &facts);
     let count = guess(&total).max(1);
     let wanted = i64::from(threads.max(1)) * 4;
@@ -230,17 +224,12 @@ fn share(kernel: &mut Kernel, nest: &For, threads: u32) -> Option<Stmt> {
             Some(axis) => Ix::add(first.clone(), Ix::Axis(axis)),
             None => Ix::Axis(b),
         };
-        // The row's number gives each loop's position, the last loop running fastest.
-        let mut stride = Ix::Const(1);
-        let mut places: Vec<(AxisId, Ix)> = vec![];
-        for (i, f) in rows.iter().enumerate().rev() {
-            let q = Ix::floor_div(row.clone(), stride.clone());
-            places.push((f.axis, if i == 0 { q } else { Ix::modulo(q, f.hi.clone()) }));
-            stride = simplify(&Ix::mul(stride, f.hi.clone()), &facts);
-        }
-        walk::subst_axes(&mut body, &mut |a| places.iter().find(|(b, _)| *b == a).map(|(_, ix)| ix.clone()));
+        // The row's number gives each loop's position.
+        let extents: Vec<Ix> = rows.iter().map(|f| f.hi.clone()).collect();
+        let places: BTreeMap<AxisId, Ix> = rows.iter().map(|f| f.axis).zip(row.unravel(&extents)).collect();
+        walk::subst_axes(&mut body, &mut |a| places.get(&a).cloned());
         // Where a row's number takes the place of loops, what they were to a contraction is no longer so.
-        let gone = |axes: &[AxisId]| axes.iter().any(|a| places.iter().any(|(b, _)| b == a));
+        let gone = |axes: &[AxisId]| axes.iter().any(|a| places.contains_key(a));
         walk::visit_mut(&mut body, &mut |s| {
             if let Stmt::For(f) = s
                 && f.contraction.as_ref().is_some_and(|c| gone(&c.m) || gone(&c.n))
@@ -265,7 +254,7 @@ fn share(kernel: &mut Kernel, nest: &For, threads: u32) -> Option<Stmt> {
         return None;
     }
     for (axis, dim, count) in blocks {
-        body = vec![block(axis, dim, count, body)];
+        body = vec![edit::block_loop(axis, dim, count, body)];
     }
     body.pop()
 }

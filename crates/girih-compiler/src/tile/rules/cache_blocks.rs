@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::base::rule::{Context, Log, Rule};
 use crate::loops::ir::*;
 use crate::tile::contraction::{self, Nest, num_type};
-use crate::tile::edit::{self, free_loop, new_axis};
+use crate::tile::edit::{self, loop_with, new_axis};
 
 pub const RULE: Rule<Kernel> = Rule {
     name: "cache_blocks",
@@ -70,10 +70,7 @@ fn cut(kernel: &mut Kernel, ctx: &Context, nest: &Nest) -> Result<Stmt, String> 
         out = Stmt::For(Box::new(For { hi: Ix::Const(block as i64), body: vec![out], ..(*f).clone() }));
     }
     for (axis, count, kind) in around.into_iter().rev() {
-        out = free_loop(axis, Ix::Const(count), vec![out]);
-        if let Stmt::For(f) = &mut out {
-            f.kind = kind;
-        }
+        out = loop_with(axis, Ix::Const(count), vec![out], |f| f.kind = kind);
     }
     for f in nest.free.iter().rev().skip(2) {
         out = Stmt::For(Box::new(For { body: vec![out], ..(*f).clone() }));

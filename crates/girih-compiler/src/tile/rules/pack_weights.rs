@@ -6,10 +6,13 @@ use crate::base::rule::{Context, Log, Rule};
 use crate::index::{Cmp, Cond, Facts, Mask, simplify};
 use crate::loops::ir::*;
 use crate::loops::model::{Array, ArrayId, ArrayPlace, Plan, Step, StepArg};
+use crate::loops::print::{Stage, print};
 use crate::loops::walk;
+use crate::num::DType;
 use crate::tile::blocking::panel_width;
 use crate::tile::contraction::num_type;
 use crate::tile::edit;
+use crate::tile::open::Side;
 
 pub const RULE: Rule<Plan> = Rule {
     name: "pack_weights",
@@ -35,184 +38,164 @@ or differ along a batch, and those smaller than a panel.
 
 fn run(plan: &Plan, ctx: &Context, log: &mut Log) -> Option<Plan> {
     let mut out = plan.clone();
-    let mut steps = vec![];
-    // One copy of a weight for all steps that want it in the same order.
+    // One copy of a weight for all steps that want it in the same order, and how often a kernel's name was given.
     let mut done: BTreeMap<(ArrayId, String), ArrayId> = BTreeMap::new();
-    for step in &plan.steps {
-        let mut step = step.clone();
-        while let Some(found) = next(&step, plan, ctx, log) {
-            let Found { array, kernel, shape, param, operand, index } = found;
-            let key = (array, crate::loops::print::print(&kernel, crate::loops::print::Stage::Loop));
-            let packed = *done.entry(key).or_insert_with(|| {
+    let mut names: BTreeMap<String, usize> = BTreeMap::new();
+    for (step, to) in plan.steps.iter().zip(&mut out.steps) {
+        let mut packed = vec![];
+        for weight in weights(step, plan, ctx, log) {
+            let (array, kernel) = (weight.array, packer(step, &plan.arrays[weight.array], &weight));
+            let key = (array, print(&kernel, Stage::Loop));
+            let id = *done.entry(key).or_insert_with(|| {
                 let source = &plan.arrays[array];
+                let shape = [weight.panels(), weight.depth(), weight.width].map(Ix::Const).to_vec();
                 let name = format!("{}_packed", source.name);
-                let packed = Array { name, elem: source.elem, shape, place: ArrayPlace::Loaded, at_load: true };
-                let packed = out.arrays.push(packed);
-                let same = out.load.iter().filter(|s| s.kernel.name.starts_with(&kernel.name)).count();
-                let name = if same == 0 { kernel.name.clone() } else { format!("{}_{}", kernel.name, same + 1) };
-                out.load.push(load_step(plan, &step, Kernel { name, ..kernel }, array, packed));
-                packed
+                let array = Array { name, elem: source.elem, shape, place: ArrayPlace::Loaded, at_load: true };
+                let id = out.arrays.push(array);
+                let count = names.entry(kernel.name.clone()).or_insert(0);
+                *count += 1;
+                let name = if *count == 1 { kernel.name.clone() } else { format!("{}_{count}", kernel.name) };
+                out.load.push(load_step(plan, step, Kernel { name, ..kernel }, weight.array, id));
+                id
             });
-            replace(&mut step, param, operand, index, &plan.arrays[array].name, packed);
+            packed.push((weight, id));
         }
-        steps.push(step);
+        if !packed.is_empty() {
+            read_panels(to, plan, packed);
+        }
     }
-    let changed = out.load.len() > plan.load.len();
-    out.steps = steps;
-    changed.then_some(out)
+    (!done.is_empty()).then_some(out)
 }
 
 /// A weight that is worth packing.
-struct Found {
+struct Weight {
     array: ArrayId,
-    /// What packs it.
-    kernel: Kernel,
-    shape: Vec<Ix>,
-    /// The parameter that it is, and the load of it.
-    param: ValId,
+    /// What the load of it defines, and where it reads.
     operand: ValId,
-    /// Where the element lies in the panels.
-    index: Ix,
+    mem: Mem,
+    /// The axes of its columns and of the sum, with their extents.
+    columns: Vec<(AxisId, i64)>,
+    sum: Vec<(AxisId, i64)>,
+    /// Columns of a panel.
+    width: i64,
 }
 
-/// The first weight of a step that is not packed yet.
-fn next(step: &Step, plan: &Plan, ctx: &Context, log: &mut Log) -> Option<Found> {
+fn product(axes: &[(AxisId, i64)]) -> i64 {
+    axes.iter().map(|(_, n)| *n).product()
+}
+
+impl Weight {
+    fn depth(&self) -> i64 {
+        product(&self.sum)
+    }
+
+    fn panels(&self) -> i64 {
+        (product(&self.columns) + self.width - 1) / self.width
+    }
+
+    /// Where the element lies in the panels, over the axes of the step's loops.
+    fn index(&self, kernel: &Kernel) -> Ix {
+        let mut facts = kernel.facts();
+        for (a, n) in self.columns.iter().chain(&self.sum) {
+            facts.set_axis(*a, &Ix::Const(0), &Ix::Const(*n));
+        }
+        let linear = |axes: &[(AxisId, i64)]| {
+            axes.iter().fold(Ix::Const(0), |at, (a, n)| Ix::add(Ix::mul(at, Ix::Const(*n)), Ix::Axis(*a)))
+        };
+        let (column, k, w) = (linear(&self.columns), linear(&self.sum), Ix::Const(self.width));
+        let panel = Ix::mul(Ix::floor_div(column.clone(), w.clone()), Ix::Const(self.depth() * self.width));
+        simplify(&Ix::add(Ix::add(panel, Ix::mul(k, w.clone())), Ix::modulo(column, w)), &facts)
+    }
+}
+
+/// The weights of a step that are worth packing; of others that are known at load, the log says why not.
+fn weights(step: &Step, plan: &Plan, ctx: &Context, log: &mut Log) -> Vec<Weight> {
     let kernel = &step.kernel;
-    let mut sums = vec![];
+    let (mut sums, mut out) = (vec![], vec![]);
     sums_of(&kernel.body, &mut vec![], &mut sums);
-    for (around, f) in sums {
-        let Some(roles) = &f.contraction else { continue };
-        let Some(Stmt::Load { mem, .. }) = f.body.iter().find(|s| walk::def(s) == Some(roles.b)) else { continue };
+    for loops in sums {
+        let Some((f, roles)) = loops.last().and_then(|f| Some((*f, f.contraction.as_ref()?))) else { continue };
+        let Some(load) = f.body.iter().find(|s| walk::def(s) == Some(roles.b)) else { continue };
+        let Stmt::Load { mem, .. } = load else { continue };
         let Some(at) = kernel.params.iter().position(|p| p.val == mem.base) else { continue };
         let Some(StepArg::Array(array)) = step.args.get(at).copied() else { continue };
         if !plan.arrays.get(array).is_some_and(|a| a.at_load) {
             continue;
         }
         let site = format!("{}, the weight {}", kernel.name, plan.arrays[array].name);
-        match packing(kernel, ctx, &around, f, roles, array, step, plan) {
-            Ok(found) => {
+        match weight(kernel, ctx, &loops, roles, load, array) {
+            Ok(weight) => {
                 log.applied(site);
-                return Some(found);
+                out.push(weight);
             }
-            Err(why) => {
-                if !log.skipped.iter().any(|(s, w)| *s == site && *w == why) {
-                    log.skipped(site, why);
-                }
-            }
+            Err(why) => log.skipped(site, why),
         }
     }
-    None
+    out
 }
 
-/// The loops of contractions, each with those around it.
-fn sums_of<'a>(body: &'a [Stmt], around: &mut Vec<&'a For>, out: &mut Vec<(Vec<&'a For>, &'a For)>) {
+/// The loops around the body of each contraction, outermost first.
+fn sums_of<'a>(body: &'a [Stmt], around: &mut Vec<&'a For>, out: &mut Vec<Vec<&'a For>>) {
     for s in body {
-        if let Stmt::For(f) = s {
-            if f.contraction.is_some() {
-                out.push((around.clone(), f));
-                continue;
-            }
-            around.push(f);
-            sums_of(&f.body, around, out);
-            around.pop();
+        let Stmt::For(f) = s else {
+            walk::bodies(s).into_iter().for_each(|inner| sums_of(inner, around, out));
             continue;
+        };
+        around.push(f);
+        match f.contraction {
+            Some(_) => out.push(around.clone()),
+            None => sums_of(&f.body, around, out),
         }
-        for inner in walk::bodies(s) {
-            sums_of(inner, around, out);
-        }
+        around.pop();
     }
 }
 
-#[allow(clippy::too_many_arguments)]
-fn packing(
+fn weight(
     kernel: &Kernel,
     ctx: &Context,
-    around: &[&For],
-    f: &For,
+    loops: &[&For],
     roles: &Contraction,
+    load: &Stmt,
     array: ArrayId,
-    step: &Step,
-    plan: &Plan,
-) -> Result<Found, String> {
+) -> Result<Weight, String> {
+    use crate::num::ScalarOp::{ExtI, FToF, Fma, MulI};
     if !ctx.knobs.pack {
         return Err("knob off".to_string());
     }
-    let Some(Stmt::Load { mem, mask, order, dst, .. }) = f.body.iter().find(|s| walk::def(s) == Some(roles.b)) else {
-        return Err("it is computed".to_string());
-    };
+    let Stmt::Load { mem, mask, order, dst, .. } = load else { return Err("it is computed".to_string()) };
     // The multiply takes it as it is, or converted: anything more is a computation.
-    let users: Vec<&Stmt> = f.body.iter().filter(|s| walk::refs_of(s).vals_used.contains(dst)).collect();
-    let plain = |s: &&&Stmt| {
-        use crate::num::ScalarOp::{ExtI, FToF, Fma, MulI};
-        matches!(s, Stmt::Let { op: FToF { .. } | ExtI { .. } | Fma { .. } | MulI, .. })
-    };
-    if !mask.is_always() || *order != Order::Weak || users.iter().filter(plain).count() != users.len() {
+    let plain = |s: &Stmt| matches!(s, Stmt::Let { op: FToF { .. } | ExtI { .. } | Fma { .. } | MulI, .. });
+    let body = loops.last().map_or(&[][..], |f| &f.body);
+    let computes = body.iter().any(|s| walk::refs_of(s).vals_used.contains(dst) && !plain(s));
+    if !mask.is_always() || *order != Order::Weak || computes {
         return Err("it is computed".to_string());
     }
-    let loops: Vec<&For> = around.iter().copied().chain([f]).collect();
     let extent = |a: &AxisId| loops.iter().find(|f| f.axis == *a).and_then(|f| f.hi.as_const());
     let extents = |axes: &[AxisId]| axes.iter().map(|a| Some((*a, extent(a)?))).collect::<Option<Vec<(AxisId, i64)>>>();
-    let (Some(n), Some(k)) = (extents(&roles.n), extents(&roles.k)) else {
+    let (Some(columns), Some(sum)) = (extents(&roles.n), extents(&roles.k)) else {
         return Err("its extents are not known".to_string());
     };
     let own = |a: &AxisId| roles.n.contains(a) || roles.k.contains(a);
     if !mem.index.axes().iter().all(own) || !mem.index.vals().is_empty() {
         return Err("it differs along a batch".to_string());
     }
-    let product = |axes: &[(AxisId, i64)]| axes.iter().map(|(_, n)| *n).product::<i64>();
-    let (columns, depth) = (product(&n), product(&k));
     let acc = num_type(kernel, roles.acc).ok_or("its accumulator holds addresses")?;
     let width = panel_width(&ctx.target, acc) as i64;
-    if columns < width || depth < 8 {
+    if product(&columns) < width || product(&sum) < 8 {
         return Err("it is smaller than a panel".to_string());
     }
-    let linear = |axes: &[(AxisId, i64)]| {
-        axes.iter().fold(Ix::Const(0), |at, (a, n)| Ix::add(Ix::mul(at, Ix::Const(*n)), Ix::Axis(*a)))
-    };
-    let mut facts = edit::facts(kernel);
-    for (a, n) in n.iter().chain(&k) {
-        facts.set_axis(*a, &Ix::Const(0), &Ix::Const(*n));
-    }
-    let (at_n, at_k, w) = (linear(&n), linear(&k), Ix::Const(width));
-    let panel = Ix::mul(Ix::floor_div(at_n.clone(), w.clone()), Ix::Const(depth * width));
-    let index = Ix::add(Ix::add(panel, Ix::mul(at_k, w.clone())), Ix::modulo(at_n, w));
-    let panels = (columns + width - 1) / width;
-    let source = &plan.arrays[array];
-    let packer = packer(step, source, mem, &n, &k, [panels, depth, width], columns);
-    Ok(Found {
-        array,
-        kernel: packer,
-        shape: [panels, depth, width].map(Ix::Const).to_vec(),
-        param: mem.base,
-        operand: *dst,
-        index: simplify(&index, &facts),
-    })
+    Ok(Weight { array, operand: *dst, mem: mem.clone(), columns, sum, width })
 }
 
 /// The kernel that writes the panels of a weight. It takes the symbols, as all do, the weight and the panels.
-fn packer(
-    step: &Step,
-    source: &Array,
-    mem: &Mem,
-    n: &[(AxisId, i64)],
-    k: &[(AxisId, i64)],
-    [panels, depth, width]: [i64; 3],
-    columns: i64,
-) -> Kernel {
-    let of = &step.kernel;
+fn packer(step: &Step, source: &Array, weight: &Weight) -> Kernel {
+    let (panels, depth, width, elem) = (weight.panels(), weight.depth(), weight.width, weight.mem.elem);
     let mut kernel = Kernel { name: format!("k_pack_{}", plain(&source.name)), open: true, ..Kernel::default() };
-    let symbols = step.args.iter().take_while(|a| matches!(a, StepArg::Symbol(_))).count();
-    for p in of.params.iter().take(symbols) {
-        let val = kernel.vals.push(Val { ty: p.ty, name: p.name.clone() });
-        kernel.params.push(Param { val, ..p.clone() });
-    }
-    let mut pointer = |name: &str| {
-        let ty = Ty::Ptr(mem.elem);
-        let val = kernel.vals.push(Val { ty, name: name.into() });
-        kernel.params.push(Param { name: name.into(), ty, val, div_by: 1, range: None });
-        val
-    };
-    let (from, to) = (pointer(&source.name), pointer(&format!("{}_packed", source.name)));
+    let symbols = step.kernel.params.iter().zip(&step.args).filter(|(_, a)| matches!(a, StepArg::Symbol(_)));
+    let arrays = [source.name.clone(), format!("{}_packed", source.name)].map(|name| pointer(name, elem));
+    set_params(&mut kernel, symbols.map(|(p, _)| p.clone()).chain(arrays).map(|p| (p, None)).collect());
+    let at = kernel.params.len();
+    let (from, to) = (kernel.params[at - 2].val, kernel.params[at - 1].val);
     let mut axis = |name: &str| kernel.axes.push(Axis { name: name.into(), from: None });
     let (p, kk, j) = (axis("p"), axis("k"), axis("j"));
     let mut facts = Facts::new();
@@ -221,30 +204,26 @@ fn packer(
     }
     let column = Ix::add(Ix::mul(Ix::Axis(p), Ix::Const(width)), Ix::Axis(j));
     let mut by: BTreeMap<AxisId, Ix> = BTreeMap::new();
-    for (position, axes) in [(column.clone(), n), (Ix::Axis(kk), k)] {
-        let mut stride = 1;
-        for (i, (a, n)) in axes.iter().enumerate().rev() {
-            let q = Ix::floor_div(position.clone(), Ix::Const(stride));
-            by.insert(*a, if i == 0 { q } else { Ix::modulo(q, Ix::Const(*n)) });
-            stride *= n;
-        }
+    for (position, axes) in [(&column, &weight.columns), (&Ix::Axis(kk), &weight.sum)] {
+        Side::new(axes.iter().map(|(a, n)| (*a, Ix::Const(*n))).collect(), &facts).split(position, &mut by);
     }
-    let index = simplify(&mem.index.subst_axes(&mut |a| by.get(&a).cloned()), &facts);
+    let index = simplify(&weight.mem.index.subst_axes(&mut |a| by.get(&a).cloned()), &facts);
+    let columns = product(&weight.columns);
     let whole = columns % width == 0;
     let conds = if whole { vec![] } else { vec![Cond::new(column, Cmp::Lt, Ix::Const(columns))] };
     let site = kernel.sites.push(Site { span: None, op: "pack".into(), frames: Default::default() });
-    let dst = kernel.vals.push(Val { ty: Ty::Num(mem.elem), name: source.name.clone() });
+    let dst = kernel.vals.push(Val { ty: Ty::Num(elem), name: source.name.clone() });
     let to_index = Ix::add(Ix::mul(Ix::Axis(p), Ix::Const(depth * width)), Ix::mul(Ix::Axis(kk), Ix::Const(width)));
     let load = Stmt::Load {
         dst,
-        mem: Mem { base: from, index, elem: mem.elem },
+        mem: Mem { base: from, index, elem },
         mask: Mask { conds, vals: vec![] },
-        other: (!whole).then_some(Opnd::Const { dtype: mem.elem, bits: 0 }),
+        other: (!whole).then_some(Opnd::Const { dtype: elem, bits: 0 }),
         order: Order::Weak,
         site,
     };
     let store = Stmt::Store {
-        mem: Mem { base: to, index: Ix::add(to_index, Ix::Axis(j)), elem: mem.elem },
+        mem: Mem { base: to, index: Ix::add(to_index, Ix::Axis(j)), elem },
         value: Opnd::Val(dst),
         mask: Mask::default(),
         order: Order::Weak,
@@ -273,74 +252,133 @@ fn load_step(plan: &Plan, step: &Step, kernel: Kernel, from: ArrayId, to: ArrayI
     Step { kernel, args, reads: vec![from], writes: vec![to], origins: vec![], flops: Ix::Const(0), bytes }
 }
 
-/// The step with one weight read from its panels.
-fn replace(step: &mut Step, param: ValId, operand: ValId, index: Ix, name: &str, packed: ArrayId) {
+/// The step with weights read from their panels. A weight that nothing else reads is no argument any more: its memory is
+/// given back when the panels are written.
+fn read_panels(step: &mut Step, plan: &Plan, packed: Vec<(Weight, ArrayId)>) {
     let kernel = &mut step.kernel;
-    let old = kernel.params.iter().find(|p| p.val == param).map(|p| p.ty);
-    let Some(Ty::Ptr(elem)) = old else { return };
-    let name = format!("{name}_packed");
-    // Parameters are the first values in order: every other value moves up by one.
-    let at = kernel.params.len() as u32;
-    let vals: Vec<Val> = kernel.vals.values().cloned().collect();
-    let map = |v: ValId| if v.0 >= at { ValId(v.0 + 1) } else { v };
-    let renaming = walk::Renaming {
-        vals: (at..vals.len() as u32).map(|v| (ValId(v), map(ValId(v)))).collect(),
-        ..Default::default()
-    };
-    renaming.apply(&mut kernel.body);
-    kernel.vals = Default::default();
-    for (i, val) in vals.into_iter().enumerate() {
-        if i as u32 == at {
-            kernel.vals.push(Val { ty: Ty::Ptr(elem), name: name.clone() });
-        }
-        kernel.vals.push(val);
-    }
-    let val = ValId(at);
-    kernel.params.push(Param { name, ty: Ty::Ptr(elem), val, div_by: 1, range: None });
-    let operand = map(operand);
-    walk::visit_mut(&mut kernel.body, &mut |s| {
-        if let Stmt::Load { dst, mem, .. } = s
-            && *dst == operand
-        {
-            (mem.base, mem.index) = (val, index.clone());
-        }
-    });
-    let old = step.args.len().min(at as usize);
-    step.args.insert(old, StepArg::Array(packed));
-    step.reads.push(packed);
-    // A weight that nothing else reads is given back when its panels are written.
+    let operands: BTreeSet<ValId> = packed.iter().map(|(w, _)| w.operand).collect();
     let mut used = BTreeSet::new();
-    walk::visit(&step.kernel.body, &mut |s| match s {
+    walk::visit(&kernel.body, &mut |s| match s {
+        Stmt::Load { dst, .. } if operands.contains(dst) => {}
         Stmt::Load { mem, .. } | Stmt::Store { mem, .. } => _ = used.insert(mem.base),
         _ => {}
     });
-    if !used.contains(&param)
-        && let Some(at) = step.kernel.params.iter().position(|p| p.val == param)
-        && let Some(StepArg::Array(array)) = step.args.get(at).copied()
-    {
-        drop_param(&mut step.kernel, at);
-        step.args.remove(at);
-        if !step.args.contains(&StepArg::Array(array)) {
-            step.reads.retain(|id| *id != array);
-        }
+    let gone = |p: &Param| packed.iter().any(|(w, _)| w.mem.base == p.val) && !used.contains(&p.val);
+    let kept = kernel.params.iter().zip(&step.args).filter(|(p, _)| !gone(p));
+    let mut params: Vec<(Param, Option<ValId>)> = kept.clone().map(|(p, _)| (p.clone(), Some(p.val))).collect();
+    let mut args: Vec<StepArg> = kept.map(|(_, a)| *a).collect();
+    let first = params.len();
+    let indices: Vec<Ix> = packed.iter().map(|(w, _)| w.index(kernel)).collect();
+    for (weight, id) in &packed {
+        params.push((pointer(format!("{}_packed", plan.arrays[weight.array].name), weight.mem.elem), None));
+        args.push(StepArg::Array(*id));
     }
+    let now = set_params(kernel, params);
+    let panels = kernel.params.iter().skip(first).map(|p| p.val).zip(indices);
+    let operands = packed.iter().map(|(w, _)| now.get(&w.operand).copied().unwrap_or(w.operand));
+    let loads: BTreeMap<ValId, (ValId, Ix)> = operands.zip(panels).collect();
+    walk::visit_mut(&mut kernel.body, &mut |s| {
+        if let Stmt::Load { dst, mem, .. } = s
+            && let Some((base, index)) = loads.get(dst)
+        {
+            (mem.base, mem.index) = (*base, index.clone());
+        }
+    });
+    step.args = args;
+    step.reads.retain(|id| step.args.contains(&StepArg::Array(*id)));
+    step.reads.extend(packed.iter().map(|(_, id)| *id));
 }
 
-/// The kernel without a parameter that nothing uses.
-fn drop_param(kernel: &mut Kernel, at: usize) {
-    kernel.params.remove(at);
-    let from = at as u32;
-    let vals: Vec<Val> = kernel.vals.values().cloned().collect();
-    let renaming = walk::Renaming {
-        vals: (from + 1..vals.len() as u32).map(|v| (ValId(v), ValId(v - 1))).collect(),
-        ..Default::default()
-    };
-    renaming.apply(&mut kernel.body);
-    for p in &mut kernel.params {
-        p.val = renaming.vals.get(&p.val).copied().unwrap_or(p.val);
+fn pointer(name: String, elem: DType) -> Param {
+    Param { name, ty: Ty::Ptr(elem), val: ValId(0), div_by: 1, range: None }
+}
+
+/// Gives a kernel other parameters: those it had, with the values that they were, and new ones. Parameters are the first
+/// values in order, so others move: the answer says where.
+fn set_params(kernel: &mut Kernel, params: Vec<(Param, Option<ValId>)>) -> BTreeMap<ValId, ValId> {
+    let had: BTreeSet<ValId> = kernel.params.iter().map(|p| p.val).collect();
+    let old = std::mem::take(&mut kernel.vals);
+    let mut now = BTreeMap::new();
+    kernel.params.clear();
+    for (param, was) in params {
+        let kept = was.and_then(|v| old.get(v)).cloned();
+        let val = kernel.vals.push(kept.unwrap_or_else(|| Val { ty: param.ty, name: param.name.clone() }));
+        now.extend(was.map(|v| (v, val)));
+        kernel.params.push(Param { val, ..param });
     }
-    kernel.vals = Default::default();
-    for (_, val) in vals.into_iter().enumerate().filter(|(i, _)| *i != at) {
-        kernel.vals.push(val);
+    for (v, val) in old.iter().filter(|(v, _)| !had.contains(v)) {
+        now.insert(v, kernel.vals.push(val.clone()));
+    }
+    walk::Renaming { vals: now.clone(), ..Default::default() }.apply(&mut kernel.body);
+    now
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::decompose;
+    use crate::loops::model;
+    use crate::loops::verify::verify;
+    use crate::source::expr;
+    use crate::tile::tests::{context, with_knobs};
+
+    fn packed(text: &str, ctx: &Context) -> (Plan, Option<Plan>, Log) {
+        let torch = expr::evaluate(text, &[]).unwrap().graph;
+        let graph = decompose::decompose(&torch, &mut |_| {}).unwrap();
+        let plan = model::lower(&graph, &model::Options::default(), &mut Log::default()).unwrap();
+        let mut log = Log::default();
+        let out = run(&plan, ctx, &mut log);
+        for step in out.iter().flat_map(|p| p.load.iter().chain(&p.steps)) {
+            assert_eq!(verify(&step.kernel, Stage::Loop), []);
+            assert_eq!(step.args.len(), step.kernel.params.len());
+        }
+        (plan, out, log)
+    }
+
+    #[test]
+    fn a_weight_is_read_from_panels_that_are_written_once() {
+        let (plan, out, log) = packed("torch.nn.Linear(64, 40)(torch.randn(8, 64))", &context());
+        let (out, step) = (out.unwrap(), &plan.steps[0]);
+        assert_eq!(log.applied.len(), 1);
+        assert_eq!((plan.load.len(), out.load.len()), (0, 1));
+        let names = |s: &Step| s.kernel.params.iter().map(|p| p.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(step), ["x", "weight", "bias", "linear"]);
+        assert_eq!(names(&out.steps[0]), ["x", "bias", "linear", "weight_packed"]);
+        let weight = step.args[1];
+        assert!(!out.steps[0].args.contains(&weight) && out.load[0].args[0] == weight);
+        let text = print(&out.steps[0].kernel, Stage::Loop);
+        assert!(text.contains("load weight_packed[j//32*2048 + k*32 + j%32]"), "{text}");
+        // 40 columns are a panel and a part of one, filled with zeros.
+        let text = print(&out.load[0].kernel, Stage::Loop);
+        assert!(text.contains("load weight[p*2048 + j*64 + k] where p*32 + j < 40 else 0.0"), "{text}");
+    }
+
+    #[test]
+    fn one_copy_serves_all_that_read_it_alike() {
+        let text = "fc = torch.nn.Linear(64, 64, bias=False); fc(fc(torch.randn(8, 64)).relu())";
+        let (_, out, log) = packed(text, &context());
+        let out = out.unwrap();
+        assert_eq!((log.applied.len(), out.load.len()), (2, 1), "{:?}", log.applied);
+        // A weight that something else reads stays an argument beside its panels.
+        let text = "fc = torch.nn.Linear(64, 64, bias=False); fc(torch.randn(64, 64)) + fc.weight";
+        let (_, out, _) = packed(text, &context());
+        let step = &out.unwrap().steps[0];
+        let names: Vec<&str> = step.kernel.params.iter().map(|p| p.name.as_str()).collect();
+        assert!(names.contains(&"weight") && names.contains(&"weight_packed"), "{names:?}");
+    }
+
+    #[test]
+    fn what_gains_nothing_is_refused() {
+        for (text, ctx, why) in [
+            ("torch.nn.Linear(64, 64)(torch.randn(8, 64))", with_knobs(&["pack=0"]), "knob off"),
+            ("torch.nn.Linear(64, 16)(torch.randn(8, 64))", context(), "it is smaller than a panel"),
+        ] {
+            let (_, out, log) = packed(text, &ctx);
+            assert!(out.is_none());
+            assert!(log.skipped.iter().any(|(_, w)| w == why), "{:?}", log.skipped);
+        }
+        // What is not known when the model is loaded is none of the rule's.
+        let (_, out, log) = packed("torch.randn(8, 64) @ torch.randn(64, 64)", &context());
+        assert!(out.is_none() && log.skipped.is_empty());
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::base::rule::{Context, Log, Rule};
 use crate::base::target::Target;
-use crate::index::{Facts, Mask, simplify};
+use crate::index::{Facts, Mask};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::num::op::{Predicate, Rounding};
@@ -43,25 +43,11 @@ const SUB: ScalarOp = ScalarOp::SubF { rounding: NEAREST, ftz: false };
 const MUL: ScalarOp = ScalarOp::MulF { rounding: NEAREST, ftz: false };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    if !p.open {
-        return None;
-    }
-    let mut kernel = p.clone();
-    let mut changed = false;
-    for at in 0..p.body.len() {
-        let Stmt::For(first) = &p.body[at] else { continue };
-        let Some(nest) = StreamNest::of(first) else { continue };
-        let site = axis_site(p, first.axis);
-        match nest.and_then(|nest| cut(&mut kernel, &ctx.target, &nest)) {
-            Ok(stmt) => {
-                log.applied(site);
-                kernel.body[at] = stmt;
-                changed = true;
-            }
-            Err(why) => log.skipped(site, why),
-        }
-    }
-    changed.then_some(kernel)
+    cut_nests(p, log, &mut |kernel, s| {
+        let Stmt::For(first) = s else { return None };
+        let nest = StreamNest::of(first)?;
+        Some((axis_site(kernel, first.axis), nest.and_then(|nest| cut(kernel, &ctx.target, &nest))))
+    })
 }
 
 /// Free loops around a stream, and what stands with it.
@@ -150,9 +136,7 @@ struct Cuts {
     n: Side,
     depth: Side,
     batch: Side,
-    grid: [(AxisId, Ix); 3],
-    kt: AxisId,
-    steps: Ix,
+    outer: Outer,
 }
 
 /// Positions in the loops of a part, where it has them.
@@ -166,14 +150,10 @@ struct At {
 
 impl Cuts {
     fn frame(&self, facts: &Facts, at: At) -> Frame {
-        let block = |d: usize| if self.grid[d].1.is_const(1) { Ix::Const(0) } else { Ix::Axis(self.grid[d].0) };
-        let within = |outer: Ix, side: &Side, axis: AxisId| {
-            Ix::add(Ix::mul(outer, Ix::Const(side.block as i64)), Ix::Axis(axis))
-        };
-        let kt = if self.steps.is_const(1) { Ix::Const(0) } else { Ix::Axis(self.kt) };
-        let mut sides = vec![(&self.batch, block(2))];
-        sides.extend(at.row.map(|i| (&self.m, within(block(0), &self.m, i))));
-        sides.extend(at.key.map(|j| (&self.keys, within(kt, &self.keys, j))));
+        let outer = &self.outer;
+        let mut sides = vec![(&self.batch, outer.block(2))];
+        sides.extend(at.row.map(|i| (&self.m, self.m.at(outer.block(0), i))));
+        sides.extend(at.key.map(|j| (&self.keys, self.keys.at(outer.stretch(), j))));
         sides.extend(at.n.map(|n| (&self.n, Ix::Axis(n))));
         sides.extend(at.depth.map(|k| (&self.depth, Ix::Axis(k))));
         Frame::new(facts, &sides)
@@ -181,43 +161,34 @@ impl Cuts {
 }
 
 fn cut(kernel: &mut Kernel, target: &Target, nest: &StreamNest<'_>) -> Result<Stmt, String> {
-    let facts = edit::facts(kernel);
+    let mut facts = kernel.facts();
     let (roles, sum) = (nest.roles, &nest.sum);
-    let of = |axes: &[AxisId], loops: &[&For]| -> Vec<(AxisId, Ix)> {
-        axes.iter().filter_map(|a| loops.iter().find(|f| f.axis == *a)).map(|f| (f.axis, f.hi.clone())).collect()
-    };
-    let mut all = nest.free.clone();
-    all.extend([nest.stream, nest.update, nest.last]);
-    all.extend(&sum.loops);
-    if all.iter().any(|f| !f.lo.is_const(0) || !f.step.is_const(1) || !f.hi.axes().is_empty()) {
-        return Err("the bounds of its loops depend on each other".to_string());
-    }
-    let mut m = Side::new(of(&sum.roles.m, &nest.free), &facts);
-    let mut keys = Side::new(vec![(nest.stream.axis, nest.stream.hi.clone())], &facts);
+    check_bounds(&nest.free)?;
+    check_bounds(&[nest.stream, nest.update, nest.last])?;
+    check_bounds(&sum.loops)?;
+    let mut m = Side::of(&sum.roles.m, &nest.free, &facts);
+    let mut keys = Side::of(&[nest.stream.axis], &[nest.stream], &facts);
     // The loop that updates and the last one run over the same positions.
-    let n = Side::new(vec![(nest.update.axis, nest.update.hi.clone())], &facts);
-    let mut depth = Side::new(of(&sum.roles.k, &sum.loops), &facts);
-    let rest: Vec<&For> = nest.free.iter().copied().filter(|f| !sum.roles.m.contains(&f.axis)).collect();
-    let batch = Side::new(rest.iter().map(|f| (f.axis, f.hi.clone())).collect(), &facts);
+    let n = Side::of(&[nest.update.axis], &[nest.update], &facts);
+    let mut depth = Side::of(&sum.roles.k, &sum.loops, &facts);
+    let batch: Vec<AxisId> = nest.free.iter().map(|f| f.axis).filter(|a| !sum.roles.m.contains(a)).collect();
+    let batch = Side::of(&batch, &nest.free, &facts);
     let (Some(width), Some(deep)) = (n.known(), depth.known()) else {
         return Err("the length of its rows is not known".to_string());
     };
     let (bm, bk) = sizes(m.known(), keys.known(), target);
     (m.block, keys.block, depth.block) = (bm, bk, deep);
-    let count = |side: &Side| simplify(&Ix::ceil_div(side.extent.clone(), Ix::Const(side.block as i64)), &facts);
-    let (blocks, steps) = (count(&m), count(&keys));
     let like = |side: &Side, or: AxisId| side.axes.first().map_or(or, |a| a.0);
     let (like_m, like_b) = (like(&m, nest.stream.axis), like(&batch, nest.stream.axis));
     let x = edit::new_axis(kernel, like_m, "b");
     let y = edit::new_axis(kernel, like_m, "y");
     let z = edit::new_axis(kernel, like_b, "b");
-    let kt = edit::new_axis(kernel, nest.stream.axis, "t");
+    let stretch = edit::new_axis(kernel, nest.stream.axis, "t");
+    let grid = [(x, m.blocks(&facts)), (y, Ix::Const(1)), (z, batch.extent.clone())];
+    let outer = Outer { grid, stretch, stretches: keys.blocks(&facts) };
+    outer.enter(&mut facts);
     let mut b = Build { kernel, facts };
-    for (axis, n) in [(x, &blocks), (z, &batch.extent), (kt, &steps)] {
-        b.facts.set_axis(axis, &Ix::Const(0), n);
-    }
-    let grid = [(x, blocks), (y, Ix::Const(1)), (z, batch.extent.clone())];
-    let cuts = Cuts { m, keys, n, depth, batch, grid, kt, steps };
+    let cuts = Cuts { m, keys, n, depth, batch, outer };
 
     // The state of the rows.
     let dtype = match b.kernel.bufs.get(roles.acc).map(|b| b.ty) {
@@ -252,15 +223,7 @@ fn cut(kernel: &mut Kernel, target: &Target, nest: &StreamNest<'_>) -> Result<St
     let stretch = Stretch { acc, greatest, total, scores, dtype, bm, bk, width };
     step.push(recurrence(&mut b, nest, &cuts, &stretch)?);
     second_product(&mut b, nest, &cuts, &stretch, &mut step)?;
-    if cuts.steps.is_const(1) {
-        body.extend(step);
-    } else {
-        let mut outer = edit::free_loop(kt, cuts.steps.clone(), step);
-        if let Stmt::For(f) = &mut outer {
-            f.kind = LoopKind::Serial;
-        }
-        body.push(outer);
-    }
+    body.extend(cuts.outer.in_stretches(step));
 
     // What follows.
     let (i, n) = (b.axis("i", bm), b.axis("n", width));
@@ -278,7 +241,7 @@ fn cut(kernel: &mut Kernel, target: &Target, nest: &StreamNest<'_>) -> Result<St
     let mut rest = frame.copy(b.kernel, &rest);
     edit::drop_unused(&mut rest);
     body.push(nested(&[(i, bm), (n, width)], rest));
-    in_blocks(&cuts.grid, body)
+    cuts.outer.in_blocks(body)
 }
 
 /// The tiles of a block.
@@ -408,12 +371,10 @@ fn recurrence(b: &mut Build<'_>, nest: &StreamNest<'_>, cuts: &Cuts, t: &Stretch
     let old = read(b, &mut terms, sum, vec![]);
     let new = define(b, &mut terms, ADD, vec![term, old]);
     terms.push(Stmt::Write { buf: sum, idx: vec![], value: new });
-    let mut folded = edit::free_loop(j, Ix::Const(bk as i64), terms);
-    if let Stmt::For(f) = &mut folded {
+    rows.push(edit::loop_with(j, Ix::Const(bk as i64), terms, |f| {
         f.kind = LoopKind::Reduce;
         f.combine = fold(ADD, 0.0, sum);
-    }
-    rows.push(folded);
+    }));
     let before = read(b, &mut rows, t.total, row.clone());
     let kept = define(b, &mut rows, MUL, vec![before, shrink]);
     let more = read(b, &mut rows, sum, vec![]);

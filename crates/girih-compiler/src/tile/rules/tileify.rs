@@ -39,27 +39,10 @@ Refuses nests that hold other loops than those of the sum, such as a reduction t
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    if !p.open {
-        return None;
-    }
-    let mut kernel = p.clone();
-    let mut changed = false;
-    for at in 0..p.body.len() {
-        let nest = match OpenNest::of(&p.body[at]) {
-            None => continue,
-            Some(nest) => nest,
-        };
-        let site = site_of(p, &p.body[at]);
-        match nest.and_then(|nest| Tiling::new(&mut kernel, ctx, &nest)?.build(&nest)) {
-            Ok(stmt) => {
-                log.applied(site);
-                kernel.body[at] = stmt;
-                changed = true;
-            }
-            Err(why) => log.skipped(site, why),
-        }
-    }
-    changed.then_some(kernel)
+    cut_nests(p, log, &mut |kernel, s| {
+        let nest = OpenNest::of(s)?;
+        Some((site_of(kernel, s), nest.and_then(|nest| Tiling::new(kernel, ctx, &nest)?.build(&nest))))
+    })
 }
 
 /// A nest of free loops around contractions of one shape and what uses their sums.
@@ -127,54 +110,37 @@ struct Cuts {
     n: Side,
     k: Side,
     batch: Side,
-    /// The blocks' axes: x, y, z, with how many there are.
-    grid: [(AxisId, Ix); 3],
-    kt: AxisId,
-    steps: Ix,
+    outer: Outer,
 }
 
 /// Extents that are not known are taken to be this long.
 const GUESS: u64 = 4096;
 
 impl Cuts {
-    /// The position of a block's axis, 0 where there is one.
-    fn block(&self, d: usize) -> Ix {
-        if self.grid[d].1.is_const(1) { Ix::Const(0) } else { Ix::Axis(self.grid[d].0) }
-    }
-
     /// The old axes, given positions in a tile and along a stretch of the sum.
     fn frame(&self, facts: &Facts, i: Option<AxisId>, j: Option<AxisId>, kk: Option<(&Side, AxisId)>) -> Frame {
-        let at = |block: Ix, side: &Side, within: AxisId| {
-            Ix::add(Ix::mul(block, Ix::Const(side.block as i64)), Ix::Axis(within))
-        };
-        let mut sides = vec![(&self.batch, self.block(2))];
-        sides.extend(i.map(|i| (&self.m, at(self.block(0), &self.m, i))));
-        sides.extend(j.map(|j| (&self.n, at(self.block(1), &self.n, j))));
-        let kt = if self.steps.is_const(1) { Ix::Const(0) } else { Ix::Axis(self.kt) };
-        sides.extend(kk.map(|(k, kk)| (k, at(kt, k, kk))));
+        let outer = &self.outer;
+        let mut sides = vec![(&self.batch, outer.block(2))];
+        sides.extend(i.map(|i| (&self.m, self.m.at(outer.block(0), i))));
+        sides.extend(j.map(|j| (&self.n, self.n.at(outer.block(1), j))));
+        sides.extend(kk.map(|(k, kk)| (k, k.at(outer.stretch(), kk))));
         Frame::new(facts, &sides)
     }
 }
 
 impl<'a> Tiling<'a> {
     fn new(kernel: &'a mut Kernel, ctx: &Context, nest: &OpenNest<'_>) -> Result<Tiling<'a>, String> {
-        let mut facts = edit::facts(kernel);
+        let mut facts = kernel.facts();
         let first = nest.sums.first().ok_or("its sum stands elsewhere")?;
-        let hi = |axes: &[AxisId], loops: &[&For]| -> Vec<(AxisId, Ix)> {
-            axes.iter().filter_map(|a| loops.iter().find(|f| f.axis == *a)).map(|f| (f.axis, f.hi.clone())).collect()
-        };
         let roles = first.roles;
-        let mut m = Side::new(hi(&roles.m, &nest.free), &facts);
-        let mut n = Side::new(hi(&roles.n, &nest.free), &facts);
-        let mut k = Side::new(hi(&roles.k, &first.loops), &facts);
+        check_bounds(&nest.free)?;
+        check_bounds(&first.loops)?;
+        let mut m = Side::of(&roles.m, &nest.free, &facts);
+        let mut n = Side::of(&roles.n, &nest.free, &facts);
+        let mut k = Side::of(&roles.k, &first.loops, &facts);
         let role = |a: &AxisId| roles.m.contains(a) || roles.n.contains(a);
-        let batch: Vec<(AxisId, Ix)> =
-            nest.free.iter().filter(|f| !role(&f.axis)).map(|f| (f.axis, f.hi.clone())).collect();
-        let batch = Side::new(batch, &facts);
-        let all = nest.free.iter().chain(&first.loops);
-        if all.into_iter().any(|f| !f.lo.is_const(0) || !f.step.is_const(1) || !f.hi.axes().is_empty()) {
-            return Err("the bounds of its loops depend on each other".to_string());
-        }
+        let batch: Vec<AxisId> = nest.free.iter().map(|f| f.axis).filter(|a| !role(a)).collect();
+        let batch = Side::of(&batch, &nest.free, &facts);
         let acc = num_type(kernel, roles.acc).ok_or("its accumulator holds addresses")?;
         // Whether all right operands lie in panels: along the columns as one axis.
         let column = edit::new_axis(kernel, roles.n.last().copied().unwrap_or(roles.k[0]), "");
@@ -191,25 +157,18 @@ impl<'a> Tiling<'a> {
         };
         let in_panels = nest.sums.iter().all(panels);
         let (cols, depth) = (n.known().unwrap_or(GUESS), k.known().unwrap_or(GUESS));
-        let mut blocks = contraction_blocks(&ctx.target, m.known(), cols, depth, acc, in_panels);
-        if !in_panels {
-            blocks.bk = blocks.bk.min(k.known().unwrap_or(u64::MAX).max(1));
-        }
+        let blocks = contraction_blocks(&ctx.target, m.known(), cols, depth, acc, in_panels);
         (m.block, n.block, k.block) = (blocks.bm, blocks.bn, blocks.bk);
-        let count = |side: &Side| simplify(&Ix::ceil_div(side.extent.clone(), Ix::Const(side.block as i64)), &facts);
-        let (rows, columns, steps) = (count(&m), count(&n), count(&k));
-        let batches = batch.extent.clone();
         let like = |side: &Side| side.axes.first().map_or(AxisId(0), |a| a.0);
         let (like_m, like_n, like_k) = (like(&m), like(&n), like(&k));
         let x = edit::new_axis(kernel, like_m, "b");
         let y = edit::new_axis(kernel, like_n, "b");
         let z = kernel.axes.push(Axis { name: "batch".into(), from: None });
-        let kt = edit::new_axis(kernel, like_k, "t");
-        for (axis, n) in [(x, &rows), (y, &columns), (z, &batches), (kt, &steps)] {
-            facts.set_axis(axis, &Ix::Const(0), n);
-        }
-        let grid = [(x, rows), (y, columns), (z, batches)];
-        Ok(Tiling { b: Build { kernel, facts }, cuts: Cuts { m, n, k, batch, grid, kt, steps } })
+        let stretch = edit::new_axis(kernel, like_k, "t");
+        let grid = [(x, m.blocks(&facts)), (y, n.blocks(&facts)), (z, batch.extent.clone())];
+        let outer = Outer { grid, stretch, stretches: k.blocks(&facts) };
+        outer.enter(&mut facts);
+        Ok(Tiling { b: Build { kernel, facts }, cuts: Cuts { m, n, k, batch, outer } })
     }
 
     fn build(mut self, nest: &OpenNest<'_>) -> Result<Stmt, String> {
@@ -245,15 +204,7 @@ impl<'a> Tiling<'a> {
             let tile = tiles.get(&sum.roles.acc).copied().ok_or("it has no accumulator")?;
             self.contraction(sum, &around, tile, &mut asserted, &mut inner)?;
         }
-        if self.cuts.steps.is_const(1) {
-            body.extend(inner);
-        } else {
-            let mut outer = edit::free_loop(self.cuts.kt, self.cuts.steps.clone(), inner);
-            if let Stmt::For(f) = &mut outer {
-                f.kind = LoopKind::Serial;
-            }
-            body.push(outer);
-        }
+        body.extend(self.cuts.outer.in_stretches(inner));
         // What follows the sums: all that is stored, and the assertions that no operand took along.
         let (i, j) = (self.b.axis("i", bm), self.b.axis("j", bn));
         let ends = |s: &Stmt| !edit::is_pure(s) && !asserted.contains(&std::ptr::from_ref(s));
@@ -265,7 +216,7 @@ impl<'a> Tiling<'a> {
         to_tiles(&mut rest, &tiles.iter().map(|(old, tile)| (*old, (*tile, at.clone()))).collect());
         let rest = self.cuts.frame(&self.b.facts, Some(i), Some(j), None).copy(self.b.kernel, &rest);
         body.push(nested(&[(i, bm), (j, bn)], rest));
-        in_blocks(&self.cuts.grid, body)
+        self.cuts.outer.in_blocks(body)
     }
 
     /// One contribution to a tile, with operands that are more than a load computed into buffers first.
@@ -281,8 +232,7 @@ impl<'a> Tiling<'a> {
         let (bm, bn, bk) = (m.block, n.block, k.block);
         let (i, j, kk) = (self.b.axis("i", bm), self.b.axis("j", bn), self.b.axis("kk", bk));
         // Each sum has loops of its own, as long as the others'.
-        let extent = |a: &AxisId| sum.loops.iter().find(|f| f.axis == *a).map(|f| (*a, f.hi.clone()));
-        let own_k = Side { axes: sum.roles.k.iter().filter_map(extent).collect(), ..k.clone() };
+        let own_k = Side { block: bk, ..Side::of(&sum.roles.k, &sum.loops, &self.b.facts) };
         let found = operands_of(around, sum, m, n)?;
         asserted.extend(found.iter().flatten().map(|s| std::ptr::from_ref(*s)));
         let mut operands = vec![];
