@@ -1,7 +1,8 @@
-//! Loop IR of models is the same text whatever the machine; Tile IR is not.
+//! Loop IR of models is the same text whatever the machine; Tile IR is not. Both read back.
 
 use girih_compiler::base::target::Target;
 use girih_compiler::loops::ir::{LoopKind, Place, Stmt};
+use girih_compiler::loops::parse::parse;
 use girih_compiler::loops::print::{Stage, print};
 use girih_compiler::loops::walk;
 use girih_compiler::pipeline::{self, Lowered, Options, Silent};
@@ -50,6 +51,13 @@ fn loop_ir_is_the_same_for_every_target() {
             let (kernels, loops) = lowered(text, target.clone());
             assert_eq!(loops, first, "{text} on {target:?}");
             assert!(loops.contains(") open:") && !loops.contains("bx"), "{loops}");
+            for l in &kernels {
+                for (kernel, stage) in [(&l.loops, Stage::Loop), (&l.tile, Stage::Tile)] {
+                    let text = print(kernel, stage);
+                    let (back, read) = parse(&text).unwrap();
+                    assert_eq!((print(&back, read), read), (text, stage));
+                }
+            }
             placed.insert(kernels.iter().map(|l| print(&l.tile, Stage::Tile)).collect::<String>());
         }
         assert!(placed.len() > 1, "{text} is placed alike on all machines");
