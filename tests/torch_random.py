@@ -164,17 +164,31 @@ def examine_together(whole):
 
 
 class Worker:
+    # What PyTorch keeps of functions it has compiled halves its speed after some two hundred groups.
+    GROUPS = 60
+
     def __init__(self):
         self.process = None
         self.seed = None
+        self.given = 0
 
     def start(self):
         command = [sys.executable, "-W", "ignore", __file__, "--worker", *sys.argv[1:]]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.given = 0
+
+    def end(self):
+        if self.process is not None:
+            self.process.stdin.close()
+            self.process.wait()
+            self.process = None
 
     def give(self, seed, size):
+        if self.given == self.GROUPS:
+            self.end()
         if self.process is None:
             self.start()
+        self.given += 1
         self.seed, self.size = seed, size
         self.process.stdin.write(f"{seed} {size}\n")
         self.process.stdin.flush()
@@ -238,9 +252,7 @@ class Campaign:
             while (given := self.next()) is not None:
                 worker.give(*given)
                 self.take(worker.answer())
-            if worker.process:
-                worker.process.stdin.close()
-                worker.process.wait()
+            worker.end()
 
         threads = [threading.Thread(target=serve) for _ in range(self.args.jobs)]
         for t in threads:

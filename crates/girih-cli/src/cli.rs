@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use girih::Device;
-use girih_compiler::base::knobs::Knobs;
 use girih_compiler::cuda_tile::bytecode::{Version, write};
+use girih_compiler::tile::knobs::Knobs;
 
 /// A tile compiler: runs CUDA Tile IR programs natively on the processor.
 #[derive(Parser)]

@@ -8,6 +8,7 @@ use girih::{Kernel, Options, Program};
 pub use girih_compiler::base::words::suggestion;
 use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::cuda_tile::bytecode::is_bytecode;
+use girih_compiler::tile::target::Target;
 
 use crate::cli::KernelArgs;
 use crate::failure::Failure;
@@ -94,8 +95,14 @@ pub fn options(args: &KernelArgs) -> Result<Options, Failure> {
     let target = args.target.clone().or_else(|| std::env::var("GIRIH_TARGET").ok().filter(|t| !t.is_empty()));
     match target.as_deref() {
         None | Some("cpu") => {}
+        Some(other) if Target::named(other).is_some() => {
+            return Err(Failure::usage(format!(
+                "cannot compile for `{other}` yet: this build supports the target `cpu`, this machine"
+            )));
+        }
         Some(other) => {
-            return Err(Failure::usage(format!("`{other}` is no target here; the only one is `cpu`, this machine")));
+            let help = suggestion("targets", other, Target::NAMES.into_iter());
+            return Err(Failure::usage(format!("unknown target `{other}`; {help}")));
         }
     }
     options.threads = args.threads.or(options.threads);

@@ -9,9 +9,10 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use girih_compiler::base::Code;
-use girih_compiler::base::knobs::{ALL, Knobs};
 use girih_compiler::cuda_tile::ops;
 use girih_compiler::pipeline;
+use girih_compiler::tile::knobs::{ALL, Knobs};
+use girih_compiler::tile::target::Target;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -100,7 +101,7 @@ Every rewrite rule in the order it runs, from its own description; `girih rules 
 target, once. Before them come the [decompositions](models/decompositions.md), `o`. `girih compile -v` counts where each applied and refused, `-vv` shows what it changed and why it refused.
 "
     .to_string();
-    for rule in pipeline::descriptions().iter().filter(|rule| !rule.name.starts_with("o:")) {
+    for rule in pipeline::descriptions(&Target::cpu()).iter().filter(|rule| !rule.name.starts_with("o:")) {
         let _ = write!(text, "\n## {}\n\n{}\n", rule.name, rule.doc.trim());
     }
     text.push_str(
@@ -125,7 +126,7 @@ own descriptions. `girih rules NAME` shows one, by its name or by an operation. 
 of the model's operations, as `o:NAME`; [the other rules](../rules.md) follow.
 "
     .to_string();
-    for rule in pipeline::descriptions().iter().filter(|rule| rule.name.starts_with("o:")) {
+    for rule in pipeline::descriptions(&Target::cpu()).iter().filter(|rule| rule.name.starts_with("o:")) {
         let handles: Vec<String> = rule.handles.iter().map(|h| format!("`{h}`")).collect();
         let _ = write!(text, "\n## {}\n\nFor {}.\n\n{}\n", rule.name, handles.join(", "), rule.doc.trim());
     }
@@ -135,7 +136,7 @@ of the model's operations, as `o:NAME`; [the other rules](../rules.md) follow.
 #[test]
 fn rules_by_name() {
     let list = girih(&["rules"]);
-    for rule in pipeline::descriptions() {
+    for rule in pipeline::descriptions(&Target::cpu()) {
         assert!(list.lines().any(|l| l.split_whitespace().next() == Some(&rule.name)), "{} is not listed", rule.name);
     }
     assert!(list.lines().all(|l| l.chars().count() <= 130), "{list}");

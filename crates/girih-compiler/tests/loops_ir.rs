@@ -3,7 +3,7 @@
 use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::loops::print::Stage;
 use girih_compiler::loops::{ir::Kernel, parse, print, verify};
-use girih_compiler::pipeline::{self, Letter, Observer, Options, RuleEvent};
+use girih_compiler::pipeline::{self, Event, Observer, Options};
 
 struct Checker {
     seen: usize,
@@ -24,14 +24,15 @@ fn check(kernel: &Kernel, stage: Stage) -> Result<(), String> {
 }
 
 impl Observer for Checker {
-    fn rule(&mut self, event: &RuleEvent<'_>) -> Result<(), Diagnostic> {
-        let Some(after) = event.after else { return Ok(()) };
-        let stage = match event.letter {
-            Letter::Loop => Stage::Loop,
-            Letter::Tile => Stage::Tile,
+    fn see(&mut self, event: &Event<'_>) -> Result<(), Diagnostic> {
+        let (ran, stage) = match event {
+            Event::Loop(ran) => (ran, Stage::Loop),
+            Event::Tile(ran) => (ran, Stage::Tile),
+            _ => return Ok(()),
         };
+        let Some(after) = ran.after else { return Ok(()) };
         self.seen += 1;
-        check(after, stage).map_err(|e| Diagnostic::error(Code::InvalidIr, format!("{}: {e}", event.name)))
+        check(after, stage).map_err(|e| Diagnostic::error(Code::InvalidIr, format!("{}: {e}", ran.name)))
     }
 }
 

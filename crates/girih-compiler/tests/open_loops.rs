@@ -1,12 +1,12 @@
 //! Loop IR of models is the same text whatever the machine; Tile IR is not. Both read back.
 
-use girih_compiler::base::target::Target;
 use girih_compiler::loops::ir::{LoopKind, Place, Stmt};
 use girih_compiler::loops::parse::parse;
 use girih_compiler::loops::print::{Stage, print};
 use girih_compiler::loops::walk;
 use girih_compiler::pipeline::{self, Lowered, Options, Silent};
 use girih_compiler::source::expr;
+use girih_compiler::tile::target::Target;
 
 const MODELS: &[&str] = &[
     "torch.nn.RMSNorm(2048)(torch.randn(1, 32, 2048))",
@@ -22,10 +22,10 @@ const MODELS: &[&str] = &[
 ];
 
 fn targets() -> Vec<Target> {
-    let narrow = Target { vector_bytes: 16, vector_registers: 16, has_fma: false, ..Target::default() };
-    let small = Target { l1_bytes: 8 << 10, l2_bytes: 64 << 10, l3_bytes: 1 << 20, threads: 1, ..Target::default() };
-    let many = Target { threads: 64, l2_bytes: 4 << 20, ..Target::default() };
-    vec![Target::default(), narrow, small, many]
+    let narrow = Target::cpu().with_vectors(16, 16);
+    let small = Target::cpu().with_caches([8 << 10, 64 << 10, 1 << 20]).with_workers(1);
+    let many = Target::cpu().with_caches([48 << 10, 4 << 20, 32 << 20]).with_workers(64);
+    vec![Target::cpu(), narrow, small, many]
 }
 
 /// Every kernel of a model, placed for a target; and the text of Loop IR.
@@ -46,7 +46,7 @@ fn lowered(text: &str, target: Target) -> (Vec<Lowered>, String) {
 fn loop_ir_is_the_same_for_every_target() {
     for text in MODELS {
         let mut placed = std::collections::BTreeSet::new();
-        let (_, first) = lowered(text, Target::default());
+        let (_, first) = lowered(text, Target::cpu());
         for target in targets() {
             let (kernels, loops) = lowered(text, target.clone());
             assert_eq!(loops, first, "{text} on {target:?}");
@@ -67,13 +67,13 @@ fn loop_ir_is_the_same_for_every_target() {
 /// A nest of free loops over the whole iteration space with one sum in it, and nothing cut.
 #[test]
 fn a_product_is_one_plain_nest() {
-    let (_, text) = lowered(MODELS[1], Target::default());
+    let (_, text) = lowered(MODELS[1], Target::cpu());
     for line in ["for i in 0..512: free", "for j in 0..3584: free", "for k in 0..3584: reduce contraction m=i n=j k=k"]
     {
         assert_eq!(text.matches(line).count(), 1, "{text}");
     }
     assert_eq!(text.matches("for ").count(), 3, "{text}");
-    let (_, text) = lowered(MODELS[3], Target::default());
+    let (_, text) = lowered(MODELS[3], Target::cpu());
     assert!(text.contains("for key in 0..512: serial stream score="), "{text}");
 }
 

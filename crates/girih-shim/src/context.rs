@@ -102,7 +102,7 @@ fn attribute(number: c_int) -> Result<c_int> {
         // Copies run beside kernels, the device shares the host's memory, and host memory can be mapped.
         15 | 18 | 19 | 40 | 41 => 1,
         // What front ends flush before each measurement: the last cache, as far as that is quick.
-        38 => target().l3_bytes.min(8 << 20) as c_int,
+        38 => target().cache(3).min(8 << 20) as c_int,
         39 => 2048,
         75 => CAPABILITY.0,
         76 => CAPABILITY.1,

@@ -148,7 +148,7 @@ mod x86 {
 fn measure_bytes(threads: usize) -> f64 {
     // Larger than caches, unless memory is scarce.
     let free = machine::memory_available().unwrap_or(1 << 30);
-    let want = (machine::target(1).l3_bytes * 4).clamp(64 << 20, 1 << 30).min(free / 4);
+    let want = (machine::target(1).cache(3) * 4).clamp(64 << 20, 1 << 30).min(free / 4);
     let Some(mut pages) = usize::try_from(want).ok().and_then(Pages::zeroed) else { return 1e9 };
     // Pages that nobody wrote are all the same page.
     pages.bytes_mut().chunks_mut(4096).for_each(|page| page.fill(1));

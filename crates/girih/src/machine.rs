@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use girih_compiler::base::Budget;
-use girih_compiler::base::target::Target;
+use girih_compiler::tile::target::{Target, Vector};
 
 /// The instruction set features that matter to emitted code, by the name that follows `-m`; only those that both the
 /// processor and the operating system support.
@@ -79,7 +79,7 @@ pub fn target(threads: u32) -> Target {
     let has = features();
     let has = |f: &str| has.contains(&f);
     let avx512 = has("avx512f") && has("avx512bw") && has("avx512dq") && has("avx512vl");
-    let (vector_bytes, vector_registers) = if avx512 {
+    let (bytes, registers) = if avx512 {
         (64, 32)
     } else if has("avx2") {
         (32, 16)
@@ -88,16 +88,11 @@ pub fn target(threads: u32) -> Target {
     } else {
         (16, 16)
     };
-    let caches = caches();
-    Target {
-        vector_bytes,
-        vector_registers,
-        has_fma: has("fma") || cfg!(target_arch = "aarch64"),
-        l1_bytes: caches[0].unwrap_or(32 << 10),
-        l2_bytes: caches[1].unwrap_or(1 << 20),
-        l3_bytes: caches[2].unwrap_or(16 << 20),
-        threads,
-    }
+    let [l1, l2, l3] = caches();
+    let fma = has("fma") || cfg!(target_arch = "aarch64");
+    Target { vector: Vector { bytes, registers, arithmetic: true, fma }, ..Target::cpu() }
+        .with_caches([l1.unwrap_or(32 << 10), l2.unwrap_or(1 << 20), l3.unwrap_or(16 << 20)])
+        .with_workers(threads)
 }
 
 /// Data or unified cache sizes of levels 1, 2 and 3, where the system tells them.
@@ -153,8 +148,8 @@ mod tests {
     #[test]
     fn the_target_is_sane() {
         let t = target(3);
-        assert_eq!(t.threads, 3);
-        assert!([16, 32, 64].contains(&t.vector_bytes));
-        assert!(t.l1_bytes <= t.l2_bytes && t.l2_bytes <= t.l3_bytes.max(t.l2_bytes));
+        assert_eq!(t.axes.workers, 3);
+        assert!([16, 32, 64].contains(&t.vector.bytes));
+        assert!(t.cache(1) > 0 && t.cache(1) <= t.cache(2) && t.cache(3) > 0);
     }
 }

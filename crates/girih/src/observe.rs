@@ -3,14 +3,12 @@
 use girih_compiler::base::host::Host;
 use girih_compiler::base::launch::{Launch, Trap};
 use girih_compiler::base::memory::Memory;
-use girih_compiler::base::rule::Log;
 use girih_compiler::base::{Code, Diagnostic};
-use girih_compiler::graph::decompose::Applied;
-use girih_compiler::kernel::{eval, ir};
+use girih_compiler::kernel::eval;
 use girih_compiler::loops;
 use girih_compiler::loops::ir::Kernel as LoopKernel;
 use girih_compiler::pipeline::trace::Trace;
-use girih_compiler::pipeline::{GraphEvent, Observer, RuleEvent};
+use girih_compiler::pipeline::{Event, Observer};
 use std::time::Instant;
 
 use crate::args::{self, Arg, Bound, ParamKind};
@@ -35,29 +33,15 @@ impl TimedTrace {
 }
 
 impl Observer for TimedTrace {
-    fn begin(&mut self, _what: &str) {
-        self.began = Instant::now();
-    }
-    fn decomposed(&mut self, applied: &Applied<'_>) {
-        self.trace.decomposed(applied);
-    }
-    fn simplified(&mut self, event: &GraphEvent<'_>) -> std::result::Result<(), Diagnostic> {
-        self.trace.simplified(event)
-    }
-    fn fused(&mut self, number: usize, log: &Log) {
-        self.trace.fused(number, log);
-    }
-    fn planned(&mut self, rule: &str, number: Option<usize>, log: &Log) {
-        self.trace.planned(rule, number, log);
-    }
-    fn kernel(&mut self, name: &str) {
-        self.trace.kernel(name);
-    }
-    fn rule(&mut self, event: &RuleEvent<'_>) -> std::result::Result<(), Diagnostic> {
+    fn see(&mut self, event: &Event<'_>) -> std::result::Result<(), Diagnostic> {
         let took = self.began.elapsed();
-        self.trace.rule(event)?;
-        if !self.trace.full {
-            self.trace.note(&format!("{:.2} ms", took.as_secs_f64() * 1e3));
+        self.trace.see(event)?;
+        match event {
+            Event::Begin(_) => self.began = Instant::now(),
+            Event::Loop(_) | Event::Tile(_) if !self.trace.full => {
+                self.trace.note(&format!("{:.2} ms", took.as_secs_f64() * 1e3));
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -158,15 +142,19 @@ fn placed(kernel: &LoopKernel) -> impl Fn(&Launch, &mut dyn Memory) -> std::resu
 }
 
 impl Observer for VerifyEach<'_> {
-    fn rule(&mut self, event: &RuleEvent<'_>) -> std::result::Result<(), Diagnostic> {
-        let Some(after) = event.after else { return Ok(()) };
-        let what = format!("rule {}:{}", event.letter.text(), event.name);
-        self.compare(&what, &placed(event.before), &placed(after))
-    }
-
-    fn legalised(&mut self, tile: &LoopKernel, kernel: &ir::Kernel) -> std::result::Result<(), Diagnostic> {
-        let after = |launch: &Launch, memory: &mut dyn Memory| eval::run(kernel, tile, launch, memory, &mut Quiet);
-        self.compare("legalise", &placed(tile), &after)
+    fn see(&mut self, event: &Event<'_>) -> std::result::Result<(), Diagnostic> {
+        match event {
+            Event::Loop(ran) | Event::Tile(ran) => match ran.after {
+                Some(after) => self.compare(&format!("rule {}", ran.name), &placed(ran.before), &placed(after)),
+                None => Ok(()),
+            },
+            Event::Legalised { placed: tile, kernel } => {
+                let after =
+                    |launch: &Launch, memory: &mut dyn Memory| eval::run(kernel, tile, launch, memory, &mut Quiet);
+                self.compare("legalise", &placed(tile), &after)
+            }
+            _ => Ok(()),
+        }
     }
 }
 

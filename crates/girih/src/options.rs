@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use girih_compiler::base::knobs::Knobs;
 use girih_compiler::base::launch::Assumptions;
-use girih_compiler::base::target::Target;
 use girih_compiler::pipeline;
+use girih_compiler::tile::knobs::Knobs;
+use girih_compiler::tile::target::Target;
 
 use crate::error::Error;
 use crate::machine;

@@ -1,7 +1,7 @@
 //! How far a compilation is, on a terminal: one line on standard error that is written over and taken away at the end.
 //!
 //! ```text
-//! compiling k_linear_silu (3 of 17): 007_register_tile
+//! compiling k_linear_silu (3 of 17): t:007_register_tile
 //! ```
 //!
 //! In: what a compilation is at, from an [`Observer`] around its own and from the calls of the C compiler. Out: nothing in
@@ -17,10 +17,7 @@ use std::time::{Duration, Instant};
 
 use girih_compiler::base::Diagnostic;
 use girih_compiler::base::label::visible_lines;
-use girih_compiler::base::rule::Log;
-use girih_compiler::graph::decompose::Applied;
-use girih_compiler::pipeline::{GraphEvent, Observer, RuleEvent};
-use girih_compiler::{kernel, loops};
+use girih_compiler::pipeline::{Event, Observer};
 
 /// How long a compilation runs before something is said of it.
 const QUIET: Duration = Duration::from_secs(1);
@@ -143,30 +140,12 @@ pub(crate) fn count(at: usize, of: usize) {
 pub(crate) struct Shown<'a>(pub &'a mut dyn Observer);
 
 impl Observer for Shown<'_> {
-    fn begin(&mut self, what: &str) {
-        at(what);
-        self.0.begin(what);
-    }
-    fn rule(&mut self, event: &RuleEvent<'_>) -> Result<(), Diagnostic> {
-        self.0.rule(event)
-    }
-    fn legalised(&mut self, placed: &loops::ir::Kernel, kernel: &kernel::ir::Kernel) -> Result<(), Diagnostic> {
-        self.0.legalised(placed, kernel)
-    }
-    fn decomposed(&mut self, applied: &Applied<'_>) {
-        self.0.decomposed(applied);
-    }
-    fn simplified(&mut self, event: &GraphEvent<'_>) -> Result<(), Diagnostic> {
-        self.0.simplified(event)
-    }
-    fn fused(&mut self, number: usize, log: &Log) {
-        self.0.fused(number, log);
-    }
-    fn planned(&mut self, rule: &str, number: Option<usize>, log: &Log) {
-        self.0.planned(rule, number, log);
-    }
-    fn kernel(&mut self, name: &str) {
-        kernel(name);
-        self.0.kernel(name);
+    fn see(&mut self, event: &Event<'_>) -> Result<(), Diagnostic> {
+        match event {
+            Event::Begin(what) => at(what),
+            Event::Kernel(name) => kernel(name),
+            _ => {}
+        }
+        self.0.see(event)
     }
 }

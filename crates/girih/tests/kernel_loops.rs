@@ -5,11 +5,11 @@ mod calling;
 use girih_compiler::base::host::Silent;
 use girih_compiler::base::launch::Launch;
 use girih_compiler::base::memory::{Memory, VecMemory};
-use girih_compiler::base::target::Target;
 use girih_compiler::kernel::legalise::{Options, legalise};
 use girih_compiler::kernel::{self, print, verify};
 use girih_compiler::loops::{eval, parse};
 use girih_compiler::num::DType;
+use girih_compiler::tile::target::Target;
 
 /// An argument: a scalar's bits, or a buffer's elements.
 #[derive(Clone)]
@@ -114,7 +114,7 @@ fn compare(cases: &[Case], tag: &str, flags: &[&str], check: bool) {
     if calling::cc().is_none() {
         return;
     }
-    let target = Target::default();
+    let target = Target::cpu();
     let mut kernels = Vec::new();
     let mut lowered = Vec::new();
     for case in cases {
@@ -348,7 +348,7 @@ tile kernel k(X: ptr f32, n: i32):
 ";
     let (kernel, _) = parse::parse(text).expect("the kernel");
     let k = legalise(&kernel, &Options { check: true }).expect("lowers");
-    let source = girih_compiler::emit::c::emit(&[&k], &Target::default());
+    let source = girih_compiler::emit::c::emit(&[&k], &Target::cpu());
     let Some(unit) = calling::build("traps", &source, WIDE) else { return };
     let mut x = vec![0f32; 64];
     let at = x.as_mut_ptr() as u64;

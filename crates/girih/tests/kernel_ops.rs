@@ -3,11 +3,11 @@
 
 mod calling;
 
-use girih_compiler::base::target::Target;
 use girih_compiler::kernel::legalise::{Options, legalise};
 use girih_compiler::loops::ir::*;
 use girih_compiler::num::op::{Predicate, Rounding as R, Signedness as S};
 use girih_compiler::num::{DType, ScalarOp, eval};
+use girih_compiler::tile::target::Target;
 
 const N: u64 = 16 * 41 + 5;
 
@@ -321,16 +321,17 @@ fn compare(lanes: u32, target: &Target, flags: &[&str], tag: &str) {
 
 #[test]
 fn one_at_a_time() {
-    compare(1, &Target::default(), &["-mavx2", "-mfma"], "s");
+    compare(1, &Target::cpu(), &["-mavx2", "-mfma"], "s");
 }
 
 #[test]
 fn sixteen_at_a_time() {
-    compare(16, &Target::default(), &["-mavx2", "-mfma"], "v");
+    compare(16, &Target::cpu(), &["-mavx2", "-mfma"], "v");
 }
 
 #[test]
 fn without_fma_or_wide_vectors() {
-    let target = Target { vector_bytes: 16, vector_registers: 16, has_fma: false, ..Target::default() };
+    let mut target = Target::cpu().with_vectors(16, 16);
+    target.vector.fma = false;
     compare(4, &target, &[], "p");
 }

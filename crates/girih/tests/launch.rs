@@ -5,8 +5,7 @@ use std::sync::{Arc, Mutex};
 use girih::{Arg, Buffer, CachePolicy, Device, Error, Options, PrintOrder, Program};
 use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::num::DType;
-use girih_compiler::pipeline::{Observer, RuleEvent};
-use girih_compiler::{kernel, loops};
+use girih_compiler::pipeline::{Event, Observer};
 
 /// One cache for this test binary's kernels, so that runs after the first are quick and the user's is left alone.
 fn options(device: Device) -> Options {
@@ -268,13 +267,15 @@ struct Seen {
 }
 
 impl Observer for Seen {
-    fn rule(&mut self, _: &RuleEvent<'_>) -> Result<(), Diagnostic> {
-        self.rules += 1;
-        Ok(())
-    }
-    fn legalised(&mut self, placed: &loops::ir::Kernel, kernel: &kernel::ir::Kernel) -> Result<(), Diagnostic> {
-        assert_eq!(placed.params.len(), kernel.params.len());
-        self.kernels += 1;
+    fn see(&mut self, event: &Event<'_>) -> Result<(), Diagnostic> {
+        match event {
+            Event::Loop(_) | Event::Tile(_) => self.rules += 1,
+            Event::Legalised { placed, kernel } => {
+                assert_eq!(placed.params.len(), kernel.params.len());
+                self.kernels += 1;
+            }
+            _ => {}
+        }
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use girih_compiler::base::memory::VecMemory;
 use girih_compiler::base::{Code, Diagnostic, host};
 use girih_compiler::cuda_tile::bytecode::{self, write::VERSIONS};
 use girih_compiler::cuda_tile::{self, ir::Module};
-use girih_compiler::pipeline::{self, Lowered, Observer, Options, RuleEvent};
+use girih_compiler::pipeline::{self, Event, Lowered, Observer, Options};
 use girih_compiler::{kernel, loops};
 
 /// Where a program went wrong.
@@ -91,11 +91,10 @@ impl AfterEveryRule<'_> {
 }
 
 impl Observer for AfterEveryRule<'_> {
-    fn rule(&mut self, event: &RuleEvent<'_>) -> Result<(), Diagnostic> {
-        let Some(after) = event.after else { return Ok(()) };
-        self.agrees(after).map_err(|what| {
-            Diagnostic::error(Code::InternalBug, format!("{}:{}", event.letter.text(), event.name)).help(what)
-        })
+    fn see(&mut self, event: &Event<'_>) -> Result<(), Diagnostic> {
+        let (Event::Loop(ran) | Event::Tile(ran)) = event else { return Ok(()) };
+        let Some(after) = ran.after else { return Ok(()) };
+        self.agrees(after).map_err(|what| Diagnostic::error(Code::InternalBug, ran.name).help(what))
     }
 }
 
@@ -106,8 +105,7 @@ fn options(seed: u64) -> Options {
         options.assume = Assumptions { no_wrap: false, no_alias: false };
     }
     if seed % 5 == 2 {
-        options.target.vector_bytes = 32;
-        options.target.vector_registers = 16;
+        options.target = options.target.with_vectors(32, 16);
     }
     options.check = seed % 7 == 3;
     options

@@ -29,13 +29,13 @@ pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
         let report = json!({
             "version": env!("CARGO_PKG_VERSION"),
             "arch": std::env::consts::ARCH,
-            "threads": target.threads,
-            "vector_bytes": target.vector_bytes,
-            "vector_registers": target.vector_registers,
-            "fma": target.has_fma,
-            "l1_bytes": target.l1_bytes,
-            "l2_bytes": target.l2_bytes,
-            "l3_bytes": target.l3_bytes,
+            "threads": target.axes.workers,
+            "vector_bytes": target.vector.bytes,
+            "vector_registers": target.vector.registers,
+            "fma": target.vector.fma,
+            "l1_bytes": target.cache(1),
+            "l2_bytes": target.cache(2),
+            "l3_bytes": target.cache(3),
             "features": features,
             "compiler": compiler_text,
             "compiler_ok": compiler_ok,
@@ -51,16 +51,16 @@ pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
         outln!(
             "ok      processor   {}, {} threads, vectors of {} bytes, {} registers{}",
             std::env::consts::ARCH,
-            target.threads,
-            target.vector_bytes,
-            target.vector_registers,
-            if target.has_fma { ", fma" } else { "" }
+            target.axes.workers,
+            target.vector.bytes,
+            target.vector.registers,
+            if target.vector.fma { ", fma" } else { "" }
         )?;
         outln!(
             "ok      caches      {} KiB, {} KiB, {} KiB",
-            kib(target.l1_bytes),
-            kib(target.l2_bytes),
-            kib(target.l3_bytes)
+            kib(target.cache(1)),
+            kib(target.cache(2)),
+            kib(target.cache(3))
         )?;
         outln!("ok      features    {}", if features.is_empty() { "none".into() } else { features.join(" ") })?;
         outln!("{} C compiler  {compiler_text}", mark(compiler_ok))?;

@@ -1,7 +1,8 @@
 //! `girih rules`: decompositions and rewrite rules in the order they run, one of them explained, and the knobs.
 
-use girih_compiler::base::knobs::{ALL, Description, Knobs};
 use girih_compiler::pipeline;
+use girih_compiler::tile::knobs::{ALL, Description, Knobs};
+use girih_compiler::tile::target::Target;
 
 use crate::cli::RulesArgs;
 use crate::columns;
@@ -12,7 +13,7 @@ use crate::source::suggestion;
 const NAME: usize = 24;
 
 pub fn run(args: &RulesArgs) -> Result<(), Failure> {
-    let rules = pipeline::descriptions();
+    let rules = pipeline::descriptions(&Target::cpu());
     let Some(wanted) = &args.name else {
         for (letter, title) in [
             ("o:", "Decompositions: each operation of a model becomes primitives"),

@@ -1,11 +1,10 @@
-//! What every other module stands on: ids, spans, diagnostics, a user's words made safe, memory, launches and targets.
+//! What every other module stands on: ids, spans, diagnostics, a user's words made safe, memory and launches.
 
 pub mod budget;
 pub mod codes;
 pub mod diag;
 pub mod host;
 pub mod id;
-pub mod knobs;
 pub mod label;
 pub mod launch;
 pub mod lexer;
@@ -13,7 +12,6 @@ pub(crate) mod lines;
 pub mod memory;
 pub mod place;
 pub mod rule;
-pub mod target;
 pub mod words;
 #[cfg(test)]
 pub mod work;

@@ -1,16 +1,4 @@
-//! The form of a rewrite rule and of what it reports.
-
-use super::knobs::Knobs;
-use super::launch::Assumptions;
-use super::target::Target;
-
-/// What a rule may look at besides the program.
-#[derive(Clone, Debug)]
-pub struct Context {
-    pub target: Target,
-    pub knobs: Knobs,
-    pub assume: Assumptions,
-}
+//! The form of a rewrite rule, of what it reports, and of the lists in which rules run.
 
 /// How many rewrites a compilation may still make, and how many it has made. All stages share one, so that stopping after
 /// fewer and fewer finds the rewrite that breaks something.
@@ -60,17 +48,89 @@ impl Log {
     }
 }
 
-/// A named rewrite of a whole program `P`: pure, idempotent, explaining itself through its [`Log`].
-pub struct Rule<P: 'static> {
-    /// `blockify`; traces say where it stands in its list too: see [`numbered`].
+/// A named rewrite of a whole program `P`: pure, idempotent, explaining itself through its [`Log`]. `C` is what it may look
+/// at besides the program.
+pub struct Rule<P: 'static, C: 'static> {
+    /// `blockify`; traces say where it stands in its list too: see [`Rules::named`].
     pub name: &'static str,
     /// Markdown: what it does, before `-->` after, when it refuses.
     pub doc: &'static str,
     /// `None`: unchanged.
-    pub run: fn(&P, &Context, &mut Log) -> Option<P>,
+    pub run: fn(&P, &C, &mut Log) -> Option<P>,
 }
 
-/// The rules of a list with their names in traces, `001_blockify`: the number is the position in the list, from `first`.
-pub fn numbered<P>(first: usize, rules: &'static [Rule<P>]) -> impl Iterator<Item = (String, &'static Rule<P>)> {
-    rules.iter().enumerate().map(move |(at, rule)| (format!("{:03}_{}", first + at, rule.name), rule))
+/// Rules in the order in which they run.
+pub struct Rules<P: 'static, C: 'static> {
+    /// Names the stage in traces: the `t` of `t:003_blockify`.
+    pub letter: char,
+    /// The number of the first.
+    pub first: usize,
+    /// How often the list runs at most: more than once where the rules enable each other.
+    pub rounds: usize,
+    pub list: Vec<&'static Rule<P, C>>,
+}
+
+/// What a list tells while it runs.
+pub enum Step<'a, P> {
+    /// The rule of this name is about to run.
+    Begin(&'a str),
+    Ran(Ran<'a, P>),
+}
+
+/// One run of a rule.
+pub struct Ran<'a, P> {
+    /// `t:003_blockify`.
+    pub name: &'a str,
+    pub before: &'a P,
+    /// `None`: unchanged.
+    pub after: Option<&'a P>,
+    pub log: &'a Log,
+    /// How many rewrites the compilation has made, this one included.
+    pub number: usize,
+}
+
+impl<P, C> Rules<P, C> {
+    /// The rules with their names in traces, `t:003_blockify`: the number is the position in the list.
+    pub fn named(&self) -> impl Iterator<Item = (String, &'static Rule<P, C>)> + '_ {
+        let name = |(at, rule): (usize, &&'static Rule<P, C>)| {
+            (format!("{}:{:03}_{}", self.letter, self.first + at, rule.name), *rule)
+        };
+        self.list.iter().enumerate().map(name)
+    }
+
+    /// Runs the rules until nothing changes, or until the last round or the last rewrite that may be made. `see` is told of
+    /// each run, but for those of later rounds that change nothing: their refusals were reported before. Its error ends
+    /// the run.
+    pub fn run<E>(
+        &self,
+        program: P,
+        cx: &C,
+        rewrites: &mut Rewrites,
+        see: &mut dyn FnMut(Step<'_, P>) -> Result<(), E>,
+    ) -> Result<P, E> {
+        let mut now = program;
+        for round in 0..self.rounds {
+            let mut changed = false;
+            for (name, rule) in self.named() {
+                if rewrites.is_over() {
+                    return Ok(now);
+                }
+                see(Step::Begin(&name))?;
+                let mut log = Log::default();
+                let after = (rule.run)(&now, cx, &mut log);
+                if after.is_none() && round > 0 {
+                    continue;
+                }
+                let number = if after.is_some() { rewrites.count() } else { rewrites.done() };
+                see(Step::Ran(Ran { name: &name, before: &now, after: after.as_ref(), log: &log, number }))?;
+                if let Some(after) = after {
+                    (now, changed) = (after, true);
+                }
+            }
+            if !changed {
+                break;
+            }
+        }
+        Ok(now)
+    }
 }

@@ -1,7 +1,7 @@
 //! The ordered list of stages and passes, and the loop that runs them.
 //!
 //! ```text
-//! text ─ front ─► cuda_tile ─ lift ─► loop ─ loops::fuse::RULES ─► loop ─ tile::RULES ─► tile ─ legalise ─► kernel ─ emit ─► c
+//! text ─ front ─► cuda_tile ─ lift ─► loop ─ loops::fuse::rules ─► loop ─ tile::rules ─► tile ─ legalise ─► kernel ─ emit ─► c
 //! model ─ source ─► torch ─ graph::decompose ─► tensor ─ loops::model ─► loop, a kernel for each step, and on as above
 //! ```
 //!
@@ -9,20 +9,19 @@
 //! with what it applied to and what it refused. Clocks and files belong to the observer.
 
 mod model;
-mod passes;
 mod reference;
 pub mod trace;
 
-use crate::base::knobs::Knobs;
 use crate::base::launch::Assumptions;
-use crate::base::rule::{Context, Log, Rewrites};
-use crate::base::target::Target;
+use crate::base::rule::{Log, Ran, Rewrites, Rules, Step};
 use crate::base::{Code, Diagnostic, Severity, Span};
 use crate::graph::{Graph, decompose};
-use crate::{cuda_tile, emit, kernel, loops};
+use crate::loops::model::Plan;
+use crate::tile::knobs::Knobs;
+use crate::tile::target::Target;
+use crate::{cuda_tile, emit, kernel, loops, tile};
 
 pub use model::{Model, is_torch, lower_model, lower_tensor, schedule};
-pub use passes::Letter;
 pub use reference::{Description, descriptions};
 
 /// A stage that prints.
@@ -93,65 +92,51 @@ impl Options {
     pub fn rewrites(&self) -> Rewrites {
         Rewrites::at_most(self.stop_after)
     }
-    fn context(&self) -> Context {
-        Context { target: self.target.clone(), knobs: self.knobs.clone(), assume: self.assume }
+    fn context(&self) -> tile::Context {
+        tile::Context { target: self.target.clone(), knobs: self.knobs.clone() }
     }
 }
 
-/// What one rule did.
-pub struct RuleEvent<'a> {
-    pub letter: Letter,
-    /// `001_splice_producers`.
-    pub name: &'a str,
-    /// Counts the rewrites of the compilation, from 1.
-    pub number: usize,
-    pub before: &'a loops::ir::Kernel,
-    /// `None`: unchanged.
-    pub after: Option<&'a loops::ir::Kernel>,
-    pub log: &'a Log,
-}
-
-/// What one rule of Tensor IR did.
-pub struct GraphEvent<'a> {
-    /// `003_compose_maps`.
-    pub name: &'a str,
-    pub before: &'a Graph,
-    /// `None`: unchanged.
-    pub after: Option<&'a Graph>,
-    pub log: &'a Log,
-    /// Counts the rewrites of the compilation, this one included.
-    pub number: usize,
-}
-
-/// Is told what the pass loop does. Every method may be left out.
-pub trait Observer {
+/// What happens in a compilation.
+pub enum Event<'a> {
     /// A stage, or a rule of it, is about to run.
-    fn begin(&mut self, _what: &str) {}
-    /// A rule ran. An error stops the compilation: the observer found that the rule changed the answer.
-    fn rule(&mut self, _event: &RuleEvent<'_>) -> Result<(), Diagnostic> {
-        Ok(())
-    }
-    /// A placed kernel became kernel IR. An error stops the compilation: the observer found that the answer changed.
-    fn legalised(&mut self, _placed: &loops::ir::Kernel, _kernel: &kernel::ir::Kernel) -> Result<(), Diagnostic> {
-        Ok(())
-    }
+    Begin(&'a str),
     /// An operation of a model was replaced by simpler ones.
-    fn decomposed(&mut self, _applied: &decompose::Applied<'_>) {}
-    /// A rule of Tensor IR ran. An error stops the compilation.
-    fn simplified(&mut self, _event: &GraphEvent<'_>) -> Result<(), Diagnostic> {
-        Ok(())
-    }
+    Decomposed(&'a decompose::Applied<'a>),
+    /// A rule of Tensor IR ran.
+    Tensor(&'a Ran<'a, Graph>),
     /// The operations of a model were shared out among kernels: the rewrite of this number.
-    fn fused(&mut self, _number: usize, _log: &Log) {}
-    /// A rule of Tile IR looked at all kernels of a model: the rewrite of this number; `None`: unchanged.
-    fn planned(&mut self, _rule: &str, _number: Option<usize>, _log: &Log) {}
+    Fused { number: usize, log: &'a Log },
+    /// A rule of Tile IR looked at all kernels of a model.
+    Plan(&'a Ran<'a, Plan>),
     /// The kernel of a step of a model is about to be lowered.
-    fn kernel(&mut self, _name: &str) {}
+    Kernel(&'a str),
+    /// A rule of Loop IR ran.
+    Loop(&'a Ran<'a, loops::ir::Kernel>),
+    /// A rule of Tile IR ran.
+    Tile(&'a Ran<'a, loops::ir::Kernel>),
+    /// A placed kernel became kernel IR.
+    Legalised { placed: &'a loops::ir::Kernel, kernel: &'a kernel::ir::Kernel },
+}
+
+/// Is told what happens.
+pub trait Observer {
+    /// An error stops the compilation: the observer found that the answer changed.
+    fn see(&mut self, event: &Event<'_>) -> Result<(), Diagnostic>;
 }
 
 /// Observes nothing.
 pub struct Silent;
-impl Observer for Silent {}
+impl Observer for Silent {
+    fn see(&mut self, _: &Event<'_>) -> Result<(), Diagnostic> {
+        Ok(())
+    }
+}
+
+/// Tells an observer; what it finds ends the compilation.
+fn tell(observer: &mut dyn Observer, event: Event<'_>) -> Result<(), Vec<Diagnostic>> {
+    observer.see(&event).map_err(|d| vec![d])
+}
 
 /// A verified tile program, with the warnings its text gave.
 pub struct Front {
@@ -234,7 +219,7 @@ pub fn lower(
     options: &Options,
     observer: &mut dyn Observer,
 ) -> Result<Lowered, Vec<Diagnostic>> {
-    observer.begin("lift");
+    tell(observer, Event::Begin("lift"))?;
     let lift = loops::lift::Options { check: options.check };
     let lifted = loops::lift::lift_with(module, entry, lift).map_err(|mut diagnostics| {
         add_frames(module, &mut diagnostics);
@@ -265,18 +250,45 @@ fn lower_kernel(
     rewrites: &mut Rewrites,
     observer: &mut dyn Observer,
 ) -> Result<Lowered, Vec<Diagnostic>> {
-    let cx = &options.context();
-    let loops = passes::run(Letter::Loop, kernel, cx, rewrites, observer)?;
-    let tile = passes::run(Letter::Tile, loops.clone(), cx, rewrites, observer)?;
-    observer.begin("legalise");
+    use loops::print::Stage as Form;
+    let loops =
+        run(&loops::fuse::rules(), kernel, &options.assume, rewrites, observer, Form::Loop, |r| Event::Loop(r))?;
+    let cx = options.context();
+    let tile = run(&tile::rules(&cx.target), loops.clone(), &cx, rewrites, observer, Form::Tile, |r| Event::Tile(r))?;
+    tell(observer, Event::Begin("legalise"))?;
     let kernel = kernel::legalise::legalise(&tile, &kernel::legalise::Options { check: options.check })
         .map_err(|sentence| vec![at_largest_alloca(Diagnostic::error(Code::CannotLower, sentence), &tile)])?;
     if let Some(first) = kernel::verify::verify(&kernel).first() {
         let bug = Diagnostic::error(Code::InternalBug, format!("legalise made IR that does not verify: {first}"));
         return Err(vec![bug.help(format!("the kernel IR:\n{}", kernel::print::print(&kernel)))]);
     }
-    observer.legalised(&tile, &kernel).map_err(|d| vec![d])?;
+    tell(observer, Event::Legalised { placed: &tile, kernel: &kernel })?;
     Ok(Lowered { loops, tile, kernel })
+}
+
+/// Runs the rules of a stage on a kernel. A rule whose result does not verify is a bug of ours, named by the rule.
+fn run<C>(
+    rules: &Rules<loops::ir::Kernel, C>,
+    kernel: loops::ir::Kernel,
+    cx: &C,
+    rewrites: &mut Rewrites,
+    observer: &mut dyn Observer,
+    form: loops::print::Stage,
+    event: for<'r> fn(&'r Ran<'r, loops::ir::Kernel>) -> Event<'r>,
+) -> Result<loops::ir::Kernel, Vec<Diagnostic>> {
+    rules.run(kernel, cx, rewrites, &mut |step| match step {
+        Step::Begin(name) => tell(observer, Event::Begin(name)),
+        Step::Ran(ran) => {
+            if let Some(after) = ran.after
+                && let Some(first) = loops::verify::verify(after, form).first()
+            {
+                let message = format!("rule {} made IR that does not verify: {}", ran.name, first.message);
+                let help = format!("the IR after the rule:\n{}", loops::print::print(after, form));
+                return Err(vec![Diagnostic::error(Code::InternalBug, message).help(help)]);
+            }
+            tell(observer, event(&ran))
+        }
+    })
 }
 
 /// Puts a refusal where the kernel asks for the most memory, if it asks for any.

@@ -3,12 +3,13 @@
 //! In: a graph that a front end built. Out: [`Model`]: the same in primitives, and the plan of its kernels in Loop IR,
 //! each of which [`super::lower_loops`] takes further.
 
-use super::{GraphEvent, Observer, Options};
-use crate::base::rule::{Log, Rewrites};
+use super::{Event, Observer, Options, tell};
+use crate::base::rule::{Log, Rewrites, Step};
 use crate::base::{Code, Diagnostic, Frame};
 use crate::graph::decompose::{self, Failure};
 use crate::graph::{Graph, Op, simplify};
 use crate::loops::model::{self, Plan};
+use crate::tile;
 
 /// A model at the stages above its kernels.
 #[derive(Clone, Debug)]
@@ -27,62 +28,53 @@ pub struct Model {
 /// where fusion may not run, every operation has a kernel of its own.
 pub fn lower_model(graph: &Graph, options: &Options, observer: &mut dyn Observer) -> Result<Model, Vec<Diagnostic>> {
     let mut rewrites = options.rewrites();
-    let tensor = simplified(graph, options, &mut rewrites, observer)?;
-    observer.begin("fusion");
+    let tensor = simplified(graph, &mut rewrites, observer)?;
+    tell(observer, Event::Begin("fusion"))?;
     let mut log = Log::default();
     let fuse = !rewrites.is_over();
     let outcome = model::lower(&tensor, &model::Options { fuse }, &mut log);
     if fuse {
-        observer.fused(rewrites.count(), &log);
+        tell(observer, Event::Fused { number: rewrites.count(), log: &log })?;
     }
     let plan = outcome?;
-    let scheduled = schedule(&plan, options, &mut rewrites, observer);
+    let scheduled = schedule(&plan, options, &mut rewrites, observer)?;
     Ok(Model { tensor, plan, scheduled, rewrites })
 }
 
 /// Runs the rules of Tile IR that look at all kernels of a plan.
-pub fn schedule(plan: &Plan, options: &Options, rewrites: &mut Rewrites, observer: &mut dyn Observer) -> Plan {
-    let (cx, mut plan) = (options.context(), plan.clone());
-    for (name, rule) in super::passes::plan_rules() {
-        if rewrites.is_over() {
-            break;
-        }
-        observer.begin(&name);
-        let mut log = Log::default();
-        let after = (rule.run)(&plan, &cx, &mut log);
-        let number = after.is_some().then(|| rewrites.count());
-        observer.planned(&name, number, &log);
-        plan = after.unwrap_or(plan);
-    }
-    plan
+pub fn schedule(
+    plan: &Plan,
+    options: &Options,
+    rewrites: &mut Rewrites,
+    observer: &mut dyn Observer,
+) -> Result<Plan, Vec<Diagnostic>> {
+    let cx = options.context();
+    tile::plan_rules(&cx.target).run(plan.clone(), &cx, rewrites, &mut |step| match step {
+        Step::Begin(name) => tell(observer, Event::Begin(name)),
+        Step::Ran(ran) => tell(observer, Event::Plan(&ran)),
+    })
 }
 
 /// Torch IR to Tensor IR, simplified. All operations that cannot be lowered are reported together.
 pub fn lower_tensor(graph: &Graph, options: &Options, observer: &mut dyn Observer) -> Result<Graph, Vec<Diagnostic>> {
-    simplified(graph, options, &mut options.rewrites(), observer)
+    simplified(graph, &mut options.rewrites(), observer)
 }
 
-fn simplified(
-    graph: &Graph,
-    options: &Options,
-    rewrites: &mut Rewrites,
-    observer: &mut dyn Observer,
-) -> Result<Graph, Vec<Diagnostic>> {
-    observer.begin("decompose");
-    let tensor = decompose::decompose(graph, &mut |applied| observer.decomposed(applied))
-        .map_err(|all| all.iter().map(|f| refused(graph, f)).collect::<Vec<_>>())?;
-    observer.begin("simplify");
-    let mut stopped = None;
-    let simple = simplify::run(&tensor, &options.context(), rewrites, &mut |step| {
-        let simplify::Step { name, before, after, log, number } = *step;
-        if stopped.is_none() {
-            stopped = observer.simplified(&GraphEvent { name, before, after, log, number }).err();
+fn simplified(graph: &Graph, rewrites: &mut Rewrites, observer: &mut dyn Observer) -> Result<Graph, Vec<Diagnostic>> {
+    tell(observer, Event::Begin("decompose"))?;
+    let mut stopped = Ok(());
+    let tensor = decompose::decompose(graph, &mut |applied| {
+        if stopped.is_ok() {
+            stopped = tell(observer, Event::Decomposed(applied));
         }
-    });
-    match stopped {
-        Some(d) => Err(vec![d]),
-        None => Ok(simple),
-    }
+    })
+    .map_err(|all| all.iter().map(|f| refused(graph, f)).collect::<Vec<_>>())?;
+    stopped?;
+    tell(observer, Event::Begin("simplify"))?;
+    simplify::rules().run(tensor, &(), rewrites, &mut |step| match step {
+        Step::Begin(_) => Ok(()),
+        Step::Ran(ran) => tell(observer, Event::Tensor(&ran)),
+    })
 }
 
 /// Whether a graph holds operations of its source, which decompositions replace.

@@ -4,9 +4,10 @@
 //!
 //! Example: `o:rms_norm`, for `aten.rms_norm` and others; `t:006_stage_inputs`.
 
-use super::passes::{Letter, plan_rules, rules};
-use crate::base::rule::numbered;
+use crate::base::rule::Rules;
 use crate::graph::{decompose, simplify};
+use crate::tile::target::Target;
+use crate::{loops, tile};
 
 /// A rule as a reader looks it up.
 #[derive(Clone, Debug)]
@@ -40,21 +41,25 @@ impl Description {
     }
 }
 
-/// The decompositions of models' operations (`o`), then the rules of Tensor IR (`n`), of Loop IR (`l`) and of Tile IR
-/// (`t`).
-pub fn descriptions() -> Vec<Description> {
-    let plain = |name: String, doc| Description { name, handles: &[], doc };
+/// The decompositions of models' operations (`o`), then the rules of Tensor IR (`n`), of Loop IR (`l`) and, for a target,
+/// of Tile IR (`t`).
+pub fn descriptions(target: &Target) -> Vec<Description> {
     let decompositions = decompose::RULES.iter().flat_map(|list| list.iter());
     let decompositions = decompositions.map(|rule| Description {
         name: format!("o:{}", rule.name),
         handles: rule.handles,
         doc: rule.doc,
     });
-    let graphs = numbered(1, simplify::RULES).map(|(name, rule)| plain(format!("n:{name}"), rule.doc));
-    let of =
-        |letter: Letter| rules(letter).map(move |(name, rule)| plain(format!("{}:{name}", letter.text()), rule.doc));
-    let plans = plan_rules().map(|(name, rule)| plain(format!("t:{name}"), rule.doc));
-    decompositions.chain(graphs).chain(of(Letter::Loop)).chain(plans).chain(of(Letter::Tile)).collect()
+    let mut all: Vec<Description> = decompositions.collect();
+    add(&mut all, &simplify::rules());
+    add(&mut all, &loops::fuse::rules());
+    add(&mut all, &tile::plan_rules(target));
+    add(&mut all, &tile::rules(target));
+    all
+}
+
+fn add<P, C>(all: &mut Vec<Description>, rules: &Rules<P, C>) {
+    all.extend(rules.named().map(|(name, rule)| Description { name, handles: &[], doc: rule.doc }));
 }
 
 #[cfg(test)]
@@ -65,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_name_means_one_rule() {
-        let all = descriptions();
+        let all = descriptions(&Target::cpu());
         let mut seen = BTreeSet::new();
         for rule in &all {
             assert!(seen.insert(rule.short()), "two rules are named {}", rule.short());

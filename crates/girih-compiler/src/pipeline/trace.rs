@@ -1,11 +1,11 @@
 //! The trace of a compilation as text: `-v` counts what each rule did, `-vv` shows each as a diff.
 
-use super::{GraphEvent, Letter, Observer, RuleEvent};
+use super::{Event, Observer};
 use crate::base::Diagnostic;
-use crate::base::rule::Log;
+use crate::base::rule::{Log, Ran};
 use crate::graph::print::print_nodes;
 use crate::graph::{self, decompose};
-use crate::loops::{self, ir::Kernel};
+use crate::loops;
 use similar::TextDiff;
 
 /// An observer that writes the trace into a string.
@@ -56,15 +56,33 @@ impl Trace {
 }
 
 impl Observer for Trace {
-    fn rule(&mut self, event: &RuleEvent<'_>) -> Result<(), Diagnostic> {
-        let name = format!("{}:{}", event.letter.text(), event.name);
-        if self.full
-            && let Some(after) = event.after
-        {
-            self.text.push_str(&format!(">>> {name}\n{}<<< {name}\n", diff(event.letter, event.before, after)));
+    fn see(&mut self, event: &Event<'_>) -> Result<(), Diagnostic> {
+        match event {
+            Event::Begin(_) | Event::Legalised { .. } => {}
+            Event::Decomposed(applied) => self.decomposed(applied),
+            // Most rules of Tensor IR find nothing to do.
+            Event::Tensor(ran) if !self.full && ran.after.is_none() => {}
+            Event::Tensor(ran) => self.changed(ran, |g| graph::print::print(g, graph::print::Stage::Tensor)),
+            Event::Fused { number, log } => self.ran("l:fuse", Some(*number), log),
+            Event::Plan(ran) => self.ran(ran.name, ran.after.map(|_| ran.number), ran.log),
+            Event::Kernel(name) => self.text.push_str(&format!("=== {name}\n")),
+            Event::Loop(ran) => self.changed(ran, |k| loops::print::print(k, loops::print::Stage::Loop)),
+            Event::Tile(ran) => self.changed(ran, |k| loops::print::print(k, loops::print::Stage::Tile)),
         }
-        self.ran(&name, event.after.map(|_| event.number), event.log);
         Ok(())
+    }
+}
+
+impl Trace {
+    /// What a rule did, with the diff of what it printed before and prints after.
+    fn changed<P>(&mut self, ran: &Ran<'_, P>, print: fn(&P) -> String) {
+        if self.full
+            && let Some(after) = ran.after
+        {
+            let diff = diff_text(&print(ran.before), &print(after));
+            self.text.push_str(&format!(">>> {0}\n{diff}<<< {0}\n", ran.name));
+        }
+        self.ran(ran.name, ran.after.map(|_| ran.number), ran.log);
     }
 
     fn decomposed(&mut self, applied: &decompose::Applied<'_>) {
@@ -83,43 +101,6 @@ impl Observer for Trace {
         let (minus, plus) = (signed('-', before), signed('+', after));
         self.text.push_str(&format!(">>> {name}\n{minus}{plus}<<< {name}\n+++ {name} applied at {site}\n"));
     }
-
-    fn simplified(&mut self, event: &GraphEvent<'_>) -> Result<(), Diagnostic> {
-        let name = format!("n:{}", event.name);
-        if self.full
-            && let Some(after) = event.after
-        {
-            let text = |g| graph::print::print(g, graph::print::Stage::Tensor);
-            let diff = diff_text(&text(event.before), &text(after));
-            self.text.push_str(&format!(">>> {name}\n{diff}<<< {name}\n"));
-        }
-        // The rules of Tensor IR run in many rounds, of which most change nothing.
-        if self.full || event.after.is_some() {
-            self.ran(&name, event.after.map(|_| event.number), event.log);
-        }
-        Ok(())
-    }
-
-    fn fused(&mut self, number: usize, log: &Log) {
-        self.ran("l:fuse", Some(number), log);
-    }
-
-    fn planned(&mut self, rule: &str, number: Option<usize>, log: &Log) {
-        self.ran(&format!("t:{rule}"), number, log);
-    }
-
-    fn kernel(&mut self, name: &str) {
-        self.text.push_str(&format!("=== {name}\n"));
-    }
-}
-
-/// The unified diff of two kernels of one stage.
-pub fn diff(letter: Letter, before: &Kernel, after: &Kernel) -> String {
-    let stage = match letter {
-        Letter::Loop => loops::print::Stage::Loop,
-        Letter::Tile => loops::print::Stage::Tile,
-    };
-    diff_text(&loops::print::print(before, stage), &loops::print::print(after, stage))
 }
 
 fn diff_text(old: &str, new: &str) -> String {

@@ -11,8 +11,8 @@
 //!
 //! Invariants: every size is at least 1; `bn` is whole panels where `b` lies in panels; equal arguments give equal sizes.
 
-use crate::base::target::Target;
 use crate::num::DType;
+use crate::tile::target::Target;
 
 /// What one block of the grid computes: `bm` x `bn` elements of the output, the sum taken in stretches of `bk`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -24,7 +24,7 @@ pub struct Blocks {
 
 /// Columns of a panel of a packed right operand: two vectors, as wide as a register tile. 32 for f32 in 64-byte vectors.
 pub fn panel_width(target: &Target, dtype: DType) -> u64 {
-    2 * (target.vector_bytes as u64 / dtype.bytes().max(1)).max(1)
+    2 * u64::from(target.lanes_of(dtype.bytes()))
 }
 
 /// Rows of the largest register tile, and columns in panels, as multiples of which blocks are chosen.
@@ -52,7 +52,7 @@ pub fn contraction_blocks(target: &Target, m: Option<u64>, n: u64, k: u64, dtype
     };
     let in_place = in_panels && m.is_some_and(|m| m.is_multiple_of(bm));
     let rows = m.map_or(1, |m| m.div_ceil(bm)).max(1);
-    let wanted = 4 * target.threads.max(1) as u64;
+    let wanted = 4 * target.axes.workers.max(1) as u64;
     let mut bn = if in_place { 2 * width } else { 4 * width };
     while bn > width && (n.div_ceil(bn).saturating_mul(rows) < wanted || !n.is_multiple_of(bn)) {
         bn /= 2;
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     fn blocks(m: Option<u64>, n: u64, k: u64, in_panels: bool) -> (u64, u64, u64) {
-        let b = contraction_blocks(&Target::default(), m, n, k, DType::F32, in_panels);
+        let b = contraction_blocks(&Target::cpu(), m, n, k, DType::F32, in_panels);
         (b.bm, b.bn, b.bk)
     }
 
@@ -95,8 +95,8 @@ mod tests {
 
     #[test]
     fn a_panel_is_two_vectors() {
-        let narrow = Target { vector_bytes: 32, vector_registers: 16, ..Target::default() };
-        assert_eq!(panel_width(&Target::default(), DType::F32), 32);
+        let narrow = Target::cpu().with_vectors(32, 16);
+        assert_eq!(panel_width(&Target::cpu(), DType::F32), 32);
         assert_eq!(panel_width(&narrow, DType::F32), 16);
         assert_eq!(panel_width(&narrow, DType::F64), 8);
     }

@@ -12,10 +12,10 @@
 
 use std::collections::BTreeSet;
 
-use super::affine;
 use super::edit::{self, Visit, const_trip};
 use super::rules::site_of;
-use crate::base::rule::{Context, Log};
+use super::{Context, affine};
+use crate::base::rule::Log;
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::num::{DType, ScalarOp};
@@ -191,7 +191,7 @@ impl Nest<'_> {
 
     /// The register tile of this nest: as wide as the panels its right operand lies in, or as [`tile_shape`] chooses.
     pub fn tile_shape(&self, ctx: &Context, acc: DType) -> Result<TileShape, String> {
-        let native = ctx.target.vector_bytes as u64 / acc.bytes().max(1);
+        let native = u64::from(ctx.target.lanes_of(acc.bytes()));
         let panels = self.panel_width().filter(|w| w.is_multiple_of(native.max(1)) && self.n.is_multiple_of(*w));
         match panels {
             Some(width) if ctx.knobs.cols.is_none() => tile_shape(ctx, acc, self.m, width),
@@ -208,12 +208,12 @@ pub fn tile_shape(ctx: &Context, acc: DType, m: u64, n: u64) -> Result<TileShape
         return Err(format!("accumulators of {acc} are not held in vectors"));
     }
     let room = |x: u64| (x & x.wrapping_neg()).min(1 << 16) as u32;
-    let native = (ctx.target.vector_bytes as u64 / acc.bytes()).max(1) as u32;
+    let native = ctx.target.lanes_of(acc.bytes());
     let lanes = ctx.knobs.lanes.map_or(native, prev_power).min(room(n));
     if lanes < 2 {
         return Err(format!("{n} columns do not fill a vector"));
     }
-    let registers = (ctx.target.vector_registers / 2).max(4);
+    let registers = (ctx.target.vector.registers / 2).max(4);
     let registers = (registers / (lanes / native).max(1)).max(1);
     let vectors = room(n) / lanes;
     let most = (registers / vectors.clamp(1, 2)).max(1);
@@ -235,21 +235,19 @@ pub fn prev_power(x: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::knobs::Knobs;
-    use crate::base::launch::Assumptions;
-    use crate::base::target::Target;
+    use crate::tile::knobs::Knobs;
+    use crate::tile::target::Target;
 
     fn shape(target: Target, acc: DType, m: u64, n: u64) -> (u32, u32, u32) {
-        let assume = Assumptions { no_wrap: true, no_alias: true };
-        let ctx = Context { target, knobs: Knobs::default(), assume };
+        let ctx = Context { target, knobs: Knobs::default() };
         let s = tile_shape(&ctx, acc, m, n).unwrap();
         (s.rows, s.cols, s.lanes)
     }
 
     #[test]
     fn tiles_follow_the_registers_and_the_extents() {
-        let wide = Target::default();
-        let narrow = Target { vector_bytes: 32, vector_registers: 16, ..Target::default() };
+        let wide = Target::cpu();
+        let narrow = Target::cpu().with_vectors(32, 16);
         assert_eq!(shape(wide.clone(), DType::F32, 128, 128), (8, 32, 16));
         assert_eq!(shape(wide.clone(), DType::F64, 128, 128), (8, 16, 8));
         assert_eq!(shape(wide.clone(), DType::F32, 16, 16), (16, 16, 16));

@@ -1,19 +1,18 @@
 //! Every rule leaves the value of the program: the evaluator runs each kernel before and after each rule. Inputs are
 //! small multiples of a quarter, so that every order of summation is exact and results compare bit for bit.
 
-use super::RULES;
 use super::tests::{
     COLUMN_SUMS, GEMM, GEMM_TRANSPOSED, SOFTMAX, TRANSPOSE, VECTOR_ADD, apply, context, kernel, text, with_knobs,
 };
+use super::{Context, rules};
 use crate::base::host::Silent;
 use crate::base::launch::Launch;
 use crate::base::memory::VecMemory;
-use crate::base::rule::Context;
-use crate::base::target::Target;
 use crate::loops::eval::run;
 use crate::loops::ir::{Kernel, Ty};
 use crate::num::op::Rounding;
 use crate::num::{DType, ScalarOp, eval};
+use crate::tile::target::Target;
 
 /// What to run a kernel on: elements per pointer parameter, and the scalars, in the order of the parameters.
 struct Case {
@@ -63,7 +62,7 @@ fn evaluate(k: &Kernel, case: &Case) -> Vec<Vec<u8>> {
 fn check(case: &Case, ctx: &Context) {
     let mut k = kernel(&case.loops);
     let want = evaluate(&k, case);
-    for rule in RULES {
+    for rule in rules(&ctx.target).list {
         let before = k;
         (k, _) = apply(rule.name, &before, ctx);
         if k != before {
@@ -74,9 +73,8 @@ fn check(case: &Case, ctx: &Context) {
 }
 
 fn targets() -> Vec<Context> {
-    let narrow =
-        Target { vector_bytes: 32, vector_registers: 16, l1_bytes: 1 << 10, l2_bytes: 8 << 10, ..Target::default() };
-    let least = Target { vector_bytes: 16, vector_registers: 16, has_fma: false, ..Target::default() };
+    let narrow = Target::cpu().with_vectors(32, 16).with_caches([1 << 10, 8 << 10, 32 << 20]);
+    let least = Target::cpu().with_vectors(16, 16);
     vec![
         context(),
         Context { target: narrow, ..context() },

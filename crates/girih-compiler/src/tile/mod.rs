@@ -24,30 +24,61 @@ pub mod affine;
 pub mod blocking;
 pub mod contraction;
 pub mod edit;
+pub mod knobs;
 pub mod open;
 pub mod rules;
+pub mod target;
 
-use crate::base::rule::Rule;
+use crate::base::rule::{Rule, Rules};
 use crate::loops::ir::Kernel;
 use crate::loops::model::Plan;
+use knobs::Knobs;
+use target::Capability::{Caches, VectorArithmetic, Workers};
+use target::{Capability, Target};
 
-/// The rules that look at all kernels of a model together; they run first.
-pub const PLAN_RULES: &[Rule<Plan>] = &[rules::pack_weights::RULE];
+/// What a rule of Tile IR may look at besides the program.
+#[derive(Clone, Debug, Default)]
+pub struct Context {
+    pub target: Target,
+    pub knobs: Knobs,
+}
 
-/// The rules for a CPU, in the order they run.
-pub const RULES: &[Rule<Kernel>] = &[
-    rules::tileify::RULE,
-    rules::stream_rows::RULE,
-    rules::blockify::RULE,
-    rules::cache_blocks::RULE,
-    rules::stage_inputs::RULE,
-    rules::register_tile::RULE,
-    rules::interchange::RULE,
-    rules::split_edges::RULE,
-    rules::transpose::RULE,
-    rules::vectorise::RULE,
-    rules::mark_unroll::RULE,
+/// A rule, and what a machine must have for it.
+type Entry<P> = (Rule<P, Context>, &'static [Capability]);
+
+/// The rules that look at all kernels of a model together.
+const OF_PLANS: &[Entry<Plan>] = &[(rules::pack_weights::RULE, &[Caches, VectorArithmetic])];
+
+/// The rules of single kernels, in the order they run.
+const OF_KERNELS: &[Entry<Kernel>] = &[
+    (rules::tileify::RULE, &[Caches, Workers]),
+    (rules::stream_rows::RULE, &[Caches, Workers]),
+    (rules::blockify::RULE, &[Workers]),
+    (rules::cache_blocks::RULE, &[Caches]),
+    (rules::stage_inputs::RULE, &[Caches, VectorArithmetic]),
+    (rules::register_tile::RULE, &[VectorArithmetic]),
+    (rules::interchange::RULE, &[Caches]),
+    (rules::split_edges::RULE, &[]),
+    (rules::transpose::RULE, &[VectorArithmetic]),
+    (rules::vectorise::RULE, &[VectorArithmetic]),
+    (rules::mark_unroll::RULE, &[]),
 ];
+
+fn applicable<P>(entries: &'static [Entry<P>], target: &Target) -> Vec<&'static Rule<P, Context>> {
+    let has = |(_, needs): &&Entry<P>| needs.iter().all(|c| target.has(*c));
+    entries.iter().filter(has).map(|(rule, _)| rule).collect()
+}
+
+/// The rules for a target that look at all kernels of a model together; they run first.
+pub fn plan_rules(target: &Target) -> Rules<Plan, Context> {
+    Rules { letter: 't', first: 1, rounds: 1, list: applicable(OF_PLANS, target) }
+}
+
+/// The rules for a target that place single kernels. Placement is decided once: the list runs in one round.
+pub fn rules(target: &Target) -> Rules<Kernel, Context> {
+    let first = 1 + plan_rules(target).list.len();
+    Rules { letter: 't', first, rounds: 1, list: applicable(OF_KERNELS, target) }
+}
 
 #[cfg(test)]
 mod meaning_tests;

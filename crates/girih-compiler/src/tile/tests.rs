@@ -1,21 +1,15 @@
 //! The rules on whole kernels: what they make of them, that a second run changes nothing, and what they refuse.
 
-use super::RULES;
-use crate::base::knobs::Knobs;
-use crate::base::launch::Assumptions;
-use crate::base::rule::{Context, Log};
-use crate::base::target::Target;
+use super::target::{MemoryKind, Target};
+use super::{Context, OF_KERNELS, rules};
+use crate::base::rule::Log;
 use crate::loops::ir::*;
 use crate::loops::parse::parse;
 use crate::loops::print::{Stage, print};
 use crate::pipeline;
 
 pub(crate) fn context() -> Context {
-    Context {
-        target: Target::default(),
-        knobs: Knobs::default(),
-        assume: Assumptions { no_wrap: true, no_alias: true },
-    }
+    Context::default()
 }
 
 pub(crate) fn with_knobs(knobs: &[&str]) -> Context {
@@ -39,7 +33,7 @@ pub(crate) fn text(k: &Kernel) -> String {
 
 /// Runs one rule by the name of its file; checks that a second run changes nothing.
 pub(crate) fn apply(name: &str, k: &Kernel, ctx: &Context) -> (Kernel, Log) {
-    let rule = RULES.iter().find(|r| r.name == name).unwrap();
+    let (rule, _) = OF_KERNELS.iter().find(|(r, _)| r.name == name).unwrap();
     let mut log = Log::default();
     let out = (rule.run)(k, ctx, &mut log).unwrap_or_else(|| k.clone());
     let again = (rule.run)(&out, ctx, &mut Log::default());
@@ -51,7 +45,7 @@ pub(crate) fn apply(name: &str, k: &Kernel, ctx: &Context) -> (Kernel, Log) {
 
 /// Runs all rules in order.
 pub(crate) fn schedule(k: &Kernel, ctx: &Context) -> Kernel {
-    RULES.iter().fold(k.clone(), |k, rule| apply(rule.name, &k, ctx).0)
+    rules(&ctx.target).list.iter().fold(k.clone(), |k, rule| apply(rule.name, &k, ctx).0)
 }
 
 pub(crate) const GEMM: &str = r#"loop kernel gemm(A: ptr f16, B: ptr f16, C: ptr f32, M: i32, N: i32, K: i32):
@@ -203,9 +197,26 @@ pub(crate) fn refusals(name: &str, loops: &str, ctx: &Context) -> Vec<String> {
 
 #[test]
 fn rules_are_documented() {
-    for rule in RULES {
+    for (rule, _) in OF_KERNELS {
         assert!(rule.doc.contains("-->") && rule.doc.contains("efuses"), "{}", rule.name);
     }
+}
+
+#[test]
+fn a_machine_gets_the_rules_that_it_has_what_they_need_for() {
+    let names = |t: &Target| rules(t).named().map(|(name, _)| name).collect::<Vec<_>>();
+    let cpu = names(&Target::cpu());
+    assert_eq!(cpu.len(), OF_KERNELS.len());
+    assert_eq!(cpu[..2], ["t:002_tileify", "t:003_stream_rows"]);
+    // Numbers are positions in the list that the machine gets.
+    assert_eq!(names(&Target::named("sm_90a").unwrap()), ["t:001_split_edges", "t:002_mark_unroll"]);
+    let mut scalar = Target::cpu();
+    scalar.vector.arithmetic = false;
+    let of_scalar = names(&scalar);
+    assert!(of_scalar.iter().all(|n| !n.contains("vector")) && of_scalar[0] == "t:001_tileify", "{of_scalar:?}");
+    let mut bare = Target::cpu();
+    bare.memories.retain(|m| matches!(m.kind, MemoryKind::Shared));
+    assert_eq!(names(&bare)[0], "t:001_blockify");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use girih_compiler::graph::{self, Graph};
 use girih_compiler::kernel;
 use girih_compiler::loops::model::{Plan, Step};
 use girih_compiler::loops::print;
-use girih_compiler::pipeline::{self, Lowered, Observer, Silent, Stage};
+use girih_compiler::pipeline::{self, Event, Lowered, Observer, Silent, Stage};
 
 use super::exec::nameless;
 use super::{Model, profile};
@@ -94,7 +94,7 @@ impl Model {
         for (at, step) in plan.load.iter().chain(&plan.steps).enumerate() {
             progress::count(at + 1, of);
             if seen.insert(nameless(&step.kernel)) {
-                observer.kernel(&step.kernel.name);
+                observer.see(&Event::Kernel(&step.kernel.name)).map_err(|d| Error::Program(vec![d]))?;
                 let lowered = pipeline::lower_loops(step.kernel.clone(), &options, &mut rewrites, observer)
                     .map_err(Error::Program)?;
                 each(step, lowered);

@@ -10,12 +10,12 @@ use girih_compiler::base::launch::{Launch, Trap};
 use girih_compiler::base::memory::Memory;
 use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::graph::{ConstData, Graph};
-use girih_compiler::kernel::{eval, ir};
+use girih_compiler::kernel::eval;
 use girih_compiler::loops;
 use girih_compiler::loops::ir::Kernel;
 use girih_compiler::loops::model::{ArrayPlace, Plan, Step, StepArg};
 use girih_compiler::num::{DType, convert};
-use girih_compiler::pipeline::{self, GraphEvent, Observer, RuleEvent};
+use girih_compiler::pipeline::{self, Event, Observer};
 
 use super::{Prepared, Tensor, extent};
 use crate::buffer::Buffer;
@@ -162,14 +162,13 @@ struct Graphs<'a> {
 }
 
 impl Observer for Graphs<'_> {
-    fn simplified(&mut self, event: &GraphEvent<'_>) -> std::result::Result<(), Diagnostic> {
-        let Some(after) = event.after else { return Ok(()) };
-        let rule = format!("rule n:{}", event.name);
+    fn see(&mut self, event: &Event<'_>) -> std::result::Result<(), Diagnostic> {
+        let Event::Tensor(ran) = event else { return Ok(()) };
+        let Some(after) = ran.after else { return Ok(()) };
+        let rule = format!("rule {}", ran.name);
         let before = match self.last.take() {
             Some(last) => last,
-            None => {
-                self.run.evaluate_graph(event.before, false).map_err(|e| bug(&rule, format!("even before, {e}")))?
-            }
+            None => self.run.evaluate_graph(ran.before, false).map_err(|e| bug(&rule, format!("even before, {e}")))?,
         };
         let now = self.run.evaluate_graph(after, false).map_err(|e| bug(&rule, e.to_string()))?;
         for (k, (old, new)) in before.iter().zip(&now).enumerate() {
@@ -235,14 +234,18 @@ impl Kernels<'_> {
 }
 
 impl Observer for Kernels<'_> {
-    fn rule(&mut self, event: &RuleEvent<'_>) -> std::result::Result<(), Diagnostic> {
-        let Some(after) = event.after else { return Ok(()) };
-        let what = format!("rule {}:{}", event.letter.text(), event.name);
-        self.compare(&what, &placed(event.before), &placed(after))
-    }
-
-    fn legalised(&mut self, tile: &Kernel, kernel: &ir::Kernel) -> std::result::Result<(), Diagnostic> {
-        let after = |launch: &Launch, memory: &mut dyn Memory| eval::run(kernel, tile, launch, memory, &mut Silent);
-        self.compare("legalise", &placed(tile), &after)
+    fn see(&mut self, event: &Event<'_>) -> std::result::Result<(), Diagnostic> {
+        match event {
+            Event::Loop(ran) | Event::Tile(ran) => match ran.after {
+                Some(after) => self.compare(&format!("rule {}", ran.name), &placed(ran.before), &placed(after)),
+                None => Ok(()),
+            },
+            Event::Legalised { placed: tile, kernel } => {
+                let after =
+                    |launch: &Launch, memory: &mut dyn Memory| eval::run(kernel, tile, launch, memory, &mut Silent);
+                self.compare("legalise", &placed(tile), &after)
+            }
+            _ => Ok(()),
+        }
     }
 }

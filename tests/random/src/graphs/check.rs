@@ -2,10 +2,8 @@
 //! the evaluator of graphs.
 
 use girih::model::{Model, Tensor as Array};
-use girih_compiler::base::knobs::Knobs;
 use girih_compiler::base::launch::Assumptions;
-use girih_compiler::base::rule::{Context, Log, Rewrites};
-use girih_compiler::base::target::Target;
+use girih_compiler::base::rule::{Log, Ran, Rewrites, Step as RuleStep};
 use girih_compiler::base::{Budget, Code, Diagnostic, host};
 use girih_compiler::graph::eval::{self, Tensor, evaluate, no_files};
 use girih_compiler::graph::print::{Stage, data_of, print};
@@ -25,11 +23,6 @@ pub enum Verdict {
     Agrees,
     /// The lowering refuses it, with this reason; all else agrees.
     Refused(String),
-}
-
-pub fn context() -> Context {
-    let assume = Assumptions { no_wrap: true, no_alias: true };
-    Context { target: Target::default(), knobs: Knobs::default(), assume }
 }
 
 fn mismatch(stage: &str, what: impl Into<String>) -> Mismatch {
@@ -142,17 +135,16 @@ fn differs(case: &Case, graph: &Graph, want: &[Vec<Tensor>]) -> Option<String> {
 
 /// Every rule keeps every bit, and what it leaves verifies.
 fn simplified(case: &Case, want: &[Vec<Tensor>]) -> Result<(), Mismatch> {
-    let mut wrong = None;
-    simplify::run(&case.graph, &context(), &mut Rewrites::at_most(None), &mut |step| {
-        let Some(after) = step.after.filter(|_| wrong.is_none()) else { return };
-        let stage = format!("simplify {}", step.name);
+    let rules = simplify::rules();
+    let done = rules.run(case.graph.clone(), &(), &mut Rewrites::at_most(None), &mut |step| {
+        let RuleStep::Ran(Ran { name, after: Some(after), .. }) = step else { return Ok(()) };
+        let stage = format!("simplify {name}");
         if let Some(p) = verify::verify(after, Stage::Tensor).first() {
-            wrong = Some(mismatch(&stage, p.message.clone()));
-            return;
+            return Err(mismatch(&stage, p.message.clone()));
         }
-        wrong = differs(case, after, want).map(|what| mismatch(&stage, what));
+        differs(case, after, want).map_or(Ok(()), |what| Err(mismatch(&stage, what)))
     });
-    wrong.map_or(Ok(()), Err)
+    done.map(drop)
 }
 
 fn kernels(case: &Case, want: &[Vec<Tensor>], twist: &dyn Fn(&Graph) -> Graph) -> Result<Verdict, Mismatch> {
@@ -182,7 +174,8 @@ fn kernels(case: &Case, want: &[Vec<Tensor>], twist: &dyn Fn(&Graph) -> Graph) -
         if !fuse {
             continue;
         }
-        let plan = pipeline::schedule(&plan, &placing(), &mut placing().rewrites(), &mut pipeline::Silent);
+        let plan = pipeline::schedule(&plan, &placing(), &mut placing().rewrites(), &mut pipeline::Silent)
+            .map_err(|d| mismatch("tile", said(&d)))?;
         let mut lowered: BTreeMap<String, Lowered> = BTreeMap::new();
         for step in plan.load.iter().chain(&plan.steps) {
             let made = pipeline::lower_loops(

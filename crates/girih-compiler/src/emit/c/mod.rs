@@ -22,8 +22,8 @@ mod support;
 #[cfg(test)]
 mod tests;
 
-use crate::base::target::Target;
 use crate::kernel::ir::Kernel;
+use crate::tile::target::Target;
 
 /// The version of the calling convention below.
 pub const ABI: u32 = 2;
@@ -52,7 +52,7 @@ typedef struct girih_meta { uint32_t abi; uint32_t nparams; uint64_t scratch; } 
 
 /// One translation unit with every kernel.
 pub fn emit(kernels: &[&Kernel], target: &Target) -> String {
-    let mut support = support::Support::new(target.vector_bytes, target.has_fma);
+    let mut support = support::Support::new(target.vector.bytes, target.vector.fma);
     let bodies: Vec<String> = kernels.iter().enumerate().map(|(n, k)| stmt::function(&mut support, k, n)).collect();
     let names: Vec<&str> = kernels.iter().map(|k| k.name.as_str()).collect();
     let mut out = format!("// Girih kernels: {}\n", names.join(", "));

@@ -1,14 +1,14 @@
 //! The C of one kernel, small enough to read.
 
 use super::emit;
-use crate::base::target::Target;
 use crate::kernel::legalise::{Options, legalise};
 use crate::loops::parse;
+use crate::tile::target::Target;
 
 fn c_of(text: &str, check: bool) -> String {
     let (kernel, _) = parse::parse(text).unwrap();
     let lowered = legalise(&kernel, &Options { check }).unwrap();
-    emit(&[&lowered], &Target::default())
+    emit(&[&lowered], &Target::cpu())
 }
 
 const ROW_SUM: &str = "\

@@ -1,7 +1,7 @@
 //! 005: identities of arithmetic that keep every bit.
 
 use super::{def, result, site};
-use crate::base::rule::{Context, Log, Rule};
+use crate::base::rule::{Log, Rule};
 use crate::graph::Elem;
 use crate::graph::build::Builder;
 use crate::graph::copy::Copying;
@@ -9,7 +9,7 @@ use crate::graph::ir::{Arg, Graph, Node, Op, ReduceOp, scalar};
 use crate::num::ScalarOp;
 use crate::num::op::{Predicate, Rounding};
 
-pub(super) const RULE: Rule<Graph> = Rule {
+pub(super) const RULE: Rule<Graph, ()> = Rule {
     name: "algebra",
     doc: "Operations that change no bit vanish, and conversions that lose nothing are undone.\n\n\
           `mul x, 1` --> `x`; `add x, -0.0` --> `x`; `sub x, 0` --> `x`; `div x, 4` --> `mul x, 0.25`; \
@@ -22,7 +22,7 @@ pub(super) const RULE: Rule<Graph> = Rule {
 
 const NEAREST: Rounding = Rounding::NearestEven;
 
-fn run(graph: &Graph, _: &Context, log: &mut Log) -> Option<Graph> {
+fn run(graph: &Graph, _: &(), log: &mut Log) -> Option<Graph> {
     let mut copy = Copying::new(graph);
     let mut changed = false;
     for node in graph.nodes.values() {

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use super::site;
-use crate::base::rule::{Context, Log, Rule};
+use crate::base::rule::{Log, Rule};
 use crate::graph::copy::Copying;
 use crate::graph::ir::{Arg, ConstData, Graph, Op, ValueId};
 
-pub(super) const RULE: Rule<Graph> = Rule {
+pub(super) const RULE: Rule<Graph, ()> = Rule {
     name: "common_subexpressions",
     doc: "What is computed twice from the same operands is computed once; constants with the same bytes are one.\n\n\
           `a = exp x`, `b = exp x`, `y = add a, b` --> `a = exp x`, `y = add a, a`",
@@ -17,7 +17,7 @@ pub(super) const RULE: Rule<Graph> = Rule {
 /// Constants of more bytes than this are not compared.
 const CONSTANT: usize = 4096;
 
-fn run(graph: &Graph, _: &Context, log: &mut Log) -> Option<Graph> {
+fn run(graph: &Graph, _: &(), log: &mut Log) -> Option<Graph> {
     let mut copy = Copying::new(graph);
     let mut changed = false;
     // Looked up, never walked.

@@ -3,12 +3,12 @@
 use rustc_hash::FxHashMap;
 
 use super::{def, facts_in, result, site};
-use crate::base::rule::{Context, Log, Rule};
+use crate::base::rule::{Log, Rule};
 use crate::graph::copy::Copying;
 use crate::graph::ir::{Arg, Graph, MapSource, Node, Op, axis};
 use crate::index::{Facts, Ix, simplify};
 
-pub(super) const RULE: Rule<Graph> = Rule {
+pub(super) const RULE: Rule<Graph, ()> = Rule {
     name: "compose_maps",
     doc: "A map that reads a map reads what that one reads; a map of index values is index values; a map that changes \
           nothing vanishes; an elementwise operation on a repeated scalar takes the scalar.\n\n\
@@ -24,7 +24,7 @@ const READERS: usize = 16;
 /// The most operations in all coordinates of a source.
 const LENGTH: usize = 96;
 
-fn run(graph: &Graph, _: &Context, log: &mut Log) -> Option<Graph> {
+fn run(graph: &Graph, _: &(), log: &mut Log) -> Option<Graph> {
     let mut copy = Copying::new(graph);
     let mut changed = false;
     let sources = |node: &Node| if let Op::IndexMap(sources) = &node.op { sources.len() } else { 0 };

@@ -2,18 +2,18 @@
 
 use super::site;
 use crate::base::id::Id;
-use crate::base::rule::{Context, Log, Rule};
+use crate::base::rule::{Log, Rule};
 use crate::graph::copy::Copying;
 use crate::graph::ir::{Arg, Graph, Node, Op, ValueId};
 
-pub(super) const RULE: Rule<Graph> = Rule {
+pub(super) const RULE: Rule<Graph, ()> = Rule {
     name: "dead_code",
     doc: "Nodes that no output depends on go away. Inputs stay.\n\n`a = exp x`, `y = neg x`, `output y` --> `y = neg x`, `output y`\n\n\
           Gathers and scatters go too: an index outside is an error of what is computed, not of what is not.",
     run,
 };
 
-fn run(graph: &Graph, _: &Context, log: &mut Log) -> Option<Graph> {
+fn run(graph: &Graph, _: &(), log: &mut Log) -> Option<Graph> {
     let mut live = vec![false; graph.values.len()];
     for o in &graph.outputs {
         if let Some(l) = live.get_mut(o.value.index()) {

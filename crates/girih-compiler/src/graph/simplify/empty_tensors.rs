@@ -1,12 +1,12 @@
 //! 008: tensors without elements.
 
 use super::site;
-use crate::base::rule::{Context, Log, Rule};
+use crate::base::rule::{Log, Rule};
 use crate::graph::build::Builder;
 use crate::graph::copy::Copying;
 use crate::graph::ir::{Arg, Graph, MapSource, Node, Op, ValueId, scalar};
 
-pub(super) const RULE: Rule<Graph> = Rule {
+pub(super) const RULE: Rule<Graph, ()> = Rule {
     name: "empty_tensors",
     doc: "A tensor without elements is computed from nothing, and nothing is read of one: what is computed later never \
           touches the memory of an empty array, which may have no address.\n\n\
@@ -15,7 +15,7 @@ pub(super) const RULE: Rule<Graph> = Rule {
     run,
 };
 
-fn run(graph: &Graph, _: &Context, log: &mut Log) -> Option<Graph> {
+fn run(graph: &Graph, _: &(), log: &mut Log) -> Option<Graph> {
     let mut copy = Copying::new(graph);
     let mut changed = false;
     for node in graph.nodes.values() {

@@ -6,13 +6,13 @@ use bytes::Bytes;
 
 use super::{repeated_scalar, site};
 use crate::base::budget::{Budget, elements};
-use crate::base::rule::{Context, Log, Rule};
+use crate::base::rule::{Log, Rule};
 use crate::graph::build::{Builder, constant_bits};
 use crate::graph::copy::Copying;
 use crate::graph::eval::{self, Tensor};
 use crate::graph::ir::{Arg, Graph, Node, Op, Output, Role, ValueId};
 
-pub(super) const RULE: Rule<Graph> = Rule {
+pub(super) const RULE: Rule<Graph, ()> = Rule {
     name: "fold_constants",
     doc: "Small operations on constants alone are computed by the evaluator, and a constant whose elements are all the \
           same repeats that scalar.\n\n\
@@ -29,7 +29,7 @@ const ELEMENTS: u64 = 64 << 10;
 /// The most elements that one run of the rule reads and makes.
 const TOTAL: u64 = 1 << 20;
 
-fn run(graph: &Graph, _: &Context, log: &mut Log) -> Option<Graph> {
+fn run(graph: &Graph, _: &(), log: &mut Log) -> Option<Graph> {
     let mut copy = Copying::new(graph);
     let mut budget = TOTAL;
     // Looked up, never walked: the elements of constants of the new graph.

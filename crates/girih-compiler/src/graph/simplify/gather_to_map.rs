@@ -1,12 +1,12 @@
 //! 007: gathers whose indices are index expressions.
 
 use super::{def, facts_in, result, site};
-use crate::base::rule::{Context, Log, Rule};
+use crate::base::rule::{Log, Rule};
 use crate::graph::copy::Copying;
 use crate::graph::ir::{Arg, Coord, Graph, MapSource, Node, Op};
 use crate::index::{Cmp, Cond, Ix, Mask};
 
-pub(super) const RULE: Rule<Graph> = Rule {
+pub(super) const RULE: Rule<Graph, ()> = Rule {
     name: "gather_to_map",
     doc: "A gather by an index that is an expression over positions reads by that expression; one that has no other \
           index is a map.\n\n\
@@ -15,7 +15,7 @@ pub(super) const RULE: Rule<Graph> = Rule {
     run,
 };
 
-fn run(graph: &Graph, _: &Context, log: &mut Log) -> Option<Graph> {
+fn run(graph: &Graph, _: &(), log: &mut Log) -> Option<Graph> {
     let mut copy = Copying::new(graph);
     let mut changed = false;
     for node in graph.nodes.values() {

@@ -1,12 +1,12 @@
 //! 006: elementwise operations before the maps of their operands.
 
 use super::{def, result, site};
-use crate::base::rule::{Context, Log, Rule};
+use crate::base::rule::{Log, Rule};
 use crate::graph::copy::Copying;
 use crate::graph::ir::{Arg, Graph, MapSource, Node, Op, axis};
 use crate::index::{AxisId, Ix, Mask};
 
-pub(super) const RULE: Rule<Graph> = Rule {
+pub(super) const RULE: Rule<Graph, ()> = Rule {
     name: "hoist_maps",
     doc: "What does not depend on an axis is computed once and repeated along it afterwards; what is read by the same map \
           several times is computed before it.\n\n\
@@ -16,7 +16,7 @@ pub(super) const RULE: Rule<Graph> = Rule {
     run,
 };
 
-fn run(graph: &Graph, _: &Context, log: &mut Log) -> Option<Graph> {
+fn run(graph: &Graph, _: &(), log: &mut Log) -> Option<Graph> {
     let mut copy = Copying::new(graph);
     let mut changed = false;
     for node in graph.nodes.values() {

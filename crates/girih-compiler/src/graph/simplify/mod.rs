@@ -9,7 +9,7 @@
 //!   y: f32[3, 4] = mul b, x
 //! ```
 //!
-//! [`RULES`] run in order until nothing changes. Invariants: outputs keep names, types and values (NaN for NaN); running
+//! [`rules`] run in order until nothing changes. Invariants: outputs keep names, types and values (NaN for NaN); running
 //! them again changes nothing; inputs stay, used or not.
 
 mod algebra;
@@ -24,58 +24,22 @@ mod hoist_maps;
 mod tests;
 
 use super::ir::{Arg, Graph, Node, Op, ValueId};
-use crate::base::rule::{Context, Log, Rewrites, Rule, numbered};
+use crate::base::rule::Rules;
 use crate::index::{AxisId, Facts, Ix};
 
-/// The rules of Tensor IR, in the order in which they run.
-pub const RULES: &[Rule<Graph>] = &[
-    empty_tensors::RULE,
-    fold_constants::RULE,
-    compose_maps::RULE,
-    gather_to_map::RULE,
-    algebra::RULE,
-    common_subexpressions::RULE,
-    hoist_maps::RULE,
-    dead_code::RULE,
-];
-
-/// How often the list of rules is run at most.
-const ROUNDS: usize = 12;
-
-/// One run of a rule: the graph before, the graph after where it changed, and what the rule said.
-pub struct Step<'a> {
-    /// `003_compose_maps`.
-    pub name: &'a str,
-    pub before: &'a Graph,
-    pub after: Option<&'a Graph>,
-    pub log: &'a Log,
-    /// How many rewrites were made so far, this one included.
-    pub number: usize,
-}
-
-/// Runs the rules until nothing changes, or until the last rewrite that may be made. `observe` is told of each run.
-pub fn run(graph: &Graph, cx: &Context, rewrites: &mut Rewrites, observe: &mut dyn FnMut(&Step<'_>)) -> Graph {
-    let mut now = graph.clone();
-    for _ in 0..ROUNDS {
-        let mut changed = false;
-        for (name, rule) in numbered(1, RULES) {
-            if rewrites.is_over() {
-                return now;
-            }
-            let mut log = Log::default();
-            let after = (rule.run)(&now, cx, &mut log);
-            let number = if after.is_some() { rewrites.count() } else { rewrites.done() };
-            observe(&Step { name: &name, before: &now, after: after.as_ref(), log: &log, number });
-            if let Some(after) = after {
-                now = after;
-                changed = true;
-            }
-        }
-        if !changed {
-            break;
-        }
-    }
-    now
+/// The rules of Tensor IR.
+pub fn rules() -> Rules<Graph, ()> {
+    let list = vec![
+        &empty_tensors::RULE,
+        &fold_constants::RULE,
+        &compose_maps::RULE,
+        &gather_to_map::RULE,
+        &algebra::RULE,
+        &common_subexpressions::RULE,
+        &hoist_maps::RULE,
+        &dead_code::RULE,
+    ];
+    Rules { letter: 'n', first: 1, rounds: 12, list }
 }
 
 /// What the trace calls a node: the name of its first result.

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::nest::{is_bare, perfect};
-use crate::base::rule::{Context, Log, Rule};
+use crate::base::launch::Assumptions;
+use crate::base::rule::{Log, Rule};
 use crate::index::Ix;
 use crate::loops::ir::{BufId, Kernel, Opnd, Stmt};
 use crate::loops::walk;
 
-pub const RULE: Rule<Kernel> = Rule {
+pub const RULE: Rule<Kernel, Assumptions> = Rule {
     name: "coalesce_carried",
     doc: "\
 Where a buffer is filled only to be copied whole into another one, the two become one buffer, updated in place.
@@ -26,7 +27,7 @@ old element, nothing reads the old value later in the body, and nothing reads th
     run,
 };
 
-fn run(kernel: &Kernel, _ctx: &Context, log: &mut Log) -> Option<Kernel> {
+fn run(kernel: &Kernel, _: &Assumptions, log: &mut Log) -> Option<Kernel> {
     let mut kernel = kernel.clone();
     let mut body = std::mem::take(&mut kernel.body);
     let applied = log.applied.len();

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use rustc_hash::FxHashMap;
 
 use super::nest::{Roots, replace};
-use crate::base::rule::{Context, Log, Rule};
+use crate::base::launch::Assumptions;
+use crate::base::rule::{Log, Rule};
 use crate::index::{AxisId, Ix, Mask, ValId};
 use crate::loops::ir::{BufId, Kernel, LoopKind, Opnd, Order, Stmt, Ty};
 use crate::loops::walk;
 use crate::num::{DType, ScalarOp};
 
-pub const RULE: Rule<Kernel> = Rule {
+pub const RULE: Rule<Kernel, Assumptions> = Rule {
     name: "dedup",
     doc: "\
 Equal computations in one body, or in a body and those around it, become one; pure computations that do not depend on a
@@ -26,7 +27,7 @@ for j:                                   e = a + b
     run,
 };
 
-fn run(kernel: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+fn run(kernel: &Kernel, assume: &Assumptions, log: &mut Log) -> Option<Kernel> {
     let mut kernel = kernel.clone();
     let mut body = std::mem::take(&mut kernel.body);
     let roots = Roots::of(&kernel, &body);
@@ -40,7 +41,7 @@ fn run(kernel: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     });
     let mut d = Dedup {
         kernel: &kernel,
-        ctx,
+        assume: *assume,
         roots,
         roles,
         table: FxHashMap::default(),
@@ -81,7 +82,7 @@ type Known = (Opnd, u64);
 
 struct Dedup<'a> {
     kernel: &'a Kernel,
-    ctx: &'a Context,
+    assume: Assumptions,
     roots: Roots,
     roles: BTreeSet<ValId>,
     /// Known values, with the time at which they were computed.
@@ -161,7 +162,7 @@ impl Dedup<'_> {
         match key {
             Key::Read(buf, _) => self.buffers.get(buf).is_none_or(|&t| t < then),
             Key::Load { base, .. } => {
-                self.stores.iter().all(|&(s, t)| t < then || self.roots.disjoint(s, *base, self.ctx.assume))
+                self.stores.iter().all(|&(s, t)| t < then || self.roots.disjoint(s, *base, self.assume))
             }
             _ => true,
         }

@@ -6,13 +6,14 @@ use std::collections::BTreeSet;
 use super::nest::{is_bare, perfect};
 use super::ranges::{range, signed_range};
 use super::splice_producers::{Cost, Producer, cost, producer};
-use crate::base::rule::{Context, Log, Rule};
+use crate::base::launch::Assumptions;
+use crate::base::rule::{Log, Rule};
 use crate::index::{Ix, ValId};
 use crate::loops::ir::{BufId, For, Kernel, LoopKind, Opnd, Stmt, Ty, Val};
 use crate::loops::walk;
 use crate::num::{DType, ScalarOp};
 
-pub const RULE: Rule<Kernel> = Rule {
+pub const RULE: Rule<Kernel, Assumptions> = Rule {
     name: "derive_carried",
     doc: "\
 A carried buffer of addresses or integers that every iteration advances by one loop-invariant amount disappears: its
@@ -30,7 +31,7 @@ continue early, or when the amount changes.",
     run,
 };
 
-fn run(kernel: &Kernel, _ctx: &Context, log: &mut Log) -> Option<Kernel> {
+fn run(kernel: &Kernel, _: &Assumptions, log: &mut Log) -> Option<Kernel> {
     let mut kernel = kernel.clone();
     let mut body = std::mem::take(&mut kernel.body);
     let applied = log.applied.len();

@@ -1,12 +1,11 @@
 //! Running one tile program through the evaluators of cuda_tile and of loop IR, before and after every rule.
 
-use super::RULES;
+use super::rules;
 use crate::base::host::Silent;
-use crate::base::knobs::Knobs;
 use crate::base::launch::Assumptions;
 use crate::base::launch::Launch;
 use crate::base::memory::VecMemory;
-use crate::base::rule::{Context, Log};
+use crate::base::rule::Log;
 use crate::cuda_tile::ir::Module;
 use crate::cuda_tile::{self, parse::parse};
 use crate::loops::ir::Kernel;
@@ -27,10 +26,6 @@ pub enum Arg {
     Alias(usize, u64),
     Int(i64),
     Real(f32),
-}
-
-pub fn context(no_wrap: bool, no_alias: bool) -> Context {
-    Context { target: Default::default(), knobs: Knobs::default(), assume: Assumptions { no_wrap, no_alias } }
 }
 
 pub fn module(text: &str) -> Module {
@@ -113,12 +108,12 @@ pub fn run_loops(kernel: &Kernel, module: &Module, grid: [u32; 3], args: &[Arg])
 }
 
 /// The rules in order, until nothing changes; `check` sees the kernel after each change.
-pub fn fuse(kernel: Kernel, ctx: &Context, check: &mut dyn FnMut(&str, &Kernel, &Kernel)) -> Kernel {
+pub fn fuse(kernel: Kernel, assume: &Assumptions, check: &mut dyn FnMut(&str, &Kernel, &Kernel)) -> Kernel {
     let mut kernel = kernel;
     for _ in 0..6 {
         let mut changed = false;
-        for rule in RULES {
-            if let Some(next) = (rule.run)(&kernel, ctx, &mut Log::default()) {
+        for rule in rules().list {
+            if let Some(next) = (rule.run)(&kernel, assume, &mut Log::default()) {
                 check(rule.name, &kernel, &next);
                 kernel = next;
                 changed = true;
@@ -152,13 +147,13 @@ pub fn check(text: &str, grid: [u32; 3], args: &[Arg]) -> Kernel {
     };
     compare("lift", &lifted, &lifted);
     let aliased = args.iter().any(|a| matches!(a, Arg::Alias(..)));
-    let general = fuse(lifted.clone(), &context(false, false), &mut |rule, before, after| {
+    let general = fuse(lifted.clone(), &Assumptions { no_wrap: false, no_alias: false }, &mut |rule, before, after| {
         compare(&format!("{rule} (general)"), before, after)
     });
     assert!(general.obligations.is_empty());
     let slots = masked(&module, &entry, &world(args).slots);
     let launch = Launch::new(grid, slots);
-    let fast = fuse(lifted, &context(true, !aliased), &mut |rule, before, after| {
+    let fast = fuse(lifted, &Assumptions { no_wrap: true, no_alias: !aliased }, &mut |rule, before, after| {
         if launch_facts::holds(after, &launch) {
             compare(&format!("{rule} (fast)"), before, after);
         }

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use rustc_hash::FxHashSet;
 
 use super::nest::{LARGEST, Roots, counted};
-use crate::base::rule::{Context, Log, Rule};
+use crate::base::launch::Assumptions;
+use crate::base::rule::{Log, Rule};
 use crate::index::{AxisId, Ix};
 use crate::loops::ir::{BufId, For, Kernel, LoopKind, Stmt};
 use crate::loops::walk;
 
-pub const RULE: Rule<Kernel> = Rule {
+pub const RULE: Rule<Kernel, Assumptions> = Rule {
     name: "merge_nests",
     doc: "\
 A free loop and a free or reduce loop after it, over the same range, become one when the second reads what the first
@@ -28,19 +29,19 @@ a buffer, or possibly overlapping memory, of the other, and where the loop would
     run,
 };
 
-fn run(kernel: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+fn run(kernel: &Kernel, assume: &Assumptions, log: &mut Log) -> Option<Kernel> {
     let mut kernel = kernel.clone();
     let mut body = std::mem::take(&mut kernel.body);
     let roots = Roots::of(&kernel, &body);
     let applied = log.applied.len();
-    Merge { kernel: &kernel, ctx, roots, log }.list(&mut body);
+    Merge { kernel: &kernel, assume: *assume, roots, log }.list(&mut body);
     kernel.body = body;
     (log.applied.len() > applied).then_some(kernel)
 }
 
 struct Merge<'a> {
     kernel: &'a Kernel,
-    ctx: &'a Context,
+    assume: Assumptions,
     roots: Roots,
     log: &'a mut Log,
 }
@@ -115,7 +116,7 @@ impl Merge<'_> {
     }
 
     fn overlap(&self, a: crate::index::ValId, b: crate::index::ValId) -> bool {
-        !self.roots.disjoint(a, b, self.ctx.assume)
+        !self.roots.disjoint(a, b, self.assume)
     }
 
     fn fits(&self, first: &For, second: &For) -> bool {

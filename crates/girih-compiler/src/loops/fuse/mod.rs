@@ -1,7 +1,7 @@
 //! Fusion: the rules that turn lifted loop IR, in which every tile value is stored, into the loops a person would write.
 //!
 //! In: a kernel from the lift. Out: the same kernel with fewer buffers and fewer, fuller loops, affine addresses and
-//! conditions instead of masks. [`RULES`] is the list in order; the pipeline runs it until nothing changes.
+//! conditions instead of masks. [`rules`] is the list in order; the pipeline runs it until nothing changes.
 //!
 //! Invariants: a rule keeps the order of memory accesses that may overlap; it rewrites arithmetic exactly, or makes an
 //! [`Obligation`](super::ir::Obligation) of what it cannot prove, and that only under `Assumptions::no_wrap`.
@@ -27,16 +27,20 @@ mod tests;
 mod work_tests;
 
 use super::ir::Kernel;
-use crate::base::rule::Rule;
+use crate::base::launch::Assumptions;
+use crate::base::rule::Rules;
 
-/// The rules of loop IR, in the order in which they run.
-pub const RULES: &[Rule<Kernel>] = &[
-    splice_producers::RULE,
-    derive_carried::RULE,
-    promote_index::RULE,
-    dedup::RULE,
-    coalesce_carried::RULE,
-    merge_nests::RULE,
-    reuse_buffers::RULE,
-    simplify::RULE,
-];
+/// The rules of loop IR. Fusion and promotion enable each other, so the list runs more than once.
+pub fn rules() -> Rules<Kernel, Assumptions> {
+    let list = vec![
+        &splice_producers::RULE,
+        &derive_carried::RULE,
+        &promote_index::RULE,
+        &dedup::RULE,
+        &coalesce_carried::RULE,
+        &merge_nests::RULE,
+        &reuse_buffers::RULE,
+        &simplify::RULE,
+    ];
+    Rules { letter: 'l', first: 1, rounds: 4, list }
+}

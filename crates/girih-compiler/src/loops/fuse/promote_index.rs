@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::affine::at_launch;
 use super::ranges::{Range, interval, range, signed_range};
-use crate::base::rule::{Context, Log, Rule};
+use crate::base::launch::Assumptions;
+use crate::base::rule::{Log, Rule};
 use crate::index::{AxisId, Cmp, Cond, Ix, Mask, ValId};
 use crate::loops::ir::{Kernel, LoopKind, Mem, Obligation, Opnd, Stmt, Ty};
 use crate::loops::walk;
@@ -13,7 +14,7 @@ use crate::num::literal::sign_extend;
 use crate::num::op::{Predicate, Rounding, Signedness};
 use crate::num::{DType, ScalarOp};
 
-pub const RULE: Rule<Kernel> = Rule {
+pub const RULE: Rule<Kernel, Assumptions> = Rule {
     name: "promote_index",
     doc: "\
 An integer computed from block ids, axes, parameters and constants becomes an index expression wherever it is provably
@@ -32,12 +33,12 @@ memory stay values.",
     run,
 };
 
-fn run(kernel: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+fn run(kernel: &Kernel, assume: &Assumptions, log: &mut Log) -> Option<Kernel> {
     let mut kernel = kernel.clone();
     let mut body = std::mem::take(&mut kernel.body);
     let before = body.clone();
     let mut p = Promote {
-        no_wrap: ctx.assume.no_wrap,
+        no_wrap: assume.no_wrap,
         forms: BTreeMap::new(),
         axes: Vec::new(),
         varying: BTreeSet::new(),

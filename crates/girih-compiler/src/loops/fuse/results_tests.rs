@@ -2,7 +2,7 @@
 
 use super::harness::Arg::{Alias, Buf, Int};
 use super::harness::*;
-use crate::base::launch::Launch;
+use crate::base::launch::{Assumptions, Launch};
 use crate::loops::ir::{Kernel, Stmt};
 use crate::loops::lift::lift;
 use crate::loops::print::{Stage, print};
@@ -36,12 +36,16 @@ fn example(text: &str) -> Kernel {
     let module = module(text);
     let entry = module.entries().next().unwrap().name.clone();
     for general in [true, false] {
-        fuse(lift(&module, &entry).unwrap(), &context(!general, !general), &mut |rule, _, after| {
-            let errors = verify(after, Stage::Loop);
-            assert!(errors.is_empty(), "{rule}: {errors:#?}\n{}", print(after, Stage::Loop));
-        });
+        fuse(
+            lift(&module, &entry).unwrap(),
+            &Assumptions { no_wrap: !general, no_alias: !general },
+            &mut |rule, _, after| {
+                let errors = verify(after, Stage::Loop);
+                assert!(errors.is_empty(), "{rule}: {errors:#?}\n{}", print(after, Stage::Loop));
+            },
+        );
     }
-    fuse(lift(&module, &entry).unwrap(), &context(true, true), &mut |_, _, _| {})
+    fuse(lift(&module, &entry).unwrap(), &Assumptions { no_wrap: true, no_alias: true }, &mut |_, _, _| {})
 }
 
 macro_rules! example {
@@ -116,7 +120,7 @@ fn element_wise_kernels_need_no_storage() {
 
 fn fused(text: &str, no_wrap: bool, no_alias: bool) -> Kernel {
     let module = module(text);
-    fuse(lift(&module, "k").unwrap(), &context(no_wrap, no_alias), &mut |_, _, _| {})
+    fuse(lift(&module, "k").unwrap(), &Assumptions { no_wrap, no_alias }, &mut |_, _, _| {})
 }
 
 #[test]

@@ -7,12 +7,13 @@ use std::collections::BTreeSet;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::base::rule::{Context, Log, Rule};
+use crate::base::launch::Assumptions;
+use crate::base::rule::{Log, Rule};
 use crate::index::{AxisId, Ix};
 use crate::loops::ir::{BufId, Kernel, Stmt};
 use crate::loops::walk::{self, Part};
 
-pub const RULE: Rule<Kernel> = Rule {
+pub const RULE: Rule<Kernel, Assumptions> = Rule {
     name: "reuse_buffers",
     doc: "\
 Where the last loop that reads one buffer is the first that writes another of the same type and shape, element by element,
@@ -30,7 +31,7 @@ Refused unless every use of the old element comes before every use of the new on
 /// How many of the buffers that begin in the right statement are tried.
 const WINDOW: usize = 32;
 
-fn run(kernel: &Kernel, _ctx: &Context, log: &mut Log) -> Option<Kernel> {
+fn run(kernel: &Kernel, _: &Assumptions, log: &mut Log) -> Option<Kernel> {
     let mut reuse = Reuse { kernel, lists: Vec::new(), users: FxHashMap::default(), taken: FxHashMap::default() };
     reuse.index(&kernel.body, None, &mut Vec::new());
     reuse.list(0, log);

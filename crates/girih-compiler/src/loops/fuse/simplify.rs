@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::nest::{never, replace};
 use super::ranges::facts;
-use crate::base::rule::{Context, Log, Rule};
+use crate::base::launch::Assumptions;
+use crate::base::rule::{Log, Rule};
 use crate::index::{self, AxisId, Facts, Ix, Mask, ValId};
 use crate::loops::ir::{BufId, Kernel, LoopKind, Opnd, Stmt, Ty};
 use crate::loops::walk;
 use crate::num::{DType, ScalarOp, eval};
 
-pub const RULE: Rule<Kernel> = Rule {
+pub const RULE: Rule<Kernel, Assumptions> = Rule {
     name: "simplify",
     doc: "\
 Index expressions are simplified by the ranges of their axes, decided conditions are dropped, constants fold, loops that
@@ -23,7 +24,7 @@ for i in 0..1:
     run,
 };
 
-fn run(kernel: &Kernel, _ctx: &Context, log: &mut Log) -> Option<Kernel> {
+fn run(kernel: &Kernel, _: &Assumptions, log: &mut Log) -> Option<Kernel> {
     let mut kernel = kernel.clone();
     let before = kernel.body.clone();
     let mut body = std::mem::take(&mut kernel.body);

@@ -6,14 +6,15 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::affine;
 use super::nest::{LARGEST, Roots, has_fence, is_bare, perfect, replace};
-use crate::base::rule::{Context, Log, Rule};
+use crate::base::launch::Assumptions;
+use crate::base::rule::{Log, Rule};
 use crate::index::{AxisId, Ix, ValId};
 use crate::loops::ir::{BufId, Kernel, Obligation, Opnd, Order, Stmt};
 use crate::loops::walk;
 use crate::num::ScalarOp;
 use crate::num::table::Repeat;
 
-pub const RULE: Rule<Kernel> = Rule {
+pub const RULE: Rule<Kernel, Assumptions> = Rule {
     name: "splice_producers",
     doc: "\
 A nest that writes each element of a buffer once is spliced into the readers of the buffer: every read becomes a copy of
@@ -31,20 +32,20 @@ conversion that feeds a contraction.",
     run,
 };
 
-fn run(kernel: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+fn run(kernel: &Kernel, assume: &Assumptions, log: &mut Log) -> Option<Kernel> {
     let mut kernel = kernel.clone();
     let mut body = std::mem::take(&mut kernel.body);
     let applied = log.applied.len();
     let mut outer = Vec::new();
     let roots = Roots::of(&kernel, &body);
-    Splicer { kernel: &mut kernel, ctx, log, roots }.list(&mut body, &mut outer);
+    Splicer { kernel: &mut kernel, assume: *assume, log, roots }.list(&mut body, &mut outer);
     kernel.body = body;
     (log.applied.len() > applied).then_some(kernel)
 }
 
 struct Splicer<'a> {
     kernel: &'a mut Kernel,
-    ctx: &'a Context,
+    assume: Assumptions,
     log: &'a mut Log,
     roots: Roots,
 }
@@ -390,7 +391,7 @@ impl Splicer<'_> {
             let addresses = addresses(stmt, p);
             let from = |s: &ValId| addresses.get(s).copied().unwrap_or(*s);
             let clash =
-                e.stores.iter().any(|s| loads.iter().any(|l| !self.roots.disjoint(l.base, from(s), self.ctx.assume)));
+                e.stores.iter().any(|s| loads.iter().any(|l| !self.roots.disjoint(l.base, from(s), self.assume)));
             if clash {
                 let Some((axes, inner)) = in_place() else {
                     return refuse("a store that may overlap stands between the load and its use");
@@ -458,20 +459,14 @@ impl Splicer<'_> {
                     stored = true;
                     for load in &p.pure {
                         let Stmt::Load { mem: from, .. } = load else { continue };
-                        if self.roots.disjoint(from.base, mem.base, self.ctx.assume) {
+                        if self.roots.disjoint(from.base, mem.base, self.assume) {
                             continue;
                         }
                         let same = from.base == mem.base && from.elem == mem.elem;
                         if !same || reads.iter().any(|at| moved(&from.index, p, at) != mem.index) {
                             return None;
                         }
-                        duties.extend(affine::injective(
-                            &mem.index,
-                            axes,
-                            outer,
-                            self.kernel,
-                            self.ctx.assume.no_wrap,
-                        )?);
+                        duties.extend(affine::injective(&mem.index, axes, outer, self.kernel, self.assume.no_wrap)?);
                     }
                 }
                 _ if !walk::bodies(s).is_empty() => return None,

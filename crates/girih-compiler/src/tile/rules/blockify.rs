@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::base::rule::{Context, Log, Rule};
+use crate::base::rule::{Log, Rule};
 use crate::index::simplify;
 use crate::loops::ir::*;
 use crate::loops::walk;
+use crate::tile::Context;
 use crate::tile::edit;
 use crate::tile::rules::site_of;
 
-pub const RULE: Rule<Kernel> = Rule {
+pub const RULE: Rule<Kernel, Context> = Rule {
     name: "blockify",
     doc: "\
 Shares the outer loops of an open kernel among blocks.
@@ -76,7 +77,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             }
         }
         let site = site_of(p, s);
-        match share(&mut kernel, f, ctx.target.threads) {
+        match share(&mut kernel, f, ctx.target.axes.workers) {
             Some(shared) => {
                 log.applied(site);
                 out.push(shared);

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::rule::{Context, Log, Rule};
+use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
+use crate::tile::Context;
 use crate::tile::contraction::{self, Nest, num_type};
 use crate::tile::edit::{self, loop_with, new_axis};
 
-pub const RULE: Rule<Kernel> = Rule {
+pub const RULE: Rule<Kernel, Context> = Rule {
     name: "cache_blocks",
     doc: "\
 Cuts a contraction whose operands do not fit the caches into blocks that do. The reduction is cut into stretches of
@@ -36,7 +37,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 fn cut(kernel: &mut Kernel, ctx: &Context, nest: &Nest) -> Result<Stmt, String> {
     let bytes = num_type(kernel, nest.roles.acc).map_or(8, |d| d.bytes());
     let kc = divisor(nest.k, ctx.knobs.kc.into());
-    let room = ctx.target.l2_bytes / 2 / (kc * bytes).max(1);
+    let room = ctx.target.cache(2) / 2 / (kc * bytes).max(1);
     let nc = divisor(nest.n, ctx.knobs.nc.map_or(room.max(64), u64::from));
     let mc = divisor(nest.m, ctx.knobs.mc.map_or(room.max(64), u64::from));
     if (kc, nc, mc) == (nest.k, nest.n, nest.m) {

@@ -1,12 +1,13 @@
 //! `mark_unroll`
 
-use crate::base::rule::{Context, Log, Rule};
+use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::walk;
+use crate::tile::Context;
 use crate::tile::edit::{self, Visit, const_trip};
 use crate::tile::rules::axis_site;
 
-pub const RULE: Rule<Kernel> = Rule {
+pub const RULE: Rule<Kernel, Context> = Rule {
     name: "mark_unroll",
     doc: "\
 Unrolls tiny loops whose trip count is a constant.

@@ -2,19 +2,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::base::rule::{Context, Log, Rule};
+use crate::base::rule::{Log, Rule};
 use crate::index::{Cmp, Cond, Facts, Mask, simplify};
 use crate::loops::ir::*;
 use crate::loops::model::{Array, ArrayId, ArrayPlace, Plan, Step, StepArg};
 use crate::loops::print::{Stage, print};
 use crate::loops::walk;
 use crate::num::DType;
+use crate::tile::Context;
 use crate::tile::blocking::panel_width;
 use crate::tile::contraction::num_type;
 use crate::tile::edit;
 use crate::tile::open::Side;
 
-pub const RULE: Rule<Plan> = Rule {
+pub const RULE: Rule<Plan, Context> = Rule {
     name: "pack_weights",
     doc: "\
 Lays the weights of contractions out in panels when the model is loaded. Register tiles then read their columns in order,

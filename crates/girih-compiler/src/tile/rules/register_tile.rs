@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::base::rule::{Context, Log, Rule};
+use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::walk::refs;
+use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
 use crate::tile::contraction::{self, Nest, num_type};
 use crate::tile::edit::{self, free_loop, new_axis};
 
-pub const RULE: Rule<Kernel> = Rule {
+pub const RULE: Rule<Kernel, Context> = Rule {
     name: "register_tile",
     doc: "\
 Runs a contraction one register tile of the accumulator at a time: `rows` x `cols` accumulators stay in registers over the

@@ -1,14 +1,15 @@
 //! `split_edges`
 
-use crate::base::rule::{Context, Log, Rule};
+use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::walk::{self, Refs, refs};
 use crate::num::DType;
+use crate::tile::Context;
 use crate::tile::affine;
 use crate::tile::edit::{self, Visit};
 use crate::tile::rules::axis_site;
 
-pub const RULE: Rule<Kernel> = Rule {
+pub const RULE: Rule<Kernel, Context> = Rule {
     name: "split_edges",
     doc: "\
 Turns edge conditions into loop bounds, so that the main loop has no masks.

@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::base::rule::{Context, Log, Rule};
+use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::walk::{self, Refs, refs};
+use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
 use crate::tile::contraction::{Nest, Operand, TileShape, nest_at, num_type};
 use crate::tile::edit::{self, Visit, free_loop, new_axis};
 use crate::tile::rules::site_of;
 
-pub const RULE: Rule<Kernel> = Rule {
+pub const RULE: Rule<Kernel, Context> = Rule {
     name: "stage_inputs",
     doc: "\
 Packs the operands of a contraction next to where they are used: converted, with edges filled in, in the order in which
@@ -271,7 +272,7 @@ fn fine_in_place(
     }
     if let Stmt::Read { buf, .. } = only {
         let bytes = kernel.bufs.get(*buf).map_or(u64::MAX, |b| b.shape.iter().product::<u64>() * elem_bytes(b.ty));
-        if bytes <= ctx.target.l1_bytes / 2 || left && !along_own {
+        if bytes <= ctx.target.cache(1) / 2 || left && !along_own {
             return Some("it lies well in its buffer");
         }
     }

@@ -2,18 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::rule::{Context, Log, Rule};
-use crate::base::target::Target;
+use crate::base::rule::{Log, Rule};
 use crate::index::{Facts, Mask};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::num::op::{Predicate, Rounding};
 use crate::num::{DType, ScalarOp, convert};
+use crate::tile::Context;
 use crate::tile::edit;
 use crate::tile::open::*;
 use crate::tile::rules::axis_site;
+use crate::tile::target::Target;
 
-pub const RULE: Rule<Kernel> = Rule {
+pub const RULE: Rule<Kernel, Context> = Rule {
     name: "stream_rows",
     doc: "\
 Takes a weighted sum with normalised exponentials, as in attention, a block of rows and a stretch of keys at a time. The
@@ -124,7 +125,7 @@ impl<'a> StreamNest<'a> {
 /// Rows of a block, and how many keys it takes at once.
 fn sizes(rows: Option<u64>, keys: Option<u64>, target: &Target) -> (u64, u64) {
     // The scores and the keys' block stay in the second cache with room to spare.
-    let most = if target.l2_bytes >= 1 << 20 { 128 } else { 64 };
+    let most = if target.cache(2) >= 1 << 20 { 128 } else { 64 };
     let rows = rows.map_or(32, |m| m.max(1).next_multiple_of(8).min(64));
     (rows, keys.map_or(most, |k| k.max(1).next_multiple_of(16).min(most)))
 }

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::base::rule::{Context, Log, Rule};
+use crate::base::rule::{Log, Rule};
 use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
 use crate::loops::walk;
+use crate::tile::Context;
 use crate::tile::affine;
 use crate::tile::blocking::{contraction_blocks, panel_width};
 use crate::tile::contraction::num_type;
@@ -13,7 +14,7 @@ use crate::tile::edit;
 use crate::tile::open::*;
 use crate::tile::rules::site_of;
 
-pub const RULE: Rule<Kernel> = Rule {
+pub const RULE: Rule<Kernel, Context> = Rule {
     name: "tileify",
     doc: "\
 Cuts an open contraction into tiles of rows and columns, one for each block of the grid, and its sum into stretches. The

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::rule::{Context, Log, Rule};
+use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::walk::refs;
+use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
 use crate::tile::contraction::prev_power;
 use crate::tile::edit::{self, Visit, const_trip};
 use crate::tile::rules::axis_site;
 
-pub const RULE: Rule<Kernel> = Rule {
+pub const RULE: Rule<Kernel, Context> = Rule {
     name: "transpose",
     doc: "\
 Moves a square of elements that is read along one axis and written along the other in vector registers: both loops
@@ -141,13 +142,13 @@ fn lanes_of(kernel: &Kernel, ctx: &Context, outer: &For, inner: &For) -> Result<
     if t > MOST || s > MOST {
         return Err(format!("{t} x {s} elements are more than a block"));
     }
-    let native = (ctx.target.vector_bytes as u64 / dtype.bytes().max(1)).max(1);
+    let native = u64::from(ctx.target.lanes_of(dtype.bytes()));
     let native = ctx.knobs.lanes.map_or(native, u64::from).min(t).min(s) as u32;
     let lanes = prev_power(native);
     if lanes < 4 || !t.is_multiple_of(lanes as u64) || !s.is_multiple_of(lanes as u64) {
         return Err(format!("{t} x {s} elements are no squares of {lanes} lanes"));
     }
-    if lanes > ctx.target.vector_registers {
+    if lanes > ctx.target.vector.registers {
         return Err(format!("{lanes} vectors are more than the registers"));
     }
     Ok(lanes)

@@ -1,15 +1,16 @@
 //! `vectorise`
 
-use crate::base::rule::{Context, Log, Rule};
+use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::walk::{self, Refs, refs};
 use crate::num::ScalarOp;
+use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
 use crate::tile::contraction::prev_power;
 use crate::tile::edit::{self, Visit};
 use crate::tile::rules::axis_site;
 
-pub const RULE: Rule<Kernel> = Rule {
+pub const RULE: Rule<Kernel, Context> = Rule {
     name: "vectorise",
     doc: "\
 Runs innermost loops in vector registers. A free loop takes as many iterations at a time as a register holds elements of
@@ -84,7 +85,7 @@ fn place(kernel: &Kernel, ctx: &Context, f: &For) -> Result<For, String> {
     if !computes && f.body.iter().any(scattered) {
         return Err("it only moves elements that lie apart".to_string());
     }
-    let native = (ctx.target.vector_bytes / bytes).max(1);
+    let native = ctx.target.lanes_of(bytes.into());
     let lanes = ctx.knobs.lanes.map_or(native, prev_power);
     let trip = edit::most_trips(f).map(|t| t.min(1 << 20) as u32);
     let lanes = trip.map_or(lanes, |t| lanes.min(prev_power(t)));

@@ -4,7 +4,7 @@
 //! In: `kc=128`, of the command line or of a tuning result. Out: fields that rules read, and who chose them. A misspelt
 //! knob does not compile in a rule; elsewhere it is refused with a suggestion.
 
-use super::words::suggestion;
+use crate::base::words::suggestion;
 use std::fmt::Write;
 
 /// What there is to say of a knob.

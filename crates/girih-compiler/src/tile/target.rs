@@ -1,0 +1,245 @@
+//! What a schedule needs to know of a machine: numbers and capabilities. No rule asks for a machine by name.
+//!
+//! ```text
+//! Target::cpu()               vectors of 64 bytes, 32 of them; caches of 48 KiB, 1 MiB, 32 MiB; two workers
+//! Target::named("sm_90a")     warps of 32 threads, 227 KiB shared by a block, wgmma, cp.async and TMA
+//! ```
+//!
+//! The numbers of GPUs are those that the CUDA C++ Programming Guide gives for a compute capability; multiprocessors and
+//! L2 are those of one part (A100, H100 SXM, B200, RTX 5090), and a program that runs on a device asks the device.
+
+/// A machine as the rules see it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Target {
+    /// For messages: `cpu`, `sm_90a`.
+    pub name: &'static str,
+    /// What runs side by side.
+    pub axes: Axes,
+    /// What one thread works with.
+    pub vector: Vector,
+    /// Memories between the registers and main memory, nearest first.
+    pub memories: Vec<Memory>,
+    pub matrix_units: Vec<MatrixUnit>,
+    /// How operands get from main memory into a nearer one, besides loads and stores.
+    pub transports: Vec<Transport>,
+}
+
+/// What runs side by side, from the grid down to one thread, and how much of it there may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Axes {
+    /// Blocks that run at the same time: worker threads, or multiprocessors.
+    pub workers: u32,
+    /// Greatest extents of a grid along x, y and z.
+    pub grid: [u32; 3],
+    /// Blocks of a cluster that can reach each other's shared memory.
+    pub cluster: u32,
+    /// Threads of a block.
+    pub threads: u32,
+    /// Threads of a warp.
+    pub lanes: u32,
+}
+
+/// The vector registers of one thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Vector {
+    /// Bytes of a register, and of the widest access to memory.
+    pub bytes: u32,
+    pub registers: u32,
+    /// Whether there is arithmetic on whole registers; otherwise vectors are only moved.
+    pub arithmetic: bool,
+    /// Fused multiply-add in one instruction.
+    pub fma: bool,
+}
+
+/// A memory that is nearer than main memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Memory {
+    pub kind: MemoryKind,
+    /// Of one worker for what is its own, of all for what they share.
+    pub bytes: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MemoryKind {
+    /// Filled by accesses to main memory.
+    Cache { level: u8 },
+    /// Addressed by all threads of a block; `bytes` is the most that a block can have.
+    Shared,
+    /// Addressed by the matrix unit: accumulators.
+    Tensor,
+}
+
+/// An instruction set for products of small matrices. The shapes and types of its instructions stand where they are used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MatrixUnit {
+    /// Of one warp, operands in registers.
+    Mma,
+    /// Of a group of four warps, operands in shared memory, asynchronous.
+    Wgmma,
+    /// Started by one thread, accumulators in tensor memory, asynchronous.
+    Tcgen05,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Transport {
+    /// A few bytes for each thread, asynchronous.
+    CpAsync,
+    /// A box of a tensor, asynchronous, started by one thread.
+    Tma,
+}
+
+/// Something that a rule needs a machine to have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Capability {
+    /// Arithmetic on vector registers.
+    VectorArithmetic,
+    /// Caches, which a schedule blocks for without addressing them.
+    Caches,
+    /// Workers that each run whole blocks, one thread to a block.
+    Workers,
+}
+
+impl Default for Target {
+    fn default() -> Self {
+        Target::cpu()
+    }
+}
+
+impl Target {
+    /// The names that [`Target::named`] knows.
+    pub const NAMES: [&'static str; 5] = ["cpu", "sm_80", "sm_90a", "sm_100a", "sm_120"];
+
+    /// A CPU with vectors of 64 bytes and two workers. A machine at hand is described by who runs on it.
+    pub fn cpu() -> Target {
+        let grid = [u32::MAX; 3];
+        Target {
+            name: "cpu",
+            axes: Axes { workers: 2, grid, cluster: 1, threads: 1, lanes: 1 },
+            vector: Vector { bytes: 64, registers: 32, arithmetic: true, fma: true },
+            memories: Target::caches([48 << 10, 1 << 20, 32 << 20]),
+            matrix_units: vec![],
+            transports: vec![],
+        }
+    }
+
+    /// A target by name; `None`: there is none of this name.
+    pub fn named(name: &str) -> Option<Target> {
+        use MatrixUnit::*;
+        use Transport::*;
+        match name {
+            "cpu" => Some(Target::cpu()),
+            "sm_80" => Some(Target::gpu("sm_80", 108, 1, 163, 40, &[Mma], &[CpAsync])),
+            "sm_90a" => Some(Target::gpu("sm_90a", 132, 8, 227, 50, &[Mma, Wgmma], &[CpAsync, Tma])),
+            "sm_100a" => Some(Target::gpu("sm_100a", 148, 8, 227, 126, &[Mma, Tcgen05], &[CpAsync, Tma])),
+            "sm_120" => Some(Target::gpu("sm_120", 170, 1, 99, 96, &[Mma], &[CpAsync, Tma])),
+            _ => None,
+        }
+    }
+
+    fn gpu(
+        name: &'static str,
+        workers: u32,
+        cluster: u32,
+        shared_kib: u64,
+        l2_mib: u64,
+        matrix_units: &[MatrixUnit],
+        transports: &[Transport],
+    ) -> Target {
+        let mut memories = vec![Memory { kind: MemoryKind::Shared, bytes: shared_kib << 10 }];
+        if matrix_units.contains(&MatrixUnit::Tcgen05) {
+            // 128 lanes of 512 columns of four bytes.
+            memories.push(Memory { kind: MemoryKind::Tensor, bytes: 256 << 10 });
+        }
+        memories.push(Memory { kind: MemoryKind::Cache { level: 2 }, bytes: l2_mib << 20 });
+        Target {
+            name,
+            axes: Axes { workers, grid: [i32::MAX as u32, 65535, 65535], cluster, threads: 1024, lanes: 32 },
+            // 255 registers of four bytes, moved four at a time.
+            vector: Vector { bytes: 16, registers: 63, arithmetic: false, fma: true },
+            memories,
+            matrix_units: matrix_units.to_vec(),
+            transports: transports.to_vec(),
+        }
+    }
+
+    /// Caches of these sizes, the first level first.
+    pub fn caches(bytes: [u64; 3]) -> Vec<Memory> {
+        let level = |(at, bytes)| Memory { kind: MemoryKind::Cache { level: at as u8 + 1 }, bytes };
+        bytes.into_iter().enumerate().map(level).collect()
+    }
+
+    /// The same machine with so many workers.
+    pub fn with_workers(mut self, workers: u32) -> Target {
+        self.axes.workers = workers;
+        self
+    }
+
+    /// The same machine with vector registers of another size and number.
+    pub fn with_vectors(mut self, bytes: u32, registers: u32) -> Target {
+        (self.vector.bytes, self.vector.registers) = (bytes, registers);
+        self
+    }
+
+    /// The same machine with caches of these sizes.
+    pub fn with_caches(mut self, bytes: [u64; 3]) -> Target {
+        self.memories = Target::caches(bytes);
+        self
+    }
+
+    /// Bytes of a memory; 0 where there is none of the kind.
+    pub fn bytes_of(&self, kind: MemoryKind) -> u64 {
+        self.memories.iter().find(|m| m.kind == kind).map_or(0, |m| m.bytes)
+    }
+
+    /// Bytes of the cache of a level, from 1; 0 where there is none.
+    pub fn cache(&self, level: u8) -> u64 {
+        self.bytes_of(MemoryKind::Cache { level })
+    }
+
+    /// Elements of so many bytes that a vector register holds; at least 1.
+    pub fn lanes_of(&self, element_bytes: u64) -> u32 {
+        (u64::from(self.vector.bytes) / element_bytes.max(1)).max(1) as u32
+    }
+
+    pub fn has(&self, capability: Capability) -> bool {
+        match capability {
+            Capability::VectorArithmetic => self.vector.arithmetic,
+            Capability::Caches => self.cache(1) > 0 && self.cache(2) > 0,
+            Capability::Workers => self.axes.threads == 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_a_target() {
+        for name in Target::NAMES {
+            let t = Target::named(name).unwrap();
+            assert_eq!(t.name, name);
+            let Axes { workers, grid, cluster, threads, lanes } = t.axes;
+            assert!([workers, cluster, threads, lanes].iter().chain(&grid).all(|n| *n > 0), "{name}");
+            assert!(threads.is_multiple_of(lanes) && t.memories.iter().all(|m| m.bytes > 0), "{name}");
+            // Memories are larger the further they are, but for those of the matrix unit.
+            let sizes = t.memories.iter().filter(|m| m.kind != MemoryKind::Tensor).map(|m| m.bytes);
+            assert!(sizes.is_sorted(), "{name}");
+            let has = |unit| t.matrix_units.contains(&unit);
+            assert_eq!(has(MatrixUnit::Tcgen05), t.bytes_of(MemoryKind::Tensor) > 0, "{name}");
+            assert!(!has(MatrixUnit::Wgmma) || t.transports.contains(&Transport::Tma), "{name}");
+        }
+        assert_eq!(Target::named("sm_75"), None);
+    }
+
+    #[test]
+    fn a_gpu_has_other_capabilities_than_a_cpu() {
+        use Capability::*;
+        let (cpu, gpu) = (Target::cpu(), Target::named("sm_90a").unwrap());
+        for capability in [VectorArithmetic, Caches, Workers] {
+            assert!(cpu.has(capability) && !gpu.has(capability), "{capability:?}");
+        }
+        assert_eq!((cpu.cache(1), cpu.cache(4), gpu.cache(1)), (48 << 10, 0, 0));
+        assert_eq!((cpu.lanes_of(4), cpu.lanes_of(0), cpu.lanes_of(1 << 20)), (16, 64, 1));
+    }
+}
