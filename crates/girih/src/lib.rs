@@ -44,69 +44,42 @@
 //!
 //! [`Options`] also chooses the reference evaluator, the number of threads, knobs, the cache and the C compiler.
 //!
-//! Below the surface, from the bottom up: `machine` and `cc` (what there is), `cache` and `module` (from C to loaded code),
-//! `blocks` (a launch over threads), `facts` (what a launch must satisfy). Modules that the command line and the tests
-//! use of these are public but hidden: they may change at any time.
+//! Below the surface are rooms, from the bottom up: `system` (files, signals, locks, the machine), `memory` (arrays and
+//! arguments), `compile` (from C to loaded code), `launch` (a kernel's blocks over threads) and `model` (plans of many
+//! kernels). Modules of these that the command line and the tests use are public but hidden: they may change at any time.
 
-mod abi;
-mod args;
-mod buffer;
-mod compiled;
+mod compile;
 mod error;
-mod facts;
-mod faults;
-mod globals;
-mod host;
 mod launch;
-mod limits;
 mod memory;
 pub mod model;
-pub mod npy;
-mod pages;
-mod pool;
-mod program;
-mod scratch;
-mod signals;
-
-#[doc(hidden)]
-pub mod blocks;
-#[doc(hidden)]
-pub mod cache;
-#[doc(hidden)]
-pub mod cc;
-#[doc(hidden)]
-pub mod files;
-#[doc(hidden)]
-pub mod machine;
-#[doc(hidden)]
-pub mod module;
-#[doc(hidden)]
-pub mod observe;
 #[doc(hidden)]
 pub mod options;
-#[doc(hidden)]
-pub mod progress;
-#[doc(hidden)]
-pub mod spec;
-#[doc(hidden)]
-pub mod sync;
-#[doc(hidden)]
-pub mod values;
-#[doc(hidden)]
-pub mod widen;
+mod program;
+mod system;
 
-pub use args::{Arg, Param, ParamKind, RawArgs, Reached};
-pub use buffer::{Buffer, Element, Fill};
+#[doc(hidden)]
+pub use compile::{cache, cc, module, observe, progress, widen};
+#[doc(hidden)]
+pub use launch::{blocks, spec};
+#[doc(hidden)]
+pub use memory::values;
+#[doc(hidden)]
+pub use system::{files, machine, sync};
+
 pub use error::{Error, Result};
-pub use facts::Traffic;
 pub use girih_compiler::base::launch::Trap;
 pub use girih_compiler::base::{Code, Diagnostic};
 pub use girih_compiler::num::DType;
 pub use girih_compiler::pipeline::Stage;
-pub use launch::{Compiled, Prepared, Report};
+pub use launch::facts::Traffic;
+pub use launch::prepared::{Compiled, Prepared, Report};
+pub use memory::args::{Arg, Param, ParamKind, RawArgs, Reached};
+pub use memory::buffer::{Buffer, Element, Fill};
+pub use memory::npy;
 pub use options::{CachePolicy, Device, Options, PrintOrder, Printer};
 pub use program::{Kernel, Program};
-pub use signals::{Passing, attentive, install_interrupt_handler, interrupted, stop_launch};
+pub use system::signals::{Passing, attentive, install_interrupt_handler, interrupted, stop_launch};
 
 /// The README's example, compiled and run.
 #[cfg(doctest)]

@@ -9,7 +9,7 @@ use girih_compiler::tile::knobs::Knobs;
 use girih_compiler::tile::target::Target;
 
 use crate::error::Error;
-use crate::machine;
+use crate::system::machine;
 
 /// Where a kernel runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -120,7 +120,7 @@ impl Options {
             options.check = flag(&v).map_err(|e| format!("GIRIH_CHECK: {e}"))?;
         }
         options.compiler = get("GIRIH_CC").or_else(|| get("CC"));
-        crate::cache::capacity()?;
+        crate::compile::cache::capacity()?;
         Ok(options)
     }
 

@@ -13,16 +13,16 @@ use girih_compiler::loops::{self, lift};
 use girih_compiler::num::DType;
 use girih_compiler::pipeline::{self, Front, Lowered, Observer, Silent, Stage};
 
-use crate::args::{self, Arg, Param, RawArgs};
-use crate::compiled::{FAST, Native, Tools, Version};
+use crate::compile::progress::{self, Compiling};
+use crate::compile::version::{FAST, Native, Tools, Version};
+use crate::compile::widen;
 use crate::error::{Error, Result};
-use crate::facts;
-use crate::globals::Globals;
-use crate::launch::{Fit, Prepared, Report};
+use crate::launch::facts;
+use crate::launch::prepared::{Fit, Prepared, Report};
+use crate::memory::args::{self, Arg, Param, RawArgs};
+use crate::memory::globals::Globals;
 use crate::options::{Device, Options};
-use crate::progress::{self, Compiling};
-use crate::sync::{Brief, Built};
-use crate::widen;
+use crate::system::sync::{Brief, Built};
 
 /// A tile program that was read and found valid.
 ///

@@ -7,44 +7,32 @@
 //! Invariants: runs of one model take turns; a run allocates nothing once it has seen the extents before, unless the
 //! caller asks for memory for outputs.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use girih_compiler::base::rule::Rewrites;
 use girih_compiler::graph::{ConstData, ConstId, Graph, Role};
-use girih_compiler::index::Ix;
-use girih_compiler::loops::ir::{Kernel, Ty};
+use girih_compiler::loops::ir::Kernel;
 use girih_compiler::loops::model::{ArrayId, ArrayPlace, Plan, Step, StepArg};
-use girih_compiler::loops::print;
-use girih_compiler::pipeline::{self, Silent};
 
 use super::binding::{self, Binding, Grid, Slot};
 use super::extent;
 use super::files::Files;
+use super::kernels::{Compiled, Progress, compile, grid_of, nameless};
+use super::load_order::largest_first;
 use super::tensor::bytes_of;
-use crate::args::{self, Param, ParamKind, RawArgs};
-use crate::blocks::{self, Run, Session, Stop};
-use crate::compiled::{Native, PLANNED, Tools, Version};
+use crate::compile::version::Tools;
 use crate::error::{Error, Result};
-use crate::host::NativeHost;
-use crate::machine;
-use crate::memory::RealMemory;
+use crate::launch::blocks::{self, Run, Session, Stop};
+use crate::launch::host::NativeHost;
+use crate::memory::args::{self, RawArgs};
+use crate::memory::pages::Pages;
+use crate::memory::regions::RealMemory;
 use crate::options::Options;
-use crate::pages::Pages;
-use crate::progress::{self, Compiling, Shown};
-use crate::sync::Turned;
-
-/// Told that `done` of `total` kernels are compiled, and which is next.
-pub type Progress = dyn Fn(usize, usize, &str) + Send + Sync;
-
-struct Compiled {
-    version: Version,
-    native: Native,
-    params: Vec<Param>,
-}
+use crate::system::machine;
+use crate::system::sync::Turned;
 
 pub struct Executable {
     pub plan: Plan,
@@ -373,51 +361,6 @@ impl Executable {
     }
 }
 
-/// Puts the steps of loading that read most first, as far as what they read is there: what is read is let go of soon
-/// after, and little of it is needed beside the results that pile up.
-fn largest_first(plan: &mut Plan) {
-    let rest: Vec<Step> = std::mem::take(&mut plan.load);
-    let size = |plan: &Plan, step: &Step| -> u64 {
-        let one = |id: &ArrayId| plan.arrays.get(*id).and_then(|a| bytes_of(a.elem, &extent::shape(&a.shape, &[])?));
-        step.reads.iter().filter_map(one).sum()
-    };
-    let mut rest: Vec<Option<Step>> = rest.into_iter().map(Some).collect();
-    let mut writers: BTreeMap<ArrayId, usize> = BTreeMap::new();
-    let mut readers: BTreeMap<ArrayId, Vec<usize>> = BTreeMap::new();
-    // Arrays that a step reads and that are still to be written.
-    let mut waits = vec![0; rest.len()];
-    let all = || rest.iter().enumerate().filter_map(|(at, s)| Some((at, s.as_ref()?)));
-    for id in all().flat_map(|(_, s)| &s.writes) {
-        *writers.entry(*id).or_default() += 1;
-    }
-    for (at, step) in all() {
-        for id in step.reads.iter().collect::<BTreeSet<_>>().into_iter().filter(|id| writers.contains_key(id)) {
-            waits[at] += 1;
-            readers.entry(*id).or_default().push(at);
-        }
-    }
-    let sizes: Vec<u64> = all().map(|(_, step)| size(plan, step)).collect();
-    // The largest is taken first, and of those alike the first.
-    let key = |at: usize| (sizes.get(at).copied().unwrap_or(0), Reverse(at));
-    let mut ready: BTreeSet<_> = (0..rest.len()).filter(|at| waits[*at] == 0).map(key).collect();
-    while let Some((_, Reverse(at))) = ready.pop_last() {
-        let Some(step) = rest.get_mut(at).and_then(Option::take) else { continue };
-        for id in &step.writes {
-            let Some(left) = writers.get_mut(id) else { continue };
-            *left -= 1;
-            for &reader in readers.get(id).into_iter().flatten().filter(|_| *left == 0) {
-                waits[reader] -= 1;
-                if waits[reader] == 0 {
-                    ready.insert(key(reader));
-                }
-            }
-        }
-        plan.load.push(step);
-    }
-    // A circle is a bug; its steps stay as they were.
-    plan.load.extend(rest.into_iter().flatten());
-}
-
 /// The constant that an argument is.
 fn constant_of(plan: &Plan) -> impl Fn(&StepArg) -> Option<ConstId> {
     |arg| match arg {
@@ -499,110 +442,4 @@ fn addresses(plan: &Plan, graph: &Graph) -> Result<Addresses> {
         }
     }
     Ok(all)
-}
-
-/// The blocks of a step's kernel, over the symbols that it is given.
-fn grid_of(step: &Step, kernel: &Compiled) -> Grid {
-    let kernel = &kernel.version.lowered.kernel;
-    let symbol = |leaf: &Ix| match leaf {
-        Ix::Val { val, .. } => match step.args.get(kernel.params.iter().position(|p| p == val)?) {
-            Some(StepArg::Symbol(s)) => Some(s.ix()),
-            _ => None,
-        },
-        _ => None,
-    };
-    let one = || [Ix::Const(1), Ix::Const(1), Ix::Const(1)];
-    kernel.grid.clone().unwrap_or_else(one).map(|n| n.replace_leaves(&mut { symbol }))
-}
-
-/// The kernel as text without the names people gave: equal for kernels that compute the same alike.
-pub fn nameless(kernel: &Kernel) -> String {
-    let mut k = kernel.clone();
-    k.name = "k".into();
-    for param in &mut k.params {
-        param.name.clear();
-    }
-    let vals: Vec<_> = k.vals.keys().collect();
-    vals.into_iter().for_each(|v| k.vals[v].name.clear());
-    let axes: Vec<_> = k.axes.keys().collect();
-    axes.into_iter().for_each(|a| k.axes[a] = Default::default());
-    let bufs: Vec<_> = k.bufs.keys().collect();
-    bufs.into_iter().for_each(|b| k.bufs[b].name.clear());
-    print::print(&k, print::Stage::Loop)
-}
-
-fn params(kernel: &Kernel) -> Vec<Param> {
-    let kind = |ty: Ty| match ty {
-        Ty::Num(d) => ParamKind::Scalar(d),
-        Ty::Ptr(d) => ParamKind::Pointer(d),
-    };
-    kernel.params.iter().map(|p| Param { name: p.name.clone(), kind: kind(p.ty) }).collect()
-}
-
-/// Lowers and compiles kernels, several at a time.
-fn compile(
-    kernels: &[&Kernel],
-    rewrites: Rewrites,
-    options: &Options,
-    tools: &Tools,
-    told: Option<&Progress>,
-) -> Result<Vec<Compiled>> {
-    let _compiling = Compiling::begin();
-    let pipeline_options = options.pipeline(PLANNED)?;
-    // Found once, and an error said once.
-    if !kernels.is_empty() {
-        tools.compiler(options)?;
-    }
-    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    // Kernels that may take so many rewrites together are lowered one after the other.
-    let counted = options.stop_after.is_some();
-    let rewrites = Mutex::new(rewrites);
-    let taken = || rewrites.lock().unwrap_or_else(PoisonError::into_inner);
-    let one = |kernel: &Kernel| -> Result<Compiled> {
-        progress::kernel(&kernel.name);
-        let mut own = taken().clone();
-        let lowered = pipeline::lower_loops(kernel.clone(), &pipeline_options, &mut own, &mut Shown(&mut Silent))
-            .map_err(Error::Program)?;
-        if counted {
-            *taken() = own;
-        }
-        if !lowered.loops.obligations.is_empty() || !lowered.loops.globals.is_empty() {
-            return Err(Error::Internal(format!("the kernel {} has obligations or globals", kernel.name)));
-        }
-        let version = Version::new(lowered, PLANNED);
-        let native = version.native(tools, options)?;
-        Ok(Compiled { native, params: params(&version.lowered.loops), version })
-    };
-    let results: Mutex<Vec<(usize, Result<Compiled>)>> = Mutex::default();
-    let work = || {
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(kernel) = kernels.get(at) else { break };
-            progress::count(at + 1, kernels.len());
-            if let Some(told) = told {
-                told(done.load(Ordering::Relaxed), kernels.len(), &kernel.name);
-            }
-            let result = one(kernel);
-            if result.is_err() {
-                // Nobody begins another.
-                next.store(kernels.len(), Ordering::Relaxed);
-            }
-            done.fetch_add(1, Ordering::Relaxed);
-            results.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
-        }
-    };
-    let threads = if counted { 1 } else { (options.thread_count() as usize).min(kernels.len()) };
-    std::thread::scope(|scope| {
-        for _ in 1..threads {
-            // With fewer threads it takes longer.
-            let _ = std::thread::Builder::new().stack_size(8 << 20).spawn_scoped(scope, work);
-        }
-        work();
-    });
-    if let Some(told) = told {
-        told(kernels.len(), kernels.len(), "");
-    }
-    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-    results.sort_by_key(|(at, _)| *at);
-    results.into_iter().map(|(_, r)| r).collect()
 }

@@ -6,9 +6,9 @@ use girih_compiler::index::Ix;
 
 use super::extent;
 use super::tensor::{Extent, Port, Tensor};
-use crate::buffer::{self, Buffer};
 use crate::error::{Error, Result};
-use crate::values;
+use crate::memory::buffer::{self, Buffer};
+use crate::memory::values;
 use girih_compiler::base::words::suggestion;
 
 /// A refusal of an input.

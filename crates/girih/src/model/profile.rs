@@ -7,7 +7,7 @@ use girih_compiler::graph::{Graph, OriginId};
 
 use super::{Footprint, Prepared, extent};
 use crate::error::{Error, Result};
-use crate::limits::{self, Limits};
+use crate::launch::limits::{self, Limits};
 
 /// One step of a run.
 #[derive(Clone, PartialEq, Debug)]

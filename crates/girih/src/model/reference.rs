@@ -15,9 +15,10 @@ use girih_compiler::num::{DType, ScalarOp};
 use girih_compiler::pipeline::{self, Silent};
 
 use super::{Prepared, Tensor, extent};
-use crate::compiled::PLANNED;
+use crate::compile::version::PLANNED;
+use crate::compile::widen;
 use crate::error::{Error, Result};
-use crate::{machine, widen};
+use crate::system::machine;
 
 /// An output beside its reference.
 #[derive(Clone, PartialEq, Debug)]

@@ -9,11 +9,11 @@ use girih_compiler::loops::model::{Plan, Step};
 use girih_compiler::loops::print;
 use girih_compiler::pipeline::{self, Event, Lowered, Observer, Silent, Stage};
 
-use super::exec::nameless;
+use super::kernels::nameless;
 use super::{Model, profile};
-use crate::compiled::PLANNED;
+use crate::compile::progress::{self, Compiling, Shown};
+use crate::compile::version::PLANNED;
 use crate::error::{Error, Result};
-use crate::progress::{self, Compiling, Shown};
 
 impl Model {
     /// Whether every operation can be lowered to primitives.

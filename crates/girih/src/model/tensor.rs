@@ -3,8 +3,8 @@
 use girih_compiler::graph::{Elem, Role};
 use girih_compiler::num::DType;
 
-use crate::buffer::{Buffer, storage_bytes};
 use crate::error::{Error, Result};
+use crate::memory::buffer::{Buffer, storage_bytes};
 
 /// An array with memory of its own: elements in row-major order.
 #[derive(Debug)]

@@ -18,11 +18,13 @@ use girih_compiler::num::{DType, convert};
 use girih_compiler::pipeline::{self, Event, Observer};
 
 use super::{Prepared, Tensor, extent};
-use crate::buffer::Buffer;
-use crate::compiled::PLANNED;
+use crate::compile::version::PLANNED;
+use crate::compile::widen;
 use crate::error::{Error, Result};
-use crate::memory::RealMemory;
-use crate::{machine, values, widen};
+use crate::memory::buffer::Buffer;
+use crate::memory::regions::RealMemory;
+use crate::memory::values;
+use crate::system::machine;
 
 /// How far a rule that reassociates a float reduction may move a result, in units of the type's epsilon times the
 /// largest value.

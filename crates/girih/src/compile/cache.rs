@@ -1,0 +1,404 @@
+//! Compiled kernels on disk, found again by the hash of everything that made them.
+//!
+//! ```text
+//! $GIRIH_CACHE_DIR or $XDG_CACHE_HOME/girih or ~/.cache/girih
+//!   v1/KEY/k.c     the source, its first comment the command that compiles it
+//!          k.so    the shared object
+//!          meta    the hash of k.so; its modification time is the entry's last use
+//!          lock    held while an entry is built, so that two processes do not build it twice
+//!   v1/limits-HASH what this machine was measured to do
+//!   v1/cc-HASH     what a compiler answered about itself
+//! ```
+//! Invariants: the folder belongs to the user and nobody else may write in it (what lies there is executed); an entry's
+//! files appear whole, by rename, `meta` last; an object is loaded only if its hash is the one in `meta`; an object that
+//! was loaded is never rewritten in place. A cache that cannot be used costs speed, never a result: a private folder
+//! takes its place for the life of the process. What is no ordinary file where one should be (a pipe, a folder, a loop of
+//! links) is damage like any other, and gives way.
+//!
+//! The cache stays within [`capacity`]: after a build the entries used longest ago go, unless somebody builds them, and
+//! with them what processes left that were killed. An object that another process has loaded stays mapped; one that it
+//! has only found is compiled again.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime};
+
+use girih_compiler::base::Label;
+
+use crate::compile::abi::ABI_VERSION;
+use crate::compile::cc::Compiler;
+use crate::error::{Error, Result};
+use crate::system::files::{Temporary, is_stale, open_regular, read_regular, remove_any, replace, temporary_beside};
+use crate::system::sync::{Built, FileLock};
+
+/// Entries go when the cache grows past this many bytes, unless GIRIH_CACHE_SIZE says otherwise.
+pub const CAPACITY: u64 = 1 << 30;
+/// What a killed process left outside of an entry goes when it is so old; processes of other machines, which may use
+/// the folder too, cannot be asked.
+const STALE: Duration = Duration::from_secs(3600);
+/// How often an entry's folder is made again that somebody else removes.
+const ATTEMPTS: usize = 16;
+
+/// Where compiled kernels are kept.
+#[derive(Debug)]
+pub struct Cache {
+    dir: PathBuf,
+    /// Removed with the value.
+    private: bool,
+    /// Why the user's cache is not used.
+    pub warning: Option<String>,
+    capacity: u64,
+    /// Takes what this one cannot, once writing here has failed.
+    aside: Built<Arc<Cache>>,
+    /// A failing source lies here: the private folder stays.
+    keep: AtomicBool,
+}
+
+/// A built kernel on disk.
+#[derive(Debug)]
+pub struct Entry {
+    pub source: PathBuf,
+    pub object: PathBuf,
+    /// Whether it was there already.
+    pub cached: bool,
+}
+
+/// What `girih cache info` shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Usage {
+    pub entries: u64,
+    pub bytes: u64,
+}
+
+/// The folder the environment asks for; `None` when not even a home is known.
+pub fn default_dir() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    set("GIRIH_CACHE_DIR").or_else(|| {
+        let base = set("XDG_CACHE_HOME").filter(|p| p.is_absolute());
+        base.or_else(|| std::env::home_dir().map(|h| h.join(".cache"))).map(|b| b.join("girih"))
+    })
+}
+
+/// How many bytes the cache may hold: `GIRIH_CACHE_SIZE`, or [`CAPACITY`].
+pub fn capacity() -> std::result::Result<u64, String> {
+    match std::env::var("GIRIH_CACHE_SIZE").ok().filter(|v| !v.is_empty()) {
+        Some(text) => crate::options::bytes(&text).map_err(|e| format!("GIRIH_CACHE_SIZE: {e}")),
+        None => Ok(CAPACITY),
+    }
+}
+
+impl Cache {
+    /// Opens (and creates) the cache in `dir`; when that cannot be done safely, a private one, with a warning.
+    pub fn open(dir: Option<&Path>) -> Result<Cache> {
+        let Some(dir) = dir else {
+            return Cache::private(Some("no cache folder is known (neither HOME nor GIRIH_CACHE_DIR is set)".into()));
+        };
+        let dir = dir.join("v1");
+        match prepare(&dir) {
+            Ok(()) => Ok(Cache::at(dir, false, None)),
+            Err(reason) => Cache::private(Some(format!(
+                "the cache {} is not used: {reason}; name a folder that can be written in GIRIH_CACHE_DIR",
+                dir.display()
+            ))),
+        }
+    }
+
+    fn at(dir: PathBuf, private: bool, warning: Option<String>) -> Cache {
+        // A variable that makes no sense was refused where options are read.
+        let capacity = capacity().unwrap_or(CAPACITY);
+        Cache { dir, private, warning, capacity, aside: Built::default(), keep: AtomicBool::new(false) }
+    }
+
+    /// A cache for this process alone, removed when dropped.
+    pub fn private(warning: Option<String>) -> Result<Cache> {
+        let base = std::env::temp_dir();
+        let mut builder = fs::DirBuilder::new();
+        builder.mode(0o700);
+        remove_stale(&base, |name| name.starts_with("girih.tmp."));
+        for _ in 0..16 {
+            let dir = temporary_beside(&base.join("girih"));
+            match builder.create(&dir) {
+                Ok(()) => return Ok(Cache::at(dir, true, warning)),
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => continue,
+                Err(e) => return Err(Error::file(dir, format!("a folder for compiled kernels cannot be made: {e}"))),
+            }
+        }
+        Err(Error::file(base, "a folder for compiled kernels cannot be made"))
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// How many bytes it may hold.
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// The same cache holding at most about `bytes`.
+    pub fn with_capacity(mut self, bytes: u64) -> Cache {
+        self.capacity = bytes;
+        self
+    }
+
+    /// The name of what `compiler` makes of `source`.
+    pub fn key(source: &str, compiler: &Compiler) -> String {
+        let mut hash = blake3::Hasher::new();
+        hash.update(format!("{ABI_VERSION}\n{}\n", compiler.fingerprint()).as_bytes());
+        hash.update(source.as_bytes());
+        hash.finalize().to_hex().as_str()[..40].to_string()
+    }
+
+    /// The object compiled from `source`: from disk where it is whole, else compiled now.
+    pub fn get_or_build(&self, source: &str, compiler: &Compiler) -> Result<Entry> {
+        let dir = self.dir.join(Cache::key(source, compiler));
+        if let Some(entry) = lookup(&dir) {
+            return Ok(entry);
+        }
+        match self.build(&dir, source, compiler) {
+            // A full or read-only disk: a private folder does, for the life of this value.
+            Err(Error::File { .. }) if !self.private => {
+                self.aside.get_or_make(|| Cache::private(None).map(Arc::new))?.get_or_build(source, compiler)
+            }
+            Err(error @ Error::Compiler { .. }) => {
+                self.keep.store(true, Ordering::Relaxed);
+                Err(error)
+            }
+            other => other,
+        }
+    }
+
+    fn build(&self, dir: &Path, source: &str, compiler: &Compiler) -> Result<Entry> {
+        let fail = |what: &str| {
+            let what = what.to_string();
+            let dir = dir.to_path_buf();
+            move |e: io::Error| Error::file(dir, format!("{what}: {e}"))
+        };
+        let lock = lock(dir, fail("cannot be locked"))?;
+        if let Some(entry) = lookup(dir) {
+            return Ok(entry);
+        }
+        // Temporary files are made under the lock: whoever made these is gone.
+        for name in names(dir).filter(|name| name.contains(".tmp.")) {
+            let _ = remove_any(&dir.join(name));
+        }
+        let _cooperative = crate::system::signals::Cooperative::enter();
+        let (c, so, meta) = (dir.join("k.c"), dir.join("k.so"), dir.join("meta"));
+        let command = compiler.command_line(Path::new("k.c"), Path::new("k.so"));
+        let text = format!("// {}\n{source}", Label::whole(&command));
+        replace(&c, text.as_bytes()).map_err(fail("the C source cannot be written"))?;
+        let object = temporary_beside(&so);
+        let guard = Temporary::new(object.clone());
+        if let Err(error) = compiler.compile(&c, &object) {
+            if matches!(error, Error::Interrupted) {
+                let _ = fs::remove_dir_all(dir);
+            }
+            return Err(error);
+        }
+        let bytes = fs::read(&object).map_err(fail("the compiled kernel cannot be read"))?;
+        File::open(&object).and_then(|f| f.sync_data()).map_err(fail("the compiled kernel cannot be stored"))?;
+        if so.is_dir() {
+            remove_any(&so).map_err(fail("the compiled kernel cannot be stored"))?;
+        }
+        // An older object under this name may be loaded in some process: it keeps its inode.
+        guard.rename(&so).map_err(fail("the compiled kernel cannot be stored"))?;
+        let hash = blake3::hash(&bytes).to_hex();
+        replace(&meta, format!("{hash}\n").as_bytes()).map_err(fail("cannot be written"))?;
+        drop(lock);
+        if !self.private {
+            self.shrink(dir);
+        }
+        Ok(Entry { source: c, object: so, cached: false })
+    }
+
+    /// Entries by last use, oldest first, with their sizes.
+    fn entries(&self) -> Vec<(SystemTime, PathBuf, u64)> {
+        let mut found = Vec::new();
+        for item in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
+            let path = item.path();
+            if !path.is_dir() || item.file_name().to_string_lossy().contains(".tmp.") {
+                continue;
+            }
+            let files = fs::read_dir(&path).into_iter().flatten().flatten();
+            let size = files.filter_map(|f| f.metadata().ok()).map(|m| m.len()).sum();
+            let used = fs::metadata(path.join("meta")).or_else(|_| fs::metadata(&path)).and_then(|m| m.modified());
+            found.push((used.unwrap_or(SystemTime::UNIX_EPOCH), path, size));
+        }
+        found.sort();
+        found
+    }
+
+    pub fn usage(&self) -> Usage {
+        let entries = self.entries();
+        Usage { entries: entries.len() as u64, bytes: entries.iter().map(|e| e.2).sum() }
+    }
+
+    /// Removes every entry that is not being built right now; returns what was removed.
+    pub fn clear(&self) -> Result<Usage> {
+        let mut removed = Usage::default();
+        for (_, path, size) in self.entries() {
+            if remove(&path) {
+                removed.entries += 1;
+                removed.bytes += size;
+            }
+        }
+        for item in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
+            if item.file_name().to_string_lossy().starts_with("cc-") {
+                let _ = fs::remove_file(item.path());
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Removes what killed processes left.
+    pub fn tidy(&self) {
+        remove_stale(&self.dir, |_| true);
+        for (_, path, _) in self.entries() {
+            if !names(&path).any(|name| is_stale(&name)) {
+                continue;
+            }
+            let Some(_lock) = try_lock(&path) else { continue };
+            for name in names(&path).filter(|name| is_stale(name)) {
+                let _ = remove_any(&path.join(name));
+            }
+        }
+    }
+
+    fn shrink(&self, keep: &Path) {
+        self.tidy();
+        let entries = self.entries();
+        let mut total: u64 = entries.iter().map(|e| e.2).sum();
+        for (_, path, size) in entries {
+            if total <= self.capacity {
+                break;
+            }
+            if path != keep && remove(&path) {
+                total -= size;
+            }
+        }
+    }
+}
+
+impl Drop for Cache {
+    fn drop(&mut self) {
+        if self.private && !self.keep.load(Ordering::Relaxed) {
+            let _ = fs::remove_dir_all(&self.dir);
+        }
+    }
+}
+
+/// The names in a folder.
+fn names(dir: &Path) -> impl Iterator<Item = String> {
+    fs::read_dir(dir).into_iter().flatten().flatten().map(|item| item.file_name().to_string_lossy().into_owned())
+}
+
+/// Removes temporary files and folders of processes that ended long ago, of the names that are `ours`.
+fn remove_stale(dir: &Path, ours: impl Fn(&str) -> bool) {
+    // SAFETY: `geteuid` has no preconditions.
+    let user = unsafe { libc::geteuid() };
+    for name in names(dir).filter(|name| ours(name) && is_stale(name)) {
+        let path = dir.join(name);
+        let old = |m: fs::Metadata| m.uid() == user && m.modified().is_ok_and(|t| t.elapsed().is_ok_and(|e| e > STALE));
+        if fs::symlink_metadata(&path).is_ok_and(old) {
+            let _ = remove_any(&path);
+        }
+    }
+}
+
+/// Makes an entry's folder and takes its lock. Whoever removes an entry holds its lock too, so it stays until the lock
+/// goes.
+fn lock(dir: &Path, fail: impl FnOnce(io::Error) -> Error) -> Result<FileLock> {
+    let path = dir.join("lock");
+    let open = || -> io::Result<File> {
+        if fs::symlink_metadata(dir).is_ok() && !dir.is_dir() {
+            remove_any(dir)?;
+        }
+        fs::DirBuilder::new().mode(0o700).recursive(true).create(dir)?;
+        open_lock(&path)
+    };
+    let mut last = None;
+    // The folder may be removed between any two of these steps, but not as often as this.
+    for _ in 0..ATTEMPTS {
+        match open() {
+            Ok(file) => {
+                let made = id(file.metadata());
+                // Some network file systems know no locks; the work is then done twice, which harms nothing.
+                let lock = FileLock::take(file)?;
+                if made.is_some() && made == id(fs::metadata(&path)) {
+                    return Ok(lock);
+                }
+            }
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(fail(last.unwrap_or_else(|| io::ErrorKind::ResourceBusy.into())))
+}
+
+/// What tells a file from another that has its name later: it was removed, and made anew by somebody else, before it was
+/// locked.
+fn id(file: io::Result<fs::Metadata>) -> Option<(u64, u64)> {
+    file.ok().map(|m| (m.dev(), m.ino()))
+}
+
+/// The lock of an entry that nobody is building; on file systems without locks nobody is known to.
+fn try_lock(dir: &Path) -> Option<File> {
+    let path = dir.join("lock");
+    let lock = open_lock(&path).ok()?;
+    match lock.try_lock() {
+        Err(fs::TryLockError::WouldBlock) => None,
+        _ => (id(lock.metadata()).is_some() && id(lock.metadata()) == id(fs::metadata(&path))).then_some(lock),
+    }
+}
+
+fn open_lock(path: &Path) -> io::Result<File> {
+    if fs::symlink_metadata(path).is_ok_and(|m| !m.is_file()) {
+        remove_any(path)?;
+    }
+    open_regular(path, OpenOptions::new().write(true).create(true).truncate(false))
+}
+
+/// Removes an entry unless somebody is building it.
+fn remove(dir: &Path) -> bool {
+    let Some(_lock) = try_lock(dir) else { return false };
+    // At once, so that nobody builds in a folder that is being emptied.
+    let aside = temporary_beside(dir);
+    fs::rename(dir, &aside).is_ok() && fs::remove_dir_all(&aside).is_ok()
+}
+
+/// The entry in `dir`, if it is whole.
+fn lookup(dir: &Path) -> Option<Entry> {
+    let (c, so, meta) = (dir.join("k.c"), dir.join("k.so"), dir.join("meta"));
+    let want = read_regular(&meta).ok()?;
+    let bytes = read_regular(&so).ok()?;
+    if blake3::hash(&bytes).to_hex().as_bytes() != want.trim_ascii_end() {
+        let _ = fs::remove_file(&meta);
+        return None;
+    }
+    // Last use, for the order in which entries go; a read-only cache forgets it.
+    let _ = open_regular(&meta, OpenOptions::new().write(true)).and_then(|f| f.set_modified(SystemTime::now()));
+    Some(Entry { source: c, object: so, cached: true })
+}
+
+/// Makes the folder, and refuses one in which somebody else could have put an object.
+fn prepare(dir: &Path) -> std::result::Result<(), String> {
+    fs::DirBuilder::new().mode(0o700).recursive(true).create(dir).map_err(|e| e.to_string())?;
+    let meta = fs::metadata(dir).map_err(|e| e.to_string())?;
+    // SAFETY: `geteuid` has no preconditions.
+    let user = unsafe { libc::geteuid() };
+    if meta.uid() != user {
+        return Err("it belongs to another user".to_string());
+    }
+    if meta.permissions().mode() & 0o022 != 0 {
+        return Err("other users may write in it (`chmod go-w` it)".to_string());
+    }
+    let probe = temporary_beside(&dir.join("probe"));
+    if meta.permissions().mode() & 0o200 == 0 || File::create(&probe).is_err() {
+        return Err("it cannot be written".to_string());
+    }
+    let _ = fs::remove_file(probe);
+    Ok(())
+}

@@ -1,0 +1,286 @@
+//! The system C compiler: finding it, learning once which flags it takes, calling it.
+//!
+//! What goes in is a C file and what comes out a shared object, or an error that says what to do. Flags are explicit:
+//! the semantics' own (no contraction, wrapping integers, no aliasing assumptions) and one `-m` flag per detected
+//! feature. `-march=native` is never used: on virtual machines it names the wrong processor.
+//!
+//! A compiler is several processes and writes files of its own. They are a process group, so that Ctrl-C ends them all,
+//! and their files lie in a folder that goes with the run.
+
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::Duration;
+
+use crate::compile::scratch::Scratch;
+use crate::error::{Error, Result};
+use crate::system::machine;
+use crate::system::signals::{self, Cooperative};
+
+/// Flags without which the emitted C would mean something else.
+const REQUIRED: [&str; 9] = [
+    "-std=gnu11",
+    "-O2",
+    "-fPIC",
+    "-ffp-contract=off",
+    "-fno-fast-math",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fwrapv",
+    "-fno-strict-aliasing",
+];
+
+/// Flags used where the compiler accepts them.
+const OPTIONAL: [&str; 5] =
+    ["-fno-finite-loops", "-fexcess-precision=16", "-fno-asynchronous-unwind-tables", "-Wno-psabi", "-w"];
+
+/// A compiler program that exists, not yet asked anything.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The resolved program, then arguments that always come first (`cc` for `zig cc`).
+    pub command: Vec<OsString>,
+    /// Changes when the program is replaced: real path, size and modification time.
+    pub identity: String,
+}
+
+/// A compiler that was asked: its version and the flags it takes.
+#[derive(Clone, Debug)]
+pub struct Compiler {
+    pub candidate: Candidate,
+    /// The first line of `--version`.
+    pub version: String,
+    pub flags: Vec<String>,
+}
+
+/// The first compiler found of `explicit` (the value of GIRIH_CC or CC) or else cc, gcc, clang, `zig cc`.
+pub fn find(explicit: Option<&str>) -> Result<Candidate> {
+    let choices: Vec<&str> = match explicit {
+        Some(one) => vec![one],
+        None => vec!["cc", "gcc", "clang", "zig cc"],
+    };
+    for choice in &choices {
+        let mut words = choice.split_whitespace();
+        let Some(program) = words.next() else { continue };
+        // A path with blanks in it is one word; a command with arguments is several.
+        let found = resolve(choice)
+            .map(|p| (p, vec![]))
+            .or_else(|| resolve(program).map(|p| (p, words.map(OsString::from).collect::<Vec<_>>())));
+        if let Some((path, arguments)) = found
+            && let Some(identity) = identity(&path)
+        {
+            let mut command = vec![path.into_os_string()];
+            command.extend(arguments);
+            return Ok(Candidate { command, identity });
+        }
+    }
+    Err(Error::NoCompiler { tried: choices.into_iter().map(String::from).collect() })
+}
+
+/// The program as PATH finds it.
+fn resolve(program: &str) -> Option<PathBuf> {
+    if program.contains('/') {
+        let path = PathBuf::from(program);
+        return executable(&path).then_some(path);
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|dir| dir.join(program)).find(|p| executable(p))
+}
+
+fn executable(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.mode() & 0o111 != 0)
+}
+
+fn identity(path: &Path) -> Option<String> {
+    let real = path.canonicalize().ok()?;
+    let meta = real.metadata().ok()?;
+    Some(format!("{} {} {}.{}", real.display(), meta.len(), meta.mtime(), meta.mtime_nsec()))
+}
+
+impl Candidate {
+    fn start(&self) -> Command {
+        let mut words = self.command.iter();
+        let mut command = Command::new(words.next().map(OsString::as_os_str).unwrap_or_default());
+        command.args(words).env("LC_ALL", "C");
+        command
+    }
+
+    /// The command as a user would type it.
+    pub fn display(&self) -> String {
+        self.command.iter().map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Asks for the version and tries the flags. `notes` keeps the answer in a file, so that a later process need not
+    /// ask: starting a compiler costs more than a cached kernel.
+    pub fn probe(self, notes: Option<&Path>) -> Result<Compiler> {
+        let wanted = self.wanted();
+        let file = notes.map(|dir| {
+            let key = blake3::hash(format!("{}\n{}", self.identity, wanted.join(" ")).as_bytes()).to_hex();
+            dir.join(format!("cc-{}", &key.as_str()[..24]))
+        });
+        // A damaged note is none: it ends with its last line, and names flags that would be tried.
+        if let Some(text) =
+            file.as_ref().and_then(|f| String::from_utf8(crate::system::files::read_regular(f).ok()?).ok())
+            && let Some((version, flags)) = text.strip_suffix('\n').and_then(|t| t.split_once('\n'))
+            && let flags = flags.split(' ').map(String::from).collect::<Vec<_>>()
+            && flags.iter().all(|f| wanted.contains(f))
+        {
+            return Ok(Compiler { version: version.to_string(), flags, candidate: self });
+        }
+        let compiler = self.ask(wanted)?;
+        if let Some(file) = file {
+            let text = format!("{}\n{}\n", compiler.version, compiler.flags.join(" "));
+            // Without the note the next process asks again; nothing else depends on it.
+            let _ = crate::system::files::replace(&file, text.as_bytes());
+        }
+        Ok(compiler)
+    }
+
+    fn wanted(&self) -> Vec<String> {
+        let features = machine::features();
+        let mut flags: Vec<String> = REQUIRED.iter().chain(&OPTIONAL).map(|f| f.to_string()).collect();
+        flags.extend(features.iter().map(|f| format!("-m{f}")));
+        if features.contains(&"avx512f") {
+            flags.push("-mprefer-vector-width=512".to_string());
+        }
+        flags
+    }
+
+    fn ask(self, wanted: Vec<String>) -> Result<Compiler> {
+        let output = self.run(self.start().arg("--version"), None)?;
+        if !output.status.success() {
+            return Err(self.failed("--version", &output, None));
+        }
+        let version = String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or("unknown").trim().to_string();
+        let flags = if self.accepts(&wanted)? {
+            wanted
+        } else {
+            let mut kept: Vec<String> = REQUIRED.iter().map(|f| f.to_string()).collect();
+            for flag in wanted.into_iter().skip(REQUIRED.len()) {
+                kept.push(flag);
+                if !self.accepts(&kept)? {
+                    kept.pop();
+                }
+            }
+            kept
+        };
+        Ok(Compiler { version, flags, candidate: self })
+    }
+
+    /// Whether a small program compiles without a word of complaint.
+    fn accepts(&self, flags: &[String]) -> Result<bool> {
+        let mut command = self.start();
+        command.args(flags.iter().filter(|f| *f != "-w")).args(["-Werror", "-x", "c", "-S", "-o", "-", "-"]);
+        Ok(self.run(&mut command, Some(b"float girih_probe(float a) { return a + 1.0f; }\n"))?.status.success())
+    }
+
+    /// Runs the compiler to its end, or until Ctrl-C, and gives what it said.
+    fn run(&self, command: &mut Command, input: Option<&[u8]>) -> Result<Output> {
+        let cannot = |e| self.cannot_start(e);
+        let _cooperative = Cooperative::enter();
+        // Without a folder of its own the compiler finds a place for its files, as ever.
+        let scratch = Scratch::new().ok();
+        if let Some(scratch) = &scratch {
+            command.env("TMPDIR", scratch.path());
+        }
+        let stdin = if input.is_some() { Stdio::piped() } else { Stdio::null() };
+        let mut child = command
+            .stdin(stdin)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(cannot)?;
+        if let (Some(mut pipe), Some(input)) = (child.stdin.take(), input) {
+            // A compiler that rejects its flags may close the pipe first.
+            let _ = pipe.write_all(input);
+        }
+        let readers = [child.stdout.take().map(reader), child.stderr.take().map(reader)];
+        let status = wait(&mut child).map_err(cannot)?;
+        let Some(status) = status.filter(|_| !signals::interrupted()) else {
+            return Err(Error::Interrupted);
+        };
+        let [stdout, stderr] = readers.map(|r| r.and_then(|r| r.join().ok()).unwrap_or_default());
+        Ok(Output { status, stdout, stderr })
+    }
+
+    fn cannot_start(&self, error: std::io::Error) -> Error {
+        Error::file(&self.command[0], format!("the C compiler cannot be started: {error}"))
+    }
+
+    fn failed(&self, arguments: &str, output: &Output, source: Option<&Path>) -> Error {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let lines: Vec<&str> = stderr.lines().collect();
+        let mut text = lines.iter().take(12).copied().collect::<Vec<_>>().join("\n");
+        if lines.len() > 12 {
+            text += &format!("\n... ({} more lines)", lines.len() - 12);
+        }
+        Error::Compiler {
+            status: output.status.to_string(),
+            command: format!("{} {arguments}", self.display()),
+            stderr: text,
+            source_file: source.map(Path::to_path_buf),
+        }
+    }
+}
+
+impl Compiler {
+    /// Everything that decides what the compiler makes of a source.
+    pub fn fingerprint(&self) -> String {
+        format!("{}\n{}\n{}", self.candidate.identity, self.version, self.flags.join(" "))
+    }
+
+    /// The command that builds `source` into `object`, as a user would type it.
+    pub fn command_line(&self, source: &Path, object: &Path) -> String {
+        format!(
+            "{} {} -shared -o {} {} -lm",
+            self.candidate.display(),
+            self.flags.join(" "),
+            object.display(),
+            source.display()
+        )
+    }
+
+    /// Compiles the C file `source` into the shared object `object`.
+    pub fn compile(&self, source: &Path, object: &Path) -> Result<()> {
+        let mut command = self.candidate.start();
+        command.args(&self.flags).args(["-shared", "-o"]).arg(object).arg(source).arg("-lm");
+        let mut output = self.candidate.run(&mut command, None)?;
+        let status = output.status;
+        if status.success() && object.exists() {
+            return Ok(());
+        }
+        if status.success() {
+            output.stderr = b"it reports success and has written no object file".to_vec();
+        }
+        let arguments = format!("{} -shared {}", self.flags.join(" "), source.display());
+        Err(self.candidate.failed(&arguments, &output, Some(source)))
+    }
+}
+
+/// Reads a pipe to its end beside the caller. What cannot be read of a message is missing from it.
+fn reader(mut pipe: impl Read + Send + 'static) -> std::thread::JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut said = Vec::new();
+        let _ = pipe.read_to_end(&mut said);
+        said
+    })
+}
+
+/// Waits for the compiler; `None` when Ctrl-C ended it, with all the processes that it is made of.
+fn wait(child: &mut Child) -> std::io::Result<Option<ExitStatus>> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if signals::attention() {
+            // SAFETY: the group is the child's own, and the child has not been waited for: its number is nobody else's.
+            unsafe { libc::kill(-(child.id() as libc::pid_t), libc::SIGKILL) };
+            child.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,133 @@
+//! A kernel lowered under some assumptions and the native code made of it: what launches of tile programs and steps of
+//! models share.
+
+use std::sync::{Arc, OnceLock};
+
+use girih_compiler::base::launch::Assumptions;
+use girih_compiler::pipeline::{self, Lowered};
+
+use crate::compile::cache::{self, Cache};
+use crate::compile::cc::{self, Compiler};
+use crate::compile::module::{Module, NativeKernel};
+use crate::compile::progress::{self, Compiling};
+use crate::error::Result;
+use crate::launch::blocks::{BlockOrder, Cost};
+use crate::launch::facts;
+use crate::launch::host::Messages;
+use crate::options::{CachePolicy, Options};
+use crate::system::sync::{Built, once};
+
+/// The assumptions of the version that is tried first.
+pub(crate) const FAST: Assumptions = Assumptions { no_wrap: true, no_alias: true };
+
+/// What holds of the kernels of models: their arrays are apart, and what they compute with values is not assumed to stay
+/// in range, since nothing tests facts at each step's launch. Their index expressions are exact as they are written.
+pub(crate) const PLANNED: Assumptions = Assumptions { no_wrap: false, no_alias: true };
+
+/// A kernel lowered under some assumptions, and what it was compiled to.
+pub(crate) struct Version {
+    pub assume: Assumptions,
+    pub lowered: Lowered,
+    pub messages: Messages,
+    pub order: BlockOrder,
+    pub traffic: facts::Traffic,
+    pub cost: Cost,
+    native: Built<Native>,
+}
+
+/// A loaded kernel and how it came to be.
+#[derive(Clone, Debug)]
+pub(crate) struct Native {
+    pub kernel: NativeKernel,
+    pub cached: bool,
+}
+
+impl Version {
+    pub fn new(lowered: Lowered, assume: Assumptions) -> Version {
+        Version {
+            assume,
+            messages: Messages::of(&lowered.loops),
+            order: facts::block_order(&lowered.loops),
+            traffic: facts::traffic(&lowered.loops),
+            cost: Cost::default(),
+            lowered,
+            native: Built::default(),
+        }
+    }
+
+    /// The C it is compiled from.
+    pub fn source(&self, options: &Options) -> String {
+        pipeline::emit_c(&[&self.lowered.kernel], &options.resolved_target())
+    }
+
+    /// The compiled form, built or loaded once.
+    pub fn native(&self, tools: &Tools, options: &Options) -> Result<Native> {
+        self.native.get_or_make(|| {
+            let _compiling = Compiling::begin();
+            progress::kernel(&self.lowered.loops.name);
+            progress::at("C");
+            let source = self.source(options);
+            progress::at("the C compiler");
+            let cache = tools.cache(options)?;
+            let (module, cached) = load(&cache, &source, tools.compiler(options)?)?;
+            let kernel = module.kernel(0, self.lowered.loops.params.len())?;
+            Ok(Native { kernel, cached })
+        })
+    }
+}
+
+/// The object of a source, loaded, and whether it was compiled before. Another process may empty the cache at any time:
+/// where the object has gone before it is loaded, it is compiled again, at last where nobody else removes it.
+fn load(cache: &Cache, source: &str, compiler: &Compiler) -> Result<(Module, bool)> {
+    for _ in 0..ATTEMPTS {
+        let entry = cache.get_or_build(source, compiler)?;
+        // SAFETY: the cache built the object from emitted C, in a folder only the user can write, and compared its hash.
+        match unsafe { Module::load(&entry.object) } {
+            Err(_) if !entry.object.exists() => continue,
+            loaded => return Ok((loaded?, entry.cached)),
+        }
+    }
+    let alone = Cache::private(None)?;
+    let entry = alone.get_or_build(source, compiler)?;
+    // SAFETY: as above.
+    Ok((unsafe { Module::load(&entry.object) }?, false))
+}
+
+/// How often an object may vanish between being found and being loaded.
+const ATTEMPTS: usize = 4;
+
+/// The cache and the C compiler that some options mean, found when they are first needed.
+#[derive(Default)]
+pub(crate) struct Tools {
+    cache: OnceLock<Arc<Cache>>,
+    compiler: OnceLock<Compiler>,
+}
+
+impl Tools {
+    pub fn cache(&self, options: &Options) -> Result<Arc<Cache>> {
+        if let Some(cache) = self.cache.get() {
+            return Ok(cache.clone());
+        }
+        let cache = Arc::new(match &options.cache {
+            CachePolicy::Default => Cache::open(cache::default_dir().as_deref())?,
+            CachePolicy::At(dir) => Cache::open(Some(dir))?,
+            CachePolicy::Off => Cache::private(None)?,
+        });
+        Ok(once(&self.cache, || cache).clone())
+    }
+
+    /// Why the cache is not the one asked for, once it has been needed.
+    pub fn cache_warning(&self) -> Option<String> {
+        self.cache.get().and_then(|c| c.warning.clone())
+    }
+
+    pub fn compiler(&self, options: &Options) -> Result<&Compiler> {
+        if let Some(compiler) = self.compiler.get() {
+            return Ok(compiler);
+        }
+        let cache = self.cache(options)?;
+        let notes = (options.cache != CachePolicy::Off).then(|| cache.dir());
+        let compiler = cc::find(options.compiler.as_deref())?.probe(notes)?;
+        Ok(once(&self.compiler, || compiler))
+    }
+}

@@ -1,0 +1,194 @@
+//! What this machine can do at most, measured once and kept: multiply-adds of f32 and bytes read from memory per second.
+//!
+//! In: a number of threads. Out: two rates, from about a fifth of a second of work on all of them together. The
+//! multiply-adds run in registers, in as many independent chains as hide their latency; the reads run through more
+//! memory than the caches hold.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::launch::pool;
+use crate::memory::pages::Pages;
+use crate::system::files::{read_regular, replace};
+use crate::system::machine;
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Limits {
+    /// Operations per second; a multiply-add counts as two.
+    pub flops: f64,
+    /// Bytes per second.
+    pub bytes: f64,
+}
+
+impl Limits {
+    /// The least seconds that so much work can take.
+    pub fn seconds(&self, flops: f64, bytes: f64) -> f64 {
+        (flops / self.flops).max(bytes / self.bytes)
+    }
+}
+
+/// The limits for a number of threads: from a note in `dir` where there is one, else measured and noted there.
+pub fn of(threads: u32, dir: Option<&Path>) -> Limits {
+    let features = machine::features().join(",");
+    let name = format!(
+        "limits-{}",
+        &blake3::hash(format!("2 {threads} {features} {} {}", cpu(), cfg!(debug_assertions)).as_bytes()).to_hex()[..16]
+    );
+    let note = dir.map(|d| d.join(name));
+    let read = |text: String| {
+        let mut numbers = text.split_whitespace().map(str::parse::<f64>);
+        let (Some(Ok(flops)), Some(Ok(bytes))) = (numbers.next(), numbers.next()) else { return None };
+        (flops > 0.0 && bytes > 0.0).then_some(Limits { flops, bytes })
+    };
+    if let Some(found) = note.as_deref().and_then(|n| String::from_utf8(read_regular(n).ok()?).ok()).and_then(read) {
+        return found;
+    }
+    let limits = Limits { flops: measure_flops(threads as usize), bytes: measure_bytes(threads as usize) };
+    if let Some(note) = note {
+        // Without the note the next process measures again.
+        let _ = replace(&note, format!("{} {}\n", limits.flops, limits.bytes).as_bytes());
+    }
+    limits
+}
+
+/// The processor's name, where the system tells.
+fn cpu() -> String {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    text.lines().find(|l| l.starts_with("model name")).unwrap_or_default().to_string()
+}
+
+/// The best rate of a few short runs of `work` on every thread; `work` gives what it did.
+fn best(threads: usize, work: &(dyn Fn(usize) -> f64 + Sync)) -> f64 {
+    let mut best = 0f64;
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_millis(100) {
+        let done = Mutex::new(0.0);
+        let one = Instant::now();
+        pool::global().run(
+            threads,
+            &|slot| {
+                let amount = work(slot);
+                *done.lock().unwrap_or_else(PoisonError::into_inner) += amount;
+            },
+            &|| {},
+        );
+        let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        best = best.max(done / one.elapsed().as_secs_f64());
+    }
+    best
+}
+
+/// Rounds of a chain of multiply-adds in one piece of work.
+const ROUNDS: u32 = 200_000;
+
+fn measure_flops(threads: usize) -> f64 {
+    best(threads, &|_| {
+        let (operations, result) = multiply_adds(ROUNDS);
+        std::hint::black_box(result);
+        operations
+    })
+}
+
+/// How many operations were done, and their result.
+fn multiply_adds(rounds: u32) -> (f64, f32) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if std::arch::is_x86_feature_detected!("avx512f") {
+            // SAFETY: the processor has the instructions.
+            return (f64::from(rounds) * 2.0 * 16.0 * 16.0, unsafe { x86::wide(rounds) });
+        }
+        if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
+            // SAFETY: as above.
+            return (f64::from(rounds) * 2.0 * 12.0 * 8.0, unsafe { x86::narrow(rounds) });
+        }
+    }
+    let mut chains = [[std::hint::black_box(0.5f32); 4]; 12];
+    for _ in 0..rounds {
+        for chain in &mut chains {
+            for x in chain {
+                *x = *x * 0.999 + 0.002;
+            }
+        }
+    }
+    (f64::from(rounds) * 2.0 * 12.0 * 4.0, chains.iter().flatten().sum())
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+    use std::hint::black_box;
+
+    #[target_feature(enable = "avx512f")]
+    pub fn wide(rounds: u32) -> f32 {
+        // What the compiler could compute beforehand would not be measured.
+        let (a, b) = (_mm512_set1_ps(black_box(0.999)), _mm512_set1_ps(black_box(0.002)));
+        let mut chains = [0; 16].map(|x| _mm512_set1_ps(black_box(x as f32)));
+        for _ in 0..rounds {
+            for x in &mut chains {
+                *x = _mm512_fmadd_ps(*x, a, b);
+            }
+        }
+        chains.iter().map(|x| _mm512_reduce_add_ps(*x)).sum()
+    }
+
+    #[target_feature(enable = "avx2,fma")]
+    pub fn narrow(rounds: u32) -> f32 {
+        let (a, b) = (_mm256_set1_ps(black_box(0.999)), _mm256_set1_ps(black_box(0.002)));
+        let mut chains = [0; 12].map(|x| _mm256_set1_ps(black_box(x as f32)));
+        for _ in 0..rounds {
+            for x in &mut chains {
+                *x = _mm256_fmadd_ps(*x, a, b);
+            }
+        }
+        chains.iter().map(|x| _mm256_cvtss_f32(*x)).sum()
+    }
+}
+
+fn measure_bytes(threads: usize) -> f64 {
+    // Larger than caches, unless memory is scarce.
+    let free = machine::memory_available().unwrap_or(1 << 30);
+    let want = (machine::target(1).cache(3) * 4).clamp(64 << 20, 1 << 30).min(free / 4);
+    let Some(mut pages) = usize::try_from(want).ok().and_then(Pages::zeroed) else { return 1e9 };
+    // Pages that nobody wrote are all the same page.
+    pages.bytes_mut().chunks_mut(4096).for_each(|page| page.fill(1));
+    let bytes = pages.bytes();
+    let part = bytes.len() / threads.max(1) / 4096 * 4096;
+    best(threads, &|slot| {
+        let mine = bytes.get(slot * part..(slot + 1) * part).unwrap_or_default();
+        std::hint::black_box(sum(mine));
+        mine.len() as f64
+    })
+}
+
+fn sum(bytes: &[u8]) -> u64 {
+    let mut sums = [0u64; 16];
+    for line in bytes.chunks_exact(128) {
+        for (sum, word) in sums.iter_mut().zip(line.chunks_exact(8)) {
+            *sum ^= u64::from_le_bytes(word.try_into().unwrap_or_default());
+        }
+    }
+    sums.iter().fold(0, |a, b| a ^ b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_measured_once() {
+        let dir = std::env::temp_dir().join(format!("girih-limits-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let first = of(1, Some(&dir));
+        // No processor that runs this is slower than that or faster than this.
+        assert!((1e7..1e13).contains(&first.flops) && (1e7..1e13).contains(&first.bytes), "{first:?}");
+        assert_eq!(of(1, Some(&dir)), first);
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn the_slower_of_two_limits_counts() {
+        let limits = Limits { flops: 100.0, bytes: 10.0 };
+        assert_eq!((limits.seconds(200.0, 10.0), limits.seconds(100.0, 50.0)), (2.0, 5.0));
+    }
+}

@@ -1,0 +1,422 @@
+//! One launch: arguments fitted, facts tested, the right version compiled, then run, as often as wanted.
+
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use girih_compiler::base::host::Waiting;
+use girih_compiler::base::launch::Assumptions;
+use girih_compiler::base::launch::{Launch, Trap};
+use girih_compiler::base::memory::{Fault, Memory};
+use girih_compiler::base::{Code, Diagnostic};
+use girih_compiler::cuda_tile::eval;
+use girih_compiler::loops::launch_facts;
+
+use crate::compile::version::{FAST, Native, Version};
+use crate::error::{Error, Result};
+use crate::launch::blocks::{self, FloatControl, Run, Stop};
+use crate::launch::facts::{self, Traffic};
+use crate::launch::host::{self, Held, NativeHost, STALL};
+use crate::launch::spec::MAX_GRID;
+use crate::memory::args::{self, Arg, Bound, ParamKind};
+use crate::memory::regions::RealMemory;
+use crate::options::{Device, Options, PrintOrder, Printer};
+use crate::program::Kernel;
+use crate::system::machine;
+use crate::system::signals::{self, Launching};
+
+/// What a launch did.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Running alone, in seconds.
+    pub seconds: f64,
+    /// What the evaluator noticed.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// How a prepared launch was compiled.
+#[derive(Clone, Copy, Debug)]
+pub struct Compiled {
+    /// From tile program to loaded code, in seconds.
+    pub seconds: f64,
+    /// The native code was found on disk.
+    pub cached: bool,
+    /// What the version that runs takes as true of this launch.
+    pub assume: Assumptions,
+}
+
+/// A launch ready to run. The arguments stay borrowed.
+pub struct Prepared<'a> {
+    kernel: &'a Kernel<'a>,
+    bound: Bound<'a>,
+    grid: [u32; 3],
+    native: Option<(Arc<Version>, Native)>,
+    compiled: Option<Compiled>,
+}
+
+/// Refuses an axis without blocks, or with more than can be counted.
+pub(crate) fn check_grid(grid: [u32; 3]) -> Result<()> {
+    match grid.into_iter().find(|n| !(1..=MAX_GRID).contains(n)) {
+        None => Ok(()),
+        Some(n) => {
+            let message = format!("a grid of {n} blocks along one axis is not possible (1 to {MAX_GRID})");
+            Err(Error::Argument { code: Code::BadGrid, message })
+        }
+    }
+}
+
+/// Refuses a grid that cannot be counted, and a block to run alone that is not in it.
+fn check_blocks(options: &Options, grid: [u32; 3]) -> Result<()> {
+    check_grid(grid)?;
+    if grid.iter().map(|&n| i128::from(n)).product::<i128>() > i128::from(i64::MAX) {
+        let message = format!(
+            "a grid of {} has more blocks than can be counted (2^63 - 1)",
+            grid.map(|n| n.to_string()).join(",")
+        );
+        return Err(Error::Argument { code: Code::BadGrid, message });
+    }
+    if let Some(block) = options.block
+        && block.iter().zip(&grid).any(|(b, g)| b >= g)
+    {
+        let list = |a: [u32; 3]| a.map(|n| n.to_string()).join(",");
+        let message = format!("block {} lies outside the grid {}", list(block), list(grid));
+        return Err(Error::Argument { code: Code::BadGrid, message });
+    }
+    Ok(())
+}
+
+/// A launch whose facts were tested, in all that those depend on, and the version it can use.
+pub(crate) struct Fit {
+    key: Vec<u64>,
+    version: Arc<Version>,
+}
+
+/// How many launches are remembered per kernel.
+const FITS: usize = 8;
+
+impl<'a> Prepared<'a> {
+    pub(crate) fn new(kernel: &'a Kernel<'a>, grid: [u32; 3], args: &'a mut [Arg<'_>]) -> Result<Prepared<'a>> {
+        check_blocks(kernel.options(), grid)?;
+        let bound = args::bind(kernel.name(), kernel.params(), args)?;
+        let read_only = bound.extents.iter().flatten().any(|e| !e.writable);
+        let mut prepared = Prepared { kernel, bound, grid, native: None, compiled: None };
+        if kernel.options().device == Device::Cpu || read_only {
+            let start = Instant::now();
+            let version = prepared.choose(prepared.bound.overlap())?;
+            prepared.check_sizes(&version)?;
+            prepared.compile(version, start)?;
+        }
+        Ok(prepared)
+    }
+
+    /// On raw addresses: as `new`, but what was found out about one of the last launches is not found out again.
+    pub(crate) fn raw(kernel: &'a Kernel<'a>, grid: [u32; 3], bound: Bound<'a>) -> Result<Prepared<'a>> {
+        check_blocks(kernel.options(), grid)?;
+        let mut prepared = Prepared { kernel, bound, grid, native: None, compiled: None };
+        if kernel.options().device != Device::Cpu {
+            return Ok(prepared);
+        }
+        let start = Instant::now();
+        let bound = &prepared.bound;
+        // Overlaps between memory that is only read do no harm.
+        let overlap = bound.overlap() && bound.conflict(&kernel.version(FAST)?.traffic.writes);
+        let mut key: Vec<u64> = vec![u64::from(grid[0]) << 32 | u64::from(grid[1]), u64::from(grid[2]), overlap.into()];
+        key.extend(bound.slots.iter().zip(&bound.extents).map(|(&slot, e)| e.map_or(slot, |e| e.bytes)));
+        let known = {
+            let fits = kernel.fits.lock();
+            fits.iter().find(|f| f.key == key).map(|f| f.version.clone())
+        };
+        let version = match known {
+            Some(version) => version,
+            None => {
+                let version = prepared.choose(overlap)?;
+                prepared.check_sizes(&version)?;
+                let mut fits = kernel.fits.lock();
+                fits.truncate(FITS - 1);
+                fits.insert(0, Fit { key, version: version.clone() });
+                version
+            }
+        };
+        prepared.compile(version, start)?;
+        Ok(prepared)
+    }
+
+    fn compile(&mut self, version: Arc<Version>, start: Instant) -> Result<()> {
+        if self.kernel.options().device == Device::Cpu {
+            let native = self.kernel.native(&version)?;
+            let seconds = start.elapsed().as_secs_f64();
+            self.compiled = Some(Compiled { seconds, cached: native.cached, assume: version.assume });
+            self.native = Some((version, native));
+        }
+        Ok(())
+    }
+
+    /// The fastest version whose assumptions hold for this launch.
+    fn choose(&self, overlap: bool) -> Result<Arc<Version>> {
+        let no_alias = !overlap;
+        let fast = self.kernel.version(Assumptions { no_alias, ..FAST })?;
+        if launch_facts::holds(&fast.lowered.loops, &self.launch()) {
+            return Ok(fast);
+        }
+        self.kernel.version(Assumptions { no_wrap: false, no_alias })
+    }
+
+    fn launch(&self) -> Launch {
+        let mut launch = Launch::new(self.grid, self.bound.slots.clone());
+        launch.seed = self.kernel.options().seed;
+        launch.only_block = self.kernel.options().block;
+        launch
+    }
+
+    /// The launch for an evaluator, within the memory that is left.
+    fn evaluated(&self) -> Launch {
+        Launch { budget: machine::budget(), ..self.launch() }
+    }
+
+    /// Refuses buffers that are too small for what will be touched, and shared ones that would be written.
+    fn check_sizes(&self, version: &Version) -> Result<()> {
+        let params = self.kernel.params();
+        for (i, extent) in self.bound.extents.iter().enumerate() {
+            if extent.is_some_and(|e| !e.writable) && version.traffic.writes.get(i) == Some(&true) {
+                return Err(Error::argument(format!(
+                    "argument `{}` was given as a shared slice, and the kernel may write it; pass a `&mut` slice",
+                    params[i].name
+                )));
+            }
+        }
+        // With checks on, the run itself says where; a single block is not the whole grid.
+        if self.kernel.options().check || self.kernel.options().block.is_some() {
+            return Ok(());
+        }
+        let elements = |i: usize, dtype| match params.get(i)?.kind {
+            ParamKind::Pointer(_) => self.bound.elements(i, dtype),
+            ParamKind::Scalar(_) => None,
+        };
+        match facts::overrun(&version.lowered.loops, self.grid, &self.bound.slots, &elements) {
+            None => Ok(()),
+            Some(o) => Err(Error::Argument {
+                code: Code::BufferTooSmall,
+                message: format!(
+                    "buffer `{}` holds {} elements, and the kernel {} index {}",
+                    params.get(o.param).map_or("?", |p| &p.name),
+                    o.elements,
+                    if o.write { "writes" } else { "reads" },
+                    o.index
+                ),
+            }),
+        }
+    }
+
+    /// `None` on the evaluator, which compiles nothing.
+    pub fn compiled(&self) -> Option<Compiled> {
+        self.compiled
+    }
+
+    /// What the kernel does to each parameter's memory; everything, where it has not been lowered.
+    pub fn traffic(&self) -> Traffic {
+        match &self.native {
+            Some((version, _)) => version.traffic.clone(),
+            None => {
+                let pointers: Vec<bool> = self.bound.extents.iter().map(Option::is_some).collect();
+                Traffic { reads: pointers.clone(), writes: pointers }
+            }
+        }
+    }
+
+    /// Runs the launch and waits for it.
+    pub fn run(&mut self) -> Result<Report> {
+        match &self.native {
+            Some((version, native)) => self.run_native(version, native),
+            None => self.run_eval(),
+        }
+    }
+
+    fn run_native(&self, version: &Version, native: &Native) -> Result<Report> {
+        let options = self.kernel.options();
+        let addresses = self.kernel.global_addresses(&version.lowered.loops)?;
+        let mut memory = RealMemory::new();
+        if options.check {
+            memory = self.bound.memory(self.kernel.params());
+            self.kernel.globals().register(&mut memory);
+        }
+        let host = NativeHost {
+            messages: &version.messages,
+            memory: &memory,
+            text: self.kernel.program().text(),
+            grid: self.grid,
+            order: options.print_order,
+            printer: options.printer.as_ref(),
+            held: Mutex::default(),
+        };
+        let only = options.block.map(|[x, y, z]| {
+            let (gx, gy) = (i64::from(self.grid[0]), i64::from(self.grid[1]));
+            let at = i64::from(x) + gx * (i64::from(y) + gy * i64::from(z));
+            (at, at + 1)
+        });
+        let extents = self.bound.extent_table();
+        let run = Run {
+            kernel: native.kernel,
+            args: &self.bound.slots,
+            grid: self.grid,
+            only,
+            globals: &addresses,
+            extents: &extents,
+            order: version.order,
+            threads: options.thread_count() as usize,
+            cost: Some(&version.cost),
+        };
+        let start = Instant::now();
+        // SAFETY: arguments, globals and extents were bound to the parameters of the entry that was compiled. That the
+        // program keeps to the memory it was given is the trust that `Kernel::launch` states.
+        let outcome = unsafe { blocks::run(&run, &host) };
+        let seconds = start.elapsed().as_secs_f64();
+        host.finish();
+        match outcome {
+            Ok(()) => Ok(Report { seconds, warnings: Vec::new() }),
+            Err(Stop::Error(error)) => Err(error),
+            Err(Stop::Fault(fault)) => Err(Error::Fault { kernel: self.kernel.name().into(), what: fault.text() }),
+            Err(Stop::Trap(trap)) => {
+                let trap = version.messages.trap(&trap, self.grid, self.kernel.params(), &self.bound);
+                Err(Error::Trap(Box::new(trap)))
+            }
+        }
+    }
+
+    fn run_eval(&self) -> Result<Report> {
+        let options = self.kernel.options();
+        let mut memory = self.bound.memory(self.kernel.params());
+        let module = self.kernel.program.module();
+        let globals = self.kernel.module_globals()?;
+        self.kernel.globals().register(&mut memory);
+        let eval_options = eval::Options { globals, ..eval::Options::default() };
+        let mut host = EvalHost {
+            order: options.print_order,
+            printer: options.printer.as_ref(),
+            held: Held::default(),
+            progress: Instant::now(),
+            turns: 0,
+            text: self.kernel.program().text(),
+        };
+        let cooperative = signals::Cooperative::enter();
+        let one = Launching::begin()?;
+        let start = Instant::now();
+        let control = FloatControl::standard();
+        let outcome =
+            eval::run_with(module, self.kernel.name(), &self.evaluated(), &mut memory, &mut host, &eval_options);
+        drop(control);
+        let seconds = start.elapsed().as_secs_f64();
+        let stopped = signals::stopping();
+        drop(one);
+        drop(cooperative);
+        for ([z, y, x], text) in std::mem::take(&mut host.held).into_texts() {
+            host::deliver(host.printer, [x, y, z], &text);
+        }
+        match outcome {
+            Ok(report) => Ok(Report { seconds, warnings: report.warnings }),
+            Err(_) if stopped => Err(Error::Interrupted),
+            // The program cannot run on any device, so the program is refused, as the compiler would.
+            Err(trap) if trap.code == Code::LibraryNeeded => {
+                let refusal = Diagnostic { span: trap.span, ..Diagnostic::error(trap.code, trap.message) };
+                Err(Error::Program(vec![refusal.from(*trap.frames)]))
+            }
+            Err(trap) => Err(Error::Trap(Box::new(trap))),
+        }
+    }
+}
+
+impl Prepared<'_> {
+    /// Runs the evaluator until an operation stores the element.
+    pub(crate) fn find_store(&self, param: usize, element: u64) -> Result<Option<Trap>> {
+        let params = self.kernel.params();
+        let (Some(ParamKind::Pointer(dtype)), Some(Some(extent))) =
+            (params.get(param).map(|p| p.kind), self.bound.extents.get(param))
+        else {
+            return Ok(None);
+        };
+        let at = extent.start + if dtype.bits() == 4 { element / 2 } else { element * dtype.bytes() };
+        let mut memory = Watched { memory: self.bound.memory(params), at, hit: false };
+        let entry = self.kernel.name();
+        let outcome = eval::run(self.kernel.program().module(), entry, &self.evaluated(), &mut memory, &mut Mute);
+        match outcome {
+            Err(trap) if memory.hit => Ok(Some(trap)),
+            _ if signals::interrupted() => Err(Error::Interrupted),
+            Err(trap) => Err(Error::Trap(Box::new(trap))),
+            Ok(_) => Ok(None),
+        }
+    }
+}
+
+/// Memory in which a write to one byte is a fault, so that the evaluator names who wrote it.
+struct Watched {
+    memory: RealMemory,
+    at: u64,
+    hit: bool,
+}
+
+impl Memory for Watched {
+    fn read(&self, addr: u64, out: &mut [u8]) -> std::result::Result<(), Fault> {
+        self.memory.read(addr, out)
+    }
+    fn write(&mut self, addr: u64, bytes: &[u8]) -> std::result::Result<(), Fault> {
+        if (addr..addr.saturating_add(bytes.len() as u64)).contains(&self.at) {
+            self.hit = true;
+            return Err(Fault { addr, len: bytes.len() as u64 });
+        }
+        self.memory.write(addr, bytes)
+    }
+    fn allocate(&mut self, len: u64, align: u64) -> u64 {
+        self.memory.allocate(len, align)
+    }
+    fn region(&self, addr: u64) -> Option<(String, u64, u64)> {
+        self.memory.region(addr)
+    }
+}
+
+struct Mute;
+
+impl eval::Host for Mute {
+    fn print(&mut self, _: [u32; 3], _: &str) {}
+    fn interrupted(&self) -> bool {
+        signals::interrupted()
+    }
+}
+
+struct EvalHost<'a> {
+    order: PrintOrder,
+    printer: Option<&'a Printer>,
+    /// By z, y, x: the linear order.
+    held: Held<[u32; 3]>,
+    /// When a block last finished, or a stall was last reported.
+    progress: Instant,
+    turns: u32,
+    /// The program's text, for places.
+    text: &'a str,
+}
+
+impl eval::Host for EvalHost<'_> {
+    fn print(&mut self, [x, y, z]: [u32; 3], text: &str) {
+        match self.order {
+            PrintOrder::Finish | PrintOrder::AtOnce => host::deliver(self.printer, [x, y, z], text),
+            PrintOrder::Index => self.held.push([z, y, x], text),
+        }
+    }
+    fn at_once(&self) -> bool {
+        self.order == PrintOrder::AtOnce
+    }
+    fn finished(&mut self, _: [u32; 3]) {
+        self.progress = Instant::now();
+    }
+    fn gave_way(&mut self) -> bool {
+        self.turns = self.turns.wrapping_add(1);
+        let stalled = self.turns.is_multiple_of(256) && self.progress.elapsed() >= STALL;
+        if stalled {
+            self.progress = Instant::now();
+        }
+        stalled
+    }
+    fn waiting(&mut self, blocks: &[Waiting]) {
+        host::say_stalled(self.text, blocks);
+    }
+    fn interrupted(&self) -> bool {
+        signals::stopping_here()
+    }
+}

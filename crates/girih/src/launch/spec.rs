@@ -1,0 +1,241 @@
+//! The text forms of launches: argument specifications, grids, and launch comments in a tile file.
+//!
+//! ```text
+//! SPEC := DTYPE ":" NUMBER                                     a scalar
+//!       | ("zeros"|"ones"|"arange"|"rand"|"randn") ":" DTYPE "[" (N ("x" N)*)? "]" ("@" SEED)?
+//!       | FILE.npy | DTYPE "@" FILE.npy                         an array, or its bit patterns under another type
+//!       | "@" NAME                                              the buffer of another parameter again
+//!       | "ptrs:" NAME ("+" NAME)*                              a table of the addresses of other buffers
+//! ```
+
+use std::path::PathBuf;
+
+use girih_compiler::num::DType;
+use girih_compiler::num::parse_float;
+
+use crate::memory::buffer::Fill;
+
+/// What an argument is to be.
+#[derive(Clone, PartialEq, Debug)]
+pub enum ArgSpec {
+    Scalar { dtype: DType, bits: u64 },
+    Fill { fill: Fill, dtype: DType, shape: Vec<u64>, seed: Option<u64> },
+    File { path: PathBuf, dtype: Option<DType> },
+    Same(String),
+    Pointers(Vec<String>),
+}
+
+/// An element type's name in any case.
+fn dtype(name: &str) -> Result<DType, String> {
+    let any_case = || DType::ALL.into_iter().find(|d| d.name().eq_ignore_ascii_case(name));
+    DType::from_name(name).or_else(any_case).ok_or_else(|| {
+        let names: Vec<&str> = DType::ALL.iter().map(|d| d.name()).collect();
+        format!("`{name}` is no element type (they are {})", names.join(", "))
+    })
+}
+
+impl std::str::FromStr for ArgSpec {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ArgSpec, String> {
+        if let Some(name) = text.strip_prefix('@') {
+            return if name.is_empty() {
+                Err("`@` wants a parameter's name".into())
+            } else {
+                Ok(ArgSpec::Same(name.into()))
+            };
+        }
+        if let Some(names) = text.strip_prefix("ptrs:") {
+            let names: Vec<String> = names.split('+').map(String::from).collect();
+            return if names.iter().any(String::is_empty) {
+                Err("`ptrs:` wants names of parameters, `ptrs:A+B`".into())
+            } else {
+                Ok(ArgSpec::Pointers(names))
+            };
+        }
+        if let Some((kind, rest)) = text.split_once(':') {
+            if let Some((_, fill)) = Fill::NAMES.iter().find(|(n, _)| *n == kind) {
+                return fill_spec(*fill, rest);
+            }
+            if let Ok(dtype) = dtype(kind) {
+                return Ok(ArgSpec::Scalar { dtype, bits: number(dtype, rest)? });
+            }
+        }
+        if let Some((name, path)) = text.split_once('@')
+            && path.ends_with(".npy")
+            && let Ok(dtype) = dtype(name)
+        {
+            return Ok(ArgSpec::File { path: path.into(), dtype: Some(dtype) });
+        }
+        if text.ends_with(".npy") {
+            return Ok(ArgSpec::File { path: text.into(), dtype: None });
+        }
+        Err(format!(
+            "`{text}` is no argument; write FILE.npy, `i32:512`, `f32:2.5`, `randn:f16[512x512]` (or zeros, ones, arange, \
+             rand), `@A` or `ptrs:A+B`"
+        ))
+    }
+}
+
+fn fill_spec(fill: Fill, text: &str) -> Result<ArgSpec, String> {
+    let (text, seed) = match text.split_once('@') {
+        Some((t, seed)) => (t, Some(seed.parse::<u64>().map_err(|_| format!("`{seed}` is no seed"))?)),
+        None => (text, None),
+    };
+    let wanted = || format!("`{text}` is no buffer type; write it like `f32[4x128]`");
+    let (name, dims) = text.split_once('[').ok_or_else(wanted)?;
+    let dims = dims.strip_suffix(']').ok_or_else(wanted)?;
+    let dims: Vec<&str> = if dims.is_empty() { vec![] } else { dims.split('x').collect() };
+    let shape = dims.iter().map(|d| d.parse::<u64>().map_err(|_| wanted())).collect::<Result<Vec<u64>, String>>()?;
+    Ok(ArgSpec::Fill { fill, dtype: dtype(name)?, shape, seed })
+}
+
+/// The bits of a number written for a type: decimal, `0x` for a bit pattern, `true` and `false` for i1.
+fn number(dtype: DType, text: &str) -> Result<u64, String> {
+    let bad = || format!("`{text}` is no {dtype}");
+    if dtype.is_float() {
+        return parse_float(dtype, &text.to_ascii_lowercase()).ok_or_else(bad);
+    }
+    if let Some(hex) = text.strip_prefix("0x") {
+        let bits = u64::from_str_radix(hex, 16).map_err(|_| bad())?;
+        return if bits & !dtype.mask() == 0 {
+            Ok(bits)
+        } else {
+            Err(format!("`{text}` has more than {} bits", dtype.bits()))
+        };
+    }
+    if dtype == DType::I1 && (text == "true" || text == "false") {
+        return Ok(u64::from(text == "true"));
+    }
+    let value = text.parse::<i128>().map_err(|_| bad())?;
+    let (lo, hi) = (-(1i128 << (dtype.bits() - 1)), (1i128 << dtype.bits()) - 1);
+    if (lo..=hi).contains(&value) {
+        Ok(value as u64 & dtype.mask())
+    } else {
+        Err(format!("{text} does not fit {dtype}"))
+    }
+}
+
+/// Most blocks along one axis.
+pub const MAX_GRID: u32 = (1 << 24) - 1;
+
+/// `4`, `4,4` or `4,4,2`.
+pub fn grid(text: &str) -> Result<[u32; 3], String> {
+    let mut grid = [1u32; 3];
+    let parts: Vec<&str> = text.split(',').collect();
+    if parts.len() > 3 {
+        return Err(format!("`{text}` has {} numbers; a grid has at most 3", parts.len()));
+    }
+    for (slot, part) in grid.iter_mut().zip(parts) {
+        *slot = match part.trim().parse::<u32>() {
+            Ok(n) if (1..=MAX_GRID).contains(&n) => n,
+            _ => return Err(format!("`{}` is no number of blocks (1 to {MAX_GRID})", part.trim())),
+        };
+    }
+    Ok(grid)
+}
+
+/// A launch written in a file's comments.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct LaunchComment {
+    pub entry: Option<String>,
+    pub grid: Option<[u32; 3]>,
+    pub args: Vec<(String, ArgSpec)>,
+}
+
+/// The launch comments of a tile program: lines `// launch: grid=4,4 A=randn:f16[512x512] ...`, each of which may
+/// name its entry with `entry=NAME`.
+pub fn launch_comments(text: &str) -> Result<Vec<LaunchComment>, String> {
+    let mut found = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let Some(launch) = line.trim_start().strip_prefix("//").and_then(|l| l.trim_start().strip_prefix("launch:"))
+        else {
+            continue;
+        };
+        let mut comment = LaunchComment::default();
+        for word in launch.split_whitespace() {
+            let at = |e: String| format!("the launch comment on line {}: {e}", number + 1);
+            let (name, value) =
+                word.split_once('=').ok_or_else(|| at(format!("`{word}` is not of the form NAME=VALUE")))?;
+            match name {
+                "grid" => comment.grid = Some(grid(value).map_err(at)?),
+                "entry" => comment.entry = Some(value.to_string()),
+                _ => comment.args.push((name.to_string(), value.parse().map_err(at)?)),
+            }
+        }
+        found.push(comment);
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<ArgSpec, String> {
+        text.parse()
+    }
+
+    #[test]
+    fn scalars() {
+        for (text, dtype, bits) in [
+            ("i32:512", DType::I32, 512),
+            ("i32:-1", DType::I32, 0xffff_ffff),
+            ("i8:255", DType::I8, 255),
+            ("i64:-9223372036854775808", DType::I64, 1 << 63),
+            ("i1:true", DType::I1, 1),
+            ("f32:2.5", DType::F32, 0x4020_0000),
+            ("F32:-inf", DType::F32, 0xff80_0000),
+            ("f32:0x7fc00001", DType::F32, 0x7fc0_0001),
+            ("bf16:1", DType::BF16, 0x3f80),
+            ("f16:1e-3", DType::F16, 0x1419),
+        ] {
+            assert_eq!(parse(text), Ok(ArgSpec::Scalar { dtype, bits }), "{text}");
+        }
+        for text in ["i8:256", "i8:-129", "i32:", "i32:1.5", "f32:abc", "i16:0x10000", "i99:1", ":", "", "x"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn buffers_and_references() {
+        assert_eq!(
+            parse("randn:f16[512x16]@7"),
+            Ok(ArgSpec::Fill { fill: Fill::Randn, dtype: DType::F16, shape: vec![512, 16], seed: Some(7) })
+        );
+        assert_eq!(
+            parse("zeros:i1[]"),
+            Ok(ArgSpec::Fill { fill: Fill::Zeros, dtype: DType::I1, shape: vec![], seed: None })
+        );
+        assert_eq!(parse("a@b.npy"), Ok(ArgSpec::File { path: "a@b.npy".into(), dtype: None }));
+        assert_eq!(parse("bf16@d/x.npy"), Ok(ArgSpec::File { path: "d/x.npy".into(), dtype: Some(DType::BF16) }));
+        assert_eq!(parse("@A"), Ok(ArgSpec::Same("A".into())));
+        assert_eq!(parse("ptrs:A+B"), Ok(ArgSpec::Pointers(vec!["A".into(), "B".into()])));
+        for text in
+            ["zeros:f32", "zeros:f32[", "zeros:f32[2x]", "zeros:f32[-1]", "zeros:q[1]", "rand:f32[1]@x", "@", "ptrs:A+"]
+        {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn grids() {
+        assert_eq!(grid("4"), Ok([4, 1, 1]));
+        assert_eq!(grid("4,5, 6"), Ok([4, 5, 6]));
+        assert_eq!(grid("16777215"), Ok([16777215, 1, 1]));
+        for text in ["", "0", "1,0", "16777216", "1,2,3,4", "-1", "a"] {
+            assert!(grid(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn comments() {
+        let text = "// launch: grid=4,4 A=zeros:f32[4] n=i32:3\nmodule\n  //launch: entry=b\n// launches nothing\n";
+        let found = launch_comments(text).unwrap();
+        assert_eq!(found.len(), 2);
+        assert_eq!((found[0].grid, found[0].args.len(), &found[0].args[1].0[..]), (Some([4, 4, 1]), 2, "n"));
+        assert_eq!(found[1].entry.as_deref(), Some("b"));
+        assert!(launch_comments("x\n// launch: grid=0").unwrap_err().contains("line 2"));
+        assert!(launch_comments("// launch: A").is_err());
+    }
+}

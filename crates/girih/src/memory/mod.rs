@@ -1,0 +1,12 @@
+//! Arrays and what a kernel is launched on.
+//!
+//! In: slices, `.npy` files, fills, and the raw addresses that other languages pass. Out: typed, aligned buffers,
+//! arguments fitted to a kernel's parameters (one 64-bit slot each), and the regions of memory a launch may touch.
+
+pub mod args;
+pub mod buffer;
+pub mod globals;
+pub mod npy;
+pub mod pages;
+pub mod regions;
+pub mod values;

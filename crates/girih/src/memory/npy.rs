@@ -1,0 +1,293 @@
+//! NumPy's `.npy` files: versions 1 to 3 in, version 1 out.
+//!
+//! Reading converts: Fortran order to C order, foreign byte order to the machine's, unsigned integers to the signless
+//! ones of the same width, bool to i1. bf16 and the 8-bit floats have no NumPy type and travel as u16 and u8 bit
+//! patterns. The header is parsed within fixed bounds, so a hostile file gives an error.
+
+use std::io::Read;
+use std::path::Path;
+
+use girih_compiler::num::DType;
+
+use crate::error::{Error, Result};
+use crate::memory::buffer::Buffer;
+use crate::system::files;
+
+const MAGIC: &[u8; 6] = b"\x93NUMPY";
+const MAX_HEADER: usize = 1 << 16;
+const MAX_RANK: usize = 64;
+
+/// What a header says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Header {
+    dtype: DType,
+    big_endian: bool,
+    fortran: bool,
+    shape: Vec<u64>,
+}
+
+/// Reads the array in a file.
+pub fn read(path: &Path) -> Result<Buffer> {
+    let fail = |message: String| Error::file(path, message);
+    let mut file = std::fs::File::open(path).map_err(|e| fail(format!("cannot be read: {e}")))?;
+    let size = file.metadata().map(|m| m.len()).unwrap_or(0);
+    read_from(&mut file, size).map_err(fail)
+}
+
+/// Reads an array; `size` is how many bytes the source holds, 0 when that is not known.
+pub fn read_from(source: &mut dyn Read, size: u64) -> std::result::Result<Buffer, String> {
+    let short = |_| "it ends within the .npy header".to_string();
+    let mut start = [0u8; 8];
+    source.read_exact(&mut start).map_err(|_| "it is no .npy file (too short)".to_string())?;
+    if &start[..6] != MAGIC {
+        return Err("it is no .npy file (the first bytes are not NumPy's)".to_string());
+    }
+    let (len, len_size) = match start[6] {
+        1 => {
+            let mut b = [0u8; 2];
+            source.read_exact(&mut b).map_err(short)?;
+            (usize::from(u16::from_le_bytes(b)), 2u64)
+        }
+        2 | 3 => {
+            let mut b = [0u8; 4];
+            source.read_exact(&mut b).map_err(short)?;
+            (u32::from_le_bytes(b) as usize, 4)
+        }
+        v => return Err(format!("its .npy version {v} is unknown")),
+    };
+    if len > MAX_HEADER {
+        return Err(format!("its .npy header of {len} bytes is too long"));
+    }
+    let mut text = vec![0u8; len];
+    source.read_exact(&mut text).map_err(short)?;
+    let text = std::str::from_utf8(&text).map_err(|_| "its .npy header is no text".to_string())?;
+    let header = parse_header(text)?;
+    let width = header.dtype.bytes();
+    let count = header.shape.iter().try_fold(1u64, |a, &b| a.checked_mul(b));
+    let Some(bytes) = count.and_then(|c| c.checked_mul(width)).filter(|&b| b <= 1 << 46) else {
+        return Err(format!("its shape {:?} is too large", header.shape));
+    };
+    let have = size.saturating_sub(8 + len_size + len as u64);
+    if size > 0 && have < bytes {
+        return Err(format!("it holds {have} bytes of data where its shape {:?} needs {bytes}", header.shape));
+    }
+    let Header { dtype, big_endian, fortran, shape } = header;
+    let transpose = fortran && shape.len() > 1 && bytes > 0;
+    let mut buffer = Buffer::zeroed(dtype, &shape).map_err(|e| e.to_string())?;
+    source.read_exact(buffer.bytes_mut()).map_err(|_| "it ends before its data does".to_string())?;
+    if width > 1 && big_endian != cfg!(target_endian = "big") {
+        buffer.bytes_mut().chunks_exact_mut(width as usize).for_each(<[u8]>::reverse);
+    }
+    if dtype == DType::I1 {
+        buffer.bytes_mut().iter_mut().for_each(|b| *b = u8::from(*b != 0));
+    }
+    if transpose {
+        let mut rows = Buffer::zeroed(dtype, &shape).map_err(|e| e.to_string())?;
+        to_row_major(buffer.bytes(), rows.bytes_mut(), &shape, width as usize);
+        buffer = rows;
+    }
+    Ok(buffer)
+}
+
+/// Copies column-major `from` into row-major `to`.
+fn to_row_major(from: &[u8], to: &mut [u8], shape: &[u64], width: usize) {
+    let mut strides = vec![0usize; shape.len()];
+    let mut stride = width;
+    for (s, &n) in strides.iter_mut().zip(shape) {
+        *s = stride;
+        stride *= n as usize;
+    }
+    let mut index = vec![0u64; shape.len()];
+    for element in to.chunks_exact_mut(width) {
+        let at: usize = index.iter().zip(&strides).map(|(&i, &s)| i as usize * s).sum();
+        element.copy_from_slice(&from[at..at + width]);
+        for (i, &n) in index.iter_mut().zip(shape).rev() {
+            *i += 1;
+            if *i < n {
+                break;
+            }
+            *i = 0;
+        }
+    }
+}
+
+/// Writes an array; the file appears whole or not at all.
+pub fn write(path: &Path, buffer: &Buffer) -> Result<()> {
+    write_as(path, buffer, false)
+}
+
+/// The same for an array whose integers may be unsigned.
+pub fn write_as(path: &Path, buffer: &Buffer, unsigned: bool) -> Result<()> {
+    let header = header_text(buffer.dtype(), unsigned, buffer.shape());
+    files::write_parts(path, &[&header, buffer.bytes()])
+        .map_err(|e| Error::file(path, format!("cannot be written: {e}")))
+}
+
+fn header_text(dtype: DType, unsigned: bool, shape: &[u64]) -> Vec<u8> {
+    // 4-bit elements lie two to a byte, so the array of bytes is all that can be said.
+    let bytes;
+    let shape = if dtype.bits() == 4 {
+        bytes = [shape.iter().product::<u64>().div_ceil(2)];
+        &bytes[..]
+    } else {
+        shape
+    };
+    let dims = match shape {
+        [one] => format!("({one},)"),
+        _ => format!("({})", shape.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")),
+    };
+    let descr = match (unsigned, dtype) {
+        (true, DType::I8) => "|u1",
+        (true, DType::I16) => "<u2",
+        (true, DType::I32) => "<u4",
+        (true, DType::I64) => "<u8",
+        _ => descr(dtype),
+    };
+    let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {dims}, }}");
+    // The data starts at a multiple of 64 bytes.
+    let padding = 63 - (10 + text.len()) % 64;
+    text.extend(std::iter::repeat_n(' ', padding));
+    text.push('\n');
+    let mut out = MAGIC.to_vec();
+    out.extend([1, 0]);
+    out.extend((text.len() as u16).to_le_bytes());
+    out.extend(text.as_bytes());
+    out
+}
+
+/// NumPy's name of the type an element type is stored as.
+pub fn descr(dtype: DType) -> &'static str {
+    match dtype {
+        DType::I1 => "|b1",
+        DType::I8 => "|i1",
+        DType::I16 => "<i2",
+        DType::I32 => "<i4",
+        DType::I64 => "<i8",
+        DType::F16 => "<f2",
+        DType::F32 | DType::TF32 => "<f4",
+        DType::F64 => "<f8",
+        DType::BF16 => "<u2",
+        DType::I4 | DType::F8E4M3FN | DType::F8E5M2 | DType::F8E8M0FNU | DType::F8E5M3FNU | DType::F4E2M1FN => "|u1",
+    }
+}
+
+fn parse_descr(text: &str) -> std::result::Result<(DType, bool), String> {
+    let unknown = || format!("its element type '{text}' is not supported (bool, ints and floats of 8 to 64 bits are)");
+    let (big, name) = match text.as_bytes().first() {
+        Some(b'<') => (false, &text[1..]),
+        Some(b'>') => (true, &text[1..]),
+        Some(b'|' | b'=') => (cfg!(target_endian = "big"), &text[1..]),
+        _ => (cfg!(target_endian = "big"), text),
+    };
+    let dtype = match name {
+        "b1" | "?" => DType::I1,
+        "i1" | "u1" => DType::I8,
+        "i2" | "u2" => DType::I16,
+        "i4" | "u4" => DType::I32,
+        "i8" | "u8" => DType::I64,
+        "f2" => DType::F16,
+        "f4" => DType::F32,
+        "f8" => DType::F64,
+        _ => return Err(unknown()),
+    };
+    Ok((dtype, big))
+}
+
+/// Parses the header's dictionary: exactly the keys `descr`, `fortran_order` and `shape`, in any order.
+fn parse_header(text: &str) -> std::result::Result<Header, String> {
+    let mut p = Parser { rest: text };
+    let (mut descr, mut fortran, mut shape) = (None, None, None);
+    p.expect('{')?;
+    while !p.accept('}') {
+        let key = p.string()?;
+        p.expect(':')?;
+        match key {
+            "descr" => descr = Some(p.string()?),
+            "fortran_order" => fortran = Some(p.boolean()?),
+            "shape" => shape = Some(p.shape()?),
+            _ => return Err(format!("its .npy header has an unknown key '{}'", key.escape_default())),
+        }
+        if !p.accept(',') {
+            p.expect('}')?;
+            break;
+        }
+    }
+    if !p.rest.trim().is_empty() {
+        return Err("its .npy header goes on after its end".to_string());
+    }
+    let missing = |key: &str| format!("its .npy header has no '{key}'");
+    let (dtype, big_endian) = parse_descr(descr.ok_or_else(|| missing("descr"))?)?;
+    Ok(Header {
+        dtype,
+        big_endian,
+        fortran: fortran.ok_or_else(|| missing("fortran_order"))?,
+        shape: shape.ok_or_else(|| missing("shape"))?,
+    })
+}
+
+struct Parser<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Parser<'a> {
+    fn accept(&mut self, c: char) -> bool {
+        self.rest = self.rest.trim_start();
+        match self.rest.strip_prefix(c) {
+            Some(rest) => {
+                self.rest = rest;
+                true
+            }
+            None => false,
+        }
+    }
+    fn expect(&mut self, c: char) -> std::result::Result<(), String> {
+        if self.accept(c) { Ok(()) } else { Err(format!("its .npy header lacks a '{c}'")) }
+    }
+    fn string(&mut self) -> std::result::Result<&'a str, String> {
+        let quote = if self.accept('\'') {
+            '\''
+        } else if self.accept('"') {
+            '"'
+        } else {
+            // NumPy writes a list here for structured types.
+            return Err("its .npy header lacks a string (structured types are not supported)".to_string());
+        };
+        let (inside, rest) = self.rest.split_once(quote).ok_or("its .npy header has an unclosed string")?;
+        self.rest = rest;
+        Ok(inside)
+    }
+    fn boolean(&mut self) -> std::result::Result<bool, String> {
+        self.rest = self.rest.trim_start();
+        for (word, value) in [("True", true), ("False", false)] {
+            if let Some(rest) = self.rest.strip_prefix(word) {
+                self.rest = rest;
+                return Ok(value);
+            }
+        }
+        Err("its .npy header lacks True or False".to_string())
+    }
+    fn shape(&mut self) -> std::result::Result<Vec<u64>, String> {
+        self.expect('(')?;
+        let mut shape = Vec::new();
+        while !self.accept(')') {
+            self.rest = self.rest.trim_start();
+            let digits = self.rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(self.rest.len());
+            let (number, rest) = self.rest.split_at(digits);
+            let n = number.parse::<u64>().map_err(|_| "its .npy header has a bad shape".to_string())?;
+            // Python 2 wrote long integers with an L.
+            self.rest = rest.strip_prefix('L').unwrap_or(rest);
+            shape.push(n);
+            if shape.len() > MAX_RANK {
+                return Err(format!("its .npy shape has more than {MAX_RANK} dimensions"));
+            }
+            if !self.accept(',') {
+                self.expect(')')?;
+                break;
+            }
+        }
+        Ok(shape)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+//! What the inputs of a model hold: parameters given before, arrays given for one run, and data that inputs make.
+
+use std::sync::Arc;
+
+use girih_compiler::graph::{Elem, Fill, Role};
+
+use super::tensor::{RawTensor, Tensor};
+use super::{Model, inputs};
+use crate::error::{Error, Result};
+
+#[derive(Clone)]
+pub(super) enum Given {
+    Owned(Arc<Tensor>),
+    /// Kept alive by the caller.
+    Raw {
+        address: u64,
+        shape: Vec<u64>,
+    },
+}
+
+impl Given {
+    pub(super) fn raw(&self, elem: Elem) -> RawTensor<'_> {
+        match self {
+            Given::Owned(t) => t.raw(),
+            Given::Raw { address, shape } => {
+                RawTensor { elem, shape, data: std::ptr::with_exposed_provenance(*address as usize) }
+            }
+        }
+    }
+    pub(super) fn address(&self) -> u64 {
+        match self {
+            Given::Owned(t) => t.buffer().as_ptr().expose_provenance() as u64,
+            Given::Raw { address, .. } => *address,
+        }
+    }
+    pub(super) fn shape(&self) -> &[u64] {
+        match self {
+            Given::Owned(t) => t.shape(),
+            Given::Raw { shape, .. } => shape,
+        }
+    }
+}
+
+/// What an input holds in a run.
+pub(super) enum Complete<'t> {
+    Given(&'t Tensor),
+    Made(Tensor),
+    Held(Elem, Given),
+}
+
+impl Complete<'_> {
+    pub(super) fn raw(&self) -> RawTensor<'_> {
+        match self {
+            Complete::Given(t) => t.raw(),
+            Complete::Made(t) => t.raw(),
+            Complete::Held(elem, given) => given.raw(*elem),
+        }
+    }
+}
+
+impl Model {
+    /// Gives parameters (or changes them), by name. What depends on them alone is computed before the next run.
+    pub fn bind_parameters(&self, parameters: Vec<(&str, Tensor)>) -> Result<()> {
+        let mut fitting = vec![];
+        for (name, tensor) in parameters {
+            let at = self.parameter(name)?;
+            inputs::check(&self.graph, at, tensor.elem(), tensor.shape())?;
+            fitting.push((at, Given::Owned(Arc::new(tensor))));
+        }
+        self.hold(fitting)
+    }
+
+    /// The same by address, in the caller's memory.
+    ///
+    /// # Safety
+    /// The memory must hold what the tensors say, and stay as it is until other parameters are given or the model ends.
+    pub unsafe fn bind_parameters_raw(&self, parameters: &[(&str, RawTensor<'_>)]) -> Result<()> {
+        let mut fitting = vec![];
+        for (name, tensor) in parameters {
+            let at = self.parameter(name)?;
+            inputs::check(&self.graph, at, tensor.elem, tensor.shape)?;
+            let address = tensor.data.expose_provenance() as u64;
+            fitting.push((at, Given::Raw { address, shape: tensor.shape.to_vec() }));
+        }
+        self.hold(fitting)
+    }
+
+    fn parameter(&self, name: &str) -> Result<usize> {
+        let at = inputs::position(&self.graph, name)?;
+        match self.graph.inputs.get(at).map(|i| i.role) {
+            Some(Role::Parameter) => Ok(at),
+            _ => Err(inputs::refuse(
+                format!("input `{name}` is no parameter of the model"),
+                "give it at every run".to_string(),
+            )),
+        }
+    }
+
+    fn hold(&self, given: Vec<(usize, Given)>) -> Result<()> {
+        // A run that reads those of before is over.
+        let mut runs = self.runs.take()?;
+        runs.recent.clear();
+        let before: Vec<Option<Given>> = {
+            let mut held = self.given.lock();
+            given.into_iter().map(|(at, one)| held.get_mut(at).and_then(|slot| slot.replace(one))).collect()
+        };
+        drop(before);
+        if let Some(ready) = self.ready.get() {
+            ready.parameters_changed();
+        }
+        Ok(())
+    }
+
+    /// One tensor for every input: those given, parameters given before, and data that inputs make.
+    pub(super) fn complete<'t>(
+        &self,
+        arrays: &[(&str, &'t Tensor)],
+        symbols: &[(&str, i64)],
+    ) -> Result<Vec<Complete<'t>>> {
+        let mut found: Vec<Option<&'t Tensor>> = vec![None; self.graph.inputs.len()];
+        for (name, tensor) in arrays {
+            let at = inputs::position(&self.graph, name)?;
+            inputs::check(&self.graph, at, tensor.elem(), tensor.shape())?;
+            if let Some(slot) = found.get_mut(at)
+                && slot.replace(tensor).is_some()
+            {
+                return Err(inputs::refuse(format!("input `{name}` is given twice"), "give it once".to_string()));
+            }
+        }
+        let mut held = self.given.lock().clone();
+        let shapes: Vec<Option<Vec<u64>>> = found
+            .iter()
+            .zip(&held)
+            .map(|(f, h)| f.map(|t| t.shape().to_vec()).or_else(|| h.as_ref().map(|h| h.shape().to_vec())))
+            .collect();
+        let known = inputs::known_symbols(&self.graph, symbols, &shapes)?;
+        let absent = |at: &usize| {
+            let fill = self.graph.inputs.get(*at).map(|i| i.fill);
+            fill == Some(Fill::Given) && matches!(shapes.get(*at), Some(None))
+        };
+        let absent: Vec<usize> = (0..self.graph.inputs.len()).filter(absent).collect();
+        if !absent.is_empty() {
+            return Err(inputs::missing(&self.graph, &absent, inputs::arguments_for(&self.graph, &absent, &known)));
+        }
+        let mut complete = vec![];
+        for (at, given) in found.into_iter().enumerate() {
+            let parameter = self.graph.inputs.get(at).is_some_and(|i| i.role == Role::Parameter);
+            if let Some(tensor) = given {
+                complete.push(Complete::Given(tensor));
+                continue;
+            }
+            if held.get(at).is_none_or(|g| g.is_none()) {
+                let shape = inputs::filled_shape(&self.graph, at, &known)?;
+                let tensor = inputs::filled(&self.graph, at, &shape, self.seed)?;
+                if !parameter {
+                    complete.push(Complete::Made(tensor));
+                    continue;
+                }
+                let made = Given::Owned(Arc::new(tensor));
+                if let (Some(slot), Some(kept)) = (held.get_mut(at), self.given.lock().get_mut(at)) {
+                    *slot = Some(kept.get_or_insert(made).clone());
+                }
+            }
+            if let Some(Some(g)) = held.get(at) {
+                let elem = self.graph.inputs.get(at).and_then(|i| inputs::value(&self.graph, i)).map(|v| v.elem);
+                let elem = elem.ok_or_else(|| Error::Internal("an input is no value".into()))?;
+                complete.push(Complete::Held(elem, g.clone()));
+            }
+        }
+        Ok(complete)
+    }
+}

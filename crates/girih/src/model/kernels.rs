@@ -1,0 +1,133 @@
+//! The kernels of a model: compiled several at a time, those that are equal but for names once.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use girih_compiler::base::rule::Rewrites;
+use girih_compiler::index::Ix;
+use girih_compiler::loops::ir::{Kernel, Ty};
+use girih_compiler::loops::model::{Step, StepArg};
+use girih_compiler::loops::print;
+use girih_compiler::pipeline::{self, Silent};
+
+use super::binding::Grid;
+use crate::compile::progress::{self, Compiling, Shown};
+use crate::compile::version::{Native, PLANNED, Tools, Version};
+use crate::error::{Error, Result};
+use crate::memory::args::{Param, ParamKind};
+use crate::options::Options;
+
+/// Told that `done` of `total` kernels are compiled, and which is next.
+pub type Progress = dyn Fn(usize, usize, &str) + Send + Sync;
+
+pub(super) struct Compiled {
+    pub(super) version: Version,
+    pub(super) native: Native,
+    pub(super) params: Vec<Param>,
+}
+
+/// The blocks of a step's kernel, over the symbols that it is given.
+pub(super) fn grid_of(step: &Step, kernel: &Compiled) -> Grid {
+    let kernel = &kernel.version.lowered.kernel;
+    let symbol = |leaf: &Ix| match leaf {
+        Ix::Val { val, .. } => match step.args.get(kernel.params.iter().position(|p| p == val)?) {
+            Some(StepArg::Symbol(s)) => Some(s.ix()),
+            _ => None,
+        },
+        _ => None,
+    };
+    let one = || [Ix::Const(1), Ix::Const(1), Ix::Const(1)];
+    kernel.grid.clone().unwrap_or_else(one).map(|n| n.replace_leaves(&mut { symbol }))
+}
+
+/// The kernel as text without the names people gave: equal for kernels that compute the same alike.
+pub(super) fn nameless(kernel: &Kernel) -> String {
+    let mut k = kernel.clone();
+    k.name = "k".into();
+    for param in &mut k.params {
+        param.name.clear();
+    }
+    let vals: Vec<_> = k.vals.keys().collect();
+    vals.into_iter().for_each(|v| k.vals[v].name.clear());
+    let axes: Vec<_> = k.axes.keys().collect();
+    axes.into_iter().for_each(|a| k.axes[a] = Default::default());
+    let bufs: Vec<_> = k.bufs.keys().collect();
+    bufs.into_iter().for_each(|b| k.bufs[b].name.clear());
+    print::print(&k, print::Stage::Loop)
+}
+
+fn params(kernel: &Kernel) -> Vec<Param> {
+    let kind = |ty: Ty| match ty {
+        Ty::Num(d) => ParamKind::Scalar(d),
+        Ty::Ptr(d) => ParamKind::Pointer(d),
+    };
+    kernel.params.iter().map(|p| Param { name: p.name.clone(), kind: kind(p.ty) }).collect()
+}
+
+/// Lowers and compiles kernels, several at a time.
+pub(super) fn compile(
+    kernels: &[&Kernel],
+    rewrites: Rewrites,
+    options: &Options,
+    tools: &Tools,
+    told: Option<&Progress>,
+) -> Result<Vec<Compiled>> {
+    let _compiling = Compiling::begin();
+    let pipeline_options = options.pipeline(PLANNED)?;
+    // Found once, and an error said once.
+    if !kernels.is_empty() {
+        tools.compiler(options)?;
+    }
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    // Kernels that may take so many rewrites together are lowered one after the other.
+    let counted = options.stop_after.is_some();
+    let rewrites = Mutex::new(rewrites);
+    let taken = || rewrites.lock().unwrap_or_else(PoisonError::into_inner);
+    let one = |kernel: &Kernel| -> Result<Compiled> {
+        progress::kernel(&kernel.name);
+        let mut own = taken().clone();
+        let lowered = pipeline::lower_loops(kernel.clone(), &pipeline_options, &mut own, &mut Shown(&mut Silent))
+            .map_err(Error::Program)?;
+        if counted {
+            *taken() = own;
+        }
+        if !lowered.loops.obligations.is_empty() || !lowered.loops.globals.is_empty() {
+            return Err(Error::Internal(format!("the kernel {} has obligations or globals", kernel.name)));
+        }
+        let version = Version::new(lowered, PLANNED);
+        let native = version.native(tools, options)?;
+        Ok(Compiled { native, params: params(&version.lowered.loops), version })
+    };
+    let results: Mutex<Vec<(usize, Result<Compiled>)>> = Mutex::default();
+    let work = || {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(kernel) = kernels.get(at) else { break };
+            progress::count(at + 1, kernels.len());
+            if let Some(told) = told {
+                told(done.load(Ordering::Relaxed), kernels.len(), &kernel.name);
+            }
+            let result = one(kernel);
+            if result.is_err() {
+                // Nobody begins another.
+                next.store(kernels.len(), Ordering::Relaxed);
+            }
+            done.fetch_add(1, Ordering::Relaxed);
+            results.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
+        }
+    };
+    let threads = if counted { 1 } else { (options.thread_count() as usize).min(kernels.len()) };
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            // With fewer threads it takes longer.
+            let _ = std::thread::Builder::new().stack_size(8 << 20).spawn_scoped(scope, work);
+        }
+        work();
+    });
+    if let Some(told) = told {
+        told(kernels.len(), kernels.len(), "");
+    }
+    let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    results.sort_by_key(|(at, _)| *at);
+    results.into_iter().map(|(_, r)| r).collect()
+}

@@ -1,0 +1,105 @@
+//! A run on arrays by the names of the inputs, made ready so that it can be repeated.
+
+use std::sync::Arc;
+
+use super::binding::Binding;
+use super::exec::{Call, Executable, Times};
+use super::given::Complete;
+use super::tensor::Tensor;
+use super::{Model, inputs};
+use crate::error::Result;
+use crate::options::Device;
+
+impl Model {
+    /// Runs the model on arrays by the names of its inputs, and waits for it.
+    ///
+    /// Inputs that make their own data need not be given; parameters may have been given before.
+    ///
+    /// # Errors
+    /// `E0806` where the arrays do not fit the inputs; [`Error::Trap`] where an index lies outside its array.
+    pub fn run(&self, arrays: &[(&str, &Tensor)]) -> Result<Vec<(String, Tensor)>> {
+        self.run_at(arrays, &[])
+    }
+
+    /// The same with values for symbolic extents that no array tells.
+    pub fn run_at(&self, arrays: &[(&str, &Tensor)], symbols: &[(&str, i64)]) -> Result<Vec<(String, Tensor)>> {
+        let mut prepared = self.prepare(arrays, symbols)?;
+        prepared.run()?;
+        Ok(prepared.into_outputs())
+    }
+
+    /// Fits the arrays and compiles, so that [`Prepared::run`] only runs.
+    pub fn prepare<'a>(&'a self, arrays: &[(&str, &'a Tensor)], symbols: &[(&str, i64)]) -> Result<Prepared<'a>> {
+        Prepared::new(self, arrays, symbols)
+    }
+}
+
+/// A run made ready. The arrays stay borrowed.
+pub struct Prepared<'a> {
+    pub(super) model: &'a Model,
+    pub(super) inputs: Vec<Complete<'a>>,
+    pub(super) symbols: Vec<i64>,
+    pub(super) outputs: Vec<Tensor>,
+    /// `None` on the evaluator.
+    pub(super) native: Option<Native>,
+}
+
+pub(super) struct Native {
+    pub(super) ready: Arc<Executable>,
+    pub(super) binding: Arc<Binding>,
+    pub(super) inputs: Vec<u64>,
+    pub(super) outputs: Vec<u64>,
+}
+
+impl<'a> Prepared<'a> {
+    pub(super) fn new(
+        model: &'a Model,
+        arrays: &[(&str, &'a Tensor)],
+        symbols: &[(&str, i64)],
+    ) -> Result<Prepared<'a>> {
+        let inputs = model.complete(arrays, symbols)?;
+        let shapes: Vec<Vec<u64>> = inputs.iter().map(|c| c.raw().shape.to_vec()).collect();
+        let symbols = model.symbols(&shapes, &inputs::named_symbols(&model.graph, symbols)?)?;
+        if model.options.device == Device::Eval {
+            return Ok(Prepared { model, inputs, symbols, outputs: vec![], native: None });
+        }
+        let ready = model.executable()?;
+        let binding = ready.binding(&symbols)?;
+        let outputs =
+            binding.outputs.iter().map(|o| Tensor::zeroed(o.elem, &o.shape)).collect::<Result<Vec<Tensor>>>()?;
+        let native = Native {
+            ready,
+            binding,
+            inputs: inputs.iter().map(|c| c.raw().data.expose_provenance() as u64).collect(),
+            outputs: outputs.iter().map(|t| t.buffer().as_ptr().expose_provenance() as u64).collect(),
+        };
+        Ok(Prepared { model, inputs, symbols, outputs, native: Some(native) })
+    }
+
+    /// Runs the model and waits for it.
+    pub fn run(&mut self) -> Result<()> {
+        self.run_timed(None)
+    }
+
+    pub(super) fn run_timed(&mut self, times: Option<&mut Times>) -> Result<()> {
+        let Some(native) = &self.native else {
+            self.outputs = self.evaluate(false)?.into_iter().map(|(_, t)| t).collect();
+            return Ok(());
+        };
+        let call = Call { binding: &native.binding, inputs: &native.inputs, outputs: &native.outputs };
+        // SAFETY: the tensors live as long as this value and were checked against the graph; outputs have memory of
+        // their own.
+        unsafe { native.ready.run(&call, &self.model.files, times) }
+    }
+
+    /// What the last run gave.
+    pub fn outputs(&self) -> &[Tensor] {
+        &self.outputs
+    }
+
+    /// What the last run gave, by name, in the model's order.
+    pub fn into_outputs(self) -> Vec<(String, Tensor)> {
+        let names = self.model.graph.outputs.iter().map(|o| o.name.clone());
+        names.zip(self.outputs).collect()
+    }
+}

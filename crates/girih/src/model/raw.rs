@@ -1,0 +1,159 @@
+//! Runs on addresses, cheap when they are repeated.
+
+use std::sync::Arc;
+
+use girih_compiler::graph::{Elem, Role};
+
+use super::binding::Binding;
+use super::exec::{Call, Executable};
+use super::given::Given;
+use super::tensor::{RawTensor, Tensor};
+use super::{Model, inputs};
+use crate::error::{Error, Result};
+use crate::options::Device;
+
+/// Where an output is to be written: the address for a given position, element type and shape.
+pub type Allocate<'a> = dyn FnMut(usize, Elem, &[u64]) -> Result<*mut u8> + 'a;
+
+/// What inputs hold beyond a run, by position.
+#[derive(Default)]
+pub(super) struct Runs {
+    /// What was found out about the last runs on raw addresses.
+    pub(super) recent: Vec<Recent>,
+    /// Of the run under way.
+    addresses: Vec<u64>,
+    outputs: Vec<u64>,
+}
+
+/// A binding, and the types of the arguments and the symbols given that it is for.
+pub(super) struct Recent {
+    types: Vec<(Elem, Vec<u64>)>,
+    symbols: Vec<Option<i64>>,
+    binding: Arc<Binding>,
+}
+
+impl Recent {
+    fn fits(&self, arguments: &[RawTensor<'_>], symbols: &[Option<i64>]) -> bool {
+        let same = |((elem, shape), t): (&(Elem, Vec<u64>), &RawTensor<'_>)| *elem == t.elem && shape == t.shape;
+        let arity = self.types.len() == arguments.len();
+        arity && self.symbols == symbols && self.types.iter().zip(arguments).all(same)
+    }
+}
+
+/// How many bindings are remembered with the types of their arguments.
+const RECENT: usize = 8;
+
+impl Model {
+    /// Runs the model on addresses, made to be cheap when it is repeated. `arguments` are the inputs that are no
+    /// parameters, in order; `symbols` are the values of symbols, in order, where the shapes of inputs do not tell them
+    /// (an empty list: they all do); `allocate` is asked for each output in order.
+    ///
+    /// # Safety
+    /// What the tensors say about memory must be true for as long as the run lasts; so must it be of the parameters that
+    /// were given by address; the memory of outputs must be as large as asked for and overlap nothing.
+    pub unsafe fn run_raw(
+        &self,
+        arguments: &[RawTensor<'_>],
+        symbols: &[Option<i64>],
+        allocate: &mut Allocate<'_>,
+    ) -> Result<()> {
+        if self.options.device == Device::Eval {
+            // SAFETY: as the function's own contract says.
+            return unsafe { self.evaluate_raw(arguments, symbols, allocate) };
+        }
+        let ready = self.executable()?;
+        let held = &mut *self.runs.take()?;
+        let at = match held.recent.iter().position(|r| r.fits(arguments, symbols)) {
+            Some(at) => at,
+            None => {
+                let recent = self.fit(&ready, arguments, symbols)?;
+                held.recent.truncate(RECENT - 1);
+                held.recent.insert(0, recent);
+                0
+            }
+        };
+        let Some(Recent { binding, .. }) = held.recent.get(at) else {
+            return Err(Error::Internal("a binding vanished".into()));
+        };
+        held.addresses.clear();
+        let mut next = arguments.iter();
+        for (input, given) in self.graph.inputs.iter().zip(&*self.given.lock()) {
+            held.addresses.push(match (input.role, given) {
+                (Role::Argument, _) => next.next().map_or(0, |t| t.data.expose_provenance() as u64),
+                (Role::Parameter, given) => given.as_ref().map_or(0, Given::address),
+            });
+        }
+        held.outputs.clear();
+        for (k, output) in binding.outputs.iter().enumerate() {
+            held.outputs.push(allocate(k, output.elem, &output.shape)?.expose_provenance() as u64);
+        }
+        let call = Call { binding, inputs: &held.addresses, outputs: &held.outputs };
+        // SAFETY: the shapes were checked against the graph's; the rest is the contract's.
+        unsafe { ready.run(&call, &self.files, None) }
+    }
+
+    /// As `run_raw` on the evaluator, through copies.
+    ///
+    /// # Safety
+    /// As of `run_raw`.
+    unsafe fn evaluate_raw(
+        &self,
+        arguments: &[RawTensor<'_>],
+        symbols: &[Option<i64>],
+        allocate: &mut Allocate<'_>,
+    ) -> Result<()> {
+        let names: Vec<&str> = (0..self.graph.inputs.len())
+            .filter(|&at| self.graph.inputs.get(at).is_some_and(|i| i.role == Role::Argument))
+            .map(|at| inputs::name(&self.graph, at))
+            .collect();
+        let mut copies = vec![];
+        for t in arguments {
+            let mut copy = Tensor::zeroed(t.elem, t.shape)?;
+            let to = copy.buffer_mut().bytes_mut();
+            // SAFETY: the tensor is as long as its type and shape say; the copy is memory of its own.
+            unsafe { std::ptr::copy_nonoverlapping(t.data, to.as_mut_ptr(), to.len()) };
+            copies.push(copy);
+        }
+        let arrays: Vec<(&str, &Tensor)> = names.into_iter().zip(&copies).collect();
+        let named = self.graph.symbols.values().zip(symbols);
+        let named: Vec<(&str, i64)> = named.filter_map(|(s, value)| Some((s.name.as_str(), (*value)?))).collect();
+        let outputs = self.run_at(&arrays, &named)?;
+        for (k, (_, tensor)) in outputs.iter().enumerate() {
+            let to = allocate(k, tensor.elem(), tensor.shape())?;
+            let from = tensor.buffer().bytes();
+            // SAFETY: the caller's memory is as long as it was asked to be, and its own.
+            unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to, from.len()) };
+        }
+        Ok(())
+    }
+
+    /// The binding for arguments on raw addresses.
+    fn fit(&self, ready: &Executable, arguments: &[RawTensor<'_>], symbols: &[Option<i64>]) -> Result<Recent> {
+        let mut shapes = vec![];
+        let mut next = arguments.iter();
+        let held = self.given.lock().clone();
+        for (at, (input, given)) in self.graph.inputs.iter().zip(&held).enumerate() {
+            shapes.push(match (input.role, given) {
+                (Role::Argument, _) => {
+                    let Some(t) = next.next() else { return Err(self.missing(at)) };
+                    inputs::check(&self.graph, at, t.elem, t.shape)?;
+                    t.shape.to_vec()
+                }
+                (Role::Parameter, Some(given)) => given.shape().to_vec(),
+                (Role::Parameter, None) => return Err(self.missing(at)),
+            });
+        }
+        if next.next().is_some() {
+            let want = self.graph.inputs.iter().filter(|i| i.role == Role::Argument).count();
+            let message = format!("the model takes {want} arguments, and {} are given", arguments.len());
+            return Err(inputs::refuse(message, "parameters are given with bind_parameters".to_string()));
+        }
+        let types = arguments.iter().map(|t| (t.elem, t.shape.to_vec())).collect();
+        let binding = ready.binding(&self.symbols(&shapes, symbols)?)?;
+        Ok(Recent { types, symbols: symbols.to_vec(), binding })
+    }
+
+    fn missing(&self, at: usize) -> Error {
+        inputs::missing(&self.graph, &[at], "give it by its name")
+    }
+}

@@ -1,0 +1,157 @@
+//! What this machine can do: instruction set features, caches, threads.
+
+use std::sync::OnceLock;
+
+use girih_compiler::base::Budget;
+use girih_compiler::tile::target::{Target, Vector};
+
+/// The instruction set features that matter to emitted code, by the name that follows `-m`; only those that both the
+/// processor and the operating system support.
+pub fn features() -> Vec<&'static str> {
+    #[cfg(target_arch = "x86_64")]
+    {
+        macro_rules! detect {
+            ($($detect:tt => $flag:literal),* $(,)?) => {
+                [$((std::arch::is_x86_feature_detected!($detect), $flag)),*]
+            };
+        }
+        let all = detect! {
+            "sse3" => "sse3", "ssse3" => "ssse3", "sse4.1" => "sse4.1", "sse4.2" => "sse4.2", "popcnt" => "popcnt",
+            "avx" => "avx", "avx2" => "avx2", "fma" => "fma", "f16c" => "f16c", "bmi1" => "bmi", "bmi2" => "bmi2",
+            "lzcnt" => "lzcnt", "avx512f" => "avx512f", "avx512cd" => "avx512cd", "avx512bw" => "avx512bw",
+            "avx512dq" => "avx512dq", "avx512vl" => "avx512vl", "avx512vbmi" => "avx512vbmi",
+            "avx512vbmi2" => "avx512vbmi2", "avx512vnni" => "avx512vnni", "avx512bf16" => "avx512bf16",
+        };
+        all.into_iter().filter(|(have, _)| *have).map(|(_, flag)| flag).collect()
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        Vec::new()
+    }
+}
+
+/// Threads this process may use, one per core it is allowed on. The system is asked once: it takes longer than a launch.
+pub fn threads() -> u32 {
+    static THREADS: OnceLock<u32> = OnceLock::new();
+    *crate::system::sync::once(&THREADS, || {
+        std::thread::available_parallelism().map_or(1, |n| n.get() as u32).min(1024)
+    })
+}
+
+/// Bytes of memory that can be had without pushing others out, where the system tells.
+pub fn memory_available() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1 << 10)
+}
+
+/// The memory that this process may still use, where the system tells: what is available, within the limit on its
+/// addresses (`ulimit -v`).
+pub fn memory_left() -> Option<u64> {
+    let left = address_limit().map(|limit| limit.saturating_sub(addresses_used().unwrap_or(0)));
+    match (memory_available(), left) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// What evaluators may take, unless their caller says otherwise: seven eighths of what is left, so that what is not
+/// counted has room too.
+pub fn budget() -> Budget {
+    Budget::of_memory(memory_left().unwrap_or(16 << 30) / 8 * 7)
+}
+
+/// The most bytes of addresses that the process may have; `None` without a limit.
+fn address_limit() -> Option<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the call writes to the struct that it is given.
+    let told = unsafe { libc::getrlimit(libc::RLIMIT_AS, &mut limit) } == 0;
+    (told && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+}
+
+/// Bytes of addresses that the process has, where the system tells.
+fn addresses_used() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|l| l.strip_prefix("VmSize:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1 << 10)
+}
+
+/// This machine as the rules see it.
+pub fn target(threads: u32) -> Target {
+    let has = features();
+    let has = |f: &str| has.contains(&f);
+    let avx512 = has("avx512f") && has("avx512bw") && has("avx512dq") && has("avx512vl");
+    let (bytes, registers) = if avx512 {
+        (64, 32)
+    } else if has("avx2") {
+        (32, 16)
+    } else if cfg!(target_arch = "aarch64") {
+        (16, 32)
+    } else {
+        (16, 16)
+    };
+    let [l1, l2, l3] = caches();
+    let fma = has("fma") || cfg!(target_arch = "aarch64");
+    Target { vector: Vector { bytes, registers, arithmetic: true, fma }, ..Target::cpu() }
+        .with_caches([l1.unwrap_or(32 << 10), l2.unwrap_or(1 << 20), l3.unwrap_or(16 << 20)])
+        .with_workers(threads)
+}
+
+/// Data or unified cache sizes of levels 1, 2 and 3, where the system tells them.
+fn caches() -> [Option<u64>; 3] {
+    let mut sizes = [None; 3];
+    for i in 0..8 {
+        let read =
+            |file: &str| std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{i}/{file}")).ok();
+        let (Some(level), Some(kind), Some(size)) = (read("level"), read("type"), read("size")) else { continue };
+        if kind.trim() == "Instruction" {
+            continue;
+        }
+        if let Some(slot) = level.trim().parse::<usize>().ok().and_then(|l| sizes.get_mut(l.wrapping_sub(1))) {
+            *slot = parse_size(size.trim()).or(*slot);
+        }
+    }
+    sizes
+}
+
+/// `48K`, `2048K`, `32M`; `None` for anything else and for sizes no cache has.
+fn parse_size(text: &str) -> Option<u64> {
+    let (digits, unit) = match text.strip_suffix(['K', 'k']) {
+        Some(d) => (d, 1 << 10),
+        None => match text.strip_suffix(['M', 'm']) {
+            Some(d) => (d, 1 << 20),
+            None => (text, 1),
+        },
+    };
+    let bytes = digits.parse::<u64>().ok()?.checked_mul(unit)?;
+    (4 << 10..=4 << 30).contains(&bytes).then_some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_and_nonsense_is_refused() {
+        assert_eq!(parse_size("48K"), Some(48 << 10));
+        assert_eq!(parse_size("2M"), Some(2 << 20));
+        assert_eq!(parse_size("65536"), Some(65536));
+        assert_eq!(parse_size("0K"), None);
+        assert_eq!(parse_size("99999999999999M"), None);
+        assert_eq!(parse_size("-1K"), None);
+    }
+
+    #[test]
+    fn what_may_be_used_is_less_than_what_is_there() {
+        let (left, allowed) = (memory_left().unwrap_or(16 << 30), budget().limits().memory);
+        assert!(allowed > 0 && allowed < left, "{allowed} of {left}");
+    }
+
+    #[test]
+    fn the_target_is_sane() {
+        let t = target(3);
+        assert_eq!(t.axes.workers, 3);
+        assert!([16, 32, 64].contains(&t.vector.bytes));
+        assert!(t.cache(1) > 0 && t.cache(1) <= t.cache(2) && t.cache(3) > 0);
+    }
+}

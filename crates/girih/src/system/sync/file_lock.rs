@@ -1,0 +1,52 @@
+//! A locked file whose lock no child of this process keeps.
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use super::brief::{Brief, me};
+use crate::error::{Error, Result};
+use crate::system::signals;
+
+/// Files of which a child must not keep a copy, with the threads that have them.
+static ALONE: Brief<Vec<(i32, usize)>> = Brief::new(Vec::new());
+
+/// A locked file whose lock ends with the value, or with the process, whatever children that has.
+pub struct FileLock(File);
+
+impl FileLock {
+    /// Waits for the lock. Some network file systems know none; the value then stands for nothing.
+    pub fn take(file: File) -> Result<FileLock> {
+        ALONE.lock().push((file.as_raw_fd(), me()));
+        let file = FileLock(file);
+        while let Err(std::fs::TryLockError::WouldBlock) = file.0.try_lock() {
+            if signals::attention() {
+                return Err(Error::Interrupted);
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        Ok(file)
+    }
+}
+
+impl Drop for FileLock {
+    fn drop(&mut self) {
+        let number = self.0.as_raw_fd();
+        ALONE.lock().retain(|(n, _)| *n != number);
+        // A child that was forked a moment ago may still have the file open.
+        let _ = self.0.unlock();
+    }
+}
+
+/// In a child: closes its copies of files that threads which it does not have would close.
+pub(super) fn close_others() {
+    let me = me();
+    let mut alone = ALONE.lock();
+    alone.retain(|&(number, thread)| {
+        if thread != me {
+            // SAFETY: the file belongs to a thread that is not in this process; nobody else knows its number.
+            unsafe { libc::close(number) };
+        }
+        thread == me
+    });
+}
