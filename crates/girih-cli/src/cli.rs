@@ -119,7 +119,8 @@ pub struct RunArgs {
     /// Of a model: say where the time goes, kernel by kernel, and how much memory it takes.
     #[arg(long)]
     pub profile: bool,
-    /// Of a model: evaluate it on these arguments before and after each rule; stop at the first that changes the answer.
+    /// Evaluate on these arguments before and after each rule, of a tile program the first and the last block; stop at the
+    /// first rule that changes the answer.
     #[arg(long)]
     pub verify_each: bool,
     /// End standard output with one JSON object.
@@ -143,7 +144,7 @@ pub struct CompileArgs {
     /// The stage to print: cuda_tile (of a model: torch, tensor), loop, tile, kernel or c.
     #[arg(long, value_name = "STAGE", value_parser = stage)]
     pub ir: Option<girih::Stage>,
-    /// Of a one-line model: the type of a name that it does not define, `x=randn:f32[4x128]`.
+    /// Of a model: an input, or in one line the type of a name that it does not define, `x=randn:f32[4x128]`.
     #[arg(long = "arg", value_name = "NAME=SPEC", value_parser = pair)]
     pub args: Vec<(String, String)>,
     /// With `--ir cuda_tile`: print the whole program as NVIDIA's own tools do.
@@ -158,7 +159,8 @@ pub struct CompileArgs {
     /// Write here instead of to standard output.
     #[arg(short, value_name = "OUT")]
     pub output: Option<PathBuf>,
-    /// Run the launch of the file's comment before and after each rule; stop at the first that changes the answer.
+    /// Evaluate before and after each rule, a model on the inputs that --arg gives, a tile program at the launch of its
+    /// comment; stop at the first rule that changes the answer.
     #[arg(long)]
     pub verify_each: bool,
     /// Apply only the first N rewrites, to find the one that breaks something.

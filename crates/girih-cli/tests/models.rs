@@ -52,6 +52,10 @@ fn results_lie_within_their_bound_and_every_rule_keeps_them() {
     let o = lab.girih(&with(&["run", &gate], &RANDOM, &["--verify", "--verify-each"]));
     expect(&o, 0, "");
     assert!(out(&o).contains("verify: ok   `y`") && out(&o).contains("none changes the answer"), "{}", out(&o));
+    let o = lab.girih(&with(&["compile", &gate], &RANDOM, &["--verify-each"]));
+    expect(&o, 0, "");
+    assert!(out(&o).starts_with("verify-each: ") && out(&o).contains("none changes the answer"), "{}", out(&o));
+    expect(&lab.girih(&["compile", &gate, "--verify-each"]), 1, "`x`");
 }
 
 #[test]

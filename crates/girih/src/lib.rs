@@ -67,6 +67,7 @@ pub use memory::values;
 #[doc(hidden)]
 pub use system::{files, machine, sync};
 
+pub use compile::inspect::Inspect;
 pub use error::{Error, Result};
 pub use girih_compiler::base::launch::Trap;
 pub use girih_compiler::base::{Code, Diagnostic};

@@ -13,6 +13,7 @@ use girih_compiler::loops::{self, lift};
 use girih_compiler::num::DType;
 use girih_compiler::pipeline::{self, Front, Lowered, Observer, Silent, Stage};
 
+use crate::compile::inspect::Inspect;
 use crate::compile::progress::{self, Compiling};
 use crate::compile::version::{FAST, Native, Tools, Version};
 use crate::compile::widen;
@@ -332,5 +333,20 @@ impl<'p> Kernel<'p> {
     }
     pub(crate) fn globals(&self) -> &Globals {
         &self.program.globals
+    }
+}
+
+impl Inspect for Kernel<'_> {
+    fn stages(&self) -> &'static [Stage] {
+        &Stage::ALL
+    }
+    fn options(&self) -> &Options {
+        Kernel::options(self)
+    }
+    fn ir(&self, stage: Stage) -> Result<String> {
+        Kernel::ir(self, stage)
+    }
+    fn observe(&self, observer: &mut dyn Observer) -> Result<()> {
+        Kernel::observe(self, observer)
     }
 }

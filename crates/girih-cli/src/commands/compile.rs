@@ -1,89 +1,116 @@
-//! `girih compile`: a kernel at a stage of its compilation, and what each rule did on the way.
+//! `girih compile`: a kernel or a model at a stage of its compilation, and what each rule did on the way.
 
 use std::path::Path;
 
-use girih::observe::{TimedTrace, VerifyEach};
-use girih::{Kernel, Stage};
-use girih_compiler::pipeline::trace::Trace;
+use girih::observe::TimedTrace;
+use girih::{Inspect, Stage};
 
-use super::model;
+use super::model::{self, Given};
 use super::run::arguments::Arguments;
 use crate::cli::CompileArgs;
 use crate::failure::Failure;
-use crate::render::Source;
 use crate::source;
 
 pub fn run(args: &CompileArgs) -> Result<(), Failure> {
-    if let Some(given) = model::given(&args.kernel) {
-        return model::compile::run(args, &given);
+    match model::given(&args.kernel) {
+        Some(given) => of_model(args, &given),
+        None => of_kernel(args),
     }
+}
+
+fn of_kernel(args: &CompileArgs) -> Result<(), Failure> {
     let (source, program) = source::program(source::file(&args.kernel)?)?;
     let within = Failure::within(&source);
     let mut options = source::options(&args.kernel)?;
     options.stop_after = args.stop_after;
     let kernel = source::choose(&source, &program, args.kernel.entry.as_deref())?.with_options(options);
+    // Needs a launch, which the file's comment gives.
+    let verify = || {
+        let Some(comment) = source::launch_comment(&source, Some(kernel.name()))? else {
+            return Err(Failure::usage("--verify-each needs a `// launch:` comment in the file"));
+        };
+        let grid = comment.grid.unwrap_or([1; 3]);
+        let mut arguments = Arguments::resolve(&source, kernel.params(), &[], comment.args)?;
+        let checked = kernel.verify_each(grid, &mut arguments.views()).map_err(&within)?;
+        Ok(verified(checked))
+    };
+    let text = |stage| match (args.nvidia, stage) {
+        (true, Stage::CudaTile) => Ok(program.nvidia_text()),
+        (true, _) => Err(Failure::usage("--nvidia goes with --ir cuda_tile")),
+        (false, _) => kernel.ir(stage).map_err(&within),
+    };
+    inspect(&kernel, args, &within, &verify, &text)
+}
+
+fn of_model(args: &CompileArgs, given: &Given) -> Result<(), Failure> {
+    if given.answers()? {
+        return Ok(());
+    }
+    model::refuse_flags(&[("--entry", args.kernel.entry.is_some()), ("--nvidia", args.nvidia)])?;
+    let source = given.source();
+    let within = Failure::within(&source);
+    let mut options = source::options(&args.kernel)?;
+    options.stop_after = args.stop_after;
+    let mut arguments = model::arguments::Arguments::resolve(&args.args)?;
+    let model = given.open(&arguments).map_err(&within)?.with_options(options);
+    if args.verify_each {
+        arguments.fit(&model)?;
+    }
+    let verify = || {
+        let (arrays, extents) = (arguments.arrays(), arguments.extents());
+        let prepared = model.prepare(&arrays, &extents).map_err(&within)?;
+        Ok(model::verified(&prepared.verify_each().map_err(&within)?))
+    };
+    inspect(&model, args, &within, &verify, &|stage| model.ir(stage).map_err(&within))
+}
+
+/// What a launch that was checked rule by rule says.
+pub(super) fn verified(checked: u64) -> String {
+    format!("verify-each: {checked} rewrites, none changes what the first and the last block store")
+}
+
+/// All that a compilation can be asked for, in the order of the flags' help.
+fn inspect(
+    subject: &dyn Inspect,
+    args: &CompileArgs,
+    within: &dyn Fn(girih::Error) -> Failure,
+    verify_each: &dyn Fn() -> Result<String, Failure>,
+    text: &dyn Fn(Stage) -> Result<String, Failure>,
+) -> Result<(), Failure> {
     if args.verbose > 0 {
         let mut timed = TimedTrace::new(args.verbose > 1);
-        let outcome = kernel.observe(&mut timed);
+        let outcome = subject.observe(&mut timed);
         // What led to a failure is worth reading too.
         out!("{}", timed.trace.text)?;
-        outcome.map_err(&within)?;
+        outcome.map_err(within)?;
     }
     if args.verify_each {
-        verify_each(&source, &kernel)?;
+        outln!("{}", verify_each()?)?;
     }
     if let Some(dir) = &args.dump {
-        dump(&kernel, dir, &within)?;
+        let failed = |e| Failure::from(girih::Error::file(dir, format!("cannot be made: {e}")));
+        std::fs::create_dir_all(dir).map_err(failed)?;
+        subject.dump(&mut |name, text| whole(&dir.join(name), text)).map_err(within)?;
     }
     let stage = match args.ir {
         Some(stage) => stage,
         // Without a stage the other wishes are all there is to do.
         None if args.verbose > 0 || args.dump.is_some() || args.verify_each => return Ok(()),
-        None => return Err(Failure::usage("name a stage: --ir cuda_tile, loop, tile, kernel or c")),
+        None => {
+            let names: Vec<&str> = subject.stages().iter().map(|s| s.name()).collect();
+            let (last, others) = names.split_last().unwrap_or((&"c", &[]));
+            return Err(Failure::usage(format!("name a stage: --ir {} or {last}", others.join(", "))));
+        }
     };
-    let text = match (args.nvidia, stage) {
-        (true, Stage::CudaTile) => program.nvidia_text(),
-        (true, _) => return Err(Failure::usage("--nvidia goes with --ir cuda_tile")),
-        (false, _) => kernel.ir(stage).map_err(&within)?,
-    };
+    let text = text(stage)?;
     match &args.output {
-        Some(path) => write(path, &text)?,
+        Some(path) => whole(path, &text).map_err(Failure::from)?,
         None => out!("{text}")?,
     }
     Ok(())
 }
 
-pub(super) fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let failed = |e| Failure::from(girih::Error::file(path, format!("cannot be written: {e}")));
+pub(super) fn whole(path: &Path, text: &str) -> girih::Result<()> {
+    let failed = |e| girih::Error::file(path, format!("cannot be written: {e}"));
     girih::files::write_whole(path, text.as_bytes()).map_err(failed)
-}
-
-/// Every stage as a file, `1.cuda_tile`, `2.loop`, ..., the trace of the rules, and the knobs.
-fn dump(kernel: &Kernel<'_>, dir: &Path, within: &dyn Fn(girih::Error) -> Failure) -> Result<(), Failure> {
-    std::fs::create_dir_all(dir).map_err(|e| Failure::from(girih::Error::file(dir, format!("cannot be made: {e}"))))?;
-    let mut trace = Trace::new(true);
-    let outcome = kernel.observe(&mut trace);
-    write(&dir.join("trace"), &trace.text)?;
-    outcome.map_err(within)?;
-    write(&dir.join("knobs"), &kernel.options().all_knobs().map_err(within)?.listing())?;
-    for (i, stage) in Stage::ALL.into_iter().enumerate() {
-        let name = format!("{}.{}", i + 1, stage.name());
-        write(&dir.join(name), &kernel.ir(stage).map_err(within)?)?;
-    }
-    Ok(())
-}
-
-/// Needs a launch, which the file's comment gives.
-fn verify_each(source: &Source, kernel: &Kernel<'_>) -> Result<(), Failure> {
-    let within = Failure::within(source);
-    let Some(comment) = source::launch_comment(source, Some(kernel.name()))? else {
-        return Err(Failure::usage("--verify-each needs a `// launch:` comment in the file"));
-    };
-    let grid = comment.grid.unwrap_or([1; 3]);
-    let mut arguments = Arguments::resolve(source, kernel.params(), &[], comment.args)?;
-    let mut views = arguments.views();
-    let mut observer = VerifyEach::new(kernel, grid, &mut views).map_err(&within)?;
-    kernel.observe(&mut observer).map_err(&within)?;
-    outln!("verify-each: {} rewrites, none changes what the first and the last block store", observer.checked)?;
-    Ok(())
 }

@@ -1,6 +1,6 @@
 //! `girih disassemble`: bytecode as text, in the words and layout of NVIDIA's disassembler.
 
-use super::compile::write;
+use super::compile::whole;
 use crate::cli::DisassembleArgs;
 use crate::failure::Failure;
 use crate::source;
@@ -9,7 +9,7 @@ pub fn run(args: &DisassembleArgs) -> Result<(), Failure> {
     let (_, program) = source::program(&args.file)?;
     let text = if args.debug { program.nvidia_debug_text() } else { program.nvidia_text() };
     match &args.output {
-        Some(path) => write(path, &text),
+        Some(path) => Ok(whole(path, &text)?),
         None => {
             out!("{text}")?;
             Ok(())

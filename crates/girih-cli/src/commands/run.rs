@@ -22,10 +22,8 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     if let Some(given) = model::given(&args.kernel) {
         return model::run::run(args, &given);
     }
-    if args.profile || args.verify_each {
-        return Err(Failure::usage(
-            "--profile and --verify-each are for models; `girih compile --verify-each` takes tile programs",
-        ));
+    if args.profile {
+        return Err(Failure::usage("--profile is for models"));
     }
     let (source, program) = source::program(source::file(&args.kernel)?)?;
     let options = options(args)?;
@@ -44,6 +42,11 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
             let message = format!("cannot be written: there is no folder {}", folder.display());
             return Err(within(girih::Error::file(file, message)));
         }
+    }
+
+    if args.verify_each {
+        let checked = kernel.verify_each(grid, &mut arguments.views()).map_err(&within)?;
+        outln!("{}", super::compile::verified(checked))?;
     }
 
     // What the launch may overwrite and later steps need again.

@@ -16,6 +16,8 @@ use crate::error::Result;
 use crate::launch::prepared::check_grid;
 use crate::memory::args::{self, Arg, Bound, ParamKind};
 use crate::memory::buffer::Buffer;
+use crate::memory::regions::RealMemory;
+use crate::memory::values;
 use crate::program::Kernel;
 use crate::system::machine;
 
@@ -51,82 +53,45 @@ impl Observer for TimedTrace {
 /// largest value.
 const SLACK: f64 = 256.0;
 
-/// Runs the first and the last block of a launch on the evaluators before and after each rule and as kernel IR, and stops
-/// the compilation at the first step that changes what they store.
-pub struct VerifyEach<'a> {
-    kernel: &'a Kernel<'a>,
-    bound: Bound<'a>,
-    grid: [u32; 3],
-    /// What the kernel stored when it last ran: one buffer per pointer parameter.
-    last: Option<Vec<Option<Buffer>>>,
-    /// Rules that were checked, and what `legalise` made.
+/// Runs a kernel of some IR.
+pub(crate) type Run<'r> = dyn Fn(&Launch, &mut dyn Memory) -> std::result::Result<(), Trap> + 'r;
+
+/// What a run of a kernel stored in an array.
+pub(crate) struct Stored {
+    pub name: String,
+    pub buffer: Buffer,
+}
+
+/// Runs a kernel on the evaluators before and after each rule and as kernel IR, and stops the compilation at the first step
+/// that changes what it stores.
+pub(crate) struct EachRewrite<'a> {
+    /// What a run stores, on copies of the arguments.
+    pub run: &'a dyn Fn(&Run<'_>) -> std::result::Result<Vec<Stored>, String>,
+    /// The kernel, in messages: ` in k_softmax`.
+    pub within: String,
+    /// What the kernel stored when it last ran.
+    pub last: Option<Vec<Stored>>,
+    /// Rewrites that were checked, and what `legalise` made.
     pub checked: u64,
 }
 
-impl<'a> VerifyEach<'a> {
-    pub fn new(kernel: &'a Kernel<'a>, grid: [u32; 3], args: &'a mut [Arg<'_>]) -> Result<VerifyEach<'a>> {
-        check_grid(grid)?;
-        let bound = args::bind(kernel.name(), kernel.params(), args)?;
-        Ok(VerifyEach { kernel, bound, grid, last: None, checked: 0 })
-    }
-
-    /// What the kernel stores, run on copies of the arguments.
-    fn results(&self, run: &Run<'_>) -> std::result::Result<Vec<Option<Buffer>>, String> {
-        let mut copies = Vec::new();
-        let mut slots = self.bound.slots.clone();
-        let mut memory = crate::memory::regions::RealMemory::new();
-        for (i, (param, extent)) in self.kernel.params().iter().zip(&self.bound.extents).enumerate() {
-            let (Some(e), ParamKind::Pointer(dtype)) = (extent, param.kind) else {
-                copies.push(None);
-                continue;
-            };
-            if self.bound.owner[i] != i {
-                copies.push(None);
-                continue;
-            }
-            let elements = self.bound.elements(i, dtype).unwrap_or(0);
-            let mut copy = Buffer::zeroed(dtype, &[elements]).map_err(|e| e.to_string())?;
-            let len = copy.bytes().len().min(e.bytes as usize);
-            // SAFETY: the extent is memory borrowed by `bound`, at least `len` bytes long.
-            let original =
-                unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance::<u8>(e.start as usize), len) };
-            copy.bytes_mut()[..len].copy_from_slice(original);
-            let start = copy.as_ptr();
-            slots[i] = start.expose_provenance() as u64;
-            // SAFETY: the copy lives until the run below has ended.
-            unsafe { memory.register(&param.name, start, len as u64) };
-            copies.push(Some(copy));
-        }
-        // Who shares a buffer shares its copy.
-        for (i, &owner) in self.bound.owner.iter().enumerate() {
-            slots[i] = slots[owner];
-        }
-        let last = self.grid.map(|g| g - 1);
-        for block in [[0; 3], last] {
-            let launch =
-                Launch { only_block: Some(block), budget: machine::budget(), ..Launch::new(self.grid, slots.clone()) };
-            run(&launch, &mut memory).map_err(|t| t.message)?;
-        }
-        Ok(copies)
-    }
-
+impl EachRewrite<'_> {
     /// Runs a kernel after the one before it, and compares what they store.
     fn compare(&mut self, what: &str, before: &Run<'_>, after: &Run<'_>) -> std::result::Result<(), Diagnostic> {
-        let fail = |why: String| Diagnostic::error(Code::InternalBug, format!("{what} changes the answer: {why}"));
+        let fail = |why: String| changes(&format!("{what}{}", self.within), &why);
         let before = match self.last.take() {
             Some(last) => last,
-            None => self.results(before).map_err(|e| fail(format!("it trapped even before: {e}")))?,
+            None => (self.run)(before).map_err(|e| fail(format!("it trapped even before: {e}")))?,
         };
-        let now = self.results(after).map_err(|e| fail(format!("it traps now: {e}")))?;
-        for (param, pair) in self.kernel.params().iter().zip(before.iter().zip(&now)) {
-            let (Some(old), Some(new)) = pair else { continue };
+        let now = (self.run)(after).map_err(|e| fail(format!("it traps now: {e}")))?;
+        for (old, new) in before.iter().zip(&now) {
+            let (name, old, new) = (&old.name, &old.buffer, &new.buffer);
             let d = widen::deviation(new, old);
             let bound = if old.dtype().is_float() { SLACK * widen::epsilon(old.dtype()) * d.scale } else { 0.0 };
             if d.error > bound {
                 let (e, dtype) = (d.element, old.dtype());
-                let (was, is) =
-                    (crate::memory::values::text(dtype, old.get(e)), crate::memory::values::text(dtype, new.get(e)));
-                return Err(fail(format!("element {e} of `{}` was {was} and is {is}", param.name)));
+                let (was, is) = (values::text(dtype, old.get(e)), values::text(dtype, new.get(e)));
+                return Err(fail(format!("element {e} of `{name}` was {was} and is {is}")));
             }
         }
         self.last = Some(now);
@@ -135,14 +100,17 @@ impl<'a> VerifyEach<'a> {
     }
 }
 
-/// Runs a kernel of some IR.
-type Run<'r> = dyn Fn(&Launch, &mut dyn Memory) -> std::result::Result<(), Trap> + 'r;
+/// The diagnostic of a rewrite that changes what is computed.
+pub(crate) fn changes(what: &str, why: &str) -> Diagnostic {
+    Diagnostic::error(Code::InternalBug, format!("{what} changes the answer: {why}"))
+}
 
-fn placed(kernel: &LoopKernel) -> impl Fn(&Launch, &mut dyn Memory) -> std::result::Result<(), Trap> + '_ {
+/// A kernel of loop or tile IR, run on its evaluator.
+pub(crate) fn placed(kernel: &LoopKernel) -> impl Fn(&Launch, &mut dyn Memory) -> std::result::Result<(), Trap> + '_ {
     |launch, memory| loops::eval::run(kernel, launch, memory, &mut Quiet)
 }
 
-impl Observer for VerifyEach<'_> {
+impl Observer for EachRewrite<'_> {
     fn see(&mut self, event: &Event<'_>) -> std::result::Result<(), Diagnostic> {
         match event {
             Event::Loop(ran) | Event::Tile(ran) => match ran.after {
@@ -164,5 +132,56 @@ impl Host for Quiet {
     fn print(&mut self, _: [u32; 3], _: &str) {}
     fn interrupted(&self) -> bool {
         crate::system::signals::interrupted()
+    }
+}
+
+impl Kernel<'_> {
+    /// Compiles the kernel once more and runs the first and the last block of a launch before and after each rule and as
+    /// kernel IR. Gives the number of rewrites that were checked.
+    ///
+    /// # Errors
+    /// A diagnostic that names the first rule that changes what the blocks store.
+    pub fn verify_each(&self, grid: [u32; 3], args: &mut [Arg<'_>]) -> Result<u64> {
+        check_grid(grid)?;
+        let bound = args::bind(self.name(), self.params(), args)?;
+        let run = |run: &Run<'_>| self.results(&bound, grid, run);
+        let mut observer = EachRewrite { run: &run, within: String::new(), last: None, checked: 0 };
+        self.observe(&mut observer)?;
+        Ok(observer.checked)
+    }
+
+    /// What two blocks of the kernel store, run on copies of the arguments.
+    fn results(&self, bound: &Bound<'_>, grid: [u32; 3], run: &Run<'_>) -> std::result::Result<Vec<Stored>, String> {
+        let mut stored = Vec::new();
+        let mut slots = bound.slots.clone();
+        let mut memory = RealMemory::new();
+        for (i, (param, extent)) in self.params().iter().zip(&bound.extents).enumerate() {
+            let (Some(e), ParamKind::Pointer(dtype)) = (extent, param.kind) else { continue };
+            if bound.owner[i] != i {
+                continue;
+            }
+            let elements = bound.elements(i, dtype).unwrap_or(0);
+            let mut copy = Buffer::zeroed(dtype, &[elements]).map_err(|e| e.to_string())?;
+            let len = copy.bytes().len().min(e.bytes as usize);
+            // SAFETY: the extent is memory borrowed by `bound`, at least `len` bytes long.
+            let original =
+                unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance::<u8>(e.start as usize), len) };
+            copy.bytes_mut()[..len].copy_from_slice(original);
+            let start = copy.as_ptr();
+            slots[i] = start.expose_provenance() as u64;
+            // SAFETY: the copy lives until the run below has ended.
+            unsafe { memory.register(&param.name, start, len as u64) };
+            stored.push(Stored { name: param.name.clone(), buffer: copy });
+        }
+        // Who shares a buffer shares its copy.
+        for (i, &owner) in bound.owner.iter().enumerate() {
+            slots[i] = slots[owner];
+        }
+        for block in [[0; 3], grid.map(|g| g - 1)] {
+            let launch =
+                Launch { only_block: Some(block), budget: machine::budget(), ..Launch::new(grid, slots.clone()) };
+            run(&launch, &mut memory).map_err(|t| t.message)?;
+        }
+        Ok(stored)
     }
 }

@@ -11,9 +11,11 @@ use girih_compiler::pipeline::{self, Event, Lowered, Observer, Silent, Stage};
 
 use super::kernels::nameless;
 use super::{Model, profile};
+use crate::compile::inspect::Inspect;
 use crate::compile::progress::{self, Compiling, Shown};
 use crate::compile::version::PLANNED;
 use crate::error::{Error, Result};
+use crate::options::Options;
 
 impl Model {
     /// Whether every operation can be lowered to primitives.
@@ -101,6 +103,21 @@ impl Model {
             }
         }
         Ok(())
+    }
+}
+
+impl Inspect for Model {
+    fn stages(&self) -> &'static [Stage] {
+        &Stage::MODEL
+    }
+    fn options(&self) -> &Options {
+        Model::options(self)
+    }
+    fn ir(&self, stage: Stage) -> Result<String> {
+        Model::ir(self, stage)
+    }
+    fn observe(&self, observer: &mut dyn Observer) -> Result<()> {
+        Model::observe(self, observer)
     }
 }
 

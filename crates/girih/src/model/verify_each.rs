@@ -5,19 +5,15 @@
 //! `reference` of those. Each kernel's rules keep what its step stores, run on the evaluator of loops on what the steps
 //! before it stored, and so does its kernel IR; a sum that is folded in another order may move by a little. For small models: evaluators are slow.
 
-use girih_compiler::base::host::Silent;
-use girih_compiler::base::launch::{Launch, Trap};
-use girih_compiler::base::memory::Memory;
-use girih_compiler::base::{Code, Diagnostic};
+use girih_compiler::base::Diagnostic;
+use girih_compiler::base::launch::Launch;
 use girih_compiler::graph::{ConstData, Graph};
-use girih_compiler::kernel::eval;
-use girih_compiler::loops;
-use girih_compiler::loops::ir::Kernel;
-use girih_compiler::loops::model::{ArrayPlace, Plan, Step, StepArg};
+use girih_compiler::loops::model::{ArrayId, ArrayPlace, Plan, Step, StepArg};
 use girih_compiler::num::{DType, convert};
 use girih_compiler::pipeline::{self, Event, Observer};
 
 use super::{Prepared, Tensor, extent};
+use crate::compile::observe::{EachRewrite, Run, Stored, changes, placed};
 use crate::compile::version::PLANNED;
 use crate::compile::widen;
 use crate::error::{Error, Result};
@@ -25,10 +21,6 @@ use crate::memory::buffer::Buffer;
 use crate::memory::regions::RealMemory;
 use crate::memory::values;
 use crate::system::machine;
-
-/// How far a rule that reassociates a float reduction may move a result, in units of the type's epsilon times the
-/// largest value.
-const SLACK: f64 = 256.0;
 
 /// What was checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -38,10 +30,6 @@ pub struct Verified {
     /// Rewrites of kernels.
     pub kernels: u64,
     pub steps: u64,
-}
-
-fn bug(rule: &str, what: String) -> Diagnostic {
-    Diagnostic::error(Code::InternalBug, format!("{rule} changes the answer: {what}"))
 }
 
 impl Prepared<'_> {
@@ -61,16 +49,16 @@ impl Prepared<'_> {
         let (plan, mut rewrites) = (&lowered.scheduled, lowered.rewrites.clone());
         let mut arrays = self.arrays(plan, &lowered.tensor)?;
         for step in plan.load.iter().chain(&plan.steps) {
-            let mut kernels = Kernels { run: self, plan, step, arrays: &arrays, last: None, checked: 0 };
-            pipeline::lower_loops(step.kernel.clone(), &options, &mut rewrites, &mut kernels)
-                .map_err(Error::Program)?;
-            done.kernels += kernels.checked;
+            let name = &step.kernel.name;
+            let run = |run: &Run<'_>| self.run_step(plan, step, run, &arrays);
+            let mut each = EachRewrite { run: &run, within: format!(" in {name}"), last: None, checked: 0 };
+            pipeline::lower_loops(step.kernel.clone(), &options, &mut rewrites, &mut each).map_err(Error::Program)?;
+            done.kernels += each.checked;
             done.steps += 1;
-            let results = self.run_step(plan, step, &placed(&step.kernel), &arrays);
-            let results = results.map_err(|e| Error::Program(vec![bug(&step.kernel.name, e)]))?;
-            for (id, buffer) in step.writes.iter().zip(results) {
+            let results = run(&placed(&step.kernel)).map_err(|e| Error::Program(vec![changes(name, &e)]))?;
+            for (id, stored) in step.writes.iter().zip(results) {
                 if let Some(slot) = arrays.get_mut(id.0 as usize) {
-                    *slot = buffer;
+                    *slot = stored.buffer;
                 }
             }
         }
@@ -81,7 +69,7 @@ impl Prepared<'_> {
             if d.error > bounds.of(want.dtype(), d.scale) {
                 let name = self.model.graph.outputs.get(k).map_or("?", |o| &o.name);
                 let what = format!("output `{name}` is off by {:.3e} at element {}", d.error, d.element);
-                return Err(Error::Program(vec![bug("l:fuse", what)]));
+                return Err(Error::Program(vec![changes("l:fuse", &what)]));
             }
         }
         Ok(done)
@@ -123,7 +111,7 @@ impl Prepared<'_> {
         step: &Step,
         run: &Run<'_>,
         arrays: &[Buffer],
-    ) -> std::result::Result<Vec<Buffer>, String> {
+    ) -> std::result::Result<Vec<Stored>, String> {
         let mut copies = vec![];
         for id in &step.writes {
             let array = arrays.get(id.0 as usize).ok_or("an array is missing")?;
@@ -152,7 +140,9 @@ impl Prepared<'_> {
             let launch = Launch { budget: machine::budget(), ..Launch::new([1, 1, 1], slots) };
             run(&launch, &mut memory).map_err(|t| t.message)?;
         }
-        Ok(copies)
+        let name = |id| plan.arrays.get(id).map_or("?", |a| &a.name).to_string();
+        let stored = |(id, buffer): (&ArrayId, Buffer)| Stored { name: name(*id), buffer };
+        Ok(step.writes.iter().zip(copies).map(stored).collect())
     }
 }
 
@@ -170,15 +160,17 @@ impl Observer for Graphs<'_> {
         let rule = format!("rule {}", ran.name);
         let before = match self.last.take() {
             Some(last) => last,
-            None => self.run.evaluate_graph(ran.before, false).map_err(|e| bug(&rule, format!("even before, {e}")))?,
+            None => {
+                self.run.evaluate_graph(ran.before, false).map_err(|e| changes(&rule, &format!("even before, {e}")))?
+            }
         };
-        let now = self.run.evaluate_graph(after, false).map_err(|e| bug(&rule, e.to_string()))?;
+        let now = self.run.evaluate_graph(after, false).map_err(|e| changes(&rule, &e.to_string()))?;
         for (k, (old, new)) in before.iter().zip(&now).enumerate() {
             let (a, b, dtype) = (old.buffer(), new.buffer(), old.dtype());
             if let Some(e) = (0..a.elements()).find(|&e| !same(dtype, a.get(e), b.get(e))) {
                 let name = after.outputs.get(k).map_or("?", |o| &o.name);
                 let (was, is) = (values::text(dtype, a.get(e)), values::text(dtype, b.get(e)));
-                return Err(bug(&rule, format!("element {e} of `{name}` was {was} and is {is}")));
+                return Err(changes(&rule, &format!("element {e} of `{name}` was {was} and is {is}")));
             }
         }
         self.last = Some(now);
@@ -190,64 +182,4 @@ impl Observer for Graphs<'_> {
 /// Equal bits, or two NaNs.
 fn same(dtype: DType, a: u64, b: u64) -> bool {
     a == b || dtype.is_float() && convert::is_nan(dtype, a) && convert::is_nan(dtype, b)
-}
-
-/// Checks the rules of one step's kernel.
-struct Kernels<'a> {
-    run: &'a Prepared<'a>,
-    plan: &'a Plan,
-    step: &'a Step,
-    arrays: &'a [Buffer],
-    last: Option<Vec<Buffer>>,
-    checked: u64,
-}
-
-/// Runs a kernel of some IR.
-type Run<'r> = dyn Fn(&Launch, &mut dyn Memory) -> std::result::Result<(), Trap> + 'r;
-
-fn placed(kernel: &Kernel) -> impl Fn(&Launch, &mut dyn Memory) -> std::result::Result<(), Trap> + '_ {
-    |launch, memory| loops::eval::run(kernel, launch, memory, &mut Silent)
-}
-
-impl Kernels<'_> {
-    /// Runs a kernel after the one before it, and compares what they store.
-    fn compare(&mut self, what: &str, before: &Run<'_>, after: &Run<'_>) -> std::result::Result<(), Diagnostic> {
-        let what = format!("{what} in {}", self.step.kernel.name);
-        let results = |run: &Run<'_>| self.run.run_step(self.plan, self.step, run, self.arrays);
-        let before = match self.last.take() {
-            Some(last) => last,
-            None => results(before).map_err(|e| bug(&what, format!("it trapped even before: {e}")))?,
-        };
-        let now = results(after).map_err(|e| bug(&what, format!("it traps now: {e}")))?;
-        for (id, (old, new)) in self.step.writes.iter().zip(before.iter().zip(&now)) {
-            let d = widen::deviation(new, old);
-            let bound = if old.dtype().is_float() { SLACK * widen::epsilon(old.dtype()) * d.scale } else { 0.0 };
-            if d.error > bound {
-                let (e, dtype) = (d.element, old.dtype());
-                let (was, is) = (values::text(dtype, old.get(e)), values::text(dtype, new.get(e)));
-                let name = self.plan.arrays.get(*id).map_or("?", |a| &a.name);
-                return Err(bug(&what, format!("element {e} of `{name}` was {was} and is {is}")));
-            }
-        }
-        self.last = Some(now);
-        self.checked += 1;
-        Ok(())
-    }
-}
-
-impl Observer for Kernels<'_> {
-    fn see(&mut self, event: &Event<'_>) -> std::result::Result<(), Diagnostic> {
-        match event {
-            Event::Loop(ran) | Event::Tile(ran) => match ran.after {
-                Some(after) => self.compare(&format!("rule {}", ran.name), &placed(ran.before), &placed(after)),
-                None => Ok(()),
-            },
-            Event::Legalised { placed: tile, kernel } => {
-                let after =
-                    |launch: &Launch, memory: &mut dyn Memory| eval::run(kernel, tile, launch, memory, &mut Silent);
-                self.compare("legalise", &placed(tile), &after)
-            }
-            _ => Ok(()),
-        }
-    }
 }

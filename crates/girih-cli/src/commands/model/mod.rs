@@ -1,14 +1,13 @@
 //! What the commands do with models: ONNX files, graphs that PyTorch captured, one-line expressions.
 
 pub mod arguments;
-pub mod compile;
 mod profile;
 pub mod run;
 mod verify;
 
 use std::path::{Path, PathBuf};
 
-use girih::model::Model;
+use girih::model::{Model, Verified};
 use girih_compiler::base::{Code, Diagnostic};
 
 use crate::cli::KernelArgs;
@@ -71,6 +70,12 @@ pub fn refuse_flags(flags: &[(&str, bool)]) -> Result<(), Failure> {
         Some((flag, _)) => Err(Failure::usage(format!("{flag} is for tile programs; a model has no use for it"))),
         None => Ok(()),
     }
+}
+
+/// What a run that was checked rule by rule says.
+pub fn verified(done: &Verified) -> String {
+    let Verified { tensor, kernels, steps } = done;
+    format!("verify-each: {tensor} rewrites of the graph and {kernels} of {steps} kernels, none changes the answer")
 }
 
 /// `girih check`: reads the model and lowers it to primitives; whether that went well.

@@ -9,7 +9,7 @@ use girih_compiler::base::{Code, Diagnostic};
 use serde_json::json;
 
 use super::arguments::Arguments;
-use super::{Given, profile, refuse_flags, verify};
+use super::{Given, profile, refuse_flags, verified, verify};
 use crate::cli::RunArgs;
 use crate::commands::run::{arguments::show_as, options, timing::duration};
 use crate::failure::Failure;
@@ -108,13 +108,7 @@ pub fn run(args: &RunArgs, given: &Given) -> Result<(), Failure> {
         good &= verify::compare(&prepared, args.bits, &mut summary).map_err(|f| f.at(&source))?;
     }
     if args.verify_each {
-        let done = prepared.verify_each().map_err(&within)?;
-        outln!(
-            "verify-each: {} rewrites of the graph and {} of {} kernels, none changes the answer",
-            done.tensor,
-            done.kernels,
-            done.steps
-        )?;
+        outln!("{}", verified(&prepared.verify_each().map_err(&within)?))?;
     }
     if args.time {
         let seconds = time(&model, &arguments).map_err(&within)?;

@@ -1,0 +1,44 @@
+//! Looking into a compilation, of a kernel and of a model alike.
+
+use girih_compiler::pipeline::trace::Trace;
+use girih_compiler::pipeline::{Observer, Stage};
+
+use crate::error::Result;
+use crate::options::Options;
+
+/// What is compiled in stages: an entry of a tile program, or a model.
+pub trait Inspect {
+    /// The stages that [`Inspect::ir`] gives, in order.
+    fn stages(&self) -> &'static [Stage];
+
+    fn options(&self) -> &Options;
+
+    /// The text at a stage.
+    ///
+    /// # Errors
+    /// A stage that is not one of [`Inspect::stages`]; diagnostics of a program that cannot be compiled.
+    fn ir(&self, stage: Stage) -> Result<String>;
+
+    /// Compiles once more as far as kernel IR, telling the observer what happens.
+    ///
+    /// # Errors
+    /// Diagnostics, those of the observer among them.
+    fn observe(&self, observer: &mut dyn Observer) -> Result<()>;
+
+    /// Everything there is to see, as files: `trace`, `knobs`, then each stage, `1.cuda_tile`, `2.loop`, ...; up to the
+    /// first error, the trace of what led to it included.
+    ///
+    /// # Errors
+    /// Those of the compilation and of `write`.
+    fn dump(&self, write: &mut dyn FnMut(&str, &str) -> Result<()>) -> Result<()> {
+        let mut trace = Trace::new(true);
+        let outcome = self.observe(&mut trace);
+        write("trace", &trace.text)?;
+        outcome?;
+        write("knobs", &self.options().all_knobs()?.listing())?;
+        for (i, stage) in self.stages().iter().enumerate() {
+            write(&format!("{}.{}", i + 1, stage.name()), &self.ir(*stage)?)?;
+        }
+        Ok(())
+    }
+}
