@@ -101,7 +101,7 @@ pub fn options(args: &KernelArgs) -> Result<Options, Failure> {
             )));
         }
         Some(other) => {
-            let help = suggestion("targets", other, Target::NAMES.into_iter());
+            let help = suggestion("targets", other, Target::NAMES);
             return Err(Failure::usage(format!("unknown target `{other}`; {help}")));
         }
     }

@@ -25,7 +25,8 @@ fn targets() -> Vec<Target> {
     let narrow = Target::cpu().with_vectors(16, 16);
     let small = Target::cpu().with_caches([8 << 10, 64 << 10, 1 << 20]).with_workers(1);
     let many = Target::cpu().with_caches([48 << 10, 4 << 20, 32 << 20]).with_workers(64);
-    vec![Target::cpu(), narrow, small, many]
+    let named = Target::NAMES.into_iter().filter_map(Target::named);
+    [narrow, small, many].into_iter().chain(named).collect()
 }
 
 /// Every kernel of a model, placed for a target; and the text of Loop IR.
