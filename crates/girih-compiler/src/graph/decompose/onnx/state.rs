@@ -1,17 +1,17 @@
 //! ONNX's operations on sequences with a state that a model carries from run to run, and dropout.
 
-use super::activations::sigmoid;
-use super::onnx_attention::{merge_heads, split_heads};
-use super::types::head_scale;
-use super::window::Slide;
-use super::{Call, Decomposition, conv, normal_axis};
+use super::attention::{merge_heads, split_heads};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
+use crate::graph::decompose::activations::sigmoid;
+use crate::graph::decompose::types::head_scale;
+use crate::graph::decompose::window::Slide;
+use crate::graph::decompose::{Call, Decomposition, conv, normal_axis};
 use crate::graph::ir::{self, Arg, Coord, axis};
 use crate::index::Ix;
 use crate::num::op::Predicate;
 
-pub(super) const RULES: &[Decomposition] = &[
+pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
     Decomposition {
         name: "onnx_dropout",
         handles: &["onnx.Dropout"],

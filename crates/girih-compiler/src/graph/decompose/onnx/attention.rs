@@ -3,17 +3,17 @@
 //! Attention stays two products around a softmax, which the rules of the loop stage make one kernel: grouped heads are a
 //! map (`head // group`) on keys and values, and masks are selections of -inf.
 
-use super::onnx::types::elem_of;
-use super::types::head_scale;
-use super::{Call, Decomposition};
+use super::types::elem_of;
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
+use crate::graph::decompose::types::head_scale;
+use crate::graph::decompose::{Call, Decomposition};
 use crate::graph::ir::{self, Arg, Coord, ReduceOp, axis};
 use crate::index::{Cmp, Cond, Ix};
 use crate::num::DType;
 use crate::num::op::Predicate;
 
-pub(super) const RULES: &[Decomposition] = &[
+pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
     Decomposition {
         name: "onnx_attention",
         handles: &["onnx.Attention"],
@@ -35,7 +35,7 @@ pub(super) const RULES: &[Decomposition] = &[
 
 /// What decides which keys a query sees.
 #[derive(Default)]
-pub(super) struct Masking {
+pub(in crate::graph::decompose) struct Masking {
     pub causal: bool,
     /// How far to the left and right of its own position a query sees.
     pub left: Option<i64>,
@@ -49,7 +49,7 @@ pub(super) struct Masking {
 }
 
 #[derive(Clone)]
-pub(super) enum Offset {
+pub(in crate::graph::decompose) enum Offset {
     Known(Ix),
     Batch(Arg),
 }
@@ -61,7 +61,7 @@ impl Default for Offset {
 }
 
 /// The stages of attention that ONNX lets a model see.
-pub(super) struct Attended {
+pub(in crate::graph::decompose) struct Attended {
     /// `[batch, heads, queries, value size]`
     pub y: Arg,
     pub scores: Arg,
@@ -74,7 +74,7 @@ pub(super) struct Attended {
 }
 
 /// `q [b, h, s, d]`, `k [b, g, t, d]`, `v [b, g, t, e]` with `g` dividing `h`. Computed in `wide`.
-pub(super) fn attend(
+pub(in crate::graph::decompose) fn attend(
     b: &mut Builder<'_>,
     [q, k, v]: [Arg; 3],
     scale: f64,

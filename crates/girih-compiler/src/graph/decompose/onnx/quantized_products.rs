@@ -1,14 +1,14 @@
 //! ONNX's convolutions and products of quantized tensors: integers inside, one rounding at the end.
 
-use super::conv::{conv, kernel_of};
-use super::resize::round_even;
-use super::window::{onnx_slides, spatial};
-use super::{Call, Decomposition};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
+use crate::graph::decompose::conv::{conv, kernel_of};
+use crate::graph::decompose::resize::round_even;
+use crate::graph::decompose::window::{onnx_slides, spatial};
+use crate::graph::decompose::{Call, Decomposition};
 use crate::graph::ir::Arg;
 
-pub(super) const RULES: &[Decomposition] = &[
+pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
     Decomposition {
         name: "conv_integer",
         handles: &["onnx.ConvInteger"],

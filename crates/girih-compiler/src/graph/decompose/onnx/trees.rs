@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::onnx_ml::{labels_of, numbers, post_transform, rows, tensor_elem};
-use super::resize::float_constant;
-use super::{Call, Decomposition};
+use super::ml::{labels_of, numbers, post_transform, rows, tensor_elem};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
+use crate::graph::decompose::resize::float_constant;
+use crate::graph::decompose::{Call, Decomposition};
 use crate::graph::ir::{self, Arg, Coord, ReduceOp, axis};
 use crate::index::Ix;
 use crate::num::op::Predicate;
 
-pub(super) const RULES: &[Decomposition] = &[Decomposition {
+pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[Decomposition {
     name: "ml_trees",
     handles: &["onnx.TreeEnsemble", "onnx.TreeEnsembleRegressor", "onnx.TreeEnsembleClassifier"],
     doc: "Nodes of all trees stand in tables; a row keeps one node of each tree.\n\n\

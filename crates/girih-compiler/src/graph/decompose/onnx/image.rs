@@ -1,12 +1,12 @@
 //! ONNX's rearrangements of images: Col2Im and CenterCropPad.
 
-use super::window::{masked, onnx_slides};
-use super::{Call, Decomposition, normal_axis};
 use crate::graph::build::{Builder, Refusal, Result};
+use crate::graph::decompose::window::{masked, onnx_slides};
+use crate::graph::decompose::{Call, Decomposition, normal_axis};
 use crate::graph::ir::{Arg, MapSource, ReduceOp, axis};
 use crate::index::{Cmp, Cond, Ix, Mask};
 
-pub(super) const RULES: &[Decomposition] = &[
+pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
     Decomposition {
         name: "col2im",
         handles: &["onnx.Col2Im"],

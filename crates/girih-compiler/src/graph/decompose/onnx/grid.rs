@@ -1,15 +1,15 @@
 //! Sampling at computed positions: GridSample, AffineGrid, RoiAlign.
 
-use super::resize::round_even;
-use super::window::spatial;
-use super::{Call, Decomposition};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
+use crate::graph::decompose::resize::round_even;
+use crate::graph::decompose::window::spatial;
+use crate::graph::decompose::{Call, Decomposition};
 use crate::graph::ir::{self, Arg, Coord, ReduceOp, axis};
 use crate::index::Ix;
 use crate::num::op::Predicate;
 
-pub(super) const RULES: &[Decomposition] = &[
+pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
     Decomposition {
         name: "grid_sample",
         handles: &["onnx.GridSample"],

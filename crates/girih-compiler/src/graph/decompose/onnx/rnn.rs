@@ -2,15 +2,15 @@
 //!
 //! The products with the input are one product for all steps; each step adds the product with the state.
 
-use super::activations::sigmoid;
-use super::{Call, Decomposition};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
+use crate::graph::decompose::activations::sigmoid;
+use crate::graph::decompose::{Call, Decomposition};
 use crate::graph::ir::{self, Arg, Coord, axis};
 use crate::index::Ix;
 use crate::num::op::Predicate;
 
-pub(super) const RULES: &[Decomposition] = &[Decomposition {
+pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[Decomposition {
     name: "recurrent",
     handles: &["onnx.RNN", "onnx.GRU", "onnx.LSTM"],
     doc: "A recurrent layer, step by step.\n\n\

@@ -1,13 +1,13 @@
 //! ONNX's softmax family and losses.
 
-use super::softmax::{log_softmax, softmax};
-use super::{Call, Decomposition, normal_axis};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
+use crate::graph::decompose::softmax::{log_softmax, softmax};
+use crate::graph::decompose::{Call, Decomposition, normal_axis};
 use crate::graph::ir::{self, Arg, Coord, ReduceOp, axis};
 use crate::num::op::Predicate;
 
-pub(super) const RULES: &[Decomposition] = &[
+pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
     Decomposition {
         name: "onnx_softmax",
         handles: &["onnx.Softmax", "onnx.LogSoftmax", "onnx.Hardmax"],

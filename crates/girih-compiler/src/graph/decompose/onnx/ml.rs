@@ -1,14 +1,14 @@
 //! Classical preprocessing and linear models (the operator set `ai.onnx.ml`), on numbers.
 
-use super::resize::float_constant;
-use super::{Call, Decomposition};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
+use crate::graph::decompose::resize::float_constant;
+use crate::graph::decompose::{Call, Decomposition};
 use crate::graph::ir::{self, Arg, Coord, ReduceOp, axis};
 use crate::index::Ix;
 use crate::num::op::Predicate;
 
-pub(super) const RULES: &[Decomposition] = &[
+pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
     Decomposition {
         name: "ml_scaler",
         handles: &["onnx.Scaler"],
@@ -275,7 +275,7 @@ pub(super) fn post_transform(b: &mut Builder<'_>, scores: Arg, name: &str) -> Re
     let (zero, one) = (b.scalar_like(scores, 0.0), b.scalar_like(scores, 1.0));
     Ok(match name {
         "NONE" | "" => scores,
-        "LOGISTIC" => super::activations::sigmoid(b, scores)?,
+        "LOGISTIC" => crate::graph::decompose::activations::sigmoid(b, scores)?,
         "SOFTMAX" | "SOFTMAX_ZERO" => {
             let max = b.reduce(ReduceOp::Max, scores, &[last], true)?;
             let shifted = b.sub(scores, max)?;

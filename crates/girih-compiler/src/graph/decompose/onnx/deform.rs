@@ -1,15 +1,15 @@
 //! Deformable convolution: a convolution whose samples move by given offsets.
 
-use super::conv::{finish, kernel_of};
-use super::window::{onnx_slides, spatial};
-use super::{Call, Decomposition};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
+use crate::graph::decompose::conv::{finish, kernel_of};
+use crate::graph::decompose::window::{onnx_slides, spatial};
+use crate::graph::decompose::{Call, Decomposition};
 use crate::graph::ir::{self, Arg, Coord, axis};
 use crate::index::Ix;
 use crate::num::op::Predicate;
 
-pub(super) const RULES: &[Decomposition] = &[Decomposition {
+pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[Decomposition {
     name: "deform_conv",
     handles: &["onnx.DeformConv"],
     doc: "Samples by linear interpolation at moved positions (zeros outside), then a sum of products.\n\n\

@@ -1,17 +1,17 @@
 //! Operators of the domain `com.microsoft` that exported transformers hold.
 
-use super::activations::{gelu, sigmoid};
-use super::norm::{affine, standardize};
-use super::onnx_attention::{Masking, Offset, attend, merge_heads, rotate, split_heads};
-use super::types::{head_scale, known_extent};
-use super::{Call, Decomposition, normal_axis};
+use super::attention::{Masking, Offset, attend, merge_heads, rotate, split_heads};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
+use crate::graph::decompose::activations::{gelu, sigmoid};
+use crate::graph::decompose::norm::{affine, standardize};
+use crate::graph::decompose::types::{head_scale, known_extent};
+use crate::graph::decompose::{Call, Decomposition, normal_axis};
 use crate::graph::ir::{self, Arg, Coord, axis};
 use crate::index::Ix;
 use crate::num::op::Predicate;
 
-pub(super) const RULES: &[Decomposition] = &[
+pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
     Decomposition {
         name: "contrib_skip_norm",
         handles: &[

@@ -1,10 +1,10 @@
 //! ONNX operations that cannot be lowered, each with its reason.
 
-use super::{Call, Decomposition};
 use crate::graph::build::{Refusal, Result};
+use crate::graph::decompose::{Call, Decomposition};
 use crate::graph::ir::Arg;
 
-pub(super) const RULES: &[Decomposition] = &[
+pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
     Decomposition {
         name: "refuse_random",
         handles: &[

@@ -2,15 +2,15 @@
 //!
 //! A transform is a product with a matrix of cosines and sines; the angle is exact (`2 pi (k*n mod N) / N`).
 
-use super::onnx::types::elem_of;
-use super::resize::float_constant;
-use super::{Call, Decomposition, normal_axis};
+use super::types::elem_of;
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
+use crate::graph::decompose::resize::float_constant;
+use crate::graph::decompose::{Call, Decomposition, normal_axis};
 use crate::graph::ir::{self, Arg, axis};
 use crate::index::Ix;
 
-pub(super) const RULES: &[Decomposition] = &[
+pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
     Decomposition {
         name: "dft",
         handles: &["onnx.DFT"],
