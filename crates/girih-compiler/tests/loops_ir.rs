@@ -1,7 +1,7 @@
 //! Every example, through every rule: what a rule leaves verifies, and its text reads back and prints the same.
 
 use girih_compiler::base::{Code, Diagnostic};
-use girih_compiler::loops::print::Stage;
+use girih_compiler::loops::print::Dialect;
 use girih_compiler::loops::{ir::Kernel, parse, print, verify};
 use girih_compiler::pipeline::{self, Letter, Observer, Options, RuleEvent};
 
@@ -9,9 +9,9 @@ struct Checker {
     seen: usize,
 }
 
-fn check(kernel: &Kernel, stage: Stage) -> Result<(), String> {
-    let text = print::print(kernel, stage);
-    if let Some(d) = verify::verify(kernel, stage).first() {
+fn check(kernel: &Kernel, dialect: Dialect) -> Result<(), String> {
+    let text = print::print(kernel, dialect);
+    if let Some(d) = verify::verify(kernel, dialect).first() {
         return Err(format!("{}\n{text}", d.message));
     }
     match parse::parse(&text) {
@@ -26,12 +26,12 @@ fn check(kernel: &Kernel, stage: Stage) -> Result<(), String> {
 impl Observer for Checker {
     fn rule(&mut self, event: &RuleEvent<'_>) -> Result<(), Diagnostic> {
         let Some(after) = event.after else { return Ok(()) };
-        let stage = match event.letter {
-            Letter::Loop => Stage::Loop,
-            Letter::Tile => Stage::Tile,
+        let dialect = match event.letter {
+            Letter::Loop => Dialect::Loop,
+            Letter::Tile => Dialect::Tile,
         };
         self.seen += 1;
-        check(after, stage).map_err(|e| Diagnostic::error(Code::InvalidIr, format!("{}: {e}", event.name)))
+        check(after, dialect).map_err(|e| Diagnostic::error(Code::InvalidIr, format!("{}: {e}", event.name)))
     }
 }
 

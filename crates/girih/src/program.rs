@@ -216,8 +216,8 @@ impl<'p> Kernel<'p> {
                 return Err(Error::argument(format!("a tile program has no stage {}", stage.name())));
             }
             Stage::CudaTile => cuda_tile::print::print(&self.program.module),
-            Stage::Loop => loops::print::print(&lowered()?.loops, loops::print::Stage::Loop),
-            Stage::Tile => loops::print::print(&lowered()?.tile, loops::print::Stage::Tile),
+            Stage::Loop => loops::print::print(&lowered()?.loops, loops::print::Dialect::Loop),
+            Stage::Tile => loops::print::print(&lowered()?.tile, loops::print::Dialect::Tile),
             Stage::Kernel => kernel::print::print(&lowered()?.kernel),
             Stage::C => self.source(&lowered()?),
         })

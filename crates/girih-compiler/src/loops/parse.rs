@@ -9,14 +9,14 @@ use rustc_hash::FxHashMap;
 
 use super::ir::*;
 use super::names::RESERVED;
-use super::print::{BLOCKS, RMWS, Stage, class_of, num_of};
+use super::print::{BLOCKS, Dialect, RMWS, class_of, num_of};
 use crate::base::lines::{Tok, Token, error, lex};
 use crate::base::{Code, Diagnostic, Span};
 use crate::num::spell::{INFIX, infix_op, parse_op, plain_conversion};
 use crate::num::{DType, ScalarOp};
 
 /// Reads one kernel.
-pub fn parse(text: &str) -> Result<(Kernel, Stage), Diagnostic> {
+pub fn parse(text: &str) -> Result<(Kernel, Dialect), Diagnostic> {
     let mut kernels = parse_all(text)?;
     match (kernels.pop(), kernels.is_empty()) {
         (Some(kernel), true) => Ok(kernel),
@@ -25,7 +25,7 @@ pub fn parse(text: &str) -> Result<(Kernel, Stage), Diagnostic> {
 }
 
 /// Reads every kernel of the text.
-pub fn parse_all(text: &str) -> Result<Vec<(Kernel, Stage)>, Diagnostic> {
+pub fn parse_all(text: &str) -> Result<Vec<(Kernel, Dialect)>, Diagnostic> {
     let tokens = lex(text, Code::MalformedIr)?;
     let mut p =
         Parser { tokens: &tokens, at: 0, kernel: Kernel::default(), names: FxHashMap::default(), globals: vec![] };
@@ -271,11 +271,12 @@ impl<'a> Parser<'_, 'a> {
 
     // The kernel.
 
-    fn kernel(&mut self) -> Res<(Kernel, Stage)> {
+    fn kernel(&mut self) -> Res<(Kernel, Dialect)> {
         self.kernel = Kernel::default();
         self.names.clear();
         self.globals.clear();
-        let stage = self.table(&[("loop", Stage::Loop), ("tile", Stage::Tile)], "`loop kernel` or `tile kernel`")?;
+        let dialect =
+            self.table(&[("loop", Dialect::Loop), ("tile", Dialect::Tile)], "`loop kernel` or `tile kernel`")?;
         self.word("kernel")?;
         self.kernel.name = self.name_or_string()?;
         self.punct("(")?;
@@ -315,7 +316,7 @@ impl<'a> Parser<'_, 'a> {
             }
             self.next();
         }
-        Ok((std::mem::take(&mut self.kernel), stage))
+        Ok((std::mem::take(&mut self.kernel), dialect))
     }
 
     fn name_or_string(&mut self) -> Res<String> {

@@ -250,10 +250,10 @@ pub fn lower_loops(
     rewrites: &mut Rewrites,
     observer: &mut dyn Observer,
 ) -> Result<Lowered, Vec<Diagnostic>> {
-    if let Some(first) = loops::verify::verify(&kernel, loops::print::Stage::Loop).first() {
+    if let Some(first) = loops::verify::verify(&kernel, loops::print::Dialect::Loop).first() {
         let bug = Diagnostic::error(Code::InternalBug, format!("a kernel does not verify: {}", first.message));
         return Err(vec![
-            bug.help(format!("the kernel:\n{}", loops::print::print(&kernel, loops::print::Stage::Loop))),
+            bug.help(format!("the kernel:\n{}", loops::print::print(&kernel, loops::print::Dialect::Loop))),
         ]);
     }
     lower_kernel(kernel, options, rewrites, observer)

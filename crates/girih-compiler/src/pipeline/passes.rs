@@ -20,10 +20,10 @@ impl Letter {
             Letter::Tile => "t",
         }
     }
-    fn stage(self) -> loops::print::Stage {
+    fn stage(self) -> loops::print::Dialect {
         match self {
-            Letter::Loop => loops::print::Stage::Loop,
-            Letter::Tile => loops::print::Stage::Tile,
+            Letter::Loop => loops::print::Dialect::Loop,
+            Letter::Tile => loops::print::Dialect::Tile,
         }
     }
     /// How often the list is run: fusion and promotion enable each other, placement is decided once.

@@ -89,7 +89,7 @@ impl Observer for Trace {
         if self.full
             && let Some(after) = event.after
         {
-            let text = |g| graph::print::print(g, graph::print::Stage::Tensor);
+            let text = |g| graph::print::print(g, graph::print::Dialect::Tensor);
             let diff = diff_text(&text(event.before), &text(after));
             self.text.push_str(&format!(">>> {name}\n{diff}<<< {name}\n"));
         }
@@ -116,8 +116,8 @@ impl Observer for Trace {
 /// The unified diff of two kernels of one stage.
 pub fn diff(letter: Letter, before: &Kernel, after: &Kernel) -> String {
     let stage = match letter {
-        Letter::Loop => loops::print::Stage::Loop,
-        Letter::Tile => loops::print::Stage::Tile,
+        Letter::Loop => loops::print::Dialect::Loop,
+        Letter::Tile => loops::print::Dialect::Tile,
     };
     diff_text(&loops::print::print(before, stage), &loops::print::print(after, stage))
 }

@@ -214,9 +214,9 @@ impl Printer<'_> {
     }
 
     /// The lvalue of an access; vectors are read and written at any alignment.
-    fn place(&mut self, place: &Place, lanes: u32) -> String {
+    fn place(&mut self, place: &Address, lanes: u32) -> String {
         let (name, index, elem) = match place {
-            Place::Mem { base, index, elem } => {
+            Address::Mem { base, index, elem } => {
                 let name = self.name(*base).to_string();
                 if self.val_ty(*base).elem == Elem::Ptr(*elem) {
                     (name, index, *elem)
@@ -224,7 +224,7 @@ impl Printer<'_> {
                     (format!("(({} *){name})", self.support.memory_ty(elem.name(), 1)), index, *elem)
                 }
             }
-            Place::Slot { buf, index } => {
+            Address::Slot { buf, index } => {
                 let slot = &self.kernel.slots[*buf];
                 (slot.name.to_string(), index, slot.elem.held())
             }
@@ -239,14 +239,14 @@ impl Printer<'_> {
         }
     }
 
-    fn place_dtype(&self, place: &Place) -> (DType, bool) {
+    fn place_dtype(&self, place: &Address) -> (DType, bool) {
         match place {
-            Place::Mem { elem, .. } => (*elem, true),
-            Place::Slot { buf, .. } => (self.kernel.slots[*buf].elem.held(), false),
+            Address::Mem { elem, .. } => (*elem, true),
+            Address::Slot { buf, .. } => (self.kernel.slots[*buf].elem.held(), false),
         }
     }
 
-    fn load(&mut self, dst: ValId, place: &Place, ord: Order) -> String {
+    fn load(&mut self, dst: ValId, place: &Address, ord: Order) -> String {
         let ty = self.val_ty(dst);
         let (d, global) = self.place_dtype(place);
         let at = self.place(place, ty.lanes);
@@ -279,10 +279,10 @@ impl Printer<'_> {
         }
     }
 
-    fn split(&mut self, place: &Place) -> (String, String) {
+    fn split(&mut self, place: &Address) -> (String, String) {
         match place {
-            Place::Mem { base, index, .. } => (format!("(void *){}", self.name(*base)), self.ix.print(index)),
-            Place::Slot { buf, index } => (format!("(void *){}", self.kernel.slots[*buf].name), self.ix.print(index)),
+            Address::Mem { base, index, .. } => (format!("(void *){}", self.name(*base)), self.ix.print(index)),
+            Address::Slot { buf, index } => (format!("(void *){}", self.kernel.slots[*buf].name), self.ix.print(index)),
         }
     }
 
@@ -307,7 +307,7 @@ impl Printer<'_> {
         }
     }
 
-    fn store(&mut self, place: &Place, value: Opnd, mask: &Mask, ord: Order) {
+    fn store(&mut self, place: &Address, value: Opnd, mask: &Mask, ord: Order) {
         let ty = match value {
             Opnd::Val(v) => self.val_ty(v),
             Opnd::Const { dtype, .. } => Ty::num(dtype, 1),

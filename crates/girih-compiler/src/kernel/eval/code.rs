@@ -395,12 +395,12 @@ impl Compiler<'_> {
         element.as_ref().map(|ix| self.expr(ix)).transpose()
     }
 
-    fn access(&mut self, place: &Place, lanes: u32, mask: &Mask, order: Order) -> Res<Access> {
+    fn access(&mut self, place: &Address, lanes: u32, mask: &Mask, order: Order) -> Res<Access> {
         let at = match place {
-            Place::Mem { base, index, elem } => {
+            Address::Mem { base, index, elem } => {
                 At::Memory { base: self.val(*base)?, index: self.expr(index)?, elem: *elem }
             }
-            Place::Slot { buf, index } => {
+            Address::Slot { buf, index } => {
                 let slot = self.kernel.slots.get(*buf).ok_or_else(|| format!("there is no slot {}", buf.0))?;
                 let (offset, len, elem) = (slot.offset, slot.len, in_scratch(slot.elem));
                 At::Scratch { offset, len, index: self.expr(index)?, elem }

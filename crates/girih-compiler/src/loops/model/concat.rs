@@ -11,7 +11,7 @@
 //! In: a map whose sources follow one another along an axis. Out: the parts, and the loops of some of them. Other maps,
 //! and arrays in which two elements share a byte, are no such maps.
 
-use super::emit::{Emitter, Result};
+use super::builder::{NestBuilder, Result};
 use super::rows;
 use crate::graph::build::Refusal;
 use crate::graph::ir::{Arg, Graph, MapSource, Op, ValueId};
@@ -107,7 +107,7 @@ pub(super) fn operands(graph: &Graph, v: ValueId, parts: &[Part]) -> Vec<ValueId
 }
 
 /// Emits the loops of some parts, one after the other.
-pub(super) fn emit(mut e: Emitter<'_>, v: ValueId, out: ValId, parts: &[Part]) -> Result<Kernel> {
+pub(super) fn write(mut e: NestBuilder<'_>, v: ValueId, out: ValId, parts: &[Part]) -> Result<Kernel> {
     let graph = e.graph;
     let Some((node, _)) = graph.def(v) else { return Err(Refusal::new("an input has no kernel")) };
     let Op::IndexMap(sources) = &node.op else { return Err(Refusal::new("only maps have parts")) };

@@ -12,18 +12,20 @@
 //!
 //! Costs are in bytes moved: an operation of a vector counts as one, a transcendental one as sixteen.
 
+mod demand;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashSet;
 
-use super::emit::MOST_KEPT;
-use super::parts::{self, MOST_SOURCES, Part};
+use super::builder::MOST_KEPT;
+use super::concat::{self, MOST_SOURCES, Part};
+use super::online_softmax::{self, Stream};
 use super::roles::{self, Product};
-use super::stream::{self, Stream};
 use crate::base::rule::Log;
-use crate::graph::ir::{Arg, Coord, Graph, Node, Op, ReduceOp, Role, ValueId};
-
+use crate::graph::ir::{Arg, Graph, Node, Op, ReduceOp, Role, ValueId};
 use crate::index::{AxisId, Facts, Ix, Simple};
+use demand::Demand;
 
 /// A kernel to be: the value that it stores.
 #[derive(Clone, Debug)]
@@ -47,22 +49,6 @@ pub(super) struct Root {
     pub parts: Vec<Part>,
     axes: Vec<AxisId>,
     reduces: bool,
-}
-
-/// One need of a value by a kernel.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Demand {
-    root: usize,
-    coords: Vec<Ix>,
-    /// Needed under a condition.
-    masked: bool,
-    /// Needed in a loop of a reduction.
-    folded: bool,
-    /// Needed as an operand of a matrix product; how often each element is then computed.
-    repeats: i64,
-    operand: bool,
-    /// How many values stand between this one and the kernel's result.
-    depth: usize,
 }
 
 /// An extent that is not known is taken to be this long.
@@ -176,7 +162,7 @@ impl<'a> Fusion<'a> {
         if !self.off {
             let graph = self.graph;
             let mut say = |v: ValueId, why: &str| log.skipped(format!("stream {}", graph.values[v].name), why);
-            self.streams = stream::find(graph, &mut say);
+            self.streams = online_softmax::find(graph, &mut say);
             self.streams.retain(|_, s| s.inside.iter().all(|v| !self.force.contains(v)));
         }
         let nodes: Vec<&Node> = self.graph.nodes.values().collect();
@@ -499,7 +485,7 @@ impl<'a> Fusion<'a> {
             members: node.results.clone(),
             keep: vec![],
             stream: None,
-            parts: parts::of(self.graph, v).unwrap_or_default(),
+            parts: concat::of(self.graph, v).unwrap_or_default(),
             axes,
             reduces: false,
         };
@@ -554,110 +540,6 @@ impl<'a> Fusion<'a> {
         }
         self.roots[d.root].stream = Some(s);
         true
-    }
-
-    fn axis(&mut self, extent: &Ix) -> AxisId {
-        let axis = AxisId(self.extents.len() as u32);
-        self.extents.push(extent.clone());
-        self.facts.set_axis(axis, &Ix::Const(0), extent);
-        axis
-    }
-
-    fn need(&mut self, a: Option<&Arg>, d: Demand) {
-        let Some(Arg::Value(v)) = a else { return };
-        let coords = d.coords.iter().map(|c| self.simple.simplify(c, &self.facts)).collect();
-        let d = Demand { coords, depth: d.depth + 1, ..d };
-        if self.seen.insert((*v, d.clone())) {
-            self.demands[v.0 as usize].push(d);
-        }
-    }
-
-    /// What a node needs of its operands, where it is needed itself.
-    fn descend(&mut self, node: &Node, d: &Demand) {
-        let place = |ix: &Ix| ix.subst_axes(&mut |a| d.coords.get(a.0 as usize).cloned());
-        match &node.op {
-            Op::Elementwise(_) => {
-                for a in &node.args {
-                    self.need(Some(a), d.clone());
-                }
-            }
-            Op::IndexMap(sources)
-                if !self.roots[d.root].parts.is_empty() && node.results == [self.roots[d.root].value] =>
-            {
-                for part in self.roots[d.root].parts.clone() {
-                    let mut at = d.coords.clone();
-                    if let Some(c) = at.get_mut(part.axis) {
-                        *c = if part.extent.is_const(1) { Ix::Const(0) } else { Ix::Axis(self.axis(&part.extent)) };
-                    }
-                    if let Some((arg, coords)) = part.read(sources, &node.args, &part.place(at)) {
-                        self.need(Some(&arg), Demand { coords, masked: true, ..d.clone() });
-                    }
-                }
-            }
-            Op::IndexMap(sources) => {
-                for s in sources {
-                    let coords = s.coords.iter().map(place).collect();
-                    let masked = d.masked || !s.when.is_always() || sources.len() > 1;
-                    self.need(node.args.get(s.arg as usize), Demand { coords, masked, ..d.clone() });
-                }
-            }
-            Op::Gather(at) => {
-                let data = node.args.first();
-                let mut coords = vec![];
-                for c in at {
-                    match c {
-                        Coord::Ix(ix) => coords.push(place(ix)),
-                        Coord::Arg(i) => {
-                            self.need(node.args.get(*i as usize), d.clone());
-                            // Any element: as many as there are positions.
-                            coords.push(d.coords.iter().fold(Ix::Const(0), |a, b| Ix::add(a, b.clone())));
-                        }
-                    }
-                }
-                self.need(data, Demand { coords, masked: true, ..d.clone() });
-            }
-            Op::Reduce { op, axes } => {
-                let Some(Arg::Value(x)) = node.args.first() else { return };
-                let shape = self.graph.values[*x].shape.clone();
-                let mut coords = d.coords.clone();
-                for a in axes {
-                    if let (Some(c), Some(n)) = (coords.get_mut(*a as usize), shape.get(*a as usize)) {
-                        *c = if n.is_const(1) { Ix::Const(0) } else { Ix::Axis(AxisId(self.extents.len() as u32)) };
-                        self.extents.push(n.clone());
-                        self.facts.set_axis(AxisId(self.extents.len() as u32 - 1), &Ix::Const(0), n);
-                    }
-                }
-                let product = match op {
-                    ReduceOp::Dot => roles::product(self.graph, node.results[0]).filter(|p| !self.is_thin(p)),
-                    _ => None,
-                };
-                for (i, a) in node.args.iter().enumerate() {
-                    let mut need = Demand { coords: coords.clone(), folded: true, ..d.clone() };
-                    if let Some(p) = &product {
-                        // Each block of the other side computes this side's operand again. Its own axes matter only.
-                        let other = if i == p.a { &p.n } else { &p.m };
-                        let blocks = guess(&p.extent(self.graph, other)).max(1) / 128;
-                        need.repeats = need.repeats.saturating_mul(blocks.max(1));
-                        need.operand = true;
-                        for d in other {
-                            if let Some(c) = need.coords.get_mut(*d) {
-                                *c = Ix::Const(0);
-                            }
-                        }
-                    }
-                    self.need(Some(a), need);
-                }
-            }
-            _ => {
-                for a in &node.args {
-                    if let Arg::Value(v) = a {
-                        let shape = &self.graph.values[*v].shape;
-                        let coords = vec![Ix::Const(0); shape.len()];
-                        self.need(Some(a), Demand { coords, masked: true, ..d.clone() });
-                    }
-                }
-            }
-        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Places in the files that a program was made from: a line of a Python script, say, that became a tile operation.
+//! Locations in the files that a program was made from: a line of a Python script, say, that became a tile operation.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,13 +7,13 @@ use super::label::visible;
 
 /// A line and column of a file, as the front end counted them.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Place {
+pub struct Location {
     pub file: Arc<str>,
     pub line: u32,
     pub column: u32,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", visible(&self.file), self.line, self.column)
     }
@@ -23,7 +23,7 @@ impl fmt::Display for Place {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Frame {
     pub function: Option<Arc<str>>,
-    pub place: Place,
+    pub place: Location,
 }
 
 /// The places of a chain of inlined calls, innermost first; empty where nothing is known.

@@ -5,17 +5,17 @@
 //!   local acc: f32[64] = 0, m = -inf, l = 0
 //!   for key in 0..128: serial stream score=s value=v greatest=m total=l acc=acc
 //!     s = scale * (sum over k of q[i, k] * k[key, k])            a contraction of its own, and what single scores become
-//!     shrink = exp(m - max(m, s)) ...                            the algebra of stream.rs
+//!     shrink = exp(m - max(m, s)) ...                            the algebra of online_softmax.rs
 //!     for n: acc[n] = acc[n]*shrink + exp(s - m)*v[key, n]
 //!   for n: store out[..] = epilogue(acc[n] / l)
 //! ```
 //!
 //! How many rows and keys are taken at once is for Tile IR to decide.
 
-use super::emit::{Emitter, Result, Source};
+use super::builder::{NestBuilder, Result, Source};
+use super::online_softmax::Stream as Found;
 use super::product::contract;
 use super::roles::Product;
-use super::stream::Stream as Found;
 use crate::graph::build::Refusal;
 use crate::graph::ir::{Arg, ValueId};
 use crate::index::{Ix, ValId};
@@ -25,7 +25,7 @@ use crate::num::{DType, ScalarOp};
 
 const NEAREST: Rounding = Rounding::NearestEven;
 
-pub(super) fn emit(e: &mut Emitter<'_>, root: ValueId, out: ValId, s: &Found, places: &[Ix]) -> Result<()> {
+pub(super) fn write(e: &mut NestBuilder<'_>, root: ValueId, out: ValId, s: &Found, places: &[Ix]) -> Result<()> {
     let graph = e.graph;
     let refuse = || Refusal::new("no product");
     let p = &s.outer;
@@ -59,18 +59,18 @@ pub(super) fn emit(e: &mut Emitter<'_>, root: ValueId, out: ValId, s: &Found, pl
         }
         at
     };
-    let open_n = |e: &mut Emitter<'_>| Ix::Axis(e.open("n", Ix::Const(width as i64), LoopKind::Free));
+    let open_n = |e: &mut NestBuilder<'_>| Ix::Axis(e.open("n", Ix::Const(width as i64), LoopKind::Free));
 
     // What a row keeps.
     let rows = e.depth();
     let acc = e.local(&graph.values[p.dot].name, dtype, vec![width], rows);
     let n = open_n(e);
-    e.emit_here(Stmt::Write { buf: acc, idx: vec![n], value: constant(0.0) });
+    e.push_here(Stmt::Write { buf: acc, idx: vec![n], value: constant(0.0) });
     e.close();
     let greatest = e.local("m", dtype, vec![], rows);
-    e.emit_here(Stmt::Write { buf: greatest, idx: vec![], value: constant(f64::NEG_INFINITY) });
+    e.push_here(Stmt::Write { buf: greatest, idx: vec![], value: constant(f64::NEG_INFINITY) });
     let total = e.local("l", dtype, vec![], rows);
-    e.emit_here(Stmt::Write { buf: total, idx: vec![], value: constant(0.0) });
+    e.push_here(Stmt::Write { buf: total, idx: vec![], value: constant(0.0) });
 
     // One key: its score, from the inner product, whose roles were bound without knowing which side the rows are.
     let key_axis = e.open("key", keys, LoopKind::Serial);
@@ -96,7 +96,7 @@ pub(super) fn emit(e: &mut Emitter<'_>, root: ValueId, out: ValId, s: &Found, pl
     let (max, add) = (ScalarOp::MaxF { nan: true, ftz: false }, ScalarOp::AddF { rounding: NEAREST, ftz: false });
     let (sub, mul) =
         (ScalarOp::SubF { rounding: NEAREST, ftz: false }, ScalarOp::MulF { rounding: NEAREST, ftz: false });
-    let of = |e: &mut Emitter<'_>, op: ScalarOp, args: Vec<Opnd>| {
+    let of = |e: &mut NestBuilder<'_>, op: ScalarOp, args: Vec<Opnd>| {
         e.define("v", dtype, here, |dst| Stmt::Let { dst, op, args })
     };
     let before = e.define("v", dtype, here, |dst| Stmt::Read { dst, buf: greatest, idx: vec![] });
@@ -109,11 +109,11 @@ pub(super) fn emit(e: &mut Emitter<'_>, root: ValueId, out: ValId, s: &Found, pl
     let shrink = of(e, ScalarOp::Exp, vec![behind]);
     let distance = of(e, sub, vec![Opnd::Val(score), from]);
     let term = of(e, ScalarOp::Exp, vec![distance]);
-    e.emit_here(Stmt::Write { buf: greatest, idx: vec![], value: now });
+    e.push_here(Stmt::Write { buf: greatest, idx: vec![], value: now });
     let old = e.define("v", dtype, here, |dst| Stmt::Read { dst, buf: total, idx: vec![] });
     let kept = of(e, mul, vec![old, shrink]);
     let after = of(e, add, vec![kept, term]);
-    e.emit_here(Stmt::Write { buf: total, idx: vec![], value: after });
+    e.push_here(Stmt::Write { buf: total, idx: vec![], value: after });
     let n = open_n(e);
     let inside = e.depth();
     let operand = node.args.get(1 - p.a).copied().unwrap_or(Arg::Absent);
@@ -130,7 +130,7 @@ pub(super) fn emit(e: &mut Emitter<'_>, root: ValueId, out: ValId, s: &Found, pl
     let fma = ScalarOp::Fma { rounding: NEAREST, ftz: false };
     let args = vec![term, Opnd::Val(value), kept];
     let new = e.define("v", dtype, inside, |dst| Stmt::Let { dst, op: fma, args });
-    e.emit_here(Stmt::Write { buf: acc, idx: vec![n], value: new });
+    e.push_here(Stmt::Write { buf: acc, idx: vec![n], value: new });
     e.close();
     e.close_with(|f| f.stream = Some(Stream { score, value, greatest, total, acc }));
 
@@ -142,7 +142,7 @@ pub(super) fn emit(e: &mut Emitter<'_>, root: ValueId, out: ValId, s: &Found, pl
         let x = e.define("v", dtype, inside, |dst| Stmt::Read { dst, buf: acc, idx: vec![n.clone()] });
         let div = ScalarOp::DivF { rounding: NEAREST, ftz: false };
         let y = e.define("v", dtype, inside, |dst| Stmt::Let { dst, op: div, args: vec![x, sum] });
-        e.emit_here(Stmt::Write { buf: acc, idx: vec![n.clone()], value: y });
+        e.push_here(Stmt::Write { buf: acc, idx: vec![n.clone()], value: y });
     }
     e.sources.insert(p.dot, Source::Local(acc, vec![n.clone()]));
     let dims = place(&at, None, Some(&n));

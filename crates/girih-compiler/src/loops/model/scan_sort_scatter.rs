@@ -1,6 +1,6 @@
 //! Kernels of operations that are computed as a whole: scans, sorts, scatters.
 
-use super::emit::{Emitter, Result, fold_of};
+use super::builder::{NestBuilder, Result, fold_of};
 use crate::graph::build::Refusal;
 use crate::graph::ir::{Arg, Coord, Node, Op, ReduceOp, ScanOp, ScatterOp};
 use crate::graph::{Elem, ValueId};
@@ -17,7 +17,7 @@ fn first(node: &Node) -> Result<ValueId> {
 }
 
 /// Opens a free loop for each axis but those in `but`, whose coordinates stay 0.
-fn open_rows(e: &mut Emitter<'_>, shape: &[Ix], but: &[usize]) -> Vec<Ix> {
+fn open_rows(e: &mut NestBuilder<'_>, shape: &[Ix], but: &[usize]) -> Vec<Ix> {
     let mut coords = vec![Ix::Const(0); shape.len()];
     for (d, n) in shape.iter().enumerate() {
         if !but.contains(&d) && !n.is_const(1) {
@@ -27,14 +27,14 @@ fn open_rows(e: &mut Emitter<'_>, shape: &[Ix], but: &[usize]) -> Vec<Ix> {
     coords
 }
 
-fn close_all(e: &mut Emitter<'_>) {
+fn close_all(e: &mut NestBuilder<'_>) {
     while e.depth() > 0 {
         e.close();
     }
 }
 
 /// Emits an operation; `outs` are the pointers of its results.
-pub(super) fn emit(e: &mut Emitter<'_>, node: &Node, outs: &[ValId]) -> Result<()> {
+pub(super) fn write(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId]) -> Result<()> {
     match &node.op {
         Op::Scan { op, axis, exclusive, reverse } => scan(e, node, outs, *op, *axis as usize, *exclusive, *reverse),
         Op::Sort { axis, descending } => sort(e, node, outs, *axis as usize, *descending),
@@ -44,7 +44,7 @@ pub(super) fn emit(e: &mut Emitter<'_>, node: &Node, outs: &[ValId]) -> Result<(
 }
 
 fn scan(
-    e: &mut Emitter<'_>,
+    e: &mut NestBuilder<'_>,
     node: &Node,
     outs: &[ValId],
     op: ScanOp,
@@ -64,7 +64,7 @@ fn scan(
     let mut coords = open_rows(e, &shape, &[axis]);
     let depth = e.depth();
     let acc = e.local("acc", elem.dtype, vec![], depth);
-    e.emit_here(Stmt::Write { buf: acc, idx: vec![], value: Opnd::Const { dtype: elem.dtype, bits: start } });
+    e.push_here(Stmt::Write { buf: acc, idx: vec![], value: Opnd::Const { dtype: elem.dtype, bits: start } });
     let n = shape.get(axis).cloned().unwrap_or(Ix::Const(1));
     let k = Ix::Axis(e.open("k", n.clone(), LoopKind::Serial));
     coords[axis] = if reverse { Ix::sub(Ix::sub(n, Ix::Const(1)), k) } else { k };
@@ -73,13 +73,13 @@ fn scan(
     let old = e.define("acc", elem.dtype, here, |dst| Stmt::Read { dst, buf: acc, idx: vec![] });
     let new = e.define("v", elem.dtype, here, |dst| Stmt::Let { dst, op: fold, args: vec![value, old] });
     e.store(outs[0], root, &coords, if exclusive { old } else { new }, node.origin);
-    e.emit_here(Stmt::Write { buf: acc, idx: vec![], value: new });
+    e.push_here(Stmt::Write { buf: acc, idx: vec![], value: new });
     close_all(e);
     Ok(())
 }
 
 /// Each element's place is the number of elements that come before it: stable, and every place is found on its own.
-fn sort(e: &mut Emitter<'_>, node: &Node, outs: &[ValId], axis: usize, descending: bool) -> Result<()> {
+fn sort(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId], axis: usize, descending: bool) -> Result<()> {
     let (x, sorted, order) = (first(node)?, node.results[0], node.results[1]);
     let (elem, shape) = (e.graph.values[sorted].elem, e.graph.values[sorted].shape.clone());
     let n = shape.get(axis).cloned().unwrap_or(Ix::Const(1));
@@ -89,7 +89,7 @@ fn sort(e: &mut Emitter<'_>, node: &Node, outs: &[ValId], axis: usize, descendin
     coords[axis] = i.clone();
     let own = e.demand(x, &coords)?;
     let count = e.local("place", DType::I64, vec![], at);
-    e.emit(at, Stmt::Write { buf: count, idx: vec![], value: Opnd::Const { dtype: DType::I64, bits: 0 } });
+    e.push(at, Stmt::Write { buf: count, idx: vec![], value: Opnd::Const { dtype: DType::I64, bits: 0 } });
     let k = Ix::Axis(e.open("k", n, LoopKind::Reduce));
     let here = e.depth();
     let mut other = coords.clone();
@@ -98,8 +98,9 @@ fn sort(e: &mut Emitter<'_>, node: &Node, outs: &[ValId], axis: usize, descendin
     let (before, same) = compare(e, elem, theirs, own, descending, here);
     let ki = e.define("k", DType::I64, here, |dst| Stmt::Index { dst, ix: k });
     let ii = e.define("i", DType::I64, at, |dst| Stmt::Index { dst, ix: i.clone() });
-    let bool_of =
-        |e: &mut Emitter<'_>, op, a, b| e.define("v", DType::I1, here, |dst| Stmt::Let { dst, op, args: vec![a, b] });
+    let bool_of = |e: &mut NestBuilder<'_>, op, a, b| {
+        e.define("v", DType::I1, here, |dst| Stmt::Let { dst, op, args: vec![a, b] })
+    };
     let earlier = bool_of(e, ScalarOp::CmpI { pred: Predicate::LessThan, sign: Signedness::Signed }, ki, ii);
     let tie = bool_of(e, ScalarOp::And, same, earlier);
     let before = bool_of(e, ScalarOp::Or, before, tie);
@@ -110,7 +111,7 @@ fn sort(e: &mut Emitter<'_>, node: &Node, outs: &[ValId], axis: usize, descendin
     });
     let old = e.define("acc", DType::I64, here, |dst| Stmt::Read { dst, buf: count, idx: vec![] });
     let new = e.define("v", DType::I64, here, |dst| Stmt::Let { dst, op: ScalarOp::AddI, args: vec![one, old] });
-    e.emit_here(Stmt::Write { buf: count, idx: vec![], value: new });
+    e.push_here(Stmt::Write { buf: count, idx: vec![], value: new });
     e.close_with(|f| {
         let op = CombineOp::Scalar { op: ScalarOp::AddI, identity: 0 };
         f.combine = Some(Combine { accs: vec![count], op, ways: 1 });
@@ -126,10 +127,11 @@ fn sort(e: &mut Emitter<'_>, node: &Node, outs: &[ValId], axis: usize, descendin
 }
 
 /// Whether `a` comes strictly before `b`, and whether they are equal; NaN is greater than any number.
-fn compare(e: &mut Emitter<'_>, elem: Elem, a: Opnd, b: Opnd, descending: bool, here: usize) -> (Opnd, Opnd) {
+fn compare(e: &mut NestBuilder<'_>, elem: Elem, a: Opnd, b: Opnd, descending: bool, here: usize) -> (Opnd, Opnd) {
     let (x, y) = if descending { (b, a) } else { (a, b) };
-    let of =
-        |e: &mut Emitter<'_>, op, a, b| e.define("v", DType::I1, here, |dst| Stmt::Let { dst, op, args: vec![a, b] });
+    let of = |e: &mut NestBuilder<'_>, op, a, b| {
+        e.define("v", DType::I1, here, |dst| Stmt::Let { dst, op, args: vec![a, b] })
+    };
     if !elem.is_float() {
         let sign = elem.sign();
         let less = of(e, ScalarOp::CmpI { pred: Predicate::LessThan, sign }, x, y);
@@ -147,7 +149,7 @@ fn compare(e: &mut Emitter<'_>, elem: Elem, a: Opnd, b: Opnd, descending: bool, 
     (less, of(e, ScalarOp::Or, same, both))
 }
 
-fn scatter(e: &mut Emitter<'_>, node: &Node, outs: &[ValId], at: &[Coord], op: ScatterOp) -> Result<()> {
+fn scatter(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId], at: &[Coord], op: ScatterOp) -> Result<()> {
     let (x, root) = (first(node)?, node.results[0]);
     let (elem, shape) = (e.graph.values[root].elem, e.graph.values[root].shape.clone());
     let Some(Arg::Value(updates)) = node.args.last().copied() else {
