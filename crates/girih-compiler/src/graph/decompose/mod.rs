@@ -22,6 +22,7 @@ mod rms_norm;
 mod scans;
 mod slices;
 mod softmax;
+mod taps;
 mod torch_attention;
 mod torch_conv;
 mod torch_norm;

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use super::nest::{is_bare, perfect};
+use super::producer::{Cost, Producer, cost, producer};
 use super::ranges::{range, signed_range};
-use super::splice_producers::{Cost, Producer, cost, producer};
 use crate::base::rule::{Context, Log, Rule};
 use crate::index::{Ix, ValId};
 use crate::loops::ir::{BufId, For, Kernel, LoopKind, Opnd, Stmt, Ty, Val};
