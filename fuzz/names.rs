@@ -13,7 +13,7 @@ use girih_compiler::base::label::is_hidden;
 use girih_compiler::cuda_tile::bytecode;
 use girih_compiler::cuda_tile::ir::{FuncKind, Loc, Module};
 use girih_compiler::cuda_tile::print::{print, print_nvidia_debug};
-use girih_compiler::graph::{self, Graph, print::Stage};
+use girih_compiler::graph::{self, Graph, print::Dialect};
 use girih_compiler::pipeline::{self, Lowered, Options, Silent};
 use girih_compiler::{kernel, loops, source};
 
@@ -241,9 +241,9 @@ fn graphs(hostile: Model, plain: Model) {
     let Ok(hostile) = hostile else { return };
     let options = Options::default();
     let model = |graph: &Graph| {
-        readable_graph(graph, Stage::Torch);
+        readable_graph(graph, Dialect::Torch);
         let model = pipeline::lower_model(graph, &options, &mut Silent).expect("lowered");
-        readable_graph(&model.tensor, Stage::Tensor);
+        readable_graph(&model.tensor, Dialect::Tensor);
         let kernels = model.scheduled.load.into_iter().chain(model.scheduled.steps).map(|s| s.kernel);
         kernels
             .map(|k| pipeline::lower_loops(k, &options, &mut options.rewrites(), &mut Silent).expect("lowered"))
@@ -273,21 +273,23 @@ fn readable_module(module: &Module) {
     }
 }
 
-fn readable_graph(g: &Graph, stage: Stage) {
-    let text = graph::print::print(g, stage);
+fn readable_graph(g: &Graph, dialect: Dialect) {
+    let text = graph::print::print(g, dialect);
     shown(&text);
     let read = graph::parse::check(&text, &graph::print::data_of(g));
-    let (read, stage) = read.unwrap_or_else(|d| panic!("not read back: {d:?}\n{text}"));
-    assert_eq!(graph::print::print(&read, stage), text);
+    let (read, dialect) = read.unwrap_or_else(|d| panic!("not read back: {d:?}\n{text}"));
+    assert_eq!(graph::print::print(&read, dialect), text);
 }
 
 fn readable_kernel(lowered: &Lowered) {
-    for (kernel, stage) in [(&lowered.loops, loops::print::Stage::Loop), (&lowered.tile, loops::print::Stage::Tile)] {
-        let text = loops::print::print(kernel, stage);
+    for (kernel, dialect) in
+        [(&lowered.loops, loops::print::Dialect::Loop), (&lowered.tile, loops::print::Dialect::Tile)]
+    {
+        let text = loops::print::print(kernel, dialect);
         shown(&text);
         let (read, _) = loops::parse::parse(&text).unwrap_or_else(|d| panic!("not read back: {d:?}\n{text}"));
         assert_eq!(read.name, kernel.name);
-        assert_eq!(without_places(&loops::print::print(&read, stage)), without_places(&text));
+        assert_eq!(without_places(&loops::print::print(&read, dialect)), without_places(&text));
     }
     let text = kernel::print::print(&lowered.kernel);
     shown(&text);

@@ -1,4 +1,4 @@
-"""What a user sees for each mistake in mistakes/kernels.py.
+"""What a user sees for each mistake in mistakes/.
 
 The messages stand in mistakes/messages.txt; `BLESS=1` writes them anew, to be read as a user would.
 """
@@ -21,7 +21,8 @@ def message(name):
     else:
         text = "no error"
     # Lines and addresses change; what matters is that the line shown is the one marked.
-    text = re.sub(r"[^\s\"]*/mistakes/kernels\.py:\d+", "kernels.py:LINE", text)
+    text = re.sub(r"[^\s\"]*/mistakes/\w+\.py:\d+", "kernels.py:LINE", text)
+    text = re.sub(r"\bmistakes\.\w+\.", "mistakes.kernels.", text)
     text = re.sub(r"at line \d+", "at line LINE", text)
     text = re.sub(r"^ *\d+ \|", " LINE |", text, flags=re.M)
     return re.sub(r"0x[0-9a-f]{6,}", "ADDRESS", text)

@@ -10,8 +10,8 @@ use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use girih_compiler::base::label::{visible, visible_in_place, visible_lines};
 use girih_compiler::base::launch::Trap;
-use girih_compiler::base::place::chain_text;
-use girih_compiler::base::{Diagnostic, Frame, Place, Severity, Span};
+use girih_compiler::base::location::chain_text;
+use girih_compiler::base::{Diagnostic, Frame, Location, Severity, Span};
 
 /// A text or bytecode, and what to call it.
 #[derive(Clone, Default, Debug)]
@@ -114,7 +114,7 @@ pub fn to_string(source: &Source, d: &Diagnostic, styled: bool) -> String {
 }
 
 /// The text of the file a place lies in and the words of its line, where the file is here and still has the line.
-fn read_user_file(place: &Place) -> Option<(String, Range<usize>)> {
+fn read_user_file(place: &Location) -> Option<(String, Range<usize>)> {
     const LARGEST: u64 = 4 << 20;
     let path = std::path::Path::new(&*place.file);
     let small = std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.len() <= LARGEST);

@@ -143,7 +143,7 @@ fn reads_back(stage: &str, text: &str) {
         }
         "loop" | "tile" => {
             let kernels = loops::parse::parse_all(text).unwrap();
-            let print = |(k, stage): &(loops::ir::Kernel, loops::print::Stage)| {
+            let print = |(k, stage): &(loops::ir::Kernel, loops::print::Dialect)| {
                 let errors = loops::verify::verify(k, *stage);
                 assert!(errors.is_empty(), "{errors:?}");
                 loops::print::print(k, *stage)

@@ -178,10 +178,10 @@ fn judge(text: &str) -> bool {
     let budget = Budget::new(Limits { memory: 1 << 25, work: 1 << 18 });
     let options = Options { budget, ..Options::default() };
     match check(text, &no_data) {
-        Ok((graph, stage)) => {
-            let printed = print(&graph, stage);
+        Ok((graph, dialect)) => {
+            let printed = print(&graph, dialect);
             let back = parse(&printed, &data_of(&graph)).unwrap_or_else(|d| panic!("{d:?}\n{printed}"));
-            assert_eq!(print(&back.graph, back.stage), printed);
+            assert_eq!(print(&back.graph, back.dialect), printed);
             if let Some(inputs) = inputs(&graph) {
                 let run = |g: &Graph| evaluate(g, &inputs, &no_files, &options);
                 match (run(&graph), run(&back.graph)) {
@@ -200,7 +200,7 @@ fn judge(text: &str) -> bool {
             }
             // What only the verifier refuses must not upset the others.
             if let Ok(parsed) = parse(text, &no_data) {
-                let _ = print(&parsed.graph, parsed.stage);
+                let _ = print(&parsed.graph, parsed.dialect);
                 if let Some(inputs) = inputs(&parsed.graph)
                     && !parsed.graph.nodes.values().any(|n| matches!(n.op, Op::Source { .. }))
                 {

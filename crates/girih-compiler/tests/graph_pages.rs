@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use girih_compiler::graph::decompose::decompose;
 use girih_compiler::graph::eval::{Options, Tensor, evaluate, no_files};
 use girih_compiler::graph::parse::{check, no_data};
-use girih_compiler::graph::print::{Stage, print};
+use girih_compiler::graph::print::{Dialect, print};
 
 fn page(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/ir").join(name);
@@ -23,12 +23,12 @@ fn block(page: &str, start: &str) -> String {
 #[test]
 fn the_example_is_followed_from_stage_to_stage() {
     let (torch, tensor) = (block(&page("torch.md"), "torch graph"), block(&page("tensor.md"), "tensor graph"));
-    let (graph, stage) = check(&torch, &no_data).unwrap();
-    assert_eq!((print(&graph, stage), stage), (torch, Stage::Torch));
+    let (graph, dialect) = check(&torch, &no_data).unwrap();
+    assert_eq!((print(&graph, dialect), dialect), (torch, Dialect::Torch));
     let primitives = decompose(&graph, &mut |_| {}).unwrap();
-    assert_eq!(print(&primitives, Stage::Tensor), tensor);
-    let (back, stage) = check(&tensor, &no_data).unwrap();
-    assert_eq!((print(&back, stage), stage), (tensor, Stage::Tensor));
+    assert_eq!(print(&primitives, Dialect::Tensor), tensor);
+    let (back, dialect) = check(&tensor, &no_data).unwrap();
+    assert_eq!((print(&back, dialect), dialect), (tensor, Dialect::Tensor));
     let x = Tensor::from_f32(&[2, 2], vec![1.0, 7.0, 1.0, -1.0]).unwrap();
     let w = Tensor::from_f32(&[2], vec![1.0, 10.0]).unwrap();
     for g in [&graph, &back] {

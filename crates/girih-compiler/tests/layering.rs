@@ -110,7 +110,7 @@ fn emitted_source_is_made_of_no_user_text() {
     let ir = std::fs::read_to_string(src.join("kernel/ir.rs")).unwrap();
     let code: String = ir.lines().filter(|l| !l.trim_start().starts_with("//")).collect();
     assert!(code.contains("name: Ident") && code.contains("name: Label"));
-    for text in ["String", "str>", "&str", "&'static str", "Cow", "place::Place", "Frames", "loops::ir::{Axis,"] {
+    for text in ["String", "str>", "&str", "&'static str", "Cow", "location::Location", "Frames", "loops::ir::{Axis,"] {
         assert!(!code.contains(text), "kernel IR has text of another kind: {text}");
     }
     for made in ["kernel/ident.rs", "base/label.rs"] {

@@ -1,7 +1,7 @@
 //! Every example, through every rule: what a rule leaves verifies, and its text reads back and prints the same.
 
 use girih_compiler::base::{Code, Diagnostic};
-use girih_compiler::loops::print::Stage;
+use girih_compiler::loops::print::Dialect;
 use girih_compiler::loops::{ir::Kernel, parse, print, verify};
 use girih_compiler::pipeline::{self, Event, Observer, Options};
 
@@ -9,9 +9,9 @@ struct Checker {
     seen: usize,
 }
 
-fn check(kernel: &Kernel, stage: Stage) -> Result<(), String> {
-    let text = print::print(kernel, stage);
-    if let Some(d) = verify::verify(kernel, stage).first() {
+fn check(kernel: &Kernel, dialect: Dialect) -> Result<(), String> {
+    let text = print::print(kernel, dialect);
+    if let Some(d) = verify::verify(kernel, dialect).first() {
         return Err(format!("{}\n{text}", d.message));
     }
     match parse::parse(&text) {
@@ -26,8 +26,8 @@ fn check(kernel: &Kernel, stage: Stage) -> Result<(), String> {
 impl Observer for Checker {
     fn see(&mut self, event: &Event<'_>) -> Result<(), Diagnostic> {
         let (ran, stage) = match event {
-            Event::Loop(ran) => (ran, Stage::Loop),
-            Event::Tile(ran) => (ran, Stage::Tile),
+            Event::Loop(ran) => (ran, Dialect::Loop),
+            Event::Tile(ran) => (ran, Dialect::Tile),
             _ => return Ok(()),
         };
         let Some(after) = ran.after else { return Ok(()) };

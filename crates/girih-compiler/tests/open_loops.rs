@@ -2,7 +2,7 @@
 
 use girih_compiler::loops::ir::{LoopKind, Place, Stmt};
 use girih_compiler::loops::parse::parse;
-use girih_compiler::loops::print::{Stage, print};
+use girih_compiler::loops::print::{Dialect, print};
 use girih_compiler::loops::walk;
 use girih_compiler::pipeline::{self, Lowered, Options, Silent};
 use girih_compiler::source::expr;
@@ -38,7 +38,7 @@ fn lowered(text: &str, target: Target) -> (Vec<Lowered>, String) {
         pipeline::lower_loops(kernel.clone(), &options, &mut options.rewrites(), &mut Silent).unwrap()
     };
     let open = model.plan.load.iter().chain(&model.plan.steps).map(|s| lower(&s.kernel));
-    let text = open.map(|l| print(&l.loops, Stage::Loop)).collect();
+    let text = open.map(|l| print(&l.loops, Dialect::Loop)).collect();
     let placed = model.scheduled.load.iter().chain(&model.scheduled.steps).map(|s| lower(&s.kernel)).collect();
     (placed, text)
 }
@@ -53,13 +53,13 @@ fn loop_ir_is_the_same_for_every_target() {
             assert_eq!(loops, first, "{text} on {target:?}");
             assert!(loops.contains(") open:") && !loops.contains("bx"), "{loops}");
             for l in &kernels {
-                for (kernel, stage) in [(&l.loops, Stage::Loop), (&l.tile, Stage::Tile)] {
-                    let text = print(kernel, stage);
+                for (kernel, dialect) in [(&l.loops, Dialect::Loop), (&l.tile, Dialect::Tile)] {
+                    let text = print(kernel, dialect);
                     let (back, read) = parse(&text).unwrap();
-                    assert_eq!((print(&back, read), read), (text, stage));
+                    assert_eq!((print(&back, read), read), (text, dialect));
                 }
             }
-            placed.insert(kernels.iter().map(|l| print(&l.tile, Stage::Tile)).collect::<String>());
+            placed.insert(kernels.iter().map(|l| print(&l.tile, Dialect::Tile)).collect::<String>());
         }
         assert!(placed.len() > 1, "{text} is placed alike on all machines");
     }

@@ -1,7 +1,7 @@
 //! From bytecode to a container, as `tileiras` does it: read, verified, wrapped.
 
 use girih::Program;
-use girih_compiler::base::place::Frame;
+use girih_compiler::base::location::Frame;
 use girih_compiler::cuda_tile::bytecode::is_bytecode;
 
 use crate::codes;

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use girih_compiler::base::Span;
 use girih_compiler::base::label::visible_lines;
-use girih_compiler::base::place::Frame;
+use girih_compiler::base::location::Frame;
 use serde_json::{Map, Value, json};
 
 use crate::codes::{self, Code};

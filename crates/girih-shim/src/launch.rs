@@ -23,7 +23,7 @@ use crate::stream;
 
 /// Where an argument lies in a packed list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place {
+pub struct Field {
     pub offset: usize,
     pub bytes: usize,
 }
@@ -31,7 +31,7 @@ pub struct Place {
 /// How a kernel's arguments are understood; made once.
 #[derive(Debug)]
 pub struct Plan {
-    pub places: Vec<Place>,
+    pub fields: Vec<Field>,
     params: Vec<Param>,
     /// Arrays, and lists of arrays, in the order of the arguments; none where the name does not tell.
     arrays: Vec<Described>,
@@ -56,15 +56,15 @@ const LONGEST_LIST: i64 = 1 << 24;
 
 impl Plan {
     pub fn new(symbol: &str, params: &[Param], arguments: &[String]) -> Plan {
-        let mut places = Vec::with_capacity(params.len());
+        let mut fields = Vec::with_capacity(params.len());
         let mut offset = 0usize;
         for param in params {
             let bytes = param_bytes(param);
             offset = offset.next_multiple_of(bytes.max(1));
-            places.push(Place { offset, bytes });
+            fields.push(Field { offset, bytes });
             offset += bytes;
         }
-        let mut plan = Plan { places, params: params.to_vec(), arrays: Vec::new(), lists: Vec::new() };
+        let mut plan = Plan { fields, params: params.to_vec(), arrays: Vec::new(), lists: Vec::new() };
         let Some(signature) = mangle::parse(symbol) else { return plan };
         let mut at = 0;
         let named = signature
@@ -122,11 +122,11 @@ impl Plan {
 
     /// The values of an argument list: an array of addresses, or a packed list in the manner of `extra`.
     fn values(&self, params: In<In<u8>>, extra: In<usize>) -> Result<Vec<u64>> {
-        if self.places.is_empty() {
+        if self.fields.is_empty() {
             return Ok(Vec::new());
         }
         if !params.is_null() {
-            return self.places.iter().enumerate().map(|(i, p)| value(params.at(i)?, 0, p.bytes)).collect();
+            return self.fields.iter().enumerate().map(|(i, p)| value(params.at(i)?, 0, p.bytes)).collect();
         }
         // Pairs of a tag and a value: 1 the buffer, 2 the address of its size, 0 the end.
         let (mut buffer, mut size) = (None, None);
@@ -144,16 +144,16 @@ impl Plan {
         let (Some(buffer), Some(size)) = (buffer, size) else {
             return Err(Failure::value(format!(
                 "the kernel takes {} arguments, and none were given",
-                self.places.len()
+                self.fields.len()
             )));
         };
         let size = In::<usize>::from_address(size).get()?;
-        let need = self.places.last().map_or(0, |p| p.offset + p.bytes);
+        let need = self.fields.last().map_or(0, |p| p.offset + p.bytes);
         if size < need {
             return Err(Failure::value(format!("the arguments take {need} bytes, and {size} were given")));
         }
         let buffer = In::<u8>::from_address(buffer);
-        self.places.iter().map(|p| value(buffer, p.offset, p.bytes)).collect()
+        self.fields.iter().map(|p| value(buffer, p.offset, p.bytes)).collect()
     }
 
     /// An argument as a signed number.
@@ -436,8 +436,8 @@ mod tests {
 
     #[test]
     fn packed_arguments_are_aligned() {
-        let places = Plan::new("k", &params("bpil"), &[]).places;
-        let offsets: Vec<_> = places.iter().map(|p| (p.offset, p.bytes)).collect();
+        let fields = Plan::new("k", &params("bpil"), &[]).fields;
+        let offsets: Vec<_> = fields.iter().map(|p| (p.offset, p.bytes)).collect();
         assert_eq!(offsets, [(0, 1), (8, 8), (16, 4), (24, 8)]);
     }
 }

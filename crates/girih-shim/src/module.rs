@@ -143,14 +143,14 @@ fn set_attribute(kernel: Handle, number: c_int, value: c_int) -> Result<()> {
 
 fn param_info(kernel: Handle, index: usize, offset: Out<usize>, size: Out<usize>) -> Result<()> {
     let loaded = KERNELS.get(kernel)?;
-    let place = loaded.plan.places.get(index).ok_or_else(|| {
+    let field = loaded.plan.fields.get(index).ok_or_else(|| {
         Failure::value(format!(
             "the kernel has {} parameters, and number {index} was asked for",
-            loaded.plan.places.len()
+            loaded.plan.fields.len()
         ))
     })?;
-    offset.set(place.offset)?;
-    size.set_if(place.bytes);
+    offset.set(field.offset)?;
+    size.set_if(field.bytes);
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use girih_compiler::base::launch::Trap;
-use girih_compiler::base::{Code, Diagnostic, Frame, Place};
+use girih_compiler::base::{Code, Diagnostic, Frame, Location};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -90,7 +90,7 @@ impl Error {
     }
 
     /// The innermost place in the user's files.
-    pub fn place(&self) -> Option<&Place> {
+    pub fn place(&self) -> Option<&Location> {
         self.frames().first().map(|f| &f.place)
     }
 

@@ -71,9 +71,10 @@ pub use compile::inspect::Inspect;
 pub use error::{Error, Result};
 pub use girih_compiler::base::launch::Trap;
 pub use girih_compiler::base::{Code, Diagnostic};
+pub use girih_compiler::loops::launch_facts::Traffic;
 pub use girih_compiler::num::DType;
 pub use girih_compiler::pipeline::Stage;
-pub use launch::facts::Traffic;
+
 pub use launch::prepared::{Compiled, Prepared, Report};
 pub use memory::args::{Arg, Param, ParamKind, RawArgs, Reached};
 pub use memory::buffer::{Buffer, Element, Fill};

@@ -9,6 +9,7 @@ use girih_compiler::base::{Code, Diagnostic, Span};
 use girih_compiler::cuda_tile::{self, bytecode, ir::Module as TileModule};
 use girih_compiler::kernel;
 use girih_compiler::loops::ir::{Global, Kernel as LoopKernel};
+use girih_compiler::loops::launch_facts::work;
 use girih_compiler::loops::{self, lift};
 use girih_compiler::num::DType;
 use girih_compiler::pipeline::{self, Front, Lowered, Observer, Silent, Stage};
@@ -18,7 +19,6 @@ use crate::compile::progress::{self, Compiling};
 use crate::compile::version::{FAST, Native, Tools, Version};
 use crate::compile::widen;
 use crate::error::{Error, Result};
-use crate::launch::facts;
 use crate::launch::prepared::{Fit, Prepared, Report};
 use crate::memory::args::{self, Arg, Param, RawArgs};
 use crate::memory::globals::Globals;
@@ -217,8 +217,8 @@ impl<'p> Kernel<'p> {
                 return Err(Error::argument(format!("a tile program has no stage {}", stage.name())));
             }
             Stage::CudaTile => cuda_tile::print::print(&self.program.module),
-            Stage::Loop => loops::print::print(&lowered()?.loops, loops::print::Stage::Loop),
-            Stage::Tile => loops::print::print(&lowered()?.tile, loops::print::Stage::Tile),
+            Stage::Loop => loops::print::print(&lowered()?.loops, loops::print::Dialect::Loop),
+            Stage::Tile => loops::print::print(&lowered()?.tile, loops::print::Dialect::Tile),
             Stage::Kernel => kernel::print::print(&lowered()?.kernel),
             Stage::C => self.source(&lowered()?),
         })
@@ -231,11 +231,11 @@ impl<'p> Kernel<'p> {
     /// Operations of the kernel's contractions in a launch (a multiply and an add each); `None` where the kernel computes
     /// a loop's bound. `slots` are the scalar arguments' bits by position.
     pub fn contraction_work(&self, grid: [u32; 3], slots: &[u64]) -> Option<f64> {
-        facts::contraction_work(&self.version(FAST).ok()?.lowered.loops, grid, slots)
+        work::contraction_work(&self.version(FAST).ok()?.lowered.loops, grid, slots)
     }
     /// Length of the longest chain of dependent steps in a launch, such as the terms of its longest sum.
     pub fn longest_accumulation(&self, grid: [u32; 3], slots: &[u64]) -> Option<f64> {
-        facts::longest_accumulation(&self.version(FAST).ok()?.lowered.loops, grid, slots)
+        work::longest_accumulation(&self.version(FAST).ok()?.lowered.loops, grid, slots)
     }
     /// The coarsest float type the kernel computes in.
     pub fn coarsest_float(&self) -> Option<DType> {

@@ -162,7 +162,8 @@ pub fn check(program: &Program, seed: u64) -> Result<Verdict, Mismatch> {
         options.assume.no_wrap = false;
         lowered = lower(&options)?;
     }
-    for (kernel, stage) in [(&lowered.loops, loops::print::Stage::Loop), (&lowered.tile, loops::print::Stage::Tile)] {
+    for (kernel, stage) in [(&lowered.loops, loops::print::Dialect::Loop), (&lowered.tile, loops::print::Dialect::Tile)]
+    {
         let text = loops::print::print(kernel, stage);
         match loops::parse::parse(&text) {
             Ok((again, _)) if loops::print::print(&again, stage) == text => {}

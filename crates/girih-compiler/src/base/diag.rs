@@ -2,7 +2,7 @@
 
 use super::codes::Code;
 use super::label::visible_lines;
-use super::place::Frames;
+use super::location::Frames;
 use super::words::shorten;
 
 /// A byte range of the source text.

@@ -1,7 +1,7 @@
 //! A launch: a grid and one 64-bit slot per entry parameter; and why one stopped.
 
 use super::label::visible_lines;
-use super::{Budget, Code, Frames, Place, Span};
+use super::{Budget, Code, Frames, Location, Span};
 
 /// What a kernel is launched with.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -79,7 +79,7 @@ impl Trap {
     }
 
     /// The innermost place in the user's files, where one is known.
-    pub fn place(&self) -> Option<&Place> {
+    pub fn place(&self) -> Option<&Location> {
         self.frames.first().map(|f| &f.place)
     }
 }

@@ -9,8 +9,8 @@ pub mod label;
 pub mod launch;
 pub mod lexer;
 pub(crate) mod lines;
+pub mod location;
 pub mod memory;
-pub mod place;
 pub mod rule;
 pub mod words;
 #[cfg(test)]
@@ -21,4 +21,4 @@ pub use codes::Code;
 pub use diag::{Diagnostic, Severity, Span};
 pub use id::IdMap;
 pub use label::Label;
-pub use place::{Frame, Frames, Place};
+pub use location::{Frame, Frames, Location};

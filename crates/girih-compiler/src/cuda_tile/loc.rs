@@ -23,7 +23,7 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use crate::base::{Frame, Place};
+use crate::base::{Frame, Location};
 
 /// The deepest tree of locations and scopes.
 pub const MAX_DEPTH: u32 = 256;
@@ -37,7 +37,7 @@ pub struct Loc(Option<Arc<Node<LocKind>>>);
 /// What a location that is not unknown is.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum LocKind {
-    File(Place),
+    File(Location),
     Scoped {
         loc: Loc,
         scope: Scope,
@@ -180,7 +180,7 @@ impl Loc {
     }
 
     pub fn file(file: impl Into<Arc<str>>, line: u32, column: u32) -> Loc {
-        Loc(Node::above(LocKind::File(Place { file: file.into(), line, column }), []))
+        Loc(Node::above(LocKind::File(Location { file: file.into(), line, column }), []))
     }
     /// A location in a scope; `None` when the tree grows too large, as with every constructor below.
     pub fn scoped(loc: Loc, scope: Scope) -> Option<Loc> {
@@ -202,7 +202,7 @@ impl Loc {
     }
 
     /// The innermost place; of a fused location the first that has one.
-    pub fn place(&self) -> Option<&Place> {
+    pub fn place(&self) -> Option<&Location> {
         match self.kind()? {
             LocKind::File(place) => Some(place),
             LocKind::Scoped { loc, .. } | LocKind::Named { loc, .. } => loc.place(),

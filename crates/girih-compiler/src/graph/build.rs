@@ -149,7 +149,7 @@ impl<'g> Builder<'g> {
         let shape: Vec<Ix> = shape.iter().map(|d| self.simplify(d)).collect();
         let id = self.graph.add_node(op, args, vec![(name.into(), elem, shape)], self.origin);
         let v = self.graph.nodes[id].results[0];
-        self.graph.values[v].ints = super::known::ints(self.graph, id, &self.facts);
+        self.graph.values[v].ints = super::symbolic_ints::ints(self.graph, id, &self.facts);
         v
     }
 

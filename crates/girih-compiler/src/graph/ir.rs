@@ -34,7 +34,7 @@ use bytes::Bytes;
 use super::Elem;
 use crate::base::IdMap;
 use crate::base::budget::{Budget, elements};
-use crate::base::place::Place;
+use crate::base::location::Location;
 use crate::id_type;
 use crate::index::{AxisId, Ix, Mask, ValId};
 use crate::num::op::Signedness;
@@ -319,7 +319,7 @@ pub struct Origin {
     pub op: String,
     /// The model's name for it: `layers.0.input_layernorm`. May be empty.
     pub name: String,
-    pub place: Option<Place>,
+    pub place: Option<Location>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -412,7 +412,7 @@ impl Graph {
         self.symbols.push(Symbol { name: name.into(), lo, hi })
     }
 
-    pub fn add_origin(&mut self, op: &str, name: &str, place: Option<Place>) -> OriginId {
+    pub fn add_origin(&mut self, op: &str, name: &str, place: Option<Location>) -> OriginId {
         self.origins.push(Origin { op: op.into(), name: name.into(), place })
     }
 

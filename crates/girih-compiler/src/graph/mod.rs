@@ -13,7 +13,7 @@ pub mod decompose;
 mod elem;
 pub mod eval;
 pub mod ir;
-mod known;
+mod symbolic_ints;
 mod names;
 pub mod parse;
 pub mod print;

@@ -63,22 +63,22 @@ pub const MOST_INLINE: u64 = 64;
 
 /// Which of the two languages a graph is written in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stage {
+pub enum Dialect {
     Torch,
     Tensor,
 }
 
-impl Stage {
+impl Dialect {
     pub fn word(self) -> &'static str {
         match self {
-            Stage::Torch => "torch",
-            Stage::Tensor => "tensor",
+            Dialect::Torch => "torch",
+            Dialect::Tensor => "tensor",
         }
     }
     /// Tensor IR where the graph has primitives only.
-    pub fn of(graph: &Graph) -> Stage {
+    pub fn of(graph: &Graph) -> Dialect {
         let source = graph.nodes.values().any(|n| matches!(n.op, Op::Source { .. }));
-        if source { Stage::Torch } else { Stage::Tensor }
+        if source { Dialect::Torch } else { Dialect::Tensor }
     }
 }
 
@@ -111,7 +111,7 @@ fn word<T: PartialEq + Copy>(table: &[(&'static str, T)], value: T) -> &'static 
 }
 
 /// The graph as text.
-pub fn print(graph: &Graph, stage: Stage) -> String {
+pub fn print(graph: &Graph, dialect: Dialect) -> String {
     let names = Names::of(graph);
     // Index expressions are spelled with the names that symbols have in the text.
     let mut speller = Graph::default();
@@ -119,7 +119,7 @@ pub fn print(graph: &Graph, stage: Stage) -> String {
         speller.symbols.push(Symbol { name: names.symbol(id).to_string(), ..s.clone() });
     }
     let mut p = Printer { graph, names, speller, data: data_names(graph), out: String::new() };
-    p.graph(stage);
+    p.graph(dialect);
     p.out
 }
 
@@ -211,8 +211,8 @@ impl Printer<'_> {
         }
     }
 
-    fn graph(&mut self, stage: Stage) {
-        self.put(&format!("{} graph ", stage.word()));
+    fn graph(&mut self, dialect: Dialect) {
+        self.put(&format!("{} graph ", dialect.word()));
         let name = Names::of(&Graph::default()).fresh(&self.graph.name, "main");
         self.named(&name, &self.graph.name);
         self.put("(");

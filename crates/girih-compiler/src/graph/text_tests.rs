@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::eval::{Options, Tensor, evaluate, no_files};
 use super::ir::*;
 use super::parse::{check, no_data, parse};
-use super::print::{Stage, data_of, print};
+use super::print::{Dialect, data_of, print};
 use super::verify::verify;
 use super::{Builder, Elem};
 use crate::index::Ix;
@@ -18,7 +18,7 @@ const ALL: &str = include_str!("testdata/all.torch");
 #[test]
 fn every_construct_reads_back() {
     let parsed = parse(ALL, &no_data).unwrap();
-    assert_eq!(print(&parsed.graph, parsed.stage), ALL);
+    assert_eq!(print(&parsed.graph, parsed.dialect), ALL);
     let g = &parsed.graph;
     assert_eq!((&g.name[..], &g.symbols[SymId(0)].name[..]), ("all of it", "batch size"));
     assert_eq!(g.values[ValueId(0)].name, "x.0");
@@ -40,8 +40,8 @@ fn every_construct_reads_back() {
         ]
     );
     let layer = include_str!("testdata/layer.tensor");
-    let (graph, stage) = check(layer, &no_data).unwrap();
-    assert_eq!(print(&graph, stage), layer);
+    let (graph, dialect) = check(layer, &no_data).unwrap();
+    assert_eq!(print(&graph, dialect), layer);
     let spanned = parsed.spans.iter().map(|s| &ALL[s.start as usize..s.end as usize]).nth(6);
     assert_eq!(spanned, Some("max: f32[batch_size, 4] = max.nan mul, 0.5"));
 }
@@ -70,11 +70,11 @@ fn built() -> Graph {
 #[test]
 fn a_built_graph_reads_back_and_computes_the_same() {
     let g = built();
-    assert_eq!(verify(&g, Stage::Tensor), []);
-    let text = print(&g, Stage::Tensor);
+    assert_eq!(verify(&g, Dialect::Tensor), []);
+    let text = print(&g, Dialect::Tensor);
     assert!(text.contains(r#"constant data("w_weight") !aten.rms_norm "norm""#), "{text}");
-    let (back, stage) = check(&text, &data_of(&g)).unwrap();
-    assert_eq!((print(&back, stage), stage), (text.clone(), Stage::Tensor));
+    let (back, dialect) = check(&text, &data_of(&g)).unwrap();
+    assert_eq!((print(&back, dialect), dialect), (text.clone(), Dialect::Tensor));
     let x = Tensor::from_f32(&[2, 80], (0..160).map(|i| i as f32 - 70.0).collect()).unwrap();
     let run = |g: &Graph| evaluate(g, std::slice::from_ref(&x), &no_files, &Options::default()).unwrap();
     for (a, b) in run(&g).iter().zip(run(&back)) {
@@ -91,9 +91,9 @@ fn names_in_the_text_are_unique_and_no_key_words() {
         let v = g.add_input(name, Elem::F32, vec![], Role::Argument);
         g.outputs.push(Output { name: format!("{name} out {}", v.0), value: v });
     }
-    let text = print(&g, Stage::Tensor);
+    let text = print(&g, Dialect::Tensor);
     let back = parse(&text, &no_data).unwrap().graph;
-    assert_eq!(print(&back, Stage::Tensor), text);
+    assert_eq!(print(&back, Dialect::Tensor), text);
     let real: Vec<&str> = back.inputs.iter().map(|i| &back.values[i.value].name[..]).collect();
     assert_eq!(real, names);
     assert!(text.contains("true_1 \"true\": f32[] = input\n"), "{text}");
@@ -182,9 +182,9 @@ fn a_broken_graph_prints_and_is_reported() {
     g.nodes[NodeId(2)].args[0] = ValueId(9999).into();
     g.nodes[NodeId(3)].op = Op::Elementwise(ScalarOp::AddF { rounding: Rounding::NearestEven, ftz: false });
     g.nodes[NodeId(5)].results.clear();
-    let text = print(&g, Stage::Tensor);
+    let text = print(&g, Dialect::Tensor);
     assert!(text.contains("mul ?v9999, x"), "{text}");
-    let found = verify(&g, Stage::Tensor);
+    let found = verify(&g, Dialect::Tensor);
     assert!(found.len() >= 3, "{found:?}");
     let x = Tensor::from_f32(&[1, 80], vec![0.0; 80]).unwrap();
     assert!(evaluate(&g, &[x], &no_files, &Options::default()).is_err());

@@ -7,7 +7,7 @@ use super::build::constant_bits;
 use super::eval::{affine, bytes_of};
 use super::ir::*;
 use super::names::Names;
-use super::print::Stage;
+use super::print::Dialect;
 use super::{Elem, decompose};
 use crate::base::id::Id;
 use crate::base::{Code, Diagnostic};
@@ -30,9 +30,9 @@ impl Problem {
 }
 
 /// Everything that is wrong with a graph at a stage.
-pub fn verify(graph: &Graph, stage: Stage) -> Vec<Problem> {
+pub fn verify(graph: &Graph, dialect: Dialect) -> Vec<Problem> {
     let mut c = Check { graph, names: Names::of(graph), facts: graph.facts(), found: vec![], node: None };
-    c.graph(stage);
+    c.graph(dialect);
     c.found
 }
 
@@ -56,7 +56,7 @@ impl Check<'_> {
         self.found.push(Problem { node: self.node, message });
     }
 
-    fn graph(&mut self, stage: Stage) {
+    fn graph(&mut self, dialect: Dialect) {
         for s in self.graph.symbols.values() {
             if !super::ir::Symbol::is_range(s.lo, s.hi) {
                 self.say(format!("the range of symbol {} is empty, or not within -2^40 and 2^40", s.name));
@@ -91,7 +91,7 @@ impl Check<'_> {
             }
             // What a node does not define, nothing more can be said about.
             if node.values().all(|v| self.graph.values.get(v).is_some())
-                && let Err(message) = self.op(node, stage)
+                && let Err(message) = self.op(node, dialect)
             {
                 let name = node.results.first().map_or(String::new(), |v| self.names.value(*v));
                 self.say(format!("`{name}`: {message}"));
@@ -175,7 +175,7 @@ impl Check<'_> {
         })
     }
 
-    fn op(&self, node: &Node, stage: Stage) -> Outcome {
+    fn op(&self, node: &Node, dialect: Dialect) -> Outcome {
         let out = self.result(node, 0)?;
         for a in &node.args {
             if let Arg::Scalar { elem, bits } = a {
@@ -184,7 +184,7 @@ impl Check<'_> {
         }
         match &node.op {
             Op::Source { name, attrs } => {
-                ensure(stage == Stage::Torch, || format!("{name} is no primitive, and this is Tensor IR"))?;
+                ensure(dialect == Dialect::Torch, || format!("{name} is no primitive, and this is Tensor IR"))?;
                 ensure(decompose::rule(name).is_some(), || format!("operation {name} is not known"))?;
                 attrs.values().try_for_each(|a| self.attr(a))
             }

@@ -107,9 +107,9 @@ pub struct Slot {
     pub offset: u64,
 }
 
-/// Where an access starts, in linear elements.
+/// Where an access starts, in linear elements: `place` in the grammar.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Place {
+pub enum Address {
     /// Global memory.
     Mem {
         base: ValId,
@@ -166,14 +166,14 @@ pub enum Stmt {
     },
     Load {
         dst: ValId,
-        place: Place,
+        place: Address,
         mask: Mask,
         /// Masked off; `None` is 0.
         other: Option<Opnd>,
         order: Order,
     },
     Store {
-        place: Place,
+        place: Address,
         value: Opnd,
         mask: Mask,
         order: Order,
@@ -233,14 +233,14 @@ pub enum Stmt {
     Rmw {
         dst: ValId,
         op: RmwOp,
-        place: Place,
+        place: Address,
         value: Opnd,
         mask: Mask,
         order: Order,
     },
     Cas {
         dst: ValId,
-        place: Place,
+        place: Address,
         cmp: Opnd,
         value: Opnd,
         mask: Mask,
@@ -263,7 +263,7 @@ pub enum Stmt {
     },
     /// Traps unless `count` elements from the place lie in a live region; `param` when the address is that parameter's.
     Check {
-        place: Place,
+        place: Address,
         count: u32,
         mask: Mask,
         write: bool,

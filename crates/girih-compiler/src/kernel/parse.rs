@@ -357,7 +357,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn place(&self, c: &mut Cursor<'a>) -> Res<Place> {
+    fn place(&self, c: &mut Cursor<'a>) -> Res<Address> {
         let name = c.next();
         let what = self.names.get(name).copied();
         let as_elem = if c.eat("as") {
@@ -370,10 +370,10 @@ impl<'a> Parser<'a> {
         let index = self.ix(c)?;
         c.expect("]")?;
         match (what, as_elem) {
-            (Some(Name::Slot(buf)), None) => Ok(Place::Slot { buf, index }),
-            (Some(Name::Val(base)), Some(elem)) => Ok(Place::Mem { base, index, elem }),
+            (Some(Name::Slot(buf)), None) => Ok(Address::Slot { buf, index }),
+            (Some(Name::Val(base)), Some(elem)) => Ok(Address::Mem { base, index, elem }),
             (Some(Name::Val(base)), None) => match self.k.vals[base].ty.elem {
-                Elem::Ptr(elem) => Ok(Place::Mem { base, index, elem }),
+                Elem::Ptr(elem) => Ok(Address::Mem { base, index, elem }),
                 Elem::Num(_) => Err(format!("`{name}` is no address")),
             },
             _ => Err(format!("`{name}` is no memory")),

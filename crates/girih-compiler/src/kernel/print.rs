@@ -109,14 +109,14 @@ impl Printer<'_> {
         if parts.is_empty() { "true".to_string() } else { parts.join(" && ") }
     }
 
-    fn place(&self, place: &Place) -> String {
+    fn place(&self, place: &Address) -> String {
         match place {
-            Place::Mem { base, index, elem } => {
+            Address::Mem { base, index, elem } => {
                 let own = self.k.vals.get(*base).map(|v| v.ty.elem);
                 let as_elem = if own == Some(Elem::Ptr(*elem)) { String::new() } else { format!(" as {elem}") };
                 format!("{}{as_elem}[{}]", self.val(*base), self.ix(index))
             }
-            Place::Slot { buf, index } => {
+            Address::Slot { buf, index } => {
                 format!("{}[{}]", self.k.slots.get(*buf).map_or("?", |s| s.name.as_str()), self.ix(index))
             }
         }

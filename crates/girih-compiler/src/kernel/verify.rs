@@ -118,9 +118,9 @@ impl Verifier<'_> {
         }
     }
 
-    fn place(&mut self, place: &Place) -> Elem {
+    fn place(&mut self, place: &Address) -> Elem {
         match place {
-            Place::Mem { base, index, elem } => {
+            Address::Mem { base, index, elem } => {
                 self.used(*base);
                 let (ty, name) = (self.ty(*base), self.name(*base).to_string());
                 let ok = ty.lanes == 1 && matches!(ty.elem, Elem::Ptr(_));
@@ -128,7 +128,7 @@ impl Verifier<'_> {
                 self.ix(index);
                 Elem::Num(*elem)
             }
-            Place::Slot { buf, index } => {
+            Address::Slot { buf, index } => {
                 self.ix(index);
                 let elem = self.k.slots.get(*buf).map(|s| s.elem);
                 self.expect(elem.is_some(), || format!("there is no slot {}", buf.0));

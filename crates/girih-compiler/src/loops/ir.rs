@@ -19,7 +19,7 @@
 //! 4. The iterations of a `Free` loop are independent of each other.
 //! 5. Statements of one block run in program order; memory accesses that may overlap keep that order.
 
-use crate::base::{Code, Frames, IdMap, Label, Span, place};
+use crate::base::{Code, Frames, IdMap, Label, Span, location};
 /// Memory orders and atomic updates mean the same here as in a tile program.
 pub use crate::cuda_tile::ir::{AtomicMode as RmwOp, MemoryOrdering as Order};
 use crate::id_type;
@@ -71,7 +71,7 @@ pub struct Val {
 pub struct Axis {
     pub name: String,
     /// The user's line that the loop comes from; printed as a comment.
-    pub from: Option<place::Place>,
+    pub from: Option<location::Location>,
 }
 
 impl Axis {

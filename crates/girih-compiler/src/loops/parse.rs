@@ -3,20 +3,22 @@
 //! The parser checks what it needs to build the tree (names, arities, literals). Scopes, types and what a stage allows
 //! are `loops::verify`'s.
 
+mod names;
 mod terms;
+mod tokens;
 
 use rustc_hash::FxHashMap;
 
 use super::ir::*;
 use super::names::RESERVED;
-use super::print::{BLOCKS, RMWS, Stage, class_of, num_of};
+use super::print::{BLOCKS, Dialect, RMWS, class_of, num_of};
 use crate::base::lines::{Tok, Token, error, lex};
 use crate::base::{Code, Diagnostic, Span};
 use crate::num::spell::{INFIX, infix_op, parse_op, plain_conversion};
 use crate::num::{DType, ScalarOp};
 
 /// Reads one kernel.
-pub fn parse(text: &str) -> Result<(Kernel, Stage), Diagnostic> {
+pub fn parse(text: &str) -> Result<(Kernel, Dialect), Diagnostic> {
     let mut kernels = parse_all(text)?;
     match (kernels.pop(), kernels.is_empty()) {
         (Some(kernel), true) => Ok(kernel),
@@ -25,7 +27,7 @@ pub fn parse(text: &str) -> Result<(Kernel, Stage), Diagnostic> {
 }
 
 /// Reads every kernel of the text.
-pub fn parse_all(text: &str) -> Result<Vec<(Kernel, Stage)>, Diagnostic> {
+pub fn parse_all(text: &str) -> Result<Vec<(Kernel, Dialect)>, Diagnostic> {
     let tokens = lex(text, Code::MalformedIr)?;
     let mut p =
         Parser { tokens: &tokens, at: 0, kernel: Kernel::default(), names: FxHashMap::default(), globals: vec![] };
@@ -70,212 +72,12 @@ struct Parser<'t, 'a> {
 }
 
 impl<'a> Parser<'_, 'a> {
-    fn tok(&self) -> &Tok<'a> {
-        self.peek(0)
-    }
-    fn peek(&self, ahead: usize) -> &Tok<'a> {
-        &self.tokens[(self.at + ahead).min(self.tokens.len() - 1)].tok
-    }
-    fn span(&self) -> Span {
-        self.tokens[self.at.min(self.tokens.len() - 1)].span
-    }
-    fn is(&self, tok: &Tok<'_>) -> bool {
-        self.tok() == tok
-    }
-    fn is_punct(&self, p: &str) -> bool {
-        matches!(self.tok(), Tok::Punct(q) if *q == p)
-    }
-    fn is_word(&self, w: &str) -> bool {
-        matches!(self.tok(), Tok::Word(v) if *v == w)
-    }
-    fn next(&mut self) {
-        self.at += 1;
-    }
-    fn fail<T>(&self, message: impl Into<String>) -> Res<T> {
-        Err(error(Code::MalformedIr, self.span(), message))
-    }
-    fn expected<T>(&self, what: &str) -> Res<T> {
-        let found = match self.tok() {
-            Tok::Word(w) => format!("`{w}`"),
-            Tok::Number(n) => format!("`{n}`"),
-            Tok::Str(_) => "a string".to_string(),
-            Tok::Punct(p) => format!("`{p}`"),
-            Tok::Newline => "the end of the line".to_string(),
-            Tok::Indent => "an indented line".to_string(),
-            Tok::Dedent => "the end of the body".to_string(),
-            Tok::End => "the end of the text".to_string(),
-        };
-        self.fail(format!("expected {what}, found {found}"))
-    }
-    fn punct(&mut self, p: &str) -> Res<()> {
-        if self.eat(p) { Ok(()) } else { self.expected(&format!("`{p}`")) }
-    }
-    fn eat(&mut self, p: &str) -> bool {
-        let found = self.is_punct(p);
-        self.at += found as usize;
-        found
-    }
-    fn word(&mut self, w: &str) -> Res<()> {
-        if self.eat_word(w) { Ok(()) } else { self.expected(&format!("`{w}`")) }
-    }
-    fn eat_word(&mut self, w: &str) -> bool {
-        let found = self.is_word(w);
-        self.at += found as usize;
-        found
-    }
-    fn any_word(&mut self, what: &str) -> Res<&'a str> {
-        let Tok::Word(w) = *self.tok() else { return self.expected(what) };
-        self.next();
-        Ok(w)
-    }
-    fn string(&mut self) -> Res<String> {
-        let Tok::Str(s) = self.tok().clone() else { return self.expected("a string") };
-        self.next();
-        Ok(s)
-    }
-    fn end_line(&mut self) -> Res<()> {
-        if self.is(&Tok::Newline) {
-            self.next();
-            return Ok(());
-        }
-        self.expected("the end of the line")
-    }
-    fn table<T: Clone>(&mut self, table: &[(&str, T)], what: &str) -> Res<T> {
-        let found = match self.tok() {
-            Tok::Word(w) => table.iter().find(|(n, _)| n == w),
-            Tok::Punct(p) => table.iter().find(|(n, _)| n == p),
-            _ => None,
-        };
-        let Some((_, value)) = found else { return self.expected(what) };
-        self.next();
-        Ok(value.clone())
-    }
-    fn number<T: TryFrom<i128>>(&mut self) -> Res<T> {
-        let span = self.span();
-        let minus = self.eat("-");
-        let Tok::Number(n) = self.tok() else { return self.expected("a whole number") };
-        let value = n.parse::<i128>().ok().map(|v| if minus { -v } else { v });
-        let Some(value) = value.and_then(|v| T::try_from(v).ok()) else {
-            return Err(error(Code::MalformedIr, span, "this number is not whole or does not fit"));
-        };
-        self.next();
-        Ok(value)
-    }
-    /// Items separated by commas, up to and including `close`.
-    fn items(&mut self, close: &str, mut item: impl FnMut(&mut Self) -> Res<()>) -> Res<()> {
-        while !self.eat(close) {
-            item(self)?;
-            if !self.is_punct(close) {
-                self.punct(",")?;
-            }
-        }
-        Ok(())
-    }
-
-    // Names and types.
-
-    fn new_name(&mut self) -> Res<(&'a str, Span)> {
-        let span = self.span();
-        let name = self.any_word("a name")?;
-        if RESERVED.contains(&name) || name.contains('.') {
-            return Err(error(Code::MalformedIr, span, format!("`{name}` cannot be a name")));
-        }
-        Ok((name, span))
-    }
-    fn lookup(&mut self, what: &str) -> Res<(Thing, Span)> {
-        let span = self.span();
-        let Tok::Word(name) = *self.tok() else { return self.expected(what) };
-        match self.names.get(name) {
-            Some(thing) => {
-                let thing = *thing;
-                self.next();
-                Ok((thing, span))
-            }
-            None => Err(error(Code::UnknownIrName, span, format!("nothing before this defines `{name}`"))),
-        }
-    }
-    fn wrong_kind<T>(thing: Thing, span: Span, what: &str) -> Res<T> {
-        Err(error(Code::UnknownIrName, span, format!("expected {what}, this is {}", thing.kind())))
-    }
-    fn val(&mut self) -> Res<ValId> {
-        match self.lookup("a value")? {
-            (Thing::Val(v), _) => Ok(v),
-            (thing, span) => Self::wrong_kind(thing, span, "a value"),
-        }
-    }
-    fn axis(&mut self) -> Res<AxisId> {
-        match self.lookup("a loop axis")? {
-            (Thing::Axis(a), _) => Ok(a),
-            (thing, span) => Self::wrong_kind(thing, span, "a loop axis"),
-        }
-    }
-    fn buf(&mut self) -> Res<BufId> {
-        match self.lookup("a local buffer")? {
-            (Thing::Buf(b), _) => Ok(b),
-            (thing, span) => Self::wrong_kind(thing, span, "a local buffer"),
-        }
-    }
-    fn define_val(&mut self, name: &'a str, span: Span, ty: Ty) -> Res<ValId> {
-        let val = self.kernel.vals.push(Val { ty, name: name.to_string() });
-        if self.names.insert(name, Thing::Val(val)).is_some() {
-            return Err(error(Code::UnknownIrName, span, format!("`{name}` is defined twice")));
-        }
-        Ok(val)
-    }
-    /// Loops side by side may share an axis.
-    fn define_axis(&mut self) -> Res<AxisId> {
-        let (name, span) = self.new_name()?;
-        match self.names.get(name) {
-            Some(Thing::Axis(axis)) => Ok(*axis),
-            Some(_) => Err(error(Code::UnknownIrName, span, format!("`{name}` is defined twice"))),
-            None => {
-                let axis = self.kernel.axes.push(Axis { name: name.to_string(), from: None });
-                self.names.insert(name, Thing::Axis(axis));
-                Ok(axis)
-            }
-        }
-    }
-    /// `NAME ":" ty ("[" INT,* "]")?`; a buffer may be declared again, the same.
-    fn define_buf(&mut self) -> Res<BufId> {
-        let (name, span) = self.new_name()?;
-        self.punct(":")?;
-        let ty = self.ty()?;
-        let mut shape = Vec::new();
-        if self.eat("[") {
-            self.items("]", |p| {
-                shape.push(p.number()?);
-                Ok(())
-            })?;
-        }
-        match self.names.get(name) {
-            Some(Thing::Buf(buf)) if self.kernel.bufs[*buf].ty == ty && self.kernel.bufs[*buf].shape == shape => {
-                Ok(*buf)
-            }
-            Some(_) => Err(error(Code::UnknownIrName, span, format!("`{name}` is defined twice"))),
-            None => {
-                let buf = self.kernel.bufs.push(Buf { name: name.to_string(), ty, shape });
-                self.names.insert(name, Thing::Buf(buf));
-                Ok(buf)
-            }
-        }
-    }
-    fn dtype(&mut self) -> Res<DType> {
-        let dtype = if let Tok::Word(w) = self.tok() { DType::from_name(w) } else { None };
-        let Some(dtype) = dtype else { return self.expected("an element type") };
-        self.next();
-        Ok(dtype)
-    }
-    fn ty(&mut self) -> Res<Ty> {
-        if self.eat_word("ptr") { Ok(Ty::Ptr(self.dtype()?)) } else { Ok(Ty::Num(self.dtype()?)) }
-    }
-
-    // The kernel.
-
-    fn kernel(&mut self) -> Res<(Kernel, Stage)> {
+    fn kernel(&mut self) -> Res<(Kernel, Dialect)> {
         self.kernel = Kernel::default();
         self.names.clear();
         self.globals.clear();
-        let stage = self.table(&[("loop", Stage::Loop), ("tile", Stage::Tile)], "`loop kernel` or `tile kernel`")?;
+        let dialect =
+            self.table(&[("loop", Dialect::Loop), ("tile", Dialect::Tile)], "`loop kernel` or `tile kernel`")?;
         self.word("kernel")?;
         self.kernel.name = self.name_or_string()?;
         self.punct("(")?;
@@ -315,7 +117,7 @@ impl<'a> Parser<'_, 'a> {
             }
             self.next();
         }
-        Ok((std::mem::take(&mut self.kernel), stage))
+        Ok((std::mem::take(&mut self.kernel), dialect))
     }
 
     fn name_or_string(&mut self) -> Res<String> {

@@ -60,24 +60,24 @@ use crate::num::{DType, ScalarOp};
 
 /// Which of the two languages a kernel is written in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stage {
+pub enum Dialect {
     Loop,
     Tile,
 }
 
-impl Stage {
+impl Dialect {
     pub fn word(self) -> &'static str {
         match self {
-            Stage::Loop => "loop",
-            Stage::Tile => "tile",
+            Dialect::Loop => "loop",
+            Dialect::Tile => "tile",
         }
     }
 }
 
 /// The kernel as text.
-pub fn print(kernel: &Kernel, stage: Stage) -> String {
+pub fn print(kernel: &Kernel, dialect: Dialect) -> String {
     let mut p = Printer { kernel, names: Names::of(kernel), globals: Vec::new(), out: String::new(), indent: 0 };
-    p.kernel(stage);
+    p.kernel(dialect);
     p.out
 }
 
@@ -214,7 +214,7 @@ impl Printer<'_> {
         }
     }
 
-    fn kernel(&mut self, stage: Stage) {
+    fn kernel(&mut self, dialect: Dialect) {
         let k = self.kernel;
         let params = list(&k.params, |p| {
             let name = self.names.val(p.val);
@@ -224,7 +224,7 @@ impl Printer<'_> {
             format!("{name}{real}: {}{div}{range}", ty_text(p.ty))
         });
         let open = if k.open { " open" } else { "" };
-        self.line(&format!("{} kernel {}({params}){open}:", stage.word(), name_or_quoted(&k.name)));
+        self.line(&format!("{} kernel {}({params}){open}:", dialect.word(), name_or_quoted(&k.name)));
         self.indent += 1;
         for (i, g) in k.globals.iter().enumerate() {
             let taken = !is_name(&g.name) || self.globals.contains(&g.name);

@@ -2,7 +2,7 @@
 
 use super::ir::*;
 use super::parse::{parse, parse_all};
-use super::print::{Stage, print};
+use super::print::{Dialect, print};
 use crate::num::spell::sample_ops;
 use crate::num::{DType, ScalarOp};
 
@@ -69,17 +69,17 @@ const KITCHEN: &str = r#"tile kernel "all of it"(p: ptr f32, n: i32 div 8, for_1
 "#;
 
 fn fixpoint(text: &str) {
-    let (kernel, stage) = parse(text).unwrap_or_else(|e| panic!("{}: {:?}\n{text}", e.message, e.span));
-    assert_eq!(print(&kernel, stage), text);
-    let (again, _) = parse(&print(&kernel, stage)).unwrap();
+    let (kernel, dialect) = parse(text).unwrap_or_else(|e| panic!("{}: {:?}\n{text}", e.message, e.span));
+    assert_eq!(print(&kernel, dialect), text);
+    let (again, _) = parse(&print(&kernel, dialect)).unwrap();
     assert_eq!(again, kernel);
 }
 
 #[test]
 fn a_matrix_product_reads_back() {
     fixpoint(GEMM);
-    let (kernel, stage) = parse(GEMM).unwrap();
-    assert_eq!(stage, Stage::Loop);
+    let (kernel, dialect) = parse(GEMM).unwrap();
+    assert_eq!(dialect, Dialect::Loop);
     assert_eq!(kernel.params[0].div_by, 16);
     assert_eq!(kernel.obligations[0].axes.len(), 2);
     assert_eq!(kernel.bufs.len(), 1);
@@ -151,7 +151,7 @@ fn every_operation_reads_back() {
             let n = op.arity();
             for args in [args, [args[2], args[0], args[1]]] {
                 k.body = vec![Stmt::Let { dst, op, args: args[..n].to_vec() }];
-                let text = print(&k, Stage::Loop);
+                let text = print(&k, Dialect::Loop);
                 let (back, _) = parse(&text).unwrap_or_else(|e| panic!("{}\n{text}", e.message));
                 assert_eq!(back, k, "{text}");
             }
@@ -167,7 +167,7 @@ fn hints_become_unique_names() {
         let args = vec![Opnd::Const { dtype: DType::I32, bits: 1 }];
         k.body.push(Stmt::Let { dst, op: ScalarOp::Copy, args });
     }
-    let text = print(&k, Stage::Loop);
+    let text = print(&k, Dialect::Loop);
     for name in ["x", "x_1", "v3", "for_1", "v", "a_b", "f32_1", "x_1_1", "exp"] {
         assert!(text.contains(&format!("  {name}: i32 = 1\n")), "{name}\n{text}");
     }
@@ -236,8 +236,8 @@ fn mutilated_text_never_panics() {
             }
         }
         if let Ok(kernels) = parse_all(&String::from_utf8(bytes).unwrap()) {
-            for (kernel, stage) in kernels {
-                fixpoint(&print(&kernel, stage));
+            for (kernel, dialect) in kernels {
+                fixpoint(&print(&kernel, dialect));
             }
         }
     }

@@ -14,7 +14,7 @@
 //! agree, subscripts match ranks, and constant ones are in range.
 
 use super::ir::*;
-use super::print::{Namer, Stage};
+use super::print::{Dialect, Namer};
 use super::walk::{self, Part, parts};
 use crate::base::id::Id;
 use crate::base::{Code, Diagnostic};
@@ -22,10 +22,10 @@ use crate::index::{Facts, simplify};
 use crate::num::{DType, ScalarOp};
 
 /// Every rule the kernel breaks; empty when it is well-formed.
-pub fn verify(kernel: &Kernel, stage: Stage) -> Vec<Diagnostic> {
+pub fn verify(kernel: &Kernel, dialect: Dialect) -> Vec<Diagnostic> {
     let mut v = Verifier {
         kernel,
-        stage,
+        dialect,
         namer: None,
         vals: vec![State::Unknown; kernel.vals.len()],
         axes: vec![false; kernel.axes.len()],
@@ -61,7 +61,7 @@ const MOST: usize = 100;
 
 struct Verifier<'a> {
     kernel: &'a Kernel,
-    stage: Stage,
+    dialect: Dialect,
     /// Made when the first message needs names.
     namer: Option<Namer<'a>>,
     vals: Vec<State>,
@@ -362,7 +362,7 @@ impl<'a> Verifier<'a> {
                 self.site(stmt, *site);
             }
             Stmt::Stage { buf, body } => {
-                self.check(stmt, self.stage == Stage::Tile, "loop IR stages nothing");
+                self.check(stmt, self.dialect == Dialect::Tile, "loop IR stages nothing");
                 // The body fills the buffer that this statement declares.
                 let free = self.bufs.get(buf.index()) == Some(&false);
                 if free {
@@ -374,7 +374,7 @@ impl<'a> Verifier<'a> {
                 }
             }
             Stmt::RegisterTile { i, rows, j, cols, lanes, body, .. } => {
-                self.check(stmt, self.stage == Stage::Tile, "loop IR has no register tiles");
+                self.check(stmt, self.dialect == Dialect::Tile, "loop IR has no register tiles");
                 let good = *rows > 0 && *lanes > 0 && *cols > 0 && cols % lanes == 0;
                 self.check(stmt, good, "a register tile has rows, and its lanes divide its columns");
                 let good = matches!(&body[..], [Stmt::For(l)] if l.kind == LoopKind::Reduce);
@@ -418,7 +418,7 @@ impl<'a> Verifier<'a> {
         let serial = l.kind == LoopKind::Serial;
         self.check(stmt, serial || l.step.is_const(1), "free and reduce loops step by 1");
         if l.place != Place::None {
-            self.check(stmt, self.stage == Stage::Tile, "loop IR places nothing");
+            self.check(stmt, self.dialect == Dialect::Tile, "loop IR places nothing");
         }
         match l.place {
             Place::None => {}
@@ -470,7 +470,7 @@ impl<'a> Verifier<'a> {
             // With several reduce loops an operand may be defined in an outer one.
             let defined = |v: &ValId| c.k.len() > 1 || refs.vals_defined.contains(v);
             self.check(stmt, defined(&c.a) && defined(&c.b), "the operands of a contraction are defined in its body");
-            if self.stage == Stage::Tile && !self.kernel.open {
+            if self.dialect == Dialect::Tile && !self.kernel.open {
                 let one = [&c.m, &c.n, &c.k].iter().all(|axes| axes.len() == 1);
                 self.check(stmt, one, "the roles of a placed contraction are one axis each");
             }

@@ -1,7 +1,7 @@
 //! One kernel per rule, broken in one place; and every example, lifted.
 
 use super::parse::parse;
-use super::print::{Stage, print};
+use super::print::{Dialect, print};
 use super::verify::verify;
 
 fn breaches(text: &str) -> Vec<String> {
@@ -116,8 +116,8 @@ fn what_is_lifted_from_the_examples_is_well_formed_and_reads_back() {
         let module = crate::cuda_tile::parse::parse(&source).module.unwrap();
         for entry in module.entries().map(|f| f.name.as_str()) {
             let kernel = super::lift::lift(&module, entry).unwrap_or_else(|e| panic!("{path:?}: {e:?}"));
-            let text = print(&kernel, Stage::Loop);
-            let wrong = verify(&kernel, Stage::Loop);
+            let text = print(&kernel, Dialect::Loop);
+            let wrong = verify(&kernel, Dialect::Loop);
             assert!(wrong.is_empty(), "{path:?}: {:?}\n{text}", wrong.iter().map(|d| &d.message).collect::<Vec<_>>());
             let (back, stage) = parse(&text).unwrap_or_else(|e| panic!("{path:?}: {}\n{text}", e.message));
             assert_eq!(print(&back, stage), text);

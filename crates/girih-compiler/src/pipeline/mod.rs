@@ -235,10 +235,10 @@ pub fn lower_loops(
     rewrites: &mut Rewrites,
     observer: &mut dyn Observer,
 ) -> Result<Lowered, Vec<Diagnostic>> {
-    if let Some(first) = loops::verify::verify(&kernel, loops::print::Stage::Loop).first() {
+    if let Some(first) = loops::verify::verify(&kernel, loops::print::Dialect::Loop).first() {
         let bug = Diagnostic::error(Code::InternalBug, format!("a kernel does not verify: {}", first.message));
         return Err(vec![
-            bug.help(format!("the kernel:\n{}", loops::print::print(&kernel, loops::print::Stage::Loop))),
+            bug.help(format!("the kernel:\n{}", loops::print::print(&kernel, loops::print::Dialect::Loop))),
         ]);
     }
     lower_kernel(kernel, options, rewrites, observer)
@@ -250,7 +250,7 @@ fn lower_kernel(
     rewrites: &mut Rewrites,
     observer: &mut dyn Observer,
 ) -> Result<Lowered, Vec<Diagnostic>> {
-    use loops::print::Stage as Form;
+    use loops::print::Dialect as Form;
     let loops =
         run(&loops::fuse::rules(), kernel, &options.assume, rewrites, observer, Form::Loop, |r| Event::Loop(r))?;
     let cx = options.context();
@@ -273,7 +273,7 @@ fn run<C>(
     cx: &C,
     rewrites: &mut Rewrites,
     observer: &mut dyn Observer,
-    form: loops::print::Stage,
+    form: loops::print::Dialect,
     event: for<'r> fn(&'r Ran<'r, loops::ir::Kernel>) -> Event<'r>,
 ) -> Result<loops::ir::Kernel, Vec<Diagnostic>> {
     rules.run(kernel, cx, rewrites, &mut |step| match step {

@@ -62,12 +62,12 @@ impl Observer for Trace {
             Event::Decomposed(applied) => self.decomposed(applied),
             // Most rules of Tensor IR find nothing to do.
             Event::Tensor(ran) if !self.full && ran.after.is_none() => {}
-            Event::Tensor(ran) => self.changed(ran, |g| graph::print::print(g, graph::print::Stage::Tensor)),
+            Event::Tensor(ran) => self.changed(ran, |g| graph::print::print(g, graph::print::Dialect::Tensor)),
             Event::Fused { number, log } => self.ran("l:fuse", Some(*number), log),
             Event::Plan(ran) => self.ran(ran.name, ran.after.map(|_| ran.number), ran.log),
             Event::Kernel(name) => self.text.push_str(&format!("=== {name}\n")),
-            Event::Loop(ran) => self.changed(ran, |k| loops::print::print(k, loops::print::Stage::Loop)),
-            Event::Tile(ran) => self.changed(ran, |k| loops::print::print(k, loops::print::Stage::Tile)),
+            Event::Loop(ran) => self.changed(ran, |k| loops::print::print(k, loops::print::Dialect::Loop)),
+            Event::Tile(ran) => self.changed(ran, |k| loops::print::print(k, loops::print::Dialect::Tile)),
         }
         Ok(())
     }

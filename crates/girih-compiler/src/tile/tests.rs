@@ -5,7 +5,7 @@ use super::{Context, OF_KERNELS, rules};
 use crate::base::rule::Log;
 use crate::loops::ir::*;
 use crate::loops::parse::parse;
-use crate::loops::print::{Stage, print};
+use crate::loops::print::{Dialect, print};
 use crate::pipeline;
 
 pub(crate) fn context() -> Context {
@@ -28,7 +28,7 @@ pub(crate) fn kernel(text: &str) -> Kernel {
 }
 
 pub(crate) fn text(k: &Kernel) -> String {
-    print(k, Stage::Tile)
+    print(k, Dialect::Tile)
 }
 
 /// Runs one rule by the name of its file; checks that a second run changes nothing.

@@ -4,6 +4,7 @@
 use std::sync::{Arc, OnceLock};
 
 use girih_compiler::base::launch::Assumptions;
+use girih_compiler::loops::launch_facts::{self, Traffic};
 use girih_compiler::pipeline::{self, Lowered};
 
 use crate::compile::cache::{self, Cache};
@@ -12,7 +13,6 @@ use crate::compile::module::{Module, NativeKernel};
 use crate::compile::progress::{self, Compiling};
 use crate::error::Result;
 use crate::launch::blocks::{BlockOrder, Cost};
-use crate::launch::facts;
 use crate::launch::host::Messages;
 use crate::options::{CachePolicy, Options};
 use crate::system::sync::{Built, once};
@@ -30,7 +30,7 @@ pub(crate) struct Version {
     pub lowered: Lowered,
     pub messages: Messages,
     pub order: BlockOrder,
-    pub traffic: facts::Traffic,
+    pub traffic: Traffic,
     pub cost: Cost,
     native: Built<Native>,
 }
@@ -47,8 +47,8 @@ impl Version {
         Version {
             assume,
             messages: Messages::of(&lowered.loops),
-            order: facts::block_order(&lowered.loops),
-            traffic: facts::traffic(&lowered.loops),
+            order: launch_facts::block_order(&lowered.loops),
+            traffic: launch_facts::traffic(&lowered.loops),
             cost: Cost::default(),
             lowered,
             native: Built::default(),

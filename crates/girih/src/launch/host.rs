@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use girih_compiler::base::host;
 use girih_compiler::base::launch::Trap;
-use girih_compiler::base::place::chain_text;
+use girih_compiler::base::location::chain_text;
 use girih_compiler::base::{Code, Frame};
 use girih_compiler::loops::ir::{Kernel, Opnd, PrintArg, Site, Stmt, Ty, assertion_code};
 use girih_compiler::num::DType;
@@ -241,8 +241,8 @@ pub const STALL: Duration = Duration::from_secs(5);
 
 /// Says on standard error which blocks wait where.
 pub fn say_stalled(program: &str, waiting: &[host::Waiting]) {
-    type Place<'a> = (Option<u32>, &'a [Frame], &'a str);
-    let mut places: BTreeMap<Place<'_>, Vec<[u32; 3]>> = BTreeMap::new();
+    type Waits<'a> = (Option<u32>, &'a [Frame], &'a str);
+    let mut places: BTreeMap<Waits<'_>, Vec<[u32; 3]>> = BTreeMap::new();
     for w in waiting {
         places.entry((w.span.map(|s| s.start), &w.frames, &w.op)).or_default().push(w.block);
     }

@@ -4,11 +4,10 @@
 //! an interruption.
 //!
 //! From the bottom up: `pool` (threads), `faults` (accesses to memory that is not there), `blocks` (one launch over the
-//! pool), `facts` (what a launch must satisfy), `host` (prints, traps and stalls in words), `prepared` (a launch made ready,
+//! pool), `host` (prints, traps and stalls in words), `prepared` (a launch made ready,
 //! natively or on the evaluator). `spec` reads launches written as text, `limits` measures what the machine can do.
 
 pub mod blocks;
-pub mod facts;
 pub mod faults;
 pub mod host;
 pub mod limits;

@@ -9,12 +9,11 @@ use girih_compiler::base::launch::{Launch, Trap};
 use girih_compiler::base::memory::{Fault, Memory};
 use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::cuda_tile::eval;
-use girih_compiler::loops::launch_facts;
+use girih_compiler::loops::launch_facts::{self, Traffic};
 
 use crate::compile::version::{FAST, Native, Version};
 use crate::error::{Error, Result};
 use crate::launch::blocks::{self, FloatControl, Run, Stop};
-use crate::launch::facts::{self, Traffic};
 use crate::launch::host::{self, Held, NativeHost, STALL};
 use crate::launch::spec::MAX_GRID;
 use crate::memory::args::{self, Arg, Bound, ParamKind};
@@ -191,7 +190,7 @@ impl<'a> Prepared<'a> {
             ParamKind::Pointer(_) => self.bound.elements(i, dtype),
             ParamKind::Scalar(_) => None,
         };
-        match facts::overrun(&version.lowered.loops, self.grid, &self.bound.slots, &elements) {
+        match launch_facts::overrun(&version.lowered.loops, self.grid, &self.bound.slots, &elements) {
             None => Ok(()),
             Some(o) => Err(Error::Argument {
                 code: Code::BufferTooSmall,

@@ -53,7 +53,7 @@ pub(super) fn nameless(kernel: &Kernel) -> String {
     axes.into_iter().for_each(|a| k.axes[a] = Default::default());
     let bufs: Vec<_> = k.bufs.keys().collect();
     bufs.into_iter().for_each(|b| k.bufs[b].name.clear());
-    print::print(&k, print::Stage::Loop)
+    print::print(&k, print::Dialect::Loop)
 }
 
 fn params(kernel: &Kernel) -> Vec<Param> {

@@ -54,8 +54,8 @@ impl Model {
             out += &format!("{comment} {line}\n");
         }
         self.kernels(plan, model.rewrites.clone(), &mut Silent, &mut |_, one| match stage {
-            Stage::Loop => out += &format!("\n{}", print::print(&one.loops, print::Stage::Loop)),
-            Stage::Tile => out += &format!("\n{}", print::print(&one.tile, print::Stage::Tile)),
+            Stage::Loop => out += &format!("\n{}", print::print(&one.loops, print::Dialect::Loop)),
+            Stage::Tile => out += &format!("\n{}", print::print(&one.tile, print::Dialect::Tile)),
             Stage::Kernel => out += &format!("\n{}", kernel::print::print(&one.kernel)),
             _ => lowered.push(one),
         })?;
@@ -122,7 +122,7 @@ impl Inspect for Model {
 }
 
 fn text(graph: &Graph) -> String {
-    graph::print::print(graph, graph::print::Stage::of(graph))
+    graph::print::print(graph, graph::print::Dialect::of(graph))
 }
 
 /// The plan in a few lines: each launch with what it computes.

@@ -3,7 +3,7 @@
 use crate::common::*;
 use girih::{Arg, Device, Options};
 use girih_compiler::base::launch::Trap;
-use girih_compiler::base::{Code, place::chain_text};
+use girih_compiler::base::{Code, location::chain_text};
 
 /// The locations that the programs below use: a line of a kernel, and a line of a helper called there.
 const LOCATIONS: &str = "\

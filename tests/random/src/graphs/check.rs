@@ -6,7 +6,7 @@ use girih_compiler::base::launch::Assumptions;
 use girih_compiler::base::rule::{Log, Ran, Rewrites, Step as RuleStep};
 use girih_compiler::base::{Budget, Code, Diagnostic, host};
 use girih_compiler::graph::eval::{self, Tensor, evaluate, no_files};
-use girih_compiler::graph::print::{Stage, data_of, print};
+use girih_compiler::graph::print::{Dialect, data_of, print};
 use girih_compiler::graph::{ConstData, Graph, bind, decompose, parse, simplify, verify};
 use girih_compiler::kernel;
 use girih_compiler::loops;
@@ -98,16 +98,16 @@ fn bits_differ(want: &[Tensor], got: &[Tensor]) -> Option<String> {
 /// Everything but native code. `twist` changes the graph on its way to the kernels: a bug to be found.
 pub fn check(case: &Case, twist: &dyn Fn(&Graph) -> Graph) -> Result<Verdict, Mismatch> {
     let graph = &case.graph;
-    let found = verify::verify(graph, Stage::Tensor);
+    let found = verify::verify(graph, Dialect::Tensor);
     if let Some(p) = found.first() {
         return Err(mismatch("verify", p.message.clone()));
     }
     let each = case.runs.iter().enumerate();
     let want = each.map(|(at, r)| run(graph, r).map_err(|e| in_run(at, mismatch("eval", e))));
     let want = want.collect::<Result<Vec<_>, _>>()?;
-    let text = print(graph, Stage::Tensor);
+    let text = print(graph, Dialect::Tensor);
     let (back, _) = parse::check(&text, &data_of(graph)).map_err(|d| mismatch("parse", said(&d)))?;
-    if print(&back, Stage::Tensor) != text {
+    if print(&back, Dialect::Tensor) != text {
         return Err(mismatch("print", "the text that was read back prints differently"));
     }
     if let Some(what) = differs(case, &back, &want) {
@@ -115,7 +115,7 @@ pub fn check(case: &Case, twist: &dyn Fn(&Graph) -> Graph) -> Result<Verdict, Mi
     }
     let primitives = decompose::decompose(graph, &mut |_| {})
         .map_err(|f| mismatch("decompose", f.first().map_or(String::new(), |f| f.refusal.message.clone())))?;
-    if print(&primitives, Stage::Tensor) != text {
+    if print(&primitives, Dialect::Tensor) != text {
         return Err(mismatch("decompose", "a graph of primitives is changed"));
     }
     simplified(case, &want)?;
@@ -139,7 +139,7 @@ fn simplified(case: &Case, want: &[Vec<Tensor>]) -> Result<(), Mismatch> {
     let done = rules.run(case.graph.clone(), &(), &mut Rewrites::at_most(None), &mut |step| {
         let RuleStep::Ran(Ran { name, after: Some(after), .. }) = step else { return Ok(()) };
         let stage = format!("simplify {name}");
-        if let Some(p) = verify::verify(after, Stage::Tensor).first() {
+        if let Some(p) = verify::verify(after, Dialect::Tensor).first() {
             return Err(mismatch(&stage, p.message.clone()));
         }
         differs(case, after, want).map_or(Ok(()), |what| Err(mismatch(&stage, what)))
@@ -157,7 +157,7 @@ fn kernels(case: &Case, want: &[Vec<Tensor>], twist: &dyn Fn(&Graph) -> Graph) -
             Err(d) => return Err(mismatch(stage, said(&d))),
         };
         for step in plan.load.iter().chain(&plan.steps) {
-            if let Some(d) = loops::verify::verify(&step.kernel, loops::print::Stage::Loop).first() {
+            if let Some(d) = loops::verify::verify(&step.kernel, loops::print::Dialect::Loop).first() {
                 return Err(mismatch(stage, format!("{}: {}", step.kernel.name, d.message)));
             }
         }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use girih_compiler::graph::Graph;
-use girih_compiler::graph::print::{Stage, print};
+use girih_compiler::graph::print::{Dialect, print};
 
 use crate::check::Mismatch;
 use check::Verdict;
@@ -50,7 +50,7 @@ fn smallest(case: &Case, mismatch: &Mismatch, twist: &dyn Fn(&Graph) -> Graph) -
 }
 
 fn text(case: &Case) -> String {
-    let mut out = print(&case.graph, Stage::Tensor);
+    let mut out = print(&case.graph, Dialect::Tensor);
     for (at, run) in case.runs.iter().enumerate() {
         out += &format!("# run {at}");
         for (symbol, value) in case.graph.symbols.values().zip(&run.given) {

@@ -26,9 +26,11 @@
 mod access;
 mod code;
 mod contract;
+mod control;
 mod exec;
 mod fold;
 mod machine;
+mod order;
 mod race;
 mod scalar;
 mod shape;

@@ -368,7 +368,7 @@ const LOCATED: &str = r##"entry @k() {
 fn locations_have_places_and_call_chains() {
     let text = LOCATED;
     let m = parse(text).module.unwrap_or_else(|| panic!("{}", report(text)));
-    let chains: Vec<_> = m.funcs[0].ops.values().map(|o| crate::base::place::chain_text(&o.loc.frames())).collect();
+    let chains: Vec<_> = m.funcs[0].ops.values().map(|o| crate::base::location::chain_text(&o.loc.frames())).collect();
     let expected = ["k.py:2:8 in helper, called from k.py:9:4 in k", "k.py:3:1", "k.py:5:2", "k.py:7:0 in k"];
     assert_eq!(chains, expected);
     let places: Vec<_> = m.funcs[0].ops.values().map(|o| o.loc.place().map(|p| p.line)).collect();

@@ -3,7 +3,7 @@
 //! In: kernels. Out: C that gcc 12 and clang accept with vector extensions, including nothing but `<stdint.h>`; kernel n
 //! is `girih_<n>`, described by `girih_<n>_meta`. `v: f32 = addf.. x, y` prints as `f32 v = x + y;`.
 //!
-//! * [`stmt`]: statements    * [`ops`]: scalar operations    * [`math`]: transcendental programs
+//! * [`function`]: whole kernels    * [`stmt`], [`access`]: statements    * [`ops`]: scalar operations    * [`math`]: transcendental programs
 //! * [`library`], [`soft`]: helper functions    * [`support`]: which of them a unit needs
 //!
 //! No text of a user's reaches the C: a kernel holds names as identifiers made by us, and what a user calls it as a label
@@ -13,6 +13,8 @@
 //! NaNs as equal), except in a kernel that looks at the bits of an f32 or f64: there every result that is
 //! NaN is made canonical. f16, bf16 and narrower results always are.
 
+mod access;
+mod function;
 mod library;
 mod math;
 mod ops;
@@ -53,7 +55,7 @@ typedef struct girih_meta { uint32_t abi; uint32_t nparams; uint64_t scratch; } 
 /// One translation unit with every kernel.
 pub fn emit(kernels: &[&Kernel], target: &Target) -> String {
     let mut support = support::Support::new(target.vector.bytes, target.vector.fma);
-    let bodies: Vec<String> = kernels.iter().enumerate().map(|(n, k)| stmt::function(&mut support, k, n)).collect();
+    let bodies: Vec<String> = kernels.iter().enumerate().map(|(n, k)| function::function(&mut support, k, n)).collect();
     let names: Vec<&str> = kernels.iter().map(|k| k.name.as_str()).collect();
     let mut out = format!("// Girih kernels: {}\n", names.join(", "));
     out.push_str(HEADER);

@@ -1,4 +1,4 @@
-//! Statements and whole kernels as C.
+//! Statements as C.
 
 use super::ops::{Ops, literal};
 use super::support::Support;
@@ -9,76 +9,13 @@ use crate::num::convert::{is_nan, nan, sign_extend};
 use crate::num::spell::{Class, spell};
 use crate::num::{DType, ScalarOp};
 
-struct Printer<'a> {
-    kernel: &'a Kernel,
-    support: &'a mut Support,
-    ix: Indices<'a>,
-    out: Lines,
+pub(super) struct Printer<'a> {
+    pub kernel: &'a Kernel,
+    pub support: &'a mut Support,
+    pub ix: Indices<'a>,
+    pub out: Lines,
     /// The kernel looks at the bits of floats, so NaNs are made canonical where they are computed.
-    canonical: bool,
-}
-
-/// The kernel as the C function `girih_<n>` and its description.
-pub fn function(support: &mut Support, kernel: &Kernel, n: usize) -> String {
-    let canonical = looks_at_bits(&kernel.body);
-    let out = Lines { depth: 2, ..Lines::default() };
-    let mut p = Printer { kernel, support, ix: Indices::new(kernel), out, canonical };
-    p.block(&kernel.body);
-    let body = std::mem::take(&mut p.out.text);
-    p.out.depth = 0;
-    let params = p.params(&body);
-    let slots = p.slots(&body);
-    for helper in std::mem::take(&mut p.ix.used) {
-        p.support.call(helper, 1);
-    }
-    p.support.ty("i64", 1);
-    let mut head = Lines::default();
-    head.line(&format!("// kernel {}", kernel.name));
-    head.open(&format!("int32_t girih_{n}(const girih_args *args, girih_ctx *ctx, int64_t lo, int64_t hi) {{"));
-    params.iter().chain(&slots).for_each(|l| head.line(l));
-    let used = |word: &str| contains_word(&body, word);
-    if ["bx", "by", "gx", "bz"].into_iter().any(used) {
-        head.line("const i64 gx = ctx->grid[0];");
-    }
-    if ["by", "gy", "bz"].into_iter().any(used) {
-        head.line("const i64 gy = ctx->grid[1];");
-    }
-    if used("gz") {
-        head.line("const i64 gz = ctx->grid[2];");
-    }
-    head.open("for (i64 block = lo; block < hi; block++) {");
-    head.line("if (*ctx->abort && ctx->stop(ctx)) return 1;");
-    for (word, value) in [("bx", "block % gx"), ("by", "block / gx % gy"), ("bz", "block / gx / gy")] {
-        if used(word) {
-            head.line(&format!("const i64 {word} = {value};"));
-        }
-    }
-    head.text.push_str(&body);
-    if used("next_block") {
-        head.line("next_block:;");
-    }
-    head.close("}");
-    if !contains_word(&head.text, "args->slot") && !head.text.contains("args->") {
-        head.line("(void)args;");
-    }
-    head.line("return 0;");
-    head.close("}");
-    head.line(&format!(
-        "const girih_meta girih_{n}_meta = {{{}, {}, {}}};",
-        super::ABI,
-        kernel.params.len(),
-        kernel.scratch
-    ));
-    head.text
-}
-
-fn looks_at_bits(body: &[Stmt]) -> bool {
-    body.iter().any(|stmt| match stmt {
-        Stmt::Let { op: ScalarOp::Bitcast { .. }, ty: Elem::Num(DType::F32 | DType::F64), .. } => true,
-        Stmt::For { body, .. } | Stmt::Loop { body } => looks_at_bits(body),
-        Stmt::If { then, els, .. } => looks_at_bits(then) || looks_at_bits(els),
-        _ => false,
-    })
+    pub canonical: bool,
 }
 
 /// Whether a NaN that the operation gives is the canonical one, whatever NaN went in.
@@ -87,88 +24,24 @@ fn computes(op: ScalarOp) -> bool {
     !matches!(op, NegF | AbsF | Select | Copy | Bitcast { .. } | IToF { .. } | PtrAdd | IntToPtr { .. })
 }
 
-fn contains_word(text: &str, word: &str) -> bool {
-    let is_word = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
-    text.match_indices(word).any(|(i, _)| {
-        let before = i.checked_sub(1).is_none_or(|j| !is_word(text.as_bytes()[j]));
-        before && text.as_bytes().get(i + word.len()).is_none_or(|&b| !is_word(b))
-    })
-}
-
-fn order(order: Order) -> &'static str {
-    match order {
-        Order::Weak | Order::Relaxed => "__ATOMIC_RELAXED",
-        Order::Acquire => "__ATOMIC_ACQUIRE",
-        Order::Release => "__ATOMIC_RELEASE",
-        Order::AcqRel => "__ATOMIC_ACQ_REL",
-    }
-}
-
 impl Printer<'_> {
-    fn params(&mut self, body: &str) -> Vec<String> {
-        let mut out = Vec::new();
-        for (n, &p) in self.kernel.params.iter().enumerate() {
-            let val = &self.kernel.vals[p];
-            if !contains_word(body, val.name.as_str()) {
-                continue;
-            }
-            let slot = format!("args->slot[{n}]");
-            let ty = self.ty(val.ty);
-            let value = match val.ty.elem {
-                Elem::Ptr(_) => format!("({ty})(uintptr_t){slot}"),
-                Elem::Num(d) if matches!(d, DType::F32 | DType::F64 | DType::TF32) => {
-                    let f = self.support.call(&format!("float_{d}"), 1);
-                    format!("{f}({slot})")
-                }
-                Elem::Num(DType::I1) => format!("{slot} & 1"),
-                Elem::Num(_) => format!("({ty}){slot}"),
-            };
-            out.push(format!("const {ty} {} = {value};", val.name).replacen(
-                &format!("const {ty} "),
-                &match val.ty.elem {
-                    Elem::Ptr(_) => format!("{ty}const "),
-                    Elem::Num(_) => format!("const {ty} "),
-                },
-                1,
-            ));
-        }
-        out
-    }
-
-    fn slots(&mut self, body: &str) -> Vec<String> {
-        let mut out = Vec::new();
-        for slot in self.kernel.slots.values() {
-            if contains_word(body, slot.name.as_str()) {
-                let ty = self.support.memory_ty(slot.elem.held().name(), 1);
-                out.push(format!(
-                    "{ty} *const {} = ({ty} *)((char *)ctx->scratch + {}); // {}[{}]",
-                    slot.name,
-                    slot.offset,
-                    slot.elem.held(),
-                    slot.len
-                ));
-            }
-        }
-        out
-    }
-
-    fn ty(&mut self, ty: Ty) -> String {
+    pub(super) fn ty(&mut self, ty: Ty) -> String {
         match ty.elem {
             Elem::Ptr(d) if !ty.is_vector() => format!("{} *", self.support.memory_ty(d.name(), 1)),
             _ => self.support.ty(ty.elem.held().name(), ty.lanes),
         }
     }
 
-    fn name(&self, val: ValId) -> &str {
+    pub(super) fn name(&self, val: ValId) -> &str {
         self.kernel.vals[val].name.as_str()
     }
 
-    fn val_ty(&self, val: ValId) -> Ty {
+    pub(super) fn val_ty(&self, val: ValId) -> Ty {
         self.kernel.vals[val].ty
     }
 
     /// An operand at a type: constants are printed as such, splatted where a vector is meant.
-    fn opnd(&mut self, o: Opnd, ty: Ty) -> String {
+    pub(super) fn opnd(&mut self, o: Opnd, ty: Ty) -> String {
         match o {
             Opnd::Val(v) => self.name(v).to_string(),
             Opnd::Const { dtype, bits } if ty.is_vector() => {
@@ -207,141 +80,13 @@ impl Printer<'_> {
     }
 
     /// The mask as a C condition; always true is `1`.
-    fn mask(&mut self, mask: &Mask) -> String {
+    pub(super) fn mask(&mut self, mask: &Mask) -> String {
         let mut parts: Vec<String> = mask.conds.iter().map(|c| self.cond(c)).collect();
         parts.extend(mask.vals.iter().map(|&v| self.name(v).to_string()));
         if parts.is_empty() { "1".to_string() } else { parts.join(" && ") }
     }
 
-    /// The lvalue of an access; vectors are read and written at any alignment.
-    fn place(&mut self, place: &Place, lanes: u32) -> String {
-        let (name, index, elem) = match place {
-            Place::Mem { base, index, elem } => {
-                let name = self.name(*base).to_string();
-                if self.val_ty(*base).elem == Elem::Ptr(*elem) {
-                    (name, index, *elem)
-                } else {
-                    (format!("(({} *){name})", self.support.memory_ty(elem.name(), 1)), index, *elem)
-                }
-            }
-            Place::Slot { buf, index } => {
-                let slot = &self.kernel.slots[*buf];
-                (slot.name.to_string(), index, slot.elem.held())
-            }
-        };
-        let index = self.ix.print(index);
-        if lanes > 1 {
-            let of = if elem == DType::I1 { "u8" } else { elem.name() };
-            let ty = self.support.memory_ty(of, lanes);
-            format!("*({ty} *)&{name}[{index}]")
-        } else {
-            format!("{name}[{index}]")
-        }
-    }
-
-    fn place_dtype(&self, place: &Place) -> (DType, bool) {
-        match place {
-            Place::Mem { elem, .. } => (*elem, true),
-            Place::Slot { buf, .. } => (self.kernel.slots[*buf].elem.held(), false),
-        }
-    }
-
-    fn load(&mut self, dst: ValId, place: &Place, ord: Order) -> String {
-        let ty = self.val_ty(dst);
-        let (d, global) = self.place_dtype(place);
-        let at = self.place(place, ty.lanes);
-        if ty.is_vector() {
-            return if d == DType::I1 {
-                let mask = self.support.ty("i1", ty.lanes);
-                format!("__builtin_convertvector({at} != 0, {mask})")
-            } else {
-                at
-            };
-        }
-        if d.bits() == 4 && global {
-            let (name, index) = self.split(place);
-            return format!("{}({name}, {index})", self.support.call("load_half", 1));
-        }
-        if ord != Order::Weak {
-            let u = super::library::bits_ty(d);
-            self.support.ty(u, 1);
-            let ord = if ord == Order::AcqRel || ord == Order::Release { Order::Acquire } else { ord };
-            let bits = format!("__atomic_load_n(({u} *)&{at}, {})", order(ord));
-            return self.value_of_bits(d, &bits);
-        }
-        match ty.elem {
-            Elem::Num(DType::I1) => format!("{at} != 0"),
-            Elem::Num(_) => at,
-            Elem::Ptr(_) => {
-                let ty = self.ty(ty);
-                format!("({ty})(uintptr_t){at}")
-            }
-        }
-    }
-
-    fn split(&mut self, place: &Place) -> (String, String) {
-        match place {
-            Place::Mem { base, index, .. } => (format!("(void *){}", self.name(*base)), self.ix.print(index)),
-            Place::Slot { buf, index } => (format!("(void *){}", self.kernel.slots[*buf].name), self.ix.print(index)),
-        }
-    }
-
-    fn value_of_bits(&mut self, d: DType, bits: &str) -> String {
-        match d {
-            DType::F32 | DType::F64 | DType::TF32 => {
-                let f = self.support.call(&format!("float_{d}"), 1);
-                format!("{f}({bits})")
-            }
-            DType::I1 => format!("{bits} != 0"),
-            _ => format!("({}){bits}", self.support.ty(d.name(), 1)),
-        }
-    }
-
-    fn bits_of_value(&mut self, d: DType, x: &str) -> String {
-        match d {
-            DType::F32 | DType::F64 | DType::TF32 => {
-                let f = self.support.call(&format!("bits_{d}"), 1);
-                format!("{f}({x})")
-            }
-            _ => format!("({}){x}", self.support.ty(super::library::bits_ty(d), 1)),
-        }
-    }
-
-    fn store(&mut self, place: &Place, value: Opnd, mask: &Mask, ord: Order) {
-        let ty = match value {
-            Opnd::Val(v) => self.val_ty(v),
-            Opnd::Const { dtype, .. } => Ty::num(dtype, 1),
-        };
-        let (d, global) = self.place_dtype(place);
-        let v = self.opnd(value, ty);
-        let at = self.place(place, ty.lanes);
-        let statement = if ty.is_vector() && d == DType::I1 {
-            let u8 = self.support.ty("u8", ty.lanes);
-            format!("{at} = __builtin_convertvector({v} & 1, {u8});")
-        } else if ty.is_vector() {
-            format!("{at} = {v};")
-        } else if d.bits() == 4 && global {
-            let (name, index) = self.split(place);
-            format!("{}({name}, {index}, {v});", self.support.call("store_half", 1))
-        } else if ord != Order::Weak {
-            let u = super::library::bits_ty(d);
-            let bits = self.bits_of_value(d, &v);
-            let ord = if ord == Order::AcqRel || ord == Order::Acquire { Order::Release } else { ord };
-            format!("__atomic_store_n(({u} *)&{at}, {bits}, {});", order(ord))
-        } else if let Elem::Ptr(_) = ty.elem {
-            format!("{at} = (i64)(uintptr_t){v};")
-        } else {
-            format!("{at} = {v};")
-        };
-        if mask.is_always() {
-            self.out.line(&statement);
-        } else {
-            let cond = self.mask(mask);
-            self.out.line(&format!("if ({cond}) {statement}"));
-        }
-    }
-
-    fn block(&mut self, body: &[Stmt]) {
+    pub(super) fn block(&mut self, body: &[Stmt]) {
         for stmt in body {
             self.stmt(stmt);
         }
@@ -608,7 +353,6 @@ impl Printer<'_> {
         }
     }
 
-    /// One call of a helper that folds halves of the vector until one value is left.
     /// The helper that merges two vectors of a type.
     fn merge(&mut self, ty: Ty, width: u32, high: bool) -> String {
         let (lanes, full) = (ty.lanes, self.ty(ty));
@@ -626,6 +370,7 @@ impl Printer<'_> {
         name
     }
 
+    /// One call of a helper that folds halves of the vector until one value is left.
     fn reduce(&mut self, dst: ValId, op: ScalarOp, vector: ValId) {
         let ty = self.val_ty(vector);
         let d = ty.elem.held();
@@ -682,62 +427,6 @@ impl Printer<'_> {
         self.out.line(&format!("const void *values[] = {{{}}};", pointers.join(", ")));
         self.out.line(&format!("ctx->print(ctx, {}, block, values);", site.0));
         self.out.close("}");
-    }
-
-    fn rmw(&mut self, op: RmwOp, d: DType, at: &str, v: &str, ord: Order) -> String {
-        let u = super::library::bits_ty(d);
-        self.support.ty(u, 1);
-        let t = self.support.ty(d.name(), 1);
-        let order_name = order(ord);
-        let direct = match op {
-            RmwOp::And => Some("and"),
-            RmwOp::Or => Some("or"),
-            RmwOp::Xor => Some("xor"),
-            RmwOp::Add => Some("add"),
-            _ => None,
-        };
-        if let Some(name) = direct {
-            return format!("({t})__atomic_fetch_{name}(({u} *)&{at}, ({u}){v}, {order_name})");
-        }
-        if op == RmwOp::Xchg {
-            let bits = self.bits_of_value(d, v);
-            return self.value_of_bits(d, &format!("__atomic_exchange_n(({u} *)&{at}, {bits}, {order_name})"));
-        }
-        let name = format!("atomic_{}_{d}", format!("{op:?}").to_lowercase());
-        let old = self.value_of_bits(d, "seen");
-        let scalar = |s: &mut Support, op: ScalarOp| Ops { support: s, lanes: 1 }.expr(op, Elem::Num(d), &["old", "x"]);
-        use crate::num::op::{Rounding, Signedness};
-        let next = match op {
-            RmwOp::AddF => scalar(self.support, ScalarOp::AddF { rounding: Rounding::NearestEven, ftz: false }),
-            RmwOp::Max => scalar(self.support, ScalarOp::MaxI { sign: Signedness::Signed }),
-            RmwOp::Min => scalar(self.support, ScalarOp::MinI { sign: Signedness::Signed }),
-            RmwOp::UMax => scalar(self.support, ScalarOp::MaxI { sign: Signedness::Unsigned }),
-            _ => scalar(self.support, ScalarOp::MinI { sign: Signedness::Unsigned }),
-        };
-        let bits = self.bits_of_value(d, "next");
-        let text = format!(
-            "INLINE {t} {name}({u} *p, {t} x, int order) {{\n  {u} seen = __atomic_load_n(p, __ATOMIC_RELAXED);\n  \
-             for (;;) {{\n    {t} old = {old};\n    {t} next = {next};\n    \
-             if (__atomic_compare_exchange_n(p, &seen, {bits}, 0, order, __ATOMIC_RELAXED)) return old;\n  }}\n}}\n"
-        );
-        self.support.block(&name, &text);
-        format!("{name}(({u} *)&{at}, {v}, {order_name})")
-    }
-
-    fn cas(&mut self, d: DType, at: &str, c: &str, v: &str, ord: Order) -> String {
-        let u = super::library::bits_ty(d);
-        self.support.ty(u, 1);
-        let t = self.support.ty(d.name(), 1);
-        let name = format!("atomic_cas_{d}");
-        let (want, next, old) =
-            (self.bits_of_value(d, "want"), self.bits_of_value(d, "next"), self.value_of_bits(d, "seen"));
-        let failure = "order == __ATOMIC_ACQUIRE || order == __ATOMIC_ACQ_REL ? __ATOMIC_ACQUIRE : __ATOMIC_RELAXED";
-        let text = format!(
-            "INLINE {t} {name}({u} *p, {t} want, {t} next, int order) {{\n  {u} seen = {want};\n  \
-             __atomic_compare_exchange_n(p, &seen, {next}, 0, order, {failure});\n  return {old};\n}}\n"
-        );
-        self.support.block(&name, &text);
-        format!("{name}(({u} *)&{at}, {c}, {v}, {})", order(ord))
     }
 }
 

@@ -14,27 +14,15 @@ mod indexing;
 mod losses;
 mod norm;
 pub mod onnx;
-mod onnx_attention;
-mod onnx_grid;
-mod onnx_rnn;
-mod onnx_state;
-mod onnx_trees;
-mod onnx_ml;
-mod onnx_signal;
-mod onnx_refused;
-mod onnx_quantized;
-mod onnx_contrib;
-mod onnx_deform;
-mod onnx_image;
-mod onnx_loss;
-mod parts;
 mod pool;
 mod products;
 mod reductions;
 mod resize;
 mod rms_norm;
 mod scans;
+mod slices;
 mod softmax;
+mod taps;
 mod torch_attention;
 mod torch_conv;
 mod torch_norm;
@@ -68,7 +56,7 @@ pub struct Decomposition {
 pub const RULES: &[&[Decomposition]] = &[
     activations::RULES,
     arithmetic::RULES,
-    parts::RULES,
+    slices::RULES,
     products::RULES,
     reductions::RULES,
     softmax::RULES,
@@ -88,25 +76,25 @@ pub const RULES: &[&[Decomposition]] = &[
     norm::RULES,
     onnx::elementwise::RULES,
     onnx::gather::RULES,
-    onnx::parts::RULES,
+    onnx::slices::RULES,
     onnx::products::RULES,
     onnx::quantize::RULES,
     onnx::reduce::RULES,
     onnx::shape::RULES,
     onnx::types::RULES,
-    onnx_attention::RULES,
-    onnx_grid::RULES,
-    onnx_rnn::RULES,
-    onnx_state::RULES,
-    onnx_trees::RULES,
-    onnx_ml::RULES,
-    onnx_signal::RULES,
-    onnx_refused::RULES,
-    onnx_quantized::RULES,
-    onnx_image::RULES,
-    onnx_deform::RULES,
-    onnx_contrib::RULES,
-    onnx_loss::RULES,
+    onnx::attention::RULES,
+    onnx::grid::RULES,
+    onnx::rnn::RULES,
+    onnx::state::RULES,
+    onnx::trees::RULES,
+    onnx::ml::RULES,
+    onnx::signal::RULES,
+    onnx::refused::RULES,
+    onnx::quantized_products::RULES,
+    onnx::image::RULES,
+    onnx::deform::RULES,
+    onnx::contrib::RULES,
+    onnx::loss::RULES,
     pool::RULES,
     resize::RULES,
     rms_norm::RULES,

@@ -85,12 +85,12 @@ fn sort(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
                 _ => b.simplify(&Ix::floor_div(Ix::sub(n, Ix::Const(1)), Ix::Const(2))),
             };
             let (mut value, mut place) =
-                (super::parts::select(b, sorted, axis, at.clone())?, super::parts::select(b, order, axis, at)?);
+                (super::slices::select(b, sorted, axis, at.clone())?, super::slices::select(b, order, axis, at)?);
             if b.elem(x).is_float() && call.name == "aten.median" {
                 // NaN wins: it stands last in the order.
                 let last = b.simplify(&Ix::sub(b.shape(x)[axis].clone(), Ix::Const(1)));
-                let top = super::parts::select(b, sorted, axis, last.clone())?;
-                let top_at = super::parts::select(b, order, axis, last)?;
+                let top = super::slices::select(b, sorted, axis, last.clone())?;
+                let top_at = super::slices::select(b, order, axis, last)?;
                 let nan = b.compare(crate::num::op::Predicate::NotEqual, top, top)?;
                 value = b.select(nan, top, value)?;
                 place = b.select(nan, top_at, place)?;

@@ -1,6 +1,6 @@
 //! Attention as PyTorch has it.
 
-use super::onnx_attention::{Masking, attend};
+use super::onnx::attention::{Masking, attend};
 use super::types::head_scale;
 use super::{Call, Decomposition};
 use crate::graph::build::{Builder, Refusal, Result};

@@ -1,6 +1,7 @@
 //! Resampling and padding of PyTorch.
 
-use super::resize::{Coords, Kernel, Mode, Nearest, resample};
+use super::resize::resample;
+use super::taps::{Coords, Kernel, Mode, Nearest};
 use super::types::{element_attr, same_place};
 use super::{Call, Decomposition};
 use crate::graph::build::{Builder, Refusal, Result};

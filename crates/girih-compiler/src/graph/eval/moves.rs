@@ -10,7 +10,7 @@ use crate::num::op::Rounding;
 use crate::num::{ScalarOp, eval};
 
 /// A coordinate of an access.
-enum Place<'a> {
+enum Coordinate<'a> {
     /// A constant and tables by axis, which are added.
     Tables(i64, Vec<(usize, Vec<i64>)>),
     Expression(Ix),
@@ -18,15 +18,20 @@ enum Place<'a> {
     Element(&'a View),
 }
 
-fn places<'a>(coords: &[Coord], args: &'a [View], symbols: &[i64], shape: &[usize]) -> Option<Vec<Place<'a>>> {
+fn coordinates<'a>(
+    coords: &[Coord],
+    args: &'a [View],
+    symbols: &[i64],
+    shape: &[usize],
+) -> Option<Vec<Coordinate<'a>>> {
     let facts = axis_facts(shape);
     let one = |c: &Coord| match c {
-        Coord::Arg(a) => Some(Place::Element(args.get(*a as usize)?)),
+        Coord::Arg(a) => Some(Coordinate::Element(args.get(*a as usize)?)),
         Coord::Ix(ix) => {
             let ix = placed(ix, symbols, &facts);
             Some(match by_axis(&ix, shape) {
-                Some((base, tables)) => Place::Tables(base, tables),
-                None => Place::Expression(ix),
+                Some((base, tables)) => Coordinate::Tables(base, tables),
+                None => Coordinate::Expression(ix),
             })
         }
     };
@@ -34,16 +39,16 @@ fn places<'a>(coords: &[Coord], args: &'a [View], symbols: &[i64], shape: &[usiz
 }
 
 /// The place in the accessed tensor of a position of the result or the updates.
-fn find(places: &[Place<'_>], extents: &[usize], strides: &[i64], pos: &[usize]) -> Result<i64, String> {
+fn find(coordinates: &[Coordinate<'_>], extents: &[usize], strides: &[i64], pos: &[usize]) -> Result<i64, String> {
     let mut address = 0;
-    for (axis, ((place, &extent), stride)) in places.iter().zip(extents).zip(strides).enumerate() {
-        let c = match place {
-            Place::Tables(base, tables) => {
+    for (axis, ((coordinate, &extent), stride)) in coordinates.iter().zip(extents).zip(strides).enumerate() {
+        let c = match coordinate {
+            Coordinate::Tables(base, tables) => {
                 let part = |(d, t): &(usize, Vec<i64>)| pos.get(*d).and_then(|p| t.get(*p)).copied().unwrap_or(0);
                 tables.iter().map(part).fold(*base, i64::wrapping_add)
             }
-            Place::Expression(ix) => at(ix, pos),
-            Place::Element(v) => int_of(v.elem, v.data.bits(v.at(pos))),
+            Coordinate::Expression(ix) => at(ix, pos),
+            Coordinate::Element(v) => int_of(v.elem, v.data.bits(v.at(pos))),
         };
         if c < 0 || c >= extent as i64 {
             return Err(format!("index {c} at {pos:?} is outside axis {axis}, whose extent is {extent}"));
@@ -63,10 +68,10 @@ pub(super) fn gather(
 ) -> Result<Data, String> {
     let bad = || "it has not the operands of a gather".to_string();
     let from = args.first().ok_or_else(bad)?;
-    let places = places(coords, args, symbols, shape).ok_or_else(bad)?;
+    let coordinates = coordinates(coords, args, symbols, shape).ok_or_else(bad)?;
     let mut out = Vec::with_capacity(shape.iter().product());
     every_position(shape, &mut |pos| {
-        let address = from.offset + find(&places, &from.shape, &from.strides, pos)?;
+        let address = from.offset + find(&coordinates, &from.shape, &from.strides, pos)?;
         out.push(from.data.bits(address as usize));
         Ok(())
     })?;
@@ -91,7 +96,7 @@ pub(super) fn scatter(
     let bad = || "it has not the operands of a scatter".to_string();
     let (Some(to), Some(updates)) = (args.first(), args.last()) else { return Err(bad()) };
     let elem = to.elem;
-    let places = places(coords, args, symbols, &updates.shape).ok_or_else(bad)?;
+    let coordinates = coordinates(coords, args, symbols, &updates.shape).ok_or_else(bad)?;
     let strides = row_major(&to.shape);
     let (rounding, ftz, sign) = (Rounding::NearestEven, false, elem.sign());
     let combine = match (op, elem.is_float()) {
@@ -106,7 +111,7 @@ pub(super) fn scatter(
         (ScatterOp::Min, false) => Some(ScalarOp::MinI { sign }),
     };
     every_position(&updates.shape, &mut |pos| {
-        let address = find(&places, &to.shape, &strides, pos)?;
+        let address = find(&coordinates, &to.shape, &strides, pos)?;
         let new = updates.data.bits(updates.at(pos));
         if let Some(slot) = base.get_mut(address as usize) {
             *slot = combine.map_or(new, |op| eval::apply(op, elem.dtype, &[*slot, new]));

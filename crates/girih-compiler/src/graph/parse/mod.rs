@@ -13,8 +13,8 @@ use bytes::Bytes;
 
 use super::ir::*;
 use super::names::is_reserved;
-use super::print::Stage;
-use super::{Elem, known, verify};
+use super::print::Dialect;
+use super::{Elem, symbolic_ints, verify};
 use crate::base::lines::{Tok, Token, error, lex};
 use crate::base::{Code, Diagnostic, Span};
 use crate::index::{Facts, Ix};
@@ -31,7 +31,7 @@ pub fn no_data(_: &str) -> Option<Bytes> {
 #[derive(Clone, Debug)]
 pub struct Parsed {
     pub graph: Graph,
-    pub stage: Stage,
+    pub dialect: Dialect,
     /// Where each node stands.
     pub spans: Vec<Span>,
 }
@@ -52,22 +52,22 @@ pub fn parse(text: &str, data: &Data<'_>) -> Result<Parsed, Diagnostic> {
         spans: vec![],
         last: None,
     };
-    let stage = p.graph()?;
+    let dialect = p.graph()?;
     if !p.is(&Tok::End) {
         return p.expected("the end of the text");
     }
-    Ok(Parsed { graph: p.graph, stage, spans: p.spans })
+    Ok(Parsed { graph: p.graph, dialect, spans: p.spans })
 }
 
 /// Reads and verifies one graph.
 ///
 /// # Errors
 /// `E0807`: the first place that does not follow the grammar, or everything that breaks a rule of the stage.
-pub fn check(text: &str, data: &Data<'_>) -> Result<(Graph, Stage), Vec<Diagnostic>> {
+pub fn check(text: &str, data: &Data<'_>) -> Result<(Graph, Dialect), Vec<Diagnostic>> {
     let parsed = parse(text, data).map_err(|d| vec![d])?;
-    let found = verify::verify(&parsed.graph, parsed.stage);
+    let found = verify::verify(&parsed.graph, parsed.dialect);
     if found.is_empty() {
-        return Ok((parsed.graph, parsed.stage));
+        return Ok((parsed.graph, parsed.dialect));
     }
     let placed = |p: verify::Problem| {
         let span = p.node.and_then(|n| parsed.spans.get(n.0 as usize).copied());
@@ -218,8 +218,8 @@ impl<'t, 'a> Parser<'t, 'a> {
         if matches!(self.tok(), Tok::Str(_)) { self.string() } else { Ok(name.to_string()) }
     }
 
-    fn graph(&mut self) -> Res<Stage> {
-        let stage = self.choice(&[("torch", Stage::Torch), ("tensor", Stage::Tensor)], "`torch` or `tensor`")?;
+    fn graph(&mut self) -> Res<Dialect> {
+        let dialect = self.choice(&[("torch", Dialect::Torch), ("tensor", Dialect::Tensor)], "`torch` or `tensor`")?;
         self.word("graph")?;
         let (name, _) = self.name()?;
         self.graph.name = self.real(name)?;
@@ -245,7 +245,7 @@ impl<'t, 'a> Parser<'t, 'a> {
         self.punct(":")?;
         self.newline()?;
         if !self.is(&Tok::Indent) {
-            return Ok(stage);
+            return Ok(dialect);
         }
         self.next();
         while !self.is(&Tok::Dedent) {
@@ -253,7 +253,7 @@ impl<'t, 'a> Parser<'t, 'a> {
             self.newline()?;
         }
         self.next();
-        Ok(stage)
+        Ok(dialect)
     }
 
     fn statement(&mut self) -> Res<()> {
@@ -380,7 +380,7 @@ impl<'t, 'a> Parser<'t, 'a> {
         let id = self.graph.add_node(op, args, types, origin);
         let values = self.graph.nodes[id].results.clone();
         if let Some(&v) = values.first() {
-            self.graph.values[v].ints = known::ints(&self.graph, id, &self.facts);
+            self.graph.values[v].ints = symbolic_ints::ints(&self.graph, id, &self.facts);
         }
         for (v, (name, span, _)) in values.into_iter().zip(results) {
             self.define(name, span, Thing::Value(v))?;

@@ -16,6 +16,7 @@
 //!   [`SLICE`](crate::loops::eval::SLICE) instructions. Blocks of kernels without those run one after the other.
 
 mod code;
+mod compile;
 mod machine;
 #[cfg(test)]
 mod tests;
@@ -45,7 +46,7 @@ pub fn run(
     }
     let Some(grid) = blocks(kernel, launch)? else { return Ok(()) };
     let launch = &Launch { grid, ..launch.clone() };
-    let program = code::compile(kernel, placed).map_err(|what| {
+    let program = compile::compile(kernel, placed).map_err(|what| {
         Trap::new(Code::InvalidIr, format!("the kernel `{}` is not well-formed: {what}", kernel.name))
     })?;
     machine::run(&program, kernel, placed, launch, memory, host)

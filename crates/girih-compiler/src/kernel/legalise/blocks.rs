@@ -118,7 +118,7 @@ mod tests {
     fn bound(text: &str) -> String {
         use base::memory::{Memory, VecMemory};
         let (tile, _) = parse(text).unwrap();
-        let errors = loops::verify::verify(&tile, loops::print::Stage::Tile);
+        let errors = loops::verify::verify(&tile, loops::print::Dialect::Tile);
         assert!(errors.is_empty(), "{errors:?}");
         let kernel = legalise(&tile, &Options::default()).unwrap();
         let mut results = vec![];

@@ -248,13 +248,13 @@ fn ty(ty: l::Ty, lanes: u32) -> k::Ty {
 mod tests {
     use super::*;
     use crate::loops::parse::parse;
-    use crate::loops::print::Stage;
+    use crate::loops::print::Dialect;
     use crate::loops::verify::verify;
 
     fn refused(body: &str) -> String {
         let text = format!("tile kernel k(p: ptr f32, n: i64) open:\n{body}");
         let (kernel, _) = parse(&text).unwrap();
-        assert_eq!(verify(&kernel, Stage::Tile), [], "{text}");
+        assert_eq!(verify(&kernel, Dialect::Tile), [], "{text}");
         legalise(&kernel, &Options::default()).unwrap_err()
     }
 

@@ -52,7 +52,7 @@ impl Lower<'_> {
             for v in 0..vectors {
                 let var = self.value(&format!("{}_{r}_{v}", buf.name), ty(buf.ty, *lanes));
                 let index = self.in_tile(*i, r, *j, v * lanes, |s| s.ix(&linear))?;
-                self.push(load(var, k::Place::Slot { buf: slot, index: index.clone() }));
+                self.push(load(var, k::Address::Slot { buf: slot, index: index.clone() }));
                 accs.push((var, index));
             }
         }
@@ -69,7 +69,7 @@ impl Lower<'_> {
         self.nest = nest;
         self.push(k::Stmt::For { axis, lo, hi, step, unroll: 0, body: inner? });
         for (var, index) in accs {
-            self.push(store(k::Place::Slot { buf: slot, index }, k::Opnd::Val(var)));
+            self.push(store(k::Address::Slot { buf: slot, index }, k::Opnd::Val(var)));
         }
         Ok(())
     }

@@ -79,9 +79,9 @@ impl Lower<'_> {
         Ok(())
     }
 
-    pub(super) fn place(&mut self, mem: &l::Mem) -> Res<k::Place> {
+    pub(super) fn place(&mut self, mem: &l::Mem) -> Res<k::Address> {
         let base = self.base(mem)?;
-        Ok(k::Place::Mem { base, index: self.ix(&mem.index)?, elem: mem.elem })
+        Ok(k::Address::Mem { base, index: self.ix(&mem.index)?, elem: mem.elem })
     }
 
     pub(super) fn base(&mut self, mem: &l::Mem) -> Res<k::ValId> {
@@ -141,7 +141,7 @@ impl Lower<'_> {
     pub(super) fn check(
         &mut self,
         mem: &l::Mem,
-        place: &k::Place,
+        place: &k::Address,
         count: u32,
         mask: &k::Mask,
         write: bool,
@@ -324,7 +324,7 @@ impl Lower<'_> {
                 let linear = self.linear(self.buf(buf)?, idx)?;
                 let index = self.ix(&linear)?;
                 let dst = self.define(dst)?;
-                let place = k::Place::Slot { buf: slot, index };
+                let place = k::Address::Slot { buf: slot, index };
                 self.push(k::Stmt::Load { dst, place, mask: k::Mask::default(), other: None, order: k::Order::Weak });
             }
         }
@@ -341,7 +341,7 @@ impl Lower<'_> {
             Storage::Slot(slot) => {
                 let linear = self.linear(self.buf(buf)?, idx)?;
                 let index = self.ix(&linear)?;
-                let place = k::Place::Slot { buf: slot, index };
+                let place = k::Address::Slot { buf: slot, index };
                 self.push(k::Stmt::Store { place, value, mask: k::Mask::default(), order: k::Order::Weak });
             }
         }

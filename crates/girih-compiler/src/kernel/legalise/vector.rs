@@ -249,7 +249,7 @@ impl Lower<'_> {
                         Reach::Contiguous => {
                             let index = self.ix(&linear)?;
                             let dst = self.define_vector(*dst)?;
-                            self.push(load(dst, k::Place::Slot { buf: slot, index }));
+                            self.push(load(dst, k::Address::Slot { buf: slot, index }));
                         }
                         Reach::Scattered => self.by_lane(stmt, Some(*dst))?,
                     }
@@ -267,7 +267,7 @@ impl Lower<'_> {
                         Reach::Contiguous => {
                             let value = self.whole(value)?;
                             let index = self.ix(&linear)?;
-                            self.push(store(k::Place::Slot { buf: slot, index }, value));
+                            self.push(store(k::Address::Slot { buf: slot, index }, value));
                         }
                         _ => self.by_lane(stmt, None)?,
                     }
@@ -545,11 +545,11 @@ impl Lower<'_> {
     }
 }
 
-pub(super) fn load(dst: k::ValId, place: k::Place) -> k::Stmt {
+pub(super) fn load(dst: k::ValId, place: k::Address) -> k::Stmt {
     k::Stmt::Load { dst, place, mask: k::Mask::default(), other: None, order: k::Order::Weak }
 }
 
-pub(super) fn store(place: k::Place, value: k::Opnd) -> k::Stmt {
+pub(super) fn store(place: k::Address, value: k::Opnd) -> k::Stmt {
     k::Stmt::Store { place, value, mask: k::Mask::default(), order: k::Order::Weak }
 }
 

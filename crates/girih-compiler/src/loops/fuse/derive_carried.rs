@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use super::nest::{is_bare, perfect};
+use super::producer::{Cost, Producer, cost, producer};
 use super::ranges::{range, signed_range};
-use super::splice_producers::{Cost, Producer, cost, producer};
 use crate::base::launch::Assumptions;
 use crate::base::rule::{Log, Rule};
 use crate::index::{Ix, ValId};

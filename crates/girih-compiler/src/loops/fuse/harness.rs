@@ -10,7 +10,7 @@ use crate::cuda_tile::ir::Module;
 use crate::cuda_tile::{self, parse::parse};
 use crate::loops::ir::Kernel;
 use crate::loops::lift::lift;
-use crate::loops::print::{Stage, print};
+use crate::loops::print::{Dialect, print};
 use crate::loops::verify::verify;
 use crate::loops::{self, launch_facts};
 use crate::num::DType;
@@ -133,11 +133,11 @@ pub fn check(text: &str, grid: [u32; 3], args: &[Arg]) -> Kernel {
     let lifted = lift(&module, &entry).unwrap_or_else(|d| panic!("{d:#?}"));
     let expected = reference(&module, &entry, grid, args);
     let compare = |what: &str, before: &Kernel, after: &Kernel| {
-        let errors = verify(after, Stage::Loop);
-        assert!(errors.is_empty(), "{what}: {errors:#?}\n{}", print(after, Stage::Loop));
+        let errors = verify(after, Dialect::Loop);
+        assert!(errors.is_empty(), "{what}: {errors:#?}\n{}", print(after, Dialect::Loop));
         let got = run_loops(after, &module, grid, args);
         if got.as_ref() != Ok(&expected) {
-            let (before, after) = (print(before, Stage::Loop), print(after, Stage::Loop));
+            let (before, after) = (print(before, Dialect::Loop), print(after, Dialect::Loop));
             let detail = match &got {
                 Err(e) => e.clone(),
                 Ok(got) => difference(got, &expected),

@@ -14,11 +14,13 @@ mod derive_carried;
 pub(super) mod harness;
 mod merge_nests;
 mod nest;
+mod producer;
 mod promote_index;
 pub(super) mod ranges;
 mod reuse_buffers;
 mod simplify;
 mod splice_producers;
+mod uses;
 #[cfg(test)]
 mod results_tests;
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::harness::*;
 use crate::base::launch::{Assumptions, Launch};
 use crate::loops::ir::{Kernel, Stmt};
 use crate::loops::lift::lift;
-use crate::loops::print::{Stage, print};
+use crate::loops::print::{Dialect, print};
 use crate::loops::verify::verify;
 use crate::loops::{launch_facts, walk};
 use crate::num::DType::*;
@@ -26,8 +26,8 @@ fn locals(kernel: &Kernel) -> Vec<String> {
 fn assert_affine(kernel: &Kernel) {
     walk::visit(&kernel.body, &mut |s| {
         if let Stmt::Load { mem, mask, .. } | Stmt::Store { mem, mask, .. } = s {
-            assert!(kernel.params.iter().any(|p| p.val == mem.base), "{}", print(kernel, Stage::Loop));
-            assert!(mask.vals.is_empty(), "{}", print(kernel, Stage::Loop));
+            assert!(kernel.params.iter().any(|p| p.val == mem.base), "{}", print(kernel, Dialect::Loop));
+            assert!(mask.vals.is_empty(), "{}", print(kernel, Dialect::Loop));
         }
     });
 }
@@ -40,8 +40,8 @@ fn example(text: &str) -> Kernel {
             lift(&module, &entry).unwrap(),
             &Assumptions { no_wrap: !general, no_alias: !general },
             &mut |rule, _, after| {
-                let errors = verify(after, Stage::Loop);
-                assert!(errors.is_empty(), "{rule}: {errors:#?}\n{}", print(after, Stage::Loop));
+                let errors = verify(after, Dialect::Loop);
+                assert!(errors.is_empty(), "{rule}: {errors:#?}\n{}", print(after, Dialect::Loop));
             },
         );
     }
@@ -73,7 +73,7 @@ fn a_product_with_views_keeps_its_accumulator_only() {
           v_2: f32 = fma(v, v_1, next)
           acc[i_1, j_1] = v_2
 ";
-    let text = print(&kernel, Stage::Loop);
+    let text = print(&kernel, Dialect::Loop);
     assert!(text.contains(expected), "{text}");
 }
 
@@ -89,7 +89,7 @@ fn a_row_softmax_keeps_its_rows_only() {
     let kernel = example!("softmax");
     assert_eq!(locals(&kernel), ["x"]);
     assert_affine(&kernel);
-    let text = print(&kernel, Stage::Loop);
+    let text = print(&kernel, Dialect::Loop);
     assert!(text.contains("load src[bx*n + i] where i < n else -inf"), "{text}");
     assert!(text.contains("store dst[bx*n + i_2] = v_4 where i_2 < n"), "{text}");
 }
@@ -111,7 +111,7 @@ fn every_example_stays_well_formed() {
 #[test]
 fn element_wise_kernels_need_no_storage() {
     for kernel in [example!("saxpy"), example!("vector_add"), example!("transpose"), example!("histogram")] {
-        assert_eq!(locals(&kernel), [""; 0], "{}", print(&kernel, Stage::Loop));
+        assert_eq!(locals(&kernel), [""; 0], "{}", print(&kernel, Dialect::Loop));
     }
     assert_affine(&example!("saxpy"));
 }
@@ -261,7 +261,7 @@ fn advancing_tiles_of_addresses_agree() {
     let text = entry("%A: tile<ptr<f32>>, %C: tile<ptr<f32>>, %n: tile<i32>", &body);
     for n in [-3, 0, 1, 4, 7] {
         let kernel = check(&text, [1, 1, 1], &[Buf(F32, 32 * 5), Buf(F32, 32), Int(n)]);
-        assert!(locals(&kernel).iter().all(|b| b != "q" && b != "o"), "{}", print(&kernel, Stage::Loop));
+        assert!(locals(&kernel).iter().all(|b| b != "q" && b != "o"), "{}", print(&kernel, Dialect::Loop));
     }
 }
 
@@ -351,7 +351,7 @@ fn an_index_that_starts_below_zero_is_tested_on_both_sides() {
          %inside = cmpi less_than %i, %n_b, unsigned : tile<16xi32> -> tile<16xi1>",
     );
     assert_affine(&kernel);
-    let text = print(&kernel, Stage::Loop);
+    let text = print(&kernel, Dialect::Loop);
     assert!(text.contains("where 0 <= bx*16 + i - 1 and bx*16 + i - 1 < n else"), "{text}");
     assert!(!text.contains("require 0 <= bx*16 + i - 1 "), "{text}");
 }
@@ -363,7 +363,7 @@ fn what_must_wrap_is_no_obligation() {
          %i = muli %lane, %far : tile<16xi32>
          %inside = cmpi less_than %i, %n_b, signed : tile<16xi32> -> tile<16xi1>",
     );
-    let text = print(&kernel, Stage::Loop);
+    let text = print(&kernel, Dialect::Loop);
     assert!(!text.contains("2000000000 <="), "{text}");
 }
 

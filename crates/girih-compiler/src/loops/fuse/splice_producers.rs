@@ -6,13 +6,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::affine;
 use super::nest::{LARGEST, Roots, has_fence, is_bare, perfect, replace};
+use super::producer::{Cost, Producer, cost, moved, producer};
+use super::uses::{Reader, Uses, readers};
 use crate::base::launch::Assumptions;
 use crate::base::rule::{Log, Rule};
 use crate::index::{AxisId, Ix, ValId};
-use crate::loops::ir::{BufId, Kernel, Obligation, Opnd, Order, Stmt};
+use crate::loops::ir::{BufId, Kernel, Obligation, Opnd, Stmt};
 use crate::loops::walk;
 use crate::num::ScalarOp;
-use crate::num::table::Repeat;
 
 pub const RULE: Rule<Kernel, Assumptions> = Rule {
     name: "splice_producers",
@@ -43,175 +44,13 @@ fn run(kernel: &Kernel, assume: &Assumptions, log: &mut Log) -> Option<Kernel> {
     (log.applied.len() > applied).then_some(kernel)
 }
 
+const MAX_REPEATED_OPS: usize = 16;
+
 struct Splicer<'a> {
     kernel: &'a mut Kernel,
     assume: Assumptions,
     log: &'a mut Log,
     roots: Roots,
-}
-
-/// `for axes: pure...; buf[idx] = value`
-pub struct Producer {
-    pub buf: BufId,
-    pub idx: Vec<Ix>,
-    pub pure: Vec<Stmt>,
-    pub value: Opnd,
-}
-
-/// What a producer's computation is made of; the later, the less it may be repeated.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Cost {
-    /// Reads, constants and integer arithmetic.
-    Index,
-    /// Conversions between number types.
-    Convert,
-    /// A load, with what computes its address.
-    Load,
-    /// Anything else.
-    Work,
-}
-
-const MAX_REPEATED_OPS: usize = 16;
-
-pub fn producer(kernel: &Kernel, stmt: &Stmt) -> Option<Producer> {
-    let (axes, body) = perfect(stmt);
-    let (Stmt::Write { buf, idx, value }, pure) = body.split_last()? else { return None };
-    let movable = pure.iter().all(|s| {
-        matches!(
-            s,
-            Stmt::Let { .. }
-                | Stmt::Index { .. }
-                | Stmt::Test { .. }
-                | Stmt::Read { .. }
-                | Stmt::Load { order: Order::Weak, .. }
-        )
-    });
-    let reads_itself = pure.iter().any(|s| matches!(s, Stmt::Read { buf: b, .. } if b == buf));
-    if !movable || reads_itself || !is_bare(idx, &axes) {
-        return None;
-    }
-    let shape = &kernel.bufs[*buf].shape;
-    let whole = idx.len() == shape.len()
-        && idx.iter().zip(shape).all(|(ix, &n)| match ix {
-            Ix::Axis(a) => axes.iter().any(|&(b, m)| *a == b && m as u64 == n),
-            _ => n == 1,
-        });
-    whole.then(|| Producer { buf: *buf, idx: idx.clone(), pure: pure.to_vec(), value: *value })
-}
-
-pub fn cost(p: &Producer) -> Cost {
-    let mut worst = Cost::Index;
-    for s in &p.pure {
-        let c = match s {
-            Stmt::Load { .. } => Cost::Load,
-            Stmt::Let { op, .. } => op_cost(*op),
-            _ => Cost::Index,
-        };
-        worst = worst.max(c);
-    }
-    worst
-}
-
-fn op_cost(op: ScalarOp) -> Cost {
-    match op.repeat() {
-        Repeat::Index => Cost::Index,
-        Repeat::Convert => Cost::Convert,
-        Repeat::Compute => Cost::Work,
-    }
-}
-
-/// A read of the producer's buffer.
-struct Reader {
-    /// Its statement in the list the producer stands in.
-    at: usize,
-    idx: Vec<Ix>,
-    /// Runs per element of the buffer are at most this; `None`: unknown.
-    repeats: Option<u64>,
-    /// In the innermost loop of a contraction.
-    contraction: bool,
-    /// The list that holds it, as a number.
-    list: usize,
-}
-
-fn readers(kernel: &Kernel, body: &[Stmt], from: usize, buf: BufId, uses: &Uses) -> Vec<Reader> {
-    let elements = kernel.bufs[buf].shape.iter().product::<u64>().max(1);
-    let mut out = Vec::new();
-    let mut lists = 0;
-    for (at, stmt) in uses.of(buf, body).filter(|&(at, _)| at >= from) {
-        let mut found = Vec::new();
-        find(std::slice::from_ref(stmt), buf, Some(1), false, &mut lists, &mut found);
-        out.extend(found.into_iter().map(|(idx, runs, contraction, list)| Reader {
-            at,
-            idx,
-            repeats: runs.map(|r: u64| r.div_ceil(elements)),
-            contraction,
-            list,
-        }));
-    }
-    out
-}
-
-type Found = (Vec<Ix>, Option<u64>, bool, usize);
-
-fn find(body: &[Stmt], buf: BufId, runs: Option<u64>, contraction: bool, lists: &mut usize, out: &mut Vec<Found>) {
-    let list = *lists;
-    *lists += 1;
-    for stmt in body {
-        match stmt {
-            Stmt::Read { buf: b, idx, .. } if *b == buf => out.push((idx.clone(), runs, contraction, list)),
-            Stmt::For(f) => {
-                let trips = match (&f.lo, &f.hi, &f.step) {
-                    (Ix::Const(lo), Ix::Const(hi), Ix::Const(1)) => Some((hi - lo).max(0) as u64),
-                    _ => None,
-                };
-                let runs = runs.zip(trips).map(|(a, b)| a.saturating_mul(b));
-                find(&f.body, buf, runs, contraction || f.contraction.is_some(), lists, out);
-            }
-            Stmt::Loop { body } => find(body, buf, None, false, lists, out),
-            _ => {
-                for inner in walk::bodies(stmt) {
-                    find(inner, buf, runs, contraction, lists, out);
-                }
-            }
-        }
-    }
-}
-
-/// Which statements of a list mention a buffer, write it, or store to memory. Places stay what they are while a list is
-/// worked on: a statement that goes leaves an empty one.
-#[derive(Default)]
-struct Uses {
-    mention: FxHashMap<BufId, BTreeSet<usize>>,
-    write: FxHashMap<BufId, BTreeSet<usize>>,
-    /// Statements with stores, atomics or ordered accesses.
-    memory: BTreeSet<usize>,
-}
-
-impl Uses {
-    fn index(body: &[Stmt]) -> Uses {
-        let mut uses = Uses::default();
-        (0..body.len()).for_each(|at| uses.add(body, at));
-        uses
-    }
-
-    fn add(&mut self, body: &[Stmt], at: usize) {
-        let Some(stmt) = body.get(at) else { return };
-        let stmt = std::slice::from_ref(stmt);
-        for buf in walk::buffer_uses(stmt).into_keys() {
-            self.mention.entry(buf).or_default().insert(at);
-        }
-        let effects = walk::effects(stmt);
-        for buf in effects.bufs_written {
-            self.write.entry(buf).or_default().insert(at);
-        }
-        if !effects.stores.is_empty() || has_fence(stmt) {
-            self.memory.insert(at);
-        }
-    }
-
-    fn of<'a>(&'a self, buf: BufId, body: &'a [Stmt]) -> impl Iterator<Item = (usize, &'a Stmt)> {
-        self.mention.get(&buf).into_iter().flatten().filter_map(|&at| Some((at, body.get(at)?)))
-    }
 }
 
 /// What stands where a statement has gone.
@@ -571,21 +410,6 @@ fn local_at((at, stmt): (usize, &Stmt)) -> Option<(BufId, usize)> {
     }
 }
 
-impl Producer {
-    /// The computation of one element: fresh statements, and the operand that holds it.
-    pub fn at(&self, kernel: &mut Kernel, idx: &[Ix]) -> (walk::Renaming, Vec<Stmt>, Opnd) {
-        let renaming = walk::Renaming::fresh(kernel, &self.pure);
-        let mut copy = self.pure.clone();
-        renaming.apply(&mut copy);
-        walk::subst_axes(&mut copy, &mut |a| position(self, a).and_then(|d| idx.get(d).cloned()));
-        let value = match self.value {
-            Opnd::Val(v) => Opnd::Val(renaming.vals.get(&v).copied().unwrap_or(v)),
-            constant => constant,
-        };
-        (renaming, copy, value)
-    }
-}
-
 /// The values that a statement reads from the producer's buffer, and the value that the producer writes there.
 fn addresses(stmt: &Stmt, p: &Producer) -> BTreeMap<ValId, ValId> {
     let mut out = BTreeMap::new();
@@ -599,14 +423,4 @@ fn addresses(stmt: &Stmt, p: &Producer) -> BTreeMap<ValId, ValId> {
         });
     }
     out
-}
-
-/// The dimension of the buffer that one of the producer's axes runs over.
-fn position(p: &Producer, axis: AxisId) -> Option<usize> {
-    p.idx.iter().position(|ix| *ix == Ix::Axis(axis))
-}
-
-/// An expression of the producer, seen from a read at `at`.
-fn moved(ix: &Ix, p: &Producer, at: &[Ix]) -> Ix {
-    ix.subst_axes(&mut |a| position(p, a).and_then(|d| at.get(d).cloned()))
 }

@@ -29,7 +29,7 @@ mod tests;
 
 use std::rc::Rc;
 
-use crate::base::{Code, Diagnostic, place};
+use crate::base::{Code, Diagnostic, location};
 use crate::cuda_tile::ir::{
     AttrKey, Elem, Elements, Func, Module, Op, OpId, Opcode, TileType, TileViewType, Type, ValueId,
 };
@@ -115,7 +115,7 @@ struct Lift<'m> {
     /// Calls expanded so far.
     calls: usize,
     /// Where the operation at hand comes from.
-    from: Option<place::Place>,
+    from: Option<location::Location>,
 }
 
 fn ty_of(elem: Elem) -> Ty {

@@ -3,7 +3,7 @@
 use super::lift;
 use crate::cuda_tile::parse::parse;
 use crate::loops::ir::{Kernel, Stmt};
-use crate::loops::print::{Stage, print};
+use crate::loops::print::{Dialect, print};
 use crate::loops::walk;
 
 fn lifted(params: &str, body: &str) -> Kernel {
@@ -13,7 +13,7 @@ fn lifted(params: &str, body: &str) -> Kernel {
 }
 
 fn text(params: &str, body: &str) -> String {
-    print(&lifted(params, body), Stage::Loop)
+    print(&lifted(params, body), Dialect::Loop)
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn a_tile_value_is_a_buffer_and_its_own_nest() {
 #[test]
 fn a_scalar_is_a_value() {
     let kernel = lifted("%x: tile<f32>", "%y = addf %x, %x rounding<nearest_even> : tile<f32>");
-    assert!(matches!(kernel.body[..], [Stmt::Let { .. }]), "{}", print(&kernel, Stage::Loop));
+    assert!(matches!(kernel.body[..], [Stmt::Let { .. }]), "{}", print(&kernel, Dialect::Loop));
 }
 
 #[test]

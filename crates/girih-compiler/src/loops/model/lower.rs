@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::emit::{Emitter, Result};
+use super::builder::{NestBuilder, Result};
+use super::concat::{self, Part};
 use super::fuse::{Fusion, Root};
-use super::parts::{self, Part};
 use super::plan::{Array, ArrayId, ArrayPlace, Plan, Step, StepArg};
-use super::{product, rows, streamed, whole};
+use super::{attention, product, rows, scan_sort_scatter};
 use crate::base::rule::Log;
 use crate::base::{Code, Diagnostic};
 use crate::graph::ir::{Arg, Graph, Op, ValueId};
@@ -103,7 +103,7 @@ fn plan_of(graph: &Graph, roots: &[Root], options: &Options) -> std::result::Res
         let lowering = Lowering { graph, arrays: &arrays, plan: &plan };
         let steps = match &roots[first].parts[..] {
             [] => vec![lowering.step(&members, &[], &mut names)],
-            all => all.chunks(parts::IN_A_STEP).map(|some| lowering.step(&members, some, &mut names)).collect(),
+            all => all.chunks(concat::IN_A_STEP).map(|some| lowering.step(&members, some, &mut names)).collect(),
         };
         let steps = steps.into_iter().collect::<Result<Vec<Step>>>().map_err(|refusal| (first, refusal))?;
         if roots[first].load { plan.load.extend(steps) } else { plan.steps.extend(steps) }
@@ -205,7 +205,7 @@ impl Lowering<'_> {
         let Lowering { graph, arrays, plan, .. } = *self;
         let (read, members) = match (roots, some) {
             ([root], [_, ..]) => {
-                let (read, mut inside) = reach(graph, parts::operands(graph, root.value, some), arrays);
+                let (read, mut inside) = reach(graph, concat::operands(graph, root.value, some), arrays);
                 inside.insert(root.value);
                 (read, inside.into_iter().collect())
             }
@@ -215,7 +215,7 @@ impl Lowering<'_> {
             }
         };
         let name = kernel_name(graph, roots, &members, names);
-        let mut e = Emitter::new(graph, &name);
+        let mut e = NestBuilder::new(graph, &name);
         let mut args: Vec<StepArg> = graph.symbols.keys().map(StepArg::Symbol).collect();
         let (mut reads, mut writes, mut outs) = (vec![], vec![], vec![]);
         for v in read {
@@ -237,7 +237,7 @@ impl Lowering<'_> {
         let kernel = match (roots, some) {
             ([root], []) => self.one(e, root, &outs)?,
             ([root], _) => match outs[..] {
-                [out] => parts::emit(e, root.value, out, some)?,
+                [out] => concat::write(e, root.value, out, some)?,
                 _ => return Err(Refusal::new("a map has one result")),
             },
             _ => self.several(e, roots, &outs)?,
@@ -271,7 +271,7 @@ impl Lowering<'_> {
         Ok(Step { kernel, args, reads, writes, origins, flops, bytes })
     }
 
-    fn one(&self, mut e: Emitter<'_>, root: &Root, outs: &[ValId]) -> Result<Kernel> {
+    fn one(&self, mut e: NestBuilder<'_>, root: &Root, outs: &[ValId]) -> Result<Kernel> {
         let graph = self.graph;
         let Some((node, _)) = graph.def(root.value) else { return Err(Refusal::new("an input has no kernel")) };
         e.keep = root.keep.clone();
@@ -283,15 +283,15 @@ impl Lowering<'_> {
         }
         if !root.products.is_empty() {
             match &root.stream {
-                Some(s) => streamed::emit(&mut e, root.value, out, s, &root.places)?,
-                None => product::emit(&mut e, root.value, out, &root.products, &root.places)?,
+                Some(s) => attention::write(&mut e, root.value, out, s, &root.places)?,
+                None => product::write(&mut e, root.value, out, &root.products, &root.places)?,
             }
             return Ok(Kernel { open: true, ..e.finish() });
         }
         if matches!(node.op, Op::Scan { .. } | Op::Sort { .. } | Op::Scatter { .. }) {
-            whole::emit(&mut e, node, outs)?;
+            scan_sort_scatter::write(&mut e, node, outs)?;
         } else {
-            rows::emit(&mut e, root.value, out, &root.first)?;
+            rows::write(&mut e, root.value, out, &root.first)?;
         }
         let facts = e.facts.clone();
         let mut kernel = e.finish();
@@ -301,12 +301,12 @@ impl Lowering<'_> {
     }
 
     /// Products side by side: each block will belong to one of them.
-    fn several(&self, mut e: Emitter<'_>, roots: &[&Root], outs: &[ValId]) -> Result<Kernel> {
+    fn several(&self, mut e: NestBuilder<'_>, roots: &[&Root], outs: &[ValId]) -> Result<Kernel> {
         for (root, out) in roots.iter().zip(outs) {
             if self.graph.values[root.value].elem.dtype.bits() == 4 {
                 return Err(Refusal::new("a product's blocks do not write 4-bit elements"));
             }
-            product::emit(&mut e, root.value, *out, &root.products, &root.places)?;
+            product::write(&mut e, root.value, *out, &root.products, &root.places)?;
         }
         Ok(Kernel { open: true, ..e.finish() })
     }

@@ -2,20 +2,20 @@
 //!
 //! In: a graph of primitives. Out: a [`Plan`]: kernels in order, the arrays between them, and how each is launched.
 
-mod emit;
+mod attention;
+mod builder;
+mod concat;
 pub mod eval;
 mod fuse;
 mod lower;
-mod parts;
+mod online_softmax;
 pub mod plan;
 mod product;
 mod roles;
 mod rows;
-mod stream;
-mod streamed;
+mod scan_sort_scatter;
 #[cfg(test)]
 mod tests;
-mod whole;
 #[cfg(test)]
 mod work_tests;
 

@@ -11,7 +11,7 @@
 //! Several products of one shape share the loops; the epilogue reads all their accumulators. How they run is for Tile IR
 //! to decide.
 
-use super::emit::{Emitter, Result, Source};
+use super::builder::{NestBuilder, Result, Source};
 use super::roles::Product;
 use crate::graph::build::Refusal;
 use crate::graph::ir::{Arg, Op, ValueId};
@@ -22,7 +22,13 @@ use crate::num::op::Rounding;
 
 /// Emits a nest for `root`, which needs `products` (of one shape and roles) in its epilogue. `places` are the root's
 /// coordinates over the coordinates of the products.
-pub(super) fn emit(e: &mut Emitter<'_>, root: ValueId, out: ValId, products: &[Product], places: &[Ix]) -> Result<()> {
+pub(super) fn write(
+    e: &mut NestBuilder<'_>,
+    root: ValueId,
+    out: ValId,
+    products: &[Product],
+    places: &[Ix],
+) -> Result<()> {
     let graph = e.graph;
     let Some(first) = products.first() else { return Err(Refusal::new("no product")) };
     let Some((node, _)) = graph.def(first.dot) else { return Err(Refusal::new("no product")) };
@@ -50,7 +56,7 @@ pub(super) fn emit(e: &mut Emitter<'_>, root: ValueId, out: ValId, products: &[P
 
 /// The sum of one element of a product, in a new accumulator. `at` are the coordinates of the product's element.
 pub(super) fn contract(
-    e: &mut Emitter<'_>,
+    e: &mut NestBuilder<'_>,
     p: &Product,
     m: &[AxisId],
     n: &[AxisId],
@@ -63,11 +69,11 @@ pub(super) fn contract(
     let dtype = elem.dtype;
     let outer = e.depth();
     let acc = e.local(&graph.values[p.dot].name, dtype, vec![], outer);
-    e.emit_here(Stmt::Write { buf: acc, idx: vec![], value: Opnd::Const { dtype, bits: 0 } });
+    e.push_here(Stmt::Write { buf: acc, idx: vec![], value: Opnd::Const { dtype, bits: 0 } });
     let mut read = at.to_vec();
     let k = e.open_axes("k", &p.k, shape, LoopKind::Reduce, &mut read);
     let here = e.depth();
-    let operand = |e: &mut Emitter<'_>, arg: Arg| {
+    let operand = |e: &mut NestBuilder<'_>, arg: Arg| {
         let from = match arg {
             Arg::Value(v) => graph.values[v].elem,
             Arg::Scalar { elem, .. } => elem,
@@ -95,7 +101,7 @@ pub(super) fn contract(
         let product = e.define("v", dtype, here, |dst| Stmt::Let { dst, op: ScalarOp::MulI, args: vec![x, y] });
         e.define("v", dtype, here, |dst| Stmt::Let { dst, op: ScalarOp::AddI, args: vec![product, old] })
     };
-    e.emit_here(Stmt::Write { buf: acc, idx: vec![], value: new });
+    e.push_here(Stmt::Write { buf: acc, idx: vec![], value: new });
     // An operand that turns out not to change along the sum stands before it: a plain sum then.
     let inside = e.depth_of_val(a) > outer && e.depth_of_val(b) > outer;
     let roles = inside.then(|| Contraction { m: m.to_vec(), n: n.to_vec(), k, a, b, acc });
@@ -107,7 +113,7 @@ pub(super) fn contract(
 }
 
 /// Whether an operand's element is one load, perhaps converted.
-pub(super) fn is_load(e: &Emitter<'_>, arg: Arg) -> bool {
+pub(super) fn is_load(e: &NestBuilder<'_>, arg: Arg) -> bool {
     let Arg::Value(v) = arg else { return false };
     if e.sources.contains_key(&v) {
         return true;
@@ -124,7 +130,7 @@ pub(super) fn is_load(e: &Emitter<'_>, arg: Arg) -> bool {
 }
 
 /// Whether it is one load where a condition holds and zero elsewhere: a padded window.
-pub(super) fn is_padded_load(e: &Emitter<'_>, arg: Arg) -> bool {
+pub(super) fn is_padded_load(e: &NestBuilder<'_>, arg: Arg) -> bool {
     let Arg::Value(v) = arg else { return false };
     let Some((node, _)) = e.graph.def(v).filter(|_| !e.sources.contains_key(&v)) else { return false };
     match &node.op {
@@ -143,7 +149,7 @@ pub(super) fn is_padded_load(e: &Emitter<'_>, arg: Arg) -> bool {
 }
 
 /// The one load of an operand, through maps and the condition of a padded window.
-pub(super) fn load_of(e: &mut Emitter<'_>, arg: Arg, coords: &[Ix]) -> Result<Opnd> {
+pub(super) fn load_of(e: &mut NestBuilder<'_>, arg: Arg, coords: &[Ix]) -> Result<Opnd> {
     let Arg::Value(v) = arg else { return Err(Refusal::new("an operand of a product is a scalar")) };
     if e.sources.contains_key(&v) {
         return e.demand(v, coords);

@@ -10,14 +10,14 @@
 
 use std::collections::BTreeSet;
 
-use super::emit::{Emitter, Result};
+use super::builder::{NestBuilder, Result};
 use crate::graph::ir::ValueId;
 use crate::index::{Facts, Ix, simplify};
 use crate::loops::ir::*;
 use crate::loops::walk;
 
 /// Emits the loops of one result. `first` are the axes that reductions depend on; their loops stand outside.
-pub(super) fn emit(e: &mut Emitter<'_>, root: ValueId, out: ValId, first: &BTreeSet<usize>) -> Result<()> {
+pub(super) fn write(e: &mut NestBuilder<'_>, root: ValueId, out: ValId, first: &BTreeSet<usize>) -> Result<()> {
     let shape = e.graph.values[root].shape.clone();
     let origin = e.graph.def(root).map_or(crate::graph::OriginId(0), |(n, _)| n.origin);
     let mut order: Vec<usize> = first.iter().copied().collect();

@@ -8,7 +8,7 @@ use crate::graph::ir::{Arg, Graph, Output, ReduceOp, Role, ValueId, axis};
 use crate::graph::{Attr, Elem, decompose};
 use crate::index::Ix;
 use crate::kernel;
-use crate::loops::print::{Stage, print};
+use crate::loops::print::{Dialect, print};
 use crate::loops::verify::verify;
 use crate::pipeline;
 
@@ -71,8 +71,8 @@ impl Case {
             let mut log = Log::default();
             let plan = lower(&graph, &Options { fuse }, &mut log).unwrap();
             for step in plan.load.iter().chain(&plan.steps) {
-                let breaches = verify(&step.kernel, Stage::Loop);
-                let text = print(&step.kernel, Stage::Loop);
+                let breaches = verify(&step.kernel, Dialect::Loop);
+                let text = print(&step.kernel, Dialect::Loop);
                 if std::env::var("SHOW").is_ok() {
                     println!("{text}");
                 }

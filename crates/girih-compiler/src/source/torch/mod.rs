@@ -39,7 +39,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::Value as Json;
 
-use crate::base::place::Place;
+use crate::base::location::Location;
 use crate::base::{Code, Diagnostic};
 use crate::graph::build::Refusal;
 use crate::graph::ir::{Arg, Attrs, Output, Role, Symbol};
@@ -279,7 +279,7 @@ fn alike(a: &Ix, b: &Ix) -> bool {
     })
 }
 
-fn diagnostic(op: &str, module: &str, place: Option<Place>, known: bool, refusal: Refusal) -> Diagnostic {
+fn diagnostic(op: &str, module: &str, place: Option<Location>, known: bool, refusal: Refusal) -> Diagnostic {
     let code = if known { Code::ModelShape } else { Code::UnsupportedOperator };
     let at = match (module, &place) {
         ("", None) => String::new(),
@@ -296,7 +296,7 @@ fn diagnostic(op: &str, module: &str, place: Option<Place>, known: bool, refusal
 }
 
 impl At<'_> {
-    fn place(&self) -> Read<Option<Place>> {
+    fn place(&self) -> Read<Option<Location>> {
         let Some(place) = self.get("place").filter(|p| !p.json.is_null()) else { return Ok(None) };
         match place.json.as_array().map(Vec::as_slice) {
             Some([file, line]) => {
@@ -304,7 +304,7 @@ impl At<'_> {
                     return Err(place.bad("a place is a file and a line"));
                 };
                 let line = u32::try_from(line).unwrap_or(u32::MAX);
-                Ok(Some(Place { file: Arc::from(file), line, column: 1 }))
+                Ok(Some(Location { file: Arc::from(file), line, column: 1 }))
             }
             _ => Err(place.bad("a place is a file and a line")),
         }

@@ -6,7 +6,7 @@ use crate::base::rule::{Log, Rule};
 use crate::index::{Cmp, Cond, Facts, Mask, simplify};
 use crate::loops::ir::*;
 use crate::loops::model::{Array, ArrayId, ArrayPlace, Plan, Step, StepArg};
-use crate::loops::print::{Stage, print};
+use crate::loops::print::{Dialect, print};
 use crate::loops::walk;
 use crate::num::DType;
 use crate::tile::Context;
@@ -46,7 +46,7 @@ fn run(plan: &Plan, ctx: &Context, log: &mut Log) -> Option<Plan> {
         let mut packed = vec![];
         for weight in weights(step, plan, ctx, log) {
             let (array, kernel) = (weight.array, packer(step, &plan.arrays[weight.array], &weight));
-            let key = (array, print(&kernel, Stage::Loop));
+            let key = (array, print(&kernel, Dialect::Loop));
             let id = *done.entry(key).or_insert_with(|| {
                 let source = &plan.arrays[array];
                 let shape = [weight.panels(), weight.depth(), weight.width].map(Ix::Const).to_vec();
@@ -330,7 +330,7 @@ mod tests {
         let mut log = Log::default();
         let out = run(&plan, ctx, &mut log);
         for step in out.iter().flat_map(|p| p.load.iter().chain(&p.steps)) {
-            assert_eq!(verify(&step.kernel, Stage::Loop), []);
+            assert_eq!(verify(&step.kernel, Dialect::Loop), []);
             assert_eq!(step.args.len(), step.kernel.params.len());
         }
         (plan, out, log)
@@ -347,10 +347,10 @@ mod tests {
         assert_eq!(names(&out.steps[0]), ["x", "bias", "linear", "weight_packed"]);
         let weight = step.args[1];
         assert!(!out.steps[0].args.contains(&weight) && out.load[0].args[0] == weight);
-        let text = print(&out.steps[0].kernel, Stage::Loop);
+        let text = print(&out.steps[0].kernel, Dialect::Loop);
         assert!(text.contains("load weight_packed[j//32*2048 + k*32 + j%32]"), "{text}");
         // 40 columns are a panel and a part of one, filled with zeros.
-        let text = print(&out.load[0].kernel, Stage::Loop);
+        let text = print(&out.load[0].kernel, Dialect::Loop);
         assert!(text.contains("load weight[p*2048 + j*64 + k] where p*32 + j < 40 else 0.0"), "{text}");
     }
 

@@ -28,17 +28,7 @@ use callbacks::{on_check, on_print, on_stop, on_trap, on_yield};
 
 pub use cost::Cost;
 pub(crate) use float_control::FloatControl;
-
-/// How blocks are handed to threads.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BlockOrder {
-    /// Contiguous ranges, any order: blocks that do not talk to each other.
-    Ranges,
-    /// One at a time in increasing linear index: a block may wait for any lower one.
-    Increasing,
-    /// A thread each, where the grid is small enough: blocks may wait for any other. Else as `Increasing`.
-    Together,
-}
+pub use girih_compiler::loops::launch_facts::BlockOrder;
 
 /// Largest grid whose blocks get a thread each.
 pub const MAX_TOGETHER: i64 = 1024;

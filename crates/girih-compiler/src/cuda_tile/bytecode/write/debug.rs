@@ -6,7 +6,7 @@
 
 use super::Writer;
 use super::buffer::Buffer;
-use crate::base::Place;
+use crate::base::Location;
 use crate::cuda_tile::bytecode::tags::debug;
 use crate::cuda_tile::ir::*;
 use crate::cuda_tile::loc::{CompileUnit, File, LocKind, Scope, ScopeKind, Subprogram};
@@ -61,7 +61,7 @@ impl<'m> Writer<'m> {
         n
     }
 
-    fn located(&mut self, place: &Place, scope: &Scope) -> u64 {
+    fn located(&mut self, place: &Location, scope: &Scope) -> u64 {
         let scope = self.scope_number(scope);
         let file = self.string(&place.file);
         self.debug_item(|b| {
@@ -129,7 +129,7 @@ impl<'m> Writer<'m> {
 }
 
 /// The scope of a function that has none.
-fn subprogram(name: &str, place: &Place) -> Subprogram {
+fn subprogram(name: &str, place: &Location) -> Subprogram {
     let (directory, file) = place.file.rsplit_once('/').unwrap_or(("", &place.file));
     let file = File { name: file.into(), directory: directory.into() };
     Subprogram {

@@ -84,7 +84,7 @@ fn places_without_a_scope_get_that_of_their_function() {
     let text = "entry @k(%x: tile<f32>) {\n  %y = absf %x : tile<f32> loc(\"lib/a.py\":7:2)\n  return\n}\n";
     let bytes = write(&module(text), Version::V13_1).unwrap();
     let read = crate::cuda_tile::bytecode::read(&bytes).unwrap().module;
-    let chain = |loc: &Loc| crate::base::place::chain_text(&loc.frames());
+    let chain = |loc: &Loc| crate::base::location::chain_text(&loc.frames());
     assert_eq!(chain(&read.funcs[0].ops.values().next().unwrap().loc), "lib/a.py:7:2 in k");
     assert_eq!(read.funcs[0].loc.scope().and_then(Scope::function).unwrap().file.directory.as_ref(), "lib");
     assert!(crate::cuda_tile::verify(&read).is_empty());

@@ -22,7 +22,7 @@ use super::ast::{self, Binary, Compare};
 use super::error::{Res, Stop, bad};
 use super::value::{Class, Declared, Object, Scope, State, Tensor, TensorCell, Value};
 use super::{Evaluated, Given};
-use crate::base::place::Place;
+use crate::base::location::Location;
 use crate::base::{Diagnostic, Span};
 use crate::graph::build::Refusal;
 use crate::graph::ir::{self, Arg};
@@ -435,11 +435,11 @@ impl<'t> Eval<'t> {
         simplify(ix, &self.graph.facts())
     }
 
-    fn place(&self) -> Option<Place> {
+    fn place(&self) -> Option<Location> {
         let before = self.text.get(..self.span.start as usize)?;
         let line = before.matches('\n').count() as u32 + 1;
         let column = before.chars().rev().take_while(|c| *c != '\n').count() as u32 + 1;
-        Some(Place { file: self.file.clone(), line, column })
+        Some(Location { file: self.file.clone(), line, column })
     }
 
     pub fn origin(&mut self, op: &str) -> OriginId {

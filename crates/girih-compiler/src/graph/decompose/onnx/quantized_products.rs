@@ -1,0 +1,123 @@
+//! ONNX's convolutions and products of quantized tensors: integers inside, one rounding at the end.
+
+use crate::graph::Elem;
+use crate::graph::build::{Builder, Refusal, Result};
+use crate::graph::decompose::conv::{conv, kernel_of};
+use crate::graph::decompose::resize::round_even;
+use crate::graph::decompose::window::{onnx_slides, spatial};
+use crate::graph::decompose::{Call, Decomposition};
+use crate::graph::ir::Arg;
+
+pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
+    Decomposition {
+        name: "conv_integer",
+        handles: &["onnx.ConvInteger"],
+        doc: "A convolution of integers less their zero points, in i32.\n\n\
+              `y = conv_integer(x, w, zx, zw)` --> `y = conv(i32 x - zx, i32 w - zw)`",
+        run: conv_integer,
+    },
+    Decomposition {
+        name: "qlinear_conv",
+        handles: &["onnx.QLinearConv"],
+        doc: "A convolution of integers, scaled and rounded once.\n\n\
+              `y = qlinear_conv(..)` --> `y = saturate(round(conv(x - zx, w - zw) * (sx * sw / sy)) + zy)`",
+        run: qlinear_conv,
+    },
+    Decomposition {
+        name: "qlinear_matmul",
+        handles: &["onnx.QLinearMatMul"],
+        doc: "A product of integers, scaled and rounded once.\n\n\
+              `y = qlinear_matmul(..)` --> `y = saturate(round((a - za) @ (b - zb) * (sa * sb / sy)) + zy)`",
+        run: qlinear_matmul,
+    },
+];
+
+/// `x - zero` in i32. A zero point for each entry of an axis stands along `along`.
+fn centred(b: &mut Builder<'_>, x: Arg, zero: Option<Arg>, along: usize) -> Result<Arg> {
+    let rank = b.rank(x);
+    let x = b.convert(x, Elem::I32)?;
+    let Some(zero) = zero else { return Ok(x) };
+    let zero = b.convert(zero, Elem::I32)?;
+    let zero = spread(b, zero, rank, along)?;
+    b.sub(x, zero)
+}
+
+/// A scalar, or a vector along one axis of a tensor of that rank.
+fn spread(b: &mut Builder<'_>, v: Arg, rank: usize, along: usize) -> Result<Arg> {
+    match b.rank(v) {
+        0 => Ok(v),
+        1 if b.shape(v)[0].is_const(1) => b.squeeze(v, &[0]),
+        1 => {
+            let axes: Vec<usize> = (0..rank).filter(|d| *d != along).collect();
+            b.unsqueeze(v, &axes)
+        }
+        _ => Ok(v),
+    }
+}
+
+/// `sum * scale + zero`, rounded to even and saturated to the type of `zero` (else `elem`).
+fn requantize(b: &mut Builder<'_>, sum: Arg, scale: Arg, zero: Option<Arg>, elem: Elem) -> Result<Arg> {
+    let elem = zero.map_or(elem, |z| b.elem(z));
+    let sum = b.convert(sum, Elem::F64)?;
+    let scale = b.convert(scale, Elem::F64)?;
+    let mut y = b.mul(sum, scale)?;
+    if let Some(zero) = zero {
+        let zero = b.convert(zero, Elem::F64)?;
+        let zero = spread(b, zero, 0, 0)?;
+        y = b.add(y, zero)?;
+    }
+    let y = round_even(b, y)?;
+    b.convert(y, elem)
+}
+
+fn integer_conv(b: &mut Builder<'_>, call: &Call<'_>, x: Arg, w: Arg) -> Result<Arg> {
+    let sizes = kernel_of(b, call, w)?;
+    let slides = onnx_slides(b, call, &spatial(b, x)?, &sizes)?;
+    conv(b, x, w, &slides, call.int("group", 1)?, Elem::I32)
+}
+
+/// `(x, w, x_zero?, w_zero?)`
+fn conv_integer(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let x = centred(b, call.arg(0)?, call.opt(2), 1)?;
+    let w = centred(b, call.arg(1)?, call.opt(3), 0)?;
+    Ok(vec![integer_conv(b, call, x, w)?])
+}
+
+/// `(x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero, bias?)`
+fn qlinear_conv(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let elem = b.elem(call.arg(0)?);
+    let x = centred(b, call.arg(0)?, call.opt(2), 1)?;
+    let w = centred(b, call.arg(3)?, call.opt(5), 0)?;
+    let mut sum = integer_conv(b, call, x, w)?;
+    let rank = b.rank(sum);
+    if let Some(bias) = call.opt(8) {
+        let bias = b.convert(bias, Elem::I32)?;
+        let bias = spread(b, bias, rank, 1)?;
+        sum = b.add(sum, bias)?;
+    }
+    let (sx, sw, sy) = (call.arg(1)?, call.arg(4)?, call.arg(6)?);
+    let (sx, sw, sy) = (spread(b, sx, rank, 1)?, spread(b, sw, rank, 1)?, spread(b, sy, rank, 1)?);
+    let scale = b.mul(sx, sw)?;
+    let scale = b.div(scale, sy)?;
+    Ok(vec![requantize(b, sum, scale, call.opt(7), elem)?])
+}
+
+/// `(a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero)`
+fn qlinear_matmul(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let elem = b.elem(call.arg(0)?);
+    let (ra, rb) = (b.rank(call.arg(0)?), b.rank(call.arg(3)?));
+    if ra < 1 || rb < 1 {
+        return Err(Refusal::new("QLinearMatMul needs matrices"));
+    }
+    let rank = ra.max(rb);
+    let x = centred(b, call.arg(0)?, call.opt(2), ra.saturating_sub(2))?;
+    let w = centred(b, call.arg(3)?, call.opt(5), rb - 1)?;
+    let sum = b.matmul(x, w)?;
+    // A scale for each row of the first, or each column of the second.
+    let (sa, sb, sy) = (call.arg(1)?, call.arg(4)?, call.arg(6)?);
+    let sa = spread(b, sa, rank, rank.saturating_sub(2))?;
+    let (sb, sy) = (spread(b, sb, rank, rank - 1)?, spread(b, sy, rank, rank - 1)?);
+    let scale = b.mul(sa, sb)?;
+    let scale = b.div(scale, sy)?;
+    Ok(vec![requantize(b, sum, scale, call.opt(7), elem)?])
+}

@@ -1,0 +1,437 @@
+//! Kernel IR to the compact form.
+
+use super::code::{Access, Arg, At, Counter, Inst, Program, Shown, in_scratch};
+use crate::base::id::Id;
+use crate::kernel::ir::*;
+use crate::loops::eval::expr::{Expr, Leaves, MaskCode, Slot};
+use crate::loops::{self, walk};
+use crate::num::ScalarOp;
+use rustc_hash::FxHashMap;
+
+type Res<T> = Result<T, String>;
+
+/// What the placed kernel says at a site.
+enum Said<'a> {
+    Print(&'a str, &'a [loops::ir::PrintArg]),
+    Assert(&'a str),
+}
+
+struct Compiler<'a> {
+    kernel: &'a Kernel,
+    placed: &'a loops::ir::Kernel,
+    said: FxHashMap<u32, Said<'a>>,
+    code: Vec<Inst>,
+    /// The first slot of each value.
+    vals: Vec<Slot>,
+    first_axis: Slot,
+    first_block: Slot,
+    first_global: Slot,
+    hidden: Slot,
+    first_const: Slot,
+    consts: Vec<u64>,
+    loops: Vec<Jumps>,
+    cooperative: bool,
+}
+
+/// Jump instructions still to be pointed behind a loop, and at its next iteration.
+#[derive(Default)]
+struct Jumps {
+    breaks: Vec<usize>,
+    continues: Vec<usize>,
+}
+
+/// Slots of one block; more are refused.
+const MOST_SLOTS: u64 = 1 << 28;
+
+pub(super) fn compile(kernel: &Kernel, placed: &loops::ir::Kernel) -> Res<Program> {
+    let mut next: u64 = 0;
+    let mut take = |count: u64| -> Res<Slot> {
+        let first = next;
+        next = next.saturating_add(count);
+        if next > MOST_SLOTS { Err("it has too many values".to_string()) } else { Ok(first as Slot) }
+    };
+    let vals = kernel.vals.values().map(|v| take(u64::from(v.ty.lanes))).collect::<Res<Vec<Slot>>>()?;
+    let first_axis = take(kernel.axes.len() as u64)?;
+    let first_block = take(6)?;
+    let scratch = take(1)?;
+    let first_global = take(placed.globals.len() as u64)?;
+    let hidden = take(2 * count_loops(&kernel.body))?;
+    let first_const = take(0)?;
+    let mut said = FxHashMap::default();
+    walk::visit(&placed.body, &mut |stmt| match stmt {
+        loops::ir::Stmt::Print { format, args, site } => {
+            said.insert(site.0, Said::Print(format, args));
+        }
+        loops::ir::Stmt::Assert { message, site, .. } => {
+            said.insert(site.0, Said::Assert(message));
+        }
+        _ => {}
+    });
+    let mut c = Compiler {
+        kernel,
+        placed,
+        said,
+        code: vec![],
+        vals,
+        first_axis,
+        first_block,
+        first_global,
+        hidden,
+        first_const,
+        consts: vec![],
+        loops: vec![],
+        cooperative: false,
+    };
+    c.body(&kernel.body)?;
+    c.code.push(Inst::Return);
+    let params = kernel.params.iter().map(|&p| Ok((c.val(p)?, c.ty(p)?.elem.held().mask())));
+    let params = params.collect::<Res<Vec<_>>>()?;
+    let slots = first_const as usize + c.consts.len();
+    Ok(Program {
+        bytes: (slots as u64).checked_mul(8).and_then(|n| n.checked_add(kernel.scratch)),
+        slots,
+        code: c.code,
+        params,
+        first_block,
+        scratch,
+        first_global,
+        consts: c.consts,
+        first_const,
+        cooperative: c.cooperative,
+    })
+}
+
+fn count_loops(body: &[Stmt]) -> u64 {
+    let inner = |stmt: &Stmt| match stmt {
+        Stmt::For { body, .. } => 1 + count_loops(body),
+        Stmt::Loop { body } => count_loops(body),
+        Stmt::If { then, els, .. } => count_loops(then) + count_loops(els),
+        _ => 0,
+    };
+    body.iter().map(inner).sum()
+}
+
+impl Leaves for Compiler<'_> {
+    fn axis(&self, a: AxisId) -> Res<Slot> {
+        if a.index() < self.kernel.axes.len() {
+            Ok(self.first_axis + a.0)
+        } else {
+            Err(format!("there is no axis {}", a.0))
+        }
+    }
+
+    fn integer(&self, val: ValId) -> Res<(Slot, u32)> {
+        let ty = self.ty(val)?;
+        if ty.lanes != 1 {
+            return Err(format!("a vector stands in an index or a mask: value {}", val.0));
+        }
+        Ok((self.val(val)?, ty.dtype().bits()))
+    }
+
+    fn block(&self) -> Slot {
+        self.first_block
+    }
+}
+
+impl Compiler<'_> {
+    fn here(&self) -> u32 {
+        self.code.len() as u32
+    }
+
+    fn val(&self, v: ValId) -> Res<Slot> {
+        self.vals.get(v.index()).copied().ok_or_else(|| format!("there is no value {}", v.0))
+    }
+
+    fn ty(&self, v: ValId) -> Res<Ty> {
+        self.kernel.vals.get(v).map(|v| v.ty).ok_or_else(|| format!("there is no value {}", v.0))
+    }
+
+    fn constant(&mut self, bits: u64) -> Arg {
+        let at = self.consts.iter().rev().take(64).position(|c| *c == bits).map(|back| self.consts.len() - 1 - back);
+        let at = at.unwrap_or_else(|| {
+            self.consts.push(bits);
+            self.consts.len() - 1
+        });
+        Arg { first: self.first_const + at as u32, stride: 0 }
+    }
+
+    /// An operand where `lanes` are meant.
+    fn opnd(&mut self, o: &Opnd, lanes: u32) -> Res<Arg> {
+        match o {
+            Opnd::Const { bits, .. } => Ok(self.constant(*bits)),
+            Opnd::Val(v) => {
+                let own = self.ty(*v)?.lanes;
+                if own != lanes {
+                    return Err(format!("value {} has {own} lanes where {lanes} are meant", v.0));
+                }
+                Ok(Arg { first: self.val(*v)?, stride: u32::from(lanes > 1) })
+            }
+        }
+    }
+
+    fn expr(&self, ix: &Ix) -> Res<Expr> {
+        Expr::compile(ix, self)
+    }
+
+    fn element(&self, element: &Option<Ix>) -> Res<Option<Expr>> {
+        element.as_ref().map(|ix| self.expr(ix)).transpose()
+    }
+
+    fn access(&mut self, place: &Address, lanes: u32, mask: &Mask, order: Order) -> Res<Access> {
+        let at = match place {
+            Address::Mem { base, index, elem } => {
+                At::Memory { base: self.val(*base)?, index: self.expr(index)?, elem: *elem }
+            }
+            Address::Slot { buf, index } => {
+                let slot = self.kernel.slots.get(*buf).ok_or_else(|| format!("there is no slot {}", buf.0))?;
+                let (offset, len, elem) = (slot.offset, slot.len, in_scratch(slot.elem));
+                At::Scratch { offset, len, index: self.expr(index)?, elem }
+            }
+        };
+        self.cooperative |= order != Order::Weak;
+        Ok(Access { at, lanes, mask: MaskCode::compile(mask, self)?, ordered: order != Order::Weak })
+    }
+
+    fn body(&mut self, body: &[Stmt]) -> Res<()> {
+        body.iter().try_for_each(|s| self.stmt(s))
+    }
+
+    /// Points a jump made earlier at `to`.
+    fn point(&mut self, jump: usize, to: u32) {
+        if let Some(Inst::Jump(t) | Inst::JumpUnless { to: t, .. } | Inst::For { exit: t, .. }) =
+            self.code.get_mut(jump)
+        {
+            *t = to;
+        }
+    }
+
+    fn jump(&mut self) -> usize {
+        self.code.push(Inst::Jump(0));
+        self.code.len() - 1
+    }
+
+    /// A vector and its lanes.
+    fn vector(&self, v: ValId) -> Res<(Slot, u32)> {
+        Ok((self.val(v)?, self.ty(v)?.lanes))
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) -> Res<()> {
+        let inst = match stmt {
+            Stmt::Var { var: dst, init: value } | Stmt::Set { var: dst, value } => {
+                let lanes = self.ty(*dst)?.lanes;
+                Inst::Copy { dst: self.val(*dst)?, from: self.opnd(value, lanes)?, lanes }
+            }
+            Stmt::Splat { dst, value } => {
+                Inst::Copy { dst: self.val(*dst)?, from: self.opnd(value, 1)?, lanes: self.ty(*dst)?.lanes }
+            }
+            Stmt::Let { dst, op, ty, args } => self.operation(*dst, *op, *ty, args)?,
+            Stmt::Ramp { dst, base, step } => {
+                let ty = self.ty(*dst)?;
+                let (base, step) = (self.expr(base)?, self.expr(step)?);
+                Inst::Ramp { dst: self.val(*dst)?, base, step, lanes: ty.lanes, mask: ty.dtype().mask() }
+            }
+            Stmt::Index { dst, ix } => {
+                Inst::Index { dst: self.val(*dst)?, ix: self.expr(ix)?, mask: self.ty(*dst)?.dtype().mask() }
+            }
+            Stmt::Test { dst, mask } => Inst::Test { dst: self.val(*dst)?, mask: MaskCode::compile(mask, self)? },
+            Stmt::Load { dst, place, mask, other, order } => {
+                let lanes = self.ty(*dst)?.lanes;
+                let other = match other {
+                    Some(other) => self.opnd(other, lanes)?,
+                    None => self.constant(0),
+                };
+                Inst::Load { dst: self.val(*dst)?, access: self.access(place, lanes, mask, *order)?, other }
+            }
+            Stmt::Store { place, value, mask, order } => {
+                let lanes = match value {
+                    Opnd::Val(v) => self.ty(*v)?.lanes,
+                    Opnd::Const { .. } => 1,
+                };
+                Inst::Store { value: self.opnd(value, lanes)?, access: self.access(place, lanes, mask, *order)? }
+            }
+            Stmt::Lane { dst, vector, lane } => {
+                let (vector, lanes) = self.vector(*vector)?;
+                Inst::Lane { dst: self.val(*dst)?, vector, lanes, lane: self.expr(lane)? }
+            }
+            Stmt::SetLane { vector, lane, value } => {
+                let (vector, lanes) = self.vector(*vector)?;
+                Inst::SetLane { vector, lanes, lane: self.expr(lane)?, value: self.opnd(value, 1)? }
+            }
+            Stmt::Merge { dst, a, b, width, high } => {
+                let (dst, lanes) = self.vector(*dst)?;
+                let ((a, of_a), (b, of_b)) = (self.vector(*a)?, self.vector(*b)?);
+                if of_a != lanes || of_b != lanes || *width == 0 || lanes % (2 * *width) != 0 {
+                    return Err(format!("groups of {width} lanes of {of_a} and {of_b} do not make {lanes}"));
+                }
+                Inst::Merge { dst, a, b, lanes, width: *width, high: *high }
+            }
+            Stmt::Reduce { dst, op, vector } => {
+                let ty = self.ty(*vector)?;
+                if !ty.lanes.is_power_of_two() || op.arity() != 2 {
+                    return Err(format!("{} lanes are not combined by {op:?}", ty.lanes));
+                }
+                let vector = self.val(*vector)?;
+                Inst::Reduce { dst: self.val(*dst)?, op: *op, ty: ty.dtype(), vector, lanes: ty.lanes }
+            }
+            Stmt::All { dst, vector } => {
+                let (vector, lanes) = self.vector(*vector)?;
+                Inst::All { dst: self.val(*dst)?, vector, lanes }
+            }
+            Stmt::For { axis, lo, hi, step, body, .. } => return self.counted(*axis, [lo, hi, step], body),
+            Stmt::Loop { body } => {
+                let start = self.here();
+                self.loops.push(Jumps::default());
+                self.body(body)?;
+                self.code.push(Inst::Jump(start));
+                self.close(start);
+                return Ok(());
+            }
+            Stmt::Break | Stmt::Continue => {
+                let jump = self.jump();
+                let jumps = self.loops.last_mut().ok_or("break or continue outside of a loop")?;
+                if matches!(stmt, Stmt::Break) { &mut jumps.breaks } else { &mut jumps.continues }.push(jump);
+                return Ok(());
+            }
+            Stmt::Return => Inst::Return,
+            Stmt::If { mask, then, els } => {
+                let test = self.code.len();
+                let mask = MaskCode::compile(mask, self)?;
+                self.code.push(Inst::JumpUnless { mask, to: 0 });
+                self.body(then)?;
+                let over = if els.is_empty() { None } else { Some(self.jump()) };
+                let at = self.here();
+                self.point(test, at);
+                self.body(els)?;
+                if let Some(over) = over {
+                    let at = self.here();
+                    self.point(over, at);
+                }
+                return Ok(());
+            }
+            Stmt::Rmw { dst, op, place, value, mask, order } => {
+                let (ty, value) = (self.ty(*dst)?, self.opnd(value, 1)?);
+                let access = self.access(place, 1, mask, *order)?;
+                self.cooperative = true;
+                Inst::Rmw { dst: self.val(*dst)?, op: *op, elem: ty.dtype(), access, value }
+            }
+            Stmt::Cas { dst, place, cmp, value, mask, order } => {
+                let (cmp, value) = (self.opnd(cmp, 1)?, self.opnd(value, 1)?);
+                let access = self.access(place, 1, mask, *order)?;
+                self.cooperative = true;
+                Inst::Cas { dst: self.val(*dst)?, access, cmp, value }
+            }
+            // A block is stopped between two slices.
+            Stmt::Poll => return Ok(()),
+            Stmt::Yield { .. } => {
+                self.cooperative = true;
+                Inst::Yield
+            }
+            Stmt::Print { args, site } => self.print(args, *site)?,
+            Stmt::Assert { cond, element, site } => {
+                let message = match self.said.get(&site.0) {
+                    Some(Said::Assert(message)) => message.to_string(),
+                    _ => return Err(format!("there is no assertion at site {}", site.0)),
+                };
+                Inst::Assert { cond: self.opnd(cond, 1)?, message, element: self.element(element)?, site: *site }
+            }
+            Stmt::Check { place, count, mask, write, param, element, site } => {
+                let access = self.access(place, *count, mask, Order::Weak)?;
+                let param = match param {
+                    Some(n) => {
+                        let val = self.kernel.params.get(*n as usize).ok_or("there is no such parameter")?;
+                        Some(self.val(*val)?)
+                    }
+                    None => None,
+                };
+                Inst::Check { access, write: *write, param, element: self.element(element)?, site: *site }
+            }
+            Stmt::GlobalAddr { dst, global } => {
+                if *global as usize >= self.placed.globals.len() {
+                    return Err(format!("there is no global {global}"));
+                }
+                let from = Arg { first: self.first_global + global, stride: 0 };
+                Inst::Copy { dst: self.val(*dst)?, from, lanes: 1 }
+            }
+            Stmt::Scratch { dst, offset } => Inst::Scratch { dst: self.val(*dst)?, offset: self.expr(offset)? },
+        };
+        self.code.push(inst);
+        Ok(())
+    }
+
+    fn counted(&mut self, axis: AxisId, [lo, hi, step]: [&Ix; 3], body: &[Stmt]) -> Res<()> {
+        let counter = Counter { axis: self.axis(axis)?, end: self.hidden, step: self.hidden + 1 };
+        self.hidden += 2;
+        let head = self.code.len();
+        self.code.push(Inst::For { counter, lo: self.expr(lo)?, hi: self.expr(hi)?, step: self.expr(step)?, exit: 0 });
+        let start = self.here();
+        self.loops.push(Jumps::default());
+        self.body(body)?;
+        let next = self.here();
+        self.code.push(Inst::Next { counter, body: start });
+        let end = self.here();
+        self.point(head, end);
+        self.close(next);
+        Ok(())
+    }
+
+    /// Ends a loop: `break` goes here, `continue` to `next`.
+    fn close(&mut self, next: u32) {
+        let (end, jumps) = (self.here(), self.loops.pop().unwrap_or_default());
+        jumps.continues.iter().for_each(|j| self.point(*j, next));
+        jumps.breaks.iter().for_each(|j| self.point(*j, end));
+    }
+
+    fn operation(&mut self, dst: ValId, op: ScalarOp, elem: Elem, args: &[Opnd]) -> Res<Inst> {
+        let count = op.arity();
+        if args.len() != count || count > 3 {
+            return Err(format!("{op:?} takes {count} operands"));
+        }
+        let (dst, lanes) = self.vector(dst)?;
+        let mut slots = [Arg { first: 0, stride: 0 }; 3];
+        for (slot, arg) in slots.iter_mut().zip(args) {
+            *slot = self.opnd(arg, lanes)?;
+        }
+        if op == ScalarOp::PtrAdd {
+            let Elem::Ptr(elem) = elem else { return Err("only an address is offset".to_string()) };
+            let bits = match &args[1] {
+                Opnd::Val(v) => self.ty(*v)?.dtype().bits(),
+                Opnd::Const { dtype, .. } => dtype.bits(),
+            };
+            return Ok(Inst::PtrAdd { dst, elem, base: slots[0], index: slots[1], shift: 64 - bits as u8, lanes });
+        }
+        // Addresses convert by keeping their bits.
+        let op = if matches!(op, ScalarOp::Bitcast { .. }) { ScalarOp::Copy } else { op };
+        Ok(Inst::Let { dst, op, ty: elem.held(), args: slots, count: count as u8, lanes })
+    }
+
+    fn print(&mut self, args: &[PrintArg], site: SiteId) -> Res<Inst> {
+        let Some(Said::Print(format, placed)) = self.said.get(&site.0) else {
+            return Err(format!("there is no print at site {}", site.0));
+        };
+        let (format, placed) = (format.to_string(), *placed);
+        if placed.len() != args.len() {
+            return Err(format!("a print of {} arguments shows {}", placed.len(), args.len()));
+        }
+        let mut shown = Vec::new();
+        for (arg, of) in args.iter().zip(placed) {
+            shown.push(match arg {
+                PrintArg::Scalar(opnd) => {
+                    let ty = match opnd {
+                        Opnd::Val(v) => self.ty(*v)?,
+                        Opnd::Const { dtype, .. } => Ty::num(*dtype, 1),
+                    };
+                    Shown::Scalar(self.opnd(opnd, 1)?, ty)
+                }
+                PrintArg::Slot(buf) => {
+                    let slot = self.kernel.slots.get(*buf).ok_or("there is no such slot")?;
+                    let shape = match of {
+                        loops::ir::PrintArg::Buf(b) => self.placed.bufs.get(*b).map(|b| b.shape.clone()),
+                        loops::ir::PrintArg::Scalar(_) => None,
+                    };
+                    Shown::Slot(slot.offset, slot.elem, shape.ok_or("a slot is printed as a scalar")?)
+                }
+            });
+        }
+        Ok(Inst::Print { format, args: shown.into(), site })
+    }
+}

@@ -1,0 +1,128 @@
+//! What kernels need of values: which elements, and under what circumstances.
+
+use super::{Fusion, guess};
+use crate::graph::ir::{Arg, Coord, Node, Op, ReduceOp};
+use crate::index::{AxisId, Ix};
+use crate::loops::model::roles;
+
+/// One need of a value by a kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Demand {
+    pub root: usize,
+    pub coords: Vec<Ix>,
+    /// Needed under a condition.
+    pub masked: bool,
+    /// Needed in a loop of a reduction.
+    pub folded: bool,
+    /// Needed as an operand of a matrix product; how often each element is then computed.
+    pub repeats: i64,
+    pub operand: bool,
+    /// How many values stand between this one and the kernel's result.
+    pub depth: usize,
+}
+
+impl Fusion<'_> {
+    pub(super) fn axis(&mut self, extent: &Ix) -> AxisId {
+        let axis = AxisId(self.extents.len() as u32);
+        self.extents.push(extent.clone());
+        self.facts.set_axis(axis, &Ix::Const(0), extent);
+        axis
+    }
+
+    pub(super) fn need(&mut self, a: Option<&Arg>, d: Demand) {
+        let Some(Arg::Value(v)) = a else { return };
+        let coords = d.coords.iter().map(|c| self.simple.simplify(c, &self.facts)).collect();
+        let d = Demand { coords, depth: d.depth + 1, ..d };
+        if self.seen.insert((*v, d.clone())) {
+            self.demands[v.0 as usize].push(d);
+        }
+    }
+
+    /// What a node needs of its operands, where it is needed itself.
+    pub(super) fn descend(&mut self, node: &Node, d: &Demand) {
+        let place = |ix: &Ix| ix.subst_axes(&mut |a| d.coords.get(a.0 as usize).cloned());
+        match &node.op {
+            Op::Elementwise(_) => {
+                for a in &node.args {
+                    self.need(Some(a), d.clone());
+                }
+            }
+            Op::IndexMap(sources)
+                if !self.roots[d.root].parts.is_empty() && node.results == [self.roots[d.root].value] =>
+            {
+                for part in self.roots[d.root].parts.clone() {
+                    let mut at = d.coords.clone();
+                    if let Some(c) = at.get_mut(part.axis) {
+                        *c = if part.extent.is_const(1) { Ix::Const(0) } else { Ix::Axis(self.axis(&part.extent)) };
+                    }
+                    if let Some((arg, coords)) = part.read(sources, &node.args, &part.place(at)) {
+                        self.need(Some(&arg), Demand { coords, masked: true, ..d.clone() });
+                    }
+                }
+            }
+            Op::IndexMap(sources) => {
+                for s in sources {
+                    let coords = s.coords.iter().map(place).collect();
+                    let masked = d.masked || !s.when.is_always() || sources.len() > 1;
+                    self.need(node.args.get(s.arg as usize), Demand { coords, masked, ..d.clone() });
+                }
+            }
+            Op::Gather(at) => {
+                let data = node.args.first();
+                let mut coords = vec![];
+                for c in at {
+                    match c {
+                        Coord::Ix(ix) => coords.push(place(ix)),
+                        Coord::Arg(i) => {
+                            self.need(node.args.get(*i as usize), d.clone());
+                            // Any element: as many as there are positions.
+                            coords.push(d.coords.iter().fold(Ix::Const(0), |a, b| Ix::add(a, b.clone())));
+                        }
+                    }
+                }
+                self.need(data, Demand { coords, masked: true, ..d.clone() });
+            }
+            Op::Reduce { op, axes } => {
+                let Some(Arg::Value(x)) = node.args.first() else { return };
+                let shape = self.graph.values[*x].shape.clone();
+                let mut coords = d.coords.clone();
+                for a in axes {
+                    if let (Some(c), Some(n)) = (coords.get_mut(*a as usize), shape.get(*a as usize)) {
+                        *c = if n.is_const(1) { Ix::Const(0) } else { Ix::Axis(AxisId(self.extents.len() as u32)) };
+                        self.extents.push(n.clone());
+                        self.facts.set_axis(AxisId(self.extents.len() as u32 - 1), &Ix::Const(0), n);
+                    }
+                }
+                let product = match op {
+                    ReduceOp::Dot => roles::product(self.graph, node.results[0]).filter(|p| !self.is_thin(p)),
+                    _ => None,
+                };
+                for (i, a) in node.args.iter().enumerate() {
+                    let mut need = Demand { coords: coords.clone(), folded: true, ..d.clone() };
+                    if let Some(p) = &product {
+                        // Each block of the other side computes this side's operand again. Its own axes matter only.
+                        let other = if i == p.a { &p.n } else { &p.m };
+                        let blocks = guess(&p.extent(self.graph, other)).max(1) / 128;
+                        need.repeats = need.repeats.saturating_mul(blocks.max(1));
+                        need.operand = true;
+                        for d in other {
+                            if let Some(c) = need.coords.get_mut(*d) {
+                                *c = Ix::Const(0);
+                            }
+                        }
+                    }
+                    self.need(Some(a), need);
+                }
+            }
+            _ => {
+                for a in &node.args {
+                    if let Arg::Value(v) = a {
+                        let shape = &self.graph.values[*v].shape;
+                        let coords = vec![Ix::Const(0); shape.len()];
+                        self.need(Some(a), Demand { coords, masked: true, ..d.clone() });
+                    }
+                }
+            }
+        }
+    }
+}

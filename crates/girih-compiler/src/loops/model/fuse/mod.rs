@@ -1,0 +1,551 @@
+//! Which values share a kernel: producers are spliced into the kernels that need them, where that is right and pays.
+//!
+//! In: a graph of primitives. Out: the values that get an array (and so a kernel of their own, a [`Root`]); every other
+//! value is computed where it is needed. Values are decided from the last to the first, so that all kernels that need a
+//! value, and with which coordinates, are known when it is decided.
+//!
+//! A producer is spliced into a kernel when
+//! 1. only that kernel needs it, or computing it again costs less than storing and reading it;
+//! 2. a reduction: it is needed once for each of the kernel's outer loops, and those are enough to share among threads;
+//! 3. a matrix product: each element is needed exactly once, where the kernel's result is stored, and the kernel's
+//!    coordinates follow from the product's (they are turned around, see `roles::invert`).
+//!
+//! Costs are in bytes moved: an operation of a vector counts as one, a transcendental one as sixteen.
+
+mod demand;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rustc_hash::FxHashSet;
+
+use super::builder::MOST_KEPT;
+use super::concat::{self, MOST_SOURCES, Part};
+use super::online_softmax::{self, Stream};
+use super::roles::{self, Product};
+use crate::base::rule::Log;
+use crate::graph::ir::{Arg, Graph, Node, Op, ReduceOp, Role, ValueId};
+use crate::index::{AxisId, Facts, Ix, Simple};
+use demand::Demand;
+
+/// A kernel to be: the value that it stores.
+#[derive(Clone, Debug)]
+pub(super) struct Root {
+    pub value: ValueId,
+    /// It depends on constants and parameters alone.
+    pub load: bool,
+    /// The products it computes.
+    pub products: Vec<Product>,
+    /// With products: its coordinates over theirs.
+    pub places: Vec<Ix>,
+    /// Axes that its reductions depend on.
+    pub first: BTreeSet<usize>,
+    /// Values computed in it, itself included, in topological order.
+    pub members: Vec<ValueId>,
+    /// Rows worth keeping.
+    pub keep: Vec<ValueId>,
+    /// Its one product is computed while its operand is.
+    pub stream: Option<Stream>,
+    /// It is a map of many sources, each of which has loops of its own; empty otherwise.
+    pub parts: Vec<Part>,
+    axes: Vec<AxisId>,
+    reduces: bool,
+}
+
+/// An extent that is not known is taken to be this long.
+const GUESS: i64 = 512;
+/// Rows that are too few for a reduction in each of them to be fused where it reads much: whoever shares the kernel out
+/// has nothing else to share.
+const FEW_ROWS: i64 = 8;
+/// What a kernel costs to start, in bytes moved meanwhile.
+const START: i64 = 20_000;
+/// The most places at which one value is computed.
+const MOST_DEMANDS: usize = 12;
+/// The most values that one kernel computes one from the other: emission asks for operands by recursion.
+const DEEPEST: usize = 128;
+/// The most leaves and operations in the coordinates of one need: through maps that do not compose they can double with
+/// each.
+pub(super) const LONGEST: usize = 512;
+
+pub(super) struct Fusion<'a> {
+    graph: &'a Graph,
+    /// Values that must have an array.
+    pub force: BTreeSet<ValueId>,
+    /// Nothing is fused: every operation is a kernel.
+    pub off: bool,
+    demands: Vec<Vec<Demand>>,
+    seen: FxHashSet<(ValueId, Demand)>,
+    pub roots: Vec<Root>,
+    facts: Facts,
+    simple: Simple,
+    extents: Vec<Ix>,
+    load: Vec<bool>,
+    /// Only rearranges arrays: inputs, constants and values of `force`.
+    layout: Vec<bool>,
+    /// Computed from positions alone, cheaply: masks and the like.
+    bare: Vec<bool>,
+    streams: BTreeMap<ValueId, Stream>,
+    /// Values that a streamed product computes in parts, and its kernel.
+    streamed: BTreeMap<ValueId, usize>,
+}
+
+/// Whether what a node computes depends on symbols, which are not known when the model is loaded.
+fn symbolic(graph: &Graph, node: &Node) -> bool {
+    let has = |ix: &Ix| ix.any_leaf(&mut |leaf| matches!(leaf, Ix::Val { .. }));
+    let of_op = match &node.op {
+        Op::Index(ix) => has(ix),
+        Op::IndexMap(sources) => {
+            sources.iter().any(|s| s.coords.iter().any(has) || s.when.conds.iter().any(|c| has(&c.lhs) || has(&c.rhs)))
+        }
+        Op::Gather(coords) | Op::Scatter { coords, .. } => {
+            coords.iter().any(|c| matches!(c, crate::graph::ir::Coord::Ix(ix) if has(ix)))
+        }
+        _ => false,
+    };
+    of_op || node.results.iter().any(|r| graph.values[*r].shape.iter().any(has))
+}
+
+/// Which values only rearrange arrays; those of `force` are arrays.
+fn layouts(graph: &Graph, force: &BTreeSet<ValueId>) -> Vec<bool> {
+    let mut layout = vec![true; graph.values.len()];
+    for node in graph.nodes.values() {
+        let of = match &node.op {
+            Op::Constant(_) => true,
+            Op::IndexMap(_) => node.values().all(|x| force.contains(&x) || layout[x.0 as usize]),
+            _ => false,
+        };
+        node.results.iter().for_each(|r| layout[r.0 as usize] = of);
+    }
+    layout
+}
+
+impl<'a> Fusion<'a> {
+    pub fn new(graph: &'a Graph) -> Fusion<'a> {
+        let mut load = vec![false; graph.values.len()];
+        let mut bare = vec![false; graph.values.len()];
+        for input in &graph.inputs {
+            load[input.value.0 as usize] = input.role == Role::Parameter;
+        }
+        for node in graph.nodes.values() {
+            let all = node.values().all(|v| load[v.0 as usize]) && !symbolic(graph, node);
+            let cheap = match &node.op {
+                Op::Elementwise(op) => op.cost() < 8,
+                Op::Index(_) | Op::IndexMap(_) => true,
+                _ => false,
+            };
+            for r in &node.results {
+                load[r.0 as usize] = all;
+                bare[r.0 as usize] = cheap && node.values().all(|v| bare[v.0 as usize]);
+            }
+        }
+        Fusion {
+            graph,
+            force: BTreeSet::new(),
+            off: false,
+            demands: vec![vec![]; graph.values.len()],
+            seen: FxHashSet::default(),
+            roots: vec![],
+            facts: graph.facts(),
+            simple: Simple::default(),
+            extents: vec![],
+            load,
+            layout: layouts(graph, &BTreeSet::new()),
+            bare,
+            streams: BTreeMap::new(),
+            streamed: BTreeMap::new(),
+        }
+    }
+
+    /// Decides every value. The roots come in topological order.
+    pub fn run(mut self, log: &mut Log) -> Vec<Root> {
+        self.layout = layouts(self.graph, &self.force);
+        let outputs: BTreeSet<ValueId> = self.graph.outputs.iter().map(|o| o.value).collect();
+        if !self.off {
+            let graph = self.graph;
+            let mut say = |v: ValueId, why: &str| log.skipped(format!("stream {}", graph.values[v].name), why);
+            self.streams = online_softmax::find(graph, &mut say);
+            self.streams.retain(|_, s| s.inside.iter().all(|v| !self.force.contains(v)));
+        }
+        let nodes: Vec<&Node> = self.graph.nodes.values().collect();
+        for node in nodes.into_iter().rev() {
+            let needs = |v: &ValueId| {
+                outputs.contains(v) || self.streamed.contains_key(v) || !self.demands[v.0 as usize].is_empty()
+            };
+            let needed = node.results.iter().any(needs);
+            if !needed || matches!(node.op, Op::Constant(_)) {
+                continue;
+            }
+            let Some(&v) = node.results.first() else { continue };
+            let name = &self.graph.values[v].name;
+            if let Some(&root) = self.streamed.get(&v) {
+                self.roots[root].members.push(v);
+                log.applied(format!("{name} streamed into {}", self.graph.values[self.roots[root].value].name));
+                continue;
+            }
+            let verdict = if outputs.contains(&v) {
+                Err("it is a result of the model".to_string())
+            } else if node.results.len() > 1 {
+                Err("it has several results".to_string())
+            } else {
+                self.decide(v, node)
+            };
+            match verdict {
+                Ok(root) => {
+                    log.applied(format!("{name} into {}", self.graph.values[self.roots[root].value].name));
+                }
+                Err(why) => {
+                    log.skipped(name.clone(), why);
+                    self.materialise(v, node);
+                }
+            }
+        }
+        for (at, root) in self.roots.iter_mut().enumerate() {
+            root.members.sort();
+            root.members.dedup();
+            if root.reduces {
+                let again = |v: &ValueId| self.demands[v.0 as usize].iter().filter(|d| d.root == at).count() > 1;
+                let dear = |v: &ValueId| match self.graph.def(*v) {
+                    Some((node, _)) => matches!(node.op, Op::Elementwise(op) if op.cost() >= 8),
+                    None => false,
+                };
+                root.keep = root.members.iter().copied().filter(|v| again(v) && dear(v)).collect();
+            }
+        }
+        self.roots.reverse();
+        self.roots
+    }
+
+    fn numel(&self, v: ValueId) -> i64 {
+        guess(&self.graph.numel(&self.graph.values[v].shape))
+    }
+
+    /// Whether the value is computed inside of one kernel (which), or why it gets an array.
+    fn decide(&mut self, v: ValueId, node: &Node) -> Result<usize, String> {
+        let demands = self.demands[v.0 as usize].clone();
+        if self.force.contains(&v) {
+            return Err("a kernel could not hold it".into());
+        }
+        let Some(first) = demands.first() else { return Err("nothing needs it".into()) };
+        if demands.iter().any(|d| d.depth > DEEPEST) {
+            return Err(format!("the kernel computes {DEEPEST} values from it, one after the other"));
+        }
+        if demands.iter().any(|d| d.coords.iter().map(Ix::size).sum::<usize>() > LONGEST) {
+            return Err("the kernel would read it at coordinates that are too long".into());
+        }
+        if matches!(&node.op, Op::IndexMap(s) if s.len() > MOST_SOURCES) {
+            return Err(format!("it chooses among more than {MOST_SOURCES} sources"));
+        }
+        let roots: BTreeSet<usize> = demands.iter().map(|d| d.root).collect();
+        let free = matches!(node.op, Op::Index(_)) || node.values().next().is_none();
+        if self.off && !free {
+            return Err("fusion is off".into());
+        }
+        let crossing = self.load[v.0 as usize] && roots.iter().any(|r| !self.roots[*r].load);
+        if crossing && !free && !self.bare[v.0 as usize] && !self.is_layout(v) {
+            return Err("it is computed once, when the model is loaded".into());
+        }
+        match &node.op {
+            Op::Index(_) => {}
+            Op::IndexMap(_) if free => {}
+            Op::IndexMap(_) | Op::Elementwise(_) | Op::Gather(_) => self.pointwise(v, node, &demands, &roots)?,
+            Op::Reduce { op, .. } => {
+                if roots.len() > 1 {
+                    return Err("several kernels need it".into());
+                }
+                match roles::product(self.graph, v).filter(|_| *op == ReduceOp::Dot) {
+                    Some(product) if !self.is_thin(&product) => self.product(product, &demands)?,
+                    _ => self.reduction(v, &demands)?,
+                }
+            }
+            _ => return Err("it is computed as a whole".into()),
+        }
+        let root = first.root;
+        for d in &demands {
+            self.roots[d.root].members.push(v);
+            if !self.stream(v, d) {
+                self.descend(node, d);
+            }
+        }
+        Ok(root)
+    }
+
+    /// Whether a value only rearranges an array.
+    pub fn is_layout(&self, v: ValueId) -> bool {
+        self.layout[v.0 as usize]
+    }
+
+    /// How often a need computes the value.
+    fn count(&self, d: &Demand) -> i64 {
+        let mut axes: BTreeSet<AxisId> = BTreeSet::new();
+        for c in &d.coords {
+            axes.extend(c.axes());
+        }
+        let product = axes
+            .iter()
+            .filter_map(|a| self.extents.get(a.0 as usize))
+            .fold(1i64, |n, e| n.saturating_mul(guess(e).max(1)));
+        product.saturating_mul(d.repeats)
+    }
+
+    fn pointwise(&self, v: ValueId, node: &Node, demands: &[Demand], roots: &BTreeSet<usize>) -> Result<(), String> {
+        let numel = self.numel(v).max(1);
+        let size = self.graph.values[v].elem.dtype.bytes() as i64;
+        let times: i64 = demands.iter().map(|d| self.count(d)).fold(0, i64::saturating_add);
+        let layout = matches!(node.op, Op::IndexMap(_));
+        if demands.len() > MOST_DEMANDS {
+            return Err(format!("it is needed in {} places", demands.len()));
+        }
+        if layout && self.is_layout(v) || self.bare[v.0 as usize] {
+            return Ok(());
+        }
+        if roots.len() > 1 && self.holds_product(v, 8) {
+            return Err("several kernels need it, and it follows a matrix product".into());
+        }
+        let bytes: i64 = node
+            .values()
+            .filter(|x| self.numel(*x) * 2 > numel)
+            .map(|x| self.graph.values[x].elem.dtype.bytes() as i64)
+            .sum();
+        let work = match &node.op {
+            Op::Elementwise(op) => op.cost(),
+            Op::Gather(_) => 8,
+            _ => 0,
+        };
+        // A transcendental needed again in the same row is kept there.
+        let kept = roots.len() == 1 && work >= 8 && self.row_is_short(v);
+        let again = if kept { numel } else { times };
+        let inline = again.saturating_mul(work + bytes);
+        let reads = times.min(numel.saturating_mul(demands.len() as i64));
+        let store =
+            numel.saturating_mul(work + bytes + size).saturating_add(reads.saturating_mul(size)).saturating_add(START);
+        if inline > store {
+            return Err(format!("computing it where it is needed costs {inline} bytes' time, storing it {store}"));
+        }
+        Ok(())
+    }
+
+    /// Whether the last axis is known and short enough to keep a row of.
+    fn row_is_short(&self, v: ValueId) -> bool {
+        let last = self.graph.values[v].shape.last().and_then(Ix::as_const);
+        last.is_some_and(|n| n > 1 && n as u64 <= MOST_KEPT)
+    }
+
+    /// Whether a value is computed from a matrix product by operations on single elements.
+    fn holds_product(&self, v: ValueId, left: usize) -> bool {
+        let (mut now, mut seen) = (vec![v], BTreeSet::new());
+        for _ in 0..left {
+            let mut next = vec![];
+            for v in now {
+                let Some((node, _)) = self.graph.def(v) else { continue };
+                match &node.op {
+                    Op::Reduce { op: ReduceOp::Dot, .. } => return true,
+                    Op::Elementwise(_) => next.extend(node.values().filter(|x| seen.insert(*x))),
+                    Op::IndexMap(_) if seen.len() < DEEPEST => {
+                        let all = |x: &ValueId| self.numel(*x) >= self.numel(v);
+                        next.extend(node.values().filter(|x| all(x) && seen.insert(*x)));
+                    }
+                    _ => {}
+                }
+            }
+            now = next;
+        }
+        false
+    }
+
+    /// A product that is better computed as sums along its rows: one row or column, k contiguous in both operands.
+    pub fn is_thin(&self, p: &Product) -> bool {
+        let one = |axes: &[usize]| p.extent(self.graph, axes).is_const(1);
+        let small = |axes: &[usize]| p.extent(self.graph, axes).as_const();
+        let tiny = match (small(&p.m), small(&p.n), small(&p.k)) {
+            (Some(m), Some(n), Some(k)) => m * n < 16 || k < 4 && m * n * k < 1 << 12,
+            _ => false,
+        };
+        one(&p.m) || one(&p.n) || tiny
+    }
+
+    fn reduction(&mut self, v: ValueId, demands: &[Demand]) -> Result<(), String> {
+        let root = demands[0].root;
+        if !self.roots[root].products.is_empty() {
+            return Err("the kernel's blocks do not hold whole rows".into());
+        }
+        if demands.iter().any(|d| d.masked) {
+            return Err("it is needed only under a condition".into());
+        }
+        if demands.iter().any(|d| d.operand) {
+            return Err("a matrix product needs it".into());
+        }
+        let own: BTreeSet<AxisId> = self.roots[root].axes.iter().copied().collect();
+        let mut first = BTreeSet::new();
+        let mut product = 1i64;
+        for d in demands {
+            let mut axes: BTreeSet<AxisId> = BTreeSet::new();
+            for c in &d.coords {
+                axes.extend(c.axes());
+            }
+            if !axes.is_subset(&own) {
+                return Err("another reduction needs it for each of its terms".into());
+            }
+            product = axes.iter().filter_map(|a| self.extents.get(a.0 as usize)).map(guess).product();
+            let places = self.roots[root].axes.iter().enumerate().filter(|(_, a)| axes.contains(a));
+            first.extend(places.map(|(d, _)| d));
+        }
+        if product > self.numel(v).max(1) {
+            return Err("the kernel would compute it again and again".into());
+        }
+        let have = &self.roots[root].first;
+        if self.roots[root].reduces && !(first.is_subset(have) || have.is_subset(&first)) {
+            return Err("the kernel's reductions are over rows in another direction".into());
+        }
+        // The rows are what threads share; a reduction that leaves few would be done by one of them, or by each.
+        let outer: BTreeSet<usize> =
+            if self.roots[root].reduces { first.intersection(have).copied().collect() } else { first.clone() };
+        let shape = &self.graph.values[self.roots[root].value].shape;
+        let rows: i64 = outer.iter().filter_map(|d| shape.get(*d)).map(guess).product();
+        let total = self.numel(self.roots[root].value).max(self.terms(v));
+        if rows < FEW_ROWS && total > 1 << 16 {
+            return Err(format!("its {rows} rows are too few to share out"));
+        }
+        let root = &mut self.roots[root];
+        root.first.extend(first);
+        root.reduces = true;
+        Ok(())
+    }
+
+    /// Elements that a reduction reads.
+    fn terms(&self, v: ValueId) -> i64 {
+        match self.graph.def(v).and_then(|(n, _)| n.values().next()) {
+            Some(x) => self.numel(x),
+            None => 1,
+        }
+    }
+
+    fn product(&mut self, p: Product, demands: &[Demand]) -> Result<(), String> {
+        let d = &demands[0];
+        if demands.iter().any(|x| x.masked) {
+            return Err("it is needed only under a condition".into());
+        }
+        if demands.iter().any(|x| x.operand) {
+            return Err("another matrix product needs it".into());
+        }
+        if demands.iter().any(|x| x.folded) || self.roots[d.root].reduces {
+            return Err("a reduction over its columns follows".into());
+        }
+        if demands.iter().any(|x| x.coords != d.coords) {
+            return Err("it is needed at several places".into());
+        }
+        let root = &self.roots[d.root];
+        let extents: Vec<Ix> = self.graph.values[root.value].shape.clone();
+        if self.numel(root.value) != self.numel(p.dot) {
+            return Err("its elements are needed more than once, or not all".into());
+        }
+        // The coordinates are over the root's axes; number those from 0.
+        let own = &root.axes;
+        let local: Vec<Ix> = d
+            .coords
+            .iter()
+            .map(|c| c.subst_axes(&mut |a| own.iter().position(|b| *b == a).map(crate::graph::ir::axis)))
+            .collect();
+        let of = &self.graph.values[p.dot].shape;
+        let Some(places) = roles::invert(&local, &extents, of, &self.graph.facts()) else {
+            return Err("its elements are needed in an order that cannot be turned around".into());
+        };
+        if let Some(other) = root.products.first() {
+            let same = |a: &[usize], b: &[usize]| a == b;
+            let fits = same(&other.batch, &p.batch)
+                && same(&other.m, &p.m)
+                && same(&other.n, &p.n)
+                && root.places == places
+                && self.graph.values[other.dot].shape == self.graph.values[p.dot].shape
+                && other.extent(self.graph, &other.k) == p.extent(self.graph, &p.k);
+            if !fits {
+                return Err("the kernel computes a product of another shape".into());
+            }
+        }
+        let streamed = self.streams.contains_key(&p.dot);
+        let root = &mut self.roots[d.root];
+        if root.stream.is_some() || streamed && !root.products.is_empty() {
+            return Err("a streamed product has a kernel of its own".into());
+        }
+        root.products.push(p);
+        root.places = places;
+        Ok(())
+    }
+
+    fn materialise(&mut self, v: ValueId, node: &Node) {
+        let shape = self.graph.values[v].shape.clone();
+        let axes: Vec<AxisId> = shape.iter().map(|n| self.axis(n)).collect();
+        let at = self.roots.len();
+        let coords: Vec<Ix> =
+            axes.iter().zip(&shape).map(|(a, n)| if n.is_const(1) { Ix::Const(0) } else { Ix::Axis(*a) }).collect();
+        let mut root = Root {
+            value: v,
+            load: self.load[v.0 as usize],
+            products: vec![],
+            places: vec![],
+            first: BTreeSet::new(),
+            members: node.results.clone(),
+            keep: vec![],
+            stream: None,
+            parts: concat::of(self.graph, v).unwrap_or_default(),
+            axes,
+            reduces: false,
+        };
+        match &node.op {
+            Op::Reduce { op, .. } => {
+                match roles::product(self.graph, v).filter(|p| *op == ReduceOp::Dot && !self.is_thin(p)) {
+                    Some(p) => {
+                        root.places = (0..shape.len()).map(crate::graph::ir::axis).collect();
+                        root.products.push(p);
+                    }
+                    None => {
+                        root.first = (0..shape.len()).filter(|d| !shape[*d].is_const(1)).collect();
+                        root.reduces = true;
+                    }
+                }
+            }
+            Op::Scan { .. } | Op::Sort { .. } | Op::Scatter { .. } => {
+                // Computed as a whole, from arrays.
+                for x in node.values() {
+                    if self.graph.def(x).is_some_and(|(n, _)| !matches!(n.op, Op::Constant(_))) {
+                        self.force.insert(x);
+                    }
+                }
+            }
+            _ => {}
+        }
+        self.roots.push(root);
+        let d = Demand { root: at, coords, masked: false, folded: false, repeats: 1, operand: false, depth: 0 };
+        if self.roots[at].products.is_empty() || !self.stream(v, &d) {
+            self.descend(node, &d);
+        }
+    }
+
+    /// Takes a streamed product into a kernel, with all that it computes in parts. False where it is not one.
+    fn stream(&mut self, v: ValueId, d: &Demand) -> bool {
+        let Some(s) = self.streams.get(&v).cloned() else { return false };
+        for x in &s.inside {
+            self.streamed.insert(*x, d.root);
+        }
+        let rows = guess(&s.outer.extent(self.graph, &s.outer.m)).max(1);
+        let numel = self.numel(v);
+        for &x in &s.leaves {
+            let shape = self.graph.values[x].shape.clone();
+            let coords =
+                shape.iter().map(|n| if n.is_const(1) { Ix::Const(0) } else { Ix::Axis(self.axis(n)) }).collect();
+            // The rows' side is read once, the other once for each block of rows.
+            let of_rows = self.numel(x) == numel;
+            let repeats = if of_rows { 1 } else { (rows / 64).max(1) };
+            let (root, depth) = (d.root, d.depth + s.inside.len());
+            let need = Demand { root, coords, masked: true, folded: true, repeats, operand: true, depth };
+            self.need(Some(&Arg::Value(x)), need);
+        }
+        self.roots[d.root].stream = Some(s);
+        true
+    }
+}
+
+fn guess(ix: &Ix) -> i64 {
+    ix.eval(&|leaf| match leaf {
+        Ix::Const(c) => *c,
+        _ => GUESS,
+    })
+}

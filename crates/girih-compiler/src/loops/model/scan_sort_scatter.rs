@@ -1,0 +1,207 @@
+//! Kernels of operations that are computed as a whole: scans, sorts, scatters.
+
+use super::builder::{NestBuilder, Result, fold_of};
+use crate::graph::build::Refusal;
+use crate::graph::ir::{Arg, Coord, Node, Op, ReduceOp, ScanOp, ScatterOp};
+use crate::graph::{Elem, ValueId};
+use crate::index::{Ix, ValId};
+use crate::loops::ir::*;
+use crate::num::op::{Predicate, Signedness};
+use crate::num::{DType, ScalarOp};
+
+fn first(node: &Node) -> Result<ValueId> {
+    match node.args.first() {
+        Some(Arg::Value(v)) => Ok(*v),
+        _ => Err(Refusal::new("the operand is a scalar")),
+    }
+}
+
+/// Opens a free loop for each axis but those in `but`, whose coordinates stay 0.
+fn open_rows(e: &mut NestBuilder<'_>, shape: &[Ix], but: &[usize]) -> Vec<Ix> {
+    let mut coords = vec![Ix::Const(0); shape.len()];
+    for (d, n) in shape.iter().enumerate() {
+        if !but.contains(&d) && !n.is_const(1) {
+            coords[d] = Ix::Axis(e.open(&format!("a{d}"), n.clone(), LoopKind::Free));
+        }
+    }
+    coords
+}
+
+fn close_all(e: &mut NestBuilder<'_>) {
+    while e.depth() > 0 {
+        e.close();
+    }
+}
+
+/// Emits an operation; `outs` are the pointers of its results.
+pub(super) fn write(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId]) -> Result<()> {
+    match &node.op {
+        Op::Scan { op, axis, exclusive, reverse } => scan(e, node, outs, *op, *axis as usize, *exclusive, *reverse),
+        Op::Sort { axis, descending } => sort(e, node, outs, *axis as usize, *descending),
+        Op::Scatter { coords, op } => scatter(e, node, outs, coords, *op),
+        _ => Err(Refusal::new("this operation has a form of its own")),
+    }
+}
+
+fn scan(
+    e: &mut NestBuilder<'_>,
+    node: &Node,
+    outs: &[ValId],
+    op: ScanOp,
+    axis: usize,
+    exclusive: bool,
+    reverse: bool,
+) -> Result<()> {
+    let (x, root) = (first(node)?, node.results[0]);
+    let (elem, shape) = (e.graph.values[root].elem, e.graph.values[root].shape.clone());
+    let reduce = match op {
+        ScanOp::Sum => ReduceOp::Sum,
+        ScanOp::Prod => ReduceOp::Prod,
+        ScanOp::Max => ReduceOp::Max,
+        ScanOp::Min => ReduceOp::Min,
+    };
+    let (fold, start) = fold_of(reduce, elem)?;
+    let mut coords = open_rows(e, &shape, &[axis]);
+    let depth = e.depth();
+    let acc = e.local("acc", elem.dtype, vec![], depth);
+    e.push_here(Stmt::Write { buf: acc, idx: vec![], value: Opnd::Const { dtype: elem.dtype, bits: start } });
+    let n = shape.get(axis).cloned().unwrap_or(Ix::Const(1));
+    let k = Ix::Axis(e.open("k", n.clone(), LoopKind::Serial));
+    coords[axis] = if reverse { Ix::sub(Ix::sub(n, Ix::Const(1)), k) } else { k };
+    let here = e.depth();
+    let value = e.demand(x, &coords)?;
+    let old = e.define("acc", elem.dtype, here, |dst| Stmt::Read { dst, buf: acc, idx: vec![] });
+    let new = e.define("v", elem.dtype, here, |dst| Stmt::Let { dst, op: fold, args: vec![value, old] });
+    e.store(outs[0], root, &coords, if exclusive { old } else { new }, node.origin);
+    e.push_here(Stmt::Write { buf: acc, idx: vec![], value: new });
+    close_all(e);
+    Ok(())
+}
+
+/// Each element's place is the number of elements that come before it: stable, and every place is found on its own.
+fn sort(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId], axis: usize, descending: bool) -> Result<()> {
+    let (x, sorted, order) = (first(node)?, node.results[0], node.results[1]);
+    let (elem, shape) = (e.graph.values[sorted].elem, e.graph.values[sorted].shape.clone());
+    let n = shape.get(axis).cloned().unwrap_or(Ix::Const(1));
+    let mut coords = open_rows(e, &shape, &[axis]);
+    let i = Ix::Axis(e.open("i", n.clone(), LoopKind::Free));
+    let at = e.depth();
+    coords[axis] = i.clone();
+    let own = e.demand(x, &coords)?;
+    let count = e.local("place", DType::I64, vec![], at);
+    e.push(at, Stmt::Write { buf: count, idx: vec![], value: Opnd::Const { dtype: DType::I64, bits: 0 } });
+    let k = Ix::Axis(e.open("k", n, LoopKind::Reduce));
+    let here = e.depth();
+    let mut other = coords.clone();
+    other[axis] = k.clone();
+    let theirs = e.demand(x, &other)?;
+    let (before, same) = compare(e, elem, theirs, own, descending, here);
+    let ki = e.define("k", DType::I64, here, |dst| Stmt::Index { dst, ix: k });
+    let ii = e.define("i", DType::I64, at, |dst| Stmt::Index { dst, ix: i.clone() });
+    let bool_of = |e: &mut NestBuilder<'_>, op, a, b| {
+        e.define("v", DType::I1, here, |dst| Stmt::Let { dst, op, args: vec![a, b] })
+    };
+    let earlier = bool_of(e, ScalarOp::CmpI { pred: Predicate::LessThan, sign: Signedness::Signed }, ki, ii);
+    let tie = bool_of(e, ScalarOp::And, same, earlier);
+    let before = bool_of(e, ScalarOp::Or, before, tie);
+    let one = e.define("v", DType::I64, here, |dst| Stmt::Let {
+        dst,
+        op: ScalarOp::ExtI { to: DType::I64, sign: Signedness::Unsigned },
+        args: vec![before],
+    });
+    let old = e.define("acc", DType::I64, here, |dst| Stmt::Read { dst, buf: count, idx: vec![] });
+    let new = e.define("v", DType::I64, here, |dst| Stmt::Let { dst, op: ScalarOp::AddI, args: vec![one, old] });
+    e.push_here(Stmt::Write { buf: count, idx: vec![], value: new });
+    e.close_with(|f| {
+        let op = CombineOp::Scalar { op: ScalarOp::AddI, identity: 0 };
+        f.combine = Some(Combine { accs: vec![count], op, ways: 1 });
+    });
+    let place = e.define("place", DType::I64, at, |dst| Stmt::Read { dst, buf: count, idx: vec![] });
+    let Opnd::Val(val) = place else { return Err(Refusal::new("no place")) };
+    let mut to = coords;
+    to[axis] = Ix::Val { val, zext: false };
+    e.store(outs[0], sorted, &to, own, node.origin);
+    e.store(outs[1], order, &to, ii, node.origin);
+    close_all(e);
+    Ok(())
+}
+
+/// Whether `a` comes strictly before `b`, and whether they are equal; NaN is greater than any number.
+fn compare(e: &mut NestBuilder<'_>, elem: Elem, a: Opnd, b: Opnd, descending: bool, here: usize) -> (Opnd, Opnd) {
+    let (x, y) = if descending { (b, a) } else { (a, b) };
+    let of = |e: &mut NestBuilder<'_>, op, a, b| {
+        e.define("v", DType::I1, here, |dst| Stmt::Let { dst, op, args: vec![a, b] })
+    };
+    if !elem.is_float() {
+        let sign = elem.sign();
+        let less = of(e, ScalarOp::CmpI { pred: Predicate::LessThan, sign }, x, y);
+        let same = of(e, ScalarOp::CmpI { pred: Predicate::Equal, sign }, x, y);
+        return (less, same);
+    }
+    let less = of(e, ScalarOp::CmpF { pred: Predicate::LessThan, ordered: true }, x, y);
+    let same = of(e, ScalarOp::CmpF { pred: Predicate::Equal, ordered: true }, x, y);
+    let x_nan = of(e, ScalarOp::CmpF { pred: Predicate::NotEqual, ordered: false }, x, x);
+    let y_nan = of(e, ScalarOp::CmpF { pred: Predicate::NotEqual, ordered: false }, y, y);
+    let x_fine = of(e, ScalarOp::CmpF { pred: Predicate::Equal, ordered: true }, x, x);
+    let up = of(e, ScalarOp::And, x_fine, y_nan);
+    let less = of(e, ScalarOp::Or, less, up);
+    let both = of(e, ScalarOp::And, x_nan, y_nan);
+    (less, of(e, ScalarOp::Or, same, both))
+}
+
+fn scatter(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId], at: &[Coord], op: ScatterOp) -> Result<()> {
+    let (x, root) = (first(node)?, node.results[0]);
+    let (elem, shape) = (e.graph.values[root].elem, e.graph.values[root].shape.clone());
+    let Some(Arg::Value(updates)) = node.args.last().copied() else {
+        return Err(Refusal::new("the updates are a scalar"));
+    };
+    let coords = open_rows(e, &shape, &[]);
+    let value = e.demand(x, &coords)?;
+    e.store(outs[0], root, &coords, value, node.origin);
+    close_all(e);
+    let from = e.graph.values[updates].shape.clone();
+    let mut place = vec![Ix::Const(0); from.len()];
+    for (d, n) in from.iter().enumerate() {
+        if !n.is_const(1) {
+            place[d] = Ix::Axis(e.open("u", n.clone(), LoopKind::Serial));
+        }
+    }
+    let here = e.depth();
+    let mut to = vec![];
+    for (d, c) in at.iter().enumerate() {
+        to.push(match c {
+            Coord::Ix(ix) => ix.subst_axes(&mut |a| place.get(a.0 as usize).cloned()),
+            Coord::Arg(i) => {
+                let extent = shape.get(d).cloned().unwrap_or(Ix::Const(1));
+                e.index_operand(node, *i, &place, extent)?
+            }
+        });
+    }
+    let update = e.demand(updates, &place)?;
+    let new = match fold_of_scatter(op) {
+        None => update,
+        Some(reduce) => {
+            let (fold, _) = fold_of(reduce, elem)?;
+            let index = e.row_major(&to, &shape);
+            let site = e.site(node.origin);
+            let mem = Mem { base: outs[0], index, elem: elem.dtype };
+            let mask = e.mask.clone();
+            let order = Order::Weak;
+            let old = e.define("old", elem.dtype, here, |dst| Stmt::Load { dst, mem, mask, other: None, order, site });
+            e.define("v", elem.dtype, here, |dst| Stmt::Let { dst, op: fold, args: vec![update, old] })
+        }
+    };
+    e.store(outs[0], root, &to, new, node.origin);
+    close_all(e);
+    Ok(())
+}
+
+fn fold_of_scatter(op: ScatterOp) -> Option<ReduceOp> {
+    Some(match op {
+        ScatterOp::Set => return None,
+        ScatterOp::Add => ReduceOp::Sum,
+        ScatterOp::Mul => ReduceOp::Prod,
+        ScatterOp::Max => ReduceOp::Max,
+        ScatterOp::Min => ReduceOp::Min,
+    })
+}
