@@ -11,6 +11,7 @@ mod build;
 pub mod facts;
 pub mod poly;
 pub mod simplify;
+pub mod text;
 #[cfg(test)]
 mod tests;
 

@@ -30,7 +30,7 @@
 //!          | "global" INT | "scratch" ix                                   the address of a global, of a byte offset
 //! place   := VAL ("as" dtype)? "[" ix "]" | BUF "[" ix "]"                 linear elements
 //! where   := "where" mask
-//! mask    := (ix CMP ix | VAL) ("&&" ...)* | "true"
+//! mask    := (ix CMP ix | VAL) ("and" ...)* | "true"
 //! order   := "relaxed" | "acquire" | "release" | "acq_rel"                 otherwise weak
 //! element := "element" ix                                                  which one a message names
 //! site    := "site" INT

@@ -2,7 +2,8 @@
 
 use super::ir::*;
 use crate::base::{Code, Diagnostic, Label, Span};
-use crate::loops::print::{CMPS, ORDERS, RMWS, of_word};
+use crate::index::text::{CMPS, Tokens, launch_leaf, read_ix, read_mask};
+use crate::loops::print::{ORDERS, RMWS, of_word};
 use crate::num::literal::parse_const;
 use crate::num::spell::{Class, parse_op};
 use crate::num::{DType, ScalarOp};
@@ -75,7 +76,7 @@ fn tokens(line: &str) -> Vec<&str> {
             i += 1;
             continue;
         } else {
-            let pairs = ["..", "//", "==", "!=", "<=", ">=", "&&"];
+            let pairs = ["..", "//", "==", "!=", "<=", ">="];
             i += if pairs.iter().any(|p| line[i..].starts_with(p)) { 2 } else { 1 };
             while !line.is_char_boundary(i) {
                 i += 1;
@@ -104,12 +105,7 @@ struct Parser<'a> {
 struct Cursor<'a> {
     tokens: Vec<&'a str>,
     at: usize,
-    /// Operands of index expressions so far.
-    atoms: u32,
 }
-
-/// The most operands of index expressions on one line; bounds how deep they nest.
-const MAX_ATOMS: u32 = 1000;
 
 impl<'a> Cursor<'a> {
     fn peek(&self) -> &'a str {
@@ -145,11 +141,58 @@ impl<'a> Cursor<'a> {
     }
 }
 
+/// Index expressions on a line, and what names mean in them.
+struct Indices<'p, 'a> {
+    parser: &'p Parser<'a>,
+    c: &'p mut Cursor<'a>,
+}
+
+impl Tokens for Indices<'_, '_> {
+    type Error = String;
+
+    fn take(&mut self, text: &str) -> bool {
+        self.c.eat(text)
+    }
+    fn require(&mut self, text: &str) -> Res<()> {
+        self.c.expect(text)
+    }
+    fn calls(&self, word: &str) -> bool {
+        self.c.peek() == word && self.c.tokens.get(self.c.at + 1) == Some(&"(")
+    }
+    fn comparison(&mut self) -> Option<Cmp> {
+        CMPS.iter().find(|(sign, _)| self.c.eat(sign)).map(|(_, cmp)| *cmp)
+    }
+    fn unexpected(&self, wanted: &str) -> String {
+        format!("expected {wanted}, found {}", self.c.found())
+    }
+    fn too_deep(&self) -> String {
+        "the index expression nests too deeply".to_string()
+    }
+    fn leaf(&mut self) -> Res<Ix> {
+        let minus = if self.c.eat("-") { "-" } else { "" };
+        let word = self.c.next();
+        match self.parser.names.get(word) {
+            _ if !minus.is_empty() => {}
+            _ if word == "zext" => {
+                self.c.expect("(")?;
+                let val = self.parser.val(self.c.next())?;
+                self.c.expect(")")?;
+                return Ok(Ix::Val { val, zext: true });
+            }
+            Some(Name::Axis(axis)) => return Ok(Ix::Axis(*axis)),
+            Some(Name::Val(val)) => return Ok(Ix::Val { val: *val, zext: false }),
+            _ => {}
+        }
+        let number = || format!("{minus}{word}").parse().map(Ix::Const);
+        launch_leaf(word).map_or_else(number, Ok).map_err(|_| format!("`{minus}{word}` is no index"))
+    }
+}
+
 impl<'a> Parser<'a> {
     fn line(&mut self) -> Res<Cursor<'a>> {
         let line = self.lines.get_mut(self.at).ok_or("the text ends before the kernel does")?;
         self.at += 1;
-        Ok(Cursor { tokens: std::mem::take(&mut line.tokens), at: 0, atoms: 0 })
+        Ok(Cursor { tokens: std::mem::take(&mut line.tokens), at: 0 })
     }
 
     fn kernel(&mut self) -> Res<()> {
@@ -264,97 +307,11 @@ impl<'a> Parser<'a> {
     }
 
     fn ix(&self, c: &mut Cursor<'a>) -> Res<Ix> {
-        let mut out = self.term(c)?;
-        loop {
-            out = match c.peek() {
-                "+" => {
-                    c.next();
-                    Ix::Add(Box::new(out), Box::new(self.term(c)?))
-                }
-                "-" => {
-                    c.next();
-                    Ix::Sub(Box::new(out), Box::new(self.term(c)?))
-                }
-                _ => return Ok(out),
-            };
-        }
-    }
-
-    fn term(&self, c: &mut Cursor<'a>) -> Res<Ix> {
-        let mut out = self.atom(c)?;
-        loop {
-            let make: fn(Box<Ix>, Box<Ix>) -> Ix = match c.peek() {
-                "*" => Ix::Mul,
-                "//" => Ix::FloorDiv,
-                "%" => Ix::Mod,
-                _ => return Ok(out),
-            };
-            c.next();
-            out = make(Box::new(out), Box::new(self.atom(c)?));
-        }
-    }
-
-    fn atom(&self, c: &mut Cursor<'a>) -> Res<Ix> {
-        c.atoms += 1;
-        if c.atoms > MAX_ATOMS {
-            return Err("the index expressions of this line are too long".to_string());
-        }
-        let t = c.next();
-        if t == "(" {
-            let ix = self.ix(c)?;
-            c.expect(")")?;
-            return Ok(ix);
-        }
-        if t == "-" {
-            let text = format!("-{}", c.next());
-            return text.parse().map(Ix::Const).map_err(|_| format!("`{text}` is no index"));
-        }
-        if let "bx" | "by" | "bz" | "gx" | "gy" | "gz" = t {
-            let d = t.as_bytes()[1] - b'x';
-            return Ok(if t.starts_with('b') { Ix::Block(d) } else { Ix::Grid(d) });
-        }
-        if let ("min" | "max", "(") = (t, c.peek()) {
-            c.next();
-            let a = Box::new(self.ix(c)?);
-            c.expect(",")?;
-            let b = Box::new(self.ix(c)?);
-            c.expect(")")?;
-            return Ok(if t == "min" { Ix::Min(a, b) } else { Ix::Max(a, b) });
-        }
-        if t == "zext" {
-            c.expect("(")?;
-            let val = self.val(c.next())?;
-            c.expect(")")?;
-            return Ok(Ix::Val { val, zext: true });
-        }
-        match self.names.get(t) {
-            Some(Name::Axis(a)) => Ok(Ix::Axis(*a)),
-            Some(Name::Val(val)) => Ok(Ix::Val { val: *val, zext: false }),
-            _ => t.parse().map(Ix::Const).map_err(|_| format!("`{t}` is no index")),
-        }
+        read_ix(&mut Indices { parser: self, c })
     }
 
     fn mask(&self, c: &mut Cursor<'a>) -> Res<Mask> {
-        let mut out = Mask::default();
-        if c.eat("true") {
-            return Ok(out);
-        }
-        loop {
-            let lhs = self.ix(c)?;
-            let cmp = of_word(&CMPS, c.peek());
-            match (cmp, lhs) {
-                (Some(cmp), lhs) => {
-                    c.next();
-                    let rhs = self.ix(c)?;
-                    out.conds.push(Cond { lhs, cmp, rhs });
-                }
-                (None, Ix::Val { val, zext: false }) => out.vals.push(val),
-                _ => return Err("a condition compares nothing".to_string()),
-            }
-            if !c.eat("&&") {
-                return Ok(out);
-            }
-        }
+        read_mask(&mut Indices { parser: self, c })
     }
 
     fn place(&self, c: &mut Cursor<'a>) -> Res<Address> {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! kernel add(a: ptr<f32>, n: i32) scratch 0 {
-//!   for j in 0..n // 16 * 16 step 16 {
+//!   for j in 0..n//16*16 step 16 {
 //!     x: f32x16 = load a[j]
 //!     y: f32x16 = addf x, x
 //!     store a[j] = y
@@ -10,12 +10,15 @@
 //! }
 //! ```
 
+use std::borrow::Cow;
+use std::fmt::Write;
+
 use super::ir::*;
+use crate::index::text;
 use crate::loops::names::is_name;
-use crate::loops::print::{CMPS, ORDERS, RMWS, word_of};
+use crate::loops::print::{ORDERS, RMWS, word_of};
 use crate::num::literal::const_text;
 use crate::num::spell::{Class, spell};
-use std::fmt::Write;
 
 pub fn print(kernel: &Kernel) -> String {
     let mut p = Printer { k: kernel, out: String::new(), depth: 1 };
@@ -44,9 +47,14 @@ struct Printer<'a> {
     depth: usize,
 }
 
-const ADD: u8 = 1;
-const MUL: u8 = 2;
-const ATOM: u8 = 3;
+impl text::Names for Printer<'_> {
+    fn axis(&self, axis: AxisId) -> Cow<'_, str> {
+        self.k.axes.get(axis).map_or("?", |a| a.name.as_str()).into()
+    }
+    fn val(&self, val: ValId) -> Cow<'_, str> {
+        Printer::val(self, val).into()
+    }
+}
 
 impl Printer<'_> {
     fn line(&mut self, text: &str) {
@@ -77,36 +85,11 @@ impl Printer<'_> {
     }
 
     fn ix(&self, ix: &Ix) -> String {
-        self.at(ix, 0)
-    }
-
-    fn at(&self, ix: &Ix, level: u8) -> String {
-        let (text, own) = match ix {
-            Ix::Const(c) => (c.to_string(), if *c < 0 { ADD } else { ATOM }),
-            Ix::Axis(a) => (self.k.axes.get(*a).map_or("?".to_string(), |a| a.name.to_string()), ATOM),
-            Ix::Val { val, zext: false } => (self.val(*val).to_string(), ATOM),
-            Ix::Val { val, zext: true } => (format!("zext({})", self.val(*val)), ATOM),
-            Ix::Block(d) => (format!("b{}", ["x", "y", "z"][(*d as usize).min(2)]), ATOM),
-            Ix::Grid(d) => (format!("g{}", ["x", "y", "z"][(*d as usize).min(2)]), ATOM),
-            Ix::Add(a, b) => (format!("{} + {}", self.at(a, ADD), self.at(b, MUL)), ADD),
-            Ix::Sub(a, b) => (format!("{} - {}", self.at(a, ADD), self.at(b, MUL)), ADD),
-            Ix::Mul(a, b) => (format!("{} * {}", self.at(a, MUL), self.at(b, ATOM)), MUL),
-            Ix::FloorDiv(a, b) => (format!("{} // {}", self.at(a, MUL), self.at(b, ATOM)), MUL),
-            Ix::Mod(a, b) => (format!("{} % {}", self.at(a, MUL), self.at(b, ATOM)), MUL),
-            Ix::Min(a, b) => (format!("min({}, {})", self.ix(a), self.ix(b)), ATOM),
-            Ix::Max(a, b) => (format!("max({}, {})", self.ix(a), self.ix(b)), ATOM),
-        };
-        if own < level { format!("({text})") } else { text }
+        text::ix_text(ix, self)
     }
 
     fn mask(&self, mask: &Mask) -> String {
-        let mut parts: Vec<String> = mask
-            .conds
-            .iter()
-            .map(|c| format!("{} {} {}", self.ix(&c.lhs), word_of(&CMPS, &c.cmp), self.ix(&c.rhs)))
-            .collect();
-        parts.extend(mask.vals.iter().map(|&v| self.val(v).to_string()));
-        if parts.is_empty() { "true".to_string() } else { parts.join(" && ") }
+        text::mask_text(mask, self)
     }
 
     fn place(&self, place: &Address) -> String {

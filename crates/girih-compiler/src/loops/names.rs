@@ -1,10 +1,13 @@
 //! One name per value, axis, buffer and global of a kernel, unique in it, taken from the hints in order of the text.
 
+use std::borrow::Cow;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::ir::*;
 use super::walk::{Part, parts, visit};
 use crate::base::id::Id;
+use crate::index::text;
 
 /// Words that mean something in the text where a name could stand.
 pub(crate) const RESERVED: &[&str] = &[
@@ -153,6 +156,15 @@ impl Names {
     }
     pub(crate) fn buf(&self, buf: BufId) -> String {
         name_at(&self.bufs, buf.index(), "t")
+    }
+}
+
+impl text::Names for Names {
+    fn axis(&self, axis: AxisId) -> Cow<'_, str> {
+        Names::axis(self, axis).into()
+    }
+    fn val(&self, val: ValId) -> Cow<'_, str> {
+        Names::val(self, val).into()
     }
 }
 

@@ -54,6 +54,7 @@
 use super::ir::*;
 use super::names::{Names, is_name};
 use crate::base::label::quote;
+use crate::index::text;
 use crate::num::literal::const_text;
 use crate::num::spell::{Class, INFIX, infix_op, plain_conversion, spell};
 use crate::num::{DType, ScalarOp};
@@ -178,9 +179,6 @@ pub(crate) fn place_text(place: Place) -> String {
         Place::Block { dim } => format!("block({})", BLOCKS[usize::from(dim).min(2)]),
     }
 }
-
-pub(crate) const CMPS: [(&str, Cmp); 6] =
-    [("==", Cmp::Eq), ("!=", Cmp::Ne), ("<", Cmp::Lt), ("<=", Cmp::Le), (">", Cmp::Gt), (">=", Cmp::Ge)];
 
 pub(crate) fn word_of<T: PartialEq>(table: &[(&'static str, T)], value: &T) -> &'static str {
     table.iter().find(|(_, v)| v == value).map_or("?", |(w, _)| w)
@@ -492,14 +490,7 @@ impl Printer<'_> {
     }
 
     fn mask(&self, mask: &Mask) -> String {
-        let conds = mask.conds.iter().map(|c| self.cond(c));
-        let vals = mask.vals.iter().map(|v| self.names.val(*v));
-        let terms: Vec<String> = conds.chain(vals).collect();
-        if terms.is_empty() { "true".to_string() } else { terms.join(" and ") }
-    }
-
-    fn cond(&self, c: &Cond) -> String {
-        format!("{} {} {}", self.ix(&c.lhs), word_of(&CMPS, &c.cmp), self.ix(&c.rhs))
+        text::mask_text(mask, &self.names)
     }
 
     fn opnd(&self, opnd: &Opnd, expected: Option<DType>) -> String {
@@ -547,55 +538,11 @@ impl Printer<'_> {
         format!("{}({})", spell(op, declared), args.join(", "))
     }
 
-    /// Level 0: a whole expression; 1: an operand of `+`'s right side; 2: an operand of `*`; 3: its right side.
-    fn ix_at(&self, ix: &Ix, level: u8, out: &mut String) {
-        let (symbol, mine, left, right) = match ix {
-            Ix::Const(c) => return out.push_str(&c.to_string()),
-            Ix::Axis(a) => return out.push_str(&self.names.axis(*a)),
-            Ix::Val { val, zext: false } => return out.push_str(&self.names.val(*val)),
-            Ix::Val { val, zext: true } => return out.push_str(&format!("zext({})", self.names.val(*val))),
-            Ix::Block(d) => return out.push_str(dim(&["bx", "by", "bz"], *d)),
-            Ix::Grid(d) => return out.push_str(dim(&["gx", "gy", "gz"], *d)),
-            Ix::Min(a, b) | Ix::Max(a, b) => {
-                out.push_str(if matches!(ix, Ix::Min(..)) { "min(" } else { "max(" });
-                self.ix_at(a, 0, out);
-                out.push_str(", ");
-                self.ix_at(b, 0, out);
-                return out.push(')');
-            }
-            Ix::Add(..) => (" + ", 0, 0, 1),
-            Ix::Sub(..) => (" - ", 0, 0, 1),
-            Ix::Mul(..) => ("*", 2, 2, 3),
-            Ix::FloorDiv(..) => ("//", 2, 2, 3),
-            Ix::Mod(..) => ("%", 2, 2, 3),
-        };
-        let Some((a, b)) = ix.operands() else { return };
-        // A product may stand unbracketed to the right of `+`, a sum may not.
-        let bracket = if mine == 0 { level >= 1 } else { level >= 3 };
-        if bracket {
-            out.push('(');
-        }
-        self.ix_at(a, left, out);
-        out.push_str(symbol);
-        self.ix_at(b, right, out);
-        if bracket {
-            out.push(')');
-        }
-    }
-
     fn ix(&self, ix: &Ix) -> String {
-        let mut out = String::new();
-        self.ix_at(ix, 0, &mut out);
-        out
+        text::ix_text(ix, &self.names)
     }
 
     fn range_end(&self, ix: &Ix) -> String {
-        let mut out = String::new();
-        self.ix_at(ix, 1, &mut out);
-        out
+        text::end_text(ix, &self.names)
     }
-}
-
-fn dim<'a>(names: &[&'a str; 3], d: u8) -> &'a str {
-    names.get(d as usize).copied().unwrap_or("?")
 }

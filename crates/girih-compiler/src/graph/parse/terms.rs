@@ -1,19 +1,16 @@
 //! The small parts of statements: operands, constants, attributes, masks, index expressions.
 
+use std::convert::Infallible;
+
 use super::{Parser, Res, Thing};
-use crate::base::Span;
-use crate::base::lines::Tok;
+use crate::base::lines::{Tok, error};
+use crate::base::{Code, Diagnostic, Span};
 use crate::graph::Elem;
 use crate::graph::ir::{Arg, Attr, ValueId, axis};
+use crate::index::text::{CMPS, MAX_DEPTH, Tokens, read_ix};
 use crate::index::{Cmp, Cond, Ix, Mask};
 use crate::num::literal::parse_const;
 use crate::num::{DType, parse_float};
-
-/// How deep an index expression or a list may nest, operators of one chain included.
-const MAX_DEPTH: usize = 200;
-
-const CMPS: [(&str, Cmp); 6] =
-    [("==", Cmp::Eq), ("!=", Cmp::Ne), ("<", Cmp::Lt), ("<=", Cmp::Le), (">", Cmp::Gt), (">=", Cmp::Ge)];
 
 /// An operand whose constant may still need its type.
 pub(super) enum Raw {
@@ -37,12 +34,12 @@ impl Parser<'_, '_> {
     }
 
     /// Whether the word here is a function of its arguments: `min(`.
-    fn calls(&self) -> bool {
+    fn is_call(&self) -> bool {
         matches!(self.peek(1), Tok::Punct("("))
     }
 
     pub(super) fn is_value(&self) -> bool {
-        !self.calls() && matches!(self.tok(), Tok::Word(w) if matches!(self.names.get(w), Some(Thing::Value(_))))
+        !self.is_call() && matches!(self.tok(), Tok::Word(w) if matches!(self.names.get(w), Some(Thing::Value(_))))
     }
 
     pub(super) fn raw(&mut self) -> Res<Raw> {
@@ -179,85 +176,52 @@ impl Parser<'_, '_> {
         }
     }
 
-    // Index expressions. Each level returns how deep its tree is.
-
     pub(super) fn ix(&mut self) -> Res<Ix> {
-        Ok(self.sum(0)?.0)
+        read_ix(self)
     }
+}
 
-    fn join(&self, a: (Ix, usize), b: (Ix, usize), make: fn(Box<Ix>, Box<Ix>) -> Ix) -> Res<(Ix, usize)> {
-        let depth = a.1.max(b.1) + 1;
-        if depth > MAX_DEPTH {
-            return self.fail("the index expression nests too deeply");
-        }
-        Ok((make(Box::new(a.0), Box::new(b.0)), depth))
+impl Tokens for Parser<'_, '_> {
+    type Error = Diagnostic;
+
+    fn take(&mut self, text: &str) -> bool {
+        self.eat(text) || self.eat_word(text)
     }
-
-    fn sum(&mut self, level: usize) -> Res<(Ix, usize)> {
-        let mut left = self.product(level)?;
-        loop {
-            let make = match self.tok() {
-                Tok::Punct("+") => Ix::Add,
-                Tok::Punct("-") => Ix::Sub,
-                _ => return Ok(left),
-            };
-            self.next();
-            let right = self.product(level)?;
-            left = self.join(left, right, make)?;
-        }
+    fn require(&mut self, text: &str) -> Res<()> {
+        self.punct(text)
     }
-
-    fn product(&mut self, level: usize) -> Res<(Ix, usize)> {
-        let mut left = self.atom(level)?;
-        loop {
-            let make = match self.tok() {
-                Tok::Punct("*") => Ix::Mul,
-                Tok::Punct("//") => Ix::FloorDiv,
-                Tok::Punct("%") => Ix::Mod,
-                _ => return Ok(left),
-            };
-            self.next();
-            let right = self.atom(level)?;
-            left = self.join(left, right, make)?;
+    fn calls(&self, word: &str) -> bool {
+        self.is_word(word) && self.is_call()
+    }
+    fn comparison(&mut self) -> Option<Cmp> {
+        CMPS.iter().find(|(sign, _)| self.eat(sign)).map(|(_, cmp)| *cmp)
+    }
+    fn unexpected(&self, wanted: &str) -> Diagnostic {
+        match self.expected::<Infallible>(wanted) {
+            Err(error) => error,
+            Ok(never) => match never {},
         }
     }
-
-    fn atom(&mut self, level: usize) -> Res<(Ix, usize)> {
-        if level > MAX_DEPTH {
-            return self.fail("the index expression nests too deeply");
-        }
+    fn too_deep(&self) -> Diagnostic {
+        error(Code::BadGraph, self.span(), "the index expression nests too deeply")
+    }
+    fn leaf(&mut self) -> Res<Ix> {
         let span = self.span();
-        let leaf = match *self.tok() {
-            Tok::Number(_) | Tok::Punct("-") => Ix::Const(self.integer()?),
-            Tok::Punct("(") => {
-                self.next();
-                let inner = self.sum(level + 1)?;
-                self.punct(")")?;
-                return Ok(inner);
-            }
-            Tok::Word(w @ ("min" | "max")) if self.calls() => {
-                self.next();
-                self.punct("(")?;
-                let a = self.sum(level + 1)?;
-                self.punct(",")?;
-                let b = self.sum(level + 1)?;
-                self.punct(")")?;
-                return self.join(a, b, if w == "min" { Ix::Min } else { Ix::Max });
-            }
+        match *self.tok() {
+            Tok::Number(_) | Tok::Punct("-") => Ok(Ix::Const(self.integer()?)),
             Tok::Word(w) => {
                 self.next();
                 let digits = w.strip_prefix('i').filter(|d| d.bytes().all(|b| b.is_ascii_digit()));
                 match (self.names.get(w), digits.map(str::parse::<u16>)) {
-                    (Some(Thing::Symbol(s)), _) => s.ix(),
+                    (Some(Thing::Symbol(s)), _) => Ok(s.ix()),
                     (Some(Thing::Value(_)), _) => {
-                        return self.fail_at(span, format!("`{w}` is a tensor, not a symbol or an axis"));
+                        self.fail_at(span, format!("`{w}` is a tensor, not a symbol or an axis"))
                     }
-                    (None, Some(Ok(d))) => axis(d.into()),
-                    _ => return self.fail_at(span, format!("`{w}` is no symbol and no axis")),
+                    (None, Some(Ok(d))) => Ok(axis(d.into())),
+                    _ => self.fail_at(span, format!("`{w}` is no symbol and no axis")),
                 }
             }
-            _ => return self.expected("an index expression"),
-        };
-        Ok((leaf, 0))
+            _ => self.expected("an index expression"),
+        }
     }
 }

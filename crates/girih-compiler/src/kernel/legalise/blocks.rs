@@ -146,7 +146,7 @@ mod tests {
         let text = bound(
             "tile kernel k(p: ptr i32) open:\n  for z in 0..3: free block(z)\n    for b in 0..4: free block(x)\n      v: i32 = index z*4 + b\n      store p[z*4 + b] = v\n",
         );
-        assert!(text.contains("grid (4, 1, 3)") && text.contains("store p[bz * 4 + bx]"), "{text}");
+        assert!(text.contains("grid (4, 1, 3)") && text.contains("store p[bz*4 + bx]"), "{text}");
     }
 
     #[test]

@@ -1,15 +1,15 @@
 //! The small parts of statements: operands, memory accesses, masks, index expressions.
 
+use std::convert::Infallible;
+
 use super::{Parser, Raw, Res, Thing};
-use crate::base::Code;
 use crate::base::lines::{Tok, error};
+use crate::base::{Code, Diagnostic};
+use crate::index::text::{CMPS, Tokens, launch_leaf, read_ix, read_mask};
 use crate::loops::ir::*;
-use crate::loops::print::{CMPS, ORDERS};
+use crate::loops::print::ORDERS;
 use crate::num::DType;
 use crate::num::literal::parse_const;
-
-/// How deep an index expression may nest, operators of one chain included.
-const MAX_IX: usize = 200;
 
 impl Parser<'_, '_> {
     // Operands, memory, masks.
@@ -100,113 +100,57 @@ impl Parser<'_, '_> {
     }
 
     pub(super) fn mask(&mut self) -> Res<Mask> {
-        let mut mask = Mask::default();
-        if self.eat_word("true") {
-            return Ok(mask);
-        }
-        loop {
-            let lhs = self.ix()?;
-            let compares = matches!(self.tok(), Tok::Punct(p) if CMPS.iter().any(|(n, _)| n == p));
-            match lhs {
-                lhs if compares => {
-                    let cmp = self.table(&CMPS, "a comparison")?;
-                    mask.conds.push(Cond { lhs, cmp, rhs: self.ix()? });
-                }
-                Ix::Val { val, zext: false } => mask.vals.push(val),
-                _ => return self.expected("a comparison"),
-            }
-            if !self.eat_word("and") {
-                return Ok(mask);
-            }
-        }
+        read_mask(self)
     }
-
-    // Index expressions. Each level returns how deep its tree is.
 
     pub(super) fn ix(&mut self) -> Res<Ix> {
-        Ok(self.sum(0)?.0)
+        read_ix(self)
     }
+}
 
-    pub(super) fn join(&self, a: (Ix, usize), b: (Ix, usize), make: fn(Box<Ix>, Box<Ix>) -> Ix) -> Res<(Ix, usize)> {
-        let depth = a.1.max(b.1) + 1;
-        if depth > MAX_IX {
-            return self.fail("the index expression nests too deeply");
-        }
-        Ok((make(Box::new(a.0), Box::new(b.0)), depth))
+impl Tokens for Parser<'_, '_> {
+    type Error = Diagnostic;
+
+    fn take(&mut self, text: &str) -> bool {
+        self.eat(text) || self.eat_word(text)
     }
-
-    pub(super) fn sum(&mut self, level: usize) -> Res<(Ix, usize)> {
-        let mut left = self.product(level)?;
-        loop {
-            let make = match self.tok() {
-                Tok::Punct("+") => Ix::Add,
-                Tok::Punct("-") => Ix::Sub,
-                _ => return Ok(left),
-            };
-            self.next();
-            let right = self.product(level)?;
-            left = self.join(left, right, make)?;
-        }
+    fn require(&mut self, text: &str) -> Res<()> {
+        self.punct(text)
     }
-
-    pub(super) fn product(&mut self, level: usize) -> Res<(Ix, usize)> {
-        let mut left = self.atom(level)?;
-        loop {
-            let make = match self.tok() {
-                Tok::Punct("*") => Ix::Mul,
-                Tok::Punct("//") => Ix::FloorDiv,
-                Tok::Punct("%") => Ix::Mod,
-                _ => return Ok(left),
-            };
-            self.next();
-            let right = self.atom(level)?;
-            left = self.join(left, right, make)?;
+    fn calls(&self, word: &str) -> bool {
+        self.is_word(word) && matches!(self.peek(1), Tok::Punct("("))
+    }
+    fn comparison(&mut self) -> Option<Cmp> {
+        CMPS.iter().find(|(sign, _)| self.eat(sign)).map(|(_, cmp)| *cmp)
+    }
+    fn unexpected(&self, wanted: &str) -> Diagnostic {
+        match self.expected::<Infallible>(wanted) {
+            Err(error) => error,
+            Ok(never) => match never {},
         }
     }
-
-    pub(super) fn atom(&mut self, level: usize) -> Res<(Ix, usize)> {
-        if level > MAX_IX {
-            return self.fail("the index expression nests too deeply");
-        }
-        let leaf = match *self.tok() {
-            Tok::Number(_) | Tok::Punct("-") => Ix::Const(self.number()?),
-            Tok::Punct("(") => {
-                self.next();
-                let inner = self.sum(level + 1)?;
-                self.punct(")")?;
-                return Ok(inner);
-            }
-            Tok::Word(w @ ("min" | "max")) => {
-                self.next();
-                self.punct("(")?;
-                let a = self.sum(level + 1)?;
-                self.punct(",")?;
-                let b = self.sum(level + 1)?;
-                self.punct(")")?;
-                return self.join(a, b, if w == "min" { Ix::Min } else { Ix::Max });
-            }
+    fn too_deep(&self) -> Diagnostic {
+        error(Code::MalformedIr, self.span(), "the index expression nests too deeply")
+    }
+    fn leaf(&mut self) -> Res<Ix> {
+        match *self.tok() {
+            Tok::Number(_) | Tok::Punct("-") => Ok(Ix::Const(self.number()?)),
             Tok::Word("zext") => {
                 self.next();
                 self.punct("(")?;
                 let val = self.val()?;
                 self.punct(")")?;
-                Ix::Val { val, zext: true }
+                Ok(Ix::Val { val, zext: true })
             }
-            Tok::Word(w @ ("bx" | "by" | "bz" | "gx" | "gy" | "gz")) => {
+            Tok::Word(w) if launch_leaf(w).is_some() => {
                 self.next();
-                let d = match w.as_bytes()[1] {
-                    b'x' => 0,
-                    b'y' => 1,
-                    _ => 2,
-                };
-                if w.starts_with('b') { Ix::Block(d) } else { Ix::Grid(d) }
+                launch_leaf(w).map_or_else(|| self.expected("an index expression"), Ok)
             }
             _ => match self.lookup("an index expression")? {
-                (Thing::Val(val), _) => Ix::Val { val, zext: false },
-                (Thing::Axis(axis), _) => Ix::Axis(axis),
-                (thing, span) => return Self::wrong_kind(thing, span, "an index"),
+                (Thing::Val(val), _) => Ok(Ix::Val { val, zext: false }),
+                (Thing::Axis(axis), _) => Ok(Ix::Axis(axis)),
+                (thing, span) => Self::wrong_kind(thing, span, "an index"),
             },
-        };
-        Ok((leaf, 0))
+        }
     }
 }
