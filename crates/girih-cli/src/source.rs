@@ -70,7 +70,7 @@ pub fn choose<'p>(source: &Source, program: &'p Program, flag: Option<&str>) -> 
     match (flag.or(comment.as_deref()), entries.as_slice()) {
         (Some(name), _) => program.entry(name).map_err(|error| {
             let girih::Error::NoEntry { name, entries } = &error else { return Failure::within(source)(error) };
-            let message = format!("no entry is named `{name}`");
+            let message = format!("unknown entry `{name}`");
             let mut d = Diagnostic::error(Code::NoEntry, message);
             d = d.help(suggestion("entries", name, entries.iter().map(String::as_str)));
             render::one(source, &d);
@@ -95,7 +95,7 @@ pub fn options(args: &KernelArgs) -> Result<Options, Failure> {
     match target.as_deref() {
         None | Some("cpu") => {}
         Some(other) => {
-            return Err(Failure::usage(format!("`{other}` is no target here; the only one is `cpu`, this machine")));
+            return Err(Failure::usage(format!("unknown target `{other}`; this build supports `cpu`, this machine")));
         }
     }
     options.threads = args.threads.or(options.threads);

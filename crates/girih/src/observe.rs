@@ -131,7 +131,7 @@ impl<'a> VerifyEach<'a> {
         let fail = |why: String| Diagnostic::error(Code::InternalBug, format!("{what} changes the answer: {why}"));
         let before = match self.last.take() {
             Some(last) => last,
-            None => self.results(before).map_err(|e| fail(format!("it trapped even before: {e}")))?,
+            None => self.results(before).map_err(|e| fail(format!("it already trapped before: {e}")))?,
         };
         let now = self.results(after).map_err(|e| fail(format!("it traps now: {e}")))?;
         for (param, pair) in self.kernel.params().iter().zip(before.iter().zip(&now)) {

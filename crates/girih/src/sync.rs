@@ -1,6 +1,6 @@
 //! Locks that a fork leaves usable.
 //!
-//! A fork copies memory and one thread. A lock that another thread held would stay locked in the child for ever, and what
+//! A fork copies memory and one thread. A lock that another thread held would stay locked in the child forever, and what
 //! that thread was changing would stay half changed. So what threads share is behind one of these:
 //!
 //! * [`Brief`]: data that is touched for moments. A fork waits until nobody is inside (`pthread_atfork`), so in the child
@@ -189,7 +189,7 @@ impl Default for Turn {
 pub enum Denied {
     /// It was told to stop while it waited.
     Stopped,
-    /// It is this thread's turn already: a signal's handler, or what a kernel prints to, runs in the midst of it.
+    /// It is this thread's turn already: a signal's handler, or what a kernel prints to, runs in the middle of it.
     Mine,
 }
 
@@ -198,7 +198,7 @@ impl From<Denied> for Error {
         match denied {
             Denied::Stopped => Error::Interrupted,
             Denied::Mine => Error::argument(
-                "the model runs on this thread; what runs in the midst of it, as a signal's handler does, cannot use it",
+                "the model is already running on this thread; code that interrupts it, such as a signal handler, cannot use it",
             ),
         }
     }
@@ -254,7 +254,7 @@ impl Turn {
 impl Drop for Holding<'_> {
     fn drop(&mut self) {
         let mut queue = self.turn.0.lock();
-        // After a fork in the midst of it, the turn may be somebody else's.
+        // After a fork in the middle of it, the turn may be somebody else's.
         if queue.holder == Some(self.holder) {
             queue.holder = None;
             if let Some((_, next)) = queue.waiting.pop_front() {
@@ -283,7 +283,7 @@ impl<T: Default> Turned<T> {
     pub fn take(&self) -> std::result::Result<TurnedGuard<'_, T>, Denied> {
         let holding = self.turn.take()?;
         if holding.broken {
-            // What the thread of another process was in the midst of is left as it is, not even dropped.
+            // What the thread of another process was doing is left as it is, not even dropped.
             // SAFETY: it is this thread's turn.
             unsafe { self.data.get().write(T::default()) };
         }
@@ -336,7 +336,7 @@ impl<T: Clone> Built<T> {
         let _making = match self.making.take() {
             Ok(holding) => Some(holding),
             Err(Denied::Stopped) => return Err(Error::Interrupted),
-            // In the midst of making it: it is made twice, and the first stays.
+            // In the middle of making it: it is made twice, and the first stays.
             Err(Denied::Mine) => None,
         };
         if let Some(made) = self.get() {

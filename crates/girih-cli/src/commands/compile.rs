@@ -43,7 +43,7 @@ pub fn run(args: &CompileArgs) -> Result<(), Failure> {
     };
     let text = match (args.nvidia, stage) {
         (true, Stage::CudaTile) => program.nvidia_text(),
-        (true, _) => return Err(Failure::usage("--nvidia goes with --ir cuda_tile")),
+        (true, _) => return Err(Failure::usage("--nvidia needs --ir cuda_tile")),
         (false, _) => kernel.ir(stage).map_err(&within)?,
     };
     match &args.output {

@@ -215,7 +215,7 @@ impl Kernels<'_> {
         let results = |run: &Run<'_>| self.run.run_step(self.plan, self.step, run, self.arrays);
         let before = match self.last.take() {
             Some(last) => last,
-            None => results(before).map_err(|e| bug(&what, format!("it trapped even before: {e}")))?,
+            None => results(before).map_err(|e| bug(&what, format!("it already trapped before: {e}")))?,
         };
         let now = results(after).map_err(|e| bug(&what, format!("it traps now: {e}")))?;
         for (id, (old, new)) in self.step.writes.iter().zip(before.iter().zip(&now)) {
