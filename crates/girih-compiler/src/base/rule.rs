@@ -62,7 +62,7 @@ impl Log {
 
 /// A named rewrite of a whole program `P`: pure, idempotent, explaining itself through its [`Log`].
 pub struct Rule<P: 'static> {
-    /// `blockify`; traces say where it stands in its list too: see [`numbered`].
+    /// `blockify`; traces say where it is in its list too: see [`numbered`].
     pub name: &'static str,
     /// Markdown: what it does, before `-->` after, when it refuses.
     pub doc: &'static str,

@@ -298,7 +298,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The operation a block stands at.
+    /// The operation a block is at.
     fn at(&self, block: &Block) -> Option<Cx<'a>> {
         let call = block.calls.last()?;
         let active = call.regions.last()?;
@@ -560,7 +560,7 @@ impl<'a> Machine<'a> {
         block.calls.pop();
         block.allocas.iter_mut().filter(|a| a.0 == depth).for_each(|a| a.0 = usize::MAX);
         let Some(call) = block.calls.last() else { return Ok(Step::Done) };
-        // The caller stands one past its call.
+        // The caller is one past its call.
         let Some(active) = call.regions.last() else { return Ok(Step::Done) };
         let func = &self.module.funcs[call.func];
         let id = func.regions.get(active.region).and_then(|r| r.ops.get(active.next.checked_sub(1)?)).copied();
@@ -718,7 +718,7 @@ fn cause(op: &Op) -> Option<&'static str> {
     })
 }
 
-/// What stands at an operation, with the place it comes from where that is known.
+/// What is at an operation, with the place it comes from where that is known.
 fn label(what: &str, op: &Op) -> String {
     match op.loc.place() {
         Some(place) => format!("{what}, at {place}"),
