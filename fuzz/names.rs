@@ -2,7 +2,7 @@
 //!
 //! In: bytes; the first chooses a front end, the others are words that stand for everything that has a name in a program of
 //! it (kernels, values, globals, files, functions, formats, messages), or are the program itself. Checked: the C of the
-//! program is that of the same program with plain names, token by token, but for identifiers, which correspond one to one.
+//! program is that of the same program with plain names, token by token, except for identifiers, which correspond one to one.
 //! The C is read by a lexer of its own that takes no comment, literal or line for more than it is.
 //! The printed IRs read back as what they were printed from, and hold nothing that a terminal would not show.
 
@@ -268,7 +268,7 @@ fn readable_module(module: &Module) {
         // NVIDIA's text names no values, so what is said of them may be lost, but never what is called.
         let Ok(read) = read else { panic!("not read back: {:?}\n{text}", read.err()) };
         assert_eq!(names(&read.module), names(module), "{text}");
-        // In our own text a producer stands on the module's line, and some files have none.
+        // In our own text a producer is on the module's line, and some files have none.
         assert!(read.module.producer == module.producer || module.name.is_none(), "{text}");
     }
 }
@@ -305,7 +305,7 @@ fn without_places(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The C of two kernels that differ in names is the same but for names.
+/// The C of two kernels that differ in names is the same except for names.
 pub fn same(hostile: &Lowered, plain: &Lowered) {
     readable_kernel(hostile);
     let [a, b] = [hostile, plain].map(|k| pipeline::emit_c(&[&k.kernel], &Options::default().target));
@@ -316,7 +316,7 @@ pub fn same_source(hostile: &str, plain: &str) {
     let (a, b) = (tokens(hostile), tokens(plain));
     let start = |tokens: &[Token]| tokens.iter().position(|t| *t == Token::Word("girih_0"));
     let (at, there) = (start(&a).expect("a kernel"), start(&b).expect("a kernel"));
-    // What stands before the kernel is ours alone. Its words may be names in the kernel, where they then mean nothing
+    // What comes before the kernel is ours alone. Its words may be names in the kernel, where they then mean nothing
     // else; but not macros.
     assert_eq!(a[..at], b[..there], "{hostile}");
     let defined = a[..at].windows(2).filter(|pair| pair[0] == Token::Word("define"));
@@ -342,7 +342,7 @@ fn words<'a>(tokens: &[Token<'a>]) -> BTreeSet<&'a str> {
     tokens.iter().filter_map(|t| if let Token::Word(w) = t { Some(*w) } else { None }).collect()
 }
 
-/// The words that stand in emitted source, to be tried as names.
+/// The words that are in emitted source, to be tried as names.
 pub fn words_of(source: &str) -> Vec<&str> {
     words(&tokens(source)).into_iter().collect()
 }

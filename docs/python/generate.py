@@ -28,7 +28,7 @@ import girih.language
 from girih.frontend.tensor import describe, tensor, unwrap
 from girih.language.core import METHODS
 
-# Where the source of examples stands while they run.
+# Where the source of examples is while they run.
 SOURCES = tempfile.TemporaryDirectory()
 PAGE = Path(__file__).with_name("language.md")
 
@@ -38,7 +38,7 @@ Made from the docstrings of the package by `python docs/python/generate.py`; [gu
 
 All of this is in `girih` and in `girih.language`. A kernel's values are *tiles*: a dtype and a shape of powers of two,
 up to 2^24 elements, `()` for a scalar. Operands broadcast as in NumPy. In the examples, which are bodies of kernels,
-`floats` is the address of the float32 0 to 15 and `ints` that of 16 zeros of int32; behind the colon stands the type
+`floats` is the address of the float32 0 to 15 and `ints` that of 16 zeros of int32; after the colon is the type
 of the result.
 
 ## Types and operators
@@ -52,7 +52,7 @@ or divisible by 16, or ceases to be so.
 
 | operators | operands | result |
 |---|---|---|
-| `+ - *` | numbers; an address `+` or `-` integers, counted in elements | the type they meet in; integers wrap; booleans count as int32 |
+| `+ - *` | numbers; an address `+` or `-` integers, counted in elements | their common type; integers wrap; booleans count as int32 |
 | `/` | numbers | float; integers become float32 first |
 | `//`, `%` | integers; `%` also floats | rounded towards zero; the remainder has the sign of the dividend |
 | `**` | floats, or any number to a constant 1 to 8 | |
@@ -63,9 +63,9 @@ or divisible by 16, or ceases to be so.
 | `x.to(dtype)`, `x.to(dtype, bitcast=True)` | a tile | the values, or the bits, as another dtype |
 | `x.T`, `x.shape`, `x.dtype`, `x.numel` | a tile | |
 
-Two dtypes meet as in Triton, whether they are a tile's or a scalar's. A float wins over an integer, an integer over a
-boolean, and the wider of two floats or integers over the narrower. Of equally wide ones float16 wins over bfloat16, and
-the unsigned integer over the signed. 8-bit floats are computed with in float16, and beside a bfloat16 in float32;
+Two dtypes combine as in Triton, whether they are a tile's or a scalar's. A float wins over an integer, an integer over
+a boolean, and the wider of two floats or integers over the narrower. Of equally wide ones float16 wins over bfloat16,
+and the unsigned integer over the signed. 8-bit floats are computed in float16, and beside a bfloat16 in float32;
 quotients and remainders of 16-bit floats are float32; `/` of integers is float32. `//` and `%` of a signed and an
 unsigned integer are refused. A Python number takes the dtype of the tile or scalar beside it, unless it is of a higher
 kind (bool, integer, float) or does not fit: then 2.5 is a float32, and a whole number the first of int32, uint32, int64
@@ -81,7 +81,7 @@ METHODS
 | expressions | arithmetic, comparisons (chained too), `and`, `or`, `not`, `x if c else y`, calls with names and defaults, tuples, lists, dictionaries, f-strings, `lambda`, comprehensions over what is known, `:=` |
 | called | the language, `@girih.jit` functions, functions of `math` and the like with constants, `print`, `len`, `min`, `max`, `abs`, `zip`, `enumerate` |
 | read from outside | numbers, strings, dtypes, functions, modules, tuples of these; a change of a global compiles the kernel anew |
-| not there | `try`, `with`, `import`, `global`, `nonlocal`, `class`, `del`, `match`, `async`, `yield`, `else` after loops, changing a part of a value in place, recursion without a constant end |
+| not supported | `try`, `with`, `import`, `global`, `nonlocal`, `class`, `del`, `match`, `async`, `yield`, `else` after loops, changing a part of a value in place, recursion without a constant end |
 
 A condition of `if` and `while` is a scalar. What they and loops change keeps its dtype and shape; a variable that has a
 value on one path only cannot be used afterwards. Everything known when the kernel is compiled is computed then, by
@@ -106,15 +106,15 @@ with file, line and column and shows the line.
 | `GIRIH_THREADS=4` | `threads=4` | worker threads; one for each core unless set |
 | `GIRIH_CC=clang` | | the C compiler; by default that of `CC`, or `cc` |
 | `GIRIH_CACHE_DIR` | | where compiled kernels and tuned choices are kept |
-| `GIRIH_CACHE_SIZE=2G` | | how large that may grow, 1G by default; kernels used longest ago go first |
+| `GIRIH_CACHE_SIZE=2G` | | how large that may grow, 1G by default; the least recently used kernels are removed first |
 | `GIRIH_AUTOTUNE=0` | | the first configuration; `memory`: choices are not stored |
 
-What is on or off takes `1`, `true`, `yes`, `on` or `0`, `false`, `no`, `off`; anything else is refused.
+A setting that is on or off takes `1`, `true`, `yes`, `on` or `0`, `false`, `no`, `off`; anything else is refused.
 """
 ERRORS = [girih.CompilationError, girih.UnsupportedError, girih.LaunchError, girih.KernelError, girih.KernelAssertionError,
           girih.OutOfBoundsError, girih.UndefinedValueError, girih.AssumptionError, girih.KernelValueError]  # fmt: skip
 
-# What a reader looks for, in the order of a kernel; every name that the package offers stands in one group.
+# What a reader looks for, in the order of a kernel; every name that the package offers is in one group.
 GROUPS: dict[str, str] = {
     "Programs and loops": "program_id num_programs swizzle2d range static_range",
     "Memory": "load store load4 multiple_of max_contiguous max_constancy assume",
@@ -176,7 +176,7 @@ def steps(function) -> list[doctest.Example]:
 
 
 def show(number, value):
-    """In a kernel: prints a value behind the number of its example."""
+    """In a kernel: prints a value after the number of its example."""
     number, value = unwrap(number), unwrap(value)
     for v in value if isinstance(value, tuple) else (value,):
         v = unwrap(v)

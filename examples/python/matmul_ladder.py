@@ -46,7 +46,7 @@ def shared(A, B, C, M, N, K, BLOCK: tl.constexpr, SWIZZLE: tl.constexpr):
     i, j = lane[:, None], lane[None, :]
     m, n = tl.program_id(0) * BLOCK + lane, tl.program_id(1) * BLOCK + lane
     a_tile, b_tile = tl.shared(BLOCK * BLOCK), tl.shared(BLOCK * BLOCK)
-    # Where element (i, j) of a tile stands; swizzled, a column's elements stand in different columns of the storage.
+    # Where element (i, j) of a tile is; swizzled, a column's elements are in different columns of the storage.
     place = i * BLOCK + (j ^ (i % BLOCK)) if SWIZZLE else i * BLOCK + j
     total = tl.zeros((BLOCK, BLOCK), tl.float32)
     for k0 in range(0, K, BLOCK):

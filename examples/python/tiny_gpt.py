@@ -125,7 +125,7 @@ def weights_of(q, k, scale, T: tl.constexpr):
 
 @girih.jit
 def attend(qkv, out, scale, T: tl.constexpr, H: tl.constexpr, HEAD: tl.constexpr):
-    """One block for each sequence and head; q, k and v stand side by side in a row of `qkv`."""
+    """One block for each sequence and head; q, k and v are side by side in a row of `qkv`."""
     width = H * HEAD
     t, d = tl.arange(0, T)[:, None], tl.program_id(1) * HEAD + tl.arange(0, HEAD)[None, :]
     at = (tl.program_id(0) * T + t) * 3 * width + d

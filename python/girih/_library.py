@@ -1,6 +1,6 @@
 """Where the compiled parts of the package are.
 
-In an installed package they stand beside this file. In a checkout (``PYTHONPATH=python``, or an editable install) they
+In an installed package they are beside this file. In a checkout (``PYTHONPATH=python``, or an editable install) they
 are what ``cargo build --release`` left last in ``target/release``. ``GIRIH_LIBRARY_DIR`` names a folder that goes first.
 """
 
@@ -20,7 +20,7 @@ _BUILT_AS = {"libcuda.so.1": "libcuda.so", "tileiras": "tileiras", "girih": "gir
 
 
 def _checkout():
-    """``target/release`` of the checkout this file stands in, if it does."""
+    """``target/release`` of the checkout that this file is in, if it is in one."""
     root = os.path.dirname(os.path.dirname(_HERE))
     if not os.path.isfile(os.path.join(root, "crates/girih-py/Cargo.toml")):
         return None

@@ -139,7 +139,7 @@ class Autotuner(Wrapped):
         values = tuple(arguments.get(name) for name in self.key)
         for name, value in zip(self.key, values):
             if getattr(value, "shape", ()) != ():
-                raise TypeError(f"autotune: the key `{name}` is an array; a key is made of numbers and texts")
+                raise TypeError(f"autotune: the key `{name}` is an array; a key must consist of numbers and strings")
         device = arguments.get("device") or os.environ.get("GIRIH_DEVICE") or "cpu"
         return device, values, tuple(str(a.dtype) for a in arguments.values() if hasattr(a, "dtype"))
 
@@ -151,7 +151,7 @@ class Autotuner(Wrapped):
     def _choose(self, grid: Any, args: tuple, kwargs: dict, arguments: dict, key: tuple) -> Config:
         given = next((n for c in self.configs for n in c.kwargs if n in arguments), None)
         if given is not None:
-            raise TypeError(f"autotune chooses `{given}`, and the launch gives it as well")
+            raise TypeError(f"autotune chooses `{given}`, but the launch passes it as well")
         configs = self._pruned(arguments)
         mode = tuning()
         # How long the evaluator takes says nothing.
@@ -289,7 +289,7 @@ class Store:
         return at if isinstance(at, int) and 0 <= at < self.count else None
 
     def write(self, chosen: int, timings: dict[str, float]) -> None:
-        """Stores the choice; whole or not at all, and without a word when the folder cannot be written."""
+        """Stores the choice; whole or not at all, and silently when the folder cannot be written."""
         import json
         import tempfile
 
@@ -311,7 +311,7 @@ def tuning() -> str:
     try:
         return "on" if _girih.flag(text) else "off"
     except ValueError as error:
-        raise ValueError(f"GIRIH_AUTOTUNE: {error}, nor memory (choices are not stored)") from None
+        raise ValueError(f"GIRIH_AUTOTUNE: {error}; memory is possible too (choices are not stored)") from None
 
 
 def cache_dir() -> Path:

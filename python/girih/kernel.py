@@ -71,7 +71,7 @@ class JITFunction:
             given = p.default is not p.empty
             parameters.append((name, role, given, p.default if given else None))
         self._roles = {name: role for name, role, _, _ in parameters}
-        # The dispatcher is no owner of this object, or neither would ever be freed.
+        # The dispatcher does not own this object, or neither would ever be freed.
         specialise = weakref.WeakMethod(self._specialise)
         self._dispatcher = _girih.Dispatcher(parameters, lambda *a: specialise()(*a), describe_array, dtype_name)
 
@@ -109,7 +109,7 @@ class JITFunction:
         self._dispatcher.launch(grid, self._settings(kwargs) if kwargs else None, args, kwargs)
 
     def _settings(self, kwargs: dict) -> tuple | None:
-        """Takes what is no argument of the kernel out of `kwargs`."""
+        """Takes what is not an argument of the kernel out of `kwargs`."""
         settings = []
         for name in SETTINGS:
             if name in kwargs and name not in self._roles:
@@ -130,7 +130,7 @@ class JITFunction:
         device = options.get("device") or os.environ.get("GIRIH_DEVICE") or "cpu"
         if builder.stops and device != "eval":
             raise CompilationError(
-                "a breakpoint stops on the evaluator only",
+                "a breakpoint stops only on the evaluator",
                 builder.stops[0],
                 f'launch with `{self.__name__}[grid](..., device="eval")`, or set GIRIH_DEVICE=eval',
             )
@@ -180,7 +180,7 @@ class JITFunction:
         return self._dispatcher.kernel(settings, args, kwargs)
 
     def warmup(self, *args: Any, grid: Any = None, **kwargs: Any) -> None:
-        """Compiles the kernel for the arguments of a launch and runs nothing; `grid` does not matter.
+        """Compiles the kernel for the arguments of a launch, but does not run it; `grid` is ignored.
 
         Example:
             >>> add.warmup(x, y, out, n, BLOCK=1024)
@@ -215,7 +215,7 @@ class JITFunction:
             True
         """
         if language == "cuda":
-            raise UnsupportedError('CUDA source is not made yet; `source("c", ...)` is what runs on the processor')
+            raise UnsupportedError('CUDA source is not supported yet; `source("c", ...)` is what the processor runs')
         return self._kernel(args, kwargs).ir(language)
 
     def explain(self, *args: Any, full: bool = False, **kwargs: Any) -> str:
@@ -262,7 +262,7 @@ def jit(fn: Callable | None = None, **options: Any) -> Any:
 
 
 def constant_value(value: Any) -> Any:
-    """The value of a constant; of NumPy's scalars, Python's number."""
+    """The value of a constant; for a NumPy scalar, the Python number."""
     value = unwrap(value)
     return value.item() if getattr(value, "shape", None) == () and hasattr(value, "item") else value
 
@@ -279,7 +279,7 @@ def runtime_type(kind: str, rest: list) -> tuple[Any, int]:
 
 
 def write_out(block: tuple[int, int, int], text: str) -> None:
-    """What a block printed; a stop at a breakpoint is among it, of a kernel that was traced here."""
+    """What a block printed; including a stop at a breakpoint, for a kernel that was traced here."""
     breakpoints = sys.modules.get("girih.frontend.breakpoints")
     if breakpoints is not None and breakpoints.MARK in text:
         breakpoints.stop(block, text)
@@ -309,7 +309,7 @@ def dtype_name(dtype: Any) -> tuple[str, int]:
 
 
 def describe_array(value: Any, name: str) -> Any:
-    """What is handed over for an argument that is neither NumPy's array nor Python's number.
+    """What is passed for an argument that is neither a NumPy array nor a Python number.
 
     A tensor of PyTorch becomes where it is, how many bytes it spans, whether it may be written, its element type, and
     how it lies in memory unless it is contiguous; the rest an array or a number.
@@ -331,10 +331,12 @@ def describe_array(value: Any, name: str) -> Any:
         try:
             return numpy.from_dlpack(value)
         except (BufferError, RuntimeError) as e:
-            raise TypeError(f"the argument `{name}` cannot be taken over by NumPy: {e}") from None
+            raise TypeError(f"the argument `{name}` cannot be converted by NumPy: {e}") from None
     if isinstance(value, ty.DType) or callable(value):
         raise TypeError(f"the argument `{name}` is {value!r}; annotate the parameter with `girih.constexpr`")
-    raise TypeError(f"the argument `{name}` is of the type {kind.__qualname__}; kernels take arrays, numbers and None")
+    raise TypeError(
+        f"the argument `{name}` has the unsupported type {kind.__qualname__}; kernels take arrays, numbers and None"
+    )
 
 
 def describe_torch(value: Any, name: str) -> tuple[int, int, bool, str, tuple | None]:

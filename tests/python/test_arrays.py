@@ -136,9 +136,9 @@ def odd_strides():
     [
         (read_only(), "read-only.*copy"),
         (np.zeros(T, ">f4"), "byte order"),
-        (np.array(["a"] * T), "elements that no kernel knows"),
-        (np.array([None] * T), "elements that no kernel knows"),
-        (odd_strides(), "no whole number of elements"),
+        (np.array(["a"] * T), "elements of an unsupported type"),
+        (np.array([None] * T), "elements of an unsupported type"),
+        (odd_strides(), "not whole numbers of elements"),
         (np.zeros(T, ml_dtypes.float4_e2m1fn), "pack them into uint8"),
     ],
     ids=["read-only", "byte order", "text", "objects", "odd strides", "float4"],

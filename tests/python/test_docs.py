@@ -54,7 +54,7 @@ def test_blocks_of_pages(page, tmp_path, monkeypatch):
         path.write_text(code)
         given = said(lambda: exec(compile(code, str(path), "exec"), names), expected)
         given = re.sub(r"/\S*/(?=kernels\.py)", "", given).rstrip("\n")
-        # Where the debugger stands, at the breakpoint or behind it, depends on Python's version.
+        # Where the debugger stands, at the breakpoint or after it, depends on Python's version.
         expected, given = (re.sub(r"^> .*\n-> .*\n", "", text, flags=re.M) for text in (expected.rstrip("\n"), given))
         assert doctest.OutputChecker().check_output(expected, given, doctest.ELLIPSIS), f"{code}\ngives\n{given}"
 

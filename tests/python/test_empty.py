@@ -31,7 +31,7 @@ def sums_rows(x, y, out, m, n, BLOCK: tl.constexpr):
 
 @girih.jit
 def picks(table, index, out, n, count, BLOCK: tl.constexpr):
-    """out[i] = table[index[i]], -1 where the index is none of the table's."""
+    """out[i] = table[index[i]], -1 where the index is not one of the table's."""
     places = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     i = tl.load(index + places, mask=places < count, other=0)
     tl.store(out + places, tl.load(table + i, mask=(places < count) & (i < n), other=-1.0), mask=places < count)

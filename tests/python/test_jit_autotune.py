@@ -274,7 +274,7 @@ def test_mistakes():
     with pytest.raises(TypeError, match="the key `x` is an array"):
         kernel[grid](X, np.zeros(N, np.float32), N)
     kernel, grid, _ = tuned()
-    with pytest.raises(TypeError, match="autotune chooses `BLOCK`, and the launch gives it as well"):
+    with pytest.raises(TypeError, match="autotune chooses `BLOCK`, but the launch passes it as well"):
         kernel[grid](X, np.zeros(N, np.float32), N, BLOCK=64)
 
 

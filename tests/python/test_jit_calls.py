@@ -625,7 +625,7 @@ def test_bytecode_is_read_back(name):
     case.check_bytecode(name)
 
 
-# ---- what stands outside of a kernel, and changes
+# ---- what is outside a kernel, and changes
 
 STEP = 3
 WIDE = tl.constexpr(2)

@@ -187,7 +187,7 @@ def test_an_exception_of_the_hook_ends_the_launch(monkeypatch):
 
 
 def test_natively_it_is_refused_with_the_way_to_do_it():
-    with pytest.raises(girih.CompilationError, match="a breakpoint stops on the evaluator only") as caught:
+    with pytest.raises(girih.CompilationError, match="a breakpoint stops only on the evaluator") as caught:
         kernel[1](X, np.zeros(6, np.float32), 6, BLOCK=4)
     assert f"test_jit_debugging.py:{BREAK}" in str(caught.value)
     assert 'device="eval"' in caught.value.help

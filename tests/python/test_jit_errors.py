@@ -1,6 +1,6 @@
 """What a user sees for each mistake in mistakes/.
 
-The messages stand in mistakes/messages.txt; `BLESS=1` writes them anew, to be read as a user would.
+The messages are in mistakes/messages.txt; `BLESS=1` writes them anew, to be read as a user would.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Types of kernel values: what two meet in, how integers wrap and divide, and what casts give."""
+"""Types of kernel values: the common type of two, how integers wrap and divide, and what casts give."""
 
 import ml_dtypes
 import numpy as np

@@ -97,7 +97,7 @@ def test_an_array_on_another_device_is_refused():
 def test_what_dlpack_says_is_read_only_stays_so():
     out = np.zeros(64, np.float32)
     out.flags.writeable = False
-    with pytest.raises(ValueError, match="writes to `out`, and that array is read-only"):
+    with pytest.raises(ValueError, match="writes to `out`, but that array is read-only"):
         scale[1](X, Interface(out), 64, 2.0, BLOCK=64)
     assert not out.any()
 
@@ -146,11 +146,11 @@ def test_element_types(dtype):
 
 def test_what_is_no_argument():
     for value, message in [
-        (object(), "`factor` is of the type object"),
+        (object(), "`factor` has the unsupported type object"),
         (np.float32, "annotate the parameter with `girih.constexpr`"),
         (np.datetime64(1, "s"), "`factor`"),
-        (1j, "`factor` is of the type complex"),
-        (np.complex64(1), "`factor` is of the type complex"),
+        (1j, "`factor` has the unsupported type complex"),
+        (np.complex64(1), "`factor` has the unsupported type complex"),
     ]:
         with pytest.raises(TypeError, match=message):
             scaled(value)
@@ -180,7 +180,7 @@ def test_a_grid_without_blocks_runs_nothing(grid, device):
 
 @pytest.mark.parametrize("grid", [1.0, "1", None, (1, None), (2**24,), 2**70, -1, lambda meta: 2.0])
 def test_what_is_no_grid(grid):
-    with pytest.raises(ValueError, match="a grid is made of whole numbers from 0 to 16777215"):
+    with pytest.raises(ValueError, match="a grid must consist of whole numbers from 0 to 16777215"):
         scaled(grid=grid)
 
 
@@ -306,7 +306,7 @@ def test_warmup_compiles_and_runs_nothing():
 
 
 def test_the_source_for_another_machine_is_not_there_yet():
-    with pytest.raises(girih.UnsupportedError, match="CUDA source is not made yet"):
+    with pytest.raises(girih.UnsupportedError, match="CUDA source is not supported yet"):
         scale.source("cuda", X, X, 64, 1.0, BLOCK=64)
 
 

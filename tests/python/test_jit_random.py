@@ -2,8 +2,8 @@
 
 A seed gives the text of a kernel: expressions over several types, runtime loops and branches with carried tiles,
 reductions, scans, masked loads and stores, helper kernels. The oracle executes the same text with Python, with typed
-NumPy arrays in place of tiles and the types that two operands meet in from the table of `test_jit_language_types`.
-Results are equal to the bit but for the sign of zero: every operation used is exact or correctly rounded.
+NumPy arrays in place of tiles and the common types of two operands from the table of `test_jit_language_types`.
+Results are equal to the bit except for the sign of zero: every operation used is exact or correctly rounded.
 """
 
 import importlib.util

@@ -170,7 +170,7 @@ def test_long_words_of_the_user_lose_their_middle():
 @pytest.mark.parametrize("name", ["GIRIH_CHECK", "GIRIH_DEVICE", "GIRIH_THREADS", "GIRIH_CACHE_SIZE"])
 def test_a_variable_that_makes_no_sense_is_refused(name, monkeypatch):
     monkeypatch.setenv(name, "maybe")
-    with pytest.raises(ValueError, match=f"{name}: `maybe`"):
+    with pytest.raises(ValueError, match=f"{name}: .*`maybe`"):
         flat()[1](MATRIX, np.zeros(8, np.float32), 8, BLOCK=8)
 
 
@@ -181,5 +181,5 @@ def test_autotuning_is_on_off_or_in_memory(monkeypatch):
         monkeypatch.setenv("GIRIH_AUTOTUNE", text)
         assert tuning() == mode
     monkeypatch.setenv("GIRIH_AUTOTUNE", "maybe")
-    with pytest.raises(ValueError, match="GIRIH_AUTOTUNE: `maybe` is neither on"):
+    with pytest.raises(ValueError, match="GIRIH_AUTOTUNE: expected on .*`maybe`; memory is possible"):
         tuning()

@@ -57,7 +57,7 @@ def test_a_cuda_tile_that_has_moved_is_named():
     from girih.cutile import UnsupportedVersion, hosting
 
     future = types.ModuleType("cuda.tile._compile")
-    with pytest.raises(UnsupportedVersion, match=r"does not know cuda-tile \S+: cuda.tile._compile.BytecodeVersion"):
+    with pytest.raises(UnsupportedVersion, match=r"does not support cuda-tile \S+: cuda.tile._compile.BytecodeVersion"):
         hosting._host_compiler(future)
     from cuda.tile import _compile
 

@@ -84,10 +84,10 @@ def test_a_missing_script(cutile):
 @pytest.mark.parametrize(
     "args, says",
     [
-        ((), "no program is given"),
-        (("--frob", "x.py"), "there is no option --frob"),
-        (("--device", "gpu", "x.py"), "there is no device `gpu`; devices are cpu and eval"),
-        (("--threads", "0", "x.py"), "`0` is no number of threads (1 to 1024)"),
+        ((), "expected a program to run"),
+        (("--frob", "x.py"), "unknown option --frob"),
+        (("--device", "gpu", "x.py"), "unknown device `gpu`; the devices are cpu and eval"),
+        (("--threads", "0", "x.py"), "expected a number of threads from 1 to 1024, found `0`"),
         (("--threads",), "--threads needs a value"),
         (("-m",), "-m needs a module"),
     ],

@@ -167,7 +167,7 @@ WRITES = {
 
 
 def placed_in_memory(strides):
-    """A 6 x 6 tensor with these strides that is no view, and the memory it is in."""
+    """A 6 x 6 tensor with these strides that is not a view, and the memory it is in."""
     memory = torch.arange(96.0) - 40
     return torch.empty(0).set_(memory.untyped_storage(), 0, (6, 6), strides), memory
 

@@ -423,7 +423,7 @@ def test_training_steps():
 
 def test_unknown_options():
     compiled = torch.compile(lambda x: x + 1, backend="girih", options={"treads": 2})
-    with pytest.raises(Exception, match="girih has no option `treads`; those are"):
+    with pytest.raises(Exception, match="girih has no option `treads`; the options are"):
         compiled(randn(3))
 
 

@@ -41,9 +41,9 @@ pub enum Command {
     Ops(OpsArgs),
     /// List the rewrite rules and knobs, or explain one rule.
     Rules(RulesArgs),
-    /// Say what this machine has and what is missing.
+    /// Report what this machine has and what is missing.
     Doctor(DoctorArgs),
-    /// Look at or empty the cache of compiled kernels.
+    /// Inspect or clear the cache of compiled kernels.
     Cache {
         #[command(subcommand)]
         action: CacheAction,
@@ -61,13 +61,13 @@ pub struct KernelArgs {
     /// Tile text (.mlir), bytecode, or a model (.onnx, or .json as girih.torch saves it); `-` is standard input.
     #[arg(required_unless_present = "expression")]
     pub file: Option<PathBuf>,
-    /// A model in one line, in PyTorch's words: `torch.softmax(torch.randn(8,128), -1)`; `help` says what is known.
+    /// A PyTorch model in one line: `torch.softmax(torch.randn(8,128), -1)`; `help` lists what is supported.
     #[arg(short = 'c', value_name = "EXPR", conflicts_with = "file", allow_hyphen_values = true)]
     pub expression: Option<String>,
-    /// The entry; needed where the file has several.
+    /// The entry to use; required if the file has several.
     #[arg(long, value_name = "NAME")]
     pub entry: Option<String>,
-    /// What to compile for: `cpu` is this machine [env: GIRIH_TARGET].
+    /// The target to compile for: `cpu` is this machine [env: GIRIH_TARGET].
     #[arg(long, value_name = "T")]
     pub target: Option<String>,
     /// Worker threads; one per core by default [env: GIRIH_THREADS].
@@ -88,7 +88,7 @@ pub struct RunArgs {
     /// Blocks along x, y and z.
     #[arg(long, value_name = "X,Y,Z", value_parser = girih::spec::grid, allow_hyphen_values = true)]
     pub grid: Option<[u32; 3]>,
-    /// An argument: NAME=FILE.npy, NAME=i32:512, NAME=randn:f16[64x64], NAME=@OTHER, NAME=ptrs:A+B; of a model also N=32,
+    /// An argument: NAME=FILE.npy, NAME=i32:512, NAME=randn:f16[64x64], NAME=@OTHER, NAME=ptrs:A+B; for a model also N=32,
     /// a symbolic extent.
     #[arg(long = "arg", value_name = "NAME=SPEC", value_parser = pair)]
     pub args: Vec<(String, String)>,
@@ -107,7 +107,7 @@ pub struct RunArgs {
     /// Run on another device too and compare: integers exactly, floats within the bound of --verify.
     #[arg(long, value_name = "DEVICE")]
     pub compare: Option<Device>,
-    /// With --compare: floats too must agree in every bit.
+    /// With --compare: require floats to agree in every bit too.
     #[arg(long, requires = "compare")]
     pub bits: bool,
     /// Run one block of the grid.
@@ -116,23 +116,24 @@ pub struct RunArgs {
     /// Repeat the launch and report the median time.
     #[arg(long)]
     pub time: bool,
-    /// Of a model: say where the time goes, kernel by kernel, and how much memory it takes.
+    /// For a model: show where the time goes, kernel by kernel, and how much memory it takes.
     #[arg(long)]
     pub profile: bool,
-    /// Evaluate on these arguments before and after each rule, of a tile program the first and the last block; stop at the
-    /// first rule that changes the answer.
+    /// Evaluate on these arguments before and after each rule (for a tile program, the first and the last block); stop at
+    /// the first rule that changes the answer.
     #[arg(long)]
     pub verify_each: bool,
-    /// End standard output with one JSON object.
+    /// Print one JSON object at the end of standard output.
     #[arg(long)]
     pub json: bool,
-    /// Neither look into the cache of compiled kernels nor add to it.
+    /// Neither read from nor write to the cache of compiled kernels.
     #[arg(long)]
     pub no_cache: bool,
     /// Order of printed text: `finish` (as blocks end) or `index`.
     #[arg(long, value_name = "ORDER", value_parser = ["finish", "index"], default_value = "finish")]
     pub print_order: String,
-    /// Order in which the evaluator runs blocks; 0 is round-robin. Of a model: seed of the data that inputs make.
+    /// Order in which the evaluator runs blocks; 0 is round-robin. For a model: seed of
+    /// generated inputs.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 }
@@ -141,16 +142,16 @@ pub struct RunArgs {
 pub struct CompileArgs {
     #[command(flatten)]
     pub kernel: KernelArgs,
-    /// The stage to print: cuda_tile (of a model: torch, tensor), loop, tile, kernel or c.
+    /// The stage to print: cuda_tile (for a model: torch, tensor), loop, tile, kernel or c.
     #[arg(long, value_name = "STAGE", value_parser = stage)]
     pub ir: Option<girih::Stage>,
-    /// Of a model: an input, or in one line the type of a name that it does not define, `x=randn:f32[4x128]`.
+    /// For a model: an input, or in one line the type of a name that it does not define, `x=randn:f32[4x128]`.
     #[arg(long = "arg", value_name = "NAME=SPEC", value_parser = pair)]
     pub args: Vec<(String, String)>,
     /// With `--ir cuda_tile`: print the whole program as NVIDIA's own tools do.
     #[arg(long)]
     pub nvidia: bool,
-    /// -v counts what each rule did and refused; -vv shows what it changed, and why it refused.
+    /// -v counts what each rule changed and refused; -vv shows each change and the reason for each refusal.
     #[arg(short, action = clap::ArgAction::Count)]
     pub verbose: u8,
     /// Write every stage into a folder.
@@ -173,7 +174,7 @@ pub struct CheckArgs {
     /// Tile texts (.mlir) or bytecode; `-` is standard input.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// One JSON object per diagnostic on standard output.
+    /// Print one JSON object per diagnostic on standard output.
     #[arg(long)]
     pub json: bool,
 }
@@ -204,7 +205,7 @@ pub struct FmtArgs {
 pub struct AssembleArgs {
     /// Tile text (.mlir) or bytecode; `-` is standard input.
     pub file: PathBuf,
-    /// Where the bytecode goes, such as kernel.tileirbc; standard output by default, unless that is a terminal.
+    /// Write the bytecode here, such as kernel.tileirbc; standard output by default, unless that is a terminal.
     #[arg(short, value_name = "OUT")]
     pub output: Option<PathBuf>,
     /// The version of the format: 13.1 to 13.4; by default the oldest that can express the program.
@@ -216,7 +217,7 @@ pub struct AssembleArgs {
 pub struct OpsArgs {
     /// An operation: addf, load_view_tko.
     pub name: Option<String>,
-    /// JSON: an array of all operations, or the object of one.
+    /// Print JSON: an array of all operations, or the object of one.
     #[arg(long)]
     pub json: bool,
 }
@@ -229,14 +230,14 @@ pub struct RulesArgs {
 
 #[derive(Args)]
 pub struct DoctorArgs {
-    /// One JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Subcommand)]
 pub enum CacheAction {
-    /// Where the cache is and how large.
+    /// Show where the cache is and how large it is.
     Info,
     /// Remove every compiled kernel.
     Clear,
@@ -244,7 +245,7 @@ pub enum CacheAction {
 
 #[derive(Args)]
 pub struct BenchArgs {
-    /// Which to run: gemm, vecadd, saxpy, start, bytecode; all by default.
+    /// The benchmarks to run: gemm, vecadd, saxpy, start, bytecode; all by default.
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
     /// Worker threads; one per core by default [env: GIRIH_THREADS].
@@ -253,7 +254,7 @@ pub struct BenchArgs {
     /// Rounds of alternating measurements.
     #[arg(long, value_name = "N", default_value_t = 15)]
     pub rounds: u32,
-    /// One JSON array, an object for each kernel.
+    /// Print one JSON array with an object for each benchmark.
     #[arg(long)]
     pub json: bool,
 }
@@ -262,7 +263,7 @@ fn bytecode_version(text: &str) -> Result<Version, String> {
     let known = write::VERSIONS.into_iter();
     known.clone().find(|v| v.to_string() == text).ok_or_else(|| {
         let names: Vec<String> = known.map(|v| v.to_string()).collect();
-        format!("the versions that can be written are {}", names.join(", "))
+        format!("the versions that girih writes are {}", names.join(", "))
     })
 }
 
@@ -276,7 +277,7 @@ pub struct CutileArgs {
 fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name.to_string(), value.to_string())),
-        _ => Err(format!("`{text}` is not of the form NAME=VALUE")),
+        _ => Err(format!("expected NAME=VALUE, found `{text}`")),
     }
 }
 
@@ -293,7 +294,7 @@ fn block(text: &str) -> Result<[u32; 3], String> {
         return Err(format!("`{text}` has {} numbers; a block has at most 3", parts.len()));
     }
     for (slot, part) in block.iter_mut().zip(parts) {
-        *slot = part.trim().parse().map_err(|_| format!("`{}` is no block number", part.trim()))?;
+        *slot = part.trim().parse().map_err(|_| format!("expected a block number, found `{}`", part.trim()))?;
     }
     Ok(block)
 }
@@ -302,6 +303,6 @@ fn stage(text: &str) -> Result<girih::Stage, String> {
     girih::Stage::from_name(text).ok_or_else(|| {
         let names = |all: &[girih::Stage]| all.iter().map(|s| s.name()).collect::<Vec<_>>().join(", ");
         let (tile, model) = (names(&girih::Stage::ALL), names(&girih::Stage::MODEL));
-        format!("a tile program has the stages {tile}; a model {model}")
+        format!("the stages of a tile program are {tile}; those of a model are {model}")
     })
 }

@@ -49,7 +49,7 @@ impl Failure {
                 say!("error: {message}");
                 2
             }
-            // As the system ends a program that writes where nobody reads: in silence, with this code in the shell.
+            // Like the system, which ends a program that writes where nobody reads: silently, with this code in the shell.
             Failure::Output(error) if error.kind() == std::io::ErrorKind::BrokenPipe => 141,
             Failure::Output(error) => {
                 let message = format!("standard output cannot be written: {error}");

@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version go to standard output and are no failure.
+            // Help and version go to standard output and are not a failure.
             if error.use_stderr() {
                 let text = error.to_string();
                 match shorten(&text) == text {

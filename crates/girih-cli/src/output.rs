@@ -1,6 +1,6 @@
 //! Standard output: the one place that writes to it.
 //!
-//! And standard error for the sentences that are no diagnostics.
+//! And standard error for the sentences that are not diagnostics.
 //!
 //! In: what a command says, bytes of a file, what kernels print. Out: the same on standard output, or a `Failure`.
 //! Invariants: a write that fails is never lost (what `out!` gives must be used); everything has left the process when

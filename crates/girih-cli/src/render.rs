@@ -51,7 +51,7 @@ fn range(text: &str, span: Span) -> Range<usize> {
     start..end
 }
 
-/// Whether two places stand so far apart on one line that showing both would show a long line.
+/// Whether two places are so far apart on one line that showing both would show a long line.
 fn far_on_one_line(text: &str, a: Span, b: Span) -> bool {
     let (a, b) = (range(text, a).start, range(text, b).start);
     let between = &text.as_bytes()[a.min(b)..a.max(b)];

@@ -71,7 +71,7 @@ pub fn choose<'p>(source: &Source, program: &'p Program, flag: Option<&str>) -> 
     match (flag.or(comment.as_deref()), entries.as_slice()) {
         (Some(name), _) => program.entry(name).map_err(|error| {
             let girih::Error::NoEntry { name, entries } = &error else { return Failure::within(source)(error) };
-            let message = format!("no entry is named `{name}`");
+            let message = format!("unknown entry `{name}`");
             let mut d = Diagnostic::error(Code::NoEntry, message);
             d = d.help(suggestion("entries", name, entries.iter().map(String::as_str)));
             render::one(source, &d);

@@ -41,7 +41,7 @@ fn grids_and_blocks_out_of_range() {
         expect(&o, 1, "E0403");
         expect(&lab.girih(&["run", &add, "--block", "0,1,0", "--device", device]), 1, "lies outside the grid 4,1,1");
     }
-    expect(&lab.girih(&["run", &add, "--block", "-1"]), 2, "no block number");
+    expect(&lab.girih(&["run", &add, "--block", "-1"]), 2, "expected a block number");
     expect(&lab.girih(&["run", &add, "--threads", "0"]), 2, "1 to 1024");
     let comment = lab.file("comment.mlir", &ADD.replace("grid=4", "grid=0"));
     expect(&lab.girih(&["run", &comment]), 1, "the launch comment on line 2");
@@ -59,7 +59,7 @@ fn misspelt_flags_name_what_there_is() {
     expect(&lab.girih(&["compile", &add]), 2, "--ir cuda_tile, loop, tile, kernel or c");
     expect(&lab.girih(&["run", &add, "--print", "d"]), 1, "the parameters are a, b, c, n");
     expect(&lab.girih(&["run", &add, "--save", "d=d.npy"]), 1, "no parameter `d`");
-    expect(&lab.girih(&["run", &add, "--print", "n"]), 2, "`n` is no buffer");
+    expect(&lab.girih(&["run", &add, "--print", "n"]), 2, "`n` is not a buffer");
     expect(&lab.girih(&["run", &two]), 2, "choose one with --entry: first, second");
     expect(&lab.girih(&["compile", &two, "--ir", "c"]), 2, "choose one with --entry: first, second");
     expect(&lab.girih(&["rules", "nothing"]), 1, "the rules are");
@@ -107,7 +107,7 @@ fn arrays_that_cannot_be_read() {
     let good = "{'descr': '<f4', 'fortran_order': False, 'shape': (1000,), }\n";
     for (bytes, needle) in [
         (vec![], "too short"),
-        (b"PK\x03\x04 an archive".to_vec(), "no .npy file"),
+        (b"PK\x03\x04 an archive".to_vec(), "not a .npy file"),
         (header(9, good, 4000), "version 9"),
         (header(1, good, 3999), "3999 bytes"),
         (header(1, &good[..20], 4000), "header"),
@@ -134,7 +134,7 @@ fn results_that_cannot_be_written() {
     // Said before the run, not after it.
     let save = format!("c={}", lab.path("none/c.npy"));
     let o = lab.girih(&["run", &add, "--save", &save, "--print", "c"]);
-    expect(&o, 1, "there is no folder");
+    expect(&o, 1, "does not exist");
     assert_eq!(out(&o), "");
     expect(&lab.girih(&["run", &add, "--save", &format!("c={}", lab.0.display())]), 1, "Is a directory");
     expect(&lab.girih(&["compile", &add, "--ir", "c", "-o", &lab.path("none/k.c")]), 1, "cannot be written");
@@ -152,7 +152,7 @@ fn compilers_that_do_not_compile() {
     let lab = Lab::new("compile");
     let add = lab.file("add.mlir", ADD);
     let run = |cc: &str| finish(lab.command(&["run", &add]).env("GIRIH_CC", cc));
-    expect(&run("/bin/true"), 1, "has written no object file");
+    expect(&run("/bin/true"), 1, "wrote no object file");
     expect(&run("cc -fnonsense"), 1, "-fnonsense");
     expect(&run(lab.0.to_str().unwrap()), 1, "E0502");
     let garbage = "for f in \"$@\"; do [ \"$last\" = -o ] && echo garbage > \"$f\"; last=$f; done; true";

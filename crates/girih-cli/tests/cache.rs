@@ -128,7 +128,7 @@ fn the_cache_stays_within_its_size() {
     assert!(text.contains("kernels  3") && text.contains("of at most 64 MiB (GIRIH_CACHE_SIZE)"), "{text}");
     assert!(out(&lab.girih(&["cache", "info"])).contains("of at most 1024 MiB"));
     for size in ["lots", "-1", "1Q"] {
-        expect(&info(size), 2, "is not a size such as 500M or 2G");
+        expect(&info(size), 2, "expected a size such as 500M or 2G");
         let o = finish(lab.command(&["run", &files[0]]).env("GIRIH_CACHE_SIZE", size));
         expect(&o, 2, "GIRIH_CACHE_SIZE");
     }

@@ -73,13 +73,13 @@ fn wrong_input_is_exit_1() {
     let lab = Lab::new("input");
     let add = lab.file("add.mlir", ADD);
     let run = |args: &[&str]| lab.girih(&[&["run", &add], args].concat());
-    expect(&run(&["--arg", "a=zeros:f32[10]"]), 1, "buffer `a` holds 10 elements, and the kernel reads index");
+    expect(&run(&["--arg", "a=zeros:f32[10]"]), 1, "buffer `a` holds 10 elements, but the kernel reads index");
     expect(&run(&["--arg", "a=zeros:f64[1000]"]), 1, "argument `a` is ptr<f32>, not a buffer of f64");
     expect(&run(&["--arg", "n=f32:1"]), 1, "argument `n` is i32, not the f32 1.0");
     expect(&run(&["--arg", "nn=i32:1"]), 1, "did you mean `n`?");
     expect(&run(&["--arg", "a=missing.npy"]), 1, "missing.npy");
     let bad = lab.file("bad.npy", "nonsense");
-    expect(&run(&["--arg", &format!("a={bad}")]), 1, "no .npy file");
+    expect(&run(&["--arg", &format!("a={bad}")]), 1, "not a .npy file");
     expect(&lab.girih(&["run", &lab.path("none.mlir")]), 1, "none.mlir");
     expect(&lab.girih(&["check", &lab.path("none.mlir")]), 1, "none.mlir");
     let plain = lab.file("plain.mlir", &ADD.replace("// launch:", "// was:"));
@@ -101,13 +101,13 @@ fn wrong_usage_is_exit_2() {
     let two = lab.file("two.mlir", TWO);
     expect(&lab.girih(&["run"]), 2, "FILE");
     expect(&lab.girih(&["rum", &add]), 2, "run");
-    expect(&lab.girih(&["run", &add, "--grid", "0"]), 2, "no number of blocks");
+    expect(&lab.girih(&["run", &add, "--grid", "0"]), 2, "expected a number of blocks");
     expect(&lab.girih(&["run", &add, "--grid", "1,2,3,4"]), 2, "at most 3");
     expect(&lab.girih(&["run", &add, "--arg", "a"]), 2, "NAME=VALUE");
-    expect(&lab.girih(&["run", &add, "--arg", "a=wat"]), 2, "is no argument");
-    expect(&lab.girih(&["run", &add, "--device", "gpu"]), 2, "no device");
+    expect(&lab.girih(&["run", &add, "--arg", "a=wat"]), 2, "expected an argument");
+    expect(&lab.girih(&["run", &add, "--device", "gpu"]), 2, "unknown device");
     expect(&lab.girih(&["run", &add, "--target", "sm_80"]), 2, "sm_80");
-    expect(&lab.girih(&["run", &add, "--save", "n=x.npy"]), 2, "no buffer");
+    expect(&lab.girih(&["run", &add, "--save", "n=x.npy"]), 2, "not a buffer");
     expect(&lab.girih(&["compile", &add, "--ir", "llvm"]), 2, "cuda_tile, loop, tile, kernel, c");
     expect(&lab.girih(&["run", &two]), 2, "first, second");
 }

@@ -12,7 +12,7 @@
 //! The place is that of the first diagnostic of the file's code; without `, at` it must have none. Files of another
 //! extension (`.torch`, `.tensor`, `.loop`, `.tile`, `.kernel`) are read back and verified as that IR; of them the command says `read`. A
 //! `.py` file holds an expression: its comments begin with `#`, and `{text}` in the command is what follows them. A
-//! `.hex` file holds bytecode, or a model where it is `.onnx.hex`: behind the two comments its bytes in hexadecimal, each
+//! `.hex` file holds bytecode, or a model where it is `.onnx.hex`: after the two comments its bytes in hexadecimal, each
 //! line perhaps with a comment.
 //! Standard error must be the `.txt` beside it; `BLESS=1` writes it, after the code, the place and the exit code have
 //! been found right.
@@ -152,7 +152,7 @@ fn plain(text: &str) -> String {
 
 /// What reading an IR back says; 1 when it is refused.
 fn read(case: &Case) -> (String, i32) {
-    // The comments are no part of the IR; the lines keep their numbers.
+    // The comments are not part of the IR; the lines keep their numbers.
     let body: Vec<&str> = case.text.lines().skip(2).collect();
     let text = format!("\n\n{}\n", body.join("\n"));
     let found: Vec<Diagnostic> = if case.name.ends_with(".kernel") {

@@ -19,7 +19,7 @@ fn payload(sign: &str) -> String {
     )
 }
 
-/// Names that end the comments they stand in, or go on in the next line, with C behind them.
+/// Names that end the comments they are in, or go on in the next line, with C behind them.
 fn names(sign: &str) -> Vec<String> {
     let c = payload(sign);
     let mut names: Vec<String> =

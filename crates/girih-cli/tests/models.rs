@@ -107,7 +107,7 @@ fn what_does_not_fit_is_named() {
     let run = |args: &[&str]| lab.girih(&with(&["run", &gate], args, &[]));
     expect(&run(&["--arg", "z=ones:f32[3x64]"]), 1, "E0806");
     let o = run(&["--arg", "x=ones:f32[3x64]"]);
-    expect(&o, 1, "input `w` is not given: the model wants f32[32, 64]");
+    expect(&o, 1, "input `w` is not given: the model expects f32[32, 64]");
     expect(&run(&["--arg", "x=ones:f64[3x64]", ONES[2], ONES[3]]), 1, "input `x` is f64, not f32");
     expect(&run(&["--arg", "x=ones:f32[64]", ONES[2], ONES[3]]), 1, "has rank 1");
     expect(&run(&["--arg", "x=ones:f32[3x63]", ONES[2], ONES[3]]), 1, "extent 63");
@@ -115,7 +115,7 @@ fn what_does_not_fit_is_named() {
     expect(&run(&["--arg", "rowz=3", ONES[2], ONES[3]]), 1, "did you mean `rows`?");
     expect(&run(&["--arg", "x=3x", ONES[2], ONES[3]]), 2, "--arg x");
     expect(&run(&with(&[], &ONES, &["--print", "z"])), 1, "the model has no output `z`");
-    expect(&run(&with(&[], &ONES, &["--save", "y=/no/such/folder/y.npy"])), 1, "there is no folder");
+    expect(&run(&with(&[], &ONES, &["--save", "y=/no/such/folder/y.npy"])), 1, "does not exist");
     expect(&run(&with(&[], &ONES, &["--grid", "4"])), 2, "--grid is for tile programs");
     expect(&run(&with(&[], &ONES, &["--entry", "k"])), 2, "--entry is for tile programs");
     expect(&lab.girih(&["compile", &gate]), 2, "--ir torch, tensor, loop, tile, kernel or c");

@@ -142,7 +142,7 @@ fn a_missing_input_is_shown_as_it_would_be_given() {
         let o = lab.girih(&["run", &file, "--arg", "other=ones:f32[3]"]);
         expect(&o, 1, &wanted);
         assert!(err(&o).contains("input `input` is not given"), "{}", err(&o));
-        assert_eq!(err(&o).contains("1 stands where the model says rows"), shape.contains("rows"), "{}", err(&o));
+        assert_eq!(err(&o).contains("1 stands for rows"), shape.contains("rows"), "{}", err(&o));
         // What it says works.
         let given = wanted.strip_prefix("--arg ").unwrap();
         expect(&lab.girih(&["run", &file, "--arg", given, "--arg", "other=ones:f32[3]"]), 0, "");

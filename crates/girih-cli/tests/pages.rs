@@ -79,7 +79,7 @@ fn printed(lab: &Lab, command: &str) -> String {
         .collect();
     let o = finish(lab.command(&[&words[..], &split(MACHINE)].concat()).current_dir(root()));
     expect(&o, 0, "");
-    // A trace stands before the stage.
+    // A trace comes before the stage.
     if let (Some(at), false) = (words.iter().position(|w| *w == "--ir"), words.contains(&"-vv")) {
         reads_back(words[at + 1], &out(&o));
     }
@@ -124,7 +124,7 @@ fn refreshed<'a>(shown: &[&'a str], printed: &[&'a str]) -> Result<Vec<&'a str>,
     Ok(lines)
 }
 
-/// Whether two lines are the same, but for the numbers of rules in a trace.
+/// Whether two lines are the same, except for the numbers of rules in a trace.
 fn same(a: &str, b: &str) -> bool {
     let bare = |l: &str| -> String { l.chars().filter(|c| !c.is_ascii_digit()).collect() };
     let of_trace = [">>> ", "<<< ", "+++ ", "--- "].iter().any(|mark| a.starts_with(mark));

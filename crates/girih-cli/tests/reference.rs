@@ -66,10 +66,10 @@ forms `%x` is an operand, `$a` an attribute, `{x}` the type of `x`; `?` marks wh
 #[test]
 fn functions_of_expressions() {
     let mut text = "\
-# What expressions know
+# What expressions support
 
-Made from the tables in `crates/girih-compiler/src/source/expr`; `girih compile -c help` prints the names. How texts are
-written stands on [its own page](expressions.md).
+Made from the tables in `crates/girih-compiler/src/source/expr`; `girih compile -c help` prints the names.
+[Another page](expressions.md) describes how texts are written.
 "
     .to_string();
     let known = girih_compiler::source::expr::table();
@@ -105,8 +105,8 @@ target, once. Before them come the [decompositions](models/decompositions.md), `
         let _ = write!(text, "\n## {}\n\n{}\n", rule.name, rule.doc.trim());
     }
     text.push_str(
-        "\n## Knobs\n\nSet with `--knob NAME=VALUE`, or from Rust in `Options`. What has no default, a rule chooses \
-         from the\ntarget's numbers.\n\n| knob | from | to | default | what it does |\n|---|---|---|---|---|\n",
+        "\n## Knobs\n\nSet with `--knob NAME=VALUE`, or from Rust in `Options`. For a knob without a default, a rule chooses \
+         a value from the\ntarget's numbers.\n\n| knob | from | to | default | what it does |\n|---|---|---|---|---|\n",
     );
     let defaults = Knobs::default();
     for knob in ALL {
@@ -153,7 +153,7 @@ fn diagnostics() {
 # Diagnostics
 
 Every message of Girih carries a code. `E` is an error, `W` a warning, which never changes the exit code. The files in
-`tests/diagnostics` show each with a program that earns it, and the message it gets.
+`tests/diagnostics` show each with a program that causes it, and its message.
 "
     .to_string();
     let chapters = [
@@ -194,7 +194,7 @@ fn flags_in_the_documents_exist() {
     let commands =
         ["run", "compile", "check", "assemble", "disassemble", "fmt", "ops", "rules", "doctor", "cache", "bench"];
     let help: String = commands.iter().map(|c| girih(&[c, "--help"])).collect();
-    // The scripts' flags stand in their sources.
+    // The scripts' flags are in their sources.
     let scripts = [
         "tests/cutile/run.py",
         "tests/bytecode.py",

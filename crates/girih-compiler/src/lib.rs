@@ -1,8 +1,8 @@
 //! The Girih tile compiler.
 //!
 //! Text and bytes in, text and bytes out: this crate holds no `unsafe` code, performs no I/O, starts no threads and
-//! reads no clock, so the same input always gives the same output. Modules stand in the order in which data flows
-//! through them; each imports only modules that stand before it (a test reads the imports).
+//! reads no clock, so the same input always gives the same output. Modules are in the order in which data flows
+//! through them; each imports only modules that come before it (a test reads the imports).
 #![forbid(unsafe_code)]
 
 pub mod base;

@@ -1,4 +1,4 @@
-//! Data flows one way: a folder of the compiler imports only folders that stand before it in `lib.rs`.
+//! Data flows one way: a folder of the compiler imports only folders that come before it in `lib.rs`.
 
 use std::path::{Path, PathBuf};
 

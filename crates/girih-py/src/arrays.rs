@@ -1,6 +1,6 @@
 //! Arrays in main memory, handed to a program that asks for arrays of a CUDA device.
 //!
-//! In: the tuple of a launch's arguments. Out: the same tuple, or one where each array of main memory stands inside a
+//! In: the tuple of a launch's arguments. Out: the same tuple, or one where each array of main memory is inside a
 //! [`DeviceArray`], whose DLPack capsule names a CUDA device. Girih's device memory is main memory, so only the label
 //! differs: nothing is copied.
 //!
@@ -74,7 +74,7 @@ impl DeviceArray {
 #[pyo3(signature = (capsule, element = None))]
 pub fn relabel<'py>(capsule: Bound<'py, PyAny>, element: Option<(u8, u8)>) -> PyResult<Bound<'py, PyAny>> {
     if !capsule.is_instance_of::<PyCapsule>() {
-        return Err(PyTypeError::new_err("__dlpack__ gave no capsule"));
+        return Err(PyTypeError::new_err("__dlpack__ returned no capsule"));
     }
     // SAFETY: a capsule of this name, as the call below checks, holds a DLManagedTensor that nobody has taken; it begins
     // with the fields of `Tensor`, and this thread holds the interpreter's lock, so nobody else has it.
@@ -82,7 +82,7 @@ pub fn relabel<'py>(capsule: Bound<'py, PyAny>, element: Option<(u8, u8)>) -> Py
         let tensor = ffi::PyCapsule_GetPointer(capsule.as_ptr(), UNUSED.as_ptr()).cast::<Tensor>();
         if tensor.is_null() {
             PyErr::take(capsule.py());
-            return Err(PyBufferError::new_err("the array's DLPack capsule is of a version that is not known here"));
+            return Err(PyBufferError::new_err("the array's DLPack capsule has an unknown version"));
         }
         (*tensor).device_type = CUDA;
         (*tensor).device_id = 0;

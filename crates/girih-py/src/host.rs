@@ -58,7 +58,7 @@ pub fn take_raised() -> Option<PyErr> {
     RAISED.take()
 }
 
-// The driver is called by an extension that knows nothing of it, and PyO3 nothing of the lock that is let go below it: so
+// The driver is called by an extension that knows nothing of it, and PyO3 nothing of the lock that is released below it: so
 // these three are Python's own functions.
 
 unsafe extern "C" {
@@ -68,7 +68,7 @@ unsafe extern "C" {
 
 /// Lets go of Python's lock where this thread has it.
 extern "C" fn release() -> *mut c_void {
-    // SAFETY: asks, and lets go of the lock if this thread has it.
+    // SAFETY: asks, and releases the lock if this thread has it.
     unsafe {
         match PyGILState_Check() {
             1 => ffi::PyEval_SaveThread().cast(),
@@ -86,7 +86,7 @@ extern "C" fn restore(state: *mut c_void) {
 
 /// Handles signals; nonzero when a handler has raised.
 extern "C" fn ask() -> c_int {
-    // SAFETY: takes the lock, whether this thread had let go of it or not, and gives it back.
+    // SAFETY: takes the lock, whether this thread had released it or not, and gives it back.
     unsafe {
         let state = ffi::PyGILState_Ensure();
         let raised = ffi::PyErr_CheckSignals() != 0;

@@ -1,6 +1,6 @@
 //! `ct.launch`, around cuTile's own.
 //!
-//! In: what a program passes to `cuda.tile.launch`. Out: the launch done, or Girih's exception. It is no Python function, so
+//! In: what a program passes to `cuda.tile.launch`. Out: the launch done, or Girih's exception. It is not a Python function, so
 //! a traceback goes from the program's line to the kernel's with nothing between.
 
 use pyo3::prelude::*;

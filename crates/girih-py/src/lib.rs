@@ -1,7 +1,7 @@
 //! `girih._girih`, the compiled part of the Python package `girih`.
 //!
 //! In: bytes, text and the arguments of a launch. Out: text, bytes, and arguments that cuTile accepts. What is Python
-//! stays in `python/girih`; here stands what must be fast or needs the compiler.
+//! stays in `python/girih`; here is what must be fast or needs the compiler.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

@@ -54,7 +54,7 @@ fn options(given: Option<&Bound<'_, PyDict>>) -> PyResult<Options> {
                     options.cache = girih::CachePolicy::Off;
                 }
             }
-            other => return Err(PyValueError::new_err(format!("there is no option {other:?}"))),
+            other => return Err(PyValueError::new_err(format!("unknown option {other:?}"))),
         }
     }
     Ok(options)
@@ -164,7 +164,9 @@ impl Model {
                 Some((address, bytes)) if takes(elem, shape).is_some_and(|n| n <= *bytes) => {
                     Ok(std::ptr::with_exposed_provenance_mut(*address as usize))
                 }
-                _ => Err(Error::Internal(format!("output {at} is {elem} {shape:?}, and has no memory of that size"))),
+                _ => Err(Error::Internal(format!(
+                    "output {at} is {elem} {shape:?}, but its memory does not have that size"
+                ))),
             };
             // SAFETY: the caller holds the tensors of these addresses until this returns; outputs are checked above.
             unsafe { self.model.run_raw(&tensors, &symbols, &mut allocate) }
@@ -179,7 +181,7 @@ impl Model {
     /// The model's text at a stage.
     fn ir(&self, py: Python<'_>, stage_name: &str) -> PyResult<String> {
         let Some(stage) = girih::Stage::from_name(stage_name) else {
-            return Err(PyValueError::new_err(format!("there is no stage {stage_name:?}")));
+            return Err(PyValueError::new_err(format!("unknown stage {stage_name:?}")));
         };
         py.detach(|| self.model.ir(stage)).map_err(|e| raised(py, e))
     }

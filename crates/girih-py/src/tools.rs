@@ -103,7 +103,10 @@ fn named(version: &str) -> PyResult<Version> {
     let known = bytecode::write::VERSIONS;
     known.into_iter().find(|v| v.to_string() == version).ok_or_else(|| {
         let names: Vec<String> = known.iter().map(Version::to_string).collect();
-        PyValueError::new_err(format!("`{version}` is no version that can be written; those are {}", names.join(", ")))
+        PyValueError::new_err(format!(
+            "unknown bytecode version `{version}`; the versions that girih writes are {}",
+            names.join(", ")
+        ))
     })
 }
 

@@ -52,7 +52,7 @@ codes! {
     ERROR_CALL_REQUIRES_NEWER_DRIVER = 36, "the call needs a newer driver";
     ERROR_DEVICE_UNAVAILABLE = 46, "the device is not available";
     ERROR_NO_DEVICE = 100, "there is no device";
-    ERROR_INVALID_DEVICE = 101, "there is no device of that number";
+    ERROR_INVALID_DEVICE = 101, "there is no device with that number";
     ERROR_DEVICE_NOT_LICENSED = 102, "the device has no licence";
     ERROR_INVALID_IMAGE = 200, "the program cannot be loaded";
     ERROR_INVALID_CONTEXT = 201, "no context is current, or the context is not valid";

@@ -57,8 +57,8 @@ impl Options {
 
     /// What a JSON object names; the rest by default.
     pub fn from_json(text: &str) -> std::result::Result<Options, String> {
-        let value: Value = serde_json::from_str(text).map_err(|e| format!("the options are no JSON: {e}"))?;
-        let object = value.as_object().ok_or("the options are no JSON object")?;
+        let value: Value = serde_json::from_str(text).map_err(|e| format!("the options are not JSON: {e}"))?;
+        let object = value.as_object().ok_or("the options are not a JSON object")?;
         let mut options = Options::default();
         for (name, value) in object {
             let wrong = || format!("option `{name}` cannot be {value}");
@@ -75,7 +75,7 @@ impl Options {
                     let names = names.map(|n| n.as_str().map(str::to_string)).collect::<Option<_>>();
                     options.arguments = names.ok_or_else(wrong)?;
                 }
-                _ => return Err(format!("there is no option `{name}`")),
+                _ => return Err(format!("unknown option `{name}`")),
             }
         }
         Ok(options)
@@ -119,13 +119,13 @@ fn parse(get: &dyn Fn(usize, usize) -> Option<Vec<u8>>) -> Result<(Options, Vec<
     };
     let long = |at: usize| -> Result<u64> { Ok(u64::from(word(at)?) | u64::from(word(at + 4)?) << 32) };
     if get(0, 8).ok_or_else(cut)? != MAGIC {
-        return Err(bad("is none of Girih's"));
+        return Err(bad("was not made by Girih"));
     }
     match word(8)? {
         VERSION => {}
         other => {
             return Err(bad(&format!(
-                "has form {other}, and this is form {VERSION}: it was made by another version of tileiras"
+                "has format {other}, but this version reads format {VERSION}: it was made by another version of tileiras"
             )));
         }
     }
@@ -140,7 +140,7 @@ fn parse(get: &dyn Fn(usize, usize) -> Option<Vec<u8>>) -> Result<(Options, Vec<
         return Err(bad("is damaged or cut off: its checksum is wrong"));
     }
     let text = String::from_utf8(text).map_err(|_| bad("is damaged"))?;
-    let options = Options::from_json(&text).map_err(|e| bad(&format!("has options that are not known: {e}")))?;
+    let options = Options::from_json(&text).map_err(|e| bad(&format!("has unknown options: {e}")))?;
     Ok((options, program))
 }
 
@@ -163,7 +163,7 @@ pub unsafe fn read_image(image: *const u8) -> Result<(Options, Vec<u8>)> {
     // Machine code and archives of it have zero bytes early on; text has none.
     let first = get(0, 1)[0];
     if !(first.is_ascii_graphic() || first.is_ascii_whitespace()) {
-        let message = "the image is neither a container of Girih's, nor tile bytecode, nor tile text; compiled code for \
+        let message = "the image is not a container of Girih's, tile bytecode or tile text; compiled code for \
                        a GPU cannot run here";
         return Err(Failure::new(codes::ERROR_INVALID_IMAGE, message));
     }
@@ -239,7 +239,7 @@ mod tests {
         }
         let mut newer = bytes.clone();
         newer[8] = 2;
-        assert!(read(&newer).unwrap_err().message.contains("form 2, and this is form 1"));
+        assert!(read(&newer).unwrap_err().message.contains("format 2, but this version reads format 1"));
     }
 
     #[test]

@@ -58,9 +58,7 @@ fn context(handle: Handle) -> Result<Arc<Context>> {
 pub fn check_device(device: c_int) -> Result<()> {
     match device {
         0 => Ok(()),
-        n => {
-            Err(Failure::new(codes::ERROR_INVALID_DEVICE, format!("there is one device, number 0, and {n} was given")))
-        }
+        n => Err(Failure::new(codes::ERROR_INVALID_DEVICE, format!("there is only device 0, but {n} was given"))),
     }
 }
 
@@ -110,7 +108,7 @@ fn attribute(number: c_int) -> Result<c_int> {
         83 | 88 | 89 | 91 | 100 | 101 | 115 => 1,
         106 => 32,
         n if (1..=160).contains(&n) => 0,
-        n => return Err(Failure::value(format!("there is no device attribute {n}"))),
+        n => return Err(Failure::value(format!("unknown device attribute {n}"))),
     })
 }
 
@@ -146,7 +144,7 @@ driver! {
 
     fn cuGetErrorName(code: Code, text: Out<*const c_char>) {
         text.set(code.name().map_or(std::ptr::null(), |n| n.as_ptr()))?;
-        code.name().map(drop).ok_or_else(|| Failure::value(format!("there is no error code {}", code.0)))
+        code.name().map(drop).ok_or_else(|| Failure::value(format!("unknown error code {}", code.0)))
     }
     fn cuDeviceGet(device: Out<c_int>, ordinal: c_int) {
         check_device(ordinal)?;
@@ -317,7 +315,7 @@ driver! {
             // Stack, printed text, heap.
             0 => value.set(1 << 10),
             1 | 2 => value.set(8 << 20),
-            n => Err(Failure::new(codes::ERROR_UNSUPPORTED_LIMIT, format!("there is no limit {n} here"))),
+            n => Err(Failure::new(codes::ERROR_UNSUPPORTED_LIMIT, format!("unknown limit {n}"))),
         }
     }
     fn cuCtxSetCacheConfig(_config: c_int) { Ok(()) }

@@ -46,7 +46,7 @@ driver! {
         host::set(match (release, restore, ask) {
             (Some(release), Some(restore), Some(ask)) => Some(host::Host { release, restore, ask }),
             (None, None, None) => None,
-            _ => return Err(Failure::value("a host is three functions, or none")),
+            _ => return Err(Failure::value("a host must have three functions or none")),
         });
         Ok(())
     }

@@ -91,7 +91,7 @@ impl Work {
 
 static GRAPHS: Table<Graph> = Table::new("graph");
 static EXECUTABLES: Table<Graph> = Table::new("executable graph");
-/// The graph that a node stands in.
+/// The graph that a node is in.
 static NODES: Table<Handle> = Table::new("node");
 
 /// Adds a node whose dependencies are nodes of the same graph.

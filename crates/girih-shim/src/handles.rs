@@ -68,7 +68,7 @@ impl<T> Table<T> {
     fn unknown(&self, handle: Handle) -> Failure {
         let message = match handle {
             Handle::NULL => format!("the {} is null", self.what),
-            _ => format!("{:#x} is no {}, or it was destroyed", handle.0, self.what),
+            _ => format!("{:#x} is not a valid {}, or it was destroyed", handle.0, self.what),
         };
         Failure::new(codes::ERROR_INVALID_HANDLE, message)
     }
@@ -87,6 +87,6 @@ mod tests {
         assert_eq!(*table.remove(a).unwrap(), 1);
         assert_eq!(table.remove(a).unwrap_err().code, codes::ERROR_INVALID_HANDLE);
         assert!(table.get(Handle::NULL).unwrap_err().message.contains("the thing is null"));
-        assert!(table.get(Handle(77)).unwrap_err().message.contains("0x4d is no thing"));
+        assert!(table.get(Handle(77)).unwrap_err().message.contains("0x4d is not a valid thing"));
     }
 }

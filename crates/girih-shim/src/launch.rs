@@ -138,19 +138,19 @@ impl Plan {
                 0 => break,
                 1 => buffer = Some(extra.at(i + 1)?),
                 2 => size = Some(extra.at(i + 1)?),
-                tag => return Err(Failure::value(format!("the launch has an extra argument {tag} that is not known"))),
+                tag => return Err(Failure::value(format!("the launch has an unknown extra argument {tag}"))),
             }
         }
         let (Some(buffer), Some(size)) = (buffer, size) else {
             return Err(Failure::value(format!(
-                "the kernel takes {} arguments, and none were given",
+                "the kernel takes {} arguments, but none were given",
                 self.fields.len()
             )));
         };
         let size = In::<usize>::from_address(size).get()?;
         let need = self.fields.last().map_or(0, |p| p.offset + p.bytes);
         if size < need {
-            return Err(Failure::value(format!("the arguments take {need} bytes, and {size} were given")));
+            return Err(Failure::value(format!("the arguments take {need} bytes, but {size} were given")));
         }
         let buffer = In::<u8>::from_address(buffer);
         self.fields.iter().map(|p| value(buffer, p.offset, p.bytes)).collect()
@@ -217,7 +217,7 @@ impl Described {
     /// strides.
     fn check(&self, address: u64, number: &dyn Fn(usize) -> i64) -> Result<u64> {
         let refuse = |what: String| {
-            let message = format!("{}: {what}, and the kernel was compiled for arrays where it is so", self.name);
+            let message = format!("{}: {what}, but the kernel was compiled for arrays where it is", self.name);
             Failure::value(message).detail("kind", "argument")
         };
         let rank = self.array.axes.len();
@@ -228,10 +228,16 @@ impl Described {
             let (length, stride) = (number(i), number(rank + i));
             let multiple = |n: i64, of: i64| n % of == 0;
             if !multiple(length, axis.length_multiple) {
-                return Err(refuse(format!("length {length} of axis {i} is no multiple of {}", axis.length_multiple)));
+                return Err(refuse(format!(
+                    "length {length} of axis {i} is not a multiple of {}",
+                    axis.length_multiple
+                )));
             }
             if !multiple(stride, axis.stride_multiple) {
-                return Err(refuse(format!("stride {stride} of axis {i} is no multiple of {}", axis.stride_multiple)));
+                return Err(refuse(format!(
+                    "stride {stride} of axis {i} is not a multiple of {}",
+                    axis.stride_multiple
+                )));
             }
             if let Some(want) = axis.length.filter(|&n| n != length) {
                 return Err(refuse(format!("length {length} of axis {i} is not {want}")));
@@ -253,7 +259,7 @@ impl Described {
         }
         let multiple = self.array.address_multiple;
         if !address.is_multiple_of(multiple.unsigned_abs()) {
-            return Err(refuse(format!("address {address:#x} is no multiple of {multiple}")));
+            return Err(refuse(format!("address {address:#x} is not a multiple of {multiple}")));
         }
         let bytes = span.checked_mul(i128::from(self.element_bytes)).and_then(|n| u64::try_from(n).ok());
         bytes.filter(|&n| address.checked_add(n).is_some()).ok_or_else(|| {
@@ -264,7 +270,10 @@ impl Described {
     /// The arrays in a list's table; how many bytes the table has.
     fn list(&self, table: u64, count: i64, reached: &mut Vec<Reached>) -> Result<u64> {
         if !(0..=LONGEST_LIST).contains(&count) || (table == 0 && count > 0) {
-            return Err(Failure::value(format!("{}: {count} is no length of the list at {table:#x}", self.name)));
+            return Err(Failure::value(format!(
+                "{}: {count} is not a valid length for the list at {table:#x}",
+                self.name
+            )));
         }
         let words = 1 + 2 * self.array.axes.len();
         let table = In::<i64>::from_address(table as usize);

@@ -69,7 +69,7 @@ fn layout(bytes: u64) -> Option<std::alloc::Layout> {
 pub fn allocate(bytes: usize, origin: Origin) -> Result<u64> {
     let refuse = || Failure::new(codes::ERROR_OUT_OF_MEMORY, format!("there is no room for {bytes} bytes"));
     if bytes == 0 {
-        return Err(Failure::value("zero bytes were asked for"));
+        return Err(Failure::value("a size of zero bytes was given"));
     }
     let mut memory = memory();
     let used = memory.used.checked_add(bytes as u64).filter(|&n| n <= total() as u64).ok_or_else(refuse)?;
@@ -129,7 +129,7 @@ pub fn all() -> Vec<girih::Reached> {
 
 pub fn declare(start: u64, bytes: u64, name: &str) -> Result<()> {
     if start == 0 || start.checked_add(bytes).is_none() {
-        return Err(Failure::value(format!("{start:#x} with {bytes} bytes is no range of memory")));
+        return Err(Failure::value(format!("{start:#x} with {bytes} bytes is not a range of memory")));
     }
     let mut memory = memory();
     if memory.ranges.get(&start).is_some_and(|r| r.origin != Origin::Declared) {
@@ -259,7 +259,7 @@ fn copy_2d(c: Copy2D) -> Result<()> {
 fn attribute(number: c_int, address: u64) -> Result<Vec<u8>> {
     let known = around(address);
     let need = || {
-        let message = format!("{address:#x} lies in no allocation");
+        let message = format!("{address:#x} is not in any allocation");
         known.clone().ok_or_else(|| Failure::value(message))
     };
     let origin = known.as_ref().map(|r| r.origin);
@@ -284,7 +284,7 @@ fn attribute(number: c_int, address: u64) -> Result<Vec<u8>> {
         15 => int(0),
         16 => word(3),
         17 => word(0),
-        n => return Err(Failure::value(format!("there is no pointer attribute {n}"))),
+        n => return Err(Failure::value(format!("unknown pointer attribute {n}"))),
     })
 }
 
@@ -342,7 +342,7 @@ driver! {
     fn cuMemFreeHost(start: u64) { free(start, &[Host]) }
     fn cuMemGetAddressRange_v2(start: Out<u64>, bytes: Out<usize>, address: u64) {
         let range = around(address).ok_or_else(|| {
-            Failure::new(codes::ERROR_NOT_FOUND, format!("{address:#x} lies in no allocation"))
+            Failure::new(codes::ERROR_NOT_FOUND, format!("{address:#x} is not in any allocation"))
         })?;
         start.set_if(range.start);
         bytes.set_if(range.bytes as usize);
@@ -444,7 +444,7 @@ driver! {
             1..=3 => write_bytes(value.cast(), &1i32.to_ne_bytes()),
             4 => value.set(*pool.threshold.lock()),
             5..=8 => value.set(memory().used),
-            n => Err(Failure::value(format!("there is no pool attribute {n}"))),
+            n => Err(Failure::value(format!("unknown pool attribute {n}"))),
         }
     }
     fn cuMemPoolSetAccess(pool: Handle, _access: In<u8>, _count: usize) { POOLS.get(pool).map(drop) }

@@ -131,7 +131,7 @@ fn attribute(kernel: Handle, number: c_int) -> Result<c_int> {
         // What it was compiled for.
         5 | 6 => 100,
         7..=16 => 0,
-        n => return Err(Failure::value(format!("there is no kernel attribute {n}"))),
+        n => return Err(Failure::value(format!("unknown kernel attribute {n}"))),
     }))
 }
 
@@ -145,7 +145,7 @@ fn param_info(kernel: Handle, index: usize, offset: Out<usize>, size: Out<usize>
     let loaded = KERNELS.get(kernel)?;
     let field = loaded.plan.fields.get(index).ok_or_else(|| {
         Failure::value(format!(
-            "the kernel has {} parameters, and number {index} was asked for",
+            "the kernel has {} parameters, but number {index} was asked for",
             loaded.plan.fields.len()
         ))
     })?;

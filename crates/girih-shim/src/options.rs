@@ -68,7 +68,7 @@ fn print(text: &str) {
         None => {
             use std::io::Write;
             let mut out = std::io::stdout().lock();
-            // A reader that went away is no reason to stop computing.
+            // A reader that went away is not a reason to stop computing.
             let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         }
     }
@@ -77,12 +77,12 @@ fn print(text: &str) {
 /// Changes what a JSON object names; nothing where anything in it is wrong.
 pub fn set(text: &str) -> Result<()> {
     let object: Map<String, Value> =
-        serde_json::from_str(text).map_err(|e| Failure::value(format!("the options are no JSON object: {e}")))?;
+        serde_json::from_str(text).map_err(|e| Failure::value(format!("the options are not a JSON object: {e}")))?;
     let before = current();
     let mut options = before.options.clone();
     let mut interrupt = before.interrupt;
     for (name, value) in &object {
-        let wrong = |want: &str| Failure::value(format!("option `{name}` is {want}, and {value} was given"));
+        let wrong = |want: &str| Failure::value(format!("option `{name}` must be {want}, not {value}"));
         let flag = || value.as_bool().ok_or_else(|| wrong("true or false"));
         match name.as_str() {
             "device" => {
@@ -114,7 +114,7 @@ pub fn set(text: &str) -> Result<()> {
                 options.knobs = knobs.into_iter().collect();
                 options.all_knobs().map_err(|e| Failure::value(e.to_string()))?;
             }
-            _ => return Err(Failure::value(format!("there is no option `{name}`"))),
+            _ => return Err(Failure::value(format!("unknown option `{name}`"))),
         }
     }
     let mut slot = CURRENT.lock();

@@ -259,7 +259,7 @@ fn look_up(name: Text, out: Out<*const c_void>, version: c_int, found: Option<Ou
     }
     match status {
         Found::Success => Ok(()),
-        _ => Err(Failure::new(codes::ERROR_NOT_FOUND, format!("there is no driver function `{name}` here"))),
+        _ => Err(Failure::new(codes::ERROR_NOT_FOUND, format!("unknown driver function `{name}`"))),
     }
 }
 

@@ -320,7 +320,7 @@ fn errors_have_names_and_the_last_message() {
     assert_eq!(call!(cuStreamDestroy_v2(5 => Handle)), 400);
     assert_eq!(call!(cuGetErrorString(400 => c_int, &mut text => *mut *const c_char)), 0);
     // SAFETY: as above.
-    assert_eq!(unsafe { CStr::from_ptr(text) }, c"0x5 is no stream, or it was destroyed");
+    assert_eq!(unsafe { CStr::from_ptr(text) }, c"0x5 is not a valid stream, or it was destroyed");
     assert_eq!(last()["name"], "CUDA_ERROR_INVALID_HANDLE");
     assert_eq!(last()["call"], "cuStreamDestroy_v2");
 }
@@ -444,7 +444,7 @@ fn a_launch_can_be_stopped() {
     assert_eq!(call!(cuMemsetD32_v2(flag => u64, 1 => c_uint, 1 => usize)), 0);
     assert_eq!(launch(forever, [1, 1, 1], &[pointer(&flag)]), 0, "{}", last());
     assert_eq!(call!(cuMemsetD32_v2(flag => u64, 0 => c_uint, 1 => usize)), 0);
-    // A stop before the launch has begun is none, so it is told until it has ended.
+    // A stop before the launch has begun has no effect, so it is repeated until the launch has ended.
     let ended = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {

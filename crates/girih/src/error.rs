@@ -14,7 +14,7 @@ pub enum Error {
     Program(Vec<Diagnostic>),
 
     /// No entry of that name.
-    #[error("no entry is named `{name}`; the entries are {}", list(.entries))]
+    #[error("unknown entry `{name}`; the entries are {}", list(.entries))]
     NoEntry { name: String, entries: Vec<String> },
 
     /// An argument, a grid or another part of a launch does not fit the kernel.

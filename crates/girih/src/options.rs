@@ -27,7 +27,7 @@ impl std::str::FromStr for Device {
         match text {
             "cpu" => Ok(Device::Cpu),
             "eval" => Ok(Device::Eval),
-            _ => Err(format!("`{text}` is no device here; devices are cpu and eval")),
+            _ => Err(format!("unknown device `{text}`; the devices are cpu and eval")),
         }
     }
 }
@@ -189,9 +189,9 @@ pub const VARIABLES: [(&str, &str); 7] = [
     ("GIRIH_CACHE_DIR", "the folder of compiled kernels; by default girih in XDG_CACHE_HOME or in ~/.cache"),
     (
         "GIRIH_CACHE_SIZE",
-        "how large it may grow, such as 500M or 2G (default 1G); least recently used kernels go first",
+        "the limit on its size, such as 500M or 2G (default 1G); the least recently used kernels are removed first",
     ),
-    ("GIRIH_TARGET", "what to compile for: cpu, this machine"),
+    ("GIRIH_TARGET", "the target to compile for: cpu, this machine"),
 ];
 
 /// Whether a text means on or off.
@@ -199,13 +199,13 @@ pub fn flag(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
         "1" | "true" | "yes" | "on" => Ok(true),
         "0" | "false" | "no" | "off" => Ok(false),
-        _ => Err(format!("`{text}` is neither on (1, true, yes, on) nor off (0, false, no, off)")),
+        _ => Err(format!("expected on (1, true, yes, on) or off (0, false, no, off), found `{text}`")),
     }
 }
 
 /// A number of bytes: `1048576`, `500M`, `2G`, `1.5GiB`; the units are powers of 1024.
 pub fn bytes(text: &str) -> Result<u64, String> {
-    let wrong = || format!("`{text}` is not a size such as 500M or 2G");
+    let wrong = || format!("expected a size such as 500M or 2G, found `{text}`");
     let upper = text.trim().to_ascii_uppercase();
     let end = upper.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(upper.len());
     let (number, unit) = upper.split_at(end);
@@ -227,7 +227,7 @@ pub fn bytes(text: &str) -> Result<u64, String> {
 pub fn threads(text: &str) -> Result<u32, String> {
     match text.parse::<u32>() {
         Ok(n) if (1..=1024).contains(&n) => Ok(n),
-        _ => Err(format!("`{text}` is no number of threads (1 to 1024)")),
+        _ => Err(format!("expected a number of threads from 1 to 1024, found `{text}`")),
     }
 }
 

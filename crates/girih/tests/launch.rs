@@ -104,7 +104,7 @@ fn small_buffers_are_refused_before_the_launch() {
     let (x, mut y) = (vec![0i32; 128], vec![0i32; 127]);
     let error = kernel.launch([2, 1, 1], &mut [Arg::from(&x[..]), Arg::from(&mut y[..]), Arg::from(1i32)]).unwrap_err();
     assert_eq!(error.code(), Some(Code::BufferTooSmall));
-    assert_eq!(error.to_string(), "buffer `y` holds 127 elements, and the kernel writes index 127");
+    assert_eq!(error.to_string(), "buffer `y` holds 127 elements, but the kernel writes index 127");
     // One block less fits.
     kernel.launch([1, 1, 1], &mut [Arg::from(&x[..]), Arg::from(&mut y[..]), Arg::from(1i32)]).unwrap();
 }

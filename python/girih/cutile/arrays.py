@@ -54,15 +54,15 @@ def _why_not(array, refusal):
     """Why a NumPy array cannot be an argument of a kernel, and what to do."""
     what = f"an array of shape {array.shape} and dtype {array.dtype}"
     if not array.flags.writeable:
-        return f"{what} is read-only, and a kernel may write to any of its arrays; pass a copy (`array.copy()`)"
+        return f"{what} is read-only, but a kernel may write to any of its arrays; pass a copy (`array.copy()`)"
     if not array.dtype.isnative:
         return f"{what} is not in this machine's byte order; pass `array.astype(array.dtype.newbyteorder('='))`"
     if array.dtype.name == "float4_e2m1fn":
-        return f"{what} keeps an element in a byte, and a kernel expects two; pack them into uint8"
+        return f"{what} stores one element in a byte, but a kernel expects two; pack them into uint8"
     if array.dtype.hasobject or array.dtype.names or array.dtype.kind in "SUVMm":
-        return f"{what} has elements that no kernel knows; kernels take booleans, integers and floats"
+        return f"{what} has elements of an unsupported type; kernels take booleans, integers and floats"
     if any(stride % array.itemsize for stride in array.strides):
-        return f"{what} has strides {array.strides} that are no whole number of elements; pass a copy (`array.copy()`)"
+        return f"{what} has strides {array.strides}, not whole numbers of elements; pass a copy (`array.copy()`)"
     return f"{what} cannot be passed to a kernel: {refusal}"
 
 

@@ -193,7 +193,7 @@ def _frames(failure):
     frames = failure.get("frames")
     if not frames:
         frames = [failure] if failure.get("file") else []
-    # What a method like ``tile.astype`` calls in cuTile itself is no place of the user's.
+    # What a method like ``tile.astype`` calls in cuTile itself is not a place of the user's.
     cutile = sys.modules.get("cuda.tile")
     theirs = os.path.dirname(cutile.__file__) + os.sep if cutile else None
     own = [f for f in frames if not theirs or not (f.get("file") or "").startswith(theirs)] or frames

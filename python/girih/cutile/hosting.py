@@ -68,7 +68,7 @@ def _part(module, name):
 
 def _moved(what):
     return UnsupportedVersion(
-        f"girih {__version__} does not know cuda-tile {_version()}: {what} is not what it was in 1.7.0; "
+        f"girih {__version__} does not support cuda-tile {_version()}: {what} has changed since 1.7.0; "
         "install cuda-tile 1.7.0 or a newer girih"
     )
 

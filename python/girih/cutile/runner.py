@@ -23,8 +23,8 @@ options:
   --threads N           worker threads; one per core by default [env: GIRIH_THREADS]
   --dump-bytecode DIR   write the bytecode of every kernel that is compiled
   --dump-tile DIR       write it as text
-  --version             say which girih, cuda-tile and Python these are
-  -h, --help            show this
+  --version             show the versions of girih, cuda-tile and Python
+  -h, --help            show this help
 
 GIRIH_CC (or CC) names the C compiler, GIRIH_CACHE_DIR the folder of compiled kernels and GIRIH_CACHE_SIZE how large it
 may grow, 1G by default.
@@ -62,12 +62,12 @@ def _options(argv):
         elif word == "--":
             break
         elif word.startswith("-") and word != "-":
-            raise _Usage(f"there is no option {word}")
+            raise _Usage(f"unknown option {word}")
         else:
             rest.insert(0, word)
             break
     if not rest:
-        raise _Usage("no program is given")
+        raise _Usage("expected a program to run")
     return chosen, "", rest
 
 
@@ -75,12 +75,12 @@ def _environment(chosen):
     """Options of the library and of cuTile, for this process and for those it starts."""
     if "device" in chosen:
         if chosen["device"] not in ("cpu", "eval"):
-            raise _Usage(f"--device: there is no device `{chosen['device']}`; devices are cpu and eval")
+            raise _Usage(f"--device: unknown device `{chosen['device']}`; the devices are cpu and eval")
         os.environ["GIRIH_DEVICE"] = chosen["device"]
     if "threads" in chosen:
         text = chosen["threads"]
         if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 1024):
-            raise _Usage(f"--threads: `{text}` is no number of threads (1 to 1024)")
+            raise _Usage(f"--threads: expected a number of threads from 1 to 1024, found `{text}`")
         os.environ["GIRIH_THREADS"] = text
     if chosen.get("check"):
         os.environ["GIRIH_CHECK"] = "1"

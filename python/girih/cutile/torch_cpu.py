@@ -38,7 +38,7 @@ class _Redirect:
             asked = torch.device("cuda", asked)
         if isinstance(asked, torch.device) and asked.type == "cuda":
             if asked.index not in (None, 0):
-                raise RuntimeError(f"there is no device {asked}: girih has cuda:0 alone")
+                raise RuntimeError(f"unknown device {asked}: girih has only cuda:0")
             return self.cpu
         return asked
 

@@ -1,6 +1,6 @@
 """`breakpoint()` in a kernel: the evaluator stops there, and Python's debugger shows the kernel's variables.
 
-The breakpoint becomes a `print_tko` of all variables of the function it stands in. Its text is no user's: it begins
+The breakpoint becomes a `print_tko` of all variables of the function it is in. Its text is not a user's: it begins
 with `MARK` and the number of the breakpoint, and comes back through the printer while the block waits. The variables
 are then made NumPy arrays, and the debugger is started in a frame whose file and line are those of the breakpoint.
 """
@@ -77,7 +77,7 @@ def stop(block: tuple[int, int, int], text: str) -> None:
     for (name, dtype, shape), line in zip(shown, lines):
         variables[name] = value_of(dtype, shape, line)
     variables["__block__"] = tuple(block)
-    # A frame of the kernel's file that stands where the breakpoint does.
+    # A frame of the kernel's file that is where the breakpoint is.
     code = compile("\n" * (place.line - 1) + "breakpoint()\nNone", place.file, "exec")
     code = code.replace(co_name=place.function or "kernel")
     try:

@@ -7,7 +7,7 @@ kernel, leaving out what nothing uses:
       %pid, %0, %1 = get_tile_block_id : tile<i32> loc(#loc1)
       ...
 
-Invariants: a value is used only in its region or in regions inside it; constants stand in the entry's region, once
+Invariants: a value is used only in its region or in regions inside it; constants are in the entry's region, once
 each; memory operations are chained by tokens in the order of the program.
 """
 
@@ -76,9 +76,9 @@ class Builder:
         self.regions = [self.entry]
         self.place: Place | None = None
         self.constants: dict[tuple, tuple[Value, Op]] = {}
-        self.first: list[Op] = []  # operations that stand before the body, beside the constants
+        self.first: list[Op] = []  # operations that come before the body, beside the constants
         self.shared: Value | None = None
-        self.stops: list[Place] = []  # where breakpoints stand
+        self.stops: list[Place] = []  # where breakpoints are
         # What was read from outside of the kernel: (how to read it again, its name, its value) by owner and name.
         self.outside: dict[tuple[int, str], tuple[Callable[[str], Any], str, Any]] = {}
         # The last token of a write, and those of the reads since; None before the first.
@@ -337,7 +337,7 @@ class Places:
         return self.known[place]
 
     def scope(self, place: Place) -> str:
-        """The function a place stands in; the kernel's own goes by the entry's name."""
+        """The function a place is in; the kernel's own goes by the entry's name."""
         key = (place.file, place.function)
         if key not in self.functions:
             folder, _, name = place.file.rpartition("/")

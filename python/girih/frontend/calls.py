@@ -1,7 +1,7 @@
 """Calls in a kernel: other kernels and functions defined inside are inlined, functions of the language applied, and
 some of Python's own computed at compile time.
 
-An inlined function is traced as it stands; where it returns early under a condition known only at run time, it is
+An inlined function is traced as it is; where it returns early under a condition known only at run time, it is
 traced again in the form without early returns (`source.without_returns`).
 """
 
@@ -120,7 +120,7 @@ def call(tracer: Tracer, callee: Any, args: list[Any], kwargs: dict[str, Any], s
     if callee in PURE or getattr(callee, "__module__", None) == "math" or getattr(callee, "__girih_host__", False):
         if not static:
             raise fail(
-                f"`{spelled}` is computed at compile time, and an argument is known only at run time",
+                f"`{spelled}` is computed at compile time, but an argument is known only at run time",
                 HELP_MATH.get(getattr(callee, "__name__", "")),
             )
         return checked(callee, plain, {k: unwrap(v) for k, v in kwargs.items()})
@@ -151,7 +151,7 @@ def bind(name: str, node: ast.arguments, defaults: dict[str, Any], args: list, k
     names = [a.arg for a in [*node.posonlyargs, *node.args]]
     only = [a.arg for a in node.kwonlyargs]
     if len(args) > len(names):
-        raise fail(f"`{name}` takes {len(names)} arguments, and {len(args)} are given")
+        raise fail(f"`{name}` takes {len(names)} arguments, but {len(args)} are given")
     bound = dict(zip(names, args))
     for key, value in kwargs.items():
         if key not in names and key not in only:
@@ -163,7 +163,7 @@ def bind(name: str, node: ast.arguments, defaults: dict[str, Any], args: list, k
     for parameter in names + only:
         if parameter not in bound:
             if parameter not in defaults:
-                raise fail(f"the call of `{name}` lacks its argument `{parameter}`")
+                raise fail(f"the call of `{name}` is missing the argument `{parameter}`")
             bound[parameter] = defaults[parameter]
     return bound
 
@@ -181,7 +181,7 @@ def inline(tracer: Tracer, function: FunctionType, args: list, kwargs: dict) -> 
     for name, annotation in function.__annotations__.items():
         if is_constexpr(annotation) and holds_tensor(env.get(name)):
             raise fail(
-                f"the parameter `{name}` of `{source.name}` is a constexpr, and its argument "
+                f"the parameter `{name}` of `{source.name}` is a constexpr, but its argument "
                 f"{describe(env[name])} is computed at run time"
             )
     return run(tracer, source, source.node, env)

@@ -38,7 +38,7 @@ SEQUENCES = (tuple, list, range, dict, type({}.items()), type({}.keys()), type({
 
 
 class Flow(enum.Enum):
-    """How a statement ended: by going on, or by leaving what it stands in."""
+    """How a statement ended: by going on, or by leaving what it is in."""
 
     NORMAL = 0
     BREAK = 1
@@ -56,7 +56,7 @@ class KernelRange:
         for b in bounds:
             whole = b.dtype.is_int() and not b.shape if isinstance(b, tensor) else isinstance(b, int)
             if not whole:
-                raise fail(f"a bound of range is an integer, not {describe(b)}")
+                raise fail(f"a bound of range must be an integer, not {describe(b)}")
         self.start, self.stop = (0, bounds[0]) if len(bounds) == 1 else bounds[:2]
         self.step = bounds[2] if len(bounds) == 3 else 1
         self.static = static
@@ -134,7 +134,7 @@ def leave(tracer: Tracer, flow: Flow) -> Flow:
                 raise Again(context)
             end_iteration(tracer, context, "break" if flow is Flow.BREAK else "continue")
             return flow
-    raise fail(f"`{flow.name.lower()}` stands outside of a loop")
+    raise fail(f"`{flow.name.lower()}` is outside a loop")
 
 
 def end_iteration(tracer: Tracer, context: Carrying, word: str) -> None:
@@ -272,7 +272,7 @@ def trace_loop(tracer: Tracer, kind: str, body: list[ast.stmt], besides: tuple[s
             builder.written, builder.read = memory
         finish_loop(tracer, context, region, head, initial, arguments, outer, body, besides)
         return
-    raise fail("the types of this loop's variables do not settle", "cast them where they are first assigned")
+    raise fail("the types of this loop's variables keep changing", "cast them where they are first assigned")
 
 
 def finish_loop(tracer, context, region, head, initial, arguments, outer, body, besides) -> None:
@@ -320,7 +320,7 @@ def trace_for(tracer: Tracer, node: ast.For) -> Flow:
         return unroll(tracer, node, list(iterable), Attempt(tracer), forced=True)[0]
     if not isinstance(iterable, KernelRange):
         raise fail(
-            f"a loop runs over `range(...)`, `girih.static_range(...)` or a tuple, not over {describe(iterable)}",
+            f"a loop must run over `range(...)`, `girih.static_range(...)` or a tuple, not over {describe(iterable)}",
         )
     known = iterable.constant()
     if iterable.static and known is None:
@@ -493,7 +493,7 @@ def scalar_truth(condition: Any) -> tensor:
     condition = truth(condition)
     if condition.shape:
         raise fail(
-            f"a condition is one truth, and {condition.describe()} has {condition.numel}",
+            f"a condition must be one truth value, but {condition.describe()} has {condition.numel}",
             "for a choice by element use `girih.where(condition, x, y)`; for all or any of them, reduce",
         )
     return condition

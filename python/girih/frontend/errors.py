@@ -23,7 +23,7 @@ CALLS_SHOWN = 3
 
 
 class GirihError(Exception):
-    """The base of everything this package raises. Of long words of the user's, messages show the ends."""
+    """The base of everything this package raises. Messages show only the ends of the user's long words."""
 
     def __init__(self, *args: object):
         super().__init__(*(_girih.shorten(a) if isinstance(a, str) else a for a in args))
@@ -31,7 +31,7 @@ class GirihError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """A stretch of a source line; `parent` is where the function it stands in was called, if it was inlined."""
+    """A stretch of a source line; `parent` is where the function it is in was called, if it was inlined."""
 
     file: str
     line: int
@@ -85,7 +85,7 @@ class CompilationError(GirihError):
 
 
 class UnsupportedError(CompilationError):
-    """A Python construct that kernels do not have."""
+    """A Python construct that kernels do not support."""
 
 
 @dataclasses.dataclass(frozen=True)

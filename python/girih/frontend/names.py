@@ -22,11 +22,12 @@ def check_global(name: str, value: Any) -> Any:
     if owner in ("numpy", "torch") and callable(value):
         own = getattr(importlib.import_module("girih.language"), value.__name__, None)
         raise fail(
-            f"`{name}` is a function of {owner}, not of kernels", f"use `girih.{value.__name__}`" if own else None
+            f"`{name}` is a function of {owner}, which kernels cannot call",
+            f"use `girih.{value.__name__}`" if own else None,
         )
     if isinstance(value, (list, dict, set, bytearray)) or owner in ("numpy", "torch"):
         raise fail(
-            f"`{name}` is a {type(value).__name__} outside of the kernel, which cannot be read inside it",
+            f"`{name}` is a {type(value).__name__} outside the kernel and cannot be read inside it",
             "pass it as an argument; constants may be numbers, strings, types, tuples of them, or girih.constexpr",
         )
     return value

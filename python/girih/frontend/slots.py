@@ -1,4 +1,4 @@
-"""Values that control flow carries: how they are taken apart, what type they meet in, and how they are put together.
+"""Values that control flow carries: how they are taken apart, what common type they get, and how they are put together.
 
 A variable holds a tensor, a Python number, or a tuple of such; its *leaves* are what `for`, `loop` and `if` of Tile IR
 carry. A number is weak: it takes the type of what it meets. Anything else, a function or a type, cannot be carried.
@@ -71,7 +71,7 @@ def slot_of(leaf: Any) -> Slot:
 
 
 def join(slot: Slot, leaf: Any, name: str, where: tuple[str, str]) -> Slot:
-    """The type in which a slot and another leaf meet; `where` says at which two places, for the message."""
+    """The common type of a slot and another leaf; `where` says at which two places, for the message."""
     other = slot_of(leaf)
     if slot == other:
         return slot

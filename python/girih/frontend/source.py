@@ -77,7 +77,7 @@ def read(function: FunctionType) -> Source:
     node = tree.body[0].body[0] if indented else tree.body[0]
     if not isinstance(node, ast.FunctionDef):
         raise CompilationError(
-            f"`{function.__name__}` is no function made with `def`", help="write the kernel as a `def`"
+            f"`{function.__name__}` is not a function made with `def`", help="write the kernel as a `def`"
         )
     ast.increment_lineno(tree, first - 1 - indented)
     file = inspect.getsourcefile(function) or function.__code__.co_filename
@@ -136,7 +136,7 @@ RESULT, RETURNED = "$result", "$returned"
 def without_returns(node: ast.FunctionDef) -> ast.FunctionDef:
     """The same function with one `return` at its end.
 
-    `return e` becomes `$result = e; break` out of a `while True:` that runs once; where it stands in a loop, it also
+    `return e` becomes `$result = e; break` out of a `while True:` that runs once; where it is in a loop, it also
     sets `$returned`, and the loops around it are left as soon as they see that. A path that reaches the end returns
     `None`.
     """

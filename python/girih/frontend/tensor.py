@@ -22,7 +22,7 @@ def builder() -> Builder:
     """The kernel being traced; raises outside of one."""
     current = CURRENT.get()
     if current is None:
-        raise RuntimeError("this function of girih works inside a kernel only: a function decorated with @girih.jit")
+        raise RuntimeError("this function of girih works only inside a kernel: a function decorated with @girih.jit")
     return current
 
 
@@ -237,20 +237,20 @@ class tensor:
 
     def __bool__(self):
         raise fail(
-            f"the truth of {self.describe()} is only known when the kernel runs",
+            f"the truth value of {self.describe()} is known only when the kernel runs",
             "use it in an `if` or `while` of the kernel itself, or select with `girih.where`",
         )
 
     def __index__(self):
         raise fail(
-            f"an integer known at compile time is needed here, and {self.describe()} is computed at run time",
+            f"an integer known at compile time is needed here, but {self.describe()} is computed at run time",
             "make the parameter a `girih.constexpr`",
         )
 
     __int__ = __index__
 
     def __float__(self):
-        raise fail(f"a number known at compile time is needed here, and {self.describe()} is computed at run time")
+        raise fail(f"a number known at compile time is needed here, but {self.describe()} is computed at run time")
 
     def __iter__(self):
         raise fail("a tile cannot be iterated over", "reduce it, or use `girih.split` or `girih.static_range`")
@@ -291,7 +291,7 @@ def compute(dtype, shape: tuple[int, ...], *pieces) -> tensor:
 def constant(value: int | float | bool, dtype: DType, shape: tuple[int, ...] = ()) -> tensor:
     """A tile that holds one number everywhere."""
     if dtype.is_int() and isinstance(value, float) and not value.is_integer():
-        raise fail(f"{value} is no {dtype}", "cast it with `int(...)`, or use a float type")
+        raise fail(f"{value} is not a valid {dtype}", "cast it with `int(...)`, or use a float type")
     try:
         return tensor(builder().constant(dtype, value, shape), dtype)
     except OverflowError:
@@ -311,7 +311,7 @@ def as_tensor(value: Any, dtype: DType | None = None) -> tensor:
     help = (
         "an argument that is left out and the result of a function without `return` are None" if value is None else None
     )
-    raise fail(f"a number or a tile is needed here, not {describe(value)}", help)
+    raise fail(f"expected a number or a tile, found {describe(value)}", help)
 
 
 def number_type(value: int | float | bool) -> DType:
@@ -345,7 +345,7 @@ def static(value: Any, what: str) -> Any:
     value = unwrap(value)
     if isinstance(value, tensor):
         raise fail(
-            f"{what} must be known at compile time, and {value.describe()} is computed at run time",
+            f"{what} must be known at compile time, but {value.describe()} is computed at run time",
             "make the parameter it comes from a `girih.constexpr`",
         )
     return value
@@ -364,18 +364,18 @@ def check_shape(shape: Any, what: str = "a tile's shape") -> tuple[int, ...]:
     if isinstance(shape, int) and not isinstance(shape, bool):
         shape = (shape,)
     if not isinstance(shape, (tuple, list)):
-        raise fail(f"{what} is a tuple of integers, not {describe(shape)}")
+        raise fail(f"{what} must be a tuple of integers, not {describe(shape)}")
     out = tuple(static_int(n, what) for n in shape)
     count = 1
     for n in out:
         if not ty.is_power_of_two(n):
             raise fail(
-                f"{what} is made of powers of two, and {n} is none",
+                f"{what} must be made of powers of two, but {n} is not one",
                 "take the next one, `girih.next_power_of_2(n)`, and mask what lies beyond the end",
             )
         count *= n
     if count > ty.MAX_ELEMENTS:
-        raise fail(f"a tile has at most {ty.MAX_ELEMENTS} elements, and {list(out)} are {count}")
+        raise fail(f"a tile can have at most {ty.MAX_ELEMENTS} elements, but {list(out)} has {count}")
     return out
 
 
@@ -385,13 +385,13 @@ def check_dtype(dtype: Any) -> DType | PointerType:
         return dtype
     if isinstance(dtype, str) and (dtype in ty.BY_NAME or dtype in ty.SHORT):
         return ty.BY_NAME.get(dtype) or ty.SHORT[dtype]
-    raise fail(f"an element type such as `girih.float32` is needed here, not {describe(dtype)}")
+    raise fail(f"expected an element type such as `girih.float32`, found {describe(dtype)}")
 
 
 def axis_of(x: tensor, axis: Any, what: str = "the axis") -> int:
     axis = static_int(axis, what)
     if not -x.ndim <= axis < x.ndim:
-        raise fail(f"{what} is {axis}, and {x.describe()} has {counted(x.ndim, 'dimension')}")
+        raise fail(f"{what} is {axis}, but {x.describe()} has {counted(x.ndim, 'dimension')}")
     return axis % x.ndim
 
 
@@ -446,7 +446,7 @@ def reshape(x: tensor, *shape) -> tensor:
     for n in shape:
         count *= n
     if count != x.numel:
-        raise fail(f"{x.describe()} has {x.numel} elements, and the shape {list(shape)} has {count}")
+        raise fail(f"{x.describe()} has {x.numel} elements, but the shape {list(shape)} has {count}")
     return reshape_to(x, shape)
 
 
@@ -455,7 +455,7 @@ def permute(x: tensor, *dims) -> tensor:
         dims = tuple(unwrap(dims[0]))
     dims = tuple(axis_of(x, d, "a dimension") for d in dims)
     if sorted(dims) != list(range(x.ndim)):
-        raise fail(f"{list(dims)} is no permutation of the {x.ndim} dimensions of {x.describe()}")
+        raise fail(f"{list(dims)} is not a permutation of the {x.ndim} dimensions of {x.describe()}")
     if dims == tuple(range(x.ndim)):
         return x
     shape = tuple(x.shape[d] for d in dims)
@@ -477,11 +477,11 @@ def index(x: tensor, key) -> tensor:
             shape.append(1)
         elif isinstance(k, slice) and k == slice(None):
             if not rest:
-                raise fail(f"there are more `:` than dimensions of {x.describe()}")
+                raise fail(f"there are more `:` than {x.describe()} has dimensions")
             shape.append(rest.pop(0))
         else:
             raise fail(
-                "a tile is indexed with `:` and `None` only",
+                "a tile can be indexed only with `:` and `None`",
                 "elements are read by `girih.load` from an address, by `girih.gather`, or by a reduction",
             )
     return reshape_to(x, tuple(shape + rest))
@@ -510,7 +510,7 @@ def cast(x, dtype, rounding: str | None = None, bitcast: bool = False) -> tensor
 
 def bit_cast(x: tensor, dtype) -> tensor:
     if x.dtype.bits != dtype.bits:
-        raise fail(f"a bitcast keeps the width, and {x.dtype} has {x.dtype.bits} bits and {dtype} {dtype.bits}")
+        raise fail(f"a bitcast must keep the width, but {x.dtype} has {x.dtype.bits} bits and {dtype} {dtype.bits}")
     if x.dtype.is_ptr() or dtype.is_ptr():
         return cast_pointer(x, dtype)
     if x.dtype.ir == dtype.ir:
@@ -559,7 +559,7 @@ def operands(a, b, what: str, division: bool = False, pointers: bool = False) ->
     """Both operands in the type and the shape they are computed in.
 
     A number takes the type of the tile or scalar beside it, if it is of its kind or a lower one. Two tiles, two
-    scalars, and a scalar beside a tile, meet as `types.promote` says.
+    scalars, and a scalar beside a tile, combine as `types.promote` says.
     """
     a, b = unwrap(a), unwrap(b)
     for x in (a, b):
@@ -657,7 +657,8 @@ def offset(pointer: tensor, by) -> tensor:
         raise fail("two addresses cannot be added")
     if not by.dtype.is_int():
         raise fail(
-            f"an address moves by whole elements, not by {by.describe()}", "cast the offset: `i.to(girih.int32)`"
+            f"an address can move only by whole elements, not by {by.describe()}",
+            "cast the offset: `i.to(girih.int32)`",
         )
     if by.dtype.is_bool():
         by = cast(by, ty.int32)
@@ -679,7 +680,7 @@ def truediv(a, b) -> tensor:
 
 
 def divided(a, b) -> tensor:
-    """The quotient of floats in the type they meet in, 16-bit floats included."""
+    """The quotient of floats in their common type, 16-bit floats included."""
     a, b = operands(a, b, "the quotient")
     if not a.dtype.is_floating():
         raise fail(f"fdiv is defined for floats, not for {a.describe()}", "`/` divides integers as float32")
@@ -785,7 +786,7 @@ def logical(word: str, a, b) -> tensor:
 def truth(x) -> tensor:
     x = as_tensor(x)
     if x.dtype.is_ptr():
-        raise fail("an address is no condition", "test whether an argument is given with `x is not None`")
+        raise fail("an address is not a condition", "test whether an argument is given with `x is not None`")
     return x if x.dtype.is_bool() else cast(x, ty.int1)
 
 

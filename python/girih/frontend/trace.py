@@ -154,7 +154,7 @@ class Tracer:
         runtime = any(c.kind != "unrolled" for c in self.contexts[self.frame.first_context :])
         if len(self.frames) == 1:
             if value is not None:
-                raise fail("a kernel returns nothing", "store the result: `girih.store(pointer, value)`")
+                raise fail("a kernel cannot return a value", "store the result: `girih.store(pointer, value)`")
             if any(c.kind in ("for", "loop") for c in self.contexts):
                 raise Again(self.frame)
             if runtime:

@@ -37,9 +37,9 @@ def _order(sem: Any, scope: Any) -> str:
     sem, scope = static(sem, "sem"), static(scope, "scope")
     sem, scope = sem or "acq_rel", scope or "gpu"
     if sem not in ORDERS:
-        raise fail(f"the memory order is one of {', '.join(ORDERS)}, not {sem!r}")
+        raise fail(f"the memory order must be one of {', '.join(ORDERS)}, not {sem!r}")
     if scope not in SCOPES:
-        raise fail(f"the scope is one of {', '.join(SCOPES)}, not {scope!r}")
+        raise fail(f"the scope must be one of {', '.join(SCOPES)}, not {scope!r}")
     return f"{sem} {SCOPES[scope]}"
 
 
@@ -208,7 +208,7 @@ def atomic_min(pointer, val, mask=None, sem=None, scope=None):
 
 @builtin
 def atomic_cas(pointer, cmp, val, sem=None, scope=None):
-    """Writes `val` where `cmp` stands, comparing bits; elements of 32 and 64 bits.
+    """Writes `val` where the value is `cmp`, comparing bits; elements of 32 and 64 bits.
 
     Example:
         >>> girih.atomic_cas(ints, 0, 1)

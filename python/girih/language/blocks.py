@@ -18,7 +18,7 @@ def _index(value: Any) -> tensor:
     """An extent, a stride or an offset, in 64 bits."""
     value = as_tensor(value, ty.int64)
     if not value.dtype.is_int() or value.shape:
-        raise fail(f"an extent, a stride or an offset is an integer scalar, not {value.describe()}")
+        raise fail(f"an extent, a stride or an offset must be an integer scalar, not {value.describe()}")
     return cast(value, ty.int64)
 
 
@@ -65,21 +65,21 @@ class block_pointer(Block):
         axes = static(boundary_check, "boundary_check")
         axes = tuple(static(a, "boundary_check") for a in (axes if isinstance(axes, (tuple, list)) else (axes,)))
         if any(not 0 <= a < len(self.window) for a in axes):
-            raise fail(f"boundary_check names dimensions 0 to {len(self.window) - 1}, not {list(axes)}")
+            raise fail(f"boundary_check must name dimensions 0 to {len(self.window) - 1}, not {list(axes)}")
         return axes
 
 
 def _padding(option: str) -> float:
     options = {"": 0.0, "zero": 0.0, "nan": float("nan")}
     if option not in options:
-        raise fail(f'the padding is "zero" or "nan", not {option!r}')
+        raise fail(f'the padding must be "zero" or "nan", not {option!r}')
     return options[option]
 
 
 def _block(kind: type, base: Any, shape: Any, strides: Any, offsets: Any, window: Any) -> Any:
     base = memory.addresses(base, "a block")
     if base.shape:
-        raise fail(f"the base of a block is one address, not {base.describe()}")
+        raise fail(f"the base of a block must be one address, not {base.describe()}")
     window = check_shape(window, "the block's shape")
     parts = [tuple(_index(v) for v in unwrap(group)) for group in (shape, strides, offsets)]
     if any(len(p) != len(window) for p in parts):
@@ -116,7 +116,7 @@ def advance(base, offsets):
         raise fail("advance moves a block pointer, made by `girih.make_block_ptr`")
     by = tuple(_index(o) for o in unwrap(offsets))
     if len(by) != len(base.window):
-        raise fail(f"a block of {len(base.window)} dimensions is moved by as many offsets, not {len(by)}")
+        raise fail(f"a block of {len(base.window)} dimensions needs as many offsets, not {len(by)}")
     moved = tuple(o + d for o, d in zip(base.offsets, by))
     return block_pointer(base.base, base.shape, base.strides, moved, base.window)
 
@@ -131,7 +131,7 @@ class tensor_descriptor(Block):
     def _at(self, offsets: Any) -> tuple[tensor, tensor | None]:
         offsets = tuple(_index(o) for o in unwrap(offsets))
         if len(offsets) != len(self.window):
-            raise fail(f"a descriptor of {len(self.window)} dimensions takes as many offsets, not {len(offsets)}")
+            raise fail(f"a descriptor of {len(self.window)} dimensions needs as many offsets, not {len(offsets)}")
         return self._tile(offsets, range(len(self.window)))
 
     def load(self, offsets):

@@ -118,7 +118,7 @@ def full(shape, value, dtype=None):
         return constant(value, dtype or _t.number_type(value), shape)
     value = as_tensor(value)
     if value.shape:
-        raise fail(f"the value of full is a scalar, not {value.describe()}")
+        raise fail(f"the value of full must be a scalar, not {value.describe()}")
     return _t.broadcast_to(cast(value, dtype) if dtype else value, shape)
 
 
@@ -193,7 +193,7 @@ def trans(x, *dims):
     x = as_tensor(x)
     if not dims:
         if x.ndim < 2:
-            raise fail(f"a transpose needs two dimensions, and {x.describe()} has {x.ndim}")
+            raise fail(f"a transpose needs two dimensions, but {x.describe()} has {x.ndim}")
         dims = (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)
     return permute(x, *dims)
 
@@ -304,7 +304,7 @@ def split(x):
     """
     x = as_tensor(x)
     if not x.shape or x.shape[-1] != 2:
-        raise fail(f"split needs a last dimension of extent 2, and {x.describe()} has none")
+        raise fail(f"split needs a last dimension of extent 2, but {x.describe()} has none")
     parts = [part(x, x.ndim - 1, i, 1) for i in (0, 1)]
     return tuple(reshape_to(p, x.shape[:-1]) for p in parts)
 
@@ -356,7 +356,7 @@ def dot(a, b, acc=None, input_precision=None, allow_tf32=None, max_num_imprecise
     a, b = as_tensor(a), as_tensor(b)
     for x in (a, b):
         if x.ndim not in (2, 3):
-            raise fail(f"dot multiplies matrices, and {x.describe()} has {x.ndim} dimensions")
+            raise fail(f"dot multiplies matrices, but {x.describe()} has {x.ndim} dimensions")
     if a.ndim != b.ndim or a.shape[-1] != b.shape[-2] or a.shape[:-2] != b.shape[:-2]:
         raise fail(f"{a.describe()} and {b.describe()} cannot be multiplied: the inner dimensions must be equal")
     if a.dtype != b.dtype:
@@ -369,7 +369,7 @@ def dot(a, b, acc=None, input_precision=None, allow_tf32=None, max_num_imprecise
     wanted = inner if out_dtype is None else check_dtype(out_dtype)
     acc = unwrap(acc)
     if isinstance(acc, tensor) and acc.shape != shape:
-        raise fail(f"the accumulator is {acc.describe()} and the product has the shape {list(shape)}")
+        raise fail(f"the accumulator is {acc.describe()}, but the product has the shape {list(shape)}")
     if is_number(acc) and acc != 0:
         raise fail("the accumulator is a tile", f"`girih.full({shape}, {acc}, girih.{inner})`")
     if isinstance(acc, tensor) and out_dtype is None:
@@ -379,7 +379,7 @@ def dot(a, b, acc=None, input_precision=None, allow_tf32=None, max_num_imprecise
     if precision is None and static(allow_tf32, "allow_tf32"):
         precision = "tf32"
     if precision not in (None, "ieee", "tf32", "tf32x3"):
-        raise fail(f'the input precision is "ieee" or "tf32", not {precision!r}')
+        raise fail(f'the input precision must be "ieee" or "tf32", not {precision!r}')
     x, y = a, b
     if precision == "tf32" and a.dtype == ty.float32:
         x, y = (_t.unary("ftof", t, TF32) for t in (a, b))
@@ -411,7 +411,7 @@ def multiple_of(x, values):
     values = unwrap(values)
     divisor = static_int(values[0] if isinstance(values, (tuple, list)) else values, "the divisor")
     if not ty.is_power_of_two(divisor):
-        raise fail(f"the divisor is a power of two, not {divisor}")
+        raise fail(f"the divisor must be a power of two, not {divisor}")
     if x.shape:
         return x
     return compute(x.dtype, x.shape, f"assume div_by<{divisor}>, ", x, f" : {x.value.ir_type()}")

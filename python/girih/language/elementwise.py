@@ -21,7 +21,7 @@ from .core import builtin
 
 @builtin
 def where(condition, x, y):
-    """`x` where the condition holds, else `y`: all three broadcast, `x` and `y` meet in one type. Both are computed.
+    """`x` where the condition holds, else `y`: all three broadcast, `x` and `y` become one type. Both are computed.
 
     Example:
         >>> i = girih.arange(0, 4)
@@ -143,7 +143,7 @@ def fma(x, y, z):
 
 @builtin
 def fdiv(x, y, ieee_rounding=False):
-    """x / y for floats, in the type they meet in: of two float16 a float16, where `/` gives a float32;
+    """x / y for floats, in their common type: a float16 for two float16, where `/` gives a float32;
     shapes broadcast.
 
     Example:

@@ -1,4 +1,4 @@
-"""Loads and stores: what stands at addresses, and writing there."""
+"""Loads and stores: reading what is at addresses, and writing there."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def addresses(pointer: Any, who: str) -> tensor:
 @builtin
 def load(pointer, mask=None, other=None, boundary_check=(), padding_option="", cache_modifier="", eviction_policy="",
          volatile=False):  # fmt: skip
-    """What stands at an address, or at each of a tile of addresses.
+    """The value at an address, or at each of a tile of addresses.
 
     Args:
         pointer: a scalar or a tile of addresses of elements of type T; or a block pointer.
@@ -68,7 +68,7 @@ def load(pointer, mask=None, other=None, boundary_check=(), padding_option="", c
         mask = truth(mask)
         shape = common_shape(pointer, mask) if pointer.shape else pointer.shape
         if not pointer.shape and mask.shape:
-            raise fail(f"the mask {mask.describe()} is a tile, and the address is one address")
+            raise fail(f"the mask {mask.describe()} is a tile, but the address is one address")
         pointer, mask = _t.broadcast_to(pointer, shape), _t.broadcast_to(mask, shape)
         other = constant(other, dtype, shape) if is_number(other) else other
         other = constant(0, dtype, shape) if other is None else _t.broadcast_to(cast(other, dtype), shape)
@@ -117,10 +117,10 @@ def store(pointer, value, mask=None, boundary_check=(), cache_modifier="", evict
     tiles = [t for t in (pointer, value, mask) if t is not None]
     shape = common_shape(*tiles)
     if shape != pointer.shape and not (pointer.ndim == len(shape) or not pointer.shape):
-        raise fail(f"{value.describe()} is stored to {pointer.describe()}")
+        raise fail(f"{value.describe()} cannot be stored to {pointer.describe()}")
     if not pointer.shape and shape:
         raise fail(
-            f"a tile {value.describe()} is stored to one address",
+            f"a tile {value.describe()} cannot be stored to one address",
             "make a tile of addresses: `pointer + girih.arange(0, N)`",
         )
     pointer, value = _t.broadcast_to(pointer, shape), _t.broadcast_to(value, shape)

@@ -50,7 +50,7 @@ def device_print(prefix, *values, hex=False):
     """
     prefix = static(prefix, "the text")
     if not isinstance(prefix, str):
-        raise fail(f"the first argument of device_print is a text, not {describe(prefix)}")
+        raise fail(f"the first argument of device_print must be a string, not {describe(prefix)}")
     tiles = [as_tensor(v) for v in values]
     text = prefix.replace("%", "%%")
     for t in tiles:

@@ -57,7 +57,7 @@ def _exchanged(x: tensor, axis: int, width: int, falling: tensor | None) -> tens
 
 
 def _falling(x: tensor, axis: int, width: int, block: int) -> tensor:
-    """Which pairs stand in an odd block of `block` elements."""
+    """Which pairs are in an odd block of `block` elements."""
     pairs = x.shape[axis] // (2 * width)
     odd = (core.arange(0, pairs) * (2 * width) // block) % 2 == 1
     return reshape_to(odd, (*(1 for _ in x.shape[:axis]), pairs, 1, 1, *(1 for _ in x.shape[axis + 1 :])))
@@ -104,5 +104,5 @@ def topk(x, k, dim=None):
     x, k = as_tensor(x), static_int(k, "k")
     axis = _dimension(x, dim, "topk")
     if not ty.is_power_of_two(k) or k > x.shape[axis]:
-        raise fail(f"k is a power of two up to {x.shape[axis]}, not {k}")
+        raise fail(f"k must be a power of two up to {x.shape[axis]}, not {k}")
     return part(sort(x, axis, True), axis, 0, k)

@@ -185,7 +185,7 @@ def _extreme(word: str, x: Any, axis: Any, keep_dims: Any, with_index: Any, left
 
 @builtin(method=True)
 def max(x, axis=None, return_indices=False, return_indices_tie_break_left=True, keep_dims=False):
-    """The greatest element along `axis`, NaNs left out; with `return_indices`, also where it stands (int32).
+    """The greatest element along `axis`, NaNs left out; with `return_indices`, also where it is (int32).
 
     Elements of less than 32 bits give float32 or int32.
 
@@ -202,7 +202,7 @@ def max(x, axis=None, return_indices=False, return_indices_tie_break_left=True, 
 
 @builtin(method=True)
 def min(x, axis=None, return_indices=False, return_indices_tie_break_left=True, keep_dims=False):
-    """The least element along `axis`, NaNs left out; with `return_indices`, also where it stands (int32).
+    """The least element along `axis`, NaNs left out; with `return_indices`, also where it is (int32).
 
     Elements of less than 32 bits give float32 or int32.
 

@@ -31,9 +31,9 @@ def shared(n, dtype=ty.float32):
     """
     n, dtype = static_int(n, "the number of elements"), check_dtype(dtype)
     if n <= 0:
-        raise fail(f"a block's memory has at least one element, not {n}")
+        raise fail(f"a block's memory must have at least one element, not {n}")
     if dtype.is_ptr():
-        raise fail("a block's memory holds numbers")
+        raise fail("a block's memory can hold only numbers")
     pointer = ty.PointerType(dtype)
     result = Value(pointer, (), hint="shared")
     builder().op([f"alloca num_elem = {n}, alignment = 64 : {result.ir_type()}"], (result,))
@@ -80,7 +80,7 @@ def shared_load(offsets, mask=None, other=None):
 
 @builtin
 def sync():
-    """All lanes of the block have done what stands before; the order of the program says so already.
+    """All lanes of the block have done what comes before; the order of the program ensures that already.
 
     Example:
         >>> girih.sync()
@@ -91,8 +91,8 @@ def sync():
 def gather(src, index, axis=None, mask=None, other=None):
     """Elements of a tile, or of memory, chosen by a tile of integers.
 
-    With an address: what stands at `src + index`, the same as a `load`. With a tile: along `axis`, `index` has the
-    shape of `src` but for that dimension.
+    With an address: the value at `src + index`, the same as a `load`. With a tile: along `axis`, `index` has the
+    shape of `src` except for that dimension.
 
     Example:
         >>> girih.gather(girih.arange(10, 14), 3 - girih.arange(0, 4))
@@ -103,7 +103,7 @@ def gather(src, index, axis=None, mask=None, other=None):
     src = as_tensor(src)
     index = as_tensor(index)
     if not index.dtype.is_int():
-        raise fail(f"the index of gather is a tile of integers, not {index.describe()}")
+        raise fail(f"the index of gather must be a tile of integers, not {index.describe()}")
     if src.dtype.is_ptr():
         return memory.load(src + index, mask, other)
     from .reduce import sum as total

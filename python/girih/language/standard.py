@@ -10,7 +10,7 @@ from .elementwise import minimum
 
 @builtin
 def add(x, y, sanitize_overflow=True):
-    """x + y; integers wrap. Any types that meet; shapes broadcast.
+    """x + y; integers wrap. Any types that combine; shapes broadcast.
 
     Example:
         >>> girih.add(girih.arange(0, 4), 1)
@@ -21,7 +21,7 @@ def add(x, y, sanitize_overflow=True):
 
 @builtin
 def sub(x, y, sanitize_overflow=True):
-    """x - y; integers wrap. Any types that meet; shapes broadcast.
+    """x - y; integers wrap. Any types that combine; shapes broadcast.
 
     Example:
         >>> girih.sub(girih.arange(0, 4), 1)
@@ -32,7 +32,7 @@ def sub(x, y, sanitize_overflow=True):
 
 @builtin
 def mul(x, y, sanitize_overflow=True):
-    """x * y; integers wrap. Any types that meet; shapes broadcast.
+    """x * y; integers wrap. Any types that combine; shapes broadcast.
 
     Example:
         >>> girih.mul(girih.arange(0, 4), 2.5)

@@ -91,7 +91,7 @@ def girih(module: torch.fx.GraphModule, inputs, *, options: dict[str, Any] | Non
 
     options = {**(options or {}), **other}
     if unknown := sorted(set(options) - OPTIONS):
-        raise GirihError(f"girih has no option `{unknown[0]}`; those are {', '.join(sorted(OPTIONS))}")
+        raise GirihError(f"girih has no option `{unknown[0]}`; the options are {', '.join(sorted(OPTIONS))}")
     _girih.Model.from_torch_json(NOTHING, **options)
     backend = aot_autograd(
         fw_compiler=functools.partial(compile_graph, options, "forward"),
@@ -140,7 +140,7 @@ def boxed(run):
 def build(module, parameters, options):
     """A callable that takes what the graph's placeholders take and gives its results.
 
-    Whatever goes wrong with the compilation is no concern of the user's: PyTorch runs the graph instead.
+    Whatever goes wrong with the compilation is not the user's concern: PyTorch runs the graph instead.
     """
     if not any(n.op == "call_function" and not _graph.is_scalar(n) for n in module.graph.nodes):
         return module.forward

@@ -152,7 +152,7 @@ class Compiled:
             given = tuple(args[position].shape)
             if given != tuple(value_of(extent, env) for extent in shape):
                 text = ", ".join(_extents.text(e) for e in shape)
-                return f"argument `{name}` has shape {list(given)}, and the model wants [{text}]"
+                return f"argument `{name}` has shape {list(given)}, but the model expects [{text}]"
         return None
 
     # Running.
@@ -190,7 +190,7 @@ class Compiled:
         """
         if tensor.dtype is not dtype or tensor.layout is not torch.strided or not tensor.is_cpu:
             found = f"{tensor.dtype} on {tensor.device}, {tensor.layout}"
-            raise Misfit(f"`{name}` is {found}, and was {dtype} on cpu, {torch.strided} when the graph was captured")
+            raise Misfit(f"`{name}` is {found}, but was {dtype} on cpu, {torch.strided} when the graph was captured")
         if tensor.is_neg():
             tensor = tensor.resolve_neg()
         if not tensor.is_contiguous():
@@ -238,7 +238,7 @@ def found(scalars, inputs) -> dict[str, str]:
     for name in scalars.known:
         text = direct.get(name) or next(filter(None, (solved(e, p, name, direct) for e, p in places)), None)
         if text is None:
-            raise _graph.Unsupported(f"nothing tells the extent {name}")
+            raise _graph.Unsupported(f"the extent {name} is not known")
         sources[name] = text
     return sources
 

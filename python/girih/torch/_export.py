@@ -38,7 +38,7 @@ def export(model, inputs=(), kwargs=None, *, dynamic_shapes=None, name: str | No
         torch.Size([3, 64])
     """
     if unknown := sorted(set(options) - _backend.OPTIONS):
-        raise GirihError(f"girih has no option `{unknown[0]}`; those are {', '.join(sorted(_backend.OPTIONS))}")
+        raise GirihError(f"girih has no option `{unknown[0]}`; the options are {', '.join(sorted(_backend.OPTIONS))}")
     program = model
     if not isinstance(model, torch.export.ExportedProgram):
         name = name or type(model).__name__
@@ -49,7 +49,7 @@ def export(model, inputs=(), kwargs=None, *, dynamic_shapes=None, name: str | No
 
 
 def decompositions():
-    """What `run_decompositions` is to take apart: all that Girih does not know."""
+    """What `run_decompositions` must take apart: everything that Girih does not support."""
     table = torch.export.default_decompositions()
     known = _backend.operations()
     whole = set(_backend.whole_overloads())
@@ -164,7 +164,7 @@ class Model:
             if not isinstance(value, torch.Tensor):
                 raise GirihError(f"argument `{name}` is a tensor, not a {type(value).__name__}")
             if value.device.type != "cpu":
-                raise GirihError(f"argument `{name}` is on {value.device}; Girih computes on the processor")
+                raise GirihError(f"argument `{name}` is on {value.device}; Girih runs on the processor")
             if value.dtype != wanted.dtype:
                 raise GirihError(f"argument `{name}` is {wanted.dtype}, not {value.dtype}")
             if value.dim() != wanted.dim():

@@ -3,7 +3,7 @@
 In: a `torch.fx.Graph` whose nodes have fake tensors as ``meta["val"]``. Out: a `Document`, which says for each node of
 the JSON which FX node it is, and which nodes cannot be written at all.
 
-Numbers made of sizes and of other numbers (`aten.sym_size`, arithmetic on SymInts) are no nodes of the JSON: they are
+Numbers made of sizes and of other numbers (`aten.sym_size`, arithmetic on SymInts) are not nodes of the JSON: they are
 written as expressions where they are used. Nor are views that only results show: PyTorch makes those of the tensors
 that the graph computes or was given, so that they share memory, and have the strides and the offset, as they should.
 """
@@ -200,7 +200,7 @@ class Writer:
         if not isinstance(value, torch.Tensor):
             raise Unsupported(f"its result is a {type(value).__name__}, not a tensor")
         if value.device.type != "cpu":
-            raise Unsupported(f"it is on the device {value.device}, and Girih computes on the processor")
+            raise Unsupported(f"it is on the device {value.device}, but Girih runs on the processor")
         if value.layout != torch.strided:
             raise Unsupported(f"a tensor of layout {value.layout} is not dense")
         if value.dtype not in DTYPES:

@@ -1,4 +1,4 @@
-//! A small seeded generator (splitmix64), so that a program is named by its seed for ever.
+//! A small seeded generator (splitmix64), so that a seed names its program forever.
 
 pub struct Rng(u64);
 

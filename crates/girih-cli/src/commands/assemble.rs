@@ -10,7 +10,7 @@ use crate::{output, source};
 pub fn run(args: &AssembleArgs) -> Result<(), Failure> {
     let file = args.output.as_deref().filter(|path| *path != Path::new("-"));
     if file.is_none() && std::io::stdout().is_terminal() {
-        return Err(Failure::usage("bytecode is not for a terminal; name a file with -o, such as -o kernel.tileirbc"));
+        return Err(Failure::usage("bytecode is not written to a terminal; name a file, such as -o kernel.tileirbc"));
     }
     let (source, program) = source::program(&args.file)?;
     let (bytes, _) = program.bytecode(args.bytecode_version).map_err(Failure::within(&source))?;

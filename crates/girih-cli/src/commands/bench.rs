@@ -102,7 +102,10 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     for name in &args.names {
         if !GROUPS.contains(&name.as_str()) {
             let groups = GROUPS.into_iter();
-            return Err(Failure::usage(format!("no benchmark `{name}`; {}", suggestion("benchmarks", name, groups))));
+            return Err(Failure::usage(format!(
+                "unknown benchmark `{name}`; {}",
+                suggestion("benchmarks", name, groups)
+            )));
         }
     }
     let mut options = Options::from_env().map_err(Failure::usage)?;

@@ -36,7 +36,7 @@ fn of_kernel(args: &CompileArgs) -> Result<(), Failure> {
     };
     let text = |stage| match (args.nvidia, stage) {
         (true, Stage::CudaTile) => Ok(program.nvidia_text()),
-        (true, _) => Err(Failure::usage("--nvidia goes with --ir cuda_tile")),
+        (true, _) => Err(Failure::usage("--nvidia needs --ir cuda_tile")),
         (false, _) => kernel.ir(stage).map_err(&within),
     };
     inspect(&kernel, args, &within, &verify, &text)

@@ -39,7 +39,7 @@ pub fn run(args: &OpsArgs) -> Result<(), Failure> {
                     }
                 }
             };
-            say!("error: no operation is named `{wanted}`; {help}");
+            say!("error: unknown operation `{wanted}`; {help}");
             return Err(Failure::Said(1));
         }
     }

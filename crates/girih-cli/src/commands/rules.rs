@@ -26,7 +26,7 @@ pub fn run(args: &RulesArgs) -> Result<(), Failure> {
             columns::print(of.map(|r| (r.name.as_str(), columns::first_sentence(r.doc))), NAME)?;
             out!("\n")?;
         }
-        outln!("Knobs: --knob NAME=VALUE, with their ranges and defaults; a rule chooses what has no default")?;
+        outln!("Knobs: --knob NAME=VALUE, with their ranges and defaults; a rule chooses where there is no default")?;
         let defaults = Knobs::default();
         let shown = |k: &Description| match defaults.value(k.name) {
             Some(value) => format!("{}..{}, {value}: {}", k.least, k.most, columns::first_sentence(k.doc)),
@@ -52,7 +52,7 @@ pub fn run(args: &RulesArgs) -> Result<(), Failure> {
                 true => suggestion("operations", wanted, rules.iter().flat_map(|r| r.handles).copied()),
                 false => suggestion("rules", wanted, rules.iter().map(|r| r.short())),
             };
-            say!("error: no rule is named `{wanted}`; {help}");
+            say!("error: unknown rule `{wanted}`; {help}");
             Err(Failure::Said(1))
         }
     }

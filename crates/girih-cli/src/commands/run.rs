@@ -39,7 +39,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     for (_, file) in &args.save {
         let folder = Path::new(file).parent().filter(|p| !p.as_os_str().is_empty());
         if let Some(folder) = folder.filter(|p| !p.is_dir()) {
-            let message = format!("cannot be written: there is no folder {}", folder.display());
+            let message = format!("cannot be written: the folder {} does not exist", folder.display());
             return Err(within(girih::Error::file(file, message)));
         }
     }
@@ -158,7 +158,7 @@ fn targets<'a>(
             let i = arguments::position(source, kernel.params(), name)?;
             match arguments.buffer(i) {
                 Some(_) => Ok(i),
-                None => Err(Failure::usage(format!("`{name}` is no buffer, so it can be neither saved nor printed"))),
+                None => Err(Failure::usage(format!("`{name}` is not a buffer, so it cannot be saved or printed"))),
             }
         })
         .collect()

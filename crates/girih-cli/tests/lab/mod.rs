@@ -46,7 +46,7 @@ pub const TWO: &str = r#"cuda_tile.module @m {
 }
 "#;
 
-/// Says so once block 0 has ended; block 1 polls the flag for ever.
+/// Says so once block 0 has ended; block 1 polls the flag forever.
 pub const SPINS: &str = r#"cuda_tile.module @m {
   entry @k(%flag: tile<ptr<i32>>) {
     %bx, %by, %bz = get_tile_block_id : tile<i32>
@@ -150,7 +150,7 @@ pub fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// A process that does not outlive its test, and of which nobody waits for ever.
+/// A process that does not outlive its test, and that nobody waits for forever.
 pub struct Running {
     child: Child,
     lines: [Option<Receiver<Vec<u8>>>; 2],

@@ -7,7 +7,7 @@
 //! ```text
 //! let mut budget = Budget::new(Limits { memory: 1 << 30, work: 1 << 40 });
 //! budget.take(elements(&[65536, 65536]).and_then(|n| n.checked_mul(8)))?;
-//!     --> "it needs 32.0 GiB of memory, and 1.0 GiB of 1.0 GiB is left"
+//!     --> "it needs 32.0 GiB of memory; 1.0 GiB of the 1.0 GiB allowed is left"
 //! ```
 //! Invariant: what is held never exceeds the limit, and memory that was granted was there at that moment.
 
@@ -29,7 +29,7 @@ pub struct Budget {
     done: u64,
 }
 
-/// Two budgets are equal that allow the same; how much of them is used is no part of what they belong to.
+/// Two budgets are equal that allow the same; how much of them is used does not count.
 impl PartialEq for Budget {
     fn eq(&self, other: &Budget) -> bool {
         self.limits == other.limits

@@ -19,18 +19,18 @@ macro_rules! codes {
 codes! {
     // 01: reading text
     Syntax = "E0101", "The text does not follow the grammar.";
-    UnknownOp = "E0102", "There is no operation of that name.";
-    UndefinedValue = "E0103", "A value is used that is not defined there.";
+    UnknownOp = "E0102", "The operation is unknown.";
+    UndefinedValue = "E0103", "A value is used where it is not defined.";
     Redefinition = "E0104", "A name is defined twice.";
     TooLarge = "E0105", "The text nests too deeply, or something in it is too large.";
-    BadLiteral = "E0106", "A number, word or string does not fit what it stands for.";
-    NoModule = "E0107", "The file holds no module, or a statement stands outside of any.";
-    ResultCount = "E0108", "More or fewer results are named than there are.";
-    UnknownType = "E0109", "There is no type of that name, or not one that may stand there.";
-    UnknownWord = "E0110", "A word is none of those that may stand there.";
+    BadLiteral = "E0106", "A number, word or string is not valid where it is used.";
+    NoModule = "E0107", "The file has no module, or a statement is outside any module.";
+    ResultCount = "E0108", "The number of names differs from the number of results.";
+    UnknownType = "E0109", "The type is unknown, or not allowed there.";
+    UnknownWord = "E0110", "The word is not one of those allowed there.";
     UnknownAlias = "E0111", "An alias is used that the file does not define.";
     BadShape = "E0112", "The shape of a constant or view does not fit its type.";
-    OperandCount = "E0113", "More or fewer operands, types or regions stand there than belong.";
+    OperandCount = "E0113", "The number of operands, types or regions is wrong.";
     MissingAttribute = "E0114", "The generic form of an operation lacks a required attribute.";
 
     // 02: types and the verifier
@@ -43,7 +43,7 @@ codes! {
     BadRounding = "E0207", "A rounding mode or flush_to_zero is not allowed here.";
     BadOrdering = "E0208", "A memory ordering or scope is not allowed here.";
     BadView = "E0209", "A view breaks a rule.";
-    BadTerminator = "E0210", "A region ends in, or holds, the wrong terminator.";
+    BadTerminator = "E0210", "A region ends in or contains the wrong terminator.";
     ImpureBody = "E0211", "The body of a reduction, scan or generation has side effects.";
     BadSymbol = "E0212", "A name of the module is defined twice, or not at all.";
     BadConstant = "E0213", "Constant elements do not fit their type.";
@@ -53,7 +53,7 @@ codes! {
     BadHint = "E0217", "Optimization hints are malformed.";
     BadArity = "E0218", "An operation has the wrong number of operands, results or regions.";
     Recursion = "E0219", "Functions call each other in a circle, or expand to too many calls.";
-    BadLocation = "E0220", "A debug location lies in a scope that does not fit.";
+    BadLocation = "E0220", "A debug location is in the wrong scope.";
 
     // 03: loop, tile and kernel IR
     MalformedIr = "E0301", "A printed IR that was read back is malformed.";
@@ -90,23 +90,23 @@ codes! {
     OutOfMemory = "E0612", "Evaluating the kernel needs more memory than there is.";
 
     // 07: bytecode
-    NotBytecode = "E0701", "The file is not bytecode, or of a version that is not known.";
-    Truncated = "E0702", "The bytecode ends too early, or announces more than it holds.";
-    BadSection = "E0703", "A section of bytecode is missing, there twice, misplaced, or followed by something.";
-    UnknownTag = "E0704", "There is no section, operation, type, attribute or word of that number in that version.";
-    BadReference = "E0705", "A number refers to something that is not there, or to something of another kind.";
-    BadEncoding = "E0706", "A number, a flag or a string is not written as the format wants it.";
-    WrongCount = "E0707", "More or fewer results, operands, regions or locations are there than belong.";
+    NotBytecode = "E0701", "The file is not bytecode, or its version is unknown.";
+    Truncated = "E0702", "The bytecode ends too early, or declares more than it holds.";
+    BadSection = "E0703", "A section of bytecode is missing, repeated or misplaced, or has bytes after its end.";
+    UnknownTag = "E0704", "The version has no section, operation, type, attribute or word with that number.";
+    BadReference = "E0705", "A number refers to something that does not exist, or to something of another kind.";
+    BadEncoding = "E0706", "A number, a flag or a string is not written as the format requires.";
+    WrongCount = "E0707", "The number of results, operands, regions or locations is wrong.";
     BytecodeTooLarge = "E0708", "Bytecode nests too deeply, or something in it is too large.";
-    NotInVersion = "E0710", "A version of bytecode cannot express something of the program.";
-    NotInBytecode = "E0711", "No version of bytecode can express something of the program.";
+    NotInVersion = "E0710", "The chosen version of bytecode cannot express part of the program.";
+    NotInBytecode = "E0711", "Part of the program cannot be expressed in any version of bytecode.";
 
     // 08: models
     BadModel = "E0801", "A model file is not ONNX, is cut short, or contradicts itself.";
     UnsupportedOperator = "E0802", "A model holds operators, versions or types that are not supported.";
     ModelShape = "E0803", "The operands of a model's operator do not fit it.";
     ExternalData = "E0804", "A file with a model's weights is missing, too short, or lies outside the model's folder.";
-    BadExpression = "E0805", "A one-line expression is not valid, or uses what is not known here.";
+    BadExpression = "E0805", "A one-line expression is not valid, or uses something that is not supported.";
     ModelInput = "E0806", "An input of a model is missing, or has the wrong name, type, rank or extent.";
     BadGraph = "E0807", "A printed tensor graph that was read back is malformed, or breaks a rule of its stage.";
 
@@ -115,10 +115,10 @@ codes! {
     DataRace = "W0902", "Two blocks access the same memory with nothing to order them.";
     NoTokenPath = "W0903", "Two accesses of one block overlap with no token path between them.";
     Extension = "W0904", "An operation of older documents that the public dialect does not have.";
-    IgnoredAttribute = "W0905", "An attribute that means nothing there was left out.";
+    IgnoredAttribute = "W0905", "An attribute that has no meaning there was ignored.";
     ReducedShape = "W0906", "A reduction's result has the shape of reducing another dimension.";
     ConstantIndexOutside = "W0907", "A constant index lies outside its tile.";
-    UnspecifiedElements = "W0908", "Elements are used that the specification leaves unspecified.";
+    UnspecifiedElements = "W0908", "Elements that the specification leaves unspecified are used.";
 }
 
 #[cfg(test)]

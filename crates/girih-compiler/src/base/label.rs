@@ -15,8 +15,8 @@ use std::fmt;
 /// The most characters of a user's text that a label keeps.
 const LONGEST: usize = 100;
 
-/// Words of a user's that may stand in a comment of any language we print: a line of printable ASCII that ends no comment,
-/// opens none, continues on no other line and is no trigraph. The only way from a user's text to a comment.
+/// Words of a user's that may be in a comment of any language we print: a line of printable ASCII that ends no comment,
+/// opens none, does not continue on another line and is not a trigraph. The only way from a user's text to a comment.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Label(String);
 
@@ -98,7 +98,7 @@ fn escaped(text: &str, keep: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The text with every character escaped that would not be seen: for names, and for what stands on one line.
+/// The text with every character escaped that would not be seen: for names, and for what is on one line.
 pub fn visible(text: &str) -> Cow<'_, str> {
     escaped(text, |c| !is_hidden(c))
 }

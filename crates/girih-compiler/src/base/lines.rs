@@ -71,7 +71,7 @@ pub(crate) fn lex(text: &str, code: Code) -> Result<Vec<Token<'_>>, Diagnostic> 
                 out.push(Token { tok: Tok::Dedent, span });
                 current = *indents.last().unwrap_or(&0);
                 if current < depth {
-                    return Err(error(code, span, "the indentation matches no enclosing body"));
+                    return Err(error(code, span, "the indentation does not match any enclosing body"));
                 }
             }
         }
@@ -114,7 +114,7 @@ pub(crate) fn lex(text: &str, code: Code) -> Result<Vec<Token<'_>>, Diagnostic> 
                 let Some(punct) = PUNCTS.into_iter().find(|p| text[at..].starts_with(p)) else {
                     let width = text[at..].chars().next().map_or(1, char::len_utf8);
                     let span = Span::new(at, at + width);
-                    return Err(error(code, span, "this character has no meaning here"));
+                    return Err(error(code, span, "unexpected character"));
                 };
                 match punct {
                     "(" | "[" => brackets += 1,
@@ -176,7 +176,7 @@ fn string(text: &str, start: usize, code: Code) -> Result<(String, usize), Diagn
     while let Some((at, c)) = chars.next() {
         match c {
             '"' => return Ok((out, at + 1)),
-            '\n' => return Err(bad(at, "the string does not end on its line")),
+            '\n' => return Err(bad(at, "the string has no closing quote on its line")),
             '\\' => match chars.next() {
                 Some((_, 'n')) => out.push('\n'),
                 Some((_, c @ ('"' | '\\'))) => out.push(c),
@@ -201,5 +201,5 @@ fn string(text: &str, start: usize, code: Code) -> Result<(String, usize), Diagn
             c => out.push(c),
         }
     }
-    Err(bad(text.len(), "the string has no end"))
+    Err(bad(text.len(), "the string has no closing quote"))
 }

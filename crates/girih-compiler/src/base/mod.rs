@@ -1,4 +1,4 @@
-//! What every other module stands on: ids, spans, diagnostics, a user's words made safe, memory and launches.
+//! What every other module is built on: ids, spans, diagnostics, a user's words made safe, memory and launches.
 
 pub mod budget;
 pub mod codes;

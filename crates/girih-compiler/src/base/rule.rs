@@ -51,7 +51,7 @@ impl Log {
 /// A named rewrite of a whole program `P`: pure, idempotent, explaining itself through its [`Log`]. `C` is what it may look
 /// at besides the program.
 pub struct Rule<P: 'static, C: 'static> {
-    /// `blockify`; traces say where it stands in its list too: see [`Rules::named`].
+    /// `blockify`; traces say where it is in its list too: see [`Rules::named`].
     pub name: &'static str,
     /// Markdown: what it does, before `-->` after, when it refuses.
     pub doc: &'static str,

@@ -18,8 +18,8 @@ const MESSAGE_ENDS: (usize, usize) = (3_000, 1_000);
 /// ```
 /// use girih_compiler::base::words::shorten;
 /// let name = "x".repeat(1_000_000);
-/// let message = shorten(&format!("no entry is named `{name}`")).into_owned();
-/// assert!(message.starts_with("no entry is named `xxx") && message.contains("...(999740 characters left out)..."));
+/// let message = shorten(&format!("unknown entry `{name}`")).into_owned();
+/// assert!(message.starts_with("unknown entry `xxx") && message.contains("...(999740 characters left out)..."));
 /// assert!(message.len() < 500);
 /// ```
 pub fn shorten(message: &str) -> Cow<'_, str> {
@@ -104,7 +104,7 @@ fn distance(a: &[char], b: &[char]) -> usize {
     at(&last, b.len())
 }
 
-/// Of a longer list so many names are shown.
+/// So many names of a longer list are shown.
 const SHOWN: usize = 32;
 
 /// `did you mean ...?`, where one of the names is near.

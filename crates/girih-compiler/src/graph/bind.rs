@@ -2,7 +2,7 @@
 //!
 //! In: a graph, a shape for each of its inputs, and the values of symbols that are given outright. Out: a value for each
 //! symbol, such that every input has the extents the graph declares. For `x: f32[s0, 2048]` and `mask: bool[s0, s0 + 1]`,
-//! the shapes `[3, 2048]` and `[3, 4]` give `s0 = 3`. A symbol that is no extent, an integer that the model computes with,
+//! the shapes `[3, 2048]` and `[3, 4]` give `s0 = 3`. A symbol that is not an extent, an integer that the model computes with,
 //! may be negative; it has to be given.
 //!
 //! Invariant: what comes back satisfies every declared extent and the symbols' ranges.
@@ -26,7 +26,7 @@ struct Found {
 /// declared one, a symbol bound to two values or outside its range, or one that the shapes do not determine.
 pub fn bind_symbols(graph: &Graph, shapes: &[Vec<u64>], given: &[Option<i64>]) -> Result<Vec<i64>, Diagnostic> {
     if shapes.len() != graph.inputs.len() {
-        return Err(error(format!("{} inputs are given to a model of {}", shapes.len(), graph.inputs.len())));
+        return Err(error(format!("{} inputs are given, but the model has {}", shapes.len(), graph.inputs.len())));
     }
     let mut found: Vec<Option<Found>> = vec![];
     for (at, symbol) in graph.symbols.values().enumerate() {
@@ -41,7 +41,7 @@ pub fn bind_symbols(graph: &Graph, shapes: &[Vec<u64>], given: &[Option<i64>]) -
     for (i, (input, shape)) in graph.inputs.iter().zip(shapes).enumerate() {
         let Some(value) = graph.values.get(input.value) else { continue };
         if value.shape.len() != shape.len() {
-            let help = format!("it has {} axes; the model wants {}", shape.len(), value.shape.len());
+            let help = format!("it has {} axes, but the model expects {}", shape.len(), value.shape.len());
             return Err(error(format!(
                 "input `{}` has shape {}, not {}",
                 value.name,
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(message(&[vec![10, 9], vec![3]]), "axis 1 of input `x` has extent 9, not 8");
         assert_eq!(message(&[vec![10, 8], vec![0]]), "axis 0 of input `y` makes s 0, which must be from 1 to 100");
         assert_eq!(message(&[vec![5, 8], vec![3]]), "axis 0 of input `x` makes t -1, which must be at least 0");
-        assert_eq!(message(&[vec![5, 8]]), "1 inputs are given to a model of 2");
+        assert_eq!(message(&[vec![5, 8]]), "1 inputs are given, but the model has 2");
         let mut g = graph();
         let s = SymId(0).ix();
         g.add_input("z", Elem::F32, vec![s], Role::Argument);

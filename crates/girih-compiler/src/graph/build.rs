@@ -300,7 +300,7 @@ impl<'g> Builder<'g> {
         if !op.accepts_numbers(&all, elem.dtype) {
             let all: Vec<&str> = all.iter().map(|t| t.name()).collect();
             let name = decompose::short_name(op);
-            return Err(Refusal::new(format!("`{name}` does not exist on {} with result {elem}", all.join(", "))));
+            return Err(Refusal::new(format!("`{name}` is not defined on {} with result {elem}", all.join(", "))));
         }
         if let Some(folded) = scalar_result(op, args, elem) {
             return Ok(folded);
@@ -345,7 +345,7 @@ impl<'g> Builder<'g> {
             return Err(Refusal::new(format!("axis {} is given twice", pair[0])));
         }
         if let Some(bad) = axes.iter().find(|a| **a >= shape.len()) {
-            return Err(Refusal::new(format!("there is no axis {bad} in a tensor of rank {}", shape.len())));
+            return Err(Refusal::new(format!("axis {bad} is out of range for a tensor of rank {}", shape.len())));
         }
         let mut kept = shape.clone();
         for &a in &axes {
@@ -367,7 +367,7 @@ impl<'g> Builder<'g> {
         let n = self.numel(&along);
         if n.is_const(0) {
             let from = self.shape_text(from);
-            return Err(Refusal::new(format!("no position is the extremum of {from}: an axis has no elements")));
+            return Err(Refusal::new(format!("{from} has no extremum: an axis has no elements")));
         }
         if self.facts().range(&n).lo > 0 {
             return Ok(position);
@@ -417,7 +417,7 @@ impl<'g> Builder<'g> {
             let index = (arg as usize).checked_sub(1).and_then(|i| indices.get(i));
             if n.is_const(0) && index.is_some_and(|i| !self.shape(*i).iter().any(|n| n.is_const(0))) {
                 let from = self.shape_text(&from);
-                return Err(Refusal::new(format!("an index into {from} lies outside: an axis has no elements")));
+                return Err(Refusal::new(format!("an index into {from} is out of range: an axis has no elements")));
             }
         }
         Ok(())
@@ -452,14 +452,14 @@ impl<'g> Builder<'g> {
         if ir::computes(elem.dtype) {
             return Ok(());
         }
-        Err(Refusal::new(format!("{elem} is no type to compute with")).help("convert to a wider float first"))
+        Err(Refusal::new(format!("{elem} cannot be computed with")).help("convert to a wider float first"))
     }
 
     fn check_axis(&self, axis: usize, shape: &[Ix]) -> Result<()> {
         if axis < shape.len() {
             return Ok(());
         }
-        Err(Refusal::new(format!("there is no axis {axis} in a tensor of rank {}", shape.len())))
+        Err(Refusal::new(format!("axis {axis} is out of range for a tensor of rank {}", shape.len())))
     }
 
     /// Appends a source operation; its results' types come from its decomposition. Torch IR only.

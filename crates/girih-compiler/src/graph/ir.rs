@@ -4,7 +4,7 @@
 //! whose extents may be symbolic.
 //!
 //! ```text
-//! tensor graph rms_norm(s0 in 1..):                                      (the exact grammar stands in graph/print.rs)
+//! tensor graph rms_norm(s0 in 1..):                                      (the exact grammar is in graph/print.rs)
 //!   x: f32[s0, 2048] = input
 //!   w: f32[2048] = parameter
 //!   mul: f32[s0, 2048] = mul x, x
@@ -78,7 +78,7 @@ pub fn axis(d: usize) -> Ix {
 pub struct Symbol {
     pub name: String,
     /// Least and greatest value; both belong to the range, which lies within [`MAX_EXTENT`] on both sides. Only a symbol
-    /// that is no extent may be negative.
+    /// that is not an extent may be negative.
     pub lo: i64,
     pub hi: Option<i64>,
 }
@@ -453,7 +453,7 @@ impl Graph {
     /// dimensions, more elements than can be counted.
     pub fn unfit(&self, elem: Elem, shape: &[Ix]) -> Option<String> {
         if shape.len() > MAX_RANK {
-            return Some(format!("it has {} dimensions; {MAX_RANK} are possible", shape.len()));
+            return Some(format!("it has {} dimensions; at most {MAX_RANK} are possible", shape.len()));
         }
         if shape.iter().any(|d| d.size() > MAX_EXTENT_SIZE) {
             return Some(format!("an extent is an expression of more than {MAX_EXTENT_SIZE} operations"));
@@ -461,12 +461,12 @@ impl Graph {
         let text = || shape.iter().map(|d| self.ix_text(d)).collect::<Vec<_>>().join(", ");
         let known = || shape.iter().filter_map(Ix::as_const);
         if let Some(n) = known().find(|n| !(0..=MAX_EXTENT).contains(n)) {
-            return Some(format!("its shape is [{}]; an extent lies in 0 to 2^40, not at {n}", text()));
+            return Some(format!("its shape is [{}]; an extent must be from 0 to 2^40, not {n}", text()));
         }
         let mut computed = shape.iter().filter(|d| d.operands().is_some()).map(|d| self.facts().range(d));
         if let Some(r) = computed.find(|r| r.hi < 0 || r.lo > MAX_EXTENT.into()) {
             let at = if r.hi < 0 { r.hi } else { r.lo };
-            return Some(format!("its shape is [{}]; an extent lies in 0 to 2^40, not at {at}", text()));
+            return Some(format!("its shape is [{}]; an extent must be from 0 to 2^40, not {at}", text()));
         }
         let count =
             if known().any(|n| n == 0) { Some(0) } else { elements(&known().map(|n| n as u64).collect::<Vec<_>>()) };

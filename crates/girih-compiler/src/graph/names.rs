@@ -6,7 +6,7 @@ use super::Elem;
 use super::ir::{Graph, SymId, ValueId};
 use crate::base::id::Id;
 
-/// Words that mean something in the text where a name could stand.
+/// Words that mean something in the text where a name could be.
 const RESERVED: &[&str] = &["_", "false", "inf", "nan", "none", "true"];
 
 /// The names of a graph as they are printed.

@@ -66,7 +66,7 @@ impl Check<'_> {
         for (i, input) in self.graph.inputs.iter().enumerate() {
             match self.graph.values.get(input.value) {
                 Some(v) if v.def == Def::Input(i as u32) => defined[input.value.index()] = true,
-                _ => self.say(format!("input {i} is not the value that says so")),
+                _ => self.say(format!("input {i} and its value do not refer to each other")),
             }
             self.value(input.value);
         }
@@ -86,7 +86,7 @@ impl Check<'_> {
                 self.value(*v);
             }
             if !whole {
-                self.say("a node has not the results that say so".into());
+                self.say("a node and its results do not refer to each other".into());
                 continue;
             }
             // What a node does not define, nothing more can be said about.
@@ -130,8 +130,8 @@ impl Check<'_> {
             Ix::Const(_) => {}
             Ix::Axis(a) if a.index() < rank => {}
             Ix::Val { val, zext: false } if val.index() < self.graph.symbols.len() => {}
-            Ix::Axis(a) => wrong = Some(format!("there is no axis i{} here", a.0)),
-            _ => wrong = Some("an index expression mentions what is no symbol and no axis".into()),
+            Ix::Axis(a) => wrong = Some(format!("the axis i{} is not defined here", a.0)),
+            _ => wrong = Some("an index expression uses something that is neither a symbol nor an axis".into()),
         });
         wrong.map_or(Ok(()), Err)
     }
@@ -163,11 +163,13 @@ impl Check<'_> {
         }
     }
     fn arity(&self, node: &Node, args: usize, results: usize) -> Outcome {
-        ensure(node.args.len() == args, || format!("it takes {args} operands, not {}", node.args.len()))?;
-        ensure(node.results.len() == results, || format!("it has {results} results, not {}", node.results.len()))
+        ensure(node.args.len() == args, || format!("it must have {args} operands, not {}", node.args.len()))?;
+        ensure(node.results.len() == results, || format!("it must have {results} results, not {}", node.results.len()))
     }
     fn axis(&self, axis: u32, shape: &[Ix]) -> Outcome {
-        ensure((axis as usize) < shape.len(), || format!("there is no axis {axis} in a tensor of rank {}", shape.len()))
+        ensure((axis as usize) < shape.len(), || {
+            format!("axis {axis} is out of range for a tensor of rank {}", shape.len())
+        })
     }
     fn has_shape(&self, v: &Value, shape: &[Ix], what: &str) -> Outcome {
         ensure(self.same_shape(&v.shape, shape), || {
@@ -184,15 +186,17 @@ impl Check<'_> {
         }
         match &node.op {
             Op::Source { name, attrs } => {
-                ensure(dialect == Dialect::Torch, || format!("{name} is no primitive, and this is Tensor IR"))?;
-                ensure(decompose::rule(name).is_some(), || format!("operation {name} is not known"))?;
+                ensure(dialect == Dialect::Torch, || {
+                    format!("{name} is not a primitive operation, as Tensor IR needs")
+                })?;
+                ensure(decompose::rule(name).is_some(), || format!("unknown operation {name}"))?;
                 attrs.values().try_for_each(|a| self.attr(a))
             }
             Op::Constant(id) => {
                 self.arity(node, 0, 1)?;
                 let c = self.graph.constants.get(*id).ok_or("there is no such constant")?;
                 let shape: Vec<Ix> = c.shape.iter().map(|d| Ix::Const(*d as i64)).collect();
-                ensure(c.elem == out.elem, || format!("it is {}, the constant {}", out.elem, c.elem))?;
+                ensure(c.elem == out.elem, || format!("it is {}, but the constant is {}", out.elem, c.elem))?;
                 self.has_shape(out, &shape, "the result")?;
                 let count = c.shape.iter().try_fold(1u64, |n, d| n.checked_mul(*d));
                 let want = count.and_then(|n| bytes_of(c.elem, n));
@@ -200,31 +204,33 @@ impl Check<'_> {
                     ConstData::Bytes(b) => b.len() as u64,
                     ConstData::External { len, .. } => *len,
                 };
-                ensure(want == Some(have), || format!("the constant holds {have} bytes, which its shape does not"))?;
+                ensure(want == Some(have), || {
+                    format!("the constant holds {have} bytes, which does not match its shape")
+                })?;
                 let bits = if c.elem.is_bool() { constant_bits(c) } else { None };
                 ensure(bits.is_none_or(|b| b.iter().all(|b| *b < 2)), || "a bool is neither 0 nor 1".into())
             }
             Op::Elementwise(op) => self.elementwise(node, *op, out),
             Op::Index(ix) => {
                 self.arity(node, 0, 1)?;
-                ensure(out.elem.dtype.is_int(), || format!("an index is an integer, not {}", out.elem))?;
+                ensure(out.elem.dtype.is_int(), || format!("an index must be an integer, not {}", out.elem))?;
                 self.leaves(ix, out.shape.len())
             }
             Op::Reduce { op, axes } => self.reduce(node, *op, axes, out),
             Op::IndexMap(sources) => self.map(node, sources, out),
             Op::Gather(coords) => {
                 let from = self.operand(node, 0)?;
-                ensure(node.results.len() == 1, || "it has one result".into())?;
-                ensure(from.elem == out.elem, || format!("it is {}, its operand {}", out.elem, from.elem))?;
+                ensure(node.results.len() == 1, || "it must have one result".into())?;
+                ensure(from.elem == out.elem, || format!("it is {}, but its operand is {}", out.elem, from.elem))?;
                 self.places(node, coords, &from.shape, &out.shape, node.args.len())
             }
             Op::Scatter { coords, op } => {
-                ensure(node.args.len() >= 2 && node.results.len() == 1, || "it takes a tensor and updates".into())?;
+                ensure(node.args.len() >= 2 && node.results.len() == 1, || "it must have a tensor and updates".into())?;
                 let (to, updates) = (self.operand(node, 0)?, self.operand(node, node.args.len() - 1)?);
                 let alike = to.elem == out.elem && updates.elem == out.elem;
                 ensure(alike, || format!("{}, {} and {} are different types", to.elem, updates.elem, out.elem))?;
                 let computed = *op == ScatterOp::Set || computes(out.elem.dtype);
-                ensure(computed, || format!("{} is no type to compute with", out.elem))?;
+                ensure(computed, || format!("{} cannot be computed with", out.elem))?;
                 self.has_shape(out, &to.shape, "the result")?;
                 self.places(node, coords, &to.shape, &updates.shape, node.args.len() - 1)
             }
@@ -232,17 +238,17 @@ impl Check<'_> {
                 self.arity(node, 1, 1)?;
                 let x = self.operand(node, 0)?;
                 self.axis(*axis, &x.shape)?;
-                ensure(x.elem == out.elem, || format!("it is {}, its operand {}", out.elem, x.elem))?;
-                ensure(computes(x.elem.dtype), || format!("{} is no type to compute with", x.elem))?;
+                ensure(x.elem == out.elem, || format!("it is {}, but its operand is {}", out.elem, x.elem))?;
+                ensure(computes(x.elem.dtype), || format!("{} cannot be computed with", x.elem))?;
                 self.has_shape(out, &x.shape, "the result")
             }
             Op::Sort { axis, .. } => {
                 self.arity(node, 1, 2)?;
                 let (x, order) = (self.operand(node, 0)?, self.result(node, 1)?);
                 self.axis(*axis, &x.shape)?;
-                ensure(x.elem == out.elem, || format!("it is {}, its operand {}", out.elem, x.elem))?;
-                ensure(computes(x.elem.dtype), || format!("{} is no type to compute with", x.elem))?;
-                ensure(order.elem == Elem::I64, || format!("positions are i64, not {}", order.elem))?;
+                ensure(x.elem == out.elem, || format!("it is {}, but its operand is {}", out.elem, x.elem))?;
+                ensure(computes(x.elem.dtype), || format!("{} cannot be computed with", x.elem))?;
+                ensure(order.elem == Elem::I64, || format!("positions must be i64, not {}", order.elem))?;
                 self.has_shape(out, &x.shape, "the result")?;
                 self.has_shape(order, &x.shape, "the second result")
             }
@@ -273,7 +279,7 @@ impl Check<'_> {
         }
         ensure(op.accepts_numbers(&types, out.elem.dtype), || {
             let all: Vec<&str> = types.iter().map(|t| t.name()).collect();
-            format!("there is no such operation on {} with result {}", all.join(", "), out.elem)
+            format!("the operation is not defined on {} with result {}", all.join(", "), out.elem)
         })
     }
 
@@ -286,7 +292,7 @@ impl Check<'_> {
             kept.map(|(d, n)| if axes.contains(&(d as u32)) { Ix::Const(1) } else { n.clone() }).collect();
         self.has_shape(out, &kept, "the result")?;
         let (from, to) = (x.elem, out.elem);
-        ensure(computes(from.dtype), || format!("{from} is no type to compute with"))?;
+        ensure(computes(from.dtype), || format!("{from} cannot be computed with"))?;
         let fits = match op {
             ReduceOp::Dot => {
                 self.arity(node, 2, 1)?;
@@ -301,7 +307,7 @@ impl Check<'_> {
             }
             ReduceOp::ArgMax { .. } | ReduceOp::ArgMin { .. } => {
                 self.arity(node, 1, 1)?;
-                ensure(axes.len() == 1, || "a position is found along one axis".into())?;
+                ensure(axes.len() == 1, || "a position must be along one axis".into())?;
                 to == Elem::I64
             }
             ReduceOp::And | ReduceOp::Or | ReduceOp::Xor => {
@@ -317,7 +323,7 @@ impl Check<'_> {
     }
 
     fn map(&self, node: &Node, sources: &[MapSource], out: &Value) -> Outcome {
-        ensure(node.results.len() == 1, || "it has one result".into())?;
+        ensure(node.results.len() == 1, || "it must have one result".into())?;
         let last = sources.last().ok_or("it has no source")?;
         ensure(last.when.is_always(), || "its last source has a condition, so some elements have none".into())?;
         let mut facts = self.facts.clone();
@@ -326,14 +332,14 @@ impl Check<'_> {
         }
         let rank = out.shape.len();
         for (i, s) in sources.iter().enumerate() {
-            ensure(s.when.vals.is_empty(), || "a condition compares index expressions".into())?;
+            ensure(s.when.vals.is_empty(), || "a condition must compare index expressions".into())?;
             for c in &s.when.conds {
                 self.leaves(&c.lhs, rank)?;
                 self.leaves(&c.rhs, rank)?;
             }
-            let a = node.args.get(s.arg as usize).ok_or("a source is no operand")?;
-            let elem = self.elem(a).ok_or("a source is left out")?;
-            ensure(elem.dtype == out.elem.dtype, || format!("a source is {elem}, the result {}", out.elem))?;
+            let a = node.args.get(s.arg as usize).ok_or("a source is not an operand")?;
+            let elem = self.elem(a).ok_or("a source is an operand that is left out")?;
+            ensure(elem.dtype == out.elem.dtype, || format!("a source is {elem}, but the result is {}", out.elem))?;
             let shape: &[Ix] = match a {
                 Arg::Value(v) => self.graph.values.get(*v).map_or(&[], |v| &v.shape),
                 _ => &[],
@@ -384,9 +390,9 @@ impl Check<'_> {
                 Coord::Ix(ix) => self.leaves(ix, shape.len())?,
                 Coord::Arg(a) => {
                     let a = *a as usize;
-                    ensure((1..end).contains(&a), || "a coordinate is no index tensor".into())?;
+                    ensure((1..end).contains(&a), || "a coordinate is not an index tensor".into())?;
                     let v = self.operand(node, a)?;
-                    ensure(v.elem.is_int(), || format!("an index is an integer, not {}", v.elem))?;
+                    ensure(v.elem.is_int(), || format!("an index must be an integer, not {}", v.elem))?;
                     self.has_shape(v, shape, "an index tensor")?;
                 }
             }

@@ -61,7 +61,7 @@ impl Ix {
         }
     }
 
-    /// `a * b`; constants fold and stand on the right.
+    /// `a * b`; constants fold and go on the right.
     #[allow(clippy::should_implement_trait)]
     pub fn mul(a: Ix, b: Ix) -> Ix {
         match (a, b) {

@@ -30,7 +30,7 @@ id_type! {
     ValId
 }
 
-/// An index expression. Its value is exact: whoever builds one has shown, or made an obligation of, that no step
+/// An index expression. Its value is exact: whoever builds one has shown, or made it an obligation, that no step
 /// leaves 64 bits.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Ix {

@@ -4,7 +4,7 @@ use super::Ix;
 use super::facts::{Facts, Interval};
 
 /// `base + sum of coeff * product of factors`, like terms gathered. Factors are leaves, divisions, remainders, minima and
-/// maxima (and, unless expanded, sums that are multiplied), in ascending order; terms stand in order of appearance.
+/// maxima (and, unless expanded, sums that are multiplied), in ascending order; terms are in order of appearance.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Poly {
     pub base: i128,
@@ -135,7 +135,7 @@ impl Poly {
         let negative = self.terms.iter().filter(|(_, c)| *c < 0);
         for (factors, coeff) in positive.chain(negative) {
             let size = i64::try_from(coeff.abs()).ok()?;
-            // What is known at launch stands to the right of what varies.
+            // What is known at launch is to the right of what varies.
             let mut factors: Vec<&Ix> = factors.iter().collect();
             factors.sort_by_key(|f| match f {
                 Ix::Axis(_) | Ix::Block(_) => 1,

@@ -41,10 +41,10 @@
 //! Invariants:
 //! 1. A value is defined once, in its body or an enclosing one, before its uses; a variable is declared so.
 //! 2. An operation's vector operands have the lane count of its result; scalars are splatted first. Constants need not be.
-//! 3. Names of values, slots and axes are distinct identifiers, so that they print as themselves in C. No text of a user's
-//!    stands in a kernel but as an [`Ident`] or as a [`Label`], whose constructors make it harmless: what is emitted
+//! 3. Names of values, slots and axes are distinct identifiers, so that they print as themselves in C. A user's text
+//!    is in a kernel only as an [`Ident`] or as a [`Label`], whose constructors make it harmless: what is emitted
 //!    from a kernel has nothing else to print.
-//! 4. Vector loads and stores are not masked; a mask stands on scalar accesses only.
+//! 4. Vector loads and stores are not masked; only scalar accesses have a mask.
 //! 5. `break` and `continue` belong to the nearest enclosing loop that is not a lane loop.
 
 pub use super::ident::Ident;

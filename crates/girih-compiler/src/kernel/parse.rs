@@ -25,7 +25,7 @@ pub fn parse(text: &str) -> Result<Kernel, Diagnostic> {
 type Res<T> = Result<T, String>;
 
 fn ident(name: &str) -> Res<Ident> {
-    Ident::parse(name).ok_or_else(|| format!("`{name}` cannot be a name"))
+    Ident::parse(name).ok_or_else(|| format!("`{name}` cannot be used as a name"))
 }
 
 struct Line<'a> {
@@ -121,7 +121,7 @@ impl<'a> Cursor<'a> {
         self.at += is as usize;
         is
     }
-    /// What stands next, for a message.
+    /// What comes next, for a message.
     fn found(&self) -> String {
         match self.peek() {
             "" => "the end of the line".to_string(),
@@ -184,7 +184,7 @@ impl Tokens for Indices<'_, '_> {
             _ => {}
         }
         let number = || format!("{minus}{word}").parse().map(Ix::Const);
-        launch_leaf(word).map_or_else(number, Ok).map_err(|_| format!("`{minus}{word}` is no index"))
+        launch_leaf(word).map_or_else(number, Ok).map_err(|_| format!("expected an index, found `{minus}{word}`"))
     }
 }
 
@@ -200,7 +200,8 @@ impl<'a> Parser<'a> {
         c.expect("kernel")?;
         let name = c.next();
         let quoted = name.strip_prefix('"').and_then(|n| n.strip_suffix('"'));
-        self.k.name = Label::parse(quoted.unwrap_or(name)).ok_or(format!("`{name}` is no name of a kernel"))?;
+        self.k.name =
+            Label::parse(quoted.unwrap_or(name)).ok_or(format!("expected the name of a kernel, found `{name}`"))?;
         c.expect("(")?;
         while c.peek() != ")" {
             let val = self.define(&mut c)?;
@@ -246,7 +247,7 @@ impl<'a> Parser<'a> {
 
     fn name(&mut self, name: &'a str, what: Name) -> Res<()> {
         match self.names.insert(name, what) {
-            Some(_) => Err(format!("`{name}` is no new name")),
+            Some(_) => Err(format!("`{name}` is defined twice")),
             None => Ok(()),
         }
     }
@@ -273,19 +274,19 @@ impl<'a> Parser<'a> {
             c.expect("<")?;
             let of = c.next();
             c.expect(">")?;
-            let d = DType::from_name(of).ok_or(format!("`{of}` is no element type"))?;
+            let d = DType::from_name(of).ok_or(format!("unknown element type `{of}`"))?;
             let lanes = if c.peek().starts_with('x') { split(c.next()).1 } else { 1 };
             return Ok(Ty { elem: Elem::Ptr(d), lanes });
         }
         let (base, lanes) = split(word);
-        let d = DType::from_name(base).ok_or(format!("`{word}` is no type"))?;
+        let d = DType::from_name(base).ok_or(format!("unknown type `{word}`"))?;
         Ok(Ty::num(d, lanes))
     }
 
     fn val(&self, name: &str) -> Res<ValId> {
         match self.names.get(name) {
             Some(Name::Val(v)) => Ok(*v),
-            _ => Err(format!("`{name}` is no value")),
+            _ => Err(format!("expected a value, found `{name}`")),
         }
     }
 
@@ -297,12 +298,12 @@ impl<'a> Parser<'a> {
         let minus = if c.eat("-") { "-" } else { "" };
         let text = format!("{minus}{}", c.next());
         if c.peek() != ":" && text.starts_with(|f: char| f.is_ascii_alphabetic()) {
-            return Err(format!("nothing before this defines `{text}`"));
+            return Err(format!("`{text}` is not defined before this"));
         }
         c.expect(":")?;
         let d = c.next();
-        let dtype = DType::from_name(d).ok_or(format!("`{d}` is no element type"))?;
-        let bits = parse_const(dtype, &text).ok_or(format!("`{text}` is no {dtype}"))?;
+        let dtype = DType::from_name(d).ok_or(format!("unknown element type `{d}`"))?;
+        let bits = parse_const(dtype, &text).ok_or(format!("expected a constant of type {dtype}, found `{text}`"))?;
         Ok(Opnd::Const { dtype, bits })
     }
 
@@ -319,7 +320,7 @@ impl<'a> Parser<'a> {
         let what = self.names.get(name).copied();
         let as_elem = if c.eat("as") {
             let d = c.next();
-            Some(DType::from_name(d).ok_or(format!("`{d}` is no element type"))?)
+            Some(DType::from_name(d).ok_or(format!("unknown element type `{d}`"))?)
         } else {
             None
         };
@@ -331,9 +332,9 @@ impl<'a> Parser<'a> {
             (Some(Name::Val(base)), Some(elem)) => Ok(Address::Mem { base, index, elem }),
             (Some(Name::Val(base)), None) => match self.k.vals[base].ty.elem {
                 Elem::Ptr(elem) => Ok(Address::Mem { base, index, elem }),
-                Elem::Num(_) => Err(format!("`{name}` is no address")),
+                Elem::Num(_) => Err(format!("expected an address, found `{name}`")),
             },
-            _ => Err(format!("`{name}` is no memory")),
+            _ => Err(format!("expected a slot or an address, found `{name}`")),
         }
     }
 
@@ -364,7 +365,7 @@ impl<'a> Parser<'a> {
             }
             let stmt = self.stmt(&mut c, depth)?;
             if c.at < c.tokens.len() {
-                return Err(format!("`{}` is too much", c.peek()));
+                return Err(format!("expected the end of the line, found `{}`", c.peek()));
             }
             out.push(stmt);
         }
@@ -374,7 +375,7 @@ impl<'a> Parser<'a> {
         c.expect("{")?;
         match self.block(depth + 1)? {
             (body, false) => Ok(body),
-            _ => Err("an `else` has no `if`".to_string()),
+            _ => Err("an `else` without an `if`".to_string()),
         }
     }
 
@@ -480,7 +481,7 @@ impl<'a> Parser<'a> {
                 let (mask, ..) = self.tail(c)?;
                 Stmt::Check { place, count, mask, write, param, element, site }
             }
-            other => return Err(format!("`{other}` begins no statement")),
+            other => return Err(format!("expected a statement, found `{other}`")),
         })
     }
 
@@ -516,7 +517,7 @@ impl<'a> Parser<'a> {
                 let high = match c.next() {
                     "low" => false,
                     "high" => true,
-                    other => return Err(format!("`{other}` is neither low nor high")),
+                    other => return Err(format!("expected `low` or `high`, found `{other}`")),
                 };
                 let width = c.int()?;
                 let a = self.val(c.next())?;
@@ -525,7 +526,7 @@ impl<'a> Parser<'a> {
             }
             "rmw" => {
                 let word = c.next();
-                let op = of_word(&RMWS, word).ok_or(format!("`{word}` is no atomic operation"))?;
+                let op = of_word(&RMWS, word).ok_or(format!("unknown atomic operation `{word}`"))?;
                 let place = self.place(c)?;
                 c.expect(",")?;
                 let value = self.opnd(c)?;
@@ -560,7 +561,7 @@ impl<'a> Parser<'a> {
     }
 
     fn op(&self, word: &str) -> Res<ScalarOp> {
-        parse_op(word, Class::Any).ok_or(format!("`{word}` is no operation"))
+        parse_op(word, Class::Any).ok_or(format!("unknown operation `{word}`"))
     }
 }
 

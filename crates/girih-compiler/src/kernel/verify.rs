@@ -1,4 +1,4 @@
-//! What must hold of kernel IR: every error, each with the statement it stands in.
+//! What must hold of kernel IR: every error, each with the statement it is in.
 
 use super::ir::*;
 use crate::num::{DType, ScalarOp};
@@ -83,11 +83,11 @@ impl Verifier<'_> {
             Opnd::Val(v) => {
                 self.used(*v);
                 let (own, name) = (self.ty(*v), self.name(*v).to_string());
-                self.expect(own == ty, || format!("`{name}` is {own} where {ty} is meant"));
+                self.expect(own == ty, || format!("`{name}` is {own}, not {ty}"));
             }
             Opnd::Const { dtype, .. } => {
                 let dtype = *dtype;
-                self.expect(dtype == ty.dtype(), || format!("a constant {dtype} stands where {ty} is meant"));
+                self.expect(dtype == ty.dtype(), || format!("a constant is {dtype}, not {ty}"));
             }
         }
     }
@@ -124,7 +124,7 @@ impl Verifier<'_> {
                 self.used(*base);
                 let (ty, name) = (self.ty(*base), self.name(*base).to_string());
                 let ok = ty.lanes == 1 && matches!(ty.elem, Elem::Ptr(_));
-                self.expect(ok, || format!("`{name}` is {ty} where an address is meant"));
+                self.expect(ok, || format!("`{name}` is {ty}, not an address"));
                 self.ix(index);
                 Elem::Num(*elem)
             }
@@ -191,13 +191,13 @@ impl Verifier<'_> {
             Stmt::Index { dst, ix } => {
                 self.ix(ix);
                 let ty = self.ty(*dst);
-                self.expect(ty.lanes == 1 && ty.dtype().is_int(), || format!("an index is {ty}"));
+                self.expect(ty.lanes == 1 && ty.dtype().is_int(), || format!("an index cannot be {ty}"));
                 self.define(*dst);
             }
             Stmt::Test { dst, mask } => {
                 self.mask(mask);
                 let ty = self.ty(*dst);
-                self.expect(ty == Ty::num(DType::I1, 1), || format!("a test is {ty}"));
+                self.expect(ty == Ty::num(DType::I1, 1), || format!("a test cannot be {ty}"));
                 self.define(*dst);
             }
             Stmt::Load { dst, place, mask, other, .. } => {
@@ -261,7 +261,7 @@ impl Verifier<'_> {
                 }
             }
             Stmt::Loop { body } => self.block(body, true),
-            Stmt::Break | Stmt::Continue => self.expect(in_loop, || "a break stands outside a loop".to_string()),
+            Stmt::Break | Stmt::Continue => self.expect(in_loop, || "a break is outside a loop".to_string()),
             Stmt::Return | Stmt::Poll | Stmt::Yield { .. } => {}
             Stmt::If { mask, then, els } => {
                 self.mask(mask);
@@ -318,7 +318,9 @@ impl Verifier<'_> {
                 (ScalarOp::PtrAdd, 1, Opnd::Val(v)) => {
                     self.used(*v);
                     let own = self.ty(*v);
-                    self.expect(own.lanes == lanes && own.dtype().is_int(), || format!("an address moves by {own}"));
+                    self.expect(own.lanes == lanes && own.dtype().is_int(), || {
+                        format!("an address cannot move by {own}")
+                    });
                 }
                 (ScalarOp::PtrAdd, 1, Opnd::Const { .. }) => {}
                 _ => self.opnd(arg, Ty { elem: op.operand(i, elem), lanes }),

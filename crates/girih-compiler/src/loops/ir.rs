@@ -4,7 +4,7 @@
 //! [`Stmt::RegisterTile`] appear. `loops::verify` holds the table of what each stage allows.
 //!
 //! ```text
-//! kernel := params, globals, obligations, stmt*                 (the exact grammar stands in loops/print.rs)
+//! kernel := params, globals, obligations, stmt*                 (the exact grammar is in loops/print.rs)
 //! stmt   := VAL ":" ty "=" (OP opnds | "index" ix | "test" mask | load | atomic | BUF "[" ix,* "]")
 //!         | BUF "[" ix,* "]" "=" opnd | "store" mem "=" opnd ("where" mask)? order? | "local" BUF ":" ty "[" dims "]"
 //!         | "for" AXIS "in" ix ".." ix ("step" ix)? ":" kind place? body | "loop" body | "if" opnd body ("else" body)?

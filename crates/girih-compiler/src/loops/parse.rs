@@ -1,4 +1,4 @@
-//! Reads the text of loop and tile IR; the grammar stands in `loops/print.rs`.
+//! Reads the text of loop and tile IR; the grammar is in `loops/print.rs`.
 //!
 //! The parser checks what it needs to build the tree (names, arities, literals). Scopes, types and what a stage allows
 //! are `loops::verify`'s.
@@ -22,7 +22,7 @@ pub fn parse(text: &str) -> Result<(Kernel, Dialect), Diagnostic> {
     let mut kernels = parse_all(text)?;
     match (kernels.pop(), kernels.is_empty()) {
         (Some(kernel), true) => Ok(kernel),
-        _ => Err(Diagnostic::error(Code::MalformedIr, "the text holds not exactly one kernel")),
+        _ => Err(Diagnostic::error(Code::MalformedIr, "the text must hold exactly one kernel")),
     }
 }
 
@@ -149,7 +149,7 @@ impl<'a> Parser<'_, 'a> {
             Ok(())
         })?;
         if bits.len() != len {
-            return Err(error(Code::MalformedIr, span, format!("{} values follow", bits.len())));
+            return Err(error(Code::MalformedIr, span, format!("the number of values given is {}", bits.len())));
         }
         self.globals.push(text);
         self.kernel.globals.push(Global { name, dtype, align, constant, bits });
@@ -159,7 +159,7 @@ impl<'a> Parser<'_, 'a> {
     fn obligation(&mut self) -> Res<()> {
         self.word("require")?;
         let start = self.at;
-        // The axes stand behind the expression that uses them.
+        // The axes come after the expression that uses them.
         while !matches!(self.tok(), Tok::Newline | Tok::End) {
             if matches!((self.tok(), self.peek(1)), (Tok::Word(_), Tok::Word("in"))) {
                 self.define_axis()?;
@@ -305,7 +305,7 @@ impl<'a> Parser<'_, 'a> {
         self.word("in")?;
         if self.number::<i64>()? != 0 {
             self.at -= 1;
-            return self.fail("a register tile's axes count from 0");
+            return self.fail("a register tile's axes must count from 0");
         }
         self.punct("..")?;
         Ok((axis, self.number()?))
@@ -427,7 +427,7 @@ impl<'a> Parser<'_, 'a> {
         let dtype = accs.first().and_then(|b| num_of(Some(self.kernel.bufs[*b].ty)));
         let class = class_of(dtype.map(Ty::Num));
         let (Some(op), Some(dtype)) = (parse_op(name, class), dtype) else {
-            return Err(error(Code::MalformedIr, span, format!("`{name}` is no operation of these accumulators")));
+            return Err(error(Code::MalformedIr, span, format!("`{name}` is not defined for these accumulators")));
         };
         self.word("from")?;
         let identity = self.constant(dtype)?;
@@ -527,7 +527,7 @@ impl<'a> Parser<'_, 'a> {
                 let name = self.any_word("a global's name")?;
                 match self.globals.iter().position(|g| *g == name) {
                     Some(global) => Ok(Stmt::GlobalAddr { dst, global: global as u32 }),
-                    None => Err(error(Code::UnknownIrName, span, format!("there is no global `@{name}`"))),
+                    None => Err(error(Code::UnknownIrName, span, format!("unknown global `@{name}`"))),
                 }
             }
             "alloca" => {
@@ -557,11 +557,11 @@ impl<'a> Parser<'_, 'a> {
             None => parse_op(word, class_of(Some(ty))),
         };
         let Some(op) = op else {
-            return Err(error(Code::MalformedIr, span, format!("`{word}` is no operation for these operands")));
+            return Err(error(Code::MalformedIr, span, format!("`{word}` is not defined for these operands")));
         };
         let arity = op.arity();
         if raw.len() != arity {
-            return Err(error(Code::MalformedIr, span, format!("`{word}` takes {arity} operands")));
+            return Err(error(Code::MalformedIr, span, format!("`{word}` needs {arity} operands")));
         }
         let args = raw.into_iter().enumerate();
         let args = args.map(|(i, r)| self.resolve(r, op.untyped(i, Some(ty), first)));
@@ -588,7 +588,7 @@ impl<'a> Parser<'_, 'a> {
         let compares = matches!(symbol, "==" | "!=" | "<" | "<=" | ">" | ">=");
         let class = class_of(if compares { first } else { Some(ty) });
         let Some(op) = infix_op(symbol, class) else {
-            return Err(error(Code::MalformedIr, span, format!("`{symbol}` is no operation of these types")));
+            return Err(error(Code::MalformedIr, span, format!("`{symbol}` is not defined for these types")));
         };
         let a = self.resolve(a, op.untyped(0, Some(ty), first))?;
         let b = self.resolve(b, op.untyped(1, Some(ty), first))?;

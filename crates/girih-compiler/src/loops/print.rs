@@ -170,7 +170,7 @@ pub(crate) const RMWS: [(&str, RmwOp); 10] = [
 /// The dimensions of a grid.
 pub(crate) const BLOCKS: [&str; 3] = ["x", "y", "z"];
 
-/// A loop's place as it stands behind the kind.
+/// A loop's place as it is written after the kind.
 pub(crate) fn place_text(place: Place) -> String {
     match place {
         Place::None => String::new(),

@@ -177,12 +177,12 @@ fn hints_become_unique_names() {
 #[test]
 fn malformed_text_is_refused_with_its_place() {
     let cases = [
-        ("loop kernel k():\n  x: i32 = y + 1\n", "y + 1", "defines `y`"),
+        ("loop kernel k():\n  x: i32 = y + 1\n", "y + 1", "`y` is not defined"),
         ("loop kernel k():\n  break 3\n", "3\n", "end of the line"),
         ("loop kernel k():\n  loop:\n  break\n", "break", "indented body"),
         ("loop kernel k(n: i32):\n  x: i32 = n[0]\n", "[0]", "operator"),
         ("loop kernel k():\n  print \"a\", 3\n", "3\n", "needs its type"),
-        ("loop kernel k():\n  x: i8 = 300\n", "300", "no constant"),
+        ("loop kernel k():\n  x: i8 = 300\n", "300", "expected a constant"),
         ("loop kernel k():\n  x: f32 = fma(1.0, 2.0)\n", "fma", "3 operands"),
         ("loop kernel k():\n  x: i32 = 1\n  x: i32 = 2\n", "x: i32 = 2", "twice"),
         ("kernel k():\n", "kernel", "`loop kernel`"),

@@ -133,7 +133,7 @@ impl<'a> Verifier<'a> {
             if !good {
                 self.say(
                     None,
-                    "an obligation is about parameters, block ids, the grid and its own axes, with lo <= hi",
+                    "an obligation must use only parameters, block ids, the grid and its own axes, with lo <= hi",
                 );
             }
         }
@@ -165,7 +165,7 @@ impl<'a> Verifier<'a> {
             match self.axes.get_mut(a.index()) {
                 Some(visible) if !*visible => *visible = true,
                 _ => self
-                    .say(Some(stmt), "the axis belongs to a loop around this one already, or is none of the kernel's"),
+                    .say(Some(stmt), "the axis already belongs to an enclosing loop, or is not an axis of the kernel"),
             }
         }
         self.around.push(around);
@@ -207,7 +207,7 @@ impl<'a> Verifier<'a> {
             Part::RoleAxis(a) => {
                 let own = matches!(stmt, Stmt::For(l) if l.axis == *a);
                 if !own && !self.axes.get(a.index()).copied().unwrap_or(false) {
-                    problems.push((false, "a role names an axis of no enclosing loop".to_string()));
+                    problems.push((false, "a role names an axis that is not an enclosing loop's".to_string()));
                 }
             }
             Part::ReadBuf(b) | Part::WriteBuf(b) | Part::RoleBuf(b) => match self.bufs.get(b.index()) {
@@ -217,7 +217,7 @@ impl<'a> Verifier<'a> {
             },
             Part::DefBuf(b) => match self.bufs.get(b.index()) {
                 None => problems.push((true, format!("there is no buffer {}", b.0))),
-                Some(true) => problems.push((false, "the buffer is alive already".to_string())),
+                Some(true) => problems.push((false, "the buffer is already alive".to_string())),
                 Some(false) => {}
             },
             _ => {}
@@ -236,7 +236,7 @@ impl<'a> Verifier<'a> {
             None => Some((true, format!("there is no value {}", v.0))),
             Some(State::Visible) => None,
             Some(State::Unknown) => Some((false, format!("{} is used before its definition", name()))),
-            Some(State::Gone) => Some((false, format!("{} is used outside of its body", name()))),
+            Some(State::Gone) => Some((false, format!("{} is used outside its body", name()))),
         }
     }
 
@@ -245,22 +245,24 @@ impl<'a> Verifier<'a> {
             self.ix_problems(a, problems);
             self.ix_problems(b, problems);
             if matches!(ix, Ix::FloorDiv(..) | Ix::Mod(..)) && b.as_const().is_some_and(|b| b <= 0) {
-                problems.push((false, "a divisor of an index expression is not positive".to_string()));
+                problems.push((false, "a divisor of an index expression must be positive".to_string()));
             }
             return;
         }
         match ix {
             Ix::Axis(a) if !self.axes.get(a.index()).copied().unwrap_or(false) => {
                 let name = self.kernel.axes.get(*a).map_or("?", |a| &a.name);
-                problems.push((false, format!("the axis `{name}` ({}) belongs to no enclosing loop", a.0)));
+                problems.push((false, format!("the axis `{name}` ({}) does not belong to an enclosing loop", a.0)));
             }
             Ix::Val { val, .. } => {
                 problems.extend(self.hidden_val(*val));
                 if self.val_ty(*val).is_some_and(|ty| int(ty).is_none()) {
-                    problems.push((false, "only integers stand in index expressions".to_string()));
+                    problems.push((false, "an index expression can use only integers".to_string()));
                 }
             }
-            Ix::Block(d) | Ix::Grid(d) if *d > 2 => problems.push((true, "a grid has three dimensions".to_string())),
+            Ix::Block(d) | Ix::Grid(d) if *d > 2 => {
+                problems.push((true, "a grid has only three dimensions".to_string()))
+            }
             _ => {}
         }
     }
@@ -279,10 +281,10 @@ impl<'a> Verifier<'a> {
             Stmt::Let { dst, op, args } => self.scalar(stmt, *dst, *op, args),
             Stmt::Index { dst, .. } => {
                 let good = self.val_ty(*dst).is_some_and(|ty| int(ty).is_some());
-                self.check(stmt, good, "an index expression's value is an integer");
+                self.check(stmt, good, "the value of an index expression must be an integer");
             }
             Stmt::Test { dst, mask } => {
-                self.check(stmt, self.val_ty(*dst) == Some(I1), "a test's value is an i1");
+                self.check(stmt, self.val_ty(*dst) == Some(I1), "the value of a test must be an i1");
                 self.mask(stmt, mask);
             }
             Stmt::Load { dst, mem, mask, other, site, .. } => {
@@ -313,14 +315,14 @@ impl<'a> Verifier<'a> {
             Stmt::Loop { body } => self.inner(stmt, body, Around::Breakable, &[]),
             Stmt::Break | Stmt::Continue => {
                 let good = self.around.last() == Some(&Around::Breakable);
-                self.check(stmt, good, "the nearest loop is not one that may be left or continued");
+                self.check(stmt, good, "the nearest loop cannot be left or continued");
             }
             Stmt::Return => {
                 let good = !self.around.contains(&Around::Closed);
-                self.check(stmt, good, "no free or reduce loop may be left");
+                self.check(stmt, good, "a free or reduce loop cannot be left");
             }
             Stmt::If { cond, then, els } => {
-                self.check(stmt, self.opnd_ty(cond) == Some(I1), "a condition is an i1");
+                self.check(stmt, self.opnd_ty(cond) == Some(I1), "a condition must be an i1");
                 let around = self.around.last().copied().unwrap_or(Around::Block);
                 self.inner(stmt, then, around, &[]);
                 self.inner(stmt, els, around, &[]);
@@ -328,41 +330,41 @@ impl<'a> Verifier<'a> {
             Stmt::Rmw { dst, op, mem, value, mask, site, .. } => {
                 let ty = self.opnd_ty(value);
                 self.access(stmt, mem, mask, *site, ty);
-                self.check(stmt, self.val_ty(*dst) == ty, "the old value has the operand's type");
+                self.check(stmt, self.val_ty(*dst) == ty, "the old value must have the operand's type");
                 let good = match op {
                     RmwOp::AddF => mem.elem.is_float(),
                     RmwOp::Xchg => true,
                     _ => mem.elem.is_int(),
                 };
-                self.check(stmt, good && mem.elem.bits() >= 8, "this atomic does not exist for these elements");
+                self.check(stmt, good && mem.elem.bits() >= 8, "this atomic is not defined for these elements");
             }
             Stmt::Cas { dst, mem, cmp, value, mask, site, .. } => {
                 let ty = self.opnd_ty(value);
                 self.access(stmt, mem, mask, *site, ty);
                 let good = self.val_ty(*dst) == ty && self.opnd_ty(cmp) == ty;
-                self.check(stmt, good, "the old, the compared and the new value have one type");
-                self.check(stmt, mem.elem.bits() >= 8, "this atomic does not exist for these elements");
+                self.check(stmt, good, "the old, the compared and the new value must have the same type");
+                self.check(stmt, mem.elem.bits() >= 8, "this atomic is not defined for these elements");
             }
             Stmt::Print { site, .. } => self.site(stmt, *site),
             Stmt::Assert { cond, site, .. } => {
-                self.check(stmt, self.opnd_ty(cond) == Some(I1), "a condition is an i1");
+                self.check(stmt, self.opnd_ty(cond) == Some(I1), "a condition must be an i1");
                 self.site(stmt, *site);
             }
             Stmt::GlobalAddr { dst, global } => match self.kernel.globals.get(*global as usize) {
                 Some(g) => {
                     let good = self.val_ty(*dst) == Some(Ty::Ptr(g.dtype));
-                    self.check(stmt, good, "the address of a global points at its elements");
+                    self.check(stmt, good, "the address of a global must point at its elements");
                 }
-                None => self.say(Some(stmt), "there is no such global"),
+                None => self.say(Some(stmt), "unknown global"),
             },
             Stmt::Alloca { dst, align, site, .. } => {
                 let good = matches!(self.val_ty(*dst), Some(Ty::Ptr(_)));
-                self.check(stmt, good, "the address of an alloca is a pointer");
-                self.check(stmt, align.is_power_of_two(), "an alignment is a power of two");
+                self.check(stmt, good, "the address of an alloca must be a pointer");
+                self.check(stmt, align.is_power_of_two(), "an alignment must be a power of two");
                 self.site(stmt, *site);
             }
             Stmt::Stage { buf, body } => {
-                self.check(stmt, self.dialect == Dialect::Tile, "loop IR stages nothing");
+                self.check(stmt, self.dialect == Dialect::Tile, "loop IR cannot stage operands");
                 // The body fills the buffer that this statement declares.
                 let free = self.bufs.get(buf.index()) == Some(&false);
                 if free {
@@ -374,28 +376,28 @@ impl<'a> Verifier<'a> {
                 }
             }
             Stmt::RegisterTile { i, rows, j, cols, lanes, body, .. } => {
-                self.check(stmt, self.dialect == Dialect::Tile, "loop IR has no register tiles");
+                self.check(stmt, self.dialect == Dialect::Tile, "loop IR cannot have register tiles");
                 let good = *rows > 0 && *lanes > 0 && *cols > 0 && cols % lanes == 0;
-                self.check(stmt, good, "a register tile has rows, and its lanes divide its columns");
+                self.check(stmt, good, "a register tile must have rows, and its lanes must divide its columns");
                 let good = matches!(&body[..], [Stmt::For(l)] if l.kind == LoopKind::Reduce);
-                self.check(stmt, good, "the body of a register tile is one reduce loop");
+                self.check(stmt, good, "the body of a register tile must be one reduce loop");
                 self.inner(stmt, body, Around::Closed, &[*i, *j]);
             }
         }
     }
 
     fn site(&mut self, stmt: &Stmt, site: SiteId) {
-        self.check(stmt, self.kernel.sites.get(site).is_some(), "there is no such site");
+        self.check(stmt, self.kernel.sites.get(site).is_some(), "unknown site");
     }
 
     fn mask(&mut self, stmt: &Stmt, mask: &Mask) {
         let good = mask.vals.iter().all(|v| self.val_ty(*v) == Some(I1));
-        self.check(stmt, good, "the values of a mask are i1");
+        self.check(stmt, good, "the values of a mask must be i1");
     }
 
     fn access(&mut self, stmt: &Stmt, mem: &Mem, mask: &Mask, site: SiteId, value: Option<Ty>) {
         let good = matches!(self.val_ty(mem.base), Some(Ty::Ptr(_)));
-        self.check(stmt, good, "the base of an access is a pointer");
+        self.check(stmt, good, "the base of an access must be a pointer");
         let good = value.is_some_and(|ty| stored_as(ty, mem.elem));
         self.check(stmt, good, "the value's type is not that of the elements");
         self.mask(stmt, mask);
@@ -416,77 +418,85 @@ impl<'a> Verifier<'a> {
 
     fn for_loop(&mut self, stmt: &'a Stmt, l: &'a For) {
         let serial = l.kind == LoopKind::Serial;
-        self.check(stmt, serial || l.step.is_const(1), "free and reduce loops step by 1");
+        self.check(stmt, serial || l.step.is_const(1), "free and reduce loops must step by 1");
         if l.place != Place::None {
-            self.check(stmt, self.dialect == Dialect::Tile, "loop IR places nothing");
+            self.check(stmt, self.dialect == Dialect::Tile, "loop IR cannot place loops");
         }
         match l.place {
             Place::None => {}
             Place::Vector { lanes } => {
-                self.check(stmt, !serial, "a serial loop has no lanes");
-                self.check(stmt, lanes.is_power_of_two(), "lanes are a power of two");
+                self.check(stmt, !serial, "a serial loop cannot have lanes");
+                self.check(stmt, lanes.is_power_of_two(), "lanes must be a power of two");
             }
             Place::Unroll => {
                 let trips = simplify(&Ix::sub(l.hi.clone(), l.lo.clone()), &Facts::new());
                 let good = trips.as_const().is_some() && l.step.as_const().is_some();
-                self.check(stmt, good, "an unrolled loop has a constant trip count");
+                self.check(stmt, good, "an unrolled loop must have a constant trip count");
             }
             Place::Block { dim } => {
-                self.check(stmt, self.kernel.open, "blocks are placed in open kernels only");
-                self.check(stmt, dim < 3, "a grid has three dimensions");
+                self.check(stmt, self.kernel.open, "only open kernels can place blocks");
+                self.check(stmt, dim < 3, "a grid has only three dimensions");
                 let good = l.kind == LoopKind::Free && l.lo.is_const(0);
-                self.check(stmt, good, "a loop over blocks is free and starts at 0");
+                self.check(stmt, good, "a loop over blocks must be free and start at 0");
                 let params = l.hi.vals().iter().all(|v| v.index() < self.kernel.params.len());
-                self.check(stmt, params && l.hi.axes().is_empty(), "the number of blocks follows from the parameters");
+                self.check(
+                    stmt,
+                    params && l.hi.axes().is_empty(),
+                    "the number of blocks must follow from the parameters",
+                );
             }
         }
         if let Some(c) = &l.combine {
-            self.check(stmt, l.kind == LoopKind::Reduce, "only a reduce loop combines");
-            self.check(stmt, !c.accs.is_empty(), "a combine has an accumulator");
-            self.check(stmt, c.ways.is_power_of_two(), "the ways of a combine are a power of two");
+            self.check(stmt, l.kind == LoopKind::Reduce, "only a reduce loop can combine");
+            self.check(stmt, !c.accs.is_empty(), "a combine needs an accumulator");
+            self.check(stmt, c.ways.is_power_of_two(), "the ways of a combine must be a power of two");
             let taken = c.ways == 1 || matches!(l.place, Place::Vector { .. });
-            self.check(stmt, taken, "only a vector loop folds several ways");
+            self.check(stmt, taken, "only a vector loop can fold several ways");
             for acc in &c.accs {
                 let CombineOp::Scalar { op, identity } = c.op;
                 let Some(b) = self.kernel.bufs.get(*acc) else { continue };
-                self.check(stmt, b.shape.is_empty(), "an accumulator of a combine has rank 0");
+                self.check(stmt, b.shape.is_empty(), "an accumulator of a combine must have rank 0");
                 let good = matches!(b.ty, Ty::Num(d) if op.folds(d) && identity & !d.mask() == 0);
                 self.check(stmt, good, "this operation cannot combine these accumulators");
             }
         }
         self.inner(stmt, &l.body, if serial { Around::Breakable } else { Around::Closed }, &[l.axis]);
         if let Some(s) = &l.stream {
-            self.check(stmt, serial && self.kernel.open, "a stream stands on a serial loop of an open kernel");
+            self.check(stmt, serial && self.kernel.open, "a stream must be on a serial loop of an open kernel");
             let refs = walk::refs(&l.body);
             let good = [s.score, s.value].iter().all(|v| refs.vals_defined.contains(v));
-            self.check(stmt, good, "a stream's score and value are defined in its body");
+            self.check(stmt, good, "a stream's score and value must be defined in its body");
             let good = [s.greatest, s.total, s.acc].iter().all(|b| refs.bufs_written.contains(b));
-            self.check(stmt, good, "a stream updates its three sums");
+            self.check(stmt, good, "a stream must update its three sums");
         }
         if let Some(c) = &l.contraction {
             let good = l.kind == LoopKind::Reduce && c.k.last() == Some(&l.axis);
-            self.check(stmt, good, "a contraction stands on the reduce loop over its k");
+            self.check(stmt, good, "a contraction must be on the reduce loop over its k");
             let refs = walk::refs(&l.body);
             // With several reduce loops an operand may be defined in an outer one.
             let defined = |v: &ValId| c.k.len() > 1 || refs.vals_defined.contains(v);
-            self.check(stmt, defined(&c.a) && defined(&c.b), "the operands of a contraction are defined in its body");
+            self.check(
+                stmt,
+                defined(&c.a) && defined(&c.b),
+                "the operands of a contraction must be defined in its body",
+            );
             if self.dialect == Dialect::Tile && !self.kernel.open {
                 let one = [&c.m, &c.n, &c.k].iter().all(|axes| axes.len() == 1);
-                self.check(stmt, one, "the roles of a placed contraction are one axis each");
+                self.check(stmt, one, "the roles of a placed contraction must be one axis each");
             }
-            self.check(stmt, refs.bufs_written.contains(&c.acc), "a contraction writes its accumulator");
+            self.check(stmt, refs.bufs_written.contains(&c.acc), "a contraction must write its accumulator");
         }
     }
 
     fn scalar(&mut self, stmt: &Stmt, dst: ValId, op: ScalarOp, args: &[Opnd]) {
         let arity = op.arity();
         if args.len() != arity {
-            return self.say(Some(stmt), format!("the operation takes {arity} operands"));
+            return self.say(Some(stmt), format!("the operation must have {arity} operands"));
         }
         let tys: Option<Vec<Ty>> = args.iter().map(|a| self.opnd_ty(a)).collect();
         let (Some(tys), Some(to)) = (tys, self.val_ty(dst)) else { return };
         if !op.accepts(&tys, to) {
-            self.say(Some(stmt), "the operation does not exist for these types");
+            self.say(Some(stmt), "the operation is not defined for these types");
         }
     }
 }

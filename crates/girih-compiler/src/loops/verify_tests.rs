@@ -46,28 +46,28 @@ fn each_rule_is_kept() {
         ("b[0] = x", "rank 2"),
         ("b[0, 0] = 1:i32", "type is not the buffer's"),
         ("y: i32 = b[0, 0]", "type is not the buffer's"),
-        ("y: i32 = addf(n, n)", "does not exist"),
-        ("y: f32 = cmpi.lt(n, n)", "does not exist"),
-        ("y: i8 = ext.i8(n)", "does not exist"),
-        ("y: f32 = index n", "is an integer"),
+        ("y: i32 = addf(n, n)", "is not defined"),
+        ("y: f32 = cmpi.lt(n, n)", "is not defined"),
+        ("y: i8 = ext.i8(n)", "is not defined"),
+        ("y: f32 = index n", "must be an integer"),
         ("y: i32 = index x", "only integers"),
-        ("y: i32 = index n//0", "not positive"),
+        ("y: i32 = index n//0", "must be positive"),
         ("y: i32 = load p[0]", "that of the elements"),
-        ("y: f32 = load p[0] where n", "are i1"),
+        ("y: f32 = load p[0] where n", "must be i1"),
         ("y: f32 = load p[0] where c else 1:i32", "masked-off"),
-        ("y: f32 = load n as f32[0]", "is a pointer"),
+        ("y: f32 = load n as f32[0]", "must be a pointer"),
         ("store p[0] = 1:i32", "that of the elements"),
-        ("y: f32 = atomic add p[0], 1.0 relaxed", "does not exist"),
-        ("if x:\n  pass", "is an i1"),
+        ("y: f32 = atomic add p[0], 1.0 relaxed", "is not defined"),
+        ("if x:\n  pass", "must be an i1"),
         ("break", "nearest loop"),
         ("for i in 0..4: free\n  if c:\n    continue", "nearest loop"),
-        ("for i in 0..4: serial\n  for j in 0..4: reduce\n    return", "may be left"),
+        ("for i in 0..4: serial\n  for j in 0..4: reduce\n    return", "cannot be left"),
         ("for i in 0..4 step 2: free\n  pass", "step by 1"),
         ("for i in 0..4: serial\n  for i in 0..4: serial\n    pass", "already"),
-        ("for i in 0..4: serial\n  pass\ny: i32 = index i", "no enclosing loop"),
-        ("if c:\n  y: i32 = 1\nz: i32 = copy(y)", "outside of its body"),
+        ("for i in 0..4: serial\n  pass\ny: i32 = index i", "not belong to an enclosing loop"),
+        ("if c:\n  y: i32 = 1\nz: i32 = copy(y)", "outside its body"),
         ("if c:\n  local t: i32\nt = 1", "no `local`"),
-        ("local s: f32", "alive already"),
+        ("local s: f32", "already alive"),
         ("for i in 0..4: free combine add(s) from 0.0\n  pass", "only a reduce loop"),
         ("for i in 0..4: reduce combine sub(s) from 0.0\n  pass", "cannot combine"),
         ("for i in 0..4: reduce combine add(b) from 0.0\n  pass", "rank 0"),
@@ -77,15 +77,15 @@ fn each_rule_is_kept() {
         only("loop", body, message);
     }
     for (body, message) in
-        [("for i in 0..4: free vector(4)\n  pass", "places nothing"), ("stage t: f32[2]:\n  pass", "stages nothing")]
+        [("for i in 0..4: free vector(4)\n  pass", "cannot place"), ("stage t: f32[2]:\n  pass", "cannot stage")]
     {
         only("loop", body, message);
     }
     for (body, message) in [
-        ("for i in 0..4: serial vector(4)\n  pass", "no lanes"),
+        ("for i in 0..4: serial vector(4)\n  pass", "cannot have lanes"),
         ("for i in 0..4: free vector(3)\n  pass", "power of two"),
         ("for i in 0..n: free unroll\n  pass", "constant trip count"),
-        ("register_tile b over i in 0..4, j in 0..8 lanes 3:\n  for k in 0..4: reduce\n    pass", "lanes divide"),
+        ("register_tile b over i in 0..4, j in 0..8 lanes 3:\n  for k in 0..4: reduce\n    pass", "lanes must divide"),
         ("register_tile b over i in 0..4, j in 0..8 lanes 4:\n  pass", "one reduce loop"),
     ] {
         only("tile", body, message);
@@ -102,7 +102,7 @@ fn a_contraction_is_consistent() {
     };
     assert_eq!(breaches(&text("kk", "a")), [""; 0]);
     assert!(breaches(&text("j", "a"))[0].contains("over its k"));
-    assert!(breaches(&text("kk", "b"))[0].contains("writes its accumulator"));
+    assert!(breaches(&text("kk", "b"))[0].contains("write its accumulator"));
 }
 
 #[test]

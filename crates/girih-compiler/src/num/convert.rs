@@ -40,7 +40,7 @@ pub enum Value {
 enum Specials {
     /// The largest exponent holds infinity and NaNs.
     Ieee,
-    /// All ones (but for the sign) is NaN; no infinity.
+    /// All ones (except for the sign) is NaN; no infinity.
     OneNan,
     /// Every code is finite.
     Finite,

@@ -9,7 +9,7 @@
 //! floats (either takes the other's elements converted, as C's callers must do by hand: an integer under `%f` prints as
 //! that number, a float under `%d` is truncated); `%p` prints an address; `%%` is a percent sign. `%s` and `%n` are
 //! refused, as is anything C does not define, since a kernel's format string is untrusted. Length modifiers (`ll`, `h`, `z`, ...)
-//! are accepted and mean nothing: the element type says the width. In a string that is no valid format, that has as many
+//! are accepted and ignored: the element type says the width. In a string that is not a valid format, that has as many
 //! `%` as there are arguments and no letter or digit after any (the form of older documents), each `%` prints its argument in the
 //! default format: `%d`, `%g` or `%p`.
 
@@ -149,7 +149,7 @@ fn printf(fmt: &str) -> Result<Vec<Piece>, String> {
                 pieces.push(Piece::Conversion(spec));
             }
             Some(c @ ('s' | 'n')) => return Err(format!("`%{c}` is refused in a kernel's format")),
-            Some(c) => return Err(format!("`%` followed by `{}` is no conversion", c.escape_default())),
+            Some(c) => return Err(format!("`%{}` is not a conversion", c.escape_default())),
             None => return Err("the format ends within a conversion".to_string()),
         }
     }

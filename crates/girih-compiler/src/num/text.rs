@@ -15,7 +15,7 @@ fn padding(ty: DType) -> u32 {
     if ty == DType::TF32 { 13 } else { 0 }
 }
 
-/// The bits of a literal, correctly rounded to nearest even; `None` if the text is no float literal, or a bit
+/// The bits of a literal, correctly rounded to nearest even; `None` if the text is not a float literal, or a bit
 /// pattern too wide for the type.
 pub fn parse_float(ty: DType, text: &str) -> Option<u64> {
     let (negative, body) = match text.strip_prefix('-') {
@@ -38,7 +38,7 @@ pub fn parse_float(ty: DType, text: &str) -> Option<u64> {
     parse_decimal(ty, negative, body)
 }
 
-/// Splits `digits[.digits]`, giving the digits without the point and how many stood behind it.
+/// Splits `digits[.digits]`, giving the digits without the point and how many came after it.
 fn digits(text: &str, radix: u32) -> Option<(String, i64)> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let all = format!("{whole}{fraction}");

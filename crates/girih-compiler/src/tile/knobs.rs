@@ -114,16 +114,16 @@ impl Knobs {
     /// Sets a knob from `NAME=VALUE`, and gives its name and value; the error is one plain sentence.
     pub fn set(&mut self, text: &str) -> Result<(&'static str, i64), String> {
         let (name, value) =
-            text.split_once('=').ok_or_else(|| format!("a knob is set as NAME=VALUE, but `{text}` has no `=`"))?;
+            text.split_once('=').ok_or_else(|| format!("expected NAME=VALUE for a knob, found `{text}`"))?;
         let (name, value) = (name.trim(), value.trim());
         let Some(at) = ALL.iter().position(|k| k.name == name) else {
             let help = suggestion("knobs", name, ALL.iter().map(|k| k.name));
-            return Err(format!("there is no knob `{name}`; {help}"));
+            return Err(format!("unknown knob `{name}`; {help}"));
         };
         let Description { name, least, most, .. } = ALL[at];
-        let number: i64 = value.parse().map_err(|_| format!("knob `{name}` takes a whole number, not `{value}`"))?;
+        let number: i64 = value.parse().map_err(|_| format!("knob `{name}` must be a whole number, not `{value}`"))?;
         if number < least || number > most {
-            return Err(format!("knob `{name}` takes {least} to {most}, not {number}"));
+            return Err(format!("knob `{name}` must be from {least} to {most}, not {number}"));
         }
         self.put(name, number);
         if !self.given.contains(&name) {
@@ -159,9 +159,9 @@ mod tests {
         assert_eq!(k.set(" kc = 128 "), Ok(("kc", 128)));
         assert_eq!(k.set("vectorise=0"), Ok(("vectorise", 0)));
         assert_eq!((k.rows, k.kc, k.vectorise), (Some(4), 128, false));
-        assert_eq!(k.set("rows=99").unwrap_err(), "knob `rows` takes 1 to 32, not 99");
+        assert_eq!(k.set("rows=99").unwrap_err(), "knob `rows` must be from 1 to 32, not 99");
         assert_eq!(k.rows, Some(4));
-        assert_eq!(k.set("rows=x").unwrap_err(), "knob `rows` takes a whole number, not `x`");
+        assert_eq!(k.set("rows=x").unwrap_err(), "knob `rows` must be a whole number, not `x`");
         assert!(k.set("rows").unwrap_err().contains("NAME=VALUE"));
         let lines = k.listing();
         for line in ["rows = 4 (given)\n", "kc = 128 (given)\n", "ways = 4 (default)\n", "mc: its rule chooses\n"] {
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn a_misspelt_name_gets_a_suggestion() {
         let say = |t: &str| Knobs::default().set(t).unwrap_err();
-        assert_eq!(say("vectorize=0"), "there is no knob `vectorize`; did you mean `vectorise`?");
+        assert_eq!(say("vectorize=0"), "unknown knob `vectorize`; did you mean `vectorise`?");
         assert!(say("tile_width=3").contains("the knobs are rows, cols"));
     }
 }

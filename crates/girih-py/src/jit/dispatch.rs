@@ -19,7 +19,7 @@ use super::kernel::Kernel;
 use super::key::{self, Collected, Numpy, Role};
 use super::layout::{self, Layout};
 
-/// Keywords of a launch that are no parameters, for suggestions.
+/// Keywords of a launch that are not parameters, for suggestions.
 const SETTINGS: [&str; 5] = ["device", "check", "threads", "num_warps", "num_stages"];
 
 struct Parameter {
@@ -100,7 +100,7 @@ impl Dispatcher {
             let writes = kernel.writes(py)?;
             let at = (at..arrays.len()).find(|&i| writes[i] && arrays[i].is_some_and(|a| !a.writable)).unwrap_or(at);
             let name = self.runtime_name(py, &bound, at);
-            return Err(PyValueError::new_err(format!("the kernel writes to `{name}`, and that array is read-only")));
+            return Err(PyValueError::new_err(format!("the kernel writes to `{name}`, but that array is read-only")));
         }
         if grid.contains(&0) {
             return Ok(());
@@ -144,7 +144,7 @@ impl Dispatcher {
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         if args.len() > self.parameters.len() {
             let (takes, given) = (self.parameters.len(), args.len());
-            return Err(PyTypeError::new_err(format!("the kernel takes {takes} arguments, and {given} are given")));
+            return Err(PyTypeError::new_err(format!("the kernel takes {takes} arguments, but {given} are given")));
         }
         let mut used = 0;
         let mut bound = Vec::with_capacity(self.parameters.len());
@@ -178,7 +178,7 @@ impl Dispatcher {
         self.parameters.iter().map(|p| p.name.bind(py).to_string()).collect()
     }
 
-    /// The first keyword that names no parameter.
+    /// The first keyword that is not the name of a parameter.
     fn unknown(&self, py: Python<'_>, kwargs: &Bound<'_, PyDict>) -> Option<String> {
         let names = self.names(py);
         kwargs.keys().iter().map(|k| k.to_string()).find(|k| !names.contains(k))
@@ -289,7 +289,10 @@ impl Dispatcher {
         }
         if found.is(value) {
             let name = parameter.name.bind(py);
-            return Err(PyTypeError::new_err(format!("the argument `{name}` is of the type {}", class.name()?)));
+            return Err(PyTypeError::new_err(format!(
+                "the argument `{name}` has the unsupported type {}",
+                class.name()?
+            )));
         }
         self.runtime(py, collected, parameter, &found, role)?;
         collected.alive.push(found.unbind());
@@ -311,7 +314,7 @@ impl Dispatcher {
         let one = |value: &Bound<'_, PyAny>| -> PyResult<u32> {
             value.extract::<u32>().ok().filter(|&n| n <= MAX_GRID).ok_or_else(|| {
                 let given = value.repr().map_or_else(|_| "that".to_string(), |r| r.to_string());
-                let text = format!("a grid is made of whole numbers from 0 to {MAX_GRID}, not {given}");
+                let text = format!("a grid must consist of whole numbers from 0 to {MAX_GRID}, not {given}");
                 PyValueError::new_err(shorten(&text).into_owned())
             })
         };
@@ -320,13 +323,13 @@ impl Dispatcher {
         let mut count = 0;
         for item in items {
             if count == 3 {
-                return Err(PyValueError::new_err("a grid has at most three dimensions"));
+                return Err(PyValueError::new_err("a grid can have at most three dimensions"));
             }
             out[count] = one(&item?)?;
             count += 1;
         }
         if count == 0 {
-            return Err(PyValueError::new_err("a grid has at least one dimension"));
+            return Err(PyValueError::new_err("a grid must have at least one dimension"));
         }
         Ok(out)
     }

@@ -82,7 +82,7 @@ fn raise(py: Python<'_>, make: &Py<PyAny>, error: girih::Error) -> PyErr {
 fn stage(name: &str) -> PyResult<Stage> {
     Stage::ALL.into_iter().find(|s| s.name() == name).ok_or_else(|| {
         let names: Vec<&str> = Stage::ALL.iter().map(|s| s.name()).collect();
-        PyValueError::new_err(format!("there is no stage {name:?}; the stages are {}", names.join(", ")))
+        PyValueError::new_err(format!("unknown stage {name:?}; the stages are {}", names.join(", ")))
     })
 }
 
@@ -112,7 +112,7 @@ fn options(given: &Bound<'_, PyDict>, raised: &Raised) -> PyResult<Options> {
                     });
                 }));
             }
-            other => return Err(PyValueError::new_err(format!("there is no option {other:?}"))),
+            other => return Err(PyValueError::new_err(format!("unknown option {other:?}"))),
         }
     }
     Ok(options)
@@ -157,7 +157,7 @@ impl Kernel {
     /// The kernel as Tile IR bytecode of a version such as "13.3", or of the oldest that can express it.
     fn bytecode<'py>(&self, py: Python<'py>, version: Option<&str>) -> PyResult<Bound<'py, PyBytes>> {
         let named = |v: &str| {
-            Version::from_name(v).ok_or_else(|| PyValueError::new_err(format!("there is no bytecode version {v:?}")))
+            Version::from_name(v).ok_or_else(|| PyValueError::new_err(format!("unknown bytecode version {v:?}")))
         };
         let version = version.map(named).transpose()?;
         let (bytes, _) = py.detach(|| self.program.bytecode(version)).map_err(|e| self.raise(py, e))?;

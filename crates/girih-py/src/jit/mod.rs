@@ -1,4 +1,4 @@
-//! Kernels of `@girih.jit`: what of a launch must be fast.
+//! Kernels of `@girih.jit`: the parts of a launch that must be fast.
 //!
 //! `dispatch` finds the specialisation that a call's arguments ask for, `key` says what arguments look like to it,
 //! `layout` whether a kernel knows how its arrays lie in memory, `kernel` holds a compiled specialisation. Tracing a kernel's Python is Python's part (`python/girih/frontend`).

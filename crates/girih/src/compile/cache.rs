@@ -9,10 +9,10 @@
 //!   v1/limits-HASH what this machine was measured to do
 //!   v1/cc-HASH     what a compiler answered about itself
 //! ```
-//! Invariants: the folder belongs to the user and nobody else may write in it (what lies there is executed); an entry's
+//! Invariants: the folder belongs to the user and nobody else may write in it (what is in it is executed); an entry's
 //! files appear whole, by rename, `meta` last; an object is loaded only if its hash is the one in `meta`; an object that
 //! was loaded is never rewritten in place. A cache that cannot be used costs speed, never a result: a private folder
-//! takes its place for the life of the process. What is no ordinary file where one should be (a pipe, a folder, a loop of
+//! takes its place for the life of the process. What is not an ordinary file where one should be (a pipe, a folder, a loop of
 //! links) is damage like any other, and gives way.
 //!
 //! The cache stays within [`capacity`]: after a build the entries used longest ago go, unless somebody builds them, and
@@ -326,7 +326,7 @@ fn lock(dir: &Path, fail: impl FnOnce(io::Error) -> Error) -> Result<FileLock> {
         match open() {
             Ok(file) => {
                 let made = id(file.metadata());
-                // Some network file systems know no locks; the work is then done twice, which harms nothing.
+                // Some network file systems do not support locks; the work is then done twice, which does no harm.
                 let lock = FileLock::take(file)?;
                 if made.is_some() && made == id(fs::metadata(&path)) {
                     return Ok(lock);

@@ -120,7 +120,7 @@ impl Candidate {
             let key = blake3::hash(format!("{}\n{}", self.identity, wanted.join(" ")).as_bytes()).to_hex();
             dir.join(format!("cc-{}", &key.as_str()[..24]))
         });
-        // A damaged note is none: it ends with its last line, and names flags that would be tried.
+        // A damaged note does not count: it ends with its last line, and names flags that would be tried.
         if let Some(text) =
             file.as_ref().and_then(|f| String::from_utf8(crate::system::files::read_regular(f).ok()?).ok())
             && let Some((version, flags)) = text.strip_suffix('\n').and_then(|t| t.split_once('\n'))
@@ -180,7 +180,7 @@ impl Candidate {
     fn run(&self, command: &mut Command, input: Option<&[u8]>) -> Result<Output> {
         let cannot = |e| self.cannot_start(e);
         let _cooperative = Cooperative::enter();
-        // Without a folder of its own the compiler finds a place for its files, as ever.
+        // Without a folder of its own the compiler finds a place for its files, as always.
         let scratch = Scratch::new().ok();
         if let Some(scratch) = &scratch {
             command.env("TMPDIR", scratch.path());
@@ -253,7 +253,7 @@ impl Compiler {
             return Ok(());
         }
         if status.success() {
-            output.stderr = b"it reports success and has written no object file".to_vec();
+            output.stderr = b"it reports success but wrote no object file".to_vec();
         }
         let arguments = format!("{} -shared {}", self.flags.join(" "), source.display());
         Err(self.candidate.failed(&arguments, &output, Some(source)))

@@ -81,7 +81,7 @@ impl EachRewrite<'_> {
         let fail = |why: String| changes(&format!("{what}{}", self.within), &why);
         let before = match self.last.take() {
             Some(last) => last,
-            None => (self.run)(before).map_err(|e| fail(format!("it trapped even before: {e}")))?,
+            None => (self.run)(before).map_err(|e| fail(format!("it already trapped before: {e}")))?,
         };
         let now = (self.run)(after).map_err(|e| fail(format!("it traps now: {e}")))?;
         for (old, new) in before.iter().zip(&now) {

@@ -90,15 +90,15 @@ extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context:
         if resume(frame, context) {
             return;
         }
-        const TEXT: &str = "girih: a kernel did what the system stops, such as accessing memory that does not exist; with \
-                            GIRIH_CHECK=1 it is an error that says which operation, in which block and at which index\n";
+        const TEXT: &str = "girih: the system stopped a kernel, for example because it accessed memory that does not exist; with \
+                            GIRIH_CHECK=1 this becomes an error that names the operation, the block and the index\n";
         // SAFETY: `write` may be called from a signal handler; the text is static.
         unsafe { libc::write(2, TEXT.as_ptr().cast(), TEXT.len()) };
     }
     let Some(before) = SIGNALS.iter().position(|s| *s == signal).and_then(|at| BEFORE.get(at)) else { return };
     match before[0].load(Ordering::SeqCst) {
         libc::SIG_DFL | libc::SIG_IGN => {
-            // What faulted is done once more, and the system ends the process as ever.
+            // What faulted is done once more, and the system ends the process as always.
             // SAFETY: `signal` may be called from a signal handler.
             unsafe { libc::signal(signal, libc::SIG_DFL) };
         }

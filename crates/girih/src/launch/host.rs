@@ -95,7 +95,7 @@ impl Messages {
                 }
             }
             TrapKind::Step => {
-                (Code::StepNotPositive, format!("the loop's step is {}, and a step must be positive", trap.value))
+                (Code::StepNotPositive, format!("the loop's step is {}; it must be positive", trap.value))
             }
             TrapKind::Read => (Code::OutOfBounds, outside("reads", op, trap.value as u64, base, params, bound)),
             TrapKind::Write => (Code::OutOfBounds, outside("writes", op, trap.value as u64, base, params, bound)),
@@ -142,7 +142,7 @@ fn outside(what: &str, op: &str, addr: u64, base: Option<usize>, params: &[Param
     let candidates = buffers.filter(|(i, _)| base.is_none_or(|b| b == *i));
     let nearest = candidates.filter_map(|(_, (p, e))| Some((p, e.as_ref()?))).min_by_key(|(_, e)| gap(e));
     let Some((param, e)) = nearest.filter(|(_, e)| base.is_some() || gap(e) < 1 << 40) else {
-        return format!("`{op}` {what} address {addr:#x}, which lies in no buffer");
+        return format!("`{op}` {what} address {addr:#x}, which is not in any buffer");
     };
     let dtype = match param.kind {
         crate::memory::args::ParamKind::Pointer(d) | crate::memory::args::ParamKind::Scalar(d) => d,
@@ -203,7 +203,7 @@ impl<K: Ord> Held<K> {
         if self.dropped > 0
             && let Some(mut last) = self.texts.last_entry()
         {
-            let note = format!("girih: {} more bytes were printed, which is too much to keep\n", self.dropped);
+            let note = format!("girih: {} more bytes were printed, too many to keep\n", self.dropped);
             last.get_mut().push_str(&note);
         }
         self.texts
@@ -267,7 +267,7 @@ pub fn deliver(printer: Option<&Printer>, block: [u32; 3], text: &str) {
         Some(p) => p(block, text),
         None => {
             let mut out = std::io::stdout().lock();
-            // A reader that went away is no reason to stop computing.
+            // A reader that went away is not a reason to stop computing.
             let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         }
     }

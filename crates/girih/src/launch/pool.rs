@@ -89,7 +89,7 @@ impl Pool {
             let mut slot = self.crew.lock();
             let crew = match &mut *slot {
                 Some(crew) if crew.epoch == sync::epoch() => crew,
-                // What another process's crew shared may be in the midst of a job.
+                // What another process's crew shared may be in the middle of a job.
                 other => other.insert(Crew::new()),
             };
             crew.hire(threads - 1);
@@ -120,7 +120,7 @@ impl Drop for Close<'_> {
     fn drop(&mut self) {
         self.shared.state.fetch_or(CLOSED, Ordering::SeqCst);
         let start = Instant::now();
-        // In a child that was forked from the midst of the job nobody else is inside, whatever the count says.
+        // In a child that was forked during the job nobody else is inside, whatever the count says.
         while self.shared.state.load(Ordering::Acquire) & COUNT != 0 && sync::epoch() == self.epoch {
             if start.elapsed() < SPIN {
                 std::hint::spin_loop();

@@ -177,7 +177,7 @@ impl<'a> Prepared<'a> {
         for (i, extent) in self.bound.extents.iter().enumerate() {
             if extent.is_some_and(|e| !e.writable) && version.traffic.writes.get(i) == Some(&true) {
                 return Err(Error::argument(format!(
-                    "argument `{}` was given as a shared slice, and the kernel may write it; pass a `&mut` slice",
+                    "argument `{}` was given as a shared slice, but the kernel may write it; pass a `&mut` slice",
                     params[i].name
                 )));
             }
@@ -195,7 +195,7 @@ impl<'a> Prepared<'a> {
             Some(o) => Err(Error::Argument {
                 code: Code::BufferTooSmall,
                 message: format!(
-                    "buffer `{}` holds {} elements, and the kernel {} index {}",
+                    "buffer `{}` holds {} elements, but the kernel {} index {}",
                     params.get(o.param).map_or("?", |p| &p.name),
                     o.elements,
                     if o.write { "writes" } else { "reads" },

@@ -30,7 +30,7 @@ fn dtype(name: &str) -> Result<DType, String> {
     let any_case = || DType::ALL.into_iter().find(|d| d.name().eq_ignore_ascii_case(name));
     DType::from_name(name).or_else(any_case).ok_or_else(|| {
         let names: Vec<&str> = DType::ALL.iter().map(|d| d.name()).collect();
-        format!("`{name}` is no element type (they are {})", names.join(", "))
+        format!("unknown element type `{name}`; the types are {}", names.join(", "))
     })
 }
 
@@ -40,7 +40,7 @@ impl std::str::FromStr for ArgSpec {
     fn from_str(text: &str) -> Result<ArgSpec, String> {
         if let Some(name) = text.strip_prefix('@') {
             return if name.is_empty() {
-                Err("`@` wants a parameter's name".into())
+                Err("`@` needs the name of a parameter".into())
             } else {
                 Ok(ArgSpec::Same(name.into()))
             };
@@ -48,7 +48,7 @@ impl std::str::FromStr for ArgSpec {
         if let Some(names) = text.strip_prefix("ptrs:") {
             let names: Vec<String> = names.split('+').map(String::from).collect();
             return if names.iter().any(String::is_empty) {
-                Err("`ptrs:` wants names of parameters, `ptrs:A+B`".into())
+                Err("`ptrs:` needs names of parameters, `ptrs:A+B`".into())
             } else {
                 Ok(ArgSpec::Pointers(names))
             };
@@ -71,7 +71,7 @@ impl std::str::FromStr for ArgSpec {
             return Ok(ArgSpec::File { path: text.into(), dtype: None });
         }
         Err(format!(
-            "`{text}` is no argument; write FILE.npy, `i32:512`, `f32:2.5`, `randn:f16[512x512]` (or zeros, ones, arange, \
+            "expected an argument, found `{text}`; write FILE.npy, `i32:512`, `f32:2.5`, `randn:f16[512x512]` (or zeros, ones, arange, \
              rand), `@A` or `ptrs:A+B`"
         ))
     }
@@ -79,10 +79,10 @@ impl std::str::FromStr for ArgSpec {
 
 fn fill_spec(fill: Fill, text: &str) -> Result<ArgSpec, String> {
     let (text, seed) = match text.split_once('@') {
-        Some((t, seed)) => (t, Some(seed.parse::<u64>().map_err(|_| format!("`{seed}` is no seed"))?)),
+        Some((t, seed)) => (t, Some(seed.parse::<u64>().map_err(|_| format!("expected a seed, found `{seed}`"))?)),
         None => (text, None),
     };
-    let wanted = || format!("`{text}` is no buffer type; write it like `f32[4x128]`");
+    let wanted = || format!("expected a buffer type such as `f32[4x128]`, found `{text}`");
     let (name, dims) = text.split_once('[').ok_or_else(wanted)?;
     let dims = dims.strip_suffix(']').ok_or_else(wanted)?;
     let dims: Vec<&str> = if dims.is_empty() { vec![] } else { dims.split('x').collect() };
@@ -92,7 +92,7 @@ fn fill_spec(fill: Fill, text: &str) -> Result<ArgSpec, String> {
 
 /// The bits of a number written for a type: decimal, `0x` for a bit pattern, `true` and `false` for i1.
 fn number(dtype: DType, text: &str) -> Result<u64, String> {
-    let bad = || format!("`{text}` is no {dtype}");
+    let bad = || format!("expected a number of type {dtype}, found `{text}`");
     if dtype.is_float() {
         return parse_float(dtype, &text.to_ascii_lowercase()).ok_or_else(bad);
     }
@@ -129,7 +129,7 @@ pub fn grid(text: &str) -> Result<[u32; 3], String> {
     for (slot, part) in grid.iter_mut().zip(parts) {
         *slot = match part.trim().parse::<u32>() {
             Ok(n) if (1..=MAX_GRID).contains(&n) => n,
-            _ => return Err(format!("`{}` is no number of blocks (1 to {MAX_GRID})", part.trim())),
+            _ => return Err(format!("expected a number of blocks from 1 to {MAX_GRID}, found `{}`", part.trim())),
         };
     }
     Ok(grid)
@@ -156,7 +156,7 @@ pub fn launch_comments(text: &str) -> Result<Vec<LaunchComment>, String> {
         for word in launch.split_whitespace() {
             let at = |e: String| format!("the launch comment on line {}: {e}", number + 1);
             let (name, value) =
-                word.split_once('=').ok_or_else(|| at(format!("`{word}` is not of the form NAME=VALUE")))?;
+                word.split_once('=').ok_or_else(|| at(format!("expected NAME=VALUE, found `{word}`")))?;
             match name {
                 "grid" => comment.grid = Some(grid(value).map_err(at)?),
                 "entry" => comment.entry = Some(value.to_string()),

@@ -168,7 +168,7 @@ pub fn bind_raw(entry: &str, params: &[Param], args: RawArgs) -> Result<Bound<'s
     let RawArgs { mut slots, bytes, reached, live } = args;
     if slots.len() != params.len() || bytes.len() != params.len() {
         return Err(Error::argument(format!(
-            "`{entry}` takes {} arguments, and {} were given",
+            "`{entry}` takes {} arguments, but {} were given",
             params.len(),
             slots.len()
         )));
@@ -209,7 +209,7 @@ pub fn bind<'a>(entry: &str, params: &[Param], args: &'a mut [Arg<'_>]) -> Resul
     if args.len() != params.len() {
         let names: Vec<String> = params.iter().map(|p| format!("{}: {}", p.name, p.kind)).collect();
         return Err(Error::argument(format!(
-            "`{entry}` takes {} argument{} ({}), and {} {} given",
+            "`{entry}` takes {} argument{} ({}), but {} {} given",
             params.len(),
             if params.len() == 1 { "" } else { "s" },
             names.join(", "),
@@ -239,7 +239,7 @@ pub fn bind<'a>(entry: &str, params: &[Param], args: &'a mut [Arg<'_>]) -> Resul
             (Kind::Part { of, start, bytes }, ParamKind::Pointer(_)) => {
                 let outside = || {
                     let end = start.saturating_add(*bytes);
-                    Error::argument(format!("argument `{}` is no part {start}..{end} of a buffer", param.name))
+                    Error::argument(format!("argument `{}` is not a part {start}..{end} of a buffer", param.name))
                 };
                 match args.get(*of).map(|a| &a.0) {
                     Some(Kind::Memory { start: whole, bytes: all, writable, .. })
@@ -260,7 +260,7 @@ pub fn bind<'a>(entry: &str, params: &[Param], args: &'a mut [Arg<'_>]) -> Resul
                         Some(Kind::Memory { start, .. }) => table.set(i as u64, start.expose_provenance() as u64),
                         _ => {
                             return Err(Error::argument(format!(
-                                "the table of pointers `{}` names an argument that is no buffer",
+                                "the table of pointers `{}` names an argument that is not a buffer",
                                 param.name
                             )));
                         }
@@ -293,7 +293,7 @@ fn owner(params: &[Param], args: &[Arg<'_>], i: usize) -> Result<usize> {
             None => break,
         }
     }
-    Err(Error::argument(format!("argument `{}` refers to no buffer", params[i].name)))
+    Err(Error::argument(format!("argument `{}` does not refer to a buffer", params[i].name)))
 }
 
 /// Whether a buffer of `have` can stand for elements of `want`: the same type, or the bit patterns of a type that
@@ -426,15 +426,19 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_named() {
         let (mut a, mut d) = (vec![0f32; 10], vec![0f64; 3]);
-        assert!(message(&mut []).contains("takes 3 arguments (A: ptr<f32>, B: ptr<f32>, n: i32), and 0 were given"));
+        assert!(message(&mut []).contains("takes 3 arguments (A: ptr<f32>, B: ptr<f32>, n: i32), but 0 were given"));
         let m = message(&mut [Arg::from(&mut d[..]), Arg::same_as(0), Arg::from(1i32)]);
         assert_eq!(m, "argument `A` is ptr<f32>, not a buffer of f64");
         let m = message(&mut [Arg::from(&mut a[..]), Arg::from(2.5f32), Arg::from(1i32)]);
         assert_eq!(m, "argument `B` is ptr<f32>, not the f32 2.5");
         let m = message(&mut [Arg::from(&mut a[..]), Arg::same_as(0), Arg::from(1i64)]);
         assert_eq!(m, "argument `n` is i32, not the i64 1");
-        assert!(message(&mut [Arg::same_as(1), Arg::same_as(0), Arg::from(1i32)]).contains("refers to no buffer"));
-        assert!(message(&mut [Arg::same_as(9), Arg::same_as(0), Arg::from(1i32)]).contains("refers to no buffer"));
+        assert!(
+            message(&mut [Arg::same_as(1), Arg::same_as(0), Arg::from(1i32)]).contains("does not refer to a buffer")
+        );
+        assert!(
+            message(&mut [Arg::same_as(9), Arg::same_as(0), Arg::from(1i32)]).contains("does not refer to a buffer")
+        );
     }
 
     #[test]
@@ -447,9 +451,9 @@ mod tests {
         assert!(bound.overlap());
         drop(bound);
         args[1] = Arg::part_of(0, 3..41);
-        assert_eq!(message(&mut args), "argument `B` is no part 3..41 of a buffer");
+        assert_eq!(message(&mut args), "argument `B` is not a part 3..41 of a buffer");
         args[1] = Arg::part_of(7, 0..0);
-        assert!(message(&mut args).contains("is no part"));
+        assert!(message(&mut args).contains("is not a part"));
     }
 
     #[test]

@@ -56,7 +56,7 @@ impl Buffer {
     /// An array filled as `fill` says; random fills depend on `seed` and each element's place alone.
     pub fn filled(fill: Fill, dtype: DType, shape: &[u64], seed: u64) -> Result<Buffer> {
         if fill == Fill::Randn && dtype.is_int() {
-            return Err(Error::argument(format!("randn gives floats, and {dtype} is an integer type; use rand")));
+            return Err(Error::argument(format!("randn gives floats, but {dtype} is an integer type; use rand")));
         }
         let mut buffer = Buffer::zeroed(dtype, shape)?;
         if fill != Fill::Zeros {

@@ -38,9 +38,9 @@ pub fn read(path: &Path) -> Result<Buffer> {
 pub fn read_from(source: &mut dyn Read, size: u64) -> std::result::Result<Buffer, String> {
     let short = |_| "it ends within the .npy header".to_string();
     let mut start = [0u8; 8];
-    source.read_exact(&mut start).map_err(|_| "it is no .npy file (too short)".to_string())?;
+    source.read_exact(&mut start).map_err(|_| "it is not a .npy file (too short)".to_string())?;
     if &start[..6] != MAGIC {
-        return Err("it is no .npy file (the first bytes are not NumPy's)".to_string());
+        return Err("it is not a .npy file (the first bytes are not NumPy's)".to_string());
     }
     let (len, len_size) = match start[6] {
         1 => {
@@ -60,7 +60,7 @@ pub fn read_from(source: &mut dyn Read, size: u64) -> std::result::Result<Buffer
     }
     let mut text = vec![0u8; len];
     source.read_exact(&mut text).map_err(short)?;
-    let text = std::str::from_utf8(&text).map_err(|_| "its .npy header is no text".to_string())?;
+    let text = std::str::from_utf8(&text).map_err(|_| "its .npy header is not text".to_string())?;
     let header = parse_header(text)?;
     let width = header.dtype.bytes();
     let count = header.shape.iter().try_fold(1u64, |a, &b| a.checked_mul(b));

@@ -19,7 +19,7 @@ unsafe impl Send for Pages {}
 unsafe impl Sync for Pages {}
 
 impl Pages {
-    /// `None` when the system has not that much memory.
+    /// `None` when the system does not have that much memory.
     pub fn zeroed(len: usize) -> Option<Pages> {
         if len >= 1 << 20 { Pages::mapped(len) } else { Pages::small(len) }
     }

@@ -71,7 +71,7 @@ pub fn bind(plan: &Plan, grids: &[Grid], graph: &Graph, symbols: &[i64], fixed: 
         Error::argument(format!("the array `{name}` of the model is too large{text}"))
     };
     let mut binding = Binding { symbols: symbols.to_vec(), ..Binding::default() };
-    // Where each array lies; those that are no arrays of these steps stay unknown.
+    // Where each array lies; those that are not arrays of these steps stay unknown.
     let mut places: Vec<Option<Slot>> = vec![None; plan.arrays.len()];
     for (id, array) in plan.arrays.iter() {
         if let Some(place) = places.get_mut(id.0 as usize) {
@@ -84,7 +84,7 @@ pub fn bind(plan: &Plan, grids: &[Grid], graph: &Graph, symbols: &[i64], fixed: 
     }
     for (k, &id) in plan.outputs.iter().enumerate() {
         let (Some(array), Some(place)) = (plan.arrays.get(id), places.get_mut(id.0 as usize)) else {
-            return Err(Error::Internal("an output of the plan is no array".into()));
+            return Err(Error::Internal("an output of the plan is not an array".into()));
         };
         let shape = extent::shape(&array.shape, symbols).ok_or_else(|| too_large(&array.name))?;
         let bytes = bytes_of(array.elem, &shape).ok_or_else(|| too_large(&array.name))?;
@@ -178,7 +178,7 @@ fn push_step(
         let blocks = extent::value(ix, known).ok_or_else(|| bug("its grid does not follow from the symbols"))?;
         *n = u32::try_from(blocks).ok().filter(|n| *n <= MAX_GRID).ok_or_else(|| {
             Error::argument(format!(
-                "the kernel {name} would need {blocks} blocks along one axis, and at most {MAX_GRID} are possible"
+                "the kernel {name} would need {blocks} blocks along one axis, but at most {MAX_GRID} are possible"
             ))
         })?;
     }

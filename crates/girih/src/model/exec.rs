@@ -217,7 +217,7 @@ impl Executable {
         Ok(())
     }
 
-    /// Runs the steps that depend on weights alone, and lets go of the weights that nothing else reads.
+    /// Runs the steps that depend on weights alone, and releases the weights that nothing else reads.
     ///
     /// # Safety
     /// As of [`Executable::run`].
@@ -399,13 +399,14 @@ fn fill(to: &mut Vec<u64>, slots: &[Slot], call: &Call<'_>, arena: u64) -> Resul
     Ok(())
 }
 
-/// Memory for arrays, unless the machine has not that much.
+/// Memory for arrays, unless the machine does not have that much.
 fn reserve(bytes: usize, what: &str) -> Result<Pages> {
     let gib = |n: u64| n as f64 / f64::from(1 << 30);
     // Asking takes longer than a small run.
     let free = if bytes < 64 << 20 { None } else { machine::memory_left() };
     if let Some(free) = free.filter(|&free| bytes as u64 > free) {
-        let text = format!("{what} take {:.1} GiB, and {:.1} GiB of memory are free", gib(bytes as u64), gib(free));
+        let text =
+            format!("{what} take {:.1} GiB, but only {:.1} GiB of memory are free", gib(bytes as u64), gib(free));
         return Err(Error::argument(text));
     }
     Pages::zeroed(bytes).ok_or_else(|| {

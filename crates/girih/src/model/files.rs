@@ -89,10 +89,10 @@ impl Files {
         let name = Path::new(file);
         let inside = name.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir));
         if file.is_empty() || !inside {
-            return Err(format!("its file `{file}` does not lie in the model's folder"));
+            return Err(format!("its file `{file}` is not in the model's folder"));
         }
         let Some(folder) = folder else {
-            return Err(format!("it lies in the file `{file}`, and the model was given without a folder"));
+            return Err(format!("it is in the file `{file}`, but the model was given without a folder"));
         };
         let path = folder.join(name);
         if !open.contains_key(&path) {
@@ -111,7 +111,7 @@ impl Files {
         match (usize::try_from(offset), end.and_then(|e| usize::try_from(e).ok())) {
             (Ok(start), Some(end)) if end <= bytes.len() => Ok(bytes.slice(start..end)),
             _ => Err(format!(
-                "bytes {offset} to {} of {} are asked for, and it holds {}",
+                "bytes {offset} to {} of {} are needed, but it holds {}",
                 end.map_or("the end of time".into(), |e| e.to_string()),
                 path.display(),
                 bytes.len()

@@ -90,8 +90,8 @@ impl Model {
         match self.graph.inputs.get(at).map(|i| i.role) {
             Some(Role::Parameter) => Ok(at),
             _ => Err(inputs::refuse(
-                format!("input `{name}` is no parameter of the model"),
-                "give it at every run".to_string(),
+                format!("input `{name}` is not a parameter of the model"),
+                "pass it at every run".to_string(),
             )),
         }
     }
@@ -163,7 +163,7 @@ impl Model {
             }
             if let Some(Some(g)) = held.get(at) {
                 let elem = self.graph.inputs.get(at).and_then(|i| inputs::value(&self.graph, i)).map(|v| v.elem);
-                let elem = elem.ok_or_else(|| Error::Internal("an input is no value".into()))?;
+                let elem = elem.ok_or_else(|| Error::Internal("an input is not a value".into()))?;
                 complete.push(Complete::Held(elem, g.clone()));
             }
         }

@@ -21,11 +21,11 @@ pub fn missing(graph: &Graph, absent: &[usize], help: impl Into<String>) -> Erro
     let ports = ports(graph);
     let of = |at: &usize| ports.get(*at).map_or(String::new(), Port::to_string);
     let message = match absent {
-        [one] => format!("input `{}` is not given: the model wants {}", name(graph, *one), of(one)),
+        [one] => format!("input `{}` is not given: the model expects {}", name(graph, *one), of(one)),
         many => {
             let names: Vec<String> = many.iter().map(|at| format!("`{}`", name(graph, *at))).collect();
             let types: Vec<String> = many.iter().map(of).collect();
-            format!("inputs {} are not given: the model wants {}", names.join(", "), types.join(", "))
+            format!("inputs {} are not given: the model expects {}", names.join(", "), types.join(", "))
         }
     };
     refuse(message, help)
@@ -56,7 +56,7 @@ pub fn arguments_for(graph: &Graph, absent: &[usize], known: &[Option<i64>]) -> 
     }
     let free = match free.is_empty() {
         true => String::new(),
-        false => format!(" (1 stands where the model says {})", free.join(", ")),
+        false => format!(" (1 stands for {})", free.join(", ")),
     };
     format!("`{}`{free}; or from a file, `--arg NAME=FILE.npy`", flags.join(" "))
 }
@@ -109,11 +109,11 @@ pub fn position(graph: &Graph, name: &str) -> Result<usize> {
 /// The element type and the rank of what is given for the input at a position.
 pub fn check(graph: &Graph, at: usize, elem: girih_compiler::graph::Elem, shape: &[u64]) -> Result<()> {
     let Some(v) = graph.inputs.get(at).and_then(|i| value(graph, i)) else {
-        return Err(Error::Internal("there is no such input".into()));
+        return Err(Error::Internal("the model does not have that input".into()));
     };
     let wanted = || {
         let all = ports(graph);
-        all.get(at).map_or(String::new(), |p| format!("the model wants {p}"))
+        all.get(at).map_or(String::new(), |p| format!("the model expects {p}"))
     };
     if elem != v.elem {
         return Err(refuse(format!("input `{}` is {elem}, not {}", v.name, v.elem), wanted()));
@@ -170,8 +170,8 @@ pub fn filled_shape(graph: &Graph, at: usize, known: &[Option<i64>]) -> Result<V
     if let Some(s) = missing {
         let symbol = graph.symbols.get(s).map_or("?", |s| &s.name);
         return Err(refuse(
-            format!("nothing says how long `{symbol}` is, an extent of `{}`", v.name),
-            format!("give it, `--arg {symbol}=N`, or give `{}`", v.name),
+            format!("the value of `{symbol}`, an extent of `{}`, is not known", v.name),
+            format!("give it with `--arg {symbol}=N`, or give `{}`", v.name),
         ));
     }
     let all: Vec<i64> = known.iter().map(|k| k.unwrap_or(0)).collect();
@@ -182,7 +182,7 @@ pub fn filled_shape(graph: &Graph, at: usize, known: &[Option<i64>]) -> Result<V
 /// The data of an input that makes its own. Random data depends on the input's position and on the seed alone.
 pub fn filled(graph: &Graph, at: usize, shape: &[u64], seed: u64) -> Result<Tensor> {
     let Some((input, v)) = graph.inputs.get(at).and_then(|i| Some((i, value(graph, i)?))) else {
-        return Err(Error::Internal("there is no such input".into()));
+        return Err(Error::Internal("the model does not have that input".into()));
     };
     let seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(at as u64 + 1);
     let dtype = v.elem.dtype;

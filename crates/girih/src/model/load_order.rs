@@ -8,7 +8,7 @@ use girih_compiler::loops::model::{ArrayId, Plan, Step};
 use super::extent;
 use super::tensor::bytes_of;
 
-/// Puts the steps of loading that read most first, as far as what they read is there: what is read is let go of soon
+/// Puts the steps of loading that read most first, as far as what they read is there: what is read is released soon
 /// after, and little of it is needed beside the results that pile up.
 pub(super) fn largest_first(plan: &mut Plan) {
     let rest: Vec<Step> = std::mem::take(&mut plan.load);

@@ -145,7 +145,7 @@ impl Model {
         }
         if next.next().is_some() {
             let want = self.graph.inputs.iter().filter(|i| i.role == Role::Argument).count();
-            let message = format!("the model takes {want} arguments, and {} are given", arguments.len());
+            let message = format!("the model takes {want} arguments, but {} are given", arguments.len());
             return Err(inputs::refuse(message, "parameters are given with bind_parameters".to_string()));
         }
         let types = arguments.iter().map(|t| (t.elem, t.shape.to_vec())).collect();

@@ -131,7 +131,7 @@ fn a_model_runs_on_addresses() {
         unsafe { model.run_raw(args, &[], none) }.unwrap_err().to_string()
     };
     assert!(say(&[], &mut none).contains("input `x` is not given"));
-    assert!(say(&[x.raw(), x.raw()], &mut none).contains("takes 1 arguments, and 2 are given"));
+    assert!(say(&[x.raw(), x.raw()], &mut none).contains("takes 1 arguments, but 2 are given"));
     assert!(say(&[x.raw()], &mut none).contains("not asked for"));
 }
 
@@ -145,16 +145,16 @@ fn what_does_not_fit_is_named() {
         format!("{}; {}", d[0].message, d[0].help.clone().unwrap_or_default())
     };
     let both = say(model.run(&[]).unwrap_err());
-    assert!(both.starts_with("inputs `x`, `w` are not given: the model wants f32[n], f32[4]; "), "{both}");
-    assert!(both.contains("`--arg x=randn:f32[1] --arg w=randn:f32[4]` (1 stands where the model says n)"), "{both}");
-    assert!(say(model.run(&[("x", &x)]).unwrap_err()).starts_with("input `w` is not given: the model wants f32[4]"));
+    assert!(both.starts_with("inputs `x`, `w` are not given: the model expects f32[n], f32[4]; "), "{both}");
+    assert!(both.contains("`--arg x=randn:f32[1] --arg w=randn:f32[4]` (1 stands for n)"), "{both}");
+    assert!(say(model.run(&[("x", &x)]).unwrap_err()).starts_with("input `w` is not given: the model expects f32[4]"));
     assert_eq!(say(model.run(&[("y", &x)]).unwrap_err()), "the model has no input `y`; the inputs are x, w");
     assert_eq!(say(model.run(&[("x", &x), ("x", &x)]).unwrap_err()), "input `x` is given twice; give it once");
     let wrong = Tensor::from_slice(&[1f64; 4], &[4]).unwrap();
-    assert_eq!(say(model.run(&[("x", &wrong)]).unwrap_err()), "input `x` is f64, not f32; the model wants f32[n]");
+    assert_eq!(say(model.run(&[("x", &wrong)]).unwrap_err()), "input `x` is f64, not f32; the model expects f32[n]");
     let wrong = Tensor::from_slice(&[1f32; 4], &[2, 2]).unwrap();
-    let want = "input `x` has rank 2 (shape [2, 2]), not 1; the model wants f32[n]";
+    let want = "input `x` has rank 2 (shape [2, 2]), not 1; the model expects f32[n]";
     assert_eq!(say(model.run(&[("x", &wrong)]).unwrap_err()), want);
     let say_parameter = |name: &str| say(model.bind_parameters(vec![(name, tensor(&[0.0; 4]))]).unwrap_err());
-    assert!(say_parameter("x").starts_with("input `x` is no parameter"));
+    assert!(say_parameter("x").starts_with("input `x` is not a parameter"));
 }

@@ -172,7 +172,7 @@ impl Drop for Busy {
 }
 
 impl Launching {
-    /// Waits for launches of other threads; what stopped an earlier one is over. A launch from the midst of another
+    /// Waits for launches of other threads; what stopped an earlier one is over. A launch from within another
     /// one's blocks (by a signal's handler, or by what the kernel prints to) is part of that.
     pub fn begin() -> crate::Result<Launching> {
         static ONE: Turn = Turn::new();

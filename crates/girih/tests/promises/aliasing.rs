@@ -175,7 +175,7 @@ fn a_pointer_loaded_from_memory_may_be_any_argument() {
     }
 }
 
-/// The pointer `%q` that `make` derives may be any argument: q[i + 1] = x + 1 stands between two loads of a.
+/// The pointer `%q` that `make` derives may be any argument: q[i + 1] = x + 1 is between two loads of a.
 fn through_derived(make: &str) -> String {
     let n = 64;
     [

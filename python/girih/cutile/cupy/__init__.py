@@ -47,7 +47,7 @@ def _host(obj):
 
 
 def asnumpy(a, stream=None, order="C", out=None, blocking=True):
-    """A copy as a NumPy array; what is none of CuPy's arrays becomes one as NumPy makes it."""
+    """A copy as a NumPy array; what is not an array of CuPy's becomes one as NumPy makes it."""
     if isinstance(a, ndarray):
         return a.get(order=order, out=out)
     host = _np.asarray(a, order=order)

@@ -57,7 +57,7 @@ class ndarray:
 
     def __init__(self, shape, dtype=float, memptr=None, strides=None, order="C"):
         if memptr is not None:
-            raise TypeError("girih's stand-in for CuPy makes no arrays from memory pointers")
+            raise TypeError("girih's stand-in for CuPy cannot make arrays from memory pointers")
         self.host = np.ndarray(shape, dtype, strides=strides, order=order)
 
     # How others see it.
@@ -158,7 +158,7 @@ class ndarray:
 
     def __iter__(self):
         if self.host.ndim == 0:
-            raise TypeError("iteration over an array of no dimensions")
+            raise TypeError("iteration over an array without dimensions")
         return (_of(self.host[i : i + 1].reshape(self.host.shape[1:])) for i in range(len(self.host)))
 
     def __repr__(self):

@@ -44,7 +44,7 @@ impl Maker {
         }
     }
 
-    /// The largest element and where it stands, the first of several.
+    /// The largest element and where it is, the first of several.
     fn largest_with_index(&mut self) {
         let Some(a) = self.int_tile() else { return };
         let (n, dim) = (elements(&a.shape), self.rng.below(a.shape.len()));

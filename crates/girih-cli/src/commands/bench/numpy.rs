@@ -85,7 +85,7 @@ impl NumPy {
 
     /// Runs the statement once; its seconds.
     pub fn run(&mut self) -> Result<f64, String> {
-        self.say("")?.parse().map_err(|_| "NumPy gave no time".to_string())
+        self.say("")?.parse().map_err(|_| "NumPy reported no time".to_string())
     }
 }
 

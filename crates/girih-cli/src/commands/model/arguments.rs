@@ -42,7 +42,7 @@ impl Arguments {
                     }
                 }
                 ArgSpec::Same(_) | ArgSpec::Pointers(_) => {
-                    let text = format!("--arg {name}: an input of a model is an array of its own");
+                    let text = format!("--arg {name}: each input of a model needs its own array");
                     return Err(Failure::usage(text));
                 }
             };

@@ -67,7 +67,7 @@ impl Given {
 /// Refuses flags that mean something for tile programs only.
 pub fn refuse_flags(flags: &[(&str, bool)]) -> Result<(), Failure> {
     match flags.iter().find(|(_, set)| *set) {
-        Some((flag, _)) => Err(Failure::usage(format!("{flag} is for tile programs; a model has no use for it"))),
+        Some((flag, _)) => Err(Failure::usage(format!("{flag} works with tile programs only, not with models"))),
         None => Ok(()),
     }
 }

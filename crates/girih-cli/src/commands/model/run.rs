@@ -48,7 +48,7 @@ pub fn run(args: &RunArgs, given: &Given) -> Result<(), Failure> {
     for (_, file) in &args.save {
         let folder = Path::new(file).parent().filter(|p| !p.as_os_str().is_empty());
         if let Some(folder) = folder.filter(|p| !p.is_dir()) {
-            let message = format!("cannot be written: there is no folder {}", folder.display());
+            let message = format!("cannot be written: the folder {} does not exist", folder.display());
             return Err(within(girih::Error::file(file, message)));
         }
     }
@@ -103,7 +103,7 @@ pub fn run(args: &RunArgs, given: &Given) -> Result<(), Failure> {
     }
     if let Some(device) = args.compare {
         if device != Device::Eval || model.options().device == Device::Eval {
-            return Err(Failure::usage("a model on cpu is compared with eval: --compare eval"));
+            return Err(Failure::usage("a model can only run on cpu and be compared with eval: --compare eval"));
         }
         good &= verify::compare(&prepared, args.bits, &mut summary).map_err(|f| f.at(&source))?;
     }

@@ -1,4 +1,4 @@
-//! How each operation lies in bytes: the one truth of the reader and the writer.
+//! How each operation is encoded in bytes, stated once for the reader and the writer.
 //!
 //! An operation is its number, its result types (a count first where the number of results or operands varies), a word
 //! of flags where something may be absent, its attributes, its operands and its regions. All of it follows from the
@@ -75,9 +75,9 @@ impl Field {
 pub enum Operands {
     /// Not at all: there is one for each group.
     Fixed,
-    /// One count of all operands stands first.
+    /// One count of all operands comes first.
     Total,
-    /// A count stands before each group of any number; a bit of the flags says whether an optional group is there.
+    /// A count comes before each group of any number; a bit of the flags says whether an optional group is there.
     Groups,
 }
 

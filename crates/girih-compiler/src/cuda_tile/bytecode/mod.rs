@@ -1,7 +1,7 @@
 //! Tile IR bytecode: the form in which NVIDIA's front ends hand programs over.
 //!
 //! A file is the [`MAGIC`], a [`Version`], and sections that refer to each other by number: strings, types, constants,
-//! globals, functions and debug locations. [`layout`] says once how each operation lies in bytes, in every version;
+//! globals, functions and debug locations. [`layout`] says once how each operation is encoded, in every version;
 //! [`tags`] has the numbers of sections, types, attributes and locations.
 //!
 //! ```text

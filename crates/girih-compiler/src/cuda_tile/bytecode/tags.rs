@@ -24,7 +24,7 @@ pub mod section {
 /// The number of the one operation that only files with previews have.
 pub const PREVIEW_CALL: u64 = 0x4002;
 
-/// What padding consists of; readers skip whatever stands there.
+/// What padding consists of; readers skip whatever is there.
 pub const PADDING: u8 = 0xCB;
 
 /// Element types, with their tags.

@@ -288,8 +288,13 @@ impl<'a> Machine<'a> {
         let places = view::places(&v, &ViewIndex(numbers), inbounds).map_err(|OutsideView { dim, index, limit }| {
             let promise = inbounds.get(dim) == Some(&true) && (index as i128) < limit as i128;
             let message = match promise {
-                true => format!("the tile at index {index} along dimension {dim} reaches outside the tensor, which `inbounds` denies"),
-                false => format!("the index {index} along dimension {dim} lies outside the view, which has {limit} tiles there"),
+                true => format!(
+                    "the tile at index {index} along dimension {dim} reaches outside the \
+                     tensor, which `inbounds` rules out"
+                ),
+                false => format!(
+                    "the index {index} along dimension {dim} lies outside the view, which has {limit} tiles there"
+                ),
             };
             self.trap(cx, Code::IndexOutside, message, None)
         })?;

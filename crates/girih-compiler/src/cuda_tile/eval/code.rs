@@ -57,7 +57,7 @@ pub fn synchronises(op: &Op) -> bool {
 
 /// For every operation the values defined in its own region that nothing after it there uses.
 fn deaths(func: &Func) -> Vec<Vec<ValueId>> {
-    // Where each operation stands, and which operation holds each region.
+    // Where each operation is, and which operation holds each region.
     let mut place: Vec<Option<(RegionId, u32)>> = vec![None; func.ops.len()];
     let mut holder: Vec<Option<OpId>> = vec![None; func.regions.len()];
     for (r, region) in func.regions.iter() {

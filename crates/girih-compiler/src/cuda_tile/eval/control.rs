@@ -168,7 +168,7 @@ impl<'a> Machine<'a> {
         block.calls.pop();
         block.allocas.iter_mut().filter(|a| a.0 == depth).for_each(|a| a.0 = usize::MAX);
         let Some(call) = block.calls.last() else { return Ok(Step::Done) };
-        // The caller stands one past its call.
+        // The caller is one past its call.
         let Some(active) = call.regions.last() else { return Ok(Step::Done) };
         let func = &self.module.funcs[call.func];
         let id = func.regions.get(active.region).and_then(|r| r.ops.get(active.next.checked_sub(1)?)).copied();

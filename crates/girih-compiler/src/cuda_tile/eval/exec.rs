@@ -145,9 +145,7 @@ impl<'a> Machine<'a> {
                     _ => "?".into(),
                 };
                 let (symbol, lib) = (named(AttrKey::Symbol), named(AttrKey::LibName));
-                let message = format!(
-                    "`{symbol}` comes from the library `{lib}`, which is needed to run this and is missing here"
-                );
+                let message = format!("running this needs `{symbol}` from the library `{lib}`, which is not available");
                 Err(self.trap(cx, Code::LibraryNeeded, message, None))
             }
             _ => {
@@ -295,7 +293,7 @@ impl<'a> Machine<'a> {
             (Val::TensorView(t), Assumption::DivBy { divisor, .. }) => {
                 if t.base % divisor.max(&1) != 0 {
                     return fail(
-                        format!("the base address {:#x} is not a multiple of {divisor}, as was assumed", t.base),
+                        format!("the base address {:#x} is not a multiple of {divisor}, but was assumed to be", t.base),
                         None,
                     );
                 }
@@ -321,7 +319,7 @@ impl<'a> Machine<'a> {
                     if lb.is_some_and(|l| x < l as i128) || ub.is_some_and(|u| x > u as i128) {
                         let show = |b: Option<i64>| b.map_or("?".to_string(), |b| b.to_string());
                         let (l, u) = (show(*lb), show(*ub));
-                        return fail(format!("{x} does not lie in [{l}, {u}], as was assumed"), Some((shape, i)));
+                        return fail(format!("{x} is not in [{l}, {u}], but was assumed to be"), Some((shape, i)));
                     }
                 }
                 Assumption::SameElements(group) => {
@@ -333,7 +331,7 @@ impl<'a> Machine<'a> {
                     let first = at.iter().zip(&strides).map(|(a, s)| a * s).sum::<u64>() as usize;
                     if t.origin(first) == 0 && t.get(first) != t.get(i) {
                         return fail(
-                            "the elements of a group differ, which were assumed the same".into(),
+                            "the elements of a group differ, but were assumed to be the same".into(),
                             Some((shape, i)),
                         );
                     }
@@ -350,12 +348,18 @@ impl<'a> Machine<'a> {
                     let base = number(first);
                     let divides = base.rem_euclid(*divisor.max(&1) as i128) == 0;
                     if within == 0 && !divides && !moves_nothing(cx) {
-                        return fail(format!("{x} is not a multiple of {divisor}, as was assumed"), Some((shape, i)));
+                        return fail(
+                            format!("{x} is not a multiple of {divisor}, but was assumed to be"),
+                            Some((shape, i)),
+                        );
                     }
                     let want = (base + within as i128 * unit) as u64
                         & if t.elem_num().is_some() { dtype.mask() } else { u64::MAX };
                     if t.origin(first) == 0 && t.get(i) != want {
-                        return fail("the elements of a group do not ascend, as was assumed".into(), Some((shape, i)));
+                        return fail(
+                            "the elements of a group do not ascend, but were assumed to".into(),
+                            Some((shape, i)),
+                        );
                     }
                 }
             }

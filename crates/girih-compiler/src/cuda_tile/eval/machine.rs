@@ -296,7 +296,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The operation a block stands at.
+    /// The operation a block is at.
     fn at(&self, block: &Block) -> Option<Cx<'a>> {
         let call = block.calls.last()?;
         let active = call.regions.last()?;
@@ -537,7 +537,7 @@ fn cause(op: &Op) -> Option<&'static str> {
     })
 }
 
-/// What stands at an operation, with the place it comes from where that is known.
+/// What is at an operation, with the place it comes from where that is known.
 fn label(what: &str, op: &Op) -> String {
     match op.loc.place() {
         Some(place) => format!("{what}, at {place}"),

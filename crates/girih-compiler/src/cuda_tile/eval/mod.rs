@@ -103,7 +103,7 @@ pub fn run_with(
     let Some(func) = found else { return Err(refuse(format!("the module has no entry `{entry}`"))) };
     let params = module.funcs[func].params().len();
     if launch.args.len() != params {
-        return Err(refuse(format!("entry `{entry}` takes {params} arguments, {} were given", launch.args.len())));
+        return Err(refuse(format!("entry `{entry}` takes {params} arguments, but {} were given", launch.args.len())));
     }
     if launch.grid.contains(&0) {
         return Err(refuse("a grid dimension is zero".into()));

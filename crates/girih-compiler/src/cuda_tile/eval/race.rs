@@ -194,7 +194,8 @@ pub fn sentence(c: &Conflict, first: &str, second: &str) -> String {
         format!("`{first}` and `{second}` of different blocks {what} the same byte with nothing to order them: a race")
     } else {
         format!(
-            "`{first}` and `{second}` {what} the same byte of memory with no token path between them: right here, may be wrong on a GPU"
+            "`{first}` and `{second}` {what} the same byte of memory with no token path between them: correct \
+             here, but possibly wrong on a GPU"
         )
     }
 }

@@ -134,7 +134,7 @@ pub fn index_space(view: &TileView) -> Vec<i64> {
 /// The index of a tile: one number per dimension, except many along a sparse dimension.
 pub struct ViewIndex(pub Vec<Vec<u64>>);
 
-/// Why an index names no tile.
+/// Why an index does not name a tile.
 pub struct OutsideView {
     pub dim: usize,
     pub index: u64,

@@ -7,7 +7,7 @@
 //!   token; `store_view_tko` tile, view, index, token; `for` lower, upper, step, inits; `make_tensor_view` base, shape,
 //!   strides (dynamic ones only, the type knows which); `print_tko` args, token.
 //! * `attrs` holds what the text gives and does not equal the table's default, in the table's order.
-//! * Results stand in order with their types, tokens included. `get_tensor_shape` and `get_index_space_shape` have one
+//! * Results are in order with their types, tokens included. `get_tensor_shape` and `get_index_space_shape` have one
 //!   result per dimension.
 //! * A `for` region's arguments are the induction variable and then the carried values; a `loop` region's the carried
 //!   values; those of `reduce` and `scan` come in pairs, one pair per operand, in text order.
@@ -106,7 +106,7 @@ pub enum Role {
 pub struct OpInfo {
     pub opcode: Opcode,
     pub name: &'static str,
-    /// The heading it stands under in the reference.
+    /// The heading it is under in the reference.
     pub group: &'static str,
     /// The number in bytecode; `None` for the extensions.
     pub code: Option<u16>,

@@ -320,7 +320,7 @@ pub(super) static GROUPS: &[(&str, &[Row])] = &[
             op!(MakePartitionView "make_partition_view" 0x42 ("tensor_view") [] ("result") "%tensor_view : {result}", "A view that cuts a tensor into tiles side by side."),
             op!(MakeStridedView "make_strided_view" 0x74 ("tensor_view") [] ("result") "%tensor_view : {result}", "A view whose tiles start at multiples of given strides.", since: (13, 3)),
             op!(MakeTensorView "make_tensor_view" 0x43 ("base dynamicShape* dynamicStrides*") [] ("result") "", "Memory from a base pointer on, seen as a tensor of given extents and strides (in elements)."),
-            op!(MultimemLoadReduceViewTko "multimem_load_reduce_view_tko" 0x7B ("view index* token?") [ORDER, SCOPE, REDUCTION, INBOUNDS] ("reduced_values result_token") "$memory_ordering_semantics $memory_scope? %view [ %index* ] token? $inbounds? $reduction? : {view} {index~} {token?} -> {reduced_values} , {result_token}", "Reads one tile of a view of multicast memory, its elements combined over the copies that the devices hold; of one device's copy this is a plain load. Another reduction than `add` is written `attributes {reduction = #cuda_tile.multimem_reduction_kind<max>}`.", since: (13, 5), effect: Read),
+            op!(MultimemLoadReduceViewTko "multimem_load_reduce_view_tko" 0x7B ("view index* token?") [ORDER, SCOPE, REDUCTION, INBOUNDS] ("reduced_values result_token") "$memory_ordering_semantics $memory_scope? %view [ %index* ] token? $inbounds? $reduction? : {view} {index~} {token?} -> {reduced_values} , {result_token}", "Reads one tile of a view of multicast memory, its elements combined over the copies that the devices hold; of one device's copy this is a plain load. A reduction other than `add` is written `attributes {reduction = #cuda_tile.multimem_reduction_kind<max>}`.", since: (13, 5), effect: Read),
             op!(MultimemReduceViewTko "multimem_reduce_view_tko" 0x7C ("view tile index* token?") [ORDER, SCOPE, REDUCTION, INBOUNDS] ("result_token") "$memory_ordering_semantics $memory_scope %view , %tile [ %index* ] token? $inbounds? $reduction? : {view} , {tile} {index~} {token?} -> {result_token}", "Combines a tile into the elements of a view of multicast memory, each atomically, in every copy; the reduction is written as for `multimem_load_reduce_view_tko`.", since: (13, 5), effect: Atomic),
             op!(MultimemStoreViewTko "multimem_store_view_tko" 0x7D ("view tile index* token?") [ORDER, SCOPE, INBOUNDS] ("result_token") "$memory_ordering_semantics $memory_scope? %view , %tile [ %index* ] token? $inbounds? : {view} , {tile} {index~} {token?} -> {result_token}", "Writes one tile of a view of multicast memory, in every copy.", since: (13, 5), effect: Write),
             op!(StoreViewTko "store_view_tko" 0x66 ("tile view index* token?") [ORDER, SCOPE, HINTS, INBOUNDS] ("result_token") "$memory_ordering_semantics $memory_scope? %tile , %view [ %index* ] token? $optimization_hints? $inbounds? : {tile} , {view} {index~} -> {result_token}", "Writes one tile of a view; elements outside the tensor are dropped.", effect: Write),
@@ -329,7 +329,7 @@ pub(super) static GROUPS: &[(&str, &[Row])] = &[
     (
         "Miscellaneous",
         &[
-            op!(Assume "assume" 0x06 ("value") [PREDICATE] ("result") "$predicate , %value : {value|result}", "The value, with a fact the program promises of it."),
+            op!(Assume "assume" 0x06 ("value") [PREDICATE] ("result") "$predicate , %value : {value|result}", "The value, with a fact that the program promises about it."),
             op!(PrintTko "print_tko" 0x55 ("args* token?") [STR] ("result_token") "", "Prints a format string and its tiles.", effect: Observable),
         ],
     ),
@@ -340,7 +340,7 @@ pub(super) static GROUPS: &[(&str, &[Row])] = &[
             op!(ExpExternElementwise "experimental$extern_elementwise" 0 ("args*") [LIB_NAME, LIB_PATH, PURE_ATTR, SYMBOL] ("result") "", "Applies a function of a named library to each element.", code: None, effect: Observable),
             op!(ExpGenerate "experimental$generate" 0 ("") [] ("result") "", "Computes each element from its index.", code: None, regions: (1, 1), effect: Structured),
             op!(ExpScatterStore "experimental$scatter_store" 0 ("src dst index offsets* token?") [DIM] ("result_token") "", "Writes the rows of a tile to the rows of a tensor view that an index tile names.", code: None, effect: Write),
-            op!(OptimizationBarrier "internal$optimization_barrier" 0 ("source") [KEEP_AXIS_INFO] ("result") "", "The source unchanged; what is known of it is forgotten.", code: None),
+            op!(OptimizationBarrier "internal$optimization_barrier" 0 ("source") [KEEP_AXIS_INFO] ("result") "", "The source unchanged; what is known about it is forgotten.", code: None),
         ],
     ),
 ];

@@ -204,7 +204,7 @@ impl<'a> Parser<'a> {
                     self.seek(after);
                     return value;
                 }
-                let d = Diagnostic::error(Code::UnknownWord, format!("there is no assumption {}", self.found()))
+                let d = Diagnostic::error(Code::UnknownWord, format!("unknown assumption {}", self.found()))
                     .at(self.span)
                     .maybe_help(did_you_mean(name, ["div_by", "same_elements", "bounded"]));
                 self.report(d);
@@ -348,7 +348,7 @@ impl<'a> Parser<'a> {
         let ty_span = self.span;
         let ty = self.ty()?;
         let Some(dtype) = ty.tile().and_then(TileType::num) else {
-            return self.error(Code::TypeMismatch, ty_span, "dense elements have a tile type with number elements");
+            return self.error(Code::TypeMismatch, ty_span, "dense elements need a tile type with number elements");
         };
         let after = self.span.start as usize;
         let last_end = self.last_end;

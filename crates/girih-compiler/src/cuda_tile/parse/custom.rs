@@ -48,7 +48,7 @@ impl<'a> Parser<'a> {
             self.advance();
         }
         let Some(state) = self.state.as_mut() else {
-            return self.error(Code::Syntax, span, "a value is used outside of a function");
+            return self.error(Code::Syntax, span, "a value is used outside a function");
         };
         let Some(binding) = state.names.get(name) else {
             // Looking for what was meant costs time that a file full of errors should not.
@@ -82,7 +82,7 @@ impl<'a> Parser<'a> {
             None => {
                 let d = Diagnostic::error(
                     Code::ResultCount,
-                    format!("%{name} stands for {count} values, there is no #{index}"),
+                    format!("%{name} stands for {count} values; there is no #{index}"),
                 );
                 self.report(d.at(span).label(defined, "defined here"));
                 Err(Failed)
@@ -90,7 +90,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Operands separated by commas, none if no value stands here.
+    /// Operands separated by commas, none if no value is here.
     pub(super) fn operands(&mut self) -> Res<Vec<(ValueId, Span)>> {
         let mut out = vec![];
         if matches!(self.tok, Tok::Percent(_)) {
@@ -154,7 +154,7 @@ impl<'a> Parser<'a> {
                     }
                 },
                 Piece::Token(_) | Piece::Attr { optional: true, .. } => {
-                    // Whatever is optional here may stand in any order.
+                    // Whatever is optional here may be in any order.
                     let run = info.pieces[i - 1..].iter();
                     let run: Vec<&Piece> =
                         run.take_while(|p| matches!(p, Piece::Token(_) | Piece::Attr { optional: true, .. })).collect();
@@ -195,7 +195,7 @@ impl<'a> Parser<'a> {
                         self.advance();
                         let span = self.span;
                         if self.ty()? != Type::Token {
-                            return self.error(Code::TypeMismatch, span, "the result is a token");
+                            return self.error(Code::TypeMismatch, span, "the result must be a token");
                         }
                     }
                 }
@@ -273,7 +273,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A load's mask and padding stand in one list, so a padding without a mask looks like a mask; its type tells.
+    /// A load's mask and padding are in one list, so a padding without a mask looks like a mask; its type tells.
     fn padding_alone(&self, draft: &mut Draft) {
         if let [_, mask, padding, ..] = &mut draft.groups[..]
             && padding.is_empty()
@@ -355,7 +355,7 @@ impl<'a> Parser<'a> {
                 }
                 None if name == "operandSegmentSizes" => {}
                 None => {
-                    let message = format!("`{}` has no attribute `{name}`; it is left out", info.name);
+                    let message = format!("`{}` has no attribute `{name}`; it is ignored", info.name);
                     self.report(Diagnostic::warning(Code::IgnoredAttribute, message).at(span));
                 }
             }

@@ -121,7 +121,11 @@ impl<'a> Parser<'a> {
             shape[depth] = n;
         } else if shape[depth] != n {
             let (want, span) = (shape[depth], self.since(start));
-            return self.error(Code::BadShape, span, format!("this list has {n} elements, the ones before it {want}"));
+            return self.error(
+                Code::BadShape,
+                span,
+                format!("this list has {n} elements, but the ones before it have {want}"),
+            );
         }
         Ok(())
     }
@@ -149,7 +153,7 @@ impl<'a> Parser<'a> {
             _ => self.error(
                 Code::BadLiteral,
                 span,
-                format!("the string is not the bytes of elements of type {}", e.dtype),
+                format!("the string does not hold the bytes of elements of type {}", e.dtype),
             ),
         }
     }
@@ -158,12 +162,12 @@ impl<'a> Parser<'a> {
     /// a splat.
     pub(super) fn shape_elements(&mut self, e: &mut Elements, ty: &Type, span: Span) {
         let Some(tile) = ty.tile() else {
-            let _: Res<()> = self.error(Code::TypeMismatch, span, "a constant is a tile");
+            let _: Res<()> = self.error(Code::TypeMismatch, span, "a constant must be a tile");
             return;
         };
         if tile.elem != Elem::Num(e.dtype) {
             let message =
-                format!("the elements are {}, the type is `{}`", e.dtype, crate::cuda_tile::print::type_text(ty));
+                format!("the elements are {}, but the type is `{}`", e.dtype, crate::cuda_tile::print::type_text(ty));
             let _: Res<()> = self.error(Code::TypeMismatch, span, message);
             return;
         }
@@ -171,7 +175,7 @@ impl<'a> Parser<'a> {
         if e.bits.is_empty() || !e.shape.is_empty() && !from_bytes && e.shape != tile.shape {
             let dims = |s: &[u64]| s.iter().map(u64::to_string).collect::<Vec<_>>().join("x");
             let message =
-                format!("the constant lists {} elements, its type wants {}", dims(&e.shape), dims(&tile.shape));
+                format!("the constant lists {} elements, but its type has {}", dims(&e.shape), dims(&tile.shape));
             let _: Res<()> = self.error(Code::BadShape, span, message);
             return;
         }

@@ -24,7 +24,7 @@ impl<'a> Parser<'a> {
             if p.is('{') {
                 let span = p.span;
                 p.dict()?;
-                let message = "attributes of a parameter are left out";
+                let message = "attributes of a parameter are ignored";
                 p.report(Diagnostic::warning(Code::IgnoredAttribute, message).at(span));
             }
             p.location()?;
@@ -116,7 +116,7 @@ impl<'a> Parser<'a> {
                     return Err(Failed);
                 }
                 Tok::Caret(_) => {
-                    let message = "a region has one block; branches between blocks are not part of the language";
+                    let message = "a region must have one block; branches between blocks are not part of the language";
                     let _: Res<()> = self.error(Code::Syntax, self.span, message);
                     self.advance();
                     self.recover()?;
@@ -279,9 +279,9 @@ impl<'a> Parser<'a> {
             return Ok(info);
         }
         let bare = name.strip_prefix("cuda_tile.").unwrap_or(name);
-        let mut d = Diagnostic::error(Code::UnknownOp, format!("there is no operation `{bare}`")).at(self.span);
+        let mut d = Diagnostic::error(Code::UnknownOp, format!("unknown operation `{bare}`")).at(self.span);
         if matches!(bare, "entry" | "global" | "module") {
-            d = Diagnostic::error(Code::Syntax, format!("`{bare}` stands in a module, not inside a function"))
+            d = Diagnostic::error(Code::Syntax, format!("`{bare}` belongs in a module, not in a function"))
                 .at(self.span);
         } else if let Some(near) = ops::suggest(name).filter(|_| self.errors < MAX_ERRORS) {
             d = d.help(format!("did you mean `{near}`?"));

@@ -16,7 +16,7 @@ impl<'a> Parser<'a> {
         Ok((inputs, self.type_list()?))
     }
 
-    /// `<{...}>`, if it stands here.
+    /// `<{...}>`, if it comes next.
     pub(super) fn properties(&mut self) -> Res<Dict> {
         if !self.eat('<') {
             return Ok(vec![]);
@@ -65,7 +65,7 @@ impl<'a> Parser<'a> {
         d.results = results;
         self.segment(info, &mut d, operands, &dict, span)?;
         if !(info.regions.0..=info.regions.1).contains(&d.regions.len()) {
-            let message = format!("`{}` has {} region, found {}", info.name, info.regions.0, d.regions.len());
+            let message = format!("`{}` needs {} region, found {}", info.name, info.regions.0, d.regions.len());
             return self.error(Code::OperandCount, span, message);
         }
         self.take_dict(info, dict, &mut d, span)?;
@@ -143,7 +143,9 @@ impl<'a> Parser<'a> {
         }
         match rest.next() {
             None => Ok(()),
-            Some((_, at)) => self.error(Code::OperandCount, at, format!("`{}` takes no further operand", info.name)),
+            Some((_, at)) => {
+                self.error(Code::OperandCount, at, format!("`{}` does not take another operand", info.name))
+            }
         }
     }
 }

@@ -15,7 +15,7 @@ pub(super) enum DebugAttr {
 }
 
 impl<'a> Parser<'a> {
-    /// Notes where `!name = ...` and `#name = ...` stand: a line begins with them.
+    /// Notes where `!name = ...` and `#name = ...` are: a line begins with them.
     pub(super) fn find_aliases(&mut self) {
         let text = self.lex.text();
         let mut at = 0;
@@ -34,7 +34,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `loc(...)`, if it stands here.
+    /// `loc(...)`, if it comes next.
     pub(super) fn location(&mut self) -> Res<Loc> {
         if !(self.is_word("loc") && self.peek() == Tok::Punct('(')) {
             return Ok(Loc::UNKNOWN);
@@ -46,7 +46,7 @@ impl<'a> Parser<'a> {
         Ok(loc)
     }
 
-    /// What stands between the parentheses of `loc(...)`, or in a place where only a location may stand.
+    /// What is between the parentheses of `loc(...)`, or in a place where only a location may be.
     fn loc_body(&mut self) -> Res<Loc> {
         let start = self.span;
         let loc = match self.tok {
@@ -76,7 +76,7 @@ impl<'a> Parser<'a> {
                     let at = self.span;
                     self.debug_or_any_attr()?;
                     self.expect('>')?;
-                    let message = "what is said of a fused location has no meaning here, and is left out";
+                    let message = "the metadata of a fused location has no meaning here and is ignored";
                     self.report(Diagnostic::warning(Code::IgnoredAttribute, message).at(self.since(at)));
                 }
                 self.expect('[')?;
@@ -86,7 +86,7 @@ impl<'a> Parser<'a> {
             Tok::Hash(_) | Tok::Word("di_loc" | "cuda_tile.di_loc") => match self.debug_attr()? {
                 DebugAttr::Loc(loc) => return Ok(loc),
                 DebugAttr::Scope(_) => {
-                    return self.error(Code::Syntax, start, "a scope stands where a location is expected");
+                    return self.error(Code::Syntax, start, "expected a location, found a scope");
                 }
                 DebugAttr::Broken => return Ok(Loc::UNKNOWN),
             },
@@ -132,7 +132,7 @@ impl<'a> Parser<'a> {
         let at = self.span;
         match u32::try_from(self.int()?) {
             Ok(n) => Ok(n),
-            Err(_) => self.error(Code::BadLiteral, at, "a line or column is a number of 32 bits"),
+            Err(_) => self.error(Code::BadLiteral, at, "a line or column must fit 32 bits"),
         }
     }
 
@@ -151,7 +151,7 @@ impl<'a> Parser<'a> {
         if !is_debug(name) {
             return match hash && name == full {
                 true => self.error(Code::UnknownAlias, start, format!("the alias `#{full}` is not defined")),
-                false => self.error(Code::UnknownWord, start, format!("there is no debug attribute `{full}`")),
+                false => self.error(Code::UnknownWord, start, format!("unknown debug attribute `{full}`")),
             };
         }
         self.advance();
@@ -164,7 +164,7 @@ impl<'a> Parser<'a> {
             self.advance();
             return match found {
                 DebugAttr::Broken if self.reading.contains(&name) => {
-                    self.error(Code::Syntax, start, format!("the alias `#{name}` stands for itself"))
+                    self.error(Code::Syntax, start, format!("the alias `#{name}` refers to itself"))
                 }
                 found => Ok(found),
             };
@@ -265,13 +265,13 @@ impl<'a> Parser<'a> {
         let start = self.span;
         match self.debug_attr()? {
             DebugAttr::Scope(scope) => Ok(scope),
-            DebugAttr::Loc(_) => self.error(Code::Syntax, start, "a location stands where a scope is expected"),
+            DebugAttr::Loc(_) => self.error(Code::Syntax, start, "expected a scope, found a location"),
             // Its definition has been complained of.
             DebugAttr::Broken => Err(Failed),
         }
     }
 
-    /// A scope that may stand without its name, `<...>`, where only one kind fits.
+    /// A scope that may be without its name, `<...>`, where only one kind fits.
     fn scope_as(&mut self, name: &str) -> Res<Scope> {
         let start = self.span;
         if !self.is('<') {
@@ -314,7 +314,7 @@ impl<'a> Parser<'a> {
         if let Tok::Hash(name) = self.tok
             && self.is_debug_alias(name)
         {
-            // The definition that counts is the first of the name; this one is read where it stands too.
+            // The definition that counts is the first of the name; this one is read in its place too.
             self.advance();
             self.expect('=')?;
             if self.is_word("loc") {

@@ -223,7 +223,7 @@ impl<'a> Parser<'a> {
     fn found(&self) -> String {
         match self.tok {
             Tok::Eof => "the end of the file".into(),
-            Tok::Unterminated => "a string without an end".into(),
+            Tok::Unterminated => "a string without a closing quote".into(),
             _ => {
                 let text = self.lex.text().get(self.span.start as usize..self.span.end as usize).unwrap_or("");
                 match text.char_indices().nth(40) {

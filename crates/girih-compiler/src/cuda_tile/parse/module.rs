@@ -11,7 +11,7 @@ impl<'a> Parser<'a> {
         if self.errors == 0 && self.modules == 0 && self.module.funcs.is_empty() && self.module.globals.is_empty() {
             let end = self.lex.text().len();
             let span = Span::new(0, end.min(1));
-            let d = Diagnostic::error(Code::NoModule, "the file holds no module and no entry").at(span);
+            let d = Diagnostic::error(Code::NoModule, "the file has no module and no entry").at(span);
             self.report(d.help("a program is `cuda_tile.module @name { entry @kernel(...) { ... } }`"));
         }
     }
@@ -60,7 +60,7 @@ impl<'a> Parser<'a> {
             Tok::Str(w) => (w, true),
             Tok::Bang(_) | Tok::Hash(_) => return self.alias_definition(),
             Tok::Percent(_) => {
-                let d = Diagnostic::error(Code::NoModule, "a statement stands outside of any entry").at(start);
+                let d = Diagnostic::error(Code::NoModule, "this statement is outside any entry").at(start);
                 self.report(d.help("a program is `cuda_tile.module @name { entry @kernel(...) { ... } }`"));
                 return Err(Failed);
             }
@@ -80,11 +80,8 @@ impl<'a> Parser<'a> {
                     Diagnostic::error(Code::Syntax, format!("expected `entry`, `global` or a module, found `{word}`"))
                         .at(start);
                 if ops::by_name(name).is_some() {
-                    d = Diagnostic::error(
-                        Code::NoModule,
-                        format!("the operation `{name}` stands outside of any entry"),
-                    )
-                    .at(start);
+                    d = Diagnostic::error(Code::NoModule, format!("the operation `{name}` is outside any entry"))
+                        .at(start);
                 } else if let Some(question) = did_you_mean(name, ["entry", "global", "module"]) {
                     d = d.help(question);
                 }
@@ -124,7 +121,7 @@ impl<'a> Parser<'a> {
         if !builtin {
             self.modules += 1;
             if self.modules > 1 {
-                return self.error(Code::Syntax, start, "a file holds one module");
+                return self.error(Code::Syntax, start, "a file can have only one module");
             }
             self.module.name = name;
         }
@@ -244,7 +241,7 @@ impl<'a> Parser<'a> {
             let at = self.span;
             alignment = match u64::try_from(self.int()?) {
                 Ok(a) => a,
-                Err(_) => return self.error(Code::BadLiteral, at, "an alignment is not negative"),
+                Err(_) => return self.error(Code::BadLiteral, at, "an alignment must not be negative"),
             };
         }
         let mut value = self.elements()?;

@@ -37,7 +37,7 @@ fn region(f: &Func, old: RegionId, out: &mut Func, values: &mut [Option<ValueId>
     }
     for &old_op in &f.regions[old].ops {
         let op = &f.ops[old_op];
-        // A use stands after its definition, so its number is known.
+        // A use comes after its definition, so its number is known.
         let operands = op.operands.iter().filter_map(|v| values[v.0 as usize]).collect();
         let new = Op { operands, results: vec![], regions: vec![], ..op.clone() };
         let op_id = out.ops.push(new);

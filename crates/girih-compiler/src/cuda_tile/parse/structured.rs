@@ -246,7 +246,7 @@ impl<'a> Parser<'a> {
         self.expect(':')?;
         let mut at = self.span;
         let mut ty = self.ty()?;
-        // The base's type stands here only where a pointer attribute makes it worth saying.
+        // The base's type is here only where a pointer attribute makes it worth saying.
         if matches!(&ty, Type::Tile(TileType { elem: Elem::Ptr(_), .. })) {
             self.check(d.groups[0][0], &ty, self.since(at));
             if self.eat(',') {
@@ -269,7 +269,7 @@ impl<'a> Parser<'a> {
         }
         let at = self.since(at);
         let Type::TensorView(view) = &ty else {
-            return self.error(Code::TypeMismatch, at, "the result of make_tensor_view is a tensor_view");
+            return self.error(Code::TypeMismatch, at, "the result of make_tensor_view must be a tensor_view");
         };
         for (what, found, span, wanted) in
             [("shape", shape_numbers, shape_span, &view.shape), ("strides", stride_numbers, stride_span, &view.strides)]
@@ -278,9 +278,10 @@ impl<'a> Parser<'a> {
                 let text = |v: &[Option<i64>]| {
                     v.iter().map(|d| d.map_or("?".into(), |d| d.to_string())).collect::<Vec<_>>().join(", ")
                 };
-                let message = format!("the {what} given are [{}], those of the type [{}]", text(&found), text(wanted));
+                let message =
+                    format!("the {what} given are [{}], but those of the type are [{}]", text(&found), text(wanted));
                 let d = Diagnostic::error(Code::BadShape, message).at(span).label(at, "the type");
-                self.report(d.help("a value stands where the type has `?`, the same number where it has a number"));
+                self.report(d.help("write a value where the type has `?`, and the same number where it has a number"));
                 return Err(Failed);
             }
         }
@@ -309,7 +310,7 @@ impl<'a> Parser<'a> {
         if self.eat_arrow() {
             let at = self.span;
             if self.ty()? != Type::Token {
-                return self.error(Code::TypeMismatch, at, "the result of print_tko is a token");
+                return self.error(Code::TypeMismatch, at, "the result of print_tko must be a token");
             }
         }
         let types: Vec<Type> = d.groups[0].iter().map(|o| self.value_ty(o.0)).collect();

@@ -60,20 +60,20 @@ fn e0101_syntax() {
     rejects(&body("  %a = absi %n tile<i32>"), "E0101 expected `:` and the types, found `tile` [tile]");
     rejects("entry @k() {", "E0101 the file ends inside a block []");
     rejects("cuda_tile.module @m {", "E0101 the file ends inside a module []");
-    rejects(&body("  assert %c, \"open"), "E0101 expected a string, found a string without an end [\"open]");
+    rejects(&body("  assert %c, \"open"), "E0101 expected a string, found a string without a closing quote [\"open]");
 }
 
 #[test]
 fn e0102_unknown_operation() {
     let text = body("  %a = adff %v, %v : tile<4xf32>\n  %b = absf %a : tile<4xf32>");
-    rejects(&text, "E0102 there is no operation `adff` [adff]");
+    rejects(&text, "E0102 unknown operation `adff` [adff]");
     assert_eq!(parse(&text).diagnostics[0].help.as_deref(), Some("did you mean `addf`?"));
 }
 
 #[test]
 fn e0103_undefined_value() {
     rejects(&body("  %a = absi %nn : tile<i32>"), "E0103 the value %nn is not defined here [%nn]");
-    // A value of an inner region is not visible behind it.
+    // A value of an inner region is not visible after it.
     let inner = body("  if %c {\n    %x = absi %n : tile<i32>\n  }\n  %y = absi %x : tile<i32>");
     rejects(&inner, "E0103 the value %x is not defined here [%x]");
 }
@@ -111,10 +111,10 @@ fn e0106_bad_literal() {
 
 #[test]
 fn e0107_no_module() {
-    rejects("", "E0107 the file holds no module and no entry []");
-    rejects("// nothing\n", "E0107 the file holds no module and no entry [/]");
-    rejects("%0 = iota : tile<4xi32>", "E0107 a statement stands outside of any entry [%0]");
-    rejects("addi %a, %b : tile<i32>", "E0107 the operation `addi` stands outside of any entry [addi]");
+    rejects("", "E0107 the file has no module and no entry []");
+    rejects("// nothing\n", "E0107 the file has no module and no entry [/]");
+    rejects("%0 = iota : tile<4xi32>", "E0107 this statement is outside any entry [%0]");
+    rejects("addi %a, %b : tile<i32>", "E0107 the operation `addi` is outside any entry [addi]");
 }
 
 #[test]
@@ -124,16 +124,16 @@ fn e0108_result_count() {
     rejects(&body(&format!("{pack}  %a = absi %r : tile<i32>")), "E0108 %r stands for 3 values [%r]");
     rejects(
         &body(&format!("{pack}  %a = absi %r#3 : tile<i32>")),
-        "E0108 %r stands for 3 values, there is no #3 [%r#3]",
+        "E0108 %r stands for 3 values; there is no #3 [%r#3]",
     );
     accepts(&body(&format!("{pack}  %a = absi %r#2 : tile<i32>")), "");
 }
 
 #[test]
 fn e0109_unknown_type() {
-    rejects(&body("  %a = absi %n : tile<i33>"), "E0109 there is no element type `i33` [i33]");
+    rejects(&body("  %a = absi %n : tile<i33>"), "E0109 unknown element type `i33` [i33]");
     rejects(&body("  %a = absi %n : i32"), "E0109 `i32` is an element type, not the type of a value [i32]");
-    rejects("entry @k(%a: tiel<i32>) {}", "E0109 there is no type `tiel` [tiel]");
+    rejects("entry @k(%a: tiel<i32>) {}", "E0109 unknown type `tiel` [tiel]");
 }
 
 #[test]
@@ -153,14 +153,14 @@ fn e0111_unknown_alias() {
 fn e0112_bad_shape() {
     rejects(
         &body("  %a = constant <i32: [1, 2]> : tile<4xi32>"),
-        "E0112 the constant lists 2 elements, its type wants 4 [constant <i32: [1, 2]> : tile<4xi32>]",
+        "E0112 the constant lists 2 elements, but its type has 4 [constant <i32: [1, 2]> : tile<4xi32>]",
     );
     rejects(
         &body("  %a = constant <i32: [[1, 2], [3]]> : tile<2x2xi32>"),
-        "E0112 this list has 1 elements, the ones before it 2 [[3]]",
+        "E0112 this list has 1 elements, but the ones before it have 2 [[3]]",
     );
     let view = "  %a = make_tensor_view %p, shape = [8], strides = [2] : tensor_view<8xf32, strides=[1]>";
-    rejects(&body(view), "E0112 the strides given are [2], those of the type [1] [[2]]");
+    rejects(&body(view), "E0112 the strides given are [2], but those of the type are [1] [[2]]");
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn w0904_extensions() {
 fn w0905_ignored_attribute() {
     accepts(
         &body("  %a = absi %n {note = \"mine\"} : tile<i32>"),
-        "W0905 `absi` has no attribute `note`; it is left out [{note = \"mine\"}]",
+        "W0905 `absi` has no attribute `note`; it is ignored [{note = \"mine\"}]",
     );
 }
 
@@ -380,7 +380,7 @@ fn locations_have_places_and_call_chains() {
 #[test]
 fn locations_neither_recur_nor_grow_without_end() {
     let text = "entry @k() {\n  return loc(#a)\n}\n#a = loc(callsite(#b at #b))\n#b = loc(callsite(#a at #a))\n";
-    assert!(report(text).contains("stands for itself"), "{}", report(text));
+    assert!(report(text).contains("refers to itself"), "{}", report(text));
     let mut text = String::from("entry @k() {\n  return loc(#a60)\n}\n#a0 = loc(\"f\":1:1)\n");
     for i in 0..60 {
         text += &format!("#a{} = loc(callsite(#a{i} at #a{i}))\n", i + 1);

@@ -40,7 +40,7 @@ impl<'a> Parser<'a> {
                 self.advance();
                 Ok(Type::Token)
             }
-            "ptr" => self.error(Code::UnknownType, span, "a pointer stands only inside a tile, `tile<ptr<f32>>`"),
+            "ptr" => self.error(Code::UnknownType, span, "a pointer must be inside a tile, `tile<ptr<f32>>`"),
             _ if DType::from_name(name).is_some() => {
                 self.report(
                     Diagnostic::error(
@@ -54,7 +54,7 @@ impl<'a> Parser<'a> {
             }
             _ => {
                 let known = ["tile", "tensor_view", "partition_view", "strided_view", "gather_scatter_view", "token"];
-                let d = Diagnostic::error(Code::UnknownType, format!("there is no type `{name}`"))
+                let d = Diagnostic::error(Code::UnknownType, format!("unknown type `{name}`"))
                     .at(span)
                     .maybe_help(did_you_mean(name, known));
                 self.report(d);
@@ -97,7 +97,7 @@ impl<'a> Parser<'a> {
                     d
                 }
                 None => {
-                    let e = Diagnostic::error(Code::UnknownType, format!("there is no element type `{word}`"))
+                    let e = Diagnostic::error(Code::UnknownType, format!("unknown element type `{word}`"))
                         .at(span)
                         .maybe_help(did_you_mean(word, DType::ALL.iter().map(|d| d.name())));
                     self.report(e);
@@ -305,7 +305,7 @@ impl<'a> Parser<'a> {
         let span = self.span;
         self.expect('>')?;
         let Some(tensor) = tensor else {
-            return self.error(Code::Syntax, span, format!("the {name} names no tensor_view"));
+            return self.error(Code::Syntax, span, format!("the {name} has no tensor_view"));
         };
         let kind = match name {
             "strided_view" => match traversal_strides {

@@ -1,7 +1,7 @@
 //! Comments and blank lines of the source, carried to the printed text.
 //!
-//! A comment on a line of its own stays on one, before the statement that follows it; a comment behind a statement
-//! stays behind it. Parameters with comments among them are written one to a line. A blank line before a statement or a comment is kept; several become one.
+//! A comment on a line of its own stays on one, before the statement that follows it; a comment after a statement
+//! stays after it. Parameters with comments among them are written one to a line. A blank line before a statement or a comment is kept; several become one.
 
 use super::Printer;
 use crate::base::lexer::{Lexer, Tok};
@@ -9,7 +9,7 @@ use crate::base::lexer::{Lexer, Tok};
 struct Comment {
     start: usize,
     text: String,
-    /// Nothing but blanks stands before it on its line.
+    /// Nothing but blanks comes before it on its line.
     own_line: bool,
 }
 
@@ -63,14 +63,14 @@ impl<'a> Comments<'a> {
 }
 
 impl Printer<'_> {
-    /// Writes the comments that stand before a place, and the blank line above it.
+    /// Writes the comments that come before a place, and the blank line above it.
     pub fn before(&mut self, at: u32) {
         self.flush(at as usize);
         // The statement's first line may begin before the place, with its results.
         self.blank(at as usize);
     }
 
-    /// Whether a comment that is not written yet stands before a place.
+    /// Whether a comment that is not written yet comes before a place.
     pub fn comment_before(&self, at: u32) -> bool {
         self.comments.as_ref().and_then(|c| c.all.front()).is_some_and(|c| c.start < at as usize)
     }
@@ -104,7 +104,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Writes the comments within a statement that ends at a place, and the one behind it.
+    /// Writes the comments within a statement that ends at a place, and the one after it.
     pub fn after(&mut self, end: u32) {
         let Some(c) = &self.comments else { return };
         let end = end as usize;

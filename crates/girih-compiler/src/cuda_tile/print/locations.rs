@@ -1,4 +1,4 @@
-//! Debug locations in text: `loc(...)` behind a statement, and aliases at the end of the file.
+//! Debug locations in text: `loc(...)` after a statement, and aliases at the end of the file.
 //!
 //! Aliases are numbered as MLIR numbers them. Every attribute is met in the order of the text, before what it is made
 //! of; then they are sorted, without changing that order otherwise, by the height of their trees and by name, and each
@@ -67,7 +67,7 @@ impl Attribute {
 /// The aliases of a module; by default no location is written.
 #[derive(Default)]
 pub(super) struct Locations {
-    /// Plain places stand where they are used; otherwise every location is written through an alias.
+    /// Plain places are written where they are used; otherwise every location is written through an alias.
     plain: bool,
     /// In order of definition, with the text of each.
     aliases: Vec<(Attribute, String)>,
@@ -83,7 +83,7 @@ impl Locations {
         Locations::number(false, found)
     }
 
-    /// Unknown locations are left out, and plain places stand where they are used.
+    /// Unknown locations are left out, and plain places are written where they are used.
     pub fn girih(m: &Module) -> Locations {
         let mut found = Found::default();
         each_location(m, false, &mut |loc| {

@@ -77,7 +77,7 @@ pub fn format(text: &str) -> Result<String, Vec<Diagnostic>> {
     }
 }
 
-/// What stands before the producer on the first line of NVIDIA's text.
+/// What comes before the producer on the first line of NVIDIA's text.
 pub(super) const PRODUCER: &str = "// Producer: ";
 
 /// The producer as it is, or as a string literal where it would not stay on its line or would read as one.

@@ -2,7 +2,7 @@
 //!
 //! A region's values are all named before those of the regions inside it. A name that is taken gets `_` and the next
 //! number of a counter that all names share; values without a name are numbered. Both counters go on in an inner
-//! region and fall back behind it.
+//! region and fall back after it.
 
 use super::names::Names;
 use crate::cuda_tile::ir::*;
@@ -123,7 +123,7 @@ fn result_name(f: &Func, op: &Op) -> Option<String> {
     })
 }
 
-/// Assumptions of assumptions whose names are still put one behind the other.
+/// Assumptions of assumptions whose names are still put one after the other.
 const LONGEST_CHAIN: usize = 100;
 
 /// `assume`, and the name that what is assumed about was given, without the number that sets it apart. Operations with

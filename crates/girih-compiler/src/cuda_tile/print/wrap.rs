@@ -8,12 +8,12 @@
 //! ```
 //!
 //! A line is broken before what a loop carries and before the arguments of a body, else before its types, else before
-//! the arrow, else behind a comma, the outermost first. What has no such place stays long. Nothing but blanks changes.
+//! the arrow, else after a comma, the outermost first. What has no such place stays long. Nothing but blanks changes.
 
 /// Columns a line may have.
 pub(super) const WIDTH: usize = 110;
 
-/// Columns a continuation stands to the right of its statement.
+/// Columns by which a continuation is indented from its statement.
 pub(super) const INDENT: usize = 4;
 
 /// The lines of a statement that may take `width` columns; the caller indents them.
@@ -36,7 +36,7 @@ fn break_place(text: &str, room: usize) -> Option<usize> {
     let places = places(text);
     let best = places.iter().map(|&(rank, _)| rank).min()?;
     let fits = |at: usize| text[..at].trim_end().chars().count() <= room;
-    // Of the best places the last that fits; where none fits, the next kind may.
+    // The last of the best places that fits; where none fits, the next kind may.
     let mut ranks: Vec<usize> = places.iter().map(|&(rank, _)| rank).collect();
     ranks.sort_unstable();
     ranks.dedup();
@@ -44,7 +44,7 @@ fn break_place(text: &str, room: usize) -> Option<usize> {
     ranks.into_iter().find_map(last).or_else(|| places.iter().find(|p| p.0 == best).map(|p| p.1))
 }
 
-/// The blanks at which a line may be broken: how good each is (less is better), and the place behind it.
+/// The blanks at which a line may be broken: how good each is (less is better), and the place after it.
 fn places(text: &str) -> Vec<(usize, usize)> {
     const COMMA: usize = 3;
     let bytes = text.as_bytes();

@@ -83,7 +83,7 @@ impl<'a> Verifier<'a> {
         }
         let scope = op.attr(AttrKey::MemoryScope).is_some();
         if ordering == MemoryOrdering::Weak && scope {
-            self.error(Code::BadOrdering, op.span, "a weak access has no scope");
+            self.error(Code::BadOrdering, op.span, "a weak access must not have a scope");
         } else if ordering != MemoryOrdering::Weak && !scope {
             let text = format!("a {} access needs a scope", word(ordering));
             self.error_help(Code::BadOrdering, op.span, text, "add tl_blk, device or sys");
@@ -118,7 +118,7 @@ impl<'a> Verifier<'a> {
             return self.attribute(op, format!("num_elem = {n} must be positive"));
         }
         if n as u64 > (1 << 48) / d.bytes().max(1) {
-            return self.attribute(op, format!("num_elem = {n} is more memory than there can be"));
+            return self.attribute(op, format!("num_elem = {n} is too large for any memory"));
         }
         if align <= 0 || !(align as u64).is_power_of_two() || (align as u64) < d.bytes() {
             return self.attribute(op, format!("alignment = {align} must be a power of two of at least {}", d.bytes()));
@@ -271,13 +271,13 @@ impl<'a> Verifier<'a> {
 
     fn reduction(&mut self, op: &Op, view: &TileViewType) -> Checked {
         if matches!(op.attr(AttrKey::MemoryScope), Some(Attr::MemoryScope(MemoryScope::Sys))) {
-            self.error(Code::BadOrdering, op.span, "`atomic_red_view_tko` has scope tl_blk or device");
+            self.error(Code::BadOrdering, op.span, "`atomic_red_view_tko` needs scope tl_blk or device");
         }
         let Some(Attr::Mode(mode)) = op.attr(AttrKey::Mode) else {
             return self.attribute(op, "`atomic_red_view_tko` needs a mode");
         };
         if *mode == AtomicMode::Xchg {
-            return self.attribute(op, "`atomic_red_view_tko` does not exchange");
+            return self.attribute(op, "`atomic_red_view_tko` does not support exchange");
         }
         if !Self::mode_fits(*mode, view.tensor.elem) {
             return self.element(op, format!("this atomic does not work on {}", view.tensor.elem));
@@ -348,7 +348,7 @@ impl<'a> Verifier<'a> {
         for (group, list, what) in [(1, &ty.shape, "extents"), (2, &ty.strides, "strides")] {
             let dynamic = list.iter().filter(|n| n.is_none()).count();
             if op.group(group).len() != dynamic {
-                let text = format!("the type has {dynamic} dynamic {what}, and {} are given", op.group(group).len());
+                let text = format!("the type has {dynamic} dynamic {what}, but {} are given", op.group(group).len());
                 self.error(Code::BadArity, op.span, text);
                 return None;
             }

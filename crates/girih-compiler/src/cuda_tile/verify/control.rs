@@ -80,16 +80,16 @@ impl<'a> Verifier<'a> {
                 Some(p) if p.opcode == Opcode::If => self.handed(op, &p.results, "the `if` gives"),
                 // The bodies of folds are judged with their operation.
                 Some(p) if matches!(p.opcode, Opcode::Reduce | Opcode::Scan | Opcode::ExpGenerate) => Some(()),
-                _ => wrong(self, "`yield` ends the regions of `if`, `reduce` and `scan` only", None),
+                _ => wrong(self, "`yield` is allowed only in the regions of `if`, `reduce` and `scan`", None),
             },
             Opcode::Break => match self.enclosing(id) {
                 Some(l) if l.opcode == Opcode::Loop => self.handed(op, &l.results, "the `loop` gives"),
                 Some(l) if l.opcode == Opcode::For => wrong(
                     self,
-                    "a `for` cannot be left by `break`",
+                    "`break` cannot leave a `for`",
                     Some("use `loop`, or let the remaining iterations do nothing"),
                 ),
-                _ => wrong(self, "`break` stands in a `loop` only", None),
+                _ => wrong(self, "`break` is allowed only in a `loop`", None),
             },
             Opcode::Continue => match self.enclosing(id) {
                 Some(l) if matches!(l.opcode, Opcode::Loop | Opcode::For) => {
@@ -98,16 +98,16 @@ impl<'a> Verifier<'a> {
                     let args = args.and_then(|a| a.get(skip..)).unwrap_or(&[]);
                     self.handed(op, args, "the loop carries")
                 }
-                _ => wrong(self, "`continue` stands in a loop only", None),
+                _ => wrong(self, "`continue` is allowed only in a loop", None),
             },
             _ => {
                 if self.enclosing(id).is_some() {
                     let help = "leave the loop first, then return";
-                    return wrong(self, "`return` cannot stand in a loop, a reduction or a scan", Some(help));
+                    return wrong(self, "`return` is not allowed in a loop, a reduction or a scan", Some(help));
                 }
                 let have: Vec<&Type> = op.operands.iter().filter_map(|&v| self.ty(v)).collect();
                 if self.func.kind == FuncKind::Entry && !have.is_empty() {
-                    return wrong(self, "an entry returns nothing", None);
+                    return wrong(self, "an entry must not return anything", None);
                 }
                 if self.func.kind == FuncKind::Function && have != self.func.results.iter().collect::<Vec<_>>() {
                     let text = format!("`return` does not pass the results that `@{}` declares", self.func.name);
@@ -167,7 +167,7 @@ impl<'a> Verifier<'a> {
             inits.iter().filter_map(|&v| self.ty(v)).collect(),
         );
         if have != want {
-            self.error(Code::TypeMismatch, op.span, "the results of a `for` are its carried values");
+            self.error(Code::TypeMismatch, op.span, "the results of a `for` must have the types of its carried values");
             return None;
         }
         Some(())
@@ -177,7 +177,7 @@ impl<'a> Verifier<'a> {
         self.carried(op, op.group(0), self.args(op, 0))?;
         let views = op.results.iter().any(|&r| matches!(self.ty(r), Some(Type::View(_) | Type::TensorView(_))));
         if views {
-            self.error(Code::BadView, op.span, "a loop cannot give a view");
+            self.error(Code::BadView, op.span, "a loop cannot return a view");
         }
         Some(())
     }
@@ -291,7 +291,7 @@ impl<'a> Verifier<'a> {
             if *r == want {
                 continue;
             }
-            // The official example of this operation names the result of reducing another dimension: it may stand, but
+            // The official example of this operation names the result of reducing another dimension: it is accepted, but
             // not run.
             let other = |d| {
                 let mut shape = t.shape.clone();
@@ -346,7 +346,7 @@ impl<'a> Verifier<'a> {
         };
         let found = self.module.funcs.iter().find(|f| f.name == *callee && f.kind == FuncKind::Function);
         let Some(f) = found else {
-            self.error(Code::BadSymbol, op.span, format!("there is no function `@{callee}`"));
+            self.error(Code::BadSymbol, op.span, format!("unknown function `@{callee}`"));
             return None;
         };
         let have: Vec<&Type> = op.operands.iter().filter_map(|&v| self.ty(v)).collect();

@@ -33,7 +33,7 @@ fn misplaced(loc: &Loc) -> bool {
 
 pub(super) fn global(g: &Global, out: &mut Vec<Diagnostic>) {
     if outer_scope(&g.loc).is_some() {
-        let message = format!("the debug location of global `@{}` lies in a scope, and a global is in none", g.name);
+        let message = format!("the debug location of global `@{}` is in a scope, but globals have none", g.name);
         out.push(Diagnostic::error(Code::BadLocation, message).at(g.span));
     }
 }
@@ -49,18 +49,18 @@ impl<'a> Verifier<'a> {
             }
             last = Some(&op.loc);
             if misplaced(&op.loc) {
-                self.error(Code::BadLocation, op.span, "a debug location lies in a file or a unit, not in a function");
+                self.error(Code::BadLocation, op.span, "a debug location is in a file or a unit, not in a function");
                 continue;
             }
             let Some(own) = outer_scope(&op.loc).and_then(Scope::function) else { continue };
             match scope {
                 None => {
-                    let text = format!("the debug location lies in function `{}`, and the entry's in none", own.name);
+                    let text = format!("the debug location is in function `{}`, but the entry's is in none", own.name);
                     self.error_help(Code::BadLocation, op.span, text, "give the entry a location in that function");
                 }
                 Some(scope) if scope != own => {
                     let text = format!(
-                        "the debug location lies in function `{}`, and the entry's in `{}`",
+                        "the debug location is in function `{}`, but the entry's is in `{}`",
                         own.name, scope.name
                     );
                     let help = "say where the code was called from: `callsite(... at ...)`";
@@ -77,22 +77,19 @@ impl<'a> Verifier<'a> {
         let scope = outer_scope(&f.loc)?;
         let mut error = |text: String| self.error(Code::BadLocation, f.span, text);
         if is_call(&f.loc) {
-            error(format!("the debug location of `@{}` is a call, and an entry is called by nobody", f.name));
+            error(format!("the debug location of `@{}` is a call, but nothing calls an entry", f.name));
         }
         match scope.kind() {
             ScopeKind::Subprogram(s) if *s.linkage_name != *f.name => error(format!(
-                "the debug location of `@{}` lies in the function that became `{}`",
+                "the debug location of `@{}` is in the function that became `{}`",
                 f.name, s.linkage_name
             )),
             ScopeKind::Subprogram(_) => {}
             ScopeKind::LexicalBlock { .. } => {
-                error(format!(
-                    "the debug location of `@{}` lies in a block of a function, not in the function",
-                    f.name
-                ));
+                error(format!("the debug location of `@{}` is in a block of a function, not in the function", f.name));
             }
             ScopeKind::File(_) | ScopeKind::CompileUnit(_) => {
-                error(format!("the debug location of `@{}` lies in a file or a unit, not in a function", f.name));
+                error(format!("the debug location of `@{}` is in a file or a unit, not in a function", f.name));
             }
         }
         scope.function()

@@ -153,7 +153,7 @@ impl<'a> Verifier<'a> {
             }
         }
         if !func.results.is_empty() {
-            self.error(Code::BadArity, func.span, "an entry has no results");
+            self.error(Code::BadArity, func.span, "an entry must not have results");
         }
     }
 
@@ -175,7 +175,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Duplicate keys and entries that are no dictionaries; hints nobody knows are ignored.
+    /// Duplicate keys and entries that are not dictionaries; hints nobody knows are ignored.
     fn hints(&mut self, hints: &Hints, span: Span) {
         let mut keys = BTreeSet::new();
         for (arch, entry) in &hints.0 {

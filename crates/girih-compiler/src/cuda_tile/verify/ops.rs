@@ -338,12 +338,15 @@ impl<'a> Verifier<'a> {
                 _ => {
                     return self.element(
                         op,
-                        format!("`{}` needs numbers of another width than 8 bits, not {}", name(op), show_tile(other)),
+                        format!("`{}` needs numbers whose width is not 8 bits, found {}", name(op), show_tile(other)),
                     );
                 }
             };
             if other.elements().saturating_mul(width) != bytes.elements().saturating_mul(8) {
-                return bad(self, format!("{} and {} do not take the same bytes", show_tile(s), show_tile(r)));
+                return bad(
+                    self,
+                    format!("{} and {} do not have the same number of bytes", show_tile(s), show_tile(r)),
+                );
             }
             return Some(());
         }
@@ -489,7 +492,7 @@ impl<'a> Verifier<'a> {
         };
         let Some(g) = self.module.global(symbol) else {
             let close = closest(symbol, self.module.globals.iter().map(|g| g.name.as_str()));
-            let text = format!("there is no global `@{symbol}`");
+            let text = format!("unknown global `@{symbol}`");
             match close {
                 Some(c) => self.error_help(Code::BadSymbol, op.span, text, format!("did you mean `@{c}`?")),
                 None => self.error(Code::BadSymbol, op.span, text),
@@ -535,7 +538,7 @@ impl<'a> Verifier<'a> {
                 self.kind(op, s, Kind::AnyFloat, "the source")?;
                 self.kind(op, r, Kind::AnyFloat, "the result")?;
                 if s.elem == r.elem {
-                    return self.element(op, format!("`ftof` needs two different types, not {} twice", show_tile(s)));
+                    return self.element(op, format!("`ftof` needs two different types, found {} twice", show_tile(s)));
                 }
                 let scale = r.elem == Elem::Num(DType::F8E8M0FNU);
                 if scale && !matches!(rounding, Rounding::Zero | Rounding::PositiveInf) {
@@ -552,7 +555,7 @@ impl<'a> Verifier<'a> {
                     self.error(Code::BadRounding, op.span, message);
                 }
                 if matches!(rounding, Rounding::Approx | Rounding::Full | Rounding::NearestIntToZero) {
-                    self.error(Code::BadRounding, op.span, "`ftof` has no such rounding");
+                    self.error(Code::BadRounding, op.span, "`ftof` does not support this rounding");
                 }
             }
             Opcode::FToI => {

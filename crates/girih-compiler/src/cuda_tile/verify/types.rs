@@ -42,7 +42,7 @@ pub fn tile_problems(t: &TileType) -> Vec<Problem> {
 
 fn pointee(d: DType, out: &mut Vec<Problem>) {
     if d == DType::I4 {
-        out.push((Code::BadElementType, "i4 cannot be pointed to".into(), Some("load i8 and unpack it".into())));
+        out.push((Code::BadElementType, "a pointer cannot point to i4".into(), Some("load i8 and unpack it".into())));
     }
 }
 
@@ -97,7 +97,7 @@ fn view_problems(v: &TileViewType) -> Vec<Problem> {
         bad("a view needs a tensor of rank 1 or more".into());
     }
     if v.tile.len() != rank {
-        bad(format!("a view's tile has the rank of its tensor, {rank}, not {}", v.tile.len()));
+        bad(format!("a view's tile must have the rank of its tensor, {rank}, not {}", v.tile.len()));
     }
     match &v.kind {
         ViewKind::Strided { traversal_strides } => {

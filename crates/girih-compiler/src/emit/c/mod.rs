@@ -6,7 +6,7 @@
 //! * [`function`]: whole kernels    * [`stmt`], [`access`]: statements    * [`ops`]: scalar operations    * [`math`]: transcendental programs
 //! * [`library`], [`soft`]: helper functions    * [`support`]: which of them a unit needs
 //!
-//! No text of a user's reaches the C: a kernel holds names as identifiers made by us, and what a user calls it as a label
+//! A user's text never reaches the C: a kernel holds names as identifiers made by us, and what a user calls it as a label
 //! that a comment can hold. Formats and messages stay with the process that runs it, which knows them by site.
 //!
 //! NaNs: arithmetic may give a NaN of any sign and payload where the evaluator gives the canonical one (tests compare

@@ -34,7 +34,7 @@ impl Builder<'_> {
     pub fn swap_axes(&mut self, x: Arg, a: usize, b: usize) -> Result<Arg> {
         let mut perm: Vec<usize> = (0..self.rank(x)).collect();
         if a >= perm.len() || b >= perm.len() {
-            return Err(Refusal::new(format!("there are no axes {a} and {b} in a tensor of rank {}", perm.len())));
+            return Err(Refusal::new(format!("axes {a} and {b} are out of range for a tensor of rank {}", perm.len())));
         }
         perm.swap(a, b);
         self.transpose(x, &perm)
@@ -122,7 +122,7 @@ impl Builder<'_> {
     pub fn squeeze(&mut self, x: Arg, axes: &[usize]) -> Result<Arg> {
         let from = self.shape(x);
         if let Some(bad) = axes.iter().find(|a| !from.get(**a).is_some_and(|d| d.is_const(1))) {
-            return Err(Refusal::new(format!("axis {bad} of shape {} has not extent 1", self.shape_text(&from))));
+            return Err(Refusal::new(format!("axis {bad} of shape {} does not have extent 1", self.shape_text(&from))));
         }
         let kept: Vec<usize> = (0..from.len()).filter(|d| !axes.contains(d)).collect();
         if kept.len() == from.len() {

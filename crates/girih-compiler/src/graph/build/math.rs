@@ -90,7 +90,7 @@ impl Builder<'_> {
 
     pub fn neg(&mut self, x: Arg) -> Result<Arg> {
         if self.elem(x).is_bool() {
-            return Err(Refusal::new("bools have no negative").help("use logical_not"));
+            return Err(Refusal::new("bools cannot be negated").help("use logical_not"));
         }
         let op = if self.elem(x).is_float() { ScalarOp::NegF } else { ScalarOp::NegI };
         self.elementwise(op, &[x])

@@ -274,7 +274,7 @@ fn hard(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         if let (Arg::Scalar { bits: l, .. }, Arg::Scalar { bits: h, .. }) = (low, high)
             && number_of(elem, l) > number_of(elem, h)
         {
-            return Err(Refusal::new("the least value of hardtanh is above the greatest"));
+            return Err(Refusal::new("the lower bound of hardtanh is above its upper bound"));
         }
         let y = b.max(x, low)?;
         return Ok(vec![b.min(y, high)?]);
@@ -327,7 +327,7 @@ fn glu(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let Some(extent) = shape.get(at).cloned() else { return Err(Refusal::new("glu needs a tensor of rank 1 or more")) };
     let half = b.simplify(&Ix::floor_div(extent.clone(), Ix::Const(2)));
     if !b.same(&Ix::mul(half.clone(), Ix::Const(2)), &extent) {
-        return Err(Refusal::new(format!("glu halves an axis of even extent, not {}", b.graph.ix_text(&extent))));
+        return Err(Refusal::new(format!("glu needs an axis of even extent, not {}", b.graph.ix_text(&extent))));
     }
     let first = b.slice(x, at, Ix::Const(0), 1, half.clone())?;
     let second = b.slice(x, at, half.clone(), 1, half)?;

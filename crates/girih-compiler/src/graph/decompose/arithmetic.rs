@@ -116,7 +116,7 @@ fn add(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         && b.elem(alpha).is_bool()
         && !elem.is_bool()
     {
-        return Err(Refusal::new(format!("alpha is a truth value, and the sum is {elem}")));
+        return Err(Refusal::new(format!("alpha is a truth value, but the sum is {elem}")));
     }
     y = scaled(b, call, y, "alpha")?;
     Ok(vec![if plus { b.add(x, y)? } else { b.sub(x, y)? }])

@@ -47,7 +47,7 @@ pub fn conv(b: &mut Builder<'_>, x: Arg, w: Arg, slides: &[Slide], groups: i64, 
         || ws[0].as_const().is_some_and(|m| m % groups != 0)
     {
         return Err(Refusal::new(format!(
-            "a convolution of {} with {} in {groups} groups does not fit",
+            "{} and {} do not fit a convolution with {groups} groups",
             b.shape_text(&xs),
             b.shape_text(&ws)
         )));
@@ -109,7 +109,7 @@ pub fn conv_transpose(
     let fits = xs.len() == n + 2 && ws.len() == n + 2 && groups >= 1 && b.same(&xs[1], &ws[0]);
     if !fits || xs[1].as_const().is_some_and(|c| c % groups != 0) {
         return Err(Refusal::new(format!(
-            "a transposed convolution of {} with {} in {groups} groups does not fit",
+            "{} and {} do not fit a transposed convolution with {groups} groups",
             b.shape_text(&xs),
             b.shape_text(&ws)
         )));

@@ -174,7 +174,7 @@ fn eye(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 fn triangle_indices(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (rows, cols, offset) = (call.int("row", 0)?, call.int("col", 0)?, call.int("offset", 0)?);
     if !(0..=4096).contains(&rows) || !(0..=4096).contains(&cols) {
-        return Err(Refusal::new("the positions of a triangle are listed for extents of up to 4096"));
+        return Err(Refusal::new("the positions of a triangle are supported for extents of up to 4096"));
     }
     b.list((rows * cols) as u64, 32)?;
     let lower = call.name == "aten.tril_indices";

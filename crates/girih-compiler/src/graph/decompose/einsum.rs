@@ -39,7 +39,7 @@ fn labels(term: &str, rank: Option<usize>, more: usize) -> Result<Vec<Label>> {
             out.push(Label::Letter(c));
             rest = &rest[c.len_utf8()..];
         } else {
-            return Err(Refusal::new(format!("{c:?} is no label of an equation")));
+            return Err(Refusal::new(format!("{c:?} is not a label of an equation")));
         }
     }
     match rank {
@@ -82,7 +82,7 @@ fn einsum(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
                 Some((_, have)) if n.is_const(1) || b.same(have, &n) => {}
                 Some((_, have)) => {
                     return Err(Refusal::new(format!(
-                        "a label of the equation stands for {} and for {}",
+                        "a label of the equation stands for both {} and {}",
                         b.graph.ix_text(have),
                         b.graph.ix_text(&n)
                     )));
@@ -105,10 +105,10 @@ fn einsum(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         }
     };
     if let Some(l) = wanted.iter().find(|l| !extents.iter().any(|(e, _)| e == *l)) {
-        return Err(Refusal::new(format!("{l:?} of the result stands in no operand")));
+        return Err(Refusal::new(format!("{l:?} of the result is not in any operand")));
     }
     if (1..wanted.len()).any(|i| wanted[..i].contains(&wanted[i])) {
-        return Err(Refusal::new("a label stands twice in the result"));
+        return Err(Refusal::new("a label is twice in the result"));
     }
     let mut rest = terms.into_iter();
     let Some(mut acc) = rest.next() else { return Ok(vec![]) };
@@ -168,7 +168,7 @@ fn diagonal(b: &mut Builder<'_>, x: Arg, labels: Vec<Label>) -> Result<Term> {
     for (l, n) in labels.iter().zip(&from) {
         let at = own.iter().position(|o| o == l).unwrap_or(0);
         if !shape[at].is_const(1) && !b.same(&shape[at], n) {
-            return Err(Refusal::new("a diagonal runs over axes of different extents"));
+            return Err(Refusal::new("a diagonal needs axes of equal extents"));
         }
         shape[at] = n.clone();
         coords.push(ir::axis(at));

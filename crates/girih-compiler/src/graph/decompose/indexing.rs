@@ -142,7 +142,7 @@ fn gather(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     }
     let axis = normal_axis(call.int("dim", 0)?, rank)?;
     if b.rank(index) != rank {
-        return Err(Refusal::new(format!("an index of rank {} meets a tensor of rank {rank}", b.rank(index))));
+        return Err(Refusal::new(format!("an index of rank {} does not fit a tensor of rank {rank}", b.rank(index))));
     }
     if call.name == "aten.take_along_dim" {
         // Both broadcast, except along the axis.
@@ -170,7 +170,7 @@ struct Advanced {
 fn advanced(b: &mut Builder<'_>, x: Arg, given: &[Arg]) -> Result<Advanced> {
     let from = b.shape(x);
     if given.len() > from.len() {
-        return Err(Refusal::new(format!("{} indices meet a tensor of rank {}", given.len(), from.len())));
+        return Err(Refusal::new(format!("{} indices are too many for a tensor of rank {}", given.len(), from.len())));
     }
     let mut at: Vec<Option<Arg>> = vec![None; from.len()];
     for (d, &g) in given.iter().enumerate() {
@@ -292,7 +292,9 @@ fn scatter(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
                 b.map("part", src, shape.clone(), same_place(rank))
             }
         }
-        _ => return Err(Refusal::new(format!("a source of rank {} meets a tensor of rank {rank}", b.rank(src)))),
+        _ => {
+            return Err(Refusal::new(format!("a source of rank {} does not fit a tensor of rank {rank}", b.rank(src))));
+        }
     };
     let index = b.broadcast_to(index, &shape)?;
     let index = b.convert(index, Elem::I64)?;
@@ -308,7 +310,7 @@ fn one_hot(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     }
     let x = as_tensor(b, x);
     if b.elem(x) != Elem::I64 {
-        return Err(Refusal::new(format!("one_hot takes classes that are i64, not {}", b.elem(x))));
+        return Err(Refusal::new(format!("one_hot takes i64 classes, not {}", b.elem(x))));
     }
     // A gather from 0, 1, ... gives each class again, and reports one that is not among them.
     let (rank, shape) = (b.rank(x), b.shape(x));

@@ -63,10 +63,10 @@ fn reduction(call: &Call<'_>) -> Result<i64> {
         Some("none") => Ok(0),
         Some("mean") => Ok(1),
         Some("sum") => Ok(2),
-        Some(other) => Err(Refusal::new(format!("there is no reduction {other}"))),
+        Some(other) => Err(Refusal::new(format!("unknown reduction {other}"))),
         None => match call.int("reduction", 1)? {
             n @ 0..=2 => Ok(n),
-            n => Err(Refusal::new(format!("there is no reduction {n}"))),
+            n => Err(Refusal::new(format!("unknown reduction {n}"))),
         },
     }
 }

@@ -111,7 +111,7 @@ pub fn normal_axis(axis: i64, rank: usize) -> Result<usize> {
     if (0..rank as i64).contains(&at) {
         Ok(at as usize)
     } else {
-        Err(Refusal::new(format!("there is no axis {axis} in a tensor of rank {rank}")))
+        Err(Refusal::new(format!("axis {axis} is out of range for a tensor of rank {rank}")))
     }
 }
 

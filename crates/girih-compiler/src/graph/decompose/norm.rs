@@ -172,7 +172,7 @@ fn group_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             Some(c) if groups > 0 && c % groups == 0 => c / groups,
             _ => {
                 let text = b.graph.ix_text(&shape[1]);
-                return Err(Refusal::new(format!("{text} channels do not fall into {groups} groups")));
+                return Err(Refusal::new(format!("{text} channels cannot be split into {groups} groups")));
             }
         };
         let mut grouped = vec![shape[0].clone(), Ix::Const(groups), Ix::Const(each)];

@@ -188,7 +188,7 @@ fn lp_pool(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let narrow = b.elem(x);
     let p = call.int("p", 2)?;
     if p < 1 {
-        return Err(Refusal::new(format!("there is no {p}-norm")));
+        return Err(Refusal::new(format!("p must be at least 1, not {p}")));
     }
     let wide = b.wide(x);
     let wide_x = b.convert(x, wide)?;
@@ -244,7 +244,7 @@ fn max_unpool(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         None => pooled.clone(),
     };
     if out.len() != b.rank(x) {
-        return Err(Refusal::new("the output_shape of MaxUnpool has not the rank of its input"));
+        return Err(Refusal::new("the output_shape of MaxUnpool does not have the rank of its input"));
     }
     let count = b.numel(&pooled);
     let zero = b.scalar_like(x, 0.0);

@@ -258,7 +258,7 @@ pub(super) fn round_even(b: &mut Builder<'_>, x: Arg) -> Result<Arg> {
 
 /// The kernel that the attributes describe; the crop's ends are set for each axis.
 fn kernel(call: &Call<'_>) -> Result<Kernel> {
-    let unknown = |what: &str, word: &str| Refusal::new(format!("{what} is {word:?}, which is none of ONNX's words"));
+    let unknown = |what: &str, word: &str| Refusal::new(format!("{what} is {word:?}, which ONNX does not define"));
     if call.name == "onnx.Upsample" {
         let mode = match call.text("mode")?.unwrap_or("nearest") {
             "nearest" => Mode::Nearest(Nearest::Floor),
@@ -340,13 +340,13 @@ fn resize(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             let shape = b.shape(x);
             let ratio = |(s, a): (&Ix, &usize)| Some(s.as_const()? as f64 / shape[*a].as_const()? as f64);
             let ratios = sizes.iter().zip(&axes).map(ratio).collect::<Option<Vec<f64>>>();
-            let ratios = ratios.ok_or_else(|| Refusal::new(format!("{aspect} needs extents that are known")))?;
+            let ratios = ratios.ok_or_else(|| Refusal::new(format!("{aspect} needs known extents")))?;
             let pick = if aspect == "not_larger" { f64::min } else { f64::max };
             ratios.into_iter().reduce(pick)
         }
         (_, "stretch" | "not_larger" | "not_smaller") => None,
         (_, other) => {
-            return Err(Refusal::new(format!("keep_aspect_ratio_policy is {other:?}, which is none of ONNX's words")));
+            return Err(Refusal::new(format!("keep_aspect_ratio_policy is {other:?}, which ONNX does not define")));
         }
     };
     // Whole neighbours keep the type; sums are made in floats.

@@ -74,7 +74,7 @@ fn sort(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             if let (Some(k), Some(n)) = (k_of, n_of)
                 && !(0..=n).contains(&k)
             {
-                return Err(Refusal::new(format!("the first {k} of {n} elements are asked for")));
+                return Err(Refusal::new(format!("k is {k}, but the axis has {n} elements")));
             }
             let values = b.slice(sorted, axis, Ix::Const(0), 1, k.clone())?;
             Ok(vec![values, b.slice(order, axis, Ix::Const(0), 1, k)?])

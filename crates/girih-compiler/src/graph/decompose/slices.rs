@@ -72,7 +72,7 @@ pub(super) fn position(b: &Builder<'_>, n: &Ix, at: &Ix) -> Result<Ix> {
     let range = b.facts().tight_range(&b.simplify(at));
     if range.lo < 0 && range.hi >= 0 {
         let text = b.graph.ix_text(&b.simplify(at));
-        return Err(Refusal::new(format!("whether position {text} counts from the end is not known")));
+        return Err(Refusal::new(format!("it is not known whether position {text} counts from the end")));
     }
     let at = if range.hi < 0 { Ix::add(n.clone(), at.clone()) } else { at.clone() };
     let at = b.simplify(&at);
@@ -80,7 +80,7 @@ pub(super) fn position(b: &Builder<'_>, n: &Ix, at: &Ix) -> Result<Ix> {
     let low = b.facts().range(&at).lo < 0 && at.as_const().is_some();
     if low || b.facts().decide(&inside) == Some(false) {
         return Err(Refusal::new(format!(
-            "position {} lies outside an axis of extent {}",
+            "position {} is outside an axis of extent {}",
             b.graph.ix_text(&at),
             b.graph.ix_text(n)
         )));
@@ -92,7 +92,7 @@ pub(super) fn position(b: &Builder<'_>, n: &Ix, at: &Ix) -> Result<Ix> {
 pub(super) fn select(b: &mut Builder<'_>, x: Arg, axis: usize, at: Ix) -> Result<Arg> {
     let mut shape = b.shape(x);
     if axis >= shape.len() {
-        return Err(Refusal::new(format!("there is no axis {axis} in a tensor of rank {}", shape.len())));
+        return Err(Refusal::new(format!("axis {axis} is out of range for a tensor of rank {}", shape.len())));
     }
     shape.remove(axis);
     let coords = (0..=shape.len()).map(|d| match d {
@@ -120,9 +120,7 @@ fn slice(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         }
         "aten.unbind" => {
             let Some(count) = n.as_const() else {
-                return Err(Refusal::new(
-                    "unbind of an axis whose extent is not known gives an unknown number of tensors",
-                ));
+                return Err(Refusal::new("unbind needs an axis whose extent is known"));
             };
             b.list_tensors(count)?;
             (0..count).map(|i| select(b, x, axis, Ix::Const(i))).collect()
@@ -216,7 +214,7 @@ fn split(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let total = sizes.iter().cloned().fold(Ix::Const(0), Ix::add);
     if !b.same(&total, &n) {
         return Err(Refusal::new(format!(
-            "the parts have {} elements in all where the axis has {}",
+            "the parts have {} elements in all, but the axis has {}",
             b.graph.ix_text(&b.simplify(&total)),
             b.graph.ix_text(&n)
         )));

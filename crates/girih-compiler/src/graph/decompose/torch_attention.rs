@@ -31,7 +31,7 @@ fn attention(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let rank = b.rank(q);
     if rank < 2 || b.rank(k) != rank || b.rank(v) != rank {
         return Err(Refusal::new(format!(
-            "queries {}, keys {} and values {} have not one rank of 2 or more",
+            "queries {}, keys {} and values {} must have the same rank, 2 or more",
             b.shape_text(&b.shape(q)),
             b.shape_text(&b.shape(k)),
             b.shape_text(&b.shape(v))
@@ -49,7 +49,7 @@ fn attention(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let same = b.same(&heads, &groups);
     if !same && !groups.is_const(1) && !call.flag("enable_gqa", false)? {
         return Err(Refusal::new(format!(
-            "{} heads of queries meet {} heads of keys",
+            "{} heads of queries do not fit {} heads of keys",
             b.graph.ix_text(&heads),
             b.graph.ix_text(&groups)
         ))

@@ -38,7 +38,7 @@ fn convolution(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let inputs = spatial(b, x)?;
     if inputs.len() != n {
         return Err(Refusal::new(format!(
-            "a weight of shape {} meets an input of shape {}",
+            "a weight of shape {} does not fit an input of shape {}",
             b.shape_text(&b.shape(w)),
             b.shape_text(&b.shape(x))
         )));
@@ -47,12 +47,12 @@ fn convolution(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let groups = call.int("groups", 1)?;
     let (stride, dilation) = (numbers(call, "stride", n, 1)?, numbers(call, "dilation", n, 1)?);
     if let Some(bad) = stride.iter().chain(&dilation).find(|s| !(1..=1 << 31).contains(*s)) {
-        return Err(Refusal::new(format!("a stride or dilation of {bad} is not possible")));
+        return Err(Refusal::new(format!("a stride or dilation must be from 1 to 2^31, not {bad}")));
     }
     let same = call.word("padding") == Some("same");
     let padding = match call.word("padding") {
         Some("same" | "valid") => vec![0; n],
-        Some(other) => return Err(Refusal::new(format!("padding {other:?} is neither valid nor same"))),
+        Some(other) => return Err(Refusal::new(format!("padding must be valid or same, not {other:?}"))),
         None => numbers(call, "padding", n, 0)?,
     };
     let mut slides = vec![];

@@ -54,7 +54,7 @@ fn layer_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (narrow, wide, rank) = (b.elem(x), b.wide(x), b.rank(x));
     let normalized = call.extents("normalized_shape")?.unwrap_or_else(|| vec![Ix::Const(-1)]);
     let Some(first) = rank.checked_sub(normalized.len()).filter(|_| !normalized.is_empty()) else {
-        return Err(Refusal::new(format!("{} axes are normalized of a tensor of rank {rank}", normalized.len())));
+        return Err(Refusal::new(format!("{} axes of a tensor of rank {rank} cannot be normalized", normalized.len())));
     };
     let axes: Vec<usize> = (first..rank).collect();
     let x = b.convert(x, wide)?;
@@ -89,7 +89,7 @@ fn group_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             Some(c) if groups > 0 && c % groups == 0 => c / groups,
             _ => {
                 let text = b.graph.ix_text(&shape[1]);
-                return Err(Refusal::new(format!("{text} channels do not fall into {groups} groups")));
+                return Err(Refusal::new(format!("{text} channels cannot be split into {groups} groups")));
             }
         };
         let mut grouped = vec![shape[0].clone(), Ix::Const(groups), Ix::Const(each)];
@@ -194,7 +194,7 @@ fn similar(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     if call.name == "aten.normalize" {
         let axis = axis_attr(call, "dim", 1, rank)?;
         if call.float("p", 2.0)? != 2.0 {
-            return Err(Refusal::new("normalize by another norm than the second is not supported"));
+            return Err(Refusal::new("normalize is supported for the second norm only"));
         }
         let norm = norm_of(b, x, axis, true)?;
         let eps = b.scalar_like(norm, call.float("eps", 1e-12)?);

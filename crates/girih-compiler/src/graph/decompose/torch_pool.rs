@@ -73,7 +73,7 @@ fn pool(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         return Err(Refusal::new("windows, strides and dilations of a pooling must be positive"));
     }
     if padding.iter().zip(&sizes).any(|(p, s)| *p < 0 || 2 * p > *s) {
-        return Err(Refusal::new("the padding of a pooling is at most half of its window"));
+        return Err(Refusal::new("the padding of a pooling must be at most half of its window"));
     }
     let slides: Vec<Slide> = (0..n)
         .map(|d| Slide {
@@ -129,7 +129,7 @@ fn adaptive(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         want = vec![want[0].clone(); n];
     }
     if want.len() != n {
-        return Err(Refusal::new(format!("output_size holds {} numbers where {n} belong", want.len())));
+        return Err(Refusal::new(format!("output_size has {} numbers, but needs {n}", want.len())));
     }
     let (narrow, wide) = (b.elem(x), if mean { b.wide(x) } else { b.elem(x) });
     let x = b.convert(x, wide)?;

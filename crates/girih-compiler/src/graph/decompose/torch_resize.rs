@@ -132,7 +132,7 @@ fn upsample(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         }
         let scale = scale.filter(|_| !align).unwrap_or(count as f64 / len as f64);
         if scale <= 0.0 || !scale.is_finite() {
-            return Err(Refusal::new(format!("a scale of {scale} is not possible")));
+            return Err(Refusal::new(format!("a scale must be positive and finite, not {scale}")));
         }
         let mut kernel = kernel.clone();
         if align && count == 1 {
@@ -189,7 +189,7 @@ fn pad(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         if let Some(limit) = limit.and_then(|l| b.simplify(&l).as_const())
             && [&before[d], &after[d]].iter().any(|p| p.as_const().is_some_and(|p| p > limit))
         {
-            return Err(Refusal::new(format!("{mode} padding reaches at most {limit} elements here")));
+            return Err(Refusal::new(format!("{mode} padding can be at most {limit} elements here")));
         }
         coords.push(match mode {
             _ if none => ir::axis(d),

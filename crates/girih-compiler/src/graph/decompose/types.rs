@@ -77,7 +77,7 @@ pub(super) fn pair(b: &mut Builder<'_>, x: Arg, y: Arg) -> Result<(Arg, Arg)> {
     Ok((b.convert(x, elem)?, b.convert(y, elem)?))
 }
 
-/// The operand, as f32 where it is no float.
+/// The operand, as f32 where it is not a float.
 pub(super) fn floating(b: &mut Builder<'_>, x: Arg) -> Result<Arg> {
     if b.elem(x).is_float() { Ok(x) } else { b.convert(x, Elem::F32) }
 }
@@ -177,7 +177,7 @@ pub(super) fn scaled(b: &mut Builder<'_>, call: &Call<'_>, x: Arg, name: &str) -
     let Some(factor) = call.number(b, name)?.filter(|f| !is_number(*f, 1.0)) else { return Ok(x) };
     let (elem, of) = (b.elem(x), b.elem(factor));
     if of.is_float() && !elem.is_float() {
-        return Err(Refusal::new(format!("{elem} is scaled by an integer, and `{name}` is a float")));
+        return Err(Refusal::new(format!("{elem} can only be scaled by an integer, but `{name}` is a float")));
     }
     let factor = element(b, factor, elem)?;
     if elem.is_bool() { b.and(x, factor) } else { b.mul(x, factor) }
@@ -238,7 +238,7 @@ pub(super) fn numbers(call: &Call<'_>, name: &str, n: usize, default: i64) -> Re
         0 => Ok(vec![default; n]),
         1 => Ok(vec![given[0]; n]),
         len if len == n => Ok(given),
-        len => Err(Refusal::new(format!("{name} holds {len} numbers where {n} belong"))),
+        len => Err(Refusal::new(format!("{name} has {len} numbers, but needs {n}"))),
     }
 }
 

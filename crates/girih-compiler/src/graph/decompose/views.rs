@@ -157,7 +157,7 @@ pub(super) fn completed(b: &Builder<'_>, from: &[Ix], to: &[Ix]) -> Result<Vec<I
             }
             let (have, rest) = (b.numel(&have), b.numel(&rest));
             if rest.is_const(0) {
-                return Err(Refusal::new("an extent of -1 beside one of 0 is not determined"));
+                return Err(Refusal::new("an extent of -1 cannot be computed when another is 0"));
             }
             shape[at] = b.simplify(&Ix::floor_div(have, rest));
         }
@@ -182,7 +182,7 @@ fn reshape(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             if rank == 0 {
                 vec![Ix::Const(1)]
             } else if end < start {
-                return Err(Refusal::new("flatten's start_dim lies after its end_dim"));
+                return Err(Refusal::new("flatten's start_dim is after its end_dim"));
             } else {
                 let mut shape = from[..start].to_vec();
                 shape.push(b.numel(&from[start..=end]));
@@ -242,7 +242,7 @@ fn permute(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             let dims = call.ints("dims")?.ok_or_else(|| Refusal::new("dims are missing"))?;
             perm = dims.iter().map(|d| normal_axis(*d, rank)).collect::<Result<_>>()?;
         }
-        "aten.t" if rank > 2 => return Err(Refusal::new(format!("t takes a matrix, not rank {rank}"))),
+        "aten.t" if rank > 2 => return Err(Refusal::new(format!("t takes a matrix, not a tensor of rank {rank}"))),
         "aten.t" | "aten.numpy_T" => perm.reverse(),
         "aten.mT" | "aten.adjoint" if rank < 2 => return Err(Refusal::new("a tensor of rank 2 or more is needed")),
         "aten.mT" | "aten.adjoint" => perm.swap(rank - 2, rank - 1),
@@ -251,7 +251,7 @@ fn permute(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             let from = distinct(from.iter().map(|d| normal_axis(*d, rank)).collect::<Result<Vec<_>>>()?)?;
             let to = distinct(to.iter().map(|d| normal_axis(*d, rank)).collect::<Result<Vec<_>>>()?)?;
             if from.len() != to.len() {
-                return Err(Refusal::new("movedim takes as many sources as destinations"));
+                return Err(Refusal::new("movedim needs as many sources as destinations"));
             }
             let mut rest = (0..rank).filter(|d| !from.contains(d));
             perm = (0..rank)
@@ -311,7 +311,7 @@ fn repeat(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
                 Some([one]) => one.clone(),
                 _ => {
                     return Err(Refusal::new("a count for each element gives a shape that depends on data")
-                        .help("repeat every element equally often"));
+                        .help("repeat every element the same number of times"));
                 }
             },
         };
@@ -358,7 +358,7 @@ fn flip(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     if call.name == "aten.rot90" {
         let dims = if dims.is_empty() { vec![0, 1] } else { dims };
         let at = dims.iter().map(|d| normal_axis(*d, rank)).collect::<Result<Vec<_>>>()?;
-        let &[p, q] = &at[..] else { return Err(Refusal::new("rot90 turns two axes")) };
+        let &[p, q] = &at[..] else { return Err(Refusal::new("rot90 needs two axes")) };
         let k = call.int("k", 1)?.rem_euclid(4);
         for _ in 0..k {
             // One turn: flip the second axis, then exchange the two.
@@ -382,7 +382,7 @@ fn flip(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         return Ok(vec![b.reshape(y, &shape)?]);
     }
     if at.len() != shifts.len() {
-        return Err(Refusal::new("roll takes a shift for each axis"));
+        return Err(Refusal::new("roll needs a shift for each axis"));
     }
     let mut coords = same_place(rank);
     for (a, shift) in at.into_iter().zip(shifts) {

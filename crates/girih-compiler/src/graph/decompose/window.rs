@@ -69,15 +69,18 @@ pub fn onnx_slides(b: &Builder<'_>, call: &Call<'_>, extents: &[Ix], sizes: &[Ix
         if given.len() == count {
             return Ok(given);
         }
-        Err(Refusal::new(format!("attribute {name} has {} entries where {count} belong", given.len())))
+        Err(Refusal::new(format!("attribute {name} has {} entries, but needs {count}", given.len())))
     };
     let (strides, dilations) = (list("strides", n, 1)?, list("dilations", n, 1)?);
     let pads = list("pads", 2 * n, 0)?;
     if sizes.len() != n {
-        return Err(Refusal::new(format!("a window over {} axes meets a tensor with {n} spatial axes", sizes.len())));
+        return Err(Refusal::new(format!(
+            "a window over {} axes does not fit a tensor with {n} spatial axes",
+            sizes.len()
+        )));
     }
     if let Some(bad) = strides.iter().chain(&dilations).find(|s| **s < 1 || **s > 1 << 31) {
-        return Err(Refusal::new(format!("a stride or dilation of {bad} is not possible")));
+        return Err(Refusal::new(format!("a stride or dilation must be from 1 to 2^31, not {bad}")));
     }
     let auto = call.text("auto_pad")?.unwrap_or("NOTSET");
     let mut out = vec![];
@@ -104,7 +107,7 @@ pub fn onnx_slides(b: &Builder<'_>, call: &Call<'_>, extents: &[Ix], sizes: &[Ix
                 let (before, after) = if auto == "SAME_UPPER" { (less, more) } else { (more, less) };
                 (slide.before, slide.after) = (b.simplify(&before), b.simplify(&after));
             }
-            other => return Err(Refusal::new(format!("auto_pad is {other:?}, which is none of ONNX's words"))),
+            other => return Err(Refusal::new(format!("auto_pad is {other:?}, which ONNX does not define"))),
         }
         out.push(slide);
     }

@@ -146,7 +146,7 @@ pub(super) fn by_axis(ix: &Ix, shape: &[usize]) -> Option<AxisTables> {
     Some((rest, tables))
 }
 
-/// Tables for every source; `None` where an expression is no sum over axes, or a coordinate is not seen to be inside.
+/// Tables for every source; `None` where an expression is not a sum over axes, or a coordinate is not seen to be inside.
 fn tables(sources: &[Source], shape: &[usize]) -> Option<Vec<Tables>> {
     // Positions, axis by axis, that some earlier source has not taken.
     let mut left: Vec<Vec<bool>> = shape.iter().map(|&n| vec![true; n]).collect();
@@ -211,7 +211,7 @@ pub(super) fn copy(dtype: DType, sources: &[Source], shape: &[usize]) -> Result<
     if shape.contains(&0) {
         return Ok(Data::of_bits(dtype, vec![]));
     }
-    let Some(first) = sources.first() else { return Err("no source is read".into()) };
+    let Some(first) = sources.first() else { return Err("it reads no source".into()) };
     macro_rules! by_type {
         ($variant:ident, $t:ty) => {{
             let mut from: Vec<&[$t]> = vec![];
@@ -260,7 +260,7 @@ fn elements<T: Copy>(from: &[&[T]], sources: &[Source], shape: &[usize]) -> Resu
                 let step = t.address.get(last).and_then(Option::as_ref).map_or(0, |a| a[i]);
                 data.get(start.wrapping_add(step) as usize)
             });
-            out.push(*read.ok_or("no source is read at a position, or one is read outside its tensor")?);
+            out.push(*read.ok_or("at some position it reads no source, or reads outside its tensor")?);
         }
         Ok(())
     })?;
@@ -284,7 +284,7 @@ fn one<T: Copy>(from: &[&[T]], sources: &[Source], pos: &[usize]) -> Result<T, S
         }
         return data.get(address as usize).copied().ok_or_else(|| "it reads outside its tensor".into());
     }
-    Err(format!("no source is read at {pos:?}"))
+    Err(format!("it reads no source at {pos:?}"))
 }
 
 /// Every position of a shape in row-major order.

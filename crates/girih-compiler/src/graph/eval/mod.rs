@@ -45,7 +45,7 @@ pub type External<'a> = dyn Fn(&Constant) -> Result<Bytes, String> + 'a;
 
 /// An [`External`] for graphs that hold all their constants.
 pub fn no_files(c: &Constant) -> Result<Bytes, String> {
-    Err(format!("the elements of `{}` are in a file that is not at hand", c.name))
+    Err(format!("the elements of `{}` are in a file that is not available", c.name))
 }
 
 #[derive(Clone, Debug, Default)]
@@ -279,7 +279,7 @@ impl Machine<'_> {
         let scalar_shape: &[usize] = if matches!(node.op, Op::Elementwise(_)) { &shape } else { &[] };
         let args = self.args(node, scalar_shape)?;
         let data = match &node.op {
-            Op::Source { name, .. } => return Err(format!("{name} is no primitive")),
+            Op::Source { name, .. } => return Err(format!("{name} is not a primitive")),
             Op::Constant(c) => {
                 let c = self.graph.constants.get(*c).ok_or("there is no such constant")?;
                 self.take(count)?;
@@ -360,13 +360,13 @@ impl Machine<'_> {
 
     fn elementwise(&self, op: ScalarOp, args: &[View], elem: Elem, shape: &[usize]) -> Result<Data, String> {
         if args.len() != op.arity() || args.iter().any(|a| a.shape != shape) {
-            return Err("it has not the operands of its operation".into());
+            return Err("it does not have the operands of its operation".into());
         }
         let ty = args.get(op.typed_by()).map_or(elem.dtype, |v| v.elem.dtype);
         let op = if self.widen { widened(op, ty, elem.dtype)? } else { op };
         let fit = |(at, v): (usize, &View)| Ty::Num(v.elem.dtype) == op.operand(at, Ty::Num(ty));
         if !args.iter().enumerate().all(fit) || op.result(ty) != elem.dtype {
-            return Err("its operands have not the types of its operation".into());
+            return Err("its operands do not have the types of its operation".into());
         }
         Ok(elementwise::apply(op, ty, elem.dtype, args, shape))
     }
@@ -423,7 +423,7 @@ fn constant(c: &Constant, external: &External<'_>) -> Result<Tensor, String> {
 
 fn index(ix: &crate::index::Ix, symbols: &[i64], elem: Elem, shape: &[usize]) -> Result<Data, String> {
     if !elem.dtype.is_int() {
-        return Err("an index is an integer".into());
+        return Err("an index must be an integer".into());
     }
     let placed = map::placed(ix, symbols, &map::axis_facts(shape));
     let mask = elem.dtype.mask();

@@ -66,7 +66,7 @@ pub(super) fn gather(
     shape: &[usize],
     elem: Elem,
 ) -> Result<Data, String> {
-    let bad = || "it has not the operands of a gather".to_string();
+    let bad = || "it does not have the operands of a gather".to_string();
     let from = args.first().ok_or_else(bad)?;
     let coordinates = coordinates(coords, args, symbols, shape).ok_or_else(bad)?;
     let mut out = Vec::with_capacity(shape.iter().product());
@@ -93,7 +93,7 @@ pub(super) fn scatter(
     symbols: &[i64],
     mut base: Vec<u64>,
 ) -> Result<Data, String> {
-    let bad = || "it has not the operands of a scatter".to_string();
+    let bad = || "it does not have the operands of a scatter".to_string();
     let (Some(to), Some(updates)) = (args.first(), args.last()) else { return Err(bad()) };
     let elem = to.elem;
     let coordinates = coordinates(coords, args, symbols, &updates.shape).ok_or_else(bad)?;

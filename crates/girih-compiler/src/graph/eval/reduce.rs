@@ -74,7 +74,7 @@ pub(super) fn reduce(op: ReduceOp, args: &[View], axes: &[u32], out: Elem, widen
         (ReduceOp::ArgMax { last }, [x]) => Ok(arg_extreme(x, axes, Ordering::Greater, last)),
         (ReduceOp::ArgMin { last }, [x]) => Ok(arg_extreme(x, axes, Ordering::Less, last)),
         (_, [x]) => Ok(fold(op, x, axes)),
-        _ => Err("it has not the operands of a reduction".into()),
+        _ => Err("it does not have the operands of a reduction".into()),
     }
 }
 

@@ -138,7 +138,7 @@ fn rounding_of_f32_products_is_that_of_fma() {
 
 #[test]
 fn half_precision_accumulates_in_f32() {
-    // 2048 + 1 is no f16, so an f16 accumulator would stay at 2048.
+    // 2048 + 1 is not an f16, so an f16 accumulator would stay at 2048.
     let ones = Tensor::from_bits(Elem::F16, &[2049], vec![0x3c00; 2049]).unwrap();
     let out = run(&[ones.clone(), ones], |g, x| vec![g.dot(x[0], x[1], Elem::F32, &[0], false).unwrap()]).unwrap();
     assert_eq!(out[0].numbers(), [2049.0]);

@@ -1,4 +1,4 @@
-//! What stands behind `=`: one node.
+//! What follows `=`: one node.
 
 use bytes::Bytes;
 
@@ -20,7 +20,7 @@ impl<'a> Parser<'_, 'a> {
         let Some((_, _, (elem, _))) = results.first() else { return self.expected("a result") };
         let elem = *elem;
         if results.len() > MAX_RESULTS {
-            return self.fail_at(start, "no operation has so many results");
+            return self.fail_at(start, "this operation has too many results");
         }
         let span = self.span();
         if let Tok::Str(_) = self.tok() {
@@ -75,7 +75,7 @@ impl<'a> Parser<'_, 'a> {
                     (op, args)
                 }
                 None if w.contains('.') => return self.source(start, w.to_string(), results, elem),
-                None => return self.fail_at(span, format!("`{w}` is no operation")),
+                None => return self.fail_at(span, format!("unknown operation `{w}`")),
             },
         };
         self.push(start, op, args, results)
@@ -172,7 +172,7 @@ impl<'a> Parser<'_, 'a> {
         }
     }
 
-    /// The coordinates of a gather or scatter; index tensors become arguments behind the first.
+    /// The coordinates of a gather or scatter; index tensors become arguments after the first.
     fn places(&mut self, args: &mut Vec<Arg>) -> Res<Vec<Coord>> {
         self.punct("[")?;
         let mut indices = vec![];
@@ -196,7 +196,7 @@ impl<'a> Parser<'_, 'a> {
         let span = self.span();
         let extents: Option<Vec<u64>> =
             shape.iter().map(|d| d.as_const().and_then(|d| u64::try_from(d).ok())).collect();
-        let Some(shape) = extents else { return self.fail("the shape of a constant is known") };
+        let Some(shape) = extents else { return self.fail("the shape of a constant must be known") };
         let count = shape.iter().try_fold(1u64, |n, d| n.checked_mul(*d));
         let of = |name: String, data| Constant { name, elem: *elem, shape: shape.clone(), data };
         if self.eat_word("data") {
@@ -208,7 +208,8 @@ impl<'a> Parser<'_, 'a> {
             };
             let wanted = count.and_then(|n| crate::graph::eval::bytes_of(*elem, n));
             if wanted != Some(bytes.len() as u64) {
-                return self.fail_at(span, format!("`{name}` holds {} bytes, which its shape does not", bytes.len()));
+                return self
+                    .fail_at(span, format!("`{name}` holds {} bytes, which does not match its shape", bytes.len()));
             }
             return Ok(of(name, ConstData::Bytes(bytes)));
         }
@@ -238,8 +239,8 @@ impl<'a> Parser<'_, 'a> {
             }
         }
         if Some(bits.len() as u64) != count {
-            let want = count.map_or("more than any text holds".to_string(), |n| n.to_string());
-            return self.fail_at(span, format!("{} elements are given, the shape has {want}", bits.len()));
+            let want = count.map_or("too many".to_string(), |n| n.to_string());
+            return self.fail_at(span, format!("{} elements are given, but the shape has {want}", bits.len()));
         }
         if bits.len() as u64 > MOST_INLINE {
             let message = format!("more than {MOST_INLINE} elements are not written out; refer to them with `data`");

@@ -1,7 +1,7 @@
-//! Reads the text of Torch IR and Tensor IR; the grammar stands in `graph/print.rs`.
+//! Reads the text of Torch IR and Tensor IR; the grammar is in `graph/print.rs`.
 //!
 //! In: the text, and a way to fetch the elements of constants that the text refers to by name. Out: the graph, its stage,
-//! and where each node stands in the text. The parser checks what it needs to build the graph (names, literals, element
+//! and where each node is in the text. The parser checks what it needs to build the graph (names, literals, element
 //! counts of constants). Types and what a stage allows are `graph::verify`'s; [`check`] does both.
 
 mod exprs;
@@ -32,7 +32,7 @@ pub fn no_data(_: &str) -> Option<Bytes> {
 pub struct Parsed {
     pub graph: Graph,
     pub dialect: Dialect,
-    /// Where each node stands.
+    /// Where each node is.
     pub spans: Vec<Span>,
 }
 
@@ -203,7 +203,7 @@ impl<'t, 'a> Parser<'t, 'a> {
                 self.next();
                 Ok((w, span))
             }
-            Tok::Word(w) => self.fail(format!("`{w}` cannot be a name")),
+            Tok::Word(w) => self.fail(format!("`{w}` cannot be used as a name")),
             _ => self.expected("a name"),
         }
     }
@@ -288,7 +288,7 @@ impl<'t, 'a> Parser<'t, 'a> {
             return self.define(name, *span, Thing::Value(v));
         }
         if real != name {
-            return self.fail_at(start, "only inputs have a second name");
+            return self.fail_at(start, "only inputs can have a second name");
         }
         self.node(start, results)
     }
@@ -333,7 +333,7 @@ impl<'t, 'a> Parser<'t, 'a> {
                 Fill::Integers { lo, hi: self.integer()? }
             }
             "constant" => Fill::Constant(self.float()?),
-            _ => return self.fail(format!("`{w}` is no way to fill an input")),
+            _ => return self.fail(format!("unknown way to fill an input: `{w}`")),
         };
         self.punct(")")?;
         Ok(fill)
@@ -347,10 +347,10 @@ impl<'t, 'a> Parser<'t, 'a> {
             let span = self.span();
             let extent = self.ix()?;
             if extent.as_const().is_some_and(|n| !(0..=MAX_EXTENT).contains(&n)) {
-                return self.fail_at(span, "an extent is a number from 0 to 2^40");
+                return self.fail_at(span, "an extent must be a number from 0 to 2^40");
             }
             if extent.any_leaf(&mut |l| matches!(l, Ix::Axis(_))) {
-                return self.fail_at(span, "an extent does not depend on a position");
+                return self.fail_at(span, "an extent must not depend on a position");
             }
             shape.push(extent);
             if !self.is_punct("]") {

@@ -52,7 +52,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// A constant, if one stands here.
+    /// A constant, if one comes next.
     pub(super) fn literal(&mut self) -> Res<Option<Raw>> {
         let span = self.span();
         let minus = self.is_punct("-");
@@ -78,7 +78,7 @@ impl Parser<'_, '_> {
                 let elem = elem.unwrap_or(context);
                 match parse_const(elem.dtype, &text).filter(|b| b & !elem.dtype.mask() == 0) {
                     Some(bits) => Ok(Arg::Scalar { elem, bits }),
-                    None => self.fail_at(span, format!("`{text}` is no constant of type {elem}")),
+                    None => self.fail_at(span, format!("expected a constant of type {elem}, found `{text}`")),
                 }
             }
         }
@@ -94,7 +94,7 @@ impl Parser<'_, '_> {
                 self.next();
                 Ok(x)
             }
-            Err(_) => self.fail_at(span, format!("`{text}` is no 64-bit integer")),
+            Err(_) => self.fail_at(span, format!("expected a 64-bit integer, found `{text}`")),
         }
     }
 
@@ -103,14 +103,14 @@ impl Parser<'_, '_> {
         let n = self.integer()?;
         match u32::try_from(n) {
             Ok(n) if n < 1 << 16 => Ok(n),
-            _ => self.fail_at(span, format!("{n} is no {what}")),
+            _ => self.fail_at(span, format!("{n} is out of range for {what}")),
         }
     }
 
     pub(super) fn bytes(&mut self) -> Res<u64> {
         let span = self.span();
         let n = self.integer()?;
-        u64::try_from(n).or_else(|_| self.fail_at(span, "a number of bytes is not negative"))
+        u64::try_from(n).or_else(|_| self.fail_at(span, "a number of bytes must not be negative"))
     }
 
     pub(super) fn float(&mut self) -> Res<f64> {
@@ -118,7 +118,7 @@ impl Parser<'_, '_> {
         let Some(Raw::Const { text, .. }) = self.literal()? else { return self.expected("a number") };
         match parse_float(DType::F64, &text) {
             Some(bits) => Ok(f64::from_bits(bits)),
-            None => self.fail_at(span, format!("`{text}` is no number")),
+            None => self.fail_at(span, format!("expected a number, found `{text}`")),
         }
     }
 
@@ -218,7 +218,7 @@ impl Tokens for Parser<'_, '_> {
                         self.fail_at(span, format!("`{w}` is a tensor, not a symbol or an axis"))
                     }
                     (None, Some(Ok(d))) => Ok(axis(d.into())),
-                    _ => self.fail_at(span, format!("`{w}` is no symbol and no axis")),
+                    _ => self.fail_at(span, format!("expected a symbol or an axis, found `{w}`")),
                 }
             }
             _ => self.expected("an index expression"),

@@ -8,8 +8,8 @@ use crate::graph::ir::{Arg, Graph, Node, Op, ValueId};
 
 pub(super) const RULE: Rule<Graph, ()> = Rule {
     name: "dead_code",
-    doc: "Nodes that no output depends on go away. Inputs stay.\n\n`a = exp x`, `y = neg x`, `output y` --> `y = neg x`, `output y`\n\n\
-          Gathers and scatters go too: an index outside is an error of what is computed, not of what is not.",
+    doc: "Removes nodes that no output depends on. Inputs stay.\n\n`a = exp x`, `y = neg x`, `output y` --> `y = neg x`, `output y`\n\n\
+          Gathers and scatters are removed too: an index outside is an error of what is computed, not of what is not.",
     run,
 };
 

@@ -123,7 +123,7 @@ impl Leaves for Compiler<'_> {
     fn integer(&self, val: ValId) -> Res<(Slot, u32)> {
         let ty = self.ty(val)?;
         if ty.lanes != 1 {
-            return Err(format!("a vector stands in an index or a mask: value {}", val.0));
+            return Err(format!("a vector is used in an index or a mask: value {}", val.0));
         }
         Ok((self.val(val)?, ty.dtype().bits()))
     }
@@ -162,7 +162,7 @@ impl Compiler<'_> {
             Opnd::Val(v) => {
                 let own = self.ty(*v)?.lanes;
                 if own != lanes {
-                    return Err(format!("value {} has {own} lanes where {lanes} are meant", v.0));
+                    return Err(format!("value {} has {own} lanes, not {lanes}", v.0));
                 }
                 Ok(Arg { first: self.val(*v)?, stride: u32::from(lanes > 1) })
             }
@@ -288,7 +288,7 @@ impl Compiler<'_> {
             }
             Stmt::Break | Stmt::Continue => {
                 let jump = self.jump();
-                let jumps = self.loops.last_mut().ok_or("break or continue outside of a loop")?;
+                let jumps = self.loops.last_mut().ok_or("break or continue outside a loop")?;
                 if matches!(stmt, Stmt::Break) { &mut jumps.breaks } else { &mut jumps.continues }.push(jump);
                 return Ok(());
             }

@@ -40,8 +40,11 @@ pub fn run(
     host: &mut dyn Host,
 ) -> Result<(), Trap> {
     if launch.args.len() != kernel.params.len() {
-        let message =
-            format!("the kernel has {} parameters, {} arguments came", kernel.params.len(), launch.args.len());
+        let message = format!(
+            "the kernel has {} parameters, but {} arguments were given",
+            kernel.params.len(),
+            launch.args.len()
+        );
         return Err(Trap::new(Code::BadArgument, message));
     }
     let Some(grid) = blocks(kernel, launch)? else { return Ok(()) };

@@ -99,7 +99,7 @@ fn what_is_wrong_is_a_trap() {
 
 #[test]
 fn blocks_that_wait_take_turns() {
-    // Each block waits for the one behind it.
+    // Each block waits for the one after it.
     let text = "kernel k(o: ptr<i32>) scratch 0 {\n if bx < gx - 1 {\n loop {\n x: i32 = load o[bx + 1] acquire\n if x != 0 {\n \
                 break\n }\n yield site 0\n }\n }\n store o[bx] = 1:i32 release\n}\n";
     assert_eq!(run_on(5, text, &[0; 5]).unwrap(), [1; 5]);

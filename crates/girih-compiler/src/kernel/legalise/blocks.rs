@@ -5,8 +5,8 @@
 //!   store y[r*64] = v                    -->     store y[bx*64] = v
 //! ```
 //!
-//! Nests of such loops that stand side by side share the grid: along one dimension each has its own range of blocks.
-//! What stands beside them is repeated by every block.
+//! Nests of such loops that are side by side share the grid: along one dimension each has its own range of blocks.
+//! What is beside them is repeated by every block.
 
 use crate::index::{Cmp, Cond, Mask};
 use crate::loops::ir::*;

@@ -268,19 +268,19 @@ mod tests {
             ),
             (
                 "  for i in 0..64: free vector(8)\n    for j in 0..64: free vector(8)\n      store p[i*64 + j] = 1.0\n",
-                "the loop i cannot be placed as vector(8): what it holds does not run in lanes",
+                "the loop i cannot be placed as vector(8): its body cannot run in lanes",
             ),
             (
                 "  for i in 0..64: free vector(1)\n    store p[i] = 1.0\n",
-                "the loop i cannot be placed as vector(1): a vector has two lanes at least",
+                "the loop i cannot be placed as vector(1): a vector must have at least two lanes",
             ),
             (
                 "  for i in 0..65: free unroll\n    store p[i] = 1.0\n",
-                "the loop i cannot be placed as unroll: it has more than 64 iterations, or nobody knows how many",
+                "the loop i cannot be placed as unroll: it has more than 64 iterations, or an unknown number",
             ),
             (
                 "  for i in 0..4: free\n    for j in 0..4: free block(y)\n      store p[i*4 + j] = 1.0\n",
-                "the loop j cannot be placed as block(y): loops over blocks stand outermost",
+                "the loop j cannot be placed as block(y): loops over blocks must be outermost",
             ),
         ] {
             assert_eq!(refused(body), want);

@@ -358,11 +358,11 @@ impl Lower<'_> {
     fn for_stmt(&mut self, f: &l::For) -> Res<()> {
         match f.place {
             l::Place::Vector { lanes: 2.. } if self.vector.is_some() => {
-                return Err(self.unplaced(f, "it stands inside another vector loop"));
+                return Err(self.unplaced(f, "it is inside another vector loop"));
             }
             l::Place::Vector { lanes: lanes @ 2.. } => return self.vector_loop(f, lanes),
-            l::Place::Vector { .. } => return Err(self.unplaced(f, "a vector has two lanes at least")),
-            l::Place::Block { .. } => return Err(self.unplaced(f, "loops over blocks stand outermost")),
+            l::Place::Vector { .. } => return Err(self.unplaced(f, "a vector must have at least two lanes")),
+            l::Place::Block { .. } => return Err(self.unplaced(f, "loops over blocks must be outermost")),
             l::Place::None | l::Place::Unroll => {}
         }
         let lo = self.ix(&f.lo)?;
@@ -418,7 +418,7 @@ impl Lower<'_> {
         let unroll = match (f.place, trip) {
             (l::Place::Unroll, Some(n)) if n <= MOST_COPIES => n as u32,
             (l::Place::Unroll, _) => {
-                return Err(self.unplaced(f, "it has more than 64 iterations, or nobody knows how many"));
+                return Err(self.unplaced(f, "it has more than 64 iterations, or an unknown number"));
             }
             _ => 0,
         };

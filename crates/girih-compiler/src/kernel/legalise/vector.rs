@@ -31,7 +31,7 @@ impl Lower<'_> {
         matches!(opnd, l::Opnd::Val(v) if matches!(self.vals.get(v), Some(Loc::Vector(_))))
     }
 
-    /// A vector operand; one value is splatted, a constant stands as it is.
+    /// A vector operand; one value is splatted, a constant stays as it is.
     pub(super) fn vector_opnd(&mut self, opnd: &l::Opnd) -> Res<k::Opnd> {
         let val = match opnd {
             l::Opnd::Const { dtype, bits } => return Ok(k::Opnd::Const { dtype: *dtype, bits: *bits }),
@@ -159,7 +159,7 @@ impl Lower<'_> {
         Ok(Some(out))
     }
 
-    /// The condition as it stands in one lane.
+    /// The condition in one lane.
     fn at_lane(&mut self, cond: &l::Cond, vector: Vector, lane: i64) -> Res<k::Cond> {
         let base = self.axes.get(&vector.axis).cloned().ok_or("a vector loop has no axis")?;
         let saved = self.axes.insert(vector.axis, k::Ix::add(base, k::Ix::Const(lane)));
@@ -358,7 +358,7 @@ impl Lower<'_> {
 
     /// Runs a statement for each lane; its result goes into the variable of `dst`.
     fn lane_loop(&mut self, stmt: &l::Stmt, dst: Option<l::ValId>) -> Res<()> {
-        let vector = self.vector.ok_or("a lane loop stands outside a vector loop")?;
+        let vector = self.vector.ok_or("a lane loop is outside a vector loop")?;
         let into = match dst.map(|d| self.loc(d)).transpose()? {
             Some(Loc::Vector(var)) => Some(var),
             _ => None,
@@ -404,11 +404,11 @@ impl Lower<'_> {
             _ => return Err(self.unplaced(f, "its iterations have an order")),
         };
         if !unit {
-            return Err(self.unplaced(f, "its step is not 1, or its lanes are no power of two"));
+            return Err(self.unplaced(f, "its step is not 1, or its lanes are not a power of two"));
         }
         let by_lane = !self.vectorisable(&f.body);
         if by_lane && accs.is_empty() {
-            return Err(self.unplaced(f, "what it holds does not run in lanes"));
+            return Err(self.unplaced(f, "its body cannot run in lanes"));
         }
         let ways = f.combine.as_ref().map_or(1, |c| c.ways.max(1));
         let group = lanes as i64 * ways as i64;
@@ -553,7 +553,7 @@ pub(super) fn store(place: k::Address, value: k::Opnd) -> k::Stmt {
     k::Stmt::Store { place, value, mask: k::Mask::default(), order: k::Order::Weak }
 }
 
-/// Whether the statements leave the loop they stand in; then lanes may leave it at different times.
+/// Whether the statements leave the loop they are in; then lanes may leave it at different times.
 fn leaves(body: &[l::Stmt]) -> bool {
     body.iter().any(|stmt| match stmt {
         l::Stmt::If { then, els, .. } => leaves(then) || leaves(els),

@@ -459,7 +459,7 @@ impl Compiler<'_> {
             }
             Stmt::Break | Stmt::Continue => {
                 let jump = self.jump();
-                let jumps = self.loops.last_mut().ok_or("break or continue outside of a loop")?;
+                let jumps = self.loops.last_mut().ok_or("break or continue outside a loop")?;
                 if matches!(stmt, Stmt::Break) { &mut jumps.breaks } else { &mut jumps.continues }.push(jump);
                 return Ok(());
             }

@@ -223,7 +223,7 @@ impl Machine<'_> {
                     let s = &block.slots;
                     let (lo, hi, step) = (lo.value(s), hi.value(s), step.value(s));
                     if step <= 0 {
-                        let message = format!("the step of a loop is {step}, it must be positive");
+                        let message = format!("the step of a loop is {step}; it must be positive");
                         return Err(self.trap(block, Code::StepNotPositive, None, message));
                     }
                     block.slots[counter.axis as usize] = lo as u64;

@@ -33,8 +33,11 @@ pub use blocks::{SLICE, WINDOW};
 /// Runs every block of the launch, or its `only_block`.
 pub fn run(kernel: &Kernel, launch: &Launch, memory: &mut dyn Memory, host: &mut dyn Host) -> Result<(), Trap> {
     if launch.args.len() != kernel.params.len() {
-        let message =
-            format!("the kernel has {} parameters, {} arguments came", kernel.params.len(), launch.args.len());
+        let message = format!(
+            "the kernel has {} parameters, but {} arguments were given",
+            kernel.params.len(),
+            launch.args.len()
+        );
         return Err(trap(Code::BadArgument, message));
     }
     let program = code::compile(kernel).map_err(|what| {

@@ -77,7 +77,7 @@ struct Promote {
     forms: BTreeMap<ValId, Form>,
     /// Enclosing loops: axis, bounds, least and greatest value.
     axes: Vec<(AxisId, Ix, Ix, Range)>,
-    /// Values that free and reduce loops compute anew for every element, and that are no index expression.
+    /// Values that free and reduce loops compute anew for every element, and that are not index expressions.
     varying: BTreeSet<ValId>,
     /// Enclosing free and reduce loops.
     lanes: u32,
@@ -93,7 +93,7 @@ fn nodes(ix: &Ix) -> usize {
     }
 }
 
-/// Equal but for the names of the axes.
+/// Equal except for the names of the axes.
 fn same(a: &Obligation, b: &Obligation) -> bool {
     let renamed = |ix: &Ix| {
         ix.subst_axes(&mut |x| {

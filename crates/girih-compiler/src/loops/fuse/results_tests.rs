@@ -344,7 +344,7 @@ fn gathered(body: &str) -> Kernel {
 
 #[test]
 fn an_index_that_starts_below_zero_is_tested_on_both_sides() {
-    // Unsigned, -1 is no place of the array. That no block has such a lane cannot be promised: the first one has.
+    // Unsigned, -1 is not a place of the array. That no block has such a lane cannot be promised: the first one has.
     let kernel = gathered(
         "%one = constant <i32: -1> : tile<16xi32>
          %i = addi %at, %one : tile<16xi32>

@@ -52,7 +52,7 @@ impl Lift<'_> {
             };
             let Some(size) = tensor.shape.get(tensor_dim(view, i)).cloned() else { continue };
             let within = promised.get(i) == Some(&true);
-            let broken = format!("the tile reaches outside the tensor along dimension {i}, which `inbounds` denies");
+            let broken = format!("the tile reaches outside the tensor along dimension {i}, which `inbounds` rules out");
             let rows = view.tile.get(i).copied().unwrap_or(1).max(0) as u64;
             if sparse == Some(true) {
                 if within {

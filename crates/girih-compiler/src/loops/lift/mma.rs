@@ -105,7 +105,7 @@ impl Lift<'_> {
         let body = self.body(|l| {
             let (x, y) = (l.read(a, &at(m, k)), l.read(b, &at(k, n)));
             let (Opnd::Val(xv), Opnd::Val(yv)) = (x, y) else {
-                return Err(bug("an operand that is no value", op.span));
+                return Err(bug("an operand that is not a value", op.span));
             };
             roles = Some(Contraction { m: vec![m], n: vec![n], k: vec![k], a: xv, b: yv, acc: out });
             let (x_ty, y_ty) = (dtype_of(l.opnd_ty(x)), dtype_of(l.opnd_ty(y)));

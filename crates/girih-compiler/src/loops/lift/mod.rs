@@ -162,7 +162,7 @@ impl<'m> Lift<'m> {
         let func = self.func();
         for (i, &p) in func.params().iter().enumerate() {
             let Some(tile) = func.tile_ty(p) else {
-                return Err(bug("a parameter that is no tile", func.values[p].span));
+                return Err(bug("a parameter that is not a tile", func.values[p].span));
             };
             let name = func.values[p].name.clone().unwrap_or_else(|| format!("arg{i}"));
             let ty = ty_of(tile.elem);
@@ -401,7 +401,7 @@ impl<'m> Lift<'m> {
             Break | Continue | Return | Yield => Err(bug("a terminator in the middle of a region", op.span)),
             ExpExternElementwise => Err(Diagnostic::error(
                 Code::LibraryNeeded,
-                "`experimental$extern_elementwise` calls a function of another library, which is not here",
+                "`experimental$extern_elementwise` calls a function of another library, which is not available",
             )
             .at(op.span)
             .help("write the function out in tile operations")),

@@ -9,7 +9,7 @@
 //! sources ([`IN_A_STEP`]), so that steps, and the functions they become, stay small however many sources there are.
 //!
 //! In: a map whose sources follow one another along an axis. Out: the parts, and the loops of some of them. Other maps,
-//! and arrays in which two elements share a byte, are no such maps.
+//! and arrays in which two elements share a byte, are not such maps.
 
 use super::builder::{NestBuilder, Result};
 use super::rows;
@@ -55,7 +55,7 @@ impl Part {
     }
 }
 
-/// The parts of a map of many sources; `None` where a value is none, or its sources do not follow one another.
+/// The parts of a map of many sources; `None` where a value is not one, or its sources do not follow one another.
 pub(super) fn of(graph: &Graph, v: ValueId) -> Option<Vec<Part>> {
     let (node, _) = graph.def(v)?;
     let Op::IndexMap(sources) = &node.op else { return None };

@@ -12,7 +12,7 @@ impl<'a> Parser<'_, 'a> {
         let span = self.span();
         let name = self.any_word("a name")?;
         if RESERVED.contains(&name) || name.contains('.') {
-            return Err(error(Code::MalformedIr, span, format!("`{name}` cannot be a name")));
+            return Err(error(Code::MalformedIr, span, format!("`{name}` cannot be used as a name")));
         }
         Ok((name, span))
     }
@@ -25,11 +25,11 @@ impl<'a> Parser<'_, 'a> {
                 self.next();
                 Ok((thing, span))
             }
-            None => Err(error(Code::UnknownIrName, span, format!("nothing before this defines `{name}`"))),
+            None => Err(error(Code::UnknownIrName, span, format!("`{name}` is not defined before this"))),
         }
     }
     pub(super) fn wrong_kind<T>(thing: Thing, span: Span, what: &str) -> Res<T> {
-        Err(error(Code::UnknownIrName, span, format!("expected {what}, this is {}", thing.kind())))
+        Err(error(Code::UnknownIrName, span, format!("expected {what}, found {}", thing.kind())))
     }
     pub(super) fn val(&mut self) -> Res<ValId> {
         match self.lookup("a value")? {

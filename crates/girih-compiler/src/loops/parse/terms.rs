@@ -51,7 +51,11 @@ impl Parser<'_, '_> {
                 };
                 match parse_const(dtype, &text) {
                     Some(bits) => Ok(Opnd::Const { dtype, bits }),
-                    None => Err(error(Code::MalformedIr, span, format!("`{text}` is no constant of type {dtype}"))),
+                    None => Err(error(
+                        Code::MalformedIr,
+                        span,
+                        format!("expected a constant of type {dtype}, found `{text}`"),
+                    )),
                 }
             }
         }
@@ -76,7 +80,7 @@ impl Parser<'_, '_> {
         let elem = match self.kernel.vals.get(base).map(|v| v.ty) {
             _ if self.eat_word("as") => self.dtype()?,
             Some(Ty::Ptr(elem)) => elem,
-            _ => return Err(error(Code::MalformedIr, span, "this value is no pointer")),
+            _ => return Err(error(Code::MalformedIr, span, "this value is not a pointer")),
         };
         self.punct("[")?;
         let index = self.ix()?;

@@ -91,7 +91,7 @@ impl<'a> Parser<'_, 'a> {
         let Tok::Number(n) = self.tok() else { return self.expected("a whole number") };
         let value = n.parse::<i128>().ok().map(|v| if minus { -v } else { v });
         let Some(value) = value.and_then(|v| T::try_from(v).ok()) else {
-            return Err(error(Code::MalformedIr, span, "this number is not whole or does not fit"));
+            return Err(error(Code::MalformedIr, span, "this number is not whole or is out of range"));
         };
         self.next();
         Ok(value)

@@ -53,7 +53,7 @@ const P64: [f64; 12] = [
     2.5855206823304186e-11,
 ];
 
-/// 1.5 times 2^(precision - 1): adding it rounds to an integer, which then stands in the low bits.
+/// 1.5 times 2^(precision - 1): adding it rounds to an integer, which then is in the low bits.
 pub(super) fn magic<M: Machine>(x: X<M>) -> X<M> {
     x.float(if x.kind == Kind::F32 { 12582912.0 } else { 6755399441055744.0 })
 }

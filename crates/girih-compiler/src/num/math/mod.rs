@@ -33,7 +33,7 @@ use super::{DType, ScalarOp};
 use machine::{Concrete, Machine, Recorder, X};
 use trig::Function;
 
-/// The C function's name without its type, or `None` for an operation that is no transcendental.
+/// The C function's name without its type, or `None` for an operation that is not transcendental.
 fn stem(op: ScalarOp) -> Option<&'static str> {
     Some(match op {
         ScalarOp::Exp => "exp",

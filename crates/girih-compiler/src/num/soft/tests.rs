@@ -91,7 +91,7 @@ fn every_mode_rounds_the_exact_result() {
             let [a, b, c] = [(); 3].map(|_| random.value(ty));
             let [x, y, z] = [a, b, c].map(|v| to_f64(ty, v));
             for mode in MODES {
-                // The middle of two f64 is no f64; nearest rounding of f64 is checked against the hardware below.
+                // The middle of two f64 is not an f64; nearest rounding of f64 is checked against the hardware below.
                 if f64_ && matches!(mode, Rounding::NearestEven | Rounding::NearestAway) {
                     continue;
                 }

@@ -7,7 +7,7 @@ pub fn bad(span: Span, message: impl Into<String>) -> Diagnostic {
     Diagnostic::error(Code::BadExpression, message).at(span)
 }
 
-/// Evaluation stopped; what for is in the evaluator's list of diagnostics.
+/// Evaluation stopped; the reason is in the evaluator's list of diagnostics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stop;
 

@@ -151,7 +151,7 @@ impl Lexer<'_> {
             self.push(Tok::Dedent, start);
         }
         if self.indents.last() != Some(&width) {
-            self.fail(start, "this line's indentation fits no block before it");
+            self.fail(start, "the indentation of this line does not match any block before it");
         }
     }
 
@@ -230,9 +230,9 @@ impl Lexer<'_> {
                 self.at += 3;
                 break;
             }
-            let Some(c) = self.peek() else { return self.fail(start, "this string does not end") };
+            let Some(c) = self.peek() else { return self.fail(start, "this string has no closing quote") };
             if c == '\n' && !long {
-                return self.fail(start, "this string does not end on its line");
+                return self.fail(start, "this string has no closing quote on its line");
             }
             self.at += c.len_utf8();
             if c == quote && !long {
@@ -242,7 +242,7 @@ impl Lexer<'_> {
                 text.push(c);
                 continue;
             }
-            let Some(next) = self.peek() else { return self.fail(start, "this string does not end") };
+            let Some(next) = self.peek() else { return self.fail(start, "this string has no closing quote") };
             self.at += next.len_utf8();
             match next {
                 _ if raw => text.extend([c, next]),
@@ -263,7 +263,7 @@ impl Lexer<'_> {
             self.at += c.len_utf8();
             let help =
                 if c == '$' || c == '`' { "quote the text with '...' so that the shell leaves it alone" } else { "" };
-            self.fail(start, format!("the character {c:?} has no meaning here"));
+            self.fail(start, format!("unexpected character {c:?}"));
             if let (Some(last), false) = (self.errors.last_mut(), help.is_empty()) {
                 *last = last.clone().help(help);
             }

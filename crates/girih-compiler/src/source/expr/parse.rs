@@ -97,7 +97,7 @@ impl Parser {
         self.errors.push(d);
         Err(Stop)
     }
-    /// What stands here, for messages.
+    /// What comes next, for messages.
     fn here(&self) -> String {
         match self.tok() {
             Tok::Name(n) => format!("`{n}`"),
@@ -169,7 +169,7 @@ impl Parser {
     fn statement_or_stop(&mut self, out: &mut Vec<Stmt>) -> Res<()> {
         let start = self.span();
         if *self.tok() == Tok::Indent {
-            let d = bad(start, "this line is indented, but no block begins before it");
+            let d = bad(start, "unexpected indentation: no block begins before this line");
             return self.fail(d);
         }
         if matches!(self.tok(), Tok::Dedent | Tok::Newline) {

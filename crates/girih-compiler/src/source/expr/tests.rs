@@ -1,4 +1,4 @@
-//! Texts and the graphs they make. Types and values that stand here were worked out by hand or read off PyTorch.
+//! Texts and the graphs they make. Types and values here were worked out by hand or read off PyTorch.
 
 use super::{Given, evaluate};
 use crate::graph::{Elem, Fill, Graph, Op, Role};
@@ -287,7 +287,7 @@ fn what_has_no_value_is_refused() {
 #[test]
 fn refusals_say_what_to_write() {
     for (text, expected) in [
-        ("torch.sofmax(x, 1)", "`torch.sofmax` is not known here"),
+        ("torch.sofmax(x, 1)", "`torch.sofmax` is not supported"),
         ("x = torch.randn(3); x +", "expected an expression, found the end of the line"),
         ("x = torch.randn(3); y", "the name `y` is not defined"),
         (
@@ -300,7 +300,7 @@ fn refusals_say_what_to_write() {
         ),
         ("torch.randn(3) + torch.randn(4)", "add: the shapes [3] and [4] do not broadcast"),
         ("try: x = 1", "`try` is not supported here"),
-        ("import numpy as np", "the module `numpy` is not known here"),
+        ("import numpy as np", "the module `numpy` is not supported"),
         ("'text'", "a string cannot be an output"),
         ("x = 1 / 0", "division by zero"),
         ("", "the text ends without a value"),

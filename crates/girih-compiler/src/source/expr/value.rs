@@ -40,13 +40,13 @@ pub enum Value {
     Bound(Rc<Closure>, Box<Value>),
     Module(&'static str),
     Class(Rc<Class>),
-    /// A class that only stands in `isinstance`, annotations and calls: `int`, `torch.Tensor`.
+    /// A class that is only used in `isinstance`, annotations and calls: `int`, `torch.Tensor`.
     Type(&'static str),
     Object(Rc<Object>),
     Super(Rc<Class>, Rc<Object>),
     /// `torch.no_grad()`: a context or decorator that changes nothing.
     Context,
-    /// The result of something that was refused; using it is no new problem.
+    /// The result of something that was refused; using it is not a new problem.
     Unknown,
 }
 
@@ -128,7 +128,7 @@ pub struct Declared {
     pub shape: Vec<Ix>,
     pub role: Role,
     pub fill: Fill,
-    /// It is no input but this number everywhere.
+    /// It is not an input but this number everywhere.
     pub constant: bool,
 }
 
@@ -171,7 +171,7 @@ pub struct Closure {
     pub scope: Option<Rc<Scope>>,
     /// Of the parameters, in order.
     pub defaults: Vec<Option<Value>>,
-    /// The class whose body it stands in, for `super()`.
+    /// The class whose body it is in, for `super()`.
     pub class: RefCell<Option<Weak<Class>>>,
     /// It is part of the library, so problems inside are reported where it was called.
     pub library: bool,

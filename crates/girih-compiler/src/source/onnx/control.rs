@@ -13,7 +13,7 @@ impl<'m> Importer<'m> {
         let origin = self.graph.add_origin("onnx.Constant", &node.name, None);
         let given = node.attributes.iter().find_map(|a| Some((a.name.as_str(), resolve(a, body.bound)?)));
         let Some((name, a)) = given else {
-            self.error(Code::BadModel, format!("node {} holds no value", node_text(node)));
+            self.error(Code::BadModel, format!("node {} has no value", node_text(node)));
             return None;
         };
         let of = |elem: Elem, shape: Vec<u64>, bytes: Vec<u8>| Constant {
@@ -26,7 +26,7 @@ impl<'m> Importer<'m> {
         let constant = match name {
             "value" => {
                 let Some(t) = &a.t else {
-                    self.error(Code::BadModel, format!("node {} holds no value", node_text(node)));
+                    self.error(Code::BadModel, format!("node {} has no value", node_text(node)));
                     return None;
                 };
                 let name = node.outputs.first().map_or(node.name.as_str(), String::as_str);
@@ -93,7 +93,7 @@ impl<'m> Importer<'m> {
                 builder.reshape(cond, &[]).and_then(|c| builder.select(c, *x, *y))
             } else {
                 Err(Refusal::new(
-                    "its branches give different types, and its condition is not known when the model is \
+                    "its branches give different types, but its condition is not known when the model is \
                                   compiled",
                 ))
             };

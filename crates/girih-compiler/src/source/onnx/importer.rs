@@ -81,10 +81,10 @@ pub(super) fn node_text(node: &Node) -> String {
 
 pub(super) fn run(model: &Model, options: &Options) -> Result<Graph, Vec<Diagnostic>> {
     let bad = |what: &str| vec![Diagnostic::error(Code::BadModel, what).help("the file is not an ONNX model")];
-    let Some(graph) = &model.graph else { return Err(bad("the file holds no graph")) };
+    let Some(graph) = &model.graph else { return Err(bad("the file has no graph")) };
     let opsets = opsets(&model.opsets);
     if opsets.is_empty() {
-        return Err(bad("the model does not say which set of operators it uses"));
+        return Err(bad("the model does not say which operator set it uses"));
     }
     let mut importer = Importer {
         graph: Graph { name: name_of(&graph.name, "model"), listing: options.listed.into(), ..Graph::default() },
@@ -207,7 +207,7 @@ impl<'m> Importer<'m> {
                     self.graph.outputs.extend(value.map(|value| Output { name: output.name.clone(), value }));
                 }
                 Some(Slot::Refused) => {}
-                None => self.error(Code::BadModel, format!("nothing computes the output `{}`", output.name)),
+                None => self.error(Code::BadModel, format!("the output `{}` is not computed", output.name)),
             }
         }
         if graph.outputs.is_empty() {
@@ -264,7 +264,7 @@ impl<'m> Importer<'m> {
             let b = Builder::new(&mut self.graph, origin);
             let (given, wanted) = (b.shape_text(&given), b.shape_text(shape));
             let message =
-                format!("the input `{name}` is {elem} {wanted}, what is given for it {} {given}", constant.elem);
+                format!("the input `{name}` is {elem} {wanted}, but {} {given} is given for it", constant.elem);
             self.error(Code::ModelInput, message);
             return Slot::Refused;
         }
@@ -414,7 +414,7 @@ impl<'m> Importer<'m> {
                 _ if name.is_empty() => Slot::Is(Arg::Absent),
                 Some(slot) => slot,
                 None => {
-                    let message = format!("node {} uses `{name}`, which nothing before it computes", node_text(node));
+                    let message = format!("node {} uses `{name}`, which is not computed before it", node_text(node));
                     self.error(Code::BadModel, message);
                     Slot::Refused
                 }
@@ -432,8 +432,10 @@ impl<'m> Importer<'m> {
             })
             .collect();
         let Some(&version) = body.opsets.get(set) else {
-            let message =
-                format!("node {} is of the set `{set}`, whose version the model does not say", node_text(node));
+            let message = format!(
+                "node {} is of the operator set `{set}`, but the model does not say which version",
+                node_text(node)
+            );
             self.error(Code::BadModel, message);
             return None;
         };
@@ -539,7 +541,7 @@ impl<'m> Importer<'m> {
                 Some(slot) => out.push(slot),
                 None if self.nodes >= MOST_NODES => return None,
                 None => {
-                    let message = format!("node {}: nothing computes its result `{name}`", node_text(node));
+                    let message = format!("node {}: its result `{name}` is not computed", node_text(node));
                     self.error(Code::BadModel, message);
                     return None;
                 }

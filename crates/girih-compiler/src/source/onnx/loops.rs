@@ -124,10 +124,10 @@ impl<'m> Importer<'m> {
         Some(out)
     }
 
-    /// Values one behind the other along a new axis.
+    /// Values one after the other along a new axis.
     fn stack(&mut self, row: &[Arg], axis: i64, origin: OriginId) -> Result<Arg> {
         let Some(first) = row.first() else {
-            return Err(Refusal::new("it runs no round, so its results have no type"));
+            return Err(Refusal::new("it runs zero times, so its results have no type"));
         };
         let mut b = Builder::new(&mut self.graph, origin);
         let axis = normal_axis(axis, b.rank(*first) + 1)?;
@@ -150,7 +150,7 @@ impl<'m> Importer<'m> {
         let count = count.and_then(|a| resolve(a, body.bound)).map_or(0, |a| a.i);
         let count = usize::try_from(count).ok().filter(|n| (1..=args.len()).contains(n));
         let Some(states) = count.map(|n| args.len() - n) else {
-            self.error(Code::BadModel, format!("node {} scans no input that it has", node_text(node)));
+            self.error(Code::BadModel, format!("node {} scans more inputs than it has, or none", node_text(node)));
             return None;
         };
         let at = |name: &str, i: usize| list(name).get(i).copied().unwrap_or(0);

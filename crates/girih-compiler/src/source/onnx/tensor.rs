@@ -100,11 +100,11 @@ fn external(t: &Tensor, name: &str, len: u64) -> Result<ConstData, Trouble> {
         None | Some("") => Ok(None),
         Some(text) => match text.parse::<u64>() {
             Ok(n) => Ok(Some(n)),
-            Err(_) => Err(bad(name, &format!("has the {key} `{text}` in its external file"))),
+            Err(_) => Err(bad(name, &format!("has the {key} `{text}` in its external file, which is not a number"))),
         },
     };
     let Some(file) = entry("location").filter(|f| !f.is_empty()) else {
-        return Err(bad(name, "lies in an external file that is not named"));
+        return Err(bad(name, "is in an external file that is not named"));
     };
     let inside = !file.contains(['\\', ':', '\0'])
         && !file.starts_with('/')
@@ -112,13 +112,13 @@ fn external(t: &Tensor, name: &str, len: u64) -> Result<ConstData, Trouble> {
         && file.split('/').any(|part| !part.is_empty() && part != ".");
     if !inside {
         let help = "put the file beside the model and save the model with its name alone";
-        return Err(refuse(format!("lie in `{file}`, outside the model's folder"), help));
+        return Err(refuse(format!("are in `{file}`, outside the model's folder"), help));
     }
     let offset = number("offset")?.unwrap_or(0);
     if let Some(given) = number("length")?
         && given != len
     {
-        return Err(bad(name, &format!("takes {len} bytes, but its external file is said to have {given}")));
+        return Err(bad(name, &format!("takes {len} bytes, but the model says that its external file has {given}")));
     }
     if offset.checked_add(len).is_none_or(|end| end > i64::MAX as u64) {
         return Err(bad(name, "ends beyond any file"));

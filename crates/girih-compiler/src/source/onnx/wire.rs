@@ -107,7 +107,7 @@ impl File {
         let tag = self.varint(at, end)?;
         let number = match u32::try_from(tag >> 3) {
             Ok(number) if number > 0 => number,
-            _ => return fault(start, "a field has no valid number"),
+            _ => return fault(start, "a field does not have a valid number"),
         };
         let many = |n: usize| -> Res<&[u8]> {
             match self.bytes.get(*at..at.saturating_add(n)) {

@@ -85,7 +85,7 @@ pub fn examine(json: &str) -> Result<Graph, Failure> {
         return Err(malformed(root.bad("`format` is not \"girih.torch\"")));
     }
     if root.integer("version").map_err(malformed)? != 1 {
-        return Err(malformed(root.bad("only version 1 of the format is known")));
+        return Err(malformed(root.bad("only version 1 of the format is supported")));
     }
     let mut import = Import { graph: Graph::default(), known: Known::new(), refused: vec![] };
     import.document(&root).map_err(malformed)?;
@@ -154,7 +154,7 @@ impl Import {
         let role = match at.text("role")? {
             "argument" => Role::Argument,
             "parameter" => Role::Parameter,
-            other => return Err(at.bad(format!("`{other}` is no role; those are argument and parameter"))),
+            other => return Err(at.bad(format!("unknown role `{other}`; the roles are argument and parameter"))),
         };
         let value = self.graph.add_input(&name, elem, shape, role);
         self.known.define(at, name, value.into())
@@ -167,9 +167,7 @@ impl Import {
         let values = at.list("values")?;
         let count = extents.iter().try_fold(1u64, |n, d| n.checked_mul(*d));
         if count != Some(values.len() as u64) {
-            return Err(
-                at.bad(format!("constant `{name}` has {} values, which is not its shape's count", values.len()))
-            );
+            return Err(at.bad(format!("constant `{name}` has {} values, which do not match its shape", values.len())));
         }
         if elem.dtype.bits() == 4 {
             return Err(at.bad(format!("constant `{name}` has elements of four bits")));
@@ -256,7 +254,7 @@ impl Import {
                 });
             if b.elem(*result) != *elem || !fits {
                 return Err(Refusal::new(format!(
-                    "result `{name}` would be {} {}, and PyTorch makes it {elem} {}",
+                    "result `{name}` would be {} {}, but PyTorch makes it {elem} {}",
                     b.elem(*result),
                     b.shape_text(&have),
                     b.shape_text(shape)

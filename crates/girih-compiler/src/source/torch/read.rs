@@ -16,7 +16,7 @@ const MAX_RANK: usize = 64;
 /// No name is longer.
 const MAX_NAME: usize = 1024;
 
-/// A JSON value and where it stands: `nodes[3].args[0]`.
+/// A JSON value and where it is: `nodes[3].args[0]`.
 pub(super) struct At<'j> {
     pub json: &'j Json,
     path: String,
@@ -40,19 +40,19 @@ impl<'j> At<'j> {
     pub fn text(&self, name: &str) -> Result<&'j str> {
         match self.json.get(name).and_then(Json::as_str) {
             Some(text) => Ok(text),
-            None => Err(self.bad(format!("`{name}` is missing or no string"))),
+            None => Err(self.bad(format!("`{name}` is missing or not a string"))),
         }
     }
     /// A string that names something.
     pub fn name(&self, name: &str) -> Result<String> {
         let text = self.text(name)?;
         if text.is_empty() || text.len() > MAX_NAME || text.chars().any(|c| c.is_control() || c.is_whitespace()) {
-            return Err(self.bad(format!("`{name}` is empty, too long, or has blanks in it")));
+            return Err(self.bad(format!("`{name}` is empty, too long, or contains blanks")));
         }
         Ok(text.to_owned())
     }
     pub fn as_integer(&self) -> Result<i64> {
-        self.json.as_i64().ok_or_else(|| self.bad("this is no integer of 64 bits"))
+        self.json.as_i64().ok_or_else(|| self.bad("expected a 64-bit integer"))
     }
     pub fn integer(&self, name: &str) -> Result<i64> {
         match self.get(name) {
@@ -65,7 +65,7 @@ impl<'j> At<'j> {
         let Some(list) = self.get(name) else { return Ok(vec![]) };
         match list.json.as_array() {
             Some(items) => Ok(list.elements(items)),
-            None => Err(list.bad("this is no list")),
+            None => Err(list.bad("expected a list")),
         }
     }
     fn elements(&self, items: &'j [Json]) -> Vec<At<'j>> {
@@ -73,14 +73,14 @@ impl<'j> At<'j> {
     }
     fn elem(&self) -> Result<Elem> {
         let name = self.json.as_str().unwrap_or_default();
-        Elem::from_name(name).ok_or_else(|| self.bad(format!("`{name}` is no element type")))
+        Elem::from_name(name).ok_or_else(|| self.bad(format!("unknown element type `{name}`")))
     }
     fn float(&self) -> Result<f64> {
         match self.json.as_str() {
             Some("inf") => Ok(f64::INFINITY),
             Some("-inf") => Ok(f64::NEG_INFINITY),
             Some("nan") => Ok(f64::NAN),
-            _ => self.json.as_f64().ok_or_else(|| self.bad("this is no number")),
+            _ => self.json.as_f64().ok_or_else(|| self.bad("expected a number")),
         }
     }
     /// A number, or `"inf"`, `"-inf"`, `"nan"`, as a scalar of a type.
@@ -119,7 +119,7 @@ impl Known {
     }
 
     pub fn tensor(&self, at: &At<'_>, name: &str) -> Result<Arg> {
-        self.tensors.get(name).copied().ok_or_else(|| at.bad(format!("there is no tensor `{name}` at this point")))
+        self.tensors.get(name).copied().ok_or_else(|| at.bad(format!("the tensor `{name}` is not defined before this")))
     }
 
     /// `name`, `dtype` and `shape` of something.
@@ -129,7 +129,7 @@ impl Known {
         let elem = dtype.elem()?;
         let dims = at.list("shape")?;
         if dims.len() > MAX_RANK {
-            return Err(at.bad(format!("`{name}` has {} dimensions; {MAX_RANK} are the most", dims.len())));
+            return Err(at.bad(format!("`{name}` has {} dimensions; at most {MAX_RANK} are possible", dims.len())));
         }
         let shape = dims.iter().map(|d| self.extent(d)).collect::<Result<Vec<Ix>>>()?;
         let fits = |d: &Ix| d.as_const().is_none_or(|c| (0..=ir::MAX_EXTENT).contains(&c));
@@ -145,11 +145,11 @@ impl Known {
         match at.json {
             Json::Number(_) => at.as_integer().map(Ix::Const),
             Json::String(name) => {
-                self.symbols.get(name).cloned().ok_or_else(|| at.bad(format!("there is no symbol `{name}`")))
+                self.symbols.get(name).cloned().ok_or_else(|| at.bad(format!("unknown symbol `{name}`")))
             }
             Json::Array(items) => {
                 let parts = at.elements(items);
-                let [op, a, b] = &parts[..] else { return Err(at.bad("an expression is [operation, a, b]")) };
+                let [op, a, b] = &parts[..] else { return Err(at.bad("an expression must be [operation, a, b]")) };
                 let (a, b) = (self.extent(a)?, self.extent(b)?);
                 let divides = self.facts.range(&b).lo > 0;
                 match op.json.as_str().unwrap_or_default() {
@@ -158,13 +158,13 @@ impl Known {
                     "*" => Ok(Ix::mul(a, b)),
                     "//" if divides => Ok(Ix::floor_div(a, b)),
                     "%" if divides => Ok(Ix::modulo(a, b)),
-                    "//" | "%" => Err(at.bad("the divisor is not positive")),
+                    "//" | "%" => Err(at.bad("the divisor must be positive")),
                     "min" => Ok(Ix::min(a, b)),
                     "max" => Ok(Ix::max(a, b)),
-                    other => Err(op.bad(format!("`{other}` is no operation on extents"))),
+                    other => Err(op.bad(format!("unknown operation on extents: `{other}`"))),
                 }
             }
-            _ => Err(at.bad("this is no extent")),
+            _ => Err(at.bad("expected an extent")),
         }
     }
 
@@ -191,10 +191,10 @@ impl Known {
                     };
                     scalar.scalar(elem)
                 } else {
-                    Err(at.bad("an argument has `t`, `s` or `ix`"))
+                    Err(at.bad("an argument needs `t`, `s` or `ix`"))
                 }
             }
-            _ => Err(at.bad("this is no argument")),
+            _ => Err(at.bad("expected an argument")),
         }
     }
 
@@ -217,7 +217,7 @@ impl Known {
                 } else if let Some(float) = at.get("float") {
                     Attr::Float(float.float()?)
                 } else {
-                    return Err(at.bad("an attribute has `dtype`, `ix` or `float`"));
+                    return Err(at.bad("an attribute needs `dtype`, `ix` or `float`"));
                 }
             }
         })

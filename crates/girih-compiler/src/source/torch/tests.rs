@@ -60,7 +60,7 @@ fn all_refused_nodes_are_reported_with_their_places() {
 #[test]
 fn results_must_be_what_pytorch_says() {
     let said = messages(&changed("[\"//\", [\"*\", \"s0\", 2], 2]", "[\"+\", \"s0\", 1]"));
-    let expected = "E0803: aten.rms_norm in layers.0.norm (model.py:12:1): result `y` would be f32 [1, s0, 64], and PyTorch \
+    let expected = "E0803: aten.rms_norm in layers.0.norm (model.py:12:1): result `y` would be f32 [1, s0, 64], but PyTorch \
                     makes it f32 [1, s0 + 1, 64]";
     assert_eq!(said, [expected]);
 }
@@ -69,30 +69,38 @@ fn results_must_be_what_pytorch_says() {
 fn what_is_malformed_is_named() {
     let cases = [
         ("girih.torch", "x", "E0801: `format` is not \"girih.torch\""),
-        ("\"version\": 1", "\"version\": 2", "E0801: only version 1 of the format is known"),
+        ("\"version\": 1", "\"version\": 2", "E0801: only version 1 of the format is supported"),
         (
             "\"lo\": 2",
             "\"lo\": 5000",
             "E0801: symbols[0]: the range of symbol `s0` is empty, or not within -2^40 and 2^40",
         ),
-        ("\"t\": \"x\"", "\"t\": \"z\"", "E0801: nodes[0].args[0].t: there is no tensor `z` at this point"),
-        ("\"t\": \"x\"", "\"u\": \"x\"", "E0801: nodes[0].args[0]: an argument has `t`, `s` or `ix`"),
-        ("[1, \"s0\", 64]", "[1, \"s1\", 64]", "E0801: inputs[0].shape[1]: there is no symbol `s1`"),
+        ("\"t\": \"x\"", "\"t\": \"z\"", "E0801: nodes[0].args[0].t: the tensor `z` is not defined before this"),
+        ("\"t\": \"x\"", "\"u\": \"x\"", "E0801: nodes[0].args[0]: an argument needs `t`, `s` or `ix`"),
+        ("[1, \"s0\", 64]", "[1, \"s1\", 64]", "E0801: inputs[0].shape[1]: unknown symbol `s1`"),
         (
             "[1, \"s0\", 64]",
             "[1, [\"//\", 3, \"s0\", 1], 64]",
-            "E0801: inputs[0].shape[1]: an expression is [operation, a, b]",
+            "E0801: inputs[0].shape[1]: an expression must be [operation, a, b]",
         ),
         (
             "\"*\", \"s0\", 2",
             "\"//\", \"s0\", 0",
-            "E0801: nodes[0].results[0].shape[1][1]: the divisor is not positive",
+            "E0801: nodes[0].results[0].shape[1][1]: the divisor must be positive",
         ),
-        ("\"w\", \"dtype\": \"f32\"", "\"w\", \"dtype\": \"f33\"", "E0801: inputs[1].dtype: `f33` is no element type"),
+        (
+            "\"w\", \"dtype\": \"f32\"",
+            "\"w\", \"dtype\": \"f33\"",
+            "E0801: inputs[1].dtype: unknown element type `f33`",
+        ),
         ("\"name\": \"w\"", "\"name\": \"x\"", "E0801: inputs[1]: two tensors are named `x`"),
-        ("\"parameter\"", "\"weight\"", "E0801: inputs[1]: `weight` is no role; those are argument and parameter"),
-        ("[1.5, \"-inf\"]", "[1.5]", "E0801: constants[0]: constant `c` has 1 values, which is not its shape's count"),
-        ("\"value\": \"y\"", "\"value\": \"q\"", "E0801: outputs[0]: there is no tensor `q` at this point"),
+        (
+            "\"parameter\"",
+            "\"weight\"",
+            "E0801: inputs[1]: unknown role `weight`; the roles are argument and parameter",
+        ),
+        ("[1.5, \"-inf\"]", "[1.5]", "E0801: constants[0]: constant `c` has 1 values, which do not match its shape"),
+        ("\"value\": \"y\"", "\"value\": \"q\"", "E0801: outputs[0]: the tensor `q` is not defined before this"),
         ("[\"model.py\", 12]", "[\"model.py\"]", "E0801: nodes[0].place: a place is a file and a line"),
     ];
     for (from, to, expected) in cases {

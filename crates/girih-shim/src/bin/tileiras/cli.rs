@@ -48,7 +48,7 @@ const KINDS: &[&str] = &["none", "all", "memory", "tensorcore"];
 const OPTIONS: &[(&[&str], Takes, &str)] = &[
     (&["gpu-name", "arch"], Takes::One(&GPUS), "the chip the program asks about; it runs on the CPU all the same"),
     (&["opt-level", "O"], Takes::Number, "0 to 3, 3 by default; kept with the program"),
-    (&["output-file", "o"], Takes::Text, "where to write; elf.o by default"),
+    (&["output-file", "o"], Takes::Text, "the file to write; elf.o by default"),
     (&["lineinfo"], Takes::Nothing, "keep line numbers; they are always kept"),
     (&["device-debug", "g"], Takes::Nothing, "for debugging; kept with the program"),
     (&["sanitize"], Takes::One(&["memcheck"]), "accepted; use GIRIH_CHECK=1 to check accesses"),
@@ -58,15 +58,15 @@ const OPTIONS: &[(&[&str], Takes, &str)] = &[
     (&["host-arch"], Takes::One(&["x86_64", "aarch64"]), "accepted: this machine is the host"),
     (&["host-os"], Takes::One(&["linux", "windows"]), "accepted: this machine is the host"),
     (&["remarks"], Takes::One(KINDS), "which remarks to write; there are none so far"),
-    (&["remarks-passed"], Takes::One(KINDS), "as --remarks, for what was done"),
-    (&["remarks-missed"], Takes::One(KINDS), "as --remarks, for what was not done"),
-    (&["remarks-failed"], Takes::One(KINDS), "as --remarks, for what could not be done"),
-    (&["remarks-analysis"], Takes::One(KINDS), "as --remarks, for what was found"),
+    (&["remarks-passed"], Takes::One(KINDS), "like --remarks, for what was done"),
+    (&["remarks-missed"], Takes::One(KINDS), "like --remarks, for what was not done"),
+    (&["remarks-failed"], Takes::One(KINDS), "like --remarks, for what could not be done"),
+    (&["remarks-analysis"], Takes::One(KINDS), "like --remarks, for what was found"),
     (&["remark-format"], Takes::One(&["command-line", "yaml"]), "yaml writes a file of remarks"),
-    (&["remarks-output-file"], Takes::Text, "that file; tileir_remarks.yaml by default"),
-    (&["help", "h", "help-list", "help-hidden", "help-list-hidden"], Takes::Nothing, "these words"),
-    (&["version"], Takes::Nothing, "the version of Girih"),
-    (&["list-versions"], Takes::Nothing, "the versions of bytecode that can be read"),
+    (&["remarks-output-file"], Takes::Text, "the name of that file; tileir_remarks.yaml by default"),
+    (&["help", "h", "help-list", "help-hidden", "help-list-hidden"], Takes::Nothing, "print this help"),
+    (&["version"], Takes::Nothing, "print the version of Girih"),
+    (&["list-versions"], Takes::Nothing, "print the versions of bytecode that can be read"),
 ];
 
 pub fn help() -> String {
@@ -117,7 +117,7 @@ pub fn parse(words: &[String]) -> Result<Request, Wrong> {
             value = found.map(|_| rest);
         }
         let Some((names, takes, _)) = found else {
-            return Err(wrong(1, format!("tileiras: there is no option '{word}'; see tileiras --help")));
+            return Err(wrong(1, format!("tileiras: unknown option '{word}'; see tileiras --help")));
         };
         let name = names.first().copied().unwrap_or(name);
         let value = match (takes, value) {
@@ -131,7 +131,10 @@ pub fn parse(words: &[String]) -> Result<Request, Wrong> {
         if let Takes::One(of) = takes
             && !of.contains(&value)
         {
-            return Err(wrong(1, format!("tileiras: '{value}' is no value of --{name}; there are {}", of.join(", "))));
+            return Err(wrong(
+                1,
+                format!("tileiras: unknown value '{value}' of --{name}; the values are {}", of.join(", ")),
+            ));
         }
         match name {
             "help" => return Ok(Request::Help),
@@ -140,7 +143,7 @@ pub fn parse(words: &[String]) -> Result<Request, Wrong> {
             "gpu-name" => gpu = Some(value.to_string()),
             "opt-level" => {
                 let level = value.parse::<u8>().ok().filter(|&n| n <= 3);
-                let no = || wrong(2, format!("error: '{value}' is no optimization level (0 to 3)"));
+                let no = || wrong(2, format!("error: expected an optimization level from 0 to 3, found '{value}'"));
                 job.options.opt_level = level.ok_or_else(no)?;
             }
             "output-file" => job.output = value.to_string(),
@@ -156,7 +159,7 @@ pub fn parse(words: &[String]) -> Result<Request, Wrong> {
         [] => return Err(wrong(1, "error: no input file; see tileiras --help")),
         [input] => job.input = input.clone(),
         [_, extra, ..] => {
-            return Err(wrong(1, format!("tileiras: one input file is enough, and '{extra}' is another")));
+            return Err(wrong(1, format!("tileiras: expected one input file, found another, '{extra}'")));
         }
     }
     job.options.gpu_name = gpu.ok_or_else(|| wrong(2, "error: --gpu-name is missing"))?;

@@ -212,7 +212,7 @@ pub unsafe fn run_in(session: &Session, run: &Run<'_>, host: &dyn Host) -> std::
             signals::stopping_here();
         });
     }
-    // A child that was forked in the midst of the launch has not the threads that did the rest.
+    // A child that was forked during the launch does not have the threads that did the rest.
     let stopped = signals::stopping() || sync::epoch() != epoch;
     let take = |m: Mutex<Option<Error>>| m.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(trap) = shared.trap.into_inner().unwrap_or_else(PoisonError::into_inner) {
@@ -257,7 +257,7 @@ thread_local! {
 fn work(shared: &Shared<'_>, slot: usize, step: i64) {
     let _busy = Busy::enter();
     let need = shared.run.kernel.meta.scratch;
-    // A launch from the midst of this one finds none, and takes its own.
+    // A launch from within this one finds none, and takes its own.
     let mut scratch = SCRATCH.take().filter(|s| s.len() as u64 >= need);
     if scratch.is_none() {
         scratch = usize::try_from(need).ok().and_then(Pages::zeroed);

@@ -84,9 +84,9 @@ fn types_map_to_signless_ones() {
 fn hostile_headers_give_errors() {
     let ok = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}";
     let cases: Vec<(Vec<u8>, &str)> = vec![
-        (vec![], "no .npy"),
-        (b"\x93NUMPY".to_vec(), "no .npy"),
-        (b"PK\x03\x04aaaaaaaaaaaaaaaa".to_vec(), "no .npy"),
+        (vec![], "not a .npy"),
+        (b"\x93NUMPY".to_vec(), "not a .npy"),
+        (b"PK\x03\x04aaaaaaaaaaaaaaaa".to_vec(), "not a .npy"),
         (file(9, ok, &[0; 8]), "version 9"),
         (file(1, ok, &[0; 7]), "7 bytes"),
         (file(1, "", &[]), "'{'"),

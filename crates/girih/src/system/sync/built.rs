@@ -35,7 +35,7 @@ impl<T: Clone> Built<T> {
         let _making = match self.making.take() {
             Ok(holding) => Some(holding),
             Err(Denied::Stopped) => return Err(Error::Interrupted),
-            // In the midst of making it: it is made twice, and the first stays.
+            // In the middle of making it: it is made twice, and the first stays.
             Err(Denied::Mine) => None,
         };
         if let Some(made) = self.get() {

@@ -1,6 +1,6 @@
 //! Locks that a fork leaves usable.
 //!
-//! A fork copies memory and one thread. A lock that another thread held would stay locked in the child for ever, and what
+//! A fork copies memory and one thread. A lock that another thread held would stay locked in the child forever, and what
 //! that thread was changing would stay half changed. So what threads share is behind one of these:
 //!
 //! * [`Brief`]: data that is touched for moments. A fork waits until nobody is inside (`pthread_atfork`), so in the child

@@ -37,7 +37,7 @@ impl Default for Turn {
 pub enum Denied {
     /// It was told to stop while it waited.
     Stopped,
-    /// It is this thread's turn already: a signal's handler, or what a kernel prints to, runs in the midst of it.
+    /// It is this thread's turn already: a signal's handler, or what a kernel prints to, runs in the middle of it.
     Mine,
 }
 
@@ -46,7 +46,7 @@ impl From<Denied> for Error {
         match denied {
             Denied::Stopped => Error::Interrupted,
             Denied::Mine => Error::argument(
-                "the model runs on this thread; what runs in the midst of it, as a signal's handler does, cannot use it",
+                "the model is already running on this thread; code that interrupts it, such as a signal handler, cannot use it",
             ),
         }
     }
@@ -102,7 +102,7 @@ impl Turn {
 impl Drop for Holding<'_> {
     fn drop(&mut self) {
         let mut queue = self.turn.0.lock();
-        // After a fork in the midst of it, the turn may be somebody else's.
+        // After a fork in the middle of it, the turn may be somebody else's.
         if queue.holder == Some(self.holder) {
             queue.holder = None;
             if let Some((_, next)) = queue.waiting.pop_front() {
@@ -131,7 +131,7 @@ impl<T: Default> Turned<T> {
     pub fn take(&self) -> std::result::Result<TurnedGuard<'_, T>, Denied> {
         let holding = self.turn.take()?;
         if holding.broken {
-            // What the thread of another process was in the midst of is left as it is, not even dropped.
+            // What the thread of another process was doing is left as it is, not even dropped.
             // SAFETY: it is this thread's turn.
             unsafe { self.data.get().write(T::default()) };
         }

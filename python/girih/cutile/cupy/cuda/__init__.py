@@ -28,7 +28,7 @@ class Device:
     def __init__(self, device=None):
         self.id = 0 if device is None else int(device)
         if self.id != 0:
-            raise runtime.CUDARuntimeError(101, f"there is no device {self.id}; girih has device 0 alone")
+            raise runtime.CUDARuntimeError(101, f"unknown device {self.id}; girih has only device 0")
 
     def __int__(self):
         return self.id

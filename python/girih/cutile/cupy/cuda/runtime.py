@@ -24,7 +24,7 @@ def getDevice():
 
 def setDevice(device):
     if device != 0:
-        raise CUDARuntimeError(101, f"there is no device {device}; girih has device 0 alone")
+        raise CUDARuntimeError(101, f"unknown device {device}; girih has only device 0")
 
 
 def deviceSynchronize():

@@ -109,7 +109,7 @@ impl<'a> File<'a> {
             tag::DICTIONARY => Tagged::Dict(self.dictionary(c, depth)?),
             tag::OPTIMIZATION_HINTS => Tagged::Hints(self.dictionary(c, depth)?),
             unknown => {
-                let message = format!("version {} has no attribute of tag {unknown}", self.version);
+                let message = format!("version {} has no attribute with tag {unknown}", self.version);
                 return fail(Code::UnknownTag, start, c.at(), message);
             }
         })
@@ -133,7 +133,7 @@ impl<'a> File<'a> {
         (0..n).map(entry).collect()
     }
 
-    /// Hints without a tag. That no key stands there twice is for the verifier to say.
+    /// Hints without a tag. That no key is there twice is for the verifier to say.
     pub(super) fn hints(&self, c: &mut Cursor<'a>, depth: Depth) -> Res<Hints> {
         let start = c.at();
         self.as_hints(self.dictionary(c, depth.deeper(start)?)?, start, c)
@@ -199,7 +199,7 @@ impl<'a> File<'a> {
         match attr {
             Some(attr) => Ok(attr),
             None => {
-                let message = format!("version {} has no `{name}` of number {n}", self.version);
+                let message = format!("version {} has no `{name}` with number {n}", self.version);
                 fail(Code::UnknownTag, start, c.at(), message)
             }
         }
@@ -210,7 +210,7 @@ pub(super) fn boolean(c: &mut Cursor) -> Res<bool> {
     let start = c.at();
     match c.byte("a truth value")? {
         b @ 0..=1 => Ok(b == 1),
-        b => fail(Code::BadEncoding, start, c.at(), format!("{b} stands for true or false")),
+        b => fail(Code::BadEncoding, start, c.at(), format!("expected 0 or 1 for a truth value, found {b}")),
     }
 }
 

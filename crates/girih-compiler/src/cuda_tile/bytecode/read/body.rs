@@ -1,7 +1,7 @@
 //! The operations of a function.
 //!
 //! Values are numbered as they appear: parameters, then the results of each operation. Those of a region are forgotten
-//! behind it, and an operation's own results come after those of its regions.
+//! after it, and an operation's own results come after those of its regions.
 
 use super::attrs::{boolean, signed};
 use super::cursor::Cursor;
@@ -126,7 +126,7 @@ impl<'f, 'a> Body<'f, 'a> {
                 let message = format!("the preview operation `preview$call` ({code:#06x}) is not supported");
                 fail(Code::UnknownTag, start, self.c.at(), message)
             }
-            None => fail(Code::UnknownTag, start, self.c.at(), format!("there is no operation of number {code:#04x}")),
+            None => fail(Code::UnknownTag, start, self.c.at(), format!("unknown operation {code:#04x}")),
         }
     }
 

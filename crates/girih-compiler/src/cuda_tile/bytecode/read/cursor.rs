@@ -160,7 +160,7 @@ impl<'a> Cursor<'a> {
     pub fn finish(&self, what: &str) -> Res<()> {
         match self.left() {
             0 => Ok(()),
-            n => fail(Code::BadSection, self.at, self.bytes.len(), format!("{} left behind {what}", are(n as u64))),
+            n => fail(Code::BadSection, self.at, self.bytes.len(), format!("{} left after {what}", are(n as u64))),
         }
     }
 }

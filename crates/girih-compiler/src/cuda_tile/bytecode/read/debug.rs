@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// The section, its locations built when they are first needed.
 #[derive(Default)]
 pub(super) struct Debug<'a> {
-    /// The numbers of the locations of each function and its operations: their bytes, and where they stand.
+    /// The numbers of the locations of each function and its operations: their bytes, and where they are.
     functions: Vec<(&'a [u8], usize)>,
     items: Vec<Cursor<'a>>,
     read: RefCell<Vec<Item>>,
@@ -175,7 +175,7 @@ impl<'a> File<'a> {
                 let (caller, at) = next(c, "where it was called")?;
                 Loc::call_site(callee, self.loc(caller, at, depth)?).map(Item::Loc)
             }
-            _ => return fail(Code::UnknownTag, start, c.at(), format!("there is no location of tag {tag}")),
+            _ => return fail(Code::UnknownTag, start, c.at(), format!("unknown location tag {tag}")),
         };
         match item {
             Some(item) => Ok(item),

@@ -29,7 +29,7 @@ impl<'a> File<'a> {
         let name = self.string(c, "the name of a function")?;
         let at = c.at();
         let Entry::Function(signature) = &self.item(&self.types, c, "the type of a function", "type")?.entry else {
-            return fail(Code::BadReference, at, c.at(), "the type of a function is another type");
+            return fail(Code::BadReference, at, c.at(), "the type of a function is not a function type");
         };
         let at = c.at();
         let flags = c.byte("the flags of a function")?;
@@ -47,7 +47,12 @@ impl<'a> File<'a> {
         if always {
             let at = c.at();
             let Tagged::Array = self.tagged(c, Depth::default())? else {
-                return fail(Code::BadReference, at, c.at(), "the attributes of a function's arguments are no array");
+                return fail(
+                    Code::BadReference,
+                    at,
+                    c.at(),
+                    "the attributes of a function's arguments are not an array",
+                );
             };
         }
         let len = c.varint("the length of a function's body")?;

@@ -128,8 +128,8 @@ impl Budget {
                 Ok(())
             }
             None => {
-                let message = "the file refers so often to so large strings, types or constants that they do not fit \
-                               into memory";
+                let message =
+                    "the file refers to large strings, types or constants so often that they do not fit into memory";
                 fail(Code::BytecodeTooLarge, at, at, message)
             }
         }
@@ -149,12 +149,7 @@ type Sections = [Option<(usize, usize)>; SECTIONS];
 fn split(bytes: &[u8]) -> Res<(Version, Sections)> {
     let mut c = Cursor::new(bytes, 0);
     if !super::is_bytecode(bytes) {
-        return fail(
-            Code::NotBytecode,
-            0,
-            bytes.len().min(MAGIC.len()),
-            "the file does not start as tile bytecode does",
-        );
+        return fail(Code::NotBytecode, 0, bytes.len().min(MAGIC.len()), "the file does not start like tile bytecode");
     }
     c.take(MAGIC.len(), "the magic")?;
     let version = version(&mut c)?;
@@ -188,7 +183,7 @@ fn split(bytes: &[u8]) -> Res<(Version, Sections)> {
         }
         let contents = c.part(len, &what)?;
         if sections[number as usize].is_some() {
-            return fail(Code::BadSection, start, c.at(), format!("{what} is there twice"));
+            return fail(Code::BadSection, start, c.at(), format!("{what} appears twice"));
         }
         sections[number as usize] = Some((contents.at(), c.at()));
     }
@@ -203,9 +198,9 @@ fn version(c: &mut Cursor) -> Res<Version> {
     let tags = u16::from(version.has((13, 4)));
     if !Version::ALL.contains(&plain) || version.tag > tags {
         let tag = if version.tag == 0 { String::new() } else { format!(" with tag {}", version.tag) };
-        let message = format!("version {version}{tag} is not one that is known");
+        let message = format!("unknown version {version}{tag}");
         let mut d = Diagnostic::error(Code::NotBytecode, message).at(Span::new(start, c.at()));
-        d.help = Some("versions 13.1 to 13.5 are read".into());
+        d.help = Some("this build reads versions 13.1 to 13.5".into());
         return Err(Box::new(d));
     }
     Ok(version)

@@ -8,7 +8,7 @@ use crate::cuda_tile::bytecode::tags::GLOBAL_FLAGS;
 use crate::cuda_tile::ir::*;
 use crate::num::DType;
 
-/// The bytes of a constant, and where they stand.
+/// The bytes of a constant, and where they are.
 #[derive(Clone, Copy)]
 pub(super) struct Bytes<'a> {
     pub bytes: &'a [u8],
@@ -164,7 +164,7 @@ fn flag(c: &mut Cursor, what: &str) -> Res<bool> {
     match c.varint(what)? {
         0 => Ok(false),
         1 => Ok(true),
-        n => fail(Code::BadEncoding, start, c.at(), format!("{what} is {n}, neither 0 nor 1")),
+        n => fail(Code::BadEncoding, start, c.at(), format!("{what} must be 0 or 1, not {n}")),
     }
 }
 

@@ -2,7 +2,7 @@ use super::*;
 use crate::cuda_tile::print::print_nvidia;
 use std::path::{Path, PathBuf};
 
-/// A file of sections, each with its number and contents, put where it may stand.
+/// A file of sections, each with its number and contents, put where it may be.
 fn file(version: [u8; 4], sections: &[(u8, Vec<u8>)]) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     out.extend(version);
@@ -115,11 +115,11 @@ fn bad_files() {
         file[at..at + bytes.len()].copy_from_slice(bytes);
         wrong(&file)
     };
-    assert_eq!(wrong(b""), "E0701 0 the file does not start as tile bytecode does");
-    assert_eq!(put(0, &[0x7e]), "E0701 0 the file does not start as tile bytecode does");
-    assert_eq!(put(9, &[0]), "E0701 8 version 13.0 is not one that is known");
-    assert_eq!(put(8, &[14]), "E0701 8 version 14.1 is not one that is known");
-    assert_eq!(put(10, &[1]), "E0701 8 version 13.1 with tag 1 is not one that is known");
+    assert_eq!(wrong(b""), "E0701 0 the file does not start like tile bytecode");
+    assert_eq!(put(0, &[0x7e]), "E0701 0 the file does not start like tile bytecode");
+    assert_eq!(put(9, &[0]), "E0701 8 unknown version 13.0");
+    assert_eq!(put(8, &[14]), "E0701 8 unknown version 14.1");
+    assert_eq!(put(10, &[1]), "E0701 8 unknown version 13.1 with tag 1");
     assert_eq!(put(12, &[0x88]), "E0704 12 version 13.1 has no section 8");
     assert_eq!(put(12, &[0x87]), "E0704 12 version 13.1 has no section 7");
     assert_eq!(put(12, &[0x01]), "E0703 12 the section of strings must start at a multiple of 4 bytes");
@@ -130,8 +130,8 @@ fn bad_files() {
     assert_eq!(put(20, &[1]), "E0703 20 the offsets of strings do not ascend within the section: 1, 1 of 6");
     assert_eq!(put(24, &[7]), "E0703 20 the offsets of strings do not ascend within the section: 0, 7 of 6");
     assert_eq!(put(29, &[0xff]), "E0706 29 the string is not UTF-8");
-    assert_eq!(put(56, &[23]), "E0704 56 version 13.1 has no type of tag 23");
-    assert_eq!(put(56, &[22]), "E0704 56 version 13.1 has no type of tag 22");
+    assert_eq!(put(56, &[23]), "E0704 56 version 13.1 has no type with tag 23");
+    assert_eq!(put(56, &[22]), "E0704 56 version 13.1 has no type with tag 22");
     assert_eq!(put(58, &[9]), "E0705 58 a type that another is made of is type 9 of 3");
     assert_eq!(put(58, &[1]), "E0705 58 the elements of a tile are neither numbers nor pointers");
     assert_eq!(put(62, &[3]), "E0705 62 a parameter or result is of type 3 of 3");
@@ -142,20 +142,20 @@ fn bad_files() {
     assert_eq!(put(62, &[0]), "E0705 73 a parameter or result is not a tile, a view or a token");
     assert_eq!(put(72, &[2]), "E0702 72 the number of functions is 2, but 8 bytes are left, enough for 1");
     assert_eq!(put(73, &[2]), "E0705 73 the name of a function is string 2 of 2");
-    assert_eq!(put(74, &[1]), "E0705 74 the type of a function is another type");
+    assert_eq!(put(74, &[1]), "E0705 74 the type of a function is not a function type");
     assert_eq!(put(75, &[10]), "E0706 75 the function has unknown flags, 0xa");
     assert_eq!(put(77, &[4]), "E0702 78 the body of a function takes 4 bytes, but 3 bytes are left");
     assert_eq!(put(77, &[2]), "E0702 80 the number of operands takes 1 byte, but no bytes are left");
-    assert_eq!(put(78, &[0x19]), "E0704 78 there is no operation of number 0x19");
+    assert_eq!(put(78, &[0x19]), "E0704 78 unknown operation 0x19");
     assert_eq!(put(79, &[1]), "E0707 79 `return` has 1 result, not 0");
     assert_eq!(put(81, &[1]), "E0702 82 the length of a section takes 1 byte, but no bytes are left");
-    assert_eq!(wrong(&[&good[..], &[0]].concat()), "E0703 82 1 byte is left behind the end of the bytecode");
+    assert_eq!(wrong(&[&good[..], &[0]].concat()), "E0703 82 1 byte is left after the end of the bytecode");
     let parts = |sections: &[(u8, Vec<u8>)]| wrong(&file(V13_1, sections));
     assert_eq!(parts(&[(2, vec![0])]), "E0703 18 the file has no section of strings");
     let none = || (1, table(4, &[]));
     assert_eq!(parts(&[none()]), "E0703 21 the file has no section of functions");
-    assert_eq!(parts(&[none(), none()]), "E0703 20 the section of strings is there twice");
-    assert_eq!(parts(&[none(), (2, vec![0; 9])]), "E0703 25 8 bytes are left behind the functions");
+    assert_eq!(parts(&[none(), none()]), "E0703 20 the section of strings appears twice");
+    assert_eq!(parts(&[none(), (2, vec![0; 9])]), "E0703 25 8 bytes are left after the functions");
 }
 
 #[test]
@@ -168,13 +168,13 @@ fn bad_operations() {
     assert_eq!(body(&[0x01, 0x81, 0, 0]), "E0706 79 the type of a result is written with more bytes than it needs");
     let long = [[0x01].as_slice(), &[0xff; 9], &[2]].concat();
     assert_eq!(body(&long), "E0706 79 the type of a result does not fit 64 bits");
-    assert_eq!(body(&[0x03, 1, 4, 0, 0]), "E0704 80 version 13.1 has no `overflow` of number 4");
-    assert_eq!(body(&[0x2a, 1, 7, 0]), "E0704 80 version 13.1 has no `rounding_mode` of number 7");
+    assert_eq!(body(&[0x03, 1, 4, 0, 0]), "E0704 80 version 13.1 has no `overflow` with number 4");
+    assert_eq!(body(&[0x2a, 1, 7, 0]), "E0704 80 version 13.1 has no `rounding_mode` with number 7");
     assert_eq!(body(&[0x82, 0x80, 0x01]), "E0704 78 the preview operation `preview$call` (0x4002) is not supported");
     assert_eq!(body(&[0x02, 1, 2, 0, 0, 0]), "E0706 80 `addf` has unknown flags, 0x2");
     assert_eq!(body(&[0x6e, 1, 0, 0]), "E0704 78 version 13.1 has no `atan2` (0x6e)");
-    assert_eq!(body(&[0x06, 1, 13, 0]), "E0704 80 version 13.1 has no attribute of tag 13");
-    assert_eq!(body(&[0x06, 1, 3, 2, 0]), "E0706 81 2 stands for true or false");
+    assert_eq!(body(&[0x06, 1, 13, 0]), "E0704 80 version 13.1 has no attribute with tag 13");
+    assert_eq!(body(&[0x06, 1, 3, 2, 0]), "E0706 81 expected 0 or 1 for a truth value, found 2");
     assert_eq!(body(&[0x06, 1, 3, 1, 0]), "E0705 80 what is assumed is neither div_by, same_elements nor bounded");
     assert_eq!(body(&[0x06, 1, 12, 4, 0]), "E0706 81 what bounded is given has unknown flags, 0x4");
     assert_eq!(body(&[0x26, 1, 1, 0]), "E0707 81 `extract` has 0 operands");
@@ -206,7 +206,7 @@ fn bad_constants() {
     assert_eq!(with(&listed[..8], &i32).unwrap_err(), message);
 }
 
-/// What stands in few bytes takes little memory: a splat of the largest tile, and a large constant that many
+/// What is written in few bytes takes little memory: a splat of the largest tile, and a large constant that many
 /// operations refer to.
 #[test]
 fn what_is_repeated_is_paid_for() {
@@ -259,7 +259,7 @@ fn locations_that_go_round_in_circles() {
     assert!(debug(&[&[2, 0, 0]]).ends_with("1 is the number of a scope, not of a location"));
     assert!(debug(&[&[4, 2, 0, 1, 1], &[6, 0, 0]]).ends_with("2 is the number of a location, not of a scope"));
     assert!(debug(&[&[6, 3, 0], &[0]]).ends_with("there is no location 3; there are 2"));
-    assert!(debug(&[&[9]]).ends_with("there is no location of tag 9"));
+    assert!(debug(&[&[9]]).ends_with("unknown location tag 9"));
     // A chain of calls, each inlined in the next.
     let chain: Vec<Vec<u8>> = (0..1000u64).map(|i| [&[6, 0][..], &varint(i + 2)].concat()).collect();
     let chain: Vec<&[u8]> = chain.iter().map(Vec::as_slice).collect();

@@ -119,7 +119,7 @@ impl<'a> Types<'_, 'a> {
     }
 
     fn unknown<T>(&self, tag: u64, start: usize, end: usize) -> Res<T> {
-        fail(Code::UnknownTag, start, end, format!("version {} has no type of tag {tag}", self.file.version))
+        fail(Code::UnknownTag, start, end, format!("version {} has no type with tag {tag}", self.file.version))
     }
 
     /// The item that the next number refers to, its tag read.
@@ -238,7 +238,14 @@ impl<'a> Types<'_, 'a> {
             let start = c.at();
             padded = match c.byte("whether a view has padding")? {
                 b @ 0..=1 => b == 1,
-                b => return fail(Code::BadEncoding, start, c.at(), format!("{b} stands for true or false")),
+                b => {
+                    return fail(
+                        Code::BadEncoding,
+                        start,
+                        c.at(),
+                        format!("expected 0 or 1 for a truth value, found {b}"),
+                    );
+                }
             };
         }
         Ok(TileViewType { kind, tile, tensor, dim_map, padding: self.padding(c, padded)? })
@@ -266,7 +273,7 @@ impl<'a> Types<'_, 'a> {
         let n = c.varint("the padding of a view")?;
         match Padding::from_number(n) {
             Some(p) => Ok(Some(p)),
-            None => fail(Code::UnknownTag, start, c.at(), format!("there is no padding {n}")),
+            None => fail(Code::UnknownTag, start, c.at(), format!("unknown padding {n}")),
         }
     }
 

@@ -11,7 +11,7 @@ use crate::cuda_tile::ops::{self, Arity, AttrKind};
 pub(super) struct Body<'w, 'm> {
     w: &'w mut Writer<'m>,
     f: &'m Func,
-    /// The number of each value; those of a region are given again behind it.
+    /// The number of each value; those of a region are given again after it.
     numbers: Vec<u64>,
     next: u64,
     /// The debug attribute of each operation, in the order of the bytes.

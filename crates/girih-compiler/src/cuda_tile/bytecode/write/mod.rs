@@ -38,7 +38,9 @@ pub const VERSIONS: [Version; 4] = [Version::V13_1, Version::V13_2, Version::V13
 pub fn write(m: &Module, version: Version) -> Result<Vec<u8>, Vec<Diagnostic>> {
     if !VERSIONS.contains(&version) {
         let message = format!("bytecode version {version} cannot be written");
-        return Err(vec![Diagnostic::error(Code::NotInVersion, message).help("the newest that can is 13.4")]);
+        return Err(vec![
+            Diagnostic::error(Code::NotInVersion, message).help("the newest version that can be written is 13.4"),
+        ]);
     }
     let mut w = Writer {
         version,
@@ -81,7 +83,7 @@ struct Writer<'m> {
     /// The scope of places that have none.
     scope: Option<Scope>,
     errors: Vec<Diagnostic>,
-    /// Everything is complained of once, where it stands first.
+    /// Each thing is reported once, where it first appears.
     said: BTreeSet<String>,
 }
 
@@ -144,7 +146,7 @@ impl<'m> Writer<'m> {
         out.varint(m.funcs.len() as u64);
         for f in &m.funcs {
             if f.kind != FuncKind::Entry {
-                self.no_form(f.span, "a function that is no entry".into());
+                self.no_form(f.span, "a function that is not an entry".into());
             }
             out.varint(self.string(&f.name));
             out.varint(self.function_type(f));

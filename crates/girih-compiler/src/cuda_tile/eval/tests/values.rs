@@ -366,7 +366,7 @@ fn undefined_values_trap_where_they_are_used_and_name_their_birth() {
     let trap = traps(text);
     assert_eq!((trap.code, trap.op.as_str(), trap.element), (Code::UndefinedUsed, "divi", Some(vec![1])));
     assert!(trap.message.contains("print_tko"), "{}", trap.message);
-    // Computing one is no error.
+    // Computing one is not an error.
     assert_eq!(prints("%z = constant <i32: 0> : tile<i32>\n%q = divi %z, %z signed : tile<i32>"), "");
 }
 

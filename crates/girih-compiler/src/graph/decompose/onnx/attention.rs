@@ -249,7 +249,7 @@ pub(super) fn split_heads(b: &mut Builder<'_>, x: Arg, heads: i64) -> Result<Arg
     let shape = b.shape(x);
     let size = match shape.get(2).and_then(Ix::as_const) {
         Some(hidden) if shape.len() == 3 && heads > 0 && hidden % heads == 0 => hidden / heads,
-        _ => return Err(Refusal::new(format!("{} does not split into {heads} heads", b.shape_text(&shape)))),
+        _ => return Err(Refusal::new(format!("{} cannot be split into {heads} heads", b.shape_text(&shape)))),
     };
     let out = vec![shape[0].clone(), Ix::Const(heads), shape[1].clone(), Ix::Const(size)];
     let feature = Ix::add(Ix::mul(axis(1), Ix::Const(size)), axis(3));
@@ -307,7 +307,7 @@ fn attention(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         1 => a.capped,
         2 => a.biased,
         3 => a.weights,
-        other => return Err(Refusal::new(format!("qk_matmul_output_mode is {other}; it is 0, 1, 2 or 3"))),
+        other => return Err(Refusal::new(format!("qk_matmul_output_mode must be 0, 1, 2 or 3, not {other}"))),
     };
     let shown = b.convert(shown, out_elem)?;
     let y = if flat { merge_heads(b, a.y)? } else { a.y };
@@ -366,7 +366,7 @@ pub(super) fn rotate(b: &mut Builder<'_>, x: Arg, cos: Arg, sin: Arg, interleave
     let shape = b.shape(x);
     let size = match shape.get(3).and_then(Ix::as_const) {
         Some(size) if shape.len() == 4 => size,
-        _ => return Err(Refusal::new(format!("{} has no known size of heads", b.shape_text(&shape)))),
+        _ => return Err(Refusal::new(format!("the size of the heads of {} is not known", b.shape_text(&shape)))),
     };
     let dim = if dim == 0 { size } else { dim };
     let half = dim / 2;

@@ -45,7 +45,7 @@ fn deform_conv(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         && b.same(&offsets[1], &expected);
     if !fits {
         return Err(Refusal::new(format!(
-            "a deformable convolution of {} with {} and offsets {} does not fit",
+            "{}, {} and offsets {} do not fit a deformable convolution",
             b.shape_text(&xs),
             b.shape_text(&ws),
             b.shape_text(&offsets)

@@ -3,7 +3,7 @@
 //!
 //! In: a number of `TensorProto.DataType`, as models and attributes have it. Out: its row, or that there is none.
 //!
-//! Example: number 16 is `bfloat16`, which is Girih's `bf16`; the numbers of a tensor stand in `int32_data`.
+//! Example: number 16 is `bfloat16`, which is Girih's `bf16`; the numbers of a tensor are in `int32_data`.
 
 use crate::graph::Elem;
 use crate::num::DType;

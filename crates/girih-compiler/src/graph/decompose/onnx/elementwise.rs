@@ -129,7 +129,7 @@ pub(super) fn torch(b: &mut Builder<'_>, name: &str, args: &[Arg], attrs: &[(&st
     let Some(rule) = rule(name) else { return Err(Refusal::new(format!("there is no rule for {name}"))) };
     let attrs: Attrs = attrs.iter().map(|(k, v)| ((*k).to_string(), v.clone())).collect();
     let results = (rule.run)(b, &Call::new(name, args, &attrs))?;
-    results.first().copied().ok_or_else(|| Refusal::new(format!("{name} gives nothing")))
+    results.first().copied().ok_or_else(|| Refusal::new(format!("{name} has no result")))
 }
 
 fn function(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
@@ -316,7 +316,7 @@ fn logic(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         _ => match call.text("direction")? {
             Some("LEFT") => ScalarOp::Shl,
             Some("RIGHT") => ScalarOp::Shr { sign: elem.sign() },
-            _ => return Err(Refusal::new("its direction is LEFT or RIGHT")),
+            _ => return Err(Refusal::new("its direction must be LEFT or RIGHT")),
         },
     };
     Ok(vec![b.elementwise(op, &[x, y])?])

@@ -25,7 +25,7 @@ pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
     Decomposition {
         name: "onnx_gather_nd",
         handles: &["onnx.GatherND"],
-        doc: "Slices at tuples of indices, which stand in the last axis.\n\n\
+        doc: "Slices at tuples of indices, which are in the last axis.\n\n\
               `y = GatherND(x, i)` --> `y = gather x[i[.., 0], i[.., 1], ..]`",
         run: gather_nd,
     },
@@ -187,7 +187,7 @@ fn scatter(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         "mul" => ScatterOp::Mul,
         "max" => ScatterOp::Max,
         "min" => ScatterOp::Min,
-        other => return Err(Refusal::new(format!("there is no reduction `{other}`"))),
+        other => return Err(Refusal::new(format!("unknown reduction `{other}`"))),
     };
     if b.elem(x) != b.elem(updates) {
         return Err(Refusal::new(format!("{} and {} are different element types", b.elem(x), b.elem(updates))));
@@ -200,7 +200,7 @@ fn scatter(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         shape.extend(from[k..].iter().cloned());
         if !b.same_shape(&shape, &b.shape(updates)) {
             let (given, needed) = (b.shape_text(&b.shape(updates)), b.shape_text(&shape));
-            return Err(Refusal::new(format!("updates of shape {given} stand where {needed} belong")));
+            return Err(Refusal::new(format!("its updates must have shape {needed}, not {given}")));
         }
         let parts = tuples(b, indices, &from[..k], from.len() - k)?;
         let mut coords: Vec<Coord> = (0..k).map(|j| Coord::Arg(j as u32 + 1)).collect();
@@ -294,7 +294,7 @@ fn reverse_sequence(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let time = normal_axis(call.int("time_axis", 0)?, rank)?;
     let batch = normal_axis(call.int("batch_axis", 1)?, rank)?;
     if time == batch || b.rank(lengths) != 1 {
-        return Err(Refusal::new("its axes are the same, or its lengths are no list"));
+        return Err(Refusal::new("its axes are the same, or its lengths are not a list"));
     }
     // Lengths along the batch's axis.
     let lengths = b.convert(lengths, Elem::I64)?;

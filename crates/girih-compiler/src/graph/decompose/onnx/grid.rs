@@ -181,7 +181,7 @@ fn grid_sample(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         "zeros" => Outside::Zeros,
         "border" => Outside::Border,
         "reflection" => Outside::Reflection,
-        other => return Err(Refusal::new(format!("padding_mode is {other:?}, which is none of ONNX's words"))),
+        other => return Err(Refusal::new(format!("padding_mode is {other:?}, which ONNX does not define"))),
     };
     let mode = call.text("mode")?.unwrap_or("linear");
     let (narrow, elem) = (b.elem(x), b.wide(grid));
@@ -245,7 +245,7 @@ fn grid_sample(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             }
             weighted(b, &near, sums, &mut |b, at| pixel(b, x, at, &lines, align, outside))?
         }
-        other => return Err(Refusal::new(format!("mode is {other:?}, which is none of ONNX's words"))),
+        other => return Err(Refusal::new(format!("mode is {other:?}, which ONNX does not define"))),
     };
     Ok(vec![b.convert(y, narrow)?])
 }

@@ -108,7 +108,7 @@ fn losses(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             let total = b.reduce(ReduceOp::Sum, weight, &axes, false)?;
             b.div(sum, total)?
         }
-        (other, _) => return Err(Refusal::new(format!("reduction is {other:?}, which is none of ONNX's words"))),
+        (other, _) => return Err(Refusal::new(format!("reduction is {other:?}, which ONNX does not define"))),
     };
     let loss = b.convert(loss, narrow)?;
     Ok(if cross { vec![loss, b.convert(log, narrow)?] } else { vec![loss] })

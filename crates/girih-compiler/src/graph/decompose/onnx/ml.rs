@@ -138,7 +138,7 @@ fn normalizer(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             let sum = b.reduce(ReduceOp::Sum, square, &last, true)?;
             b.sqrt(sum)?
         }
-        other => return Err(Refusal::new(format!("norm is {other:?}, which is none of ONNX's words"))),
+        other => return Err(Refusal::new(format!("norm is {other:?}, which ONNX does not define"))),
     };
     let least = b.scalar_like(size, 1e-30);
     let size = b.max(size, least)?;
@@ -162,7 +162,7 @@ fn imputer(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         Some(values) => (values, call.float("replaced_value_float", 0.0)?),
         None => {
             let values = numbers(call, "imputed_value_int64s")?;
-            let values = values.ok_or_else(|| Refusal::new("Imputer says no value to impute"))?;
+            let values = values.ok_or_else(|| Refusal::new("Imputer has no value to impute"))?;
             (values, call.int("replaced_value_int64", 0)? as f64)
         }
     };
@@ -409,7 +409,7 @@ fn svm_regressor(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
                 let negated = b.neg(scaled)?;
                 b.exp(negated)?
             }
-            other => return Err(Refusal::new(format!("kernel_type is {other:?}, which is none of ONNX's words"))),
+            other => return Err(Refusal::new(format!("kernel_type is {other:?}, which ONNX does not define"))),
         };
         let w = column(b);
         b.matmul(kernel, w)?

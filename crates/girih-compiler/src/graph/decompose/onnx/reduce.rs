@@ -193,7 +193,7 @@ fn top_k(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     if let (Some(k), Some(n)) = (k.as_const(), b.shape(x)[axis].as_const())
         && !(0..=n).contains(&k)
     {
-        return Err(Refusal::new(format!("an axis of {n} has no {k} greatest elements")));
+        return Err(Refusal::new(format!("its k is {k}, but the axis has {n} elements")));
     }
     let (sorted, order) = b.sort(x, axis, call.flag("largest", true)?)?;
     let values = b.slice(sorted, axis, Ix::Const(0), 1, k.clone())?;

@@ -74,7 +74,7 @@ fn activations(call: &Call<'_>, cell: Cell, directions: usize) -> Result<Vec<Act
     let each = cell.activations();
     let names = if names.is_empty() || names.len() != each.len() * directions {
         if !names.is_empty() && (names.len() != 2 || cell != Cell::Rnn) {
-            return Err(Refusal::new(format!("{} activations are given where {} belong", names.len(), each.len())));
+            return Err(Refusal::new(format!("{} activations are given, but {} are needed", names.len(), each.len())));
         }
         let one = if names.is_empty() { each.iter().map(|s| (*s).to_string()).collect() } else { names[..1].to_vec() };
         (0..directions).flat_map(|_| one.clone()).collect()
@@ -147,7 +147,7 @@ fn activate(b: &mut Builder<'_>, f: &Activation, x: Arg) -> Result<Arg> {
             let sum = b.add(e, one)?;
             b.log(sum)?
         }
-        other => return Err(Refusal::new(format!("the activation {other} of a recurrent layer is not known"))),
+        other => return Err(Refusal::new(format!("unknown activation {other} of a recurrent layer"))),
     })
 }
 

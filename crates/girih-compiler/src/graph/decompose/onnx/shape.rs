@@ -117,7 +117,7 @@ fn reshape(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         let axis = call.int("axis", 1)?;
         let axis = if axis < 0 { axis + rank } else { axis };
         if !(0..=rank).contains(&axis) {
-            return Err(Refusal::new(format!("there is no axis {axis} in a tensor of rank {rank}")));
+            return Err(Refusal::new(format!("axis {axis} is out of range for a tensor of rank {rank}")));
         }
         let (before, after) = from.split_at(axis as usize);
         return Ok(vec![b.reshape(x, &[product(before), product(after)])?]);
@@ -131,7 +131,7 @@ fn reshape(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         if keep && n.is_const(0) {
             let Some(have) = from.get(d) else {
                 return Err(Refusal::new(format!(
-                    "dimension {d} is to be kept, but the operand has rank {}",
+                    "dimension {d} must be kept, but the operand has rank {}",
                     from.len()
                 )));
             };
@@ -144,7 +144,7 @@ fn reshape(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         [d] => {
             let rest: Vec<Ix> = shape.iter().filter(|n| !n.is_const(-1)).cloned().collect();
             if rest.iter().any(|n| n.is_const(0)) {
-                return Err(Refusal::new("an extent is to be found where another is 0"));
+                return Err(Refusal::new("an extent of -1 cannot be computed when another is 0"));
             }
             shape[d] = b.quotient(&from, &rest);
         }
@@ -287,7 +287,7 @@ fn range(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (start, limit, delta) = (one(0, "start")?, one(1, "limit")?, one(2, "delta")?);
     let count = ((limit - start) / delta).ceil().max(0.0);
     if count.is_nan() || count > ir::MAX_EXTENT as f64 {
-        return Err(Refusal::new("it has no end"));
+        return Err(Refusal::new("it has too many elements, or an unknown number"));
     }
     let place = b.index(ir::axis(0), Elem::I64, vec![Ix::Const(count as i64)]);
     let wide = if elem.dtype.bits() < 32 { Elem::F32 } else { elem };

@@ -74,7 +74,7 @@ fn split(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
                 let each = b.simplify(&Ix::floor_div(extent.clone(), Ix::Const(pieces)));
                 if !b.same(&Ix::mul(each.clone(), Ix::Const(pieces)), &extent) {
                     let text = b.graph.ix_text(&extent);
-                    return Err(Refusal::new(format!("{pieces} pieces of the extent {text} are not equally long")));
+                    return Err(Refusal::new(format!("the extent {text} does not split into {pieces} equal pieces")));
                 }
                 vec![each; pieces as usize]
             }
@@ -127,7 +127,7 @@ fn slice(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         None => vec![1; starts.len()],
     };
     if [ends.len(), axes.len(), steps.len()].iter().any(|n| *n != starts.len()) {
-        return Err(Refusal::new("starts, ends, axes and steps are not equally many"));
+        return Err(Refusal::new("starts, ends, axes and steps differ in number"));
     }
     normal_axes(&axes, rank)?;
     let mut y = x;
@@ -210,7 +210,7 @@ fn pad(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
                 let folded = Ix::modulo(at, period.clone());
                 Ix::min(folded.clone(), Ix::sub(period, folded))
             }
-            other => return Err(Refusal::new(format!("there is no mode `{other}`"))),
+            other => return Err(Refusal::new(format!("unknown mode `{other}`"))),
         });
         let empty = n.is_const(0) && !extent.is_const(0);
         if empty || b.simplify(&extent).as_const().is_some_and(|n| n < 0) {

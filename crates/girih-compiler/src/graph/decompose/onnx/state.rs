@@ -111,7 +111,7 @@ fn causal_conv(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             let gate = sigmoid(b, y)?;
             y = b.mul(y, gate)?;
         }
-        other => return Err(Refusal::new(format!("activation is {other:?}, which is none of ONNX's words"))),
+        other => return Err(Refusal::new(format!("activation is {other:?}, which ONNX does not define"))),
     }
     let start = b.simplify(&Ix::sub(b.shape(padded)[2].clone(), Ix::Const(k - 1)));
     let state = b.slice(padded, 2, start, 1, Ix::Const(k - 1))?;
@@ -124,7 +124,7 @@ fn linear_attention(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let wide = if narrow.dtype.bits() == 64 { Elem::F64 } else { Elem::F32 };
     let (heads, kv_heads) = (call.int("q_num_heads", 0)?, call.int("kv_num_heads", 0)?);
     if heads < 1 || kv_heads < 1 || heads % kv_heads != 0 {
-        return Err(Refusal::new(format!("{heads} query heads do not fall on {kv_heads} heads of keys")));
+        return Err(Refusal::new(format!("{heads} query heads cannot share {kv_heads} heads of keys")));
     }
     let packed = |b: &mut Builder<'_>, x: Arg, heads: i64| -> Result<Arg> {
         let x = split_heads(b, x, heads)?;
@@ -143,7 +143,7 @@ fn linear_attention(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         "gated" => (true, false),
         "delta" => (false, true),
         "gated_delta" => (true, true),
-        other => return Err(Refusal::new(format!("update_rule is {other:?}, which is none of ONNX's words"))),
+        other => return Err(Refusal::new(format!("update_rule is {other:?}, which ONNX does not define"))),
     };
     let decay = if gated { Some(packed(b, call.arg(4)?, kv_heads)?) } else { None };
     let beta = if delta {
@@ -226,7 +226,7 @@ fn tensor_scatter(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             let up = b.add(r, n)?;
             i = b.select(negative, up, r)?;
         }
-        other => return Err(Refusal::new(format!("mode is {other:?}, which is none of ONNX's words"))),
+        other => return Err(Refusal::new(format!("mode is {other:?}, which ONNX does not define"))),
     }
     let n = b.index(count.clone(), Elem::I64, vec![]);
     let (low, high) = (b.compare(Predicate::GreaterThanOrEqual, i, zero)?, b.compare(Predicate::LessThan, i, n)?);

@@ -14,7 +14,7 @@ use crate::num::op::Predicate;
 pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[Decomposition {
     name: "ml_trees",
     handles: &["onnx.TreeEnsemble", "onnx.TreeEnsembleRegressor", "onnx.TreeEnsembleClassifier"],
-    doc: "Nodes of all trees stand in tables; a row keeps one node of each tree.\n\n\
+    doc: "The nodes of all trees are in tables; a row keeps one node of each tree.\n\n\
           `y = trees(x)` --> for each level `at = select(gather x[feature[at]] <= split[at], yes[at], no[at])`, then \
           `y = reduce sum weight[at] over trees`\n\n\
           Refuses trees deeper than 64, labels that are strings, and PROBIT.",
@@ -130,7 +130,7 @@ fn old_forest(call: &Call<'_>, prefix: &str, ids: &str) -> Result<Forest> {
             other => return Err(bad(format!("has a node of mode {other:?}"))),
         };
         let child = |id: i64| {
-            place.get(&(trees[i], id)).copied().ok_or_else(|| bad(format!("leads to node {id}, which it has not")))
+            place.get(&(trees[i], id)).copied().ok_or_else(|| bad(format!("leads to node {id}, which does not exist")))
         };
         let nan_is_yes = missing.get(i).is_some_and(|m| *m != 0);
         forest.nodes.push(Node {
@@ -151,8 +151,10 @@ fn old_forest(call: &Call<'_>, prefix: &str, ids: &str) -> Result<Forest> {
         return Err(bad("has tables of different lengths"));
     }
     for i in 0..weight.len() {
-        let node =
-            place.get(&(in_tree[i], at[i])).copied().ok_or_else(|| bad("has a weight at a node that is not there"))?;
+        let node = place
+            .get(&(in_tree[i], at[i]))
+            .copied()
+            .ok_or_else(|| bad("has a weight at a node that does not exist"))?;
         let target = usize::try_from(target[i]).map_err(|_| bad("has a negative target"))?;
         forest.weights.push((node, target, weight[i]));
     }
@@ -172,13 +174,13 @@ fn new_forest(call: &Call<'_>) -> Result<Forest> {
     if n == 0 || n > MOST_NODES || !same || target.len() != weight.len() || target.len() > MOST_NODES {
         return Err(bad("has tables of different lengths, or too long"));
     }
-    // Leaves stand behind the nodes.
+    // Leaves come after the nodes.
     let child = |id: i64, leaf: i64| {
         let limit = if leaf != 0 { target.len() } else { n };
         let id = usize::try_from(id)
             .ok()
             .filter(|i| *i < limit)
-            .ok_or_else(|| bad(format!("leads to {id}, which it has not")))?;
+            .ok_or_else(|| bad(format!("leads to {id}, which does not exist")))?;
         Ok(if leaf != 0 { n + id } else { id })
     };
     let mut forest = Forest { nan_differs: true, ..Forest::default() };
@@ -222,7 +224,7 @@ fn new_forest(call: &Call<'_>) -> Result<Forest> {
     for root in whole(call, "tree_roots")? {
         forest
             .roots
-            .push(usize::try_from(root).ok().filter(|r| *r < n).ok_or_else(|| bad("has a root that is not there"))?);
+            .push(usize::try_from(root).ok().filter(|r| *r < n).ok_or_else(|| bad("has a root that does not exist"))?);
     }
     Ok(forest)
 }
@@ -233,7 +235,7 @@ fn depth(forest: &Forest) -> Result<usize> {
     for d in 0..=DEEPEST {
         let mut next = vec![];
         for at in level {
-            let node = forest.nodes.get(at).ok_or_else(|| bad("leads to a node that is not there"))?;
+            let node = forest.nodes.get(at).ok_or_else(|| bad("leads to a node that does not exist"))?;
             next.extend([node.yes, node.no].into_iter().filter(|c| *c != at));
         }
         next.sort_unstable();
@@ -307,7 +309,7 @@ fn fold(b: &mut Builder<'_>, at: Arg, forest: &Forest, how: &str, elem: Elem) ->
         "SUM" | "AVERAGE" => (ReduceOp::Sum, 0.0),
         "MIN" => (ReduceOp::Min, f64::INFINITY),
         "MAX" => (ReduceOp::Max, f64::NEG_INFINITY),
-        other => return Err(bad(format!("has the aggregate_function {other:?}, which is none of ONNX's words"))),
+        other => return Err(bad(format!("has the aggregate_function {other:?}, which ONNX does not define"))),
     };
     let targets = forest.targets;
     if forest.nodes.len().saturating_mul(targets) > 1 << 24 {
@@ -351,7 +353,7 @@ fn trees(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         _ => old_forest(call, "class", "class_ids")?,
     };
     if forest.nodes.iter().any(|n| !(0..features).contains(&n.feature)) {
-        return Err(bad(format!("asks for a feature that is not among the {features} there are")));
+        return Err(bad(format!("uses a feature that is not one of the {features} given")));
     }
     let at = walk(b, x, &forest)?;
     let doubles = ["nodes_values_as_tensor", "target_weights_as_tensor", "class_weights_as_tensor", "leaf_weights"];

@@ -81,7 +81,7 @@ fn cast_call(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         "up" => Rounding::PositiveInf,
         "down" => Rounding::Zero,
         "nearest" => Rounding::NearestEven,
-        other => return Err(Refusal::new(format!("there is no rounding `{other}`"))),
+        other => return Err(Refusal::new(format!("unknown rounding `{other}`"))),
     };
     Ok(vec![cast(b, x, to, call.flag("saturate", true)?, rounding)?])
 }

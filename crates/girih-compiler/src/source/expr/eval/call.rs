@@ -156,7 +156,7 @@ impl Eval<'_> {
                     let at = keywords.iter().position(|(k, _)| *k == p.name);
                     match (positional, at) {
                         (Some(_), Some(_)) => {
-                            return self.fail(format!("{name} gets the argument `{}` twice", p.name));
+                            return self.fail(format!("{name} is given the argument `{}` twice", p.name));
                         }
                         (Some(v), None) => v,
                         (None, Some(at)) => keywords.remove(at).1,

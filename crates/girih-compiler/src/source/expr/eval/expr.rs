@@ -88,7 +88,7 @@ impl Eval<'_> {
                 outcome?;
                 if value.is_some() { Value::dict(out) } else { Value::list(out.into_iter().map(|(k, _)| k).collect()) }
             }
-            Kind::Starred(_) => return self.fail_at(e.span, "`*` has no meaning here"),
+            Kind::Starred(_) => return self.fail_at(e.span, "`*` is not allowed here"),
         })
     }
 

@@ -45,7 +45,7 @@ impl Eval<'_> {
             }
             (Value::Object(o), Value::Str(name)) if o.get("_names").is_some() => match o.get(name) {
                 Some(v) => Ok(v),
-                None => self.fail(format!("there is no module `{name}` in it")),
+                None => self.fail(format!("it has no module `{name}`")),
             },
             (Value::Object(o), _) if o.get("_items").is_some() => match o.get("_items") {
                 Some(items) => {
@@ -164,7 +164,7 @@ impl Eval<'_> {
             return self.fail(format!("{used} indices are given for a tensor of shape {shape}"));
         }
         if parts.iter().filter(|p| matches!(p, Value::Ellipsis)).count() > 1 {
-            return self.fail("`...` can stand only once in an index");
+            return self.fail("`...` can appear only once in an index");
         }
         let (mut steps, mut dim) = (vec![], 0i64);
         let mut indices: Vec<(i64, Tensor)> = vec![];
@@ -271,7 +271,7 @@ impl Eval<'_> {
             Value::Tensor(t) => {
                 if t.shared.get() {
                     return self.fail_help(
-                        "this changes a tensor in place that shares its memory with a view",
+                        "this changes in place a tensor that shares its memory with a view",
                         "`.clone()` it first",
                     );
                 }
@@ -280,7 +280,7 @@ impl Eval<'_> {
                 self.replace(t, &new)
             }
             Value::List(l) => {
-                let Value::Int(i) = index else { return self.fail("an item of a list is assigned by an integer") };
+                let Value::Int(i) = index else { return self.fail("the index of a list item must be an integer") };
                 let n = l.borrow().len() as i64;
                 let at = if *i < 0 { i + n } else { *i };
                 match usize::try_from(at)
@@ -319,7 +319,7 @@ impl Eval<'_> {
                 && self.rank(v) > 0
             {
                 return self.fail_help(
-                    "the number of elements that a mask chooses is not known",
+                    "the number of elements that a mask selects is not known",
                     "write `x = torch.where(mask, values, x)`",
                 );
             }

@@ -469,7 +469,7 @@ impl<'t> Eval<'t> {
         let results = self.build(name, |b| b.source(name, args, attrs))?;
         let mut out = vec![];
         for r in results {
-            let Arg::Value(v) = r else { return self.fail(format!("{name} gives no tensor")) };
+            let Arg::Value(v) = r else { return self.fail(format!("{name} does not give a tensor")) };
             let (elem, shape) = (self.graph.values[v].elem, self.graph.values[v].shape.clone());
             self.check_size(elem, &shape)?;
             out.push(self.tensor(v));
@@ -479,7 +479,7 @@ impl<'t> Eval<'t> {
     pub fn aten1(&mut self, name: &str, args: Vec<Arg>, attrs: Attrs) -> Res<Tensor> {
         let mut results = self.aten(name, args, attrs)?;
         if results.is_empty() {
-            return self.fail(format!("{name} gives no tensor"));
+            return self.fail(format!("{name} does not give a tensor"));
         }
         Ok(results.swap_remove(0))
     }
@@ -524,7 +524,7 @@ impl<'t> Eval<'t> {
     pub fn of_arg(&mut self, arg: Arg) -> Res<Tensor> {
         match arg {
             Arg::Value(v) => Ok(self.tensor(v)),
-            _ => self.fail("a number stands where a tensor belongs"),
+            _ => self.fail("expected a tensor, found a number"),
         }
     }
 
@@ -532,7 +532,7 @@ impl<'t> Eval<'t> {
     pub fn replace(&mut self, t: &Tensor, new: &Tensor) -> Res<()> {
         if t.shared.get() {
             return self.fail_help(
-                "this changes a tensor in place that shares its memory with a view",
+                "this changes in place a tensor that shares its memory with a view",
                 "write `x = x + 1` in place of `x += 1`, or `.clone()` the view first",
             );
         }

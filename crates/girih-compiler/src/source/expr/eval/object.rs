@@ -10,7 +10,7 @@ use crate::source::expr::error::{Res, Stop};
 use crate::source::expr::library;
 use crate::source::expr::value::{Class, Closure, Fixed, Object, Tensor, Value};
 
-/// Attributes of a tensor that are no functions.
+/// Attributes of a tensor that are not functions.
 pub const PROPERTIES: &[(&str, &str)] = &[
     ("shape", "The extents, a tuple."),
     ("dtype", "The element type."),
@@ -64,7 +64,7 @@ impl Eval<'_> {
             }
             Value::Type("Tensor") => match library::find("Tensor", name) {
                 Some(entry) => Ok(Value::Library(entry, None)),
-                None => self.fail(format!("torch.Tensor has no method `{name}` here")),
+                None => self.fail(format!("the method `{name}` of torch.Tensor is not supported")),
             },
             Value::Library(entry, _) if name == "apply" => {
                 let own = entry.name();
@@ -99,8 +99,8 @@ impl Eval<'_> {
                     .find(|m| library::find(m, name).is_some() || self.prelude.get(&format!("{m}.{name}")).is_some())?;
                 Some(format!("did you mean `{}.{name}`?", library::path_of(elsewhere)))
             })
-            .unwrap_or_else(|| "`girih compile -c help` lists what is known".into());
-        self.fail_help(format!("`{path}.{name}` is not known here"), help)
+            .unwrap_or_else(|| "`girih compile -c help` lists what is supported".into());
+        self.fail_help(format!("`{path}.{name}` is not supported"), help)
     }
 
     fn tensor_attribute(&mut self, t: &Tensor, v: &Value, name: &str) -> Res<Value> {
@@ -145,9 +145,9 @@ impl Eval<'_> {
                     return Ok(Value::Method(Box::new(v.clone()), name.into()));
                 }
                 let names = library::names_of("Tensor").into_iter().chain(PROPERTIES.iter().map(|(n, _)| *n));
-                let help =
-                    did_you_mean(name, names).unwrap_or_else(|| "`girih compile -c help` lists what is known".into());
-                return self.fail_help(format!("a tensor has no attribute `{name}` here"), help);
+                let help = did_you_mean(name, names)
+                    .unwrap_or_else(|| "`girih compile -c help` lists what is supported".into());
+                return self.fail_help(format!("the attribute `{name}` of a tensor is not supported"), help);
             }
         })
     }
@@ -257,9 +257,9 @@ impl Eval<'_> {
             [Value::Class(c), Value::Object(o)] => Ok(Value::Super(c.clone(), o.clone())),
             [] => match self.methods.last() {
                 Some(Some((Some(class), Value::Object(o)))) => Ok(Value::Super(class.clone(), o.clone())),
-                _ => self.fail("`super()` has a meaning only in a method"),
+                _ => self.fail("`super()` is allowed only in a method"),
             },
-            _ => self.fail("`super` takes nothing, or a class and its object"),
+            _ => self.fail("`super` takes either nothing, or a class and its object"),
         }
     }
 

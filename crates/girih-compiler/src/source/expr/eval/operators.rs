@@ -277,7 +277,7 @@ impl Eval<'_> {
             }
             let text = format!("{} {sign} {}", self.graph.ix_text(&x), self.graph.ix_text(&y));
             return self.fail_help(
-                format!("whether {text} is known only at run time"),
+                format!("it is known only at run time whether {text}"),
                 "give the extent a number in place of the name",
             );
         }
@@ -294,7 +294,7 @@ impl Eval<'_> {
         }
     }
 
-    /// `==` of values that are no tensors.
+    /// `==` of values that are not tensors.
     pub(in crate::source::expr) fn equal(&self, a: &Value, b: &Value) -> bool {
         self.equal_within(a, b, 30)
     }
@@ -346,7 +346,7 @@ impl Eval<'_> {
             }
             _ => {
                 let kind = b.kind();
-                self.fail(format!("`in` cannot look into {kind}"))
+                self.fail(format!("`in` is not supported for {kind}"))
             }
         }
     }

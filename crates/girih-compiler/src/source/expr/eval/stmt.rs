@@ -178,8 +178,8 @@ impl Eval<'_> {
         }
         let known = library::MODULES.iter().map(|m| m.path);
         let help =
-            did_you_mean(path, known).unwrap_or("torch, torch.nn, torch.nn.functional and math are known".into());
-        self.problem(bad(span, format!("the module `{path}` is not known here")).help(help))
+            did_you_mean(path, known).unwrap_or("torch, torch.nn, torch.nn.functional and math are supported".into());
+        self.problem(bad(span, format!("the module `{path}` is not supported")).help(help))
     }
 
     fn decorate(&mut self, mut value: Value, decorators: &[Expr]) -> Res<Value> {
@@ -249,7 +249,7 @@ impl Eval<'_> {
         let members = std::mem::take(&mut *scope.names.borrow_mut());
         let depth = parents.iter().map(|p| p.depth + 1).max().unwrap_or(0);
         if depth > 32 {
-            return self.fail("this class has too many bases above each other");
+            return self.fail("the bases of this class are nested too deeply");
         }
         let class = Rc::new(Class { name: name.into(), bases: parents, members: members.into(), depth });
         for member in class.members.borrow().values() {

@@ -211,7 +211,7 @@ fn attr(v: &Value) -> Option<Attr> {
     })
 }
 
-/// A default as it stands in a signature.
+/// A default as a signature shows it.
 fn literal(text: &str) -> Option<Value> {
     Some(match text {
         "None" => Value::None,
@@ -268,7 +268,7 @@ pub(super) fn bind(
             given.next()
         };
         let value = match (positional, keyword) {
-            (Some(_), Some(_)) => return e.fail(format!("{name} gets the argument `{}` twice", p.name)),
+            (Some(_), Some(_)) => return e.fail(format!("{name} is given the argument `{}` twice", p.name)),
             (Some(v), None) => Some(v),
             (None, Some(at)) => Some(keywords.remove(at).1),
             (None, None) => None,
@@ -285,7 +285,7 @@ pub(super) fn bind(
     }
     too_many += given.count();
     if too_many > 0 {
-        return e.fail(format!("{name} is given {too_many} arguments too many: {}", shown(entry)));
+        return e.fail(format!("{name} is given {too_many} too many arguments: {}", shown(entry)));
     }
     keywords.retain(|(k, _)| !IGNORED.contains(&k.as_str()));
     if let Some((k, _)) = keywords.first() {

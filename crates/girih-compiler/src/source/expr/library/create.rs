@@ -304,10 +304,10 @@ fn flatten(e: &mut Eval<'_>, v: &Value, depth: usize, shape: &mut Vec<u64>, out:
             out.push(v.clone());
             Ok(())
         }
-        Value::Int(_) | Value::Float(_) | Value::Bool(_) => e.fail("a number stands where a list belongs"),
+        Value::Int(_) | Value::Float(_) | Value::Bool(_) => e.fail("expected a list, found a number"),
         other => {
             let kind = other.kind();
-            e.fail(format!("a constant is made of numbers, found {kind}"))
+            e.fail(format!("a constant must be made of numbers, found {kind}"))
         }
     }
 }

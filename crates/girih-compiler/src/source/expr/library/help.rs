@@ -123,7 +123,7 @@ pub fn help(name: Option<&str>) -> Result<String, String> {
     if found.is_empty() {
         let names: Vec<String> = all.iter().flat_map(|k| [k.name.clone(), short(k)]).collect();
         let hint = did_you_mean(name, names.iter().map(String::as_str)).map_or(String::new(), |s| format!("; {s}"));
-        return Err(format!("`{name}` is not known{hint}"));
+        return Err(format!("unknown name `{name}`{hint}"));
     }
     let lines: Vec<String> = found.iter().map(|k| format!("{}{}\n    {}\n", k.name, k.signature, k.doc)).collect();
     Ok(lines.concat())
@@ -143,7 +143,7 @@ pub fn asked(text: &str) -> Option<Result<String, String>> {
 fn overview(all: &[Known]) -> String {
     let mut out = String::from(
         "Expressions are written as in Python, with torch, torch.nn (nn), torch.nn.functional (F) and math.\n\
-         `girih compile -c \"help(torch.softmax)\"` says more of one name.\n",
+         `girih compile -c \"help(torch.softmax)\"` describes one name.\n",
     );
     let mut groups: Vec<&str> = vec![];
     for k in all {

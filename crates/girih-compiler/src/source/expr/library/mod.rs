@@ -171,7 +171,7 @@ const CONSTANTS: &[(&str, &str)] = &[
     ("torch", "bool"),
 ];
 
-/// What a module has that is no function.
+/// What a module has that is not a function.
 pub fn constant(module: &str, name: &str) -> Option<Value> {
     Some(match (module, name) {
         ("torch", "nn") => Value::Module("nn"),

@@ -177,7 +177,7 @@ pub fn method(e: &mut Eval<'_>, v: &Value, name: &str, args: Vec<Value>, keyword
             let at = if at < 0 { at + len } else { at };
             match usize::try_from(at).ok().filter(|at| (*at as i64) < len) {
                 Some(at) => l.borrow_mut().remove(at),
-                None => return e.fail("this list has no such item"),
+                None => return e.fail("the list does not have this item"),
             }
         }
         (Value::List(l), "reverse", None) => {
@@ -189,7 +189,7 @@ pub fn method(e: &mut Eval<'_>, v: &Value, name: &str, args: Vec<Value>, keyword
             let items = e.items(v)?;
             match items.iter().position(|i| e.equal(i, &x)) {
                 Some(at) => Value::Int(at as i64),
-                None => return e.fail("this list has no such item"),
+                None => return e.fail("the list does not have this item"),
             }
         }
         (Value::Tuple(t), "count", Some(x)) => Value::Int(t.iter().filter(|i| e.equal(i, &x)).count() as i64),
