@@ -39,7 +39,7 @@ pub fn sum(f: &For) -> Result<Sum<'_>, String> {
     if loops.iter().any(|f| f.kind != LoopKind::Reduce) || inside.iter().any(|s| !walk::bodies(s).is_empty()) {
         return Err("it needs another reduction".to_string());
     }
-    let Some(roles) = &at.contraction else { return Err("it is no contraction".to_string()) };
+    let Some(roles) = &at.contraction else { return Err("it is not a contraction".to_string()) };
     let slices = |v: ValId| slice(&inside, &[v]);
     for s in &inside {
         let Stmt::Let { op: ScalarOp::Fma { .. } | ScalarOp::MulI, args, .. } = s else { continue };

@@ -224,7 +224,7 @@ impl Splicer<'_> {
                 continue;
             }
             if has_fence(std::slice::from_ref(stmt)) {
-                return refuse("an ordered access stands between the load and its use");
+                return refuse("an ordered access comes between the load and its use");
             }
             // An address read from the producer's own buffer is the one that the producer computes.
             let addresses = addresses(stmt, p);
@@ -233,7 +233,7 @@ impl Splicer<'_> {
                 e.stores.iter().any(|s| loads.iter().any(|l| !self.roots.disjoint(l.base, from(s), self.assume)));
             if clash {
                 let Some((axes, inner)) = in_place() else {
-                    return refuse("a store that may overlap stands between the load and its use");
+                    return refuse("a store that may overlap comes between the load and its use");
                 };
                 match self.stores_what_it_loaded(p, &axes, inner, outer) {
                     Some(d) => duties.extend(d),

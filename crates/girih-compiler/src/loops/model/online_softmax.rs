@@ -185,7 +185,7 @@ fn stream(
             let (s_base, s_at) = through_maps(graph, s, at.clone(), &mut skipped);
             let (of_base, of_at) = through_maps(graph, of, of_at, &mut skipped);
             if s_base != of_base || s_at != of_at {
-                return Err("the maximum is not that of what the exponential is taken of");
+                return Err("the maximum is not of the values that the exponential is taken of");
             }
             inside.extend([v, *d]);
             inside.extend(passed);

@@ -102,7 +102,7 @@ fn is_nest(s: &Stmt) -> bool {
 /// Whether the nests may run in any order, each in blocks.
 fn check(p: &Kernel) -> Result<(), String> {
     if !p.body.iter().any(is_nest) {
-        return Err("no free loop stands outermost".to_string());
+        return Err("the outermost loop is not free".to_string());
     }
     let (mut loaded, mut stored, mut narrow) = (BTreeSet::new(), BTreeSet::new(), false);
     walk::visit(&p.body, &mut |s| match s {
@@ -123,7 +123,7 @@ fn check(p: &Kernel) -> Result<(), String> {
     for s in p.body.iter().filter(|s| !is_nest(s)) {
         let alone = edit::is_pure(s) || matches!(s, Stmt::Local { .. } | Stmt::Write { .. } | Stmt::Assert { .. });
         if !alone {
-            return Err("every block would repeat what stands beside the free loops".to_string());
+            return Err("every block would repeat the statements beside the free loops".to_string());
         }
     }
     Ok(())
@@ -328,7 +328,7 @@ mod tests {
         let sum = "loop kernel k(p: ptr f32, q: ptr f32) open:\n  local s: f32\n  s = 0.0\n  for k in 0..64: reduce combine add(s) from 0.0\n    x: f32 = load p[k]\n    o: f32 = s\n    t: f32 = x + o\n    s = t\n  r: f32 = s\n  for i in 0..4096: free\n    store q[i] = r\n";
         assert_eq!(
             refusals("blockify", sum, &context()),
-            ["grid: every block would repeat what stands beside the free loops"]
+            ["grid: every block would repeat the statements beside the free loops"]
         );
         let chain = "loop kernel k(p: ptr f32, q: ptr f32) open:\n  for i in 0..64: free\n    store p[i] = 1.0\n  for j in 0..64: free\n    x: f32 = load p[j]\n    store q[j] = x\n";
         assert_eq!(refusals("blockify", chain, &context()), ["grid: a nest loads what another one stores"]);

@@ -46,7 +46,7 @@ for j in 0..256: free                            local s: f32[256]
 
 Knob: `interchange` (0 turns the rule off).
 
-Refuses when bounds of the loops depend on each other, or values pass from before the fold into it.
+Refuses when bounds of the loops depend on each other, or the fold uses values computed before it.
 ",
     run,
 };
@@ -321,7 +321,7 @@ fn fold_rows(kernel: &mut Kernel, f: &For) -> Result<Option<Vec<Stmt>>, &'static
     if used(&f.body[at..])
         || [&fold.lo, &fold.hi, &fold.step].iter().any(|ix| ix.vals().iter().any(|v| passed.contains(v)))
     {
-        return Err("values pass from before the fold into it");
+        return Err("the fold uses values computed before it");
     }
     let straight = |body: &[Stmt]| {
         body.iter()
@@ -400,6 +400,6 @@ mod tests {
         let passed = COLUMN_SUMS.replace("    s = 0.0\n", "    s = 0.0\n    z: f32 = load Y[j]\n");
         let passed = passed.replace("s1: f32 = x + s0", "s2: f32 = x + s0\n      s1: f32 = s2 + z");
         let why = refusals("interchange", &passed, &context());
-        assert_eq!(why, ["loop j: values pass from before the fold into it"]);
+        assert_eq!(why, ["loop j: the fold uses values computed before it"]);
     }
 }

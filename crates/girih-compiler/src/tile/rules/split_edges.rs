@@ -89,7 +89,7 @@ fn refuse(f: &For) -> Option<&'static str> {
         return Some("it holds a register tile");
     }
     if asserts {
-        return Some("it holds an assertion, which counts the elements");
+        return Some("it contains an assertion, which must run once per element");
     }
     (statements > MOST_STATEMENTS).then_some("its body is long")
 }

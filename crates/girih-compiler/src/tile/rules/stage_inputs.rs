@@ -35,7 +35,7 @@ to memory, so the loads pass no store.
 Knobs: `stage_a`, `stage_b` (0 never, 1 always).
 
 Refuses when the operand depends on both m and n, reads the accumulator or an ordered load, is packed already, or is
-just as good in place: it needs no conversion and no mask, and is read once; or it lies in panels already; or it is the
+just as good in place: it needs no conversion and no mask, and is read once; or it is in panels already; or it is the
 left one and its memory runs along k (rows of 64 elements or more are walked by the caches as well as a copy is); or it is
 a small buffer.
 ",
@@ -264,7 +264,7 @@ fn fine_in_place(
     }
     if let Stmt::Load { mem, .. } = only {
         if !left && affine::panels(&mem.index, nest.roles.n).is_some_and(|w| w % shape.cols as i64 == 0) {
-            return Some("it lies in panels already");
+            return Some("it is in panels already");
         }
         if left && !along_own && nest.k >= LONG_ROW {
             return Some("its rows are read from end to end in place");
@@ -273,7 +273,7 @@ fn fine_in_place(
     if let Stmt::Read { buf, .. } = only {
         let bytes = kernel.bufs.get(*buf).map_or(u64::MAX, |b| b.shape.iter().product::<u64>() * elem_bytes(b.ty));
         if bytes <= ctx.target.cache(1) / 2 || left && !along_own {
-            return Some("it lies well in its buffer");
+            return Some("its buffer is small or already in order");
         }
     }
     None
@@ -315,7 +315,7 @@ mod tests {
         let local = local.replace("  local acc", "  local x: f32[128, 64]\n  local y: f32[64, 32]\n  local acc");
         let local = local.replace("load A[i*64 + kk]", "x[i, kk]").replace("load B[kk*32 + j]", "y[kk, j]");
         let why = refusals("stage_inputs", &local, &context());
-        assert!(why.iter().all(|w| w.ends_with("it lies well in its buffer")), "{why:?}");
+        assert!(why.iter().all(|w| w.ends_with("its buffer is small or already in order")), "{why:?}");
         let (out, _) = apply("stage_inputs", &kernel(&local), &with_knobs(&["stage_b=1"]));
         assert!(text(&out).contains("b_pack: f32[4, 64, 32]"), "{}", text(&out));
     }
@@ -328,7 +328,7 @@ mod tests {
             refusals("stage_inputs", &panels, &context()),
             [
                 "contraction into acc, operand a: its rows are read from end to end in place",
-                "contraction into acc, operand b: it lies in panels already"
+                "contraction into acc, operand b: it is in panels already"
             ]
         );
         let all = text(&schedule(&kernel(&panels), &context()));

@@ -32,7 +32,7 @@ for i in 0..128: free                            for ib in 0..2: free block(x)
 
 Rows and keys are so many that scores, keys and sums stay in the second cache.
 
-Refuses scores that are no sum, and nests that hold other loops.
+Refuses scores that are not a sum, and nests that hold other loops.
 ",
     run,
 };
@@ -102,7 +102,7 @@ impl<'a> StreamNest<'a> {
         around.extend(between);
         let (Stmt::For(update), steps) = stream.body.split_last().ok_or_else(other)? else { return Err(other()) };
         let mut sums = steps.iter().filter_map(|s| if let Stmt::For(f) = s { Some(f) } else { None });
-        let sum_loop = sums.next().ok_or("its scores are no sum")?;
+        let sum_loop = sums.next().ok_or("its scores are not a sum")?;
         if sums.next().is_some() {
             return Err(other());
         }
@@ -283,7 +283,7 @@ fn first_product(
         };
         operands.push(b.operand(stmts, value, Some(role), left, own, (kk, deep), &frame, out)?);
     }
-    let [x, y] = &operands[..] else { return Err("it has no two operands".to_string()) };
+    let [x, y] = &operands[..] else { return Err("it does not have two operands".to_string()) };
     let multiply = b.multiply(sum, x, y, scores, &[Ix::Axis(i), Ix::Axis(j)])?;
     out.push(b.contraction(scores, [(i, bm), (j, bk), (kk, deep)], x, y, multiply));
     Ok(())

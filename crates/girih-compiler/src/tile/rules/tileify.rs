@@ -87,7 +87,7 @@ impl<'a> OpenNest<'a> {
             }
         }
         let free = |axes: &[AxisId]| axes.iter().all(|a| self.free.iter().any(|f| f.axis == *a));
-        let Some(first) = self.sums.first() else { return Err("its sum stands elsewhere".to_string()) };
+        let Some(first) = self.sums.first() else { return Err("its sum is not in this nest".to_string()) };
         let alike = |s: &Sum<'_>| {
             let extents = s.loops.iter().map(|f| &f.hi).eq(first.loops.iter().map(|f| &f.hi));
             s.roles.m == first.roles.m && s.roles.n == first.roles.n && extents
@@ -132,7 +132,7 @@ impl Cuts {
 impl<'a> Tiling<'a> {
     fn new(kernel: &'a mut Kernel, ctx: &Context, nest: &OpenNest<'_>) -> Result<Tiling<'a>, String> {
         let mut facts = kernel.facts();
-        let first = nest.sums.first().ok_or("its sum stands elsewhere")?;
+        let first = nest.sums.first().ok_or("its sum is not in this nest")?;
         let roles = first.roles;
         check_bounds(&nest.free)?;
         check_bounds(&first.loops)?;
@@ -247,7 +247,7 @@ impl<'a> Tiling<'a> {
             };
             operands.push(self.b.operand(stmts, value, Some(role), left, own, (kk, bk), &frame, out)?);
         }
-        let [a, b] = &operands[..] else { return Err("it has no two operands".to_string()) };
+        let [a, b] = &operands[..] else { return Err("it does not have two operands".to_string()) };
         let multiply = self.b.multiply(sum, a, b, tile, &[Ix::Axis(i), Ix::Axis(j)])?;
         out.push(self.b.contraction(tile, [(i, bm), (j, bn), (kk, bk)], a, b, multiply));
         Ok(())

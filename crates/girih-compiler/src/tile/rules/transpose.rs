@@ -146,7 +146,7 @@ fn lanes_of(kernel: &Kernel, ctx: &Context, outer: &For, inner: &For) -> Result<
     let native = ctx.knobs.lanes.map_or(native, u64::from).min(t).min(s) as u32;
     let lanes = prev_power(native);
     if lanes < 4 || !t.is_multiple_of(lanes as u64) || !s.is_multiple_of(lanes as u64) {
-        return Err(format!("{t} x {s} elements are no squares of {lanes} lanes"));
+        return Err(format!("{t} x {s} elements cannot be cut into squares of {lanes} lanes"));
     }
     if lanes > ctx.target.vector.registers {
         return Err(format!("{lanes} vectors are more than the registers"));
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn what_is_no_plain_square_is_refused() {
         for (from, to, why) in [
-            ("for j in 0..16", "for j in 0..12", "16 x 12 elements are no squares of 8 lanes"),
+            ("for j in 0..16", "for j in 0..12", "16 x 12 elements cannot be cut into squares of 8 lanes"),
             ("for j in 0..16", "for j in 0..bx", "its loops have no constant trip counts"),
             ("x: f32 = block[j, kk]", "x: f32 = load p[j*16 + kk] where j < 9", "an access is masked or ordered"),
             ("+ j] = x", "+ j] = 1.0", "it writes something other than it reads"),
