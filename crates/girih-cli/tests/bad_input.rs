@@ -54,7 +54,7 @@ fn misspelt_flags_name_what_there_is() {
     let two = lab.file("two.mlir", TWO);
     expect(&lab.girih(&["compile", &add, "--ir", "tile", "--knob", "unrol=2"]), 2, "did you mean `unroll`?");
     expect(&lab.girih(&["compile", &add, "--ir", "tile", "--knob", "zzzzzz=2"]), 2, "the knobs are rows,");
-    expect(&lab.girih(&["compile", &add, "--ir", "tile", "--knob", "unroll=999"]), 2, "takes 0 to 64");
+    expect(&lab.girih(&["compile", &add, "--ir", "tile", "--knob", "unroll=999"]), 2, "must be from 0 to 64");
     expect(&lab.girih(&["compile", &add, "--ir", "lop"]), 2, "cuda_tile, loop, tile, kernel, c");
     expect(&lab.girih(&["compile", &add]), 2, "--ir cuda_tile, loop, tile, kernel or c");
     expect(&lab.girih(&["run", &add, "--print", "d"]), 1, "the parameters are a, b, c, n");

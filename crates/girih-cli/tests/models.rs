@@ -116,8 +116,8 @@ fn what_does_not_fit_is_named() {
     expect(&run(&["--arg", "x=3x", ONES[2], ONES[3]]), 2, "--arg x");
     expect(&run(&with(&[], &ONES, &["--print", "z"])), 1, "the model has no output `z`");
     expect(&run(&with(&[], &ONES, &["--save", "y=/no/such/folder/y.npy"])), 1, "does not exist");
-    expect(&run(&with(&[], &ONES, &["--grid", "4"])), 2, "--grid is for tile programs");
-    expect(&run(&with(&[], &ONES, &["--entry", "k"])), 2, "--entry is for tile programs");
+    expect(&run(&with(&[], &ONES, &["--grid", "4"])), 2, "--grid works with tile programs only");
+    expect(&run(&with(&[], &ONES, &["--entry", "k"])), 2, "--entry works with tile programs only");
     expect(&lab.girih(&["compile", &gate]), 2, "--ir torch, tensor, loop, tile, kernel or c");
     expect(&lab.girih(&["compile", &gate, "--ir", "cuda_tile"]), 1, "a model has no stage cuda_tile");
 }

@@ -430,8 +430,8 @@ mod tests {
         assert_eq!(found, [("argument 0[0]", 8192, 16), ("argument 0[1]", 16384, 24)]);
         let wrong = [8200i64, 4, 1];
         let start = wrong.as_ptr().expose_provenance() as u64;
-        assert!(arguments("k_Kt1_LA1f32_1t1_p16", "ti", &[start, 1]).unwrap_err().contains("no multiple of 16"));
-        assert!(arguments("k_Kt1_LA1f32_1t1", "ti", &[0, 1]).unwrap_err().contains("no length"));
+        assert!(arguments("k_Kt1_LA1f32_1t1_p16", "ti", &[start, 1]).unwrap_err().contains("not a multiple of 16"));
+        assert!(arguments("k_Kt1_LA1f32_1t1", "ti", &[0, 1]).unwrap_err().contains("not a valid length"));
         assert!(arguments("k_Kt1_LA1f32_1t1", "ti", &[start, u64::from(u32::MAX)]).is_err());
     }
 
