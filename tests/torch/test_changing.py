@@ -502,3 +502,36 @@ def test_views_by_strides_after_writes(write, offset, dynamic):
     for a, b in zip(given, function(y)):
         assert a.tolist() == b.tolist()
     assert x.tolist() == y.tolist()
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_asking_for_strides_adds_no_guards(whole, dynamic):
+    def f(x, k):
+        return torch.full((k % 3, x.unfold(0, abs(k), 1).shape[0] - 1), -0.75)
+
+    compiled = torch.compile(f, backend="girih", dynamic=dynamic)
+    x = torch.arange(5.0)
+    for k in (-3, -2, 2, 4, -1):
+        assert torch.equal(compiled(x, k), f(x, k)), k
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("mode", [None, "trunc", "floor"])
+def test_a_number_that_divides_is_not_rounded(whole, dtype, mode):
+    x = (torch.arange(-40, 41) / 8).to(dtype)
+    for y in (0.1, 0.3, -0.7, 1 / 3, 2.5, torch.tensor(0.1), torch.tensor(0.1, dtype=dtype)):
+
+        def f(x):
+            return torch.div(x, y, rounding_mode=mode)
+
+        torch._dynamo.reset()
+        assert torch.equal(torch.compile(f, backend="girih")(x), f(x)), y
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_log_sigmoid_is_row_major(dynamic):
+    compiled = torch.compile(torch.nn.functional.logsigmoid, backend="girih", dynamic=dynamic)
+    for x in (torch.randn(6, 2).t(), torch.randn(2, 3, 4).permute(2, 0, 1), torch.randn(4, 6)[:, ::2]):
+        want, got = torch.nn.functional.logsigmoid(x), compiled(x)
+        assert want.stride() == got.stride()
+        torch.testing.assert_close(got, want)

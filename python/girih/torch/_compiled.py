@@ -92,7 +92,7 @@ class Compiled:
         for node in root["nodes"]:
             values.update((r["name"], r) for r in node["results"] if r)
         typed = [values[output["value"]] for output in root["outputs"]]
-        strides = [unusual_strides(base.meta.get("val"), document.scalars) for base in document.bases]
+        strides = [unusual_strides(base, document.scalars) for base in document.bases]
         self.dtypes = [OF_NAMES[t["dtype"]] for t in typed]
         self.strided = [at for at, s in enumerate(strides) if s is not None]
         return tuple(tuple(t["shape"]) for t in typed), tuple(s or () for s in strides)
@@ -275,15 +275,16 @@ def version(tensor):
     return None if tensor.is_inference() else tensor._version
 
 
-def unusual_strides(value, scalars):
-    """The strides of a fake tensor as extents: of transposed axes, or with gaps; None where they are row-major.
+def unusual_strides(node, scalars):
+    """The strides of a node's result as extents: of transposed axes, or with gaps; None where they are row-major.
 
     `slice_scatter` and its like keep even gaps, and PyTorch takes views of their results by those strides.
     """
-    if not isinstance(value, torch.Tensor):
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor) or _graph.gives_row_major(node):
         return None
     try:
-        if value.is_contiguous() or overlaps(value):
+        if _graph.is_row_major(value) or overlaps(value):
             return None
         return tuple(_scalars.Text(scalars.text(s)) for s in value.stride())
     except RuntimeError:

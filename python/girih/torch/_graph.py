@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from ._extents import Inexpressible
 from ._scalars import LIMIT, Scalars
@@ -59,6 +60,10 @@ OTHER_NAMES = {"prims.convert_element_type": "aten._to_copy"}
 
 # Copies with a part replaced, whose storage has the strides and the offset of what they copy.
 SCATTERS = {"slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"}
+
+
+# Operations whose results are row-major, though their fake tensors have the strides of the operand.
+ROW_MAJOR = {"log_sigmoid_forward"}
 
 
 class Unsupported(Exception):
@@ -263,7 +268,7 @@ class Writer:
         """Leaves runs that pad nothing to PyTorch: its result is a copy then, with the strides of what it is a copy of."""
         values = [a.meta.get("val") if isinstance(a, torch.fx.Node) else a for a in amounts]
         known = [v for v in values if isinstance(v, int)]
-        if any(known) or len(known) == len(values) or x.meta["val"].is_contiguous():
+        if any(known) or len(known) == len(values) or is_row_major(x.meta["val"]):
             return
         self.document.limits.append((sum(v * v for v in values), 1, LIMIT * LIMIT))
 
@@ -528,12 +533,31 @@ def is_strided_later(node) -> bool:
     return False
 
 
+def gives_row_major(node) -> bool:
+    """Whether a node's result is row-major whatever its fake tensor says."""
+    source = node.args[0] if is_getitem(node) else node
+    return getattr(source.target, "_opname", "") in ROW_MAJOR
+
+
+def is_row_major(value) -> bool:
+    """Whether a fake tensor is row-major for all values of its symbols. It asks nothing that adds a guard."""
+    step = 1
+    for size, stride in zip(reversed(value.shape), reversed(value.stride())):
+        if statically_known_true(size == 0):
+            return True
+        if not statically_known_true(size == 1):
+            if not statically_known_true(stride == step):
+                return False
+            step = step * size
+    return True
+
+
 def is_reshaped(view, source) -> bool:
     """Whether a fake tensor has all elements of another, both in row-major order."""
     if not isinstance(view, torch.Tensor) or not isinstance(source, torch.Tensor) or view.dtype != source.dtype:
         return False
     counts = [getattr(n, "node", None) and n.node.expr or n for n in (view.numel(), source.numel())]
-    return counts[0] == counts[1] and view.is_contiguous() and source.is_contiguous()
+    return counts[0] == counts[1] and is_row_major(view) and is_row_major(source)
 
 
 def is_getitem(node) -> bool:

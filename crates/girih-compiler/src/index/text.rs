@@ -154,7 +154,10 @@ pub fn read_mask<T: Tokens>(tokens: &mut T) -> Result<Mask, T::Error> {
 /// An expression and how deep its tree is.
 type Deep = (Ix, usize);
 
-fn join<T: Tokens>(tokens: &T, a: Deep, b: Deep, make: fn(Box<Ix>, Box<Ix>) -> Ix) -> Result<Deep, T::Error> {
+/// Makes an expression of its operands.
+type Make = fn(Box<Ix>, Box<Ix>) -> Ix;
+
+fn join<T: Tokens>(tokens: &T, a: Deep, b: Deep, make: Make) -> Result<Deep, T::Error> {
     let depth = a.1.max(b.1) + 1;
     if depth > MAX_DEPTH {
         return Err(tokens.too_deep());
@@ -162,10 +165,8 @@ fn join<T: Tokens>(tokens: &T, a: Deep, b: Deep, make: fn(Box<Ix>, Box<Ix>) -> I
     Ok((make(Box::new(a.0), Box::new(b.0)), depth))
 }
 
-/// Operators of one level of binding.
-type Operators = [(&'static str, fn(Box<Ix>, Box<Ix>) -> Ix)];
-
-fn operator<T: Tokens>(tokens: &mut T, of: &Operators) -> Option<fn(Box<Ix>, Box<Ix>) -> Ix> {
+/// Takes one of some operators, if it comes next.
+fn operator<T: Tokens>(tokens: &mut T, of: &[(&str, Make)]) -> Option<Make> {
     of.iter().find(|(sign, _)| tokens.take(sign)).map(|(_, make)| *make)
 }
 
@@ -196,7 +197,7 @@ fn atom<T: Tokens>(tokens: &mut T, level: usize) -> Result<Deep, T::Error> {
         tokens.require(")")?;
         return Ok(inner);
     }
-    for (word, make) in [("min", Ix::Min as fn(Box<Ix>, Box<Ix>) -> Ix), ("max", Ix::Max)] {
+    for (word, make) in [("min", Ix::Min as Make), ("max", Ix::Max)] {
         if tokens.calls(word) {
             tokens.take(word);
             tokens.require("(")?;
@@ -308,8 +309,7 @@ mod tests {
             4 => Ix::Block((*state >> 40) as u8 % 3),
             5 => Ix::Grid((*state >> 40) as u8 % 3),
             n => {
-                let makes: [fn(Box<Ix>, Box<Ix>) -> Ix; 7] =
-                    [Ix::Add, Ix::Sub, Ix::Mul, Ix::FloorDiv, Ix::Mod, Ix::Min, Ix::Max];
+                let makes: [Make; 7] = [Ix::Add, Ix::Sub, Ix::Mul, Ix::FloorDiv, Ix::Mod, Ix::Min, Ix::Max];
                 let (a, b) = two();
                 makes[n as usize - 6](a, b)
             }

@@ -5,7 +5,7 @@ use super::{Call, Decomposition};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::ir::{self, Arg};
-use crate::num::ScalarOp;
+use crate::num::{DType, ScalarOp};
 use crate::num::op::{Predicate, Rounding, Signedness};
 
 pub(super) const RULES: &[Decomposition] = &[
@@ -173,16 +173,22 @@ pub(super) fn trunc(b: &mut Builder<'_>, x: Arg) -> Result<Arg> {
 
 fn div(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (x, y) = (call.arg(0)?, needed(b, call, 1, "other")?);
-    let (x, y) = pair(b, x, y)?;
+    let elem = promote(b, &[x, y]);
+    // A number that divides f16 or bf16 is not rounded to them: 1.0 // 0.1 is 9, and would be 10.
+    let wide = match elem.dtype {
+        DType::F16 | DType::BF16 if b.rank(y) == 0 => Elem::F32,
+        _ => elem,
+    };
+    let (x, y) = (b.convert(x, elem)?, b.convert(y, wide)?);
+    let x = b.convert(x, wide)?;
     let mode =
         if call.name == "aten.floor_divide" { "floor" } else { call.choice("rounding_mode", &["", "trunc", "floor"])? };
-    let out = if mode.is_empty() {
+    if mode.is_empty() && !elem.is_float() {
         let (x, y) = (floating(b, x)?, floating(b, y)?);
-        b.div(x, y)?
-    } else {
-        divide_rounded(b, x, y, mode == "floor")?
-    };
-    Ok(vec![out])
+        return Ok(vec![b.div(x, y)?]);
+    }
+    let out = if mode.is_empty() { b.div(x, y)? } else { divide_rounded(b, x, y, mode == "floor")? };
+    Ok(vec![b.convert(out, elem)?])
 }
 
 /// The remainder with the sign of the divisor, for operands of one type.
