@@ -5,8 +5,8 @@ use super::{Call, Decomposition};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::ir::{self, Arg};
-use crate::num::{DType, ScalarOp};
 use crate::num::op::{Predicate, Rounding, Signedness};
+use crate::num::{DType, ScalarOp};
 
 pub(super) const RULES: &[Decomposition] = &[
     Decomposition {
