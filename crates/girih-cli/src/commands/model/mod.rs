@@ -75,7 +75,8 @@ pub fn refuse_flags(flags: &[(&str, bool)]) -> Result<(), Failure> {
 /// What a run that was checked rule by rule says.
 pub fn verified(done: &Verified) -> String {
     let Verified { tensor, kernels, steps } = done;
-    format!("verify-each: {tensor} rewrites of the graph and {kernels} of {steps} kernels, none changes the answer")
+    let s = if *steps == 1 { "" } else { "s" };
+    format!("verify-each: {tensor} rewrites of the graph and {kernels} in {steps} kernel{s}, none changes the answer")
 }
 
 /// `girih check`: reads the model and lowers it to primitives; whether that went well.
