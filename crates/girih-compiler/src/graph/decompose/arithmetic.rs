@@ -124,8 +124,19 @@ fn add(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 
 fn mul(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (x, y) = (call.arg(0)?, needed(b, call, 1, "other")?);
-    let (x, y) = pair(b, x, y)?;
-    Ok(vec![b.mul(x, y)?])
+    let (x, y, elem) = with_number(b, x, y)?;
+    let out = b.mul(x, y)?;
+    Ok(vec![b.convert(out, elem)?])
+}
+
+/// The operands of a product or a quotient, and the type of its result: where the second is one number and the result is
+/// f16 or bf16, PyTorch computes in f32 and does not round the number first. `1.0 // 0.1` is 9, and would be 10.
+fn with_number(b: &mut Builder<'_>, x: Arg, y: Arg) -> Result<(Arg, Arg, Elem)> {
+    let elem = promote(b, &[x, y]);
+    let narrow = matches!(elem.dtype, DType::F16 | DType::BF16);
+    let wide = if narrow && b.rank(y) == 0 && b.elem(y) != elem { Elem::F32 } else { elem };
+    let x = b.convert(x, elem)?;
+    Ok((b.convert(x, wide)?, b.convert(y, wide)?, elem))
 }
 
 /// The quotient of two operands of one type, rounded towards zero or minus infinity.
@@ -173,14 +184,7 @@ pub(super) fn trunc(b: &mut Builder<'_>, x: Arg) -> Result<Arg> {
 
 fn div(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (x, y) = (call.arg(0)?, needed(b, call, 1, "other")?);
-    let elem = promote(b, &[x, y]);
-    // A number that divides f16 or bf16 is not rounded to them: 1.0 // 0.1 is 9, and would be 10.
-    let wide = match elem.dtype {
-        DType::F16 | DType::BF16 if b.rank(y) == 0 => Elem::F32,
-        _ => elem,
-    };
-    let (x, y) = (b.convert(x, elem)?, b.convert(y, wide)?);
-    let x = b.convert(x, wide)?;
+    let (x, y, elem) = with_number(b, x, y)?;
     let mode =
         if call.name == "aten.floor_divide" { "floor" } else { call.choice("rounding_mode", &["", "trunc", "floor"])? };
     if mode.is_empty() && !elem.is_float() {
