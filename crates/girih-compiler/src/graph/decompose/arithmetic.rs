@@ -130,11 +130,11 @@ fn mul(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 }
 
 /// The operands of a product or a quotient, and the type of its result: where the second is one number and the result is
-/// f16 or bf16, PyTorch computes in f32 and does not round the number first. `1.0 // 0.1` is 9, and would be 10.
+/// f16 or bf16, PyTorch computes in f32 and rounds nothing before the result. `1.0 // 0.1` is 9, and would be 10.
 fn with_number(b: &mut Builder<'_>, x: Arg, y: Arg) -> Result<(Arg, Arg, Elem)> {
     let elem = promote(b, &[x, y]);
     let narrow = matches!(elem.dtype, DType::F16 | DType::BF16);
-    let wide = if narrow && b.rank(y) == 0 && b.elem(y) != elem { Elem::F32 } else { elem };
+    let wide = if narrow && b.rank(y) == 0 { Elem::F32 } else { elem };
     let x = b.convert(x, elem)?;
     Ok((b.convert(x, wide)?, b.convert(y, wide)?, elem))
 }
