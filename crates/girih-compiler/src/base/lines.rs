@@ -34,6 +34,123 @@ pub(crate) fn error(code: Code, span: Span, message: impl Into<String>) -> Diagn
     Diagnostic::error(code, message).at(span)
 }
 
+type Res<T> = Result<T, Diagnostic>;
+
+/// A parser's place in the tokens of a text: what comes next, and what is taken.
+pub(crate) struct Cursor<'t, 'a> {
+    tokens: &'t [Token<'a>],
+    pub at: usize,
+    /// Of the errors that say what was expected.
+    code: Code,
+}
+
+impl<'t, 'a> Cursor<'t, 'a> {
+    pub fn new(tokens: &'t [Token<'a>], code: Code) -> Cursor<'t, 'a> {
+        Cursor { tokens, at: 0, code }
+    }
+
+    pub fn tok(&self) -> &Tok<'a> {
+        self.peek(0)
+    }
+    pub fn peek(&self, ahead: usize) -> &Tok<'a> {
+        self.tokens.get(self.at + ahead).map_or(&Tok::End, |t| &t.tok)
+    }
+    pub fn span(&self) -> Span {
+        self.tokens.get(self.at).or(self.tokens.last()).map_or(Span::default(), |t| t.span)
+    }
+    /// The token that was taken last.
+    pub fn last(&self) -> Option<&Token<'a>> {
+        self.tokens.get(self.at.saturating_sub(1))
+    }
+    pub fn is(&self, tok: &Tok<'_>) -> bool {
+        self.tok() == tok
+    }
+    pub fn is_punct(&self, p: &str) -> bool {
+        matches!(self.tok(), Tok::Punct(q) if *q == p)
+    }
+    pub fn is_word(&self, w: &str) -> bool {
+        matches!(self.tok(), Tok::Word(v) if *v == w)
+    }
+    /// Whether the word here has arguments in brackets: `min(`.
+    pub fn is_call(&self) -> bool {
+        matches!(self.peek(1), Tok::Punct("("))
+    }
+    pub fn next(&mut self) {
+        self.at += 1;
+    }
+
+    pub fn error(&self, message: impl Into<String>) -> Diagnostic {
+        error(self.code, self.span(), message)
+    }
+    pub fn fail<T>(&self, message: impl Into<String>) -> Res<T> {
+        Err(self.error(message))
+    }
+    pub fn fail_at<T>(&self, span: Span, message: impl Into<String>) -> Res<T> {
+        Err(error(self.code, span, message))
+    }
+    pub fn unexpected(&self, wanted: &str) -> Diagnostic {
+        let found = match self.tok() {
+            Tok::Word(w) => format!("`{w}`"),
+            Tok::Number(n) => format!("`{n}`"),
+            Tok::Str(_) => "a string".to_string(),
+            Tok::Punct(p) => format!("`{p}`"),
+            Tok::Newline => "the end of the line".to_string(),
+            Tok::Indent => "an indented line".to_string(),
+            Tok::Dedent => "the end of the body".to_string(),
+            Tok::End => "the end of the text".to_string(),
+        };
+        self.error(format!("expected {wanted}, found {found}"))
+    }
+    pub fn expected<T>(&self, wanted: &str) -> Res<T> {
+        Err(self.unexpected(wanted))
+    }
+
+    pub fn eat(&mut self, p: &str) -> bool {
+        let found = self.is_punct(p);
+        self.at += usize::from(found);
+        found
+    }
+    pub fn eat_word(&mut self, w: &str) -> bool {
+        let found = self.is_word(w);
+        self.at += usize::from(found);
+        found
+    }
+    pub fn punct(&mut self, p: &str) -> Res<()> {
+        if self.eat(p) { Ok(()) } else { self.expected(&format!("`{p}`")) }
+    }
+    pub fn word(&mut self, w: &str) -> Res<()> {
+        if self.eat_word(w) { Ok(()) } else { self.expected(&format!("`{w}`")) }
+    }
+    pub fn any_word(&mut self, what: &str) -> Res<&'a str> {
+        let Tok::Word(w) = *self.tok() else { return self.expected(what) };
+        self.next();
+        Ok(w)
+    }
+    pub fn string(&mut self) -> Res<String> {
+        let Tok::Str(s) = self.tok().clone() else { return self.expected("a string") };
+        self.next();
+        Ok(s)
+    }
+    pub fn end_line(&mut self) -> Res<()> {
+        if !self.is(&Tok::Newline) {
+            return self.expected("the end of the line");
+        }
+        self.next();
+        Ok(())
+    }
+    /// One of a table's words or signs.
+    pub fn choice<T: Copy>(&mut self, table: &[(&str, T)], what: &str) -> Res<T> {
+        let found = match self.tok() {
+            Tok::Word(w) => table.iter().find(|(n, _)| n == w),
+            Tok::Punct(p) => table.iter().find(|(n, _)| n == p),
+            _ => None,
+        };
+        let Some((_, value)) = found else { return self.expected(what) };
+        self.next();
+        Ok(*value)
+    }
+}
+
 /// The tokens of a text; what has no meaning is an error of the given code.
 pub(crate) fn lex(text: &str, code: Code) -> Result<Vec<Token<'_>>, Diagnostic> {
     let bytes = text.as_bytes();

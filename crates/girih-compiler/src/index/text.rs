@@ -103,17 +103,21 @@ pub trait Tokens {
     type Error;
     /// Takes a sign or a word, if it comes next.
     fn take(&mut self, text: &str) -> bool;
-    fn require(&mut self, text: &str) -> Result<(), Self::Error>;
     /// Whether this word comes next, with a bracket after it.
     fn calls(&self, word: &str) -> bool;
     /// A number with its sign, or what a name stands for.
     fn leaf(&mut self) -> Result<Ix, Self::Error>;
-    /// Takes a comparison, if it comes next.
-    fn comparison(&mut self) -> Option<Cmp>;
     /// The error that something else stands here.
     fn unexpected(&self, wanted: &str) -> Self::Error;
-    /// The error that the expression nests too deeply.
-    fn too_deep(&self) -> Self::Error;
+    fn error(&self, message: &str) -> Self::Error;
+}
+
+fn require<T: Tokens>(tokens: &mut T, sign: &str) -> Result<(), T::Error> {
+    if tokens.take(sign) { Ok(()) } else { Err(tokens.unexpected(&format!("`{sign}`"))) }
+}
+
+fn too_deep<T: Tokens>(tokens: &T) -> T::Error {
+    tokens.error("the index expression nests too deeply")
 }
 
 /// A block id or an extent of the grid, by its name.
@@ -140,7 +144,8 @@ pub fn read_mask<T: Tokens>(tokens: &mut T) -> Result<Mask, T::Error> {
     }
     loop {
         let lhs = read_ix(tokens)?;
-        match (tokens.comparison(), lhs) {
+        let cmp = CMPS.iter().find(|(sign, _)| tokens.take(sign)).map(|(_, cmp)| *cmp);
+        match (cmp, lhs) {
             (Some(cmp), lhs) => mask.conds.push(Cond { lhs, cmp, rhs: read_ix(tokens)? }),
             (None, Ix::Val { val, zext: false }) => mask.vals.push(val),
             (None, _) => return Err(tokens.unexpected("a comparison")),
@@ -160,7 +165,7 @@ type Make = fn(Box<Ix>, Box<Ix>) -> Ix;
 fn join<T: Tokens>(tokens: &T, a: Deep, b: Deep, make: Make) -> Result<Deep, T::Error> {
     let depth = a.1.max(b.1) + 1;
     if depth > MAX_DEPTH {
-        return Err(tokens.too_deep());
+        return Err(too_deep(tokens));
     }
     Ok((make(Box::new(a.0), Box::new(b.0)), depth))
 }
@@ -190,21 +195,21 @@ fn product<T: Tokens>(tokens: &mut T, level: usize) -> Result<Deep, T::Error> {
 
 fn atom<T: Tokens>(tokens: &mut T, level: usize) -> Result<Deep, T::Error> {
     if level > MAX_DEPTH {
-        return Err(tokens.too_deep());
+        return Err(too_deep(tokens));
     }
     if tokens.take("(") {
         let inner = sum(tokens, level + 1)?;
-        tokens.require(")")?;
+        require(tokens, ")")?;
         return Ok(inner);
     }
     for (word, make) in [("min", Ix::Min as Make), ("max", Ix::Max)] {
         if tokens.calls(word) {
             tokens.take(word);
-            tokens.require("(")?;
+            require(tokens, "(")?;
             let a = sum(tokens, level + 1)?;
-            tokens.require(",")?;
+            require(tokens, ",")?;
             let b = sum(tokens, level + 1)?;
-            tokens.require(")")?;
+            require(tokens, ")")?;
             return join(tokens, a, b, make);
         }
     }
@@ -255,9 +260,6 @@ mod tests {
             self.1 += usize::from(is);
             is
         }
-        fn require(&mut self, text: &str) -> Result<(), String> {
-            if self.take(text) { Ok(()) } else { Err(self.unexpected(text)) }
-        }
         fn calls(&self, word: &str) -> bool {
             self.next() == word && self.0.get(self.1 + 1) == Some(&"(")
         }
@@ -266,9 +268,9 @@ mod tests {
             let word = self.next();
             self.1 += 1;
             if word == "zext" {
-                self.require("(")?;
+                require(self, "(")?;
                 let inner = self.leaf()?;
-                self.require(")")?;
+                require(self, ")")?;
                 let Ix::Val { val, .. } = inner else { return Err(self.unexpected("a value")) };
                 return Ok(Ix::Val { val, zext: true });
             }
@@ -285,14 +287,11 @@ mod tests {
                 }
             }
         }
-        fn comparison(&mut self) -> Option<Cmp> {
-            CMPS.iter().find(|(sign, _)| self.take(sign)).map(|(_, cmp)| *cmp)
-        }
         fn unexpected(&self, wanted: &str) -> String {
             format!("expected {wanted}, found `{}`", self.next())
         }
-        fn too_deep(&self) -> String {
-            "too deep".into()
+        fn error(&self, message: &str) -> String {
+            message.into()
         }
     }
 
@@ -355,7 +354,7 @@ mod tests {
         let brackets = format!("{}1{}", "(".repeat(1000), ")".repeat(1000));
         let chain = vec!["1"; 1000].join("+");
         for text in [brackets, chain] {
-            assert_eq!(read_ix(&mut Words::of(&text)), Err("too deep".to_string()));
+            assert_eq!(read_ix(&mut Words::of(&text)), Err("the index expression nests too deeply".to_string()));
         }
         let fits = vec!["1"; MAX_DEPTH + 1].join("+");
         assert!(read_ix(&mut Words::of(&fits)).is_ok());

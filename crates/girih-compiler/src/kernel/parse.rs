@@ -2,7 +2,7 @@
 
 use super::ir::*;
 use crate::base::{Code, Diagnostic, Label, Span};
-use crate::index::text::{CMPS, Tokens, launch_leaf, read_ix, read_mask};
+use crate::index::text::{Tokens, launch_leaf, read_ix, read_mask};
 use crate::loops::print::{ORDERS, RMWS, of_word};
 use crate::num::literal::parse_const;
 use crate::num::spell::{Class, parse_op};
@@ -153,20 +153,14 @@ impl Tokens for Indices<'_, '_> {
     fn take(&mut self, text: &str) -> bool {
         self.c.eat(text)
     }
-    fn require(&mut self, text: &str) -> Res<()> {
-        self.c.expect(text)
-    }
     fn calls(&self, word: &str) -> bool {
         self.c.peek() == word && self.c.tokens.get(self.c.at + 1) == Some(&"(")
-    }
-    fn comparison(&mut self) -> Option<Cmp> {
-        CMPS.iter().find(|(sign, _)| self.c.eat(sign)).map(|(_, cmp)| *cmp)
     }
     fn unexpected(&self, wanted: &str) -> String {
         format!("expected {wanted}, found {}", self.c.found())
     }
-    fn too_deep(&self) -> String {
-        "the index expression nests too deeply".to_string()
+    fn error(&self, message: &str) -> String {
+        message.to_string()
     }
     fn leaf(&mut self) -> Res<Ix> {
         let minus = if self.c.eat("-") { "-" } else { "" };

@@ -5,14 +5,13 @@
 
 mod names;
 mod terms;
-mod tokens;
 
 use rustc_hash::FxHashMap;
 
 use super::ir::*;
 use super::names::RESERVED;
 use super::print::{BLOCKS, Dialect, RMWS, class_of, num_of};
-use crate::base::lines::{Tok, Token, error, lex};
+use crate::base::lines::{Cursor, Tok, error, lex};
 use crate::base::{Code, Diagnostic, Span};
 use crate::num::spell::{INFIX, infix_op, parse_op, plain_conversion};
 use crate::num::{DType, ScalarOp};
@@ -29,10 +28,14 @@ pub fn parse(text: &str) -> Result<(Kernel, Dialect), Diagnostic> {
 /// Reads every kernel of the text.
 pub fn parse_all(text: &str) -> Result<Vec<(Kernel, Dialect)>, Diagnostic> {
     let tokens = lex(text, Code::MalformedIr)?;
-    let mut p =
-        Parser { tokens: &tokens, at: 0, kernel: Kernel::default(), names: FxHashMap::default(), globals: vec![] };
+    let mut p = Parser {
+        c: Cursor::new(&tokens, Code::MalformedIr),
+        kernel: Kernel::default(),
+        names: FxHashMap::default(),
+        globals: vec![],
+    };
     let mut out = Vec::new();
-    while !p.is(&Tok::End) {
+    while !p.c.is(&Tok::End) {
         out.push(p.kernel()?);
     }
     Ok(out)
@@ -64,8 +67,7 @@ enum Raw {
 }
 
 struct Parser<'t, 'a> {
-    tokens: &'t [Token<'a>],
-    at: usize,
+    c: Cursor<'t, 'a>,
     kernel: Kernel,
     names: FxHashMap<&'a str, Thing>,
     globals: Vec<&'a str>,
@@ -77,19 +79,19 @@ impl<'a> Parser<'_, 'a> {
         self.names.clear();
         self.globals.clear();
         let dialect =
-            self.table(&[("loop", Dialect::Loop), ("tile", Dialect::Tile)], "`loop kernel` or `tile kernel`")?;
-        self.word("kernel")?;
+            self.c.choice(&[("loop", Dialect::Loop), ("tile", Dialect::Tile)], "`loop kernel` or `tile kernel`")?;
+        self.c.word("kernel")?;
         self.kernel.name = self.name_or_string()?;
-        self.punct("(")?;
+        self.c.punct("(")?;
         self.items(")", |p| {
             let (text, span) = p.new_name()?;
-            let name = if matches!(p.tok(), Tok::Str(_)) { p.string()? } else { text.to_string() };
-            p.punct(":")?;
+            let name = if matches!(p.c.tok(), Tok::Str(_)) { p.c.string()? } else { text.to_string() };
+            p.c.punct(":")?;
             let ty = p.ty()?;
-            let div_by = if p.eat_word("div") { p.number()? } else { 1 };
-            let range = if p.eat_word("in") {
+            let div_by = if p.c.eat_word("div") { p.number()? } else { 1 };
+            let range = if p.c.eat_word("in") {
                 let lo = p.number()?;
-                p.punct("..")?;
+                p.c.punct("..")?;
                 Some((lo, p.number::<i64>()?.saturating_sub(1)))
             } else {
                 None
@@ -98,51 +100,51 @@ impl<'a> Parser<'_, 'a> {
             p.kernel.params.push(Param { name, ty, val, div_by, range });
             Ok(())
         })?;
-        self.kernel.open = self.eat_word("open");
-        self.punct(":")?;
-        self.end_line()?;
-        if self.is(&Tok::Indent) {
-            self.next();
-            while self.is_word("global") || self.is_word("require") {
-                if self.eat_word("global") {
+        self.kernel.open = self.c.eat_word("open");
+        self.c.punct(":")?;
+        self.c.end_line()?;
+        if self.c.is(&Tok::Indent) {
+            self.c.next();
+            while self.c.is_word("global") || self.c.is_word("require") {
+                if self.c.eat_word("global") {
                     self.global()?
                 } else {
                     self.obligation()?
                 }
-                self.end_line()?;
+                self.c.end_line()?;
             }
             self.kernel.body = self.stmts()?;
-            if !self.is(&Tok::Dedent) {
-                return self.expected("a statement");
+            if !self.c.is(&Tok::Dedent) {
+                return self.c.expected("a statement");
             }
-            self.next();
+            self.c.next();
         }
         Ok((std::mem::take(&mut self.kernel), dialect))
     }
 
     fn name_or_string(&mut self) -> Res<String> {
-        if matches!(self.tok(), Tok::Str(_)) { self.string() } else { Ok(self.any_word("a name")?.to_string()) }
+        if matches!(self.c.tok(), Tok::Str(_)) { self.c.string() } else { Ok(self.c.any_word("a name")?.to_string()) }
     }
 
     fn global(&mut self) -> Res<()> {
-        self.punct("@")?;
-        let span = self.span();
-        let text = self.any_word("a name")?;
-        let name = if matches!(self.tok(), Tok::Str(_)) { self.string()? } else { text.to_string() };
+        self.c.punct("@")?;
+        let span = self.c.span();
+        let text = self.c.any_word("a name")?;
+        let name = if matches!(self.c.tok(), Tok::Str(_)) { self.c.string()? } else { text.to_string() };
         if self.globals.contains(&text) {
             return Err(error(Code::UnknownIrName, span, format!("`@{text}` is defined twice")));
         }
-        self.punct(":")?;
+        self.c.punct(":")?;
         let dtype = self.dtype()?;
-        self.punct("[")?;
-        let span = self.span();
+        self.c.punct("[")?;
+        let span = self.c.span();
         let len: usize = self.number()?;
-        self.punct("]")?;
-        self.word("align")?;
+        self.c.punct("]")?;
+        self.c.word("align")?;
         let align = self.number()?;
-        let constant = self.eat_word("constant");
-        self.punct("=")?;
-        self.punct("[")?;
+        let constant = self.c.eat_word("constant");
+        self.c.punct("=")?;
+        self.c.punct("[")?;
         let mut bits = Vec::new();
         self.items("]", |p| {
             bits.push(p.constant(dtype)?);
@@ -157,31 +159,31 @@ impl<'a> Parser<'_, 'a> {
     }
 
     fn obligation(&mut self) -> Res<()> {
-        self.word("require")?;
-        let start = self.at;
+        self.c.word("require")?;
+        let start = self.c.at;
         // The axes come after the expression that uses them.
-        while !matches!(self.tok(), Tok::Newline | Tok::End) {
-            if matches!((self.tok(), self.peek(1)), (Tok::Word(_), Tok::Word("in"))) {
+        while !matches!(self.c.tok(), Tok::Newline | Tok::End) {
+            if matches!((self.c.tok(), self.c.peek(1)), (Tok::Word(_), Tok::Word("in"))) {
                 self.define_axis()?;
             } else {
-                self.next();
+                self.c.next();
             }
         }
-        self.at = start;
+        self.c.at = start;
         let lo = self.number()?;
-        self.punct("<=")?;
+        self.c.punct("<=")?;
         let ix = self.ix()?;
-        self.punct("<=")?;
+        self.c.punct("<=")?;
         let hi = self.number()?;
         let mut axes = Vec::new();
-        if self.eat_word("for") {
+        if self.c.eat_word("for") {
             loop {
                 let axis = self.axis()?;
-                self.word("in")?;
+                self.c.word("in")?;
                 let lo = self.ix()?;
-                self.punct("..")?;
+                self.c.punct("..")?;
                 axes.push((axis, lo, self.ix()?));
-                if !self.eat(",") {
+                if !self.c.eat(",") {
                     break;
                 }
             }
@@ -195,14 +197,14 @@ impl<'a> Parser<'_, 'a> {
     /// Up to the end of the body.
     fn stmts(&mut self) -> Res<Vec<Stmt>> {
         let mut out = Vec::new();
-        while !matches!(self.tok(), Tok::Dedent | Tok::End) {
-            if self.eat_word("pass") {
-                self.end_line()?;
+        while !matches!(self.c.tok(), Tok::Dedent | Tok::End) {
+            if self.c.eat_word("pass") {
+                self.c.end_line()?;
                 continue;
             }
             let stmt = self.stmt()?;
             if super::walk::bodies(&stmt).is_empty() {
-                self.end_line()?;
+                self.c.end_line()?;
             }
             out.push(stmt);
         }
@@ -210,30 +212,30 @@ impl<'a> Parser<'_, 'a> {
     }
 
     fn body(&mut self) -> Res<Vec<Stmt>> {
-        self.end_line()?;
-        if !self.is(&Tok::Indent) {
-            return self.expected("an indented body");
+        self.c.end_line()?;
+        if !self.c.is(&Tok::Indent) {
+            return self.c.expected("an indented body");
         }
-        self.next();
+        self.c.next();
         let out = self.stmts()?;
-        if !self.is(&Tok::Dedent) {
-            return self.expected("a statement");
+        if !self.c.is(&Tok::Dedent) {
+            return self.c.expected("a statement");
         }
-        self.next();
+        self.c.next();
         Ok(out)
     }
 
     fn stmt(&mut self) -> Res<Stmt> {
-        let Tok::Word(word) = *self.tok() else { return self.expected("a statement") };
+        let Tok::Word(word) = *self.c.tok() else { return self.c.expected("a statement") };
         let i1 = Some(DType::I1);
         if !RESERVED.contains(&word) {
-            return if matches!(self.peek(1), Tok::Punct(":")) { self.definition() } else { self.write() };
+            return if matches!(self.c.peek(1), Tok::Punct(":")) { self.definition() } else { self.write() };
         }
-        self.next();
+        self.c.next();
         Ok(match word {
             "store" => {
                 let mem = self.mem()?;
-                self.punct("=")?;
+                self.c.punct("=")?;
                 let value = self.opnd(Some(mem.elem))?;
                 let mask = self.where_clause()?;
                 let (order, site) = self.tail()?;
@@ -242,16 +244,16 @@ impl<'a> Parser<'_, 'a> {
             "local" => Stmt::Local { buf: self.define_buf()? },
             "for" => self.for_loop()?,
             "loop" => {
-                self.punct(":")?;
+                self.c.punct(":")?;
                 Stmt::Loop { body: self.body()? }
             }
             "if" => {
                 let cond = self.opnd(i1)?;
-                self.punct(":")?;
+                self.c.punct(":")?;
                 let then = self.body()?;
                 let mut els = Vec::new();
-                if self.eat_word("else") {
-                    self.punct(":")?;
+                if self.c.eat_word("else") {
+                    self.c.punct(":")?;
                     els = self.body()?;
                 }
                 Stmt::If { cond, then, els }
@@ -260,10 +262,10 @@ impl<'a> Parser<'_, 'a> {
             "continue" => Stmt::Continue,
             "return" => Stmt::Return,
             "print" => {
-                let format = self.string()?;
+                let format = self.c.string()?;
                 let mut args = Vec::new();
-                while self.eat(",") {
-                    let name = if let Tok::Word(w) = self.tok() { self.names.get(w) } else { None };
+                while self.c.eat(",") {
+                    let name = if let Tok::Word(w) = self.c.tok() { self.names.get(w) } else { None };
                     args.push(match name {
                         Some(Thing::Buf(_)) => PrintArg::Buf(self.buf()?),
                         _ => PrintArg::Scalar(self.opnd(None)?),
@@ -273,58 +275,58 @@ impl<'a> Parser<'_, 'a> {
             }
             "assert" => {
                 let cond = self.opnd(i1)?;
-                self.punct(",")?;
-                let message = self.string()?;
+                self.c.punct(",")?;
+                let message = self.c.string()?;
                 Stmt::Assert { cond, message, site: self.site()? }
             }
             "stage" => {
                 let buf = self.define_buf()?;
-                self.punct(":")?;
+                self.c.punct(":")?;
                 Stmt::Stage { buf, body: self.body()? }
             }
             "register_tile" => {
                 let acc = self.buf()?;
-                self.word("over")?;
+                self.c.word("over")?;
                 let (i, rows) = self.tile_axis()?;
-                self.punct(",")?;
+                self.c.punct(",")?;
                 let (j, cols) = self.tile_axis()?;
-                self.word("lanes")?;
+                self.c.word("lanes")?;
                 let lanes = self.number()?;
-                self.punct(":")?;
+                self.c.punct(":")?;
                 Stmt::RegisterTile { acc, i, rows, j, cols, lanes, body: self.body()? }
             }
             _ => {
-                self.at -= 1;
-                return self.expected("a statement");
+                self.c.at -= 1;
+                return self.c.expected("a statement");
             }
         })
     }
 
     fn tile_axis(&mut self) -> Res<(AxisId, u32)> {
         let axis = self.define_axis()?;
-        self.word("in")?;
+        self.c.word("in")?;
         if self.number::<i64>()? != 0 {
-            self.at -= 1;
-            return self.fail("a register tile's axes must count from 0");
+            self.c.at -= 1;
+            return self.c.fail("a register tile's axes must count from 0");
         }
-        self.punct("..")?;
+        self.c.punct("..")?;
         Ok((axis, self.number()?))
     }
 
     /// The value that is named by an earlier token.
     fn val_at(&mut self, at: usize) -> Res<ValId> {
-        let back = std::mem::replace(&mut self.at, at);
+        let back = std::mem::replace(&mut self.c.at, at);
         let val = self.val();
-        self.at = back;
+        self.c.at = back;
         val
     }
 
     /// One axis, or several in brackets.
     fn role_axes(&mut self) -> Res<Vec<AxisId>> {
-        if !self.is_punct("(") {
+        if !self.c.is_punct("(") {
             return Ok(vec![self.axis()?]);
         }
-        self.punct("(")?;
+        self.c.punct("(")?;
         let mut axes = vec![];
         self.items(")", |p| {
             axes.push(p.axis()?);
@@ -335,43 +337,43 @@ impl<'a> Parser<'_, 'a> {
 
     fn for_loop(&mut self) -> Res<Stmt> {
         let axis = self.define_axis()?;
-        self.word("in")?;
+        self.c.word("in")?;
         let lo = self.ix()?;
-        self.punct("..")?;
+        self.c.punct("..")?;
         let hi = self.ix()?;
-        let step = if self.eat_word("step") { self.ix()? } else { Ix::Const(1) };
-        self.punct(":")?;
+        let step = if self.c.eat_word("step") { self.ix()? } else { Ix::Const(1) };
+        self.c.punct(":")?;
         let kinds = [("free", LoopKind::Free), ("reduce", LoopKind::Reduce), ("serial", LoopKind::Serial)];
-        let kind = self.table(&kinds, "`free`, `reduce` or `serial`")?;
-        let place = if self.eat_word("unroll") {
+        let kind = self.c.choice(&kinds, "`free`, `reduce` or `serial`")?;
+        let place = if self.c.eat_word("unroll") {
             Place::Unroll
-        } else if self.eat_word("vector") {
-            self.punct("(")?;
+        } else if self.c.eat_word("vector") {
+            self.c.punct("(")?;
             let lanes = self.number()?;
-            self.punct(")")?;
+            self.c.punct(")")?;
             Place::Vector { lanes }
-        } else if self.eat_word("block") {
-            self.punct("(")?;
+        } else if self.c.eat_word("block") {
+            self.c.punct("(")?;
             let dims = [(BLOCKS[0], 0), (BLOCKS[1], 1), (BLOCKS[2], 2)];
-            let dim = self.table(&dims, "`x`, `y` or `z`")?;
-            self.punct(")")?;
+            let dim = self.c.choice(&dims, "`x`, `y` or `z`")?;
+            self.c.punct(")")?;
             Place::Block { dim }
         } else {
             Place::None
         };
-        let combine = if self.eat_word("combine") { Some(self.combine()?) } else { None };
+        let combine = if self.c.eat_word("combine") { Some(self.combine()?) } else { None };
         let role = |p: &mut Self, name: &str| {
-            p.word(name)?;
-            p.punct("=")
+            p.c.word(name)?;
+            p.c.punct("=")
         };
         let (mut roles, mut streamed) = (None, None);
-        if self.eat_word("stream") {
+        if self.c.eat_word("stream") {
             // The values are defined in the body.
             let mut inner = [0; 2];
             for (at, name) in inner.iter_mut().zip(["score", "value"]) {
                 role(self, name)?;
-                *at = self.at;
-                self.any_word("a name")?;
+                *at = self.c.at;
+                self.c.any_word("a name")?;
             }
             role(self, "greatest")?;
             let greatest = self.buf()?;
@@ -380,7 +382,7 @@ impl<'a> Parser<'_, 'a> {
             role(self, "acc")?;
             streamed = Some((inner, greatest, total, self.buf()?));
         }
-        if self.eat_word("contraction") {
+        if self.c.eat_word("contraction") {
             role(self, "m")?;
             let m = self.role_axes()?;
             role(self, "n")?;
@@ -389,11 +391,11 @@ impl<'a> Parser<'_, 'a> {
             let k = self.role_axes()?;
             // The operands are defined in the body.
             role(self, "a")?;
-            let a = self.at;
-            self.any_word("a value")?;
+            let a = self.c.at;
+            self.c.any_word("a value")?;
             role(self, "b")?;
-            let b = self.at;
-            self.any_word("a value")?;
+            let b = self.c.at;
+            self.c.any_word("a value")?;
             role(self, "acc")?;
             roles = Some((m, n, k, a, b, self.buf()?));
         }
@@ -416,9 +418,9 @@ impl<'a> Parser<'_, 'a> {
     }
 
     fn combine(&mut self) -> Res<Combine> {
-        let span = self.span();
-        let name = self.any_word("an operation")?;
-        self.punct("(")?;
+        let span = self.c.span();
+        let name = self.c.any_word("an operation")?;
+        self.c.punct("(")?;
         let mut accs = Vec::new();
         self.items(")", |p| {
             accs.push(p.buf()?);
@@ -429,23 +431,23 @@ impl<'a> Parser<'_, 'a> {
         let (Some(op), Some(dtype)) = (parse_op(name, class), dtype) else {
             return Err(error(Code::MalformedIr, span, format!("`{name}` is not defined for these accumulators")));
         };
-        self.word("from")?;
+        self.c.word("from")?;
         let identity = self.constant(dtype)?;
-        let ways = if self.eat_word("x") { self.number()? } else { 1 };
+        let ways = if self.c.eat_word("x") { self.number()? } else { 1 };
         Ok(Combine { accs, op: CombineOp::Scalar { op, identity }, ways })
     }
 
     fn write(&mut self) -> Res<Stmt> {
         let buf = self.buf()?;
         let idx = self.subscripts()?;
-        self.punct("=")?;
+        self.c.punct("=")?;
         let value = self.opnd(num_of(Some(self.kernel.bufs[buf].ty)))?;
         Ok(Stmt::Write { buf, idx, value })
     }
 
     fn subscripts(&mut self) -> Res<Vec<Ix>> {
         let mut idx = Vec::new();
-        if self.eat("[") {
+        if self.c.eat("[") {
             self.items("]", |p| {
                 idx.push(p.ix()?);
                 Ok(())
@@ -457,9 +459,9 @@ impl<'a> Parser<'_, 'a> {
     /// `VAL ":" ty "=" expr`
     fn definition(&mut self) -> Res<Stmt> {
         let (name, span) = self.new_name()?;
-        self.punct(":")?;
+        self.c.punct(":")?;
         let ty = self.ty()?;
-        self.punct("=")?;
+        self.c.punct("=")?;
         let mut stmt = self.expr(ty)?;
         let val = self.define_val(name, span, ty)?;
         super::walk::parts_mut(&mut stmt, &mut |part| {
@@ -473,67 +475,67 @@ impl<'a> Parser<'_, 'a> {
     /// The right side of a definition, its value still to be filled in.
     fn expr(&mut self, ty: Ty) -> Res<Stmt> {
         let dst = ValId(u32::MAX);
-        let Tok::Word(word) = *self.tok() else { return self.infix(ty) };
-        if matches!(self.peek(1), Tok::Punct("(")) && word != "index" && word != "test" {
+        let Tok::Word(word) = *self.c.tok() else { return self.infix(ty) };
+        if matches!(self.c.peek(1), Tok::Punct("(")) && word != "index" && word != "test" {
             return self.call(word, ty);
         }
         if let Some(Thing::Buf(buf)) = self.names.get(word) {
             let buf = *buf;
-            self.next();
+            self.c.next();
             return Ok(Stmt::Read { dst, buf, idx: self.subscripts()? });
         }
         match word {
             "index" => {
-                self.next();
+                self.c.next();
                 Ok(Stmt::Index { dst, ix: self.ix()? })
             }
             "test" => {
-                self.next();
+                self.c.next();
                 Ok(Stmt::Test { dst, mask: self.mask()? })
             }
             "load" => {
-                self.next();
+                self.c.next();
                 let mem = self.mem()?;
                 let mask = self.where_clause()?;
-                let other = if self.eat_word("else") { Some(self.opnd(num_of(Some(ty)))?) } else { None };
+                let other = if self.c.eat_word("else") { Some(self.opnd(num_of(Some(ty)))?) } else { None };
                 let (order, site) = self.tail()?;
                 Ok(Stmt::Load { dst, mem, mask, other, order, site })
             }
             "atomic" => {
-                self.next();
-                let op = self.table(&RMWS, "an atomic operation")?;
+                self.c.next();
+                let op = self.c.choice(&RMWS, "an atomic operation")?;
                 let mem = self.mem()?;
-                self.punct(",")?;
+                self.c.punct(",")?;
                 let value = self.opnd(Some(mem.elem))?;
                 let mask = self.where_clause()?;
                 let (order, site) = self.tail()?;
                 Ok(Stmt::Rmw { dst, op, mem, value, mask, order, site })
             }
             "cas" => {
-                self.next();
+                self.c.next();
                 let mem = self.mem()?;
-                self.punct(",")?;
+                self.c.punct(",")?;
                 let cmp = self.opnd(Some(mem.elem))?;
-                self.punct(",")?;
+                self.c.punct(",")?;
                 let value = self.opnd(Some(mem.elem))?;
                 let mask = self.where_clause()?;
                 let (order, site) = self.tail()?;
                 Ok(Stmt::Cas { dst, mem, cmp, value, mask, order, site })
             }
             "global" => {
-                self.next();
-                self.punct("@")?;
-                let span = self.span();
-                let name = self.any_word("a global's name")?;
+                self.c.next();
+                self.c.punct("@")?;
+                let span = self.c.span();
+                let name = self.c.any_word("a global's name")?;
                 match self.globals.iter().position(|g| *g == name) {
                     Some(global) => Ok(Stmt::GlobalAddr { dst, global: global as u32 }),
                     None => Err(error(Code::UnknownIrName, span, format!("unknown global `@{name}`"))),
                 }
             }
             "alloca" => {
-                self.next();
+                self.c.next();
                 let bytes = self.number()?;
-                self.word("align")?;
+                self.c.word("align")?;
                 let align = self.number()?;
                 Ok(Stmt::Alloca { dst, bytes, align, site: self.site()? })
             }
@@ -543,9 +545,9 @@ impl<'a> Parser<'_, 'a> {
 
     fn call(&mut self, word: &str, ty: Ty) -> Res<Stmt> {
         let dst = ValId(u32::MAX);
-        let span = self.span();
-        self.next();
-        self.punct("(")?;
+        let span = self.c.span();
+        self.c.next();
+        self.c.punct("(")?;
         let mut raw = Vec::new();
         self.items(")", |p| {
             raw.push(p.raw_opnd()?);
@@ -571,18 +573,18 @@ impl<'a> Parser<'_, 'a> {
     fn infix(&mut self, ty: Ty) -> Res<Stmt> {
         let dst = ValId(u32::MAX);
         let a = self.raw_opnd()?;
-        let span = self.span();
-        let symbol = match self.tok() {
+        let span = self.c.span();
+        let symbol = match self.c.tok() {
             Tok::Punct(p) if INFIX.contains(p) => *p,
             _ => {
                 if let Raw::Val(_) = a {
-                    return self.expected("an operator");
+                    return self.c.expected("an operator");
                 }
                 let value = self.resolve(a, num_of(Some(ty)))?;
                 return Ok(Stmt::Let { dst, op: ScalarOp::Copy, args: vec![value] });
             }
         };
-        self.next();
+        self.c.next();
         let b = self.raw_opnd()?;
         let first = self.raw_ty(&a);
         let compares = matches!(symbol, "==" | "!=" | "<" | "<=" | ">" | ">=");

@@ -17,21 +17,21 @@ const MAX_RESULTS: usize = 256;
 
 impl<'a> Parser<'_, 'a> {
     pub(super) fn node(&mut self, start: Span, results: Vec<(&'a str, Span, Type)>) -> Res<()> {
-        let Some((_, _, (elem, _))) = results.first() else { return self.expected("a result") };
+        let Some((_, _, (elem, _))) = results.first() else { return self.c.expected("a result") };
         let elem = *elem;
         if results.len() > MAX_RESULTS {
-            return self.fail_at(start, "this operation has too many results");
+            return self.c.fail_at(start, "this operation has too many results");
         }
-        let span = self.span();
-        if let Tok::Str(_) = self.tok() {
-            let name = self.string()?;
+        let span = self.c.span();
+        if let Tok::Str(_) = self.c.tok() {
+            let name = self.c.string()?;
             return self.source(start, name, results, elem);
         }
-        let Tok::Word(w) = *self.tok() else { return self.expected("an operation") };
-        self.next();
+        let Tok::Word(w) = *self.c.tok() else { return self.c.expected("an operation") };
+        self.c.next();
         let (op, args) = match w {
             "constant" => {
-                let (_, _, ty) = results.first().ok_or(()).or_else(|()| self.expected("a result"))?;
+                let (_, _, ty) = results.first().ok_or(()).or_else(|()| self.c.expected("a result"))?;
                 let name = results.first().map_or("", |r| r.0);
                 let constant = self.constant(name, ty)?;
                 (Op::Constant(self.graph.constants.push(constant)), vec![])
@@ -45,27 +45,27 @@ impl<'a> Parser<'_, 'a> {
                 (Op::Gather(coords), args)
             }
             "scatter" => {
-                let op: ScatterOp = self.choice(&SCATTERS, "how elements are combined")?;
+                let op: ScatterOp = self.c.choice(&SCATTERS, "how elements are combined")?;
                 let mut args = vec![Arg::Value(self.value()?)];
                 let coords = self.places(&mut args)?;
-                self.word("from")?;
+                self.c.word("from")?;
                 args.push(Arg::Value(self.value()?));
                 (Op::Scatter { coords, op }, args)
             }
             "scan" => {
-                let op: ScanOp = self.choice(&SCANS, "a running fold")?;
+                let op: ScanOp = self.c.choice(&SCANS, "a running fold")?;
                 let x = self.value()?;
-                self.word("along")?;
+                self.c.word("along")?;
                 let axis = self.small("axis")?;
-                let exclusive = self.eat_word("exclusive");
-                let reverse = self.eat_word("reverse");
+                let exclusive = self.c.eat_word("exclusive");
+                let reverse = self.c.eat_word("reverse");
                 (Op::Scan { op, axis, exclusive, reverse }, vec![x.into()])
             }
             "sort" => {
                 let x = self.value()?;
-                self.word("along")?;
+                self.c.word("along")?;
                 let axis = self.small("axis")?;
-                let descending = self.eat_word("descending");
+                let descending = self.c.eat_word("descending");
                 (Op::Sort { axis, descending }, vec![x.into()])
             }
             _ => match parse_op(w, Class::of(elem.dtype)) {
@@ -75,7 +75,7 @@ impl<'a> Parser<'_, 'a> {
                     (op, args)
                 }
                 None if w.contains('.') => return self.source(start, w.to_string(), results, elem),
-                None => return self.fail_at(span, format!("unknown operation `{w}`")),
+                None => return self.c.fail_at(span, format!("unknown operation `{w}`")),
             },
         };
         self.push(start, op, args, results)
@@ -83,24 +83,24 @@ impl<'a> Parser<'_, 'a> {
 
     fn source(&mut self, start: Span, name: String, results: Vec<(&'a str, Span, Type)>, elem: Elem) -> Res<()> {
         let mut op = Op::Source { name, attrs: Attrs::new() };
-        let none = self.is_word("with") || self.is_punct("!") || matches!(self.tok(), Tok::Newline);
+        let none = self.c.is_word("with") || self.c.is_punct("!") || matches!(self.c.tok(), Tok::Newline);
         let args = if none { vec![] } else { self.args(&op, elem)? };
         let mut all = Attrs::new();
-        if self.eat_word("with") {
+        if self.c.eat_word("with") {
             loop {
-                let span = self.span();
-                let name = match self.tok() {
+                let span = self.c.span();
+                let name = match self.c.tok() {
                     Tok::Str(s) => s.clone(),
                     Tok::Word(w) => w.to_string(),
-                    _ => return self.expected("the name of an attribute"),
+                    _ => return self.c.expected("the name of an attribute"),
                 };
-                self.next();
-                self.punct("=")?;
+                self.c.next();
+                self.c.punct("=")?;
                 let attr = self.attr(0)?;
                 if all.insert(name.clone(), attr).is_some() {
-                    return self.fail_at(span, format!("`{name}` is given twice"));
+                    return self.c.fail_at(span, format!("`{name}` is given twice"));
                 }
-                if !self.eat(",") {
+                if !self.c.eat(",") {
                     break;
                 }
             }
@@ -114,7 +114,7 @@ impl<'a> Parser<'_, 'a> {
     /// Operands; constants without a type have that of the context.
     fn args(&mut self, op: &Op, result: Elem) -> Res<Vec<Arg>> {
         let mut raw = vec![self.raw()?];
-        while self.eat(",") {
+        while self.c.eat(",") {
             raw.push(self.raw()?);
         }
         let known: Vec<Arg> = raw.iter().map(|r| if let Raw::Arg(a) = r { *a } else { Arg::Absent }).collect();
@@ -123,14 +123,14 @@ impl<'a> Parser<'_, 'a> {
     }
 
     fn reduce(&mut self, elem: Elem) -> Res<(Op, Vec<Arg>)> {
-        let op: ReduceOp = self.choice(&FOLDS, "a fold")?;
+        let op: ReduceOp = self.c.choice(&FOLDS, "a fold")?;
         let plain = Op::Reduce { op, axes: vec![] };
         let args = self.args(&plain, elem)?;
-        self.word("over")?;
+        self.c.word("over")?;
         let mut axes = vec![];
-        if !self.eat_word("none") {
+        if !self.c.eat_word("none") {
             axes.push(self.small("axis")?);
-            while self.eat(",") {
+            while self.c.eat(",") {
                 axes.push(self.small("axis")?);
             }
         }
@@ -153,20 +153,20 @@ impl<'a> Parser<'_, 'a> {
                 Some(raw) => (self.resolve(raw, elem)?, vec![]),
                 None => {
                     let v = self.value()?;
-                    self.punct("[")?;
+                    self.c.punct("[")?;
                     let mut coords = vec![];
-                    while !self.eat("]") {
+                    while !self.c.eat("]") {
                         coords.push(self.ix()?);
-                        if !self.is_punct("]") {
-                            self.punct(",")?;
+                        if !self.c.is_punct("]") {
+                            self.c.punct(",")?;
                         }
                     }
                     (Arg::Value(v), coords)
                 }
             };
-            let when = if self.eat_word("where") { self.mask()? } else { Mask::default() };
+            let when = if self.c.eat_word("where") { self.mask()? } else { Mask::default() };
             sources.push(MapSource { arg: Self::position(&mut args, arg), coords, when });
-            if !self.eat_word("else") {
+            if !self.c.eat_word("else") {
                 return Ok((Op::IndexMap(sources), args));
             }
         }
@@ -174,18 +174,18 @@ impl<'a> Parser<'_, 'a> {
 
     /// The coordinates of a gather or scatter; index tensors become arguments after the first.
     fn places(&mut self, args: &mut Vec<Arg>) -> Res<Vec<Coord>> {
-        self.punct("[")?;
+        self.c.punct("[")?;
         let mut indices = vec![];
         let mut coords = vec![];
-        while !self.eat("]") {
+        while !self.c.eat("]") {
             coords.push(if self.is_value() {
                 let v = self.value()?;
                 Coord::Arg(1 + Self::position(&mut indices, v.into()))
             } else {
                 Coord::Ix(self.ix()?)
             });
-            if !self.is_punct("]") {
-                self.punct(",")?;
+            if !self.c.is_punct("]") {
+                self.c.punct(",")?;
             }
         }
         args.extend(indices);
@@ -193,58 +193,59 @@ impl<'a> Parser<'_, 'a> {
     }
 
     fn constant(&mut self, name: &str, (elem, shape): &Type) -> Res<Constant> {
-        let span = self.span();
+        let span = self.c.span();
         let extents: Option<Vec<u64>> =
             shape.iter().map(|d| d.as_const().and_then(|d| u64::try_from(d).ok())).collect();
-        let Some(shape) = extents else { return self.fail("the shape of a constant must be known") };
+        let Some(shape) = extents else { return self.c.fail("the shape of a constant must be known") };
         let count = shape.iter().try_fold(1u64, |n, d| n.checked_mul(*d));
         let of = |name: String, data| Constant { name, elem: *elem, shape: shape.clone(), data };
-        if self.eat_word("data") {
-            self.punct("(")?;
-            let name = self.string()?;
-            self.punct(")")?;
+        if self.c.eat_word("data") {
+            self.c.punct("(")?;
+            let name = self.c.string()?;
+            self.c.punct(")")?;
             let Some(bytes) = (self.data)(&name) else {
-                return self.fail_at(span, format!("the elements of `{name}` are not in the text"));
+                return self.c.fail_at(span, format!("the elements of `{name}` are not in the text"));
             };
             let wanted = count.and_then(|n| crate::graph::eval::bytes_of(*elem, n));
             if wanted != Some(bytes.len() as u64) {
                 return self
+                    .c
                     .fail_at(span, format!("`{name}` holds {} bytes, which does not match its shape", bytes.len()));
             }
             return Ok(of(name, ConstData::Bytes(bytes)));
         }
-        if self.eat_word("external") {
-            self.punct("(")?;
-            let name = self.string()?;
-            self.punct(",")?;
-            let file = self.string()?;
-            self.punct(",")?;
+        if self.c.eat_word("external") {
+            self.c.punct("(")?;
+            let name = self.c.string()?;
+            self.c.punct(",")?;
+            let file = self.c.string()?;
+            self.c.punct(",")?;
             let offset = self.bytes()?;
-            self.punct(",")?;
+            self.c.punct(",")?;
             let len = self.bytes()?;
-            self.punct(")")?;
+            self.c.punct(")")?;
             return Ok(of(name, ConstData::External { file, offset, len }));
         }
-        self.punct("[")?;
+        self.c.punct("[")?;
         let mut bits = vec![];
-        while !self.eat("]") {
-            let span = self.span();
-            let Some(raw) = self.literal()? else { return self.expected("a constant") };
+        while !self.c.eat("]") {
+            let span = self.c.span();
+            let Some(raw) = self.literal()? else { return self.c.expected("a constant") };
             match self.resolve(raw, *elem)? {
                 Arg::Scalar { elem: found, bits: b } if found == *elem => bits.push(b),
-                _ => return self.fail_at(span, format!("expected a constant of type {elem}")),
+                _ => return self.c.fail_at(span, format!("expected a constant of type {elem}")),
             }
-            if !self.is_punct("]") {
-                self.punct(",")?;
+            if !self.c.is_punct("]") {
+                self.c.punct(",")?;
             }
         }
         if Some(bits.len() as u64) != count {
             let want = count.map_or("too many".to_string(), |n| n.to_string());
-            return self.fail_at(span, format!("{} elements are given, but the shape has {want}", bits.len()));
+            return self.c.fail_at(span, format!("{} elements are given, but the shape has {want}", bits.len()));
         }
         if bits.len() as u64 > MOST_INLINE {
             let message = format!("more than {MOST_INLINE} elements are not written out; refer to them with `data`");
-            return self.fail_at(span, message);
+            return self.c.fail_at(span, message);
         }
         let bytes =
             crate::graph::eval::Tensor::from_bits(*elem, &shape, bits).map(|t| t.to_bytes()).unwrap_or_default();

@@ -15,7 +15,7 @@ use super::ir::*;
 use super::names::is_reserved;
 use super::print::Dialect;
 use super::{Elem, symbolic_ints, verify};
-use crate::base::lines::{Tok, Token, error, lex};
+use crate::base::lines::{Cursor, Tok, lex};
 use crate::base::{Code, Diagnostic, Span};
 use crate::index::{Facts, Ix};
 
@@ -43,8 +43,7 @@ pub struct Parsed {
 pub fn parse(text: &str, data: &Data<'_>) -> Result<Parsed, Diagnostic> {
     let tokens = lex(text, Code::BadGraph)?;
     let mut p = Parser {
-        tokens: &tokens,
-        at: 0,
+        c: Cursor::new(&tokens, Code::BadGraph),
         graph: Graph::default(),
         facts: Facts::new(),
         names: BTreeMap::new(),
@@ -53,8 +52,8 @@ pub fn parse(text: &str, data: &Data<'_>) -> Result<Parsed, Diagnostic> {
         last: None,
     };
     let dialect = p.graph()?;
-    if !p.is(&Tok::End) {
-        return p.expected("the end of the text");
+    if !p.c.is(&Tok::End) {
+        return p.c.expected("the end of the text");
     }
     Ok(Parsed { graph: p.graph, dialect, spans: p.spans })
 }
@@ -89,8 +88,7 @@ enum Thing {
 }
 
 struct Parser<'t, 'a> {
-    tokens: &'t [Token<'a>],
-    at: usize,
+    c: Cursor<'t, 'a>,
     graph: Graph,
     facts: Facts,
     names: BTreeMap<&'a str, Thing>,
@@ -103,183 +101,93 @@ struct Parser<'t, 'a> {
 /// A type as it is written.
 type Type = (Elem, Vec<Ix>);
 
-const NOTHING: Tok<'static> = Tok::End;
-
 impl<'t, 'a> Parser<'t, 'a> {
-    fn tok(&self) -> &Tok<'a> {
-        self.peek(0)
-    }
-    fn peek(&self, ahead: usize) -> &Tok<'a> {
-        self.tokens.get(self.at + ahead).map_or(&NOTHING, |t| &t.tok)
-    }
-    fn span(&self) -> Span {
-        self.tokens.get(self.at).or(self.tokens.last()).map_or(Span::default(), |t| t.span)
-    }
-    fn is(&self, tok: &Tok<'_>) -> bool {
-        self.tok() == tok
-    }
-    fn is_punct(&self, p: &str) -> bool {
-        matches!(self.tok(), Tok::Punct(q) if *q == p)
-    }
-    fn is_word(&self, w: &str) -> bool {
-        matches!(self.tok(), Tok::Word(v) if *v == w)
-    }
-    fn next(&mut self) {
-        self.at += 1;
-    }
-    fn fail<T>(&self, message: impl Into<String>) -> Res<T> {
-        Err(error(Code::BadGraph, self.span(), message))
-    }
-    fn fail_at<T>(&self, span: Span, message: impl Into<String>) -> Res<T> {
-        Err(error(Code::BadGraph, span, message))
-    }
-    fn expected<T>(&self, what: &str) -> Res<T> {
-        let found = match self.tok() {
-            Tok::Word(w) => format!("`{w}`"),
-            Tok::Number(n) => format!("`{n}`"),
-            Tok::Str(_) => "a string".to_string(),
-            Tok::Punct(p) => format!("`{p}`"),
-            Tok::Newline => "the end of the line".to_string(),
-            Tok::Indent => "an indented line".to_string(),
-            Tok::Dedent => "the end of the body".to_string(),
-            Tok::End => "the end of the text".to_string(),
-        };
-        self.fail(format!("expected {what}, found {found}"))
-    }
-    fn eat(&mut self, p: &str) -> bool {
-        let found = self.is_punct(p);
-        self.at += usize::from(found);
-        found
-    }
-    fn eat_word(&mut self, w: &str) -> bool {
-        let found = self.is_word(w);
-        self.at += usize::from(found);
-        found
-    }
-    fn punct(&mut self, p: &str) -> Res<()> {
-        if self.eat(p) { Ok(()) } else { self.expected(&format!("`{p}`")) }
-    }
-    fn word(&mut self, w: &str) -> Res<()> {
-        if self.eat_word(w) { Ok(()) } else { self.expected(&format!("`{w}`")) }
-    }
-    fn newline(&mut self) -> Res<()> {
-        if !self.is(&Tok::Newline) {
-            return self.expected("the end of the line");
-        }
-        self.next();
-        Ok(())
-    }
-    fn string(&mut self) -> Res<String> {
-        match self.tok() {
-            Tok::Str(s) => {
-                let s = s.clone();
-                self.next();
-                Ok(s)
-            }
-            _ => self.expected("a string"),
-        }
-    }
-    /// One of a table's words.
-    fn choice<T: Copy>(&mut self, table: &[(&'static str, T)], what: &str) -> Res<T> {
-        let found = match self.tok() {
-            Tok::Word(w) => table.iter().find(|(n, _)| n == w).map(|(_, v)| *v),
-            Tok::Punct(p) => table.iter().find(|(n, _)| n == p).map(|(_, v)| *v),
-            _ => None,
-        };
-        match found {
-            Some(v) => {
-                self.next();
-                Ok(v)
-            }
-            None => self.expected(what),
-        }
-    }
-
     /// A new name.
     fn name(&mut self) -> Res<(&'a str, Span)> {
-        let span = self.span();
-        match *self.tok() {
+        let span = self.c.span();
+        match *self.c.tok() {
             Tok::Word(w) if !w.contains('.') && !is_reserved(w) => {
-                self.next();
+                self.c.next();
                 Ok((w, span))
             }
-            Tok::Word(w) => self.fail(format!("`{w}` cannot be used as a name")),
-            _ => self.expected("a name"),
+            Tok::Word(w) => self.c.fail(format!("`{w}` cannot be used as a name")),
+            _ => self.c.expected("a name"),
         }
     }
     fn define(&mut self, name: &'a str, span: Span, thing: Thing) -> Res<()> {
         match self.names.insert(name, thing) {
             None => Ok(()),
-            Some(_) => self.fail_at(span, format!("`{name}` is defined twice")),
+            Some(_) => self.c.fail_at(span, format!("`{name}` is defined twice")),
         }
     }
     /// The string after a name, where the real one differs.
     fn real(&mut self, name: &str) -> Res<String> {
-        if matches!(self.tok(), Tok::Str(_)) { self.string() } else { Ok(name.to_string()) }
+        if matches!(self.c.tok(), Tok::Str(_)) { self.c.string() } else { Ok(name.to_string()) }
     }
 
     fn graph(&mut self) -> Res<Dialect> {
-        let dialect = self.choice(&[("torch", Dialect::Torch), ("tensor", Dialect::Tensor)], "`torch` or `tensor`")?;
-        self.word("graph")?;
+        let dialect =
+            self.c.choice(&[("torch", Dialect::Torch), ("tensor", Dialect::Tensor)], "`torch` or `tensor`")?;
+        self.c.word("graph")?;
         let (name, _) = self.name()?;
         self.graph.name = self.real(name)?;
-        self.punct("(")?;
-        while !self.eat(")") {
+        self.c.punct("(")?;
+        while !self.c.eat(")") {
             let (name, span) = self.name()?;
             let real = self.real(name)?;
-            self.word("in")?;
+            self.c.word("in")?;
             let lo = self.integer()?;
-            self.punct("..")?;
-            let bounded = matches!(self.tok(), Tok::Number(_)) || self.is_punct("-");
+            self.c.punct("..")?;
+            let bounded = matches!(self.c.tok(), Tok::Number(_)) || self.c.is_punct("-");
             let hi = if bounded { Some(self.integer()?) } else { None };
             if !Symbol::is_range(lo, hi) {
-                return self.fail_at(span, "the range of a symbol is empty, or not within -2^40 and 2^40");
+                return self.c.fail_at(span, "the range of a symbol is empty, or not within -2^40 and 2^40");
             }
             let sym = self.graph.add_symbol(&real, lo, hi);
             self.define(name, span, Thing::Symbol(sym))?;
-            if !self.is_punct(")") {
-                self.punct(",")?;
+            if !self.c.is_punct(")") {
+                self.c.punct(",")?;
             }
         }
         self.facts = self.graph.facts();
-        self.punct(":")?;
-        self.newline()?;
-        if !self.is(&Tok::Indent) {
+        self.c.punct(":")?;
+        self.c.end_line()?;
+        if !self.c.is(&Tok::Indent) {
             return Ok(dialect);
         }
-        self.next();
-        while !self.is(&Tok::Dedent) {
+        self.c.next();
+        while !self.c.is(&Tok::Dedent) {
             self.statement()?;
-            self.newline()?;
+            self.c.end_line()?;
         }
-        self.next();
+        self.c.next();
         Ok(dialect)
     }
 
     fn statement(&mut self) -> Res<()> {
-        if self.is_word("output") && !matches!(self.peek(1), Tok::Punct(":")) {
-            self.next();
+        if self.c.is_word("output") && !matches!(self.c.peek(1), Tok::Punct(":")) {
+            self.c.next();
             return self.output();
         }
-        let start = self.span();
+        let start = self.c.span();
         let (name, span) = self.name()?;
         let real = self.real(name)?;
-        self.punct(":")?;
+        self.c.punct(":")?;
         let ty = self.ty()?;
         let mut results = vec![(name, span, ty)];
-        while self.eat(",") {
+        while self.c.eat(",") {
             let (name, span) = self.name()?;
-            self.punct(":")?;
+            self.c.punct(":")?;
             results.push((name, span, self.ty()?));
         }
-        self.punct("=")?;
-        let role = match self.tok() {
+        self.c.punct("=")?;
+        let role = match self.c.tok() {
             Tok::Word("input") => Some(Role::Argument),
             Tok::Word("parameter") => Some(Role::Parameter),
             _ => None,
         };
         if let (Some(role), [(name, span, (elem, shape))]) = (role, &results[..]) {
-            self.next();
+            self.c.next();
             let fill = self.fill()?;
             let v = self.graph.add_input(&real, *elem, shape.clone(), role);
             if let Some(input) = self.graph.inputs.last_mut() {
@@ -288,88 +196,88 @@ impl<'t, 'a> Parser<'t, 'a> {
             return self.define(name, *span, Thing::Value(v));
         }
         if real != name {
-            return self.fail_at(start, "only inputs can have a second name");
+            return self.c.fail_at(start, "only inputs can have a second name");
         }
         self.node(start, results)
     }
 
     fn output(&mut self) -> Res<()> {
-        let span = self.span();
-        let label = match self.tok() {
+        let span = self.c.span();
+        let label = match self.c.tok() {
             Tok::Str(s) => Some(s.clone()),
-            Tok::Word(w) if matches!(self.peek(1), Tok::Punct("=")) => Some(w.to_string()),
+            Tok::Word(w) if matches!(self.c.peek(1), Tok::Punct("=")) => Some(w.to_string()),
             _ => None,
         };
         if label.is_some() {
-            self.next();
-            self.punct("=")?;
+            self.c.next();
+            self.c.punct("=")?;
         }
         let value = self.value()?;
-        let name = match (label, self.tokens.get(self.at.saturating_sub(1)).map(|t| &t.tok)) {
+        let name = match (label, self.c.last().map(|t| &t.tok)) {
             (Some(label), _) => label,
             (None, Some(Tok::Word(w))) => w.to_string(),
-            _ => return self.fail_at(span, "an output needs a name"),
+            _ => return self.c.fail_at(span, "an output needs a name"),
         };
         self.graph.outputs.push(Output { name, value });
         Ok(())
     }
 
     fn fill(&mut self) -> Res<Fill> {
-        let Tok::Word(w) = *self.tok() else { return Ok(Fill::Given) };
-        self.next();
+        let Tok::Word(w) = *self.c.tok() else { return Ok(Fill::Given) };
+        self.c.next();
         if w == "normal" {
             return Ok(Fill::Normal);
         }
-        self.punct("(")?;
+        self.c.punct("(")?;
         let fill = match w {
             "uniform" => {
                 let lo = self.float()?;
-                self.punct(",")?;
+                self.c.punct(",")?;
                 Fill::Uniform { lo, hi: self.float()? }
             }
             "integers" => {
                 let lo = self.integer()?;
-                self.punct(",")?;
+                self.c.punct(",")?;
                 Fill::Integers { lo, hi: self.integer()? }
             }
             "constant" => Fill::Constant(self.float()?),
-            _ => return self.fail(format!("unknown way to fill an input: `{w}`")),
+            _ => return self.c.fail(format!("unknown way to fill an input: `{w}`")),
         };
-        self.punct(")")?;
+        self.c.punct(")")?;
         Ok(fill)
     }
 
     fn ty(&mut self) -> Res<Type> {
         let elem = self.elem()?;
-        self.punct("[")?;
+        self.c.punct("[")?;
         let mut shape = vec![];
-        while !self.eat("]") {
-            let span = self.span();
+        while !self.c.eat("]") {
+            let span = self.c.span();
             let extent = self.ix()?;
             if extent.as_const().is_some_and(|n| !(0..=MAX_EXTENT).contains(&n)) {
-                return self.fail_at(span, "an extent must be a number from 0 to 2^40");
+                return self.c.fail_at(span, "an extent must be a number from 0 to 2^40");
             }
             if extent.any_leaf(&mut |l| matches!(l, Ix::Axis(_))) {
-                return self.fail_at(span, "an extent must not depend on a position");
+                return self.c.fail_at(span, "an extent must not depend on a position");
             }
             shape.push(extent);
-            if !self.is_punct("]") {
-                self.punct(",")?;
+            if !self.c.is_punct("]") {
+                self.c.punct(",")?;
             }
         }
         Ok((elem, shape))
     }
 
     fn elem(&mut self) -> Res<Elem> {
-        match self.tok() {
+        match self.c.tok() {
             Tok::Word(w) => match Elem::from_name(w) {
                 Some(e) => {
-                    self.next();
+                    self.c.next();
                     Ok(e)
                 }
-                None => self.expected("an element type"),
+                None => self.c.expected("an element type"),
             },
-            _ => self.expected("an element type"),
+            _ => self.c.expected("an element type"),
         }
     }
 
@@ -385,7 +293,7 @@ impl<'t, 'a> Parser<'t, 'a> {
         for (v, (name, span, _)) in values.into_iter().zip(results) {
             self.define(name, span, Thing::Value(v))?;
         }
-        let end = self.tokens.get(self.at.saturating_sub(1)).map_or(start, |t| t.span);
+        let end = self.c.last().map_or(start, |t| t.span);
         self.spans.push(Span { start: start.start, end: end.end });
         Ok(())
     }
@@ -395,7 +303,7 @@ impl<'t, 'a> Parser<'t, 'a> {
             Op::Source { name, .. } => Some(name.clone()),
             _ => None,
         };
-        if !self.eat("!") {
+        if !self.c.eat("!") {
             let id = match (source, self.last) {
                 (Some(op), _) => self.graph.add_origin(&op, "", None),
                 (None, Some(id)) => id,
@@ -404,18 +312,18 @@ impl<'t, 'a> Parser<'t, 'a> {
             self.last = Some(id);
             return Ok(id);
         }
-        let op = match *self.tok() {
+        let op = match *self.c.tok() {
             Tok::Word("op") => {
-                self.next();
-                self.string()?
+                self.c.next();
+                self.c.string()?
             }
             Tok::Word(w) => {
-                self.next();
+                self.c.next();
                 w.to_string()
             }
             _ => source.unwrap_or_default(),
         };
-        let name = if matches!(self.tok(), Tok::Str(_)) { self.string()? } else { String::new() };
+        let name = if matches!(self.c.tok(), Tok::Str(_)) { self.c.string()? } else { String::new() };
         let id = self.graph.add_origin(&op, &name, None);
         self.last = Some(id);
         Ok(id)

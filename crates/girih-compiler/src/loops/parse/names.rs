@@ -9,20 +9,20 @@ use crate::num::DType;
 
 impl<'a> Parser<'_, 'a> {
     pub(super) fn new_name(&mut self) -> Res<(&'a str, Span)> {
-        let span = self.span();
-        let name = self.any_word("a name")?;
+        let span = self.c.span();
+        let name = self.c.any_word("a name")?;
         if RESERVED.contains(&name) || name.contains('.') {
             return Err(error(Code::MalformedIr, span, format!("`{name}` cannot be used as a name")));
         }
         Ok((name, span))
     }
     pub(super) fn lookup(&mut self, what: &str) -> Res<(Thing, Span)> {
-        let span = self.span();
-        let Tok::Word(name) = *self.tok() else { return self.expected(what) };
+        let span = self.c.span();
+        let Tok::Word(name) = *self.c.tok() else { return self.c.expected(what) };
         match self.names.get(name) {
             Some(thing) => {
                 let thing = *thing;
-                self.next();
+                self.c.next();
                 Ok((thing, span))
             }
             None => Err(error(Code::UnknownIrName, span, format!("`{name}` is not defined before this"))),
@@ -72,10 +72,10 @@ impl<'a> Parser<'_, 'a> {
     /// `NAME ":" ty ("[" INT,* "]")?`; a buffer may be declared again, the same.
     pub(super) fn define_buf(&mut self) -> Res<BufId> {
         let (name, span) = self.new_name()?;
-        self.punct(":")?;
+        self.c.punct(":")?;
         let ty = self.ty()?;
         let mut shape = Vec::new();
-        if self.eat("[") {
+        if self.c.eat("[") {
             self.items("]", |p| {
                 shape.push(p.number()?);
                 Ok(())
@@ -94,12 +94,12 @@ impl<'a> Parser<'_, 'a> {
         }
     }
     pub(super) fn dtype(&mut self) -> Res<DType> {
-        let dtype = if let Tok::Word(w) = self.tok() { DType::from_name(w) } else { None };
-        let Some(dtype) = dtype else { return self.expected("an element type") };
-        self.next();
+        let dtype = if let Tok::Word(w) = self.c.tok() { DType::from_name(w) } else { None };
+        let Some(dtype) = dtype else { return self.c.expected("an element type") };
+        self.c.next();
         Ok(dtype)
     }
     pub(super) fn ty(&mut self) -> Res<Ty> {
-        if self.eat_word("ptr") { Ok(Ty::Ptr(self.dtype()?)) } else { Ok(Ty::Num(self.dtype()?)) }
+        if self.c.eat_word("ptr") { Ok(Ty::Ptr(self.dtype()?)) } else { Ok(Ty::Num(self.dtype()?)) }
     }
 }

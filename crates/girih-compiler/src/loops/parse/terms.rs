@@ -1,11 +1,9 @@
 //! The small parts of statements: operands, memory accesses, masks, index expressions.
 
-use std::convert::Infallible;
-
 use super::{Parser, Raw, Res, Thing};
 use crate::base::lines::{Tok, error};
 use crate::base::{Code, Diagnostic};
-use crate::index::text::{CMPS, Tokens, launch_leaf, read_ix, read_mask};
+use crate::index::text::{Tokens, launch_leaf, read_ix, read_mask};
 use crate::loops::ir::*;
 use crate::loops::print::ORDERS;
 use crate::num::DType;
@@ -15,22 +13,22 @@ impl Parser<'_, '_> {
     // Operands, memory, masks.
 
     pub(super) fn raw_opnd(&mut self) -> Res<Raw> {
-        let span = self.span();
-        let minus = self.eat("-");
-        let text = match *self.tok() {
+        let span = self.c.span();
+        let minus = self.c.eat("-");
+        let text = match *self.c.tok() {
             Tok::Number(n) => n,
             Tok::Word(w @ ("inf" | "nan" | "true" | "false")) => w,
-            _ if minus => return self.expected("a number"),
+            _ if minus => return self.c.expected("a number"),
             _ => return Ok(Raw::Val(self.val()?)),
         };
-        self.next();
+        self.c.next();
         let text = if minus { format!("-{text}") } else { text.to_string() };
         let dtype = if text == "true" || text == "false" { Some(DType::I1) } else { None };
-        let typed = self.is_punct(":") && matches!(self.peek(1), Tok::Word(w) if DType::from_name(w).is_some());
+        let typed = self.c.is_punct(":") && matches!(self.c.peek(1), Tok::Word(w) if DType::from_name(w).is_some());
         if !typed {
             return Ok(Raw::Const { text, dtype, span });
         }
-        self.next();
+        self.c.next();
         Ok(Raw::Const { text, dtype: Some(self.dtype()?), span })
     }
 
@@ -67,7 +65,7 @@ impl Parser<'_, '_> {
     }
 
     pub(super) fn constant(&mut self, dtype: DType) -> Res<u64> {
-        let span = self.span();
+        let span = self.c.span();
         match self.opnd(Some(dtype))? {
             Opnd::Const { dtype: found, bits } if found == dtype => Ok(bits),
             _ => Err(error(Code::MalformedIr, span, format!("expected a constant of type {dtype}"))),
@@ -75,32 +73,32 @@ impl Parser<'_, '_> {
     }
 
     pub(super) fn mem(&mut self) -> Res<Mem> {
-        let span = self.span();
+        let span = self.c.span();
         let base = self.val()?;
         let elem = match self.kernel.vals.get(base).map(|v| v.ty) {
-            _ if self.eat_word("as") => self.dtype()?,
+            _ if self.c.eat_word("as") => self.dtype()?,
             Some(Ty::Ptr(elem)) => elem,
             _ => return Err(error(Code::MalformedIr, span, "this value is not a pointer")),
         };
-        self.punct("[")?;
+        self.c.punct("[")?;
         let index = self.ix()?;
-        self.punct("]")?;
+        self.c.punct("]")?;
         Ok(Mem { base, index, elem })
     }
 
     pub(super) fn tail(&mut self) -> Res<(Order, SiteId)> {
-        let ordered = matches!(self.tok(), Tok::Word(w) if ORDERS.iter().any(|(n, _)| n == w));
-        let order = if ordered { self.table(&ORDERS, "a memory order")? } else { Order::Weak };
+        let ordered = matches!(self.c.tok(), Tok::Word(w) if ORDERS.iter().any(|(n, _)| n == w));
+        let order = if ordered { self.c.choice(&ORDERS, "a memory order")? } else { Order::Weak };
         Ok((order, self.site()?))
     }
 
     pub(super) fn site(&mut self) -> Res<SiteId> {
-        let op = if self.eat("!") { self.name_or_string()? } else { String::new() };
+        let op = if self.c.eat("!") { self.name_or_string()? } else { String::new() };
         Ok(self.kernel.sites.push(Site { op, ..Site::default() }))
     }
 
     pub(super) fn where_clause(&mut self) -> Res<Mask> {
-        if self.eat_word("where") { self.mask() } else { Ok(Mask::default()) }
+        if self.c.eat_word("where") { self.mask() } else { Ok(Mask::default()) }
     }
 
     pub(super) fn mask(&mut self) -> Res<Mask> {
@@ -112,43 +110,58 @@ impl Parser<'_, '_> {
     }
 }
 
+impl Parser<'_, '_> {
+    pub(super) fn number<T: TryFrom<i128>>(&mut self) -> Res<T> {
+        let span = self.c.span();
+        let minus = self.c.eat("-");
+        let Tok::Number(n) = self.c.tok() else { return self.c.expected("a whole number") };
+        let value = n.parse::<i128>().ok().map(|v| if minus { -v } else { v });
+        let Some(value) = value.and_then(|v| T::try_from(v).ok()) else {
+            return Err(error(Code::MalformedIr, span, "this number is not whole or is out of range"));
+        };
+        self.c.next();
+        Ok(value)
+    }
+    /// Items separated by commas, up to and including `close`.
+    pub(super) fn items(&mut self, close: &str, mut item: impl FnMut(&mut Self) -> Res<()>) -> Res<()> {
+        while !self.c.eat(close) {
+            item(self)?;
+            if !self.c.is_punct(close) {
+                self.c.punct(",")?;
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Tokens for Parser<'_, '_> {
     type Error = Diagnostic;
 
     fn take(&mut self, text: &str) -> bool {
-        self.eat(text) || self.eat_word(text)
-    }
-    fn require(&mut self, text: &str) -> Res<()> {
-        self.punct(text)
+        self.c.eat(text) || self.c.eat_word(text)
     }
     fn calls(&self, word: &str) -> bool {
-        self.is_word(word) && matches!(self.peek(1), Tok::Punct("("))
-    }
-    fn comparison(&mut self) -> Option<Cmp> {
-        CMPS.iter().find(|(sign, _)| self.eat(sign)).map(|(_, cmp)| *cmp)
+        self.c.is_word(word) && self.c.is_call()
     }
     fn unexpected(&self, wanted: &str) -> Diagnostic {
-        match self.expected::<Infallible>(wanted) {
-            Err(error) => error,
-            Ok(never) => match never {},
-        }
+        self.c.unexpected(wanted)
     }
-    fn too_deep(&self) -> Diagnostic {
-        error(Code::MalformedIr, self.span(), "the index expression nests too deeply")
+    fn error(&self, message: &str) -> Diagnostic {
+        self.c.error(message)
     }
     fn leaf(&mut self) -> Res<Ix> {
-        match *self.tok() {
+        match *self.c.tok() {
             Tok::Number(_) | Tok::Punct("-") => Ok(Ix::Const(self.number()?)),
             Tok::Word("zext") => {
-                self.next();
-                self.punct("(")?;
+                self.c.next();
+                self.c.punct("(")?;
                 let val = self.val()?;
-                self.punct(")")?;
+                self.c.punct(")")?;
                 Ok(Ix::Val { val, zext: true })
             }
             Tok::Word(w) if launch_leaf(w).is_some() => {
-                self.next();
-                launch_leaf(w).map_or_else(|| self.expected("an index expression"), Ok)
+                self.c.next();
+                launch_leaf(w).map_or_else(|| self.c.expected("an index expression"), Ok)
             }
             _ => match self.lookup("an index expression")? {
                 (Thing::Val(val), _) => Ok(Ix::Val { val, zext: false }),
