@@ -311,7 +311,7 @@ def tuning() -> str:
     try:
         return "on" if _girih.flag(text) else "off"
     except ValueError as error:
-        raise ValueError(f"GIRIH_AUTOTUNE: {error}; memory is possible too (choices are not stored)") from None
+        raise ValueError(f"GIRIH_AUTOTUNE: {error}; it can also be `memory`, which stores no choices") from None
 
 
 def cache_dir() -> Path:

@@ -198,7 +198,7 @@ def promote(a: DType, b: DType, division: bool = False) -> DType:
     """The type two values compute in, tiles or scalars; the table of `docs/python/from-triton.md`.
 
     A float wins over integers and booleans, and the wider float over the narrower. Of two floats of 16 bits `float16`
-    wins; a `bfloat16` and an 8-bit float become `float32`, two different 8-bit floats in `float16`. Quotients and
+    wins; a `bfloat16` and an 8-bit float become `float32`, two different 8-bit floats `float16`. Quotients and
     remainders of 16-bit floats are computed in `float32`. Of two integers the wider wins; of two equally wide ones the
     unsigned.
     """
