@@ -181,5 +181,5 @@ def test_autotuning_is_on_off_or_in_memory(monkeypatch):
         monkeypatch.setenv("GIRIH_AUTOTUNE", text)
         assert tuning() == mode
     monkeypatch.setenv("GIRIH_AUTOTUNE", "maybe")
-    with pytest.raises(ValueError, match="GIRIH_AUTOTUNE: expected on .*`maybe`; memory is possible"):
+    with pytest.raises(ValueError, match="GIRIH_AUTOTUNE: expected on .*`maybe`; it can also be `memory`"):
         tuning()

@@ -23,7 +23,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         return model::run::run(args, &given);
     }
     if args.profile {
-        return Err(Failure::usage("--profile is for models"));
+        return Err(Failure::usage("--profile works with models only, not with tile programs"));
     }
     let (source, program) = source::program(source::file(&args.kernel)?)?;
     let options = options(args)?;
