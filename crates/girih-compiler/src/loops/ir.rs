@@ -1,14 +1,14 @@
 //! Loop nests over scalars: the one statement language of the `loop` and `tile` stages.
 //!
-//! Loop IR says what is computed; tile IR is the same nests *placed*: loops carry a [`Place`], and [`Stmt::Stage`] and
-//! [`Stmt::RegisterTile`] appear. `loops::verify` holds the table of what each stage allows.
+//! Loop IR says what is computed; tile IR is the same nests *placed*: loops carry a [`Place`], buffers a [`Space`], and
+//! [`Stmt::Stage`] appears. `loops::verify` holds the table of what each stage allows.
 //!
 //! ```text
 //! kernel := params, globals, obligations, stmt*                 (the exact grammar is in loops/print.rs)
 //! stmt   := VAL ":" ty "=" (OP opnds | "index" ix | "test" mask | load | atomic | BUF "[" ix,* "]")
 //!         | BUF "[" ix,* "]" "=" opnd | "store" mem "=" opnd ("where" mask)? order? | "local" BUF ":" ty "[" dims "]"
 //!         | "for" AXIS "in" ix ".." ix ("step" ix)? ":" kind place? body | "loop" body | "if" opnd body ("else" body)?
-//!         | "break" | "continue" | "return" | "print" ... | "assert" ... | stage | register tile
+//!         | "break" | "continue" | "return" | "print" ... | "assert" ... | stage
 //! ```
 //!
 //! Invariants:
@@ -89,6 +89,25 @@ pub struct Buf {
     pub ty: Ty,
     /// Row-major; empty for a scalar variable. 4-bit elements take a byte each here.
     pub shape: Vec<u64>,
+    pub space: Space,
+}
+
+impl Buf {
+    /// A buffer in scratch memory.
+    pub fn new(name: impl Into<String>, ty: Ty, shape: Vec<u64>) -> Buf {
+        Buf { name: name.into(), ty, shape, space: Space::Scratch }
+    }
+}
+
+/// Where tile IR puts a buffer. `Scratch` in loop IR.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Space {
+    /// Memory of the block's own.
+    #[default]
+    Scratch,
+    /// Vector registers of `lanes` elements along the last axis. Registers have no addresses: each access stands in a vector
+    /// loop of as many lanes along that axis, and the loops that its other subscripts count are unrolled.
+    Register { lanes: u32 },
 }
 
 /// The source operation of a statement that can trap, print or be reported.
@@ -338,23 +357,6 @@ pub enum Stmt {
     /// how it lies: `[n/32, k, 32]` is panels of 32 columns, each contiguous over k.
     Stage {
         buf: BufId,
-        body: Vec<Stmt>,
-    },
-    /// A register tile of `acc`: for i in 0..rows, for j in 0..cols, run `body` (one reduce loop over k, whose
-    /// innermost write is to `acc`), the accumulators being held in registers meanwhile. `i` and `j` are offsets from the
-    /// enclosing loops' axes; `lanes` divides `cols`.
-    ///
-    /// The reduce loop's body is straight-line: unmasked weak loads and reads, pure operations, one read and one write
-    /// of `acc` at the same place, which lies along `j` and does not depend on k. Each other access is the same for every
-    /// `j` (a row operand, one scalar per row) or takes the next element with each `j` (a column operand, one vector per
-    /// `lanes` columns); its values depend on `i`, on `j` or on both accordingly.
-    RegisterTile {
-        acc: BufId,
-        i: AxisId,
-        rows: u32,
-        j: AxisId,
-        cols: u32,
-        lanes: u32,
         body: Vec<Stmt>,
     },
 }

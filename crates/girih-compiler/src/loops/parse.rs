@@ -284,17 +284,6 @@ impl<'a> Parser<'_, 'a> {
                 self.c.punct(":")?;
                 Stmt::Stage { buf, body: self.body()? }
             }
-            "register_tile" => {
-                let acc = self.buf()?;
-                self.c.word("over")?;
-                let (i, rows) = self.tile_axis()?;
-                self.c.punct(",")?;
-                let (j, cols) = self.tile_axis()?;
-                self.c.word("lanes")?;
-                let lanes = self.number()?;
-                self.c.punct(":")?;
-                Stmt::RegisterTile { acc, i, rows, j, cols, lanes, body: self.body()? }
-            }
             _ => {
                 self.c.at -= 1;
                 return self.c.expected("a statement");
@@ -302,18 +291,6 @@ impl<'a> Parser<'_, 'a> {
         })
     }
 
-    fn tile_axis(&mut self) -> Res<(AxisId, u32)> {
-        let axis = self.define_axis()?;
-        self.c.word("in")?;
-        if self.number::<i64>()? != 0 {
-            self.c.at -= 1;
-            return self.c.fail("a register tile's axes must count from 0");
-        }
-        self.c.punct("..")?;
-        Ok((axis, self.number()?))
-    }
-
-    /// The value that is named by an earlier token.
     fn val_at(&mut self, at: usize) -> Res<ValId> {
         let back = std::mem::replace(&mut self.c.at, at);
         let val = self.val();

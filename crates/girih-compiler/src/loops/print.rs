@@ -11,14 +11,13 @@
 //! stmt    := VAL ":" ty "=" expr
 //!          | BUF ("[" ix,* "]")? "=" opnd                    write a local buffer; no [] when its rank is 0
 //!          | "store" mem "=" opnd where? order? site?
-//!          | "local" BUF ":" ty ("[" INT,* "]")?
+//!          | "local" BUF ":" ty ("[" INT,* "]" ("register" "(" INT ")")?)?     register: tile IR
 //!          | "for" AXIS "in" ix ".." ix ("step" ix)? ":" kind body
 //!          | "loop" ":" body | "if" opnd ":" body ("else" ":" body)?
 //!          | "break" | "continue" | "return" | "pass"        pass: the body is empty
 //!          | "print" STRING ("," (opnd | BUF))* site?
 //!          | "assert" opnd "," STRING site?
 //!          | "stage" BUF ":" ty "[" INT,* "]" ":" body         tile IR
-//!          | "register_tile" BUF "over" AXIS "in" "0" ".." INT "," AXIS "in" "0" ".." INT "lanes" INT ":" body
 //! kind    := ("free" | "reduce" | "serial") ("unroll" | "vector" "(" INT ")" | "block" "(" ("x" | "y" | "z") ")")?
 //!            ("combine" OP "(" BUF,* ")" "from" const ("x" INT)?)?
 //!            ("contraction" "m=" role "n=" role "k=" role "a=" VAL "b=" VAL "acc=" BUF)?
@@ -379,15 +378,6 @@ impl Printer<'_> {
                 let head = format!("stage {}:", self.buf_decl(*buf));
                 self.body(&head, body);
             }
-            Stmt::RegisterTile { acc, i, rows, j, cols, lanes, body } => {
-                let head = format!(
-                    "register_tile {} over {} in 0..{rows}, {} in 0..{cols} lanes {lanes}:",
-                    self.names.buf(*acc),
-                    self.names.axis(*i),
-                    self.names.axis(*j)
-                );
-                self.body(&head, body);
-            }
         }
     }
 
@@ -456,6 +446,9 @@ impl Printer<'_> {
         let mut text = format!("{name}: {}", ty_text(b.ty));
         if !b.shape.is_empty() {
             text += &format!("[{}]", list(&b.shape, |n| n.to_string()));
+        }
+        if let Space::Register { lanes } = b.space {
+            text += &format!(" register({lanes})");
         }
         text
     }

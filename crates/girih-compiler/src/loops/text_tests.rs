@@ -105,13 +105,15 @@ fn control_flow_memory_and_placement_read_back() {
   stage rows: f32[8]:
     pass
   for i1 in 0..128 step 8: serial
-    register_tile acc over i2 in 0..8, j2 in 0..32 lanes 16:
-      for k in 0..64: reduce contraction m=i2 n=j2 k=k a=x b=y acc=acc
+    local acc_r: f32[8, 32] register(16)
+    for k in 0..64: reduce
+      for i2 in 0..8: free unroll
         x: f32 = load p[i1 + i2]
-        y: f32 = b_pack[0, k, j2]
-        z: f32 = acc[i2, j2]
-        f: f32 = fma(x, y, z)
-        acc[i2, j2] = f
+        for j2 in 0..32: free vector(16)
+          y: f32 = b_pack[0, k, j2]
+          z: f32 = acc_r[i2, j2]
+          f: f32 = fma(x, y, z)
+          acc_r[i2, j2] = f
   for r in 0..100: reduce vector(8) combine add(s) from -0.0 x 4
     x_1: f32 = rows[r%8]
     y_1: f32 = s

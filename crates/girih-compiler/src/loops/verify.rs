@@ -2,13 +2,13 @@
 //!
 //! | | loop IR | tile IR |
 //! |---|---|---|
-//! | `Place`, `Stage`, `RegisterTile` | no | yes |
+//! | `Place`, `Stage`, `Space` other than scratch | no | yes |
 //! | `Free` and `Reduce` loops step by 1 and hold no `break`, `continue` or `return` that leaves them | yes | yes |
 //! | `Combine`: on a `Reduce` loop, rank-0 accumulators from outside it, an associative operation of their type | yes | yes |
 //! | `Contraction`: on a `Reduce` loop over its k; a and b defined in the body, acc written there | yes | yes |
 //! | `Stream`: on a `Serial` loop of an open kernel; score and value defined in the body, the sums written there | yes | yes |
 //! | `Vector`: on `Free` and `Reduce` loops, lanes a power of two; `Unroll`: a constant trip count | | yes |
-//! | `RegisterTile`: lanes divide cols, the body is one `Reduce` loop | | yes |
+//! | `Register`: lanes a power of two that divides the last extent | | yes |
 //!
 //! Everywhere: values are defined once and before their uses, axes, values and buffers are used in their scope, types
 //! agree, subscripts match ranks, and constant ones are in range.
@@ -310,7 +310,7 @@ impl<'a> Verifier<'a> {
                 let good = self.opnd_ty(value).zip(to).is_some_and(|(from, to)| fits(value, from, to));
                 self.check(stmt, good, "the value's type is not the buffer's");
             }
-            Stmt::Local { .. } => {}
+            Stmt::Local { buf } => self.space(stmt, *buf),
             Stmt::For(l) => self.for_loop(stmt, l),
             Stmt::Loop { body } => self.inner(stmt, body, Around::Breakable, &[]),
             Stmt::Break | Stmt::Continue => {
@@ -375,14 +375,6 @@ impl<'a> Verifier<'a> {
                     self.bufs[buf.index()] = false;
                 }
             }
-            Stmt::RegisterTile { i, rows, j, cols, lanes, body, .. } => {
-                self.check(stmt, self.dialect == Dialect::Tile, "loop IR cannot have register tiles");
-                let good = *rows > 0 && *lanes > 0 && *cols > 0 && cols % lanes == 0;
-                self.check(stmt, good, "a register tile must have rows, and its lanes must divide its columns");
-                let good = matches!(&body[..], [Stmt::For(l)] if l.kind == LoopKind::Reduce);
-                self.check(stmt, good, "the body of a register tile must be one reduce loop");
-                self.inner(stmt, body, Around::Closed, &[*i, *j]);
-            }
         }
     }
 
@@ -414,6 +406,15 @@ impl<'a> Verifier<'a> {
         if idx.iter().zip(&b.shape).any(outside) {
             self.say(Some(stmt), "a subscript is out of range");
         }
+    }
+
+    fn space(&mut self, stmt: &Stmt, buf: BufId) {
+        let Some(b) = self.kernel.bufs.get(buf) else { return };
+        let Space::Register { lanes } = b.space else { return };
+        self.check(stmt, self.dialect == Dialect::Tile, "loop IR cannot place buffers");
+        let whole = b.shape.last().is_some_and(|n| lanes > 0 && n.is_multiple_of(lanes.into()));
+        let good = whole && lanes.is_power_of_two() && matches!(b.ty, Ty::Num(_));
+        self.check(stmt, good, "the lanes of a register buffer must be a power of two that divides its last extent");
     }
 
     fn for_loop(&mut self, stmt: &'a Stmt, l: &'a For) {

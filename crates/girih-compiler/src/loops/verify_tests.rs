@@ -76,17 +76,19 @@ fn each_rule_is_kept() {
     ] {
         only("loop", body, message);
     }
-    for (body, message) in
-        [("for i in 0..4: free vector(4)\n  pass", "cannot place"), ("stage t: f32[2]:\n  pass", "cannot stage")]
-    {
+    for (body, message) in [
+        ("for i in 0..4: free vector(4)\n  pass", "cannot place loops"),
+        ("stage t: f32[2]:\n  pass", "cannot stage"),
+        ("local t: f32[8] register(4)", "cannot place buffers"),
+    ] {
         only("loop", body, message);
     }
     for (body, message) in [
         ("for i in 0..4: serial vector(4)\n  pass", "cannot have lanes"),
         ("for i in 0..4: free vector(3)\n  pass", "power of two"),
         ("for i in 0..n: free unroll\n  pass", "constant trip count"),
-        ("register_tile b over i in 0..4, j in 0..8 lanes 3:\n  for k in 0..4: reduce\n    pass", "lanes must divide"),
-        ("register_tile b over i in 0..4, j in 0..8 lanes 4:\n  pass", "one reduce loop"),
+        ("local t: f32[4, 9] register(3)", "a power of two that divides its last extent"),
+        ("local t: f32[8, 2] register(4)", "a power of two that divides its last extent"),
     ] {
         only("tile", body, message);
     }

@@ -146,11 +146,6 @@ macro_rules! walkers {
                 Stmt::Assert { cond, .. } => f($Part::Opnd(cond)),
                 Stmt::GlobalAddr { dst, .. } | Stmt::Alloca { dst, .. } => f($Part::DefVal(dst)),
                 Stmt::Stage { buf, .. } => f($Part::DefBuf(buf)),
-                Stmt::RegisterTile { acc, i, j, .. } => {
-                    f($Part::RoleBuf(acc));
-                    f($Part::DefAxis(i));
-                    f($Part::DefAxis(j));
-                }
             }
         }
 
@@ -160,7 +155,7 @@ macro_rules! walkers {
             crate::base::work::look();
             match stmt {
                 Stmt::For(l) => vec![& $($mt)? l.body],
-                Stmt::Loop { body } | Stmt::Stage { body, .. } | Stmt::RegisterTile { body, .. } => vec![body],
+                Stmt::Loop { body } | Stmt::Stage { body, .. } => vec![body],
                 Stmt::If { then, els, .. } => vec![then, els],
                 _ => Vec::new(),
             }

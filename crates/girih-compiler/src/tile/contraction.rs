@@ -82,7 +82,7 @@ pub fn nest_at(stmt: &Stmt) -> Option<Result<Nest<'_>, &'static str>> {
 pub fn rewrite(
     p: &Kernel,
     log: &mut Log,
-    f: &mut dyn FnMut(&mut Kernel, &Nest) -> Result<Stmt, String>,
+    f: &mut dyn FnMut(&mut Kernel, &Nest) -> Result<Vec<Stmt>, String>,
 ) -> Option<Kernel> {
     edit::rewrite(p, &mut |kernel, s| {
         let made = match nest_at(s) {
@@ -93,7 +93,7 @@ pub fn rewrite(
         match made {
             Ok(new) => {
                 log.applied(site_of(kernel, s));
-                Visit::Replace(vec![new])
+                Visit::Replace(new)
             }
             Err(why) => {
                 log.skipped(site_of(kernel, s), why);

@@ -1,22 +1,22 @@
 //! Tile IR: loop nests with placement, and the rules that place them.
 //!
 //! In: a kernel of loop IR (`loops::ir`), where nothing says how a loop runs. Out: the same kernel with blocks on the
-//! worker pool, operands packed next to where they are used ([`Stmt::Stage`]), accumulators held in registers
-//! ([`Stmt::RegisterTile`]), loops in vector registers or unrolled ([`Place`]). Each rule is one file of `rules/`, reads
-//! the target and the knobs, and leaves the value of the program as it is; only a reduction marked associative is
-//! reassociated, by the tree that [`Combine`] fixes.
+//! worker pool, operands packed next to where they are used ([`Stmt::Stage`]), accumulators held in registers ([`Space`]),
+//! loops in vector registers or unrolled ([`Place`]). Each rule is one file of `rules/`, reads the target and the knobs, and
+//! leaves the value of the program as it is; only a reduction marked associative is reassociated, by the tree that
+//! [`Combine`] fixes.
 //!
 //! ```text
 //! for i in 0..128: free                            stage b_pack: ...
 //!   for j in 0..128: free                          for j1 in 0..4: free
 //!     for kk in 0..64: reduce contraction   -->      for i1 in 0..16: free
-//!       ...                                            register_tile acc (i2 8, j2 32 by 16 lanes):
-//!                                                        for kk in 0..64: reduce contraction
-//!                                                          ...
+//!       ...                                            local acc_r: f32[8, 32] register(16)
+//!                                                      for kk in 0..64: reduce
+//!                                                        ...
 //! ```
 //!
 //! [`Stmt::Stage`]: crate::loops::ir::Stmt::Stage
-//! [`Stmt::RegisterTile`]: crate::loops::ir::Stmt::RegisterTile
+//! [`Space`]: crate::loops::ir::Space
 //! [`Place`]: crate::loops::ir::Place
 //! [`Combine`]: crate::loops::ir::Combine
 
@@ -24,6 +24,7 @@ pub mod affine;
 pub mod blocking;
 pub mod contraction;
 pub mod edit;
+pub mod epilogue;
 pub mod knobs;
 pub mod open;
 pub mod rules;

@@ -293,7 +293,7 @@ impl Build<'_> {
         let (name, at) = if left { ("a", "i") } else { ("b", "j") };
         let (p, q) = (self.axis(at, own.1), self.axis("kk", kk.1));
         let shape = if left { vec![own.1, kk.1] } else { vec![kk.1, own.1] };
-        let buf = self.kernel.bufs.push(Buf { name: name.into(), ty: Ty::Num(dtype), shape });
+        let buf = self.kernel.bufs.push(Buf::new(name, Ty::Num(dtype), shape));
         let frame = frame(self, p, q);
         let mut list = list;
         let value = self.pad(&frame, value, dtype, &mut list);

@@ -64,7 +64,7 @@ impl Messages {
                     }
                 }
                 Stmt::For(l) => self.collect(kernel, &l.body),
-                Stmt::Loop { body } | Stmt::Stage { body, .. } | Stmt::RegisterTile { body, .. } => {
+                Stmt::Loop { body } | Stmt::Stage { body, .. } => {
                     self.collect(kernel, body);
                 }
                 Stmt::If { then, els, .. } => {

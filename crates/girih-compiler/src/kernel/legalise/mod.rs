@@ -11,7 +11,7 @@
 //! ```
 //!
 //! * [`scalar`]: statements one lane at a time    * [`vector`]: statements many lanes at a time, and the loops around them
-//! * [`register`]: register tiles                 * [`slots`]: where buffers lie in the scratch
+//! * [`register`]: register buffers               * [`slots`]: where buffers lie in the scratch
 //! * [`transpose`]: squares of lanes               * [`blocks`]: loops over blocks
 
 mod blocks;
@@ -64,6 +64,7 @@ enum Storage {
     Slot(k::BufId),
     /// A rank-0 buffer: a mutable variable, scalar or vector.
     Var(k::ValId),
+    Registers(register::Registers),
 }
 
 /// The loop whose iterations are lanes.
@@ -71,6 +72,8 @@ enum Storage {
 struct Vector {
     axis: l::AxisId,
     lanes: u32,
+    /// The first lane's iteration, where the loop is written out.
+    first: Option<i64>,
 }
 
 struct Lower<'a> {
@@ -83,11 +86,13 @@ struct Lower<'a> {
     /// What an axis of loop IR stands for.
     axes: FxHashMap<l::AxisId, k::Ix>,
     slots: slots::Slots,
+    /// Variables of register buffers declared in the block at hand that have no value yet.
+    undeclared: Vec<k::ValId>,
     vector: Option<Vector>,
     /// Inside a lane loop: the lane, and the vectors already read in it.
     lane: Option<k::Ix>,
     extracted: FxHashMap<k::ValId, k::Opnd>,
-    /// Reads of scalar variables that may stand for the variable itself: it is not written before their last use.
+    /// Reads of variables that may stand for the variable itself: it is not written before their last use.
     aliases: FxHashSet<l::ValId>,
     /// In a vector loop: the vectors that scalars were splatted to.
     splats: Option<FxHashMap<k::ValId, k::Opnd>>,
@@ -118,6 +123,7 @@ impl<'a> Lower<'a> {
             storage: FxHashMap::default(),
             axes: FxHashMap::default(),
             slots,
+            undeclared: Vec::new(),
             vector: None,
             lane: None,
             extracted: FxHashMap::default(),
@@ -171,10 +177,13 @@ impl<'a> Lower<'a> {
 
     /// Collects what `build` pushes.
     fn inner(&mut self, build: impl FnOnce(&mut Self) -> Res<()>) -> Res<Vec<k::Stmt>> {
+        self.declare_registers();
         let outer = std::mem::take(&mut self.stmts);
         let (extracted, splats) = (self.extracted.clone(), self.splats.clone());
         let done = build(self);
         (self.extracted, self.splats) = (extracted, splats);
+        // What the block never touched.
+        self.undeclared.clear();
         let stmts = std::mem::replace(&mut self.stmts, outer);
         done.map(|()| stmts)
     }
@@ -184,9 +193,10 @@ impl<'a> Lower<'a> {
         body.iter().try_for_each(|stmt| self.stmt(stmt))
     }
 
-    /// Finds the reads of a block that need no copy of their variable.
+    /// Finds the reads of variables and registers in a block that need no copy.
     fn find_aliases(&mut self, body: &[l::Stmt]) {
-        let of_scalar = |buf: l::BufId| self.src.bufs.get(buf).is_some_and(|b| b.shape.is_empty());
+        let of_scalar =
+            |buf: l::BufId| self.src.bufs.get(buf).is_some_and(|b| b.shape.is_empty() || b.space != l::Space::Scratch);
         let reads: Vec<(usize, l::ValId, l::BufId)> = body
             .iter()
             .enumerate()
@@ -281,6 +291,22 @@ mod tests {
             (
                 "  for i in 0..4: free\n    for j in 0..4: free block(y)\n      store p[i*4 + j] = 1.0\n",
                 "the loop j cannot be placed as block(y): loops over blocks must be outermost",
+            ),
+            (
+                "  local t: f32[16] register(8)\n  for i in 0..16: free\n    t[i] = 1.0\n",
+                "the register buffer t is not touched vector by vector",
+            ),
+            (
+                "  local t: f32[16] register(8)\n  for i in 0..16: free vector(4)\n    t[i] = 1.0\n",
+                "the register buffer t is not touched vector by vector",
+            ),
+            (
+                "  local t: f32[2, 8] register(8)\n  for i in 0..2: free\n    for j in 0..8: free vector(8)\n      t[i, j] = 1.0\n",
+                "the register buffer t is not touched vector by vector",
+            ),
+            (
+                "  local t: f32[16] register(8)\n  for i in 0..12: free vector(8)\n    t[i] = 1.0\n",
+                "the loop i cannot be placed as vector(8): it touches registers, and has iterations left over or very many",
             ),
         ] {
             assert_eq!(refused(body), want);

@@ -1,198 +1,157 @@
-//! Register tiles: `rows` x `cols` accumulators in named vector registers over the whole reduction.
+//! Register buffers: named vector variables instead of memory.
 //!
 //! ```text
-//! register_tile acc over i in 0..2, j in 0..32 lanes 16:      acc_0_0: f32x16 = load acc[..]   (and 0_1, 1_0, 1_1)
-//!   for k in 0..64: reduce                                     for k in 0..64 step 1 {
-//!     a: f32 = A[i, k]                                  -->      b: f32x16 = load B[k*32]      b_2: f32x16 = load B[k*32 + 16]
-//!     b: f32 = B[k, j]                                           a: f32 = load A[k]            a_v: f32x16 = splat a
-//!     acc[i, j] <- fma(a, b, acc[i, j])                          acc_0_0 = fma a_v, b, acc_0_0 ...
-//!                                                              }
-//!                                                              store acc[..] = acc_0_0 ...
+//! local acc: f32[2, 32] register(16)
+//! for i in 0..2: free unroll                     acc_0_0: f32x16 = ...   (and acc_0_1, acc_1_0, acc_1_1)
+//!   for j in 0..32: free vector(16)       -->
+//!     acc[i, j] = ...
+//! for k in 0..64: reduce                         for k in 0..64 step 1 {
+//!   for i in 0..2: free unroll                     a: f32 = load A[k]           a_v: f32x16 = splat a
+//!     a: f32 = load A[i*64 + k]                    c = fma a_v, b_0, acc_0_0    acc_0_0 = c ...
+//!     for j in 0..32: free vector(16)
+//!       ...
 //! ```
 //!
-//! What depends on neither row nor column runs once a step, what depends on the column only once for every vector of
-//! columns, then row by row the row's scalars and its accumulators: few values are alive at once.
+//! Registers have no addresses, so loops whose bodies touch them are written out: then each access is of one variable.
 
-use super::vector::{load, store};
-use super::{Loc, Lower, Res, Vector, ty};
+use super::scalar::zero;
+use super::{Lower, Res, Storage, Vector, ty};
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
+use crate::loops::walk::{self, Part};
 use rustc_hash::FxHashMap;
 
-/// Which axes of the tile a value depends on.
-#[derive(Clone, Copy, Default, PartialEq)]
-struct Depends {
-    row: bool,
-    col: bool,
+/// The vector variables of a buffer, in row-major order: consecutive values of the kernel.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Registers {
+    first: k::ValId,
+    lanes: u32,
 }
 
 impl Lower<'_> {
-    pub(super) fn register_tile(&mut self, stmt: &l::Stmt) -> Res<()> {
-        let l::Stmt::RegisterTile { acc, i, rows, j, cols, lanes, body } = stmt else { return Ok(()) };
-        let [l::Stmt::For(f)] = body.as_slice() else {
-            return Err("a register tile does not hold exactly one loop".to_string());
+    /// The variables of a register buffer. Each is declared where it is first written.
+    pub(super) fn local_registers(&mut self, buf: l::BufId, lanes: u32) -> Res<()> {
+        let b = self.buf(buf)?;
+        let (Some((width, rows)), true) = (b.shape.split_last(), lanes > 0) else {
+            return Err(format!("the register buffer {} has no extents", b.name));
         };
-        if *lanes < 2 || cols % lanes != 0 || self.vector.is_some() {
-            return Err(format!("a register tile of {cols} columns by {lanes} lanes has no whole vectors"));
+        let (vectors, rows) = (width / u64::from(lanes), rows.iter().product::<u64>());
+        if vectors.saturating_mul(rows) > MOST_REGISTERS {
+            return Err(format!("the register buffer {} needs more than {MOST_REGISTERS} vectors", b.name));
         }
-        let place = f.body.iter().find_map(|s| match s {
-            l::Stmt::Write { buf, idx, .. } if buf == acc => Some(idx.clone()),
-            _ => None,
+        let mut first = None;
+        for row in 0..rows {
+            for vector in 0..vectors {
+                let var = self.value(&format!("{}_{row}_{vector}", b.name), ty(b.ty, lanes));
+                first.get_or_insert(var);
+                self.undeclared.push(var);
+            }
+        }
+        let first = first.ok_or("a register buffer has no elements")?;
+        self.storage.insert(buf, Storage::Registers(Registers { first, lanes }));
+        Ok(())
+    }
+
+    /// Declares the variables of the block at hand that have no value yet.
+    pub(super) fn declare_registers(&mut self) {
+        for var in std::mem::take(&mut self.undeclared) {
+            let init = zero(self.out.vals[var].ty.elem);
+            self.push(k::Stmt::Var { var, init });
+        }
+    }
+
+    pub(super) fn write_register(&mut self, var: k::ValId, value: k::Opnd) {
+        match self.undeclared.iter().position(|v| *v == var) {
+            Some(at) => {
+                self.undeclared.remove(at);
+                self.push(k::Stmt::Var { var, init: value });
+            }
+            None => self.push(k::Stmt::Set { var, value }),
+        }
+    }
+
+    /// The variable that holds the elements which the lanes at hand touch.
+    pub(super) fn register(&mut self, buf: l::BufId, registers: Registers, idx: &[l::Ix]) -> Res<k::ValId> {
+        let b = self.buf(buf)?;
+        let Registers { first, lanes } = registers;
+        let apart = || format!("the register buffer {} is not touched vector by vector", b.name);
+        let vector = self.vector.filter(|v| v.lanes == lanes).ok_or_else(apart)?;
+        let at_first = vector.first.ok_or_else(apart)?;
+        let linear = self.linear(b, idx)?;
+        let Some((l::Ix::Const(1), rest)) = linear.linear(vector.axis) else { return Err(apart()) };
+        let k::Ix::Const(rest) = self.ix(&rest)? else { return Err(apart()) };
+        let element = rest.checked_add(at_first).and_then(|at| u64::try_from(at).ok()).ok_or_else(apart)?;
+        let lanes = u64::from(lanes);
+        if !element.is_multiple_of(lanes) || element >= b.shape.iter().product() {
+            return Err(apart());
+        }
+        Ok(k::ValId(first.0 + (element / lanes) as u32))
+    }
+
+    /// The variable as something to read: declared, if nothing was written to it yet.
+    pub(super) fn read_register(&mut self, var: k::ValId) {
+        if self.undeclared.contains(&var) {
+            let init = zero(self.out.vals[var].ty.elem);
+            self.write_register(var, init);
+        }
+    }
+
+    /// Whether statements touch registers declared outside them.
+    pub(super) fn touches_registers(&self, body: &[l::Stmt]) -> bool {
+        let mut touches = false;
+        let register = |buf: l::BufId| {
+            self.src.bufs.get(buf).is_some_and(|b| matches!(b.space, l::Space::Register { .. }))
+                && self.storage.contains_key(&buf)
+        };
+        walk::visit(body, &mut |s| {
+            walk::parts(s, &mut |part| {
+                if let Part::ReadBuf(buf) | Part::WriteBuf(buf) = part {
+                    touches |= register(*buf);
+                }
+            });
         });
-        let place = place.ok_or("a register tile does not write its accumulator")?;
-        let buf = self.buf(*acc)?;
-        let super::Storage::Slot(slot) = self.storage(*acc)? else {
-            return Err("a register tile's accumulator is a scalar".to_string());
-        };
-        let linear = self.linear(buf, &place)?;
-        let vectors = cols / lanes;
+        touches
+    }
 
-        let mut accs = Vec::new();
-        for r in 0..*rows {
-            for v in 0..vectors {
-                let var = self.value(&format!("{}_{r}_{v}", buf.name), ty(buf.ty, *lanes));
-                let index = self.in_tile(*i, r, *j, v * lanes, |s| s.ix(&linear))?;
-                self.push(load(var, k::Address::Slot { buf: slot, index: index.clone() }));
-                accs.push((var, index));
-            }
-        }
-
+    /// A loop that touches registers: every step of `lanes` iterations (0: one at a time) by itself.
+    pub(super) fn written_out(&mut self, f: &l::For, lanes: u32) -> Res<()> {
         let (lo, hi, step) = (self.ix(&f.lo)?, self.ix(&f.hi)?, self.ix(&f.step)?);
-        let axis = self.axis_of(f.axis);
-        self.axes.insert(f.axis, k::Ix::Axis(axis));
-        let depends = self.depends(&f.body, *acc, *i, *j)?;
+        let (k::Ix::Const(lo), k::Ix::Const(hi), k::Ix::Const(1)) = (lo, hi, step) else {
+            return Err(self.unplaced(f, "it touches registers, and its bounds are not constants"));
+        };
+        let step = i64::from(lanes.max(1));
+        let count = hi.saturating_sub(lo).max(0);
+        if count % step != 0 || count / step > MOST_REGISTERS as i64 {
+            return Err(self.unplaced(f, "it touches registers, and has iterations left over or very many"));
+        }
+        let saved_axis = self.axes.get(&f.axis).cloned();
         let nest = std::mem::take(&mut self.nest);
-        self.vector = Some(Vector { axis: *j, lanes: *lanes });
-        let inner = self.inner(|s| s.tile_step(&f.body, &depends, *acc, (*i, *rows), (*j, vectors, *lanes), &accs));
-        self.vector = None;
-        self.splats = None;
-        self.nest = nest;
-        self.push(k::Stmt::For { axis, lo, hi, step, unroll: 0, body: inner? });
-        for (var, index) in accs {
-            self.push(store(k::Address::Slot { buf: slot, index }, k::Opnd::Val(var)));
-        }
-        Ok(())
-    }
-
-    /// One step of the reduction over the whole tile.
-    fn tile_step(
-        &mut self,
-        body: &[l::Stmt],
-        depends: &[Depends],
-        acc: l::BufId,
-        (i, rows): (l::AxisId, u32),
-        (j, vectors, lanes): (l::AxisId, u32, u32),
-        accs: &[(k::ValId, k::Ix)],
-    ) -> Res<()> {
-        let mut columns: Vec<FxHashMap<l::ValId, Loc>> = vec![FxHashMap::default(); vectors as usize];
-        for (stmt, d) in body.iter().zip(depends).filter(|(_, d)| !d.row) {
-            for v in 0..if d.col { vectors } else { 1 } {
-                self.recall(&columns[v as usize]);
-                self.in_tile(i, 0, j, v * lanes, |s| s.vector_stmt(stmt))?;
-                if let (true, Some(dst)) = (d.col, defined(stmt)) {
-                    columns[v as usize].insert(dst, self.loc(dst)?);
-                }
-            }
-        }
-        for r in 0..rows {
+        let (extracted, splats) = (self.extracted.clone(), self.splats.clone());
+        if lanes > 0 {
             self.splats = Some(FxHashMap::default());
-            for (stmt, _) in body.iter().zip(depends).filter(|(_, d)| d.row && !d.col) {
-                self.in_tile(i, r, j, 0, |s| s.vector_stmt(stmt))?;
+        }
+        let mut done = Ok(());
+        for first in (lo..hi).step_by(step as usize) {
+            self.axes.insert(f.axis, k::Ix::Const(first));
+            if lanes > 0 {
+                self.vector = Some(Vector { axis: f.axis, lanes, first: Some(first) });
             }
-            for v in 0..vectors {
-                self.recall(&columns[v as usize]);
-                let (var, _) = accs[(r * vectors + v) as usize];
-                for (stmt, _) in body.iter().zip(depends).filter(|(_, d)| d.row && d.col) {
-                    match stmt {
-                        l::Stmt::Read { dst, buf, .. } if *buf == acc => {
-                            self.vals.insert(*dst, Loc::Vector(var));
-                        }
-                        l::Stmt::Write { buf, value, .. } if *buf == acc => {
-                            let value = self.vector_opnd(value)?;
-                            self.push(k::Stmt::Set { var, value });
-                        }
-                        _ => self.in_tile(i, r, j, v * lanes, |s| s.vector_stmt(stmt))?,
-                    }
-                }
+            done = self.run(&f.body);
+            if done.is_err() {
+                break;
             }
         }
-        Ok(())
-    }
-
-    fn recall(&mut self, column: &FxHashMap<l::ValId, Loc>) {
-        self.vals.extend(column.iter().map(|(&val, &loc)| (val, loc)));
-    }
-
-    /// Runs `build` at a row and a column of the tile.
-    fn in_tile<T>(
-        &mut self,
-        i: l::AxisId,
-        row: u32,
-        j: l::AxisId,
-        col: u32,
-        build: impl FnOnce(&mut Self) -> Res<T>,
-    ) -> Res<T> {
-        self.axes.insert(i, k::Ix::Const(row as i64));
-        self.axes.insert(j, k::Ix::Const(col as i64));
-        let done = build(self);
-        self.axes.remove(&i);
-        self.axes.remove(&j);
+        if lanes > 0 {
+            self.vector = None;
+        }
+        (self.extracted, self.splats, self.nest) = (extracted, splats, nest);
+        match saved_axis {
+            Some(ix) => self.axes.insert(f.axis, ix),
+            None => self.axes.remove(&f.axis),
+        };
         done
     }
-
-    /// What each statement of the step depends on; an access of the accumulator on both.
-    fn depends(&self, body: &[l::Stmt], acc: l::BufId, i: l::AxisId, j: l::AxisId) -> Res<Vec<Depends>> {
-        let mut of: FxHashMap<l::ValId, Depends> = FxHashMap::default();
-        let mut out = Vec::new();
-        for stmt in body {
-            let mut d = Depends::default();
-            let opnd = |d: &mut Depends, o: &l::Opnd| {
-                if let l::Opnd::Val(v) = o {
-                    let x = of.get(v).copied().unwrap_or_default();
-                    *d = Depends { row: d.row | x.row, col: d.col | x.col };
-                }
-            };
-            let ix = |d: &mut Depends, ix: &l::Ix| {
-                ix.for_each_leaf(&mut |leaf| match leaf {
-                    l::Ix::Axis(a) => *d = Depends { row: d.row | (*a == i), col: d.col | (*a == j) },
-                    l::Ix::Val { val, .. } => opnd(d, &l::Opnd::Val(*val)),
-                    _ => {}
-                });
-            };
-            match stmt {
-                l::Stmt::Let { args, .. } => args.iter().for_each(|a| opnd(&mut d, a)),
-                l::Stmt::Index { ix: x, .. } => ix(&mut d, x),
-                l::Stmt::Load { mem, mask, other, .. } => {
-                    opnd(&mut d, &l::Opnd::Val(mem.base));
-                    ix(&mut d, &mem.index);
-                    for c in &mask.conds {
-                        ix(&mut d, &c.lhs);
-                        ix(&mut d, &c.rhs);
-                    }
-                    mask.vals.iter().for_each(|v| opnd(&mut d, &l::Opnd::Val(*v)));
-                    other.iter().for_each(|o| opnd(&mut d, o));
-                }
-                l::Stmt::Read { buf, .. } | l::Stmt::Write { buf, .. } if *buf == acc => {
-                    d = Depends { row: true, col: true };
-                }
-                l::Stmt::Read { idx, .. } => idx.iter().for_each(|x| ix(&mut d, x)),
-                _ => return Err("a register tile's loop does more than multiply and add".to_string()),
-            }
-            if let Some(dst) = defined(stmt) {
-                of.insert(dst, d);
-            }
-            out.push(d);
-        }
-        Ok(out)
-    }
 }
 
-fn defined(stmt: &l::Stmt) -> Option<l::ValId> {
-    match stmt {
-        l::Stmt::Let { dst, .. }
-        | l::Stmt::Index { dst, .. }
-        | l::Stmt::Load { dst, .. }
-        | l::Stmt::Read { dst, .. } => Some(*dst),
-        _ => None,
-    }
-}
+/// The most vector variables of a buffer, and the most copies of a loop's body.
+const MOST_REGISTERS: u64 = 256;

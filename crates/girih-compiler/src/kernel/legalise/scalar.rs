@@ -257,6 +257,7 @@ impl Lower<'_> {
                         l::PrintArg::Buf(b) => match self.storage(*b)? {
                             Storage::Slot(slot) => k::PrintArg::Slot(slot),
                             Storage::Var(var) => k::PrintArg::Scalar(k::Opnd::Val(var)),
+                            Storage::Registers(_) => return Err("registers cannot be printed".to_string()),
                         },
                     });
                 }
@@ -280,7 +281,6 @@ impl Lower<'_> {
                 self.local(*buf, 1)?;
                 self.run(body)?;
             }
-            l::Stmt::RegisterTile { .. } => self.register_tile(stmt)?,
         }
         Ok(())
     }
@@ -288,6 +288,9 @@ impl Lower<'_> {
     /// Declares a buffer; a scalar variable gets `lanes` of them.
     pub(super) fn local(&mut self, buf: l::BufId, lanes: u32) -> Res<()> {
         let b = self.buf(buf)?;
+        if let l::Space::Register { lanes } = b.space {
+            return self.local_registers(buf, lanes);
+        }
         if b.shape.is_empty() {
             let var = self.value(&b.name, ty(b.ty, lanes));
             let init = zero(b.ty);
@@ -305,6 +308,13 @@ impl Lower<'_> {
 
     fn read(&mut self, dst: l::ValId, buf: l::BufId, idx: &[l::Ix]) -> Res<()> {
         match self.storage(buf)? {
+            Storage::Registers(registers) => {
+                let var = self.register(buf, registers, idx)?;
+                self.extracted.remove(&var);
+                let value = self.extract(var)?;
+                self.extracted.remove(&var);
+                self.vals.insert(dst, Loc::Scalar(value));
+            }
             Storage::Var(var) => {
                 let t = self.out.vals[var].ty;
                 if t.is_vector() {
@@ -333,6 +343,11 @@ impl Lower<'_> {
 
     pub(super) fn write(&mut self, buf: l::BufId, idx: &[l::Ix], value: k::Opnd) -> Res<()> {
         match self.storage(buf)? {
+            Storage::Registers(registers) => {
+                let vector = self.register(buf, registers, idx)?;
+                let lane = self.lane.clone().ok_or("a register is written as one value")?;
+                self.push(k::Stmt::SetLane { vector, lane, value });
+            }
             Storage::Var(var) => match (self.out.vals[var].ty.is_vector(), self.lane.clone()) {
                 (true, Some(lane)) => self.push(k::Stmt::SetLane { vector: var, lane, value }),
                 (true, None) => return Err("a variable that differs between lanes is written as one value".to_string()),
@@ -360,6 +375,13 @@ impl Lower<'_> {
             l::Place::Vector { lanes: 2.. } if self.vector.is_some() => {
                 return Err(self.unplaced(f, "it is inside another vector loop"));
             }
+            l::Place::Vector { lanes: lanes @ 2.. } if self.touches_registers(&f.body) => {
+                return match f.kind {
+                    l::LoopKind::Free => self.written_out(f, lanes),
+                    _ => Err(self.unplaced(f, "it touches registers, and its iterations are not independent")),
+                };
+            }
+            l::Place::Unroll if self.touches_registers(&f.body) => return self.written_out(f, 0),
             l::Place::Vector { lanes: lanes @ 2.. } => return self.vector_loop(f, lanes),
             l::Place::Vector { .. } => return Err(self.unplaced(f, "a vector must have at least two lanes")),
             l::Place::Block { .. } => return Err(self.unplaced(f, "loops over blocks must be outermost")),

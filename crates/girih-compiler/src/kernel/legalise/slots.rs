@@ -51,7 +51,7 @@ impl Slots {
         let mut total = 0u64;
         for (buf, life) in &scan.lives {
             let b = kernel.bufs.get(*buf).ok_or("a buffer is not declared")?;
-            if b.shape.is_empty() {
+            if b.shape.is_empty() || b.space != l::Space::Scratch {
                 continue;
             }
             let bytes = byte_len(b).ok_or_else(|| too_large(&kernel.name, u64::MAX))?;
@@ -158,11 +158,6 @@ impl Scan {
                     self.declare(*buf);
                     self.block(kernel, body)?;
                     self.clock += 1;
-                }
-                l::Stmt::RegisterTile { acc, body, .. } => {
-                    self.touch(*acc);
-                    self.in_loop(kernel, body)?;
-                    self.touch(*acc);
                 }
                 l::Stmt::Alloca { bytes, align, .. } => {
                     // In a loop every iteration gets the same memory: it lives no longer than the iteration.

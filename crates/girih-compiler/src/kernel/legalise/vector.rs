@@ -242,6 +242,17 @@ impl Lower<'_> {
                     self.push(k::Stmt::Let { dst, op: ScalarOp::Copy, ty: t.elem, args: vec![k::Opnd::Val(var)] });
                 }
                 Storage::Var(_) => self.scalar_stmt(stmt)?,
+                Storage::Registers(registers) => {
+                    let var = self.register(*buf, registers, idx)?;
+                    self.read_register(var);
+                    if self.aliases.contains(dst) {
+                        self.vals.insert(*dst, Loc::Vector(var));
+                    } else {
+                        let t = self.out.vals[var].ty;
+                        let dst = self.define_vector(*dst)?;
+                        self.push(k::Stmt::Let { dst, op: ScalarOp::Copy, ty: t.elem, args: vec![k::Opnd::Val(var)] });
+                    }
+                }
                 Storage::Slot(slot) => {
                     let linear = self.linear(self.buf(*buf)?, idx)?;
                     match self.reach(&linear) {
@@ -261,6 +272,11 @@ impl Lower<'_> {
                     self.push(k::Stmt::Set { var, value });
                 }
                 Storage::Var(_) => self.scalar_stmt(stmt)?,
+                Storage::Registers(registers) => {
+                    let value = self.vector_opnd(value)?;
+                    let var = self.register(*buf, registers, idx)?;
+                    self.write_register(var, value);
+                }
                 Storage::Slot(slot) => {
                     let linear = self.linear(self.buf(*buf)?, idx)?;
                     match self.reach(&linear) {
@@ -451,7 +467,7 @@ impl Lower<'_> {
             self.nest = nest.clone();
             self.nest.push((f.axis, f.lo.clone(), (hi - lo).max(0) as u64));
         }
-        self.vector = Some(Vector { axis: f.axis, lanes });
+        self.vector = Some(Vector { axis: f.axis, lanes, first: None });
         self.splats = Some(FxHashMap::default());
         let body = self.inner(|s| {
             for (w, partial) in partials.iter().enumerate() {
@@ -498,7 +514,7 @@ impl Lower<'_> {
     /// prints, no placement inside.
     fn vectorisable(&self, body: &[l::Stmt]) -> bool {
         body.iter().all(|stmt| match stmt {
-            l::Stmt::Stage { .. } | l::Stmt::RegisterTile { .. } | l::Stmt::Alloca { .. } => false,
+            l::Stmt::Stage { .. } | l::Stmt::Alloca { .. } => false,
             l::Stmt::Print { .. } | l::Stmt::Return => false,
             l::Stmt::Local { buf } => self.src.bufs.get(*buf).is_some_and(|b| b.shape.is_empty()),
             l::Stmt::For(f) => !matches!(f.place, l::Place::Vector { lanes: 2.. }) && self.vectorisable(&f.body),

@@ -192,10 +192,7 @@ const HIDDEN_PER_LOOP: u32 = 4;
 
 pub(super) fn compile(kernel: &Kernel) -> Res<Program> {
     let mut loops = 0;
-    walk::visit(&kernel.body, &mut |stmt| match stmt {
-        Stmt::For(_) | Stmt::RegisterTile { .. } => loops += 1,
-        _ => {}
-    });
+    walk::visit(&kernel.body, &mut |stmt| loops += u32::from(matches!(stmt, Stmt::For(_))));
     let first_block = kernel.vals.len() + kernel.axes.len();
     let hidden = first_block as u32 + 6;
     let first_const = hidden + kernel.globals.len() as u32 + HIDDEN_PER_LOOP * loops;
@@ -511,18 +508,6 @@ impl Compiler<'_> {
             Stmt::Stage { buf, body, .. } => {
                 self.code.push(Inst::Local { buf: self.buf(*buf)? });
                 return self.body(body);
-            }
-            Stmt::RegisterTile { i, rows, j, cols, body, .. } => {
-                let bounds = |n: &u32| [Ix::Const(0), Ix::Const(*n as i64), Ix::Const(1)];
-                let exprs = |c: &Self, n: &u32| -> Res<[Expr; 3]> {
-                    let [a, b, s] = bounds(n);
-                    Ok([c.expr(&a)?, c.expr(&b)?, c.expr(&s)?])
-                };
-                let outer = exprs(self, rows)?;
-                return self.counted(*i, outer, None, false, &mut |c| {
-                    let inner = exprs(c, cols)?;
-                    c.counted(*j, inner, None, false, &mut |c| c.body(body))
-                });
             }
         };
         self.code.push(inst);

@@ -6,7 +6,7 @@
 //!
 //! Invariants:
 //! * Placement changes nothing but what `Combine` says: a `Vector` reduce loop computes the fixed tree stated there, a
-//!   `Stage` declares and fills its buffer, a `RegisterTile` is its two loops.
+//!   `Stage` declares and fills its buffer.
 //! * A kernel with atomics or ordered accesses has up to [`WINDOW`] blocks under way at once, claimed in linear order,
 //!   each giving way after an atomic or ordered access and after [`SLICE`] instructions. Other kernels run block after
 //!   block.

@@ -51,7 +51,7 @@ fn a_masked_tile_loop_writes_its_range_only() {
 }
 
 #[test]
-fn a_matrix_product_in_a_register_tile_with_a_stage() {
+fn a_matrix_product_in_registers_with_a_stage() {
     let text = r#"tile kernel mm(a: ptr f32, b: ptr f32, c: ptr f32):
   local acc: f32[4, 8]
   stage p: f32[2, 3, 4]:
@@ -61,13 +61,22 @@ fn a_matrix_product_in_a_register_tile_with_a_stage() {
         p[jj//4, kk, jj%4] = v
   for i1 in 0..4 step 2: serial
     for j1 in 0..8 step 4: serial
-      register_tile acc over i2 in 0..2, j2 in 0..4 lanes 4:
-        for k in 0..3: reduce contraction m=i2 n=j2 k=k a=x b=y acc=acc
-          x: f32 = load a[(i1 + i2)*3 + k]
-          y: f32 = p[(j1 + j2)//4, k, (j1 + j2)%4]
-          z: f32 = acc[i1 + i2, j1 + j2]
-          f: f32 = fma(x, y, z)
-          acc[i1 + i2, j1 + j2] = f
+      local acc_r: f32[2, 4] register(4)
+      for i2 in 0..2: free unroll
+        for j2 in 0..4: free vector(4)
+          acc_r[i2, j2] = 0.0
+      for k in 0..3: reduce
+        for i3 in 0..2: free unroll
+          x: f32 = load a[(i1 + i3)*3 + k]
+          for j3 in 0..4: free vector(4)
+            y: f32 = p[(j1 + j3)//4, k, (j1 + j3)%4]
+            z: f32 = acc_r[i3, j3]
+            f: f32 = fma(x, y, z)
+            acc_r[i3, j3] = f
+      for i4 in 0..2: free unroll
+        for j4 in 0..4: free vector(4)
+          w: f32 = acc_r[i4, j4]
+          acc[i1 + i4, j1 + j4] = w
   for i in 0..4: free
     for j in 0..8: free vector(4)
       r: f32 = acc[i, j]

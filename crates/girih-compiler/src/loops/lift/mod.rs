@@ -229,7 +229,7 @@ impl<'m> Lift<'m> {
     }
     /// Declares a local buffer in the current body.
     fn local(&mut self, name: &str, ty: Ty, shape: &[u64]) -> BufId {
-        let buf = self.kernel.bufs.push(Buf { name: name.to_string(), ty, shape: shape.to_vec() });
+        let buf = self.kernel.bufs.push(Buf::new(name, ty, shape.to_vec()));
         self.emit(Stmt::Local { buf });
         buf
     }

@@ -69,7 +69,7 @@ impl<'a> Parser<'_, 'a> {
             }
         }
     }
-    /// `NAME ":" ty ("[" INT,* "]")?`; a buffer may be declared again, the same.
+    /// `NAME ":" ty ("[" INT,* "]" ("register" "(" INT ")")?)?`; a buffer may be declared again, the same.
     pub(super) fn define_buf(&mut self) -> Res<BufId> {
         let (name, span) = self.new_name()?;
         self.c.punct(":")?;
@@ -81,13 +81,17 @@ impl<'a> Parser<'_, 'a> {
                 Ok(())
             })?;
         }
+        let mut made = Buf::new(name, ty, shape);
+        if self.c.eat_word("register") {
+            self.c.punct("(")?;
+            made.space = Space::Register { lanes: self.number()? };
+            self.c.punct(")")?;
+        }
         match self.names.get(name) {
-            Some(Thing::Buf(buf)) if self.kernel.bufs[*buf].ty == ty && self.kernel.bufs[*buf].shape == shape => {
-                Ok(*buf)
-            }
+            Some(Thing::Buf(buf)) if self.kernel.bufs[*buf] == made => Ok(*buf),
             Some(_) => Err(error(Code::UnknownIrName, span, format!("`{name}` is defined twice"))),
             None => {
-                let buf = self.kernel.bufs.push(Buf { name: name.to_string(), ty, shape });
+                let buf = self.kernel.bufs.push(made);
                 self.names.insert(name, Thing::Buf(buf));
                 Ok(buf)
             }

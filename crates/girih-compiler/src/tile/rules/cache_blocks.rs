@@ -31,7 +31,7 @@ Refuses when everything fits, and when an extent has no divisor to cut by.
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    contraction::rewrite(p, log, &mut |kernel, nest| cut(kernel, ctx, nest))
+    contraction::rewrite(p, log, &mut |kernel, nest| Ok(vec![cut(kernel, ctx, nest)?]))
 }
 
 fn cut(kernel: &mut Kernel, ctx: &Context, nest: &Nest) -> Result<Stmt, String> {
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(text(&out), want);
         // The blocks get packed operands and register tiles like any other contraction.
         let all = text(&schedule(&kernel(LARGE), &context()));
-        assert!(all.contains("register_tile") && all.contains("b_pack: f32[16, 256, 32]"), "{all}");
+        assert!(all.contains("acc_r: f32[8, 32] register(16)") && all.contains("b_pack: f32[16, 256, 32]"), "{all}");
     }
 
     #[test]

@@ -59,9 +59,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         return None;
     }
     edit::rewrite(p, &mut |kernel, s| {
-        let Stmt::For(f) = s else {
-            return if matches!(s, Stmt::RegisterTile { .. }) { Visit::Leave } else { Visit::Into };
-        };
+        let Stmt::For(f) = s else { return Visit::Into };
         if f.kind != LoopKind::Free || f.place != Place::None {
             return Visit::Into;
         }
@@ -233,7 +231,7 @@ fn through_block(kernel: &mut Kernel, body: &[Stmt], t: &Cut, s: &Cut) -> Vec<St
         }
         let ty = kernel.vals[value].ty;
         let shape = vec![BLOCK as u64, BLOCK as u64];
-        let buf = kernel.bufs.push(Buf { name: "block".to_string(), ty, shape });
+        let buf = kernel.bufs.push(Buf::new("block", ty, shape));
         let read = Stmt::Read { dst: value, buf, idx: vec![Ix::Axis(s.inner.axis), Ix::Axis(t.inner.axis)] };
         let Some(at) = left.iter().position(|x| moved.last() == Some(x)) else { continue };
         left[at] = read;

@@ -30,9 +30,7 @@ const MOST_STATEMENTS: u64 = 96;
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let most = u64::from(ctx.knobs.unroll);
     edit::rewrite(p, &mut |kernel, s| {
-        let Stmt::For(f) = s else {
-            return if matches!(s, Stmt::RegisterTile { .. }) { Visit::Leave } else { Visit::Into };
-        };
+        let Stmt::For(f) = s else { return Visit::Into };
         let Some(copies) = copies(s) else { return Visit::Into };
         if f.place != Place::None {
             return Visit::Into;

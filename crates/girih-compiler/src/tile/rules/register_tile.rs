@@ -4,25 +4,37 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
-use crate::loops::walk::refs;
+use crate::loops::walk::{self, refs, refs_of};
+use crate::num::DType;
 use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
-use crate::tile::contraction::{self, Nest, num_type};
+use crate::tile::contraction::{self, Nest, Roles, TileShape, num_type};
 use crate::tile::edit::{self, free_loop, new_axis};
+use crate::tile::epilogue;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "register_tile",
     doc: "\
 Runs a contraction one register tile of the accumulator at a time: `rows` x `cols` accumulators stay in registers over the
-whole reduction.
+whole reduction. Each step takes the tile's columns of the right operand into registers, then goes through its rows.
 
 ```text
 for i in 0..128: free                            for j1 in 0..4: free
   for j in 0..128: free                            for i1 in 0..16: free
-    for kk in 0..64: reduce contraction   -->        register_tile acc (i2 8, j2 32 by 16 lanes):
-      acc[i, j] <- a[i, kk] * b[kk, j]                 for kk in 0..64: reduce contraction
-                                                         acc[i1*8 + i2, j1*32 + j2] <- ...
+    for kk in 0..64: reduce contraction   -->        local acc_r: f32[8, 32] register(16)
+      acc[i, j] <- a[i, kk] * b[kk, j]               acc_r <- acc[i1*8.., j1*32..]
+                                                     for kk in 0..64: reduce
+                                                       local b_r: f32[32] register(16)
+                                                       for j2 in 0..32: free vector(16)
+                                                         b_r[j2] <- b[kk, j1*32 + j2]
+                                                       for i2 in 0..8: free unroll
+                                                         for j2 in 0..32: free vector(16)
+                                                           acc_r[i2, j2] <- a[i1*8 + i2, kk] * b_r[j2]
+                                                     acc[i1*8.., j1*32..] <- acc_r
 ```
+
+Where the sum is one stretch, it starts in registers and what follows it is done there (`tile/epilogue.rs`): the
+accumulator is no longer in memory at all.
 
 The columns run outermost, so that a packed panel of the right operand stays in L1 while the rows pass over it.
 
@@ -35,53 +47,205 @@ still has a mask or does not lie along n.
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    contraction::rewrite(p, log, &mut |kernel, nest| tile(kernel, ctx, nest))
+    let mut kernel = contraction::rewrite(p, log, &mut |kernel, nest| tile(kernel, ctx, nest))?;
+    for acc in epilogue::join(&mut kernel) {
+        log.applied(format!("{}, which starts and ends in registers", kernel.bufs[acc].name));
+    }
+    Some(kernel)
 }
 
-fn tile(kernel: &mut Kernel, ctx: &Context, nest: &Nest) -> Result<Stmt, String> {
+fn tile(kernel: &mut Kernel, ctx: &Context, nest: &Nest) -> Result<Vec<Stmt>, String> {
     if !ctx.knobs.register_tile {
         return Err("knob off".to_string());
     }
     let roles = nest.roles;
-    let acc = num_type(kernel, roles.acc).ok_or("its accumulator holds addresses")?;
-    let shape = nest.tile_shape(ctx, acc)?;
-    check_body(kernel, nest, shape.cols)?;
+    let dtype = num_type(kernel, roles.acc).ok_or("its accumulator holds addresses")?;
+    let shape = nest.tile_shape(ctx, dtype)?;
+    let place = check_body(kernel, nest, shape.cols)?;
 
-    let [i1, i2] = ["1", "2"].map(|d| new_axis(kernel, roles.m, d));
-    let [j1, j2] = ["1", "2"].map(|d| new_axis(kernel, roles.n, d));
-    let (rows, cols) = (shape.rows as i64, shape.cols as i64);
-    let (row_tiles, col_tiles) = (nest.m as i64 / rows, nest.n as i64 / cols);
-    let place = |outer: AxisId, count: i64, size: i64, inner: AxisId| {
-        if count == 1 { Ix::Axis(inner) } else { Ix::Axis(outer) * Ix::Const(size) + Ix::Axis(inner) }
-    };
-    let by = BTreeMap::from([(roles.m, place(i1, row_tiles, rows, i2)), (roles.n, place(j1, col_tiles, cols, j2))]);
-    let body = edit::place_axes(&nest.reduce.body, &by, &BTreeMap::from([(i2, rows), (j2, cols)]));
-    let contraction =
-        Some(Contraction { m: vec![i2], n: vec![j2], k: vec![roles.k], a: roles.a, b: roles.b, acc: roles.acc });
-    let reduce = Stmt::For(Box::new(For { contraction, body, ..nest.reduce.clone() }));
-    let mut out = Stmt::RegisterTile {
-        acc: roles.acc,
-        i: i2,
-        rows: shape.rows,
-        j: j2,
-        cols: shape.cols,
-        lanes: shape.lanes,
-        body: vec![reduce],
-    };
+    let i1 = new_axis(kernel, roles.m, "1");
+    let j1 = new_axis(kernel, roles.n, "1");
+    let (row_tiles, col_tiles) = (nest.m / u64::from(shape.rows), nest.n / u64::from(shape.cols));
+    let name = format!("{}_r", kernel.bufs[roles.acc].name);
+    let extents = vec![shape.rows.into(), shape.cols.into()];
+    let acc = register_buffer(kernel, name, dtype, extents, shape.lanes);
+    let tile = Tile { roles, shape, i1: (row_tiles > 1).then_some(i1), j1: (col_tiles > 1).then_some(j1), acc };
+
+    let val = |kernel: &mut Kernel, name: &str| kernel.vals.push(Val { ty: Ty::Num(dtype), name: name.into() });
+    let (start, sum) = (val(kernel, "start"), val(kernel, "sum"));
+    let (old, new) = (roles.acc, tile.acc);
+    let fill = tile.over(kernel, |idx| {
+        let (dst, value) = (start, Opnd::Val(start));
+        vec![Stmt::Read { dst, buf: old, idx: place.clone() }, Stmt::Write { buf: new, idx, value }]
+    });
+    let steps = tile.steps(kernel, nest);
+    let store = tile.over(kernel, |idx| {
+        let (dst, value) = (sum, Opnd::Val(sum));
+        vec![Stmt::Read { dst, buf: new, idx }, Stmt::Write { buf: old, idx: place.clone(), value }]
+    });
+    let mut out = vec![Stmt::Local { buf: tile.acc }];
+    out.extend(fill);
+    out.push(steps);
+    out.extend(store);
     if row_tiles > 1 {
-        out = free_loop(i1, Ix::Const(row_tiles), vec![out]);
+        out = vec![free_loop(i1, Ix::Const(row_tiles as i64), out)];
     }
     if col_tiles > 1 {
-        out = free_loop(j1, Ix::Const(col_tiles), vec![out]);
+        out = vec![free_loop(j1, Ix::Const(col_tiles as i64), out)];
     }
     for f in nest.free.iter().rev().skip(2) {
-        out = Stmt::For(Box::new(For { body: vec![out], ..(*f).clone() }));
+        out = vec![Stmt::For(Box::new(For { body: out, ..(*f).clone() }))];
     }
     Ok(out)
 }
 
-/// The micro-kernel's loads: rows from anywhere, columns contiguous, no masks; the one effect is the write of `acc`.
-fn check_body(kernel: &Kernel, nest: &Nest, cols: u32) -> Result<(), String> {
+fn register_buffer(kernel: &mut Kernel, name: String, dtype: DType, shape: Vec<u64>, lanes: u32) -> BufId {
+    kernel.bufs.push(Buf { space: Space::Register { lanes }, ..Buf::new(name, Ty::Num(dtype), shape) })
+}
+
+/// A register tile of a contraction.
+struct Tile {
+    roles: Roles,
+    shape: TileShape,
+    /// The axes over tiles of rows and of columns, where there are several.
+    i1: Option<AxisId>,
+    j1: Option<AxisId>,
+    acc: BufId,
+}
+
+impl Tile {
+    /// Statements of the contraction at a row and a column of the tile.
+    fn place(&self, body: &[Stmt], i2: &Ix, j2: &Ix) -> Vec<Stmt> {
+        let at = |outer: Option<AxisId>, size: u32, inner: &Ix| match outer {
+            Some(outer) => Ix::add(Ix::Axis(outer) * Ix::Const(size.into()), inner.clone()),
+            None => inner.clone(),
+        };
+        let TileShape { rows, cols, .. } = self.shape;
+        let by = [(self.roles.m, at(self.i1, rows, i2)), (self.roles.n, at(self.j1, cols, j2))];
+        let mut extents = BTreeMap::new();
+        for (ix, n) in [(i2, rows), (j2, cols)] {
+            if let Ix::Axis(axis) = ix {
+                extents.insert(*axis, i64::from(n));
+            }
+        }
+        edit::place_axes(body, &by.into(), &extents)
+    }
+
+    /// A loop over the rows; of one row, none.
+    fn rows(&self, kernel: &mut Kernel, body: impl FnOnce(&mut Kernel, Ix) -> Vec<Stmt>) -> Vec<Stmt> {
+        if self.shape.rows == 1 {
+            return body(kernel, Ix::Const(0));
+        }
+        let i2 = new_axis(kernel, self.roles.m, "2");
+        let body = body(kernel, Ix::Axis(i2));
+        let rows = Ix::Const(self.shape.rows.into());
+        vec![edit::loop_with(i2, rows, body, |f| f.place = Place::Unroll)]
+    }
+
+    /// A loop over the columns, vector by vector.
+    fn cols(&self, kernel: &mut Kernel, body: impl FnOnce(&mut Kernel, Ix) -> Vec<Stmt>) -> Stmt {
+        let j2 = new_axis(kernel, self.roles.n, "2");
+        let body = body(kernel, Ix::Axis(j2));
+        let (lanes, cols) = (self.shape.lanes, Ix::Const(self.shape.cols.into()));
+        edit::loop_with(j2, cols, body, |f| f.place = Place::Vector { lanes })
+    }
+
+    /// What is done for every element: `body` is given its place in the accumulator's registers.
+    fn over(&self, kernel: &mut Kernel, body: impl FnOnce(Vec<Ix>) -> Vec<Stmt>) -> Vec<Stmt> {
+        self.rows(kernel, |kernel, i2| {
+            let cols = self.cols(kernel, |_, j2| self.place(&body(vec![i2.clone(), j2.clone()]), &i2, &j2));
+            vec![cols]
+        })
+    }
+
+    /// The reduction: for each step what depends on neither row nor column, what depends on the column only, kept in
+    /// registers, and then row by row the row's scalars and the sums.
+    fn steps(&self, kernel: &mut Kernel, nest: &Nest) -> Stmt {
+        let parts = Parts::of(nest);
+        let mut body = self.place(&parts.once, &Ix::Const(0), &Ix::Const(0));
+        let needed = refs(&parts.sums).vals_used;
+        let mut kept: BTreeMap<ValId, (BufId, ValId)> = BTreeMap::new();
+        for s in &parts.cols {
+            let Some(val) = walk::def(s).filter(|v| needed.contains(v)) else { continue };
+            let Val { ty: Ty::Num(dtype), name } = kernel.vals[val].clone() else { continue };
+            let width = vec![u64::from(self.shape.cols)];
+            let buf = register_buffer(kernel, format!("{name}_r"), dtype, width, self.shape.lanes);
+            let again = kernel.vals.push(Val { ty: Ty::Num(dtype), name });
+            kept.insert(val, (buf, again));
+            body.push(Stmt::Local { buf });
+        }
+        if !parts.cols.is_empty() {
+            body.push(self.cols(kernel, |_, j2| {
+                let mut out = self.place(&parts.cols, &Ix::Const(0), &j2);
+                let keep = |(val, (buf, _)): (&ValId, &(BufId, ValId))| Stmt::Write {
+                    buf: *buf,
+                    idx: vec![j2.clone()],
+                    value: Opnd::Val(*val),
+                };
+                out.extend(kept.iter().map(keep));
+                out
+            }));
+        }
+        body.extend(self.rows(kernel, |kernel, i2| {
+            let mut out = self.place(&parts.rows, &i2, &Ix::Const(0));
+            out.push(self.cols(kernel, |_, j2| {
+                let read = |(buf, dst): &(BufId, ValId)| Stmt::Read { dst: *dst, buf: *buf, idx: vec![j2.clone()] };
+                let mut sums = self.place(&parts.sums, &i2, &j2);
+                walk::subst_vals(&mut sums, &mut |v| kept.get(&v).map(|(_, again)| Opnd::Val(*again)));
+                for s in &mut sums {
+                    if let Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. } = s
+                        && *buf == self.roles.acc
+                    {
+                        (*buf, *idx) = (self.acc, vec![i2.clone(), j2.clone()]);
+                    }
+                }
+                kept.values().map(read).chain(sums).collect()
+            }));
+            out
+        }));
+        Stmt::For(Box::new(For { contraction: None, body, ..nest.reduce.clone() }))
+    }
+}
+
+/// The statements of a contraction's body by what they depend on, each in program order: nothing has an effect but the
+/// write of the accumulator.
+#[derive(Default)]
+struct Parts {
+    once: Vec<Stmt>,
+    rows: Vec<Stmt>,
+    cols: Vec<Stmt>,
+    /// Rows and columns, as the accumulator does.
+    sums: Vec<Stmt>,
+}
+
+impl Parts {
+    fn of(nest: &Nest) -> Parts {
+        let (mut by_row, mut by_col) = (BTreeSet::new(), BTreeSet::new());
+        let mut parts = Parts::default();
+        for s in &nest.reduce.body {
+            let facts = refs_of(s);
+            let sums = facts.bufs_read.contains(&nest.roles.acc) || facts.bufs_written.contains(&nest.roles.acc);
+            let on = |axis: AxisId, vals: &BTreeSet<ValId>| {
+                sums || facts.axes_used.contains(&axis) || facts.vals_used.iter().any(|v| vals.contains(v))
+            };
+            let (row, col) = (on(nest.roles.m, &by_row), on(nest.roles.n, &by_col));
+            by_row.extend(walk::def(s).filter(|_| row));
+            by_col.extend(walk::def(s).filter(|_| col));
+            let to = match (row, col) {
+                (false, false) => &mut parts.once,
+                (true, false) => &mut parts.rows,
+                (false, true) => &mut parts.cols,
+                (true, true) => &mut parts.sums,
+            };
+            to.push(s.clone());
+        }
+        parts
+    }
+}
+
+/// The accumulator's place. Rows are loaded from anywhere, columns one after the other, nothing is masked, and the one
+/// effect is the write of the accumulator.
+fn check_body(kernel: &Kernel, nest: &Nest, cols: u32) -> Result<Vec<Ix>, String> {
     let (m, n) = (nest.roles.m, nest.roles.n);
     // Panels are walked from end to end by tiles that divide them.
     let panel = |ix: &Ix| match affine::panels(ix, n) {
@@ -98,9 +262,10 @@ fn check_body(kernel: &Kernel, nest: &Nest, cols: u32) -> Result<(), String> {
             _ => None,
         })
         .collect();
-    if places.len() != 1 {
+    let mut places = places.into_iter();
+    let (Some(place), None) = (places.next(), places.next()) else {
         return Err("the accumulator's place is not one per row and column".to_string());
-    }
+    };
     for s in &nest.reduce.body {
         let along_n = match s {
             Stmt::Load { mask, .. } if !mask.is_always() => return Err("an operand has a mask".to_string()),
@@ -141,7 +306,7 @@ fn check_body(kernel: &Kernel, nest: &Nest, cols: u32) -> Result<(), String> {
             return Err("an operand does not lie along n".to_string());
         }
     }
-    Ok(())
+    Ok(place.clone())
 }
 
 #[cfg(test)]
@@ -163,7 +328,7 @@ mod tests {
     #[test]
     fn knobs_choose_the_tile() {
         let (out, _) = apply("register_tile", &kernel(PRODUCT), &with_knobs(&["rows=4", "cols=64"]));
-        assert!(text(&out).contains("register_tile acc over i2 in 0..4, j2 in 0..64 lanes 16:"), "{}", text(&out));
+        assert!(text(&out).contains("local acc_r: f32[4, 64] register(16)"), "{}", text(&out));
         let why = refusals("register_tile", PRODUCT, &with_knobs(&["rows=3"]));
         assert_eq!(why, ["contraction into acc: a tile of 3x64 by 16 lanes does not divide 16x64"]);
         assert_eq!(
@@ -173,7 +338,58 @@ mod tests {
     }
 
     #[test]
-    fn what_the_micro_kernel_cannot_hold_is_refused() {
+    fn a_sum_in_one_stretch_starts_and_ends_in_registers() {
+        let block = r#"loop kernel k(A: ptr f32, B: ptr f32, bias: ptr f32, C: ptr f32):
+  local acc: f32[16, 64]
+  for i0 in 0..16: free
+    for j0 in 0..64: free
+      acc[i0, j0] = 0.0
+  for i in 0..16: free
+    for j in 0..64: free
+      for kk in 0..8: reduce contraction m=i n=j k=kk a=a b=b acc=acc
+        a: f32 = load A[i*8 + kk]
+        b: f32 = load B[kk*64 + j]
+        c: f32 = acc[i, j]
+        d: f32 = fma(a, b, c)
+        acc[i, j] = d
+  for i1 in 0..16: free
+    r: f32 = load A[i1]
+    for j1 in 0..64: free
+      s: f32 = acc[i1, j1]
+      t: f32 = load bias[j1]
+      u: f32 = s + t
+      v: f32 = u * r
+      store C[i1*64 + j1] = v
+"#;
+        let (out, log) = apply("register_tile", &kernel(block), &context());
+        assert_eq!(log.applied, ["contraction into acc", "acc, which starts and ends in registers"]);
+        let made = text(&out);
+        assert!(!made.contains("local acc:") && made.contains("acc_r[i2, j2] = 0.0"), "{made}");
+        let end = r#"        r: f32 = load A[i1*8 + i2_2]
+        for j2_3 in 0..32: free vector(16)
+          s: f32 = acc_r[i2_2, j2_3]
+          t: f32 = load bias[j1*32 + j2_3]
+          u: f32 = s + t
+          v: f32 = u * r
+          store C[(i1*8 + i2_2)*64 + (j1*32 + j2_3)] = v
+"#;
+        assert!(made.contains(end), "{made}");
+        // Not where it is needed in memory: another reader, other places, masks, a sum in stretches.
+        for (from, to) in [
+            ("s: f32 = acc[i1, j1]", "s: f32 = acc[i1, 63 - j1]"),
+            ("t: f32 = load bias[j1]", "t: f32 = load bias[j1] where j1 < bx else 0.0"),
+            ("store C[i1*64 + j1] = v", "store C[j1*16 + i1] = v"),
+            ("acc[i0, j0] = 0.0", "w: f32 = load bias[j0]\n      acc[i0, j0] = w"),
+            ("    r: f32 = load A[i1]", "    r: f32 = acc[i1, 0]"),
+        ] {
+            assert!(block.contains(from));
+            let (_, log) = apply("register_tile", &kernel(&block.replace(from, to)), &context());
+            assert_eq!(log.applied, ["contraction into acc"], "{to}");
+        }
+    }
+
+    #[test]
+    fn what_registers_cannot_hold_is_refused() {
         for (from, to, why) in [
             ("load A[i*8 + kk]", "load A[i*8 + kk] where i < bx else 0.0", "an operand has a mask"),
             ("B[kk*64 + j]", "B[j*8 + kk]", "an operand does not lie along n"),

@@ -51,7 +51,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     edit::rewrite(p, &mut |kernel, s| {
         let Stmt::For(f) = s else { return Visit::Into };
         let site = axis_site(kernel, f.axis);
-        let refusal = refuse(f);
+        let refusal = refuse(kernel, f);
         let facts = refs(&f.body);
         if let Some(fixed) = fixed(f, &facts) {
             if let Some(why) = refusal {
@@ -72,7 +72,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 }
 
 /// Why a loop stays whole, whatever its conditions.
-fn refuse(f: &For) -> Option<&'static str> {
+fn refuse(kernel: &Kernel, f: &For) -> Option<&'static str> {
     if f.kind == LoopKind::Serial || f.step != Ix::Const(1) {
         return Some("its iterations run in order");
     }
@@ -83,7 +83,7 @@ fn refuse(f: &For) -> Option<&'static str> {
     walk::visit(&f.body, &mut |s| {
         statements += 1;
         asserts |= matches!(s, Stmt::Assert { .. });
-        tiles |= matches!(s, Stmt::RegisterTile { .. });
+        tiles |= matches!(s, Stmt::Local { buf } if kernel.bufs[*buf].space != Space::Scratch);
     });
     if tiles {
         return Some("it holds a register tile");

@@ -168,7 +168,7 @@ fn stage_operand(
     let panels = !left || along == Some(own) && shape.rows > 1;
     let tag = if left { "a_pack" } else { "b_pack" };
     let buf_shape = if panels { vec![extent / width, nest.k, width] } else { vec![extent, nest.k] };
-    let buf = kernel.bufs.push(Buf { name: tag.to_string(), ty: Ty::Num(dtype), shape: buf_shape });
+    let buf = kernel.bufs.push(Buf::new(tag, Ty::Num(dtype), buf_shape));
     let k = new_axis(kernel, nest.roles.k, "");
     let inner = new_axis(kernel, own, "");
     let panel = (panels && extent > width).then(|| new_axis(kernel, own, "p"));
@@ -332,7 +332,7 @@ mod tests {
             ]
         );
         let all = text(&schedule(&kernel(&panels), &context()));
-        assert!(all.contains("load B[j1*2048 + kk*32 + j2]") && all.contains("j2 in 0..32"), "{all}");
+        assert!(all.contains("load B[j1*2048 + kk*32 + j2_1]") && all.contains("j2_1 in 0..32"), "{all}");
         let short = large.replace("0..64", "0..32");
         let (out, log) = apply("stage_inputs", &kernel(&short), &context());
         assert_eq!(log.skipped, []);

@@ -199,7 +199,7 @@ fn cut(kernel: &mut Kernel, target: &Target, nest: &StreamNest<'_>) -> Result<St
     let constant = |x: f64| Opnd::Const { dtype, bits: convert::from_f64(dtype, x, NEAREST) };
     let buffer = |b: &mut Build<'_>, like: BufId, shape: Vec<u64>| {
         let name = b.kernel.bufs.get(like).map_or("x".to_string(), |b| b.name.clone());
-        b.kernel.bufs.push(Buf { name, ty: Ty::Num(dtype), shape })
+        b.kernel.bufs.push(Buf::new(name, Ty::Num(dtype), shape))
     };
     let acc = buffer(&mut b, roles.acc, vec![bm, width]);
     let greatest = buffer(&mut b, roles.greatest, vec![bm]);
@@ -215,7 +215,7 @@ fn cut(kernel: &mut Kernel, target: &Target, nest: &StreamNest<'_>) -> Result<St
     body.push(loops(&[(i, bm)], both));
 
     // One stretch of keys.
-    let scores = b.kernel.bufs.push(Buf { name: "s".into(), ty: Ty::Num(dtype), shape: vec![bm, bk] });
+    let scores = b.kernel.bufs.push(Buf::new("s", Ty::Num(dtype), vec![bm, bk]));
     let mut step = vec![Stmt::Local { buf: scores }];
     let (i, j) = (b.axis("i", bm), b.axis("j", bk));
     let zero = Stmt::Write { buf: scores, idx: vec![Ix::Axis(i), Ix::Axis(j)], value: constant(0.0) };
@@ -302,7 +302,7 @@ fn recurrence(b: &mut Build<'_>, nest: &StreamNest<'_>, cuts: &Cuts, t: &Stretch
     let (row, at) = (vec![Ix::Axis(i)], vec![Ix::Axis(i), Ix::Axis(j)]);
 
     // The scores, and the greatest of the stretch.
-    let best = b.kernel.bufs.push(Buf { name: "best".into(), ty: Ty::Num(dtype), shape: vec![] });
+    let best = b.kernel.bufs.push(Buf::new("best", Ty::Num(dtype), vec![]));
     let mut rows =
         vec![Stmt::Local { buf: best }, Stmt::Write { buf: best, idx: vec![], value: constant(f64::NEG_INFINITY) }];
     let all: Vec<&Stmt> = nest.around.iter().chain(&nest.inside).copied().collect();
@@ -359,7 +359,7 @@ fn recurrence(b: &mut Build<'_>, nest: &StreamNest<'_>, cuts: &Cuts, t: &Stretch
     let shrink = define(b, &mut rows, ScalarOp::Exp, vec![behind]);
 
     // The terms and their sum.
-    let sum = b.kernel.bufs.push(Buf { name: "sum".into(), ty: Ty::Num(dtype), shape: vec![] });
+    let sum = b.kernel.bufs.push(Buf::new("sum", Ty::Num(dtype), vec![]));
     rows.push(Stmt::Local { buf: sum });
     rows.push(Stmt::Write { buf: sum, idx: vec![], value: constant(0.0) });
     let j = b.axis("j", bk);

@@ -39,9 +39,7 @@ pub const MOST_SQUARES: u64 = 4;
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     edit::rewrite(p, &mut |kernel, s| {
-        let Stmt::For(outer) = s else {
-            return if matches!(s, Stmt::RegisterTile { .. }) { Visit::Leave } else { Visit::Into };
-        };
+        let Stmt::For(outer) = s else { return Visit::Into };
         let [Stmt::For(inner)] = &outer.body[..] else { return Visit::Into };
         if !turns(kernel, outer, inner) {
             return Visit::Into;

@@ -38,9 +38,6 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         return None;
     }
     edit::rewrite(p, &mut |kernel, s| {
-        if matches!(s, Stmt::RegisterTile { .. }) {
-            return Visit::Leave;
-        }
         let Stmt::For(f) = s else { return Visit::Into };
         let innermost = f.body.iter().all(|s| walk::bodies(s).is_empty());
         if !innermost || f.kind == LoopKind::Serial || f.place != Place::None || f.body.is_empty() {

@@ -116,7 +116,7 @@ impl<'a> NestBuilder<'a> {
     }
 
     pub fn local(&mut self, name: &str, dtype: DType, shape: Vec<u64>, depth: usize) -> BufId {
-        let buf = self.kernel.bufs.push(Buf { name: name.into(), ty: Ty::Num(dtype), shape });
+        let buf = self.kernel.bufs.push(Buf::new(name, Ty::Num(dtype), shape));
         self.push(depth, Stmt::Local { buf });
         buf
     }

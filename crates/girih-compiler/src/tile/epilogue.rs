@@ -1,0 +1,215 @@
+//! What precedes and follows a register tile, done in its registers.
+//!
+//! ```text
+//! local acc: f32[128, 64]                          for j1 in 0..2: free
+//! for i: for j: acc[i, j] = 0.0                      for i1 in 0..16: free
+//! for j1 in 0..2: for i1 in 0..16: free                local acc_r: f32[8, 32] register(16)
+//!   local acc_r: f32[8, 32] register(16)               acc_r[i2, j2] = 0.0
+//!   acc_r <- acc                           -->         for kk in 0..64: reduce
+//!   for kk in 0..64: reduce                              ...
+//!     ...                                              store out[..] = acc_r[i2, j2] + bias[j1*32 + j2]
+//!   acc <- acc_r
+//! for i: for j: store out[..] = acc[i, j] + bias[j]
+//! ```
+//!
+//! That is possible where the whole sum is one stretch: otherwise the accumulators of a block, which are many register
+//! tiles, wait in memory for the next one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::affine::{self, Stride};
+use super::edit::{self, const_trip};
+use crate::loops::ir::*;
+use crate::loops::walk::{self, buffer_uses, refs};
+use crate::num::ScalarOp;
+
+/// The most statements for each vector of the tile: they are written out for all of them.
+const MOST_STATEMENTS: usize = 8;
+
+/// Joins every register tile of a kernel with what precedes and follows it, where that is possible. Returns the
+/// accumulators that are in registers only from then on.
+pub fn join(kernel: &mut Kernel) -> Vec<BufId> {
+    let mut body = std::mem::take(&mut kernel.body);
+    let mut joined = vec![];
+    walk::visit_bodies_mut(&mut body, &mut |body| {
+        let locals = body.iter().filter_map(|s| match s {
+            Stmt::Local { buf } if kernel.bufs[*buf].space == Space::Scratch => Some(*buf),
+            _ => None,
+        });
+        for acc in locals.collect::<Vec<_>>() {
+            if let Some(new) = join_one(kernel, body, acc) {
+                *body = new;
+                joined.push(acc);
+            }
+        }
+    });
+    kernel.body = body;
+    joined
+}
+
+fn join_one(kernel: &Kernel, body: &[Stmt], acc: BufId) -> Option<Vec<Stmt>> {
+    let touches = |s: &&Stmt| buffer_uses(std::slice::from_ref(*s)).contains_key(&acc);
+    let touching: Vec<usize> = (0..body.len()).filter(|&at| touches(&&body[at])).collect();
+    let [local, first, tile, last] = touching[..] else { return None };
+    if !matches!(body[local], Stmt::Local { .. }) || last != tile + 1 {
+        return None;
+    }
+    let shape = &kernel.bufs[acc].shape;
+    let start = start(&body[first], acc, shape)?;
+    let after = After::of(kernel, &body[last], acc, shape)?;
+    let mut new_tile = body[tile].clone();
+    after.put(&mut new_tile, acc, start)?;
+    let keep = |at: usize| at != local && at != first && at != last;
+    let out = (0..body.len()).filter(|&at| keep(at));
+    Some(out.map(|at| if at == tile { new_tile.clone() } else { body[at].clone() }).collect())
+}
+
+/// The constant that a nest fills the whole of a buffer with.
+fn start(s: &Stmt, acc: BufId, shape: &[u64]) -> Option<Opnd> {
+    let (i, j) = pair(s, shape)?;
+    match (&i.body[..], &j.body[..]) {
+        ([_], [Stmt::Write { buf, idx, value: value @ Opnd::Const { .. } }]) if *buf == acc => {
+            (*idx == [Ix::Axis(i.axis), Ix::Axis(j.axis)]).then_some(*value)
+        }
+        _ => None,
+    }
+}
+
+/// Two free loops over all of a buffer: the inner one stands last in the outer one.
+fn pair<'a>(s: &'a Stmt, shape: &[u64]) -> Option<(&'a For, &'a For)> {
+    let Stmt::For(i) = s else { return None };
+    let Some(Stmt::For(j)) = i.body.last() else { return None };
+    let open = |f: &For| f.kind == LoopKind::Free && f.place == Place::None;
+    let extents = [const_trip(i)?, const_trip(j)?];
+    (open(i) && open(j) && extents == shape).then_some((i, j))
+}
+
+/// What is done with each sum, row by row: statements for a row, and for each element of it.
+struct After<'a> {
+    i: AxisId,
+    j: AxisId,
+    row: &'a [Stmt],
+    element: &'a [Stmt],
+}
+
+impl<'a> After<'a> {
+    fn of(kernel: &Kernel, s: &'a Stmt, acc: BufId, shape: &[u64]) -> Option<After<'a>> {
+        let (i, j) = pair(s, shape)?;
+        let (_, row) = i.body.split_last()?;
+        if !row.iter().all(|s| edit::is_pure(s)) || j.body.len() > MOST_STATEMENTS {
+            return None;
+        }
+        let varying: BTreeSet<ValId> = refs(&j.body).vals_defined;
+        let at = [Ix::Axis(i.axis), Ix::Axis(j.axis)];
+        let in_lanes = |s: &Stmt| match s {
+            Stmt::Let { dst, op, .. } => {
+                *op != ScalarOp::PtrToInt && matches!(kernel.vals.get(*dst).map(|v| v.ty), Some(Ty::Num(_)))
+            }
+            Stmt::Read { buf, idx, .. } => *buf == acc && *idx == at,
+            Stmt::Load { mem, mask, order: Order::Weak, .. } | Stmt::Store { mem, mask, order: Order::Weak, .. } => {
+                let along = affine::stride(&mem.index, j.axis, &varying);
+                let reaches = along == Stride::Unit || along == Stride::Same && matches!(s, Stmt::Load { .. });
+                reaches && mask.is_always() && mem.elem.bits() >= 8 && !varying.contains(&mem.base)
+            }
+            _ => false,
+        };
+        let of_row = refs(row);
+        let apart = !of_row.bufs_read.contains(&acc) && j.body.iter().all(in_lanes);
+        apart.then_some(After { i: i.axis, j: j.axis, row, element: &j.body })
+    }
+
+    /// Makes the register tile start from a constant and end with this.
+    fn put(&self, tile: &mut Stmt, acc: BufId, start: Opnd) -> Option<()> {
+        let mut at = tile;
+        let parts = loop {
+            let Stmt::For(f) = at else { return None };
+            match &mut f.body[..] {
+                [Stmt::For(_)] => at = &mut f.body[0],
+                [Stmt::Local { .. }, _, _, _] => break &mut f.body,
+                _ => return None,
+            }
+        };
+        let [Stmt::Local { buf: registers }, fill, _, _] = &mut parts[..] else { return None };
+        let registers = *registers;
+        let place = placed(fill, acc)?;
+        innermost(fill, &mut |body| {
+            body.retain(|s| matches!(s, Stmt::Write { .. }));
+            for s in body {
+                if let Stmt::Write { value, .. } = s {
+                    *value = start;
+                }
+            }
+        });
+        let mut store = parts.pop()?;
+        let (idx, extents) = (held(&store, registers)?, extents(&store));
+        let [row, col] = &place[..] else { return None };
+        let by = BTreeMap::from([(self.i, row.clone()), (self.j, col.clone())]);
+        // The place was read off the loops that fill the registers; those that empty them have axes of their own.
+        let filled = held(&parts[1], registers)?;
+        let renamed = filled.iter().zip(&idx).filter_map(|(a, b)| match (a, b) {
+            (Ix::Axis(a), Ix::Axis(b)) => Some((*a, Ix::Axis(*b))),
+            _ => None,
+        });
+        let renamed: BTreeMap<AxisId, Ix> = renamed.collect();
+        let by = by.into_iter().map(|(axis, ix)| (axis, ix.subst_axes(&mut |a| renamed.get(&a).cloned()))).collect();
+        let mut element = edit::place_axes(self.element, &by, &extents);
+        for s in &mut element {
+            if let Stmt::Read { buf, idx: at, .. } = s {
+                (*buf, *at) = (registers, idx.clone());
+            }
+        }
+        innermost(&mut store, &mut |body| *body = std::mem::take(&mut element));
+        let mut before = edit::place_axes(self.row, &by, &extents);
+        match &mut store {
+            Stmt::For(f) if matches!(f.body[..], [Stmt::For(_)]) => _ = f.body.splice(0..0, before),
+            _ => parts.append(&mut before),
+        }
+        parts.push(store);
+        Some(())
+    }
+}
+
+/// Where a nest reads a buffer.
+fn placed(s: &Stmt, buf: BufId) -> Option<Vec<Ix>> {
+    let mut found = None;
+    walk::visit(std::slice::from_ref(s), &mut |s| {
+        if let Stmt::Read { buf: b, idx, .. } = s
+            && *b == buf
+        {
+            found = Some(idx.clone());
+        }
+    });
+    found
+}
+
+/// Where a nest reads or writes registers.
+fn held(s: &Stmt, registers: BufId) -> Option<Vec<Ix>> {
+    let mut found = None;
+    walk::visit(std::slice::from_ref(s), &mut |s| match s {
+        Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. } if *buf == registers => found = Some(idx.clone()),
+        _ => {}
+    });
+    found
+}
+
+/// The loops of a nest, with their extents.
+fn extents(s: &Stmt) -> BTreeMap<AxisId, i64> {
+    let mut out = BTreeMap::new();
+    walk::visit(std::slice::from_ref(s), &mut |s| {
+        if let Stmt::For(f) = s
+            && let Some(n) = const_trip(f)
+        {
+            out.insert(f.axis, n as i64);
+        }
+    });
+    out
+}
+
+/// Shows the body of the innermost loop of a nest.
+fn innermost(s: &mut Stmt, f: &mut dyn FnMut(&mut Vec<Stmt>)) {
+    let Stmt::For(l) = s else { return };
+    match &mut l.body[..] {
+        [inner @ Stmt::For(_)] => innermost(inner, f),
+        _ => f(&mut l.body),
+    }
+}
