@@ -53,6 +53,7 @@ pub(crate) const RESERVED: &[&str] = &[
     "store",
     "test",
     "true",
+    "tx",
     "where",
     "zext",
 ];
