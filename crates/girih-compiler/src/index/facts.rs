@@ -109,7 +109,7 @@ impl Interval {
 }
 
 /// Intervals and divisibility of leaves. What is not entered may be any 64-bit number; a block id is at least 0, a grid's
-/// size at least 1.
+/// size at least 1, and a thread one of [`MOST_THREADS`].
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     pub axes: BTreeMap<AxisId, Interval>,
@@ -117,12 +117,17 @@ pub struct Facts {
     pub vals: BTreeMap<ValId, Interval>,
     pub blocks: [Option<Interval>; 3],
     pub grids: [Option<Interval>; 3],
+    /// Threads of a block.
+    pub threads: Option<u32>,
     /// Powers of two that divide a value.
     pub val_divisors: BTreeMap<ValId, u64>,
     pub axis_divisors: BTreeMap<AxisId, u64>,
 }
 
 const GRID_MAX: i128 = u32::MAX as i128;
+
+/// The most threads that a block of a GPU can have.
+pub const MOST_THREADS: u32 = 1024;
 
 impl Facts {
     pub fn new() -> Facts {
@@ -145,6 +150,7 @@ impl Facts {
                 return self.blocks.get(*d as usize).copied().flatten().unwrap_or(Interval { lo: 0, hi: last });
             }
             Ix::Grid(d) => Some(self.grid(*d)),
+            Ix::Thread => Interval::range(0, i128::from(self.threads.unwrap_or(MOST_THREADS))),
             _ => None,
         };
         entered.unwrap_or(Interval::I64)
@@ -231,7 +237,7 @@ impl Facts {
             Ix::Const(c) => power(c.unsigned_abs()),
             Ix::Axis(a) => power(self.axis_divisors.get(a).copied().unwrap_or(1).max(1)),
             Ix::Val { val, .. } => power(self.val_divisors.get(val).copied().unwrap_or(1).max(1)),
-            Ix::Block(_) | Ix::Grid(_) => 1,
+            Ix::Block(_) | Ix::Grid(_) | Ix::Thread => 1,
             Ix::Add(a, b) | Ix::Sub(a, b) | Ix::Mod(a, b) | Ix::Min(a, b) | Ix::Max(a, b) => {
                 self.divisor(a).min(self.divisor(b))
             }

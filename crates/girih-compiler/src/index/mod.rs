@@ -3,7 +3,7 @@
 //! ```text
 //! ix   := term (("+" | "-") term)*
 //! term := atom (("*" | "//" | "%") atom)*          // floor division, and the remainder that goes with it
-//! atom := INT | AXIS | VAL | "zext(" VAL ")" | "bx" | "by" | "bz" | "gx" | "gy" | "gz"
+//! atom := INT | AXIS | VAL | "zext(" VAL ")" | "bx" | "by" | "bz" | "gx" | "gy" | "gz" | "tx"
 //!       | "min(" ix "," ix ")" | "max(" ix "," ix ")" | "(" ix ")" | "-" atom
 //! ```
 
@@ -45,6 +45,8 @@ pub enum Ix {
     Block(u8),
     /// The grid's size along x, y, z.
     Grid(u8),
+    /// The thread's number in its block; only Kernel IR has it.
+    Thread,
     Add(Box<Ix>, Box<Ix>),
     Sub(Box<Ix>, Box<Ix>),
     Mul(Box<Ix>, Box<Ix>),

@@ -73,6 +73,7 @@ fn write(ix: &Ix, level: Level, names: &dyn Names, out: &mut String) {
         Ix::Val { val, zext: true } => return out.extend(["zext(", &names.val(*val), ")"]),
         Ix::Block(d) => return out.extend(["b", dim(*d)]),
         Ix::Grid(d) => return out.extend(["g", dim(*d)]),
+        Ix::Thread => return out.push_str("tx"),
         Ix::Min(a, b) | Ix::Max(a, b) => {
             out.push_str(if matches!(ix, Ix::Min(..)) { "min(" } else { "max(" });
             write(a, Level::Whole, names, out);
@@ -120,8 +121,11 @@ fn too_deep<T: Tokens>(tokens: &T) -> T::Error {
     tokens.error("the index expression nests too deeply")
 }
 
-/// A block id or an extent of the grid, by its name.
+/// A block id, an extent of the grid or the thread, by its name.
 pub fn launch_leaf(word: &str) -> Option<Ix> {
+    if word == "tx" {
+        return Some(Ix::Thread);
+    }
     let (kind, dim) = word.split_at_checked(1)?;
     let dim = ["x", "y", "z"].iter().position(|d| *d == dim)? as u8;
     match kind {
@@ -298,7 +302,7 @@ mod tests {
     /// Trees of every form, from a seed.
     fn tree(state: &mut u64, depth: u32) -> Ix {
         *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        let pick = (*state >> 33) % if depth == 0 { 6 } else { 13 };
+        let pick = (*state >> 33) % if depth == 0 { 7 } else { 14 };
         let mut two = || (Box::new(tree(state, depth - 1)), Box::new(tree(state, depth - 1)));
         match pick {
             0 => Ix::Const(((*state >> 40) % 9) as i64 - 4),
@@ -307,10 +311,11 @@ mod tests {
             3 => Ix::Val { val: ValId((*state >> 40) as u32 % 3), zext: true },
             4 => Ix::Block((*state >> 40) as u8 % 3),
             5 => Ix::Grid((*state >> 40) as u8 % 3),
+            6 => Ix::Thread,
             n => {
                 let makes: [Make; 7] = [Ix::Add, Ix::Sub, Ix::Mul, Ix::FloorDiv, Ix::Mod, Ix::Min, Ix::Max];
                 let (a, b) = two();
-                makes[n as usize - 6](a, b)
+                makes[n as usize - 7](a, b)
             }
         }
     }
@@ -331,9 +336,16 @@ mod tests {
     #[test]
     fn brackets_stand_only_where_they_must() {
         let read = |text: &str| read_ix(&mut Words::of(text)).unwrap();
-        for text in
-            ["i0*2 + i1", "(i0 + 1)*2", "i0 - (i1 - 2)", "i0//4*4", "i0*(i1*2)", "min(i0 + 1, bx)%3", "zext(v1)*-4"]
-        {
+        for text in [
+            "i0*2 + i1",
+            "(i0 + 1)*2",
+            "i0 - (i1 - 2)",
+            "i0//4*4",
+            "i0*(i1*2)",
+            "min(i0 + 1, bx)%3",
+            "zext(v1)*-4",
+            "tx%32",
+        ] {
             assert_eq!(ix_text(&read(text), &Plain), text);
         }
         assert_eq!(end_text(&read("v0 + 1"), &Plain), "(v0 + 1)");

@@ -97,8 +97,8 @@ asm typeof bool true false";
 
 /// What the printed source, or the text of kernel IR, uses for itself, beside words with a type in them.
 const OWN: &str = "\
-bx by bz gx gy gz ctx args lo hi block scratch next_block min max loop var step where in store yield poll \
-check unroll kernel slot unix linux main u8 u16 u32 u64 u128 memcpy memset ceildiv zext floordiv floormod lane \
+bx by bz gx gy gz tx ctx args lo hi block scratch next_block min max loop var step where in store yield poll \
+check unroll kernel slot shared barrier syncwarp unix linux main u8 u16 u32 u64 u128 memcpy memset ceildiv zext floordiv floormod lane \
 print assert values index outside load_half store_half F8E5M3FNU";
 
 /// Macros that compilers define without a `_` before them.

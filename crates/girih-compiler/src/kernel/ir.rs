@@ -2,11 +2,14 @@
 //! statement becomes one line of source.
 //!
 //! ```text
-//! kernel  := "kernel" (NAME | LABEL) "(" (VAL ":" ty),* ")" grid? "scratch" INT "{" slot* stmt* "}"
+//! kernel  := "kernel" (NAME | LABEL) "(" (VAL ":" ty),* ")" grid? threads? "scratch" INT shared? "{" slot* stmt* "}"
 //!                                                            INT: bytes for each worker; LABEL: its name in quotes,
 //!                                                            what is not plain escaped
 //! grid    := "grid" "(" ix "," ix "," ix ")"                               the kernel's own; otherwise the launch gives it
-//! slot    := "slot" BUF ":" ty "[" INT "]" "at" INT                        elements, byte offset in the scratch
+//! threads := "threads" INT                                                 of a block, on a GPU; scratch is then a thread's
+//! shared  := "shared" INT                                                  bytes of shared memory of a block
+//! slot    := ("slot" | "shared") BUF ":" ty "[" INT "]" "at" INT           elements, byte offset in the scratch or the
+//!                                                                          shared memory
 //! ty      := (dtype | "ptr<" dtype ">") ("x" LANES)?                       f32, f32x16, i1x16 (a lane mask), ptr<f16>
 //!
 //! stmt    := VAL ":" ty "=" expr                                           each statement on a line of its own
@@ -19,6 +22,7 @@
 //!          | "if" mask "{" stmt* "}" ("else" "{" stmt* "}")?
 //!          | "poll" | "yield" site                                         stop if the run is to end; let others run
 //!          | "print" site (opnd | BUF),* | "assert" opnd element? site
+//!          | "barrier" | "syncwarp"                                        wait for all threads of the block, of the warp
 //!          | "check" ("read" | "write") place "count" INT ("param" INT)? element? site where?
 //!
 //! expr    := OP opnd,*                                                     a scalar operation, per lane: `mulf a, b`
@@ -27,6 +31,7 @@
 //!          | "lane" VAL "[" ix "]" | "reduce" OP VAL | "all" VAL
 //!          | "merge" ("low" | "high") INT VAL "," VAL
 //!          | "rmw" RMW place "," opnd where? order? | "cas" place "," opnd "," opnd where? order?
+//!          | "shuffle" ("xor" | "down" | "idx") VAL "," opnd               what another lane of the warp has
 //!          | "global" INT | "scratch" ix                                   the address of a global, of a byte offset
 //! place   := VAL ("as" dtype)? "[" ix "]" | BUF "[" ix "]"                 linear elements
 //! where   := "where" mask
@@ -35,7 +40,7 @@
 //! element := "element" ix                                                  which one a message names
 //! site    := "site" INT
 //! opnd    := VAL | const ":" dtype
-//! ix      := as in loop IR
+//! ix      := as in loop IR, and "tx"                                       the thread's number in its block
 //! ```
 //!
 //! Invariants:
@@ -46,6 +51,11 @@
 //!    from a kernel has nothing else to print.
 //! 4. Vector loads and stores are not masked; only scalar accesses have a mask.
 //! 5. `break` and `continue` belong to the nearest enclosing loop that is not a lane loop.
+//! 6. Threads of a block are numbered along one dimension: thread `tx` is lane `tx%32` of warp `tx//32`. What only threads
+//!    have (`tx`, shared slots, `barrier`, `syncwarp`, `shuffle`) appears only where a block has several.
+//! 7. All threads of a block reach a `barrier` together, and all lanes of a warp a `syncwarp` or a `shuffle`
+//!    ([`super::uniform`] shows it). A shuffle exchanges values and orders no accesses of memory.
+//! 8. Shared slots do not overlap, and start at multiples of 16 bytes.
 
 pub use super::ident::Ident;
 use crate::base::{IdMap, Label};
@@ -97,14 +107,70 @@ pub struct Axis {
     pub from: Option<Label>,
 }
 
-/// Storage in the worker's scratch memory.
+/// Where a slot lies.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Space {
+    /// Memory of the worker, or of one thread of a GPU.
+    Scratch,
+    /// Memory that the threads of a block share.
+    Shared,
+}
+
+impl Space {
+    pub fn name(self) -> &'static str {
+        match self {
+            Space::Scratch => "scratch",
+            Space::Shared => "shared",
+        }
+    }
+}
+
+/// Storage in scratch or shared memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Slot {
     pub name: Ident,
+    pub space: Space,
     pub elem: Elem,
     pub len: u64,
-    /// Byte offset in the scratch; slots whose lives do not overlap may share bytes.
+    /// Byte offset in its space; slots of the scratch whose lives do not overlap may share bytes.
     pub offset: u64,
+}
+
+impl Slot {
+    /// Bytes of one element; those of 4 bits have a byte each.
+    pub fn elem_bytes(&self) -> u64 {
+        self.elem.held().bytes()
+    }
+    pub fn bytes(&self) -> u64 {
+        self.len.saturating_mul(self.elem_bytes())
+    }
+}
+
+/// Lanes of a warp.
+pub const WARP: u32 = 32;
+
+/// Whose value a lane of a warp gets from a shuffle; only the low five bits of the operand count.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Shuffle {
+    /// That of the lane whose number differs in the operand's bits.
+    Xor,
+    /// That of the lane so many further; past the end, its own.
+    Down,
+    /// That of the lane of this number.
+    Idx,
+}
+
+impl Shuffle {
+    /// The lane that lane `lane` reads from.
+    pub fn source(self, lane: u32, by: u64) -> u32 {
+        let by = by as u32 % WARP;
+        match self {
+            Shuffle::Xor => lane ^ by,
+            Shuffle::Down if lane + by < WARP => lane + by,
+            Shuffle::Down => lane,
+            Shuffle::Idx => by,
+        }
+    }
 }
 
 /// Where an access starts, in linear elements: `place` in the grammar.
@@ -246,6 +312,17 @@ pub enum Stmt {
         mask: Mask,
         order: Order,
     },
+    /// Waits for all threads of the block; what they wrote before is seen behind it.
+    Barrier,
+    /// The same of the lanes of a warp.
+    SyncWarp,
+    /// What another lane of the warp has in `value`; all 32 lanes take part.
+    Shuffle {
+        dst: ValId,
+        kind: Shuffle,
+        value: ValId,
+        by: Opnd,
+    },
     /// Leaves the kernel when the run is to stop.
     Poll,
     /// Lets other blocks run.
@@ -282,7 +359,7 @@ pub enum Stmt {
     },
 }
 
-#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
     /// What the user calls it, for people; in source it is a number.
     pub name: Label,
@@ -293,9 +370,30 @@ pub struct Kernel {
     pub vals: IdMap<ValId, Val>,
     pub axes: IdMap<AxisId, Axis>,
     pub slots: IdMap<BufId, Slot>,
-    /// Bytes of scratch per worker.
+    /// Threads of a block; 1 on a CPU.
+    pub threads: u32,
+    /// Bytes of scratch for each worker, or each thread of a GPU.
     pub scratch: u64,
+    /// Bytes of shared memory for each block.
+    pub shared: u64,
     pub body: Vec<Stmt>,
+}
+
+impl Default for Kernel {
+    fn default() -> Kernel {
+        Kernel {
+            name: Label::default(),
+            params: vec![],
+            grid: None,
+            vals: IdMap::new(),
+            axes: IdMap::new(),
+            slots: IdMap::new(),
+            threads: 1,
+            scratch: 0,
+            shared: 0,
+            body: vec![],
+        }
+    }
 }
 
 impl Kernel {

@@ -3,7 +3,7 @@
 //! * [`ir`]: the data and its grammar    * [`ident`]: names that emitted source can have
 //! * [`legalise`]: placed loops become kernel IR    * [`eval`]: what it means
 //! * [`mod@print`], [`parse`]: the text of the IR; inverse to each other
-//! * [`verify`]: what must hold of it
+//! * [`verify`]: what must hold of it    * [`uniform`]: what all threads of a block have in common
 
 pub mod eval;
 pub mod ident;
@@ -11,4 +11,5 @@ pub mod ir;
 pub mod legalise;
 pub mod parse;
 pub mod print;
+pub mod uniform;
 pub mod verify;

@@ -1,6 +1,7 @@
 //! Kernel IR read back from its text, line by line: the inverse of `print::print`.
 
 use super::ir::*;
+use super::print::{SHUFFLES, SPACES};
 use crate::base::{Code, Diagnostic, Label, Span};
 use crate::index::text::{Tokens, launch_leaf, read_ix, read_mask};
 use crate::loops::print::{ORDERS, RMWS, of_word};
@@ -214,10 +215,17 @@ impl<'a> Parser<'a> {
             self.k.grid = Some([x, y, self.ix(&mut c)?]);
             c.expect(")")?;
         }
+        if c.eat("threads") {
+            self.k.threads = c.int()?;
+        }
         c.expect("scratch")?;
         self.k.scratch = c.int()?;
+        if c.eat("shared") {
+            self.k.shared = c.int()?;
+        }
         c.expect("{")?;
-        while self.lines.get(self.at).is_some_and(|l| l.tokens.first() == Some(&"slot")) {
+        let space = |line: Option<&Line>| line.and_then(|l| of_word(&SPACES, l.tokens.first()?));
+        while let Some(space) = space(self.lines.get(self.at)) {
             let mut c = self.line()?;
             c.next();
             let name = c.next();
@@ -227,7 +235,7 @@ impl<'a> Parser<'a> {
             let len = c.int()?;
             c.expect("]")?;
             c.expect("at")?;
-            let slot = Slot { name: ident(name)?, elem, len, offset: c.int()? };
+            let slot = Slot { name: ident(name)?, space, elem, len, offset: c.int()? };
             let slot = self.k.slots.push(slot);
             self.name(name, Name::Slot(slot))?;
         }
@@ -436,6 +444,8 @@ impl<'a> Parser<'a> {
                 };
                 Stmt::If { mask, then, els }
             }
+            "barrier" => Stmt::Barrier,
+            "syncwarp" => Stmt::SyncWarp,
             "poll" => Stmt::Poll,
             "yield" => Stmt::Yield { site: c.site()? },
             "print" => {
@@ -535,6 +545,14 @@ impl<'a> Parser<'a> {
                 let value = self.opnd(c)?;
                 let (mask, _, order) = self.tail(c)?;
                 Stmt::Cas { dst, place, cmp, value, mask, order }
+            }
+            "shuffle" => {
+                let word = c.next();
+                let kind = of_word(&SHUFFLES, word)
+                    .ok_or_else(|| format!("expected `xor`, `down` or `idx` behind `shuffle`, found `{word}`"))?;
+                let value = self.val(c.next())?;
+                c.expect(",")?;
+                Stmt::Shuffle { dst, kind, value, by: self.opnd(c)? }
             }
             "global" => Stmt::GlobalAddr { dst, global: c.int()? },
             "scratch" => Stmt::Scratch { dst, offset: self.ix(c)? },

@@ -21,7 +21,12 @@ use crate::num::literal::const_text;
 use crate::num::spell::{Class, spell};
 
 pub fn print(kernel: &Kernel) -> String {
-    let mut p = Printer { k: kernel, out: String::new(), depth: 1 };
+    print_numbered(kernel).0
+}
+
+/// The text, and the line of each statement in it, from 1 and in order of the text. Statements inside others count too.
+pub fn print_numbered(kernel: &Kernel) -> (String, Vec<u32>) {
+    let mut p = Printer { k: kernel, out: String::new(), depth: 1, line: 1, starts: vec![] };
     let params: Vec<String> = kernel.params.iter().map(|&v| p.typed(v)).collect();
     let name = match is_name(kernel.name.as_str()) {
         true => kernel.name.to_string(),
@@ -31,20 +36,33 @@ pub fn print(kernel: &Kernel) -> String {
         .grid
         .as_ref()
         .map_or(String::new(), |[x, y, z]| format!(" grid ({}, {}, {})", p.ix(x), p.ix(y), p.ix(z)));
-    let _ = writeln!(p.out, "kernel {name}({}){grid} scratch {} {{", params.join(", "), kernel.scratch);
+    let threads = if kernel.threads == 1 { String::new() } else { format!(" threads {}", kernel.threads) };
+    let shared = if kernel.shared == 0 { String::new() } else { format!(" shared {}", kernel.shared) };
+    let params = params.join(", ");
+    let _ = writeln!(p.out, "kernel {name}({params}){grid}{threads} scratch {}{shared} {{", kernel.scratch);
     for slot in kernel.slots.values() {
         let ty = Ty { elem: slot.elem, lanes: 1 };
-        p.line(&format!("slot {}: {ty}[{}] at {}", slot.name, slot.len, slot.offset));
+        let word = word_of(&SPACES, &slot.space);
+        p.line(&format!("{word} {}: {ty}[{}] at {}", slot.name, slot.len, slot.offset));
     }
     p.block(&kernel.body);
     p.out.push_str("}\n");
-    p.out
+    (p.out, p.starts)
 }
+
+/// How slots of a space begin.
+pub(super) const SPACES: [(&str, Space); 2] = [("slot", Space::Scratch), ("shared", Space::Shared)];
+/// Kinds of shuffles by their words.
+pub(super) const SHUFFLES: [(&str, Shuffle); 3] =
+    [("xor", Shuffle::Xor), ("down", Shuffle::Down), ("idx", Shuffle::Idx)];
 
 struct Printer<'a> {
     k: &'a Kernel,
     out: String,
     depth: usize,
+    /// Lines printed so far, and on which each statement begins.
+    line: u32,
+    starts: Vec<u32>,
 }
 
 impl text::Names for Printer<'_> {
@@ -61,6 +79,7 @@ impl Printer<'_> {
         self.out.extend(std::iter::repeat_n("  ", self.depth));
         self.out.push_str(text);
         self.out.push('\n');
+        self.line += 1;
     }
 
     fn body(&mut self, body: &[Stmt]) {
@@ -129,6 +148,7 @@ impl Printer<'_> {
     }
 
     fn stmt(&mut self, stmt: &Stmt) {
+        self.starts.push(self.line + 1);
         let text = match stmt {
             Stmt::Var { var, init } => format!("var {} = {}", self.typed(*var), self.opnd(init)),
             Stmt::Set { var, value } => format!("{} = {}", self.val(*var), self.opnd(value)),
@@ -200,6 +220,12 @@ impl Printer<'_> {
                 let tail = self.tail(mask, None, *order);
                 let (place, cmp, value) = (self.place(place), self.opnd(cmp), self.opnd(value));
                 format!("{} = cas {place}, {cmp}, {value}{tail}", self.typed(*dst))
+            }
+            Stmt::Barrier => "barrier".to_string(),
+            Stmt::SyncWarp => "syncwarp".to_string(),
+            Stmt::Shuffle { dst, kind, value, by } => {
+                let (kind, value) = (word_of(&SHUFFLES, kind), self.val(*value));
+                format!("{} = shuffle {kind} {value}, {}", self.typed(*dst), self.opnd(by))
             }
             Stmt::Poll => "poll".to_string(),
             Stmt::Yield { site } => format!("yield site {}", site.0),

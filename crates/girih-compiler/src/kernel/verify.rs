@@ -1,6 +1,8 @@
 //! What must hold of kernel IR: every error, each with the statement it is in.
 
 use super::ir::*;
+use super::uniform;
+use crate::index::facts::MOST_THREADS;
 use crate::num::{DType, ScalarOp};
 
 /// The broken invariants of a kernel, in program order; none for what `legalise` makes.
@@ -18,12 +20,7 @@ pub fn verify(kernel: &Kernel) -> Vec<String> {
     for pair in names.windows(2).filter(|p| p[0] == p[1]) {
         v.errors.push(format!("two things are named `{}`", pair[0]));
     }
-    for slot in kernel.slots.values() {
-        let bytes = slot.len.saturating_mul(Ty { elem: slot.elem, lanes: 1 }.dtype().bytes());
-        if slot.offset.saturating_add(bytes) > kernel.scratch {
-            v.errors.push(format!("slot `{}` reaches past the scratch", slot.name));
-        }
-    }
+    v.slots();
     for &p in &kernel.params {
         v.define(p);
     }
@@ -35,8 +32,16 @@ pub fn verify(kernel: &Kernel) -> Vec<String> {
         }
     }
     v.block(&kernel.body, false);
+    if v.errors.is_empty() && kernel.threads > 1 {
+        v.errors = uniform::problems(kernel);
+    }
     v.errors
 }
+
+/// Shared slots start at multiples of this many bytes, so that every access of 16 bytes is aligned where its element is.
+const SHARED_ALIGN: u64 = 16;
+/// The most bytes that one access of a thread of a GPU moves.
+const WIDEST: u64 = 16;
 
 struct Verifier<'a> {
     k: &'a Kernel,
@@ -46,6 +51,43 @@ struct Verifier<'a> {
 }
 
 impl Verifier<'_> {
+    fn slots(&mut self) {
+        let k = self.k;
+        self.expect((1..=MOST_THREADS).contains(&k.threads), || {
+            format!("a block has {} threads; it has 1 to {MOST_THREADS}", k.threads)
+        });
+        self.expect(k.threads > 1 || k.shared == 0, || "a block of one thread has shared memory".to_string());
+        for slot in k.slots.values() {
+            let (name, space) = (&slot.name, slot.space.name());
+            let size = if slot.space == Space::Shared { k.shared } else { k.scratch };
+            self.expect(slot.offset.saturating_add(slot.bytes()) <= size, || {
+                format!("slot `{name}` reaches past the {space}")
+            });
+            let aligned = slot.space == Space::Scratch || slot.offset % SHARED_ALIGN == 0;
+            self.expect(aligned, || {
+                format!("the shared slot `{name}` is at byte {}, not at a multiple of {SHARED_ALIGN}", slot.offset)
+            });
+        }
+        let mut shared: Vec<&Slot> = k.slots.values().filter(|s| s.space == Space::Shared && s.len > 0).collect();
+        shared.sort_by_key(|s| s.offset);
+        for pair in shared.windows(2) {
+            let apart = pair[0].offset.saturating_add(pair[0].bytes()) <= pair[1].offset;
+            self.expect(apart, || format!("the shared slots `{}` and `{}` overlap", pair[0].name, pair[1].name));
+        }
+    }
+
+    /// What only the threads of a block have.
+    fn several_threads(&mut self, what: &str) {
+        self.expect(self.k.threads > 1, || format!("`{what}` needs a block of several threads"));
+    }
+
+    fn whole_warps(&mut self, what: &str) {
+        let threads = self.k.threads;
+        self.expect(threads % WARP == 0, || {
+            format!("`{what}` needs whole warps of {WARP} threads, and a block has {threads}")
+        });
+    }
+
     fn ty(&self, v: ValId) -> Ty {
         self.k.vals.get(v).map_or(Ty::num(DType::I1, 1), |v| v.ty)
     }
@@ -104,6 +146,7 @@ impl Verifier<'_> {
                 let ok = ty.lanes == 1 && matches!(ty.elem, Elem::Num(d) if d.is_int());
                 self.expect(ok, || format!("`{name}` is {ty} in an index"));
             }
+            Ix::Thread => self.several_threads("tx"),
             _ => {}
         });
     }
@@ -141,6 +184,12 @@ impl Verifier<'_> {
     fn access(&mut self, elem: Elem, ty: Ty, mask: &Mask) {
         self.expect(elem == ty.elem, || format!("{ty} is read from or written to memory of another type"));
         self.expect(ty.lanes == 1 || mask.is_always(), || "a vector access has a mask".to_string());
+        if self.k.threads > 1 {
+            let fits = matches!(ty.lanes, 1 | 2 | 4) && u64::from(ty.lanes) * ty.dtype().bytes() <= WIDEST;
+            self.expect(fits, || {
+                format!("{ty} is read or written at once; a thread moves 1, 2 or 4 elements and at most {WIDEST} bytes")
+            });
+        }
         self.mask(mask);
     }
 
@@ -263,6 +312,16 @@ impl Verifier<'_> {
             Stmt::Loop { body } => self.block(body, true),
             Stmt::Break | Stmt::Continue => self.expect(in_loop, || "a break is outside a loop".to_string()),
             Stmt::Return | Stmt::Poll | Stmt::Yield { .. } => {}
+            Stmt::Barrier => self.several_threads("barrier"),
+            Stmt::SyncWarp => self.whole_warps("syncwarp"),
+            Stmt::Shuffle { dst, value, by, .. } => {
+                self.whole_warps("shuffle");
+                self.used(*value);
+                let (a, b) = (self.ty(*dst), self.ty(*value));
+                self.expect(a == b && a.lanes == 1, || format!("a shuffle of {b} gives {a}"));
+                self.opnd(by, Ty::num(DType::I32, 1));
+                self.define(*dst);
+            }
             Stmt::If { mask, then, els } => {
                 self.mask(mask);
                 self.block(then, in_loop);
@@ -326,5 +385,65 @@ impl Verifier<'_> {
                 _ => self.opnd(arg, Ty { elem: op.operand(i, elem), lanes }),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::kernel::{parse, print, verify};
+
+    fn wrong(text: &str) -> Vec<String> {
+        let kernel = parse::parse(text).unwrap_or_else(|d| panic!("{}\n{text}", d.message));
+        assert_eq!(print::print(&kernel), text, "the text reads back as another");
+        verify::verify(&kernel)
+    }
+
+    fn block(head: &str, body: &str) -> String {
+        let lines: String = body.lines().map(|l| format!("  {l}\n")).collect();
+        format!("kernel k(o: ptr<f32>, h: ptr<f16>) {head} {{\n{lines}}}\n")
+    }
+
+    #[test]
+    fn threads_read_back_and_are_accepted() {
+        let text = block(
+            "grid (8, 1, 1) threads 256 scratch 16 shared 4128",
+            "slot acc: f32[4] at 0\nshared tile: f32[1024] at 0\nshared flags: i32[4] at 4096\nx: f32x4 = load o[tx*4]\n\
+             store tile[tx*4] = x\nbarrier\ny: f32 = load tile[tx%32*32 + tx//32]\nstore acc[0] = y\nsyncwarp\n\
+             z: f32 = shuffle xor y, 16:i32\nd: f32 = shuffle down z, 1:i32\ni: f32 = shuffle idx d, 0:i32\n\
+             store o[tx] = i",
+        );
+        assert_eq!(wrong(&text), [""; 0]);
+    }
+
+    #[test]
+    fn what_threads_must_keep_to() {
+        for (head, body, message) in [
+            ("scratch 0", "store o[tx] = 0.0:f32", "`tx` needs a block of several threads"),
+            ("scratch 0", "barrier", "`barrier` needs a block"),
+            ("scratch 0 shared 16", "shared s: f32[4] at 0", "one thread has shared memory"),
+            ("threads 1025 scratch 0", "barrier", "1025 threads"),
+            ("threads 0 scratch 0", "return", "0 threads"),
+            ("threads 48 scratch 0", "syncwarp", "whole warps"),
+            ("threads 64 scratch 0 shared 64", "shared s: f32[17] at 0", "`s` reaches past the shared"),
+            ("threads 64 scratch 60", "slot s: f32[16] at 0", "`s` reaches past the scratch"),
+            ("threads 64 scratch 0 shared 64", "shared s: f32[4] at 8", "not at a multiple of 16"),
+            ("threads 64 scratch 0 shared 64", "shared a: f32[8] at 0\nshared b: f32[8] at 16", "`a` and `b` overlap"),
+            ("threads 64 scratch 0", "x: f32x8 = load o[0]", "1, 2 or 4 elements"),
+            ("threads 64 scratch 0", "x: f64x4 = load o as f64[0]", "at most 16 bytes"),
+            ("threads 64 scratch 0", "x: f32 = load o[0]\ny: i32 = shuffle xor x, 1:i32", "a shuffle of f32 gives i32"),
+        ] {
+            let all = wrong(&block(head, body));
+            assert!(all.iter().any(|e| e.contains(message)), "{body}: {all:?}");
+        }
+        assert_eq!(wrong(&block("threads 64 scratch 0", "x: f16x4 = load h[tx*4]\nstore h[tx*4] = x")), [""; 0]);
+    }
+
+    #[test]
+    fn a_shuffle_needs_its_words() {
+        let text = block("threads 64 scratch 0", "x: f32 = load o[0]\ny: f32 = shuffle up x, 1:i32");
+        assert_eq!(
+            parse::parse(&text).unwrap_err().message,
+            "expected `xor`, `down` or `idx` behind `shuffle`, found `up`"
+        );
     }
 }

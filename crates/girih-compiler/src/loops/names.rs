@@ -14,7 +14,7 @@ pub(crate) const RESERVED: &[&str] = &[
     "and", "as", "assert", "atomic", "alloca", "break", "bx", "by", "bz", "cas", "continue", "div", "else", "false",
     "for", "from", "global", "gx", "gy", "gz", "if", "in", "index", "inf", "kernel", "load", "local", "loop", "max",
     "min", "nan", "pass", "print", "ptr", "register", "require", "return", "stage", "step", "store", "test", "true",
-    "where", "zext",
+    "tx", "where", "zext",
 ];
 
 #[derive(Default)]

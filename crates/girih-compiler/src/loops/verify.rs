@@ -263,6 +263,7 @@ impl<'a> Verifier<'a> {
             Ix::Block(d) | Ix::Grid(d) if *d > 2 => {
                 problems.push((true, "a grid has only three dimensions".to_string()))
             }
+            Ix::Thread => problems.push((true, "only Kernel IR has threads: `tx` stands in an index".to_string())),
             _ => {}
         }
     }

@@ -60,6 +60,7 @@ fn each_rule_is_kept() {
         ("y: f32 = atomic add p[0], 1.0 relaxed", "is not defined"),
         ("if x:\n  pass", "must be an i1"),
         ("break", "nearest loop"),
+        ("y: i32 = index tx + 1", "only Kernel IR has threads"),
         ("for i in 0..4: free\n  if c:\n    continue", "nearest loop"),
         ("for i in 0..4: serial\n  for j in 0..4: reduce\n    return", "cannot be left"),
         ("for i in 0..4 step 2: free\n  pass", "step by 1"),

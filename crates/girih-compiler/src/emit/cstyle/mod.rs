@@ -71,7 +71,7 @@ impl<'a> Indices<'a> {
             Ix::Const(c) => *c >= 0,
             Ix::Axis(a) => self.nonnegative.contains(a),
             Ix::Val { zext, val } => *zext && self.kernel.vals[*val].ty.dtype().bits() < 64,
-            Ix::Block(_) | Ix::Grid(_) => true,
+            Ix::Block(_) | Ix::Grid(_) | Ix::Thread => true,
             Ix::Add(a, b) | Ix::Mul(a, b) | Ix::Min(a, b) => self.is_nonnegative(a) && self.is_nonnegative(b),
             Ix::Max(a, b) => self.is_nonnegative(a) || self.is_nonnegative(b),
             Ix::FloorDiv(a, _) => self.is_nonnegative(a),
@@ -100,6 +100,7 @@ impl<'a> Indices<'a> {
             }
             Ix::Block(d) => (format!("b{}", dim(*d)), ATOM),
             Ix::Grid(d) => (format!("g{}", dim(*d)), ATOM),
+            Ix::Thread => ("tx".to_string(), ATOM),
             Ix::Add(a, b) => match &**b {
                 Ix::Const(c) if *c < 0 && *c != i64::MIN => {
                     (format!("{} - {}", self.at(a, ADD), literal(c.unsigned_abs())), ADD)

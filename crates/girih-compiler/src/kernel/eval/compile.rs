@@ -322,6 +322,7 @@ impl Compiler<'_> {
             }
             // A block is stopped between two slices.
             Stmt::Poll => return Ok(()),
+            Stmt::Barrier | Stmt::SyncWarp | Stmt::Shuffle { .. } => return Err("it needs several threads".to_string()),
             Stmt::Yield { .. } => {
                 self.cooperative = true;
                 Inst::Yield

@@ -47,6 +47,13 @@ pub fn run(
         );
         return Err(Trap::new(Code::BadArgument, message));
     }
+    if kernel.threads != 1 {
+        let message = format!(
+            "the kernel `{}` has {} threads in a block; this evaluator runs blocks of one thread",
+            kernel.name, kernel.threads
+        );
+        return Err(Trap::new(Code::InvalidIr, message));
+    }
     let Some(grid) = blocks(kernel, launch)? else { return Ok(()) };
     let launch = &Launch { grid, ..launch.clone() };
     let program = compile::compile(kernel, placed).map_err(|what| {

@@ -300,7 +300,7 @@ impl Lower<'_> {
             let len = b.shape.iter().product();
             let name = self.names.fresh(&b.name);
             let offset = self.slots.offset(buf);
-            let slot = self.out.slots.push(k::Slot { name, elem: b.ty, len, offset });
+            let slot = self.out.slots.push(k::Slot { name, space: k::Space::Scratch, elem: b.ty, len, offset });
             self.storage.insert(buf, Storage::Slot(slot));
         }
         Ok(())

@@ -42,6 +42,10 @@ pub(crate) trait Leaves {
     fn integer(&self, val: ValId) -> Result<(Slot, u32), String>;
     /// The slots of the block id, x first, and behind them of the grid.
     fn block(&self) -> Slot;
+    /// The slot of the thread's number.
+    fn thread(&self) -> Result<Slot, String> {
+        Err("only Kernel IR has threads".to_string())
+    }
 }
 
 impl Expr {
@@ -57,6 +61,7 @@ impl Expr {
                 Ix::Block(d) | Ix::Grid(d) if *d > 2 => return Err("a grid has three dimensions".to_string()),
                 Ix::Block(d) => leaf(leaves.block() + u32::from(*d), 0),
                 Ix::Grid(d) => leaf(leaves.block() + 3 + u32::from(*d), 0),
+                Ix::Thread => leaf(leaves.thread()?, 0),
                 ix => Expr::Linear { base: ix.as_const().unwrap_or(0), terms: Box::new([]) },
             });
         };

@@ -40,6 +40,7 @@ impl Launched<'_> {
             Ix::Val { val, zext } => self.param(*val, *zext),
             Ix::Block(d) => point.block.get(usize::from(*d)).copied(),
             Ix::Grid(d) => self.grid.get(usize::from(*d)).map(|&g| i128::from(g)),
+            Ix::Thread => None,
             Ix::Add(a, b) => two(a, b).and_then(|(a, b)| a.checked_add(b)),
             Ix::Sub(a, b) => two(a, b).and_then(|(a, b)| a.checked_sub(b)),
             Ix::Mul(a, b) => two(a, b).and_then(|(a, b)| a.checked_mul(b)),
