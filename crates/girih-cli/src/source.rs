@@ -95,15 +95,13 @@ pub fn options(args: &KernelArgs) -> Result<Options, Failure> {
     let target = args.target.clone().or_else(|| std::env::var("GIRIH_TARGET").ok().filter(|t| !t.is_empty()));
     match target.as_deref() {
         None | Some("cpu") => {}
-        Some(other) if Target::named(other).is_some() => {
-            return Err(Failure::usage(format!(
-                "cannot compile for `{other}` yet: this build supports the target `cpu`, this machine"
-            )));
-        }
-        Some(other) => {
-            let help = suggestion("targets", other, Target::NAMES);
-            return Err(Failure::usage(format!("unknown target `{other}`; {help}")));
-        }
+        Some(name) => match Target::named(name) {
+            Some(target) => options.target = Some(target),
+            None => {
+                let help = suggestion("targets", name, Target::NAMES);
+                return Err(Failure::usage(format!("unknown target `{name}`; {help}")));
+            }
+        },
     }
     options.threads = args.threads.or(options.threads);
     options.check |= args.check;

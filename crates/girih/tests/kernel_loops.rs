@@ -119,7 +119,8 @@ fn compare(cases: &[Case], tag: &str, flags: &[&str], check: bool) {
     let mut lowered = Vec::new();
     for case in cases {
         let (kernel, _) = parse::parse(&case.text).unwrap_or_else(|e| panic!("{}: {}", case.name, e.message));
-        let k = legalise(&kernel, &Options { check }).unwrap_or_else(|e| panic!("{}: {e}", case.name));
+        let k = legalise(&kernel, &Options { check, ..Options::default() })
+            .unwrap_or_else(|e| panic!("{}: {e}", case.name));
         assert_eq!(verify::verify(&k), Vec::<String>::new(), "{}", case.name);
         let text = print::print(&k);
         let back = kernel::parse::parse(&text).unwrap_or_else(|e| panic!("{}: {} in\n{text}", case.name, e.message));
@@ -347,7 +348,7 @@ tile kernel k(X: ptr f32, n: i32):
   assert ok, \"too far\"
 ";
     let (kernel, _) = parse::parse(text).expect("the kernel");
-    let k = legalise(&kernel, &Options { check: true }).expect("lowers");
+    let k = legalise(&kernel, &Options { check: true, ..Options::default() }).expect("lowers");
     let source = girih_compiler::emit::c::emit(&[&k], &Target::cpu());
     let Some(unit) = calling::build("traps", &source, WIDE) else { return };
     let mut x = vec![0f32; 64];

@@ -193,6 +193,59 @@ impl Poly {
         (q, r)
     }
 
+    /// Quotients and remainders that belong together as what was divided: `x//d*d + x%d` is `x`.
+    pub fn rejoined(mut self) -> Poly {
+        while let Some((quotient, remainder)) = self.pair() {
+            let (Some((factors, coeff)), true) = (self.terms.get(remainder).cloned(), quotient != remainder) else {
+                break;
+            };
+            let Some(at) = factors.iter().position(|f| matches!(f, Ix::Mod(..))) else { break };
+            let mut rest = factors.clone();
+            let Ix::Mod(whole, _) = rest.remove(at) else { break };
+            let mut others = Poly { overflow: self.overflow, ..Poly::default() };
+            match rest.is_empty() {
+                true => others.base = coeff,
+                false => others.push(rest, coeff),
+            }
+            let mut index = 0;
+            self.terms.retain(|_| {
+                index += 1;
+                index - 1 != quotient && index - 1 != remainder
+            });
+            self = self.plus(&Poly::expanded(&whole).times(&others));
+        }
+        self
+    }
+
+    /// The positions of `x//d` times `d` and of `x%d`, both times the same.
+    fn pair(&self) -> Option<(usize, usize)> {
+        self.terms.iter().enumerate().find_map(|(at, (factors, coeff))| {
+            // With several remainders in one product it is not clear which belongs to what.
+            let [x, d] = match &factors.iter().filter(|f| matches!(f, Ix::Mod(..))).collect::<Vec<_>>()[..] {
+                [Ix::Mod(x, d)] => [x, d],
+                _ => return None,
+            };
+            let quotient = match (&**x, &**d) {
+                (Ix::FloorDiv(y, n), Ix::Const(d)) if n.as_const().is_some_and(|n| n.checked_mul(*d).is_some()) => {
+                    Ix::floor_div((**y).clone(), Ix::Const(n.as_const()? * d))
+                }
+                _ => Ix::floor_div((**x).clone(), (**d).clone()),
+            };
+            let mut wanted: Vec<Ix> = factors.iter().filter(|f| !matches!(f, Ix::Mod(..))).cloned().collect();
+            wanted.push(quotient);
+            let times = match &**d {
+                Ix::Const(d) => coeff.checked_mul((*d).into())?,
+                leaf => {
+                    wanted.push(leaf.clone());
+                    *coeff
+                }
+            };
+            wanted.sort();
+            let other = self.terms.iter().position(|(f, c)| *c == times && *f == wanted)?;
+            Some((other, at))
+        })
+    }
+
     /// The greatest common divisor of the terms' coefficients, and of `with`.
     pub fn gcd(&self, with: i128) -> i128 {
         fn gcd(a: i128, b: i128) -> i128 {

@@ -4,6 +4,7 @@
 //! (i*64 + j)//64, 0 <= j < 64   -->   i
 //! (i*64 + j)%64,  0 <= j < 64   -->   j
 //! n*4 - n - n*3 + 2             -->   2
+//! i//5*15 + i%5*3               -->   i*3
 //! min(i, 127),    0 <= i < 64   -->   i
 //! ```
 //! The value is the same for every value of the leaves that the facts allow.
@@ -63,8 +64,8 @@ fn step(ix: &Ix, facts: &Facts) -> Option<Ix> {
     }
     match ix {
         Ix::Add(..) | Ix::Sub(..) | Ix::Mul(..) => {
-            let gathered = Poly::gathered(ix).to_ix();
-            let expanded = Poly::expanded(ix).to_ix();
+            let gathered = Poly::gathered(ix).rejoined().to_ix();
+            let expanded = Poly::expanded(ix).rejoined().to_ix();
             match (gathered, expanded) {
                 (Some(g), Some(e)) => Some(if e.size() < g.size() { e } else { g }),
                 (g, e) => g.or(e),

@@ -108,6 +108,8 @@ pub enum Space {
     /// Vector registers of `lanes` elements along the last axis. Registers have no addresses: each access stands in a vector
     /// loop of as many lanes along that axis, and the loops that its other subscripts count are unrolled.
     Register { lanes: u32 },
+    /// Memory that the threads of a block share. What is declared inside a loop over threads is each thread's own.
+    Shared,
 }
 
 /// The source operation of a statement that can trap, print or be reported.
@@ -168,6 +170,9 @@ pub enum Place {
     /// Of an open kernel: each iteration is a block, and the loop's extent is that of the grid along `dim` (0 is x). Such
     /// loops stand outermost and in each other; several nests of them share the grid side by side.
     Block { dim: u8 },
+    /// Each iteration is a thread of the block: iteration t runs on thread t. Such loops count from 0 and do not hold each
+    /// other. What stands outside them runs on every thread alike. On a `Reduce` loop: see [`Combine`].
+    Thread,
 }
 
 /// A reduction that may be reassociated: the loop folds into `accs` (rank-0 buffers) with an associative operation.
@@ -176,6 +181,9 @@ pub enum Place {
 /// accumulators, each starting at `identity`; iteration i goes to partial (i - lo) mod (L*W), in ascending order, for all i in whole
 /// groups of L*W; the partials are combined by halving (`p[j] = op(p[j], p[j + half])` for half = L*W/2, ..., 1); the
 /// result is `op(acc, p[0])`; the remaining iterations then fold one by one. That is the fixed tree; `eval` computes the same.
+///
+/// Placed as `Thread` with `ways: T`, the threads of a block: T partial accumulators, and iteration i goes to partial
+/// (i - lo) mod T for all i, those of the last, unfinished round too; then as above.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Combine {
     pub accs: Vec<BufId>,

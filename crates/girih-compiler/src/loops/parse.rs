@@ -335,6 +335,8 @@ impl<'a> Parser<'_, 'a> {
             let dim = self.c.choice(&dims, "`x`, `y` or `z`")?;
             self.c.punct(")")?;
             Place::Block { dim }
+        } else if self.c.eat_word("thread") {
+            Place::Thread
         } else {
             Place::None
         };

@@ -11,17 +11,19 @@
 //! stmt    := VAL ":" ty "=" expr
 //!          | BUF ("[" ix,* "]")? "=" opnd                    write a local buffer; no [] when its rank is 0
 //!          | "store" mem "=" opnd where? order? site?
-//!          | "local" BUF ":" ty ("[" INT,* "]" ("register" "(" INT ")")?)?     register: tile IR
+//!          | "local" BUF ":" ty ("[" INT,* "]" space?)?
 //!          | "for" AXIS "in" ix ".." ix ("step" ix)? ":" kind body
 //!          | "loop" ":" body | "if" opnd ":" body ("else" ":" body)?
 //!          | "break" | "continue" | "return" | "pass"        pass: the body is empty
 //!          | "print" STRING ("," (opnd | BUF))* site?
 //!          | "assert" opnd "," STRING site?
 //!          | "stage" BUF ":" ty "[" INT,* "]" ":" body         tile IR
-//! kind    := ("free" | "reduce" | "serial") ("unroll" | "vector" "(" INT ")" | "block" "(" ("x" | "y" | "z") ")")?
+//! space   := "register" "(" INT ")" | "shared"              tile IR
+//! kind    := ("free" | "reduce" | "serial") place?
 //!            ("combine" OP "(" BUF,* ")" "from" const ("x" INT)?)?
 //!            ("contraction" "m=" role "n=" role "k=" role "a=" VAL "b=" VAL "acc=" BUF)?
 //!            ("stream" "score=" VAL "value=" VAL "greatest=" BUF "total=" BUF "acc=" BUF)?
+//! place   := "unroll" | "vector" "(" INT ")" | "block" "(" ("x" | "y" | "z") ")" | "thread"            tile IR
 //! role    := AXIS | "(" AXIS,* ")"
 //!
 //! expr    := opnd INFIX opnd                                 + - * / & | ^ <<, by the declared type (float or int; `+` on
@@ -176,6 +178,7 @@ pub(crate) fn place_text(place: Place) -> String {
         Place::Unroll => "unroll".to_string(),
         Place::Vector { lanes } => format!("vector({lanes})"),
         Place::Block { dim } => format!("block({})", BLOCKS[usize::from(dim).min(2)]),
+        Place::Thread => "thread".to_string(),
     }
 }
 
@@ -447,8 +450,10 @@ impl Printer<'_> {
         if !b.shape.is_empty() {
             text += &format!("[{}]", list(&b.shape, |n| n.to_string()));
         }
-        if let Space::Register { lanes } = b.space {
-            text += &format!(" register({lanes})");
+        match b.space {
+            Space::Scratch => {}
+            Space::Register { lanes } => text += &format!(" register({lanes})"),
+            Space::Shared => text += " shared",
         }
         text
     }

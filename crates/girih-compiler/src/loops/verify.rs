@@ -9,6 +9,7 @@
 //! | `Stream`: on a `Serial` loop of an open kernel; score and value defined in the body, the sums written there | yes | yes |
 //! | `Vector`: on `Free` and `Reduce` loops, lanes a power of two; `Unroll`: a constant trip count | | yes |
 //! | `Register`: lanes a power of two that divides the last extent | | yes |
+//! | `Thread`: on `Free` loops from 0 of a constant extent and on `Combine`s, in no other such loop; `Shared` only outside of them | | yes |
 //!
 //! Everywhere: values are defined once and before their uses, axes, values and buffers are used in their scope, types
 //! agree, subscripts match ranks, and constant ones are in range.
@@ -18,6 +19,7 @@ use super::print::{Dialect, Namer};
 use super::walk::{self, Part, parts};
 use crate::base::id::Id;
 use crate::base::{Code, Diagnostic};
+use crate::index::facts::MOST_THREADS;
 use crate::index::{Facts, simplify};
 use crate::num::{DType, ScalarOp};
 
@@ -31,6 +33,7 @@ pub fn verify(kernel: &Kernel, dialect: Dialect) -> Vec<Diagnostic> {
         axes: vec![false; kernel.axes.len()],
         bufs: vec![false; kernel.bufs.len()],
         around: vec![Around::Block],
+        in_thread: false,
         out: Vec::new(),
     };
     v.head();
@@ -68,6 +71,8 @@ struct Verifier<'a> {
     axes: Vec<bool>,
     bufs: Vec<bool>,
     around: Vec<Around>,
+    /// Inside a loop over threads.
+    in_thread: bool,
     out: Vec<Diagnostic>,
 }
 
@@ -411,8 +416,14 @@ impl<'a> Verifier<'a> {
 
     fn space(&mut self, stmt: &Stmt, buf: BufId) {
         let Some(b) = self.kernel.bufs.get(buf) else { return };
+        if b.space != Space::Scratch {
+            self.check(stmt, self.dialect == Dialect::Tile, "loop IR cannot place buffers");
+        }
+        if b.space == Space::Shared {
+            self.check(stmt, !self.in_thread, "a buffer of one thread cannot be shared");
+            self.check(stmt, !b.shape.is_empty(), "a scalar variable cannot be shared");
+        }
         let Space::Register { lanes } = b.space else { return };
-        self.check(stmt, self.dialect == Dialect::Tile, "loop IR cannot place buffers");
         let whole = b.shape.last().is_some_and(|n| lanes > 0 && n.is_multiple_of(lanes.into()));
         let good = whole && lanes.is_power_of_two() && matches!(b.ty, Ty::Num(_));
         self.check(stmt, good, "the lanes of a register buffer must be a power of two that divides its last extent");
@@ -435,6 +446,17 @@ impl<'a> Verifier<'a> {
                 let good = trips.as_const().is_some() && l.step.as_const().is_some();
                 self.check(stmt, good, "an unrolled loop must have a constant trip count");
             }
+            Place::Thread => {
+                if let (LoopKind::Reduce, Some(c)) = (l.kind, &l.combine) {
+                    let good = c.ways >= 32 && c.ways <= MOST_THREADS;
+                    self.check(stmt, good, "threads that combine must be whole warps, at most 1024 of them");
+                } else {
+                    let extent = l.hi.as_const().filter(|n| (1..=i64::from(MOST_THREADS)).contains(n));
+                    let good = l.kind == LoopKind::Free && l.lo.is_const(0) && extent.is_some();
+                    self.check(stmt, good, "a loop over threads must be free, from 0 to a constant of at most 1024");
+                }
+                self.check(stmt, !self.in_thread, "a thread cannot have threads of its own");
+            }
             Place::Block { dim } => {
                 self.check(stmt, self.kernel.open, "only open kernels can place blocks");
                 self.check(stmt, dim < 3, "a grid has only three dimensions");
@@ -452,8 +474,8 @@ impl<'a> Verifier<'a> {
             self.check(stmt, l.kind == LoopKind::Reduce, "only a reduce loop can combine");
             self.check(stmt, !c.accs.is_empty(), "a combine needs an accumulator");
             self.check(stmt, c.ways.is_power_of_two(), "the ways of a combine must be a power of two");
-            let taken = c.ways == 1 || matches!(l.place, Place::Vector { .. });
-            self.check(stmt, taken, "only a vector loop can fold several ways");
+            let taken = c.ways == 1 || matches!(l.place, Place::Vector { .. } | Place::Thread);
+            self.check(stmt, taken, "only a vector loop or one over threads can fold several ways");
             for acc in &c.accs {
                 let CombineOp::Scalar { op, identity } = c.op;
                 let Some(b) = self.kernel.bufs.get(*acc) else { continue };
@@ -462,7 +484,10 @@ impl<'a> Verifier<'a> {
                 self.check(stmt, good, "this operation cannot combine these accumulators");
             }
         }
+        let around = self.in_thread;
+        self.in_thread |= l.place == Place::Thread;
         self.inner(stmt, &l.body, if serial { Around::Breakable } else { Around::Closed }, &[l.axis]);
+        self.in_thread = around;
         if let Some(s) = &l.stream {
             self.check(stmt, serial && self.kernel.open, "a stream must be on a serial loop of an open kernel");
             let refs = walk::refs(&l.body);

@@ -18,7 +18,7 @@ use crate::base::{Code, Diagnostic, Severity, Span};
 use crate::graph::{Graph, decompose};
 use crate::loops::model::Plan;
 use crate::tile::knobs::Knobs;
-use crate::tile::target::Target;
+use crate::tile::target::{MemoryKind, Target};
 use crate::{cuda_tile, emit, kernel, loops, tile};
 
 pub use model::{Model, is_torch, lower_model, lower_tensor, schedule};
@@ -256,7 +256,8 @@ fn lower_kernel(
     let cx = options.context();
     let tile = run(&tile::rules(&cx.target), loops.clone(), &cx, rewrites, observer, Form::Tile, |r| Event::Tile(r))?;
     tell(observer, Event::Begin("legalise"))?;
-    let kernel = kernel::legalise::legalise(&tile, &kernel::legalise::Options { check: options.check })
+    let shared = options.target.bytes_of(MemoryKind::Shared);
+    let kernel = kernel::legalise::legalise(&tile, &kernel::legalise::Options { check: options.check, shared })
         .map_err(|sentence| vec![at_largest_alloca(Diagnostic::error(Code::CannotLower, sentence), &tile)])?;
     if let Some(first) = kernel::verify::verify(&kernel).first() {
         let bug = Diagnostic::error(Code::InternalBug, format!("legalise made IR that does not verify: {first}"));

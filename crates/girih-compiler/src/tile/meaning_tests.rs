@@ -2,17 +2,20 @@
 //! small multiples of a quarter, so that every order of summation is exact and results compare bit for bit.
 
 use super::tests::{
-    COLUMN_SUMS, GEMM, GEMM_TRANSPOSED, SOFTMAX, TRANSPOSE, VECTOR_ADD, apply, context, kernel, text, with_knobs,
+    COLUMN_SUMS, GEMM, GEMM_TRANSPOSED, SOFTMAX, TRANSPOSE, VECTOR_ADD, apply, context, kernel as parsed, text,
+    with_knobs,
 };
 use super::{Context, rules};
 use crate::base::host::Silent;
 use crate::base::launch::Launch;
 use crate::base::memory::VecMemory;
+use crate::kernel;
+use crate::kernel::legalise::{Options, legalise};
 use crate::loops::eval::run;
 use crate::loops::ir::{Kernel, Ty};
 use crate::num::op::Rounding;
 use crate::num::{DType, ScalarOp, eval};
-use crate::tile::target::Target;
+use crate::tile::target::{MemoryKind, Target};
 
 /// What to run a kernel on: elements per pointer parameter, and the scalars, in the order of the parameters.
 struct Case {
@@ -60,7 +63,7 @@ fn evaluate(k: &Kernel, case: &Case) -> Vec<Vec<u8>> {
 }
 
 fn check(case: &Case, ctx: &Context) {
-    let mut k = kernel(&case.loops);
+    let mut k = parsed(&case.loops);
     let want = evaluate(&k, case);
     for rule in rules(&ctx.target).list {
         let before = k;
@@ -70,12 +73,18 @@ fn check(case: &Case, ctx: &Context) {
             assert!(same, "{} changes the value:\n{}\n-->\n{}", rule.name, text(&before), text(&k));
         }
     }
+    let shared = ctx.target.bytes_of(MemoryKind::Shared);
+    let lowered = legalise(&k, &Options { check: false, shared }).unwrap_or_else(|e| panic!("{e}\n{}", text(&k)));
+    assert_eq!(kernel::verify::verify(&lowered), Vec::<String>::new(), "{}", kernel::print::print(&lowered));
 }
 
 fn targets() -> Vec<Context> {
     let narrow = Target::cpu().with_vectors(32, 16).with_caches([1 << 10, 8 << 10, 32 << 20]);
     let least = Target::cpu().with_vectors(16, 16);
+    let gpu = |name: &str| Target::named(name).unwrap();
     vec![
+        Context { target: gpu("sm_90a"), ..context() },
+        Context { target: gpu("sm_80"), ..with_knobs(&["threads=32"]) },
         context(),
         Context { target: narrow, ..context() },
         Context { target: least, ..with_knobs(&["kc=8", "nc=16", "mc=8", "ways=2"]) },

@@ -28,13 +28,14 @@ pub mod epilogue;
 pub mod knobs;
 pub mod open;
 pub mod rules;
+pub mod spread;
 pub mod target;
 
 use crate::base::rule::{Rule, Rules};
 use crate::loops::ir::Kernel;
 use crate::loops::model::Plan;
 use knobs::Knobs;
-use target::Capability::{Caches, VectorArithmetic, Workers};
+use target::Capability::{Caches, Threads, VectorArithmetic, Workers};
 use target::{Capability, Target};
 
 /// What a rule of Tile IR may look at besides the program.
@@ -55,11 +56,14 @@ const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::tileify::RULE, &[Caches, Workers]),
     (rules::stream_rows::RULE, &[Caches, Workers]),
     (rules::blockify::RULE, &[Workers]),
+    (rules::cooperative_reduce::RULE, &[Threads]),
+    (rules::blockify_launch::RULE, &[Threads]),
+    (rules::spread_threads::RULE, &[Threads]),
     (rules::cache_blocks::RULE, &[Caches]),
     (rules::stage_inputs::RULE, &[Caches, VectorArithmetic]),
     (rules::register_tile::RULE, &[VectorArithmetic]),
     (rules::interchange::RULE, &[Caches]),
-    (rules::split_edges::RULE, &[]),
+    (rules::split_edges::RULE, &[VectorArithmetic]),
     (rules::transpose::RULE, &[VectorArithmetic]),
     (rules::vectorise::RULE, &[VectorArithmetic]),
     (rules::mark_unroll::RULE, &[]),

@@ -7,7 +7,7 @@ use crate::tile::target::Target;
 
 fn c_of(text: &str, check: bool) -> String {
     let (kernel, _) = parse::parse(text).unwrap();
-    let lowered = legalise(&kernel, &Options { check }).unwrap();
+    let lowered = legalise(&kernel, &Options { check, ..Options::default() }).unwrap();
     emit(&[&lowered], &Target::cpu())
 }
 

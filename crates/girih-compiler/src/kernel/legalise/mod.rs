@@ -13,11 +13,14 @@
 //! * [`scalar`]: statements one lane at a time    * [`vector`]: statements many lanes at a time, and the loops around them
 //! * [`register`]: register buffers               * [`slots`]: where buffers lie in the scratch
 //! * [`transpose`]: squares of lanes               * [`blocks`]: loops over blocks
+//! * [`threads`]: loops over threads               * [`sync`]: where the threads of a block wait for each other
 
 mod blocks;
 mod register;
 mod scalar;
 mod slots;
+mod sync;
+mod threads;
 mod transpose;
 mod vector;
 
@@ -33,6 +36,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub struct Options {
     /// Check every access of global memory against the regions of the launch.
     pub check: bool,
+    /// The most bytes of shared memory that a block can have.
+    pub shared: u64,
 }
 
 /// The most scratch memory a worker may need, in bytes.
@@ -42,6 +47,7 @@ pub const SCRATCH_LIMIT: u64 = 1 << 30;
 pub fn legalise(kernel: &l::Kernel, options: &Options) -> Result<k::Kernel, String> {
     let (bound, grid) = blocks::bind(kernel);
     let mut lower = Lower::new(&bound, options)?;
+    lower.barriers = sync::barriers(&bound);
     let body = lower.block(&bound.body)?;
     let grid = match grid {
         Some([x, y, z]) => Some([lower.ix(&x)?, lower.ix(&y)?, lower.ix(&z)?]),
@@ -104,6 +110,8 @@ struct Lower<'a> {
     nest: Vec<(l::AxisId, l::Ix, u64)>,
     /// The place of an atomic in the nearest serial loop, if an iteration may be waiting for another block.
     waits: Option<l::SiteId>,
+    /// The statements before which the threads of the block wait for each other.
+    barriers: FxHashSet<*const l::Stmt>,
 }
 
 /// A block of more statements is lowered without looking for copies it does not need.
@@ -114,10 +122,23 @@ type Res<T> = Result<T, String>;
 impl<'a> Lower<'a> {
     fn new(src: &'a l::Kernel, options: &'a Options) -> Res<Lower<'a>> {
         let slots = slots::Slots::assign(src)?;
+        if slots.shared > options.shared {
+            let (needs, most) = (slots.shared, options.shared);
+            return Err(format!(
+                "kernel {} needs {needs} bytes of shared memory; a block has at most {most}",
+                src.name
+            ));
+        }
         let mut lower = Lower {
             src,
             options,
-            out: k::Kernel { name: Label::new(&src.name), scratch: slots.total, ..Default::default() },
+            out: k::Kernel {
+                name: Label::new(&src.name),
+                threads: threads::of(&src.body),
+                scratch: slots.total,
+                shared: slots.shared,
+                ..Default::default()
+            },
             names: Idents::default(),
             vals: FxHashMap::default(),
             storage: FxHashMap::default(),
@@ -133,6 +154,7 @@ impl<'a> Lower<'a> {
             param_of: FxHashMap::default(),
             nest: Vec::new(),
             waits: None,
+            barriers: FxHashSet::default(),
         };
         for (n, param) in src.params.iter().enumerate() {
             let val = lower.value(&param.name, ty(param.ty, 1));
@@ -190,7 +212,12 @@ impl<'a> Lower<'a> {
 
     fn run(&mut self, body: &[l::Stmt]) -> Res<()> {
         self.find_aliases(body);
-        body.iter().try_for_each(|stmt| self.stmt(stmt))
+        body.iter().try_for_each(|stmt| {
+            if self.barriers.contains(&std::ptr::from_ref(stmt)) {
+                self.push(k::Stmt::Barrier);
+            }
+            self.stmt(stmt)
+        })
     }
 
     /// Finds the reads of variables and registers in a block that need no copy.

@@ -206,7 +206,7 @@ impl Lower<'_> {
                 let nest = std::mem::take(&mut self.nest);
                 let waits = std::mem::replace(&mut self.waits, atomic_site(body));
                 let inner = self.inner(|s| {
-                    s.push(k::Stmt::Poll);
+                    s.poll();
                     s.run(body)?;
                     s.wait();
                     Ok(())
@@ -273,6 +273,9 @@ impl Lower<'_> {
                 self.push(k::Stmt::GlobalAddr { dst, global: *global });
             }
             l::Stmt::Alloca { dst, .. } => {
+                if self.out.threads > 1 {
+                    return Err("an alloca is not supported where a block has several threads".to_string());
+                }
                 let offset = self.slots.next_alloca().ok_or("an alloca has no place in the scratch")?;
                 let dst = self.define(*dst)?;
                 self.push(k::Stmt::Scratch { dst, offset: k::Ix::Const(offset as i64) });
@@ -300,7 +303,8 @@ impl Lower<'_> {
             let len = b.shape.iter().product();
             let name = self.names.fresh(&b.name);
             let offset = self.slots.offset(buf);
-            let slot = self.out.slots.push(k::Slot { name, space: k::Space::Scratch, elem: b.ty, len, offset });
+            let space = if b.space == l::Space::Shared { k::Space::Shared } else { k::Space::Scratch };
+            let slot = self.out.slots.push(k::Slot { name, space, elem: b.ty, len, offset });
             self.storage.insert(buf, Storage::Slot(slot));
         }
         Ok(())
@@ -365,8 +369,15 @@ impl Lower<'_> {
 
     /// At the end of an iteration that may be followed by another: lets others go on that this one may be waiting for.
     fn wait(&mut self) {
-        if let Some(site) = self.waits {
+        if let (Some(site), 1) = (self.waits, self.out.threads) {
             self.push(k::Stmt::Yield { site });
+        }
+    }
+
+    /// On a worker of the pool, which shares a core: looks whether the run is to stop.
+    fn poll(&mut self) {
+        if self.out.threads == 1 {
+            self.push(k::Stmt::Poll);
         }
     }
 
@@ -385,6 +396,7 @@ impl Lower<'_> {
             l::Place::Vector { lanes: lanes @ 2.. } => return self.vector_loop(f, lanes),
             l::Place::Vector { .. } => return Err(self.unplaced(f, "a vector must have at least two lanes")),
             l::Place::Block { .. } => return Err(self.unplaced(f, "loops over blocks must be outermost")),
+            l::Place::Thread => return self.thread_loop(f),
             l::Place::None | l::Place::Unroll => {}
         }
         let lo = self.ix(&f.lo)?;
@@ -425,7 +437,7 @@ impl Lower<'_> {
         let waits = std::mem::replace(&mut self.waits, site);
         let body = self.inner(|s| {
             if serial && trip.is_none_or(|n| n > POLL_EVERY) {
-                s.push(k::Stmt::Poll);
+                s.poll();
             }
             s.run(&f.body)?;
             s.wait();

@@ -1,4 +1,5 @@
-//! Where local buffers lie in the scratch: slots of buffers whose lives do not overlap share bytes.
+//! Where local buffers lie in the scratch and in shared memory: slots of the scratch whose buffers' lives do not overlap
+//! share bytes.
 //!
 //! A buffer lives from its declaration to its last use; a use inside a loop that does not hold the declaration lasts to
 //! the end of that loop. Statements are numbered in program order; slots are placed first-fit, 64-byte aligned.
@@ -9,6 +10,8 @@ use rustc_hash::FxHashMap;
 
 pub struct Slots {
     offsets: FxHashMap<l::BufId, u64>,
+    /// Bytes of the memory that the threads of a block share.
+    pub shared: u64,
     /// Byte offsets of the allocas not yet met, in program order.
     allocas: std::collections::VecDeque<u64>,
     pub total: u64,
@@ -32,6 +35,8 @@ struct Scan {
 }
 
 const ALIGN: u64 = 64;
+/// Of shared memory: that of the widest access of a thread.
+const SHARED_ALIGN: u64 = 16;
 
 impl Slots {
     pub fn offset(&self, buf: l::BufId) -> u64 {
@@ -48,13 +53,21 @@ impl Slots {
         scan.block(kernel, &kernel.body)?;
         let mut placed: Vec<(u32, u32, u64, u64)> = Vec::new();
         let mut offsets = FxHashMap::default();
-        let mut total = 0u64;
+        let (mut total, mut shared) = (0u64, 0u64);
         for (buf, life) in &scan.lives {
             let b = kernel.bufs.get(*buf).ok_or("a buffer is not declared")?;
-            if b.shape.is_empty() || b.space != l::Space::Scratch {
-                continue;
-            }
             let bytes = byte_len(b).ok_or_else(|| too_large(&kernel.name, u64::MAX))?;
+            match b.space {
+                l::Space::Scratch if !b.shape.is_empty() => {}
+                l::Space::Scratch | l::Space::Register { .. } => continue,
+                // Each has bytes of its own: sharing them would take more barriers.
+                l::Space::Shared => {
+                    if offsets.insert(*buf, shared).is_none() {
+                        shared = shared.saturating_add(bytes).next_multiple_of(SHARED_ALIGN);
+                    }
+                    continue;
+                }
+            }
             let mut busy: Vec<(u64, u64)> = placed
                 .iter()
                 .filter(|(start, end, _, _)| *start <= life.end && life.start <= *end)
@@ -85,7 +98,7 @@ impl Slots {
             }
         }
         // Vector code may read a whole last vector's worth at most up to the end of a slot, never past it.
-        Ok(Slots { offsets, allocas, total: total.next_multiple_of(ALIGN) })
+        Ok(Slots { offsets, shared, allocas, total: total.next_multiple_of(ALIGN) })
     }
 }
 

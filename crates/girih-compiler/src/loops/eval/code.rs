@@ -143,6 +143,8 @@ pub(super) struct Fold {
     pub op: ScalarOp,
     pub identity: u64,
     pub parts: u64,
+    /// No iteration is left over: each goes to a partial.
+    pub all: bool,
     /// Where the loop started, and the first iteration that is left over.
     pub start: Slot,
     pub split: Slot,
@@ -353,13 +355,13 @@ impl Compiler<'_> {
         &mut self,
         axis: AxisId,
         [lo, hi, step]: [Expr; 3],
-        fold: Option<(&Combine, u32)>,
+        fold: Option<(&Combine, Place)>,
         breakable: bool,
         body: &mut dyn FnMut(&mut Self) -> Res<()>,
     ) -> Res<()> {
         let counter = Counter { axis: self.axis(axis)?, end: self.hidden(), step: self.hidden() };
         let fold = match fold {
-            Some((combine, lanes)) => Some(self.fold(counter, combine, lanes)?),
+            Some((combine, place)) => Some(self.fold(counter, combine, place)?),
             None => None,
         };
         let head = self.code.len();
@@ -393,7 +395,11 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn fold(&mut self, counter: Counter, combine: &Combine, lanes: u32) -> Res<u32> {
+    fn fold(&mut self, counter: Counter, combine: &Combine, place: Place) -> Res<u32> {
+        let (lanes, all) = match place {
+            Place::Vector { lanes } => (lanes, false),
+            _ => (1, true),
+        };
         let CombineOp::Scalar { op, identity } = combine.op;
         let mut accs = Vec::new();
         for acc in &combine.accs {
@@ -412,7 +418,7 @@ impl Compiler<'_> {
             return Err("a reduction combines by a binary operation".to_string());
         }
         let (start, split) = (self.hidden(), self.hidden());
-        self.folds.push(Fold { counter, accs: accs.into(), op, identity, parts, start, split });
+        self.folds.push(Fold { counter, accs: accs.into(), op, identity, parts, all, start, split });
         Ok(self.folds.len() as u32 - 1)
     }
 
@@ -439,7 +445,7 @@ impl Compiler<'_> {
             Stmt::For(l) => {
                 let bounds = [self.expr(&l.lo)?, self.expr(&l.hi)?, self.expr(&l.step)?];
                 let fold = match (&l.combine, l.place) {
-                    (Some(c), Place::Vector { lanes }) if l.kind == LoopKind::Reduce => Some((c, lanes)),
+                    (Some(c), Place::Vector { .. } | Place::Thread) if l.kind == LoopKind::Reduce => Some((c, l.place)),
                     _ => None,
                 };
                 return self.counted(l.axis, bounds, fold, l.kind == LoopKind::Serial, &mut |c| c.body(&l.body));

@@ -352,7 +352,8 @@ impl Machine<'_> {
         let (lo, hi) = (s[fold.counter.axis as usize] as i64, s[fold.counter.end as usize] as i64);
         let trips = hi.saturating_sub(lo).max(0) as u64;
         s[fold.start as usize] = lo as u64;
-        s[fold.split as usize] = lo.wrapping_add((trips / fold.parts * fold.parts) as i64) as u64;
+        let grouped = if fold.all { trips } else { trips / fold.parts * fold.parts };
+        s[fold.split as usize] = lo.wrapping_add(grouped as i64) as u64;
         let p = &mut block.folds[f];
         p.parts.clear();
         p.parts.resize(fold.parts as usize * fold.accs.len(), fold.identity);

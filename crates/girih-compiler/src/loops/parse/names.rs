@@ -69,7 +69,7 @@ impl<'a> Parser<'_, 'a> {
             }
         }
     }
-    /// `NAME ":" ty ("[" INT,* "]" ("register" "(" INT ")")?)?`; a buffer may be declared again, the same.
+    /// `NAME ":" ty ("[" INT,* "]" space?)?`; a buffer may be declared again, the same.
     pub(super) fn define_buf(&mut self) -> Res<BufId> {
         let (name, span) = self.new_name()?;
         self.c.punct(":")?;
@@ -86,6 +86,8 @@ impl<'a> Parser<'_, 'a> {
             self.c.punct("(")?;
             made.space = Space::Register { lanes: self.number()? };
             self.c.punct(")")?;
+        } else if self.c.eat_word("shared") {
+            made.space = Space::Shared;
         }
         match self.names.get(name) {
             Some(Thing::Buf(buf)) if self.kernel.bufs[*buf] == made => Ok(*buf),

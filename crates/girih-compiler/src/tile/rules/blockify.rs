@@ -100,7 +100,7 @@ fn is_nest(s: &Stmt) -> bool {
 }
 
 /// Whether the nests may run in any order, each in blocks.
-fn check(p: &Kernel) -> Result<(), String> {
+pub(super) fn check(p: &Kernel) -> Result<(), String> {
     if !p.body.iter().any(is_nest) {
         return Err("the outermost loop is not free".to_string());
     }

@@ -1,12 +1,15 @@
 //! The tile rules, one file each, in the order they run.
 
 pub mod blockify;
+pub mod blockify_launch;
 pub mod cache_blocks;
+pub mod cooperative_reduce;
 pub mod interchange;
 pub mod mark_unroll;
 pub mod pack_weights;
 pub mod register_tile;
 pub mod split_edges;
+pub mod spread_threads;
 pub mod stage_inputs;
 pub mod stream_rows;
 pub mod tileify;

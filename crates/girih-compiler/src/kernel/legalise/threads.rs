@@ -1,0 +1,160 @@
+//! Loops over the threads of a block.
+//!
+//! ```text
+//! for t in 0..256: free thread                    t is tx
+//! for t in 0..40: free thread            -->      if tx < 40 { ... }
+//! for k in 0..1000: reduce thread                 for k in tx..1000 step 256 { ... }   barrier   shuffles
+//!     combine add(s) from 0.0 x 256
+//! ```
+
+use super::vector::{load, store};
+use super::{Lower, Res, Storage, ty};
+use crate::kernel::ir as k;
+use crate::loops::ir as l;
+use crate::loops::walk;
+use crate::num::{DType, ScalarOp};
+
+/// The threads of a block: as many as the longest loop over them has, in whole warps; 1 where there is none.
+pub(super) fn of(body: &[l::Stmt]) -> u32 {
+    let mut threads = None;
+    walk::visit(body, &mut |s| {
+        if let l::Stmt::For(f) = s
+            && f.place == l::Place::Thread
+        {
+            let own = match &f.combine {
+                Some(c) => c.ways,
+                None => f.hi.as_const().and_then(|n| u32::try_from(n).ok()).unwrap_or(1),
+            };
+            threads = threads.max(Some(own));
+        }
+    });
+    threads.map_or(1, |n| n.next_multiple_of(k::WARP))
+}
+
+impl Lower<'_> {
+    pub(super) fn thread_loop(&mut self, f: &l::For) -> Res<()> {
+        if let (l::LoopKind::Reduce, Some(c)) = (f.kind, &f.combine) {
+            return self.combined_by_threads(f, c);
+        }
+        let Some(extent) = f.hi.as_const().filter(|n| *n > 0) else {
+            return Err(self.unplaced(f, "the number of its iterations is not a constant"));
+        };
+        let saved = self.axes.insert(f.axis, k::Ix::Thread);
+        let nest = self.nest.clone();
+        self.nest.push((f.axis, f.lo.clone(), extent as u64));
+        let threads = i64::from(self.out.threads);
+        let done = if threads == extent {
+            self.run(&f.body)
+        } else {
+            let body = self.inner(|s| s.run(&f.body));
+            body.map(|then| {
+                let some = k::Cond { lhs: k::Ix::Thread, cmp: k::Cmp::Lt, rhs: k::Ix::Const(extent) };
+                self.push(k::Stmt::If { mask: k::Mask { conds: vec![some], vals: vec![] }, then, els: vec![] });
+            })
+        };
+        self.nest = nest;
+        match saved {
+            Some(ix) => self.axes.insert(f.axis, ix),
+            None => self.axes.remove(&f.axis),
+        };
+        done
+    }
+
+    /// A reduction that all threads of the block do together: each folds every `ways`th iteration, then all combine
+    /// what the threads have.
+    fn combined_by_threads(&mut self, f: &l::For, c: &l::Combine) -> Res<()> {
+        let l::CombineOp::Scalar { op, identity } = c.op;
+        let ways = c.ways;
+        if ways != self.out.threads || !ways.is_power_of_two() {
+            let threads = self.out.threads;
+            return Err(self.unplaced(f, &format!("{ways} threads combine, and a block has {threads}")));
+        }
+        let (lo, hi) = (self.ix(&f.lo)?, self.ix(&f.hi)?);
+        let mut own = vec![];
+        for &acc in &c.accs {
+            let b = self.buf(acc)?;
+            let t = ty(b.ty, 1);
+            let var = self.value(&format!("{}_part", b.name), t);
+            self.push(k::Stmt::Var { var, init: k::Opnd::Const { dtype: t.dtype(), bits: identity } });
+            let Storage::Var(whole) = self.storage(acc)? else {
+                return Err("a reduction's accumulator is not a scalar".to_string());
+            };
+            self.storage.insert(acc, Storage::Var(var));
+            own.push((acc, whole, var));
+        }
+        let axis = self.axis_of(f.axis);
+        let saved = self.axes.insert(f.axis, k::Ix::Axis(axis));
+        let nest = std::mem::take(&mut self.nest);
+        let body = self.inner(|s| s.run(&f.body));
+        self.nest = nest;
+        match saved {
+            Some(ix) => self.axes.insert(f.axis, ix),
+            None => self.axes.remove(&f.axis),
+        };
+        let (lo, step) = (k::Ix::add(lo, k::Ix::Thread), k::Ix::Const(ways.into()));
+        self.push(k::Stmt::For { axis, lo, hi, step, unroll: 0, body: body? });
+
+        let mut slots = vec![];
+        for (acc, whole, var) in own {
+            self.storage.insert(acc, Storage::Var(whole));
+            let slot = self.partials(&self.buf(acc)?.name.clone(), self.out.vals[var].ty.elem)?;
+            let place = k::Address::Slot { buf: slot, index: k::Ix::Thread };
+            self.push(store(place, k::Opnd::Val(var)));
+            slots.push((slot, whole));
+        }
+        self.push(k::Stmt::Barrier);
+        for (slot, whole) in slots {
+            let total = self.halved(op, slot, whole)?;
+            let sum = self.value("sum", self.out.vals[whole].ty);
+            let args = vec![k::Opnd::Val(whole), k::Opnd::Val(total)];
+            self.push(k::Stmt::Let { dst: sum, op, ty: self.out.vals[whole].ty.elem, args });
+            self.push(k::Stmt::Set { var: whole, value: k::Opnd::Val(sum) });
+        }
+        Ok(())
+    }
+
+    /// Shared memory for a partial accumulator of each thread.
+    fn partials(&mut self, name: &str, elem: k::Elem) -> Res<k::BufId> {
+        let name = self.names.fresh(&format!("{name}_parts"));
+        let (space, len, offset) = (k::Space::Shared, u64::from(self.out.threads), self.out.shared);
+        let slot = k::Slot { name, space, elem, len, offset };
+        self.out.shared = (offset + slot.bytes()).next_multiple_of(16);
+        if self.out.shared > self.options.shared {
+            let (needs, most) = (self.out.shared, self.options.shared);
+            return Err(format!("the kernel needs {needs} bytes of shared memory; a block has at most {most}"));
+        }
+        Ok(self.out.slots.push(slot))
+    }
+
+    /// All partial accumulators combined by halving, in every thread: those of different warps by reading them, those of
+    /// the lanes of a warp by shuffles.
+    fn halved(&mut self, op: ScalarOp, slot: k::BufId, like: k::ValId) -> Res<k::ValId> {
+        let t = self.out.vals[like].ty;
+        let lane = k::Ix::modulo(k::Ix::Thread, k::Ix::Const(k::WARP.into()));
+        let mut parts = vec![];
+        for warp in 0..self.out.threads / k::WARP {
+            let index = k::Ix::add(lane.clone(), k::Ix::Const((warp * k::WARP).into()));
+            let dst = self.value("part", t);
+            self.push(load(dst, k::Address::Slot { buf: slot, index }));
+            parts.push(dst);
+        }
+        let both = |s: &mut Self, a: k::ValId, b: k::ValId| {
+            let dst = s.value("part", t);
+            let args = vec![k::Opnd::Val(a), k::Opnd::Val(b)];
+            s.push(k::Stmt::Let { dst, op, ty: t.elem, args });
+            dst
+        };
+        while parts.len() > 1 {
+            let upper = parts.split_off(parts.len() / 2);
+            parts = parts.into_iter().zip(upper).map(|(a, b)| both(self, a, b)).collect();
+        }
+        let mut total = parts.pop().ok_or("a block has no threads")?;
+        for bit in [16u64, 8, 4, 2, 1] {
+            let other = self.value("other", t);
+            let by = k::Opnd::Const { dtype: DType::I32, bits: bit };
+            self.push(k::Stmt::Shuffle { dst: other, kind: k::Shuffle::Xor, value: total, by });
+            total = both(self, total, other);
+        }
+        Ok(total)
+    }
+}

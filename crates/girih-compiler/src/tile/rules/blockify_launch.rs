@@ -1,0 +1,164 @@
+//! `blockify_launch`
+
+use std::collections::BTreeMap;
+
+use crate::base::rule::{Log, Rule};
+use crate::index::{Facts, simplify};
+use crate::loops::ir::*;
+use crate::loops::walk;
+use crate::tile::Context;
+use crate::tile::edit;
+use crate::tile::open::check_bounds;
+use crate::tile::rules::{blockify, site_of};
+use crate::tile::spread;
+
+pub const RULE: Rule<Kernel, Context> = Rule {
+    name: "blockify_launch",
+    doc: "\
+Shares the free loops of an open kernel among blocks of threads, an element for each thread.
+
+```text
+for a0 in 0..512: free                           for b in 0..7168: free block(x)
+  for a1 in 0..3584: free                          for t in 0..256: free thread
+    store out[a0*3584 + a1] = ...         -->        store out[(b*256 + t)//3584*3584 + (b*256 + t)%3584] = ...
+```
+
+The elements of perfectly nested free loops are numbered, the last loop fastest, so that neighbouring threads touch
+neighbouring elements. Where threads do not divide them, the last block's threads test whether they have one. Nests that
+stand side by side get blocks of their own.
+
+Knob: `threads` (256).
+
+Refuses kernels whose grid the launch gives, loops whose bounds depend on each other, and nests that need what another
+one stores, which one block does one after the other.
+",
+    run,
+};
+
+fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    if !p.open {
+        log.skipped("grid", "the launch gives it");
+        return None;
+    }
+    let is_open = |s: &Stmt| matches!(s, Stmt::For(f) if f.kind == LoopKind::Free && f.place == Place::None);
+    let placed = |s: &Stmt| matches!(s, Stmt::For(f) if f.place != Place::None);
+    if p.body.iter().any(placed) && !p.body.iter().any(is_open) {
+        return None;
+    }
+    let mut kernel = p.clone();
+    if let Err(why) = blockify::check(p) {
+        log.skipped("grid", format!("{why}: one block does all"));
+        let axis = kernel.axes.push(Axis { name: "b".into(), from: None });
+        kernel.body = vec![edit::block_loop(axis, 0, Ix::Const(1), p.body.clone())];
+        return Some(kernel);
+    }
+    let body = std::mem::take(&mut kernel.body);
+    for s in body {
+        let made = match &s {
+            Stmt::For(f) if is_open(&s) => {
+                let site = site_of(p, &s);
+                let made = share(&mut kernel, f, ctx.knobs.threads);
+                match &made {
+                    Ok(_) => log.applied(site),
+                    Err(why) => log.skipped(site, format!("{why}: one block does it")),
+                }
+                made.unwrap_or_else(|_| {
+                    let axis = kernel.axes.push(Axis { name: "b".into(), from: None });
+                    edit::block_loop(axis, 0, Ix::Const(1), vec![s.clone()])
+                })
+            }
+            _ => s,
+        };
+        kernel.body.push(made);
+    }
+    Some(kernel)
+}
+
+/// A nest with an element for each thread.
+fn share(kernel: &mut Kernel, nest: &For, most: u32) -> Result<Stmt, String> {
+    let chain = spread::chain(nest);
+    check_bounds(&chain)?;
+    let Some(innermost) = chain.last() else { return Err("it is empty".to_string()) };
+    let mut facts: Facts = kernel.facts();
+    let extents: Vec<Ix> = chain.iter().map(|f| f.hi.clone()).collect();
+    let total = simplify(&extents.iter().fold(Ix::Const(1), |n, e| Ix::mul(n, e.clone())), &facts);
+    // A small nest needs fewer threads than a block may have.
+    let threads = match total.as_const() {
+        Some(n) => (n.clamp(1, most.into()) as u32).next_multiple_of(spread::WARP).min(most),
+        None => most,
+    };
+    let threads = i64::from(threads);
+    let blocks = simplify(&Ix::ceil_div(total.clone(), Ix::Const(threads)), &facts);
+    let b = kernel.axes.push(Axis { name: "b".into(), from: None });
+    let t = kernel.axes.push(Axis { name: "t".into(), from: None });
+    facts.set_axis(b, &Ix::Const(0), &blocks);
+    facts.set_axis(t, &Ix::Const(0), &Ix::Const(threads));
+    let own = Ix::add(Ix::mul(Ix::Axis(b), Ix::Const(threads)), Ix::Axis(t));
+    let axes: Vec<AxisId> = chain.iter().map(|f| f.axis).collect();
+    let places: BTreeMap<AxisId, Ix> = axes.into_iter().zip(own.unravel(&extents)).collect();
+    let mut body = innermost.body.clone();
+    walk::subst_axes(&mut body, &mut |a| places.get(&a).cloned());
+    spread::forget_roles(&mut body, &places);
+    walk::map_ixs(&mut body, &mut |ix| *ix = simplify(ix, &facts));
+    let whole = total.as_const().is_some_and(|n| n % threads == 0);
+    if !whole {
+        body = spread::guarded(kernel, Cond::new(own, Cmp::Lt, total), body);
+    }
+    let thread = edit::loop_with(t, Ix::Const(threads), body, |f| f.place = Place::Thread);
+    Ok(edit::block_loop(b, 0, blocks, vec![thread]))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::tests::{apply, context, kernel, text, with_knobs};
+
+    const ADD: &str = r#"loop kernel k(x: ptr f32, y: ptr f32, n: i64) open:
+  for i in 0..4: free
+    for j in 0..100: free
+      a: f32 = load x[i*100 + j]
+      b: f32 = a + a
+      store y[i*100 + j] = b
+"#;
+
+    #[test]
+    fn elements_are_numbered_and_the_last_threads_tested() {
+        let (out, log) = apply("blockify_launch", &kernel(ADD), &context());
+        assert_eq!(log.applied, ["loop i"]);
+        let want = r#"tile kernel k(x: ptr f32, y: ptr f32, n: i64) open:
+  for b in 0..2: free block(x)
+    for t in 0..256: free thread
+      mine: i1 = test b*256 + t < 400
+      if mine:
+        a: f32 = load x[b*256 + t]
+        b_1: f32 = a + a
+        store y[b*256 + t] = b_1
+"#;
+        assert_eq!(text(&out), want);
+        let (out, _) = apply("blockify_launch", &kernel(ADD), &with_knobs(&["threads=32"]));
+        assert!(text(&out).contains("for b in 0..13: free block(x)"), "{}", text(&out));
+        let even = ADD.replace("100", "128");
+        let (out, _) = apply("blockify_launch", &kernel(&even), &context());
+        assert!(!text(&out).contains("test") && text(&out).contains("load x[b*256 + t]"), "{}", text(&out));
+        let few = ADD.replace("0..4", "0..1").replace("0..100", "0..5");
+        let (out, _) = apply("blockify_launch", &kernel(&few), &context());
+        assert!(text(&out).contains("for t in 0..32: free thread"), "{}", text(&out));
+        let symbolic = ADD.replace("0..100", "0..n").replace("i*100", "i*n");
+        let (out, _) = apply("blockify_launch", &kernel(&symbolic), &context());
+        let made = text(&out);
+        assert!(made.contains("for b in 0..(n + 63)//64: free block(x)") && made.contains("x[b*256 + t]"), "{made}");
+    }
+
+    #[test]
+    fn what_has_one_block_says_why() {
+        let follows = format!("{ADD}  for l in 0..9: free\n    c: f32 = load y[l]\n    store x[l] = c\n");
+        let triangle = ADD.replace("0..100", "0..i");
+        for (k, site, why) in [
+            (follows, "grid", "a nest loads what another one stores: one block does all"),
+            (triangle, "loop i", "the bounds of its loops depend on each other: one block does it"),
+        ] {
+            let (out, log) = apply("blockify_launch", &kernel(&k), &context());
+            assert_eq!(log.skipped, [(site.to_string(), why.to_string())]);
+            assert!(text(&out).contains("open:\n  for b in 0..1: free block(x)\n"), "{}", text(&out));
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! `cooperative_reduce`
+
+use std::collections::BTreeMap;
+
+use crate::base::rule::{Log, Rule};
+use crate::index::simplify;
+use crate::loops::ir::*;
+use crate::loops::walk;
+use crate::tile::Context;
+use crate::tile::edit::{self, Visit};
+use crate::tile::open::check_bounds;
+use crate::tile::rules::{axis_site, blockify};
+use crate::tile::spread;
+
+pub const RULE: Rule<Kernel, Context> = Rule {
+    name: "cooperative_reduce",
+    doc: "\
+Gives a reduction to all threads of a block: each folds every so many'th element, then they combine what they have, by
+halving, in a fixed order. In an open kernel each row gets a block for that.
+
+```text
+for i in 0..512: free                            for b in 0..512: free block(x)
+  local s = 0.0                                    local s = 0.0
+  for k in 0..3584: reduce combine add(s)          for k in 0..3584: reduce thread combine add(s) from 0.0 x 256
+    s <- x[i, k] + s                      -->        s <- x[b, k] + s
+  for j in 0..3584: free                           for j in 0..3584: free
+    y[i, j] = x[i, j] / s                            y[b, j] = x[b, j] / s
+```
+
+What else is done in a row is left to `spread_threads`.
+
+Knob: `threads` (256); fewer where the reduction is short.
+
+Refuses reductions whose order is fixed, that are shorter than a warp, or that stand in a contraction.
+",
+    run,
+};
+
+/// Reductions that are not known to be longer are left to one thread each.
+const SHORTEST: i64 = 2 * spread::WARP as i64;
+/// Extents that are not known are taken to be this long.
+const GUESS: i64 = 1024;
+
+fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    let most = longest(&p.body);
+    let threads = ctx.knobs.threads.min(most.clamp(1, 1024) as u32).next_power_of_two();
+    // Of a power of two that the knob allows.
+    let threads = if threads > ctx.knobs.threads { threads / 2 } else { threads }.max(spread::WARP);
+    let rows = if p.open { rows_to_blocks(p, log) } else { Some(p.clone()) };
+    let kernel = rows?;
+    let out = edit::rewrite(&kernel, &mut |kernel, s| {
+        let Stmt::For(f) = s else { return Visit::Into };
+        match (f.kind, f.place) {
+            (LoopKind::Reduce, Place::None) => {}
+            // Each iteration is one thread's.
+            (LoopKind::Free, Place::None) | (_, Place::Thread) => return Visit::Leave,
+            _ => return Visit::Into,
+        }
+        let site = axis_site(kernel, f.axis);
+        match refusal(f) {
+            Some(why) => {
+                log.skipped(site, why);
+                Visit::Leave
+            }
+            None => {
+                log.applied(site);
+                let mut new = f.clone();
+                new.place = Place::Thread;
+                if let Some(c) = &mut new.combine {
+                    c.ways = threads;
+                }
+                Visit::Replace(vec![Stmt::For(new)])
+            }
+        }
+    });
+    out.or_else(|| (kernel.body != p.body).then_some(kernel))
+}
+
+/// Why one thread does a reduction alone.
+fn refusal(f: &For) -> Option<&'static str> {
+    if f.combine.is_none() {
+        return Some("the order of its reduction is fixed");
+    }
+    if f.contraction.is_some() || f.body.iter().any(|s| !walk::bodies(s).is_empty()) {
+        return Some("it holds more than what it folds");
+    }
+    if f.body.iter().any(|s| !edit::is_pure(s) && !matches!(s, Stmt::Write { .. })) {
+        return Some("it holds more than loads and arithmetic");
+    }
+    (extent(f) < SHORTEST).then_some("it is shorter than two warps")
+}
+
+fn extent(f: &For) -> i64 {
+    match (&f.lo, &f.hi) {
+        (Ix::Const(lo), Ix::Const(hi)) => hi - lo,
+        _ => GUESS,
+    }
+}
+
+/// The extent of the longest reduction that threads can share.
+fn longest(body: &[Stmt]) -> i64 {
+    let mut most = 0;
+    walk::visit(body, &mut |s| {
+        if let Stmt::For(f) = s
+            && f.kind == LoopKind::Reduce
+            && refusal(f).is_none()
+        {
+            most = most.max(extent(f));
+        }
+    });
+    most
+}
+
+/// Each nest of free loops around such a reduction as a loop over blocks; `None` where there is none.
+fn rows_to_blocks(p: &Kernel, log: &mut Log) -> Option<Kernel> {
+    blockify::check(p).ok()?;
+    let mut kernel = p.clone();
+    let body = std::mem::take(&mut kernel.body);
+    let mut changed = false;
+    for s in body {
+        let Stmt::For(f) = &s else {
+            kernel.body.push(s);
+            continue;
+        };
+        let reduces = |s: &Stmt| matches!(s, Stmt::For(r) if r.kind == LoopKind::Reduce && refusal(r).is_none());
+        let chain = spread::chain(f);
+        let inner = chain.last().map_or(&[][..], |f| &f.body[..]);
+        if f.kind != LoopKind::Free || f.place != Place::None || !inner.iter().any(reduces) {
+            kernel.body.push(s);
+            continue;
+        }
+        if let Err(why) = check_bounds(&chain) {
+            log.skipped(axis_site(p, f.axis), why);
+            kernel.body.push(s);
+            continue;
+        }
+        let mut facts = kernel.facts();
+        let extents: Vec<Ix> = chain.iter().map(|f| f.hi.clone()).collect();
+        let total = simplify(&extents.iter().fold(Ix::Const(1), |n, e| Ix::mul(n, e.clone())), &facts);
+        let b = kernel.axes.push(Axis { name: "b".into(), from: None });
+        facts.set_axis(b, &Ix::Const(0), &total);
+        let axes = chain.iter().map(|f| f.axis);
+        let places: BTreeMap<AxisId, Ix> = axes.zip(Ix::Axis(b).unravel(&extents)).collect();
+        let mut body = inner.to_vec();
+        walk::subst_axes(&mut body, &mut |a| places.get(&a).cloned());
+        spread::forget_roles(&mut body, &places);
+        walk::map_ixs(&mut body, &mut |ix| *ix = simplify(ix, &facts));
+        log.applied(format!("{}, a block each", axis_site(p, f.axis)));
+        kernel.body.push(edit::block_loop(b, 0, total, body));
+        changed = true;
+    }
+    changed.then_some(kernel)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::tests::{apply, context, kernel, refusals, text, with_knobs};
+
+    const ROWS: &str = r#"loop kernel k(x: ptr f32, y: ptr f32) open:
+  for i in 0..4: free
+    for h in 0..3: free
+      local s: f32
+      s = 0.0
+      for k in 0..1000: reduce combine add(s) from -0.0
+        v: f32 = load x[i*3000 + h*1000 + k]
+        a: f32 = s
+        b: f32 = a + v
+        s = b
+      for j in 0..1000: free
+        w: f32 = load x[i*3000 + h*1000 + j]
+        c: f32 = s
+        d: f32 = w / c
+        store y[i*3000 + h*1000 + j] = d
+"#;
+
+    #[test]
+    fn rows_get_blocks_and_threads_share_them() {
+        let (out, log) = apply("cooperative_reduce", &kernel(ROWS), &context());
+        assert_eq!(log.applied, ["loop i, a block each", "loop k"]);
+        let made = text(&out);
+        assert!(made.contains("  for b in 0..12: free block(x)\n    local s: f32\n"), "{made}");
+        assert!(made.contains("for k in 0..1000: reduce thread combine add(s) from -0.0 x 256\n"), "{made}");
+        assert!(made.contains("load x[b*1000 + k]"), "{made}");
+        let (out, _) = apply("cooperative_reduce", &kernel(ROWS), &with_knobs(&["threads=96"]));
+        assert!(text(&out).contains("x 64\n"), "{}", text(&out));
+        let short = ROWS.replace("0..1000", "0..100");
+        let (out, _) = apply("cooperative_reduce", &kernel(&short), &context());
+        assert!(text(&out).contains("x 128\n"), "{}", text(&out));
+    }
+
+    #[test]
+    fn what_one_thread_does_alone_says_why() {
+        let launched = |k: &str| k.replace(" open", "").replace("for i in 0..4: free", "for i in 0..4: serial");
+        let block = launched(ROWS).replace("    for h in 0..3: free", "    for h in 0..3: serial");
+        let (out, log) = apply("cooperative_reduce", &kernel(&block), &context());
+        assert_eq!((log.applied, log.skipped), (vec!["loop k".to_string()], vec![]));
+        assert!(text(&out).contains("reduce thread"), "{}", text(&out));
+        for (from, to, why) in [
+            (" combine add(s) from -0.0", "", "loop k: the order of its reduction is fixed"),
+            ("k in 0..1000", "k in 0..50", "loop k: it is shorter than two warps"),
+        ] {
+            assert_eq!(refusals("cooperative_reduce", &block.replace(from, to), &context()), [why]);
+        }
+    }
+}
