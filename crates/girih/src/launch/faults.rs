@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::compile::abi::{Context, KernelFn};
 use crate::system::signals;
+use crate::system::sync::Brief;
 
 /// Where a thread goes on when the kernel that it runs faults.
 #[repr(C)]
@@ -54,28 +55,39 @@ impl Fault {
     }
 }
 
-/// While one lives, faults of kernels are told from others. They may be nested.
-pub(crate) struct Native([libc::sigaction; 4]);
+/// While one lives, faults of kernels are told from others. Those of several threads may begin and end in any order: the
+/// first puts the handlers in their place, the last puts back what was there.
+pub(crate) struct Native(());
+
+/// How many live, and what the signals did before the first.
+static LIVING: Brief<(usize, Option<[libc::sigaction; 4]>)> = Brief::new((0, None));
 
 impl Native {
     pub fn enter() -> Native {
-        let flags = libc::SA_ONSTACK | libc::SA_SIGINFO;
-        let handler = on_fault as *const () as usize;
-        let before = SIGNALS.map(|signal| signals::handle(signal, handler, flags));
-        for (slot, before) in BEFORE.iter().zip(&before) {
-            // Within another launch the host's are known.
-            if before.sa_sigaction != handler {
+        let mut living = LIVING.lock();
+        living.0 += 1;
+        if living.0 == 1 {
+            let flags = libc::SA_ONSTACK | libc::SA_SIGINFO;
+            let handler = on_fault as *const () as usize;
+            let before = SIGNALS.map(|signal| signals::handle(signal, handler, flags));
+            for (slot, before) in BEFORE.iter().zip(&before) {
                 slot[0].store(before.sa_sigaction, Ordering::SeqCst);
                 slot[1].store(before.sa_flags as usize, Ordering::SeqCst);
             }
+            living.1 = Some(before);
         }
-        Native(before)
+        Native(())
     }
 }
 
 impl Drop for Native {
     fn drop(&mut self) {
-        for (signal, before) in SIGNALS.into_iter().zip(&self.0) {
+        let mut living = LIVING.lock();
+        living.0 -= 1;
+        if living.0 > 0 {
+            return;
+        }
+        for (signal, before) in SIGNALS.into_iter().zip(living.1.take().iter().flatten()) {
             // SAFETY: puts back an action that the system gave out.
             unsafe { libc::sigaction(signal, before, std::ptr::null_mut()) };
         }
@@ -336,6 +348,18 @@ mod tests {
         faults(reads, None, page as u64, Fault::Memory);
         // SAFETY: the page is this test's.
         unsafe { libc::munmap(page, 4096) };
+    }
+
+    /// A launch of another thread that ends first does not take the handlers along.
+    #[test]
+    fn lives_end_in_any_order() {
+        let (first, second) = (Native::enter(), Native::enter());
+        drop(first);
+        let address = 8_u64;
+        // SAFETY: the entry reads one argument, and nothing of its context.
+        let done = unsafe { call(reads, &address, std::ptr::null_mut(), 0, 1) };
+        drop(second);
+        assert_eq!(done, Err(Fault::Memory));
     }
 
     #[test]
