@@ -19,6 +19,8 @@ pub enum Device {
     Cpu,
     /// The reference evaluator: slow, exact, and strict about what the language leaves undefined.
     Eval,
+    /// The simulator: the kernels of a GPU target, thread by thread, with a report of what is wrong with them.
+    Sim,
 }
 
 impl std::str::FromStr for Device {
@@ -27,7 +29,8 @@ impl std::str::FromStr for Device {
         match text {
             "cpu" => Ok(Device::Cpu),
             "eval" => Ok(Device::Eval),
-            _ => Err(format!("unknown device `{text}`; the devices are cpu and eval")),
+            "sim" => Ok(Device::Sim),
+            _ => Err(format!("unknown device `{text}`; the devices are cpu, eval and sim")),
         }
     }
 }
@@ -37,6 +40,7 @@ impl std::fmt::Display for Device {
         f.write_str(match self {
             Device::Cpu => "cpu",
             Device::Eval => "eval",
+            Device::Sim => "sim",
         })
     }
 }
@@ -175,14 +179,36 @@ impl Options {
     pub fn thread_count(&self) -> u32 {
         self.threads.unwrap_or_else(machine::threads).max(1)
     }
+    /// What is compiled for: this machine, or for the simulator sm_90a, where nothing else was chosen.
     pub fn resolved_target(&self) -> Target {
-        self.target.clone().unwrap_or_else(|| machine::target(self.thread_count()))
+        let simulated = || Target::named(SIMULATED).filter(|_| self.device == Device::Sim);
+        let target = self.target.clone().or_else(simulated);
+        target.unwrap_or_else(|| machine::target(self.thread_count()))
+    }
+
+    /// Refuses a target that the device does not run.
+    pub(crate) fn check_device(&self) -> crate::Result<()> {
+        let target = self.resolved_target();
+        let threads = target.axes.threads > 1;
+        match self.device {
+            Device::Cpu if threads => Err(Error::argument(format!(
+                "kernels for {0} cannot run on this machine; `--device sim --target {0}` simulates them",
+                target.name
+            ))),
+            Device::Sim if !threads => {
+                Err(Error::argument(format!("the simulator runs kernels of GPUs, not of the target {}", target.name)))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
+/// The target of the simulator where none is chosen.
+const SIMULATED: &str = "sm_90a";
+
 /// The variables of the environment that mean something to the library, and what.
 pub const VARIABLES: [(&str, &str); 7] = [
-    ("GIRIH_DEVICE", "where to run: cpu, or eval, the reference evaluator"),
+    ("GIRIH_DEVICE", "where to run: cpu; eval, the reference evaluator; or sim, the simulator of a GPU"),
     ("GIRIH_THREADS", "worker threads, 1 to 1024; one per core by default"),
     ("GIRIH_CHECK", "1 checks every memory access of native code, 0 does not"),
     ("GIRIH_CC", "the C compiler's command; by default that of CC, or else cc, gcc, clang or `zig cc`"),
@@ -191,7 +217,10 @@ pub const VARIABLES: [(&str, &str); 7] = [
         "GIRIH_CACHE_SIZE",
         "the limit on its size, such as 500M or 2G (default 1G); the least recently used kernels are removed first",
     ),
-    ("GIRIH_TARGET", "the target to compile for: cpu, this machine"),
+    (
+        "GIRIH_TARGET",
+        "the target to compile for: cpu, this machine; sm_80, sm_90a, sm_100a or sm_120, to look at or to simulate",
+    ),
 ];
 
 /// Whether a text means on or off.

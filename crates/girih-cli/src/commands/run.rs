@@ -75,7 +75,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let mut summary = json!({
         "kernel": kernel.name(),
         "device": kernel.options().device.to_string(),
-        "threads": if kernel.options().device == Device::Eval { 1 } else { kernel.options().thread_count() },
+        "threads": if kernel.options().device != Device::Cpu { 1 } else { kernel.options().thread_count() },
         "runs": 1,
         "min_s": report.seconds,
         "median_s": report.seconds,

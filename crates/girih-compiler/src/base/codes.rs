@@ -88,6 +88,7 @@ codes! {
     OutOfFuel = "E0610", "The kernel did not end within the operations allowed.";
     NotVerified = "E0611", "A malformed module was run without having been verified.";
     OutOfMemory = "E0612", "Evaluating the kernel needs more memory than there is.";
+    Simulated = "E0613", "The simulator found a race or another fault in what the threads of a GPU do.";
 
     // 07: bytecode
     NotBytecode = "E0701", "The file is not bytecode, or its version is unknown.";

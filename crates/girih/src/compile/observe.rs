@@ -4,7 +4,7 @@ use girih_compiler::base::host::Host;
 use girih_compiler::base::launch::{Launch, Trap};
 use girih_compiler::base::memory::Memory;
 use girih_compiler::base::{Code, Diagnostic};
-use girih_compiler::kernel::eval;
+use girih_compiler::kernel::{eval, sim};
 use girih_compiler::loops;
 use girih_compiler::loops::ir::Kernel as LoopKernel;
 use girih_compiler::pipeline::trace::Trace;
@@ -118,8 +118,17 @@ impl Observer for EachRewrite<'_> {
                 None => Ok(()),
             },
             Event::Legalised { placed: tile, kernel } => {
-                let after =
-                    |launch: &Launch, memory: &mut dyn Memory| eval::run(kernel, tile, launch, memory, &mut Quiet);
+                let after = |launch: &Launch, memory: &mut dyn Memory| {
+                    if kernel.threads == 1 {
+                        return eval::run(kernel, tile, launch, memory, &mut Quiet);
+                    }
+                    let report = sim::run(kernel, tile, launch, memory, &mut Quiet, &sim::Options::default())?;
+                    match (report.stopped, report.findings.first()) {
+                        (Some((trap, _)), _) => Err(trap),
+                        (None, Some(finding)) => Err(Trap::new(Code::Simulated, finding.to_string())),
+                        (None, None) => Ok(()),
+                    }
+                };
                 self.compare("legalise", &placed(tile), &after)
             }
             _ => Ok(()),
@@ -127,7 +136,8 @@ impl Observer for EachRewrite<'_> {
     }
 }
 
-struct Quiet;
+/// A host that nobody listens to.
+pub(crate) struct Quiet;
 impl Host for Quiet {
     fn print(&mut self, _: [u32; 3], _: &str) {}
     fn interrupted(&self) -> bool {

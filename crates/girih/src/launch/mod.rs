@@ -4,8 +4,8 @@
 //! an interruption.
 //!
 //! From the bottom up: `pool` (threads), `faults` (accesses to memory that is not there), `blocks` (one launch over the
-//! pool), `host` (prints, traps and stalls in words), `prepared` (a launch made ready,
-//! natively or on the evaluator). `spec` reads launches written as text, `limits` measures what the machine can do.
+//! pool), `host` (prints, traps and stalls in words), `simulate` (a kernel on the simulator), `prepared` (a launch made
+//! ready, natively, on the evaluator or on the simulator). `spec` reads launches written as text, `limits` measures what the machine can do.
 
 pub mod blocks;
 pub mod faults;
@@ -13,4 +13,5 @@ pub mod host;
 pub mod limits;
 pub mod pool;
 pub mod prepared;
+pub mod simulate;
 pub mod spec;

@@ -15,6 +15,7 @@ use crate::compile::version::{FAST, Native, Version};
 use crate::error::{Error, Result};
 use crate::launch::blocks::{self, FloatControl, Run, Stop};
 use crate::launch::host::{self, Held, NativeHost, STALL};
+use crate::launch::simulate;
 use crate::launch::spec::MAX_GRID;
 use crate::memory::args::{self, Arg, Bound, ParamKind};
 use crate::memory::regions::RealMemory;
@@ -49,6 +50,8 @@ pub struct Prepared<'a> {
     bound: Bound<'a>,
     grid: [u32; 3],
     native: Option<(Arc<Version>, Native)>,
+    /// What the simulator runs.
+    simulated: Option<Arc<Version>>,
     compiled: Option<Compiled>,
 }
 
@@ -97,8 +100,9 @@ impl<'a> Prepared<'a> {
         check_blocks(kernel.options(), grid)?;
         let bound = args::bind(kernel.name(), kernel.params(), args)?;
         let read_only = bound.extents.iter().flatten().any(|e| !e.writable);
-        let mut prepared = Prepared { kernel, bound, grid, native: None, compiled: None };
-        if kernel.options().device == Device::Cpu || read_only {
+        let mut prepared = Prepared { kernel, bound, grid, native: None, simulated: None, compiled: None };
+        kernel.options().check_device()?;
+        if kernel.options().device != Device::Eval || read_only {
             let start = Instant::now();
             let version = prepared.choose(prepared.bound.overlap())?;
             prepared.check_sizes(&version)?;
@@ -110,8 +114,9 @@ impl<'a> Prepared<'a> {
     /// On raw addresses: as `new`, but what was found out about one of the last launches is not found out again.
     pub(crate) fn raw(kernel: &'a Kernel<'a>, grid: [u32; 3], bound: Bound<'a>) -> Result<Prepared<'a>> {
         check_blocks(kernel.options(), grid)?;
-        let mut prepared = Prepared { kernel, bound, grid, native: None, compiled: None };
-        if kernel.options().device != Device::Cpu {
+        let mut prepared = Prepared { kernel, bound, grid, native: None, simulated: None, compiled: None };
+        kernel.options().check_device()?;
+        if kernel.options().device == Device::Eval {
             return Ok(prepared);
         }
         let start = Instant::now();
@@ -140,11 +145,15 @@ impl<'a> Prepared<'a> {
     }
 
     fn compile(&mut self, version: Arc<Version>, start: Instant) -> Result<()> {
-        if self.kernel.options().device == Device::Cpu {
-            let native = self.kernel.native(&version)?;
-            let seconds = start.elapsed().as_secs_f64();
-            self.compiled = Some(Compiled { seconds, cached: native.cached, assume: version.assume });
-            self.native = Some((version, native));
+        match self.kernel.options().device {
+            Device::Cpu => {
+                let native = self.kernel.native(&version)?;
+                let seconds = start.elapsed().as_secs_f64();
+                self.compiled = Some(Compiled { seconds, cached: native.cached, assume: version.assume });
+                self.native = Some((version, native));
+            }
+            Device::Sim => self.simulated = Some(version),
+            Device::Eval => {}
         }
         Ok(())
     }
@@ -223,9 +232,10 @@ impl<'a> Prepared<'a> {
 
     /// Runs the launch and waits for it.
     pub fn run(&mut self) -> Result<Report> {
-        match &self.native {
-            Some((version, native)) => self.run_native(version, native),
-            None => self.run_eval(),
+        match (&self.native, &self.simulated) {
+            (Some((version, native)), _) => self.run_native(version, native),
+            (None, Some(version)) => self.run_sim(version),
+            (None, None) => self.run_eval(),
         }
     }
 
@@ -281,12 +291,26 @@ impl<'a> Prepared<'a> {
     }
 
     fn run_eval(&self) -> Result<Report> {
-        let options = self.kernel.options();
-        let mut memory = self.bound.memory(self.kernel.params());
         let module = self.kernel.program.module();
         let globals = self.kernel.module_globals()?;
+        let options = eval::Options { globals, ..eval::Options::default() };
+        self.interpreted(&mut |launch, memory, host| {
+            Ok(eval::run_with(module, self.kernel.name(), launch, memory, host, &options)?.warnings)
+        })
+    }
+
+    fn run_sim(&self, version: &Version) -> Result<Report> {
+        self.interpreted(&mut |launch, memory, host| {
+            simulate::kernel(&version.lowered, launch, memory, host, self.kernel.options())?;
+            Ok(vec![])
+        })
+    }
+
+    /// A run on an interpreter, which `run` is.
+    fn interpreted(&self, run: &mut Interpreter<'_>) -> Result<Report> {
+        let options = self.kernel.options();
+        let mut memory = self.bound.memory(self.kernel.params());
         self.kernel.globals().register(&mut memory);
-        let eval_options = eval::Options { globals, ..eval::Options::default() };
         let mut host = EvalHost {
             order: options.print_order,
             printer: options.printer.as_ref(),
@@ -299,8 +323,7 @@ impl<'a> Prepared<'a> {
         let one = Launching::begin()?;
         let start = Instant::now();
         let control = FloatControl::standard();
-        let outcome =
-            eval::run_with(module, self.kernel.name(), &self.evaluated(), &mut memory, &mut host, &eval_options);
+        let outcome = run(&self.evaluated(), &mut memory, &mut host);
         drop(control);
         let seconds = start.elapsed().as_secs_f64();
         let stopped = signals::stopping();
@@ -310,7 +333,7 @@ impl<'a> Prepared<'a> {
             host::deliver(host.printer, [x, y, z], &text);
         }
         match outcome {
-            Ok(report) => Ok(Report { seconds, warnings: report.warnings }),
+            Ok(warnings) => Ok(Report { seconds, warnings }),
             Err(_) if stopped => Err(Error::Interrupted),
             // The program cannot run on any device, so the program is refused, as the compiler would.
             Err(trap) if trap.code == Code::LibraryNeeded => {
@@ -378,6 +401,10 @@ impl eval::Host for Mute {
         signals::interrupted()
     }
 }
+
+/// Runs a launch, and gives the warnings of the run.
+type Interpreter<'a> =
+    dyn FnMut(&Launch, &mut dyn Memory, &mut dyn eval::Host) -> std::result::Result<Vec<Diagnostic>, Trap> + 'a;
 
 struct EvalHost<'a> {
     order: PrintOrder,

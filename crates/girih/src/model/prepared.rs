@@ -41,7 +41,7 @@ pub struct Prepared<'a> {
     pub(super) inputs: Vec<Complete<'a>>,
     pub(super) symbols: Vec<i64>,
     pub(super) outputs: Vec<Tensor>,
-    /// `None` on the evaluator.
+    /// `None` on the evaluator and the simulator.
     pub(super) native: Option<Native>,
 }
 
@@ -61,7 +61,8 @@ impl<'a> Prepared<'a> {
         let inputs = model.complete(arrays, symbols)?;
         let shapes: Vec<Vec<u64>> = inputs.iter().map(|c| c.raw().shape.to_vec()).collect();
         let symbols = model.symbols(&shapes, &inputs::named_symbols(&model.graph, symbols)?)?;
-        if model.options.device == Device::Eval {
+        model.options.check_device()?;
+        if model.options.device != Device::Cpu {
             return Ok(Prepared { model, inputs, symbols, outputs: vec![], native: None });
         }
         let ready = model.executable()?;
@@ -84,7 +85,10 @@ impl<'a> Prepared<'a> {
 
     pub(super) fn run_timed(&mut self, times: Option<&mut Times>) -> Result<()> {
         let Some(native) = &self.native else {
-            self.outputs = self.evaluate(false)?.into_iter().map(|(_, t)| t).collect();
+            self.outputs = match self.model.options.device {
+                Device::Sim => self.simulate()?,
+                _ => self.evaluate(false)?.into_iter().map(|(_, t)| t).collect(),
+            };
             return Ok(());
         };
         let call = Call { binding: &native.binding, inputs: &native.inputs, outputs: &native.outputs };

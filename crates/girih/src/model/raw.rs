@@ -57,7 +57,7 @@ impl Model {
         symbols: &[Option<i64>],
         allocate: &mut Allocate<'_>,
     ) -> Result<()> {
-        if self.options.device == Device::Eval {
+        if self.options.device != Device::Cpu {
             // SAFETY: as the function's own contract says.
             return unsafe { self.evaluate_raw(arguments, symbols, allocate) };
         }
@@ -92,7 +92,7 @@ impl Model {
         unsafe { ready.run(&call, &self.files, None) }
     }
 
-    /// As `run_raw` on the evaluator, through copies.
+    /// As `run_raw` on the evaluator and the simulator, through copies.
     ///
     /// # Safety
     /// As of `run_raw`.

@@ -50,7 +50,7 @@ impl Prepared<'_> {
         let mut arrays = self.arrays(plan, &lowered.tensor)?;
         for step in plan.load.iter().chain(&plan.steps) {
             let name = &step.kernel.name;
-            let run = |run: &Run<'_>| self.run_step(plan, step, run, &arrays);
+            let run = |run: &Run<'_>| self.run_step(plan, step, run, &arrays).map_err(|e| e.to_string());
             let mut each = EachRewrite { run: &run, within: format!(" in {name}"), last: None, checked: 0 };
             pipeline::lower_loops(step.kernel.clone(), &options, &mut rewrites, &mut each).map_err(Error::Program)?;
             done.kernels += each.checked;
@@ -76,7 +76,7 @@ impl Prepared<'_> {
     }
 
     /// Memory for each array of a plan: inputs and constants filled, the others recognisably not.
-    fn arrays(&self, plan: &Plan, graph: &Graph) -> Result<Vec<Buffer>> {
+    pub(super) fn arrays(&self, plan: &Plan, graph: &Graph) -> Result<Vec<Buffer>> {
         let mut all = vec![];
         for array in plan.arrays.values() {
             let shape = extent::shape(&array.shape, &self.symbols)
@@ -105,17 +105,12 @@ impl Prepared<'_> {
     }
 
     /// What a kernel stores in place of a step's, on copies of what the step writes.
-    fn run_step(
-        &self,
-        plan: &Plan,
-        step: &Step,
-        run: &Run<'_>,
-        arrays: &[Buffer],
-    ) -> std::result::Result<Vec<Stored>, String> {
+    pub(super) fn run_step(&self, plan: &Plan, step: &Step, run: &Run<'_>, arrays: &[Buffer]) -> Result<Vec<Stored>> {
+        let missing = || Error::Internal("an array of the plan is missing".into());
         let mut copies = vec![];
         for id in &step.writes {
-            let array = arrays.get(id.0 as usize).ok_or("an array is missing")?;
-            copies.push(array.duplicate().map_err(|e| e.to_string())?);
+            let array = arrays.get(id.0 as usize).ok_or_else(missing)?;
+            copies.push(array.duplicate()?);
         }
         let mut memory = RealMemory::new();
         let mut slots = vec![];
@@ -128,7 +123,7 @@ impl Prepared<'_> {
                 StepArg::Array(id) => *id,
             };
             let written = step.writes.iter().position(|w| *w == id).and_then(|at| copies.get(at));
-            let buffer = written.or_else(|| arrays.get(id.0 as usize)).ok_or("an array is missing")?;
+            let buffer = written.or_else(|| arrays.get(id.0 as usize)).ok_or_else(missing)?;
             let name = plan.arrays.get(id).map_or("?", |a| &a.name);
             let start = buffer.as_ptr();
             slots.push(start.expose_provenance() as u64);
@@ -138,7 +133,7 @@ impl Prepared<'_> {
         // As of every plan: a step that writes nothing does not run.
         if copies.iter().any(|c| !c.bytes().is_empty()) {
             let launch = Launch { budget: machine::budget(), ..Launch::new([1, 1, 1], slots) };
-            run(&launch, &mut memory).map_err(|t| t.message)?;
+            run(&launch, &mut memory).map_err(|t| Error::Trap(Box::new(t)))?;
         }
         let name = |id| plan.arrays.get(id).map_or("?", |a| &a.name).to_string();
         let stored = |(id, buffer): (&ArrayId, Buffer)| Stored { name: name(*id), buffer };

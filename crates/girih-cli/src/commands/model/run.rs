@@ -56,7 +56,7 @@ pub fn run(args: &RunArgs, given: &Given) -> Result<(), Failure> {
     let start = Instant::now();
     let compiled = match model.options().device {
         Device::Cpu => Some(model.compile().map_err(&within)?),
-        Device::Eval => None,
+        Device::Eval | Device::Sim => None,
     };
     let compile_seconds = start.elapsed().as_secs_f64();
     if let Some(warning) = model.cache_warning() {
@@ -88,7 +88,7 @@ pub fn run(args: &RunArgs, given: &Given) -> Result<(), Failure> {
     let mut summary = json!({
         "model": model.name(),
         "device": model.options().device.to_string(),
-        "threads": if model.options().device == Device::Eval { 1 } else { model.options().thread_count() },
+        "threads": if model.options().device != Device::Cpu { 1 } else { model.options().thread_count() },
         "runs": 1,
         "min_s": seconds,
         "median_s": seconds,
