@@ -1,5 +1,5 @@
 //! Runs one program through bytecode and back, and through the evaluators: the tile program, the lifted loops, the IR
-//! after every rule, and kernel IR.
+//! after every rule, and kernel IR; then the same for a GPU, whose kernel IR the simulator runs.
 
 use crate::data::{self, Image};
 use crate::program::{Param, Program};
@@ -9,7 +9,9 @@ use girih_compiler::base::memory::VecMemory;
 use girih_compiler::base::{Code, Diagnostic, host};
 use girih_compiler::cuda_tile::bytecode::{self, write::VERSIONS};
 use girih_compiler::cuda_tile::{self, ir::Module};
+use girih_compiler::kernel::sim::{self, Policy};
 use girih_compiler::pipeline::{self, Event, Lowered, Observer, Options};
+use girih_compiler::tile::target::Target;
 use girih_compiler::{kernel, loops};
 
 /// Where a program went wrong.
@@ -186,5 +188,45 @@ pub fn check(program: &Program, seed: u64) -> Result<Verdict, Mismatch> {
     if let Some(difference) = data::difference(program, &want, &collect(&memory, &addresses)) {
         return Err(Mismatch::new("kernel", difference));
     }
+    simulate(program, module, seed, &options, &mut each)?;
     Ok(Verdict::Agrees(Box::new(Checked { program: program.clone(), want, lowered, options })))
+}
+
+/// The program for a GPU: each rule, then what the simulator says of the kernel and what it stores.
+fn simulate(
+    program: &Program,
+    module: &Module,
+    seed: u64,
+    like: &Options,
+    each: &mut AfterEveryRule<'_>,
+) -> Result<(), Mismatch> {
+    let gpus = ["sm_80", "sm_90a", "sm_100a", "sm_120"];
+    let name = gpus[seed as usize % gpus.len()];
+    let mut options = Options { target: Target::named(name).unwrap_or_default(), check: false, ..like.clone() };
+    options.knobs.threads = [256, 32, 128][seed as usize % 3];
+    let lowered = match pipeline::lower(module, "random", &options, each) {
+        Ok(lowered) => lowered,
+        // What no GPU runs yet is refused by name, such as an alloca.
+        Err(d) if d.iter().any(|d| d.code == Code::CannotLower) => return Ok(()),
+        Err(d) => match d.first() {
+            Some(d) if d.help.is_some() => {
+                return Err(Mismatch::new(&d.message, d.help.clone().unwrap_or_default()));
+            }
+            _ => return Err(Mismatch::new("lower for a GPU", first(&d))),
+        },
+    };
+    let (mut memory, launch, addresses) = place(program, each.image);
+    let policy = Policy::ALL[seed as usize % Policy::ALL.len()];
+    let options = sim::Options { policy, seed, ..sim::Options::default() };
+    let report = sim::run(&lowered.kernel, &lowered.tile, &launch, &mut memory, &mut host::Silent, &options)
+        .map_err(|t| Mismatch::new("simulator", format!("trap: {}", t.message)))?;
+    if !report.is_clean() {
+        return Err(Mismatch::new("simulator", format!("{report}\n{}", kernel::print::print(&lowered.kernel))));
+    }
+    match data::difference(program, each.want, &collect(&memory, &addresses)) {
+        Some(difference) => {
+            Err(Mismatch::new("simulator", format!("{difference}\n{}", kernel::print::print(&lowered.kernel))))
+        }
+        None => Ok(()),
+    }
 }
