@@ -106,10 +106,7 @@ pub(in crate::kernel) fn compile(kernel: &Kernel, placed: &loops::ir::Kernel) ->
     let params = kernel.params.iter().map(|&p| Ok((c.val(p)?, c.ty(p)?.elem.held().mask())));
     let params = params.collect::<Res<Vec<_>>>()?;
     let slots = first_const as usize + c.consts.len();
-    let lanes = if kernel.threads > 1 { u64::from(kernel.threads.next_multiple_of(WARP)) } else { 1 };
-    let of_thread = (slots as u64).checked_mul(8).and_then(|n| n.checked_add(kernel.scratch));
     Ok(Program {
-        bytes: of_thread.and_then(|n| n.checked_mul(lanes)).and_then(|n| n.checked_add(kernel.shared)),
         slots,
         code: c.code,
         statements: c.statements,

@@ -3,6 +3,7 @@
 mod counts;
 mod memory;
 mod races;
+mod random;
 mod speed;
 mod sync;
 
