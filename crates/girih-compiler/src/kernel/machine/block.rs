@@ -91,6 +91,10 @@ pub(super) fn run<const W: usize, V: Watch>(
     schedule: Schedule,
 ) -> Result<(), Trap> {
     let Run { program, placed, launch } = run;
+    let mut budget = launch.budget.clone();
+    if let Err(why) = budget.take((program.slots as u64).checked_mul(8 * W as u64)) {
+        return Err(Trap::new(Code::OutOfMemory, format!("a block cannot be evaluated: {why}")));
+    }
     let mut slots = vec![[0; W]; program.slots];
     for ((slot, mask), arg) in program.params.iter().zip(&launch.args) {
         slots[*slot as usize] = [arg & mask; W];
@@ -108,7 +112,6 @@ pub(super) fn run<const W: usize, V: Watch>(
     for (i, bits) in program.consts.iter().enumerate() {
         slots[program.first_const as usize + i] = [*bits; W];
     }
-    let budget = launch.budget.clone();
     let mut machine = Machine::<W, V> { program, placed, memory, watch, schedule, budget, slots };
     blocks::run(&mut machine, launch, host)
 }
@@ -121,7 +124,7 @@ impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
     }
 
     fn room(&mut self) -> Result<Self::Block, TooMuch> {
-        self.budget.take(self.program.bytes)?;
+        self.budget.take(self.program.bytes(W as u32))?;
         let threads = self.program.threads.next_multiple_of(W as u32);
         let scratch = self.program.scratch_bytes.saturating_mul(u64::from(threads));
         let address = if self.program.addressed { self.memory.allocate(scratch, 64) } else { 0 };
@@ -142,7 +145,8 @@ impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
 
     fn begin(&mut self, block: &mut Self::Block, id: [u32; 3]) -> Result<(), Trap> {
         let p = self.program;
-        (block.id, block.last, block.waiting, block.live) = (id, 0, 0, p.threads);
+        (block.id, block.waiting, block.live) = (id, 0, p.threads);
+        block.last = block.warps.len().saturating_sub(1);
         block.scratch.fill(POISON);
         block.shared.fill(POISON);
         for (w, warp) in block.warps.iter_mut().enumerate() {

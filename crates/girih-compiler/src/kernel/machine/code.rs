@@ -215,6 +215,15 @@ pub(in crate::kernel) enum Inst {
     },
 }
 
+impl Program {
+    /// The bytes of a block's slots, scratch and shared memory, in warps of so many lanes; `None` where that overflows.
+    pub fn bytes(&self, lanes: u32) -> Option<u64> {
+        let threads = u64::from(self.threads.checked_next_multiple_of(lanes)?);
+        let of_thread = (self.slots as u64).checked_mul(8)?.checked_add(self.scratch_bytes)?;
+        of_thread.checked_mul(threads)?.checked_add(self.shared_bytes)
+    }
+}
+
 impl Inst {
     /// The access of an instruction that reads or writes memory.
     pub fn access(&self) -> Option<&Access> {
@@ -250,8 +259,6 @@ pub(in crate::kernel) struct Program {
     /// Constants, and the slot of the first.
     pub consts: Vec<u64>,
     pub first_const: Slot,
-    /// The bytes of one block's slots, scratch and shared memory; `None` where that overflows.
-    pub bytes: Option<u64>,
     /// Blocks may wait for each other.
     pub cooperative: bool,
 }

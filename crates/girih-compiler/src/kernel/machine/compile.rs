@@ -53,7 +53,7 @@ pub(in crate::kernel) fn compile(kernel: &Kernel, placed: &loops::ir::Kernel) ->
     for slot in kernel.slots.values() {
         let size = if slot.space == Space::Shared { kernel.shared } else { kernel.scratch };
         if slot.offset.saturating_add(slot.bytes()) > size {
-            return Err(format!("the slot `{}` reaches past the {}", slot.name, slot.space.name()));
+            return Err(format!("the slot `{}` reaches past the {}", slot.name, slot.space));
         }
     }
     let mut next: u64 = 0;
@@ -106,10 +106,7 @@ pub(in crate::kernel) fn compile(kernel: &Kernel, placed: &loops::ir::Kernel) ->
     let params = kernel.params.iter().map(|&p| Ok((c.val(p)?, c.ty(p)?.elem.held().mask())));
     let params = params.collect::<Res<Vec<_>>>()?;
     let slots = first_const as usize + c.consts.len();
-    let lanes = if kernel.threads > 1 { u64::from(kernel.threads.next_multiple_of(WARP)) } else { 1 };
-    let of_thread = (slots as u64).checked_mul(8).and_then(|n| n.checked_add(kernel.scratch));
     Ok(Program {
-        bytes: of_thread.and_then(|n| n.checked_mul(lanes)).and_then(|n| n.checked_add(kernel.shared)),
         slots,
         code: c.code,
         statements: c.statements,

@@ -1,12 +1,13 @@
 //! The order in which the warps of a block, and the parted lanes of a warp, take turns.
 //!
 //! In: a policy and a seed, and who is ready. Out: who runs, and for how many instructions. The same policy and seed give the
-//! same order. Invariant: every warp that is ready gets a turn again and again, so what waits for another thread ends.
+//! same order. Invariant: every warp that is ready, and every group of lanes in it, gets a turn again and again, so what
+//! waits for another thread ends.
 
 /// Who runs next. Every order is one that a GPU may show.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Policy {
-    /// One warp after the other.
+    /// One warp after the other, in short turns.
     #[default]
     RoundRobin,
     /// One warp, which the seed chooses, runs only when the others wait.
@@ -40,7 +41,7 @@ impl Policy {
 
 /// Instructions of a turn.
 const TURN: u32 = 64;
-/// Every so many turns one goes round, whatever the policy.
+/// Every so many turns, and choices among groups of lanes, one goes round, whatever the policy.
 const ROUND: u32 = 64;
 
 #[derive(Clone, Debug)]
@@ -51,11 +52,13 @@ pub(in crate::kernel) struct Schedule {
     turns: u32,
     /// The warp that the last turn that went round gave way to.
     round: usize,
+    /// Choices among groups of lanes so far.
+    groups: u32,
 }
 
 impl Schedule {
     pub fn new(policy: Policy, seed: u64) -> Schedule {
-        Schedule { policy, seed, random: seed ^ 0x9e37_79b9_7f4a_7c15, turns: 0, round: 0 }
+        Schedule { policy, seed, random: seed ^ 0x9e37_79b9_7f4a_7c15, turns: 0, round: 0, groups: 0 }
     }
 
     /// One block after the other, one warp after the other.
@@ -71,8 +74,11 @@ impl Schedule {
     /// The warp that runs after `last`, and the instructions of its turn; `None` where none can run.
     pub fn turn(&mut self, last: usize, warps: usize, ready: impl Fn(usize) -> bool) -> Option<(usize, u32)> {
         self.turns = self.turns.wrapping_add(1);
+        if warps == 1 && self.policy != Policy::Random {
+            return ready(0).then_some((0, u32::MAX));
+        }
         let after = || (1..=warps).map(|n| (last + n) % warps).find(|w| ready(*w));
-        if self.turns % ROUND == 0 {
+        if self.turns.is_multiple_of(ROUND) {
             self.round = (1..=warps).map(|n| (self.round + n) % warps).find(|w| ready(*w))?;
             return Some((self.round, TURN));
         }
@@ -91,14 +97,18 @@ impl Schedule {
         }?;
         let length = match self.policy {
             Policy::Random => 1 + self.draw(TURN / 2),
-            Policy::Reversed => TURN / 8,
-            _ => TURN,
+            Policy::RoundRobin | Policy::Reversed => TURN / 8,
+            Policy::Starve | Policy::Newest => TURN,
         };
         Some((warp, length))
     }
 
     /// Which of several groups of lanes runs, given where they stand: the one that is behind, so that they meet again.
     pub fn group(&mut self, ready: &[(usize, u32)]) -> Option<usize> {
+        self.groups = self.groups.wrapping_add(1);
+        if self.groups.is_multiple_of(ROUND) && !ready.is_empty() {
+            return ready.get((self.groups / ROUND) as usize % ready.len()).map(|(group, _)| *group);
+        }
         let at = match self.policy {
             Policy::Reversed => ready.iter().max_by_key(|(_, at)| *at),
             Policy::Random => ready.get(self.draw(ready.len().max(1) as u32) as usize),

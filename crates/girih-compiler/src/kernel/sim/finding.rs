@@ -198,7 +198,7 @@ impl Found {
                     1 => format!("element {index}"),
                     n => format!("elements {index} to {}", index.saturating_add(i64::from(n) - 1)),
                 };
-                format!("a thread {verb} {which} of `{name}` in {} memory, which has {len}", space.name())
+                format!("a thread {verb} {which} of `{name}` in {} memory, which has {len}", space)
             }
             Where::Memory { fault, near } => {
                 format!("a thread {verb} {} bytes at address {:#x} of global memory{near}", fault.len, fault.addr)

@@ -3,7 +3,7 @@
 mod counts;
 mod memory;
 mod races;
-mod speed;
+mod random;
 mod sync;
 
 use super::{Kind, Options, Policy, Report, run};

@@ -20,6 +20,9 @@ pub(crate) enum Expr {
     Mul(Box<(Expr, Expr)>),
     FloorDiv(Box<(Expr, Expr)>),
     Mod(Box<(Expr, Expr)>),
+    /// By a power of two: floor division shifts, the remainder is the low bits.
+    Shift(Box<Expr>, u32),
+    LowBits(Box<Expr>, i64),
     Min(Box<(Expr, Expr)>),
     Max(Box<(Expr, Expr)>),
 }
@@ -84,11 +87,27 @@ impl Expr {
             (Ix::Add(..), a, b) => Expr::Add(Box::new((a, b))),
             (Ix::Sub(..), a, b) => Expr::Sub(Box::new((a, b))),
             (Ix::Mul(..), a, b) => Expr::Mul(Box::new((a, b))),
+            (Ix::FloorDiv(..), a, b) if b.power_of_two().is_some() => {
+                Expr::Shift(Box::new(a), b.power_of_two().unwrap_or(0))
+            }
+            (Ix::Mod(..), a, b) if b.power_of_two().is_some() => {
+                Expr::LowBits(Box::new(a), (1 << b.power_of_two().unwrap_or(0)) - 1)
+            }
             (Ix::FloorDiv(..), a, b) => Expr::FloorDiv(Box::new((a, b))),
             (Ix::Mod(..), a, b) => Expr::Mod(Box::new((a, b))),
             (Ix::Min(..), a, b) => Expr::Min(Box::new((a, b))),
             (_, a, b) => Expr::Max(Box::new((a, b))),
         })
+    }
+
+    /// The exponent, where it is a constant power of two.
+    fn power_of_two(&self) -> Option<u32> {
+        match self {
+            Expr::Linear { base, terms } if terms.is_empty() && *base > 0 && base & (base - 1) == 0 => {
+                Some(base.trailing_zeros())
+            }
+            _ => None,
+        }
     }
 
     #[inline]
@@ -98,32 +117,39 @@ impl Expr {
 
     /// The value in every lane.
     pub(crate) fn lanes<const W: usize>(&self, slots: &[[u64; W]]) -> [i64; W] {
-        let two = |p: &(Expr, Expr), f: fn(i64, i64) -> i64| {
-            let (a, b) = (p.0.lanes(slots), p.1.lanes(slots));
-            std::array::from_fn(|l| f(a[l], b[l]))
-        };
         match self {
             Expr::Linear { base, terms } => {
                 let mut sum = [*base; W];
                 for t in terms.iter() {
                     let values = &slots[t.slot as usize];
-                    for l in 0..W {
-                        let value = ((values[l] << t.shift) as i64) >> t.shift;
-                        sum[l] = sum[l].wrapping_add(value.wrapping_mul(t.coeff));
+                    match (t.shift, t.coeff) {
+                        (0, 1) => (0..W).for_each(|l| sum[l] = sum[l].wrapping_add(values[l] as i64)),
+                        (shift, coeff) => (0..W).for_each(|l| {
+                            let value = ((values[l] << shift) as i64) >> shift;
+                            sum[l] = sum[l].wrapping_add(value.wrapping_mul(coeff));
+                        }),
                     }
                 }
                 sum
             }
-            Expr::Add(p) => two(p, i64::wrapping_add),
-            Expr::Sub(p) => two(p, i64::wrapping_sub),
-            Expr::Mul(p) => two(p, i64::wrapping_mul),
+            Expr::Add(p) => two(p, slots, i64::wrapping_add),
+            Expr::Sub(p) => two(p, slots, i64::wrapping_sub),
+            Expr::Mul(p) => two(p, slots, i64::wrapping_mul),
             // As `Ix::eval`: a divisor that is not positive gives 0.
-            Expr::FloorDiv(p) => two(p, |a, b| if b > 0 { a.div_euclid(b) } else { 0 }),
-            Expr::Mod(p) => two(p, |a, b| if b > 0 { a.rem_euclid(b) } else { 0 }),
-            Expr::Min(p) => two(p, i64::min),
-            Expr::Max(p) => two(p, i64::max),
+            Expr::FloorDiv(p) => two(p, slots, |a, b| if b > 0 { a.div_euclid(b) } else { 0 }),
+            Expr::Mod(p) => two(p, slots, |a, b| if b > 0 { a.rem_euclid(b) } else { 0 }),
+            Expr::Shift(a, by) => a.lanes(slots).map(|a| a >> by),
+            Expr::LowBits(a, bits) => a.lanes(slots).map(|a| a & bits),
+            Expr::Min(p) => two(p, slots, i64::min),
+            Expr::Max(p) => two(p, slots, i64::max),
         }
     }
+}
+
+/// An operation in every lane.
+fn two<const W: usize>(p: &(Expr, Expr), slots: &[[u64; W]], f: impl Fn(i64, i64) -> i64) -> [i64; W] {
+    let (a, b) = (p.0.lanes(slots), p.1.lanes(slots));
+    std::array::from_fn(|l| f(a[l], b[l]))
 }
 
 impl MaskCode {

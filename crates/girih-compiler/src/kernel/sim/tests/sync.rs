@@ -118,6 +118,25 @@ fn lanes_part_and_meet_again() {
     clean(text, [1, 1, 1], &[("o", vec![0; 64])], &[], &expected);
 }
 
+/// The lane that has the lock is ahead of those that spin, and must get its turn.
+#[test]
+fn lanes_of_a_warp_that_wait_for_each_other() {
+    let text = "kernel k(lock: ptr<i32>, o: ptr<i32>) threads 64 scratch 0 {
+  loop {
+    was: i32 = cas lock[0], 0:i32, 1:i32 acquire
+    if was == 0 {
+      x: i32 = load o[0]
+      y: i32 = addi x, 1:i32
+      store o[0] = y
+      free: i32 = rmw xchg lock[0], 0:i32 release
+      break
+    }
+  }
+}
+";
+    clean(text, [2, 1, 1], &[("lock", vec![0]), ("o", vec![0])], &[], &[128]);
+}
+
 #[test]
 fn warps_that_are_not_whole() {
     let text = "kernel k(o: ptr<i32>) threads 40 scratch 0 shared 160 {
