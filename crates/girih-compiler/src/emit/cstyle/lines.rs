@@ -7,6 +7,8 @@ use crate::index::Cmp;
 pub struct Lines {
     pub text: String,
     pub depth: usize,
+    /// Lines of the text.
+    pub count: u32,
 }
 
 impl Lines {
@@ -14,6 +16,7 @@ impl Lines {
         self.text.extend(std::iter::repeat_n("  ", self.depth));
         self.text.push_str(line);
         self.text.push('\n');
+        self.count += 1;
     }
     /// A line that opens a block.
     pub fn open(&mut self, line: &str) {

@@ -5,7 +5,9 @@ use super::dialect::Dialect;
 
 /// The block as a dialect writes it.
 pub fn block(dialect: &Dialect) -> String {
-    SOFT.replace("UNUSED ", dialect.soft_unused).replace("STATIC ", dialect.soft).replace("CLZ(", dialect.clzll)
+    let u64 = dialect.base("u64").map_or("uint64_t", |b| b.spelling);
+    let text = SOFT.replace("UNUSED ", dialect.soft_unused).replace("STATIC ", dialect.soft);
+    text.replace("CLZ(", dialect.clzll).replace("uint64_t", u64)
 }
 
 /// The block. Formats are rows of `soft_formats`; rounding modes are numbered 0 nearest even, 1 zero, 2 down, 3 up,
