@@ -1,7 +1,8 @@
 //! Kernel IR: flat, C-like statements over typed scalars and vectors, one statement per printed line of C.
 //!
 //! * [`ir`]: the data and its grammar    * [`ident`]: names that emitted source can have
-//! * [`legalise`]: placed loops become kernel IR    * [`eval`]: what it means
+//! * [`legalise`]: placed loops become kernel IR
+//! * [`machine`]: what executes it; [`eval`]: one thread, as on a CPU; [`sim`]: the threads of a GPU, and what is wrong
 //! * [`mod@print`], [`parse`]: the text of the IR; inverse to each other
 //! * [`verify`]: what must hold of it    * [`uniform`]: what all threads of a block have in common
 
@@ -9,7 +10,9 @@ pub mod eval;
 pub mod ident;
 pub mod ir;
 pub mod legalise;
+mod machine;
 pub mod parse;
 pub mod print;
+pub mod sim;
 pub mod uniform;
 pub mod verify;

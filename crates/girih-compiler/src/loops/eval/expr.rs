@@ -1,7 +1,8 @@
 //! Index expressions and masks as code over numbered slots.
 //!
 //! In: [`Ix`] and [`Mask`], and a [`Leaves`] that says which slot holds each leaf. Out: [`Expr`] and [`MaskCode`], whose
-//! `value` and `holds` take the slots alone.
+//! `value` and `holds` take the slots alone. Where threads run side by side, a slot is as many numbers as there are lanes,
+//! and `lanes` gives the result in each; one thread is the case of one lane.
 
 use crate::loops::ir::{AxisId, Cmp, Ix, Mask, ValId};
 
@@ -19,6 +20,9 @@ pub(crate) enum Expr {
     Mul(Box<(Expr, Expr)>),
     FloorDiv(Box<(Expr, Expr)>),
     Mod(Box<(Expr, Expr)>),
+    /// By a power of two: floor division shifts, the remainder is the low bits.
+    Shift(Box<Expr>, u32),
+    LowBits(Box<Expr>, i64),
     Min(Box<(Expr, Expr)>),
     Max(Box<(Expr, Expr)>),
 }
@@ -83,6 +87,12 @@ impl Expr {
             (Ix::Add(..), a, b) => Expr::Add(Box::new((a, b))),
             (Ix::Sub(..), a, b) => Expr::Sub(Box::new((a, b))),
             (Ix::Mul(..), a, b) => Expr::Mul(Box::new((a, b))),
+            (Ix::FloorDiv(..), a, b) if b.power_of_two().is_some() => {
+                Expr::Shift(Box::new(a), b.power_of_two().unwrap_or(0))
+            }
+            (Ix::Mod(..), a, b) if b.power_of_two().is_some() => {
+                Expr::LowBits(Box::new(a), (1 << b.power_of_two().unwrap_or(0)) - 1)
+            }
             (Ix::FloorDiv(..), a, b) => Expr::FloorDiv(Box::new((a, b))),
             (Ix::Mod(..), a, b) => Expr::Mod(Box::new((a, b))),
             (Ix::Min(..), a, b) => Expr::Min(Box::new((a, b))),
@@ -90,32 +100,56 @@ impl Expr {
         })
     }
 
+    /// The exponent, where it is a constant power of two.
+    fn power_of_two(&self) -> Option<u32> {
+        match self {
+            Expr::Linear { base, terms } if terms.is_empty() && *base > 0 && base & (base - 1) == 0 => {
+                Some(base.trailing_zeros())
+            }
+            _ => None,
+        }
+    }
+
+    #[inline]
     pub(crate) fn value(&self, slots: &[u64]) -> i64 {
+        self.lanes(slots.as_chunks::<1>().0)[0]
+    }
+
+    /// The value in every lane.
+    pub(crate) fn lanes<const W: usize>(&self, slots: &[[u64; W]]) -> [i64; W] {
         match self {
             Expr::Linear { base, terms } => {
-                let mut sum = *base;
+                let mut sum = [*base; W];
                 for t in terms.iter() {
-                    let value = ((slots[t.slot as usize] << t.shift) as i64) >> t.shift;
-                    sum = sum.wrapping_add(value.wrapping_mul(t.coeff));
+                    let values = &slots[t.slot as usize];
+                    match (t.shift, t.coeff) {
+                        (0, 1) => (0..W).for_each(|l| sum[l] = sum[l].wrapping_add(values[l] as i64)),
+                        (shift, coeff) => (0..W).for_each(|l| {
+                            let value = ((values[l] << shift) as i64) >> shift;
+                            sum[l] = sum[l].wrapping_add(value.wrapping_mul(coeff));
+                        }),
+                    }
                 }
                 sum
             }
-            Expr::Add(p) => p.0.value(slots).wrapping_add(p.1.value(slots)),
-            Expr::Sub(p) => p.0.value(slots).wrapping_sub(p.1.value(slots)),
-            Expr::Mul(p) => p.0.value(slots).wrapping_mul(p.1.value(slots)),
+            Expr::Add(p) => two(p, slots, i64::wrapping_add),
+            Expr::Sub(p) => two(p, slots, i64::wrapping_sub),
+            Expr::Mul(p) => two(p, slots, i64::wrapping_mul),
             // As `Ix::eval`: a divisor that is not positive gives 0.
-            Expr::FloorDiv(p) => match (p.0.value(slots), p.1.value(slots)) {
-                (a, b) if b > 0 => a.div_euclid(b),
-                _ => 0,
-            },
-            Expr::Mod(p) => match (p.0.value(slots), p.1.value(slots)) {
-                (a, b) if b > 0 => a.rem_euclid(b),
-                _ => 0,
-            },
-            Expr::Min(p) => p.0.value(slots).min(p.1.value(slots)),
-            Expr::Max(p) => p.0.value(slots).max(p.1.value(slots)),
+            Expr::FloorDiv(p) => two(p, slots, |a, b| if b > 0 { a.div_euclid(b) } else { 0 }),
+            Expr::Mod(p) => two(p, slots, |a, b| if b > 0 { a.rem_euclid(b) } else { 0 }),
+            Expr::Shift(a, by) => a.lanes(slots).map(|a| a >> by),
+            Expr::LowBits(a, bits) => a.lanes(slots).map(|a| a & bits),
+            Expr::Min(p) => two(p, slots, i64::min),
+            Expr::Max(p) => two(p, slots, i64::max),
         }
     }
+}
+
+/// An operation in every lane.
+fn two<const W: usize>(p: &(Expr, Expr), slots: &[[u64; W]], f: impl Fn(i64, i64) -> i64) -> [i64; W] {
+    let (a, b) = (p.0.lanes(slots), p.1.lanes(slots));
+    std::array::from_fn(|l| f(a[l], b[l]))
 }
 
 impl MaskCode {
@@ -126,8 +160,26 @@ impl MaskCode {
         Ok(MaskCode { conds: conds.collect::<Result<_, String>>()?, vals: vals.collect::<Result<_, String>>()? })
     }
 
+    #[inline]
     pub(crate) fn holds(&self, slots: &[u64]) -> bool {
-        self.conds.iter().all(|(a, cmp, b)| cmp.holds(a.value(slots), b.value(slots)))
-            && self.vals.iter().all(|v| slots[*v as usize] != 0)
+        self.lanes(slots.as_chunks::<1>().0) != 0
+    }
+
+    /// The lanes in which it holds, as bits.
+    #[inline]
+    pub(crate) fn lanes<const W: usize>(&self, slots: &[[u64; W]]) -> u32 {
+        let mut on = u32::MAX >> (32 - W);
+        for (a, cmp, b) in &self.conds {
+            if on == 0 {
+                return 0;
+            }
+            let (a, b) = (a.lanes(slots), b.lanes(slots));
+            on &= (0..W).fold(0, |bits, l| bits | u32::from(cmp.holds(a[l], b[l])) << l);
+        }
+        for v in &self.vals {
+            let values = &slots[*v as usize];
+            on &= (0..W).fold(0, |bits, l| bits | u32::from(values[l] != 0) << l);
+        }
+        on
     }
 }

@@ -1,7 +1,8 @@
 //! The compact form: instructions over slots.
 //!
-//! A block's slots hold, one after the other, the lanes of the kernel's values (bits, zero-extended), its axes, the block
-//! id and the grid, the address of the scratch, the addresses of globals, hidden numbers of loops, and constants.
+//! The slots hold, one after the other, the elements of the kernel's values (bits, zero-extended), its axes, the block id
+//! and the grid, the thread, the address of the scratch, the addresses of globals, hidden numbers of loops, and constants.
+//! Each thread has its own; those of a warp lie side by side.
 
 use crate::kernel::ir::*;
 use crate::loops::eval::expr::{Expr, MaskCode, Slot};
@@ -9,27 +10,29 @@ use crate::num::{DType, ScalarOp};
 
 /// An operand: lane `l` lies in slot `first + l*stride`.
 #[derive(Clone, Copy)]
-pub(super) struct Arg {
+pub(in crate::kernel) struct Arg {
     pub first: Slot,
     /// 0 where all lanes are one number.
     pub stride: u32,
 }
 
 impl Arg {
-    pub(super) fn lane(self, lane: u32) -> usize {
+    pub(in crate::kernel) fn lane(self, lane: u32) -> usize {
         (self.first + lane * self.stride) as usize
     }
 }
 
 /// Where an access starts.
-pub(super) enum At {
+pub(in crate::kernel) enum At {
     Memory {
         base: Slot,
         index: Expr,
         elem: DType,
     },
-    /// Elements of a slot of the scratch, which starts at a byte and holds `len`.
-    Scratch {
+    /// Elements of a slot, which starts at a byte of its space and holds `len`.
+    Slot {
+        buf: BufId,
+        space: Space,
         offset: u64,
         len: u64,
         index: Expr,
@@ -37,28 +40,34 @@ pub(super) enum At {
     },
 }
 
-pub(super) struct Access {
+pub(in crate::kernel) struct Access {
     pub at: At,
     pub lanes: u32,
     pub mask: MaskCode,
-    pub ordered: bool,
+    pub order: Order,
 }
 
-pub(super) enum Shown {
+impl Access {
+    pub fn ordered(&self) -> bool {
+        self.order != Order::Weak
+    }
+}
+
+pub(in crate::kernel) enum Shown {
     Scalar(Arg, Ty),
-    /// Elements of the scratch: byte offset, type, shape.
-    Slot(u64, Elem, Vec<u64>),
+    /// Elements of a slot: space, byte offset, type, shape.
+    Slot(Space, u64, Elem, Vec<u64>),
 }
 
 /// A loop's counter and the hidden slots of its end and step.
 #[derive(Clone, Copy)]
-pub(super) struct Counter {
+pub(in crate::kernel) struct Counter {
     pub axis: Slot,
     pub end: Slot,
     pub step: Slot,
 }
 
-pub(super) enum Inst {
+pub(in crate::kernel) enum Inst {
     /// A copy, lane by lane.
     Copy {
         dst: Slot,
@@ -159,6 +168,14 @@ pub(super) enum Inst {
     },
     Return,
     Yield,
+    Barrier,
+    SyncWarp,
+    Shuffle {
+        dst: Slot,
+        kind: Shuffle,
+        value: Slot,
+        by: Arg,
+    },
     Rmw {
         dst: Slot,
         op: RmwOp,
@@ -198,25 +215,59 @@ pub(super) enum Inst {
     },
 }
 
-pub(super) struct Program {
+impl Program {
+    /// The bytes of a block's slots, scratch and shared memory, in warps of so many lanes; `None` where that overflows.
+    pub fn bytes(&self, lanes: u32) -> Option<u64> {
+        let threads = u64::from(self.threads.checked_next_multiple_of(lanes)?);
+        let of_thread = (self.slots as u64).checked_mul(8)?.checked_add(self.scratch_bytes)?;
+        of_thread.checked_mul(threads)?.checked_add(self.shared_bytes)
+    }
+}
+
+impl Inst {
+    /// The access of an instruction that reads or writes memory.
+    pub fn access(&self) -> Option<&Access> {
+        match self {
+            Inst::Load { access, .. }
+            | Inst::Store { access, .. }
+            | Inst::Rmw { access, .. }
+            | Inst::Cas { access, .. } => Some(access),
+            _ => None,
+        }
+    }
+}
+
+pub(in crate::kernel) struct Program {
     pub code: Vec<Inst>,
+    /// The statement that each instruction belongs to, by its number in the text, or [`NO_STATEMENT`].
+    pub statements: Vec<u32>,
+    /// How many statements there are.
+    pub count: u32,
+    pub threads: u32,
+    /// Bytes of scratch of a thread, and of shared memory.
+    pub scratch_bytes: u64,
+    pub shared_bytes: u64,
+    /// Whether the scratch has an address, so that it lies in memory too.
+    pub addressed: bool,
     pub slots: usize,
     /// The slots of the parameters, each with the mask of its type.
     pub params: Vec<(Slot, u64)>,
     pub first_block: Slot,
+    pub thread: Slot,
     pub scratch: Slot,
     pub first_global: Slot,
     /// Constants, and the slot of the first.
     pub consts: Vec<u64>,
     pub first_const: Slot,
-    /// The bytes of one block's slots and scratch; `None` where that overflows.
-    pub bytes: Option<u64>,
     /// Blocks may wait for each other.
     pub cooperative: bool,
 }
 
-/// The type of an element in the scratch, where 4-bit elements have a byte each.
-pub(super) fn in_scratch(elem: Elem) -> DType {
+/// Of the return at the end of the code, and of jumps over an `else`.
+pub(in crate::kernel) const NO_STATEMENT: u32 = u32::MAX;
+
+/// The type of an element in a slot, where 4-bit elements have a byte each.
+pub(in crate::kernel) fn in_slot(elem: Elem) -> DType {
     match elem.held() {
         narrow if narrow.bits() == 4 => DType::I8,
         wide => wide,

@@ -1,6 +1,6 @@
 //! Kernel IR to the compact form.
 
-use super::code::{Access, Arg, At, Counter, Inst, Program, Shown, in_scratch};
+use super::code::{Access, Arg, At, Counter, Inst, NO_STATEMENT, Program, Shown, in_slot};
 use crate::base::id::Id;
 use crate::kernel::ir::*;
 use crate::loops::eval::expr::{Expr, Leaves, MaskCode, Slot};
@@ -21,16 +21,22 @@ struct Compiler<'a> {
     placed: &'a loops::ir::Kernel,
     said: FxHashMap<u32, Said<'a>>,
     code: Vec<Inst>,
+    statements: Vec<u32>,
+    /// The number of the statement at hand, and the next one's.
+    now: u32,
+    next: u32,
     /// The first slot of each value.
     vals: Vec<Slot>,
     first_axis: Slot,
     first_block: Slot,
+    thread: Slot,
     first_global: Slot,
     hidden: Slot,
     first_const: Slot,
     consts: Vec<u64>,
     loops: Vec<Jumps>,
     cooperative: bool,
+    addressed: bool,
 }
 
 /// Jump instructions still to be pointed behind a loop, and at its next iteration.
@@ -43,7 +49,13 @@ struct Jumps {
 /// Slots of one block; more are refused.
 const MOST_SLOTS: u64 = 1 << 28;
 
-pub(super) fn compile(kernel: &Kernel, placed: &loops::ir::Kernel) -> Res<Program> {
+pub(in crate::kernel) fn compile(kernel: &Kernel, placed: &loops::ir::Kernel) -> Res<Program> {
+    for slot in kernel.slots.values() {
+        let size = if slot.space == Space::Shared { kernel.shared } else { kernel.scratch };
+        if slot.offset.saturating_add(slot.bytes()) > size {
+            return Err(format!("the slot `{}` reaches past the {}", slot.name, slot.space.name()));
+        }
+    }
     let mut next: u64 = 0;
     let mut take = |count: u64| -> Res<Slot> {
         let first = next;
@@ -53,6 +65,7 @@ pub(super) fn compile(kernel: &Kernel, placed: &loops::ir::Kernel) -> Res<Progra
     let vals = kernel.vals.values().map(|v| take(u64::from(v.ty.lanes))).collect::<Res<Vec<Slot>>>()?;
     let first_axis = take(kernel.axes.len() as u64)?;
     let first_block = take(6)?;
+    let thread = take(1)?;
     let scratch = take(1)?;
     let first_global = take(placed.globals.len() as u64)?;
     let hidden = take(2 * count_loops(&kernel.body))?;
@@ -72,27 +85,39 @@ pub(super) fn compile(kernel: &Kernel, placed: &loops::ir::Kernel) -> Res<Progra
         placed,
         said,
         code: vec![],
+        statements: vec![],
+        now: 0,
+        next: 0,
         vals,
         first_axis,
         first_block,
+        thread,
         first_global,
         hidden,
         first_const,
         consts: vec![],
         loops: vec![],
         cooperative: false,
+        addressed: false,
     };
     c.body(&kernel.body)?;
-    c.code.push(Inst::Return);
+    c.now = NO_STATEMENT;
+    c.emit(Inst::Return);
     let params = kernel.params.iter().map(|&p| Ok((c.val(p)?, c.ty(p)?.elem.held().mask())));
     let params = params.collect::<Res<Vec<_>>>()?;
     let slots = first_const as usize + c.consts.len();
     Ok(Program {
-        bytes: (slots as u64).checked_mul(8).and_then(|n| n.checked_add(kernel.scratch)),
         slots,
         code: c.code,
+        statements: c.statements,
+        count: c.next,
+        threads: kernel.threads,
+        scratch_bytes: kernel.scratch,
+        shared_bytes: kernel.shared,
+        addressed: c.addressed,
         params,
         first_block,
+        thread,
         scratch,
         first_global,
         consts: c.consts,
@@ -131,9 +156,18 @@ impl Leaves for Compiler<'_> {
     fn block(&self) -> Slot {
         self.first_block
     }
+
+    fn thread(&self) -> Res<Slot> {
+        Ok(self.thread)
+    }
 }
 
 impl Compiler<'_> {
+    fn emit(&mut self, inst: Inst) {
+        self.code.push(inst);
+        self.statements.push(self.now);
+    }
+
     fn here(&self) -> u32 {
         self.code.len() as u32
     }
@@ -184,16 +218,21 @@ impl Compiler<'_> {
             }
             Address::Slot { buf, index } => {
                 let slot = self.kernel.slots.get(*buf).ok_or_else(|| format!("there is no slot {}", buf.0))?;
-                let (offset, len, elem) = (slot.offset, slot.len, in_scratch(slot.elem));
-                At::Scratch { offset, len, index: self.expr(index)?, elem }
+                let (offset, len, elem) = (slot.offset, slot.len, in_slot(slot.elem));
+                At::Slot { buf: *buf, space: slot.space, offset, len, index: self.expr(index)?, elem }
             }
         };
         self.cooperative |= order != Order::Weak;
-        Ok(Access { at, lanes, mask: MaskCode::compile(mask, self)?, ordered: order != Order::Weak })
+        Ok(Access { at, lanes, mask: MaskCode::compile(mask, self)?, order })
     }
 
     fn body(&mut self, body: &[Stmt]) -> Res<()> {
-        body.iter().try_for_each(|s| self.stmt(s))
+        for stmt in body {
+            self.now = self.next;
+            self.next += 1;
+            self.stmt(stmt)?;
+        }
+        Ok(())
     }
 
     /// Points a jump made earlier at `to`.
@@ -206,7 +245,7 @@ impl Compiler<'_> {
     }
 
     fn jump(&mut self) -> usize {
-        self.code.push(Inst::Jump(0));
+        self.emit(Inst::Jump(0));
         self.code.len() - 1
     }
 
@@ -279,10 +318,11 @@ impl Compiler<'_> {
             }
             Stmt::For { axis, lo, hi, step, body, .. } => return self.counted(*axis, [lo, hi, step], body),
             Stmt::Loop { body } => {
-                let start = self.here();
+                let (start, number) = (self.here(), self.now);
                 self.loops.push(Jumps::default());
                 self.body(body)?;
-                self.code.push(Inst::Jump(start));
+                self.now = number;
+                self.emit(Inst::Jump(start));
                 self.close(start);
                 return Ok(());
             }
@@ -296,8 +336,9 @@ impl Compiler<'_> {
             Stmt::If { mask, then, els } => {
                 let test = self.code.len();
                 let mask = MaskCode::compile(mask, self)?;
-                self.code.push(Inst::JumpUnless { mask, to: 0 });
+                self.emit(Inst::JumpUnless { mask, to: 0 });
                 self.body(then)?;
+                self.now = NO_STATEMENT;
                 let over = if els.is_empty() { None } else { Some(self.jump()) };
                 let at = self.here();
                 self.point(test, at);
@@ -322,7 +363,15 @@ impl Compiler<'_> {
             }
             // A block is stopped between two slices.
             Stmt::Poll => return Ok(()),
-            Stmt::Barrier | Stmt::SyncWarp | Stmt::Shuffle { .. } => return Err("it needs several threads".to_string()),
+            Stmt::Barrier => Inst::Barrier,
+            Stmt::SyncWarp => Inst::SyncWarp,
+            Stmt::Shuffle { dst, kind, value, by } => {
+                let (value, lanes) = self.vector(*value)?;
+                if lanes != 1 {
+                    return Err(format!("a vector of {lanes} is shuffled"));
+                }
+                Inst::Shuffle { dst: self.val(*dst)?, kind: *kind, value, by: self.opnd(by, 1)? }
+            }
             Stmt::Yield { .. } => {
                 self.cooperative = true;
                 Inst::Yield
@@ -353,22 +402,27 @@ impl Compiler<'_> {
                 let from = Arg { first: self.first_global + global, stride: 0 };
                 Inst::Copy { dst: self.val(*dst)?, from, lanes: 1 }
             }
-            Stmt::Scratch { dst, offset } => Inst::Scratch { dst: self.val(*dst)?, offset: self.expr(offset)? },
+            Stmt::Scratch { dst, offset } => {
+                self.addressed = true;
+                Inst::Scratch { dst: self.val(*dst)?, offset: self.expr(offset)? }
+            }
         };
-        self.code.push(inst);
+        self.emit(inst);
         Ok(())
     }
 
     fn counted(&mut self, axis: AxisId, [lo, hi, step]: [&Ix; 3], body: &[Stmt]) -> Res<()> {
         let counter = Counter { axis: self.axis(axis)?, end: self.hidden, step: self.hidden + 1 };
         self.hidden += 2;
-        let head = self.code.len();
-        self.code.push(Inst::For { counter, lo: self.expr(lo)?, hi: self.expr(hi)?, step: self.expr(step)?, exit: 0 });
+        let (head, number) = (self.code.len(), self.now);
+        let (lo, hi, step) = (self.expr(lo)?, self.expr(hi)?, self.expr(step)?);
+        self.emit(Inst::For { counter, lo, hi, step, exit: 0 });
         let start = self.here();
         self.loops.push(Jumps::default());
         self.body(body)?;
+        self.now = number;
         let next = self.here();
-        self.code.push(Inst::Next { counter, body: start });
+        self.emit(Inst::Next { counter, body: start });
         let end = self.here();
         self.point(head, end);
         self.close(next);
@@ -429,7 +483,7 @@ impl Compiler<'_> {
                         loops::ir::PrintArg::Buf(b) => self.placed.bufs.get(*b).map(|b| b.shape.clone()),
                         loops::ir::PrintArg::Scalar(_) => None,
                     };
-                    Shown::Slot(slot.offset, slot.elem, shape.ok_or("a slot is printed as a scalar")?)
+                    Shown::Slot(slot.space, slot.offset, slot.elem, shape.ok_or("a slot is printed as a scalar")?)
                 }
             });
         }

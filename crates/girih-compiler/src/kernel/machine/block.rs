@@ -1,0 +1,286 @@
+//! Blocks as resumable states, and the turns of their warps.
+
+use super::code::Program;
+use super::schedule::Schedule;
+use super::watch::{Scope, Watch};
+use super::{POISON, ops};
+use crate::base::budget::TooMuch;
+use crate::base::host::Host;
+use crate::base::launch::{Launch, Trap};
+use crate::base::memory::Memory;
+use crate::base::{Budget, Code, Frames};
+use crate::kernel::ir::*;
+use crate::loops;
+use crate::loops::eval::access;
+use crate::loops::eval::blocks::{self, Blocks, Pause, SLICE};
+
+/// What is run.
+pub(in crate::kernel) struct Run<'a> {
+    pub program: &'a Program,
+    pub placed: &'a loops::ir::Kernel,
+    pub launch: &'a Launch,
+}
+
+/// Lanes of a warp that stand at the same instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Group {
+    pub at: u32,
+    pub lanes: u32,
+    /// At a barrier: what they wait for.
+    pub waits: Option<Wait>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Wait {
+    Warp,
+    Block,
+}
+
+pub(super) struct Warp<const W: usize> {
+    /// The slots of each lane.
+    pub regs: Vec<[u64; W]>,
+    pub groups: Vec<Group>,
+    /// The lanes that began, and those that have not ended.
+    pub began: u32,
+    pub live: u32,
+}
+
+/// One block under way.
+pub(super) struct Block<const W: usize, L> {
+    pub id: [u32; 3],
+    pub warps: Vec<Warp<W>>,
+    pub scratch: Vec<u8>,
+    pub shared: Vec<u8>,
+    /// Where its scratch lies in memory, if that is ever asked for.
+    pub address: u64,
+    pub out: String,
+    pub local: L,
+    /// Threads that have not ended, and those of them that wait for the block.
+    pub live: u32,
+    pub waiting: u32,
+    /// The warp that ran last.
+    last: usize,
+}
+
+/// How a group goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Flow {
+    Go,
+    /// It may be waiting for somebody else.
+    GaveWay,
+    /// It waits at a barrier, or has ended.
+    Stopped,
+}
+
+pub(super) struct Machine<'a, const W: usize, V: Watch> {
+    pub program: &'a Program,
+    pub placed: &'a loops::ir::Kernel,
+    pub memory: &'a mut dyn Memory,
+    pub watch: &'a mut V,
+    pub schedule: Schedule,
+    budget: Budget,
+    /// The slots of a warp that begins: arguments, the grid, globals and constants.
+    slots: Vec<[u64; W]>,
+}
+
+pub(super) fn run<const W: usize, V: Watch>(
+    run: Run<'_>,
+    memory: &mut dyn Memory,
+    host: &mut dyn Host,
+    watch: &mut V,
+    schedule: Schedule,
+) -> Result<(), Trap> {
+    let Run { program, placed, launch } = run;
+    let mut budget = launch.budget.clone();
+    if let Err(why) = budget.take((program.slots as u64).checked_mul(8 * W as u64)) {
+        return Err(Trap::new(Code::OutOfMemory, format!("a block cannot be evaluated: {why}")));
+    }
+    let mut slots = vec![[0; W]; program.slots];
+    for ((slot, mask), arg) in program.params.iter().zip(&launch.args) {
+        slots[*slot as usize] = [arg & mask; W];
+    }
+    for (i, g) in launch.grid.iter().enumerate() {
+        slots[program.first_block as usize + 3 + i] = [u64::from(*g); W];
+    }
+    for (i, global) in placed.globals.iter().enumerate() {
+        let address = access::place_global(global, memory).map_err(|_| {
+            let message = format!("the global `{}` could not be placed in memory", global.name);
+            Trap::new(Code::OutOfBounds, message)
+        })?;
+        slots[program.first_global as usize + i] = [address; W];
+    }
+    for (i, bits) in program.consts.iter().enumerate() {
+        slots[program.first_const as usize + i] = [*bits; W];
+    }
+    let mut machine = Machine::<W, V> { program, placed, memory, watch, schedule, budget, slots };
+    blocks::run(&mut machine, launch, host)
+}
+
+impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
+    type Block = Block<W, V::Local>;
+
+    fn cooperative(&self) -> bool {
+        self.program.cooperative
+    }
+
+    fn room(&mut self) -> Result<Self::Block, TooMuch> {
+        self.budget.take(self.program.bytes(W as u32))?;
+        let threads = self.program.threads.next_multiple_of(W as u32);
+        let scratch = self.program.scratch_bytes.saturating_mul(u64::from(threads));
+        let address = if self.program.addressed { self.memory.allocate(scratch, 64) } else { 0 };
+        let warp = || Warp { regs: vec![], groups: vec![], began: 0, live: 0 };
+        Ok(Block {
+            id: [0; 3],
+            warps: (0..threads / W as u32).map(|_| warp()).collect(),
+            scratch: vec![POISON; scratch as usize],
+            shared: vec![POISON; self.program.shared_bytes as usize],
+            address,
+            out: String::new(),
+            local: V::Local::default(),
+            live: 0,
+            waiting: 0,
+            last: 0,
+        })
+    }
+
+    fn begin(&mut self, block: &mut Self::Block, id: [u32; 3]) -> Result<(), Trap> {
+        let p = self.program;
+        (block.id, block.waiting, block.live) = (id, 0, p.threads);
+        block.last = block.warps.len().saturating_sub(1);
+        block.scratch.fill(POISON);
+        block.shared.fill(POISON);
+        for (w, warp) in block.warps.iter_mut().enumerate() {
+            let first = (w * W) as u32;
+            warp.began = ops::all::<W>() >> (W as u32 - (p.threads - first).min(W as u32));
+            warp.live = warp.began;
+            warp.groups.clear();
+            warp.groups.push(Group { at: 0, lanes: warp.began, waits: None });
+            warp.regs.clear();
+            warp.regs.extend_from_slice(&self.slots);
+            for (i, b) in id.iter().enumerate() {
+                warp.regs[p.first_block as usize + i] = [u64::from(*b); W];
+            }
+            let thread = |l: usize| u64::from(first) + l as u64;
+            warp.regs[p.thread as usize] = std::array::from_fn(thread);
+            warp.regs[p.scratch as usize] =
+                std::array::from_fn(|l| block.address.wrapping_add(thread(l) * p.scratch_bytes));
+        }
+        let scratch = p.addressed.then_some((block.address, block.scratch.len() as u64));
+        if p.addressed && self.memory.write(block.address, &block.scratch).is_err() {
+            return Err(self.broken(id, "the scratch is not in memory"));
+        }
+        self.watch.begin(&mut block.local, id, block.warps.len() as u32, scratch);
+        Ok(())
+    }
+
+    fn slice(&mut self, block: &mut Self::Block) -> Result<Pause, Trap> {
+        let mut left = SLICE;
+        // Turns that ended because the group may be waiting for another block.
+        let mut gave_way = 0;
+        while left > 0 {
+            if block.live == 0 {
+                return Ok(Pause::Ended);
+            }
+            let ready = |w: usize| block.warps[w].groups.iter().any(|g| g.waits.is_none());
+            let Some((warp, turn)) = self.schedule.turn(block.last, block.warps.len(), ready) else {
+                return Err(self.stuck(block));
+            };
+            block.last = warp;
+            let turn = turn.min(left);
+            self.part(&mut block.warps[warp]);
+            for _ in 0..turn {
+                left -= 1;
+                let group = match &block.warps[warp].groups[..] {
+                    [one] => one.waits.is_none().then_some(0),
+                    several => {
+                        let ready = several.iter().enumerate().filter(|(_, g)| g.waits.is_none());
+                        self.schedule.group(&ready.map(|(n, g)| (n, g.at)).collect::<Vec<_>>())
+                    }
+                };
+                let Some(group) = group else { break };
+                let flow = self.step(block, warp, group)?;
+                if block.warps[warp].groups.len() > 1 {
+                    join(&mut block.warps[warp].groups);
+                }
+                if flow == Flow::GaveWay {
+                    gave_way += 1;
+                    break;
+                }
+                if flow == Flow::Stopped && block.live == 0 {
+                    break;
+                }
+            }
+            if gave_way >= block.warps.len() {
+                return Ok(if block.live == 0 { Pause::Ended } else { Pause::GaveWay });
+            }
+        }
+        Ok(if block.live == 0 { Pause::Ended } else { Pause::GaveWay })
+    }
+
+    fn id(block: &Self::Block) -> [u32; 3] {
+        block.id
+    }
+
+    fn printed(block: &mut Self::Block) -> String {
+        std::mem::take(&mut block.out)
+    }
+}
+
+/// Lanes that stand at the same instruction are one group.
+pub(super) fn join(groups: &mut Vec<Group>) {
+    let mut n = 1;
+    while n < groups.len() {
+        let group = groups[n];
+        match groups[..n].iter_mut().find(|g| (g.at, g.waits) == (group.at, group.waits)) {
+            Some(same) => {
+                same.lanes |= group.lanes;
+                groups.remove(n);
+            }
+            None => n += 1,
+        }
+    }
+}
+
+impl<const W: usize, V: Watch> Machine<'_, W, V> {
+    pub(super) fn trap(&self, block: [u32; 3], code: Code, site: Option<SiteId>, message: String) -> Trap {
+        trap(self.placed, block, code, site, message)
+    }
+
+    pub(super) fn broken(&self, block: [u32; 3], what: &str) -> Trap {
+        self.trap(block, Code::InvalidIr, None, format!("a bug in the compiler: {what}"))
+    }
+
+    /// Lanes that run alone for a while, where the schedule draws some.
+    fn part(&mut self, warp: &mut Warp<W>) {
+        let Some(group) = warp.groups.iter_mut().find(|g| g.waits.is_none()) else { return };
+        let away = self.schedule.part(group.lanes);
+        if away != 0 && away != group.lanes {
+            let other = Group { lanes: away, ..*group };
+            group.lanes &= !away;
+            warp.groups.push(other);
+        }
+    }
+
+    /// All lanes meet, or all threads.
+    pub(super) fn met(&mut self, block: &mut Block<W, V::Local>, scope: Scope, ordered: bool) {
+        self.watch.met(&mut block.local, scope, ordered);
+    }
+}
+
+/// A trap of a block, at the source of a site.
+pub(super) fn trap(
+    placed: &loops::ir::Kernel,
+    block: [u32; 3],
+    code: Code,
+    site: Option<SiteId>,
+    message: String,
+) -> Trap {
+    let site = site.and_then(|s| placed.sites.get(s));
+    Trap {
+        span: site.and_then(|s| s.span),
+        op: site.map_or(String::new(), |s| s.op.clone()),
+        block,
+        frames: Box::new(site.map_or_else(Frames::default, |s| s.frames.clone())),
+        ..Trap::new(code, message)
+    }
+}

@@ -1,0 +1,89 @@
+//! The machine that executes Kernel IR: blocks of threads, whose warps take turns.
+//!
+//! In: a kernel, the placed kernel that it was made of, a launch, memory, a host, a [`Watch`] that sees what happens, and a
+//! [`Schedule`] that says who runs next. Out: the memory changed, or the [`Trap`] that ended the run.
+//!
+//! * [`code`], [`compile`]: instructions over numbered slots    * [`ops`]: scalar operations in the lanes of a warp
+//! * [`places`]: where accesses go                              * [`step`]: what an instruction does
+//! * [`block`]: blocks under way and their turns                * [`sync`]: threads that wait for each other
+//! * [`schedule`]: the order of warps and lanes                 * [`watch`]: who sees what happens
+//!
+//! `W` is the lanes of a warp: 1 where blocks have one thread (`kernel::eval`), 32 on a GPU (`kernel::sim`). Lanes that stand
+//! at the same instruction run it together; where a branch parts them they are groups of their own, which join again when
+//! one comes to where the other stands. So a warp is a few groups, each an instruction counter and a mask of lanes.
+//!
+//! Invariants:
+//! * A slot holds one number for each lane, and an instruction changes those of its group alone.
+//! * Scratch and shared memory hold [`POISON`] when a block begins.
+//! * Accesses of a slot stay inside it: what does not is told to the watch, and if that lets it pass, touches nothing.
+//! * A block gives way at a `yield`, after atomics and ordered accesses, and after [`SLICE`](crate::loops::eval::SLICE)
+//!   instructions. Blocks of kernels without those run one after the other.
+//! * Nothing panics, whatever the kernel: what no well-formed one does is a trap that says it is a bug.
+
+mod block;
+pub(super) mod code;
+mod compile;
+mod ops;
+mod places;
+mod schedule;
+mod step;
+mod sync;
+mod watch;
+
+use super::ir::Kernel;
+use crate::base::Code;
+use crate::base::host::Host;
+use crate::base::launch::{Launch, Trap};
+use crate::base::memory::Memory;
+use crate::loops;
+
+pub(super) use block::Run;
+pub(super) use code::{At, NO_STATEMENT, Program};
+pub use schedule::Policy;
+pub(super) use schedule::Schedule;
+pub(super) use watch::{Meeting, Outside, Place, Quiet, Scope, Standing, Touch, Watch, What};
+
+/// Every byte of scratch and shared memory that was not written yet.
+pub const POISON: u8 = 0xa5;
+
+/// The grid of a run and its code; `None` where there is no block to run.
+pub(super) fn prepare(
+    kernel: &Kernel,
+    placed: &loops::ir::Kernel,
+    launch: &Launch,
+) -> Result<Option<(Launch, Program)>, Trap> {
+    if launch.args.len() != kernel.params.len() {
+        let message = format!(
+            "the kernel has {} parameters, but {} arguments were given",
+            kernel.params.len(),
+            launch.args.len()
+        );
+        return Err(Trap::new(Code::BadArgument, message));
+    }
+    let Some(grid) = blocks(kernel, launch)? else { return Ok(None) };
+    let program = compile::compile(kernel, placed).map_err(|what| {
+        Trap::new(Code::InvalidIr, format!("the kernel `{}` is not well-formed: {what}", kernel.name))
+    })?;
+    Ok(Some((Launch { grid, ..launch.clone() }, program)))
+}
+
+/// The grid of a run: the kernel's own, or the launch's; `None` where there is no block to run.
+fn blocks(kernel: &Kernel, launch: &Launch) -> Result<Option<[u32; 3]>, Trap> {
+    let Some(own) = kernel.blocks(&launch.args) else { return Ok(Some(launch.grid)) };
+    let mut grid = [0; 3];
+    for (to, n) in grid.iter_mut().zip(own) {
+        *to = u32::try_from(n.max(0)).map_err(|_| Trap::new(Code::BadGrid, format!("a grid of {n} blocks")))?;
+    }
+    Ok((!grid.contains(&0)).then_some(grid))
+}
+
+/// Runs every block of the launch, or its `only_block`, in warps of `W` lanes.
+pub(super) fn run<const W: usize, V: Watch>(
+    run: Run<'_>,
+    memory: &mut dyn Memory,
+    host: &mut dyn Host,
+    watch: &mut V,
+    schedule: Schedule,
+) -> Result<(), Trap> {
+    block::run::<W, V>(run, memory, host, watch, schedule)
+}

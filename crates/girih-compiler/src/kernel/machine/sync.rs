@@ -1,0 +1,129 @@
+//! Threads that wait for each other: all lanes of a warp, all threads of a block.
+//!
+//! They meet when everybody who has not ended waits. If they wait at different statements, or somebody has ended, they meet
+//! all the same, as on a GPU, and the watch is told. Where nobody can run and nobody meets, the block is stuck.
+
+use super::block::{Block, Group, Machine, Wait, join};
+use super::code::Inst;
+use super::ops;
+use super::watch::{Meeting, Scope, Standing, Watch};
+use crate::base::Code;
+use crate::base::launch::Trap;
+
+impl<const W: usize, V: Watch> Machine<'_, W, V> {
+    /// A group begins to wait at the instruction it stands at.
+    pub(super) fn wait(&mut self, block: &mut Block<W, V::Local>, warp: usize, group: usize, for_whom: Wait) {
+        let group = &mut block.warps[warp].groups[group];
+        group.waits = Some(for_whom);
+        if for_whom == Wait::Block {
+            block.waiting += group.lanes.count_ones();
+        }
+        self.settle(block, warp);
+    }
+
+    /// Lanes of a warp have ended.
+    pub(super) fn end(&mut self, block: &mut Block<W, V::Local>, warp: usize, group: usize) {
+        let of = &mut block.warps[warp];
+        let ended = of.groups.remove(group).lanes;
+        of.live &= !ended;
+        block.live -= ended.count_ones();
+        self.settle(block, warp);
+    }
+
+    /// Lets those go on for whom everybody has come.
+    fn settle(&mut self, block: &mut Block<W, V::Local>, warp: usize) {
+        let of = &block.warps[warp];
+        let lanes = of.groups.iter().filter(|g| g.waits == Some(Wait::Warp)).fold(0, |all, g| all | g.lanes);
+        if lanes != 0 && lanes == of.live {
+            self.meet_warp(block, warp);
+        }
+        if block.waiting != 0 && block.waiting == block.live {
+            self.meet_block(block);
+        }
+    }
+
+    fn meet_warp(&mut self, block: &mut Block<W, V::Local>, warp: usize) {
+        let program = self.program;
+        let of = &mut block.warps[warp];
+        join(&mut of.groups);
+        if of.groups.len() > 1 || of.live != of.began {
+            let ended = of.began & !of.live;
+            let standing = standing::<W>(&program.statements, warp, of.groups.iter());
+            let ended = threads::<W>(warp, ended);
+            let scope = Scope::Warp(warp as u32);
+            self.watch.uneven(Meeting { block: block.id, scope, standing, ended });
+        }
+        let mut ordered = true;
+        for group in &mut of.groups {
+            if let Some(Inst::Shuffle { dst, kind, value, by }) = program.code.get(group.at as usize) {
+                ordered = false;
+                let (from, by) = (of.regs[*value as usize], of.regs[by.lane(0)]);
+                let to = &mut of.regs[*dst as usize];
+                ops::each::<W>(group.lanes, |l| to[l] = from[kind.source(l as u32, by[l]) as usize % W]);
+            }
+            (group.at, group.waits) = (group.at + 1, None);
+        }
+        self.met(block, Scope::Warp(warp as u32), ordered);
+    }
+
+    fn meet_block(&mut self, block: &mut Block<W, V::Local>) {
+        let program = self.program;
+        for warp in &mut block.warps {
+            join(&mut warp.groups);
+        }
+        let mut places = block.warps.iter().flat_map(|w| &w.groups).map(|g| g.at);
+        let first = places.next();
+        if block.live != program.threads || places.any(|at| Some(at) != first) {
+            let warps = block.warps.iter().enumerate();
+            let standing = warps.flat_map(|(w, of)| standing::<W>(&program.statements, w, of.groups.iter()));
+            let standing = together(standing.collect());
+            let ended = block.warps.iter().enumerate().flat_map(|(w, of)| threads::<W>(w, of.began & !of.live));
+            let ended = ended.collect();
+            self.watch.uneven(Meeting { block: block.id, scope: Scope::Block, standing, ended });
+        }
+        for group in block.warps.iter_mut().flat_map(|w| &mut w.groups) {
+            (group.at, group.waits) = (group.at + 1, None);
+        }
+        block.waiting = 0;
+        self.met(block, Scope::Block, true);
+    }
+
+    /// The end of a run in which no thread of a block can go on.
+    pub(super) fn stuck(&mut self, block: &Block<W, V::Local>) -> Trap {
+        let warps = block.warps.iter().enumerate();
+        let standing = warps.flat_map(|(w, of)| standing::<W>(&self.program.statements, w, of.groups.iter()));
+        self.watch.stuck(block.id, together(standing.collect()));
+        self.trap(block.id, Code::OutOfFuel, None, "the threads of a block wait for each other forever".to_string())
+    }
+}
+
+fn threads<const W: usize>(warp: usize, lanes: u32) -> Vec<u32> {
+    (0..W as u32).filter(|l| lanes >> l & 1 == 1).map(|l| (warp * W) as u32 + l).collect()
+}
+
+/// Who stands at which statement.
+fn standing<'g, const W: usize>(
+    statements: &[u32],
+    warp: usize,
+    groups: impl Iterator<Item = &'g Group>,
+) -> Vec<Standing> {
+    let one = |g: &Group| Standing {
+        statement: statements.get(g.at as usize).copied().unwrap_or(0),
+        threads: threads::<W>(warp, g.lanes),
+    };
+    groups.map(one).collect()
+}
+
+/// The same with each statement once, in the order of the text.
+fn together(all: Vec<Standing>) -> Vec<Standing> {
+    let mut out: Vec<Standing> = vec![];
+    for one in all {
+        match out.iter_mut().find(|s| s.statement == one.statement) {
+            Some(same) => same.threads.extend(one.threads),
+            None => out.push(one),
+        }
+    }
+    out.iter_mut().for_each(|s| s.threads.sort_unstable());
+    out.sort_by_key(|s| s.statement);
+    out
+}

@@ -1,0 +1,111 @@
+//! Who sees what happens while a kernel runs: the evaluator of one thread sees nothing and stops at what is wrong, the
+//! simulator counts, keeps a shadow of memory, and goes on.
+
+use crate::base::launch::Trap;
+pub(in crate::kernel) use crate::base::memory::Fault;
+use crate::kernel::ir::{BufId, Order, Space};
+
+/// What an access does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(in crate::kernel) enum What {
+    Read,
+    Write,
+    /// An atomic; a compare-and-swap that fails only reads.
+    Update,
+}
+
+/// An access of the lanes of a group to shared memory, or to global memory (`shared` is false).
+pub(in crate::kernel) struct Touch<'a> {
+    pub statement: u32,
+    pub warp: u32,
+    /// The lanes that touch memory, and those of them that write.
+    pub lanes: u32,
+    pub wrote: u32,
+    pub shared: bool,
+    pub what: What,
+    pub order: Order,
+    /// Bytes that each lane moves, and of one element.
+    pub bytes: u32,
+    pub elem: u32,
+    /// By lane: bytes from the start of shared memory, or addresses.
+    pub address: &'a [u64],
+}
+
+/// An access that touches nothing, because its place is outside.
+pub(in crate::kernel) struct Outside {
+    pub block: [u32; 3],
+    pub statement: u32,
+    pub thread: u32,
+    pub what: What,
+    pub place: Place,
+}
+
+pub(in crate::kernel) enum Place {
+    /// Elements of a slot, from the index on.
+    Slot { buf: BufId, space: Space, index: i64, count: u32 },
+    /// Bytes that no region holds; what lies near them.
+    Memory { fault: Fault, near: String },
+}
+
+/// Who meets.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(in crate::kernel) enum Scope {
+    Block,
+    Warp(u32),
+}
+
+/// Threads that wait at a statement.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(in crate::kernel) struct Standing {
+    pub statement: u32,
+    pub threads: Vec<u32>,
+}
+
+/// Threads that met although they should not: they wait at different statements, or some have ended.
+pub(in crate::kernel) struct Meeting {
+    pub block: [u32; 3],
+    pub scope: Scope,
+    pub standing: Vec<Standing>,
+    pub ended: Vec<u32>,
+}
+
+pub(in crate::kernel) trait Watch {
+    /// What is kept of a block under way.
+    type Local: Default;
+    /// Whether [`Watch::touched`] is to be called.
+    fn wants_touches(&self) -> bool;
+    /// A block of so many warps begins; its scratch lies in memory at an address, where it has one.
+    fn begin(&mut self, local: &mut Self::Local, block: [u32; 3], warps: u32, scratch: Option<(u64, u64)>);
+    /// So many lanes run a statement; the error ends the run.
+    fn ran(&mut self, block: [u32; 3], statement: u32, lanes: u32) -> Result<(), Trap>;
+    fn touched(&mut self, local: &mut Self::Local, touch: &Touch<'_>);
+    /// An access would be outside: `Ok` leaves it out.
+    fn outside(&mut self, outside: Outside, trap: impl FnOnce() -> Trap) -> Result<(), Trap>;
+    /// All threads of a block, or all lanes of a warp, have waited for each other; `ordered` where their accesses of
+    /// memory are in order then.
+    fn met(&mut self, local: &mut Self::Local, scope: Scope, ordered: bool);
+    fn uneven(&mut self, meeting: Meeting);
+    /// No thread of a block can run.
+    fn stuck(&mut self, block: [u32; 3], standing: Vec<Standing>);
+}
+
+/// Sees nothing; what is wrong ends the run.
+pub(in crate::kernel) struct Quiet;
+
+impl Watch for Quiet {
+    type Local = ();
+    fn wants_touches(&self) -> bool {
+        false
+    }
+    fn begin(&mut self, _: &mut (), _: [u32; 3], _: u32, _: Option<(u64, u64)>) {}
+    fn ran(&mut self, _: [u32; 3], _: u32, _: u32) -> Result<(), Trap> {
+        Ok(())
+    }
+    fn touched(&mut self, _: &mut (), _: &Touch<'_>) {}
+    fn outside(&mut self, _: Outside, trap: impl FnOnce() -> Trap) -> Result<(), Trap> {
+        Err(trap())
+    }
+    fn met(&mut self, _: &mut (), _: Scope, _: bool) {}
+    fn uneven(&mut self, _: Meeting) {}
+    fn stuck(&mut self, _: [u32; 3], _: Vec<Standing>) {}
+}

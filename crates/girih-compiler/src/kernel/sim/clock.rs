@@ -1,0 +1,231 @@
+//! What happened before what: the events of the warps of a block, and what its threads know of others.
+//!
+//! In: barriers, and releases and acquires of threads. Out: whether an earlier access, known by its [`Stamp`], is ordered
+//! before one that a thread makes now.
+//!
+//! Each warp counts its events: a meeting of its lanes or of the block, and a release of one of its threads. An access is
+//! stamped with that count. What the whole block did before its last barrier, and a warp before its last meeting, is known to
+//! all who met; a release passes on what its thread knows, and an acquire that reads from it learns that.
+//!
+//! ```text
+//! warp 0: store s[0]  (epoch 0)                          warp 1: load s[0]   0 < barrier[0] = 1: ordered
+//!         barrier     (epoch 1, barrier = [1, 1])
+//! ```
+//! Invariant: the order in which the simulator happens to run threads is never taken for an order between them.
+
+use rustc_hash::FxHashMap;
+
+use crate::kernel::ir::WARP;
+
+/// Who accessed, and when. `block` 0 is nobody.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Stamp {
+    /// The block's linear number and 1.
+    pub block: u32,
+    /// Thread, whether the access was atomic, and statement.
+    who: u32,
+    pub epoch: u32,
+}
+
+/// Statements that a stamp can tell apart.
+pub(super) const MOST_STATEMENTS: u32 = 1 << 21;
+const ATOMIC: u32 = 1 << 10;
+
+impl Stamp {
+    pub fn is_none(self) -> bool {
+        self.block == 0
+    }
+    pub fn thread(self) -> u32 {
+        self.who & (ATOMIC - 1)
+    }
+    pub fn atomic(self) -> bool {
+        self.who & ATOMIC != 0
+    }
+    pub fn statement(self) -> u32 {
+        self.who >> 11
+    }
+    pub fn warp(self) -> u32 {
+        self.thread() / WARP
+    }
+}
+
+/// Events of others that are over: of warps, and of single threads, by block.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Known {
+    warps: FxHashMap<(u32, u32), u32>,
+    threads: FxHashMap<(u32, u32), u32>,
+}
+
+impl Known {
+    pub fn is_empty(&self) -> bool {
+        self.warps.is_empty() && self.threads.is_empty()
+    }
+
+    pub fn learn(&mut self, other: &Known) {
+        for (mine, others) in [(&mut self.warps, &other.warps), (&mut self.threads, &other.threads)] {
+            for (of, until) in others {
+                let at = mine.entry(*of).or_default();
+                *at = (*at).max(*until);
+            }
+        }
+    }
+
+    fn covers(&self, s: Stamp) -> bool {
+        let before = |until: Option<&u32>| until.is_some_and(|until| s.epoch < *until);
+        before(self.warps.get(&(s.block, s.warp()))) || before(self.threads.get(&(s.block, s.thread())))
+    }
+}
+
+/// The clock of a block under way.
+#[derive(Default, Debug)]
+pub(super) struct Clock {
+    block: u32,
+    /// Events of each warp so far; how many of them the last barrier had behind it, and the last meeting of the warp.
+    events: Vec<u32>,
+    barrier: Vec<u32>,
+    meeting: Vec<u32>,
+    /// What was acquired: by all threads of the block, of a warp, by one.
+    of_block: Known,
+    of_warps: FxHashMap<u32, Known>,
+    of_threads: FxHashMap<u32, Known>,
+    acquired: bool,
+}
+
+impl Clock {
+    pub fn begin(&mut self, block: u32, warps: u32) {
+        let none = || vec![0; warps as usize];
+        *self = Clock { block, events: none(), barrier: none(), meeting: none(), ..Clock::default() };
+    }
+
+    /// The stamp of an access that a thread makes now.
+    pub fn stamp(&self, statement: u32, thread: u32, atomic: bool) -> Stamp {
+        let who = statement << 11 | if atomic { ATOMIC } else { 0 } | thread;
+        Stamp { block: self.block, who, epoch: self.events[(thread / WARP) as usize] }
+    }
+
+    /// Whether an earlier access is ordered before what a thread does now.
+    #[inline]
+    pub fn ordered(&self, earlier: Stamp, thread: u32) -> bool {
+        if earlier.block == self.block {
+            let (theirs, mine) = (earlier.warp() as usize, (thread / WARP) as usize);
+            if earlier.thread() == thread
+                || earlier.epoch < self.barrier[theirs]
+                || (theirs == mine && earlier.epoch < self.meeting[theirs])
+            {
+                return true;
+            }
+        }
+        self.acquired && self.knows(earlier, thread)
+    }
+
+    #[cold]
+    fn knows(&self, earlier: Stamp, thread: u32) -> bool {
+        let of_warp = || self.of_warps.get(&(thread / WARP)).is_some_and(|k| k.covers(earlier));
+        let of_thread = || self.of_threads.get(&thread).is_some_and(|k| k.covers(earlier));
+        self.of_block.covers(earlier) || of_warp() || of_thread()
+    }
+
+    pub fn barrier(&mut self) {
+        self.events.iter_mut().for_each(|e| *e += 1);
+        self.barrier.copy_from_slice(&self.events);
+        self.meeting.copy_from_slice(&self.events);
+        for (_, known) in self.of_warps.drain().chain(self.of_threads.drain()) {
+            self.of_block.learn(&known);
+        }
+    }
+
+    pub fn meet(&mut self, warp: u32) {
+        let at = warp as usize;
+        self.events[at] += 1;
+        self.meeting[at] = self.events[at];
+        if self.acquired {
+            for thread in warp * WARP..(warp + 1) * WARP {
+                if let Some(known) = self.of_threads.remove(&thread) {
+                    self.of_warps.entry(warp).or_default().learn(&known);
+                }
+            }
+        }
+    }
+
+    /// What a thread passes on when it releases.
+    pub fn release(&mut self, thread: u32) -> Known {
+        let (block, warp) = (self.block, thread / WARP);
+        let at = warp as usize;
+        let mut known = self.of_block.clone();
+        let of_warp = self.of_warps.get(&warp);
+        of_warp.into_iter().chain(self.of_threads.get(&thread)).for_each(|k| known.learn(k));
+        for (w, until) in self.barrier.iter().enumerate().filter(|(_, until)| **until > 0) {
+            known.warps.insert((block, w as u32), *until);
+        }
+        if self.meeting[at] > 0 {
+            known.warps.insert((block, warp), self.meeting[at]);
+        }
+        self.events[at] += 1;
+        known.threads.insert((block, thread), self.events[at]);
+        known
+    }
+
+    pub fn acquire(&mut self, thread: u32, what: &Known) {
+        if !what.is_empty() {
+            self.acquired = true;
+            self.of_threads.entry(thread).or_default().learn(what);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clock(block: u32) -> Clock {
+        let mut clock = Clock::default();
+        clock.begin(block, 2);
+        clock
+    }
+
+    #[test]
+    fn meetings_order_those_who_met() {
+        let mut c = clock(1);
+        let (a, b) = (c.stamp(0, 3, false), c.stamp(1, 40, false));
+        assert!(c.ordered(a, 3) && !c.ordered(a, 4) && !c.ordered(a, 40));
+        c.meet(0);
+        assert!(c.ordered(a, 4) && !c.ordered(a, 40) && !c.ordered(b, 41));
+        c.barrier();
+        assert!(c.ordered(a, 40) && c.ordered(b, 0));
+        let later = c.stamp(2, 3, false);
+        assert!(!c.ordered(later, 4));
+    }
+
+    #[test]
+    fn a_release_passes_on_what_its_thread_knows() {
+        let (mut a, mut b) = (clock(1), clock(2));
+        let before = a.stamp(0, 5, false);
+        let of_other_warp = a.stamp(0, 40, false);
+        a.barrier();
+        let unseen = a.stamp(0, 6, false);
+        let message = a.release(0);
+        let after = a.stamp(0, 0, false);
+        assert!(!b.ordered(before, 33));
+        b.acquire(33, &message);
+        assert!(b.ordered(before, 33) && b.ordered(of_other_warp, 33));
+        assert!(!b.ordered(unseen, 33), "thread 6 is not behind what thread 0 released");
+        assert!(!b.ordered(after, 33), "it came after the release");
+        assert!(!b.ordered(before, 34), "only thread 33 acquired");
+        b.meet(1);
+        assert!(b.ordered(before, 34) && !b.ordered(before, 0));
+        b.barrier();
+        assert!(b.ordered(before, 0));
+        // And further on, through the second block.
+        let mut c = clock(3);
+        let passed = b.release(7);
+        c.acquire(0, &passed);
+        assert!(c.ordered(before, 0) && !c.ordered(unseen, 0));
+    }
+
+    #[test]
+    fn a_stamp_keeps_what_it_is_given() {
+        let s = clock(9).stamp(MOST_STATEMENTS - 1, 63, true);
+        assert_eq!((s.block, s.statement(), s.thread(), s.atomic()), (9, MOST_STATEMENTS - 1, 63, true));
+        assert!(Stamp::default().is_none() && !s.is_none());
+    }
+}

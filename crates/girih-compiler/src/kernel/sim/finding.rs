@@ -1,0 +1,436 @@
+//! What the simulator finds wrong, gathered: the same pair of statements is told once, with how often.
+//!
+//! In: events as they happen, of which only numbers are kept. Out: [`Finding`]s with the statements' text, the names of slots
+//! and arrays, and a sentence.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use rustc_hash::FxHashMap;
+
+use super::clock::Stamp;
+use super::shadow::Race;
+use crate::base::memory::Memory;
+use crate::kernel::ir::*;
+use crate::kernel::machine::{Meeting, Outside, Place as Where, Scope, Standing, What};
+use crate::kernel::print::print_numbered;
+
+/// What is wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Kind {
+    /// One thread reads what another writes, with nothing to order them.
+    ReadAfterWrite,
+    WriteAfterRead,
+    WriteAfterWrite,
+    /// Shared memory is read that the block never wrote.
+    Unwritten,
+    OutOfBounds,
+    Misaligned,
+    /// Threads meet at a barrier or a shuffle that not all of them reach, or reach at different statements.
+    Divergent,
+    /// No thread of a block can go on.
+    Deadlock,
+}
+
+impl Kind {
+    /// `read-after-write`, for lists and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::ReadAfterWrite => "read-after-write",
+            Kind::WriteAfterRead => "write-after-read",
+            Kind::WriteAfterWrite => "write-after-write",
+            Kind::Unwritten => "unwritten",
+            Kind::OutOfBounds => "out-of-bounds",
+            Kind::Misaligned => "misaligned",
+            Kind::Divergent => "divergent",
+            Kind::Deadlock => "deadlock",
+        }
+    }
+
+    pub fn is_race(self) -> bool {
+        matches!(self, Kind::ReadAfterWrite | Kind::WriteAfterRead | Kind::WriteAfterWrite)
+    }
+}
+
+impl From<Race> for Kind {
+    fn from(race: Race) -> Kind {
+        match race {
+            Race::ReadAfterWrite => Kind::ReadAfterWrite,
+            Race::WriteAfterRead => Kind::WriteAfterRead,
+            Race::WriteAfterWrite => Kind::WriteAfterWrite,
+        }
+    }
+}
+
+/// A statement of the kernel.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Statement {
+    /// Its number in the text of the kernel, from 0.
+    pub number: u32,
+    /// Its line there, from 1.
+    pub line: u32,
+    pub text: String,
+    /// The user's line that the nearest loop around it comes from: `kernel.py:12`.
+    pub from: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Thread {
+    pub block: [u32; 3],
+    pub thread: u32,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    pub kind: Kind,
+    /// One sentence, or a few lines.
+    pub message: String,
+    /// The earlier statement of a race.
+    pub first: Option<(Statement, Thread)>,
+    /// The statement, and a thread that ran it.
+    pub statement: Statement,
+    pub thread: Thread,
+    /// The element or the bytes, where there are some: element 33 of `tile`.
+    pub place: Option<String>,
+    pub help: Option<&'static str>,
+    /// How often it was seen.
+    pub count: u64,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}: {}", self.kind.name(), self.message)?;
+        let mut line = |s: &Statement, who: &Thread, before: &str| {
+            let from = s.from.as_ref().map_or(String::new(), |from| format!("  # {from}"));
+            writeln!(f, "  {before}line {}: `{}` by thread {}{from}", s.line, s.text, who.thread)
+        };
+        if let Some((statement, who)) = &self.first {
+            line(statement, who, "")?;
+        }
+        line(&self.statement, &self.thread, if self.first.is_some() { "then " } else { "" })?;
+        let [x, y, z] = self.thread.block;
+        let place = self.place.as_ref().map_or(String::new(), |p| format!("{p}, "));
+        let times = if self.count == 1 { "once".to_string() } else { format!("{} times", self.count) };
+        match &self.first {
+            Some((_, who)) if who.block != self.thread.block => {
+                let [a, b, c] = who.block;
+                writeln!(f, "  {place}blocks {a},{b},{c} and {x},{y},{z}; seen {times}")?;
+            }
+            _ => writeln!(f, "  {place}block {x},{y},{z}; seen {times}")?,
+        }
+        self.help.map_or(Ok(()), |help| writeln!(f, "  help: {help}"))
+    }
+}
+
+/// Kinds of findings and pairs of statements that are told apart at most.
+const MOST: usize = 40;
+
+/// What makes two events the same finding.
+type Key = (Kind, bool, u32, u32);
+
+struct Event {
+    first: Option<Stamp>,
+    block: [u32; 3],
+    thread: u32,
+    /// Where in shared memory, or the address, and how many bytes.
+    bytes: Option<(u64, u32)>,
+    /// What is known now and not later.
+    detail: String,
+    count: u64,
+}
+
+/// Events so far.
+#[derive(Default)]
+pub(super) struct Found {
+    keys: FxHashMap<Key, usize>,
+    events: Vec<(Key, Event)>,
+    /// Events that were not kept.
+    pub untold: u64,
+}
+
+/// An access that something is wrong with.
+#[derive(Clone, Copy)]
+pub(super) struct Bad {
+    pub shared: bool,
+    pub block: [u32; 3],
+    pub statement: u32,
+    pub thread: u32,
+    pub address: u64,
+    pub bytes: u32,
+}
+
+impl Found {
+    fn tell(&mut self, key: Key, event: impl FnOnce() -> Event) {
+        if let Some(at) = self.keys.get(&key) {
+            self.events[*at].1.count += 1;
+        } else if self.events.len() < MOST {
+            self.keys.insert(key, self.events.len());
+            self.events.push((key, event()));
+        } else {
+            self.untold += 1;
+        }
+    }
+
+    pub fn access(&mut self, kind: Kind, bad: Bad, first: Option<Stamp>) {
+        let key = (kind, bad.shared, first.map_or(bad.statement, Stamp::statement), bad.statement);
+        self.tell(key, || Event {
+            first,
+            block: bad.block,
+            thread: bad.thread,
+            bytes: Some((bad.address, bad.bytes)),
+            detail: String::new(),
+            count: 1,
+        });
+    }
+
+    pub fn outside(&mut self, outside: Outside, kernel: &Kernel) {
+        let Outside { block, statement, thread, what, place } = outside;
+        let verb = match what {
+            What::Read => "reads",
+            What::Write => "writes",
+            What::Update => "updates",
+        };
+        let shared = matches!(place, Where::Slot { space: Space::Shared, .. });
+        let detail = || match place {
+            Where::Slot { buf, space, index, count } => {
+                let (name, len) = kernel.slots.get(buf).map_or(("?", 0), |s| (s.name.as_str(), s.len));
+                let which = match count {
+                    1 => format!("element {index}"),
+                    n => format!("elements {index} to {}", index.saturating_add(i64::from(n) - 1)),
+                };
+                format!("a thread {verb} {which} of `{name}` in {} memory, which has {len}", space.name())
+            }
+            Where::Memory { fault, near } => {
+                format!("a thread {verb} {} bytes at address {:#x} of global memory{near}", fault.len, fault.addr)
+            }
+        };
+        self.tell((Kind::OutOfBounds, shared, statement, statement), || Event {
+            first: None,
+            block,
+            thread,
+            bytes: None,
+            detail: detail(),
+            count: 1,
+        });
+    }
+
+    pub fn uneven(&mut self, meeting: Meeting) {
+        let Meeting { block, scope, standing, ended } = meeting;
+        let Some(first) = standing.first() else { return };
+        let (statement, thread) = (first.statement, first.threads.first().copied().unwrap_or(0));
+        let last = standing.last().map_or(statement, |s| s.statement);
+        let whose = match scope {
+            Scope::Block => "threads of a block".to_string(),
+            Scope::Warp(w) => format!("lanes of warp {w}"),
+        };
+        let mut detail = format!("the {whose} do not all meet at one statement");
+        let places = || standing.iter().map(|s| (s.statement, s.threads.as_slice()));
+        detail.push_str(&placeholders(places()));
+        if !ended.is_empty() {
+            detail.push_str(&format!("\n  {} {} ended", threads_text(&ended), have(&ended)));
+        }
+        let key = (Kind::Divergent, scope == Scope::Block, statement, last);
+        self.tell(key, || Event { first: None, block, thread, bytes: None, detail, count: 1 });
+    }
+
+    pub fn stuck(&mut self, block: [u32; 3], standing: Vec<Standing>) {
+        let Some(first) = standing.first() else { return };
+        let (statement, thread) = (first.statement, first.threads.first().copied().unwrap_or(0));
+        let places = standing.iter().map(|s| (s.statement, s.threads.as_slice()));
+        let detail = format!("no thread of the block can go on{}", placeholders(places));
+        let key = (Kind::Deadlock, true, statement, statement);
+        self.tell(key, || Event { first: None, block, thread, bytes: None, detail, count: 1 });
+    }
+
+    /// The findings, in order of their statements, with names.
+    pub fn told(self, texts: &Texts, kernel: &Kernel, memory: &dyn Memory, grid: [u32; 3]) -> Vec<Finding> {
+        let mut all: BTreeMap<(u32, u32, Kind, bool), Finding> = BTreeMap::new();
+        for ((kind, shared, first, second), e) in self.events {
+            let earlier = e.first.map(|s| {
+                (texts.statement(s.statement()), Thread { block: block_of(s.block - 1, grid), thread: s.thread() })
+            });
+            let place = e.bytes.map(|(at, bytes)| place_text(kernel, memory, shared, at, bytes));
+            let space = if shared { "shared" } else { "global" };
+            let across = earlier.as_ref().is_some_and(|(_, t)| t.block != e.block);
+            let statement = if kind.is_race() { second } else { first };
+            let finding = Finding {
+                kind,
+                message: texts.fill(&sentence(kind, space, across, &e.detail)),
+                help: help(kind, across),
+                first: earlier,
+                statement: texts.statement(statement),
+                thread: Thread { block: e.block, thread: e.thread },
+                place,
+                count: e.count,
+            };
+            all.insert((first, second, kind, shared), finding);
+        }
+        all.into_values().collect()
+    }
+}
+
+fn sentence(kind: Kind, space: &str, across: bool, detail: &str) -> String {
+    let who = if across { "a thread of another block" } else { "another thread" };
+    let race = |what: &str| format!("a race in {space} memory: a thread {what}, with nothing to order the two");
+    match kind {
+        Kind::ReadAfterWrite => race(&format!("reads what {who} has written")),
+        Kind::WriteAfterRead => race(&format!("writes what {who} has read")),
+        Kind::WriteAfterWrite => race(&format!("writes what {who} has written")),
+        Kind::Unwritten => "a thread reads shared memory that its block has not written".to_string(),
+        Kind::Misaligned => format!("an access of {space} memory is not aligned to its own size"),
+        Kind::OutOfBounds | Kind::Divergent | Kind::Deadlock => detail.to_string(),
+    }
+}
+
+fn help(kind: Kind, across: bool) -> Option<&'static str> {
+    match kind {
+        _ if kind.is_race() && across => {
+            Some("order the blocks by a release and an acquire, or give each block elements of its own")
+        }
+        Kind::WriteAfterRead => Some("put a `barrier` between the last read of the old value and the write"),
+        _ if kind.is_race() => Some("put a `barrier` between the two; within a warp, a `syncwarp`"),
+        Kind::Divergent | Kind::Deadlock => Some("move it to where all threads that wait for each other come"),
+        _ => None,
+    }
+}
+
+/// The block of a linear number.
+pub(super) fn block_of(number: u32, [x, y, _]: [u32; 3]) -> [u32; 3] {
+    let (x, y) = (x.max(1), y.max(1));
+    [number % x, number / x % y, number / x / y]
+}
+
+/// `element 33 of `tile` (bytes 132 to 135 of shared memory)`.
+fn place_text(kernel: &Kernel, memory: &dyn Memory, shared: bool, at: u64, bytes: u32) -> String {
+    let until = at.saturating_add(u64::from(bytes).max(1) - 1);
+    if shared {
+        let of = kernel
+            .slots
+            .values()
+            .find(|s| s.space == Space::Shared && s.offset <= at && at < s.offset.saturating_add(s.bytes()));
+        let bytes = format!("bytes {at} to {until} of shared memory");
+        return match of {
+            Some(slot) => {
+                format!("element {} of `{}` ({bytes})", (at - slot.offset) / slot.elem_bytes().max(1), slot.name)
+            }
+            None => bytes,
+        };
+    }
+    match memory.region(at) {
+        Some((name, start, _)) if start <= at => {
+            format!("bytes {} to {} of `{name}` ({at:#x})", at - start, until - start)
+        }
+        _ => format!("bytes {at:#x} to {until:#x}"),
+    }
+}
+
+/// Lines that say who waits where; `\u{1}n\u{1}` stands for statement n until the texts are at hand.
+fn placeholders<'a>(standing: impl Iterator<Item = (u32, &'a [u32])>) -> String {
+    let line = |(statement, threads): (u32, &[u32])| {
+        let wait = if threads.len() == 1 { "waits" } else { "wait" };
+        format!("\n  {} {wait} at \u{1}{statement}\u{1}", threads_text(threads))
+    };
+    standing.map(line).collect()
+}
+
+fn have(threads: &[u32]) -> &'static str {
+    if threads.len() == 1 { "has" } else { "have" }
+}
+
+/// `threads 0-31, 40`.
+fn threads_text(threads: &[u32]) -> String {
+    let mut ranges: Vec<(u32, u32)> = vec![];
+    for t in threads {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == *t => *last = *t,
+            _ => ranges.push((*t, *t)),
+        }
+    }
+    let more = ranges.len().saturating_sub(8);
+    let one = |(a, b): &(u32, u32)| if a == b { a.to_string() } else { format!("{a}-{b}") };
+    let mut shown: Vec<String> = ranges.iter().take(8).map(one).collect();
+    if more > 0 {
+        shown.push("...".to_string());
+    }
+    let word = if threads.len() == 1 { "thread" } else { "threads" };
+    format!("{word} {}", shown.join(", "))
+}
+
+/// The statements of a kernel as text.
+pub(super) struct Texts {
+    all: Vec<Statement>,
+}
+
+impl Texts {
+    pub fn of(kernel: &Kernel) -> Texts {
+        let (text, starts) = print_numbered(kernel);
+        let lines: Vec<&str> = text.lines().collect();
+        let mut froms = vec![];
+        loops_around(kernel, &kernel.body, None, &mut froms);
+        let one = |(number, (line, from)): (usize, (&u32, Option<String>))| {
+            let shown = lines.get((*line as usize).wrapping_sub(1)).copied().unwrap_or_default();
+            let shown = shown.split("  # ").next().unwrap_or_default();
+            let text = shown.trim().trim_end_matches(" {").to_string();
+            Statement { number: number as u32, line: *line, text, from }
+        };
+        Texts { all: starts.iter().zip(froms).enumerate().map(one).collect() }
+    }
+
+    pub fn statement(&self, number: u32) -> Statement {
+        let none = || Statement { number, line: 0, text: "the end of the kernel".to_string(), from: None };
+        self.all.get(number as usize).cloned().unwrap_or_else(none)
+    }
+
+    /// A sentence with the statements that it has numbers for.
+    fn fill(&self, text: &str) -> String {
+        let part = |(n, part): (usize, &str)| match part.parse() {
+            Ok(number) if n % 2 == 1 => {
+                let s = self.statement(number);
+                format!("line {}: `{}`", s.line, s.text)
+            }
+            _ => part.to_string(),
+        };
+        text.split('\u{1}').enumerate().map(part).collect()
+    }
+}
+
+/// The user's line of the nearest loop around each statement.
+fn loops_around(kernel: &Kernel, body: &[Stmt], around: Option<&str>, out: &mut Vec<Option<String>>) {
+    for stmt in body {
+        let own = match stmt {
+            Stmt::For { axis, .. } => kernel.axes.get(*axis).and_then(|a| a.from.as_ref()).map(|l| l.as_str()),
+            _ => None,
+        };
+        let around = own.or(around);
+        out.push(around.map(String::from));
+        match stmt {
+            Stmt::For { body, .. } | Stmt::Loop { body } => loops_around(kernel, body, around, out),
+            Stmt::If { then, els, .. } => {
+                loops_around(kernel, then, around, out);
+                loops_around(kernel, els, around, out);
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_told_in_ranges() {
+        assert_eq!(threads_text(&[7]), "thread 7");
+        assert_eq!(threads_text(&[0, 1, 2, 3, 9, 11, 12]), "threads 0-3, 9, 11-12");
+        let odd: Vec<u32> = (0..40).map(|n| 2 * n).collect();
+        assert_eq!(threads_text(&odd), "threads 0, 2, 4, 6, 8, 10, 12, 14, ...");
+    }
+
+    #[test]
+    fn blocks_count_along_x_first() {
+        assert_eq!(
+            [0, 1, 3, 7, 23].map(|n| block_of(n, [3, 2, 4])),
+            [[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 0, 1], [2, 1, 3]]
+        );
+    }
+}

@@ -1,0 +1,112 @@
+//! The simulator: a kernel of many threads executed, and what is wrong with it or what it costs reported.
+//!
+//! In: a [`Kernel`], the placed kernel that it was made of, a [`Launch`], a memory, a host and [`Options`]. Out: the memory
+//! changed, and a [`Report`]. It is the [`machine`](super::machine) with warps of 32 lanes and a watch:
+//!
+//! * [`clock`]: which accesses are ordered    * [`shadow`]: who wrote and read each place    * [`observer`]: the watch itself
+//! * [`count`]: banks, sectors                * [`finding`]: what is wrong, in words          * [`report`]: all of it
+//!
+//! ```text
+//! store tile[tx] = x                 read-after-write: a race in shared memory: a thread reads what another thread has
+//! y: f32 = load tile[63 - tx]   -->  written, with nothing to order the two
+//!                                      line 4: `store tile[tx] = x` by thread 0
+//!                                      then line 5: `y: f32 = load tile[63 - tx]` by thread 63
+//! ```
+//! Invariants:
+//! * Threads are not in lockstep. What happens before what follows from barriers, warp barriers, releases and acquires
+//!   alone; a shuffle exchanges values and orders no memory.
+//! * The same kernel, launch, policy and seed give the same report and the same memory.
+//! * What is found is real for a GPU that runs the threads in this order or another; what is not found is not proven, since
+//!   only one way through the branches was taken.
+
+mod clock;
+mod count;
+mod finding;
+mod observer;
+mod report;
+mod shadow;
+#[cfg(test)]
+mod tests;
+
+use super::ir::{Kernel, WARP};
+use super::machine::{self, Run, Schedule};
+use crate::base::Code;
+use crate::base::host::Host;
+use crate::base::launch::{Launch, Trap};
+use crate::base::memory::Memory;
+use crate::loops;
+
+pub use super::machine::Policy;
+pub use count::{Counts, Requests};
+pub use finding::{Finding, Kind, Statement, Thread};
+pub use report::{Report, Row};
+
+/// How a simulation runs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Options {
+    pub policy: Policy,
+    /// The same seed gives the same run.
+    pub seed: u64,
+    /// Look for races, reads of what was not written and misaligned accesses.
+    pub races: bool,
+    /// Count wavefronts and sectors.
+    pub counts: bool,
+    /// Statements that all threads together may run.
+    pub steps: u64,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { policy: Policy::RoundRobin, seed: 0, races: true, counts: true, steps: 1 << 36 }
+    }
+}
+
+/// Runs every block of the launch, or its `only_block`. `placed` is the kernel that `legalise` was given. The error is what
+/// kept the run from beginning; what ended it before its end is in the report.
+pub fn run(
+    kernel: &Kernel,
+    placed: &loops::ir::Kernel,
+    launch: &Launch,
+    memory: &mut dyn Memory,
+    host: &mut dyn Host,
+    options: &Options,
+) -> Result<Report, Trap> {
+    let name = kernel.name.as_str();
+    let Some((mut launch, program)) = machine::prepare(kernel, placed, launch)? else {
+        return Ok(Report::empty(name, kernel.threads, options));
+    };
+    let blocks = launch.blocks();
+    if program.count >= clock::MOST_STATEMENTS || blocks >= u64::from(u32::MAX) {
+        let message = format!(
+            "the kernel `{name}` has {} statements and runs in {blocks} blocks; the simulator takes less than {} \
+             statements and {} blocks",
+            program.count,
+            clock::MOST_STATEMENTS,
+            u32::MAX
+        );
+        return Err(Trap::new(Code::BadGrid, message));
+    }
+    // Blocks that do not communicate run one after the other.
+    let mixed = program.cooperative && options.policy == Policy::Random;
+    launch.seed = if mixed { options.seed | 1 } else { 0 };
+    let mut observer = observer::Observer::new(kernel, &program, launch.grid, options);
+    let run = Run { program: &program, placed, launch: &launch };
+    let schedule = Schedule::new(options.policy, options.seed);
+    let ended = machine::run::<{ WARP as usize }, _>(run, memory, host, &mut observer, schedule);
+    let texts = finding::Texts::of(kernel);
+    let at = observer.exhausted.map(|s| texts.statement(s));
+    let mut report = Report {
+        blocks: observer.blocks,
+        barriers: observer.barriers,
+        watched_all: !observer.global.full,
+        untold: observer.found.untold,
+        stopped: ended.err().map(|trap| (trap, at)),
+        findings: observer.found.told(&texts, kernel, memory, launch.grid),
+        ..Report::empty(name, kernel.threads, options)
+    };
+    for (number, counts) in observer.counts.iter().enumerate().filter(|(_, c)| c.executions > 0) {
+        report.total += *counts;
+        report.rows.push(Row { statement: texts.statement(number as u32), counts: *counts });
+    }
+    Ok(report)
+}

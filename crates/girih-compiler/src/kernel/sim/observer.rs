@@ -1,0 +1,250 @@
+//! The watch of a simulation: counts each statement, and compares each access with the shadow of memory.
+
+use rustc_hash::FxHashMap;
+
+use super::Options;
+use super::clock::{Clock, Known, Stamp};
+use super::count::{Counts, sectors, wavefronts};
+use super::finding::{Bad, Found, Kind};
+use super::shadow::{Cell, Pages};
+use crate::base::Code;
+use crate::base::launch::Trap;
+use crate::kernel::ir::*;
+use crate::kernel::machine::{At, Meeting, NO_STATEMENT, Outside, Program, Scope, Standing, Touch, Watch, What};
+
+pub(super) struct Observer<'a> {
+    kernel: &'a Kernel,
+    options: &'a Options,
+    grid: [u32; 3],
+    pub counts: Vec<Counts>,
+    /// Meetings of a whole block.
+    pub barriers: u64,
+    pub blocks: u64,
+    steps: u64,
+    /// Where the run was stopped for having taken too many steps.
+    pub exhausted: Option<u32>,
+    pub found: Found,
+    pub global: Pages,
+    /// What was released at an address of global memory.
+    released: FxHashMap<u64, Known>,
+    /// Bytes of a place of shared memory and of global memory, as powers of two.
+    shared_unit: u32,
+    global_unit: u32,
+}
+
+/// What is kept of a block under way.
+#[derive(Default)]
+pub(super) struct Local {
+    block: [u32; 3],
+    clock: Clock,
+    shared: Vec<Cell>,
+    released: FxHashMap<u64, Known>,
+}
+
+impl<'a> Observer<'a> {
+    pub fn new(kernel: &'a Kernel, program: &Program, grid: [u32; 3], options: &'a Options) -> Observer<'a> {
+        let shared = kernel.slots.values().filter(|s| s.space == Space::Shared);
+        let shared_unit = shared.map(|s| (s.elem_bytes() | s.offset).trailing_zeros()).min().unwrap_or(0);
+        let sizes = program.code.iter().filter_map(|inst| match &inst.access()?.at {
+            At::Memory { elem, .. } => Some(elem.bytes().trailing_zeros()),
+            At::Slot { .. } => None,
+        });
+        Observer {
+            kernel,
+            options,
+            grid,
+            counts: vec![Counts::default(); program.count as usize],
+            barriers: 0,
+            blocks: 0,
+            steps: 0,
+            exhausted: None,
+            found: Found::default(),
+            global: Pages::default(),
+            released: FxHashMap::default(),
+            shared_unit,
+            global_unit: sizes.min().unwrap_or(0),
+        }
+    }
+
+    fn count(&mut self, touch: &Touch<'_>) {
+        let Some(counts) = self.counts.get_mut(touch.statement as usize) else { return };
+        let bytes = u64::from(touch.bytes) * u64::from(touch.lanes.count_ones());
+        match touch.shared {
+            true => counts.shared.add(bytes, wavefronts(touch.address, touch.lanes, touch.bytes)),
+            false => counts.global.add(bytes, sectors(touch.address, touch.lanes, touch.bytes)),
+        }
+    }
+
+    fn aligned(&mut self, local: &Local, touch: &Touch<'_>) {
+        let size = u64::from(touch.bytes.next_power_of_two());
+        let off = |l: &u32| touch.lanes >> l & 1 == 1 && touch.address[*l as usize] & (size - 1) != 0;
+        for lane in (0..WARP).filter(off) {
+            self.found.access(Kind::Misaligned, bad(local, touch, lane), None);
+        }
+    }
+
+    /// Compares the access of each lane with what was done to its places before.
+    fn compare(&mut self, local: &mut Local, touch: &Touch<'_>) {
+        let Local { clock, shared, block, .. } = local;
+        let unit = if touch.shared { self.shared_unit } else { self.global_unit };
+        let atomic = touch.what == What::Update || touch.order != Order::Weak;
+        let (global, found) = (&mut self.global, &mut self.found);
+        let mut left = touch.lanes;
+        while left != 0 {
+            let lane = left.trailing_zeros();
+            left &= left - 1;
+            let (thread, address) = (touch.warp * WARP + lane, touch.address[lane as usize]);
+            let me = clock.stamp(touch.statement, thread, atomic);
+            let writes = touch.wrote >> lane & 1 == 1;
+            let last = address.wrapping_add(u64::from(touch.bytes.max(1)) - 1) >> unit;
+            for place in address >> unit..=last {
+                let at = |place: u64| Bad {
+                    shared: touch.shared,
+                    block: *block,
+                    statement: touch.statement,
+                    thread,
+                    address: (place << unit).max(address),
+                    bytes: touch.elem,
+                };
+                let cell = match touch.shared {
+                    true => shared.get_mut(place as usize),
+                    false => global.cell(place),
+                };
+                let Some(cell) = cell else { continue };
+                if touch.shared && touch.what != What::Write && !cell.is_written() {
+                    found.access(Kind::Unwritten, at(place), None);
+                }
+                let mut tell = |race, earlier: Stamp| found.access(Kind::from(race), at(place), Some(earlier));
+                match writes {
+                    true => cell.write(me, clock, &mut tell),
+                    false => cell.read(me, clock, &mut tell),
+                }
+            }
+        }
+    }
+
+    /// What ordered accesses pass on and learn, lane by lane.
+    fn order(&mut self, local: &mut Local, touch: &Touch<'_>) {
+        let Local { clock, released, .. } = local;
+        let released = if touch.shared { released } else { &mut self.released };
+        if released.is_empty() && matches!(touch.order, Order::Weak | Order::Relaxed) {
+            return;
+        }
+        let (acquires, releases) = match (touch.what, touch.order) {
+            (_, Order::Weak | Order::Relaxed) => (false, false),
+            (What::Read, _) => (true, false),
+            (What::Write, _) => (false, true),
+            (What::Update, order) => (order != Order::Release, order != Order::Acquire),
+        };
+        for lane in (0..WARP).filter(|l| touch.lanes >> l & 1 == 1) {
+            let (thread, address) = (touch.warp * WARP + lane, touch.address[lane as usize]);
+            let writes = touch.wrote >> lane & 1 == 1;
+            let before = released.get(&address);
+            if acquires && let Some(known) = before {
+                clock.acquire(thread, known);
+            }
+            if writes && releases {
+                let mut known = clock.release(thread);
+                // An atomic update goes on with the release that it read from.
+                if let (What::Update, Some(before)) = (touch.what, before) {
+                    known.learn(before);
+                }
+                released.insert(address, known);
+            } else if writes && touch.what == What::Write {
+                released.remove(&address);
+            }
+        }
+    }
+}
+
+fn bad(local: &Local, touch: &Touch<'_>, lane: u32) -> Bad {
+    Bad {
+        shared: touch.shared,
+        block: local.block,
+        statement: touch.statement,
+        thread: touch.warp * WARP + lane,
+        address: touch.address[lane as usize],
+        bytes: touch.bytes,
+    }
+}
+
+impl Watch for Observer<'_> {
+    type Local = Local;
+
+    fn wants_touches(&self) -> bool {
+        self.options.races || self.options.counts
+    }
+
+    fn begin(&mut self, local: &mut Local, block: [u32; 3], warps: u32, scratch: Option<(u64, u64)>) {
+        let [x, y, z] = block;
+        let [gx, gy, _] = self.grid;
+        let number = x.wrapping_add(gx.wrapping_mul(y.wrapping_add(gy.wrapping_mul(z))));
+        self.blocks += 1;
+        local.block = block;
+        local.clock.begin(number.wrapping_add(1), warps);
+        local.released.clear();
+        if self.options.races {
+            local.shared.clear();
+            local.shared.resize((self.kernel.shared >> self.shared_unit) as usize + 1, Cell::default());
+            if let Some((address, len)) = scratch.filter(|(_, len)| *len > 0) {
+                self.global.forget(address >> self.global_unit, address.saturating_add(len - 1) >> self.global_unit);
+            }
+        }
+    }
+
+    #[inline]
+    fn ran(&mut self, block: [u32; 3], statement: u32, lanes: u32) -> Result<(), Trap> {
+        self.steps += u64::from(lanes);
+        if self.steps > self.options.steps {
+            self.exhausted = Some(statement);
+            let message = format!(
+                "the kernel did not end within {} statements of its threads, the limit of this simulation",
+                self.options.steps
+            );
+            return Err(Trap { block, ..Trap::new(Code::OutOfFuel, message) });
+        }
+        if statement != NO_STATEMENT
+            && let Some(counts) = self.counts.get_mut(statement as usize)
+        {
+            counts.executions += u64::from(lanes);
+        }
+        Ok(())
+    }
+
+    fn touched(&mut self, local: &mut Local, touch: &Touch<'_>) {
+        if self.options.counts {
+            self.count(touch);
+        }
+        if self.options.races {
+            if self.kernel.threads > 1 {
+                self.aligned(local, touch);
+            }
+            self.compare(local, touch);
+            self.order(local, touch);
+        }
+    }
+
+    fn outside(&mut self, outside: Outside, _: impl FnOnce() -> Trap) -> Result<(), Trap> {
+        self.found.outside(outside, self.kernel);
+        Ok(())
+    }
+
+    fn met(&mut self, local: &mut Local, scope: Scope, ordered: bool) {
+        match scope {
+            Scope::Block => {
+                self.barriers += 1;
+                local.clock.barrier();
+            }
+            Scope::Warp(warp) if ordered => local.clock.meet(warp),
+            Scope::Warp(_) => {}
+        }
+    }
+
+    fn uneven(&mut self, meeting: Meeting) {
+        self.found.uneven(meeting);
+    }
+
+    fn stuck(&mut self, block: [u32; 3], standing: Vec<Standing>) {
+        self.found.stuck(block, standing);
+    }
+}

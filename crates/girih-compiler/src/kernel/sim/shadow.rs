@@ -1,0 +1,209 @@
+//! A shadow of memory: who wrote each place last, and who has read it since.
+//!
+//! In: accesses, with their stamps and the clock of their block. Out: pairs of accesses of the same place, one of which
+//! writes, with nothing to order them. A place is as many bytes as the smallest access of the kernel moves, so no access
+//! touches a part of one.
+//!
+//! Of several readers two are kept, of different warps where there are some, and of several atomic writers two. That is
+//! enough to find that a place is raced for; not all who race for it are named.
+
+use rustc_hash::FxHashMap;
+
+use super::clock::{Clock, Stamp};
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub(super) enum Race {
+    ReadAfterWrite,
+    WriteAfterRead,
+    WriteAfterWrite,
+}
+
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Cell {
+    writer: Stamp,
+    /// Another writer, where both are atomic.
+    other_writer: Stamp,
+    reader: Stamp,
+    other_reader: Stamp,
+}
+
+impl Cell {
+    pub fn is_written(&self) -> bool {
+        !self.writer.is_none()
+    }
+
+    /// Whether something that was done to the place races with what `me` does now.
+    #[inline]
+    fn races(earlier: Stamp, me: Stamp, clock: &Clock) -> bool {
+        !earlier.is_none() && !(earlier.atomic() && me.atomic()) && !clock.ordered(earlier, me.thread())
+    }
+
+    #[inline]
+    pub fn read(&mut self, me: Stamp, clock: &Clock, found: &mut impl FnMut(Race, Stamp)) {
+        for writer in [self.writer, self.other_writer] {
+            if Cell::races(writer, me, clock) {
+                found(Race::ReadAfterWrite, writer);
+            }
+        }
+        self.note_reader(me);
+    }
+
+    #[inline]
+    fn note_reader(&mut self, me: Stamp) {
+        let last = self.reader;
+        let same = last.block == me.block && last.thread() == me.thread();
+        if !last.is_none() && !same {
+            let other = self.other_reader;
+            let far = |s: Stamp| s.block != me.block || s.warp() != me.warp();
+            // Whoever is of another warp, or is recent, says more.
+            if other.is_none() || far(last) || !far(other) || other.epoch < last.epoch {
+                self.other_reader = last;
+            }
+        }
+        self.reader = me;
+    }
+
+    #[inline]
+    pub fn write(&mut self, me: Stamp, clock: &Clock, found: &mut impl FnMut(Race, Stamp)) {
+        for writer in [self.writer, self.other_writer] {
+            if Cell::races(writer, me, clock) {
+                found(Race::WriteAfterWrite, writer);
+            }
+        }
+        for reader in [self.reader, self.other_reader] {
+            if Cell::races(reader, me, clock) {
+                found(Race::WriteAfterRead, reader);
+            }
+        }
+        let others = self.writer.block != me.block || self.writer.thread() != me.thread();
+        if me.atomic() && self.writer.atomic() {
+            if others {
+                self.other_writer = self.writer;
+            }
+        } else {
+            self.other_writer = Stamp::default();
+        }
+        self.writer = me;
+        if !me.atomic() {
+            (self.reader, self.other_reader) = (Stamp::default(), Stamp::default());
+        }
+    }
+}
+
+/// Places of a page.
+const PAGE: u64 = 512;
+/// Pages at most, half a GiB of them; what lies beyond goes unwatched.
+const PAGES: usize = (512 << 20) / (PAGE as usize * size_of::<Cell>());
+
+/// The shadow of global memory, by addresses in units of a place.
+#[derive(Default)]
+pub(super) struct Pages {
+    index: FxHashMap<u64, u32>,
+    pages: Vec<Box<[Cell]>>,
+    /// The page used last, and where it is.
+    last: Option<(u64, u32)>,
+    /// Some places are not watched.
+    pub full: bool,
+}
+
+impl Pages {
+    #[inline]
+    pub fn cell(&mut self, unit: u64) -> Option<&mut Cell> {
+        let page = unit / PAGE;
+        let at = match self.last {
+            Some((last, at)) if last == page => at,
+            _ => self.find(page)?,
+        };
+        self.pages.get_mut(at as usize).map(|cells| &mut cells[(unit % PAGE) as usize])
+    }
+
+    fn find(&mut self, page: u64) -> Option<u32> {
+        let at = match self.index.get(&page) {
+            Some(at) => *at,
+            None if self.pages.len() >= PAGES => {
+                self.full = true;
+                return None;
+            }
+            None => {
+                let at = self.pages.len() as u32;
+                self.pages.push(vec![Cell::default(); PAGE as usize].into());
+                self.index.insert(page, at);
+                at
+            }
+        };
+        self.last = Some((page, at));
+        Some(at)
+    }
+
+    /// Forgets places: they belong to somebody else now.
+    pub fn forget(&mut self, first: u64, last: u64) {
+        for page in first / PAGE..=last / PAGE {
+            let Some(cells) = self.index.get(&page).and_then(|at| self.pages.get_mut(*at as usize)) else { continue };
+            let from = first.max(page * PAGE) - page * PAGE;
+            let to = last.min(page * PAGE + PAGE - 1) - page * PAGE;
+            cells[from as usize..=to as usize].fill(Cell::default());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Accesses by thread (`r3`, `w3`, atomics `R3`, `W3`) and barriers (`|`); the races found.
+    fn races(events: &str) -> Vec<(Race, u32, u32)> {
+        let (mut clock, mut cell, mut found) = (Clock::default(), Cell::default(), vec![]);
+        clock.begin(1, 4);
+        for event in events.split(' ') {
+            if event == "|" {
+                clock.barrier();
+                continue;
+            }
+            let (what, thread) = event.split_at(1);
+            let atomic = what.chars().all(char::is_uppercase);
+            let me = clock.stamp(0, thread.parse().unwrap(), atomic);
+            let mut tell = |race, earlier: Stamp| found.push((race, earlier.thread(), me.thread()));
+            match what.eq_ignore_ascii_case("r") {
+                true => cell.read(me, &clock, &mut tell),
+                false => cell.write(me, &clock, &mut tell),
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn each_conflict_is_found() {
+        use Race::*;
+        assert_eq!(races("w0 r1"), [(ReadAfterWrite, 0, 1)]);
+        assert_eq!(races("r0 w1"), [(WriteAfterRead, 0, 1)]);
+        assert_eq!(races("w0 w1"), [(WriteAfterWrite, 0, 1)]);
+        assert_eq!(races("w0 W1"), [(WriteAfterWrite, 0, 1)]);
+        assert_eq!(races("W0 r1"), [(ReadAfterWrite, 0, 1)]);
+        assert_eq!(races("W0 W40 | W0 r40"), [(ReadAfterWrite, 0, 40)]);
+        for clean in ["w0 r0 w0", "r0 r1 r2", "w0 | r1 r2 | w3", "W0 W1 R2", "w0 | W1 W2 | r3"] {
+            assert_eq!(races(clean), [], "{clean}");
+        }
+    }
+
+    #[test]
+    fn a_reader_of_another_warp_is_kept() {
+        let found = races("r40 r1 r2 r3 w3");
+        assert!(found.contains(&(Race::WriteAfterRead, 40, 3)), "{found:?}");
+        // Readers of before the barrier make room.
+        let found = races("r40 | r1 r2 w2");
+        assert_eq!(found, [(Race::WriteAfterRead, 1, 2)]);
+    }
+
+    #[test]
+    fn pages_are_found_again_and_forgotten() {
+        let (mut clock, mut pages) = (Clock::default(), Pages::default());
+        clock.begin(1, 1);
+        let me = clock.stamp(0, 0, false);
+        for unit in [0, PAGE - 1, PAGE, 7 * PAGE + 3] {
+            pages.cell(unit).unwrap().write(me, &clock, &mut |_, _| {});
+        }
+        pages.forget(PAGE - 1, 7 * PAGE + 2);
+        let written = [0, PAGE - 1, PAGE, 7 * PAGE + 3].map(|unit| pages.cell(unit).unwrap().is_written());
+        assert_eq!(written, [true, false, false, true]);
+    }
+}
