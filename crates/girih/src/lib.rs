@@ -49,6 +49,8 @@
 //! kernels). Modules of these that the command line and the tests use are public but hidden: they may change at any time.
 
 mod compile;
+#[doc(hidden)]
+pub mod cuda;
 mod error;
 mod launch;
 mod memory;

@@ -95,6 +95,16 @@ auto break case char const continue default do double else enum extern float for
 register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while \
 asm typeof bool true false";
 
+/// Those of C++ beside, and what CUDA calls the places of threads.
+const KEYWORDS_OF_CPP: &str = "\
+alignas alignof and and_eq bitand bitor catch class co_await co_return co_yield compl concept const_cast consteval \
+constexpr constinit decltype delete dynamic_cast explicit export friend mutable namespace new noexcept not not_eq nullptr \
+operator or or_eq private protected public reinterpret_cast requires static_assert static_cast template this \
+thread_local throw try typeid typename using virtual xor xor_eq threadIdx blockIdx blockDim gridDim warpSize dim3";
+
+/// What CUDA's types of two to four elements begin with.
+const VECTORS: &str = "char uchar short ushort int uint long ulong longlong ulonglong float double";
+
 /// What the printed source, or the text of kernel IR, uses for itself, beside words with a type in them.
 const OWN: &str = "\
 bx by bz gx gy gz tx ctx args lo hi block scratch next_block min max loop var step where in store yield poll \
@@ -121,7 +131,11 @@ fn is_ours(name: &str) -> bool {
     if name.ends_with('_') || name.get(1..).is_some_and(|rest| rest.contains("__")) {
         return false;
     }
-    [KEYWORDS, OWN, MACROS].iter().any(|words| words.split(' ').any(|w| w == name))
+    let vector = |name: &str| {
+        VECTORS.split(' ').any(|base| name.strip_prefix(base).is_some_and(|n| matches!(n, "1" | "2" | "3" | "4")))
+    };
+    [KEYWORDS, KEYWORDS_OF_CPP, OWN, MACROS].iter().any(|words| words.split(' ').any(|w| w == name))
+        || vector(name)
         || limit()
         || ["girih", "soft_"].iter().any(|s| name.starts_with(s))
         || name.ends_with("_t")
@@ -137,7 +151,7 @@ mod tests {
     fn any_hint_is_an_identifier_of_its_own() {
         let chars = (0..0x100).filter_map(char::from_u32).chain("\u{2028}\u{202e}漢".chars());
         let mut hints: Vec<String> = chars.flat_map(|c| [format!("{c}"), format!("a{c}b"), format!("_{c}")]).collect();
-        let words = [KEYWORDS, OWN, MACROS].iter().flat_map(|words| words.split(' '));
+        let words = [KEYWORDS, KEYWORDS_OF_CPP, OWN, MACROS].iter().flat_map(|words| words.split(' '));
         for word in words.chain([
             "__LINE__",
             "__attribute_",
@@ -146,6 +160,8 @@ mod tests {
             "UINT_FAST8_MAX",
             "f32x16_m",
             "x_f32",
+            "float4",
+            "ulonglong2",
             "girih_0",
         ]) {
             hints.extend([word.to_string(), format!("{word}_"), format!("_{word}"), format!("{word}_2")]);
@@ -158,7 +174,9 @@ mod tests {
             assert!(!is_ours(ident.as_str()) && ident.as_str().len() < LONGEST + 10, "{hint:?} --> {ident}");
             assert!(seen.insert(ident.clone()), "{hint:?} --> {ident}, again");
         }
-        for wrong in ["", "_", "__2", "1a", "a b", "a\n", "é", "for", "__x", "_X", "f32", "INLINE", "girih_0"] {
+        for wrong in
+            ["", "_", "__2", "1a", "a b", "a\n", "é", "for", "__x", "_X", "f32", "float4", "this", "INLINE", "girih_0"]
+        {
             assert_eq!(Ident::parse(wrong), None, "{wrong:?}");
         }
     }

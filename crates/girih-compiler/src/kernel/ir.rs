@@ -57,7 +57,7 @@
 //!    ([`super::uniform`] shows it). A shuffle exchanges values and orders no accesses of memory.
 //! 8. Shared slots do not overlap, and start at multiples of 16 bytes.
 
-pub use super::ident::Ident;
+pub use super::ident::{Ident, Idents};
 use crate::base::{IdMap, Label};
 pub use crate::loops::ir::{AxisId, BufId, Cmp, Cond, Ix, Mask, Opnd, Order, RmwOp, SiteId, ValId};
 /// What one lane holds.

@@ -1,8 +1,9 @@
 //! Loads, stores and atomic operations as C.
 
-use super::ops::Ops;
 use super::stmt::Printer;
-use super::support::Support;
+use crate::emit::cstyle::library::bits_ty;
+use crate::emit::cstyle::ops::Ops;
+use crate::emit::cstyle::support::Support;
 use crate::index::Mask;
 use crate::kernel::ir::*;
 use crate::num::{DType, ScalarOp};
@@ -67,7 +68,7 @@ impl Printer<'_> {
             return format!("{}({name}, {index})", self.support.call("load_half", 1));
         }
         if ord != Order::Weak {
-            let u = super::library::bits_ty(d);
+            let u = bits_ty(d);
             self.support.ty(u, 1);
             let ord = if ord == Order::AcqRel || ord == Order::Release { Order::Acquire } else { ord };
             let bits = format!("__atomic_load_n(({u} *)&{at}, {})", order(ord));
@@ -107,7 +108,7 @@ impl Printer<'_> {
                 let f = self.support.call(&format!("bits_{d}"), 1);
                 format!("{f}({x})")
             }
-            _ => format!("({}){x}", self.support.ty(super::library::bits_ty(d), 1)),
+            _ => format!("({}){x}", self.support.ty(bits_ty(d), 1)),
         }
     }
 
@@ -128,7 +129,7 @@ impl Printer<'_> {
             let (name, index) = self.split(place);
             format!("{}({name}, {index}, {v});", self.support.call("store_half", 1))
         } else if ord != Order::Weak {
-            let u = super::library::bits_ty(d);
+            let u = bits_ty(d);
             let bits = self.bits_of_value(d, &v);
             let ord = if ord == Order::AcqRel || ord == Order::Acquire { Order::Release } else { ord };
             format!("__atomic_store_n(({u} *)&{at}, {bits}, {});", order(ord))
@@ -146,7 +147,7 @@ impl Printer<'_> {
     }
 
     pub(super) fn rmw(&mut self, op: RmwOp, d: DType, at: &str, v: &str, ord: Order) -> String {
-        let u = super::library::bits_ty(d);
+        let u = bits_ty(d);
         self.support.ty(u, 1);
         let t = self.support.ty(d.name(), 1);
         let order_name = order(ord);
@@ -186,7 +187,7 @@ impl Printer<'_> {
     }
 
     pub(super) fn cas(&mut self, d: DType, at: &str, c: &str, v: &str, ord: Order) -> String {
-        let u = super::library::bits_ty(d);
+        let u = bits_ty(d);
         self.support.ty(u, 1);
         let t = self.support.ty(d.name(), 1);
         let name = format!("atomic_cas_{d}");

@@ -1,7 +1,7 @@
 //! Whole kernels as C functions: parameters, scratch and the loop over blocks.
 
 use super::stmt::Printer;
-use super::support::Support;
+use crate::emit::cstyle::support::Support;
 use crate::emit::cstyle::{Indices, Lines};
 use crate::kernel::ir::*;
 use crate::num::{DType, ScalarOp};
@@ -10,7 +10,7 @@ use crate::num::{DType, ScalarOp};
 pub fn function(support: &mut Support, kernel: &Kernel, n: usize) -> String {
     let canonical = looks_at_bits(&kernel.body);
     let out = Lines { depth: 2, ..Lines::default() };
-    let mut p = Printer { kernel, support, ix: Indices::new(kernel), out, canonical };
+    let mut p = Printer { kernel, support, ix: Indices::new(kernel, &super::DIALECT), out, canonical };
     p.block(&kernel.body);
     let body = std::mem::take(&mut p.out.text);
     p.out.depth = 0;

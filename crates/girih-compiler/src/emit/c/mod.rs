@@ -3,8 +3,7 @@
 //! In: kernels. Out: C that gcc 12 and clang accept with vector extensions, including nothing but `<stdint.h>`; kernel n
 //! is `girih_<n>`, described by `girih_<n>_meta`. `v: f32 = addf.. x, y` prints as `f32 v = x + y;`.
 //!
-//! * [`function`]: whole kernels    * [`stmt`], [`access`]: statements    * [`ops`]: scalar operations    * [`math`]: transcendental programs
-//! * [`library`], [`soft`]: helper functions    * [`support`]: which of them a unit needs
+//! * [`function`]: whole kernels    * [`stmt`], [`access`]: statements    * [`dialect`]: how C spells what all languages share
 //!
 //! A user's text never reaches the C: a kernel holds names as identifiers made by us, and what a user calls it as a label
 //! that a comment can hold. Formats and messages stay with the process that runs it, which knows them by site.
@@ -14,18 +13,16 @@
 //! NaN is made canonical. f16, bf16 and narrower results always are.
 
 mod access;
+mod dialect;
 mod function;
-mod library;
-mod math;
-mod ops;
-mod soft;
 mod stmt;
-mod support;
 #[cfg(test)]
 mod tests;
 
+use super::cstyle::support::Support;
 use crate::kernel::ir::Kernel;
 use crate::tile::target::Target;
+pub use dialect::DIALECT;
 
 /// The version of the calling convention below.
 pub const ABI: u32 = 2;
@@ -54,7 +51,7 @@ typedef struct girih_meta { uint32_t abi; uint32_t nparams; uint64_t scratch; } 
 
 /// One translation unit with every kernel.
 pub fn emit(kernels: &[&Kernel], target: &Target) -> String {
-    let mut support = support::Support::new(target.vector.bytes, target.vector.fma);
+    let mut support = Support::new(&DIALECT, target.vector.bytes, target.vector.fma);
     let bodies: Vec<String> = kernels.iter().enumerate().map(|(n, k)| function::function(&mut support, k, n)).collect();
     let names: Vec<&str> = kernels.iter().map(|k| k.name.as_str()).collect();
     let mut out = format!("// Girih kernels: {}\n", names.join(", "));

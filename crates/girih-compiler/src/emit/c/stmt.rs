@@ -1,7 +1,7 @@
 //! Statements as C.
 
-use super::ops::{Ops, literal};
-use super::support::Support;
+use crate::emit::cstyle::ops::{Ops, literal};
+use crate::emit::cstyle::support::Support;
 use crate::emit::cstyle::{Indices, Lines, cmp};
 use crate::index::{Cond, Ix, Mask};
 use crate::kernel::ir::*;
@@ -64,7 +64,7 @@ impl Printer<'_> {
         if own_nan {
             return format!("{}({bits:#x}ull)", self.support.call(&format!("float_{dtype}"), 1));
         }
-        literal(dtype, bits)
+        literal(self.support.dialect, dtype, bits)
     }
 
     fn define(&mut self, dst: ValId, value: &str) {
@@ -419,7 +419,7 @@ impl Printer<'_> {
                 PrintArg::Scalar(Opnd::Val(v)) => pointers.push(format!("&{}", self.name(*v))),
                 PrintArg::Scalar(Opnd::Const { dtype, bits }) => {
                     let ty = self.support.ty(dtype.name(), 1);
-                    pointers.push(format!("&({ty}){{{}}}", literal(*dtype, *bits)));
+                    pointers.push(format!("&({ty}){{{}}}", literal(self.support.dialect, *dtype, *bits)));
                 }
             }
         }

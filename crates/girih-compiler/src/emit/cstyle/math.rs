@@ -40,12 +40,17 @@ pub fn function(support: &mut Support, program: &Program, lanes: u32) -> String 
         let k = base(step.kind);
         let bits = step.kind.bits();
         let infix = |op: &str| format!("{a} {op} {b}");
+        // The programs' integers wrap.
+        let wraps = support.dialect.wraps || step.kind.is_float();
+        let arithmetic = |op: &str| {
+            if wraps { infix(op) } else { format!("(${k})(($u{bits}){a} {op} ($u{bits}){b})") }
+        };
         let compare = |op: &str| format!("@{bits}({a} {op} {b})");
         let text = match step.op {
-            Op::Const(bits) => format!("#{k}({})", literal(step.kind.dtype(), bits)),
-            Op::Add => infix("+"),
-            Op::Sub => infix("-"),
-            Op::Mul => infix("*"),
+            Op::Const(bits) => format!("#{k}({})", literal(support.dialect, step.kind.dtype(), bits)),
+            Op::Add => arithmetic("+"),
+            Op::Sub => arithmetic("-"),
+            Op::Mul => arithmetic("*"),
             Op::Div => infix("/"),
             Op::Fma => format!("!fma_{k}({a}, {b}, {c})"),
             Op::Sqrt => format!("!sqrt_{k}({a})"),
@@ -53,6 +58,7 @@ pub fn function(support: &mut Support, program: &Program, lanes: u32) -> String 
             Op::And => infix("&"),
             Op::Or => infix("|"),
             Op::Xor => infix("^"),
+            Op::Shl if !wraps => format!("(${k})(($u{bits}){a} << {b})"),
             Op::Shl => infix("<<"),
             Op::Shr => format!("(${k})(($u{bits}){a} >> ($u{bits}){b})"),
             Op::Sar => infix(">>"),

@@ -10,7 +10,9 @@
 //!
 //! A helper whose body is not lane-generic gets a lane loop for vectors.
 
+use super::dialect::{Dialect, Own};
 use super::library;
+use crate::num::DType;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One helper function as a template.
@@ -24,8 +26,8 @@ pub struct Helper {
     pub vector: Option<String>,
 }
 
-#[derive(Default)]
 pub struct Support {
+    pub dialect: &'static Dialect,
     /// Vector bytes of the machine.
     pub vector_bytes: u32,
     pub has_fma: bool,
@@ -34,45 +36,36 @@ pub struct Support {
     functions: Vec<String>,
 }
 
-/// Base types: the name in the source, C's name, bytes.
-const BASES: &[(&str, &str, u32)] = &[
-    ("i1", "uint8_t", 1),
-    ("i4", "uint8_t", 1),
-    ("i8", "int8_t", 1),
-    ("i16", "int16_t", 2),
-    ("i32", "int32_t", 4),
-    ("i64", "int64_t", 8),
-    ("u8", "uint8_t", 1),
-    ("u16", "uint16_t", 2),
-    ("u32", "uint32_t", 4),
-    ("u64", "uint64_t", 8),
-    ("u128", "unsigned __int128", 16),
-    ("f16", "uint16_t", 2),
-    ("bf16", "uint16_t", 2),
-    ("f32", "float", 4),
-    ("tf32", "float", 4),
-    ("f64", "double", 8),
-    ("f8E4M3FN", "uint8_t", 1),
-    ("f8E5M2", "uint8_t", 1),
-    ("f8E8M0FNU", "uint8_t", 1),
-    ("fnv8E5M3FNU", "uint8_t", 1),
-    ("f4E2M1FN", "uint8_t", 1),
-];
+/// Bytes of a base type.
+fn bytes_of(base: &str) -> u32 {
+    match base {
+        "u128" => 16,
+        "u8" => 1,
+        "u16" => 2,
+        "u32" => 4,
+        "u64" => 8,
+        _ => DType::from_name(base).map_or(0, |d| d.bytes() as u32),
+    }
+}
 
 impl Support {
-    pub fn new(vector_bytes: u32, has_fma: bool) -> Support {
-        Support { vector_bytes, has_fma, ..Support::default() }
+    pub fn new(dialect: &'static Dialect, vector_bytes: u32, has_fma: bool) -> Support {
+        let (types, done, functions) = Default::default();
+        Support { dialect, vector_bytes, has_fma, types, done, functions }
     }
 
     /// The type of `lanes` values.
     pub fn ty(&mut self, base: &str, lanes: u32) -> String {
-        let Some(&(_, c, bytes)) = BASES.iter().find(|b| b.0 == base) else { return base.to_string() };
+        let Some(of) = self.dialect.base(base) else { return base.to_string() };
         if lanes <= 1 {
-            self.types.insert((0, base.to_string()), format!("typedef {c} {base};"));
+            if !of.defined {
+                return of.spelling.to_string();
+            }
+            self.types.insert((0, base.to_string()), format!("typedef {} {base};", of.spelling));
             return base.to_string();
         }
         // A mask lane is an i32 of all ones or zero.
-        let (of, bytes) = if base == "i1" { ("i32", 4) } else { (base, bytes) };
+        let (of, bytes) = if base == "i1" { ("i32", 4) } else { (base, bytes_of(base)) };
         self.ty(of, 1);
         let name = format!("{base}x{lanes}");
         let size = bytes * lanes;
@@ -82,6 +75,10 @@ impl Support {
 
     /// The type of such values in memory, at any address.
     pub fn memory_ty(&mut self, base: &str, lanes: u32) -> String {
+        if !self.dialect.unaligned {
+            // A byte is true where it is not zero.
+            return self.ty(if base == "i1" { "u8" } else { base }, lanes);
+        }
         let ty = self.ty(base, lanes);
         let name = format!("{ty}_m");
         self.types.insert((2, name.clone()), format!("typedef {ty} {name} __attribute__((aligned(1)));"));
@@ -91,6 +88,10 @@ impl Support {
     /// The C name of a helper at a lane count, defining it first.
     pub fn call(&mut self, name: &str, lanes: u32) -> String {
         let full = if lanes > 1 { format!("{name}_x{lanes}") } else { name.to_string() };
+        let own = (self.dialect.own)(name);
+        if let Some(Own::Intrinsic(intrinsic)) = own {
+            return intrinsic.to_string();
+        }
         if !self.done.insert(full.clone()) {
             return full;
         }
@@ -98,7 +99,10 @@ impl Support {
             self.all(&full, lanes);
             return full;
         }
-        let helper = library::helper(self, name);
+        let helper = match own {
+            Some(Own::Helper(helper)) => helper,
+            _ => library::helper(self, name),
+        };
         let body = match (&helper.vector, lanes > 1) {
             (Some(body), true) => {
                 let body = body
@@ -135,6 +139,11 @@ impl Support {
         self.functions.push(text);
     }
 
+    /// Whether the language has a function of its own for the helper.
+    pub fn has(&self, name: &str) -> bool {
+        (self.dialect.own)(name).is_some()
+    }
+
     pub fn is_defined(&self, name: &str) -> bool {
         self.done.contains(name)
     }
@@ -153,7 +162,7 @@ impl Support {
             let body = self.expand(body, lanes);
             let result = self.ty(result, lanes);
             let params: Vec<String> = params.iter().map(|(t, n)| format!("{} {n}", self.ty(t, lanes))).collect();
-            let how = if inlined { "INLINE" } else { "static __attribute__((noinline))" };
+            let how = if inlined { "INLINE" } else { self.dialect.outlined };
             self.functions.push(format!("{how} {result} {name}({}) {{\n{}}}\n", params.join(", "), indent(&body)));
         }
     }
@@ -189,7 +198,7 @@ impl Support {
             let word_len = tail[1..].find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(tail.len() - 1);
             let (word, after) = tail[1..].split_at(word_len);
             let is_token = !word.is_empty() && (sigil == b'$' || after.starts_with('('));
-            if !is_token || (sigil == b'%' && !BASES.iter().any(|b| b.0 == word)) {
+            if !is_token || (sigil == b'%' && self.dialect.base(word).is_none()) {
                 out.push(sigil as char);
                 rest = &tail[1..];
                 continue;
@@ -237,7 +246,7 @@ impl Support {
             out.push('\n');
         }
         if !self.functions.is_empty() {
-            out.push_str("#define INLINE static inline __attribute__((always_inline))\n");
+            out.push_str(&format!("#define INLINE {}\n", self.dialect.inline));
         }
         for function in &self.functions {
             out.push_str(function);

@@ -1,5 +1,6 @@
 //! Scalar operations as C expressions, for one value or a vector of them.
 
+use super::dialect::Dialect;
 use super::library::bits_ty;
 use super::support::Support;
 use crate::kernel::ir::Elem;
@@ -7,12 +8,16 @@ use crate::num::op::{Predicate, Rounding, Signedness};
 use crate::num::{DType, ScalarOp, math};
 
 /// A constant of the type.
-pub fn literal(d: DType, bits: u64) -> String {
+pub fn literal(dialect: &Dialect, d: DType, bits: u64) -> String {
     match d {
         DType::F32 | DType::TF32 => {
-            float(f32::from_bits(bits as u32) as f64, || format!("{:?}f", f32::from_bits(bits as u32)), "f")
+            let value = f32::from_bits(bits as u32);
+            if value.is_finite() { format!("{value:?}f") } else { (dialect.special)(DType::F32, bits) }
         }
-        DType::F64 => float(f64::from_bits(bits), || format!("{:?}", f64::from_bits(bits)), ""),
+        DType::F64 => {
+            let value = f64::from_bits(bits);
+            if value.is_finite() { format!("{value:?}") } else { (dialect.special)(d, bits) }
+        }
         DType::I8 => (bits as i8).to_string(),
         DType::I16 => (bits as i16).to_string(),
         DType::I32 if bits as i32 == i32::MIN => "(-2147483647 - 1)".to_string(),
@@ -21,16 +26,6 @@ pub fn literal(d: DType, bits: u64) -> String {
         DType::I64 => format!("{}ll", bits as i64),
         DType::I1 => (bits & 1).to_string(),
         _ => format!("{bits:#x}"),
-    }
-}
-
-fn float(value: f64, text: impl Fn() -> String, suffix: &str) -> String {
-    if value.is_nan() {
-        format!("__builtin_nan{suffix}(\"\")")
-    } else if value.is_infinite() {
-        format!("{}__builtin_inf{suffix}()", if value < 0.0 { "-" } else { "" })
-    } else {
-        text()
     }
 }
 
@@ -98,6 +93,12 @@ impl Ops<'_> {
         format!("({ty}){x}")
     }
 
+    /// Whether arithmetic at the type overflows where the language does not say what then happens; narrower integers are
+    /// computed as `int`.
+    fn wraps_by_helper(&self, d: DType) -> bool {
+        !self.support.dialect.wraps && matches!(d, DType::I32 | DType::I64)
+    }
+
     fn widen(&mut self, d: DType, x: &str) -> String {
         self.call(&format!("f32_from_{d}"), &[x])
     }
@@ -136,6 +137,7 @@ impl Ops<'_> {
                 };
                 self.in_f32(d, |s, t, x| s.call(&format!("{f}_{t}"), x), &[a])
             }
+            RemF if self.support.has(&format!("fmod_{d}")) => self.call(&format!("fmod_{d}"), &[a, b]),
             RemF => {
                 let wide: Vec<String> = [a, b]
                     .iter()
@@ -169,6 +171,15 @@ impl Ops<'_> {
             CmpF { pred, ordered } => self.compare_floats(pred, ordered, d, a, b),
 
             AddI | SubI if d == DType::I1 => format!("{a} ^ {b}"),
+            AddI | SubI | MulI | NegI if self.wraps_by_helper(d) => {
+                let name = match op {
+                    AddI => "add",
+                    SubI => "sub",
+                    MulI => "mul",
+                    _ => "neg",
+                };
+                self.call(&format!("{name}_{d}"), args)
+            }
             AddI => format!("{a} + {b}"),
             SubI => format!("{a} - {b}"),
             MulI if d == DType::I1 => format!("{a} & {b}"),
@@ -229,6 +240,10 @@ impl Ops<'_> {
                 let wide = if d == DType::F32 { a.to_string() } else { self.widen(d, a) };
                 self.call("i32_trunc_f32", &[&wide])
             }
+            FToI { to, sign: s } if self.support.has(&format!("ftoi_{}_{to}_f32", sign(s))) && d != DType::F64 => {
+                let wide = if d == DType::F32 { a.to_string() } else { self.widen(d, a) };
+                self.call(&format!("ftoi_{}_{to}_f32", sign(s)), &[&wide])
+            }
             FToI { to, sign: s } => {
                 let wide = if d == DType::F64 { a.to_string() } else { self.call(&format!("f64_from_{d}"), &[a]) };
                 self.call(&format!("ftoi_{}_{to}_f64", sign(s)), &[&wide])
@@ -287,7 +302,9 @@ impl Ops<'_> {
             return self.call("ftz_f32", &[&result]);
         }
         if let Some(r) = is_directed(r) {
-            return self.call(&format!("soft_{name}_{r}_{d}"), args);
+            let own = format!("{name}_{r}_{d}");
+            let name = if self.support.has(&own) { own } else { format!("soft_{own}") };
+            return self.call(&name, args);
         }
         match d {
             DType::F32 | DType::F64 if infix.is_empty() => self.call(&format!("{name}_{d}"), args),

@@ -3,8 +3,9 @@
 use super::soft;
 use super::support::{Helper, Support};
 use crate::num::DType;
+use crate::num::convert::nan;
 
-fn helper_of(result: &str, params: &[(&str, &str)], body: impl Into<String>) -> Helper {
+pub fn helper_of(result: &str, params: &[(&str, &str)], body: impl Into<String>) -> Helper {
     let params = params.iter().map(|(t, n)| (t.to_string(), n.to_string())).collect();
     Helper { result: result.to_string(), params, body: body.into(), vector: None }
 }
@@ -46,6 +47,11 @@ fn uint_of(bits: u32) -> &'static str {
         32 => "u32",
         _ => "u64",
     }
+}
+
+fn soft_block(support: &mut Support) {
+    let text = soft::block(support.dialect);
+    support.block("soft", &text);
 }
 
 /// The row of `soft_formats`.
@@ -100,16 +106,16 @@ pub fn helper(support: &mut Support, name: &str) -> Helper {
     }
     let words: Vec<&str> = name.split('_').collect();
     match (words.as_slice(), ty) {
-        (["floordiv"], _) => helper_of(
+        (["floordiv"] | ["floordiv", "i64"], _) => helper_of(
             "i64",
             &[("i64", "a"), ("i64", "b")],
             "i64 q = a / b;\nreturn q - ((a % b != 0) & ((a < 0) != (b < 0)));\n",
         ),
-        (["floormod"], _) => {
+        (["floormod"] | ["floormod", "i64"], _) => {
             helper_of("i64", &[("i64", "a"), ("i64", "b")], "i64 r = a % b;\nreturn r < 0 ? r + b : r;\n")
         }
-        (["min"], _) => helper_of("i64", &[("i64", "a"), ("i64", "b")], "return a < b ? a : b;\n"),
-        (["max"], _) => helper_of("i64", &[("i64", "a"), ("i64", "b")], "return a > b ? a : b;\n"),
+        (["min"] | ["min", "i64"], _) => helper_of("i64", &[("i64", "a"), ("i64", "b")], "return a < b ? a : b;\n"),
+        (["max"] | ["max", "i64"], _) => helper_of("i64", &[("i64", "a"), ("i64", "b")], "return a > b ? a : b;\n"),
         (["splat", base], _) => {
             let mut lanes_body = String::from("return ($");
             lanes_body.push_str(base);
@@ -147,9 +153,9 @@ pub fn helper(support: &mut Support, name: &str) -> Helper {
             dual(base, &[("i1", "m"), (base, "a"), (base, "b")], "return m ? a : b;\n", vector)
         }
         (["canonical", "f64" | "f32"], Some(d)) => {
-            let f = if d == DType::F64 { "" } else { "f" };
+            let nan = (support.dialect.special)(d, nan(d));
             let n = d.bits();
-            let body = format!("return !sel_{last}(@{n}(x != x), #{last}(__builtin_nan{f}(\"\")), x);\n");
+            let body = format!("return !sel_{last}(@{n}(x != x), #{last}({nan}), x);\n");
             generic(last, &[(last, "x")], body)
         }
         (["ftz", "f32"], _) => generic(
@@ -178,7 +184,7 @@ pub fn helper(support: &mut Support, name: &str) -> Helper {
         (["ftoi", sign, to, "f64"], _) => float_to_int(*sign == "s", to),
         (["i32", "trunc", "f32"], _) => generic("i32", &[("f32", "x")], F32_TO_I32),
         (["itof", sign, from, _], Some(to)) => {
-            support.block("soft", soft::SOFT);
+            soft_block(support);
             let from = DType::from_name(from).unwrap_or(DType::I64);
             let base = from.name();
             let wide = if from == DType::I1 {
@@ -298,7 +304,7 @@ fn rint(support: &Support, d: DType) -> Helper {
 }
 
 fn soft_op(support: &mut Support, op: &str, rounding: &str, d: DType) -> Helper {
-    support.block("soft", soft::SOFT);
+    soft_block(support);
     let t = d.name();
     let names: &[&str] = match op {
         "sqrt" => &["a"],
@@ -333,7 +339,7 @@ fn convert(support: &mut Support, from: DType, to: DType, rounding: u32) -> Help
             generic(t, params, format!("return !{t}_from_f32(!f32_from_{f}(x));\n"))
         }
         _ => {
-            support.block("soft", soft::SOFT);
+            soft_block(support);
             let call =
                 format!("soft_convert({}, {}, {rounding}, {})", soft_name(from), soft_name(to), to_bits(from, "x"));
             helper_of(t, params, format!("return {};\n", from_bits(to, &call)))

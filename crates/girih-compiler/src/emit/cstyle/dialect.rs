@@ -1,0 +1,56 @@
+//! How the C-like languages that we print differ, as data.
+//!
+//! In: nothing. Out: a [`Dialect`], one constant for each language (`c::DIALECT`, `cuda::DIALECT`), which the rest of
+//! this folder asks. For example `fma_f32` is a helper of GNU C, and CUDA's own `__fmaf_rn`.
+//!
+//! Invariant: whatever a dialect's own function is called, it computes what `num::eval` says of the operation.
+
+use super::support::Helper;
+use crate::num::DType;
+
+/// A base type: its name in helpers, its spelling, and whether the name is defined as that or the spelling printed.
+pub struct Base {
+    pub name: &'static str,
+    pub spelling: &'static str,
+    pub defined: bool,
+}
+
+/// What a language has by itself for something that is a helper elsewhere.
+pub enum Own {
+    /// A function of the language; it begins with two `_`, so nothing of a user's is called so.
+    Intrinsic(&'static str),
+    /// A helper with a body of the language's own.
+    Helper(Helper),
+}
+
+pub struct Dialect {
+    pub bases: &'static [Base],
+    /// What `INLINE` stands for before helper functions.
+    pub inline: &'static str,
+    /// Before long functions, which are called, and before those of the soft block.
+    pub outlined: &'static str,
+    pub soft: &'static str,
+    /// Before functions of the soft block that a unit may not call.
+    pub soft_unused: &'static str,
+    /// Leading zeros of a `uint64_t`.
+    pub clzll: &'static str,
+    /// Whether pointers to elements may be unaligned, through types of their own.
+    pub unaligned: bool,
+    /// Whether signed integers wrap; otherwise arithmetic on them goes through unsigned ones.
+    pub wraps: bool,
+    /// Infinities and canonical NaNs, of f32 and of f64.
+    pub special: fn(dtype: DType, bits: u64) -> String,
+    /// What the language has for a helper, by the helper's name.
+    pub own: fn(name: &str) -> Option<Own>,
+    /// The cast to an unsigned integer of so many bits, in an index expression.
+    pub unsigned: fn(bits: u32) -> String,
+    /// What `min`, `max`, `floordiv` and `floormod` of indices are called.
+    pub index_helper: fn(name: &'static str) -> &'static str,
+}
+
+impl Dialect {
+    /// How a base type is written, and its definition where it needs one.
+    pub fn base(&self, name: &str) -> Option<&'static Base> {
+        self.bases.iter().find(|b| b.name == name)
+    }
+}

@@ -1,0 +1,184 @@
+//! Whole kernels as CUDA functions: the signature, where blocks and threads are, arrays, then the statements.
+
+use super::stmt::{Printer, Problem};
+use super::{Entry, STATIC_SHARED};
+use crate::emit::cstyle::support::Support;
+use crate::emit::cstyle::{Indices, Lines};
+use crate::kernel::ir::*;
+use crate::num::ScalarOp;
+use rustc_hash::FxHashSet;
+
+pub(super) struct Function {
+    pub text: String,
+    pub entry: Entry,
+    /// Lines of the text from 1, and their statements.
+    pub lines: Vec<(u32, usize)>,
+}
+
+pub(super) fn function(support: &mut Support, kernel: &Kernel, name: Ident) -> Result<Function, Problem> {
+    let uses = Uses::of(&kernel.body);
+    let out = Lines { depth: 1, ..Lines::default() };
+    let ix = Indices::new(kernel, &super::DIALECT);
+    let mut p = Printer { kernel, support, ix, out, canonical: uses.bits, lines: vec![], next: 0 };
+    p.block(&kernel.body)?;
+    let body = std::mem::take(&mut p.out);
+    for helper in std::mem::take(&mut p.ix.used) {
+        p.support.call(helper, 1);
+    }
+    let dynamic_shared = if kernel.shared > STATIC_SHARED { kernel.shared } else { 0 };
+    let params = p.params(&uses).map_err(|message| (None, message))?;
+    p.out.line(&format!("// kernel {}{}", kernel.name, size(kernel)));
+    let bounds = kernel.threads;
+    p.out.open(&format!("extern \"C\" __global__ void __launch_bounds__({bounds}) {name}({}) {{", params.join(", ")));
+    p.places(&body.text);
+    p.slots(&uses, dynamic_shared > 0);
+    let mut head = std::mem::take(&mut p.out);
+    let lines = std::mem::take(&mut p.lines).into_iter().map(|(line, statement)| (head.count + line, statement));
+    let lines = lines.collect();
+    head.text.push_str(&body.text);
+    head.close("}");
+    Ok(Function { text: head.text, entry: Entry { name, threads: kernel.threads, dynamic_shared }, lines })
+}
+
+/// ": 256 threads, 4096 bytes of shared memory", what there is of it.
+fn size(kernel: &Kernel) -> String {
+    let threads = if kernel.threads == 1 { "1 thread".to_string() } else { format!("{} threads", kernel.threads) };
+    let shared = match kernel.shared {
+        0 => String::new(),
+        bytes => format!(", {bytes} bytes of shared memory"),
+    };
+    format!(": {threads}{shared}")
+}
+
+/// What the statements do with parameters and scratch memory.
+#[derive(Default)]
+struct Uses {
+    /// Values that are more than the base of loads.
+    written: FxHashSet<ValId>,
+    /// The kernel looks at bits of floats, so NaNs are made canonical where they are computed.
+    bits: bool,
+    /// An address in the scratch memory is taken.
+    scratch: bool,
+}
+
+impl Uses {
+    fn of(body: &[Stmt]) -> Uses {
+        let mut uses = Uses::default();
+        uses.block(body);
+        uses
+    }
+
+    fn opnd(&mut self, o: &Opnd) {
+        if let Opnd::Val(v) = o {
+            self.written.insert(*v);
+        }
+    }
+
+    fn place(&mut self, place: &Address) {
+        if let Address::Mem { base, .. } = place {
+            self.written.insert(*base);
+        }
+    }
+
+    fn block(&mut self, body: &[Stmt]) {
+        for stmt in body {
+            match stmt {
+                Stmt::Var { init: o, .. } | Stmt::Set { value: o, .. } | Stmt::Splat { value: o, .. } => self.opnd(o),
+                Stmt::SetLane { value, .. } => self.opnd(value),
+                Stmt::Let { op, ty, args, .. } => {
+                    args.iter().for_each(|o| self.opnd(o));
+                    let looks = matches!(op, ScalarOp::Bitcast { .. });
+                    self.bits |= looks && matches!(ty, Elem::Num(d) if d.is_float());
+                }
+                Stmt::Store { place, value, .. } | Stmt::Rmw { place, value, .. } => {
+                    self.place(place);
+                    self.opnd(value);
+                }
+                Stmt::Cas { place, cmp, value, .. } => {
+                    self.place(place);
+                    self.opnd(cmp);
+                    self.opnd(value);
+                }
+                Stmt::Load { other, .. } => other.iter().for_each(|o| self.opnd(o)),
+                Stmt::Shuffle { value, by, .. } => {
+                    self.opnd(&Opnd::Val(*value));
+                    self.opnd(by);
+                }
+                Stmt::Scratch { .. } => self.scratch = true,
+                Stmt::For { body, .. } | Stmt::Loop { body } => self.block(body),
+                Stmt::If { then, els, .. } => {
+                    self.block(then);
+                    self.block(els);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Printer<'_> {
+    /// Parameters by value, in order.
+    fn params(&mut self, uses: &Uses) -> Result<Vec<String>, String> {
+        let mut out = vec![];
+        for &param in &self.kernel.params {
+            let Val { name, ty } = &self.kernel.vals[param];
+            if ty.is_vector() {
+                return Err(format!("the parameter `{name}` is {ty}; a kernel takes scalars and addresses"));
+            }
+            let spelling = self.ty(*ty);
+            out.push(match ty.elem {
+                Elem::Ptr(_) if uses.written.contains(&param) => format!("{spelling}{name}"),
+                Elem::Ptr(_) => format!("const {spelling}{name}"),
+                Elem::Num(_) => format!("{spelling} {name}"),
+            });
+        }
+        Ok(out)
+    }
+
+    /// Names for the thread, its block and the grid, those that the body has.
+    ///
+    /// Index arithmetic is in 64 bits throughout. Where ranges show that 32 are enough, this and `cstyle::index` are the
+    /// places to say so: the type of these names and of loops' variables, and the casts of values in expressions.
+    fn places(&mut self, body: &str) {
+        let words: FxHashSet<&str> = body.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+        let places = [
+            ("bx", "blockIdx.x"),
+            ("by", "blockIdx.y"),
+            ("bz", "blockIdx.z"),
+            ("gx", "gridDim.x"),
+            ("gy", "gridDim.y"),
+            ("gz", "gridDim.z"),
+            ("tx", "threadIdx.x"),
+        ];
+        let used: Vec<String> =
+            places.iter().filter(|p| words.contains(p.0)).map(|p| format!("{} = {}", p.0, p.1)).collect();
+        if !used.is_empty() {
+            let i64 = self.support.ty("i64", 1);
+            self.out.line(&format!("const {i64} {};", used.join(", ")));
+        }
+    }
+
+    /// Arrays of the block and of the thread. Beyond what is static, those of the block are parts of one array that the
+    /// launch sizes; those of a thread are, where the kernel takes addresses in them.
+    fn slots(&mut self, uses: &Uses, dynamic: bool) {
+        let scratch = uses.scratch && self.kernel.scratch > 0;
+        if dynamic {
+            self.out.line("extern __shared__ __align__(128) unsigned char shared_u8[];");
+        }
+        if scratch {
+            self.out.line(&format!("__align__(16) unsigned char scratch_u8[{}];", self.kernel.scratch));
+        }
+        for slot in self.kernel.slots.values() {
+            let (ty, name) = (self.support.memory_ty(slot.elem.held().name(), 1), &slot.name);
+            let (array, apart, word) = match slot.space {
+                Space::Shared => ("shared_u8", dynamic, "__shared__ "),
+                Space::Scratch => ("scratch_u8", scratch, ""),
+            };
+            let line = match apart {
+                true => format!("{ty} *const {name} = ({ty} *)({array} + {}); // {ty}[{}]", slot.offset, slot.len),
+                false => format!("{word}__align__(16) {ty} {name}[{}];", slot.len.max(1)),
+            };
+            self.out.line(&line);
+        }
+    }
+}

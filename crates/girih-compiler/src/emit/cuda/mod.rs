@@ -1,0 +1,139 @@
+//! CUDA C++ from kernel IR: one translation unit that NVRTC compiles as it is, without includes.
+//!
+//! In: kernels whose statements are those of one thread, and a target. Out: a [`Unit`]: source, the entry of each kernel,
+//! and which statement each line is; or a [`Refusal`] that says which statement has no CUDA yet.
+//!
+//! ```text
+//! kernel scale(x: ptr<f32>, y: ptr<f32>, n: i32) threads 256 scratch 0 {        // kernel scale: 256 threads
+//!   v: f32 = load x[bx*256 + tx] where bx*256 + tx < n                          extern "C" __global__ void
+//!   w: f32 = mulf v, 2.0:f32                                                    __launch_bounds__(256) scale_kernel(...
+//!   store y[bx*256 + tx] = w where bx*256 + tx < n                                float w = v * 2.0f;
+//! }                                                                               ...
+//! ```
+//!
+//! * [`function`]: whole kernels    * [`stmt`], [`access`], [`atomic`]: statements, a line each
+//! * [`dialect`]: how CUDA spells what all languages share
+//!
+//! Invariants:
+//! 1. One statement, one line; loops and branches have a closing line too.
+//! 2. Names of values are those of the kernel. What the source itself calls by name begins with `__`, is a word of C++ or
+//!    has a type in it: no identifier of a kernel is any of these.
+//! 3. What is computed is what `num::eval` computes, except that arithmetic may give a NaN of any sign and payload in a
+//!    kernel that does not look at bits of floats, and that an atomic addition of f32 in global memory may take
+//!    subnormal numbers for zero, which is how the instruction works. [`FLAGS`] are needed for that.
+//! 4. An access of several elements is aligned to its size: whoever makes vectors sees to it.
+//! 5. Pointers may alias. A parameter that is only read through is `const`, which promises nothing to the compiler.
+
+mod access;
+mod atomic;
+mod dialect;
+mod function;
+mod stmt;
+#[cfg(test)]
+mod tests;
+
+use super::cstyle::support::Support;
+use crate::kernel::ir::{Ident, Idents, Kernel};
+use crate::tile::target::{MemoryKind, Target};
+pub use dialect::DIALECT;
+
+/// Options of NVRTC without which the source would mean something else, or would not compile.
+pub const FLAGS: [&str; 3] = ["--std=c++17", "--fmad=false", "--device-int128"];
+
+/// Bytes of shared memory that a block can have without asking for more at its launch.
+const STATIC_SHARED: u64 = 48 << 10;
+
+/// A translation unit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unit {
+    pub text: String,
+    /// One for each kernel, in order.
+    pub entries: Vec<Entry>,
+    /// Lines of the text and the statements they are, in order; where a line is no statement it has no row.
+    pub lines: Vec<Line>,
+}
+
+/// What launches a kernel.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Entry {
+    pub name: Ident,
+    pub threads: u32,
+    /// Bytes of shared memory that the launch has to ask for; 0 where the kernel's are static.
+    pub dynamic_shared: u64,
+}
+
+/// A line of source, from 1; a kernel of the unit; the number of a statement in it, counted in order of the text from 0.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Line {
+    pub line: u32,
+    pub kernel: usize,
+    pub statement: usize,
+}
+
+/// Why there is no source: a sentence about a statement, or about the kernel.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    pub kernel: usize,
+    /// Counted as in [`Line`]; `None` where it is the kernel.
+    pub statement: Option<usize>,
+    pub message: String,
+}
+
+impl Unit {
+    /// The statement that a line of the text is, or belongs to.
+    pub fn statement(&self, line: u32) -> Option<Line> {
+        let after = self.lines.partition_point(|l| l.line <= line);
+        after.checked_sub(1).and_then(|at| self.lines.get(at)).copied()
+    }
+}
+
+/// One translation unit with every kernel.
+///
+/// # Errors
+/// Statements, types and sizes that there is no CUDA for yet, or that the target cannot hold.
+pub fn emit(kernels: &[&Kernel], target: &Target) -> Result<Unit, Refusal> {
+    let mut support = Support::new(&DIALECT, target.vector.bytes, true);
+    let mut names = Idents::default();
+    let mut functions = vec![];
+    for (at, kernel) in kernels.iter().enumerate() {
+        fits(kernel, target).map_err(|message| Refusal { kernel: at, statement: None, message })?;
+        let name = names.fresh(&entry_name(kernel.name.as_str()));
+        let made = function::function(&mut support, kernel, name);
+        functions.push(made.map_err(|(statement, message)| Refusal { kernel: at, statement, message })?);
+    }
+    let labels: Vec<&str> = kernels.iter().map(|k| k.name.as_str()).collect();
+    let mut text = format!("// Girih kernels: {}\n// nvcc {}\n", labels.join(", "), FLAGS.join(" "));
+    let helpers = support.text();
+    text.push_str(if helpers.is_empty() { "" } else { "\n" });
+    text.push_str(&helpers);
+    let mut unit = Unit { text, entries: vec![], lines: vec![] };
+    for (kernel, function) in functions.into_iter().enumerate() {
+        unit.text.push('\n');
+        let before = unit.text.lines().count() as u32;
+        unit.text.push_str(&function.text);
+        unit.entries.push(function.entry);
+        let lines = function.lines.into_iter();
+        unit.lines.extend(lines.map(|(line, statement)| Line { line: before + line, kernel, statement }));
+    }
+    Ok(unit)
+}
+
+/// What a kernel is called in source. CUDA has names like `exp` and `min` for itself, and none that ends in `kernel`.
+fn entry_name(label: &str) -> String {
+    if label.ends_with("_kernel") { label.to_string() } else { format!("{label}_kernel") }
+}
+
+fn fits(kernel: &Kernel, target: &Target) -> Result<(), String> {
+    let (threads, shared) = (target.axes.threads, target.bytes_of(MemoryKind::Shared));
+    if shared == 0 {
+        return Err(format!("CUDA needs a GPU as its target, such as sm_90a; found `{}`", target.name));
+    }
+    if kernel.threads > threads {
+        return Err(format!("a block of {} threads; {} has blocks of at most {threads}", kernel.threads, target.name));
+    }
+    if kernel.shared > shared {
+        let (has, name) = (kernel.shared, target.name);
+        return Err(format!("a block uses {has} bytes of shared memory; {name} gives a block at most {shared}"));
+    }
+    Ok(())
+}

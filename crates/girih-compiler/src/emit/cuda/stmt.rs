@@ -1,0 +1,351 @@
+//! Statements as CUDA, a line each.
+
+use super::access::vector_base;
+use crate::emit::cstyle::ops::{Ops, literal};
+use crate::emit::cstyle::support::Support;
+use crate::emit::cstyle::{Indices, Lines, cmp};
+use crate::index::{Cond, Ix, Mask};
+use crate::kernel::ir::*;
+use crate::num::convert::sign_extend;
+use crate::num::{DType, ScalarOp};
+
+/// A statement by its number, and what there is no CUDA for; without a number it is the kernel.
+pub(super) type Problem = (Option<usize>, String);
+pub(super) type Result<T> = std::result::Result<T, Problem>;
+
+pub(super) struct Printer<'a> {
+    pub kernel: &'a Kernel,
+    pub support: &'a mut Support,
+    pub ix: Indices<'a>,
+    pub out: Lines,
+    /// The kernel looks at the bits of floats, so NaNs are made canonical where they are computed.
+    pub canonical: bool,
+    /// The lines printed so far, from 1, and their statements.
+    pub lines: Vec<(u32, usize)>,
+    /// The number of the next statement.
+    pub next: usize,
+}
+
+/// Whether a NaN that the operation gives is the canonical one, whatever NaN went in.
+fn computes(op: ScalarOp) -> bool {
+    use ScalarOp::*;
+    !matches!(op, NegF | AbsF | Select | Copy | Bitcast { .. } | IToF { .. } | PtrAdd | IntToPtr { .. })
+}
+
+impl Printer<'_> {
+    /// A scalar's type, an address with its `*`.
+    pub(super) fn ty(&mut self, ty: Ty) -> String {
+        match ty.elem {
+            Elem::Ptr(d) => format!("{} *", self.support.memory_ty(d.name(), 1)),
+            Elem::Num(d) => self.support.ty(d.name(), 1),
+        }
+    }
+
+    pub(super) fn name(&self, val: ValId) -> &str {
+        self.kernel.vals[val].name.as_str()
+    }
+
+    pub(super) fn val_ty(&self, val: ValId) -> Ty {
+        self.kernel.vals[val].ty
+    }
+
+    /// The statement at hand has no CUDA.
+    pub(super) fn refuse<T>(&self, why: &str) -> Result<T> {
+        Err((self.next.checked_sub(1), why.to_string()))
+    }
+
+    /// An operand at a type; where a vector is meant, a constant is all its elements.
+    pub(super) fn opnd(&mut self, o: Opnd, ty: Ty) -> String {
+        match o {
+            Opnd::Val(v) => self.name(v).to_string(),
+            Opnd::Const { dtype, bits } => {
+                let one = literal(self.support.dialect, dtype, bits);
+                match ty.elem {
+                    _ if ty.is_vector() => self.all(ty, &one),
+                    Elem::Ptr(_) => format!("({}){bits}ull", self.ty(ty)),
+                    Elem::Num(DType::I1) => ["false", "true"][(bits & 1) as usize].to_string(),
+                    Elem::Num(_) => one,
+                }
+            }
+        }
+    }
+
+    /// A vector of equal elements.
+    fn all(&mut self, ty: Ty, one: &str) -> String {
+        let (base, lanes) = (vector_base(ty.dtype()), ty.lanes);
+        format!("{base}{lanes}{{{}}}", vec![one; lanes as usize].join(", "))
+    }
+
+    fn define(&mut self, dst: ValId, value: &str) -> Result<()> {
+        let ty = self.val_ty(dst);
+        let spelling = if ty.is_vector() { self.vector(ty)? } else { self.ty(ty) };
+        let space = if spelling.ends_with('*') { "" } else { " " };
+        let line = format!("{spelling}{space}{} = {value};", self.name(dst));
+        self.out.line(&line);
+        Ok(())
+    }
+
+    fn cond(&mut self, c: &Cond) -> String {
+        let (lhs, rhs) = (self.ix.print(&c.lhs), self.ix.print(&c.rhs));
+        format!("{lhs} {} {rhs}", cmp(c.cmp))
+    }
+
+    /// The mask as a condition.
+    pub(super) fn mask(&mut self, mask: &Mask) -> String {
+        let mut parts: Vec<String> = mask.conds.iter().map(|c| self.cond(c)).collect();
+        parts.extend(mask.vals.iter().map(|&v| self.name(v).to_string()));
+        if parts.is_empty() { "true".to_string() } else { parts.join(" && ") }
+    }
+
+    pub(super) fn block(&mut self, body: &[Stmt]) -> Result<()> {
+        body.iter().try_for_each(|stmt| self.stmt(stmt))
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) -> Result<()> {
+        self.lines.push((self.out.count + 1, self.next));
+        self.next += 1;
+        match stmt {
+            Stmt::Var { var, init } => {
+                let init = self.opnd(*init, self.val_ty(*var));
+                self.define(*var, &init)?;
+            }
+            Stmt::Set { var, value } => {
+                let value = self.opnd(*value, self.val_ty(*var));
+                let line = format!("{} = {value};", self.name(*var));
+                self.out.line(&line);
+            }
+            Stmt::Let { dst, op, ty, args } => {
+                let value = self.operation(*dst, *op, *ty, args)?;
+                self.define(*dst, &value)?;
+            }
+            Stmt::Splat { dst, value } => {
+                let ty = self.val_ty(*dst);
+                self.vector(ty)?;
+                let one = self.opnd(*value, Ty { lanes: 1, ..ty });
+                let all = self.all(ty, &one);
+                self.define(*dst, &all)?;
+            }
+            Stmt::Index { dst, ix } => {
+                let text = self.ix.print(ix);
+                let d = self.val_ty(*dst).dtype();
+                let text = match d {
+                    DType::I64 => text,
+                    DType::I1 => format!("({text}) & 1"),
+                    DType::I4 => format!("({text}) & 15"),
+                    _ => format!("({})({text})", self.support.ty(d.name(), 1)),
+                };
+                self.define(*dst, &text)?;
+            }
+            Stmt::Test { dst, mask } => {
+                let text = self.mask(mask);
+                self.define(*dst, &text)?;
+            }
+            Stmt::Load { dst, place, mask, other, order } => {
+                let value = self.load(*dst, place, *order)?;
+                let zero = Opnd::Const { dtype: self.val_ty(*dst).dtype(), bits: 0 };
+                self.masked(*dst, mask, &value, other.unwrap_or(zero))?;
+            }
+            Stmt::Store { place, value, mask, order } => self.store(place, *value, mask, *order)?,
+            Stmt::Lane { dst, vector, lane } => {
+                let lane = self.lane(*vector, lane)?;
+                let truth = if self.val_ty(*dst).dtype() == DType::I1 { " != 0" } else { "" };
+                self.define(*dst, &format!("{lane}{truth}"))?;
+            }
+            Stmt::SetLane { vector, lane, value } => {
+                let lane = self.lane(*vector, lane)?;
+                let value = self.opnd(*value, Ty { lanes: 1, ..self.val_ty(*vector) });
+                self.out.line(&format!("{lane} = {value};"));
+            }
+            Stmt::Shuffle { dst, kind, value, by } => {
+                let text = self.shuffle(*kind, *value, *by);
+                self.define(*dst, &text)?;
+            }
+            Stmt::Barrier => self.out.line("__syncthreads();"),
+            Stmt::SyncWarp => self.out.line("__syncwarp();"),
+            Stmt::For { axis, lo, hi, step, unroll, body } => self.for_loop(*axis, [lo, hi, step], *unroll, body)?,
+            Stmt::Loop { body } => {
+                self.out.open("for (;;) {");
+                self.block(body)?;
+                self.out.close("}");
+            }
+            Stmt::Break => self.out.line("break;"),
+            Stmt::Continue => self.out.line("continue;"),
+            Stmt::Return => self.out.line("return;"),
+            Stmt::If { mask, then, els } => {
+                let cond = self.mask(mask);
+                let (cond, first, second) = match then.is_empty() {
+                    true => (format!("!({cond})"), els, then),
+                    false => (cond, then, els),
+                };
+                self.out.open(&format!("if ({cond}) {{"));
+                self.block(first)?;
+                if !second.is_empty() {
+                    self.out.depth -= 1;
+                    self.out.open("} else {");
+                    self.block(second)?;
+                }
+                self.out.close("}");
+            }
+            Stmt::Rmw { dst, op, place, value, mask, order } => {
+                let (at, d) = self.atomic_place(place)?;
+                let v = self.opnd(*value, self.val_ty(*dst));
+                let call = self.rmw(*op, d, &at, &v, *order)?;
+                self.masked(*dst, mask, &call, Opnd::Const { dtype: d, bits: 0 })?;
+            }
+            Stmt::Cas { dst, place, cmp, value, mask, order } => {
+                let (at, d) = self.atomic_place(place)?;
+                let ty = self.val_ty(*dst);
+                let (c, v) = (self.opnd(*cmp, ty), self.opnd(*value, ty));
+                let call = self.cas(d, &at, &c, &v, *order)?;
+                self.masked(*dst, mask, &call, *cmp)?;
+            }
+            Stmt::Scratch { dst, offset } => {
+                let (ty, offset) = (self.ty(self.val_ty(*dst)), self.ix.print(offset));
+                self.define(*dst, &format!("({ty})(scratch_u8 + {offset})"))?;
+            }
+            Stmt::Ramp { .. } | Stmt::Reduce { .. } | Stmt::Merge { .. } | Stmt::All { .. } => {
+                return self.refuse("arithmetic on vectors, which a thread of a GPU only moves");
+            }
+            Stmt::Poll | Stmt::Yield { .. } => {
+                return self.refuse("a worker's call of the pool of threads that runs blocks on a CPU");
+            }
+            Stmt::Print { .. } => return self.refuse("printing from a kernel, which is not there yet"),
+            Stmt::Assert { .. } => return self.refuse("an assertion, which is not there yet"),
+            Stmt::Check { .. } => return self.refuse("a check of an access, which is not there yet"),
+            Stmt::GlobalAddr { .. } => {
+                return self.refuse("the address of a constant in global memory, which is not there yet");
+            }
+        }
+        Ok(())
+    }
+
+    fn for_loop(&mut self, axis: AxisId, [lo, hi, step]: [&Ix; 3], unroll: u32, body: &[Stmt]) -> Result<()> {
+        if self.ix.is_nonnegative(lo) {
+            self.ix.nonnegative.insert(axis);
+        }
+        let Axis { name, from } = &self.kernel.axes[axis];
+        let trips = match (lo, hi, step) {
+            (Ix::Const(lo), Ix::Const(hi), Ix::Const(step @ 1..)) => {
+                hi.checked_sub(*lo).map(|n| n.max(0) as u64 / *step as u64)
+            }
+            _ => None,
+        };
+        let (lo, hi) = (self.ix.print(lo), self.ix.print(hi));
+        let step = match step {
+            Ix::Const(1) => format!("{name}++"),
+            step => format!("{name} += {}", self.ix.print(step)),
+        };
+        match unroll {
+            0 => {}
+            1 => self.out.line("#pragma unroll 1"),
+            n if trips.is_some_and(|trips| trips <= u64::from(n)) => self.out.line("#pragma unroll"),
+            n => self.out.line(&format!("#pragma unroll {n}")),
+        }
+        let i64 = self.support.ty("i64", 1);
+        let from = from.as_ref().map_or(String::new(), |from| format!("  // {from}"));
+        self.out.open(&format!("for ({i64} {name} = {lo}; {name} < {hi}; {step}) {{{from}"));
+        self.block(body)?;
+        self.out.close("}");
+        Ok(())
+    }
+
+    /// An element of a vector. One that is not constant is reached through memory, unless the compiler unrolls it.
+    fn lane(&mut self, vector: ValId, lane: &Ix) -> Result<String> {
+        let ty = self.val_ty(vector);
+        self.vector(ty)?;
+        let name = self.name(vector).to_string();
+        match lane {
+            Ix::Const(at) => match usize::try_from(*at).ok().and_then(|at| ["x", "y", "z", "w"].get(at)) {
+                Some(letter) if *at < i64::from(ty.lanes) => Ok(format!("{name}.{letter}")),
+                _ => self.refuse(&format!("element {at} of a vector of {}", ty.lanes)),
+            },
+            lane => Ok(format!("(&{name}.x)[{}]", self.ix.print(lane))),
+        }
+    }
+
+    fn shuffle(&mut self, kind: Shuffle, value: ValId, by: Opnd) -> String {
+        let f = match kind {
+            Shuffle::Xor => "__shfl_xor_sync",
+            Shuffle::Down => "__shfl_down_sync",
+            Shuffle::Idx => "__shfl_sync",
+        };
+        let (ty, by) = (self.val_ty(value), self.opnd(by, Ty::num(DType::I32, 1)));
+        let name = self.name(value).to_string();
+        let call = |x: &str| format!("{f}(0xffffffffu, {x}, {by})");
+        match ty.elem {
+            Elem::Ptr(_) => format!("({}){}", self.ty(ty), call(&format!("(long long){name}"))),
+            Elem::Num(d) if d.bits() >= 32 => call(&name),
+            Elem::Num(_) => format!("({}){}", self.ty(ty), call(&format!("(int){name}"))),
+        }
+    }
+
+    fn atomic_place(&mut self, place: &Address) -> Result<(String, DType)> {
+        let (array, index, d) = self.place_parts(place);
+        Ok((format!("&{array}[{index}]"), d))
+    }
+
+    /// The value where the mask holds, and the other where not.
+    fn masked(&mut self, dst: ValId, mask: &Mask, value: &str, other: Opnd) -> Result<()> {
+        if mask.is_always() {
+            return self.define(dst, value);
+        }
+        let ty = self.val_ty(dst);
+        let (other, mask) = (self.opnd(other, ty), self.mask(mask));
+        let text = if value.contains(" != ") {
+            format!("{mask} ? ({value}) : {other}")
+        } else {
+            format!("{mask} ? {value} : {other}")
+        };
+        self.define(dst, &text)
+    }
+
+    /// An operation on printed operands of one value each.
+    pub(super) fn scalar(&mut self, op: ScalarOp, elem: Elem, args: &[&str]) -> String {
+        Ops { support: self.support, lanes: 1 }.expr(op, elem, args)
+    }
+
+    fn operation(&mut self, dst: ValId, op: ScalarOp, elem: Elem, args: &[Opnd]) -> Result<String> {
+        let ty = self.val_ty(dst);
+        if ty.is_vector() && op != ScalarOp::Copy {
+            return self.refuse("arithmetic on vectors, which a thread of a GPU only moves");
+        }
+        let mut texts = Vec::new();
+        for (i, arg) in args.iter().enumerate() {
+            let own = op.operand(i, elem);
+            texts.push(match (op, i, arg) {
+                (ScalarOp::PtrAdd, 1, _) => self.offset(*arg),
+                _ => self.opnd(*arg, Ty { elem: own, lanes: ty.lanes }),
+            });
+        }
+        if op == ScalarOp::PtrAdd && elem == Elem::Ptr(DType::I4) {
+            return self.refuse("an address of elements of 4 bits, two of which share a byte");
+        }
+        let texts: Vec<&str> = texts.iter().map(|s| s.as_str()).collect();
+        let (from, to) = (texts.first().copied().unwrap_or("0"), ty);
+        // What C++ types by its operands needs saying for addresses.
+        if let Elem::Ptr(_) = to.elem
+            && !matches!(op, ScalarOp::PtrAdd | ScalarOp::Select)
+        {
+            return Ok(format!("({}){from}", self.ty(to)));
+        }
+        let text = self.scalar(op, elem, &texts);
+        Ok(match to.elem {
+            Elem::Num(d) if self.canonical && computes(op) && d.is_base_float() => {
+                format!("{}({text})", self.support.call(&format!("canonical_{d}"), 1))
+            }
+            _ => text,
+        })
+    }
+
+    /// By how many elements an address moves.
+    fn offset(&mut self, by: Opnd) -> String {
+        match by {
+            Opnd::Const { dtype, bits } => format!("{}ll", sign_extend(dtype, bits)),
+            Opnd::Val(v) => match self.val_ty(v).dtype() {
+                DType::I1 => format!("-(long long){}", self.name(v)),
+                DType::I4 => format!("((({0} & 15) ^ 8) - 8)", self.name(v)),
+                _ => self.name(v).to_string(),
+            },
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Emitted CUDA through NVRTC, for every target, and what the machine code holds. Kernels are the files of `tests/cuda`,
+//! Kernel IR; the first lines of each say what is expected:
+//!
+//! ```text
+//! # sass: LDG.E.128 STG.E.128        each of these instructions is there
+//! # no local memory                  nothing is spilled, and no array lies there
+//! ```
+//! It needs `pip install girih[cuda]`, so `make cuda` runs it (`--ignored`), and nothing else does.
+
+mod scalar_cases;
+
+use std::path::{Path, PathBuf};
+
+use girih::cuda::{Error, Places, TARGETS, Toolchain, explain, occupancy};
+use girih_compiler::emit::cuda::emit;
+use girih_compiler::kernel::ir::Kernel;
+use girih_compiler::kernel::legalise::{Options, legalise};
+use girih_compiler::kernel::{parse::parse, verify::verify};
+use girih_compiler::tile::target::Target;
+use scalar_cases::{cases, kernel};
+
+fn toolchain() -> Toolchain {
+    Toolchain::find(&Places::from_environment()).unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn files() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cuda");
+    let entries = std::fs::read_dir(folder).expect("tests/cuda").map(|e| e.expect("an entry").path());
+    let mut files: Vec<PathBuf> = entries.filter(|p| p.extension().is_some_and(|e| e == "kernel")).collect();
+    files.sort();
+    files
+}
+
+/// What NVRTC said, with the statements it said it of.
+fn compiled(tools: &Toolchain, kernels: &[&Kernel], target: &str) -> girih::cuda::Object {
+    let unit = emit(kernels, &Target::named(target).expect("a target")).unwrap_or_else(|r| panic!("{}", r.message));
+    match tools.compile(&unit, target) {
+        Ok(object) => object,
+        Err(Error::Rejected { log, .. }) => panic!("{}\n{}", explain(&log, &unit, kernels), unit.text),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[test]
+#[ignore = "needs NVRTC and nvdisasm: `make cuda`"]
+fn kernels_become_the_instructions_meant() {
+    let tools = toolchain();
+    let mut count = 0;
+    for file in files() {
+        let text = std::fs::read_to_string(&file).expect("it is read");
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let kernel = parse(&text).unwrap_or_else(|d| panic!("{name}: {}", d.message));
+        assert_eq!(verify(&kernel), Vec::<String>::new(), "{name}");
+        let expected = |key: &str| text.lines().filter_map(|l| l.strip_prefix("# ")?.strip_prefix(key).map(str::trim));
+        for target in TARGETS {
+            let object = compiled(&tools, &[&kernel], target);
+            assert_eq!(object.log, "", "{name}, {target}");
+            let sass = tools.sass(&object).unwrap_or_else(|e| panic!("{name}, {target}: {e}"));
+            let [resources] = object.kernels.as_slice() else { panic!("{name}: {:?}", object.kernels) };
+            let function = sass.functions.iter().find(|f| f.name == resources.name).expect("the function");
+            for opcode in expected("sass:").flat_map(|line| line.split(' ')) {
+                assert!(function.has(opcode), "{name}, {target}: no {opcode} in\n{}", sass.text);
+            }
+            if expected("no local memory").next().is_some() {
+                let local = function.has("LDL") || function.has("STL");
+                let spilled = resources.stack + resources.spill_stores + resources.spill_loads;
+                assert!(!local && spilled == 0, "{name}, {target}: {resources:?}\n{}", sass.text);
+            }
+            assert!(object.ptx.contains(".visible .entry") && (1..=255).contains(&resources.registers), "{name}");
+            let fits = occupancy(target, resources, kernel.threads, 0).expect("a target");
+            assert!(fits.blocks > 0, "{name}, {target}: {fits}");
+            if std::env::var_os("GIRIH_SHOW").is_some() {
+                println!(
+                    "{name}, {target}: {} registers, {} bytes shared, {fits}",
+                    resources.registers, resources.shared
+                );
+            }
+            // The same input, the same bytes.
+            assert_eq!(compiled(&tools, &[&kernel], target).cubin, object.cubin, "{name}, {target}");
+            count += 1;
+        }
+    }
+    println!("{count} kernels");
+    assert!(count >= 4 * 8);
+}
+
+/// Each operation is a kernel; all of them for one target, and every fifth for the others.
+#[test]
+#[ignore = "needs NVRTC: `make cuda`"]
+fn every_scalar_operation_compiles() {
+    let tools = toolchain();
+    let all = cases();
+    let kernels: Vec<Kernel> = (all.iter().enumerate())
+        .map(|(i, c)| legalise(&kernel(c, &format!("k{i}"), 1), &Options::default()).expect("lowers"))
+        .collect();
+    for target in TARGETS {
+        let every = if target == "sm_90a" { 1 } else { 5 };
+        let chosen: Vec<&Kernel> = kernels.iter().step_by(every).collect();
+        let mut done = 0;
+        for part in chosen.chunks(100) {
+            let object = compiled(&tools, part, target);
+            assert_eq!(object.log, "", "{target}");
+            done += object.kernels.len();
+        }
+        println!("{done} operations for {target}");
+        assert_eq!(done, chosen.len());
+    }
+}
+
+#[test]
+#[ignore = "needs NVRTC: `make cuda`"]
+fn what_the_compiler_refuses_is_said_of_a_statement() {
+    let tools = toolchain();
+    let kernel =
+        parse("kernel k(x: ptr<f32>) scratch 0 {\n  a: f32 = load x[0]\n  store x[1] = a\n}\n").expect("it is read");
+    let mut unit =
+        emit(&[&kernel], &Target::named("sm_80").expect("a target")).unwrap_or_else(|r| panic!("{}", r.message));
+    unit.text = unit.text.replace("x[1] = a;", "x[1] = b;");
+    let Err(Error::Rejected { log, .. }) = tools.compile(&unit, "sm_80") else { panic!("it compiles") };
+    let said = explain(&log, &unit, &[&kernel]);
+    assert!(said.contains("Kernel IR of `k`, line 3: store x[1] = a"), "{said}");
+    assert!(matches!(tools.nvrtc.compile("", "sm_1"), Err(Error::Rejected { .. } | Error::Failed { .. })));
+}
+
+#[test]
+fn a_missing_library_says_what_brings_it() {
+    let nowhere = std::env::temp_dir().join("girih-no-such-folder");
+    let Err(error) = Toolchain::find(&Places::in_folder(&nowhere)) else { panic!("there is one in {nowhere:?}") };
+    let text = error.to_string();
+    assert!(text.contains("pip install girih[cuda]") && text.contains("girih-no-such-folder"), "{text}");
+}
