@@ -302,7 +302,7 @@ fn block(text: &str) -> Result<[u32; 3], String> {
 fn stage(text: &str) -> Result<girih::Stage, String> {
     girih::Stage::from_name(text).ok_or_else(|| {
         let names = |all: &[girih::Stage]| all.iter().map(|s| s.name()).collect::<Vec<_>>().join(", ");
-        let (tile, model) = (names(&girih::Stage::ALL), names(&girih::Stage::MODEL));
-        format!("the stages of a tile program are {tile}; those of a model are {model}")
+        let (tile, model) = (names(&girih::Stage::PROGRAM), names(&girih::Stage::MODEL));
+        format!("the stages of a tile program are {tile}; those of a model are {model}; on a GPU, cuda, ptx or sass stands for c")
     })
 }

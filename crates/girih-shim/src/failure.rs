@@ -177,7 +177,7 @@ pub fn from_girih(error: &girih::Error, program: Option<&girih::Program>) -> Fai
         Error::Fault { .. } => (codes::ERROR_ILLEGAL_ADDRESS, "bounds"),
         Error::Interrupted => (codes::ERROR_LAUNCH_FAILED, "interrupted"),
         Error::NoCompiler { .. } | Error::Compiler { .. } => (codes::ERROR_JIT_COMPILER_NOT_FOUND, "compiler"),
-        Error::Load(_) | Error::File { .. } => (codes::ERROR_OPERATING_SYSTEM, "system"),
+        Error::Load(_) | Error::Cuda(_) | Error::File { .. } => (codes::ERROR_OPERATING_SYSTEM, "system"),
         Error::Internal(_) => (codes::ERROR_UNKNOWN, "internal"),
     };
     let message = match error.code() {

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use girih_compiler::base::launch::Trap;
 use girih_compiler::base::{Code, Diagnostic, Frame, Location};
 
+use crate::cuda;
+
 pub type Result<T> = std::result::Result<T, Error>;
 
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +48,10 @@ pub enum Error {
 
     #[error("the compiled kernel cannot be loaded: {0}")]
     Load(String),
+
+    /// NVIDIA's compiler or disassembler is missing, or does not take what it is given.
+    #[error(transparent)]
+    Cuda(#[from] crate::cuda::Error),
 
     #[error("{}: {message}", .path.display())]
     File { path: PathBuf, message: String },
@@ -105,6 +111,10 @@ impl Error {
             Error::NoCompiler { .. } => Some(Code::NoCompiler),
             Error::Compiler { .. } => Some(Code::CompilerFailed),
             Error::Load(_) => Some(Code::NotLoadable),
+            Error::Cuda(cuda::Error::Missing { .. }) => Some(Code::NoCompiler),
+            Error::Cuda(cuda::Error::Unusable { .. }) => Some(Code::NotLoadable),
+            Error::Cuda(cuda::Error::Interrupted) => None,
+            Error::Cuda(_) => Some(Code::CompilerFailed),
             Error::File { .. } => Some(Code::File),
             Error::Interrupted | Error::Internal(_) => None,
         }

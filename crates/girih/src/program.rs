@@ -14,6 +14,7 @@ use girih_compiler::loops::{self, lift};
 use girih_compiler::num::DType;
 use girih_compiler::pipeline::{self, Front, Lowered, Observer, Silent, Stage};
 
+use crate::compile::gpu;
 use crate::compile::inspect::Inspect;
 use crate::compile::progress::{self, Compiling};
 use crate::compile::version::{FAST, Native, Tools, Version};
@@ -220,12 +221,10 @@ impl<'p> Kernel<'p> {
             Stage::Loop => loops::print::print(&lowered()?.loops, loops::print::Dialect::Loop),
             Stage::Tile => loops::print::print(&lowered()?.tile, loops::print::Dialect::Tile),
             Stage::Kernel => kernel::print::print(&lowered()?.kernel),
-            Stage::C => self.source(&lowered()?),
+            Stage::C | Stage::Cuda | Stage::Ptx | Stage::Sass => {
+                gpu::text(stage, &[&lowered()?.kernel], &self.options.resolved_target())?
+            }
         })
-    }
-
-    fn source(&self, lowered: &Lowered) -> String {
-        pipeline::emit_c(&[&lowered.kernel], &self.options.resolved_target())
     }
 
     /// Operations of the kernel's contractions in a launch (a multiply and an add each); `None` where the kernel computes
@@ -338,7 +337,7 @@ impl<'p> Kernel<'p> {
 
 impl Inspect for Kernel<'_> {
     fn stages(&self) -> &'static [Stage] {
-        &Stage::ALL
+        Stage::of(&self.options.resolved_target(), false)
     }
     fn options(&self) -> &Options {
         Kernel::options(self)

@@ -18,7 +18,7 @@ use crate::base::{Code, Diagnostic, Severity, Span};
 use crate::graph::{Graph, decompose};
 use crate::loops::model::Plan;
 use crate::tile::knobs::Knobs;
-use crate::tile::target::{MemoryKind, Target};
+use crate::tile::target::{Capability, MemoryKind, Target};
 use crate::{cuda_tile, emit, kernel, loops, tile};
 
 pub use model::{Model, is_torch, lower_model, lower_tensor, schedule};
@@ -36,14 +36,44 @@ pub enum Stage {
     Loop,
     Tile,
     Kernel,
+    /// Of a CPU: its source.
     C,
+    /// Of a GPU: its source, what NVIDIA's compiler makes of that, and machine code.
+    Cuda,
+    Ptx,
+    Sass,
 }
 
 impl Stage {
-    /// The stages of a tile program.
-    pub const ALL: [Stage; 5] = [Stage::CudaTile, Stage::Loop, Stage::Tile, Stage::Kernel, Stage::C];
-    /// The stages of a model.
+    /// Every stage there is.
+    pub const ALL: [Stage; 10] = [
+        Stage::Torch,
+        Stage::Tensor,
+        Stage::CudaTile,
+        Stage::Loop,
+        Stage::Tile,
+        Stage::Kernel,
+        Stage::C,
+        Stage::Cuda,
+        Stage::Ptx,
+        Stage::Sass,
+    ];
+    /// The stages of a tile program on a CPU.
+    pub const PROGRAM: [Stage; 5] = [Stage::CudaTile, Stage::Loop, Stage::Tile, Stage::Kernel, Stage::C];
+    /// The stages of a model on a CPU.
     pub const MODEL: [Stage; 6] = [Stage::Torch, Stage::Tensor, Stage::Loop, Stage::Tile, Stage::Kernel, Stage::C];
+
+    /// The stages of a tile program, or of a model, for a target, as far as Girih makes them itself.
+    pub fn of(target: &Target, model: bool) -> &'static [Stage] {
+        const PROGRAM: &[Stage] = &[Stage::CudaTile, Stage::Loop, Stage::Tile, Stage::Kernel, Stage::Cuda];
+        const MODEL: &[Stage] = &[Stage::Torch, Stage::Tensor, Stage::Loop, Stage::Tile, Stage::Kernel, Stage::Cuda];
+        match (target.has(Capability::Threads), model) {
+            (false, false) => &Stage::PROGRAM,
+            (false, true) => &Stage::MODEL,
+            (true, false) => PROGRAM,
+            (true, true) => MODEL,
+        }
+    }
 
     /// The name that `--ir` takes.
     pub fn name(self) -> &'static str {
@@ -55,11 +85,14 @@ impl Stage {
             Stage::Tile => "tile",
             Stage::Kernel => "kernel",
             Stage::C => "c",
+            Stage::Cuda => "cuda",
+            Stage::Ptx => "ptx",
+            Stage::Sass => "sass",
         }
     }
 
     pub fn from_name(name: &str) -> Option<Stage> {
-        Stage::MODEL.into_iter().chain(Stage::ALL).find(|s| s.name() == name)
+        Stage::ALL.into_iter().find(|s| s.name() == name)
     }
 }
 
@@ -311,4 +344,12 @@ fn at_largest_alloca(refusal: Diagnostic, kernel: &loops::ir::Kernel) -> Diagnos
 /// The C of several kernels as one translation unit; kernel `n` is exported as `girih_<n>`.
 pub fn emit_c(kernels: &[&kernel::ir::Kernel], target: &Target) -> String {
     emit::c::emit(kernels, target)
+}
+
+/// The CUDA C++ of several kernels as one translation unit. The error names a statement that has none yet.
+pub fn emit_cuda(kernels: &[&kernel::ir::Kernel], target: &Target) -> Result<emit::cuda::Unit, Diagnostic> {
+    emit::cuda::emit(kernels, target).map_err(|refusal| {
+        let name = kernels.get(refusal.kernel).map_or("?", |k| k.name.as_str());
+        Diagnostic::error(Code::CannotLower, format!("kernel `{name}` has no CUDA: {}", refusal.message))
+    })
 }

@@ -81,7 +81,7 @@ fn raise(py: Python<'_>, make: &Py<PyAny>, error: girih::Error) -> PyErr {
 
 fn stage(name: &str) -> PyResult<Stage> {
     Stage::ALL.into_iter().find(|s| s.name() == name).ok_or_else(|| {
-        let names: Vec<&str> = Stage::ALL.iter().map(|s| s.name()).collect();
+        let names: Vec<&str> = Stage::PROGRAM.iter().map(|s| s.name()).collect();
         PyValueError::new_err(format!("unknown stage {name:?}; the stages are {}", names.join(", ")))
     })
 }

@@ -11,6 +11,7 @@ use girih_compiler::pipeline::{self, Event, Lowered, Observer, Silent, Stage};
 
 use super::kernels::nameless;
 use super::{Model, profile};
+use crate::compile::gpu;
 use crate::compile::inspect::Inspect;
 use crate::compile::progress::{self, Compiling, Shown};
 use crate::compile::version::PLANNED;
@@ -48,7 +49,7 @@ impl Model {
         let model = self.lower(&mut Silent)?;
         let mut out = String::new();
         let mut lowered: Vec<Lowered> = vec![];
-        let comment = if stage == Stage::C { "//" } else { "#" };
+        let comment = if matches!(stage, Stage::C | Stage::Cuda | Stage::Ptx | Stage::Sass) { "//" } else { "#" };
         let plan = if stage == Stage::Loop { &model.plan } else { &model.scheduled };
         for line in summary(&model.tensor, plan) {
             out += &format!("{comment} {line}\n");
@@ -59,9 +60,9 @@ impl Model {
             Stage::Kernel => out += &format!("\n{}", kernel::print::print(&one.kernel)),
             _ => lowered.push(one),
         })?;
-        if stage == Stage::C {
+        if comment == "//" {
             let all: Vec<&kernel::ir::Kernel> = lowered.iter().map(|l| &l.kernel).collect();
-            out += &pipeline::emit_c(&all, &self.options.resolved_target());
+            out += &gpu::text(stage, &all, &self.options.resolved_target())?;
         }
         Ok(out)
     }
@@ -108,7 +109,7 @@ impl Model {
 
 impl Inspect for Model {
     fn stages(&self) -> &'static [Stage] {
-        &Stage::MODEL
+        Stage::of(&self.options.resolved_target(), true)
     }
     fn options(&self) -> &Options {
         Model::options(self)
