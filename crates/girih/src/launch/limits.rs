@@ -180,8 +180,8 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("girih-limits-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let first = of(1, Some(&dir));
-        // No processor that runs this is slower than that or faster than this.
-        assert!((1e7..1e13).contains(&first.flops) && (1e7..1e13).contains(&first.bytes), "{first:?}");
+        // No processor is faster than this; how slow one seems depends on what else it does.
+        assert!([first.flops, first.bytes].iter().all(|rate| *rate > 0.0 && *rate < 1e13), "{first:?}");
         assert_eq!(of(1, Some(&dir)), first);
         std::fs::remove_dir_all(&dir).unwrap();
     }
