@@ -5,12 +5,12 @@ GIRIH := target/release/girih
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: build test readme lint unit operations numeric random hostile onnx onnx-native models bytecode python cutile test-torch bench bench-cutile bench-jit clean
+.PHONY: build test readme lint unit operations numeric simulated random hostile onnx onnx-native models bytecode python cutile test-torch bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
 
-test: lint readme unit operations numeric random hostile onnx models bytecode python cutile
+test: lint readme unit operations numeric simulated random hostile onnx models bytecode python cutile
 
 # The first command of the README, word for word.
 readme: build
@@ -36,6 +36,10 @@ operations: build .venv/ready
 # Every example against NumPy in float64, on both devices.
 numeric: build .venv/ready
 	.venv/bin/python tests/numeric.py $(GIRIH)
+
+# Models and examples for GPUs, on the simulator: right values and no report, for every target.
+simulated: build .venv/ready
+	.venv/bin/python tests/simulated.py $(GIRIH)
 
 # Random programs: evaluator, loop IR, tile IR after every rule, and native code must agree.
 random: build

@@ -106,7 +106,12 @@ fn wrong_usage_is_exit_2() {
     expect(&lab.girih(&["run", &add, "--arg", "a"]), 2, "NAME=VALUE");
     expect(&lab.girih(&["run", &add, "--arg", "a=wat"]), 2, "expected an argument");
     expect(&lab.girih(&["run", &add, "--device", "gpu"]), 2, "unknown device");
-    expect(&lab.girih(&["run", &add, "--target", "sm_80"]), 2, "sm_80");
+    expect(&lab.girih(&["run", &add, "--target", "sm_75"]), 2, "unknown target `sm_75`");
+    expect(&lab.girih(&["run", &add, "--target", "sm_80"]), 1, "`--device sim --target sm_80` simulates them");
+    expect(&lab.girih(&["run", &add, "--target", "sm_80", "--device", "sim", "--compare", "eval"]), 0, "");
+    expect(&lab.girih(&["compile", &add, "--target", "sm_80", "--ir", "c"]), 1, "the source for sm_80 is CUDA");
+    expect(&lab.girih(&["compile", &add, "--ir", "cuda"]), 1, "name one: --target sm_90a");
+    expect(&lab.girih(&["compile", &add, "--target", "sm_80", "--ir", "cuda"]), 0, "");
     expect(&lab.girih(&["run", &add, "--save", "n=x.npy"]), 2, "not a buffer");
     expect(&lab.girih(&["compile", &add, "--ir", "llvm"]), 2, "cuda_tile, loop, tile, kernel, c");
     expect(&lab.girih(&["run", &two]), 2, "first, second");

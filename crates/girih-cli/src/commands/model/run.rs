@@ -103,9 +103,10 @@ pub fn run(args: &RunArgs, given: &Given) -> Result<(), Failure> {
     }
     if let Some(device) = args.compare {
         if device != Device::Eval || model.options().device == Device::Eval {
-            return Err(Failure::usage("a model can only run on cpu and be compared with eval: --compare eval"));
+            return Err(Failure::usage("a model can run on cpu or sim and be compared with eval: --compare eval"));
         }
-        good &= verify::compare(&prepared, args.bits, &mut summary).map_err(|f| f.at(&source))?;
+        good &=
+            verify::compare(&prepared, model.options().device, args.bits, &mut summary).map_err(|f| f.at(&source))?;
     }
     if args.verify_each {
         outln!("{}", verified(&prepared.verify_each().map_err(&within)?))?;

@@ -30,14 +30,10 @@ pub fn verify(prepared: &Prepared<'_>, summary: &mut Json) -> Result<bool, Failu
 }
 
 /// Beside the evaluator: floats within the bound of `--verify`, or in every bit.
-pub fn compare(prepared: &Prepared<'_>, bits: bool, summary: &mut Json) -> Result<bool, Failure> {
+pub fn compare(prepared: &Prepared<'_>, on: Device, bits: bool, summary: &mut Json) -> Result<bool, Failure> {
     let want = prepared.evaluate(false)?;
     let pairs: Vec<Pair> = (prepared.outputs().iter().zip(&want))
-        .map(|(got, (name, want))| Pair {
-            name,
-            here: (Device::Cpu, got.buffer()),
-            there: (Device::Eval, want.buffer()),
-        })
+        .map(|(got, (name, want))| Pair { name, here: (on, got.buffer()), there: (Device::Eval, want.buffer()) })
         .collect();
     let bound = prepared.rounding()?;
     let wrong = compare::report(&pairs, bits, |dtype, scale| bound.of(dtype, scale), summary)?;

@@ -318,7 +318,7 @@ fn place_text(kernel: &Kernel, memory: &dyn Memory, shared: bool, at: u64, bytes
     }
     match memory.region(at) {
         Some((name, start, _)) if start <= at => {
-            format!("bytes {} to {} of `{name}` ({at:#x})", at - start, until - start)
+            format!("bytes {} to {} of `{name}`", at - start, until - start)
         }
         _ => format!("bytes {at:#x} to {until:#x}"),
     }

@@ -1,0 +1,143 @@
+"""Kernels for GPUs on the simulator: models and the example programs, for every target, under many schedules.
+
+    python tests/simulated.py target/release/girih [--filter TEXT] [--all]
+
+Each case runs with `--device sim` and is compared with the reference evaluator; a race, a missing barrier, an access out of
+bounds or a deadlock is an error of the run. A seed is a schedule: 0 goes round, others starve a warp, run the newest first,
+go backwards or are drawn. Without `--all`, each model runs for two targets and each example for one, in an order that
+covers every target and every schedule over the list; with it, everything runs with everything.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import subprocess
+import sys
+import time
+
+TARGETS = ["sm_80", "sm_90a", "sm_100a", "sm_120"]
+SEEDS = range(8)
+
+# Elementwise, views, reductions, products, attention, scans, sorts, types; extents that divide nothing.
+MODELS = [
+    "torch.nn.functional.gelu(torch.randn(5, 300))",
+    "torch.randn(512, 16) + torch.randn(16)",
+    "torch.relu(torch.randn(7)) * 2 - 1",
+    "torch.randn(3, 1, 5) * torch.randn(4, 1)",
+    "torch.randn(33, 65).transpose(0, 1) + 1",
+    "torch.cat([torch.randn(3, 20), torch.randn(4, 20)])",
+    "torch.randn(4, 6, 5).permute(2, 0, 1).reshape(10, 12)",
+    "torch.randn(6, 40)[1:5:2, 3:]",
+    "torch.sum(torch.randn(5, 777), dim=1)",
+    "torch.sum(torch.randn(777, 5), dim=0)",
+    "torch.amax(torch.randn(3, 70), dim=1)",
+    "torch.mean(torch.randn(2, 3, 129), dim=(1, 2))",
+    "torch.prod(torch.randn(3, 100), dim=1)",
+    "torch.argmax(torch.randn(4, 90), dim=1)",
+    "torch.nn.functional.softmax(torch.randn(6, 1000), dim=-1)",
+    "torch.nn.functional.softmax(torch.randn(70, 9), dim=0)",
+    "torch.nn.functional.log_softmax(torch.randn(4, 130), dim=-1)",
+    "torch.nn.functional.layer_norm(torch.randn(4, 200), (200,))",
+    "torch.nn.RMSNorm(96)(torch.randn(5, 96))",
+    "torch.nn.BatchNorm2d(3)(torch.randn(2, 3, 5, 5))",
+    "torch.nn.Linear(64, 96)(torch.randn(12, 64))",
+    "torch.nn.Linear(33, 7)(torch.randn(1, 33))",
+    "torch.matmul(torch.randn(2, 9, 17), torch.randn(2, 17, 5))",
+    "torch.nn.functional.silu(torch.nn.Linear(20, 30)(torch.randn(4, 20)))",
+    "torch.nn.Conv2d(3, 8, 3)(torch.randn(1, 3, 10, 10))",
+    "torch.nn.functional.max_pool2d(torch.randn(1, 2, 9, 9), 2)",
+    "torch.nn.functional.scaled_dot_product_attention("
+    "torch.randn(1, 2, 16, 8), torch.randn(1, 2, 16, 8), torch.randn(1, 2, 16, 8))",
+    "torch.nn.functional.scaled_dot_product_attention("
+    "torch.randn(1, 2, 9, 8), torch.randn(1, 2, 9, 8), torch.randn(1, 2, 9, 8), is_causal=True)",
+    "torch.cumsum(torch.randn(4, 50), 1)",
+    "torch.sort(torch.randn(3, 20))[0]",
+    "torch.topk(torch.randn(3, 20), 4)[0]",
+    "torch.nn.functional.embedding(torch.tensor([3, 0, 2]), torch.randn(5, 12))",
+    "torch.randn(5, 300).half() * 2",
+    "torch.randn(4, 300).bfloat16().float().exp()",
+    "torch.sum(torch.randn(3, 200).double(), dim=1)",
+    "(torch.randn(6, 50) > 0).sum(dim=1)",
+    "torch.arange(1000) * 3 % 7",
+]
+
+# Each example with a launch that the simulator runs in a moment.
+EXAMPLES = {
+    "attention": None,
+    "batched_gemm": None,
+    "gemm": "--grid 2,1 --arg A=randn:f16[150x40] --arg B=randn:f16[40x100] --arg C=zeros:f32[150x100]"
+    " --arg M=i32:150 --arg N=i32:100 --arg K=i32:40",
+    "gemm_block": None,
+    "gemm_f32": "--grid 1,1 --arg A=randn:f32[100x40] --arg B=randn:f32[40x100] --arg C=zeros:f32[100x100]"
+    " --arg M=i32:100 --arg N=i32:100 --arg K=i32:40",
+    "gemm_pointers": None,
+    "gemm_transposed": None,
+    "hello": None,
+    "histogram": None,
+    "layer_norm": None,
+    "mutex": None,
+    "prefix_sum": None,
+    "print_in_turn": None,
+    "saxpy": None,
+    "softmax": None,
+    "transpose": None,
+    "vector_add": None,
+}
+
+# What a run may take, on a busy machine.
+LIMIT = 300
+
+
+def run(girih, name, what, target, seed):
+    command = [girih, "run", *what, "--device", "sim", "--target", target, "--seed", str(seed), "--compare", "eval"]
+    start = time.monotonic()
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        return name, target, seed, LIMIT, f"took longer than {LIMIT} s"
+    error = None if done.returncode == 0 else (done.stdout + done.stderr).strip() or f"exit code {done.returncode}"
+    return name, target, seed, time.monotonic() - start, error
+
+
+def cases(examples, everything):
+    """Each case with its targets and seeds."""
+    listed = [(text, ["-c", text], 2) for text in MODELS]
+    for name, launch in EXAMPLES.items():
+        listed.append((name, [os.path.join(examples, f"{name}.mlir"), *(launch or "").split()], 1))
+    at = 0
+    for name, what, some in listed:
+        pairs = [(target, seed) for target in TARGETS for seed in SEEDS]
+        if not everything:
+            # 9 is odd and no multiple of a target's schedules, so that the list as a whole meets all pairs.
+            pairs = [pairs[(at + 9 * k) % len(pairs)] for k in range(some)]
+            at += 9 * some
+        for target, seed in pairs:
+            yield name, what, target, seed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("girih")
+    parser.add_argument("--filter", default="", help="run the cases whose name has this text")
+    parser.add_argument("--all", action="store_true", help="every case for every target under every schedule")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    args = parser.parse_args()
+    examples = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "examples")
+    chosen = [case for case in cases(examples, args.all) if args.filter in case[0]]
+    if not chosen:
+        sys.exit(f"no case has {args.filter!r} in its name")
+    failed, longest = 0, (0.0, "")
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        for name, target, seed, seconds, error in pool.map(lambda case: run(args.girih, *case), chosen):
+            longest = max(longest, (seconds, f"{name} for {target}"))
+            if error is not None:
+                failed += 1
+                print(f"FAILED {name} for {target}, seed {seed}:\n{error}", flush=True)
+    names = len({case[0] for case in chosen})
+    print(f"{len(chosen)} simulated runs of {names} programs: {len(chosen) - failed} passed, {failed} failed")
+    print(f"the longest took {longest[0]:.1f} s: {longest[1]}")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
