@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use girih_compiler::base::Code;
+use girih_compiler::base::words::list;
 use girih_compiler::cuda_tile::ops;
 use girih_compiler::pipeline;
 use girih_compiler::tile::knobs::{ALL, Knobs};
@@ -97,12 +98,17 @@ fn rules() {
 # Rules and knobs
 
 Every rewrite rule in the order it runs, from its own description; `girih rules NAME` shows one. The letter is the stage:
-`n` works on the operations of a model and `l` on loop nests, each until nothing changes; `t` places the nests for the
-target, once. Before them come the [decompositions](models/decompositions.md), `o`. `girih compile -v` counts where each applied and refused, `-vv` shows what it changed and why it refused.
+`n` works on the operations of a model and `l` on loop nests, each until nothing changes; `t` places the nests for a
+target, once: what a target lacks the capabilities for is not in its list, and a rule's number is its place there. Before them come the [decompositions](models/decompositions.md), `o`. `girih compile -v` counts where each applied and refused, `-vv` shows what it changed and why it refused.
 "
     .to_string();
-    for rule in pipeline::descriptions(&Target::cpu()).iter().filter(|rule| !rule.name.starts_with("o:")) {
-        let _ = write!(text, "\n## {}\n\n{}\n", rule.name, rule.doc.trim());
+    for rule in pipeline::descriptions().iter().filter(|rule| !rule.name.starts_with("o:")) {
+        let targets = match rule.targets.len() {
+            0 => String::new(),
+            n if n == Target::NAMES.len() => "For every target.\n\n".to_string(),
+            _ => format!("For {}.\n\n", list(&rule.targets)),
+        };
+        let _ = write!(text, "\n## {}\n\n{targets}{}\n", rule.name, rule.doc.trim());
     }
     text.push_str(
         "\n## Knobs\n\nSet with `--knob NAME=VALUE`, or from Rust in `Options`. For a knob without a default, a rule chooses \
@@ -126,7 +132,7 @@ own descriptions. `girih rules NAME` shows one, by its name or by an operation. 
 of the model's operations, as `o:NAME`; [the other rules](../rules.md) follow.
 "
     .to_string();
-    for rule in pipeline::descriptions(&Target::cpu()).iter().filter(|rule| rule.name.starts_with("o:")) {
+    for rule in pipeline::descriptions().iter().filter(|rule| rule.name.starts_with("o:")) {
         let handles: Vec<String> = rule.handles.iter().map(|h| format!("`{h}`")).collect();
         let _ = write!(text, "\n## {}\n\nFor {}.\n\n{}\n", rule.name, handles.join(", "), rule.doc.trim());
     }
@@ -136,7 +142,7 @@ of the model's operations, as `o:NAME`; [the other rules](../rules.md) follow.
 #[test]
 fn rules_by_name() {
     let list = girih(&["rules"]);
-    for rule in pipeline::descriptions(&Target::cpu()) {
+    for rule in pipeline::descriptions() {
         assert!(list.lines().any(|l| l.split_whitespace().next() == Some(&rule.name)), "{} is not listed", rule.name);
     }
     assert!(list.lines().all(|l| l.chars().count() <= 130), "{list}");

@@ -1,5 +1,6 @@
 //! `girih rules`: decompositions and rewrite rules in the order they run, one of them explained, and the knobs.
 
+use girih_compiler::base::words::list;
 use girih_compiler::pipeline;
 use girih_compiler::tile::knobs::{ALL, Description, Knobs};
 use girih_compiler::tile::target::Target;
@@ -13,16 +14,28 @@ use crate::source::suggestion;
 const NAME: usize = 24;
 
 pub fn run(args: &RulesArgs) -> Result<(), Failure> {
-    let rules = pipeline::descriptions(&Target::cpu());
+    let rules = pipeline::descriptions();
     let Some(wanted) = &args.name else {
         for (letter, title) in [
             ("o:", "Decompositions: each operation of a model becomes primitives"),
             ("n:", "Graph rules: the operations of a model become fewer and simpler"),
             ("l:", "Loop rules: loop nests become fewer and simpler"),
-            ("t:", "Tile rules: the nests are placed for the target"),
         ] {
             outln!("{title}")?;
             let of = rules.iter().filter(|r| r.name.starts_with(letter));
+            columns::print(of.map(|r| (r.name.as_str(), columns::first_sentence(r.doc))), NAME)?;
+            out!("\n")?;
+        }
+        let mut shown: Vec<&[&str]> = vec![];
+        for rule in rules.iter().filter(|r| !r.targets.is_empty()) {
+            if shown.contains(&&rule.targets[..]) {
+                continue;
+            }
+            shown.push(&rule.targets);
+            let of =
+                if rule.targets.len() == Target::NAMES.len() { "every target".into() } else { list(&rule.targets) };
+            outln!("Tile rules of {of}: the nests are placed")?;
+            let of = rules.iter().filter(|r| r.targets == rule.targets);
             columns::print(of.map(|r| (r.name.as_str(), columns::first_sentence(r.doc))), NAME)?;
             out!("\n")?;
         }
@@ -43,6 +56,9 @@ pub fn run(args: &RulesArgs) -> Result<(), Failure> {
             outln!("{}\n", rule.name)?;
             if !rule.handles.is_empty() {
                 outln!("For {}.\n", rule.handles.join(", "))?;
+            }
+            if !rule.targets.is_empty() {
+                outln!("For {}.\n", list(&rule.targets))?;
             }
             outln!("{}", rule.doc.trim())?;
             Ok(())

@@ -16,6 +16,8 @@ pub struct Description {
     pub name: String,
     /// Of a decomposition, the operations of models that it is for.
     pub handles: &'static [&'static str],
+    /// Of a rule of Tile IR, the targets whose list it is in; its number is that of the first of them.
+    pub targets: Vec<&'static str>,
     /// Markdown: what it does, before `-->` after, when it refuses.
     pub doc: &'static str,
 }
@@ -41,25 +43,38 @@ impl Description {
     }
 }
 
-/// The decompositions of models' operations (`o`), then the rules of Tensor IR (`n`), of Loop IR (`l`) and, for a target,
-/// of Tile IR (`t`).
-pub fn descriptions(target: &Target) -> Vec<Description> {
+/// The decompositions of models' operations (`o`), then the rules of Tensor IR (`n`), of Loop IR (`l`) and of Tile IR (`t`),
+/// there those of the CPU first and then what other targets have besides.
+pub fn descriptions() -> Vec<Description> {
     let decompositions = decompose::RULES.iter().flat_map(|list| list.iter());
     let decompositions = decompositions.map(|rule| Description {
         name: format!("o:{}", rule.name),
         handles: rule.handles,
+        targets: vec![],
         doc: rule.doc,
     });
     let mut all: Vec<Description> = decompositions.collect();
     add(&mut all, &simplify::rules());
     add(&mut all, &loops::fuse::rules());
-    add(&mut all, &tile::plan_rules(target));
-    add(&mut all, &tile::rules(target));
+    for target in Target::NAMES.into_iter().filter_map(Target::named) {
+        let mut own = vec![];
+        add(&mut own, &tile::plan_rules(&target));
+        add(&mut own, &tile::rules(&target));
+        for mut rule in own {
+            match all.iter_mut().find(|r| !r.targets.is_empty() && r.short() == rule.short()) {
+                Some(known) => known.targets.push(target.name),
+                None => {
+                    rule.targets.push(target.name);
+                    all.push(rule);
+                }
+            }
+        }
+    }
     all
 }
 
 fn add<P, C>(all: &mut Vec<Description>, rules: &Rules<P, C>) {
-    all.extend(rules.named().map(|(name, rule)| Description { name, handles: &[], doc: rule.doc }));
+    all.extend(rules.named().map(|(name, rule)| Description { name, handles: &[], targets: vec![], doc: rule.doc }));
 }
 
 #[cfg(test)]
@@ -70,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_name_means_one_rule() {
-        let all = descriptions(&Target::cpu());
+        let all = descriptions();
         let mut seen = BTreeSet::new();
         for rule in &all {
             assert!(seen.insert(rule.short()), "two rules are named {}", rule.short());
@@ -86,5 +101,8 @@ mod tests {
         assert_eq!(short("o:rms_norm"), ["rms_norm"]);
         assert_eq!(short("norm"), [""; 0]);
         assert_eq!(short("n:001_empty_tensors"), ["empty_tensors"]);
+        let targets = |name: &str| all.iter().find(|r| r.short() == name).map(|r| r.targets.len());
+        assert_eq!([targets("stage_inputs"), targets("cooperative_reduce")], [Some(1), Some(4)]);
+        assert_eq!(targets("mark_unroll"), Some(Target::NAMES.len()));
     }
 }
