@@ -43,8 +43,8 @@ simulated: build .venv/ready
 
 # Random programs: evaluator, loop IR, tile IR after every rule, and native code must agree.
 random: build
-	cargo run --release --quiet -p girih-random -- --count 300
-	cargo run --release --quiet -p girih-random -- --graphs --count 1000
+	cargo run --release --quiet -p girih-random -- --count 200
+	cargo run --release --quiet -p girih-random -- --graphs --count 700
 
 # Small inputs that ask for more memory, time or stack than there is.
 hostile: build .venv/ready

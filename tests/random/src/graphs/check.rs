@@ -2,17 +2,20 @@
 //! the evaluator of graphs.
 
 use girih::model::{Model, Tensor as Array};
-use girih_compiler::base::launch::Assumptions;
+use girih_compiler::base::launch::{Assumptions, Launch, Trap};
+use girih_compiler::base::memory::Memory;
 use girih_compiler::base::rule::{Log, Ran, Rewrites, Step as RuleStep};
 use girih_compiler::base::{Budget, Code, Diagnostic, host};
 use girih_compiler::graph::eval::{self, Tensor, evaluate, no_files};
 use girih_compiler::graph::print::{Dialect, data_of, print};
 use girih_compiler::graph::{ConstData, Graph, bind, decompose, parse, simplify, verify};
 use girih_compiler::kernel;
+use girih_compiler::kernel::sim::{self, Policy};
 use girih_compiler::loops;
 use girih_compiler::loops::model::eval::Launched;
 use girih_compiler::loops::model::{self, Options};
 use girih_compiler::pipeline::{self, Lowered};
+use girih_compiler::tile::target::Target;
 use std::collections::BTreeMap;
 
 use super::generate::{Case, Inputs};
@@ -174,33 +177,56 @@ fn kernels(case: &Case, want: &[Vec<Tensor>], twist: &dyn Fn(&Graph) -> Graph) -
         if !fuse {
             continue;
         }
-        let plan = pipeline::schedule(&plan, &placing(), &mut placing().rewrites(), &mut pipeline::Silent)
-            .map_err(|d| mismatch("tile", said(&d)))?;
-        let mut lowered: BTreeMap<String, Lowered> = BTreeMap::new();
-        for step in plan.load.iter().chain(&plan.steps) {
-            let made = pipeline::lower_loops(
-                step.kernel.clone(),
-                &placing(),
-                &mut placing().rewrites(),
-                &mut pipeline::Silent,
-            );
-            lowered.insert(step.kernel.name.clone(), made.map_err(|d| mismatch("kernel", said(&d)))?);
-        }
-        let flat: &mut Launched<'_> = &mut |step, launch, memory| match lowered.get(&step.kernel.name) {
-            Some(made) => kernel::eval::run(&made.kernel, &made.tile, launch, memory, &mut host::Silent),
-            None => Ok(()),
-        };
-        for (at, (inputs, want)) in case.runs.iter().zip(want).enumerate() {
-            evaluated(case, &plan, &constants, inputs, want, flat)
-                .map_err(|what| in_run(at, mismatch("kernel", what)))?;
+        // For this machine, and for a GPU that the graph's size chooses.
+        let gpus = ["sm_80", "sm_90a", "sm_100a", "sm_120"];
+        let gpu = Target::named(gpus[graph.nodes.len() % gpus.len()]).unwrap_or_default();
+        for (stage, target) in [("kernel", Target::cpu()), ("simulator", gpu)] {
+            // How kernels of models are placed: their index arithmetic may wrap, their arrays are apart.
+            let assume = Assumptions { no_wrap: false, no_alias: true };
+            let options = pipeline::Options { target, assume, ..pipeline::Options::default() };
+            placed(case, &plan, &constants, want, stage, &options)?;
         }
     }
     Ok(Verdict::Agrees)
 }
 
-/// How kernels of models are placed: their index arithmetic may wrap, their arrays are apart.
-fn placing() -> pipeline::Options {
-    pipeline::Options { assume: Assumptions { no_wrap: false, no_alias: true }, ..pipeline::Options::default() }
+/// The kernels of a plan as they are placed for a target.
+fn placed(
+    case: &Case,
+    plan: &model::Plan,
+    constants: &dyn Fn(girih_compiler::graph::ConstId) -> Vec<u8>,
+    want: &[Vec<Tensor>],
+    stage: &str,
+    options: &pipeline::Options,
+) -> Result<(), Mismatch> {
+    let plan = pipeline::schedule(plan, options, &mut options.rewrites(), &mut pipeline::Silent)
+        .map_err(|d| mismatch("tile", said(&d)))?;
+    let mut lowered: BTreeMap<String, Lowered> = BTreeMap::new();
+    for step in plan.load.iter().chain(&plan.steps) {
+        let kernel = step.kernel.clone();
+        let made = pipeline::lower_loops(kernel, options, &mut options.rewrites(), &mut pipeline::Silent);
+        lowered.insert(step.kernel.name.clone(), made.map_err(|d| mismatch(stage, said(&d)))?);
+    }
+    let flat: &mut Launched<'_> = &mut |step, launch, memory| match lowered.get(&step.kernel.name) {
+        Some(made) if made.kernel.threads > 1 => simulated(made, launch, memory),
+        Some(made) => kernel::eval::run(&made.kernel, &made.tile, launch, memory, &mut host::Silent),
+        None => Ok(()),
+    };
+    for (at, (inputs, want)) in case.runs.iter().zip(want).enumerate() {
+        evaluated(case, &plan, constants, inputs, want, flat).map_err(|what| in_run(at, mismatch(stage, what)))?;
+    }
+    Ok(())
+}
+
+/// A kernel of threads, under a schedule that its length chooses; what the simulator finds is an error.
+fn simulated(made: &Lowered, launch: &Launch, memory: &mut dyn Memory) -> Result<(), Trap> {
+    let policy = Policy::ALL[made.kernel.body.len() % Policy::ALL.len()];
+    let options = sim::Options { policy, ..sim::Options::default() };
+    let report = sim::run(&made.kernel, &made.tile, launch, memory, &mut host::Silent, &options)?;
+    match report.is_clean() {
+        true => Ok(()),
+        false => Err(Trap::new(Code::Simulated, format!("{report}\n{}", kernel::print::print(&made.kernel)))),
+    }
 }
 
 /// A plan, its steps run by `launched`.
