@@ -1,7 +1,7 @@
 //! The simulator: a kernel of many threads executed, and what is wrong with it or what it costs reported.
 //!
 //! In: a [`Kernel`], the placed kernel that it was made of, a [`Launch`], a memory, a host and [`Options`]. Out: the memory
-//! changed, and a [`Report`]. It is the [`machine`](super::machine) with warps of 32 lanes and a watch:
+//! changed, and a [`Report`]. It is the [`machine`] with warps of 32 lanes and a watch:
 //!
 //! * [`clock`]: which accesses are ordered    * [`shadow`]: who wrote and read each place    * [`observer`]: the watch itself
 //! * [`count`]: banks, sectors                * [`finding`]: what is wrong, in words          * [`report`]: all of it
