@@ -5,12 +5,12 @@ GIRIH := target/release/girih
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: build test readme lint unit operations numeric simulated random hostile onnx onnx-native models bytecode python cutile test-torch bench bench-cutile bench-jit clean
+.PHONY: build test readme lint unit operations numeric simulated random hostile onnx onnx-native models bytecode cuda python cutile test-torch bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
 
-test: lint readme unit operations numeric simulated random hostile onnx models bytecode python cutile
+test: lint readme unit operations numeric simulated random hostile onnx models bytecode cuda python cutile
 
 # The first command of the README, word for word.
 readme: build
@@ -68,6 +68,10 @@ models: build .venv/ready
 # The reader and writer of bytecode against NVIDIA's tools, on the corpus and on what cuda-tile compiles.
 bytecode: build .venv/ready
 	.venv/bin/python tests/bytecode.py $(GIRIH)
+
+# Emitted CUDA through NVIDIA's compiler for every GPU target, and the machine code it gives. No GPU is needed.
+cuda: .venv/ready
+	VIRTUAL_ENV="$(CURDIR)/.venv" timeout 1200 cargo test --quiet -p girih --test cuda_compile -- --include-ignored
 
 # The package as users install it, sharing the target folder, and its tests.
 INSTALL = PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pip install --quiet --disable-pip-version-check \

@@ -19,6 +19,10 @@ const WHAT: &str = "NVRTC, NVIDIA's compiler (libnvrtc.so.13)";
 /// What the source is called in logs.
 const FILE: &str = "girih.cu";
 
+/// What is not the source's to say: where it is compiled for is added, and `emit::cuda::FLAGS`. Values that nobody reads
+/// (177, 550) are in Kernel IR too.
+const OPTIONS: [&str; 2] = ["--ptxas-options=-v", "--diag-suppress=177,550"];
+
 /// A program under compilation; the library's own.
 type Program = *mut c_void;
 /// 0 is success.
@@ -108,8 +112,8 @@ impl Nvrtc {
     pub fn compile(&self, source: &str, target: &str) -> Result<Object> {
         let text = |s: &str| CString::new(s).map_err(|_| self.failed("there is a zero byte in what it is given"));
         let (source, file) = (text(source)?, text(FILE)?);
-        let mut options = vec![text(&format!("--gpu-architecture={target}"))?, text("--ptxas-options=-v")?];
-        for flag in FLAGS {
+        let mut options = vec![text(&format!("--gpu-architecture={target}"))?];
+        for flag in OPTIONS.into_iter().chain(FLAGS) {
             options.push(text(flag)?);
         }
         let options: Vec<*const c_char> = options.iter().map(|o| o.as_ptr()).collect();
@@ -159,7 +163,7 @@ struct Running<'a> {
 }
 
 impl Running<'_> {
-    /// Texts without the zero at their end.
+    /// Texts without the zeros at their end.
     fn bytes(&self, which: Bytes) -> Result<Vec<u8>> {
         let mut size = 0;
         // SAFETY: the program is live and `size` is written.
@@ -169,7 +173,7 @@ impl Running<'_> {
             // SAFETY: the buffer has the bytes that the call writes.
             self.nvrtc.expect(unsafe { (which.get)(self.program, out.as_mut_ptr().cast()) })?;
         }
-        if !out.starts_with(b"\x7fELF") && out.last() == Some(&0) {
+        while !out.starts_with(b"\x7fELF") && out.last() == Some(&0) {
             out.pop();
         }
         Ok(out)

@@ -127,7 +127,7 @@ fn functions(json: &str) -> Result<Vec<Function>> {
     let text = |v: &serde_json::Value, key: &str| v.get(key).and_then(|t| t.as_str()).unwrap_or_default().to_string();
     let instruction = |v: &serde_json::Value| {
         let (opcode, predicate) = (text(v, "opcode"), text(v, "predicate"));
-        let opcode = if predicate.is_empty() { opcode } else { format!("@{predicate} {opcode}") };
+        let opcode = if predicate.is_empty() { opcode } else { format!("{predicate} {opcode}") };
         Instruction { opcode, operands: text(v, "operands") }
     };
     let function = |v: &serde_json::Value| {

@@ -38,6 +38,7 @@ pub static DIALECT: Dialect = Dialect {
     clzll: "__builtin_clzll(",
     unaligned: true,
     wraps: true,
+    int_indices: false,
     special,
     own: |_| None,
     unsigned: |bits| format!("uint{bits}_t"),

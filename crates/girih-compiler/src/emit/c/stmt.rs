@@ -189,9 +189,7 @@ impl Printer<'_> {
                 self.define(*dst, &text);
             }
             Stmt::For { axis, lo, hi, step, unroll, body } => {
-                if self.ix.is_nonnegative(lo) {
-                    self.ix.nonnegative.insert(*axis);
-                }
+                self.ix.enter(*axis, lo, hi, step);
                 let name = self.kernel.axes[*axis].name.to_string();
                 let (lo, hi) = (self.ix.print(lo), self.ix.print(hi));
                 let step = match step {

@@ -38,6 +38,8 @@ pub struct Dialect {
     pub unaligned: bool,
     /// Whether signed integers wrap; otherwise arithmetic on them goes through unsigned ones.
     pub wraps: bool,
+    /// Whether indices are `int` as far as they fit.
+    pub int_indices: bool,
     /// Infinities and canonical NaNs, of f32 and of f64.
     pub special: fn(dtype: DType, bits: u64) -> String,
     /// What the language has for a helper, by the helper's name.

@@ -1,17 +1,32 @@
-//! Index expressions in 64 bits: `bx * 1024 + i`, `((i64)n >> 4) * 16`.
+//! Index expressions: `bx * 1024 + i`, `((i64)n >> 4) * 16`.
+//!
+//! In 64 bits; in a dialect that has `int` indices, in 32 as far as ranges show that nothing overflows there, and from
+//! the first operation that might in 64: `(i64)bx * 1024 + i`. What is known: the thread, its block and the grid, values of
+//! i32, and loops from [`Indices::enter`].
 
 use super::dialect::Dialect;
 use crate::index::Ix;
 use crate::kernel::ir::{AxisId, Elem, Kernel};
-use rustc_hash::FxHashSet;
+use crate::num::DType;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Prints index expressions of one kernel; remembers which helper functions they call and which axes cannot be negative.
 pub struct Indices<'a> {
     pub kernel: &'a Kernel,
     dialect: &'static Dialect,
     pub nonnegative: FxHashSet<AxisId>,
+    /// Loops whose variable is an `int`, with its least and greatest value.
+    ints: FxHashMap<AxisId, Range>,
     /// Names of the helper functions used: `floordiv`, `floormod`, `min`, `max`.
     pub used: std::collections::BTreeSet<&'static str>,
+}
+
+/// The least and the greatest value.
+type Range = (i128, i128);
+
+/// Whether an `int` holds all of it.
+fn fits((low, high): Range) -> bool {
+    i128::from(i32::MIN) <= low && high <= i128::from(i32::MAX)
 }
 
 const ADD: u8 = 1;
@@ -20,7 +35,13 @@ const ATOM: u8 = 3;
 
 impl<'a> Indices<'a> {
     pub fn new(kernel: &'a Kernel, dialect: &'static Dialect) -> Indices<'a> {
-        Indices { kernel, dialect, nonnegative: FxHashSet::default(), used: Default::default() }
+        Indices {
+            kernel,
+            dialect,
+            nonnegative: FxHashSet::default(),
+            ints: FxHashMap::default(),
+            used: Default::default(),
+        }
     }
 
     pub fn print(&mut self, ix: &Ix) -> String {
@@ -47,6 +68,75 @@ impl<'a> Indices<'a> {
         }
     }
 
+    /// A loop is about to be printed: whether its variable is an `int`.
+    pub fn enter(&mut self, axis: AxisId, lo: &Ix, hi: &Ix, step: &Ix) -> bool {
+        if self.is_nonnegative(lo) {
+            self.nonnegative.insert(axis);
+        }
+        let (Some(lo), Some(hi), Some(step)) = (self.range(lo), self.range(hi), self.range(step)) else { return false };
+        // The variable ends where the loop does, a step further at most.
+        let reached = (lo.0, lo.1.max(hi.1 - 1 + step.1));
+        let is_int = self.dialect.int_indices && fits(reached) && step.0 > 0;
+        if is_int {
+            self.ints.insert(axis, (lo.0, (hi.1 - 1).max(lo.0)));
+        }
+        is_int
+    }
+
+    /// What the value lies in, of expressions of `int`s.
+    fn range(&self, ix: &Ix) -> Option<Range> {
+        let both = |a: &Ix, b: &Ix| Some((self.range(a)?, self.range(b)?));
+        let of = |corners: [i128; 4]| corners.into_iter().fold((i128::MAX, i128::MIN), |r, c| (r.0.min(c), r.1.max(c)));
+        let most = |d: u8| if d == 0 { i128::from(i32::MAX) } else { 65535 };
+        let range = match ix {
+            Ix::Const(c) => (i128::from(*c), i128::from(*c)),
+            Ix::Axis(a) => *self.ints.get(a)?,
+            Ix::Val { val, zext: false } if self.kernel.vals[*val].ty.elem == Elem::Num(DType::I32) => {
+                (i128::from(i32::MIN), i128::from(i32::MAX))
+            }
+            Ix::Val { .. } => return None,
+            Ix::Block(d) => (0, most(*d) - 1),
+            Ix::Grid(d) => (1, most(*d)),
+            Ix::Thread => (0, i128::from(self.kernel.threads.max(1)) - 1),
+            Ix::Add(a, b) => both(a, b).map(|(a, b)| (a.0 + b.0, a.1 + b.1))?,
+            Ix::Sub(a, b) => both(a, b).map(|(a, b)| (a.0 - b.1, a.1 - b.0))?,
+            Ix::Mul(a, b) => both(a, b).map(|(a, b)| of([a.0 * b.0, a.0 * b.1, a.1 * b.0, a.1 * b.1]))?,
+            Ix::FloorDiv(a, b) => {
+                let (a, b) = both(a, b).filter(|(_, b)| b.0 > 0)?;
+                of([a.0.div_euclid(b.0), a.0.div_euclid(b.1), a.1.div_euclid(b.0), a.1.div_euclid(b.1)])
+            }
+            Ix::Mod(_, b) => (0, self.range(b).filter(|b| b.0 > 0)?.1 - 1),
+            Ix::Min(a, b) => both(a, b).map(|(a, b)| (a.0.min(b.0), a.1.min(b.1)))?,
+            Ix::Max(a, b) => both(a, b).map(|(a, b)| (a.0.max(b.0), a.1.max(b.1)))?,
+        };
+        // Further out nothing is an `int`, and products of such numbers would leave what counts here.
+        (range.0 >= -(1 << 60) && range.1 <= 1 << 60).then_some(range)
+    }
+
+    /// Whether the expression, as it is printed, is an `int`.
+    fn is_int(&self, ix: &Ix) -> bool {
+        let int = |ix: &Ix| self.range(ix).is_some_and(fits);
+        let power = |b: &Ix| matches!(b, Ix::Const(c) if *c > 0 && c & (c - 1) == 0 && *c <= 1 << 30);
+        self.dialect.int_indices
+            && match ix {
+                Ix::Const(i64::MIN) => false,
+                Ix::Const(c) => c.unsigned_abs() <= i32::MAX as u64,
+                Ix::Axis(_) | Ix::Val { .. } | Ix::Block(_) | Ix::Grid(_) | Ix::Thread => int(ix),
+                Ix::Add(a, b) | Ix::Sub(a, b) | Ix::Mul(a, b) => self.is_int(a) && self.is_int(b) && int(ix),
+                Ix::FloorDiv(a, b) | Ix::Mod(a, b) => {
+                    let plain = self.is_nonnegative(a) && self.is_nonnegative(b) && self.is_int(b);
+                    self.is_int(a) && (power(b) || plain)
+                }
+                Ix::Min(..) | Ix::Max(..) => false,
+            }
+    }
+
+    /// The left operand: as 64 bits where the operation on two `int`s may overflow.
+    fn left(&mut self, ix: &Ix, a: &Ix, b: &Ix, level: u8) -> String {
+        let overflows = self.is_int(a) && self.is_int(b) && !self.is_int(ix);
+        if overflows { format!("(i64){}", self.at(a, ATOM)) } else { self.at(a, level) }
+    }
+
     fn at(&mut self, ix: &Ix, level: u8) -> String {
         let (text, own) = match ix {
             Ix::Const(i64::MIN) => ("(-9223372036854775807LL - 1)".to_string(), ATOM),
@@ -57,6 +147,7 @@ impl<'a> Indices<'a> {
                 let v = &self.kernel.vals[*val];
                 let bits = v.ty.dtype().bits();
                 let text = match (v.ty.elem, bits, zext) {
+                    (Elem::Num(_), 32, false) if self.dialect.int_indices => v.name.to_string(),
                     (Elem::Ptr(_), ..) | (_, 1, true) => format!("(i64){}", v.name),
                     (_, 64, _) => v.name.to_string(),
                     (_, 1, false) => format!("-(i64){}", v.name),
@@ -70,15 +161,18 @@ impl<'a> Indices<'a> {
             Ix::Thread => ("tx".to_string(), ATOM),
             Ix::Add(a, b) => match &**b {
                 Ix::Const(c) if *c < 0 && *c != i64::MIN => {
-                    (format!("{} - {}", self.at(a, ADD), literal(c.unsigned_abs())), ADD)
+                    (format!("{} - {}", self.left(ix, a, b, ADD), literal(c.unsigned_abs())), ADD)
                 }
-                _ => (format!("{} + {}", self.at(a, ADD), self.at(b, ADD)), ADD),
+                _ => (format!("{} + {}", self.left(ix, a, b, ADD), self.at(b, ADD)), ADD),
             },
-            Ix::Sub(a, b) => (format!("{} - {}", self.at(a, ADD), self.at(b, MUL)), ADD),
-            Ix::Mul(a, b) => (format!("{} * {}", self.at(a, MUL), self.at(b, ATOM)), MUL),
+            Ix::Sub(a, b) => (format!("{} - {}", self.left(ix, a, b, ADD), self.at(b, MUL)), ADD),
+            Ix::Mul(a, b) => (format!("{} * {}", self.left(ix, a, b, MUL), self.at(b, ATOM)), MUL),
             Ix::FloorDiv(a, b) => match &**b {
                 Ix::Const(c) if *c > 0 && (c & (c - 1) == 0) => {
-                    (format!("({} >> {})", self.at(a, MUL), c.trailing_zeros()), ATOM)
+                    // An `int` has no 32nd bit to shift by.
+                    let far = c.trailing_zeros() > 31 && self.is_int(a);
+                    let a = if far { format!("(i64){}", self.at(a, ATOM)) } else { self.left(ix, a, b, MUL) };
+                    (format!("({a} >> {})", c.trailing_zeros()), ATOM)
                 }
                 _ if self.is_nonnegative(a) && self.is_nonnegative(b) => {
                     (format!("({} / {})", self.at(a, MUL), self.at(b, ATOM)), ATOM)

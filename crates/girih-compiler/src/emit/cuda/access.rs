@@ -1,7 +1,8 @@
 //! Loads and stores as CUDA: elements, and two or four of them at once as `float4` and its like.
 
+use super::atomic::register;
 use super::stmt::{Printer, Result};
-use crate::index::Mask;
+use crate::index::{Ix, Mask};
 use crate::kernel::ir::*;
 use crate::num::DType;
 
@@ -19,7 +20,44 @@ pub(super) fn vector_base(d: DType) -> &'static str {
     }
 }
 
+/// What an instruction of PTX works on.
+pub(super) struct Target {
+    /// `&count[0]`
+    pub address: String,
+    pub dtype: DType,
+    pub memory: Memory,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Memory {
+    Global,
+    Shared,
+    /// Whichever the address says.
+    Any,
+}
+
+impl Memory {
+    /// Of the instruction, of the function's name, and the operand that holds the pointer `p`.
+    pub fn words(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Memory::Global => (".global", "", "\"l\"(__cvta_generic_to_global(p))"),
+            Memory::Shared => (".shared", "_shared", "\"r\"((unsigned int)__cvta_generic_to_shared(p))"),
+            Memory::Any => ("", "_any", "\"l\"(p)"),
+        }
+    }
+}
+
 impl Printer<'_> {
+    pub(super) fn target(&mut self, place: &Address) -> Target {
+        let (array, index, dtype) = self.place_parts(place);
+        let memory = match place {
+            Address::Slot { buf, .. } if self.kernel.slots[*buf].space == Space::Shared => Memory::Shared,
+            Address::Mem { .. } if !self.scratch => Memory::Global,
+            _ => Memory::Any,
+        };
+        Target { address: format!("&{array}[{index}]"), dtype, memory }
+    }
+
     /// The array, the index and the element of a place.
     pub(super) fn place_parts(&mut self, place: &Address) -> (String, String, DType) {
         match place {
@@ -30,12 +68,21 @@ impl Printer<'_> {
                     true => name,
                     false => format!("(({} *){name})", self.support.memory_ty(elem.name(), 1)),
                 };
-                (name, self.ix.print(index), *elem)
+                (name, self.subscript(index), *elem)
             }
             Address::Slot { buf, index } => {
                 let slot = &self.kernel.slots[*buf];
-                (slot.name.to_string(), self.ix.print(index), slot.elem.held())
+                (slot.name.to_string(), self.subscript(index), slot.elem.held())
             }
+        }
+    }
+
+    /// An index in brackets needs no parentheses around it.
+    fn subscript(&mut self, index: &Ix) -> String {
+        let text = self.ix.print(index);
+        match text.strip_prefix('(').and_then(|t| t.strip_suffix(')')) {
+            Some(inner) if !inner.contains(['(', ')']) => inner.to_string(),
+            _ => text,
         }
     }
 
@@ -46,7 +93,7 @@ impl Printer<'_> {
 
     pub(super) fn load(&mut self, dst: ValId, place: &Address, order: Order) -> Result<String> {
         let ty = self.val_ty(dst);
-        let (array, index, d) = self.place_parts(place);
+        let (array, index, _) = self.place_parts(place);
         if ty.is_vector() {
             let vector = self.vector(ty)?;
             self.weak(order, "a load of several elements")?;
@@ -61,7 +108,8 @@ impl Printer<'_> {
             ));
         }
         if order != Order::Weak {
-            return self.ordered_load(ty, d, &format!("&{array}[{index}]"), order);
+            let at = self.target(place);
+            return self.ordered_load(ty, &at, order);
         }
         Ok(match ty.elem {
             Elem::Num(DType::I1) => format!("{array}[{index}] != 0"),
@@ -71,7 +119,7 @@ impl Printer<'_> {
     }
 
     pub(super) fn store(&mut self, place: &Address, value: Opnd, mask: &Mask, order: Order) -> Result<()> {
-        let (array, index, d) = self.place_parts(place);
+        let (array, index, _) = self.place_parts(place);
         let ty = match value {
             Opnd::Val(v) => self.val_ty(v),
             Opnd::Const { dtype, .. } => Ty::num(dtype, 1),
@@ -79,13 +127,14 @@ impl Printer<'_> {
         let v = self.opnd(value, ty);
         let statement = if ty.is_vector() {
             self.weak(order, "a store of several elements")?;
-            format!("*({} *)&{array}[{index}] = {v};", self.vector(ty)?)
+            self.vector_store(ty, place, &v)?
         } else if self.halves(place) {
             return self.refuse(
                 "two elements of 4 bits share a byte, which two threads may write at once: store 8 bits instead",
             );
         } else if order != Order::Weak {
-            self.ordered_store(ty, d, &format!("&{array}[{index}]"), &v, order)?
+            let at = self.target(place);
+            self.ordered_store(ty, &at, &v, order)?
         } else if let Elem::Ptr(_) = ty.elem {
             format!("{array}[{index}] = (long long){v};")
         } else {
@@ -97,6 +146,35 @@ impl Printer<'_> {
         };
         self.out.line(&line);
         Ok(())
+    }
+
+    /// A store of several elements at once. That the compiler joins stores of single elements cannot be counted on, so it
+    /// is an instruction by name.
+    fn vector_store(&mut self, ty: Ty, place: &Address, v: &str) -> Result<String> {
+        let (vector, at) = (self.vector(ty)?, self.target(place));
+        if at.memory == Memory::Any {
+            return Ok(format!("*({vector} *){} = {v};", at.address));
+        }
+        let (d, (space, suffix, p)) = (at.dtype, at.memory.words());
+        let bits = d.bytes() * 8;
+        let (kind, r) = match d {
+            DType::F32 | DType::TF32 => ('f', 'f'),
+            DType::F64 => ('f', 'd'),
+            _ => ('u', register(bits as u32)),
+        };
+        let cast = if bits == 8 { "(unsigned short)" } else { "" };
+        let parts = ["x", "y", "z", "w"].iter().take(ty.lanes as usize);
+        let operands: Vec<String> = parts.map(|part| format!("\"{r}\"({cast}v.{part})")).collect();
+        let numbers: Vec<String> = (1..=ty.lanes).map(|n| format!("%{n}")).collect();
+        let name = format!("store_{d}x{}{suffix}", ty.lanes);
+        let body = format!(
+            "  asm volatile(\"st{space}.v{}.{kind}{bits} [%0], {{{}}};\" : : {p}, {} : \"memory\");\n",
+            ty.lanes,
+            numbers.join(", "),
+            operands.join(", ")
+        );
+        self.support.block(&name, &format!("INLINE void {name}(void *p, {vector} v) {{\n{body}}}\n"));
+        Ok(format!("{name}({}, {v});", at.address))
     }
 
     fn weak(&self, order: Order, what: &str) -> Result<()> {

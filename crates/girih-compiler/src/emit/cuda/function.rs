@@ -19,7 +19,8 @@ pub(super) fn function(support: &mut Support, kernel: &Kernel, name: Ident) -> R
     let uses = Uses::of(&kernel.body);
     let out = Lines { depth: 1, ..Lines::default() };
     let ix = Indices::new(kernel, &super::DIALECT);
-    let mut p = Printer { kernel, support, ix, out, canonical: uses.bits, lines: vec![], next: 0 };
+    let mut p =
+        Printer { kernel, support, ix, out, canonical: uses.bits, scratch: uses.scratch, lines: vec![], next: 0 };
     p.block(&kernel.body)?;
     let body = std::mem::take(&mut p.out);
     for helper in std::mem::take(&mut p.ix.used) {
@@ -136,9 +137,6 @@ impl Printer<'_> {
     }
 
     /// Names for the thread, its block and the grid, those that the body has.
-    ///
-    /// Index arithmetic is in 64 bits throughout. Where ranges show that 32 are enough, this and `cstyle::index` are the
-    /// places to say so: the type of these names and of loops' variables, and the casts of values in expressions.
     fn places(&mut self, body: &str) {
         let words: FxHashSet<&str> = body.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
         let places = [
@@ -153,8 +151,11 @@ impl Printer<'_> {
         let used: Vec<String> =
             places.iter().filter(|p| words.contains(p.0)).map(|p| format!("{} = {}", p.0, p.1)).collect();
         if !used.is_empty() {
-            let i64 = self.support.ty("i64", 1);
-            self.out.line(&format!("const {i64} {};", used.join(", ")));
+            self.out.line(&format!("const int {};", used.join(", ")));
+        }
+        // Where index arithmetic needs it.
+        if words.contains("i64") {
+            self.support.ty("i64", 1);
         }
     }
 

@@ -20,6 +20,8 @@ pub(super) struct Printer<'a> {
     pub out: Lines,
     /// The kernel looks at the bits of floats, so NaNs are made canonical where they are computed.
     pub canonical: bool,
+    /// An address may be one of the thread's scratch memory.
+    pub scratch: bool,
     /// The lines printed so far, from 1, and their statements.
     pub lines: Vec<(u32, usize)>,
     /// The number of the next statement.
@@ -187,16 +189,16 @@ impl Printer<'_> {
                 self.out.close("}");
             }
             Stmt::Rmw { dst, op, place, value, mask, order } => {
-                let (at, d) = self.atomic_place(place)?;
+                let at = self.target(place);
                 let v = self.opnd(*value, self.val_ty(*dst));
-                let call = self.rmw(*op, d, &at, &v, *order)?;
-                self.masked(*dst, mask, &call, Opnd::Const { dtype: d, bits: 0 })?;
+                let call = self.rmw(*op, &at, &v, *order)?;
+                self.masked(*dst, mask, &call, Opnd::Const { dtype: at.dtype, bits: 0 })?;
             }
             Stmt::Cas { dst, place, cmp, value, mask, order } => {
-                let (at, d) = self.atomic_place(place)?;
+                let at = self.target(place);
                 let ty = self.val_ty(*dst);
                 let (c, v) = (self.opnd(*cmp, ty), self.opnd(*value, ty));
-                let call = self.cas(d, &at, &c, &v, *order)?;
+                let call = self.cas(&at, &c, &v, *order)?;
                 self.masked(*dst, mask, &call, *cmp)?;
             }
             Stmt::Scratch { dst, offset } => {
@@ -220,9 +222,7 @@ impl Printer<'_> {
     }
 
     fn for_loop(&mut self, axis: AxisId, [lo, hi, step]: [&Ix; 3], unroll: u32, body: &[Stmt]) -> Result<()> {
-        if self.ix.is_nonnegative(lo) {
-            self.ix.nonnegative.insert(axis);
-        }
+        let is_int = self.ix.enter(axis, lo, hi, step);
         let Axis { name, from } = &self.kernel.axes[axis];
         let trips = match (lo, hi, step) {
             (Ix::Const(lo), Ix::Const(hi), Ix::Const(step @ 1..)) => {
@@ -241,9 +241,9 @@ impl Printer<'_> {
             n if trips.is_some_and(|trips| trips <= u64::from(n)) => self.out.line("#pragma unroll"),
             n => self.out.line(&format!("#pragma unroll {n}")),
         }
-        let i64 = self.support.ty("i64", 1);
+        let ty = self.support.ty(if is_int { "i32" } else { "i64" }, 1);
         let from = from.as_ref().map_or(String::new(), |from| format!("  // {from}"));
-        self.out.open(&format!("for ({i64} {name} = {lo}; {name} < {hi}; {step}) {{{from}"));
+        self.out.open(&format!("for ({ty} {name} = {lo}; {name} < {hi}; {step}) {{{from}"));
         self.block(body)?;
         self.out.close("}");
         Ok(())
@@ -277,11 +277,6 @@ impl Printer<'_> {
             Elem::Num(d) if d.bits() >= 32 => call(&name),
             Elem::Num(_) => format!("({}){}", self.ty(ty), call(&format!("(int){name}"))),
         }
-    }
-
-    fn atomic_place(&mut self, place: &Address) -> Result<(String, DType)> {
-        let (array, index, d) = self.place_parts(place);
-        Ok((format!("&{array}[{index}]"), d))
     }
 
     /// The value where the mask holds, and the other where not.

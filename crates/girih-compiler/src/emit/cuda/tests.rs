@@ -1,22 +1,269 @@
-//! The CUDA of small kernels, short enough to read.
+//! The CUDA of small kernels, short enough to read, and what there is none of.
 
-use super::{Unit, emit};
-use crate::kernel::{parse::parse, verify::verify};
+use super::{Refusal, Unit, emit};
+use crate::base::Label;
+use crate::kernel::ir::Kernel;
+use crate::kernel::{parse::parse, print::print_numbered, verify::verify};
 use crate::tile::target::Target;
 
-fn unit(texts: &[&str]) -> Unit {
-    let kernels: Vec<_> = texts.iter().map(|t| parse(t).unwrap()).collect();
-    for (kernel, text) in kernels.iter().zip(texts) {
-        assert_eq!(verify(kernel), Vec::<String>::new(), "{text}");
-    }
-    emit(&kernels.iter().collect::<Vec<_>>(), &Target::named("sm_90a").unwrap()).unwrap()
+fn kernel(text: &str) -> Kernel {
+    let kernel = parse(text).unwrap_or_else(|d| panic!("{}: {text}", d.message));
+    assert_eq!(verify(&kernel), Vec::<String>::new(), "{text}");
+    kernel
+}
+
+fn emitted(kernels: &[&Kernel], target: &str) -> Result<Unit, Refusal> {
+    emit(kernels, &Target::named(target).unwrap())
+}
+
+fn cuda(text: &str) -> String {
+    emitted(&[&kernel(text)], "sm_90a").unwrap().text
+}
+
+fn refusal(text: &str) -> String {
+    let kernel = kernel(text);
+    let refusal = emitted(&[&kernel], "sm_80").unwrap_err();
+    let (printed, starts) = print_numbered(&kernel);
+    let line = refusal.statement.map_or("", |s| printed.lines().nth(starts[s] as usize - 1).unwrap().trim());
+    format!("{line}: {}", refusal.message)
 }
 
 #[test]
-fn show() {
-    for file in std::fs::read_dir("/work/cuda/tests/cuda").unwrap() {
-        let path = file.unwrap().path();
-        let text = std::fs::read_to_string(&path).unwrap();
-        println!("{}", unit(&[&text]).text);
+fn a_kernel_as_an_engineer_writes_it() {
+    let text = cuda(
+        "\
+kernel scale(x: ptr<f32>, y: ptr<f32>, n: i32) threads 256 scratch 0 {
+  inside: i1 = test bx*256 + tx < n
+  v: f32 = load x[bx*256 + tx] where inside else 1.0:f32
+  w: f32 = fma v, 2.0:f32, 0.5:f32
+  store y[bx*256 + tx] = w where inside
+}
+",
+    );
+    assert_eq!(
+        text,
+        "\
+// Girih kernels: scale
+// nvcc --std=c++17 --fmad=false --device-int128
+
+typedef long long i64;
+
+// kernel scale: 256 threads
+extern \"C\" __global__ void __launch_bounds__(256) scale_kernel(const float *x, float *y, int n) {
+  const int bx = blockIdx.x, tx = threadIdx.x;
+  bool inside = (i64)bx * 256 + tx < n;
+  float v = inside ? x[(i64)bx * 256 + tx] : 1.0f;
+  float w = __fmaf_rn(v, 2.0f, 0.5f);
+  if (inside) y[(i64)bx * 256 + tx] = w;
+}
+"
+    );
+}
+
+const BLOCK_SUM: &str = "\
+kernel block_sum(x: ptr<f16>, y: ptr<f32>) threads 64 scratch 0 shared 8 {
+  shared part: f32[2] at 0
+  h: f16x4 = load x[bx*256 + tx*4]
+  var sum: f32 = 0.0:f32
+  for l in 0..4 step 1 unroll 4 {
+    e: f16 = lane h[l]
+    f: f32 = ftof.f32 e
+    s: f32 = addf sum, f
+    sum = s
+  }
+  near: f32 = shuffle xor sum, 16:i32
+  both: f32 = addf sum, near
+  if tx%32 == 0 {
+    store part[tx//32] = both
+  }
+  barrier
+  old: f32 = rmw addf y[bx], both where tx == 0 relaxed
+}
+";
+
+#[test]
+fn threads_meet_and_exchange() {
+    let text = cuda(BLOCK_SUM);
+    assert_eq!(
+        &text[text.find("typedef").unwrap()..],
+        "\
+typedef unsigned short f16;
+typedef long long i64;
+#define INLINE static __device__ __forceinline__
+INLINE float f32_from_f16(f16 x) {
+  float r;
+  asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(r) : \"h\"(x));
+  return r;
+}
+INLINE float atomic_add_f32_relaxed(void *p, float x) {
+  float old;
+  asm volatile(\"atom.global.relaxed.gpu.add.f32 %0, [%1], %2;\" : \"=f\"(old) : \
+\"l\"(__cvta_generic_to_global(p)), \"f\"(x) : \"memory\");
+  return old;
+}
+
+// kernel block_sum: 64 threads, 8 bytes of shared memory
+extern \"C\" __global__ void __launch_bounds__(64) block_sum_kernel(const f16 *x, float *y) {
+  const int bx = blockIdx.x, tx = threadIdx.x;
+  __shared__ __align__(16) float part[2];
+  ushort4 h = *(const ushort4 *)&x[(i64)bx * 256 + tx * 4];
+  float sum = 0.0f;
+  #pragma unroll
+  for (int l = 0; l < 4; l++) {
+    f16 e = (&h.x)[l];
+    float f = f32_from_f16(e);
+    float s = sum + f;
+    sum = s;
+  }
+  float near = __shfl_xor_sync(0xffffffffu, sum, 16);
+  float both = sum + near;
+  if ((tx & 31) == 0) {
+    part[tx >> 5] = both;
+  }
+  __syncthreads();
+  float old = tx == 0 ? atomic_add_f32_relaxed(&y[bx], both) : 0.0f;
+}
+"
+    );
+}
+
+#[test]
+fn every_statement_has_its_line() {
+    let (a, b) = (kernel(BLOCK_SUM), kernel("kernel b(x: ptr<i32>) scratch 0 {\n  store x[0] = 1:i32\n}\n"));
+    let unit = emitted(&[&a, &b], "sm_80").unwrap();
+    let lines: Vec<&str> = unit.text.lines().collect();
+    let (printed, starts) = print_numbered(&a);
+    assert_eq!(unit.lines.len(), starts.len() + 1);
+    for line in &unit.lines[..starts.len()] {
+        let (cuda, ir) =
+            (lines[line.line as usize - 1], printed.lines().nth(starts[line.statement] as usize - 1).unwrap());
+        // Loops begin with their pragma, and what has a name has it in both.
+        let name = ir.trim().trim_start_matches("var ").split([':', ' ']).next().unwrap();
+        let same = match name {
+            "for" => cuda.contains("#pragma unroll"),
+            "if" => cuda.contains("if ("),
+            "store" => cuda.contains("part["),
+            "barrier" => cuda.contains("__syncthreads"),
+            name => cuda.contains(&format!("{name} = ")),
+        };
+        assert!(same, "{ir} --> {cuda}");
     }
+    let last = *unit.lines.last().unwrap();
+    assert_eq!((lines[last.line as usize - 1].trim(), last.kernel, last.statement), ("x[0] = 1;", 1, 0));
+    // A line that is no statement is the one before.
+    assert_eq!(unit.statement(last.line + 1), Some(last));
+    assert_eq!(unit.statement(1), None);
+}
+
+#[test]
+fn shared_memory_beyond_what_is_static_is_the_launch_s() {
+    let text = "kernel k(x: ptr<f32>) threads 32 scratch 0 shared 65536 {\n  shared a: f32[64] at 0\n  shared b: f64[8] at 512\n  \
+                store a[tx] = 1.0:f32\n  store b[0] = 2.0:f64 where tx == 0\n}\n";
+    let unit = emitted(&[&kernel(text)], "sm_90a").unwrap();
+    assert_eq!((unit.entries[0].dynamic_shared, unit.entries[0].threads), (65536, 32));
+    let lines = [
+        "  extern __shared__ __align__(128) unsigned char shared_u8[];",
+        "  float *const a = (float *)(shared_u8 + 0); // float[64]",
+        "  double *const b = (double *)(shared_u8 + 512); // double[8]",
+    ];
+    assert!(unit.text.contains(&lines.join("\n")), "{}", unit.text);
+}
+
+/// In 32 bits as long as nothing overflows there, in 64 from where it might.
+#[test]
+fn indices_are_as_wide_as_they_need() {
+    let text = cuda(
+        "kernel k(x: ptr<f32>, n: i32, m: i64) threads 256 scratch 0 {\n  for i in 0..16 step 1 {\n    \
+         for j in tx..n step 256 {\n      for l in 0..n step 1 {\n        \
+         a: i64 = index (by*64 + i*4 + tx%4)*16 + tx//64\n        b: i64 = index by*64*65536 + 5\n        \
+         c: i64 = index n + 1 - l\n        d: i64 = index (j + l)*3 + m\n        e: i64 = index n*n//4 + (n - 1)%n\n        \
+         f: i32 = index i*100000000\n        store x[i*100000000*tx] = 1.0:f32\n      }\n    }\n  }\n}\n",
+    );
+    for line in [
+        "for (int i = 0; i < 16; i++) {",
+        // A step behind `n` there may be no `int`.
+        "for (i64 j = tx; j < n; j += 256) {",
+        "for (int l = 0; l < n; l++) {",
+        "i64 a = (by * 64 + i * 4 + (tx & 3)) * 16 + (tx >> 6);",
+        "i64 b = (i64)(by * 64) * 65536 + 5;",
+        "i64 c = (i64)n + 1 - l;",
+        "i64 d = (j + l) * 3 + m;",
+        "i64 e = ((i64)n * n >> 2) + floormod_i64((i64)n - 1, n);",
+        "int f = (int)(i * 100000000);",
+        "x[(i64)(i * 100000000) * tx] = 1.0f;",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+}
+
+#[test]
+fn integers_wrap_and_shift_as_the_evaluator_s() {
+    let text = cuda(
+        "kernel k(x: ptr<i32>) scratch 0 {\n  a: i32 = load x[0]\n  b: i32 = addi a, a\n  c: i32 = shr b, 3:i32\n  \
+         d: i32 = mini.u c, a\n  store x[0] = d\n}\n",
+    );
+    for line in [
+        "  return (int)((u32)a + (u32)b);",
+        "  int b = add_i32(a, a);",
+        "  return a >> ((u32)b < 32 ? b : 31);",
+        "  return (u32)a < (u32)b ? a : b;",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+}
+
+/// Names of a user's are identifiers that nothing of CUDA's is called, whatever they were.
+#[test]
+fn names_are_harmless() {
+    let mut k = kernel("kernel k(x: ptr<f32>) scratch 0 {\n  store x[0] = 1.0:f32\n}\n");
+    for (label, name) in [
+        ("exp", "exp_kernel"),
+        ("softmax_kernel", "softmax_kernel"),
+        ("", "_kernel"),
+        ("a*/ b\n#error", "a___u_2a__/ b"),
+        ("kernel", "kernel_kernel"),
+    ] {
+        k.name = Label::new(label);
+        let unit = emitted(&[&k, &k], "sm_80").unwrap();
+        let (first, second) = (unit.entries[0].name.as_str(), unit.entries[1].name.as_str());
+        assert!(first.bytes().chain(second.bytes()).all(|b| b.is_ascii_alphanumeric() || b == b'_'), "{first}");
+        assert!(first != second && unit.text.lines().all(|l| !l.starts_with("#error")), "{}", unit.text);
+        if !name.contains('/') && !name.starts_with('_') {
+            assert_eq!(first, name);
+        }
+    }
+}
+
+#[test]
+fn what_is_not_there_is_refused_by_name() {
+    let one = |body: &str| refusal(&format!("kernel k(x: ptr<f32>, h: ptr<i4>) scratch 0 {{\n  {body}\n}}\n"));
+    for (body, message) in [
+        ("poll", "poll: a worker's call of the pool of threads that runs blocks on a CPU"),
+        ("print site 0 1.0:f32", "print site 0 1.0:f32: printing from a kernel, which is not there yet"),
+        ("assert true:i1 site 0", "assert true:i1 site 0: an assertion, which is not there yet"),
+        (
+            "check read x[0] count 1 site 0",
+            "check read x[0] count 1 site 0: a check of an access, which is not there yet",
+        ),
+        (
+            "a: f32x8 = load x[0]",
+            "a: f32x8 = load x[0]: a thread of a GPU moves 2 or 4 elements and at most 16 bytes at once, not f32x8",
+        ),
+        (
+            "store h[0] = 1:i4",
+            "store h[0] = 1:i4: two elements of 4 bits share a byte, which two threads may write at once: store 8 bits instead",
+        ),
+        (
+            "r: i64x4 = ramp 0 step 1",
+            "r: i64x4 = ramp 0 step 1: arithmetic on vectors, which a thread of a GPU only moves",
+        ),
+    ] {
+        assert_eq!(one(body), message);
+    }
+    let k = kernel("kernel k(x: ptr<f32>) threads 64 scratch 0 shared 150000 {\n  barrier\n}\n");
+    let needs = "a block uses 150000 bytes of shared memory; sm_120 gives a block at most 101376";
+    assert_eq!(emitted(&[&k], "sm_120").unwrap_err().message, needs);
+    assert!(emitted(&[&k], "sm_80").is_ok());
+    let cpu = emit(&[&k], &Target::cpu()).unwrap_err();
+    assert_eq!(cpu.message, "CUDA needs a GPU as its target, such as sm_90a; found `cpu`");
 }
