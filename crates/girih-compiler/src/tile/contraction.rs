@@ -78,11 +78,14 @@ pub fn nest_at(stmt: &Stmt) -> Option<Result<Nest<'_>, &'static str>> {
     }
 }
 
+/// What a rule makes of a contraction nest.
+pub type Change<'c> = dyn FnMut(&mut Kernel, &Nest<'_>) -> Result<Vec<Stmt>, String> + 'c;
+
 /// Puts what `f` makes of each contraction nest in its place; what it refuses stays and is reported.
 pub fn rewrite(
     p: &Kernel,
     log: &mut Log,
-    f: &mut dyn FnMut(&mut Kernel, &Nest) -> Result<Vec<Stmt>, String>,
+    f: &mut Change<'_>,
 ) -> Option<Kernel> {
     edit::rewrite(p, &mut |kernel, s| {
         let made = match nest_at(s) {

@@ -96,7 +96,7 @@ impl<'a> After<'a> {
     fn of(kernel: &Kernel, s: &'a Stmt, acc: BufId, shape: &[u64]) -> Option<After<'a>> {
         let (i, j) = pair(s, shape)?;
         let (_, row) = i.body.split_last()?;
-        if !row.iter().all(|s| edit::is_pure(s)) || j.body.len() > MOST_STATEMENTS {
+        if !row.iter().all(edit::is_pure) || j.body.len() > MOST_STATEMENTS {
             return None;
         }
         let varying: BTreeSet<ValId> = refs(&j.body).vals_defined;
