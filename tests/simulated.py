@@ -61,27 +61,27 @@ MODELS = [
     "torch.arange(1000) * 3 % 7",
 ]
 
-# Each example with a launch that the simulator runs in a moment.
+# Each example, with a launch that the simulator runs in a moment where the example's own has more blocks than that.
 EXAMPLES = {
-    "attention": None,
-    "batched_gemm": None,
+    "attention": "--grid 1",
+    "batched_gemm": "--grid 1",
     "gemm": "--grid 2,1 --arg A=randn:f16[150x40] --arg B=randn:f16[40x100] --arg C=zeros:f32[150x100]"
     " --arg M=i32:150 --arg N=i32:100 --arg K=i32:40",
-    "gemm_block": None,
-    "gemm_f32": "--grid 1,1 --arg A=randn:f32[100x40] --arg B=randn:f32[40x100] --arg C=zeros:f32[100x100]"
+    "gemm_block": "",
+    "gemm_f32": "--grid 1 --arg A=randn:f32[100x40] --arg B=randn:f32[40x100] --arg C=zeros:f32[100x100]"
     " --arg M=i32:100 --arg N=i32:100 --arg K=i32:40",
-    "gemm_pointers": None,
-    "gemm_transposed": None,
-    "hello": None,
-    "histogram": None,
-    "layer_norm": None,
-    "mutex": None,
-    "prefix_sum": None,
-    "print_in_turn": None,
-    "saxpy": None,
-    "softmax": None,
-    "transpose": None,
-    "vector_add": None,
+    "gemm_pointers": "--grid 1",
+    "gemm_transposed": "--grid 1",
+    "hello": "",
+    "histogram": "--grid 8",
+    "layer_norm": "--grid 4",
+    "mutex": "--grid 8",
+    "prefix_sum": "--grid 4",
+    "print_in_turn": "--grid 4",
+    "saxpy": "--grid 2",
+    "softmax": "--grid 16",
+    "transpose": "--grid 2,2",
+    "vector_add": "--grid 8",
 }
 
 # What a run may take, on a busy machine.
@@ -103,7 +103,7 @@ def cases(examples, everything):
     """Each case with its targets and seeds."""
     listed = [(text, ["-c", text], 2) for text in MODELS]
     for name, launch in EXAMPLES.items():
-        listed.append((name, [os.path.join(examples, f"{name}.mlir"), *(launch or "").split()], 1))
+        listed.append((name, [os.path.join(examples, f"{name}.mlir"), *launch.split()], 1))
     at = 0
     for name, what, some in listed:
         pairs = [(target, seed) for target in TARGETS for seed in SEEDS]
