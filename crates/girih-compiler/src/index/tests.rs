@@ -182,3 +182,12 @@ fn extreme_constants_do_not_overflow() {
     assert_eq!(Ix::add(max.clone(), Ix::Const(1)), Ix::Add(Box::new(max), Box::new(Ix::Const(1))));
     let _ = simplify(&Ix::Sub(Box::new(Ix::Const(0)), Box::new(min)), &f);
 }
+
+#[test]
+fn threads_are_those_of_the_block() {
+    let (any, block) = (Facts::new(), Facts { threads: Some(256), ..Facts::new() });
+    assert_eq!((any.range(&Ix::Thread), block.range(&Ix::Thread)), (Interval::new(0, 1023), Interval::new(0, 255)));
+    let warp = Ix::floor_div(Ix::Thread, Ix::Const(32));
+    assert_eq!(block.decide(&Cond::new(warp.clone(), Cmp::Lt, Ix::Const(8))), Some(true));
+    assert_eq!(any.decide(&Cond::new(warp, Cmp::Lt, Ix::Const(8))), None);
+}

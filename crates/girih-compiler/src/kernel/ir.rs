@@ -116,12 +116,9 @@ pub enum Space {
     Shared,
 }
 
-impl Space {
-    pub fn name(self) -> &'static str {
-        match self {
-            Space::Scratch => "scratch",
-            Space::Shared => "shared",
-        }
+impl std::fmt::Display for Space {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if *self == Space::Shared { "shared" } else { "scratch" })
     }
 }
 

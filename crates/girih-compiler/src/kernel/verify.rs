@@ -58,7 +58,7 @@ impl Verifier<'_> {
         });
         self.expect(k.threads > 1 || k.shared == 0, || "a block of one thread has shared memory".to_string());
         for slot in k.slots.values() {
-            let (name, space) = (&slot.name, slot.space.name());
+            let (name, space) = (&slot.name, slot.space);
             let size = if slot.space == Space::Shared { k.shared } else { k.scratch };
             self.expect(slot.offset.saturating_add(slot.bytes()) <= size, || {
                 format!("slot `{name}` reaches past the {space}")
@@ -83,7 +83,7 @@ impl Verifier<'_> {
 
     fn whole_warps(&mut self, what: &str) {
         let threads = self.k.threads;
-        self.expect(threads % WARP == 0, || {
+        self.expect(threads.is_multiple_of(WARP), || {
             format!("`{what}` needs whole warps of {WARP} threads, and a block has {threads}")
         });
     }

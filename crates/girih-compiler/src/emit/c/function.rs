@@ -23,6 +23,9 @@ pub fn function(support: &mut Support, kernel: &Kernel, n: usize) -> String {
     let mut head = Lines::default();
     head.line(&format!("// kernel {}", kernel.name));
     head.open(&format!("int32_t girih_{n}(const girih_args *args, girih_ctx *ctx, int64_t lo, int64_t hi) {{"));
+    if kernel.threads != 1 {
+        head.line(&format!("#error \"a block of this kernel has {} threads, and C has one\"", kernel.threads));
+    }
     params.iter().chain(&slots).for_each(|l| head.line(l));
     let used = |word: &str| contains_word(&body, word);
     if ["bx", "by", "gx", "bz"].into_iter().any(used) {

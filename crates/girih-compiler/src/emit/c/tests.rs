@@ -95,3 +95,12 @@ loop kernel k(lock: ptr i32, bins: ptr i32):
     let place = |what: &str| kernel.find(what).unwrap();
     assert!(place("atomic_cas_i32(") < place("ctx->yield(") && place("ctx->yield(") < place("i < 1024"), "{kernel}");
 }
+
+#[test]
+fn a_kernel_of_several_threads_is_no_c() {
+    let text = "kernel k(o: ptr<i32>) threads 64 scratch 0 {\n  store o[tx] = 1:i32\n  barrier\n}\n";
+    let kernel = crate::kernel::parse::parse(text).unwrap();
+    assert!(
+        emit(&[&kernel], &Target::cpu()).contains("#error \"a block of this kernel has 64 threads, and C has one\"")
+    );
+}

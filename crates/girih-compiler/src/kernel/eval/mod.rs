@@ -2,7 +2,7 @@
 //!
 //! In: a [`Kernel`], the placed kernel that it was made of (for its globals, the formats of prints, and sites), a
 //! [`Launch`], a memory and a host. Out: the memory changed and what the kernel printed, or a [`Trap`]. It is the
-//! [`machine`](super::machine) with warps of one lane, where the first thing that is wrong ends the run.
+//! [`machine`] with warps of one lane, where the first thing that is wrong ends the run.
 //!
 //! ```text
 //! x: f32x16 = load A[j]   -->   Load { dst: 40, lanes: 16, at: Memory(base: 3, index: slot 7) }

@@ -2,7 +2,7 @@
 
 use super::code::Program;
 use super::schedule::Schedule;
-use super::watch::{Scope, Watch};
+use super::watch::Watch;
 use super::{POISON, ops};
 use crate::base::budget::TooMuch;
 use crate::base::host::Host;
@@ -83,7 +83,8 @@ pub(super) struct Machine<'a, const W: usize, V: Watch> {
     slots: Vec<[u64; W]>,
 }
 
-pub(super) fn run<const W: usize, V: Watch>(
+/// Runs every block of the launch, or its `only_block`, in warps of `W` lanes.
+pub(in crate::kernel) fn run<const W: usize, V: Watch>(
     run: Run<'_>,
     memory: &mut dyn Memory,
     host: &mut dyn Host,
@@ -259,11 +260,6 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
             group.lanes &= !away;
             warp.groups.push(other);
         }
-    }
-
-    /// All lanes meet, or all threads.
-    pub(super) fn met(&mut self, block: &mut Block<W, V::Local>, scope: Scope, ordered: bool) {
-        self.watch.met(&mut block.local, scope, ordered);
     }
 }
 

@@ -53,7 +53,7 @@ pub(in crate::kernel) fn compile(kernel: &Kernel, placed: &loops::ir::Kernel) ->
     for slot in kernel.slots.values() {
         let size = if slot.space == Space::Shared { kernel.shared } else { kernel.scratch };
         if slot.offset.saturating_add(slot.bytes()) > size {
-            return Err(format!("the slot `{}` reaches past the {}", slot.name, slot.space.name()));
+            return Err(format!("the slot `{}` reaches past the {}", slot.name, slot.space));
         }
     }
     let mut next: u64 = 0;

@@ -32,12 +32,10 @@ mod watch;
 
 use super::ir::Kernel;
 use crate::base::Code;
-use crate::base::host::Host;
 use crate::base::launch::{Launch, Trap};
-use crate::base::memory::Memory;
 use crate::loops;
 
-pub(super) use block::Run;
+pub(super) use block::{Run, run};
 pub(super) use code::{At, NO_STATEMENT, Program};
 pub use schedule::Policy;
 pub(super) use schedule::Schedule;
@@ -75,15 +73,4 @@ fn blocks(kernel: &Kernel, launch: &Launch) -> Result<Option<[u32; 3]>, Trap> {
         *to = u32::try_from(n.max(0)).map_err(|_| Trap::new(Code::BadGrid, format!("a grid of {n} blocks")))?;
     }
     Ok((!grid.contains(&0)).then_some(grid))
-}
-
-/// Runs every block of the launch, or its `only_block`, in warps of `W` lanes.
-pub(super) fn run<const W: usize, V: Watch>(
-    run: Run<'_>,
-    memory: &mut dyn Memory,
-    host: &mut dyn Host,
-    watch: &mut V,
-    schedule: Schedule,
-) -> Result<(), Trap> {
-    block::run::<W, V>(run, memory, host, watch, schedule)
 }

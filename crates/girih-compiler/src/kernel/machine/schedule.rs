@@ -74,8 +74,11 @@ impl Schedule {
     /// The warp that runs after `last`, and the instructions of its turn; `None` where none can run.
     pub fn turn(&mut self, last: usize, warps: usize, ready: impl Fn(usize) -> bool) -> Option<(usize, u32)> {
         self.turns = self.turns.wrapping_add(1);
+        if warps == 1 && self.policy != Policy::Random {
+            return ready(0).then_some((0, u32::MAX));
+        }
         let after = || (1..=warps).map(|n| (last + n) % warps).find(|w| ready(*w));
-        if self.turns % ROUND == 0 {
+        if self.turns.is_multiple_of(ROUND) {
             self.round = (1..=warps).map(|n| (self.round + n) % warps).find(|w| ready(*w))?;
             return Some((self.round, TURN));
         }
@@ -103,7 +106,7 @@ impl Schedule {
     /// Which of several groups of lanes runs, given where they stand: the one that is behind, so that they meet again.
     pub fn group(&mut self, ready: &[(usize, u32)]) -> Option<usize> {
         self.groups = self.groups.wrapping_add(1);
-        if self.groups % ROUND == 0 && !ready.is_empty() {
+        if self.groups.is_multiple_of(ROUND) && !ready.is_empty() {
             return ready.get((self.groups / ROUND) as usize % ready.len()).map(|(group, _)| *group);
         }
         let at = match self.policy {

@@ -63,7 +63,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
             }
             (group.at, group.waits) = (group.at + 1, None);
         }
-        self.met(block, Scope::Warp(warp as u32), ordered);
+        self.watch.met(&mut block.local, Scope::Warp(warp as u32), ordered);
     }
 
     fn meet_block(&mut self, block: &mut Block<W, V::Local>) {
@@ -85,7 +85,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
             (group.at, group.waits) = (group.at + 1, None);
         }
         block.waiting = 0;
-        self.met(block, Scope::Block, true);
+        self.watch.met(&mut block.local, Scope::Block, true);
     }
 
     /// The end of a run in which no thread of a block can go on.

@@ -134,9 +134,21 @@ struct Event {
     thread: u32,
     /// Where in shared memory, or the address, and how many bytes.
     bytes: Option<(u64, u32)>,
-    /// What is known now and not later.
-    detail: String,
+    detail: Detail,
     count: u64,
+}
+
+/// What an event has to tell beside its kind.
+enum Detail {
+    None,
+    /// All of the sentence: what is near an address is known only when it is accessed.
+    Outside(String),
+    /// Who waits where, and who has ended.
+    Waiting {
+        what: String,
+        standing: Vec<Standing>,
+        ended: Vec<u32>,
+    },
 }
 
 /// Events so far.
@@ -178,7 +190,7 @@ impl Found {
             block: bad.block,
             thread: bad.thread,
             bytes: Some((bad.address, bad.bytes)),
-            detail: String::new(),
+            detail: Detail::None,
             count: 1,
         });
     }
@@ -198,7 +210,7 @@ impl Found {
                     1 => format!("element {index}"),
                     n => format!("elements {index} to {}", index.saturating_add(i64::from(n) - 1)),
                 };
-                format!("a thread {verb} {which} of `{name}` in {} memory, which has {len}", space.name())
+                format!("a thread {verb} {which} of `{name}` in {} memory, which has {len}", space)
             }
             Where::Memory { fault, near } => {
                 format!("a thread {verb} {} bytes at address {:#x} of global memory{near}", fault.len, fault.addr)
@@ -209,7 +221,7 @@ impl Found {
             block,
             thread,
             bytes: None,
-            detail: detail(),
+            detail: Detail::Outside(detail()),
             count: 1,
         });
     }
@@ -223,23 +235,21 @@ impl Found {
             Scope::Block => "threads of a block".to_string(),
             Scope::Warp(w) => format!("lanes of warp {w}"),
         };
-        let mut detail = format!("the {whose} do not all meet at one statement");
-        let places = || standing.iter().map(|s| (s.statement, s.threads.as_slice()));
-        detail.push_str(&placeholders(places()));
-        if !ended.is_empty() {
-            detail.push_str(&format!("\n  {} {} ended", threads_text(&ended), have(&ended)));
-        }
+        let what = format!("the {whose} do not all meet at one statement");
         let key = (Kind::Divergent, scope == Scope::Block, statement, last);
+        self.waiting(key, block, thread, Detail::Waiting { what, standing, ended });
+    }
+
+    fn waiting(&mut self, key: Key, block: [u32; 3], thread: u32, detail: Detail) {
         self.tell(key, || Event { first: None, block, thread, bytes: None, detail, count: 1 });
     }
 
     pub fn stuck(&mut self, block: [u32; 3], standing: Vec<Standing>) {
         let Some(first) = standing.first() else { return };
         let (statement, thread) = (first.statement, first.threads.first().copied().unwrap_or(0));
-        let places = standing.iter().map(|s| (s.statement, s.threads.as_slice()));
-        let detail = format!("no thread of the block can go on{}", placeholders(places));
         let key = (Kind::Deadlock, true, statement, statement);
-        self.tell(key, || Event { first: None, block, thread, bytes: None, detail, count: 1 });
+        let what = "no thread of the block can go on".to_string();
+        self.waiting(key, block, thread, Detail::Waiting { what, standing, ended: vec![] });
     }
 
     /// The findings, in order of their statements, with names.
@@ -255,7 +265,7 @@ impl Found {
             let statement = if kind.is_race() { second } else { first };
             let finding = Finding {
                 kind,
-                message: texts.fill(&sentence(kind, space, across, &e.detail)),
+                message: sentence(kind, space, across, &e.detail, texts),
                 help: help(kind, across),
                 first: earlier,
                 statement: texts.statement(statement),
@@ -269,7 +279,12 @@ impl Found {
     }
 }
 
-fn sentence(kind: Kind, space: &str, across: bool, detail: &str) -> String {
+fn sentence(kind: Kind, space: &str, across: bool, detail: &Detail, texts: &Texts) -> String {
+    match detail {
+        Detail::Outside(text) => return text.clone(),
+        Detail::Waiting { what, standing, ended } => return waiting_text(what, standing, ended, texts),
+        Detail::None => {}
+    }
     let who = if across { "a thread of another block" } else { "another thread" };
     let race = |what: &str| format!("a race in {space} memory: a thread {what}, with nothing to order the two");
     match kind {
@@ -278,7 +293,7 @@ fn sentence(kind: Kind, space: &str, across: bool, detail: &str) -> String {
         Kind::WriteAfterWrite => race(&format!("writes what {who} has written")),
         Kind::Unwritten => "a thread reads shared memory that its block has not written".to_string(),
         Kind::Misaligned => format!("an access of {space} memory is not aligned to its own size"),
-        Kind::OutOfBounds | Kind::Divergent | Kind::Deadlock => detail.to_string(),
+        Kind::OutOfBounds | Kind::Divergent | Kind::Deadlock => kind.name().to_string(),
     }
 }
 
@@ -324,17 +339,18 @@ fn place_text(kernel: &Kernel, memory: &dyn Memory, shared: bool, at: u64, bytes
     }
 }
 
-/// Lines that say who waits where; `\u{1}n\u{1}` stands for statement n until the texts are at hand.
-fn placeholders<'a>(standing: impl Iterator<Item = (u32, &'a [u32])>) -> String {
-    let line = |(statement, threads): (u32, &[u32])| {
-        let wait = if threads.len() == 1 { "waits" } else { "wait" };
-        format!("\n  {} {wait} at \u{1}{statement}\u{1}", threads_text(threads))
-    };
-    standing.map(line).collect()
-}
-
-fn have(threads: &[u32]) -> &'static str {
-    if threads.len() == 1 { "has" } else { "have" }
+/// What happened, and a line for each statement at which threads wait.
+fn waiting_text(what: &str, standing: &[Standing], ended: &[u32], texts: &Texts) -> String {
+    let mut out = what.to_string();
+    for s in standing {
+        let at = texts.statement(s.statement);
+        let wait = if s.threads.len() == 1 { "waits" } else { "wait" };
+        out += &format!("\n  {} {wait} at line {}: `{}`", threads_text(&s.threads), at.line, at.text);
+    }
+    if !ended.is_empty() {
+        out += &format!("\n  {} {} ended", threads_text(ended), if ended.len() == 1 { "has" } else { "have" });
+    }
+    out
 }
 
 /// `threads 0-31, 40`.
@@ -379,18 +395,6 @@ impl Texts {
     pub fn statement(&self, number: u32) -> Statement {
         let none = || Statement { number, line: 0, text: "the end of the kernel".to_string(), from: None };
         self.all.get(number as usize).cloned().unwrap_or_else(none)
-    }
-
-    /// A sentence with the statements that it has numbers for.
-    fn fill(&self, text: &str) -> String {
-        let part = |(n, part): (usize, &str)| match part.parse() {
-            Ok(number) if n % 2 == 1 => {
-                let s = self.statement(number);
-                format!("line {}: `{}`", s.line, s.text)
-            }
-            _ => part.to_string(),
-        };
-        text.split('\u{1}').enumerate().map(part).collect()
     }
 }
 

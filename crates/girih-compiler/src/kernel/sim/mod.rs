@@ -1,7 +1,7 @@
 //! The simulator: a kernel of many threads executed, and what is wrong with it or what it costs reported.
 //!
 //! In: a [`Kernel`], the placed kernel that it was made of, a [`Launch`], a memory, a host and [`Options`]. Out: the memory
-//! changed, and a [`Report`]. It is the [`machine`](super::machine) with warps of 32 lanes and a watch:
+//! changed, and a [`Report`]. It is the [`machine`] with warps of 32 lanes and a watch:
 //!
 //! * [`clock`]: which accesses are ordered    * [`shadow`]: who wrote and read each place    * [`observer`]: the watch itself
 //! * [`count`]: banks, sectors                * [`finding`]: what is wrong, in words          * [`report`]: all of it
@@ -34,6 +34,7 @@ use crate::base::Code;
 use crate::base::host::Host;
 use crate::base::launch::{Launch, Trap};
 use crate::base::memory::Memory;
+use crate::index::facts::MOST_THREADS;
 use crate::loops;
 
 pub use super::machine::Policy;
@@ -72,6 +73,11 @@ pub fn run(
     options: &Options,
 ) -> Result<Report, Trap> {
     let name = kernel.name.as_str();
+    if !(1..=MOST_THREADS).contains(&kernel.threads) {
+        let message =
+            format!("the kernel `{name}` has {} threads in a block; it can have 1 to {MOST_THREADS}", kernel.threads);
+        return Err(Trap::new(Code::InvalidIr, message));
+    }
     let Some((mut launch, program)) = machine::prepare(kernel, placed, launch)? else {
         return Ok(Report::empty(name, kernel.threads, options));
     };

@@ -67,9 +67,18 @@ fn plural(n: u64, one: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
 }
 
-/// `1.00x of 128`: what was taken, against the least.
+/// `128 (1.00x)`: what was taken, against the least.
 fn against(r: &Requests) -> String {
     if r.requests == 0 { String::new() } else { format!("{} ({:.2}x)", r.taken, r.ratio()) }
+}
+
+/// One line on all of a memory.
+fn memory_line(f: &mut fmt::Formatter<'_>, which: &str, r: &Requests, taken: &str) -> fmt::Result {
+    if r.requests == 0 {
+        return Ok(());
+    }
+    let (requests, taken) = (plural(r.requests, "request"), plural(r.taken, taken));
+    writeln!(f, "{which} memory: {} bytes in {requests}, {taken} ({:.2}x)", r.bytes, r.ratio())
 }
 
 impl fmt::Display for Report {
@@ -98,19 +107,10 @@ impl fmt::Display for Report {
         if !self.watched_all {
             writeln!(f, "part of global memory was too large to be watched for races")?;
         }
-        let (shared, global) = (&self.total.shared, &self.total.global);
-        writeln!(
-            f,
-            "{} run by threads, {}; shared memory: {} bytes, {} in {}; global memory: {} bytes, {} in {}",
-            plural(self.total.executions, "statement"),
-            plural(self.barriers, "barrier"),
-            shared.bytes,
-            plural(shared.taken, "wavefront"),
-            plural(shared.requests, "request"),
-            global.bytes,
-            plural(global.taken, "sector"),
-            plural(global.requests, "request"),
-        )?;
+        let (ran, barriers) = (plural(self.total.executions, "thread-statement"), plural(self.barriers, "barrier"));
+        writeln!(f, "{ran}, {barriers}")?;
+        memory_line(f, "shared", &self.total.shared, "wavefront")?;
+        memory_line(f, "global", &self.total.global, "sector")?;
         let rows: Vec<&Row> =
             self.rows.iter().filter(|r| r.counts.shared.requests + r.counts.global.requests > 0).collect();
         if rows.is_empty() {

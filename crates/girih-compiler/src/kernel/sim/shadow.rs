@@ -35,7 +35,8 @@ impl Cell {
     /// Whether something that was done to the place races with what `me` does now.
     #[inline]
     fn races(earlier: Stamp, me: Stamp, clock: &Clock) -> bool {
-        !earlier.is_none() && !(earlier.atomic() && me.atomic()) && !clock.ordered(earlier, me.thread())
+        let both_atomic = earlier.atomic() && me.atomic();
+        !(earlier.is_none() || both_atomic || clock.ordered(earlier, me.thread()))
     }
 
     #[inline]

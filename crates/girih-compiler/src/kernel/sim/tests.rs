@@ -4,7 +4,6 @@ mod counts;
 mod memory;
 mod races;
 mod random;
-mod speed;
 mod sync;
 
 use super::{Kind, Options, Policy, Report, run};

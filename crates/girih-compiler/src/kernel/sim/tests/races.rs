@@ -1,5 +1,8 @@
 //! Races in shared and global memory, and the same kernels without.
 
+use crate::base::Label;
+use crate::kernel::ir::AxisId;
+
 use super::{Kind, Options, Policy, clean, found, kernel, racy, simulate};
 
 fn transpose(pitch: u32, barrier: &str) -> String {
@@ -49,6 +52,24 @@ fn a_report_names_statements_threads_and_the_element() {
     assert_eq!((w / 32, w % 8), (t % 8, t / 32), "{race}");
     assert!(race.place.as_ref().unwrap().contains("of `tile` (bytes"), "{race}");
     assert!(race.count > 100 && writer.block == race.thread.block, "{race}");
+}
+
+#[test]
+fn a_statement_has_the_users_line_of_the_loop_around_it() {
+    let mut k = kernel(&transpose(33, ""));
+    for (axis, line) in [(0, "turn.py:7"), (1, "turn.py:9")] {
+        k.axes[AxisId(axis)].from = Some(Label::new(line));
+    }
+    let (report, _) = simulate(&k, [1, 1, 1], &matrix(), &[], &Options::default());
+    let race = report.findings.iter().find(|f| f.kind == Kind::ReadAfterWrite).unwrap();
+    let from = |s: &super::super::Statement| s.from.clone().unwrap();
+    assert_eq!(from(&race.first.as_ref().unwrap().0), "turn.py:7");
+    assert_eq!(from(&race.statement), "turn.py:9");
+    let line = "line 5: `store tile[(i*8 + tx//32)*33 + tx%32] = x` by thread";
+    let shown = race.to_string();
+    assert!(shown.lines().any(|l| l.contains(line) && l.ends_with("# turn.py:7")), "{shown}");
+    // The loop's own text has no comment in it.
+    assert!(report.rows.iter().any(|r| r.statement.text == "for i in 0..4 step 1"), "{report}");
 }
 
 fn tree(step: &str) -> String {

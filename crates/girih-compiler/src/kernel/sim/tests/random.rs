@@ -3,7 +3,13 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use super::{kernel, schedules, simulate};
+use super::{Options, kernel, schedules, simulate};
+use crate::base::Budget;
+use crate::base::host::Silent;
+use crate::base::launch::Launch;
+use crate::base::memory::VecMemory;
+use crate::kernel::{parse, sim};
+use crate::loops;
 
 const THREADS: u32 = 64;
 const SHARED: u32 = 80;
@@ -138,4 +144,72 @@ fn what_is_found_races_and_what_races_is_found() {
         if expected.is_empty() { held += 1 } else { raced += 1 }
     }
     assert!(raced > 40 && held > 25, "{raced} raced, {held} held");
+}
+
+const WHOLE: &str = "kernel k(g: ptr<i32>, n: i32) threads 64 scratch 32 shared 320
+  slot t: i32[8] at 0
+  shared s: i32[80] at 0
+  for i in 0..n step 1
+    x: i32x2 = load g[tx*2 + i]
+    y: i32 = lane x[i%2]
+    store s[tx] = y where tx < 40
+    barrier
+    if tx//32 == 1
+      z: i32 = load s[79 - tx]
+      u: i32 = shuffle down z, 3:i32
+      store t[i] = u
+    else
+      w: i32 = rmw add s[tx%4], 1:i32 acquire
+      syncwarp
+    end
+  end
+  v: i32 = load t[tx%8]
+  old: i32 = cas g[0], v, 3:i32 release
+  store g[tx] = old
+";
+
+/// Whatever a kernel does, its run ends in a report or an error.
+#[test]
+fn no_kernel_makes_it_panic() {
+    let words =
+        ["tx", "n", "0", "1", "7", "64", "-1", "i", "s", "t", "g", "barrier", "syncwarp", "break", "return", "x", "y"];
+    let mut ran = 0;
+    for seed in 0..600u64 {
+        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1);
+        let mut lines: Vec<String> = WHOLE.lines().map(String::from).collect();
+        for _ in 0..1 + random.below(4) {
+            let at = 1 + random.below(lines.len() as u32 - 1) as usize;
+            let other = 3 + random.below(lines.len() as u32 - 3) as usize;
+            match random.below(4) {
+                0 => drop(lines.remove(at.max(3))),
+                1 => lines.swap(at.max(3), other),
+                2 => lines.insert(other, words[11 + random.below(4) as usize].to_string()),
+                _ => {
+                    let parts: Vec<&str> = lines[at].split_inclusive(' ').collect();
+                    let which = random.below(parts.len() as u32) as usize;
+                    let word = format!("{} ", words[random.below(words.len() as u32) as usize]);
+                    lines[at] = parts.iter().enumerate().map(|(n, p)| if n == which { &word } else { *p }).collect();
+                }
+            }
+        }
+        // Blocks open and close by indentation here, so that lines may move.
+        let braces = |line: &String| match line.trim() {
+            "end" => "}".to_string(),
+            "else" => "} else {".to_string(),
+            text if ["kernel", "for", "if"].iter().any(|w| text.starts_with(w)) => format!("{text} {{"),
+            text => text.to_string(),
+        };
+        let text = lines.iter().map(braces).collect::<Vec<_>>().join("\n") + "\n}\n";
+        let Ok(k) = parse::parse(&text) else { continue };
+        for policy in sim::Policy::ALL {
+            let options = Options { policy, seed, steps: 20_000, ..Options::default() };
+            let mut memory = VecMemory::new();
+            let g = memory.add("g", vec![1; 800]);
+            let launch = Launch { budget: Budget::of_memory(1 << 26), ..Launch::new([2, 1, 1], vec![g, 5]) };
+            let placed = loops::ir::Kernel::default();
+            let done = sim::run(&k, &placed, &launch, &mut memory, &mut Silent, &options);
+            ran += u32::from(done.is_ok_and(|report| report.to_string().starts_with("k: ")));
+        }
+    }
+    assert!(ran > 500, "only {ran} ran");
 }

@@ -1,9 +1,15 @@
-//! How fast the simulator is: `cargo test --release -p girih-compiler --lib sim::tests::speed -- --ignored --nocapture`.
+//! A tiled product of matrices on the simulator, and how fast that is:
+//! `cargo test --release -p girih-compiler --test simulator_speed -- --ignored --nocapture`.
 
 use std::fmt::Write;
 use std::time::Instant;
 
-use super::{Options, kernel, simulate};
+use girih_compiler::base::host::Silent;
+use girih_compiler::base::launch::Launch;
+use girih_compiler::base::memory::VecMemory;
+use girih_compiler::kernel::sim::{Kind, Options, Report, run};
+use girih_compiler::kernel::{parse, verify};
+use girih_compiler::loops;
 
 /// A product of matrices in tiles of 64 x 64 x 16, by 256 threads with 4 x 4 sums each.
 fn gemm(barrier: &str) -> String {
@@ -38,16 +44,21 @@ shared v: i32[1024] at 4096
     text + "}\n"
 }
 
-/// The product, and how many statements threads ran.
-fn multiply(n: usize, k: usize, text: &str, options: &Options) -> (super::Report, bool) {
+/// The report of a product of n x k by k x n, and whether it is right.
+fn multiply(n: usize, k: usize, text: &str, options: &Options) -> (Report, bool) {
     let a: Vec<i32> = (0..n * k).map(|i| (i * 7 % 13) as i32).collect();
     let b: Vec<i32> = (0..n * k).map(|i| (i * 5 % 11) as i32).collect();
     let dot = |i: usize, j: usize| (0..k).map(|l| a[i * k + l] * b[l * n + j]).sum();
     let expected: Vec<i32> = (0..n * n).map(|at| dot(at / n, at % n)).collect();
-    let arrays = [("a", a.clone()), ("b", b.clone()), ("c", vec![0; n * n])];
-    let grid = [(n / 64) as u32, (n / 64) as u32, 1];
-    let (report, left) = simulate(&kernel(text), grid, &arrays, &[k as u64], options);
-    (report, left[2] == expected)
+    let bytes = |values: &[i32]| -> Vec<u8> { values.iter().flat_map(|x| x.to_le_bytes()).collect() };
+    let mut memory = VecMemory::new();
+    let [a, b, c] = [("a", &a), ("b", &b), ("c", &vec![0; n * n])].map(|(name, of)| memory.add(name, bytes(of)));
+    let launch = Launch::new([(n / 64) as u32, (n / 64) as u32, 1], vec![a, b, c, k as u64]);
+    let kernel = parse::parse(text).unwrap();
+    assert_eq!(verify::verify(&kernel), [""; 0]);
+    let placed = loops::ir::Kernel::default();
+    let report = run(&kernel, &placed, &launch, &mut memory, &mut Silent, options).unwrap();
+    (report, memory.bytes(c) == Some(&bytes(&expected)[..]))
 }
 
 #[test]
@@ -55,7 +66,7 @@ fn a_tiled_product_is_right_and_clean() {
     let (report, right) = multiply(64, 32, &gemm("barrier"), &Options::default());
     assert!(right && report.is_clean(), "{report}");
     let (report, _) = multiply(64, 32, &gemm(""), &Options::default());
-    assert!(report.findings.iter().any(|f| f.kind == super::Kind::WriteAfterRead), "{report}");
+    assert!(report.findings.iter().any(|f| f.kind == Kind::WriteAfterRead), "{report}");
 }
 
 #[test]
