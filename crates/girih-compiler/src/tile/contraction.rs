@@ -82,11 +82,7 @@ pub fn nest_at(stmt: &Stmt) -> Option<Result<Nest<'_>, &'static str>> {
 pub type Change<'c> = dyn FnMut(&mut Kernel, &Nest<'_>) -> Result<Vec<Stmt>, String> + 'c;
 
 /// Puts what `f` makes of each contraction nest in its place; what it refuses stays and is reported.
-pub fn rewrite(
-    p: &Kernel,
-    log: &mut Log,
-    f: &mut Change<'_>,
-) -> Option<Kernel> {
+pub fn rewrite(p: &Kernel, log: &mut Log, f: &mut Change<'_>) -> Option<Kernel> {
     edit::rewrite(p, &mut |kernel, s| {
         let made = match nest_at(s) {
             None => return Visit::Into,
