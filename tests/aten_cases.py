@@ -157,6 +157,12 @@ def binary(add):
         add(f"{name}.Tensor", x, y)
     add("div.Tensor", ints(5), ints(5, low=1))
     add("div.Scalar", ints(5), 4)
+    # A number that the integers' type cannot hold keeps its value.
+    bytes_ = torch.tensor([0, 1, 7, 255], dtype=torch.uint8)
+    add("div.Scalar", bytes_, -2)
+    add("true_divide.Scalar", bytes_, 300)
+    add("copysign.Scalar", bytes_, -2)
+    add("xlogy.Scalar_Other", bytes_, 300)
     add("true_divide.Tensor", ints(5), ints(5, low=1))
     p, q = r(50) * 20, r(50)
     for mode in ("floor", "trunc"):

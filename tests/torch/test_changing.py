@@ -530,6 +530,17 @@ def test_a_number_that_multiplies_or_divides_is_not_rounded(whole, dtype, mode):
 
 
 @pytest.mark.parametrize("dynamic", [None, True])
+def test_integers_and_numbers_meet_as_floats(dynamic):
+    def f(x):
+        return x / -2, torch.true_divide(x, 300), torch.copysign(x, -2), torch.xlogy(x, 300)
+
+    compiled = torch.compile(f, backend="girih", dynamic=dynamic)
+    for x in (torch.tensor([0, 1, 7, 255], dtype=torch.uint8), torch.tensor(1, dtype=torch.uint8)):
+        for got, want in zip(compiled(x), f(x)):
+            torch.testing.assert_close(got, want)
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
 def test_log_sigmoid_is_row_major(dynamic):
     compiled = torch.compile(torch.nn.functional.logsigmoid, backend="girih", dynamic=dynamic)
     for x in (torch.randn(6, 2).t(), torch.randn(2, 3, 4).permute(2, 0, 1), torch.randn(4, 6)[:, ::2]):

@@ -1,6 +1,6 @@
 //! Arithmetic, comparisons and logic of two operands, with PyTorch's promotion of types.
 
-use super::types::{bound, element, floating, needed, operand, pair, promote, scaled, together};
+use super::types::{bound, element, needed, operand, pair, pair_of_floats, promote, scaled, together};
 use super::{Call, Decomposition};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
@@ -184,13 +184,13 @@ pub(super) fn trunc(b: &mut Builder<'_>, x: Arg) -> Result<Arg> {
 
 fn div(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (x, y) = (call.arg(0)?, needed(b, call, 1, "other")?);
-    let (x, y, elem) = with_number(b, x, y)?;
     let mode =
         if call.name == "aten.floor_divide" { "floor" } else { call.choice("rounding_mode", &["", "trunc", "floor"])? };
-    if mode.is_empty() && !elem.is_float() {
-        let (x, y) = (floating(b, x)?, floating(b, y)?);
+    if mode.is_empty() && !promote(b, &[x, y]).is_float() {
+        let (x, y) = pair_of_floats(b, x, y)?;
         return Ok(vec![b.div(x, y)?]);
     }
+    let (x, y, elem) = with_number(b, x, y)?;
     let out = if mode.is_empty() { b.div(x, y)? } else { divide_rounded(b, x, y, mode == "floor")? };
     Ok(vec![b.convert(out, elem)?])
 }
@@ -419,8 +419,7 @@ fn clamp(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 
 fn two_floats(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (x, y) = (needed(b, call, 0, "self")?, needed(b, call, 1, "other")?);
-    let (x, y) = pair(b, x, y)?;
-    let (x, y) = (floating(b, x)?, floating(b, y)?);
+    let (x, y) = pair_of_floats(b, x, y)?;
     let narrow = b.elem(x);
     let wide = b.wide(x);
     let (x, y) = (b.convert(x, wide)?, b.convert(y, wide)?);

@@ -77,6 +77,14 @@ pub(super) fn pair(b: &mut Builder<'_>, x: Arg, y: Arg) -> Result<(Arg, Arg)> {
     Ok((b.convert(x, elem)?, b.convert(y, elem)?))
 }
 
+/// Two operands in the float type they promote to. Where that is no float each becomes f32 from what it is: a number that
+/// the other's integer type cannot hold keeps its value, as in PyTorch, where a uint8 divided by -2 is negative.
+pub(super) fn pair_of_floats(b: &mut Builder<'_>, x: Arg, y: Arg) -> Result<(Arg, Arg)> {
+    let elem = promote(b, &[x, y]);
+    let elem = if elem.is_float() { elem } else { Elem::F32 };
+    Ok((b.convert(x, elem)?, b.convert(y, elem)?))
+}
+
 /// The operand, as f32 where it is not a float.
 pub(super) fn floating(b: &mut Builder<'_>, x: Arg) -> Result<Arg> {
     if b.elem(x).is_float() { Ok(x) } else { b.convert(x, Elem::F32) }
