@@ -23,7 +23,7 @@ fn variables_mean_what_they_say_or_are_refused() {
         ("GIRIH_THREADS", "0"),
         ("GIRIH_DEVICE", "foo"),
         ("GIRIH_CACHE_SIZE", "lots"),
-        ("GIRIH_TARGET", "sm_80"),
+        ("GIRIH_TARGET", "sm_75"),
     ] {
         let o = run(name, value);
         expect(&o, 2, &format!("`{value}`"));
