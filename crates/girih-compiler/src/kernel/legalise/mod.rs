@@ -47,7 +47,9 @@ pub const SCRATCH_LIMIT: u64 = 1 << 30;
 pub fn legalise(kernel: &l::Kernel, options: &Options) -> Result<k::Kernel, String> {
     let (bound, grid) = blocks::bind(kernel);
     let mut lower = Lower::new(&bound, options)?;
-    lower.barriers = sync::barriers(&bound);
+    if lower.out.threads > 1 {
+        lower.barriers = sync::barriers(&bound);
+    }
     let body = lower.block(&bound.body)?;
     let grid = match grid {
         Some([x, y, z]) => Some([lower.ix(&x)?, lower.ix(&y)?, lower.ix(&z)?]),

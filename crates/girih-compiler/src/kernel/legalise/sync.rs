@@ -12,12 +12,13 @@
 //! ```
 //!
 //! The rule is that of effects: between two statements of which one writes what the other reads or writes there is a
-//! barrier. A loop is walked twice, since what the end of an iteration did meets the beginning of the next. Shared buffers
-//! are apart from each other; global memory is one thing, as arguments may overlap.
+//! barrier. What the end of a loop's iteration did meets the beginning of the next: the kernel is walked until no loop's end
+//! tells anything new, each walk going by each statement once. Shared buffers are apart from each other; global memory is
+//! one thing, as arguments may overlap.
 
 use crate::loops::ir::*;
 use crate::loops::walk::{self, Part, parts};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 
 /// What threads share.
@@ -48,10 +49,10 @@ impl Since {
     }
 }
 
-/// The statements of a kernel before which there must be a barrier; none where a block has one thread.
+/// The statements of a kernel before which there must be a barrier.
 pub(super) fn barriers(kernel: &Kernel) -> FxHashSet<*const Stmt> {
-    let mut sync = Sync { kernel, before: FxHashSet::default(), left: vec![] };
-    if super::threads::of(&kernel.body) > 1 {
+    let mut sync = Sync { kernel, before: FxHashSet::default(), ends: FxHashMap::default(), news: true, left: vec![] };
+    while std::mem::take(&mut sync.news) {
         sync.body(&kernel.body, &mut Since::default());
     }
     sync.before
@@ -60,6 +61,10 @@ pub(super) fn barriers(kernel: &Kernel) -> FxHashSet<*const Stmt> {
 struct Sync<'a> {
     kernel: &'a Kernel,
     before: FxHashSet<*const Stmt>,
+    /// For each loop: what had happened at the ends of its iterations, as far as it was seen.
+    ends: FxHashMap<*const Stmt, Since>,
+    /// The walk at hand saw an end that no walk before it saw.
+    news: bool,
     /// For each loop around: what had happened where an iteration was left early.
     left: Vec<Since>,
 }
@@ -71,8 +76,8 @@ impl Sync<'_> {
 
     fn stmt(&mut self, s: &Stmt, since: &mut Since) {
         match s {
-            Stmt::For(f) if f.place != Place::Thread => self.repeated(&f.body, since),
-            Stmt::Loop { body } => self.repeated(body, since),
+            Stmt::For(f) if f.place != Place::Thread => self.repeated(s, &f.body, since),
+            Stmt::Loop { body } => self.repeated(s, body, since),
             Stmt::Stage { body, .. } => self.body(body, since),
             Stmt::Break | Stmt::Continue => {
                 if let Some(left) = self.left.last_mut() {
@@ -106,15 +111,21 @@ impl Sync<'_> {
         }
     }
 
-    /// A body that may run any number of times.
-    fn repeated(&mut self, body: &[Stmt], since: &mut Since) {
-        let before = since.clone();
-        for _ in 0..2 {
-            self.left.push(Since::default());
-            self.body(body, since);
-            since.add(&self.left.pop().unwrap_or_default());
-            since.add(&before);
+    /// A loop, whose body may run any number of times.
+    fn repeated(&mut self, of: &Stmt, body: &[Stmt], since: &mut Since) {
+        let of = std::ptr::from_ref(of);
+        if let Some(end) = self.ends.get(&of) {
+            since.add(end);
         }
+        let before = since.clone();
+        self.left.push(Since::default());
+        self.body(body, since);
+        since.add(&self.left.pop().unwrap_or_default());
+        let known = self.ends.entry(of).or_default();
+        let old = known.clone();
+        known.add(since);
+        self.news |= *known != old;
+        since.add(&before);
     }
 
     fn effects(&self, s: &Stmt) -> Since {
@@ -136,5 +147,64 @@ impl Sync<'_> {
 
     fn is_shared(&self, buf: BufId) -> bool {
         self.kernel.bufs.get(buf).is_some_and(|b| b.space == Space::Shared)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::kernel::ir::Stmt;
+    use crate::kernel::legalise::{Options, legalise};
+    use crate::loops::parse::parse;
+
+    /// The barriers in the kernel that a body of Tile IR becomes.
+    fn barriers(body: &str) -> usize {
+        let (kernel, _) = parse(&format!("tile kernel k(p: ptr f32, n: i64):\n{body}")).unwrap();
+        fn count(body: &[Stmt]) -> usize {
+            let of = |s: &Stmt| match s {
+                Stmt::Barrier => 1,
+                Stmt::For { body, .. } | Stmt::Loop { body } => count(body),
+                Stmt::If { then, els, .. } => count(then) + count(els),
+                _ => 0,
+            };
+            body.iter().map(of).sum()
+        }
+        let options = Options { shared: 1 << 16, ..Options::default() };
+        count(&legalise(&kernel, &options).unwrap().body)
+    }
+
+    /// Loops in each other around statements that are indented as their body.
+    fn nested(depth: usize, body: &[&str]) -> String {
+        let mut text = "  local s: f32[32] shared\n".to_string();
+        for d in 0..depth {
+            text += &format!("{}for i{d} in 0..n: serial\n", "  ".repeat(d + 1));
+        }
+        body.iter().for_each(|line| text += &format!("{}{line}\n", "  ".repeat(depth + 1)));
+        text
+    }
+
+    const FILL: [&str; 2] = ["for t in 0..32: free thread", "  s[t] = 1.0"];
+    const READ: [&str; 3] = ["for u in 0..32: free thread", "  v: f32 = s[31 - u]", "  store p[u] = v"];
+
+    #[test]
+    fn ends_of_iterations_meet_beginnings() {
+        let both: Vec<&str> = FILL.into_iter().chain(READ).collect();
+        // One before the read; in a loop another before the next iteration's write, however deep.
+        assert_eq!(barriers(&nested(0, &both)), 1);
+        for depth in [1, 2, 5] {
+            assert_eq!(barriers(&nested(depth, &both)), 2, "{depth}");
+        }
+        assert_eq!(barriers(&nested(0, &FILL)), 0);
+        // An iteration that is left before its barrier.
+        let left = ["if stop:", "  break"];
+        let test = ["stop: i1 = test n < 5"];
+        let all: Vec<&str> = test.into_iter().chain(FILL).chain(left).chain(READ).collect();
+        let text = nested(1, &all) + "  for w in 0..32: free thread\n    x: f32 = s[31 - w]\n    store p[w] = x\n";
+        assert_eq!(barriers(&text), 3);
+    }
+
+    #[test]
+    fn the_walk_is_as_long_as_the_kernel() {
+        let both: Vec<&str> = FILL.into_iter().chain(READ).collect();
+        assert_eq!(barriers(&nested(30, &both)), 2);
     }
 }
