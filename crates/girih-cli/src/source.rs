@@ -93,8 +93,11 @@ pub fn choose<'p>(source: &Source, program: &'p Program, flag: Option<&str>) -> 
 pub fn options(args: &KernelArgs) -> Result<Options, Failure> {
     let mut options = Options::from_env().map_err(Failure::usage)?;
     let target = args.target.clone().or_else(|| std::env::var("GIRIH_TARGET").ok().filter(|t| !t.is_empty()));
+    options.threads = args.threads.or(options.threads);
     match target.as_deref() {
-        None | Some("cpu") => {}
+        None => {}
+        // This machine, whatever the device.
+        Some("cpu") => options.target = Some(options.clone().device(girih::Device::Cpu).resolved_target()),
         Some(name) => match Target::named(name) {
             Some(target) => options.target = Some(target),
             None => {
@@ -103,7 +106,6 @@ pub fn options(args: &KernelArgs) -> Result<Options, Failure> {
             }
         },
     }
-    options.threads = args.threads.or(options.threads);
     options.check |= args.check;
     options.knobs = args.knobs.clone();
     options.printer = Some(std::sync::Arc::new(|_, text| crate::output::print(text)));

@@ -109,6 +109,7 @@ fn wrong_usage_is_exit_2() {
     expect(&lab.girih(&["run", &add, "--target", "sm_75"]), 2, "unknown target `sm_75`");
     expect(&lab.girih(&["run", &add, "--target", "sm_80"]), 1, "`--device sim --target sm_80` simulates them");
     expect(&lab.girih(&["run", &add, "--target", "sm_80", "--device", "sim", "--compare", "eval"]), 0, "");
+    expect(&lab.girih(&["run", &add, "--target", "cpu", "--device", "sim"]), 1, "not of the target cpu");
     expect(&lab.girih(&["compile", &add, "--target", "sm_80", "--ir", "c"]), 1, "the source for sm_80 is CUDA");
     expect(&lab.girih(&["compile", &add, "--ir", "cuda"]), 1, "name one: --target sm_90a");
     expect(&lab.girih(&["compile", &add, "--target", "sm_80", "--ir", "cuda"]), 0, "");
