@@ -195,9 +195,10 @@ impl Options {
                 "kernels for {0} cannot run on this machine; `--device sim --target {0}` simulates them",
                 target.name
             ))),
-            Device::Sim if !threads => {
-                Err(Error::argument(format!("the simulator runs kernels of GPUs, not of the target {}", target.name)))
-            }
+            Device::Sim if !threads => Err(Error::argument(format!(
+                "the simulator runs kernels of GPUs, not of the target {}; name one: --target {SIMULATED}",
+                target.name
+            ))),
             _ => Ok(()),
         }
     }

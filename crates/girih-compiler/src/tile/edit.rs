@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::affine;
 use crate::loops::ir::*;
 use crate::loops::walk;
-use crate::num::ScalarOp;
+use crate::num::{DType, ScalarOp};
 
 /// Replaces axes in a copy of `body`. `extents` are those of axes that run from 0, used to resolve quotients and
 /// remainders afterwards.
@@ -93,6 +93,26 @@ pub fn new_axis(kernel: &mut Kernel, like: AxisId, suffix: &str) -> AxisId {
     let Axis { name, from } = &kernel.axes[like];
     let axis = Axis { name: format!("{name}{suffix}"), from: from.clone() };
     kernel.axes.push(axis)
+}
+
+/// Perfectly nested free loops, outermost first.
+pub fn free_chain(f: &For) -> Vec<&For> {
+    let mut out = vec![f];
+    let mut at = f;
+    while let [Stmt::For(inner)] = &at.body[..] {
+        if inner.kind != LoopKind::Free || inner.place != Place::None {
+            break;
+        }
+        out.push(inner);
+        at = inner;
+    }
+    out
+}
+
+/// `if mask: then, else: els`; the mask's truth is a value of that name.
+pub fn when(kernel: &mut Kernel, name: &str, mask: Mask, then: Vec<Stmt>, els: Vec<Stmt>) -> Vec<Stmt> {
+    let dst = kernel.vals.push(Val { ty: Ty::Num(DType::I1), name: name.to_string() });
+    vec![Stmt::Test { dst, mask }, Stmt::If { cond: Opnd::Val(dst), then, els }]
 }
 
 /// What a rule says of a statement it was shown.

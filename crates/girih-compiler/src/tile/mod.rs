@@ -26,9 +26,9 @@ pub mod contraction;
 pub mod edit;
 pub mod epilogue;
 pub mod knobs;
+pub mod numbered;
 pub mod open;
 pub mod rules;
-pub mod spread;
 pub mod target;
 
 use crate::base::rule::{Rule, Rules};

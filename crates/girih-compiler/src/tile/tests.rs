@@ -43,6 +43,11 @@ pub(crate) fn apply(name: &str, k: &Kernel, ctx: &Context) -> (Kernel, Log) {
     (out, log)
 }
 
+/// A GPU, with knobs given.
+pub(crate) fn gpu(knobs: &[&str]) -> Context {
+    Context { target: Target::named("sm_90a").unwrap(), ..with_knobs(knobs) }
+}
+
 /// Runs all rules in order.
 pub(crate) fn schedule(k: &Kernel, ctx: &Context) -> Kernel {
     rules(&ctx.target).list.iter().fold(k.clone(), |k, rule| apply(rule.name, &k, ctx).0)

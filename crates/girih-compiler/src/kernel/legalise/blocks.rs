@@ -11,7 +11,7 @@
 use crate::index::{Cmp, Cond, Mask};
 use crate::loops::ir::*;
 use crate::loops::walk;
-use crate::num::DType;
+use crate::tile::edit;
 
 /// One nest of loops over blocks: its extents along x, y and z, and what one block does.
 struct Part {
@@ -85,26 +85,20 @@ fn side_by_side(kernel: &mut Kernel, parts: Vec<Part>) -> ([Ix; 3], Vec<Stmt>) {
         ranges.push((p, end.clone()));
     }
     grid[along] = end;
+    let all = |conds| Mask { conds, vals: vec![] };
     let below = |d: usize, n: &Ix| Cond::new(Ix::Block(d as u8), Cmp::Lt, n.clone());
     let mut rest: Option<Vec<Stmt>> = None;
     for (p, end) in ranges.into_iter().rev() {
         // A part that is smaller than the grid along another dimension leaves blocks idle.
         let idle = (0..3).filter(|d| *d != along && grid[*d] != p.grid[*d]).map(|d| below(d, &p.grid[d]));
         let idle: Vec<Cond> = idle.collect();
-        let body = if idle.is_empty() { p.body } else { when(kernel, idle, p.body, vec![]) };
+        let body = if idle.is_empty() { p.body } else { edit::when(kernel, "mine", all(idle), p.body, vec![]) };
         rest = Some(match rest {
             None => body,
-            Some(rest) => when(kernel, vec![below(along, &end)], body, rest),
+            Some(rest) => edit::when(kernel, "mine", all(vec![below(along, &end)]), body, rest),
         });
     }
     (grid, rest.unwrap_or_default())
-}
-
-/// `if conditions: then, else: els`
-fn when(kernel: &mut Kernel, conds: Vec<Cond>, then: Vec<Stmt>, els: Vec<Stmt>) -> Vec<Stmt> {
-    let dst = kernel.vals.push(Val { ty: Ty::Num(DType::I1), name: "mine".into() });
-    let test = Stmt::Test { dst, mask: Mask { conds, vals: vec![] } };
-    vec![test, Stmt::If { cond: Opnd::Val(dst), then, els }]
 }
 
 #[cfg(test)]

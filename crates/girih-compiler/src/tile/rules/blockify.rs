@@ -1,6 +1,6 @@
 //! `blockify`
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::base::rule::{Log, Rule};
 use crate::index::simplify;
@@ -8,6 +8,7 @@ use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::edit;
+use crate::tile::numbered::Numbered;
 use crate::tile::rules::site_of;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -139,7 +140,7 @@ fn elements(f: &For) -> Option<i64> {
 }
 
 /// Small nests as the work of one block.
-fn together(kernel: &mut Kernel, body: Vec<Stmt>) -> Option<Stmt> {
+pub(super) fn together(kernel: &mut Kernel, body: Vec<Stmt>) -> Option<Stmt> {
     if body.is_empty() {
         return None;
     }
@@ -181,7 +182,8 @@ fn share(kernel: &mut Kernel, nest: &For, threads: u32) -> Option<Stmt> {
         return None;
     }
     let mut facts = kernel.facts();
-    let total = simplify(&rows.iter().fold(Ix::Const(1), |n, f| Ix::mul(n, f.hi.clone())), &facts);
+    let numbered = Numbered::new(&rows, &facts);
+    let total = numbered.total.clone();
     let count = guess(&total).max(1);
     let wanted = i64::from(threads.max(1)) * 4;
 
@@ -225,23 +227,10 @@ fn share(kernel: &mut Kernel, nest: &For, threads: u32) -> Option<Stmt> {
             Some(axis) => Ix::add(first.clone(), Ix::Axis(axis)),
             None => Ix::Axis(b),
         };
-        // The row's number gives each loop's position.
-        let extents: Vec<Ix> = rows.iter().map(|f| f.hi.clone()).collect();
-        let places: BTreeMap<AxisId, Ix> = rows.iter().map(|f| f.axis).zip(row.unravel(&extents)).collect();
-        walk::subst_axes(&mut body, &mut |a| places.get(&a).cloned());
-        // Where a row's number takes the place of loops, what they were to a contraction is no longer so.
-        let gone = |axes: &[AxisId]| axes.iter().any(|a| places.contains_key(a));
-        walk::visit_mut(&mut body, &mut |s| {
-            if let Stmt::For(f) = s
-                && f.contraction.as_ref().is_some_and(|c| gone(&c.m) || gone(&c.n))
-            {
-                f.contraction = None;
-            }
-        });
         if let Some(axis) = row_axis {
             facts.set_axis(axis, &Ix::Const(0), &Ix::Const(per_block));
         }
-        walk::map_ixs(&mut body, &mut |ix| *ix = simplify(ix, &facts));
+        numbered.place(&mut body, &row, &facts);
         if let Some(axis) = row_axis {
             let hi = match total.as_const() {
                 Some(n) if n % per_block == 0 => Ix::Const(per_block),

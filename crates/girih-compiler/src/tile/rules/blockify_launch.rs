@@ -1,16 +1,13 @@
 //! `blockify_launch`
 
-use std::collections::BTreeMap;
-
 use crate::base::rule::{Log, Rule};
 use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
-use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::edit;
+use crate::tile::numbered::Numbered;
 use crate::tile::open::check_bounds;
 use crate::tile::rules::{blockify, site_of};
-use crate::tile::spread;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "blockify_launch",
@@ -48,43 +45,48 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let mut kernel = p.clone();
     if let Err(why) = blockify::check(p) {
         log.skipped("grid", format!("{why}: one block does all"));
-        let axis = kernel.axes.push(Axis { name: "b".into(), from: None });
-        kernel.body = vec![edit::block_loop(axis, 0, Ix::Const(1), p.body.clone())];
+        kernel.body = Vec::from_iter(blockify::together(&mut kernel, p.body.clone()));
         return Some(kernel);
     }
     let body = std::mem::take(&mut kernel.body);
     for s in body {
-        let made = match &s {
-            Stmt::For(f) if is_open(&s) => {
-                let site = site_of(p, &s);
-                let made = share(&mut kernel, f, ctx.knobs.threads);
-                match &made {
-                    Ok(_) => log.applied(site),
-                    Err(why) => log.skipped(site, format!("{why}: one block does it")),
-                }
-                made.unwrap_or_else(|_| {
-                    let axis = kernel.axes.push(Axis { name: "b".into(), from: None });
-                    edit::block_loop(axis, 0, Ix::Const(1), vec![s.clone()])
-                })
-            }
-            _ => s,
+        let Stmt::For(f) = &s else {
+            kernel.body.push(s);
+            continue;
         };
-        kernel.body.push(made);
+        if !is_open(&s) {
+            kernel.body.push(s);
+            continue;
+        }
+        let site = site_of(p, &s);
+        let made = match share(&mut kernel, f, ctx) {
+            Ok(made) => {
+                log.applied(site);
+                Some(made)
+            }
+            Err(why) => {
+                log.skipped(site, format!("{why}: one block does it"));
+                blockify::together(&mut kernel, vec![s])
+            }
+        };
+        kernel.body.extend(made);
     }
     Some(kernel)
 }
 
 /// A nest with an element for each thread.
-fn share(kernel: &mut Kernel, nest: &For, most: u32) -> Result<Stmt, String> {
-    let chain = spread::chain(nest);
+fn share(kernel: &mut Kernel, nest: &For, ctx: &Context) -> Result<Stmt, String> {
+    let chain = edit::free_chain(nest);
     check_bounds(&chain)?;
     let Some(innermost) = chain.last() else { return Err("it is empty".to_string()) };
+    let mut body = innermost.body.clone();
     let mut facts: Facts = kernel.facts();
-    let extents: Vec<Ix> = chain.iter().map(|f| f.hi.clone()).collect();
-    let total = simplify(&extents.iter().fold(Ix::Const(1), |n, e| Ix::mul(n, e.clone())), &facts);
+    let numbered = Numbered::new(chain, &facts);
+    let total = &numbered.total;
     // A small nest needs fewer threads than a block may have.
+    let most = ctx.knobs.threads;
     let threads = match total.as_const() {
-        Some(n) => (n.clamp(1, most.into()) as u32).next_multiple_of(spread::WARP).min(most),
+        Some(n) => (n.clamp(1, most.into()) as u32).next_multiple_of(ctx.target.axes.lanes).min(most),
         None => most,
     };
     let threads = i64::from(threads);
@@ -94,15 +96,10 @@ fn share(kernel: &mut Kernel, nest: &For, most: u32) -> Result<Stmt, String> {
     facts.set_axis(b, &Ix::Const(0), &blocks);
     facts.set_axis(t, &Ix::Const(0), &Ix::Const(threads));
     let own = Ix::add(Ix::mul(Ix::Axis(b), Ix::Const(threads)), Ix::Axis(t));
-    let axes: Vec<AxisId> = chain.iter().map(|f| f.axis).collect();
-    let places: BTreeMap<AxisId, Ix> = axes.into_iter().zip(own.unravel(&extents)).collect();
-    let mut body = innermost.body.clone();
-    walk::subst_axes(&mut body, &mut |a| places.get(&a).cloned());
-    spread::forget_roles(&mut body, &places);
-    walk::map_ixs(&mut body, &mut |ix| *ix = simplify(ix, &facts));
-    let whole = total.as_const().is_some_and(|n| n % threads == 0);
-    if !whole {
-        body = spread::guarded(kernel, Cond::new(own, Cmp::Lt, total), body);
+    numbered.place(&mut body, &own, &facts);
+    if total.as_const().is_none_or(|n| n % threads != 0) {
+        let mask = Mask { conds: vec![Cond::new(own, Cmp::Lt, total.clone())], vals: vec![] };
+        body = edit::when(kernel, "mine", mask, body, vec![]);
     }
     let thread = edit::loop_with(t, Ix::Const(threads), body, |f| f.place = Place::Thread);
     Ok(edit::block_loop(b, 0, blocks, vec![thread]))
@@ -110,7 +107,7 @@ fn share(kernel: &mut Kernel, nest: &For, most: u32) -> Result<Stmt, String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::tile::tests::{apply, context, kernel, text, with_knobs};
+    use crate::tile::tests::{apply, gpu, kernel, text};
 
     const ADD: &str = r#"loop kernel k(x: ptr f32, y: ptr f32, n: i64) open:
   for i in 0..4: free
@@ -122,7 +119,7 @@ mod tests {
 
     #[test]
     fn elements_are_numbered_and_the_last_threads_tested() {
-        let (out, log) = apply("blockify_launch", &kernel(ADD), &context());
+        let (out, log) = apply("blockify_launch", &kernel(ADD), &gpu(&[]));
         assert_eq!(log.applied, ["loop i"]);
         let want = r#"tile kernel k(x: ptr f32, y: ptr f32, n: i64) open:
   for b in 0..2: free block(x)
@@ -134,16 +131,16 @@ mod tests {
         store y[b*256 + t] = b_1
 "#;
         assert_eq!(text(&out), want);
-        let (out, _) = apply("blockify_launch", &kernel(ADD), &with_knobs(&["threads=32"]));
+        let (out, _) = apply("blockify_launch", &kernel(ADD), &gpu(&["threads=32"]));
         assert!(text(&out).contains("for b in 0..13: free block(x)"), "{}", text(&out));
         let even = ADD.replace("100", "128");
-        let (out, _) = apply("blockify_launch", &kernel(&even), &context());
+        let (out, _) = apply("blockify_launch", &kernel(&even), &gpu(&[]));
         assert!(!text(&out).contains("test") && text(&out).contains("load x[b*256 + t]"), "{}", text(&out));
         let few = ADD.replace("0..4", "0..1").replace("0..100", "0..5");
-        let (out, _) = apply("blockify_launch", &kernel(&few), &context());
+        let (out, _) = apply("blockify_launch", &kernel(&few), &gpu(&[]));
         assert!(text(&out).contains("for t in 0..32: free thread"), "{}", text(&out));
         let symbolic = ADD.replace("0..100", "0..n").replace("i*100", "i*n");
-        let (out, _) = apply("blockify_launch", &kernel(&symbolic), &context());
+        let (out, _) = apply("blockify_launch", &kernel(&symbolic), &gpu(&[]));
         let made = text(&out);
         assert!(made.contains("for b in 0..(n + 63)//64: free block(x)") && made.contains("x[b*256 + t]"), "{made}");
     }
@@ -156,7 +153,7 @@ mod tests {
             (follows, "grid", "a nest loads what another one stores: one block does all"),
             (triangle, "loop i", "the bounds of its loops depend on each other: one block does it"),
         ] {
-            let (out, log) = apply("blockify_launch", &kernel(&k), &context());
+            let (out, log) = apply("blockify_launch", &kernel(&k), &gpu(&[]));
             assert_eq!(log.skipped, [(site.to_string(), why.to_string())]);
             assert!(text(&out).contains("open:\n  for b in 0..1: free block(x)\n"), "{}", text(&out));
         }

@@ -1,16 +1,14 @@
 //! `cooperative_reduce`
 
-use std::collections::BTreeMap;
-
 use crate::base::rule::{Log, Rule};
-use crate::index::simplify;
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::Context;
+use crate::tile::contraction::prev_power;
 use crate::tile::edit::{self, Visit};
+use crate::tile::numbered::Numbered;
 use crate::tile::open::check_bounds;
 use crate::tile::rules::{axis_site, blockify};
-use crate::tile::spread;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "cooperative_reduce",
@@ -36,19 +34,17 @@ Refuses reductions whose order is fixed, that are shorter than a warp, or that s
     run,
 };
 
-/// Reductions that are not known to be longer are left to one thread each.
-const SHORTEST: i64 = 2 * spread::WARP as i64;
+/// Warps that a reduction should have work for.
+const SHORTEST: i64 = 2;
 /// Extents that are not known are taken to be this long.
 const GUESS: i64 = 1024;
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    let most = longest(&p.body);
-    let threads = ctx.knobs.threads.min(most.clamp(1, 1024) as u32).next_power_of_two();
-    // Of a power of two that the knob allows.
-    let threads = if threads > ctx.knobs.threads { threads / 2 } else { threads }.max(spread::WARP);
-    let rows = if p.open { rows_to_blocks(p, log) } else { Some(p.clone()) };
-    let kernel = rows?;
-    let out = edit::rewrite(&kernel, &mut |kernel, s| {
+    let lanes = ctx.target.axes.lanes;
+    let most = longest(&p.body, lanes).clamp(1, ctx.target.axes.threads.into()) as u32;
+    let threads = most.next_power_of_two().min(prev_power(ctx.knobs.threads)).max(lanes);
+    let rows = if p.open { Some(rows_to_blocks(p, lanes, log)?) } else { None };
+    let out = edit::rewrite(rows.as_ref().unwrap_or(p), &mut |kernel, s| {
         let Stmt::For(f) = s else { return Visit::Into };
         match (f.kind, f.place) {
             (LoopKind::Reduce, Place::None) => {}
@@ -57,7 +53,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             _ => return Visit::Into,
         }
         let site = axis_site(kernel, f.axis);
-        match refusal(f) {
+        match refusal(f, lanes) {
             Some(why) => {
                 log.skipped(site, why);
                 Visit::Leave
@@ -73,11 +69,11 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             }
         }
     });
-    out.or_else(|| (kernel.body != p.body).then_some(kernel))
+    out.or(rows)
 }
 
 /// Why one thread does a reduction alone.
-fn refusal(f: &For) -> Option<&'static str> {
+fn refusal(f: &For, lanes: u32) -> Option<&'static str> {
     if f.combine.is_none() {
         return Some("the order of its reduction is fixed");
     }
@@ -87,7 +83,7 @@ fn refusal(f: &For) -> Option<&'static str> {
     if f.body.iter().any(|s| !edit::is_pure(s) && !matches!(s, Stmt::Write { .. })) {
         return Some("it holds more than loads and arithmetic");
     }
-    (extent(f) < SHORTEST).then_some("it is shorter than two warps")
+    (extent(f) < SHORTEST * i64::from(lanes)).then_some("it is shorter than two warps")
 }
 
 fn extent(f: &For) -> i64 {
@@ -98,12 +94,12 @@ fn extent(f: &For) -> i64 {
 }
 
 /// The extent of the longest reduction that threads can share.
-fn longest(body: &[Stmt]) -> i64 {
+fn longest(body: &[Stmt], lanes: u32) -> i64 {
     let mut most = 0;
     walk::visit(body, &mut |s| {
         if let Stmt::For(f) = s
             && f.kind == LoopKind::Reduce
-            && refusal(f).is_none()
+            && refusal(f, lanes).is_none()
         {
             most = most.max(extent(f));
         }
@@ -112,7 +108,7 @@ fn longest(body: &[Stmt]) -> i64 {
 }
 
 /// Each nest of free loops around such a reduction as a loop over blocks; `None` where there is none.
-fn rows_to_blocks(p: &Kernel, log: &mut Log) -> Option<Kernel> {
+fn rows_to_blocks(p: &Kernel, lanes: u32, log: &mut Log) -> Option<Kernel> {
     blockify::check(p).ok()?;
     let mut kernel = p.clone();
     let body = std::mem::take(&mut kernel.body);
@@ -122,8 +118,8 @@ fn rows_to_blocks(p: &Kernel, log: &mut Log) -> Option<Kernel> {
             kernel.body.push(s);
             continue;
         };
-        let reduces = |s: &Stmt| matches!(s, Stmt::For(r) if r.kind == LoopKind::Reduce && refusal(r).is_none());
-        let chain = spread::chain(f);
+        let reduces = |s: &Stmt| matches!(s, Stmt::For(r) if r.kind == LoopKind::Reduce && refusal(r, lanes).is_none());
+        let chain = edit::free_chain(f);
         let inner = chain.last().map_or(&[][..], |f| &f.body[..]);
         if f.kind != LoopKind::Free || f.place != Place::None || !inner.iter().any(reduces) {
             kernel.body.push(s);
@@ -135,18 +131,13 @@ fn rows_to_blocks(p: &Kernel, log: &mut Log) -> Option<Kernel> {
             continue;
         }
         let mut facts = kernel.facts();
-        let extents: Vec<Ix> = chain.iter().map(|f| f.hi.clone()).collect();
-        let total = simplify(&extents.iter().fold(Ix::Const(1), |n, e| Ix::mul(n, e.clone())), &facts);
-        let b = kernel.axes.push(Axis { name: "b".into(), from: None });
-        facts.set_axis(b, &Ix::Const(0), &total);
-        let axes = chain.iter().map(|f| f.axis);
-        let places: BTreeMap<AxisId, Ix> = axes.zip(Ix::Axis(b).unravel(&extents)).collect();
         let mut body = inner.to_vec();
-        walk::subst_axes(&mut body, &mut |a| places.get(&a).cloned());
-        spread::forget_roles(&mut body, &places);
-        walk::map_ixs(&mut body, &mut |ix| *ix = simplify(ix, &facts));
+        let numbered = Numbered::new(chain, &facts);
+        let b = kernel.axes.push(Axis { name: "b".into(), from: None });
+        facts.set_axis(b, &Ix::Const(0), &numbered.total);
+        numbered.place(&mut body, &Ix::Axis(b), &facts);
         log.applied(format!("{}, a block each", axis_site(p, f.axis)));
-        kernel.body.push(edit::block_loop(b, 0, total, body));
+        kernel.body.push(edit::block_loop(b, 0, numbered.total, body));
         changed = true;
     }
     changed.then_some(kernel)
@@ -154,7 +145,7 @@ fn rows_to_blocks(p: &Kernel, log: &mut Log) -> Option<Kernel> {
 
 #[cfg(test)]
 mod tests {
-    use crate::tile::tests::{apply, context, kernel, refusals, text, with_knobs};
+    use crate::tile::tests::{apply, gpu, kernel, refusals, text};
 
     const ROWS: &str = r#"loop kernel k(x: ptr f32, y: ptr f32) open:
   for i in 0..4: free
@@ -175,16 +166,16 @@ mod tests {
 
     #[test]
     fn rows_get_blocks_and_threads_share_them() {
-        let (out, log) = apply("cooperative_reduce", &kernel(ROWS), &context());
+        let (out, log) = apply("cooperative_reduce", &kernel(ROWS), &gpu(&[]));
         assert_eq!(log.applied, ["loop i, a block each", "loop k"]);
         let made = text(&out);
         assert!(made.contains("  for b in 0..12: free block(x)\n    local s: f32\n"), "{made}");
         assert!(made.contains("for k in 0..1000: reduce thread combine add(s) from -0.0 x 256\n"), "{made}");
         assert!(made.contains("load x[b*1000 + k]"), "{made}");
-        let (out, _) = apply("cooperative_reduce", &kernel(ROWS), &with_knobs(&["threads=96"]));
+        let (out, _) = apply("cooperative_reduce", &kernel(ROWS), &gpu(&["threads=96"]));
         assert!(text(&out).contains("x 64\n"), "{}", text(&out));
         let short = ROWS.replace("0..1000", "0..100");
-        let (out, _) = apply("cooperative_reduce", &kernel(&short), &context());
+        let (out, _) = apply("cooperative_reduce", &kernel(&short), &gpu(&[]));
         assert!(text(&out).contains("x 128\n"), "{}", text(&out));
     }
 
@@ -192,14 +183,14 @@ mod tests {
     fn what_one_thread_does_alone_says_why() {
         let launched = |k: &str| k.replace(" open", "").replace("for i in 0..4: free", "for i in 0..4: serial");
         let block = launched(ROWS).replace("    for h in 0..3: free", "    for h in 0..3: serial");
-        let (out, log) = apply("cooperative_reduce", &kernel(&block), &context());
+        let (out, log) = apply("cooperative_reduce", &kernel(&block), &gpu(&[]));
         assert_eq!((log.applied, log.skipped), (vec!["loop k".to_string()], vec![]));
         assert!(text(&out).contains("reduce thread"), "{}", text(&out));
         for (from, to, why) in [
             (" combine add(s) from -0.0", "", "loop k: the order of its reduction is fixed"),
             ("k in 0..1000", "k in 0..50", "loop k: it is shorter than two warps"),
         ] {
-            assert_eq!(refusals("cooperative_reduce", &block.replace(from, to), &context()), [why]);
+            assert_eq!(refusals("cooperative_reduce", &block.replace(from, to), &gpu(&[])), [why]);
         }
     }
 }

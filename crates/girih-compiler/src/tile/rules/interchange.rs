@@ -63,7 +63,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         if f.kind != LoopKind::Free || f.place != Place::None {
             return Visit::Into;
         }
-        let chain = free_chain(f);
+        let chain = edit::free_chain(f);
         let innermost = &chain[chain.len() - 1];
         let result = if innermost.body.iter().all(|s| walk::bodies(s).is_empty()) {
             reorder(kernel, &chain).map(|o| o.map(|s| vec![s]))
@@ -85,20 +85,6 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             }
         }
     })
-}
-
-/// Perfectly nested free loops, outermost first.
-fn free_chain(f: &For) -> Vec<&For> {
-    let mut out = vec![f];
-    let mut at = f;
-    while let [Stmt::For(inner)] = &at.body[..] {
-        if inner.kind != LoopKind::Free || inner.place != Place::None {
-            break;
-        }
-        out.push(inner);
-        at = inner;
-    }
-    out
 }
 
 /// How the accesses of straight-line statements go along an axis.

@@ -162,7 +162,6 @@ const MOST_CONDITIONS: usize = 2;
 
 /// `if conditions: the loop without them, else: the loop with what they mask off left out`.
 fn unswitch(kernel: &mut Kernel, f: &For, group: &Group) -> Vec<Stmt> {
-    let inside = kernel.vals.push(Val { ty: Ty::Num(DType::I1), name: "inside".to_string() });
     let mask = Mask { conds: group.conds.clone(), vals: group.vals.clone() };
     let mut main = f.clone();
     assume(&mut main.body, group);
@@ -174,7 +173,7 @@ fn unswitch(kernel: &mut Kernel, f: &For, group: &Group) -> Vec<Stmt> {
         els = walk::clone_fresh(kernel, &els);
     }
     let then = vec![Stmt::For(Box::new(main))];
-    vec![Stmt::Test { dst: inside, mask }, Stmt::If { cond: Opnd::Val(inside), then, els }]
+    edit::when(kernel, "inside", mask, then, els)
 }
 
 /// The conditions that hold up to a bound, and the first iteration in which one fails, or the end of the loop.

@@ -1,16 +1,14 @@
 //! `spread_threads`
 
-use std::collections::BTreeMap;
-
 use crate::base::rule::{Log, Rule};
 use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::edit;
+use crate::tile::numbered::Numbered;
 use crate::tile::open::check_bounds;
 use crate::tile::rules::site_of;
-use crate::tile::spread;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "spread_threads",
@@ -52,23 +50,22 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     changed.then_some(kernel)
 }
 
-/// Threads of a block: as many as another rule chose already, or as its largest nest can use.
+/// Threads of a block: as many as another rule chose already, or whole warps that its largest nest can use.
 fn threads(p: &Kernel, ctx: &Context) -> i64 {
-    let (mut chosen, mut most) = (0, 1);
+    let (mut chosen, mut most) = (None, 1u32);
     walk::visit(&p.body, &mut |s| {
         let Stmt::For(f) = s else { return };
         if f.place == Place::Thread {
             let own = f.combine.as_ref().map_or(f.hi.as_const().unwrap_or(0), |c| c.ways.into());
-            chosen = chosen.max(own);
-        } else if f.kind == LoopKind::Free && matches!(f.place, Place::None) {
-            let elements = spread::chain(f).iter().try_fold(1i64, |n, f| n.checked_mul(f.hi.as_const()?));
-            most = most.max(elements.unwrap_or(i64::MAX));
+            chosen = chosen.max(Some(own));
+        } else if f.kind == LoopKind::Free && f.place == Place::None {
+            let elements = edit::free_chain(f).iter().try_fold(1i64, |n, f| n.checked_mul(f.hi.as_const()?));
+            let elements = elements.and_then(|n| u32::try_from(n).ok()).unwrap_or(u32::MAX);
+            most = most.max(elements);
         }
     });
-    let knob = i64::from(ctx.knobs.threads.next_multiple_of(spread::WARP));
-    let warp = i64::from(spread::WARP);
-    let useful = (most.min(knob) + warp - 1) / warp * warp;
-    if chosen > 0 { chosen } else { useful }
+    let useful = most.min(ctx.knobs.threads).next_multiple_of(ctx.target.axes.lanes);
+    chosen.unwrap_or(useful.into())
 }
 
 struct Spread<'a> {
@@ -152,18 +149,16 @@ impl Spread<'_> {
 
     /// A nest of free loops, element by element.
     fn nest(&mut self, f: &For) -> Stmt {
-        let mut chain = spread::chain(f);
+        let mut chain = edit::free_chain(f);
         if check_bounds(&chain).is_err() {
             chain.truncate(1);
         }
-        let extent = |f: &&For| Ix::sub(f.hi.clone(), f.lo.clone());
-        let extents: Vec<Ix> = chain.iter().map(extent).collect();
-        let total = extents.iter().fold(Ix::Const(1), |n, e| Ix::mul(n, e.clone()));
-        let total = simplify(&total, &self.facts);
-        let most = self.threads;
-        let threads = total.as_const().map_or(most, |n| n.clamp(1, most));
-        let t = self.kernel.axes.push(Axis { name: "t".into(), from: None });
+        let mut body = chain.last().map_or(vec![], |f| f.body.clone());
         let mut facts = self.facts.clone();
+        let numbered = Numbered::new(chain, &facts);
+        let total = &numbered.total;
+        let threads = total.as_const().map_or(self.threads, |n| n.clamp(1, self.threads));
+        let t = self.kernel.axes.push(Axis { name: "t".into(), from: None });
         facts.set_axis(t, &Ix::Const(0), &Ix::Const(threads));
         let rounds = simplify(&Ix::ceil_div(total.clone(), Ix::Const(threads)), &facts);
         let several = !rounds.is_const(1);
@@ -175,14 +170,10 @@ impl Spread<'_> {
             }
             None => Ix::Axis(t),
         };
-        let at = chain.iter().zip(own.unravel(&extents)).map(|(f, ix)| (f.axis, Ix::add(f.lo.clone(), ix)));
-        let places: BTreeMap<AxisId, Ix> = at.collect();
-        let mut body = chain.last().map_or(vec![], |f| f.body.clone());
-        walk::subst_axes(&mut body, &mut |a| places.get(&a).cloned());
-        spread::forget_roles(&mut body, &places);
-        walk::map_ixs(&mut body, &mut |ix| *ix = simplify(ix, &facts));
+        numbered.place(&mut body, &own, &facts);
         if total.as_const().is_none_or(|n| n % threads != 0) {
-            body = spread::guarded(&mut self.kernel, Cond::new(own, Cmp::Lt, total), body);
+            let mask = Mask { conds: vec![Cond::new(own, Cmp::Lt, total.clone())], vals: vec![] };
+            body = edit::when(&mut self.kernel, "mine", mask, body, vec![]);
         }
         if let Some(e) = e {
             body = vec![edit::free_loop(e, rounds, body)];
@@ -193,7 +184,7 @@ impl Spread<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::tile::tests::{apply, context, kernel, text, with_knobs};
+    use crate::tile::tests::{apply, gpu, kernel, text};
 
     #[test]
     fn nests_are_spread_and_tiles_are_shared() {
@@ -214,7 +205,7 @@ mod tests {
     c: f32 = s
     store dst[bx*8 + i1] = c
 "#;
-        let (out, log) = apply("spread_threads", &kernel(k), &context());
+        let (out, log) = apply("spread_threads", &kernel(k), &gpu(&[]));
         assert_eq!(log.applied, ["loop i", "loop i1"]);
         let want = r#"tile kernel k(src: ptr f32, dst: ptr f32):
   local x: f32[8, 100] shared
@@ -236,7 +227,7 @@ mod tests {
     store dst[bx*8 + t_1] = c
 "#;
         assert_eq!(text(&out), want);
-        let (out, _) = apply("spread_threads", &kernel(k), &with_knobs(&["threads=32"]));
+        let (out, _) = apply("spread_threads", &kernel(k), &gpu(&["threads=32"]));
         assert!(text(&out).contains("for e in 0..25: free\n      v: f32"), "{}", text(&out));
     }
 
@@ -251,7 +242,7 @@ mod tests {
     else:
       break
 "#;
-        let (out, _) = apply("spread_threads", &kernel(k), &context());
+        let (out, _) = apply("spread_threads", &kernel(k), &gpu(&[]));
         let want = r#"tile kernel k(c: ptr i32, n: i32):
   loop:
     local once: i32[1] shared

@@ -1,0 +1,43 @@
+//! The iterations of perfectly nested loops under one number, of which blocks and threads take their share.
+//!
+//! ```text
+//! for i in 0..512: for j in 0..3584: free       3584*i + j is the number: i is number//3584, j is number%3584
+//! ```
+
+use std::collections::BTreeMap;
+
+use crate::index::{Facts, simplify};
+use crate::loops::ir::*;
+use crate::loops::walk;
+
+/// Perfectly nested loops, outermost first; the last one runs fastest.
+pub struct Numbered {
+    /// Each loop's axis and first iteration.
+    loops: Vec<(AxisId, Ix)>,
+    extents: Vec<Ix>,
+    pub total: Ix,
+}
+
+impl Numbered {
+    pub fn new<'a>(loops: impl IntoIterator<Item = &'a For>, facts: &Facts) -> Numbered {
+        let (loops, extents): (Vec<_>, Vec<_>) =
+            loops.into_iter().map(|f| ((f.axis, f.lo.clone()), Ix::sub(f.hi.clone(), f.lo.clone()))).unzip();
+        let total = extents.iter().fold(Ix::Const(1), |n, e| Ix::mul(n, e.clone()));
+        Numbered { total: simplify(&total, facts), loops, extents }
+    }
+
+    /// Puts what a number says in place of the loops' axes. What the loops were to a contraction they are no longer.
+    pub fn place(&self, body: &mut [Stmt], number: &Ix, facts: &Facts) {
+        let at = self.loops.iter().zip(number.unravel(&self.extents));
+        let places: BTreeMap<AxisId, Ix> = at.map(|((axis, lo), ix)| (*axis, Ix::add(lo.clone(), ix))).collect();
+        walk::subst_axes(body, &mut |a| places.get(&a).cloned());
+        walk::visit_mut(body, &mut |s| {
+            if let Stmt::For(f) = s
+                && f.contraction.as_ref().is_some_and(|c| c.m.iter().chain(&c.n).any(|a| places.contains_key(a)))
+            {
+                f.contraction = None;
+            }
+        });
+        walk::map_ixs(body, &mut |ix| *ix = simplify(ix, facts));
+    }
+}
