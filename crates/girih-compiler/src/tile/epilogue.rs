@@ -32,36 +32,49 @@ pub fn join(kernel: &mut Kernel) -> Vec<BufId> {
     let mut body = std::mem::take(&mut kernel.body);
     let mut joined = vec![];
     walk::visit_bodies_mut(&mut body, &mut |body| {
-        let locals = body.iter().filter_map(|s| match s {
-            Stmt::Local { buf } if kernel.bufs[*buf].space == Space::Scratch => Some(*buf),
-            _ => None,
-        });
-        for acc in locals.collect::<Vec<_>>() {
-            if let Some(new) = join_one(kernel, body, acc) {
-                *body = new;
+        // The statements that touch each buffer which is declared here.
+        let mut touching: BTreeMap<BufId, Vec<usize>> = BTreeMap::new();
+        for (at, s) in body.iter().enumerate() {
+            match s {
+                Stmt::Local { buf } if kernel.bufs[*buf].space == Space::Scratch => _ = touching.insert(*buf, vec![at]),
+                _ if touching.is_empty() => {}
+                _ => {
+                    for buf in buffer_uses(std::slice::from_ref(s)).keys() {
+                        touching.entry(*buf).and_modify(|all| all.push(at));
+                    }
+                }
+            }
+        }
+        let mut gone = BTreeSet::new();
+        for (acc, at) in touching {
+            if join_one(kernel, body, acc, &at).is_some() {
+                gone.extend([at[0], at[1], at[3]]);
                 joined.push(acc);
             }
         }
+        let mut at = 0;
+        body.retain(|_| {
+            at += 1;
+            !gone.contains(&(at - 1))
+        });
     });
     kernel.body = body;
     joined
 }
 
-fn join_one(kernel: &Kernel, body: &[Stmt], acc: BufId) -> Option<Vec<Stmt>> {
-    let touches = |s: &&Stmt| buffer_uses(std::slice::from_ref(*s)).contains_key(&acc);
-    let touching: Vec<usize> = (0..body.len()).filter(|&at| touches(&&body[at])).collect();
-    let [local, first, tile, last] = touching[..] else { return None };
-    if !matches!(body[local], Stmt::Local { .. }) || last != tile + 1 {
+/// Makes a register tile start and end with what stands around it; the statements at the other three positions are then
+/// done.
+fn join_one(kernel: &Kernel, body: &mut [Stmt], acc: BufId, touching: &[usize]) -> Option<()> {
+    let [_, first, tile, last] = touching[..] else { return None };
+    if last != tile + 1 {
         return None;
     }
     let shape = &kernel.bufs[acc].shape;
     let start = start(&body[first], acc, shape)?;
-    let after = After::of(kernel, &body[last], acc, shape)?;
-    let mut new_tile = body[tile].clone();
-    after.put(&mut new_tile, acc, start)?;
-    let keep = |at: usize| at != local && at != first && at != last;
-    let out = (0..body.len()).filter(|&at| keep(at));
-    Some(out.map(|at| if at == tile { new_tile.clone() } else { body[at].clone() }).collect())
+    let mut new = body[tile].clone();
+    After::of(kernel, &body[last], acc, shape)?.put(&mut new, acc, start)?;
+    body[tile] = new;
+    Some(())
 }
 
 /// The constant that a nest fills the whole of a buffer with.
@@ -131,7 +144,6 @@ impl<'a> After<'a> {
         };
         let [Stmt::Local { buf: registers }, fill, _, _] = &mut parts[..] else { return None };
         let registers = *registers;
-        let place = placed(fill, acc)?;
         innermost(fill, &mut |body| {
             body.retain(|s| matches!(s, Stmt::Write { .. }));
             for s in body {
@@ -141,21 +153,13 @@ impl<'a> After<'a> {
             }
         });
         let mut store = parts.pop()?;
-        let (idx, extents) = (held(&store, registers)?, extents(&store));
-        let [row, col] = &place[..] else { return None };
-        let by = BTreeMap::from([(self.i, row.clone()), (self.j, col.clone())]);
-        // The place was read off the loops that fill the registers; those that empty them have axes of their own.
-        let filled = held(&parts[1], registers)?;
-        let renamed = filled.iter().zip(&idx).filter_map(|(a, b)| match (a, b) {
-            (Ix::Axis(a), Ix::Axis(b)) => Some((*a, Ix::Axis(*b))),
-            _ => None,
-        });
-        let renamed: BTreeMap<AxisId, Ix> = renamed.collect();
-        let by = by.into_iter().map(|(axis, ix)| (axis, ix.subst_axes(&mut |a| renamed.get(&a).cloned()))).collect();
+        let (at, extents) = (touched(&store, registers)?, extents(&store));
+        let [row, col] = <[Ix; 2]>::try_from(touched(&store, acc)?).ok()?;
+        let by = BTreeMap::from([(self.i, row), (self.j, col)]);
         let mut element = edit::place_axes(self.element, &by, &extents);
         for s in &mut element {
-            if let Stmt::Read { buf, idx: at, .. } = s {
-                (*buf, *at) = (registers, idx.clone());
+            if let Stmt::Read { buf, idx, .. } = s {
+                (*buf, *idx) = (registers, at.clone());
             }
         }
         innermost(&mut store, &mut |body| *body = std::mem::take(&mut element));
@@ -169,24 +173,11 @@ impl<'a> After<'a> {
     }
 }
 
-/// Where a nest reads a buffer.
-fn placed(s: &Stmt, buf: BufId) -> Option<Vec<Ix>> {
-    let mut found = None;
-    walk::visit(std::slice::from_ref(s), &mut |s| {
-        if let Stmt::Read { buf: b, idx, .. } = s
-            && *b == buf
-        {
-            found = Some(idx.clone());
-        }
-    });
-    found
-}
-
-/// Where a nest reads or writes registers.
-fn held(s: &Stmt, registers: BufId) -> Option<Vec<Ix>> {
+/// Where a nest reads or writes a buffer.
+fn touched(s: &Stmt, buffer: BufId) -> Option<Vec<Ix>> {
     let mut found = None;
     walk::visit(std::slice::from_ref(s), &mut |s| match s {
-        Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. } if *buf == registers => found = Some(idx.clone()),
+        Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. } if *buf == buffer => found = Some(idx.clone()),
         _ => {}
     });
     found
