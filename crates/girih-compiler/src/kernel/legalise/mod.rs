@@ -108,8 +108,7 @@ struct Lower<'a> {
     stmts: Vec<k::Stmt>,
     /// Pointer values that are a parameter plus an offset.
     param_of: FxHashMap<l::ValId, u32>,
-    /// Free and reduce loops of constant extent around the statement, outermost first: axis, first iteration, extent.
-    nest: Vec<(l::AxisId, l::Ix, u64)>,
+    nest: Nest,
     /// The place of an atomic in the nearest serial loop, if an iteration may be waiting for another block.
     waits: Option<l::SiteId>,
     /// The statements before which the threads of the block wait for each other.
@@ -120,6 +119,9 @@ struct Lower<'a> {
 const LONG_BLOCK: usize = 400;
 
 type Res<T> = Result<T, String>;
+
+/// Free and reduce loops of constant extent around a statement, outermost first: axis, first iteration, extent.
+type Nest = Vec<(l::AxisId, l::Ix, u64)>;
 
 impl<'a> Lower<'a> {
     fn new(src: &'a l::Kernel, options: &'a Options) -> Res<Lower<'a>> {
@@ -249,6 +251,18 @@ impl<'a> Lower<'a> {
                 self.aliases.insert(dst);
             }
         }
+    }
+
+    /// What `build` makes where an axis of loop IR stands for an index, inside these loops.
+    fn at_axis<T>(&mut self, axis: l::AxisId, at: k::Ix, nest: Nest, build: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = (self.axes.insert(axis, at), std::mem::replace(&mut self.nest, nest));
+        let done = build(self);
+        self.nest = outer.1;
+        match outer.0 {
+            Some(ix) => self.axes.insert(axis, ix),
+            None => self.axes.remove(&axis),
+        };
+        done
     }
 
     fn stmt(&mut self, stmt: &l::Stmt) -> Res<()> {

@@ -124,31 +124,21 @@ impl Lower<'_> {
         if count % step != 0 || count / step > MOST_REGISTERS as i64 {
             return Err(self.unplaced(f, "it touches registers, and has iterations left over or very many"));
         }
-        let saved_axis = self.axes.get(&f.axis).cloned();
-        let nest = std::mem::take(&mut self.nest);
-        let (extracted, splats) = (self.extracted.clone(), self.splats.clone());
+        let kept = (self.extracted.clone(), self.splats.clone());
         if lanes > 0 {
             self.splats = Some(FxHashMap::default());
         }
-        let mut done = Ok(());
-        for first in (lo..hi).step_by(step as usize) {
-            self.axes.insert(f.axis, k::Ix::Const(first));
+        let mut steps = (lo..hi).step_by(step as usize);
+        let done = steps.try_for_each(|first| {
             if lanes > 0 {
                 self.vector = Some(Vector { axis: f.axis, lanes, first: Some(first) });
             }
-            done = self.run(&f.body);
-            if done.is_err() {
-                break;
-            }
-        }
+            self.at_axis(f.axis, k::Ix::Const(first), vec![], |s| s.run(&f.body))
+        });
         if lanes > 0 {
             self.vector = None;
         }
-        (self.extracted, self.splats, self.nest) = (extracted, splats, nest);
-        match saved_axis {
-            Some(ix) => self.axes.insert(f.axis, ix),
-            None => self.axes.remove(&f.axis),
-        };
+        (self.extracted, self.splats) = kept;
         done
     }
 }

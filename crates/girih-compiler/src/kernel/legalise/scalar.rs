@@ -423,32 +423,28 @@ impl Lower<'_> {
             return Ok(());
         }
         let axis = self.axis_of(f.axis);
-        let saved = self.axes.insert(f.axis, k::Ix::Axis(axis));
-        let nest = self.nest.clone();
+        let mut nest = self.nest.clone();
         match f.kind {
             l::LoopKind::Free | l::LoopKind::Reduce if trip.is_some() => {
-                self.nest.push((f.axis, f.lo.clone(), trip.unwrap_or(1)))
+                nest.push((f.axis, f.lo.clone(), trip.unwrap_or(1)))
             }
-            _ => self.nest.clear(),
+            _ => nest.clear(),
         }
         let serial = f.kind == l::LoopKind::Serial;
         // A loop over a tile's elements does not wait.
         let site = if serial && trip.is_none() { atomic_site(&f.body) } else { None };
         let waits = std::mem::replace(&mut self.waits, site);
-        let body = self.inner(|s| {
-            if serial && trip.is_none_or(|n| n > POLL_EVERY) {
-                s.poll();
-            }
-            s.run(&f.body)?;
-            s.wait();
-            Ok(())
+        let body = self.at_axis(f.axis, k::Ix::Axis(axis), nest, |s| {
+            s.inner(|s| {
+                if serial && trip.is_none_or(|n| n > POLL_EVERY) {
+                    s.poll();
+                }
+                s.run(&f.body)?;
+                s.wait();
+                Ok(())
+            })
         })?;
         self.waits = waits;
-        self.nest = nest;
-        match saved {
-            Some(ix) => self.axes.insert(f.axis, ix),
-            None => self.axes.remove(&f.axis),
-        };
         let unroll = match (f.place, trip) {
             (l::Place::Unroll, Some(n)) if n <= MOST_COPIES => n as u32,
             (l::Place::Unroll, _) => {

@@ -39,25 +39,18 @@ impl Lower<'_> {
         let Some(extent) = f.hi.as_const().filter(|n| *n > 0) else {
             return Err(self.unplaced(f, "the number of its iterations is not a constant"));
         };
-        let saved = self.axes.insert(f.axis, k::Ix::Thread);
-        let nest = self.nest.clone();
-        self.nest.push((f.axis, f.lo.clone(), extent as u64));
-        let threads = i64::from(self.out.threads);
-        let done = if threads == extent {
-            self.run(&f.body)
-        } else {
-            let body = self.inner(|s| s.run(&f.body));
-            body.map(|then| {
-                let some = k::Cond { lhs: k::Ix::Thread, cmp: k::Cmp::Lt, rhs: k::Ix::Const(extent) };
-                self.push(k::Stmt::If { mask: k::Mask { conds: vec![some], vals: vec![] }, then, els: vec![] });
-            })
-        };
-        self.nest = nest;
-        match saved {
-            Some(ix) => self.axes.insert(f.axis, ix),
-            None => self.axes.remove(&f.axis),
-        };
-        done
+        let mut nest = self.nest.clone();
+        nest.push((f.axis, f.lo.clone(), extent as u64));
+        let all = i64::from(self.out.threads) == extent;
+        self.at_axis(f.axis, k::Ix::Thread, nest, |s| {
+            if all {
+                return s.run(&f.body);
+            }
+            let then = s.inner(|s| s.run(&f.body))?;
+            let some = k::Cond { lhs: k::Ix::Thread, cmp: k::Cmp::Lt, rhs: k::Ix::Const(extent) };
+            s.push(k::Stmt::If { mask: k::Mask { conds: vec![some], vals: vec![] }, then, els: vec![] });
+            Ok(())
+        })
     }
 
     /// A reduction that all threads of the block do together: each folds every `ways`th iteration, then all combine
@@ -83,16 +76,9 @@ impl Lower<'_> {
             own.push((acc, whole, var));
         }
         let axis = self.axis_of(f.axis);
-        let saved = self.axes.insert(f.axis, k::Ix::Axis(axis));
-        let nest = std::mem::take(&mut self.nest);
-        let body = self.inner(|s| s.run(&f.body));
-        self.nest = nest;
-        match saved {
-            Some(ix) => self.axes.insert(f.axis, ix),
-            None => self.axes.remove(&f.axis),
-        };
+        let body = self.at_axis(f.axis, k::Ix::Axis(axis), vec![], |s| s.inner(|s| s.run(&f.body)))?;
         let (lo, step) = (k::Ix::add(lo, k::Ix::Thread), k::Ix::Const(ways.into()));
-        self.push(k::Stmt::For { axis, lo, hi, step, unroll: 0, body: body? });
+        self.push(k::Stmt::For { axis, lo, hi, step, unroll: 0, body });
 
         let mut slots = vec![];
         for (acc, whole, var) in own {
@@ -104,10 +90,8 @@ impl Lower<'_> {
         }
         self.push(k::Stmt::Barrier);
         for (slot, whole) in slots {
-            let total = self.halved(op, slot, whole)?;
-            let sum = self.value("sum", self.out.vals[whole].ty);
-            let args = vec![k::Opnd::Val(whole), k::Opnd::Val(total)];
-            self.push(k::Stmt::Let { dst: sum, op, ty: self.out.vals[whole].ty.elem, args });
+            let total = self.halved_by_threads(op, slot, whole)?;
+            let sum = self.both("sum", op, whole, total);
             self.push(k::Stmt::Set { var: whole, value: k::Opnd::Val(sum) });
         }
         Ok(())
@@ -128,7 +112,7 @@ impl Lower<'_> {
 
     /// All partial accumulators combined by halving, in every thread: those of different warps by reading them, those of
     /// the lanes of a warp by shuffles.
-    fn halved(&mut self, op: ScalarOp, slot: k::BufId, like: k::ValId) -> Res<k::ValId> {
+    fn halved_by_threads(&mut self, op: ScalarOp, slot: k::BufId, like: k::ValId) -> Res<k::ValId> {
         let t = self.out.vals[like].ty;
         let lane = k::Ix::modulo(k::Ix::Thread, k::Ix::Const(k::WARP.into()));
         let mut parts = vec![];
@@ -138,22 +122,12 @@ impl Lower<'_> {
             self.push(load(dst, k::Address::Slot { buf: slot, index }));
             parts.push(dst);
         }
-        let both = |s: &mut Self, a: k::ValId, b: k::ValId| {
-            let dst = s.value("part", t);
-            let args = vec![k::Opnd::Val(a), k::Opnd::Val(b)];
-            s.push(k::Stmt::Let { dst, op, ty: t.elem, args });
-            dst
-        };
-        while parts.len() > 1 {
-            let upper = parts.split_off(parts.len() / 2);
-            parts = parts.into_iter().zip(upper).map(|(a, b)| both(self, a, b)).collect();
-        }
-        let mut total = parts.pop().ok_or("a block has no threads")?;
+        let mut total = self.halved("part", op, parts).ok_or("a block has no threads")?;
         for bit in [16u64, 8, 4, 2, 1] {
             let other = self.value("other", t);
             let by = k::Opnd::Const { dtype: DType::I32, bits: bit };
             self.push(k::Stmt::Shuffle { dst: other, kind: k::Shuffle::Xor, value: total, by });
-            total = both(self, total, other);
+            total = self.both("part", op, total, other);
         }
         Ok(total)
     }

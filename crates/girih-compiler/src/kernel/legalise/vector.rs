@@ -233,25 +233,12 @@ impl Lower<'_> {
                 }
             }
             l::Stmt::Read { dst, buf, idx } => match self.storage(*buf)? {
-                Storage::Var(var) if self.out.vals[var].ty.is_vector() && self.aliases.contains(dst) => {
-                    self.vals.insert(*dst, Loc::Vector(var));
-                }
-                Storage::Var(var) if self.out.vals[var].ty.is_vector() => {
-                    let t = self.out.vals[var].ty;
-                    let dst = self.define_vector(*dst)?;
-                    self.push(k::Stmt::Let { dst, op: ScalarOp::Copy, ty: t.elem, args: vec![k::Opnd::Val(var)] });
-                }
+                Storage::Var(var) if self.out.vals[var].ty.is_vector() => self.read_vector(*dst, var)?,
                 Storage::Var(_) => self.scalar_stmt(stmt)?,
                 Storage::Registers(registers) => {
                     let var = self.register(*buf, registers, idx)?;
                     self.read_register(var);
-                    if self.aliases.contains(dst) {
-                        self.vals.insert(*dst, Loc::Vector(var));
-                    } else {
-                        let t = self.out.vals[var].ty;
-                        let dst = self.define_vector(*dst)?;
-                        self.push(k::Stmt::Let { dst, op: ScalarOp::Copy, ty: t.elem, args: vec![k::Opnd::Val(var)] });
-                    }
+                    self.read_vector(*dst, var)?;
                 }
                 Storage::Slot(slot) => {
                     let linear = self.linear(self.buf(*buf)?, idx)?;
@@ -305,6 +292,18 @@ impl Lower<'_> {
             l::Stmt::If { .. } | l::Stmt::For(_) | l::Stmt::Loop { .. } => self.by_lane(stmt, None)?,
             _ => self.scalar_stmt(stmt)?,
         }
+        Ok(())
+    }
+
+    /// A read of a vector variable: the variable itself, or a copy where it is written before the last use.
+    fn read_vector(&mut self, dst: l::ValId, var: k::ValId) -> Res<()> {
+        if self.aliases.contains(&dst) {
+            self.vals.insert(dst, Loc::Vector(var));
+            return Ok(());
+        }
+        let ty = self.out.vals[var].ty.elem;
+        let dst = self.define_vector(dst)?;
+        self.push(k::Stmt::Let { dst, op: ScalarOp::Copy, ty, args: vec![k::Opnd::Val(var)] });
         Ok(())
     }
 
@@ -460,31 +459,32 @@ impl Lower<'_> {
         }
 
         let axis = self.axis_of(f.axis);
-        let saved_axis = self.axes.get(&f.axis).cloned();
-        let nest = self.nest.clone();
-        self.nest.clear();
-        if let (k::Ix::Const(lo), k::Ix::Const(hi)) = (&lo, &hi) {
-            self.nest = nest.clone();
-            self.nest.push((f.axis, f.lo.clone(), (hi - lo).max(0) as u64));
-        }
+        let nest = match (&lo, &hi) {
+            (k::Ix::Const(lo), k::Ix::Const(hi)) => {
+                let mut nest = self.nest.clone();
+                nest.push((f.axis, f.lo.clone(), (hi - lo).max(0) as u64));
+                nest
+            }
+            _ => vec![],
+        };
         self.vector = Some(Vector { axis: f.axis, lanes, first: None });
         self.splats = Some(FxHashMap::default());
         let body = self.inner(|s| {
             for (w, partial) in partials.iter().enumerate() {
                 let base = k::Ix::add(k::Ix::Axis(axis), k::Ix::Const(w as i64 * lanes as i64));
-                s.axes.insert(f.axis, base);
                 let saved: Vec<_> =
                     partial.iter().map(|(&acc, &var)| (acc, s.storage.insert(acc, Storage::Var(var)))).collect();
-                let done = if by_lane {
+                let done = s.at_axis(f.axis, base, nest.clone(), |s| {
+                    if !by_lane {
+                        return s.run(&f.body);
+                    }
                     let all = l::Stmt::If {
                         cond: l::Opnd::Const { dtype: DType::I1, bits: 1 },
                         then: f.body.clone(),
                         els: vec![],
                     };
                     s.lane_loop(&all, None)
-                } else {
-                    s.run(&f.body)
-                };
+                });
                 for (acc, old) in saved {
                     if let Some(old) = old {
                         s.storage.insert(acc, old);
@@ -496,11 +496,6 @@ impl Lower<'_> {
         });
         self.vector = None;
         self.splats = None;
-        self.nest = nest;
-        match saved_axis {
-            Some(ix) => self.axes.insert(f.axis, ix),
-            None => self.axes.remove(&f.axis),
-        };
         let body = body?;
         if lo != split {
             let step = k::Ix::Const(group);
@@ -529,35 +524,39 @@ impl Lower<'_> {
         let Some(c) = &f.combine else { return Ok(()) };
         let l::CombineOp::Scalar { op, .. } = c.op;
         for &acc in &c.accs {
-            let mut vectors: Vec<k::ValId> = partials.iter().filter_map(|p| p.get(&acc).copied()).collect();
+            let vectors: Vec<k::ValId> = partials.iter().filter_map(|p| p.get(&acc).copied()).collect();
             if !vectors.len().is_power_of_two() {
                 return Err(format!("a reduction runs {} ways, which is not a power of two", vectors.len()));
             }
             let name = self.buf(acc)?.name.clone();
             let scalar_ty = ty(self.buf(acc)?.ty, 1);
-            while vectors.len() > 1 {
-                let half = vectors.len() / 2;
-                for j in 0..half {
-                    let t = self.out.vals[vectors[j]].ty;
-                    let dst = self.value(&format!("{name}_sum"), t);
-                    let args = vec![k::Opnd::Val(vectors[j]), k::Opnd::Val(vectors[j + half])];
-                    self.push(k::Stmt::Let { dst, op, ty: t.elem, args });
-                    vectors[j] = dst;
-                }
-                vectors.truncate(half);
-            }
-            let Some(&vector) = vectors.first() else { continue };
+            let Some(vector) = self.halved(&format!("{name}_sum"), op, vectors) else { continue };
             let folded = self.value(&format!("{name}_all"), scalar_ty);
             self.push(k::Stmt::Reduce { dst: folded, op, vector });
             let Storage::Var(var) = self.storage(acc)? else {
                 return Err("a reduction's accumulator is not a scalar".to_string());
             };
-            let sum = self.value(&format!("{name}_sum"), scalar_ty);
-            let args = vec![k::Opnd::Val(var), k::Opnd::Val(folded)];
-            self.push(k::Stmt::Let { dst: sum, op, ty: scalar_ty.elem, args });
+            let sum = self.both(&format!("{name}_sum"), op, var, folded);
             self.push(k::Stmt::Set { var, value: k::Opnd::Val(sum) });
         }
         Ok(())
+    }
+
+    /// Values of one type combined by halving: the first half with the second, and so on.
+    pub(super) fn halved(&mut self, hint: &str, op: ScalarOp, mut parts: Vec<k::ValId>) -> Option<k::ValId> {
+        while parts.len() > 1 {
+            let upper = parts.split_off(parts.len() / 2);
+            parts = parts.into_iter().zip(upper).map(|(a, b)| self.both(hint, op, a, b)).collect();
+        }
+        parts.pop()
+    }
+
+    /// `op` of two values of one type.
+    pub(super) fn both(&mut self, hint: &str, op: ScalarOp, a: k::ValId, b: k::ValId) -> k::ValId {
+        let ty = self.out.vals[a].ty;
+        let dst = self.value(hint, ty);
+        self.push(k::Stmt::Let { dst, op, ty: ty.elem, args: vec![k::Opnd::Val(a), k::Opnd::Val(b)] });
+        dst
     }
 }
 
