@@ -4,12 +4,12 @@
 use crate::data::{self, Image};
 use crate::program::{Param, Program};
 use girih_compiler::base::launch::Assumptions;
-use girih_compiler::base::launch::Launch;
-use girih_compiler::base::memory::VecMemory;
+use girih_compiler::base::launch::{Launch, Trap};
+use girih_compiler::base::memory::{Memory, VecMemory};
 use girih_compiler::base::{Code, Diagnostic, host};
 use girih_compiler::cuda_tile::bytecode::{self, write::VERSIONS};
 use girih_compiler::cuda_tile::{self, ir::Module};
-use girih_compiler::kernel::sim::{self, Policy};
+use girih_compiler::kernel::sim;
 use girih_compiler::pipeline::{self, Event, Lowered, Observer, Options};
 use girih_compiler::tile::target::Target;
 use girih_compiler::{kernel, loops};
@@ -216,17 +216,16 @@ fn simulate(
         },
     };
     let (mut memory, launch, addresses) = place(program, each.image);
-    let policy = Policy::ALL[seed as usize % Policy::ALL.len()];
-    let options = sim::Options { policy, seed, ..sim::Options::default() };
-    let report = sim::run(&lowered.kernel, &lowered.tile, &launch, &mut memory, &mut host::Silent, &options)
-        .map_err(|t| Mismatch::new("simulator", format!("trap: {}", t.message)))?;
-    if !report.is_clean() {
-        return Err(Mismatch::new("simulator", format!("{report}\n{}", kernel::print::print(&lowered.kernel))));
-    }
+    let wrong = |what| Mismatch::new("simulator", format!("{what}\n{}", kernel::print::print(&lowered.kernel)));
+    simulated(&lowered, &launch, &mut memory, seed).map_err(|t| wrong(t.message))?;
     match data::difference(program, each.want, &collect(&memory, &addresses)) {
-        Some(difference) => {
-            Err(Mismatch::new("simulator", format!("{difference}\n{}", kernel::print::print(&lowered.kernel))))
-        }
+        Some(difference) => Err(wrong(difference)),
         None => Ok(()),
     }
+}
+
+/// A kernel of threads under the schedule of a seed; what the simulator finds is an error.
+pub fn simulated(made: &Lowered, launch: &Launch, memory: &mut dyn Memory, seed: u64) -> Result<(), Trap> {
+    let options = sim::Options::of_seed(seed);
+    sim::run(&made.kernel, &made.tile, launch, memory, &mut host::Silent, &options)?.clean().map(drop)
 }

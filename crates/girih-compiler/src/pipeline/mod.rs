@@ -75,6 +75,11 @@ impl Stage {
         }
     }
 
+    /// Whether it is made of all kernels together, after kernel IR.
+    pub fn is_source(self) -> bool {
+        matches!(self, Stage::C | Stage::Cuda | Stage::Ptx | Stage::Sass)
+    }
+
     /// The name that `--ir` takes.
     pub fn name(self) -> &'static str {
         match self {

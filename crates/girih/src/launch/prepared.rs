@@ -301,8 +301,7 @@ impl<'a> Prepared<'a> {
 
     fn run_sim(&self, version: &Version) -> Result<Report> {
         self.interpreted(&mut |launch, memory, host| {
-            simulate::kernel(&version.lowered, launch, memory, host, self.kernel.options())?;
-            Ok(vec![])
+            simulate::kernel(&version.lowered, launch, memory, host, self.kernel.options()).map(|()| vec![])
         })
     }
 

@@ -8,6 +8,7 @@ use girih_compiler::base::memory::Memory;
 use girih_compiler::graph::ConstData;
 use girih_compiler::pipeline::{self, Silent};
 
+use super::verify_each::keep;
 use super::{Prepared, Tensor};
 use crate::compile::observe::Quiet;
 use crate::compile::version::PLANNED;
@@ -31,14 +32,10 @@ impl Prepared<'_> {
             let kernel = pipeline::lower_loops(step.kernel.clone(), &options, &mut rewrites, &mut Silent)
                 .map_err(Error::Program)?;
             let run = |launch: &Launch, memory: &mut dyn Memory| {
-                simulate::kernel(&kernel, launch, memory, &mut Quiet, &self.model.options).map(drop)
+                simulate::kernel(&kernel, launch, memory, &mut Quiet, &self.model.options)
             };
             let results = self.run_step(plan, step, &run, &arrays)?;
-            for (id, stored) in step.writes.iter().zip(results) {
-                if let Some(slot) = arrays.get_mut(id.0 as usize) {
-                    *slot = stored.buffer;
-                }
-            }
+            keep(step, results, &mut arrays);
         }
         let mut outputs = vec![];
         for id in &plan.outputs {

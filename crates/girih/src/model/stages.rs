@@ -49,7 +49,7 @@ impl Model {
         let model = self.lower(&mut Silent)?;
         let mut out = String::new();
         let mut lowered: Vec<Lowered> = vec![];
-        let comment = if matches!(stage, Stage::C | Stage::Cuda | Stage::Ptx | Stage::Sass) { "//" } else { "#" };
+        let comment = if stage.is_source() { "//" } else { "#" };
         let plan = if stage == Stage::Loop { &model.plan } else { &model.scheduled };
         for line in summary(&model.tensor, plan) {
             out += &format!("{comment} {line}\n");
@@ -60,7 +60,7 @@ impl Model {
             Stage::Kernel => out += &format!("\n{}", kernel::print::print(&one.kernel)),
             _ => lowered.push(one),
         })?;
-        if comment == "//" {
+        if stage.is_source() {
             let all: Vec<&kernel::ir::Kernel> = lowered.iter().map(|l| &l.kernel).collect();
             out += &gpu::text(stage, &all, &self.options.resolved_target())?;
         }

@@ -56,11 +56,7 @@ impl Prepared<'_> {
             done.kernels += each.checked;
             done.steps += 1;
             let results = run(&placed(&step.kernel)).map_err(|e| Error::Program(vec![changes(name, &e)]))?;
-            for (id, stored) in step.writes.iter().zip(results) {
-                if let Some(slot) = arrays.get_mut(id.0 as usize) {
-                    *slot = stored.buffer;
-                }
-            }
+            keep(step, results, &mut arrays);
         }
         let bounds = self.bound(&lowered.tensor);
         for (k, want) in want.iter().enumerate() {
@@ -138,6 +134,15 @@ impl Prepared<'_> {
         let name = |id| plan.arrays.get(id).map_or("?", |a| &a.name).to_string();
         let stored = |(id, buffer): (&ArrayId, Buffer)| Stored { name: name(*id), buffer };
         Ok(step.writes.iter().zip(copies).map(stored).collect())
+    }
+}
+
+/// What a step stored takes its place among the arrays.
+pub(super) fn keep(step: &Step, results: Vec<Stored>, arrays: &mut [Buffer]) {
+    for (id, stored) in step.writes.iter().zip(results) {
+        if let Some(slot) = arrays.get_mut(id.0 as usize) {
+            *slot = stored.buffer;
+        }
     }
 }
 

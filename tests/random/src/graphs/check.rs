@@ -2,15 +2,13 @@
 //! the evaluator of graphs.
 
 use girih::model::{Model, Tensor as Array};
-use girih_compiler::base::launch::{Assumptions, Launch, Trap};
-use girih_compiler::base::memory::Memory;
+use girih_compiler::base::launch::Assumptions;
 use girih_compiler::base::rule::{Log, Ran, Rewrites, Step as RuleStep};
 use girih_compiler::base::{Budget, Code, Diagnostic, host};
 use girih_compiler::graph::eval::{self, Tensor, evaluate, no_files};
 use girih_compiler::graph::print::{Dialect, data_of, print};
 use girih_compiler::graph::{ConstData, Graph, bind, decompose, parse, simplify, verify};
 use girih_compiler::kernel;
-use girih_compiler::kernel::sim::{self, Policy};
 use girih_compiler::loops;
 use girih_compiler::loops::model::eval::Launched;
 use girih_compiler::loops::model::{self, Options};
@@ -19,7 +17,7 @@ use girih_compiler::tile::target::Target;
 use std::collections::BTreeMap;
 
 use super::generate::{Case, Inputs};
-use crate::check::Mismatch;
+use crate::check::{Mismatch, simulated};
 
 /// What a graph came through.
 pub enum Verdict {
@@ -208,7 +206,8 @@ fn placed(
         lowered.insert(step.kernel.name.clone(), made.map_err(|d| mismatch(stage, said(&d)))?);
     }
     let flat: &mut Launched<'_> = &mut |step, launch, memory| match lowered.get(&step.kernel.name) {
-        Some(made) if made.kernel.threads > 1 => simulated(made, launch, memory),
+        // A schedule that the kernel's length chooses.
+        Some(made) if made.kernel.threads > 1 => simulated(made, launch, memory, made.kernel.body.len() as u64),
         Some(made) => kernel::eval::run(&made.kernel, &made.tile, launch, memory, &mut host::Silent),
         None => Ok(()),
     };
@@ -216,17 +215,6 @@ fn placed(
         evaluated(case, &plan, constants, inputs, want, flat).map_err(|what| in_run(at, mismatch(stage, what)))?;
     }
     Ok(())
-}
-
-/// A kernel of threads, under a schedule that its length chooses; what the simulator finds is an error.
-fn simulated(made: &Lowered, launch: &Launch, memory: &mut dyn Memory) -> Result<(), Trap> {
-    let policy = Policy::ALL[made.kernel.body.len() % Policy::ALL.len()];
-    let options = sim::Options { policy, ..sim::Options::default() };
-    let report = sim::run(&made.kernel, &made.tile, launch, memory, &mut host::Silent, &options)?;
-    match report.is_clean() {
-        true => Ok(()),
-        false => Err(Trap::new(Code::Simulated, format!("{report}\n{}", kernel::print::print(&made.kernel)))),
-    }
 }
 
 /// A plan, its steps run by `launched`.

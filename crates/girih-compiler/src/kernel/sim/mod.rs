@@ -62,6 +62,14 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// A schedule for each number: 0 goes round, the others are of one kind or another.
+    pub fn of_seed(seed: u64) -> Options {
+        let policy = Policy::ALL[(seed % Policy::ALL.len() as u64) as usize];
+        Options { policy, seed, ..Options::default() }
+    }
+}
+
 /// Runs every block of the launch, or its `only_block`. `placed` is the kernel that `legalise` was given. The error is what
 /// kept the run from beginning; what ended it before its end is in the report.
 pub fn run(

@@ -5,6 +5,7 @@ use std::fmt;
 use super::count::{Counts, Requests};
 use super::finding::{Finding, Statement};
 use super::{Options, Policy};
+use crate::base::Code;
 use crate::base::launch::Trap;
 
 /// A statement and what it took.
@@ -44,6 +45,29 @@ impl Report {
         self.findings.is_empty() && self.stopped.is_none()
     }
 
+    /// The report of a run that must end and find nothing; otherwise what went wrong.
+    pub fn clean(mut self) -> Result<Report, Trap> {
+        if let Some((trap, _)) = self.stopped.take() {
+            return Err(trap);
+        }
+        match self.findings.first() {
+            None => Ok(self),
+            Some(first) => Err(Trap { block: first.thread.block, ..Trap::new(Code::Simulated, self.told()) }),
+        }
+    }
+
+    /// The first findings in words.
+    fn told(&self) -> String {
+        let mut text = format!("the kernel `{}` is wrong on a GPU", self.kernel);
+        for finding in self.findings.iter().take(MOST_FINDINGS) {
+            text += &format!("\n{}", finding.to_string().trim_end());
+        }
+        if self.findings.len() > MOST_FINDINGS {
+            text += &format!("\nand {} more findings", self.findings.len() - MOST_FINDINGS);
+        }
+        text
+    }
+
     pub(super) fn empty(kernel: &str, threads: u32, options: &Options) -> Report {
         Report {
             kernel: kernel.to_string(),
@@ -62,6 +86,9 @@ impl Report {
         }
     }
 }
+
+/// Findings that a trap's message holds.
+const MOST_FINDINGS: usize = 4;
 
 fn plural(n: u64, one: &str) -> String {
     if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") }
