@@ -11,7 +11,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet}
 use girih_compiler::base::label::{visible, visible_in_place, visible_lines};
 use girih_compiler::base::launch::Trap;
 use girih_compiler::base::location::chain_text;
-use girih_compiler::base::{Diagnostic, Frame, Location, Severity, Span};
+use girih_compiler::base::{Code, Diagnostic, Frame, Location, Severity, Span};
 
 /// A text or bytecode, and what to call it.
 #[derive(Clone, Default, Debug)]
@@ -192,7 +192,10 @@ pub fn trap(source: &Source, trap: &Trap) {
         Some([one]) => format!(", element {one} of the tile"),
         Some(many) => format!(", element {many:?} of the tile"),
     };
-    d.help = Some(format!("it happened in block {x},{y},{z}{element}; `--block {x},{y},{z}` runs it alone"));
+    // What the simulator found names its blocks, and may be between two.
+    if trap.code != Code::Simulated {
+        d.help = Some(format!("it happened in block {x},{y},{z}{element}; `--block {x},{y},{z}` runs it alone"));
+    }
     one(source, &d);
 }
 
