@@ -1,9 +1,9 @@
 //! Statements as C.
 
-use crate::emit::cstyle::ops::{Ops, literal};
+use crate::emit::cstyle::ops::{Ops, computes, literal};
 use crate::emit::cstyle::support::Support;
-use crate::emit::cstyle::{Indices, Lines, cmp};
-use crate::index::{Cond, Ix, Mask};
+use crate::emit::cstyle::{Indices, Lines};
+use crate::index::{Ix, Mask};
 use crate::kernel::ir::*;
 use crate::num::convert::{is_nan, nan, sign_extend};
 use crate::num::spell::{Class, spell};
@@ -16,12 +16,6 @@ pub(super) struct Printer<'a> {
     pub out: Lines,
     /// The kernel looks at the bits of floats, so NaNs are made canonical where they are computed.
     pub canonical: bool,
-}
-
-/// Whether a NaN that the operation gives is the canonical one, whatever NaN went in.
-fn computes(op: ScalarOp) -> bool {
-    use ScalarOp::*;
-    !matches!(op, NegF | AbsF | Select | Copy | Bitcast { .. } | IToF { .. } | PtrAdd | IntToPtr { .. })
 }
 
 impl Printer<'_> {
@@ -74,16 +68,9 @@ impl Printer<'_> {
         self.out.line(&line);
     }
 
-    fn cond(&mut self, c: &Cond) -> String {
-        let (lhs, rhs) = (self.ix.print(&c.lhs), self.ix.print(&c.rhs));
-        format!("{lhs} {} {rhs}", cmp(c.cmp))
-    }
-
     /// The mask as a C condition; always true is `1`.
     pub(super) fn mask(&mut self, mask: &Mask) -> String {
-        let mut parts: Vec<String> = mask.conds.iter().map(|c| self.cond(c)).collect();
-        parts.extend(mask.vals.iter().map(|&v| self.name(v).to_string()));
-        if parts.is_empty() { "1".to_string() } else { parts.join(" && ") }
+        self.ix.mask(mask, "1")
     }
 
     pub(super) fn block(&mut self, body: &[Stmt]) {

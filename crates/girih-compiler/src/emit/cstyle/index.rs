@@ -5,7 +5,7 @@
 //! i32, and loops from [`Indices::enter`].
 
 use super::dialect::Dialect;
-use crate::index::Ix;
+use crate::index::{Cmp, Ix, Mask};
 use crate::kernel::ir::{AxisId, Elem, Kernel};
 use crate::num::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -42,6 +42,14 @@ impl<'a> Indices<'a> {
             ints: FxHashMap::default(),
             used: Default::default(),
         }
+    }
+
+    /// A mask as a condition; `always` where it has nothing to test.
+    pub fn mask(&mut self, mask: &Mask, always: &str) -> String {
+        let conds = mask.conds.iter().map(|c| format!("{} {} {}", self.print(&c.lhs), cmp(c.cmp), self.print(&c.rhs)));
+        let mut parts: Vec<String> = conds.collect();
+        parts.extend(mask.vals.iter().map(|v| self.kernel.vals[*v].name.to_string()));
+        if parts.is_empty() { always.to_string() } else { parts.join(" && ") }
     }
 
     pub fn print(&mut self, ix: &Ix) -> String {
@@ -209,4 +217,15 @@ fn dim(d: u8) -> char {
 
 fn literal(c: u64) -> String {
     if c > i32::MAX as u64 { format!("{c}LL") } else { c.to_string() }
+}
+
+fn cmp(cmp: Cmp) -> &'static str {
+    match cmp {
+        Cmp::Eq => "==",
+        Cmp::Ne => "!=",
+        Cmp::Lt => "<",
+        Cmp::Le => "<=",
+        Cmp::Gt => ">",
+        Cmp::Ge => ">=",
+    }
 }

@@ -1,6 +1,4 @@
-//! Lines of source under construction, and what goes between them.
-
-use crate::index::Cmp;
+//! Lines of source under construction.
 
 /// Text under construction, indented by two spaces a level.
 #[derive(Default)]
@@ -26,16 +24,5 @@ impl Lines {
     pub fn close(&mut self, line: &str) {
         self.depth -= 1;
         self.line(line);
-    }
-}
-
-pub fn cmp(cmp: Cmp) -> &'static str {
-    match cmp {
-        Cmp::Eq => "==",
-        Cmp::Ne => "!=",
-        Cmp::Lt => "<",
-        Cmp::Le => "<=",
-        Cmp::Gt => ">",
-        Cmp::Ge => ">=",
     }
 }

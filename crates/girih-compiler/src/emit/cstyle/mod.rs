@@ -18,4 +18,4 @@ pub mod support;
 
 pub use dialect::Dialect;
 pub use index::Indices;
-pub use lines::{Lines, cmp};
+pub use lines::Lines;

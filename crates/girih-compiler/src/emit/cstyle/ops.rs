@@ -7,6 +7,12 @@ use crate::kernel::ir::Elem;
 use crate::num::op::{Predicate, Rounding, Signedness};
 use crate::num::{DType, ScalarOp, math};
 
+/// Whether a NaN that the operation gives is the canonical one, whatever NaN went in.
+pub fn computes(op: ScalarOp) -> bool {
+    use ScalarOp::*;
+    !matches!(op, NegF | AbsF | Select | Copy | Bitcast { .. } | IToF { .. } | PtrAdd | IntToPtr { .. })
+}
+
 /// A constant of the type.
 pub fn literal(dialect: &Dialect, d: DType, bits: u64) -> String {
     match d {

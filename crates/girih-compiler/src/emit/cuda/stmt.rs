@@ -1,10 +1,10 @@
 //! Statements as CUDA, a line each.
 
 use super::access::vector_base;
-use crate::emit::cstyle::ops::{Ops, literal};
+use crate::emit::cstyle::ops::{Ops, computes, literal};
 use crate::emit::cstyle::support::Support;
-use crate::emit::cstyle::{Indices, Lines, cmp};
-use crate::index::{Cond, Ix, Mask};
+use crate::emit::cstyle::{Indices, Lines};
+use crate::index::{Ix, Mask};
 use crate::kernel::ir::*;
 use crate::num::convert::sign_extend;
 use crate::num::{DType, ScalarOp};
@@ -26,12 +26,6 @@ pub(super) struct Printer<'a> {
     pub lines: Vec<(u32, usize)>,
     /// The number of the next statement.
     pub next: usize,
-}
-
-/// Whether a NaN that the operation gives is the canonical one, whatever NaN went in.
-fn computes(op: ScalarOp) -> bool {
-    use ScalarOp::*;
-    !matches!(op, NegF | AbsF | Select | Copy | Bitcast { .. } | IToF { .. } | PtrAdd | IntToPtr { .. })
 }
 
 impl Printer<'_> {
@@ -87,16 +81,9 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn cond(&mut self, c: &Cond) -> String {
-        let (lhs, rhs) = (self.ix.print(&c.lhs), self.ix.print(&c.rhs));
-        format!("{lhs} {} {rhs}", cmp(c.cmp))
-    }
-
     /// The mask as a condition.
     pub(super) fn mask(&mut self, mask: &Mask) -> String {
-        let mut parts: Vec<String> = mask.conds.iter().map(|c| self.cond(c)).collect();
-        parts.extend(mask.vals.iter().map(|&v| self.name(v).to_string()));
-        if parts.is_empty() { "true".to_string() } else { parts.join(" && ") }
+        self.ix.mask(mask, "true")
     }
 
     pub(super) fn block(&mut self, body: &[Stmt]) -> Result<()> {
