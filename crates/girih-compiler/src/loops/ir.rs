@@ -110,6 +110,9 @@ pub enum Space {
     Register { lanes: u32 },
     /// Memory that the threads of a block share. What is declared inside a loop over threads is each thread's own.
     Shared,
+    /// Registers of the threads of a block, for as long as the block lives. The first subscript is the number of the thread
+    /// that holds the element, and each access is that thread's: it stands in a loop over threads and counts by its axis.
+    Private,
 }
 
 /// The source operation of a statement that can trap, print or be reported.

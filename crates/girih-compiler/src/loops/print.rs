@@ -17,8 +17,8 @@
 //!          | "break" | "continue" | "return" | "pass"        pass: the body is empty
 //!          | "print" STRING ("," (opnd | BUF))* site?
 //!          | "assert" opnd "," STRING site?
-//!          | "stage" BUF ":" ty "[" INT,* "]" ":" body         tile IR
-//! space   := "register" "(" INT ")" | "shared"              tile IR
+//!          | "stage" BUF ":" ty "[" INT,* "]" space? ":" body  tile IR
+//! space   := "register" "(" INT ")" | "shared" | "private"   tile IR
 //! kind    := ("free" | "reduce" | "serial") place?
 //!            ("combine" OP "(" BUF,* ")" "from" const ("x" INT)?)?
 //!            ("contraction" "m=" role "n=" role "k=" role "a=" VAL "b=" VAL "acc=" BUF)?
@@ -454,6 +454,7 @@ impl Printer<'_> {
             Space::Scratch => {}
             Space::Register { lanes } => text += &format!(" register({lanes})"),
             Space::Shared => text += " shared",
+            Space::Private => text += " private",
         }
         text
     }

@@ -33,7 +33,7 @@ pub fn verify(kernel: &Kernel, dialect: Dialect) -> Vec<Diagnostic> {
         axes: vec![false; kernel.axes.len()],
         bufs: vec![false; kernel.bufs.len()],
         around: vec![Around::Block],
-        in_thread: false,
+        in_thread: None,
         out: Vec::new(),
     };
     v.head();
@@ -71,8 +71,8 @@ struct Verifier<'a> {
     axes: Vec<bool>,
     bufs: Vec<bool>,
     around: Vec<Around>,
-    /// Inside a loop over threads.
-    in_thread: bool,
+    /// The axis of the loop over threads around.
+    in_thread: Option<AxisId>,
     out: Vec<Diagnostic>,
 }
 
@@ -408,6 +408,10 @@ impl<'a> Verifier<'a> {
             let message = format!("{} subscripts for a buffer of rank {}", idx.len(), b.shape.len());
             return self.say(Some(stmt), message);
         }
+        if b.space == Space::Private {
+            let own = matches!((idx.first(), self.in_thread), (Some(Ix::Axis(a)), Some(t)) if *a == t);
+            self.check(stmt, own, "the first subscript of a private buffer must be the thread at hand");
+        }
         let outside = |(ix, d): (&Ix, &u64)| ix.as_const().is_some_and(|c| c < 0 || c as u64 >= *d);
         if idx.iter().zip(&b.shape).any(outside) {
             self.say(Some(stmt), "a subscript is out of range");
@@ -420,8 +424,16 @@ impl<'a> Verifier<'a> {
             self.check(stmt, self.dialect == Dialect::Tile, "loop IR cannot place buffers");
         }
         if b.space == Space::Shared {
-            self.check(stmt, !self.in_thread, "a buffer of one thread cannot be shared");
+            self.check(stmt, self.in_thread.is_none(), "a buffer of one thread cannot be shared");
             self.check(stmt, !b.shape.is_empty(), "a scalar variable cannot be shared");
+        }
+        if b.space == Space::Private {
+            let threads = b.shape.first().is_some_and(|n| *n <= MOST_THREADS.into());
+            self.check(
+                stmt,
+                threads && self.in_thread.is_none(),
+                "a private buffer is one of all threads, at most 1024 of them",
+            );
         }
         let Space::Register { lanes } = b.space else { return };
         let whole = b.shape.last().is_some_and(|n| lanes > 0 && n.is_multiple_of(lanes.into()));
@@ -455,7 +467,7 @@ impl<'a> Verifier<'a> {
                     let good = l.kind == LoopKind::Free && l.lo.is_const(0) && extent.is_some();
                     self.check(stmt, good, "a loop over threads must be free, from 0 to a constant of at most 1024");
                 }
-                self.check(stmt, !self.in_thread, "a thread cannot have threads of its own");
+                self.check(stmt, self.in_thread.is_none(), "a thread cannot have threads of its own");
             }
             Place::Block { dim } => {
                 self.check(stmt, self.kernel.open, "only open kernels can place blocks");
@@ -485,7 +497,9 @@ impl<'a> Verifier<'a> {
             }
         }
         let around = self.in_thread;
-        self.in_thread |= l.place == Place::Thread;
+        if l.place == Place::Thread {
+            self.in_thread = Some(l.axis);
+        }
         self.inner(stmt, &l.body, if serial { Around::Breakable } else { Around::Closed }, &[l.axis]);
         self.in_thread = around;
         if let Some(s) = &l.stream {

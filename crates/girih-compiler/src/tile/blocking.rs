@@ -12,7 +12,7 @@
 //! Invariants: every size is at least 1; `bn` is whole panels where `b` lies in panels; equal arguments give equal sizes.
 
 use crate::num::DType;
-use crate::tile::target::Target;
+use crate::tile::target::{Capability, MemoryKind, Target};
 
 /// What one block of the grid computes: `bm` x `bn` elements of the output, the sum taken in stretches of `bk`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -43,6 +43,9 @@ const LONGEST_STRETCH: u64 = 256;
 /// would be less than four blocks for each thread. Stretches of k: the greatest divisor of `k` up to 256, so that no step
 /// needs a mask, unless `k` has none above 64.
 pub fn contraction_blocks(target: &Target, m: Option<u64>, n: u64, k: u64, dtype: DType, in_panels: bool) -> Blocks {
+    if target.has(Capability::Threads) {
+        return blocks_of_threads(target, m, n, k, dtype);
+    }
     let width = panel_width(target, dtype);
     let bm = match m {
         Some(m) if m <= TILE_ROWS => m.max(1),
@@ -66,6 +69,35 @@ pub fn contraction_blocks(target: &Target, m: Option<u64>, n: u64, k: u64, dtype
         Some(divisor) => divisor,
         None => LONGEST_STRETCH,
     };
+    Blocks { bm, bn, bk }
+}
+
+/// Rows and columns of the largest block of threads: 64 accumulators for each of 256 threads.
+const WIDEST: u64 = 128;
+/// Elements of the smallest block that is worth cutting further so that every multiprocessor has one.
+const SMALLEST: u64 = 32 * 32;
+/// Bytes of a row of a slab: a line of the cache.
+const LINE: u64 = 128;
+
+/// Blocks of threads: powers of two, as large as the registers allow but enough of them for all multiprocessors; stretches
+/// of k of which two slots of both operands leave room for a second block on the multiprocessor.
+fn blocks_of_threads(target: &Target, m: Option<u64>, n: u64, k: u64, dtype: DType) -> Blocks {
+    let power = |x: u64| x.max(1).checked_next_power_of_two().unwrap_or(WIDEST);
+    let mut bm = m.map_or(WIDEST / 2, power).min(WIDEST);
+    let mut bn = power(n).min(WIDEST);
+    let blocks = |bm: u64, bn: u64| m.unwrap_or(bm).div_ceil(bm).saturating_mul(n.div_ceil(bn));
+    while blocks(bm, bn) < u64::from(target.axes.workers) && bm * bn > SMALLEST {
+        match bm >= bn {
+            true => bm /= 2,
+            false => bn /= 2,
+        }
+    }
+    let room = target.bytes_of(MemoryKind::Shared) / 2;
+    let fits = |bk: &u64| bk * dtype.bytes() <= LINE && 2 * (bm + bn) * bk * dtype.bytes() <= room;
+    let longest = (0..8).map(|bits| 1u64 << bits).filter(fits).max().unwrap_or(1).min(power(k));
+    // No step needs a mask where a stretch of some length divides the sum.
+    let even = k & k.wrapping_neg();
+    let bk = if even.min(longest) >= longest.min(8) && k > 0 { even.min(longest) } else { longest };
     Blocks { bm, bn, bk }
 }
 

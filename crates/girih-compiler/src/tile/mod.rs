@@ -29,6 +29,7 @@ pub mod knobs;
 pub mod numbered;
 pub mod open;
 pub mod rules;
+pub mod sharing;
 pub mod target;
 
 use crate::base::rule::{Rule, Rules};
@@ -45,32 +46,35 @@ pub struct Context {
     pub knobs: Knobs,
 }
 
+/// What a machine must have for a rule: all of one of these sets.
+type Needs = &'static [&'static [Capability]];
+
 /// A rule, and what a machine must have for it.
-type Entry<P> = (Rule<P, Context>, &'static [Capability]);
+type Entry<P> = (Rule<P, Context>, Needs);
 
 /// The rules that look at all kernels of a model together.
-const OF_PLANS: &[Entry<Plan>] = &[(rules::pack_weights::RULE, &[Caches, VectorArithmetic])];
+const OF_PLANS: &[Entry<Plan>] = &[(rules::pack_weights::RULE, &[&[Caches, VectorArithmetic]])];
 
 /// The rules of single kernels, in the order they run.
 const OF_KERNELS: &[Entry<Kernel>] = &[
-    (rules::tileify::RULE, &[Caches, Workers]),
-    (rules::stream_rows::RULE, &[Caches, Workers]),
-    (rules::blockify::RULE, &[Workers]),
-    (rules::cooperative_reduce::RULE, &[Threads]),
-    (rules::blockify_launch::RULE, &[Threads]),
-    (rules::spread_threads::RULE, &[Threads]),
-    (rules::cache_blocks::RULE, &[Caches]),
-    (rules::stage_inputs::RULE, &[Caches, VectorArithmetic]),
-    (rules::register_tile::RULE, &[VectorArithmetic]),
-    (rules::interchange::RULE, &[Caches]),
-    (rules::split_edges::RULE, &[VectorArithmetic]),
-    (rules::transpose::RULE, &[VectorArithmetic]),
-    (rules::vectorise::RULE, &[VectorArithmetic]),
-    (rules::mark_unroll::RULE, &[]),
+    (rules::tileify::RULE, &[&[Caches, Workers], &[Threads]]),
+    (rules::stream_rows::RULE, &[&[Caches, Workers]]),
+    (rules::blockify::RULE, &[&[Workers]]),
+    (rules::cache_blocks::RULE, &[&[Caches]]),
+    (rules::stage_inputs::RULE, &[&[Caches, VectorArithmetic], &[Threads]]),
+    (rules::register_tile::RULE, &[&[VectorArithmetic], &[Threads]]),
+    (rules::cooperative_reduce::RULE, &[&[Threads]]),
+    (rules::blockify_launch::RULE, &[&[Threads]]),
+    (rules::spread_threads::RULE, &[&[Threads]]),
+    (rules::interchange::RULE, &[&[Caches]]),
+    (rules::split_edges::RULE, &[&[VectorArithmetic]]),
+    (rules::transpose::RULE, &[&[VectorArithmetic]]),
+    (rules::vectorise::RULE, &[&[VectorArithmetic]]),
+    (rules::mark_unroll::RULE, &[&[]]),
 ];
 
 fn applicable<P>(entries: &'static [Entry<P>], target: &Target) -> Vec<&'static Rule<P, Context>> {
-    let has = |(_, needs): &&Entry<P>| needs.iter().all(|c| target.has(*c));
+    let has = |(_, needs): &&Entry<P>| needs.iter().any(|all| all.iter().all(|c| target.has(*c)));
     entries.iter().filter(has).map(|(rule, _)| rule).collect()
 }
 

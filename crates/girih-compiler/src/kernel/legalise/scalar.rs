@@ -1,5 +1,6 @@
 //! Statements one lane at a time: the plain form of every statement, and what runs inside a lane loop.
 
+use super::slots::own_shape;
 use super::{Loc, Lower, Res, Storage, ty};
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
@@ -101,7 +102,13 @@ impl Lower<'_> {
         if idx.len() != buf.shape.len() {
             return Err(format!("buffer {} has {} dimensions, not {}", buf.name, buf.shape.len(), idx.len()));
         }
-        Ok(l::Ix::row_major(idx, &buf.shape))
+        let own = own_shape(buf);
+        let (threads, idx) = idx.split_at(idx.len() - own.len());
+        let mine = |ix: &l::Ix| matches!(ix, l::Ix::Axis(a) if self.axes.get(a) == Some(&k::Ix::Thread));
+        if !threads.iter().all(mine) {
+            return Err(format!("buffer {} is private, and a thread touches another one's part", buf.name));
+        }
+        Ok(l::Ix::row_major(idx, own))
     }
 
     pub(super) fn storage(&self, buf: l::BufId) -> Res<Storage> {
@@ -300,7 +307,7 @@ impl Lower<'_> {
             self.push(k::Stmt::Var { var, init });
             self.storage.insert(buf, Storage::Var(var));
         } else {
-            let len = b.shape.iter().product();
+            let len = own_shape(b).iter().product();
             let name = self.names.fresh(&b.name);
             let offset = self.slots.offset(buf);
             let space = if b.space == l::Space::Shared { k::Space::Shared } else { k::Space::Scratch };

@@ -58,8 +58,8 @@ impl Slots {
             let b = kernel.bufs.get(*buf).ok_or("a buffer is not declared")?;
             let bytes = byte_len(b).ok_or_else(|| too_large(&kernel.name, u64::MAX))?;
             match b.space {
-                l::Space::Scratch if !b.shape.is_empty() => {}
-                l::Space::Scratch | l::Space::Register { .. } => continue,
+                l::Space::Scratch | l::Space::Private if !b.shape.is_empty() => {}
+                l::Space::Scratch | l::Space::Register { .. } | l::Space::Private => continue,
                 // Each has bytes of its own: sharing them would take more barriers.
                 l::Space::Shared => {
                     if offsets.insert(*buf, shared).is_none() {
@@ -106,12 +106,20 @@ fn too_large(name: &str, bytes: u64) -> String {
     format!("kernel {name} needs {bytes} bytes of scratch memory per worker; the limit is {SCRATCH_LIMIT} bytes")
 }
 
+/// The extents of a buffer in the space that it lies in: of a private buffer, those of one thread's part.
+pub(super) fn own_shape(buf: &l::Buf) -> &[u64] {
+    match (buf.space, &buf.shape[..]) {
+        (l::Space::Private, [_, own @ ..]) => own,
+        (_, all) => all,
+    }
+}
+
 fn byte_len(buf: &l::Buf) -> Option<u64> {
     let elem = match buf.ty {
         l::Ty::Num(d) => d.bytes(),
         l::Ty::Ptr(_) => 8,
     };
-    buf.shape.iter().try_fold(elem, |n, &d| n.checked_mul(d))
+    own_shape(buf).iter().try_fold(elem, |n, &d| n.checked_mul(d))
 }
 
 impl Scan {

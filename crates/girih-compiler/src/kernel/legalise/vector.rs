@@ -10,6 +10,7 @@ use crate::index::{Facts, Poly};
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
 use crate::num::{DType, ScalarOp};
+use crate::tile::edit;
 use rustc_hash::FxHashMap;
 
 /// How the elements that the lanes touch lie in memory.
@@ -200,6 +201,9 @@ impl Lower<'_> {
                         let dst = self.define_vector(*dst)?;
                         self.push(load(dst, place));
                     }
+                    Reach::Contiguous if plain && !masked => {
+                        self.all_or_none(*dst, mem, mask, other.as_ref(), *site)?
+                    }
                     Reach::Contiguous if plain => {
                         let (dst, mem, site) = (*dst, mem.clone(), *site);
                         self.decide(mask, stmt, Some(dst), |s| {
@@ -362,6 +366,35 @@ impl Lower<'_> {
         Ok(())
     }
 
+    /// A contiguous load whose lanes are all on or all off.
+    fn all_or_none(
+        &mut self,
+        dst: l::ValId,
+        mem: &l::Mem,
+        mask: &l::Mask,
+        other: Option<&l::Opnd>,
+        site: l::SiteId,
+    ) -> Res<()> {
+        let t = ty(self.src_ty(dst)?, self.lanes());
+        let init = match other {
+            Some(other) => self.vector_opnd(other)?,
+            None => zero(t.elem),
+        };
+        let var = self.define_vector(dst)?;
+        self.push(k::Stmt::Var { var, init });
+        let mask = self.mask(mask)?;
+        let then = self.inner(|s| {
+            let place = s.place(mem)?;
+            s.check(mem, &place, t.lanes, &k::Mask::default(), false, site)?;
+            let loaded = s.value("whole", t);
+            s.push(load(loaded, place));
+            s.push(k::Stmt::Set { var, value: k::Opnd::Val(loaded) });
+            Ok(())
+        })?;
+        self.push(k::Stmt::If { mask, then, els: vec![] });
+        Ok(())
+    }
+
     fn by_lane(&mut self, stmt: &l::Stmt, dst: Option<l::ValId>) -> Res<()> {
         if let Some(dst) = dst {
             let init = zero(self.src_ty(dst)?);
@@ -424,6 +457,10 @@ impl Lower<'_> {
         let by_lane = !self.vectorisable(&f.body);
         if by_lane && accs.is_empty() {
             return Err(self.unplaced(f, "its body cannot run in lanes"));
+        }
+        // A thread moves one vector.
+        if self.out.threads > 1 && accs.is_empty() && edit::const_trip(f) == Some(lanes.into()) {
+            return self.written_out(f, lanes);
         }
         let ways = f.combine.as_ref().map_or(1, |c| c.ways.max(1));
         let group = lanes as i64 * ways as i64;

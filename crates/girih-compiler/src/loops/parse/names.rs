@@ -88,6 +88,8 @@ impl<'a> Parser<'_, 'a> {
             self.c.punct(")")?;
         } else if self.c.eat_word("shared") {
             made.space = Space::Shared;
+        } else if self.c.eat_word("private") {
+            made.space = Space::Private;
         }
         match self.names.get(name) {
             Some(Thing::Buf(buf)) if self.kernel.bufs[*buf] == made => Ok(*buf),

@@ -1,5 +1,7 @@
 //! `register_tile`
 
+mod threads;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::rule::{Log, Rule};
@@ -11,6 +13,7 @@ use crate::tile::affine::{self, Stride};
 use crate::tile::contraction::{self, Nest, Roles, TileShape, num_type};
 use crate::tile::edit::{self, free_loop, new_axis};
 use crate::tile::epilogue;
+use crate::tile::target::Capability;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "register_tile",
@@ -38,15 +41,37 @@ accumulator is no longer in memory at all.
 
 The columns run outermost, so that a packed panel of the right operand stays in L1 while the rows pass over it.
 
+On a GPU every thread of the block has a tile of its own, and the accumulator is nothing else: what fills it before the sum
+and what follows it is done by the thread that has the element.
+
+```text
+local acc: f32[128, 128]                         local acc: f32[256, 8, 8] private
+for i: for j: acc[i, j] = 0                      for t in 0..256: thread: for r: for c: acc[t, r, c] = 0
+for kt in 0..112: serial                         for kt in 0..112: serial
+  for i: for j: for kk: reduce contraction         for t in 0..256: free thread
+    acc[i, j] <- a_s[i, kk] * b_s[j, kk]   -->       for kk1 in 0..8: reduce
+                                                       a_r[r, kk2] = a_s[r*16 + t//16, kk1*4 + kk2]     for all r, kk2
+                                                       b_r[c, kk2] = b_s[c*16 + t%16, kk1*4 + kk2]
+                                                       for kk2: for r in 0..8: for c in 0..8: unroll
+                                                         acc[t, r, c] <- a_r[r, kk2] * b_r[c, kk2]
+for i: for j: store C[..] = acc[i, j]            for t: for r: for c: store C[..] = acc[t, r, c]
+```
+
+A thread's rows and columns lie as far apart as there are threads along them, in groups that one access moves: then the
+accesses of neighbouring threads lie side by side.
+
 Knobs: `register_tile` (0 turns the rule off), `rows`, `cols`, `lanes` (chosen from the vector registers).
 
 Refuses when the accumulator's type is not held in vectors, the tile does not divide the contraction, or an operand
-still has a mask or does not lie along n.
+still has a mask or does not lie along n. On a GPU: when something touches the accumulator other than element by element.
 ",
     run,
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    if ctx.target.has(Capability::Threads) {
+        return threads::run(p, ctx, log);
+    }
     let mut kernel = contraction::rewrite(p, log, &mut |kernel, nest| tile(kernel, ctx, nest))?;
     for acc in epilogue::join(&mut kernel) {
         log.applied(format!("{}, which starts and ends in registers", kernel.bufs[acc].name));

@@ -1,5 +1,7 @@
 //! `stage_inputs`
 
+mod shared;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::rule::{Log, Rule};
@@ -10,13 +12,16 @@ use crate::tile::affine::{self, Stride};
 use crate::tile::contraction::{Nest, Operand, TileShape, nest_at, num_type};
 use crate::tile::edit::{self, Visit, free_loop, new_axis};
 use crate::tile::rules::site_of;
+use crate::tile::target::Capability;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "stage_inputs",
     doc: "\
-Packs the operands of a contraction next to where they are used: converted, with edges filled in, in the order in which
-the register tiles will read them. The right operand goes into panels as wide as a register tile, the left one into
-rows (or, where its memory runs along m, into panels as high as a register tile).
+Brings the operands of a contraction close to where they are used.
+
+On a CPU it packs them: converted, with edges filled in, in the order in which the register tiles will read them. The right
+operand goes into panels as wide as a register tile, the left one into rows (or, where its memory runs along m, into panels
+as high as a register tile).
 
 ```text
 for i in 0..128: free                            stage a_pack:
@@ -29,6 +34,18 @@ for i in 0..128: free                            stage a_pack:
                                                    acc[i, j] <- a_pack[i, kk] * b_pack[j // 32, kk, j % 32]
 ```
 
+On a GPU they go into memory that the threads of a block share, as they are, in rows that run as the operand's memory does,
+so that neighbouring threads copy neighbouring elements; 16 bytes at a time where arrays and extents are known to be multiples.
+
+```text
+for i in 0..128: free                            stage a_s: f32[128, 32] shared
+  for j in 0..128: free                            for i in 0..128: for kk1 in 0..8: for kk2 in 0..4: vector(4)
+    for kk in 0..32: reduce contraction              a_s[i, kk1*4 + kk2] = load A[..]
+      acc[i, j] <- (load A[..]) * (load B[..])   -->   stage b_s: ...
+                                                 for i: for j: for kk: reduce contraction
+                                                   acc[i, j] <- a_s[i, kk] * b_s[j, kk]
+```
+
 The copy stands directly before the nest, inside the loops the operand depends on. Nothing in a contraction nest stores
 to memory, so the loads pass no store.
 
@@ -37,12 +54,15 @@ Knobs: `stage_a`, `stage_b` (0 never, 1 always).
 Refuses when the operand depends on both m and n, reads the accumulator or an ordered load, is packed already, or is
 just as good in place: it needs no conversion and no mask, and is read once; or it is in panels already; or it is the
 left one and its memory runs along k (rows of 64 elements or more are walked by the caches as well as a copy is); or it is
-a small buffer.
+a small buffer. On a GPU also where it takes more than half of a block's shared memory.
 ",
     run,
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    if ctx.target.has(Capability::Threads) {
+        return shared::run(p, ctx, log);
+    }
     let mut staged = BTreeSet::new();
     walk::visit(&p.body, &mut |s| {
         if let Stmt::Stage { buf, .. } = s {

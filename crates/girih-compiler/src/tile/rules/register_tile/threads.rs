@@ -1,0 +1,443 @@
+//! Register tiles of the threads of a block.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Parts;
+use crate::base::rule::Log;
+use crate::loops::ir::*;
+use crate::loops::walk::{self, buffer_uses, refs};
+use crate::num::DType;
+use crate::tile::Context;
+use crate::tile::affine::{self, Stride};
+use crate::tile::contraction::{Nest, nest_at, num_type};
+use crate::tile::edit::{self, const_trip, new_axis};
+use crate::tile::sharing::Share;
+
+/// Shares every accumulator among the threads' registers, where all that touches it goes element by element.
+pub(super) fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    let mut kernel = p.clone();
+    let mut changed = false;
+    for acc in accumulators(p) {
+        let site = format!("contraction into {}", p.bufs[acc].name);
+        let mut made = kernel.clone();
+        match share(&mut made, ctx, acc) {
+            Ok(tile) => {
+                log.applied(format!("{site}: {tile}"));
+                (kernel, changed) = (made, true);
+            }
+            Err(why) => log.skipped(site, why),
+        }
+    }
+    changed.then_some(kernel)
+}
+
+/// The accumulators of the contractions that no thread has yet.
+fn accumulators(p: &Kernel) -> Vec<BufId> {
+    let mut out = vec![];
+    walk::visit(&p.body, &mut |s| {
+        if let Stmt::For(f) = s
+            && let Some(c) = &f.contraction
+            && !out.contains(&c.acc)
+        {
+            out.push(c.acc);
+        }
+    });
+    out
+}
+
+fn share(kernel: &mut Kernel, ctx: &Context, acc: BufId) -> Result<String, String> {
+    if !ctx.knobs.register_tile {
+        return Err("knob off".to_string());
+    }
+    let dtype = num_type(kernel, acc).ok_or("its accumulator holds addresses")?;
+    let [m, n] = <[u64; 2]>::try_from(&kernel.bufs[acc].shape[..]).map_err(|_| "its accumulator is not a matrix")?;
+    let (mut layouts, mut other) = (None, "its loops are not a nest of their own");
+    walk::visit(&kernel.body, &mut |s| match nest_at(s) {
+        Some(Ok(nest)) if nest.roles.acc == acc => {
+            let new = Layouts::of(kernel, &nest, [m, n]);
+            layouts = Some(layouts.take().map_or(new.clone(), |old: Result<Layouts, String>| old.and(new)));
+        }
+        Some(Err(why)) => other = why,
+        _ => {}
+    });
+    let layouts = layouts.unwrap_or(Err(other.to_string()))?;
+    let (rows, cols) = shares(ctx, dtype, [m, n], &layouts)?;
+    let threads = rows.threads * cols.threads;
+    let b = &mut kernel.bufs[acc];
+    (b.shape, b.space) = (vec![threads, rows.each, cols.each], Space::Private);
+    let tile = Tile { acc, shape: [m, n], rows, cols };
+    let body = std::mem::take(&mut kernel.body);
+    kernel.body = tile.body(kernel, body)?;
+    Ok(format!("{} x {} for each of {threads} threads", rows.each, cols.each))
+}
+
+/// Along which of its axes each operand's buffer runs.
+#[derive(Clone, Copy)]
+struct Layouts {
+    /// Elements of a row, or of a column, that one access takes along it.
+    rows: u64,
+    cols: u64,
+}
+
+impl Layouts {
+    fn of(kernel: &Kernel, nest: &Nest, shape: [u64; 2]) -> Result<Layouts, String> {
+        let Nest { roles, m, n, free, .. } = nest;
+        if free.len() > 2 {
+            return Err("it is one of several products that threads do side by side".to_string());
+        }
+        let place = [Ix::Axis(roles.m), Ix::Axis(roles.n)];
+        let mut whole = [*m, *n] == shape;
+        for s in &nest.reduce.body {
+            if let Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. } = s
+                && *buf == roles.acc
+            {
+                whole &= *idx == place;
+            }
+        }
+        if !whole {
+            return Err("the accumulator's place is not one per row and column".to_string());
+        }
+        let parts = Parts::of(nest);
+        let along = |list: &[Stmt], own: AxisId| match side(kernel, list, nest.roles.k, own) {
+            Some((_, Along::Own, lanes)) => lanes,
+            _ => 1,
+        };
+        Ok(Layouts { rows: along(&parts.rows, roles.m), cols: along(&parts.cols, roles.n) })
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Along {
+    Own,
+    Sum,
+    Neither,
+}
+
+/// An operand's read, along which axis its buffer runs, and how many elements one access takes.
+fn side<'a>(kernel: &Kernel, list: &'a [Stmt], k: AxisId, own: AxisId) -> Option<(&'a Stmt, Along, u64)> {
+    let (first, rest) = list.split_first()?;
+    let Stmt::Read { buf, idx, .. } = first else { return None };
+    if rest.iter().any(|s| !matches!(s, Stmt::Let { .. })) {
+        return None;
+    }
+    let b = &kernel.bufs[*buf];
+    let Ty::Num(dtype) = b.ty else { return None };
+    let none = BTreeSet::new();
+    let lanes = (16 / dtype.bytes()).clamp(1, 4);
+    let along = |axis| affine::buf_stride(b, idx, axis, &none) == Stride::Unit;
+    let (is, extent) = match (along(own), along(k)) {
+        (true, _) => (Along::Own, b.shape.last()),
+        (_, true) => (Along::Sum, b.shape.last()),
+        _ => (Along::Neither, None),
+    };
+    let lanes = extent.map_or(1, |n| n & n.wrapping_neg()).min(lanes);
+    Some((first, is, lanes))
+}
+
+/// What each thread has of the rows and the columns: about as many elements as its registers hold, in shares as square as
+/// possible, and no fewer threads than hide each other's latency.
+fn shares(ctx: &Context, dtype: DType, [m, n]: [u64; 2], layouts: &Layouts) -> Result<(Share, Share), String> {
+    let power = |x: u64| x & x.wrapping_neg();
+    let knobs = (ctx.knobs.rows.map(u64::from), ctx.knobs.cols.map(u64::from));
+    let most = if dtype.bytes() > 4 { 4 } else { MOST_EACH };
+    let mut rows = knobs.0.unwrap_or(power(m).min(most));
+    let mut cols = knobs.1.unwrap_or(power(n).min(most));
+    if !m.is_multiple_of(rows) || !n.is_multiple_of(cols) {
+        return Err(format!("a tile of {rows}x{cols} does not divide {m}x{n}"));
+    }
+    let threads = |rows: u64, cols: u64| (m / rows) * (n / cols);
+    if knobs == (None, None) {
+        while threads(rows, cols) < ENOUGH_THREADS && rows * cols > 1 {
+            match rows >= cols {
+                true => rows /= 2,
+                false => cols /= 2,
+            }
+        }
+        while threads(rows, cols) > u64::from(ctx.knobs.threads) && rows * cols < 2 * most * most {
+            match rows <= cols {
+                true if power(m) > rows => rows *= 2,
+                _ if power(n) > cols => cols *= 2,
+                _ => break,
+            }
+        }
+    }
+    let (used, limit) = (threads(rows, cols), u64::from(ctx.target.axes.threads));
+    if used > limit {
+        return Err(format!("tiles of {rows}x{cols} take {used} threads of a block, which has at most {limit}"));
+    }
+    let share =
+        |extent: u64, each: u64, lanes: u64| Share { threads: extent / each, each, together: power(each).min(lanes) };
+    Ok((share(m, rows, layouts.rows), share(n, cols, layouts.cols)))
+}
+
+/// Rows and columns of a thread's tile: 64 accumulators of the 255 registers, so that each element of an operand is used
+/// eight times.
+const MOST_EACH: u64 = 8;
+/// Threads from which on a block keeps its multiprocessor busy with another.
+const ENOUGH_THREADS: u64 = 128;
+
+/// An accumulator in the registers of the threads of a block.
+struct Tile {
+    acc: BufId,
+    shape: [u64; 2],
+    rows: Share,
+    cols: Share,
+}
+
+impl Tile {
+    fn threads(&self) -> u64 {
+        self.rows.threads * self.cols.threads
+    }
+
+    /// The statements that touch the accumulator, by the threads that have its elements.
+    fn body(&self, kernel: &mut Kernel, body: Vec<Stmt>) -> Result<Vec<Stmt>, String> {
+        let mut out = Vec::with_capacity(body.len());
+        for mut s in body {
+            if !buffer_uses(std::slice::from_ref(&s)).contains_key(&self.acc) || matches!(s, Stmt::Local { .. }) {
+                out.push(s);
+                continue;
+            }
+            match (nest_at(&s), &s) {
+                (Some(Ok(nest)), _) if nest.roles.acc == self.acc => {
+                    let made = self.contraction(kernel, &nest)?;
+                    out.push(made);
+                    continue;
+                }
+                (_, Stmt::For(f)) if f.kind == LoopKind::Free && f.place == Place::None => {
+                    let made = self.elements(kernel, f)?;
+                    out.push(made);
+                    continue;
+                }
+                (_, Stmt::Read { .. } | Stmt::Write { .. } | Stmt::Print { .. }) => return Err(NOT_ALIKE.to_string()),
+                _ => {}
+            }
+            for inner in walk::bodies_mut(&mut s) {
+                *inner = self.body(kernel, std::mem::take(inner))?;
+            }
+            out.push(s);
+        }
+        Ok(out)
+    }
+
+    /// A loop over the threads, given the thread's number among the rows and among the columns.
+    fn threads_around(
+        &self,
+        kernel: &mut Kernel,
+        body: impl FnOnce(&mut Kernel, Thread) -> Result<Vec<Stmt>, String>,
+    ) -> Result<Stmt, String> {
+        let t = kernel.axes.push(Axis { name: "t".into(), from: None });
+        let across = Ix::Const(self.cols.threads as i64);
+        let row = Ix::floor_div(Ix::Axis(t), across.clone());
+        let col = Ix::modulo(Ix::Axis(t), across);
+        let body = body(kernel, Thread { number: Ix::Axis(t), row, col })?;
+        Ok(edit::loop_with(t, Ix::Const(self.threads() as i64), body, |f| f.place = Place::Thread))
+    }
+
+    /// What is done with each element, row by row, by the thread that has it.
+    fn elements(&self, kernel: &mut Kernel, i: &For) -> Result<Stmt, String> {
+        let Some((Stmt::For(j), before)) = i.body.split_last() else { return Err(NOT_ALIKE.to_string()) };
+        let at = [Ix::Axis(i.axis), Ix::Axis(j.axis)];
+        let mut good = j.kind == LoopKind::Free
+            && j.place == Place::None
+            && [const_trip(i), const_trip(j)] == self.shape.map(Some);
+        good &= before.iter().all(edit::is_pure) && !refs(before).bufs_read.contains(&self.acc);
+        walk::visit(&j.body, &mut |s| match s {
+            Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. } if *buf == self.acc => good &= *idx == at,
+            Stmt::For(f) => good &= f.place == Place::None && f.contraction.is_none(),
+            Stmt::Print { .. } => good = false,
+            _ => {}
+        });
+        if !good {
+            return Err(NOT_ALIKE.to_string());
+        }
+        self.threads_around(kernel, |kernel, thread| {
+            let body = self.rows.slots(kernel, i.axis, &thread.row, false, &mut |kernel, r, row| {
+                let mut out = edit::place_axes(before, &[(i.axis, row.clone())].into(), &BTreeMap::new());
+                out.extend(self.cols.slots(kernel, j.axis, &thread.col, false, &mut |_, c, col| {
+                    let by = [(i.axis, row.clone()), (j.axis, col)].into();
+                    let mut body = edit::place_axes(&j.body, &by, &BTreeMap::new());
+                    self.in_registers(&mut body, &thread, &r, &c);
+                    body
+                }));
+                out
+            });
+            Ok(body)
+        })
+    }
+
+    /// Accesses of the accumulator as those of the thread's registers.
+    fn in_registers(&self, body: &mut [Stmt], thread: &Thread, r: &Ix, c: &Ix) {
+        walk::visit_mut(body, &mut |s| {
+            if let Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. } = s
+                && *buf == self.acc
+            {
+                *idx = vec![thread.number.clone(), r.clone(), c.clone()];
+            }
+        });
+    }
+
+    /// The sum: step by step of the reduction, each operand's elements of a thread into registers, then the products.
+    fn contraction(&self, kernel: &mut Kernel, nest: &Nest) -> Result<Stmt, String> {
+        let parts = Parts::of(nest);
+        let k = nest.roles.k;
+        // The elements along the sum that one access takes are taken before they are needed.
+        let sides = [(&parts.rows, nest.roles.m), (&parts.cols, nest.roles.n)];
+        let ahead = |(list, own): &(&Vec<Stmt>, AxisId)| match side(kernel, list, k, *own) {
+            Some((_, Along::Sum, lanes)) => lanes,
+            _ => 1,
+        };
+        let step = sides.iter().map(ahead).max().unwrap_or(1);
+        let step = (nest.k & nest.k.wrapping_neg()).min(step);
+        self.threads_around(kernel, |kernel, thread| {
+            let (outer, inner) = (new_axis(kernel, k, "1"), new_axis(kernel, k, "2"));
+            let first = Ix::mul(Ix::Axis(outer), Ix::Const(step as i64));
+            let at = if step > 1 { Ix::add(first.clone(), Ix::Axis(inner)) } else { Ix::Axis(outer) };
+            let (mut before, mut body) =
+                (vec![], edit::place_axes(&parts.once, &[(k, at.clone())].into(), &BTreeMap::new()));
+            let mut kept = BTreeMap::new();
+            let needed = refs(&parts.sums).vals_used;
+            for (left, list, own, share, number) in [
+                (true, &parts.rows, nest.roles.m, self.rows, &thread.row),
+                (false, &parts.cols, nest.roles.n, self.cols, &thread.col),
+            ] {
+                let load =
+                    Load { left, list, own, share, number, k, at: &at, first: &first, inner, step, needed: &needed };
+                load.build(kernel, &mut before, &mut body, &mut kept);
+            }
+            let [m, n] = [nest.roles.m, nest.roles.n];
+            body.extend(self.rows.slots(kernel, m, &thread.row, false, &mut |kernel, r, row| {
+                self.cols.slots(kernel, n, &thread.col, false, &mut |_, c, col| {
+                    let mut out: Vec<Stmt> = kept.values().map(|k: &Kept| k.read(&r, &c)).collect();
+                    let by = [(m, row.clone()), (n, col), (k, at.clone())].into();
+                    let mut sums = edit::place_axes(&parts.sums, &by, &BTreeMap::new());
+                    walk::subst_vals(&mut sums, &mut |v| kept.get(&v).map(|k| Opnd::Val(k.again)));
+                    self.in_registers(&mut sums, &thread, &r, &c);
+                    out.extend(sums);
+                    out
+                })
+            }));
+            if step > 1 {
+                body = vec![edit::loop_with(inner, Ix::Const(step as i64), body, |f| {
+                    (f.kind, f.place) = (LoopKind::Reduce, Place::Unroll);
+                })];
+            }
+            before.extend(body);
+            let steps = Ix::Const((nest.k / step) as i64);
+            Ok(vec![edit::loop_with(outer, steps, before, |f| f.kind = LoopKind::Reduce)])
+        })
+    }
+}
+
+const NOT_ALIKE: &str = "something touches its accumulator other than element by element";
+
+/// A thread: its number in the block, among the threads that share the rows, and among those that share the columns.
+struct Thread {
+    number: Ix,
+    row: Ix,
+    col: Ix,
+}
+
+/// A value of one side of the product that waits in registers, one for each slot of that side.
+struct Kept {
+    buf: BufId,
+    left: bool,
+    /// Where there are several steps of the sum: the axis over them.
+    along: Option<AxisId>,
+    /// What the products read it as.
+    again: ValId,
+}
+
+impl Kept {
+    fn read(&self, r: &Ix, c: &Ix) -> Stmt {
+        let slot = if self.left { r } else { c };
+        Stmt::Read { dst: self.again, buf: self.buf, idx: self.at(slot) }
+    }
+
+    fn at(&self, slot: &Ix) -> Vec<Ix> {
+        std::iter::once(slot.clone()).chain(self.along.map(Ix::Axis)).collect()
+    }
+}
+
+/// What brings a thread's elements of one operand into registers.
+struct Load<'a> {
+    left: bool,
+    list: &'a [Stmt],
+    own: AxisId,
+    share: Share,
+    number: &'a Ix,
+    k: AxisId,
+    /// The step of the sum, and the first of those taken together.
+    at: &'a Ix,
+    first: &'a Ix,
+    inner: AxisId,
+    step: u64,
+    needed: &'a BTreeSet<ValId>,
+}
+
+impl Load<'_> {
+    fn build(
+        &self,
+        kernel: &mut Kernel,
+        before: &mut Vec<Stmt>,
+        body: &mut Vec<Stmt>,
+        kept: &mut BTreeMap<ValId, Kept>,
+    ) {
+        let own = self.own;
+        let mut rest = self.list;
+        let mut raw = BTreeMap::new();
+        if let Some((read, along, _)) = side(kernel, self.list, self.k, own)
+            && let Some(val) = walk::def(read)
+        {
+            rest = &self.list[1..];
+            let sum = along == Along::Sum && self.step > 1;
+            let made = self.keep(kernel, val, sum.then_some(self.inner));
+            let lane = new_axis(kernel, self.k, "3");
+            let vector = along == Along::Own;
+            let copy = self.share.slots(kernel, own, self.number, vector, &mut |_, slot, position| {
+                let k = if sum { Ix::add(self.first.clone(), Ix::Axis(lane)) } else { self.at.clone() };
+                let by = [(own, position), (self.k, k)].into();
+                let mut out = edit::place_axes(std::slice::from_ref(read), &by, &BTreeMap::new());
+                let idx = std::iter::once(slot).chain(sum.then_some(Ix::Axis(lane))).collect();
+                out.push(Stmt::Write { buf: made.buf, idx, value: Opnd::Val(val) });
+                if sum {
+                    let lanes = self.step as u32;
+                    out = vec![edit::loop_with(lane, Ix::Const(lanes.into()), out, |f| {
+                        f.place = Place::Vector { lanes }
+                    })];
+                }
+                out
+            });
+            let to = if sum { before } else { &mut *body };
+            to.push(Stmt::Local { buf: made.buf });
+            to.extend(copy);
+            raw.insert(val, made);
+        }
+        let computed: Vec<ValId> = rest.iter().filter_map(walk::def).filter(|v| self.needed.contains(v)).collect();
+        if computed.is_empty() {
+            kept.extend(raw);
+            return;
+        }
+        let made: Vec<(ValId, Kept)> = computed.into_iter().map(|v| (v, self.keep(kernel, v, None))).collect();
+        body.extend(made.iter().map(|(_, k)| Stmt::Local { buf: k.buf }));
+        body.extend(self.share.slots(kernel, own, self.number, false, &mut |_, slot, position| {
+            let mut out: Vec<Stmt> = raw.values().map(|k: &Kept| k.read(&slot, &slot)).collect();
+            let by = [(own, position), (self.k, self.at.clone())].into();
+            let mut rest = edit::place_axes(rest, &by, &BTreeMap::new());
+            walk::subst_vals(&mut rest, &mut |v| raw.get(&v).map(|k| Opnd::Val(k.again)));
+            out.extend(rest);
+            out.extend(made.iter().map(|(v, k)| Stmt::Write { buf: k.buf, idx: k.at(&slot), value: Opnd::Val(*v) }));
+            out
+        }));
+        kept.extend(raw.into_iter().filter(|(v, _)| self.needed.contains(v)));
+        kept.extend(made);
+    }
+
+    /// Registers for a value of each slot.
+    fn keep(&self, kernel: &mut Kernel, val: ValId, along: Option<AxisId>) -> Kept {
+        let Val { ty, name } = kernel.vals[val].clone();
+        let shape = std::iter::once(self.share.each).chain(along.map(|_| self.step)).collect();
+        let buf = kernel.bufs.push(Buf::new(format!("{name}_r"), ty, shape));
+        let again = kernel.vals.push(Val { ty, name });
+        Kept { buf, left: self.left, along, again }
+    }
+}

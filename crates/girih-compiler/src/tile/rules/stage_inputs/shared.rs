@@ -1,0 +1,208 @@
+//! Operands that the threads of a block share.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Placed, contiguous_axis, rebuild};
+use crate::base::rule::Log;
+use crate::index::{Facts, simplify};
+use crate::loops::ir::*;
+use crate::loops::walk::{self, refs};
+use crate::tile::Context;
+use crate::tile::affine::{self, Stride};
+use crate::tile::contraction::{Nest, nest_at};
+use crate::tile::edit::{self, Visit, free_loop, new_axis};
+use crate::tile::rules::site_of;
+use crate::tile::target::MemoryKind;
+
+/// Brings the operands of every contraction into shared memory.
+pub(super) fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    let mut staged = BTreeSet::new();
+    walk::visit(&p.body, &mut |s| {
+        if let Stmt::Stage { buf, .. } = s {
+            staged.insert(*buf);
+        }
+    });
+    edit::rewrite(p, &mut |kernel, s| match nest_at(s) {
+        None => Visit::Into,
+        Some(Err(why)) => {
+            log.skipped(site_of(kernel, s), why);
+            Visit::Leave
+        }
+        Some(Ok(nest)) if nest.free.len() > 2 => {
+            log.skipped(site_of(kernel, s), "it is one of several products that threads do side by side");
+            Visit::Leave
+        }
+        Some(Ok(nest)) => {
+            let site = site_of(kernel, s);
+            match stage_nest(kernel, ctx, &nest, &staged, &site, log) {
+                Some(new) => Visit::Replace(new),
+                None => Visit::Leave,
+            }
+        }
+    })
+}
+
+fn stage_nest(
+    kernel: &mut Kernel,
+    ctx: &Context,
+    nest: &Nest,
+    staged: &BTreeSet<BufId>,
+    site: &str,
+    log: &mut Log,
+) -> Option<Vec<Stmt>> {
+    let mut reduce = nest.reduce.clone();
+    let mut stages: Vec<Placed> = Vec::new();
+    for (name, left) in [("a", true), ("b", false)] {
+        let site = format!("{site}, operand {name}");
+        match stage(kernel, ctx, nest, left, staged) {
+            Ok((placed, at, read)) => {
+                reduce.body[at] = read;
+                stages.push(placed);
+                log.applied(site);
+            }
+            Err(why) => log.skipped(site, why),
+        }
+    }
+    if stages.is_empty() {
+        return None;
+    }
+    edit::drop_unused(&mut reduce.body);
+    Some(rebuild(nest, reduce, stages))
+}
+
+/// One operand: its stage, and the read that takes the place of the statement of the sum at a position.
+fn stage(
+    kernel: &mut Kernel,
+    ctx: &Context,
+    nest: &Nest,
+    left: bool,
+    staged: &BTreeSet<BufId>,
+) -> Result<(Placed, usize, Stmt), String> {
+    let (a, b) = nest.operands()?;
+    let operand = if left { a } else { b };
+    // The element as memory has it takes the least room; conversions are for the registers.
+    let role = if left { nest.roles.a } else { nest.roles.b };
+    let loaded = |at: &&usize| walk::def(&nest.reduce.body[**at]) == Some(role);
+    let (value, slice) = match operand.slice.iter().find(loaded) {
+        Some(at) if matches!(&nest.reduce.body[*at], Stmt::Load { mask, .. } if mask.vals.is_empty()) => {
+            (role, vec![*at])
+        }
+        _ => (operand.value, operand.slice.clone()),
+    };
+    let stmts: Vec<Stmt> = slice.iter().map(|&i| nest.reduce.body[i].clone()).collect();
+    let facts = refs(&stmts);
+    let (own, other, roles) = if left { (nest.roles.m, nest.roles.n, "n") } else { (nest.roles.n, nest.roles.m, "m") };
+    if facts.axes_used.contains(&other) {
+        return Err(format!("it depends on {roles}"));
+    }
+    if facts.bufs_read.iter().any(|b| staged.contains(b)) {
+        return Err("it is in shared memory already".to_string());
+    }
+    if let [Stmt::Read { .. }] = &stmts[..] {
+        return Err("it is a tile of the block's own".to_string());
+    }
+    if let Some(odd) = stmts.iter().find(|s| !edit::is_pure(s)) {
+        return Err(match odd {
+            Stmt::Load { .. } => "its load is ordered".to_string(),
+            _ => "it is not a pure computation".to_string(),
+        });
+    }
+    let Some(Ty::Num(dtype)) = kernel.vals.get(value).map(|v| v.ty) else {
+        return Err("it is an address".to_string());
+    };
+    let extent = if left { nest.m } else { nest.n };
+    let bytes = extent.saturating_mul(nest.k).saturating_mul(dtype.bytes());
+    let room = ctx.target.bytes_of(MemoryKind::Shared) / 2;
+    if bytes > room {
+        return Err(format!("it takes {bytes} bytes of shared memory, more than half of a block's"));
+    }
+
+    // As memory runs, so that neighbouring threads read neighbouring elements.
+    let along_k = contiguous_axis(kernel, &stmts, nest.roles.k, own, &facts) == Some(nest.roles.k);
+    let (outer, inner) = if along_k { (own, nest.roles.k) } else { (nest.roles.k, own) };
+    let (rows, cols) = if along_k { (extent, nest.k) } else { (nest.k, extent) };
+    let buf =
+        Buf { space: Space::Shared, ..Buf::new(if left { "a_s" } else { "b_s" }, Ty::Num(dtype), vec![rows, cols]) };
+    let buf = kernel.bufs.push(buf);
+
+    let row = new_axis(kernel, outer, "");
+    let renamed = walk::Renaming::fresh(kernel, &stmts);
+    let fill = |col: Ix, mask: &dyn Fn(&mut Stmt)| {
+        let by = BTreeMap::from([(outer, Ix::Axis(row)), (inner, col.clone())]);
+        let mut body = edit::place_axes(&stmts, &by, &BTreeMap::new());
+        renamed.apply(&mut body);
+        body.iter_mut().for_each(mask);
+        let value = Opnd::Val(renamed.vals.get(&value).copied().unwrap_or(value));
+        body.push(Stmt::Write { buf, idx: vec![Ix::Axis(row), col], value });
+        body
+    };
+    let lanes = match &stmts[..] {
+        [Stmt::Load { mem, mask, .. }] => together(kernel, ctx, mem, mask, inner, cols),
+        _ => 1,
+    };
+    let line = if lanes > 1 {
+        let (group, lane) = (new_axis(kernel, inner, "1"), new_axis(kernel, inner, "2"));
+        let start = Ix::mul(Ix::Axis(group), Ix::Const(lanes as i64));
+        let at = Ix::add(start, Ix::Axis(lane));
+        // The lanes are on or off together.
+        let body = fill(at, &|s| {
+            if let Some(mask) = walk::mask_mut(s) {
+                *mask = mask.replace_leaves(&mut |leaf| (*leaf == Ix::Axis(lane)).then_some(Ix::Const(0)));
+                mask.conds.iter_mut().for_each(|c| c.lhs = simplify(&c.lhs, &Facts::new()));
+            }
+        });
+        let vector =
+            edit::loop_with(lane, Ix::Const(lanes as i64), body, |f| f.place = Place::Vector { lanes: lanes as u32 });
+        free_loop(group, Ix::Const((cols / lanes) as i64), vec![vector])
+    } else {
+        let col = new_axis(kernel, inner, "");
+        let body = fill(Ix::Axis(col), &|_| {});
+        free_loop(col, Ix::Const(cols as i64), body)
+    };
+    let stage = Stmt::Stage { buf, body: vec![free_loop(row, Ix::Const(rows as i64), vec![line])] };
+
+    let idx = [outer, inner].map(Ix::Axis).to_vec();
+    let at = slice.last().copied().unwrap_or(0);
+    Ok(((0, stage), at, Stmt::Read { dst: value, buf, idx }))
+}
+
+/// How many elements along an axis one access can take: they lie side by side, start at a multiple of the access's size,
+/// and are masked alike. 1: one at a time.
+fn together(kernel: &Kernel, ctx: &Context, mem: &Mem, mask: &Mask, axis: AxisId, extent: u64) -> u64 {
+    let bytes = mem.elem.bytes();
+    let most = (u64::from(ctx.target.vector.bytes) / bytes).min(4);
+    let facts = kernel.facts();
+    let aligned = kernel.params.iter().find(|p| p.val == mem.base).map_or(1, |p| match kernel.open {
+        // Arrays of a model start at multiples of the widest access.
+        true => u64::from(ctx.target.vector.bytes),
+        false => p.div_by,
+    });
+    if mem.elem.bits() < 8 || affine::stride(&mem.index, axis, &BTreeSet::new()) != Stride::Unit {
+        return 1;
+    }
+    let fits = |lanes: &u64| {
+        extent.is_multiple_of(*lanes)
+            && aligned.is_multiple_of(lanes * bytes)
+            && starts_at_multiple(&mem.index, axis, *lanes, &facts)
+            && mask.conds.iter().all(|c| uniform(c, axis, *lanes, &facts))
+    };
+    [4, 2].into_iter().filter(|lanes| *lanes <= most).find(fits).unwrap_or(1)
+}
+
+/// Whether an expression is a multiple of `lanes` wherever the axis is.
+fn starts_at_multiple(ix: &Ix, axis: AxisId, lanes: u64, facts: &Facts) -> bool {
+    let mut facts = facts.clone();
+    facts.axis_divisors.insert(axis, lanes);
+    facts.divisor(ix) >= lanes
+}
+
+/// Whether a condition holds for all of `lanes` elements from a multiple of it, or for none.
+fn uniform(cond: &Cond, axis: AxisId, lanes: u64, facts: &Facts) -> bool {
+    let (left, right) = (cond.lhs.has_axis(axis), cond.rhs.has_axis(axis));
+    if !left && !right {
+        return true;
+    }
+    let unit = affine::stride(&cond.lhs, axis, &BTreeSet::new()) == Stride::Unit;
+    let multiples = [&cond.lhs, &cond.rhs].into_iter().all(|ix| starts_at_multiple(ix, axis, lanes, facts));
+    unit && !right && cond.cmp == Cmp::Lt && multiples
+}

@@ -1,0 +1,57 @@
+//! How the threads of a block share the rows or the columns of a tile.
+//!
+//! ```text
+//! 128 columns, 16 threads, 8 each, 4 together        thread p has columns p*4.., and 64 + p*4..
+//! ```
+//!
+//! Elements that a thread has together are moved by one access; neighbouring threads have neighbouring groups, so that the
+//! accesses of a warp lie side by side: whole sectors of global memory, and different banks of shared memory.
+
+use crate::loops::ir::Stmt;
+use crate::loops::ir::{AxisId, Ix, Kernel, Place};
+use crate::tile::edit;
+
+/// The share that each of some threads has of a line of elements.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Share {
+    pub threads: u64,
+    /// Elements of one thread.
+    pub each: u64,
+    /// Of those, how many lie side by side; divides `each`.
+    pub together: u64,
+}
+
+impl Share {
+    /// The element in a slot of a thread: `group` counts what lies together, `within` its elements.
+    fn element(&self, thread: &Ix, group: Ix, within: Ix) -> Ix {
+        let stride = Ix::Const((self.threads * self.together) as i64);
+        let start = Ix::mul(thread.clone(), Ix::Const(self.together as i64));
+        Ix::add(Ix::add(Ix::mul(group, stride), start), within)
+    }
+
+    /// Unrolled loops over the slots of a thread around what `body` makes of a slot and its element. `vector`: the elements
+    /// that lie together are moved at once.
+    pub fn slots(
+        &self,
+        kernel: &mut Kernel,
+        like: AxisId,
+        thread: &Ix,
+        vector: bool,
+        body: &mut dyn FnMut(&mut Kernel, Ix, Ix) -> Vec<Stmt>,
+    ) -> Vec<Stmt> {
+        let groups = self.each / self.together;
+        let axis = |kernel: &mut Kernel, n: u64, suffix: &str| (n > 1).then(|| edit::new_axis(kernel, like, suffix));
+        let (group, within) = (axis(kernel, groups, "1"), axis(kernel, self.together, "2"));
+        let at = |axis: Option<AxisId>| axis.map_or(Ix::Const(0), Ix::Axis);
+        let slot = Ix::add(Ix::mul(at(group), Ix::Const(self.together as i64)), at(within));
+        let mut out = body(kernel, slot, self.element(thread, at(group), at(within)));
+        if let Some(axis) = within {
+            let place = if vector { Place::Vector { lanes: self.together as u32 } } else { Place::Unroll };
+            out = vec![edit::loop_with(axis, Ix::Const(self.together as i64), out, |f| f.place = place)];
+        }
+        if let Some(axis) = group {
+            out = vec![edit::loop_with(axis, Ix::Const(groups as i64), out, |f| f.place = Place::Unroll)];
+        }
+        out
+    }
+}
