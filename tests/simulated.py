@@ -21,6 +21,7 @@ SEEDS = range(8)
 # Elementwise, views, reductions, products, attention, scans, sorts, types; extents that divide nothing.
 MODELS = [
     "torch.nn.functional.gelu(torch.randn(5, 300))",
+    "torch.nn.functional.gelu(torch.randn(400, 400)) + torch.randn(400)",
     "torch.randn(512, 16) + torch.randn(16)",
     "torch.relu(torch.randn(7)) * 2 - 1",
     "torch.randn(3, 1, 5) * torch.randn(4, 1)",

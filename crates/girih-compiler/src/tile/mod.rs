@@ -31,6 +31,7 @@ pub mod open;
 pub mod rules;
 pub mod sharing;
 pub mod target;
+pub mod wide;
 
 use crate::base::rule::{Rule, Rules};
 use crate::loops::ir::Kernel;
@@ -66,6 +67,7 @@ const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::cooperative_reduce::RULE, &[&[Threads]]),
     (rules::blockify_launch::RULE, &[&[Threads]]),
     (rules::spread_threads::RULE, &[&[Threads]]),
+    (rules::wide_access::RULE, &[&[Threads]]),
     (rules::interchange::RULE, &[&[Caches]]),
     (rules::split_edges::RULE, &[&[VectorArithmetic]]),
     (rules::transpose::RULE, &[&[VectorArithmetic]]),

@@ -231,7 +231,14 @@ impl Lower<'_> {
                             s.push(store(place, value));
                             Ok(())
                         };
-                        if mask.is_always() { whole(self)? } else { self.decide(mask, stmt, None, whole)? }
+                        match mask.is_always() {
+                            true => whole(self)?,
+                            false if !self.mask_varies(mask) => {
+                                let (mask, then) = (self.mask(mask)?, self.inner(whole)?);
+                                self.push(k::Stmt::If { mask, then, els: vec![] });
+                            }
+                            false => self.decide(mask, stmt, None, whole)?,
+                        }
                     }
                     _ => self.by_lane(stmt, None)?,
                 }

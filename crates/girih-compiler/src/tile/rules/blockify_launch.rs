@@ -8,6 +8,7 @@ use crate::tile::edit;
 use crate::tile::numbered::Numbered;
 use crate::tile::open::check_bounds;
 use crate::tile::rules::{blockify, site_of};
+use crate::tile::wide;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "blockify_launch",
@@ -78,13 +79,20 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 fn share(kernel: &mut Kernel, nest: &For, ctx: &Context) -> Result<Stmt, String> {
     let chain = edit::free_chain(nest);
     check_bounds(&chain)?;
-    let Some(innermost) = chain.last() else { return Err("it is empty".to_string()) };
-    let mut body = innermost.body.clone();
+    let Some((innermost, outer)) = chain.split_last() else { return Err("it is empty".to_string()) };
     let mut facts: Facts = kernel.facts();
-    let numbered = Numbered::new(chain, &facts);
-    let total = &numbered.total;
-    // A small nest needs fewer threads than a block may have.
+    // A small nest needs fewer threads than a block may have, and fewer elements for each than one access takes.
     let most = ctx.knobs.threads;
+    let elements = Numbered::new(chain.iter().copied(), &facts).total.as_const();
+    let enough = i64::from(most) * i64::from(ctx.target.axes.workers);
+    let lanes = match wide::of_body(kernel, ctx, innermost) {
+        lanes if elements.is_none_or(|n| n / lanes as i64 >= enough) => lanes,
+        _ => 1,
+    };
+    let innermost = wide::in_groups(kernel, innermost, lanes);
+    let mut body = innermost.body.clone();
+    let numbered = Numbered::new(outer.iter().copied().chain([&innermost]), &facts);
+    let total = &numbered.total;
     let threads = match total.as_const() {
         Some(n) => (n.clamp(1, most.into()) as u32).next_multiple_of(ctx.target.axes.lanes).min(most),
         None => most,

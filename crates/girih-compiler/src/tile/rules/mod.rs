@@ -15,6 +15,7 @@ pub mod stream_rows;
 pub mod tileify;
 pub mod transpose;
 pub mod vectorise;
+pub mod wide_access;
 
 use crate::loops::ir::*;
 use crate::loops::walk;

@@ -13,7 +13,8 @@ use crate::tile::contraction::{Nest, nest_at, num_type};
 use crate::tile::edit::{self, const_trip, new_axis};
 use crate::tile::sharing::Share;
 
-/// Shares every accumulator among the threads' registers, where all that touches it goes element by element.
+/// Shares every accumulator among the threads' registers: for as long as the block lives where all that touches it goes
+/// element by element, and otherwise for each sum.
 pub(super) fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let mut kernel = p.clone();
     let mut changed = false;
@@ -62,13 +63,21 @@ fn share(kernel: &mut Kernel, ctx: &Context, acc: BufId) -> Result<String, Strin
     });
     let layouts = layouts.unwrap_or(Err(other.to_string()))?;
     let (rows, cols) = shares(ctx, dtype, [m, n], &layouts)?;
-    let threads = rows.threads * cols.threads;
-    let b = &mut kernel.bufs[acc];
-    (b.shape, b.space) = (vec![threads, rows.each, cols.each], Space::Private);
-    let tile = Tile { acc, shape: [m, n], rows, cols };
+    let tile = Tile { acc, shape: [m, n], rows, cols, whole: true };
+    let threads = tile.threads();
+    let size = format!("{} x {} for each of {threads} threads", rows.each, cols.each);
+    let mut alike = kernel.clone();
+    let body = std::mem::take(&mut alike.body);
+    if let Ok(body) = tile.body(&mut alike, body) {
+        *kernel = Kernel { body, ..alike };
+        let b = &mut kernel.bufs[acc];
+        (b.shape, b.space) = (vec![threads, rows.each, cols.each], Space::Private);
+        return Ok(size);
+    }
+    let tile = Tile { whole: false, ..tile };
     let body = std::mem::take(&mut kernel.body);
     kernel.body = tile.body(kernel, body)?;
-    Ok(format!("{} x {} for each of {threads} threads", rows.each, cols.each))
+    Ok(format!("{size}, in registers during the sum only, as {NOT_ALIKE}"))
 }
 
 /// Along which of its axes each operand's buffer runs.
@@ -182,6 +191,8 @@ struct Tile {
     shape: [u64; 2],
     rows: Share,
     cols: Share,
+    /// For as long as the block lives; otherwise during each sum, and in memory between.
+    whole: bool,
 }
 
 impl Tile {
@@ -203,6 +214,7 @@ impl Tile {
                     out.push(made);
                     continue;
                 }
+                (_, _) if !self.whole => {}
                 (_, Stmt::For(f)) if f.kind == LoopKind::Free && f.place == Place::None => {
                     let made = self.elements(kernel, f)?;
                     out.push(made);
@@ -250,30 +262,90 @@ impl Tile {
         if !good {
             return Err(NOT_ALIKE.to_string());
         }
+        // What is loaded for a column is loaded once for all rows.
+        let (of_col, of_element) = self.columns(before, i.axis, &j.body);
+        let needed = refs(&of_element).vals_used;
         self.threads_around(kernel, |kernel, thread| {
-            let body = self.rows.slots(kernel, i.axis, &thread.row, false, &mut |kernel, r, row| {
+            let (mut out, mut kept) = (vec![], BTreeMap::new());
+            if of_col.iter().any(|s| matches!(s, Stmt::Load { .. })) {
+                for val in of_col.iter().filter_map(walk::def).filter(|v| needed.contains(v)) {
+                    let made = keep(kernel, val, false, self.cols.each, None);
+                    out.push(Stmt::Local { buf: made.buf });
+                    kept.insert(val, made);
+                }
+                out.extend(self.cols.slots(kernel, j.axis, &thread.col, false, &mut |_, c, col| {
+                    let mut body = edit::place_axes(&of_col, &[(j.axis, col)].into(), &BTreeMap::new());
+                    body.extend(kept.iter().map(|(v, k)| k.write(&c, *v)));
+                    body
+                }));
+            }
+            let of_element = if kept.is_empty() { &j.body } else { &of_element };
+            out.extend(self.rows.slots(kernel, i.axis, &thread.row, false, &mut |kernel, r, row| {
                 let mut out = edit::place_axes(before, &[(i.axis, row.clone())].into(), &BTreeMap::new());
                 out.extend(self.cols.slots(kernel, j.axis, &thread.col, false, &mut |_, c, col| {
                     let by = [(i.axis, row.clone()), (j.axis, col)].into();
-                    let mut body = edit::place_axes(&j.body, &by, &BTreeMap::new());
-                    self.in_registers(&mut body, &thread, &r, &c);
+                    let mut body: Vec<Stmt> = kept.values().map(|k| k.read(&r, &c)).collect();
+                    let mut own = edit::place_axes(of_element, &by, &BTreeMap::new());
+                    walk::subst_vals(&mut own, &mut |v| kept.get(&v).map(|k| Opnd::Val(k.again)));
+                    self.in_registers(&mut own, self.acc, &self.slot(&thread, &r, &c));
+                    body.extend(own);
                     body
                 }));
                 out
-            });
-            Ok(body)
+            }));
+            Ok(out)
         })
     }
 
-    /// Accesses of the accumulator as those of the thread's registers.
-    fn in_registers(&self, body: &mut [Stmt], thread: &Thread, r: &Ix, c: &Ix) {
+    /// The statements for an element as those that are the same for all rows, and the others.
+    fn columns(&self, before: &[Stmt], row: AxisId, body: &[Stmt]) -> (Vec<Stmt>, Vec<Stmt>) {
+        let mut varying: BTreeSet<ValId> = before.iter().filter_map(walk::def).collect();
+        body.iter().cloned().partition(|s| {
+            let facts = walk::refs_of(s);
+            let pure = edit::is_pure(s) && !matches!(s, Stmt::Read { .. });
+            let fixed = pure && !facts.axes_used.contains(&row) && facts.vals_used.is_disjoint(&varying);
+            if !fixed {
+                varying.extend(walk::def(s));
+            }
+            fixed
+        })
+    }
+
+    /// The subscripts of a thread's accumulator.
+    fn slot(&self, thread: &Thread, r: &Ix, c: &Ix) -> Vec<Ix> {
+        let thread = self.whole.then(|| thread.number.clone());
+        thread.into_iter().chain([r.clone(), c.clone()]).collect()
+    }
+
+    /// Accesses of the accumulator as those of registers.
+    fn in_registers(&self, body: &mut [Stmt], registers: BufId, at: &[Ix]) {
         walk::visit_mut(body, &mut |s| {
             if let Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. } = s
                 && *buf == self.acc
             {
-                *idx = vec![thread.number.clone(), r.clone(), c.clone()];
+                (*buf, *idx) = (registers, at.to_vec());
             }
         });
+    }
+
+    /// Copies a thread's part of the accumulator into registers, or back.
+    fn copied(
+        &self,
+        kernel: &mut Kernel,
+        thread: &Thread,
+        axes: [AxisId; 2],
+        registers: BufId,
+        back: bool,
+    ) -> Vec<Stmt> {
+        let Buf { ty, name, .. } = kernel.bufs[self.acc].clone();
+        self.rows.slots(kernel, axes[0], &thread.row, false, &mut |kernel, r, row| {
+            self.cols.slots(kernel, axes[1], &thread.col, true, &mut |kernel, c, col| {
+                let dst = kernel.vals.push(Val { ty, name: name.clone() });
+                let (here, there) = ((registers, self.slot(thread, &r, &c)), (self.acc, vec![row.clone(), col]));
+                let ((from, idx), (to, at)) = if back { (here, there) } else { (there, here) };
+                vec![Stmt::Read { dst, buf: from, idx }, Stmt::Write { buf: to, idx: at, value: Opnd::Val(dst) }]
+            })
+        })
     }
 
     /// The sum: step by step of the reduction, each operand's elements of a thread into registers, then the products.
@@ -305,13 +377,21 @@ impl Tile {
                 load.build(kernel, &mut before, &mut body, &mut kept);
             }
             let [m, n] = [nest.roles.m, nest.roles.n];
+            let registers = match self.whole {
+                true => self.acc,
+                false => {
+                    let Buf { ty, name, .. } = &kernel.bufs[self.acc];
+                    let part = Buf::new(format!("{name}_r"), *ty, vec![self.rows.each, self.cols.each]);
+                    kernel.bufs.push(part)
+                }
+            };
             body.extend(self.rows.slots(kernel, m, &thread.row, false, &mut |kernel, r, row| {
                 self.cols.slots(kernel, n, &thread.col, false, &mut |_, c, col| {
                     let mut out: Vec<Stmt> = kept.values().map(|k: &Kept| k.read(&r, &c)).collect();
                     let by = [(m, row.clone()), (n, col), (k, at.clone())].into();
                     let mut sums = edit::place_axes(&parts.sums, &by, &BTreeMap::new());
                     walk::subst_vals(&mut sums, &mut |v| kept.get(&v).map(|k| Opnd::Val(k.again)));
-                    self.in_registers(&mut sums, &thread, &r, &c);
+                    self.in_registers(&mut sums, registers, &self.slot(&thread, &r, &c));
                     out.extend(sums);
                     out
                 })
@@ -323,7 +403,15 @@ impl Tile {
             }
             before.extend(body);
             let steps = Ix::Const((nest.k / step) as i64);
-            Ok(vec![edit::loop_with(outer, steps, before, |f| f.kind = LoopKind::Reduce)])
+            let steps = edit::loop_with(outer, steps, before, |f| f.kind = LoopKind::Reduce);
+            if self.whole {
+                return Ok(vec![steps]);
+            }
+            let mut out = vec![Stmt::Local { buf: registers }];
+            out.extend(self.copied(kernel, &thread, [m, n], registers, false));
+            out.push(steps);
+            out.extend(self.copied(kernel, &thread, [m, n], registers, true));
+            Ok(out)
         })
     }
 }
@@ -351,6 +439,10 @@ impl Kept {
     fn read(&self, r: &Ix, c: &Ix) -> Stmt {
         let slot = if self.left { r } else { c };
         Stmt::Read { dst: self.again, buf: self.buf, idx: self.at(slot) }
+    }
+
+    fn write(&self, slot: &Ix, value: ValId) -> Stmt {
+        Stmt::Write { buf: self.buf, idx: self.at(slot), value: Opnd::Val(value) }
     }
 
     fn at(&self, slot: &Ix) -> Vec<Ix> {
@@ -390,7 +482,7 @@ impl Load<'_> {
         {
             rest = &self.list[1..];
             let sum = along == Along::Sum && self.step > 1;
-            let made = self.keep(kernel, val, sum.then_some(self.inner));
+            let made = keep(kernel, val, self.left, self.share.each, sum.then_some((self.inner, self.step)));
             let lane = new_axis(kernel, self.k, "3");
             let vector = along == Along::Own;
             let copy = self.share.slots(kernel, own, self.number, vector, &mut |_, slot, position| {
@@ -417,7 +509,8 @@ impl Load<'_> {
             kept.extend(raw);
             return;
         }
-        let made: Vec<(ValId, Kept)> = computed.into_iter().map(|v| (v, self.keep(kernel, v, None))).collect();
+        let mut of = |v| (v, keep(kernel, v, self.left, self.share.each, None));
+        let made: Vec<(ValId, Kept)> = computed.into_iter().map(&mut of).collect();
         body.extend(made.iter().map(|(_, k)| Stmt::Local { buf: k.buf }));
         body.extend(self.share.slots(kernel, own, self.number, false, &mut |_, slot, position| {
             let mut out: Vec<Stmt> = raw.values().map(|k: &Kept| k.read(&slot, &slot)).collect();
@@ -425,19 +518,108 @@ impl Load<'_> {
             let mut rest = edit::place_axes(rest, &by, &BTreeMap::new());
             walk::subst_vals(&mut rest, &mut |v| raw.get(&v).map(|k| Opnd::Val(k.again)));
             out.extend(rest);
-            out.extend(made.iter().map(|(v, k)| Stmt::Write { buf: k.buf, idx: k.at(&slot), value: Opnd::Val(*v) }));
+            out.extend(made.iter().map(|(v, k)| k.write(&slot, *v)));
             out
         }));
         kept.extend(raw.into_iter().filter(|(v, _)| self.needed.contains(v)));
         kept.extend(made);
     }
+}
 
-    /// Registers for a value of each slot.
-    fn keep(&self, kernel: &mut Kernel, val: ValId, along: Option<AxisId>) -> Kept {
-        let Val { ty, name } = kernel.vals[val].clone();
-        let shape = std::iter::once(self.share.each).chain(along.map(|_| self.step)).collect();
-        let buf = kernel.bufs.push(Buf::new(format!("{name}_r"), ty, shape));
-        let again = kernel.vals.push(Val { ty, name });
-        Kept { buf, left: self.left, along, again }
+/// Registers for a value of each of some slots, and of each step of the sum along an axis.
+fn keep(kernel: &mut Kernel, val: ValId, left: bool, slots: u64, along: Option<(AxisId, u64)>) -> Kept {
+    let Val { ty, name } = kernel.vals[val].clone();
+    let shape = std::iter::once(slots).chain(along.map(|(_, steps)| steps)).collect();
+    let buf = kernel.bufs.push(Buf::new(format!("{name}_r"), ty, shape));
+    let again = kernel.vals.push(Val { ty, name });
+    Kept { buf, left, along: along.map(|(axis, _)| axis), again }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::tests::{GEMM, apply, gpu, kernel, refusals, text};
+
+    /// A product whose operands lie in shared memory: `a` runs along the sum, `b` along the columns.
+    const PRODUCT: &str = r#"tile kernel k(A: ptr f32, bias: ptr f32, C: ptr f32):
+  local a: f32[32, 16] shared
+  local b: f32[16, 64] shared
+  local acc: f32[32, 64]
+  for i in 0..32: free
+    for j in 0..64: free
+      acc[i, j] = 0.0
+  for k in 0..4: serial
+    for i1 in 0..32: free
+      for j1 in 0..64: free
+        for kk in 0..16: reduce contraction m=i1 n=j1 k=kk a=x b=y acc=acc
+          x: f32 = a[i1, kk]
+          y: f32 = b[kk, j1]
+          c: f32 = acc[i1, j1]
+          d: f32 = fma(x, y, c)
+          acc[i1, j1] = d
+  for i2 in 0..32: free
+    r: f32 = load A[i2]
+    for j2 in 0..64: free
+      s: f32 = acc[i2, j2]
+      t: f32 = load bias[j2]
+      u: f32 = s + t
+      v: f32 = u * r
+      store C[i2*64 + j2] = v
+"#;
+
+    #[test]
+    fn a_tile_is_the_threads_from_its_start_to_its_end() {
+        let (out, log) = apply("register_tile", &kernel(PRODUCT), &gpu(&[]));
+        assert_eq!(log.applied, ["contraction into acc: 4 x 4 for each of 128 threads"]);
+        let made = text(&out);
+        let sum = r#"    for t_1 in 0..128: free thread
+      for kk1 in 0..4: reduce
+        local x_r: f32[4, 4]
+        for i11 in 0..4: free unroll
+          for kk3 in 0..4: free vector(4)
+            x: f32 = a[i11*8 + t_1//16, kk1*4 + kk3]
+            x_r[i11, kk3] = x
+        for kk2 in 0..4: reduce unroll
+          local y_r: f32[4]
+          for j12 in 0..4: free vector(4)
+            y: f32 = b[kk1*4 + kk2, t_1%16*4 + j12]
+            y_r[j12] = y
+"#;
+        assert!(made.contains("local acc: f32[128, 4, 4] private\n") && made.contains(sum), "{made}");
+        // What belongs to a column is loaded before the rows.
+        let end = r#"        bias_r"#;
+        assert!(made.contains("t_r[j22] = t") && !made.contains(end), "{made}");
+    }
+
+    #[test]
+    fn another_use_of_the_accumulator_keeps_it_in_memory() {
+        let other = PRODUCT.replace("s: f32 = acc[i2, j2]", "s: f32 = acc[i2, 63 - j2]");
+        let (out, log) = apply("register_tile", &kernel(&other), &gpu(&[]));
+        assert!(log.applied[0].contains("in registers during the sum only"), "{:?}", log.applied);
+        let made = text(&out);
+        assert!(made.contains("local acc: f32[32, 64]\n") && made.contains("local acc_r: f32[4, 4]"), "{made}");
+    }
+
+    #[test]
+    fn knobs_choose_the_shares_and_the_block_has_a_limit() {
+        let (out, _) = apply("register_tile", &kernel(PRODUCT), &gpu(&["rows=2", "cols=8"]));
+        assert!(text(&out).contains("local acc: f32[128, 2, 8] private"), "{}", text(&out));
+        for (knobs, why) in [
+            (&["rows=3"][..], "a tile of 3x8 does not divide 32x64"),
+            (&["rows=1", "cols=1"], "tiles of 1x1 take 2048 threads of a block, which has at most 1024"),
+            (&["register_tile=0"], "knob off"),
+        ] {
+            assert_eq!(refusals("register_tile", PRODUCT, &gpu(knobs)), [format!("contraction into acc: {why}")]);
+        }
+    }
+
+    /// Every rule for a GPU in order: operands are staged and shared, and the accumulator is the threads' own.
+    #[test]
+    fn a_product_of_a_tile_program_is_spread_over_the_threads() {
+        let out = crate::tile::tests::schedule(&kernel(GEMM), &gpu(&[]));
+        let made = text(&out);
+        for part in ["stage a_s: f16[128, 64] shared", "stage b_s: f16[64, 128] shared", "acc: f32[256, 8, 8] private"]
+        {
+            assert!(made.contains(part), "{part} is not in\n{made}");
+        }
     }
 }

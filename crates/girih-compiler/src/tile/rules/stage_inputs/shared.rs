@@ -4,15 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Placed, contiguous_axis, rebuild};
 use crate::base::rule::Log;
-use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
 use crate::loops::walk::{self, refs};
 use crate::tile::Context;
-use crate::tile::affine::{self, Stride};
 use crate::tile::contraction::{Nest, nest_at};
 use crate::tile::edit::{self, Visit, free_loop, new_axis};
 use crate::tile::rules::site_of;
 use crate::tile::target::MemoryKind;
+use crate::tile::wide;
 
 /// Brings the operands of every contraction into shared memory.
 pub(super) fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
@@ -137,7 +136,7 @@ fn stage(
         body
     };
     let lanes = match &stmts[..] {
-        [Stmt::Load { mem, mask, .. }] => together(kernel, ctx, mem, mask, inner, cols),
+        [load @ Stmt::Load { .. }] => wide::lanes(kernel, ctx, load, inner, cols, &BTreeSet::new()),
         _ => 1,
     };
     let line = if lanes > 1 {
@@ -146,10 +145,7 @@ fn stage(
         let at = Ix::add(start, Ix::Axis(lane));
         // The lanes are on or off together.
         let body = fill(at, &|s| {
-            if let Some(mask) = walk::mask_mut(s) {
-                *mask = mask.replace_leaves(&mut |leaf| (*leaf == Ix::Axis(lane)).then_some(Ix::Const(0)));
-                mask.conds.iter_mut().for_each(|c| c.lhs = simplify(&c.lhs, &Facts::new()));
-            }
+            wide::mask_once(s, lane);
         });
         let vector =
             edit::loop_with(lane, Ix::Const(lanes as i64), body, |f| f.place = Place::Vector { lanes: lanes as u32 });
@@ -164,45 +160,4 @@ fn stage(
     let idx = [outer, inner].map(Ix::Axis).to_vec();
     let at = slice.last().copied().unwrap_or(0);
     Ok(((0, stage), at, Stmt::Read { dst: value, buf, idx }))
-}
-
-/// How many elements along an axis one access can take: they lie side by side, start at a multiple of the access's size,
-/// and are masked alike. 1: one at a time.
-fn together(kernel: &Kernel, ctx: &Context, mem: &Mem, mask: &Mask, axis: AxisId, extent: u64) -> u64 {
-    let bytes = mem.elem.bytes();
-    let most = (u64::from(ctx.target.vector.bytes) / bytes).min(4);
-    let facts = kernel.facts();
-    let aligned = kernel.params.iter().find(|p| p.val == mem.base).map_or(1, |p| match kernel.open {
-        // Arrays of a model start at multiples of the widest access.
-        true => u64::from(ctx.target.vector.bytes),
-        false => p.div_by,
-    });
-    if mem.elem.bits() < 8 || affine::stride(&mem.index, axis, &BTreeSet::new()) != Stride::Unit {
-        return 1;
-    }
-    let fits = |lanes: &u64| {
-        extent.is_multiple_of(*lanes)
-            && aligned.is_multiple_of(lanes * bytes)
-            && starts_at_multiple(&mem.index, axis, *lanes, &facts)
-            && mask.conds.iter().all(|c| uniform(c, axis, *lanes, &facts))
-    };
-    [4, 2].into_iter().filter(|lanes| *lanes <= most).find(fits).unwrap_or(1)
-}
-
-/// Whether an expression is a multiple of `lanes` wherever the axis is.
-fn starts_at_multiple(ix: &Ix, axis: AxisId, lanes: u64, facts: &Facts) -> bool {
-    let mut facts = facts.clone();
-    facts.axis_divisors.insert(axis, lanes);
-    facts.divisor(ix) >= lanes
-}
-
-/// Whether a condition holds for all of `lanes` elements from a multiple of it, or for none.
-fn uniform(cond: &Cond, axis: AxisId, lanes: u64, facts: &Facts) -> bool {
-    let (left, right) = (cond.lhs.has_axis(axis), cond.rhs.has_axis(axis));
-    if !left && !right {
-        return true;
-    }
-    let unit = affine::stride(&cond.lhs, axis, &BTreeSet::new()) == Stride::Unit;
-    let multiples = [&cond.lhs, &cond.rhs].into_iter().all(|ix| starts_at_multiple(ix, axis, lanes, facts));
-    unit && !right && cond.cmp == Cmp::Lt && multiples
 }

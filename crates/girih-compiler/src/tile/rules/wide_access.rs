@@ -1,0 +1,157 @@
+//! `wide_access`
+
+use std::collections::BTreeMap;
+
+use crate::base::rule::{Log, Rule};
+use crate::loops::ir::*;
+use crate::loops::walk;
+use crate::tile::Context;
+use crate::tile::edit::{self, Visit, const_trip};
+use crate::tile::rules::axis_site;
+use crate::tile::wide;
+
+pub const RULE: Rule<Kernel, Context> = Rule {
+    name: "wide_access",
+    doc: "\
+Gives a thread the elements that lie side by side in one access: 16 bytes are one instruction, and of the memory's traffic
+nothing is fetched twice.
+
+```text
+for v in 0..4: free unroll                       local x_w: f32[4]      for v in 0..4: free vector(4)
+  x = load A[t*4 + v]                                                     x_w[v] = load A[t*4 + v]
+  y = exp(x)                              -->    local y_w: f32[4]      for v in 0..4: free unroll
+  store C[t*4 + v] = y                                                    y_w[v] = exp(x_w[v])
+                                                                        for v in 0..4: free vector(4)
+                                                                          store C[t*4 + v] = y_w[v]
+```
+
+Arrays of a model start at multiples of 16 bytes; of a tile program, where it assumes so.
+
+Refuses loops of other lengths than 2 and 4, and accesses that do not start at a multiple of their size, or of whose elements
+a mask may hold for some only.
+",
+    run,
+};
+
+fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    edit::rewrite(p, &mut |kernel, s| {
+        let Stmt::For(f) = s else { return Visit::Into };
+        let straight = f.body.iter().all(|s| walk::bodies(s).is_empty());
+        let lanes = const_trip(f).filter(|n| [2, 4].contains(n));
+        let (LoopKind::Free, Place::Unroll, true, Some(lanes)) = (f.kind, f.place, straight, lanes) else {
+            return Visit::Into;
+        };
+        let varying = walk::refs(&f.body).vals_defined;
+        let wide = |s: &Stmt| wide::lanes(kernel, ctx, s, f.axis, lanes, &varying) == lanes;
+        let wide: Vec<bool> = f.body.iter().map(wide).collect();
+        if !wide.contains(&true) {
+            return Visit::Leave;
+        }
+        log.applied(axis_site(kernel, f.axis));
+        Visit::Replace(widen(kernel, f, lanes, &wide))
+    })
+}
+
+/// The loop with its wide accesses before and after it.
+fn widen(kernel: &mut Kernel, f: &For, lanes: u64, wide: &[bool]) -> Vec<Stmt> {
+    let (mut before, mut body, mut after) = (vec![], vec![], vec![]);
+    for (s, wide) in f.body.iter().zip(wide) {
+        let value = match s {
+            _ if !wide => {
+                body.push(s.clone());
+                continue;
+            }
+            Stmt::Store { value: Opnd::Const { .. }, .. } => {
+                after.push(moved(kernel, f, lanes, |_| vec![s.clone()]));
+                continue;
+            }
+            Stmt::Load { dst: value, .. } | Stmt::Store { value: Opnd::Val(value), .. } => *value,
+            _ => continue,
+        };
+        let Val { ty, name } = kernel.vals[value].clone();
+        let buf = kernel.bufs.push(Buf::new(format!("{name}_w"), ty, vec![lanes]));
+        let other = kernel.vals.push(Val { ty, name });
+        before.push(Stmt::Local { buf });
+        let at = vec![Ix::Axis(f.axis)];
+        let mut access = s.clone();
+        walk::parts_mut(&mut access, &mut |part| match part {
+            walk::PartMut::DefVal(v) if *v == value => *v = other,
+            walk::PartMut::Opnd(o) if *o == Opnd::Val(value) => *o = Opnd::Val(other),
+            _ => {}
+        });
+        if matches!(s, Stmt::Load { .. }) {
+            let keep = |at| Stmt::Write { buf, idx: at, value: Opnd::Val(other) };
+            before.push(moved(kernel, f, lanes, |at| vec![access, keep(at)]));
+            body.push(Stmt::Read { dst: value, buf, idx: at });
+        } else {
+            body.push(Stmt::Write { buf, idx: at, value: Opnd::Val(value) });
+            let read = |at| Stmt::Read { dst: other, buf, idx: at };
+            after.push(moved(kernel, f, lanes, |at| vec![read(at), access]));
+        }
+    }
+    before.push(Stmt::For(Box::new(For { body, ..f.clone() })));
+    before.extend(after);
+    before
+}
+
+/// Statements that move all elements at once.
+fn moved(kernel: &mut Kernel, f: &For, lanes: u64, body: impl FnOnce(Vec<Ix>) -> Vec<Stmt>) -> Stmt {
+    let axis = edit::new_axis(kernel, f.axis, "");
+    let mut body =
+        edit::place_axes(&body(vec![Ix::Axis(f.axis)]), &BTreeMap::from([(f.axis, Ix::Axis(axis))]), &BTreeMap::new());
+    body.iter_mut().for_each(|s| wide::mask_once(s, axis));
+    edit::loop_with(axis, Ix::Const(lanes as i64), body, |f| f.place = Place::Vector { lanes: lanes as u32 })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::tests::{apply, gpu, kernel, refusals, text};
+
+    const SCALE: &str = r#"tile kernel k(x: ptr f32 div 16, y: ptr f32 div 16, n: i32 div 8):
+  for t in 0..128: free thread
+    for v in 0..4: free unroll
+      a: f32 = load x[bx*512 + t*4 + v] where t*4 + v < n
+      b: f32 = a * 2.0
+      store y[bx*512 + t*4 + v] = b where t*4 + v < n
+"#;
+
+    #[test]
+    fn loads_go_before_and_stores_after() {
+        let (out, log) = apply("wide_access", &kernel(SCALE), &gpu(&[]));
+        assert_eq!(log.applied, ["loop v"]);
+        let want = r#"tile kernel k(x: ptr f32 div 16, y: ptr f32 div 16, n: i32 div 8):
+  for t in 0..128: free thread
+    local a_w: f32[4]
+    for v in 0..4: free vector(4)
+      a: f32 = load x[bx*512 + t*4 + v] where t*4 < n
+      a_w[v] = a
+    local b_w: f32[4]
+    for v_1 in 0..4: free unroll
+      a_1: f32 = a_w[v_1]
+      b: f32 = a_1 * 2.0
+      b_w[v_1] = b
+    for v_2 in 0..4: free vector(4)
+      b_1: f32 = b_w[v_2]
+      store y[bx*512 + t*4 + v_2] = b_1 where t*4 < n
+"#;
+        assert_eq!(text(&out), want);
+    }
+
+    #[test]
+    fn what_is_not_aligned_or_not_masked_alike_stays() {
+        for (from, to) in [
+            ("n: i32 div 8", "n: i32"),
+            ("x[bx*512 + t*4 + v]", "x[bx*512 + t*4 + v + 1]"),
+            ("x[bx*512 + t*4 + v]", "x[bx*512 + t*4 + v*2]"),
+            ("x: ptr f32 div 16", "x: ptr f32 div 8"),
+        ] {
+            let one = SCALE.replace(from, to).replace("store y[bx*512 + t*4 + v]", "store y[bx*512 + t*4 + v*3]");
+            assert_ne!(one, SCALE);
+            assert_eq!(refusals("wide_access", &one, &gpu(&[])), Vec::<String>::new(), "{to}");
+        }
+        // An index that differs from element to element in other ways.
+        let gather = SCALE.replace("store y[bx*512 + t*4 + v]", "i: i32 = i32(b)\n      store y[i*4 + v]");
+        let (out, _) = apply("wide_access", &kernel(&gather), &gpu(&[]));
+        assert!(text(&out).contains("store y[i*4 + v_1] = b"), "{}", text(&out));
+    }
+}

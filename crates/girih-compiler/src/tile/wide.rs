@@ -1,0 +1,104 @@
+//! Accesses of several elements at once, as a thread of a GPU makes them.
+//!
+//! ```text
+//! load x[row*K + k1*4 + v] where k1*4 + v < K        for v in 0..4: one access, where K is a multiple of 4 and x begins at
+//!                                                    a multiple of 16 bytes
+//! ```
+//!
+//! Such an access is aligned to its size, and its elements are masked alike.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::affine::{self, Stride};
+use super::{Context, edit};
+use crate::index::{Facts, simplify};
+use crate::loops::ir::*;
+use crate::loops::walk;
+
+/// The most elements of an access.
+const MOST: u64 = 4;
+
+/// How many of `extent` elements along an axis a load or store of global memory can take at once: 1, 2 or 4. The axis counts
+/// from 0; `varying` are the values that may depend on it, everything else in the index stays as it is.
+pub fn lanes(
+    kernel: &Kernel,
+    ctx: &Context,
+    access: &Stmt,
+    axis: AxisId,
+    extent: u64,
+    varying: &BTreeSet<ValId>,
+) -> u64 {
+    let (Stmt::Load { mem, mask, order: Order::Weak, .. } | Stmt::Store { mem, mask, order: Order::Weak, .. }) = access
+    else {
+        return 1;
+    };
+    let varies = |ix: &Ix| ix.any_leaf(&mut |leaf| matches!(leaf, Ix::Val { val, .. } if varying.contains(val)));
+    let conds = || mask.conds.iter().flat_map(|c| [&c.lhs, &c.rhs]);
+    let other = matches!(access, Stmt::Load { other: Some(Opnd::Val(v)), .. } if varying.contains(v));
+    if varies(&mem.index) || conds().any(varies) || mask.vals.iter().any(|v| varying.contains(v)) || other {
+        return 1;
+    }
+    let widest = u64::from(ctx.target.vector.bytes);
+    let (bytes, facts) = (mem.elem.bytes(), kernel.facts());
+    let aligned = kernel.params.iter().find(|p| p.val == mem.base).map_or(1, |p| match kernel.open {
+        // Arrays of a model start at multiples of the widest access.
+        true => widest,
+        false => p.div_by,
+    });
+    if mem.elem.bits() < 8 || affine::stride(&mem.index, axis, &BTreeSet::new()) != Stride::Unit {
+        return 1;
+    }
+    let fits = |lanes: &u64| {
+        lanes * bytes <= widest
+            && extent.is_multiple_of(*lanes)
+            && aligned.is_multiple_of(lanes * bytes)
+            && is_multiple(&mem.index, axis, *lanes, &facts)
+            && mask.conds.iter().all(|c| alike(c, axis, *lanes, &facts))
+    };
+    [MOST, 2].into_iter().find(fits).unwrap_or(1)
+}
+
+/// Whether an expression is a multiple of `lanes` wherever the axis is.
+fn is_multiple(ix: &Ix, axis: AxisId, lanes: u64, facts: &Facts) -> bool {
+    let mut facts = facts.clone();
+    facts.axis_divisors.insert(axis, lanes);
+    facts.divisor(ix) >= lanes
+}
+
+/// Whether a condition holds for all of `lanes` elements from a multiple of it, or for none.
+fn alike(cond: &Cond, axis: AxisId, lanes: u64, facts: &Facts) -> bool {
+    let (left, right) = (cond.lhs.has_axis(axis), cond.rhs.has_axis(axis));
+    let unit = || affine::stride(&cond.lhs, axis, &BTreeSet::new()) == Stride::Unit;
+    let multiples = || [&cond.lhs, &cond.rhs].into_iter().all(|ix| is_multiple(ix, axis, lanes, facts));
+    !left && !right || left && !right && cond.cmp == Cmp::Lt && unit() && multiples()
+}
+
+/// The mask of an access as that of its first element, along an axis whose elements are masked alike.
+pub fn mask_once(access: &mut Stmt, axis: AxisId) {
+    if let Some(mask) = walk::mask_mut(access) {
+        *mask = mask.replace_leaves(&mut |leaf| (*leaf == Ix::Axis(axis)).then_some(Ix::Const(0)));
+        mask.conds.iter_mut().for_each(|c| c.lhs = simplify(&c.lhs, &Facts::new()));
+    }
+}
+
+/// How many elements along the innermost loop of a nest one thread may do at once: those that all stores of its body take
+/// together. 1 where there is no gain.
+pub fn of_body(kernel: &Kernel, ctx: &Context, f: &For) -> u64 {
+    let Some(extent) = edit::const_trip(f) else { return 1 };
+    if f.body.iter().any(|s| !walk::bodies(s).is_empty()) {
+        return 1;
+    }
+    let varying = walk::refs(&f.body).vals_defined;
+    let stores = f.body.iter().filter(|s| matches!(s, Stmt::Store { .. }));
+    stores.map(|s| lanes(kernel, ctx, s, f.axis, extent, &varying)).min().unwrap_or(1)
+}
+
+/// A loop over groups of so many iterations, each group an unrolled loop of its own.
+pub fn in_groups(kernel: &mut Kernel, f: &For, lanes: u64) -> For {
+    let Some(extent) = edit::const_trip(f).filter(|_| lanes > 1) else { return f.clone() };
+    let (group, lane) = (edit::new_axis(kernel, f.axis, "1"), edit::new_axis(kernel, f.axis, "2"));
+    let at = Ix::add(Ix::mul(Ix::Axis(group), Ix::Const(lanes as i64)), Ix::Axis(lane));
+    let body = edit::place_axes(&f.body, &BTreeMap::from([(f.axis, at)]), &BTreeMap::from([(lane, lanes as i64)]));
+    let body = edit::loop_with(lane, Ix::Const(lanes as i64), body, |f| f.place = Place::Unroll);
+    For { axis: group, hi: Ix::Const((extent / lanes) as i64), body: vec![body], ..f.clone() }
+}
