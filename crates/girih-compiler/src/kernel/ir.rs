@@ -23,6 +23,10 @@
 //!          | "poll" | "yield" site                                         stop if the run is to end; let others run
 //!          | "print" site (opnd | BUF),* | "assert" opnd element? site
 //!          | "barrier" | "syncwarp"                                        wait for all threads of the block, of the warp
+//!          | "copy" "async" place "=" place "bytes" INT where?             from global to shared memory, while the thread
+//!                                                                          goes on; zeros where the mask does not hold
+//!          | "commit" | "wait" "groups" INT                                closes a group of copies; waits until at most so
+//!                                                                          many groups of the thread are in flight
 //!          | "check" ("read" | "write") place "count" INT ("param" INT)? element? site where?
 //!
 //! expr    := OP opnd,*                                                     a scalar operation, per lane: `mulf a, b`
@@ -49,10 +53,11 @@
 //! 3. Names of values, slots and axes are distinct identifiers, so that they print as themselves in C. A user's text
 //!    is in a kernel only as an [`Ident`] or as a [`Label`], whose constructors make it harmless: what is emitted
 //!    from a kernel has nothing else to print.
-//! 4. Vector loads and stores are not masked; only scalar accesses have a mask.
+//! 4. Vector loads and stores are not masked; only scalar accesses and copies have a mask.
 //! 5. `break` and `continue` belong to the nearest enclosing loop that is not a lane loop.
 //! 6. Threads of a block are numbered along one dimension: thread `tx` is lane `tx%32` of warp `tx//32`. What only threads
-//!    have (`tx`, shared slots, `barrier`, `syncwarp`, `shuffle`) appears only where a block has several.
+//!    have (`tx`, shared slots, `barrier`, `syncwarp`, `shuffle`, copies and their groups) appears only where a block has
+//!    several.
 //! 7. All threads of a block reach a `barrier` together, and all lanes of a warp a `syncwarp` or a `shuffle`
 //!    ([`super::uniform`] shows it). A shuffle exchanges values and orders no accesses of memory.
 //! 8. Shared slots do not overlap, and start at multiples of 16 bytes.
@@ -319,6 +324,21 @@ pub enum Stmt {
         kind: Shuffle,
         value: ValId,
         by: Opnd,
+    },
+    /// Begins to copy 4, 8 or 16 bytes from global to shared memory; where the mask does not hold, zeros are written and
+    /// nothing is read. The bytes are there when the thread has waited for their group, and for others behind a barrier
+    /// that follows.
+    CopyAsync {
+        to: Address,
+        from: Address,
+        bytes: u32,
+        mask: Mask,
+    },
+    /// Makes a group of the copies that the thread has begun since the last one.
+    Commit,
+    /// Waits until at most so many groups of the thread are in flight, the newest.
+    WaitGroups {
+        left: u32,
     },
     /// Leaves the kernel when the run is to stop.
     Poll,

@@ -340,8 +340,12 @@ impl<'a> Parser<'a> {
         }
     }
 
+    fn whether(&self, c: &mut Cursor<'a>) -> Res<Mask> {
+        if c.eat("where") { self.mask(c) } else { Ok(Mask::default()) }
+    }
+
     fn tail(&self, c: &mut Cursor<'a>) -> Res<(Mask, Option<Opnd>, Order)> {
-        let mask = if c.eat("where") { self.mask(c)? } else { Mask::default() };
+        let mask = self.whether(c)?;
         let other = if c.eat("else") { Some(self.opnd(c)?) } else { None };
         let order = of_word(&ORDERS, c.peek());
         if order.is_some() {
@@ -446,6 +450,20 @@ impl<'a> Parser<'a> {
             }
             "barrier" => Stmt::Barrier,
             "syncwarp" => Stmt::SyncWarp,
+            "copy" => {
+                c.expect("async")?;
+                let to = self.place(c)?;
+                c.expect("=")?;
+                let from = self.place(c)?;
+                c.expect("bytes")?;
+                let bytes = c.int()?;
+                Stmt::CopyAsync { to, from, bytes, mask: self.whether(c)? }
+            }
+            "commit" => Stmt::Commit,
+            "wait" => {
+                c.expect("groups")?;
+                Stmt::WaitGroups { left: c.int()? }
+            }
             "poll" => Stmt::Poll,
             "yield" => Stmt::Yield { site: c.site()? },
             "print" => {
@@ -482,7 +500,7 @@ impl<'a> Parser<'a> {
                 let param = if c.eat("param") { Some(c.int()?) } else { None };
                 let element = if c.eat("element") { Some(self.ix(c)?) } else { None };
                 let site = c.site()?;
-                let (mask, ..) = self.tail(c)?;
+                let mask = self.whether(c)?;
                 Stmt::Check { place, count, mask, write, param, element, site }
             }
             other => return Err(format!("expected a statement, found `{other}`")),

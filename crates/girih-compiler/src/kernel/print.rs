@@ -227,6 +227,12 @@ impl Printer<'_> {
                 let (kind, value) = (word_of(&SHUFFLES, kind), self.val(*value));
                 format!("{} = shuffle {kind} {value}, {}", self.typed(*dst), self.opnd(by))
             }
+            Stmt::CopyAsync { to, from, bytes, mask } => {
+                let (to, from, tail) = (self.place(to), self.place(from), self.tail(mask, None, Order::Weak));
+                format!("copy async {to} = {from} bytes {bytes}{tail}")
+            }
+            Stmt::Commit => "commit".to_string(),
+            Stmt::WaitGroups { left } => format!("wait groups {left}"),
             Stmt::Poll => "poll".to_string(),
             Stmt::Yield { site } => format!("yield site {}", site.0),
             Stmt::Print { args, site } => {

@@ -276,6 +276,8 @@ impl Walk<'_> {
                 };
                 self.define(*dst, level);
             }
+            // Each thread has copies and groups of its own.
+            Stmt::CopyAsync { .. } | Stmt::Commit | Stmt::WaitGroups { .. } => {}
             Stmt::Poll | Stmt::Yield { .. } | Stmt::Print { .. } | Stmt::Assert { .. } | Stmt::Check { .. } => {}
         }
     }

@@ -2,6 +2,7 @@
 
 use super::ir::*;
 use super::uniform;
+use crate::index::Poly;
 use crate::index::facts::MOST_THREADS;
 use crate::num::{DType, ScalarOp};
 
@@ -185,12 +186,40 @@ impl Verifier<'_> {
         self.expect(elem == ty.elem, || format!("{ty} is read from or written to memory of another type"));
         self.expect(ty.lanes == 1 || mask.is_always(), || "a vector access has a mask".to_string());
         if self.k.threads > 1 {
-            let fits = matches!(ty.lanes, 1 | 2 | 4) && u64::from(ty.lanes) * ty.dtype().bytes() <= WIDEST;
+            let fits = ty.lanes.is_power_of_two() && u64::from(ty.lanes) * ty.dtype().bytes() <= WIDEST;
             self.expect(fits, || {
-                format!("{ty} is read or written at once; a thread moves 1, 2 or 4 elements and at most {WIDEST} bytes")
+                format!(
+                    "{ty} is read or written at once; a thread moves a power of two of elements and at most {WIDEST} bytes"
+                )
             });
         }
         self.mask(mask);
+    }
+
+    /// A copy from global to shared memory.
+    fn copy(&mut self, to: &Address, from: &Address, bytes: u32, mask: &Mask) {
+        self.several_threads("copy async");
+        let (target, source) = (self.place(to), self.place(from));
+        self.mask(mask);
+        self.expect(matches!(bytes, 4 | 8 | 16), || {
+            format!("an asynchronous copy moves 4, 8 or 16 bytes, not {bytes}")
+        });
+        let one = |elem| Ty { elem, lanes: 1 };
+        self.expect(target == source, || format!("{} is copied to memory of {}", one(source), one(target)));
+        let shared = |buf: &BufId| self.k.slots.get(*buf).is_some_and(|s| s.space == Space::Shared);
+        let ways = matches!((to, from), (Address::Slot { buf, .. }, Address::Mem { .. }) if shared(buf));
+        self.expect(ways, || "an asynchronous copy goes from global memory to a shared slot".to_string());
+        let element = source.held();
+        let whole = element.bits() != 4 && u64::from(bytes) % element.bytes() == 0;
+        self.expect(whole, || format!("{bytes} bytes are no whole number of {element}"));
+        if let (true, Address::Slot { index, .. }) = (whole, to) {
+            let per = i128::from(u64::from(bytes) / element.bytes());
+            let place = Poly::expanded(index);
+            let step = place.gcd(per);
+            self.expect(step == 0 || place.base % step == 0, || {
+                format!("the place of a copy of {bytes} bytes is never at a multiple of {bytes}")
+            });
+        }
     }
 
     fn block(&mut self, body: &[Stmt], in_loop: bool) {
@@ -322,6 +351,9 @@ impl Verifier<'_> {
                 self.opnd(by, Ty::num(DType::I32, 1));
                 self.define(*dst);
             }
+            Stmt::CopyAsync { to, from, bytes, mask } => self.copy(to, from, *bytes, mask),
+            Stmt::Commit => self.several_threads("commit"),
+            Stmt::WaitGroups { .. } => self.several_threads("wait groups"),
             Stmt::If { mask, then, els } => {
                 self.mask(mask);
                 self.block(then, in_loop);
@@ -409,7 +441,8 @@ mod tests {
             "grid (8, 1, 1) threads 256 scratch 16 shared 4128",
             "slot acc: f32[4] at 0\nshared tile: f32[1024] at 0\nshared flags: i32[4] at 4096\nx: f32x4 = load o[tx*4]\n\
              store tile[tx*4] = x\nbarrier\ny: f32 = load tile[tx%32*32 + tx//32]\nstore acc[0] = y\nsyncwarp\n\
-             z: f32 = shuffle xor y, 16:i32\nd: f32 = shuffle down z, 1:i32\ni: f32 = shuffle idx d, 0:i32\n\
+             copy async tile[tx*4] = o[tx*4] bytes 16\ncopy async tile[tx] = o[tx + 1] bytes 4 where tx < 7\ncommit\n\
+             wait groups 0\nz: f32 = shuffle xor y, 16:i32\nd: f32 = shuffle down z, 1:i32\ni: f32 = shuffle idx d, 0:i32\n\
              store o[tx] = i",
         );
         assert_eq!(wrong(&text), [""; 0]);
@@ -428,14 +461,33 @@ mod tests {
             ("threads 64 scratch 60", "slot s: f32[16] at 0", "`s` reaches past the scratch"),
             ("threads 64 scratch 0 shared 64", "shared s: f32[4] at 8", "not at a multiple of 16"),
             ("threads 64 scratch 0 shared 64", "shared a: f32[8] at 0\nshared b: f32[8] at 16", "`a` and `b` overlap"),
-            ("threads 64 scratch 0", "x: f32x8 = load o[0]", "1, 2 or 4 elements"),
+            ("threads 64 scratch 0", "x: f32x8 = load o[0]", "a power of two of elements and at most 16 bytes"),
+            ("threads 64 scratch 0", "x: f32x3 = load o[0]", "a power of two of elements"),
+            ("scratch 0", "commit", "`commit` needs a block"),
+            ("scratch 0", "wait groups 0", "`wait groups` needs a block"),
+            ("threads 64 scratch 16", "slot s: f32[4] at 0\ncopy async s[0] = o[0] bytes 4", "to a shared slot"),
+            ("threads 64 scratch 0", "copy async o[0] = o[1] bytes 4", "from global memory to a shared slot"),
             ("threads 64 scratch 0", "x: f64x4 = load o as f64[0]", "at most 16 bytes"),
             ("threads 64 scratch 0", "x: f32 = load o[0]\ny: i32 = shuffle xor x, 1:i32", "a shuffle of f32 gives i32"),
         ] {
             let all = wrong(&block(head, body));
             assert!(all.iter().any(|e| e.contains(message)), "{body}: {all:?}");
         }
-        assert_eq!(wrong(&block("threads 64 scratch 0", "x: f16x4 = load h[tx*4]\nstore h[tx*4] = x")), [""; 0]);
+        for (copy, message) in [
+            ("s[0] = o[0] bytes 12", "4, 8 or 16 bytes, not 12"),
+            ("s[0] = h[0] bytes 4", "f16 is copied to memory of f32"),
+            ("t[0] = h[0] bytes 2", "4, 8 or 16 bytes, not 2"),
+            ("s[tx*4 + 2] = o[0] bytes 16", "never at a multiple of 16"),
+            ("t[8*tx + 4] = h[0] bytes 16", "never at a multiple of 16"),
+        ] {
+            let slots = "shared s: f32[256] at 0\nshared t: f16[512] at 1024\n";
+            let all = wrong(&block("threads 64 scratch 0 shared 2048", &format!("{slots}copy async {copy}")));
+            assert!(all.len() == 1 && all[0].contains(message), "{copy}: {all:?}");
+        }
+        for lanes in [4, 8] {
+            let body = format!("x: f16x{lanes} = load h[tx*{lanes}]\nstore h[tx*{lanes}] = x");
+            assert_eq!(wrong(&block("threads 64 scratch 0", &body)), [""; 0]);
+        }
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Loads and stores as CUDA: elements, and two or four of them at once as `float4` and its like.
+//! Loads and stores as CUDA: elements, two or four of them at once as `float4` and its like, and more as a union of words
+//! and elements, `f16x8`.
 
 use super::atomic::register;
 use super::stmt::{Printer, Result};
@@ -17,6 +18,15 @@ pub(super) fn vector_base(d: DType) -> &'static str {
         DType::I64 => "longlong",
         DType::F16 | DType::BF16 => "ushort",
         _ => "uchar",
+    }
+}
+
+/// The words that a vector of more than four elements is moved as.
+fn words(ty: Ty) -> Option<&'static str> {
+    match (ty.lanes, u64::from(ty.lanes) * ty.dtype().bytes()) {
+        (..=4, _) => None,
+        (_, 8) => Some("uint2"),
+        _ => Some("uint4"),
     }
 }
 
@@ -97,7 +107,10 @@ impl Printer<'_> {
         if ty.is_vector() {
             let vector = self.vector(ty)?;
             self.weak(order, "a load of several elements")?;
-            return Ok(format!("*(const {vector} *)&{array}[{index}]"));
+            return Ok(match words(ty) {
+                Some(words) => format!("{vector}{{*(const {words} *)&{array}[{index}]}}"),
+                None => format!("*(const {vector} *)&{array}[{index}]"),
+            });
         }
         if self.halves(place) {
             self.weak(order, "a load of an element of 4 bits")?;
@@ -156,20 +169,23 @@ impl Printer<'_> {
             return Ok(format!("*({vector} *){} = {v};", at.address));
         }
         let (d, (space, suffix, p)) = (at.dtype, at.memory.words());
-        let bits = d.bytes() * 8;
+        // What a register holds: an element, or a word of a vector of many.
+        let (bits, moved, of) = match words(ty) {
+            Some(_) => (32, ty.lanes * d.bytes() as u32 / 4, "v.words"),
+            None => (d.bytes() * 8, ty.lanes, "v"),
+        };
         let (kind, r) = match d {
             DType::F32 | DType::TF32 => ('f', 'f'),
             DType::F64 => ('f', 'd'),
             _ => ('u', register(bits as u32)),
         };
         let cast = if bits == 8 { "(unsigned short)" } else { "" };
-        let parts = ["x", "y", "z", "w"].iter().take(ty.lanes as usize);
-        let operands: Vec<String> = parts.map(|part| format!("\"{r}\"({cast}v.{part})")).collect();
-        let numbers: Vec<String> = (1..=ty.lanes).map(|n| format!("%{n}")).collect();
+        let parts = ["x", "y", "z", "w"].iter().take(moved as usize);
+        let operands: Vec<String> = parts.map(|part| format!("\"{r}\"({cast}{of}.{part})")).collect();
+        let numbers: Vec<String> = (1..=moved).map(|n| format!("%{n}")).collect();
         let name = format!("store_{d}x{}{suffix}", ty.lanes);
         let body = format!(
-            "  asm volatile(\"st{space}.v{}.{kind}{bits} [%0], {{{}}};\" : : {p}, {} : \"memory\");\n",
-            ty.lanes,
+            "  asm volatile(\"st{space}.v{moved}.{kind}{bits} [%0], {{{}}};\" : : {p}, {} : \"memory\");\n",
             numbers.join(", "),
             operands.join(", ")
         );
@@ -185,14 +201,51 @@ impl Printer<'_> {
     }
 
     /// The type that moves several elements.
-    pub(super) fn vector(&self, ty: Ty) -> Result<String> {
-        match (ty.elem, ty.lanes) {
-            (Elem::Num(d), 2 | 4) if d.bits() != 4 && u64::from(ty.lanes) * d.bytes() <= 16 => {
-                Ok(format!("{}{}", vector_base(d), ty.lanes))
-            }
-            _ => {
-                self.refuse(&format!("a thread of a GPU moves 2 or 4 elements and at most 16 bytes at once, not {ty}"))
-            }
+    pub(super) fn vector(&mut self, ty: Ty) -> Result<String> {
+        let none = || format!("a thread of a GPU moves 2, 4, 8 or 16 elements and at most 16 bytes at once, not {ty}");
+        self.vector_ty(ty).map_or_else(|| self.refuse(&none()), Ok)
+    }
+
+    fn vector_ty(&mut self, ty: Ty) -> Option<String> {
+        let Elem::Num(d) = ty.elem else { return None };
+        if !matches!(ty.lanes, 2 | 4 | 8 | 16) || d.bits() == 4 || u64::from(ty.lanes) * d.bytes() > 16 {
+            return None;
         }
+        let Some(words) = words(ty) else { return Some(format!("{}{}", vector_base(d), ty.lanes)) };
+        let (name, element) = (format!("{d}x{}", ty.lanes), self.support.memory_ty(d.name(), 1));
+        self.support.block(&name, &format!("union {name} {{ {words} words; {element} at[{}]; }};\n", ty.lanes));
+        Some(name)
+    }
+
+    /// An element of a vector: `v.y`, `v.at[5]`.
+    pub(super) fn element(&mut self, vector: ValId, lane: &Ix) -> Result<String> {
+        let ty = self.val_ty(vector);
+        self.vector(ty)?;
+        let name = self.name(vector).to_string();
+        let constant = match lane {
+            Ix::Const(at) if !(0..i64::from(ty.lanes)).contains(at) => {
+                return self.refuse(&format!("element {at} of a vector of {}", ty.lanes));
+            }
+            Ix::Const(at) => Some(*at as usize),
+            _ => None,
+        };
+        // One that is not constant is reached through memory, unless the compiler unrolls it.
+        Ok(match (words(ty), constant) {
+            (Some(_), _) => format!("{name}.at[{}]", self.ix.print(lane)),
+            (None, Some(at)) => format!("{name}.{}", ["x", "y", "z", "w"].get(at).unwrap_or(&"x")),
+            (None, None) => format!("(&{name}.x)[{}]", self.ix.print(lane)),
+        })
+    }
+
+    /// A vector of equal elements; one that there is no type for is refused where it is used.
+    pub(super) fn all(&mut self, ty: Ty, one: &str) -> String {
+        let Some(vector) = self.vector_ty(ty) else { return one.to_string() };
+        if words(ty).is_none() {
+            return format!("{vector}{{{}}}", vec![one; ty.lanes as usize].join(", "));
+        }
+        let (name, element) = (format!("all_{vector}"), self.support.memory_ty(ty.dtype().name(), 1));
+        let body = format!("  {vector} v;\n  for (int i = 0; i < {}; i++) v.at[i] = x;\n  return v;\n", ty.lanes);
+        self.support.block(&name, &format!("INLINE {vector} {name}({element} x) {{\n{body}}}\n"));
+        format!("{name}({one})")
     }
 }

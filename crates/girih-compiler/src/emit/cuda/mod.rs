@@ -11,7 +11,7 @@
 //! }                                                                               ...
 //! ```
 //!
-//! * [`function`]: whole kernels    * [`stmt`], [`access`], [`atomic`]: statements, a line each
+//! * [`function`]: whole kernels    * [`stmt`], [`access`], [`atomic`], [`copy`]: statements, a line each
 //! * [`dialect`]: how CUDA spells what all languages share
 //!
 //! Invariants:
@@ -26,6 +26,7 @@
 
 mod access;
 mod atomic;
+mod copy;
 mod dialect;
 mod function;
 mod stmt;

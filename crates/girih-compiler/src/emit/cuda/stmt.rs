@@ -1,6 +1,5 @@
 //! Statements as CUDA, a line each.
 
-use super::access::vector_base;
 use crate::emit::cstyle::ops::{Ops, computes, literal};
 use crate::emit::cstyle::support::Support;
 use crate::emit::cstyle::{Indices, Lines};
@@ -66,12 +65,6 @@ impl Printer<'_> {
         }
     }
 
-    /// A vector of equal elements.
-    fn all(&mut self, ty: Ty, one: &str) -> String {
-        let (base, lanes) = (vector_base(ty.dtype()), ty.lanes);
-        format!("{base}{lanes}{{{}}}", vec![one; lanes as usize].join(", "))
-    }
-
     fn define(&mut self, dst: ValId, value: &str) -> Result<()> {
         let ty = self.val_ty(dst);
         let spelling = if ty.is_vector() { self.vector(ty)? } else { self.ty(ty) };
@@ -109,7 +102,6 @@ impl Printer<'_> {
             }
             Stmt::Splat { dst, value } => {
                 let ty = self.val_ty(*dst);
-                self.vector(ty)?;
                 let one = self.opnd(*value, Ty { lanes: 1, ..ty });
                 let all = self.all(ty, &one);
                 self.define(*dst, &all)?;
@@ -136,12 +128,12 @@ impl Printer<'_> {
             }
             Stmt::Store { place, value, mask, order } => self.store(place, *value, mask, *order)?,
             Stmt::Lane { dst, vector, lane } => {
-                let lane = self.lane(*vector, lane)?;
+                let lane = self.element(*vector, lane)?;
                 let truth = if self.val_ty(*dst).dtype() == DType::I1 { " != 0" } else { "" };
                 self.define(*dst, &format!("{lane}{truth}"))?;
             }
             Stmt::SetLane { vector, lane, value } => {
-                let lane = self.lane(*vector, lane)?;
+                let lane = self.element(*vector, lane)?;
                 let value = self.opnd(*value, Ty { lanes: 1, ..self.val_ty(*vector) });
                 self.out.line(&format!("{lane} = {value};"));
             }
@@ -149,6 +141,9 @@ impl Printer<'_> {
                 let text = self.shuffle(*kind, *value, *by);
                 self.define(*dst, &text)?;
             }
+            Stmt::CopyAsync { to, from, bytes, mask } => self.copy(to, from, *bytes, mask),
+            Stmt::Commit => self.commit(),
+            Stmt::WaitGroups { left } => self.wait_groups(*left),
             Stmt::Barrier => self.out.line("__syncthreads();"),
             Stmt::SyncWarp => self.out.line("__syncwarp();"),
             Stmt::For { axis, lo, hi, step, unroll, body } => self.for_loop(*axis, [lo, hi, step], *unroll, body)?,
@@ -234,20 +229,6 @@ impl Printer<'_> {
         self.block(body)?;
         self.out.close("}");
         Ok(())
-    }
-
-    /// An element of a vector. One that is not constant is reached through memory, unless the compiler unrolls it.
-    fn lane(&mut self, vector: ValId, lane: &Ix) -> Result<String> {
-        let ty = self.val_ty(vector);
-        self.vector(ty)?;
-        let name = self.name(vector).to_string();
-        match lane {
-            Ix::Const(at) => match usize::try_from(*at).ok().and_then(|at| ["x", "y", "z", "w"].get(at)) {
-                Some(letter) if *at < i64::from(ty.lanes) => Ok(format!("{name}.{letter}")),
-                _ => self.refuse(&format!("element {at} of a vector of {}", ty.lanes)),
-            },
-            lane => Ok(format!("(&{name}.x)[{}]", self.ix.print(lane))),
-        }
     }
 
     fn shuffle(&mut self, kind: Shuffle, value: ValId, by: Opnd) -> String {

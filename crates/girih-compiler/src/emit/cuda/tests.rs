@@ -128,6 +128,51 @@ extern \"C\" __global__ void __launch_bounds__(64) block_sum_kernel(const f16 *x
 }
 
 #[test]
+fn asynchronous_copies_and_wide_vectors() {
+    let text = cuda(
+        "\
+kernel k(x: ptr<f16>, n: i32) threads 64 scratch 0 shared 2048 {
+  shared s: f16[1024] at 0
+  copy async s[tx*8] = x[tx*8] bytes 16
+  copy async s[512 + tx*2] = x[tx*2] bytes 4 where tx*2 < n
+  commit
+  wait groups 1
+  v: f16x8 = load s[tx*8]
+  e: f16 = lane v[3]
+  var w: f16x8 = 0.0:f16
+  lane w[5] = e
+  store x[tx*8] = w
+  store s[tx*8] = v
+}
+",
+    );
+    for line in [
+        "  asm volatile(\"cp.async.cg.shared.global [%0], [%1], 16;\" : : \"r\"((unsigned int)__cvta_generic_to_shared(to)), \
+         \"l\"(__cvta_generic_to_global(from)) : \"memory\");",
+        "INLINE void copy_async_4_or_zero(void *to, const void *from, bool on) {",
+        "cp.async.ca.shared.global [%0], [%1], 4, %2;",
+        "\"r\"(on ? 4 : 0) : \"memory\"",
+        "asm volatile(\"cp.async.commit_group;\" : : : \"memory\");",
+        "asm volatile(\"cp.async.wait_group 1;\" : : : \"memory\");",
+        "union f16x8 { uint4 words; f16 at[8]; };",
+        "  asm volatile(\"st.global.v4.u32 [%0], {%1, %2, %3, %4};\" : : \"l\"(__cvta_generic_to_global(p)), \
+         \"r\"(v.words.x), \"r\"(v.words.y), \"r\"(v.words.z), \"r\"(v.words.w) : \"memory\");",
+        "  copy_async_16(&s[tx * 8], &x[tx * 8]);",
+        "  copy_async_4_or_zero(&s[512 + tx * 2], &x[tx * 2], tx * 2 < n);",
+        "  copy_async_commit();",
+        "  copy_async_wait_1();",
+        "  f16x8 v = f16x8{*(const uint4 *)&s[tx * 8]};",
+        "  f16 e = v.at[3];",
+        "  f16x8 w = all_f16x8(0x0);",
+        "  w.at[5] = e;",
+        "  store_f16x8(&x[tx * 8], w);",
+        "  store_f16x8_shared(&s[tx * 8], v);",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+}
+
+#[test]
 fn every_statement_has_its_line() {
     let (a, b) = (kernel(BLOCK_SUM), kernel("kernel b(x: ptr<i32>) scratch 0 {\n  store x[0] = 1:i32\n}\n"));
     let unit = emitted(&[&a, &b], "sm_80").unwrap();
@@ -247,7 +292,7 @@ fn what_is_not_there_is_refused_by_name() {
         ),
         (
             "a: f32x8 = load x[0]",
-            "a: f32x8 = load x[0]: a thread of a GPU moves 2 or 4 elements and at most 16 bytes at once, not f32x8",
+            "a: f32x8 = load x[0]: a thread of a GPU moves 2, 4, 8 or 16 elements and at most 16 bytes at once, not f32x8",
         ),
         (
             "store h[0] = 1:i4",

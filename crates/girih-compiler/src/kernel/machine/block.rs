@@ -1,6 +1,7 @@
 //! Blocks as resumable states, and the turns of their warps.
 
 use super::code::Program;
+use super::flight::Flights;
 use super::schedule::Schedule;
 use super::watch::Watch;
 use super::{POISON, ops};
@@ -40,6 +41,7 @@ pub(super) struct Warp<const W: usize> {
     /// The slots of each lane.
     pub regs: Vec<[u64; W]>,
     pub groups: Vec<Group>,
+    pub flights: Flights<W>,
     /// The lanes that began, and those that have not ended.
     pub began: u32,
     pub live: u32,
@@ -129,7 +131,7 @@ impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
         let threads = self.program.threads.next_multiple_of(W as u32);
         let scratch = self.program.scratch_bytes.saturating_mul(u64::from(threads));
         let address = if self.program.addressed { self.memory.allocate(scratch, 64) } else { 0 };
-        let warp = || Warp { regs: vec![], groups: vec![], began: 0, live: 0 };
+        let warp = || Warp { regs: vec![], groups: vec![], flights: Flights::none(), began: 0, live: 0 };
         Ok(Block {
             id: [0; 3],
             warps: (0..threads / W as u32).map(|_| warp()).collect(),
@@ -154,6 +156,7 @@ impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
             let first = (w * W) as u32;
             warp.began = ops::all::<W>() >> (W as u32 - (p.threads - first).min(W as u32));
             warp.live = warp.began;
+            warp.flights = Flights::none();
             warp.groups.clear();
             warp.groups.push(Group { at: 0, lanes: warp.began, waits: None });
             warp.regs.clear();

@@ -176,6 +176,16 @@ pub(in crate::kernel) enum Inst {
         value: Slot,
         by: Arg,
     },
+    /// The mask is the source's.
+    CopyAsync {
+        to: Access,
+        from: Access,
+        bytes: u32,
+    },
+    Commit,
+    WaitGroups {
+        left: u32,
+    },
     Rmw {
         dst: Slot,
         op: RmwOp,
@@ -225,13 +235,14 @@ impl Program {
 }
 
 impl Inst {
-    /// The access of an instruction that reads or writes memory.
+    /// The access of an instruction that reads or writes memory; of a copy, that of global memory.
     pub fn access(&self) -> Option<&Access> {
         match self {
             Inst::Load { access, .. }
             | Inst::Store { access, .. }
             | Inst::Rmw { access, .. }
-            | Inst::Cas { access, .. } => Some(access),
+            | Inst::Cas { access, .. }
+            | Inst::CopyAsync { from: access, .. } => Some(access),
             _ => None,
         }
     }

@@ -361,6 +361,24 @@ impl Compiler<'_> {
                 self.cooperative = true;
                 Inst::Cas { dst: self.val(*dst)?, access, cmp, value }
             }
+            Stmt::CopyAsync { to, from, bytes, mask } => {
+                let of = |place: &Address| match place {
+                    Address::Mem { elem, .. } => Some(elem.bytes()),
+                    Address::Slot { buf, .. } => self.kernel.slots.get(*buf).map(|s| s.elem_bytes()),
+                };
+                let size =
+                    of(to).filter(|size| of(from) == Some(*size) && u64::from(*bytes) % size == 0 && *bytes <= 16);
+                let Some(size) = size else { return Err(format!("{bytes} bytes are copied of another element")) };
+                let lanes = bytes / size as u32;
+                let to = self.access(to, lanes, &Mask::default(), Order::Weak)?;
+                let from = self.access(from, lanes, mask, Order::Weak)?;
+                if !matches!((&to.at, &from.at), (At::Slot { space: Space::Shared, .. }, At::Memory { .. })) {
+                    return Err("a copy does not go from global to shared memory".to_string());
+                }
+                Inst::CopyAsync { to, from, bytes: *bytes }
+            }
+            Stmt::Commit => Inst::Commit,
+            Stmt::WaitGroups { left } => Inst::WaitGroups { left: *left },
             // A block is stopped between two slices.
             Stmt::Poll => return Ok(()),
             Stmt::Barrier => Inst::Barrier,

@@ -1,4 +1,4 @@
-//! The order in which the warps of a block, and the parted lanes of a warp, take turns.
+//! The order in which the warps of a block, and the parted lanes of a warp, take turns, and when asynchronous copies land.
 //!
 //! In: a policy and a seed, and who is ready. Out: who runs, and for how many instructions. The same policy and seed give the
 //! same order. Invariant: every warp that is ready, and every group of lanes in it, gets a turn again and again, so what
@@ -125,7 +125,17 @@ impl Schedule {
         mask & (self.draw(u32::MAX) | self.draw(u32::MAX) << 16)
     }
 
-    /// Whether lanes that write the same place do so from the last to the first.
+    /// Whether a copy that begins now moves its bytes at once; otherwise it does as late as it may.
+    pub fn lands_at_once(&mut self) -> bool {
+        match self.policy {
+            Policy::RoundRobin | Policy::Reversed => false,
+            Policy::Newest => true,
+            Policy::Starve => self.seed % 2 == 1,
+            Policy::Random => self.draw(2) == 1,
+        }
+    }
+
+    /// Whether lanes that write the same place do so from the last to the first, and copies land so.
     pub fn last_lane_first(&self) -> bool {
         self.policy == Policy::Reversed
     }

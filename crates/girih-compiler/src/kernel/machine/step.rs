@@ -17,11 +17,13 @@ use crate::num::{DType, ScalarOp};
 
 /// The statement and the lanes at hand.
 #[derive(Clone, Copy)]
-struct At {
-    block: [u32; 3],
-    statement: u32,
-    warp: usize,
-    lanes: u32,
+pub(super) struct At {
+    pub block: [u32; 3],
+    pub statement: u32,
+    pub warp: usize,
+    pub lanes: u32,
+    /// What it accesses it goes on to access until a wait covers it.
+    pub lasts: bool,
 }
 
 impl<const W: usize, V: Watch> Machine<'_, W, V> {
@@ -50,7 +52,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
             }
             _ => {}
         }
-        let at = At { block: block.id, statement, warp, lanes: mask };
+        let at = At { block: block.id, statement, warp, lanes: mask, lasts: false };
         block.warps[warp].groups[group].at = here + 1;
         let Warp { regs, groups, .. } = &mut block.warps[warp];
         match inst {
@@ -209,6 +211,9 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                 self.update(block, At { lanes: on, ..at }, *dst, access, new)?;
                 return Ok(Flow::GaveWay);
             }
+            Inst::CopyAsync { to, from, bytes } => self.copy(block, at, (to, from), *bytes)?,
+            Inst::Commit => block.warps[warp].flights.commit(mask),
+            Inst::WaitGroups { left } => self.wait_groups(block, at, *left),
             Inst::Print { format, args, site } => self.print(block, at, format, args, *site)?,
             Inst::Assert { cond, message, element, site } => {
                 let holds = regs[cond.lane(0)];
@@ -253,7 +258,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
     }
 
     /// The places of an access; lanes whose elements are not in their slot are told to the watch and taken out.
-    fn places(
+    pub(super) fn places(
         &mut self,
         block: &Block<W, V::Local>,
         at: &mut At,
@@ -283,7 +288,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
     }
 
     /// Tells the watch of accesses that the memory refused.
-    fn refused(&mut self, at: &mut At, faults: &[(usize, Fault)], what: What) -> Result<(), Trap> {
+    pub(super) fn refused(&mut self, at: &mut At, faults: &[(usize, Fault)], what: What) -> Result<(), Trap> {
         for (l, fault) in faults {
             at.lanes &= !(1 << l);
             let near = access::near(self.memory, *fault);
@@ -295,7 +300,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         Ok(())
     }
 
-    fn touched(
+    pub(super) fn touched(
         &mut self,
         block: &mut Block<W, V::Local>,
         at: At,
@@ -317,6 +322,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
             shared: places.kind == Kind::Shared,
             what,
             order: access.order,
+            lasts: at.lasts,
             bytes: elem * access.lanes,
             elem,
             address: &address,

@@ -24,11 +24,27 @@ pub(in crate::kernel) struct Touch<'a> {
     pub shared: bool,
     pub what: What,
     pub order: Order,
+    /// It goes on until a wait covers it.
+    pub lasts: bool,
     /// Bytes that each lane moves, and of one element.
     pub bytes: u32,
     pub elem: u32,
     /// By lane: bytes from the start of shared memory, or addresses.
     pub address: &'a [u64],
+}
+
+/// Copies of the lanes of a group that a wait has covered.
+pub(in crate::kernel) struct Landing<'a> {
+    /// That of the copy.
+    pub statement: u32,
+    pub warp: u32,
+    /// The lanes that wrote shared memory, and those of them that read global memory.
+    pub lanes: u32,
+    pub read: u32,
+    pub bytes: u32,
+    /// By lane: bytes from the start of shared memory, and addresses.
+    pub to: &'a [u64],
+    pub from: &'a [u64],
 }
 
 /// An access that touches nothing, because its place is outside.
@@ -79,6 +95,8 @@ pub(in crate::kernel) trait Watch {
     /// So many lanes run a statement; the error ends the run.
     fn ran(&mut self, block: [u32; 3], statement: u32, lanes: u32) -> Result<(), Trap>;
     fn touched(&mut self, local: &mut Self::Local, touch: &Touch<'_>);
+    /// Copies have ended, for the thread that waited.
+    fn landed(&mut self, local: &mut Self::Local, landing: &Landing<'_>);
     /// An access would be outside: `Ok` leaves it out.
     fn outside(&mut self, outside: Outside, trap: impl FnOnce() -> Trap) -> Result<(), Trap>;
     /// All threads of a block, or all lanes of a warp, have waited for each other; `ordered` where their accesses of
@@ -102,6 +120,7 @@ impl Watch for Quiet {
         Ok(())
     }
     fn touched(&mut self, _: &mut (), _: &Touch<'_>) {}
+    fn landed(&mut self, _: &mut (), _: &Landing<'_>) {}
     fn outside(&mut self, _: Outside, trap: impl FnOnce() -> Trap) -> Result<(), Trap> {
         Err(trap())
     }

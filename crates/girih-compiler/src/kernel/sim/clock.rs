@@ -31,7 +31,23 @@ pub(super) struct Stamp {
 pub(super) const MOST_STATEMENTS: u32 = 1 << 21;
 const ATOMIC: u32 = 1 << 10;
 
+/// The epoch of an access that is not over: no barrier orders it.
+const LASTS: u32 = u32::MAX;
+
 impl Stamp {
+    /// The stamp of an access that goes on until a wait covers it.
+    pub fn lasting(self) -> Stamp {
+        Stamp { epoch: LASTS, ..self }
+    }
+    pub fn lasts(self) -> bool {
+        self.epoch == LASTS
+    }
+    /// Ends an access of the same thread and statement that goes on, as if it were made now.
+    pub fn end(&mut self, now: Stamp) {
+        if self.lasts() && (self.block, self.who) == (now.block, now.who) {
+            self.epoch = now.epoch;
+        }
+    }
     pub fn is_none(self) -> bool {
         self.block == 0
     }

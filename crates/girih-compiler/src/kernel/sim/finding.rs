@@ -22,6 +22,8 @@ pub enum Kind {
     ReadAfterWrite,
     WriteAfterRead,
     WriteAfterWrite,
+    /// Memory is accessed that an asynchronous copy is still writing, or written that it is still reading.
+    InFlight,
     /// Shared memory is read that the block never wrote.
     Unwritten,
     OutOfBounds,
@@ -39,6 +41,7 @@ impl Kind {
             Kind::ReadAfterWrite => "read-after-write",
             Kind::WriteAfterRead => "write-after-read",
             Kind::WriteAfterWrite => "write-after-write",
+            Kind::InFlight => "in-flight",
             Kind::Unwritten => "unwritten",
             Kind::OutOfBounds => "out-of-bounds",
             Kind::Misaligned => "misaligned",
@@ -48,7 +51,7 @@ impl Kind {
     }
 
     pub fn is_race(self) -> bool {
-        matches!(self, Kind::ReadAfterWrite | Kind::WriteAfterRead | Kind::WriteAfterWrite)
+        matches!(self, Kind::ReadAfterWrite | Kind::WriteAfterRead | Kind::WriteAfterWrite | Kind::InFlight)
     }
 }
 
@@ -263,10 +266,11 @@ impl Found {
             let space = if shared { "shared" } else { "global" };
             let across = earlier.as_ref().is_some_and(|(_, t)| t.block != e.block);
             let statement = if kind.is_race() { second } else { first };
+            let copied = earlier.as_ref().is_some_and(|(s, _)| texts.copies(s.number));
             let finding = Finding {
                 kind,
                 message: sentence(kind, space, across, &e.detail, texts),
-                help: help(kind, across),
+                help: help(kind, across, copied),
                 first: earlier,
                 statement: texts.statement(statement),
                 thread: Thread { block: e.block, thread: e.thread },
@@ -291,14 +295,25 @@ fn sentence(kind: Kind, space: &str, across: bool, detail: &Detail, texts: &Text
         Kind::ReadAfterWrite => race(&format!("reads what {who} has written")),
         Kind::WriteAfterRead => race(&format!("writes what {who} has read")),
         Kind::WriteAfterWrite => race(&format!("writes what {who} has written")),
+        Kind::InFlight if space == "shared" => {
+            "a thread accesses shared memory that an asynchronous copy may still be writing".to_string()
+        }
+        Kind::InFlight => "a thread writes global memory that an asynchronous copy may still be reading".to_string(),
         Kind::Unwritten => "a thread reads shared memory that its block has not written".to_string(),
         Kind::Misaligned => format!("an access of {space} memory is not aligned to its own size"),
         Kind::OutOfBounds | Kind::Divergent | Kind::Deadlock => kind.name().to_string(),
     }
 }
 
-fn help(kind: Kind, across: bool) -> Option<&'static str> {
+/// `copied`: the earlier of the two statements is an asynchronous copy.
+fn help(kind: Kind, across: bool, copied: bool) -> Option<&'static str> {
     match kind {
+        Kind::InFlight => {
+            Some("let the thread that copies wait for the group of the copy first, and then the others for it")
+        }
+        Kind::ReadAfterWrite if copied && !across => {
+            Some("a `wait` is for the copies of its own thread: put a `barrier` behind it")
+        }
         _ if kind.is_race() && across => {
             Some("order the blocks by a release and an acquire, or give each block elements of its own")
         }
@@ -375,21 +390,28 @@ fn threads_text(threads: &[u32]) -> String {
 /// The statements of a kernel as text.
 pub(super) struct Texts {
     all: Vec<Statement>,
+    /// Whether each statement is an asynchronous copy.
+    copies: Vec<bool>,
 }
 
 impl Texts {
     pub fn of(kernel: &Kernel) -> Texts {
         let (text, starts) = print_numbered(kernel);
         let lines: Vec<&str> = text.lines().collect();
-        let mut froms = vec![];
-        loops_around(kernel, &kernel.body, None, &mut froms);
+        let mut around = vec![];
+        loops_around(kernel, &kernel.body, None, &mut around);
+        let (froms, copies): (Vec<_>, Vec<_>) = around.into_iter().unzip();
         let one = |(number, (line, from)): (usize, (&u32, Option<String>))| {
             let shown = lines.get((*line as usize).wrapping_sub(1)).copied().unwrap_or_default();
             let shown = shown.split("  # ").next().unwrap_or_default();
             let text = shown.trim().trim_end_matches(" {").to_string();
             Statement { number: number as u32, line: *line, text, from }
         };
-        Texts { all: starts.iter().zip(froms).enumerate().map(one).collect() }
+        Texts { all: starts.iter().zip(froms).enumerate().map(one).collect(), copies }
+    }
+
+    fn copies(&self, number: u32) -> bool {
+        self.copies.get(number as usize).copied().unwrap_or(false)
     }
 
     pub fn statement(&self, number: u32) -> Statement {
@@ -398,15 +420,15 @@ impl Texts {
     }
 }
 
-/// The user's line of the nearest loop around each statement.
-fn loops_around(kernel: &Kernel, body: &[Stmt], around: Option<&str>, out: &mut Vec<Option<String>>) {
+/// The user's line of the nearest loop around each statement, and whether it is an asynchronous copy.
+fn loops_around(kernel: &Kernel, body: &[Stmt], around: Option<&str>, out: &mut Vec<(Option<String>, bool)>) {
     for stmt in body {
         let own = match stmt {
             Stmt::For { axis, .. } => kernel.axes.get(*axis).and_then(|a| a.from.as_ref()).map(|l| l.as_str()),
             _ => None,
         };
         let around = own.or(around);
-        out.push(around.map(String::from));
+        out.push((around.map(String::from), matches!(stmt, Stmt::CopyAsync { .. })));
         match stmt {
             Stmt::For { body, .. } | Stmt::Loop { body } => loops_around(kernel, body, around, out),
             Stmt::If { then, els, .. } => {

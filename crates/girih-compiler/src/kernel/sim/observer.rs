@@ -10,7 +10,9 @@ use super::shadow::{Cell, Pages};
 use crate::base::Code;
 use crate::base::launch::Trap;
 use crate::kernel::ir::*;
-use crate::kernel::machine::{At, Meeting, NO_STATEMENT, Outside, Program, Scope, Standing, Touch, Watch, What};
+use crate::kernel::machine::{
+    At, Landing, Meeting, NO_STATEMENT, Outside, Program, Scope, Standing, Touch, Watch, What,
+};
 
 pub(super) struct Observer<'a> {
     kernel: &'a Kernel,
@@ -94,7 +96,8 @@ impl<'a> Observer<'a> {
             let lane = left.trailing_zeros();
             left &= left - 1;
             let (thread, address) = (touch.warp * WARP + lane, touch.address[lane as usize]);
-            let me = clock.stamp(touch.statement, thread, atomic);
+            let now = clock.stamp(touch.statement, thread, atomic);
+            let me = if touch.lasts { now.lasting() } else { now };
             let writes = touch.wrote >> lane & 1 == 1;
             let last = address.wrapping_add(u64::from(touch.bytes.max(1)) - 1) >> unit;
             for place in address >> unit..=last {
@@ -114,7 +117,10 @@ impl<'a> Observer<'a> {
                 if touch.shared && touch.what != What::Write && !cell.is_written() {
                     found.access(Kind::Unwritten, at(place), None);
                 }
-                let mut tell = |race, earlier: Stamp| found.access(Kind::from(race), at(place), Some(earlier));
+                let mut tell = |race, earlier: Stamp| {
+                    let kind = if earlier.lasts() { Kind::InFlight } else { Kind::from(race) };
+                    found.access(kind, at(place), Some(earlier));
+                };
                 match writes {
                     true => cell.write(me, clock, &mut tell),
                     false => cell.read(me, clock, &mut tell),
@@ -221,6 +227,26 @@ impl Watch for Observer<'_> {
             }
             self.compare(local, touch);
             self.order(local, touch);
+        }
+    }
+
+    fn landed(&mut self, local: &mut Local, landing: &Landing<'_>) {
+        if !self.options.races {
+            return;
+        }
+        let Local { clock, shared, .. } = local;
+        let last = u64::from(landing.bytes) - 1;
+        for lane in (0..WARP).filter(|l| landing.lanes >> l & 1 == 1) {
+            let now = clock.stamp(landing.statement, landing.warp * WARP + lane, false);
+            let (to, from) = (landing.to[lane as usize], landing.from[lane as usize]);
+            for place in to >> self.shared_unit..=(to + last) >> self.shared_unit {
+                shared.get_mut(place as usize).into_iter().for_each(|cell| cell.end(now));
+            }
+            if landing.read >> lane & 1 == 1 {
+                for place in from >> self.global_unit..=from.saturating_add(last) >> self.global_unit {
+                    self.global.cell(place).into_iter().for_each(|cell| cell.end(now));
+                }
+            }
         }
     }
 

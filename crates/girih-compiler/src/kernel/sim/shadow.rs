@@ -36,7 +36,12 @@ impl Cell {
     #[inline]
     fn races(earlier: Stamp, me: Stamp, clock: &Clock) -> bool {
         let both_atomic = earlier.atomic() && me.atomic();
-        !(earlier.is_none() || both_atomic || clock.ordered(earlier, me.thread()))
+        !(earlier.is_none() || both_atomic || !earlier.lasts() && clock.ordered(earlier, me.thread()))
+    }
+
+    /// Ends what a thread did to the place that went on until now.
+    pub fn end(&mut self, now: Stamp) {
+        [&mut self.writer, &mut self.reader, &mut self.other_reader].into_iter().for_each(|stamp| stamp.end(now));
     }
 
     #[inline]

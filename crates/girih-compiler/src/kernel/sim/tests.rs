@@ -1,5 +1,6 @@
 //! Small kernels, right and wrong, and what the simulator says of each.
 
+mod copies;
 mod counts;
 mod memory;
 mod races;
