@@ -1,5 +1,6 @@
 //! What every other module is built on: ids, spans, diagnostics, a user's words made safe, memory and launches.
 
+pub mod banks;
 pub mod budget;
 pub mod codes;
 pub mod diag;

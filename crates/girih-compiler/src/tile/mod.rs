@@ -68,6 +68,7 @@ const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::blockify_launch::RULE, &[&[Threads]]),
     (rules::spread_threads::RULE, &[&[Threads]]),
     (rules::wide_access::RULE, &[&[Threads]]),
+    (rules::pad_smem::RULE, &[&[Threads]]),
     (rules::interchange::RULE, &[&[Caches]]),
     (rules::split_edges::RULE, &[&[VectorArithmetic]]),
     (rules::transpose::RULE, &[&[VectorArithmetic]]),

@@ -4,10 +4,11 @@ use rustc_hash::FxHashMap;
 
 use super::Options;
 use super::clock::{Clock, Known, Stamp};
-use super::count::{Counts, sectors, wavefronts};
+use super::count::{Counts, sectors};
 use super::finding::{Bad, Found, Kind};
 use super::shadow::{Cell, Pages};
 use crate::base::Code;
+use crate::base::banks::wavefronts;
 use crate::base::launch::Trap;
 use crate::kernel::ir::*;
 use crate::kernel::machine::{

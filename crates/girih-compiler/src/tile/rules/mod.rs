@@ -7,6 +7,7 @@ pub mod cooperative_reduce;
 pub mod interchange;
 pub mod mark_unroll;
 pub mod pack_weights;
+pub mod pad_smem;
 pub mod register_tile;
 pub mod split_edges;
 pub mod spread_threads;

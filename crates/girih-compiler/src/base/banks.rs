@@ -1,0 +1,90 @@
+//! Banks of a GPU's shared memory.
+//!
+//! In: the addresses of the lanes of a warp. Out: how many passes of the memory their request takes, and the least that any
+//! addresses take.
+//!
+//! ```text
+//! tile[tx*32]   f32, 32 lanes: one bank, 32 words     32 wavefronts; 1 would do
+//! tile[tx*33]   32 banks                               1 wavefront
+//! ```
+//! There are 32 banks of 4-byte words. Lanes that move 8 bytes are served by halves of a warp, those that move 16 by quarters;
+//! lanes that want the same word are served together.
+
+/// Lanes of a warp.
+const LANES: u32 = 32;
+const BANKS: usize = 32;
+const NONE: u8 = u8::MAX;
+
+/// Wavefronts of one request of `lanes`, of `bytes` each, and the least.
+pub fn wavefronts(address: &[u64], lanes: u32, bytes: u32) -> (u32, u32) {
+    let at_once = if bytes <= 4 { LANES } else { (LANES * 4 / bytes).max(1) };
+    let (mut taken, mut least) = (0, 0);
+    for first in (0..LANES).step_by(at_once as usize) {
+        let some = lanes & (u32::MAX >> (LANES - at_once)) << first;
+        if some != 0 {
+            taken += conflicts(address, some, bytes);
+            least += 1;
+        }
+    }
+    (taken, least)
+}
+
+/// The most words that lanes want of one bank.
+fn conflicts(address: &[u64], lanes: u32, bytes: u32) -> u32 {
+    // The words of a bank are a chain, its head by bank.
+    let mut heads = [NONE; BANKS];
+    let mut words = [(0u64, NONE); 64];
+    let mut counts = [0u8; BANKS];
+    let (mut used, mut most) = (0usize, 0);
+    let mut left = lanes;
+    while left != 0 {
+        let l = left.trailing_zeros() as usize;
+        left &= left - 1;
+        let last = (address[l] + u64::from(bytes.max(1)) - 1) / 4;
+        for word in address[l] / 4..=last {
+            let bank = (word % BANKS as u64) as usize;
+            let mut at = heads[bank];
+            while at != NONE && words[at as usize].0 != word {
+                at = words[at as usize].1;
+            }
+            if at != NONE || used == words.len() {
+                continue;
+            }
+            words[used] = (word, heads[bank]);
+            heads[bank] = used as u8;
+            used += 1;
+            counts[bank] += 1;
+            most = most.max(counts[bank]);
+        }
+    }
+    u32::from(most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(f: impl Fn(u64) -> u64) -> [u64; 32] {
+        std::array::from_fn(|l| f(l as u64))
+    }
+
+    #[test]
+    fn banks() {
+        let all = u32::MAX;
+        assert_eq!(wavefronts(&at(|l| l * 4), all, 4), (1, 1));
+        assert_eq!(wavefronts(&at(|l| l * 128), all, 4), (32, 1));
+        assert_eq!(wavefronts(&at(|l| l * 132), all, 4), (1, 1));
+        assert_eq!(wavefronts(&at(|l| l * 8), all, 4), (2, 1));
+        assert_eq!(wavefronts(&at(|_| 64), all, 4), (1, 1));
+        assert_eq!(wavefronts(&at(|l| (l % 2) * 128), all, 4), (2, 1));
+        assert_eq!(wavefronts(&at(|l| l * 128), 0b111, 4), (3, 1));
+        // Two lanes share a word.
+        assert_eq!(wavefronts(&at(|l| l * 2), all, 2), (1, 1));
+        assert_eq!(wavefronts(&at(|l| l * 8), all, 8), (2, 2));
+        assert_eq!(wavefronts(&at(|l| l * 16), all, 16), (4, 4));
+        assert_eq!(wavefronts(&at(|l| l * 16), 0xff, 16), (1, 1));
+        assert_eq!(wavefronts(&at(|l| l * 128), all, 16), (32, 4));
+        assert_eq!(wavefronts(&at(|l| l * 144), all, 16), (4, 4));
+        assert_eq!(wavefronts(&at(|l| l * 4), 0, 4), (0, 0));
+    }
+}

@@ -1,0 +1,199 @@
+//! `pad_smem`
+
+use std::collections::BTreeMap;
+
+use crate::base::banks::wavefronts;
+use crate::base::rule::{Log, Rule};
+use crate::loops::ir::*;
+use crate::loops::walk;
+use crate::tile::Context;
+use crate::tile::edit::const_trip;
+use crate::tile::target::MemoryKind;
+
+pub const RULE: Rule<Kernel, Context> = Rule {
+    name: "pad_smem",
+    doc: "\
+Makes the rows of a buffer in shared memory longer than their elements need, so that what the lanes of a warp touch at once
+lies in different banks.
+
+```text
+local s: f32[32, 32] shared                      local s: f32[32, 33] shared
+for t in 0..32: free thread               -->    for t in 0..32: free thread
+  x = s[t, 0]        32 lanes, one bank            x = s[t, 0]        32 lanes, 32 banks
+```
+
+For every access of the buffer by threads, the passes that one warp's request takes are counted, as the simulator counts
+them; a loop that runs longer weighs more. The least padding with the fewest passes is taken. Rows that are moved several
+elements at once stay multiples of 16 bytes.
+
+Knob: `pad_smem` (0 turns the rule off).
+
+Refuses buffers of one dimension, those whose accesses meet in no bank, and padding that shared memory has no room for.
+",
+    run,
+};
+
+/// An access of a buffer by the lanes of a warp.
+struct Access {
+    idx: Vec<Ix>,
+    thread: AxisId,
+    /// Elements that a lane moves at once.
+    lanes: u64,
+    /// Threads that make it.
+    threads: i64,
+    weight: u64,
+}
+
+fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    let mut found = BTreeMap::new();
+    gather(p, &p.body, &mut Around { weight: 1, ..Around::default() }, &mut found);
+    let bytes = |b: &Buf| b.shape.iter().product::<u64>().saturating_mul(element(b));
+    let used: u64 = p.bufs.values().filter(|b| b.space == Space::Shared).map(bytes).sum();
+    let mut room = ctx.target.bytes_of(MemoryKind::Shared).saturating_sub(used);
+    let mut kernel = p.clone();
+    let mut changed = false;
+    for (buf, accesses) in found {
+        let b = &p.bufs[buf];
+        let Some((width, rows)) = b.shape.split_last().filter(|(_, rows)| rows.iter().product::<u64>() > 1) else {
+            continue;
+        };
+        let unit = if accesses.iter().any(|a| a.lanes > 1) { WIDEST } else { 4 };
+        let step = unit.div_ceil(element(b)).max(1);
+        let all = |pad: u64| accesses.iter().map(move |a| a.passes(b, width + pad));
+        let cost = |pad| all(pad).fold((0, 0), |(n, m): (u64, u64), (taken, least)| (n + taken, m + least));
+        let (now, least) = cost(0);
+        if now == least {
+            continue;
+        }
+        if !ctx.knobs.pad_smem {
+            log.skipped(&b.name, "knob off");
+            continue;
+        }
+        let better = (1..=MOST_STEPS).map(|n| n * step).map(|pad| (cost(pad).0, pad)).min().filter(|(c, _)| *c < now);
+        let Some((passes, pad)) = better else {
+            log.skipped(&b.name, format!("no padding takes fewer than {now} passes where {least} would do"));
+            continue;
+        };
+        let more = rows.iter().product::<u64>() * pad * element(b);
+        if more > room {
+            log.skipped(&b.name, format!("there is no room for {more} more bytes of shared memory"));
+            continue;
+        }
+        room -= more;
+        log.applied(format!("{}: {passes} passes instead of {now}", b.name));
+        if let Some(last) = kernel.bufs[buf].shape.last_mut() {
+            *last += pad;
+        }
+        changed = true;
+    }
+    changed.then_some(kernel)
+}
+
+/// Bytes of the widest access, of which padded rows are multiples.
+const WIDEST: u64 = 16;
+/// Paddings that are tried.
+const MOST_STEPS: u64 = 4;
+
+fn element(b: &Buf) -> u64 {
+    match b.ty {
+        Ty::Num(d) => d.bytes(),
+        Ty::Ptr(_) => 8,
+    }
+}
+
+/// The loops around a statement.
+#[derive(Clone, Default)]
+struct Around {
+    thread: Option<(AxisId, i64)>,
+    vector: Option<(AxisId, u64)>,
+    weight: u64,
+}
+
+/// Collects the accesses of shared buffers that threads make.
+fn gather(p: &Kernel, body: &[Stmt], around: &mut Around, out: &mut BTreeMap<BufId, Vec<Access>>) {
+    for s in body {
+        if let (Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. }, Some((thread, threads))) =
+            (s, around.thread)
+            && p.bufs[*buf].space == Space::Shared
+        {
+            let lanes = around.vector.filter(|(axis, _)| idx.iter().any(|ix| ix.has_axis(*axis))).map_or(1, |v| v.1);
+            let access = Access { idx: idx.clone(), thread, lanes, threads, weight: around.weight };
+            out.entry(*buf).or_default().push(access);
+        }
+        let mut inner = around.clone();
+        if let Stmt::For(f) = s {
+            match f.place {
+                Place::Thread => inner.thread = f.hi.as_const().map(|n| (f.axis, n)),
+                Place::Vector { lanes } => inner.vector = Some((f.axis, lanes.into())),
+                _ => inner.weight = inner.weight.saturating_mul(const_trip(f).unwrap_or(1)),
+            }
+        }
+        for b in walk::bodies(s) {
+            gather(p, b, &mut inner, out);
+        }
+    }
+}
+
+impl Access {
+    /// The passes that a warp's request takes where rows have so many elements, and the least, weighed.
+    fn passes(&self, b: &Buf, width: u64) -> (u64, u64) {
+        let mut shape = b.shape.clone();
+        if let Some(last) = shape.last_mut() {
+            *last = width;
+        }
+        let linear = Ix::row_major(&self.idx, &shape);
+        let at = |lane: i64| {
+            linear.eval(&|leaf| match leaf {
+                Ix::Axis(a) if *a == self.thread => lane,
+                Ix::Const(c) => *c,
+                _ => 0,
+            })
+        };
+        let bytes = element(b);
+        let address: [u64; 32] = std::array::from_fn(|lane| (at(lane as i64).max(0) as u64).saturating_mul(bytes));
+        let lanes = (1u64 << self.threads.clamp(1, 32)) - 1;
+        let (taken, least) = wavefronts(&address, lanes as u32, (self.lanes * bytes) as u32);
+        (u64::from(taken) * self.weight, u64::from(least) * self.weight)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::tests::{apply, gpu, kernel, refusals, text};
+
+    const COLUMN: &str = r#"tile kernel k(x: ptr f32):
+  local s: f32[32, 32] shared
+  for t in 0..32: free thread
+    for e in 0..32: free
+      s[e, t] = 1.0
+  for u in 0..32: free thread
+    for k in 0..32: free
+      v: f32 = s[u, k]
+      store x[k*32 + u] = v
+"#;
+
+    #[test]
+    fn columns_and_rows_lie_in_different_banks() {
+        let (out, log) = apply("pad_smem", &kernel(COLUMN), &gpu(&[]));
+        assert_eq!(log.applied, ["s: 64 passes instead of 1056"]);
+        assert!(text(&out).contains("local s: f32[32, 33] shared"), "{}", text(&out));
+        assert_eq!(refusals("pad_smem", COLUMN, &gpu(&["pad_smem=0"])), ["s: knob off"]);
+    }
+
+    #[test]
+    fn rows_that_are_moved_in_groups_stay_aligned() {
+        let wide = COLUMN.replace(
+            "    for k in 0..32: free\n      v: f32 = s[u, k]\n",
+            "    for k in 0..4: free vector(4)\n      v: f32 = s[u, k]\n",
+        );
+        let (out, log) = apply("pad_smem", &kernel(&wide), &gpu(&[]));
+        assert_eq!(log.applied, ["s: 36 passes instead of 64"]);
+        assert!(text(&out).contains("local s: f32[32, 36] shared"), "{}", text(&out));
+    }
+
+    #[test]
+    fn what_meets_in_no_bank_stays_as_it_is() {
+        let good = COLUMN.replace("s[u, k]", "s[k, u]");
+        assert_eq!(refusals("pad_smem", &good, &gpu(&[])), Vec::<String>::new());
+    }
+}
