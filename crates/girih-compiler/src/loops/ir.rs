@@ -97,6 +97,14 @@ impl Buf {
     pub fn new(name: impl Into<String>, ty: Ty, shape: Vec<u64>) -> Buf {
         Buf { name: name.into(), ty, shape, space: Space::Scratch }
     }
+
+    /// Bytes of one element.
+    pub fn element_bytes(&self) -> u64 {
+        match self.ty {
+            Ty::Num(d) => d.bytes(),
+            Ty::Ptr(_) => 8,
+        }
+    }
 }
 
 /// Where tile IR puts a buffer. `Scratch` in loop IR.
@@ -176,6 +184,20 @@ pub enum Place {
     /// Each iteration is a thread of the block: iteration t runs on thread t. Such loops count from 0 and do not hold each
     /// other. What stands outside them runs on every thread alike. On a `Reduce` loop: see [`Combine`].
     Thread,
+    /// Of a serial loop whose body begins with stages: their buffers have `depth` generations, and while the threads of the
+    /// block are at one iteration, those of the next `depth - 1` are filled. The stages read nothing that the rest of the
+    /// body writes.
+    Pipeline { depth: u32 },
+}
+
+/// How a stage's bytes get to where they are used.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Filled {
+    /// By loads and stores.
+    #[default]
+    Copied,
+    /// By copies from global to shared memory that go on while the threads do other things. Its body only copies.
+    Async,
 }
 
 /// A reduction that may be reassociated: the loop folds into `accs` (rank-0 buffers) with an associative operation.
@@ -368,6 +390,7 @@ pub enum Stmt {
     /// how it lies: `[n/32, k, 32]` is panels of 32 columns, each contiguous over k.
     Stage {
         buf: BufId,
+        filled: Filled,
         body: Vec<Stmt>,
     },
 }

@@ -281,8 +281,9 @@ impl<'a> Parser<'_, 'a> {
             }
             "stage" => {
                 let buf = self.define_buf()?;
+                let filled = if self.c.eat_word("async") { Filled::Async } else { Filled::Copied };
                 self.c.punct(":")?;
-                Stmt::Stage { buf, body: self.body()? }
+                Stmt::Stage { buf, filled, body: self.body()? }
             }
             _ => {
                 self.c.at -= 1;
@@ -337,6 +338,11 @@ impl<'a> Parser<'_, 'a> {
             Place::Block { dim }
         } else if self.c.eat_word("thread") {
             Place::Thread
+        } else if self.c.eat_word("pipeline") {
+            self.c.punct("(")?;
+            let depth = self.number()?;
+            self.c.punct(")")?;
+            Place::Pipeline { depth }
         } else {
             Place::None
         };

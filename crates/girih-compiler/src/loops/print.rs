@@ -17,13 +17,14 @@
 //!          | "break" | "continue" | "return" | "pass"        pass: the body is empty
 //!          | "print" STRING ("," (opnd | BUF))* site?
 //!          | "assert" opnd "," STRING site?
-//!          | "stage" BUF ":" ty "[" INT,* "]" space? ":" body  tile IR
+//!          | "stage" BUF ":" ty "[" INT,* "]" space? "async"? ":" body                                 tile IR
 //! space   := "register" "(" INT ")" | "shared" | "private"   tile IR
 //! kind    := ("free" | "reduce" | "serial") place?
 //!            ("combine" OP "(" BUF,* ")" "from" const ("x" INT)?)?
 //!            ("contraction" "m=" role "n=" role "k=" role "a=" VAL "b=" VAL "acc=" BUF)?
 //!            ("stream" "score=" VAL "value=" VAL "greatest=" BUF "total=" BUF "acc=" BUF)?
-//! place   := "unroll" | "vector" "(" INT ")" | "block" "(" ("x" | "y" | "z") ")" | "thread"            tile IR
+//! place   := "unroll" | "vector" "(" INT ")" | "block" "(" ("x" | "y" | "z") ")" | "thread"
+//!          | "pipeline" "(" INT ")"                           tile IR
 //! role    := AXIS | "(" AXIS,* ")"
 //!
 //! expr    := opnd INFIX opnd                                 + - * / & | ^ <<, by the declared type (float or int; `+` on
@@ -179,6 +180,7 @@ pub(crate) fn place_text(place: Place) -> String {
         Place::Vector { lanes } => format!("vector({lanes})"),
         Place::Block { dim } => format!("block({})", BLOCKS[usize::from(dim).min(2)]),
         Place::Thread => "thread".to_string(),
+        Place::Pipeline { depth } => format!("pipeline({depth})"),
     }
 }
 
@@ -377,8 +379,9 @@ impl Printer<'_> {
                 let text = format!("{} = alloca {bytes} align {align}{}", self.declared(*dst), self.site(*site));
                 self.line(&text);
             }
-            Stmt::Stage { buf, body } => {
-                let head = format!("stage {}:", self.buf_decl(*buf));
+            Stmt::Stage { buf, filled, body } => {
+                let filled = if *filled == Filled::Async { " async" } else { "" };
+                let head = format!("stage {}{filled}:", self.buf_decl(*buf));
                 self.body(&head, body);
             }
         }

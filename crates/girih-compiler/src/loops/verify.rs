@@ -369,7 +369,7 @@ impl<'a> Verifier<'a> {
                 self.check(stmt, align.is_power_of_two(), "an alignment must be a power of two");
                 self.site(stmt, *site);
             }
-            Stmt::Stage { buf, body } => {
+            Stmt::Stage { buf, body, .. } => {
                 self.check(stmt, self.dialect == Dialect::Tile, "loop IR cannot stage operands");
                 // The body fills the buffer that this statement declares.
                 let free = self.bufs.get(buf.index()) == Some(&false);
@@ -468,6 +468,20 @@ impl<'a> Verifier<'a> {
                     self.check(stmt, good, "a loop over threads must be free, from 0 to a constant of at most 1024");
                 }
                 self.check(stmt, self.in_thread.is_none(), "a thread cannot have threads of its own");
+            }
+            Place::Pipeline { depth } => {
+                let counts = serial && l.lo.is_const(0) && l.step.is_const(1);
+                self.check(
+                    stmt,
+                    counts && depth >= 2,
+                    "a pipeline is a serial loop from 0 in steps of 1, two or more deep",
+                );
+                let stages = l.body.iter().take_while(|s| matches!(s, Stmt::Stage { .. })).count();
+                let (stages, rest) = l.body.split_at(stages);
+                let (first, then) = (walk::effects(stages), walk::effects(rest));
+                self.check(stmt, !stages.is_empty(), "a pipeline's body must begin with stages");
+                let apart = then.stores.is_empty() && first.bufs_read.is_disjoint(&then.bufs_written);
+                self.check(stmt, apart, "the rest of a pipeline's body writes what its stages may read");
             }
             Place::Block { dim } => {
                 self.check(stmt, self.kernel.open, "only open kernels can place blocks");

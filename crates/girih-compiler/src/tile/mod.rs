@@ -37,7 +37,7 @@ use crate::base::rule::{Rule, Rules};
 use crate::loops::ir::Kernel;
 use crate::loops::model::Plan;
 use knobs::Knobs;
-use target::Capability::{Caches, Threads, VectorArithmetic, Workers};
+use target::Capability::{AsyncCopies, Caches, Threads, VectorArithmetic, Workers};
 use target::{Capability, Target};
 
 /// What a rule of Tile IR may look at besides the program.
@@ -69,6 +69,8 @@ const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::spread_threads::RULE, &[&[Threads]]),
     (rules::wide_access::RULE, &[&[Threads]]),
     (rules::pad_smem::RULE, &[&[Threads]]),
+    (rules::double_buffer::RULE, &[&[Threads]]),
+    (rules::async_copy::RULE, &[&[Threads, AsyncCopies]]),
     (rules::interchange::RULE, &[&[Caches]]),
     (rules::split_edges::RULE, &[&[VectorArithmetic]]),
     (rules::transpose::RULE, &[&[VectorArithmetic]]),

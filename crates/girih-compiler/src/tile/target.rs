@@ -99,6 +99,8 @@ pub enum Capability {
     Workers,
     /// Blocks of many threads, which share a memory.
     Threads,
+    /// Copies from main memory into it that go on while the threads do other things.
+    AsyncCopies,
 }
 
 impl Default for Target {
@@ -208,6 +210,7 @@ impl Target {
             Capability::VectorArithmetic => self.vector.arithmetic,
             Capability::Caches => self.cache(1) > 0 && self.cache(2) > 0,
             Capability::Workers => self.axes.threads == 1,
+            Capability::AsyncCopies => self.transports.contains(&Transport::CpAsync),
             Capability::Threads => self.axes.threads > 1 && self.bytes_of(MemoryKind::Shared) > 0,
         }
     }
@@ -242,7 +245,7 @@ mod tests {
         for capability in [VectorArithmetic, Caches, Workers] {
             assert!(cpu.has(capability) && !gpu.has(capability), "{capability:?}");
         }
-        assert!(gpu.has(Threads) && !cpu.has(Threads));
+        assert!(gpu.has(Threads) && gpu.has(AsyncCopies) && !cpu.has(Threads) && !cpu.has(AsyncCopies));
         assert_eq!((cpu.cache(1), cpu.cache(4), gpu.cache(1)), (48 << 10, 0, 0));
         assert_eq!((cpu.lanes_of(4), cpu.lanes_of(0), cpu.lanes_of(1 << 20)), (16, 64, 1));
     }

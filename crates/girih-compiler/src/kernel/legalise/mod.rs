@@ -14,8 +14,10 @@
 //! * [`register`]: register buffers               * [`slots`]: where buffers lie in the scratch
 //! * [`transpose`]: squares of lanes               * [`blocks`]: loops over blocks
 //! * [`threads`]: loops over threads               * [`sync`]: where the threads of a block wait for each other
+//! * [`pipeline`]: loops that fill what the next iterations need
 
 mod blocks;
+mod pipeline;
 mod register;
 mod scalar;
 mod slots;
@@ -113,6 +115,10 @@ struct Lower<'a> {
     waits: Option<l::SiteId>,
     /// The statements before which the threads of the block wait for each other.
     barriers: FxHashSet<*const l::Stmt>,
+    /// Of a buffer that a pipeline fills: the axis whose iterations its generations belong to, and how many there are.
+    generations: FxHashMap<l::BufId, (l::AxisId, u32)>,
+    /// Inside a stage whose copies are asynchronous.
+    copies: bool,
 }
 
 /// A block of more statements is lowered without looking for copies it does not need.
@@ -159,6 +165,8 @@ impl<'a> Lower<'a> {
             nest: Vec::new(),
             waits: None,
             barriers: FxHashSet::default(),
+            generations: FxHashMap::default(),
+            copies: false,
         };
         for (n, param) in src.params.iter().enumerate() {
             let val = lower.value(&param.name, ty(param.ty, 1));
@@ -215,6 +223,9 @@ impl<'a> Lower<'a> {
     }
 
     fn run(&mut self, body: &[l::Stmt]) -> Res<()> {
+        if self.copies && self.copy_async(body)? {
+            return Ok(());
+        }
         self.find_aliases(body);
         body.iter().try_for_each(|stmt| {
             if self.barriers.contains(&std::ptr::from_ref(stmt)) {

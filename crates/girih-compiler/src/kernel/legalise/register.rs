@@ -77,7 +77,7 @@ impl Lower<'_> {
         let apart = || format!("the register buffer {} is not touched vector by vector", b.name);
         let vector = self.vector.filter(|v| v.lanes == lanes).ok_or_else(apart)?;
         let at_first = vector.first.ok_or_else(apart)?;
-        let linear = self.linear(b, idx)?;
+        let linear = self.linear(buf, idx)?;
         let Some((l::Ix::Const(1), rest)) = linear.linear(vector.axis) else { return Err(apart()) };
         let k::Ix::Const(rest) = self.ix(&rest)? else { return Err(apart()) };
         let element = rest.checked_add(at_first).and_then(|at| u64::try_from(at).ok()).ok_or_else(apart)?;

@@ -98,7 +98,8 @@ impl Lower<'_> {
     }
 
     /// The linear element of an access of a local buffer.
-    pub(super) fn linear(&self, buf: &l::Buf, idx: &[l::Ix]) -> Res<l::Ix> {
+    pub(super) fn linear(&self, id: l::BufId, idx: &[l::Ix]) -> Res<l::Ix> {
+        let buf = self.buf(id)?;
         if idx.len() != buf.shape.len() {
             return Err(format!("buffer {} has {} dimensions, not {}", buf.name, buf.shape.len(), idx.len()));
         }
@@ -108,7 +109,14 @@ impl Lower<'_> {
         if !threads.iter().all(mine) {
             return Err(format!("buffer {} is private, and a thread touches another one's part", buf.name));
         }
-        Ok(l::Ix::row_major(idx, own))
+        let within = l::Ix::row_major(idx, own);
+        Ok(match self.generations.get(&id) {
+            None => within,
+            Some((axis, depth)) => {
+                let generation = l::Ix::modulo(l::Ix::Axis(*axis), l::Ix::Const((*depth).into()));
+                l::Ix::add(l::Ix::mul(generation, l::Ix::Const(own.iter().product::<u64>() as i64)), within)
+            }
+        })
     }
 
     pub(super) fn storage(&self, buf: l::BufId) -> Res<Storage> {
@@ -287,6 +295,9 @@ impl Lower<'_> {
                 let dst = self.define(*dst)?;
                 self.push(k::Stmt::Scratch { dst, offset: k::Ix::Const(offset as i64) });
             }
+            l::Stmt::Stage { filled: l::Filled::Async, .. } => {
+                return Err("a stage that is filled asynchronously must begin a pipeline's body".to_string());
+            }
             l::Stmt::Stage { buf, body, .. } => {
                 self.local(*buf, 1)?;
                 self.run(body)?;
@@ -307,7 +318,8 @@ impl Lower<'_> {
             self.push(k::Stmt::Var { var, init });
             self.storage.insert(buf, Storage::Var(var));
         } else {
-            let len = own_shape(b).iter().product();
+            let generations = self.generations.get(&buf).map_or(1, |(_, depth)| u64::from(*depth));
+            let len = own_shape(b).iter().product::<u64>() * generations;
             let name = self.names.fresh(&b.name);
             let offset = self.slots.offset(buf);
             let space = if b.space == l::Space::Shared { k::Space::Shared } else { k::Space::Scratch };
@@ -342,7 +354,7 @@ impl Lower<'_> {
                 }
             }
             Storage::Slot(slot) => {
-                let linear = self.linear(self.buf(buf)?, idx)?;
+                let linear = self.linear(buf, idx)?;
                 let index = self.ix(&linear)?;
                 let dst = self.define(dst)?;
                 let place = k::Address::Slot { buf: slot, index };
@@ -365,7 +377,7 @@ impl Lower<'_> {
                 (false, _) => self.push(k::Stmt::Set { var, value }),
             },
             Storage::Slot(slot) => {
-                let linear = self.linear(self.buf(buf)?, idx)?;
+                let linear = self.linear(buf, idx)?;
                 let index = self.ix(&linear)?;
                 let place = k::Address::Slot { buf: slot, index };
                 self.push(k::Stmt::Store { place, value, mask: k::Mask::default(), order: k::Order::Weak });
@@ -404,6 +416,7 @@ impl Lower<'_> {
             l::Place::Vector { .. } => return Err(self.unplaced(f, "a vector must have at least two lanes")),
             l::Place::Block { .. } => return Err(self.unplaced(f, "loops over blocks must be outermost")),
             l::Place::Thread => return self.thread_loop(f),
+            l::Place::Pipeline { depth } => return self.pipelined(f, depth),
             l::Place::None | l::Place::Unroll => {}
         }
         let lo = self.ix(&f.lo)?;

@@ -32,6 +32,8 @@ struct Scan {
     /// Enclosing loops: the buffers used in each.
     loops: Vec<Vec<l::BufId>>,
     allocas: Vec<(u64, u64)>,
+    /// How many generations there are of a pipeline's stages.
+    generations: FxHashMap<l::BufId, u64>,
 }
 
 const ALIGN: u64 = 64;
@@ -56,7 +58,9 @@ impl Slots {
         let (mut total, mut shared) = (0u64, 0u64);
         for (buf, life) in &scan.lives {
             let b = kernel.bufs.get(*buf).ok_or("a buffer is not declared")?;
-            let bytes = byte_len(b).ok_or_else(|| too_large(&kernel.name, u64::MAX))?;
+            let generations = scan.generations.get(buf).copied().unwrap_or(1);
+            let bytes = byte_len(b).and_then(|n| n.checked_mul(generations));
+            let bytes = bytes.ok_or_else(|| too_large(&kernel.name, u64::MAX))?;
             match b.space {
                 l::Space::Scratch | l::Space::Private if !b.shape.is_empty() => {}
                 l::Space::Scratch | l::Space::Register { .. } | l::Space::Private => continue,
@@ -115,11 +119,7 @@ pub(super) fn own_shape(buf: &l::Buf) -> &[u64] {
 }
 
 fn byte_len(buf: &l::Buf) -> Option<u64> {
-    let elem = match buf.ty {
-        l::Ty::Num(d) => d.bytes(),
-        l::Ty::Ptr(_) => 8,
-    };
-    own_shape(buf).iter().try_fold(elem, |n, &d| n.checked_mul(d))
+    own_shape(buf).iter().try_fold(buf.element_bytes(), |n, &d| n.checked_mul(d))
 }
 
 impl Scan {
@@ -167,6 +167,13 @@ impl Scan {
                 l::Stmt::For(f) => {
                     if let Some(c) = &f.combine {
                         c.accs.iter().for_each(|&a| self.touch(a));
+                    }
+                    if let l::Place::Pipeline { depth } = f.place {
+                        let staged = f.body.iter().filter_map(|s| match s {
+                            l::Stmt::Stage { buf, .. } => Some((*buf, depth.into())),
+                            _ => None,
+                        });
+                        self.generations.extend(staged);
                     }
                     self.in_loop(kernel, &f.body)?;
                 }

@@ -76,6 +76,7 @@ impl Sync<'_> {
 
     fn stmt(&mut self, s: &Stmt, since: &mut Since) {
         match s {
+            Stmt::For(f) if matches!(f.place, Place::Pipeline { .. }) => self.pipelined(s, f, since),
             Stmt::For(f) if f.place != Place::Thread => self.repeated(s, &f.body, since),
             Stmt::Loop { body } => self.repeated(s, body, since),
             Stmt::Stage { body, .. } => self.body(body, since),
@@ -128,9 +129,33 @@ impl Sync<'_> {
         since.add(&before);
     }
 
+    /// A pipeline: the first generations are filled before it, and each iteration begins with a barrier. Behind it the
+    /// generation at hand is there for all, and the one that is filled is another.
+    fn pipelined(&mut self, s: &Stmt, f: &For, since: &mut Since) {
+        let stages = f.body.iter().take_while(|s| matches!(s, Stmt::Stage { .. })).count();
+        let (stages, rest) = f.body.split_at(stages);
+        let fill = self.effects_of(stages);
+        let at = std::ptr::from_ref(s);
+        if self.before.contains(&at) || since.meets(&fill) {
+            self.before.insert(at);
+            *since = Since::default();
+        }
+        since.add(&fill);
+        let before = std::mem::replace(since, Since { written: BTreeSet::new(), ..fill.clone() });
+        self.left.push(Since::default());
+        self.body(rest, since);
+        since.add(&self.left.pop().unwrap_or_default());
+        since.add(&fill);
+        since.add(&before);
+    }
+
     fn effects(&self, s: &Stmt) -> Since {
+        self.effects_of(std::slice::from_ref(s))
+    }
+
+    fn effects_of(&self, body: &[Stmt]) -> Since {
         let mut out = Since::default();
-        walk::visit(std::slice::from_ref(s), &mut |s| {
+        walk::visit(body, &mut |s| {
             parts(s, &mut |part| match part {
                 Part::ReadBuf(buf) if self.is_shared(*buf) => _ = out.read.insert(Thing::Buf(*buf)),
                 Part::WriteBuf(buf) if self.is_shared(*buf) => _ = out.written.insert(Thing::Buf(*buf)),

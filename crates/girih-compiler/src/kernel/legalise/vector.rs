@@ -252,7 +252,7 @@ impl Lower<'_> {
                     self.read_vector(*dst, var)?;
                 }
                 Storage::Slot(slot) => {
-                    let linear = self.linear(self.buf(*buf)?, idx)?;
+                    let linear = self.linear(*buf, idx)?;
                     match self.reach(&linear) {
                         Reach::Same => self.scalar_stmt(stmt)?,
                         Reach::Contiguous => {
@@ -276,7 +276,7 @@ impl Lower<'_> {
                     self.write_register(var, value);
                 }
                 Storage::Slot(slot) => {
-                    let linear = self.linear(self.buf(*buf)?, idx)?;
+                    let linear = self.linear(*buf, idx)?;
                     match self.reach(&linear) {
                         Reach::Contiguous => {
                             let value = self.whole(value)?;

@@ -1,9 +1,11 @@
 //! The tile rules, one file each, in the order they run.
 
+pub mod async_copy;
 pub mod blockify;
 pub mod blockify_launch;
 pub mod cache_blocks;
 pub mod cooperative_reduce;
+pub mod double_buffer;
 pub mod interchange;
 pub mod mark_unroll;
 pub mod pack_weights;

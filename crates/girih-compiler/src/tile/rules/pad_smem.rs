@@ -47,7 +47,7 @@ struct Access {
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let mut found = BTreeMap::new();
     gather(p, &p.body, &mut Around { weight: 1, ..Around::default() }, &mut found);
-    let bytes = |b: &Buf| b.shape.iter().product::<u64>().saturating_mul(element(b));
+    let bytes = |b: &Buf| b.shape.iter().product::<u64>().saturating_mul(b.element_bytes());
     let used: u64 = p.bufs.values().filter(|b| b.space == Space::Shared).map(bytes).sum();
     let mut room = ctx.target.bytes_of(MemoryKind::Shared).saturating_sub(used);
     let mut kernel = p.clone();
@@ -58,7 +58,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             continue;
         };
         let unit = if accesses.iter().any(|a| a.lanes > 1) { WIDEST } else { 4 };
-        let step = unit.div_ceil(element(b)).max(1);
+        let step = unit.div_ceil(b.element_bytes()).max(1);
         let all = |pad: u64| accesses.iter().map(move |a| a.passes(b, width + pad));
         let cost = |pad| all(pad).fold((0, 0), |(n, m): (u64, u64), (taken, least)| (n + taken, m + least));
         let (now, least) = cost(0);
@@ -74,7 +74,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             log.skipped(&b.name, format!("no padding takes fewer than {now} passes where {least} would do"));
             continue;
         };
-        let more = rows.iter().product::<u64>() * pad * element(b);
+        let more = rows.iter().product::<u64>() * pad * b.element_bytes();
         if more > room {
             log.skipped(&b.name, format!("there is no room for {more} more bytes of shared memory"));
             continue;
@@ -93,13 +93,6 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 const WIDEST: u64 = 16;
 /// Paddings that are tried.
 const MOST_STEPS: u64 = 4;
-
-fn element(b: &Buf) -> u64 {
-    match b.ty {
-        Ty::Num(d) => d.bytes(),
-        Ty::Ptr(_) => 8,
-    }
-}
 
 /// The loops around a statement.
 #[derive(Clone, Default)]
@@ -149,7 +142,7 @@ impl Access {
                 _ => 0,
             })
         };
-        let bytes = element(b);
+        let bytes = b.element_bytes();
         let address: [u64; 32] = std::array::from_fn(|lane| (at(lane as i64).max(0) as u64).saturating_mul(bytes));
         let lanes = (1u64 << self.threads.clamp(1, 32)) - 1;
         let (taken, least) = wavefronts(&address, lanes as u32, (self.lanes * bytes) as u32);

@@ -220,7 +220,7 @@ fn stage_operand(
     } else {
         free_loop(inner, Ix::Const(extent as i64), vec![free_loop(k, k_extent, body)])
     };
-    let stage = Stmt::Stage { buf, body: vec![fill] };
+    let stage = Stmt::Stage { buf, filled: Filled::Copied, body: vec![fill] };
 
     let (own, k) = (Ix::Axis(own), Ix::Axis(nest.roles.k));
     let idx = if panels {
@@ -291,19 +291,12 @@ fn fine_in_place(
         }
     }
     if let Stmt::Read { buf, .. } = only {
-        let bytes = kernel.bufs.get(*buf).map_or(u64::MAX, |b| b.shape.iter().product::<u64>() * elem_bytes(b.ty));
+        let bytes = kernel.bufs.get(*buf).map_or(u64::MAX, |b| b.shape.iter().product::<u64>() * b.element_bytes());
         if bytes <= ctx.target.cache(1) / 2 || left && !along_own {
             return Some("its buffer is small or already in order");
         }
     }
     None
-}
-
-fn elem_bytes(ty: Ty) -> u64 {
-    match ty {
-        Ty::Num(d) => d.bytes(),
-        Ty::Ptr(_) => 8,
-    }
 }
 
 #[cfg(test)]

@@ -155,7 +155,8 @@ fn stage(
         let body = fill(Ix::Axis(col), &|_| {});
         free_loop(col, Ix::Const(cols as i64), body)
     };
-    let stage = Stmt::Stage { buf, body: vec![free_loop(row, Ix::Const(rows as i64), vec![line])] };
+    let fill = free_loop(row, Ix::Const(rows as i64), vec![line]);
+    let stage = Stmt::Stage { buf, filled: Filled::Copied, body: vec![fill] };
 
     let idx = [outer, inner].map(Ix::Axis).to_vec();
     let at = slice.last().copied().unwrap_or(0);

@@ -1,0 +1,124 @@
+//! Loops that fill what the next iterations need.
+//!
+//! ```text
+//! for k in 0..n: serial pipeline(3)              for p in 0..2 { if p < n { fill(p) }  commit }
+//!   stage s: f32[64] shared async: ...           for k in 0..n {
+//!   use s                                 -->      wait groups 1
+//!                                                  barrier
+//!                                                  if k + 2 < n { fill(k + 2) }  commit
+//!                                                  use s[k%3*64 + ..]
+//!                                                }
+//! ```
+//!
+//! Each iteration makes one group of copies, an empty one at the end, so that the groups in flight are always those of the
+//! next iterations. Its barrier does two things: behind it the copies of all threads that the wait has covered are there for
+//! everyone, and all threads are done with the generation that is filled next, which the iteration before has used. One
+//! barrier is enough at any depth.
+
+use super::{Lower, Res};
+use crate::kernel::ir as k;
+use crate::loops::ir as l;
+
+impl Lower<'_> {
+    pub(super) fn pipelined(&mut self, f: &l::For, depth: u32) -> Res<()> {
+        let stages = f.body.iter().take_while(|s| matches!(s, l::Stmt::Stage { .. })).count();
+        let (stages, rest) = f.body.split_at(stages);
+        let counts = f.lo.is_const(0) && f.step.is_const(1) && depth >= 2;
+        if self.out.threads == 1 || !counts || stages.is_empty() {
+            return Err(
+                self.unplaced(f, "only threads of a block fill the next iterations' buffers, from 0 in steps of 1")
+            );
+        }
+        for stage in stages {
+            if let l::Stmt::Stage { buf, .. } = stage {
+                self.generations.insert(*buf, (f.axis, depth));
+                self.local(*buf, 1)?;
+            }
+        }
+        let copies = stages.iter().any(|s| matches!(s, l::Stmt::Stage { filled: l::Filled::Async, .. }));
+        let ahead = k::Ix::Const(i64::from(depth) - 1);
+        let hi = self.ix(&f.hi)?;
+
+        let (zero, one) = (k::Ix::Const(0), k::Ix::Const(1));
+        if depth == 2 {
+            self.fill(f, stages, zero.clone(), &hi, Some(&ahead), copies)?;
+        } else {
+            let first = self.axis_of(f.axis);
+            let body = self.inner(|s| s.fill(f, stages, k::Ix::Axis(first), &hi, Some(&ahead), copies))?;
+            let (lo, step) = (zero.clone(), one.clone());
+            self.push(k::Stmt::For { axis: first, lo, hi: ahead.clone(), step, unroll: 0, body });
+        }
+
+        let axis = self.axis_of(f.axis);
+        let body = self.inner(|s| {
+            if copies {
+                s.push(k::Stmt::WaitGroups { left: depth - 2 });
+            }
+            s.push(k::Stmt::Barrier);
+            s.fill(f, stages, k::Ix::add(k::Ix::Axis(axis), ahead.clone()), &hi, None, copies)?;
+            s.at_axis(f.axis, k::Ix::Axis(axis), vec![], |s| s.run(rest))
+        })?;
+        self.push(k::Stmt::For { axis, lo: zero, hi, step: one, unroll: 0, body });
+        Ok(())
+    }
+
+    /// Fills the generation of an iteration, if there is such an iteration; `below` is what its number is less than.
+    fn fill(
+        &mut self,
+        f: &l::For,
+        stages: &[l::Stmt],
+        at: k::Ix,
+        hi: &k::Ix,
+        below: Option<&k::Ix>,
+        copies: bool,
+    ) -> Res<()> {
+        let exists = k::Cond { lhs: at.clone(), cmp: k::Cmp::Lt, rhs: hi.clone() };
+        let always = matches!((below, hi), (Some(k::Ix::Const(most)), k::Ix::Const(n)) if most <= n);
+        let then = self.inner(|s| {
+            s.at_axis(f.axis, at, vec![], |s| {
+                stages.iter().try_for_each(|stage| match stage {
+                    l::Stmt::Stage { filled, body, .. } => {
+                        s.copies = *filled == l::Filled::Async;
+                        let done = s.run(body);
+                        s.copies = false;
+                        done
+                    }
+                    _ => Ok(()),
+                })
+            })
+        })?;
+        match always {
+            true => then.into_iter().for_each(|stmt| self.push(stmt)),
+            false => self.push(k::Stmt::If { mask: k::Mask { conds: vec![exists], vals: vec![] }, then, els: vec![] }),
+        }
+        if copies {
+            self.push(k::Stmt::Commit);
+        }
+        Ok(())
+    }
+
+    /// A load and the write of what it gave, as an asynchronous copy. Whether the statements are these two.
+    pub(super) fn copy_async(&mut self, body: &[l::Stmt]) -> Res<bool> {
+        let [l::Stmt::Load { dst, mem, mask, other, order: l::Order::Weak, site }, l::Stmt::Write { buf, idx, value }] =
+            body
+        else {
+            return Ok(false);
+        };
+        let zero = other.is_none_or(|o| matches!(o, l::Opnd::Const { bits: 0, .. }));
+        let lanes = self.vector.map_or(1, |v| v.lanes);
+        let bytes = lanes * mem.elem.bytes() as u32;
+        if *value != l::Opnd::Val(*dst) || !zero || ![4, 8, 16].contains(&bytes) || mem.elem.bits() < 8 {
+            return Err("a stage that is filled asynchronously does more than copy 4, 8 or 16 bytes".to_string());
+        }
+        let super::Storage::Slot(slot) = self.storage(*buf)? else {
+            return Err("an asynchronous copy goes to shared memory".to_string());
+        };
+        let index = self.linear(*buf, idx)?;
+        let to = k::Address::Slot { buf: slot, index: self.ix(&index)? };
+        let mask = self.mask(mask)?;
+        let from = self.place(mem)?;
+        self.check(mem, &from, lanes, &mask, false, *site)?;
+        self.push(k::Stmt::CopyAsync { to, from, bytes, mask });
+        Ok(true)
+    }
+}

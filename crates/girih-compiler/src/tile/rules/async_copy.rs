@@ -1,0 +1,120 @@
+//! `async_copy`
+
+use crate::base::rule::{Log, Rule};
+use crate::loops::ir::*;
+use crate::tile::Context;
+use crate::tile::edit::{self, Visit};
+
+pub const RULE: Rule<Kernel, Context> = Rule {
+    name: "async_copy",
+    doc: "\
+Fills the stages of a pipeline by copies that go on while the threads compute, instead of by loads that they wait for.
+
+```text
+for kt in 0..112: serial pipeline(3)             for kt in 0..112: serial pipeline(3)
+  stage a_s: f32[128, 36] shared:         -->      stage a_s: f32[128, 36] shared async:
+    ...                                              ...
+```
+
+A copy moves 4, 8 or 16 bytes; where its mask does not hold it writes zeros. Nothing passes through registers.
+
+Knob: `async_copy` (0 turns the rule off).
+
+Refuses stages that compute what they store, elements of fewer than 4 bytes that are moved one at a time, and masked elements
+that are something else than 0.
+",
+    run,
+};
+
+fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    edit::rewrite(p, &mut |kernel, s| {
+        let Stmt::For(f) = s else { return Visit::Into };
+        if !matches!(f.place, Place::Pipeline { .. }) {
+            return Visit::Into;
+        }
+        let mut new = f.clone();
+        for s in &mut new.body {
+            let Stmt::Stage { buf, filled: filled @ Filled::Copied, body } = s else { continue };
+            let name = &kernel.bufs[*buf].name;
+            let checked = if ctx.knobs.async_copy { copies(body, 1) } else { Err("knob off") };
+            match checked {
+                Ok(()) => {
+                    log.applied(name);
+                    *filled = Filled::Async;
+                }
+                Err(why) => log.skipped(name, why),
+            }
+        }
+        if new == *f { Visit::Into } else { Visit::Replace(vec![Stmt::For(new)]) }
+    })
+}
+
+/// Whether statements only copy; `lanes` elements at once.
+fn copies(body: &[Stmt], lanes: u64) -> Result<(), &'static str> {
+    match body {
+        [Stmt::Load { dst, mem, mask, other, order: Order::Weak, .. }, Stmt::Write { value, .. }] => {
+            if *value != Opnd::Val(*dst) {
+                return Err("it computes what it stores");
+            }
+            if other.is_some_and(|o| !matches!(o, Opnd::Const { bits: 0, .. })) {
+                return Err("masked elements are something else than 0");
+            }
+            if mem.elem.bits() < 8 || ![4, 8, 16].contains(&(lanes * mem.elem.bytes())) || !mask.vals.is_empty() {
+                return Err("its elements are not moved 4, 8 or 16 bytes at a time");
+            }
+            Ok(())
+        }
+        [Stmt::For(f)] => {
+            let lanes = match f.place {
+                Place::Vector { lanes } if edit::const_trip(f) == Some(lanes.into()) => u64::from(lanes),
+                Place::Vector { .. } => return Err("it moves more than one vector"),
+                _ => lanes,
+            };
+            copies(&f.body, lanes)
+        }
+        // The threads that have an element.
+        [Stmt::Test { .. }, Stmt::If { then, els, .. }] if els.is_empty() => copies(then, lanes),
+        _ => Err("it computes what it stores"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::tests::{apply, gpu, kernel, refusals, text};
+
+    const LOOP: &str = r#"tile kernel k(A: ptr f32, n: i32):
+  for k in 0..n: serial pipeline(2)
+    stage s: f32[256] shared:
+      for t in 0..64: free thread
+        for v in 0..4: free vector(4)
+          a: f32 = load A[k*256 + t*4 + v] where k < n else 0.0
+          s[t*4 + v] = a
+    for u in 0..64: free thread
+      x: f32 = s[63 - u]
+"#;
+
+    #[test]
+    fn plain_copies_go_on_while_threads_compute() {
+        let (out, log) = apply("async_copy", &kernel(LOOP), &gpu(&[]));
+        assert_eq!(log.applied, ["s"]);
+        assert!(text(&out).contains("    stage s: f32[256] shared async:\n"), "{}", text(&out));
+    }
+
+    #[test]
+    fn what_is_more_than_a_copy_is_refused() {
+        for (from, to, why) in [
+            (
+                "          s[t*4 + v] = a",
+                "          b: f32 = a * 2.0\n          s[t*4 + v] = b",
+                "it computes what it stores",
+            ),
+            ("else 0.0", "else 1.0", "masked elements are something else than 0"),
+            ("f32", "f64", "its elements are not moved 4, 8 or 16 bytes at a time"),
+        ] {
+            assert_eq!(refusals("async_copy", &LOOP.replace(from, to), &gpu(&[])), [format!("s: {why}")]);
+        }
+        assert_eq!(refusals("async_copy", LOOP, &gpu(&["async_copy=0"])), ["s: knob off"]);
+        let serial = LOOP.replace(" pipeline(2)", "");
+        assert_eq!(refusals("async_copy", &serial, &gpu(&[])), Vec::<String>::new());
+    }
+}

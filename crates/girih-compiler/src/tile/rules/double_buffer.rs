@@ -1,0 +1,170 @@
+//! `double_buffer`
+
+use std::collections::BTreeSet;
+
+use crate::base::rule::{Log, Rule};
+use crate::loops::ir::*;
+use crate::loops::walk::{effects, refs};
+use crate::tile::Context;
+use crate::tile::edit::{self, Visit};
+use crate::tile::rules::axis_site;
+use crate::tile::target::MemoryKind;
+
+pub const RULE: Rule<Kernel, Context> = Rule {
+    name: "double_buffer",
+    doc: "\
+Gives the stages of a serial loop several slots each, so that the operands of the next iterations are fetched while those of
+one are used.
+
+```text
+for kt in 0..112: serial                         for kt in 0..112: serial pipeline(3)
+  stage a_s: f32[128, 36] shared: ...              stage a_s: f32[128, 36] shared: ...
+  stage b_s: f32[128, 36] shared: ...     -->      stage b_s: f32[128, 36] shared: ...
+  for t in 0..256: free thread                     for t in 0..256: free thread
+    ...                                              ...
+```
+
+What the loop means stays the same; that it fills ahead, when, and where the threads wait for each other is derived from the
+depth when the loop is lowered. Stages come first in the body: nothing before them is what they read.
+
+The depth is the number of slots for which half of a block's shared memory has room, so that two blocks share a
+multiprocessor, from 2 to 4; 2 where only all of it has room.
+
+Knob: `slots`; 1 turns the rule off.
+
+Refuses loops that store to global memory, which a fetch ahead could pass, stages that read what the loop writes, and stages
+of which shared memory does not hold two.
+",
+    run,
+};
+
+fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    let all = p.bufs.values().filter(|b| b.space == Space::Shared).map(bytes).sum();
+    edit::rewrite(p, &mut |kernel, s| {
+        let Stmt::For(f) = s else { return Visit::Into };
+        let staged = f.body.iter().any(|s| matches!(s, Stmt::Stage { .. }));
+        if f.kind != LoopKind::Serial || f.place != Place::None || !staged {
+            return Visit::Into;
+        }
+        let site = axis_site(kernel, f.axis);
+        match pipelined(kernel, ctx, f, all) {
+            Ok((new, depth, size)) => {
+                log.applied(format!("{site}: {depth} slots of {size} bytes"));
+                Visit::Replace(vec![Stmt::For(Box::new(new))])
+            }
+            Err(why) => {
+                log.skipped(site, why);
+                Visit::Into
+            }
+        }
+    })
+}
+
+/// The most slots that are chosen: the latency of memory is some iterations long.
+const MOST: u64 = 4;
+
+/// The loop as a pipeline, its depth, and the bytes of a slot. `all` is what shared memory holds with one slot each.
+fn pipelined(kernel: &Kernel, ctx: &Context, f: &For, all: u64) -> Result<(For, u64, u64), String> {
+    if ctx.knobs.slots == Some(1) {
+        return Err("knob off".to_string());
+    }
+    if !f.lo.is_const(0) || !f.step.is_const(1) {
+        return Err("it does not count from 0 in steps of 1".to_string());
+    }
+    if f.hi.as_const().is_some_and(|n| n < 2) {
+        return Err("it has one iteration".to_string());
+    }
+    let (stages, rest): (Vec<Stmt>, Vec<Stmt>) = f.body.iter().cloned().partition(|s| matches!(s, Stmt::Stage { .. }));
+    let (of_rest, of_stages) = (effects(&rest), effects(&stages));
+    if !of_rest.stores.is_empty() || of_rest.ordered || of_rest.atomic {
+        return Err("it stores to global memory".to_string());
+    }
+    let defined: BTreeSet<ValId> = refs(&rest).vals_defined.into_iter().collect();
+    let own: BTreeSet<BufId> = stages.iter().filter_map(staged).collect();
+    let declared = rest.iter().any(|s| matches!(s, Stmt::Local { buf } if of_stages.bufs_read.contains(buf)));
+    let reads = of_stages.bufs_read.difference(&own).any(|b| of_rest.bufs_written.contains(b));
+    if declared || reads || refs(&stages).vals_used.iter().any(|v| defined.contains(v)) {
+        return Err("its stages read what the loop computes".to_string());
+    }
+    if own.iter().any(|b| kernel.bufs[*b].space != Space::Shared) {
+        return Err("its stages are not in shared memory".to_string());
+    }
+    let size: u64 = own.iter().map(|b| bytes(&kernel.bufs[*b])).sum();
+    let room = ctx.target.bytes_of(MemoryKind::Shared);
+    let fits = |depth: u64, room: u64| all + (depth - 1) * size <= room;
+    let chosen = || (2..=MOST).rev().find(|n| fits(*n, room / 2)).or(Some(2).filter(|n| fits(*n, room)));
+    let depth = match ctx.knobs.slots {
+        Some(given) if !fits(given.into(), room) => {
+            let needs = all + (u64::from(given) - 1) * size;
+            return Err(format!("{given} slots take {needs} bytes of shared memory, and a block has {room}"));
+        }
+        Some(given) => u64::from(given),
+        None => {
+            chosen().ok_or_else(|| format!("two slots of {size} bytes are more than shared memory has room for"))?
+        }
+    };
+    let body = stages.into_iter().chain(rest).collect();
+    Ok((For { place: Place::Pipeline { depth: depth as u32 }, body, ..f.clone() }, depth, size))
+}
+
+fn staged(s: &Stmt) -> Option<BufId> {
+    match s {
+        Stmt::Stage { buf, .. } => Some(*buf),
+        _ => None,
+    }
+}
+
+fn bytes(b: &Buf) -> u64 {
+    b.shape.iter().product::<u64>().saturating_mul(b.element_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::tests::{apply, gpu, kernel, refusals, text};
+
+    const LOOP: &str = r#"tile kernel k(A: ptr f32, C: ptr f32, n: i32):
+  local sum: f32[64] private
+  for k in 0..n: serial
+    i: i32 = index k
+    stage s: f32[64] shared:
+      for t in 0..64: free thread
+        a: f32 = load A[k*64 + t]
+        s[t] = a
+    for u in 0..64: free thread
+      x: f32 = s[63 - u]
+      y: f32 = sum[u]
+      z: f32 = x + y
+      sum[u] = z
+"#;
+
+    #[test]
+    fn stages_come_first_and_get_slots() {
+        let (out, log) = apply("double_buffer", &kernel(LOOP), &gpu(&[]));
+        assert_eq!(log.applied, ["loop k: 4 slots of 256 bytes"]);
+        let made = text(&out);
+        let start = "  for k in 0..n: serial pipeline(4)\n    stage s: f32[64] shared:\n";
+        assert!(made.contains(start) && made.contains("        s[t] = a\n    i: i32 = index k\n"), "{made}");
+        let (out, _) = apply("double_buffer", &kernel(LOOP), &gpu(&["slots=6"]));
+        assert!(text(&out).contains("pipeline(6)"), "{}", text(&out));
+    }
+
+    #[test]
+    fn what_a_fetch_ahead_could_pass_is_refused() {
+        for (from, to, why) in [
+            ("      sum[u] = z\n", "      sum[u] = z\n      store C[k] = z\n", "it stores to global memory"),
+            ("A[k*64 + t]", "A[i*64 + t]", "its stages read what the loop computes"),
+            ("0..n", "1..n", "it does not count from 0 in steps of 1"),
+            ("0..n", "0..1", "it has one iteration"),
+            (
+                "f32[64] shared",
+                "f32[64, 500] shared",
+                "two slots of 128000 bytes are more than shared memory has room for",
+            ),
+        ] {
+            let text = LOOP.replace(from, to).replace("s[t]", if to.contains("500") { "s[t, 0]" } else { "s[t]" });
+            let text = text.replace("s[63 - u]", if to.contains("500") { "s[63 - u, 0]" } else { "s[63 - u]" });
+            assert_eq!(refusals("double_buffer", &text, &gpu(&[])), [format!("loop k: {why}")], "{to}");
+        }
+        assert_eq!(refusals("double_buffer", LOOP, &gpu(&["slots=1"])), ["loop k: knob off"]);
+    }
+}
