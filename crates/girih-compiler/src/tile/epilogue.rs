@@ -72,7 +72,7 @@ fn join_one(kernel: &Kernel, body: &mut [Stmt], acc: BufId, touching: &[usize]) 
     let shape = &kernel.bufs[acc].shape;
     let start = start(&body[first], acc, shape)?;
     let mut new = body[tile].clone();
-    After::of(kernel, &body[last], acc, shape)?.put(&mut new, acc, start)?;
+    After::of(kernel, &body[last], acc, shape)?.put(kernel, &mut new, acc, start)?;
     body[tile] = new;
     Some(())
 }
@@ -132,13 +132,15 @@ impl<'a> After<'a> {
     }
 
     /// Makes the register tile start from a constant and end with this.
-    fn put(&self, tile: &mut Stmt, acc: BufId, start: Opnd) -> Option<()> {
+    fn put(&self, kernel: &Kernel, tile: &mut Stmt, acc: BufId, start: Opnd) -> Option<()> {
         let mut at = tile;
         let parts = loop {
             let Stmt::For(f) = at else { return None };
+            let in_registers = |buf: &BufId| matches!(kernel.bufs[*buf].space, Space::Register { .. });
             match &mut f.body[..] {
+                _ if f.kind != LoopKind::Free => return None,
                 [Stmt::For(_)] => at = &mut f.body[0],
-                [Stmt::Local { .. }, _, _, _] => break &mut f.body,
+                [Stmt::Local { buf }, _, _, _] if in_registers(buf) => break &mut f.body,
                 _ => return None,
             }
         };

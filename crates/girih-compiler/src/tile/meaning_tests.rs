@@ -11,6 +11,7 @@ use crate::base::launch::Launch;
 use crate::base::memory::VecMemory;
 use crate::kernel;
 use crate::kernel::legalise::{Options, legalise};
+use crate::kernel::sim;
 use crate::loops::eval::run;
 use crate::loops::ir::{Kernel, Ty};
 use crate::num::op::Rounding;
@@ -43,7 +44,8 @@ fn fill(dtype: DType, count: u64, seed: u64) -> Vec<u8> {
     out
 }
 
-fn evaluate(k: &Kernel, case: &Case) -> Vec<Vec<u8>> {
+/// A memory with the arguments of a kernel, its launch, and where its buffers are.
+fn place(k: &Kernel, case: &Case) -> (VecMemory, Launch, Vec<u64>) {
     let mut memory = VecMemory::new();
     let (mut args, mut buffers) = (vec![], vec![]);
     for (at, (param, &arg)) in k.params.iter().zip(&case.args).enumerate() {
@@ -56,10 +58,20 @@ fn evaluate(k: &Kernel, case: &Case) -> Vec<Vec<u8>> {
             Ty::Num(_) => args.push(arg),
         }
     }
-    if let Err(trap) = run(k, &Launch::new(case.grid, args), &mut memory, &mut Silent) {
+    let launch = Launch::new(case.grid, args);
+    (memory, launch, buffers)
+}
+
+fn contents(memory: &VecMemory, buffers: &[u64]) -> Vec<Vec<u8>> {
+    buffers.iter().map(|b| memory.bytes(*b).unwrap().to_vec()).collect()
+}
+
+fn evaluate(k: &Kernel, case: &Case) -> Vec<Vec<u8>> {
+    let (mut memory, launch, buffers) = place(k, case);
+    if let Err(trap) = run(k, &launch, &mut memory, &mut Silent) {
         panic!("{}\n{}", trap.message, text(k));
     }
-    buffers.iter().map(|b| memory.bytes(*b).unwrap().to_vec()).collect()
+    contents(&memory, &buffers)
 }
 
 fn check(case: &Case, ctx: &Context) {
@@ -76,6 +88,16 @@ fn check(case: &Case, ctx: &Context) {
     let shared = ctx.target.bytes_of(MemoryKind::Shared);
     let lowered = legalise(&k, &Options { check: false, shared }).unwrap_or_else(|e| panic!("{e}\n{}", text(&k)));
     assert_eq!(kernel::verify::verify(&lowered), Vec::<String>::new(), "{}", kernel::print::print(&lowered));
+    if lowered.threads > 1 {
+        for seed in [0, 1 + case.args.iter().sum::<u64>() % 7] {
+            let (mut memory, launch, buffers) = place(&k, case);
+            let options = sim::Options::of_seed(seed);
+            let ran = sim::run(&lowered, &k, &launch, &mut memory, &mut Silent, &options).and_then(|r| r.clean());
+            let printed = || kernel::print::print(&lowered);
+            ran.unwrap_or_else(|trap| panic!("seed {seed}: {}\n{}", trap.message, printed()));
+            assert!(contents(&memory, &buffers) == want, "seed {seed}: other values\n{}", printed());
+        }
+    }
 }
 
 fn targets() -> Vec<Context> {
@@ -110,8 +132,12 @@ fn gemm_with_partial_edges() {
 #[test]
 fn gemm_of_transposed_operands() {
     let small = GEMM_TRANSPOSED.replace("128", "32").replace("64", "32");
+    let local = "  local acc: f32[32, 32]\n";
+    assert!(small.contains(local));
+    let start = "  for i0 in 0..32: free\n    for j0 in 0..32: free\n      acc[i0, j0] = 0.0\n";
+    let small = small.replace(local, &format!("{local}{start}"));
     for (m, n, k) in [(64, 64, 32), (40, 51, 23)] {
-        check_all(&[case(&small, [2, 2, 1], &[m * k, k * n, 64 * 32, m, n, k])]);
+        check_all(&[case(&small, [2, 1, 1], &[m * k, k * n, 64 * 32, m, n, k])]);
     }
 }
 
@@ -216,5 +242,76 @@ fn masks_of_every_form() {
         for n in [0, 9, 32, 50] {
             check_all(&[case(&loops, [2, 1, 1], &[64, 64, 2, n])]);
         }
+    }
+}
+
+/// Pipelines of every depth and length, with copies that are asynchronous and not.
+#[test]
+fn pipelines_of_every_depth_and_length() {
+    let small =
+        GEMM.replace("f16", "f32").replace("0x0", "0.0").replace("128", "16").replace("63", "7").replace("64", "8");
+    for slots in 1..=6 {
+        for length in 0..=8u64 {
+            let (m, n, k) = (16, 16, length * 8);
+            let knobs = [format!("slots={slots}"), format!("async_copy={}", (slots + length) % 2)];
+            let knobs: Vec<&str> = knobs.iter().map(String::as_str).collect();
+            let ctx = Context { target: Target::named("sm_80").unwrap(), ..with_knobs(&knobs) };
+            check(&case(&small, [1, 1, 1], &[m * k, k * n, m * n, m, n, k]), &ctx);
+        }
+    }
+}
+
+/// Products of a model, of shapes and with knobs that are drawn.
+#[test]
+fn products_with_drawn_knobs() {
+    let mut state = 7u64;
+    let mut draw = |of: &[u64]| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        of[(state >> 33) as usize % of.len()]
+    };
+    for at in 0..24 {
+        let sizes = [1, 3, 8, 16, 20, 33, 64, 70];
+        let (m, n, k) = (draw(&sizes), draw(&sizes), draw(&[1, 4, 7, 16, 40, 64, 100]));
+        let dtype = ["f32", "f32", "f64", "f16"][at % 4];
+        let (a, b) = match draw(&[0, 1, 2]) {
+            0 => (format!("x[i*{k} + k]"), format!("w[j*{k} + k]")),
+            1 => (format!("x[i*{k} + k]"), format!("w[k*{n} + j]")),
+            _ => (format!("x[k*{m} + i]"), format!("w[k*{n} + j]")),
+        };
+        let wide = if dtype == "f64" { "f64" } else { "f32" };
+        let convert = if dtype == wide { "copy" } else { wide };
+        let loops = format!(
+            "loop kernel k(x: ptr {dtype}, w: ptr {dtype}, b: ptr {wide}, out: ptr {wide}) open:
+  for i in 0..{m}: free
+    for j in 0..{n}: free
+      local acc: {wide}
+      acc = 0.0
+      for k in 0..{k}: reduce contraction m=i n=j k=k a=a b=c acc=acc
+        a: {dtype} = load {a}
+        c: {dtype} = load {b}
+        a1: {wide} = {convert}(a)
+        c1: {wide} = {convert}(c)
+        old: {wide} = acc
+        new: {wide} = fma(a1, c1, old)
+        acc = new
+      sum: {wide} = acc
+      bias: {wide} = load b[j]
+      y: {wide} = sum + bias
+      store out[i*{n} + j] = y
+"
+        );
+        let mut ctx = Context { target: Target::named(Target::NAMES[1 + at % 4]).unwrap(), ..context() };
+        let knobs = [
+            ("threads", draw(&[32, 64, 256])),
+            ("slots", draw(&[1, 2, 3, 5])),
+            ("async_copy", draw(&[0, 1, 1])),
+            ("pad_smem", draw(&[0, 1])),
+            ("register_tile", draw(&[0, 1, 1, 1])),
+            ("unroll", draw(&[0, 8, 64])),
+        ];
+        for (name, value) in knobs {
+            ctx.knobs.set(&format!("{name}={value}")).unwrap();
+        }
+        check(&case(&loops, [1, 1, 1], &[m * k, n * k, n, m * n]), &ctx);
     }
 }

@@ -15,10 +15,7 @@ use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
 use crate::loops::walk;
 
-/// The most elements of an access.
-const MOST: u64 = 4;
-
-/// How many of `extent` elements along an axis a load or store of global memory can take at once: 1, 2 or 4. The axis counts
+/// How many of `extent` elements along an axis a load or store of global memory can take at once: 1 or a power of two. The axis counts
 /// from 0; `varying` are the values that may depend on it, everything else in the index stays as it is.
 pub fn lanes(
     kernel: &Kernel,
@@ -55,7 +52,7 @@ pub fn lanes(
             && is_multiple(&mem.index, axis, *lanes, &facts)
             && mask.conds.iter().all(|c| alike(c, axis, *lanes, &facts))
     };
-    [MOST, 2].into_iter().find(fits).unwrap_or(1)
+    [16, 8, 4, 2].into_iter().find(fits).unwrap_or(1)
 }
 
 /// Whether an expression is a multiple of `lanes` wherever the axis is.

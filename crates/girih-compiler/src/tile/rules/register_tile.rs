@@ -399,6 +399,15 @@ mod tests {
           store C[(i1*8 + i2_2)*64 + (j1*32 + j2_3)] = v
 "#;
         assert!(made.contains(end), "{made}");
+        // Nor where the sum is one of several stretches, whatever else a stretch holds.
+        let stretches = block.replace(
+            "  for i in 0..16: free\n    for j in 0..64: free\n      for kk",
+            "  for kt in 0..2: serial\n    local z: f32[16, 64]\n    for i2 in 0..16: free\n      for j2 in 0..64: free\n        \
+             z[i2, j2] = 0.0\n    for k2 in 0..8: free\n      store C[k2] = 0.0\n    for i in 0..16: free\n     for j in \
+             0..64: free\n      for kk",
+        );
+        let (_, log) = apply("register_tile", &kernel(&stretches), &context());
+        assert_eq!(log.applied, ["contraction into acc"]);
         // Not where it is needed in memory: another reader, other places, masks, a sum in stretches.
         for (from, to) in [
             ("s: f32 = acc[i1, j1]", "s: f32 = acc[i1, 63 - j1]"),

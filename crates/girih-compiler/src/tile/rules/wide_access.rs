@@ -27,7 +27,7 @@ for v in 0..4: free unroll                       local x_w: f32[4]      for v in
 
 Arrays of a model start at multiples of 16 bytes; of a tile program, where it assumes so.
 
-Refuses loops of other lengths than 2 and 4, and accesses that do not start at a multiple of their size, or of whose elements
+Refuses loops of other lengths than 2, 4, 8 and 16, and accesses that do not start at a multiple of their size, or of whose elements
 a mask may hold for some only.
 ",
     run,
@@ -37,7 +37,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     edit::rewrite(p, &mut |kernel, s| {
         let Stmt::For(f) = s else { return Visit::Into };
         let straight = f.body.iter().all(|s| walk::bodies(s).is_empty());
-        let lanes = const_trip(f).filter(|n| [2, 4].contains(n));
+        let lanes = const_trip(f).filter(|n| [2, 4, 8, 16].contains(n));
         let (LoopKind::Free, Place::Unroll, true, Some(lanes)) = (f.kind, f.place, straight, lanes) else {
             return Visit::Into;
         };

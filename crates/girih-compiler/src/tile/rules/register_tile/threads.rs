@@ -132,14 +132,15 @@ fn side<'a>(kernel: &Kernel, list: &'a [Stmt], k: AxisId, own: AxisId) -> Option
     let b = &kernel.bufs[*buf];
     let Ty::Num(dtype) = b.ty else { return None };
     let none = BTreeSet::new();
-    let lanes = (16 / dtype.bytes()).clamp(1, 4);
     let along = |axis| affine::buf_stride(b, idx, axis, &none) == Stride::Unit;
-    let (is, extent) = match (along(own), along(k)) {
-        (true, _) => (Along::Own, b.shape.last()),
-        (_, true) => (Along::Sum, b.shape.last()),
-        _ => (Along::Neither, None),
+    // Columns of the accumulator are stored four at a time; along the sum more elements of fewer bytes go together.
+    let (is, most) = match (along(own), along(k)) {
+        (true, _) => (Along::Own, 4),
+        (_, true) => (Along::Sum, 8),
+        _ => (Along::Neither, 1),
     };
-    let lanes = extent.map_or(1, |n| n & n.wrapping_neg()).min(lanes);
+    let even = b.shape.last().map_or(1, |n| n & n.wrapping_neg());
+    let lanes = even.min((16 / dtype.bytes()).clamp(1, most));
     Some((first, is, lanes))
 }
 
@@ -355,10 +356,10 @@ impl Tile {
         // The elements along the sum that one access takes are taken before they are needed.
         let sides = [(&parts.rows, nest.roles.m), (&parts.cols, nest.roles.n)];
         let ahead = |(list, own): &(&Vec<Stmt>, AxisId)| match side(kernel, list, k, *own) {
-            Some((_, Along::Sum, lanes)) => lanes,
-            _ => 1,
+            Some((_, Along::Sum, lanes)) => Some(lanes),
+            _ => None,
         };
-        let step = sides.iter().map(ahead).max().unwrap_or(1);
+        let step = sides.iter().filter_map(ahead).min().unwrap_or(1);
         let step = (nest.k & nest.k.wrapping_neg()).min(step);
         self.threads_around(kernel, |kernel, thread| {
             let (outer, inner) = (new_axis(kernel, k, "1"), new_axis(kernel, k, "2"));
