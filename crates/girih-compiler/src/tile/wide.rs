@@ -67,7 +67,7 @@ fn alike(cond: &Cond, axis: AxisId, lanes: u64, facts: &Facts) -> bool {
     let (left, right) = (cond.lhs.has_axis(axis), cond.rhs.has_axis(axis));
     let unit = || affine::stride(&cond.lhs, axis, &BTreeSet::new()) == Stride::Unit;
     let multiples = || [&cond.lhs, &cond.rhs].into_iter().all(|ix| is_multiple(ix, axis, lanes, facts));
-    !left && !right || left && !right && cond.cmp == Cmp::Lt && unit() && multiples()
+    !right && (!left || cond.cmp == Cmp::Lt && unit() && multiples())
 }
 
 /// The mask of an access as that of its first element, along an axis whose elements are masked alike.
