@@ -137,7 +137,9 @@ fn is_ours(name: &str) -> bool {
     [KEYWORDS, KEYWORDS_OF_CPP, OWN, MACROS].iter().any(|words| words.split(' ').any(|w| w == name))
         || vector(name)
         || limit()
-        || ["girih", "soft_", "copy_async_"].iter().any(|s| name.starts_with(s))
+        || ["girih", "soft_", "copy_async_", "copy_tensor_", "mbarrier_", "fence_", "prefetch_tensor_", "TensorMap"]
+            .iter()
+            .any(|s| name.starts_with(s))
         || name.ends_with("_t")
         || name.split('_').any(typed)
         || DType::ALL.iter().any(|d| d.name().eq_ignore_ascii_case(name))

@@ -62,6 +62,8 @@ impl std::ops::AddAssign for Counts {
 }
 
 const BANKS: usize = 32;
+/// Bytes of a wavefront that uses every bank.
+pub(super) const BANK_BYTES: u64 = 4 * BANKS as u64;
 const NONE: u8 = u8::MAX;
 
 /// Wavefronts of one request to shared memory, and the least.
@@ -109,7 +111,7 @@ fn conflicts(address: &[u64], lanes: u32, bytes: u32) -> u32 {
     u32::from(most)
 }
 
-const SECTOR: u64 = 32;
+pub(super) const SECTOR: u64 = 32;
 
 /// Sectors of one request to global memory, and the least for as many different bytes.
 pub(super) fn sectors(address: &[u64], lanes: u32, bytes: u32) -> (u32, u32) {
