@@ -99,7 +99,9 @@ fn everything_in_a_pipeline_is_needed() {
         finds(&without(&text, "copy tensor"), &[Deadlock]);
         finds(&without(&text, "init full"), &[Init]);
         finds(&text.replace("full[i] count 1", "full[i] count 2"), &[Deadlock]);
-        finds(&text.replace("free[i] count 64", "free[i] count 63"), &[WriteAfterRead, Arrivals, Aliased]);
+        // Whoever comes last is not waited for: a schedule in which that is not the thread that copies shows it.
+        let all = reports(&text.replace("free[i] count 64", "free[i] count 63"));
+        assert!(all.iter().any(|(_, r)| r.findings.iter().any(|f| f.kind == WriteAfterRead)), "{}", all[0].1);
         finds(&text.replace("expect 256", "expect 512"), &[Deadlock]);
     }
 }
