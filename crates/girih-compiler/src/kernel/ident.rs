@@ -166,6 +166,8 @@ mod tests {
             "ulonglong2",
             "girih_0",
             "copy_async_16",
+            "mbarrier_wait",
+            "TensorMap",
         ]) {
             hints.extend([word.to_string(), format!("{word}_"), format!("_{word}"), format!("{word}_2")]);
         }

@@ -604,6 +604,73 @@ mod tests {
             let all = wrong(&block("threads 64 scratch 0 shared 2048", &format!("{slots}copy async {copy}")));
             assert!(all.len() == 1 && all[0].contains(message), "{copy}: {all:?}");
         }
+    }
+
+    #[test]
+    fn what_tma_does_not_copy_is_refused() {
+        let head = "grid (1, 1, 1) threads 64 scratch 0 shared 8256";
+        let with = |tensor: &str, copy: &str| {
+            block(
+                head,
+                &format!(
+                    "shared s: f32[1024] at 0\nshared t: f16[1024] at 4096\nshared u: f32[460] at 6160\n\
+                     shared full: mbarrier[2] at 8000\ntensor m: {tensor}\nif tx == 0 {{\n  init full[0] count 1\n  \
+                     fence init\n  fence async\n}}\nbarrier\nif tx == 0 {{\n  arrive full[0] expect 4096\n  \
+                     arrive full[1]\n  copy tensor {copy}\n}}\nwait full[bx%2] parity 0"
+                ),
+            )
+        };
+        let (good, copy) = ("f32[256, 64] of o strides (64) box [32, 32]", "s[0] = m[bx*32, tx] on full[0]");
+        assert_eq!(wrong(&with(good, copy)), [""; 0]);
+        assert_eq!(wrong(&with(&format!("{good} swizzle 128"), copy)), [""; 0]);
+        assert_eq!(
+            wrong(&with(
+                "f16[9, 9, 9, 64] of h strides (576, 64, 64) box [1, 1, 2, 64]",
+                "t[0] = m[0, 1, 2, 3] on full[0]"
+            )),
+            [""; 0]
+        );
+        for (tensor, message) in [
+            (
+                "f32[256, 64] of o strides (64) box [512, 32]",
+                "the box of the tensor `m` is [512, 32]; an extent is 1 to 256",
+            ),
+            ("f32[256, 64] of o strides (64) box [0, 32]", "an extent is 1 to 256"),
+            ("f32[256, 64] of o strides (64) box [32, 6]", "a row of the box of the tensor `m` has 24 bytes"),
+            ("f32[256, 64] of o strides (62) box [32, 32]", "a stride of the tensor `m` is 248 bytes"),
+            ("f32[256, 64] of o strides (64, 1) box [32, 32]", "2 dimensions, 2 strides and a box of 2"),
+            ("f32[256, 64] of o strides (64) box [32, 32] swizzle 64", "needs rows of as many"),
+            ("f32[256, 64] of o strides (64) box [32, 32] swizzle 48", "that is 32, 64 or 128"),
+            ("f32[256, 64] of h strides (64) box [32, 32]", "is not of a parameter that is an address of f32"),
+            ("f32[256, bx] of o strides (64) box [32, 32]", "do not follow from the parameters"),
+            ("f32[256, 64] of o strides (64) box [64, 32]", "has 2048 elements, and `s` has 1024"),
+        ] {
+            let all = wrong(&with(tensor, copy));
+            assert!(all.iter().any(|e| e.contains(message)), "{tensor}: {all:?}");
+        }
+        for (copy, message) in [
+            ("s[16] = m[0, 0] on full[0]", "goes to a place in `s` that is no multiple of 128 bytes"),
+            ("u[0] = m[0, 0] on full[0]", "goes to a place in `u` that is no multiple of 128 bytes"),
+            ("t[0] = m[0, 0] on full[0]", "goes to a shared slot of f32"),
+            ("s[0] = m[0] on full[0]", "1 coordinates are given to the tensor `m`, which has 2"),
+            ("s[0] = m[0, 0] on s[0]", "`copy tensor` is of something that is no mbarrier"),
+        ] {
+            let all = wrong(&with(good, copy));
+            assert!(all.iter().any(|e| e.contains(message)), "{copy}: {all:?}");
+        }
+        for (body, message) in [
+            ("shared full: mbarrier[2] at 0\nx: i64 = load full[0]", "an mbarrier is read or written as memory"),
+            ("shared full: mbarrier[65] at 0", "65 mbarriers; it has at most 64"),
+            ("shared full: mbarrier[2] at 0\ninit full[0] count 0", "an mbarrier counts 1 to 1048575 arrivals, not 0"),
+            ("shared full: mbarrier[2] at 0\narrive full[0] expect 1048576", "counts less than 1048576 bytes"),
+        ] {
+            let all = wrong(&block("threads 64 scratch 0 shared 1024", body));
+            assert!(all.iter().any(|e| e.contains(message)), "{body}: {all:?}");
+        }
+    }
+
+    #[test]
+    fn a_thread_moves_16_bytes_of_anything() {
         for lanes in [4, 8] {
             let body = format!("x: f16x{lanes} = load h[tx*{lanes}]\nstore h[tx*{lanes}] = x");
             assert_eq!(wrong(&block("threads 64 scratch 0", &body)), [""; 0]);

@@ -55,7 +55,7 @@ impl Printer<'_> {
         );
         self.support.block(name, &format!("INLINE void {name}(void *p, int parity) {{\n{body}}}\n"));
         let (address, parity) = (self.target(on).address, self.ix.print(parity));
-        self.out.line(&format!("{name}({address}, (int)({parity}));"));
+        self.out.line(&format!("{name}({address}, {parity});"));
     }
 
     pub(super) fn fence(&mut self, fence: Fence) {
@@ -87,7 +87,7 @@ impl Printer<'_> {
         let text = format!("INLINE void {name}(void *to, const TensorMap *map, {params}, void *on) {{\n{body}}}\n");
         self.support.block("TensorMap", TENSOR_MAP);
         self.support.block(&name, &text);
-        let coordinates: Vec<String> = from.iter().rev().map(|ix| format!("(int)({})", self.ix.print(ix))).collect();
+        let coordinates: Vec<String> = from.iter().rev().map(|ix| self.ix.print(ix)).collect();
         let (to, on) = (self.target(to).address, self.target(on).address);
         self.out.line(&format!("{name}({to}, &{map}, {}, {on});", coordinates.join(", ")));
         Ok(())

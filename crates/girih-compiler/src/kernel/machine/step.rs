@@ -37,6 +37,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         };
         let statement = program.statements[here as usize];
         self.watch.ran(block.id, statement, mask.count_ones())?;
+        let at = At { block: block.id, statement, warp, lanes: mask, lasts: false };
         match inst {
             Inst::Barrier => {
                 self.wait(block, warp, group, Wait::Block);
@@ -50,13 +51,12 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                 self.end(block, warp, group);
                 return Ok(Flow::Stopped);
             }
+            Inst::WaitPhase { on, first, parity } => {
+                let parity = parity.lanes(&block.warps[warp].regs);
+                let passed = self.wait_phase(block, at, group, (on, *first), parity)?;
+                return Ok(if passed { Flow::Go } else { Flow::Stopped });
+            }
             _ => {}
-        }
-        let at = At { block: block.id, statement, warp, lanes: mask, lasts: false };
-        if let Inst::WaitPhase { on, first, parity } = inst {
-            let parity = parity.lanes(&block.warps[warp].regs);
-            let passed = self.wait_phase(block, at, group, (on, *first), parity)?;
-            return Ok(if passed { Flow::Go } else { Flow::Stopped });
         }
         block.warps[warp].groups[group].at = here + 1;
         let Warp { regs, groups, .. } = &mut block.warps[warp];

@@ -389,7 +389,7 @@ fn help(kind: Kind, across: bool, copied: Copied) -> Option<&'static str> {
         }
         (Kind::InFlight, _) => {
             return Some(
-                "let the thread that copies wait for the group of the copy, and the others then for that thread",
+                "wait for the group of the copy, with a `barrier` behind; or begin it behind a `barrier` that all readers reach",
             );
         }
         (Kind::ReadAfterWrite, Copied::ByThread) if !across => {
