@@ -1,4 +1,4 @@
-//! The page of the simulator shows what it prints: each kernel is run in one block, with its arrays of f32 filled, and the
+//! The pages of the simulator and of races show what it prints: each kernel is run in one block, with its arrays of f32 filled, and the
 //! report behind it must be that run's. `BLESS=1` writes the reports anew.
 
 use std::path::PathBuf;
@@ -23,7 +23,16 @@ fn report(text: &str) -> String {
 
 #[test]
 fn the_page_shows_what_the_simulator_prints() {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/simulator.md");
+    shows("simulator.md");
+}
+
+#[test]
+fn the_page_of_races_shows_what_is_found() {
+    shows("race.md");
+}
+
+fn shows(page: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
     let page = std::fs::read_to_string(&path).unwrap();
     let (mut done, mut rest, mut kernel, mut runs) = (String::new(), page.as_str(), None, 0);
     while let Some(at) = rest.find("```text\n") {
@@ -51,6 +60,7 @@ fn the_page_shows_what_the_simulator_prints() {
     }
     assert!(
         done == page || std::env::var_os("BLESS").is_some(),
-        "docs/simulator.md is not what is printed now:\n{done}"
+        "{} is not what is printed now:\n{done}",
+        path.display()
     );
 }

@@ -1,5 +1,5 @@
-//! Emitted CUDA through NVRTC, for every target, and what the machine code holds. Kernels are the files of `tests/cuda`,
-//! Kernel IR; the first lines of each say what is expected:
+//! Emitted CUDA through NVRTC, for every target, and what the machine code holds. Kernels are the files of `tests/cuda` and
+//! `tests/races`, Kernel IR; the first lines of each say what is expected:
 //!
 //! ```text
 //! # sass: LDG.E.128 STG.E.128        each of these instructions is there
@@ -24,8 +24,9 @@ fn toolchain() -> Toolchain {
 }
 
 fn files() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cuda");
-    let entries = std::fs::read_dir(folder).expect("tests/cuda").map(|e| e.expect("an entry").path());
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests");
+    let folders = ["cuda", "races"].map(|folder| std::fs::read_dir(tests.join(folder)).expect("a folder"));
+    let entries = folders.into_iter().flatten().map(|e| e.expect("an entry").path());
     let mut files: Vec<PathBuf> = entries.filter(|p| p.extension().is_some_and(|e| e == "kernel")).collect();
     files.sort();
     files
@@ -57,7 +58,13 @@ fn kernels_become_the_instructions_meant() {
         let kernel = parse(&text).unwrap_or_else(|d| panic!("{name}: {}", d.message));
         assert_eq!(verify(&kernel), Vec::<String>::new(), "{name}");
         let expected = |key| expected(&text, key);
+        let has_tma = kernel.mbarriers() > 0;
         for target in TARGETS {
+            if has_tma && target == "sm_80" {
+                let refusal = emit(&[&kernel], &Target::named(target).expect("a target")).expect_err("it has no TMA");
+                assert!(refusal.message.contains("mbarriers and TMA; sm_80 has neither"), "{}", refusal.message);
+                continue;
+            }
             let object = compiled(&tools, &[&kernel], target);
             assert_eq!(object.log, "", "{name}, {target}");
             let sass = tools.sass(&object).unwrap_or_else(|e| panic!("{name}, {target}: {e}"));

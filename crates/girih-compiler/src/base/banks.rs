@@ -13,6 +13,8 @@
 /// Lanes of a warp.
 const LANES: u32 = 32;
 const BANKS: usize = 32;
+/// Bytes of a wavefront that uses every bank.
+pub const BANK_BYTES: u64 = 4 * BANKS as u64;
 const NONE: u8 = u8::MAX;
 
 /// Wavefronts of one request of `lanes`, of `bytes` each, and the least.

@@ -137,7 +137,9 @@ fn is_ours(name: &str) -> bool {
     [KEYWORDS, KEYWORDS_OF_CPP, OWN, MACROS].iter().any(|words| words.split(' ').any(|w| w == name))
         || vector(name)
         || limit()
-        || ["girih", "soft_", "copy_async_"].iter().any(|s| name.starts_with(s))
+        || ["girih", "soft_", "copy_async_", "copy_tensor_", "mbarrier_", "fence_", "prefetch_tensor_", "TensorMap"]
+            .iter()
+            .any(|s| name.starts_with(s))
         || name.ends_with("_t")
         || name.split('_').any(typed)
         || DType::ALL.iter().any(|d| d.name().eq_ignore_ascii_case(name))
@@ -164,6 +166,8 @@ mod tests {
             "ulonglong2",
             "girih_0",
             "copy_async_16",
+            "mbarrier_wait",
+            "TensorMap",
         ]) {
             hints.extend([word.to_string(), format!("{word}_"), format!("_{word}"), format!("{word}_2")]);
         }

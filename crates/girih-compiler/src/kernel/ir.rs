@@ -2,7 +2,8 @@
 //! statement becomes one line of source.
 //!
 //! ```text
-//! kernel  := "kernel" (NAME | LABEL) "(" (VAL ":" ty),* ")" grid? threads? "scratch" INT shared? "{" slot* stmt* "}"
+//! kernel  := "kernel" (NAME | LABEL) "(" (VAL ":" ty),* ")" grid? threads? "scratch" INT shared? "{" (slot | tensor)* stmt*
+//!            "}"
 //!                                                            INT: bytes for each worker; LABEL: its name in quotes,
 //!                                                            what is not plain escaped
 //! grid    := "grid" "(" ix "," ix "," ix ")"                               the kernel's own; otherwise the launch gives it
@@ -10,6 +11,11 @@
 //! shared  := "shared" INT                                                  bytes of shared memory of a block
 //! slot    := ("slot" | "shared") BUF ":" ty "[" INT "]" "at" INT           elements, byte offset in the scratch or the
 //!                                                                          shared memory
+//!          | "shared" BUF ":" "mbarrier" "[" INT "]" "at" INT              barriers that bytes count on, of 8 bytes each
+//! tensor  := "tensor" NAME ":" dtype "[" ix,* "]" "of" VAL "strides" "(" ix,* ")" "box" "[" INT,* "]" ("swizzle" INT)?
+//!                                                                          how TMA sees a parameter's array, the last
+//!                                                                          dimension contiguous; strides of the others,
+//!                                                                          in elements
 //! ty      := (dtype | "ptr<" dtype ">") ("x" LANES)?                       f32, f32x16, i1x16 (a lane mask), ptr<f16>
 //!
 //! stmt    := VAL ":" ty "=" expr                                           each statement on a line of its own
@@ -27,6 +33,12 @@
 //!                                                                          goes on; zeros where the mask does not hold
 //!          | "commit" | "wait" "groups" INT                                closes a group of copies; waits until at most so
 //!                                                                          many groups of the thread are in flight
+//!          | "copy" "tensor" place "=" NAME "[" ix,* "]" "on" place        a box from there on, by TMA; its bytes count on
+//!                                                                          the mbarrier; zeros past the tensor's edges
+//!          | "init" place "count" INT                                      an mbarrier, for so many arrivals a phase
+//!          | "arrive" place ("expect" INT)?                                at an mbarrier, which bytes will come to as well
+//!          | "wait" place "parity" ix                                      for the end of its phase of that parity
+//!          | "fence" ("init" | "async")                                    shows TMA new mbarriers, or what was written
 //!          | "check" ("read" | "write") place "count" INT ("param" INT)? element? site where?
 //!
 //! expr    := OP opnd,*                                                     a scalar operation, per lane: `mulf a, b`
@@ -56,8 +68,8 @@
 //! 4. Vector loads and stores are not masked; only scalar accesses and copies have a mask.
 //! 5. `break` and `continue` belong to the nearest enclosing loop that is not a lane loop.
 //! 6. Threads of a block are numbered along one dimension: thread `tx` is lane `tx%32` of warp `tx//32`. What only threads
-//!    have (`tx`, shared slots, `barrier`, `syncwarp`, `shuffle`, copies and their groups) appears only where a block has
-//!    several.
+//!    have (`tx`, shared slots, `barrier`, `syncwarp`, `shuffle`, asynchronous copies and what waits for them) appears only
+//!    where a block has several.
 //! 7. All threads of a block reach a `barrier` together, and all lanes of a warp a `syncwarp` or a `shuffle`
 //!    ([`super::uniform`] shows it). A shuffle exchanges values and orders no accesses of memory.
 //! 8. Shared slots do not overlap, and start at multiples of 16 bytes.
@@ -119,11 +131,13 @@ pub enum Space {
     Scratch,
     /// Memory that the threads of a block share.
     Shared,
+    /// The same, of mbarriers alone.
+    Mbarrier,
 }
 
 impl std::fmt::Display for Space {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(if *self == Space::Shared { "shared" } else { "scratch" })
+        f.write_str(if *self == Space::Scratch { "scratch" } else { "shared" })
     }
 }
 
@@ -146,6 +160,62 @@ impl Slot {
     pub fn bytes(&self) -> u64 {
         self.len.saturating_mul(self.elem_bytes())
     }
+    /// Whether its bytes are those that a block shares.
+    pub fn is_shared(&self) -> bool {
+        self.space != Space::Scratch
+    }
+}
+
+/// How TMA sees an array: a tensor of which it copies boxes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tensor {
+    pub name: Ident,
+    /// The parameter that has its address.
+    pub base: ValId,
+    pub elem: DType,
+    /// Extents, outermost first, over the parameters.
+    pub dims: Vec<Ix>,
+    /// Elements between neighbours along each dimension but the last, whose elements lie side by side.
+    pub strides: Vec<Ix>,
+    /// What one copy moves.
+    pub extents: Vec<u32>,
+    /// The bytes of a row in which 16-byte pieces are exchanged, so that columns lie in different banks: 32, 64 or 128; 0
+    /// for none.
+    pub swizzle: u32,
+}
+
+impl Tensor {
+    /// Elements of a box.
+    pub fn count(&self) -> u64 {
+        self.extents.iter().fold(1, |n, e| n.saturating_mul(u64::from(*e)))
+    }
+    /// Bytes of a box, which count whether they lie inside the tensor or not.
+    pub fn bytes(&self) -> u64 {
+        self.count().saturating_mul(self.elem.bytes())
+    }
+    /// What the place of a box in shared memory is a multiple of.
+    pub fn align(&self) -> u64 {
+        u64::from(self.swizzle * 8).max(128)
+    }
+    /// The byte in shared memory that a byte of a box goes to; both are counted from a multiple of [`Tensor::align`].
+    pub fn swizzled(&self, byte: u64) -> u64 {
+        let pieces = u64::from(self.swizzle / 16).saturating_sub(1);
+        byte ^ (byte >> 7 & pieces) << 4
+    }
+}
+
+crate::id_type! {
+    /// A tensor of a kernel.
+    TensorId
+}
+
+/// What a fence shows to asynchronous copies.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Fence {
+    /// Mbarriers that the thread has initialised.
+    Init,
+    /// All that the thread has written.
+    Async,
 }
 
 /// Lanes of a warp.
@@ -340,6 +410,30 @@ pub enum Stmt {
     WaitGroups {
         left: u32,
     },
+    /// Begins to copy the box of a tensor whose first element is at `from` to a shared slot. Its bytes count on an mbarrier
+    /// as they land; what lies outside of the tensor is 0.
+    CopyTensor {
+        to: Address,
+        tensor: TensorId,
+        from: Vec<Ix>,
+        on: Address,
+    },
+    /// Makes an mbarrier, whose phases each end after so many arrivals and when the bytes that they expect have come.
+    InitBarrier {
+        on: Address,
+        count: u32,
+    },
+    /// Arrives; before that, bytes are added to those that the phase expects.
+    Arrive {
+        on: Address,
+        bytes: Option<u32>,
+    },
+    /// Waits until a phase of this parity has ended: phases are numbered from 0, and the one before the first has ended.
+    WaitPhase {
+        on: Address,
+        parity: Ix,
+    },
+    Fence(Fence),
     /// Leaves the kernel when the run is to stop.
     Poll,
     /// Lets other blocks run.
@@ -387,6 +481,7 @@ pub struct Kernel {
     pub vals: IdMap<ValId, Val>,
     pub axes: IdMap<AxisId, Axis>,
     pub slots: IdMap<BufId, Slot>,
+    pub tensors: IdMap<TensorId, Tensor>,
     /// Threads of a block; 1 on a CPU.
     pub threads: u32,
     /// Bytes of scratch for each worker, or each thread of a GPU.
@@ -405,6 +500,7 @@ impl Default for Kernel {
             vals: IdMap::new(),
             axes: IdMap::new(),
             slots: IdMap::new(),
+            tensors: IdMap::new(),
             threads: 1,
             scratch: 0,
             shared: 0,
@@ -414,6 +510,17 @@ impl Default for Kernel {
 }
 
 impl Kernel {
+    /// Mbarriers, those of all slots.
+    pub fn mbarriers(&self) -> u64 {
+        self.slots.values().filter(|s| s.space == Space::Mbarrier).fold(0, |n, s| n.saturating_add(s.len))
+    }
+
+    /// The number of a slot's first mbarrier among all of them.
+    pub fn first_mbarrier(&self, buf: BufId) -> u64 {
+        let before = self.slots.iter().filter(|(id, s)| s.space == Space::Mbarrier && *id < buf);
+        before.fold(0, |n, (_, s)| n.saturating_add(s.len))
+    }
+
     /// The blocks of an open kernel along x, y and z for some arguments; `None` where the launch gives them.
     pub fn blocks(&self, args: &[u64]) -> Option<[i64; 3]> {
         let of = |val: &ValId| self.params.iter().position(|p| p == val).and_then(|at| args.get(at)).copied();

@@ -1,7 +1,7 @@
 //! Kernel IR read back from its text, line by line: the inverse of `print::print`.
 
 use super::ir::*;
-use super::print::{SHUFFLES, SPACES};
+use super::print::{FENCES, MBARRIER, SHUFFLES, SPACES};
 use crate::base::{Code, Diagnostic, Label, Span};
 use crate::index::text::{Tokens, launch_leaf, read_ix, read_mask};
 use crate::loops::print::{ORDERS, RMWS, of_word};
@@ -93,6 +93,7 @@ enum Name {
     Val(ValId),
     Axis(AxisId),
     Slot(BufId),
+    Tensor(TensorId),
 }
 
 struct Parser<'a> {
@@ -131,6 +132,12 @@ impl<'a> Cursor<'a> {
     }
     fn expect(&mut self, token: &str) -> Res<()> {
         if self.eat(token) { Ok(()) } else { Err(format!("expected `{token}`, found {}", self.found())) }
+    }
+    fn end(&self) -> Res<()> {
+        match self.at < self.tokens.len() {
+            true => Err(format!("expected the end of the line, found `{}`", self.peek())),
+            false => Ok(()),
+        }
     }
     fn int<T: std::str::FromStr>(&mut self) -> Res<T> {
         let t = self.next();
@@ -224,13 +231,25 @@ impl<'a> Parser<'a> {
             self.k.shared = c.int()?;
         }
         c.expect("{")?;
-        let space = |line: Option<&Line>| line.and_then(|l| of_word(&SPACES, l.tokens.first()?));
-        while let Some(space) = space(self.lines.get(self.at)) {
+        let space = |line: &Line| line.tokens.first().and_then(|word| of_word(&SPACES, word));
+        loop {
+            let Some(line) = self.lines.get(self.at) else { break };
+            let space = match (space(line), line.tokens.as_slice()) {
+                (Some(space), _) => space,
+                (None, ["tensor", name, ":", ..]) if !matches!(*name, ":" | "=") => {
+                    self.tensor()?;
+                    continue;
+                }
+                _ => break,
+            };
             let mut c = self.line()?;
             c.next();
             let name = c.next();
             c.expect(":")?;
-            let elem = self.ty(&mut c)?.elem;
+            let (space, elem) = match space == Space::Shared && c.eat(MBARRIER) {
+                true => (Space::Mbarrier, Elem::Num(DType::I64)),
+                false => (space, self.ty(&mut c)?.elem),
+            };
             c.expect("[")?;
             let len = c.int()?;
             c.expect("]")?;
@@ -245,6 +264,45 @@ impl<'a> Parser<'a> {
             Some(_) => Err("there is text after the kernel".to_string()),
             None => Ok(()),
         }
+    }
+
+    fn tensor(&mut self) -> Res<()> {
+        let mut c = self.line()?;
+        c.next();
+        let name = c.next();
+        c.expect(":")?;
+        let elem = self.ty(&mut c)?.dtype();
+        let dims = self.list(&mut c, ["[", "]"], |p, c| p.ix(c))?;
+        c.expect("of")?;
+        let base = self.val(c.next())?;
+        c.expect("strides")?;
+        let strides = self.list(&mut c, ["(", ")"], |p, c| p.ix(c))?;
+        c.expect("box")?;
+        let extents = self.list(&mut c, ["[", "]"], |_, c| c.int())?;
+        let swizzle = if c.eat("swizzle") { c.int()? } else { 0 };
+        c.end()?;
+        let tensor = Tensor { name: ident(name)?, base, elem, dims, strides, extents, swizzle };
+        let tensor = self.k.tensors.push(tensor);
+        self.name(name, Name::Tensor(tensor))
+    }
+
+    /// Things between brackets, with commas between them.
+    fn list<T>(
+        &self,
+        c: &mut Cursor<'a>,
+        [open, close]: [&str; 2],
+        one: impl Fn(&Self, &mut Cursor<'a>) -> Res<T>,
+    ) -> Res<Vec<T>> {
+        c.expect(open)?;
+        let mut all = vec![];
+        while c.peek() != close {
+            all.push(one(self, c)?);
+            if !c.eat(",") {
+                break;
+            }
+        }
+        c.expect(close)?;
+        Ok(all)
     }
 
     fn name(&mut self, name: &'a str, what: Name) -> Res<()> {
@@ -370,9 +428,7 @@ impl<'a> Parser<'a> {
                 return Ok((out, is_else));
             }
             let stmt = self.stmt(&mut c, depth)?;
-            if c.at < c.tokens.len() {
-                return Err(format!("expected the end of the line, found `{}`", c.peek()));
-            }
+            c.end()?;
             out.push(stmt);
         }
     }
@@ -450,6 +506,31 @@ impl<'a> Parser<'a> {
             }
             "barrier" => Stmt::Barrier,
             "syncwarp" => Stmt::SyncWarp,
+            "copy" if c.eat("tensor") => {
+                let to = self.place(c)?;
+                c.expect("=")?;
+                let name = c.next();
+                let Some(Name::Tensor(tensor)) = self.names.get(name).copied() else {
+                    return Err(format!("expected a tensor, found `{name}`"));
+                };
+                let from = self.list(c, ["[", "]"], |p, c| p.ix(c))?;
+                c.expect("on")?;
+                Stmt::CopyTensor { to, tensor, from, on: self.place(c)? }
+            }
+            "init" => {
+                let on = self.place(c)?;
+                c.expect("count")?;
+                Stmt::InitBarrier { on, count: c.int()? }
+            }
+            "arrive" => {
+                let on = self.place(c)?;
+                Stmt::Arrive { on, bytes: if c.eat("expect") { Some(c.int()?) } else { None } }
+            }
+            "fence" => {
+                let word = c.next();
+                let fence = of_word(&FENCES, word);
+                Stmt::Fence(fence.ok_or_else(|| format!("expected `init` or `async` behind `fence`, found `{word}`"))?)
+            }
             "copy" => {
                 c.expect("async")?;
                 let to = self.place(c)?;
@@ -460,6 +541,11 @@ impl<'a> Parser<'a> {
                 Stmt::CopyAsync { to, from, bytes, mask: self.whether(c)? }
             }
             "commit" => Stmt::Commit,
+            "wait" if c.tokens.get(c.at + 1) == Some(&"[") => {
+                let on = self.place(c)?;
+                c.expect("parity")?;
+                Stmt::WaitPhase { on, parity: self.ix(c)? }
+            }
             "wait" => {
                 c.expect("groups")?;
                 Stmt::WaitGroups { left: c.int()? }

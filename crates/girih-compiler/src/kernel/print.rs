@@ -41,9 +41,23 @@ pub fn print_numbered(kernel: &Kernel) -> (String, Vec<u32>) {
     let params = params.join(", ");
     let _ = writeln!(p.out, "kernel {name}({params}){grid}{threads} scratch {}{shared} {{", kernel.scratch);
     for slot in kernel.slots.values() {
-        let ty = Ty { elem: slot.elem, lanes: 1 };
-        let word = word_of(&SPACES, &slot.space);
+        let (ty, mbarrier) = (Ty { elem: slot.elem, lanes: 1 }.to_string(), slot.space == Space::Mbarrier);
+        let (word, ty) = match mbarrier {
+            true => ("shared", MBARRIER),
+            false => (word_of(&SPACES, &slot.space), ty.as_str()),
+        };
         p.line(&format!("{word} {}: {ty}[{}] at {}", slot.name, slot.len, slot.offset));
+    }
+    for tensor in kernel.tensors.values() {
+        let Tensor { name, base, elem, dims, strides, extents, swizzle } = tensor;
+        let extents: Vec<String> = extents.iter().map(|n| n.to_string()).collect();
+        let swizzle = if *swizzle > 0 { format!(" swizzle {swizzle}") } else { String::new() };
+        let (dims, strides, base) = (p.all(dims), p.all(strides), p.val(*base));
+        let line = format!(
+            "tensor {name}: {elem}[{dims}] of {base} strides ({strides}) box [{}]{swizzle}",
+            extents.join(", ")
+        );
+        p.line(&line);
     }
     p.block(&kernel.body);
     p.out.push_str("}\n");
@@ -52,6 +66,10 @@ pub fn print_numbered(kernel: &Kernel) -> (String, Vec<u32>) {
 
 /// How slots of a space begin.
 pub(super) const SPACES: [(&str, Space); 2] = [("slot", Space::Scratch), ("shared", Space::Shared)];
+/// What holds mbarriers instead of elements.
+pub(super) const MBARRIER: &str = "mbarrier";
+/// Fences by their words.
+pub(super) const FENCES: [(&str, Fence); 2] = [("init", Fence::Init), ("async", Fence::Async)];
 /// Kinds of shuffles by their words.
 pub(super) const SHUFFLES: [(&str, Shuffle); 3] =
     [("xor", Shuffle::Xor), ("down", Shuffle::Down), ("idx", Shuffle::Idx)];
@@ -105,6 +123,10 @@ impl Printer<'_> {
 
     fn ix(&self, ix: &Ix) -> String {
         text::ix_text(ix, self)
+    }
+
+    fn all(&self, all: &[Ix]) -> String {
+        all.iter().map(|ix| self.ix(ix)).collect::<Vec<_>>().join(", ")
     }
 
     fn mask(&self, mask: &Mask) -> String {
@@ -233,6 +255,17 @@ impl Printer<'_> {
             }
             Stmt::Commit => "commit".to_string(),
             Stmt::WaitGroups { left } => format!("wait groups {left}"),
+            Stmt::CopyTensor { to, tensor, from, on } => {
+                let name = self.k.tensors.get(*tensor).map_or("?", |t| t.name.as_str());
+                format!("copy tensor {} = {name}[{}] on {}", self.place(to), self.all(from), self.place(on))
+            }
+            Stmt::InitBarrier { on, count } => format!("init {} count {count}", self.place(on)),
+            Stmt::Arrive { on, bytes } => {
+                let bytes = bytes.map_or(String::new(), |bytes| format!(" expect {bytes}"));
+                format!("arrive {}{bytes}", self.place(on))
+            }
+            Stmt::WaitPhase { on, parity } => format!("wait {} parity {}", self.place(on), self.ix(parity)),
+            Stmt::Fence(fence) => format!("fence {}", word_of(&FENCES, fence)),
             Stmt::Poll => "poll".to_string(),
             Stmt::Yield { site } => format!("yield site {}", site.0),
             Stmt::Print { args, site } => {

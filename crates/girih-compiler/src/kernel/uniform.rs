@@ -278,6 +278,9 @@ impl Walk<'_> {
             }
             // Each thread has copies and groups of its own.
             Stmt::CopyAsync { .. } | Stmt::Commit | Stmt::WaitGroups { .. } => {}
+            // So does each arrive, wait and begin copies on its own.
+            Stmt::CopyTensor { .. } | Stmt::InitBarrier { .. } | Stmt::Arrive { .. } => {}
+            Stmt::WaitPhase { .. } | Stmt::Fence(_) => {}
             Stmt::Poll | Stmt::Yield { .. } | Stmt::Print { .. } | Stmt::Assert { .. } | Stmt::Check { .. } => {}
         }
     }

@@ -17,6 +17,7 @@ pub fn verify(kernel: &Kernel) -> Vec<String> {
     let mut names: Vec<&str> = kernel.vals.values().map(|v| v.name.as_str()).collect();
     names.extend(kernel.axes.values().map(|a| a.name.as_str()));
     names.extend(kernel.slots.values().map(|s| s.name.as_str()));
+    names.extend(kernel.tensors.values().map(|t| t.name.as_str()));
     names.sort_unstable();
     for pair in names.windows(2).filter(|p| p[0] == p[1]) {
         v.errors.push(format!("two things are named `{}`", pair[0]));
@@ -25,13 +26,10 @@ pub fn verify(kernel: &Kernel) -> Vec<String> {
     for &p in &kernel.params {
         v.define(p);
     }
-    for ix in kernel.grid.iter().flatten() {
-        if ix.any_leaf(&mut |leaf| !matches!(leaf, Ix::Const(_) | Ix::Val { .. }))
-            || ix.vals().iter().any(|v| !kernel.params.contains(v))
-        {
-            v.errors.push("the grid does not follow from the parameters".to_string());
-        }
+    if kernel.grid.iter().flatten().any(|ix| !v.of_params(ix)) {
+        v.errors.push("the grid does not follow from the parameters".to_string());
     }
+    kernel.tensors.values().for_each(|t| v.tensor(t));
     v.block(&kernel.body, false);
     if v.errors.is_empty() && kernel.threads > 1 {
         v.errors = uniform::problems(kernel);
@@ -43,6 +41,16 @@ pub fn verify(kernel: &Kernel) -> Vec<String> {
 const SHARED_ALIGN: u64 = 16;
 /// The most bytes that one access of a thread of a GPU moves.
 const WIDEST: u64 = 16;
+
+/// Mbarriers of a block.
+pub(in crate::kernel) const MOST_MBARRIERS: u64 = 64;
+
+/// Whether an index can be at a multiple of `of`.
+fn may_align(index: &Ix, of: i128) -> bool {
+    let place = Poly::expanded(index);
+    let step = place.gcd(of);
+    step == 0 || place.base % step == 0
+}
 
 struct Verifier<'a> {
     k: &'a Kernel,
@@ -60,21 +68,115 @@ impl Verifier<'_> {
         self.expect(k.threads > 1 || k.shared == 0, || "a block of one thread has shared memory".to_string());
         for slot in k.slots.values() {
             let (name, space) = (&slot.name, slot.space);
-            let size = if slot.space == Space::Shared { k.shared } else { k.scratch };
+            let size = if slot.is_shared() { k.shared } else { k.scratch };
             self.expect(slot.offset.saturating_add(slot.bytes()) <= size, || {
                 format!("slot `{name}` reaches past the {space}")
             });
-            let aligned = slot.space == Space::Scratch || slot.offset % SHARED_ALIGN == 0;
+            let aligned = !slot.is_shared() || slot.offset % SHARED_ALIGN == 0;
             self.expect(aligned, || {
                 format!("the shared slot `{name}` is at byte {}, not at a multiple of {SHARED_ALIGN}", slot.offset)
             });
         }
-        let mut shared: Vec<&Slot> = k.slots.values().filter(|s| s.space == Space::Shared && s.len > 0).collect();
+        let mut shared: Vec<&Slot> = k.slots.values().filter(|s| s.is_shared() && s.len > 0).collect();
         shared.sort_by_key(|s| s.offset);
         for pair in shared.windows(2) {
             let apart = pair[0].offset.saturating_add(pair[0].bytes()) <= pair[1].offset;
             self.expect(apart, || format!("the shared slots `{}` and `{}` overlap", pair[0].name, pair[1].name));
         }
+        self.expect(k.mbarriers() <= MOST_MBARRIERS, || {
+            format!("a block has {} mbarriers; it has at most {MOST_MBARRIERS}", k.mbarriers())
+        });
+    }
+
+    fn of_params(&self, ix: &Ix) -> bool {
+        !ix.any_leaf(&mut |leaf| !matches!(leaf, Ix::Const(_) | Ix::Val { .. }))
+            && ix.vals().iter().all(|v| self.k.params.contains(v))
+    }
+
+    /// What TMA can copy.
+    fn tensor(&mut self, t: &Tensor) {
+        let (name, rank) = (&t.name, t.dims.len());
+        self.expect((1..=5).contains(&rank) && t.extents.len() == rank && t.strides.len() + 1 == rank, || {
+            format!(
+                "the tensor `{name}` has {rank} dimensions, {} strides and a box of {}; it has 1 to 5, one stride less and a \
+                 box of as many",
+                t.strides.len(),
+                t.extents.len()
+            )
+        });
+        let is_param = self.k.params.contains(&t.base) && self.ty(t.base) == Ty { elem: Elem::Ptr(t.elem), lanes: 1 };
+        self.expect(is_param, || format!("the tensor `{name}` is not of a parameter that is an address of {}", t.elem));
+        let of_params = t.dims.iter().chain(&t.strides).all(|ix| self.of_params(ix));
+        self.expect(of_params, || format!("the extents of the tensor `{name}` do not follow from the parameters"));
+        self.expect(t.extents.iter().all(|n| (1..=256).contains(n)), || {
+            format!("the box of the tensor `{name}` is {:?}; an extent is 1 to 256", t.extents)
+        });
+        let moved = matches!(t.elem.bits(), 8 | 16 | 32 | 64) && t.elem != DType::I1;
+        self.expect(moved, || format!("TMA does not copy {}, of which the tensor `{name}` is", t.elem));
+        let row = u64::from(t.extents.last().copied().unwrap_or(0)) * t.elem.bytes();
+        self.expect(row % 16 == 0, || {
+            format!("a row of the box of the tensor `{name}` has {row} bytes, which is no multiple of 16")
+        });
+        self.expect(matches!(t.swizzle, 0 | 32 | 64 | 128), || {
+            format!("the tensor `{name}` is swizzled in {} bytes; that is 32, 64 or 128", t.swizzle)
+        });
+        self.expect(t.swizzle == 0 || row == u64::from(t.swizzle), || {
+            format!(
+                "a row of the box of the tensor `{name}` has {row} bytes; a swizzle of {} needs rows of as many",
+                t.swizzle
+            )
+        });
+        for stride in &t.strides {
+            let bytes = stride.as_const().map(|n| i128::from(n) * i128::from(t.elem.bytes()));
+            self.expect(bytes.is_none_or(|b| b > 0 && b % 16 == 0), || {
+                format!("a stride of the tensor `{name}` is {} bytes, which is no multiple of 16", bytes.unwrap_or(0))
+            });
+        }
+    }
+
+    /// A place of mbarriers.
+    fn mbarrier(&mut self, what: &str, on: &Address) {
+        self.several_threads(what);
+        match on {
+            Address::Slot { buf, index } if self.k.slots.get(*buf).is_some_and(|s| s.space == Space::Mbarrier) => {
+                self.ix(index);
+            }
+            _ => self.errors.push(format!("`{what}` is of something that is no mbarrier")),
+        }
+    }
+
+    fn copy_tensor(&mut self, to: &Address, tensor: TensorId, from: &[Ix], on: &Address) {
+        self.mbarrier("copy tensor", on);
+        let target = self.place(to);
+        from.iter().for_each(|ix| self.ix(ix));
+        let k = self.k;
+        let Some(t) = k.tensors.get(tensor) else {
+            self.errors.push(format!("there is no tensor {}", tensor.0));
+            return;
+        };
+        let name = &t.name;
+        self.expect(from.len() == t.dims.len(), || {
+            format!("{} coordinates are given to the tensor `{name}`, which has {}", from.len(), t.dims.len())
+        });
+        let Address::Slot { buf, index } = to else {
+            self.errors.push("TMA copies to a shared slot".to_string());
+            return;
+        };
+        let Some(slot) = k.slots.get(*buf).filter(|s| s.space == Space::Shared && target == Elem::Num(t.elem)) else {
+            self.errors.push(format!("a box of the tensor `{name}` goes to a shared slot of {}", t.elem));
+            return;
+        };
+        let align = t.align();
+        let whole = slot.offset % align == 0 && may_align(index, (align / t.elem.bytes()).into());
+        self.expect(whole, || {
+            format!(
+                "a box of the tensor `{name}` goes to a place in `{}` that is no multiple of {align} bytes",
+                slot.name
+            )
+        });
+        self.expect(t.count() <= slot.len, || {
+            format!("a box of the tensor `{name}` has {} elements, and `{}` has {}", t.count(), slot.name, slot.len)
+        });
     }
 
     /// What only the threads of a block have.
@@ -176,6 +278,8 @@ impl Verifier<'_> {
                 self.ix(index);
                 let elem = self.k.slots.get(*buf).map(|s| s.elem);
                 self.expect(elem.is_some(), || format!("there is no slot {}", buf.0));
+                let opaque = self.k.slots.get(*buf).filter(|s| s.space == Space::Mbarrier);
+                self.expect(opaque.is_none(), || "an mbarrier is read or written as memory".to_string());
                 elem.unwrap_or(Elem::Num(DType::I1))
             }
         }
@@ -214,9 +318,7 @@ impl Verifier<'_> {
         self.expect(whole, || format!("{bytes} bytes are no whole number of {element}"));
         if let (true, Address::Slot { index, .. }) = (whole, to) {
             let per = i128::from(u64::from(bytes) / element.bytes());
-            let place = Poly::expanded(index);
-            let step = place.gcd(per);
-            self.expect(step == 0 || place.base % step == 0, || {
+            self.expect(may_align(index, per), || {
                 format!("the place of a copy of {bytes} bytes is never at a multiple of {bytes}")
             });
         }
@@ -352,6 +454,24 @@ impl Verifier<'_> {
                 self.define(*dst);
             }
             Stmt::CopyAsync { to, from, bytes, mask } => self.copy(to, from, *bytes, mask),
+            Stmt::CopyTensor { to, tensor, from, on } => self.copy_tensor(to, *tensor, from, on),
+            Stmt::InitBarrier { on, count } => {
+                self.mbarrier("init", on);
+                self.expect((1..1 << 20).contains(count), || {
+                    format!("an mbarrier counts 1 to {} arrivals, not {count}", (1 << 20) - 1)
+                });
+            }
+            Stmt::Arrive { on, bytes } => {
+                self.mbarrier("arrive", on);
+                self.expect(bytes.is_none_or(|b| b < 1 << 20), || {
+                    format!("an mbarrier counts less than {} bytes", 1 << 20)
+                });
+            }
+            Stmt::WaitPhase { on, parity } => {
+                self.mbarrier("wait", on);
+                self.ix(parity);
+            }
+            Stmt::Fence(_) => self.several_threads("fence"),
             Stmt::Commit => self.several_threads("commit"),
             Stmt::WaitGroups { .. } => self.several_threads("wait groups"),
             Stmt::If { mask, then, els } => {
@@ -484,6 +604,73 @@ mod tests {
             let all = wrong(&block("threads 64 scratch 0 shared 2048", &format!("{slots}copy async {copy}")));
             assert!(all.len() == 1 && all[0].contains(message), "{copy}: {all:?}");
         }
+    }
+
+    #[test]
+    fn what_tma_does_not_copy_is_refused() {
+        let head = "grid (1, 1, 1) threads 64 scratch 0 shared 8256";
+        let with = |tensor: &str, copy: &str| {
+            block(
+                head,
+                &format!(
+                    "shared s: f32[1024] at 0\nshared t: f16[1024] at 4096\nshared u: f32[460] at 6160\n\
+                     shared full: mbarrier[2] at 8000\ntensor m: {tensor}\nif tx == 0 {{\n  init full[0] count 1\n  \
+                     fence init\n  fence async\n}}\nbarrier\nif tx == 0 {{\n  arrive full[0] expect 4096\n  \
+                     arrive full[1]\n  copy tensor {copy}\n}}\nwait full[bx%2] parity 0"
+                ),
+            )
+        };
+        let (good, copy) = ("f32[256, 64] of o strides (64) box [32, 32]", "s[0] = m[bx*32, tx] on full[0]");
+        assert_eq!(wrong(&with(good, copy)), [""; 0]);
+        assert_eq!(wrong(&with(&format!("{good} swizzle 128"), copy)), [""; 0]);
+        assert_eq!(
+            wrong(&with(
+                "f16[9, 9, 9, 64] of h strides (576, 64, 64) box [1, 1, 2, 64]",
+                "t[0] = m[0, 1, 2, 3] on full[0]"
+            )),
+            [""; 0]
+        );
+        for (tensor, message) in [
+            (
+                "f32[256, 64] of o strides (64) box [512, 32]",
+                "the box of the tensor `m` is [512, 32]; an extent is 1 to 256",
+            ),
+            ("f32[256, 64] of o strides (64) box [0, 32]", "an extent is 1 to 256"),
+            ("f32[256, 64] of o strides (64) box [32, 6]", "a row of the box of the tensor `m` has 24 bytes"),
+            ("f32[256, 64] of o strides (62) box [32, 32]", "a stride of the tensor `m` is 248 bytes"),
+            ("f32[256, 64] of o strides (64, 1) box [32, 32]", "2 dimensions, 2 strides and a box of 2"),
+            ("f32[256, 64] of o strides (64) box [32, 32] swizzle 64", "needs rows of as many"),
+            ("f32[256, 64] of o strides (64) box [32, 32] swizzle 48", "that is 32, 64 or 128"),
+            ("f32[256, 64] of h strides (64) box [32, 32]", "is not of a parameter that is an address of f32"),
+            ("f32[256, bx] of o strides (64) box [32, 32]", "do not follow from the parameters"),
+            ("f32[256, 64] of o strides (64) box [64, 32]", "has 2048 elements, and `s` has 1024"),
+        ] {
+            let all = wrong(&with(tensor, copy));
+            assert!(all.iter().any(|e| e.contains(message)), "{tensor}: {all:?}");
+        }
+        for (copy, message) in [
+            ("s[16] = m[0, 0] on full[0]", "goes to a place in `s` that is no multiple of 128 bytes"),
+            ("u[0] = m[0, 0] on full[0]", "goes to a place in `u` that is no multiple of 128 bytes"),
+            ("t[0] = m[0, 0] on full[0]", "goes to a shared slot of f32"),
+            ("s[0] = m[0] on full[0]", "1 coordinates are given to the tensor `m`, which has 2"),
+            ("s[0] = m[0, 0] on s[0]", "`copy tensor` is of something that is no mbarrier"),
+        ] {
+            let all = wrong(&with(good, copy));
+            assert!(all.iter().any(|e| e.contains(message)), "{copy}: {all:?}");
+        }
+        for (body, message) in [
+            ("shared full: mbarrier[2] at 0\nx: i64 = load full[0]", "an mbarrier is read or written as memory"),
+            ("shared full: mbarrier[65] at 0", "65 mbarriers; it has at most 64"),
+            ("shared full: mbarrier[2] at 0\ninit full[0] count 0", "an mbarrier counts 1 to 1048575 arrivals, not 0"),
+            ("shared full: mbarrier[2] at 0\narrive full[0] expect 1048576", "counts less than 1048576 bytes"),
+        ] {
+            let all = wrong(&block("threads 64 scratch 0 shared 1024", body));
+            assert!(all.iter().any(|e| e.contains(message)), "{body}: {all:?}");
+        }
+    }
+
+    #[test]
+    fn a_thread_moves_16_bytes_of_anything() {
         for lanes in [4, 8] {
             let body = format!("x: f16x{lanes} = load h[tx*{lanes}]\nstore h[tx*{lanes}] = x");
             assert_eq!(wrong(&block("threads 64 scratch 0", &body)), [""; 0]);

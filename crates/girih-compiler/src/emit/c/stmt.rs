@@ -235,6 +235,8 @@ impl Printer<'_> {
             // Only a kernel of several threads has these, and C is not printed of one.
             Stmt::Barrier | Stmt::SyncWarp | Stmt::Shuffle { .. } => {}
             Stmt::CopyAsync { .. } | Stmt::Commit | Stmt::WaitGroups { .. } => {}
+            Stmt::CopyTensor { .. } | Stmt::InitBarrier { .. } | Stmt::Arrive { .. } => {}
+            Stmt::WaitPhase { .. } | Stmt::Fence(_) => {}
             Stmt::Poll => self.out.line("if (*ctx->abort && ctx->stop(ctx)) return 1;"),
             Stmt::Yield { site } => self.out.line(&format!("ctx->yield(ctx, {}, block);", site.0)),
             Stmt::Print { args, site } => self.print(args, *site),

@@ -40,7 +40,7 @@ impl Printer<'_> {
     }
 
     /// An instruction without operands.
-    fn bare(&mut self, name: &str, instruction: &str) {
+    pub(super) fn bare(&mut self, name: &str, instruction: &str) {
         let body = format!("  asm volatile(\"{instruction};\" : : : \"memory\");\n");
         self.support.block(name, &format!("INLINE void {name}() {{\n{body}}}\n"));
         self.out.line(&format!("{name}();"));

@@ -33,6 +33,7 @@ pub(super) fn function(support: &mut Support, kernel: &Kernel, name: Ident) -> R
     p.out.open(&format!("extern \"C\" __global__ void __launch_bounds__({bounds}) {name}({}) {{", params.join(", ")));
     p.places(&body.text);
     p.slots(&uses, dynamic_shared > 0);
+    p.prefetch();
     let mut head = std::mem::take(&mut p.out);
     let lines = std::mem::take(&mut p.lines).into_iter().map(|(line, statement)| (head.count + line, statement));
     let lines = lines.collect();
@@ -60,6 +61,8 @@ struct Uses {
     bits: bool,
     /// An address in the scratch memory is taken.
     scratch: bool,
+    /// The tensors of which boxes go to each slot.
+    boxes: Vec<(BufId, TensorId)>,
 }
 
 impl Uses {
@@ -105,6 +108,7 @@ impl Uses {
                     self.opnd(&Opnd::Val(*value));
                     self.opnd(by);
                 }
+                Stmt::CopyTensor { to: Address::Slot { buf, .. }, tensor, .. } => self.boxes.push((*buf, *tensor)),
                 Stmt::Scratch { .. } => self.scratch = true,
                 Stmt::For { body, .. } | Stmt::Loop { body } => self.block(body),
                 Stmt::If { then, els, .. } => {
@@ -133,7 +137,15 @@ impl Printer<'_> {
                 Elem::Num(_) => format!("{spelling} {name}"),
             });
         }
+        out.extend(self.tensor_maps());
         Ok(out)
+    }
+
+    /// What a slot is a multiple of.
+    fn align(&self, uses: &Uses, slot: Option<BufId>) -> u64 {
+        let boxes = uses.boxes.iter().filter(|(buf, _)| slot.is_none_or(|slot| slot == *buf));
+        let aligns = boxes.filter_map(|(_, tensor)| self.kernel.tensors.get(*tensor).map(Tensor::align));
+        aligns.max().unwrap_or(16)
     }
 
     /// Names for the thread, its block and the grid, those that the body has.
@@ -164,20 +176,23 @@ impl Printer<'_> {
     fn slots(&mut self, uses: &Uses, dynamic: bool) {
         let scratch = uses.scratch && self.kernel.scratch > 0;
         if dynamic {
-            self.out.line("extern __shared__ __align__(128) unsigned char shared_u8[];");
+            let align = self.align(uses, None).max(128);
+            self.out.line(&format!("extern __shared__ __align__({align}) unsigned char shared_u8[];"));
         }
         if scratch {
             self.out.line(&format!("__align__(16) unsigned char scratch_u8[{}];", self.kernel.scratch));
         }
-        for slot in self.kernel.slots.values() {
+        for (id, slot) in self.kernel.slots.iter() {
             let (ty, name) = (self.support.memory_ty(slot.elem.held().name(), 1), &slot.name);
             let (array, apart, word) = match slot.space {
-                Space::Shared => ("shared_u8", dynamic, "__shared__ "),
+                Space::Shared | Space::Mbarrier => ("shared_u8", dynamic, "__shared__ "),
                 Space::Scratch => ("scratch_u8", scratch, ""),
             };
             let line = match apart {
                 true => format!("{ty} *const {name} = ({ty} *)({array} + {}); // {ty}[{}]", slot.offset, slot.len),
-                false => format!("{word}__align__(16) {ty} {name}[{}];", slot.len.max(1)),
+                false => {
+                    format!("{word}__align__({}) {ty} {name}[{}];", self.align(uses, Some(id)), slot.len.max(1))
+                }
             };
             self.out.line(&line);
         }

@@ -11,7 +11,7 @@
 //! }                                                                               ...
 //! ```
 //!
-//! * [`function`]: whole kernels    * [`stmt`], [`access`], [`atomic`], [`copy`]: statements, a line each
+//! * [`function`]: whole kernels    * [`stmt`], [`access`], [`atomic`], [`copy`], [`tma`]: statements, a line each
 //! * [`dialect`]: how CUDA spells what all languages share
 //!
 //! Invariants:
@@ -32,10 +32,11 @@ mod function;
 mod stmt;
 #[cfg(test)]
 mod tests;
+mod tma;
 
 use super::cstyle::support::Support;
 use crate::kernel::ir::{Ident, Idents, Kernel};
-use crate::tile::target::{MemoryKind, Target};
+use crate::tile::target::{MemoryKind, Target, Transport};
 pub use dialect::DIALECT;
 
 /// Options of NVRTC without which the source would mean something else, or would not compile.
@@ -131,6 +132,9 @@ fn fits(kernel: &Kernel, target: &Target) -> Result<(), String> {
     }
     if kernel.threads > threads {
         return Err(format!("a block of {} threads; {} has blocks of at most {threads}", kernel.threads, target.name));
+    }
+    if (kernel.mbarriers() > 0 || !kernel.tensors.is_empty()) && !target.transports.contains(&Transport::Tma) {
+        return Err(format!("a block has mbarriers and TMA; {} has neither", target.name));
     }
     if kernel.shared > shared {
         let (has, name) = (kernel.shared, target.name);

@@ -141,6 +141,11 @@ impl Printer<'_> {
                 let text = self.shuffle(*kind, *value, *by);
                 self.define(*dst, &text)?;
             }
+            Stmt::CopyTensor { to, tensor, from, on } => self.copy_tensor(to, *tensor, from, on)?,
+            Stmt::InitBarrier { on, count } => self.init(on, *count),
+            Stmt::Arrive { on, bytes } => self.arrive(on, *bytes),
+            Stmt::WaitPhase { on, parity } => self.wait_phase(on, parity),
+            Stmt::Fence(fence) => self.fence(*fence),
             Stmt::CopyAsync { to, from, bytes, mask } => self.copy(to, from, *bytes, mask),
             Stmt::Commit => self.commit(),
             Stmt::WaitGroups { left } => self.wait_groups(*left),

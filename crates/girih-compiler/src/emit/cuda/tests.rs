@@ -173,6 +173,48 @@ kernel k(x: ptr<f16>, n: i32) threads 64 scratch 0 shared 2048 {
 }
 
 #[test]
+fn mbarriers_and_tma() {
+    let text = "\
+kernel k(x: ptr<f32>, n: i32) threads 64 scratch 0 shared 8320 {
+  shared s: f32[2048] at 0
+  shared full: mbarrier[2] at 8192
+  tensor x_map: f32[n, 64] of x strides (64) box [32, 32] swizzle 128
+  if tx == 0 {
+    init full[0] count 1
+    fence init
+    fence async
+    arrive full[1]
+    arrive full[0] expect 4096
+    copy tensor s[0] = x_map[bx*32, 32] on full[0]
+  }
+  wait full[bx%2] parity by
+}
+";
+    let printed = cuda(text);
+    for line in [
+        "struct __align__(128) TensorMap { unsigned long long words[16]; };",
+        "k_kernel(const float *x, int n, const __grid_constant__ TensorMap x_map) {",
+        "  __shared__ __align__(1024) float s[2048];",
+        "  if (threadIdx.x == 0) prefetch_tensor_map(&x_map);",
+        "    mbarrier_init(&full[0], 1);",
+        "    fence_mbarrier_init();",
+        "    fence_async();",
+        "    mbarrier_arrive(&full[1]);",
+        "    mbarrier_arrive_expect(&full[0], 4096);",
+        // The innermost coordinate stands first.
+        "    copy_tensor_2d(&s[0], &x_map, 32, (i64)bx * 32, &full[0]);",
+        "  mbarrier_wait(&full[bx & 1], by);",
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];",
+        "mbarrier.try_wait.parity.shared::cta.b64 ended, [%1], %2;",
+    ] {
+        assert!(printed.contains(line), "{line}\n{printed}");
+    }
+    let kernel = kernel(text);
+    let refusal = emitted(&[&kernel], "sm_80").unwrap_err();
+    assert_eq!(refusal.message, "a block has mbarriers and TMA; sm_80 has neither");
+}
+
+#[test]
 fn every_statement_has_its_line() {
     let (a, b) = (kernel(BLOCK_SUM), kernel("kernel b(x: ptr<i32>) scratch 0 {\n  store x[0] = 1:i32\n}\n"));
     let unit = emitted(&[&a, &b], "sm_80").unwrap();

@@ -2,7 +2,9 @@
 
 use super::code::Program;
 use super::flight::Flights;
+use super::mbarrier::Mbarrier;
 use super::schedule::Schedule;
+use super::tensor;
 use super::watch::Watch;
 use super::{POISON, ops};
 use crate::base::budget::TooMuch;
@@ -35,6 +37,8 @@ pub(super) struct Group {
 pub(super) enum Wait {
     Warp,
     Block,
+    /// For a phase of an mbarrier to end.
+    Phase(u32),
 }
 
 pub(super) struct Warp<const W: usize> {
@@ -53,6 +57,9 @@ pub(super) struct Block<const W: usize, L> {
     pub warps: Vec<Warp<W>>,
     pub scratch: Vec<u8>,
     pub shared: Vec<u8>,
+    pub mbarriers: Vec<Mbarrier>,
+    /// Copies of boxes that have not landed yet.
+    pub boxes: Vec<tensor::Flight>,
     /// Where its scratch lies in memory, if that is ever asked for.
     pub address: u64,
     pub out: String,
@@ -137,6 +144,8 @@ impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
             warps: (0..threads / W as u32).map(|_| warp()).collect(),
             scratch: vec![POISON; scratch as usize],
             shared: vec![POISON; self.program.shared_bytes as usize],
+            mbarriers: vec![Mbarrier::default(); self.program.mbarriers as usize],
+            boxes: vec![],
             address,
             out: String::new(),
             local: V::Local::default(),
@@ -152,6 +161,8 @@ impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
         block.last = block.warps.len().saturating_sub(1);
         block.scratch.fill(POISON);
         block.shared.fill(POISON);
+        block.mbarriers.fill(Mbarrier::default());
+        block.boxes.clear();
         for (w, warp) in block.warps.iter_mut().enumerate() {
             let first = (w * W) as u32;
             warp.began = ops::all::<W>() >> (W as u32 - (p.threads - first).min(W as u32));
@@ -187,6 +198,9 @@ impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
             }
             let ready = |w: usize| block.warps[w].groups.iter().any(|g| g.waits.is_none());
             let Some((warp, turn)) = self.schedule.turn(block.last, block.warps.len(), ready) else {
+                if self.land_late(block) {
+                    continue;
+                }
                 return Err(self.stuck(block));
             };
             block.last = warp;
@@ -218,6 +232,7 @@ impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
                 return Ok(if block.live == 0 { Pause::Ended } else { Pause::GaveWay });
             }
         }
+        while self.land_late(block) {}
         Ok(if block.live == 0 { Pause::Ended } else { Pause::GaveWay })
     }
 

@@ -4,6 +4,7 @@
 //! and the grid, the thread, the address of the scratch, the addresses of globals, hidden numbers of loops, and constants.
 //! Each thread has its own; those of a warp lie side by side.
 
+use super::tensor::TensorCode;
 use crate::kernel::ir::*;
 use crate::loops::eval::expr::{Expr, MaskCode, Slot};
 use crate::num::{DType, ScalarOp};
@@ -186,6 +187,30 @@ pub(in crate::kernel) enum Inst {
     WaitGroups {
         left: u32,
     },
+    /// A box of a tensor, by its number, on an mbarrier of a slot whose first has a number.
+    CopyTensor {
+        to: Access,
+        on: Access,
+        first: u32,
+        tensor: usize,
+        from: Box<[Expr]>,
+    },
+    InitBarrier {
+        on: Access,
+        first: u32,
+        count: u32,
+    },
+    Arrive {
+        on: Access,
+        first: u32,
+        bytes: Option<u32>,
+    },
+    WaitPhase {
+        on: Access,
+        first: u32,
+        parity: Expr,
+    },
+    Fence(Fence),
     Rmw {
         dst: Slot,
         op: RmwOp,
@@ -258,6 +283,9 @@ pub(in crate::kernel) struct Program {
     /// Bytes of scratch of a thread, and of shared memory.
     pub scratch_bytes: u64,
     pub shared_bytes: u64,
+    pub tensors: Vec<TensorCode>,
+    /// How many mbarriers a block has.
+    pub mbarriers: u32,
     /// Whether the scratch has an address, so that it lies in memory too.
     pub addressed: bool,
     pub slots: usize,

@@ -1,8 +1,10 @@
 //! Kernel IR to the compact form.
 
 use super::code::{Access, Arg, At, Counter, Inst, NO_STATEMENT, Program, Shown, in_slot};
+use super::tensor::TensorCode;
 use crate::base::id::Id;
 use crate::kernel::ir::*;
+use crate::kernel::verify::MOST_MBARRIERS;
 use crate::loops::eval::expr::{Expr, Leaves, MaskCode, Slot};
 use crate::loops::{self, walk};
 use crate::num::ScalarOp;
@@ -51,7 +53,7 @@ const MOST_SLOTS: u64 = 1 << 28;
 
 pub(in crate::kernel) fn compile(kernel: &Kernel, placed: &loops::ir::Kernel) -> Res<Program> {
     for slot in kernel.slots.values() {
-        let size = if slot.space == Space::Shared { kernel.shared } else { kernel.scratch };
+        let size = if slot.is_shared() { kernel.shared } else { kernel.scratch };
         if slot.offset.saturating_add(slot.bytes()) > size {
             return Err(format!("the slot `{}` reaches past the {}", slot.name, slot.space));
         }
@@ -100,6 +102,14 @@ pub(in crate::kernel) fn compile(kernel: &Kernel, placed: &loops::ir::Kernel) ->
         cooperative: false,
         addressed: false,
     };
+    if kernel.mbarriers() > MOST_MBARRIERS {
+        return Err(format!("it has {} mbarriers", kernel.mbarriers()));
+    }
+    let exprs = |all: &[Ix]| all.iter().map(|ix| c.expr(ix)).collect::<Res<Vec<_>>>();
+    let tensor = |t: &Tensor| {
+        Ok(TensorCode { tensor: t.clone(), base: c.val(t.base)?, dims: exprs(&t.dims)?, strides: exprs(&t.strides)? })
+    };
+    let tensors = kernel.tensors.values().map(tensor).collect::<Res<Vec<_>>>()?;
     c.body(&kernel.body)?;
     c.now = NO_STATEMENT;
     c.emit(Inst::Return);
@@ -114,6 +124,8 @@ pub(in crate::kernel) fn compile(kernel: &Kernel, placed: &loops::ir::Kernel) ->
         threads: kernel.threads,
         scratch_bytes: kernel.scratch,
         shared_bytes: kernel.shared,
+        tensors,
+        mbarriers: kernel.mbarriers() as u32,
         addressed: c.addressed,
         params,
         first_block,
@@ -224,6 +236,16 @@ impl Compiler<'_> {
         };
         self.cooperative |= order != Order::Weak;
         Ok(Access { at, lanes, mask: MaskCode::compile(mask, self)?, order })
+    }
+
+    /// A place of mbarriers, and the number of the first there.
+    fn mbarrier(&mut self, on: &Address) -> Res<(Access, u32)> {
+        match on {
+            Address::Slot { buf, .. } if self.kernel.slots.get(*buf).is_some_and(|s| s.space == Space::Mbarrier) => {
+                Ok((self.access(on, 1, &Mask::default(), Order::Weak)?, self.kernel.first_mbarrier(*buf) as u32))
+            }
+            _ => Err("something is used as an mbarrier that is none".to_string()),
+        }
     }
 
     fn body(&mut self, body: &[Stmt]) -> Res<()> {
@@ -377,6 +399,33 @@ impl Compiler<'_> {
                 }
                 Inst::CopyAsync { to, from, bytes: *bytes }
             }
+            Stmt::CopyTensor { to, tensor, from, on } => {
+                let Some(t) = self.kernel.tensors.get(*tensor) else {
+                    return Err(format!("there is no tensor {}", tensor.0));
+                };
+                let lanes = u32::try_from(t.count()).map_err(|_| "a box is too large".to_string())?;
+                let to = self.access(to, lanes, &Mask::default(), Order::Weak)?;
+                let from = from.iter().map(|ix| self.expr(ix)).collect::<Res<Box<[Expr]>>>()?;
+                let (on, first) = self.mbarrier(on)?;
+                match &to.at {
+                    At::Slot { space: Space::Shared, elem, .. } if elem.bytes() == t.elem.bytes() => {}
+                    _ => return Err("a box is not copied to shared memory of its elements".to_string()),
+                }
+                Inst::CopyTensor { to, on, first, tensor: tensor.index(), from }
+            }
+            Stmt::InitBarrier { on, count } => {
+                let (on, first) = self.mbarrier(on)?;
+                Inst::InitBarrier { on, first, count: *count }
+            }
+            Stmt::Arrive { on, bytes } => {
+                let (on, first) = self.mbarrier(on)?;
+                Inst::Arrive { on, first, bytes: *bytes }
+            }
+            Stmt::WaitPhase { on, parity } => {
+                let (on, first) = self.mbarrier(on)?;
+                Inst::WaitPhase { on, first, parity: self.expr(parity)? }
+            }
+            Stmt::Fence(fence) => Inst::Fence(*fence),
             Stmt::Commit => Inst::Commit,
             Stmt::WaitGroups { left } => Inst::WaitGroups { left: *left },
             // A block is stopped between two slices.

@@ -6,7 +6,8 @@
 //! * [`code`], [`compile`]: instructions over numbered slots    * [`ops`]: scalar operations in the lanes of a warp
 //! * [`places`]: where accesses go                              * [`step`]: what an instruction does
 //! * [`block`]: blocks under way and their turns                * [`sync`]: threads that wait for each other
-//! * [`flight`]: asynchronous copies and their groups           * [`watch`]: who sees what happens
+//! * [`flight`], [`tensor`]: asynchronous copies                * [`mbarrier`]: barriers that count arrivals and bytes
+//! * [`watch`]: who sees what happens
 //! * [`schedule`]: the order of warps and lanes, and when copies land
 //!
 //! `W` is the lanes of a warp: 1 where blocks have one thread (`kernel::eval`), 32 on a GPU (`kernel::sim`). Lanes that stand
@@ -25,11 +26,13 @@ mod block;
 pub(super) mod code;
 mod compile;
 mod flight;
+mod mbarrier;
 mod ops;
 mod places;
 mod schedule;
 mod step;
 mod sync;
+mod tensor;
 mod watch;
 
 use super::ir::Kernel;
@@ -41,7 +44,9 @@ pub(super) use block::{Run, run};
 pub(super) use code::{At, NO_STATEMENT, Program};
 pub use schedule::Policy;
 pub(super) use schedule::Schedule;
-pub(super) use watch::{Landing, Meeting, Outside, Place, Quiet, Scope, Standing, Touch, Watch, What};
+pub(super) use watch::{
+    Boxed, Landing, Meeting, Missing, Outside, Place, Quiet, Scope, Standing, Sync, Touch, Watch, What, Wrong,
+};
 
 /// Every byte of scratch and shared memory that was not written yet.
 pub const POISON: u8 = 0xa5;

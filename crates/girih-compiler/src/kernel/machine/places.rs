@@ -35,7 +35,7 @@ impl<const W: usize> Places<W> {
             At::Slot { buf, space, offset, len, index, elem } => {
                 let (index, slot) = (index.lanes(regs), Some((*buf, *len)));
                 let (kind, base) = match space {
-                    Space::Shared => (Kind::Shared, [*offset; W]),
+                    Space::Shared | Space::Mbarrier => (Kind::Shared, [*offset; W]),
                     Space::Scratch => {
                         let thread = |l| u64::from(first_thread) + l as u64;
                         (Kind::Scratch, std::array::from_fn(|l| thread(l) * scratch_bytes + offset))

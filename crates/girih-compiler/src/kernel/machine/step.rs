@@ -37,6 +37,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         };
         let statement = program.statements[here as usize];
         self.watch.ran(block.id, statement, mask.count_ones())?;
+        let at = At { block: block.id, statement, warp, lanes: mask, lasts: false };
         match inst {
             Inst::Barrier => {
                 self.wait(block, warp, group, Wait::Block);
@@ -50,13 +51,17 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                 self.end(block, warp, group);
                 return Ok(Flow::Stopped);
             }
+            Inst::WaitPhase { on, first, parity } => {
+                let parity = parity.lanes(&block.warps[warp].regs);
+                let passed = self.wait_phase(block, at, group, (on, *first), parity)?;
+                return Ok(if passed { Flow::Go } else { Flow::Stopped });
+            }
             _ => {}
         }
-        let at = At { block: block.id, statement, warp, lanes: mask, lasts: false };
         block.warps[warp].groups[group].at = here + 1;
         let Warp { regs, groups, .. } = &mut block.warps[warp];
         match inst {
-            Inst::Barrier | Inst::SyncWarp | Inst::Shuffle { .. } | Inst::Return => {}
+            Inst::Barrier | Inst::SyncWarp | Inst::Shuffle { .. } | Inst::Return | Inst::WaitPhase { .. } => {}
             Inst::Copy { dst, from, lanes } => {
                 for e in 0..*lanes {
                     let value = regs[from.lane(e)];
@@ -212,6 +217,12 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                 return Ok(Flow::GaveWay);
             }
             Inst::CopyAsync { to, from, bytes } => self.copy(block, at, (to, from), *bytes)?,
+            Inst::CopyTensor { to, on, first, tensor, from } => {
+                self.copy_box(block, at, (to, (on, *first)), *tensor, from)?
+            }
+            Inst::InitBarrier { on, first, count } => self.init(block, at, (on, *first), *count)?,
+            Inst::Arrive { on, first, bytes } => self.arrive(block, at, (on, *first), *bytes)?,
+            Inst::Fence(fence) => self.fence(block, at, *fence),
             Inst::Commit => block.warps[warp].flights.commit(mask),
             Inst::WaitGroups { left } => self.wait_groups(block, at, *left),
             Inst::Print { format, args, site } => self.print(block, at, format, args, *site)?,
@@ -464,7 +475,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                     Shown::Scalar(slot, ty) => (ty.elem, vec![], vec![block.warps[at.warp].regs[slot.lane(0)][l]]),
                     Shown::Slot(space, offset, elem, shape) => {
                         let (bytes, base) = match space {
-                            Space::Shared => (&block.shared, *offset),
+                            Space::Shared | Space::Mbarrier => (&block.shared, *offset),
                             Space::Scratch => (&block.scratch, thread * self.program.scratch_bytes + offset),
                         };
                         let count = shape.iter().product::<u64>();

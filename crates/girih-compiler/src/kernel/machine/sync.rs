@@ -4,9 +4,9 @@
 //! all the same, as on a GPU, and the watch is told. Where nobody can run and nobody meets, the block is stuck.
 
 use super::block::{Block, Group, Machine, Wait, join};
-use super::code::Inst;
+use super::code::{Inst, Program};
 use super::ops;
-use super::watch::{Meeting, Scope, Standing, Watch};
+use super::watch::{Meeting, Missing, Scope, Standing, Watch};
 use crate::base::Code;
 use crate::base::launch::Trap;
 
@@ -48,7 +48,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         join(&mut of.groups);
         if of.groups.len() > 1 || of.live != of.began {
             let ended = of.began & !of.live;
-            let standing = standing::<W>(&program.statements, warp, of.groups.iter());
+            let standing = of.groups.iter().map(|g| standing::<W>(program, warp, g, None)).collect();
             let ended = threads::<W>(warp, ended);
             let scope = Scope::Warp(warp as u32);
             self.watch.uneven(Meeting { block: block.id, scope, standing, ended });
@@ -75,8 +75,8 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         let first = places.next();
         if block.live != program.threads || places.any(|at| Some(at) != first) {
             let warps = block.warps.iter().enumerate();
-            let standing = warps.flat_map(|(w, of)| standing::<W>(&program.statements, w, of.groups.iter()));
-            let standing = together(standing.collect());
+            let groups = warps.flat_map(|(w, of)| of.groups.iter().map(move |g| standing::<W>(program, w, g, None)));
+            let standing = together(groups.collect());
             let ended = block.warps.iter().enumerate().flat_map(|(w, of)| threads::<W>(w, of.began & !of.live));
             let ended = ended.collect();
             self.watch.uneven(Meeting { block: block.id, scope: Scope::Block, standing, ended });
@@ -91,8 +91,10 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
     /// The end of a run in which no thread of a block can go on.
     pub(super) fn stuck(&mut self, block: &Block<W, V::Local>) -> Trap {
         let warps = block.warps.iter().enumerate();
-        let standing = warps.flat_map(|(w, of)| standing::<W>(&self.program.statements, w, of.groups.iter()));
-        self.watch.stuck(block.id, together(standing.collect()));
+        let program = self.program;
+        let one = |w: usize, g: &Group| standing::<W>(program, w, g, self.missing(block, g.waits));
+        let groups: Vec<Standing> = warps.flat_map(|(w, of)| of.groups.iter().map(move |g| one(w, g))).collect();
+        self.watch.stuck(block.id, together(groups));
         self.trap(block.id, Code::OutOfFuel, None, "the threads of a block wait for each other forever".to_string())
     }
 }
@@ -101,24 +103,17 @@ fn threads<const W: usize>(warp: usize, lanes: u32) -> Vec<u32> {
     (0..W as u32).filter(|l| lanes >> l & 1 == 1).map(|l| (warp * W) as u32 + l).collect()
 }
 
-/// Who stands at which statement.
-fn standing<'g, const W: usize>(
-    statements: &[u32],
-    warp: usize,
-    groups: impl Iterator<Item = &'g Group>,
-) -> Vec<Standing> {
-    let one = |g: &Group| Standing {
-        statement: statements.get(g.at as usize).copied().unwrap_or(0),
-        threads: threads::<W>(warp, g.lanes),
-    };
-    groups.map(one).collect()
+/// Who of a group stands at which statement.
+fn standing<const W: usize>(program: &Program, warp: usize, group: &Group, missing: Option<Missing>) -> Standing {
+    let statement = program.statements.get(group.at as usize).copied().unwrap_or(0);
+    Standing { statement, threads: threads::<W>(warp, group.lanes), missing }
 }
 
 /// The same with each statement once, in the order of the text.
 fn together(all: Vec<Standing>) -> Vec<Standing> {
     let mut out: Vec<Standing> = vec![];
     for one in all {
-        match out.iter_mut().find(|s| s.statement == one.statement) {
+        match out.iter_mut().find(|s| (s.statement, s.missing) == (one.statement, one.missing)) {
             Some(same) => same.threads.extend(one.threads),
             None => out.push(one),
         }

@@ -47,6 +47,78 @@ pub(in crate::kernel) struct Landing<'a> {
     pub from: &'a [u64],
 }
 
+/// Bytes that lie side by side in memory: where they go to, from the start of a box, and where they come from.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::kernel) struct Run {
+    pub to: u64,
+    pub from: u64,
+    pub bytes: u64,
+}
+
+/// A box of a tensor that TMA copies to a byte of shared memory.
+pub(in crate::kernel) struct Boxed<'a> {
+    pub statement: u32,
+    pub thread: u32,
+    /// The number of the mbarrier that counts its bytes.
+    pub mbarrier: u32,
+    pub to: u64,
+    pub bytes: u64,
+    /// Bytes of an element.
+    pub elem: u32,
+    pub runs: &'a [Run],
+}
+
+/// What lanes do that orders them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::kernel) enum Sync {
+    /// What they wrote is shown to asynchronous copies.
+    Fence,
+    Init {
+        number: u32,
+    },
+    Arrive {
+        number: u32,
+    },
+    /// A phase has ended; how many have.
+    Ended {
+        number: u32,
+        phase: u32,
+    },
+    /// They have waited for the phases so far.
+    Passed {
+        number: u32,
+    },
+}
+
+/// What is wrong with the use of an mbarrier, by its number, or of a tensor.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(in crate::kernel) enum Wrong {
+    /// It is used before it is initialised, or where the thread cannot know that it is.
+    Uninitialised { number: u32 },
+    /// No fence shows to asynchronous copies that it is initialised.
+    Unfenced { number: u32 },
+    /// It is initialised a second time.
+    Again { number: u32 },
+    /// More arrive than it counts.
+    Arrivals { number: u32, count: u32 },
+    /// A phase ended that expected other bytes than copies bring.
+    Bytes { number: u32, expected: u64, brought: u64 },
+    /// A thread waits for a phase, and the next one has ended too.
+    Aliased { number: u32, phase: u32, meant: u32 },
+    /// What TMA does not take, in a sentence.
+    Tensor(String),
+}
+
+/// What a phase of an mbarrier still waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::kernel) struct Missing {
+    pub number: u32,
+    pub phase: u32,
+    pub count: u32,
+    pub arrivals: u32,
+    pub bytes: i64,
+}
+
 /// An access that touches nothing, because its place is outside.
 pub(in crate::kernel) struct Outside {
     pub block: [u32; 3],
@@ -75,6 +147,8 @@ pub(in crate::kernel) enum Scope {
 pub(in crate::kernel) struct Standing {
     pub statement: u32,
     pub threads: Vec<u32>,
+    /// The mbarrier that they wait for.
+    pub missing: Option<Missing>,
 }
 
 /// Threads that met although they should not: they wait at different statements, or some have ended.
@@ -97,6 +171,12 @@ pub(in crate::kernel) trait Watch {
     fn touched(&mut self, local: &mut Self::Local, touch: &Touch<'_>);
     /// Copies have ended, for the thread that waited.
     fn landed(&mut self, local: &mut Self::Local, landing: &Landing<'_>);
+    /// A copy of a box begins, or it lands in a phase of its mbarrier.
+    fn boxed(&mut self, local: &mut Self::Local, boxed: &Boxed<'_>, landed: Option<u32>);
+    fn sync(&mut self, local: &mut Self::Local, statement: u32, warp: u32, lanes: u32, sync: Sync);
+    /// Whether a thread can know that an mbarrier is initialised.
+    fn sees(&self, local: &Self::Local, thread: u32, mbarrier: u32) -> bool;
+    fn wrong(&mut self, block: [u32; 3], statement: u32, thread: u32, wrong: Wrong);
     /// An access would be outside: `Ok` leaves it out.
     fn outside(&mut self, outside: Outside, trap: impl FnOnce() -> Trap) -> Result<(), Trap>;
     /// All threads of a block, or all lanes of a warp, have waited for each other; `ordered` where their accesses of
@@ -121,6 +201,12 @@ impl Watch for Quiet {
     }
     fn touched(&mut self, _: &mut (), _: &Touch<'_>) {}
     fn landed(&mut self, _: &mut (), _: &Landing<'_>) {}
+    fn boxed(&mut self, _: &mut (), _: &Boxed<'_>, _: Option<u32>) {}
+    fn sync(&mut self, _: &mut (), _: u32, _: u32, _: u32, _: Sync) {}
+    fn sees(&self, _: &(), _: u32, _: u32) -> bool {
+        true
+    }
+    fn wrong(&mut self, _: [u32; 3], _: u32, _: u32, _: Wrong) {}
     fn outside(&mut self, _: Outside, trap: impl FnOnce() -> Trap) -> Result<(), Trap> {
         Err(trap())
     }

@@ -5,7 +5,9 @@
 //!
 //! Each warp counts its events: a meeting of its lanes or of the block, and a release of one of its threads. An access is
 //! stamped with that count. What the whole block did before its last barrier, and a warp before its last meeting, is known to
-//! all who met; a release passes on what its thread knows, and an acquire that reads from it learns that.
+//! all who met; a release passes on what its thread knows, and an acquire that reads from it learns that. An mbarrier counts
+//! its phases like a warp its events: what TMA copies is stamped with the phase that counts its bytes, and whoever waited
+//! for that phase knows it.
 //!
 //! ```text
 //! warp 0: store s[0]  (epoch 0)                          warp 1: load s[0]   0 < barrier[0] = 1: ordered
@@ -15,21 +17,26 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::index::facts::MOST_THREADS;
 use crate::kernel::ir::WARP;
+use crate::kernel::verify::MOST_MBARRIERS;
 
 /// Who accessed, and when. `block` 0 is nobody.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Stamp {
     /// The block's linear number and 1.
     pub block: u32,
-    /// Thread, whether the access was atomic, and statement.
+    /// Thread (or mbarrier), whether the access was atomic, and statement.
     who: u32,
     pub epoch: u32,
 }
 
 /// Statements that a stamp can tell apart.
-pub(super) const MOST_STATEMENTS: u32 = 1 << 21;
-const ATOMIC: u32 = 1 << 10;
+pub(super) const MOST_STATEMENTS: u32 = 1 << 19;
+const ATOMIC: u32 = 1 << 12;
+/// The first mbarrier counts as the warp behind all others.
+const FIRST_MBARRIER: u32 = MOST_THREADS / WARP;
+const _: () = assert!((FIRST_MBARRIER + MOST_MBARRIERS as u32) * WARP <= ATOMIC);
 
 /// The epoch of an access that is not over: no barrier orders it.
 const LASTS: u32 = u32::MAX;
@@ -58,7 +65,15 @@ impl Stamp {
         self.who & ATOMIC != 0
     }
     pub fn statement(self) -> u32 {
-        self.who >> 11
+        self.who >> 13
+    }
+    /// The mbarrier that counts the bytes of the access.
+    pub fn mbarrier(self) -> Option<u32> {
+        self.warp().checked_sub(FIRST_MBARRIER)
+    }
+    /// The same, as an access of a thread.
+    pub fn by(self, thread: u32) -> Stamp {
+        Stamp { who: self.who & !(ATOMIC - 1) | thread, ..self }
     }
     pub fn warp(self) -> u32 {
         self.thread() / WARP
@@ -72,6 +87,11 @@ pub(super) struct Known {
     threads: FxHashMap<(u32, u32), u32>,
 }
 
+fn raise(at: &mut FxHashMap<(u32, u32), u32>, of: (u32, u32), until: u32) {
+    let known = at.entry(of).or_default();
+    *known = (*known).max(until);
+}
+
 impl Known {
     pub fn is_empty(&self) -> bool {
         self.warps.is_empty() && self.threads.is_empty()
@@ -79,14 +99,26 @@ impl Known {
 
     pub fn learn(&mut self, other: &Known) {
         for (mine, others) in [(&mut self.warps, &other.warps), (&mut self.threads, &other.threads)] {
-            for (of, until) in others {
-                let at = mine.entry(*of).or_default();
-                *at = (*at).max(*until);
-            }
+            others.iter().for_each(|(of, until)| raise(mine, *of, *until));
         }
     }
 
-    fn covers(&self, s: Stamp) -> bool {
+    /// Adds what lanes of a warp did before an event.
+    fn add(&mut self, block: u32, warp: u32, lanes: u32, until: u32) {
+        if lanes == u32::MAX {
+            return raise(&mut self.warps, (block, warp), until);
+        }
+        for lane in (0..WARP).filter(|l| lanes >> l & 1 == 1) {
+            raise(&mut self.threads, (block, warp * WARP + lane), until);
+        }
+    }
+
+    /// Adds the phases of an mbarrier that have ended.
+    pub fn phases(&mut self, block: u32, mbarrier: u32, ended: u32) {
+        raise(&mut self.warps, (block, FIRST_MBARRIER + mbarrier), ended);
+    }
+
+    pub fn covers(&self, s: Stamp) -> bool {
         let before = |until: Option<&u32>| until.is_some_and(|until| s.epoch < *until);
         before(self.warps.get(&(s.block, s.warp()))) || before(self.threads.get(&(s.block, s.thread())))
     }
@@ -108,15 +140,25 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    pub fn begin(&mut self, block: u32, warps: u32) {
-        let none = || vec![0; warps as usize];
+    pub fn begin(&mut self, block: u32, warps: u32, mbarriers: u32) {
+        let count = if mbarriers > 0 { FIRST_MBARRIER + mbarriers } else { warps };
+        let none = || vec![0; count as usize];
         *self = Clock { block, events: none(), barrier: none(), meeting: none(), ..Clock::default() };
+    }
+
+    pub fn block(&self) -> u32 {
+        self.block
     }
 
     /// The stamp of an access that a thread makes now.
     pub fn stamp(&self, statement: u32, thread: u32, atomic: bool) -> Stamp {
-        let who = statement << 11 | if atomic { ATOMIC } else { 0 } | thread;
+        let who = statement << 13 | if atomic { ATOMIC } else { 0 } | thread;
         Stamp { block: self.block, who, epoch: self.events[(thread / WARP) as usize] }
+    }
+
+    /// The stamp of what TMA copies, in a phase of the mbarrier that counts its bytes.
+    pub fn stamp_of_copy(&self, statement: u32, mbarrier: u32, phase: u32) -> Stamp {
+        Stamp { block: self.block, who: statement << 13 | (FIRST_MBARRIER + mbarrier) * WARP, epoch: phase }
     }
 
     /// Whether an earlier access is ordered before what a thread does now.
@@ -142,9 +184,11 @@ impl Clock {
     }
 
     pub fn barrier(&mut self) {
-        self.events.iter_mut().for_each(|e| *e += 1);
-        self.barrier.copy_from_slice(&self.events);
-        self.meeting.copy_from_slice(&self.events);
+        // Mbarriers do not take part.
+        let warps = self.events.len().min(FIRST_MBARRIER as usize);
+        self.events[..warps].iter_mut().for_each(|e| *e += 1);
+        self.barrier[..warps].copy_from_slice(&self.events[..warps]);
+        self.meeting[..warps].copy_from_slice(&self.events[..warps]);
         for (_, known) in self.of_warps.drain().chain(self.of_threads.drain()) {
             self.of_block.learn(&known);
         }
@@ -163,28 +207,42 @@ impl Clock {
         }
     }
 
-    /// What a thread passes on when it releases.
-    pub fn release(&mut self, thread: u32) -> Known {
-        let (block, warp) = (self.block, thread / WARP);
-        let at = warp as usize;
-        let mut known = self.of_block.clone();
-        let of_warp = self.of_warps.get(&warp);
-        of_warp.into_iter().chain(self.of_threads.get(&thread)).for_each(|k| known.learn(k));
-        for (w, until) in self.barrier.iter().enumerate().filter(|(_, until)| **until > 0) {
-            known.warps.insert((block, w as u32), *until);
-        }
-        if self.meeting[at] > 0 {
-            known.warps.insert((block, warp), self.meeting[at]);
-        }
-        self.events[at] += 1;
-        known.threads.insert((block, thread), self.events[at]);
+    /// An event of some lanes of a warp: what they did before it.
+    pub fn event(&mut self, warp: u32, lanes: u32) -> Known {
+        let mut known = Known::default();
+        self.events[warp as usize] += 1;
+        known.add(self.block, warp, lanes, self.events[warp as usize]);
         known
     }
 
-    pub fn acquire(&mut self, thread: u32, what: &Known) {
-        if !what.is_empty() {
-            self.acquired = true;
-            self.of_threads.entry(thread).or_default().learn(what);
+    /// What lanes of a warp pass on when they release together.
+    pub fn release(&mut self, warp: u32, lanes: u32) -> Known {
+        let mut known = self.event(warp, lanes);
+        known.learn(&self.of_block);
+        self.of_warps.get(&warp).into_iter().for_each(|k| known.learn(k));
+        for lane in (0..WARP).filter(|l| self.acquired && lanes >> l & 1 == 1) {
+            self.of_threads.get(&(warp * WARP + lane)).into_iter().for_each(|k| known.learn(k));
+        }
+        for (w, until) in self.barrier.iter().enumerate().filter(|(_, until)| **until > 0) {
+            raise(&mut known.warps, (self.block, w as u32), *until);
+        }
+        if self.meeting[warp as usize] > 0 {
+            raise(&mut known.warps, (self.block, warp), self.meeting[warp as usize]);
+        }
+        known
+    }
+
+    /// Lanes of a warp learn what was released.
+    pub fn acquire(&mut self, warp: u32, lanes: u32, what: &Known) {
+        if what.is_empty() {
+            return;
+        }
+        self.acquired = true;
+        if lanes == u32::MAX {
+            return self.of_warps.entry(warp).or_default().learn(what);
+        }
+        for lane in (0..WARP).filter(|l| lanes >> l & 1 == 1) {
+            self.of_threads.entry(warp * WARP + lane).or_default().learn(what);
         }
     }
 }
@@ -195,7 +253,7 @@ mod tests {
 
     fn clock(block: u32) -> Clock {
         let mut clock = Clock::default();
-        clock.begin(block, 2);
+        clock.begin(block, 2, 0);
         clock
     }
 
@@ -219,10 +277,10 @@ mod tests {
         let of_other_warp = a.stamp(0, 40, false);
         a.barrier();
         let unseen = a.stamp(0, 6, false);
-        let message = a.release(0);
+        let message = a.release(0, 1);
         let after = a.stamp(0, 0, false);
         assert!(!b.ordered(before, 33));
-        b.acquire(33, &message);
+        b.acquire(1, 2, &message);
         assert!(b.ordered(before, 33) && b.ordered(of_other_warp, 33));
         assert!(!b.ordered(unseen, 33), "thread 6 is not behind what thread 0 released");
         assert!(!b.ordered(after, 33), "it came after the release");
@@ -233,8 +291,8 @@ mod tests {
         assert!(b.ordered(before, 0));
         // And further on, through the second block.
         let mut c = clock(3);
-        let passed = b.release(7);
-        c.acquire(0, &passed);
+        let passed = b.release(0, 1 << 7);
+        c.acquire(0, 1, &passed);
         assert!(c.ordered(before, 0) && !c.ordered(unseen, 0));
     }
 

@@ -57,7 +57,7 @@ impl std::ops::AddAssign for Counts {
     }
 }
 
-const SECTOR: u64 = 32;
+pub(super) const SECTOR: u64 = 32;
 
 /// Sectors of one request to global memory, and the least for as many different bytes.
 pub(super) fn sectors(address: &[u64], lanes: u32, bytes: u32) -> (u32, u32) {

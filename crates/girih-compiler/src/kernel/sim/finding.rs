@@ -12,7 +12,7 @@ use super::clock::Stamp;
 use super::shadow::Race;
 use crate::base::memory::Memory;
 use crate::kernel::ir::*;
-use crate::kernel::machine::{Meeting, Outside, Place as Where, Scope, Standing, What};
+use crate::kernel::machine::{Meeting, Missing, Outside, Place as Where, Scope, Standing, What, Wrong};
 use crate::kernel::print::print_numbered;
 
 /// What is wrong.
@@ -24,6 +24,20 @@ pub enum Kind {
     WriteAfterWrite,
     /// Memory is accessed that an asynchronous copy is still writing, or written that it is still reading.
     InFlight,
+    /// TMA overwrites what a thread wrote, without a fence between.
+    Unfenced,
+    /// An mbarrier is used before a thread can know that it is initialised, or initialised again.
+    Init,
+    /// TMA uses an mbarrier whose initialisation no fence has shown it.
+    InitFence,
+    /// More arrive at an mbarrier than it counts.
+    Arrivals,
+    /// An mbarrier expected other bytes than copies bring.
+    Bytes,
+    /// A thread waits for a phase by its parity, which a later phase has too.
+    Aliased,
+    /// A box that TMA does not copy.
+    Tensor,
     /// Shared memory is read that the block never wrote.
     Unwritten,
     OutOfBounds,
@@ -42,6 +56,13 @@ impl Kind {
             Kind::WriteAfterRead => "write-after-read",
             Kind::WriteAfterWrite => "write-after-write",
             Kind::InFlight => "in-flight",
+            Kind::Unfenced => "unfenced",
+            Kind::Init => "mbarrier-init",
+            Kind::InitFence => "mbarrier-fence",
+            Kind::Arrivals => "mbarrier-arrivals",
+            Kind::Bytes => "mbarrier-bytes",
+            Kind::Aliased => "mbarrier-aliased",
+            Kind::Tensor => "tensor",
             Kind::Unwritten => "unwritten",
             Kind::OutOfBounds => "out-of-bounds",
             Kind::Misaligned => "misaligned",
@@ -51,7 +72,8 @@ impl Kind {
     }
 
     pub fn is_race(self) -> bool {
-        matches!(self, Kind::ReadAfterWrite | Kind::WriteAfterRead | Kind::WriteAfterWrite | Kind::InFlight)
+        use Kind::*;
+        matches!(self, ReadAfterWrite | WriteAfterRead | WriteAfterWrite | InFlight | Unfenced)
     }
 }
 
@@ -145,13 +167,25 @@ struct Event {
 enum Detail {
     None,
     /// All of the sentence: what is near an address is known only when it is accessed.
-    Outside(String),
+    Told(String),
     /// Who waits where, and who has ended.
     Waiting {
         what: String,
         standing: Vec<Standing>,
         ended: Vec<u32>,
     },
+}
+
+impl Detail {
+    /// What helps threads that wait for a phase of an mbarrier.
+    fn help(&self) -> Option<&'static str> {
+        match self {
+            Detail::Waiting { standing, .. } if standing.iter().any(|s| s.missing.is_some()) => {
+                Some("`arrive` as often as `count` says in each phase, and copy the bytes that `expect` says")
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Events so far.
@@ -224,9 +258,48 @@ impl Found {
             block,
             thread,
             bytes: None,
-            detail: Detail::Outside(detail()),
+            detail: Detail::Told(detail()),
             count: 1,
         });
+    }
+
+    pub fn wrong(&mut self, block: [u32; 3], statement: u32, thread: u32, wrong: Wrong, kernel: &Kernel) {
+        let name = |number: &u32| mbarrier_text(kernel, *number);
+        let (kind, told) = match &wrong {
+            Wrong::Uninitialised { number } => (
+                Kind::Init,
+                format!("a thread uses the mbarrier {} and cannot know that it is initialised", name(number)),
+            ),
+            Wrong::Again { number } => {
+                (Kind::Init, format!("the mbarrier {} is initialised a second time", name(number)))
+            }
+            Wrong::Unfenced { number } => (
+                Kind::InitFence,
+                format!("TMA uses the mbarrier {}, and no fence has shown it that this is initialised", name(number)),
+            ),
+            Wrong::Arrivals { number, count } => (
+                Kind::Arrivals,
+                format!("more arrive at a phase of the mbarrier {} than the {count} that it counts", name(number)),
+            ),
+            Wrong::Bytes { number, expected, brought } => (
+                Kind::Bytes,
+                format!(
+                    "a phase of the mbarrier {} ended that expected {expected} bytes, and copies bring {brought}",
+                    name(number)
+                ),
+            ),
+            Wrong::Aliased { number, phase, meant } => (
+                Kind::Aliased,
+                format!(
+                    "a thread waits for phase {meant} of the mbarrier {}, which is in phase {phase} already: the parity \
+                     takes one for another",
+                    name(number)
+                ),
+            ),
+            Wrong::Tensor(what) => (Kind::Tensor, what.clone()),
+        };
+        let detail = Detail::Told(told);
+        self.detailed((kind, true, statement, statement), block, thread, detail);
     }
 
     pub fn uneven(&mut self, meeting: Meeting) {
@@ -240,10 +313,10 @@ impl Found {
         };
         let what = format!("the {whose} do not all meet at one statement");
         let key = (Kind::Divergent, scope == Scope::Block, statement, last);
-        self.waiting(key, block, thread, Detail::Waiting { what, standing, ended });
+        self.detailed(key, block, thread, Detail::Waiting { what, standing, ended });
     }
 
-    fn waiting(&mut self, key: Key, block: [u32; 3], thread: u32, detail: Detail) {
+    fn detailed(&mut self, key: Key, block: [u32; 3], thread: u32, detail: Detail) {
         self.tell(key, || Event { first: None, block, thread, bytes: None, detail, count: 1 });
     }
 
@@ -252,7 +325,7 @@ impl Found {
         let (statement, thread) = (first.statement, first.threads.first().copied().unwrap_or(0));
         let key = (Kind::Deadlock, true, statement, statement);
         let what = "no thread of the block can go on".to_string();
-        self.waiting(key, block, thread, Detail::Waiting { what, standing, ended: vec![] });
+        self.detailed(key, block, thread, Detail::Waiting { what, standing, ended: vec![] });
     }
 
     /// The findings, in order of their statements, with names.
@@ -266,11 +339,11 @@ impl Found {
             let space = if shared { "shared" } else { "global" };
             let across = earlier.as_ref().is_some_and(|(_, t)| t.block != e.block);
             let statement = if kind.is_race() { second } else { first };
-            let copied = earlier.as_ref().is_some_and(|(s, _)| texts.copies(s.number));
+            let copied = earlier.as_ref().map_or(Copied::Not, |(s, _)| texts.copied(s.number));
             let finding = Finding {
                 kind,
-                message: sentence(kind, space, across, &e.detail, texts),
-                help: help(kind, across, copied),
+                message: sentence(kind, space, across, &e.detail, (texts, kernel)),
+                help: e.detail.help().or_else(|| help(kind, across, copied)),
                 first: earlier,
                 statement: texts.statement(statement),
                 thread: Thread { block: e.block, thread: e.thread },
@@ -283,10 +356,10 @@ impl Found {
     }
 }
 
-fn sentence(kind: Kind, space: &str, across: bool, detail: &Detail, texts: &Texts) -> String {
+fn sentence(kind: Kind, space: &str, across: bool, detail: &Detail, (texts, kernel): (&Texts, &Kernel)) -> String {
     match detail {
-        Detail::Outside(text) => return text.clone(),
-        Detail::Waiting { what, standing, ended } => return waiting_text(what, standing, ended, texts),
+        Detail::Told(text) => return text.clone(),
+        Detail::Waiting { what, standing, ended } => return waiting_text(what, standing, ended, texts, kernel),
         Detail::None => {}
     }
     let who = if across { "a thread of another block" } else { "another thread" };
@@ -301,18 +374,36 @@ fn sentence(kind: Kind, space: &str, across: bool, detail: &Detail, texts: &Text
         Kind::InFlight => "a thread writes global memory that an asynchronous copy may still be reading".to_string(),
         Kind::Unwritten => "a thread reads shared memory that its block has not written".to_string(),
         Kind::Misaligned => format!("an access of {space} memory is not aligned to its own size"),
-        Kind::OutOfBounds | Kind::Divergent | Kind::Deadlock => kind.name().to_string(),
+        Kind::Unfenced => {
+            "TMA overwrites what a thread has written, with no `fence async` behind the write".to_string()
+        }
+        _ => kind.name().to_string(),
     }
 }
 
-/// `copied`: the earlier of the two statements is an asynchronous copy.
-fn help(kind: Kind, across: bool, copied: bool) -> Option<&'static str> {
-    match kind {
-        Kind::InFlight => {
-            Some("let the thread that copies wait for the group of the copy first, and then the others for it")
+/// `copied`: what the earlier of the two statements is.
+fn help(kind: Kind, across: bool, copied: Copied) -> Option<&'static str> {
+    match (kind, copied) {
+        (Kind::InFlight | Kind::ReadAfterWrite | Kind::WriteAfterWrite, Copied::ByTma) if !across => {
+            return Some("wait for the phase of the mbarrier that counts the bytes of the copy");
         }
-        Kind::ReadAfterWrite if copied && !across => {
-            Some("a `wait` is for the copies of its own thread: put a `barrier` behind it")
+        (Kind::InFlight, _) => {
+            return Some(
+                "wait for the group of the copy, with a `barrier` behind; or begin it behind a `barrier` that all readers reach",
+            );
+        }
+        (Kind::ReadAfterWrite, Copied::ByThread) if !across => {
+            return Some("a `wait` is for the copies of its own thread: put a `barrier` behind it");
+        }
+        _ => {}
+    }
+    match kind {
+        Kind::Unfenced => Some("let the thread that wrote run `fence async`, and then meet the one that copies"),
+        Kind::Init => Some("initialise it once, in one thread, and put a `barrier` behind"),
+        Kind::InitFence => Some("put a `fence init` behind the `init`, in the same thread and before the `barrier`"),
+        Kind::Arrivals | Kind::Bytes => Some("let `count` and `expect` say what arrives and comes in one phase"),
+        Kind::Aliased => {
+            Some("let what ends the next phase wait for this thread, by an mbarrier of free slots or a `barrier`")
         }
         _ if kind.is_race() && across => {
             Some("order the blocks by a release and an acquire, or give each block elements of its own")
@@ -334,10 +425,8 @@ pub(super) fn block_of(number: u32, [x, y, _]: [u32; 3]) -> [u32; 3] {
 fn place_text(kernel: &Kernel, memory: &dyn Memory, shared: bool, at: u64, bytes: u32) -> String {
     let until = at.saturating_add(u64::from(bytes).max(1) - 1);
     if shared {
-        let of = kernel
-            .slots
-            .values()
-            .find(|s| s.space == Space::Shared && s.offset <= at && at < s.offset.saturating_add(s.bytes()));
+        let of =
+            kernel.slots.values().find(|s| s.is_shared() && s.offset <= at && at < s.offset.saturating_add(s.bytes()));
         let bytes = format!("bytes {at} to {until} of shared memory");
         return match of {
             Some(slot) => {
@@ -354,13 +443,39 @@ fn place_text(kernel: &Kernel, memory: &dyn Memory, shared: bool, at: u64, bytes
     }
 }
 
+/// `full[1]`.
+fn mbarrier_text(kernel: &Kernel, number: u32) -> String {
+    let mut left = u64::from(number);
+    for slot in kernel.slots.values().filter(|s| s.space == Space::Mbarrier) {
+        if left < slot.len {
+            return format!("`{}[{left}]`", slot.name);
+        }
+        left -= slot.len;
+    }
+    "?".to_string()
+}
+
+/// `full[1]` is in phase 3, which lacks 1 of 2 arrivals and 4096 bytes.
+fn missing_text(missing: Missing, kernel: &Kernel) -> String {
+    let Missing { number, phase, count, arrivals, bytes } = missing;
+    let lacks = match (arrivals, bytes) {
+        (n, 0) => format!("{n} of {count} arrivals"),
+        (0, bytes) => format!("{bytes} bytes"),
+        (n, bytes) => format!("{n} of {count} arrivals and {bytes} bytes"),
+    };
+    format!("{} is in phase {phase}, which lacks {lacks}", mbarrier_text(kernel, number))
+}
+
 /// What happened, and a line for each statement at which threads wait.
-fn waiting_text(what: &str, standing: &[Standing], ended: &[u32], texts: &Texts) -> String {
+fn waiting_text(what: &str, standing: &[Standing], ended: &[u32], texts: &Texts, kernel: &Kernel) -> String {
     let mut out = what.to_string();
     for s in standing {
         let at = texts.statement(s.statement);
         let wait = if s.threads.len() == 1 { "waits" } else { "wait" };
         out += &format!("\n  {} {wait} at line {}: `{}`", threads_text(&s.threads), at.line, at.text);
+        if let Some(missing) = s.missing {
+            out += &format!("\n    {}", missing_text(missing, kernel));
+        }
     }
     if !ended.is_empty() {
         out += &format!("\n  {} {} ended", threads_text(ended), if ended.len() == 1 { "has" } else { "have" });
@@ -391,7 +506,15 @@ fn threads_text(threads: &[u32]) -> String {
 pub(super) struct Texts {
     all: Vec<Statement>,
     /// Whether each statement is an asynchronous copy.
-    copies: Vec<bool>,
+    copies: Vec<Copied>,
+}
+
+/// What makes a statement an asynchronous copy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Copied {
+    Not,
+    ByThread,
+    ByTma,
 }
 
 impl Texts {
@@ -410,8 +533,8 @@ impl Texts {
         Texts { all: starts.iter().zip(froms).enumerate().map(one).collect(), copies }
     }
 
-    fn copies(&self, number: u32) -> bool {
-        self.copies.get(number as usize).copied().unwrap_or(false)
+    fn copied(&self, number: u32) -> Copied {
+        self.copies.get(number as usize).copied().unwrap_or(Copied::Not)
     }
 
     pub fn statement(&self, number: u32) -> Statement {
@@ -421,14 +544,19 @@ impl Texts {
 }
 
 /// The user's line of the nearest loop around each statement, and whether it is an asynchronous copy.
-fn loops_around(kernel: &Kernel, body: &[Stmt], around: Option<&str>, out: &mut Vec<(Option<String>, bool)>) {
+fn loops_around(kernel: &Kernel, body: &[Stmt], around: Option<&str>, out: &mut Vec<(Option<String>, Copied)>) {
     for stmt in body {
         let own = match stmt {
             Stmt::For { axis, .. } => kernel.axes.get(*axis).and_then(|a| a.from.as_ref()).map(|l| l.as_str()),
             _ => None,
         };
         let around = own.or(around);
-        out.push((around.map(String::from), matches!(stmt, Stmt::CopyAsync { .. })));
+        let copied = match stmt {
+            Stmt::CopyAsync { .. } => Copied::ByThread,
+            Stmt::CopyTensor { .. } => Copied::ByTma,
+            _ => Copied::Not,
+        };
+        out.push((around.map(String::from), copied));
         match stmt {
             Stmt::For { body, .. } | Stmt::Loop { body } => loops_around(kernel, body, around, out),
             Stmt::If { then, els, .. } => {

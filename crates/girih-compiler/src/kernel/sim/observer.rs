@@ -4,15 +4,15 @@ use rustc_hash::FxHashMap;
 
 use super::Options;
 use super::clock::{Clock, Known, Stamp};
-use super::count::{Counts, sectors};
+use super::count::{Counts, SECTOR, sectors};
 use super::finding::{Bad, Found, Kind};
 use super::shadow::{Cell, Pages};
 use crate::base::Code;
-use crate::base::banks::wavefronts;
+use crate::base::banks::{BANK_BYTES, wavefronts};
 use crate::base::launch::Trap;
 use crate::kernel::ir::*;
 use crate::kernel::machine::{
-    At, Landing, Meeting, NO_STATEMENT, Outside, Program, Scope, Standing, Touch, Watch, What,
+    At, Boxed, Landing, Meeting, NO_STATEMENT, Outside, Program, Scope, Standing, Sync, Touch, Watch, What, Wrong,
 };
 
 pub(super) struct Observer<'a> {
@@ -42,16 +42,31 @@ pub(super) struct Local {
     clock: Clock,
     shared: Vec<Cell>,
     released: FxHashMap<u64, Known>,
+    mbarriers: Vec<Mbarrier>,
+    /// What was shown to asynchronous copies.
+    fenced: Known,
+    /// Who began the copies of a statement that count on an mbarrier.
+    copied_by: FxHashMap<(u32, u32), u32>,
+}
+
+/// What is known of an mbarrier.
+#[derive(Clone, Default)]
+struct Mbarrier {
+    init: Option<Stamp>,
+    /// What those who have arrived knew, in this phase and in those that have ended.
+    arrived: Known,
+    ended: Known,
 }
 
 impl<'a> Observer<'a> {
     pub fn new(kernel: &'a Kernel, program: &Program, grid: [u32; 3], options: &'a Options) -> Observer<'a> {
-        let shared = kernel.slots.values().filter(|s| s.space == Space::Shared);
+        let shared = kernel.slots.values().filter(|s| s.is_shared());
         let shared_unit = shared.map(|s| (s.elem_bytes() | s.offset).trailing_zeros()).min().unwrap_or(0);
         let sizes = program.code.iter().filter_map(|inst| match &inst.access()?.at {
             At::Memory { elem, .. } => Some(elem.bytes().trailing_zeros()),
             At::Slot { .. } => None,
         });
+        let sizes = sizes.chain(kernel.tensors.values().map(|t| t.elem.bytes().trailing_zeros()));
         Observer {
             kernel,
             options,
@@ -88,7 +103,7 @@ impl<'a> Observer<'a> {
 
     /// Compares the access of each lane with what was done to its places before.
     fn compare(&mut self, local: &mut Local, touch: &Touch<'_>) {
-        let Local { clock, shared, block, .. } = local;
+        let Local { clock, shared, block, copied_by, .. } = local;
         let unit = if touch.shared { self.shared_unit } else { self.global_unit };
         let atomic = touch.what == What::Update || touch.order != Order::Weak;
         let (global, found) = (&mut self.global, &mut self.found);
@@ -120,7 +135,7 @@ impl<'a> Observer<'a> {
                 }
                 let mut tell = |race, earlier: Stamp| {
                     let kind = if earlier.lasts() { Kind::InFlight } else { Kind::from(race) };
-                    found.access(kind, at(place), Some(earlier));
+                    found.access(kind, at(place), Some(who_began(earlier, copied_by)));
                 };
                 match writes {
                     true => cell.write(me, clock, &mut tell),
@@ -144,14 +159,14 @@ impl<'a> Observer<'a> {
             (What::Update, order) => (order != Order::Release, order != Order::Acquire),
         };
         for lane in (0..WARP).filter(|l| touch.lanes >> l & 1 == 1) {
-            let (thread, address) = (touch.warp * WARP + lane, touch.address[lane as usize]);
+            let address = touch.address[lane as usize];
             let writes = touch.wrote >> lane & 1 == 1;
             let before = released.get(&address);
             if acquires && let Some(known) = before {
-                clock.acquire(thread, known);
+                clock.acquire(touch.warp, 1 << lane, known);
             }
             if writes && releases {
-                let mut known = clock.release(thread);
+                let mut known = clock.release(touch.warp, 1 << lane);
                 // An atomic update goes on with the release that it read from.
                 if let (What::Update, Some(before)) = (touch.what, before) {
                     known.learn(before);
@@ -162,6 +177,12 @@ impl<'a> Observer<'a> {
             }
         }
     }
+}
+
+/// What TMA copied is told as an access of the thread that began it.
+fn who_began(stamp: Stamp, copied_by: &FxHashMap<(u32, u32), u32>) -> Stamp {
+    let thread = stamp.mbarrier().and_then(|m| copied_by.get(&(stamp.statement(), m)));
+    thread.map_or(stamp, |thread| stamp.by(*thread))
 }
 
 fn bad(local: &Local, touch: &Touch<'_>, lane: u32) -> Bad {
@@ -188,8 +209,11 @@ impl Watch for Observer<'_> {
         let number = x.wrapping_add(gx.wrapping_mul(y.wrapping_add(gy.wrapping_mul(z))));
         self.blocks += 1;
         local.block = block;
-        local.clock.begin(number.wrapping_add(1), warps);
+        let mbarriers = self.kernel.mbarriers() as u32;
+        local.clock.begin(number.wrapping_add(1), warps, mbarriers);
         local.released.clear();
+        local.mbarriers = vec![Mbarrier::default(); mbarriers as usize];
+        local.fenced = Known::default();
         if self.options.races {
             local.shared.clear();
             local.shared.resize((self.kernel.shared >> self.shared_unit) as usize + 1, Cell::default());
@@ -249,6 +273,101 @@ impl Watch for Observer<'_> {
                 }
             }
         }
+    }
+
+    fn boxed(&mut self, local: &mut Local, boxed: &Boxed<'_>, landed: Option<u32>) {
+        let Boxed { statement, thread, mbarrier, to, bytes, elem, runs } = *boxed;
+        if self.options.counts
+            && landed.is_none()
+            && let Some(counts) = self.counts.get_mut(statement as usize)
+        {
+            let rows = bytes.div_ceil(BANK_BYTES) as u32;
+            counts.shared.add(bytes, (rows, rows));
+            let sectors = runs.iter().map(|r| ((r.from + r.bytes - 1) / SECTOR - r.from / SECTOR + 1) as u32).sum();
+            let read: u64 = runs.iter().map(|r| r.bytes).sum();
+            counts.global.add(read, (sectors, read.div_ceil(SECTOR) as u32));
+        }
+        if !self.options.races {
+            return;
+        }
+        let Local { clock, shared, block, copied_by, fenced, .. } = local;
+        let me = clock.stamp(statement, thread, false);
+        let kept = clock.stamp_of_copy(statement, mbarrier, landed.unwrap_or(0));
+        let kept = if landed.is_none() { kept.lasting() } else { kept };
+        copied_by.insert((statement, mbarrier), thread);
+        let (found, global) = (&mut self.found, &mut self.global);
+        let mut cells = |is_shared: bool, from: u64, bytes: u64, unit: u32| {
+            for place in from >> unit..=from.saturating_add(bytes.max(1) - 1) >> unit {
+                let cell = match is_shared {
+                    true => shared.get_mut(place as usize),
+                    false => global.cell(place),
+                };
+                let Some(cell) = cell else { continue };
+                if landed.is_some() {
+                    cell.end(kept);
+                    continue;
+                }
+                let address = (place << unit).max(from);
+                let at = || Bad { shared: is_shared, block: *block, statement, thread, address, bytes: elem };
+                let mut tell = |race, earlier: Stamp| {
+                    let kind = if earlier.lasts() { Kind::InFlight } else { Kind::from(race) };
+                    found.access(kind, at(), Some(who_began(earlier, copied_by)));
+                };
+                if !is_shared {
+                    cell.read_as(me, kept, clock, &mut tell);
+                    continue;
+                }
+                let writer = cell.writer();
+                let plain = !writer.is_none() && writer.mbarrier().is_none() && clock.ordered(writer, thread);
+                cell.write_as(me, kept, clock, &mut tell);
+                if plain && !writer.lasts() && !fenced.covers(writer) {
+                    found.access(Kind::Unfenced, at(), Some(writer));
+                }
+            }
+        };
+        cells(true, to, bytes, self.shared_unit);
+        runs.iter().for_each(|run| cells(false, run.from, run.bytes, self.global_unit));
+    }
+
+    fn sync(&mut self, local: &mut Local, statement: u32, warp: u32, lanes: u32, sync: Sync) {
+        if !self.options.races {
+            return;
+        }
+        let Local { clock, mbarriers, fenced, .. } = local;
+        match sync {
+            Sync::Fence => fenced.learn(&clock.event(warp, lanes)),
+            Sync::Init { number } => {
+                let thread = warp * WARP + lanes.trailing_zeros();
+                let init = Some(clock.stamp(statement, thread, false));
+                mbarriers
+                    .get_mut(number as usize)
+                    .into_iter()
+                    .for_each(|m| *m = Mbarrier { init, ..Mbarrier::default() });
+            }
+            Sync::Arrive { number } => {
+                let known = clock.release(warp, lanes);
+                mbarriers.get_mut(number as usize).into_iter().for_each(|m| m.arrived.learn(&known));
+            }
+            Sync::Ended { number, phase } => {
+                let Some(m) = mbarriers.get_mut(number as usize) else { return };
+                m.ended.learn(&std::mem::take(&mut m.arrived));
+                m.ended.phases(clock.block(), number, phase);
+            }
+            Sync::Passed { number } => {
+                if let Some(m) = mbarriers.get_mut(number as usize) {
+                    clock.acquire(warp, lanes, &m.ended);
+                }
+            }
+        }
+    }
+
+    fn sees(&self, local: &Local, thread: u32, mbarrier: u32) -> bool {
+        let init = local.mbarriers.get(mbarrier as usize).and_then(|m| m.init);
+        !self.options.races || init.is_none_or(|init| local.clock.ordered(init, thread))
+    }
+
+    fn wrong(&mut self, block: [u32; 3], statement: u32, thread: u32, wrong: Wrong) {
+        self.found.wrong(block, statement, thread, wrong, self.kernel);
     }
 
     fn outside(&mut self, outside: Outside, _: impl FnOnce() -> Trap) -> Result<(), Trap> {

@@ -44,14 +44,25 @@ impl Cell {
         [&mut self.writer, &mut self.reader, &mut self.other_reader].into_iter().for_each(|stamp| stamp.end(now));
     }
 
+    /// The last who wrote.
+    pub fn writer(&self) -> Stamp {
+        self.writer
+    }
+
     #[inline]
     pub fn read(&mut self, me: Stamp, clock: &Clock, found: &mut impl FnMut(Race, Stamp)) {
+        self.read_as(me, me, clock, found);
+    }
+
+    /// A read that a thread begins, remembered as something else.
+    #[inline]
+    pub fn read_as(&mut self, me: Stamp, kept: Stamp, clock: &Clock, found: &mut impl FnMut(Race, Stamp)) {
         for writer in [self.writer, self.other_writer] {
             if Cell::races(writer, me, clock) {
                 found(Race::ReadAfterWrite, writer);
             }
         }
-        self.note_reader(me);
+        self.note_reader(kept);
     }
 
     #[inline]
@@ -71,6 +82,12 @@ impl Cell {
 
     #[inline]
     pub fn write(&mut self, me: Stamp, clock: &Clock, found: &mut impl FnMut(Race, Stamp)) {
+        self.write_as(me, me, clock, found);
+    }
+
+    /// A write that a thread begins, remembered as something else.
+    #[inline]
+    pub fn write_as(&mut self, me: Stamp, kept: Stamp, clock: &Clock, found: &mut impl FnMut(Race, Stamp)) {
         for writer in [self.writer, self.other_writer] {
             if Cell::races(writer, me, clock) {
                 found(Race::WriteAfterWrite, writer);
@@ -89,7 +106,7 @@ impl Cell {
         } else {
             self.other_writer = Stamp::default();
         }
-        self.writer = me;
+        self.writer = kept;
         if !me.atomic() {
             (self.reader, self.other_reader) = (Stamp::default(), Stamp::default());
         }
@@ -159,7 +176,7 @@ mod tests {
     /// Accesses by thread (`r3`, `w3`, atomics `R3`, `W3`) and barriers (`|`); the races found.
     fn races(events: &str) -> Vec<(Race, u32, u32)> {
         let (mut clock, mut cell, mut found) = (Clock::default(), Cell::default(), vec![]);
-        clock.begin(1, 4);
+        clock.begin(1, 4, 0);
         for event in events.split(' ') {
             if event == "|" {
                 clock.barrier();
@@ -203,7 +220,7 @@ mod tests {
     #[test]
     fn pages_are_found_again_and_forgotten() {
         let (mut clock, mut pages) = (Clock::default(), Pages::default());
-        clock.begin(1, 1);
+        clock.begin(1, 1, 0);
         let me = clock.stamp(0, 0, false);
         for unit in [0, PAGE - 1, PAGE, 7 * PAGE + 3] {
             pages.cell(unit).unwrap().write(me, &clock, &mut |_, _| {});

@@ -2,6 +2,7 @@
 
 mod copies;
 mod counts;
+mod mbarriers;
 mod memory;
 mod races;
 mod random;

@@ -1,0 +1,116 @@
+//! Mbarriers, fences and copies of boxes as PTX in small functions.
+//!
+//! ```text
+//! init full[0] count 1                                  -->   mbarrier_init(&full[0], 1);
+//! fence init                                            -->   fence_mbarrier_init();
+//! arrive full[k%2] expect 4096                          -->   mbarrier_arrive_expect(&full[k & 1], 4096);
+//! copy tensor s[0] = a_map[by*64, k] on full[k%2]       -->   copy_tensor_2d(&s[0], &a_map, k, by * 64, &full[k & 1]);
+//! wait full[k%2] parity k//2%2                          -->   mbarrier_wait(&full[k & 1], k >> 1 & 1);
+//! ```
+//! Coordinates stand innermost first, as PTX has them. Every function may be taken to change memory, so no access is moved
+//! across it.
+
+use super::stmt::{Printer, Result};
+use crate::index::Ix;
+use crate::kernel::ir::*;
+
+/// An operand that is a shared address.
+fn shared(pointer: &str) -> String {
+    format!("\"r\"((unsigned int)__cvta_generic_to_shared({pointer}))")
+}
+
+impl Printer<'_> {
+    /// A call of a function that is one instruction on operands, whose first parameter is an mbarrier.
+    fn on(&mut self, name: &str, instruction: &str, on: &Address, more: Option<(&str, String)>) {
+        let operand = more.as_ref().map_or(String::new(), |_| ", \"r\"(x)".to_string());
+        let param = more.as_ref().map_or(String::new(), |(ty, _)| format!(", {ty} x"));
+        let arg = more.map_or(String::new(), |(_, arg)| format!(", {arg}"));
+        let body = format!("  asm volatile(\"{instruction};\" : : {}{operand} : \"memory\");\n", shared("p"));
+        self.support.block(name, &format!("INLINE void {name}(void *p{param}) {{\n{body}}}\n"));
+        let address = self.target(on).address;
+        self.out.line(&format!("{name}({address}{arg});"));
+    }
+
+    pub(super) fn init(&mut self, on: &Address, count: u32) {
+        let more = Some(("int", count.to_string()));
+        self.on("mbarrier_init", "mbarrier.init.shared::cta.b64 [%0], %1", on, more);
+    }
+
+    pub(super) fn arrive(&mut self, on: &Address, bytes: Option<u32>) {
+        match bytes {
+            None => self.on("mbarrier_arrive", "mbarrier.arrive.shared::cta.b64 _, [%0]", on, None),
+            Some(bytes) => {
+                let instruction = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1";
+                self.on("mbarrier_arrive_expect", instruction, on, Some(("int", bytes.to_string())));
+            }
+        }
+    }
+
+    pub(super) fn wait_phase(&mut self, on: &Address, parity: &Ix) {
+        let name = "mbarrier_wait";
+        let body = format!(
+            "  int done;\n  do {{\n    asm volatile(\"{{ .reg .pred ended; mbarrier.try_wait.parity.shared::cta.b64 ended, [%1], %2; \
+             selp.b32 %0, 1, 0, ended; }}\" : \"=r\"(done) : {}, \"r\"(parity) : \"memory\");\n  }} while (!done);\n",
+            shared("p")
+        );
+        self.support.block(name, &format!("INLINE void {name}(void *p, int parity) {{\n{body}}}\n"));
+        let (address, parity) = (self.target(on).address, self.ix.print(parity));
+        self.out.line(&format!("{name}({address}, {parity});"));
+    }
+
+    pub(super) fn fence(&mut self, fence: Fence) {
+        match fence {
+            Fence::Init => self.bare("fence_mbarrier_init", "fence.mbarrier_init.release.cluster"),
+            Fence::Async => self.bare("fence_async", "fence.proxy.async.shared::cta"),
+        }
+    }
+
+    pub(super) fn copy_tensor(&mut self, to: &Address, tensor: TensorId, from: &[Ix], on: &Address) -> Result<()> {
+        let Some(map) = self.kernel.tensors.get(tensor).map(|t| t.name.to_string()) else {
+            return self.refuse("a copy of a tensor that the kernel does not have");
+        };
+        let rank = from.len();
+        let name = format!("copy_tensor_{rank}d");
+        let names = ["x", "y", "z", "u", "v"];
+        let list = |one: &dyn Fn(usize, &&str) -> String| {
+            names.iter().take(rank).enumerate().map(|(n, name)| one(n, name)).collect::<Vec<_>>().join(", ")
+        };
+        let body = format!(
+            "  asm volatile(\"cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], \
+             [%1, {{{}}}], [%2];\" : : {}, \"l\"(map), {}, {} : \"memory\");\n",
+            list(&|n, _| format!("%{}", n + 3)),
+            shared("to"),
+            shared("on"),
+            list(&|_, name| format!("\"r\"({name})")),
+        );
+        let params = list(&|_, name| format!("int {name}"));
+        let text = format!("INLINE void {name}(void *to, const TensorMap *map, {params}, void *on) {{\n{body}}}\n");
+        self.support.block("TensorMap", TENSOR_MAP);
+        self.support.block(&name, &text);
+        let coordinates: Vec<String> = from.iter().rev().map(|ix| self.ix.print(ix)).collect();
+        let (to, on) = (self.target(to).address, self.target(on).address);
+        self.out.line(&format!("{name}({to}, &{map}, {}, {on});", coordinates.join(", ")));
+        Ok(())
+    }
+
+    /// The parameters that say how TMA sees arrays; the host fills them in.
+    pub(super) fn tensor_maps(&mut self) -> Vec<String> {
+        if !self.kernel.tensors.is_empty() {
+            self.support.block("TensorMap", TENSOR_MAP);
+        }
+        self.kernel.tensors.values().map(|t| format!("const __grid_constant__ TensorMap {}", t.name)).collect()
+    }
+
+    /// Brings what TMA needs to know of arrays close.
+    pub(super) fn prefetch(&mut self) {
+        for tensor in self.kernel.tensors.values() {
+            let name = "prefetch_tensor_map";
+            let body = "  asm volatile(\"prefetch.tensormap [%0];\" : : \"l\"(map) : \"memory\");\n";
+            self.support.block(name, &format!("INLINE void {name}(const TensorMap *map) {{\n{body}}}\n"));
+            self.out.line(&format!("if (threadIdx.x == 0) {name}(&{});", tensor.name));
+        }
+    }
+}
+
+/// What `cuTensorMapEncodeTiled` of the driver writes.
+const TENSOR_MAP: &str = "struct __align__(128) TensorMap { unsigned long long words[16]; };\n";
