@@ -232,8 +232,7 @@ impl<'a> Parser<'a> {
         }
         c.expect("{")?;
         let space = |line: &Line| line.tokens.first().and_then(|word| of_word(&SPACES, word));
-        loop {
-            let Some(line) = self.lines.get(self.at) else { break };
+        while let Some(line) = self.lines.get(self.at) {
             let space = match (space(line), line.tokens.as_slice()) {
                 (Some(space), _) => space,
                 (None, ["tensor", name, ":", ..]) if !matches!(*name, ":" | "=") => {
@@ -689,6 +688,15 @@ mod tests {
     fn mutilated_text_never_panics() {
         let text = "kernel k(A: ptr f32, n: i32) scratch 64 {\n  slot s: f32[16] at 0\n  for i in 0..16 step 1 {\n    \
                     x: f32 = load s[i + 1 - min(bx, 2)] where i < zext(n) else 0.0\n  }\n}\n";
+        let more = "kernel k(a: ptr<f32>, n: i32) threads 32 scratch 0 shared 600 {\n  shared s: f32[64] at 0\n  \
+                    shared full: mbarrier[2] at 512\n  tensor t: f32[n, 32] of a strides (32) box [2, 32] swizzle 128\n  \
+                    init full[0] count 1\n  fence init\n  arrive full[0] expect 8\n  copy tensor s[0] = t[n, -1] on full[1]\n  \
+                    wait full[0] parity n%2\n  copy async s[tx] = a[tx] bytes 4 where tx < n\n  commit\n  wait groups 0\n}\n";
+        assert!(parse(more).is_ok());
+        for cut in (0..more.len()).filter(|&i| more.is_char_boundary(i)) {
+            let _ = parse(&more[..cut]);
+            let _ = parse(&format!("{}[{}", &more[..cut], &more[cut..]));
+        }
         for cut in (0..text.len()).filter(|&i| text.is_char_boundary(i)) {
             let _ = parse(&text[..cut]);
             let _ = parse(&format!("{}é{}", &text[..cut], &text[cut..]));

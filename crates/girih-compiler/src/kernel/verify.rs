@@ -114,7 +114,7 @@ impl Verifier<'_> {
         let moved = matches!(t.elem.bits(), 8 | 16 | 32 | 64) && t.elem != DType::I1;
         self.expect(moved, || format!("TMA does not copy {}, of which the tensor `{name}` is", t.elem));
         let row = u64::from(t.extents.last().copied().unwrap_or(0)) * t.elem.bytes();
-        self.expect(row % 16 == 0, || {
+        self.expect(row.is_multiple_of(16), || {
             format!("a row of the box of the tensor `{name}` has {row} bytes, which is no multiple of 16")
         });
         self.expect(matches!(t.swizzle, 0 | 32 | 64 | 128), || {

@@ -134,14 +134,14 @@ fn boxed<'a, const W: usize>(flight: &'a Flight, tensor: &Tensor) -> Boxed<'a> {
 /// What TMA does not take about a tensor or a place.
 fn unfit(tensor: &Tensor, base: u64, strides: &[i64], to: u64) -> Option<String> {
     let (name, align) = (&tensor.name, tensor.align());
-    if base % 16 != 0 {
+    if !base.is_multiple_of(16) {
         return Some(format!("the array of the tensor `{name}` begins at {base:#x}, which is no multiple of 16 bytes"));
     }
     let bytes = strides.iter().map(|s| i128::from(*s) * i128::from(tensor.elem.bytes()));
     if let Some(stride) = bytes.into_iter().find(|b| *b <= 0 || b % 16 != 0) {
         return Some(format!("a stride of the tensor `{name}` is {stride} bytes, which is no positive multiple of 16"));
     }
-    (to % align != 0).then(|| {
+    (!to.is_multiple_of(align)).then(|| {
         format!("a box of the tensor `{name}` goes to byte {to} of shared memory, which is no multiple of {align}")
     })
 }

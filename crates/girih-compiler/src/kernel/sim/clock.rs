@@ -158,7 +158,8 @@ impl Clock {
 
     /// The stamp of what TMA copies, in a phase of the mbarrier that counts its bytes.
     pub fn stamp_of_copy(&self, statement: u32, mbarrier: u32, phase: u32) -> Stamp {
-        Stamp { block: self.block, who: statement << 13 | (FIRST_MBARRIER + mbarrier) * WARP, epoch: phase }
+        let thread = (FIRST_MBARRIER + mbarrier) * WARP;
+        Stamp { block: self.block, who: statement << 13 | thread, epoch: phase }
     }
 
     /// Whether an earlier access is ordered before what a thread does now.

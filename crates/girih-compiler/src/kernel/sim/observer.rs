@@ -283,7 +283,8 @@ impl Watch for Observer<'_> {
         {
             let rows = bytes.div_ceil(BANK_BYTES) as u32;
             counts.shared.add(bytes, (rows, rows));
-            let sectors = runs.iter().map(|r| ((r.from + r.bytes - 1) / SECTOR - r.from / SECTOR + 1) as u32).sum();
+            let sectors =
+                runs.iter().map(|r| (r.from.saturating_add(r.bytes - 1) / SECTOR - r.from / SECTOR + 1) as u32).sum();
             let read: u64 = runs.iter().map(|r| r.bytes).sum();
             counts.global.add(read, (sectors, read.div_ceil(SECTOR) as u32));
         }

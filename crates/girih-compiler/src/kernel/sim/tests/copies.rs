@@ -2,6 +2,11 @@
 
 use super::super::{Finding, Report};
 use super::{Kind, clean, found, kernel, racy, schedules, simulate};
+use crate::base::host::Silent;
+use crate::base::launch::Launch;
+use crate::base::memory::VecMemory;
+use crate::kernel::{eval, parse};
+use crate::loops;
 
 /// A ring of `depth` slabs of 64 numbers, each filled so many slabs ahead; every thread sums what another has copied. Each
 /// line is a statement, so that a test can leave one out.
@@ -156,6 +161,19 @@ store o[(31 - tx)*4] = y
 ";
     let expected: Vec<i32> = (1..=20).chain(std::iter::repeat_n(0, 108)).collect();
     clean(text, [1; 3], &[("a", (1..=20).collect()), ("o", vec![-1; 128])], &[20], &expected);
+}
+
+/// A block of one thread is the simulator's simplest case; the verifier has no use for its copies.
+#[test]
+fn the_evaluator_runs_copies() {
+    let text = "kernel k(a: ptr<i32>, o: ptr<i32>) scratch 0 shared 16 {\nshared s: i32[4] at 0\ncopy async s[0] = a[4] bytes 16\n\
+                commit\nwait groups 0\nx: i32x4 = load s[0]\nstore o[0] = x\n}\n";
+    let mut memory = VecMemory::new();
+    let bytes = |from: i32| (from..from + 8).flat_map(i32::to_le_bytes).collect();
+    let args = vec![memory.add("a", bytes(1)), memory.add("o", bytes(0))];
+    let (launch, placed) = (Launch::new([1; 3], args.clone()), loops::ir::Kernel::default());
+    eval::run(&parse::parse(text).unwrap(), &placed, &launch, &mut memory, &mut Silent).unwrap();
+    assert_eq!(memory.bytes(args[1]).unwrap()[..16], [5, 6, 7, 8].map(i32::to_le_bytes).concat());
 }
 
 /// What a wait leaves in flight, the schedule may show or not.

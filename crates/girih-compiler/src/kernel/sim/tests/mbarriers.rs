@@ -175,7 +175,7 @@ fn a_box_has_zeros_past_the_edges_and_all_its_bytes_count() {
     // Three dimensions.
     let a: Vec<i32> = (0..4 * 3 * 8).collect();
     let text = copied("i32[4, 3, 8] of a strides (24, 8) box [2, 2, 4]", "1, 2, 4", 64, "");
-    let value = |n: usize| if n / 4 % 2 == 0 { ((1 + n / 8) * 24 + 16 + 4 + n % 4) as i32 } else { 0 };
+    let value = |n: usize| if (n / 4).is_multiple_of(2) { ((1 + n / 8) * 24 + 16 + 4 + n % 4) as i32 } else { 0 };
     clean(&text, [1; 3], &[("a", a), ("o", vec![-1; 16])], &[4], &(0..16).map(value).collect::<Vec<_>>());
 }
 
