@@ -8,12 +8,14 @@
 //! accesses of a warp lie side by side: whole sectors of global memory, and different banks of shared memory.
 
 use crate::loops::ir::Stmt;
-use crate::loops::ir::{AxisId, Ix, Kernel, Place};
+use crate::loops::ir::{Axis, AxisId, Ix, Kernel, Place};
 use crate::tile::edit;
 
 /// The share that each of some threads has of a line of elements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Share {
+    /// What the loops over a thread's elements are called: `r`, `c`.
+    pub name: &'static str,
     pub threads: u64,
     /// Elements of one thread.
     pub each: u64,
@@ -40,8 +42,13 @@ impl Share {
         body: &mut dyn FnMut(&mut Kernel, Ix, Ix) -> Vec<Stmt>,
     ) -> Vec<Stmt> {
         let groups = self.each / self.together;
-        let axis = |kernel: &mut Kernel, n: u64, suffix: &str| (n > 1).then(|| edit::new_axis(kernel, like, suffix));
-        let (group, within) = (axis(kernel, groups, "1"), axis(kernel, self.together, "2"));
+        let several = groups > 1 && self.together > 1;
+        let mut axis = |n: u64, suffix: &str| {
+            let name = format!("{}{}", self.name, if several { suffix } else { "" });
+            let from = kernel.axes[like].from.clone();
+            (n > 1).then(|| kernel.axes.push(Axis { name, from }))
+        };
+        let (group, within) = (axis(groups, "1"), axis(self.together, "2"));
         let at = |axis: Option<AxisId>| axis.map_or(Ix::Const(0), Ix::Axis);
         let slot = Ix::add(Ix::mul(at(group), Ix::Const(self.together as i64)), at(within));
         let mut out = body(kernel, slot, self.element(thread, at(group), at(within)));

@@ -175,9 +175,11 @@ fn shares(ctx: &Context, dtype: DType, [m, n]: [u64; 2], layouts: &Layouts) -> R
     if used > limit {
         return Err(format!("tiles of {rows}x{cols} take {used} threads of a block, which has at most {limit}"));
     }
-    let share =
-        |extent: u64, each: u64, lanes: u64| Share { threads: extent / each, each, together: power(each).min(lanes) };
-    Ok((share(m, rows, layouts.rows), share(n, cols, layouts.cols)))
+    let share = |name, extent: u64, each: u64, lanes: u64| {
+        let together = power(each).min(lanes);
+        Share { name, threads: extent / each, each, together }
+    };
+    Ok((share("r", m, rows, layouts.rows), share("c", n, cols, layouts.cols)))
 }
 
 /// Rows and columns of a thread's tile: 64 accumulators of the 255 registers, so that each element of an operand is used
@@ -575,20 +577,20 @@ mod tests {
         let sum = r#"    for t_1 in 0..128: free thread
       for kk1 in 0..4: reduce
         local x_r: f32[4, 4]
-        for i11 in 0..4: free unroll
+        for r_1 in 0..4: free unroll
           for kk3 in 0..4: free vector(4)
-            x: f32 = a[i11*8 + t_1//16, kk1*4 + kk3]
-            x_r[i11, kk3] = x
+            x: f32 = a[r_1*8 + t_1//16, kk1*4 + kk3]
+            x_r[r_1, kk3] = x
         for kk2 in 0..4: reduce unroll
           local y_r: f32[4]
-          for j12 in 0..4: free vector(4)
-            y: f32 = b[kk1*4 + kk2, t_1%16*4 + j12]
-            y_r[j12] = y
+          for c_1 in 0..4: free vector(4)
+            y: f32 = b[kk1*4 + kk2, t_1%16*4 + c_1]
+            y_r[c_1] = y
 "#;
         assert!(made.contains("local acc: f32[128, 4, 4] private\n") && made.contains(sum), "{made}");
         // What belongs to a column is loaded before the rows.
         let end = r#"        bias_r"#;
-        assert!(made.contains("t_r[j22] = t") && !made.contains(end), "{made}");
+        assert!(made.contains("t_r[c_") && !made.contains(end), "{made}");
     }
 
     #[test]
