@@ -25,6 +25,9 @@ struct Seen {
     cuda: Vec<Option<u32>>,
 }
 
+/// What the kernels of a run leave, in its order.
+type Gathered = Arc<Mutex<Vec<Seen>>>;
+
 /// What a run under one schedule gave.
 struct Outcome {
     seen: Vec<Seen>,
@@ -94,8 +97,8 @@ pub fn run(args: &SimArgs) -> Result<(), Failure> {
 }
 
 /// The options of a run under one schedule, whose reports are gathered.
-fn options(args: &SimArgs, seed: u64) -> Result<(Options, Arc<Mutex<Vec<Seen>>>), Failure> {
-    let gathered: Arc<Mutex<Vec<Seen>>> = Arc::default();
+fn options(args: &SimArgs, seed: u64) -> Result<(Options, Gathered), Failure> {
+    let gathered = Gathered::default();
     let into = gathered.clone();
     let mut options = source::options(&args.kernel)?;
     options.device = Device::Sim;
