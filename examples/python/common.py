@@ -8,13 +8,13 @@ import numpy as np
 
 
 def arguments(description):
-    """`--device`, `--size small` for the evaluator, `--time`."""
+    """`--device`, `--small`, `--time`."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
-    parser.add_argument("--device", choices=["cpu", "eval"], default="cpu", help="where the kernels run")
-    parser.add_argument("--small", action="store_true", help="small arrays; the default on eval")
+    parser.add_argument("--device", choices=["cpu", "eval", "sim"], default="cpu", help="where the kernels run")
+    parser.add_argument("--small", action="store_true", help="small arrays; the default on eval and sim")
     parser.add_argument("--time", action="store_true", help="compare the time with NumPy's")
     options = parser.parse_args()
-    options.small |= options.device == "eval"
+    options.small |= options.device != "cpu"
     return options
 
 

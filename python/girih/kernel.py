@@ -92,7 +92,7 @@ class JITFunction:
         Args:
             grid: up to three numbers of blocks, or a function of the arguments by name that returns them.
             args: the kernel's arguments: arrays in main memory, numbers, None; `constexpr` ones often by name.
-            kwargs: more of them, and `device` ("cpu" or "eval"), `check` (test every access) and `threads`;
+            kwargs: more of them, and `device` ("cpu", "eval" or "sim"), `check` (test every access) and `threads`;
                 `num_warps`, `num_stages` and their like are accepted and change nothing.
 
         Raises `LaunchError` for arguments or a grid that do not fit, `CompilationError` for a kernel that cannot be

@@ -1,6 +1,6 @@
 """Runs every cuTile program of programs/ and kernels/ on Girih, and counts.
 
-    python tests/cutile/run.py [--device cpu|eval] [--check] [--torch] [--filter TEXT] [--jobs N]
+    python tests/cutile/run.py [--device cpu|eval|sim] [--check] [--torch] [--filter TEXT] [--jobs N]
 
 Each program is a script that checks itself against NumPy and knows nothing of Girih: it runs under
 `python -m girih.cutile` in a process of its own. One line per program, the tail of what a failed one printed, and one
@@ -129,7 +129,7 @@ def uncovered(paths):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--device", choices=("cpu", "eval"), default="cpu")
+    parser.add_argument("--device", choices=("cpu", "eval", "sim"), default="cpu")
     parser.add_argument("--check", action="store_true", help="test every memory access of every kernel")
     parser.add_argument("--torch", action="store_true", help="the programs of torch/, which need PyTorch, instead")
     parser.add_argument("--filter", default="", help="only programs whose path holds this text")

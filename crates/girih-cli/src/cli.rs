@@ -29,6 +29,8 @@ pub enum Command {
     Run(RunArgs),
     /// Show a kernel at a stage of its compilation.
     Compile(CompileArgs),
+    /// Run the kernels of a GPU on the simulator: races and other faults, and what each statement costs.
+    Sim(SimArgs),
     /// Parse and verify tile programs.
     Check(CheckArgs),
     /// Print bytecode as text.
@@ -81,10 +83,9 @@ pub struct KernelArgs {
     pub knobs: Vec<(String, i64)>,
 }
 
+/// What every command that launches a kernel takes.
 #[derive(Args)]
-pub struct RunArgs {
-    #[command(flatten)]
-    pub kernel: KernelArgs,
+pub struct LaunchArgs {
     /// Blocks along x, y and z.
     #[arg(long, value_name = "X,Y,Z", value_parser = girih::spec::grid, allow_hyphen_values = true)]
     pub grid: Option<[u32; 3]>,
@@ -92,6 +93,17 @@ pub struct RunArgs {
     /// a symbolic extent.
     #[arg(long = "arg", value_name = "NAME=SPEC", value_parser = pair)]
     pub args: Vec<(String, String)>,
+    /// Run one block of the grid.
+    #[arg(long, value_name = "X,Y,Z", value_parser = block, allow_hyphen_values = true)]
+    pub block: Option<[u32; 3]>,
+}
+
+#[derive(Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub kernel: KernelArgs,
+    #[command(flatten)]
+    pub launch: LaunchArgs,
     /// Write a buffer to a file after the launch.
     #[arg(long, value_name = "NAME=FILE.npy", value_parser = pair)]
     pub save: Vec<(String, String)>,
@@ -110,9 +122,6 @@ pub struct RunArgs {
     /// With --compare: require floats to agree in every bit too.
     #[arg(long, requires = "compare")]
     pub bits: bool,
-    /// Run one block of the grid.
-    #[arg(long, value_name = "X,Y,Z", value_parser = block, allow_hyphen_values = true)]
-    pub block: Option<[u32; 3]>,
     /// Repeat the launch and report the median time.
     #[arg(long)]
     pub time: bool,
@@ -139,6 +148,32 @@ pub struct RunArgs {
 }
 
 #[derive(Args)]
+pub struct SimArgs {
+    #[command(flatten)]
+    pub kernel: KernelArgs,
+    #[command(flatten)]
+    pub launch: LaunchArgs,
+    /// The first schedule of the threads; schedules differ by their seeds.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Run under so many schedules, from the first on; by default 5, one of each kind, or only the one that --seed names.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub schedules: Option<u64>,
+    /// Fail where an access of shared memory takes more than X times the wavefronts that it needs; 1 is without conflicts.
+    #[arg(long, value_name = "X", value_parser = ratio)]
+    pub max_bank_conflicts: Option<f64>,
+    /// Fail where an access of global memory takes more than X times the sectors that it needs; 1 is fully coalesced.
+    #[arg(long, value_name = "X", value_parser = ratio)]
+    pub max_sectors: Option<f64>,
+    /// Stop a kernel whose threads together run more than N statements, and say where.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub max_steps: Option<u64>,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
 pub struct CompileArgs {
     #[command(flatten)]
     pub kernel: KernelArgs,
@@ -148,6 +183,10 @@ pub struct CompileArgs {
     /// For a model: an input, or in one line the type of a name that it does not define, `x=randn:f32[4x128]`.
     #[arg(long = "arg", value_name = "NAME=SPEC", value_parser = pair)]
     pub args: Vec<(String, String)>,
+    /// Print what each kernel needs of a GPU: registers, spills, local and shared memory, occupancy. It takes NVRTC, which
+    /// `pip install girih[cuda]` brings.
+    #[arg(long)]
+    pub resources: bool,
     /// With `--ir cuda_tile`: print the whole program as NVIDIA's own tools do.
     #[arg(long)]
     pub nvidia: bool,
@@ -279,6 +318,12 @@ fn pair(text: &str) -> Result<(String, String), String> {
         Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name.to_string(), value.to_string())),
         _ => Err(format!("expected NAME=VALUE, found `{text}`")),
     }
+}
+
+/// A budget: how many times the least may be taken.
+fn ratio(text: &str) -> Result<f64, String> {
+    let ratio = text.parse().ok().filter(|r: &f64| r.is_finite() && *r >= 1.0);
+    ratio.ok_or_else(|| format!("expected a number from 1 on, found `{text}`"))
 }
 
 fn knob(text: &str) -> Result<(String, i64), String> {

@@ -56,6 +56,7 @@ fn main() -> ExitCode {
 fn shows_progress(command: &Command) -> bool {
     let wanted = match command {
         Command::Run(args) => !args.json,
+        Command::Sim(args) => !args.json,
         Command::Compile(_) => true,
         _ => false,
     };
@@ -69,6 +70,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
     match command {
         Command::Run(args) => commands::run::run(&args),
         Command::Compile(args) => commands::compile::run(&args),
+        Command::Sim(args) => commands::sim::run(&args),
         Command::Check(args) => commands::check::run(&args),
         Command::Disassemble(args) => commands::disassemble::run(&args),
         Command::Fmt(args) => commands::fmt::run(&args),

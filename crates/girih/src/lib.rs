@@ -77,11 +77,13 @@ pub use girih_compiler::loops::launch_facts::Traffic;
 pub use girih_compiler::num::DType;
 pub use girih_compiler::pipeline::Stage;
 
+pub use girih_compiler::kernel::sim;
 pub use launch::prepared::{Compiled, Prepared, Report};
+pub use launch::simulate::Simulated;
 pub use memory::args::{Arg, Param, ParamKind, RawArgs, Reached};
 pub use memory::buffer::{Buffer, Element, Fill};
 pub use memory::npy;
-pub use options::{CachePolicy, Device, Options, PrintOrder, Printer};
+pub use options::{CachePolicy, Device, Options, PrintOrder, Printer, Watcher};
 pub use program::{Kernel, Program};
 pub use system::signals::{Passing, attentive, install_interrupt_handler, interrupted, stop_launch};
 

@@ -9,6 +9,7 @@ use girih_compiler::tile::knobs::Knobs;
 use girih_compiler::tile::target::Target;
 
 use crate::error::Error;
+use crate::launch::simulate::Simulated;
 use crate::system::machine;
 
 /// Where a kernel runs.
@@ -71,6 +72,9 @@ pub enum PrintOrder {
 /// Receives a block's complete output.
 pub type Printer = Arc<dyn Fn([u32; 3], &str) + Send + Sync>;
 
+/// Receives what the simulator saw of each kernel of a run, in order.
+pub type Watcher = Arc<dyn Fn(&Simulated<'_>) + Send + Sync>;
+
 /// Everything a compilation and a launch may be told.
 #[derive(Clone, Default)]
 pub struct Options {
@@ -93,8 +97,12 @@ pub struct Options {
     pub block: Option<[u32; 3]>,
     /// Stop rewriting after this many rewrites, to find the one that breaks something.
     pub stop_after: Option<usize>,
-    /// Order in which the evaluator runs blocks; 0 is round-robin.
+    /// Order in which the evaluator runs blocks; 0 is round-robin. On the simulator, the schedule of the threads.
     pub seed: u64,
+    /// Takes the simulator's reports, findings included; what it finds is an error of the run when absent.
+    pub watcher: Option<Watcher>,
+    /// Statements that all threads of a simulated kernel may run together; some 69 billion when absent.
+    pub steps: Option<u64>,
 }
 
 impl std::fmt::Debug for Options {

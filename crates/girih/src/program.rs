@@ -16,7 +16,7 @@ use girih_compiler::pipeline::{self, Front, Lowered, Observer, Silent, Stage};
 
 use crate::compile::gpu;
 use crate::compile::inspect::Inspect;
-use crate::compile::progress::{self, Compiling};
+use crate::compile::progress::{self, Working};
 use crate::compile::version::{FAST, Native, Tools, Version};
 use crate::compile::widen;
 use crate::error::{Error, Result};
@@ -293,7 +293,7 @@ impl<'p> Kernel<'p> {
 
     fn lower(&self, assume: Assumptions, observer: &mut dyn Observer) -> Result<Lowered> {
         let options = self.options.pipeline(assume)?;
-        let _compiling = Compiling::begin();
+        let _working = Working::compiling();
         progress::kernel(&self.name);
         pipeline::lower(&self.program.module, &self.name, &options, &mut progress::Shown(observer))
             .map_err(Error::Program)
@@ -344,6 +344,9 @@ impl Inspect for Kernel<'_> {
     }
     fn ir(&self, stage: Stage) -> Result<String> {
         Kernel::ir(self, stage)
+    }
+    fn resources(&self) -> Result<String> {
+        gpu::resources(&[&self.lower(FAST, &mut Silent)?.kernel], &self.options.resolved_target())
     }
     fn observe(&self, observer: &mut dyn Observer) -> Result<()> {
         Kernel::observe(self, observer)

@@ -148,3 +148,25 @@ fn a_missing_library_says_what_brings_it() {
     let text = error.to_string();
     assert!(text.contains("pip install girih[cuda]") && text.contains("girih-no-such-folder"), "{text}");
 }
+
+/// What `girih compile --resources` prints, of a program and of a model of several kernels.
+#[test]
+#[ignore = "needs NVRTC: `make cuda`"]
+fn resources_of_programs_and_models() {
+    use girih::{Device, Inspect, Options, Program, model::Model};
+    for target in TARGETS {
+        let options = Options { target: Target::named(target), ..Options::default().device(Device::Sim) };
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/softmax.mlir");
+        let program = Program::from_text(&std::fs::read_to_string(file).expect("it is read")).expect("a program");
+        let text = program.entry("softmax").expect("an entry").with_options(options.clone()).resources();
+        let text = text.unwrap_or_else(|e| panic!("{e}"));
+        assert!(text.starts_with(&format!("softmax for {target}: 256 threads a block\n  registers ")), "{text}");
+        // Two tiles of 256 partial results, and the row.
+        assert!(text.contains("\n  shared memory  6144 bytes a block\n"), "{text}");
+        assert!(text.contains("\n  spills         0 bytes stored, 0 bytes loaded\n"), "{text}");
+        assert!(text.contains(" limited by ") && text.ends_with('\n'), "{text}");
+        let model = Model::from_expression("torch.sum(torch.randn(5, 777), dim=1)", &[]).expect("a model");
+        let text = model.with_options(options).resources().unwrap_or_else(|e| panic!("{e}"));
+        assert!(text.contains("k_sum for ") && text.contains("1024 bytes a block"), "{text}");
+    }
+}

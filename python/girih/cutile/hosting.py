@@ -32,8 +32,8 @@ class UnsupportedVersion(ImportError):
 def install(device=None, check=None, threads=None):
     """Makes this process run cuTile programs on Girih.
 
-    ``device`` is ``"cpu"`` or ``"eval"``; ``check`` tests every memory access; ``threads`` is the number of worker
-    threads. What is not given follows ``GIRIH_DEVICE``, ``GIRIH_CHECK`` and ``GIRIH_THREADS``. Options may be changed by
+    ``device`` is ``"cpu"``, ``"eval"`` or ``"sim"``; ``check`` tests every memory access; ``threads`` is the number of
+    worker threads. What is not given follows ``GIRIH_DEVICE``, ``GIRIH_CHECK`` and ``GIRIH_THREADS``. Options may be changed by
     calling it again.
     """
     global _installed

@@ -10,7 +10,8 @@ import pytest
 
 def pytest_addoption(parser):
     group = parser.getgroup("girih", "cuTile programs on the processor")
-    group.addoption("--girih-device", choices=["cpu", "eval"], help="native code, or the reference evaluator")
+    group.addoption("--girih-device", choices=["cpu", "eval", "sim"],
+                    help="native code, the reference evaluator, or the simulator of a GPU")
     group.addoption("--girih-check", action="store_true", default=None, help="test every memory access of a kernel")
     group.addoption("--girih-threads", type=int, metavar="N", help="worker threads; one per core by default")
 

@@ -17,8 +17,9 @@ usage: python -m girih.cutile [options] SCRIPT.py ARGS...
 Runs a cuTile Python program on the processor.
 
 options:
-  --device cpu|eval     native code (the default), or the reference evaluator: slow, exact, and
-                        strict about what the language leaves undefined [env: GIRIH_DEVICE]
+  --device cpu|eval|sim native code (the default); the reference evaluator: slow, exact, and
+                        strict about what the language leaves undefined; or the simulator of a
+                        GPU, which finds races between threads [env: GIRIH_DEVICE]
   --check               test every memory access of a kernel [env: GIRIH_CHECK=1]
   --threads N           worker threads; one per core by default [env: GIRIH_THREADS]
   --dump-bytecode DIR   write the bytecode of every kernel that is compiled
@@ -74,8 +75,8 @@ def _options(argv):
 def _environment(chosen):
     """Options of the library and of cuTile, for this process and for those it starts."""
     if "device" in chosen:
-        if chosen["device"] not in ("cpu", "eval"):
-            raise _Usage(f"--device: unknown device `{chosen['device']}`; the devices are cpu and eval")
+        if chosen["device"] not in ("cpu", "eval", "sim"):
+            raise _Usage(f"--device: unknown device `{chosen['device']}`; the devices are cpu, eval and sim")
         os.environ["GIRIH_DEVICE"] = chosen["device"]
     if "threads" in chosen:
         text = chosen["threads"]

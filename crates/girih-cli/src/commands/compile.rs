@@ -92,10 +92,13 @@ fn inspect(
         std::fs::create_dir_all(dir).map_err(failed)?;
         subject.dump(&mut |name, text| whole(&dir.join(name), text)).map_err(within)?;
     }
+    if args.resources {
+        out!("{}", subject.resources().map_err(within)?)?;
+    }
     let stage = match args.ir {
         Some(stage) => stage,
         // Without a stage the other wishes are all there is to do.
-        None if args.verbose > 0 || args.dump.is_some() || args.verify_each => return Ok(()),
+        None if args.verbose > 0 || args.dump.is_some() || args.verify_each || args.resources => return Ok(()),
         None => {
             let names: Vec<&str> = subject.stages().iter().map(|s| s.name()).collect();
             let (last, others) = names.split_last().unwrap_or((&"c", &[]));

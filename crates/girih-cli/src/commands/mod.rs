@@ -13,3 +13,4 @@ pub mod model;
 pub mod ops;
 pub mod rules;
 pub mod run;
+pub mod sim;

@@ -12,7 +12,7 @@ use girih_compiler::base::{Code, Diagnostic};
 use serde_json::json;
 
 use super::model;
-use crate::cli::RunArgs;
+use crate::cli::{LaunchArgs, RunArgs};
 use crate::failure::Failure;
 use crate::render::Source;
 use crate::{output, render, source};
@@ -28,10 +28,8 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let (source, program) = source::program(source::file(&args.kernel)?)?;
     let options = options(args)?;
     let kernel = source::choose(&source, &program, args.kernel.entry.as_deref())?.with_options(options);
-    let comment = source::launch_comment(&source, Some(kernel.name()))?.unwrap_or_default();
-    let grid = args.grid.or(comment.grid).unwrap_or([1, 1, 1]);
     let within = Failure::within(&source);
-    let mut arguments = Arguments::resolve(&source, kernel.params(), &args.args, comment.args)?;
+    let (grid, mut arguments) = launch(&source, &kernel, &args.launch)?;
     let saves = targets(&source, &kernel, &arguments, args.save.iter().map(|(n, _)| n.as_str()))?;
     let prints = targets(&source, &kernel, &arguments, args.print.iter().map(String::as_str))?;
 
@@ -103,10 +101,21 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     if good { Ok(()) } else { Err(Failure::Said(1)) }
 }
 
+/// The grid and the arguments that the flags and the file's comment ask for.
+pub(super) fn launch(
+    source: &Source,
+    kernel: &Kernel<'_>,
+    args: &LaunchArgs,
+) -> Result<([u32; 3], Arguments), Failure> {
+    let comment = source::launch_comment(source, Some(kernel.name()))?.unwrap_or_default();
+    let grid = args.grid.or(comment.grid).unwrap_or([1, 1, 1]);
+    Ok((grid, Arguments::resolve(source, kernel.params(), &args.args, comment.args)?))
+}
+
 pub(super) fn options(args: &RunArgs) -> Result<Options, Failure> {
     let mut options = source::options(&args.kernel)?;
     options.device = args.device.unwrap_or(options.device);
-    options.block = args.block;
+    options.block = args.launch.block;
     options.seed = args.seed;
     if args.no_cache {
         options.cache = CachePolicy::Off;

@@ -13,6 +13,8 @@ pub struct Description {
     pub name: &'static str,
     pub least: i64,
     pub most: i64,
+    /// A value is a multiple of this.
+    pub step: i64,
     /// What it decides.
     pub doc: &'static str,
 }
@@ -52,7 +54,7 @@ impl<T: Choice> Choice for Option<T> {
 }
 
 macro_rules! knobs {
-    ($($name:ident: $ty:ty = $default:expr, $least:literal to $most:literal, $doc:literal;)*) => {
+    ($($name:ident: $ty:ty = $default:expr, $least:literal to $most:literal $(by $step:literal)?, $doc:literal;)*) => {
         /// All knobs of a compilation. What is `None`, a rule chooses from the target.
         #[derive(Clone, PartialEq, Eq, Debug)]
         pub struct Knobs {
@@ -69,7 +71,7 @@ macro_rules! knobs {
 
         /// Every knob, in the order of the fields.
         pub const ALL: &[Description] = &[
-            $(Description { name: stringify!($name), least: $least, most: $most, doc: $doc },)*
+            $(Description { name: stringify!($name), least: $least, most: $most, step: 1 $(* $step)?, doc: $doc },)*
         ];
 
         impl Knobs {
@@ -110,7 +112,7 @@ knobs! {
     slots: Option<u32> = None, 1 to 8, "Slots of a stage: how many iterations' operands are in shared memory at once.";
     async_copy: bool = true, 0 to 1, "Fill stages by copies that go on while threads compute.";
     pad_smem: bool = true, 0 to 1, "Pad the rows of shared memory so that fewer accesses meet in a bank.";
-    threads: u32 = 256, 32 to 1024, "Threads of a block of a GPU; a multiple of 32.";
+    threads: u32 = 256, 32 to 1024 by 32, "Threads of a block of a GPU; a multiple of 32.";
     unroll: u32 = 8, 0 to 64, "Greatest number of copies a loop nest is unrolled into; 0 unrolls nothing.";
 }
 
@@ -124,10 +126,13 @@ impl Knobs {
             let help = suggestion("knobs", name, ALL.iter().map(|k| k.name));
             return Err(format!("unknown knob `{name}`; {help}"));
         };
-        let Description { name, least, most, .. } = ALL[at];
+        let Description { name, least, most, step, .. } = ALL[at];
         let number: i64 = value.parse().map_err(|_| format!("knob `{name}` must be a whole number, not `{value}`"))?;
         if number < least || number > most {
             return Err(format!("knob `{name}` must be from {least} to {most}, not {number}"));
+        }
+        if number % step != 0 {
+            return Err(format!("knob `{name}` must be a multiple of {step} from {least} to {most}, not {number}"));
         }
         self.put(name, number);
         if !self.given.contains(&name) {
@@ -166,6 +171,10 @@ mod tests {
         assert_eq!(k.set("rows=99").unwrap_err(), "knob `rows` must be from 1 to 32, not 99");
         assert_eq!(k.rows, Some(4));
         assert_eq!(k.set("rows=x").unwrap_err(), "knob `rows` must be a whole number, not `x`");
+        assert_eq!(
+            k.set("threads=100").unwrap_err(),
+            "knob `threads` must be a multiple of 32 from 32 to 1024, not 100"
+        );
         assert!(k.set("rows").unwrap_err().contains("NAME=VALUE"));
         let lines = k.listing();
         for line in ["rows = 4 (given)\n", "kc = 128 (given)\n", "ways = 4 (default)\n", "mc: its rule chooses\n"] {

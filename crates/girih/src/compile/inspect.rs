@@ -19,6 +19,12 @@ pub trait Inspect {
     /// A stage that is not one of [`Inspect::stages`]; diagnostics of a program that cannot be compiled.
     fn ir(&self, stage: Stage) -> Result<String>;
 
+    /// What each kernel needs of a GPU's multiprocessor, as a table: registers, spills, memory, occupancy.
+    ///
+    /// # Errors
+    /// A target that is not a GPU; NVIDIA's compiler missing, or refusing the source.
+    fn resources(&self) -> Result<String>;
+
     /// Compiles once more as far as kernel IR, telling the observer what happens.
     ///
     /// # Errors

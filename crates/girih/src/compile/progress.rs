@@ -1,7 +1,8 @@
-//! How far a compilation is, on a terminal: one line on standard error that is written over and taken away at the end.
+//! How far a compilation or a simulation is, on a terminal: one line on standard error that is written over and taken away at the end.
 //!
 //! ```text
 //! compiling k_linear_silu (3 of 17): t:007_register_tile
+//! simulating gemm: block 12 of 512, about 3 min left; `--block 0,0,0` runs one
 //! ```
 //!
 //! In: what a compilation is at, from an [`Observer`] around its own and from the calls of the C compiler. Out: nothing in
@@ -32,6 +33,8 @@ struct State {
     since: Option<Instant>,
     kernel: String,
     at: String,
+    /// `compiling` or `simulating`.
+    verb: &'static str,
     /// `(3 of 17)`, of a model's kernels.
     count: Option<(usize, usize)>,
     /// The line that stands there.
@@ -39,8 +42,15 @@ struct State {
 }
 
 static WATCHED: AtomicBool = AtomicBool::new(false);
-static STATE: Mutex<State> =
-    Mutex::new(State { running: 0, since: None, kernel: String::new(), at: String::new(), count: None, shown: None });
+static STATE: Mutex<State> = Mutex::new(State {
+    running: 0,
+    since: None,
+    kernel: String::new(),
+    at: String::new(),
+    verb: "compiling",
+    count: None,
+    shown: None,
+});
 
 fn state() -> Option<MutexGuard<'static, State>> {
     WATCHED.load(Ordering::Relaxed).then(|| STATE.lock().unwrap_or_else(PoisonError::into_inner))
@@ -74,7 +84,7 @@ fn write(text: &str) {
 
 impl State {
     fn line(&self) -> String {
-        let mut line = "compiling".to_string();
+        let mut line = self.verb.to_string();
         if !self.kernel.is_empty() {
             line += &format!(" {}", self.kernel);
         }
@@ -88,20 +98,27 @@ impl State {
     }
 }
 
-/// A compilation is under way as long as this lives.
-pub(crate) struct Compiling(());
+/// A compilation or a simulation is under way as long as this lives.
+pub(crate) struct Working(());
 
-impl Compiling {
-    pub fn begin() -> Compiling {
+impl Working {
+    pub fn compiling() -> Working {
+        Working::begin("compiling")
+    }
+    pub fn simulating() -> Working {
+        Working::begin("simulating")
+    }
+    fn begin(verb: &'static str) -> Working {
         if let Some(mut state) = state() {
+            state.verb = verb;
             state.running += 1;
             state.since.get_or_insert_with(Instant::now);
         }
-        Compiling(())
+        Working(())
     }
 }
 
-impl Drop for Compiling {
+impl Drop for Working {
     fn drop(&mut self) {
         let Some(mut state) = state() else { return };
         state.running = state.running.saturating_sub(1);
@@ -133,6 +150,14 @@ pub(crate) fn kernel(name: &str) {
 pub(crate) fn count(at: usize, of: usize) {
     if let Some(mut state) = state() {
         state.count = Some((at, of));
+    }
+}
+
+/// How many blocks of a simulated kernel have ended, and what there is to say of the rest; asked for now and then only.
+pub(crate) fn blocks(done: u64, of: u64, rest: impl FnOnce() -> Option<String>) {
+    if let Some(mut state) = state() {
+        let rest = rest().map_or(String::new(), |text| format!(", {text}"));
+        state.at = format!("block {done} of {of}{rest}");
     }
 }
 

@@ -10,7 +10,7 @@ use girih_compiler::pipeline::{self, Lowered};
 use crate::compile::cache::{self, Cache};
 use crate::compile::cc::{self, Compiler};
 use crate::compile::module::{Module, NativeKernel};
-use crate::compile::progress::{self, Compiling};
+use crate::compile::progress::{self, Working};
 use crate::error::Result;
 use crate::launch::blocks::{BlockOrder, Cost};
 use crate::launch::host::Messages;
@@ -63,7 +63,7 @@ impl Version {
     /// The compiled form, built or loaded once.
     pub fn native(&self, tools: &Tools, options: &Options) -> Result<Native> {
         self.native.get_or_make(|| {
-            let _compiling = Compiling::begin();
+            let _working = Working::compiling();
             progress::kernel(&self.lowered.loops.name);
             progress::at("C");
             let source = self.source(options);

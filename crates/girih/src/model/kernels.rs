@@ -11,7 +11,7 @@ use girih_compiler::loops::print;
 use girih_compiler::pipeline::{self, Silent};
 
 use super::binding::Grid;
-use crate::compile::progress::{self, Compiling, Shown};
+use crate::compile::progress::{self, Shown, Working};
 use crate::compile::version::{Native, PLANNED, Tools, Version};
 use crate::error::{Error, Result};
 use crate::memory::args::{Param, ParamKind};
@@ -72,7 +72,7 @@ pub(super) fn compile(
     tools: &Tools,
     told: Option<&Progress>,
 ) -> Result<Vec<Compiled>> {
-    let _compiling = Compiling::begin();
+    let _working = Working::compiling();
     let pipeline_options = options.pipeline(PLANNED)?;
     // Found once, and an error said once.
     if !kernels.is_empty() {

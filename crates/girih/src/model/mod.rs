@@ -39,7 +39,7 @@ use girih_compiler::graph::{Elem, Graph};
 use girih_compiler::loops::model::Plan;
 use girih_compiler::{pipeline, source};
 
-use crate::compile::progress::{self, Compiling};
+use crate::compile::progress::{self, Working};
 use crate::compile::version::Tools;
 use crate::error::{Error, Result};
 use crate::options::{Device, Options};
@@ -136,7 +136,7 @@ impl Model {
             shape: shape.iter().map(|d| Some(*d)).collect(),
         };
         let inputs: Vec<source::expr::Given> = inputs.iter().map(given).collect();
-        let _compiling = Compiling::begin();
+        let _working = Working::compiling();
         progress::at("reading the expression");
         let evaluated = source::expr::evaluate(text, &inputs).map_err(Error::Program)?;
         Model::new(evaluated.graph, Files::default(), None)
@@ -224,7 +224,7 @@ impl Model {
 
     fn executable(&self) -> Result<Arc<Executable>> {
         self.ready.get_or_make(|| {
-            let _compiling = Compiling::begin();
+            let _working = Working::compiling();
             let pipeline::Model { tensor: graph, scheduled: plan, rewrites, .. } = self.lower(&mut pipeline::Silent)?;
             Executable::new(plan, graph, rewrites, &self.options, &self.tools, self.progress.as_deref()).map(Arc::new)
         })

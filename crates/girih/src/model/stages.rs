@@ -13,7 +13,7 @@ use super::kernels::nameless;
 use super::{Model, profile};
 use crate::compile::gpu;
 use crate::compile::inspect::Inspect;
-use crate::compile::progress::{self, Compiling, Shown};
+use crate::compile::progress::{self, Shown, Working};
 use crate::compile::version::PLANNED;
 use crate::error::{Error, Result};
 use crate::options::Options;
@@ -77,7 +77,7 @@ impl Model {
             });
         }
         let options = self.options.pipeline(PLANNED)?;
-        let _compiling = Compiling::begin();
+        let _working = Working::compiling();
         pipeline::lower_model(&self.graph, &options, &mut Shown(observer)).map_err(Error::Program)
     }
 
@@ -91,7 +91,7 @@ impl Model {
     ) -> Result<()> {
         let options = self.options.pipeline(PLANNED)?;
         let mut seen = BTreeSet::new();
-        let _compiling = Compiling::begin();
+        let _working = Working::compiling();
         let observer = &mut Shown(observer);
         let of = plan.load.len() + plan.steps.len();
         for (at, step) in plan.load.iter().chain(&plan.steps).enumerate() {
@@ -116,6 +116,13 @@ impl Inspect for Model {
     }
     fn ir(&self, stage: Stage) -> Result<String> {
         Model::ir(self, stage)
+    }
+    fn resources(&self) -> Result<String> {
+        let model = self.lower(&mut Silent)?;
+        let mut lowered: Vec<Lowered> = vec![];
+        self.kernels(&model.scheduled, model.rewrites.clone(), &mut Silent, &mut |_, one| lowered.push(one))?;
+        let all: Vec<&kernel::ir::Kernel> = lowered.iter().map(|l| &l.kernel).collect();
+        gpu::resources(&all, &self.options.resolved_target())
     }
     fn observe(&self, observer: &mut dyn Observer) -> Result<()> {
         Model::observe(self, observer)

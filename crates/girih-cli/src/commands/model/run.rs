@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use girih::Device;
 use girih::model::{Model, Tensor};
+use girih::{Device, Options};
 use girih_compiler::base::{Code, Diagnostic};
 use serde_json::json;
 
 use super::arguments::Arguments;
 use super::{Given, profile, refuse_flags, verified, verify};
-use crate::cli::RunArgs;
+use crate::cli::{KernelArgs, LaunchArgs, RunArgs};
 use crate::commands::run::{arguments::show_as, options, timing::duration};
 use crate::failure::Failure;
 use crate::render;
@@ -24,16 +24,10 @@ pub fn run(args: &RunArgs, given: &Given) -> Result<(), Failure> {
     if given.answers()? {
         return Ok(());
     }
-    refuse_flags(&[
-        ("--entry", args.kernel.entry.is_some()),
-        ("--grid", args.grid.is_some()),
-        ("--block", args.block.is_some()),
-    ])?;
     let source = given.source();
     let within = Failure::within(&source);
-    let mut arguments = Arguments::resolve(&args.args)?;
-    let model = given.open(&arguments).map_err(&within)?.with_options(options(args)?).with_seed(args.seed);
-    arguments.fit(&model)?;
+    let (model, arguments) = opened(given, &args.kernel, &args.launch, options(args)?)?;
+    let model = model.with_seed(args.seed);
     // Before a long run, not after.
     let outputs = model.outputs();
     let names: Vec<&str> = outputs.iter().map(|p| p.name.as_str()).collect();
@@ -135,6 +129,24 @@ pub fn run(args: &RunArgs, given: &Given) -> Result<(), Failure> {
         outln!("{summary}")?;
     }
     if good { Ok(()) } else { Err(Failure::Said(1)) }
+}
+
+/// The model under the options, and the arguments that the flags give it.
+pub fn opened(
+    given: &Given,
+    kernel: &KernelArgs,
+    launch: &LaunchArgs,
+    options: Options,
+) -> Result<(Model, Arguments), Failure> {
+    refuse_flags(&[
+        ("--entry", kernel.entry.is_some()),
+        ("--grid", launch.grid.is_some()),
+        ("--block", launch.block.is_some()),
+    ])?;
+    let mut arguments = Arguments::resolve(&launch.args)?;
+    let model = given.open(&arguments).map_err(Failure::within(&given.source()))?.with_options(options);
+    arguments.fit(&model)?;
+    Ok((model, arguments))
 }
 
 /// The seconds of repeated runs, ascending.

@@ -125,7 +125,8 @@ fn entry_name(label: &str) -> String {
     if label.ends_with("_kernel") { label.to_string() } else { format!("{label}_kernel") }
 }
 
-fn fits(kernel: &Kernel, target: &Target) -> Result<(), String> {
+/// Whether a GPU holds a block of the kernel: its threads and its shared memory. The error has the number and the limit.
+pub fn fits(kernel: &Kernel, target: &Target) -> Result<(), String> {
     let (threads, shared) = (target.axes.threads, target.bytes_of(MemoryKind::Shared));
     if shared == 0 {
         return Err(format!("CUDA needs a GPU as its target, such as sm_90a; found `{}`", target.name));

@@ -4,7 +4,8 @@
 //! changed, and a [`Report`]. It is the [`machine`] with warps of 32 lanes and a watch:
 //!
 //! * [`clock`]: which accesses are ordered    * [`shadow`]: who wrote and read each place    * [`observer`]: the watch itself
-//! * [`count`]: banks, sectors                * [`finding`]: what is wrong, in words          * [`report`]: all of it
+//! * [`count`]: banks, sectors                * [`instruction`]: kinds of statements         * [`finding`]: what is wrong,
+//!   in words                                 * [`report`]: all of it
 //!
 //! ```text
 //! store tile[tx] = x                 read-after-write: a race in shared memory: a thread reads what another thread has
@@ -22,6 +23,7 @@
 mod clock;
 mod count;
 mod finding;
+mod instruction;
 mod observer;
 mod report;
 mod shadow;
@@ -40,6 +42,7 @@ use crate::loops;
 pub use super::machine::Policy;
 pub use count::{Counts, Requests};
 pub use finding::{Finding, Kind, Statement, Thread};
+pub use instruction::Instruction;
 pub use report::{Report, Row};
 
 /// How a simulation runs.
@@ -87,7 +90,7 @@ pub fn run(
         return Err(Trap::new(Code::InvalidIr, message));
     }
     let Some((mut launch, program)) = machine::prepare(kernel, placed, launch)? else {
-        return Ok(Report::empty(name, kernel.threads, options));
+        return Ok(Report::empty(kernel, options));
     };
     let blocks = launch.blocks();
     if program.count >= clock::MOST_STATEMENTS || blocks >= u64::from(u32::MAX) {
@@ -116,11 +119,13 @@ pub fn run(
         untold: observer.found.untold,
         stopped: ended.err().map(|trap| (trap, at)),
         findings: observer.found.told(&texts, kernel, memory, launch.grid),
-        ..Report::empty(name, kernel.threads, options)
+        ..Report::empty(kernel, options)
     };
-    for (number, counts) in observer.counts.iter().enumerate().filter(|(_, c)| c.executions > 0) {
+    let kinds = Instruction::all(kernel);
+    for ((number, counts), kind) in observer.counts.iter().enumerate().zip(kinds).filter(|((_, c), _)| c.executions > 0)
+    {
         report.total += *counts;
-        report.rows.push(Row { statement: texts.statement(number as u32), counts: *counts });
+        report.rows.push(Row { statement: texts.statement(number as u32), kind, counts: *counts });
     }
     Ok(report)
 }

@@ -1,17 +1,20 @@
 //! What a simulation saw: plain data, and a text that a person can read.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use super::count::{Counts, Requests};
 use super::finding::{Finding, Statement};
-use super::{Options, Policy};
+use super::{Instruction, Options, Policy};
 use crate::base::Code;
 use crate::base::launch::Trap;
+use crate::kernel::ir::Kernel;
 
 /// A statement and what it took.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
     pub statement: Statement,
+    pub kind: Instruction,
     pub counts: Counts,
 }
 
@@ -23,6 +26,8 @@ pub struct Report {
     /// Blocks that began, and the threads of each.
     pub blocks: u64,
     pub threads: u32,
+    /// Shared memory of each block.
+    pub shared_bytes: u64,
     /// In order of the statements.
     pub findings: Vec<Finding>,
     /// Events beyond those that the findings tell apart.
@@ -43,6 +48,15 @@ impl Report {
     /// Whether the run ended and nothing was found.
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty() && self.stopped.is_none()
+    }
+
+    /// How often threads ran statements of each kind; of those that ran.
+    pub fn instructions(&self) -> BTreeMap<Instruction, u64> {
+        let mut all = BTreeMap::new();
+        for row in &self.rows {
+            *all.entry(row.kind).or_default() += row.counts.executions;
+        }
+        all
     }
 
     /// The report of a run that must end and find nothing; otherwise what went wrong.
@@ -68,13 +82,14 @@ impl Report {
         text
     }
 
-    pub(super) fn empty(kernel: &str, threads: u32, options: &Options) -> Report {
+    pub(super) fn empty(kernel: &Kernel, options: &Options) -> Report {
         Report {
-            kernel: kernel.to_string(),
+            kernel: kernel.name.to_string(),
             policy: options.policy,
             seed: options.seed,
             blocks: 0,
-            threads,
+            threads: kernel.threads,
+            shared_bytes: kernel.shared,
             findings: vec![],
             untold: 0,
             rows: vec![],
@@ -100,44 +115,63 @@ fn against(r: &Requests) -> String {
 }
 
 /// One line on all of a memory.
-fn memory_line(f: &mut fmt::Formatter<'_>, which: &str, r: &Requests, taken: &str) -> fmt::Result {
+fn memory_line(which: &str, r: &Requests, taken: &str) -> String {
     if r.requests == 0 {
-        return Ok(());
+        return String::new();
     }
     let (requests, taken) = (plural(r.requests, "request"), plural(r.taken, taken));
-    writeln!(f, "{which} memory: {} bytes in {requests}, {taken} ({:.2}x)", r.bytes, r.ratio())
+    format!("{which} memory: {} bytes in {requests}, {taken} ({:.2}x)\n", r.bytes, r.ratio())
+}
+
+impl Report {
+    /// Why and where the run was stopped; nothing where it ended.
+    pub fn stop(&self) -> String {
+        let Some((trap, at)) = &self.stopped else { return String::new() };
+        let [x, y, z] = trap.block;
+        let at = at.as_ref().map_or(String::new(), |at| format!("  at line {}: `{}`\n", at.line, at.text));
+        format!("stopped: {} (block {x},{y},{z})\n{at}", trap.message)
+    }
+
+    /// All but the table of statements.
+    pub fn summary(&self) -> String {
+        let mut out = String::new();
+        let (blocks, threads) = (plural(self.blocks, "block"), plural(self.threads.into(), "thread"));
+        let (policy, seed) = (self.policy.name(), self.seed);
+        out += &format!("{}: {blocks} of {threads}, schedule {policy} (seed {seed})\n", self.kernel);
+        for finding in &self.findings {
+            out += &finding.to_string();
+        }
+        if self.untold > 0 {
+            out += &format!("and {} more that are not told apart\n", plural(self.untold, "event"));
+        }
+        out += &self.stop();
+        match (self.races, self.findings.len() as u64) {
+            _ if self.stopped.is_some() => {}
+            (true, 0) => out += "nothing found\n",
+            (false, 0) => out += "nothing found; races were not looked for\n",
+            (_, n) => out += &format!("{}\n", plural(n, "finding")),
+        }
+        if !self.watched_all {
+            out += "part of global memory was too large to be watched for races\n";
+        }
+        let (ran, barriers) = (plural(self.total.executions, "thread-statement"), plural(self.barriers, "barrier"));
+        out += &format!("{ran}, {barriers}\n");
+        let kinds: Vec<String> = self.instructions().into_iter().map(|(kind, n)| format!("{n} {kind}")).collect();
+        if !kinds.is_empty() {
+            out += &format!("by kind: {}\n", kinds.join(", "));
+        }
+        if self.shared_bytes > 0 {
+            out += &format!("{} bytes of shared memory for each block\n", self.shared_bytes);
+        }
+        out += &memory_line("shared", &self.total.shared, "wavefront");
+        out += &memory_line("global", &self.total.global, "sector");
+        out
+    }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (blocks, threads) = (plural(self.blocks, "block"), plural(self.threads.into(), "thread"));
-        writeln!(f, "{}: {blocks} of {threads}, schedule {} (seed {})", self.kernel, self.policy.name(), self.seed)?;
-        for finding in &self.findings {
-            write!(f, "{finding}")?;
-        }
-        if self.untold > 0 {
-            writeln!(f, "and {} more that are not told apart", plural(self.untold, "event"))?;
-        }
-        if let Some((trap, at)) = &self.stopped {
-            let [x, y, z] = trap.block;
-            writeln!(f, "stopped: {} (block {x},{y},{z})", trap.message)?;
-            if let Some(at) = at {
-                writeln!(f, "  at line {}: `{}`", at.line, at.text)?;
-            }
-        }
-        match (self.races, self.findings.len() as u64) {
-            _ if self.stopped.is_some() => {}
-            (true, 0) => writeln!(f, "nothing found")?,
-            (false, 0) => writeln!(f, "nothing found; races were not looked for")?,
-            (_, n) => writeln!(f, "{}", plural(n, "finding"))?,
-        }
-        if !self.watched_all {
-            writeln!(f, "part of global memory was too large to be watched for races")?;
-        }
-        let (ran, barriers) = (plural(self.total.executions, "thread-statement"), plural(self.barriers, "barrier"));
-        writeln!(f, "{ran}, {barriers}")?;
-        memory_line(f, "shared", &self.total.shared, "wavefront")?;
-        memory_line(f, "global", &self.total.global, "sector")?;
+        f.write_str(&self.summary())?;
         let rows: Vec<&Row> =
             self.rows.iter().filter(|r| r.counts.shared.requests + r.counts.global.requests > 0).collect();
         if rows.is_empty() {

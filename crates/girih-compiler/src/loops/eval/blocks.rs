@@ -98,6 +98,7 @@ pub(crate) fn run<B: Blocks>(machine: &mut B, launch: &Launch, host: &mut dyn Ho
             host.print(B::id(&live[turn]), &text);
         }
         outcome?;
+        host.finished(B::id(&live[turn]));
         // Later blocks take the place of the ended one, so that the order stays that of the window.
         spare.push(live.remove(turn));
     }

@@ -54,3 +54,35 @@ fn counting_and_looking_for_races_can_be_left_out() {
     assert_eq!((rows[0].1.executions, rows[0].1.global.requests), (128, 0));
     assert!(report.to_string().contains("races were not looked for"), "{report}");
 }
+
+#[test]
+fn instructions_are_counted_by_kind() {
+    use crate::kernel::sim::Instruction::*;
+    let text = "kernel k(a: ptr<i32>) threads 64 scratch 0 shared 256 {
+  shared s: i32[64] at 0
+  x: i32 = load a[bx*64 + tx]
+  store s[tx] = x
+  barrier
+  if tx < 32 {
+    y: i32 = load s[tx + 32]
+    z: i32 = addi x, y
+    other: i32 = shuffle xor z, 1:i32
+    store a[bx*64 + tx] = other
+  }
+}
+";
+    let (_, report) = rows(text, 128, &Options::default());
+    // 2 blocks of 64 threads, of which half go into the branch.
+    let expected = [
+        (Arithmetic, 64),
+        (ControlFlow, 128),
+        (GlobalLoad, 128),
+        (GlobalStore, 64),
+        (SharedLoad, 64),
+        (SharedStore, 128),
+        (Barrier, 128),
+        (Shuffle, 64),
+    ];
+    assert_eq!(report.instructions().into_iter().collect::<Vec<_>>(), expected);
+    assert_eq!((report.shared_bytes, report.total.executions), (256, expected.iter().map(|e| e.1).sum()));
+}

@@ -1,0 +1,288 @@
+//! `girih sim`: a program or a model on the simulator of a GPU, under several schedules of its threads, and the report.
+//!
+//! In: what `girih run` takes. Out: for each kernel what the simulator found and what its statements cost, for people or as
+//! JSON. What later schedules find that earlier ones did not is told after that; the counts are those of the first.
+//!
+//! Exit codes: 3 where anything was found or a run was stopped, 1 where a budget was exceeded.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use girih::sim::{Counts, Finding, Policy, Report, Requests, Statement};
+use girih::{Device, Options, Program, Simulated};
+use serde_json::{Value, json};
+
+use super::model::{self, Given};
+use super::run;
+use crate::cli::SimArgs;
+use crate::failure::Failure;
+use crate::render::Source;
+use crate::{columns, source};
+
+/// What was seen of a kernel in one run, with the line of its CUDA for each row and for each finding.
+struct Seen {
+    report: Report,
+    /// By row of the report.
+    cuda: Vec<Option<u32>>,
+}
+
+/// What the kernels of a run leave, in its order.
+type Gathered = Arc<Mutex<Vec<Seen>>>;
+
+/// What a run under one schedule gave.
+struct Outcome {
+    seen: Vec<Seen>,
+    error: Option<Failure>,
+}
+
+pub fn run(args: &SimArgs) -> Result<(), Failure> {
+    let given = model::given(&args.kernel);
+    if let Some(given) = &given
+        && given.answers()?
+    {
+        return Ok(());
+    }
+    let first = args.seed.unwrap_or(0);
+    let all = Policy::ALL.len() as u64;
+    let count = args.schedules.unwrap_or(if args.seed.is_some() { 1 } else { all });
+    let schedules = first..first.saturating_add(count);
+
+    let program = match &given {
+        Some(_) => None,
+        None => Some(source::program(source::file(&args.kernel)?)?),
+    };
+
+    let (mut told, mut failed, mut over) = (Told::default(), false, vec![]);
+    let mut as_json = vec![];
+    for seed in schedules {
+        let Outcome { seen, error } = match (&given, &program) {
+            (Some(given), _) => of_model(args, given, seed)?,
+            (None, Some((source, program))) => of_program(args, source, program, seed)?,
+            (None, None) => return Err(Failure::usage("name a file")),
+        };
+        if girih::interrupted() {
+            return Err(girih::Error::Interrupted.into());
+        }
+        // What kept the run from beginning is no report.
+        if let Some(failure) = error
+            && seen.last().is_none_or(|s| s.report.stopped.is_none())
+        {
+            return Err(failure);
+        }
+        failed |= seen.iter().any(|s| !s.report.is_clean());
+        if seed == first {
+            over = seen.iter().flat_map(|s| over_budget(args, s)).collect();
+        }
+        match args.json {
+            true => as_json.push(json!({
+                "seed": seed,
+                "kernels": seen.iter().map(kernel_json).collect::<Vec<_>>(),
+            })),
+            false => print(&seen, seed == first, &mut told)?,
+        }
+    }
+    if args.json {
+        outln!("{}", json!({ "schedules": as_json, "over_budget": over }))?;
+    } else if !failed {
+        let s = if count == 1 { "" } else { "s" };
+        outln!("nothing found under {count} schedule{s}")?;
+    }
+    for line in &over {
+        say!("error: {line}");
+    }
+    match (failed, over.is_empty()) {
+        (true, _) => Err(Failure::Said(3)),
+        (false, false) => Err(Failure::Said(1)),
+        (false, true) => Ok(()),
+    }
+}
+
+/// The options of a run under one schedule, whose reports are gathered.
+fn options(args: &SimArgs, seed: u64) -> Result<(Options, Gathered), Failure> {
+    let gathered = Gathered::default();
+    let into = gathered.clone();
+    let mut options = source::options(&args.kernel)?;
+    options.device = Device::Sim;
+    options.block = args.launch.block;
+    options.seed = seed;
+    options.steps = args.max_steps;
+    options.watcher = Some(Arc::new(move |simulated: &Simulated<'_>| {
+        let report = simulated.report.clone();
+        let cuda = report.rows.iter().map(|r| simulated.cuda_line(r.statement.number)).collect();
+        into.lock().unwrap_or_else(PoisonError::into_inner).push(Seen { report, cuda });
+    }));
+    Ok((options, gathered))
+}
+
+fn outcome(gathered: &Mutex<Vec<Seen>>, ended: girih::Result<()>, source: &Source) -> Outcome {
+    let seen = std::mem::take(&mut *gathered.lock().unwrap_or_else(PoisonError::into_inner));
+    Outcome { seen, error: ended.err().map(Failure::within(source)) }
+}
+
+fn of_program(args: &SimArgs, source: &Source, program: &Program, seed: u64) -> Result<Outcome, Failure> {
+    let (options, gathered) = options(args, seed)?;
+    let kernel = source::choose(source, program, args.kernel.entry.as_deref())?.with_options(options);
+    let (grid, mut arguments) = run::launch(source, &kernel, &args.launch)?;
+    let ended = kernel.launch(grid, &mut arguments.views()).map(drop);
+    Ok(outcome(&gathered, ended, source))
+}
+
+fn of_model(args: &SimArgs, given: &Given, seed: u64) -> Result<Outcome, Failure> {
+    let (options, gathered) = options(args, seed)?;
+    let (model, arguments) = model::run::opened(given, &args.kernel, &args.launch, options)?;
+    let ended = model.prepare(&arguments.arrays(), &arguments.extents()).and_then(|mut prepared| prepared.run());
+    Ok(outcome(&gathered, ended, &given.source()))
+}
+
+/// What has been told: the findings by kernel, kind and statements.
+#[derive(Default)]
+struct Told(Vec<(usize, String, u32, u32)>);
+
+impl Told {
+    /// Whether the finding is new.
+    fn first_time(&mut self, kernel: usize, finding: &Finding) -> bool {
+        let (a, b) = (finding.first.as_ref().map_or(u32::MAX, |(s, _)| s.number), finding.statement.number);
+        // Which of two statements comes first is the schedule's affair.
+        let kind = if finding.kind.is_race() { "race" } else { finding.kind.name() };
+        let key = (kernel, kind.to_string(), a.min(b), a.max(b));
+        let new = !self.0.contains(&key);
+        if new {
+            self.0.push(key);
+        }
+        new
+    }
+}
+
+/// Prints the reports of the first schedule whole, and of the others what is new.
+fn print(seen: &[Seen], whole: bool, told: &mut Told) -> Result<(), Failure> {
+    for (number, one) in seen.iter().enumerate() {
+        let report = &one.report;
+        let new: Vec<&Finding> = report.findings.iter().filter(|f| told.first_time(number, f)).collect();
+        if whole {
+            let space = if number == 0 { "" } else { "\n" };
+            out!("{space}{}{}", report.summary(), table(one))?;
+            continue;
+        }
+        if report.is_clean() {
+            continue;
+        }
+        let (kernel, policy, seed) = (&report.kernel, report.policy.name(), report.seed);
+        outln!("\n{kernel}: schedule {policy} (seed {seed}) finds {} more", new.len())?;
+        for finding in new {
+            out!("{finding}")?;
+        }
+        out!("{}", report.stop())?;
+    }
+    if whole { outln!("") } else { Ok(()) }
+}
+
+/// `2.00x`; nothing where nothing was asked for.
+fn ratio(r: &Requests) -> String {
+    if r.requests == 0 { String::new() } else { format!("{:.2}x", r.ratio()) }
+}
+
+fn number(n: u64) -> String {
+    if n == 0 { String::new() } else { n.to_string() }
+}
+
+/// The statements that ran: those of Kernel IR by their lines, with their lines in the CUDA.
+fn table(seen: &Seen) -> String {
+    let head = ["line", "CUDA", "threads", "shared bytes", "bank conflicts", "global bytes", "sectors", "statement"];
+    let mut rows = vec![head.map(String::from).to_vec()];
+    for (row, cuda) in seen.report.rows.iter().zip(&seen.cuda) {
+        let (Statement { line, text, from, .. }, Counts { executions, shared, global }) = (&row.statement, &row.counts);
+        rows.push(vec![
+            line.to_string(),
+            cuda.map_or(String::new(), |line| line.to_string()),
+            executions.to_string(),
+            number(shared.bytes),
+            ratio(shared),
+            number(global.bytes),
+            ratio(global),
+            from.as_ref().map_or(text.clone(), |from| format!("{text}  # {from}")),
+        ]);
+    }
+    columns::table(&rows)
+}
+
+/// A sentence for each statement that takes more than the flags allow.
+fn over_budget(args: &SimArgs, seen: &Seen) -> Vec<String> {
+    let mut out = vec![];
+    for row in &seen.report.rows {
+        let Statement { line, text, from, .. } = &row.statement;
+        let from = from.as_ref().map_or(String::new(), |from| format!(", from {from}"));
+        let at = format!("kernel `{}`, line {line}: `{text}`{from}", seen.report.kernel);
+        let budgets = [
+            (args.max_bank_conflicts, &row.counts.shared, "wavefronts of shared memory", "--max-bank-conflicts"),
+            (args.max_sectors, &row.counts.global, "sectors of global memory", "--max-sectors"),
+        ];
+        for (budget, requests, what, flag) in budgets {
+            let Some(most) = budget.filter(|most| requests.ratio() > *most) else { continue };
+            let (taken, least, ratio) = (requests.taken, requests.least, requests.ratio());
+            out.push(format!("{at} takes {taken} {what} where {least} would do, {ratio:.2}x; {flag} allows {most}x"));
+        }
+    }
+    out
+}
+
+fn statement_json(s: &Statement) -> Value {
+    json!({ "number": s.number, "line": s.line, "text": s.text, "source": s.from })
+}
+
+fn requests_json(r: &Requests, taken: &str) -> Value {
+    json!({ "requests": r.requests, "bytes": r.bytes, taken: r.taken, "least": r.least, "ratio": r.ratio() })
+}
+
+fn finding_json(f: &Finding) -> Value {
+    let thread = |t: &girih::sim::Thread| json!({ "block": t.block, "thread": t.thread });
+    json!({
+        "kind": f.kind.name(),
+        "message": f.message,
+        "first": f.first.as_ref().map(|(s, t)| json!({ "statement": statement_json(s), "by": thread(t) })),
+        "statement": statement_json(&f.statement),
+        "by": thread(&f.thread),
+        "place": f.place,
+        "help": f.help,
+        "count": f.count,
+    })
+}
+
+fn kernel_json(seen: &Seen) -> Value {
+    let r = &seen.report;
+    let row = |(row, cuda): (&girih::sim::Row, &Option<u32>)| {
+        json!({
+            "statement": statement_json(&row.statement),
+            "cuda_line": cuda,
+            "kind": row.kind.name(),
+            "executions": row.counts.executions,
+            "shared": requests_json(&row.counts.shared, "wavefronts"),
+            "global": requests_json(&row.counts.global, "sectors"),
+        })
+    };
+    let stopped = r.stopped.as_ref().map(|(trap, at)| {
+        json!({
+            "code": trap.code.text(),
+            "message": trap.message,
+            "block": trap.block,
+            "statement": at.as_ref().map(statement_json),
+        })
+    });
+    let instructions: serde_json::Map<String, Value> =
+        r.instructions().into_iter().map(|(kind, n)| (kind.name().to_string(), n.into())).collect();
+    json!({
+        "kernel": r.kernel,
+        "schedule": r.policy.name(),
+        "blocks": r.blocks,
+        "threads": r.threads,
+        "clean": r.is_clean(),
+        "findings": r.findings.iter().map(finding_json).collect::<Vec<_>>(),
+        "more_events": r.untold,
+        "stopped": stopped,
+        "thread_statements": r.total.executions,
+        "barriers": r.barriers,
+        "instructions": instructions,
+        "shared_bytes_per_block": r.shared_bytes,
+        "shared": requests_json(&r.total.shared, "wavefronts"),
+        "global": requests_json(&r.total.global, "sectors"),
+        "statements": r.rows.iter().zip(&seen.cuda).map(row).collect::<Vec<_>>(),
+    })
+}

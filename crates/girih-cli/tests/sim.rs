@@ -1,0 +1,131 @@
+//! `girih sim`: what it reports, the budgets and limits that fail a run, and what it refuses; and `--resources`.
+
+mod lab;
+
+use lab::{ADD, Lab, SPINS, err, expect, finish, out};
+use serde_json::Value;
+
+/// Every block stores its number to the same element.
+const RACES: &str = r#"// launch: grid=3 c=zeros:i32[1]
+cuda_tile.module @m {
+  entry @racy(%c: tile<ptr<i32>>) {
+    %bx, %by, %bz = get_tile_block_id : tile<i32>
+    %t = store_ptr_tko weak %c, %bx : tile<ptr<i32>>, tile<i32> -> token
+  }
+}
+"#;
+
+const SUM: &str = "torch.sum(torch.randn(5, 777), dim=1)";
+
+fn json(o: &std::process::Output) -> Value {
+    serde_json::from_str(&out(o)).unwrap_or_else(|e| panic!("{e}: {}", out(o)))
+}
+
+#[test]
+fn a_clean_program_is_reported_with_its_counts() {
+    let lab = Lab::new("sim");
+    let add = lab.file("add.mlir", ADD);
+    let o = lab.girih(&["sim", &add, "--max-bank-conflicts", "1", "--max-sectors", "1"]);
+    expect(&o, 0, "");
+    let text = out(&o);
+    assert!(text.starts_with("add: 4 blocks of 256 threads, schedule round-robin (seed 0)\nnothing found\n"), "{text}");
+    assert!(text.trim_end().ends_with("nothing found under 5 schedules"), "{text}");
+    // Two arrays read and one written, of 1000 elements of 4 bytes.
+    assert!(text.contains("global memory: 12000 bytes in 96 requests, 375 sectors (1.00x)"), "{text}");
+
+    let all = json(&lab.girih(&["sim", &add, "--json", "--target", "sm_80"]));
+    let runs = all["schedules"].as_array().unwrap();
+    let schedules: Vec<&str> = runs.iter().map(|r| r["kernels"][0]["schedule"].as_str().unwrap()).collect();
+    assert_eq!(schedules, ["round-robin", "starve", "newest", "reversed", "random"]);
+    let kernel = &runs[0]["kernels"][0];
+    assert_eq!((kernel["clean"].as_bool(), kernel["global"]["sectors"].as_u64()), (Some(true), Some(375)));
+    // Of 4 blocks of 256 threads, those beyond the array masked off.
+    assert_eq!(kernel["instructions"]["global load"], 2 * 1024);
+    assert_eq!(kernel["instructions"]["global store"], 1024);
+    // The statement's line of the CUDA is the one that `--ir cuda` prints.
+    let rows = kernel["statements"].as_array().unwrap();
+    let store = rows.iter().find(|r| r["kind"] == "global store").unwrap();
+    assert_eq!((store["global"]["bytes"].as_u64(), store["executions"].as_u64()), (Some(4000), Some(1024)));
+    let cuda = out(&lab.girih(&["compile", &add, "--ir", "cuda", "--target", "sm_80"]));
+    let line = cuda.lines().nth(store["cuda_line"].as_u64().unwrap() as usize - 1).unwrap();
+    assert!(line.contains("c["), "{line}");
+}
+
+#[test]
+fn seeds_and_schedules_choose_what_is_run() {
+    let lab = Lab::new("sim-seeds");
+    let add = lab.file("add.mlir", ADD);
+    let seeds = |more: &[&str]| -> Vec<u64> {
+        let all = json(&lab.girih(&[&["sim", &add, "--json", "--block", "2,0,0"], more].concat()));
+        let runs = all["schedules"].as_array().unwrap();
+        assert!(runs.iter().all(|r| r["kernels"][0]["blocks"] == 1), "{all}");
+        runs.iter().map(|r| r["seed"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(seeds(&["--seed", "7"]), [7]);
+    assert_eq!(seeds(&["--seed", "3", "--schedules", "2"]), [3, 4]);
+    assert_eq!(seeds(&["--schedules", "8"]).len(), 8);
+    expect(&lab.girih(&["sim", &add, "--schedules", "0"]), 2, "--schedules");
+}
+
+#[test]
+fn a_race_is_told_once_and_fails_the_run() {
+    let lab = Lab::new("sim-race");
+    let file = lab.file("racy.mlir", RACES);
+    let o = lab.girih(&["sim", &file]);
+    expect(&o, 3, "");
+    let text = out(&o);
+    assert_eq!(text.matches("a race in global memory").count(), 1, "{text}");
+    assert!(text.contains("bytes 0 to 3 of `c`") && !text.contains("nothing found"), "{text}");
+    let all = json(&lab.girih(&["sim", &file, "--json", "--seed", "1"]));
+    let finding = &all["schedules"][0]["kernels"][0]["findings"][0];
+    assert_eq!(finding["kind"], "write-after-write");
+    assert_ne!(finding["by"]["block"], finding["first"]["by"]["block"]);
+    // One block alone races with nobody.
+    expect(&lab.girih(&["sim", &file, "--block", "1,0,0"]), 0, "");
+}
+
+#[test]
+fn a_budget_that_is_exceeded_names_the_statement() {
+    let lab = Lab::new("sim-budget");
+    // Rows of 777 words begin in the middle of a sector.
+    let o = lab.girih(&["sim", "-c", SUM, "--max-sectors", "1.1"]);
+    expect(&o, 1, "--max-sectors allows 1.1x");
+    assert!(err(&o).contains("kernel `k_sum`, line ") && err(&o).contains("load x[bx*777 + k]"), "{}", err(&o));
+    expect(&lab.girih(&["sim", "-c", SUM, "--max-sectors", "1.5", "--max-bank-conflicts", "1"]), 0, "");
+    for wrong in ["0.5", "many", "nan"] {
+        expect(&lab.girih(&["sim", "-c", SUM, "--max-sectors", wrong]), 2, "expected a number from 1 on");
+    }
+}
+
+#[test]
+fn a_kernel_without_end_is_stopped_and_says_where() {
+    let lab = Lab::new("sim-steps");
+    let file = lab.file("spins.mlir", SPINS);
+    let o =
+        lab.girih(&["sim", &file, "--grid", "2", "--arg", "flag=zeros:i32[1]", "--max-steps", "50000", "--seed", "0"]);
+    expect(&o, 3, "");
+    let text = out(&o);
+    assert!(text.contains("did not end within 50000 statements") && text.contains("\n  at line "), "{text}");
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_the_limit() {
+    let lab = Lab::new("sim-refused");
+    let add = lab.file("add.mlir", ADD);
+    expect(&lab.girih(&["sim", &add, "--target", "cpu"]), 1, "name one: --target sm_90a");
+    let o = lab.girih(&["sim", &add, "--knob", "threads=100"]);
+    expect(&o, 2, "knob `threads` must be a multiple of 32 from 32 to 1024, not 100");
+    expect(&lab.girih(&["sim", "-c", SUM, "--grid", "3"]), 2, "--grid works with tile programs only");
+}
+
+#[test]
+fn resources_need_a_gpu_and_name_the_package_of_nvrtc() {
+    let lab = Lab::new("resources");
+    let add = lab.file("add.mlir", ADD);
+    let run = |more: &[&str]| {
+        let args = [&["compile", &add, "--resources"], more].concat();
+        finish(lab.command(&args).env("GIRIH_CUDA_LIBS", lab.path("nothing")))
+    };
+    expect(&run(&["--target", "sm_120"]), 1, "pip install girih[cuda]");
+    expect(&run(&["--target", "cpu"]), 1, "name one: --target sm_90a");
+}

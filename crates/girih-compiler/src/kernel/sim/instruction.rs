@@ -1,0 +1,130 @@
+//! What kind of work a statement is, for counting.
+//!
+//! ```text
+//! x: f32 = load a[tx]       global load        y: f32 = load row[tx]    shared load
+//! z: f32 = addf32 x, y      arithmetic         if i < n {               control flow
+//! ```
+
+use std::fmt;
+
+use crate::kernel::ir::{Address, Kernel, Space, Stmt};
+
+/// A kind of statement.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Instruction {
+    Arithmetic,
+    ControlFlow,
+    GlobalLoad,
+    GlobalStore,
+    SharedLoad,
+    SharedStore,
+    /// A load or a store of an array of the thread's own: of registers, where every index is known when it is compiled.
+    Local,
+    Atomic,
+    Barrier,
+    /// A copy from global to shared memory that goes on while its thread does other things.
+    AsyncCopy,
+    Shuffle,
+    /// Printing, assertions, checks.
+    Diagnostic,
+}
+
+impl Instruction {
+    /// `global load`, for tables and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Instruction::Arithmetic => "arithmetic",
+            Instruction::ControlFlow => "control flow",
+            Instruction::GlobalLoad => "global load",
+            Instruction::GlobalStore => "global store",
+            Instruction::SharedLoad => "shared load",
+            Instruction::SharedStore => "shared store",
+            Instruction::Local => "own array",
+            Instruction::Atomic => "atomic",
+            Instruction::Barrier => "barrier",
+            Instruction::AsyncCopy => "asynchronous copy",
+            Instruction::Shuffle => "shuffle",
+            Instruction::Diagnostic => "diagnostic",
+        }
+    }
+
+    fn of(kernel: &Kernel, stmt: &Stmt) -> Instruction {
+        let space = |place: &Address| match place {
+            Address::Mem { .. } => None,
+            Address::Slot { buf, .. } => Some(kernel.slots.get(*buf).map_or(Space::Scratch, |s| s.space)),
+        };
+        match stmt {
+            Stmt::Load { place, .. } => match space(place) {
+                None => Instruction::GlobalLoad,
+                Some(Space::Shared | Space::Mbarrier) => Instruction::SharedLoad,
+                Some(Space::Scratch) => Instruction::Local,
+            },
+            Stmt::Store { place, .. } => match space(place) {
+                None => Instruction::GlobalStore,
+                Some(Space::Shared | Space::Mbarrier) => Instruction::SharedStore,
+                Some(Space::Scratch) => Instruction::Local,
+            },
+            Stmt::Rmw { .. } | Stmt::Cas { .. } => Instruction::Atomic,
+            Stmt::Barrier
+            | Stmt::SyncWarp
+            | Stmt::InitBarrier { .. }
+            | Stmt::Arrive { .. }
+            | Stmt::WaitPhase { .. }
+            | Stmt::Fence(_) => Instruction::Barrier,
+            Stmt::CopyAsync { .. } | Stmt::Commit | Stmt::WaitGroups { .. } | Stmt::CopyTensor { .. } => {
+                Instruction::AsyncCopy
+            }
+            Stmt::Shuffle { .. } => Instruction::Shuffle,
+            Stmt::For { .. }
+            | Stmt::Loop { .. }
+            | Stmt::Break
+            | Stmt::Continue
+            | Stmt::Return
+            | Stmt::If { .. }
+            | Stmt::Poll
+            | Stmt::Yield { .. } => Instruction::ControlFlow,
+            Stmt::Print { .. } | Stmt::Assert { .. } | Stmt::Check { .. } => Instruction::Diagnostic,
+            Stmt::Var { .. }
+            | Stmt::Set { .. }
+            | Stmt::Let { .. }
+            | Stmt::Splat { .. }
+            | Stmt::Ramp { .. }
+            | Stmt::Index { .. }
+            | Stmt::Test { .. }
+            | Stmt::Lane { .. }
+            | Stmt::SetLane { .. }
+            | Stmt::Merge { .. }
+            | Stmt::Reduce { .. }
+            | Stmt::All { .. }
+            | Stmt::GlobalAddr { .. }
+            | Stmt::Scratch { .. } => Instruction::Arithmetic,
+        }
+    }
+
+    /// The kind of every statement, in order of the text.
+    pub(super) fn all(kernel: &Kernel) -> Vec<Instruction> {
+        let mut out = vec![];
+        inside(kernel, &kernel.body, &mut out);
+        out
+    }
+}
+
+fn inside(kernel: &Kernel, body: &[Stmt], out: &mut Vec<Instruction>) {
+    for stmt in body {
+        out.push(Instruction::of(kernel, stmt));
+        match stmt {
+            Stmt::For { body, .. } | Stmt::Loop { body } => inside(kernel, body, out),
+            Stmt::If { then, els, .. } => {
+                inside(kernel, then, out);
+                inside(kernel, els, out);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl fmt::Display for Instruction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
