@@ -8,9 +8,16 @@ use std::path::PathBuf;
 use girih_compiler::{graph, kernel, loops};
 use lab::{Lab, expect, finish, out};
 
-const PAGES: [&str; 4] = ["docs/ir/loop.md", "docs/ir/tile.md", "docs/ir/kernel.md", "docs/models/rms_norm.md"];
+const PAGES: [&str; 6] = [
+    "docs/ir/loop.md",
+    "docs/ir/tile.md",
+    "docs/ir/kernel.md",
+    "docs/models/rms_norm.md",
+    "docs/models/linear_on_a_gpu.md",
+    "docs/models/on_gpus.md",
+];
 
-/// The machine whose schedules the pages show.
+/// The machine whose schedules the pages show, where a command does not name another.
 const MACHINE: &str = "--threads 2 --knob lanes=16 --knob ways=4 --knob rows=8 --knob cols=32";
 
 fn root() -> PathBuf {
@@ -77,7 +84,8 @@ fn printed(lab: &Lab, command: &str) -> String {
         .enumerate()
         .flat_map(|(i, part)| if i % 2 == 1 { vec![part] } else { split(part) })
         .collect();
-    let o = finish(lab.command(&[&words[..], &split(MACHINE)].concat()).current_dir(root()));
+    let machine = if words.contains(&"--target") { vec![] } else { split(MACHINE) };
+    let o = finish(lab.command(&[&words[..], &machine].concat()).current_dir(root()));
     expect(&o, 0, "");
     // A trace comes before the stage.
     if let (Some(at), false) = (words.iter().position(|w| *w == "--ir"), words.contains(&"-vv")) {

@@ -62,6 +62,7 @@ const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::stream_rows::RULE, &[&[Caches, Workers]]),
     (rules::blockify::RULE, &[&[Workers]]),
     (rules::cache_blocks::RULE, &[&[Caches]]),
+    (rules::chunk_matmul_k::RULE, &[&[Threads]]),
     (rules::stage_inputs::RULE, &[&[Caches, VectorArithmetic], &[Threads]]),
     (rules::register_tile::RULE, &[&[VectorArithmetic], &[Threads]]),
     (rules::cooperative_reduce::RULE, &[&[Threads]]),

@@ -4,6 +4,7 @@ pub mod async_copy;
 pub mod blockify;
 pub mod blockify_launch;
 pub mod cache_blocks;
+pub mod chunk_matmul_k;
 pub mod cooperative_reduce;
 pub mod double_buffer;
 pub mod interchange;

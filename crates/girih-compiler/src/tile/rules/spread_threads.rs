@@ -9,6 +9,7 @@ use crate::tile::edit;
 use crate::tile::numbered::Numbered;
 use crate::tile::open::check_bounds;
 use crate::tile::rules::site_of;
+use crate::tile::wide;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "spread_threads",
@@ -43,7 +44,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let mut kernel = p.clone();
     let body = std::mem::take(&mut kernel.body);
     let facts = kernel.facts();
-    let mut spread = Spread { threads: threads(p, ctx), facts, kernel, log, changed: false };
+    let mut spread = Spread { ctx, threads: threads(p, ctx), facts, kernel, log, changed: false };
     let body = spread.body(body);
     let Spread { mut kernel, changed, .. } = spread;
     kernel.body = body;
@@ -69,6 +70,7 @@ fn threads(p: &Kernel, ctx: &Context) -> i64 {
 }
 
 struct Spread<'a> {
+    ctx: &'a Context,
     threads: i64,
     facts: Facts,
     kernel: Kernel,
@@ -153,9 +155,17 @@ impl Spread<'_> {
         if check_bounds(&chain).is_err() {
             chain.truncate(1);
         }
-        let mut body = chain.last().map_or(vec![], |f| f.body.clone());
         let mut facts = self.facts.clone();
-        let numbered = Numbered::new(chain, &facts);
+        let Some((innermost, outer)) = chain.split_last() else { return Stmt::For(Box::new(f.clone())) };
+        // What one access takes goes to one thread, where every thread still has something to do.
+        let elements = Numbered::new(chain.iter().copied(), &facts).total.as_const();
+        let lanes = match wide::of_body(&self.kernel, self.ctx, innermost) {
+            lanes if elements.is_some_and(|n| n / lanes as i64 >= self.threads) => lanes,
+            _ => 1,
+        };
+        let innermost = wide::in_groups(&mut self.kernel, innermost, lanes);
+        let mut body = innermost.body.clone();
+        let numbered = Numbered::new(outer.iter().copied().chain([&innermost]), &facts);
         let total = &numbered.total;
         let threads = total.as_const().map_or(self.threads, |n| n.clamp(1, self.threads));
         let t = self.kernel.axes.push(Axis { name: "t".into(), from: None });

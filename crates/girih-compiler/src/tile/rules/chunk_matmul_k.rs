@@ -1,0 +1,170 @@
+//! `chunk_matmul_k`
+
+use std::collections::BTreeMap;
+
+use crate::base::rule::{Log, Rule};
+use crate::index::{Facts, simplify};
+use crate::loops::ir::*;
+use crate::loops::walk;
+use crate::tile::Context;
+use crate::tile::contraction::{Nest, nest_at};
+use crate::tile::edit::{self, Visit, new_axis};
+use crate::tile::rules::site_of;
+use crate::tile::target::MemoryKind;
+
+pub const RULE: Rule<Kernel, Context> = Rule {
+    name: "chunk_matmul_k",
+    doc: "\
+Cuts the sum of a contraction into stretches whose operands shared memory holds twice, so that one can be fetched while the
+other is used.
+
+```text
+for k in 0..n: serial                            for kc in 0..4*n: serial
+  for i in 0..128: free                            for i in 0..128: free
+    for j in 0..128: free                            for j in 0..128: free
+      for kk in 0..128: reduce contraction  -->        for kk in 0..32: reduce contraction
+        a = load A[i*K + k*128 + kk]                     a = load A[i*K + kc*32 + kk]
+        ...                                              ...
+```
+
+A serial loop that holds nothing else counts the stretches too; otherwise they get a loop of their own.
+
+Refuses contractions whose operands fit twice into half of a block's shared memory, are tiles of the block's own, or have no
+stretch of four elements or more that fits.
+",
+    run,
+};
+
+fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    edit::rewrite(p, &mut |kernel, s| {
+        let around = match s {
+            Stmt::For(f) if f.kind == LoopKind::Serial && f.place == Place::None => Some(&**f),
+            _ => None,
+        };
+        let inner = around.map_or(s, |f| f.body.first().unwrap_or(s));
+        let alone = around.is_none_or(|f| f.body.len() == 1 && f.lo.is_const(0) && f.step.is_const(1));
+        let (true, Some(Ok(nest))) = (alone, nest_at(inner)) else { return Visit::Into };
+        let site = site_of(kernel, inner);
+        match stretch(kernel, ctx, &nest) {
+            Err(why) => {
+                log.skipped(site, why);
+                Visit::Leave
+            }
+            Ok(length) => {
+                log.applied(format!("{site}: stretches of {length}"));
+                Visit::Replace(vec![cut(kernel, &nest, around, length)])
+            }
+        }
+    })
+}
+
+/// The shortest stretch that is worth a step.
+const SHORTEST: u64 = 4;
+
+/// How long a stretch may be.
+fn stretch(kernel: &Kernel, ctx: &Context, nest: &Nest) -> Result<u64, String> {
+    if nest.free.len() > 2 {
+        return Err("it is one of several products that threads do side by side".to_string());
+    }
+    let (a, b) = nest.operands()?;
+    let loaded = |at: &usize| matches!(nest.reduce.body[*at], Stmt::Load { .. });
+    if !a.slice.iter().any(loaded) || !b.slice.iter().any(loaded) {
+        return Err("an operand is a tile of the block's own".to_string());
+    }
+    let bytes = |v: ValId| match kernel.vals.get(v).map(|v| v.ty) {
+        Some(Ty::Num(d)) => d.bytes(),
+        _ => 8,
+    };
+    let row = nest.m * bytes(nest.roles.a) + nest.n * bytes(nest.roles.b);
+    let room = ctx.target.bytes_of(MemoryKind::Shared) / 2;
+    let fits = |length: u64| 2 * length.saturating_mul(row) <= room;
+    if fits(nest.k) {
+        return Err(format!(
+            "two slots of its operands take {} bytes, and half of shared memory has {room}",
+            2 * nest.k * row
+        ));
+    }
+    let longest = (0..nest.k.trailing_zeros() + 1).rev().map(|bits| 1u64 << bits).find(|n| fits(*n));
+    let found = longest.filter(|n| *n >= SHORTEST && *n < nest.k);
+    found.ok_or_else(|| format!("no stretch of {SHORTEST} elements or more divides {} and fits", nest.k))
+}
+
+/// The nest over one stretch, in a loop over all of them.
+fn cut(kernel: &mut Kernel, nest: &Nest, around: Option<&For>, length: u64) -> Stmt {
+    let k = nest.roles.k;
+    let (step, count) = (new_axis(kernel, k, ""), nest.k / length);
+    let of_stretch = |stretch: Ix| Ix::add(Ix::mul(stretch, Ix::Const(length as i64)), Ix::Axis(step));
+    let like = around.map_or(k, |f| f.axis);
+    let all = new_axis(kernel, like, "c");
+    let many = Ix::Const(count as i64);
+    let (by, hi) = match around {
+        Some(f) => {
+            let outer = (f.axis, Ix::floor_div(Ix::Axis(all), many.clone()));
+            let inner = (k, of_stretch(Ix::modulo(Ix::Axis(all), many.clone())));
+            (BTreeMap::from([outer, inner]), Ix::mul(f.hi.clone(), many))
+        }
+        None => (BTreeMap::from([(k, of_stretch(Ix::Axis(all)))]), many),
+    };
+    let mut facts: Facts = kernel.facts();
+    let hi = simplify(&hi, &facts);
+    facts.set_axis(all, &Ix::Const(0), &hi);
+    facts.set_axis(step, &Ix::Const(0), &Ix::Const(length as i64));
+    for f in &nest.free {
+        facts.set_axis(f.axis, &f.lo, &f.hi);
+    }
+    let mut body = edit::place_axes(&nest.reduce.body, &by, &BTreeMap::new());
+    walk::map_ixs(&mut body, &mut |ix| *ix = simplify(ix, &facts));
+    let contraction = nest.reduce.contraction.clone().map(|roles| Contraction { k: vec![step], ..roles });
+    let hi_of_step = Ix::Const(length as i64);
+    let reduce = For { axis: step, hi: hi_of_step, contraction, body, ..nest.reduce.clone() };
+    let made =
+        nest.free.iter().rev().fold(Stmt::For(Box::new(reduce)), |inner, f| {
+            Stmt::For(Box::new(For { body: vec![inner], ..(*f).clone() }))
+        });
+    edit::loop_with(all, hi, vec![made], |f| f.kind = LoopKind::Serial)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::tests::{GEMM, apply, gpu, kernel, refusals, text};
+
+    #[test]
+    fn a_loop_around_counts_the_stretches() {
+        let long = GEMM.replace("f16", "f32").replace("0x0", "0.0");
+        let (out, log) = apply("chunk_matmul_k", &kernel(&long), &gpu(&[]));
+        assert_eq!(log.applied, ["contraction into acc: stretches of 32"]);
+        let made = text(&out);
+        assert!(made.contains("  for kc in 0..(K + 63)//64*2: serial\n    for i in 0..128: free\n"), "{made}");
+        assert!(made.contains("load A[(bx*128 + i)*K + kk + kc*32] where bx*128 + i < M and kk + kc*32 < K"), "{made}");
+    }
+
+    #[test]
+    fn without_one_they_get_a_loop_of_their_own() {
+        let whole = r#"loop kernel k(A: ptr f32, B: ptr f32):
+  local acc: f32[128, 128]
+  for i in 0..128: free
+    for j in 0..128: free
+      for kk in 0..1024: reduce contraction m=i n=j k=kk a=a b=b acc=acc
+        a: f32 = load A[i*1024 + kk]
+        b: f32 = load B[kk*128 + j]
+        c: f32 = acc[i, j]
+        d: f32 = fma(a, b, c)
+        acc[i, j] = d
+"#;
+        let (out, log) = apply("chunk_matmul_k", &kernel(whole), &gpu(&[]));
+        assert_eq!(log.applied, ["contraction into acc: stretches of 32"]);
+        let made = text(&out);
+        assert!(made.contains("  for kkc in 0..32: serial\n    for i in 0..128: free\n"), "{made}");
+        assert!(made.contains("load A[i*1024 + kkc*32 + kk]"), "{made}");
+        let odd = whole.replace("1024", "1023");
+        let why = ["contraction into acc: no stretch of 4 elements or more divides 1023 and fits"];
+        assert_eq!(refusals("chunk_matmul_k", &odd, &gpu(&[])), why);
+    }
+
+    #[test]
+    fn what_fits_twice_stays_whole() {
+        let why =
+            ["contraction into acc: two slots of its operands take 65536 bytes, and half of shared memory has 116224"];
+        assert_eq!(refusals("chunk_matmul_k", GEMM, &gpu(&[])), why);
+    }
+}
