@@ -10,6 +10,7 @@ use crate::base::host::Silent;
 use crate::base::launch::Launch;
 use crate::base::memory::VecMemory;
 use crate::kernel;
+use crate::kernel::ir::Stmt;
 use crate::kernel::legalise::{Options, legalise};
 use crate::kernel::sim;
 use crate::loops::eval::run;
@@ -314,4 +315,73 @@ fn products_with_drawn_knobs() {
         }
         check(&case(&loops, [1, 1, 1], &[m * k, n * k, n, m * n]), &ctx);
     }
+}
+
+/// The statements of a kernel that order its threads or their copies, by what they are.
+fn synchronisation(kernel: &mut kernel::ir::Kernel, delete: Option<usize>) -> Vec<&'static str> {
+    fn walk(body: &mut Vec<Stmt>, delete: Option<usize>, out: &mut Vec<&'static str>) {
+        body.retain_mut(|s| {
+            let what = match s {
+                Stmt::Barrier => "barrier",
+                Stmt::WaitGroups { .. } => "wait groups",
+                Stmt::Commit => "commit",
+                Stmt::For { body, .. } | Stmt::Loop { body } => {
+                    walk(body, delete, out);
+                    return true;
+                }
+                Stmt::If { then, els, .. } => {
+                    walk(then, delete, out);
+                    walk(els, delete, out);
+                    return true;
+                }
+                _ => return true,
+            };
+            out.push(what);
+            delete != Some(out.len() - 1)
+        });
+    }
+    let mut out = vec![];
+    walk(&mut kernel.body, delete, &mut out);
+    out
+}
+
+/// Each barrier, wait and commit that is derived for a pipelined product is needed: without any one of them the simulator
+/// finds something wrong, or the values are others.
+#[test]
+fn every_derived_barrier_and_wait_is_needed() {
+    let (m, n, k) = (32, 32, 40);
+    let sizes =
+        GEMM.replace("f16", "f32").replace("0x0", "0.0").replace("128", "32").replace("63", "7").replace("64", "8");
+    let case = case(&sizes, [1, 1, 1], &[m * k, k * n, m * n, m, n, k]);
+    let mut deleted = 0;
+    for (slots, asynchronous) in [(1, 0), (2, 0), (2, 1), (3, 1), (4, 1)] {
+        let knobs = [format!("slots={slots}"), format!("async_copy={asynchronous}"), "threads=64".to_string()];
+        let knobs: Vec<&str> = knobs.iter().map(String::as_str).collect();
+        let ctx = Context { target: Target::named("sm_80").unwrap(), ..with_knobs(&knobs) };
+        let tile = rules(&ctx.target).list.iter().fold(parsed(&case.loops), |k, rule| apply(rule.name, &k, &ctx).0);
+        let want = evaluate(&parsed(&case.loops), &case);
+        let whole = legalise(&tile, &Options { check: false, shared: 1 << 17 }).unwrap();
+        let all = synchronisation(&mut whole.clone(), None);
+        assert!(all.contains(&"barrier") && (asynchronous == 0 || all.contains(&"wait groups")), "{all:?}");
+        // What stands after the last use of shared memory orders arguments that may overlap; here they do not.
+        let last = all.len() - 1;
+        for at in (0..all.len()).filter(|at| *at != last || all[last] != "barrier") {
+            let mut kernel = whole.clone();
+            synchronisation(&mut kernel, Some(at));
+            let wrong = (0..11).any(|seed| {
+                let (mut memory, launch, buffers) = place(&tile, &case);
+                let options = sim::Options::of_seed(seed);
+                let ran = sim::run(&kernel, &tile, &launch, &mut memory, &mut Silent, &options);
+                ran.and_then(|r| r.clean()).is_err() || contents(&memory, &buffers) != want
+            });
+            assert!(
+                wrong,
+                "nobody notices that {} {at} of {all:?} is gone:\n{}",
+                all[at],
+                kernel::print::print(&kernel)
+            );
+            deleted += 1;
+        }
+    }
+    assert!(deleted >= 14, "{deleted}");
 }

@@ -28,7 +28,7 @@ What the loop means stays the same; that it fills ahead, when, and where the thr
 depth when the loop is lowered. Stages come first in the body: nothing before them is what they read.
 
 The depth is the number of slots for which half of a block's shared memory has room, so that two blocks share a
-multiprocessor, from 2 to 4; 2 where only all of it has room.
+multiprocessor, from 2 to 4 and no more than there are iterations; 2 where only all of it has room.
 
 Knob: `slots`; 1 turns the rule off.
 
@@ -92,7 +92,9 @@ fn pipelined(kernel: &Kernel, ctx: &Context, f: &For, all: u64) -> Result<(For, 
     let size: u64 = own.iter().map(|b| bytes(&kernel.bufs[*b])).sum();
     let room = ctx.target.bytes_of(MemoryKind::Shared);
     let fits = |depth: u64, room: u64| all + (depth - 1) * size <= room;
-    let chosen = || (2..=MOST).rev().find(|n| fits(*n, room / 2)).or(Some(2).filter(|n| fits(*n, room)));
+    // No more than there are iterations.
+    let most = f.hi.as_const().map_or(MOST, |n| MOST.min(n as u64));
+    let chosen = || (2..=most).rev().find(|n| fits(*n, room / 2)).or(Some(2).filter(|n| fits(*n, room)));
     let depth = match ctx.knobs.slots {
         Some(given) if !fits(given.into(), room) => {
             let needs = all + (u64::from(given) - 1) * size;
