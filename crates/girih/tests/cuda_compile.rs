@@ -103,6 +103,45 @@ fn kernels_become_the_instructions_meant() {
     assert!(wrong.is_empty() && count >= 4 * 9, "{}", wrong.join("\n"));
 }
 
+/// What the rules make of models: instructions that must be there, nothing spilled, no array in local memory.
+#[test]
+#[ignore = "needs NVRTC and nvdisasm: `make cuda`"]
+fn models_become_the_instructions_meant() {
+    use girih::{Device, Inspect, Options as Compile, model::Model};
+    use girih_compiler::pipeline::Stage;
+    let tools = toolchain();
+    let cases = [
+        ("torch.nn.Linear(3584, 3584)(torch.randn(512, 3584))", "LDGSTS.E.BYPASS.128 LDGDEPBAR DEPBAR.LE LDS.128 FFMA"),
+        ("torch.randn(512, 1024) @ torch.randn(1024, 768)", "LDGSTS.E.BYPASS.128 LDS.128 FFMA STG.E.128"),
+        ("torch.randn(512, 512).half() @ torch.randn(512, 512).half()", "LDGSTS.E.BYPASS.128 LDS.128 FFMA"),
+        ("torch.nn.functional.gelu(torch.randn(4096, 4096))", "LDG.E.128 STG.E.128"),
+        ("torch.nn.RMSNorm(2048)(torch.randn(32, 2048))", "SHFL.BFLY LDG.E.128 STG.E.128"),
+    ];
+    let (mut count, mut wrong) = (0, vec![]);
+    for (expression, opcodes) in cases {
+        for target in TARGETS {
+            let options = Compile { target: Target::named(target), ..Compile::default().device(Device::Sim) };
+            let model = Model::from_expression(expression, &[]).expect("a model").with_options(options);
+            let text = model.ir(Stage::Kernel).unwrap_or_else(|e| panic!("{expression}: {e}"));
+            // The last kernel, which is what the expression is about.
+            let at = text.rfind("\nkernel ").expect("a kernel");
+            let kernel = parse(&text[at..]).unwrap_or_else(|d| panic!("{expression}: {}", d.message));
+            let object = compiled(&tools, &[&kernel], target);
+            let sass = tools.sass(&object).unwrap_or_else(|e| panic!("{expression}, {target}: {e}"));
+            let [resources] = object.kernels.as_slice() else { panic!("{expression}: {:?}", object.kernels) };
+            let function = sass.functions.iter().find(|f| f.name == resources.name).expect("the function");
+            let missing: Vec<&str> = opcodes.split(' ').filter(|opcode| !function.has(opcode)).collect();
+            let local = function.has("LDL") || function.has("STL");
+            if !missing.is_empty() || local || resources.stack + resources.spill_stores + resources.spill_loads > 0 {
+                wrong.push(format!("{expression}, {target}: without {missing:?}, {resources:?}"));
+            }
+            count += 1;
+        }
+    }
+    println!("{count} kernels of models");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 /// Each operation is a kernel; all of them for one target, and every twentieth for the others.
 #[test]
 #[ignore = "needs NVRTC: `make cuda`"]
