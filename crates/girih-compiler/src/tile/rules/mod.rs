@@ -11,6 +11,7 @@ pub mod interchange;
 pub mod mark_unroll;
 pub mod pack_weights;
 pub mod pad_smem;
+pub mod promote_alloca;
 pub mod register_tile;
 pub mod split_edges;
 pub mod spread_threads;
