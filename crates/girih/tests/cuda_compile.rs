@@ -107,7 +107,7 @@ fn kernels_become_the_instructions_meant() {
 #[test]
 #[ignore = "needs NVRTC and nvdisasm: `make cuda`"]
 fn models_become_the_instructions_meant() {
-    use girih::{Device, Inspect, Options as Compile, model::Model};
+    use girih::{Device, Options as Compile, model::Model};
     use girih_compiler::pipeline::Stage;
     let tools = toolchain();
     let cases = [
