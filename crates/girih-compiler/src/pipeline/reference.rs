@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(short("norm"), [""; 0]);
         assert_eq!(short("n:001_empty_tensors"), ["empty_tensors"]);
         let targets = |name: &str| all.iter().find(|r| r.short() == name).map(|r| r.targets.len());
-        assert_eq!([targets("stage_inputs"), targets("cooperative_reduce")], [Some(1), Some(4)]);
+        assert_eq!([targets("vectorise"), targets("cooperative_reduce")], [Some(1), Some(4)]);
         assert_eq!(targets("mark_unroll"), Some(Target::NAMES.len()));
     }
 }

@@ -55,6 +55,11 @@ fn stage_nest(
         let site = format!("{site}, operand {name}");
         match stage(kernel, ctx, nest, left, staged) {
             Ok((placed, at, read)) => {
+                // What is read takes the role of what it was computed from.
+                if let (Some(value), Some(roles)) = (walk::def(&read), &mut reduce.contraction) {
+                    let role = if left { &mut roles.a } else { &mut roles.b };
+                    *role = value;
+                }
                 reduce.body[at] = read;
                 stages.push(placed);
                 log.applied(site);
@@ -82,10 +87,13 @@ fn stage(
     // The element as memory has it takes the least room; conversions are for the registers.
     let role = if left { nest.roles.a } else { nest.roles.b };
     let loaded = |at: &&usize| walk::def(&nest.reduce.body[**at]) == Some(role);
+    let inside = refs(&nest.reduce.body).vals_defined;
+    let alone = |at: &usize| {
+        let load = &nest.reduce.body[*at];
+        matches!(load, Stmt::Load { .. }) && walk::refs_of(load).vals_used.is_disjoint(&inside)
+    };
     let (value, slice) = match operand.slice.iter().find(loaded) {
-        Some(at) if matches!(&nest.reduce.body[*at], Stmt::Load { mask, .. } if mask.vals.is_empty()) => {
-            (role, vec![*at])
-        }
+        Some(at) if alone(at) => (role, vec![*at]),
         _ => (operand.value, operand.slice.clone()),
     };
     let stmts: Vec<Stmt> = slice.iter().map(|&i| nest.reduce.body[i].clone()).collect();
@@ -161,4 +169,37 @@ fn stage(
     let idx = [outer, inner].map(Ix::Axis).to_vec();
     let at = slice.last().copied().unwrap_or(0);
     Ok(((0, stage), at, Stmt::Read { dst: value, buf, idx }))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::tests::{apply, gpu, kernel, text};
+
+    const GATHER: &str = r#"loop kernel k(A: ptr f16, B: ptr f32, at: ptr i32):
+  local acc: f32[8, 8]
+  for i in 0..8: free
+    for j in 0..8: free
+      for kk in 0..16: reduce contraction m=i n=j k=kk a=a b=b acc=acc
+        n: i32 = load at[kk]
+        a: f16 = load A[i*16 + n]
+        x: f32 = f32(a)
+        b: f32 = load B[kk*8 + j]
+        c: f32 = acc[i, j]
+        d: f32 = fma(x, b, c)
+        acc[i, j] = d
+"#;
+
+    /// What an operand's place depends on is computed where the operand is copied.
+    #[test]
+    fn an_operand_is_staged_with_what_its_place_depends_on() {
+        let (out, log) = apply("stage_inputs", &kernel(GATHER), &gpu(&[]));
+        assert_eq!(log.applied.len(), 2);
+        let made = text(&out);
+        assert!(made.contains("stage a_s: f32[") && made.contains("= load at["), "{made}");
+        // The role is that of what is read now.
+        assert_eq!(crate::loops::verify::verify(&out, crate::loops::print::Dialect::Tile), [], "{made}");
+        let plain = GATHER.replace("        n: i32 = load at[kk]\n", "").replace("i*16 + n", "i*16 + kk");
+        let (out, _) = apply("stage_inputs", &kernel(&plain), &gpu(&[]));
+        assert!(text(&out).contains("stage a_s: f16[8, 16] shared"), "{}", text(&out));
+    }
 }
