@@ -86,7 +86,7 @@ def test_a_missing_script(cutile):
     [
         ((), "expected a program to run"),
         (("--frob", "x.py"), "unknown option --frob"),
-        (("--device", "gpu", "x.py"), "unknown device `gpu`; the devices are cpu and eval"),
+        (("--device", "gpu", "x.py"), "unknown device `gpu`; the devices are cpu, eval and sim"),
         (("--threads", "0", "x.py"), "expected a number of threads from 1 to 1024, found `0`"),
         (("--threads",), "--threads needs a value"),
         (("-m",), "-m needs a module"),
