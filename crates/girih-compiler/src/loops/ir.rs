@@ -98,6 +98,11 @@ impl Buf {
         Buf { name: name.into(), ty, shape, space: Space::Scratch }
     }
 
+    /// Bytes of all elements.
+    pub fn bytes(&self) -> u64 {
+        self.shape.iter().fold(self.element_bytes(), |n, d| n.saturating_mul(*d))
+    }
+
     /// Bytes of one element.
     pub fn element_bytes(&self) -> u64 {
         match self.ty {
@@ -272,6 +277,14 @@ pub struct For {
     pub contraction: Option<Contraction>,
     pub stream: Option<Stream>,
     pub body: Vec<Stmt>,
+}
+
+impl For {
+    /// The stages that the body begins with, and what follows them.
+    pub fn stages(&self) -> (&[Stmt], &[Stmt]) {
+        let count = self.body.iter().take_while(|s| matches!(s, Stmt::Stage { .. })).count();
+        self.body.split_at(count)
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

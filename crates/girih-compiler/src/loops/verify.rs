@@ -476,8 +476,7 @@ impl<'a> Verifier<'a> {
                     counts && depth >= 2,
                     "a pipeline is a serial loop from 0 in steps of 1, two or more deep",
                 );
-                let stages = l.body.iter().take_while(|s| matches!(s, Stmt::Stage { .. })).count();
-                let (stages, rest) = l.body.split_at(stages);
+                let (stages, rest) = l.stages();
                 let (first, then) = (walk::effects(stages), walk::effects(rest));
                 self.check(stmt, !stages.is_empty(), "a pipeline's body must begin with stages");
                 let apart = then.stores.is_empty() && first.bufs_read.is_disjoint(&then.bufs_written);

@@ -12,6 +12,7 @@
 //! Invariants: every size is at least 1; `bn` is whole panels where `b` lies in panels; equal arguments give equal sizes.
 
 use crate::num::DType;
+use crate::tile::contraction::power_in;
 use crate::tile::target::{Capability, MemoryKind, Target};
 
 /// What one block of the grid computes: `bm` x `bn` elements of the output, the sum taken in stretches of `bk`.
@@ -96,7 +97,7 @@ fn blocks_of_threads(target: &Target, m: Option<u64>, n: u64, k: u64, dtype: DTy
     let fits = |bk: &u64| bk * dtype.bytes() <= LINE && 2 * (bm + bn) * bk * dtype.bytes() <= room;
     let longest = (0..8).map(|bits| 1u64 << bits).filter(fits).max().unwrap_or(1).min(power(k));
     // No step needs a mask where a stretch of some length divides the sum.
-    let even = k & k.wrapping_neg();
+    let even = power_in(k);
     let bk = if even.min(longest) >= longest.min(8) && k > 0 { even.min(longest) } else { longest };
     Blocks { bm, bn, bk }
 }

@@ -120,6 +120,20 @@ fn finish<'a>(free: Vec<&'a For>, reduce: &'a For, roles: &'a Contraction) -> Re
 }
 
 impl Nest<'_> {
+    /// A statement inside the free loops.
+    pub fn around(&self, inner: Stmt) -> Stmt {
+        let inside = |s, f: &&For| Stmt::For(Box::new(For { body: vec![s], ..(*f).clone() }));
+        self.free.iter().rev().fold(inner, inside)
+    }
+
+    /// Whether nothing but rows and columns stands around the sum: threads share one product at a time.
+    pub fn alone(&self) -> Result<(), &'static str> {
+        match self.free.len() {
+            2 => Ok(()),
+            _ => Err("it is one of several products that threads do side by side"),
+        }
+    }
+
     /// The left and right operands of the product.
     pub fn operands(&self) -> Result<(Operand, Operand), &'static str> {
         let body = &self.reduce.body;
@@ -206,7 +220,7 @@ pub fn tile_shape(ctx: &Context, acc: DType, m: u64, n: u64) -> Result<TileShape
     if !matches!(acc, DType::F32 | DType::F64 | DType::I32 | DType::I64) {
         return Err(format!("accumulators of {acc} are not held in vectors"));
     }
-    let room = |x: u64| (x & x.wrapping_neg()).min(1 << 16) as u32;
+    let room = |x: u64| power_in(x).min(1 << 16) as u32;
     let native = ctx.target.lanes_of(acc.bytes());
     let lanes = ctx.knobs.lanes.map_or(native, prev_power).min(room(n));
     if lanes < 2 {
@@ -224,6 +238,11 @@ pub fn tile_shape(ctx: &Context, acc: DType, m: u64, n: u64) -> Result<TileShape
         return Err(format!("a tile of {rows}x{cols} by {lanes} lanes does not divide {m}x{n}"));
     }
     Ok(TileShape { rows, cols, lanes })
+}
+
+/// The greatest power of two that divides `x`; 0 for 0.
+pub fn power_in(x: u64) -> u64 {
+    x & x.wrapping_neg()
 }
 
 /// The greatest power of two up to `x` (at least 1).

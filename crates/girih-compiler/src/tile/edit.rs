@@ -115,6 +115,37 @@ pub fn when(kernel: &mut Kernel, name: &str, mask: Mask, then: Vec<Stmt>, els: V
     vec![Stmt::Test { dst, mask }, Stmt::If { cond: Opnd::Val(dst), then, els }]
 }
 
+/// A load from global memory and the write of what it gave, as one copy.
+pub struct Copy<'a> {
+    pub mem: &'a Mem,
+    pub mask: &'a Mask,
+    pub site: SiteId,
+    pub buf: BufId,
+    pub idx: &'a [Ix],
+    pub bytes: u32,
+}
+
+impl<'a> Copy<'a> {
+    /// The statements as a copy of so many elements at once: `None` where they are something else, `Err` with the reason
+    /// where the copy is none that can go on by itself.
+    pub fn of(body: &'a [Stmt], lanes: u64) -> Option<Result<Copy<'a>, &'static str>> {
+        let [Stmt::Load { dst, mem, mask, other, order: Order::Weak, site }, Stmt::Write { buf, idx, value }] = body
+        else {
+            return None;
+        };
+        let bytes = lanes * mem.elem.bytes();
+        Some(if *value != Opnd::Val(*dst) {
+            Err("it computes what it stores")
+        } else if other.is_some_and(|o| !matches!(o, Opnd::Const { bits: 0, .. })) {
+            Err("masked elements are something else than 0")
+        } else if mem.elem.bits() < 8 || ![4, 8, 16].contains(&bytes) || !mask.vals.is_empty() {
+            Err("its elements are not moved 4, 8 or 16 bytes at a time")
+        } else {
+            Ok(Copy { mem, mask, site: *site, buf: *buf, idx, bytes: bytes as u32 })
+        })
+    }
+}
+
 /// What a rule says of a statement it was shown.
 pub enum Visit {
     /// Look at the statements inside.

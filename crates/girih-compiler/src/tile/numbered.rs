@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
 use crate::loops::walk;
+use crate::tile::edit;
 
 /// Perfectly nested loops, outermost first; the last one runs fastest.
 pub struct Numbered {
@@ -24,6 +25,23 @@ impl Numbered {
             loops.into_iter().map(|f| ((f.axis, f.lo.clone()), Ix::sub(f.hi.clone(), f.lo.clone()))).unzip();
         let total = extents.iter().fold(Ix::Const(1), |n, e| Ix::mul(n, e.clone()));
         Numbered { total: simplify(&total, facts), loops, extents }
+    }
+
+    /// What the iteration of a number does: nothing where there is none. Numbers are given out `at_once` at a time.
+    pub fn body(
+        &self,
+        kernel: &mut Kernel,
+        mut body: Vec<Stmt>,
+        number: &Ix,
+        at_once: i64,
+        facts: &Facts,
+    ) -> Vec<Stmt> {
+        self.place(&mut body, number, facts);
+        if self.total.as_const().is_some_and(|n| n % at_once == 0) {
+            return body;
+        }
+        let exists = Cond::new(number.clone(), Cmp::Lt, self.total.clone());
+        edit::when(kernel, "mine", Mask { conds: vec![exists], vals: vec![] }, body, vec![])
     }
 
     /// Puts what a number says in place of the loops' axes. What the loops were to a contraction they are no longer.

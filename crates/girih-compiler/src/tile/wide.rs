@@ -10,13 +10,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::affine::{self, Stride};
+use super::numbered::Numbered;
 use super::{Context, edit};
 use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
 use crate::loops::walk;
 
-/// How many of `extent` elements along an axis a load or store of global memory can take at once: 1 or a power of two. The axis counts
-/// from 0; `varying` are the values that may depend on it, everything else in the index stays as it is.
+/// How many of `extent` elements along an axis a load or store of global memory can take at once: 1 or a power of two. The
+/// axis counts from 0; `varying` are the values that may depend on it, everything else in the index stays as it is.
 pub fn lanes(
     kernel: &Kernel,
     ctx: &Context,
@@ -70,17 +71,50 @@ fn alike(cond: &Cond, axis: AxisId, lanes: u64, facts: &Facts) -> bool {
     !right && (!left || cond.cmp == Cmp::Lt && unit() && multiples())
 }
 
-/// The mask of an access as that of its first element, along an axis whose elements are masked alike.
-pub fn mask_once(access: &mut Stmt, axis: AxisId) {
-    if let Some(mask) = walk::mask_mut(access) {
+/// A loop that moves all its elements at once: they are masked as the first of them.
+pub fn at_once(axis: AxisId, lanes: u64, mut body: Vec<Stmt>) -> Stmt {
+    for mask in body.iter_mut().filter_map(walk::mask_mut) {
         *mask = mask.replace_leaves(&mut |leaf| (*leaf == Ix::Axis(axis)).then_some(Ix::Const(0)));
         mask.conds.iter_mut().for_each(|c| c.lhs = simplify(&c.lhs, &Facts::new()));
     }
+    let place = Place::Vector { lanes: lanes as u32 };
+    edit::loop_with(axis, Ix::Const(lanes as i64), body, |f| f.place = place)
+}
+
+/// A loop over groups of so many iterations, around what `inner` makes of the body for a group: its axis, and the body.
+pub fn in_groups(kernel: &mut Kernel, f: &For, lanes: u64, inner: impl FnOnce(AxisId, Vec<Stmt>) -> Stmt) -> For {
+    let Some(extent) = edit::const_trip(f).filter(|_| lanes > 1) else { return f.clone() };
+    let (group, lane) = (edit::new_axis(kernel, f.axis, "1"), edit::new_axis(kernel, f.axis, "2"));
+    let at = Ix::add(Ix::mul(Ix::Axis(group), Ix::Const(lanes as i64)), Ix::Axis(lane));
+    let body = edit::place_axes(&f.body, &BTreeMap::from([(f.axis, at)]), &BTreeMap::from([(lane, lanes as i64)]));
+    For { axis: group, hi: Ix::Const((extent / lanes) as i64), body: vec![inner(lane, body)], ..f.clone() }
+}
+
+/// The iterations of perfectly nested loops under one number, and what each does. Those of the innermost loop that one access
+/// takes together are one, where `enough` says that as many are left to go round; `None`: the number is not known.
+pub fn numbered(
+    kernel: &mut Kernel,
+    ctx: &Context,
+    chain: &[&For],
+    facts: &Facts,
+    enough: &dyn Fn(Option<i64>) -> bool,
+) -> Option<(Numbered, Vec<Stmt>)> {
+    let (innermost, outer) = chain.split_last()?;
+    let whole = Numbered::new(chain.iter().copied(), facts);
+    let lanes = of_body(kernel, ctx, innermost);
+    if lanes == 1 || !enough(whole.total.as_const().map(|n| n / lanes as i64)) {
+        return Some((whole, innermost.body.clone()));
+    }
+    let groups = in_groups(kernel, innermost, lanes, |lane, body| {
+        edit::loop_with(lane, Ix::Const(lanes as i64), body, |f| f.place = Place::Unroll)
+    });
+    let numbered = Numbered::new(outer.iter().copied().chain([&groups]), facts);
+    Some((numbered, groups.body))
 }
 
 /// How many elements along the innermost loop of a nest one thread may do at once: those that all stores of its body take
 /// together. 1 where there is no gain.
-pub fn of_body(kernel: &Kernel, ctx: &Context, f: &For) -> u64 {
+fn of_body(kernel: &Kernel, ctx: &Context, f: &For) -> u64 {
     let Some(extent) = edit::const_trip(f) else { return 1 };
     if f.body.iter().any(|s| !walk::bodies(s).is_empty()) {
         return 1;
@@ -88,14 +122,4 @@ pub fn of_body(kernel: &Kernel, ctx: &Context, f: &For) -> u64 {
     let varying = walk::refs(&f.body).vals_defined;
     let stores = f.body.iter().filter(|s| matches!(s, Stmt::Store { .. }));
     stores.map(|s| lanes(kernel, ctx, s, f.axis, extent, &varying)).min().unwrap_or(1)
-}
-
-/// A loop over groups of so many iterations, each group an unrolled loop of its own.
-pub fn in_groups(kernel: &mut Kernel, f: &For, lanes: u64) -> For {
-    let Some(extent) = edit::const_trip(f).filter(|_| lanes > 1) else { return f.clone() };
-    let (group, lane) = (edit::new_axis(kernel, f.axis, "1"), edit::new_axis(kernel, f.axis, "2"));
-    let at = Ix::add(Ix::mul(Ix::Axis(group), Ix::Const(lanes as i64)), Ix::Axis(lane));
-    let body = edit::place_axes(&f.body, &BTreeMap::from([(f.axis, at)]), &BTreeMap::from([(lane, lanes as i64)]));
-    let body = edit::loop_with(lane, Ix::Const(lanes as i64), body, |f| f.place = Place::Unroll);
-    For { axis: group, hi: Ix::Const((extent / lanes) as i64), body: vec![body], ..f.clone() }
 }

@@ -18,11 +18,11 @@
 use super::{Lower, Res};
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
+use crate::tile::edit;
 
 impl Lower<'_> {
     pub(super) fn pipelined(&mut self, f: &l::For, depth: u32) -> Res<()> {
-        let stages = f.body.iter().take_while(|s| matches!(s, l::Stmt::Stage { .. })).count();
-        let (stages, rest) = f.body.split_at(stages);
+        let (stages, rest) = f.stages();
         let counts = f.lo.is_const(0) && f.step.is_const(1) && depth >= 2;
         if self.out.threads == 1 || !counts || stages.is_empty() {
             return Err(
@@ -40,11 +40,16 @@ impl Lower<'_> {
         let hi = self.ix(&f.hi)?;
 
         let (zero, one) = (k::Ix::Const(0), k::Ix::Const(1));
+        let exists = |at: &k::Ix| k::Cond { lhs: at.clone(), cmp: k::Cmp::Lt, rhs: hi.clone() };
+        // All the first iterations are there where the loop is known to be as long.
+        let all = hi.as_const().is_some_and(|n| n >= i64::from(depth) - 1);
+        let first_exists = |at: &k::Ix| (!all).then(|| exists(at));
         if depth == 2 {
-            self.fill(f, stages, zero.clone(), &hi, Some(&ahead), copies)?;
+            self.fill(f, stages, zero.clone(), first_exists(&zero), copies)?;
         } else {
             let first = self.axis_of(f.axis);
-            let body = self.inner(|s| s.fill(f, stages, k::Ix::Axis(first), &hi, Some(&ahead), copies))?;
+            let at = k::Ix::Axis(first);
+            let body = self.inner(|s| s.fill(f, stages, at.clone(), first_exists(&at), copies))?;
             let (lo, step) = (zero.clone(), one.clone());
             self.push(k::Stmt::For { axis: first, lo, hi: ahead.clone(), step, unroll: 0, body });
         }
@@ -55,25 +60,16 @@ impl Lower<'_> {
                 s.push(k::Stmt::WaitGroups { left: depth - 2 });
             }
             s.push(k::Stmt::Barrier);
-            s.fill(f, stages, k::Ix::add(k::Ix::Axis(axis), ahead.clone()), &hi, None, copies)?;
+            let at = k::Ix::add(k::Ix::Axis(axis), ahead.clone());
+            s.fill(f, stages, at.clone(), Some(exists(&at)), copies)?;
             s.at_axis(f.axis, k::Ix::Axis(axis), vec![], |s| s.run(rest))
         })?;
         self.push(k::Stmt::For { axis, lo: zero, hi, step: one, unroll: 0, body });
         Ok(())
     }
 
-    /// Fills the generation of an iteration, if there is such an iteration; `below` is what its number is less than.
-    fn fill(
-        &mut self,
-        f: &l::For,
-        stages: &[l::Stmt],
-        at: k::Ix,
-        hi: &k::Ix,
-        below: Option<&k::Ix>,
-        copies: bool,
-    ) -> Res<()> {
-        let exists = k::Cond { lhs: at.clone(), cmp: k::Cmp::Lt, rhs: hi.clone() };
-        let always = matches!((below, hi), (Some(k::Ix::Const(most)), k::Ix::Const(n)) if most <= n);
+    /// Fills the generation of an iteration, where the condition holds that there is such an iteration.
+    fn fill(&mut self, f: &l::For, stages: &[l::Stmt], at: k::Ix, exists: Option<k::Cond>, copies: bool) -> Res<()> {
         let then = self.inner(|s| {
             s.at_axis(f.axis, at, vec![], |s| {
                 stages.iter().try_for_each(|stage| match stage {
@@ -87,9 +83,12 @@ impl Lower<'_> {
                 })
             })
         })?;
-        match always {
-            true => then.into_iter().for_each(|stmt| self.push(stmt)),
-            false => self.push(k::Stmt::If { mask: k::Mask { conds: vec![exists], vals: vec![] }, then, els: vec![] }),
+        match exists {
+            None => then.into_iter().for_each(|stmt| self.push(stmt)),
+            Some(cond) => {
+                let mask = k::Mask { conds: vec![cond], vals: vec![] };
+                self.push(k::Stmt::If { mask, then, els: vec![] });
+            }
         }
         if copies {
             self.push(k::Stmt::Commit);
@@ -99,25 +98,18 @@ impl Lower<'_> {
 
     /// A load and the write of what it gave, as an asynchronous copy. Whether the statements are these two.
     pub(super) fn copy_async(&mut self, body: &[l::Stmt]) -> Res<bool> {
-        let [l::Stmt::Load { dst, mem, mask, other, order: l::Order::Weak, site }, l::Stmt::Write { buf, idx, value }] =
-            body
-        else {
-            return Ok(false);
-        };
-        let zero = other.is_none_or(|o| matches!(o, l::Opnd::Const { bits: 0, .. }));
         let lanes = self.vector.map_or(1, |v| v.lanes);
-        let bytes = lanes * mem.elem.bytes() as u32;
-        if *value != l::Opnd::Val(*dst) || !zero || ![4, 8, 16].contains(&bytes) || mem.elem.bits() < 8 {
-            return Err("a stage that is filled asynchronously does more than copy 4, 8 or 16 bytes".to_string());
-        }
-        let super::Storage::Slot(slot) = self.storage(*buf)? else {
+        let Some(copy) = edit::Copy::of(body, lanes.into()) else { return Ok(false) };
+        let edit::Copy { mem, mask, site, buf, idx, bytes } =
+            copy.map_err(|why| format!("a stage cannot be filled asynchronously: {why}"))?;
+        let super::Storage::Slot(slot) = self.storage(buf)? else {
             return Err("an asynchronous copy goes to shared memory".to_string());
         };
-        let index = self.linear(*buf, idx)?;
+        let index = self.linear(buf, idx)?;
         let to = k::Address::Slot { buf: slot, index: self.ix(&index)? };
         let mask = self.mask(mask)?;
         let from = self.place(mem)?;
-        self.check(mem, &from, lanes, &mask, false, *site)?;
+        self.check(mem, &from, lanes, &mask, false, site)?;
         self.push(k::Stmt::CopyAsync { to, from, bytes, mask });
         Ok(true)
     }

@@ -132,8 +132,7 @@ impl Sync<'_> {
     /// A pipeline: the first generations are filled before it, and each iteration begins with a barrier. Behind it the
     /// generation at hand is there for all, and the one that is filled is another.
     fn pipelined(&mut self, s: &Stmt, f: &For, since: &mut Since) {
-        let stages = f.body.iter().take_while(|s| matches!(s, Stmt::Stage { .. })).count();
-        let (stages, rest) = f.body.split_at(stages);
+        let (stages, rest) = f.stages();
         let fill = self.effects_of(stages);
         let at = std::ptr::from_ref(s);
         if self.before.contains(&at) || since.meets(&fill) {

@@ -51,19 +51,10 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 
 /// Whether statements only copy; `lanes` elements at once.
 fn copies(body: &[Stmt], lanes: u64) -> Result<(), &'static str> {
+    if let Some(copy) = edit::Copy::of(body, lanes) {
+        return copy.map(drop);
+    }
     match body {
-        [Stmt::Load { dst, mem, mask, other, order: Order::Weak, .. }, Stmt::Write { value, .. }] => {
-            if *value != Opnd::Val(*dst) {
-                return Err("it computes what it stores");
-            }
-            if other.is_some_and(|o| !matches!(o, Opnd::Const { bits: 0, .. })) {
-                return Err("masked elements are something else than 0");
-            }
-            if mem.elem.bits() < 8 || ![4, 8, 16].contains(&(lanes * mem.elem.bytes())) || !mask.vals.is_empty() {
-                return Err("its elements are not moved 4, 8 or 16 bytes at a time");
-            }
-            Ok(())
-        }
         [Stmt::For(f)] => {
             let lanes = match f.place {
                 Place::Vector { lanes } if edit::const_trip(f) == Some(lanes.into()) => u64::from(lanes),

@@ -5,7 +5,6 @@ use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
 use crate::tile::Context;
 use crate::tile::edit;
-use crate::tile::numbered::Numbered;
 use crate::tile::open::check_bounds;
 use crate::tile::rules::{blockify, site_of};
 use crate::tile::wide;
@@ -79,19 +78,12 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 fn share(kernel: &mut Kernel, nest: &For, ctx: &Context) -> Result<Stmt, String> {
     let chain = edit::free_chain(nest);
     check_bounds(&chain)?;
-    let Some((innermost, outer)) = chain.split_last() else { return Err("it is empty".to_string()) };
     let mut facts: Facts = kernel.facts();
     // A small nest needs fewer threads than a block may have, and fewer elements for each than one access takes.
     let most = ctx.knobs.threads;
-    let elements = Numbered::new(chain.iter().copied(), &facts).total.as_const();
-    let enough = i64::from(most) * i64::from(ctx.target.axes.workers);
-    let lanes = match wide::of_body(kernel, ctx, innermost) {
-        lanes if elements.is_none_or(|n| n / lanes as i64 >= enough) => lanes,
-        _ => 1,
-    };
-    let innermost = wide::in_groups(kernel, innermost, lanes);
-    let mut body = innermost.body.clone();
-    let numbered = Numbered::new(outer.iter().copied().chain([&innermost]), &facts);
+    let busy = i64::from(most) * i64::from(ctx.target.axes.workers);
+    let enough = |n: Option<i64>| n.is_none_or(|n| n >= busy);
+    let (numbered, body) = wide::numbered(kernel, ctx, &chain, &facts, &enough).ok_or("it is empty")?;
     let total = &numbered.total;
     let threads = match total.as_const() {
         Some(n) => (n.clamp(1, most.into()) as u32).next_multiple_of(ctx.target.axes.lanes).min(most),
@@ -104,11 +96,7 @@ fn share(kernel: &mut Kernel, nest: &For, ctx: &Context) -> Result<Stmt, String>
     facts.set_axis(b, &Ix::Const(0), &blocks);
     facts.set_axis(t, &Ix::Const(0), &Ix::Const(threads));
     let own = Ix::add(Ix::mul(Ix::Axis(b), Ix::Const(threads)), Ix::Axis(t));
-    numbered.place(&mut body, &own, &facts);
-    if total.as_const().is_none_or(|n| n % threads != 0) {
-        let mask = Mask { conds: vec![Cond::new(own, Cmp::Lt, total.clone())], vals: vec![] };
-        body = edit::when(kernel, "mine", mask, body, vec![]);
-    }
+    let body = numbered.body(kernel, body, &own, threads, &facts);
     let thread = edit::loop_with(t, Ix::Const(threads), body, |f| f.place = Place::Thread);
     Ok(edit::block_loop(b, 0, blocks, vec![thread]))
 }

@@ -63,9 +63,7 @@ const SHORTEST: u64 = 4;
 
 /// How long a stretch may be.
 fn stretch(kernel: &Kernel, ctx: &Context, nest: &Nest) -> Result<u64, String> {
-    if nest.free.len() > 2 {
-        return Err("it is one of several products that threads do side by side".to_string());
-    }
+    nest.alone()?;
     let (a, b) = nest.operands()?;
     let loaded = |at: &usize| matches!(nest.reduce.body[*at], Stmt::Load { .. });
     if !a.slice.iter().any(loaded) || !b.slice.iter().any(loaded) {
@@ -92,11 +90,9 @@ fn stretch(kernel: &Kernel, ctx: &Context, nest: &Nest) -> Result<u64, String> {
 /// The nest over one stretch, in a loop over all of them.
 fn cut(kernel: &mut Kernel, nest: &Nest, around: Option<&For>, length: u64) -> Stmt {
     let k = nest.roles.k;
-    let (step, count) = (new_axis(kernel, k, ""), nest.k / length);
-    let of_stretch = |stretch: Ix| Ix::add(Ix::mul(stretch, Ix::Const(length as i64)), Ix::Axis(step));
-    let like = around.map_or(k, |f| f.axis);
-    let all = new_axis(kernel, like, "c");
-    let many = Ix::Const(count as i64);
+    let of_stretch = |stretch: Ix| Ix::add(Ix::mul(stretch, Ix::Const(length as i64)), Ix::Axis(k));
+    let all = new_axis(kernel, around.map_or(k, |f| f.axis), "c");
+    let many = Ix::Const((nest.k / length) as i64);
     let (by, hi) = match around {
         Some(f) => {
             let outer = (f.axis, Ix::floor_div(Ix::Axis(all), many.clone()));
@@ -106,22 +102,16 @@ fn cut(kernel: &mut Kernel, nest: &Nest, around: Option<&For>, length: u64) -> S
         None => (BTreeMap::from([(k, of_stretch(Ix::Axis(all)))]), many),
     };
     let mut facts: Facts = kernel.facts();
-    let hi = simplify(&hi, &facts);
+    let (hi, end) = (simplify(&hi, &facts), Ix::Const(length as i64));
     facts.set_axis(all, &Ix::Const(0), &hi);
-    facts.set_axis(step, &Ix::Const(0), &Ix::Const(length as i64));
+    facts.set_axis(k, &Ix::Const(0), &end);
     for f in &nest.free {
         facts.set_axis(f.axis, &f.lo, &f.hi);
     }
     let mut body = edit::place_axes(&nest.reduce.body, &by, &BTreeMap::new());
     walk::map_ixs(&mut body, &mut |ix| *ix = simplify(ix, &facts));
-    let contraction = nest.reduce.contraction.clone().map(|roles| Contraction { k: vec![step], ..roles });
-    let hi_of_step = Ix::Const(length as i64);
-    let reduce = For { axis: step, hi: hi_of_step, contraction, body, ..nest.reduce.clone() };
-    let made =
-        nest.free.iter().rev().fold(Stmt::For(Box::new(reduce)), |inner, f| {
-            Stmt::For(Box::new(For { body: vec![inner], ..(*f).clone() }))
-        });
-    edit::loop_with(all, hi, vec![made], |f| f.kind = LoopKind::Serial)
+    let reduce = Stmt::For(Box::new(For { hi: end, body, ..nest.reduce.clone() }));
+    edit::loop_with(all, hi, vec![nest.around(reduce)], |f| f.kind = LoopKind::Serial)
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ of which shared memory does not hold two.
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    let all = p.bufs.values().filter(|b| b.space == Space::Shared).map(bytes).sum();
+    let all = p.bufs.values().filter(|b| b.space == Space::Shared).map(Buf::bytes).sum();
     edit::rewrite(p, &mut |kernel, s| {
         let Stmt::For(f) = s else { return Visit::Into };
         let staged = f.body.iter().any(|s| matches!(s, Stmt::Stage { .. }));
@@ -89,7 +89,7 @@ fn pipelined(kernel: &Kernel, ctx: &Context, f: &For, all: u64) -> Result<(For, 
     if own.iter().any(|b| kernel.bufs[*b].space != Space::Shared) {
         return Err("its stages are not in shared memory".to_string());
     }
-    let size: u64 = own.iter().map(|b| bytes(&kernel.bufs[*b])).sum();
+    let size: u64 = own.iter().map(|b| kernel.bufs[*b].bytes()).sum();
     let room = ctx.target.bytes_of(MemoryKind::Shared);
     let fits = |depth: u64, room: u64| all + (depth - 1) * size <= room;
     // No more than there are iterations.
@@ -114,10 +114,6 @@ fn staged(s: &Stmt) -> Option<BufId> {
         Stmt::Stage { buf, .. } => Some(*buf),
         _ => None,
     }
-}
-
-fn bytes(b: &Buf) -> u64 {
-    b.shape.iter().product::<u64>().saturating_mul(b.element_bytes())
 }
 
 #[cfg(test)]

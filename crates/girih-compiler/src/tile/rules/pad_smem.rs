@@ -47,8 +47,7 @@ struct Access {
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let mut found = BTreeMap::new();
     gather(p, &p.body, &mut Around { weight: 1, ..Around::default() }, &mut found);
-    let bytes = |b: &Buf| b.shape.iter().product::<u64>().saturating_mul(b.element_bytes());
-    let used: u64 = p.bufs.values().filter(|b| b.space == Space::Shared).map(bytes).sum();
+    let used: u64 = p.bufs.values().filter(|b| b.space == Space::Shared).map(Buf::bytes).sum();
     let mut room = ctx.target.bytes_of(MemoryKind::Shared).saturating_sub(used);
     let mut kernel = p.clone();
     let mut changed = false;

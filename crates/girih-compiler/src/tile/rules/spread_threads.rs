@@ -6,7 +6,6 @@ use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::edit;
-use crate::tile::numbered::Numbered;
 use crate::tile::open::check_bounds;
 use crate::tile::rules::site_of;
 use crate::tile::wide;
@@ -156,16 +155,10 @@ impl Spread<'_> {
             chain.truncate(1);
         }
         let mut facts = self.facts.clone();
-        let Some((innermost, outer)) = chain.split_last() else { return Stmt::For(Box::new(f.clone())) };
         // What one access takes goes to one thread, where every thread still has something to do.
-        let elements = Numbered::new(chain.iter().copied(), &facts).total.as_const();
-        let lanes = match wide::of_body(&self.kernel, self.ctx, innermost) {
-            lanes if elements.is_some_and(|n| n / lanes as i64 >= self.threads) => lanes,
-            _ => 1,
-        };
-        let innermost = wide::in_groups(&mut self.kernel, innermost, lanes);
-        let mut body = innermost.body.clone();
-        let numbered = Numbered::new(outer.iter().copied().chain([&innermost]), &facts);
+        let enough = |n: Option<i64>| n.is_some_and(|n| n >= self.threads);
+        let numbered = wide::numbered(&mut self.kernel, self.ctx, &chain, &facts, &enough);
+        let Some((numbered, body)) = numbered else { return Stmt::For(Box::new(f.clone())) };
         let total = &numbered.total;
         let threads = total.as_const().map_or(self.threads, |n| n.clamp(1, self.threads));
         let t = self.kernel.axes.push(Axis { name: "t".into(), from: None });
@@ -180,11 +173,7 @@ impl Spread<'_> {
             }
             None => Ix::Axis(t),
         };
-        numbered.place(&mut body, &own, &facts);
-        if total.as_const().is_none_or(|n| n % threads != 0) {
-            let mask = Mask { conds: vec![Cond::new(own, Cmp::Lt, total.clone())], vals: vec![] };
-            body = edit::when(&mut self.kernel, "mine", mask, body, vec![]);
-        }
+        let mut body = numbered.body(&mut self.kernel, body, &own, threads, &facts);
         if let Some(e) = e {
             body = vec![edit::free_loop(e, rounds, body)];
         }

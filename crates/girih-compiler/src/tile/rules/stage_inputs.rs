@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::walk::{self, Refs, refs};
+use crate::num::DType;
 use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
 use crate::tile::contraction::{Nest, Operand, TileShape, nest_at, num_type};
@@ -51,7 +52,7 @@ to memory, so the loads pass no store.
 
 Knobs: `stage_a`, `stage_b` (0 never, 1 always).
 
-Refuses when the operand depends on both m and n, reads the accumulator or an ordered load, is packed already, or is
+Refuses when the operand depends on both m and n, reads the accumulator or an ordered load, is staged already, or is
 just as good in place: it needs no conversion and no mask, and is read once; or it is in panels already; or it is the
 left one and its memory runs along k (rows of 64 elements or more are walked by the caches as well as a copy is); or it is
 a small buffer. On a GPU also where it takes more than half of a block's shared memory.
@@ -60,9 +61,6 @@ a small buffer. On a GPU also where it takes more than half of a block's shared 
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    if ctx.target.has(Capability::Threads) {
-        return shared::run(p, ctx, log);
-    }
     let mut staged = BTreeSet::new();
     walk::visit(&p.body, &mut |s| {
         if let Stmt::Stage { buf, .. } = s {
@@ -76,15 +74,25 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         Some(Ok(nest)) => {
             let site = site_of(kernel, s);
             match stage_nest(kernel, ctx, &nest, &staged, &site, log) {
-                Some(new) => Visit::Replace(new),
-                None => Visit::Leave,
+                Ok(new) => new.map_or(Visit::Leave, Visit::Replace),
+                Err(why) => {
+                    log.skipped(site, why);
+                    Visit::Leave
+                }
             }
         }
     })
 }
 
-/// A `Stage` and the number of the nest's free loops it stands inside.
-type Placed = (usize, Stmt);
+/// What is made of an operand.
+struct Staged {
+    /// The number of the nest's free loops that the stage stands inside.
+    depth: usize,
+    stage: Stmt,
+    /// The statement of the sum that the read takes the place of.
+    at: usize,
+    read: Stmt,
+}
 
 fn stage_nest(
     kernel: &mut Kernel,
@@ -93,69 +101,59 @@ fn stage_nest(
     staged: &BTreeSet<BufId>,
     site: &str,
     log: &mut Log,
-) -> Option<Vec<Stmt>> {
-    let acc = num_type(kernel, nest.roles.acc)?;
-    let shape = match nest.tile_shape(ctx, acc) {
-        Ok(shape) => shape,
-        Err(why) => {
-            log.skipped(site, why);
-            return None;
+) -> Result<Option<Vec<Stmt>>, String> {
+    let shape = match ctx.target.has(Capability::Threads) {
+        true => {
+            nest.alone()?;
+            None
         }
+        false => match num_type(kernel, nest.roles.acc) {
+            Some(acc) => Some(nest.tile_shape(ctx, acc)?),
+            None => return Ok(None),
+        },
     };
-    let (a, b) = match nest.operands() {
-        Ok(both) => both,
-        Err(why) => {
-            log.skipped(site, why);
-            return None;
-        }
-    };
+    let (a, b) = nest.operands()?;
     let mut reduce = nest.reduce.clone();
-    let mut stages: Vec<Placed> = Vec::new();
+    let mut stages = vec![];
     for (name, operand, left) in [("a", &a, true), ("b", &b, false)] {
         let site = format!("{site}, operand {name}");
-        match stage_operand(kernel, ctx, nest, operand, left, shape, staged) {
-            Ok((placed, read)) => {
-                // The read takes the place of the statement that defined the operand.
-                let at = operand.slice.last().copied().unwrap_or(0);
-                reduce.body[at] = read;
-                if let Some(roles) = &mut reduce.contraction {
+        let made = match shape {
+            Some(shape) => pack(kernel, ctx, nest, operand, left, shape, staged),
+            None => shared::stage(kernel, ctx, nest, operand, left, staged),
+        };
+        match made {
+            Ok(made) => {
+                // What is read takes the role of what it was computed from.
+                if let (Some(value), Some(roles)) = (walk::def(&made.read), &mut reduce.contraction) {
                     let role = if left { &mut roles.a } else { &mut roles.b };
-                    *role = operand.value;
+                    *role = value;
                 }
-                stages.push(placed);
+                reduce.body[made.at] = made.read.clone();
+                stages.push(made);
                 log.applied(site);
             }
             Err(why) => log.skipped(site, why),
         }
     }
     if stages.is_empty() {
-        return None;
+        return Ok(None);
     }
     edit::drop_unused(&mut reduce.body);
-    Some(rebuild(nest, reduce, stages))
+    Ok(Some(rebuild(nest, reduce, stages)))
 }
 
-fn rebuild(nest: &Nest, reduce: For, stages: Vec<Placed>) -> Vec<Stmt> {
+fn rebuild(nest: &Nest, reduce: For, stages: Vec<Staged>) -> Vec<Stmt> {
     let mut out = vec![Stmt::For(Box::new(reduce))];
     for depth in (0..nest.free.len()).rev() {
         out = vec![Stmt::For(Box::new(For { body: out, ..nest.free[depth].clone() }))];
-        let here = stages.iter().filter(|(d, _)| *d == depth).map(|(_, s)| s.clone());
+        let here = stages.iter().filter(|s| s.depth == depth).map(|s| s.stage.clone());
         out = here.chain(out).collect();
     }
     out
 }
 
-fn stage_operand(
-    kernel: &mut Kernel,
-    ctx: &Context,
-    nest: &Nest,
-    operand: &Operand,
-    left: bool,
-    shape: TileShape,
-    staged: &BTreeSet<BufId>,
-) -> Result<(Placed, Stmt), String> {
-    let stmts: Vec<Stmt> = operand.slice.iter().map(|&i| nest.reduce.body[i].clone()).collect();
-    let facts = refs(&stmts);
+/// The axis of an operand that is not the sum's, where its statements can be done apart from the sum.
+fn checked(nest: &Nest, stmts: &[Stmt], facts: &Refs, left: bool, staged: &BTreeSet<BufId>) -> Result<AxisId, String> {
     let (own, other, roles) = if left { (nest.roles.m, nest.roles.n, "n") } else { (nest.roles.n, nest.roles.m, "m") };
     if facts.axes_used.contains(&other) {
         return Err(format!("it depends on {roles}"));
@@ -170,15 +168,36 @@ fn stage_operand(
         });
     }
     if facts.bufs_read.iter().any(|b| staged.contains(b)) {
-        return Err("it is packed already".to_string());
+        return Err("it is staged already".to_string());
     }
+    Ok(own)
+}
+
+/// The type of an operand's elements.
+fn element(kernel: &Kernel, value: ValId) -> Result<DType, String> {
+    match kernel.vals.get(value).map(|v| v.ty) {
+        Some(Ty::Num(dtype)) => Ok(dtype),
+        _ => Err("it is an address".to_string()),
+    }
+}
+
+fn pack(
+    kernel: &mut Kernel,
+    ctx: &Context,
+    nest: &Nest,
+    operand: &Operand,
+    left: bool,
+    shape: TileShape,
+    staged: &BTreeSet<BufId>,
+) -> Result<Staged, String> {
+    let stmts: Vec<Stmt> = operand.slice.iter().map(|&i| nest.reduce.body[i].clone()).collect();
+    let facts = refs(&stmts);
+    let own = checked(nest, &stmts, &facts, left, staged)?;
     let along = contiguous_axis(kernel, &stmts, nest.roles.k, own, &facts);
     if let Some(why) = fine_in_place(kernel, ctx, nest, &stmts, left, shape, along == Some(own)) {
         return Err(why.to_string());
     }
-    let Some(Ty::Num(dtype)) = kernel.vals.get(operand.value).map(|v| v.ty) else {
-        return Err("it is an address".to_string());
-    };
+    let dtype = element(kernel, operand.value)?;
 
     // Inside the innermost surrounding loop that the operand depends on.
     let surrounding = nest.free.len() - 2;
@@ -231,7 +250,9 @@ fn stage_operand(
     } else {
         vec![own, k]
     };
-    Ok(((depth, stage), Stmt::Read { dst: operand.value, buf, idx }))
+    // The read takes the place of the statement that defined the operand.
+    let at = operand.slice.last().copied().unwrap_or(0);
+    Ok(Staged { depth, stage, at, read: Stmt::Read { dst: operand.value, buf, idx } })
 }
 
 /// Which of the two axes an operand's memory runs along.

@@ -97,10 +97,8 @@ fn widen(kernel: &mut Kernel, f: &For, lanes: u64, wide: &[bool]) -> Vec<Stmt> {
 /// Statements that move all elements at once.
 fn moved(kernel: &mut Kernel, f: &For, lanes: u64, body: impl FnOnce(Vec<Ix>) -> Vec<Stmt>) -> Stmt {
     let axis = edit::new_axis(kernel, f.axis, "");
-    let mut body =
-        edit::place_axes(&body(vec![Ix::Axis(f.axis)]), &BTreeMap::from([(f.axis, Ix::Axis(axis))]), &BTreeMap::new());
-    body.iter_mut().for_each(|s| wide::mask_once(s, axis));
-    edit::loop_with(axis, Ix::Const(lanes as i64), body, |f| f.place = Place::Vector { lanes: lanes as u32 })
+    let by = BTreeMap::from([(f.axis, Ix::Axis(axis))]);
+    wide::at_once(axis, lanes, edit::place_axes(&body(vec![Ix::Axis(f.axis)]), &by, &BTreeMap::new()))
 }
 
 #[cfg(test)]

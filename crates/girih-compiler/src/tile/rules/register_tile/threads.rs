@@ -9,7 +9,7 @@ use crate::loops::walk::{self, buffer_uses, refs};
 use crate::num::DType;
 use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
-use crate::tile::contraction::{Nest, nest_at, num_type};
+use crate::tile::contraction::{Nest, nest_at, num_type, power_in};
 use crate::tile::edit::{self, const_trip, new_axis};
 use crate::tile::sharing::Share;
 
@@ -90,10 +90,8 @@ struct Layouts {
 
 impl Layouts {
     fn of(kernel: &Kernel, nest: &Nest, shape: [u64; 2]) -> Result<Layouts, String> {
-        let Nest { roles, m, n, free, .. } = nest;
-        if free.len() > 2 {
-            return Err("it is one of several products that threads do side by side".to_string());
-        }
+        nest.alone()?;
+        let Nest { roles, m, n, .. } = nest;
         let place = [Ix::Axis(roles.m), Ix::Axis(roles.n)];
         let mut whole = [*m, *n] == shape;
         for s in &nest.reduce.body {
@@ -139,7 +137,7 @@ fn side<'a>(kernel: &Kernel, list: &'a [Stmt], k: AxisId, own: AxisId) -> Option
         (_, true) => (Along::Sum, 8),
         _ => (Along::Neither, 1),
     };
-    let even = b.shape.last().map_or(1, |n| n & n.wrapping_neg());
+    let even = b.shape.last().map_or(1, |n| power_in(*n));
     let lanes = even.min((16 / dtype.bytes()).clamp(1, most));
     Some((first, is, lanes))
 }
@@ -147,11 +145,10 @@ fn side<'a>(kernel: &Kernel, list: &'a [Stmt], k: AxisId, own: AxisId) -> Option
 /// What each thread has of the rows and the columns: about as many elements as its registers hold, in shares as square as
 /// possible, and no fewer threads than hide each other's latency.
 fn shares(ctx: &Context, dtype: DType, [m, n]: [u64; 2], layouts: &Layouts) -> Result<(Share, Share), String> {
-    let power = |x: u64| x & x.wrapping_neg();
     let knobs = (ctx.knobs.rows.map(u64::from), ctx.knobs.cols.map(u64::from));
     let most = if dtype.bytes() > 4 { 4 } else { MOST_EACH };
-    let mut rows = knobs.0.unwrap_or(power(m).min(most));
-    let mut cols = knobs.1.unwrap_or(power(n).min(most));
+    let mut rows = knobs.0.unwrap_or(power_in(m).min(most));
+    let mut cols = knobs.1.unwrap_or(power_in(n).min(most));
     if !m.is_multiple_of(rows) || !n.is_multiple_of(cols) {
         return Err(format!("a tile of {rows}x{cols} does not divide {m}x{n}"));
     }
@@ -165,8 +162,8 @@ fn shares(ctx: &Context, dtype: DType, [m, n]: [u64; 2], layouts: &Layouts) -> R
         }
         while threads(rows, cols) > u64::from(ctx.knobs.threads) && rows * cols < 2 * most * most {
             match rows <= cols {
-                true if power(m) > rows => rows *= 2,
-                _ if power(n) > cols => cols *= 2,
+                true if power_in(m) > rows => rows *= 2,
+                _ if power_in(n) > cols => cols *= 2,
                 _ => break,
             }
         }
@@ -176,7 +173,7 @@ fn shares(ctx: &Context, dtype: DType, [m, n]: [u64; 2], layouts: &Layouts) -> R
         return Err(format!("tiles of {rows}x{cols} take {used} threads of a block, which has at most {limit}"));
     }
     let share = |name, extent: u64, each: u64, lanes: u64| {
-        let together = power(each).min(lanes);
+        let together = power_in(each).min(lanes);
         Share { name, threads: extent / each, each, together }
     };
     Ok((share("r", m, rows, layouts.rows), share("c", n, cols, layouts.cols)))
@@ -362,7 +359,7 @@ impl Tile {
             _ => None,
         };
         let step = sides.iter().filter_map(ahead).min().unwrap_or(1);
-        let step = (nest.k & nest.k.wrapping_neg()).min(step);
+        let step = power_in(nest.k).min(step);
         self.threads_around(kernel, |kernel, thread| {
             let (outer, inner) = (new_axis(kernel, k, "1"), new_axis(kernel, k, "2"));
             let first = Ix::mul(Ix::Axis(outer), Ix::Const(step as i64));

@@ -2,88 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Placed, contiguous_axis, rebuild};
-use crate::base::rule::Log;
+use super::{Staged, checked, contiguous_axis, element};
 use crate::loops::ir::*;
 use crate::loops::walk::{self, refs};
 use crate::tile::Context;
-use crate::tile::contraction::{Nest, nest_at};
-use crate::tile::edit::{self, Visit, free_loop, new_axis};
-use crate::tile::rules::site_of;
+use crate::tile::contraction::{Nest, Operand};
+use crate::tile::edit::{self, free_loop, new_axis};
 use crate::tile::target::MemoryKind;
 use crate::tile::wide;
 
-/// Brings the operands of every contraction into shared memory.
-pub(super) fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    let mut staged = BTreeSet::new();
-    walk::visit(&p.body, &mut |s| {
-        if let Stmt::Stage { buf, .. } = s {
-            staged.insert(*buf);
-        }
-    });
-    edit::rewrite(p, &mut |kernel, s| match nest_at(s) {
-        None => Visit::Into,
-        Some(Err(why)) => {
-            log.skipped(site_of(kernel, s), why);
-            Visit::Leave
-        }
-        Some(Ok(nest)) if nest.free.len() > 2 => {
-            log.skipped(site_of(kernel, s), "it is one of several products that threads do side by side");
-            Visit::Leave
-        }
-        Some(Ok(nest)) => {
-            let site = site_of(kernel, s);
-            match stage_nest(kernel, ctx, &nest, &staged, &site, log) {
-                Some(new) => Visit::Replace(new),
-                None => Visit::Leave,
-            }
-        }
-    })
-}
-
-fn stage_nest(
+/// Brings an operand into shared memory.
+pub(super) fn stage(
     kernel: &mut Kernel,
     ctx: &Context,
     nest: &Nest,
-    staged: &BTreeSet<BufId>,
-    site: &str,
-    log: &mut Log,
-) -> Option<Vec<Stmt>> {
-    let mut reduce = nest.reduce.clone();
-    let mut stages: Vec<Placed> = Vec::new();
-    for (name, left) in [("a", true), ("b", false)] {
-        let site = format!("{site}, operand {name}");
-        match stage(kernel, ctx, nest, left, staged) {
-            Ok((placed, at, read)) => {
-                // What is read takes the role of what it was computed from.
-                if let (Some(value), Some(roles)) = (walk::def(&read), &mut reduce.contraction) {
-                    let role = if left { &mut roles.a } else { &mut roles.b };
-                    *role = value;
-                }
-                reduce.body[at] = read;
-                stages.push(placed);
-                log.applied(site);
-            }
-            Err(why) => log.skipped(site, why),
-        }
-    }
-    if stages.is_empty() {
-        return None;
-    }
-    edit::drop_unused(&mut reduce.body);
-    Some(rebuild(nest, reduce, stages))
-}
-
-/// One operand: its stage, and the read that takes the place of the statement of the sum at a position.
-fn stage(
-    kernel: &mut Kernel,
-    ctx: &Context,
-    nest: &Nest,
+    operand: &Operand,
     left: bool,
     staged: &BTreeSet<BufId>,
-) -> Result<(Placed, usize, Stmt), String> {
-    let (a, b) = nest.operands()?;
-    let operand = if left { a } else { b };
+) -> Result<Staged, String> {
     // The element as memory has it takes the least room; conversions are for the registers.
     let role = if left { nest.roles.a } else { nest.roles.b };
     let loaded = |at: &&usize| walk::def(&nest.reduce.body[**at]) == Some(role);
@@ -98,77 +34,46 @@ fn stage(
     };
     let stmts: Vec<Stmt> = slice.iter().map(|&i| nest.reduce.body[i].clone()).collect();
     let facts = refs(&stmts);
-    let (own, other, roles) = if left { (nest.roles.m, nest.roles.n, "n") } else { (nest.roles.n, nest.roles.m, "m") };
-    if facts.axes_used.contains(&other) {
-        return Err(format!("it depends on {roles}"));
-    }
-    if facts.bufs_read.iter().any(|b| staged.contains(b)) {
-        return Err("it is in shared memory already".to_string());
-    }
+    let own = checked(nest, &stmts, &facts, left, staged)?;
     if let [Stmt::Read { .. }] = &stmts[..] {
         return Err("it is a tile of the block's own".to_string());
     }
-    if let Some(odd) = stmts.iter().find(|s| !edit::is_pure(s)) {
-        return Err(match odd {
-            Stmt::Load { .. } => "its load is ordered".to_string(),
-            _ => "it is not a pure computation".to_string(),
-        });
-    }
-    let Some(Ty::Num(dtype)) = kernel.vals.get(value).map(|v| v.ty) else {
-        return Err("it is an address".to_string());
-    };
+    let dtype = element(kernel, value)?;
     let extent = if left { nest.m } else { nest.n };
-    let bytes = extent.saturating_mul(nest.k).saturating_mul(dtype.bytes());
-    let room = ctx.target.bytes_of(MemoryKind::Shared) / 2;
-    if bytes > room {
-        return Err(format!("it takes {bytes} bytes of shared memory, more than half of a block's"));
-    }
-
     // As memory runs, so that neighbouring threads read neighbouring elements.
     let along_k = contiguous_axis(kernel, &stmts, nest.roles.k, own, &facts) == Some(nest.roles.k);
     let (outer, inner) = if along_k { (own, nest.roles.k) } else { (nest.roles.k, own) };
     let (rows, cols) = if along_k { (extent, nest.k) } else { (nest.k, extent) };
-    let buf =
-        Buf { space: Space::Shared, ..Buf::new(if left { "a_s" } else { "b_s" }, Ty::Num(dtype), vec![rows, cols]) };
+    let name = if left { "a_s" } else { "b_s" };
+    let buf = Buf { space: Space::Shared, ..Buf::new(name, Ty::Num(dtype), vec![rows, cols]) };
+    let bytes = buf.bytes();
+    if bytes > ctx.target.bytes_of(MemoryKind::Shared) / 2 {
+        return Err(format!("it takes {bytes} bytes of shared memory, more than half of a block's"));
+    }
     let buf = kernel.bufs.push(buf);
 
-    let row = new_axis(kernel, outer, "");
+    let (row, col) = (new_axis(kernel, outer, ""), new_axis(kernel, inner, ""));
+    let by = BTreeMap::from([(outer, Ix::Axis(row)), (inner, Ix::Axis(col))]);
     let renamed = walk::Renaming::fresh(kernel, &stmts);
-    let fill = |col: Ix, mask: &dyn Fn(&mut Stmt)| {
-        let by = BTreeMap::from([(outer, Ix::Axis(row)), (inner, col.clone())]);
-        let mut body = edit::place_axes(&stmts, &by, &BTreeMap::new());
-        renamed.apply(&mut body);
-        body.iter_mut().for_each(mask);
-        let value = Opnd::Val(renamed.vals.get(&value).copied().unwrap_or(value));
-        body.push(Stmt::Write { buf, idx: vec![Ix::Axis(row), col], value });
-        body
-    };
-    let lanes = match &stmts[..] {
-        [load @ Stmt::Load { .. }] => wide::lanes(kernel, ctx, load, inner, cols, &BTreeSet::new()),
+    let mut body = edit::place_axes(&stmts, &by, &BTreeMap::new());
+    renamed.apply(&mut body);
+    let lanes = match &body[..] {
+        [load @ Stmt::Load { .. }] => wide::lanes(kernel, ctx, load, col, cols, &BTreeSet::new()),
         _ => 1,
     };
-    let line = if lanes > 1 {
-        let (group, lane) = (new_axis(kernel, inner, "1"), new_axis(kernel, inner, "2"));
-        let start = Ix::mul(Ix::Axis(group), Ix::Const(lanes as i64));
-        let at = Ix::add(start, Ix::Axis(lane));
-        // The lanes are on or off together.
-        let body = fill(at, &|s| {
-            wide::mask_once(s, lane);
-        });
-        let vector =
-            edit::loop_with(lane, Ix::Const(lanes as i64), body, |f| f.place = Place::Vector { lanes: lanes as u32 });
-        free_loop(group, Ix::Const((cols / lanes) as i64), vec![vector])
-    } else {
-        let col = new_axis(kernel, inner, "");
-        let body = fill(Ix::Axis(col), &|_| {});
-        free_loop(col, Ix::Const(cols as i64), body)
-    };
+    let copied = Opnd::Val(renamed.vals.get(&value).copied().unwrap_or(value));
+    body.push(Stmt::Write { buf, idx: vec![Ix::Axis(row), Ix::Axis(col)], value: copied });
+    let mut line = free_loop(col, Ix::Const(cols as i64), body);
+    if let Stmt::For(each) = &line {
+        let groups = wide::in_groups(kernel, each, lanes, |lane, body| wide::at_once(lane, lanes, body));
+        line = Stmt::For(Box::new(groups));
+    }
     let fill = free_loop(row, Ix::Const(rows as i64), vec![line]);
     let stage = Stmt::Stage { buf, filled: Filled::Copied, body: vec![fill] };
 
     let idx = [outer, inner].map(Ix::Axis).to_vec();
     let at = slice.last().copied().unwrap_or(0);
-    Ok(((0, stage), at, Stmt::Read { dst: value, buf, idx }))
+    Ok(Staged { depth: 0, stage, at, read: Stmt::Read { dst: value, buf, idx } })
 }
 
 #[cfg(test)]
