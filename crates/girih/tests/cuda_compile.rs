@@ -142,6 +142,35 @@ fn models_become_the_instructions_meant() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Every example as a user has it, prints, locks and all: each for one target, the small ones for all.
+#[test]
+#[ignore = "needs NVRTC: `make cuda`"]
+fn examples_compile() {
+    use girih::{Device, Options as Compile, Program};
+    use girih_compiler::pipeline::Stage;
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let entries = std::fs::read_dir(folder).expect("a folder").map(|e| e.expect("an entry").path());
+    let mut files: Vec<PathBuf> = entries.filter(|f| f.extension().is_some_and(|e| e == "mlir")).collect();
+    files.sort();
+    let small = ["hello", "mutex", "print_in_turn"];
+    let mut count = 0;
+    for (at, file) in files.iter().enumerate() {
+        let program = Program::from_text(&std::fs::read_to_string(file).expect("it is read")).expect("a program");
+        let all = file.file_stem().is_some_and(|stem| small.iter().any(|s| stem == *s));
+        for target in TARGETS.into_iter().enumerate().filter(|(i, _)| all || i % TARGETS.len() == at % TARGETS.len()) {
+            let options = Compile { target: Target::named(target.1), ..Compile::default().device(Device::Sim) };
+            for name in program.entries() {
+                let entry = program.entry(name).expect("an entry").with_options(options.clone());
+                let text = entry.ir(Stage::Sass).unwrap_or_else(|e| panic!("{}, {}: {e}", file.display(), target.1));
+                assert!(text.contains("EXIT"), "{text}");
+                count += 1;
+            }
+        }
+    }
+    println!("{count} examples");
+    assert!(count >= files.len() + 3 * small.len(), "{count}");
+}
+
 /// Each operation is a kernel; all of them for one target, and every twentieth for the others.
 #[test]
 #[ignore = "needs NVRTC: `make cuda`"]

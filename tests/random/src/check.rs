@@ -14,6 +14,9 @@ use girih_compiler::pipeline::{self, Event, Lowered, Observer, Options};
 use girih_compiler::tile::target::Target;
 use girih_compiler::{kernel, loops};
 
+/// Operations that the reference may take for a program.
+const MOST_STEPS: u64 = 20_000_000;
+
 /// Where a program went wrong.
 #[derive(Clone, Debug)]
 pub struct Mismatch {
@@ -141,7 +144,9 @@ pub fn check(program: &Program, seed: u64) -> Result<Verdict, Mismatch> {
     bytecode_agrees(module, seed).map_err(|what| Mismatch::new("bytecode", what))?;
     let image = data::image(program);
     let (mut memory, launch, addresses) = place(program, &image);
-    match cuda_tile::eval::run(module, "random", &launch, &mut memory, &mut cuda_tile::eval::Silent) {
+    // No random program runs for long; one that lost its `break` as it was shrunk runs for ever.
+    let limited = cuda_tile::eval::Options { fuel: Some(MOST_STEPS), ..Default::default() };
+    match cuda_tile::eval::run_with(module, "random", &launch, &mut memory, &mut cuda_tile::eval::Silent, &limited) {
         Ok(_) => {}
         Err(trap) if trap.code == Code::UndefinedUsed => return Ok(Verdict::Undefined),
         Err(trap) => return Err(Mismatch::new("eval", format!("{}: {}", trap.code.text(), trap.message))),

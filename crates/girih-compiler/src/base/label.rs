@@ -2,6 +2,7 @@
 //! terminal's escape sequence, the end of a comment.
 //!
 //! * [`Label`]: on one line of plain characters, for comments in emitted source and printed IR
+//! * [`Quoted`]: in quotes, for string literals in emitted source and printed IR
 //! * [`visible`], [`visible_lines`], [`visible_in_place`]: for terminals and messages
 //!
 //! ```text
@@ -68,6 +69,42 @@ fn push(out: &mut String, c: char, plain: bool) {
         out.push(c);
     } else {
         out.push_str(&format!("\\u{{{:x}}}", c as u32));
+    }
+}
+
+/// A user's text that is shown between quotes only: what a kernel prints, or says when it fails. The only way from such a
+/// text to emitted source.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Quoted(String);
+
+impl Quoted {
+    pub fn new(text: &str) -> Quoted {
+        Quoted(text.to_string())
+    }
+
+    /// The text itself, for whoever prints it; source has [`Quoted::in_c`].
+    pub fn raw(&self) -> &str {
+        &self.0
+    }
+
+    /// A string literal of C: printable ASCII as it is but for what C may read otherwise, `\n`, the rest in octal.
+    pub fn in_c(&self) -> String {
+        let mut out = String::from("\"");
+        for b in self.0.bytes() {
+            match b {
+                b'\n' => out.push_str("\\n"),
+                b' '..=b'~' if !matches!(b, b'"' | b'\\' | b'?') => out.push(b as char),
+                _ => out.push_str(&format!("\\{b:03o}")),
+            }
+        }
+        out.push('"');
+        out
+    }
+}
+
+impl fmt::Display for Quoted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&quote(&self.0))
     }
 }
 

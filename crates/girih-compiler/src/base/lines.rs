@@ -286,6 +286,12 @@ fn number_end(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
+/// What a string literal says, quotes included; `None` where it is none.
+pub(crate) fn unquote(literal: &str) -> Option<String> {
+    let (said, end) = string(literal, 0, Code::MalformedIr).ok()?;
+    (literal.starts_with('"') && end == literal.len()).then_some(said)
+}
+
 fn string(text: &str, start: usize, code: Code) -> Result<(String, usize), Diagnostic> {
     let bad = |at: usize, message: &str| error(code, Span::new(start, at), message);
     let mut out = String::new();

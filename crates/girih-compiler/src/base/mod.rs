@@ -21,5 +21,5 @@ pub use budget::{Budget, Limits, TooMuch};
 pub use codes::Code;
 pub use diag::{Diagnostic, Severity, Span};
 pub use id::IdMap;
-pub use label::Label;
+pub use label::{Label, Quoted};
 pub use location::{Frame, Frames, Location};

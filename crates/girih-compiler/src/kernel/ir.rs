@@ -2,7 +2,7 @@
 //! statement becomes one line of source.
 //!
 //! ```text
-//! kernel  := "kernel" (NAME | LABEL) "(" (VAL ":" ty),* ")" grid? threads? "scratch" INT shared? "{" (slot | tensor)* stmt*
+//! kernel  := "kernel" (NAME | LABEL) "(" (VAL ":" ty),* ")" grid? threads? "scratch" INT shared? "{" (slot | global | tensor)* stmt*
 //!            "}"
 //!                                                            INT: bytes for each worker; LABEL: its name in quotes,
 //!                                                            what is not plain escaped
@@ -16,6 +16,9 @@
 //!                                                                          how TMA sees a parameter's array, the last
 //!                                                                          dimension contiguous; strides of the others,
 //!                                                                          in elements
+//! global  := "global" "@" NAME ":" dtype "[" INT "]" "align" INT "constant"? "=" "[" const,* "]"
+//!                                                                          an array in global memory, and what it begins
+//!                                                                          with; two values of 4 bits share a byte
 //! ty      := (dtype | "ptr<" dtype ">") ("x" LANES)?                       f32, f32x16, i1x16 (a lane mask), ptr<f16>
 //!
 //! stmt    := VAL ":" ty "=" expr                                           each statement on a line of its own
@@ -27,7 +30,9 @@
 //!          | "return"                                                      goes on to the next block
 //!          | "if" mask "{" stmt* "}" ("else" "{" stmt* "}")?
 //!          | "poll" | "yield" site                                         stop if the run is to end; let others run
-//!          | "print" site (opnd | BUF),* | "assert" opnd element? site
+//!          | "print" STRING ("," (opnd | BUF "[" INT,* "]"))* site         C's format, for each conversion a scalar or the
+//!                                                                          tile of that shape that lies in a slot
+//!          | "assert" opnd "," STRING element? site                        stops the run with the message
 //!          | "barrier" | "syncwarp"                                        wait for all threads of the block, of the warp
 //!          | "copy" "async" place "=" place "bytes" INT where?             from global to shared memory, while the thread
 //!                                                                          goes on; zeros where the mask does not hold
@@ -48,7 +53,7 @@
 //!          | "merge" ("low" | "high") INT VAL "," VAL
 //!          | "rmw" RMW place "," opnd where? order? | "cas" place "," opnd "," opnd where? order?
 //!          | "shuffle" ("xor" | "down" | "idx") VAL "," opnd               what another lane of the warp has
-//!          | "global" INT | "scratch" ix                                   the address of a global, of a byte offset
+//!          | "global" "@" NAME | "scratch" ix                              the address of a global, of a byte offset
 //! place   := VAL ("as" dtype)? "[" ix "]" | BUF "[" ix "]"                 linear elements
 //! where   := "where" mask
 //! mask    := (ix CMP ix | VAL) ("and" ...)* | "true"
@@ -63,8 +68,8 @@
 //! 1. A value is defined once, in its body or an enclosing one, before its uses; a variable is declared so.
 //! 2. An operation's vector operands have the lane count of its result; scalars are splatted first. Constants need not be.
 //! 3. Names of values, slots and axes are distinct identifiers, so that they print as themselves in C. A user's text
-//!    is in a kernel only as an [`Ident`] or as a [`Label`], whose constructors make it harmless: what is emitted
-//!    from a kernel has nothing else to print.
+//!    is in a kernel only as an [`Ident`], a [`Label`] or a [`Quoted`], whose constructors make it harmless: what is
+//!    emitted from a kernel has nothing else to print.
 //! 4. Vector loads and stores are not masked; only scalar accesses and copies have a mask.
 //! 5. `break` and `continue` belong to the nearest enclosing loop that is not a lane loop.
 //! 6. Threads of a block are numbered along one dimension: thread `tx` is lane `tx%32` of warp `tx//32`. What only threads
@@ -75,8 +80,8 @@
 //! 8. Shared slots do not overlap, and start at multiples of 16 bytes.
 
 pub use super::ident::{Ident, Idents};
-use crate::base::{IdMap, Label};
-pub use crate::loops::ir::{AxisId, BufId, Cmp, Cond, Ix, Mask, Opnd, Order, RmwOp, SiteId, ValId};
+use crate::base::{IdMap, Label, Quoted};
+pub use crate::loops::ir::{AxisId, BufId, Cmp, Cond, Global, Ix, Mask, Opnd, Order, RmwOp, SiteId, ValId};
 /// What one lane holds.
 pub use crate::num::Ty as Elem;
 use crate::num::{DType, ScalarOp};
@@ -263,7 +268,11 @@ pub enum Address {
 #[derive(Clone, Debug, PartialEq)]
 pub enum PrintArg {
     Scalar(Opnd),
-    Slot(BufId),
+    /// A tile that lies in a slot, row-major.
+    Tile {
+        slot: BufId,
+        shape: Vec<u64>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -440,12 +449,16 @@ pub enum Stmt {
     Yield {
         site: SiteId,
     },
+    /// What `num::printf` makes of the format and the arguments.
     Print {
+        format: Quoted,
         args: Vec<PrintArg>,
         site: SiteId,
     },
+    /// Traps with the message where the condition does not hold.
     Assert {
         cond: Opnd,
+        message: Quoted,
         element: Option<Ix>,
         site: SiteId,
     },
@@ -459,6 +472,7 @@ pub enum Stmt {
         element: Option<Ix>,
         site: SiteId,
     },
+    /// The address of a global, by its place in `Kernel::globals`.
     GlobalAddr {
         dst: ValId,
         global: u32,
@@ -482,6 +496,8 @@ pub struct Kernel {
     pub axes: IdMap<AxisId, Axis>,
     pub slots: IdMap<BufId, Slot>,
     pub tensors: IdMap<TensorId, Tensor>,
+    /// The module's globals, and constants of the kernel behind them; their names are identifiers.
+    pub globals: Vec<Global>,
     /// Threads of a block; 1 on a CPU.
     pub threads: u32,
     /// Bytes of scratch for each worker, or each thread of a GPU.
@@ -501,6 +517,7 @@ impl Default for Kernel {
             axes: IdMap::new(),
             slots: IdMap::new(),
             tensors: IdMap::new(),
+            globals: vec![],
             threads: 1,
             scratch: 0,
             shared: 0,

@@ -2,7 +2,8 @@
 
 use super::ir::*;
 use super::print::{FENCES, MBARRIER, SHUFFLES, SPACES};
-use crate::base::{Code, Diagnostic, Label, Span};
+use crate::base::lines::unquote;
+use crate::base::{Code, Diagnostic, Label, Quoted, Span};
 use crate::index::text::{Tokens, launch_leaf, read_ix, read_mask};
 use crate::loops::print::{ORDERS, RMWS, of_word};
 use crate::num::literal::parse_const;
@@ -58,8 +59,15 @@ fn tokens(line: &str) -> Vec<&str> {
         if bytes[i] == b'#' {
             break;
         } else if bytes[i] == b'"' {
-            // The name of a kernel: nothing in it is escaped by a quote.
-            i = line[i + 1..].find('"').map_or(bytes.len(), |at| i + at + 2);
+            i += 1;
+            while i < bytes.len() && bytes[i] != b'"' {
+                // In the name of a kernel a `\` begins `\u{..}`, so nothing is lost there.
+                i += 1 + (bytes[i] == b'\\') as usize;
+            }
+            i = (i + 1).min(bytes.len());
+            while !line.is_char_boundary(i) {
+                i += 1;
+            }
         } else if word(bytes[i]) {
             let number = bytes[i].is_ascii_digit();
             while i < bytes.len() {
@@ -142,6 +150,16 @@ impl<'a> Cursor<'a> {
     fn int<T: std::str::FromStr>(&mut self) -> Res<T> {
         let t = self.next();
         t.parse().map_err(|_| format!("expected a number, found `{t}`"))
+    }
+    /// What a string in quotes says.
+    fn string(&mut self) -> Res<String> {
+        let found = self.found();
+        unquote(self.next()).ok_or_else(|| format!("expected a string in quotes, found {found}"))
+    }
+    fn constant(&mut self, dtype: DType) -> Res<u64> {
+        let minus = if self.eat("-") { "-" } else { "" };
+        let text = format!("{minus}{}", self.next());
+        parse_const(dtype, &text).ok_or(format!("expected a constant of type {dtype}, found `{text}`"))
     }
     fn site(&mut self) -> Res<SiteId> {
         self.expect("site")?;
@@ -239,6 +257,10 @@ impl<'a> Parser<'a> {
                     self.tensor()?;
                     continue;
                 }
+                (None, ["global", "@", ..]) => {
+                    self.global()?;
+                    continue;
+                }
                 _ => break,
             };
             let mut c = self.line()?;
@@ -283,6 +305,32 @@ impl<'a> Parser<'a> {
         let tensor = Tensor { name: ident(name)?, base, elem, dims, strides, extents, swizzle };
         let tensor = self.k.tensors.push(tensor);
         self.name(name, Name::Tensor(tensor))
+    }
+
+    fn global(&mut self) -> Res<()> {
+        let mut c = self.line()?;
+        c.next();
+        c.expect("@")?;
+        let name = ident(c.next())?.to_string();
+        if self.k.globals.iter().any(|g| g.name == name) {
+            return Err(format!("`@{name}` is defined twice"));
+        }
+        c.expect(":")?;
+        let dtype = self.ty(&mut c)?.dtype();
+        c.expect("[")?;
+        let len: usize = c.int()?;
+        c.expect("]")?;
+        c.expect("align")?;
+        let align = c.int()?;
+        let constant = c.eat("constant");
+        c.expect("=")?;
+        let bits = self.list(&mut c, ["[", "]"], |_, c| c.constant(dtype))?;
+        if bits.len() != len {
+            return Err(format!("the number of values given is {}", bits.len()));
+        }
+        c.end()?;
+        self.k.globals.push(Global { name, dtype, align, constant, bits });
+        Ok(())
     }
 
     /// Things between brackets, with commas between them.
@@ -552,26 +600,25 @@ impl<'a> Parser<'a> {
             "poll" => Stmt::Poll,
             "yield" => Stmt::Yield { site: c.site()? },
             "print" => {
-                let site = c.site()?;
+                let format = Quoted::new(&c.string()?);
                 let mut args = Vec::new();
-                while !c.peek().is_empty() {
+                while c.eat(",") {
                     args.push(match self.names.get(c.peek()) {
-                        Some(Name::Slot(b)) => {
+                        Some(Name::Slot(slot)) => {
                             c.next();
-                            PrintArg::Slot(*b)
+                            PrintArg::Tile { slot: *slot, shape: self.list(c, ["[", "]"], |_, c| c.int())? }
                         }
                         _ => PrintArg::Scalar(self.opnd(c)?),
                     });
-                    if !c.eat(",") {
-                        break;
-                    }
                 }
-                Stmt::Print { args, site }
+                Stmt::Print { format, args, site: c.site()? }
             }
             "assert" => {
                 let cond = self.opnd(c)?;
+                c.expect(",")?;
+                let message = Quoted::new(&c.string()?);
                 let element = if c.eat("element") { Some(self.ix(c)?) } else { None };
-                Stmt::Assert { cond, element, site: c.site()? }
+                Stmt::Assert { cond, message, element, site: c.site()? }
             }
             "check" => {
                 let write = match c.next() {
@@ -657,7 +704,12 @@ impl<'a> Parser<'a> {
                 c.expect(",")?;
                 Stmt::Shuffle { dst, kind, value, by: self.opnd(c)? }
             }
-            "global" => Stmt::GlobalAddr { dst, global: c.int()? },
+            "global" => {
+                c.expect("@")?;
+                let name = c.next();
+                let at = self.k.globals.iter().position(|g| g.name == name);
+                Stmt::GlobalAddr { dst, global: at.ok_or(format!("there is no global `@{name}`"))? as u32 }
+            }
             "scratch" => Stmt::Scratch { dst, offset: self.ix(c)? },
             _ => {
                 let op = self.op(word)?;

@@ -16,7 +16,7 @@ use std::fmt::Write;
 use super::ir::*;
 use crate::index::text;
 use crate::loops::names::is_name;
-use crate::loops::print::{ORDERS, RMWS, word_of};
+use crate::loops::print::{ORDERS, RMWS, global_text, word_of};
 use crate::num::literal::const_text;
 use crate::num::spell::{Class, spell};
 
@@ -47,6 +47,9 @@ pub fn print_numbered(kernel: &Kernel) -> (String, Vec<u32>) {
             false => (word_of(&SPACES, &slot.space), ty.as_str()),
         };
         p.line(&format!("{word} {}: {ty}[{}] at {}", slot.name, slot.len, slot.offset));
+    }
+    for global in &kernel.globals {
+        p.line(&global_text(global, &global.name));
     }
     for tensor in kernel.tensors.values() {
         let Tensor { name, base, elem, dims, strides, extents, swizzle } = tensor;
@@ -268,18 +271,24 @@ impl Printer<'_> {
             Stmt::Fence(fence) => format!("fence {}", word_of(&FENCES, fence)),
             Stmt::Poll => "poll".to_string(),
             Stmt::Yield { site } => format!("yield site {}", site.0),
-            Stmt::Print { args, site } => {
-                let args: Vec<String> = args
-                    .iter()
-                    .map(|a| match a {
+            Stmt::Print { format, args, site } => {
+                let mut text = format!("print {format}");
+                for arg in args {
+                    text += ", ";
+                    text += &match arg {
                         PrintArg::Scalar(o) => self.opnd(o),
-                        PrintArg::Slot(b) => self.k.slots.get(*b).map_or("?".to_string(), |s| s.name.to_string()),
-                    })
-                    .collect();
-                format!("print site {}{}{}", site.0, if args.is_empty() { "" } else { " " }, args.join(", "))
+                        PrintArg::Tile { slot, shape } => {
+                            let name = self.k.slots.get(*slot).map_or("?", |s| s.name.as_str());
+                            let shape: Vec<String> = shape.iter().map(|n| n.to_string()).collect();
+                            format!("{name}[{}]", shape.join(", "))
+                        }
+                    };
+                }
+                format!("{text} site {}", site.0)
             }
-            Stmt::Assert { cond, element, site } => {
-                format!("assert {}{} site {}", self.opnd(cond), self.element(element), site.0)
+            Stmt::Assert { cond, message, element, site } => {
+                let (cond, element) = (self.opnd(cond), self.element(element));
+                format!("assert {cond}, {message}{element} site {}", site.0)
             }
             Stmt::Check { place, count, mask, write, param, element, site } => {
                 let what = if *write { "write" } else { "read" };
@@ -287,7 +296,10 @@ impl Printer<'_> {
                 let (element, tail) = (self.element(element), self.tail(mask, None, Order::Weak));
                 format!("check {what} {} count {count}{param}{element} site {}{tail}", self.place(place), site.0)
             }
-            Stmt::GlobalAddr { dst, global } => format!("{} = global {global}", self.typed(*dst)),
+            Stmt::GlobalAddr { dst, global } => {
+                let name = self.k.globals.get(*global as usize).map_or("?", |g| g.name.as_str());
+                format!("{} = global @{name}", self.typed(*dst))
+            }
             Stmt::Scratch { dst, offset } => format!("{} = scratch {}", self.typed(*dst), self.ix(offset)),
         };
         self.line(&text);

@@ -4,6 +4,7 @@ use super::ir::*;
 use super::uniform;
 use crate::index::Poly;
 use crate::index::facts::MOST_THREADS;
+use crate::num::printf::conversions;
 use crate::num::{DType, ScalarOp};
 
 /// The broken invariants of a kernel, in program order; none for what `legalise` makes.
@@ -494,11 +495,21 @@ impl Verifier<'_> {
                 self.opnd(value, ty);
                 self.define(*dst);
             }
-            Stmt::Print { args, .. } => {
-                for a in args {
-                    if let PrintArg::Scalar(Opnd::Val(v)) = a {
-                        self.used(*v);
+            Stmt::Print { format, args, .. } => {
+                for arg in args {
+                    match arg {
+                        PrintArg::Scalar(Opnd::Val(v)) => self.used(*v),
+                        PrintArg::Scalar(_) => {}
+                        PrintArg::Tile { slot, shape } => {
+                            let len = shape.iter().try_fold(1u64, |n, d| n.checked_mul(*d));
+                            let fits = self.k.slots.get(*slot).is_some_and(|s| len.is_some_and(|len| len <= s.len));
+                            self.expect(fits, || "a print shows more elements than its slot has".to_string());
+                        }
                     }
+                }
+                // What is no format at all is reported where it is printed.
+                if let Ok(n) = conversions(format.raw(), args.len()) {
+                    self.expect(n == args.len(), || format!("a print has {n} conversions for {} values", args.len()));
                 }
             }
             Stmt::Assert { cond, element, .. } => {
@@ -510,7 +521,11 @@ impl Verifier<'_> {
                 self.mask(mask);
                 element.iter().for_each(|e| self.ix(e));
             }
-            Stmt::GlobalAddr { dst, .. } => self.define(*dst),
+            Stmt::GlobalAddr { dst, global } => {
+                let known = (*global as usize) < self.k.globals.len();
+                self.expect(known, || format!("there is no global {global}"));
+                self.define(*dst);
+            }
             Stmt::Scratch { dst, offset } => {
                 self.ix(offset);
                 self.define(*dst);

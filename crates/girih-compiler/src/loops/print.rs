@@ -123,6 +123,13 @@ struct Printer<'a> {
     indent: usize,
 }
 
+/// A global under a name, as loop IR and kernel IR have it.
+pub(crate) fn global_text(g: &Global, name: &str) -> String {
+    let constant = if g.constant { " constant" } else { "" };
+    let values = list(&g.bits, |b| const_text(g.dtype, *b));
+    format!("global @{name}: {}[{}] align {}{constant} = [{values}]", g.dtype, g.bits.len(), g.align)
+}
+
 fn name_or_quoted(text: &str) -> String {
     if is_name(text) { text.to_string() } else { quote(text) }
 }
@@ -232,14 +239,7 @@ impl Printer<'_> {
             let taken = !is_name(&g.name) || self.globals.contains(&g.name);
             let name = if taken { format!("g{i}") } else { g.name.clone() };
             let real = if taken { format!(" {}", quote(&g.name)) } else { String::new() };
-            let constant = if g.constant { " constant" } else { "" };
-            let values = list(&g.bits, |b| const_text(g.dtype, *b));
-            self.line(&format!(
-                "global @{name}{real}: {}[{}] align {}{constant} = [{values}]",
-                g.dtype,
-                g.bits.len(),
-                g.align
-            ));
+            self.line(&global_text(g, &format!("{name}{real}")));
             self.globals.push(name);
         }
         for o in &k.obligations {

@@ -48,6 +48,17 @@ struct Spec {
     conversion: Option<char>,
 }
 
+/// A part of a format as C's `printf` has it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Part {
+    Text(String),
+    /// A conversion: what stands between its `%` and its letter but for a length, and the letter.
+    Value {
+        flags: String,
+        letter: char,
+    },
+}
+
 /// Widths and precisions are refused past this.
 const WIDEST: usize = 4096;
 
@@ -78,6 +89,48 @@ pub fn format(fmt: &str, args: &[PrintValue]) -> Result<String, String> {
         }
     }
     Ok(out)
+}
+
+/// The format taken apart, for values of these types; `true` where they are addresses. The error says what is wrong with it.
+pub fn parts(fmt: &str, args: &[(DType, bool)]) -> Result<Vec<Part>, String> {
+    let pieces = parse(fmt, args.len())?;
+    let wanted = pieces.iter().filter(|p| matches!(p, Piece::Conversion(_))).count();
+    if wanted != args.len() {
+        return Err(format!("the format has {wanted} conversions for {} values", args.len()));
+    }
+    let mut args = args.iter();
+    let part = |piece| match piece {
+        Piece::Text(text) => Part::Text(text),
+        Piece::Conversion(spec) => {
+            let (dtype, pointer) = *args.next().unwrap_or(&(DType::I32, false));
+            Part::Value { flags: spec.flags(), letter: spec.conversion.unwrap_or(default_letter(dtype, pointer)) }
+        }
+    };
+    Ok(pieces.into_iter().map(part).collect())
+}
+
+/// How a value is printed that a bare `%` stands for.
+fn default_letter(dtype: DType, pointer: bool) -> char {
+    match (pointer, dtype.is_float()) {
+        (true, _) => 'p',
+        (_, true) => 'g',
+        _ => 'd',
+    }
+}
+
+impl Spec {
+    /// As it is written, without the letter.
+    fn flags(&self) -> String {
+        let signs = [(self.left, '-'), (self.plus, '+'), (self.space, ' '), (self.alternate, '#'), (self.zero, '0')];
+        let mut out: String = signs.iter().filter(|s| s.0).map(|s| s.1).collect();
+        if self.width > 0 {
+            out += &self.width.to_string();
+        }
+        if let Some(precision) = self.precision {
+            out += &format!(".{precision}");
+        }
+        out
+    }
 }
 
 fn parse(fmt: &str, args: usize) -> Result<Vec<Piece>, String> {
@@ -181,14 +234,7 @@ fn tile(out: &mut String, spec: &Spec, v: &PrintValue) {
 }
 
 fn element(spec: &Spec, v: &PrintValue, bits: u64) -> String {
-    let float = v.dtype.is_float() && !v.pointer;
-    let conversion = spec.conversion.unwrap_or(if v.pointer {
-        'p'
-    } else if float {
-        'g'
-    } else {
-        'd'
-    });
+    let conversion = spec.conversion.unwrap_or(default_letter(v.dtype, v.pointer));
     match conversion {
         'p' => pad(spec, "", "0x", format!("{:x}", unsigned(v, bits)), false),
         'c' => {

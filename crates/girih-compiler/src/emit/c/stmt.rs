@@ -239,8 +239,8 @@ impl Printer<'_> {
             Stmt::WaitPhase { .. } | Stmt::Fence(_) => {}
             Stmt::Poll => self.out.line("if (*ctx->abort && ctx->stop(ctx)) return 1;"),
             Stmt::Yield { site } => self.out.line(&format!("ctx->yield(ctx, {}, block);", site.0)),
-            Stmt::Print { args, site } => self.print(args, *site),
-            Stmt::Assert { cond, element, site } => {
+            Stmt::Print { args, site, .. } => self.print(args, *site),
+            Stmt::Assert { cond, element, site, .. } => {
                 let cond = self.opnd(*cond, Ty::num(DType::I1, 1));
                 let element = self.element(element);
                 self.out
@@ -403,7 +403,7 @@ impl Printer<'_> {
         self.out.open("{");
         for arg in args {
             match arg {
-                PrintArg::Slot(buf) => pointers.push(self.kernel.slots[*buf].name.to_string()),
+                PrintArg::Tile { slot, .. } => pointers.push(self.kernel.slots[*slot].name.to_string()),
                 PrintArg::Scalar(Opnd::Val(v)) => pointers.push(format!("&{}", self.name(*v))),
                 PrintArg::Scalar(Opnd::Const { dtype, bits }) => {
                     let ty = self.support.ty(dtype.name(), 1);

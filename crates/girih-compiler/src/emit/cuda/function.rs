@@ -15,12 +15,18 @@ pub(super) struct Function {
     pub lines: Vec<(u32, usize)>,
 }
 
-pub(super) fn function(support: &mut Support, kernel: &Kernel, name: Ident) -> Result<Function, Problem> {
+/// `globals` are what the unit calls those of the kernel.
+pub(super) fn function(
+    support: &mut Support,
+    kernel: &Kernel,
+    name: Ident,
+    globals: Vec<String>,
+) -> Result<Function, Problem> {
     let uses = Uses::of(&kernel.body);
     let out = Lines { depth: 1, ..Lines::default() };
     let ix = Indices::new(kernel, &super::DIALECT);
-    let mut p =
-        Printer { kernel, support, ix, out, canonical: uses.bits, scratch: uses.scratch, lines: vec![], next: 0 };
+    let (canonical, scratch) = (uses.bits, uses.scratch);
+    let mut p = Printer { kernel, support, ix, out, canonical, globals, scratch, lines: vec![], next: 0 };
     p.block(&kernel.body)?;
     let body = std::mem::take(&mut p.out);
     for helper in std::mem::take(&mut p.ix.used) {

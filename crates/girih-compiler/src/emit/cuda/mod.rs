@@ -11,8 +11,8 @@
 //! }                                                                               ...
 //! ```
 //!
-//! * [`function`]: whole kernels    * [`stmt`], [`access`], [`atomic`], [`copy`], [`tma`]: statements, a line each
-//! * [`dialect`]: how CUDA spells what all languages share
+//! * [`function`]: whole kernels    * [`stmt`], [`access`], [`atomic`], [`copy`], [`tma`], [`said`]: statements, a line each
+//! * [`dialect`]: how CUDA spells what all languages share    * [`global`]: arrays that a module brings along
 //!
 //! Invariants:
 //! 1. One statement, one line; loops and branches have a closing line too.
@@ -29,6 +29,8 @@ mod atomic;
 mod copy;
 mod dialect;
 mod function;
+mod global;
+mod said;
 mod stmt;
 #[cfg(test)]
 mod tests;
@@ -38,6 +40,7 @@ use super::cstyle::support::Support;
 use crate::kernel::ir::{Ident, Idents, Kernel};
 use crate::tile::target::{MemoryKind, Target, Transport};
 pub use dialect::DIALECT;
+use global::Globals;
 
 /// Options of NVRTC without which the source would mean something else, or would not compile.
 pub const FLAGS: [&str; 3] = ["--std=c++17", "--fmad=false", "--device-int128"];
@@ -96,18 +99,22 @@ impl Unit {
 pub fn emit(kernels: &[&Kernel], target: &Target) -> Result<Unit, Refusal> {
     let mut support = Support::new(&DIALECT, target.vector.bytes, true);
     let mut names = Idents::default();
+    let mut globals = Globals::default();
     let mut functions = vec![];
     for (at, kernel) in kernels.iter().enumerate() {
         fits(kernel, target).map_err(|message| Refusal { kernel: at, statement: None, message })?;
         let name = names.fresh(&entry_name(kernel.name.as_str()));
-        let made = function::function(&mut support, kernel, name);
+        let called = kernel.globals.iter().map(|g| globals.name(g)).collect();
+        let made = function::function(&mut support, kernel, name, called);
         functions.push(made.map_err(|(statement, message)| Refusal { kernel: at, statement, message })?);
     }
     let labels: Vec<&str> = kernels.iter().map(|k| k.name.as_str()).collect();
     let mut text = format!("// Girih kernels: {}\n// nvcc {}\n", labels.join(", "), FLAGS.join(" "));
-    let helpers = support.text();
-    text.push_str(if helpers.is_empty() { "" } else { "\n" });
-    text.push_str(&helpers);
+    let globals = globals.text(&mut support);
+    for part in [support.text(), globals] {
+        text.push_str(if part.is_empty() { "" } else { "\n" });
+        text.push_str(&part);
+    }
     let mut unit = Unit { text, entries: vec![], lines: vec![] };
     for (kernel, function) in functions.into_iter().enumerate() {
         unit.text.push('\n');

@@ -19,6 +19,8 @@ pub(super) struct Printer<'a> {
     pub out: Lines,
     /// The kernel looks at the bits of floats, so NaNs are made canonical where they are computed.
     pub canonical: bool,
+    /// What the globals are called.
+    pub globals: Vec<String>,
     /// An address may be one of the thread's scratch memory.
     pub scratch: bool,
     /// The lines printed so far, from 1, and their statements.
@@ -198,11 +200,15 @@ impl Printer<'_> {
             Stmt::Poll | Stmt::Yield { .. } => {
                 return self.refuse("a worker's call of the pool of threads that runs blocks on a CPU");
             }
-            Stmt::Print { .. } => return self.refuse("printing from a kernel, which is not there yet"),
-            Stmt::Assert { .. } => return self.refuse("an assertion, which is not there yet"),
-            Stmt::Check { .. } => return self.refuse("a check of an access, which is not there yet"),
-            Stmt::GlobalAddr { .. } => {
-                return self.refuse("the address of a constant in global memory, which is not there yet");
+            Stmt::Print { format, args, .. } => self.print(format, args)?,
+            Stmt::Assert { cond, message, .. } => self.assert(*cond, message),
+            Stmt::Check { .. } => return self.refuse("a check of an access, which the simulator makes of every one"),
+            Stmt::GlobalAddr { dst, global } => {
+                let Some(name) = self.globals.get(*global as usize).cloned() else {
+                    return self.refuse("the address of a global that is not there");
+                };
+                let value = format!("({}){name}", self.ty(self.val_ty(*dst)));
+                self.define(*dst, &value)?;
             }
         }
         Ok(())

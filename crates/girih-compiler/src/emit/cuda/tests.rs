@@ -299,6 +299,80 @@ fn integers_wrap_and_shift_as_the_evaluator_s() {
     }
 }
 
+#[test]
+fn what_a_kernel_says_is_a_format_of_its_own() {
+    let text = cuda(
+        "\
+kernel k(x: ptr<f32>) threads 32 scratch 8 shared 16 {
+  slot bits: i1[2] at 0
+  shared t: f16[4] at 0
+  i: i32 = index bx
+  l: i64 = index bx
+  b: i8 = trunc.i8 i
+  n: i4 = trunc.i4 i
+  h: f16 = load t[1]
+  f: f32 = load x[0]
+  in_: i1 = test bx < 3
+  print \"100%% of %5d, %-8.3f|%x %c\\n\", i, f, l, b site 0
+  print \"%u %d %o %i %f %d\", b, n, n, in_, i, f site 0
+  print \"%, %, %: %\", x, h, t[2, 2], bits[2] site 0
+  print \"\\\"); evil(\\\\\\\"?\\u{e9}\\u{0}\" site 0
+  assert in_, \"100% \\\" wrong\" site 1
+}
+",
+    );
+    let lines = [
+        r#"  printf("100%% of %5d, %-8.3f|%llx %c\n", i, (double)f, l, (int)((u8)b));"#,
+        r#"  printf("%u %d %o %i %f %lld", (u8)b, ((n & 15) ^ 8) - 8, n & 15, in_, (double)i, (long long)((double)f));"#,
+        r#"  printf("0x%llx, %g, [[%g, %g], [%g, %g]]: [%d, %d]", (unsigned long long)x, f64_from_f16(h), f64_from_f16(t[0]), f64_from_f16(t[1]), f64_from_f16(t[2]), f64_from_f16(t[3]), bits[0] != 0, bits[1] != 0);"#,
+        r#"  printf("\042); evil(\134\042\077\303\251\000");"#,
+        r#"  if (!in_) { printf("block %u,%u,%u: 100%% \042 wrong\n", blockIdx.x, blockIdx.y, blockIdx.z); __trap(); }"#,
+    ];
+    for line in lines {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+    let many =
+        "kernel k(x: ptr<f32>) threads 32 scratch 256 {\n  slot t: i32[64] at 0\n  print \"%d\", t[8, 8] site 0\n}\n";
+    assert!(
+        refusal(many).ends_with(": a print of more than 32 values, which is what CUDA's takes"),
+        "{}",
+        refusal(many)
+    );
+}
+
+#[test]
+fn globals_are_arrays_that_kernels_share() {
+    let first = "\
+kernel first(o: ptr<i32>) scratch 0 {
+  global @lock: i32[1] align 4 = [-1]
+  global @halves: f16[2] align 2 constant = [1.0, 0x7e00]
+  global @nibbles: i4[3] align 1 = [1, -1, 3]
+  global @ends: f32[2] align 16 = [1.5, inf]
+  global @for_: f64[1] align 8 = [0.5]
+  lock: ptr<i32> = global @lock
+  other: ptr<f64> = global @for_
+  old: i32 = rmw add lock[0], 1:i32 relaxed
+  store o[0] = old
+}
+";
+    // Another module's lock of the same name begins with something else.
+    let second = first.replace("first", "second").replace("[-1]", "[2]");
+    let text = emitted(&[&kernel(first), &kernel(first), &kernel(&second)], "sm_90a").unwrap().text;
+    for line in [
+        "__device__ __align__(4) int global_lock_i32[1] = {-1};\n",
+        "__device__ __align__(4) int global_lock_2_i32[1] = {2};\n",
+        "__device__ const __align__(2) u16 global_halves_f16[2] = {0x3c00, 0x7e00};\n",
+        "__device__ __align__(1) u8 global_nibbles_i4[2] = {0xf1, 0x3};\n",
+        "__device__ __align__(16) u32 global_ends_f32[2] = {0x3fc00000, 0x7f800000};\n",
+        "__device__ __align__(8) double global_for_f64[1] = {0.5};\n",
+        "  int *lock = (int *)global_lock_i32;\n",
+        "  int *lock = (int *)global_lock_2_i32;\n",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+    assert_eq!(text.matches("__device__ __align__(4)").count(), 2, "{text}");
+}
+
 /// Names of a user's are identifiers that nothing of CUDA's is called, whatever they were.
 #[test]
 fn names_are_harmless() {
@@ -326,12 +400,11 @@ fn what_is_not_there_is_refused_by_name() {
     let one = |body: &str| refusal(&format!("kernel k(x: ptr<f32>, h: ptr<i4>) scratch 0 {{\n  {body}\n}}\n"));
     for (body, message) in [
         ("poll", "poll: a worker's call of the pool of threads that runs blocks on a CPU"),
-        ("print site 0 1.0:f32", "print site 0 1.0:f32: printing from a kernel, which is not there yet"),
-        ("assert true:i1 site 0", "assert true:i1 site 0: an assertion, which is not there yet"),
         (
             "check read x[0] count 1 site 0",
-            "check read x[0] count 1 site 0: a check of an access, which is not there yet",
+            "check read x[0] count 1 site 0: a check of an access, which the simulator makes of every one",
         ),
+        ("print \"%s\" site 0", "print \"%s\" site 0: a print that is none: `%s` is refused in a kernel's format"),
         (
             "a: f32x8 = load x[0]",
             "a: f32x8 = load x[0]: a thread of a GPU moves 2, 4, 8 or 16 elements and at most 16 bytes at once, not f32x8",

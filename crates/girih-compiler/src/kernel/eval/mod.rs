@@ -37,7 +37,7 @@ pub fn run(
         );
         return Err(Trap::new(Code::InvalidIr, message));
     }
-    let Some((launch, program)) = machine::prepare(kernel, placed, launch)? else { return Ok(()) };
-    let run = Run { program: &program, placed, launch: &launch };
+    let Some((launch, program)) = machine::prepare(kernel, launch)? else { return Ok(()) };
+    let run = Run { program: &program, kernel, placed, launch: &launch };
     machine::run::<1, Quiet>(run, memory, host, &mut Quiet, Schedule::plain())
 }

@@ -24,6 +24,45 @@ fn run(body: &str, o: &[i32]) -> Vec<i32> {
     run_on(1, &text, o).unwrap_or_else(|t| panic!("{}\n{text}", t.message))
 }
 
+/// A kernel that was read has what it says and what it keeps in global memory, without what it was made of.
+#[test]
+fn a_kernel_is_whole() {
+    let text = "\
+kernel k() scratch 8 {
+  slot s: i32[2] at 0
+  global @count: i32[2] align 4 = [5, -7]
+  count: ptr<i32> = global @count
+  old: i32 = rmw add count[1], 1:i32 relaxed
+  a: i32 = load count[0]
+  store s[0] = a
+  store s[1] = old
+  print \"%d%% of %d\\n\", old, s[2] site 0
+  c: i1 = test bx < 1
+  assert c, \"only one \\\"block\\\"\" site 0
+}
+";
+    let kernel = parse::parse(text).unwrap_or_else(|d| panic!("{d:?}"));
+    assert_eq!(verify::verify(&kernel), Vec::<String>::new());
+    assert_eq!(crate::kernel::print::print(&kernel), text);
+    let (mut memory, mut host) = (VecMemory::new(), Heard(String::new()));
+    let launch = Launch::new([2, 1, 1], vec![]);
+    let trap = eval::run(&kernel, &loops::ir::Kernel::default(), &launch, &mut memory, &mut host).unwrap_err();
+    assert_eq!(host.0, "-7% of [5, -7]\n-6% of [5, -6]\n");
+    assert_eq!(trap.message, "only one \"block\"");
+    for (from, to, wrong) in [
+        ("global @count\n", "global @cuont\n", "there is no global `@cuont`"),
+        ("= [5, -7]", "= [5]", "the number of values given is 1"),
+        ("\"%d%% of %d\\n\"", "%d", "expected a string in quotes, found `%`"),
+        ("\"%d%% of %d\\n\"", "\"%d", "expected a string in quotes, found"),
+    ] {
+        let said = parse::parse(&text.replace(from, to)).expect_err(to).message;
+        assert!(said.contains(wrong), "{said}");
+    }
+    let more = parse::parse(&text.replace("s[2] site", "s[3] site")).unwrap();
+    let breach = verify::verify(&more).join(", ");
+    assert!(breach.starts_with("a print shows more elements than its slot has"), "{breach}");
+}
+
 #[test]
 fn vectors() {
     let squares = "x: i32x4 = load o[0]\n y: i32x4 = muli x, x\n store o[0] = y";

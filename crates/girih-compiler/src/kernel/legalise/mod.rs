@@ -139,6 +139,8 @@ impl<'a> Lower<'a> {
                 src.name
             ));
         }
+        let mut named = Idents::default();
+        let globals = src.globals.iter().map(|g| k::Global { name: named.fresh(&g.name).to_string(), ..g.clone() });
         let mut lower = Lower {
             src,
             options,
@@ -147,6 +149,7 @@ impl<'a> Lower<'a> {
                 threads: threads::of(&src.body),
                 scratch: slots.total,
                 shared: slots.shared,
+                globals: globals.collect(),
                 ..Default::default()
             },
             names: Idents::default(),

@@ -264,24 +264,24 @@ impl Lower<'_> {
                 let dst = self.define(*dst)?;
                 self.push(k::Stmt::Cas { dst, place, cmp, value, mask, order: *order });
             }
-            l::Stmt::Print { args, site, .. } => {
+            l::Stmt::Print { format, args, site } => {
                 let mut out = Vec::new();
                 for arg in args {
                     out.push(match arg {
                         l::PrintArg::Scalar(o) => k::PrintArg::Scalar(self.scalar(o)?),
                         l::PrintArg::Buf(b) => match self.storage(*b)? {
-                            Storage::Slot(slot) => k::PrintArg::Slot(slot),
+                            Storage::Slot(slot) => k::PrintArg::Tile { slot, shape: self.src.bufs[*b].shape.clone() },
                             Storage::Var(var) => k::PrintArg::Scalar(k::Opnd::Val(var)),
                             Storage::Registers(_) => return Err("registers cannot be printed".to_string()),
                         },
                     });
                 }
-                self.push(k::Stmt::Print { args: out, site: *site });
+                self.push(k::Stmt::Print { format: crate::base::Quoted::new(format), args: out, site: *site });
             }
-            l::Stmt::Assert { cond, site, .. } => {
+            l::Stmt::Assert { cond, message, site } => {
                 let cond = self.scalar(cond)?;
                 let element = self.element()?;
-                self.push(k::Stmt::Assert { cond, element, site: *site });
+                self.push(k::Stmt::Assert { cond, message: crate::base::Quoted::new(message), element, site: *site });
             }
             l::Stmt::GlobalAddr { dst, global } => {
                 let dst = self.define(*dst)?;

@@ -20,6 +20,8 @@ use crate::loops::eval::blocks::{self, Blocks, Pause, SLICE};
 /// What is run.
 pub(in crate::kernel) struct Run<'a> {
     pub program: &'a Program,
+    pub kernel: &'a Kernel,
+    /// What the kernel was made of, for its sites.
     pub placed: &'a loops::ir::Kernel,
     pub launch: &'a Launch,
 }
@@ -100,7 +102,7 @@ pub(in crate::kernel) fn run<const W: usize, V: Watch>(
     watch: &mut V,
     schedule: Schedule,
 ) -> Result<(), Trap> {
-    let Run { program, placed, launch } = run;
+    let Run { program, kernel, placed, launch } = run;
     let mut budget = launch.budget.clone();
     if let Err(why) = budget.take((program.slots as u64).checked_mul(8 * W as u64)) {
         return Err(Trap::new(Code::OutOfMemory, format!("a block cannot be evaluated: {why}")));
@@ -112,7 +114,7 @@ pub(in crate::kernel) fn run<const W: usize, V: Watch>(
     for (i, g) in launch.grid.iter().enumerate() {
         slots[program.first_block as usize + 3 + i] = [u64::from(*g); W];
     }
-    for (i, global) in placed.globals.iter().enumerate() {
+    for (i, global) in kernel.globals.iter().enumerate() {
         let address = access::place_global(global, memory).map_err(|_| {
             let message = format!("the global `{}` could not be placed in memory", global.name);
             Trap::new(Code::OutOfBounds, message)

@@ -2,26 +2,17 @@
 
 use super::code::{Access, Arg, At, Counter, Inst, NO_STATEMENT, Program, Shown, in_slot};
 use super::tensor::TensorCode;
+use crate::base::Quoted;
 use crate::base::id::Id;
 use crate::kernel::ir::*;
 use crate::kernel::verify::MOST_MBARRIERS;
 use crate::loops::eval::expr::{Expr, Leaves, MaskCode, Slot};
-use crate::loops::{self, walk};
 use crate::num::ScalarOp;
-use rustc_hash::FxHashMap;
 
 type Res<T> = Result<T, String>;
 
-/// What the placed kernel says at a site.
-enum Said<'a> {
-    Print(&'a str, &'a [loops::ir::PrintArg]),
-    Assert(&'a str),
-}
-
 struct Compiler<'a> {
     kernel: &'a Kernel,
-    placed: &'a loops::ir::Kernel,
-    said: FxHashMap<u32, Said<'a>>,
     code: Vec<Inst>,
     statements: Vec<u32>,
     /// The number of the statement at hand, and the next one's.
@@ -51,7 +42,7 @@ struct Jumps {
 /// Slots of one block; more are refused.
 const MOST_SLOTS: u64 = 1 << 28;
 
-pub(in crate::kernel) fn compile(kernel: &Kernel, placed: &loops::ir::Kernel) -> Res<Program> {
+pub(in crate::kernel) fn compile(kernel: &Kernel) -> Res<Program> {
     for slot in kernel.slots.values() {
         let size = if slot.is_shared() { kernel.shared } else { kernel.scratch };
         if slot.offset.saturating_add(slot.bytes()) > size {
@@ -69,23 +60,11 @@ pub(in crate::kernel) fn compile(kernel: &Kernel, placed: &loops::ir::Kernel) ->
     let first_block = take(6)?;
     let thread = take(1)?;
     let scratch = take(1)?;
-    let first_global = take(placed.globals.len() as u64)?;
+    let first_global = take(kernel.globals.len() as u64)?;
     let hidden = take(2 * count_loops(&kernel.body))?;
     let first_const = take(0)?;
-    let mut said = FxHashMap::default();
-    walk::visit(&placed.body, &mut |stmt| match stmt {
-        loops::ir::Stmt::Print { format, args, site } => {
-            said.insert(site.0, Said::Print(format, args));
-        }
-        loops::ir::Stmt::Assert { message, site, .. } => {
-            said.insert(site.0, Said::Assert(message));
-        }
-        _ => {}
-    });
     let mut c = Compiler {
         kernel,
-        placed,
-        said,
         code: vec![],
         statements: vec![],
         now: 0,
@@ -443,13 +422,10 @@ impl Compiler<'_> {
                 self.cooperative = true;
                 Inst::Yield
             }
-            Stmt::Print { args, site } => self.print(args, *site)?,
-            Stmt::Assert { cond, element, site } => {
-                let message = match self.said.get(&site.0) {
-                    Some(Said::Assert(message)) => message.to_string(),
-                    _ => return Err(format!("there is no assertion at site {}", site.0)),
-                };
-                Inst::Assert { cond: self.opnd(cond, 1)?, message, element: self.element(element)?, site: *site }
+            Stmt::Print { format, args, site } => self.print(format, args, *site)?,
+            Stmt::Assert { cond, message, element, site } => {
+                let (cond, message) = (self.opnd(cond, 1)?, message.raw().to_string());
+                Inst::Assert { cond, message, element: self.element(element)?, site: *site }
             }
             Stmt::Check { place, count, mask, write, param, element, site } => {
                 let access = self.access(place, *count, mask, Order::Weak)?;
@@ -463,7 +439,7 @@ impl Compiler<'_> {
                 Inst::Check { access, write: *write, param, element: self.element(element)?, site: *site }
             }
             Stmt::GlobalAddr { dst, global } => {
-                if *global as usize >= self.placed.globals.len() {
+                if *global as usize >= self.kernel.globals.len() {
                     return Err(format!("there is no global {global}"));
                 }
                 let from = Arg { first: self.first_global + global, stride: 0 };
@@ -526,16 +502,9 @@ impl Compiler<'_> {
         Ok(Inst::Let { dst, op, ty: elem.held(), args: slots, count: count as u8, lanes })
     }
 
-    fn print(&mut self, args: &[PrintArg], site: SiteId) -> Res<Inst> {
-        let Some(Said::Print(format, placed)) = self.said.get(&site.0) else {
-            return Err(format!("there is no print at site {}", site.0));
-        };
-        let (format, placed) = (format.to_string(), *placed);
-        if placed.len() != args.len() {
-            return Err(format!("a print of {} arguments shows {}", placed.len(), args.len()));
-        }
+    fn print(&mut self, format: &Quoted, args: &[PrintArg], site: SiteId) -> Res<Inst> {
         let mut shown = Vec::new();
-        for (arg, of) in args.iter().zip(placed) {
+        for arg in args {
             shown.push(match arg {
                 PrintArg::Scalar(opnd) => {
                     let ty = match opnd {
@@ -544,16 +513,13 @@ impl Compiler<'_> {
                     };
                     Shown::Scalar(self.opnd(opnd, 1)?, ty)
                 }
-                PrintArg::Slot(buf) => {
-                    let slot = self.kernel.slots.get(*buf).ok_or("there is no such slot")?;
-                    let shape = match of {
-                        loops::ir::PrintArg::Buf(b) => self.placed.bufs.get(*b).map(|b| b.shape.clone()),
-                        loops::ir::PrintArg::Scalar(_) => None,
-                    };
-                    Shown::Slot(slot.space, slot.offset, slot.elem, shape.ok_or("a slot is printed as a scalar")?)
+                PrintArg::Tile { slot, shape } => {
+                    let slot = self.kernel.slots.get(*slot).ok_or("there is no such slot")?;
+                    Shown::Slot(slot.space, slot.offset, slot.elem, shape.clone())
                 }
             });
         }
+        let format = format.raw().to_string();
         Ok(Inst::Print { format, args: shown.into(), site })
     }
 }

@@ -38,7 +38,6 @@ mod watch;
 use super::ir::Kernel;
 use crate::base::Code;
 use crate::base::launch::{Launch, Trap};
-use crate::loops;
 
 pub(super) use block::{Run, run};
 pub(super) use code::{At, NO_STATEMENT, Program};
@@ -52,11 +51,7 @@ pub(super) use watch::{
 pub const POISON: u8 = 0xa5;
 
 /// The grid of a run and its code; `None` where there is no block to run.
-pub(super) fn prepare(
-    kernel: &Kernel,
-    placed: &loops::ir::Kernel,
-    launch: &Launch,
-) -> Result<Option<(Launch, Program)>, Trap> {
+pub(super) fn prepare(kernel: &Kernel, launch: &Launch) -> Result<Option<(Launch, Program)>, Trap> {
     if launch.args.len() != kernel.params.len() {
         let message = format!(
             "the kernel has {} parameters, but {} arguments were given",
@@ -66,7 +61,7 @@ pub(super) fn prepare(
         return Err(Trap::new(Code::BadArgument, message));
     }
     let Some(grid) = blocks(kernel, launch)? else { return Ok(None) };
-    let program = compile::compile(kernel, placed).map_err(|what| {
+    let program = compile::compile(kernel).map_err(|what| {
         Trap::new(Code::InvalidIr, format!("the kernel `{}` is not well-formed: {what}", kernel.name))
     })?;
     Ok(Some((Launch { grid, ..launch.clone() }, program)))

@@ -89,7 +89,7 @@ pub fn run(
             format!("the kernel `{name}` has {} threads in a block; it can have 1 to {MOST_THREADS}", kernel.threads);
         return Err(Trap::new(Code::InvalidIr, message));
     }
-    let Some((mut launch, program)) = machine::prepare(kernel, placed, launch)? else {
+    let Some((mut launch, program)) = machine::prepare(kernel, launch)? else {
         return Ok(Report::empty(kernel, options));
     };
     let blocks = launch.blocks();
@@ -107,7 +107,7 @@ pub fn run(
     let mixed = program.cooperative && options.policy == Policy::Random;
     launch.seed = if mixed { options.seed | 1 } else { 0 };
     let mut observer = observer::Observer::new(kernel, &program, launch.grid, options);
-    let run = Run { program: &program, placed, launch: &launch };
+    let run = Run { program: &program, kernel, placed, launch: &launch };
     let schedule = Schedule::new(options.policy, options.seed);
     let ended = machine::run::<{ WARP as usize }, _>(run, memory, host, &mut observer, schedule);
     let texts = finding::Texts::of(kernel);

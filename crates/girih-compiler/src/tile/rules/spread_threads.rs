@@ -9,12 +9,13 @@ use crate::tile::edit;
 use crate::tile::open::check_bounds;
 use crate::tile::rules::site_of;
 use crate::tile::wide;
+use rustc_hash::FxHashSet;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "spread_threads",
     doc: "\
 Spreads what a block does over its threads: each nest of free loops on its own, element by element. Tiles go into memory
-that the threads share; what is done once is done by the first thread, and what it got is passed on to the others.
+that the threads share; what is done once is done by the first thread, and what it got is passed on to the others that need it.
 
 ```text
 local x: f32[1024]                               local x: f32[1024] shared
@@ -43,7 +44,13 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let mut kernel = p.clone();
     let body = std::mem::take(&mut kernel.body);
     let facts = kernel.facts();
-    let mut spread = Spread { ctx, threads: threads(p, ctx), facts, kernel, log, changed: false };
+    let mut used = FxHashSet::default();
+    walk::visit(&body, &mut |s| {
+        walk::each_use(s, &mut |v| {
+            used.insert(v);
+        })
+    });
+    let mut spread = Spread { ctx, threads: threads(p, ctx), facts, kernel, used, log, changed: false };
     let body = spread.body(body);
     let Spread { mut kernel, changed, .. } = spread;
     kernel.body = body;
@@ -73,6 +80,8 @@ struct Spread<'a> {
     threads: i64,
     facts: Facts,
     kernel: Kernel,
+    /// Values that some statement reads.
+    used: FxHashSet<ValId>,
     log: &'a mut Log,
     changed: bool,
 }
@@ -113,11 +122,17 @@ impl Spread<'_> {
             }
             Stmt::Load { order: Order::Weak, .. } => out.push(s),
             Stmt::Write { buf, .. } if self.kernel.bufs[*buf].shape.is_empty() => out.push(s),
-            Stmt::Load { dst, .. } | Stmt::Rmw { dst, .. } | Stmt::Cas { dst, .. } => {
+            Stmt::Load { dst, .. } | Stmt::Rmw { dst, .. } | Stmt::Cas { dst, .. } if self.used.contains(dst) => {
                 let dst = *dst;
                 self.passed_on(s, dst, out);
             }
-            Stmt::Store { .. } | Stmt::Write { .. } | Stmt::Print { .. } | Stmt::Assert { .. } => {
+            Stmt::Load { .. }
+            | Stmt::Rmw { .. }
+            | Stmt::Cas { .. }
+            | Stmt::Store { .. }
+            | Stmt::Write { .. }
+            | Stmt::Print { .. }
+            | Stmt::Assert { .. } => {
                 let once = self.once(vec![s]);
                 out.push(once);
             }
