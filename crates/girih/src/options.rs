@@ -93,7 +93,7 @@ pub struct Options {
     pub print_order: PrintOrder,
     /// Standard output when absent.
     pub printer: Option<Printer>,
-    /// Run this block alone.
+    /// Run this block alone; of a model on the simulator, of each kernel that has one of that number.
     pub block: Option<[u32; 3]>,
     /// Stop rewriting after this many rewrites, to find the one that breaks something.
     pub stop_after: Option<usize>,

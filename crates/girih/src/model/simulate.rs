@@ -3,6 +3,9 @@
 //! In: a run made ready. Out: its outputs, or what the simulator found wrong with a kernel. For small models: every thread of
 //! every kernel is interpreted.
 
+use std::cell::Cell;
+
+use girih_compiler::base::Code;
 use girih_compiler::base::launch::Launch;
 use girih_compiler::base::memory::Memory;
 use girih_compiler::graph::ConstData;
@@ -15,11 +18,16 @@ use crate::compile::version::PLANNED;
 use crate::error::{Error, Result};
 use crate::launch::simulate;
 
+fn blocks(grid: [i64; 3]) -> i128 {
+    grid.iter().map(|&n| i128::from(n)).product()
+}
+
 impl Prepared<'_> {
-    /// The outputs, in the model's order.
+    /// The outputs, in the model's order. With a block in the options, that of every kernel which has one of that number;
+    /// arrays hold zeros where nobody wrote.
     ///
     /// # Errors
-    /// [`Error::Trap`] with what the simulator found.
+    /// [`Error::Trap`] with what the simulator found; a block that no kernel has.
     pub(super) fn simulate(&self) -> Result<Vec<Tensor>> {
         let options = self.model.options.pipeline(PLANNED)?;
         let lowered = self.model.lower(&mut Silent)?;
@@ -28,14 +36,33 @@ impl Prepared<'_> {
             return Err(Error::argument("the simulator does not read a model's external data".to_string()));
         }
         let mut arrays = self.arrays(plan, &lowered.tensor)?;
+        // The largest grid of a kernel that does not have the block to run; `None` once a kernel did.
+        let only = self.model.options.block;
+        let largest = Cell::new(Some([0i64; 3]));
         for step in plan.load.iter().chain(&plan.steps) {
             let kernel = pipeline::lower_loops(step.kernel.clone(), &options, &mut rewrites, &mut Silent)
                 .map_err(Error::Program)?;
             let run = |launch: &Launch, memory: &mut dyn Memory| {
-                simulate::kernel(&kernel, launch, memory, &mut Quiet, &self.model.options)
+                let grid = kernel.kernel.blocks(&launch.args).unwrap_or(launch.grid.map(i64::from));
+                if let Some(block) = only
+                    && block.iter().zip(&grid).any(|(b, n)| i64::from(*b) >= *n)
+                {
+                    let larger = |largest: [i64; 3]| if blocks(grid) > blocks(largest) { grid } else { largest };
+                    largest.set(largest.get().map(larger));
+                    return Ok(());
+                }
+                largest.set(None);
+                let launch = Launch { only_block: only, ..launch.clone() };
+                simulate::kernel(&kernel, &launch, memory, &mut Quiet, &self.model.options)
             };
             let results = self.run_step(plan, step, &run, &arrays)?;
             keep(step, results, &mut arrays);
+        }
+        if let (Some(block), Some(largest)) = (only, largest.get()) {
+            let list = |n: &[String]| n.join(",");
+            let (block, largest) = (block.map(|n| n.to_string()), largest.map(|n| n.to_string()));
+            let message = format!("no kernel has a block {}; the largest grid is {}", list(&block), list(&largest));
+            return Err(Error::Argument { code: Code::BadGrid, message });
         }
         let mut outputs = vec![];
         for id in &plan.outputs {

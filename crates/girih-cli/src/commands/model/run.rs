@@ -24,6 +24,7 @@ pub fn run(args: &RunArgs, given: &Given) -> Result<(), Failure> {
     if given.answers()? {
         return Ok(());
     }
+    refuse_flags(&[("--block", args.launch.block.is_some())])?;
     let source = given.source();
     let within = Failure::within(&source);
     let (model, arguments) = opened(given, &args.kernel, &args.launch, options(args)?)?;
@@ -138,11 +139,7 @@ pub fn opened(
     launch: &LaunchArgs,
     options: Options,
 ) -> Result<(Model, Arguments), Failure> {
-    refuse_flags(&[
-        ("--entry", kernel.entry.is_some()),
-        ("--grid", launch.grid.is_some()),
-        ("--block", launch.block.is_some()),
-    ])?;
+    refuse_flags(&[("--entry", kernel.entry.is_some()), ("--grid", launch.grid.is_some())])?;
     let mut arguments = Arguments::resolve(&launch.args)?;
     let model = given.open(&arguments).map_err(Failure::within(&given.source()))?.with_options(options);
     arguments.fit(&model)?;
