@@ -5,12 +5,15 @@
 Each case runs with `--device sim` and is compared with the reference evaluator; a race, a missing barrier, an access out of
 bounds or a deadlock is an error of the run. A seed is a schedule: 0 goes round, others starve a warp, run the newest first,
 go backwards or are drawn. Without `--all`, each model runs for two targets and each example for one, in an order that
-covers every target and every schedule over the list; with it, everything runs with everything.
+covers every target and every schedule over the list; with it, everything runs with everything. Of a product of full size one
+block is run, and what it moves is counted.
 """
 
 import argparse
 import concurrent.futures
+import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -93,6 +96,15 @@ EXAMPLES = {
     "vector_add": "--grid 8",
 }
 
+# Products of full size, of which one block is run: extents m, n, k, the kernel and the target. No access of shared memory
+# may have a bank conflict, none of global memory take more sectors than it needs, and a block may move 1.15 times the bytes
+# that its tile requires: its rows of both operands, once, and what it stores.
+PRODUCTS = [
+    ("torch.nn.Linear(3584, 3584)(torch.randn(512, 3584))", (512, 3584, 3584), "k_linear", "sm_90a"),
+    ("torch.randn(512, 3584) @ torch.randn(3584, 3584)", (512, 3584, 3584), "k_matmul", "sm_80"),
+]
+MOST_BYTES = 1.15
+
 # What a run may take, on a busy machine.
 LIMIT = 300
 
@@ -124,6 +136,37 @@ def cases(examples, everything):
             yield name, what, target, seed
 
 
+def product(girih, text, extents, kernel, target):
+    """What one block of a product costs: a case as `run` returns it."""
+    name, start = f"one block of {text}", time.monotonic()
+
+    def failed(why):
+        return name, target, 0, time.monotonic() - start, why
+
+    def girih_on(*args):
+        return subprocess.run([girih, *args, "--target", target], capture_output=True, text=True, timeout=LIMIT)
+
+    printed = girih_on("compile", "-c", text, "--ir", "kernel").stdout
+    header = re.search(rf"^kernel {kernel}\(.*grid \((\d+), (\d+), (\d+)\)", printed, re.M)
+    if header is None:
+        return failed(f"no kernel {kernel} with a grid")
+    try:
+        budgets = ["--max-bank-conflicts", "1", "--max-sectors", "1"]
+        done = girih_on("sim", "-c", text, "--seed", "0", "--block", "0,0,0", "--json", *budgets)
+    except subprocess.TimeoutExpired:
+        return failed(f"took longer than {LIMIT} s")
+    if done.returncode != 0:
+        return failed((done.stderr or done.stdout).strip())
+    (m, n, k), (rows, columns, _) = extents, (int(blocks) for blocks in header.groups())
+    tile = (-(-m // rows), -(-n // columns))
+    required = 4 * ((tile[0] + tile[1]) * k + tile[0] * tile[1])
+    kernels = json.loads(done.stdout)["schedules"][0]["kernels"]
+    moved = next(each["global"]["bytes"] for each in kernels if each["kernel"] == kernel)
+    if not required <= moved <= MOST_BYTES * required:
+        return failed(f"a block of {tile[0]} x {tile[1]} moves {moved} bytes; its tile requires {required}")
+    return name, target, 0, time.monotonic() - start, None
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("girih")
@@ -133,17 +176,20 @@ def main():
     args = parser.parse_args()
     examples = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "examples")
     chosen = [case for case in cases(examples, args.all) if args.filter in case[0]]
-    if not chosen:
+    products = [case for case in PRODUCTS[: None if args.all else 1] if args.filter in case[0]]
+    if not chosen and not products:
         sys.exit(f"no case has {args.filter!r} in its name")
     failed, longest = 0, (0.0, "")
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        for name, target, seed, seconds, error in pool.map(lambda case: run(args.girih, *case), chosen):
+        whole = [pool.submit(product, args.girih, *case) for case in products]
+        runs = whole + [pool.submit(run, args.girih, *case) for case in chosen]
+        for name, target, seed, seconds, error in (done.result() for done in runs):
             longest = max(longest, (seconds, f"{name} for {target}"))
             if error is not None:
                 failed += 1
                 print(f"FAILED {name} for {target}, seed {seed}:\n{error}", flush=True)
-    names = len({case[0] for case in chosen})
-    print(f"{len(chosen)} simulated runs of {names} programs: {len(chosen) - failed} passed, {failed} failed")
+    names = len({case[0] for case in chosen + products})
+    print(f"{len(runs)} simulated runs of {names} programs: {len(runs) - failed} passed, {failed} failed")
     print(f"the longest took {longest[0]:.1f} s: {longest[1]}")
     sys.exit(1 if failed else 0)
 

@@ -121,6 +121,10 @@ pub(in crate::kernel) fn run<const W: usize, V: Watch>(
         })?;
         slots[program.first_global as usize + i] = [address; W];
     }
+    for own in &program.own {
+        let (first, len) = (own.first as usize, own.len as usize);
+        slots[first..first + len].fill([own.begins; W]);
+    }
     for (i, bits) in program.consts.iter().enumerate() {
         slots[program.first_const as usize + i] = [*bits; W];
     }

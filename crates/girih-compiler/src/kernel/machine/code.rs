@@ -1,7 +1,8 @@
 //! The compact form: instructions over slots.
 //!
 //! The slots hold, one after the other, the elements of the kernel's values (bits, zero-extended), its axes, the block id
-//! and the grid, the thread, the address of the scratch, the addresses of globals, hidden numbers of loops, and constants.
+//! and the grid, the thread, the address of the scratch, the addresses of globals, hidden numbers of loops, small arrays of
+//! a GPU's threads, and constants.
 //! Each thread has its own; those of a warp lie side by side.
 
 use super::tensor::TensorCode;
@@ -39,6 +40,22 @@ pub(in crate::kernel) enum At {
         index: Expr,
         elem: DType,
     },
+    /// Elements of an array whose elements are slots.
+    Own {
+        buf: BufId,
+        first: Slot,
+        len: u64,
+        index: Expr,
+        elem: DType,
+    },
+}
+
+/// An array of a thread's own whose elements are slots.
+pub(in crate::kernel) struct Own {
+    pub first: Slot,
+    pub len: u64,
+    /// What every element holds when a block begins.
+    pub begins: u64,
 }
 
 pub(in crate::kernel) struct Access {
@@ -58,6 +75,8 @@ pub(in crate::kernel) enum Shown {
     Scalar(Arg, Ty),
     /// Elements of a slot: space, byte offset, type, shape.
     Slot(Space, u64, Elem, Vec<u64>),
+    /// Elements that are slots, from the first on: type, shape.
+    Own(Slot, Elem, Vec<u64>),
 }
 
 /// A loop's counter and the hidden slots of its end and step.
@@ -296,6 +315,7 @@ pub(in crate::kernel) struct Program {
     pub scratch: Slot,
     pub first_global: Slot,
     /// Constants, and the slot of the first.
+    pub own: Vec<Own>,
     pub consts: Vec<u64>,
     pub first_const: Slot,
     /// Blocks may wait for each other.

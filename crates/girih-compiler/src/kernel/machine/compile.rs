@@ -1,13 +1,14 @@
 //! Kernel IR to the compact form.
 
-use super::code::{Access, Arg, At, Counter, Inst, NO_STATEMENT, Program, Shown, in_slot};
+use super::POISON;
+use super::code::{Access, Arg, At, Counter, Inst, NO_STATEMENT, Own, Program, Shown, in_slot};
 use super::tensor::TensorCode;
 use crate::base::Quoted;
 use crate::base::id::Id;
-use crate::kernel::ir::*;
+use crate::kernel::ir::{self, *};
 use crate::kernel::verify::MOST_MBARRIERS;
 use crate::loops::eval::expr::{Expr, Leaves, MaskCode, Slot};
-use crate::num::ScalarOp;
+use crate::num::{DType, ScalarOp};
 
 type Res<T> = Result<T, String>;
 
@@ -25,6 +26,8 @@ struct Compiler<'a> {
     thread: Slot,
     first_global: Slot,
     hidden: Slot,
+    /// By slot of the kernel.
+    own: Vec<Option<Own>>,
     first_const: Slot,
     consts: Vec<u64>,
     loops: Vec<Jumps>,
@@ -62,6 +65,13 @@ pub(in crate::kernel) fn compile(kernel: &Kernel) -> Res<Program> {
     let scratch = take(1)?;
     let first_global = take(kernel.globals.len() as u64)?;
     let hidden = take(2 * count_loops(&kernel.body))?;
+    let own = owned(kernel).into_iter().map(|slot| {
+        let Some(ir::Slot { len, elem, .. }) = slot else { return Ok(None) };
+        let poison = u64::from_le_bytes([POISON; 8]);
+        let begins = if in_slot(*elem) == DType::I1 { 1 } else { poison & in_slot(*elem).mask() };
+        Ok(Some(Own { first: take(*len)?, len: *len, begins }))
+    });
+    let own = own.collect::<Res<Vec<Option<Own>>>>()?;
     let first_const = take(0)?;
     let mut c = Compiler {
         kernel,
@@ -75,6 +85,7 @@ pub(in crate::kernel) fn compile(kernel: &Kernel) -> Res<Program> {
         thread,
         first_global,
         hidden,
+        own,
         first_const,
         consts: vec![],
         loops: vec![],
@@ -111,10 +122,43 @@ pub(in crate::kernel) fn compile(kernel: &Kernel) -> Res<Program> {
         thread,
         scratch,
         first_global,
+        own: c.own.into_iter().flatten().collect(),
         consts: c.consts,
         first_const,
         cooperative: c.cooperative,
     })
+}
+
+/// The most elements of an array that become slots.
+const MOST_OWN: u64 = 256;
+
+/// The slots of a GPU's thread that are registers of it: small, and only loaded and stored, so that no address is taken.
+fn owned(kernel: &Kernel) -> Vec<Option<&ir::Slot>> {
+    let mut all: Vec<Option<&ir::Slot>> = kernel.slots.values().map(Some).collect();
+    let keep = |slot: &ir::Slot| slot.space == Space::Scratch && slot.len <= MOST_OWN && kernel.threads > 1;
+    all.iter_mut().for_each(|slot| *slot = slot.filter(|s| keep(s)));
+    let mut addressed = false;
+    fn visit(body: &[Stmt], all: &mut [Option<&ir::Slot>], addressed: &mut bool) {
+        for stmt in body {
+            match stmt {
+                Stmt::Scratch { .. } => *addressed = true,
+                Stmt::Rmw { place: Address::Slot { buf, .. }, .. }
+                | Stmt::Cas { place: Address::Slot { buf, .. }, .. } => {
+                    if let Some(slot) = all.get_mut(buf.0 as usize) {
+                        *slot = None;
+                    }
+                }
+                Stmt::For { body, .. } | Stmt::Loop { body } => visit(body, all, addressed),
+                Stmt::If { then, els, .. } => {
+                    visit(then, all, addressed);
+                    visit(els, all, addressed);
+                }
+                _ => {}
+            }
+        }
+    }
+    visit(&kernel.body, &mut all, &mut addressed);
+    if addressed { vec![] } else { all }
 }
 
 fn count_loops(body: &[Stmt]) -> u64 {
@@ -210,7 +254,12 @@ impl Compiler<'_> {
             Address::Slot { buf, index } => {
                 let slot = self.kernel.slots.get(*buf).ok_or_else(|| format!("there is no slot {}", buf.0))?;
                 let (offset, len, elem) = (slot.offset, slot.len, in_slot(slot.elem));
-                At::Slot { buf: *buf, space: slot.space, offset, len, index: self.expr(index)?, elem }
+                if let Some(Some(Own { first, .. })) = self.own.get(buf.0 as usize) {
+                    let first = *first;
+                    At::Own { buf: *buf, first, len, index: self.expr(index)?, elem }
+                } else {
+                    At::Slot { buf: *buf, space: slot.space, offset, len, index: self.expr(index)?, elem }
+                }
             }
         };
         self.cooperative |= order != Order::Weak;
@@ -514,8 +563,12 @@ impl Compiler<'_> {
                     Shown::Scalar(self.opnd(opnd, 1)?, ty)
                 }
                 PrintArg::Tile { slot, shape } => {
+                    let own = self.own.get(slot.0 as usize);
                     let slot = self.kernel.slots.get(*slot).ok_or("there is no such slot")?;
-                    Shown::Slot(slot.space, slot.offset, slot.elem, shape.clone())
+                    match own {
+                        Some(Some(own)) => Shown::Own(own.first, slot.elem, shape.clone()),
+                        _ => Shown::Slot(slot.space, slot.offset, slot.elem, shape.clone()),
+                    }
                 }
             });
         }

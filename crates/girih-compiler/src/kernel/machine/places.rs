@@ -11,6 +11,8 @@ pub(super) enum Kind {
     Scratch,
     Shared,
     Memory,
+    /// Slots of the thread.
+    Own,
 }
 
 /// The first element that each lane of a warp touches.
@@ -42,6 +44,10 @@ impl<const W: usize> Places<W> {
                     }
                 };
                 Places { kind, elem: *elem, base, index, slot }
+            }
+            At::Own { buf, first, len, index, elem } => {
+                let (index, slot) = (index.lanes(regs), Some((*buf, *len)));
+                Places { kind: Kind::Own, elem: *elem, base: [u64::from(*first); W], index, slot }
             }
         }
     }
@@ -75,6 +81,7 @@ impl Stores<'_> {
         let index = p.index[lane].wrapping_add(i64::from(v));
         match p.kind {
             Kind::Memory => access::load(self.memory, p.base[lane], index, p.elem),
+            Kind::Own => Ok(0),
             Kind::Scratch => Ok(element(self.scratch, p.base[lane], index, p.elem)),
             Kind::Shared => Ok(element(self.shared, p.base[lane], index, p.elem)),
         }
@@ -84,6 +91,7 @@ impl Stores<'_> {
         let index = p.index[lane].wrapping_add(i64::from(v));
         let bytes = match p.kind {
             Kind::Memory => return access::store(self.memory, p.base[lane], index, p.elem, bits),
+            Kind::Own => return Ok(()),
             Kind::Scratch => &mut *self.scratch,
             Kind::Shared => &mut *self.shared,
         };

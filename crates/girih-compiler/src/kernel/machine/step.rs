@@ -1,7 +1,7 @@
 //! What an instruction does in the lanes of a group.
 
 use super::block::{Block, Flow, Group, Machine, Wait, Warp};
-use super::code::{Access, Inst, Shown, in_slot};
+use super::code::{self, Access, Inst, Shown, in_slot};
 use super::ops::{self, each};
 use super::places::{Kind, Places, Stores, element};
 use super::watch::{Outside, Place, Touch, Watch, What};
@@ -319,7 +319,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         what: What,
         wrote: u32,
     ) {
-        if places.kind == Kind::Scratch || at.lanes == 0 || !self.watch.wants_touches() {
+        if matches!(places.kind, Kind::Scratch | Kind::Own) || at.lanes == 0 || !self.watch.wants_touches() {
             return;
         }
         let mut address = [0; W];
@@ -347,6 +347,27 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
             return Ok(());
         }
         let all = at.lanes;
+        if let code::At::Own { first, len, index, .. } = &access.at {
+            let regs = &mut block.warps[at.warp].regs;
+            if let Some(from) = alike(&index.lanes(regs), all, *len, access.lanes) {
+                for e in 0..access.lanes {
+                    let value = regs[(first + from + e) as usize];
+                    let to = &mut regs[(dst + e) as usize];
+                    each::<W>(all, |l| to[l] = value[l]);
+                }
+                return Ok(());
+            }
+            let first = *first;
+            let places = self.places(block, &mut at, access, What::Read)?;
+            let regs = &mut block.warps[at.warp].regs;
+            for e in 0..access.lanes {
+                each::<W>(all & !at.lanes, |l| regs[(dst + e) as usize][l] = 0);
+                each::<W>(at.lanes, |l| {
+                    regs[(dst + e) as usize][l] = regs[(first + places.index[l] as u32 + e) as usize][l];
+                });
+            }
+            return Ok(());
+        }
         let places = self.places(block, &mut at, access, What::Read)?;
         let mut faults = vec![];
         let Block { warps, scratch, shared, .. } = &mut *block;
@@ -375,6 +396,26 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         access: &Access,
     ) -> Result<(), Trap> {
         if at.lanes == 0 {
+            return Ok(());
+        }
+        if let code::At::Own { first, len, index, elem, .. } = &access.at {
+            let (first, bits) = (*first, elem.mask());
+            let regs = &mut block.warps[at.warp].regs;
+            let values = |regs: &[[u64; W]], e: u32| regs[value(e)].map(|x| x & bits);
+            if let Some(at_element) = alike(&index.lanes(regs), at.lanes, *len, access.lanes) {
+                for e in 0..access.lanes {
+                    let from = values(regs, e);
+                    let to = &mut regs[(first + at_element + e) as usize];
+                    each::<W>(at.lanes, |l| to[l] = from[l]);
+                }
+                return Ok(());
+            }
+            let places = self.places(block, &mut at, access, What::Write)?;
+            let regs = &mut block.warps[at.warp].regs;
+            for e in 0..access.lanes {
+                let from = values(regs, e);
+                each::<W>(at.lanes, |l| regs[(first + places.index[l] as u32 + e) as usize][l] = from[l]);
+            }
             return Ok(());
         }
         let places = self.places(block, &mut at, access, What::Write)?;
@@ -472,6 +513,11 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
             let mut values = Vec::new();
             for arg in args {
                 let (elem, shape, bits) = match arg {
+                    Shown::Own(first, elem, shape) => {
+                        let (first, count) = (*first as usize, shape.iter().product::<u64>() as usize);
+                        let regs = &block.warps[at.warp].regs;
+                        (*elem, shape.clone(), regs[first..first + count].iter().map(|r| r[l]).collect())
+                    }
                     Shown::Scalar(slot, ty) => (ty.elem, vec![], vec![block.warps[at.warp].regs[slot.lane(0)][l]]),
                     Shown::Slot(space, offset, elem, shape) => {
                         let (bytes, base) = match space {
@@ -495,6 +541,15 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         }
         Ok(())
     }
+}
+
+/// The element at which all lanes of a mask stand, if it is one, and it and those behind it are in the array.
+fn alike<const W: usize>(index: &[i64; W], lanes: u32, len: u64, count: u32) -> Option<u32> {
+    let first = index[lanes.trailing_zeros() as usize % W];
+    let mut differ = 0;
+    (0..W).for_each(|l| differ |= u32::from(index[l] != first) << l);
+    let end = u64::try_from(first).ok()?.checked_add(u64::from(count))?;
+    (differ & lanes == 0 && end <= len).then_some(first as u32)
 }
 
 /// The lanes of `on` go on behind the instruction; the others go to `to`.

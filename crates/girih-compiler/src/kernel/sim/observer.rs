@@ -64,7 +64,7 @@ impl<'a> Observer<'a> {
         let shared_unit = shared.map(|s| (s.elem_bytes() | s.offset).trailing_zeros()).min().unwrap_or(0);
         let sizes = program.code.iter().filter_map(|inst| match &inst.access()?.at {
             At::Memory { elem, .. } => Some(elem.bytes().trailing_zeros()),
-            At::Slot { .. } => None,
+            At::Slot { .. } | At::Own { .. } => None,
         });
         let sizes = sizes.chain(kernel.tensors.values().map(|t| t.elem.bytes().trailing_zeros()));
         Observer {
