@@ -128,3 +128,58 @@ fn what_cannot_begin_is_an_error() {
     let of_one = eval::run(&k, &placed, &Launch::new([1; 3], vec![0]), &mut VecMemory::new(), &mut Silent);
     assert!(of_one.unwrap_err().message.contains("only the simulator runs blocks of several threads"));
 }
+
+/// A thread's own arrays: the same element in every lane, another in each, under masks, of several elements at once, and
+/// before they are written.
+#[test]
+fn arrays_of_a_thread() {
+    let text = "\
+kernel k(o: ptr<i32>) threads 64 scratch 48 {
+  slot s: i32[8] at 0
+  slot b: i8[4] at 32
+  for i in 0..8 step 1 {
+    v: i32 = index i*100 + tx
+    store s[(i + tx)%8] = v
+  }
+  store s[3] = 7:i32 where tx%2 == 0
+  store b[tx%4] = 1:i8
+  x: i32 = load s[tx%8]
+  p: i32x4 = load s[2]
+  y: i32 = lane p[tx%4]
+  c: i8 = load b[(tx + 1)%4]
+  d: i8 = load b[2] where tx < 3
+  store o[bx*256 + tx*4] = x
+  store o[bx*256 + tx*4 + 1] = y
+  e: i32 = ext.i32 c
+  f: i32 = ext.i32 d
+  store o[bx*256 + tx*4 + 2] = e
+  store o[bx*256 + tx*4 + 3] = f
+}
+";
+    let expected = (0..64i32).cycle().take(128).flat_map(|t| {
+        let element = |at: i32| if at == 3 && t % 2 == 0 { 7 } else { (at - t).rem_euclid(8) * 100 + t };
+        let poison = i32::from(0xa5u8 as i8);
+        let d = if t >= 3 {
+            0
+        } else if t % 4 == 2 {
+            1
+        } else {
+            poison
+        };
+        [element(t % 8), element(2 + t % 4), poison, d]
+    });
+    let expected: Vec<i32> = expected.collect();
+    clean(text, [2, 1, 1], &[("o", vec![0; 512])], &[], &expected);
+}
+
+/// An index past a thread's own array is a report, wherever the other lanes are.
+#[test]
+fn past_an_array_of_a_thread() {
+    for index in ["tx//32*4", "4", "0 - 1"] {
+        let text = format!(
+            "kernel k(o: ptr<i32>) threads 64 scratch 16 {{\n  slot s: i32[4] at 0\n  store s[{index}] = 1:i32\n}}\n"
+        );
+        let (report, _) = simulate(&kernel(&text), [1, 1, 1], &[("o", vec![0])], &[], &Options::default());
+        assert!(report.stopped.is_some() || !report.is_clean(), "{index}: {report}");
+    }
+}
