@@ -10,6 +10,8 @@ pub struct Launch {
     pub grid: [u32; 3],
     /// One slot per entry parameter: the bits of a scalar (zero-extended), or an address.
     pub args: Vec<u64>,
+    /// Where the kernel's globals lie, in their order; kernel IR places those that are not here in memory of the run.
+    pub globals: Vec<u64>,
     /// Seed of the order in which the evaluator runs blocks; 0 is round-robin.
     pub seed: u64,
     /// Run this one block only.
@@ -20,7 +22,7 @@ pub struct Launch {
 
 impl Launch {
     pub fn new(grid: [u32; 3], args: Vec<u64>) -> Launch {
-        Launch { grid, args, seed: 0, only_block: None, budget: Budget::default() }
+        Launch { grid, args, globals: vec![], seed: 0, only_block: None, budget: Budget::default() }
     }
     pub fn blocks(&self) -> u64 {
         self.grid.iter().map(|&g| g as u64).product()

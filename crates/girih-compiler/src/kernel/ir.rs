@@ -2,8 +2,8 @@
 //! statement becomes one line of source.
 //!
 //! ```text
-//! kernel  := "kernel" (NAME | LABEL) "(" (VAL ":" ty),* ")" grid? threads? "scratch" INT shared? "{" (slot | global | tensor)* stmt*
-//!            "}"
+//! kernel  := "kernel" (NAME | LABEL) "(" (VAL ":" ty),* ")" grid? threads? "scratch" INT shared? "{"
+//!            (slot | global | tensor)* stmt* "}"
 //!                                                            INT: bytes for each worker; LABEL: its name in quotes,
 //!                                                            what is not plain escaped
 //! grid    := "grid" "(" ix "," ix "," ix ")"                               the kernel's own; otherwise the launch gives it

@@ -300,8 +300,11 @@ impl<'a> Prepared<'a> {
     }
 
     fn run_sim(&self, version: &Version) -> Result<Report> {
+        let addresses = self.kernel.global_addresses(&version.lowered.tile)?;
+        let globals: Vec<u64> = addresses.into_iter().map(|at| at as u64).collect();
         self.interpreted(&mut |launch, memory, host| {
-            simulate::kernel(&version.lowered, launch, memory, host, self.kernel.options()).map(|()| vec![])
+            let launch = Launch { globals: globals.clone(), ..launch.clone() };
+            simulate::kernel(&version.lowered, &launch, memory, host, self.kernel.options()).map(|()| vec![])
         })
     }
 

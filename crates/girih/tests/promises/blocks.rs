@@ -1,7 +1,7 @@
 //! Blocks that wait for each other, and what outlives a launch.
 
 use crate::common::*;
-use girih::Arg;
+use girih::{Arg, Device};
 
 /// Spins until `%p` satisfies `%value HOW %want`, reading with acquire.
 fn wait_until(p: &str, how: &str, want: &str) -> String {
@@ -147,7 +147,7 @@ fn globals_live_as_long_as_the_program() {
   }
 }
 "#;
-    for device in DEVICES {
+    for device in DEVICES.into_iter().chain([Device::Sim]) {
         let program = parsed(text);
         let mut seen = Vec::new();
         for _ in 0..2 {

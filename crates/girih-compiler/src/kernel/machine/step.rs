@@ -153,13 +153,12 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                 let (lo, hi, step) = (lo.lanes(regs), hi.lanes(regs), step.lanes(regs));
                 let mut on = 0;
                 let mut least = 1;
-                each::<W>(mask, |l| {
-                    least = least.min(step[l]);
-                    regs[counter.axis as usize][l] = lo[l] as u64;
-                    regs[counter.end as usize][l] = hi[l] as u64;
-                    regs[counter.step as usize][l] = step[l] as u64;
-                    on |= u32::from(lo[l] < hi[l]) << l;
-                });
+                each::<W>(mask, |l| least = least.min(step[l]));
+                each::<W>(mask, |l| on |= u32::from(lo[l] < hi[l]) << l);
+                for (slot, from) in [(counter.axis, &lo), (counter.end, &hi), (counter.step, &step)] {
+                    let to = &mut regs[slot as usize];
+                    each::<W>(mask, |l| to[l] = from[l] as u64);
+                }
                 if least <= 0 {
                     let message = format!("the step of a loop is {least}; it must be positive");
                     return Err(self.trap(at.block, Code::StepNotPositive, None, message));
@@ -170,9 +169,12 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                 let (end, step) = (regs[counter.end as usize], regs[counter.step as usize]);
                 let axis = &mut regs[counter.axis as usize];
                 let mut done = 0;
-                each::<W>(mask, |l| match (axis[l] as i64).checked_add(step[l] as i64) {
-                    Some(next) if next < end[l] as i64 => axis[l] = next as u64,
-                    _ => done |= 1 << l,
+                each::<W>(mask, |l| {
+                    // Steps are positive, so what is not more went past the largest number.
+                    let (now, next) = (axis[l] as i64, (axis[l] as i64).wrapping_add(step[l] as i64));
+                    let left = next > now && next < end[l] as i64;
+                    axis[l] = if left { next as u64 } else { axis[l] };
+                    done |= u32::from(!left) << l;
                 });
                 branch(groups, group, done, *body);
             }
