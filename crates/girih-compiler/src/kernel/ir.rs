@@ -81,7 +81,8 @@
 
 pub use super::ident::{Ident, Idents};
 use crate::base::{IdMap, Label, Quoted};
-pub use crate::loops::ir::{AxisId, BufId, Cmp, Cond, Global, Ix, Mask, Opnd, Order, RmwOp, SiteId, ValId};
+use crate::loops;
+pub use crate::loops::ir::{AxisId, BufId, Cmp, Cond, Ix, Mask, Opnd, Order, RmwOp, SiteId, ValId};
 /// What one lane holds.
 pub use crate::num::Ty as Elem;
 use crate::num::{DType, ScalarOp};
@@ -263,6 +264,13 @@ pub enum Address {
         buf: BufId,
         index: Ix,
     },
+}
+
+/// An array in global memory: what the kernel calls it, and what it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Global {
+    pub name: Ident,
+    pub array: loops::ir::Global,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -496,7 +504,7 @@ pub struct Kernel {
     pub axes: IdMap<AxisId, Axis>,
     pub slots: IdMap<BufId, Slot>,
     pub tensors: IdMap<TensorId, Tensor>,
-    /// The module's globals, and constants of the kernel behind them; their names are identifiers.
+    /// The module's globals, and constants of the kernel behind them.
     pub globals: Vec<Global>,
     /// Threads of a block; 1 on a CPU.
     pub threads: u32,

@@ -5,6 +5,7 @@ use super::print::{FENCES, MBARRIER, SHUFFLES, SPACES};
 use crate::base::lines::unquote;
 use crate::base::{Code, Diagnostic, Label, Quoted, Span};
 use crate::index::text::{Tokens, launch_leaf, read_ix, read_mask};
+use crate::loops;
 use crate::loops::print::{ORDERS, RMWS, of_word};
 use crate::num::literal::parse_const;
 use crate::num::spell::{Class, parse_op};
@@ -311,7 +312,7 @@ impl<'a> Parser<'a> {
         let mut c = self.line()?;
         c.next();
         c.expect("@")?;
-        let name = ident(c.next())?.to_string();
+        let name = ident(c.next())?;
         if self.k.globals.iter().any(|g| g.name == name) {
             return Err(format!("`@{name}` is defined twice"));
         }
@@ -329,7 +330,8 @@ impl<'a> Parser<'a> {
             return Err(format!("the number of values given is {}", bits.len()));
         }
         c.end()?;
-        self.k.globals.push(Global { name, dtype, align, constant, bits });
+        let array = loops::ir::Global { name: name.to_string(), dtype, align, constant, bits };
+        self.k.globals.push(Global { name, array });
         Ok(())
     }
 
@@ -707,7 +709,7 @@ impl<'a> Parser<'a> {
             "global" => {
                 c.expect("@")?;
                 let name = c.next();
-                let at = self.k.globals.iter().position(|g| g.name == name);
+                let at = self.k.globals.iter().position(|g| g.name.as_str() == name);
                 Stmt::GlobalAddr { dst, global: at.ok_or(format!("there is no global `@{name}`"))? as u32 }
             }
             "scratch" => Stmt::Scratch { dst, offset: self.ix(c)? },

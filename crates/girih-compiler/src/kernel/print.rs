@@ -49,7 +49,7 @@ pub fn print_numbered(kernel: &Kernel) -> (String, Vec<u32>) {
         p.line(&format!("{word} {}: {ty}[{}] at {}", slot.name, slot.len, slot.offset));
     }
     for global in &kernel.globals {
-        p.line(&global_text(global, &global.name));
+        p.line(&global_text(&global.array, global.name.as_str()));
     }
     for tensor in kernel.tensors.values() {
         let Tensor { name, base, elem, dims, strides, extents, swizzle } = tensor;

@@ -13,8 +13,8 @@
 //! `%` as there are arguments and no letter or digit after any (the form of older documents), each `%` prints its argument in the
 //! default format: `%d`, `%g` or `%p`.
 
-use super::DType;
 use super::convert::to_f64;
+use super::{DType, Ty};
 
 /// A tile to print.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -71,11 +71,7 @@ pub fn conversions(fmt: &str, args: usize) -> Result<usize, String> {
 
 /// Formats `args`; the error says what is wrong with the format.
 pub fn format(fmt: &str, args: &[PrintValue]) -> Result<String, String> {
-    let pieces = parse(fmt, args.len())?;
-    let wanted = pieces.iter().filter(|p| matches!(p, Piece::Conversion(_))).count();
-    if wanted != args.len() {
-        return Err(format!("the format has {wanted} conversions for {} values", args.len()));
-    }
+    let pieces = pieces(fmt, args.len())?;
     let mut out = String::new();
     let mut args = args.iter();
     for piece in pieces {
@@ -91,22 +87,30 @@ pub fn format(fmt: &str, args: &[PrintValue]) -> Result<String, String> {
     Ok(out)
 }
 
-/// The format taken apart, for values of these types; `true` where they are addresses. The error says what is wrong with it.
-pub fn parts(fmt: &str, args: &[(DType, bool)]) -> Result<Vec<Part>, String> {
-    let pieces = parse(fmt, args.len())?;
-    let wanted = pieces.iter().filter(|p| matches!(p, Piece::Conversion(_))).count();
-    if wanted != args.len() {
-        return Err(format!("the format has {wanted} conversions for {} values", args.len()));
-    }
-    let mut args = args.iter();
+/// The format taken apart, for values of these types. The error says what is wrong with it.
+pub fn parts(fmt: &str, args: &[Ty]) -> Result<Vec<Part>, String> {
+    let mut letters = args.iter().map(|ty| match ty {
+        Ty::Num(d) => default_letter(*d, false),
+        Ty::Ptr(d) => default_letter(*d, true),
+    });
     let part = |piece| match piece {
         Piece::Text(text) => Part::Text(text),
         Piece::Conversion(spec) => {
-            let (dtype, pointer) = *args.next().unwrap_or(&(DType::I32, false));
-            Part::Value { flags: spec.flags(), letter: spec.conversion.unwrap_or(default_letter(dtype, pointer)) }
+            let letter = letters.next().unwrap_or('d');
+            Part::Value { flags: spec.flags(), letter: spec.conversion.unwrap_or(letter) }
         }
     };
-    Ok(pieces.into_iter().map(part).collect())
+    Ok(pieces(fmt, args.len())?.into_iter().map(part).collect())
+}
+
+/// The pieces of a format that takes as many values as there are.
+fn pieces(fmt: &str, args: usize) -> Result<Vec<Piece>, String> {
+    let pieces = parse(fmt, args)?;
+    let wanted = pieces.iter().filter(|p| matches!(p, Piece::Conversion(_))).count();
+    if wanted != args {
+        return Err(format!("the format has {wanted} conversions for {args} values"));
+    }
+    Ok(pieces)
 }
 
 /// How a value is printed that a bare `%` stands for.

@@ -27,11 +27,11 @@ impl<'a> Globals<'a> {
         }
         let alike = |name: &str| self.all.iter().any(|(_, other)| other == name);
         // Names with two `_` inside are the user's.
-        let words: Vec<&str> = global.name.split('_').filter(|w| !w.is_empty()).collect();
+        let words: Vec<&str> = global.name.as_str().split('_').filter(|w| !w.is_empty()).collect();
         let word = words.join("_");
         let of = |n: usize| match n {
-            1 => format!("global_{word}_{}", global.dtype),
-            n => format!("global_{word}_{n}_{}", global.dtype),
+            1 => format!("global_{word}_{}", global.array.dtype),
+            n => format!("global_{word}_{n}_{}", global.array.dtype),
         };
         let name = (1..).map(of).find(|name| !alike(name)).unwrap_or_default();
         self.all.push((global, name.clone()));
@@ -45,7 +45,8 @@ impl<'a> Globals<'a> {
 }
 
 fn definition(support: &mut Support, global: &Global, name: &str) -> String {
-    let Global { dtype: d, bits, .. } = global;
+    let array = &global.array;
+    let (d, bits) = (&array.dtype, &array.bits);
     let finite = |bits: &u64| match d {
         DType::F32 | DType::TF32 => f32::from_bits(*bits as u32).is_finite(),
         DType::F64 => f64::from_bits(*bits).is_finite(),
@@ -62,8 +63,8 @@ fn definition(support: &mut Support, global: &Global, name: &str) -> String {
         let mask = u64::MAX >> (64 - 8 * d.bytes().clamp(1, 8));
         (support.ty(word, 1), bits.iter().map(|b| format!("{:#x}", b & mask)).collect())
     };
-    let constant = if global.constant { "const " } else { "" };
-    let align = global.align.max(d.bytes()).max(1);
+    let constant = if array.constant { "const " } else { "" };
+    let align = array.align.max(d.bytes()).max(1);
     let begin = format!("__device__ {constant}__align__({align}) {ty} {name}[{}] = {{", values.len().max(1));
     match values.len() {
         0 => format!("{begin}}};\n"),

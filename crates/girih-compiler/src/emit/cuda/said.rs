@@ -14,7 +14,7 @@ use crate::num::printf::{self, Part};
 use crate::num::{DType, ScalarOp};
 
 /// The most values that CUDA's `printf` takes.
-const MOST_VALUES: usize = 32;
+const MOST_VALUES: u64 = 32;
 
 impl Printer<'_> {
     pub(super) fn print(&mut self, format: &Quoted, args: &[PrintArg]) -> Result<()> {
@@ -24,14 +24,14 @@ impl Printer<'_> {
             PrintArg::Tile { slot, .. } => self.kernel.slots[*slot].elem,
         };
         let elems: Vec<Elem> = args.iter().map(elem).collect();
-        let types: Vec<(DType, bool)> = elems
-            .iter()
-            .map(|elem| match elem {
-                Elem::Num(d) => (*d, false),
-                Elem::Ptr(d) => (*d, true),
-            })
-            .collect();
-        let parts = match printf::parts(format.raw(), &types) {
+        let count = |arg: &PrintArg| match arg {
+            PrintArg::Scalar(_) => 1,
+            PrintArg::Tile { shape, .. } => shape.iter().fold(1u64, |n, d| n.saturating_mul(*d)),
+        };
+        if args.iter().map(count).fold(0u64, u64::saturating_add) > MOST_VALUES {
+            return self.refuse(&format!("a print of more than {MOST_VALUES} values, which is what CUDA's takes"));
+        }
+        let parts = match printf::parts(format.raw(), &elems) {
             Ok(parts) => parts,
             Err(why) => return self.refuse(&format!("a print that is none: {why}")),
         };
@@ -48,12 +48,6 @@ impl Printer<'_> {
                             text += &self.value(elem, &value, &flags, letter, &mut values);
                         }
                         PrintArg::Tile { slot, shape } => {
-                            let count = shape.iter().fold(1u64, |n, d| n.saturating_mul(*d));
-                            if values.len() as u64 + count > MOST_VALUES as u64 {
-                                return self.refuse(&format!(
-                                    "a print of more than {MOST_VALUES} values, which is what CUDA's takes"
-                                ));
-                            }
                             let name = self.kernel.slots[*slot].name.to_string();
                             let mut next = 0;
                             self.tile(
@@ -70,9 +64,6 @@ impl Printer<'_> {
                     }
                 }
             }
-        }
-        if values.len() > MOST_VALUES {
-            return self.refuse(&format!("a print of more than {MOST_VALUES} values, which is what CUDA's takes"));
         }
         values.insert(0, Quoted::new(&text).in_c());
         self.out.line(&format!("printf({});", values.join(", ")));
@@ -98,10 +89,6 @@ impl Printer<'_> {
         let float = "eEfFgGaA".contains(letter);
         let signed = matches!(letter, 'd' | 'i');
         let (value, length) = match elem {
-            Elem::Ptr(_) if letter == 'p' => {
-                values.push(format!("(unsigned long long){x}"));
-                return format!("0x%{flags}llx");
-            }
             Elem::Ptr(_) if float => (format!("(double)(unsigned long long){x}"), ""),
             Elem::Ptr(_) => (format!("(unsigned long long){x}"), "ll"),
             Elem::Num(d) if d.is_float() => {
@@ -122,16 +109,18 @@ impl Printer<'_> {
             Elem::Num(d @ (DType::I8 | DType::I16)) if !signed => {
                 (format!("({}){x}", self.support.ty(if d == DType::I8 { "u8" } else { "u16" }, 1)), "")
             }
+            // What is widened to be an address is widened by zeros.
+            Elem::Num(DType::I32) if letter == 'p' => (format!("({}){x}", self.support.ty("u32", 1)), ""),
             Elem::Num(_) => (x.to_string(), ""),
         };
-        // A character and an address are not of a length.
-        let (value, letter, length) = match letter {
-            'c' => (format!("(int)({value})"), 'c', ""),
-            'p' => (format!("(unsigned long long)({value})"), 'x', "ll"),
-            other => (value, other, length),
+        let (value, conversion) = match letter {
+            'c' => (format!("(int)({value})"), format!("%{flags}c")),
+            'p' if matches!(elem, Elem::Ptr(_)) => (value, format!("0x%{flags}llx")),
+            'p' => (format!("(unsigned long long)({value})"), format!("0x%{flags}llx")),
+            _ => (value, format!("%{flags}{length}{letter}")),
         };
         values.push(value);
-        format!("%{flags}{length}{letter}")
+        conversion
     }
 
     /// Says why and where, and stops the launch.

@@ -1,6 +1,6 @@
 //! What kernel IR means where a block is one thread, as on a CPU: `run` executes a kernel, block after block.
 //!
-//! In: a [`Kernel`], the placed kernel that it was made of (for its globals, the formats of prints, and sites), a
+//! In: a [`Kernel`], the placed kernel that it was made of (for its sites), a
 //! [`Launch`], a memory and a host. Out: the memory changed and what the kernel printed, or a [`Trap`]. It is the
 //! [`machine`] with warps of one lane, where the first thing that is wrong ends the run.
 //!

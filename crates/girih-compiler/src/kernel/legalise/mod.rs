@@ -140,7 +140,7 @@ impl<'a> Lower<'a> {
             ));
         }
         let mut named = Idents::default();
-        let globals = src.globals.iter().map(|g| k::Global { name: named.fresh(&g.name).to_string(), ..g.clone() });
+        let globals = src.globals.iter().map(|g| k::Global { name: named.fresh(&g.name), array: g.clone() });
         let mut lower = Lower {
             src,
             options,

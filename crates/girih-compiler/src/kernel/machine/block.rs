@@ -115,7 +115,7 @@ pub(in crate::kernel) fn run<const W: usize, V: Watch>(
         slots[program.first_block as usize + 3 + i] = [u64::from(*g); W];
     }
     for (i, global) in kernel.globals.iter().enumerate() {
-        let placed = launch.globals.get(i).map_or_else(|| access::place_global(global, memory), |at| Ok(*at));
+        let placed = launch.globals.get(i).map_or_else(|| access::place_global(&global.array, memory), |at| Ok(*at));
         let address = placed.map_err(|_| {
             let message = format!("the global `{}` could not be placed in memory", global.name);
             Trap::new(Code::OutOfBounds, message)

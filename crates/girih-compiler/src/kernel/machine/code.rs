@@ -314,8 +314,9 @@ pub(in crate::kernel) struct Program {
     pub thread: Slot,
     pub scratch: Slot,
     pub first_global: Slot,
-    /// Constants, and the slot of the first.
+    /// The arrays whose elements are slots.
     pub own: Vec<Own>,
+    /// Constants, and the slot of the first.
     pub consts: Vec<u64>,
     pub first_const: Slot,
     /// Blocks may wait for each other.

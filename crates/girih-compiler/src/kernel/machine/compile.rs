@@ -5,7 +5,7 @@ use super::code::{Access, Arg, At, Counter, Inst, NO_STATEMENT, Own, Program, Sh
 use super::tensor::TensorCode;
 use crate::base::Quoted;
 use crate::base::id::Id;
-use crate::kernel::ir::{self, *};
+use crate::kernel::ir::*;
 use crate::kernel::verify::MOST_MBARRIERS;
 use crate::loops::eval::expr::{Expr, Leaves, MaskCode, Slot};
 use crate::num::{DType, ScalarOp};
@@ -32,7 +32,6 @@ struct Compiler<'a> {
     consts: Vec<u64>,
     loops: Vec<Jumps>,
     cooperative: bool,
-    addressed: bool,
 }
 
 /// Jump instructions still to be pointed behind a loop, and at its next iteration.
@@ -65,11 +64,16 @@ pub(in crate::kernel) fn compile(kernel: &Kernel) -> Res<Program> {
     let scratch = take(1)?;
     let first_global = take(kernel.globals.len() as u64)?;
     let hidden = take(2 * count_loops(&kernel.body))?;
-    let own = owned(kernel).into_iter().map(|slot| {
-        let Some(ir::Slot { len, elem, .. }) = slot else { return Ok(None) };
+    let addressed = addressed(&kernel.body);
+    // A GPU's threads have small arrays in registers.
+    let own = kernel.slots.values().map(|slot| {
+        let (len, elem) = (slot.len, in_slot(slot.elem));
+        if addressed || kernel.threads == 1 || slot.space != Space::Scratch || len > MOST_OWN {
+            return Ok(None);
+        }
         let poison = u64::from_le_bytes([POISON; 8]);
-        let begins = if in_slot(*elem) == DType::I1 { 1 } else { poison & in_slot(*elem).mask() };
-        Ok(Some(Own { first: take(*len)?, len: *len, begins }))
+        let begins = if elem == DType::I1 { 1 } else { poison & elem.mask() };
+        Ok(Some(Own { first: take(len)?, len, begins }))
     });
     let own = own.collect::<Res<Vec<Option<Own>>>>()?;
     let first_const = take(0)?;
@@ -90,7 +94,6 @@ pub(in crate::kernel) fn compile(kernel: &Kernel) -> Res<Program> {
         consts: vec![],
         loops: vec![],
         cooperative: false,
-        addressed: false,
     };
     if kernel.mbarriers() > MOST_MBARRIERS {
         return Err(format!("it has {} mbarriers", kernel.mbarriers()));
@@ -116,7 +119,7 @@ pub(in crate::kernel) fn compile(kernel: &Kernel) -> Res<Program> {
         shared_bytes: kernel.shared,
         tensors,
         mbarriers: kernel.mbarriers() as u32,
-        addressed: c.addressed,
+        addressed,
         params,
         first_block,
         thread,
@@ -132,33 +135,14 @@ pub(in crate::kernel) fn compile(kernel: &Kernel) -> Res<Program> {
 /// The most elements of an array that become slots.
 const MOST_OWN: u64 = 256;
 
-/// The slots of a GPU's thread that are registers of it: small, and only loaded and stored, so that no address is taken.
-fn owned(kernel: &Kernel) -> Vec<Option<&ir::Slot>> {
-    let mut all: Vec<Option<&ir::Slot>> = kernel.slots.values().map(Some).collect();
-    let keep = |slot: &ir::Slot| slot.space == Space::Scratch && slot.len <= MOST_OWN && kernel.threads > 1;
-    all.iter_mut().for_each(|slot| *slot = slot.filter(|s| keep(s)));
-    let mut addressed = false;
-    fn visit(body: &[Stmt], all: &mut [Option<&ir::Slot>], addressed: &mut bool) {
-        for stmt in body {
-            match stmt {
-                Stmt::Scratch { .. } => *addressed = true,
-                Stmt::Rmw { place: Address::Slot { buf, .. }, .. }
-                | Stmt::Cas { place: Address::Slot { buf, .. }, .. } => {
-                    if let Some(slot) = all.get_mut(buf.0 as usize) {
-                        *slot = None;
-                    }
-                }
-                Stmt::For { body, .. } | Stmt::Loop { body } => visit(body, all, addressed),
-                Stmt::If { then, els, .. } => {
-                    visit(then, all, addressed);
-                    visit(els, all, addressed);
-                }
-                _ => {}
-            }
-        }
-    }
-    visit(&kernel.body, &mut all, &mut addressed);
-    if addressed { vec![] } else { all }
+/// Whether the address of scratch memory is taken.
+fn addressed(body: &[Stmt]) -> bool {
+    body.iter().any(|stmt| match stmt {
+        Stmt::Scratch { .. } => true,
+        Stmt::For { body, .. } | Stmt::Loop { body } => addressed(body),
+        Stmt::If { then, els, .. } => addressed(then) || addressed(els),
+        _ => false,
+    })
 }
 
 fn count_loops(body: &[Stmt]) -> u64 {
@@ -254,11 +238,10 @@ impl Compiler<'_> {
             Address::Slot { buf, index } => {
                 let slot = self.kernel.slots.get(*buf).ok_or_else(|| format!("there is no slot {}", buf.0))?;
                 let (offset, len, elem) = (slot.offset, slot.len, in_slot(slot.elem));
-                if let Some(Some(Own { first, .. })) = self.own.get(buf.0 as usize) {
-                    let first = *first;
-                    At::Own { buf: *buf, first, len, index: self.expr(index)?, elem }
-                } else {
-                    At::Slot { buf: *buf, space: slot.space, offset, len, index: self.expr(index)?, elem }
+                let (buf, space, index) = (*buf, slot.space, self.expr(index)?);
+                match self.own.get(buf.0 as usize) {
+                    Some(Some(own)) => At::Own { buf, first: own.first, len, index, elem },
+                    _ => At::Slot { buf, space, offset, len, index, elem },
                 }
             }
         };
@@ -494,10 +477,7 @@ impl Compiler<'_> {
                 let from = Arg { first: self.first_global + global, stride: 0 };
                 Inst::Copy { dst: self.val(*dst)?, from, lanes: 1 }
             }
-            Stmt::Scratch { dst, offset } => {
-                self.addressed = true;
-                Inst::Scratch { dst: self.val(*dst)?, offset: self.expr(offset)? }
-            }
+            Stmt::Scratch { dst, offset } => Inst::Scratch { dst: self.val(*dst)?, offset: self.expr(offset)? },
         };
         self.emit(inst);
         Ok(())
@@ -565,6 +545,10 @@ impl Compiler<'_> {
                 PrintArg::Tile { slot, shape } => {
                     let own = self.own.get(slot.0 as usize);
                     let slot = self.kernel.slots.get(*slot).ok_or("there is no such slot")?;
+                    let count = shape.iter().try_fold(1u64, |n, d| n.checked_mul(*d));
+                    if count.is_none_or(|n| n > slot.len) {
+                        return Err(format!("a print shows more elements than `{}` has", slot.name));
+                    }
                     match own {
                         Some(Some(own)) => Shown::Own(own.first, slot.elem, shape.clone()),
                         _ => Shown::Slot(slot.space, slot.offset, slot.elem, shape.clone()),

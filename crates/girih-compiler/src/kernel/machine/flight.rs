@@ -16,10 +16,11 @@
 use super::block::{Block, Machine};
 use super::code::Access;
 use super::ops::each;
-use super::places::{Places, Stores};
+use super::places::Places;
 use super::step::At;
 use super::watch::{Landing, Watch, What};
 use crate::base::launch::Trap;
+use crate::base::memory::Memory;
 
 /// The copies that the lanes of a warp began with one statement.
 pub(super) struct Flight<const W: usize> {
@@ -58,13 +59,13 @@ const MOST: usize = 16;
 
 impl<const W: usize> Flight<W> {
     /// Moves the bytes of some lanes. The source was there when the copy began; if it is not any more, nothing is written.
-    fn land(&self, stores: &mut Stores<'_>, lanes: u32) {
+    fn land(&self, memory: &dyn Memory, shared: &mut [u8], lanes: u32) {
         let bytes = (self.bytes as usize).min(MOST);
         each::<W>(lanes, |l| {
             let mut moved = [0; MOST];
-            let there = self.zeros >> l & 1 == 1 || stores.memory.read(self.from[l], &mut moved[..bytes]).is_ok();
+            let there = self.zeros >> l & 1 == 1 || memory.read(self.from[l], &mut moved[..bytes]).is_ok();
             let at = self.to[l] as usize;
-            if let (true, Some(to)) = (there, stores.shared.get_mut(at..at.saturating_add(bytes))) {
+            if let (true, Some(to)) = (there, shared.get_mut(at..at.saturating_add(bytes))) {
                 to.copy_from_slice(&moved[..bytes]);
             }
         });
@@ -109,8 +110,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         self.touched(block, reads, (&source, from), What::Read, 0);
         self.touched(block, writes, (&target, to), What::Write, writes.lanes);
         if self.schedule.lands_at_once() {
-            let Block { scratch, shared, .. } = &mut *block;
-            flight.land(&mut Stores { memory: &mut *self.memory, scratch, shared }, flight.lanes);
+            flight.land(self.memory, &mut block.shared, flight.lanes);
             flight.landed = true;
         }
         block.warps[at.warp].flights.all.push(flight);
@@ -119,10 +119,9 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
 
     /// Ends the copies of all groups of the lanes but the newest `left`.
     pub(super) fn wait_groups(&mut self, block: &mut Block<W, V::Local>, at: At, left: u32) {
-        let Block { warps, scratch, shared, local, .. } = &mut *block;
+        let Block { warps, shared, local, .. } = &mut *block;
         let Flights { all, groups } = &mut warps[at.warp].flights;
         let backwards = self.schedule.last_lane_first();
-        let mut stores = Stores { memory: &mut *self.memory, scratch, shared };
         let count = all.len();
         for n in 0..count {
             let flight = &mut all[if backwards { count - 1 - n } else { n }];
@@ -134,7 +133,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                 continue;
             }
             if !flight.landed {
-                flight.land(&mut stores, over);
+                flight.land(self.memory, shared, over);
             }
             flight.lanes &= !over;
             let Flight { statement, bytes, to, from, zeros, .. } = &*flight;

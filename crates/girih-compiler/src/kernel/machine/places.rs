@@ -69,29 +69,36 @@ impl<const W: usize> Places<W> {
 }
 
 /// What a thread can read and write.
-pub(super) struct Stores<'a> {
+pub(super) struct Stores<'a, const W: usize> {
     pub memory: &'a mut dyn Memory,
     pub scratch: &'a mut [u8],
     pub shared: &'a mut [u8],
+    /// The slots of the warp.
+    pub regs: &'a mut [[u64; W]],
 }
 
-impl Stores<'_> {
+impl<const W: usize> Stores<'_, W> {
     /// The element `v` behind a lane's first one; the index is inside its slot.
-    pub fn read<const W: usize>(&self, p: &Places<W>, lane: usize, v: u32) -> Result<u64, Fault> {
+    pub fn read(&self, p: &Places<W>, lane: usize, v: u32) -> Result<u64, Fault> {
         let index = p.index[lane].wrapping_add(i64::from(v));
         match p.kind {
             Kind::Memory => access::load(self.memory, p.base[lane], index, p.elem),
-            Kind::Own => Ok(0),
+            Kind::Own => Ok(self.regs.get(own(p.base[lane], index)).map_or(0, |lanes| lanes[lane])),
             Kind::Scratch => Ok(element(self.scratch, p.base[lane], index, p.elem)),
             Kind::Shared => Ok(element(self.shared, p.base[lane], index, p.elem)),
         }
     }
 
-    pub fn write<const W: usize>(&mut self, p: &Places<W>, lane: usize, v: u32, bits: u64) -> Result<(), Fault> {
+    pub fn write(&mut self, p: &Places<W>, lane: usize, v: u32, bits: u64) -> Result<(), Fault> {
         let index = p.index[lane].wrapping_add(i64::from(v));
         let bytes = match p.kind {
             Kind::Memory => return access::store(self.memory, p.base[lane], index, p.elem, bits),
-            Kind::Own => return Ok(()),
+            Kind::Own => {
+                if let Some(to) = self.regs.get_mut(own(p.base[lane], index)) {
+                    to[lane] = bits & p.elem.mask();
+                }
+                return Ok(());
+            }
             Kind::Scratch => &mut *self.scratch,
             Kind::Shared => &mut *self.shared,
         };
@@ -102,6 +109,11 @@ impl Stores<'_> {
         }
         Ok(())
     }
+}
+
+/// The slot of an element.
+fn own(first: u64, index: i64) -> usize {
+    first.wrapping_add(index as u64) as usize
 }
 
 fn byte(base: u64, index: i64, elem: DType) -> usize {

@@ -359,23 +359,13 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                 }
                 return Ok(());
             }
-            let first = *first;
-            let places = self.places(block, &mut at, access, What::Read)?;
-            let regs = &mut block.warps[at.warp].regs;
-            for e in 0..access.lanes {
-                each::<W>(all & !at.lanes, |l| regs[(dst + e) as usize][l] = 0);
-                each::<W>(at.lanes, |l| {
-                    regs[(dst + e) as usize][l] = regs[(first + places.index[l] as u32 + e) as usize][l];
-                });
-            }
-            return Ok(());
         }
         let places = self.places(block, &mut at, access, What::Read)?;
         let mut faults = vec![];
         let Block { warps, scratch, shared, .. } = &mut *block;
-        let stores = Stores { memory: &mut *self.memory, scratch, shared };
+        let stores = Stores { memory: &mut *self.memory, scratch, shared, regs: &mut warps[at.warp].regs };
         for e in 0..access.lanes {
-            let to = &mut warps[at.warp].regs[(dst + e) as usize];
+            let mut to = stores.regs[(dst + e) as usize];
             each::<W>(all & !at.lanes, |l| to[l] = 0);
             each::<W>(at.lanes, |l| match stores.read(&places, l, e) {
                 Ok(bits) => to[l] = bits,
@@ -384,6 +374,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                     faults.push((l, fault));
                 }
             });
+            stores.regs[(dst + e) as usize] = to;
         }
         self.refused(&mut at, &faults, What::Read)?;
         self.touched(block, at, (&places, access), What::Read, 0);
@@ -401,32 +392,23 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
             return Ok(());
         }
         if let code::At::Own { first, len, index, elem, .. } = &access.at {
-            let (first, bits) = (*first, elem.mask());
             let regs = &mut block.warps[at.warp].regs;
-            let values = |regs: &[[u64; W]], e: u32| regs[value(e)].map(|x| x & bits);
-            if let Some(at_element) = alike(&index.lanes(regs), at.lanes, *len, access.lanes) {
+            if let Some(element) = alike(&index.lanes(regs), at.lanes, *len, access.lanes) {
                 for e in 0..access.lanes {
-                    let from = values(regs, e);
-                    let to = &mut regs[(first + at_element + e) as usize];
-                    each::<W>(at.lanes, |l| to[l] = from[l]);
+                    let from = regs[value(e)];
+                    let to = &mut regs[(first + element + e) as usize];
+                    each::<W>(at.lanes, |l| to[l] = from[l] & elem.mask());
                 }
                 return Ok(());
             }
-            let places = self.places(block, &mut at, access, What::Write)?;
-            let regs = &mut block.warps[at.warp].regs;
-            for e in 0..access.lanes {
-                let from = values(regs, e);
-                each::<W>(at.lanes, |l| regs[(first + places.index[l] as u32 + e) as usize][l] = from[l]);
-            }
-            return Ok(());
         }
         let places = self.places(block, &mut at, access, What::Write)?;
         let mut faults = vec![];
         let backwards = self.schedule.last_lane_first();
         let Block { warps, scratch, shared, .. } = &mut *block;
-        let mut stores = Stores { memory: &mut *self.memory, scratch, shared };
+        let mut stores = Stores { memory: &mut *self.memory, scratch, shared, regs: &mut warps[at.warp].regs };
         for e in 0..access.lanes {
-            let from = &warps[at.warp].regs[value(e)];
+            let from = stores.regs[value(e)];
             let mut write = |l: usize| {
                 if let Err(fault) = stores.write(&places, l, e, from[l]) {
                     faults.push((l, fault));
@@ -458,8 +440,8 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         let places = self.places(block, &mut at, access, What::Update)?;
         let (mut faults, mut wrote) = (vec![], 0);
         let Block { warps, scratch, shared, .. } = &mut *block;
-        let mut stores = Stores { memory: &mut *self.memory, scratch, shared };
-        let to = &mut warps[at.warp].regs[dst as usize];
+        let mut stores = Stores { memory: &mut *self.memory, scratch, shared, regs: &mut warps[at.warp].regs };
+        let mut to = stores.regs[dst as usize];
         each::<W>(at.lanes, |l| {
             let done = stores.read(&places, l, 0).and_then(|old| {
                 to[l] = old;
@@ -471,6 +453,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                 faults.push((l, fault));
             }
         });
+        stores.regs[dst as usize] = to;
         self.refused(&mut at, &faults, What::Update)?;
         self.touched(block, at, (&places, access), What::Update, wrote);
         Ok(())
