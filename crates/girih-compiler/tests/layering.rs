@@ -109,7 +109,7 @@ fn emitted_source_is_made_of_no_user_text() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let ir = std::fs::read_to_string(src.join("kernel/ir.rs")).unwrap();
     let code: String = ir.lines().filter(|l| !l.trim_start().starts_with("//")).collect();
-    assert!(code.contains("name: Ident") && code.contains("name: Label"));
+    assert!(code.contains("name: Ident") && code.contains("name: Label") && code.contains("format: Quoted"));
     for text in ["String", "str>", "&str", "&'static str", "Cow", "location::Location", "Frames", "loops::ir::{Axis,"] {
         assert!(!code.contains(text), "kernel IR has text of another kind: {text}");
     }
@@ -123,6 +123,11 @@ fn emitted_source_is_made_of_no_user_text() {
     let allowed = ["num", "index", "emit"];
     for file in files.iter().filter(|f| !f.file_stem().is_some_and(|s| s.to_string_lossy().ends_with("tests"))) {
         let text = std::fs::read_to_string(file).unwrap();
+        assert!(
+            !text.contains(".raw()") && !text.contains("array.name"),
+            "{}: a text as a user wrote it",
+            file.display()
+        );
         for (line, import) in imports(&text, &modules) {
             let named = text.lines().nth(line - 1).unwrap_or_default();
             let fine = allowed.contains(&import.as_str())

@@ -82,22 +82,23 @@ impl Quoted {
         Quoted(text.to_string())
     }
 
-    /// The text itself, for whoever prints it; source has [`Quoted::in_c`].
+    /// The text itself, for whoever prints it. Source has [`Quoted::in_c_format`].
     pub fn raw(&self) -> &str {
         &self.0
     }
 
-    /// A string literal of C: printable ASCII as it is but for what C may read otherwise, `\n`, the rest in octal.
-    pub fn in_c(&self) -> String {
-        let mut out = String::from("\"");
+    /// Inside a string literal of C that is a format of `printf`, which shows the text: printable ASCII as it is but for what
+    /// C or the format may read otherwise, `\n`, the rest in octal.
+    pub fn in_c_format(&self) -> String {
+        let mut out = String::new();
         for b in self.0.bytes() {
             match b {
                 b'\n' => out.push_str("\\n"),
+                b'%' => out.push_str("%%"),
                 b' '..=b'~' if !matches!(b, b'"' | b'\\' | b'?') => out.push(b as char),
                 _ => out.push_str(&format!("\\{b:03o}")),
             }
         }
-        out.push('"');
         out
     }
 }

@@ -80,7 +80,8 @@
 //! 8. Shared slots do not overlap, and start at multiples of 16 bytes.
 
 pub use super::ident::{Ident, Idents};
-use crate::base::{IdMap, Label, Quoted};
+pub use crate::base::Quoted;
+use crate::base::{IdMap, Label};
 use crate::loops;
 pub use crate::loops::ir::{AxisId, BufId, Cmp, Cond, Ix, Mask, Opnd, Order, RmwOp, SiteId, ValId};
 /// What one lane holds.
@@ -266,7 +267,7 @@ pub enum Address {
     },
 }
 
-/// An array in global memory: what the kernel calls it, and what it is.
+/// An array in global memory: what the kernel calls it, and what it is, under the same name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Global {
     pub name: Ident,

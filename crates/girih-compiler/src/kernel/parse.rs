@@ -3,7 +3,7 @@
 use super::ir::*;
 use super::print::{FENCES, MBARRIER, SHUFFLES, SPACES};
 use crate::base::lines::unquote;
-use crate::base::{Code, Diagnostic, Label, Quoted, Span};
+use crate::base::{Code, Diagnostic, Label, Span};
 use crate::index::text::{Tokens, launch_leaf, read_ix, read_mask};
 use crate::loops;
 use crate::loops::print::{ORDERS, RMWS, of_word};

@@ -15,6 +15,7 @@
 
 use super::convert::to_f64;
 use super::{DType, Ty};
+use crate::base::Quoted;
 
 /// A tile to print.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -51,7 +52,7 @@ struct Spec {
 /// A part of a format as C's `printf` has it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Part {
-    Text(String),
+    Text(Quoted),
     /// A conversion: what stands between its `%` and its letter but for a length, and the letter.
     Value {
         flags: String,
@@ -88,19 +89,19 @@ pub fn format(fmt: &str, args: &[PrintValue]) -> Result<String, String> {
 }
 
 /// The format taken apart, for values of these types. The error says what is wrong with it.
-pub fn parts(fmt: &str, args: &[Ty]) -> Result<Vec<Part>, String> {
+pub fn parts(format: &Quoted, args: &[Ty]) -> Result<Vec<Part>, String> {
     let mut letters = args.iter().map(|ty| match ty {
         Ty::Num(d) => default_letter(*d, false),
         Ty::Ptr(d) => default_letter(*d, true),
     });
     let part = |piece| match piece {
-        Piece::Text(text) => Part::Text(text),
+        Piece::Text(text) => Part::Text(Quoted::new(&text)),
         Piece::Conversion(spec) => {
             let letter = letters.next().unwrap_or('d');
             Part::Value { flags: spec.flags(), letter: spec.conversion.unwrap_or(letter) }
         }
     };
-    Ok(pieces(fmt, args.len())?.into_iter().map(part).collect())
+    Ok(pieces(format.raw(), args.len())?.into_iter().map(part).collect())
 }
 
 /// The pieces of a format that takes as many values as there are.

@@ -7,7 +7,6 @@
 //! A format is one of `num::printf`: it is written anew for the types at hand, so none that a user wrote reaches C.
 
 use super::stmt::{Printer, Result};
-use crate::base::Quoted;
 use crate::kernel::ir::*;
 use crate::num::op::Rounding;
 use crate::num::printf::{self, Part};
@@ -31,7 +30,7 @@ impl Printer<'_> {
         if args.iter().map(count).fold(0u64, u64::saturating_add) > MOST_VALUES {
             return self.refuse(&format!("a print of more than {MOST_VALUES} values, which is what CUDA's takes"));
         }
-        let parts = match printf::parts(format.raw(), &elems) {
+        let parts = match printf::parts(format, &elems) {
             Ok(parts) => parts,
             Err(why) => return self.refuse(&format!("a print that is none: {why}")),
         };
@@ -39,7 +38,7 @@ impl Printer<'_> {
         let mut shown = args.iter().zip(elems);
         for part in parts {
             match part {
-                Part::Text(words) => text += &words.replace('%', "%%"),
+                Part::Text(words) => text += &words.in_c_format(),
                 Part::Value { flags, letter } => {
                     let Some((arg, elem)) = shown.next() else { break };
                     match arg {
@@ -65,7 +64,7 @@ impl Printer<'_> {
                 }
             }
         }
-        values.insert(0, Quoted::new(&text).in_c());
+        values.insert(0, format!("\"{text}\""));
         self.out.line(&format!("printf({});", values.join(", ")));
         Ok(())
     }
@@ -126,8 +125,7 @@ impl Printer<'_> {
     /// Says why and where, and stops the launch.
     pub(super) fn assert(&mut self, cond: Opnd, message: &Quoted) {
         let cond = self.opnd(cond, Ty::num(DType::I1, 1));
-        let said = Quoted::new(&format!("block %u,%u,%u: {}\n", message.raw().replace('%', "%%"))).in_c();
-        let place = "blockIdx.x, blockIdx.y, blockIdx.z";
-        self.out.line(&format!("if (!{cond}) {{ printf({said}, {place}); __trap(); }}"));
+        let (said, place) = (message.in_c_format(), "blockIdx.x, blockIdx.y, blockIdx.z");
+        self.out.line(&format!("if (!{cond}) {{ printf(\"block %u,%u,%u: {said}\\n\", {place}); __trap(); }}"));
     }
 }

@@ -140,7 +140,10 @@ impl<'a> Lower<'a> {
             ));
         }
         let mut named = Idents::default();
-        let globals = src.globals.iter().map(|g| k::Global { name: named.fresh(&g.name), array: g.clone() });
+        let globals = src.globals.iter().map(|g| {
+            let name = named.fresh(&g.name);
+            k::Global { array: l::Global { name: name.to_string(), ..g.clone() }, name }
+        });
         let mut lower = Lower {
             src,
             options,

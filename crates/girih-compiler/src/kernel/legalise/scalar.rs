@@ -2,7 +2,6 @@
 
 use super::slots::own_shape;
 use super::{Loc, Lower, Res, Storage, ty};
-use crate::base::Quoted;
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
 use crate::loops::print::place_text;
@@ -277,12 +276,12 @@ impl Lower<'_> {
                         },
                     });
                 }
-                self.push(k::Stmt::Print { format: Quoted::new(format), args: out, site: *site });
+                self.push(k::Stmt::Print { format: k::Quoted::new(format), args: out, site: *site });
             }
             l::Stmt::Assert { cond, message, site } => {
                 let cond = self.scalar(cond)?;
                 let element = self.element()?;
-                self.push(k::Stmt::Assert { cond, message: Quoted::new(message), element, site: *site });
+                self.push(k::Stmt::Assert { cond, message: k::Quoted::new(message), element, site: *site });
             }
             l::Stmt::GlobalAddr { dst, global } => {
                 let dst = self.define(*dst)?;

@@ -3,7 +3,6 @@
 use super::POISON;
 use super::code::{Access, Arg, At, Counter, Inst, NO_STATEMENT, Own, Program, Shown, in_slot};
 use super::tensor::TensorCode;
-use crate::base::Quoted;
 use crate::base::id::Id;
 use crate::kernel::ir::*;
 use crate::kernel::verify::MOST_MBARRIERS;
