@@ -17,6 +17,14 @@ const BANKS: usize = 32;
 pub const BANK_BYTES: u64 = 4 * BANKS as u64;
 const NONE: u8 = u8::MAX;
 
+/// The byte that a byte goes to where the 16-byte pieces of rows are exchanged, so that what is below each other lies in
+/// different banks: `swizzle` bytes are exchanged among each other, 32, 64 or 128; 0 for none. Bytes are counted from a
+/// multiple of eight times as many.
+pub fn swizzled(byte: u64, swizzle: u32) -> u64 {
+    let pieces = u64::from(swizzle / 16).saturating_sub(1);
+    byte ^ (byte >> 7 & pieces) << 4
+}
+
 /// Wavefronts of one request of `lanes`, of `bytes` each, and the least.
 pub fn wavefronts(address: &[u64], lanes: u32, bytes: u32) -> (u32, u32) {
     let at_once = if bytes <= 4 { LANES } else { (LANES * 4 / bytes).max(1) };

@@ -193,6 +193,17 @@ impl Poly {
         (q, r)
     }
 
+    /// The terms of which something holds, and the others with the base.
+    pub fn partition(&self, holds: impl Fn(&[Ix]) -> bool) -> (Poly, Poly) {
+        let (terms, rest) = self.terms.iter().cloned().partition(|(factors, _)| holds(factors));
+        (Poly { terms, base: 0, ..self.clone() }, Poly { terms: rest, ..self.clone() })
+    }
+
+    /// The coefficient of a leaf by itself.
+    pub fn coefficient(&self, leaf: &Ix) -> i128 {
+        self.terms.iter().find(|(factors, _)| matches!(&factors[..], [only] if only == leaf)).map_or(0, |(_, c)| *c)
+    }
+
     /// Quotients and remainders that belong together as what was divided: `x//d*d + x%d` is `x`.
     pub fn rejoined(mut self) -> Poly {
         while let Some((quotient, remainder)) = self.pair() {

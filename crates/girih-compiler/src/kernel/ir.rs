@@ -81,6 +81,7 @@
 
 pub use super::ident::{Ident, Idents};
 pub use crate::base::Quoted;
+use crate::base::banks::swizzled;
 use crate::base::{IdMap, Label};
 use crate::loops;
 pub use crate::loops::ir::{AxisId, BufId, Cmp, Cond, Ix, Mask, Opnd, Order, RmwOp, SiteId, ValId};
@@ -206,8 +207,7 @@ impl Tensor {
     }
     /// The byte in shared memory that a byte of a box goes to; both are counted from a multiple of [`Tensor::align`].
     pub fn swizzled(&self, byte: u64) -> u64 {
-        let pieces = u64::from(self.swizzle / 16).saturating_sub(1);
-        byte ^ (byte >> 7 & pieces) << 4
+        swizzled(byte, self.swizzle)
     }
 }
 

@@ -90,12 +90,15 @@ pub struct Buf {
     /// Row-major; empty for a scalar variable. 4-bit elements take a byte each here.
     pub shape: Vec<u64>,
     pub space: Space,
+    /// The bytes of a row in which 16-byte pieces are exchanged, so that columns of shared memory lie in different banks:
+    /// 32, 64 or 128; 0 for none. Where an element is called by its subscripts, it makes no difference.
+    pub swizzle: u32,
 }
 
 impl Buf {
     /// A buffer in scratch memory.
     pub fn new(name: impl Into<String>, ty: Ty, shape: Vec<u64>) -> Buf {
-        Buf { name: name.into(), ty, shape, space: Space::Scratch }
+        Buf { name: name.into(), ty, shape, space: Space::Scratch, swizzle: 0 }
     }
 
     /// Bytes of all elements.
@@ -203,6 +206,19 @@ pub enum Filled {
     Copied,
     /// By copies from global to shared memory that go on while the threads do other things. Its body only copies.
     Async,
+    /// By a copy of a box of an array, which one thread begins and which goes on by itself (TMA). Its body copies the box
+    /// element by element; the masks say how far the array goes ([`crate::tile::boxes`]).
+    Tensor,
+}
+
+impl Filled {
+    /// What is filled otherwise than by loads and stores, by the word that its text has.
+    pub const WORDS: [(&'static str, Filled); 2] = [("async", Filled::Async), ("tensor", Filled::Tensor)];
+
+    /// The word in the text of a stage, and the space before it.
+    pub fn suffix(self) -> String {
+        Filled::WORDS.iter().find(|(_, f)| *f == self).map_or(String::new(), |(word, _)| format!(" {word}"))
+    }
 }
 
 /// A reduction that may be reassociated: the loop folds into `accs` (rank-0 buffers) with an associative operation.

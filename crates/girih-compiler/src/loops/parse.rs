@@ -281,7 +281,7 @@ impl<'a> Parser<'_, 'a> {
             }
             "stage" => {
                 let buf = self.define_buf()?;
-                let filled = if self.c.eat_word("async") { Filled::Async } else { Filled::Copied };
+                let filled = Filled::WORDS.iter().find(|(word, _)| self.c.eat_word(word)).map_or(Filled::Copied, |f| f.1);
                 self.c.punct(":")?;
                 Stmt::Stage { buf, filled, body: self.body()? }
             }

@@ -17,8 +17,8 @@
 //!          | "break" | "continue" | "return" | "pass"        pass: the body is empty
 //!          | "print" STRING ("," (opnd | BUF))* site?
 //!          | "assert" opnd "," STRING site?
-//!          | "stage" BUF ":" ty "[" INT,* "]" space? "async"? ":" body                                 tile IR
-//! space   := "register" "(" INT ")" | "shared" | "private"   tile IR
+//!          | "stage" BUF ":" ty "[" INT,* "]" space? ("async" | "tensor")? ":" body                    tile IR
+//! space   := "register" "(" INT ")" | "shared" ("swizzle" "(" INT ")")? | "private"   tile IR
 //! kind    := ("free" | "reduce" | "serial") place?
 //!            ("combine" OP "(" BUF,* ")" "from" const ("x" INT)?)?
 //!            ("contraction" "m=" role "n=" role "k=" role "a=" VAL "b=" VAL "acc=" BUF)?
@@ -380,8 +380,7 @@ impl Printer<'_> {
                 self.line(&text);
             }
             Stmt::Stage { buf, filled, body } => {
-                let filled = if *filled == Filled::Async { " async" } else { "" };
-                let head = format!("stage {}{filled}:", self.buf_decl(*buf));
+                let head = format!("stage {}{}:", self.buf_decl(*buf), filled.suffix());
                 self.body(&head, body);
             }
         }
@@ -458,6 +457,9 @@ impl Printer<'_> {
             Space::Register { lanes } => text += &format!(" register({lanes})"),
             Space::Shared => text += " shared",
             Space::Private => text += " private",
+        }
+        if b.swizzle > 0 {
+            text += &format!(" swizzle({})", b.swizzle);
         }
         text
     }

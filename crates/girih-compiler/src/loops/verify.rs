@@ -427,6 +427,11 @@ impl<'a> Verifier<'a> {
             self.check(stmt, self.in_thread.is_none(), "a buffer of one thread cannot be shared");
             self.check(stmt, !b.shape.is_empty(), "a scalar variable cannot be shared");
         }
+        if b.swizzle > 0 {
+            let row = b.shape.last().map_or(0, |n| n.saturating_mul(b.element_bytes()));
+            let good = b.space == Space::Shared && matches!(b.swizzle, 32 | 64 | 128) && row == u64::from(b.swizzle);
+            self.check(stmt, good, "a swizzle is of shared memory, of 32, 64 or 128 bytes, which a row has");
+        }
         if b.space == Space::Private {
             let threads = b.shape.first().is_some_and(|n| *n <= MOST_THREADS.into());
             self.check(

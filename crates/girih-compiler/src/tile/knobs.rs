@@ -111,6 +111,8 @@ knobs! {
     vectorise: bool = true, 0 to 1, "Run innermost loops in vector registers.";
     slots: Option<u32> = None, 1 to 8, "Slots of a stage: how many iterations' operands are in shared memory at once.";
     async_copy: bool = true, 0 to 1, "Fill stages by copies that go on while threads compute.";
+    tma: bool = true, 0 to 1, "Fill stages by copies of boxes that one thread begins.";
+    swizzle: bool = true, 0 to 1, "Exchange pieces of the rows that TMA fills, so that fewer accesses meet in a bank.";
     pad_smem: bool = true, 0 to 1, "Pad the rows of shared memory so that fewer accesses meet in a bank.";
     threads: u32 = 256, 32 to 1024 by 32, "Threads of a block of a GPU; a multiple of 32.";
     unroll: u32 = 8, 0 to 64, "Greatest number of copies a loop nest is unrolled into; 0 unrolls nothing.";

@@ -22,6 +22,8 @@
 
 pub mod affine;
 pub mod blocking;
+pub mod boxes;
+pub mod conflicts;
 pub mod contraction;
 pub mod edit;
 pub mod epilogue;
@@ -37,7 +39,7 @@ use crate::base::rule::{Rule, Rules};
 use crate::loops::ir::Kernel;
 use crate::loops::model::Plan;
 use knobs::Knobs;
-use target::Capability::{AsyncCopies, Caches, Threads, VectorArithmetic, Workers};
+use target::Capability::{AsyncCopies, Caches, TensorCopies, Threads, VectorArithmetic, Workers};
 use target::{Capability, Target};
 
 /// What a rule of Tile IR may look at besides the program.
@@ -65,11 +67,13 @@ const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::cache_blocks::RULE, &[&[Caches]]),
     (rules::chunk_matmul_k::RULE, &[&[Threads]]),
     (rules::stage_inputs::RULE, &[&[Caches, VectorArithmetic], &[Threads]]),
+    (rules::tma_copy::RULE, &[&[Threads, TensorCopies]]),
     (rules::register_tile::RULE, &[&[VectorArithmetic], &[Threads]]),
     (rules::cooperative_reduce::RULE, &[&[Threads]]),
     (rules::blockify_launch::RULE, &[&[Threads]]),
     (rules::spread_threads::RULE, &[&[Threads]]),
     (rules::wide_access::RULE, &[&[Threads]]),
+    (rules::swizzle::RULE, &[&[Threads, TensorCopies]]),
     (rules::pad_smem::RULE, &[&[Threads]]),
     (rules::double_buffer::RULE, &[&[Threads]]),
     (rules::async_copy::RULE, &[&[Threads, AsyncCopies]]),

@@ -101,6 +101,8 @@ pub enum Capability {
     Threads,
     /// Copies from main memory into it that go on while the threads do other things.
     AsyncCopies,
+    /// Copies of boxes of arrays, which one thread begins.
+    TensorCopies,
 }
 
 impl Default for Target {
@@ -211,6 +213,7 @@ impl Target {
             Capability::Caches => self.cache(1) > 0 && self.cache(2) > 0,
             Capability::Workers => self.axes.threads == 1,
             Capability::AsyncCopies => self.transports.contains(&Transport::CpAsync),
+            Capability::TensorCopies => self.transports.contains(&Transport::Tma),
             Capability::Threads => self.axes.threads > 1 && self.bytes_of(MemoryKind::Shared) > 0,
         }
     }

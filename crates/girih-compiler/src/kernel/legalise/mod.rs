@@ -14,7 +14,7 @@
 //! * [`register`]: register buffers               * [`slots`]: where buffers lie in the scratch
 //! * [`transpose`]: squares of lanes               * [`blocks`]: loops over blocks
 //! * [`threads`]: loops over threads               * [`sync`]: where the threads of a block wait for each other
-//! * [`pipeline`]: loops that fill what the next iterations need
+//! * [`pipeline`]: loops that fill what the next iterations need    * [`tensor`]: of it, what TMA fills
 
 mod blocks;
 mod pipeline;
@@ -22,6 +22,7 @@ mod register;
 mod scalar;
 mod slots;
 mod sync;
+mod tensor;
 mod threads;
 mod transpose;
 mod vector;
@@ -31,6 +32,7 @@ use crate::kernel::ident::Idents;
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
 use crate::loops::walk;
+use crate::tile::boxes::BoxCopy;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// How a kernel is to be lowered.
@@ -119,6 +121,8 @@ struct Lower<'a> {
     generations: FxHashMap<l::BufId, (l::AxisId, u32)>,
     /// Inside a stage whose copies are asynchronous.
     copies: bool,
+    /// The tensors of which boxes go to buffers, and how.
+    tensors: FxHashMap<l::BufId, (k::TensorId, BoxCopy)>,
 }
 
 /// A block of more statements is lowered without looking for copies it does not need.
@@ -173,6 +177,7 @@ impl<'a> Lower<'a> {
             barriers: FxHashSet::default(),
             generations: FxHashMap::default(),
             copies: false,
+            tensors: FxHashMap::default(),
         };
         for (n, param) in src.params.iter().enumerate() {
             let val = lower.value(&param.name, ty(param.ty, 1));

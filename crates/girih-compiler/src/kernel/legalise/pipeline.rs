@@ -15,15 +15,32 @@
 //! everyone, and all threads are done with the generation that is filled next, which the iteration before has used. One
 //! barrier is enough at any depth.
 
+//!
+//! What TMA fills: [`super::tensor`]. A pipeline of one generation fills it at the beginning of each iteration.
+
+use super::tensor::Full;
 use super::{Lower, Res};
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
 use crate::tile::edit;
 
+/// How the stages of a pipeline are filled.
+#[derive(Clone, Copy)]
+struct Fills {
+    /// Some by loads and stores or by copies of a few bytes, which all threads make.
+    threads: bool,
+    /// Some of these go on while the threads do other things.
+    copies: bool,
+    /// Some by TMA.
+    full: Option<Full>,
+}
+
 impl Lower<'_> {
     pub(super) fn pipelined(&mut self, f: &l::For, depth: u32) -> Res<()> {
         let (stages, rest) = f.stages();
-        let counts = f.lo.is_const(0) && f.step.is_const(1) && depth >= 2;
+        let filled = |how: l::Filled| stages.iter().any(|s| matches!(s, l::Stmt::Stage { filled, .. } if *filled == how));
+        let least = if filled(l::Filled::Tensor) { 1 } else { 2 };
+        let counts = f.lo.is_const(0) && f.step.is_const(1) && depth >= least;
         if self.out.threads == 1 || !counts || stages.is_empty() {
             return Err(
                 self.unplaced(f, "only threads of a block fill the next iterations' buffers, from 0 in steps of 1")
@@ -35,7 +52,9 @@ impl Lower<'_> {
                 self.local(*buf, 1)?;
             }
         }
-        let copies = stages.iter().any(|s| matches!(s, l::Stmt::Stage { filled: l::Filled::Async, .. }));
+        let copies = filled(l::Filled::Async);
+        let full = self.tensors(stages, depth)?;
+        let fills = Fills { threads: copies || filled(l::Filled::Copied), copies, full };
         let ahead = k::Ix::Const(i64::from(depth) - 1);
         let hi = self.ix(&f.hi)?;
 
@@ -45,34 +64,55 @@ impl Lower<'_> {
         let all = hi.as_const().is_some_and(|n| n >= i64::from(depth) - 1);
         let first_exists = |at: &k::Ix| (!all).then(|| exists(at));
         if depth == 2 {
-            self.fill(f, stages, zero.clone(), first_exists(&zero), copies)?;
-        } else {
+            self.fill(f, stages, zero.clone(), first_exists(&zero), fills)?;
+        } else if depth > 2 {
             let first = self.axis_of(f.axis);
             let at = k::Ix::Axis(first);
-            let body = self.inner(|s| s.fill(f, stages, at.clone(), first_exists(&at), copies))?;
+            let body = self.inner(|s| s.fill(f, stages, at.clone(), first_exists(&at), fills))?;
             let (lo, step) = (zero.clone(), one.clone());
             self.push(k::Stmt::For { axis: first, lo, hi: ahead.clone(), step, unroll: 0, body });
         }
 
         let axis = self.axis_of(f.axis);
+        let here = k::Ix::Axis(axis);
         let body = self.inner(|s| {
-            if copies {
-                s.push(k::Stmt::WaitGroups { left: depth - 2 });
+            if depth == 1 {
+                // All threads are done with what the iteration before had.
+                s.push(k::Stmt::Barrier);
+                s.fill(f, stages, here.clone(), None, fills)?;
             }
-            s.push(k::Stmt::Barrier);
-            let at = k::Ix::add(k::Ix::Axis(axis), ahead.clone());
-            s.fill(f, stages, at.clone(), Some(exists(&at)), copies)?;
-            s.at_axis(f.axis, k::Ix::Axis(axis), vec![], |s| s.run(rest))
+            if copies {
+                s.push(k::Stmt::WaitGroups { left: depth.saturating_sub(2) });
+            }
+            if let Some(full) = full {
+                s.wait_boxes(&here, full);
+            }
+            if depth > 1 {
+                s.push(k::Stmt::Barrier);
+                let at = k::Ix::add(here.clone(), ahead.clone());
+                s.fill(f, stages, at.clone(), Some(exists(&at)), fills)?;
+            } else if fills.threads {
+                s.push(k::Stmt::Barrier);
+            }
+            s.at_axis(f.axis, here.clone(), vec![], |s| s.run(rest))
         })?;
         self.push(k::Stmt::For { axis, lo: zero, hi, step: one, unroll: 0, body });
         Ok(())
     }
 
     /// Fills the generation of an iteration, where the condition holds that there is such an iteration.
-    fn fill(&mut self, f: &l::For, stages: &[l::Stmt], at: k::Ix, exists: Option<k::Cond>, copies: bool) -> Res<()> {
+    fn fill(&mut self, f: &l::For, stages: &[l::Stmt], at: k::Ix, exists: Option<k::Cond>, fills: Fills) -> Res<()> {
+        if let Some(full) = fills.full {
+            let begun = self.by_one_thread(exists.clone(), |s| s.fill_boxes(f, stages, &at, full))?;
+            self.push(begun);
+        }
+        if !fills.threads {
+            return Ok(());
+        }
         let then = self.inner(|s| {
             s.at_axis(f.axis, at, vec![], |s| {
                 stages.iter().try_for_each(|stage| match stage {
+                    l::Stmt::Stage { filled: l::Filled::Tensor, .. } => Ok(()),
                     l::Stmt::Stage { filled, body, .. } => {
                         s.copies = *filled == l::Filled::Async;
                         let done = s.run(body);
@@ -90,7 +130,7 @@ impl Lower<'_> {
                 self.push(k::Stmt::If { mask, then, els: vec![] });
             }
         }
-        if copies {
+        if fills.copies {
             self.push(k::Stmt::Commit);
         }
         Ok(())
@@ -106,7 +146,7 @@ impl Lower<'_> {
             return Err("an asynchronous copy goes to shared memory".to_string());
         };
         let index = self.linear(buf, idx)?;
-        let to = k::Address::Slot { buf: slot, index: self.ix(&index)? };
+        let to = self.place_in(buf, slot, &index)?;
         let mask = self.mask(mask)?;
         let from = self.place(mem)?;
         self.check(mem, &from, lanes, &mask, false, site)?;

@@ -119,6 +119,31 @@ impl Lower<'_> {
         })
     }
 
+    /// The place of an element of a buffer in a slot, by its linear index.
+    pub(super) fn place_in(&mut self, id: l::BufId, slot: k::BufId, linear: &l::Ix) -> Res<k::Address> {
+        let index = self.ix(linear)?;
+        let (swizzle, bytes) = self.buf(id).map(|b| (u64::from(b.swizzle), b.element_bytes()))?;
+        if swizzle == 0 {
+            return Ok(k::Address::Slot { buf: slot, index });
+        }
+        // The pieces of a row, exchanged by the row's number: rows lie at multiples of 128 bytes.
+        let at = |n: u64| k::Ix::Const(n as i64);
+        let plain = self.index_of("plain", index);
+        let line = k::Ix::floor_div(k::Ix::val(plain), at(128 / bytes));
+        let moved = k::Ix::mul(k::Ix::modulo(line, at(swizzle / 16)), at(16 / bytes));
+        let moved = self.index_of("piece", moved);
+        let dst = self.value("at", k::Ty::num(DType::I32, 1));
+        let (op, ty) = (ScalarOp::Xor, k::Elem::Num(DType::I32));
+        self.push(k::Stmt::Let { dst, op, ty, args: vec![k::Opnd::Val(plain), k::Opnd::Val(moved)] });
+        Ok(k::Address::Slot { buf: slot, index: k::Ix::val(dst) })
+    }
+
+    fn index_of(&mut self, name: &str, ix: k::Ix) -> k::ValId {
+        let dst = self.value(name, k::Ty::num(DType::I32, 1));
+        self.push(k::Stmt::Index { dst, ix });
+        dst
+    }
+
     pub(super) fn storage(&self, buf: l::BufId) -> Res<Storage> {
         self.storage.get(&buf).copied().ok_or_else(|| format!("buffer {} is used before it is declared", buf.0))
     }
@@ -295,7 +320,7 @@ impl Lower<'_> {
                 let dst = self.define(*dst)?;
                 self.push(k::Stmt::Scratch { dst, offset: k::Ix::Const(offset as i64) });
             }
-            l::Stmt::Stage { filled: l::Filled::Async, .. } => {
+            l::Stmt::Stage { filled: l::Filled::Async | l::Filled::Tensor, .. } => {
                 return Err("a stage that is filled asynchronously must begin a pipeline's body".to_string());
             }
             l::Stmt::Stage { buf, body, .. } => {
@@ -355,9 +380,8 @@ impl Lower<'_> {
             }
             Storage::Slot(slot) => {
                 let linear = self.linear(buf, idx)?;
-                let index = self.ix(&linear)?;
+                let place = self.place_in(buf, slot, &linear)?;
                 let dst = self.define(dst)?;
-                let place = k::Address::Slot { buf: slot, index };
                 self.push(k::Stmt::Load { dst, place, mask: k::Mask::default(), other: None, order: k::Order::Weak });
             }
         }
@@ -378,8 +402,7 @@ impl Lower<'_> {
             },
             Storage::Slot(slot) => {
                 let linear = self.linear(buf, idx)?;
-                let index = self.ix(&linear)?;
-                let place = k::Address::Slot { buf: slot, index };
+                let place = self.place_in(buf, slot, &linear)?;
                 self.push(k::Stmt::Store { place, value, mask: k::Mask::default(), order: k::Order::Weak });
             }
         }

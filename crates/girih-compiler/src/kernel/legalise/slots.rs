@@ -6,6 +6,7 @@
 
 use super::{Res, SCRATCH_LIMIT};
 use crate::loops::ir as l;
+use crate::tile::boxes;
 use rustc_hash::FxHashMap;
 
 pub struct Slots {
@@ -39,6 +40,8 @@ struct Scan {
 const ALIGN: u64 = 64;
 /// Of shared memory: that of the widest access of a thread.
 const SHARED_ALIGN: u64 = 16;
+/// Of boxes that TMA writes.
+const BOX_ALIGN: u64 = 128;
 
 impl Slots {
     pub fn offset(&self, buf: l::BufId) -> u64 {
@@ -56,6 +59,7 @@ impl Slots {
         let mut placed: Vec<(u32, u32, u64, u64)> = Vec::new();
         let mut offsets = FxHashMap::default();
         let (mut total, mut shared) = (0u64, 0u64);
+        let boxes = boxes::filled(kernel);
         for (buf, life) in &scan.lives {
             let b = kernel.bufs.get(*buf).ok_or("a buffer is not declared")?;
             let generations = scan.generations.get(buf).copied().unwrap_or(1);
@@ -66,8 +70,11 @@ impl Slots {
                 l::Space::Scratch | l::Space::Register { .. } | l::Space::Private => continue,
                 // Each has bytes of its own: sharing them would take more barriers.
                 l::Space::Shared => {
-                    if offsets.insert(*buf, shared).is_none() {
-                        shared = shared.saturating_add(bytes).next_multiple_of(SHARED_ALIGN);
+                    let align = if boxes.contains(buf) { BOX_ALIGN.max(u64::from(b.swizzle) * 8) } else { SHARED_ALIGN };
+                    if !offsets.contains_key(buf) {
+                        let at = shared.next_multiple_of(align);
+                        offsets.insert(*buf, at);
+                        shared = at.saturating_add(bytes).next_multiple_of(SHARED_ALIGN);
                     }
                     continue;
                 }

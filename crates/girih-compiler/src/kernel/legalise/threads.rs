@@ -99,8 +99,12 @@ impl Lower<'_> {
 
     /// Shared memory for a partial accumulator of each thread.
     fn partials(&mut self, name: &str, elem: k::Elem) -> Res<k::BufId> {
-        let name = self.names.fresh(&format!("{name}_parts"));
-        let (space, len, offset) = (k::Space::Shared, u64::from(self.out.threads), self.out.shared);
+        self.shared_slot(&format!("{name}_parts"), k::Space::Shared, elem, self.out.threads.into())
+    }
+
+    /// Shared memory besides that of the buffers.
+    pub(super) fn shared_slot(&mut self, name: &str, space: k::Space, elem: k::Elem, len: u64) -> Res<k::BufId> {
+        let (name, offset) = (self.names.fresh(name), self.out.shared);
         let slot = k::Slot { name, space, elem, len, offset };
         self.out.shared = (offset + slot.bytes()).next_multiple_of(16);
         if self.out.shared > self.options.shared {

@@ -256,9 +256,9 @@ impl Lower<'_> {
                     match self.reach(&linear) {
                         Reach::Same => self.scalar_stmt(stmt)?,
                         Reach::Contiguous => {
-                            let index = self.ix(&linear)?;
+                            let place = self.place_in(*buf, slot, &linear)?;
                             let dst = self.define_vector(*dst)?;
-                            self.push(load(dst, k::Address::Slot { buf: slot, index }));
+                            self.push(load(dst, place));
                         }
                         Reach::Scattered => self.by_lane(stmt, Some(*dst))?,
                     }
@@ -280,8 +280,8 @@ impl Lower<'_> {
                     match self.reach(&linear) {
                         Reach::Contiguous => {
                             let value = self.whole(value)?;
-                            let index = self.ix(&linear)?;
-                            self.push(store(k::Address::Slot { buf: slot, index }, value));
+                            let place = self.place_in(*buf, slot, &linear)?;
+                            self.push(store(place, value));
                         }
                         _ => self.by_lane(stmt, None)?,
                     }

@@ -88,6 +88,11 @@ impl<'a> Parser<'_, 'a> {
             self.c.punct(")")?;
         } else if self.c.eat_word("shared") {
             made.space = Space::Shared;
+            if self.c.eat_word("swizzle") {
+                self.c.punct("(")?;
+                made.swizzle = self.number()?;
+                self.c.punct(")")?;
+            }
         } else if self.c.eat_word("private") {
             made.space = Space::Private;
         }

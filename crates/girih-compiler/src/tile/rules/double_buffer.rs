@@ -30,7 +30,7 @@ depth when the loop is lowered. Stages come first in the body: nothing before th
 The depth is the number of slots for which half of a block's shared memory has room, so that two blocks share a
 multiprocessor, from 2 to 4 and no more than there are iterations; 2 where only all of it has room.
 
-Knob: `slots`; 1 turns the rule off.
+Knob: `slots`; 1 turns the rule off. What TMA fills is a pipeline all the same, of one slot.
 
 Refuses loops that store to global memory, which a fetch ahead could pass, stages that read what the loop writes, and stages
 of which shared memory does not hold two.
@@ -54,7 +54,14 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             }
             Err(why) => {
                 log.skipped(site, why);
-                Visit::Into
+                // What TMA fills is a pipeline, if only of one slot.
+                let tensor = |s: &Stmt| matches!(s, Stmt::Stage { filled: Filled::Tensor, .. });
+                if !f.body.iter().any(tensor) {
+                    return Visit::Into;
+                }
+                let (stages, rest) = apart(f);
+                let body = stages.into_iter().chain(rest).collect();
+                Visit::Replace(vec![Stmt::For(Box::new(For { place: Place::Pipeline { depth: 1 }, body, ..(**f).clone() }))])
             }
         }
     })
@@ -74,7 +81,7 @@ fn pipelined(kernel: &Kernel, ctx: &Context, f: &For, all: u64) -> Result<(For, 
     if f.hi.as_const().is_some_and(|n| n < 2) {
         return Err("it has one iteration".to_string());
     }
-    let (stages, rest): (Vec<Stmt>, Vec<Stmt>) = f.body.iter().cloned().partition(|s| matches!(s, Stmt::Stage { .. }));
+    let (stages, rest) = apart(f);
     let (of_rest, of_stages) = (effects(&rest), effects(&stages));
     if !of_rest.stores.is_empty() || of_rest.ordered || of_rest.atomic {
         return Err("it stores to global memory".to_string());
@@ -91,6 +98,9 @@ fn pipelined(kernel: &Kernel, ctx: &Context, f: &For, all: u64) -> Result<(For, 
     }
     let size: u64 = own.iter().map(|b| kernel.bufs[*b].bytes()).sum();
     let room = ctx.target.bytes_of(MemoryKind::Shared);
+    // The places of boxes are multiples of up to 1024 bytes, and TMA counts bytes in shared memory too.
+    let tensor = |s: &&Stmt| matches!(s, Stmt::Stage { filled: Filled::Tensor, .. });
+    let all = all + stages.iter().filter(tensor).count() as u64 * 1024;
     let fits = |depth: u64, room: u64| all + (depth - 1) * size <= room;
     // No more than there are iterations.
     let most = f.hi.as_const().map_or(MOST, |n| MOST.min(n as u64));
@@ -107,6 +117,11 @@ fn pipelined(kernel: &Kernel, ctx: &Context, f: &For, all: u64) -> Result<(For, 
     };
     let body = stages.into_iter().chain(rest).collect();
     Ok((For { place: Place::Pipeline { depth: depth as u32 }, body, ..f.clone() }, depth, size))
+}
+
+/// The stages of a body, and what else it does.
+fn apart(f: &For) -> (Vec<Stmt>, Vec<Stmt>) {
+    f.body.iter().cloned().partition(|s| matches!(s, Stmt::Stage { .. }))
 }
 
 fn staged(s: &Stmt) -> Option<BufId> {

@@ -1,14 +1,10 @@
 //! `pad_smem`
 
-use std::collections::BTreeMap;
-
-use crate::base::banks::wavefronts;
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
-use crate::loops::walk;
-use crate::tile::Context;
-use crate::tile::edit::const_trip;
+use crate::tile::conflicts;
 use crate::tile::target::MemoryKind;
+use crate::tile::{Context, boxes};
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "pad_smem",
@@ -28,38 +24,26 @@ elements at once stay multiples of 16 bytes.
 
 Knob: `pad_smem` (0 turns the rule off).
 
-Refuses buffers of one dimension, those whose accesses meet in no bank, and padding that shared memory has no room for.
+Refuses buffers of one dimension, those that TMA fills, which it does without gaps, those whose accesses meet in no bank, and
+padding that shared memory has no room for.
 ",
     run,
 };
 
-/// An access of a buffer by the lanes of a warp.
-struct Access {
-    idx: Vec<Ix>,
-    thread: AxisId,
-    /// Elements that a lane moves at once.
-    lanes: u64,
-    /// Threads that make it.
-    threads: i64,
-    weight: u64,
-}
-
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    let mut found = BTreeMap::new();
-    gather(p, &p.body, &mut Around { weight: 1, ..Around::default() }, &mut found);
+    let filled = boxes::filled(p);
     let used: u64 = p.bufs.values().filter(|b| b.space == Space::Shared).map(Buf::bytes).sum();
     let mut room = ctx.target.bytes_of(MemoryKind::Shared).saturating_sub(used);
     let mut kernel = p.clone();
     let mut changed = false;
-    for (buf, accesses) in found {
+    for (buf, accesses) in conflicts::accesses(p).into_iter().filter(|(buf, _)| !filled.contains(buf)) {
         let b = &p.bufs[buf];
         let Some((width, rows)) = b.shape.split_last().filter(|(_, rows)| rows.iter().product::<u64>() > 1) else {
             continue;
         };
-        let unit = if accesses.iter().any(|a| a.lanes > 1) { WIDEST } else { 4 };
+        let unit = if accesses.iter().any(|a| a.is_wide()) { WIDEST } else { 4 };
         let step = unit.div_ceil(b.element_bytes()).max(1);
-        let all = |pad: u64| accesses.iter().map(move |a| a.passes(b, width + pad));
-        let cost = |pad| all(pad).fold((0, 0), |(n, m): (u64, u64), (taken, least)| (n + taken, m + least));
+        let cost = |pad| conflicts::passes(&accesses, &Buf { shape: [rows, &[width + pad]].concat(), ..b.clone() });
         let (now, least) = cost(0);
         if now == least {
             continue;
@@ -92,62 +76,6 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 const WIDEST: u64 = 16;
 /// Paddings that are tried.
 const MOST_STEPS: u64 = 4;
-
-/// The loops around a statement.
-#[derive(Clone, Default)]
-struct Around {
-    thread: Option<(AxisId, i64)>,
-    vector: Option<(AxisId, u64)>,
-    weight: u64,
-}
-
-/// Collects the accesses of shared buffers that threads make.
-fn gather(p: &Kernel, body: &[Stmt], around: &mut Around, out: &mut BTreeMap<BufId, Vec<Access>>) {
-    for s in body {
-        if let (Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. }, Some((thread, threads))) =
-            (s, around.thread)
-            && p.bufs[*buf].space == Space::Shared
-        {
-            let lanes = around.vector.filter(|(axis, _)| idx.iter().any(|ix| ix.has_axis(*axis))).map_or(1, |v| v.1);
-            let access = Access { idx: idx.clone(), thread, lanes, threads, weight: around.weight };
-            out.entry(*buf).or_default().push(access);
-        }
-        let mut inner = around.clone();
-        if let Stmt::For(f) = s {
-            match f.place {
-                Place::Thread => inner.thread = f.hi.as_const().map(|n| (f.axis, n)),
-                Place::Vector { lanes } => inner.vector = Some((f.axis, lanes.into())),
-                _ => inner.weight = inner.weight.saturating_mul(const_trip(f).unwrap_or(1)),
-            }
-        }
-        for b in walk::bodies(s) {
-            gather(p, b, &mut inner, out);
-        }
-    }
-}
-
-impl Access {
-    /// The passes that a warp's request takes where rows have so many elements, and the least, weighed.
-    fn passes(&self, b: &Buf, width: u64) -> (u64, u64) {
-        let mut shape = b.shape.clone();
-        if let Some(last) = shape.last_mut() {
-            *last = width;
-        }
-        let linear = Ix::row_major(&self.idx, &shape);
-        let at = |lane: i64| {
-            linear.eval(&|leaf| match leaf {
-                Ix::Axis(a) if *a == self.thread => lane,
-                Ix::Const(c) => *c,
-                _ => 0,
-            })
-        };
-        let bytes = b.element_bytes();
-        let address: [u64; 32] = std::array::from_fn(|lane| (at(lane as i64).max(0) as u64).saturating_mul(bytes));
-        let lanes = (1u64 << self.threads.clamp(1, 32)) - 1;
-        let (taken, least) = wavefronts(&address, lanes as u32, (self.lanes * bytes) as u32);
-        (u64::from(taken) * self.weight, u64::from(least) * self.weight)
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,134 @@
+//! Of a pipeline's stages, those that TMA fills.
+//!
+//! ```text
+//! for k in 0..n: serial pipeline(3)                      if tx == 0 { for i in 0..3 { init full[i] count 1 }  fence init }
+//!   stage s: f32[64, 32] shared tensor: ...              barrier
+//!     v = load x[i*256 + (k*32 + j)] where ...   -->     if tx == 0 { for p in 0..2 { fill(p) } }
+//!   use s                                                for k in 0..n {
+//!                                                          wait full[k%3] parity k//3%2
+//!                                                          barrier
+//!                                                          if tx == 0 and k + 2 < n { fill(k + 2) }
+//!                                                          use s
+//!                                                        }
+//! fill(k):  arrive full[k%3] expect 8192
+//!           copy tensor s[k%3*2048] = x_map[0, k*32] on full[k%3]
+//! ```
+//!
+//! One mbarrier for each generation counts the bytes of all its boxes, so that one wait is enough. The barrier behind it says
+//! that all threads are done with the generation that is filled next.
+
+use super::{Lower, Res};
+use crate::index::Facts;
+use crate::kernel::ir as k;
+use crate::loops::ir as l;
+use crate::num::DType;
+use crate::tile::boxes::BoxCopy;
+
+/// The mbarriers of a pipeline: one for each generation.
+#[derive(Clone, Copy)]
+pub(super) struct Full {
+    slot: k::BufId,
+    depth: u32,
+    /// Of all boxes of a generation.
+    bytes: u32,
+}
+
+impl Full {
+    fn of(self, at: &k::Ix) -> k::Address {
+        k::Address::Slot { buf: self.slot, index: k::Ix::modulo(at.clone(), k::Ix::Const(self.depth.into())) }
+    }
+}
+
+impl Lower<'_> {
+    /// Declares the tensors of those stages that TMA fills, and mbarriers for them; `None` where there are none.
+    pub(super) fn tensors(&mut self, stages: &[l::Stmt], depth: u32) -> Res<Option<Full>> {
+        let mut bytes = 0;
+        for stage in stages {
+            let l::Stmt::Stage { buf, filled: l::Filled::Tensor, body } = stage else { continue };
+            let b = self.buf(*buf)?;
+            // All that is to be known is in the masks.
+            let copy = BoxCopy::of(self.src, &Facts::new(), body);
+            let copy = copy.map_err(|why| format!("buffer {} cannot be filled by TMA: {why}", b.name))?;
+            bytes += copy.bytes();
+            let tensor = self.tensor(&copy, b.swizzle)?;
+            self.tensors.insert(*buf, (tensor, copy));
+        }
+        if bytes == 0 {
+            return Ok(None);
+        }
+        let slot = self.shared_slot("full", k::Space::Mbarrier, k::Elem::Num(DType::I64), depth.into())?;
+        let bytes = u32::try_from(bytes).map_err(|_| "a generation has too many bytes".to_string())?;
+        let full = Full { slot, depth, bytes };
+        let init = self.by_one_thread(None, |s| {
+            let axis = s.axis_named("g");
+            let on = k::Address::Slot { buf: slot, index: k::Ix::Axis(axis) };
+            let (lo, hi, step) = (k::Ix::Const(0), k::Ix::Const(depth.into()), k::Ix::Const(1));
+            let body = vec![k::Stmt::InitBarrier { on, count: 1 }];
+            s.push(k::Stmt::For { axis, lo, hi, step, unroll: 0, body });
+            s.push(k::Stmt::Fence(k::Fence::Init));
+            Ok(())
+        })?;
+        self.push(init);
+        self.push(k::Stmt::Barrier);
+        Ok(Some(full))
+    }
+
+    fn axis_named(&mut self, name: &str) -> k::AxisId {
+        let name = self.names.fresh(name);
+        self.out.axes.push(k::Axis { name, from: None })
+    }
+
+    fn tensor(&mut self, copy: &BoxCopy, swizzle: u32) -> Res<k::TensorId> {
+        let base = match self.scalar(&l::Opnd::Val(copy.base))? {
+            k::Opnd::Val(base) => base,
+            k::Opnd::Const { .. } => return Err("TMA copies from a parameter's array".to_string()),
+        };
+        let name = self.out.vals[base].name.to_string();
+        let dims = copy.dims.iter().map(|d| self.ix(&d.extent)).collect::<Res<Vec<_>>>()?;
+        let (_, outer) = copy.dims.split_last().ok_or("a box has no dimensions")?;
+        let strides = outer.iter().map(|d| self.ix(&d.stride)).collect::<Res<Vec<_>>>()?;
+        let extents = copy.dims.iter().map(|d| d.count as u32).collect();
+        let name = self.names.fresh(&format!("{name}_map"));
+        Ok(self.out.tensors.push(k::Tensor { name, base, elem: copy.elem, dims, strides, extents, swizzle }))
+    }
+
+    /// `if tx == 0 { ... }`, where a condition holds as well.
+    pub(super) fn by_one_thread(
+        &mut self,
+        also: Option<k::Cond>,
+        build: impl FnOnce(&mut Self) -> Res<()>,
+    ) -> Res<k::Stmt> {
+        let then = self.inner(build)?;
+        let first = k::Cond { lhs: k::Ix::Thread, cmp: k::Cmp::Eq, rhs: k::Ix::Const(0) };
+        let mask = k::Mask { conds: [first].into_iter().chain(also).collect(), vals: vec![] };
+        Ok(k::Stmt::If { mask, then, els: vec![] })
+    }
+
+    /// Begins to fill the generation of an iteration; one thread does.
+    pub(super) fn fill_boxes(&mut self, f: &l::For, stages: &[l::Stmt], at: &k::Ix, full: Full) -> Res<()> {
+        self.push(k::Stmt::Arrive { on: full.of(at), bytes: Some(full.bytes) });
+        for stage in stages {
+            let l::Stmt::Stage { buf, filled: l::Filled::Tensor, .. } = stage else { continue };
+            let Some((tensor, copy)) = self.tensors.get(buf).cloned() else { continue };
+            let super::Storage::Slot(slot) = self.storage(*buf)? else {
+                return Err("TMA copies to shared memory".to_string());
+            };
+            let zeros = vec![l::Ix::Const(0); self.buf(*buf)?.shape.len()];
+            self.at_axis(f.axis, at.clone(), vec![], |s| -> Res<()> {
+                let linear = s.linear(*buf, &zeros)?;
+                let to = k::Address::Slot { buf: slot, index: s.ix(&linear)? };
+                let from = copy.dims.iter().map(|d| s.ix(&d.from)).collect::<Res<Vec<_>>>()?;
+                s.push(k::Stmt::CopyTensor { to, tensor, from, on: full.of(at) });
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Waits until the generation of an iteration is there.
+    pub(super) fn wait_boxes(&mut self, at: &k::Ix, full: Full) {
+        let two = k::Ix::Const(2);
+        let parity = k::Ix::modulo(k::Ix::floor_div(at.clone(), k::Ix::Const(full.depth.into())), two);
+        self.push(k::Stmt::WaitPhase { on: full.of(at), parity });
+    }
+}

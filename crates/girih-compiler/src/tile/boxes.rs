@@ -1,0 +1,395 @@
+//! Slabs of an array as boxes of a tensor, which TMA copies.
+//!
+//! In: the body of a stage, which copies element by element. Out: the tensor as TMA sees it, and the place and the extents of
+//! the box.
+//!
+//! ```text
+//! for i in 0..64: for kk in 0..32:                         the tensor [512, 3584] of x, strides (3584)
+//!   v = load x[ib*229376 + i*3584 + kt*32 + kk]    -->     its box [64, 32] from [ib*64, kt*32]
+//!   a_s[i, kk] = v
+//! ```
+//!
+//! A dimension of the tensor is one of the slab, or one along which the slab has one element (a batch). How far it goes is
+//! what the load's mask says; where there is none, as far as the surrounding loops do. TMA writes zeros past the end, as
+//! the mask does.
+//!
+//! Invariants: dimensions are outermost first; the elements of the last one lie side by side; extents and strides are
+//! over the parameters; the copy written out by [`BoxCopy::body`] has a mask for each dimension, and is the same box again.
+
+use std::collections::BTreeSet;
+
+use super::edit::{const_trip, free_loop, new_axis};
+use crate::index::{Facts, Poly};
+use crate::loops::ir::*;
+use crate::loops::walk;
+use crate::num::DType;
+
+/// A box of a tensor, copied to a buffer.
+#[derive(Clone, Debug)]
+pub struct BoxCopy {
+    pub base: ValId,
+    pub elem: DType,
+    pub dims: Vec<Dim>,
+    buf: BufId,
+    dst: ValId,
+    site: SiteId,
+}
+
+/// A dimension of a tensor, and what the box takes of it.
+#[derive(Clone, Debug)]
+pub struct Dim {
+    /// Elements of the tensor along it.
+    pub extent: Ix,
+    /// From one of them to the next in memory.
+    pub stride: Ix,
+    /// Where the box begins.
+    pub from: Ix,
+    /// Elements of the box.
+    pub count: u64,
+    /// The subscript of the buffer that counts along it, and an axis of the copy that does.
+    own: Option<(usize, AxisId)>,
+}
+
+/// A copy as it is written: loops around a load and a write.
+struct Written<'a> {
+    loops: Vec<&'a For>,
+    mem: &'a Mem,
+    mask: &'a Mask,
+    dst: ValId,
+    site: SiteId,
+    buf: BufId,
+    idx: &'a [Ix],
+}
+
+impl<'a> Written<'a> {
+    fn of(body: &'a [Stmt]) -> Result<Written<'a>, String> {
+        let mut loops: Vec<&For> = vec![];
+        let mut body = body;
+        while let [Stmt::For(f)] = body {
+            if f.kind != LoopKind::Free || !f.lo.is_const(0) || const_trip(f).is_none() {
+                return Err("its loops do not count from 0 to a constant".to_string());
+            }
+            loops.push(f);
+            body = &f.body;
+        }
+        let [Stmt::Load { dst, mem, mask, other, order: Order::Weak, site }, Stmt::Write { buf, idx, value }] = body else {
+            return Err("it does more than copy".to_string());
+        };
+        if *value != Opnd::Val(*dst) {
+            return Err("it computes what it stores".to_string());
+        }
+        if other.is_some_and(|o| !matches!(o, Opnd::Const { bits: 0, .. })) {
+            return Err("masked elements are something else than 0".to_string());
+        }
+        if !mask.vals.is_empty() {
+            return Err("its mask is computed".to_string());
+        }
+        Ok(Written { loops, mem, mask, dst: *dst, site: *site, buf: *buf, idx })
+    }
+
+    fn trips(&self, axis: AxisId) -> Option<(i128, bool)> {
+        let f = self.loops.iter().find(|f| f.axis == axis)?;
+        Some((const_trip(f)?.into(), matches!(f.place, Place::Vector { .. })))
+    }
+
+    /// The axes that a subscript counts by and their factors, slowest first, where it goes through all of a dimension.
+    fn digits(&self, ix: &Ix, extent: u64) -> Option<Vec<(AxisId, i128)>> {
+        let poly = Poly::expanded(ix);
+        let digit = |(factors, by): &(Vec<Ix>, i128)| match factors[..] {
+            [Ix::Axis(a)] => Some((a, *by)),
+            _ => None,
+        };
+        let mut digits = poly.terms.iter().map(digit).collect::<Option<Vec<_>>>()?;
+        digits.sort_by_key(|(_, by)| -by);
+        let mut next = 1;
+        for (axis, by) in digits.iter().rev() {
+            if *by != next {
+                return None;
+            }
+            next *= self.trips(*axis)?.0;
+        }
+        (poly.base == 0 && next == extent.into()).then_some(digits)
+    }
+}
+
+/// A dimension in the making.
+struct Part {
+    stride: Poly,
+    /// Where the box begins and how far the tensor goes, once that is known.
+    bounds: Option<(Poly, Poly)>,
+    count: u64,
+    /// The subscript, its axes with their factors, slowest first.
+    own: Option<(usize, Vec<(AxisId, i128)>)>,
+}
+
+fn ix(poly: &Poly) -> Result<Ix, String> {
+    poly.to_ix().ok_or_else(|| "its place does not fit 64 bits".to_string())
+}
+
+impl BoxCopy {
+    /// The body of a stage as a copy of a box. `facts` are what is known of the axes around; the error is the reason why it
+    /// is none.
+    pub fn of(kernel: &Kernel, facts: &Facts, body: &[Stmt]) -> Result<BoxCopy, String> {
+        let written = Written::of(body)?;
+        let shape = &kernel.bufs[written.buf].shape;
+        let mut rest = written.mem.index.clone();
+        let mut parts = vec![];
+        let mut used = 0;
+        for (at, (index, extent)) in written.idx.iter().zip(shape).enumerate() {
+            let digits = written.digits(index, *extent).ok_or("it does not fill the buffer in order")?;
+            used += digits.len();
+            let mut factors = vec![];
+            for (axis, _) in &digits {
+                let (factor, others) = rest.linear(*axis).ok_or("its elements lie at no fixed distance")?;
+                factors.push(Poly::expanded(&factor));
+                rest = others;
+            }
+            let Some(stride) = factors.last().cloned() else { continue };
+            let apart = |((_, by), factor): (&(AxisId, i128), &Poly)| {
+                stride.times(&Poly::constant(*by)).minus(factor).is_zero()
+            };
+            if !digits.iter().zip(&factors).all(apart) {
+                return Err("its elements lie at no fixed distance".to_string());
+            }
+            parts.push(Part { stride, bounds: None, count: *extent, own: Some((at, digits)) });
+        }
+        if used != written.loops.len() {
+            return Err("it does not fill the buffer in order".to_string());
+        }
+        let mut copy = Bounded { kernel, facts, written: &written, parts, rest: Poly::expanded(&rest) };
+        copy.masks()?;
+        copy.loops()?;
+        let Bounded { parts, rest, .. } = copy;
+        if !rest.is_zero() {
+            return Err("where it begins is not a place in a tensor".to_string());
+        }
+        let dims = parts.iter().map(|p| {
+            let (from, extent) = p.bounds.as_ref().ok_or("how far the array goes is not known")?;
+            let own = p.own.as_ref().and_then(|(at, digits)| Some((*at, digits.first()?.0)));
+            Ok(Dim { extent: ix(extent)?, stride: ix(&p.stride)?, from: ix(from)?, count: p.count, own })
+        });
+        let dims = dims.collect::<Result<Vec<_>, String>>()?;
+        let Written { mem, buf, dst, site, .. } = written;
+        Ok(BoxCopy { base: mem.base, elem: mem.elem, dims, buf, dst, site })
+    }
+
+    /// Bytes that the box has.
+    pub fn bytes(&self) -> u64 {
+        self.dims.iter().fold(self.elem.bytes(), |n, d| n.saturating_mul(d.count))
+    }
+
+    /// Why TMA cannot copy it, if so.
+    pub fn refused(&self, kernel: &Kernel) -> Option<String> {
+        let (facts, size) = (kernel.facts(), self.elem.bytes());
+        let param = kernel.params.iter().find(|p| p.val == self.base);
+        let aligned = param.is_some_and(|p| kernel.open || p.div_by.is_multiple_of(UNIT));
+        let (last, outer) = self.dims.split_last()?;
+        let row = last.count * size;
+        if param.is_none() {
+            return Some("its array is not a parameter".to_string());
+        }
+        if self.elem == DType::I1 || self.elem.bits() < 8 {
+            return Some(format!("TMA does not copy {}", self.elem));
+        }
+        if !last.stride.is_const(1) {
+            return Some("the elements of its rows do not lie side by side".to_string());
+        }
+        if self.dims.len() > MOST_DIMS || self.dims.iter().any(|d| d.count > MOST_ELEMENTS) {
+            let counts: Vec<String> = self.dims.iter().map(|d| d.count.to_string()).collect();
+            let counts = counts.join(", ");
+            return Some(format!("TMA copies boxes of 5 dimensions and 256 elements along each at most, not [{counts}]"));
+        }
+        if !row.is_multiple_of(UNIT) {
+            return Some(format!("its rows have {row} bytes, and TMA copies multiples of {UNIT}"));
+        }
+        let multiple = |d: &Dim| facts.divisor(&d.stride).saturating_mul(size) >= UNIT;
+        if !aligned || !outer.iter().all(multiple) {
+            return Some(format!("its array or its rows are not known to begin at multiples of {UNIT} bytes"));
+        }
+        if !self.bytes().is_multiple_of(ALIGN) {
+            return Some(format!("it has {} bytes, and boxes follow each other at multiples of {ALIGN}", self.bytes()));
+        }
+        // Else an element would be at two places of the tensor.
+        let within = |d: &Dim| match (d.stride.as_const(), last.extent.as_const()) {
+            (Some(stride), Some(row)) => row <= stride,
+            _ => true,
+        };
+        (!outer.iter().all(within)).then(|| "its rows overlap".to_string())
+    }
+
+    /// The copy, written out: a loop for each dimension of the box, and a mask for each of the tensor.
+    pub fn body(&self, kernel: &mut Kernel) -> Vec<Stmt> {
+        let rank = kernel.bufs[self.buf].shape.len();
+        let mut idx = vec![Ix::Const(0); rank];
+        let mut index = Ix::Const(0);
+        let (mut conds, mut loops) = (vec![], vec![]);
+        for dim in &self.dims {
+            let mut at = dim.from.clone();
+            if let Some((subscript, like)) = dim.own {
+                let axis = new_axis(kernel, like, "");
+                at = Ix::add(at, Ix::Axis(axis));
+                idx[subscript] = Ix::Axis(axis);
+                loops.push((axis, dim.count));
+            }
+            index = Ix::add(index, Ix::mul(at.clone(), dim.stride.clone()));
+            conds.push(Cond::new(at, Cmp::Lt, dim.extent.clone()));
+        }
+        let zero = Opnd::Const { dtype: self.elem, bits: 0 };
+        let mem = Mem { base: self.base, index, elem: self.elem };
+        let mask = Mask { conds, vals: vec![] };
+        let body = vec![
+            Stmt::Load { dst: self.dst, mem, mask, other: Some(zero), order: Order::Weak, site: self.site },
+            Stmt::Write { buf: self.buf, idx, value: Opnd::Val(self.dst) },
+        ];
+        loops.into_iter().rev().fold(body, |body, (axis, count)| vec![free_loop(axis, Ix::Const(count as i64), body)])
+    }
+}
+
+/// Bytes of which addresses and strides are multiples.
+const UNIT: u64 = 16;
+/// Bytes of which the place of a box in shared memory is a multiple.
+const ALIGN: u64 = 128;
+const MOST_DIMS: usize = 5;
+const MOST_ELEMENTS: u64 = 256;
+
+/// A copy whose dimensions get bounds.
+struct Bounded<'a> {
+    kernel: &'a Kernel,
+    facts: &'a Facts,
+    written: &'a Written<'a>,
+    parts: Vec<Part>,
+    /// What is left of the place in memory.
+    rest: Poly,
+}
+
+impl Bounded<'_> {
+    /// Bounds as the mask has them.
+    fn masks(&mut self) -> Result<(), String> {
+        for cond in &self.written.mask.conds {
+            if cond.cmp != Cmp::Lt {
+                return Err("its mask is more than the ends of its dimensions".to_string());
+            }
+            let (inside, bound) = self.sides(&Poly::expanded(&cond.lhs).minus(&Poly::expanded(&cond.rhs)))?;
+            match inside {
+                Some(part) if self.parts[part].bounds.is_none() => {
+                    let (from, extent) = bound;
+                    self.rest = self.rest.minus(&self.parts[part].stride.times(&from));
+                    self.parts[part].bounds = Some((from, extent));
+                }
+                Some(_) => return Err("its mask is more than the ends of its dimensions".to_string()),
+                None => {
+                    let (from, extent) = bound;
+                    let stride = self.distance(&from).ok_or("its mask is more than the ends of its dimensions")?;
+                    self.further(stride, from, extent);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What is below 0 as a place in a dimension: whose axes it has, and where the dimension's box begins and how far it goes.
+    fn sides(&self, below: &Poly) -> Result<(Option<usize>, (Poly, Poly)), String> {
+        const MORE: &str = "its mask is more than the ends of its dimensions";
+        let mut left = below.clone();
+        let mut inside = None;
+        for (at, part) in self.parts.iter().enumerate() {
+            let digits = || part.own.iter().flat_map(|(_, digits)| digits);
+            let factor = |axis: AxisId| below.coefficient(&Ix::Axis(axis));
+            if digits().all(|(axis, _)| factor(*axis) == 0) {
+                continue;
+            }
+            // A vector is masked as its first element.
+            let vector = |axis: AxisId| self.written.trips(axis).is_some_and(|(_, vector)| vector);
+            let all = digits().all(|(axis, by)| factor(*axis) == *by || factor(*axis) == 0 && vector(*axis));
+            if !all || inside.replace(at).is_some() {
+                return Err(MORE.to_string());
+            }
+            for (axis, _) in digits() {
+                let by = Poly::constant(factor(*axis));
+                left = left.minus(&Poly::expanded(&Ix::Axis(*axis)).times(&by));
+            }
+        }
+        let own = |ix: &Ix| ix.any_leaf(&mut |l| matches!(l, Ix::Axis(a) if self.written.trips(*a).is_some()));
+        if left.terms.iter().flat_map(|(factors, _)| factors).any(own) {
+            return Err(MORE.to_string());
+        }
+        let (from, end) = left.partition(|factors| factors.iter().any(varies));
+        let extent = Poly::constant(0).minus(&end);
+        let known = |ix: &Ix| !ix.any_leaf(&mut |l| matches!(l, Ix::Val { val, .. } if !self.is_param(*val)));
+        if !from.terms.iter().chain(&extent.terms).flat_map(|(factors, _)| factors).all(known) {
+            return Err("its mask depends on a value that the kernel computes".to_string());
+        }
+        Ok((inside, (from, extent)))
+    }
+
+    fn is_param(&self, val: ValId) -> bool {
+        self.kernel.params.iter().any(|p| p.val == val)
+    }
+
+    /// Elements in memory between neighbours along a dimension in which the slab has one element: the constant by which
+    /// the place has `from`.
+    fn distance(&self, from: &Poly) -> Option<i128> {
+        let (factors, by) = from.terms.first()?;
+        let (_, has) = self.rest.terms.iter().find(|(f, _)| f == factors)?;
+        (has % by == 0 && has / by > 0).then_some(has / by)
+    }
+
+    /// A dimension along which the slab has one element.
+    fn further(&mut self, stride: i128, from: Poly, extent: Poly) {
+        let stride = Poly::constant(stride);
+        self.rest = self.rest.minus(&stride.times(&from));
+        self.parts.insert(0, Part { stride, bounds: Some((from, extent)), count: 1, own: None });
+    }
+
+    /// Bounds of what has no mask, as the loops around have them.
+    fn loops(&mut self) -> Result<(), String> {
+        let stride = |p: &Part| p.stride.as_const();
+        // Beyond a dimension that ends: a batch.
+        let outer = self.parts.iter().filter(|p| p.own.is_some()).max_by_key(|p| stride(p)).and_then(|p| {
+            let (_, extent) = p.bounds.as_ref()?;
+            stride(p)?.checked_mul(extent.as_const()?).filter(|n| *n > 0)
+        });
+        if let Some(apart) = outer {
+            let (from, _) = self.rest.split(apart);
+            if !from.is_zero() && !self.parts.iter().any(|p| p.own.is_none()) {
+                let last = self.last(&from)?;
+                self.further(apart, from, Poly::constant(last + 1));
+            }
+        }
+        let mut open: Vec<usize> = (0..self.parts.len()).filter(|at| self.parts[*at].bounds.is_none()).collect();
+        open.sort_by_key(|at| stride(&self.parts[*at]).map(|n| -n));
+        for at in open {
+            let by = stride(&self.parts[at]).filter(|n| *n > 0).ok_or("how far the array goes is not known")?;
+            let (from, rest) = self.rest.split(by);
+            let extent = self.last(&from)? + i128::from(self.parts[at].count);
+            self.rest = rest;
+            self.parts[at].bounds = Some((from, Poly::constant(extent)));
+        }
+        Ok(())
+    }
+
+    /// The greatest value of an expression that is never negative.
+    fn last(&self, from: &Poly) -> Result<i128, String> {
+        let range = from.range(self.facts);
+        match range.lo >= 0 && range.hi < 1 << 32 {
+            true => Ok(range.hi),
+            false => Err("how far the array goes is not known".to_string()),
+        }
+    }
+}
+
+/// Whether an expression is more than what the parameters say.
+fn varies(ix: &Ix) -> bool {
+    ix.any_leaf(&mut |l| matches!(l, Ix::Axis(_) | Ix::Block(_) | Ix::Grid(_) | Ix::Thread))
+}
+
+/// The buffers that are filled by copies of boxes.
+pub fn filled(kernel: &Kernel) -> BTreeSet<BufId> {
+    let mut out = BTreeSet::new();
+    walk::visit(&kernel.body, &mut |s| {
+        if let Stmt::Stage { buf, filled: Filled::Tensor, .. } = s {
+            out.insert(*buf);
+        }
+    });
+    out
+}

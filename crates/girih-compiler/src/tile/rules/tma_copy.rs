@@ -1,0 +1,237 @@
+//! `tma_copy`
+
+use crate::base::rule::{Log, Rule};
+use crate::index::Facts;
+use crate::loops::ir::*;
+use crate::loops::walk::{self, effects};
+use crate::tile::Context;
+use crate::tile::boxes::BoxCopy;
+
+pub const RULE: Rule<Kernel, Context> = Rule {
+    name: "tma_copy",
+    doc: "\
+Fills the stages of a serial loop by copies of boxes, each of which one thread begins; no thread computes an address or
+waits for an element.
+
+```text
+for kt in 0..112: serial                         for kt in 0..112: serial
+  stage a_s: f32[64, 32] shared:                   stage a_s: f32[64, 32] shared tensor:
+    for i in 0..64: for kk in 0..32:        -->      for i in 0..64: for kk in 0..32:
+      v = load x[ib*229376 + i*3584 + kt*32 + kk]      v = load x[(ib*64 + i)*3584 + (kt*32 + kk)]
+      a_s[i, kk] = v                                     where ib*64 + i < 512 and kt*32 + kk < 3584 else 0
+                                                       a_s[i, kk] = v
+```
+
+What the stage means stays written out; its masks are the extents of the tensor, past which TMA writes zeros. A dimension
+without a mask goes as far as the loops do.
+
+Knob: `tma` (0 turns the rule off).
+
+Refuses what is no box of a tensor: copies that compute, masks that are more than the ends of dimensions, arrays or rows that
+are not known to begin at multiples of 16 bytes, more than 256 elements along a dimension; rows that threads would read
+below each other and that are not 32, 64 or 128 bytes long, since TMA leaves no gaps between rows and a swizzle exchanges
+pieces of such rows only; loops in other loops, and kernels that store before the loop.
+",
+    run,
+};
+
+fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    let mut kernel = p.clone();
+    let body = std::mem::take(&mut kernel.body);
+    let facts = kernel.facts();
+    let mut walk = Walk { kernel, ctx, facts, stored: false, changed: false, log };
+    let body = walk.body(body);
+    let Walk { kernel, changed, .. } = walk;
+    changed.then_some(Kernel { body, ..kernel })
+}
+
+struct Walk<'a> {
+    /// Without its body.
+    kernel: Kernel,
+    ctx: &'a Context,
+    /// Of the loops around.
+    facts: Facts,
+    /// Something was stored to global memory.
+    stored: bool,
+    changed: bool,
+    log: &'a mut Log,
+}
+
+impl Walk<'_> {
+    fn body(&mut self, mut body: Vec<Stmt>) -> Vec<Stmt> {
+        for s in &mut body {
+            match s {
+                Stmt::For(f) if matches!(f.place, Place::Block { .. }) => {
+                    self.facts.set_axis(f.axis, &f.lo, &f.hi);
+                    f.body = self.body(std::mem::take(&mut f.body));
+                }
+                Stmt::For(f) if f.kind == LoopKind::Serial && f.place == Place::None => self.serial(f),
+                _ => self.stored |= stores(std::slice::from_ref(s)),
+            }
+        }
+        body
+    }
+
+    fn serial(&mut self, f: &mut For) {
+        let stored = self.stored || stores(&f.body);
+        self.stored = stored;
+        self.facts.set_axis(f.axis, &f.lo, &f.hi);
+        let counts = f.lo.is_const(0) && f.step.is_const(1);
+        for at in 0..f.body.len() {
+            let Stmt::Stage { buf, filled: Filled::Copied, body } = &f.body[at] else { continue };
+            let (buf, name) = (*buf, self.kernel.bufs[*buf].name.clone());
+            let made = match () {
+                _ if !self.ctx.knobs.tma => Err("knob off".to_string()),
+                _ if !counts => Err("its loop does not count from 0 in steps of 1".to_string()),
+                _ if stored => Err("the kernel stores to global memory before".to_string()),
+                _ => self.boxed(buf, body, &f.body[at + 1..]),
+            };
+            match made {
+                Ok(body) => {
+                    self.log.applied(name);
+                    self.changed = true;
+                    f.body[at] = Stmt::Stage { buf, filled: Filled::Tensor, body };
+                }
+                Err(why) => self.log.skipped(name, why),
+            }
+        }
+    }
+
+    /// The body of a stage as a copy of a box.
+    fn boxed(&mut self, buf: BufId, body: &[Stmt], readers: &[Stmt]) -> Result<Vec<Stmt>, String> {
+        let b = &self.kernel.bufs[buf];
+        if b.space != Space::Shared {
+            return Err("it is not in shared memory".to_string());
+        }
+        let copy = BoxCopy::of(&self.kernel, &self.facts, body)?;
+        if let Some(why) = copy.refused(&self.kernel) {
+            return Err(why);
+        }
+        let row = b.shape.last().map_or(0, |n| n * b.element_bytes());
+        if down(buf, readers) && !matches!(row, 32 | 64 | 128) {
+            return Err(format!("threads read its rows below each other, and rows of {row} bytes are not swizzled"));
+        }
+        Ok(copy.body(&mut self.kernel))
+    }
+}
+
+/// Whether statements may write to global memory.
+fn stores(body: &[Stmt]) -> bool {
+    let effects = effects(body);
+    !effects.stores.is_empty() || effects.atomic || effects.ordered
+}
+
+/// Whether a contraction reads a buffer whose rows run along its sum: threads, each of which has other rows, then read what
+/// lies below each other.
+fn down(buf: BufId, readers: &[Stmt]) -> bool {
+    let mut found = false;
+    walk::visit(readers, &mut |s| {
+        if let Stmt::For(f) = s
+            && let Some(c) = &f.contraction
+        {
+            let along = |ix: &Ix| c.k.iter().any(|k| ix.has_axis(*k));
+            let reads = |s: &Stmt| matches!(s, Stmt::Read { buf: b, idx, .. } if *b == buf && idx.last().is_some_and(along));
+            found |= f.body.iter().any(reads);
+        }
+    });
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::tests::{apply, gpu, kernel, refusals, text};
+
+    const SLAB: &str = r#"tile kernel k(A: ptr f32 div 16, C: ptr f32, m: i32, s: i32 div 4):
+  for k in 0..8: serial
+    stage s1: f32[64, 32] shared:
+      for i in 0..64: free
+        for g in 0..8: free
+          for v in 0..4: free vector(4)
+            a: f32 = load A[(bx*64 + i)*256 + k*32 + (g*4 + v)]
+            s1[i, g*4 + v] = a
+    for u in 0..64: free
+      x: f32 = s1[63 - u, 0]
+      store C[u] = x
+"#;
+
+    fn copied(from: &str, to: &str) -> String {
+        let slab = SLAB.replace("      store C[u] = x\n", "");
+        assert!(slab.contains(from), "{from}");
+        slab.replace(from, to)
+    }
+
+    /// What the rule makes of the load.
+    fn load(slab: &str) -> String {
+        let (out, log) = apply("tma_copy", &kernel(slab), &gpu(&[]));
+        assert_eq!(log.applied, ["s1"], "{:?}", log.skipped);
+        let out = text(&out);
+        assert!(out.contains("stage s1: f32[64, 32] shared tensor:"), "{out}");
+        let line = out.lines().find(|l| l.contains("load")).unwrap_or_default();
+        line.trim().trim_start_matches("a: f32 = load ").to_string()
+    }
+
+    #[test]
+    fn the_extents_of_a_tensor_are_in_its_masks() {
+        let launched = copied("k*32 + (g*4 + v)]", "k*32 + (g*4 + v)] where bx*64 + i < m and k*32 + g*4 < 200 else 0.0");
+        let rows = "A[(bx*64 + i)*256 + (k*32 + g)] where bx*64 + i < m and k*32 + g < 200 else 0.0";
+        assert_eq!(load(&launched), rows);
+        // Strides that are known at the launch.
+        let strides = launched.replace("*256", "*s");
+        assert_eq!(load(&strides), rows.replace("*256", "*s"));
+    }
+
+    #[test]
+    fn dimensions_without_masks_go_as_far_as_the_loops() {
+        let open = copied("tile kernel k(A: ptr f32 div 16, C: ptr f32, m: i32, s: i32 div 4):", "tile kernel k(A: ptr f32) open:");
+        let inner: String = open.lines().skip(1).map(|l| format!("    {l}\n")).collect();
+        let grid = "  for b in 0..3: free block(y)\n    for ib in 0..5: free block(x)\n";
+        let open = format!("tile kernel k(A: ptr f32) open:\n{grid}{inner}");
+        let of = |index: &str, mask: &str| {
+            let old = "(bx*64 + i)*256 + k*32 + (g*4 + v)]";
+            assert!(open.contains(old), "{open}");
+            load(&open.replace(old, &format!("{index} + k*32 + (g*4 + v)]{mask}")))
+        };
+        assert_eq!(
+            of("(ib*64 + i)*256", ""),
+            "A[(ib*64 + i)*256 + (k*32 + g)] where ib*64 + i < 320 and k*32 + g < 256 else 0.0"
+        );
+        // What lies behind each other is one dimension, unless it ends before.
+        assert_eq!(
+            of("b*81920 + ib*16384 + i*256", ""),
+            "A[(b*320 + ib*64 + i)*256 + (k*32 + g)] where b*320 + ib*64 + i < 960 and k*32 + g < 256 else 0.0"
+        );
+        assert_eq!(
+            of("b*76800 + ib*16384 + i*256", " where ib*64 + i < 300 else 0.0"),
+            "A[b*76800 + (ib*64 + i)*256 + (k*32 + g)] where b < 3 and ib*64 + i < 300 and k*32 + g < 256 else 0.0"
+        );
+    }
+
+    #[test]
+    fn what_is_no_box_is_refused() {
+        let all = "k*32 + (g*4 + v)]";
+        let two = "k*32 + (g*4 + v)] where bx*64 + i < m and";
+        for (from, to, why) in [
+            ("s1[i, g*4 + v] = a", "s1[63 - i, g*4 + v] = a", "it does not fill the buffer in order"),
+            (all, "k*32 + (g*4 + v)] where bx*64 + i < m", "how far the array goes is not known"),
+            (all, &format!("{two} k*32 + g*4 < 200 else 1.0"), "masked elements are something else than 0"),
+            (all, &format!("{two} g*4 - i < 200 else 0.0"), "its mask is more than the ends of its dimensions"),
+            (all, &format!("{two} bx*64 + i < 9 else 0.0"), "its mask is more than the ends of its dimensions"),
+            ("*256 + k*32 + (g*4 + v)", "*256 + k*32 + i*(g*4 + v)", "its elements lie at no fixed distance"),
+            ("for k in 0..8", "for k in 1..8", "its loop does not count from 0 in steps of 1"),
+            ("  for k in", "  store C[0] = 1.0\n  for k in", "the kernel stores to global memory before"),
+            (
+                all,
+                &format!("{two} k*32 + g*4 < 200 else 0.0").replace("A[", "A["),
+                "its array or its rows are not known to begin at multiples of 16 bytes",
+            ),
+        ] {
+            let mut slab = copied(from, to);
+            if why.starts_with("its array") {
+                slab = slab.replace("div 16", "div 8");
+            }
+            assert_eq!(refusals("tma_copy", &slab, &gpu(&[])), [format!("s1: {why}")], "{slab}");
+        }
+        assert_eq!(refusals("tma_copy", SLAB, &gpu(&[])), ["s1: the kernel stores to global memory before"]);
+        assert_eq!(refusals("tma_copy", &copied("A[", "A["), &gpu(&["tma=0"])), ["s1: knob off"]);
+    }
+}
