@@ -246,18 +246,29 @@ fn masks_of_every_form() {
     }
 }
 
-/// Pipelines of every depth and length, with copies that are asynchronous and not.
+/// A product in small tiles, whose arrays and rows begin at multiples of 16 bytes.
+fn small_gemm(tile: u32) -> String {
+    let small = GEMM.replace("f16", "f32").replace("0x0", "0.0").replace("128", &tile.to_string());
+    let small = small.replace("63", "7").replace("64", "8").replace("ptr f32", "ptr f32 div 16");
+    small.replace("N: i32", "N: i32 div 4").replace("K: i32", "K: i32 div 4")
+}
+
+/// Pipelines of every depth and length, with copies that are asynchronous and not, and with those of TMA.
 #[test]
 fn pipelines_of_every_depth_and_length() {
-    let small =
-        GEMM.replace("f16", "f32").replace("0x0", "0.0").replace("128", "16").replace("63", "7").replace("64", "8");
+    let small = small_gemm(16);
     for slots in 1..=6 {
         for length in 0..=8u64 {
             let (m, n, k) = (16, 16, length * 8);
-            let knobs = [format!("slots={slots}"), format!("async_copy={}", (slots + length) % 2)];
-            let knobs: Vec<&str> = knobs.iter().map(String::as_str).collect();
-            let ctx = Context { target: Target::named("sm_80").unwrap(), ..with_knobs(&knobs) };
-            check(&case(&small, [1, 1, 1], &[m * k, k * n, m * n, m, n, k]), &ctx);
+            for (target, tma) in [("sm_80", false), ("sm_90a", true)] {
+                let knobs = [format!("slots={slots}"), format!("async_copy={}", (slots + length) % 2)];
+                let knobs: Vec<&str> = knobs.iter().map(String::as_str).collect();
+                let ctx = Context { target: Target::named(target).unwrap(), ..with_knobs(&knobs) };
+                let case = case(&small, [1, 1, 1], &[m * k, k * n, m * n, m, n, k]);
+                let placed = rules(&ctx.target).list.iter().fold(parsed(&small), |k, rule| apply(rule.name, &k, &ctx).0);
+                assert_eq!(text(&placed).contains(" tensor:"), tma, "{}", text(&placed));
+                check(&case, &ctx);
+            }
         }
     }
 }
@@ -307,6 +318,8 @@ fn products_with_drawn_knobs() {
             ("slots", draw(&[1, 2, 3, 5])),
             ("async_copy", draw(&[0, 1, 1])),
             ("pad_smem", draw(&[0, 1])),
+            ("tma", draw(&[0, 1, 1])),
+            ("swizzle", draw(&[0, 1])),
             ("register_tile", draw(&[0, 1, 1, 1])),
             ("unroll", draw(&[0, 8, 64])),
         ];
@@ -325,6 +338,11 @@ fn synchronisation(kernel: &mut kernel::ir::Kernel, delete: Option<usize>) -> Ve
                 Stmt::Barrier => "barrier",
                 Stmt::WaitGroups { .. } => "wait groups",
                 Stmt::Commit => "commit",
+                Stmt::InitBarrier { .. } => "init",
+                Stmt::Fence(_) => "fence",
+                Stmt::Arrive { .. } => "arrive",
+                Stmt::WaitPhase { .. } => "wait",
+                Stmt::CopyTensor { .. } => "copy",
                 Stmt::For { body, .. } | Stmt::Loop { body } => {
                     walk(body, delete, out);
                     return true;
@@ -345,24 +363,26 @@ fn synchronisation(kernel: &mut kernel::ir::Kernel, delete: Option<usize>) -> Ve
     out
 }
 
-/// Each barrier, wait and commit that is derived for a pipelined product is needed: without any one of them the simulator
+/// Each barrier, wait, commit, fence and arrival that is derived for a pipelined product is needed: without any one of them the simulator
 /// finds something wrong, or the values are others.
 #[test]
 fn every_derived_barrier_and_wait_is_needed() {
     let (m, n, k) = (32, 32, 40);
-    let sizes =
-        GEMM.replace("f16", "f32").replace("0x0", "0.0").replace("128", "32").replace("63", "7").replace("64", "8");
+    let sizes = small_gemm(32);
     let case = case(&sizes, [1, 1, 1], &[m * k, k * n, m * n, m, n, k]);
     let mut deleted = 0;
-    for (slots, asynchronous) in [(1, 0), (2, 0), (2, 1), (3, 1), (4, 1)] {
+    let old = [("sm_80", 1, 0), ("sm_80", 2, 0), ("sm_80", 2, 1), ("sm_80", 3, 1), ("sm_80", 4, 1)];
+    let tma = [1, 2, 3, 4].map(|slots| ("sm_90a", slots, 1));
+    for (target, slots, asynchronous) in old.into_iter().chain(tma) {
         let knobs = [format!("slots={slots}"), format!("async_copy={asynchronous}"), "threads=64".to_string()];
         let knobs: Vec<&str> = knobs.iter().map(String::as_str).collect();
-        let ctx = Context { target: Target::named("sm_80").unwrap(), ..with_knobs(&knobs) };
+        let ctx = Context { target: Target::named(target).unwrap(), ..with_knobs(&knobs) };
         let tile = rules(&ctx.target).list.iter().fold(parsed(&case.loops), |k, rule| apply(rule.name, &k, &ctx).0);
         let want = evaluate(&parsed(&case.loops), &case);
         let whole = legalise(&tile, &Options { check: false, shared: 1 << 17 }).unwrap();
         let all = synchronisation(&mut whole.clone(), None);
-        assert!(all.contains(&"barrier") && (asynchronous == 0 || all.contains(&"wait groups")), "{all:?}");
+        let waits = if target == "sm_80" { "wait groups" } else { "wait" };
+        assert!(all.contains(&"barrier") && (asynchronous == 0 || all.contains(&waits)), "{all:?}");
         // What stands after the last use of shared memory orders arguments that may overlap; here they do not.
         let last = all.len() - 1;
         for at in (0..all.len()).filter(|at| *at != last || all[last] != "barrier") {
@@ -383,5 +403,5 @@ fn every_derived_barrier_and_wait_is_needed() {
             deleted += 1;
         }
     }
-    assert!(deleted >= 14, "{deleted}");
+    assert!(deleted >= 40, "{deleted}");
 }

@@ -30,7 +30,12 @@ const MOST_STATEMENTS: u64 = 96;
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let most = u64::from(ctx.knobs.unroll);
     edit::rewrite(p, &mut |kernel, s| {
-        let Stmt::For(f) = s else { return Visit::Into };
+        let f = match s {
+            Stmt::For(f) => f,
+            // What it says is one copy.
+            Stmt::Stage { filled: Filled::Tensor, .. } => return Visit::Leave,
+            _ => return Visit::Into,
+        };
         let Some(copies) = copies(s) else { return Visit::Into };
         if f.place != Place::None {
             return Visit::Into;

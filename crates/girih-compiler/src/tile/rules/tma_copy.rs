@@ -212,11 +212,11 @@ mod tests {
         let two = "k*32 + (g*4 + v)] where bx*64 + i < m and";
         for (from, to, why) in [
             ("s1[i, g*4 + v] = a", "s1[63 - i, g*4 + v] = a", "it does not fill the buffer in order"),
-            (all, "k*32 + (g*4 + v)] where bx*64 + i < m", "how far the array goes is not known"),
+            (all, "k*32 + (g*4 + v)] where k*32 + g*4 < 200 else 0.0", "how far the array goes is not known"),
             (all, &format!("{two} k*32 + g*4 < 200 else 1.0"), "masked elements are something else than 0"),
             (all, &format!("{two} g*4 - i < 200 else 0.0"), "its mask is more than the ends of its dimensions"),
             (all, &format!("{two} bx*64 + i < 9 else 0.0"), "its mask is more than the ends of its dimensions"),
-            ("*256 + k*32 + (g*4 + v)", "*256 + k*32 + i*(g*4 + v)", "its elements lie at no fixed distance"),
+            ("(bx*64 + i)*256", "(bx*64 + i%8)*256", "its elements lie at no fixed distance"),
             ("for k in 0..8", "for k in 1..8", "its loop does not count from 0 in steps of 1"),
             ("  for k in", "  store C[0] = 1.0\n  for k in", "the kernel stores to global memory before"),
             (
