@@ -5,7 +5,8 @@ mod calling;
 mod scalar_cases;
 
 use girih_compiler::kernel::legalise::{Options, legalise};
-use girih_compiler::num::eval;
+use girih_compiler::num::op::Rounding;
+use girih_compiler::num::{DType, ScalarOp, eval};
 use girih_compiler::tile::target::Target;
 use scalar_cases::{N, bytes, cases, is_nan, kernel, values};
 
@@ -62,4 +63,53 @@ fn without_fma_or_wide_vectors() {
     let mut target = Target::cpu().with_vectors(16, 16);
     target.vector.fma = false;
     compare(4, &target, &[], "p");
+}
+
+/// To integers and back, where the compiler can know that nothing saturates: what is from -1 to 0 becomes 0, not -0.
+#[test]
+fn what_truncates_to_zero_has_no_sign() {
+    if calling::cc().is_none() {
+        return;
+    }
+    let (floats, integers) = (["f32", "f64", "f16", "bf16"], ["i8", "i16", "i32", "i64"]);
+    for (tag, place) in [("none", ""), ("lanes", " vector(16)")] {
+        let mut kernels = vec![];
+        for float in floats {
+            for integer in integers {
+                let text = format!(
+                    "tile kernel k(x: ptr {float}, y: ptr {float}):
+  for i in 0..37: free{place}
+    a: {float} = load x[i]
+    low: {float} = max(a, -100.0)
+    b: {float} = min(low, 100.0)
+    n: {integer} = {integer}(b)
+    z: {float} = {float}(n)
+    store y[i] = z
+"
+                );
+                let (kernel, _) =
+                    girih_compiler::loops::parse::parse(&text).unwrap_or_else(|e| panic!("{}\n{text}", e.message));
+                kernels.push((legalise(&kernel, &Options::default()).expect("lowers"), float));
+            }
+        }
+        let all: Vec<_> = kernels.iter().map(|(k, _)| k).collect();
+        let source = girih_compiler::emit::c::emit(&all, &Target::cpu());
+        let name = format!("zeros{tag}");
+        let Some(unit) = calling::build(&name, &source, &["-march=native", "-fno-trapping-math"]) else { return };
+        for (at, (_, float)) in kernels.iter().enumerate() {
+            let dtype = DType::from_name(float).expect("a type");
+            let quarter = |n: i64| {
+                let bits = ((n as f64) / 4.0).to_bits();
+                let (from, to) = (DType::F64, dtype);
+                let rounding = Rounding::NearestEven;
+                eval::apply(ScalarOp::FToF { to, rounding }, from, &[bits])
+            };
+            let x: Vec<u64> = (0..37).map(|n| quarter(n - 18)).collect();
+            let want: Vec<u64> = (0..37).map(|n| quarter((n - 18) / 4 * 4)).collect();
+            let (input, mut out) = (bytes(dtype, &x), bytes(dtype, &x));
+            let args = [input.as_ptr() as u64, out.as_mut_ptr() as u64];
+            assert_eq!(unit.run(at, &args, [1, 1, 1], &[]).code, 0);
+            assert_eq!(out, bytes(dtype, &want), "{float}, kernel {at}, {tag}");
+        }
+    }
 }

@@ -281,7 +281,8 @@ impl<'a> Parser<'_, 'a> {
             }
             "stage" => {
                 let buf = self.define_buf()?;
-                let filled = Filled::WORDS.iter().find(|(word, _)| self.c.eat_word(word)).map_or(Filled::Copied, |f| f.1);
+                let filled =
+                    Filled::WORDS.iter().find(|(word, _)| self.c.eat_word(word)).map_or(Filled::Copied, |f| f.1);
                 self.c.punct(":")?;
                 Stmt::Stage { buf, filled, body: self.body()? }
             }

@@ -72,7 +72,8 @@ impl<'a> Written<'a> {
             loops.push(f);
             body = &f.body;
         }
-        let [Stmt::Load { dst, mem, mask, other, order: Order::Weak, site }, Stmt::Write { buf, idx, value }] = body else {
+        let [Stmt::Load { dst, mem, mask, other, order: Order::Weak, site }, Stmt::Write { buf, idx, value }] = body
+        else {
             return Err("it does more than copy".to_string());
         };
         if *value != Opnd::Val(*dst) {
@@ -197,7 +198,9 @@ impl BoxCopy {
         if self.dims.len() > MOST_DIMS || self.dims.iter().any(|d| d.count > MOST_ELEMENTS) {
             let counts: Vec<String> = self.dims.iter().map(|d| d.count.to_string()).collect();
             let counts = counts.join(", ");
-            return Some(format!("TMA copies boxes of 5 dimensions and 256 elements along each at most, not [{counts}]"));
+            return Some(format!(
+                "TMA copies boxes of 5 dimensions and 256 elements along each at most, not [{counts}]"
+            ));
         }
         if !row.is_multiple_of(UNIT) {
             return Some(format!("its rows have {row} bytes, and TMA copies multiples of {UNIT}"));

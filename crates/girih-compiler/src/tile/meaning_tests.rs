@@ -265,7 +265,8 @@ fn pipelines_of_every_depth_and_length() {
                 let knobs: Vec<&str> = knobs.iter().map(String::as_str).collect();
                 let ctx = Context { target: Target::named(target).unwrap(), ..with_knobs(&knobs) };
                 let case = case(&small, [1, 1, 1], &[m * k, k * n, m * n, m, n, k]);
-                let placed = rules(&ctx.target).list.iter().fold(parsed(&small), |k, rule| apply(rule.name, &k, &ctx).0);
+                let placed =
+                    rules(&ctx.target).list.iter().fold(parsed(&small), |k, rule| apply(rule.name, &k, &ctx).0);
                 assert_eq!(text(&placed).contains(" tensor:"), tma, "{}", text(&placed));
                 check(&case, &ctx);
             }

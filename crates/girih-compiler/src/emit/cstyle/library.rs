@@ -372,8 +372,10 @@ $u32 is_nan = ($u32)@32((u & 0x7fffffffu) > 0x7f800000u);
 return %u16((r & ~is_nan) | (0x7fc0 & is_nan));
 ";
 
+/// What lies between -1 and 1 is 0 by a comparison, here and in [`float_to_int`]: without traps GCC takes `(float)(int)x`
+/// for `trunc(x)`, which is -0 where x is from -1 to 0.
 const F32_TO_I32: &str = "$i32 high = @32(x >= 2147483648.0f), low = @32(x < -2147483648.0f);
-$i32 r = %i32(!sel_f32(@32(x == x) & ~high & ~low, x, #f32(0)));
+$i32 r = %i32(!sel_f32((@32(x >= 1.0f) | @32(x <= -1.0f)) & ~high & ~low, x, #f32(0)));
 return (r & ~(high | low)) | (0x7fffffff & high) | ((-2147483647 - 1) & low);
 ";
 
@@ -403,7 +405,7 @@ fn float_to_int(signed: bool, to: &str) -> Helper {
         return helper_of(to, params, "return x != 0;\n");
     }
     if !signed && d == DType::I64 {
-        return helper_of("i64", params, "if (!(x > 0)) return 0;\nreturn x >= 0x1p64 ? -1 : (i64)($u64)x;\n");
+        return helper_of("i64", params, "if (!(x >= 1)) return 0;\nreturn x >= 0x1p64 ? -1 : (i64)($u64)x;\n");
     }
     let (low, high) = match (signed, d.bits()) {
         (true, 64) => ("(-9223372036854775807ll - 1)".to_string(), "9223372036854775807ll".to_string()),
@@ -411,7 +413,7 @@ fn float_to_int(signed: bool, to: &str) -> Helper {
         (false, n) => ("0ll".to_string(), format!("{}ll", (1u64 << n) - 1)),
     };
     let body = format!(
-        "if (x != x) return 0;\n\
+        "if (!(x >= 1 || x <= -1)) return 0;\n\
          i64 r = x >= 0x1p63 ? 9223372036854775807ll : x < -0x1p63 ? (-9223372036854775807ll - 1) : (i64)x;\n\
          r = r < {low} ? {low} : r > {high} ? {high} : r;\nreturn ($I)r;\n"
     );

@@ -76,7 +76,7 @@ impl Printer<'_> {
             names.iter().take(rank).enumerate().map(|(n, name)| one(n, name)).collect::<Vec<_>>().join(", ")
         };
         let body = format!(
-            "  asm volatile(\"cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], \
+            "  asm volatile(\"cp.async.bulk.tensor.{rank}d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%0], \
              [%1, {{{}}}], [%2];\" : : {}, \"l\"(map), {}, {} : \"memory\");\n",
             list(&|n, _| format!("%{}", n + 3)),
             shared("to"),

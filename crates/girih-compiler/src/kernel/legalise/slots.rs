@@ -70,7 +70,8 @@ impl Slots {
                 l::Space::Scratch | l::Space::Register { .. } | l::Space::Private => continue,
                 // Each has bytes of its own: sharing them would take more barriers.
                 l::Space::Shared => {
-                    let align = if boxes.contains(buf) { BOX_ALIGN.max(u64::from(b.swizzle) * 8) } else { SHARED_ALIGN };
+                    let align =
+                        if boxes.contains(buf) { BOX_ALIGN.max(u64::from(b.swizzle) * 8) } else { SHARED_ALIGN };
                     if !offsets.contains_key(buf) {
                         let at = shared.next_multiple_of(align);
                         offsets.insert(*buf, at);

@@ -69,7 +69,10 @@ impl Lower<'_> {
             Ok(())
         })?;
         self.push(init);
-        self.push(k::Stmt::Barrier);
+        // With one generation, each iteration begins with a barrier.
+        if depth > 1 {
+            self.push(k::Stmt::Barrier);
+        }
         Ok(Some(full))
     }
 

@@ -61,7 +61,11 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
                 }
                 let (stages, rest) = apart(f);
                 let body = stages.into_iter().chain(rest).collect();
-                Visit::Replace(vec![Stmt::For(Box::new(For { place: Place::Pipeline { depth: 1 }, body, ..(**f).clone() }))])
+                Visit::Replace(vec![Stmt::For(Box::new(For {
+                    place: Place::Pipeline { depth: 1 },
+                    body,
+                    ..(**f).clone()
+                }))])
             }
         }
     })

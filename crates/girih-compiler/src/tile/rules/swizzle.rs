@@ -42,7 +42,9 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         let with = Buf { swizzle: row as u32, ..b.clone() };
         let why = match () {
             _ if !ctx.knobs.swizzle => Some("knob off".to_string()),
-            _ if !matches!(row, 32 | 64 | 128) => Some(format!("its rows have {row} bytes; 32, 64 and 128 are swizzled")),
+            _ if !matches!(row, 32 | 64 | 128) => {
+                Some(format!("its rows have {row} bytes; 32, 64 and 128 are swizzled"))
+            }
             _ if !b.bytes().is_multiple_of(8 * row) => Some(format!("it has {} bytes", b.bytes())),
             _ => None,
         };
@@ -85,7 +87,8 @@ mod tests {
         assert_eq!(log.applied, ["s: 256 passes instead of 2048"]);
         assert!(text(&out).contains("stage s: f32[64, 32] shared swizzle(128) tensor:"), "{}", text(&out));
         for columns in [8, 16] {
-            let short = READ.replace("[64, 32]", &format!("[64, {columns}]")).replace("0..32", &format!("0..{columns}"));
+            let short =
+                READ.replace("[64, 32]", &format!("[64, {columns}]")).replace("0..32", &format!("0..{columns}"));
             let short = short.replace("0..8: free\n        local", &format!("0..{}: free\n        local", columns / 4));
             let (out, _) = apply("swizzle", &kernel(&short), &gpu(&[]));
             assert!(text(&out).contains(&format!("swizzle({})", columns * 4)), "{}", text(&out));

@@ -130,7 +130,8 @@ fn down(buf: BufId, readers: &[Stmt]) -> bool {
             && let Some(c) = &f.contraction
         {
             let along = |ix: &Ix| c.k.iter().any(|k| ix.has_axis(*k));
-            let reads = |s: &Stmt| matches!(s, Stmt::Read { buf: b, idx, .. } if *b == buf && idx.last().is_some_and(along));
+            let reads =
+                |s: &Stmt| matches!(s, Stmt::Read { buf: b, idx, .. } if *b == buf && idx.last().is_some_and(along));
             found |= f.body.iter().any(reads);
         }
     });
@@ -172,7 +173,8 @@ mod tests {
 
     #[test]
     fn the_extents_of_a_tensor_are_in_its_masks() {
-        let launched = copied("k*32 + (g*4 + v)]", "k*32 + (g*4 + v)] where bx*64 + i < m and k*32 + g*4 < 200 else 0.0");
+        let launched =
+            copied("k*32 + (g*4 + v)]", "k*32 + (g*4 + v)] where bx*64 + i < m and k*32 + g*4 < 200 else 0.0");
         let rows = "A[(bx*64 + i)*256 + (k*32 + g)] where bx*64 + i < m and k*32 + g < 200 else 0.0";
         assert_eq!(load(&launched), rows);
         // Strides that are known at the launch.
@@ -182,7 +184,10 @@ mod tests {
 
     #[test]
     fn dimensions_without_masks_go_as_far_as_the_loops() {
-        let open = copied("tile kernel k(A: ptr f32 div 16, C: ptr f32, m: i32, s: i32 div 4):", "tile kernel k(A: ptr f32) open:");
+        let open = copied(
+            "tile kernel k(A: ptr f32 div 16, C: ptr f32, m: i32, s: i32 div 4):",
+            "tile kernel k(A: ptr f32) open:",
+        );
         let inner: String = open.lines().skip(1).map(|l| format!("    {l}\n")).collect();
         let grid = "  for b in 0..3: free block(y)\n    for ib in 0..5: free block(x)\n";
         let open = format!("tile kernel k(A: ptr f32) open:\n{grid}{inner}");
