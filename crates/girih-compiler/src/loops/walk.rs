@@ -351,6 +351,11 @@ pub struct Effects {
 }
 
 impl Effects {
+    /// The bases of all accesses of global memory.
+    pub fn bases(&self) -> impl Iterator<Item = ValId> {
+        self.loads.iter().chain(&self.stores).copied()
+    }
+
     /// Nothing but reading memory and local buffers: may be dropped, and repeated while those do not change.
     pub fn is_pure(&self) -> bool {
         self.bufs_written.is_empty()

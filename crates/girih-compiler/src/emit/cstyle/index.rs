@@ -1,8 +1,8 @@
 //! Index expressions: `bx * 1024 + i`, `((i64)n >> 4) * 16`.
 //!
 //! In 64 bits; in a dialect that has `int` indices, in 32 as far as ranges show that nothing overflows there, and from
-//! the first operation that might in 64: `(i64)bx * 1024 + i`. What is known: the thread, its block and the grid, values of
-//! i32, and loops from [`Indices::enter`].
+//! the first operation that might in 64: `(i64)bx * 1024 + i`. What is known: the thread, its block and the grid, which an
+//! open kernel may say itself, values of i32, and loops from [`Indices::enter`].
 
 use super::dialect::Dialect;
 use crate::index::{Cmp, Ix, Mask};
@@ -95,7 +95,10 @@ impl<'a> Indices<'a> {
     fn range(&self, ix: &Ix) -> Option<Range> {
         let both = |a: &Ix, b: &Ix| Some((self.range(a)?, self.range(b)?));
         let of = |corners: [i128; 4]| corners.into_iter().fold((i128::MAX, i128::MIN), |r, c| (r.0.min(c), r.1.max(c)));
-        let most = |d: u8| if d == 0 { i128::from(i32::MAX) } else { 65535 };
+        // The kernel's own grid, where that is a constant.
+        let own = |d: u8| self.kernel.grid.as_ref().and_then(|g| g.get(usize::from(d))?.as_const()).map(i128::from);
+        let limit = |d: u8| if d == 0 { i128::from(i32::MAX) } else { 65535 };
+        let most = |d: u8| own(d).map_or(limit(d), |n| n.clamp(1, limit(d)));
         let range = match ix {
             Ix::Const(c) => (i128::from(*c), i128::from(*c)),
             Ix::Axis(a) => *self.ints.get(a)?,

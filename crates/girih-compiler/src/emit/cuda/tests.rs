@@ -204,7 +204,7 @@ kernel k(x: ptr<f32>, n: i32) threads 64 scratch 0 shared 8320 {
         // The innermost coordinate stands first.
         "    copy_tensor_2d(&s[0], &x_map, 32, (i64)bx * 32, &full[0]);",
         "  mbarrier_wait(&full[bx & 1], by);",
-        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];",
+        "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];",
         "mbarrier.try_wait.parity.shared::cta.b64 ended, [%1], %2;",
     ] {
         assert!(printed.contains(line), "{line}\n{printed}");

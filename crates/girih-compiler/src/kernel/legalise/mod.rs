@@ -52,7 +52,7 @@ pub fn legalise(kernel: &l::Kernel, options: &Options) -> Result<k::Kernel, Stri
     let (bound, grid) = blocks::bind(kernel);
     let mut lower = Lower::new(&bound, options)?;
     if lower.out.threads > 1 {
-        lower.barriers = sync::barriers(&bound);
+        lower.barriers = sync::barriers(&bound, kernel.open);
     }
     let body = lower.block(&bound.body)?;
     let grid = match grid {

@@ -13,8 +13,8 @@
 //!
 //! The rule is that of effects: between two statements of which one writes what the other reads or writes there is a
 //! barrier. What the end of a loop's iteration did meets the beginning of the next: the kernel is walked until no loop's end
-//! tells anything new, each walk going by each statement once. Shared buffers are apart from each other; global memory is
-//! one thing, as arguments may overlap.
+//! tells anything new, each walk going by each statement once. Shared buffers are apart from each other. So are the arrays of
+//! an open kernel; arguments that a user launches with may overlap, so there global memory is one thing.
 
 use crate::loops::ir::*;
 use crate::loops::walk::{self, Part, parts};
@@ -25,6 +25,8 @@ use std::collections::BTreeSet;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Thing {
     Global,
+    /// An array of an open kernel, by its parameter.
+    Array(ValId),
     Buf(BufId),
     /// The partial accumulators of a loop that threads combine, by the loop's axis.
     Partials(AxisId),
@@ -49,9 +51,11 @@ impl Since {
     }
 }
 
-/// The statements of a kernel before which there must be a barrier.
-pub(super) fn barriers(kernel: &Kernel) -> FxHashSet<*const Stmt> {
-    let mut sync = Sync { kernel, before: FxHashSet::default(), ends: FxHashMap::default(), news: true, left: vec![] };
+/// The statements of a kernel before which there must be a barrier; `open` where its arrays do not overlap.
+pub(super) fn barriers(kernel: &Kernel, open: bool) -> FxHashSet<*const Stmt> {
+    let apart = open && walk::effects(&kernel.body).bases().all(|base| kernel.params.iter().any(|p| p.val == base));
+    let mut sync =
+        Sync { kernel, apart, before: FxHashSet::default(), ends: FxHashMap::default(), news: true, left: vec![] };
     while std::mem::take(&mut sync.news) {
         sync.body(&kernel.body, &mut Since::default());
     }
@@ -60,6 +64,8 @@ pub(super) fn barriers(kernel: &Kernel) -> FxHashSet<*const Stmt> {
 
 struct Sync<'a> {
     kernel: &'a Kernel,
+    /// Arrays do not overlap.
+    apart: bool,
     before: FxHashSet<*const Stmt>,
     /// For each loop: what had happened at the ends of its iterations, as far as it was seen.
     ends: FxHashMap<*const Stmt, Since>,
@@ -160,9 +166,12 @@ impl Sync<'_> {
                 Part::WriteBuf(buf) if self.is_shared(*buf) => _ = out.written.insert(Thing::Buf(*buf)),
                 _ => {}
             });
+            let thing = |mem: &Mem| if self.apart { Thing::Array(mem.base) } else { Thing::Global };
             match s {
-                Stmt::Load { .. } => _ = out.read.insert(Thing::Global),
-                Stmt::Store { .. } | Stmt::Rmw { .. } | Stmt::Cas { .. } => _ = out.written.insert(Thing::Global),
+                Stmt::Load { mem, .. } => _ = out.read.insert(thing(mem)),
+                Stmt::Store { mem, .. } | Stmt::Rmw { mem, .. } | Stmt::Cas { mem, .. } => {
+                    out.written.insert(thing(mem));
+                }
                 _ => {}
             }
         });

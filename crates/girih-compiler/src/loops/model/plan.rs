@@ -2,7 +2,7 @@
 //!
 //! Invariants:
 //! 1. A step reads arrays that are inputs, constants, or written by an earlier step (or by a step of `load`).
-//! 2. Arrays are contiguous and row-major. Distinct arrays of one step never overlap, unless it says so in `in_place`.
+//! 2. Arrays are contiguous and row-major. Distinct arrays of one step never overlap.
 //! 3. Steps of `load` read only constants, parameters and what other steps of `load` wrote: they run once.
 //! 4. A step all of whose results are without elements does not run: its kernel may read what is not there.
 //! 5. A step's kernel has one parameter for each of its arguments, in order: a pointer for an array, an `i64` for a
