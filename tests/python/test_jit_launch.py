@@ -1,5 +1,8 @@
 """Kernels of ``@girih.jit``: launches, results against NumPy, and what a user sees when one is wrong."""
 
+import os
+from pathlib import Path
+
 import girih
 import girih.language as tl
 import numpy as np
@@ -48,3 +51,23 @@ def test_a_mistake_shows_the_line():
     with pytest.raises(girih.CompilationError, match=r"the shapes \[64\] and \[32\] do not match") as caught:
         wrong[1](np.zeros(64, np.float32))
     assert "test_jit_launch.py" in str(caught.value) and "tl.zeros((64,), tl.float32) + " in str(caught.value)
+
+
+def reads():
+    """How often the process has read a file or the like."""
+    counts = Path("/proc/self/io").read_text()
+    return int(counts.split("syscr:")[1].split()[0])
+
+
+@pytest.mark.skipif(not os.access("/proc/self/io", os.R_OK), reason="the system does not count reads")
+def test_a_launch_asks_the_system_nothing():
+    x, out = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    launch = add[(1,)]
+    launch(x, x, out, 64, BLOCK=64)
+    before = reads()
+    own = reads() - before
+    before = reads()
+    for _ in range(100):
+        launch(x, x, out, 64, BLOCK=64)
+    assert reads() - before < own + 100
+    np.testing.assert_array_equal(out, 2 * x)

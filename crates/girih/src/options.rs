@@ -196,7 +196,8 @@ impl Options {
 
     /// Refuses a target that the device does not run.
     pub(crate) fn check_device(&self) -> crate::Result<()> {
-        let target = self.resolved_target();
+        // What the device takes where nothing was chosen; a launch does not ask the machine what it is.
+        let Some(target) = &self.target else { return Ok(()) };
         let threads = target.axes.threads > 1;
         match self.device {
             Device::Cpu if threads => Err(Error::argument(format!(

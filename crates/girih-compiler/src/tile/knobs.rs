@@ -104,7 +104,7 @@ knobs! {
     stage_a: Option<bool> = None, 0 to 1, "Pack a contraction's left operand: 0 never, 1 always.";
     stage_b: Option<bool> = None, 0 to 1, "Pack a contraction's right operand: 0 never, 1 always.";
     register_tile: bool = true, 0 to 1, "Hold tiles of a contraction's accumulator in registers.";
-    split_edges: bool = true, 0 to 1, "Turn edge conditions into loop bounds.";
+    split_edges: bool = true, 0 to 1, "Turn edge conditions into loop bounds, or into tests of whole blocks.";
     interchange: bool = true, 0 to 1, "Reorder and block loops so that memory is walked in order.";
     pack: bool = true, 0 to 1, "Lay weights out in panels when a model is loaded.";
     transpose: bool = true, 0 to 1, "Transpose squares of elements in vector registers.";

@@ -25,6 +25,7 @@ pub mod blocking;
 pub mod boxes;
 pub mod conflicts;
 pub mod contraction;
+pub mod cost;
 pub mod edit;
 pub mod epilogue;
 pub mod knobs;
@@ -81,6 +82,7 @@ const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::split_edges::RULE, &[&[VectorArithmetic]]),
     (rules::transpose::RULE, &[&[VectorArithmetic]]),
     (rules::vectorise::RULE, &[&[VectorArithmetic]]),
+    (rules::split_blocks::RULE, &[&[Threads]]),
     (rules::mark_unroll::RULE, &[&[]]),
 ];
 

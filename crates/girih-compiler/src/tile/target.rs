@@ -5,8 +5,9 @@
 //! Target::named("sm_90a")     warps of 32 threads, 227 KiB shared by a block, wgmma, cp.async and TMA
 //! ```
 //!
-//! The numbers of GPUs are those that the CUDA C++ Programming Guide gives for a compute capability; multiprocessors and
-//! L2 are those of one part (A100, H100 SXM, B200, RTX 5090), and a program that runs on a device asks the device.
+//! The numbers of GPUs are those that the CUDA C++ Programming Guide gives for a compute capability; multiprocessors,
+//! L2, bandwidth and peak are those of one part, as its maker's data sheet has them (A100 40 GB, H100 SXM, B200, RTX 5090),
+//! and a program that runs on a device asks the device.
 
 /// A machine as the rules see it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,7 +23,27 @@ pub struct Target {
     pub matrix_units: Vec<MatrixUnit>,
     /// How operands get from main memory into a nearer one, besides loads and stores.
     pub transports: Vec<Transport>,
+    /// Of a GPU: what a multiprocessor holds, and how fast all are.
+    pub gpu: Option<Gpu>,
 }
+
+/// What a multiprocessor holds at once, and the speed of the device.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Gpu {
+    pub threads: u32,
+    pub blocks: u32,
+    /// Of 32 bits.
+    pub registers: u32,
+    /// Bytes of shared memory; the system has a KiB of them for each block.
+    pub shared: u32,
+    /// Bytes a second of main memory.
+    pub bandwidth: f64,
+    /// Operations a second on f32 without the matrix unit; a fused multiply-add is two.
+    pub peak: f64,
+}
+
+// The numbers of a target are numbers.
+impl Eq for Gpu {}
 
 /// What runs side by side, from the grid down to one thread, and how much of it there may be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -125,6 +146,7 @@ impl Target {
             memories: Target::caches([48 << 10, 1 << 20, 32 << 20]),
             matrix_units: vec![],
             transports: vec![],
+            gpu: None,
         }
     }
 
@@ -134,14 +156,24 @@ impl Target {
         use Transport::*;
         match name {
             "cpu" => Some(Target::cpu()),
-            "sm_80" => Some(Target::gpu("sm_80", 108, 1, 163, 40, &[Mma], &[CpAsync])),
-            "sm_90a" => Some(Target::gpu("sm_90a", 132, 8, 227, 50, &[Mma, Wgmma], &[CpAsync, Tma])),
-            "sm_100a" => Some(Target::gpu("sm_100a", 148, 8, 227, 126, &[Mma, Tcgen05], &[CpAsync, Tma])),
-            "sm_120" => Some(Target::gpu("sm_120", 170, 1, 99, 96, &[Mma], &[CpAsync, Tma])),
+            "sm_80" => Some(Target::gpu("sm_80", 108, 1, 163, 40, &[Mma], &[CpAsync], [1555.0, 19.5])),
+            "sm_90a" => Some(Target::gpu("sm_90a", 132, 8, 227, 50, &[Mma, Wgmma], &[CpAsync, Tma], [3350.0, 67.0])),
+            "sm_100a" => {
+                Some(Target::gpu("sm_100a", 148, 8, 227, 126, &[Mma, Tcgen05], &[CpAsync, Tma], [8000.0, 75.0]))
+            }
+            "sm_120" => {
+                let t = Target::gpu("sm_120", 170, 1, 99, 96, &[Mma], &[CpAsync, Tma], [1792.0, 104.8]);
+                // Of the smaller ones among the multiprocessors.
+                let gpu = t.gpu.map(|g| Gpu { threads: 1536, blocks: 24, ..g });
+                Some(Target { gpu, ..t })
+            }
             _ => None,
         }
     }
 
+    /// `speed`: GB/s of memory and Tflop/s of f32. A block can have all shared memory of a multiprocessor but a KiB.
+
+    #[allow(clippy::too_many_arguments)]
     fn gpu(
         name: &'static str,
         workers: u32,
@@ -150,6 +182,7 @@ impl Target {
         l2_mib: u64,
         matrix_units: &[MatrixUnit],
         transports: &[Transport],
+        speed: [f64; 2],
     ) -> Target {
         let mut memories = vec![Memory { kind: MemoryKind::Shared, bytes: shared_kib << 10 }];
         if matrix_units.contains(&MatrixUnit::Tcgen05) {
@@ -165,6 +198,14 @@ impl Target {
             memories,
             matrix_units: matrix_units.to_vec(),
             transports: transports.to_vec(),
+            gpu: Some(Gpu {
+                threads: 2048,
+                blocks: 32,
+                registers: 64 << 10,
+                shared: (shared_kib as u32 + 1) << 10,
+                bandwidth: speed[0] * 1e9,
+                peak: speed[1] * 1e12,
+            }),
         }
     }
 

@@ -10,6 +10,8 @@
 //! Resources { name: "k", registers: 30, stack: 128, spill_stores: 0, spill_loads: 0, shared: 256 }
 //! ```
 
+use girih_compiler::tile::target::Target;
+
 /// What `ptxas` says of a kernel; bytes of one thread, but `shared` of one block and without what the launch asks for.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Resources {
@@ -57,29 +59,11 @@ pub(super) fn resources(log: &str) -> (Vec<Resources>, String) {
     (kernels, rest.trim().to_string())
 }
 
-/// What a multiprocessor holds at once, as the CUDA C++ Programming Guide gives it for a compute capability.
-struct Multiprocessor {
-    threads: u32,
-    blocks: u32,
-    registers: u32,
-    shared: u32,
-}
-
 /// Registers are given to a warp in units of this many.
 const REGISTER_UNIT: u32 = 256;
 /// Shared memory is given to a block in units of this many bytes, and so much of it is the system's.
 const SHARED_UNIT: u32 = 128;
 const SHARED_OF_SYSTEM: u32 = 1024;
-
-fn multiprocessor(target: &str) -> Option<Multiprocessor> {
-    let (threads, blocks, shared_kib) = match target {
-        "sm_80" => (2048, 32, 164),
-        "sm_90a" | "sm_100a" => (2048, 32, 228),
-        "sm_120" => (1536, 24, 100),
-        _ => return None,
-    };
-    Some(Multiprocessor { threads, blocks, registers: 64 << 10, shared: shared_kib << 10 })
-}
 
 /// How many blocks run on one multiprocessor, and what keeps more from it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -103,7 +87,7 @@ impl std::fmt::Display for Occupancy {
 /// The occupancy of a kernel with blocks of so many threads and so many bytes of shared memory that the launch asks for;
 /// `None` for a target that is not known here.
 pub fn occupancy(target: &str, kernel: &Resources, threads: u32, dynamic_shared: u32) -> Option<Occupancy> {
-    let m = multiprocessor(target)?;
+    let m = Target::named(target)?.gpu?;
     let warps = threads.max(1).div_ceil(32);
     let registers = (kernel.registers.max(1) * 32).next_multiple_of(REGISTER_UNIT);
     // A quarter of the registers belongs to each of four schedulers, and a warp to one of them.

@@ -97,8 +97,14 @@ pub fn target(threads: u32) -> Target {
         .with_workers(threads)
 }
 
-/// Data or unified cache sizes of levels 1, 2 and 3, where the system tells them.
+/// Data or unified cache sizes of levels 1, 2 and 3, where the system tells them. It is asked once: it takes longer than a
+/// launch.
 fn caches() -> [Option<u64>; 3] {
+    static CACHES: OnceLock<[Option<u64>; 3]> = OnceLock::new();
+    *CACHES.get_or_init(read_caches)
+}
+
+fn read_caches() -> [Option<u64>; 3] {
     let mut sizes = [None; 3];
     for i in 0..8 {
         let read =

@@ -13,6 +13,7 @@ pub mod pack_weights;
 pub mod pad_smem;
 pub mod promote_alloca;
 pub mod register_tile;
+pub mod split_blocks;
 pub mod split_edges;
 pub mod spread_threads;
 pub mod stage_inputs;

@@ -8,8 +8,9 @@ use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::affine;
-use crate::tile::blocking::{contraction_blocks, panel_width};
+use crate::tile::blocking::{Blocks, contraction_blocks, panel_width};
 use crate::tile::contraction::num_type;
+use crate::tile::cost::{Cost, Product};
 use crate::tile::edit;
 use crate::tile::open::*;
 use crate::tile::rules::site_of;
@@ -32,7 +33,7 @@ for i in 0..512: free                            for jb in 0..56: free block(y)
 ```
 
 Several row, column or summed axes become one, the last running fastest. Sizes follow the caches, the registers and the
-threads (`tile/blocking.rs`). Where they do not divide an extent, accesses get masks.
+threads (`tile/blocking.rs`); for a GPU the trace says what they cost (`tile/cost.rs`). Where they do not divide an extent, accesses get masks.
 
 Refuses nests that hold other loops than those of the sum, such as a reduction that an operand needs.
 ",
@@ -42,7 +43,15 @@ Refuses nests that hold other loops than those of the sum, such as a reduction t
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     cut_nests(p, log, &mut |kernel, s| {
         let nest = OpenNest::of(s)?;
-        Some((site_of(kernel, s), nest.and_then(|nest| Tiling::new(kernel, ctx, &nest)?.build(&nest))))
+        let mut site = site_of(kernel, s);
+        let made = nest.and_then(|nest| {
+            let tiling = Tiling::new(kernel, ctx, &nest)?;
+            if let Some(cost) = tiling.cost(ctx, &nest) {
+                site += &format!(": {cost}");
+            }
+            tiling.build(&nest)
+        });
+        Some((site, made))
     })
 }
 
@@ -170,6 +179,22 @@ impl<'a> Tiling<'a> {
         let outer = Outer { grid, stretch, stretches: k.blocks(&facts) };
         outer.enter(&mut facts);
         Ok(Tiling { b: Build { kernel, facts }, cuts: Cuts { m, n, k, batch, outer } })
+    }
+
+    /// What the tiles cost a GPU; `None` where extents or the machine's numbers are not known.
+    fn cost(&self, ctx: &Context, nest: &OpenNest<'_>) -> Option<Cost> {
+        let Cuts { m, n, k, batch, .. } = &self.cuts;
+        let tile = Blocks { bm: m.block, bn: n.block, bk: k.block };
+        let sum = nest.sums.first()?;
+        let operand = match self.b.kernel.vals.get(sum.roles.b)?.ty {
+            Ty::Num(dtype) => dtype,
+            Ty::Ptr(_) => return None,
+        };
+        let acc = num_type(self.b.kernel, sum.roles.acc)?;
+        let sums = nest.sums.len() as u64;
+        let product =
+            Product { batch: batch.known()?, m: m.known()?, n: n.known()?, k: k.known()? * sums, operand, acc };
+        Cost::of(&ctx.target, &product, tile)
     }
 
     fn build(mut self, nest: &OpenNest<'_>) -> Result<Stmt, String> {
