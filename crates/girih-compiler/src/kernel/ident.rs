@@ -10,6 +10,8 @@
 //! macro, or a name that the emitted source has for itself. The words of emitted source neither end in `_` nor have `__`
 //! inside, so a user's word does where it would be one of them.
 
+use std::sync::OnceLock;
+
 use crate::num::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;
@@ -114,6 +116,17 @@ print assert values index outside load_half store_half F8E5M3FNU";
 /// Macros that compilers define without a `_` before them.
 const MACROS: &str = "unix linux i386 INLINE";
 
+/// The words above, and whether they are ours by themselves. It is asked for every value of a kernel.
+fn words() -> &'static FxHashMap<&'static str, bool> {
+    static WORDS: OnceLock<FxHashMap<&'static str, bool>> = OnceLock::new();
+    WORDS.get_or_init(|| {
+        let own = [KEYWORDS, KEYWORDS_OF_CPP, OWN, MACROS].into_iter().flat_map(|words| words.split(' '));
+        let vectors = VECTORS.split(' ').map(|word| (word, false));
+        // Some begin vectors and are key words.
+        vectors.chain(own.map(|word| (word, true))).collect()
+    })
+}
+
 /// Whether emitted source, or what it includes, has the word for itself.
 fn is_ours(name: &str) -> bool {
     let typed = |word: &str| {
@@ -128,13 +141,14 @@ fn is_ours(name: &str) -> bool {
     let starts = ["INT", "UINT", "PTRDIFF", "SIZE", "SIG_ATOMIC", "WCHAR", "WINT"];
     let ends = ["_MAX", "_MIN", "_C", "_WIDTH"];
     let limit = || starts.iter().any(|s| name.starts_with(s)) && ends.iter().any(|e| name.ends_with(e));
-    if name.ends_with('_') || name.get(1..).is_some_and(|rest| rest.contains("__")) {
+    if name.ends_with('_') || name.as_bytes().windows(2).skip(1).any(|two| two == b"__") {
         return false;
     }
     let vector = |name: &str| {
-        VECTORS.split(' ').any(|base| name.strip_prefix(base).is_some_and(|n| matches!(n, "1" | "2" | "3" | "4")))
+        let base = name.strip_suffix(['1', '2', '3', '4']);
+        base.is_some_and(|base| words().contains_key(base) && VECTORS.split(' ').any(|b| b == base))
     };
-    [KEYWORDS, KEYWORDS_OF_CPP, OWN, MACROS].iter().any(|words| words.split(' ').any(|w| w == name))
+    words().get(name).is_some_and(|own| *own)
         || vector(name)
         || limit()
         || ["girih", "soft_", "copy_async_", "copy_tensor_", "mbarrier_", "fence_", "prefetch_tensor_", "TensorMap"]
