@@ -476,11 +476,7 @@ impl<'a> Verifier<'a> {
             }
             Place::Pipeline { depth } => {
                 let counts = serial && l.lo.is_const(0) && l.step.is_const(1);
-                self.check(
-                    stmt,
-                    counts && depth >= 2,
-                    "a pipeline is a serial loop from 0 in steps of 1, two or more deep",
-                );
+                self.check(stmt, counts && depth >= 1, "a pipeline is a serial loop from 0 in steps of 1");
                 let (stages, rest) = l.stages();
                 let (first, then) = (walk::effects(stages), walk::effects(rest));
                 self.check(stmt, !stages.is_empty(), "a pipeline's body must begin with stages");

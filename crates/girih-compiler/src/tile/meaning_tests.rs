@@ -197,6 +197,46 @@ fn rows_and_vectors() {
     check_all(&[case(COLUMN_SUMS, [2, 1, 1], &[64 * 256, 512])]);
 }
 
+/// Rows of models, which are read again after they were folded.
+#[test]
+fn rows_that_are_kept() {
+    for (at, n) in [1, 31, 33, 64, 100, 256, 1000, 1024, 2052, 4097].into_iter().enumerate() {
+        let rows = format!(
+            "loop kernel k(x: ptr f32, w: ptr f32, y: ptr f32) open:
+  for i in 0..3: free
+    local m: f32
+    local s: f32
+    m = -inf
+    for j in 0..{n}: reduce combine max.nan(m) from -inf
+      x1: f32 = load x[i*{n} + j]
+      m0: f32 = m
+      m1: f32 = max.nan(x1, m0)
+      m = m1
+    top: f32 = m
+    s = 0.0
+    for k in 0..{n}: reduce combine add(s) from 0.0
+      x2: f32 = load x[i*{n} + k]
+      d: f32 = x2 - top
+      s0: f32 = s
+      s1: f32 = d + s0
+      s = s1
+    sum: f32 = s
+    for l in 0..{n}: free
+      x3: f32 = load x[i*{n} + l]
+      w1: f32 = load w[l]
+      e: f32 = x3 - top
+      f: f32 = e * w1
+      g: f32 = f + sum
+      store y[i*{n} + l] = g
+"
+        );
+        for threads in ["threads=256", "threads=64"] {
+            let target = Target::named(Target::NAMES[1 + at % 4]).unwrap();
+            check(&case(&rows, [1, 1, 1], &[3 * n, n, 3 * n]), &Context { target, ..with_knobs(&[threads]) });
+        }
+    }
+}
+
 #[test]
 fn transposes_at_edges() {
     for (m, n) in [(128, 64), (100, 70), (3, 5)] {
@@ -375,7 +415,8 @@ fn every_derived_barrier_and_wait_is_needed() {
     let old = [("sm_80", 1, 0), ("sm_80", 2, 0), ("sm_80", 2, 1), ("sm_80", 3, 1), ("sm_80", 4, 1)];
     let tma = [1, 2, 3, 4].map(|slots| ("sm_90a", slots, 1));
     for (target, slots, asynchronous) in old.into_iter().chain(tma) {
-        let knobs = [format!("slots={slots}"), format!("async_copy={asynchronous}"), "threads=64".to_string()];
+        let knobs = [format!("slots={slots}"), format!("async_copy={asynchronous}")];
+        let knobs = [&knobs[..], &["threads=64".to_string(), "split_edges=0".to_string()]].concat();
         let knobs: Vec<&str> = knobs.iter().map(String::as_str).collect();
         let ctx = Context { target: Target::named(target).unwrap(), ..with_knobs(&knobs) };
         let tile = rules(&ctx.target).list.iter().fold(parsed(&case.loops), |k, rule| apply(rule.name, &k, &ctx).0);

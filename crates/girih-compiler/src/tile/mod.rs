@@ -71,6 +71,7 @@ const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::tma_copy::RULE, &[&[Threads, TensorCopies]]),
     (rules::register_tile::RULE, &[&[VectorArithmetic], &[Threads]]),
     (rules::cooperative_reduce::RULE, &[&[Threads]]),
+    (rules::keep_rows::RULE, &[&[Threads]]),
     (rules::blockify_launch::RULE, &[&[Threads]]),
     (rules::spread_threads::RULE, &[&[Threads]]),
     (rules::wide_access::RULE, &[&[Threads]]),

@@ -75,10 +75,15 @@ impl Lower<'_> {
             self.storage.insert(acc, Storage::Var(var));
             own.push((acc, whole, var));
         }
-        let axis = self.axis_of(f.axis);
-        let body = self.at_axis(f.axis, k::Ix::Axis(axis), vec![], |s| s.inner(|s| s.run(&f.body)))?;
-        let (lo, step) = (k::Ix::add(lo, k::Ix::Thread), k::Ix::Const(ways.into()));
-        self.push(k::Stmt::For { axis, lo, hi, step, unroll: 0, body });
+        if lo.is_const(0) && hi.is_const(ways.into()) {
+            // An iteration for each thread.
+            self.at_axis(f.axis, k::Ix::Thread, vec![], |s| s.run(&f.body))?;
+        } else {
+            let axis = self.axis_of(f.axis);
+            let body = self.at_axis(f.axis, k::Ix::Axis(axis), vec![], |s| s.inner(|s| s.run(&f.body)))?;
+            let (lo, step) = (k::Ix::add(lo, k::Ix::Thread), k::Ix::Const(ways.into()));
+            self.push(k::Stmt::For { axis, lo, hi, step, unroll: 0, body });
+        }
 
         let mut slots = vec![];
         for (acc, whole, var) in own {

@@ -8,6 +8,7 @@ pub mod chunk_matmul_k;
 pub mod cooperative_reduce;
 pub mod double_buffer;
 pub mod interchange;
+pub mod keep_rows;
 pub mod mark_unroll;
 pub mod pack_weights;
 pub mod pad_smem;
