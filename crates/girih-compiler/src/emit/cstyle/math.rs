@@ -31,10 +31,18 @@ pub fn function(support: &mut Support, program: &Program, lanes: u32) -> String 
         return name;
     }
     let mut body = String::new();
+    // A constant of one lane stands where it is used.
+    let mut values: Vec<String> = (0..program.params.len()).map(|n| format!("v{n}")).collect();
     for (i, step) in program.steps.iter().enumerate() {
         let dst = program.params.len() + i;
         let source = step.args.first().map_or(step.kind, |&v| program.kind(v));
-        let v: Vec<String> = step.args.iter().map(|v| format!("v{}", v.0)).collect();
+        let v: Vec<String> = step.args.iter().map(|v| values.get(v.0 as usize).cloned().unwrap_or_default()).collect();
+        if let (Op::Const(bits), 1) = (&step.op, lanes) {
+            let text = literal(support.dialect, step.kind.dtype(), *bits);
+            values.push(if text.starts_with('-') { format!("({text})") } else { text });
+            continue;
+        }
+        values.push(format!("v{dst}"));
         let arg = |i: usize| v.get(i).map_or("0", |s| s.as_str());
         let (a, b, c) = (arg(0), arg(1), arg(2));
         let k = base(step.kind);
@@ -76,7 +84,8 @@ pub fn function(support: &mut Support, program: &Program, lanes: u32) -> String 
         };
         let _ = writeln!(body, "${k} v{dst} = {text};");
     }
-    let _ = writeln!(body, "return v{};", program.result.0);
+    let result_value = values.get(program.result.0 as usize).cloned().unwrap_or_default();
+    let _ = writeln!(body, "return {result_value};");
     support.define(&name, result, &params, &body, lanes, program.steps.len() <= INLINE_STEPS);
     name
 }
