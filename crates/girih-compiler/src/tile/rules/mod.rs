@@ -14,6 +14,7 @@ pub mod pad_smem;
 pub mod promote_alloca;
 pub mod register_tile;
 pub mod split_edges;
+pub mod split_matmul_k;
 pub mod spread_threads;
 pub mod stage_inputs;
 pub mod stream_rows;
