@@ -141,10 +141,10 @@ impl<'a> Split<'a> {
         };
         let extents = self.nest.free.iter().map(|f| f.hi.subst_vals(&mut |v, _| symbol(v)));
         let shape: Vec<Ix> = [Ix::Const(self.parts as i64)].into_iter().chain(extents).collect();
-        let sums = self.nest.sums.iter().map(|sum| {
-            let acc = &step.kernel.bufs[sum.roles.acc];
+        let sums = self.nest.sums.iter().enumerate().map(|(at, sum)| {
             let dtype = num_type(&step.kernel, sum.roles.acc).unwrap_or(DType::F32);
-            let name = format!("{}_parts", acc.name);
+            let number = if at == 0 { String::new() } else { format!("_{}", at + 1) };
+            let name = format!("{}_parts{number}", step.kernel.bufs[sum.roles.acc].name);
             arrays.push(Array {
                 name,
                 elem: Elem::of(dtype),
@@ -409,4 +409,209 @@ fn bytes_of(step: &Step, arrays: &IdMap<ArrayId, Array>) -> Ix {
         shape.iter().fold(Ix::Const(elem.dtype.bytes() as i64), |n, d| Ix::mul(n, d.clone()))
     };
     step.reads.iter().chain(&step.writes).fold(Ix::Const(0), |n, id| Ix::add(n, one(id)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::host::Silent;
+    use crate::graph::{ConstData, Graph, decompose};
+    use crate::kernel::sim;
+    use crate::loops::model::{self, eval};
+    use crate::loops::print::{Dialect, print};
+    use crate::loops::verify::verify;
+    use crate::num::eval::apply;
+    use crate::pipeline;
+    use crate::source::expr;
+    use crate::tile::target::Target;
+    use crate::tile::tests::gpu;
+
+    fn plan_of(text: &str) -> (Graph, Plan) {
+        let torch = expr::evaluate(text, &[]).unwrap().graph;
+        let graph = decompose::decompose(&torch, &mut |_| {}).unwrap();
+        let plan = model::lower(&graph, &model::Options::default(), &mut Log::default()).unwrap();
+        (graph, plan)
+    }
+
+    fn split(plan: &Plan, ctx: &Context) -> (Option<Plan>, Log) {
+        let mut log = Log::default();
+        let out = run(plan, ctx, &mut log);
+        for step in out.iter().flat_map(|p| &p.steps) {
+            let text = print(&step.kernel, Dialect::Loop);
+            assert_eq!(verify(&step.kernel, Dialect::Loop), [], "{text}");
+            assert_eq!(step.args.len(), step.kernel.params.len(), "{text}");
+        }
+        (out, log)
+    }
+
+    #[test]
+    fn parts_and_their_sum_are_two_kernels() {
+        let (_, plan) = plan_of("torch.nn.Linear(3584, 512)(torch.randn(32, 3584))");
+        let (out, log) = split(&plan, &gpu(&[]));
+        assert_eq!(log.applied, ["k_linear, contraction into dot: 8 parts of 448"]);
+        let out = out.unwrap();
+        let text: String = out.steps.iter().map(|s| print(&s.kernel, Dialect::Loop)).collect();
+        let want = r#"loop kernel k_linear_parts(x: ptr f32, weight: ptr f32, dot_parts: ptr f32) open:
+  for part in 0..8: free
+    for i in 0..32: free
+      for j in 0..512: free
+        local dot: f32
+        dot = 0.0
+        for k in 0..448: reduce contraction m=i n=j k=k a=x_1 b=weight_1 acc=dot
+          x_1: f32 = load x[i*3584 + part*448 + k] !"aten.linear"
+          weight_1: f32 = load weight[j*3584 + part*448 + k] !"aten.linear"
+          acc: f32 = dot
+          v: f32 = fma(x_1, weight_1, acc)
+          dot = v
+        dot_1: f32 = dot
+        store dot_parts[part*16384 + i*512 + j] = dot_1 !"aten.linear"
+loop kernel k_linear(bias: ptr f32, linear: ptr f32, dot_parts: ptr f32) open:
+  for i in 0..32: free
+    for j in 0..512: free
+      local dot: f32
+      dot = 0.0
+      for part in 0..8: reduce
+        part_1: f32 = load dot_parts[part*16384 + i*512 + j] !"aten.linear"
+        acc: f32 = dot
+        v: f32 = acc + part_1
+        dot = v
+      dot_1: f32 = dot
+      bias_1: f32 = load bias[j] !"aten.linear"
+      linear_1: f32 = dot_1 + bias_1
+      store linear[i*512 + j] = linear_1 !"aten.linear"
+"#;
+        assert_eq!(text, want);
+        let [first, second] = &out.steps[..] else { panic!("{} steps", out.steps.len()) };
+        let parts = first.writes[0];
+        assert_eq!((&first.writes, second.reads.contains(&parts)), (&vec![parts], true));
+        assert_eq!((&first.flops, &second.flops), (&plan.steps[0].flops, &Ix::Const(0)));
+        let shape = [8, 32, 512].map(Ix::Const);
+        assert_eq!((&out.arrays[parts].shape[..], out.arrays[parts].place), (&shape[..], ArrayPlace::Temp));
+    }
+
+    /// Small multiples of a quarter, so that every order of summation is exact.
+    fn fill(elem: Elem, count: i64, salt: u64) -> Vec<u8> {
+        let mut out = vec![];
+        for i in 0..count.max(0) as u64 {
+            let n = ((i * 2654435761 + salt * 977) >> 7) % 9;
+            let bits = if elem.dtype.is_int() {
+                n.wrapping_sub(4) & elem.dtype.mask()
+            } else {
+                let x = u64::from(((n as f32 - 4.0) / 4.0).to_bits());
+                apply(ScalarOp::FToF { to: elem.dtype, rounding: Rounding::NearestEven }, DType::F32, &[x])
+            };
+            out.extend_from_slice(&bits.to_le_bytes()[..elem.dtype.bytes() as usize]);
+        }
+        out
+    }
+
+    /// Runs a model whole, in parts, and in parts on the simulator of each GPU: the bits are the same. Gives what the rule
+    /// did.
+    fn check(text: &str, knobs: &[&str], symbols: &[i64], seed: u64) -> Log {
+        let (graph, plan) = plan_of(text);
+        let given = graph.inputs.iter().enumerate().map(|(at, input)| {
+            let value = &graph.values[input.value];
+            let count = value.shape.iter().map(|d| eval::at_symbols(d, symbols)).product();
+            fill(value.elem, count, at as u64 + seed)
+        });
+        let inputs: Vec<Vec<u8>> = given.collect();
+        let constants = |c| match &graph.constants[c].data {
+            ConstData::Bytes(bytes) => bytes.to_vec(),
+            ConstData::External { .. } => vec![],
+        };
+        let want = eval::run(&plan, symbols, &inputs, &constants).unwrap();
+        let mut log = Log::default();
+        for (at, name) in ["sm_80", "sm_90a", "sm_100a", "sm_120"].into_iter().enumerate() {
+            let ctx = Context { target: Target::named(name).unwrap(), ..gpu(knobs) };
+            let out;
+            (out, log) = split(&plan, &ctx);
+            let out = out.as_ref().unwrap_or(&plan);
+            assert!(eval::run(out, symbols, &inputs, &constants).unwrap() == want, "{text}, split for {name}");
+            let options = pipeline::Options { target: ctx.target, knobs: ctx.knobs, ..pipeline::Options::default() };
+            let schedule = sim::Options::of_seed(seed + at as u64);
+            let got = eval::run_with(out, symbols, &inputs, &constants, &mut |step, launch, memory| {
+                let kernel = step.kernel.clone();
+                let lowered =
+                    pipeline::lower_loops(kernel, &options, &mut options.rewrites(), &mut pipeline::Silent).unwrap();
+                sim::run(&lowered.kernel, &lowered.tile, launch, memory, &mut Silent, &schedule)?.clean().map(drop)
+            });
+            let got = got.unwrap_or_else(|trap| panic!("{text} on {name}, seed {seed}: {}", trap.message));
+            assert!(got == want, "{text} on {name}, seed {seed}: other values");
+        }
+        log
+    }
+
+    /// Products of drawn shapes and types, few of which parts divide, with what may stand around them.
+    #[test]
+    fn drawn_products_keep_every_bit() {
+        let mut state = 0x9E37_79B9_7F4A_7C15u64;
+        let mut draw = |from: &[i64]| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            from[(state >> 33) as usize % from.len()]
+        };
+        let forms = [
+            "torch.randn(M, K) @ torch.randn(K, N)",
+            "torch.nn.Linear(K, N)(torch.randn(M, K))",
+            "torch.nn.functional.gelu(torch.nn.Linear(K, N)(torch.randn(M, K))) + torch.randn(M, N)",
+            "torch.nn.functional.silu(torch.randn(M, K) @ torch.randn(K, N)) * (torch.randn(M, K) @ torch.randn(K, N))",
+            "x = torch.randn(M, K); torch.nn.functional.silu(torch.nn.Linear(K, N)(x)) * torch.nn.Linear(K, N)(x)",
+            "torch.matmul(torch.randn(3, M, K), torch.randn(3, K, N)) * 2 + torch.randn(N)",
+            "torch.nn.Linear(K, N).bfloat16()(torch.randn(M, K).bfloat16())",
+            "torch.randn(M, K).half() @ torch.randn(K, N).half()",
+            "torch.randn(M, K).double() @ torch.randn(K, N).double()",
+            "torch.relu(torch.randn(M, K)) @ torch.abs(torch.randn(K, N))",
+            "torch.randn(K, M).transpose(0, 1) @ torch.randn(K, N)",
+            "torch.nn.Conv2d(3, N, 3, padding=1)(torch.randn(1, 3, 6, M))",
+            "torch.nn.functional.embedding(torch.tensor([3, 0, 2]), torch.randn(5, K)) @ torch.randn(K, N)",
+        ];
+        for (seed, form) in forms.iter().chain(&forms).enumerate() {
+            let [m, n, k] = [draw(&[2, 4, 7, 20, 33]), draw(&[8, 12, 31, 40]), draw(&[16, 45, 64, 72, 90, 180])];
+            let text = form.replace('M', &m.to_string()).replace('N', &n.to_string()).replace('K', &k.to_string());
+            let knob = format!("split_k={}", draw(&[2, 3, 5, 20]));
+            let log = check(&text, &[&knob], &[], seed as u64);
+            assert_eq!(log.applied.len(), 1, "{text} with {knob}: {:?}", log.skipped);
+        }
+    }
+    #[test]
+    fn rows_may_be_known_at_launch_only() {
+        let text = "torch.nn.functional.silu(torch.nn.Linear(90, 12)(torch.randn(B, 90)))";
+        for rows in [1, 5, 70] {
+            let log = check(text, &["split_k=3"], &[rows], rows as u64);
+            assert_eq!(log.applied, ["k_linear_silu, contraction into dot: 3 parts of 30"]);
+        }
+    }
+
+    /// A row that is looked up is checked once, and before it is read.
+    #[test]
+    fn assertions_stay_where_they_guard() {
+        let text = "torch.nn.functional.embedding(torch.randint(0, 5, (6,)), torch.randn(5, 64)) @ torch.randn(64, 8)";
+        let (_, plan) = plan_of(text);
+        let (out, _) = split(&plan, &gpu(&["split_k=2"]));
+        let text: Vec<String> = out.unwrap().steps.iter().map(|s| print(&s.kernel, Dialect::Loop)).collect();
+        let asserts = |at: usize| text[at].matches("assert").count();
+        assert!(asserts(0) > 0 && asserts(1) == 0, "{text:#?}");
+    }
+
+    #[test]
+    fn what_gains_nothing_is_refused() {
+        let wide = "torch.nn.Linear(3584, 3584)(torch.randn(512, 3584))";
+        let short = "torch.nn.Linear(100, 8)(torch.randn(8, 100))";
+        let rows = "torch.nn.Linear(4096, 8)(torch.randn(B, 4096))";
+        for (text, knobs, why) in [
+            (wide, &[][..], "it has 224 blocks of 64x128 for 132 multiprocessors"),
+            (short, &[], "a sum of 100 has less than two parts of 8 stretches of 32"),
+            (rows, &[], "how many blocks it has is known at launch only"),
+            (short, &["split_k=1"], "knob off"),
+            ("torch.randn(4, B) @ torch.randn(B, 8)", &["split_k=4"], "its sum is as long as the launch says"),
+        ] {
+            let (_, plan) = plan_of(text);
+            let (out, log) = split(&plan, &gpu(knobs));
+            assert!(out.is_none(), "{text}");
+            assert!(log.skipped.iter().any(|(_, w)| w == why), "{text}: {:?}", log.skipped);
+        }
+        // Only what is a contraction is the rule's.
+        let (_, plan) = plan_of("torch.softmax(torch.randn(4, 4096), -1)");
+        let (out, log) = split(&plan, &gpu(&["split_k=4"]));
+        assert!(out.is_none() && log.skipped.is_empty());
+    }
 }

@@ -110,7 +110,10 @@ impl<'a> Tiling<'a> {
         let (like_m, like_n, like_k) = (like(&m), like(&n), like(&k));
         let x = edit::new_axis(kernel, like_m, "b");
         let y = edit::new_axis(kernel, like_n, "b");
-        let z = kernel.axes.push(Axis { name: "batch".into(), from: None });
+        let z = match batch.axes[..] {
+            [(one, _)] => edit::new_axis(kernel, one, ""),
+            _ => kernel.axes.push(Axis { name: "batch".into(), from: None }),
+        };
         let stretch = edit::new_axis(kernel, like_k, "t");
         let grid = [(x, m.blocks(&facts)), (y, n.blocks(&facts)), (z, batch.extent.clone())];
         let outer = Outer { grid, stretch, stretches: k.blocks(&facts) };
