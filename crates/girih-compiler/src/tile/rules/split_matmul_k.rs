@@ -40,9 +40,9 @@ for i in 0..32: free                             for part in 0..8: free
                                                    store out[i*512 + j] = acc + b[j]
 ```
 
-There are as many parts as let all blocks run at once, each of at least eight stretches (`tile/blocking.rs`). Parts keep the
-type of the accumulator. They are added in one order, so results are the same on every run. Where parts do not divide the sum,
-the last one reads zeros past its end.
+There are as many parts as let all blocks run at once, each of at least eight stretches (`tile/blocking.rs`), or up to a
+quarter less where that divides the sum: otherwise the last part reads zeros past the end. Parts keep the type of the
+accumulator. They are added in one order, so results are the same on every run, and whatever follows the sum sees all of it.
 
 Knob: `split_k` (how many parts; 1 turns the rule off). With it, products whose rows are known at launch only are split too.
 
@@ -330,7 +330,11 @@ fn cut(kernel: &Kernel, ctx: &Context, nest: &OpenNest<'_>, facts: &Facts) -> Re
             if most < 2 {
                 return Err(format!("a sum of {k} has less than two parts of {SHORTEST} stretches of {bk}"));
             }
-            fit.min(most)
+            let most = fit.min(most);
+            // No part needs a mask where they are whole stretches: a few parts less are worth that.
+            let whole = |parts: &u64| k.is_multiple_of(parts * bk);
+            let few = (most - most / 4).max(2);
+            (few..=most).rev().find(whole).unwrap_or(most)
         }
     };
     let even = k.div_ceil(wanted).max(1);
