@@ -94,7 +94,7 @@ struct Split<'a> {
     place: Ix,
     size: Ix,
     facts: Facts,
-    /// What its stores are for.
+    /// The operation that the parts are of.
     site: SiteId,
 }
 
@@ -113,11 +113,12 @@ impl<'a> Split<'a> {
         if !nest.around.iter().all(|s| known(s)) {
             return Err("it keeps values of its own".to_string());
         }
-        let stored = nest.around.iter().find_map(|s| match s {
-            Stmt::Store { site, .. } => Some(*site),
+        let of = |s: &&Stmt| match s {
+            Stmt::Load { site, .. } | Stmt::Store { site, .. } => Some(*site),
             _ => None,
-        });
-        let site = stored.ok_or("it stores nothing")?;
+        };
+        let accesses = nest.sums.iter().flat_map(|sum| &sum.inside).chain(&nest.around);
+        let site = accesses.copied().find_map(|s| of(&s)).ok_or("it stores nothing")?;
         let mut facts = kernel.facts();
         let (parts, length) = cut(kernel, ctx, &nest, &facts)?;
         for f in &nest.free {
