@@ -46,8 +46,8 @@ accumulator. They are added in one order, so results are the same on every run, 
 
 Knob: `split_k` (how many parts; 1 turns the rule off). With it, products whose rows are known at launch only are split too.
 
-Refuses contractions with blocks for more than half of the multiprocessors, sums of less than sixteen stretches, sums as long
-as the launch says, and nests that hold other loops than those of the sum.
+Refuses contractions of kernels that have blocks for more than half of the multiprocessors, sums of less than sixteen
+stretches, sums as long as the launch says, and nests that hold other loops than those of the sum.
 ",
     run,
 };
@@ -61,10 +61,11 @@ fn run(plan: &Plan, ctx: &Context, log: &mut Log) -> Option<Plan> {
     for step in &plan.steps {
         let mut rest = step.clone();
         let mut read = vec![];
+        let all = blocks_of_all(&step.kernel, ctx);
         for (at, s) in step.kernel.body.iter().enumerate() {
             let Some(nest) = OpenNest::of(s) else { continue };
             let site = format!("{}, {}", step.kernel.name, site_of(&step.kernel, s));
-            match nest.and_then(|nest| Split::new(&step.kernel, ctx, nest)) {
+            match nest.and_then(|nest| Split::new(step, ctx, nest, all)) {
                 Ok(split) => {
                     log.applied(format!("{site}: {} parts of {}", split.parts, split.length));
                     let ids = split.arrays(step, &mut out.arrays);
@@ -99,7 +100,8 @@ struct Split<'a> {
 }
 
 impl<'a> Split<'a> {
-    fn new(kernel: &Kernel, ctx: &Context, nest: OpenNest<'a>) -> Result<Split<'a>, String> {
+    fn new(step: &Step, ctx: &Context, nest: OpenNest<'a>, all_blocks: u64) -> Result<Split<'a>, String> {
+        let kernel = &step.kernel;
         check_bounds(&nest.free)?;
         for sum in &nest.sums {
             check_bounds(&sum.loops)?;
@@ -110,17 +112,23 @@ impl<'a> Split<'a> {
             Stmt::Store { .. } | Stmt::Assert { .. } => true,
             s => edit::is_pure(s),
         };
-        if !nest.around.iter().all(|s| known(s)) {
+        let all: Vec<&Stmt> = nest.sums.iter().flat_map(|sum| &sum.inside).chain(&nest.around).copied().collect();
+        if !all.iter().all(|s| known(s)) || kernel.body.iter().any(|s| matches!(s, Stmt::Local { .. })) {
             return Err("it keeps values of its own".to_string());
         }
-        let of = |s: &&Stmt| match s {
+        // The parts are computed before the rest of the kernel runs.
+        let array = |base: ValId| step.args.get(kernel.params.iter().position(|p| p.val == base)?);
+        let written = |base: ValId| step.writes.iter().any(|id| array(base) == Some(&StepArg::Array(*id)));
+        if all.iter().any(|s| matches!(s, Stmt::Load { mem, .. } if written(mem.base))) {
+            return Err("it reads what its kernel writes".to_string());
+        }
+        let site = all.iter().find_map(|s| match s {
             Stmt::Load { site, .. } | Stmt::Store { site, .. } => Some(*site),
             _ => None,
-        };
-        let accesses = nest.sums.iter().flat_map(|sum| &sum.inside).chain(&nest.around);
-        let site = accesses.copied().find_map(|s| of(&s)).ok_or("it stores nothing")?;
+        });
+        let site = site.ok_or("it stores nothing")?;
         let mut facts = kernel.facts();
-        let (parts, length) = cut(kernel, ctx, &nest, &facts)?;
+        let (parts, length) = cut(kernel, ctx, &nest, all_blocks)?;
         for f in &nest.free {
             facts.set_axis(f.axis, &f.lo, &f.hi);
         }
@@ -301,37 +309,58 @@ impl<'a> Split<'a> {
     }
 }
 
-/// How many parts the sums of a nest are cut into, and how long each is.
-fn cut(kernel: &Kernel, ctx: &Context, nest: &OpenNest<'_>, facts: &Facts) -> Result<(u64, u64), String> {
-    if ctx.knobs.split_k == Some(1) {
-        return Err("knob off".to_string());
+/// The blocks of a product that is not split.
+struct Grid {
+    size: Blocks,
+    /// How many there are, where that is known.
+    count: Option<u64>,
+    /// Elements of the sum.
+    k: u64,
+}
+
+impl Grid {
+    fn of(kernel: &Kernel, ctx: &Context, nest: &OpenNest<'_>) -> Result<Grid, String> {
+        let facts = kernel.facts();
+        let first = nest.sums.first().ok_or("its sum is not in this nest")?;
+        let roles = first.roles;
+        let side = |axes: &[AxisId]| Side::of(axes, &nest.free, &facts).known();
+        let k = Side::of(&roles.k, &first.loops, &facts).known().ok_or("its sum is as long as the launch says")?;
+        let acc = num_type(kernel, roles.acc).ok_or("its accumulator holds addresses")?;
+        let role = |a: &AxisId| roles.m.contains(a) || roles.n.contains(a);
+        let batch: Vec<AxisId> = nest.free.iter().map(|f| f.axis).filter(|a| !role(a)).collect();
+        let (m, n, batch) = (side(&roles.m), side(&roles.n), side(&batch));
+        let size = contraction_blocks(&ctx.target, m, n.unwrap_or(1), k, acc, false);
+        let of = |extent: Option<u64>, block: u64| extent.map(|n| n.div_ceil(block));
+        let counts = [of(m, size.bm), of(n, size.bn), batch];
+        let count = counts.into_iter().try_fold(1u64, |all, n| n.map(|n| all.saturating_mul(n)));
+        Ok(Grid { size, count, k })
     }
-    let first = nest.sums.first().ok_or("its sum is not in this nest")?;
-    let roles = first.roles;
-    let (m, n) = (Side::of(&roles.m, &nest.free, facts), Side::of(&roles.n, &nest.free, facts));
-    let k = Side::of(&roles.k, &first.loops, facts).known().ok_or("its sum is as long as the launch says")?;
-    let acc = num_type(kernel, roles.acc).ok_or("its accumulator holds addresses")?;
-    let columns = n.known().unwrap_or(1);
-    let Blocks { bm, bn, bk } = contraction_blocks(&ctx.target, m.known(), columns, k, acc, false);
+}
+
+/// The blocks of all products of a kernel, which run side by side; those of which the number is known.
+fn blocks_of_all(kernel: &Kernel, ctx: &Context) -> u64 {
+    let count = |s: &Stmt| Grid::of(kernel, ctx, &OpenNest::of(s)?.ok()?).ok()?.count;
+    kernel.body.iter().filter_map(count).fold(0, u64::saturating_add)
+}
+
+/// How many parts the sums of a nest are cut into, and how long each is. `all` are the blocks of its kernel.
+fn cut(kernel: &Kernel, ctx: &Context, nest: &OpenNest<'_>, all: u64) -> Result<(u64, u64), String> {
+    let Grid { size: Blocks { bm, bn, bk }, count, k } = Grid::of(kernel, ctx, nest)?;
     let wanted = match ctx.knobs.split_k {
+        Some(1) => return Err("knob off".to_string()),
         Some(parts) => u64::from(parts),
         None => {
-            let rest = nest.free.iter().map(|f| f.axis).filter(|a| !roles.m.contains(a) && !roles.n.contains(a));
-            let batch = Side::of(&rest.collect::<Vec<_>>(), &nest.free, facts).known();
-            let (Some(m), Some(n), Some(batch)) = (m.known(), n.known(), batch) else {
-                return Err("how many blocks it has is known at launch only".to_string());
-            };
-            let blocks = m.div_ceil(bm).saturating_mul(n.div_ceil(bn)).saturating_mul(batch);
+            let blocks = count.ok_or("how many blocks it has is known at launch only")?;
             let workers = u64::from(ctx.target.axes.workers);
-            let fit = workers.checked_div(blocks).ok_or("it has no elements")?;
+            let fit = workers.checked_div(all).ok_or("it has no elements")?;
             if fit < 2 {
-                return Err(format!("it has {blocks} blocks of {bm}x{bn} for {workers} multiprocessors"));
+                let beside = if all > blocks { format!(" beside {} others", all - blocks) } else { String::new() };
+                return Err(format!("it has {blocks} blocks of {bm}x{bn}{beside} for {workers} multiprocessors"));
             }
-            let most = k / (SHORTEST * bk);
+            let most = fit.min(k / (SHORTEST * bk));
             if most < 2 {
                 return Err(format!("a sum of {k} has less than two parts of {SHORTEST} stretches of {bk}"));
             }
-            let most = fit.min(most);
             // No part needs a mask where they are whole stretches: a few parts less are worth that.
             let whole = |parts: &u64| k.is_multiple_of(parts * bk);
             let few = (most - most / 4).max(2);
@@ -487,6 +516,7 @@ loop kernel k_linear(bias: ptr f32, linear: ptr f32, dot_parts: ptr f32) open:
 "#;
         assert_eq!(text, want);
         let [first, second] = &out.steps[..] else { panic!("{} steps", out.steps.len()) };
+        assert!(split(&out, &gpu(&[])).0.is_none());
         let parts = first.writes[0];
         assert_eq!((&first.writes, second.reads.contains(&parts)), (&vec![parts], true));
         assert_eq!((&first.flops, &second.flops), (&plan.steps[0].flops, &Ix::Const(0)));
@@ -602,8 +632,11 @@ loop kernel k_linear(bias: ptr f32, linear: ptr f32, dot_parts: ptr f32) open:
         let wide = "torch.nn.Linear(3584, 3584)(torch.randn(512, 3584))";
         let short = "torch.nn.Linear(100, 8)(torch.randn(8, 100))";
         let rows = "torch.nn.Linear(4096, 8)(torch.randn(B, 4096))";
+        let beside = "x = torch.randn(32, 2048); \
+                      (torch.nn.Linear(2048, 1200)(x), torch.nn.Linear(2048, 1600)(x))";
         for (text, knobs, why) in [
-            (wide, &[][..], "it has 224 blocks of 64x128 for 132 multiprocessors"),
+            (beside, &[][..], "it has 38 blocks of 32x32 beside 50 others for 132 multiprocessors"),
+            (wide, &[], "it has 224 blocks of 64x128 for 132 multiprocessors"),
             (short, &[], "a sum of 100 has less than two parts of 8 stretches of 32"),
             (rows, &[], "how many blocks it has is known at launch only"),
             (short, &["split_k=1"], "knob off"),
