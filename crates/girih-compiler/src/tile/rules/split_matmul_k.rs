@@ -69,7 +69,9 @@ fn run(plan: &Plan, ctx: &Context, log: &mut Log) -> Option<Plan> {
                 Ok(split) => {
                     log.applied(format!("{site}: {} parts of {}", split.parts, split.length));
                     let ids = split.arrays(step, &mut out.arrays);
-                    out.steps.push(split.first(step, at, &ids, &out.arrays, read.len()));
+                    let first = split.first(step, at, &ids, &out.arrays, read.len());
+                    rest.flops = simplify(&Ix::sub(rest.flops, first.flops.clone()), &Facts::new());
+                    out.steps.push(first);
                     read.extend(split.second(&mut rest.kernel, at).into_iter().zip(ids));
                 }
                 Err(why) => log.skipped(site, why),
@@ -78,7 +80,7 @@ fn run(plan: &Plan, ctx: &Context, log: &mut Log) -> Option<Plan> {
         if !read.is_empty() {
             set_arrays(&mut rest, &read, &out.arrays);
             rest.reads.extend(read.iter().map(|(_, id)| *id));
-            (rest.flops, rest.bytes) = (Ix::Const(0), bytes_of(&rest, &out.arrays));
+            rest.bytes = bytes_of(&rest, &out.arrays);
         }
         out.steps.push(rest);
     }
@@ -221,7 +223,17 @@ impl<'a> Split<'a> {
         set_arrays(&mut first, &written, arrays);
         first.writes = ids.to_vec();
         first.bytes = bytes_of(&first, arrays);
+        first.flops = simplify(&self.flops(ids, arrays), &Facts::new());
         first
+    }
+
+    /// The multiplications and additions of all sums, over the model's symbols.
+    fn flops(&self, ids: &[ArrayId], arrays: &IdMap<ArrayId, Array>) -> Ix {
+        let one = |(sum, id): (&Sum<'_>, &ArrayId)| {
+            let k = sum.loops.iter().fold(Ix::Const(2), |n, f| Ix::mul(n, f.hi.clone()));
+            arrays[*id].shape.iter().skip(1).fold(k, |n, d| Ix::mul(n, d.clone()))
+        };
+        self.nest.sums.iter().zip(ids).map(one).fold(Ix::Const(0), Ix::add)
     }
 
     /// The values that are made of the sums.
