@@ -536,6 +536,20 @@ loop kernel k_linear(bias: ptr f32, linear: ptr f32, dot_parts: ptr f32) open:
         assert_eq!((&out.arrays[parts].shape[..], out.arrays[parts].place), (&shape[..], ArrayPlace::Temp));
     }
 
+    /// Two products of one kernel: each has parts of its own, and the work is shared out.
+    #[test]
+    fn products_of_one_kernel_are_split_one_by_one() {
+        let text = "x = torch.randn(6, 300); (torch.nn.Linear(300, 20)(x).relu(), torch.nn.Linear(300, 12)(x))";
+        let (_, plan) = plan_of(text);
+        let out = split(&plan, &gpu(&["split_k=3"])).0.unwrap();
+        let names: Vec<&str> = out.steps.iter().map(|s| s.kernel.name.as_str()).collect();
+        let whole = &plan.steps[0].kernel.name;
+        assert_eq!(names, [&format!("{whole}_parts"), &format!("{whole}_parts_2"), whole]);
+        let work: Vec<&Ix> = out.steps.iter().map(|s| &s.flops).collect();
+        assert_eq!(work, [&Ix::Const(2 * 6 * 20 * 300), &Ix::Const(2 * 6 * 12 * 300), &Ix::Const(0)]);
+        check(text, &["split_k=3"], &[], 4);
+    }
+
     /// Small multiples of a quarter, so that every order of summation is exact.
     fn fill(elem: Elem, count: i64, salt: u64) -> Vec<u8> {
         let mut out = vec![];
