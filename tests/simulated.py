@@ -56,6 +56,10 @@ MODELS = [
     "torch.randn(37, 50).transpose(0, 1) @ torch.randn(37, 44)",
     "torch.matmul(torch.randn(3, 33, 40), torch.randn(3, 40, 34))",
     "torch.nn.functional.silu(torch.nn.Linear(20, 30)(torch.randn(4, 20)))",
+    # Long sums, which are split over blocks.
+    "torch.nn.functional.gelu(torch.nn.Linear(1024, 20)(torch.randn(6, 1024)))",
+    "torch.randn(9, 1111) @ torch.randn(1111, 12) + torch.randn(9, 12)",
+    "torch.nn.Linear(2048, 16).half()(torch.randn(5, 2048).half())",
     "torch.nn.Conv2d(3, 8, 3)(torch.randn(1, 3, 10, 10))",
     "torch.nn.functional.max_pool2d(torch.randn(1, 2, 9, 9), 2)",
     "torch.nn.functional.scaled_dot_product_attention("

@@ -109,6 +109,7 @@ knobs! {
     pack: bool = true, 0 to 1, "Lay weights out in panels when a model is loaded.";
     transpose: bool = true, 0 to 1, "Transpose squares of elements in vector registers.";
     vectorise: bool = true, 0 to 1, "Run innermost loops in vector registers.";
+    split_k: Option<u32> = None, 1 to 256, "Parts of a contraction's sum that different blocks compute; 1 leaves it whole.";
     slots: Option<u32> = None, 1 to 8, "Slots of a stage: how many iterations' operands are in shared memory at once.";
     async_copy: bool = true, 0 to 1, "Fill stages by copies that go on while threads compute.";
     keep_rows: u32 = 32, 0 to 128, "Registers of a thread that rows may take which are read more than once; 0 keeps none.";

@@ -33,6 +33,7 @@ pub mod numbered;
 pub mod open;
 pub mod rules;
 pub mod sharing;
+pub mod steps;
 pub mod target;
 pub mod wide;
 
@@ -57,7 +58,8 @@ type Needs = &'static [&'static [Capability]];
 type Entry<P> = (Rule<P, Context>, Needs);
 
 /// The rules that look at all kernels of a model together.
-const OF_PLANS: &[Entry<Plan>] = &[(rules::pack_weights::RULE, &[&[Caches, VectorArithmetic]])];
+const OF_PLANS: &[Entry<Plan>] =
+    &[(rules::pack_weights::RULE, &[&[Caches, VectorArithmetic]]), (rules::split_matmul_k::RULE, &[&[Threads]])];
 
 /// The rules of single kernels, in the order they run.
 const OF_KERNELS: &[Entry<Kernel>] = &[

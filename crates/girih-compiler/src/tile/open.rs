@@ -53,6 +53,59 @@ pub fn sum(f: &For) -> Result<Sum<'_>, String> {
     Err("its product is not of its two operands".to_string())
 }
 
+/// A nest of free loops around contractions of one shape and what uses their sums.
+pub struct OpenNest<'a> {
+    /// Outermost first.
+    pub free: Vec<&'a For>,
+    /// Straight-line statements outside the sums, in program order.
+    pub around: Vec<&'a Stmt>,
+    pub sums: Vec<Sum<'a>>,
+}
+
+impl<'a> OpenNest<'a> {
+    /// `None` where there is no contraction; `Err` with the reason where the nest has another form.
+    pub fn of(s: &'a Stmt) -> Option<Result<OpenNest<'a>, String>> {
+        let (mut found, mut streamed) = (false, false);
+        walk::visit(std::slice::from_ref(s), &mut |s| {
+            found |= matches!(s, Stmt::For(f) if f.contraction.is_some());
+            streamed |= matches!(s, Stmt::For(f) if f.stream.is_some());
+        });
+        let Stmt::For(first) = s else { return None };
+        if !found || streamed || first.kind != LoopKind::Free || first.place != Place::None {
+            return None;
+        }
+        let mut nest = OpenNest { free: vec![first], around: vec![], sums: vec![] };
+        Some(nest.fill(&first.body).map(|()| nest))
+    }
+
+    fn fill(&mut self, body: &'a [Stmt]) -> Result<(), String> {
+        for (at, s) in body.iter().enumerate() {
+            match s {
+                Stmt::For(f) if f.kind == LoopKind::Free && at + 1 == body.len() && self.sums.is_empty() => {
+                    self.free.push(f);
+                    return self.fill(&f.body);
+                }
+                Stmt::For(f) => {
+                    let sum = sum(f)?;
+                    self.sums.push(sum);
+                }
+                _ if !walk::bodies(s).is_empty() => return Err("it holds control flow".to_string()),
+                _ => self.around.push(s),
+            }
+        }
+        let free = |axes: &[AxisId]| axes.iter().all(|a| self.free.iter().any(|f| f.axis == *a));
+        let Some(first) = self.sums.first() else { return Err("its sum is not in this nest".to_string()) };
+        let alike = |s: &Sum<'_>| {
+            let extents = s.loops.iter().map(|f| &f.hi).eq(first.loops.iter().map(|f| &f.hi));
+            s.roles.m == first.roles.m && s.roles.n == first.roles.n && extents
+        };
+        if !self.sums.iter().all(alike) || !free(&first.roles.m) || !free(&first.roles.n) {
+            return Err("its sums run over different axes".to_string());
+        }
+        Ok(())
+    }
+}
+
 /// The statements of a list that some values are computed by, in order.
 pub fn slice<'a>(list: &[&'a Stmt], of: &[ValId]) -> Vec<&'a Stmt> {
     let mut wanted: BTreeSet<ValId> = of.iter().copied().collect();
@@ -181,6 +234,12 @@ impl Frame {
 
     /// The statements under the new axes, defining values of their own; accesses keep inside the extents.
     pub fn copy(&self, kernel: &mut Kernel, stmts: &[Stmt]) -> Vec<Stmt> {
+        let out = self.put(kernel, stmts);
+        walk::clone_fresh(kernel, &out)
+    }
+
+    /// The same statements, defining the values that they did: in place of those that were.
+    pub fn put(&self, kernel: &mut Kernel, stmts: &[Stmt]) -> Vec<Stmt> {
         // Which old axes a value depends on decides which conditions guard an access.
         let mut depends: BTreeMap<ValId, BTreeSet<AxisId>> = BTreeMap::new();
         let mut out = Vec::with_capacity(stmts.len());
@@ -221,7 +280,7 @@ impl Frame {
             }
             out.push(s);
         }
-        walk::clone_fresh(kernel, &out)
+        out
     }
 }
 

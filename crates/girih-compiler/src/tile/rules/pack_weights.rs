@@ -8,12 +8,12 @@ use crate::loops::ir::*;
 use crate::loops::model::{Array, ArrayId, ArrayPlace, Plan, Step, StepArg};
 use crate::loops::print::{Dialect, print};
 use crate::loops::walk;
-use crate::num::DType;
 use crate::tile::Context;
 use crate::tile::blocking::panel_width;
 use crate::tile::contraction::num_type;
 use crate::tile::edit;
 use crate::tile::open::Side;
+use crate::tile::steps::{pointer, set_params};
 
 pub const RULE: Rule<Plan, Context> = Rule {
     name: "pack_weights",
@@ -288,30 +288,6 @@ fn read_panels(step: &mut Step, plan: &Plan, packed: Vec<(Weight, ArrayId)>) {
     step.args = args;
     step.reads.retain(|id| step.args.contains(&StepArg::Array(*id)));
     step.reads.extend(packed.iter().map(|(_, id)| *id));
-}
-
-fn pointer(name: String, elem: DType) -> Param {
-    Param { name, ty: Ty::Ptr(elem), val: ValId(0), div_by: 1, range: None }
-}
-
-/// Gives a kernel other parameters: those it had, with the values that they were, and new ones. Parameters are the first
-/// values in order, so others move: the answer says where.
-fn set_params(kernel: &mut Kernel, params: Vec<(Param, Option<ValId>)>) -> BTreeMap<ValId, ValId> {
-    let had: BTreeSet<ValId> = kernel.params.iter().map(|p| p.val).collect();
-    let old = std::mem::take(&mut kernel.vals);
-    let mut now = BTreeMap::new();
-    kernel.params.clear();
-    for (param, was) in params {
-        let kept = was.and_then(|v| old.get(v)).cloned();
-        let val = kernel.vals.push(kept.unwrap_or_else(|| Val { ty: param.ty, name: param.name.clone() }));
-        now.extend(was.map(|v| (v, val)));
-        kernel.params.push(Param { val, ..param });
-    }
-    for (v, val) in old.iter().filter(|(v, _)| !had.contains(v)) {
-        now.insert(v, kernel.vals.push(val.clone()));
-    }
-    walk::Renaming { vals: now.clone(), ..Default::default() }.apply(&mut kernel.body);
-    now
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::base::rule::{Log, Rule};
 use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
-use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::affine;
 use crate::tile::blocking::{Blocks, contraction_blocks, panel_width};
@@ -53,59 +52,6 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         });
         Some((site, made))
     })
-}
-
-/// A nest of free loops around contractions of one shape and what uses their sums.
-struct OpenNest<'a> {
-    /// Outermost first.
-    free: Vec<&'a For>,
-    /// Straight-line statements outside the sums, in program order.
-    around: Vec<&'a Stmt>,
-    sums: Vec<Sum<'a>>,
-}
-
-impl<'a> OpenNest<'a> {
-    /// `None` where there is no contraction; `Err` with the reason where the nest has another form.
-    fn of(s: &'a Stmt) -> Option<Result<OpenNest<'a>, String>> {
-        let (mut found, mut streamed) = (false, false);
-        walk::visit(std::slice::from_ref(s), &mut |s| {
-            found |= matches!(s, Stmt::For(f) if f.contraction.is_some());
-            streamed |= matches!(s, Stmt::For(f) if f.stream.is_some());
-        });
-        let Stmt::For(first) = s else { return None };
-        if !found || streamed || first.kind != LoopKind::Free || first.place != Place::None {
-            return None;
-        }
-        let mut nest = OpenNest { free: vec![first], around: vec![], sums: vec![] };
-        Some(nest.fill(&first.body).map(|()| nest))
-    }
-
-    fn fill(&mut self, body: &'a [Stmt]) -> Result<(), String> {
-        for (at, s) in body.iter().enumerate() {
-            match s {
-                Stmt::For(f) if f.kind == LoopKind::Free && at + 1 == body.len() && self.sums.is_empty() => {
-                    self.free.push(f);
-                    return self.fill(&f.body);
-                }
-                Stmt::For(f) => {
-                    let sum = sum(f)?;
-                    self.sums.push(sum);
-                }
-                _ if !walk::bodies(s).is_empty() => return Err("it holds control flow".to_string()),
-                _ => self.around.push(s),
-            }
-        }
-        let free = |axes: &[AxisId]| axes.iter().all(|a| self.free.iter().any(|f| f.axis == *a));
-        let Some(first) = self.sums.first() else { return Err("its sum is not in this nest".to_string()) };
-        let alike = |s: &Sum<'_>| {
-            let extents = s.loops.iter().map(|f| &f.hi).eq(first.loops.iter().map(|f| &f.hi));
-            s.roles.m == first.roles.m && s.roles.n == first.roles.n && extents
-        };
-        if !self.sums.iter().all(alike) || !free(&first.roles.m) || !free(&first.roles.n) {
-            return Err("its sums run over different axes".to_string());
-        }
-        Ok(())
-    }
 }
 
 /// A nest that is being cut.
@@ -173,7 +119,10 @@ impl<'a> Tiling<'a> {
         let (like_m, like_n, like_k) = (like(&m), like(&n), like(&k));
         let x = edit::new_axis(kernel, like_m, "b");
         let y = edit::new_axis(kernel, like_n, "b");
-        let z = kernel.axes.push(Axis { name: "batch".into(), from: None });
+        let z = match batch.axes[..] {
+            [(one, _)] => edit::new_axis(kernel, one, ""),
+            _ => kernel.axes.push(Axis { name: "batch".into(), from: None }),
+        };
         let stretch = edit::new_axis(kernel, like_k, "t");
         let grid = [(x, m.blocks(&facts)), (y, n.blocks(&facts)), (z, batch.extent.clone())];
         let outer = Outer { grid, stretch, stretches: k.blocks(&facts) };

@@ -1,0 +1,32 @@
+//! Steps of plans: what the rules share that change what a step is called with.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::loops::ir::*;
+use crate::loops::walk;
+use crate::num::DType;
+
+/// A parameter that is an array.
+pub fn pointer(name: String, elem: DType) -> Param {
+    Param { name, ty: Ty::Ptr(elem), val: ValId(0), div_by: 1, range: None }
+}
+
+/// Gives a kernel other parameters: those it had, with the values that they were, and new ones. Parameters are the first
+/// values in order, so others move: the answer says where. A new parameter may have been a value that nothing defines.
+pub fn set_params(kernel: &mut Kernel, params: Vec<(Param, Option<ValId>)>) -> BTreeMap<ValId, ValId> {
+    let had: BTreeSet<ValId> = kernel.params.iter().map(|p| p.val).collect();
+    let old = std::mem::take(&mut kernel.vals);
+    let mut now = BTreeMap::new();
+    kernel.params.clear();
+    for (param, was) in params {
+        let kept = was.and_then(|v| old.get(v)).cloned();
+        let val = kernel.vals.push(kept.unwrap_or_else(|| Val { ty: param.ty, name: param.name.clone() }));
+        now.extend(was.map(|v| (v, val)));
+        kernel.params.push(Param { val, ..param });
+    }
+    for (v, val) in old.iter().filter(|(v, _)| !had.contains(v)) {
+        now.entry(v).or_insert_with(|| kernel.vals.push(val.clone()));
+    }
+    walk::Renaming { vals: now.clone(), ..Default::default() }.apply(&mut kernel.body);
+    now
+}
