@@ -158,6 +158,11 @@ fn shares(ctx: &Context, dtype: DType, [m, n]: [u64; 2], layouts: &Layouts) -> R
         return Err(format!("a tile of {rows}x{cols} does not divide {m}x{n}"));
     }
     let threads = |rows: u64, cols: u64| (m / rows) * (n / cols);
+    let registers = rows.saturating_mul(cols).saturating_mul(dtype.bytes().div_ceil(4));
+    let has = u64::from(ctx.target.vector.registers) * u64::from(ctx.target.vector.bytes) / 4;
+    if registers > has {
+        return Err(format!("tiles of {rows}x{cols} take {registers} registers of a thread, which has at most {has}"));
+    }
     let (used, limit) = (threads(rows, cols), u64::from(ctx.target.axes.threads));
     if used > limit {
         return Err(format!("tiles of {rows}x{cols} take {used} threads of a block, which has at most {limit}"));
@@ -590,6 +595,7 @@ mod tests {
         for (knobs, why) in [
             (&["rows=3"][..], "a tile of 3x8 does not divide 32x64"),
             (&["rows=1", "cols=1"], "tiles of 1x1 take 2048 threads of a block, which has at most 1024"),
+            (&["rows=32", "cols=32"], "tiles of 32x32 take 1024 registers of a thread, which has at most 252"),
             (&["register_tile=0"], "knob off"),
         ] {
             assert_eq!(refusals("register_tile", PRODUCT, &gpu(knobs)), [format!("contraction into acc: {why}")]);
