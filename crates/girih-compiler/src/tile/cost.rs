@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A roofline, no simulation: a kernel takes as long as the slowest of three. Memory delivers each array once; L2 delivers
-//! what all blocks fetch, at [`L2`] times the speed of memory; and each multiprocessor computes the blocks that it gets, where
+//! what all blocks fetch, at twice the speed of memory; and each multiprocessor computes the blocks that it gets, where
 //! loads and copies take turns with the arithmetic. `tile/blocking.rs` takes the tile of least [`Cost::time`].
 
 use crate::num::DType;
