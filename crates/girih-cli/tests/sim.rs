@@ -109,6 +109,27 @@ fn a_kernel_without_end_is_stopped_and_says_where() {
 }
 
 #[test]
+fn a_large_simulation_says_so_before_it_begins() {
+    let lab = Lab::new("sim-large");
+    // Stopped at once: what it says comes before.
+    let large = |command: &[&str], size: &str| {
+        let product = format!("torch.zeros({size}, {size}) @ torch.zeros({size}, {size})");
+        let o = lab.girih(&[command, &["-c", &product, "--target", "sm_90a"]].concat());
+        err(&o)
+    };
+    let steps = ["sim", "--max-steps", "20000", "--schedules", "2"];
+    let said = large(&steps, "1024");
+    assert_eq!(said.matches("simulating k_matmul: about ").count(), 1, "{said}");
+    for part in [" thread-statements, some ", "; `girih sim --block 0,0,0` runs one block\n"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    // One block is small, and so is a small product.
+    let one = large(&[&steps[..], &["--block", "0,0,0"]].concat(), "1024");
+    assert!(!one.contains("thread-statements,"), "{one}");
+    assert!(!large(&["run", "--device", "sim"], "32").contains("thread-statements"));
+}
+
+#[test]
 fn what_does_not_fit_is_refused_with_the_limit() {
     let lab = Lab::new("sim-refused");
     let add = lab.file("add.mlir", ADD);

@@ -105,6 +105,10 @@ fn options(args: &SimArgs, seed: u64) -> Result<(Options, Gathered), Failure> {
     options.block = args.launch.block;
     options.seed = seed;
     options.steps = args.max_steps;
+    if seed != args.seed.unwrap_or(0) {
+        // The first schedule has told how large the kernels are.
+        options.announce = None;
+    }
     options.watcher = Some(Arc::new(move |simulated: &Simulated<'_>| {
         let report = simulated.report.clone();
         let cuda = report.rows.iter().map(|r| simulated.cuda_line(r.statement.number)).collect();

@@ -475,9 +475,16 @@ impl<'a> Verifier<'a> {
                 self.check(stmt, self.in_thread.is_none(), "a thread cannot have threads of its own");
             }
             Place::Pipeline { depth } => {
-                let counts = serial && l.lo.is_const(0) && l.step.is_const(1);
-                self.check(stmt, counts && depth >= 1, "a pipeline is a serial loop from 0 in steps of 1");
                 let (stages, rest) = l.stages();
+                let counts = serial && l.lo.is_const(0) && l.step.is_const(1);
+                // One slot is enough for what TMA fills: its mbarriers are the pipeline's.
+                let tensor = |s: &Stmt| matches!(s, Stmt::Stage { filled: Filled::Tensor, .. });
+                let deep = depth >= 2 || depth == 1 && stages.iter().any(tensor);
+                self.check(
+                    stmt,
+                    counts && deep,
+                    "a pipeline is a serial loop from 0 in steps of 1, two or more deep or filled by TMA",
+                );
                 let (first, then) = (walk::effects(stages), walk::effects(rest));
                 self.check(stmt, !stages.is_empty(), "a pipeline's body must begin with stages");
                 let apart = then.stores.is_empty() && first.bufs_read.is_disjoint(&then.bufs_written);

@@ -13,6 +13,7 @@
 
 use crate::num::DType;
 use crate::tile::contraction::power_in;
+use crate::tile::cost::{Cost, Product};
 use crate::tile::target::{Capability, MemoryKind, Target};
 
 /// What one block of the grid computes: `bm` x `bn` elements of the output, the sum taken in stretches of `bk`.
@@ -75,24 +76,43 @@ pub fn contraction_blocks(target: &Target, m: Option<u64>, n: u64, k: u64, dtype
 
 /// Rows and columns of the largest block of threads: 64 accumulators for each of 256 threads.
 const WIDEST: u64 = 128;
-/// Elements of the smallest block that is worth cutting further so that every multiprocessor has one.
+/// Elements of the smallest block, but where the product is smaller.
 const SMALLEST: u64 = 32 * 32;
 /// Bytes of a row of a slab: a line of the cache.
 const LINE: u64 = 128;
+/// Rows are taken to be as many where only the launch knows.
+const GUESSED_ROWS: u64 = 64;
+/// Estimates that differ by less than this part are alike.
+const ALIKE: f64 = 0.1;
 
-/// Blocks of threads: powers of two, as large as the registers allow but enough of them for all multiprocessors; stretches
-/// of k of which two slots of both operands leave room for a second block on the multiprocessor.
+/// Blocks of threads: powers of two, those of least estimated time (`tile/cost.rs`). Of estimates that are alike, those that
+/// give every multiprocessor a block, since each can have only so many bytes on their way; of these the one whose blocks fetch
+/// the fewest bytes.
 fn blocks_of_threads(target: &Target, m: Option<u64>, n: u64, k: u64, dtype: DType) -> Blocks {
-    let power = |x: u64| x.max(1).checked_next_power_of_two().unwrap_or(WIDEST);
-    let mut bm = m.map_or(WIDEST / 2, power).min(WIDEST);
-    let mut bn = power(n).min(WIDEST);
-    let blocks = |bm: u64, bn: u64| m.unwrap_or(bm).div_ceil(bm).saturating_mul(n.div_ceil(bn));
-    while blocks(bm, bn) < u64::from(target.axes.workers) && bm * bn > SMALLEST {
-        match bm >= bn {
-            true => bm /= 2,
-            false => bn /= 2,
-        }
-    }
+    let rows = m.unwrap_or(GUESSED_ROWS);
+    let product = Product { batch: 1, m: rows, n, k, operand: dtype, acc: dtype };
+    let (widest_m, widest_n) = (power(rows).min(WIDEST), power(n).min(WIDEST));
+    let smallest = SMALLEST.min(widest_m * widest_n);
+    let powers = |most: u64| (0..8).map(|bits| 1u64 << bits).filter(move |side| *side <= most);
+    let tiles = powers(widest_m).flat_map(|bm| powers(widest_n).map(move |bn| (bm, bn)));
+    let largest = stretched(target, widest_m, widest_n, k, dtype);
+    let costs: Vec<Cost> = tiles
+        .filter(|(bm, bn)| bm * bn >= smallest)
+        .filter_map(|(bm, bn)| Cost::of(target, &product, stretched(target, bm, bn, k, dtype)))
+        .collect();
+    let least = costs.iter().map(Cost::time).fold(f64::INFINITY, f64::min);
+    let alike = costs.iter().filter(|c| c.time() <= least * (1.0 + ALIKE));
+    let idle = |c: &Cost| c.blocks < c.multiprocessors;
+    let best = alike.min_by(|a, b| idle(a).cmp(&idle(b)).then(a.moved.total_cmp(&b.moved)));
+    best.map_or(largest, |c| c.tile)
+}
+
+fn power(x: u64) -> u64 {
+    x.max(1).checked_next_power_of_two().unwrap_or(WIDEST)
+}
+
+/// Blocks with stretches of k of which two slots of both operands leave room for a second block on the multiprocessor.
+fn stretched(target: &Target, bm: u64, bn: u64, k: u64, dtype: DType) -> Blocks {
     let room = target.bytes_of(MemoryKind::Shared) / 2;
     let fits = |bk: &u64| bk * dtype.bytes() <= LINE && 2 * (bm + bn) * bk * dtype.bytes() <= room;
     let longest = (0..8).map(|bits| 1u64 << bits).filter(fits).max().unwrap_or(1).min(power(k));
@@ -132,5 +152,69 @@ mod tests {
         assert_eq!(panel_width(&Target::cpu(), DType::F32), 32);
         assert_eq!(panel_width(&narrow, DType::F32), 16);
         assert_eq!(panel_width(&narrow, DType::F64), 8);
+    }
+
+    /// What was chosen before there was a cost model: halved until every multiprocessor has a block.
+    fn halved(target: &Target, m: u64, n: u64) -> (u64, u64) {
+        let (mut bm, mut bn) = (power(m).min(WIDEST), power(n).min(WIDEST));
+        while m.div_ceil(bm) * n.div_ceil(bn) < u64::from(target.axes.workers) && bm * bn > SMALLEST {
+            match bm >= bn {
+                true => bm /= 2,
+                false => bn /= 2,
+            }
+        }
+        (bm, bn)
+    }
+
+    #[test]
+    fn tiles_of_threads_cost_no_more_than_halving_the_widest() {
+        let usual = [
+            [512, 3584, 3584],
+            [32, 2048, 2048],
+            [128, 18944, 3584],
+            [4096, 4096, 4096],
+            [2048, 2048, 2048],
+            [1000, 1000, 1000],
+            [197, 768, 768],
+            [512, 512, 64],
+            [32, 32, 32],
+            [1, 3584, 3584],
+            [7, 5, 3],
+        ];
+        for (name, [m, n, k]) in Target::NAMES[1..].iter().flat_map(|name| usual.map(|shape| (name, shape))) {
+            let t = Target::named(name).unwrap();
+            let p = Product { batch: 1, m, n, k, operand: DType::F32, acc: DType::F32 };
+            let (bm, bn) = halved(&t, m, n);
+            let old = Cost::of(&t, &p, stretched(&t, bm, bn, k, DType::F32)).unwrap();
+            let new = Cost::of(&t, &p, contraction_blocks(&t, Some(m), n, k, DType::F32, false)).unwrap();
+            println!("{name} {m} x {n} x {k}\n  old {old}\n  new {new}");
+            assert!(new.time() <= old.time() * (1.0 + ALIKE), "{name} {m} x {n} x {k}: {new} after {old}");
+        }
+        let tile = |name, [m, n, k]: [u64; 3]| {
+            let b = contraction_blocks(&Target::named(name).unwrap(), Some(m), n, k, DType::F32, false);
+            [b.bm, b.bn, b.bk]
+        };
+        // 112 blocks of 128 x 128 leave some of 132 without one; 108 have four too many for one round.
+        assert_eq!(tile("sm_90a", [512, 3584, 3584]), [64, 128, 32]);
+        assert_eq!(tile("sm_80", [512, 3584, 3584]), [64, 64, 32]);
+        // 148 are a round of 148 multiprocessors, and 16 more than one of 132.
+        assert_eq!(tile("sm_100a", [128, 18944, 3584]), [128, 128, 32]);
+        assert_eq!(tile("sm_90a", [128, 18944, 3584]), [64, 64, 32]);
+        assert_eq!(tile("sm_120", [7, 5, 3]), [8, 8, 4]);
+    }
+
+    #[test]
+    fn any_extents_have_tiles_of_threads() {
+        for name in &Target::NAMES[1..] {
+            let t = Target::named(name).unwrap();
+            for extent in [0, 1, 3, 129, 1 << 20, u64::MAX] {
+                for dtype in [DType::F16, DType::F32, DType::F64] {
+                    for m in [None, Some(extent), Some(1)] {
+                        let b = contraction_blocks(&t, m, extent, extent, dtype, false);
+                        assert!((1..=WIDEST).contains(&b.bm) && (1..=WIDEST).contains(&b.bn) && b.bk > 0, "{b:?}");
+                    }
+                }
+            }
+        }
     }
 }

@@ -5,14 +5,17 @@
 //!
 //! ```text
 //! 512 x 3584 x 3584 in f32, blocks of 64 x 128 x 32 on sm_90a   -->
-//! 64 x 128 x 32: 224 blocks, 2 on each of 132 multiprocessors, 85 % busy; 11.0 MB fetched per 16.0 MFLOP ...
+//! 64 x 128 x 32: 224 blocks on 132 multiprocessors, room for 4 on each, 85 % busy; ...; 13 Gflop in 247 us: bound by arithmetic
 //! ```
 //!
-//! A roofline, no simulation: a block is as fast as the arithmetic of its share of a multiprocessor, or as memory delivers
-//! each array once. What the second fetch of an element costs, from L2, is not counted; the bytes say how many there are.
+//! A roofline, no simulation: a kernel takes as long as the slowest of three. Memory delivers each array once; L2 delivers
+//! what all blocks fetch, at twice the speed of memory; and each multiprocessor computes the blocks that it gets, where
+//! loads and copies take turns with the arithmetic. `tile/blocking.rs` takes the tile of least [`Cost::time`].
 
 use crate::num::DType;
 use crate::tile::blocking::Blocks;
+use crate::tile::contraction::power_in;
+use crate::tile::knobs::Knobs;
 use crate::tile::target::{Gpu, MemoryKind, Target};
 
 /// A product `out[b, m, n] = sum over k of a[b, m, k] * b[b, k, n]`.
@@ -43,14 +46,51 @@ pub struct Cost {
     /// Bytes of the arrays, each once.
     pub arrays: f64,
     pub operations: f64,
-    /// Seconds that memory takes for the arrays, and arithmetic for the operations.
+    /// Seconds that memory takes for the arrays, L2 for what is moved, and the multiprocessors for the operations.
     pub memory: f64,
+    pub cache: f64,
     pub arithmetic: f64,
 }
 
-/// Accumulators of a thread, and registers that it needs besides: addresses and parts of both operands.
-const ACCUMULATORS: u64 = 64;
+/// How many times the bytes of memory L2 delivers.
+const L2: f64 = 2.0;
+/// Registers of a thread besides its accumulators: addresses and parts of both operands.
 const OTHER_REGISTERS: u64 = 64;
+/// Bytes of one access.
+const ACCESS: f64 = 16.0;
+
+/// Rows and columns of a thread's tile: 64 accumulators of the 255 registers, so that each element of an operand is used
+/// eight times; half as many of eight bytes.
+pub fn most_each(dtype: DType) -> u64 {
+    if dtype.bytes() > 4 { 4 } else { 8 }
+}
+
+/// Threads from which on a block keeps its multiprocessor busy with another.
+const ENOUGH_THREADS: u64 = 128;
+
+/// Rows and columns of a block's accumulator that one thread has: about as many elements as its registers hold, in shares
+/// as square as possible, no fewer threads than hide each other's latency, and no more than `most_threads` where the
+/// registers allow it.
+pub fn each_thread(dtype: DType, [m, n]: [u64; 2], most_threads: u64) -> [u64; 2] {
+    let most = most_each(dtype);
+    let (even_m, even_n) = (power_in(m), power_in(n));
+    let (mut rows, mut cols) = (even_m.min(most), even_n.min(most));
+    let threads = |rows: u64, cols: u64| (m / rows) * (n / cols);
+    while threads(rows, cols) < ENOUGH_THREADS && rows * cols > 1 {
+        match rows >= cols {
+            true => rows /= 2,
+            false => cols /= 2,
+        }
+    }
+    while threads(rows, cols) > most_threads && rows * cols < 2 * most * most {
+        match rows <= cols {
+            true if even_m > rows => rows *= 2,
+            _ if even_n > cols => cols *= 2,
+            _ => break,
+        }
+    }
+    [rows, cols]
+}
 /// Slots of a slab that a pipeline has at least.
 const SLOTS: u64 = 2;
 
@@ -69,11 +109,18 @@ impl Cost {
         let operations = 2.0 * blocks as f64 * of(bm, bn) * p.k as f64;
         let multiprocessors = u64::from(target.axes.workers.max(1));
         let slab = SLOTS * (bm + bn) * bk * p.operand.bytes();
-        let together = Cost::together(target, &gpu, bm * bn, slab, p.acc);
+        let [r, c] = each_thread(p.acc, [bm.max(1), bn.max(1)], u64::from(Knobs::default().threads));
+        let threads = (bm.max(1) / r * (bn.max(1) / c)).max(1);
+        let together = Cost::together(target, &gpu, threads, r * c, slab, p.acc);
         let turns = blocks.div_ceil(multiprocessors);
-        let busy = blocks as f64 / (turns * multiprocessors) as f64;
+        let busy = blocks as f64 / (turns as f64 * multiprocessors as f64);
         // Twice as wide takes twice as long, or longer; half as wide is not faster without the matrix unit.
         let peak = gpu.peak / (p.acc.bytes() as f64 / 4.0).max(1.0);
+        // Of what a thread issues for one element of the sum, the part that computes: it loads its rows and columns from
+        // shared memory, and its share of the copies there.
+        let accesses = |elements: f64| elements * size / ACCESS;
+        let issued = (r * c) as f64 + accesses((r + c) as f64) + accesses((bm + bn) as f64 / threads as f64);
+        let computing = (r * c) as f64 / issued;
         Some(Cost {
             tile,
             blocks,
@@ -84,15 +131,28 @@ impl Cost {
             arrays: arrays + stored,
             operations,
             memory: (arrays + stored) / gpu.bandwidth,
-            arithmetic: operations / (peak * busy),
+            cache: (fetched + stored) / (L2 * gpu.bandwidth),
+            arithmetic: operations / (peak * busy * computing),
         })
     }
 
+    /// Seconds that the kernel takes at least.
+    pub fn time(&self) -> f64 {
+        self.memory.max(self.cache).max(self.arithmetic)
+    }
+
+    fn bound(&self) -> &'static str {
+        match self.time() {
+            t if t == self.memory => "memory",
+            t if t == self.cache => "L2",
+            _ => "arithmetic",
+        }
+    }
+
     /// Blocks that a multiprocessor has room for.
-    fn together(target: &Target, gpu: &Gpu, elements: u64, slab: u64, acc: DType) -> u64 {
-        let lanes = u64::from(target.axes.lanes);
-        let threads = elements.div_ceil(ACCUMULATORS).next_multiple_of(lanes);
-        let registers = threads * (ACCUMULATORS * acc.bytes().div_ceil(4) + OTHER_REGISTERS);
+    fn together(target: &Target, gpu: &Gpu, threads: u64, accumulators: u64, slab: u64, acc: DType) -> u64 {
+        let threads = threads.next_multiple_of(u64::from(target.axes.lanes.max(1)));
+        let registers = threads * (accumulators * acc.bytes().div_ceil(4) + OTHER_REGISTERS);
         let shared = target.bytes_of(MemoryKind::Shared).max(u64::from(gpu.shared));
         let limits = [
             u64::from(gpu.threads) / threads,
@@ -113,13 +173,14 @@ impl std::fmt::Display for Cost {
         write!(f, ", {:.0} % busy; ", 100.0 * self.busy)?;
         write!(
             f,
-            "{} fetched and stored, {} of arrays in {}; ",
+            "{} fetched and stored in {}, {} of arrays in {}; ",
             bytes(self.moved),
+            time(self.cache),
             bytes(self.arrays),
             time(self.memory)
         )?;
-        let bound = if self.memory > self.arithmetic { "memory" } else { "arithmetic" };
-        write!(f, "{} in {}: bound by {bound}", operations(self.operations), time(self.arithmetic))
+        let (operations, bound) = (operations(self.operations), self.bound());
+        write!(f, "{operations} in {}: bound by {bound}", time(self.arithmetic))
     }
 }
 
@@ -165,8 +226,8 @@ mod tests {
         assert_eq!(c.moved, 4.0 * (224.0 * 192.0 * 3584.0 + 512.0 * 3584.0));
         assert_eq!(
             c.to_string(),
-            "64 x 128 x 32: 224 blocks on 132 multiprocessors, room for 4 on each, 85 % busy; 624 MB fetched and stored, \
-             66 MB of arrays in 20 us; 13 Gflop in 231 us: bound by arithmetic"
+            "64 x 128 x 32: 224 blocks on 132 multiprocessors, room for 4 on each, 85 % busy; 624 MB fetched and stored in \
+             93 us, 66 MB of arrays in 20 us; 13 Gflop in 247 us: bound by arithmetic"
         );
         // A row: the weights come from memory once, whatever the blocks.
         let row = cost("sm_90a", [1, 3584, 3584], [1, 128, 32]);

@@ -172,7 +172,6 @@ impl Target {
     }
 
     /// `speed`: GB/s of memory and Tflop/s of f32. A block can have all shared memory of a multiprocessor but a KiB.
-
     #[allow(clippy::too_many_arguments)]
     fn gpu(
         name: &'static str,

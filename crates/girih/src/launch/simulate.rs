@@ -1,7 +1,12 @@
 //! A lowered kernel on the simulator of a GPU.
 //!
 //! In: a kernel lowered for a target with threads, a launch, its memory. Out: the memory changed, and a report for the
-//! options' watcher; without one, an error where the simulator found anything wrong.
+//! options' watcher; without one, an error where the simulator found anything wrong. A launch that will take long is
+//! announced first:
+//!
+//! ```text
+//! simulating gemm: about 9.2 G thread-statements, some 8 min; `girih sim --block 0,0,0` runs one block
+//! ```
 
 use std::time::Instant;
 
@@ -45,7 +50,16 @@ pub(crate) fn kernel(
     })?;
     let mut simulation = sim::Options::of_seed(options.seed);
     simulation.steps = options.steps.unwrap_or(simulation.steps);
-    let blocks = if launch.only_block.is_some() { 1 } else { launch.blocks() };
+    let grid = lowered.kernel.blocks(&launch.args).unwrap_or(launch.grid.map(i64::from));
+    let blocks = match launch.only_block {
+        Some(_) => 1,
+        None => grid.iter().fold(1u64, |n, along| n.saturating_mul(u64::try_from(*along).unwrap_or(0))),
+    };
+    if let Some(announce) = &options.announce
+        && let Some(size) = announcement(&sim::Size::of(&lowered.kernel, launch), blocks)
+    {
+        announce(&format!("simulating {}: {size}", lowered.kernel.name));
+    }
     let mut host = Timed { host, start: Instant::now(), done: 0, blocks };
     let report = {
         let _simulating = Working::simulating();
@@ -66,14 +80,23 @@ struct Timed<'a> {
     blocks: u64,
 }
 
-/// `about 3 min left`; nothing for what ends soon.
-fn left(seconds: f64) -> Option<String> {
+/// `3 min`; nothing for what ends soon.
+fn long(seconds: f64) -> Option<String> {
     match seconds {
         s if s < 5.0 => None,
-        s if s < 90.0 => Some(format!("about {s:.0} s left")),
-        s if s < 5400.0 => Some(format!("about {:.0} min left", s / 60.0)),
-        s => Some(format!("about {:.0} h left", s / 3600.0)),
+        s if s < 90.0 => Some(format!("{s:.0} s")),
+        s if s < 5400.0 => Some(format!("{:.0} min", s / 60.0)),
+        s => Some(format!("{:.0} h", s / 3600.0)),
     }
+}
+
+/// What is said of a simulation before it begins; nothing of one that ends soon.
+fn announcement(size: &sim::Size, blocks: u64) -> Option<String> {
+    let mut text = format!("{size}, some {}", long(size.seconds())?);
+    if blocks > 1 {
+        text += "; `girih sim --block 0,0,0` runs one block";
+    }
+    Some(text)
 }
 
 impl Host for Timed<'_> {
@@ -90,8 +113,8 @@ impl Host for Timed<'_> {
         self.done += 1;
         progress::blocks(self.done, self.blocks, || {
             let each = self.start.elapsed().as_secs_f64() / self.done as f64;
-            let left = left(each * self.blocks.saturating_sub(self.done) as f64)?;
-            Some(format!("{left}; `--block 0,0,0` runs one block"))
+            let left = long(each * self.blocks.saturating_sub(self.done) as f64)?;
+            Some(format!("about {left} left; `--block 0,0,0` runs one block"))
         });
         self.host.finished(block);
     }
@@ -105,13 +128,22 @@ impl Host for Timed<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::left;
+    use super::*;
 
     #[test]
-    fn the_time_left_is_told_in_units_of_its_size() {
-        assert_eq!(left(4.0), None);
-        assert_eq!(left(42.0).unwrap(), "about 42 s left");
-        assert_eq!(left(600.0).unwrap(), "about 10 min left");
-        assert_eq!(left(3.0 * 3600.0).unwrap(), "about 3 h left");
+    fn times_are_told_in_units_of_their_size() {
+        assert_eq!(long(4.0), None);
+        assert_eq!(long(42.0).unwrap(), "42 s");
+        assert_eq!(long(600.0).unwrap(), "10 min");
+        assert_eq!(long(3.0 * 3600.0).unwrap(), "3 h");
+    }
+
+    #[test]
+    fn only_what_takes_long_is_announced() {
+        let size = |statements, at_least| sim::Size { statements, at_least };
+        assert_eq!(announcement(&size(9e7, false), 12), None);
+        let said = "about 9.2 G thread-statements, some 8 min; `girih sim --block 0,0,0` runs one block";
+        assert_eq!(announcement(&size(9.2e9, false), 12).unwrap(), said);
+        assert_eq!(announcement(&size(4e8, true), 1).unwrap(), "at least 400 M thread-statements, some 20 s");
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! * [`clock`]: which accesses are ordered    * [`shadow`]: who wrote and read each place    * [`observer`]: the watch itself
 //! * [`count`]: banks, sectors                * [`instruction`]: kinds of statements         * [`finding`]: what is wrong,
-//!   in words                                 * [`report`]: all of it
+//!   in words                                 * [`report`]: all of it                * [`size`]: how long it takes, before
 //!
 //! ```text
 //! store tile[tx] = x                 read-after-write: a race in shared memory: a thread reads what another thread has
@@ -27,6 +27,7 @@ mod instruction;
 mod observer;
 mod report;
 mod shadow;
+mod size;
 #[cfg(test)]
 mod tests;
 
@@ -44,6 +45,7 @@ pub use count::{Counts, Requests};
 pub use finding::{Finding, Kind, Statement, Thread};
 pub use instruction::Instruction;
 pub use report::{Report, Row};
+pub use size::Size;
 
 /// How a simulation runs.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -6,6 +6,7 @@ mod mbarriers;
 mod memory;
 mod races;
 mod random;
+mod size;
 mod sync;
 
 use super::{Kind, Options, Policy, Report, run};

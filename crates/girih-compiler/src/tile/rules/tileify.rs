@@ -141,8 +141,14 @@ impl<'a> Tiling<'a> {
         };
         let acc = num_type(self.b.kernel, sum.roles.acc)?;
         let sums = nest.sums.len() as u64;
-        let product =
-            Product { batch: batch.known()?, m: m.known()?, n: n.known()?, k: k.known()? * sums, operand, acc };
+        let product = Product {
+            batch: batch.known()?,
+            m: m.known()?,
+            n: n.known()?,
+            k: k.known()?.saturating_mul(sums),
+            operand,
+            acc,
+        };
         Cost::of(&ctx.target, &product, tile)
     }
 

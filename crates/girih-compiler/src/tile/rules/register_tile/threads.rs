@@ -10,6 +10,7 @@ use crate::num::DType;
 use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
 use crate::tile::contraction::{Nest, nest_at, num_type, power_in};
+use crate::tile::cost::{each_thread, most_each};
 use crate::tile::edit::{self, const_trip, new_axis};
 use crate::tile::sharing::Share;
 
@@ -142,31 +143,25 @@ fn side<'a>(kernel: &Kernel, list: &'a [Stmt], k: AxisId, own: AxisId) -> Option
     Some((first, is, lanes))
 }
 
-/// What each thread has of the rows and the columns: about as many elements as its registers hold, in shares as square as
-/// possible, and no fewer threads than hide each other's latency.
+/// What each thread has of the rows and the columns: what the knobs say, or [`each_thread`].
 fn shares(ctx: &Context, dtype: DType, [m, n]: [u64; 2], layouts: &Layouts) -> Result<(Share, Share), String> {
     let knobs = (ctx.knobs.rows.map(u64::from), ctx.knobs.cols.map(u64::from));
-    let most = if dtype.bytes() > 4 { 4 } else { MOST_EACH };
-    let mut rows = knobs.0.unwrap_or(power_in(m).min(most));
-    let mut cols = knobs.1.unwrap_or(power_in(n).min(most));
+    let own = each_thread(dtype, [m, n], ctx.knobs.threads.into());
+    let (rows, cols) = match knobs {
+        (None, None) => (own[0], own[1]),
+        (rows, cols) => {
+            let most = |n| power_in(n).min(most_each(dtype));
+            (rows.unwrap_or(most(m)), cols.unwrap_or(most(n)))
+        }
+    };
     if !m.is_multiple_of(rows) || !n.is_multiple_of(cols) {
         return Err(format!("a tile of {rows}x{cols} does not divide {m}x{n}"));
     }
     let threads = |rows: u64, cols: u64| (m / rows) * (n / cols);
-    if knobs == (None, None) {
-        while threads(rows, cols) < ENOUGH_THREADS && rows * cols > 1 {
-            match rows >= cols {
-                true => rows /= 2,
-                false => cols /= 2,
-            }
-        }
-        while threads(rows, cols) > u64::from(ctx.knobs.threads) && rows * cols < 2 * most * most {
-            match rows <= cols {
-                true if power_in(m) > rows => rows *= 2,
-                _ if power_in(n) > cols => cols *= 2,
-                _ => break,
-            }
-        }
+    let registers = rows.saturating_mul(cols).saturating_mul(dtype.bytes().div_ceil(4));
+    let has = u64::from(ctx.target.vector.registers) * u64::from(ctx.target.vector.bytes) / 4;
+    if registers > has {
+        return Err(format!("tiles of {rows}x{cols} take {registers} registers of a thread, which has at most {has}"));
     }
     let (used, limit) = (threads(rows, cols), u64::from(ctx.target.axes.threads));
     if used > limit {
@@ -178,12 +173,6 @@ fn shares(ctx: &Context, dtype: DType, [m, n]: [u64; 2], layouts: &Layouts) -> R
     };
     Ok((share("r", m, rows, layouts.rows), share("c", n, cols, layouts.cols)))
 }
-
-/// Rows and columns of a thread's tile: 64 accumulators of the 255 registers, so that each element of an operand is used
-/// eight times.
-const MOST_EACH: u64 = 8;
-/// Threads from which on a block keeps its multiprocessor busy with another.
-const ENOUGH_THREADS: u64 = 128;
 
 /// An accumulator in the registers of the threads of a block.
 struct Tile {
@@ -606,6 +595,7 @@ mod tests {
         for (knobs, why) in [
             (&["rows=3"][..], "a tile of 3x8 does not divide 32x64"),
             (&["rows=1", "cols=1"], "tiles of 1x1 take 2048 threads of a block, which has at most 1024"),
+            (&["rows=32", "cols=32"], "tiles of 32x32 take 1024 registers of a thread, which has at most 252"),
             (&["register_tile=0"], "knob off"),
         ] {
             assert_eq!(refusals("register_tile", PRODUCT, &gpu(knobs)), [format!("contraction into acc: {why}")]);
