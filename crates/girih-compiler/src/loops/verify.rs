@@ -478,8 +478,8 @@ impl<'a> Verifier<'a> {
                 let counts = serial && l.lo.is_const(0) && l.step.is_const(1);
                 self.check(
                     stmt,
-                    counts && depth >= 2,
-                    "a pipeline is a serial loop from 0 in steps of 1, two or more deep",
+                    counts && depth >= 1,
+                    "a pipeline is a serial loop from 0 in steps of 1, one or more deep",
                 );
                 let (stages, rest) = l.stages();
                 let (first, then) = (walk::effects(stages), walk::effects(rest));

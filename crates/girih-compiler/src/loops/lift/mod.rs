@@ -425,6 +425,7 @@ impl<'m> Lift<'m> {
         });
         if let (Some(divisor), Lifted::Scalar(Opnd::Val(v))) = (fact, self.value(operand(op, 0)?)?)
             && let Some(p) = self.kernel.params.iter_mut().find(|p| p.val == v)
+            && !crate::cuda_tile::assumed::moves_nothing(self.frame.func, op)
         {
             p.div_by = p.div_by.max(divisor);
         }
