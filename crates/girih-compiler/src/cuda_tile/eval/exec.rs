@@ -374,12 +374,8 @@ impl<'a> Machine<'a> {
         for &v in cx.op.group(0) {
             let t = self.tile(block, cx, v)?;
             self.defined(cx, &t, "a printed value")?;
-            let (dtype, pointer) = match t.elem {
-                Elem::Num(d) => (d, false),
-                Elem::Ptr(d) => (d, true),
-            };
             let bits = (0..t.len()).map(|i| t.get(i)).collect();
-            args.push(printf::PrintValue { dtype, pointer, shape: t.shape.to_vec(), bits });
+            args.push(printf::PrintValue { ty: t.elem, shape: t.shape.to_vec(), bits });
         }
         let text = printf::format(text, &args).map_err(|e| self.trap(cx, Code::BadFormat, e, None))?;
         block.out.push_str(&text);
