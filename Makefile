@@ -81,10 +81,11 @@ python: build .venv/ready
 	$(INSTALL)
 	.venv/bin/python -m pytest -q tests/python --ignore tests/python/with_torch
 
-# cuTile programs and kernels, as a GPU's user writes them, on both devices.
+# cuTile programs and kernels, as a GPU's user writes them, on both devices, and half of them on the simulator of a GPU.
 cutile: python
 	.venv/bin/python tests/cutile/run.py
 	.venv/bin/python tests/cutile/run.py --device eval
+	.venv/bin/python tests/cutile/run.py --device sim
 
 # With PyTorch, which is large.
 test-torch: build .venv/ready

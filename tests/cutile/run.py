@@ -1,11 +1,14 @@
 """Runs every cuTile program of programs/ and kernels/ on Girih, and counts.
 
-    python tests/cutile/run.py [--device cpu|eval|sim] [--check] [--torch] [--filter TEXT] [--jobs N]
+    python tests/cutile/run.py [--device cpu|eval|sim] [--all] [--check] [--torch] [--filter TEXT] [--jobs N]
 
 Each program is a script that checks itself against NumPy and knows nothing of Girih: it runs under
 `python -m girih.cutile` in a process of its own. One line per program, the tail of what a failed one printed, and one
 line of counts. Without a filter it also checks that the programs use every public name of cuda.tile that kernels have,
 every member of its enumerations, and every keyword-only argument: EXCEPTIONS lists what they leave out, and why.
+
+On the simulator of a GPU, which is slow, every second program runs, each for one target in turn; with `--all`, or a filter,
+every program for every target.
 """
 
 import argparse
@@ -39,6 +42,10 @@ EXCEPTIONS = {
     "TiledView": "the class of what Array.tiled_view gives",
     "compilation": "export for other loaders; the tests of bytecode cover it",
 }
+
+
+# The GPUs that are simulated.
+TARGETS = ["sm_90a", "sm_80", "sm_100a", "sm_120"]
 
 
 def programs(pattern, folders):
@@ -130,6 +137,7 @@ def uncovered(paths):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--device", choices=("cpu", "eval", "sim"), default="cpu")
+    parser.add_argument("--all", action="store_true", help="on the simulator: every program for every target")
     parser.add_argument("--check", action="store_true", help="test every memory access of every kernel")
     parser.add_argument("--torch", action="store_true", help="the programs of torch/, which need PyTorch, instead")
     parser.add_argument("--filter", default="", help="only programs whose path holds this text")
@@ -141,21 +149,27 @@ def main():
     paths = programs(arguments.filter, ["torch"] if arguments.torch else ["programs", "kernels"])
     if not paths:
         sys.exit(f"no program's path holds `{arguments.filter}`")
+    runs = [(path, options) for path in paths]
+    if arguments.device == "sim":
+        whole = arguments.all or arguments.filter
+        runs = [(path, [*options, "--target", target]) for at, path in enumerate(paths)
+                for target in (TARGETS if whole else TARGETS[at // 2 % len(TARGETS):][:1] if at % 2 == 0 else [])]
     start = time.monotonic()
     failed = []
     with concurrent.futures.ThreadPoolExecutor(max(arguments.jobs, 1)) as pool:
-        results = pool.map(lambda path: run(path, options, arguments.timeout), paths)
-        for path, (code, text, seconds) in zip(paths, results):
-            name = path.relative_to(HERE)
+        results = pool.map(lambda run_of: run(*run_of, arguments.timeout), runs)
+        for (path, given), (code, text, seconds) in zip(runs, results):
+            name = " ".join([str(path.relative_to(HERE)), *given[3:]])
             print(f"{'ok' if code == 0 else 'FAILED':6} {seconds:5.1f} s  {name}", flush=True)
             if code != 0:
                 failed.append(path)
                 print("".join(f"    {line}\n" for line in text.rstrip().splitlines()[-20:]), end="")
-                print(f"    again: python -m girih.cutile {' '.join(options)} {path.relative_to(ROOT)}", flush=True)
+                print(f"    again: python -m girih.cutile {' '.join(given)} {path.relative_to(ROOT)}", flush=True)
 
     device = " ".join(options[1:]).replace("--check", "with checks")
-    print(f"{len(paths)} programs, {len(paths) - len(failed)} passed on {device}, {len(failed)} failed, "
-          f"{time.monotonic() - start:.0f} s")
+    some = f" of {len(paths)}" if len({path for path, _ in runs}) < len(paths) else ""
+    print(f"{len(runs)} runs of {len({path for path, _ in runs})}{some} programs, {len(runs) - len(failed)} passed on {device}, "
+          f"{len(failed)} failed, {time.monotonic() - start:.0f} s")
     if not arguments.filter and not arguments.torch:
         missing, needless = uncovered(paths)
         for name in missing:

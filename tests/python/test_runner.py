@@ -87,6 +87,7 @@ def test_a_missing_script(cutile):
         ((), "expected a program to run"),
         (("--frob", "x.py"), "unknown option --frob"),
         (("--device", "gpu", "x.py"), "unknown device `gpu`; the devices are cpu, eval and sim"),
+        (("--target", "sm_75", "x.py"), "unknown target `sm_75`; the simulated ones are sm_80, sm_90a, sm_100a, sm_120"),
         (("--threads", "0", "x.py"), "expected a number of threads from 1 to 1024, found `0`"),
         (("--threads",), "--threads needs a value"),
         (("-m",), "-m needs a module"),
@@ -101,7 +102,7 @@ def test_wrong_usage(cutile, args, says):
 def test_help_and_version(cutile):
     shown = cutile("--help")
     assert shown.returncode == 0
-    for option in ("--device", "--check", "--threads", "--dump-tile"):
+    for option in ("--device", "--target", "--check", "--threads", "--dump-tile"):
         assert option in shown.stdout
     import girih
 
@@ -135,7 +136,7 @@ def test_options_reach_the_library(cutile):
 
 
 @pytest.mark.parametrize(
-    "name, value", [("GIRIH_DEVICE", "gpu"), ("GIRIH_CHECK", "maybe"), ("GIRIH_THREADS", "abc"), ("GIRIH_CACHE_SIZE", "x")]
+    "name, value", [("GIRIH_DEVICE", "gpu"), ("GIRIH_TARGET", "sm_75"), ("GIRIH_CHECK", "maybe"), ("GIRIH_THREADS", "abc"), ("GIRIH_CACHE_SIZE", "x")]
 )
 def test_a_wrong_environment_is_named(cutile, name, value):
     here = cutile("-c", "print(1)", env={name: value})

@@ -86,8 +86,10 @@ pub struct Options {
     pub check: bool,
     /// Worker threads; one per core when absent.
     pub threads: Option<u32>,
-    /// This machine when absent.
+    /// This machine when absent, and on the simulator what `simulated` says.
     pub target: Option<Target>,
+    /// What the simulator takes where no target is chosen; sm_90a when absent.
+    pub simulated: Option<Target>,
     /// Knobs that differ from their defaults.
     pub knobs: Vec<(String, i64)>,
     pub cache: CachePolicy,
@@ -135,6 +137,13 @@ impl Options {
         }
         if let Some(v) = get("GIRIH_CHECK") {
             options.check = flag(&v).map_err(|e| format!("GIRIH_CHECK: {e}"))?;
+        }
+        // Another device compiles for this machine, whatever is simulated.
+        if let Some(v) = get("GIRIH_TARGET") {
+            let names = Target::NAMES.join(", ");
+            let target = Target::named(&v)
+                .ok_or_else(|| format!("GIRIH_TARGET: unknown target `{}`; the targets are {names}", v))?;
+            options.simulated = Some(target).filter(|t| t.axes.threads > 1);
         }
         options.compiler = get("GIRIH_CC").or_else(|| get("CC"));
         crate::compile::cache::capacity()?;
@@ -194,8 +203,8 @@ impl Options {
     }
     /// What is compiled for: this machine, or for the simulator sm_90a, where nothing else was chosen.
     pub fn resolved_target(&self) -> Target {
-        let simulated = || Target::named(SIMULATED).filter(|_| self.device == Device::Sim);
-        let target = self.target.clone().or_else(simulated);
+        let simulated = || self.simulated.clone().or_else(|| Target::named(SIMULATED));
+        let target = self.target.clone().or_else(|| simulated().filter(|_| self.device == Device::Sim));
         target.unwrap_or_else(|| machine::target(self.thread_count()))
     }
 
@@ -234,7 +243,8 @@ pub const VARIABLES: [(&str, &str); 7] = [
     ),
     (
         "GIRIH_TARGET",
-        "the target to compile for: cpu, this machine; sm_80, sm_90a, sm_100a or sm_120, to look at or to simulate",
+        "the target to compile for: cpu, this machine; sm_80, sm_90a, sm_100a or sm_120, to look at or to simulate; in Python \
+         what the device sim simulates",
     ),
 ];
 

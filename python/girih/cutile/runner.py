@@ -20,6 +20,8 @@ options:
   --device cpu|eval|sim native code (the default); the reference evaluator: slow, exact, and
                         strict about what the language leaves undefined; or the simulator of a
                         GPU, which finds races between threads [env: GIRIH_DEVICE]
+  --target NAME         the GPU that is simulated: sm_80, sm_90a (the default), sm_100a or sm_120
+                        [env: GIRIH_TARGET]
   --check               test every memory access of a kernel [env: GIRIH_CHECK=1]
   --threads N           worker threads; one per core by default [env: GIRIH_THREADS]
   --dump-bytecode DIR   write the bytecode of every kernel that is compiled
@@ -30,6 +32,9 @@ options:
 GIRIH_CC (or CC) names the C compiler, GIRIH_CACHE_DIR the folder of compiled kernels and GIRIH_CACHE_SIZE how large it
 may grow, 1G by default.
 """
+
+
+_TARGETS = ("sm_80", "sm_90a", "sm_100a", "sm_120")
 
 
 class _Usage(Exception):
@@ -49,7 +54,7 @@ def _options(argv):
             return chosen | {"version": True}, "", []
         if word == "--check":
             chosen["check"] = True
-        elif name in ("--device", "--threads", "--dump-bytecode", "--dump-tile"):
+        elif name in ("--device", "--target", "--threads", "--dump-bytecode", "--dump-tile"):
             if not has_value:
                 if not rest:
                     raise _Usage(f"{name} needs a value")
@@ -78,6 +83,10 @@ def _environment(chosen):
         if chosen["device"] not in ("cpu", "eval", "sim"):
             raise _Usage(f"--device: unknown device `{chosen['device']}`; the devices are cpu, eval and sim")
         os.environ["GIRIH_DEVICE"] = chosen["device"]
+    if "target" in chosen:
+        if chosen["target"] not in _TARGETS:
+            raise _Usage(f"--target: unknown target `{chosen['target']}`; the simulated ones are {', '.join(_TARGETS)}")
+        os.environ["GIRIH_TARGET"] = chosen["target"]
     if "threads" in chosen:
         text = chosen["threads"]
         if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 1024):

@@ -17,7 +17,8 @@ def wide(source: ct.IndexedWithInt64, result: ct.IndexedWithInt64, narrow):
     i, j = ct.bid(0), ct.bid(1)
     tile = ct.load(source, (i, j), (4, 8), padding_mode=ct.PaddingMode.ZERO)
     ct.store(result, (i, j), tile + ct.astype(source.shape[1], tile.dtype))
-    ct.store(narrow, (0,), narrow.shape[0])
+    if i + j == 0:
+        ct.store(narrow, (0,), narrow.shape[0])
 
 
 @ct.kernel

@@ -20,12 +20,7 @@ id_type! {
 }
 
 /// What a tile's elements are.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Elem {
-    Num(DType),
-    /// A 64-bit global address of elements of the type.
-    Ptr(DType),
-}
+pub use crate::num::Ty as Elem;
 
 /// What kind of memory a pointer leads to, where its type says so.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -1,5 +1,6 @@
 //! CUDA Tile IR: tiles as values, views, tokens, structured control flow.
 
+pub mod assumed;
 pub mod bytecode;
 pub mod eval;
 pub mod ir;

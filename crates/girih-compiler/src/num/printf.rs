@@ -20,9 +20,7 @@ use crate::base::Quoted;
 /// A tile to print.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PrintValue {
-    pub dtype: DType,
-    /// The elements are addresses of `dtype`.
-    pub pointer: bool,
+    pub ty: Ty,
     /// Empty for a scalar.
     pub shape: Vec<u64>,
     /// Row-major, one per element, or one for all.
@@ -90,10 +88,7 @@ pub fn format(fmt: &str, args: &[PrintValue]) -> Result<String, String> {
 
 /// The format taken apart, for values of these types. The error says what is wrong with it.
 pub fn parts(format: &Quoted, args: &[Ty]) -> Result<Vec<Part>, String> {
-    let mut letters = args.iter().map(|ty| match ty {
-        Ty::Num(d) => default_letter(*d, false),
-        Ty::Ptr(d) => default_letter(*d, true),
-    });
+    let mut letters = args.iter().map(|ty| default_letter(*ty));
     let part = |piece| match piece {
         Piece::Text(text) => Part::Text(Quoted::new(&text)),
         Piece::Conversion(spec) => {
@@ -115,11 +110,11 @@ fn pieces(fmt: &str, args: usize) -> Result<Vec<Piece>, String> {
 }
 
 /// How a value is printed that a bare `%` stands for.
-fn default_letter(dtype: DType, pointer: bool) -> char {
-    match (pointer, dtype.is_float()) {
-        (true, _) => 'p',
-        (_, true) => 'g',
-        _ => 'd',
+fn default_letter(ty: Ty) -> char {
+    match ty {
+        Ty::Ptr(_) => 'p',
+        Ty::Num(d) if d.is_float() => 'g',
+        Ty::Num(_) => 'd',
     }
 }
 
@@ -239,7 +234,7 @@ fn tile(out: &mut String, spec: &Spec, v: &PrintValue) {
 }
 
 fn element(spec: &Spec, v: &PrintValue, bits: u64) -> String {
-    let conversion = spec.conversion.unwrap_or(default_letter(v.dtype, v.pointer));
+    let conversion = spec.conversion.unwrap_or(default_letter(v.ty));
     match conversion {
         'p' => pad(spec, "", "0x", format!("{:x}", unsigned(v, bits)), false),
         'c' => {
@@ -268,35 +263,28 @@ fn element(spec: &Spec, v: &PrintValue, bits: u64) -> String {
 
 /// The element as a float; exact for every type but i64.
 fn number(v: &PrintValue, bits: u64) -> f64 {
-    if v.pointer {
-        bits as f64
-    } else if v.dtype.is_float() {
-        to_f64(v.dtype, bits)
-    } else {
-        signed(v, bits) as f64
+    match v.ty {
+        Ty::Ptr(_) => bits as f64,
+        Ty::Num(d) if d.is_float() => to_f64(d, bits),
+        Ty::Num(_) => signed(v, bits) as f64,
     }
 }
 
 fn signed(v: &PrintValue, bits: u64) -> i64 {
-    if v.pointer {
-        bits as i64
-    } else if v.dtype.is_float() {
-        number(v, bits) as i64
-    } else if v.dtype == DType::I1 {
-        (bits & 1) as i64
-    } else {
-        let shift = 64 - v.dtype.bits();
-        ((bits << shift) as i64) >> shift
+    match v.ty {
+        Ty::Num(d) if d.is_float() => number(v, bits) as i64,
+        Ty::Num(DType::I1) => (bits & 1) as i64,
+        ty => {
+            let shift = 64 - ty.held().bits();
+            ((bits << shift) as i64) >> shift
+        }
     }
 }
 
 fn unsigned(v: &PrintValue, bits: u64) -> u64 {
-    if v.pointer {
-        bits
-    } else if v.dtype.is_float() {
-        signed(v, bits) as u64
-    } else {
-        bits & v.dtype.mask()
+    match v.ty {
+        Ty::Num(d) if d.is_float() => signed(v, bits) as u64,
+        ty => bits & ty.held().mask(),
     }
 }
 
@@ -429,7 +417,7 @@ mod tests {
     use super::*;
 
     fn one(fmt: &str, dtype: DType, bits: u64) -> String {
-        match format(fmt, &[PrintValue { dtype, pointer: false, shape: vec![], bits: vec![bits] }]) {
+        match format(fmt, &[PrintValue { ty: Ty::Num(dtype), shape: vec![], bits: vec![bits] }]) {
             Ok(s) => s,
             Err(e) => format!("error: {e}"),
         }
@@ -493,11 +481,11 @@ mod tests {
 
     #[test]
     fn tiles_nest_and_formats_must_fit() {
-        let tile = PrintValue { dtype: DType::I32, pointer: false, shape: vec![2, 2], bits: vec![1, 2, 3, 4] };
+        let tile = PrintValue { ty: Ty::Num(DType::I32), shape: vec![2, 2], bits: vec![1, 2, 3, 4] };
         assert_eq!(format("%d;", std::slice::from_ref(&tile)), Ok("[[1, 2], [3, 4]];".into()));
         let scalar = PrintValue { shape: vec![], bits: vec![9], ..tile.clone() };
         assert_eq!(format("<%, %>", &[scalar.clone(), scalar.clone()]), Ok("<9, 9>".into()));
-        let pointer = PrintValue { pointer: true, bits: vec![0x1f0], ..scalar.clone() };
+        let pointer = PrintValue { ty: Ty::Ptr(DType::I32), bits: vec![0x1f0], ..scalar.clone() };
         assert_eq!(format("%p", &[pointer]), Ok("0x1f0".into()));
         for bad in ["%n", "%s", "%d %d", "", "%5", "%y", "%99999d"] {
             assert!(format(bad, std::slice::from_ref(&scalar)).is_err(), "{bad}");

@@ -167,7 +167,12 @@ impl BoxCopy {
         let dims = parts.iter().map(|p| {
             let (from, extent) = p.bounds.as_ref().ok_or("how far the array goes is not known")?;
             let own = p.own.as_ref().and_then(|(at, digits)| Some((*at, digits.first()?.0)));
-            Ok(Dim { extent: ix(extent)?, stride: ix(&p.stride)?, from: ix(from)?, count: p.count, own })
+            let (extent, mut stride) = (ix(extent)?, ix(&p.stride)?);
+            // Nothing steps along a dimension of one element: its stride may be what TMA takes.
+            if extent.is_const(1) && !stride.is_const(1) {
+                stride = Ix::Const((UNIT / written.mem.elem.bytes().max(1)) as i64);
+            }
+            Ok(Dim { extent, stride, from: ix(from)?, count: p.count, own })
         });
         let dims = dims.collect::<Result<Vec<_>, String>>()?;
         let Written { mem, buf, dst, site, .. } = written;
@@ -214,7 +219,7 @@ impl BoxCopy {
         }
         // Else an element would be at two places of the tensor.
         let within = |d: &Dim| match (d.stride.as_const(), last.extent.as_const()) {
-            (Some(stride), Some(row)) => row <= stride,
+            (Some(stride), Some(row)) => row <= stride || d.extent.is_const(1),
             _ => true,
         };
         (!outer.iter().all(within)).then(|| "its rows overlap".to_string())

@@ -2,8 +2,8 @@
 //! small multiples of a quarter, so that every order of summation is exact and results compare bit for bit.
 
 use super::tests::{
-    COLUMN_SUMS, GEMM, GEMM_TRANSPOSED, SOFTMAX, TRANSPOSE, VECTOR_ADD, apply, context, kernel as parsed, text,
-    with_knobs,
+    COLUMN_SUMS, GEMM, GEMM_TRANSPOSED, SOFTMAX, TRANSPOSE, VECTOR_ADD, apply, context, kernel as parsed, schedule,
+    text, with_knobs,
 };
 use super::{Context, rules};
 use crate::base::host::Silent;
@@ -15,6 +15,8 @@ use crate::kernel::legalise::{Options, legalise};
 use crate::kernel::sim;
 use crate::loops::eval::run;
 use crate::loops::ir::{Kernel, Ty};
+use crate::loops::print::Dialect;
+use crate::loops::verify::verify;
 use crate::num::op::Rounding;
 use crate::num::{DType, ScalarOp, eval};
 use crate::tile::target::{MemoryKind, Target};
@@ -84,6 +86,8 @@ fn check(case: &Case, ctx: &Context) {
         if k != before {
             let same = evaluate(&k, case) == want;
             assert!(same, "{} changes the value:\n{}\n-->\n{}", rule.name, text(&before), text(&k));
+            let wrong: Vec<String> = verify(&k, Dialect::Tile).into_iter().map(|d| d.message).collect();
+            assert!(wrong.is_empty(), "after {}: {wrong:?}\n{}", rule.name, text(&k));
         }
     }
     let shared = ctx.target.bytes_of(MemoryKind::Shared);
@@ -309,6 +313,64 @@ fn pipelines_of_every_depth_and_length() {
                     rules(&ctx.target).list.iter().fold(parsed(&small), |k, rule| apply(rule.name, &k, &ctx).0);
                 assert_eq!(text(&placed).contains(" tensor:"), tma, "{}", text(&placed));
                 check(&case, &ctx);
+            }
+        }
+    }
+}
+
+/// Two products of one tile: what the threads make of the tile in each iteration is staged there, and only the other operands are
+/// fetched ahead, by TMA or not.
+#[test]
+fn pipelines_whose_iterations_stage_what_they_compute() {
+    let product = |n: u32, from: &str| {
+        format!(
+            "    for i{n} in 0..16: free
+      for j{n} in 0..16: free
+        for q{n} in 0..8: reduce contraction m=i{n} n=j{n} k=q{n} a=a{n} b=b{n} acc=acc{n}
+          h{n}: f16 = t[i{n}, q{n}]
+          a{n}: f32 = f32(h{n})
+          b{n}: f32 = load {from}[(k*8 + q{n})*N + (by*16 + j{n})] where k*8 + q{n} < K and by*16 + j{n} < N else 0.0
+          c{n}: f32 = acc{n}[i{n}, j{n}]
+          d{n}: f32 = fma(a{n}, b{n}, c{n})
+          acc{n}[i{n}, j{n}] = d{n}
+"
+        )
+    };
+    let loops = format!(
+        "loop kernel gated(A: ptr f16 div 16, B: ptr f32 div 16, G: ptr f32 div 16, C: ptr f32 div 16, M: i32, N: i32 div 4, \
+         K: i32 div 8):
+  local acc1: f32[16, 16]
+  local acc2: f32[16, 16]
+  for i in 0..16: free
+    for j in 0..16: free
+      acc1[i, j] = 0.0
+      acc2[i, j] = 0.0
+  for k in 0..(K + 7)//8: serial
+    local t: f16[16, 8]
+    for i0 in 0..16: free
+      for q0 in 0..8: free
+        x: f16 = load A[(bx*16 + i0)*K + (k*8 + q0)] where bx*16 + i0 < M and k*8 + q0 < K else 0x0
+        t[i0, q0] = x
+{}{}  for i3 in 0..16: free
+    for j3 in 0..16: free
+      r: f32 = acc1[i3, j3]
+      s: f32 = acc2[i3, j3]
+      v: f32 = r * s
+      store C[(bx*16 + i3)*N + (by*16 + j3)] = v where bx*16 + i3 < M and by*16 + j3 < N
+",
+        product(1, "B"),
+        product(2, "G"),
+    );
+    for slots in 1..=4 {
+        for length in [0, 1, 3, 5] {
+            let (m, n, k) = (20, 24, length * 8);
+            for target in ["sm_80", "sm_90a"] {
+                let ctx =
+                    Context { target: Target::named(target).unwrap(), ..with_knobs(&[&format!("slots={slots}")]) };
+                check(&case(&loops, [2, 2, 1], &[m * k, k * n, k * n, m * n, m, n, k]), &ctx);
+                let placed = text(&schedule(&parsed(&loops), &ctx));
+                let ahead = slots > 1 || target == "sm_90a";
+                assert_eq!(placed.contains(&format!("pipeline({slots})")), ahead, "{placed}");
             }
         }
     }

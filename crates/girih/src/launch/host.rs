@@ -23,8 +23,7 @@ use crate::options::{PrintOrder, Printer};
 /// One argument of a print: its type and shape.
 #[derive(Clone, Debug)]
 struct PrintShape {
-    dtype: DType,
-    pointer: bool,
+    ty: Ty,
     shape: Vec<u64>,
 }
 
@@ -162,10 +161,7 @@ fn print_shape(kernel: &Kernel, arg: &PrintArg) -> PrintShape {
         PrintArg::Scalar(Opnd::Val(v)) => (kernel.vals.get(*v).map_or(Ty::Num(DType::I64), |v| v.ty), vec![]),
         PrintArg::Buf(b) => kernel.bufs.get(*b).map_or((Ty::Num(DType::I64), vec![]), |b| (b.ty, b.shape.clone())),
     };
-    match ty {
-        Ty::Num(dtype) => PrintShape { dtype, pointer: false, shape },
-        Ty::Ptr(dtype) => PrintShape { dtype, pointer: true, shape },
-    }
+    PrintShape { ty, shape }
 }
 
 /// Printed text that waits for the launch's end, to leave in the order of its blocks.
@@ -279,7 +275,7 @@ impl blocks::Host for NativeHost<'_> {
         let mut values = Vec::with_capacity(shapes.len());
         for (i, shape) in shapes.iter().enumerate() {
             let count = shape.shape.iter().product::<u64>() as usize;
-            let width = if shape.pointer { 8 } else { shape.dtype.bytes() as usize };
+            let width = shape.ty.held().bytes() as usize;
             // SAFETY: the caller passes one pointer per argument of this site, each to `count` elements of `width` bytes.
             let bytes = unsafe { std::slice::from_raw_parts((*args.add(i)).cast::<u8>(), count * width) };
             let bits = bytes.chunks_exact(width).map(|c| {
@@ -287,12 +283,7 @@ impl blocks::Host for NativeHost<'_> {
                 word[..width].copy_from_slice(c);
                 u64::from_le_bytes(word)
             });
-            values.push(PrintValue {
-                dtype: shape.dtype,
-                pointer: shape.pointer,
-                shape: shape.shape.clone(),
-                bits: bits.collect(),
-            });
+            values.push(PrintValue { ty: shape.ty, shape: shape.shape.clone(), bits: bits.collect() });
         }
         printf::format(format, &values).unwrap_or_else(|e| format!("<print: {e}>\n"))
     }

@@ -8,6 +8,7 @@ use super::value::{TensorView, Tile, TileView, Token, Val, unravel};
 use super::{contract, shape, view};
 use crate::base::Code;
 use crate::base::launch::Trap;
+use crate::cuda_tile::assumed::moves_nothing;
 use crate::cuda_tile::ir::*;
 use crate::num::DType;
 use crate::num::op::Signedness;
@@ -347,7 +348,7 @@ impl<'a> Machine<'a> {
                     };
                     let base = number(first);
                     let divides = base.rem_euclid(*divisor.max(&1) as i128) == 0;
-                    if within == 0 && !divides && !moves_nothing(cx) {
+                    if within == 0 && !divides && !moves_nothing(cx.func, cx.op) {
                         return fail(
                             format!("{x} is not a multiple of {divisor}, but was assumed to be"),
                             Some((shape, i)),
@@ -373,12 +374,8 @@ impl<'a> Machine<'a> {
         for &v in cx.op.group(0) {
             let t = self.tile(block, cx, v)?;
             self.defined(cx, &t, "a printed value")?;
-            let (dtype, pointer) = match t.elem {
-                Elem::Num(d) => (d, false),
-                Elem::Ptr(d) => (d, true),
-            };
             let bits = (0..t.len()).map(|i| t.get(i)).collect();
-            args.push(printf::PrintValue { dtype, pointer, shape: t.shape.to_vec(), bits });
+            args.push(printf::PrintValue { ty: t.elem, shape: t.shape.to_vec(), bits });
         }
         let text = printf::format(text, &args).map_err(|e| self.trap(cx, Code::BadFormat, e, None))?;
         block.out.push_str(&text);
@@ -392,29 +389,4 @@ impl<'a> Machine<'a> {
 
 fn i32_scalar(i: u32) -> Val {
     Val::Tile(Tile::scalar(Elem::Num(DType::I32), i as u64))
-}
-
-/// Whether what is assumed of is nothing but the stride of dimensions of one element, which moves no access. cuTile promises
-/// that it divides as the strides of longer dimensions do, whatever it is.
-fn moves_nothing(cx: Cx<'_>) -> bool {
-    let mut values: Vec<ValueId> = cx.op.results.clone();
-    let mut strides = 0;
-    while let Some(v) = values.pop() {
-        for user in cx.func.ops.values().filter(|user| user.operands.contains(&v)) {
-            match user.opcode {
-                Opcode::Assume => values.extend(&user.results),
-                Opcode::MakeTensorView if is_stride_of_one(cx.func, user, v) => strides += 1,
-                _ => return false,
-            }
-        }
-    }
-    strides > 0
-}
-
-/// Whether a value is a stride of the view, of dimensions of one element alone, and nothing else of it.
-fn is_stride_of_one(func: &Func, view: &Op, v: ValueId) -> bool {
-    let Some(Type::TensorView(ty)) = view.results.first().map(|&r| func.ty(r)) else { return false };
-    let dynamic = ty.strides.iter().zip(&ty.shape).filter(|(stride, _)| stride.is_none());
-    let mut sizes = view.group(2).iter().zip(dynamic).filter(|(stride, _)| **stride == v).map(|(_, (_, size))| *size);
-    !view.group(0).contains(&v) && !view.group(1).contains(&v) && sizes.all(|size| size == Some(1))
 }

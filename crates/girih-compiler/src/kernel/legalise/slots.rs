@@ -177,7 +177,7 @@ impl Scan {
                         c.accs.iter().for_each(|&a| self.touch(a));
                     }
                     if let l::Place::Pipeline { depth } = f.place {
-                        let staged = f.body.iter().filter_map(|s| match s {
+                        let staged = f.stages().0.iter().filter_map(|s| match s {
                             l::Stmt::Stage { buf, .. } => Some((*buf, depth.into())),
                             _ => None,
                         });

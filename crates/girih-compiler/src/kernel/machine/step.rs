@@ -12,8 +12,8 @@ use crate::kernel::ir::*;
 use crate::loops::eval::access;
 use crate::loops::eval::expr::Expr;
 use crate::loops::ir::assertion_code;
+use crate::num::ScalarOp;
 use crate::num::printf::{self, PrintValue};
-use crate::num::{DType, ScalarOp};
 
 /// The statement and the lanes at hand.
 #[derive(Clone, Copy)]
@@ -497,7 +497,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
             let thread = (at.warp * W + l) as u64;
             let mut values = Vec::new();
             for arg in args {
-                let (elem, shape, bits) = match arg {
+                let (ty, shape, bits) = match arg {
                     Shown::Own(first, elem, shape) => {
                         let (first, count) = (*first as usize, shape.iter().product::<u64>() as usize);
                         let regs = &block.warps[at.warp].regs;
@@ -514,11 +514,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                         (*elem, shape.clone(), bits.collect())
                     }
                 };
-                let (dtype, pointer): (DType, bool) = match elem {
-                    Elem::Num(d) => (d, false),
-                    Elem::Ptr(d) => (d, true),
-                };
-                values.push(PrintValue { dtype, pointer, shape, bits });
+                values.push(PrintValue { ty, shape, bits });
             }
             let text =
                 printf::format(format, &values).map_err(|e| self.trap(at.block, Code::BadFormat, Some(site), e))?;

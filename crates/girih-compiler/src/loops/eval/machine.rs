@@ -330,14 +330,10 @@ impl Machine<'_> {
                     (*ty, shape.clone(), block.bufs[*buf as usize].clone())
                 }
             };
-            let (dtype, pointer) = match ty {
-                Ty::Num(d) => (d, false),
-                Ty::Ptr(d) => (d, true),
-            };
             if bits.len() as u64 != shape.iter().product::<u64>() {
                 return Err(self.broken(block, "a buffer is printed before its life began"));
             }
-            values.push(PrintValue { dtype, pointer, shape, bits });
+            values.push(PrintValue { ty, shape, bits });
         }
         let text = printf::format(format, &values).map_err(|e| self.trap(block, Code::BadFormat, Some(site), e))?;
         block.out.push_str(&text);

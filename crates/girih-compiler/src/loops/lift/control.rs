@@ -1,6 +1,6 @@
 //! Regions and structured control flow: `for`, `loop`, `if`, calls, and what ends them.
 
-use super::{Frame, Lift, Lifted, Result1, Slot, bug, dtype_of, is_token, konst, operand, result, ty_of};
+use super::{Frame, Lift, Lifted, Result1, Slot, bug, dtype_of, is_token, konst, operand, result};
 use crate::base::{Code, Diagnostic};
 use crate::cuda_tile::ir::{
     Attr, AttrKey, Func, FuncKind, Op, Opcode, Predicate, RegionId, Rounding, Signedness, Type, ValueId,
@@ -66,7 +66,7 @@ impl<'m> Lift<'m> {
         match ty {
             _ if is_token(ty) => Ok(Slot::Token),
             Type::Tile(t) => {
-                let elem = ty_of(t.elem);
+                let elem = t.elem;
                 let buf = self.local(name, elem, &t.shape);
                 Ok(if t.shape.is_empty() { Slot::Scalar(buf) } else { Slot::Tile(buf) })
             }

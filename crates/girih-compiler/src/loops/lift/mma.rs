@@ -77,7 +77,7 @@ impl Lift<'_> {
         let (init, res) = (operand(op, 2)?, result(op, 0)?);
         let init = self.tile(init, op)?;
         let ty = self.tile_ty(res)?;
-        let given = dtype_of(super::ty_of(ty.elem));
+        let given = dtype_of(ty.elem);
         let (a_shape, shape) = (self.kernel.bufs[a].shape.clone(), ty.shape.clone());
         let rank = shape.len();
         if rank < 2 || a_shape.len() != rank {

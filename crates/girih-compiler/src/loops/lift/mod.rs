@@ -30,9 +30,7 @@ mod tests;
 use std::rc::Rc;
 
 use crate::base::{Code, Diagnostic, location};
-use crate::cuda_tile::ir::{
-    AttrKey, Elem, Elements, Func, Module, Op, OpId, Opcode, TileType, TileViewType, Type, ValueId,
-};
+use crate::cuda_tile::ir::{AttrKey, Elements, Func, Module, Op, OpId, Opcode, TileType, TileViewType, Type, ValueId};
 use crate::cuda_tile::ops;
 use crate::index::{AxisId, Ix, ValId};
 use crate::loops::ir::{
@@ -118,13 +116,6 @@ struct Lift<'m> {
     from: Option<location::Location>,
 }
 
-fn ty_of(elem: Elem) -> Ty {
-    match elem {
-        Elem::Num(d) => Ty::Num(d),
-        Elem::Ptr(d) => Ty::Ptr(d),
-    }
-}
-
 /// The element type of a number, or the pointee of a pointer.
 fn dtype_of(ty: Ty) -> DType {
     match ty {
@@ -165,7 +156,7 @@ impl<'m> Lift<'m> {
                 return Err(bug("a parameter that is not a tile", func.values[p].span));
             };
             let name = func.values[p].name.clone().unwrap_or_else(|| format!("arg{i}"));
-            let ty = ty_of(tile.elem);
+            let ty = tile.elem;
             let val = self.kernel.vals.push(Val { ty, name: name.clone() });
             self.kernel.params.push(Param { name, ty, val, div_by: 1, range: None });
             self.bind(p, Lifted::Scalar(Opnd::Val(val)));
@@ -202,7 +193,7 @@ impl<'m> Lift<'m> {
         f.tile_ty(v).ok_or_else(|| bug("a tile was expected here", f.values[v].span))
     }
     fn elem(&self, v: ValueId) -> Result1<Ty> {
-        Ok(ty_of(self.tile_ty(v)?.elem))
+        Ok(self.tile_ty(v)?.elem)
     }
     fn opnd_ty(&self, o: Opnd) -> Ty {
         match o {
@@ -321,7 +312,7 @@ impl<'m> Lift<'m> {
             return Ok(());
         }
         let name = self.name(result, "t");
-        let buf = self.local(&name, ty_of(ty.elem), &ty.shape);
+        let buf = self.local(&name, ty.elem, &ty.shape);
         self.nest(&ty.shape, kind, |l, idx| {
             let value = f(l, idx)?;
             l.write(buf, idx, value);
@@ -425,6 +416,7 @@ impl<'m> Lift<'m> {
         });
         if let (Some(divisor), Lifted::Scalar(Opnd::Val(v))) = (fact, self.value(operand(op, 0)?)?)
             && let Some(p) = self.kernel.params.iter_mut().find(|p| p.val == v)
+            && !crate::cuda_tile::assumed::moves_nothing(self.frame.func, op)
         {
             p.div_by = p.div_by.max(divisor);
         }

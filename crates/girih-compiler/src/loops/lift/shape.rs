@@ -77,7 +77,7 @@ impl Lift<'_> {
         let result = result(op, 0)?;
         let ty = self.tile_ty(result)?;
         let name = self.name(result, "cat");
-        let buf = self.local(&name, super::ty_of(ty.elem), &ty.shape);
+        let buf = self.local(&name, ty.elem, &ty.shape);
         let mut start = 0;
         for &part in &op.operands {
             let shape = &self.tile_ty(part)?.shape;

@@ -83,6 +83,22 @@ fn a_fact_about_a_parameter_is_kept() {
     assert_eq!(kernel.params[0].div_by, 16);
 }
 
+/// cuTile promises of the stride of a dimension of one element what is not so.
+#[test]
+fn what_is_said_of_strides_that_nothing_steps_by_is_not_believed() {
+    let of = |shape: &str, ty: &str| {
+        let body = format!(
+            "%t = assume div_by<16>, %s : tile<i32>
+             %v = make_tensor_view %A, shape = [{shape}%n], strides = [%t, 1] : tile<i32> -> tensor_view<{ty}x?xi8, strides=[?,1]>"
+        );
+        let kernel = lifted("%A: tile<ptr<i8>>, %s: tile<i32>, %m: tile<i32>, %n: tile<i32>", &body);
+        kernel.params[1].div_by
+    };
+    assert_eq!(of("1, ", "1"), 1);
+    assert_eq!(of("2, ", "2"), 16);
+    assert_eq!(of("%m, ", "?"), 16);
+}
+
 #[test]
 fn a_function_of_a_library_is_refused() {
     let text = "cuda_tile.module @m { entry @k(%x: tile<4xf32>) {

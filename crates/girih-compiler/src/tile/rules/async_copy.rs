@@ -33,7 +33,9 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             return Visit::Into;
         }
         let mut new = f.clone();
-        for s in &mut new.body {
+        // Stages behind other statements are filled when they are needed.
+        let ahead = f.stages().0.len();
+        for s in &mut new.body[..ahead] {
             let Stmt::Stage { buf, filled: filled @ Filled::Copied, body } = s else { continue };
             let name = &kernel.bufs[*buf].name;
             let checked = if ctx.knobs.async_copy { copies(body, 1) } else { Err("knob off") };

@@ -25,15 +25,16 @@ for kt in 0..112: serial                         for kt in 0..112: serial pipeli
 ```
 
 What the loop means stays the same; that it fills ahead, when, and where the threads wait for each other is derived from the
-depth when the loop is lowered. Stages come first in the body: nothing before them is what they read.
+depth when the loop is lowered. Stages that are filled ahead come first in the body. One that reads what the loop computes is
+filled where it stands, in each iteration.
 
 The depth is the number of slots for which half of a block's shared memory has room, so that two blocks share a
 multiprocessor, from 2 to 4 and no more than there are iterations; 2 where only all of it has room.
 
 Knob: `slots`; 1 turns the rule off. What TMA fills is a pipeline all the same, of one slot.
 
-Refuses loops that store to global memory, which a fetch ahead could pass, stages that read what the loop writes, and stages
-of which shared memory does not hold two.
+Refuses loops that store to global memory, which a fetch ahead could pass, loops of which every stage reads what the loop
+computes, and stages of which shared memory does not hold two.
 ",
     run,
 };
@@ -86,17 +87,14 @@ fn pipelined(kernel: &Kernel, ctx: &Context, f: &For, all: u64) -> Result<(For, 
         return Err("it has one iteration".to_string());
     }
     let (stages, rest) = apart(f);
-    let (of_rest, of_stages) = (effects(&rest), effects(&stages));
+    let of_rest = effects(&rest);
     if !of_rest.stores.is_empty() || of_rest.ordered || of_rest.atomic {
         return Err("it stores to global memory".to_string());
     }
-    let defined: BTreeSet<ValId> = refs(&rest).vals_defined.into_iter().collect();
-    let own: BTreeSet<BufId> = stages.iter().filter_map(staged).collect();
-    let declared = rest.iter().any(|s| matches!(s, Stmt::Local { buf } if of_stages.bufs_read.contains(buf)));
-    let reads = of_stages.bufs_read.difference(&own).any(|b| of_rest.bufs_written.contains(b));
-    if declared || reads || refs(&stages).vals_used.iter().any(|v| defined.contains(v)) {
+    if stages.is_empty() || rest.first().and_then(staged).is_some() {
         return Err("its stages read what the loop computes".to_string());
     }
+    let own: BTreeSet<BufId> = stages.iter().filter_map(staged).collect();
     if own.iter().any(|b| kernel.bufs[*b].space != Space::Shared) {
         return Err("its stages are not in shared memory".to_string());
     }
@@ -123,9 +121,42 @@ fn pipelined(kernel: &Kernel, ctx: &Context, f: &For, all: u64) -> Result<(For, 
     Ok((For { place: Place::Pipeline { depth: depth as u32 }, body, ..f.clone() }, depth, size))
 }
 
-/// The stages of a body, and what else it does.
+/// The stages of a body that can be filled ahead, and what else it does: a stage that reads what the loop computes stays where
+/// it is.
 fn apart(f: &For) -> (Vec<Stmt>, Vec<Stmt>) {
-    f.body.iter().cloned().partition(|s| matches!(s, Stmt::Stage { .. }))
+    let mut ahead: Vec<bool> = f.body.iter().map(|s| staged(s).is_some()).collect();
+    let all: BTreeSet<BufId> = f.body.iter().filter_map(staged).collect();
+    loop {
+        let (stages, rest) = divided(&f.body, &ahead);
+        let defined: BTreeSet<ValId> = refs(&rest).vals_defined.into_iter().collect();
+        let made: BTreeSet<BufId> =
+            effects(&rest).bufs_written.into_iter().chain(rest.iter().filter_map(declared)).collect();
+        let waits = |s: &Stmt| {
+            let others = |b: &BufId| made.contains(b) || all.contains(b) && staged(s) != Some(*b);
+            effects(std::slice::from_ref(s)).bufs_read.iter().any(others)
+                || refs(std::slice::from_ref(s)).vals_used.iter().any(|v| defined.contains(v))
+        };
+        let next: Vec<bool> = f.body.iter().zip(&ahead).map(|(s, ahead)| *ahead && !waits(s)).collect();
+        if next == ahead {
+            return (stages, rest);
+        }
+        ahead = next;
+    }
+}
+
+/// The statements that are marked, and the others.
+fn divided(body: &[Stmt], marked: &[bool]) -> (Vec<Stmt>, Vec<Stmt>) {
+    let (yes, no): (Vec<_>, Vec<_>) = body.iter().zip(marked).partition(|(_, marked)| **marked);
+    let cloned = |of: Vec<(&Stmt, &bool)>| of.into_iter().map(|(s, _)| s.clone()).collect();
+    (cloned(yes), cloned(no))
+}
+
+/// The buffer that a statement begins.
+fn declared(s: &Stmt) -> Option<BufId> {
+    match s {
+        Stmt::Local { buf } | Stmt::Stage { buf, .. } => Some(*buf),
+        _ => None,
+    }
 }
 
 fn staged(s: &Stmt) -> Option<BufId> {
@@ -163,6 +194,35 @@ mod tests {
         assert!(made.contains(start) && made.contains("        s[t] = a\n    i: i32 = index k\n"), "{made}");
         let (out, _) = apply("double_buffer", &kernel(LOOP), &gpu(&["slots=6"]));
         assert!(text(&out).contains("pipeline(6)"), "{}", text(&out));
+    }
+
+    #[test]
+    fn a_stage_of_what_the_loop_computes_stays() {
+        let computed = LOOP.replace(
+            "    for u in",
+            "    stage w: f32[64] shared:
+      for v in 0..64: free thread
+        b: f32 = s[v]
+        w[v] = b
+    local d: f32[64] shared
+    for e in 0..64: free thread
+      d[e] = 2.0
+    stage g: f32[64] shared:
+      for h in 0..64: free thread
+        f: f32 = d[h]
+        g[h] = f
+    for u in",
+        );
+        let (out, log) = apply("double_buffer", &kernel(&computed), &gpu(&[]));
+        assert_eq!(log.applied, ["loop k: 4 slots of 256 bytes"]);
+        let stages: Vec<String> = text(&out)
+            .lines()
+            .filter(|l| l.contains("stage") || l.contains("local d"))
+            .map(|l| l.trim().into())
+            .collect();
+        let all = ["s: f32[64] shared:", "w: f32[64] shared:", "local d: f32[64] shared", "g: f32[64] shared:"];
+        let all = all.map(|s| if s.starts_with("local") { s.to_string() } else { format!("stage {s}") });
+        assert_eq!(stages, all);
     }
 
     #[test]

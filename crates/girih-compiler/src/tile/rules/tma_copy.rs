@@ -180,6 +180,9 @@ mod tests {
         // Strides that are known at the launch.
         let strides = launched.replace("*256", "*s");
         assert_eq!(load(&strides), rows.replace("*256", "*s"));
+        // Nothing steps along a dimension of one element.
+        let one = strides.replace("< m ", "< 1 ").replace("s: i32 div 4", "s: i32");
+        assert_eq!(load(&one), rows.replace("*256", "*4").replace("< m ", "< 1 "));
     }
 
     #[test]

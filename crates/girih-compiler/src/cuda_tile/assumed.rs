@@ -1,0 +1,35 @@
+//! What an `assume` says that nothing may be made of.
+//!
+//! ```text
+//! %s = assume div_by<16>, %arg3                                           nothing steps by %s, so it may be 200
+//! %v = make_tensor_view %p, shape = [1, %n], strides = [%s, 1] : ... -> tensor_view<1x?xi8, strides=[?,1]>
+//! ```
+//!
+//! cuTile promises of the stride of a dimension of one element what it promises of the strides of longer ones, whatever it
+//! is. The evaluator does not hold a program to it, and the lift does not believe it.
+
+use super::ir::{Func, Op, Opcode, Type, ValueId};
+
+/// Whether what the `assume` is about is nothing but the stride of dimensions of one element.
+pub fn moves_nothing(func: &Func, assume: &Op) -> bool {
+    let mut values: Vec<ValueId> = assume.results.clone();
+    let mut strides = 0;
+    while let Some(v) = values.pop() {
+        for user in func.ops.values().filter(|user| user.operands.contains(&v)) {
+            match user.opcode {
+                Opcode::Assume => values.extend(&user.results),
+                Opcode::MakeTensorView if is_stride_of_one(func, user, v) => strides += 1,
+                _ => return false,
+            }
+        }
+    }
+    strides > 0
+}
+
+/// Whether a value is a stride of the view, of dimensions of one element alone, and nothing else of it.
+fn is_stride_of_one(func: &Func, view: &Op, v: ValueId) -> bool {
+    let Some(Type::TensorView(ty)) = view.results.first().map(|&r| func.ty(r)) else { return false };
+    let dynamic = ty.strides.iter().zip(&ty.shape).filter(|(stride, _)| stride.is_none());
+    let mut sizes = view.group(2).iter().zip(dynamic).filter(|(stride, _)| **stride == v).map(|(_, (_, size))| *size);
+    !view.group(0).contains(&v) && !view.group(1).contains(&v) && sizes.all(|size| size == Some(1))
+}
