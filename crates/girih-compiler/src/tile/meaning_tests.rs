@@ -509,3 +509,67 @@ fn every_derived_barrier_and_wait_is_needed() {
     }
     assert!(deleted >= 40, "{deleted}");
 }
+
+/// Nests that go through the same tiles in the same order or in others, and reductions of rows, all drawn.
+#[test]
+fn drawn_nests_over_shared_tiles() {
+    let mut state = 11u64;
+    let mut draw = |n: u64| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) % n
+    };
+    let (mut kept, mut not) = (0, 0);
+    for at in 0..24 {
+        let (r, c) = [(1, 64), (1, 1000), (3, 100), (8, 64), (1, 70), (2, 1), (1, 4097), (16, 128)][draw(8) as usize];
+        let n = r * c;
+        let nest = |step: String, body: String| {
+            let body = body.replace("I", &format!("i{step}")).replace("J", &format!("j{step}"));
+            let body: String = body.lines().map(|l| format!("      {l}\n")).collect();
+            format!("  for i{step} in 0..{r}: free\n    for j{step} in 0..{c}: free\n{body}")
+        };
+        let mut loops = "  local b0: i32[R, C]\n  local b1: i32[R, C]\n  local b2: i32[R, C]\n".to_string();
+        for q in 0..3 {
+            let body = format!("l{q}: i32 = load src[I*{c} + J + {q}]\nb{q}[I, J] = l{q}");
+            loops += &nest(format!("l{q}"), body);
+        }
+        let mut steps = String::new();
+        for s in 0..3 + draw(4) {
+            let (a, b, to) = (draw(3), draw(3), draw(3));
+            if r == 1 && draw(2) == 0 {
+                steps += &format!(
+                    "  local s{s}: i32\n  s{s} = 0\n  for k{s} in 0..{c}: reduce combine add(s{s}) from 0\n    \
+                     x{s}: i32 = b{a}[0, k{s}]\n    b{to}[0, k{s}] = x{s}\n    o{s}: i32 = s{s}\n    n{s}: i32 = x{s} + o{s}\n    \
+                     s{s} = n{s}\n  t{s}: i32 = s{s}\n"
+                );
+                steps +=
+                    &nest(s.to_string(), format!("y{s}: i32 = b{b}[I, J]\nz{s}: i32 = y{s} + t{s}\nb{b}[I, J] = z{s}"));
+                continue;
+            }
+            let at = if b != to && draw(6) == 0 { format!("[I, {} - J]", c - 1) } else { "[I, J]".to_string() };
+            let body =
+                format!("x{s}: i32 = b{a}[I, J]\ny{s}: i32 = b{b}{at}\nz{s}: i32 = x{s} + y{s}\nb{to}[I, J] = z{s}");
+            steps += &nest(s.to_string(), body);
+        }
+        if draw(2) == 0 {
+            steps = steps.lines().map(|l| format!("  {l}\n")).collect();
+            steps = format!("  for turn in 0..2: serial\n{steps}");
+        }
+        loops += &steps;
+        for q in 0..3 {
+            let body = format!("w{q}: i32 = b{q}[I, J]\nstore dst[I*{c} + J + {}] = w{q}", q * n);
+            loops += &nest(format!("w{q}"), body);
+        }
+        let div = if draw(2) == 0 { "" } else { " div 16" };
+        let shape = loops.replace("R, C", &format!("{r}, {c}"));
+        let loops = format!("loop kernel k(src: ptr i32{div}, dst: ptr i32{div}):\n{shape}");
+        let mut ctx = Context { target: Target::named(Target::NAMES[1 + at % 4]).unwrap(), ..context() };
+        for (name, value) in [("threads", [32, 64, 256][draw(3) as usize]), ("unroll", [0, 8][draw(2) as usize])] {
+            ctx.knobs.set(&format!("{name}={value}")).unwrap();
+        }
+        let placed = rules(&ctx.target).list.iter().fold(parsed(&loops), |k, rule| apply(rule.name, &k, &ctx).0);
+        kept += text(&placed).matches(" private").count();
+        not += text(&placed).matches(" shared").count();
+        check(&case(&loops, [1, 1, 1], &[n + 2, 3 * n]), &ctx);
+    }
+    assert!(kept >= 20 && not >= 5, "{kept} tiles are kept, {not} are not");
+}

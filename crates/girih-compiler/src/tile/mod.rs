@@ -75,6 +75,7 @@ const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::cooperative_reduce::RULE, &[&[Threads]]),
     (rules::keep_rows::RULE, &[&[Threads]]),
     (rules::blockify_launch::RULE, &[&[Threads]]),
+    (rules::keep_tiles::RULE, &[&[Threads]]),
     (rules::spread_threads::RULE, &[&[Threads]]),
     (rules::wide_access::RULE, &[&[Threads]]),
     (rules::swizzle::RULE, &[&[Threads, TensorCopies]]),

@@ -9,6 +9,7 @@ pub mod cooperative_reduce;
 pub mod double_buffer;
 pub mod interchange;
 pub mod keep_rows;
+pub mod keep_tiles;
 pub mod mark_unroll;
 pub mod pack_weights;
 pub mod pad_smem;
