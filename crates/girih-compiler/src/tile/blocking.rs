@@ -12,8 +12,10 @@
 //! Invariants: every size is at least 1; `bn` is whole panels where `b` lies in panels; equal arguments give equal sizes.
 
 use crate::num::DType;
-use crate::tile::contraction::power_in;
+use crate::tile::Context;
+use crate::tile::contraction::{power_in, prev_power};
 use crate::tile::cost::{Cost, Product};
+use crate::tile::knobs::Knobs;
 use crate::tile::target::{Capability, MemoryKind, Target};
 
 /// What one block of the grid computes: `bm` x `bn` elements of the output, the sum taken in stretches of `bk`.
@@ -35,6 +37,18 @@ const TILE_ROWS: u64 = 8;
 const MOST_ROWS: u64 = 512;
 /// Longest stretch of k: a panel of 32 columns of f32 then takes 32 KiB of L1.
 const LONGEST_STRETCH: u64 = 256;
+
+/// The blocks of a product as [`contraction_blocks`] chooses them, but for what knobs say of blocks of threads: `mc` rows and
+/// `nc` columns, and stretches of at most `kc`, as powers of two.
+pub fn blocks_of(ctx: &Context, m: Option<u64>, n: u64, k: u64, dtype: DType, in_panels: bool) -> Blocks {
+    let chosen = contraction_blocks(&ctx.target, m, n, k, dtype, in_panels);
+    if !ctx.target.has(Capability::Threads) {
+        return chosen;
+    }
+    let given = |knob: Option<u32>, own: u64| knob.map_or(own, |n| u64::from(prev_power(n)).min(2 * WIDEST));
+    let Knobs { mc, nc, kc, .. } = ctx.knobs;
+    Blocks { bm: given(mc, chosen.bm), bn: given(nc, chosen.bn), bk: chosen.bk.min(prev_power(kc).into()) }
+}
 
 /// Chooses the blocks of an `m` x `n` x `k` product that accumulates in `dtype`; `m` is `None` where it is known at run
 /// time only.

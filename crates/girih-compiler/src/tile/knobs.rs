@@ -97,9 +97,9 @@ knobs! {
     rows: Option<u32> = None, 1 to 32, "Rows of a contraction's register tile.";
     cols: Option<u32> = None, 1 to 512, "Columns of a contraction's register tile; a multiple of the vector lanes.";
     lanes: Option<u32> = None, 1 to 64, "Elements per vector, for every vector loop and register tile.";
-    kc: u32 = 256, 8 to 1048576, "Longest stretch of a contraction's reduction run at once.";
-    mc: Option<u32> = None, 8 to 1048576, "Most rows of a contraction run at once.";
-    nc: Option<u32> = None, 8 to 1048576, "Most columns of a contraction run at once.";
+    kc: u32 = 256, 8 to 1048576, "Longest stretch of a contraction's reduction run at once; of a GPU, in shared memory.";
+    mc: Option<u32> = None, 8 to 1048576, "Most rows of a contraction run at once; of a GPU, the rows of a block, as a power of two.";
+    nc: Option<u32> = None, 8 to 1048576, "Most columns of a contraction run at once; of a GPU, the columns of a block, as a power of two.";
     ways: u32 = 4, 1 to 16, "Independent vector accumulators of a reduction.";
     stage_a: Option<bool> = None, 0 to 1, "Pack a contraction's left operand: 0 never, 1 always.";
     stage_b: Option<bool> = None, 0 to 1, "Pack a contraction's right operand: 0 never, 1 always.";

@@ -7,7 +7,7 @@ use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
 use crate::tile::Context;
 use crate::tile::affine;
-use crate::tile::blocking::{Blocks, contraction_blocks, panel_width};
+use crate::tile::blocking::{Blocks, blocks_of, panel_width};
 use crate::tile::contraction::num_type;
 use crate::tile::cost::{Cost, Product};
 use crate::tile::edit;
@@ -30,6 +30,8 @@ for i in 0..512: free                            for jb in 0..56: free block(y)
                                                      for i: for j: free
                                                        store out[..] = acc[i, j] + b[jb*64 + j]
 ```
+
+Knobs: of a GPU `mc` and `nc`, the rows and columns of a block, and `kc`, the longest stretch of the sum.
 
 Several row, column or summed axes become one, the last running fastest. Sizes follow the caches, the registers and the
 threads (`tile/blocking.rs`); for a GPU the trace says what they cost (`tile/cost.rs`). Where they do not divide an extent, accesses get masks.
@@ -113,7 +115,7 @@ impl<'a> Tiling<'a> {
         };
         let in_panels = nest.sums.iter().all(panels);
         let (cols, depth) = (n.known().unwrap_or(GUESS), k.known().unwrap_or(GUESS));
-        let blocks = contraction_blocks(&ctx.target, m.known(), cols, depth, acc, in_panels);
+        let blocks = blocks_of(ctx, m.known(), cols, depth, acc, in_panels);
         (m.block, n.block, k.block) = (blocks.bm, blocks.bn, blocks.bk);
         let like = |side: &Side| side.axes.first().map_or(AxisId(0), |a| a.0);
         let (like_m, like_n, like_k) = (like(&m), like(&n), like(&k));
@@ -282,6 +284,14 @@ mod tests {
         store out[i_2*70 + jb*32 + j_2] = y where jb*32 + j_2 < 70
 "#;
         assert_eq!(text(&out), want);
+    }
+
+    #[test]
+    fn knobs_choose_the_blocks_of_threads() {
+        let large = PRODUCT.replace("0..70", "0..4480").replace("0..20", "0..512").replace("i*70", "i*4480");
+        let (out, _) = apply("tileify", &kernel(&large), &crate::tile::tests::gpu(&["mc=64", "nc=40", "kc=16"]));
+        let made = text(&out);
+        assert!(made.contains("local acc: f32[64, 32]") && made.contains("for kk in 0..16: reduce"), "{made}");
     }
 
     #[test]
