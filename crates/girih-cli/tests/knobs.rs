@@ -62,3 +62,20 @@ fn a_product_of_full_size_has_cuda_with_every_knob_at_its_ends() {
         }
     }
 }
+
+#[test]
+fn what_a_target_cannot_hold_is_refused_with_the_number_and_the_limit() {
+    let lab = Lab::new("knobs-limits");
+    let product = "torch.randn(512, 3584) @ torch.randn(3584, 3584)";
+    for (knobs, said) in [
+        (&["slots=8", "mc=128", "nc=128"][..], "of shared memory; a block of sm_120 has at most 101376"),
+        (&["rows=32", "cols=32"][..], "take 1024 registers of a thread, which has at most 252"),
+        (&["rows=1", "cols=1"][..], "threads of a block, which has at most 1024"),
+    ] {
+        let mut words = vec!["compile", "-c", product, "--ir", "cuda", "--target", "sm_120"];
+        knobs.iter().for_each(|knob| words.extend(["--knob", knob]));
+        let o = lab.girih(&words);
+        assert!(o.status.code() == Some(1) && err(&o).contains(said), "{knobs:?}: {:?}\n{}", o.status, err(&o));
+        assert!(out(&o).is_empty(), "{}", out(&o));
+    }
+}

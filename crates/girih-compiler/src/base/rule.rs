@@ -37,6 +37,28 @@ pub struct Log {
     pub applied: Vec<String>,
     /// (site, reason)
     pub skipped: Vec<(String, String)>,
+    /// What a knob asks for and the target cannot hold: the number that is needed, and the limit. It ends the compilation.
+    pub impossible: Vec<String>,
+}
+
+/// Why a rule leaves a site as it is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    pub why: String,
+    /// What was asked for by a knob, and the target cannot hold.
+    pub impossible: bool,
+}
+
+impl Refusal {
+    pub fn impossible(why: impl Into<String>) -> Refusal {
+        Refusal { why: why.into(), impossible: true }
+    }
+}
+
+impl<S: Into<String>> From<S> for Refusal {
+    fn from(why: S) -> Refusal {
+        Refusal { why: why.into(), impossible: false }
+    }
 }
 
 impl Log {
@@ -45,6 +67,12 @@ impl Log {
     }
     pub fn skipped(&mut self, site: impl Into<String>, reason: impl Into<String>) {
         self.skipped.push((site.into(), reason.into()));
+    }
+    pub fn refused(&mut self, site: impl Into<String>, refusal: Refusal) {
+        if refusal.impossible {
+            self.impossible.push(refusal.why.clone());
+        }
+        self.skipped(site, refusal.why);
     }
 }
 

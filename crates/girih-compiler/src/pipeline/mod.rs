@@ -325,9 +325,17 @@ fn run<C>(
                 let help = format!("the IR after the rule:\n{}", loops::print::print(after, form));
                 return Err(vec![Diagnostic::error(Code::InternalBug, message).help(help)]);
             }
-            tell(observer, event(&ran))
+            tell(observer, event(&ran))?;
+            possible(ran.log)
         }
     })
+}
+
+/// Refuses what knobs ask for and the target cannot hold.
+fn possible(log: &Log) -> Result<(), Vec<Diagnostic>> {
+    let said = log.impossible.iter().map(|why| Diagnostic::error(Code::CannotLower, why.clone()));
+    let said: Vec<Diagnostic> = said.collect();
+    if said.is_empty() { Ok(()) } else { Err(said) }
 }
 
 /// Puts a refusal where the kernel asks for the most memory, if it asks for any.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::base::rule::{Log, Rule};
+use crate::base::rule::{Log, Refusal, Rule};
 use crate::loops::ir::*;
 use crate::loops::walk::{effects, refs};
 use crate::tile::Context;
@@ -54,7 +54,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
                 Visit::Replace(vec![Stmt::For(Box::new(new))])
             }
             Err(why) => {
-                log.skipped(site, why);
+                log.refused(site, why);
                 // What TMA fills is a pipeline, if only of one slot.
                 let tensor = |s: &Stmt| matches!(s, Stmt::Stage { filled: Filled::Tensor, .. });
                 if !f.body.iter().any(tensor) {
@@ -76,27 +76,27 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 const MOST: u64 = 4;
 
 /// The loop as a pipeline, its depth, and the bytes of a slot. `all` is what shared memory holds with one slot each.
-fn pipelined(kernel: &Kernel, ctx: &Context, f: &For, all: u64) -> Result<(For, u64, u64), String> {
+fn pipelined(kernel: &Kernel, ctx: &Context, f: &For, all: u64) -> Result<(For, u64, u64), Refusal> {
     if ctx.knobs.slots == Some(1) {
-        return Err("knob off".to_string());
+        return Err("knob off".into());
     }
     if !f.lo.is_const(0) || !f.step.is_const(1) {
-        return Err("it does not count from 0 in steps of 1".to_string());
+        return Err("it does not count from 0 in steps of 1".into());
     }
     if f.hi.as_const().is_some_and(|n| n < 2) {
-        return Err("it has one iteration".to_string());
+        return Err("it has one iteration".into());
     }
     let (stages, rest) = apart(f);
     let of_rest = effects(&rest);
     if !of_rest.stores.is_empty() || of_rest.ordered || of_rest.atomic {
-        return Err("it stores to global memory".to_string());
+        return Err("it stores to global memory".into());
     }
     if stages.is_empty() || rest.first().and_then(staged).is_some() {
-        return Err("its stages read what the loop computes".to_string());
+        return Err("its stages read what the loop computes".into());
     }
     let own: BTreeSet<BufId> = stages.iter().filter_map(staged).collect();
     if own.iter().any(|b| kernel.bufs[*b].space != Space::Shared) {
-        return Err("its stages are not in shared memory".to_string());
+        return Err("its stages are not in shared memory".into());
     }
     let size: u64 = own.iter().map(|b| kernel.bufs[*b].bytes()).sum();
     let room = ctx.target.bytes_of(MemoryKind::Shared);
@@ -110,7 +110,9 @@ fn pipelined(kernel: &Kernel, ctx: &Context, f: &For, all: u64) -> Result<(For, 
     let depth = match ctx.knobs.slots {
         Some(given) if !fits(given.into(), room) => {
             let needs = all + (u64::from(given) - 1) * size;
-            return Err(format!("{given} slots take {needs} bytes of shared memory, and a block has {room}"));
+            let (target, all) =
+                (ctx.target.name, format!("knob `slots`: {given} slots take {needs} bytes of shared memory"));
+            return Err(Refusal::impossible(format!("{all}; a block of {target} has at most {room}")));
         }
         Some(given) => u64::from(given),
         None => {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Parts;
-use crate::base::rule::Log;
+use crate::base::rule::{Log, Refusal};
 use crate::loops::ir::*;
 use crate::loops::walk::{self, buffer_uses, refs};
 use crate::num::DType;
@@ -27,7 +27,7 @@ pub(super) fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
                 log.applied(format!("{site}: {tile}"));
                 (kernel, changed) = (made, true);
             }
-            Err(why) => log.skipped(site, why),
+            Err(why) => log.refused(site, why),
         }
     }
     changed.then_some(kernel)
@@ -47,9 +47,9 @@ fn accumulators(p: &Kernel) -> Vec<BufId> {
     out
 }
 
-fn share(kernel: &mut Kernel, ctx: &Context, acc: BufId) -> Result<String, String> {
+fn share(kernel: &mut Kernel, ctx: &Context, acc: BufId) -> Result<String, Refusal> {
     if !ctx.knobs.register_tile {
-        return Err("knob off".to_string());
+        return Err("knob off".into());
     }
     let dtype = num_type(kernel, acc).ok_or("its accumulator holds addresses")?;
     let [m, n] = <[u64; 2]>::try_from(&kernel.bufs[acc].shape[..]).map_err(|_| "its accumulator is not a matrix")?;
@@ -144,7 +144,7 @@ fn side<'a>(kernel: &Kernel, list: &'a [Stmt], k: AxisId, own: AxisId) -> Option
 }
 
 /// What each thread has of the rows and the columns: what the knobs say, or [`each_thread`].
-fn shares(ctx: &Context, dtype: DType, [m, n]: [u64; 2], layouts: &Layouts) -> Result<(Share, Share), String> {
+fn shares(ctx: &Context, dtype: DType, [m, n]: [u64; 2], layouts: &Layouts) -> Result<(Share, Share), Refusal> {
     let knobs = (ctx.knobs.rows.map(u64::from), ctx.knobs.cols.map(u64::from));
     let own = each_thread(dtype, [m, n], ctx.knobs.threads.into());
     let (rows, cols) = match knobs {
@@ -155,17 +155,25 @@ fn shares(ctx: &Context, dtype: DType, [m, n]: [u64; 2], layouts: &Layouts) -> R
         }
     };
     if !m.is_multiple_of(rows) || !n.is_multiple_of(cols) {
-        return Err(format!("a tile of {rows}x{cols} does not divide {m}x{n}"));
+        return Err(format!("a tile of {rows}x{cols} does not divide {m}x{n}").into());
     }
     let threads = |rows: u64, cols: u64| (m / rows) * (n / cols);
+    // What knobs ask for is refused; what the rule chose, it leaves.
+    let asked = knobs != (None, None);
+    let limit = |why: String| match asked {
+        true => Refusal::impossible(format!("knobs `rows` and `cols`: {why}")),
+        false => why.into(),
+    };
     let registers = rows.saturating_mul(cols).saturating_mul(dtype.bytes().div_ceil(4));
     let has = u64::from(ctx.target.vector.registers) * u64::from(ctx.target.vector.bytes) / 4;
     if registers > has {
-        return Err(format!("tiles of {rows}x{cols} take {registers} registers of a thread, which has at most {has}"));
+        return Err(limit(format!(
+            "tiles of {rows}x{cols} take {registers} registers of a thread, which has at most {has}"
+        )));
     }
-    let (used, limit) = (threads(rows, cols), u64::from(ctx.target.axes.threads));
-    if used > limit {
-        return Err(format!("tiles of {rows}x{cols} take {used} threads of a block, which has at most {limit}"));
+    let (used, most) = (threads(rows, cols), u64::from(ctx.target.axes.threads));
+    if used > most {
+        return Err(limit(format!("tiles of {rows}x{cols} take {used} threads of a block, which has at most {most}")));
     }
     let share = |name, extent: u64, each: u64, lanes: u64| {
         let together = power_in(each).min(lanes);
@@ -594,8 +602,14 @@ mod tests {
         assert!(text(&out).contains("local acc: f32[128, 2, 8] private"), "{}", text(&out));
         for (knobs, why) in [
             (&["rows=3"][..], "a tile of 3x8 does not divide 32x64"),
-            (&["rows=1", "cols=1"], "tiles of 1x1 take 2048 threads of a block, which has at most 1024"),
-            (&["rows=32", "cols=32"], "tiles of 32x32 take 1024 registers of a thread, which has at most 252"),
+            (
+                &["rows=1", "cols=1"],
+                "knobs `rows` and `cols`: tiles of 1x1 take 2048 threads of a block, which has at most 1024",
+            ),
+            (
+                &["rows=32", "cols=32"],
+                "knobs `rows` and `cols`: tiles of 32x32 take 1024 registers of a thread, which has at most 252",
+            ),
             (&["register_tile=0"], "knob off"),
         ] {
             assert_eq!(refusals("register_tile", PRODUCT, &gpu(knobs)), [format!("contraction into acc: {why}")]);
