@@ -39,6 +39,7 @@ MODELS = [
     "torch.prod(torch.randn(3, 100), dim=1)",
     "torch.argmax(torch.randn(4, 90), dim=1)",
     "torch.nn.functional.softmax(torch.randn(6, 1000), dim=-1)",
+    "torch.nn.functional.softmax(torch.randn(2, 9001), dim=-1)",
     "torch.nn.functional.softmax(torch.randn(70, 9), dim=0)",
     "torch.nn.functional.log_softmax(torch.randn(4, 130), dim=-1)",
     "torch.nn.functional.layer_norm(torch.randn(4, 200), (200,))",

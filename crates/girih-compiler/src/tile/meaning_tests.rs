@@ -204,7 +204,7 @@ fn rows_and_vectors() {
 /// Rows of models, which are read again after they were folded.
 #[test]
 fn rows_that_are_kept() {
-    for (at, n) in [1, 31, 33, 64, 100, 256, 1000, 1024, 2052, 4097].into_iter().enumerate() {
+    for (at, n) in [1, 31, 33, 64, 100, 256, 1000, 1024, 2052, 4097, 9001].into_iter().enumerate() {
         let rows = format!(
             "loop kernel k(x: ptr f32, w: ptr f32, y: ptr f32) open:
   for i in 0..3: free

@@ -56,6 +56,22 @@ pub fn lanes(
     [16, 8, 4, 2].into_iter().find(fits).unwrap_or(1)
 }
 
+/// The same of a read of memory that the threads of a block share, which starts at a multiple of the widest access.
+pub fn shared_lanes(kernel: &Kernel, ctx: &Context, read: &Stmt, axis: AxisId, extent: u64) -> u64 {
+    let Stmt::Read { buf, idx, .. } = read else { return 1 };
+    let b = &kernel.bufs[*buf];
+    if b.space != Space::Shared || affine::buf_stride(b, idx, axis, &BTreeSet::new()) != Stride::Unit {
+        return 1;
+    }
+    let (widest, facts) = (u64::from(ctx.target.vector.bytes), kernel.facts());
+    let linear = Ix::row_major(idx, &b.shape);
+    let fits = |lanes: &u64| {
+        let whole = lanes * b.element_bytes() <= widest && extent.is_multiple_of(*lanes);
+        whole && is_multiple(&linear, axis, *lanes, &facts)
+    };
+    [16, 8, 4, 2].into_iter().find(fits).unwrap_or(1)
+}
+
 /// Whether an expression is a multiple of `lanes` wherever the axis is.
 fn is_multiple(ix: &Ix, axis: AxisId, lanes: u64, facts: &Facts) -> bool {
     let mut facts = facts.clone();

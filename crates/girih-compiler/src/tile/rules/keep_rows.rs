@@ -8,6 +8,7 @@ use crate::loops::ir::*;
 use crate::loops::walk::{self, effects, refs};
 use crate::tile::Context;
 use crate::tile::edit::{self, const_trip, new_axis};
+use crate::tile::target::MemoryKind;
 use crate::tile::wide;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -30,9 +31,11 @@ for j in 0..1000: free                             for e in 0..4: m <- max(x_k[t
 Elements that one access moves stay together in a thread, so loads and stores are as wide as they were. Each thread folds its
 elements in ascending order, then the threads combine.
 
+Rows that are too long for registers go to shared memory, as long as they leave room there for a second block.
+
 Knob: `keep_rows`, the most registers of a thread that rows may take (32); 0 turns the rule off.
 
-Refuses rows of unknown length, those that take more registers, and arrays that the kernel stores to.
+Refuses rows of unknown length, those that take more of both, and arrays that the kernel stores to.
 ",
     run,
 };
@@ -108,6 +111,23 @@ impl Row {
     }
 }
 
+impl Row {
+    /// A buffer for it, and a value to load it by.
+    fn buffer(&self, kernel: &mut Kernel, space: Space, shape: Vec<u64>) -> (BufId, ValId) {
+        let name = kernel.params.iter().find(|p| p.val == self.mem.base).map_or("row", |p| p.name.as_str());
+        let (name, ty) = (name.to_string(), Ty::Num(self.mem.elem));
+        let buf = kernel.bufs.push(Buf { space, ..Buf::new(format!("{name}_k"), ty, shape) });
+        (buf, kernel.vals.push(Val { ty, name }))
+    }
+
+    /// The load of one of its elements.
+    fn load(&self, dst: ValId, element: &Ix, site: SiteId) -> Stmt {
+        let mut at = |leaf: &Ix| (*leaf == Ix::Axis(ANY)).then(|| element.clone());
+        let mem = Mem { index: self.mem.index.replace_leaves(&mut at), ..self.mem.clone() };
+        Stmt::Load { dst, mem, mask: self.mask.replace_leaves(&mut at), other: self.other, order: Order::Weak, site }
+    }
+}
+
 /// How the elements of a row lie among the threads: element `(e*threads + t)*lanes + l` is the thread's `e*lanes + l`.
 #[derive(Clone, Copy)]
 struct Share {
@@ -174,11 +194,16 @@ fn keep(
     let share = Share { extent, threads, lanes };
     let words = |row: &Row| (row.mem.elem.bytes().div_ceil(4) as i64).max(1) * share.own();
     let (needs, most) = (rows.iter().map(|(row, ..)| words(row)).sum::<i64>(), i64::from(ctx.knobs.keep_rows));
+    let bytes: u64 = rows.iter().map(|(row, ..)| row.mem.elem.bytes().saturating_mul(extent as u64)).sum();
+    let room = ctx.target.bytes_of(MemoryKind::Shared) / 2;
+    if needs > most && most > 0 && bytes <= room {
+        log.applied(format!("{site}: {bytes} bytes of shared memory"));
+        return Some(shared(kernel, body, &rows, &readers, first, extent));
+    }
     if needs > most {
-        log.skipped(
-            site,
-            format!("{extent} elements take {needs} registers of each of {threads} threads, more than {most}"),
-        );
+        let registers =
+            format!("{extent} elements take {needs} registers of each of {threads} threads, more than {most}");
+        log.skipped(site, format!("{registers}, and {bytes} bytes of shared memory, more than {room}"));
         return None;
     }
     log.applied(format!("{site}: {needs} registers of each of {threads} threads"));
@@ -255,23 +280,56 @@ fn own_elements(
     body
 }
 
+/// The statements of a block with the rows in memory that its threads share.
+fn shared(
+    kernel: &mut Kernel,
+    body: &[Stmt],
+    rows: &[(Row, SiteId, Vec<usize>)],
+    readers: &BTreeSet<usize>,
+    first: usize,
+    extent: i64,
+) -> Vec<Stmt> {
+    let mut kept = vec![];
+    let mut out = vec![];
+    for (at, s) in body.iter().enumerate() {
+        if at == first {
+            for (row, site, _) in rows {
+                let (buf, dst) = row.buffer(kernel, Space::Shared, vec![extent as u64]);
+                let axis = kernel.axes.push(Axis { name: "i".into(), from: None });
+                let mut fill = vec![row.load(dst, &Ix::Axis(axis), *site)];
+                fill.push(Stmt::Write { buf, idx: vec![Ix::Axis(axis)], value: Opnd::Val(dst) });
+                out.push(Stmt::Local { buf });
+                out.push(edit::free_loop(axis, Ix::Const(extent), fill));
+                kept.push((row.clone(), buf));
+            }
+        }
+        match pass(s) {
+            Some(f) if readers.contains(&at) => {
+                let idx = vec![Ix::Axis(f.axis)];
+                let body = f.body.iter().map(|s| read(f, s, &kept, &idx).unwrap_or_else(|| s.clone())).collect();
+                out.push(Stmt::For(Box::new(For { body, ..f.clone() })));
+            }
+            _ => out.push(s.clone()),
+        }
+    }
+    out
+}
+
+/// The read of a kept row that a load of a pass becomes.
+fn read(f: &For, s: &Stmt, kept: &[(Row, BufId)], idx: &[Ix]) -> Option<Stmt> {
+    let (row, _) = Row::of(f, s)?;
+    let (_, buf) = kept.iter().find(|(r, _)| *r == row)?;
+    Some(Stmt::Read { dst: walk::def(s)?, buf: *buf, idx: idx.to_vec() })
+}
+
 /// A row's buffer, and the loop that loads it.
 fn fill(kernel: &mut Kernel, row: &Row, site: SiteId, share: Share, kept: &mut Vec<(Row, BufId)>) -> Vec<Stmt> {
-    let name = kernel.params.iter().find(|p| p.val == row.mem.base).map_or("row", |p| p.name.as_str());
-    let (name, ty) = (name.to_string(), Ty::Num(row.mem.elem));
-    let shape = vec![share.threads as u64, share.own() as u64];
-    let buf = kernel.bufs.push(Buf { space: Space::Private, ..Buf::new(format!("{name}_k"), ty, shape) });
+    let (buf, dst) = row.buffer(kernel, Space::Private, vec![share.threads as u64, share.own() as u64]);
     kept.push((row.clone(), buf));
     let t = kernel.axes.push(Axis { name: "t".into(), from: None });
-    let dst = kernel.vals.push(Val { ty, name });
     let body = own_elements(kernel, t, t, share, LoopKind::Free, |_, own, element| {
-        let mut at = |leaf: &Ix| (*leaf == Ix::Axis(ANY)).then(|| element.clone());
-        let mem = Mem { index: row.mem.index.replace_leaves(&mut at), ..row.mem.clone() };
-        let mask = row.mask.replace_leaves(&mut at);
-        vec![
-            Stmt::Load { dst, mem, mask, other: row.other, order: Order::Weak, site },
-            Stmt::Write { buf, idx: vec![Ix::Axis(t), own], value: Opnd::Val(dst) },
-        ]
+        let value = Opnd::Val(dst);
+        vec![row.load(dst, &element, site), Stmt::Write { buf, idx: vec![Ix::Axis(t), own], value }]
     });
     let all = edit::loop_with(t, Ix::Const(share.threads), body, |f| f.place = Place::Thread);
     vec![Stmt::Local { buf }, all]
@@ -286,13 +344,9 @@ fn through(kernel: &mut Kernel, f: &For, share: Share, kept: &[(Row, BufId)]) ->
         let places = BTreeMap::from([(f.axis, element)]);
         let mut body = vec![];
         for s in &f.body {
-            let row = Row::of(f, s).map(|(row, _)| row);
-            let from = kept.iter().find(|(r, _)| row.as_ref() == Some(r));
-            match (from, walk::def(s)) {
-                (Some((_, buf)), Some(dst)) => {
-                    body.push(Stmt::Read { dst, buf: *buf, idx: vec![Ix::Axis(t), own.clone()] });
-                }
-                _ => body.extend(edit::place_axes(std::slice::from_ref(s), &places, &BTreeMap::new())),
+            match read(f, s, kept, &[Ix::Axis(t), own.clone()]) {
+                Some(read) => body.push(read),
+                None => body.extend(edit::place_axes(std::slice::from_ref(s), &places, &BTreeMap::new())),
             }
         }
         body
@@ -354,12 +408,22 @@ mod tests {
     #[test]
     fn what_cannot_be_kept_says_why() {
         for (from, to, why) in [
-            ("1000", "9000", "row along k: 9000 elements take 36 registers of each of 256 threads, more than 32"),
+            (
+                "1000",
+                "90000",
+                "row along k: 90000 elements take 352 registers of each of 256 threads, more than 32, and 360000 bytes of \
+                 shared memory, more than 116224",
+            ),
             ("store y[", "store x[", "row along k: the kernel stores to its array"),
             ("for j in 0..1000", "for j in 0..999", "row along k: its length is not known, or not the same everywhere"),
         ] {
             assert_eq!(refusals("keep_rows", &ROWS.replace(from, to), &gpu(&[])), [why], "{to}");
         }
+        let long = ROWS.replace("1000", "9000");
+        let (out, log) = apply("keep_rows", &kernel(&long), &gpu(&[]));
+        assert_eq!(log.applied, ["row along k: 36000 bytes of shared memory"]);
+        let made = text(&out);
+        assert!(made.contains("local x_k: f32[9000] shared\n") && made.contains("x2: f32 = x_k[j]\n"), "{made}");
         // Nothing is read twice.
         let once = ROWS.replace("load x[b*1000 + j]", "load x[b*1000 + j + 1]");
         assert_eq!(refusals("keep_rows", &once, &gpu(&[])), Vec::<String>::new());

@@ -25,7 +25,7 @@ for v in 0..4: free unroll                       local x_w: f32[4]      for v in
                                                                           store C[t*4 + v] = y_w[v]
 ```
 
-Arrays of a model start at multiples of 16 bytes; of a tile program, where it assumes so.
+What the threads of a block share is read so too. Arrays of a model start at multiples of 16 bytes; of a tile program, where it assumes so.
 
 Refuses loops of other lengths than 2, 4, 8 and 16, and accesses that do not start at a multiple of their size, or of whose elements
 a mask may hold for some only.
@@ -42,7 +42,13 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             return Visit::Into;
         };
         let varying = walk::refs(&f.body).vals_defined;
-        let wide = |s: &Stmt| wide::lanes(kernel, ctx, s, f.axis, lanes, &varying) == lanes;
+        let written = walk::effects(&f.body).bufs_written;
+        let wide = |s: &Stmt| match s {
+            Stmt::Read { buf, .. } => {
+                !written.contains(buf) && wide::shared_lanes(kernel, ctx, s, f.axis, lanes) == lanes
+            }
+            _ => wide::lanes(kernel, ctx, s, f.axis, lanes, &varying) == lanes,
+        };
         let wide: Vec<bool> = f.body.iter().map(wide).collect();
         if !wide.contains(&true) {
             return Visit::Leave;
@@ -65,7 +71,9 @@ fn widen(kernel: &mut Kernel, f: &For, lanes: u64, wide: &[bool]) -> Vec<Stmt> {
                 after.push(moved(kernel, f, lanes, |_| vec![s.clone()]));
                 continue;
             }
-            Stmt::Load { dst: value, .. } | Stmt::Store { value: Opnd::Val(value), .. } => *value,
+            Stmt::Load { dst: value, .. }
+            | Stmt::Read { dst: value, .. }
+            | Stmt::Store { value: Opnd::Val(value), .. } => *value,
             _ => continue,
         };
         let Val { ty, name } = kernel.vals[value].clone();
@@ -79,7 +87,7 @@ fn widen(kernel: &mut Kernel, f: &For, lanes: u64, wide: &[bool]) -> Vec<Stmt> {
             walk::PartMut::Opnd(o) if *o == Opnd::Val(value) => *o = Opnd::Val(other),
             _ => {}
         });
-        if matches!(s, Stmt::Load { .. }) {
+        if matches!(s, Stmt::Load { .. } | Stmt::Read { .. }) {
             let keep = |at| Stmt::Write { buf, idx: at, value: Opnd::Val(other) };
             before.push(moved(kernel, f, lanes, |at| vec![access, keep(at)]));
             body.push(Stmt::Read { dst: value, buf, idx: at });
@@ -112,6 +120,21 @@ mod tests {
       b: f32 = a * 2.0
       store y[bx*512 + t*4 + v] = b where t*4 + v < n
 "#;
+
+    #[test]
+    fn what_threads_share_is_read_at_once_where_nothing_writes_it() {
+        let shared = SCALE.replace("  for t in", "  local s: f32[512] shared\n  for t in");
+        let reads = shared.replace("load x[bx*512 + t*4 + v] where t*4 + v < n", "s[t*4 + v]");
+        let (out, _) = apply("wide_access", &kernel(&reads), &gpu(&[]));
+        assert!(text(&out).contains("for v in 0..4: free vector(4)\n      a: f32 = s[t*4 + v]\n"), "{}", text(&out));
+        for other in ["s[t + v]", "s[t*4 + 3 - v]"] {
+            let (out, _) = apply("wide_access", &kernel(&reads.replace("s[t*4 + v]", other)), &gpu(&[]));
+            assert!(text(&out).contains(&format!("free unroll\n      a: f32 = {other}\n")), "{}", text(&out));
+        }
+        let written = reads.replace("      store y", "      s[t*4 + v] = b\n      store y");
+        let (out, _) = apply("wide_access", &kernel(&written), &gpu(&[]));
+        assert!(text(&out).contains("free unroll\n      a: f32 = s[t*4 + v]\n"), "{}", text(&out));
+    }
 
     #[test]
     fn loads_go_before_and_stores_after() {
