@@ -1,6 +1,6 @@
 """Whole small models as ONNX files: convolutional, dense, encoder, decoder with a cache, preprocessing.
 
-    .venv/bin/python tests/models.py target/release/girih [--device eval|cpu] [--filter WORD]
+    .venv/bin/python tests/models.py target/release/girih [--device eval|cpu|sim] [--filter WORD]
 
 Each model has random weights and symbolic dimensions, and runs for several values of them. What is expected comes from
 ONNX's reference evaluator on the same model in float64. The error is scaled by the greatest magnitude of an output; the
@@ -353,7 +353,7 @@ def girih(binary, device, path, run, outputs, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary")
-    parser.add_argument("--device", default="cpu", choices=["cpu", "eval"])
+    parser.add_argument("--device", default="cpu", choices=["cpu", "eval", "sim"])
     parser.add_argument("--filter", default="")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
