@@ -61,7 +61,7 @@ onnx-native: .venv/ready
 	cargo build --release --quiet -p girih-onnx-nodes
 	.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes --device cpu
 
-# Whole ONNX models against float64, natively.
+# Whole ONNX models against float64, natively and as GPUs run them.
 models: build .venv/ready
 	.venv/bin/python tests/models.py $(GIRIH)
 	for target in sm_80 sm_90a sm_100a sm_120; do \
