@@ -195,10 +195,7 @@ impl<'a> Found<'a> {
         let mut others = BTreeSet::new();
         walk::visit(&f.body, &mut |s| match s {
             Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. } if tiles.contains(buf) => {
-                let along = self.kernel.bufs[*buf].shape.iter().zip(idx);
-                let at = along.fold(Ix::Const(0), |at, (n, ix)| {
-                    Ix::add(Ix::mul(at, Ix::Const(i64::try_from(*n).unwrap_or(i64::MAX))), ix.clone())
-                });
+                let at = Ix::row_major(idx, &self.kernel.bufs[*buf].shape);
                 if simplify(&at, &facts) != number {
                     others.insert(*buf);
                 }
