@@ -221,6 +221,13 @@ impl Filled {
     }
 }
 
+impl Stmt {
+    /// Whether it is a stage that is filled so.
+    pub fn filled(&self, how: Filled) -> bool {
+        matches!(self, Stmt::Stage { filled, .. } if *filled == how)
+    }
+}
+
 /// A reduction that may be reassociated: the loop folds into `accs` (rank-0 buffers) with an associative operation.
 ///
 /// Placed as `Vector { lanes: L }` with `ways: W`, it computes, for trip count n starting at `lo`: L*W partial

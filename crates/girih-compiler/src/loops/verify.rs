@@ -478,8 +478,7 @@ impl<'a> Verifier<'a> {
                 let (stages, rest) = l.stages();
                 let counts = serial && l.lo.is_const(0) && l.step.is_const(1);
                 // One slot is enough for what TMA fills: its mbarriers are the pipeline's.
-                let tensor = |s: &Stmt| matches!(s, Stmt::Stage { filled: Filled::Tensor, .. });
-                let deep = depth >= 2 || depth == 1 && stages.iter().any(tensor);
+                let deep = depth >= 2 || depth == 1 && stages.iter().any(|s| s.filled(Filled::Tensor));
                 self.check(
                     stmt,
                     counts && deep,

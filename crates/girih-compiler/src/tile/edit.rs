@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::affine;
+use crate::index::Facts;
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::num::{DType, ScalarOp};
@@ -196,6 +197,45 @@ fn rewrite_body(
         }
     }
     out
+}
+
+/// Shows `f` what a block does: the statements inside of the loops over blocks, with what is known of their axes. It returns
+/// other statements for them, or `None`. The result is as that of [`rewrite`].
+pub fn rewrite_blocks(
+    p: &Kernel,
+    f: &mut dyn FnMut(&mut Kernel, &Facts, &[Stmt]) -> Option<Vec<Stmt>>,
+) -> Option<Kernel> {
+    let mut kernel = p.clone();
+    let body = std::mem::take(&mut kernel.body);
+    let facts = kernel.facts();
+    kernel.body = in_blocks(&body, &mut kernel, facts, f)?;
+    Some(kernel)
+}
+
+fn in_blocks(
+    body: &[Stmt],
+    kernel: &mut Kernel,
+    facts: Facts,
+    f: &mut dyn FnMut(&mut Kernel, &Facts, &[Stmt]) -> Option<Vec<Stmt>>,
+) -> Option<Vec<Stmt>> {
+    let block = |s: &Stmt| matches!(s, Stmt::For(f) if matches!(f.place, Place::Block { .. }));
+    if !body.iter().any(block) {
+        return f(kernel, &facts, body);
+    }
+    let mut out = body.to_vec();
+    let mut changed = false;
+    for s in &mut out {
+        if let Stmt::For(inner) = s
+            && matches!(inner.place, Place::Block { .. })
+        {
+            let mut facts = facts.clone();
+            facts.set_axis(inner.axis, &inner.lo, &inner.hi);
+            if let Some(body) = in_blocks(&inner.body, kernel, facts, f) {
+                (inner.body, changed) = (body, true);
+            }
+        }
+    }
+    changed.then_some(out)
 }
 
 /// A constant that an expression never exceeds, where its form shows one.

@@ -112,7 +112,7 @@ knobs! {
     split_k: Option<u32> = None, 1 to 256, "Parts of a contraction's sum that different blocks compute; 1 leaves it whole.";
     slots: Option<u32> = None, 1 to 8, "Slots of a stage: how many iterations' operands are in shared memory at once.";
     async_copy: bool = true, 0 to 1, "Fill stages by copies that go on while threads compute.";
-    keep_rows: u32 = 32, 0 to 128, "Registers of a thread that rows may take which are read more than once; 0 keeps none.";
+    keep_rows: bool = true, 0 to 1, "Load rows that a block reads more than once only once.";
     keep_tiles: Option<u32> = None, 0 to 128, "Registers of a thread that tiles may take which no other thread needs; 0 keeps none.";
     tma: bool = true, 0 to 1, "Fill stages by copies of boxes that one thread begins.";
     swizzle: bool = true, 0 to 1, "Exchange pieces of the rows that TMA fills, so that fewer accesses meet in a bank.";

@@ -38,8 +38,7 @@ struct Fills {
 impl Lower<'_> {
     pub(super) fn pipelined(&mut self, f: &l::For, depth: u32) -> Res<()> {
         let (stages, rest) = f.stages();
-        let filled =
-            |how: l::Filled| stages.iter().any(|s| matches!(s, l::Stmt::Stage { filled, .. } if *filled == how));
+        let filled = |how: l::Filled| stages.iter().any(|s| s.filled(how));
         let least = if filled(l::Filled::Tensor) { 1 } else { 2 };
         let counts = f.lo.is_const(0) && f.step.is_const(1) && depth >= least;
         if self.out.threads == 1 || !counts || stages.is_empty() {

@@ -56,8 +56,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             Err(why) => {
                 log.refused(site, why);
                 // What TMA fills is a pipeline, if only of one slot.
-                let tensor = |s: &Stmt| matches!(s, Stmt::Stage { filled: Filled::Tensor, .. });
-                if !f.body.iter().any(tensor) {
+                if !f.body.iter().any(|s| s.filled(Filled::Tensor)) {
                     return Visit::Into;
                 }
                 let (stages, rest) = apart(f);
@@ -101,8 +100,7 @@ fn pipelined(kernel: &Kernel, ctx: &Context, f: &For, all: u64) -> Result<(For, 
     let size: u64 = own.iter().map(|b| kernel.bufs[*b].bytes()).sum();
     let room = ctx.target.bytes_of(MemoryKind::Shared);
     // The places of boxes are multiples of up to 1024 bytes, and TMA counts bytes in shared memory too.
-    let tensor = |s: &&Stmt| matches!(s, Stmt::Stage { filled: Filled::Tensor, .. });
-    let all = all + stages.iter().filter(tensor).count() as u64 * 1024;
+    let all = all + stages.iter().filter(|s| s.filled(Filled::Tensor)).count() as u64 * 1024;
     let fits = |depth: u64, room: u64| all + (depth - 1) * size <= room;
     // No more than there are iterations.
     let most = f.hi.as_const().map_or(MOST, |n| MOST.min(n as u64));

@@ -293,9 +293,13 @@ fn lanes(kernel: &Kernel, ctx: &Context, f: &For, threads: i64) -> i64 {
     };
     let (Some(extent), mut global) = (edit::const_trip(inner), false) else { return 1 };
     walk::visit(&f.body, &mut |s| global |= matches!(s, Stmt::Load { .. } | Stmt::Store { .. }));
+    // Every thread has some.
+    let most = |all: i64| {
+        let fits = |n: &i64| *n <= all && extent.is_multiple_of(*n as u64) && total / n >= threads;
+        [16, 8, 4, 2].into_iter().find(fits).unwrap_or(1)
+    };
     if !global {
-        let fits = |n: &i64| extent.is_multiple_of(*n as u64) && total / n >= threads;
-        return [16, 8, 4, 2].into_iter().find(fits).unwrap_or(1);
+        return most(16);
     }
     let straight = inner.body.iter().all(|s| walk::bodies(s).is_empty());
     if f.kind == LoopKind::Reduce || !straight {
@@ -303,8 +307,7 @@ fn lanes(kernel: &Kernel, ctx: &Context, f: &For, threads: i64) -> i64 {
     }
     let varying = walk::refs(&inner.body).vals_defined;
     let accesses = inner.body.iter().filter(|s| matches!(s, Stmt::Load { .. } | Stmt::Store { .. }));
-    let least = accesses.map(|s| wide::lanes(kernel, ctx, s, inner.axis, extent, &varying) as i64).min().unwrap_or(1);
-    if total / least >= threads { least } else { 1 }
+    most(accesses.map(|s| wide::lanes(kernel, ctx, s, inner.axis, extent, &varying) as i64).min().unwrap_or(1))
 }
 
 impl Share {

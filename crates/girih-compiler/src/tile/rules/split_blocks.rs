@@ -34,42 +34,29 @@ once.
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    let mut kernel = p.clone();
-    let body = std::mem::take(&mut kernel.body);
-    let facts = kernel.facts();
-    let mut split = Split { kernel, ctx, facts, changed: false, log };
-    let body = split.body(body);
-    let Split { kernel, changed, .. } = split;
-    changed.then_some(Kernel { body, ..kernel })
+    edit::rewrite_blocks(p, &mut |kernel, facts, body| {
+        let mut split = Split { kernel, ctx, facts, changed: false, log };
+        let mut out = vec![];
+        for s in body {
+            match s {
+                Stmt::For(f) if f.place == Place::Thread && f.combine.is_none() => out.extend(split.threads(s.clone())),
+                _ => out.push(s.clone()),
+            }
+        }
+        split.changed.then_some(out)
+    })
 }
 
+/// What one block does.
 struct Split<'a> {
-    /// Without its body.
-    kernel: Kernel,
+    kernel: &'a mut Kernel,
     ctx: &'a Context,
-    facts: Facts,
+    facts: &'a Facts,
     changed: bool,
     log: &'a mut Log,
 }
 
 impl Split<'_> {
-    /// What blocks do, one statement after the other.
-    fn body(&mut self, body: Vec<Stmt>) -> Vec<Stmt> {
-        let mut out = vec![];
-        for mut s in body {
-            match &mut s {
-                Stmt::For(f) if matches!(f.place, Place::Block { .. }) => {
-                    self.facts.set_axis(f.axis, &f.lo, &f.hi);
-                    f.body = self.body(std::mem::take(&mut f.body));
-                    out.push(s);
-                }
-                Stmt::For(f) if f.place == Place::Thread && f.combine.is_none() => out.extend(self.threads(s)),
-                _ => out.push(s),
-            }
-        }
-        out
-    }
-
     fn threads(&mut self, s: Stmt) -> Vec<Stmt> {
         let mut seen = Seen { facts: self.facts.clone(), inner: vec![], edges: vec![], tests: 0 };
         seen.body(std::slice::from_ref(&s), 1);
@@ -77,7 +64,7 @@ impl Split<'_> {
         if edges.is_empty() {
             return vec![s];
         }
-        let site = site_of(&self.kernel, &s);
+        let site = site_of(self.kernel, &s);
         if !self.ctx.knobs.split_edges || tests < 2 {
             let why = if tests < 2 { "each thread tests once" } else { "knob off" };
             self.log.skipped(site, why);
@@ -85,7 +72,7 @@ impl Split<'_> {
         }
         let mut then = vec![s.clone()];
         walk::visit_mut(&mut then, &mut |s| inside(s, &edges));
-        let then = walk::clone_fresh(&mut self.kernel, &then);
+        let then = walk::clone_fresh(self.kernel, &then);
         let mut conds: Vec<Cond> = vec![];
         for (_, block) in edges {
             if !conds.contains(&block) {
@@ -94,7 +81,7 @@ impl Split<'_> {
         }
         self.log.applied(site);
         self.changed = true;
-        edit::when(&mut self.kernel, "inside", Mask { conds, vals: vec![] }, then, vec![s])
+        edit::when(self.kernel, "inside", Mask { conds, vals: vec![] }, then, vec![s])
     }
 }
 

@@ -6,6 +6,7 @@ use crate::loops::ir::*;
 use crate::loops::walk::{self, effects};
 use crate::tile::Context;
 use crate::tile::boxes::BoxCopy;
+use crate::tile::edit;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "tma_copy",
@@ -36,18 +37,17 @@ pieces of such rows only; loops in other loops, and kernels that store before th
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    let mut kernel = p.clone();
-    let body = std::mem::take(&mut kernel.body);
-    let facts = kernel.facts();
-    let mut walk = Walk { kernel, ctx, facts, stored: false, changed: false, log };
-    let body = walk.body(body);
-    let Walk { kernel, changed, .. } = walk;
-    changed.then_some(Kernel { body, ..kernel })
+    edit::rewrite_blocks(p, &mut |kernel, facts, body| {
+        let mut copies = Copies { kernel, ctx, facts: facts.clone(), stored: false, changed: false, log };
+        let mut body = body.to_vec();
+        body.iter_mut().for_each(|s| copies.stmt(s));
+        copies.changed.then_some(body)
+    })
 }
 
-struct Walk<'a> {
-    /// Without its body.
-    kernel: Kernel,
+/// What one block does.
+struct Copies<'a> {
+    kernel: &'a mut Kernel,
     ctx: &'a Context,
     /// Of the loops around.
     facts: Facts,
@@ -57,19 +57,12 @@ struct Walk<'a> {
     log: &'a mut Log,
 }
 
-impl Walk<'_> {
-    fn body(&mut self, mut body: Vec<Stmt>) -> Vec<Stmt> {
-        for s in &mut body {
-            match s {
-                Stmt::For(f) if matches!(f.place, Place::Block { .. }) => {
-                    self.facts.set_axis(f.axis, &f.lo, &f.hi);
-                    f.body = self.body(std::mem::take(&mut f.body));
-                }
-                Stmt::For(f) if f.kind == LoopKind::Serial && f.place == Place::None => self.serial(f),
-                _ => self.stored |= stores(std::slice::from_ref(s)),
-            }
+impl Copies<'_> {
+    fn stmt(&mut self, s: &mut Stmt) {
+        match s {
+            Stmt::For(f) if f.kind == LoopKind::Serial && f.place == Place::None => self.serial(f),
+            _ => self.stored |= stores(std::slice::from_ref(s)),
         }
-        body
     }
 
     fn serial(&mut self, f: &mut For) {
@@ -103,15 +96,15 @@ impl Walk<'_> {
         if b.space != Space::Shared {
             return Err("it is not in shared memory".to_string());
         }
-        let copy = BoxCopy::of(&self.kernel, &self.facts, body)?;
-        if let Some(why) = copy.refused(&self.kernel) {
+        let copy = BoxCopy::of(self.kernel, &self.facts, body)?;
+        if let Some(why) = copy.refused(self.kernel) {
             return Err(why);
         }
         let row = b.shape.last().map_or(0, |n| n * b.element_bytes());
         if down(buf, readers) && !matches!(row, 32 | 64 | 128) {
             return Err(format!("threads read its rows below each other, and rows of {row} bytes are not swizzled"));
         }
-        Ok(copy.body(&mut self.kernel))
+        Ok(copy.body(self.kernel))
     }
 }
 
