@@ -110,15 +110,16 @@ fn blocks_of_threads(target: &Target, m: Option<u64>, n: u64, k: u64, dtype: DTy
     let powers = |most: u64| (0..8).map(|bits| 1u64 << bits).filter(move |side| *side <= most);
     let tiles = powers(widest_m).flat_map(|bm| powers(widest_n).map(move |bn| (bm, bn)));
     let largest = stretched(target, widest_m, widest_n, k, dtype);
-    let costs: Vec<Cost> = tiles
+    let costs: Vec<(Blocks, Cost)> = tiles
         .filter(|(bm, bn)| bm * bn >= smallest)
-        .filter_map(|(bm, bn)| Cost::of(target, &product, stretched(target, bm, bn, k, dtype)))
+        .map(|(bm, bn)| stretched(target, bm, bn, k, dtype))
+        .filter_map(|tile| Some((tile, Cost::of(target, &product, tile)?)))
         .collect();
-    let least = costs.iter().map(Cost::time).fold(f64::INFINITY, f64::min);
-    let alike = costs.iter().filter(|c| c.time() <= least * (1.0 + ALIKE));
+    let least = costs.iter().map(|(_, c)| c.time()).fold(f64::INFINITY, f64::min);
+    let alike = costs.iter().filter(|(_, c)| c.time() <= least * (1.0 + ALIKE));
     let idle = |c: &Cost| c.blocks < c.multiprocessors;
-    let best = alike.min_by(|a, b| idle(a).cmp(&idle(b)).then(a.moved.total_cmp(&b.moved)));
-    best.map_or(largest, |c| c.tile)
+    let best = alike.min_by(|(_, a), (_, b)| idle(a).cmp(&idle(b)).then(a.moved.total_cmp(&b.moved)));
+    best.map_or(largest, |(tile, _)| *tile)
 }
 
 fn power(x: u64) -> u64 {

@@ -1,20 +1,26 @@
-//! What a tile of a product costs a GPU, from the target's numbers.
+//! What a kernel costs a GPU, from the target's numbers.
 //!
-//! In: the extents of a product, its types, and the blocks it is cut into. Out: the bytes that the blocks fetch and how many
-//! of them come from memory, the operations, how many blocks a multiprocessor has at once, and what bounds the kernel.
+//! In: the extents of a product, its types, and the blocks it is cut into; or a nest and its blocks. Out: the bytes that the
+//! blocks fetch and how many of them come from memory, the operations, how many blocks a multiprocessor has at once, and
+//! what bounds the kernel.
 //!
 //! ```text
 //! 512 x 3584 x 3584 in f32, blocks of 64 x 128 x 32 on sm_90a   -->
-//! 64 x 128 x 32: 224 blocks on 132 multiprocessors, room for 4 on each, 85 % busy; ...; 13 Gflop in 247 us: bound by arithmetic
+//! 224 blocks of 128 threads on 132 multiprocessors, room for 4 on each, 85 % busy; ...; 13 Gflop in 247 us: bound by arithmetic
 //! ```
 //!
 //! A roofline, no simulation: a kernel takes as long as the slowest of three. Memory delivers each array once; L2 delivers
 //! what all blocks fetch, at twice the speed of memory; and each multiprocessor computes the blocks that it gets, where
 //! loads and copies take turns with the arithmetic. `tile/blocking.rs` takes the tile of least [`Cost::time`].
 
-use crate::num::DType;
+use std::collections::BTreeMap;
+
+use crate::loops::ir::*;
+use crate::loops::walk;
+use crate::num::{DType, ScalarOp};
 use crate::tile::blocking::Blocks;
 use crate::tile::contraction::power_in;
+use crate::tile::edit::most_trips;
 use crate::tile::knobs::Knobs;
 use crate::tile::target::{Gpu, MemoryKind, Target};
 
@@ -31,11 +37,11 @@ pub struct Product {
     pub acc: DType,
 }
 
-/// What it costs.
+/// What a kernel costs.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Cost {
-    pub tile: Blocks,
     pub blocks: u64,
+    pub threads: u64,
     /// At the same time on one multiprocessor.
     pub together: u64,
     pub multiprocessors: u64,
@@ -112,8 +118,7 @@ impl Cost {
         let [r, c] = each_thread(p.acc, [bm.max(1), bn.max(1)], u64::from(Knobs::default().threads));
         let threads = (bm.max(1) / r * (bn.max(1) / c)).max(1);
         let together = Cost::together(target, &gpu, threads, r * c, slab, p.acc);
-        let turns = blocks.div_ceil(multiprocessors);
-        let busy = blocks as f64 / (turns as f64 * multiprocessors as f64);
+        let busy = Cost::busy(blocks, multiprocessors);
         // Twice as wide takes twice as long, or longer; half as wide is not faster without the matrix unit.
         let peak = gpu.peak / (p.acc.bytes() as f64 / 4.0).max(1.0);
         // Of what a thread issues for one element of the sum, the part that computes: it loads its rows and columns from
@@ -122,8 +127,8 @@ impl Cost {
         let issued = (r * c) as f64 + accesses((r + c) as f64) + accesses((bm + bn) as f64 / threads as f64);
         let computing = (r * c) as f64 / issued;
         Some(Cost {
-            tile,
             blocks,
+            threads,
             together,
             multiprocessors,
             busy,
@@ -134,6 +139,35 @@ impl Cost {
             cache: (fetched + stored) / (L2 * gpu.bandwidth),
             arithmetic: operations / (peak * busy * computing),
         })
+    }
+
+    /// Of loops over blocks of so many threads; `None` where the target says nothing of its speed, or only the launch knows how
+    /// far the loops go.
+    pub fn of_nest(target: &Target, nest: &Stmt, threads: u64) -> Option<Cost> {
+        let gpu = target.gpu?;
+        let mut work = Work::default();
+        work.body(std::slice::from_ref(nest), &mut vec![])?;
+        let Work { blocks, moved, arrays, operations } = work;
+        let arrays: f64 = arrays.values().sum();
+        let multiprocessors = u64::from(target.axes.workers.max(1));
+        let busy = Cost::busy(blocks, multiprocessors);
+        Some(Cost {
+            blocks,
+            threads,
+            together: Cost::together(target, &gpu, threads, 0, 0, DType::F32),
+            multiprocessors,
+            busy,
+            moved,
+            arrays,
+            operations,
+            memory: arrays / gpu.bandwidth,
+            cache: moved / (L2 * gpu.bandwidth),
+            arithmetic: operations / (gpu.peak * busy),
+        })
+    }
+
+    fn busy(blocks: u64, multiprocessors: u64) -> f64 {
+        blocks as f64 / (blocks.div_ceil(multiprocessors).max(1) as f64 * multiprocessors as f64)
     }
 
     /// Seconds that the kernel takes at least.
@@ -164,12 +198,55 @@ impl Cost {
     }
 }
 
+/// What loops do: all trips of all threads.
+#[derive(Default)]
+struct Work {
+    blocks: u64,
+    /// Bytes of all loads and stores.
+    moved: f64,
+    /// Bytes of each array that one of them goes through, however often it does.
+    arrays: BTreeMap<ValId, f64>,
+    /// Those on numbers; a fused multiply-add is two.
+    operations: f64,
+}
+
+impl Work {
+    /// Statements in loops of these axes and extents; `None` where an extent is not known.
+    fn body(&mut self, body: &[Stmt], around: &mut Vec<(AxisId, f64)>) -> Option<()> {
+        let times: f64 = around.iter().map(|(_, n)| n).product();
+        for s in body {
+            match s {
+                Stmt::Load { mem, .. } | Stmt::Store { mem, .. } => {
+                    let bytes = mem.elem.bytes() as f64;
+                    let own: f64 =
+                        around.iter().filter(|(axis, _)| mem.index.has_axis(*axis)).map(|(_, n)| n).product();
+                    let array = self.arrays.entry(mem.base).or_default();
+                    (self.moved, *array) = (self.moved + times * bytes, array.max(own * bytes));
+                }
+                Stmt::Let { op: ScalarOp::Copy, .. } => {}
+                Stmt::Let { op: ScalarOp::Fma { .. }, .. } => self.operations += 2.0 * times,
+                Stmt::Let { .. } => self.operations += times,
+                Stmt::For(f) => {
+                    let trips = most_trips(f)?;
+                    if matches!(f.place, Place::Block { .. }) {
+                        self.blocks = self.blocks.max(1).saturating_mul(trips);
+                    }
+                    around.push((f.axis, trips as f64));
+                    self.body(&f.body, around)?;
+                    around.pop();
+                }
+                s => walk::bodies(s).into_iter().try_for_each(|body| self.body(body, around))?,
+            }
+        }
+        Some(())
+    }
+}
+
 impl std::fmt::Display for Cost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Blocks { bm, bn, bk } = self.tile;
-        let (blocks, on) = (self.blocks, self.multiprocessors);
+        let (blocks, threads, on) = (self.blocks, self.threads, self.multiprocessors);
         let all = if self.blocks == 1 { "1 block".to_string() } else { format!("{blocks} blocks") };
-        write!(f, "{bm} x {bn} x {bk}: {all} on {on} multiprocessors, room for {} on each", self.together)?;
+        write!(f, "{all} of {threads} threads on {on} multiprocessors, room for {} on each", self.together)?;
         write!(f, ", {:.0} % busy; ", 100.0 * self.busy)?;
         write!(
             f,
@@ -226,7 +303,7 @@ mod tests {
         assert_eq!(c.moved, 4.0 * (224.0 * 192.0 * 3584.0 + 512.0 * 3584.0));
         assert_eq!(
             c.to_string(),
-            "64 x 128 x 32: 224 blocks on 132 multiprocessors, room for 4 on each, 85 % busy; 624 MB fetched and stored in \
+            "224 blocks of 128 threads on 132 multiprocessors, room for 4 on each, 85 % busy; 624 MB fetched and stored in \
              93 us, 66 MB of arrays in 20 us; 13 Gflop in 247 us: bound by arithmetic"
         );
         // A row: the weights come from memory once, whatever the blocks.

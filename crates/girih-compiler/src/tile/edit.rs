@@ -199,12 +199,12 @@ fn rewrite_body(
     out
 }
 
-/// Shows `f` what a block does: the statements inside of the loops over blocks, with what is known of their axes. It returns
-/// other statements for them, or `None`. The result is as that of [`rewrite`].
-pub fn rewrite_blocks(
-    p: &Kernel,
-    f: &mut dyn FnMut(&mut Kernel, &Facts, &[Stmt]) -> Option<Vec<Stmt>>,
-) -> Option<Kernel> {
+/// Makes other statements of what a block does, if it likes to; given are the kernel without its body and what is known of the
+/// axes of the blocks.
+pub type OfBlock<'a> = dyn FnMut(&mut Kernel, &Facts, &[Stmt]) -> Option<Vec<Stmt>> + 'a;
+
+/// Shows `f` what a block does: the statements inside of the loops over blocks. The result is as that of [`rewrite`].
+pub fn rewrite_blocks(p: &Kernel, f: &mut OfBlock<'_>) -> Option<Kernel> {
     let mut kernel = p.clone();
     let body = std::mem::take(&mut kernel.body);
     let facts = kernel.facts();
@@ -212,12 +212,7 @@ pub fn rewrite_blocks(
     Some(kernel)
 }
 
-fn in_blocks(
-    body: &[Stmt],
-    kernel: &mut Kernel,
-    facts: Facts,
-    f: &mut dyn FnMut(&mut Kernel, &Facts, &[Stmt]) -> Option<Vec<Stmt>>,
-) -> Option<Vec<Stmt>> {
+fn in_blocks(body: &[Stmt], kernel: &mut Kernel, facts: Facts, f: &mut OfBlock<'_>) -> Option<Vec<Stmt>> {
     let block = |s: &Stmt| matches!(s, Stmt::For(f) if matches!(f.place, Place::Block { .. }));
     if !body.iter().any(block) {
         return f(kernel, &facts, body);

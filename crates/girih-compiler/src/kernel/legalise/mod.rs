@@ -138,8 +138,11 @@ impl<'a> Lower<'a> {
         let slots = slots::Slots::assign(src)?;
         if slots.shared > options.shared {
             let (needs, most) = (slots.shared, options.shared);
+            let largest = src.bufs.values().filter(|b| b.space == l::Space::Shared).max_by_key(|b| b.bytes());
+            let tile = |b: &l::Buf| format!(", {} of them for tile {} of {:?} elements", b.bytes(), b.name, b.shape);
+            let tile = largest.map_or(String::new(), tile);
             return Err(format!(
-                "kernel {} needs {needs} bytes of shared memory; a block has at most {most}",
+                "kernel {} needs {needs} bytes of shared memory{tile}; a block has at most {most}",
                 src.name
             ));
         }

@@ -4,7 +4,8 @@ use crate::base::rule::{Log, Rule};
 use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
 use crate::tile::Context;
-use crate::tile::edit;
+use crate::tile::cost::Cost;
+use crate::tile::edit::{self, const_trip};
 use crate::tile::open::check_bounds;
 use crate::tile::rules::{blockify, site_of};
 use crate::tile::wide;
@@ -61,7 +62,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         let site = site_of(p, &s);
         let made = match share(&mut kernel, f, ctx) {
             Ok(made) => {
-                log.applied(site);
+                log.applied(site + &priced(ctx, &made));
                 Some(made)
             }
             Err(why) => {
@@ -101,6 +102,16 @@ fn share(kernel: &mut Kernel, nest: &For, ctx: &Context) -> Result<Stmt, String>
     Ok(edit::block_loop(b, 0, blocks, vec![thread]))
 }
 
+/// What loops over blocks cost, for the trace.
+fn priced(ctx: &Context, blocks: &Stmt) -> String {
+    let Stmt::For(f) = blocks else { return String::new() };
+    let threads = f.body.iter().find_map(|s| match s {
+        Stmt::For(f) => const_trip(f),
+        _ => None,
+    });
+    threads.and_then(|n| Cost::of_nest(&ctx.target, blocks, n)).map_or(String::new(), |cost| format!(": {cost}"))
+}
+
 #[cfg(test)]
 mod tests {
     use crate::tile::tests::{apply, gpu, kernel, text};
@@ -116,7 +127,11 @@ mod tests {
     #[test]
     fn elements_are_numbered_and_the_last_threads_tested() {
         let (out, log) = apply("blockify_launch", &kernel(ADD), &gpu(&[]));
-        assert_eq!(log.applied, ["loop i"]);
+        assert!(
+            log.applied[0].starts_with("loop i: ") && log.applied[0].ends_with("bound by memory"),
+            "{:?}",
+            log.applied
+        );
         let want = r#"tile kernel k(x: ptr f32, y: ptr f32, n: i64) open:
   for b in 0..2: free block(x)
     for t in 0..256: free thread

@@ -5,6 +5,7 @@ use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::contraction::prev_power;
+use crate::tile::cost::Cost;
 use crate::tile::edit::{self, Visit};
 use crate::tile::numbered::Numbered;
 use crate::tile::open::check_bounds;
@@ -69,7 +70,18 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             }
         }
     });
+    if let Some(done) = out.as_ref().filter(|k| k.open) {
+        for s in &done.body {
+            if let Some(cost) = Cost::of_nest(&ctx.target, s, threads.into()).filter(|_| is_blocks(s)) {
+                log.applied(cost.to_string());
+            }
+        }
+    }
     out.or(rows)
+}
+
+fn is_blocks(s: &Stmt) -> bool {
+    matches!(s, Stmt::For(f) if matches!(f.place, Place::Block { .. }))
 }
 
 /// Why one thread does a reduction alone.
@@ -167,7 +179,15 @@ mod tests {
     #[test]
     fn rows_get_blocks_and_threads_share_them() {
         let (out, log) = apply("cooperative_reduce", &kernel(ROWS), &gpu(&[]));
-        assert_eq!(log.applied, ["loop i, a block each", "loop k"]);
+        assert_eq!(
+            log.applied,
+            [
+                "loop i, a block each",
+                "loop k",
+                "12 blocks of 256 threads on 132 multiprocessors, room for 4 on each, 9 % busy; 144 kB fetched and stored \
+                 in 21 ns, 96 kB of arrays in 29 ns; 24 kflop in 3.9 ns: bound by memory",
+            ]
+        );
         let made = text(&out);
         assert!(made.contains("  for b in 0..12: free block(x)\n    local s: f32\n"), "{made}");
         assert!(made.contains("for k in 0..1000: reduce thread combine add(s) from -0.0 x 256\n"), "{made}");

@@ -133,7 +133,7 @@ impl<'a> Tiling<'a> {
     }
 
     /// What the tiles cost a GPU; `None` where extents or the machine's numbers are not known.
-    fn cost(&self, ctx: &Context, nest: &OpenNest<'_>) -> Option<Cost> {
+    fn cost(&self, ctx: &Context, nest: &OpenNest<'_>) -> Option<String> {
         let Cuts { m, n, k, batch, .. } = &self.cuts;
         let tile = Blocks { bm: m.block, bn: n.block, bk: k.block };
         let sum = nest.sums.first()?;
@@ -151,7 +151,9 @@ impl<'a> Tiling<'a> {
             operand,
             acc,
         };
-        Cost::of(&ctx.target, &product, tile)
+        let cost = Cost::of(&ctx.target, &product, tile)?;
+        let Blocks { bm, bn, bk } = tile;
+        Some(format!("{bm} x {bn} x {bk}: {cost}"))
     }
 
     fn build(mut self, nest: &OpenNest<'_>) -> Result<Stmt, String> {
