@@ -44,6 +44,8 @@
 //!          | "arrive" place ("expect" INT)?                                at an mbarrier, which bytes will come to as well
 //!          | "wait" place "parity" ix                                      for the end of its phase of that parity
 //!          | "fence" ("init" | "async")                                    shows TMA new mbarriers, or what was written
+//!          | "mma" operand operand? place "," place "add" VAL "," VAL       the product of two fragments of the warp, added to
+//!                                                                          two elements each of an array of the thread
 //!          | "check" ("read" | "write") place "count" INT ("param" INT)? element? site where?
 //!
 //! expr    := OP opnd,*                                                     a scalar operation, per lane: `mulf a, b`
@@ -53,12 +55,15 @@
 //!          | "merge" ("low" | "high") INT VAL "," VAL
 //!          | "rmw" RMW place "," opnd where? order? | "cas" place "," opnd "," opnd where? order?
 //!          | "shuffle" ("xor" | "down" | "idx") VAL "," opnd               what another lane of the warp has
+//!          | "ldmatrix" "trans"? place                                     words of 8 x 8 matrices in shared memory, of which
+//!                                                                          each lane gives the place of a row
 //!          | "global" "@" NAME | "scratch" ix                              the address of a global, of a byte offset
 //! place   := VAL ("as" dtype)? "[" ix "]" | BUF "[" ix "]"                 linear elements
 //! where   := "where" mask
 //! mask    := (ix CMP ix | VAL) ("and" ...)* | "true"
 //! order   := "relaxed" | "acquire" | "release" | "acq_rel"                 otherwise weak
 //! element := "element" ix                                                  which one a message names
+//! operand := "f16" | "bf16" | "tf32" | "s8" | "u8"                        of the left fragment, and of the right where it differs
 //! site    := "site" INT
 //! opnd    := VAL | const ":" dtype
 //! ix      := as in loop IR, and "tx"                                       the thread's number in its block
@@ -73,10 +78,10 @@
 //! 4. Vector loads and stores are not masked; only scalar accesses and copies have a mask.
 //! 5. `break` and `continue` belong to the nearest enclosing loop that is not a lane loop.
 //! 6. Threads of a block are numbered along one dimension: thread `tx` is lane `tx%32` of warp `tx//32`. What only threads
-//!    have (`tx`, shared slots, `barrier`, `syncwarp`, `shuffle`, asynchronous copies and what waits for them) appears only
-//!    where a block has several.
-//! 7. All threads of a block reach a `barrier` together, and all lanes of a warp a `syncwarp` or a `shuffle`
-//!    ([`super::uniform`] shows it). A shuffle exchanges values and orders no accesses of memory.
+//!    have (`tx`, shared slots, `barrier`, `syncwarp`, `shuffle`, `ldmatrix`, `mma`, asynchronous copies and what waits for them)
+//!    appears only where a block has several.
+//! 7. All threads of a block reach a `barrier` together, and all lanes of a warp a `syncwarp`, a `shuffle`, an `ldmatrix` or an
+//!    `mma` ([`super::uniform`] shows it). But for the first two they exchange values and order no accesses of memory.
 //! 8. Shared slots do not overlap, and start at multiples of 16 bytes.
 
 pub use super::ident::{Ident, Idents};
@@ -252,6 +257,55 @@ impl Shuffle {
     }
 }
 
+/// What the matrix unit multiplies.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Operand {
+    F16,
+    BF16,
+    /// f32 of which 10 bits of the fraction count.
+    TF32,
+    S8,
+    U8,
+}
+
+impl Operand {
+    pub const WORDS: [(&'static str, Operand); 5] = [
+        ("f16", Operand::F16),
+        ("bf16", Operand::BF16),
+        ("tf32", Operand::TF32),
+        ("s8", Operand::S8),
+        ("u8", Operand::U8),
+    ];
+
+    /// What PTX calls it.
+    pub fn word(self) -> &'static str {
+        Operand::WORDS.iter().find(|(_, o)| *o == self).map_or("", |(word, _)| word)
+    }
+
+    /// Bytes of an element.
+    pub fn bytes(self) -> u32 {
+        match self {
+            Operand::F16 | Operand::BF16 => 2,
+            Operand::TF32 => 4,
+            Operand::S8 | Operand::U8 => 1,
+        }
+    }
+
+    /// The terms of one product's sums.
+    pub fn terms(self) -> u32 {
+        32 / self.bytes()
+    }
+
+    pub fn is_float(self) -> bool {
+        !matches!(self, Operand::S8 | Operand::U8)
+    }
+
+    /// What the sums are held in.
+    pub fn sum(self) -> DType {
+        if self.is_float() { DType::F32 } else { DType::I32 }
+    }
+}
+
 /// Where an access starts, in linear elements: `place` in the grammar.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Address {
@@ -412,6 +466,26 @@ pub enum Stmt {
         kind: Shuffle,
         value: ValId,
         by: Opnd,
+    },
+    /// Words of matrices of 8 rows of 16 bytes in shared memory, as many as the value has elements. Lane `8*i + r` gives the
+    /// place of row r of matrix i. Of each matrix, lane l gets the word `l%4` of row `l/4`; of a transposed one, whose
+    /// elements have two bytes, the elements `l/4` of the rows `l%4*2` and `l%4*2 + 1`.
+    LoadMatrix {
+        dst: ValId,
+        place: Address,
+        transposed: bool,
+    },
+    /// Adds the product of a 16 x k and a k x 8 matrix to a 16 x 8 matrix; k is [`Operand::terms`]. Lane l has the elements
+    /// `l%4*2` and the next of row `l/4` at the first place, and of row `l/4 + 8` at the second. `a` is four words of each lane
+    /// and `b` two, as [`Stmt::LoadMatrix`] gives them: of `a` the left halves of the rows 0 to 7 and 8 to 15, then the right ones,
+    /// where a half has 16 bytes; of `b` the upper half and the lower one, by columns.
+    ///
+    /// Here terms are added one after the other, each sum rounded. A GPU adds in another order, and may cut off instead.
+    Mma {
+        acc: [Address; 2],
+        a: ValId,
+        b: ValId,
+        of: [Operand; 2],
     },
     /// Begins to copy 4, 8 or 16 bytes from global to shared memory; where the mask does not hold, zeros are written and
     /// nothing is read. The bytes are there when the thread has waited for their group, and for others behind a barrier

@@ -589,6 +589,22 @@ impl<'a> Parser<'a> {
                 let bytes = c.int()?;
                 Stmt::CopyAsync { to, from, bytes, mask: self.whether(c)? }
             }
+            "mma" => {
+                let word = c.next();
+                let left = of_word(&Operand::WORDS, word)
+                    .ok_or_else(|| format!("expected f16, bf16, tf32, s8 or u8 behind `mma`, found `{word}`"))?;
+                let right = of_word(&Operand::WORDS, c.peek());
+                if right.is_some() {
+                    c.next();
+                }
+                let low = self.place(c)?;
+                c.expect(",")?;
+                let high = self.place(c)?;
+                c.expect("add")?;
+                let a = self.val(c.next())?;
+                c.expect(",")?;
+                Stmt::Mma { acc: [low, high], a, b: self.val(c.next())?, of: [left, right.unwrap_or(left)] }
+            }
             "commit" => Stmt::Commit,
             "wait" if c.tokens.get(c.at + 1) == Some(&"[") => {
                 let on = self.place(c)?;
@@ -705,6 +721,10 @@ impl<'a> Parser<'a> {
                 let value = self.val(c.next())?;
                 c.expect(",")?;
                 Stmt::Shuffle { dst, kind, value, by: self.opnd(c)? }
+            }
+            "ldmatrix" => {
+                let transposed = c.eat("trans");
+                Stmt::LoadMatrix { dst, place: self.place(c)?, transposed }
             }
             "global" => {
                 c.expect("@")?;

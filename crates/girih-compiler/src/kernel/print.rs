@@ -252,6 +252,15 @@ impl Printer<'_> {
                 let (kind, value) = (word_of(&SHUFFLES, kind), self.val(*value));
                 format!("{} = shuffle {kind} {value}, {}", self.typed(*dst), self.opnd(by))
             }
+            Stmt::LoadMatrix { dst, place, transposed } => {
+                let how = if *transposed { " trans" } else { "" };
+                format!("{} = ldmatrix{how} {}", self.typed(*dst), self.place(place))
+            }
+            Stmt::Mma { acc: [low, high], a, b, of: [left, right] } => {
+                let (low, high) = (self.place(low), self.place(high));
+                let other = if left == right { String::new() } else { format!(" {}", right.word()) };
+                format!("mma {}{other} {low}, {high} add {}, {}", left.word(), self.val(*a), self.val(*b))
+            }
             Stmt::CopyAsync { to, from, bytes, mask } => {
                 let (to, from, tail) = (self.place(to), self.place(from), self.tail(mask, None, Order::Weak));
                 format!("copy async {to} = {from} bytes {bytes}{tail}")

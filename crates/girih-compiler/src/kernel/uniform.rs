@@ -276,6 +276,18 @@ impl Walk<'_> {
                 };
                 self.define(*dst, level);
             }
+            Stmt::LoadMatrix { dst, .. } => {
+                self.meets(at, way, Level::Warp);
+                self.define(*dst, Level::Lane);
+            }
+            Stmt::Mma { acc, .. } => {
+                self.meets(at, way, Level::Warp);
+                for place in acc {
+                    if let Address::Slot { buf, .. } = place {
+                        raise(self.slots.get_mut(buf.index()), Level::Lane, &mut self.rose);
+                    }
+                }
+            }
             // Each thread has copies and groups of its own.
             Stmt::CopyAsync { .. } | Stmt::Commit | Stmt::WaitGroups { .. } => {}
             // So does each arrive, wait and begin copies on its own.

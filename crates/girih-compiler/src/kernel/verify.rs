@@ -301,6 +301,45 @@ impl Verifier<'_> {
         self.mask(mask);
     }
 
+    /// Rows of 16 bytes of shared memory.
+    fn load_matrix(&mut self, dst: ValId, place: &Address, transposed: bool) {
+        self.whole_warps("ldmatrix");
+        let (ty, element) = (self.ty(dst), self.place(place).held());
+        let words = ty.elem == Elem::Num(DType::I32) && matches!(ty.lanes, 1 | 2 | 4);
+        self.expect(words, || format!("`ldmatrix` gives i32, i32x2 or i32x4, a word of each matrix, not {ty}"));
+        let whole = element.bits() >= 8 && element.bytes() <= 4;
+        self.expect(whole, || format!("`ldmatrix` of {element}; elements have 1, 2 or 4 bytes"));
+        self.expect(!transposed || element.bits() == 16, || {
+            format!("`ldmatrix trans` of {element}; what it transposes has 2 bytes")
+        });
+        let shared = |buf: &BufId| self.k.slots.get(*buf).is_some_and(|s| s.space == Space::Shared);
+        match place {
+            Address::Slot { buf, index } if shared(buf) => {
+                let aligned = !whole || may_align(index, (16 / element.bytes()).into());
+                self.expect(aligned, || "a row of `ldmatrix` is never at a multiple of 16 bytes".to_string());
+            }
+            _ => self.errors.push("`ldmatrix` reads a shared slot".to_string()),
+        }
+    }
+
+    fn mma(&mut self, acc: &[Address; 2], operands: [ValId; 2], of: [Operand; 2]) {
+        self.whole_warps("mma");
+        let alike = of[0] == of[1] || of.iter().all(|o| !o.is_float());
+        self.expect(alike, || "`mma` multiplies operands of one type, or integers of 8 bits".to_string());
+        for (val, lanes) in operands.into_iter().zip([4, 2]) {
+            self.used(val);
+            let ty = self.ty(val);
+            self.expect(ty == Ty::num(DType::I32, lanes), || format!("a fragment of `mma` is i32x{lanes}, not {ty}"));
+        }
+        for place in acc {
+            let (held, sum) = (self.place(place).held(), of[0].sum());
+            self.expect(held == sum, || format!("the sums of this `mma` are {sum}, not {held}"));
+            let own = |buf: &BufId| self.k.slots.get(*buf).is_some_and(|s| s.space == Space::Scratch);
+            let own = matches!(place, Address::Slot { buf, .. } if own(buf));
+            self.expect(own, || "the sums of `mma` are in an array of the thread".to_string());
+        }
+    }
+
     /// A copy from global to shared memory.
     fn copy(&mut self, to: &Address, from: &Address, bytes: u32, mask: &Mask) {
         self.several_threads("copy async");
@@ -454,6 +493,11 @@ impl Verifier<'_> {
                 self.opnd(by, Ty::num(DType::I32, 1));
                 self.define(*dst);
             }
+            Stmt::LoadMatrix { dst, place, transposed } => {
+                self.load_matrix(*dst, place, *transposed);
+                self.define(*dst);
+            }
+            Stmt::Mma { acc, a, b, of } => self.mma(acc, [*a, *b], *of),
             Stmt::CopyAsync { to, from, bytes, mask } => self.copy(to, from, *bytes, mask),
             Stmt::CopyTensor { to, tensor, from, on } => self.copy_tensor(to, *tensor, from, on),
             Stmt::InitBarrier { on, count } => {

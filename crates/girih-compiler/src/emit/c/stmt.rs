@@ -233,7 +233,7 @@ impl Printer<'_> {
                 self.masked(*dst, mask, &call, *cmp);
             }
             // Only a kernel of several threads has these, and C is not printed of one.
-            Stmt::Barrier | Stmt::SyncWarp | Stmt::Shuffle { .. } => {}
+            Stmt::Barrier | Stmt::SyncWarp | Stmt::Shuffle { .. } | Stmt::LoadMatrix { .. } | Stmt::Mma { .. } => {}
             Stmt::CopyAsync { .. } | Stmt::Commit | Stmt::WaitGroups { .. } => {}
             Stmt::CopyTensor { .. } | Stmt::InitBarrier { .. } | Stmt::Arrive { .. } => {}
             Stmt::WaitPhase { .. } | Stmt::Fence(_) => {}

@@ -143,6 +143,11 @@ impl Printer<'_> {
                 let text = self.shuffle(*kind, *value, *by);
                 self.define(*dst, &text)?;
             }
+            Stmt::LoadMatrix { dst, place, transposed } => {
+                let text = self.load_matrix(*dst, place, *transposed);
+                self.define(*dst, &text)?;
+            }
+            Stmt::Mma { acc, a, b, of } => self.mma(acc, *a, *b, *of),
             Stmt::CopyTensor { to, tensor, from, on } => self.copy_tensor(to, *tensor, from, on)?,
             Stmt::InitBarrier { on, count } => self.init(on, *count),
             Stmt::Arrive { on, bytes } => self.arrive(on, *bytes),

@@ -196,6 +196,19 @@ pub(in crate::kernel) enum Inst {
         value: Slot,
         by: Arg,
     },
+    /// The access is that of a row: 16 bytes.
+    LoadMatrix {
+        dst: Slot,
+        access: Access,
+        words: u32,
+        transposed: bool,
+    },
+    Mma {
+        acc: [Access; 2],
+        a: Slot,
+        b: Slot,
+        of: [Operand; 2],
+    },
     /// The mask is the source's.
     CopyAsync {
         to: Access,

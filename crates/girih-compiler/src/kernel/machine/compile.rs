@@ -449,6 +449,26 @@ impl Compiler<'_> {
                 }
                 Inst::Shuffle { dst: self.val(*dst)?, kind: *kind, value, by: self.opnd(by, 1)? }
             }
+            Stmt::LoadMatrix { dst, place, transposed } => {
+                let Address::Slot { buf, .. } = place else {
+                    return Err("a matrix is not in shared memory".to_string());
+                };
+                let bytes = self.kernel.slots.get(*buf).map_or(16, |s| s.elem_bytes()).clamp(1, 16);
+                let access = self.access(place, (16 / bytes) as u32, &Mask::default(), Order::Weak)?;
+                if !matches!(access.at, At::Slot { space: Space::Shared, .. }) || *transposed && bytes != 2 {
+                    return Err("a matrix is not one of shared memory".to_string());
+                }
+                let (dst, words) = self.vector(*dst)?;
+                Inst::LoadMatrix { dst, access, words, transposed: *transposed }
+            }
+            Stmt::Mma { acc: [low, high], a, b, of } => {
+                let ((a, of_a), (b, of_b)) = (self.vector(*a)?, self.vector(*b)?);
+                if (of_a, of_b) != (4, 2) {
+                    return Err(format!("fragments of {of_a} and {of_b} words are multiplied"));
+                }
+                let mut sums = |place| self.access(place, 2, &Mask::default(), Order::Weak);
+                Inst::Mma { acc: [sums(low)?, sums(high)?], a, b, of: *of }
+            }
             Stmt::Yield { .. } => {
                 self.cooperative = true;
                 Inst::Yield

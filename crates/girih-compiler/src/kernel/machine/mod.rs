@@ -6,6 +6,7 @@
 //! * [`code`], [`compile`]: instructions over numbered slots    * [`ops`]: scalar operations in the lanes of a warp
 //! * [`places`]: where accesses go                              * [`step`]: what an instruction does
 //! * [`block`]: blocks under way and their turns                * [`sync`]: threads that wait for each other
+//! * [`matrix`]: what lanes do together on matrices
 //! * [`flight`], [`tensor`]: asynchronous copies                * [`mbarrier`]: barriers that count arrivals and bytes
 //! * [`watch`]: who sees what happens
 //! * [`schedule`]: the order of warps and lanes, and when copies land
@@ -26,6 +27,7 @@ mod block;
 pub(super) mod code;
 mod compile;
 mod flight;
+mod matrix;
 mod mbarrier;
 mod ops;
 mod places;

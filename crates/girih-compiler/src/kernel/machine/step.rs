@@ -32,7 +32,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         let program = self.program;
         let Group { at: here, lanes: mask, .. } = block.warps[warp].groups[group];
         let Some(inst) = program.code.get(here as usize) else {
-            self.end(block, warp, group);
+            self.end(block, warp, group)?;
             return Ok(Flow::Stopped);
         };
         let statement = program.statements[here as usize];
@@ -40,15 +40,15 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         let at = At { block: block.id, statement, warp, lanes: mask, lasts: false };
         match inst {
             Inst::Barrier => {
-                self.wait(block, warp, group, Wait::Block);
+                self.wait(block, warp, group, Wait::Block)?;
                 return Ok(Flow::Stopped);
             }
-            Inst::SyncWarp | Inst::Shuffle { .. } => {
-                self.wait(block, warp, group, Wait::Warp);
+            Inst::SyncWarp | Inst::Shuffle { .. } | Inst::LoadMatrix { .. } | Inst::Mma { .. } => {
+                self.wait(block, warp, group, Wait::Warp)?;
                 return Ok(Flow::Stopped);
             }
             Inst::Return => {
-                self.end(block, warp, group);
+                self.end(block, warp, group)?;
                 return Ok(Flow::Stopped);
             }
             Inst::WaitPhase { on, first, parity } => {
@@ -62,6 +62,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         let Warp { regs, groups, .. } = &mut block.warps[warp];
         match inst {
             Inst::Barrier | Inst::SyncWarp | Inst::Shuffle { .. } | Inst::Return | Inst::WaitPhase { .. } => {}
+            Inst::LoadMatrix { .. } | Inst::Mma { .. } => {}
             Inst::Copy { dst, from, lanes } => {
                 for e in 0..*lanes {
                     let value = regs[from.lane(e)];

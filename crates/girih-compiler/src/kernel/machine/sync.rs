@@ -6,43 +6,51 @@
 use super::block::{Block, Group, Machine, Wait, join};
 use super::code::{Inst, Program};
 use super::ops;
+use super::step::At;
 use super::watch::{Meeting, Missing, Scope, Standing, Watch};
 use crate::base::Code;
 use crate::base::launch::Trap;
 
 impl<const W: usize, V: Watch> Machine<'_, W, V> {
     /// A group begins to wait at the instruction it stands at.
-    pub(super) fn wait(&mut self, block: &mut Block<W, V::Local>, warp: usize, group: usize, for_whom: Wait) {
+    pub(super) fn wait(
+        &mut self,
+        block: &mut Block<W, V::Local>,
+        warp: usize,
+        group: usize,
+        for_whom: Wait,
+    ) -> Result<(), Trap> {
         let group = &mut block.warps[warp].groups[group];
         group.waits = Some(for_whom);
         if for_whom == Wait::Block {
             block.waiting += group.lanes.count_ones();
         }
-        self.settle(block, warp);
+        self.settle(block, warp)
     }
 
     /// Lanes of a warp have ended.
-    pub(super) fn end(&mut self, block: &mut Block<W, V::Local>, warp: usize, group: usize) {
+    pub(super) fn end(&mut self, block: &mut Block<W, V::Local>, warp: usize, group: usize) -> Result<(), Trap> {
         let of = &mut block.warps[warp];
         let ended = of.groups.remove(group).lanes;
         of.live &= !ended;
         block.live -= ended.count_ones();
-        self.settle(block, warp);
+        self.settle(block, warp)
     }
 
     /// Lets those go on for whom everybody has come.
-    fn settle(&mut self, block: &mut Block<W, V::Local>, warp: usize) {
+    fn settle(&mut self, block: &mut Block<W, V::Local>, warp: usize) -> Result<(), Trap> {
         let of = &block.warps[warp];
         let lanes = of.groups.iter().filter(|g| g.waits == Some(Wait::Warp)).fold(0, |all, g| all | g.lanes);
         if lanes != 0 && lanes == of.live {
-            self.meet_warp(block, warp);
+            self.meet_warp(block, warp)?;
         }
         if block.waiting != 0 && block.waiting == block.live {
             self.meet_block(block);
         }
+        Ok(())
     }
 
-    fn meet_warp(&mut self, block: &mut Block<W, V::Local>, warp: usize) {
+    fn meet_warp(&mut self, block: &mut Block<W, V::Local>, warp: usize) -> Result<(), Trap> {
         let program = self.program;
         let of = &mut block.warps[warp];
         join(&mut of.groups);
@@ -54,16 +62,29 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
             self.watch.uneven(Meeting { block: block.id, scope, standing, ended });
         }
         let mut ordered = true;
-        for group in &mut of.groups {
-            if let Some(Inst::Shuffle { dst, kind, value, by }) = program.code.get(group.at as usize) {
-                ordered = false;
-                let (from, by) = (of.regs[*value as usize], of.regs[by.lane(0)]);
-                let to = &mut of.regs[*dst as usize];
-                ops::each::<W>(group.lanes, |l| to[l] = from[kind.source(l as u32, by[l]) as usize % W]);
+        for number in 0..block.warps[warp].groups.len() {
+            let of = &mut block.warps[warp];
+            let group = &mut of.groups[number];
+            let Group { at: here, lanes, .. } = *group;
+            (group.at, group.waits) = (here + 1, None);
+            match program.code.get(here as usize) {
+                Some(Inst::Shuffle { dst, kind, value, by }) => {
+                    ordered = false;
+                    let (from, by) = (of.regs[*value as usize], of.regs[by.lane(0)]);
+                    let to = &mut of.regs[*dst as usize];
+                    ops::each::<W>(lanes, |l| to[l] = from[kind.source(l as u32, by[l]) as usize % W]);
+                }
+                Some(inst @ (Inst::LoadMatrix { .. } | Inst::Mma { .. })) => {
+                    ordered = false;
+                    let statement = program.statements.get(here as usize).copied().unwrap_or(0);
+                    let at = At { block: block.id, statement, warp, lanes, lasts: false };
+                    self.matrices(block, at, inst)?;
+                }
+                _ => {}
             }
-            (group.at, group.waits) = (group.at + 1, None);
         }
         self.watch.met(&mut block.local, Scope::Warp(warp as u32), ordered);
+        Ok(())
     }
 
     fn meet_block(&mut self, block: &mut Block<W, V::Local>) {

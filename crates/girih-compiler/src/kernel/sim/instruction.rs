@@ -25,6 +25,8 @@ pub enum Instruction {
     /// A copy from global to shared memory that goes on while its thread does other things.
     AsyncCopy,
     Shuffle,
+    /// A product on the matrix unit.
+    Matrix,
     /// Printing, assertions, checks.
     Diagnostic,
 }
@@ -44,6 +46,7 @@ impl Instruction {
             Instruction::Barrier => "barrier",
             Instruction::AsyncCopy => "asynchronous copy",
             Instruction::Shuffle => "shuffle",
+            Instruction::Matrix => "matrix",
             Instruction::Diagnostic => "diagnostic",
         }
     }
@@ -75,6 +78,8 @@ impl Instruction {
                 Instruction::AsyncCopy
             }
             Stmt::Shuffle { .. } => Instruction::Shuffle,
+            Stmt::LoadMatrix { .. } => Instruction::SharedLoad,
+            Stmt::Mma { .. } => Instruction::Matrix,
             Stmt::For { .. }
             | Stmt::Loop { .. }
             | Stmt::Break

@@ -2,6 +2,7 @@
 
 mod copies;
 mod counts;
+mod matrix;
 mod mbarriers;
 mod memory;
 mod races;

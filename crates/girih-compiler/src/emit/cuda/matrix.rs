@@ -1,0 +1,54 @@
+//! The matrix unit of a warp as PTX in small functions.
+//!
+//! ```text
+//! a: i32x4 = ldmatrix s[tx%32*64]                   -->   int4 a = ldmatrix_x4(&s[(tx & 31) * 64]);
+//! mma f16 acc[0], acc[8] add a, b                    -->   mma_f16(&acc[0], &acc[8], a, b);
+//! ```
+
+use super::stmt::Printer;
+use crate::kernel::ir::*;
+
+/// The registers of a fragment of so many words.
+const PARTS: [&str; 4] = ["x", "y", "z", "w"];
+
+fn list(parts: impl Iterator<Item = String>) -> String {
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+impl Printer<'_> {
+    pub(super) fn load_matrix(&mut self, dst: ValId, place: &Address, transposed: bool) -> String {
+        let words = self.val_ty(dst).lanes as usize;
+        let (suffix, how) = if transposed { ("_trans", ".trans") } else { ("", "") };
+        let name = format!("ldmatrix_x{words}{suffix}");
+        let ty = if words == 1 { "int".to_string() } else { format!("int{words}") };
+        let parts = PARTS[..words].iter().map(|part| if words == 1 { "v".into() } else { format!("v.{part}") });
+        let body = format!(
+            "  {ty} v;\n  asm volatile(\"ldmatrix.sync.aligned.m8n8.x{words}{how}.shared.b16 {{{}}}, [%{words}];\" : {} : \
+             \"r\"((unsigned int)__cvta_generic_to_shared(p)) : \"memory\");\n  return v;\n",
+            list((0..words).map(|n| format!("%{n}"))),
+            list(parts.map(|part| format!("\"=r\"({part})"))),
+        );
+        self.support.block(&name, &format!("INLINE {ty} {name}(const void *p) {{\n{body}}}\n"));
+        format!("{name}({})", self.target(place).address)
+    }
+
+    pub(super) fn mma(&mut self, acc: &[Address; 2], a: ValId, b: ValId, of: [Operand; 2]) {
+        let [left, right] = of.map(Operand::word);
+        let name = if left == right { format!("mma_{left}") } else { format!("mma_{left}_{right}") };
+        let (sum, ty, r) = if of[0].is_float() { ("f32", "float", 'f') } else { ("s32", "int", 'r') };
+        let sums = ["c[0]", "c[1]", "d[0]", "d[1]"].iter().map(|c| format!("\"+{r}\"({c})"));
+        let operands =
+            PARTS.iter().map(|p| format!("\"r\"(a.{p})")).chain(PARTS[..2].iter().map(|p| format!("\"r\"(b.{p})")));
+        let body = format!(
+            "  asm volatile(\"mma.sync.aligned.m16n8k{}.row.col.{sum}.{left}.{right}.{sum} {{%0, %1, %2, %3}}, \
+             {{%4, %5, %6, %7}}, {{%8, %9}}, {{%0, %1, %2, %3}};\" : {} : {});\n",
+            of[0].terms(),
+            list(sums),
+            list(operands),
+        );
+        let text = format!("INLINE void {name}({ty} *c, {ty} *d, int4 a, int2 b) {{\n{body}}}\n");
+        self.support.block(&name, &text);
+        let (low, high) = (self.target(&acc[0]).address, self.target(&acc[1]).address);
+        self.out.line(&format!("{name}({low}, {high}, {}, {});", self.name(a), self.name(b)));
+    }
+}
