@@ -90,6 +90,7 @@ use crate::base::banks::swizzled;
 use crate::base::{IdMap, Label};
 use crate::loops;
 pub use crate::loops::ir::{AxisId, BufId, Cmp, Cond, Ix, Mask, Opnd, Order, RmwOp, SiteId, ValId};
+pub use crate::loops::matrix::Operand;
 /// What one lane holds.
 pub use crate::num::Ty as Elem;
 use crate::num::{DType, ScalarOp};
@@ -254,55 +255,6 @@ impl Shuffle {
             Shuffle::Down => lane,
             Shuffle::Idx => by,
         }
-    }
-}
-
-/// What the matrix unit multiplies.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Operand {
-    F16,
-    BF16,
-    /// f32 of which 10 bits of the fraction count.
-    TF32,
-    S8,
-    U8,
-}
-
-impl Operand {
-    pub const WORDS: [(&'static str, Operand); 5] = [
-        ("f16", Operand::F16),
-        ("bf16", Operand::BF16),
-        ("tf32", Operand::TF32),
-        ("s8", Operand::S8),
-        ("u8", Operand::U8),
-    ];
-
-    /// What PTX calls it.
-    pub fn word(self) -> &'static str {
-        Operand::WORDS.iter().find(|(_, o)| *o == self).map_or("", |(word, _)| word)
-    }
-
-    /// Bytes of an element.
-    pub fn bytes(self) -> u32 {
-        match self {
-            Operand::F16 | Operand::BF16 => 2,
-            Operand::TF32 => 4,
-            Operand::S8 | Operand::U8 => 1,
-        }
-    }
-
-    /// The terms of one product's sums.
-    pub fn terms(self) -> u32 {
-        32 / self.bytes()
-    }
-
-    pub fn is_float(self) -> bool {
-        !matches!(self, Operand::S8 | Operand::U8)
-    }
-
-    /// What the sums are held in.
-    pub fn sum(self) -> DType {
-        if self.is_float() { DType::F32 } else { DType::I32 }
     }
 }
 

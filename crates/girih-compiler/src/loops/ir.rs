@@ -196,6 +196,8 @@ pub enum Place {
     /// block are at one iteration, those of the next `depth - 1` are filled. The stages read nothing that the rest of the
     /// body writes.
     Pipeline { depth: u32 },
+    /// Of the three loops of a product that the warps of a block compute on the matrix unit: [`crate::loops::matrix`].
+    Matrix,
 }
 
 /// How a stage's bytes get to where they are used.

@@ -5,6 +5,7 @@ pub mod fuse;
 pub mod ir;
 pub mod launch_facts;
 pub mod lift;
+pub mod matrix;
 pub mod model;
 pub(crate) mod names;
 pub mod parse;

@@ -339,6 +339,8 @@ impl<'a> Parser<'_, 'a> {
             Place::Block { dim }
         } else if self.c.eat_word("thread") {
             Place::Thread
+        } else if self.c.eat_word("matrix") {
+            Place::Matrix
         } else if self.c.eat_word("pipeline") {
             self.c.punct("(")?;
             let depth = self.number()?;

@@ -188,6 +188,7 @@ pub(crate) fn place_text(place: Place) -> String {
         Place::Block { dim } => format!("block({})", BLOCKS[usize::from(dim).min(2)]),
         Place::Thread => "thread".to_string(),
         Place::Pipeline { depth } => format!("pipeline({depth})"),
+        Place::Matrix => "matrix".to_string(),
     }
 }
 

@@ -9,12 +9,14 @@
 //! | `Stream`: on a `Serial` loop of an open kernel; score and value defined in the body, the sums written there | yes | yes |
 //! | `Vector`: on `Free` and `Reduce` loops, lanes a power of two; `Unroll`: a constant trip count | | yes |
 //! | `Register`: lanes a power of two that divides the last extent | | yes |
+//! | `Matrix`: on the three loops of a product, in a loop over threads | | yes |
 //! | `Thread`: on `Free` loops from 0 of a constant extent and on `Combine`s, in no other such loop; `Shared` only outside of them | | yes |
 //!
 //! Everywhere: values are defined once and before their uses, axes, values and buffers are used in their scope, types
 //! agree, subscripts match ranks, and constant ones are in range.
 
 use super::ir::*;
+use super::matrix::Product;
 use super::print::{Dialect, Namer};
 use super::walk::{self, Part, parts};
 use crate::base::id::Id;
@@ -34,6 +36,7 @@ pub fn verify(kernel: &Kernel, dialect: Dialect) -> Vec<Diagnostic> {
         bufs: vec![false; kernel.bufs.len()],
         around: vec![Around::Block],
         in_thread: None,
+        in_product: false,
         out: Vec::new(),
     };
     v.head();
@@ -73,6 +76,8 @@ struct Verifier<'a> {
     around: Vec<Around>,
     /// The axis of the loop over threads around.
     in_thread: Option<AxisId>,
+    /// Inside a loop of a product on the matrix unit.
+    in_product: bool,
     out: Vec<Diagnostic>,
 }
 
@@ -474,6 +479,14 @@ impl<'a> Verifier<'a> {
                 }
                 self.check(stmt, self.in_thread.is_none(), "a thread cannot have threads of its own");
             }
+            Place::Matrix if self.in_product => {}
+            Place::Matrix => {
+                let why = match self.in_thread {
+                    Some(thread) => Product::of(self.kernel, thread, l).err(),
+                    None => Some("only threads compute on the matrix unit"),
+                };
+                self.check(stmt, why.is_none(), why.unwrap_or_default());
+            }
             Place::Pipeline { depth } => {
                 let (stages, rest) = l.stages();
                 let counts = serial && l.lo.is_const(0) && l.step.is_const(1);
@@ -516,12 +529,13 @@ impl<'a> Verifier<'a> {
                 self.check(stmt, good, "this operation cannot combine these accumulators");
             }
         }
-        let around = self.in_thread;
+        let around = (self.in_thread, self.in_product);
         if l.place == Place::Thread {
             self.in_thread = Some(l.axis);
         }
+        self.in_product = l.place == Place::Matrix;
         self.inner(stmt, &l.body, if serial { Around::Breakable } else { Around::Closed }, &[l.axis]);
-        self.in_thread = around;
+        (self.in_thread, self.in_product) = around;
         if let Some(s) = &l.stream {
             self.check(stmt, serial && self.kernel.open, "a stream must be on a serial loop of an open kernel");
             let refs = walk::refs(&l.body);

@@ -14,9 +14,11 @@
 //! * [`register`]: register buffers               * [`slots`]: where buffers lie in the scratch
 //! * [`transpose`]: squares of lanes               * [`blocks`]: loops over blocks
 //! * [`threads`]: loops over threads               * [`sync`]: where the threads of a block wait for each other
+//! * [`matrix`]: products on the matrix unit
 //! * [`pipeline`]: loops that fill what the next iterations need    * [`tensor`]: of it, what TMA fills
 
 mod blocks;
+mod matrix;
 mod pipeline;
 mod register;
 mod scalar;

@@ -440,6 +440,7 @@ impl Lower<'_> {
             l::Place::Block { .. } => return Err(self.unplaced(f, "loops over blocks must be outermost")),
             l::Place::Thread => return self.thread_loop(f),
             l::Place::Pipeline { depth } => return self.pipelined(f, depth),
+            l::Place::Matrix => return self.product(f),
             l::Place::None | l::Place::Unroll => {}
         }
         let lo = self.ix(&f.lo)?;

@@ -1,0 +1,116 @@
+//! Products on the matrix unit, warp by warp.
+//!
+//! ```text
+//! for r in 0..4: free matrix                 for k in 0..4 {
+//!   for c in 0..8: free matrix                 for c in 0..2 {
+//!     for k in 0..64: reduce matrix              b: i32x4 = ldmatrix b_s[..]          two products' columns
+//!       x: f16 = a_s[<row>, k]          -->      store b_f[c*4] = b
+//!       y: f16 = b_s[<column>, k]              }
+//!       ...                                    for r in 0..2 {
+//!       acc[t, r, c] = ...                       a: i32x4 = ldmatrix a_s[..]
+//!                                                for c_2 in 0..4 {
+//!                                                  y: i32x2 = load b_f[c_2*2]
+//!                                                  mma f16 acc[r*16 + c_2*2], acc[r*16 + 8 + c_2*2] add a, y
+//!                                            } } }
+//! ```
+//! Each element's terms are added in ascending order, as the loops have it.
+
+use super::vector::{load, store};
+use super::{Lower, Res, Storage};
+use crate::index::{Facts, simplify};
+use crate::kernel::ir as k;
+use crate::loops::ir as l;
+use crate::loops::matrix::{Product, Side};
+use crate::num::DType;
+
+/// Steps of the sum that are written out.
+const MOST_STEPS: u64 = 8;
+
+impl Lower<'_> {
+    pub(super) fn product(&mut self, f: &l::For) -> Res<()> {
+        let thread = self.axes.iter().find(|(_, ix)| **ix == k::Ix::Thread).map(|(axis, _)| *axis);
+        let thread = thread.ok_or_else(|| self.unplaced(f, "only threads compute on the matrix unit"))?;
+        let p = Product::of(self.src, thread, f).map_err(|why| self.unplaced(f, why))?;
+        let Storage::Slot(acc) = self.storage(p.acc)? else {
+            return Err(self.unplaced(f, "its sums are in no array"));
+        };
+        let (pairs, tiles, steps) = (p.rows / 2, p.cols / 2, p.terms / u64::from(p.a.of.terms()));
+        let two = tiles.is_multiple_of(2);
+        let (loads, words) = if two { (tiles / 2, 4) } else { (tiles, 2) };
+        let mut facts = Facts::new();
+        let extents =
+            [(thread, u64::from(self.out.threads)), (p.axes[0], pairs), (p.axes[1], loads), (p.axes[2], steps)];
+        for (axis, n) in extents {
+            facts.set_axis(axis, &l::Ix::Const(0), &l::Ix::Const(n as i64));
+        }
+        let [pair, tile, step] = p.axes.map(l::Ix::Axis);
+        let not_alike = || "a product's rows do not follow from lanes".to_string();
+        let left = p.left(&pair, &step).ok_or_else(not_alike)?;
+        let right = p.right(&tile, &step, two).ok_or_else(not_alike)?;
+        let columns = self.words(&format!("{}_f", self.buf(p.b.buf)?.name), tiles * 2);
+
+        let unroll = if steps <= MOST_STEPS { steps as u32 } else { 0 };
+        self.times(p.axes[2], steps, unroll, |s, _| {
+            s.times(p.axes[1], loads, loads as u32, |s, at| {
+                let b = s.fragment(&p.b, &right, &facts, words)?;
+                let index = k::Ix::mul(at, k::Ix::Const(words.into()));
+                s.push(store(k::Address::Slot { buf: columns, index }, k::Opnd::Val(b)));
+                Ok(())
+            })?;
+            s.times(p.axes[0], pairs, pairs as u32, |s, row| {
+                let a = s.fragment(&p.a, &left, &facts, 4)?;
+                s.times(p.axes[1], tiles, tiles as u32, |s, col| {
+                    let b = s.value("b", k::Ty::num(DType::I32, 2));
+                    let first = k::Ix::mul(col, k::Ix::Const(2));
+                    s.push(load(b, k::Address::Slot { buf: columns, index: first.clone() }));
+                    let sums = |half: u64| {
+                        let row = k::Ix::mul(row.clone(), k::Ix::Const(2 * p.cols as i64));
+                        let half = k::Ix::Const((half * p.cols) as i64);
+                        k::Address::Slot { buf: acc, index: k::Ix::add(k::Ix::add(row, half), first.clone()) }
+                    };
+                    s.push(k::Stmt::Mma { acc: [sums(0), sums(1)], a, b, of: [p.a.of, p.b.of] });
+                    Ok(())
+                })
+            })
+        })
+    }
+
+    /// The lanes' words of an operand.
+    fn fragment(&mut self, side: &Side, idx: &[l::Ix], facts: &Facts, words: u32) -> Res<k::ValId> {
+        let Storage::Slot(slot) = self.storage(side.buf)? else {
+            return Err("an operand of a product is not in shared memory".to_string());
+        };
+        let linear = simplify(&self.linear(side.buf, idx)?, facts);
+        let place = self.place_in(side.buf, slot, &linear)?;
+        let dst = self.value(&self.buf(side.buf)?.name.clone(), k::Ty::num(DType::I32, words));
+        self.push(k::Stmt::LoadMatrix { dst, place, transposed: side.transposed });
+        Ok(dst)
+    }
+
+    /// A loop that stands for an axis; of one iteration, none.
+    fn times(
+        &mut self,
+        axis: l::AxisId,
+        n: u64,
+        unroll: u32,
+        body: impl FnOnce(&mut Self, k::Ix) -> Res<()>,
+    ) -> Res<()> {
+        if n == 1 {
+            return self.at_axis(axis, k::Ix::Const(0), vec![], |s| body(s, k::Ix::Const(0)));
+        }
+        let own = self.axis_of(axis);
+        let at = k::Ix::Axis(own);
+        let body = self.at_axis(axis, at.clone(), vec![], |s| s.inner(|s| body(s, at)))?;
+        let (lo, hi, step) = (k::Ix::Const(0), k::Ix::Const(n as i64), k::Ix::Const(1));
+        self.push(k::Stmt::For { axis: own, lo, hi, step, unroll, body });
+        Ok(())
+    }
+
+    /// Words of each thread's own, besides its buffers.
+    fn words(&mut self, name: &str, len: u64) -> k::BufId {
+        let (name, elem) = (self.names.fresh(name), k::Elem::Num(DType::I32));
+        let slot = k::Slot { name, space: k::Space::Scratch, elem, len, offset: self.out.scratch.next_multiple_of(16) };
+        self.out.scratch = slot.offset + slot.bytes();
+        self.out.slots.push(slot)
+    }
+}

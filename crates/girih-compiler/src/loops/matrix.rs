@@ -1,0 +1,298 @@
+//! Products that the warps of a block compute on the matrix unit, as loops.
+//!
+//! In: loops over rows, columns and terms, each placed as `matrix`, inside of a loop over threads. They say what a thread's
+//! elements of the sum are, one after the other. Out: what of both operands the lanes of a warp give to `ldmatrix`.
+//!
+//! ```text
+//! for t in 0..128: free thread
+//!   for r in 0..4: free matrix                         row r*16 + t//64*8 + t%32//4
+//!     for c in 0..8: free matrix                       column c//2*16 + t//32%2*8 + t%4*2 + c%2
+//!       for k in 0..64: reduce matrix
+//!         x: f16 = a_s[<row>, k]
+//!         y: f16 = b_s[k, <column>]
+//!         ...                                          to the type of the sum
+//!         acc[t, r, c] = fma(x, y, acc[t, r, c])
+//! ```
+//! A product of one instruction has 16 rows, 8 columns and 32 bytes of each: slots 2i and 2i + 1 of the rows are its upper and
+//! lower eight, of which a lane has `t%32//4`; slots 2j and 2j + 1 of the columns are two neighbours, `t%4` says which. So a row
+//! follows from the warp and `t%32//4`, a column from the warp and `t%4`, and nothing else of the thread.
+
+use crate::loops::ir::*;
+use crate::loops::walk;
+use crate::num::op::Signedness;
+use crate::num::{DType, ScalarOp};
+
+/// What the matrix unit multiplies.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Operand {
+    F16,
+    BF16,
+    /// f32 of which 10 bits of the fraction count.
+    TF32,
+    S8,
+    U8,
+}
+
+impl Operand {
+    pub const WORDS: [(&'static str, Operand); 5] = [
+        ("f16", Operand::F16),
+        ("bf16", Operand::BF16),
+        ("tf32", Operand::TF32),
+        ("s8", Operand::S8),
+        ("u8", Operand::U8),
+    ];
+
+    /// What PTX calls it.
+    pub fn word(self) -> &'static str {
+        Operand::WORDS.iter().find(|(_, o)| *o == self).map_or("", |(word, _)| word)
+    }
+
+    /// Bytes of an element.
+    pub fn bytes(self) -> u32 {
+        match self {
+            Operand::F16 | Operand::BF16 => 2,
+            Operand::TF32 => 4,
+            Operand::S8 | Operand::U8 => 1,
+        }
+    }
+
+    /// The terms of one product's sums.
+    pub fn terms(self) -> u32 {
+        32 / self.bytes()
+    }
+
+    pub fn is_float(self) -> bool {
+        !matches!(self, Operand::S8 | Operand::U8)
+    }
+
+    /// What the sums are held in.
+    pub fn sum(self) -> DType {
+        if self.is_float() { DType::F32 } else { DType::I32 }
+    }
+}
+
+/// Rows, columns and terms of one instruction's product; there are 32 bytes of terms.
+pub const ROWS: u64 = 16;
+pub const COLS: u64 = 8;
+
+/// An operand in shared memory.
+#[derive(Clone, Debug)]
+pub struct Side {
+    pub buf: BufId,
+    pub idx: Vec<Ix>,
+    /// Its rows, or columns, lie side by side in memory; otherwise its terms do.
+    pub transposed: bool,
+    pub of: Operand,
+}
+
+/// A product, from the thread's view.
+pub struct Product {
+    pub thread: AxisId,
+    /// The axes over a thread's rows, its columns and the terms, and how far they go.
+    pub axes: [AxisId; 3],
+    pub rows: u64,
+    pub cols: u64,
+    pub terms: u64,
+    pub a: Side,
+    pub b: Side,
+    pub acc: BufId,
+}
+
+/// The statements inside the three loops.
+struct Body {
+    a: (BufId, Vec<Ix>, Operand),
+    b: (BufId, Vec<Ix>, Operand),
+    acc: (BufId, Vec<Ix>),
+}
+
+impl Product {
+    /// The product that a loop over rows begins, in a loop over threads.
+    ///
+    /// # Errors
+    /// Why it is none, in a few words.
+    pub fn of(kernel: &Kernel, thread: AxisId, rows: &For) -> Result<Product, &'static str> {
+        let inner = |f: &For| match &f.body[..] {
+            [Stmt::For(inner)] => Some(inner.clone()),
+            _ => None,
+        };
+        let cols = inner(rows).ok_or("there is no loop over its columns")?;
+        let sum = inner(&cols).ok_or("there is no loop over its terms")?;
+        let loops = [rows, &*cols, &*sum];
+        let kinds = [LoopKind::Free, LoopKind::Free, LoopKind::Reduce];
+        if loops.iter().zip(kinds).any(|(f, kind)| f.kind != kind || f.place != Place::Matrix || f.combine.is_some()) {
+            return Err("its loops are not placed as the matrix unit has them");
+        }
+        let extent = |f: &For| {
+            let counts = f.lo.is_const(0) && f.step.is_const(1);
+            f.hi.as_const().filter(|n| counts && *n > 0).map(|n| n as u64)
+        };
+        let [Some(r), Some(c), Some(k)] = loops.map(extent) else { return Err("its loops have no constant extent") };
+        let body = Body::of(kernel, &sum.body).ok_or("it does more than multiply and add")?;
+        let axes = loops.map(|f| f.axis);
+        let (left, right) = (body.a.2, body.b.2);
+        let alike = left == right || !left.is_float() && !right.is_float();
+        if !alike || !r.is_multiple_of(2) || !c.is_multiple_of(2) || !k.is_multiple_of(left.terms().into()) {
+            return Err("it is no whole number of the matrix unit's products");
+        }
+        let slot = [Ix::Axis(thread), Ix::Axis(axes[0]), Ix::Axis(axes[1])];
+        let whole =
+            kernel.bufs.get(body.acc.0).is_some_and(|b| b.ty == Ty::Num(left.sum()) && b.space == Space::Private);
+        if body.acc.1 != slot || !whole {
+            return Err("its sums are not the thread's own");
+        }
+        let [a, b] = [(body.a, axes[0]), (body.b, axes[1])].map(|(side, own)| Side::of(kernel, side, own, axes[2]));
+        let made = Product { thread, axes, rows: r, cols: c, terms: k, a: a?, b: b?, acc: body.acc.0 };
+        let zero = Ix::Const(0);
+        if made.left(&zero, &zero).is_none() || made.right(&zero, &zero, false).is_none() {
+            return Err("its rows and columns do not follow from warps and lanes");
+        }
+        Ok(made)
+    }
+
+    /// Which row of the left operand each lane gives for four matrices: the products' rows by `pair` of slots, their terms by
+    /// `step`.
+    pub fn left(&self, pair: &Ix, step: &Ix) -> Option<Vec<Ix>> {
+        let [r, _, k] = self.axes;
+        let slot = self.lane(8, Some(2)) + pair.clone() * Ix::Const(2);
+        let (matrix, line) = (self.lane(16, Some(2)), self.lane(1, Some(8)));
+        let lane = if self.a.transposed { Ix::Const(0) } else { line.clone() };
+        self.at(&self.a, &[(r, slot), (k, self.term(&self.a, matrix, line, step))], Some(lane), None)
+    }
+
+    /// Which row of the right operand each lane gives: for two matrices, or where there are `two` products side by side for
+    /// four. The products' columns by `tile`, or pair of tiles.
+    pub fn right(&self, tile: &Ix, step: &Ix, two: bool) -> Option<Vec<Ix>> {
+        let [_, c, k] = self.axes;
+        let tile = if two { tile.clone() * Ix::Const(2) + self.lane(16, Some(2)) } else { tile.clone() };
+        let (matrix, line) = (self.lane(8, Some(2)), self.lane(1, Some(8)));
+        let first = tile * Ix::Const(2);
+        let (slot, lane) = match self.b.transposed {
+            true => (first, Ix::Const(0)),
+            false => (first + self.lane(1, Some(2)), self.lane(2, Some(4))),
+        };
+        self.at(&self.b, &[(c, slot), (k, self.term(&self.b, matrix, line, step))], None, Some(lane))
+    }
+
+    /// The number of the lane, divided and cut off.
+    fn lane(&self, by: i64, below: Option<i64>) -> Ix {
+        let t = Ix::floor_div(Ix::Axis(self.thread), Ix::Const(by));
+        below.map_or(t.clone(), |n| Ix::modulo(t, Ix::Const(n)))
+    }
+
+    /// The term that a row begins with, or is of where the operand is transposed.
+    fn term(&self, side: &Side, matrix: Ix, line: Ix, step: &Ix) -> Ix {
+        let half = i64::from(side.of.terms() / 2);
+        let first = step.clone() * Ix::Const(2 * half) + matrix * Ix::Const(half);
+        if side.transposed { first + line } else { first }
+    }
+
+    /// The subscripts of an operand with axes replaced, and what says which row or column a lane has.
+    fn at(&self, side: &Side, axes: &[(AxisId, Ix)], row: Option<Ix>, col: Option<Ix>) -> Option<Vec<Ix>> {
+        let by = |axis: AxisId| axes.iter().find(|(a, _)| *a == axis).map(|(_, ix)| ix.clone());
+        side.idx.iter().map(|ix| self.lanes(ix, &by, row.as_ref(), col.as_ref())).collect()
+    }
+
+    fn lanes(&self, ix: &Ix, by: &dyn Fn(AxisId) -> Option<Ix>, row: Option<&Ix>, col: Option<&Ix>) -> Option<Ix> {
+        let t = Ix::Axis(self.thread);
+        let constant = |ix: &Ix, n: i64| ix.is_const(n);
+        match ix {
+            Ix::FloorDiv(lane, four)
+                if constant(four, 4) && matches!(&**lane, Ix::Mod(a, n) if **a == t && constant(n, 32)) =>
+            {
+                row.cloned()
+            }
+            Ix::Mod(lane, eight)
+                if constant(eight, 8) && matches!(&**lane, Ix::FloorDiv(a, n) if **a == t && constant(n, 4)) =>
+            {
+                row.cloned()
+            }
+            Ix::Mod(a, n) if **a == t && constant(n, 4) => col.cloned(),
+            Ix::FloorDiv(a, n) if **a == t && n.as_const().is_some_and(|n| n > 0 && n % 32 == 0) => Some(ix.clone()),
+            Ix::Axis(a) if *a == self.thread => None,
+            Ix::Axis(a) => Some(by(*a).unwrap_or_else(|| ix.clone())),
+            _ => match ix.operands() {
+                Some((a, b)) => Some(ix.with_operands(self.lanes(a, by, row, col)?, self.lanes(b, by, row, col)?)),
+                None => Some(ix.clone()),
+            },
+        }
+    }
+}
+
+impl Side {
+    fn of(
+        kernel: &Kernel,
+        (buf, idx, of): (BufId, Vec<Ix>, Operand),
+        own: AxisId,
+        terms: AxisId,
+    ) -> Result<Side, &'static str> {
+        let b =
+            kernel.bufs.get(buf).filter(|b| b.space == Space::Shared).ok_or("an operand is not in shared memory")?;
+        let row = b.shape.last().copied().unwrap_or(0) * b.element_bytes();
+        if !row.is_multiple_of(16) {
+            return Err("the rows of an operand are no multiple of 16 bytes");
+        }
+        let (last, others) = idx.split_last().ok_or("an operand is no matrix")?;
+        let transposed = !last.has_axis(terms);
+        let (along, across) = if transposed { (own, terms) } else { (terms, own) };
+        if others.iter().any(|ix| ix.has_axis(along)) || last.has_axis(across) || transposed && of.bytes() != 2 {
+            return Err("an operand does not lie as the matrix unit reads it");
+        }
+        Ok(Side { buf, idx, transposed, of })
+    }
+}
+
+impl Body {
+    fn of(kernel: &Kernel, body: &[Stmt]) -> Option<Body> {
+        let ty = |v: ValId| match kernel.vals.get(v)?.ty {
+            Ty::Num(d) => Some(d),
+            Ty::Ptr(_) => None,
+        };
+        let read = |v: ValId| {
+            body.iter().find_map(|s| match s {
+                Stmt::Read { dst, buf, idx } if *dst == v => Some((*buf, idx.clone())),
+                _ => None,
+            })
+        };
+        let made = |v: ValId| {
+            body.iter().find_map(|s| match s {
+                Stmt::Let { dst, op, args } if *dst == v => Some((*op, args.clone())),
+                _ => None,
+            })
+        };
+        // An operand of the product, converted to the type of the sum.
+        let operand = |v: ValId| {
+            let (op, args) = made(v)?;
+            let [Opnd::Val(from)] = args[..] else { return None };
+            let of = match (op, ty(from)?) {
+                (ScalarOp::FToF { to: DType::F32, .. }, DType::F16) => Operand::F16,
+                (ScalarOp::FToF { to: DType::F32, .. }, DType::BF16) => Operand::BF16,
+                (ScalarOp::FToF { to: DType::F32, .. }, DType::TF32) => Operand::TF32,
+                (ScalarOp::ExtI { to: DType::I32, sign: Signedness::Signed }, DType::I8) => Operand::S8,
+                (ScalarOp::ExtI { to: DType::I32, sign: Signedness::Unsigned }, DType::I8) => Operand::U8,
+                _ => return None,
+            };
+            read(from).map(|(buf, idx)| (buf, idx, of))
+        };
+        let (last, rest) = body.split_last()?;
+        let Stmt::Write { buf, idx, value: Opnd::Val(new) } = last else { return None };
+        if rest.iter().any(|s| !matches!(s, Stmt::Read { .. } | Stmt::Let { .. })) {
+            return None;
+        }
+        let (op, args) = made(*new)?;
+        let (product, old) = match (op, &args[..]) {
+            (ScalarOp::Fma { .. }, [x, y, z]) => (vec![*x, *y], *z),
+            (ScalarOp::AddI, [Opnd::Val(p), z]) if made(*p).is_some_and(|(op, _)| op == ScalarOp::MulI) => {
+                (made(*p)?.1, *z)
+            }
+            (ScalarOp::AddI, [z, Opnd::Val(p)]) if made(*p).is_some_and(|(op, _)| op == ScalarOp::MulI) => {
+                (made(*p)?.1, *z)
+            }
+            _ => return None,
+        };
+        let ([Opnd::Val(x), Opnd::Val(y)], Opnd::Val(old)) = (&product[..], old) else { return None };
+        if read(old)? != (*buf, idx.clone()) || walk::refs(rest).bufs_written.contains(buf) {
+            return None;
+        }
+        Some(Body { a: operand(*x)?, b: operand(*y)?, acc: (*buf, idx.clone()) })
+    }
+}
