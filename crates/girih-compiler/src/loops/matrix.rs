@@ -88,6 +88,8 @@ pub struct Side {
 /// A product, from the thread's view.
 pub struct Product {
     pub thread: AxisId,
+    /// The block has one warp, whose lanes are its threads.
+    one_warp: bool,
     /// The axes over a thread's rows, its columns and the terms, and how far they go.
     pub axes: [AxisId; 3],
     pub rows: u64,
@@ -106,11 +108,11 @@ struct Body {
 }
 
 impl Product {
-    /// The product that a loop over rows begins, in a loop over threads.
+    /// The product that a loop over rows begins, in a loop over so many threads.
     ///
     /// # Errors
     /// Why it is none, in a few words.
-    pub fn of(kernel: &Kernel, thread: AxisId, rows: &For) -> Result<Product, &'static str> {
+    pub fn of(kernel: &Kernel, (thread, threads): (AxisId, u64), rows: &For) -> Result<Product, &'static str> {
         let inner = |f: &For| match &f.body[..] {
             [Stmt::For(inner)] => Some(inner.clone()),
             _ => None,
@@ -134,14 +136,27 @@ impl Product {
         if !alike || !r.is_multiple_of(2) || !c.is_multiple_of(2) || !k.is_multiple_of(left.terms().into()) {
             return Err("it is no whole number of the matrix unit's products");
         }
-        let slot = [Ix::Axis(thread), Ix::Axis(axes[0]), Ix::Axis(axes[1])];
-        let whole =
-            kernel.bufs.get(body.acc.0).is_some_and(|b| b.ty == Ty::Num(left.sum()) && b.space == Space::Private);
-        if body.acc.1 != slot || !whole {
+        let (slot, sums) = ([thread, axes[0], axes[1]].map(Ix::Axis), kernel.bufs.get(body.acc.0));
+        let slot = match sums.map(|b| b.space) {
+            Some(Space::Private) => &slot[..],
+            _ => &slot[1..],
+        };
+        let own = |b: &Buf| b.ty == Ty::Num(left.sum()) && matches!(b.space, Space::Private | Space::Scratch);
+        if body.acc.1 != slot || !sums.is_some_and(own) {
             return Err("its sums are not the thread's own");
         }
         let [a, b] = [(body.a, axes[0]), (body.b, axes[1])].map(|(side, own)| Side::of(kernel, side, own, axes[2]));
-        let made = Product { thread, axes, rows: r, cols: c, terms: k, a: a?, b: b?, acc: body.acc.0 };
+        let made = Product {
+            thread,
+            one_warp: threads <= 32,
+            axes,
+            rows: r,
+            cols: c,
+            terms: k,
+            a: a?,
+            b: b?,
+            acc: body.acc.0,
+        };
         let zero = Ix::Const(0);
         if made.left(&zero, &zero).is_none() || made.right(&zero, &zero, false).is_none() {
             return Err("its rows and columns do not follow from warps and lanes");
@@ -195,6 +210,7 @@ impl Product {
     fn lanes(&self, ix: &Ix, by: &dyn Fn(AxisId) -> Option<Ix>, row: Option<&Ix>, col: Option<&Ix>) -> Option<Ix> {
         let t = Ix::Axis(self.thread);
         let constant = |ix: &Ix, n: i64| ix.is_const(n);
+        let warps = |n: &Ix| n.as_const().is_some_and(|n| n > 0 && n % 32 == 0);
         match ix {
             Ix::FloorDiv(lane, four)
                 if constant(four, 4) && matches!(&**lane, Ix::Mod(a, n) if **a == t && constant(n, 32)) =>
@@ -206,8 +222,11 @@ impl Product {
             {
                 row.cloned()
             }
+            Ix::FloorDiv(lane, four) if self.one_warp && constant(four, 4) && **lane == t => row.cloned(),
             Ix::Mod(a, n) if **a == t && constant(n, 4) => col.cloned(),
-            Ix::FloorDiv(a, n) if **a == t && n.as_const().is_some_and(|n| n > 0 && n % 32 == 0) => Some(ix.clone()),
+            Ix::FloorDiv(a, n) if warps(n) && (**a == t || matches!(&**a, Ix::Mod(a, n) if **a == t && warps(n))) => {
+                Some(ix.clone())
+            }
             Ix::Axis(a) if *a == self.thread => None,
             Ix::Axis(a) => Some(by(*a).unwrap_or_else(|| ix.clone())),
             _ => match ix.operands() {

@@ -35,7 +35,7 @@ pub fn verify(kernel: &Kernel, dialect: Dialect) -> Vec<Diagnostic> {
         axes: vec![false; kernel.axes.len()],
         bufs: vec![false; kernel.bufs.len()],
         around: vec![Around::Block],
-        in_thread: None,
+        threads: None,
         in_product: false,
         out: Vec::new(),
     };
@@ -74,8 +74,8 @@ struct Verifier<'a> {
     axes: Vec<bool>,
     bufs: Vec<bool>,
     around: Vec<Around>,
-    /// The axis of the loop over threads around.
-    in_thread: Option<AxisId>,
+    /// The loop over threads around.
+    threads: Option<&'a For>,
     /// Inside a loop of a product on the matrix unit.
     in_product: bool,
     out: Vec<Diagnostic>,
@@ -414,7 +414,7 @@ impl<'a> Verifier<'a> {
             return self.say(Some(stmt), message);
         }
         if b.space == Space::Private {
-            let own = matches!((idx.first(), self.in_thread), (Some(Ix::Axis(a)), Some(t)) if *a == t);
+            let own = matches!((idx.first(), self.threads), (Some(Ix::Axis(a)), Some(t)) if *a == t.axis);
             self.check(stmt, own, "the first subscript of a private buffer must be the thread at hand");
         }
         let outside = |(ix, d): (&Ix, &u64)| ix.as_const().is_some_and(|c| c < 0 || c as u64 >= *d);
@@ -429,7 +429,7 @@ impl<'a> Verifier<'a> {
             self.check(stmt, self.dialect == Dialect::Tile, "loop IR cannot place buffers");
         }
         if b.space == Space::Shared {
-            self.check(stmt, self.in_thread.is_none(), "a buffer of one thread cannot be shared");
+            self.check(stmt, self.threads.is_none(), "a buffer of one thread cannot be shared");
             self.check(stmt, !b.shape.is_empty(), "a scalar variable cannot be shared");
         }
         if b.swizzle > 0 {
@@ -441,7 +441,7 @@ impl<'a> Verifier<'a> {
             let threads = b.shape.first().is_some_and(|n| *n <= MOST_THREADS.into());
             self.check(
                 stmt,
-                threads && self.in_thread.is_none(),
+                threads && self.threads.is_none(),
                 "a private buffer is one of all threads, at most 1024 of them",
             );
         }
@@ -477,12 +477,13 @@ impl<'a> Verifier<'a> {
                     let good = l.kind == LoopKind::Free && l.lo.is_const(0) && extent.is_some();
                     self.check(stmt, good, "a loop over threads must be free, from 0 to a constant of at most 1024");
                 }
-                self.check(stmt, self.in_thread.is_none(), "a thread cannot have threads of its own");
+                self.check(stmt, self.threads.is_none(), "a thread cannot have threads of its own");
             }
             Place::Matrix if self.in_product => {}
             Place::Matrix => {
-                let why = match self.in_thread {
-                    Some(thread) => Product::of(self.kernel, thread, l).err(),
+                let threads = |t: &For| (t.axis, t.hi.as_const().unwrap_or(0).max(0) as u64);
+                let why = match self.threads {
+                    Some(t) => Product::of(self.kernel, threads(t), l).err(),
                     None => Some("only threads compute on the matrix unit"),
                 };
                 self.check(stmt, why.is_none(), why.unwrap_or_default());
@@ -529,13 +530,13 @@ impl<'a> Verifier<'a> {
                 self.check(stmt, good, "this operation cannot combine these accumulators");
             }
         }
-        let around = (self.in_thread, self.in_product);
+        let around = (self.threads, self.in_product);
         if l.place == Place::Thread {
-            self.in_thread = Some(l.axis);
+            self.threads = Some(l);
         }
         self.in_product = l.place == Place::Matrix;
         self.inner(stmt, &l.body, if serial { Around::Breakable } else { Around::Closed }, &[l.axis]);
-        (self.in_thread, self.in_product) = around;
+        (self.threads, self.in_product) = around;
         if let Some(s) = &l.stream {
             self.check(stmt, serial && self.kernel.open, "a stream must be on a serial loop of an open kernel");
             let refs = walk::refs(&l.body);

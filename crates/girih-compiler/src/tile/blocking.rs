@@ -26,6 +26,13 @@ pub struct Blocks {
     pub bk: u64,
 }
 
+/// What a product multiplies, and what it sums up in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Types {
+    pub operand: DType,
+    pub acc: DType,
+}
+
 /// Columns of a panel of a packed right operand: two vectors, as wide as a register tile. 32 for f32 in 64-byte vectors.
 pub fn panel_width(target: &Target, dtype: DType) -> u64 {
     2 * u64::from(target.lanes_of(dtype.bytes()))
@@ -40,8 +47,8 @@ const LONGEST_STRETCH: u64 = 256;
 
 /// The blocks of a product as [`contraction_blocks`] chooses them, but for what knobs say of blocks of threads: `mc` rows and
 /// `nc` columns, and stretches of at most `kc`, as powers of two.
-pub fn blocks_of(ctx: &Context, m: Option<u64>, n: u64, k: u64, dtype: DType, in_panels: bool) -> Blocks {
-    let chosen = contraction_blocks(&ctx.target, m, n, k, dtype, in_panels);
+pub fn blocks_of(ctx: &Context, m: Option<u64>, n: u64, k: u64, types: Types, in_panels: bool) -> Blocks {
+    let chosen = contraction_blocks(&ctx.target, m, n, k, types, in_panels);
     if !ctx.target.has(Capability::Threads) {
         return chosen;
     }
@@ -50,7 +57,7 @@ pub fn blocks_of(ctx: &Context, m: Option<u64>, n: u64, k: u64, dtype: DType, in
     Blocks { bm: given(mc, chosen.bm), bn: given(nc, chosen.bn), bk: chosen.bk.min(prev_power(kc).into()) }
 }
 
-/// Chooses the blocks of an `m` x `n` x `k` product that accumulates in `dtype`; `m` is `None` where it is known at run
+/// Chooses the blocks of an `m` x `n` x `k` product; `m` is `None` where it is known at run
 /// time only.
 ///
 /// Rows: all of them, up to 512, so that the right operand is fetched and packed once; where they form no register tiles
@@ -58,11 +65,11 @@ pub fn blocks_of(ctx: &Context, m: Option<u64>, n: u64, k: u64, dtype: DType, in
 /// operand is read in place, so narrow blocks cost nothing), four where an operand has to be packed, fewer where there
 /// would be less than four blocks for each thread. Stretches of k: the greatest divisor of `k` up to 256, so that no step
 /// needs a mask, unless `k` has none above 64.
-pub fn contraction_blocks(target: &Target, m: Option<u64>, n: u64, k: u64, dtype: DType, in_panels: bool) -> Blocks {
+pub fn contraction_blocks(target: &Target, m: Option<u64>, n: u64, k: u64, types: Types, in_panels: bool) -> Blocks {
     if target.has(Capability::Threads) {
-        return blocks_of_threads(target, m, n, k, dtype);
+        return blocks_of_threads(target, m, n, k, types);
     }
-    let width = panel_width(target, dtype);
+    let width = panel_width(target, types.acc);
     let bm = match m {
         Some(m) if m <= TILE_ROWS => m.max(1),
         Some(m) if m <= MOST_ROWS && (5..=TILE_ROWS).any(|rows| m.is_multiple_of(rows)) => m,
@@ -102,9 +109,10 @@ const ALIKE: f64 = 0.1;
 /// Blocks of threads: powers of two, those of least estimated time (`tile/cost.rs`). Of estimates that are alike, those that
 /// give every multiprocessor a block, since each can have only so many bytes on their way; of these the one whose blocks fetch
 /// the fewest bytes.
-fn blocks_of_threads(target: &Target, m: Option<u64>, n: u64, k: u64, dtype: DType) -> Blocks {
+fn blocks_of_threads(target: &Target, m: Option<u64>, n: u64, k: u64, types: Types) -> Blocks {
     let rows = m.unwrap_or(GUESSED_ROWS);
-    let product = Product { batch: 1, m: rows, n, k, operand: dtype, acc: dtype };
+    let Types { operand: dtype, acc } = types;
+    let product = Product { batch: 1, m: rows, n, k, operand: dtype, acc };
     let (widest_m, widest_n) = (power(rows).min(WIDEST), power(n).min(WIDEST));
     let smallest = SMALLEST.min(widest_m * widest_n);
     let powers = |most: u64| (0..8).map(|bits| 1u64 << bits).filter(move |side| *side <= most);
@@ -141,8 +149,10 @@ fn stretched(target: &Target, bm: u64, bn: u64, k: u64, dtype: DType) -> Blocks 
 mod tests {
     use super::*;
 
+    const F32: Types = Types { operand: DType::F32, acc: DType::F32 };
+
     fn blocks(m: Option<u64>, n: u64, k: u64, in_panels: bool) -> (u64, u64, u64) {
-        let b = contraction_blocks(&Target::cpu(), m, n, k, DType::F32, in_panels);
+        let b = contraction_blocks(&Target::cpu(), m, n, k, F32, in_panels);
         (b.bm, b.bn, b.bk)
     }
 
@@ -201,12 +211,12 @@ mod tests {
             let p = Product { batch: 1, m, n, k, operand: DType::F32, acc: DType::F32 };
             let (bm, bn) = halved(&t, m, n);
             let old = Cost::of(&t, &p, stretched(&t, bm, bn, k, DType::F32)).unwrap();
-            let new = Cost::of(&t, &p, contraction_blocks(&t, Some(m), n, k, DType::F32, false)).unwrap();
+            let new = Cost::of(&t, &p, contraction_blocks(&t, Some(m), n, k, F32, false)).unwrap();
             println!("{name} {m} x {n} x {k}\n  old {old}\n  new {new}");
             assert!(new.time() <= old.time() * (1.0 + ALIKE), "{name} {m} x {n} x {k}: {new} after {old}");
         }
         let tile = |name, [m, n, k]: [u64; 3]| {
-            let b = contraction_blocks(&Target::named(name).unwrap(), Some(m), n, k, DType::F32, false);
+            let b = contraction_blocks(&Target::named(name).unwrap(), Some(m), n, k, F32, false);
             [b.bm, b.bn, b.bk]
         };
         // 112 blocks of 128 x 128 leave some of 132 without one; 108 have four too many for one round.
@@ -225,7 +235,7 @@ mod tests {
             for extent in [0, 1, 3, 129, 1 << 20, u64::MAX] {
                 for dtype in [DType::F16, DType::F32, DType::F64] {
                     for m in [None, Some(extent), Some(1)] {
-                        let b = contraction_blocks(&t, m, extent, extent, dtype, false);
+                        let b = contraction_blocks(&t, m, extent, extent, Types { operand: dtype, acc: dtype }, false);
                         assert!((1..=WIDEST).contains(&b.bm) && (1..=WIDEST).contains(&b.bn) && b.bk > 0, "{b:?}");
                     }
                 }

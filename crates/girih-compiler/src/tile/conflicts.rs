@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::base::banks::{swizzled, wavefronts};
 use crate::loops::ir::*;
+use crate::loops::matrix::Product;
 use crate::loops::walk;
 use crate::tile::edit::const_trip;
 
@@ -41,8 +42,32 @@ pub fn passes(accesses: &[Access], lies: &Buf) -> (u64, u64) {
     accesses.iter().map(|a| a.passes(lies)).fold((0, 0), |(n, m), (taken, least)| (n + taken, m + least))
 }
 
+/// The rows that the lanes give for the matrix unit: 16 bytes each.
+fn fragments(p: &Kernel, product: &Product, around: &Around, threads: i64, out: &mut BTreeMap<BufId, Vec<Access>>) {
+    let (zero, two) = (Ix::Const(0), product.cols.is_multiple_of(4));
+    let steps = product.terms / u64::from(product.a.of.terms());
+    let loads = [
+        (&product.a, product.left(&zero, &zero), product.rows / 2),
+        (&product.b, product.right(&zero, &zero, two), product.cols / if two { 4 } else { 2 }),
+    ];
+    for (side, idx, times) in loads {
+        let Some(idx) = idx else { continue };
+        let (lanes, weight) =
+            (16 / p.bufs[side.buf].element_bytes().max(1), around.weight.saturating_mul(times * steps));
+        let access = Access { idx, thread: product.thread, lanes, threads, weight };
+        out.entry(side.buf).or_default().push(access);
+    }
+}
+
 fn gather(p: &Kernel, body: &[Stmt], around: &Around, out: &mut BTreeMap<BufId, Vec<Access>>) {
     for s in body {
+        if let (Stmt::For(f), Some((thread, threads))) = (s, around.thread)
+            && f.place == Place::Matrix
+            && let Ok(product) = Product::of(p, (thread, threads as u64), f)
+        {
+            fragments(p, &product, around, threads, out);
+            continue;
+        }
         if let (Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. }, Some((thread, threads))) =
             (s, around.thread)
             && p.bufs[*buf].space == Space::Shared

@@ -22,6 +22,7 @@ use crate::tile::blocking::Blocks;
 use crate::tile::contraction::power_in;
 use crate::tile::edit::most_trips;
 use crate::tile::knobs::Knobs;
+use crate::tile::matrix::{self, Warps};
 use crate::tile::target::{Gpu, MemoryKind, Target};
 
 /// A product `out[b, m, n] = sum over k of a[b, m, k] * b[b, k, n]`.
@@ -64,6 +65,8 @@ const L2: f64 = 2.0;
 const OTHER_REGISTERS: u64 = 64;
 /// Bytes of one access.
 const ACCESS: f64 = 16.0;
+/// Products in the time that shared memory takes for the fragments of one `ldmatrix`.
+const LOADING: f64 = 2.0;
 
 /// Rows and columns of a thread's tile: 64 accumulators of the 255 registers, so that each element of an operand is used
 /// eight times; half as many of eight bytes.
@@ -115,17 +118,32 @@ impl Cost {
         let operations = 2.0 * blocks as f64 * of(bm, bn) * p.k as f64;
         let multiprocessors = u64::from(target.axes.workers.max(1));
         let slab = SLOTS * (bm + bn) * bk * p.operand.bytes();
-        let [r, c] = each_thread(p.acc, [bm.max(1), bn.max(1)], u64::from(Knobs::default().threads));
+        let most = u64::from(Knobs::default().threads);
+        let products = matrix::operand(target, p.operand, p.acc).filter(|o| bk.is_multiple_of(o.terms().into()));
+        let warps = products.and_then(|_| Warps::of([bm, bn], most, target.axes.threads.into()));
+        let [r, c] = match warps {
+            Some(warps) => warps.each([bm, bn]),
+            None => each_thread(p.acc, [bm.max(1), bn.max(1)], most),
+        };
         let threads = (bm.max(1) / r * (bn.max(1) / c)).max(1);
         let together = Cost::together(target, &gpu, threads, r * c, slab, p.acc);
         let busy = Cost::busy(blocks, multiprocessors);
         // Twice as wide takes twice as long, or longer; half as wide is not faster without the matrix unit.
-        let peak = gpu.peak / (p.acc.bytes() as f64 / 4.0).max(1.0);
+        let peak = match warps {
+            Some(_) => gpu.products * 2.0 / size,
+            None => gpu.peak / (p.acc.bytes() as f64 / 4.0).max(1.0),
+        };
         // Of what a thread issues for one element of the sum, the part that computes: it loads its rows and columns from
         // shared memory, and its share of the copies there.
         let accesses = |elements: f64| elements * size / ACCESS;
-        let issued = (r * c) as f64 + accesses((r + c) as f64) + accesses((bm + bn) as f64 / threads as f64);
-        let computing = (r * c) as f64 / issued;
+        let computing = match warps {
+            // A product has two rows and two columns of each thread. Fragments are loaded meanwhile.
+            Some(_) => ((r * c) as f64 / 4.0 / (LOADING * (r as f64 / 2.0 + c as f64 / 4.0))).min(1.0),
+            None => {
+                let issued = (r * c) as f64 + accesses((r + c) as f64) + accesses((bm + bn) as f64 / threads as f64);
+                (r * c) as f64 / issued
+            }
+        };
         Some(Cost {
             blocks,
             threads,

@@ -103,6 +103,7 @@ knobs! {
     ways: u32 = 4, 1 to 16, "Independent vector accumulators of a reduction.";
     stage_a: Option<bool> = None, 0 to 1, "Pack a contraction's left operand: 0 never, 1 always.";
     stage_b: Option<bool> = None, 0 to 1, "Pack a contraction's right operand: 0 never, 1 always.";
+    tensor_core: bool = true, 0 to 1, "Multiply on the matrix unit of a GPU.";
     register_tile: bool = true, 0 to 1, "Hold tiles of a contraction's accumulator in registers.";
     split_edges: bool = true, 0 to 1, "Turn edge conditions into loop bounds, or into tests of whole blocks.";
     interchange: bool = true, 0 to 1, "Reorder and block loops so that memory is walked in order.";

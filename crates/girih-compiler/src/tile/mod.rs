@@ -20,6 +20,7 @@
 //! [`Place`]: crate::loops::ir::Place
 //! [`Combine`]: crate::loops::ir::Combine
 
+pub mod accumulator;
 pub mod affine;
 pub mod blocking;
 pub mod boxes;
@@ -29,6 +30,7 @@ pub mod cost;
 pub mod edit;
 pub mod epilogue;
 pub mod knobs;
+pub mod matrix;
 pub mod numbered;
 pub mod open;
 pub mod rules;
@@ -41,7 +43,7 @@ use crate::base::rule::{Rule, Rules};
 use crate::loops::ir::Kernel;
 use crate::loops::model::Plan;
 use knobs::Knobs;
-use target::Capability::{AsyncCopies, Caches, TensorCopies, Threads, VectorArithmetic, Workers};
+use target::Capability::{AsyncCopies, Caches, Products, TensorCopies, Threads, VectorArithmetic, Workers};
 use target::{Capability, Target};
 
 /// What a rule of Tile IR may look at besides the program.
@@ -71,6 +73,7 @@ const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::chunk_matmul_k::RULE, &[&[Threads]]),
     (rules::stage_inputs::RULE, &[&[Caches, VectorArithmetic], &[Threads]]),
     (rules::tma_copy::RULE, &[&[Threads, TensorCopies]]),
+    (rules::tensor_core::RULE, &[&[Threads, Products]]),
     (rules::register_tile::RULE, &[&[VectorArithmetic], &[Threads]]),
     (rules::cooperative_reduce::RULE, &[&[Threads]]),
     (rules::keep_rows::RULE, &[&[Threads]]),

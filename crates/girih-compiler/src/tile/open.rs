@@ -24,6 +24,16 @@ pub struct Sum<'a> {
     pub y: ValId,
 }
 
+impl Sum<'_> {
+    /// What its right operand is before it is converted.
+    pub fn operand(&self, kernel: &Kernel) -> Option<DType> {
+        match kernel.vals.get(self.roles.b)?.ty {
+            Ty::Num(dtype) => Some(dtype),
+            Ty::Ptr(_) => None,
+        }
+    }
+}
+
 /// The loops of one sum.
 pub fn sum(f: &For) -> Result<Sum<'_>, String> {
     let (mut loops, mut inside) = (vec![f], vec![]);

@@ -30,7 +30,7 @@ impl Lower<'_> {
     pub(super) fn product(&mut self, f: &l::For) -> Res<()> {
         let thread = self.axes.iter().find(|(_, ix)| **ix == k::Ix::Thread).map(|(axis, _)| *axis);
         let thread = thread.ok_or_else(|| self.unplaced(f, "only threads compute on the matrix unit"))?;
-        let p = Product::of(self.src, thread, f).map_err(|why| self.unplaced(f, why))?;
+        let p = Product::of(self.src, (thread, self.out.threads.into()), f).map_err(|why| self.unplaced(f, why))?;
         let Storage::Slot(acc) = self.storage(p.acc)? else {
             return Err(self.unplaced(f, "its sums are in no array"));
         };
@@ -52,15 +52,15 @@ impl Lower<'_> {
         let unroll = if steps <= MOST_STEPS { steps as u32 } else { 0 };
         self.times(p.axes[2], steps, unroll, |s, _| {
             s.times(p.axes[1], loads, loads as u32, |s, at| {
-                let b = s.fragment(&p.b, &right, &facts, words)?;
+                let b = s.fragment("b", &p.b, &right, &facts, words)?;
                 let index = k::Ix::mul(at, k::Ix::Const(words.into()));
                 s.push(store(k::Address::Slot { buf: columns, index }, k::Opnd::Val(b)));
                 Ok(())
             })?;
             s.times(p.axes[0], pairs, pairs as u32, |s, row| {
-                let a = s.fragment(&p.a, &left, &facts, 4)?;
+                let a = s.fragment("a", &p.a, &left, &facts, 4)?;
                 s.times(p.axes[1], tiles, tiles as u32, |s, col| {
-                    let b = s.value("b", k::Ty::num(DType::I32, 2));
+                    let b = s.value("b_t", k::Ty::num(DType::I32, 2));
                     let first = k::Ix::mul(col, k::Ix::Const(2));
                     s.push(load(b, k::Address::Slot { buf: columns, index: first.clone() }));
                     let sums = |half: u64| {
@@ -76,13 +76,13 @@ impl Lower<'_> {
     }
 
     /// The lanes' words of an operand.
-    fn fragment(&mut self, side: &Side, idx: &[l::Ix], facts: &Facts, words: u32) -> Res<k::ValId> {
+    fn fragment(&mut self, name: &str, side: &Side, idx: &[l::Ix], facts: &Facts, words: u32) -> Res<k::ValId> {
         let Storage::Slot(slot) = self.storage(side.buf)? else {
             return Err("an operand of a product is not in shared memory".to_string());
         };
         let linear = simplify(&self.linear(side.buf, idx)?, facts);
         let place = self.place_in(side.buf, slot, &linear)?;
-        let dst = self.value(&self.buf(side.buf)?.name.clone(), k::Ty::num(DType::I32, words));
+        let dst = self.value(name, k::Ty::num(DType::I32, words));
         self.push(k::Stmt::LoadMatrix { dst, place, transposed: side.transposed });
         Ok(dst)
     }

@@ -22,6 +22,7 @@ pub mod spread_threads;
 pub mod stage_inputs;
 pub mod stream_rows;
 pub mod swizzle;
+pub mod tensor_core;
 pub mod tileify;
 pub mod tma_copy;
 pub mod transpose;

@@ -7,7 +7,7 @@ use crate::index::{Facts, simplify};
 use crate::loops::ir::*;
 use crate::tile::Context;
 use crate::tile::affine;
-use crate::tile::blocking::{Blocks, blocks_of, panel_width};
+use crate::tile::blocking::{Blocks, Types, blocks_of, panel_width};
 use crate::tile::contraction::num_type;
 use crate::tile::cost::{Cost, Product};
 use crate::tile::edit;
@@ -115,7 +115,8 @@ impl<'a> Tiling<'a> {
         };
         let in_panels = nest.sums.iter().all(panels);
         let (cols, depth) = (n.known().unwrap_or(GUESS), k.known().unwrap_or(GUESS));
-        let blocks = blocks_of(ctx, m.known(), cols, depth, acc, in_panels);
+        let operand = first.operand(kernel).unwrap_or(acc);
+        let blocks = blocks_of(ctx, m.known(), cols, depth, Types { operand, acc }, in_panels);
         (m.block, n.block, k.block) = (blocks.bm, blocks.bn, blocks.bk);
         let like = |side: &Side| side.axes.first().map_or(AxisId(0), |a| a.0);
         let (like_m, like_n, like_k) = (like(&m), like(&n), like(&k));
@@ -137,10 +138,7 @@ impl<'a> Tiling<'a> {
         let Cuts { m, n, k, batch, .. } = &self.cuts;
         let tile = Blocks { bm: m.block, bn: n.block, bk: k.block };
         let sum = nest.sums.first()?;
-        let operand = match self.b.kernel.vals.get(sum.roles.b)?.ty {
-            Ty::Num(dtype) => dtype,
-            Ty::Ptr(_) => return None,
-        };
+        let operand = sum.operand(self.b.kernel)?;
         let acc = num_type(self.b.kernel, sum.roles.acc)?;
         let sums = nest.sums.len() as u64;
         let product = Product {

@@ -5,46 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Parts;
 use crate::base::rule::{Log, Refusal};
 use crate::loops::ir::*;
-use crate::loops::walk::{self, buffer_uses, refs};
+use crate::loops::walk::{self, refs};
 use crate::num::DType;
 use crate::tile::Context;
+use crate::tile::accumulator::{self, Kept, Numbering, Tile, keep};
 use crate::tile::affine::{self, Stride};
-use crate::tile::contraction::{Nest, nest_at, num_type, power_in};
+use crate::tile::contraction::{Nest, num_type, power_in};
 use crate::tile::cost::{each_thread, most_each};
-use crate::tile::edit::{self, const_trip, new_axis};
+use crate::tile::edit::{self, new_axis};
 use crate::tile::sharing::Share;
 
-/// Shares every accumulator among the threads' registers: for as long as the block lives where all that touches it goes
-/// element by element, and otherwise for each sum.
+/// Shares every accumulator among the threads' registers.
 pub(super) fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    let mut kernel = p.clone();
-    let mut changed = false;
-    for acc in accumulators(p) {
-        let site = format!("contraction into {}", p.bufs[acc].name);
-        let mut made = kernel.clone();
-        match share(&mut made, ctx, acc) {
-            Ok(tile) => {
-                log.applied(format!("{site}: {tile}"));
-                (kernel, changed) = (made, true);
-            }
-            Err(why) => log.refused(site, why),
-        }
-    }
-    changed.then_some(kernel)
-}
-
-/// The accumulators of the contractions that no thread has yet.
-fn accumulators(p: &Kernel) -> Vec<BufId> {
-    let mut out = vec![];
-    walk::visit(&p.body, &mut |s| {
-        if let Stmt::For(f) = s
-            && let Some(c) = &f.contraction
-            && !out.contains(&c.acc)
-        {
-            out.push(c.acc);
-        }
-    });
-    out
+    accumulator::each(p, log, &mut |kernel, acc| share(kernel, ctx, acc))
 }
 
 fn share(kernel: &mut Kernel, ctx: &Context, acc: BufId) -> Result<String, Refusal> {
@@ -53,32 +26,11 @@ fn share(kernel: &mut Kernel, ctx: &Context, acc: BufId) -> Result<String, Refus
     }
     let dtype = num_type(kernel, acc).ok_or("its accumulator holds addresses")?;
     let [m, n] = <[u64; 2]>::try_from(&kernel.bufs[acc].shape[..]).map_err(|_| "its accumulator is not a matrix")?;
-    let (mut layouts, mut other) = (None, "its loops are not a nest of their own");
-    walk::visit(&kernel.body, &mut |s| match nest_at(s) {
-        Some(Ok(nest)) if nest.roles.acc == acc => {
-            let new = Layouts::of(kernel, &nest, [m, n]);
-            layouts = Some(layouts.take().map_or(new.clone(), |old: Result<Layouts, String>| old.and(new)));
-        }
-        Some(Err(why)) => other = why,
-        _ => {}
-    });
-    let layouts = layouts.unwrap_or(Err(other.to_string()))?;
+    let nests = accumulator::nests(kernel, acc)?;
+    let layouts = Layouts::of(kernel, &nests[0]);
     let (rows, cols) = shares(ctx, dtype, [m, n], &layouts)?;
-    let tile = Tile { acc, shape: [m, n], rows, cols, whole: true };
-    let threads = tile.threads();
-    let size = format!("{} x {} for each of {threads} threads", rows.each, cols.each);
-    let mut alike = kernel.clone();
-    let body = std::mem::take(&mut alike.body);
-    if let Ok(body) = tile.body(&mut alike, body) {
-        *kernel = Kernel { body, ..alike };
-        let b = &mut kernel.bufs[acc];
-        (b.shape, b.space) = (vec![threads, rows.each, cols.each], Space::Private);
-        return Ok(size);
-    }
-    let tile = Tile { whole: false, ..tile };
-    let body = std::mem::take(&mut kernel.body);
-    kernel.body = tile.body(kernel, body)?;
-    Ok(format!("{size}, in registers during the sum only, as {NOT_ALIKE}"))
+    let tile = Tile { acc, shape: [m, n], rows, cols, numbering: Numbering::Lines, whole: true };
+    Ok(tile.place(kernel, &contraction)?)
 }
 
 /// Along which of its axes each operand's buffer runs.
@@ -90,27 +42,14 @@ struct Layouts {
 }
 
 impl Layouts {
-    fn of(kernel: &Kernel, nest: &Nest, shape: [u64; 2]) -> Result<Layouts, String> {
-        nest.alone()?;
-        let Nest { roles, m, n, .. } = nest;
-        let place = [Ix::Axis(roles.m), Ix::Axis(roles.n)];
-        let mut whole = [*m, *n] == shape;
-        for s in &nest.reduce.body {
-            if let Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. } = s
-                && *buf == roles.acc
-            {
-                whole &= *idx == place;
-            }
-        }
-        if !whole {
-            return Err("the accumulator's place is not one per row and column".to_string());
-        }
+    fn of(kernel: &Kernel, nest: &Nest) -> Layouts {
+        let roles = nest.roles;
         let parts = Parts::of(nest);
         let along = |list: &[Stmt], own: AxisId| match side(kernel, list, nest.roles.k, own) {
             Some((_, Along::Own, lanes)) => lanes,
             _ => 1,
         };
-        Ok(Layouts { rows: along(&parts.rows, roles.m), cols: along(&parts.cols, roles.n) })
+        Layouts { rows: along(&parts.rows, roles.m), cols: along(&parts.cols, roles.n) }
     }
 }
 
@@ -182,269 +121,70 @@ fn shares(ctx: &Context, dtype: DType, [m, n]: [u64; 2], layouts: &Layouts) -> R
     Ok((share("r", m, rows, layouts.rows), share("c", n, cols, layouts.cols)))
 }
 
-/// An accumulator in the registers of the threads of a block.
-struct Tile {
-    acc: BufId,
-    shape: [u64; 2],
-    rows: Share,
-    cols: Share,
-    /// For as long as the block lives; otherwise during each sum, and in memory between.
-    whole: bool,
-}
-
-impl Tile {
-    fn threads(&self) -> u64 {
-        self.rows.threads * self.cols.threads
-    }
-
-    /// The statements that touch the accumulator, by the threads that have its elements.
-    fn body(&self, kernel: &mut Kernel, body: Vec<Stmt>) -> Result<Vec<Stmt>, String> {
-        let mut out = Vec::with_capacity(body.len());
-        for mut s in body {
-            if !buffer_uses(std::slice::from_ref(&s)).contains_key(&self.acc) || matches!(s, Stmt::Local { .. }) {
-                out.push(s);
-                continue;
-            }
-            match (nest_at(&s), &s) {
-                (Some(Ok(nest)), _) if nest.roles.acc == self.acc => {
-                    let made = self.contraction(kernel, &nest)?;
-                    out.push(made);
-                    continue;
-                }
-                (_, _) if !self.whole => {}
-                (_, Stmt::For(f)) if f.kind == LoopKind::Free && f.place == Place::None => {
-                    let made = self.elements(kernel, f)?;
-                    out.push(made);
-                    continue;
-                }
-                (_, Stmt::Read { .. } | Stmt::Write { .. } | Stmt::Print { .. }) => return Err(NOT_ALIKE.to_string()),
-                _ => {}
-            }
-            for inner in walk::bodies_mut(&mut s) {
-                *inner = self.body(kernel, std::mem::take(inner))?;
-            }
-            out.push(s);
+/// The sum: step by step of the reduction, each operand's elements of a thread into registers, then the products.
+fn contraction(tile: &Tile, kernel: &mut Kernel, nest: &Nest) -> Result<Stmt, String> {
+    let parts = Parts::of(nest);
+    let k = nest.roles.k;
+    // The elements along the sum that one access takes are taken before they are needed.
+    let sides = [(&parts.rows, nest.roles.m), (&parts.cols, nest.roles.n)];
+    let ahead = |(list, own): &(&Vec<Stmt>, AxisId)| match side(kernel, list, k, *own) {
+        Some((_, Along::Sum, lanes)) => Some(lanes),
+        _ => None,
+    };
+    let step = sides.iter().filter_map(ahead).min().unwrap_or(1);
+    let step = power_in(nest.k).min(step);
+    tile.threads_around(kernel, |kernel, thread| {
+        let (outer, inner) = (new_axis(kernel, k, "1"), new_axis(kernel, k, "2"));
+        let first = Ix::mul(Ix::Axis(outer), Ix::Const(step as i64));
+        let at = if step > 1 { Ix::add(first.clone(), Ix::Axis(inner)) } else { Ix::Axis(outer) };
+        let (mut before, mut body) =
+            (vec![], edit::place_axes(&parts.once, &[(k, at.clone())].into(), &BTreeMap::new()));
+        let mut kept = BTreeMap::new();
+        let needed = refs(&parts.sums).vals_used;
+        for (left, list, own, share, number) in [
+            (true, &parts.rows, nest.roles.m, tile.rows, &thread.row),
+            (false, &parts.cols, nest.roles.n, tile.cols, &thread.col),
+        ] {
+            let load = Load { left, list, own, share, number, k, at: &at, first: &first, inner, step, needed: &needed };
+            load.build(kernel, &mut before, &mut body, &mut kept);
         }
-        Ok(out)
-    }
-
-    /// A loop over the threads, given the thread's number among the rows and among the columns.
-    fn threads_around(
-        &self,
-        kernel: &mut Kernel,
-        body: impl FnOnce(&mut Kernel, Thread) -> Result<Vec<Stmt>, String>,
-    ) -> Result<Stmt, String> {
-        let t = kernel.axes.push(Axis { name: "t".into(), from: None });
-        let across = Ix::Const(self.cols.threads as i64);
-        let row = Ix::floor_div(Ix::Axis(t), across.clone());
-        let col = Ix::modulo(Ix::Axis(t), across);
-        let body = body(kernel, Thread { number: Ix::Axis(t), row, col })?;
-        Ok(edit::loop_with(t, Ix::Const(self.threads() as i64), body, |f| f.place = Place::Thread))
-    }
-
-    /// What is done with each element, row by row, by the thread that has it.
-    fn elements(&self, kernel: &mut Kernel, i: &For) -> Result<Stmt, String> {
-        let Some((Stmt::For(j), before)) = i.body.split_last() else { return Err(NOT_ALIKE.to_string()) };
-        let at = [Ix::Axis(i.axis), Ix::Axis(j.axis)];
-        let mut good = j.kind == LoopKind::Free
-            && j.place == Place::None
-            && [const_trip(i), const_trip(j)] == self.shape.map(Some);
-        good &= before.iter().all(edit::is_pure) && !refs(before).bufs_read.contains(&self.acc);
-        walk::visit(&j.body, &mut |s| match s {
-            Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. } if *buf == self.acc => good &= *idx == at,
-            Stmt::For(f) => good &= f.place == Place::None && f.contraction.is_none(),
-            Stmt::Print { .. } => good = false,
-            _ => {}
-        });
-        if !good {
-            return Err(NOT_ALIKE.to_string());
-        }
-        // What is loaded for a column is loaded once for all rows.
-        let (of_col, of_element) = self.columns(before, i.axis, &j.body);
-        let needed = refs(&of_element).vals_used;
-        self.threads_around(kernel, |kernel, thread| {
-            let (mut out, mut kept) = (vec![], BTreeMap::new());
-            if of_col.iter().any(|s| matches!(s, Stmt::Load { .. })) {
-                for val in of_col.iter().filter_map(walk::def).filter(|v| needed.contains(v)) {
-                    let made = keep(kernel, val, false, self.cols.each, None);
-                    out.push(Stmt::Local { buf: made.buf });
-                    kept.insert(val, made);
-                }
-                out.extend(self.cols.slots(kernel, j.axis, &thread.col, false, &mut |_, c, col| {
-                    let mut body = edit::place_axes(&of_col, &[(j.axis, col)].into(), &BTreeMap::new());
-                    body.extend(kept.iter().map(|(v, k)| k.write(&c, *v)));
-                    body
-                }));
+        let [m, n] = [nest.roles.m, nest.roles.n];
+        let registers = match tile.whole {
+            true => tile.acc,
+            false => {
+                let Buf { ty, name, .. } = &kernel.bufs[tile.acc];
+                let part = Buf::new(format!("{name}_r"), *ty, vec![tile.rows.each, tile.cols.each]);
+                kernel.bufs.push(part)
             }
-            let of_element = if kept.is_empty() { &j.body } else { &of_element };
-            out.extend(self.rows.slots(kernel, i.axis, &thread.row, false, &mut |kernel, r, row| {
-                let mut out = edit::place_axes(before, &[(i.axis, row.clone())].into(), &BTreeMap::new());
-                out.extend(self.cols.slots(kernel, j.axis, &thread.col, false, &mut |_, c, col| {
-                    let by = [(i.axis, row.clone()), (j.axis, col)].into();
-                    let mut body: Vec<Stmt> = kept.values().map(|k| k.read(&r, &c)).collect();
-                    let mut own = edit::place_axes(of_element, &by, &BTreeMap::new());
-                    walk::subst_vals(&mut own, &mut |v| kept.get(&v).map(|k| Opnd::Val(k.again)));
-                    self.in_registers(&mut own, self.acc, &self.slot(&thread, &r, &c));
-                    body.extend(own);
-                    body
-                }));
-                out
-            }));
-            Ok(out)
-        })
-    }
-
-    /// The statements for an element as those that are the same for all rows, and the others.
-    fn columns(&self, before: &[Stmt], row: AxisId, body: &[Stmt]) -> (Vec<Stmt>, Vec<Stmt>) {
-        let mut varying: BTreeSet<ValId> = before.iter().filter_map(walk::def).collect();
-        body.iter().cloned().partition(|s| {
-            let facts = walk::refs_of(s);
-            let pure = edit::is_pure(s) && !matches!(s, Stmt::Read { .. });
-            let fixed = pure && !facts.axes_used.contains(&row) && facts.vals_used.is_disjoint(&varying);
-            if !fixed {
-                varying.extend(walk::def(s));
-            }
-            fixed
-        })
-    }
-
-    /// The subscripts of a thread's accumulator.
-    fn slot(&self, thread: &Thread, r: &Ix, c: &Ix) -> Vec<Ix> {
-        let thread = self.whole.then(|| thread.number.clone());
-        thread.into_iter().chain([r.clone(), c.clone()]).collect()
-    }
-
-    /// Accesses of the accumulator as those of registers.
-    fn in_registers(&self, body: &mut [Stmt], registers: BufId, at: &[Ix]) {
-        walk::visit_mut(body, &mut |s| {
-            if let Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. } = s
-                && *buf == self.acc
-            {
-                (*buf, *idx) = (registers, at.to_vec());
-            }
-        });
-    }
-
-    /// Copies a thread's part of the accumulator into registers, or back.
-    fn copied(
-        &self,
-        kernel: &mut Kernel,
-        thread: &Thread,
-        axes: [AxisId; 2],
-        registers: BufId,
-        back: bool,
-    ) -> Vec<Stmt> {
-        let Buf { ty, name, .. } = kernel.bufs[self.acc].clone();
-        self.rows.slots(kernel, axes[0], &thread.row, false, &mut |kernel, r, row| {
-            self.cols.slots(kernel, axes[1], &thread.col, true, &mut |kernel, c, col| {
-                let dst = kernel.vals.push(Val { ty, name: name.clone() });
-                let (here, there) = ((registers, self.slot(thread, &r, &c)), (self.acc, vec![row.clone(), col]));
-                let ((from, idx), (to, at)) = if back { (here, there) } else { (there, here) };
-                vec![Stmt::Read { dst, buf: from, idx }, Stmt::Write { buf: to, idx: at, value: Opnd::Val(dst) }]
-            })
-        })
-    }
-
-    /// The sum: step by step of the reduction, each operand's elements of a thread into registers, then the products.
-    fn contraction(&self, kernel: &mut Kernel, nest: &Nest) -> Result<Stmt, String> {
-        let parts = Parts::of(nest);
-        let k = nest.roles.k;
-        // The elements along the sum that one access takes are taken before they are needed.
-        let sides = [(&parts.rows, nest.roles.m), (&parts.cols, nest.roles.n)];
-        let ahead = |(list, own): &(&Vec<Stmt>, AxisId)| match side(kernel, list, k, *own) {
-            Some((_, Along::Sum, lanes)) => Some(lanes),
-            _ => None,
         };
-        let step = sides.iter().filter_map(ahead).min().unwrap_or(1);
-        let step = power_in(nest.k).min(step);
-        self.threads_around(kernel, |kernel, thread| {
-            let (outer, inner) = (new_axis(kernel, k, "1"), new_axis(kernel, k, "2"));
-            let first = Ix::mul(Ix::Axis(outer), Ix::Const(step as i64));
-            let at = if step > 1 { Ix::add(first.clone(), Ix::Axis(inner)) } else { Ix::Axis(outer) };
-            let (mut before, mut body) =
-                (vec![], edit::place_axes(&parts.once, &[(k, at.clone())].into(), &BTreeMap::new()));
-            let mut kept = BTreeMap::new();
-            let needed = refs(&parts.sums).vals_used;
-            for (left, list, own, share, number) in [
-                (true, &parts.rows, nest.roles.m, self.rows, &thread.row),
-                (false, &parts.cols, nest.roles.n, self.cols, &thread.col),
-            ] {
-                let load =
-                    Load { left, list, own, share, number, k, at: &at, first: &first, inner, step, needed: &needed };
-                load.build(kernel, &mut before, &mut body, &mut kept);
-            }
-            let [m, n] = [nest.roles.m, nest.roles.n];
-            let registers = match self.whole {
-                true => self.acc,
-                false => {
-                    let Buf { ty, name, .. } = &kernel.bufs[self.acc];
-                    let part = Buf::new(format!("{name}_r"), *ty, vec![self.rows.each, self.cols.each]);
-                    kernel.bufs.push(part)
-                }
-            };
-            body.extend(self.rows.slots(kernel, m, &thread.row, false, &mut |kernel, r, row| {
-                self.cols.slots(kernel, n, &thread.col, false, &mut |_, c, col| {
-                    let mut out: Vec<Stmt> = kept.values().map(|k: &Kept| k.read(&r, &c)).collect();
-                    let by = [(m, row.clone()), (n, col), (k, at.clone())].into();
-                    let mut sums = edit::place_axes(&parts.sums, &by, &BTreeMap::new());
-                    walk::subst_vals(&mut sums, &mut |v| kept.get(&v).map(|k| Opnd::Val(k.again)));
-                    self.in_registers(&mut sums, registers, &self.slot(&thread, &r, &c));
-                    out.extend(sums);
-                    out
-                })
-            }));
-            if step > 1 {
-                body = vec![edit::loop_with(inner, Ix::Const(step as i64), body, |f| {
-                    (f.kind, f.place) = (LoopKind::Reduce, Place::Unroll);
-                })];
-            }
-            before.extend(body);
-            let steps = Ix::Const((nest.k / step) as i64);
-            let steps = edit::loop_with(outer, steps, before, |f| f.kind = LoopKind::Reduce);
-            if self.whole {
-                return Ok(vec![steps]);
-            }
-            let mut out = vec![Stmt::Local { buf: registers }];
-            out.extend(self.copied(kernel, &thread, [m, n], registers, false));
-            out.push(steps);
-            out.extend(self.copied(kernel, &thread, [m, n], registers, true));
-            Ok(out)
-        })
-    }
-}
-
-const NOT_ALIKE: &str = "something touches its accumulator other than element by element";
-
-/// A thread: its number in the block, among the threads that share the rows, and among those that share the columns.
-struct Thread {
-    number: Ix,
-    row: Ix,
-    col: Ix,
-}
-
-/// A value of one side of the product that waits in registers, one for each slot of that side.
-struct Kept {
-    buf: BufId,
-    left: bool,
-    /// Where there are several steps of the sum: the axis over them.
-    along: Option<AxisId>,
-    /// What the products read it as.
-    again: ValId,
-}
-
-impl Kept {
-    fn read(&self, r: &Ix, c: &Ix) -> Stmt {
-        let slot = if self.left { r } else { c };
-        Stmt::Read { dst: self.again, buf: self.buf, idx: self.at(slot) }
-    }
-
-    fn write(&self, slot: &Ix, value: ValId) -> Stmt {
-        Stmt::Write { buf: self.buf, idx: self.at(slot), value: Opnd::Val(value) }
-    }
-
-    fn at(&self, slot: &Ix) -> Vec<Ix> {
-        std::iter::once(slot.clone()).chain(self.along.map(Ix::Axis)).collect()
-    }
+        body.extend(tile.rows.slots(kernel, m, &thread.row, false, &mut |kernel, r, row| {
+            tile.cols.slots(kernel, n, &thread.col, false, &mut |_, c, col| {
+                let mut out: Vec<Stmt> = kept.values().map(|k: &Kept| k.read(&r, &c)).collect();
+                let by = [(m, row.clone()), (n, col), (k, at.clone())].into();
+                let mut sums = edit::place_axes(&parts.sums, &by, &BTreeMap::new());
+                walk::subst_vals(&mut sums, &mut |v| kept.get(&v).map(|k| Opnd::Val(k.again)));
+                tile.in_registers(&mut sums, registers, &tile.slot(&thread, &r, &c));
+                out.extend(sums);
+                out
+            })
+        }));
+        if step > 1 {
+            body = vec![edit::loop_with(inner, Ix::Const(step as i64), body, |f| {
+                (f.kind, f.place) = (LoopKind::Reduce, Place::Unroll);
+            })];
+        }
+        before.extend(body);
+        let steps = Ix::Const((nest.k / step) as i64);
+        let steps = edit::loop_with(outer, steps, before, |f| f.kind = LoopKind::Reduce);
+        if tile.whole {
+            return Ok(vec![steps]);
+        }
+        let mut out = vec![Stmt::Local { buf: registers }];
+        out.extend(tile.copied(kernel, &thread, [m, n], registers, false));
+        out.push(steps);
+        out.extend(tile.copied(kernel, &thread, [m, n], registers, true));
+        Ok(out)
+    })
 }
 
 /// What brings a thread's elements of one operand into registers.
@@ -521,15 +261,6 @@ impl Load<'_> {
         kept.extend(raw.into_iter().filter(|(v, _)| self.needed.contains(v)));
         kept.extend(made);
     }
-}
-
-/// Registers for a value of each of some slots, and of each step of the sum along an axis.
-fn keep(kernel: &mut Kernel, val: ValId, left: bool, slots: u64, along: Option<(AxisId, u64)>) -> Kept {
-    let Val { ty, name } = kernel.vals[val].clone();
-    let shape = std::iter::once(slots).chain(along.map(|(_, steps)| steps)).collect();
-    let buf = kernel.bufs.push(Buf::new(format!("{name}_r"), ty, shape));
-    let again = kernel.vals.push(Val { ty, name });
-    Kept { buf, left, along: along.map(|(axis, _)| axis), again }
 }
 
 #[cfg(test)]

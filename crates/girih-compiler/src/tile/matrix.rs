@@ -1,0 +1,91 @@
+//! How the warps of a block share a product on the matrix unit.
+//!
+//! ```text
+//! 128 x 128 in f16, at most 256 threads   -->   2 x 4 warps, each with 64 x 32 elements: 8 x 8 for a thread
+//! ```
+
+use crate::loops::matrix::{COLS, Operand, ROWS};
+use crate::num::DType;
+use crate::tile::contraction::power_in;
+use crate::tile::target::{MatrixUnit, Target};
+
+/// The warps of a block along the rows and the columns of its product.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Warps {
+    pub down: u64,
+    pub across: u64,
+}
+
+/// Accumulators of a thread, which leave room for fragments, and how many there may be where threads are few.
+const REGISTERS: u64 = 64;
+const MOST_REGISTERS: u64 = 128;
+/// Warps of a block, one for each part of a multiprocessor.
+const ENOUGH: u64 = 4;
+
+impl Warps {
+    pub fn count(self) -> u64 {
+        self.down * self.across
+    }
+
+    /// A thread's elements of the rows and of the columns.
+    pub fn each(self, [m, n]: [u64; 2]) -> [u64; 2] {
+        [m / (8 * self.down), n / (4 * self.across)]
+    }
+
+    /// Those that read least from shared memory, of those whose threads hold their accumulators; `None` where the extents are
+    /// no whole numbers of products. More than `threads` are taken only where it needs them.
+    pub fn of([m, n]: [u64; 2], threads: u64, most_threads: u64) -> Option<Warps> {
+        let powers = |most: u64| (0..6).map(|bits| 1u64 << bits).filter(move |w| *w <= most);
+        let (most_down, most_across) = (power_in(m) / ROWS, power_in(n) / COLS);
+        let all = powers(most_down).flat_map(|down| powers(most_across).map(move |across| Warps { down, across }));
+        let registers = |w: &Warps| w.each([m, n]).iter().product::<u64>();
+        let fits = |w: &Warps| 32 * w.count() <= most_threads && registers(w) <= MOST_REGISTERS;
+        let cost = |w: &Warps| {
+            let many = (32 * w.count() > threads, registers(w) > REGISTERS, w.count() < ENOUGH);
+            (many, w.across * m + w.down * n, w.count(), w.across)
+        };
+        all.filter(fits).min_by_key(cost)
+    }
+}
+
+/// What the matrix unit takes as a product of these numbers, summed up in `acc`.
+pub fn operand(target: &Target, operand: DType, acc: DType) -> Option<Operand> {
+    let of = match (operand, acc) {
+        (DType::F16, DType::F32) => Operand::F16,
+        (DType::BF16, DType::F32) => Operand::BF16,
+        (DType::TF32, DType::F32) => Operand::TF32,
+        (DType::I8, DType::I32) => Operand::S8,
+        _ => return None,
+    };
+    target.matrix_units.contains(&MatrixUnit::Mma).then_some(of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warps_share_what_they_can_hold() {
+        let of = |m, n| Warps::of([m, n], 256, 1024).map(|w| (w.down, w.across));
+        for ((m, n), want) in [
+            ((128, 128), Some((2, 4))),
+            ((64, 128), Some((2, 2))),
+            ((32, 32), Some((2, 2))),
+            ((16, 16), Some((1, 2))),
+            ((16, 8), Some((1, 1))),
+            ((256, 128), Some((4, 2))),
+            ((8, 128), None),
+            ((16, 4), None),
+            ((1024, 1024), None),
+        ] {
+            assert_eq!(of(m, n), want, "{m} x {n}");
+        }
+        for m in [16, 32, 64, 128, 256] {
+            for n in [8, 16, 32, 64, 128, 256] {
+                let w = Warps::of([m, n], 256, 1024).unwrap();
+                let [r, c] = w.each([m, n]);
+                assert_eq!((r % 2, c % 2, r * c * 32 * w.count()), (0, 0, m * n));
+            }
+        }
+    }
+}
