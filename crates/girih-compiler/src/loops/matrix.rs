@@ -5,8 +5,8 @@
 //!
 //! ```text
 //! for t in 0..128: free thread
-//!   for r in 0..4: free matrix                         row r*16 + t//64*8 + t%32//4
-//!     for c in 0..8: free matrix                       column c//2*16 + t//32%2*8 + t%4*2 + c%2
+//!   for r in 0..4: free matrix                         row t//64*32 + r*8 + t%32//4
+//!     for c in 0..8: free matrix                       column t//32%2*32 + c//2*8 + t%4*2 + c%2
 //!       for k in 0..64: reduce matrix
 //!         x: f16 = a_s[<row>, k]
 //!         y: f16 = b_s[k, <column>]
@@ -157,11 +157,26 @@ impl Product {
             b: b?,
             acc: body.acc.0,
         };
-        let zero = Ix::Const(0);
-        if made.left(&zero, &zero).is_none() || made.right(&zero, &zero, false).is_none() {
-            return Err("its rows and columns do not follow from warps and lanes");
+        if !made.a_lies(kernel, threads) || !made.b_lies(kernel, threads) {
+            return Err("an operand does not lie as the matrix unit reads it");
         }
         Ok(made)
+    }
+
+    /// Whether what a row of `ldmatrix` has lies side by side, from a multiple of 16 bytes on.
+    fn a_lies(&self, kernel: &Kernel, threads: u64) -> bool {
+        let [r, _, _] = self.axes;
+        let at = |slot: u64, line: i64| self.at(&self.a, &[(r, Ix::Const(slot as i64))], Some(Ix::Const(line)), None);
+        (0..self.rows).all(|slot| self.a.lies(kernel, self, threads, &|line| at(slot, line)))
+    }
+
+    fn b_lies(&self, kernel: &Kernel, threads: u64) -> bool {
+        let [_, c, _] = self.axes;
+        let at = |tile: u64, line: i64| {
+            let slot = Ix::Const(tile as i64 * 2 + line % 2);
+            self.at(&self.b, &[(c, slot)], None, Some(Ix::Const(line / 2)))
+        };
+        (0..self.cols / 2).all(|tile| self.b.lies(kernel, self, threads, &|line| at(tile, line)))
     }
 
     /// Which row of the left operand each lane gives for four matrices: the products' rows by `pair` of slots, their terms by
@@ -252,11 +267,35 @@ impl Side {
         }
         let (last, others) = idx.split_last().ok_or("an operand is no matrix")?;
         let transposed = !last.has_axis(terms);
-        let (along, across) = if transposed { (own, terms) } else { (terms, own) };
-        if others.iter().any(|ix| ix.has_axis(along)) || last.has_axis(across) || transposed && of.bytes() != 2 {
+        // Terms that lie side by side do so from one to the next; where rows or columns do, that follows from the lanes.
+        let side_by_side = last.linear(terms).is_some_and(|(by, _)| by.is_const(1));
+        let plain = side_by_side && !others.iter().any(|ix| ix.has_axis(terms));
+        if last.has_axis(own) && !transposed || (if transposed { of.bytes() != 2 } else { !plain }) {
             return Err("an operand does not lie as the matrix unit reads it");
         }
         Ok(Side { buf, idx, transposed, of })
+    }
+
+    /// Whether the rows that lanes give begin at multiples of 16 bytes and, where they are of columns or rows side by side, go
+    /// through eight of them. `line` gives the subscripts of one of eight, by the thread, its step of the sum and constants.
+    fn lies(&self, kernel: &Kernel, p: &Product, threads: u64, line: &dyn Fn(i64) -> Option<Vec<Ix>>) -> bool {
+        let Some(lines) = (0..ROWS as i64 / 2).map(line).collect::<Option<Vec<_>>>() else { return false };
+        let shape = kernel.bufs.get(self.buf).map_or(&[][..], |b| &b.shape);
+        let unit = i64::from(16 / self.of.bytes());
+        (0..threads.max(1)).step_by(32).all(|t| {
+            let place = |idx: &Vec<Ix>| {
+                Ix::row_major(idx, shape).eval(&|leaf| match leaf {
+                    Ix::Axis(a) if *a == p.thread => t as i64,
+                    Ix::Const(n) => *n,
+                    _ => 0,
+                })
+            };
+            let places: Vec<i64> = lines.iter().map(place).collect();
+            match self.transposed {
+                true => places[0] % unit == 0 && places.windows(2).all(|w| w[1] == w[0] + 1),
+                false => places.iter().all(|at| at % unit == 0),
+            }
+        })
     }
 }
 

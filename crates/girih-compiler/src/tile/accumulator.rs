@@ -90,7 +90,8 @@ pub fn nests(kernel: &Kernel, acc: BufId) -> Result<Vec<Nest<'_>>, &'static str>
 pub enum Numbering {
     /// Line by line of the columns.
     Lines,
-    /// Each warp has eight threads along the rows and four along the columns, as the matrix unit's sums lie.
+    /// Each warp has rows and columns of its own, with eight threads along the rows and four along the columns, as the matrix
+    /// unit's sums lie.
     Warps,
 }
 
@@ -175,11 +176,16 @@ impl Tile {
         let times = |ix: Ix, n: i64| Ix::mul(ix, Ix::Const(n));
         let across = self.cols.threads;
         let (row, col) = match self.numbering {
-            Numbering::Lines => (by(across), of(Ix::Axis(t), across)),
+            Numbering::Lines => {
+                let together = |share: &Share| share.together as i64;
+                (times(by(across), together(&self.rows)), times(of(Ix::Axis(t), across), together(&self.cols)))
+            }
             Numbering::Warps => {
-                let (of_warp, quarter) = (Ix::floor_div(of(Ix::Axis(t), 32), Ix::Const(4)), of(Ix::Axis(t), 4));
+                let (line, pair) = (Ix::floor_div(of(Ix::Axis(t), 32), Ix::Const(4)), of(Ix::Axis(t), 4));
                 let (down, along) = (by(32 * (across / 4)), of(by(32), across / 4));
-                (Ix::add(times(down, 8), of_warp), Ix::add(times(along, 4), quarter))
+                let of_warp = |share: &Share, lanes: u64| (lanes * share.each) as i64;
+                let row = Ix::add(times(down, of_warp(&self.rows, 8)), line);
+                (row, Ix::add(times(along, of_warp(&self.cols, 4)), times(pair, 2)))
             }
         };
         let body = body(kernel, Thread { number: Ix::Axis(t), row, col })?;
@@ -292,7 +298,7 @@ impl Tile {
 
 const NOT_ALIKE: &str = "something touches its accumulator other than element by element";
 
-/// A thread: its number in the block, among the threads that share the rows, and among those that share the columns.
+/// A thread: its number in the block, and the first of its rows and of its columns.
 pub struct Thread {
     pub number: Ix,
     pub row: Ix,

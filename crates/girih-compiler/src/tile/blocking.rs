@@ -16,6 +16,7 @@ use crate::tile::Context;
 use crate::tile::contraction::{power_in, prev_power};
 use crate::tile::cost::{Cost, Product};
 use crate::tile::knobs::Knobs;
+use crate::tile::matrix;
 use crate::tile::target::{Capability, MemoryKind, Target};
 
 /// What one block of the grid computes: `bm` x `bn` elements of the output, the sum taken in stretches of `bk`.
@@ -111,16 +112,16 @@ const ALIKE: f64 = 0.1;
 /// the fewest bytes.
 fn blocks_of_threads(target: &Target, m: Option<u64>, n: u64, k: u64, types: Types) -> Blocks {
     let rows = m.unwrap_or(GUESSED_ROWS);
-    let Types { operand: dtype, acc } = types;
-    let product = Product { batch: 1, m: rows, n, k, operand: dtype, acc };
+    let Types { operand, acc } = types;
+    let product = Product { batch: 1, m: rows, n, k, operand, acc };
     let (widest_m, widest_n) = (power(rows).min(WIDEST), power(n).min(WIDEST));
     let smallest = SMALLEST.min(widest_m * widest_n);
     let powers = |most: u64| (0..8).map(|bits| 1u64 << bits).filter(move |side| *side <= most);
     let tiles = powers(widest_m).flat_map(|bm| powers(widest_n).map(move |bn| (bm, bn)));
-    let largest = stretched(target, widest_m, widest_n, k, dtype);
+    let largest = stretched(target, widest_m, widest_n, k, types);
     let costs: Vec<(Blocks, Cost)> = tiles
         .filter(|(bm, bn)| bm * bn >= smallest)
-        .map(|(bm, bn)| stretched(target, bm, bn, k, dtype))
+        .map(|(bm, bn)| stretched(target, bm, bn, k, types))
         .filter_map(|tile| Some((tile, Cost::of(target, &product, tile)?)))
         .collect();
     let least = costs.iter().map(|(_, c)| c.time()).fold(f64::INFINITY, f64::min);
@@ -135,13 +136,14 @@ fn power(x: u64) -> u64 {
 }
 
 /// Blocks with stretches of k of which two slots of both operands leave room for a second block on the multiprocessor.
-fn stretched(target: &Target, bm: u64, bn: u64, k: u64, dtype: DType) -> Blocks {
-    let room = target.bytes_of(MemoryKind::Shared) / 2;
+fn stretched(target: &Target, bm: u64, bn: u64, k: u64, types: Types) -> Blocks {
+    let (room, dtype) = (target.bytes_of(MemoryKind::Shared) / 2, types.operand);
     let fits = |bk: &u64| bk * dtype.bytes() <= LINE && 2 * (bm + bn) * bk * dtype.bytes() <= room;
     let longest = (0..8).map(|bits| 1u64 << bits).filter(fits).max().unwrap_or(1).min(power(k));
     // No step needs a mask where a stretch of some length divides the sum.
     let even = power_in(k);
-    let bk = if even.min(longest) >= longest.min(8) && k > 0 { even.min(longest) } else { longest };
+    let least = matrix::operand(target, dtype, types.acc).map_or(8, |o| 2 * u64::from(o.terms()));
+    let bk = if even.min(longest) >= longest.min(least) && k > 0 { even.min(longest) } else { longest };
     Blocks { bm, bn, bk }
 }
 
@@ -210,7 +212,7 @@ mod tests {
             let t = Target::named(name).unwrap();
             let p = Product { batch: 1, m, n, k, operand: DType::F32, acc: DType::F32 };
             let (bm, bn) = halved(&t, m, n);
-            let old = Cost::of(&t, &p, stretched(&t, bm, bn, k, DType::F32)).unwrap();
+            let old = Cost::of(&t, &p, stretched(&t, bm, bn, k, F32)).unwrap();
             let new = Cost::of(&t, &p, contraction_blocks(&t, Some(m), n, k, F32, false)).unwrap();
             println!("{name} {m} x {n} x {k}\n  old {old}\n  new {new}");
             assert!(new.time() <= old.time() * (1.0 + ALIKE), "{name} {m} x {n} x {k}: {new} after {old}");

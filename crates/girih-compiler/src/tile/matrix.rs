@@ -1,7 +1,7 @@
 //! How the warps of a block share a product on the matrix unit.
 //!
 //! ```text
-//! 128 x 128 in f16, at most 256 threads   -->   2 x 4 warps, each with 64 x 32 elements: 8 x 8 for a thread
+//! 128 x 128 in f16, at most 256 threads   -->   4 x 2 warps, each with 32 x 64 elements: 4 x 16 for a thread
 //! ```
 
 use crate::loops::matrix::{COLS, Operand, ROWS};
@@ -68,10 +68,10 @@ mod tests {
     fn warps_share_what_they_can_hold() {
         let of = |m, n| Warps::of([m, n], 256, 1024).map(|w| (w.down, w.across));
         for ((m, n), want) in [
-            ((128, 128), Some((2, 4))),
+            ((128, 128), Some((4, 2))),
             ((64, 128), Some((2, 2))),
             ((32, 32), Some((2, 2))),
-            ((16, 16), Some((1, 2))),
+            ((16, 16), Some((1, 1))),
             ((16, 8), Some((1, 1))),
             ((256, 128), Some((4, 2))),
             ((8, 128), None),

@@ -297,13 +297,21 @@ fn small_gemm(tile: u32) -> String {
     small.replace("N: i32", "N: i32 div 4").replace("K: i32", "K: i32 div 4")
 }
 
+/// The same on the matrix unit.
+fn small_products(tile: u32) -> String {
+    let small = GEMM.replace("128", &tile.to_string()).replace("63", "31").replace("64", "32");
+    let small = small.replace("ptr f16", "ptr f16 div 16").replace("C: ptr f32", "C: ptr f32 div 16");
+    small.replace("N: i32", "N: i32 div 8").replace("K: i32", "K: i32 div 8")
+}
+
 /// Pipelines of every depth and length, with copies that are asynchronous and not, and with those of TMA.
 #[test]
 fn pipelines_of_every_depth_and_length() {
-    let small = small_gemm(16);
     for slots in 1..=6 {
         for length in 0..=8u64 {
-            let (m, n, k) = (16, 16, length * 8);
+            let products = (slots + length) % 3 == 0;
+            let small = if products { small_products(16) } else { small_gemm(16) };
+            let (m, n, k) = (16, 16, length * if products { 32 } else { 8 });
             for (target, tma) in [("sm_80", false), ("sm_90a", true)] {
                 let knobs = [format!("slots={slots}"), format!("async_copy={}", (slots + length) % 2)];
                 let knobs: Vec<&str> = knobs.iter().map(String::as_str).collect();
@@ -384,10 +392,10 @@ fn products_with_drawn_knobs() {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         of[(state >> 33) as usize % of.len()]
     };
-    for at in 0..24 {
+    for at in 0..40 {
         let sizes = [1, 3, 8, 16, 20, 33, 64, 70];
         let (m, n, k) = (draw(&sizes), draw(&sizes), draw(&[1, 4, 7, 16, 40, 64, 100]));
-        let dtype = ["f32", "f32", "f64", "f16"][at % 4];
+        let dtype = ["f32", "f16", "f64", "bf16", "f16"][at % 5];
         let (a, b) = match draw(&[0, 1, 2]) {
             0 => (format!("x[i*{k} + k]"), format!("w[j*{k} + k]")),
             1 => (format!("x[i*{k} + k]"), format!("w[k*{n} + j]")),
@@ -424,6 +432,7 @@ fn products_with_drawn_knobs() {
             ("tma", draw(&[0, 1, 1])),
             ("swizzle", draw(&[0, 1])),
             ("register_tile", draw(&[0, 1, 1, 1])),
+            ("tensor_core", draw(&[0, 1, 1, 1])),
             ("unroll", draw(&[0, 8, 64])),
         ];
         for (name, value) in knobs {
@@ -470,19 +479,23 @@ fn synchronisation(kernel: &mut kernel::ir::Kernel, delete: Option<usize>) -> Ve
 /// finds something wrong, or the values are others.
 #[test]
 fn every_derived_barrier_and_wait_is_needed() {
-    let (m, n, k) = (32, 32, 40);
-    let sizes = small_gemm(32);
-    let case = case(&sizes, [1, 1, 1], &[m * k, k * n, m * n, m, n, k]);
+    let (m, n, of_sum) = (32, 32, [40, 160]);
+    let sizes = [small_gemm(32), small_products(32)];
+    let cases = [0, 1].map(|p| {
+        let k = of_sum[p];
+        case(&sizes[p], [1, 1, 1], &[m * k, k * n, m * n, m, n, k])
+    });
     let mut deleted = 0;
     let old = [("sm_80", 1, 0), ("sm_80", 2, 0), ("sm_80", 2, 1), ("sm_80", 3, 1), ("sm_80", 4, 1)];
     let tma = [1, 2, 3, 4].map(|slots| ("sm_90a", slots, 1));
-    for (target, slots, asynchronous) in old.into_iter().chain(tma) {
+    let all = old.into_iter().chain(tma).flat_map(|how| cases.iter().map(move |case| (how, case)));
+    for ((target, slots, asynchronous), case) in all {
         let knobs = [format!("slots={slots}"), format!("async_copy={asynchronous}")];
         let knobs = [&knobs[..], &["threads=64".to_string(), "split_edges=0".to_string()]].concat();
         let knobs: Vec<&str> = knobs.iter().map(String::as_str).collect();
         let ctx = Context { target: Target::named(target).unwrap(), ..with_knobs(&knobs) };
         let tile = rules(&ctx.target).list.iter().fold(parsed(&case.loops), |k, rule| apply(rule.name, &k, &ctx).0);
-        let want = evaluate(&parsed(&case.loops), &case);
+        let want = evaluate(&parsed(&case.loops), case);
         let whole = legalise(&tile, &Options { check: false, shared: 1 << 17 }).unwrap();
         let all = synchronisation(&mut whole.clone(), None);
         let waits = if target == "sm_80" { "wait groups" } else { "wait" };
@@ -493,7 +506,7 @@ fn every_derived_barrier_and_wait_is_needed() {
             let mut kernel = whole.clone();
             synchronisation(&mut kernel, Some(at));
             let wrong = (0..11).any(|seed| {
-                let (mut memory, launch, buffers) = place(&tile, &case);
+                let (mut memory, launch, buffers) = place(&tile, case);
                 let options = sim::Options::of_seed(seed);
                 let ran = sim::run(&kernel, &tile, &launch, &mut memory, &mut Silent, &options);
                 ran.and_then(|r| r.clean()).is_err() || contents(&memory, &buffers) != want
@@ -507,7 +520,7 @@ fn every_derived_barrier_and_wait_is_needed() {
             deleted += 1;
         }
     }
-    assert!(deleted >= 40, "{deleted}");
+    assert!(deleted >= 80, "{deleted}");
 }
 
 /// Nests that go through the same tiles in the same order or in others, and reductions of rows, all drawn.

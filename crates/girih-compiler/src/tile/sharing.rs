@@ -1,7 +1,7 @@
 //! How the threads of a block share the rows or the columns of a tile.
 //!
 //! ```text
-//! 128 columns, 16 threads, 8 each, 4 together        thread p has columns p*4.., and 64 + p*4..
+//! 128 columns, 8 each, 4 together, 64 apart        the thread that begins at p*4 has columns p*4.., and 64 + p*4..
 //! ```
 //!
 //! Elements that a thread has together are moved by one access; neighbouring threads have neighbouring groups, so that the
@@ -21,14 +21,14 @@ pub struct Share {
     pub each: u64,
     /// Of those, how many lie side by side; divides `each`.
     pub together: u64,
+    /// Elements from one such group to the next of the same thread.
+    pub apart: u64,
 }
 
 impl Share {
-    /// The element in a slot of a thread: `group` counts what lies together, `within` its elements.
-    fn element(&self, thread: &Ix, group: Ix, within: Ix) -> Ix {
-        let stride = Ix::Const((self.threads * self.together) as i64);
-        let start = Ix::mul(thread.clone(), Ix::Const(self.together as i64));
-        Ix::add(Ix::add(Ix::mul(group, stride), start), within)
+    /// The element in a slot of a thread with this first element: `group` counts what lies together, `within` its elements.
+    fn element(&self, first: &Ix, group: Ix, within: Ix) -> Ix {
+        Ix::add(Ix::add(Ix::mul(group, Ix::Const(self.apart as i64)), first.clone()), within)
     }
 
     /// Unrolled loops over the slots of a thread around what `body` makes of a slot and its element. `vector`: the elements
@@ -37,7 +37,7 @@ impl Share {
         &self,
         kernel: &mut Kernel,
         like: AxisId,
-        thread: &Ix,
+        first: &Ix,
         vector: bool,
         body: &mut dyn FnMut(&mut Kernel, Ix, Ix) -> Vec<Stmt>,
     ) -> Vec<Stmt> {
@@ -51,7 +51,7 @@ impl Share {
         let (group, within) = (axis(groups, "1"), axis(self.together, "2"));
         let at = |axis: Option<AxisId>| axis.map_or(Ix::Const(0), Ix::Axis);
         let slot = Ix::add(Ix::mul(at(group), Ix::Const(self.together as i64)), at(within));
-        let mut out = body(kernel, slot, self.element(thread, at(group), at(within)));
+        let mut out = body(kernel, slot, self.element(first, at(group), at(within)));
         if let Some(axis) = within {
             let place = if vector { Place::Vector { lanes: self.together as u32 } } else { Place::Unroll };
             out = vec![edit::loop_with(axis, Ix::Const(self.together as i64), out, |f| f.place = place)];

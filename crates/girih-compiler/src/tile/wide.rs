@@ -128,14 +128,17 @@ pub fn numbered(
     Some((numbered, groups.body))
 }
 
-/// How many elements along the innermost loop of a nest one thread may do at once: those that all stores of its body take
-/// together. 1 where there is no gain.
+/// How many elements along the innermost loop of a nest one thread may do at once: those that all stores of its body, and
+/// all loads that take several, take together. 1 where there is no gain.
 fn of_body(kernel: &Kernel, ctx: &Context, f: &For) -> u64 {
     let Some(extent) = edit::const_trip(f) else { return 1 };
     if f.body.iter().any(|s| !walk::bodies(s).is_empty()) {
         return 1;
     }
     let varying = walk::refs(&f.body).vals_defined;
-    let stores = f.body.iter().filter(|s| matches!(s, Stmt::Store { .. }));
-    stores.map(|s| lanes(kernel, ctx, s, f.axis, extent, &varying)).min().unwrap_or(1)
+    let of = |s: &Stmt| lanes(kernel, ctx, s, f.axis, extent, &varying);
+    let stores = f.body.iter().filter(|s| matches!(s, Stmt::Store { .. })).map(of);
+    // A load of wider elements takes fewer at once; one that takes them one by one in any case does not count.
+    let loads = f.body.iter().filter(|s| matches!(s, Stmt::Load { .. })).map(of).filter(|n| *n > 1);
+    stores.min().map_or(1, |n| loads.fold(n, u64::min))
 }

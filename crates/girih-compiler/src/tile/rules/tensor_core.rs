@@ -53,8 +53,8 @@ fn share(kernel: &mut Kernel, ctx: &Context, acc: BufId) -> Result<String, Refus
     accumulator::nests(kernel, acc)?;
     let warps = warps(ctx, shape)?;
     let [r, c] = warps.each(shape);
-    let rows = Share { name: "r", threads: 8 * warps.down, each: r, together: 1 };
-    let cols = Share { name: "c", threads: 4 * warps.across, each: c, together: 2 };
+    let rows = Share { name: "r", threads: 8 * warps.down, each: r, together: 1, apart: 8 };
+    let cols = Share { name: "c", threads: 4 * warps.across, each: c, together: 2, apart: 8 };
     let tile = Tile { acc, shape, rows, cols, numbering: Numbering::Warps, whole: true };
     let done = tile.place(kernel, &product)?;
     check(kernel, &kernel.body)?;
@@ -87,10 +87,9 @@ fn product(tile: &Tile, kernel: &mut Kernel, nest: &Nest<'_>) -> Result<Stmt, St
         let (r, c) = (axis(tile.rows.name, roles.m), axis(tile.cols.name, roles.n));
         let k = new_axis(kernel, roles.k, "1");
         let (two, own) = (Ix::Const(2), |axis| Ix::Axis(axis));
-        let row = Ix::add(Ix::mul(own(r), Ix::Const(tile.rows.threads as i64)), thread.row.clone());
-        let pair = Ix::mul(Ix::floor_div(own(c), two.clone()), Ix::Const(2 * tile.cols.threads as i64));
-        let first = Ix::add(pair, Ix::mul(thread.col.clone(), two.clone()));
-        let col = Ix::add(first, Ix::modulo(own(c), two));
+        let row = Ix::add(Ix::mul(own(r), Ix::Const(tile.rows.apart as i64)), thread.row.clone());
+        let pair = Ix::mul(Ix::floor_div(own(c), two.clone()), Ix::Const(tile.cols.apart as i64));
+        let col = Ix::add(Ix::add(pair, thread.col.clone()), Ix::modulo(own(c), two));
         let by = BTreeMap::from([(roles.m, row), (roles.n, col), (roles.k, own(k))]);
         let mut body = nest.reduce.body.clone();
         walk::map_ixs(&mut body, &mut |ix| *ix = ix.subst_axes(&mut |axis| by.get(&axis).cloned()));
@@ -138,4 +137,119 @@ fn check(kernel: &Kernel, body: &[Stmt]) -> Result<(), String> {
         }
     });
     made
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::tests::{GEMM, apply, gpu, kernel, refusals, schedule, text};
+
+    /// A product whose operands lie in shared memory: `a` runs along the sum, `b` along the columns.
+    const PRODUCT: &str = r#"tile kernel k(A: ptr f32, bias: ptr f32, C: ptr f32):
+  local a: f16[32, 32] shared
+  local b: f16[32, 64] shared
+  local acc: f32[32, 64]
+  for i in 0..32: free
+    for j in 0..64: free
+      acc[i, j] = 0.0
+  for k in 0..4: serial
+    for i1 in 0..32: free
+      for j1 in 0..64: free
+        for kk in 0..32: reduce contraction m=i1 n=j1 k=kk a=x b=y acc=acc
+          x: f16 = a[i1, kk]
+          y: f16 = b[kk, j1]
+          x1: f32 = f32(x)
+          y1: f32 = f32(y)
+          c: f32 = acc[i1, j1]
+          d: f32 = fma(x1, y1, c)
+          acc[i1, j1] = d
+  for i2 in 0..32: free
+    for j2 in 0..64: free
+      s: f32 = acc[i2, j2]
+      t: f32 = load bias[j2]
+      u: f32 = s + t
+      store C[i2*64 + j2] = u
+"#;
+
+    #[test]
+    fn a_thread_has_what_the_matrix_unit_gives_its_lane() {
+        let (out, log) = apply("tensor_core", &kernel(PRODUCT), &gpu(&[]));
+        assert_eq!(log.applied, ["contraction into acc: 2 x 8 for each of 128 threads, 2 x 2 warps"]);
+        let made = text(&out);
+        let sum = r#"    for t_1 in 0..128: free thread
+      for r_1 in 0..2: free matrix
+        for c in 0..8: free matrix
+          for kk1 in 0..32: reduce matrix
+            x: f16 = a[r_1*8 + (t_1//64*16 + t_1%32//4), kk1]
+            y: f16 = b[kk1, c//2*8 + (t_1//32%2*32 + t_1%4*2) + c%2]
+            x1: f32 = f32(x)
+            y1: f32 = f32(y)
+            c_1: f32 = acc[t_1, r_1, c]
+            d: f32 = fma(x1, y1, c_1)
+            acc[t_1, r_1, c] = d
+"#;
+        assert!(made.contains("local acc: f32[128, 2, 8] private\n") && made.contains(sum), "{made}");
+    }
+
+    #[test]
+    fn another_use_of_the_accumulator_keeps_it_in_memory() {
+        let other = PRODUCT.replace("s: f32 = acc[i2, j2]", "s: f32 = acc[i2, 63 - j2]");
+        let (out, log) = apply("tensor_core", &kernel(&other), &gpu(&[]));
+        assert!(log.applied[0].contains("in registers during the sum only"), "{:?}", log.applied);
+        let made = text(&out);
+        assert!(made.contains("local acc: f32[32, 64]\n") && made.contains("local acc_r: f32[2, 8]"), "{made}");
+    }
+
+    #[test]
+    fn knobs_choose_the_warps() {
+        let (out, _) = apply("tensor_core", &kernel(PRODUCT), &gpu(&["rows=4", "cols=8"]));
+        assert!(text(&out).contains("local acc: f32[64, 4, 8] private"), "{}", text(&out));
+        for (knobs, why) in [
+            (&["rows=3"][..], "tiles of 3 x 8 for each thread are no products of warps"),
+            (&["tensor_core=0"], "knob off"),
+        ] {
+            assert_eq!(refusals("tensor_core", PRODUCT, &gpu(knobs)), [format!("contraction into acc: {why}")]);
+        }
+    }
+
+    #[test]
+    fn what_the_matrix_unit_does_not_have_is_refused() {
+        for (from, to, why) in [
+            ("32, 64]", "32, 60]", "32 x 60 is no whole number of 16 x 8 elements for its threads"),
+            ("0..32: reduce", "0..24: reduce", "it is no whole number of the matrix unit's products"),
+            ("local a: f16[32, 32] shared", "local a: f16[32, 32]", "an operand is not in shared memory"),
+            (
+                "local a: f16[32, 32] shared",
+                "local a: f16[32, 36] shared",
+                "the rows of an operand are no multiple of 16 bytes",
+            ),
+            (
+                "x1: f32 = f32(x)",
+                "x0: f32 = f32(x)\n          x1: f32 = x0 * 2.0",
+                "it does more than multiply and add",
+            ),
+            ("b[kk, j1]", "b[kk, 63 - j1]", "an operand does not lie as the matrix unit reads it"),
+            ("a[i1, kk]", "a[i1, 31 - kk]", "an operand does not lie as the matrix unit reads it"),
+            ("a[i1, kk]", "a[kk, i1*2]", "an operand does not lie as the matrix unit reads it"),
+        ] {
+            let changed = PRODUCT.replace(from, to);
+            let changed = if to == "32, 60]" { changed.replace("0..64", "0..60") } else { changed };
+            assert_ne!(changed, PRODUCT);
+            assert_eq!(refusals("tensor_core", &changed, &gpu(&[])), [format!("contraction into acc: {why}")]);
+        }
+        let wide = PRODUCT.replace("f16[", "f32[").replace(": f16 =", ": f32 =").replace("f32(", "copy(");
+        assert_eq!(
+            refusals("tensor_core", &wide, &gpu(&[])),
+            ["contraction into acc: it does more than multiply and add"]
+        );
+    }
+
+    /// Every rule for a GPU in order: the rows of what is staged are padded so that eight of them lie in different banks.
+    #[test]
+    fn a_product_of_a_tile_program_is_one_of_warps() {
+        let made = text(&schedule(&kernel(GEMM), &gpu(&[])));
+        for part in ["stage a_s: f16[128, 72] shared", "stage b_s: f16[64, 136] shared", "acc: f32[256, 4, 16] private"]
+        {
+            assert!(made.contains(part), "{part} is not in\n{made}");
+        }
+    }
 }

@@ -6,7 +6,9 @@ use crate::loops::ir::*;
 use crate::loops::walk::{self, effects};
 use crate::tile::Context;
 use crate::tile::boxes::BoxCopy;
+use crate::tile::contraction::num_type;
 use crate::tile::edit;
+use crate::tile::matrix;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "tma_copy",
@@ -90,6 +92,21 @@ impl Copies<'_> {
         }
     }
 
+    /// Whether the matrix unit, which reads eight rows at once, multiplies what a buffer holds.
+    fn products(&self, buf: BufId, readers: &[Stmt]) -> bool {
+        let mut found = false;
+        walk::visit(readers, &mut |s| {
+            if let Stmt::For(f) = s
+                && let Some(c) = &f.contraction
+                && let (Some(operand), Some(acc)) = (num_type(self.kernel, buf), num_type(self.kernel, c.acc))
+            {
+                let reads = f.body.iter().any(|s| matches!(s, Stmt::Read { buf: b, .. } if *b == buf));
+                found |= reads && matrix::operand(&self.ctx.target, operand, acc).is_some();
+            }
+        });
+        found && self.ctx.knobs.tensor_core
+    }
+
     /// The body of a stage as a copy of a box.
     fn boxed(&mut self, buf: BufId, body: &[Stmt], readers: &[Stmt]) -> Result<Vec<Stmt>, String> {
         let b = &self.kernel.bufs[buf];
@@ -101,7 +118,7 @@ impl Copies<'_> {
             return Err(why);
         }
         let row = b.shape.last().map_or(0, |n| n * b.element_bytes());
-        if down(buf, readers) && !matches!(row, 32 | 64 | 128) {
+        if (down(buf, readers) || self.products(buf, readers)) && !matches!(row, 32 | 64 | 128) {
             return Err(format!("threads read its rows below each other, and rows of {row} bytes are not swizzled"));
         }
         Ok(copy.body(self.kernel))

@@ -116,7 +116,7 @@ fn shares(ctx: &Context, dtype: DType, [m, n]: [u64; 2], layouts: &Layouts) -> R
     }
     let share = |name, extent: u64, each: u64, lanes: u64| {
         let together = power_in(each).min(lanes);
-        Share { name, threads: extent / each, each, together }
+        Share { name, threads: extent / each, each, together, apart: extent / each * together }
     };
     Ok((share("r", m, rows, layouts.rows), share("c", n, cols, layouts.cols)))
 }
@@ -141,11 +141,11 @@ fn contraction(tile: &Tile, kernel: &mut Kernel, nest: &Nest) -> Result<Stmt, St
             (vec![], edit::place_axes(&parts.once, &[(k, at.clone())].into(), &BTreeMap::new()));
         let mut kept = BTreeMap::new();
         let needed = refs(&parts.sums).vals_used;
-        for (left, list, own, share, number) in [
+        for (left, list, own, share, from) in [
             (true, &parts.rows, nest.roles.m, tile.rows, &thread.row),
             (false, &parts.cols, nest.roles.n, tile.cols, &thread.col),
         ] {
-            let load = Load { left, list, own, share, number, k, at: &at, first: &first, inner, step, needed: &needed };
+            let load = Load { left, list, own, share, from, k, at: &at, first: &first, inner, step, needed: &needed };
             load.build(kernel, &mut before, &mut body, &mut kept);
         }
         let [m, n] = [nest.roles.m, nest.roles.n];
@@ -193,7 +193,7 @@ struct Load<'a> {
     list: &'a [Stmt],
     own: AxisId,
     share: Share,
-    number: &'a Ix,
+    from: &'a Ix,
     k: AxisId,
     /// The step of the sum, and the first of those taken together.
     at: &'a Ix,
@@ -222,7 +222,7 @@ impl Load<'_> {
             let made = keep(kernel, val, self.left, self.share.each, sum.then_some((self.inner, self.step)));
             let lane = new_axis(kernel, self.k, "3");
             let vector = along == Along::Own;
-            let copy = self.share.slots(kernel, own, self.number, vector, &mut |_, slot, position| {
+            let copy = self.share.slots(kernel, own, self.from, vector, &mut |_, slot, position| {
                 let k = if sum { Ix::add(self.first.clone(), Ix::Axis(lane)) } else { self.at.clone() };
                 let by = [(own, position), (self.k, k)].into();
                 let mut out = edit::place_axes(std::slice::from_ref(read), &by, &BTreeMap::new());
@@ -249,7 +249,7 @@ impl Load<'_> {
         let mut of = |v| (v, keep(kernel, v, self.left, self.share.each, None));
         let made: Vec<(ValId, Kept)> = computed.into_iter().map(&mut of).collect();
         body.extend(made.iter().map(|(_, k)| Stmt::Local { buf: k.buf }));
-        body.extend(self.share.slots(kernel, own, self.number, false, &mut |_, slot, position| {
+        body.extend(self.share.slots(kernel, own, self.from, false, &mut |_, slot, position| {
             let mut out: Vec<Stmt> = raw.values().map(|k: &Kept| k.read(&slot, &slot)).collect();
             let by = [(own, position), (self.k, self.at.clone())].into();
             let mut rest = edit::place_axes(rest, &by, &BTreeMap::new());
@@ -350,7 +350,7 @@ mod tests {
     /// Every rule for a GPU in order: operands are staged and shared, and the accumulator is the threads' own.
     #[test]
     fn a_product_of_a_tile_program_is_spread_over_the_threads() {
-        let out = crate::tile::tests::schedule(&kernel(GEMM), &gpu(&[]));
+        let out = crate::tile::tests::schedule(&kernel(GEMM), &gpu(&["tensor_core=0"]));
         let made = text(&out);
         for part in ["stage a_s: f16[128, 64] shared", "stage b_s: f16[64, 128] shared", "acc: f32[256, 8, 8] private"]
         {
