@@ -114,7 +114,11 @@ fn models_become_the_instructions_meant() {
     let cases = [
         ("torch.nn.Linear(3584, 3584)(torch.randn(512, 3584))", "COPY LDS.128 FFMA"),
         ("torch.randn(512, 1024) @ torch.randn(1024, 768)", "COPY LDS.128 FFMA STG.E.128"),
-        ("torch.randn(1024, 512).half() @ torch.randn(512, 1024).half()", "COPY LDS.128 FFMA"),
+        ("torch.randn(1024, 512).half() @ torch.randn(512, 1024).half()", "COPY LDSM.16.MT88.4 HMMA.16816.F32"),
+        (
+            "torch.nn.Linear(512, 1024).bfloat16()(torch.randn(256, 512).bfloat16())",
+            "COPY LDSM.16.M88.4 HMMA.16816.F32.BF16",
+        ),
         ("torch.nn.functional.gelu(torch.randn(4096, 4096))", "LDG.E.128 STG.E.128"),
         ("torch.nn.RMSNorm(2048)(torch.randn(32, 2048))", "SHFL.BFLY LDG.E.128 STG.E.128"),
     ];
