@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Staged, checked, contiguous_axis, element};
 use crate::loops::ir::*;
 use crate::loops::walk::{self, refs};
+use crate::num::ScalarOp;
 use crate::tile::Context;
 use crate::tile::contraction::{Nest, Operand};
 use crate::tile::edit::{self, free_loop, new_axis};
@@ -30,7 +31,7 @@ pub(super) fn stage(
     };
     let (value, slice) = match operand.slice.iter().find(loaded) {
         Some(at) if alone(at) => (role, vec![*at]),
-        _ => (operand.value, operand.slice.clone()),
+        _ => narrow(kernel, nest, operand),
     };
     let stmts: Vec<Stmt> = slice.iter().map(|&i| nest.reduce.body[i].clone()).collect();
     let facts = refs(&stmts);
@@ -76,6 +77,21 @@ pub(super) fn stage(
     Ok(Staged { depth: 0, stage, at, read: Stmt::Read { dst: value, buf, idx } })
 }
 
+/// What an operand is before it is converted to a wider type, if that is the last that is done, and how it is computed.
+fn narrow(kernel: &Kernel, nest: &Nest, operand: &Operand) -> (ValId, Vec<usize>) {
+    if let Some((last, rest)) = operand.slice.split_last()
+        && let Stmt::Let { dst, op: ScalarOp::FToF { .. } | ScalarOp::ExtI { .. }, args } = &nest.reduce.body[*last]
+        && let [Opnd::Val(from)] = args[..]
+        && let (Ok(wide), Ok(own)) = (element(kernel, *dst), element(kernel, from))
+        && own.bytes() < wide.bytes()
+        && rest.iter().any(|at| walk::def(&nest.reduce.body[*at]) == Some(from))
+    {
+        let until = rest.iter().rposition(|at| walk::def(&nest.reduce.body[*at]) == Some(from)).map_or(0, |at| at + 1);
+        return (from, rest[..until].to_vec());
+    }
+    (operand.value, operand.slice.clone())
+}
+
 #[cfg(test)]
 mod tests {
     use crate::tile::tests::{apply, gpu, kernel, text};
@@ -100,7 +116,7 @@ mod tests {
         let (out, log) = apply("stage_inputs", &kernel(GATHER), &gpu(&[]));
         assert_eq!(log.applied.len(), 2);
         let made = text(&out);
-        assert!(made.contains("stage a_s: f32[") && made.contains("= load at["), "{made}");
+        assert!(made.contains("stage a_s: f16[") && made.contains("= load at["), "{made}");
         // The role is that of what is read now.
         assert_eq!(crate::loops::verify::verify(&out, crate::loops::print::Dialect::Tile), [], "{made}");
         let plain = GATHER.replace("        n: i32 = load at[kk]\n", "").replace("i*16 + n", "i*16 + kk");
