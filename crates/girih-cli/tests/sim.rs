@@ -161,6 +161,24 @@ fn one_block_of_each_kernel_of_a_model() {
     assert!(blocks(&[]) > 1);
 }
 
+/// Products of small whole numbers, which tf32 holds, by rows and by columns of both operands.
+#[test]
+fn tf32_multiplies_f32_on_the_matrix_unit() {
+    let lab = Lab::new("sim-tf32");
+    let matrix = |n: u32, by: u32, shape: &str| format!("(torch.arange({n}) % {by}).reshape({shape}).float()");
+    let left = [matrix(2000, 13, "40, 50"), matrix(2000, 13, "50, 40") + ".transpose(0, 1)"];
+    let right = [matrix(3000, 7, "50, 60"), matrix(3000, 7, "60, 50") + ".transpose(0, 1)"];
+    for (a, b) in left.iter().flat_map(|a| right.iter().map(move |b| (a, b))) {
+        let product = format!("{a} @ {b}");
+        let on = ["-c", &product, "--target", "sm_80", "--knob", "tf32=1"];
+        let kernel = lab.girih(&[&["compile"], &on[..], &["--ir", "kernel"]].concat());
+        assert!(out(&kernel).contains("mma tf32"), "{}", out(&kernel));
+        let run = lab.girih(&[&["run"], &on[..], &["--device", "sim", "--compare", "eval"]].concat());
+        expect(&run, 0, "");
+        assert!(out(&run).contains("agree in every bit"), "{product}: {}", out(&run));
+    }
+}
+
 #[test]
 fn resources_need_a_gpu_and_name_the_package_of_nvrtc() {
     let lab = Lab::new("resources");

@@ -71,6 +71,9 @@ impl Operand {
     }
 }
 
+/// The bits of an f32 that count as tf32.
+pub const TF32: u64 = 0xffff_e000;
+
 /// Rows, columns and terms of one instruction's product; there are 32 bytes of terms.
 pub const ROWS: u64 = 16;
 pub const COLS: u64 = 8;
@@ -203,6 +206,28 @@ impl Product {
         self.at(&self.b, &[(c, slot), (k, self.term(&self.b, matrix, line, step))], None, Some(lane))
     }
 
+    /// The element of the left operand that is a lane's word of a matrix, where elements are words: `matrix` as
+    /// [`Product::left`] orders them.
+    pub fn left_word(&self, pair: &Ix, step: &Ix, matrix: i64) -> Option<Vec<Ix>> {
+        let [r, _, k] = self.axes;
+        let slot = pair.clone() * Ix::Const(2) + Ix::Const(matrix % 2);
+        let term = self.term_word(&self.a, step, matrix / 2);
+        self.at(&self.a, &[(r, slot), (k, term)], Some(self.lane(4, Some(8))), None)
+    }
+
+    /// The same of the right one, by tile.
+    pub fn right_word(&self, tile: &Ix, step: &Ix, matrix: i64) -> Option<Vec<Ix>> {
+        let [_, c, k] = self.axes;
+        let slot = tile.clone() * Ix::Const(2) + self.lane(4, Some(2));
+        let term = self.term_word(&self.b, step, matrix);
+        self.at(&self.b, &[(c, slot), (k, term)], None, Some(self.lane(8, Some(4))))
+    }
+
+    fn term_word(&self, side: &Side, step: &Ix, half: i64) -> Ix {
+        let terms = i64::from(side.of.terms());
+        step.clone() * Ix::Const(terms) + Ix::Const(half * terms / 2) + self.lane(1, Some(4))
+    }
+
     /// The number of the lane, divided and cut off.
     fn lane(&self, by: i64, below: Option<i64>) -> Ix {
         let t = Ix::floor_div(Ix::Axis(self.thread), Ix::Const(by));
@@ -253,14 +278,20 @@ impl Product {
 }
 
 impl Side {
+    /// Whether its elements are words that lanes load one by one: `ldmatrix` does not transpose them.
+    pub fn by_words(&self) -> bool {
+        self.transposed && self.of.bytes() == 4
+    }
+
     fn of(
         kernel: &Kernel,
         (buf, idx, of): (BufId, Vec<Ix>, Operand),
         own: AxisId,
         terms: AxisId,
     ) -> Result<Side, &'static str> {
-        let b =
-            kernel.bufs.get(buf).filter(|b| b.space == Space::Shared).ok_or("an operand is not in shared memory")?;
+        // What is in memory of the block's own will be shared.
+        let shared = |b: &&Buf| matches!(b.space, Space::Shared | Space::Scratch);
+        let b = kernel.bufs.get(buf).filter(shared).ok_or("an operand is not in shared memory")?;
         let row = b.shape.last().copied().unwrap_or(0) * b.element_bytes();
         if !row.is_multiple_of(16) {
             return Err("the rows of an operand are no multiple of 16 bytes");
@@ -270,7 +301,7 @@ impl Side {
         // Terms that lie side by side do so from one to the next; where rows or columns do, that follows from the lanes.
         let side_by_side = last.linear(terms).is_some_and(|(by, _)| by.is_const(1));
         let plain = side_by_side && !others.iter().any(|ix| ix.has_axis(terms));
-        if last.has_axis(own) && !transposed || (if transposed { of.bytes() != 2 } else { !plain }) {
+        if last.has_axis(own) && !transposed || (if transposed { of.bytes() == 1 } else { !plain }) {
             return Err("an operand does not lie as the matrix unit reads it");
         }
         Ok(Side { buf, idx, transposed, of })
@@ -292,6 +323,8 @@ impl Side {
             };
             let places: Vec<i64> = lines.iter().map(place).collect();
             match self.transposed {
+                // Word by word.
+                true if self.of.bytes() == 4 => true,
                 true => places[0] % unit == 0 && places.windows(2).all(|w| w[1] == w[0] + 1),
                 false => places.iter().all(|at| at % unit == 0),
             }
@@ -321,10 +354,19 @@ impl Body {
         let operand = |v: ValId| {
             let (op, args) = made(v)?;
             let [Opnd::Val(from)] = args[..] else { return None };
+            // f32 of which the last bits are cut off, as the matrix unit does.
+            if let (ScalarOp::Bitcast { to: DType::F32 }, Some((ScalarOp::And, args))) = (op, made(from)) {
+                let [Opnd::Val(bits), Opnd::Const { bits: TF32, .. }] = args[..] else { return None };
+                let Some((ScalarOp::Bitcast { .. }, args)) = made(bits) else { return None };
+                let [Opnd::Val(from)] = args[..] else { return None };
+                return (ty(from)? == DType::F32)
+                    .then_some(())
+                    .and(read(from))
+                    .map(|(buf, idx)| (buf, idx, Operand::TF32));
+            }
             let of = match (op, ty(from)?) {
                 (ScalarOp::FToF { to: DType::F32, .. }, DType::F16) => Operand::F16,
                 (ScalarOp::FToF { to: DType::F32, .. }, DType::BF16) => Operand::BF16,
-                (ScalarOp::FToF { to: DType::F32, .. }, DType::TF32) => Operand::TF32,
                 (ScalarOp::ExtI { to: DType::I32, sign: Signedness::Signed }, DType::I8) => Operand::S8,
                 (ScalarOp::ExtI { to: DType::I32, sign: Signedness::Unsigned }, DType::I8) => Operand::U8,
                 _ => return None,

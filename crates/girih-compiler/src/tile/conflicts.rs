@@ -46,12 +46,21 @@ pub fn passes(accesses: &[Access], lies: &Buf) -> (u64, u64) {
 fn fragments(p: &Kernel, product: &Product, around: &Around, threads: i64, out: &mut BTreeMap<BufId, Vec<Access>>) {
     let (zero, two) = (Ix::Const(0), product.cols.is_multiple_of(4));
     let steps = product.terms / u64::from(product.a.of.terms());
-    let loads = [
-        (&product.a, product.left(&zero, &zero), product.rows / 2),
-        (&product.b, product.right(&zero, &zero, two), product.cols / if two { 4 } else { 2 }),
-    ];
+    let (left, right) = match (product.a.by_words(), product.b.by_words()) {
+        (a, b) => (
+            if a { product.left_word(&zero, &zero, 0) } else { product.left(&zero, &zero) },
+            if b { product.right_word(&zero, &zero, 0) } else { product.right(&zero, &zero, two) },
+        ),
+    };
+    let loads = [(&product.a, left, product.rows / 2), (&product.b, right, product.cols / if two { 4 } else { 2 })];
     for (side, idx, times) in loads {
         let Some(idx) = idx else { continue };
+        if side.by_words() {
+            let weight = around.weight.saturating_mul(4 * times * steps);
+            let access = Access { idx, thread: product.thread, lanes: 1, threads, weight };
+            out.entry(side.buf).or_default().push(access);
+            continue;
+        }
         let (lanes, weight) =
             (16 / p.bufs[side.buf].element_bytes().max(1), around.weight.saturating_mul(times * steps));
         let access = Access { idx, thread: product.thread, lanes, threads, weight };

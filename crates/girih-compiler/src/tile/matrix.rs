@@ -6,6 +6,7 @@
 
 use crate::loops::matrix::{COLS, Operand, ROWS};
 use crate::num::DType;
+use crate::tile::Context;
 use crate::tile::contraction::power_in;
 use crate::tile::target::{MatrixUnit, Target};
 
@@ -46,6 +47,11 @@ impl Warps {
         };
         all.filter(fits).min_by_key(cost)
     }
+}
+
+/// What a product multiplies: f32 as tf32, where the knob says so.
+pub fn multiplied(ctx: &Context, operand: DType) -> DType {
+    if operand == DType::F32 && ctx.knobs.tf32 && ctx.knobs.tensor_core { DType::TF32 } else { operand }
 }
 
 /// What the matrix unit takes as a product of these numbers, summed up in `acc`.

@@ -21,7 +21,7 @@ use crate::index::{Facts, simplify};
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
 use crate::loops::matrix::{Product, Side};
-use crate::num::DType;
+use crate::num::{DType, ScalarOp};
 
 /// Steps of the sum that are written out.
 const MOST_STEPS: u64 = 8;
@@ -35,7 +35,7 @@ impl Lower<'_> {
             return Err(self.unplaced(f, "its sums are in no array"));
         };
         let (pairs, tiles, steps) = (p.rows / 2, p.cols / 2, p.terms / u64::from(p.a.of.terms()));
-        let two = tiles.is_multiple_of(2);
+        let two = tiles.is_multiple_of(2) && !p.b.by_words();
         let (loads, words) = if two { (tiles / 2, 4) } else { (tiles, 2) };
         let mut facts = Facts::new();
         let extents =
@@ -45,20 +45,40 @@ impl Lower<'_> {
         }
         let [pair, tile, step] = p.axes.map(l::Ix::Axis);
         let not_alike = || "a product's rows do not follow from lanes".to_string();
-        let left = p.left(&pair, &step).ok_or_else(not_alike)?;
-        let right = p.right(&tile, &step, two).ok_or_else(not_alike)?;
+        let left: Option<Vec<_>> = match p.a.by_words() {
+            true => (0..4).map(|word| p.left_word(&pair, &step, word)).collect(),
+            false => p.left(&pair, &step).map(|idx| vec![idx]),
+        };
+        let right: Option<Vec<_>> = match p.b.by_words() {
+            true => (0..2).map(|word| p.right_word(&tile, &step, word)).collect(),
+            false => p.right(&tile, &step, two).map(|idx| vec![idx]),
+        };
+        let (left, right) = (left.ok_or_else(not_alike)?, right.ok_or_else(not_alike)?);
+        let rows = p.a.by_words().then(|| self.words("a_f", 4));
         let columns = self.words(&format!("{}_f", self.buf(p.b.buf)?.name), tiles * 2);
 
         let unroll = if steps <= MOST_STEPS { steps as u32 } else { 0 };
         self.times(p.axes[2], steps, unroll, |s, _| {
             s.times(p.axes[1], loads, loads as u32, |s, at| {
-                let b = s.fragment("b", &p.b, &right, &facts, words)?;
                 let index = k::Ix::mul(at, k::Ix::Const(words.into()));
+                if p.b.by_words() {
+                    return s.words_of(&p.b, &right, &facts, columns, &index);
+                }
+                let b = s.fragment("b", &p.b, &right[0], &facts, words)?;
                 s.push(store(k::Address::Slot { buf: columns, index }, k::Opnd::Val(b)));
                 Ok(())
             })?;
             s.times(p.axes[0], pairs, pairs as u32, |s, row| {
-                let a = s.fragment("a", &p.a, &left, &facts, 4)?;
+                let a = match rows {
+                    Some(rows) => {
+                        let zero = k::Ix::Const(0);
+                        s.words_of(&p.a, &left, &facts, rows, &zero)?;
+                        let a = s.value("a", k::Ty::num(DType::I32, 4));
+                        s.push(load(a, k::Address::Slot { buf: rows, index: zero }));
+                        a
+                    }
+                    None => s.fragment("a", &p.a, &left[0], &facts, 4)?,
+                };
                 s.times(p.axes[1], tiles, tiles as u32, |s, col| {
                     let b = s.value("b_t", k::Ty::num(DType::I32, 2));
                     let first = k::Ix::mul(col, k::Ix::Const(2));
@@ -75,16 +95,37 @@ impl Lower<'_> {
         })
     }
 
+    fn shared_operand(&self, side: &Side) -> Res<k::BufId> {
+        match self.storage(side.buf)? {
+            Storage::Slot(slot) if self.out.slots[slot].space == k::Space::Shared => Ok(slot),
+            _ => Err("an operand of a product is not in shared memory".to_string()),
+        }
+    }
+
     /// The lanes' words of an operand.
     fn fragment(&mut self, name: &str, side: &Side, idx: &[l::Ix], facts: &Facts, words: u32) -> Res<k::ValId> {
-        let Storage::Slot(slot) = self.storage(side.buf)? else {
-            return Err("an operand of a product is not in shared memory".to_string());
-        };
+        let slot = self.shared_operand(side)?;
         let linear = simplify(&self.linear(side.buf, idx)?, facts);
         let place = self.place_in(side.buf, slot, &linear)?;
         let dst = self.value(name, k::Ty::num(DType::I32, words));
         self.push(k::Stmt::LoadMatrix { dst, place, transposed: side.transposed });
         Ok(dst)
+    }
+
+    /// The lanes' words of an operand whose elements are words, loaded one by one into an array.
+    fn words_of(&mut self, side: &Side, words: &[Vec<l::Ix>], facts: &Facts, to: k::BufId, first: &k::Ix) -> Res<()> {
+        let slot = self.shared_operand(side)?;
+        for (n, idx) in words.iter().enumerate() {
+            let linear = simplify(&self.linear(side.buf, idx)?, facts);
+            let place = self.place_in(side.buf, slot, &linear)?;
+            let (x, bits) = (self.value("x", k::Ty::num(DType::F32, 1)), self.value("bits", k::Ty::num(DType::I32, 1)));
+            self.push(load(x, place));
+            let (op, ty) = (ScalarOp::Bitcast { to: DType::I32 }, k::Elem::Num(DType::F32));
+            self.push(k::Stmt::Let { dst: bits, op, ty, args: vec![k::Opnd::Val(x)] });
+            let index = k::Ix::add(first.clone(), k::Ix::Const(n as i64));
+            self.push(store(k::Address::Slot { buf: to, index }, k::Opnd::Val(bits)));
+        }
+        Ok(())
     }
 
     /// A loop that stands for an axis; of one iteration, none.

@@ -15,6 +15,7 @@ use crate::tile::Context;
 use crate::tile::blocking::{Blocks, Types, blocks_of};
 use crate::tile::contraction::num_type;
 use crate::tile::edit;
+use crate::tile::matrix;
 use crate::tile::open::*;
 use crate::tile::rules::site_of;
 use crate::tile::steps::{pointer, set_params};
@@ -341,7 +342,7 @@ impl Grid {
         let role = |a: &AxisId| roles.m.contains(a) || roles.n.contains(a);
         let batch: Vec<AxisId> = nest.free.iter().map(|f| f.axis).filter(|a| !role(a)).collect();
         let (m, n, batch) = (side(&roles.m), side(&roles.n), side(&batch));
-        let operand = first.operand(kernel).unwrap_or(acc);
+        let operand = matrix::multiplied(ctx, first.operand(kernel).unwrap_or(acc));
         let size = blocks_of(ctx, m, n.unwrap_or(1), k, Types { operand, acc }, false);
         let of = |extent: Option<u64>, block: u64| extent.map(|n| n.div_ceil(block));
         let counts = [of(m, size.bm), of(n, size.bn), batch];

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::base::rule::{Log, Refusal, Rule};
 use crate::loops::ir::*;
-use crate::loops::matrix::Product;
+use crate::loops::matrix::{Product, TF32};
 use crate::loops::walk;
+use crate::num::{DType, ScalarOp};
 use crate::tile::Context;
 use crate::tile::accumulator::{self, Numbering, Tile};
 use crate::tile::contraction::Nest;
@@ -33,9 +34,9 @@ the way where they run along the rows or columns. Warps are laid out so that the
 Terms are added in ascending order here and in the simulator; a GPU adds those of one instruction in an order of its own, with
 at least the precision of f32.
 
-Knobs: `tensor_core` (0 turns the rule off), `threads`, `rows`, `cols`.
+Knobs: `tensor_core` (0 turns the rule off), `tf32`, `threads`, `rows`, `cols`.
 
-Takes f16, bf16 and tf32 with sums in f32, and integers of 8 bits with sums in i32. Refuses operands that are not in shared
+Takes f16 and bf16 with sums in f32, f32 cut off to tf32 where the knob `tf32` allows it, and integers of 8 bits with sums in i32. Refuses operands that are not in shared
 memory, and tiles that are no multiple of 16 rows, 8 columns and 32 bytes of the sum.
 ",
     run,
@@ -56,7 +57,8 @@ fn share(kernel: &mut Kernel, ctx: &Context, acc: BufId) -> Result<String, Refus
     let rows = Share { name: "r", threads: 8 * warps.down, each: r, together: 1, apart: 8 };
     let cols = Share { name: "c", threads: 4 * warps.across, each: c, together: 2, apart: 8 };
     let tile = Tile { acc, shape, rows, cols, numbering: Numbering::Warps, whole: true };
-    let done = tile.place(kernel, &product)?;
+    let tf32 = ctx.knobs.tf32;
+    let done = tile.place(kernel, &|tile, kernel, nest| product(tile, kernel, nest, tf32))?;
     check(kernel, &kernel.body)?;
     Ok(format!("{done}, {} x {} warps", warps.down, warps.across))
 }
@@ -77,7 +79,7 @@ fn warps(ctx: &Context, [m, n]: [u64; 2]) -> Result<Warps, String> {
 }
 
 /// Each element's terms, by the thread that has the element.
-fn product(tile: &Tile, kernel: &mut Kernel, nest: &Nest<'_>) -> Result<Stmt, String> {
+fn product(tile: &Tile, kernel: &mut Kernel, nest: &Nest<'_>, tf32: bool) -> Result<Stmt, String> {
     let roles = nest.roles;
     tile.threads_around(kernel, |kernel, thread| {
         let mut axis = |name: &str, like: AxisId| {
@@ -92,6 +94,9 @@ fn product(tile: &Tile, kernel: &mut Kernel, nest: &Nest<'_>) -> Result<Stmt, St
         let col = Ix::add(Ix::add(pair, thread.col.clone()), Ix::modulo(own(c), two));
         let by = BTreeMap::from([(roles.m, row), (roles.n, col), (roles.k, own(k))]);
         let mut body = nest.reduce.body.clone();
+        if tf32 {
+            cut_off(kernel, &mut body);
+        }
         walk::map_ixs(&mut body, &mut |ix| *ix = ix.subst_axes(&mut |axis| by.get(&axis).cloned()));
         let sums = match tile.whole {
             true => tile.acc,
@@ -118,6 +123,40 @@ fn product(tile: &Tile, kernel: &mut Kernel, nest: &Nest<'_>) -> Result<Stmt, St
         out.extend(tile.copied(kernel, &thread, axes, sums, true));
         Ok(out)
     })
+}
+
+/// Cuts the operands of a product in f32 off as the matrix unit does.
+fn cut_off(kernel: &mut Kernel, body: &mut Vec<Stmt>) {
+    let Some(at) = body.iter().position(|s| matches!(s, Stmt::Let { op: ScalarOp::Fma { .. }, .. })) else { return };
+    let Stmt::Let { args, .. } = &body[at] else { return };
+    let operands: Vec<ValId> =
+        args.iter().take(2).filter_map(|a| if let Opnd::Val(v) = a { Some(*v) } else { None }).collect();
+    let read = |v: &ValId| body.iter().any(|s| matches!(s, Stmt::Read { dst, .. } if dst == v));
+    let is_f32 = |v: &ValId| kernel.vals[*v].ty == Ty::Num(DType::F32);
+    if operands.len() < 2 || !operands.iter().all(|v| read(v) && is_f32(v)) {
+        return;
+    }
+    let mut made = vec![];
+    let mut by = BTreeMap::new();
+    for from in operands {
+        let name = kernel.vals[from].name.clone();
+        let mut val = |ty| kernel.vals.push(Val { ty: Ty::Num(ty), name: name.clone() });
+        let (bits, kept, cut) = (val(DType::I32), val(DType::I32), val(DType::F32));
+        let mask = Opnd::Const { dtype: DType::I32, bits: TF32 };
+        let to = |to| ScalarOp::Bitcast { to };
+        made.push(Stmt::Let { dst: bits, op: to(DType::I32), args: vec![Opnd::Val(from)] });
+        made.push(Stmt::Let { dst: kept, op: ScalarOp::And, args: vec![Opnd::Val(bits), mask] });
+        made.push(Stmt::Let { dst: cut, op: to(DType::F32), args: vec![Opnd::Val(kept)] });
+        by.insert(from, cut);
+    }
+    if let Stmt::Let { args, .. } = &mut body[at] {
+        for arg in args.iter_mut().take(2) {
+            if let Opnd::Val(v) = arg {
+                *v = by[v];
+            }
+        }
+    }
+    body.splice(at..at, made);
 }
 
 /// Whether every product is one that the matrix unit has.
@@ -216,7 +255,6 @@ mod tests {
         for (from, to, why) in [
             ("32, 64]", "32, 60]", "32 x 60 is no whole number of 16 x 8 elements for its threads"),
             ("0..32: reduce", "0..24: reduce", "it is no whole number of the matrix unit's products"),
-            ("local a: f16[32, 32] shared", "local a: f16[32, 32]", "an operand is not in shared memory"),
             (
                 "local a: f16[32, 32] shared",
                 "local a: f16[32, 36] shared",

@@ -11,6 +11,7 @@ use crate::tile::blocking::{Blocks, Types, blocks_of, panel_width};
 use crate::tile::contraction::num_type;
 use crate::tile::cost::{Cost, Product};
 use crate::tile::edit;
+use crate::tile::matrix;
 use crate::tile::open::*;
 use crate::tile::rules::site_of;
 
@@ -115,7 +116,7 @@ impl<'a> Tiling<'a> {
         };
         let in_panels = nest.sums.iter().all(panels);
         let (cols, depth) = (n.known().unwrap_or(GUESS), k.known().unwrap_or(GUESS));
-        let operand = first.operand(kernel).unwrap_or(acc);
+        let operand = matrix::multiplied(ctx, first.operand(kernel).unwrap_or(acc));
         let blocks = blocks_of(ctx, m.known(), cols, depth, Types { operand, acc }, in_panels);
         (m.block, n.block, k.block) = (blocks.bm, blocks.bn, blocks.bk);
         let like = |side: &Side| side.axes.first().map_or(AxisId(0), |a| a.0);
@@ -138,7 +139,7 @@ impl<'a> Tiling<'a> {
         let Cuts { m, n, k, batch, .. } = &self.cuts;
         let tile = Blocks { bm: m.block, bn: n.block, bk: k.block };
         let sum = nest.sums.first()?;
-        let operand = sum.operand(self.b.kernel)?;
+        let operand = matrix::multiplied(ctx, sum.operand(self.b.kernel)?);
         let acc = num_type(self.b.kernel, sum.roles.acc)?;
         let sums = nest.sums.len() as u64;
         let product = Product {

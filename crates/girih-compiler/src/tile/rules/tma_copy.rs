@@ -100,6 +100,7 @@ impl Copies<'_> {
                 && let Some(c) = &f.contraction
                 && let (Some(operand), Some(acc)) = (num_type(self.kernel, buf), num_type(self.kernel, c.acc))
             {
+                let operand = matrix::multiplied(self.ctx, operand);
                 let reads = f.body.iter().any(|s| matches!(s, Stmt::Read { buf: b, .. } if *b == buf));
                 found |= reads && matrix::operand(&self.ctx.target, operand, acc).is_some();
             }
