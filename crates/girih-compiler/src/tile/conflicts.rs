@@ -46,11 +46,13 @@ pub fn passes(accesses: &[Access], lies: &Buf) -> (u64, u64) {
 fn fragments(p: &Kernel, product: &Product, around: &Around, threads: i64, out: &mut BTreeMap<BufId, Vec<Access>>) {
     let (zero, two) = (Ix::Const(0), product.cols.is_multiple_of(4));
     let steps = product.terms / u64::from(product.a.of.terms());
-    let (left, right) = match (product.a.by_words(), product.b.by_words()) {
-        (a, b) => (
-            if a { product.left_word(&zero, &zero, 0) } else { product.left(&zero, &zero) },
-            if b { product.right_word(&zero, &zero, 0) } else { product.right(&zero, &zero, two) },
-        ),
+    let left = match product.a.by_words() {
+        true => product.left_word(&zero, &zero, 0),
+        false => product.left(&zero, &zero),
+    };
+    let right = match product.b.by_words() {
+        true => product.right_word(&zero, &zero, 0),
+        false => product.right(&zero, &zero, two),
     };
     let loads = [(&product.a, left, product.rows / 2), (&product.b, right, product.cols / if two { 4 } else { 2 })];
     for (side, idx, times) in loads {

@@ -69,7 +69,7 @@ fn warps(ctx: &Context, [m, n]: [u64; 2]) -> Result<Warps, String> {
     let [r, c] = own.each([m, n]);
     let (rows, cols) = (ctx.knobs.rows.map_or(r, u64::from), ctx.knobs.cols.map_or(c, u64::from));
     let made = Warps { down: m / (8 * rows).max(1), across: n / (4 * cols).max(1) };
-    let whole = made.each([m, n]) == [rows, cols] && rows % 2 == 0 && cols % 2 == 0;
+    let whole = made.count() > 0 && made.each([m, n]) == [rows, cols] && rows % 2 == 0 && cols % 2 == 0;
     let fits = made.count().is_power_of_two() && 32 * made.count() <= ctx.target.axes.threads.into();
     if whole && fits {
         Ok(made)
