@@ -16,6 +16,8 @@
 //! barrier is enough at any depth.
 
 //!
+//! Where there are as many generations as iterations, all are filled before the first, and none waits for a place.
+//!
 //! What TMA fills: [`super::tensor`]. A pipeline of one generation fills it at the beginning of each iteration.
 
 use super::tensor::Full;
@@ -33,6 +35,18 @@ struct Fills {
     copies: bool,
     /// Some by TMA.
     full: Option<Full>,
+}
+
+/// The iterations of a pipeline that has a generation for each.
+fn once(f: &l::For, depth: u32) -> Option<i64> {
+    f.hi.as_const().filter(|n| *n <= i64::from(depth))
+}
+
+/// Whether no iteration of a pipeline has a barrier of its own: TMA fills each generation once, and every thread waits for
+/// it itself.
+pub(super) fn is_free(f: &l::For, depth: u32) -> bool {
+    let (stages, _) = f.stages();
+    once(f, depth).is_some() && stages.iter().all(|s| s.filled(l::Filled::Tensor))
 }
 
 impl Lower<'_> {
@@ -53,19 +67,21 @@ impl Lower<'_> {
             }
         }
         let copies = filled(l::Filled::Async);
-        let full = self.tensors(stages, depth)?;
+        let full = self.tensors(stages, depth, once(f, depth).is_some())?;
         let fills = Fills { threads: copies || filled(l::Filled::Copied), copies, full };
-        let ahead = k::Ix::Const(i64::from(depth) - 1);
         let hi = self.ix(&f.hi)?;
+        // All are filled before the first, and none again.
+        let once = once(f, depth);
+        let ahead = k::Ix::Const(once.unwrap_or(i64::from(depth) - 1));
 
         let (zero, one) = (k::Ix::Const(0), k::Ix::Const(1));
         let exists = |at: &k::Ix| k::Cond { lhs: at.clone(), cmp: k::Cmp::Lt, rhs: hi.clone() };
         // All the first iterations are there where the loop is known to be as long.
         let all = hi.as_const().is_some_and(|n| n >= i64::from(depth) - 1);
-        let first_exists = |at: &k::Ix| (!all).then(|| exists(at));
-        if depth == 2 {
+        let first_exists = |at: &k::Ix| (!all && once.is_none()).then(|| exists(at));
+        if ahead.is_const(1) {
             self.fill(f, stages, zero.clone(), first_exists(&zero), fills)?;
-        } else if depth > 2 {
+        } else if !ahead.is_const(0) {
             let first = self.axis_of(f.axis);
             let at = k::Ix::Axis(first);
             let body = self.inner(|s| s.fill(f, stages, at.clone(), first_exists(&at), fills))?;
@@ -76,23 +92,28 @@ impl Lower<'_> {
         let axis = self.axis_of(f.axis);
         let here = k::Ix::Axis(axis);
         let body = self.inner(|s| {
-            if depth == 1 {
+            let again = once.is_none();
+            if depth == 1 && again {
                 // All threads are done with what the iteration before had.
                 s.push(k::Stmt::Barrier);
                 s.fill(f, stages, here.clone(), None, fills)?;
             }
             if copies {
-                s.push(k::Stmt::WaitGroups { left: depth.saturating_sub(2) });
+                // The groups of later iterations, of which those that are not filled any more are empty.
+                s.push(k::Stmt::WaitGroups { left: once.map_or(depth.saturating_sub(2), |n| n as u32 - 1) });
             }
             if let Some(full) = full {
                 s.wait_boxes(&here, full);
             }
-            if depth > 1 {
+            if depth > 1 && again {
                 s.push(k::Stmt::Barrier);
                 let at = k::Ix::add(here.clone(), ahead.clone());
                 s.fill(f, stages, at.clone(), Some(exists(&at)), fills)?;
             } else if fills.threads {
                 s.push(k::Stmt::Barrier);
+                if copies && !again {
+                    s.push(k::Stmt::Commit);
+                }
             }
             s.at_axis(f.axis, here.clone(), vec![], |s| s.run(rest))
         })?;

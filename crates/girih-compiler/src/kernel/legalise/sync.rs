@@ -16,6 +16,7 @@
 //! tells anything new, each walk going by each statement once. Shared buffers are apart from each other. So are the arrays of
 //! an open kernel; arguments that a user launches with may overlap, so there global memory is one thing.
 
+use super::pipeline;
 use crate::loops::ir::*;
 use crate::loops::walk::{self, Part, parts};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -135,7 +136,7 @@ impl Sync<'_> {
         since.add(&before);
     }
 
-    /// A pipeline: the first generations are filled before it, and each iteration begins with a barrier. Behind it the
+    /// A pipeline: the first generations are filled before it, and each iteration begins with a barrier, unless it is free of them. Behind it the
     /// generation at hand is there for all, and the one that is filled is another.
     fn pipelined(&mut self, s: &Stmt, f: &For, since: &mut Since) {
         let (stages, rest) = f.stages();
@@ -144,6 +145,13 @@ impl Sync<'_> {
         if self.before.contains(&at) || since.meets(&fill) {
             self.before.insert(at);
             *since = Since::default();
+        }
+        if let Place::Pipeline { depth } = f.place
+            && pipeline::is_free(f, depth)
+        {
+            // What TMA writes is waited for by those who read it.
+            since.read.extend(&fill.read);
+            return self.repeated(s, rest, since);
         }
         since.add(&fill);
         let before = std::mem::replace(since, Since { written: BTreeSet::new(), ..fill.clone() });

@@ -41,7 +41,8 @@ impl Full {
 
 impl Lower<'_> {
     /// Declares the tensors of those stages that TMA fills, and mbarriers for them; `None` where there are none.
-    pub(super) fn tensors(&mut self, stages: &[l::Stmt], depth: u32) -> Res<Option<Full>> {
+    /// They are filled before the first iteration where they are filled once.
+    pub(super) fn tensors(&mut self, stages: &[l::Stmt], depth: u32, once: bool) -> Res<Option<Full>> {
         let mut bytes = 0;
         for stage in stages {
             let l::Stmt::Stage { buf, filled: l::Filled::Tensor, body } = stage else { continue };
@@ -69,8 +70,8 @@ impl Lower<'_> {
             Ok(())
         })?;
         self.push(init);
-        // With one generation, each iteration begins with a barrier.
-        if depth > 1 {
+        // Otherwise each iteration begins with a barrier.
+        if depth > 1 || once {
             self.push(k::Stmt::Barrier);
         }
         Ok(Some(full))

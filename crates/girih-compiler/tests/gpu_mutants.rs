@@ -1,0 +1,351 @@
+//! Every barrier, wait, commit, fence, arrival and copy that is derived for a GPU is needed, as it is and where it is.
+//!
+//! Kernels of models and of tile programs are changed in one such statement: it is deleted, its number is another one, or it is
+//! exchanged with the statement behind it. The simulator must find something wrong with each mutant, or it computes other
+//! values, under one of the schedules; or it is equivalent, for a reason that is known. Anything else survives and fails.
+//!
+//! `cargo test -p girih-compiler --test gpu_mutants -- --nocapture` prints the counts; with `MUTANTS=all` each program is
+//! placed for every target.
+
+use std::collections::BTreeMap;
+
+use girih_compiler::base::host::Silent;
+use girih_compiler::base::launch::Launch;
+use girih_compiler::base::memory::VecMemory;
+use girih_compiler::index::{Cmp, Ix};
+use girih_compiler::kernel::ir::{Address, Kernel, Space, Stmt};
+use girih_compiler::kernel::{print, sim};
+use girih_compiler::loops::model::{ArrayPlace, StepArg};
+use girih_compiler::num::op::Rounding;
+use girih_compiler::num::{DType, convert};
+use girih_compiler::pipeline::{self, Lowered, Options, Silent as Quiet};
+use girih_compiler::source::expr;
+use girih_compiler::tile::target::Target;
+
+const MODELS: &[&str] = &[
+    "torch.randn(40, 72) @ torch.randn(72, 36)",
+    "torch.nn.Linear(72, 40)(torch.randn(36, 72))",
+    "torch.randn(40, 96, dtype=torch.float16) @ torch.randn(96, 48, dtype=torch.float16)",
+    "torch.nn.Linear(136, 40, dtype=torch.bfloat16)(torch.randn(36, 136, dtype=torch.bfloat16))",
+    "torch.softmax(torch.randn(3, 300), dim=1)",
+    "torch.nn.functional.layer_norm(torch.randn(3, 200), (200,))",
+    "torch.nn.functional.scaled_dot_product_attention(torch.randn(1, 1, 20, 16), torch.randn(1, 1, 40, 16), \
+     torch.randn(1, 1, 40, 16))",
+];
+
+const TARGETS: [&str; 4] = ["sm_80", "sm_90a", "sm_100a", "sm_120"];
+/// How the pipelines of a product are made.
+const KNOBS: [&[&str]; 5] =
+    [&[], &["slots=1"], &["slots=2"], &["slots=2", "tma=0"], &["slots=4", "async_copy=0", "tma=0"]];
+const SEEDS: u64 = 11;
+
+/// A kernel, and what it runs on: elements of each parameter's array, `None` where it is a number.
+struct Program {
+    name: String,
+    lowered: Lowered,
+    arrays: Vec<(DType, u64)>,
+}
+
+fn programs(text: &str, target: &str, knobs: &[&str]) -> Vec<Program> {
+    let mut options = Options { target: Target::named(target).unwrap(), ..Options::default() };
+    knobs.iter().for_each(|knob| _ = options.knobs.set(knob).unwrap());
+    let graph = expr::evaluate(text, &[]).unwrap().graph;
+    let model = pipeline::lower_model(&graph, &options, &mut Quiet).unwrap();
+    let plan = &model.scheduled;
+    let made = plan.steps.iter().map(|step| {
+        let lowered =
+            pipeline::lower_loops(step.kernel.clone(), &options, &mut options.rewrites(), &mut Quiet).unwrap();
+        let arrays = step.args.iter().map(|arg| {
+            let StepArg::Array(id) = arg else { panic!("a symbol") };
+            let array = &plan.arrays[*id];
+            assert!(!matches!(array.place, ArrayPlace::Constant(_)), "{text}");
+            let count = array.shape.iter().map(|n| n.as_const().unwrap() as u64).product();
+            (array.elem.dtype, count)
+        });
+        let name = format!("{text}, {}, {target} {}", step.kernel.name, knobs.join(" "));
+        Program { name, arrays: arrays.collect(), lowered }
+    });
+    made.collect()
+}
+
+/// Small multiples of a quarter.
+fn fill(dtype: DType, count: u64, seed: u64) -> Vec<u8> {
+    let one = |i: u64| {
+        let n = ((i * 2654435761 + seed * 97) >> 7) % 17;
+        match dtype.is_int() {
+            true => n & dtype.mask(),
+            false => convert::from_f64(dtype, (n as f64 - 8.0) / 4.0, Rounding::NearestEven),
+        }
+    };
+    (0..count).flat_map(|i| one(i).to_le_bytes()[..dtype.bytes() as usize].to_vec()).collect()
+}
+
+/// What a run leaves in memory; `None` where the simulator found something.
+fn run(program: &Program, kernel: &Kernel, seed: u64) -> Option<Vec<Vec<u8>>> {
+    let mut memory = VecMemory::new();
+    let arrays = program.arrays.iter().enumerate();
+    let at: Vec<u64> = arrays.map(|(i, (d, n))| memory.add(&format!("a{i}"), fill(*d, *n, i as u64))).collect();
+    let grid = kernel.blocks(&at).unwrap().map(|n| n as u32);
+    let launch = Launch::new(grid, at.clone());
+    let options = sim::Options::of_seed(seed);
+    let ran = sim::run(kernel, &program.lowered.tile, &launch, &mut memory, &mut Silent, &options);
+    ran.and_then(|report| report.clean()).ok()?;
+    Some(at.iter().map(|a| memory.bytes(*a).unwrap().to_vec()).collect())
+}
+
+/// How a statement is changed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Change {
+    Delete,
+    /// A number is one, or 16 bytes, more or less.
+    More,
+    Less,
+    /// It counts on the mbarrier of another generation.
+    Another,
+    /// It stands behind the next statement.
+    Later,
+}
+
+fn changes(s: &Stmt) -> &'static [Change] {
+    use Change::*;
+    match s {
+        Stmt::Barrier => &[Delete, Later],
+        Stmt::WaitGroups { .. } => &[Delete, More, Later],
+        Stmt::WaitPhase { .. } => &[Delete, More, Another, Later],
+        Stmt::Arrive { .. } => &[Delete, More, Less, Another],
+        Stmt::InitBarrier { .. } => &[Delete, More],
+        Stmt::CopyTensor { .. } => &[Delete, Another],
+        Stmt::SyncWarp | Stmt::Commit | Stmt::Fence(_) | Stmt::CopyAsync { .. } => &[Delete],
+        _ => &[],
+    }
+}
+
+/// A statement with its number changed; `None` where there is nothing to change.
+fn changed(kernel: &Kernel, s: &Stmt, change: Change) -> Option<Stmt> {
+    let mut s = s.clone();
+    let next = |on: &mut Address| match on {
+        Address::Slot { buf, index } => {
+            let len = kernel.slots[*buf].len as i64;
+            *index = Ix::modulo(Ix::add(index.clone(), Ix::Const(1)), Ix::Const(len));
+            len > 1
+        }
+        Address::Mem { .. } => false,
+    };
+    let does = match (&mut s, change) {
+        (Stmt::WaitGroups { left }, Change::More) => {
+            *left += 1;
+            true
+        }
+        (Stmt::WaitPhase { parity, .. }, Change::More) => {
+            *parity = Ix::modulo(Ix::add(parity.clone(), Ix::Const(1)), Ix::Const(2));
+            true
+        }
+        (Stmt::InitBarrier { count, .. }, Change::More) => {
+            *count += 1;
+            true
+        }
+        (Stmt::Arrive { bytes: Some(bytes), .. }, Change::More) => {
+            *bytes += 16;
+            true
+        }
+        (Stmt::Arrive { bytes: Some(bytes), .. }, Change::Less) => {
+            *bytes -= 16;
+            true
+        }
+        (Stmt::WaitPhase { on, .. } | Stmt::Arrive { on, .. } | Stmt::CopyTensor { on, .. }, Change::Another) => {
+            next(on)
+        }
+        _ => false,
+    };
+    does.then_some(s)
+}
+
+/// The mutants of a kernel: what was done to which statement, the kernel, and why it is equivalent if it is known to be.
+fn mutants(kernel: &Kernel) -> Vec<(String, Kernel, Option<&'static str>)> {
+    let mut out = vec![];
+    for site in 0.. {
+        let mut there = false;
+        for change in [Change::Delete, Change::More, Change::Less, Change::Another, Change::Later] {
+            let mut mutant = kernel.clone();
+            let (mut left, mut done) = (site, None);
+            let body = std::mem::take(&mut mutant.body);
+            mutant.body = mutated(kernel, body, &mut left, change, &mut done, &mut there);
+            if let Some((what, why)) = done {
+                out.push((format!("{change:?} {what}"), mutant, why));
+            }
+        }
+        if !there {
+            return out;
+        }
+    }
+    out
+}
+
+type Done = Option<(String, Option<&'static str>)>;
+
+/// Statements with one changed, which is `left` further such statements on.
+fn mutated(
+    kernel: &Kernel,
+    body: Vec<Stmt>,
+    left: &mut usize,
+    change: Change,
+    done: &mut Done,
+    there: &mut bool,
+) -> Vec<Stmt> {
+    let mut out: Vec<Stmt> = Vec::with_capacity(body.len());
+    let mut rest = body.into_iter();
+    while let Some(mut s) = rest.next() {
+        match &mut s {
+            Stmt::For { body, .. } | Stmt::Loop { body } => {
+                *body = mutated(kernel, std::mem::take(body), left, change, done, there);
+            }
+            Stmt::If { then, els, .. } => {
+                *then = mutated(kernel, std::mem::take(then), left, change, done, there);
+                *els = mutated(kernel, std::mem::take(els), left, change, done, there);
+            }
+            _ => {}
+        }
+        let all = changes(&s);
+        if all.is_empty() || std::mem::replace(left, left.wrapping_sub(1)) != 0 {
+            out.push(s);
+            continue;
+        }
+        *there = true;
+        if !all.contains(&change) {
+            out.push(s);
+            continue;
+        }
+        let what = statement(kernel, &s);
+        match change {
+            Change::Delete => *done = Some((what, None)),
+            Change::Later => match rest.next() {
+                Some(next) => {
+                    *done = Some((
+                        format!("{what}, behind {}", statement(kernel, &next)),
+                        exchanged(kernel, out.last(), &s, &next),
+                    ));
+                    out.extend([next, s]);
+                }
+                None => out.push(s),
+            },
+            _ => {
+                if let Some(other) = changed(kernel, &s, change) {
+                    let once =
+                        matches!(s, Stmt::Arrive { .. }) && change == Change::Another && arrivals(&kernel.body) == 1;
+                    *done = Some((
+                        what,
+                        once.then_some("each mbarrier still gets its one arrival before any thread waits"),
+                    ));
+                    s = other;
+                }
+                out.push(s);
+            }
+        }
+    }
+    out
+}
+
+fn statement(kernel: &Kernel, s: &Stmt) -> String {
+    let one = Kernel { body: vec![s.clone()], ..kernel.clone() };
+    let text = print::print(&one);
+    let line = text.lines().rev().nth(1).unwrap_or("");
+    let first = text.lines().find(|l| l.starts_with("  ") && !l.contains(" at ") && !l.starts_with("  tensor"));
+    first.unwrap_or(line).trim().to_string()
+}
+
+/// Why it does not matter which of two statements comes first; `before` stands before both.
+fn exchanged(kernel: &Kernel, before: Option<&Stmt>, s: &Stmt, next: &Stmt) -> Option<&'static str> {
+    match (s, next) {
+        (Stmt::Barrier, Stmt::WaitPhase { .. }) | (Stmt::WaitPhase { .. }, Stmt::Barrier) => {
+            Some("every thread waits for the mbarrier itself")
+        }
+        _ if !touches(kernel, next) => Some("what it is exchanged with touches nothing that threads share"),
+        (Stmt::Barrier, _) if before.is_some_and(of_first_thread) && of_first_thread(next) => {
+            Some("what is before and behind the barrier is done by one thread")
+        }
+        _ => None,
+    }
+}
+
+/// The statements that arrive: where there is one, it is before the loop that waits.
+fn arrivals(body: &[Stmt]) -> usize {
+    let of = |s: &Stmt| match s {
+        Stmt::Arrive { .. } => 1,
+        Stmt::For { body, .. } | Stmt::Loop { body } => arrivals(body),
+        Stmt::If { then, els, .. } => arrivals(then) + arrivals(els),
+        _ => 0,
+    };
+    body.iter().map(of).sum()
+}
+
+/// Whether only the first thread of a block does anything.
+fn of_first_thread(s: &Stmt) -> bool {
+    match s {
+        Stmt::If { mask, els, .. } => {
+            els.is_empty()
+                && mask.conds.iter().any(|c| (&c.lhs, c.cmp, &c.rhs) == (&Ix::Thread, Cmp::Eq, &Ix::Const(0)))
+        }
+        Stmt::For { body, .. } => body.iter().all(of_first_thread),
+        _ => false,
+    }
+}
+
+/// Whether a statement waits, or touches memory that threads share.
+fn touches(kernel: &Kernel, s: &Stmt) -> bool {
+    let shared = |place: &Address| match place {
+        Address::Mem { .. } => true,
+        Address::Slot { buf, .. } => kernel.slots[*buf].space != Space::Scratch,
+    };
+    match s {
+        Stmt::Load { place, .. } | Stmt::Store { place, .. } | Stmt::LoadMatrix { place, .. } => shared(place),
+        Stmt::For { body, .. } | Stmt::Loop { body } => body.iter().any(|s| touches(kernel, s)),
+        Stmt::If { then, els, .. } => then.iter().chain(els).any(|s| touches(kernel, s)),
+        Stmt::Commit
+        | Stmt::Let { .. }
+        | Stmt::Index { .. }
+        | Stmt::Test { .. }
+        | Stmt::Var { .. }
+        | Stmt::Set { .. } => false,
+        Stmt::Shuffle { .. } | Stmt::Mma { .. } | Stmt::Lane { .. } | Stmt::SetLane { .. } | Stmt::Splat { .. } => {
+            false
+        }
+        _ => true,
+    }
+}
+
+#[test]
+fn every_derived_statement_is_needed() {
+    let all = std::env::var("MUTANTS").is_ok_and(|all| all == "all");
+    let (mut killed, mut kernels, mut survived) = (0, 0, vec![]);
+    let mut equivalent: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut turn = 0;
+    for text in MODELS {
+        let pipelined = text.contains('@') || text.contains("Linear");
+        for knobs in &KNOBS[..if pipelined { KNOBS.len() } else { 1 }] {
+            for target in if all { &TARGETS[..] } else { std::slice::from_ref(&TARGETS[turn % 2]) } {
+                for program in programs(text, target, knobs) {
+                    kernels += 1;
+                    let want = run(&program, &program.lowered.kernel, 0).unwrap_or_else(|| panic!("{}", program.name));
+                    for seed in 0..SEEDS {
+                        let clean = run(&program, &program.lowered.kernel, seed).as_ref() == Some(&want);
+                        assert!(clean, "{}, seed {seed}", program.name);
+                    }
+                    for (what, mutant, why) in mutants(&program.lowered.kernel) {
+                        let noticed = (0..SEEDS).any(|seed| run(&program, &mutant, seed).as_ref() != Some(&want));
+                        match (noticed, why) {
+                            (true, _) => killed += 1,
+                            (false, Some(why)) => *equivalent.entry(why).or_default() += 1,
+                            (false, None) => survived.push(format!("{}: {what}", program.name)),
+                        }
+                    }
+                }
+            }
+            turn += 1;
+        }
+    }
+    let others: usize = equivalent.values().sum();
+    println!("{kernels} kernels: {killed} mutants killed, {others} equivalent, {} survived", survived.len());
+    equivalent.iter().for_each(|(why, n)| println!("{n} equivalent: {why}"));
+    assert!(survived.is_empty(), "{}", survived.join("\n"));
+    assert!(killed >= 200, "{killed}");
+}
