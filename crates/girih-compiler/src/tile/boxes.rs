@@ -13,6 +13,14 @@
 //! what the load's mask says; where there is none, as far as the surrounding loops do. TMA writes zeros past the end, as
 //! the mask does.
 //!
+//! A slab whose rows are split is several boxes, which lie one behind the other:
+//!
+//! ```text
+//! for h in 0..2: for k in 0..64: for j in 0..64:           two boxes [64, 64] from [kt*64, jb*128 + h*64]
+//!   v = load w[(kt*64 + k)*N + jb*128 + h*64 + j]
+//!   b_s[h, k, j] = v
+//! ```
+//!
 //! Invariants: dimensions are outermost first; the elements of the last one lie side by side; extents and strides are
 //! over the parameters; the copy written out by [`BoxCopy::body`] has a mask for each dimension, and is the same box again.
 
@@ -30,6 +38,8 @@ pub struct BoxCopy {
     pub base: ValId,
     pub elem: DType,
     pub dims: Vec<Dim>,
+    /// The axis that counts boxes, where there are several, and how many there are. The buffer's first subscript is theirs.
+    pub several: Option<(AxisId, u64)>,
     buf: BufId,
     dst: ValId,
     site: SiteId,
@@ -132,7 +142,25 @@ impl BoxCopy {
     /// is none.
     pub fn of(kernel: &Kernel, facts: &Facts, body: &[Stmt]) -> Result<BoxCopy, String> {
         let written = Written::of(body)?;
-        let shape = &kernel.bufs[written.buf].shape;
+        let one = BoxCopy::one(kernel, facts, &written, 0);
+        let (Err(_), Some((outer, inner)), Some((first, idx))) =
+            (&one, written.loops.split_first(), written.idx.split_first())
+        else {
+            return one;
+        };
+        let count = const_trip(outer).filter(|n| kernel.bufs[written.buf].shape.first() == Some(n));
+        let Some(count) = count.filter(|_| *first == Ix::Axis(outer.axis)) else { return one };
+        let mut facts = facts.clone();
+        facts.set_axis(outer.axis, &outer.lo, &outer.hi);
+        match BoxCopy::one(kernel, &facts, &Written { loops: inner.to_vec(), idx, ..written }, 1) {
+            Ok(copy) => Ok(BoxCopy { several: Some((outer.axis, count)), ..copy }),
+            Err(_) => one,
+        }
+    }
+
+    /// A copy of one box; so many subscripts of the buffer are those of others.
+    fn one(kernel: &Kernel, facts: &Facts, written: &Written<'_>, others: usize) -> Result<BoxCopy, String> {
+        let shape = &kernel.bufs[written.buf].shape[others..];
         let mut rest = written.mem.index.clone();
         let mut parts = vec![];
         let mut used = 0;
@@ -152,12 +180,12 @@ impl BoxCopy {
             if !digits.iter().zip(&factors).all(apart) {
                 return Err("its elements lie at no fixed distance".to_string());
             }
-            parts.push(Part { stride, bounds: None, count: *extent, own: Some((at, digits)) });
+            parts.push(Part { stride, bounds: None, count: *extent, own: Some((at + others, digits)) });
         }
         if used != written.loops.len() {
             return Err("it does not fill the buffer in order".to_string());
         }
-        let mut copy = Bounded { kernel, facts, written: &written, parts, rest: Poly::expanded(&rest) };
+        let mut copy = Bounded { kernel, facts, written, parts, rest: Poly::expanded(&rest) };
         copy.masks()?;
         copy.loops()?;
         let Bounded { parts, rest, .. } = copy;
@@ -175,11 +203,16 @@ impl BoxCopy {
             Ok(Dim { extent, stride, from: ix(from)?, count: p.count, own })
         });
         let dims = dims.collect::<Result<Vec<_>, String>>()?;
-        let Written { mem, buf, dst, site, .. } = written;
-        Ok(BoxCopy { base: mem.base, elem: mem.elem, dims, buf, dst, site })
+        let Written { mem, buf, dst, site, .. } = *written;
+        Ok(BoxCopy { base: mem.base, elem: mem.elem, dims, several: None, buf, dst, site })
     }
 
-    /// Bytes that the box has.
+    /// Boxes of the same tensor.
+    pub fn count(&self) -> u64 {
+        self.several.map_or(1, |(_, n)| n)
+    }
+
+    /// Bytes that a box has.
     pub fn bytes(&self) -> u64 {
         self.dims.iter().fold(self.elem.bytes(), |n, d| n.saturating_mul(d.count))
     }
@@ -225,12 +258,29 @@ impl BoxCopy {
         (!outer.iter().all(within)).then(|| "its rows overlap".to_string())
     }
 
+    /// The copy with its rows split into parts of so many elements, each of which is a box.
+    pub fn split(self, kernel: &mut Kernel, part: u64) -> BoxCopy {
+        let Some((last, outer)) = self.dims.split_last() else { return self };
+        let axis = match last.own {
+            Some((_, like)) => new_axis(kernel, like, "p"),
+            None => return self,
+        };
+        let from = Ix::add(last.from.clone(), Ix::mul(Ix::Axis(axis), Ix::Const(part as i64)));
+        let moved = |d: &Dim| Dim { own: d.own.map(|(at, axis)| (at + 1, axis)), ..d.clone() };
+        let dims = outer.iter().map(moved).chain([Dim { from, count: part, ..moved(last) }]).collect();
+        BoxCopy { several: Some((axis, last.count / part)), dims, ..self }
+    }
+
     /// The copy, written out: a loop for each dimension of the box, and a mask for each of the tensor.
     pub fn body(&self, kernel: &mut Kernel) -> Vec<Stmt> {
         let rank = kernel.bufs[self.buf].shape.len();
         let mut idx = vec![Ix::Const(0); rank];
         let mut index = Ix::Const(0);
         let (mut conds, mut loops) = (vec![], vec![]);
+        if let Some((axis, count)) = self.several {
+            idx[0] = Ix::Axis(axis);
+            loops.push((axis, count));
+        }
         for dim in &self.dims {
             let mut at = dim.from.clone();
             if let Some((subscript, like)) = dim.own {

@@ -81,6 +81,7 @@ const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::keep_tiles::RULE, &[&[Threads]]),
     (rules::spread_threads::RULE, &[&[Threads]]),
     (rules::wide_access::RULE, &[&[Threads]]),
+    (rules::split_inner_for_swizzle::RULE, &[&[Threads, TensorCopies]]),
     (rules::swizzle::RULE, &[&[Threads, TensorCopies]]),
     (rules::pad_smem::RULE, &[&[Threads]]),
     (rules::double_buffer::RULE, &[&[Threads]]),

@@ -50,7 +50,7 @@ impl Lower<'_> {
             // All that is to be known is in the masks.
             let copy = BoxCopy::of(self.src, &Facts::new(), body);
             let copy = copy.map_err(|why| format!("buffer {} cannot be filled by TMA: {why}", b.name))?;
-            bytes += copy.bytes();
+            bytes += copy.bytes() * copy.count();
             let tensor = self.tensor(&copy, b.swizzle)?;
             self.tensors.insert(*buf, (tensor, copy));
         }
@@ -117,13 +117,20 @@ impl Lower<'_> {
             let super::Storage::Slot(slot) = self.storage(*buf)? else {
                 return Err("TMA copies to shared memory".to_string());
             };
-            let zeros = vec![l::Ix::Const(0); self.buf(*buf)?.shape.len()];
+            let mut idx = vec![l::Ix::Const(0); self.buf(*buf)?.shape.len()];
             self.at_axis(f.axis, at.clone(), vec![], |s| -> Res<()> {
-                let linear = s.linear(*buf, &zeros)?;
-                let to = k::Address::Slot { buf: slot, index: s.ix(&linear)? };
-                let from = copy.dims.iter().map(|d| s.ix(&d.from)).collect::<Res<Vec<_>>>()?;
-                s.push(k::Stmt::CopyTensor { to, tensor, from, on: full.of(at) });
-                Ok(())
+                let one = |s: &mut Self, idx: &[l::Ix]| -> Res<()> {
+                    let linear = s.linear(*buf, idx)?;
+                    let to = k::Address::Slot { buf: slot, index: s.ix(&linear)? };
+                    let from = copy.dims.iter().map(|d| s.ix(&d.from)).collect::<Res<Vec<_>>>()?;
+                    s.push(k::Stmt::CopyTensor { to, tensor, from, on: full.of(at) });
+                    Ok(())
+                };
+                let Some((axis, count)) = copy.several else { return one(s, &idx) };
+                (0..count as i64).try_for_each(|n| {
+                    idx[0] = l::Ix::Const(n);
+                    s.at_axis(axis, k::Ix::Const(n), vec![], |s| one(s, &idx))
+                })
             })?;
         }
         Ok(())

@@ -17,6 +17,7 @@ pub mod promote_alloca;
 pub mod register_tile;
 pub mod split_blocks;
 pub mod split_edges;
+pub mod split_inner_for_swizzle;
 pub mod split_matmul_k;
 pub mod spread_threads;
 pub mod stage_inputs;

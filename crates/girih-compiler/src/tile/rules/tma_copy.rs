@@ -119,7 +119,10 @@ impl Copies<'_> {
             return Err(why);
         }
         let row = b.shape.last().map_or(0, |n| n * b.element_bytes());
-        if (down(buf, readers) || self.products(buf, readers)) && !matches!(row, 32 | 64 | 128) {
+        let down = down(buf, readers);
+        // Rows that are longer are split.
+        let swizzled = matches!(row, 32 | 64 | 128) || !down && row.is_multiple_of(128) && self.ctx.knobs.swizzle;
+        if (down || self.products(buf, readers)) && !swizzled {
             return Err(format!("threads read its rows below each other, and rows of {row} bytes are not swizzled"));
         }
         Ok(copy.body(self.kernel))

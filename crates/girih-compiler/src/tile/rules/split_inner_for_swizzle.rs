@@ -1,0 +1,149 @@
+//! `split_inner_for_swizzle`
+
+use crate::base::rule::{Log, Rule};
+use crate::index::{Facts, simplify};
+use crate::loops::ir::*;
+use crate::loops::walk;
+use crate::tile::boxes::{self, BoxCopy};
+use crate::tile::{Context, conflicts};
+
+pub const RULE: Rule<Kernel, Context> = Rule {
+    name: "split_inner_for_swizzle",
+    doc: "\
+Splits the rows of a buffer that TMA fills into parts of 128 bytes, which lie one behind the other: a swizzle exchanges pieces
+of no longer rows. Each part is a box of its own.
+
+```text
+stage b_s: f16[64, 128] shared tensor:           stage b_s: f16[2, 64, 64] shared tensor:
+  for k in 0..64: for j in 0..128:                 for jp in 0..2: for k in 0..64: for j in 0..64:
+    v = load w[(kt*64 + k)*N + jb*128 + j]  -->      v = load w[(kt*64 + k)*N + jb*128 + jp*64 + j]
+    b_s[k, j] = v                                    b_s[jp, k, j] = v
+... b_s[kk, x]                                   ... b_s[x//64, kk, x%64]
+```
+
+Knob: `swizzle` (0 turns the rule off).
+
+Refuses rows that are no longer, and what takes no fewer passes with a swizzle then.
+",
+    run,
+};
+
+fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    let mut kernel = p.clone();
+    let mut changed = false;
+    for buf in boxes::filled(p) {
+        let name = &p.bufs[buf].name;
+        match split(&kernel, ctx, buf) {
+            Ok(Some(new)) => {
+                let [parts, _, cols] = new.bufs[buf].shape[..] else { continue };
+                log.applied(format!("{name}: {parts} boxes of {cols} columns"));
+                (kernel, changed) = (new, true);
+            }
+            Ok(None) => {}
+            Err(why) => log.skipped(name, why),
+        }
+    }
+    changed.then_some(kernel)
+}
+
+/// Bytes of the longest row whose pieces are exchanged.
+const ROW: u64 = 128;
+
+/// The kernel with the rows of a buffer split; `None` where they are good as they are.
+fn split(p: &Kernel, ctx: &Context, buf: BufId) -> Result<Option<Kernel>, String> {
+    let b = &p.bufs[buf];
+    let part = ROW / b.element_bytes().max(1);
+    let [rows, cols] = b.shape[..] else { return Ok(None) };
+    let accesses = |k: &Kernel| conflicts::accesses(k).remove(&buf).unwrap_or_default();
+    let (now, least) = conflicts::passes(&accesses(p), b);
+    if now == least || cols <= part || !cols.is_multiple_of(part) {
+        return Ok(None);
+    }
+    if !ctx.knobs.swizzle {
+        return Err("knob off".to_string());
+    }
+    let mut new = Kernel { body: vec![], ..p.clone() };
+    new.bufs[buf].shape = vec![cols / part, rows, part];
+    let mut facts = p.facts();
+    walk::visit(&p.body, &mut |s| {
+        if let Stmt::For(f) = s {
+            facts.set_axis(f.axis, &f.lo, &f.hi);
+        }
+    });
+    let mut body = p.body.clone();
+    let mut filled = Ok(());
+    walk::visit_mut(&mut body, &mut |s| match s {
+        Stmt::Stage { buf: of, body, .. } if *of == buf => {
+            // All that is to be known is in the masks.
+            match BoxCopy::of(p, &Facts::new(), body) {
+                Ok(copy) => *body = copy.split(&mut new, part).body(&mut new),
+                Err(why) => filled = Err(why),
+            }
+        }
+        Stmt::Read { buf: of, idx, .. } if *of == buf => {
+            if let [row, col] = &idx[..] {
+                let by = Ix::Const(part as i64);
+                let of = |ix: Ix| simplify(&ix, &facts);
+                let split = [of(Ix::floor_div(col.clone(), by.clone())), row.clone(), of(Ix::modulo(col.clone(), by))];
+                *idx = split.to_vec();
+            }
+        }
+        _ => {}
+    });
+    filled?;
+    new.body = body;
+    let with = Buf { swizzle: ROW as u32, ..new.bufs[buf].clone() };
+    let (passes, _) = conflicts::passes(&accesses(&new), &with);
+    if passes >= now {
+        return Err(format!("no swizzle takes fewer than {now} passes then"));
+    }
+    Ok(Some(new))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::tests::{apply, gpu, kernel, refusals, schedule, text};
+
+    const PRODUCT: &str = r#"loop kernel k(A: ptr f16 div 16, B: ptr f16 div 16, C: ptr f32 div 16):
+  local acc: f32[64, 128]
+  for i0 in 0..64: free
+    for j0 in 0..128: free
+      acc[i0, j0] = 0.0
+  for k in 0..8: serial
+    for i in 0..64: free
+      for j in 0..128: free
+        for kk in 0..64: reduce contraction m=i n=j k=kk a=a0 b=b0 acc=acc
+          a0: f16 = load A[(bx*64 + i)*512 + (k*64 + kk)] where bx*64 + i < 100 and k*64 + kk < 512 else 0.0
+          b0: f16 = load B[(k*64 + kk)*304 + (by*128 + j)] where k*64 + kk < 512 and by*128 + j < 300 else 0.0
+          c0: f32 = acc[i, j]
+          a1: f32 = f32(a0)
+          b1: f32 = f32(b0)
+          c1: f32 = fma(a1, b1, c0)
+          acc[i, j] = c1
+  for i1 in 0..64: free
+    for j1 in 0..128: free
+      c: f32 = acc[i1, j1]
+      store C[(bx*64 + i1)*304 + (by*128 + j1)] = c where bx*64 + i1 < 100 and by*128 + j1 < 300
+"#;
+
+    #[test]
+    fn long_rows_are_boxes_of_their_own() {
+        let made = text(&schedule(&kernel(PRODUCT), &gpu(&[])));
+        let stage = "    stage b_s: f16[2, 64, 64] shared swizzle(128) tensor:\n";
+        assert!(made.contains(stage), "{made}");
+        for part in ["for j1p in 0..2: free", "b_s[j1p, ", "b_s[t_1//32%2, kk1_1, "] {
+            assert!(made.contains(part), "{part} is not in\n{made}");
+        }
+        // The rows of the left operand are as long as a swizzle takes.
+        assert!(made.contains("stage a_s: f16[64, 64] shared swizzle(128) tensor:"), "{made}");
+    }
+
+    #[test]
+    fn without_a_swizzle_there_is_nothing_to_split_for() {
+        let off = gpu(&["swizzle=0"]);
+        let made = schedule(&kernel(PRODUCT), &off);
+        assert!(!text(&made).contains("[2, 64, 64]"), "{}", text(&made));
+        let (placed, _) = apply("stage_inputs", &kernel(PRODUCT), &off);
+        assert_eq!(refusals("split_inner_for_swizzle", &text(&placed), &off), Vec::<String>::new());
+    }
+}
