@@ -54,11 +54,11 @@ MODELS = [
     "torch.randn(48, 64).half() @ torch.randn(64, 48).half()",
     "torch.nn.Linear(96, 33).bfloat16()(torch.randn(35, 96).bfloat16())",
     # On the matrix unit, by rows and by columns, with edges.
-    "torch.randn(100, 72).half() @ torch.randn(72, 60).half()",
-    "torch.nn.Linear(200, 136).half()(torch.randn(70, 200).half())",
-    "torch.randn(64, 70).bfloat16().transpose(0, 1) @ torch.randn(64, 96).bfloat16()",
-    "torch.nn.functional.gelu(torch.nn.Linear(128, 192).bfloat16()(torch.randn(130, 128).bfloat16()))",
-    "torch.matmul(torch.randn(3, 33, 40).half(), torch.randn(3, 40, 34).half())",
+    "torch.randn(100, 72, dtype=torch.float16) @ torch.randn(72, 60, dtype=torch.float16)",
+    "torch.nn.Linear(200, 136).half()(torch.randn(70, 200, dtype=torch.float16))",
+    "torch.randn(64, 70, dtype=torch.bfloat16).transpose(0, 1) @ torch.randn(64, 96, dtype=torch.bfloat16)",
+    "torch.nn.functional.gelu(torch.nn.Linear(128, 192).bfloat16()(torch.randn(130, 128, dtype=torch.bfloat16)))",
+    "torch.matmul(torch.randn(3, 33, 40, dtype=torch.float16), torch.randn(3, 40, 34, dtype=torch.float16))",
     "(torch.arange(600) % 7).reshape(20, 30) @ (torch.arange(900) % 5).reshape(30, 30)",
     "torch.randn(37, 50).transpose(0, 1) @ torch.randn(37, 44)",
     "torch.matmul(torch.randn(3, 33, 40), torch.randn(3, 40, 34))",
@@ -114,8 +114,20 @@ EXAMPLES = {
 PRODUCTS = [
     ("torch.nn.Linear(3584, 3584)(torch.randn(512, 3584))", (512, 3584, 3584), 4, "k_linear", "sm_90a"),
     ("torch.randn(512, 3584) @ torch.randn(3584, 3584)", (512, 3584, 3584), 4, "k_matmul", "sm_80"),
-    ("torch.nn.Linear(3584, 3584).half()(torch.randn(512, 3584).half())", (512, 3584, 3584), 2, "k_linear", "sm_90a"),
-    ("torch.randn(512, 3584).half() @ torch.randn(3584, 3584).half()", (512, 3584, 3584), 2, "k_matmul", "sm_80"),
+    (
+        "torch.nn.Linear(3584, 3584).half()(torch.randn(512, 3584, dtype=torch.float16))",
+        (512, 3584, 3584),
+        2,
+        "k_linear",
+        "sm_90a",
+    ),
+    (
+        "torch.randn(512, 3584, dtype=torch.float16) @ torch.randn(3584, 3584, dtype=torch.float16)",
+        (512, 3584, 3584),
+        2,
+        "k_matmul",
+        "sm_80",
+    ),
 ]
 MOST_BYTES = 1.15
 

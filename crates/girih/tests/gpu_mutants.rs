@@ -4,8 +4,10 @@
 //! exchanged with the statement behind it. The simulator must find something wrong with each mutant, or it computes other
 //! values, under one of the schedules; or it is equivalent, for a reason that is known. Anything else survives and fails.
 //!
-//! `cargo test -p girih-compiler --test gpu_mutants -- --nocapture` prints the counts; with `MUTANTS=all` each program is
+//! `cargo test -p girih --test gpu_mutants -- --nocapture` prints the counts; with `MUTANTS=all` each program is
 //! placed for every target.
+
+mod gpu_programs;
 
 use std::collections::BTreeMap;
 
@@ -33,65 +35,10 @@ const MODELS: &[&str] = &[
      torch.randn(1, 1, 40, 16))",
 ];
 
-const TARGETS: [&str; 4] = ["sm_80", "sm_90a", "sm_100a", "sm_120"];
 /// How the pipelines of a product are made.
 const KNOBS: [&[&str]; 5] =
     [&[], &["slots=1"], &["slots=2"], &["slots=2", "tma=0"], &["slots=4", "async_copy=0", "tma=0"]];
 const SEEDS: u64 = 11;
-
-/// A kernel, and what it runs on: elements of each parameter's array, `None` where it is a number.
-struct Program {
-    name: String,
-    lowered: Lowered,
-    arrays: Vec<(DType, u64)>,
-}
-
-fn programs(text: &str, target: &str, knobs: &[&str]) -> Vec<Program> {
-    let mut options = Options { target: Target::named(target).unwrap(), ..Options::default() };
-    knobs.iter().for_each(|knob| _ = options.knobs.set(knob).unwrap());
-    let graph = expr::evaluate(text, &[]).unwrap().graph;
-    let model = pipeline::lower_model(&graph, &options, &mut Quiet).unwrap();
-    let plan = &model.scheduled;
-    let made = plan.steps.iter().map(|step| {
-        let lowered =
-            pipeline::lower_loops(step.kernel.clone(), &options, &mut options.rewrites(), &mut Quiet).unwrap();
-        let arrays = step.args.iter().map(|arg| {
-            let StepArg::Array(id) = arg else { panic!("a symbol") };
-            let array = &plan.arrays[*id];
-            assert!(!matches!(array.place, ArrayPlace::Constant(_)), "{text}");
-            let count = array.shape.iter().map(|n| n.as_const().unwrap() as u64).product();
-            (array.elem.dtype, count)
-        });
-        let name = format!("{text}, {}, {target} {}", step.kernel.name, knobs.join(" "));
-        Program { name, arrays: arrays.collect(), lowered }
-    });
-    made.collect()
-}
-
-/// Small multiples of a quarter.
-fn fill(dtype: DType, count: u64, seed: u64) -> Vec<u8> {
-    let one = |i: u64| {
-        let n = ((i * 2654435761 + seed * 97) >> 7) % 17;
-        match dtype.is_int() {
-            true => n & dtype.mask(),
-            false => convert::from_f64(dtype, (n as f64 - 8.0) / 4.0, Rounding::NearestEven),
-        }
-    };
-    (0..count).flat_map(|i| one(i).to_le_bytes()[..dtype.bytes() as usize].to_vec()).collect()
-}
-
-/// What a run leaves in memory; `None` where the simulator found something.
-fn run(program: &Program, kernel: &Kernel, seed: u64) -> Option<Vec<Vec<u8>>> {
-    let mut memory = VecMemory::new();
-    let arrays = program.arrays.iter().enumerate();
-    let at: Vec<u64> = arrays.map(|(i, (d, n))| memory.add(&format!("a{i}"), fill(*d, *n, i as u64))).collect();
-    let grid = kernel.blocks(&at).unwrap().map(|n| n as u32);
-    let launch = Launch::new(grid, at.clone());
-    let options = sim::Options::of_seed(seed);
-    let ran = sim::run(kernel, &program.lowered.tile, &launch, &mut memory, &mut Silent, &options);
-    ran.and_then(|report| report.clean()).ok()?;
-    Some(at.iter().map(|a| memory.bytes(*a).unwrap().to_vec()).collect())
-}
 
 /// How a statement is changed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -325,13 +272,14 @@ fn every_derived_statement_is_needed() {
             for target in if all { &TARGETS[..] } else { std::slice::from_ref(&TARGETS[turn % 2]) } {
                 for program in programs(text, target, knobs) {
                     kernels += 1;
-                    let want = run(&program, &program.lowered.kernel, 0).unwrap_or_else(|| panic!("{}", program.name));
+                    let want =
+                        simulate(&program, &program.lowered.kernel, 0).unwrap_or_else(|| panic!("{}", program.name));
                     for seed in 0..SEEDS {
-                        let clean = run(&program, &program.lowered.kernel, seed).as_ref() == Some(&want);
+                        let clean = simulate(&program, &program.lowered.kernel, seed).as_ref() == Some(&want);
                         assert!(clean, "{}, seed {seed}", program.name);
                     }
                     for (what, mutant, why) in mutants(&program.lowered.kernel) {
-                        let noticed = (0..SEEDS).any(|seed| run(&program, &mutant, seed).as_ref() != Some(&want));
+                        let noticed = (0..SEEDS).any(|seed| simulate(&program, &mutant, seed).as_ref() != Some(&want));
                         match (noticed, why) {
                             (true, _) => killed += 1,
                             (false, Some(why)) => *equivalent.entry(why).or_default() += 1,

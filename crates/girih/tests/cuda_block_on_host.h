@@ -1,0 +1,331 @@
+// Blocks of threads on the CPU, for the test `cuda_kernels`: a thread is a fibre that runs until it waits. What the emitted
+// source calls that is an instruction of PTX has here what the PTX ISA says of it; a function that is missing does not compile.
+#include <stdio.h>
+#include <stdlib.h>
+#include <ucontext.h>
+
+#define __grid_constant__
+#define __align__(n) __attribute__((aligned(n)))
+// One block runs at a time.
+#define __shared__ static
+
+struct girih_dim { unsigned x, y, z; };
+static girih_dim threadIdx, blockIdx, gridDim;
+
+#define VECTOR(T, name)                                                                                                \
+  struct __align__(2 * sizeof(T)) name##2 { T x, y; };                                                                 \
+  struct __align__(4 * sizeof(T)) name##4 { T x, y, z, w; };
+VECTOR(float, float)
+VECTOR(int, int)
+VECTOR(unsigned, uint)
+VECTOR(short, short)
+VECTOR(unsigned short, ushort)
+VECTOR(signed char, char)
+VECTOR(unsigned char, uchar)
+VECTOR(double, double)
+VECTOR(long long, longlong)
+
+// Dynamic shared memory: `extern __shared__` is the test's to replace.
+extern "C" {
+alignas(1024) unsigned char girih_shared[232448];
+}
+
+namespace girih {
+enum { MOST = 1024, LANES = 32, STACK = 256 << 10 };
+
+struct Copy { void *to; const void *from; int bytes; bool on; };
+
+struct Fibre {
+  ucontext_t context;
+  char *stack;
+  bool done;
+  // Copies begun, the ends of their groups, and those that have landed.
+  Copy copies[512];
+  int begun, landed, ends[64], groups;
+  unsigned exchanges;
+};
+
+static Fibre fibres[MOST];
+static ucontext_t scheduler;
+static int current, threads, live, waiting;
+static unsigned meetings;
+static int warp_waiting[MOST / LANES], warp_live[MOST / LANES];
+static unsigned warp_meetings[MOST / LANES];
+static unsigned long long progress;
+// Copies land when they are waited for, or at once.
+static bool late;
+static unsigned long long words[MOST / LANES][2][LANES][6];
+
+static void give_way() { swapcontext(&fibres[current].context, &scheduler); }
+
+static void meet_block() {
+  unsigned now = meetings;
+  if (++waiting == live) {
+    waiting = 0, meetings++, progress++;
+    return;
+  }
+  while (meetings == now) give_way();
+}
+
+static void meet_warp() {
+  int warp = current / LANES;
+  unsigned now = warp_meetings[warp];
+  if (++warp_waiting[warp] == warp_live[warp]) {
+    warp_waiting[warp] = 0, warp_meetings[warp]++, progress++;
+    return;
+  }
+  while (warp_meetings[warp] == now) give_way();
+}
+
+// What each lane of the warp has of so many words: places of this thread's warp, good until its next exchange but one.
+static unsigned long long (*exchange(const unsigned long long *own, int n))[6] {
+  Fibre &self = fibres[current];
+  auto all = words[current / LANES][self.exchanges++ & 1];
+  for (int i = 0; i < n; i++) all[current % LANES][i] = own[i];
+  meet_warp();
+  return all;
+}
+
+template <class T> static T of_lane(T x, int lane) {
+  unsigned long long word = 0;
+  memcpy(&word, &x, sizeof x);
+  T out;
+  memcpy(&out, exchange(&word, 1)[lane], sizeof out);
+  return out;
+}
+
+static void land(const Copy &c) {
+  if (c.on) memcpy(c.to, c.from, c.bytes);
+  else memset(c.to, 0, c.bytes);
+}
+
+static void copy(void *to, const void *from, int bytes, bool on) {
+  Fibre &self = fibres[current];
+  Copy c = {to, from, bytes, on};
+  if (!late) return land(c);
+  if (self.begun - self.landed >= 512) abort();
+  self.copies[self.begun++ % 512] = c;
+}
+
+static void commit() {
+  Fibre &self = fibres[current];
+  self.ends[self.groups++ % 64] = self.begun;
+}
+
+static void wait_groups(int left) {
+  Fibre &self = fibres[current];
+  if (self.groups - left <= 0) return;
+  int end = self.ends[(self.groups - left - 1) % 64];
+  while (self.landed < end) land(self.copies[self.landed++ % 512]);
+}
+
+// An mbarrier's eight bytes.
+struct Mbarrier { int bytes; unsigned short pending; unsigned char count, phase; };
+
+static void settle(Mbarrier *m) {
+  if (m->pending == 0 && m->bytes == 0) m->phase++, m->pending = m->count, progress++;
+}
+
+template <class... P> static void call(void (*kernel)(P...), const unsigned long long *args);
+} // namespace girih
+
+static void __syncthreads() { girih::meet_block(); }
+static void __syncwarp() { girih::meet_warp(); }
+template <class T> static T __shfl_xor_sync(unsigned, T x, int by) { return girih::of_lane(x, girih::current % 32 ^ by); }
+template <class T> static T __shfl_sync(unsigned, T x, int lane) { return girih::of_lane(x, lane & 31); }
+template <class T> static T __shfl_down_sync(unsigned, T x, int by) {
+  int lane = girih::current % 32;
+  return girih::of_lane(x, lane + by < 32 ? lane + by : lane);
+}
+static void __trap() { fprintf(stderr, "trap\n"), abort(); }
+
+#define STORE(name)                                                                                                    \
+  template <class V> static void store_##name(void *p, V v) { memcpy(p, &v, sizeof v); }                               \
+  template <class V> static void store_##name##_shared(void *p, V v) { memcpy(p, &v, sizeof v); }
+#define STORES(T) STORE(T##x2) STORE(T##x4) STORE(T##x8) STORE(T##x16)
+STORES(f32) STORES(f64) STORES(f16) STORES(bf16) STORES(i8) STORES(i16) STORES(i32) STORES(i64) STORES(i1)
+
+#define COPY(n)                                                                                                        \
+  static void copy_async_##n(void *to, const void *from) { girih::copy(to, from, n, true); }                           \
+  static void copy_async_##n##_or_zero(void *to, const void *from, bool on) { girih::copy(to, from, n, on); }
+COPY(4) COPY(8) COPY(16)
+static void copy_async_commit() { girih::commit(); }
+#define WAIT(n) static void copy_async_wait_##n() { girih::wait_groups(n); }
+WAIT(0) WAIT(1) WAIT(2) WAIT(3) WAIT(4) WAIT(5) WAIT(6) WAIT(7)
+
+static void mbarrier_init(void *p, int count) {
+  *(girih::Mbarrier *)p = {0, (unsigned short)count, (unsigned char)count, 0};
+}
+static void mbarrier_arrive(void *p) {
+  auto m = (girih::Mbarrier *)p;
+  m->pending--, girih::settle(m);
+}
+static void mbarrier_arrive_expect(void *p, int bytes) {
+  auto m = (girih::Mbarrier *)p;
+  m->bytes += bytes, m->pending--, girih::settle(m);
+}
+static void mbarrier_wait(void *p, int parity) {
+  auto m = (girih::Mbarrier *)p;
+  while ((m->phase & 1) == parity) girih::give_way();
+}
+static void fence_mbarrier_init() {}
+static void fence_async() {}
+
+// Fragments, of which lane l has the words that the PTX ISA gives it.
+template <int N, bool TRANS> static void rows(const void *p, int *out) {
+  unsigned long long place = (unsigned long long)p;
+  auto all = girih::exchange(&place, 1);
+  int l = girih::current % 32;
+  for (int n = 0; n < N; n++) {
+    auto row = [&](int r) { return (const unsigned char *)all[n * 8 + r][0]; };
+    if (TRANS) {
+      for (int b = 0; b < 4; b++) ((unsigned char *)&out[n])[b] = row(l % 4 * 2 + b / 2)[l / 4 * 2 + b % 2];
+    } else {
+      memcpy(&out[n], row(l / 4) + l % 4 * 4, 4);
+    }
+  }
+}
+#define LDMATRIX(n, T, suffix, trans)                                                                                  \
+  static T ldmatrix_x##n##suffix(const void *p) {                                                                      \
+    int out[n];                                                                                                        \
+    rows<n, trans>(p, out);                                                                                            \
+    T v;                                                                                                               \
+    memcpy(&v, out, sizeof v);                                                                                         \
+    return v;                                                                                                          \
+  }
+LDMATRIX(4, int4, , false) LDMATRIX(4, int4, _trans, true) LDMATRIX(2, int2, , false) LDMATRIX(2, int2, _trans, true)
+
+struct Half { static float of(const unsigned char *p) { unsigned short x; memcpy(&x, p, 2); return f32_from_f16(x); } enum { BYTES = 2 }; };
+struct Brain { static float of(const unsigned char *p) { unsigned x = p[0] << 16 | p[1] << 24; return bits_as<float>(x); } enum { BYTES = 2 }; };
+struct Tensor { static float of(const unsigned char *p) { unsigned x; memcpy(&x, p, 4); return bits_as<float>(x & 0xffffe000); } enum { BYTES = 4 }; };
+struct Signed { static int of(const unsigned char *p) { return (signed char)*p; } enum { BYTES = 1 }; };
+struct Unsigned { static int of(const unsigned char *p) { return *p; } enum { BYTES = 1 }; };
+
+static float plus(float a, float b, float c) { return fmaf(a, b, c); }
+static int plus(int a, int b, int c) { return (int)((unsigned)a * (unsigned)b + (unsigned)c); }
+
+template <class A, class B, class S> static void product(S *c, S *d, int4 a, int2 b) {
+  unsigned long long own[6] = {(unsigned)a.x, (unsigned)a.y, (unsigned)a.z, (unsigned)a.w, (unsigned)b.x, (unsigned)b.y};
+  auto all = girih::exchange(own, 6);
+  enum { TERMS = 32 / A::BYTES, HALF = TERMS / 2 };
+  auto element = [&](int line, int word, int k, int bytes) {
+    int at = line * 16 + k % HALF * bytes;
+    return (const unsigned char *)&all[at / 4][word] + at % 4;
+  };
+  int l = girih::current % 32;
+  for (int half = 0; half < 2; half++) {
+    for (int e = 0; e < 2; e++) {
+      S sum = half ? d[e] : c[e];
+      for (int k = 0; k < TERMS; k++) {
+        S x = A::of(element(l / 4, half + 2 * (k / HALF), k, A::BYTES));
+        S y = B::of(element(l % 4 * 2 + e, 4 + k / HALF, k, B::BYTES));
+        sum = plus(x, y, sum);
+      }
+      (half ? d : c)[e] = sum;
+    }
+  }
+}
+static void mma_f16(float *c, float *d, int4 a, int2 b) { product<Half, Half>(c, d, a, b); }
+static void mma_bf16(float *c, float *d, int4 a, int2 b) { product<Brain, Brain>(c, d, a, b); }
+static void mma_tf32(float *c, float *d, int4 a, int2 b) { product<Tensor, Tensor>(c, d, a, b); }
+static void mma_s8(int *c, int *d, int4 a, int2 b) { product<Signed, Signed>(c, d, a, b); }
+static void mma_u8(int *c, int *d, int4 a, int2 b) { product<Unsigned, Unsigned>(c, d, a, b); }
+static void mma_s8_u8(int *c, int *d, int4 a, int2 b) { product<Signed, Unsigned>(c, d, a, b); }
+
+// What `cuTensorMapEncodeTiled` would have written: the first word is the address of these, dimensions outermost first.
+struct girih_tensor {
+  unsigned long long base, size, rank, swizzle;
+  long long extent[5], stride[5], box[5];
+};
+
+static void copy_box(void *to, const void *map, const int *innermost, int rank, void *on) {
+  auto t = *(const girih_tensor *const *)map;
+  long long count = 1, from[5];
+  for (int d = 0; d < rank; d++) count *= t->box[d], from[d] = innermost[rank - 1 - d];
+  if ((int)t->rank != rank) abort();
+  for (long long n = 0; n < count; n++) {
+    long long rest = n, at = 0;
+    bool inside = true;
+    for (int d = rank - 1; d >= 0; d--) {
+      long long x = from[d] + rest % t->box[d];
+      rest /= t->box[d];
+      inside &= 0 <= x && x < t->extent[d];
+      at += x * t->stride[d];
+    }
+    unsigned long long byte = n * t->size, pieces = t->swizzle / 16;
+    if (pieces) byte ^= (byte >> 7 & (pieces - 1)) << 4;
+    if (inside) memcpy((char *)to + byte, (const char *)t->base + at * t->size, t->size);
+    else memset((char *)to + byte, 0, t->size);
+  }
+  auto m = (girih::Mbarrier *)on;
+  m->bytes -= (int)(count * t->size), girih::settle(m);
+}
+template <class M> static void prefetch_tensor_map(const M *) {}
+template <class M> static void copy_tensor_1d(void *to, const M *map, int x, void *on) { int at[] = {x}; copy_box(to, map, at, 1, on); }
+template <class M> static void copy_tensor_2d(void *to, const M *map, int x, int y, void *on) { int at[] = {x, y}; copy_box(to, map, at, 2, on); }
+template <class M> static void copy_tensor_3d(void *to, const M *map, int x, int y, int z, void *on) { int at[] = {x, y, z}; copy_box(to, map, at, 3, on); }
+template <class M> static void copy_tensor_4d(void *to, const M *map, int x, int y, int z, int u, void *on) { int at[] = {x, y, z, u}; copy_box(to, map, at, 4, on); }
+
+namespace girih {
+template <class T> struct Argument { static T of(unsigned long long word) { T x; memcpy(&x, &word, sizeof x < 8 ? sizeof x : 8); return x; } };
+
+template <class... P, size_t... I>
+static void spread(void (*kernel)(P...), const unsigned long long *args, std::index_sequence<I...>) {
+  kernel(Argument<P>::of(args[I])...);
+}
+template <class... P> static void call(void (*kernel)(P...), const unsigned long long *args) {
+  spread(kernel, args, std::index_sequence_for<P...>());
+}
+
+static void (*entry)(const unsigned long long *);
+static const unsigned long long *arguments;
+
+static void thread() {
+  entry(arguments);
+  Fibre &self = fibres[current];
+  self.done = true, live--, warp_live[current / LANES]--, progress++;
+  // Those who wait for everybody do not wait for this one.
+  if (live && waiting == live) waiting = 0, meetings++;
+  int warp = current / LANES;
+  if (warp_live[warp] && warp_waiting[warp] == warp_live[warp]) warp_waiting[warp] = 0, warp_meetings[warp]++;
+  give_way();
+}
+
+// Runs all blocks. `mode`: 1 runs threads from the last to the first, 2 lands copies when they are waited for.
+static int blocks(void (*kernel)(const unsigned long long *), const unsigned long long *args, const unsigned *grid, int count, int mode) {
+  entry = kernel, arguments = args, threads = count, late = mode & 2;
+  gridDim = {grid[0], grid[1], grid[2]};
+  for (unsigned block = 0; block < grid[0] * grid[1] * grid[2]; block++) {
+    blockIdx = {block % grid[0], block / grid[0] % grid[1], block / grid[0] / grid[1]};
+    memset(girih_shared, 0xa5, sizeof girih_shared);
+    live = threads, waiting = 0;
+    for (int t = 0; t < threads; t++) {
+      Fibre &f = fibres[t];
+      if (!f.stack) f.stack = (char *)malloc(STACK);
+      getcontext(&f.context);
+      f.context.uc_stack.ss_sp = f.stack, f.context.uc_stack.ss_size = STACK, f.context.uc_link = 0;
+      makecontext(&f.context, thread, 0);
+      f.done = false, f.begun = f.landed = f.groups = 0, f.exchanges = 0;
+      warp_waiting[t / LANES] = 0, warp_live[t / LANES] = threads - t / LANES * LANES < LANES ? threads % LANES : LANES;
+    }
+    while (live) {
+      unsigned long long before = progress;
+      for (int n = 0; n < threads; n++) {
+        current = mode & 1 ? threads - 1 - n : n;
+        if (fibres[current].done) continue;
+        threadIdx = {(unsigned)current, 0, 0};
+        swapcontext(&scheduler, &fibres[current].context);
+      }
+      // Nobody can go on.
+      if (live && before == progress) return 1;
+    }
+  }
+  return 0;
+}
+
+static int run(void (*kernel)(const unsigned long long *), const unsigned long long *args, const unsigned *grid, int count, int mode) {
+  int stuck = blocks(kernel, args, grid, count, mode);
+  for (Fibre &f : fibres) free(f.stack), f.stack = 0;
+  return stuck;
+}
+} // namespace girih
