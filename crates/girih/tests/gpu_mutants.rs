@@ -11,18 +11,10 @@ mod gpu_programs;
 
 use std::collections::BTreeMap;
 
-use girih_compiler::base::host::Silent;
-use girih_compiler::base::launch::Launch;
-use girih_compiler::base::memory::VecMemory;
 use girih_compiler::index::{Cmp, Ix};
 use girih_compiler::kernel::ir::{Address, Kernel, Space, Stmt};
-use girih_compiler::kernel::{print, sim};
-use girih_compiler::loops::model::{ArrayPlace, StepArg};
-use girih_compiler::num::op::Rounding;
-use girih_compiler::num::{DType, convert};
-use girih_compiler::pipeline::{self, Lowered, Options, Silent as Quiet};
-use girih_compiler::source::expr;
-use girih_compiler::tile::target::Target;
+use girih_compiler::kernel::print;
+use gpu_programs::{TARGETS, programs, simulate};
 
 const MODELS: &[&str] = &[
     "torch.randn(40, 72) @ torch.randn(72, 36)",
