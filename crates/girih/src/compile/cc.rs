@@ -245,8 +245,17 @@ impl Compiler {
 
     /// Compiles the C file `source` into the shared object `object`.
     pub fn compile(&self, source: &Path, object: &Path) -> Result<()> {
+        self.make(&["-shared"], source, object, &["-lm"])
+    }
+
+    /// Compiles it into an object for the linker.
+    pub fn compile_object(&self, source: &Path, object: &Path) -> Result<()> {
+        self.make(&["-c"], source, object, &[])
+    }
+
+    fn make(&self, kind: &[&str], source: &Path, object: &Path, after: &[&str]) -> Result<()> {
         let mut command = self.candidate.start();
-        command.args(&self.flags).args(["-shared", "-o"]).arg(object).arg(source).arg("-lm");
+        command.args(&self.flags).args(kind).arg("-o").arg(object).arg(source).args(after);
         let mut output = self.candidate.run(&mut command, None)?;
         let status = output.status;
         if status.success() && object.exists() {
@@ -255,9 +264,20 @@ impl Compiler {
         if status.success() {
             output.stderr = b"it reports success but wrote no object file".to_vec();
         }
-        let arguments = format!("{} -shared {}", self.flags.join(" "), source.display());
+        let arguments = format!("{} {} {}", self.flags.join(" "), kind.join(" "), source.display());
         Err(self.candidate.failed(&arguments, &output, Some(source)))
     }
+}
+
+/// Makes a static library of an object, without times or owners in it: `ar`, or the program that AR names.
+pub fn archive(library: &Path, object: &Path) -> Result<()> {
+    let name = std::env::var("AR").ok().filter(|v| !v.is_empty()).unwrap_or_else(|| "ar".into());
+    let missing = |_| Error::argument(format!("`{name}` was not found; it comes with the C compiler, and AR may name it"));
+    let candidate = find(Some(&name)).map_err(missing)?;
+    let mut command = candidate.start();
+    command.arg("rcsD").arg(library).arg(object);
+    let output = candidate.run(&mut command, None)?;
+    if output.status.success() { Ok(()) } else { Err(candidate.failed("rcsD", &output, None)) }
 }
 
 /// Reads a pipe to its end beside the caller. What cannot be read of a message is missing from it.

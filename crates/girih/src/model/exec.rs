@@ -125,7 +125,7 @@ impl Executable {
         }
         let kernels = compile(&sources, rewrites, options, tools, progress)?;
         let all = plan.load.iter().chain(&plan.steps).zip(&order);
-        let grids: Vec<Grid> = all.filter_map(|(step, at)| Some(grid_of(step, kernels.get(*at)?))).collect();
+        let grids: Vec<Grid> = all.filter_map(|(step, at)| Some(grid_of(step, &kernels.get(*at)?.version.lowered.kernel))).collect();
         let (load_grids, grids) = grids.split_at(plan.load.len().min(grids.len()));
         let cached = kernels.iter().filter(|k| k.native.cached).count();
         let steps = order.split_off(plan.load.len());
@@ -334,13 +334,14 @@ impl Executable {
         RawArgs { slots: slots.to_vec(), bytes: bytes.collect(), ..RawArgs::default() }
     }
 
-    /// `k_linear_silu (aten.linear of layers.0.mlp, aten.silu)`
-    pub fn step_text(&self, step: &Step) -> String {
-        let origins = super::profile::origins(&self.graph, &step.origins);
-        match origins.is_empty() {
-            true => step.kernel.name.clone(),
-            false => format!("{} ({})", step.kernel.name, origins.join(", ")),
-        }
+    fn step_text(&self, step: &Step) -> String {
+        step_text(&self.graph, step)
+    }
+
+    /// The arrays that were written at load.
+    pub(super) fn loaded(&self) -> impl Iterator<Item = (ArrayId, &[u8])> {
+        let ids = self.plan.arrays.iter().filter(|(_, a)| a.place == ArrayPlace::Loaded).map(|(id, _)| id);
+        ids.zip(self.fixed.loaded.iter().map(Pages::bytes))
     }
 
     pub fn footprint(&self) -> Footprint {
@@ -358,6 +359,15 @@ impl Executable {
             loaded: self.fixed.loaded.iter().map(|p| p.len() as u64).sum(),
             arena: arena as u64,
         }
+    }
+}
+
+/// `k_linear_silu (aten.linear of layers.0.mlp, aten.silu)`
+pub(crate) fn step_text(graph: &Graph, step: &Step) -> String {
+    let origins = super::profile::origins(graph, &step.origins);
+    match origins.is_empty() {
+        true => step.kernel.name.clone(),
+        false => format!("{} ({})", step.kernel.name, origins.join(", ")),
     }
 }
 

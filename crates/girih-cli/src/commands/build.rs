@@ -1,0 +1,101 @@
+//! `girih build`: a model or a tile program as files that need nothing of Girih.
+
+use std::path::Path;
+
+use girih::build::{self, Library, folder};
+use girih_compiler::base::words::suggestion;
+use serde_json::Value;
+
+use super::model::{self, Given};
+use crate::cli::BuildArgs;
+use crate::failure::Failure;
+use crate::source;
+
+pub fn run(args: &BuildArgs) -> Result<(), Failure> {
+    if args.kernel.check {
+        return Err(Failure::usage("--check is for kernels that girih runs; a library does not check its accesses"));
+    }
+    let given = model::given(&args.kernel);
+    if let Some(given) = &given
+        && given.answers()?
+    {
+        return Ok(());
+    }
+    let name = name(args)?;
+    folder::check(&args.output, args.force)?;
+    let library = match &given {
+        Some(given) => of_model(args, given, &name)?,
+        None => of_program(args, &name)?,
+    };
+    let target = source::options(&args.kernel)?.resolved_target().name;
+    let list = folder::write(&args.output, &library, target, args.force)?;
+    match args.json {
+        true => outln!("{list}"),
+        false => tell(&args.output, &library, &list),
+    }
+}
+
+/// The name that was given, or that of the file.
+fn name(args: &BuildArgs) -> Result<String, Failure> {
+    if let Some(name) = &args.name {
+        if !build::is_name(name) {
+            let help = format!("did you mean `{}`?", build::from_text(name));
+            return Err(Failure::usage(format!("--name {name}: expected an identifier of C that is not a word of it; {help}")));
+        }
+        return Ok(name.clone());
+    }
+    let file = args.kernel.file.as_deref().filter(|f| *f != Path::new("-"));
+    let stem = file.and_then(Path::file_stem).map(|s| s.to_string_lossy().into_owned());
+    Ok(build::from_text(stem.as_deref().unwrap_or("model")))
+}
+
+fn of_model(args: &BuildArgs, given: &Given, name: &str) -> Result<Library, Failure> {
+    model::refuse_flags(&[("--entry", args.kernel.entry.is_some())])?;
+    let within = Failure::within(&given.source());
+    let options = source::options(&args.kernel)?;
+    let mut arguments = model::arguments::Arguments::resolve(&args.args)?;
+    if let Some((symbol, _)) = arguments.symbols.first() {
+        return Err(Failure::usage(format!("--arg {symbol}: extents are arguments of the library's functions")));
+    }
+    let model = given.open(&arguments).map_err(&within)?.with_options(options).with_seed(args.seed);
+    arguments.fit(&model).map_err(&within)?;
+    build::of_model(&model, name, &arguments.arrays()).map_err(&within)
+}
+
+fn of_program(args: &BuildArgs, name: &str) -> Result<Library, Failure> {
+    if let Some((argument, _)) = args.args.first() {
+        return Err(Failure::usage(format!("--arg {argument}: arguments of a kernel are those of the library's functions")));
+    }
+    let (source, program) = source::program(source::file(&args.kernel)?)?;
+    let within = Failure::within(&source);
+    let entries = program.entries();
+    if let Some(entry) = args.kernel.entry.as_deref().filter(|e| !entries.contains(e)) {
+        let help = suggestion("entries", entry, entries.iter().copied());
+        return Err(Failure::usage(format!("unknown entry `{entry}`; {help}")));
+    }
+    if entries.is_empty() {
+        return Err(Failure::usage("the program has no entry to build"));
+    }
+    let options = source::options(&args.kernel)?;
+    build::of_program(&program, name, args.kernel.entry.as_deref(), &options).map_err(within)
+}
+
+/// The files, what each is, and how to build against them.
+fn tell(dir: &Path, library: &Library, list: &Value) -> Result<(), Failure> {
+    let widest = library.files.iter().map(|f| f.name.len()).max().unwrap_or(0);
+    for file in &library.files {
+        outln!("{}/{:widest$}  {:>10}  {}", dir.display(), file.name, bytes(file.bytes.len()), file.what)?;
+    }
+    for why in &library.missing {
+        say!("note: {why}");
+    }
+    outln!("build: {}", list["command"].as_str().unwrap_or_default())
+}
+
+fn bytes(n: usize) -> String {
+    match n {
+        0..=9999 => format!("{n} B"),
+        10_000..=9_999_999 => format!("{} KiB", n >> 10),
+        _ => format!("{} MiB", n >> 20),
+    }
+}

@@ -1,0 +1,40 @@
+//! Source to an archive that the linker takes.
+
+use std::path::Path;
+
+use super::File;
+use crate::compile::cc::{self, Compiler};
+use crate::compile::scratch::Scratch;
+use crate::compile::version::Tools;
+use crate::error::{Error, Result};
+use crate::options::Options;
+
+fn compiler(options: &Options) -> Result<Compiler> {
+    Tools::default().compiler(options).cloned()
+}
+
+/// The command that compiles a library's source, for whoever does it again.
+pub fn command(name: &str, options: &Options) -> Result<String> {
+    let compiler = compiler(options)?;
+    let flags: Vec<&str> = compiler.flags.iter().map(String::as_str).filter(|f| *f != "-w").collect();
+    Ok(format!("cc {} -c {name}.c", flags.join(" ")))
+}
+
+/// `lib<name>.a` of the library's source.
+pub fn archive(name: &str, files: &[File], options: &Options) -> Result<File> {
+    let compiler = compiler(options)?;
+    let scratch = Scratch::new().map_err(|e| Error::file(std::env::temp_dir(), format!("cannot be written: {e}")))?;
+    for file in files.iter().filter(|f| f.name.ends_with(".c") || f.name.ends_with(".h")) {
+        write(&scratch.path().join(&file.name), &file.bytes)?;
+    }
+    let (source, object) = (scratch.path().join(format!("{name}.c")), scratch.path().join(format!("{name}.o")));
+    compiler.compile_object(&source, &object)?;
+    let archive = scratch.path().join(format!("lib{name}.a"));
+    cc::archive(&archive, &object)?;
+    let bytes = std::fs::read(&archive).map_err(|e| Error::file(&archive, format!("cannot be read: {e}")))?;
+    Ok(File { name: format!("lib{name}.a"), what: "the library", bytes })
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    std::fs::write(path, bytes).map_err(|e| Error::file(path, format!("cannot be written: {e}")))
+}

@@ -1,0 +1,106 @@
+//! Libraries: a model or a tile program as files that need nothing of Girih.
+//!
+//! In: a [`Model`](crate::model::Model) or a [`Program`], and a name. Out: a [`Library`]: for a CPU C sources, a header and
+//! an archive, for a GPU CUDA, machine code and a header; what `girih build` writes.
+//!
+//! * [`names`]: words of C for what users name    * [`expr`]: index expressions    * [`weights`]: one file of them
+//! * [`header`]: what both kinds of library declare    * [`source`]: what they share of C    * [`model`], [`program`]: each
+//! * [`gpu`]: the files for a GPU    * [`archive`]: compiles and archives    * [`folder`]: writes all or nothing
+//!
+//! Invariants: same input and machine, same bytes, the archive's too. A user's text is in the files only as an identifier
+//! made here, as a label in a comment, or in an escaped string literal.
+
+mod archive;
+pub mod folder;
+mod expr;
+mod gpu;
+mod header;
+mod model;
+mod names;
+mod obligations;
+mod program;
+mod source;
+mod weights;
+
+use std::borrow::Cow;
+
+use girih_compiler::tile::target::Capability;
+
+use crate::error::Result;
+use crate::model::{Model, Tensor};
+use crate::options::Options;
+use crate::program::Program;
+
+pub use names::{from_text, is_name};
+
+/// One file of a library.
+#[derive(Debug)]
+pub struct File {
+    /// Without a folder.
+    pub name: String,
+    /// What it is, in a few words.
+    pub what: &'static str,
+    pub bytes: Vec<u8>,
+}
+
+impl File {
+    fn text(name: String, what: &'static str, text: String) -> File {
+        File { name, what, bytes: text.into_bytes() }
+    }
+}
+
+/// A model or a program as files.
+#[derive(Debug)]
+pub struct Library {
+    pub name: String,
+    pub files: Vec<File>,
+    /// How a program is built against it.
+    pub command: String,
+    /// What could not be made, and why.
+    pub missing: Vec<String>,
+}
+
+/// Builds the library of a model. `arrays` give parameters that the model does not have.
+///
+/// # Errors
+/// Diagnostics of a model that cannot be compiled, a parameter that is missing, no C compiler.
+pub fn of_model(model: &Model, name: &str, arrays: &[(&str, &Tensor)]) -> Result<Library> {
+    let parts = model.parts(arrays)?;
+    match model.options().resolved_target().has(Capability::Threads) {
+        true => gpu::of_model(&parts, name, model.options()),
+        false => {
+            let mut files = model::files(&parts, name, model.options())?;
+            files.push(archive::archive(name, &files, model.options())?);
+            Ok(on_cpu(name, files))
+        }
+    }
+}
+
+/// Builds the library of a tile program: all its entries, or one.
+///
+/// # Errors
+/// Diagnostics of a program that cannot be compiled, one that prints, no C compiler.
+pub fn of_program(program: &Program, name: &str, entry: Option<&str>, options: &Options) -> Result<Library> {
+    let entries = match entry {
+        Some(entry) => vec![entry],
+        None => program.entries(),
+    };
+    match options.resolved_target().has(Capability::Threads) {
+        true => gpu::of_program(program, name, &entries, options),
+        false => {
+            let mut files = program::files(program, name, &entries, options)?;
+            files.push(archive::archive(name, &files, options)?);
+            Ok(on_cpu(name, files))
+        }
+    }
+}
+
+fn on_cpu(name: &str, files: Vec<File>) -> Library {
+    let command = format!("cc main.c lib{name}.a -lm");
+    Library { name: name.into(), files, command, missing: vec![] }
+}
+
+/// A user's text as a comment shows it.
+fn label(text: &str) -> Cow<'static, str> {
+    girih_compiler::base::Label::new(text).as_str().to_string().into()
+}
