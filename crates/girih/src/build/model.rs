@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use girih_compiler::graph::{Elem, MAX_EXTENT};
+use girih_compiler::graph::{Elem, MAX_EXTENT, SymId};
 use girih_compiler::index::Ix;
 use girih_compiler::kernel::ir::Idents;
 use girih_compiler::loops::model::{ArrayId, ArrayPlace, Step, StepArg};
@@ -123,15 +123,22 @@ impl<'a> Writer<'a> {
 
     /// The elements of an array.
     fn elements(&self, shape: &[Ix]) -> Result<String> {
-        let known: Option<Vec<i64>> = shape.iter().map(Ix::as_const).collect();
-        if let Some(product) = known.and_then(|k| k.iter().try_fold(1i64, |n, d| n.checked_mul(*d))) {
-            return Ok(literal(product));
-        }
-        let mut text = "1".to_string();
-        for d in shape {
+        let too_large = || Error::argument("an array of the model is too large");
+        let known = shape.iter().filter_map(Ix::as_const).try_fold(1i64, |n, d| n.checked_mul(d)).ok_or_else(too_large)?;
+        let mut text = literal(known);
+        for d in shape.iter().filter(|d| d.as_const().is_none()) {
             text = format!("girih_by(&bad, {text}, {})", self.ix(d)?);
         }
         Ok(text)
+    }
+
+    /// Whether an array has elements, whatever the symbols are.
+    fn has_elements(&self, shape: &[Ix]) -> bool {
+        let symbol = |ix: &Ix| match ix {
+            Ix::Val { val, .. } => self.parts.graph.symbols.get(SymId(val.0)).is_some_and(|s| s.lo > 0),
+            _ => false,
+        };
+        shape.iter().all(|d| d.as_const().is_some_and(|n| n > 0) || symbol(d))
     }
 
     /// Its bytes.
@@ -358,15 +365,11 @@ impl<'a> Writer<'a> {
 
     /// `if (...) `, where a step may have nothing to write.
     fn condition(&self, step: &Step) -> Result<String> {
-        let mut some = vec![];
-        for id in &step.writes {
-            let elements = self.parts.plan.arrays.get(*id).map(|a| self.elements(&a.shape)).transpose()?;
-            match elements.as_deref() {
-                Some(n) if n.parse::<i64>().is_ok_and(|n| n > 0) => return Ok(String::new()),
-                Some(n) => some.push(format!("{n} != 0")),
-                None => {}
-            }
+        let arrays: Vec<_> = step.writes.iter().filter_map(|id| self.parts.plan.arrays.get(*id)).collect();
+        if arrays.iter().any(|a| self.has_elements(&a.shape)) {
+            return Ok(String::new());
         }
+        let some = arrays.iter().map(|a| Ok(format!("{} != 0", self.elements(&a.shape)?))).collect::<Result<Vec<_>>>()?;
         Ok(format!("if ({}) ", if some.is_empty() { "0".to_string() } else { some.join(" || ") }))
     }
 

@@ -163,23 +163,28 @@ impl Entry {
                 ParamKind::Pointer(d) if self.writes(i) => ("an array that may be written", d),
                 ParamKind::Pointer(d) => ("an array that is read", d),
             };
-            out += &format!("//   {name}    {what}, {dtype}{}\n", header::note(dtype));
+            out += &format!("//   {name}    {}: {dtype}{}, {what}\n", label(&param.name), header::note(dtype));
         }
-        out += match self.versions.first().map(|v| v.order) {
-            Some(BlockOrder::Together) => {
-                "// Its blocks may wait for each other: one that waits for a later one waits forever on a single thread.\n"
-            }
-            Some(BlockOrder::Increasing) => "// A block may wait for an earlier one.\n",
-            _ => "",
-        };
+        if self.order() == BlockOrder::Together {
+            out += "// Its blocks may wait for each other: one that waits for a later one waits forever on a single thread.\n";
+        }
         let upper = self.function.to_uppercase();
         out + &format!("#define {upper}_SCRATCH {}\nint {}({});\n", self.scratch(), self.function, self.parameters())
     }
 
+    fn order(&self) -> BlockOrder {
+        self.versions.first().map_or(BlockOrder::Ranges, |v| v.order)
+    }
+
     fn declare_on(&self, name: &str) -> String {
+        let order = match self.order() {
+            BlockOrder::Ranges => "",
+            BlockOrder::Increasing => " A block may\n// wait for an earlier one: threads take them in increasing order.",
+            BlockOrder::Together => "\n// Blocks may wait for each other: each needs a thread of its own.",
+        };
         let (function, upper) = (&self.function, self.function.to_uppercase());
         format!(
-            "\n// The same on the caller's threads, with {upper}_SCRATCH bytes for each worker.\nint {function}_on(const {name}_threads \
+            "\n// The same on the caller's threads, with {upper}_SCRATCH bytes for each worker.{order}\nint {function}_on(const {name}_threads \
              *threads, {});\n",
             self.parameters()
         )
