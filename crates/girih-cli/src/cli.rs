@@ -220,6 +220,9 @@ pub struct BuildArgs {
     /// What the library and its functions are called; by default as the file.
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
+    /// The processors that the library is for: `native`, this machine's; `baseline`, any; or a level, such as x86-64-v3.
+    #[arg(long, value_name = "CPU", default_value = "native")]
+    pub cpu: String,
     /// For a model: a parameter that it does not have, w=FILE.npy, or the type of a name in one line, x=randn:f32[4x128].
     #[arg(long = "arg", value_name = "NAME=SPEC", value_parser = pair)]
     pub args: Vec<(String, String)>,

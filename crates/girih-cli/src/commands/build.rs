@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use girih::build::{self, Library, folder};
+use girih::Options;
+use girih::build::{self, Cpu, Library, folder};
 use girih_compiler::base::words::suggestion;
 use serde_json::Value;
 
@@ -22,12 +23,13 @@ pub fn run(args: &BuildArgs) -> Result<(), Failure> {
         return Ok(());
     }
     let name = name(args)?;
+    let (options, cpu) = options(args)?;
     folder::check(&args.output, args.force)?;
+    let target = options.resolved_target().name;
     let library = match &given {
-        Some(given) => of_model(args, given, &name)?,
-        None => of_program(args, &name)?,
+        Some(given) => of_model(args, given, &name, cpu, options)?,
+        None => of_program(args, &name, cpu, &options)?,
     };
-    let target = source::options(&args.kernel)?.resolved_target().name;
     let list = folder::write(&args.output, &library, target, args.force)?;
     match args.json {
         true => outln!("{list}"),
@@ -49,20 +51,43 @@ fn name(args: &BuildArgs) -> Result<String, Failure> {
     Ok(build::from_text(stem.as_deref().unwrap_or("model")))
 }
 
-fn of_model(args: &BuildArgs, given: &Given, name: &str) -> Result<Library, Failure> {
+/// What the flags ask for; the processors, where they are not this machine's.
+fn options(args: &BuildArgs) -> Result<(Options, Option<Cpu>), Failure> {
+    let mut options = source::options(&args.kernel)?;
+    if args.cpu == "native" {
+        return Ok((options, None));
+    }
+    let names = || build::cpus().iter().map(|c| c.name).chain(["native"]);
+    let Some(cpu) = build::cpus().iter().find(|c| c.name == args.cpu) else {
+        let help = suggestion("processors", &args.cpu, names());
+        return Err(Failure::usage(format!("unknown processor `{}`; {help}", args.cpu)));
+    };
+    if options.target.as_ref().is_some_and(|t| t.name != "cpu") {
+        return Err(Failure::usage("--cpu is for the target cpu"));
+    }
+    options.target = Some(build::target_of(cpu.features, options.thread_count()));
+    Ok((options, Some(*cpu)))
+}
+
+fn of_model(
+    args: &BuildArgs,
+    given: &Given,
+    name: &str,
+    cpu: Option<Cpu>,
+    options: Options,
+) -> Result<Library, Failure> {
     model::refuse_flags(&[("--entry", args.kernel.entry.is_some())])?;
     let within = Failure::within(&given.source());
-    let options = source::options(&args.kernel)?;
     let mut arguments = model::arguments::Arguments::resolve(&args.args)?;
     if let Some((symbol, _)) = arguments.symbols.first() {
         return Err(Failure::usage(format!("--arg {symbol}: extents are arguments of the library's functions")));
     }
     let model = given.open(&arguments).map_err(&within)?.with_options(options).with_seed(args.seed);
     arguments.fit(&model).map_err(&within)?;
-    build::of_model(&model, name, &arguments.arrays()).map_err(&within)
+    build::of_model(&model, name, cpu, &arguments.arrays()).map_err(&within)
 }
 
-fn of_program(args: &BuildArgs, name: &str) -> Result<Library, Failure> {
+fn of_program(args: &BuildArgs, name: &str, cpu: Option<Cpu>, options: &Options) -> Result<Library, Failure> {
     if let Some((argument, _)) = args.args.first() {
         return Err(Failure::usage(format!("--arg {argument}: arguments of a kernel are those of the library's functions")));
     }
@@ -76,8 +101,7 @@ fn of_program(args: &BuildArgs, name: &str) -> Result<Library, Failure> {
     if entries.is_empty() {
         return Err(Failure::usage("the program has no entry to build"));
     }
-    let options = source::options(&args.kernel)?;
-    build::of_program(&program, name, args.kernel.entry.as_deref(), &options).map_err(within)
+    build::of_program(&program, name, args.kernel.entry.as_deref(), cpu, options).map_err(within)
 }
 
 /// The files, what each is, and how to build against them.

@@ -8,21 +8,25 @@ use crate::compile::scratch::Scratch;
 use crate::compile::version::Tools;
 use crate::error::{Error, Result};
 use crate::options::Options;
+use crate::system::machine::Cpu;
 
-fn compiler(options: &Options) -> Result<Compiler> {
-    Tools::default().compiler(options).cloned()
+/// The C compiler, for this machine or for a family of processors.
+pub fn compiler(options: &Options, cpu: Option<Cpu>) -> Result<Compiler> {
+    let compiler = Tools::default().compiler(options)?.clone();
+    Ok(match cpu {
+        Some(cpu) => compiler.with_features(cpu.features),
+        None => compiler,
+    })
 }
 
 /// The command that compiles a library's source, for whoever does it again.
-pub fn command(name: &str, options: &Options) -> Result<String> {
-    let compiler = compiler(options)?;
+pub fn command(name: &str, compiler: &Compiler) -> String {
     let flags: Vec<&str> = compiler.flags.iter().map(String::as_str).filter(|f| *f != "-w").collect();
-    Ok(format!("cc {} -c {name}.c", flags.join(" ")))
+    format!("cc {} -c {name}.c", flags.join(" "))
 }
 
 /// `lib<name>.a` of the library's source.
-pub fn archive(name: &str, files: &[File], options: &Options) -> Result<File> {
-    let compiler = compiler(options)?;
+pub fn archive(name: &str, files: &[File], compiler: &Compiler) -> Result<File> {
     let scratch = Scratch::new().map_err(|e| Error::file(std::env::temp_dir(), format!("cannot be written: {e}")))?;
     for file in files.iter().filter(|f| f.name.ends_with(".c") || f.name.ends_with(".h")) {
         write(&scratch.path().join(&file.name), &file.bytes)?;

@@ -30,6 +30,7 @@ use crate::error::Result;
 use crate::model::{Model, Tensor};
 use crate::options::Options;
 use crate::program::Program;
+pub use crate::system::machine::{Cpu, cpus, target_of};
 
 pub use names::{from_text, is_name};
 
@@ -60,17 +61,20 @@ pub struct Library {
     pub missing: Vec<String>,
 }
 
-/// Builds the library of a model. `arrays` give parameters that the model does not have.
+/// Builds the library of a model. `arrays` give parameters that the model does not have. Its options
+/// have the target that belongs to `cpu`, this machine where that is absent.
 ///
 /// # Errors
 /// Diagnostics of a model that cannot be compiled, a parameter that is missing, no C compiler.
-pub fn of_model(model: &Model, name: &str, arrays: &[(&str, &Tensor)]) -> Result<Library> {
+pub fn of_model(model: &Model, name: &str, cpu: Option<Cpu>, arrays: &[(&str, &Tensor)]) -> Result<Library> {
+    let options = model.options();
     let parts = model.parts(arrays)?;
     match model.options().resolved_target().has(Capability::Threads) {
         true => gpu::of_model(&parts, name, model.options()),
         false => {
-            let mut files = model::files(&parts, name, model.options())?;
-            files.push(archive::archive(name, &files, model.options())?);
+            let compiler = archive::compiler(options, cpu)?;
+            let mut files = model::files(&parts, name, &compiler, options)?;
+            files.push(archive::archive(name, &files, &compiler)?);
             Ok(on_cpu(name, files))
         }
     }
@@ -80,7 +84,7 @@ pub fn of_model(model: &Model, name: &str, arrays: &[(&str, &Tensor)]) -> Result
 ///
 /// # Errors
 /// Diagnostics of a program that cannot be compiled, one that prints, no C compiler.
-pub fn of_program(program: &Program, name: &str, entry: Option<&str>, options: &Options) -> Result<Library> {
+pub fn of_program(program: &Program, name: &str, entry: Option<&str>, cpu: Option<Cpu>, options: &Options) -> Result<Library> {
     let entries = match entry {
         Some(entry) => vec![entry],
         None => program.entries(),
@@ -88,8 +92,9 @@ pub fn of_program(program: &Program, name: &str, entry: Option<&str>, options: &
     match options.resolved_target().has(Capability::Threads) {
         true => gpu::of_program(program, name, &entries, options),
         false => {
-            let mut files = program::files(program, name, &entries, options)?;
-            files.push(archive::archive(name, &files, options)?);
+            let compiler = archive::compiler(options, cpu)?;
+            let mut files = program::files(program, name, &entries, &compiler, options)?;
+            files.push(archive::archive(name, &files, &compiler)?);
             Ok(on_cpu(name, files))
         }
     }

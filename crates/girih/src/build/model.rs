@@ -16,15 +16,16 @@ use super::expr::{exact, literal};
 use super::source::Source;
 use super::weights::{Weights, list};
 use super::{File, archive, header, label, names};
+use crate::compile::cc::Compiler;
 use crate::error::{Error, Result};
 use crate::model::parts::{ALIGN, Life, Parts, place};
 use crate::options::Options;
 
 /// The C, the header and, where it is large, the file of weights.
-pub fn files(parts: &Parts<'_>, name: &str, options: &Options) -> Result<Vec<File>> {
+pub fn files(parts: &Parts<'_>, name: &str, compiler: &Compiler, options: &Options) -> Result<Vec<File>> {
     let weights = Weights::new(&parts.weights()?);
     let writer = Writer::new(parts, name, &weights)?;
-    let command = archive::command(name, options)?;
+    let command = archive::command(name, compiler);
     let mut files = vec![
         File::text(format!("{name}.h"), "the functions", writer.header()?),
         File::text(format!("{name}.c"), "the source", writer.source(&command, options)?),

@@ -19,6 +19,7 @@ use girih_compiler::pipeline::Lowered;
 use super::source::Source;
 use super::weights::list;
 use super::{File, archive, header, label, names, obligations};
+use crate::compile::cc::Compiler;
 use crate::compile::version::{FAST, Version};
 use crate::error::{Error, Result};
 use crate::launch::blocks::BlockOrder;
@@ -29,7 +30,13 @@ use crate::options::Options;
 use crate::program::Program;
 
 /// The C and the header.
-pub fn files(program: &Program, name: &str, entries: &[&str], options: &Options) -> Result<Vec<File>> {
+pub fn files(
+    program: &Program,
+    name: &str,
+    entries: &[&str],
+    compiler: &Compiler,
+    options: &Options,
+) -> Result<Vec<File>> {
     let mut functions = names::of_function();
     let called = |entry: &str| if entries.len() == 1 { "run".to_string() } else { entry.to_string() };
     let mut all = vec![];
@@ -42,7 +49,7 @@ pub fn files(program: &Program, name: &str, entries: &[&str], options: &Options)
         entry.first = first;
         first += entry.versions.len();
     }
-    let command = archive::command(name, options)?;
+    let command = archive::command(name, compiler);
     let lowered: Vec<&Lowered> = all.iter().flat_map(|e| e.versions.iter().map(|v| &v.lowered)).collect();
     let mut source = Source::new(name, &command, &lowered, &options.resolved_target());
     source.text += include_str!("ranges.c");

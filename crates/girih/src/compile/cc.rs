@@ -99,6 +99,12 @@ fn identity(path: &Path) -> Option<String> {
     Some(format!("{} {} {}.{}", real.display(), meta.len(), meta.mtime(), meta.mtime_nsec()))
 }
 
+/// The flags that let the compiler use features of a processor.
+fn flags_of(features: &[&str]) -> Vec<String> {
+    let wide = features.contains(&"avx512f").then(|| "-mprefer-vector-width=512".to_string());
+    features.iter().map(|f| format!("-m{f}")).chain(wide).collect()
+}
+
 impl Candidate {
     fn start(&self) -> Command {
         let mut words = self.command.iter();
@@ -139,13 +145,8 @@ impl Candidate {
     }
 
     fn wanted(&self) -> Vec<String> {
-        let features = machine::features();
-        let mut flags: Vec<String> = REQUIRED.iter().chain(&OPTIONAL).map(|f| f.to_string()).collect();
-        flags.extend(features.iter().map(|f| format!("-m{f}")));
-        if features.contains(&"avx512f") {
-            flags.push("-mprefer-vector-width=512".to_string());
-        }
-        flags
+        let flags = REQUIRED.iter().chain(&OPTIONAL).map(|f| f.to_string());
+        flags.chain(flags_of(&machine::features())).collect()
     }
 
     fn ask(self, wanted: Vec<String>) -> Result<Compiler> {
@@ -227,6 +228,13 @@ impl Candidate {
 }
 
 impl Compiler {
+    /// The same compiler for processors of these features.
+    pub fn with_features(mut self, features: &[&str]) -> Compiler {
+        self.flags.retain(|f| !f.starts_with("-m"));
+        self.flags.extend(flags_of(features));
+        self
+    }
+
     /// Everything that decides what the compiler makes of a source.
     pub fn fingerprint(&self) -> String {
         format!("{}\n{}\n{}", self.candidate.identity, self.version, self.flags.join(" "))
