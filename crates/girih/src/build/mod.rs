@@ -4,28 +4,28 @@
 //! an archive, for a GPU CUDA, machine code and a header; what `girih build` writes.
 //!
 //! * [`names`]: words of C for what users name    * [`expr`]: index expressions    * [`weights`]: one file of them
-//! * [`header`]: what both kinds of library declare    * [`source`]: what they share of C    * [`model`], [`program`]: each
-//! * [`gpu`]: the files for a GPU    * [`archive`]: compiles and archives    * [`folder`]: writes all or nothing
+//! * [`header`]: what all headers share    * [`plan`]: a model as functions see it    * [`entry`], [`obligations`]: an entry of
+//!   a program, and which version of its kernel a call runs    * [`cpu`], [`cuda`]: the files    * [`folder`]: writes all or nothing
 //!
 //! Invariants: same input and machine, same bytes, the archive's too. A user's text is in the files only as an identifier
 //! made here, as a label in a comment, or in an escaped string literal.
 
-mod archive;
-pub mod folder;
+mod cpu;
+mod cuda;
+mod entry;
 mod expr;
-mod gpu;
+pub mod folder;
 mod header;
-mod model;
 mod names;
 mod obligations;
-mod program;
-mod source;
+mod plan;
 mod weights;
 
 use std::borrow::Cow;
 
 use girih_compiler::tile::target::Capability;
 
+use self::entry::Entry;
 use crate::error::Result;
 use crate::model::{Model, Tensor};
 use crate::options::Options;
@@ -69,14 +69,9 @@ pub struct Library {
 pub fn of_model(model: &Model, name: &str, cpu: Option<Cpu>, arrays: &[(&str, &Tensor)]) -> Result<Library> {
     let options = model.options();
     let parts = model.parts(arrays)?;
-    match model.options().resolved_target().has(Capability::Threads) {
-        true => gpu::of_model(&parts, name, model.options()),
-        false => {
-            let compiler = archive::compiler(options, cpu)?;
-            let mut files = model::files(&parts, name, &compiler, options)?;
-            files.push(archive::archive(name, &files, &compiler)?);
-            Ok(on_cpu(name, files))
-        }
+    match options.resolved_target().has(Capability::Threads) {
+        true => cuda::of_model(&parts, name, options),
+        false => cpu::of_model(&parts, name, cpu, options),
     }
 }
 
@@ -85,24 +80,21 @@ pub fn of_model(model: &Model, name: &str, cpu: Option<Cpu>, arrays: &[(&str, &T
 /// # Errors
 /// Diagnostics of a program that cannot be compiled, one that prints, no C compiler.
 pub fn of_program(program: &Program, name: &str, entry: Option<&str>, cpu: Option<Cpu>, options: &Options) -> Result<Library> {
-    let entries = match entry {
+    let chosen = match entry {
         Some(entry) => vec![entry],
         None => program.entries(),
     };
-    match options.resolved_target().has(Capability::Threads) {
-        true => gpu::of_program(program, name, &entries, options),
-        false => {
-            let compiler = archive::compiler(options, cpu)?;
-            let mut files = program::files(program, name, &entries, &compiler, options)?;
-            files.push(archive::archive(name, &files, &compiler)?);
-            Ok(on_cpu(name, files))
-        }
+    let mut functions = names::of_function();
+    let mut entries: Vec<Entry> = vec![];
+    for entry in &chosen {
+        let called = functions.fresh(if chosen.len() == 1 { "run" } else { entry });
+        let first = entries.last().map_or(0, |e| e.first + e.versions.len());
+        entries.push(Entry { first, ..Entry::new(program, entry, format!("{name}_{called}"), options)? });
     }
-}
-
-fn on_cpu(name: &str, files: Vec<File>) -> Library {
-    let command = format!("cc main.c lib{name}.a -lm");
-    Library { name: name.into(), files, command, missing: vec![] }
+    match options.resolved_target().has(Capability::Threads) {
+        true => cuda::of_program(&entries, name, options),
+        false => cpu::of_program(&entries, name, cpu, options),
+    }
 }
 
 /// A user's text as a comment shows it.

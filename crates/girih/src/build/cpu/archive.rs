@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::File;
+use super::super::File;
 use crate::compile::cc::{self, Compiler};
 use crate::compile::scratch::Scratch;
 use crate::compile::version::Tools;

@@ -6,8 +6,8 @@ use girih_compiler::loops::walk;
 use girih_compiler::pipeline::{self, Lowered};
 use girih_compiler::tile::target::Target;
 
-use super::expr::string;
-use super::label;
+use super::super::expr::string;
+use super::super::label;
 
 /// The messages that every library has, and what its C calls them; results are numbered from 1.
 const MESSAGES: [(&str, &str); 5] = [
