@@ -17,6 +17,27 @@ pub fn exact(ix: &Ix, leaf: &dyn Fn(&Ix) -> Option<String>) -> Option<String> {
     Some(format!("girih_{}(&bad, {}, {})", function(ix), exact(a, leaf)?, exact(b, leaf)?))
 }
 
+/// An expression over leaves that have a name, for a reader, in plain operators; right where nothing is negative.
+pub fn plain(ix: &Ix, leaf: &dyn Fn(&Ix) -> Option<String>) -> Option<String> {
+    let Some((a, b)) = ix.operands() else {
+        return match ix {
+            Ix::Const(c) => Some(literal(*c)),
+            _ => leaf(ix),
+        };
+    };
+    let (a, b) = (plain(a, leaf)?, plain(b, leaf)?);
+    let sign = match ix {
+        Ix::Add(..) => "+",
+        Ix::Sub(..) => "-",
+        Ix::Mul(..) => "*",
+        Ix::FloorDiv(..) => "/",
+        Ix::Mod(..) => "%",
+        Ix::Min(..) => return Some(format!("({a} < {b} ? {a} : {b})")),
+        _ => return Some(format!("({a} > {b} ? {a} : {b})")),
+    };
+    Some(format!("({a} {sign} {b})"))
+}
+
 /// The range of an expression, given those of its leaves.
 pub fn range(ix: &Ix, leaf: &dyn Fn(&Ix) -> Option<String>) -> Option<String> {
     let Some((a, b)) = ix.operands() else {

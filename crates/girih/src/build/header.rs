@@ -25,10 +25,10 @@ pub fn note(dtype: DType) -> &'static str {
 }
 
 /// A header around its declarations.
-pub fn whole(name: &str, title: &str, body: &str) -> String {
+pub fn whole(name: &str, title: &str, includes: &str, body: &str) -> String {
     let guard = format!("{}_H", name.to_uppercase());
     format!(
-        "// {title}\n#ifndef {guard}\n#define {guard}\n\n#include <stddef.h>\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" \
+        "// {title}\n#ifndef {guard}\n#define {guard}\n\n{includes}#include <stddef.h>\n#include <stdint.h>\n\n#ifdef __cplusplus\nextern \"C\" \
          {{\n#endif\n{body}\n#ifdef __cplusplus\n}}\n#endif\n#endif\n"
     )
 }

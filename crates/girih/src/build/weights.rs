@@ -20,14 +20,16 @@ pub struct Weights {
     pub bytes: Vec<u8>,
     /// Where each array begins.
     pub at: BTreeMap<ArrayId, usize>,
+    /// Whether they may stand in the source.
+    in_source: bool,
 }
 
 impl Weights {
-    pub fn new(arrays: &[(ArrayId, &[u8])]) -> Weights {
+    pub fn new(arrays: &[(ArrayId, &[u8])], in_source: bool) -> Weights {
         if arrays.is_empty() {
             return Weights::default();
         }
-        let mut weights = Weights { bytes: vec![0; ALIGN], at: BTreeMap::new() };
+        let mut weights = Weights { bytes: vec![0; ALIGN], at: BTreeMap::new(), in_source };
         for (id, bytes) in arrays {
             weights.at.insert(*id, weights.bytes.len());
             weights.bytes.extend_from_slice(bytes);
@@ -44,7 +46,7 @@ impl Weights {
 
     /// Whether they are a file of their own.
     pub fn is_file(&self) -> bool {
-        self.bytes.len() > FEW
+        self.bytes.len() > if self.in_source { FEW } else { 0 }
     }
 
     /// The bytes that tell this file from others.

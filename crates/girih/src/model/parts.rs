@@ -43,6 +43,11 @@ impl Parts<'_> {
         all.map(|(step, (kernel, grid))| (step, *kernel, grid))
     }
 
+    /// How many of the steps are those of load.
+    pub fn load_steps(&self) -> usize {
+        if self.loaded.is_some() { 0 } else { self.plan.load.len() }
+    }
+
     /// The arrays that the steps read and nothing writes, with what they hold.
     pub fn weights(&self) -> Result<Vec<(ArrayId, &[u8])>> {
         let named = |step: &Step| step.args.iter().filter_map(array_of).chain(step.reads.clone()).collect::<Vec<_>>();

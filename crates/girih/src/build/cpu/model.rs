@@ -18,7 +18,7 @@ use crate::options::Options;
 
 /// The C, the header and, where it is large, the file of weights.
 pub fn files(parts: &Parts<'_>, name: &str, compiler: &Compiler, options: &Options) -> Result<Vec<File>> {
-    let weights = Weights::new(&parts.weights()?);
+    let weights = Weights::new(&parts.weights()?, true);
     let writer = Writer(Planned::new(parts, name, &weights)?);
     let command = archive::command(name, compiler);
     let mut files = vec![
@@ -95,7 +95,7 @@ impl Writer<'_> {
             self.parameters()
         );
         let title = format!("The model {}.", label(&self.parts.graph.name));
-        Ok(header::whole(name, &title, &body))
+        Ok(header::whole(name, &title, "", &body))
     }
 
     /// Bytes of scratch for a worker.

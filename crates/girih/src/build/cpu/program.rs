@@ -38,7 +38,7 @@ pub fn files(name: &str, entries: &[Entry], compiler: &Compiler, options: &Optio
     }
     let listed: Vec<&str> = entries.iter().map(|e| e.name.as_str()).collect();
     let title = format!("Kernels: {}.", label(&listed.join(", ")));
-    let header = header::whole(name, &title, &format!("{body}{}{after}", header::shared(name)));
+    let header = header::whole(name, &title, "", &format!("{body}{}{after}", header::shared(name)));
     Ok(vec![
         File::text(format!("{name}.h"), "the functions", header),
         File::text(format!("{name}.c"), "the source", source.finish(name)),

@@ -1,7 +1,12 @@
-use super::Library;
-use super::entry::Entry;
-use crate::error::{Error, Result};
-use crate::model::parts::Parts;
-use crate::options::Options;
-pub fn of_model(_: &Parts<'_>, _: &str, _: &Options) -> Result<Library> { Err(Error::argument("todo")) }
-pub fn of_program(_: &[Entry], _: &str, _: &Options) -> Result<Library> { Err(Error::argument("todo")) }
+//! Libraries for a GPU: CUDA and its machine code, and C that launches it by the driver's API.
+//!
+//! * [`source`]: kernels, their geometry, how one is launched    * [`model`], [`program`]: the functions
+//! * [`example`]: a program that runs them
+
+mod example;
+mod model;
+mod program;
+mod source;
+
+pub use model::library as of_model;
+pub use program::library as of_program;
