@@ -58,6 +58,7 @@ static int girih_run(girih_launch *launch) {
     if (launch->grid[axis] == 0) return 0;
     if (launch->grid[axis] < 0 || launch->grid[axis] > GIRIH_MOST_BLOCKS) return GIRIH_TOO_LARGE;
   }
+  if (launch->scratch_bytes && !launch->scratch) return GIRIH_NO_MEMORY;
   int64_t blocks = launch->grid[0] * launch->grid[1] * launch->grid[2];
   launch->failed = 0;
   if (launch->threads) launch->threads->run(launch->threads->user, blocks, girih_blocks, launch);

@@ -10,9 +10,10 @@ use super::super::expr::string;
 use super::super::label;
 
 /// The messages that every library has, and what its C calls them; results are numbered from 1.
-const MESSAGES: [(&str, &str); 5] = [
+const MESSAGES: [(&str, &str); 6] = [
     ("GIRIH_EXTENT", "an extent is out of its range"),
     ("GIRIH_TOO_LARGE", "an array or a grid is too large, or an extent is negative"),
+    ("GIRIH_NO_MEMORY", "there is no arena, or no scratch memory"),
     ("GIRIH_STEP", "the step of a loop is not positive"),
     ("GIRIH_STOPPED", "a kernel stopped"),
     ("GIRIH_MEMORY", "a kernel asks for too many bytes"),

@@ -93,6 +93,12 @@ fn declarations(plan: &Planned<'_>, source: &Source<'_>) -> Result<String> {
          its range.\nsize_t {name}_arena({});\n",
         arena_parameters(plan)
     );
+    body += "\n// The launches, in order: the kernel, and its blocks along x, y and z.\n";
+    for (step, kernel, grid) in plan.parts.steps() {
+        let blocks: Vec<String> = grid.iter().map(|n| plan.parts.graph.ix_text(n)).collect();
+        let what = crate::model::step_text(&plan.parts.graph, step);
+        body += &format!("//   {kernel}  ({})    {}\n", label(&blocks.join(", ")), label(&what));
+    }
     body += &format!(
         "\n// Launches the model on the stream; arrays are memory of the device.\nCUresult {name}_run({});\n",
         parameters(plan)

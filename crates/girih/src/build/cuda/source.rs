@@ -162,7 +162,10 @@ fn encoded(kernel: &Kernel, tensor: &Tensor, at: usize) -> Result<String> {
     let value = |ix: &Ix| exact(ix, &leaf).ok_or_else(wrong);
     let base = position(tensor.base).ok_or_else(wrong)?;
     let dims = tensor.dims.iter().rev().map(|ix| Ok(format!("(cuuint64_t){}", value(ix)?))).collect::<Result<Vec<_>>>()?;
-    let bytes = |ix: &Ix| Ok(format!("(cuuint64_t)girih_mul(&bad, {}, {})", value(ix)?, tensor.elem.bytes()));
+    let bytes = |ix: &Ix| match ix.as_const().and_then(|n| n.checked_mul(tensor.elem.bytes() as i64)) {
+        Some(n) => Ok(n.to_string()),
+        None => Ok(format!("(cuuint64_t)girih_mul(&bad, {}, {})", value(ix)?, tensor.elem.bytes())),
+    };
     let mut strides = tensor.strides.iter().rev().map(bytes).collect::<Result<Vec<_>>>()?;
     if strides.is_empty() {
         strides.push("0".into());
