@@ -184,6 +184,26 @@ fn kernels_that_trap_say_so() {
 }
 
 #[test]
+fn names_decide_nothing() {
+    let lab = Lab::new("build-names");
+    lab.file("cuda.h", CUDA_H);
+    let hostile = ["*/#error", r"a//\\", r#"\");{"#, "weights", "int", "girih_run", "at", "??/"];
+    let dir = |n: usize, target: &str| lab.path(&format!("{n}{target}"));
+    for (n, name) in hostile.into_iter().enumerate() {
+        let model = GATE.replace("rows", &format!("{name}1")).replace("\"x\"", &format!("\"{name}\""));
+        let model = model.replace("\"gate\"", &format!("\"{name}\"")).replace("\"y\"", &format!("\"{name}\""));
+        let file = lab.file("m.json", &model.replace("mlp.act", name));
+        for target in ["cpu", "sm_80"] {
+            let o =
+                lab.girih(&["build", &file, "--arg", "w=ones:f32[32x64]", "--target", target, "-o", &dir(n, target)]);
+            expect(&o, 0, "");
+            let o = cc(&dir(n, target), &["-Wall", "-Wextra", "-Werror", "-I..", "-fsyntax-only", "m.c"]);
+            assert!(o.status.success(), "{name}: {}", err(&o));
+        }
+    }
+}
+
+#[test]
 fn what_cannot_be_built_is_refused_and_leaves_nothing() {
     let lab = Lab::new("build-bad");
     let (add, two, spins) = (lab.file("add.mlir", ADD), lab.file("two.mlir", TWO), lab.file("spins.mlir", SPINS));
@@ -250,7 +270,11 @@ fn a_folder_is_written_whole_and_only_builds_are_replaced() {
     for part in ["\"name\":\"add\"", "\"target\":\"cpu\"", "\"path\":\"add.c\"", "\"blake3\":\"", "\"bytes\":"] {
         assert!(out(&o).contains(part), "{part} in {}", out(&o));
     }
-    expect(&build(&[&add]), 1, "it is not empty; name another folder, or replace what a build wrote there with --force");
+    expect(
+        &build(&[&add]),
+        1,
+        "it is not empty; name another folder, or replace what a build wrote there with --force",
+    );
     // A user's file stays, beside a build of other names.
     std::fs::write(format!("{dir}/main.c"), "mine").unwrap();
     let w = ["--arg", "w=ones:f32[32x64]", "--force"];
@@ -286,7 +310,8 @@ fn ctrl_c_leaves_nothing() {
     let lab = Lab::new("build-interrupt");
     let add = lab.file("add.mlir", ADD);
     // A compiler that says when it begins, and takes its time.
-    let slow = lab.file("slow", "#!/bin/sh\ncase \"$*\" in *' -c '*) echo begins >&2; sleep 1000;; esac\nexec cc \"$@\"\n");
+    let slow =
+        lab.file("slow", "#!/bin/sh\ncase \"$*\" in *' -c '*) echo begins >&2; sleep 1000;; esac\nexec cc \"$@\"\n");
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(&slow, std::fs::Permissions::from_mode(0o755)).unwrap();
     let told = lab.path("told");
@@ -352,7 +377,8 @@ fn launches_on_a_gpu_have_their_geometry() {
         let header = std::fs::read_to_string(format!("{}/linear.h", dir("linear"))).unwrap();
         assert!(told.contains("launch k_linear_kernel"), "{told}");
         if target == "sm_90a" {
-            let map = "map rank 2 dims 512 1024 strides 2048 box 32 32\nmap rank 2 dims 512 256 strides 2048 box 32 32\n";
+            let map =
+                "map rank 2 dims 512 1024 strides 2048 box 32 32\nmap rank 2 dims 512 256 strides 2048 box 32 32\n";
             assert!(told.contains(map), "{told}");
             assert!(header.contains("x_map: the f32 elements (512, 1024) of x"), "{header}");
         }
@@ -385,6 +411,9 @@ fn the_page_shows_what_happens() {
         for step in text.split("\n$ ").skip(1).filter(|_| kind == "console") {
             let (command, shown) = step.split_once('\n').unwrap();
             let mut shell = Command::new("sh");
+            for name in ["GIRIH_TARGET", "GIRIH_CC", "CC", "GIRIH_THREADS"] {
+                shell.env_remove(name);
+            }
             shell.args(["-c", command]).current_dir(&lab.0).env("PATH", &path);
             let o = finish(shell.env("GIRIH_CACHE_DIR", lab.path("cache")));
             expect(&o, 0, "");

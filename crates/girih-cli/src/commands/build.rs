@@ -42,7 +42,9 @@ fn name(args: &BuildArgs) -> Result<String, Failure> {
     if let Some(name) = &args.name {
         if !build::is_name(name) {
             let help = format!("did you mean `{}`?", build::from_text(name));
-            return Err(Failure::usage(format!("--name {name}: expected an identifier of C that is not a word of it; {help}")));
+            return Err(Failure::usage(format!(
+                "--name {name}: expected an identifier of C that is not a word of it; {help}"
+            )));
         }
         return Ok(name.clone());
     }
@@ -89,7 +91,9 @@ fn of_model(
 
 fn of_program(args: &BuildArgs, name: &str, cpu: Option<Cpu>, options: &Options) -> Result<Library, Failure> {
     if let Some((argument, _)) = args.args.first() {
-        return Err(Failure::usage(format!("--arg {argument}: arguments of a kernel are those of the library's functions")));
+        return Err(Failure::usage(format!(
+            "--arg {argument}: arguments of a kernel are those of the library's functions"
+        )));
     }
     let (source, program) = source::program(source::file(&args.kernel)?)?;
     let within = Failure::within(&source);

@@ -52,12 +52,16 @@ fn earlier(dir: &Path, force: bool) -> Result<Option<BTreeMap<String, String>>> 
         return Ok(None);
     }
     if !force {
-        return Err(Error::file(dir, "it is not empty; name another folder, or replace what a build wrote there with --force"));
+        return Err(Error::file(
+            dir,
+            "it is not empty; name another folder, or replace what a build wrote there with --force",
+        ));
     }
     let list = fs::read(dir.join(LIST)).ok().and_then(|text| serde_json::from_slice::<Value>(&text).ok());
     let files = list.as_ref().and_then(|l| l["files"].as_array());
     let Some(files) = files else {
-        let message = format!("it holds files that no build wrote: it has no {LIST}, so --force replaces nothing there");
+        let message =
+            format!("it holds files that no build wrote: it has no {LIST}, so --force replaces nothing there");
         return Err(Error::file(dir, message));
     };
     let row = |f: &Value| Some((f["path"].as_str()?.to_string(), f["blake3"].as_str()?.to_string()));
@@ -88,9 +92,7 @@ pub fn write(dir: &Path, library: &Library, target: &str, force: bool) -> Result
 }
 
 fn listed(library: &Library, target: &str) -> Value {
-    let file = |f: &File| {
-        json!({"path": f.name, "what": f.what, "bytes": f.bytes.len(), "blake3": blake3::hash(&f.bytes).to_hex().as_str()})
-    };
+    let file = |f: &File| json!({"path": f.name, "what": f.what, "bytes": f.bytes.len(), "blake3": blake3::hash(&f.bytes).to_hex().as_str()});
     let files: Vec<Value> = library.files.iter().map(file).collect();
     json!({
         "name": library.name, "target": target, "files": files, "command": library.command, "missing": library.missing,
@@ -122,7 +124,10 @@ fn replace(dir: &Path, before: &BTreeMap<String, String>, files: &[&File]) -> Re
     for (name, hash) in before {
         let now = fs::read(dir.join(name)).ok().map(|bytes| blake3::hash(&bytes).to_hex().to_string());
         if now.is_some_and(|now| now != *hash) {
-            return Err(Error::file(dir.join(name), "it was changed since it was built; move it away, and build again"));
+            return Err(Error::file(
+                dir.join(name),
+                "it was changed since it was built; move it away, and build again",
+            ));
         }
     }
     for file in files.iter().filter(|f| f.name != LIST && !before.contains_key(&f.name)) {

@@ -79,7 +79,13 @@ pub fn of_model(model: &Model, name: &str, cpu: Option<Cpu>, arrays: &[(&str, &T
 ///
 /// # Errors
 /// Diagnostics of a program that cannot be compiled, one that prints, no C compiler.
-pub fn of_program(program: &Program, name: &str, entry: Option<&str>, cpu: Option<Cpu>, options: &Options) -> Result<Library> {
+pub fn of_program(
+    program: &Program,
+    name: &str,
+    entry: Option<&str>,
+    cpu: Option<Cpu>,
+    options: &Options,
+) -> Result<Library> {
     let chosen = match entry {
         Some(entry) => vec![entry],
         None => program.entries(),

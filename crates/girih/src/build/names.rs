@@ -4,8 +4,8 @@ use girih_compiler::kernel::ir::{Ident, Idents};
 
 /// What functions of a library call their own parameters and variables.
 const OWN: [&str; 18] = [
-    "threads", "weights", "arena", "grid", "scratch", "bad", "at", "bytes", "life", "failed", "launch", "workers", "work", "length",
-    "name", "message", "overlap", "holds",
+    "threads", "weights", "arena", "grid", "scratch", "bad", "at", "bytes", "life", "failed", "launch", "workers",
+    "work", "length", "name", "message", "overlap", "holds",
 ];
 
 /// Whether a library can have the name: an identifier, and no word of C.
@@ -33,10 +33,19 @@ mod tests {
 
     #[test]
     fn a_library_has_the_name_of_its_file_as_far_as_c_allows() {
-        for (text, name) in [("resnet", "resnet"), ("my-model.v2", "my_model_v2"), ("2nd", "v2nd"), ("int", "int_"), ("", "v")] {
+        for (text, name) in
+            [("resnet", "resnet"), ("my-model.v2", "my_model_v2"), ("2nd", "v2nd"), ("int", "int_"), ("", "v")]
+        {
             assert_eq!(from_text(text), name);
         }
-        assert!(is_name("resnet") && !is_name("int") && !is_name("a-b") && !is_name("") && !is_name("_x") && !is_name("f32"));
+        assert!(
+            is_name("resnet")
+                && !is_name("int")
+                && !is_name("a-b")
+                && !is_name("")
+                && !is_name("_x")
+                && !is_name("f32")
+        );
         assert_eq!(of_function().fresh("weights").to_string(), "weights_2");
     }
 }

@@ -10,7 +10,9 @@ use super::expr::{literal, range};
 
 /// `girih_holds_<n>`.
 pub fn function(n: usize, kernel: &Kernel) -> String {
-    let mut out = format!("\nGIRIH_HELPER int girih_holds_{n}(const int64_t *grid, const uint64_t *args) {{\n  (void)grid, (void)args;\n");
+    let mut out = format!(
+        "\nGIRIH_HELPER int girih_holds_{n}(const int64_t *grid, const uint64_t *args) {{\n  (void)grid, (void)args;\n"
+    );
     for obligation in &kernel.obligations {
         match test(obligation, kernel) {
             Some(text) => out += &format!("  do {{\n{text}  }} while (0);\n"),

@@ -76,8 +76,17 @@ impl<'a> Planned<'a> {
             let array = parts.plan.arrays.get(*id).ok_or_else(|| bug("an output is not an array"))?;
             outputs.push(port(&mut names, &output.name, array.elem, &array.shape));
         }
-        let mut planned = Planned { parts, name, weights, symbols, inputs, outputs,
-            temporary: BTreeMap::new(), loaded: BTreeMap::new(), loaded_bytes: 0 };
+        let mut planned = Planned {
+            parts,
+            name,
+            weights,
+            symbols,
+            inputs,
+            outputs,
+            temporary: BTreeMap::new(),
+            loaded: BTreeMap::new(),
+            loaded_bytes: 0,
+        };
         planned.find_temporary();
         planned.find_loaded()?;
         Ok(planned)
@@ -106,7 +115,8 @@ impl<'a> Planned<'a> {
     fn find_loaded(&mut self) -> Result<()> {
         for (id, array) in self.parts.plan.arrays.iter() {
             if array.place == ArrayPlace::Loaded && !self.weights.at.contains_key(&id) {
-                let bytes: u64 = self.bytes(array.elem, &array.shape)?.parse().map_err(|_| bug("a weight has no size"))?;
+                let bytes: u64 =
+                    self.bytes(array.elem, &array.shape)?.parse().map_err(|_| bug("a weight has no size"))?;
                 self.loaded.insert(id, self.loaded_bytes);
                 self.loaded_bytes = (self.loaded_bytes + bytes).next_multiple_of(ALIGN);
             }
@@ -135,7 +145,8 @@ impl<'a> Planned<'a> {
     /// The elements of an array.
     fn elements(&self, shape: &[Ix]) -> Result<String> {
         let too_large = || Error::argument("an array of the model is too large");
-        let known = shape.iter().filter_map(Ix::as_const).try_fold(1i64, |n, d| n.checked_mul(d)).ok_or_else(too_large)?;
+        let known =
+            shape.iter().filter_map(Ix::as_const).try_fold(1i64, |n, d| n.checked_mul(d)).ok_or_else(too_large)?;
         let mut text = literal(known);
         for d in shape.iter().filter(|d| d.as_const().is_none()) {
             text = format!("girih_by(&bad, {text}, {})", self.ix(d)?);
@@ -207,13 +218,15 @@ impl<'a> Planned<'a> {
             out += &format!("  if ({symbol} < {} || {symbol} > {most}) return GIRIH_EXTENT;\n", literal(s.lo));
         }
         out += "  int bad = 0;\n";
-        for port in self.inputs.values().chain(&self.outputs).filter(|p| p.shape.iter().any(|d| d.as_const().is_none())) {
+        for port in self.inputs.values().chain(&self.outputs).filter(|p| p.shape.iter().any(|d| d.as_const().is_none()))
+        {
             out += &format!("  (void){};\n", self.elements(&port.shape)?);
         }
         let (all, count, room) = (self.by_number(), self.temporary.len(), self.room());
         let lives: Vec<String> = all.iter().map(|(_, [a, b])| format!("{{{a}, {b}}}")).collect();
         let lives = if lives.is_empty() { "{0, 0}".into() } else { lives.join(", ") };
-        out += &format!("  static const uint32_t life[{room}][2] = {{{lives}}};\n  const uint64_t bytes[{room}] = {{\n");
+        out +=
+            &format!("  static const uint32_t life[{room}][2] = {{{lives}}};\n  const uint64_t bytes[{room}] = {{\n");
         for (id, _) in &all {
             let array = self.parts.plan.arrays.get(*id).ok_or_else(|| bug("an array vanished"))?;
             out += &format!("    {},\n", self.bytes(array.elem, &array.shape)?);
@@ -246,7 +259,8 @@ impl<'a> Planned<'a> {
         if arrays.iter().any(|a| self.has_elements(&a.shape)) {
             return Ok(String::new());
         }
-        let some = arrays.iter().map(|a| Ok(format!("{} != 0", self.elements(&a.shape)?))).collect::<Result<Vec<_>>>()?;
+        let some =
+            arrays.iter().map(|a| Ok(format!("{} != 0", self.elements(&a.shape)?))).collect::<Result<Vec<_>>>()?;
         Ok(format!("if ({}) ", if some.is_empty() { "0".to_string() } else { some.join(" || ") }))
     }
 

@@ -280,7 +280,8 @@ impl Compiler {
 /// Makes a static library of an object, without times or owners in it: `ar`, or the program that AR names.
 pub fn archive(library: &Path, object: &Path) -> Result<()> {
     let name = std::env::var("AR").ok().filter(|v| !v.is_empty()).unwrap_or_else(|| "ar".into());
-    let missing = |_| Error::argument(format!("`{name}` was not found; it comes with the C compiler, and AR may name it"));
+    let missing =
+        |_| Error::argument(format!("`{name}` was not found; it comes with the C compiler, and AR may name it"));
     let candidate = find(Some(&name)).map_err(missing)?;
     let mut command = candidate.start();
     command.arg("rcsD").arg(library).arg(object);

@@ -125,7 +125,8 @@ impl Executable {
         }
         let kernels = compile(&sources, rewrites, options, tools, progress)?;
         let all = plan.load.iter().chain(&plan.steps).zip(&order);
-        let grids: Vec<Grid> = all.filter_map(|(step, at)| Some(grid_of(step, &kernels.get(*at)?.version.lowered.kernel))).collect();
+        let grids: Vec<Grid> =
+            all.filter_map(|(step, at)| Some(grid_of(step, &kernels.get(*at)?.version.lowered.kernel))).collect();
         let (load_grids, grids) = grids.split_at(plan.load.len().min(grids.len()));
         let cached = kernels.iter().filter(|k| k.native.cached).count();
         let steps = order.split_off(plan.load.len());

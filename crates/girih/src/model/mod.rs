@@ -51,8 +51,8 @@ use given::Given;
 use raw::Runs;
 
 pub use crate::launch::limits::Limits;
-pub(crate) use exec::step_text;
 pub use exec::Footprint;
+pub(crate) use exec::step_text;
 pub use kernels::Progress;
 pub use prepared::Prepared;
 pub use profile::{Profile, StepProfile};

@@ -96,8 +96,8 @@ pub const CPUS: [Cpu; 4] = [
     Cpu {
         name: "x86-64-v4",
         features: &[
-            "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "avx", "avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "avx512f",
-            "avx512cd", "avx512bw", "avx512dq", "avx512vl",
+            "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "avx", "avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt",
+            "avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl",
         ],
     },
 ];

@@ -158,7 +158,10 @@ impl Writer<'_> {
             None => {
                 let room = self.room();
                 *out += &format!("  uint64_t at[{room}], length;\n");
-                *out += &format!("  if ((failed = girih_layout(at, &length, {}))) return failed;\n", self.symbols.join(", "));
+                *out += &format!(
+                    "  if ((failed = girih_layout(at, &length, {}))) return failed;\n",
+                    self.symbols.join(", ")
+                );
                 "length".into()
             }
         };
@@ -181,7 +184,10 @@ impl Writer<'_> {
         for (to, from, bytes) in self.copies(&placed)? {
             *out += &format!("  if ({bytes}) memcpy({to}, (const void *)(uintptr_t)({}), {bytes});\n", spelled(from));
         }
-        *out += &format!("  return 0;\n}}\n\nint {name}_run({parameters}) {{\n  return {name}_run_on(0, {});\n}}\n", self.arguments());
+        *out += &format!(
+            "  return 0;\n}}\n\nint {name}_run({parameters}) {{\n  return {name}_run_on(0, {});\n}}\n",
+            self.arguments()
+        );
         Ok(())
     }
 }

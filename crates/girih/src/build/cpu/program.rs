@@ -70,7 +70,8 @@ fn order(entry: &Entry) -> BlockOrder {
 fn declare(entry: &Entry) -> String {
     let (mut out, function) = (entry.listed(), &entry.function);
     if order(entry) == BlockOrder::Together {
-        out += "// Its blocks may wait for each other: one that waits for a later one waits forever on a single thread.\n";
+        out +=
+            "// Its blocks may wait for each other: one that waits for a later one waits forever on a single thread.\n";
     }
     let (upper, scratch) = (function.to_uppercase(), scratch(entry));
     out + &format!("#define {upper}_SCRATCH {scratch}\nint {function}({});\n", parameters(entry))
@@ -147,7 +148,8 @@ fn refuse_prints(kernel: &LoopKernel) -> Result<()> {
     });
     let Some(site) = place else { return Ok(()) };
     let message = format!("kernel `{}` prints, which kernels of a library cannot", kernel.name);
-    let refusal = Diagnostic::error(Code::CannotLower, message).help("remove `print_tko`, or run the program with `girih run`");
+    let refusal =
+        Diagnostic::error(Code::CannotLower, message).help("remove `print_tko`, or run the program with `girih run`");
     Err(Error::Program(vec![match kernel.sites.get(site) {
         Some(site) => Diagnostic { span: site.span, ..refusal.from(site.frames.clone()) },
         None => refusal,

@@ -1,7 +1,7 @@
 //! What the C of models and of programs shares: kernels, what runs them, and messages.
 
-use girih_compiler::loops::ir::{Kernel, Stmt, assertion_code};
 use girih_compiler::base::Code;
+use girih_compiler::loops::ir::{Kernel, Stmt, assertion_code};
 use girih_compiler::loops::walk;
 use girih_compiler::pipeline::{self, Lowered};
 use girih_compiler::tile::target::Target;
@@ -31,7 +31,9 @@ impl Source {
         let all: Vec<_> = kernels.iter().map(|k| &k.kernel).collect();
         let mut text = format!("// {command}\n{WARNINGS}#include \"{name}.h\"\n#include <string.h>\n\n");
         text += &pipeline::emit_library(&all, target);
-        text += &format!("\ntypedef {name}_threads girih_threads;\n#define GIRIH_HELPER static inline __attribute__((unused))\n");
+        text += &format!(
+            "\ntypedef {name}_threads girih_threads;\n#define GIRIH_HELPER static inline __attribute__((unused))\n"
+        );
         text += "enum {\n";
         for (number, (word, _)) in MESSAGES.iter().enumerate() {
             text += &format!("  {word} = {},\n", number + 1);
@@ -67,11 +69,14 @@ impl Source {
 
     /// The whole file.
     pub fn finish(mut self, name: &str) -> String {
-        self.text += &format!("\nconst char *{name}_message(int result) {{\n  static const char *const text[] = {{\n    \"\",\n");
+        self.text += &format!(
+            "\nconst char *{name}_message(int result) {{\n  static const char *const text[] = {{\n    \"\",\n"
+        );
         for message in &self.messages {
             self.text += &format!("    {},\n", string(message));
         }
-        self.text += "  };\n  return result >= 0 && (size_t)result < sizeof text / sizeof *text ? text[result] : \"\";\n}\n";
+        self.text +=
+            "  };\n  return result >= 0 && (size_t)result < sizeof text / sizeof *text ? text[result] : \"\";\n}\n";
         self.text
     }
 }

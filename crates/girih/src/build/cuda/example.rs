@@ -21,7 +21,10 @@ pub fn text(name: &str, numbers: &[String], before: &str, arrays: &[Array], call
     }
     out += before;
     for array in arrays {
-        out += &format!("  const size_t size_of_{0} = {1};\n  CUdeviceptr {0} = zeros(size_of_{0});\n", array.name, array.bytes);
+        out += &format!(
+            "  const size_t size_of_{0} = {1};\n  CUdeviceptr {0} = zeros(size_of_{0});\n",
+            array.name, array.bytes
+        );
     }
     out += &format!("  check({call});\n  check(cuCtxSynchronize());\n");
     for array in arrays {

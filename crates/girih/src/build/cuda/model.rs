@@ -129,7 +129,8 @@ fn functions(plan: &Planned<'_>) -> Result<String> {
         out += &steps(plan, 0..load, &placed)?;
         out += "  return result;\n}\n";
     }
-    out += &format!("\nCUresult {name}_run({}) {{\n  int bad = 0;\n  CUresult result = CUDA_SUCCESS;\n", parameters(plan));
+    out +=
+        &format!("\nCUresult {name}_run({}) {{\n  int bad = 0;\n  CUresult result = CUDA_SUCCESS;\n", parameters(plan));
     out += "  (void)arena, (void)bad;\n";
     if placed.is_none() {
         out += &format!("  uint64_t at[{}], length;\n", plan.room());
@@ -137,7 +138,10 @@ fn functions(plan: &Planned<'_>) -> Result<String> {
     }
     out += &steps(plan, load..usize::MAX, &placed)?;
     for (to, from, bytes) in plan.copies(&placed)? {
-        out += &format!("  if ({bytes} && (result = cuMemcpyDtoDAsync({to}, {}, {bytes}, stream))) return result;\n", spelled(from));
+        out += &format!(
+            "  if ({bytes} && (result = cuMemcpyDtoDAsync({to}, {}, {bytes}, stream))) return result;\n",
+            spelled(from)
+        );
     }
     Ok(out + "  return result;\n}\n")
 }

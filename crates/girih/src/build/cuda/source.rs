@@ -44,7 +44,8 @@ impl<'a> Source<'a> {
         );
         for (n, (kernel, entry)) in self.entries().enumerate() {
             out += &format!("//   {n}  {}: {} threads, {} bytes\n", entry.name, entry.threads, entry.dynamic_shared);
-            let param = |v: &girih_compiler::kernel::ir::ValId| kernel.vals.get(*v).map(|v| format!("{} {}", v.ty, v.name));
+            let param =
+                |v: &girih_compiler::kernel::ir::ValId| kernel.vals.get(*v).map(|v| format!("{} {}", v.ty, v.name));
             let params: Vec<String> = kernel.params.iter().filter_map(param).collect();
             out += &format!("//      ({})\n", params.join(", "));
             for tensor in kernel.tensors.values() {
@@ -63,16 +64,21 @@ impl<'a> Source<'a> {
     /// The C before the functions.
     pub fn text(&self) -> Result<String> {
         let (name, count) = (self.name, self.kernels.len().max(1));
-        let mut out = format!("// cc -c {name}.c, with the headers of CUDA; link -lcuda\n#include \"{name}.h\"\n#include <string.h>\n");
+        let mut out = format!(
+            "// cc -c {name}.c, with the headers of CUDA; link -lcuda\n#include \"{name}.h\"\n#include <string.h>\n"
+        );
         out += include_str!("launch.c");
-        out += &format!("\ntypedef {name}_kernels girih_kernels;\n\nstatic const girih_kernel girih_table[{count}] = {{\n");
+        out += &format!(
+            "\ntypedef {name}_kernels girih_kernels;\n\nstatic const girih_kernel girih_table[{count}] = {{\n"
+        );
         for (kernel, entry) in self.entries() {
             let maps = kernel.tensors.len();
             out += &format!("  {{\"{}\", {}, {}, {maps}}},\n", entry.name, entry.threads, entry.dynamic_shared);
         }
         let maps = self.kernels.iter().map(|k| k.tensors.len()).max().unwrap_or(0);
         let params = self.kernels.iter().map(|k| k.params.len() + k.tensors.len()).max().unwrap_or(0);
-        out += &format!("}};\n\nenum {{ GIRIH_MOST_MAPS = {}, GIRIH_MOST_PARAMS = {} }};\n", maps.max(1), params.max(1));
+        out +=
+            &format!("}};\n\nenum {{ GIRIH_MOST_MAPS = {}, GIRIH_MOST_PARAMS = {} }};\n", maps.max(1), params.max(1));
         if maps > 0 {
             out += include_str!("../exact.c");
         }
@@ -95,7 +101,8 @@ impl<'a> Source<'a> {
 
     /// The function that writes the tensor maps of a launch.
     fn describe(&self) -> Result<String> {
-        let mut out = "\nstatic CUresult girih_describe(int n, const uint64_t *args, CUtensorMap *maps) {\n".to_string();
+        let mut out =
+            "\nstatic CUresult girih_describe(int n, const uint64_t *args, CUtensorMap *maps) {\n".to_string();
         out += "  (void)args, (void)maps;\n  CUresult result = CUDA_SUCCESS;\n  int bad = 0;\n  (void)bad;\n  switch (n) {\n";
         for (n, kernel) in self.kernels.iter().enumerate().filter(|(_, k)| !k.tensors.is_empty()) {
             out += &format!("  case {n}:\n");
@@ -114,7 +121,9 @@ impl<'a> Source<'a> {
         let mut missing = vec![];
         match gpu::cubin(&self.unit, &self.kernels, &self.target) {
             Ok(bytes) => files.insert(0, File { name: format!("{name}.cubin"), what: "the machine code", bytes }),
-            Err(Error::Cuda(why @ cuda::Error::Missing { .. })) => missing.push(format!("{name}.cubin is not made: {why}")),
+            Err(Error::Cuda(why @ cuda::Error::Missing { .. })) => {
+                missing.push(format!("{name}.cubin is not made: {why}"))
+            }
             Err(error) => return Err(error),
         }
         files.insert(0, File::text(format!("{name}.cu"), "the kernels", self.unit.text));
@@ -161,7 +170,8 @@ fn encoded(kernel: &Kernel, tensor: &Tensor, at: usize) -> Result<String> {
     let wrong = || bug("a tensor map does not follow from the arguments");
     let value = |ix: &Ix| exact(ix, &leaf).ok_or_else(wrong);
     let base = position(tensor.base).ok_or_else(wrong)?;
-    let dims = tensor.dims.iter().rev().map(|ix| Ok(format!("(cuuint64_t){}", value(ix)?))).collect::<Result<Vec<_>>>()?;
+    let dims =
+        tensor.dims.iter().rev().map(|ix| Ok(format!("(cuuint64_t){}", value(ix)?))).collect::<Result<Vec<_>>>()?;
     let bytes = |ix: &Ix| match ix.as_const().and_then(|n| n.checked_mul(tensor.elem.bytes() as i64)) {
         Some(n) => Ok(n.to_string()),
         None => Ok(format!("(cuuint64_t)girih_mul(&bad, {}, {})", value(ix)?, tensor.elem.bytes())),
