@@ -187,7 +187,7 @@ fn kernels_that_trap_say_so() {
 fn names_decide_nothing() {
     let lab = Lab::new("build-names");
     lab.file("cuda.h", CUDA_H);
-    let hostile = ["*/#error", r"a//\\", r#"\");{"#, "weights", "int", "girih_run", "at", "??/"];
+    let hostile = ["*/#error", r"a//\\", r#"\");{"#, "weights", "$body", "int", "girih_run", "at", "??/"];
     let dir = |n: usize, target: &str| lab.path(&format!("{n}{target}"));
     for (n, name) in hostile.into_iter().enumerate() {
         let model = GATE.replace("rows", &format!("{name}1")).replace("\"x\"", &format!("\"{name}\""));

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use girih::Options;
 use girih::build::{self, Cpu, Library, folder};
+use girih::{Device, Options};
 use girih_compiler::base::words::suggestion;
 use serde_json::Value;
 
@@ -32,7 +32,11 @@ pub fn run(args: &BuildArgs) -> Result<(), Failure> {
     };
     let list = folder::write(&args.output, &library, target, args.force)?;
     match args.json {
-        true => outln!("{list}"),
+        true => {
+            let mut list = list;
+            list["folder"] = Value::from(args.output.to_string_lossy());
+            outln!("{list}")
+        }
         false => tell(&args.output, &library, &list),
     }
 }
@@ -55,7 +59,7 @@ fn name(args: &BuildArgs) -> Result<String, Failure> {
 
 /// What the flags ask for; the processors, where they are not this machine's.
 fn options(args: &BuildArgs) -> Result<(Options, Option<Cpu>), Failure> {
-    let mut options = source::options(&args.kernel)?;
+    let mut options = source::options(&args.kernel)?.device(Device::Cpu);
     if args.cpu == "native" {
         return Ok((options, None));
     }

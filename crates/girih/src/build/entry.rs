@@ -154,7 +154,8 @@ impl Entry {
             }
         }
         format!(
-            "  const girih_array arrays[] = {{{rows}}};\n  const int overlap = girih_overlap(arrays, sizeof arrays / sizeof *arrays);\n"
+            "  const girih_array arrays[] = {{{rows}}};\n  \
+             const int overlap = girih_overlap(arrays, sizeof arrays / sizeof *arrays);\n"
         )
     }
 }

@@ -41,7 +41,7 @@ pub fn check(dir: &Path, force: bool) -> Result<()> {
     earlier(dir, force).map(drop)
 }
 
-/// What an earlier build wrote into the folder, by name, with hashes; `None` where there is nothing to replace.
+/// What an earlier build wrote into the folder, by name, with hashes; `None` where there is no folder.
 fn earlier(dir: &Path, force: bool) -> Result<Option<BTreeMap<String, String>>> {
     let mut entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
@@ -49,7 +49,7 @@ fn earlier(dir: &Path, force: bool) -> Result<Option<BTreeMap<String, String>>> 
         Err(e) => return Err(Error::file(dir, format!("cannot be used as a folder: {e}"))),
     };
     if entries.next().is_none() {
-        return Ok(None);
+        return Ok(Some(BTreeMap::new()));
     }
     if !force {
         return Err(Error::file(
@@ -92,7 +92,10 @@ pub fn write(dir: &Path, library: &Library, target: &str, force: bool) -> Result
 }
 
 fn listed(library: &Library, target: &str) -> Value {
-    let file = |f: &File| json!({"path": f.name, "what": f.what, "bytes": f.bytes.len(), "blake3": blake3::hash(&f.bytes).to_hex().as_str()});
+    let file = |f: &File| {
+        let hash = blake3::hash(&f.bytes).to_hex();
+        json!({"path": f.name, "what": f.what, "bytes": f.bytes.len(), "blake3": hash.as_str()})
+    };
     let files: Vec<Value> = library.files.iter().map(file).collect();
     json!({
         "name": library.name, "target": target, "files": files, "command": library.command, "missing": library.missing,
@@ -110,7 +113,7 @@ fn fill(dir: &Path, shown: &Path, files: &[&File]) -> Result<()> {
     Ok(())
 }
 
-/// Makes the folder beside its place, then moves it there; an empty folder gives way.
+/// Makes the folder beside its place, then moves it there.
 fn fresh(dir: &Path, files: &[&File]) -> Result<()> {
     let unfinished = Unfinished(temporary_beside(dir));
     let failed = |e| Error::file(dir, format!("cannot be made: {e}"));
@@ -135,8 +138,7 @@ fn replace(dir: &Path, before: &BTreeMap<String, String>, files: &[&File]) -> Re
             return Err(Error::file(dir.join(&file.name), "no build wrote this file; move it away, and build again"));
         }
     }
-    // Beside the folder: what is left of a build that fails is gone with it.
-    let unfinished = Unfinished(temporary_beside(dir));
+    let unfinished = Unfinished(temporary_beside(&dir.join(".build")));
     fs::create_dir(&unfinished.0).map_err(|e| Error::file(dir, format!("cannot be written: {e}")))?;
     fill(&unfinished.0, dir, files)?;
     for file in files {

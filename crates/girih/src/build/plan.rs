@@ -205,7 +205,7 @@ impl<'a> Planned<'a> {
         self.temporary.len().max(1)
     }
 
-    /// `girih_layout`, which finds where temporary arrays lie for given extents; nothing, where they lie where they do for all.
+    /// `girih_layout`, which finds where temporary arrays lie for given extents; nothing without symbols.
     pub fn layout(&self) -> Result<String> {
         if self.symbols.is_empty() {
             return Ok(String::new());

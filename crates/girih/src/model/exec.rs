@@ -302,7 +302,7 @@ impl Executable {
                     Ok(()) => {}
                     Err(Stop::Error(error)) => return Err(error),
                     Err(Stop::Fault(fault)) => {
-                        let kernel = steps.get(at).map_or_else(String::new, |step| self.step_text(step));
+                        let kernel = steps.get(at).map_or_else(String::new, |step| step_text(&self.graph, step));
                         return Err(Error::Fault { kernel, what: fault.text() });
                     }
                     Err(Stop::Trap(trap)) => {
@@ -310,7 +310,7 @@ impl Executable {
                         let bound =
                             args::bind_raw(&step.kernel.name, &kernel.params, self.raw_args(step, binding, args))?;
                         let mut trap = kernel.version.messages.trap(&trap, grid, &kernel.params, &bound);
-                        trap.message = format!("{}, in {}", trap.message, self.step_text(step));
+                        trap.message = format!("{}, in {}", trap.message, step_text(&self.graph, step));
                         return Err(Error::Trap(Box::new(trap)));
                     }
                 }
@@ -333,10 +333,6 @@ impl Executable {
             StepArg::Symbol(_) => None,
         });
         RawArgs { slots: slots.to_vec(), bytes: bytes.collect(), ..RawArgs::default() }
-    }
-
-    fn step_text(&self, step: &Step) -> String {
-        step_text(&self.graph, step)
     }
 
     /// The arrays that were written at load.

@@ -25,6 +25,16 @@ pub fn command(name: &str, compiler: &Compiler) -> String {
     format!("cc {} -c {name}.c", flags.join(" "))
 }
 
+/// The features of a processor that the library uses, as the second line of a header.
+pub fn needs(compiler: &Compiler) -> String {
+    let features = compiler.flags.iter().filter_map(|f| f.strip_prefix("-m")).filter(|f| !f.contains('='));
+    let features: Vec<&str> = features.collect();
+    match features.is_empty() {
+        true => String::new(),
+        false => format!("\n// For processors that have {}.", features.join(", ")),
+    }
+}
+
 /// `lib<name>.a` of the library's source.
 pub fn archive(name: &str, files: &[File], compiler: &Compiler) -> Result<File> {
     let scratch = Scratch::new().map_err(|e| Error::file(std::env::temp_dir(), format!("cannot be written: {e}")))?;

@@ -22,7 +22,7 @@ pub fn files(parts: &Parts<'_>, name: &str, compiler: &Compiler, options: &Optio
     let writer = Writer(Planned::new(parts, name, &weights)?);
     let command = archive::command(name, compiler);
     let mut files = vec![
-        File::text(format!("{name}.h"), "the functions", writer.header()?),
+        File::text(format!("{name}.h"), "the functions", writer.header(compiler)?),
         File::text(format!("{name}.c"), "the source", writer.source(&command, options)?),
     ];
     if weights.is_file() {
@@ -62,39 +62,23 @@ impl Writer<'_> {
         all.collect::<Vec<_>>().join(", ")
     }
 
-    fn header(&self) -> Result<String> {
-        let (name, upper) = (self.name, self.name.to_uppercase());
+    fn header(&self, compiler: &Compiler) -> Result<String> {
+        let (name, upper, parameters) = (self.name, self.name.to_uppercase(), self.parameters());
         let mut body = String::new();
         if self.weights.is_file() {
-            body += &format!(
-                "\n// The weights are the file {name}.weights. `{name}_map` maps it; NULL where it cannot (see errno), EINVAL where it is \
-                 not the file that\n// was written with this header. A caller may read it into memory as well, at a multiple of \
-                 64.\n#define {upper}_WEIGHTS_BYTES {}\nconst void *{name}_map(const char *path);\nvoid {name}_unmap(const void \
-                 *weights);\n",
-                self.weights.bytes.len()
-            );
+            let bytes = self.weights.bytes.len().to_string();
+            body += &header::filled(WEIGHTS, &[("$name", name), ("$upper", &upper), ("$bytes", &bytes)]);
         }
         body += &self.listed();
-        body += &format!(
-            "\n// Bytes of the arena, where temporary arrays lie: memory of the caller's at a multiple of 64, of one call at a time; \
-             0 where an\n// extent is out of its range. `workers` is 1 for `{name}_run`.\nsize_t {name}_arena(unsigned workers{});\n",
-            self.and_symbols()
-        );
+        body += &header::filled(ARENA, &[("$name", name), ("$symbols", &self.and_symbols())]);
         if let (true, Some((_, length))) = (self.symbols.is_empty(), self.placed()?) {
             body += &format!("#define {upper}_ARENA_BYTES {}\n", length + self.scratch());
         }
-        body += &format!(
-            "\n// Runs the model on the calling thread, block by block; 0, or a number that `{name}_message` puts in words.\nint \
-             {name}_run({});\n",
-            self.parameters()
-        );
+        let words = [("$name", name), ("$parameters", parameters.as_str())];
+        body += &header::filled(RUN, &words);
         body += &header::shared(name);
-        body += &format!(
-            "\n// The same on the caller's threads, whose arena is that of so many workers. The results are the same bits.\nint \
-             {name}_run_on(const {name}_threads *threads, {});\n",
-            self.parameters()
-        );
-        let title = format!("The model {}.", label(&self.parts.graph.name));
+        body += &header::filled(RUN_ON, &words);
+        let title = format!("The model {}.{}", label(&self.parts.graph.name), archive::needs(compiler));
         Ok(header::whole(name, &title, "", &body))
     }
 
@@ -119,13 +103,8 @@ impl Writer<'_> {
         let (name, bytes) = (self.name, &self.weights.bytes);
         if self.weights.is_file() {
             *out += include_str!("map.c");
-            let (length, head) = (bytes.len(), self.weights.head());
-            *out += &format!(
-                "\nconst void *{name}_map(const char *path) {{\n  static const uint8_t head[] = {{\n{}  }};\n  return girih_map(path, \
-                 {length}, head, sizeof head);\n}}\n\nvoid {name}_unmap(const void *weights) {{\n  munmap((void *)weights, \
-                 {length});\n}}\n",
-                list(head)
-            );
+            let (length, head) = (bytes.len().to_string(), list(self.weights.head()));
+            *out += &header::filled(MAP, &[("$name", name), ("$length", &length), ("$head", &head)]);
         } else if !bytes.is_empty() {
             *out += &format!("\nstatic const _Alignas(64) uint8_t weights[] = {{\n{}}};\n", list(bytes));
         }
@@ -176,10 +155,8 @@ impl Writer<'_> {
             let args = args.collect::<Result<Vec<_>>>()?;
             let condition = self.condition(step)?;
             let args = if args.is_empty() { "0".to_string() } else { args.join(", ") };
-            *out += &format!(
-                "  {condition}failed = girih_step(&launch, &bad, girih_{kernel}, girih_said_{kernel},\n    (const int64_t[]){{{grid}}},\n    \
-                 (const uint64_t[]){{{args}}});\n  if (failed) return failed;\n"
-            );
+            let kernel = kernel.to_string();
+            *out += &header::filled(STEP, &[("$if", &condition), ("$n", &kernel), ("$grid", &grid), ("$args", &args)]);
         }
         for (to, from, bytes) in self.copies(&placed)? {
             *out += &format!("  if ({bytes}) memcpy({to}, (const void *)(uintptr_t)({}), {bytes});\n", spelled(from));
@@ -203,3 +180,45 @@ fn spelled(place: Place) -> String {
         Place::Arena(at) => format!("(uint64_t)(uintptr_t)arena + {at}"),
     }
 }
+
+const WEIGHTS: &str = "
+// The weights are the file $name.weights. `$name_map` maps it; NULL where it cannot (see errno), EINVAL where it is not the
+// file that was written with this header. A caller may read it into memory as well, at a multiple of 64.
+#define $upper_WEIGHTS_BYTES $bytes
+const void *$name_map(const char *path);
+void $name_unmap(const void *weights);
+";
+
+const ARENA: &str = "
+// Bytes of the arena, where temporary arrays lie: memory of the caller's at a multiple of 64, of one call at a time. 0
+// where an extent is out of its range. `workers` is 1 for `$name_run`.
+size_t $name_arena(unsigned workers$symbols);
+";
+
+const RUN: &str = "
+// Runs the model on the calling thread, block by block; 0, or a number that `$name_message` puts in words.
+int $name_run($parameters);
+";
+
+const RUN_ON: &str = "
+// The same on the caller's threads, whose arena is that of so many workers. The results are the same bits.
+int $name_run_on(const $name_threads *threads, $parameters);
+";
+
+const MAP: &str = "
+const void *$name_map(const char *path) {
+  static const uint8_t head[] = {
+$head  };
+  return girih_map(path, $length, head, sizeof head);
+}
+
+void $name_unmap(const void *weights) {
+  munmap((void *)weights, $length);
+}
+";
+
+const STEP: &str = "  $iffailed = girih_step(&launch, &bad, girih_$n, girih_said_$n,
+    (const int64_t[]){$grid},
+    (const uint64_t[]){$args});
+  if (failed) return failed;
+";

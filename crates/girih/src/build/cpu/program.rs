@@ -37,7 +37,7 @@ pub fn files(name: &str, entries: &[Entry], compiler: &Compiler, options: &Optio
         after += &declare_on(entry, name);
     }
     let listed: Vec<&str> = entries.iter().map(|e| e.name.as_str()).collect();
-    let title = format!("Kernels: {}.", label(&listed.join(", ")));
+    let title = format!("Kernels: {}.{}", label(&listed.join(", ")), archive::needs(compiler));
     let header = header::whole(name, &title, "", &format!("{body}{}{after}", header::shared(name)));
     Ok(vec![
         File::text(format!("{name}.h"), "the functions", header),
@@ -47,9 +47,9 @@ pub fn files(name: &str, entries: &[Entry], compiler: &Compiler, options: &Optio
 
 const INTRODUCTION: &str = "
 // A call runs the blocks of a grid on the calling thread, one after the other, x fastest; 0, or a number that the message
-// function puts in words. `scratch` is memory of the caller's at a multiple of 64, as long as the constant says, of one call at
-// a time; NULL where that is 0. After an array come its bytes: by them a call knows which arrays overlap; 0 stands for unknown,
-// and the arrays may then overlap.
+// function puts in words. `scratch` is memory of the caller's at a multiple of 64, as long as the constant says, of one
+// call at a time; NULL where that is 0. After an array come its bytes, where they matter: by them a call knows which arrays
+// overlap; 0 stands for unknown, and the arrays may then overlap.
 ";
 
 fn scratch(entry: &Entry) -> u64 {
@@ -84,9 +84,10 @@ fn declare_on(entry: &Entry, name: &str) -> String {
         BlockOrder::Together => "\n// Blocks may wait for each other: each needs a thread of its own.",
     };
     let (function, upper) = (&entry.function, entry.function.to_uppercase());
+    let of_workers = format!("{upper}_SCRATCH bytes for each worker.{order}");
     format!(
-        "\n// The same on the caller's threads, with {upper}_SCRATCH bytes for each worker.{order}\nint {function}_on(const \
-         {name}_threads *threads, {});\n",
+        "\n// The same on the caller's threads, with {of_workers}\n\
+         int {function}_on(const {name}_threads *threads, {});\n",
         parameters(entry)
     )
 }
@@ -96,15 +97,11 @@ fn define(entry: &Entry, name: &str, out: &mut String) {
     *out += &format!("\nint {function}_on(const {name}_threads *threads, {parameters}) {{\n");
     *out += "  const int64_t blocks[3] = {grid[0], grid[1], grid[2]};\n";
     *out += &entry.chosen();
-    *out += &format!(
-        "  girih_launch launch = {{.args = args, .grid = {{blocks[0], blocks[1], blocks[2]}}, .threads = threads, .scratch = scratch, \
-         .scratch_bytes = {}}};\n  switch (chosen) {{\n",
-        scratch(entry)
-    );
+    *out += "  girih_launch launch = {.args = args, .grid = {blocks[0], blocks[1], blocks[2]}, .threads = threads};\n";
+    *out += &format!("  launch.scratch = scratch, launch.scratch_bytes = {};\n  switch (chosen) {{\n", scratch(entry));
     for n in (entry.first..).take(entry.versions.len()) {
-        *out += &format!(
-            "  case {n}: launch.kernel = girih_{n}, launch.said = girih_said_{n}, launch.globals = girih_globals_{n}; break;\n"
-        );
+        *out += &format!("  case {n}: launch.kernel = girih_{n}, launch.said = girih_said_{n};");
+        *out += &format!(" launch.globals = girih_globals_{n}; break;\n");
     }
     *out += "  }\n  return girih_run(&launch);\n}\n";
     let arguments = [&["0".to_string(), "scratch".into(), "grid".into()], &entry.arguments()[..]].concat().join(", ");

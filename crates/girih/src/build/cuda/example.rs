@@ -1,5 +1,7 @@
 //! The example of a library for a GPU: a program that runs it once, by the driver's API.
 
+use super::super::header::filled;
+
 /// An array of the device.
 pub struct Array {
     pub name: String,
@@ -11,11 +13,11 @@ pub struct Array {
 
 /// `numbers` are definitions, `before` what comes before the arrays, `call` the call that runs it.
 pub fn text(name: &str, numbers: &[String], before: &str, arrays: &[Array], call: &str, reads: bool) -> String {
-    let mut out = START.replace("NAME", name);
+    let mut out = filled(START, &[("$name", name)]);
     if reads {
         out += FILE;
     }
-    out += MAIN.replace("NAME", name).as_str();
+    out += &filled(MAIN, &[("$name", name)]);
     for number in numbers {
         out += &format!("  {number}\n");
     }
@@ -29,18 +31,19 @@ pub fn text(name: &str, numbers: &[String], before: &str, arrays: &[Array], call
     out += &format!("  check({call});\n  check(cuCtxSynchronize());\n");
     for array in arrays {
         let Some(ty) = &array.shown else { continue };
-        out += &format!(
-            "  {ty} first_of_{0}[4] = {{0}};\n  const size_t some_of_{0} = size_of_{0} < sizeof first_of_{0} ? size_of_{0} : sizeof \
-             first_of_{0};\n  if (some_of_{0}) check(cuMemcpyDtoH(first_of_{0}, {0}, some_of_{0}));\n  printf(\"{0}: %g %g %g %g\\n\", \
-             (double)first_of_{0}[0], (double)first_of_{0}[1], (double)first_of_{0}[2], (double)first_of_{0}[3]);\n",
-            array.name
-        );
+        out += &filled(SHOWN, &[("$type", ty), ("$name", &array.name)]);
     }
     out + "  return 0;\n}\n"
 }
 
-const START: &str = "// Runs NAME once, on zeros, and prints the first of what it gives: cc example.c NAME.c -lcuda
-#include \"NAME.h\"
+const SHOWN: &str = "  $type first_of_$name[4] = {0};
+  const size_t some_of_$name = size_of_$name < sizeof first_of_$name ? size_of_$name : sizeof first_of_$name;
+  if (some_of_$name) check(cuMemcpyDtoH(first_of_$name, $name, some_of_$name));
+  for (int i = 0; i < 4; i++) printf(\"$name[%d] = %g\\n\", i, (double)first_of_$name[i]);
+";
+
+const START: &str = "// Runs $name once, on zeros, and prints the first of what it gives: cc example.c $name.c -lcuda
+#include \"$name.h\"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -82,11 +85,11 @@ int main(void) {
   CUdevice device;
   CUcontext context;
   CUmodule module;
-  NAME_kernels kernels;
+  $name_kernels kernels;
   check(cuInit(0));
   check(cuDeviceGet(&device, 0));
   check(cuDevicePrimaryCtxRetain(&context, device));
   check(cuCtxSetCurrent(context));
-  check(cuModuleLoad(&module, \"NAME.cubin\"));
-  check(NAME_find(&kernels, module));
+  check(cuModuleLoad(&module, \"$name.cubin\"));
+  check($name_find(&kernels, module));
 ";

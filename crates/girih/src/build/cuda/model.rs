@@ -71,39 +71,28 @@ fn arena_parameters(plan: &Planned<'_>) -> String {
 
 fn declarations(plan: &Planned<'_>, source: &Source<'_>) -> Result<String> {
     let (name, upper) = (plan.name, plan.name.to_uppercase());
+    let words = |template: &str, more: &[(&str, &str)]| {
+        header::filled(template, &[&[("$name", name), ("$upper", &upper)], more].concat())
+    };
     let mut body = source.header();
     if plan.weights.is_file() {
-        body += &format!(
-            "\n// The weights are the file {name}.weights, which the caller copies into memory of the device.\n#define \
-             {upper}_WEIGHTS_BYTES {}\n",
-            plan.weights.bytes.len()
-        );
+        body += &words(WEIGHTS, &[("$bytes", &plan.weights.bytes.len().to_string())]);
     }
     if plan.loaded_bytes > 0 {
-        body += &format!(
-            "\n// What depends on weights alone is computed once, into {upper}_LOADED_BYTES bytes of the device.\n#define \
-             {upper}_LOADED_BYTES {}\nCUresult {name}_load({});\n",
-            plan.loaded_bytes,
-            load_parameters(plan)
-        );
+        let parameters = load_parameters(plan);
+        body += &words(LOAD, &[("$bytes", &plan.loaded_bytes.to_string()), ("$parameters", &parameters)]);
     }
     body += &plan.listed();
-    body += &format!(
-        "\n// Bytes of the arena, where temporary arrays lie: memory of the device, of one run at a time; 0 where an extent is out of \
-         its range.\nsize_t {name}_arena({});\n",
-        arena_parameters(plan)
-    );
+    body += &words(ARENA, &[("$symbols", &arena_parameters(plan))]);
     body += "\n// The launches, in order: the kernel, and its blocks along x, y and z.\n";
     for (step, kernel, grid) in plan.parts.steps() {
         let blocks: Vec<String> = grid.iter().map(|n| plan.parts.graph.ix_text(n)).collect();
         let what = crate::model::step_text(&plan.parts.graph, step);
         body += &format!("//   {kernel}  ({})    {}\n", label(&blocks.join(", ")), label(&what));
     }
-    body += &format!(
-        "\n// Launches the model on the stream; arrays are memory of the device.\nCUresult {name}_run({});\n",
-        parameters(plan)
-    );
-    Ok(header::whole(name, &format!("The model {}.", label(&plan.parts.graph.name)), "#include <cuda.h>\n", &body))
+    body += &words(RUN, &[("$parameters", &parameters(plan))]);
+    let title = format!("The model {}.", label(&plan.parts.graph.name));
+    Ok(header::whole(name, &title, "#include <cuda.h>\n", &body))
 }
 
 fn functions(plan: &Planned<'_>) -> Result<String> {
@@ -156,11 +145,10 @@ fn steps(plan: &Planned<'_>, range: std::ops::Range<usize>, placed: &Option<(Vec
         let args = step.args.iter().map(|arg| Ok(spelled(plan.argument(arg, placed)?))).collect::<Result<Vec<_>>>()?;
         let count = args.len();
         let args = if args.is_empty() { "0".to_string() } else { args.join(", ") };
-        out += &format!(
-            "  {}result = girih_step(kernels, stream, &bad, {kernel},\n    (const int64_t[]){{{grid}}},\n    (const uint64_t[]){{{args}}}, \
-             {count});\n  if (result) return result;\n",
-            plan.condition(step)?
-        );
+        let (condition, kernel, count) = (plan.condition(step)?, kernel.to_string(), count.to_string());
+        let words =
+            [("$if", condition.as_str()), ("$n", &kernel), ("$grid", &grid), ("$args", &args), ("$count", &count)];
+        out += &header::filled(STEP, &words);
     }
     Ok(out)
 }
@@ -212,3 +200,31 @@ fn example(plan: &Planned<'_>) -> Result<String> {
     let call = format!("{name}_run(&kernels, 0{list}, arena{given})");
     Ok(example::text(name, &numbers, &before, &arrays, &call, plan.weights.is_file()))
 }
+
+const WEIGHTS: &str = "
+// The weights are the file $name.weights, which the caller copies into memory of the device.
+#define $upper_WEIGHTS_BYTES $bytes
+";
+
+const LOAD: &str = "
+// What depends on weights alone is computed once, into $upper_LOADED_BYTES bytes of the device.
+#define $upper_LOADED_BYTES $bytes
+CUresult $name_load($parameters);
+";
+
+const ARENA: &str = "
+// Bytes of the arena, where temporary arrays lie: memory of the device, of one run at a time; 0 where an extent is out of
+// its range.
+size_t $name_arena($symbols);
+";
+
+const RUN: &str = "
+// Launches the model on the stream. Arrays are memory of the device, at multiples of 256, which cuMemAlloc gives.
+CUresult $name_run($parameters);
+";
+
+const STEP: &str = "  $ifresult = girih_step(kernels, stream, &bad, $n,
+    (const int64_t[]){$grid},
+    (const uint64_t[]){$args}, $count);
+  if (result) return result;
+";

@@ -2,14 +2,14 @@
 
 use girih_compiler::emit::cuda::{Entry, FLAGS, Unit};
 use girih_compiler::index::Ix;
-use girih_compiler::kernel::ir::{Elem, Kernel, Tensor};
+use girih_compiler::kernel::ir::{Elem, Kernel, Tensor, ValId};
 use girih_compiler::num::DType;
 use girih_compiler::pipeline::{self, Lowered};
 use girih_compiler::tile::target::Target;
 
 use super::super::expr::exact;
 use super::super::plan::bug;
-use super::super::{File, Library, label};
+use super::super::{File, Library, header, label};
 use crate::compile::gpu;
 use crate::cuda;
 use crate::error::{Error, Result};
@@ -35,30 +35,19 @@ impl<'a> Source<'a> {
 
     /// The kernels for a reader: geometry, arguments in order, descriptors; and the type that holds them.
     pub fn header(&self) -> String {
-        let (name, arch) = (self.name, self.target.name);
-        let mut out = format!(
-            "\n// The kernels are those of the module {name}.cubin, which NVRTC or `nvcc {} -arch={arch} -cubin {name}.cu` makes of \
-             {name}.cu:\n// threads of a block along x, bytes of dynamic shared memory, and arguments in order. After them come tensor \
-             maps, as\n// cuTensorMapEncodeTiled writes them, dimensions from the innermost.\n",
-            FLAGS.join(" ")
-        );
+        let nvcc = format!("nvcc {} -arch={} -cubin", FLAGS.join(" "), self.target.name);
+        let mut out = header::filled(KERNELS, &[("$name", self.name), ("$nvcc", &nvcc)]);
         for (n, (kernel, entry)) in self.entries().enumerate() {
             out += &format!("//   {n}  {}: {} threads, {} bytes\n", entry.name, entry.threads, entry.dynamic_shared);
-            let param =
-                |v: &girih_compiler::kernel::ir::ValId| kernel.vals.get(*v).map(|v| format!("{} {}", v.ty, v.name));
+            let param = |v: &ValId| kernel.vals.get(*v).map(|v| format!("{} {}", v.ty, v.name));
             let params: Vec<String> = kernel.params.iter().filter_map(param).collect();
             out += &format!("//      ({})\n", params.join(", "));
             for tensor in kernel.tensors.values() {
                 out += &format!("//      {}\n", described(kernel, tensor));
             }
         }
-        out += &format!(
-            "typedef struct {name}_kernels {{ CUfunction at[{}]; }} {name}_kernels;\n\n// Finds them in the module, which must stay \
-             loaded. Results are those of CUDA; extents out of range are an invalid value.\nCUresult {name}_find({name}_kernels \
-             *kernels, CUmodule module);\n",
-            self.kernels.len().max(1)
-        );
-        out
+        let count = self.kernels.len().max(1).to_string();
+        out + &header::filled(FIND, &[("$name", self.name), ("$count", &count)])
     }
 
     /// The C before the functions.
@@ -84,13 +73,7 @@ impl<'a> Source<'a> {
         }
         out += &self.describe()?;
         out += include_str!("step.c");
-        out += &format!(
-            "\nCUresult {name}_find({name}_kernels *kernels, CUmodule module) {{\n  for (int n = 0; n < {}; n++) {{\n    CUresult result \
-             = cuModuleGetFunction(&kernels->at[n], module, girih_table[n].entry);\n    if (!result && girih_table[n].shared)\n      \
-             result = cuFuncSetAttribute(kernels->at[n], CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, \
-             (int)girih_table[n].shared);\n    if (result) return result;\n  }}\n  return CUDA_SUCCESS;\n}}\n",
-            self.kernels.len()
-        );
+        out += &header::filled(FOUND, &[("$name", name), ("$count", &self.kernels.len().to_string())]);
         Ok(out)
     }
 
@@ -103,7 +86,8 @@ impl<'a> Source<'a> {
     fn describe(&self) -> Result<String> {
         let mut out =
             "\nstatic CUresult girih_describe(int n, const uint64_t *args, CUtensorMap *maps) {\n".to_string();
-        out += "  (void)args, (void)maps;\n  CUresult result = CUDA_SUCCESS;\n  int bad = 0;\n  (void)bad;\n  switch (n) {\n";
+        out +=
+            "  CUresult result = CUDA_SUCCESS;\n  int bad = 0;\n  (void)args, (void)maps, (void)bad;\n  switch (n) {\n";
         for (n, kernel) in self.kernels.iter().enumerate().filter(|(_, k)| !k.tensors.is_empty()) {
             out += &format!("  case {n}:\n");
             for (at, tensor) in kernel.tensors.values().enumerate() {
@@ -183,16 +167,19 @@ fn encoded(kernel: &Kernel, tensor: &Tensor, at: usize) -> Result<String> {
     let boxes: Vec<String> = tensor.extents.iter().rev().map(u32::to_string).collect();
     let (rank, ones) = (dims.len(), vec!["1"; dims.len()].join(", "));
     let swizzle = if tensor.swizzle == 0 { "NONE".to_string() } else { format!("{}B", tensor.swizzle) };
-    Ok(format!(
-        "    {{\n      const cuuint64_t dims[] = {{{}}};\n      const cuuint64_t strides[] = {{{}}};\n      const cuuint32_t box[] = \
-         {{{}}}, steps[] = {{{ones}}};\n      if (bad) return CUDA_ERROR_INVALID_VALUE;\n      result = cuTensorMapEncodeTiled(&maps[{at}], \
-         CU_TENSOR_MAP_DATA_TYPE_{}, {rank}, (void *)(uintptr_t)args[{base}], dims,\n        strides, box, steps, \
-         CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_{swizzle},\n        CU_TENSOR_MAP_L2_PROMOTION_L2_128B, \
-         CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);\n      if (result) return result;\n    }}\n",
-        dims.join(", "),
-        strides.join(", "),
-        boxes.join(", "),
-        data_type(tensor.elem)
+    Ok(header::filled(
+        ENCODED,
+        &[
+            ("$dims", &dims.join(", ")),
+            ("$strides", &strides.join(", ")),
+            ("$box", &boxes.join(", ")),
+            ("$ones", &ones),
+            ("$at", &at.to_string()),
+            ("$type", data_type(tensor.elem)),
+            ("$rank", &rank.to_string()),
+            ("$base", &base.to_string()),
+            ("$swizzle", &swizzle),
+        ],
     ))
 }
 
@@ -214,3 +201,42 @@ fn data_type(dtype: DType) -> &'static str {
 pub fn comment(text: &str) -> String {
     format!("  // {}\n", label(text))
 }
+
+const KERNELS: &str = "
+// The kernels are those of the module $name.cubin, which NVRTC makes of $name.cu, or
+// `$nvcc $name.cu`:
+// threads of a block along x, bytes of dynamic shared memory, and arguments in order. After them come tensor maps, as
+// cuTensorMapEncodeTiled writes them, dimensions from the innermost.
+";
+
+const FIND: &str = "typedef struct $name_kernels { CUfunction at[$count]; } $name_kernels;
+
+// Finds them in the module, which must stay loaded. Results are those of CUDA; an extent out of its range is an invalid
+// value.
+CUresult $name_find($name_kernels *kernels, CUmodule module);
+";
+
+const FOUND: &str = "
+CUresult $name_find($name_kernels *kernels, CUmodule module) {
+  for (int n = 0; n < $count; n++) {
+    CUresult result = cuModuleGetFunction(&kernels->at[n], module, girih_table[n].entry);
+    if (!result && girih_table[n].shared)
+      result = cuFuncSetAttribute(kernels->at[n], CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                  (int)girih_table[n].shared);
+    if (result) return result;
+  }
+  return CUDA_SUCCESS;
+}
+";
+
+const ENCODED: &str = "    {
+      const cuuint64_t dims[] = {$dims};
+      const cuuint64_t strides[] = {$strides};
+      const cuuint32_t box[] = {$box}, steps[] = {$ones};
+      if (bad) return CUDA_ERROR_INVALID_VALUE;
+      result = cuTensorMapEncodeTiled(&maps[$at], CU_TENSOR_MAP_DATA_TYPE_$type, $rank,
+        (void *)(uintptr_t)args[$base], dims, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+        CU_TENSOR_MAP_SWIZZLE_$swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+      if (result) return result;
+    }
+";
