@@ -114,7 +114,7 @@ def of_model(binary, name, threads):
             weights = library.loaded.lib_map(os.path.join(library.folder, "lib.weights").encode())
             assert weights and not library.loaded.lib_map(path.encode())
         library.loaded.lib_arena.restype = ctypes.c_size_t
-        c_names = {n: c for c, n in re.findall(r"//   (?:in |out) (\w+) +(\S+) ", library.header)}
+        c_names = {n: c for c, n in re.findall(r"//   (?:in |out) (\w+) +(\S+): ", library.header)}
         for run in runs:
             symbols = {}
             for port in model.graph.input:
@@ -189,7 +189,8 @@ def of_example(binary, path, threads):
                 wrong = [n for n in arrays if sizes and not same(got[n], want[n])]
                 far = [n for n in arrays if not np.allclose(got[n], want[n], rtol=1e-3, atol=1e-3)]
                 if wrong or far:
-                    return f"{', '.join(wrong or far)} differ ({'sizes' if sizes else 'no sizes'}, {'threads' if pool else 'one thread'})"
+                    how = ("sizes" if sizes else "no sizes", "threads" if pool else "one thread")
+                    return f"{', '.join(wrong or far)} differ ({', '.join(how)})"
     return None
 
 

@@ -81,7 +81,7 @@ fn a_model_with_a_symbolic_length_gives_the_bits_of_a_run() {
     expect(&lab.girih(&["run", "-c", "torch.randn(32, 64)", "--save", &format!("out={}", lab.path("w.npy"))]), 0, "");
     let o = lab.girih(&["build", &gate, "--arg", &w, "-o", &dir]);
     expect(&o, 0, "");
-    assert!(out(&o).ends_with("build: cc main.c libgate.a -lm\n"), "{}", out(&o));
+    assert!(out(&o).ends_with(&format!("build: cc main.c -I{dir} {dir}/libgate.a -lm\n")), "{}", out(&o));
     let header = std::fs::read_to_string(lab.path("gate/gate.h")).unwrap();
     assert!(header.contains("//   rows    rows, from 1 to 4096\n"), "{header}");
     let main = compiled(&dir, "gate", GATE_C);
@@ -187,7 +187,23 @@ fn kernels_that_trap_say_so() {
 fn names_decide_nothing() {
     let lab = Lab::new("build-names");
     lab.file("cuda.h", CUDA_H);
-    let hostile = ["*/#error", r"a//\\", r#"\");{"#, "weights", "$body", "int", "girih_run", "at", "??/"];
+    let hostile = [
+        "*/#error",
+        r"a//\\",
+        r#"\");{"#,
+        "weights",
+        "$body",
+        "int",
+        "girih_run",
+        "at",
+        "errno",
+        "EINVAL",
+        "NULL",
+        "stream",
+        "blocks",
+        "CUresult",
+        "??/",
+    ];
     let dir = |n: usize, target: &str| lab.path(&format!("{n}{target}"));
     for (n, name) in hostile.into_iter().enumerate() {
         let model = GATE.replace("rows", &format!("{name}1")).replace("\"x\"", &format!("\"{name}\""));

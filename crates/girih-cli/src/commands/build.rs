@@ -34,10 +34,11 @@ pub fn run(args: &BuildArgs) -> Result<(), Failure> {
     match args.json {
         true => {
             let mut list = list;
+            list["command"] = Value::from(library.command(&args.output.to_string_lossy()));
             list["folder"] = Value::from(args.output.to_string_lossy());
             outln!("{list}")
         }
-        false => tell(&args.output, &library, &list),
+        false => tell(&args.output, &library),
     }
 }
 
@@ -113,7 +114,7 @@ fn of_program(args: &BuildArgs, name: &str, cpu: Option<Cpu>, options: &Options)
 }
 
 /// The files, what each is, and how to build against them.
-fn tell(dir: &Path, library: &Library, list: &Value) -> Result<(), Failure> {
+fn tell(dir: &Path, library: &Library) -> Result<(), Failure> {
     let widest = library.files.iter().map(|f| f.name.len()).max().unwrap_or(0);
     for file in &library.files {
         outln!("{}/{:widest$}  {:>10}  {}", dir.display(), file.name, bytes(file.bytes.len()), file.what)?;
@@ -121,7 +122,7 @@ fn tell(dir: &Path, library: &Library, list: &Value) -> Result<(), Failure> {
     for why in &library.missing {
         say!("note: {why}");
     }
-    outln!("build: {}", list["command"].as_str().unwrap_or_default())
+    outln!("build: {}", library.command(&dir.display().to_string()))
 }
 
 fn bytes(n: usize) -> String {

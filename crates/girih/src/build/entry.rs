@@ -12,7 +12,8 @@ use girih_compiler::loops::ir::{Kernel as LoopKernel, Stmt, Ty};
 use girih_compiler::loops::walk;
 use girih_compiler::num::DType;
 
-use super::{header, label, names, obligations};
+use super::names::Names;
+use super::{header, label, obligations};
 use crate::compile::version::{FAST, Version};
 use crate::error::Result;
 use crate::memory::args::{Param, ParamKind};
@@ -29,6 +30,8 @@ pub struct Entry {
     pub params: Vec<Param>,
     /// What C calls the parameters.
     pub named: Vec<String>,
+    /// The same of their bytes, of which arrays have some.
+    pub sizes: Vec<String>,
     /// Different kernels.
     pub versions: Vec<Arc<Version>>,
     /// The number of the first of them in the file.
@@ -40,8 +43,9 @@ pub struct Entry {
 impl Entry {
     pub fn new(program: &Program, entry: &str, function: String, options: &Options) -> Result<Entry> {
         let kernel = program.entry(entry)?.with_options(options.clone());
-        let mut identifiers = names::of_function();
-        let named: Vec<String> = kernel.params().iter().map(|p| identifiers.fresh(&p.name).to_string()).collect();
+        let mut identifiers = Names::of_function();
+        let named: Vec<String> = kernel.params().iter().map(|p| identifiers.fresh(&p.name)).collect();
+        let sizes = named.iter().map(|name| identifiers.fresh(&format!("{name}_bytes"))).collect();
         let (mut versions, mut texts, mut choice) = (vec![], vec![], [[0; 2]; 2]);
         for (overlap, chosen) in choice.iter_mut().enumerate() {
             for (holds, at) in chosen.iter_mut().enumerate() {
@@ -61,7 +65,7 @@ impl Entry {
         if reaches(&fast.lowered.loops) {
             choice[0] = choice[1];
         }
-        Ok(Entry { name: entry.into(), function, params, named, versions, first: 0, choice })
+        Ok(Entry { name: entry.into(), function, params, named, sizes, versions, first: 0, choice })
     }
 
     /// Whether it matters that arrays overlap.
@@ -82,7 +86,7 @@ impl Entry {
                 ParamKind::Pointer(d) => {
                     all.push(format!("{}{name}", pointer(d, self.writes(i))));
                     if self.asks_overlap() {
-                        all.push(format!("size_t {name}_bytes"));
+                        all.extend(self.sizes.get(i).map(|size| format!("size_t {size}")));
                     }
                 }
             }
@@ -93,10 +97,10 @@ impl Entry {
     /// Their names, as arguments of a call.
     pub fn arguments(&self) -> Vec<String> {
         let mut all = vec![];
-        for (param, name) in self.params.iter().zip(&self.named) {
+        for ((param, name), size) in self.params.iter().zip(&self.named).zip(&self.sizes) {
             all.push(name.clone());
             if matches!(param.kind, ParamKind::Pointer(_)) && self.asks_overlap() {
-                all.push(format!("{name}_bytes"));
+                all.push(size.clone());
             }
         }
         all
@@ -148,9 +152,9 @@ impl Entry {
             return String::new();
         }
         let mut rows = String::new();
-        for (i, (param, name)) in self.params.iter().zip(&self.named).enumerate() {
+        for (i, (param, size)) in self.params.iter().zip(&self.sizes).enumerate() {
             if let ParamKind::Pointer(_) = param.kind {
-                rows += &format!("{{args[{i}], {name}_bytes, {}}}, ", u8::from(self.writes(i)));
+                rows += &format!("{{args[{i}], {size}, {}}}, ", u8::from(self.writes(i)));
             }
         }
         format!(

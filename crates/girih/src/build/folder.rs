@@ -98,7 +98,7 @@ fn listed(library: &Library, target: &str) -> Value {
     };
     let files: Vec<Value> = library.files.iter().map(file).collect();
     json!({
-        "name": library.name, "target": target, "files": files, "command": library.command, "missing": library.missing,
+        "name": library.name, "target": target, "files": files, "command": library.command(""), "missing": library.missing,
     })
 }
 

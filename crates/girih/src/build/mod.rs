@@ -33,6 +33,7 @@ use crate::options::Options;
 use crate::program::Program;
 pub use crate::system::machine::{Cpu, cpus, target_of};
 
+use names::Names;
 pub use names::{from_text, is_name};
 
 /// One file of a library.
@@ -56,10 +57,19 @@ impl File {
 pub struct Library {
     pub name: String,
     pub files: Vec<File>,
-    /// How a program is built against it.
-    pub command: String,
+    /// How a program is built against it, a template.
+    command: &'static str,
     /// What could not be made, and why.
     pub missing: Vec<String>,
+}
+
+impl Library {
+    /// The command that builds a program against it, where its files lie in a folder.
+    pub fn command(&self, folder: &str) -> String {
+        let at = if folder.is_empty() { String::new() } else { format!("{}/", folder.trim_end_matches('/')) };
+        let include = if folder.is_empty() { String::new() } else { format!(" -I{folder}") };
+        header::filled(self.command, &[("$at", &at), ("$name", &self.name), ("$include", &include)])
+    }
 }
 
 /// Builds the library of a model. `arrays` give parameters that the model does not have. Its options
@@ -91,7 +101,7 @@ pub fn of_program(
         Some(entry) => vec![entry],
         None => program.entries(),
     };
-    let mut functions = names::of_function();
+    let mut functions = Names::of_function();
     let mut entries: Vec<Entry> = vec![];
     for entry in &chosen {
         let called = functions.fresh(if chosen.len() == 1 { "run" } else { entry });

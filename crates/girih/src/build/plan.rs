@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 
 use girih_compiler::graph::{Elem, MAX_EXTENT, SymId};
 use girih_compiler::index::Ix;
-use girih_compiler::kernel::ir::Idents;
 use girih_compiler::loops::model::{ArrayId, ArrayPlace, Step, StepArg};
 
 use super::expr::{exact, literal};
+use super::names::Names;
 use super::weights::Weights;
-use super::{header, label, names};
+use super::{header, label};
 use crate::error::{Error, Result};
 use crate::model::parts::{ALIGN, Life, Parts, place};
 
@@ -57,10 +57,10 @@ pub struct Planned<'a> {
 impl<'a> Planned<'a> {
     pub fn new(parts: &'a Parts<'a>, name: &'a str, weights: &'a Weights) -> Result<Planned<'a>> {
         let graph = &parts.graph;
-        let mut names = names::of_function();
-        let symbols: Vec<String> = graph.symbols.values().map(|s| names.fresh(&s.name).to_string()).collect();
-        let port = |names: &mut Idents, called: &str, elem, shape: &[Ix]| Port {
-            name: names.fresh(called).to_string(),
+        let mut names = Names::of_function();
+        let symbols: Vec<String> = graph.symbols.values().map(|s| names.fresh(&s.name)).collect();
+        let port = |names: &mut Names, called: &str, elem, shape: &[Ix]| Port {
+            name: names.fresh(called),
             elem,
             shape: shape.to_vec(),
             called: called.to_string(),
@@ -189,7 +189,7 @@ impl<'a> Planned<'a> {
         for (role, port) in self.inputs.values().map(|p| ("in ", p)).chain(self.outputs.iter().map(|p| ("out", p))) {
             let shape: Vec<String> = port.shape.iter().map(|d| self.parts.graph.ix_text(d)).collect();
             let note = header::note(port.elem.dtype);
-            let text = format!("{} {}[{}]{note}", label(&port.called), port.elem, label(&shape.join(", ")));
+            let text = format!("{}: {}[{}]{note}", label(&port.called), port.elem, label(&shape.join(", ")));
             out += &format!("//   {role} {}    {text}\n", port.name);
         }
         out

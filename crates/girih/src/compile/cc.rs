@@ -284,9 +284,10 @@ pub fn archive(library: &Path, object: &Path) -> Result<()> {
         |_| Error::argument(format!("`{name}` was not found; it comes with the C compiler, and AR may name it"));
     let candidate = find(Some(&name)).map_err(missing)?;
     let mut command = candidate.start();
-    command.arg("rcsD").arg(library).arg(object);
+    let how = if cfg!(target_os = "macos") { "rcs" } else { "rcsD" };
+    command.env("ZERO_AR_DATE", "1").arg(how).arg(library).arg(object);
     let output = candidate.run(&mut command, None)?;
-    if output.status.success() { Ok(()) } else { Err(candidate.failed("rcsD", &output, None)) }
+    if output.status.success() { Ok(()) } else { Err(candidate.failed(how, &output, None)) }
 }
 
 /// Reads a pipe to its end beside the caller. What cannot be read of a message is missing from it.

@@ -29,6 +29,5 @@ pub fn of_program(entries: &[Entry], name: &str, cpu: Option<Cpu>, options: &Opt
 }
 
 fn library(name: &str, files: Vec<File>) -> Library {
-    let command = format!("cc main.c lib{name}.a -lm");
-    Library { name: name.into(), files, command, missing: vec![] }
+    Library { name: name.into(), files, command: "cc main.c$include $atlib$name.a -lm", missing: vec![] }
 }

@@ -29,11 +29,10 @@ impl Source {
     /// Kernels and what runs them. `command` compiles the file.
     pub fn new(name: &str, command: &str, kernels: &[&Lowered], target: &Target) -> Source {
         let all: Vec<_> = kernels.iter().map(|k| &k.kernel).collect();
-        let mut text = format!("// {command}\n{WARNINGS}#include \"{name}.h\"\n#include <string.h>\n\n");
-        text += &pipeline::emit_library(&all, target);
-        text += &format!(
-            "\ntypedef {name}_threads girih_threads;\n#define GIRIH_HELPER static inline __attribute__((unused))\n"
-        );
+        // Kernels come first: what headers define could be the name of one of their values.
+        let mut text = format!("// {command}\n{WARNINGS}{}", pipeline::emit_library(&all, target));
+        text += &format!("\n#include \"{name}.h\"\n#include <string.h>\n\ntypedef {name}_threads girih_threads;\n");
+        text += "#define GIRIH_HELPER static inline __attribute__((unused))\n";
         text += "enum {\n";
         for (number, (word, _)) in MESSAGES.iter().enumerate() {
             text += &format!("  {word} = {},\n", number + 1);

@@ -24,7 +24,7 @@ pub fn text(name: &str, numbers: &[String], before: &str, arrays: &[Array], call
     out += before;
     for array in arrays {
         out += &format!(
-            "  const size_t size_of_{0} = {1};\n  CUdeviceptr {0} = zeros(size_of_{0});\n",
+            "  const size_t girih_bytes_of_{0} = {1};\n  CUdeviceptr {0} = zeros(girih_bytes_of_{0});\n",
             array.name, array.bytes
         );
     }
@@ -36,10 +36,12 @@ pub fn text(name: &str, numbers: &[String], before: &str, arrays: &[Array], call
     out + "  return 0;\n}\n"
 }
 
-const SHOWN: &str = "  $type first_of_$name[4] = {0};
-  const size_t some_of_$name = size_of_$name < sizeof first_of_$name ? size_of_$name : sizeof first_of_$name;
-  if (some_of_$name) check(cuMemcpyDtoH(first_of_$name, $name, some_of_$name));
-  for (int i = 0; i < 4; i++) printf(\"$name[%d] = %g\\n\", i, (double)first_of_$name[i]);
+const SHOWN: &str = "  {
+    $type first[4] = {0};
+    size_t some = girih_bytes_of_$name < sizeof first ? girih_bytes_of_$name : sizeof first;
+    if (some) check(cuMemcpyDtoH(first, $name, some));
+    for (int i = 0; i < 4; i++) printf(\"$name[%d] = %g\\n\", i, (double)first[i]);
+  }
 ";
 
 const START: &str = "// Runs $name once, on zeros, and prints the first of what it gives: cc example.c $name.c -lcuda

@@ -57,11 +57,11 @@ fn define(entry: &Entry, name: &str) -> String {
 fn example(entries: &[Entry], name: &str) -> String {
     let Some(entry) = entries.first() else { return String::new() };
     let (mut arrays, mut numbers) = (vec![], vec!["const uint32_t grid[3] = {1, 1, 1};".to_string()]);
-    for (param, called) in entry.params.iter().zip(&entry.named) {
+    for ((param, called), size) in entry.params.iter().zip(&entry.named).zip(&entry.sizes) {
         match param.kind {
             ParamKind::Pointer(_) => {
                 if entry.asks_overlap() {
-                    numbers.push(format!("const size_t {called}_bytes = 1 << 20;"));
+                    numbers.push(format!("const size_t {size} = 1 << 20;"));
                 }
                 arrays.push(Array { name: called.clone(), bytes: "1 << 20".into(), shown: None });
             }

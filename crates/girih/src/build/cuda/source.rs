@@ -111,8 +111,7 @@ impl<'a> Source<'a> {
             Err(error) => return Err(error),
         }
         files.insert(0, File::text(format!("{name}.cu"), "the kernels", self.unit.text));
-        let command = format!("cc example.c {name}.c -lcuda");
-        Ok(Library { name: name.into(), files, command, missing })
+        Ok(Library { name: name.into(), files, command: "cc $atexample.c $at$name.c -lcuda", missing })
     }
 }
 
