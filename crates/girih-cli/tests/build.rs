@@ -5,24 +5,11 @@ mod lab;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use lab::{ADD, Lab, Running, SPINS, TWO, err, expect, finish, out};
+use lab::{ADD, GATE, Lab, Running, SPINS, TWO, err, expect, finish, out};
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
-
-/// `y = silu(x @ w.T)` for any number of rows.
-const GATE: &str = r#"{"format": "girih.torch", "version": 1, "name": "gate",
- "symbols": [{"name": "rows", "lo": 1, "hi": 4096}],
- "inputs": [{"name": "x", "dtype": "f32", "shape": ["rows", 64], "role": "argument"},
-            {"name": "w", "dtype": "f32", "shape": [32, 64], "role": "parameter"}],
- "constants": [],
- "nodes": [{"op": "aten.linear", "args": [{"t": "x"}, {"t": "w"}, null], "attrs": {},
-            "results": [{"name": "h", "dtype": "f32", "shape": ["rows", 32]}], "module": "mlp.gate"},
-           {"op": "aten.silu", "args": [{"t": "h"}], "attrs": {},
-            "results": [{"name": "s", "dtype": "f32", "shape": ["rows", 32]}], "module": "mlp.act"}],
- "outputs": [{"name": "y", "value": "s"}]}
-"#;
 
 /// Runs the gate on `rows` of the file's floats on one thread, then on two workers, and prints both results' bytes.
 const GATE_C: &str = r#"#include "gate.h"
@@ -183,40 +170,33 @@ fn kernels_that_trap_say_so() {
     assert_eq!(out(&o), "0 assertion failed: n is \"too\" large?\n, in k");
 }
 
+/// What a kernel writes to a global stays there, for the other entry too.
 #[test]
-fn names_decide_nothing() {
-    let lab = Lab::new("build-names");
-    lab.file("cuda.h", CUDA_H);
-    let hostile = [
-        "*/#error",
-        r"a//\\",
-        r#"\");{"#,
-        "weights",
-        "$body",
-        "int",
-        "girih_run",
-        "at",
-        "errno",
-        "EINVAL",
-        "NULL",
-        "stream",
-        "blocks",
-        "CUresult",
-        "??/",
-    ];
-    let dir = |n: usize, target: &str| lab.path(&format!("{n}{target}"));
-    for (n, name) in hostile.into_iter().enumerate() {
-        let model = GATE.replace("rows", &format!("{name}1")).replace("\"x\"", &format!("\"{name}\""));
-        let model = model.replace("\"gate\"", &format!("\"{name}\"")).replace("\"y\"", &format!("\"{name}\""));
-        let file = lab.file("m.json", &model.replace("mlp.act", name));
-        for target in ["cpu", "sm_80"] {
-            let o =
-                lab.girih(&["build", &file, "--arg", "w=ones:f32[32x64]", "--target", target, "-o", &dir(n, target)]);
-            expect(&o, 0, "");
-            let o = cc(&dir(n, target), &["-Wall", "-Wextra", "-Werror", "-I..", "-fsyntax-only", "m.c"]);
-            assert!(o.status.success(), "{name}: {}", err(&o));
-        }
-    }
+fn globals_keep_what_is_written() {
+    let lab = Lab::new("build-global");
+    let entry = |name: &str, step: i32| {
+        format!(
+            "entry @{name}(%out: tile<ptr<i32>>) {{
+    %p = get_global @count : tile<ptr<i32>>
+    %step = constant <i32: {step}> : tile<i32>
+    %v, %t0 = load_ptr_tko weak %p : tile<ptr<i32>> -> tile<i32>, token
+    %w = addi %v, %step : tile<i32>
+    %t1 = store_ptr_tko weak %p, %w token = %t0 : tile<ptr<i32>>, tile<i32> -> token
+    %t2 = store_ptr_tko weak %out, %w : tile<ptr<i32>>, tile<i32> -> token
+  }}"
+        )
+    };
+    let global = "global @count alignment = 16 <i32: [5]> : tile<1xi32>";
+    let text = format!("cuda_tile.module @m {{\n  {global}\n  {}\n  {}\n}}\n", entry("one", 1), entry("ten", 10));
+    let (file, dir) = (lab.file("counts.mlir", &text), lab.path("counts"));
+    expect(&lab.girih(&["build", &file, "-o", &dir]), 0, "");
+    let main = "#include \"counts.h\"\n#include <stdio.h>\nint main(void) {\n  const uint32_t grid[3] = {1, 1, 1};\n  int32_t x;\n  \
+                static _Alignas(64) char scratch[COUNTS_ONE_SCRATCH + COUNTS_TEN_SCRATCH + 1];\n  \
+                printf(\"%d \", counts_one(scratch, grid, &x) ? 0 : x);\n  \
+                printf(\"%d \", counts_ten(scratch, grid, &x) ? 0 : x);\n  \
+                printf(\"%d\", counts_one(scratch, grid, &x) ? 0 : x);\n  return 0;\n}\n";
+    let o = finish(&mut Command::new(compiled(&dir, "counts", main)));
+    assert_eq!(out(&o), "6 16 17");
 }
 
 #[test]
@@ -358,55 +338,6 @@ fn other_processors_have_libraries_too() {
     expect(&lab.girih(&["build", &add, "-o", &wide, "--cpu", "x86-64-v4"]), 0, "");
     let source = std::fs::read_to_string(format!("{wide}/add.c")).unwrap();
     assert!(source.lines().next().unwrap().contains(" -mavx512f ") && source.contains("f32x16"), "{source}");
-}
-
-/// The driver's API as far as the emitted C uses it; the library below says what it is told.
-const CUDA_H: &str = include_str!("build/cuda.h");
-const DRIVER_C: &str = include_str!("build/driver.c");
-
-#[test]
-fn launches_on_a_gpu_have_their_geometry() {
-    let lab = Lab::new("build-gpu");
-    lab.file("cuda.h", CUDA_H);
-    let add = lab.file("add.mlir", ADD);
-    let gate = lab.file("gate.json", GATE);
-    let linear = "torch.nn.Linear(512, 256)(torch.randn(1024, 512))";
-    for target in ["sm_80", "sm_90a", "sm_100a", "sm_120"] {
-        let dir = |name: &str| lab.path(&format!("{name}_{target}"));
-        let build = |name: &str, what: &[&str]| {
-            let o = lab.girih(&[&["build", "--target", target, "--name", name, "-o", &dir(name)], what].concat());
-            expect(&o, 0, "");
-            // Machine code, or where to get its compiler.
-            let cubin = Path::new(&dir(name)).join(format!("{name}.cubin")).is_file();
-            assert!(cubin || err(&o).contains("`pip install girih[cuda]` brings it"), "{}", err(&o));
-            std::fs::write(Path::new(&dir(name)).join("driver.c"), DRIVER_C).unwrap();
-            let source = format!("{name}.c");
-            let strict = ["-Wall", "-Wextra", "-Werror", "-std=gnu11", "-I..", "-o", "example"];
-            let o = cc(&dir(name), &[&strict[..], &["example.c", &source, "driver.c"]].concat());
-            assert!(o.status.success(), "{}", err(&o));
-            let o = finish(Command::new("./example").current_dir(dir(name)));
-            expect(&o, 0, "");
-            out(&o)
-        };
-        // 1024 by 256 elements in tiles, a block each.
-        let told = build("linear", &["-c", linear]);
-        let header = std::fs::read_to_string(format!("{}/linear.h", dir("linear"))).unwrap();
-        assert!(told.contains("launch k_linear_kernel"), "{told}");
-        if target == "sm_90a" {
-            let map =
-                "map rank 2 dims 512 1024 strides 2048 box 32 32\nmap rank 2 dims 512 256 strides 2048 box 32 32\n";
-            assert!(told.contains(map), "{told}");
-            assert!(header.contains("x_map: the f32 elements (512, 1024) of x"), "{header}");
-        }
-        let blocks = header.lines().find(|l| l.contains("k_linear (aten.linear)")).unwrap();
-        let blocks = &blocks[blocks.find('(').unwrap() + 1..blocks.find(')').unwrap()];
-        assert!(told.contains(&format!("blocks {blocks} threads")), "{told} {blocks}");
-        let told = build("gate", &[&gate, "--arg", "w=ones:f32[32x64]"]);
-        // The example has one row.
-        assert!(told.contains("params 1 "), "{told}");
-        let told = build("add", &[&add]);
-        assert!(told.contains(" blocks 1, 1, 1 threads 256"), "{told}");
-    }
 }
 
 /// Runs the commands of the page and compares what they print, numbers of bytes aside.
