@@ -60,7 +60,7 @@ fn name(args: &BuildArgs) -> Result<String, Failure> {
 
 /// What the flags ask for; the processors, where they are not this machine's.
 fn options(args: &BuildArgs) -> Result<(Options, Option<Cpu>), Failure> {
-    let mut options = source::options(&args.kernel)?.device(Device::Cpu);
+    let mut options = source::options(&args.kernel)?.device(Device::Cpu).check(false);
     if args.cpu == "native" {
         return Ok((options, None));
     }
