@@ -3,12 +3,14 @@
     .venv/bin/python tests/libraries.py target/release/girih [--filter WORD]
 
 The models are those of tests/models.py, for all their extents; the tile programs are examples/, on the arguments of their
-launch comments. The C is compiled with -Wall -Wextra -Werror and called on one thread and on several.
+launch comments. The C is compiled with -Wall -Wextra -Werror and called on one thread and on several; a C program runs the
+ResNet. What is built for GPUs compiles against CUDA's headers, where the environment has them.
 """
 
 import argparse
 import concurrent.futures
 import ctypes
+import glob
 import json
 import os
 import re
@@ -143,6 +145,75 @@ def of_model(binary, name, threads):
     return None
 
 
+def of_program(binary):
+    """A model as the program in C runs it that a user would write."""
+    model, runs, _ = models.MODELS["resnet"]()
+    with tempfile.TemporaryDirectory() as folder:
+        path = lambda file: os.path.join(folder, file)
+        onnx.save(model, path("resnet.onnx"))
+        subprocess.run([binary, "build", path("resnet.onnx"), "-o", path("built")], check=True, capture_output=True)
+        open(path("main.c"), "w").write(PROGRAM)
+        flags = ["-O1", "-Wall", "-Wextra", "-Werror", "-I" + path("built")]
+        subprocess.run(["cc", *flags, path("main.c"), path("built/libresnet.a"), "-lm", "-o", path("main")], check=True)
+        for run in runs:
+            image = run["image"]
+            np.save(path("image.npy"), image)
+            image.tofile(path("image"))
+            flags = ["--arg", f"image={path('image.npy')}", "--save", f"logits={path('logits.npy')}"]
+            subprocess.run([binary, "run", path("resnet.onnx"), *flags], check=True, capture_output=True)
+            command = [path("main"), path("built/resnet.weights"), str(len(image)), path("image")]
+            said = subprocess.run(command, check=True, capture_output=True).stdout
+            if not same(np.frombuffer(said, np.float32), np.load(path("logits.npy"))):
+                return f"the logits of {len(image)} images differ"
+    return None
+
+
+PROGRAM = r"""#include "resnet.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+// main WEIGHTS IMAGES FILE: the logits of so many images of 3x32x32 floats.
+int main(int argc, char **argv) {
+  if (argc != 4) return 2;
+  const size_t batch = strtoul(argv[2], 0, 10);
+  const void *weights = resnet_map(argv[1]);
+  if (!weights) return perror(argv[1]), 1;
+  float *image = malloc(batch * 3 * 32 * 32 * sizeof *image), *logits = malloc(batch * 10 * sizeof *logits);
+  void *arena = aligned_alloc(64, resnet_arena(1, batch));
+  FILE *file = fopen(argv[3], "rb");
+  if (!file || fread(image, 3 * 32 * 32 * sizeof *image, batch, file) != batch) return perror(argv[3]), 1;
+  fclose(file);
+  int result = resnet_run(weights, arena, batch, image, logits);
+  if (result) return fprintf(stderr, "%s\n", resnet_message(result)), 1;
+  fwrite(logits, 10 * sizeof *logits, batch, stdout);
+  free(image), free(logits), free(arena);
+  resnet_unmap(weights);
+  return 0;
+}
+"""
+
+
+def for_gpus(binary, path, headers):
+    """Whether the C around the kernels of a GPU compiles."""
+    for target in ("sm_80", "sm_90a", "sm_100a", "sm_120"):
+        with tempfile.TemporaryDirectory() as folder:
+            built = os.path.join(folder, "built")
+            subprocess.run([binary, "build", path, "--target", target, "-o", built], check=True, capture_output=True)
+            sources = glob.glob(os.path.join(built, "*.c"))
+            strict = ["-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-isystem", headers]
+            said = subprocess.run(["cc", *strict, *sources], capture_output=True, text=True)
+            if said.returncode:
+                return f"{target}: {said.stderr}"
+    return None
+
+
+def of_model_on_gpus(binary, name, headers):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "model.onnx")
+        onnx.save(models.MODELS[name]()[0], path)
+        return for_gpus(binary, path, headers)
+
+
 def filled(spec, seed):
     """The array of a launch comment's argument."""
     kind, dtype, shape = re.fullmatch(r"(\w+):(\w+)\[([\dx]+)\]", spec).groups()
@@ -206,11 +277,20 @@ def main():
         path = os.path.join(EXAMPLES, file)
         if "print_tko" not in open(path).read():
             tests.append((file, lambda path=path: of_example(args.binary, path, threads)))
+    tests.append(("resnet, a program in C", lambda: of_program(args.binary)))
+    headers = glob.glob(os.path.join(sys.prefix, "lib/python*/site-packages/nvidia/*/include/cuda.h"))
+    if headers:
+        found = os.path.dirname(headers[0])
+        with_folder = lambda name: lambda: of_model_on_gpus(args.binary, name, found)
+        tests += [(f"{name} for GPUs", with_folder(name)) for name in models.MODELS]
+        for file in ("saxpy.mlir", "gemm.mlir", "histogram.mlir"):
+            path = os.path.join(EXAMPLES, file)
+            tests.append((f"{file} for GPUs", lambda path=path: for_gpus(args.binary, path, found)))
     for name, test in tests:
         if args.filter in name:
             wrong = test()
             failed += wrong is not None
-            print(f"{name:24} {'WRONG: ' + wrong if wrong else 'ok'}", flush=True)
+            print(f"{name:28} {'WRONG: ' + wrong if wrong else 'ok'}", flush=True)
     print("all libraries give the bits of girih run" if not failed else f"{failed} libraries differ")
     sys.exit(1 if failed else 0)
 
