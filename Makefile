@@ -5,12 +5,12 @@ GIRIH := target/release/girih
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: build test readme lint unit operations numeric simulated random hostile onnx onnx-native models bytecode cuda python cutile test-torch bench bench-cutile bench-jit clean
+.PHONY: build test readme lint unit operations numeric simulated random hostile onnx onnx-native models libraries bytecode cuda python cutile test-torch bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
 
-test: lint readme unit operations numeric simulated random hostile onnx models bytecode cuda python cutile
+test: lint readme unit operations numeric simulated random hostile onnx models libraries bytecode cuda python cutile
 
 # The first command of the README, word for word.
 readme: build
@@ -60,6 +60,10 @@ onnx: .venv/ready
 onnx-native: .venv/ready
 	cargo build --release --quiet -p girih-onnx-nodes
 	.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes --device cpu
+
+# Libraries of whole models and of all examples, called on one thread and on several, against girih run.
+libraries: build .venv/ready
+	.venv/bin/python tests/libraries.py $(GIRIH)
 
 # Whole ONNX models against float64, natively and as GPUs run them.
 models: build .venv/ready

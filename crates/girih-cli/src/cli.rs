@@ -29,6 +29,8 @@ pub enum Command {
     Run(RunArgs),
     /// Show a kernel at a stage of its compilation.
     Compile(CompileArgs),
+    /// Write a model or a tile program as a library of C, or as CUDA, that needs nothing of Girih.
+    Build(BuildArgs),
     /// Run the kernels of a GPU on the simulator: races and other faults, and what each statement costs.
     Sim(SimArgs),
     /// Parse and verify tile programs.
@@ -206,6 +208,33 @@ pub struct CompileArgs {
     /// Apply only the first N rewrites, to find the one that breaks something.
     #[arg(long, value_name = "N")]
     pub stop_after: Option<usize>,
+}
+
+#[derive(Args)]
+pub struct BuildArgs {
+    #[command(flatten)]
+    pub kernel: KernelArgs,
+    /// The folder to write; it must not exist, or be empty.
+    #[arg(short, value_name = "DIR")]
+    pub output: PathBuf,
+    /// What the library and its functions are called; by default as the file.
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// The processors that the library is for: `native`, this machine's; `baseline`, any; or a level, such as x86-64-v3.
+    #[arg(long, value_name = "CPU", default_value = "native")]
+    pub cpu: String,
+    /// For a model: a parameter that it does not have, w=FILE.npy, or the type of a name in one line, x=randn:f32[4x128].
+    #[arg(long = "arg", value_name = "NAME=SPEC", value_parser = pair)]
+    pub args: Vec<(String, String)>,
+    /// Seed of the random weights of a model in one line.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+    /// Replace what an earlier build wrote into the folder.
+    #[arg(long)]
+    pub force: bool,
+    /// Print one JSON object that lists the files.
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Args)]

@@ -57,6 +57,7 @@ fn shows_progress(command: &Command) -> bool {
     let wanted = match command {
         Command::Run(args) => !args.json,
         Command::Sim(args) => !args.json,
+        Command::Build(args) => !args.json,
         Command::Compile(_) => true,
         _ => false,
     };
@@ -69,6 +70,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
     }
     match command {
         Command::Run(args) => commands::run::run(&args),
+        Command::Build(args) => commands::build::run(&args),
         Command::Compile(args) => commands::compile::run(&args),
         Command::Sim(args) => commands::sim::run(&args),
         Command::Check(args) => commands::check::run(&args),

@@ -2,20 +2,7 @@
 
 mod lab;
 
-use lab::{Lab, err, expect, out};
-
-/// `y = silu(x @ w.T)` for any number of rows.
-const MODEL: &str = r#"{"format": "girih.torch", "version": 1, "name": "gate",
- "symbols": [{"name": "rows", "lo": 1, "hi": 4096}],
- "inputs": [{"name": "x", "dtype": "f32", "shape": ["rows", 64], "role": "argument"},
-            {"name": "w", "dtype": "f32", "shape": [32, 64], "role": "parameter"}],
- "constants": [],
- "nodes": [{"op": "aten.linear", "args": [{"t": "x"}, {"t": "w"}, null], "attrs": {},
-            "results": [{"name": "h", "dtype": "f32", "shape": ["rows", 32]}], "module": "mlp.gate"},
-           {"op": "aten.silu", "args": [{"t": "h"}], "attrs": {},
-            "results": [{"name": "s", "dtype": "f32", "shape": ["rows", 32]}], "module": "mlp.act"}],
- "outputs": [{"name": "y", "value": "s"}]}
-"#;
+use lab::{GATE as MODEL, Lab, err, expect, out};
 
 const ONES: [&str; 4] = ["--arg", "x=ones:f32[3x64]", "--arg", "w=ones:f32[32x64]"];
 const RANDOM: [&str; 4] = ["--arg", "x=randn:f32[5x64]", "--arg", "w=randn:f32[32x64]"];

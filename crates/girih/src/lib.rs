@@ -46,8 +46,10 @@
 //!
 //! Below the surface are rooms, from the bottom up: `system` (files, signals, locks, the machine), `memory` (arrays and
 //! arguments), `compile` (from C to loaded code), `launch` (a kernel's blocks over threads) and `model` (plans of many
-//! kernels). Modules of these that the command line and the tests use are public but hidden: they may change at any time.
+//! kernels), and `build` writes them as libraries. Modules of these that the command line and the tests use are public but hidden: they may change at any time.
 
+#[doc(hidden)]
+pub mod build;
 mod compile;
 #[doc(hidden)]
 pub mod cuda;

@@ -46,6 +46,19 @@ pub const TWO: &str = r#"cuda_tile.module @m {
 }
 "#;
 
+/// `y = silu(x @ w.T)` for any number of rows.
+pub const GATE: &str = r#"{"format": "girih.torch", "version": 1, "name": "gate",
+ "symbols": [{"name": "rows", "lo": 1, "hi": 4096}],
+ "inputs": [{"name": "x", "dtype": "f32", "shape": ["rows", 64], "role": "argument"},
+            {"name": "w", "dtype": "f32", "shape": [32, 64], "role": "parameter"}],
+ "constants": [],
+ "nodes": [{"op": "aten.linear", "args": [{"t": "x"}, {"t": "w"}, null], "attrs": {},
+            "results": [{"name": "h", "dtype": "f32", "shape": ["rows", 32]}], "module": "mlp.gate"},
+           {"op": "aten.silu", "args": [{"t": "h"}], "attrs": {},
+            "results": [{"name": "s", "dtype": "f32", "shape": ["rows", 32]}], "module": "mlp.act"}],
+ "outputs": [{"name": "y", "value": "s"}]}
+"#;
+
 /// Says so once block 0 has ended; block 1 polls the flag forever.
 pub const SPINS: &str = r#"cuda_tile.module @m {
   entry @k(%flag: tile<ptr<i32>>) {

@@ -26,6 +26,6 @@ pub mod verify;
 pub use build::{Builder, Refusal};
 pub use elem::Elem;
 pub use ir::{
-    Arg, Attr, Attrs, ConstData, ConstId, Constant, Coord, Fill, Graph, Input, MapSource, Node, NodeId, Op, Origin,
-    OriginId, Output, ReduceOp, Role, ScanOp, ScatterOp, SymId, Symbol, Value, ValueId,
+    Arg, Attr, Attrs, ConstData, ConstId, Constant, Coord, Fill, Graph, Input, MAX_EXTENT, MapSource, Node, NodeId, Op,
+    Origin, OriginId, Output, ReduceOp, Role, ScanOp, ScatterOp, SymId, Symbol, Value, ValueId,
 };

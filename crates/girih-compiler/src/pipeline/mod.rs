@@ -359,6 +359,11 @@ pub fn emit_c(kernels: &[&kernel::ir::Kernel], target: &Target) -> String {
     emit::c::emit(kernels, target)
 }
 
+/// The same for code that calls them from behind the text: their functions are its own.
+pub fn emit_library(kernels: &[&kernel::ir::Kernel], target: &Target) -> String {
+    emit::c::emit_library(kernels, target)
+}
+
 /// The CUDA C++ of several kernels as one translation unit. The error names a statement that has none yet.
 pub fn emit_cuda(kernels: &[&kernel::ir::Kernel], target: &Target) -> Result<emit::cuda::Unit, Diagnostic> {
     emit::cuda::emit(kernels, target).map_err(|refusal| {

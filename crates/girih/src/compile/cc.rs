@@ -99,6 +99,12 @@ fn identity(path: &Path) -> Option<String> {
     Some(format!("{} {} {}.{}", real.display(), meta.len(), meta.mtime(), meta.mtime_nsec()))
 }
 
+/// The flags that let the compiler use features of a processor.
+fn flags_of(features: &[&str]) -> Vec<String> {
+    let wide = features.contains(&"avx512f").then(|| "-mprefer-vector-width=512".to_string());
+    features.iter().map(|f| format!("-m{f}")).chain(wide).collect()
+}
+
 impl Candidate {
     fn start(&self) -> Command {
         let mut words = self.command.iter();
@@ -139,13 +145,8 @@ impl Candidate {
     }
 
     fn wanted(&self) -> Vec<String> {
-        let features = machine::features();
-        let mut flags: Vec<String> = REQUIRED.iter().chain(&OPTIONAL).map(|f| f.to_string()).collect();
-        flags.extend(features.iter().map(|f| format!("-m{f}")));
-        if features.contains(&"avx512f") {
-            flags.push("-mprefer-vector-width=512".to_string());
-        }
-        flags
+        let flags = REQUIRED.iter().chain(&OPTIONAL).map(|f| f.to_string());
+        flags.chain(flags_of(&machine::features())).collect()
     }
 
     fn ask(self, wanted: Vec<String>) -> Result<Compiler> {
@@ -227,6 +228,13 @@ impl Candidate {
 }
 
 impl Compiler {
+    /// The same compiler for processors of these features.
+    pub fn with_features(mut self, features: &[&str]) -> Compiler {
+        self.flags.retain(|f| !f.starts_with("-m"));
+        self.flags.extend(flags_of(features));
+        self
+    }
+
     /// Everything that decides what the compiler makes of a source.
     pub fn fingerprint(&self) -> String {
         format!("{}\n{}\n{}", self.candidate.identity, self.version, self.flags.join(" "))
@@ -245,8 +253,17 @@ impl Compiler {
 
     /// Compiles the C file `source` into the shared object `object`.
     pub fn compile(&self, source: &Path, object: &Path) -> Result<()> {
+        self.make(&["-shared"], source, object, &["-lm"])
+    }
+
+    /// Compiles it into an object for the linker.
+    pub fn compile_object(&self, source: &Path, object: &Path) -> Result<()> {
+        self.make(&["-c"], source, object, &[])
+    }
+
+    fn make(&self, kind: &[&str], source: &Path, object: &Path, after: &[&str]) -> Result<()> {
         let mut command = self.candidate.start();
-        command.args(&self.flags).args(["-shared", "-o"]).arg(object).arg(source).arg("-lm");
+        command.args(&self.flags).args(kind).arg("-o").arg(object).arg(source).args(after);
         let mut output = self.candidate.run(&mut command, None)?;
         let status = output.status;
         if status.success() && object.exists() {
@@ -255,9 +272,22 @@ impl Compiler {
         if status.success() {
             output.stderr = b"it reports success but wrote no object file".to_vec();
         }
-        let arguments = format!("{} -shared {}", self.flags.join(" "), source.display());
+        let arguments = format!("{} {} {}", self.flags.join(" "), kind.join(" "), source.display());
         Err(self.candidate.failed(&arguments, &output, Some(source)))
     }
+}
+
+/// Makes a static library of an object, without times or owners in it: `ar`, or the program that AR names.
+pub fn archive(library: &Path, object: &Path) -> Result<()> {
+    let name = std::env::var("AR").ok().filter(|v| !v.is_empty()).unwrap_or_else(|| "ar".into());
+    let missing =
+        |_| Error::argument(format!("`{name}` was not found; it comes with the C compiler, and AR may name it"));
+    let candidate = find(Some(&name)).map_err(missing)?;
+    let mut command = candidate.start();
+    let how = if cfg!(target_os = "macos") { "rcs" } else { "rcsD" };
+    command.env("ZERO_AR_DATE", "1").arg(how).arg(library).arg(object);
+    let output = candidate.run(&mut command, None)?;
+    if output.status.success() { Ok(()) } else { Err(candidate.failed(how, &output, None)) }
 }
 
 /// Reads a pipe to its end beside the caller. What cannot be read of a message is missing from it.

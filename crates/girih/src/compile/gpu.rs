@@ -37,6 +37,15 @@ pub(crate) fn text(stage: Stage, kernels: &[&Kernel], target: &Target) -> Result
     }
 }
 
+/// The machine code of a unit.
+///
+/// # Errors
+/// [`cuda::Error::Missing`] without NVRTC.
+pub(crate) fn cubin(unit: &Unit, kernels: &[&Kernel], target: &Target) -> Result<Vec<u8>> {
+    let toolchain = Toolchain::find(&Places::from_environment())?;
+    Ok(object(&toolchain, unit, kernels, target)?.cubin)
+}
+
 /// The machine code of a unit; what the compiler says of its lines is said of the kernels' statements too.
 fn object(toolchain: &Toolchain, unit: &Unit, kernels: &[&Kernel], target: &Target) -> Result<Object> {
     let compiled = toolchain.compile(unit, target.name);

@@ -125,7 +125,8 @@ impl Executable {
         }
         let kernels = compile(&sources, rewrites, options, tools, progress)?;
         let all = plan.load.iter().chain(&plan.steps).zip(&order);
-        let grids: Vec<Grid> = all.filter_map(|(step, at)| Some(grid_of(step, kernels.get(*at)?))).collect();
+        let grids: Vec<Grid> =
+            all.filter_map(|(step, at)| Some(grid_of(step, &kernels.get(*at)?.version.lowered.kernel))).collect();
         let (load_grids, grids) = grids.split_at(plan.load.len().min(grids.len()));
         let cached = kernels.iter().filter(|k| k.native.cached).count();
         let steps = order.split_off(plan.load.len());
@@ -301,7 +302,7 @@ impl Executable {
                     Ok(()) => {}
                     Err(Stop::Error(error)) => return Err(error),
                     Err(Stop::Fault(fault)) => {
-                        let kernel = steps.get(at).map_or_else(String::new, |step| self.step_text(step));
+                        let kernel = steps.get(at).map_or_else(String::new, |step| step_text(&self.graph, step));
                         return Err(Error::Fault { kernel, what: fault.text() });
                     }
                     Err(Stop::Trap(trap)) => {
@@ -309,7 +310,7 @@ impl Executable {
                         let bound =
                             args::bind_raw(&step.kernel.name, &kernel.params, self.raw_args(step, binding, args))?;
                         let mut trap = kernel.version.messages.trap(&trap, grid, &kernel.params, &bound);
-                        trap.message = format!("{}, in {}", trap.message, self.step_text(step));
+                        trap.message = format!("{}, in {}", trap.message, step_text(&self.graph, step));
                         return Err(Error::Trap(Box::new(trap)));
                     }
                 }
@@ -334,13 +335,10 @@ impl Executable {
         RawArgs { slots: slots.to_vec(), bytes: bytes.collect(), ..RawArgs::default() }
     }
 
-    /// `k_linear_silu (aten.linear of layers.0.mlp, aten.silu)`
-    pub fn step_text(&self, step: &Step) -> String {
-        let origins = super::profile::origins(&self.graph, &step.origins);
-        match origins.is_empty() {
-            true => step.kernel.name.clone(),
-            false => format!("{} ({})", step.kernel.name, origins.join(", ")),
-        }
+    /// The arrays that were written at load.
+    pub(super) fn loaded(&self) -> impl Iterator<Item = (ArrayId, &[u8])> {
+        let ids = self.plan.arrays.iter().filter(|(_, a)| a.place == ArrayPlace::Loaded).map(|(id, _)| id);
+        ids.zip(self.fixed.loaded.iter().map(Pages::bytes))
     }
 
     pub fn footprint(&self) -> Footprint {
@@ -358,6 +356,15 @@ impl Executable {
             loaded: self.fixed.loaded.iter().map(|p| p.len() as u64).sum(),
             arena: arena as u64,
         }
+    }
+}
+
+/// `k_linear_silu (aten.linear of layers.0.mlp, aten.silu)`
+pub(crate) fn step_text(graph: &Graph, step: &Step) -> String {
+    let origins = super::profile::origins(graph, &step.origins);
+    match origins.is_empty() {
+        true => step.kernel.name.clone(),
+        false => format!("{} ({})", step.kernel.name, origins.join(", ")),
     }
 }
 

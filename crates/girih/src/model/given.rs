@@ -49,6 +49,15 @@ pub(super) enum Complete<'t> {
 }
 
 impl Complete<'_> {
+    /// Its elements in memory; `None` where the memory is the caller's.
+    pub(super) fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Complete::Given(t) => Some(t.buffer().bytes()),
+            Complete::Made(t) => Some(t.buffer().bytes()),
+            Complete::Held(_, Given::Owned(t)) => Some(t.buffer().bytes()),
+            Complete::Held(_, Given::Raw { .. }) => None,
+        }
+    }
     pub(super) fn raw(&self) -> RawTensor<'_> {
         match self {
             Complete::Given(t) => t.raw(),

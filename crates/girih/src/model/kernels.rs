@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use girih_compiler::base::rule::Rewrites;
 use girih_compiler::index::Ix;
+use girih_compiler::kernel::ir;
 use girih_compiler::loops::ir::{Kernel, Ty};
 use girih_compiler::loops::model::{Step, StepArg};
 use girih_compiler::loops::print;
@@ -27,8 +28,7 @@ pub(super) struct Compiled {
 }
 
 /// The blocks of a step's kernel, over the symbols that it is given.
-pub(super) fn grid_of(step: &Step, kernel: &Compiled) -> Grid {
-    let kernel = &kernel.version.lowered.kernel;
+pub(super) fn grid_of(step: &Step, kernel: &ir::Kernel) -> Grid {
     let symbol = |leaf: &Ix| match leaf {
         Ix::Val { val, .. } => match step.args.get(kernel.params.iter().position(|p| p == val)?) {
             Some(StepArg::Symbol(s)) => Some(s.ix()),

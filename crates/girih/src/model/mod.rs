@@ -8,7 +8,7 @@
 //!
 //! From the bottom up: `files` (mapped weights), `tensor` (arrays), `inputs` (what callers give, by name), `extent`,
 //! `arena` and `binding` (what follows from the extents), `kernels` (compiled once each), `exec` (launches), `given` (what
-//! inputs hold), `prepared` and `raw` (runs by name and on addresses), `profile`.
+//! inputs hold), `parts` (what [`crate::build`] takes), `prepared` and `raw` (runs by name and on addresses), `profile`.
 
 mod arena;
 mod binding;
@@ -19,6 +19,7 @@ mod given;
 mod inputs;
 mod kernels;
 mod load_order;
+pub(crate) mod parts;
 mod prepared;
 mod profile;
 mod raw;
@@ -51,6 +52,7 @@ use raw::Runs;
 
 pub use crate::launch::limits::Limits;
 pub use exec::Footprint;
+pub(crate) use exec::step_text;
 pub use kernels::Progress;
 pub use prepared::Prepared;
 pub use profile::{Profile, StepProfile};

@@ -76,10 +76,45 @@ fn addresses_used() -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1 << 10)
 }
 
+/// A family of processors: instruction set features, by the name that follows `-m`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cpu {
+    pub name: &'static str,
+    pub features: &'static [&'static str],
+}
+
+/// The levels of x86-64, as its psABI has them; `baseline` is the first, or what any processor of another kind has.
+pub const CPUS: [Cpu; 4] = [
+    Cpu { name: "baseline", features: &[] },
+    Cpu { name: "x86-64-v2", features: &["sse3", "ssse3", "sse4.1", "sse4.2", "popcnt"] },
+    Cpu {
+        name: "x86-64-v3",
+        features: &[
+            "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "avx", "avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt",
+        ],
+    },
+    Cpu {
+        name: "x86-64-v4",
+        features: &[
+            "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "avx", "avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt",
+            "avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl",
+        ],
+    },
+];
+
+/// The families that are of this machine's kind.
+pub fn cpus() -> &'static [Cpu] {
+    if cfg!(target_arch = "x86_64") { &CPUS } else { &CPUS[..1] }
+}
+
 /// This machine as the rules see it.
 pub fn target(threads: u32) -> Target {
-    let has = features();
-    let has = |f: &str| has.contains(&f);
+    target_of(&features(), threads)
+}
+
+/// This machine with a processor of other features.
+pub fn target_of(features: &[&str], threads: u32) -> Target {
+    let has = |f: &str| features.contains(&f);
     let avx512 = has("avx512f") && has("avx512bw") && has("avx512dq") && has("avx512vl");
     let (bytes, registers) = if avx512 {
         (64, 32)

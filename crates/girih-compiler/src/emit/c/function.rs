@@ -6,8 +6,17 @@ use crate::emit::cstyle::{Indices, Lines};
 use crate::kernel::ir::*;
 use crate::num::{DType, ScalarOp};
 
-/// The kernel as the C function `girih_<n>` and its description.
-pub fn function(support: &mut Support, kernel: &Kernel, n: usize) -> String {
+/// Who calls the kernels of a translation unit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Callers {
+    /// Whoever loads its object: kernels are exported, with descriptions.
+    Outside,
+    /// What follows in the same unit.
+    Inside,
+}
+
+/// The kernel as the C function `girih_<n>` and, for callers outside, its description.
+pub fn function(support: &mut Support, kernel: &Kernel, n: usize, callers: Callers) -> String {
     let canonical = looks_at_bits(&kernel.body);
     let out = Lines { depth: 2, ..Lines::default() };
     let mut p = Printer { kernel, support, ix: Indices::new(kernel, &super::DIALECT), out, canonical };
@@ -22,7 +31,8 @@ pub fn function(support: &mut Support, kernel: &Kernel, n: usize) -> String {
     p.support.ty("i64", 1);
     let mut head = Lines::default();
     head.line(&format!("// kernel {}", kernel.name));
-    head.open(&format!("int32_t girih_{n}(const girih_args *args, girih_ctx *ctx, int64_t lo, int64_t hi) {{"));
+    let inside = if callers == Callers::Inside { "static " } else { "" };
+    head.open(&format!("{inside}int32_t girih_{n}(const girih_args *args, girih_ctx *ctx, int64_t lo, int64_t hi) {{"));
     if kernel.threads != 1 {
         head.line(&format!("#error \"a block of this kernel has {} threads, and C has one\"", kernel.threads));
     }
@@ -54,12 +64,10 @@ pub fn function(support: &mut Support, kernel: &Kernel, n: usize) -> String {
     }
     head.line("return 0;");
     head.close("}");
-    head.line(&format!(
-        "const girih_meta girih_{n}_meta = {{{}, {}, {}}};",
-        super::ABI,
-        kernel.params.len(),
-        kernel.scratch
-    ));
+    if callers == Callers::Outside {
+        let (abi, params, scratch) = (super::ABI, kernel.params.len(), kernel.scratch);
+        head.line(&format!("const girih_meta girih_{n}_meta = {{{abi}, {params}, {scratch}}};"));
+    }
     head.text
 }
 

@@ -23,6 +23,7 @@ use super::cstyle::support::Support;
 use crate::kernel::ir::Kernel;
 use crate::tile::target::Target;
 pub use dialect::DIALECT;
+use function::Callers;
 
 /// The version of the calling convention below.
 pub const ABI: u32 = 2;
@@ -49,10 +50,20 @@ typedef struct girih_meta { uint32_t abi; uint32_t nparams; uint64_t scratch; } 
 
 "#;
 
-/// One translation unit with every kernel.
+/// One translation unit with every kernel, exported.
 pub fn emit(kernels: &[&Kernel], target: &Target) -> String {
+    unit(kernels, target, Callers::Outside)
+}
+
+/// The same for callers that follow in the unit.
+pub fn emit_library(kernels: &[&Kernel], target: &Target) -> String {
+    unit(kernels, target, Callers::Inside)
+}
+
+fn unit(kernels: &[&Kernel], target: &Target, callers: Callers) -> String {
     let mut support = Support::new(&DIALECT, target.vector.bytes, target.vector.fma);
-    let bodies: Vec<String> = kernels.iter().enumerate().map(|(n, k)| function::function(&mut support, k, n)).collect();
+    let numbered = kernels.iter().enumerate();
+    let bodies: Vec<String> = numbered.map(|(n, k)| function::function(&mut support, k, n, callers)).collect();
     let names: Vec<&str> = kernels.iter().map(|k| k.name.as_str()).collect();
     let mut out = format!("// Girih kernels: {}\n", names.join(", "));
     out.push_str(HEADER);

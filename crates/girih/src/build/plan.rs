@@ -1,0 +1,319 @@
+//! A model as functions of C see it: the caller's arrays and extents, and where every other array lies.
+//!
+//! In: a model taken apart, and its weights. Out: expressions of C, over the parameters of a function, for extents, sizes and
+//! places; what [`super::cpu`] and [`super::cuda`] share.
+
+use std::collections::BTreeMap;
+
+use girih_compiler::graph::{Elem, MAX_EXTENT, SymId};
+use girih_compiler::index::Ix;
+use girih_compiler::loops::model::{ArrayId, ArrayPlace, Step, StepArg};
+
+use super::expr::{exact, literal};
+use super::names::Names;
+use super::weights::Weights;
+use super::{header, label};
+use crate::error::{Error, Result};
+use crate::model::parts::{ALIGN, Life, Parts, place};
+
+/// An array of the caller: an input or an output.
+pub struct Port {
+    /// Its parameter.
+    pub name: String,
+    pub elem: Elem,
+    /// `batch * 3 * 224`, as text and for people.
+    pub shape: Vec<Ix>,
+    pub called: String,
+}
+
+/// Where something lies that a step is given.
+pub enum Place {
+    /// The value of a symbol.
+    Symbol(String),
+    /// Where this parameter points.
+    Caller(String),
+    /// At these bytes of the weights, and of what is computed from them first.
+    Weights(usize),
+    Loaded(u64),
+    /// At these bytes of the arena, an expression.
+    Arena(String),
+}
+
+pub struct Planned<'a> {
+    pub parts: &'a Parts<'a>,
+    pub name: &'a str,
+    pub weights: &'a Weights,
+    pub symbols: Vec<String>,
+    /// By position in the graph; parameters have none.
+    pub inputs: BTreeMap<u32, Port>,
+    pub outputs: Vec<Port>,
+    /// The temporary arrays, and when each is needed.
+    temporary: BTreeMap<ArrayId, (usize, [u32; 2])>,
+    /// Where the steps of load write, if a caller runs them.
+    loaded: BTreeMap<ArrayId, u64>,
+    pub loaded_bytes: u64,
+}
+
+impl<'a> Planned<'a> {
+    pub fn new(parts: &'a Parts<'a>, name: &'a str, weights: &'a Weights) -> Result<Planned<'a>> {
+        let graph = &parts.graph;
+        let mut names = Names::of_function();
+        let symbols: Vec<String> = graph.symbols.values().map(|s| names.fresh(&s.name)).collect();
+        let port = |names: &mut Names, called: &str, elem, shape: &[Ix]| Port {
+            name: names.fresh(called),
+            elem,
+            shape: shape.to_vec(),
+            called: called.to_string(),
+        };
+        let mut inputs = BTreeMap::new();
+        for (at, input) in (0u32..).zip(&graph.inputs).filter(|(at, _)| !parts.is_parameter(*at)) {
+            if let Some(value) = graph.values.get(input.value) {
+                inputs.insert(at, port(&mut names, &value.name, value.elem, &value.shape));
+            }
+        }
+        let mut outputs = vec![];
+        for (output, id) in graph.outputs.iter().zip(&parts.plan.outputs) {
+            let array = parts.plan.arrays.get(*id).ok_or_else(|| bug("an output is not an array"))?;
+            outputs.push(port(&mut names, &output.name, array.elem, &array.shape));
+        }
+        let mut planned = Planned {
+            parts,
+            name,
+            weights,
+            symbols,
+            inputs,
+            outputs,
+            temporary: BTreeMap::new(),
+            loaded: BTreeMap::new(),
+            loaded_bytes: 0,
+        };
+        planned.find_temporary();
+        planned.find_loaded()?;
+        Ok(planned)
+    }
+
+    /// Arrays that are neither the caller's nor weights, with the steps that name them first and last.
+    fn find_temporary(&mut self) {
+        let mut found: BTreeMap<ArrayId, (usize, [u32; 2])> = BTreeMap::new();
+        for (at, (step, ..)) in (0u32..).zip(self.parts.steps()) {
+            let args = step.args.iter().filter_map(|arg| match arg {
+                StepArg::Array(id) => Some(*id),
+                StepArg::Symbol(_) => None,
+            });
+            for id in args.chain(step.reads.iter().copied()).chain(step.writes.iter().copied()) {
+                let temporary = self.parts.plan.arrays.get(id).is_some_and(|a| a.place == ArrayPlace::Temp);
+                if temporary && !self.parts.plan.outputs.contains(&id) {
+                    let next = found.len();
+                    found.entry(id).or_insert((next, [at, at])).1[1] = at;
+                }
+            }
+        }
+        self.temporary = found;
+    }
+
+    /// Arrays that steps of load write, one after the other.
+    fn find_loaded(&mut self) -> Result<()> {
+        for (id, array) in self.parts.plan.arrays.iter() {
+            if array.place == ArrayPlace::Loaded && !self.weights.at.contains_key(&id) {
+                let bytes: u64 =
+                    self.bytes(array.elem, &array.shape)?.parse().map_err(|_| bug("a weight has no size"))?;
+                self.loaded.insert(id, self.loaded_bytes);
+                self.loaded_bytes = (self.loaded_bytes + bytes).next_multiple_of(ALIGN);
+            }
+        }
+        Ok(())
+    }
+
+    /// Temporary arrays in the order of their numbers.
+    fn by_number(&self) -> Vec<(ArrayId, [u32; 2])> {
+        let mut all: Vec<_> = self.temporary.iter().map(|(id, (number, life))| (*number, *id, *life)).collect();
+        all.sort_unstable();
+        all.into_iter().map(|(_, id, life)| (id, life)).collect()
+    }
+
+    fn leaf(&self) -> impl Fn(&Ix) -> Option<String> + '_ {
+        |ix| match ix {
+            Ix::Val { val, .. } => self.symbols.get(val.0 as usize).cloned(),
+            _ => None,
+        }
+    }
+
+    pub fn ix(&self, ix: &Ix) -> Result<String> {
+        exact(ix, &self.leaf()).ok_or_else(|| bug("an extent does not follow from the symbols"))
+    }
+
+    /// The elements of an array.
+    fn elements(&self, shape: &[Ix]) -> Result<String> {
+        let too_large = || Error::argument("an array of the model is too large");
+        let known =
+            shape.iter().filter_map(Ix::as_const).try_fold(1i64, |n, d| n.checked_mul(d)).ok_or_else(too_large)?;
+        let mut text = literal(known);
+        for d in shape.iter().filter(|d| d.as_const().is_none()) {
+            text = format!("girih_by(&bad, {text}, {})", self.ix(d)?);
+        }
+        Ok(text)
+    }
+
+    /// Whether an array has elements, whatever the symbols are.
+    fn has_elements(&self, shape: &[Ix]) -> bool {
+        let symbol = |ix: &Ix| match ix {
+            Ix::Val { val, .. } => self.parts.graph.symbols.get(SymId(val.0)).is_some_and(|s| s.lo > 0),
+            _ => false,
+        };
+        shape.iter().all(|d| d.as_const().is_some_and(|n| n > 0) || symbol(d))
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self, elem: Elem, shape: &[Ix]) -> Result<String> {
+        let elements = self.elements(shape)?;
+        let known = elements.parse::<u64>().ok();
+        Ok(match (known, elem.dtype.bits()) {
+            (Some(n), 4) => n.div_ceil(2).to_string(),
+            (Some(n), _) => (n * elem.dtype.bytes()).to_string(),
+            (None, 4) => format!("(uint64_t)({elements} + 1) / 2"),
+            (None, _) => format!("(uint64_t)girih_mul(&bad, {elements}, {})", elem.dtype.bytes()),
+        })
+    }
+
+    /// What the functions take of the caller's, as the header lists it.
+    pub fn listed(&self) -> String {
+        let mut out = String::new();
+        if !self.symbols.is_empty() {
+            out += "\n// Extents that a call gives:\n";
+            for (symbol, s) in self.symbols.iter().zip(self.parts.graph.symbols.values()) {
+                let most = s.hi.unwrap_or(MAX_EXTENT);
+                out += &format!("//   {symbol}    {}, from {} to {most}\n", label(&s.name), s.lo);
+            }
+        }
+        out += "\n// Arrays are row-major and without gaps. Outputs overlap nothing.\n";
+        for (role, port) in self.inputs.values().map(|p| ("in ", p)).chain(self.outputs.iter().map(|p| ("out", p))) {
+            let shape: Vec<String> = port.shape.iter().map(|d| self.parts.graph.ix_text(d)).collect();
+            let note = header::note(port.elem.dtype);
+            let text = format!("{}: {}[{}]{note}", label(&port.called), port.elem, label(&shape.join(", ")));
+            out += &format!("//   {role} {}    {text}\n", port.name);
+        }
+        out
+    }
+
+    /// `, int64_t batch`
+    pub fn and_symbols(&self) -> String {
+        self.symbols.iter().map(|s| format!(", int64_t {s}")).collect()
+    }
+
+    /// The room for the places of temporary arrays in C, which has no arrays without elements.
+    pub fn room(&self) -> usize {
+        self.temporary.len().max(1)
+    }
+
+    /// `girih_layout`, which finds where temporary arrays lie for given extents; nothing without symbols.
+    pub fn layout(&self) -> Result<String> {
+        if self.symbols.is_empty() {
+            return Ok(String::new());
+        }
+        let mut out = format!("{}{}", include_str!("exact.c"), include_str!("place.c"));
+        out += "\n// Where each temporary array lies, and the length of all.\n";
+        out += &format!("static int girih_layout(uint64_t *at, uint64_t *length{}) {{\n", self.and_symbols());
+        for (symbol, s) in self.symbols.iter().zip(self.parts.graph.symbols.values()) {
+            let most = literal(s.hi.unwrap_or(MAX_EXTENT));
+            out += &format!("  if ({symbol} < {} || {symbol} > {most}) return GIRIH_EXTENT;\n", literal(s.lo));
+        }
+        out += "  int bad = 0;\n";
+        for port in self.inputs.values().chain(&self.outputs).filter(|p| p.shape.iter().any(|d| d.as_const().is_none()))
+        {
+            out += &format!("  (void){};\n", self.elements(&port.shape)?);
+        }
+        let (all, count, room) = (self.by_number(), self.temporary.len(), self.room());
+        let lives: Vec<String> = all.iter().map(|(_, [a, b])| format!("{{{a}, {b}}}")).collect();
+        let lives = if lives.is_empty() { "{0, 0}".into() } else { lives.join(", ") };
+        out +=
+            &format!("  static const uint32_t life[{room}][2] = {{{lives}}};\n  const uint64_t bytes[{room}] = {{\n");
+        for (id, _) in &all {
+            let array = self.parts.plan.arrays.get(*id).ok_or_else(|| bug("an array vanished"))?;
+            out += &format!("    {},\n", self.bytes(array.elem, &array.shape)?);
+        }
+        out += if all.is_empty() { "    0,\n" } else { "" };
+        out += &format!("  }};\n  for (int i = 0; i < {count}; i++) bad |= bytes[i] > (uint64_t)1 << 46;\n");
+        out += &format!("  if (bad) return GIRIH_TOO_LARGE;\n  int work[{}];\n", 2 * room);
+        out += &format!("  *length = (girih_place({count}, bytes, life, at, work) + 63) / 64 * 64;\n  return 0;\n}}\n");
+        Ok(out)
+    }
+
+    /// Where temporary arrays lie, and their length, where no symbol has a say.
+    pub fn placed(&self) -> Result<Option<(Vec<u64>, u64)>> {
+        if !self.symbols.is_empty() {
+            return Ok(None);
+        }
+        let mut lives = vec![];
+        for (id, [first, last]) in self.by_number() {
+            let array = self.parts.plan.arrays.get(id).ok_or_else(|| bug("an array vanished"))?;
+            let bytes = self.bytes(array.elem, &array.shape)?.parse().map_err(|_| bug("an extent is not a number"))?;
+            lives.push(Life { bytes, first, last });
+        }
+        let placed = place(&lives).ok_or_else(|| Error::argument("the model's arrays are too large"))?;
+        Ok(Some((placed.0, placed.1.next_multiple_of(ALIGN))))
+    }
+
+    /// `if (...) `, where a step may have nothing to write.
+    pub fn condition(&self, step: &Step) -> Result<String> {
+        let arrays: Vec<_> = step.writes.iter().filter_map(|id| self.parts.plan.arrays.get(*id)).collect();
+        if arrays.iter().any(|a| self.has_elements(&a.shape)) {
+            return Ok(String::new());
+        }
+        let some =
+            arrays.iter().map(|a| Ok(format!("{} != 0", self.elements(&a.shape)?))).collect::<Result<Vec<_>>>()?;
+        Ok(format!("if ({}) ", if some.is_empty() { "0".to_string() } else { some.join(" || ") }))
+    }
+
+    /// What an argument of a step is.
+    pub fn argument(&self, arg: &StepArg, placed: &Option<(Vec<u64>, u64)>) -> Result<Place> {
+        match arg {
+            StepArg::Array(id) => self.place(*id, placed),
+            StepArg::Symbol(s) => {
+                let name = self.symbols.get(s.0 as usize).ok_or_else(|| bug("a symbol vanished"))?;
+                Ok(Place::Symbol(name.clone()))
+            }
+        }
+    }
+
+    fn place(&self, id: ArrayId, placed: &Option<(Vec<u64>, u64)>) -> Result<Place> {
+        let array = self.parts.plan.arrays.get(id).ok_or_else(|| bug("an array vanished"))?;
+        if let Some(at) = self.weights.at.get(&id) {
+            return Ok(Place::Weights(*at));
+        }
+        if let Some(at) = self.loaded.get(&id) {
+            return Ok(Place::Loaded(*at));
+        }
+        if let ArrayPlace::Input(i) = array.place {
+            let port = self.inputs.get(&i).ok_or_else(|| bug("an input has no place"))?;
+            return Ok(Place::Caller(port.name.clone()));
+        }
+        let output = self.parts.plan.outputs.iter().position(|o| *o == id);
+        if let Some(port) = output.and_then(|k| self.outputs.get(k)) {
+            return Ok(Place::Caller(port.name.clone()));
+        }
+        let number = self.temporary.get(&id).map(|(n, _)| *n).ok_or_else(|| bug("an array has no place"))?;
+        Ok(Place::Arena(match placed {
+            Some((at, _)) => at.get(number).copied().unwrap_or(0).to_string(),
+            None => format!("at[{number}]"),
+        }))
+    }
+
+    /// The outputs that no step writes in their place: their parameter, where they are copied from, and their bytes.
+    pub fn copies(&self, placed: &Option<(Vec<u64>, u64)>) -> Result<Vec<(&str, Place, String)>> {
+        let mut all = vec![];
+        let outputs = &self.parts.plan.outputs;
+        for (k, (port, id)) in self.outputs.iter().zip(outputs).enumerate() {
+            let array = self.parts.plan.arrays.get(*id).ok_or_else(|| bug("an array vanished"))?;
+            let first = outputs.iter().position(|o| o == id) == Some(k);
+            if array.place != ArrayPlace::Temp || !first {
+                all.push((port.name.as_str(), self.place(*id, placed)?, self.bytes(port.elem, &port.shape)?));
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// A mistake of this project.
+pub fn bug(what: &str) -> Error {
+    Error::Internal(what.to_string())
+}
