@@ -111,13 +111,19 @@ def transpose():
     yield (2, 2), dict(X=x, Y=np.zeros((n, m), np.float32), M=m, N=n), "Y", x.T, 0.0
 
 
-def attention():
+def attention(element=np.float32, tolerance=2e-6):
     heads, n, d = 2, 150, 64
-    q, k, v = f32(heads, n, d), f32(heads, n, d), f32(heads, n, d)
+    q, k, v = (f32(heads, n, d).astype(element) for _ in range(3))
     s = wide(q) @ wide(k).transpose(0, 2, 1) / np.sqrt(d)
     p = np.exp(s - s.max(axis=2, keepdims=True))
     want = p / p.sum(axis=2, keepdims=True) @ wide(v)
-    yield (3, 2), dict(Q=q, K=k, V=v, O=np.zeros_like(q), heads=heads, n=n), "O", want, 2e-6
+    out = np.zeros(q.shape, np.float32)
+    yield (3, 2), dict(Q=q, K=k, V=v, O=out, heads=heads, n=n), "O", want, tolerance
+
+
+def attention_f16():
+    # The weights are rounded to 11 bits, and sums of them are not.
+    yield from attention(np.float16, 5e-4)
 
 
 def histogram():

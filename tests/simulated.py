@@ -87,6 +87,7 @@ MODELS = [
 # Each example, with a launch that the simulator runs in a moment where the example's own has more blocks than that.
 EXAMPLES = {
     "attention": "--grid 1",
+    "attention_f16": "--grid 1",
     "batched_gemm": "--grid 1",
     "gemm": "--grid 2,1 --arg A=randn:f16[150x40] --arg B=randn:f16[40x100] --arg C=zeros:f32[150x100]"
     " --arg M=i32:150 --arg N=i32:100 --arg K=i32:40",

@@ -27,11 +27,24 @@ pub struct Sum<'a> {
 impl Sum<'_> {
     /// What its right operand is before it is converted.
     pub fn operand(&self, kernel: &Kernel) -> Option<DType> {
-        match kernel.vals.get(self.roles.b)?.ty {
-            Ty::Num(dtype) => Some(dtype),
-            Ty::Ptr(_) => None,
-        }
+        let before = widened(kernel, self.inside.iter().copied(), self.y).map(|(from, _)| from);
+        number(kernel, before.unwrap_or(self.roles.b))
     }
+}
+
+fn number(kernel: &Kernel, val: ValId) -> Option<DType> {
+    match kernel.vals.get(val)?.ty {
+        Ty::Num(dtype) => Some(dtype),
+        Ty::Ptr(_) => None,
+    }
+}
+
+/// What a value was before it was converted to a wider type, where that is how it is made, and the conversion.
+fn widened<'s>(kernel: &Kernel, mut list: impl Iterator<Item = &'s Stmt>, value: ValId) -> Option<(ValId, ScalarOp)> {
+    let made = list.find(|s| walk::def(s) == Some(value))?;
+    let Stmt::Let { op: op @ (ScalarOp::FToF { .. } | ScalarOp::ExtI { .. }), args, .. } = made else { return None };
+    let [Opnd::Val(from)] = args[..] else { return None };
+    (number(kernel, from)?.bytes() < number(kernel, value)?.bytes()).then_some((from, *op))
 }
 
 /// The loops of one sum.
@@ -309,6 +322,8 @@ pub fn or_outside(kernel: &mut Kernel, conds: Vec<Cond>, cond: Opnd, out: &mut V
 pub struct Build<'a> {
     pub kernel: &'a mut Kernel,
     pub facts: Facts,
+    /// Operands that are computed lie in their tiles as they are before they are converted to a wider type.
+    pub narrow: bool,
 }
 
 /// One axis of a tile: how long it is.
@@ -356,15 +371,22 @@ impl Build<'_> {
             let role = at.and_then(|at| copy.get(at)).and_then(walk::def).ok_or("an operand is not loaded")?;
             return Ok(Operand { stmts: copy, role });
         }
-        let Some(Ty::Num(dtype)) = self.kernel.vals.get(value).map(|v| v.ty) else {
+        let wide = widened(self.kernel, list.iter(), value).filter(|_| self.narrow);
+        let (narrow, list) = match wide {
+            Some((from, _)) => (from, list.into_iter().filter(|s| walk::def(s) != Some(value)).collect()),
+            None => (value, list),
+        };
+        let to = number(self.kernel, value);
+        let (Some(dtype), Some(to)) = (number(self.kernel, narrow), to) else {
             return Err("an operand is an address".to_string());
         };
+        let value = narrow;
         let (name, at) = if left { ("a", "i") } else { ("b", "j") };
         let (p, q) = (self.axis(at, own.1), self.axis("kk", kk.1));
         let shape = if left { vec![own.1, kk.1] } else { vec![kk.1, own.1] };
         let buf = self.kernel.bufs.push(Buf::new(name, Ty::Num(dtype), shape));
         let frame = frame(self, p, q);
-        let mut list = list;
+        let mut list: Vec<Stmt> = list;
         let value = self.pad(&frame, value, dtype, &mut list);
         let index = |own: AxisId, kk: AxisId| {
             let (own, kk) = (Ix::Axis(own), Ix::Axis(kk));
@@ -375,7 +397,12 @@ impl Build<'_> {
         out.push(Stmt::Local { buf });
         let order = if left { [(p, own.1), (q, kk.1)] } else { [(q, kk.1), (p, own.1)] };
         out.push(nested(&order, copy));
-        Ok(self.read(buf, dtype, index(own.0, kk.0)))
+        let mut read = self.read(buf, dtype, index(own.0, kk.0));
+        if let Some((_, op)) = wide {
+            let dst = self.kernel.vals.push(Val { ty: Ty::Num(to), name: "x".into() });
+            read.stmts.push(Stmt::Let { dst, op, args: vec![Opnd::Val(read.role)] });
+        }
+        Ok(read)
     }
 
     /// An operand that lies in a buffer.

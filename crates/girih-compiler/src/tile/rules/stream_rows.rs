@@ -188,7 +188,7 @@ fn cut(kernel: &mut Kernel, target: &Target, nest: &StreamNest<'_>) -> Result<St
     let grid = [(x, m.blocks(&facts)), (y, Ix::Const(1)), (z, batch.extent.clone())];
     let outer = Outer { grid, stretch, stretches: keys.blocks(&facts) };
     outer.enter(&mut facts);
-    let mut b = Build { kernel, facts };
+    let mut b = Build { kernel, facts, narrow: false };
     let cuts = Cuts { m, keys, n, depth, batch, outer };
 
     // The state of the rows.

@@ -14,6 +14,7 @@ use crate::tile::edit;
 use crate::tile::matrix;
 use crate::tile::open::*;
 use crate::tile::rules::site_of;
+use crate::tile::target::Capability;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "tileify",
@@ -131,7 +132,10 @@ impl<'a> Tiling<'a> {
         let grid = [(x, m.blocks(&facts)), (y, n.blocks(&facts)), (z, batch.extent.clone())];
         let outer = Outer { grid, stretch, stretches: k.blocks(&facts) };
         outer.enter(&mut facts);
-        Ok(Tiling { b: Build { kernel, facts }, cuts: Cuts { m, n, k, batch, outer } })
+        Ok(Tiling {
+            b: Build { kernel, facts, narrow: ctx.target.has(Capability::Threads) },
+            cuts: Cuts { m, n, k, batch, outer },
+        })
     }
 
     /// What the tiles cost a GPU; `None` where extents or the machine's numbers are not known.
