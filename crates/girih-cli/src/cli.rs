@@ -170,6 +170,12 @@ pub struct SimArgs {
     /// Stop a kernel whose threads together run more than N statements, and say where.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_steps: Option<u64>,
+    /// Write the report of the first schedule as a page with pictures: banks, a timeline of warps, the source line by line.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// With --html: beside it the same run with this knob, `pad_smem=0`; may be repeated.
+    #[arg(long, value_name = "K=V", value_parser = knob, requires = "html")]
+    pub against: Vec<(String, i64)>,
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,

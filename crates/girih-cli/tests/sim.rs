@@ -161,6 +161,68 @@ fn one_block_of_each_kernel_of_a_model() {
     assert!(blocks(&[]) > 1);
 }
 
+/// Padding, beside the run without it: the numbers, the pictures, and the source.
+#[test]
+fn a_page_shows_what_a_knob_buys() {
+    let lab = Lab::new("sim-page");
+    let column = "torch.randn(64, 64).transpose(0, 1) @ torch.randn(64, 64)";
+    let page = lab.path("page.html");
+    let file = page.as_str();
+    let args = ["sim", "-c", column, "--target", "sm_80", "--seed", "0", "--html", file];
+    expect(&lab.girih(&[&args[..], &["--against", "tensor_core=0", "--against", "unroll=0"]].concat()), 0, "");
+    let text = std::fs::read_to_string(&page).expect("it is written");
+    for part in [
+        "<!doctype html>",
+        "<h2>k_matmul</h2>",
+        "<th>tensor_core=0 unroll=0</th><th>as chosen</th><th>change</th>",
+        "wavefronts of shared memory",
+        "<h3>Global memory by array</h3>",
+        "aria-label=\"What ",
+        "aria-label=\"Banks that lanes touch\"",
+        "__syncthreads();",
+    ] {
+        assert!(text.contains(part), "{part} is not in the page");
+    }
+    assert_eq!(text.matches("<svg").count(), text.matches("</svg>").count());
+    for outside in ["<script", "http:", "https:", "<link", "<img"] {
+        assert!(!text.contains(outside), "{outside}");
+    }
+    // Written anew, and without anything beside it.
+    expect(&lab.girih(&args), 0, "");
+    let alone = std::fs::read_to_string(&page).expect("it is written");
+    assert!(!alone.contains("<th>change</th>") && alone.len() < text.len());
+    let nowhere = lab.path("no/such/page.html");
+    expect(&lab.girih(&["sim", "-c", column, "--seed", "0", "--html", &nowhere]), 1, "cannot be written");
+    expect(&lab.girih(&["sim", "-c", column, "--against", "tma=0"]), 2, "--html");
+    expect(&lab.girih(&["sim", "-c", column, "--html", file, "--against", "pad_sme=0"]), 2, "pad_smem");
+}
+
+/// A browser that is there shows the page: its document has the pictures, and nothing is said to be wrong.
+#[test]
+fn a_browser_shows_the_page() {
+    let browsers = ["chromium", "chromium-browser", "google-chrome"];
+    let there =
+        |name: &&&str| std::process::Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success());
+    let Some(browser) = browsers.iter().find(there) else {
+        eprintln!("skipped: none of {} is installed", browsers.join(", "));
+        return;
+    };
+    let lab = Lab::new("sim-browser");
+    let page = lab.path("page.html");
+    let file = page.as_str();
+    let o = lab.girih(&["sim", "-c", "torch.randn(64, 64) @ torch.randn(64, 64)", "--seed", "0", "--html", file]);
+    expect(&o, 0, "");
+    let shown = std::process::Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", lab.path("profile")))
+        .arg(format!("file://{file}"))
+        .output()
+        .expect("it starts");
+    let (dom, said) = (String::from_utf8_lossy(&shown.stdout), String::from_utf8_lossy(&shown.stderr));
+    assert!(dom.contains("k_matmul") && dom.matches("<svg").count() >= 2, "{said}");
+    assert!(!said.contains("CONSOLE"), "{said}");
+}
+
 /// Products of small whole numbers, which tf32 holds, by rows and by columns of both operands.
 #[test]
 fn tf32_multiplies_f32_on_the_matrix_unit() {

@@ -110,6 +110,8 @@ pub struct Options {
     pub announce: Option<Announce>,
     /// Statements that all threads of a simulated kernel may run together; some 69 billion when absent.
     pub steps: Option<u64>,
+    /// Keep in the simulator's reports what pictures are drawn of.
+    pub record: bool,
 }
 
 impl std::fmt::Debug for Options {

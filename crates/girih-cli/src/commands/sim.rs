@@ -5,6 +5,7 @@
 //!
 //! Exit codes: 3 where anything was found or a run was stopped, 1 where a budget was exceeded.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use girih::sim::{Counts, Finding, Policy, Report, Requests, Statement};
@@ -18,11 +19,15 @@ use crate::failure::Failure;
 use crate::render::Source;
 use crate::{columns, source};
 
+mod page;
+
 /// What was seen of a kernel in one run, with the line of its CUDA for each row and for each finding.
 struct Seen {
     report: Report,
     /// By row of the report.
     cuda: Vec<Option<u32>>,
+    /// The CUDA, where it is asked for.
+    source: Option<String>,
 }
 
 /// What the kernels of a run leave, in its order.
@@ -51,14 +56,15 @@ pub fn run(args: &SimArgs) -> Result<(), Failure> {
         None => Some(source::program(source::file(&args.kernel)?)?),
     };
 
+    let once = |seed: u64, knobs: &[(String, i64)]| match (&given, &program) {
+        (Some(given), _) => of_model(args, given, seed, knobs),
+        (None, Some((source, program))) => of_program(args, source, program, seed, knobs),
+        (None, None) => Err(Failure::usage("name a file")),
+    };
     let (mut told, mut failed, mut over) = (Told::default(), false, vec![]);
     let mut as_json = vec![];
     for seed in schedules {
-        let Outcome { seen, error } = match (&given, &program) {
-            (Some(given), _) => of_model(args, given, seed)?,
-            (None, Some((source, program))) => of_program(args, source, program, seed)?,
-            (None, None) => return Err(Failure::usage("name a file")),
-        };
+        let Outcome { seen, error } = once(seed, &[])?;
         if girih::interrupted() {
             return Err(girih::Error::Interrupted.into());
         }
@@ -71,6 +77,14 @@ pub fn run(args: &SimArgs) -> Result<(), Failure> {
         failed |= seen.iter().any(|s| !s.report.is_clean());
         if seed == first {
             over = seen.iter().flat_map(|s| over_budget(args, s)).collect();
+            if let Some(file) = &args.html {
+                let before = if args.against.is_empty() { None } else { Some(once(seed, &args.against)?) };
+                if let Some(Failure::Said(_)) | None = before.as_ref().and_then(|b| b.error.as_ref()) {
+                    write_page(args, file, &seen, before.as_ref().map(|b| &b.seen[..]))?;
+                } else if let Some(failure) = before.and_then(|b| b.error) {
+                    return Err(failure);
+                }
+            }
         }
         match args.json {
             true => as_json.push(json!({
@@ -96,14 +110,31 @@ pub fn run(args: &SimArgs) -> Result<(), Failure> {
     }
 }
 
+/// Writes the page of a run, beside that of other knobs.
+fn write_page(args: &SimArgs, file: &Path, seen: &[Seen], before: Option<&[Seen]>) -> Result<(), Failure> {
+    let said = |knobs: &[(String, i64)]| knobs.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" ");
+    let own = if args.kernel.knobs.is_empty() { "as chosen".to_string() } else { said(&args.kernel.knobs) };
+    let after = page::Variant { name: own, seen };
+    let before = before.map(|seen| page::Variant { name: said(&args.against), seen });
+    let what =
+        args.kernel.expression.as_deref().or(args.kernel.file.as_deref().and_then(|f| f.to_str())).unwrap_or("kernels");
+    let target = args.kernel.target.as_ref().map_or(String::new(), |t| format!(" for {t}"));
+    let text = page::page(&format!("{what}{target}"), &after, before.as_ref());
+    let failed = |e| Failure::from(girih::Error::file(file, format!("cannot be written: {e}")));
+    girih::files::write_whole(file, text.as_bytes()).map_err(failed)
+}
+
 /// The options of a run under one schedule, whose reports are gathered.
-fn options(args: &SimArgs, seed: u64) -> Result<(Options, Gathered), Failure> {
+fn options(args: &SimArgs, seed: u64, knobs: &[(String, i64)]) -> Result<(Options, Gathered), Failure> {
     let gathered = Gathered::default();
     let into = gathered.clone();
     let mut options = source::options(&args.kernel)?;
     options.device = Device::Sim;
     options.block = args.launch.block;
     options.seed = seed;
+    options.knobs.extend(knobs.iter().cloned());
+    options.record = args.html.is_some() && seed == args.seed.unwrap_or(0);
+    let record = options.record;
     options.steps = args.max_steps;
     if seed != args.seed.unwrap_or(0) {
         // The first schedule has told how large the kernels are.
@@ -112,7 +143,8 @@ fn options(args: &SimArgs, seed: u64) -> Result<(Options, Gathered), Failure> {
     options.watcher = Some(Arc::new(move |simulated: &Simulated<'_>| {
         let report = simulated.report.clone();
         let cuda = report.rows.iter().map(|r| simulated.cuda_line(r.statement.number)).collect();
-        into.lock().unwrap_or_else(PoisonError::into_inner).push(Seen { report, cuda });
+        let source = simulated.cuda().filter(|_| record).map(String::from);
+        into.lock().unwrap_or_else(PoisonError::into_inner).push(Seen { report, cuda, source });
     }));
     Ok((options, gathered))
 }
@@ -122,16 +154,22 @@ fn outcome(gathered: &Mutex<Vec<Seen>>, ended: girih::Result<()>, source: &Sourc
     Outcome { seen, error: ended.err().map(Failure::within(source)) }
 }
 
-fn of_program(args: &SimArgs, source: &Source, program: &Program, seed: u64) -> Result<Outcome, Failure> {
-    let (options, gathered) = options(args, seed)?;
+fn of_program(
+    args: &SimArgs,
+    source: &Source,
+    program: &Program,
+    seed: u64,
+    knobs: &[(String, i64)],
+) -> Result<Outcome, Failure> {
+    let (options, gathered) = options(args, seed, knobs)?;
     let kernel = source::choose(source, program, args.kernel.entry.as_deref())?.with_options(options);
     let (grid, mut arguments) = run::launch(source, &kernel, &args.launch)?;
     let ended = kernel.launch(grid, &mut arguments.views()).map(drop);
     Ok(outcome(&gathered, ended, source))
 }
 
-fn of_model(args: &SimArgs, given: &Given, seed: u64) -> Result<Outcome, Failure> {
-    let (options, gathered) = options(args, seed)?;
+fn of_model(args: &SimArgs, given: &Given, seed: u64, knobs: &[(String, i64)]) -> Result<Outcome, Failure> {
+    let (options, gathered) = options(args, seed, knobs)?;
     let (model, arguments) = model::run::opened(given, &args.kernel, &args.launch, options)?;
     let ended = model.prepare(&arguments.arrays(), &arguments.extents()).and_then(|mut prepared| prepared.run());
     Ok(outcome(&gathered, ended, &given.source()))

@@ -33,6 +33,11 @@ impl Simulated<'_> {
         let lines = &self.cuda?.lines;
         lines.iter().find(|l| l.statement == statement as usize).map(|l| l.line)
     }
+
+    /// The kernel's CUDA.
+    pub fn cuda(&self) -> Option<&str> {
+        self.cuda.map(|unit| unit.text.as_str())
+    }
 }
 
 /// Runs a launch under the schedule that the options' seed means.
@@ -50,6 +55,7 @@ pub(crate) fn kernel(
     })?;
     let mut simulation = sim::Options::of_seed(options.seed);
     simulation.steps = options.steps.unwrap_or(simulation.steps);
+    simulation.record = options.record;
     let grid = lowered.kernel.blocks(&launch.args).unwrap_or(launch.grid.map(i64::from));
     let blocks = match launch.only_block {
         Some(_) => 1,

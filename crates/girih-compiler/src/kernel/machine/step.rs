@@ -36,7 +36,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
             return Ok(Flow::Stopped);
         };
         let statement = program.statements[here as usize];
-        self.watch.ran(block.id, statement, mask.count_ones())?;
+        self.watch.ran(block.id, warp as u32, statement, mask.count_ones())?;
         let at = At { block: block.id, statement, warp, lanes: mask, lasts: false };
         match inst {
             Inst::Barrier => {

@@ -166,8 +166,8 @@ pub(in crate::kernel) trait Watch {
     fn wants_touches(&self) -> bool;
     /// A block of so many warps begins; its scratch lies in memory at an address, where it has one.
     fn begin(&mut self, local: &mut Self::Local, block: [u32; 3], warps: u32, scratch: Option<(u64, u64)>);
-    /// So many lanes run a statement; the error ends the run.
-    fn ran(&mut self, block: [u32; 3], statement: u32, lanes: u32) -> Result<(), Trap>;
+    /// So many lanes of a warp run a statement; the error ends the run.
+    fn ran(&mut self, block: [u32; 3], warp: u32, statement: u32, lanes: u32) -> Result<(), Trap>;
     fn touched(&mut self, local: &mut Self::Local, touch: &Touch<'_>);
     /// Copies have ended, for the thread that waited.
     fn landed(&mut self, local: &mut Self::Local, landing: &Landing<'_>);
@@ -196,7 +196,7 @@ impl Watch for Quiet {
         false
     }
     fn begin(&mut self, _: &mut (), _: [u32; 3], _: u32, _: Option<(u64, u64)>) {}
-    fn ran(&mut self, _: [u32; 3], _: u32, _: u32) -> Result<(), Trap> {
+    fn ran(&mut self, _: [u32; 3], _: u32, _: u32, _: u32) -> Result<(), Trap> {
         Ok(())
     }
     fn touched(&mut self, _: &mut (), _: &Touch<'_>) {}

@@ -6,6 +6,7 @@
 //! * [`clock`]: which accesses are ordered    * [`shadow`]: who wrote and read each place    * [`observer`]: the watch itself
 //! * [`count`]: banks, sectors                * [`instruction`]: kinds of statements         * [`finding`]: what is wrong,
 //!   in words                                 * [`report`]: all of it                * [`size`]: how long it takes, before
+//! * [`recording`]: what is kept for pictures
 //!
 //! ```text
 //! store tile[tx] = x                 read-after-write: a race in shared memory: a thread reads what another thread has
@@ -25,6 +26,7 @@ mod count;
 mod finding;
 mod instruction;
 mod observer;
+mod recording;
 mod report;
 mod shadow;
 mod size;
@@ -44,6 +46,7 @@ pub use super::machine::Policy;
 pub use count::{Counts, Requests};
 pub use finding::{Finding, Kind, Statement, Thread};
 pub use instruction::Instruction;
+pub use recording::{Bin, Flight, Recording, Request, Timeline};
 pub use report::{Report, Row};
 pub use size::Size;
 
@@ -59,11 +62,13 @@ pub struct Options {
     pub counts: bool,
     /// Statements that all threads together may run.
     pub steps: u64,
+    /// Keep what pictures are drawn of.
+    pub record: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { policy: Policy::RoundRobin, seed: 0, races: true, counts: true, steps: 1 << 36 }
+        Options { policy: Policy::RoundRobin, seed: 0, races: true, counts: true, steps: 1 << 36, record: false }
     }
 }
 
@@ -120,6 +125,7 @@ pub fn run(
         watched_all: !observer.global.full,
         untold: observer.found.untold,
         stopped: ended.err().map(|trap| (trap, at)),
+        recording: observer.recorder.map(|r| Box::new(r.made)),
         findings: observer.found.told(&texts, kernel, memory, launch.grid),
         ..Report::empty(kernel, options)
     };

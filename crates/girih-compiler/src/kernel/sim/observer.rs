@@ -6,6 +6,7 @@ use super::Options;
 use super::clock::{Clock, Known, Stamp};
 use super::count::{Counts, SECTOR, sectors};
 use super::finding::{Bad, Found, Kind};
+use super::recording::{Recorder, Request};
 use super::shadow::{Cell, Pages};
 use crate::base::Code;
 use crate::base::banks::{BANK_BYTES, wavefronts};
@@ -33,6 +34,7 @@ pub(super) struct Observer<'a> {
     /// Bytes of a place of shared memory and of global memory, as powers of two.
     shared_unit: u32,
     global_unit: u32,
+    pub recorder: Option<Recorder>,
 }
 
 /// What is kept of a block under way.
@@ -81,6 +83,7 @@ impl<'a> Observer<'a> {
             released: FxHashMap::default(),
             shared_unit,
             global_unit: sizes.min().unwrap_or(0),
+            recorder: options.record.then(|| Recorder::new(kernel)),
         }
     }
 
@@ -88,7 +91,14 @@ impl<'a> Observer<'a> {
         let Some(counts) = self.counts.get_mut(touch.statement as usize) else { return };
         let bytes = u64::from(touch.bytes) * u64::from(touch.lanes.count_ones());
         match touch.shared {
-            true => counts.shared.add(bytes, wavefronts(touch.address, touch.lanes, touch.bytes)),
+            true => {
+                let (taken, least) = wavefronts(touch.address, touch.lanes, touch.bytes);
+                counts.shared.add(bytes, (taken, least));
+                if let (Some(r), Ok(address)) = (&mut self.recorder, touch.address.try_into()) {
+                    let Touch { lanes, bytes, .. } = *touch;
+                    r.requested(touch.statement, Request { address, lanes, bytes, taken, least });
+                }
+            }
             false => counts.global.add(bytes, sectors(touch.address, touch.lanes, touch.bytes)),
         }
     }
@@ -209,6 +219,9 @@ impl Watch for Observer<'_> {
         let number = x.wrapping_add(gx.wrapping_mul(y.wrapping_add(gy.wrapping_mul(z))));
         self.blocks += 1;
         local.block = block;
+        if let Some(r) = &mut self.recorder {
+            r.begin(block, warps);
+        }
         let mbarriers = self.kernel.mbarriers() as u32;
         local.clock.begin(number.wrapping_add(1), warps, mbarriers);
         local.released.clear();
@@ -224,7 +237,10 @@ impl Watch for Observer<'_> {
     }
 
     #[inline]
-    fn ran(&mut self, block: [u32; 3], statement: u32, lanes: u32) -> Result<(), Trap> {
+    fn ran(&mut self, block: [u32; 3], warp: u32, statement: u32, lanes: u32) -> Result<(), Trap> {
+        if let Some(r) = &mut self.recorder {
+            r.ran(block, warp, statement);
+        }
         self.steps += u64::from(lanes);
         if self.steps > self.options.steps {
             self.exhausted = Some(statement);
@@ -246,6 +262,9 @@ impl Watch for Observer<'_> {
         if self.options.counts {
             self.count(touch);
         }
+        if let Some(r) = self.recorder.as_mut().filter(|_| touch.lasts && touch.shared) {
+            r.takes_off(local.block, touch.warp, touch.statement);
+        }
         if self.options.races {
             if self.kernel.threads > 1 {
                 self.aligned(local, touch);
@@ -256,6 +275,9 @@ impl Watch for Observer<'_> {
     }
 
     fn landed(&mut self, local: &mut Local, landing: &Landing<'_>) {
+        if let Some(r) = &mut self.recorder {
+            r.lands(local.block, landing.warp, landing.statement);
+        }
         if !self.options.races {
             return;
         }
@@ -277,6 +299,12 @@ impl Watch for Observer<'_> {
 
     fn boxed(&mut self, local: &mut Local, boxed: &Boxed<'_>, landed: Option<u32>) {
         let Boxed { statement, thread, mbarrier, to, bytes, elem, runs } = *boxed;
+        if let Some(r) = &mut self.recorder {
+            match landed {
+                None => r.takes_off(local.block, thread / WARP, statement),
+                Some(_) => r.lands(local.block, thread / WARP, statement),
+            }
+        }
         if self.options.counts
             && landed.is_none()
             && let Some(counts) = self.counts.get_mut(statement as usize)
@@ -380,6 +408,9 @@ impl Watch for Observer<'_> {
         match scope {
             Scope::Block => {
                 self.barriers += 1;
+                if let Some(r) = &mut self.recorder {
+                    r.met(local.block);
+                }
                 local.clock.barrier();
             }
             Scope::Warp(warp) if ordered => local.clock.meet(warp),

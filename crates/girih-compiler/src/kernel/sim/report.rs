@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::count::{Counts, Requests};
 use super::finding::{Finding, Statement};
-use super::{Instruction, Options, Policy};
+use super::{Instruction, Options, Policy, Recording};
 use crate::base::Code;
 use crate::base::launch::Trap;
 use crate::kernel::ir::Kernel;
@@ -42,6 +42,8 @@ pub struct Report {
     pub watched_all: bool,
     /// Why the run ended before its end, and where: an assertion, an interrupt, a deadlock, the limit of steps.
     pub stopped: Option<(Trap, Option<Statement>)>,
+    /// What pictures are drawn of, where it was kept.
+    pub recording: Option<Box<Recording>>,
 }
 
 impl Report {
@@ -98,6 +100,7 @@ impl Report {
             races: options.races,
             watched_all: true,
             stopped: None,
+            recording: None,
         }
     }
 }
