@@ -66,6 +66,7 @@ const OF_PLANS: &[Entry<Plan>] =
 /// The rules of single kernels, in the order they run.
 const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::promote_alloca::RULE, &[&[Threads]]),
+    (rules::unroll_batch::RULE, &[&[Threads]]),
     (rules::tileify::RULE, &[&[Caches, Workers], &[Threads]]),
     (rules::stream_rows::RULE, &[&[Caches, Workers]]),
     (rules::blockify::RULE, &[&[Workers]]),

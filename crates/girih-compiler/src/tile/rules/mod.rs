@@ -27,6 +27,7 @@ pub mod tensor_core;
 pub mod tileify;
 pub mod tma_copy;
 pub mod transpose;
+pub mod unroll_batch;
 pub mod vectorise;
 pub mod wide_access;
 

@@ -29,9 +29,13 @@ pub(super) fn stage(
         let load = &nest.reduce.body[*at];
         matches!(load, Stmt::Load { .. }) && walk::refs_of(load).vals_used.is_disjoint(&inside)
     };
+    let before = narrow(kernel, nest, operand);
+    let bytes = |v: ValId| element(kernel, v).map_or(0, |d| d.bytes());
     let (value, slice) = match operand.slice.iter().find(loaded) {
+        // What is rounded before it is multiplied takes less room than what is loaded.
+        _ if before.0 != operand.value && bytes(before.0) < bytes(role) => before,
         Some(at) if alone(at) => (role, vec![*at]),
-        _ => narrow(kernel, nest, operand),
+        _ => before,
     };
     let stmts: Vec<Stmt> = slice.iter().map(|&i| nest.reduce.body[i].clone()).collect();
     let facts = refs(&stmts);
