@@ -268,11 +268,11 @@ fn timeline(out: &mut String, r: &Recording) {
         out,
         "<text x=\"60\" y=\"{0}\">0</text><text x=\"{1}\" y=\"{0}\" text-anchor=\"end\">{steps} steps</text>\n</svg>\n<figcaption \
          class=\"note\">A step is a statement of a warp, not a time; loops and arrays of a thread take none. Where all threads meet, they \
-         go on together. A column is {2} steps, \
+         go on together. A column is {2}, \
          each kind as tall as its part of them.</figcaption></figure>",
         height - 3,
         WIDTH - 4.0,
-        t.width
+        if t.width == 1 { "one step".to_string() } else { format!("{} steps", t.width) }
     );
 }
 
