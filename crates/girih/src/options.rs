@@ -4,10 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use girih_compiler::base::launch::Assumptions;
+use girih_compiler::num::DType;
 use girih_compiler::pipeline;
 use girih_compiler::tile::knobs::Knobs;
 use girih_compiler::tile::target::Target;
 
+use crate::compile::widen;
 use crate::error::Error;
 use crate::launch::simulate::Simulated;
 use crate::system::machine;
@@ -127,6 +129,15 @@ impl std::fmt::Debug for Options {
 }
 
 impl Options {
+    /// How much rounding moves a number, at most, where the coarsest float type is this one: products in f32 are of tf32 where
+    /// the knob says so.
+    pub fn rounding(&self, coarsest: Option<DType>) -> f64 {
+        let on_gpu = matches!(self.device, Device::Sim);
+        let cut = on_gpu && self.knobs.iter().any(|(name, value)| name == "tf32" && *value != 0);
+        let eps = coarsest.map_or(0.0, widen::epsilon);
+        if cut && eps > 0.0 { eps.max(widen::epsilon(DType::TF32)) } else { eps }
+    }
+
     /// The defaults, as the environment changes them; [`VARIABLES`] says how. An error names the variable.
     pub fn from_env() -> Result<Options, String> {
         let get = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
