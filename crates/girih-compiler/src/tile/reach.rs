@@ -5,7 +5,7 @@
 //! ```text
 //! ix = index i - key
 //! in = ix >= 0                            -->      i
-//! score = select(in, s, -inf)
+//! score = select(seen, s, -inf)
 //! ```
 
 use crate::index::{Cmp, Ix};
@@ -93,6 +93,57 @@ impl<'a> Reach<'a> {
             (1, Cmp::Le) => Some(Ix::sub(Ix::Const(0), rest)),
             (1, Cmp::Lt) => Some(Ix::add(Ix::sub(Ix::Const(0), rest), strict())),
             _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tile::tests::kernel;
+
+    /// What keys a score leaves, where `lines` make the condition `in`.
+    fn last(lines: &str, otherwise: &str) -> Vec<String> {
+        let k = kernel(&format!(
+            "loop kernel k(x: ptr f32, y: ptr f32, n: i64):
+  for i in 0..8: free
+    for key in 0..8: serial
+      s: f32 = load x[key]
+{lines}
+      score: f32 = select(seen, s, {otherwise})
+      store y[i*8 + key] = score
+"
+        ));
+        let (mut axes, mut body) = (vec![], &k.body);
+        while let [Stmt::For(f)] = &body[..] {
+            axes.push(f.axis);
+            body = &f.body;
+        }
+        let stmts: Vec<&Stmt> = body.iter().collect();
+        let score = stmts.iter().rev().find_map(|s| walk::def(s)).unwrap();
+        let name =
+            |ix: &Ix| ix.eval(&|leaf| if *leaf == Ix::Axis(axes[0]) { 100 } else { leaf.as_const().unwrap_or(7) });
+        last_keys(&stmts, score, axes[1]).iter().map(|ix| name(ix).to_string()).collect()
+    }
+
+    #[test]
+    fn masks_of_positions_end_the_keys() {
+        for (lines, want) in [
+            ("      d: i64 = index i - key\n      seen: i1 = d >= 0", &["100"][..]),
+            ("      d: i64 = index i - key\n      seen: i1 = d > 0", &["99"]),
+            ("      d: i64 = index key - i*2\n      seen: i1 = d <= 3", &["203"]),
+            ("      seen: i1 = test key < i + n", &["106"]),
+            ("      d: i64 = index key\n      e: i64 = index i\n      seen: i1 = d < e", &["99"]),
+            (
+                "      d: i64 = index i - key\n      a: i1 = d >= 0\n      b: i1 = d <= 4\n      seen: i1 = a & b",
+                &["100"],
+            ),
+            ("      d: i64 = index i - key\n      seen: i1 = d <= 0", &[]),
+            ("      d: i64 = index i - key*2\n      seen: i1 = d >= 0", &[]),
+            ("      seen: i1 = s >= 0.0", &[]),
+        ] {
+            assert_eq!(last(lines, "-inf"), want, "{lines}");
+            assert!(last(lines, "0.0").is_empty(), "{lines}");
         }
     }
 }
