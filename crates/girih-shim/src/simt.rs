@@ -306,20 +306,20 @@ impl Encoded {
 fn encode(of: &Numbers, bytes_of: u64, steps: &[u32]) -> std::result::Result<Encoded, String> {
     let rank = of.dims.len();
     let inner = u64::from(of.extents[0]) * bytes_of;
-    let span = [inner + 1, 32, 64, 128][of.swizzle.clamp(0, 3) as usize];
-    if of.base % 16 != 0 {
+    let span = [u64::MAX, 32, 64, 128][of.swizzle.clamp(0, 3) as usize];
+    if !of.base.is_multiple_of(16) {
         return Err(format!("the address {:#x} is not a multiple of 16", of.base));
     }
     if let Some(n) = of.dims.iter().find(|n| !(1..=1 << 32).contains(*n)) {
         return Err(format!("an extent of {n} is not from 1 to 2^32"));
     }
-    if let Some(n) = of.strides.iter().find(|n| *n % 16 != 0 || **n >= 1 << 40) {
+    if let Some(n) = of.strides.iter().find(|n| !n.is_multiple_of(16) || **n >= 1 << 40) {
         return Err(format!("a stride of {n} bytes is no multiple of 16 below 2^40"));
     }
     if let Some(n) = of.extents.iter().find(|n| !(1..=256).contains(*n)) {
         return Err(format!("a box of {n} elements along a dimension is not from 1 to 256"));
     }
-    if inner % 16 != 0 || inner > span.max(inner * u64::from(of.swizzle == 0)) || steps.iter().any(|s| *s != 1) {
+    if !inner.is_multiple_of(16) || inner > span || steps.iter().any(|s| *s != 1) {
         return Err(format!("rows of {inner} bytes do not fit the swizzle"));
     }
     let mut words = [0u64; 16];

@@ -224,7 +224,7 @@ impl Options {
         let simulated = || self.simulated.clone().or_else(|| Target::named(SIMULATED));
         let own = || match self.device {
             Device::Sim => simulated(),
-            Device::Cuda => cuda::device::Device::get().ok().and_then(|d| Target::named(d.target)).or_else(simulated),
+            Device::Cuda => cuda::device::Device::found().ok().and_then(|d| Target::named(d.target)).or_else(simulated),
             Device::Cpu | Device::Eval => None,
         };
         self.target.clone().or_else(own).unwrap_or_else(|| machine::target(self.thread_count()))
@@ -233,7 +233,7 @@ impl Options {
     /// Refuses a target that the device does not run.
     pub(crate) fn check_device(&self) -> crate::Result<()> {
         if self.device == Device::Cuda {
-            cuda::device::Device::get()?;
+            cuda::device::Device::found()?;
         }
         // What the device takes where nothing was chosen; a launch does not ask the machine what it is.
         let Some(target) = &self.target else { return Ok(()) };
@@ -260,10 +260,14 @@ impl Options {
 const SIMULATED: &str = "sm_90a";
 
 /// The variables of the environment that mean something to the library, and what.
-pub const VARIABLES: [(&str, &str); 7] = [
+pub const VARIABLES: [(&str, &str); 8] = [
     ("GIRIH_DEVICE", "where to run: cpu; eval, the reference evaluator; sim, the simulator of a GPU; or cuda, a GPU"),
     ("GIRIH_THREADS", "worker threads, 1 to 1024; one per core by default"),
     ("GIRIH_CHECK", "1 checks every memory access of native code, 0 does not"),
+    (
+        "GIRIH_CUDA_DRIVER",
+        "the driver of the device cuda; by default libcuda.so.1 where the system looks for it. girih-shim has one that simulates a GPU",
+    ),
     ("GIRIH_CC", "the C compiler's command; by default that of CC, or else cc, gcc, clang or `zig cc`"),
     ("GIRIH_CACHE_DIR", "the folder of compiled kernels; by default girih in XDG_CACHE_HOME or in ~/.cache"),
     (

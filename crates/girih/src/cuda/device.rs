@@ -28,11 +28,6 @@ pub struct Device {
     modules: Mutex<BTreeMap<String, Arc<Module>>>,
 }
 
-// SAFETY: contexts and modules of the driver may be used from any thread.
-unsafe impl Send for Device {}
-// SAFETY: as above; what changes is behind a lock.
-unsafe impl Sync for Device {}
-
 /// The target whose machine code a compute capability runs.
 pub fn target_of(capability: (u32, u32)) -> Option<&'static str> {
     match capability {
@@ -50,12 +45,20 @@ impl Device {
     /// # Errors
     /// [`Error::NoDriver`], [`Error::NoDevice`].
     pub fn get() -> Result<&'static Device> {
-        static DEVICE: OnceLock<Result<Device>> = OnceLock::new();
-        let device = DEVICE.get_or_init(Device::open).as_ref().map_err(Error::clone)?;
+        let device = Device::found()?;
         let driver = device.driver;
         // SAFETY: the context was retained and stays.
         driver.expect("cuCtxSetCurrent", unsafe { (driver.functions.set_context)(device.context) })?;
         Ok(device)
+    }
+
+    /// The device of this process.
+    ///
+    /// # Errors
+    /// As of [`Device::get`].
+    pub fn found() -> Result<&'static Device> {
+        static DEVICE: OnceLock<Result<Device>> = OnceLock::new();
+        DEVICE.get_or_init(Device::open).as_ref().map_err(Error::clone)
     }
 
     fn open() -> Result<Device> {
@@ -70,7 +73,7 @@ impl Device {
             if count < 1 {
                 return Err(none("the driver finds no GPU".to_string()));
             }
-            let (mut number, mut context, mut name) = (0, std::ptr::null_mut(), [0 as std::ffi::c_char; 128]);
+            let (mut number, mut context, mut name) = (0, 0, [0 as std::ffi::c_char; 128]);
             driver.expect("cuDeviceGet", (f.device)(&mut number, 0))?;
             driver.expect("cuDeviceGetName", (f.device_name)(name.as_mut_ptr(), name.len() as c_int, number))?;
             let bytes: Vec<u8> = name.iter().map(|c| *c as u8).take_while(|c| *c != 0).collect();
@@ -102,7 +105,7 @@ impl Device {
             return Ok(found.clone());
         }
         let image = image()?;
-        let mut handle = std::ptr::null_mut();
+        let mut handle = 0;
         // SAFETY: the image is a whole one.
         let status = unsafe { (self.driver.functions.load)(&mut handle, image.as_ptr().cast()) };
         self.driver.expect("cuModuleLoadData", status)?;
@@ -138,12 +141,12 @@ impl Device {
             && kind == ON_DEVICE
     }
 
-    /// Waits for all that a stream does; null is that of the device.
+    /// Waits for all that a stream does; 0 is that of the device.
     ///
     /// # Errors
     /// A kernel failed.
     pub fn synchronize(&self, stream: Handle) -> Result<()> {
-        // SAFETY: the stream is the caller's, or null.
+        // SAFETY: the stream is the caller's, or 0.
         self.driver.expect("cuStreamSynchronize", unsafe { (self.driver.functions.synchronize)(stream) })
     }
 }
@@ -155,11 +158,6 @@ pub struct Module {
     functions: Mutex<BTreeMap<String, usize>>,
 }
 
-// SAFETY: as of `Device`.
-unsafe impl Send for Module {}
-// SAFETY: as of `Device`.
-unsafe impl Sync for Module {}
-
 impl Module {
     /// A kernel that may have so much dynamic shared memory.
     ///
@@ -168,10 +166,10 @@ impl Module {
     pub fn function(&self, name: &str, shared: u64) -> Result<Handle> {
         let mut functions = self.functions.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(found) = functions.get(name) {
-            return Ok(*found as Handle);
+            return Ok(*found);
         }
         let driver = self.device.driver;
-        let mut function = std::ptr::null_mut();
+        let mut function = 0;
         let text = c_string(name);
         // SAFETY: the module is loaded; the name ends in zero.
         let status = unsafe { (driver.functions.function)(&mut function, self.handle, text.as_ptr()) };
@@ -181,7 +179,7 @@ impl Module {
             let status = unsafe { (driver.functions.set_attribute)(function, DYNAMIC_SHARED, shared as c_int) };
             driver.expect("cuFuncSetAttribute", status)?;
         }
-        functions.insert(name.to_string(), function as usize);
+        functions.insert(name.to_string(), function);
         Ok(function)
     }
 

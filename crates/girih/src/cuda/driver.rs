@@ -16,8 +16,8 @@ use super::{Error, Result};
 pub const VARIABLE: &str = "GIRIH_CUDA_DRIVER";
 const NAME: &str = "libcuda.so.1";
 
-/// A context, module, function, stream or event; the driver's own.
-pub type Handle = *mut c_void;
+/// A context, module, function, stream or event: an address of the driver's own.
+pub type Handle = usize;
 /// An address on the device.
 pub type Address = u64;
 /// 0 is success.

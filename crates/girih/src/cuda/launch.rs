@@ -31,11 +31,6 @@ pub struct Loaded {
     globals: Vec<Option<(u64, u64)>>,
 }
 
-// SAFETY: functions of the driver may be used from any thread.
-unsafe impl Send for Loaded {}
-// SAFETY: as above.
-unsafe impl Sync for Loaded {}
-
 /// Compiles a kernel, or finds it on disk, and loads it.
 ///
 /// # Errors
@@ -67,11 +62,18 @@ pub fn load(lowered: &Lowered, options: &Options, cache: &Cache) -> Result<Loade
     Ok(Loaded { device, function, threads: entry.threads, shared: entry.dynamic_shared, globals })
 }
 
-/// Runs a launch on the host's and the device's memory and waits for it; the seconds that the kernel took.
+/// Runs a launch on the host's and the device's memory, on a stream if one is given. Waits for it, unless it is on a stream and
+/// nothing comes back to the host; gives the seconds that the kernel took, as far as somebody waited.
 ///
 /// # Errors
 /// The driver's; a block alone, which only the simulator runs.
-pub fn run(loaded: &Loaded, lowered: &Lowered, launch: &Launch, memory: &mut dyn HostMemory) -> Result<f64> {
+pub fn run(
+    loaded: &Loaded,
+    lowered: &Lowered,
+    launch: &Launch,
+    memory: &mut dyn HostMemory,
+    on: Option<u64>,
+) -> Result<f64> {
     if launch.only_block.is_some() {
         return Err(Error::argument("a block alone runs on the simulator: `--device sim`"));
     }
@@ -83,8 +85,13 @@ pub fn run(loaded: &Loaded, lowered: &Lowered, launch: &Launch, memory: &mut dyn
     }
     arrays.copy_in(memory)?;
     let grid = lowered.kernel.blocks(&launch.args).unwrap_or(launch.grid.map(i64::from));
-    let timer = Timer::start(device, std::ptr::null_mut())?;
-    start(loaded, lowered, grid, &arrays.args, std::ptr::null_mut())?;
+    let stream = on.unwrap_or(0) as Handle;
+    if on.is_some() && arrays.copied.is_empty() && globals().next().is_none() {
+        start(loaded, lowered, grid, &arrays.args, stream)?;
+        return Ok(0.0);
+    }
+    let timer = Timer::start(device, stream)?;
+    start(loaded, lowered, grid, &arrays.args, stream)?;
     let seconds = timer.stop()?;
     for (at, (from, bytes)) in globals() {
         let mut kept = vec![0; bytes as usize];
@@ -233,7 +240,7 @@ struct Timer {
 
 impl Timer {
     fn start(device: &'static Device, stream: Handle) -> Result<Timer> {
-        let mut timer = Timer { device, stream, events: [std::ptr::null_mut(); 2] };
+        let mut timer = Timer { device, stream, events: [0; 2] };
         let (driver, f) = (device.driver, &device.driver.functions);
         for event in &mut timer.events {
             // SAFETY: it writes the event.
@@ -260,7 +267,7 @@ impl Timer {
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        for event in self.events.iter().filter(|e| !e.is_null()) {
+        for event in self.events.iter().filter(|e| **e != 0) {
             // SAFETY: it was made, and is destroyed once.
             unsafe { (self.device.driver.functions.destroy_event)(*event) };
         }

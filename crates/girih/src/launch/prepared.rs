@@ -259,7 +259,7 @@ impl<'a> Prepared<'a> {
         let globals = addresses.into_iter().map(|at| at as u64).collect();
         let launch = Launch { globals, ..self.launch() };
         let one = Launching::begin()?;
-        let seconds = cuda::launch::run(loaded, &version.lowered, &launch, &mut memory)?;
+        let seconds = cuda::launch::run(loaded, &version.lowered, &launch, &mut memory, self.bound.stream)?;
         drop(one);
         Ok(Report { seconds, warnings: vec![] })
     }

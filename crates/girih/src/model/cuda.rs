@@ -90,7 +90,7 @@ impl Prepared<'_> {
             let (version, loaded) = resident.kernels.get(*at).ok_or_else(missing)?;
             self.begin(step, &version.lowered, loaded, arrays)?;
         }
-        device.synchronize(std::ptr::null_mut())?;
+        device.synchronize(0)?;
         let mut outputs = vec![];
         for id in &plan.outputs {
             let (Some(array), Some(memory)) = (plan.arrays.get(*id), arrays.get(id.0 as usize)) else {
@@ -115,7 +115,7 @@ impl Prepared<'_> {
         };
         let args = step.args.iter().map(of).collect::<Option<Vec<u64>>>().ok_or_else(missing)?;
         let grid = lowered.kernel.blocks(&args).unwrap_or([1; 3]);
-        launch::start(loaded, lowered, grid, &args, std::ptr::null_mut())
+        launch::start(loaded, lowered, grid, &args, 0)
     }
 
     fn shape(&self, plan: &Plan, at: usize) -> Result<Vec<u64>> {
