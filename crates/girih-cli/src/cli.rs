@@ -134,6 +134,9 @@ pub struct RunArgs {
     /// the first rule that changes the answer.
     #[arg(long)]
     pub verify_each: bool,
+    /// -v says whose schedule is used; -vv also what the simulator's kernels would take on the target.
+    #[arg(short, action = clap::ArgAction::Count)]
+    pub verbose: u8,
     /// Print one JSON object at the end of standard output.
     #[arg(long)]
     pub json: bool,

@@ -78,6 +78,9 @@ pub type Watcher = Arc<dyn Fn(&Simulated<'_>) + Send + Sync>;
 /// Receives what there is to say of a large simulation before it begins, a sentence for each kernel.
 pub type Announce = Arc<dyn Fn(&str) + Send + Sync>;
 
+/// Receives what each simulated kernel, by name, would take on its target.
+pub type Estimates = Arc<dyn Fn(&str, &girih_compiler::kernel::sim::Estimate) + Send + Sync>;
+
 /// Everything a compilation and a launch may be told.
 #[derive(Clone, Default)]
 pub struct Options {
@@ -106,6 +109,8 @@ pub struct Options {
     pub seed: u64,
     /// Takes the simulator's reports, findings included; what it finds is an error of the run when absent.
     pub watcher: Option<Watcher>,
+    /// Takes the estimates of the simulator's kernels.
+    pub estimates: Option<Estimates>,
     /// Is told the size of each simulated kernel that will take more than some seconds; nobody is when absent.
     pub announce: Option<Announce>,
     /// Statements that all threads of a simulated kernel may run together; some 69 billion when absent.

@@ -117,6 +117,10 @@ pub(super) fn options(args: &RunArgs) -> Result<Options, Failure> {
     options.device = args.device.unwrap_or(options.device);
     options.block = args.launch.block;
     options.seed = args.seed;
+    if args.verbose > 1 {
+        options.estimates =
+            Some(std::sync::Arc::new(|name, estimate| say!("{name}: {}", estimate.to_string().trim_end())));
+    }
     if args.no_cache {
         options.cache = CachePolicy::Off;
     }
