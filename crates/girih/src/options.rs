@@ -95,6 +95,10 @@ pub struct Options {
     pub simulated: Option<Target>,
     /// Knobs that differ from their defaults.
     pub knobs: Vec<(String, i64)>,
+    /// Use the schedules that `girih tune` has found, where no knob is set; so it is with the environment's options.
+    pub tuned: bool,
+    /// Is told which schedule is used, where it is not the default.
+    pub notes: Option<Announce>,
     pub cache: CachePolicy,
     /// The C compiler's command; `cc`, `gcc`, `clang` or `zig cc` when absent.
     pub compiler: Option<String>,
@@ -135,7 +139,10 @@ impl Options {
     /// The defaults, as the environment changes them; [`VARIABLES`] says how. An error names the variable.
     pub fn from_env() -> Result<Options, String> {
         let get = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
-        let mut options = Options::default();
+        let mut options = Options { tuned: true, ..Options::default() };
+        if let Some(v) = get("GIRIH_TUNED") {
+            options.tuned = flag(&v).map_err(|e| format!("GIRIH_TUNED: {e}"))?;
+        }
         if let Some(v) = get("GIRIH_DEVICE") {
             options.device = v.parse().map_err(|e| format!("GIRIH_DEVICE: {e}"))?;
         }
@@ -238,10 +245,11 @@ impl Options {
 const SIMULATED: &str = "sm_90a";
 
 /// The variables of the environment that mean something to the library, and what.
-pub const VARIABLES: [(&str, &str); 7] = [
+pub const VARIABLES: [(&str, &str); 8] = [
     ("GIRIH_DEVICE", "where to run: cpu; eval, the reference evaluator; or sim, the simulator of a GPU"),
     ("GIRIH_THREADS", "worker threads, 1 to 1024; one per core by default"),
     ("GIRIH_CHECK", "1 checks every memory access of native code, 0 does not"),
+    ("GIRIH_TUNED", "0 ignores the schedules that `girih tune` has found, 1 uses them"),
     ("GIRIH_CC", "the C compiler's command; by default that of CC, or else cc, gcc, clang or `zig cc`"),
     ("GIRIH_CACHE_DIR", "the folder of compiled kernels; by default girih in XDG_CACHE_HOME or in ~/.cache"),
     (
