@@ -133,6 +133,7 @@ struct Tuner<'a, 'b> {
     deadline: Instant,
     /// Outcomes by code: knobs that change nothing are not tried again.
     known: BTreeMap<[u8; 32], Outcome>,
+    measured: BTreeMap<Candidate, Measured>,
     tried: usize,
     failed: usize,
     best: f64,
@@ -229,6 +230,7 @@ impl Tuner<'_, '_> {
             Some(Ok(m)) => {
                 self.tried += 1;
                 self.best = self.best.min(m.ratio);
+                self.measured.insert(candidate.clone(), m);
                 self.note(&format!("{:.2}x  {}", 1.0 / m.ratio, text(candidate)));
                 self.progress();
                 Outcome::Ratio(m.ratio)
@@ -268,8 +270,18 @@ fn search(args: &TuneArgs, bench: &mut Bench<'_>, axes: &[space::Axis], records:
     let known = records.find(&bench.key, &machine).ok().flatten().map(|r| r.knobs);
     // Those that share their code with another count once.
     let search = Search { axes, seed: args.seed, trials: usize::MAX, known };
-    let mut tuner =
-        Tuner { args, machine, deadline, known: BTreeMap::new(), tried: 0, failed: 0, best: 1.0, failure: None, bench };
+    let mut tuner = Tuner {
+        args,
+        machine,
+        deadline,
+        known: BTreeMap::new(),
+        measured: BTreeMap::new(),
+        tried: 0,
+        failed: 0,
+        best: 1.0,
+        failure: None,
+        bench,
+    };
     if let Ok(code) = tuner.bench.code(&Candidate::new()) {
         tuner.known.insert(tune::hash(&code), Outcome::Ratio(1.0));
     }
@@ -294,10 +306,10 @@ fn search(args: &TuneArgs, bench: &mut Bench<'_>, axes: &[space::Axis], records:
 
 /// The best that is faster than the default beyond noise.
 fn finalist(tuner: &mut Tuner<'_, '_>, ranked: &[(Candidate, f64)]) -> Option<Found> {
-    for (knobs, ratio) in ranked.iter().take_while(|(c, r)| !c.is_empty() && *r < WIN).take(FINALISTS) {
+    for (knobs, _) in ranked.iter().take_while(|(c, r)| !c.is_empty() && *r < WIN).take(FINALISTS) {
         // After Ctrl-C nothing runs: what was measured has to do.
         let measured = match girih::interrupted() {
-            true => Ok(Measured { default: 1.0, candidate: *ratio, ratio: *ratio, upper: *ratio }),
+            true => tuner.measured.get(knobs).copied().ok_or(Refused::Interrupted),
             false => tuner.bench.measure(knobs, true),
         };
         match measured {
@@ -360,9 +372,7 @@ fn report(args: &TuneArgs, bench: &Bench<'_>, found: Option<&Found>, spent: &Spe
             let key: String = bench.key.chars().take(12).collect();
             let (gain, how) = (1.0 / m.ratio, if estimated { ", by the simulator's estimate" } else { "" });
             outln!("{gain:.2}x as fast{how}: {}", text(knobs))?;
-            if !girih::interrupted() {
-                outln!("{} instead of {}", duration(m.candidate), duration(m.default))?;
-            }
+            outln!("{} instead of {}", duration(m.candidate), duration(m.default))?;
             outln!(
                 "kept: later runs use it, unless --no-tuned or a knob is given; `girih tune --forget {key}` removes it"
             )
