@@ -4,9 +4,12 @@ import importlib.util
 import json
 import subprocess
 import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
 
+import girih
 from girih import tune
 
 PRODUCT = "torch.randn(64, 64, dtype=torch.float16) @ torch.randn(64, 64, dtype=torch.float16)"
@@ -112,3 +115,35 @@ def test_a_worker_that_is_killed_costs_no_candidate(jobs, tmp_path, monkeypatch)
     with tune.ENGINES[jobs]([], None) as batch:
         assert batch(["kc=64", "kc=32"]) == [{"candidate": "kc=64"}, {"candidate": "kc=32"}]
     assert (tmp_path / "died").exists()
+
+
+@girih.jit
+def add(x, y, out, n, BLOCK: girih.constexpr):
+    i = girih.program_id(0) * BLOCK + girih.arange(0, BLOCK)
+    total = girih.load(x + i, mask=i < n) + girih.load(y + i, mask=i < n)
+    girih.store(out + i, total, mask=i < n)
+
+
+def test_a_kernel_in_python_uses_what_was_found_for_its_text(tmp_path, monkeypatch):
+    arrays = np.arange(1000.0), np.ones(1000), np.empty(1000)
+    file = tmp_path / "add.mlir"
+    file.write_text(add.tile_ir(*arrays, 1000, BLOCK=1024))
+    given = [f"--arg={i}={fill}:f64[1000]" for i, fill in enumerate(("arange", "ones", "zeros"))]
+    found = tune.search(str(file), *given, "--arg=3=i32:1000", "--vary=threads", budget=500.0)
+    assert found["knobs"] and found["speedup"] > 1, found
+
+    # This process has compiled the kernel already.
+    look = tmp_path / "look.py"
+    look.write_text(
+        "import numpy as np, sys\nsys.path.insert(0, sys.argv[1])\nfrom test_tune import add\n"
+        "arrays = np.arange(1000.0), np.ones(1000), np.empty(1000)\n"
+        "print(add.ir('kernel', *arrays, 1000, BLOCK=1024).splitlines()[0])\n"
+    )
+
+    def threads(tuned):
+        monkeypatch.setenv("GIRIH_DEVICE", "sim")
+        monkeypatch.setenv("GIRIH_TUNED", tuned)
+        command = [sys.executable, str(look), str(Path(__file__).parent)]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split(" threads ")[1].split()[0]
+
+    assert threads("1") == str(found["knobs"]["threads"]) != threads("0")

@@ -2,8 +2,10 @@
 
 mod lab;
 
+use std::process::Stdio;
+
 use girih::tune::{Candidate, Record, Records};
-use lab::{ADD, Lab, TWO, err, expect, out};
+use lab::{ADD, Lab, Running, TWO, err, expect, out};
 use serde_json::Value;
 
 const PRODUCT: &str = "torch.randn(64, 64, dtype=torch.float16) @ torch.randn(64, 64, dtype=torch.float16)";
@@ -158,4 +160,20 @@ fn a_budget_that_ends_keeps_what_there_is() {
     expect(&o, 0, "");
     let found = json(&o);
     assert_eq!((found["ended"].as_str(), found["tried"].as_u64()), (Some("budget"), Some(0)));
+}
+
+#[test]
+fn ctrl_c_keeps_what_there_is() {
+    let lab = Lab::new("tune-interrupt");
+    let large = "torch.randn(128, 128, dtype=torch.float16) @ torch.randn(128, 128, dtype=torch.float16)";
+    let mut command = lab.command(
+        &[&["tune", "-c", large, "-v", "--budget", "5000", "--vary", "kc", "--vary", "mc"], &SIM[..]].concat(),
+    );
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut running = Running::new(child);
+    running.says(1, "x  ");
+    running.interrupt();
+    let o = running.output();
+    assert_eq!(o.status.code(), Some(130), "{}{}", out(&o), err(&o));
+    assert!(out(&o).contains("ended: interrupted"), "{}", out(&o));
 }

@@ -89,6 +89,8 @@ pub use memory::buffer::{Buffer, Element, Fill};
 pub use memory::npy;
 pub use options::{CachePolicy, Device, Options, PrintOrder, Printer, Watcher};
 pub use program::{Kernel, Program};
+#[doc(hidden)]
+pub use system::signals::Cooperative;
 pub use system::signals::{Passing, attentive, install_interrupt_handler, interrupted, stop_launch};
 
 /// The README's example, compiled and run.

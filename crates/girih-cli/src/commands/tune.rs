@@ -67,6 +67,8 @@ pub fn run(args: &TuneArgs) -> Result<(), Failure> {
     }
     let records = records()?;
     records.check()?;
+    // Ctrl-C ends the search, not the process.
+    let _cooperative = girih::Cooperative::enter();
     bench::with(args, options, |bench| search(args, bench, &axes, &records))
 }
 
