@@ -85,6 +85,9 @@ pub type Watcher = Arc<dyn Fn(&Simulated<'_>) + Send + Sync>;
 /// Receives what there is to say of a large simulation before it begins, a sentence for each kernel.
 pub type Announce = Arc<dyn Fn(&str) + Send + Sync>;
 
+/// Receives what each simulated kernel, by name, would take on its target.
+pub type Estimates = Arc<dyn Fn(&str, &girih_compiler::kernel::sim::Estimate) + Send + Sync>;
+
 /// Everything a compilation and a launch may be told.
 #[derive(Clone, Default)]
 pub struct Options {
@@ -99,6 +102,10 @@ pub struct Options {
     pub simulated: Option<Target>,
     /// Knobs that differ from their defaults.
     pub knobs: Vec<(String, i64)>,
+    /// Use the schedules that `girih tune` has found, where no knob is set; so it is with the environment's options.
+    pub tuned: bool,
+    /// Is told which schedule is used, where it is not the default.
+    pub notes: Option<Announce>,
     pub cache: CachePolicy,
     /// The C compiler's command; `cc`, `gcc`, `clang` or `zig cc` when absent.
     pub compiler: Option<String>,
@@ -113,6 +120,8 @@ pub struct Options {
     pub seed: u64,
     /// Takes the simulator's reports, findings included; what it finds is an error of the run when absent.
     pub watcher: Option<Watcher>,
+    /// Takes the estimates of the simulator's kernels.
+    pub estimates: Option<Estimates>,
     /// Is told the size of each simulated kernel that will take more than some seconds; nobody is when absent.
     pub announce: Option<Announce>,
     /// Statements that all threads of a simulated kernel may run together; some 69 billion when absent.
@@ -146,7 +155,10 @@ impl Options {
     /// The defaults, as the environment changes them; [`VARIABLES`] says how. An error names the variable.
     pub fn from_env() -> Result<Options, String> {
         let get = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
-        let mut options = Options::default();
+        let mut options = Options { tuned: true, ..Options::default() };
+        if let Some(v) = get("GIRIH_TUNED") {
+            options.tuned = flag(&v).map_err(|e| format!("GIRIH_TUNED: {e}"))?;
+        }
         if let Some(v) = get("GIRIH_DEVICE") {
             options.device = v.parse().map_err(|e| format!("GIRIH_DEVICE: {e}"))?;
         }
@@ -260,10 +272,11 @@ impl Options {
 const SIMULATED: &str = "sm_90a";
 
 /// The variables of the environment that mean something to the library, and what.
-pub const VARIABLES: [(&str, &str); 8] = [
+pub const VARIABLES: [(&str, &str); 9] = [
     ("GIRIH_DEVICE", "where to run: cpu; eval, the reference evaluator; sim, the simulator of a GPU; or cuda, a GPU"),
     ("GIRIH_THREADS", "worker threads, 1 to 1024; one per core by default"),
     ("GIRIH_CHECK", "1 checks every memory access of native code, 0 does not"),
+    ("GIRIH_TUNED", "0 ignores the schedules that `girih tune` has found, 1 uses them"),
     (
         "GIRIH_CUDA_DRIVER",
         "the driver of the device cuda; by default libcuda.so.1 where the system looks for it. girih-shim has one that simulates a GPU",

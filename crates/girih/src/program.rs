@@ -26,6 +26,7 @@ use crate::memory::args::{self, Arg, Param, RawArgs};
 use crate::memory::globals::Globals;
 use crate::options::{Device, Options};
 use crate::system::sync::{Brief, Built};
+use crate::tune;
 
 /// A tile program that was read and found valid.
 ///
@@ -189,7 +190,13 @@ pub struct Kernel<'p> {
 impl<'p> Kernel<'p> {
     /// The same kernel under other options.
     pub fn with_options(self, options: Options) -> Kernel<'p> {
+        let options = tune::applied(options, || self.tuning_key());
         Kernel { options, versions: Default::default(), fits: Brief::default(), tools: Tools::default(), ..self }
+    }
+    /// The kernel's name among the records of schedules.
+    #[doc(hidden)]
+    pub fn tuning_key(&self) -> String {
+        tune::key("program", &cuda_tile::print::print(&self.program.module), &self.name)
     }
     /// The same kernel with names, by position, for parameters that have none, as in bytecode; messages use them.
     pub fn with_param_names(mut self, name: impl Fn(usize) -> Option<String>) -> Kernel<'p> {

@@ -47,6 +47,7 @@ use crate::compile::version::Tools;
 use crate::error::{Error, Result};
 use crate::options::{Device, Options};
 use crate::system::sync::{Brief, Built, Turned};
+use crate::tune;
 use exec::Executable;
 use files::Files;
 use given::Given;
@@ -178,6 +179,7 @@ impl Model {
 
     /// The same model under other options.
     pub fn with_options(self, options: Options) -> Model {
+        let options = tune::applied(options, || self.tuning_key());
         Model {
             options,
             tools: Tools::default(),
@@ -186,6 +188,11 @@ impl Model {
             runs: Turned::default(),
             ..self
         }
+    }
+    /// The model's name among the records of schedules.
+    #[doc(hidden)]
+    pub fn tuning_key(&self) -> String {
+        tune::key("model", &stages::text(&self.graph), "")
     }
     /// The same model, telling how far its compilation is.
     pub fn with_progress(self, progress: impl Fn(usize, usize, &str) + Send + Sync + 'static) -> Model {
