@@ -198,6 +198,8 @@ pub enum Place {
     Pipeline { depth: u32 },
     /// Of the three loops of a product that the warps of a block compute on the matrix unit: [`crate::loops::matrix`].
     Matrix,
+    /// The same, of groups of four warps, which give their operands as they lie in shared memory.
+    Warpgroup,
 }
 
 /// How a stage's bytes get to where they are used.

@@ -128,6 +128,8 @@ pub enum Capability {
     TensorCopies,
     /// Products of small matrices by the lanes of a warp.
     Products,
+    /// Products by groups of four warps, operands in shared memory.
+    WarpgroupProducts,
 }
 
 impl Default for Target {
@@ -261,6 +263,7 @@ impl Target {
             Capability::Workers => self.axes.threads == 1,
             Capability::AsyncCopies => self.transports.contains(&Transport::CpAsync),
             Capability::Products => self.matrix_units.contains(&MatrixUnit::Mma),
+            Capability::WarpgroupProducts => self.matrix_units.contains(&MatrixUnit::Wgmma),
             Capability::TensorCopies => self.transports.contains(&Transport::Tma),
             Capability::Threads => self.axes.threads > 1 && self.bytes_of(MemoryKind::Shared) > 0,
         }

@@ -36,6 +36,7 @@ mod stmt;
 #[cfg(test)]
 mod tests;
 mod tma;
+mod wgmma;
 
 use super::cstyle::support::Support;
 use crate::kernel::ir::{Ident, Idents, Kernel};
