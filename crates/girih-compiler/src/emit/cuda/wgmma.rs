@@ -20,6 +20,16 @@ fn layout(swizzle: u32) -> u32 {
     }
 }
 
+/// Whether statements have products of warpgroups.
+pub(super) fn is_in(body: &[Stmt]) -> bool {
+    body.iter().any(|s| match s {
+        Stmt::Wgmma { .. } | Stmt::WgmmaCommit | Stmt::WgmmaWait { .. } | Stmt::Fence(Fence::Registers) => true,
+        Stmt::For { body, .. } | Stmt::Loop { body } => is_in(body),
+        Stmt::If { then, els, .. } => is_in(then) || is_in(els),
+        _ => false,
+    })
+}
+
 fn list(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }

@@ -232,6 +232,6 @@ fn pieces(panel: &Panel, lines: std::ops::Range<u64>, of: Operand) -> impl Itera
     let number = count * terms / each;
     (0..number).map(move |n| match panel.transposed {
         false => panel.byte(lines.start + n % count, n / count * each, bytes),
-        true => panel.byte(lines.start + n % (count / each) * each, n / (count / each), bytes),
+        true => panel.byte(lines.start + n / terms * each, n % terms, bytes),
     })
 }

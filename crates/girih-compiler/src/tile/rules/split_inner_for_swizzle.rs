@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn long_rows_are_boxes_of_their_own() {
-        let made = text(&schedule(&kernel(PRODUCT), &gpu(&[])));
+        let made = text(&schedule(&kernel(PRODUCT), &gpu(&["wgmma=0"])));
         let stage = "    stage b_s: f16[2, 64, 64] shared swizzle(128) tensor:\n";
         assert!(made.contains(stage), "{made}");
         for part in ["for j1p in 0..2: free", "b_s[j1p, ", "b_s[t_1//32%2, kk1_1, "] {
