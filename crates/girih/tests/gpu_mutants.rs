@@ -12,7 +12,7 @@ mod gpu_programs;
 use std::collections::BTreeMap;
 
 use girih_compiler::index::{Cmp, Ix};
-use girih_compiler::kernel::ir::{Address, Kernel, Space, Stmt};
+use girih_compiler::kernel::ir::{Address, Fence, Kernel, Space, Stmt};
 use girih_compiler::kernel::print;
 use gpu_programs::{Program, TARGETS, programs, simulate};
 
@@ -253,6 +253,7 @@ fn touches(kernel: &Kernel, s: &Stmt) -> bool {
         Stmt::For { body, .. } | Stmt::Loop { body } => body.iter().any(|s| touches(kernel, s)),
         Stmt::If { then, els, .. } => then.iter().chain(els).any(|s| touches(kernel, s)),
         Stmt::Commit
+        | Stmt::Fence(Fence::Registers)
         | Stmt::Let { .. }
         | Stmt::Index { .. }
         | Stmt::Test { .. }

@@ -101,10 +101,10 @@ fn split(p: &Kernel, ctx: &Context, buf: BufId) -> Result<Option<Kernel>, String
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use crate::tile::tests::{apply, gpu, kernel, refusals, schedule, text};
 
-    const PRODUCT: &str = r#"loop kernel k(A: ptr f16 div 16, B: ptr f16 div 16, C: ptr f32 div 16):
+    pub(crate) const PRODUCT: &str = r#"loop kernel k(A: ptr f16 div 16, B: ptr f16 div 16, C: ptr f32 div 16):
   local acc: f32[64, 128]
   for i0 in 0..64: free
     for j0 in 0..128: free

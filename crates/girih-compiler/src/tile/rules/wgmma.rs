@@ -106,3 +106,50 @@ fn place(f: &mut For) {
         place(inner);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tile::rules::split_inner_for_swizzle::tests::PRODUCT;
+    use crate::tile::target::Target;
+    use crate::tile::tests::{apply, gpu, kernel, refusals, schedule, text};
+
+    /// Placed up to here: each warp has 16 rows and all columns.
+    fn placed(knobs: &[&str]) -> String {
+        text(&schedule(&kernel(PRODUCT), &gpu(&[&["wgmma=0"], knobs].concat())))
+    }
+
+    #[test]
+    fn warps_with_sixteen_rows_are_groups() {
+        let of_warps = placed(&["rows=2", "cols=32"]);
+        assert!(of_warps.contains("free matrix") && !of_warps.contains("warpgroup"), "{of_warps}");
+        let (out, log) = apply("wgmma", &kernel(&of_warps), &gpu(&[]));
+        assert_eq!(log.applied, ["acc: 64 x 128 for each of 1 warpgroups"]);
+        assert_eq!(text(&out), of_warps.replace(" matrix\n", " warpgroup\n"));
+        // By default, too.
+        assert!(text(&schedule(&kernel(PRODUCT), &gpu(&[]))).contains("reduce warpgroup\n"));
+    }
+
+    #[test]
+    fn what_a_warpgroup_does_not_multiply_is_refused() {
+        let of_warps = placed(&["rows=2", "cols=32"]);
+        let on = |name: &str| Context { target: Target::named(name).unwrap(), ..Context::default() };
+        for (ctx, why) in [
+            (gpu(&["wgmma=0"]), "knob off"),
+            (on("sm_120"), "sm_120 has no products of warpgroups"),
+            (on("sm_100a"), "the sums of `tcgen05` are in tensor memory, which threads copy them from; warps multiply"),
+        ] {
+            assert_eq!(refusals("wgmma", &of_warps, &ctx), [format!("acc: {why}")]);
+        }
+        for (knobs, why) in [
+            (&[][..], "a warpgroup has not 64 rows and at most 256 columns of it"),
+            (&["rows=2", "cols=32", "tma=0"], "an operand is not brought to shared memory by TMA"),
+        ] {
+            assert_eq!(refusals("wgmma", &placed(knobs), &gpu(&[])), [format!("acc: {why}")]);
+        }
+        let plain = of_warps.replacen(" swizzle(128)", "", 1);
+        assert_ne!(plain, of_warps);
+        let why = "an operand is not brought to shared memory by TMA with a swizzle";
+        assert_eq!(refusals("wgmma", &plain, &gpu(&[])), [format!("acc: {why}")]);
+    }
+}
