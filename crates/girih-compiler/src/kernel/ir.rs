@@ -84,10 +84,11 @@
 //! 4. Vector loads and stores are not masked; only scalar accesses and copies have a mask.
 //! 5. `break` and `continue` belong to the nearest enclosing loop that is not a lane loop.
 //! 6. Threads of a block are numbered along one dimension: thread `tx` is lane `tx%32` of warp `tx//32`. What only threads
-//!    have (`tx`, shared slots, `barrier`, `syncwarp`, `shuffle`, `ldmatrix`, `mma`, asynchronous copies and what waits for them)
-//!    appears only where a block has several.
+//!    have (`tx`, shared slots, `barrier`, `syncwarp`, `shuffle`, `ldmatrix`, `mma`, `wgmma`, asynchronous copies and what waits
+//!    for them) appears only where a block has several.
 //! 7. All threads of a block reach a `barrier` together, and all lanes of a warp a `syncwarp`, a `shuffle`, an `ldmatrix` or an
-//!    `mma` ([`super::uniform`] shows it). But for the first two they exchange values and order no accesses of memory.
+//!    `mma`, and all threads of a block a `wgmma` ([`super::uniform`] shows it). But for the first two they exchange values and
+//!    order no accesses of memory.
 //! 8. Shared slots do not overlap, and start at multiples of 16 bytes.
 
 pub use super::ident::{Ident, Idents};
@@ -97,6 +98,7 @@ use crate::base::{IdMap, Label};
 use crate::loops;
 pub use crate::loops::ir::{AxisId, BufId, Cmp, Cond, Ix, Mask, Opnd, Order, RmwOp, SiteId, ValId};
 pub use crate::loops::matrix::Operand;
+use crate::loops::panels::Lies;
 /// What one lane holds.
 pub use crate::num::Ty as Elem;
 use crate::num::{DType, ScalarOp};
@@ -243,9 +245,6 @@ pub enum Fence {
 pub const WARP: u32 = 32;
 /// Threads of a warpgroup, four warps.
 pub const WARPGROUP: u32 = 4 * WARP;
-/// Rows of a product of a warpgroup, and the most columns.
-pub const GROUP_ROWS: u64 = 64;
-pub const GROUP_COLS: u64 = 256;
 
 /// A matrix in shared memory as `wgmma` reads it. Its terms lie side by side, in rows of `swizzle` bytes below each other;
 /// or where it is transposed its lines do. Pieces of rows are exchanged as TMA does it.
@@ -265,12 +264,8 @@ pub struct Panel {
 impl Panel {
     /// The byte of an element of so many bytes, counted from the first as if no pieces were exchanged.
     pub fn byte(&self, line: u64, term: u64, bytes: u64) -> u64 {
-        let (row, lead, stride) = (u64::from(self.swizzle), u64::from(self.lead), u64::from(self.stride));
-        let in_row = (row / bytes).max(1);
-        match self.transposed {
-            false => line / 8 * stride + line % 8 * row + term * bytes,
-            true => line / in_row * lead + line % in_row * bytes + term / 8 * stride + term % 8 * row,
-        }
+        let Panel { transposed, swizzle, lead, stride, .. } = *self;
+        Lies { transposed, row: swizzle.into(), lead: lead.into(), stride: stride.into() }.byte(line, term, bytes)
     }
 }
 

@@ -4,6 +4,7 @@ use super::ir::*;
 use super::uniform;
 use crate::index::Poly;
 use crate::index::facts::MOST_THREADS;
+use crate::loops::panels;
 use crate::num::printf::conversions;
 use crate::num::{DType, ScalarOp};
 
@@ -375,8 +376,8 @@ impl Verifier<'_> {
         let own = slot.is_some_and(|s| s.space == Space::Scratch && s.elem == Elem::Num(of.sum()));
         self.expect(own, || format!("the sums of `wgmma` are in an array of the thread, of {}", of.sum()));
         let cols = self.k.slots.get(acc).map_or(8, |s| s.len.saturating_mul(2));
-        self.expect(cols.is_multiple_of(8) && (8..=GROUP_COLS).contains(&cols), || {
-            format!("the sums of `wgmma` have a multiple of 8 columns up to {GROUP_COLS}, not {cols}")
+        self.expect(cols.is_multiple_of(8) && (8..=panels::COLS).contains(&cols), || {
+            format!("the sums of `wgmma` have a multiple of 8 columns up to {}, not {cols}", panels::COLS)
         });
     }
 

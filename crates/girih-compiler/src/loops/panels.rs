@@ -28,6 +28,18 @@ pub struct Lies {
     pub stride: u64,
 }
 
+impl Lies {
+    /// The byte of an element of so many bytes, counted from the panel's first as if no pieces were exchanged.
+    pub fn byte(&self, line: u64, term: u64, bytes: u64) -> u64 {
+        let Lies { transposed, row, lead, stride } = *self;
+        let in_row = (row / bytes.max(1)).max(1);
+        match transposed {
+            false => line / 8 * stride + line % 8 * row + term * bytes,
+            true => line / in_row * lead + line % in_row * bytes + term / 8 * stride + term % 8 * row,
+        }
+    }
+}
+
 type Why = &'static str;
 
 impl Product {
@@ -80,17 +92,14 @@ impl Product {
                 Lies { transposed: true, row, lead, stride: apart(0, 8)? }
             }
         };
-        let place = |line: u64, term: u64| match lies.transposed {
-            false => line / 8 * lies.stride + line % 8 * row + term * bytes,
-            true => line / in_row * lies.lead + line % in_row * bytes + term / 8 * lies.stride + term % 8 * row,
-        };
         let steps = self.terms / u64::from(side.of.terms());
         let each = |group: u64, step: u64| {
             let from = step * u64::from(side.of.terms());
             let first = at(group, 0, from);
             // Rows are counted from a multiple of eight.
             let begins = first.rem_euclid(8 * row as i64) < row as i64;
-            let like = |line: u64, term: u64| at(group, line, from + term) - first == place(line, term) as i64;
+            let like =
+                |line: u64, term: u64| at(group, line, from + term) - first == lies.byte(line, term, bytes) as i64;
             begins && (0..lines).all(|line| [0, 1, 7, 8, 15].into_iter().all(|term| like(line, term)))
         };
         let fits = |bytes: u64| bytes < 1 << 18 && bytes.is_multiple_of(16);

@@ -398,6 +398,9 @@ fn help(kind: Kind, across: bool, copied: Copied) -> Option<&'static str> {
         (Kind::InFlight | Kind::ReadAfterWrite | Kind::WriteAfterWrite, Copied::ByTma) if !across => {
             return Some("wait for the phase of the mbarrier that counts the bytes of the copy");
         }
+        (Kind::InFlight, Copied::Multiplied) => {
+            return Some("put the `wgmma wait` that covers the product before, with a `barrier` behind it");
+        }
         (Kind::InFlight, _) => {
             return Some(
                 "wait for the group of the copy, with a `barrier` behind; or begin it behind a `barrier` that all readers reach",
@@ -528,6 +531,8 @@ enum Copied {
     Not,
     ByThread,
     ByTma,
+    /// By no copy: a product of a warpgroup reads it.
+    Multiplied,
 }
 
 impl Texts {
@@ -567,6 +572,7 @@ fn loops_around(kernel: &Kernel, body: &[Stmt], around: Option<&str>, out: &mut 
         let copied = match stmt {
             Stmt::CopyAsync { .. } => Copied::ByThread,
             Stmt::CopyTensor { .. } => Copied::ByTma,
+            Stmt::Wgmma { .. } => Copied::Multiplied,
             _ => Copied::Not,
         };
         out.push((around.map(String::from), copied));
