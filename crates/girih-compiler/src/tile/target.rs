@@ -42,6 +42,8 @@ pub struct Gpu {
     pub peak: f64,
     /// Those of `mma.sync` on f16 with sums in f32. Twice as many on half as many bytes.
     pub products: f64,
+    /// Those of `wgmma` on f16 with sums in f32; 0 where there is none.
+    pub grouped: f64,
 }
 
 // The numbers of a target are numbers.
@@ -164,7 +166,9 @@ impl Target {
             "cpu" => Some(Target::cpu()),
             "sm_80" => Some(Target::gpu("sm_80", 108, 1, 163, 40, &[Mma], &[CpAsync], [1555.0, 19.5, 312.0])),
             "sm_90a" => {
-                Some(Target::gpu("sm_90a", 132, 8, 227, 50, &[Mma, Wgmma], &[CpAsync, Tma], [3350.0, 67.0, 620.0]))
+                let t = Target::gpu("sm_90a", 132, 8, 227, 50, &[Mma, Wgmma], &[CpAsync, Tma], [3350.0, 67.0, 620.0]);
+                let gpu = t.gpu.map(|g| Gpu { grouped: 989.0e12, ..g });
+                Some(Target { gpu, ..t })
             }
             "sm_100a" => {
                 Some(Target::gpu("sm_100a", 148, 8, 227, 126, &[Mma, Tcgen05], &[CpAsync, Tma], [8000.0, 75.0, 690.0]))
@@ -213,6 +217,7 @@ impl Target {
                 bandwidth: speed[0] * 1e9,
                 peak: speed[1] * 1e12,
                 products: speed[2] * 1e12,
+                grouped: 0.0,
             }),
         }
     }

@@ -27,9 +27,9 @@ Fences, commits and waits follow when the kernel is lowered.
 
 Knob: `wgmma` (0 turns the rule off).
 
-Takes f16 and bf16 with sums in f32. Refuses operands that TMA does not bring to shared memory with a swizzle, of which
-`wgmma` knows no other layout here; threads that do not have 16 rows a warp; and machines that have no such products: the sums of
-`tcgen05` of sm_100a are in tensor memory, where no thread has them.
+Takes f16 and bf16 with sums in f32. Refuses operands that TMA does not bring to shared memory with a swizzle; warps
+that have other than 16 rows; and machines that have no such products. Those of sm_100a, `tcgen05`, have their sums in tensor memory,
+from which threads copy them before they can use them; there warps multiply.
 ",
     run,
 };
