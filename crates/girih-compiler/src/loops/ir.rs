@@ -200,6 +200,8 @@ pub enum Place {
     Matrix,
     /// Of a reduction within a loop over threads: each iteration is a lane of a group of neighbouring ones. See [`Combine`].
     Lanes,
+    /// The same, of groups of four warps, which give their operands as they lie in shared memory.
+    Warpgroup,
 }
 
 /// How a stage's bytes get to where they are used.

@@ -151,8 +151,11 @@ impl Product {
         let cols = inner(rows).ok_or("there is no loop over its columns")?;
         let sum = inner(&cols).ok_or("there is no loop over its terms")?;
         let loops = [rows, &*cols, &*sum];
+        if !matches!(rows.place, Place::Matrix | Place::Warpgroup) {
+            return Err("its loops are not placed as the matrix unit has them");
+        }
         let kinds = [LoopKind::Free, LoopKind::Free, LoopKind::Reduce];
-        if loops.iter().zip(kinds).any(|(f, kind)| f.kind != kind || f.place != Place::Matrix || f.combine.is_some()) {
+        if loops.iter().zip(kinds).any(|(f, kind)| f.kind != kind || f.place != rows.place || f.combine.is_some()) {
             return Err("its loops are not placed as the matrix unit has them");
         }
         let extent = |f: &For| {

@@ -343,6 +343,8 @@ impl<'a> Parser<'_, 'a> {
             Place::Matrix
         } else if self.c.eat_word("lanes") {
             Place::Lanes
+        } else if self.c.eat_word("warpgroup") {
+            Place::Warpgroup
         } else if self.c.eat_word("pipeline") {
             self.c.punct("(")?;
             let depth = self.number()?;

@@ -6,7 +6,7 @@
 
 use crate::loops::ir::*;
 use crate::loops::matrix::{COLS, Operand, Product, ROWS};
-use crate::loops::walk;
+use crate::loops::{panels, walk};
 use crate::num::DType;
 use crate::tile::Context;
 use crate::tile::contraction::power_in;
@@ -34,6 +34,13 @@ impl Warps {
     /// A thread's elements of the rows and of the columns.
     pub fn each(self, [m, n]: [u64; 2]) -> [u64; 2] {
         [m / (8 * self.down), n / (4 * self.across)]
+    }
+
+    /// Those of whole warpgroups, each of which has 64 rows and all columns.
+    pub fn of_groups([m, n]: [u64; 2], most_threads: u64) -> Option<Warps> {
+        let down = m / ROWS;
+        let whole = m.is_multiple_of(panels::ROWS) && down.is_power_of_two() && n.is_multiple_of(COLS);
+        (whole && n <= panels::COLS && 32 * down <= most_threads).then_some(Warps { down, across: 1 })
     }
 
     /// Those that read least from shared memory, of those whose threads hold their accumulators; `None` where the extents are

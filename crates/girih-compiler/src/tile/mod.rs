@@ -89,6 +89,7 @@ const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::pad_smem::RULE, &[&[Threads]]),
     (rules::double_buffer::RULE, &[&[Threads]]),
     (rules::async_copy::RULE, &[&[Threads, AsyncCopies]]),
+    (rules::wgmma::RULE, &[&[Threads, Products, TensorCopies]]),
     (rules::interchange::RULE, &[&[Caches]]),
     (rules::split_edges::RULE, &[&[VectorArithmetic]]),
     (rules::transpose::RULE, &[&[VectorArithmetic]]),

@@ -100,7 +100,7 @@ impl Lower<'_> {
         })
     }
 
-    fn shared_operand(&self, side: &Side) -> Res<k::BufId> {
+    pub(super) fn shared_operand(&self, side: &Side) -> Res<k::BufId> {
         match self.storage(side.buf)? {
             Storage::Slot(slot) if self.out.slots[slot].space == k::Space::Shared => Ok(slot),
             _ => Err("an operand of a product is not in shared memory".to_string()),
@@ -188,7 +188,7 @@ impl Lower<'_> {
     }
 
     /// A loop that stands for an axis; of one iteration, none.
-    fn times(
+    pub(super) fn times(
         &mut self,
         axis: l::AxisId,
         n: u64,

@@ -10,10 +10,12 @@ use crate::loops::walk;
 use crate::num::{DType, ScalarOp};
 use crate::tile::Context;
 use crate::tile::accumulator::{self, Numbering, Tile};
+use crate::tile::boxes;
 use crate::tile::contraction::Nest;
 use crate::tile::edit::{self, new_axis};
 use crate::tile::matrix::{Warps, check};
 use crate::tile::sharing::Share;
+use crate::tile::target::Capability;
 use crate::tile::warp_rows;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -60,7 +62,10 @@ fn share(kernel: &mut Kernel, ctx: &Context, acc: BufId) -> Result<String, Refus
     }
     let shape = <[u64; 2]>::try_from(&kernel.bufs[acc].shape[..]).map_err(|_| "its accumulator is not a matrix")?;
     accumulator::nests(kernel, acc)?;
-    let warps = warps(ctx, shape)?;
+    let warps = match warpgroups(kernel, ctx, acc, shape) {
+        Some(warps) => warps,
+        None => warps(ctx, shape)?,
+    };
     let [r, c] = warps.each(shape);
     let rows = Share { name: "r", threads: 8 * warps.down, each: r, together: 1, apart: 8 };
     let cols = Share { name: "c", threads: 4 * warps.across, each: c, together: 2, apart: 8 };
@@ -84,6 +89,32 @@ fn warps(ctx: &Context, [m, n]: [u64; 2]) -> Result<Warps, String> {
     } else {
         Err(format!("tiles of {rows} x {cols} for each thread are no products of warps"))
     }
+}
+
+/// Warps that each have 16 rows and all columns, where warpgroups can multiply: TMA fills both operands.
+fn warpgroups(kernel: &Kernel, ctx: &Context, acc: BufId, [m, n]: [u64; 2]) -> Option<Warps> {
+    let knobs = &ctx.knobs;
+    let chosen = knobs.rows.is_some() || knobs.cols.is_some() || !knobs.wgmma || !knobs.swizzle;
+    if chosen || !ctx.target.has(Capability::WarpgroupProducts) {
+        return None;
+    }
+    let (filled, mut alike) = (boxes::filled(kernel), true);
+    walk::visit(&kernel.body, &mut |s| {
+        let Stmt::For(f) = s else { return };
+        if f.contraction.as_ref().is_none_or(|c| c.acc != acc) {
+            return;
+        }
+        for s in &f.body {
+            if let Stmt::Read { buf, .. } = s
+                && *buf != acc
+            {
+                let two = matches!(kernel.bufs[*buf].ty, Ty::Num(DType::F16 | DType::BF16));
+                alike &= two && filled.contains(buf);
+            }
+        }
+    });
+    let warps = Warps::of_groups([m, n], ctx.target.axes.threads.into())?;
+    alike.then_some(warps)
 }
 
 /// Each element's terms, by the thread that has the element; `held` are left operands that lie in registers as sums do.
