@@ -88,6 +88,8 @@ pub struct Side {
     pub transposed: bool,
     /// It lies as a product's sums do.
     pub registers: bool,
+    /// How f32 are rounded to tf32 on the way; otherwise they are cut off.
+    pub rounding: Option<ScalarOp>,
     pub of: Operand,
 }
 
@@ -131,10 +133,18 @@ pub struct Product {
     pub acc: BufId,
 }
 
+/// An operand as the statements have it.
+struct Given {
+    buf: BufId,
+    idx: Vec<Ix>,
+    of: Operand,
+    rounding: Option<ScalarOp>,
+}
+
 /// The statements inside the three loops.
 struct Body {
-    a: (BufId, Vec<Ix>, Operand),
-    b: (BufId, Vec<Ix>, Operand),
+    a: Given,
+    b: Given,
     acc: (BufId, Vec<Ix>),
 }
 
@@ -165,7 +175,7 @@ impl Product {
         let [Some(r), Some(c), Some(k)] = loops.map(extent) else { return Err("its loops have no constant extent") };
         let body = Body::of(kernel, &sum.body).ok_or("it does more than multiply and add")?;
         let axes = loops.map(|f| f.axis);
-        let (left, right) = (body.a.2, body.b.2);
+        let (left, right) = (body.a.of, body.b.of);
         let alike = left == right || !left.is_float() && !right.is_float();
         if !alike || !r.is_multiple_of(2) || !c.is_multiple_of(2) || !k.is_multiple_of(left.terms().into()) {
             return Err("it is no whole number of the matrix unit's products");
@@ -179,7 +189,7 @@ impl Product {
         if body.acc.1 != slot || !sums.is_some_and(own) {
             return Err("its sums are not the thread's own");
         }
-        let a = match kernel.bufs.get(body.a.0).map(|b| b.space) {
+        let a = match kernel.bufs.get(body.a.buf).map(|b| b.space) {
             Some(Space::Private) => Side::in_registers(kernel, body.a, thread, axes, k),
             _ => Side::of(kernel, body.a, axes[0], axes[2]),
         };
@@ -330,7 +340,7 @@ impl Side {
 
     fn of(
         kernel: &Kernel,
-        (buf, idx, of): (BufId, Vec<Ix>, Operand),
+        Given { buf, idx, of, rounding }: Given,
         own: AxisId,
         terms: AxisId,
     ) -> Result<Side, &'static str> {
@@ -349,13 +359,13 @@ impl Side {
         if last.has_axis(own) && !transposed || (if transposed { of.bytes() == 1 } else { !plain }) {
             return Err("an operand does not lie as the matrix unit reads it");
         }
-        Ok(Side { buf, idx, transposed, registers: false, of })
+        Ok(Side { buf, idx, transposed, registers: false, rounding, of })
     }
 
     /// A left operand that lies in registers as sums do: the lanes of a row have its terms.
     fn in_registers(
         kernel: &Kernel,
-        (buf, idx, of): (BufId, Vec<Ix>, Operand),
+        Given { buf, idx, of, rounding }: Given,
         thread: AxisId,
         [rows, _, terms]: [AxisId; 3],
         count: u64,
@@ -365,7 +375,7 @@ impl Side {
         if of.bytes() < 2 || idx != [of_group(thread, 4, lane), Ix::Axis(rows), slot] || cols != Some(&(count / 4)) {
             return Err("an operand in registers does not lie as sums do");
         }
-        Ok(Side { buf, idx, transposed: false, registers: true, of })
+        Ok(Side { buf, idx, transposed: false, registers: true, rounding, of })
     }
 
     /// Whether the rows that lanes give begin at multiples of 16 bytes and, where they are of columns or rows side by side, go
@@ -411,6 +421,10 @@ impl Body {
                 _ => None,
             })
         };
+        let of_f32 = |v: ValId, rounding| {
+            let (buf, idx) = read(v).filter(|_| ty(v) == Some(DType::F32))?;
+            Some(Given { buf, idx, of: Operand::TF32, rounding })
+        };
         // An operand of the product, converted to the type of the sum.
         let operand = |v: ValId| {
             let (op, args) = made(v)?;
@@ -420,10 +434,14 @@ impl Body {
                 let [Opnd::Val(bits), Opnd::Const { bits: TF32, .. }] = args[..] else { return None };
                 let Some((ScalarOp::Bitcast { .. }, args)) = made(bits) else { return None };
                 let [Opnd::Val(from)] = args[..] else { return None };
-                return (ty(from)? == DType::F32)
-                    .then_some(())
-                    .and(read(from))
-                    .map(|(buf, idx)| (buf, idx, Operand::TF32));
+                return of_f32(from, None);
+            }
+            // f32 that are rounded to tf32.
+            if let (ScalarOp::FToF { to: DType::F32, .. }, Some((op @ ScalarOp::FToF { to: DType::TF32, .. }, args))) =
+                (op, made(from))
+            {
+                let [Opnd::Val(from)] = args[..] else { return None };
+                return of_f32(from, Some(op));
             }
             let of = match (op, ty(from)?) {
                 (ScalarOp::FToF { to: DType::F32, .. }, DType::F16) => Operand::F16,
@@ -432,7 +450,7 @@ impl Body {
                 (ScalarOp::ExtI { to: DType::I32, sign: Signedness::Unsigned }, DType::I8) => Operand::U8,
                 _ => return None,
             };
-            read(from).map(|(buf, idx)| (buf, idx, of))
+            read(from).map(|(buf, idx)| Given { buf, idx, of, rounding: None })
         };
         let (last, rest) = body.split_last()?;
         let Stmt::Write { buf, idx, value: Opnd::Val(new) } = last else { return None };

@@ -285,6 +285,17 @@ fn rows_of_products_and_what_they_fold() {
         |k: &str| k.replace("w: f16 = f16(x8)", "w: f32 = copy(x8)").replace("f16", "f32").replace("f32(", "copy(");
     check_all(&[case(ATTENTION, [1, 1, 1], &[512, 768, 768, 512, 96])]);
     check_all(&[case(&f32s(ATTENTION), [1, 1, 1], &[512, 768, 768, 512, 96])]);
+    // Rounded to tf32 by the program: on the matrix unit without a knob.
+    let mut rounded = ATTENTION.replace("          w: f16 = f16(x8)\n", "").replace("x8", "w").replace("f16", "f32");
+    for v in ["q", "k", "w", "v"] {
+        rounded = rounded.replace(
+            &format!("{v}1: f32 = f32({v})"),
+            &format!("{v}2: tf32 = tf32({v})\n          {v}1: f32 = f32({v}2)"),
+        );
+    }
+    check_all(&[case(&rounded, [1, 1, 1], &[512, 768, 768, 512, 96])]);
+    let made = text(&schedule(&parsed(&rounded), &Context { target: Target::named("sm_80").unwrap(), ..context() }));
+    assert!(made.contains("reduce matrix") && made.contains("reduce lanes"), "{made}");
     for (target, knobs) in [("sm_80", &[][..]), ("sm_90a", &["slots=1"]), ("sm_120", &["slots=3"])] {
         let ctx = Context { target: Target::named(target).unwrap(), ..with_knobs(knobs) };
         check(&case(ATTENTION, [1, 1, 1], &[512, 768, 768, 512, 96]), &ctx);

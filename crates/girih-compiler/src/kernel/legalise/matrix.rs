@@ -21,7 +21,7 @@ use crate::index::{Facts, simplify};
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
 use crate::loops::matrix::{Product, Side};
-use crate::num::op::Signedness;
+use crate::num::op::{Rounding, Signedness};
 use crate::num::{DType, ScalarOp};
 
 /// Steps of the sum that are written out.
@@ -55,7 +55,8 @@ impl Lower<'_> {
             false => p.right(&tile, &step, two).map(|idx| vec![idx]),
         };
         let (left, right) = (left.ok_or_else(not_alike)?, right.ok_or_else(not_alike)?);
-        let rows = (p.a.by_words() || p.a.registers).then(|| self.words("a_f", 4));
+        let in_array = p.a.by_words() || p.a.registers || p.a.rounding.is_some();
+        let rows = in_array.then(|| self.words("a_f", 4));
         let columns = self.words(&format!("{}_f", self.buf(p.b.buf)?.name), tiles * 2);
 
         // Registers have no addresses.
@@ -64,20 +65,27 @@ impl Lower<'_> {
             s.times(p.axes[1], loads, loads as u32, |s, at| {
                 let index = k::Ix::mul(at, k::Ix::Const(words.into()));
                 if p.b.by_words() {
-                    return s.words_of(&p.b, &right, &facts, columns, &index);
+                    s.words_of(&p.b, &right, &facts, columns, &index)?;
+                } else {
+                    let b = s.fragment("b", &p.b, &right[0], &facts, words)?;
+                    s.push(store(k::Address::Slot { buf: columns, index: index.clone() }, k::Opnd::Val(b)));
                 }
-                let b = s.fragment("b", &p.b, &right[0], &facts, words)?;
-                s.push(store(k::Address::Slot { buf: columns, index }, k::Opnd::Val(b)));
+                s.round_words(&p.b, columns, &index, words);
                 Ok(())
             })?;
             s.times(p.axes[0], pairs, pairs as u32, |s, row| {
                 let a = match rows {
                     Some(rows) => {
                         let zero = k::Ix::Const(0);
-                        match p.a.registers {
-                            true => s.words_in_registers(&p, &row, &step, rows)?,
-                            false => s.words_of(&p.a, &left, &facts, rows, &zero)?,
+                        match p.a.by_words() {
+                            _ if p.a.registers => s.words_in_registers(&p, &row, &step, rows)?,
+                            true => s.words_of(&p.a, &left, &facts, rows, &zero)?,
+                            false => {
+                                let a = s.fragment("a", &p.a, &left[0], &facts, 4)?;
+                                s.push(store(k::Address::Slot { buf: rows, index: zero.clone() }, k::Opnd::Val(a)));
+                            }
                         }
+                        s.round_words(&p.a, rows, &zero, 4);
                         let a = s.value("a", k::Ty::num(DType::I32, 4));
                         s.push(load(a, k::Address::Slot { buf: rows, index: zero }));
                         a
@@ -163,6 +171,30 @@ impl Lower<'_> {
             self.push(store(k::Address::Slot { buf: to, index: k::Ix::Const(word as i64) }, value));
         }
         Ok(())
+    }
+
+    /// Rounds some words of an array, where the operand is rounded on the way.
+    fn round_words(&mut self, side: &Side, array: k::BufId, first: &k::Ix, count: u32) {
+        let Some(op) = side.rounding else { return };
+        let f32_of = |to| ScalarOp::FToF { to, rounding: Rounding::NearestEven };
+        for n in 0..count {
+            let place = || k::Address::Slot { buf: array, index: k::Ix::add(first.clone(), k::Ix::Const(n.into())) };
+            let word = self.value("w", k::Ty::num(DType::I32, 1));
+            self.push(load(word, place()));
+            let mut value = word;
+            let steps = [
+                (ScalarOp::Bitcast { to: DType::F32 }, DType::I32, DType::F32),
+                (op, DType::F32, DType::TF32),
+                (f32_of(DType::F32), DType::TF32, DType::F32),
+                (ScalarOp::Bitcast { to: DType::I32 }, DType::F32, DType::I32),
+            ];
+            for (op, from, to) in steps {
+                let dst = self.value("w", k::Ty::num(to, 1));
+                self.push(k::Stmt::Let { dst, op, ty: k::Elem::Num(from), args: vec![k::Opnd::Val(value)] });
+                value = dst;
+            }
+            self.push(store(place(), k::Opnd::Val(value)));
+        }
     }
 
     /// The bits of a number of two or four bytes, as a word.

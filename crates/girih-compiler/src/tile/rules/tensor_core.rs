@@ -40,7 +40,7 @@ at least the precision of f32.
 
 Knobs: `tensor_core` (0 turns the rule off), `tf32`, `threads`, `rows`, `cols`.
 
-Takes f16 and bf16 with sums in f32, f32 cut off to tf32 where the knob `tf32` allows it, and integers of 8 bits with sums in i32. Refuses operands that are not in shared
+Takes f16 and bf16 with sums in f32, f32 that the program rounds to tf32, f32 cut off to tf32 where the knob `tf32` allows it, and integers of 8 bits with sums in i32. Refuses operands that are not in shared
 memory, and tiles that are no multiple of 16 rows, 8 columns and 32 bytes of the sum.
 ",
     run,
