@@ -69,7 +69,7 @@ pub use compile::{cache, cc, module, observe, progress, widen};
 #[doc(hidden)]
 pub use launch::{blocks, spec};
 #[doc(hidden)]
-pub use memory::values;
+pub use memory::{regions, values};
 #[doc(hidden)]
 pub use system::{files, machine, sync};
 

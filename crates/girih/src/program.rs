@@ -19,6 +19,7 @@ use crate::compile::inspect::Inspect;
 use crate::compile::progress::{self, Working};
 use crate::compile::version::{FAST, Native, Tools, Version};
 use crate::compile::widen;
+use crate::cuda::launch::Loaded;
 use crate::error::{Error, Result};
 use crate::launch::prepared::{Fit, Prepared, Report};
 use crate::memory::args::{self, Arg, Param, RawArgs};
@@ -326,6 +327,11 @@ impl<'p> Kernel<'p> {
     /// The compiled form of a version, built or loaded once.
     pub(crate) fn native(&self, version: &Version) -> Result<Native> {
         version.native(&self.tools, &self.options)
+    }
+
+    /// A version on the GPU, compiled and loaded once.
+    pub(crate) fn loaded(&self, version: &Version) -> Result<Arc<Loaded>> {
+        version.loaded(&self.tools, &self.options)
     }
 
     /// The addresses of the globals that a lowered kernel uses, in its order.

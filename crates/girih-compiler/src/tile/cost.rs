@@ -23,7 +23,7 @@ use crate::tile::contraction::power_in;
 use crate::tile::edit::most_trips;
 use crate::tile::knobs::Knobs;
 use crate::tile::matrix::{self, Warps};
-use crate::tile::target::{Gpu, MemoryKind, Target};
+use crate::tile::target::{Capability, Gpu, MemoryKind, Target};
 
 /// A product `out[b, m, n] = sum over k of a[b, m, k] * b[b, k, n]`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -120,7 +120,11 @@ impl Cost {
         let slab = SLOTS * (bm + bn) * bk * p.operand.bytes();
         let most = u64::from(Knobs::default().threads);
         let products = matrix::operand(target, p.operand, p.acc).filter(|o| bk.is_multiple_of(o.terms().into()));
+        // The matrix unit reads operands itself where warpgroups multiply.
+        let groups = products.filter(|o| o.bytes() == 2 && target.has(Capability::WarpgroupProducts));
+        let groups = groups.and_then(|_| Warps::of_groups([bm, bn], target.axes.threads.into()));
         let warps = products.and_then(|_| Warps::of([bm, bn], most, target.axes.threads.into()));
+        let warps = groups.or(warps);
         let [r, c] = match warps {
             Some(warps) => warps.each([bm, bn]),
             None => each_thread(p.acc, [bm.max(1), bn.max(1)], most),
@@ -130,6 +134,7 @@ impl Cost {
         let busy = busy(blocks, multiprocessors);
         // Twice as wide takes twice as long, or longer; half as wide is not faster without the matrix unit.
         let peak = match warps {
+            Some(_) if groups.is_some() => gpu.grouped * 2.0 / size,
             Some(_) => gpu.products * 2.0 / size,
             None => gpu.peak / (p.acc.bytes() as f64 / 4.0).max(1.0),
         };
@@ -137,6 +142,7 @@ impl Cost {
         // shared memory, and its share of the copies there.
         let accesses = |elements: f64| elements * size / ACCESS;
         let computing = match warps {
+            Some(_) if groups.is_some() => 1.0,
             // A product has two rows and two columns of each thread. Fragments are loaded meanwhile.
             Some(_) => ((r * c) as f64 / 4.0 / (LOADING * (r as f64 / 2.0 + c as f64 / 4.0))).min(1.0),
             None => {

@@ -44,6 +44,8 @@ pub struct Gpu {
     pub peak: f64,
     /// Those of `mma.sync` on f16 with sums in f32. Twice as many on half as many bytes.
     pub products: f64,
+    /// Those of `wgmma` on f16 with sums in f32; 0 where there is none.
+    pub grouped: f64,
 }
 
 // The numbers of a target are numbers.
@@ -130,6 +132,8 @@ pub enum Capability {
     TensorCopies,
     /// Products of small matrices by the lanes of a warp.
     Products,
+    /// Products by groups of four warps, operands in shared memory.
+    WarpgroupProducts,
 }
 
 impl Default for Target {
@@ -163,16 +167,12 @@ impl Target {
         match name {
             "cpu" => Some(Target::cpu()),
             "sm_80" => Some(Target::gpu("sm_80", 108, 1, 163, 40, &[Mma], &[CpAsync], [1555.0, 1.41, 19.5, 312.0])),
-            "sm_90a" => Some(Target::gpu(
-                "sm_90a",
-                132,
-                8,
-                227,
-                50,
-                &[Mma, Wgmma],
-                &[CpAsync, Tma],
-                [3350.0, 1.98, 67.0, 620.0],
-            )),
+            "sm_90a" => {
+                let speed = [3350.0, 1.98, 67.0, 620.0];
+                let t = Target::gpu("sm_90a", 132, 8, 227, 50, &[Mma, Wgmma], &[CpAsync, Tma], speed);
+                let gpu = t.gpu.map(|g| Gpu { grouped: 989.0e12, ..g });
+                Some(Target { gpu, ..t })
+            }
             "sm_100a" => Some(Target::gpu(
                 "sm_100a",
                 148,
@@ -228,6 +228,7 @@ impl Target {
                 clock: speed[1] * 1e9,
                 peak: speed[2] * 1e12,
                 products: speed[3] * 1e12,
+                grouped: 0.0,
             }),
         }
     }
@@ -278,6 +279,7 @@ impl Target {
             Capability::Workers => self.axes.threads == 1,
             Capability::AsyncCopies => self.transports.contains(&Transport::CpAsync),
             Capability::Products => self.matrix_units.contains(&MatrixUnit::Mma),
+            Capability::WarpgroupProducts => self.matrix_units.contains(&MatrixUnit::Wgmma),
             Capability::TensorCopies => self.transports.contains(&Transport::Tma),
             Capability::Threads => self.axes.threads > 1 && self.bytes_of(MemoryKind::Shared) > 0,
         }

@@ -79,7 +79,8 @@ impl Instruction {
             }
             Stmt::Shuffle { .. } => Instruction::Shuffle,
             Stmt::LoadMatrix { .. } => Instruction::SharedLoad,
-            Stmt::Mma { .. } => Instruction::Matrix,
+            Stmt::Mma { .. } | Stmt::Wgmma { .. } => Instruction::Matrix,
+            Stmt::WgmmaCommit | Stmt::WgmmaWait { .. } => Instruction::Barrier,
             Stmt::For { .. }
             | Stmt::Loop { .. }
             | Stmt::Break

@@ -120,7 +120,7 @@ impl<'a> Observer<'a> {
 
     /// Compares the access of each lane with what was done to its places before.
     fn compare(&mut self, local: &mut Local, touch: &Touch<'_>) {
-        let Local { clock, shared, block, copied_by, .. } = local;
+        let Local { clock, shared, block, copied_by, fenced, .. } = local;
         let unit = if touch.shared { self.shared_unit } else { self.global_unit };
         let atomic = touch.what == What::Update || touch.order != Order::Weak;
         let (global, found) = (&mut self.global, &mut self.found);
@@ -149,6 +149,12 @@ impl<'a> Observer<'a> {
                 let Some(cell) = cell else { continue };
                 if touch.shared && touch.what != What::Write && !cell.is_written() {
                     found.access(Kind::Unwritten, at(place), None);
+                }
+                // Only a product of a warpgroup reads shared memory beyond its statement.
+                let writer = cell.writer();
+                let plain = !writer.is_none() && writer.mbarrier().is_none() && !writer.lasts();
+                if touch.lasts && touch.shared && touch.what == What::Read && plain && !fenced.covers(writer) {
+                    found.access(Kind::Unfenced, at(place), Some(writer));
                 }
                 let mut tell = |race, earlier: Stamp| {
                     let kind = if earlier.lasts() { Kind::InFlight } else { Kind::from(race) };
