@@ -157,7 +157,8 @@ class Autotuner(Wrapped):
         # How long the evaluator takes says nothing.
         if mode == "off" or len(configs) == 1 or key[0] in ("eval", "sim"):
             return configs[0]
-        store = Store(self.innermost, configs, key) if self.cache_results and mode != "memory" else None
+        folder = _girih.cache_dir() if self.cache_results and mode != "memory" else None
+        store = Store(folder, self.innermost, configs, key) if folder else None
         stored = store.read() if store else None
         if stored is not None:
             return configs[stored]
@@ -261,7 +262,7 @@ class Progress:
 class Store:
     """A choice on disk: one small file per kernel, configurations, key and machine."""
 
-    def __init__(self, kernel: JITFunction, configs: list[Config], key: tuple):
+    def __init__(self, folder: Path, kernel: JITFunction, configs: list[Config], key: tuple):
         import hashlib
         import inspect
         import json
@@ -273,7 +274,7 @@ class Store:
             source = kernel.__qualname__
         parts = [kernel.__qualname__, source, [repr(c) for c in configs], repr(key), self.machine]
         name = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
-        self.path = cache_dir() / "autotune" / f"{name}.json"
+        self.path = folder / "autotune" / f"{name}.json"
         self.count = len(configs)
         self.kernel = kernel
 
@@ -314,34 +315,12 @@ def tuning() -> str:
         raise ValueError(f"GIRIH_AUTOTUNE: {error}; it can also be `memory`, which stores no choices") from None
 
 
-def cache_dir() -> Path:
-    """The folder that compiled kernels are kept in as well."""
-    from pathlib import Path
-
-    if given := os.environ.get("GIRIH_CACHE_DIR"):
-        return Path(given)
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "girih"
-
-
 @functools.cache
 def machine() -> str:
-    """What a measurement depends on: the processor, how many threads, and the version of Girih."""
-    import platform
-    from pathlib import Path
-
+    """What a measurement depends on: the machine, as `girih tune` says it, and the version of Girih."""
     from . import __version__
 
-    model = platform.machine()
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                model = line.split(":", 1)[1].strip()
-                break
-    except OSError:
-        pass
-    threads = os.environ.get("GIRIH_THREADS") or len(os.sched_getaffinity(0))
-    return f"{model}, {threads} threads, girih {__version__}"
+    return f"{_girih.machine()}, girih {__version__}"
 
 
 def autotune(configs: Sequence[Config], key: Sequence[str], restore_value: Sequence[str] | None = None,

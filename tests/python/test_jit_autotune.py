@@ -175,7 +175,7 @@ def test_a_store_that_cannot_be_written_does_no_harm(tmp_path, monkeypatch):
     monkeypatch.setenv("GIRIH_CACHE_DIR", str(tmp_path / "file" / "below"))
     monkeypatch.setattr(girih.autotune.__globals__["Store"], "read", lambda self: None)
     kernel, grid, launches = tuned([config(64), config(128, slow=False)])
-    store = girih.autotune.__globals__["Store"](kernel.innermost, kernel.configs, ())
+    store = girih.autotune.__globals__["Store"](tmp_path / "file" / "below", kernel.innermost, kernel.configs, ())
     store.write(0, {})
     assert not store.path.exists()
 

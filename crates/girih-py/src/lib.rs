@@ -3,6 +3,8 @@
 //! In: bytes, text and the arguments of a launch. Out: text, bytes, and arguments that cuTile accepts. What is Python
 //! stays in `python/girih`; here is what must be fast or needs the compiler.
 
+use std::path::PathBuf;
+
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -38,6 +40,19 @@ fn flag(text: &str) -> PyResult<bool> {
     girih::options::flag(text).map_err(PyValueError::new_err)
 }
 
+/// The folder of compiled kernels, of schedules and of what `autotune` chose; None where no home is known.
+#[pyfunction]
+fn cache_dir() -> Option<PathBuf> {
+    girih::cache::default_dir()
+}
+
+/// What a measurement depends on: this processor, its features and the threads of a launch.
+#[pyfunction]
+fn machine() -> PyResult<String> {
+    let options = girih::Options::from_env().map_err(PyValueError::new_err)?.device(girih::Device::Cpu);
+    Ok(girih::tune::machine(&options))
+}
+
 /// A message in which long words and quotations lose their middle.
 #[pyfunction]
 fn shorten(message: &str) -> String {
@@ -50,6 +65,8 @@ fn _girih(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(check_environment, module)?)?;
     module.add_function(wrap_pyfunction!(flag, module)?)?;
     module.add_function(wrap_pyfunction!(shorten, module)?)?;
+    module.add_function(wrap_pyfunction!(cache_dir, module)?)?;
+    module.add_function(wrap_pyfunction!(machine, module)?)?;
     module.add_function(wrap_pyfunction!(tools::assemble, module)?)?;
     module.add_function(wrap_pyfunction!(tools::check, module)?)?;
     module.add_function(wrap_pyfunction!(tools::disassemble, module)?)?;
