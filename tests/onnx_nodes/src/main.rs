@@ -15,8 +15,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use girih::{CachePolicy, Device, Options, Simulated};
 use girih::model::{Model, Tensor};
+use girih::{CachePolicy, Device, Options, Simulated};
 use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::graph::{ConstData, Constant, Elem, Graph, eval};
 use girih_compiler::source::onnx;
