@@ -73,6 +73,13 @@ MODELS = [
     "torch.randn(1, 2, 16, 8), torch.randn(1, 2, 16, 8), torch.randn(1, 2, 16, 8))",
     "torch.nn.functional.scaled_dot_product_attention("
     "torch.randn(1, 2, 9, 8), torch.randn(1, 2, 9, 8), torch.randn(1, 2, 9, 8), is_causal=True)",
+    # On the matrix unit, with rows in registers.
+    "torch.nn.functional.scaled_dot_product_attention(torch.randn(1, 2, 100, 32, dtype=torch.float16), "
+    "torch.randn(1, 2, 150, 32, dtype=torch.float16), torch.randn(1, 2, 150, 32, dtype=torch.float16))",
+    "torch.nn.functional.scaled_dot_product_attention(torch.randn(1, 2, 140, 64, dtype=torch.bfloat16), "
+    "torch.randn(1, 2, 140, 64, dtype=torch.bfloat16), torch.randn(1, 2, 140, 40, dtype=torch.bfloat16), is_causal=True)",
+    "torch.nn.functional.scaled_dot_product_attention(torch.randn(1, 4, 7, 48, dtype=torch.float16), "
+    "torch.randn(1, 2, 90, 48, dtype=torch.float16), torch.randn(1, 2, 90, 48, dtype=torch.float16), enable_gqa=True)",
     "torch.cumsum(torch.randn(4, 50), 1)",
     "torch.sort(torch.randn(3, 20))[0]",
     "torch.topk(torch.randn(3, 20), 4)[0]",
@@ -111,7 +118,7 @@ EXAMPLES = {
 # Products of full size, of which one block is run: extents m, n, k, bytes of an element, the kernel and the target. No access of
 # shared memory may have a bank conflict, none of global memory take more sectors than it needs (but stores of sums of the matrix
 # unit in two bytes, which are half a sector each), and a block may move 1.15 times the bytes that its tile requires: its rows
-# of both operands, once, and what it stores.
+# of both operands, once, and what it stores. Where there are products of warpgroups, those of two bytes are.
 PRODUCTS = [
     ("torch.nn.Linear(3584, 3584)(torch.randn(512, 3584))", (512, 3584, 3584), 4, "k_linear", "sm_90a"),
     ("torch.randn(512, 3584) @ torch.randn(3584, 3584)", (512, 3584, 3584), 4, "k_matmul", "sm_80"),
@@ -128,6 +135,13 @@ PRODUCTS = [
         2,
         "k_matmul",
         "sm_80",
+    ),
+    (
+        "torch.randn(512, 3584, dtype=torch.float16) @ torch.randn(3584, 3584, dtype=torch.float16)",
+        (512, 3584, 3584),
+        2,
+        "k_matmul",
+        "sm_90a",
     ),
 ]
 MOST_BYTES = 1.15
@@ -177,6 +191,8 @@ def product(girih, text, extents, size, kernel, target):
     header = re.search(rf"^kernel {kernel}\(.*grid \((\d+), (\d+), (\d+)\)", printed, re.M)
     if header is None:
         return failed(f"no kernel {kernel} with a grid")
+    if size == 2 and target == "sm_90a" and "wgmma commit" not in printed:
+        return failed("no warpgroup multiplies")
     try:
         budgets = ["--max-bank-conflicts", "1", "--max-sectors", "1" if size == 4 else "2"]
         done = girih_on("sim", "-c", text, "--seed", "0", "--block", "0,0,0", "--json", *budgets)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <ucontext.h>
+#include <vector>
 
 #define __grid_constant__
 #define __align__(n) __attribute__((aligned(n)))
@@ -232,6 +233,60 @@ static void mma_s8(int *c, int *d, int4 a, int2 b) { product<Signed, Signed>(c, 
 static void mma_u8(int *c, int *d, int4 a, int2 b) { product<Unsigned, Unsigned>(c, d, a, b); }
 static void mma_s8_u8(int *c, int *d, int4 a, int2 b) { product<Signed, Unsigned>(c, d, a, b); }
 
+// Products of warpgroups: a thread computes its own elements when it waits for them. A panel is its number in a list.
+struct girih_panel { const unsigned char *at; unsigned row, lead, stride; };
+static std::vector<girih_panel> girih_panels;
+struct girih_product { float *sums; unsigned long long a, b; int cols, group; bool trans_a, trans_b; float (*of)(const unsigned char *); };
+static std::vector<girih_product> girih_products[girih::MOST];
+static int girih_product_groups[girih::MOST];
+
+#define PANEL(bytes)                                                                                                   \
+  static unsigned long long wgmma_panel_##bytes(const void *p, unsigned lead, unsigned stride) {                       \
+    girih_panels.push_back({(const unsigned char *)p, bytes, lead, stride});                                           \
+    return girih_panels.size() - 1;                                                                                    \
+  }
+PANEL(32) PANEL(64) PANEL(128)
+
+static const unsigned char *girih_element(const girih_panel &p, bool trans, unsigned line, unsigned k) {
+  unsigned in_row = p.row / 2;
+  unsigned byte = trans ? line / in_row * p.lead + line % in_row * 2 + k / 8 * p.stride + k % 8 * p.row
+                        : line / 8 * p.stride + line % 8 * p.row + k * 2;
+  auto at = (unsigned long long)(p.at + byte);
+  return (const unsigned char *)(at ^ (at >> 7 & (p.row / 16 - 1)) << 4);
+}
+static void girih_multiply(const girih_product &p) {
+  int t = girih::current % 128, l = t % 32, each = p.cols / 4;
+  for (int n = 0; n < 2 * each; n++) {
+    int row = t / 32 * 16 + l / 4 + n / each * 8, own = n % each, column = own / 2 * 8 + l % 4 * 2 + own % 2;
+    for (int k = 0; k < 16; k++) {
+      float x = p.of(girih_element(girih_panels[p.a], p.trans_a, row, k));
+      p.sums[n] = plus(x, p.of(girih_element(girih_panels[p.b], p.trans_b, column, k)), p.sums[n]);
+    }
+  }
+}
+static void fence_registers() {}
+static void wgmma_commit() { girih_product_groups[girih::current]++; }
+static void wgmma_wait(int left) {
+  auto &all = girih_products[girih::current];
+  while (!all.empty() && all[0].group < girih_product_groups[girih::current] - left) {
+    girih_multiply(all[0]);
+    all.erase(all.begin());
+  }
+}
+#define PRODUCT(T, name, n, how, a, b)                                                                                 \
+  static void wgmma_##name##_##n##_##how(float *c, unsigned long long x, unsigned long long y) {                       \
+    int group = girih_product_groups[girih::current];                                                                  \
+    girih_products[girih::current].push_back({c, x, y, n, group, a, b, T::of});                                        \
+  }
+#define PRODUCTS(T, name, n)                                                                                           \
+  PRODUCT(T, name, n, nn, false, false) PRODUCT(T, name, n, nt, false, true)                                           \
+  PRODUCT(T, name, n, tn, true, false) PRODUCT(T, name, n, tt, true, true)
+#define COLUMNS(n, sums)                                                                                               \
+  PRODUCTS(Half, f16, n) PRODUCTS(Brain, bf16, n)                                                                      \
+  static void wgmma_wait_0_##sums(float *) { wgmma_wait(0); }                                                          \
+  static void wgmma_wait_1_##sums(float *) { wgmma_wait(1); }
+COLUMNS(8, 4) COLUMNS(16, 8) COLUMNS(32, 16) COLUMNS(64, 32) COLUMNS(128, 64) COLUMNS(256, 128)
+
 // What `cuTensorMapEncodeTiled` would have written: the first word is the address of these, dimensions outermost first.
 struct girih_tensor {
   unsigned long long base, size, rank, swizzle;
@@ -298,6 +353,7 @@ static int blocks(void (*kernel)(const unsigned long long *), const unsigned lon
   for (unsigned block = 0; block < grid[0] * grid[1] * grid[2]; block++) {
     blockIdx = {block % grid[0], block / grid[0] % grid[1], block / grid[0] / grid[1]};
     memset(girih_shared, 0xa5, sizeof girih_shared);
+    girih_panels.clear();
     live = threads, waiting = 0;
     for (int t = 0; t < threads; t++) {
       Fibre &f = fibres[t];
@@ -306,6 +362,7 @@ static int blocks(void (*kernel)(const unsigned long long *), const unsigned lon
       f.context.uc_stack.ss_sp = f.stack, f.context.uc_stack.ss_size = STACK, f.context.uc_link = 0;
       makecontext(&f.context, thread, 0);
       f.done = false, f.begun = f.landed = f.groups = 0, f.exchanges = 0;
+      girih_products[t].clear(), girih_product_groups[t] = 0;
       warp_waiting[t / LANES] = 0, warp_live[t / LANES] = threads - t / LANES * LANES < LANES ? threads % LANES : LANES;
     }
     while (live) {

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! # sass: LDG.E.128 STG.E.128        each of these instructions is there
+//! # only: sm_90a                     other targets refuse it
 //! # no local memory                  nothing is spilled, and no array lies there
 //! ```
 //! It needs `pip install girih[cuda]`, so `make cuda` runs it (`--ignored`), and nothing else does.
@@ -65,6 +66,12 @@ fn kernels_become_the_instructions_meant() {
                 assert!(refusal.message.contains("mbarriers and TMA; sm_80 has neither"), "{}", refusal.message);
                 continue;
             }
+            if expected("only:").iter().any(|only| *only != target) {
+                let refusal = emit(&[&kernel], &Target::named(target).expect("a target")).expect_err("it has no wgmma");
+                let why = format!("products of warpgroups; {target} has none");
+                assert!(refusal.message.contains(&why), "{}", refusal.message);
+                continue;
+            }
             let object = compiled(&tools, &[&kernel], target);
             assert_eq!(object.log, "", "{name}, {target}");
             let sass = tools.sass(&object).unwrap_or_else(|e| panic!("{name}, {target}: {e}"));
@@ -110,14 +117,17 @@ fn models_become_the_instructions_meant() {
     use girih::{Device, Options as Compile, model::Model};
     use girih_compiler::pipeline::Stage;
     let tools = toolchain();
-    // COPY: as the target brings slabs to shared memory.
+    // COPY: as the target brings slabs to shared memory. WARPS: products of warps, and of warpgroups where they are.
     let cases = [
         ("torch.nn.Linear(3584, 3584)(torch.randn(512, 3584))", "COPY LDS.128 FFMA"),
         ("torch.randn(512, 1024) @ torch.randn(1024, 768)", "COPY LDS.128 FFMA STG.E.128"),
-        ("torch.randn(1024, 512).half() @ torch.randn(512, 1024).half()", "COPY LDSM.16.MT88.4 HMMA.16816.F32"),
+        (
+            "torch.randn(1024, 512).half() @ torch.randn(512, 1024).half()",
+            "COPY WARPS|LDSM.16.MT88.4 HMMA.16816.F32|HGMMA.64x128x16.F32|",
+        ),
         (
             "torch.nn.Linear(512, 1024).bfloat16()(torch.randn(256, 512).bfloat16())",
-            "COPY LDSM.16.M88.4 HMMA.16816.F32.BF16",
+            "COPY WARPS|LDSM.16.M88.4 HMMA.16816.F32.BF16|HGMMA.64x64x16.F32.BF16|",
         ),
         ("torch.nn.functional.gelu(torch.randn(4096, 4096))", "LDG.E.128 STG.E.128"),
         ("torch.nn.RMSNorm(2048)(torch.randn(32, 2048))", "SHFL.BFLY LDG.E.128 STG.E.128"),
@@ -128,6 +138,11 @@ fn models_become_the_instructions_meant() {
             let copy = match target {
                 "sm_80" => "LDGSTS.E.BYPASS.128 LDGDEPBAR DEPBAR.LE",
                 _ => "UTMALDG UTMACCTL.PF SYNCS.PHASECHK",
+            };
+            let parts: Vec<&str> = opcodes.split('|').collect();
+            let opcodes = match parts[..] {
+                [first, warps, groups, _] => first.replace("WARPS", if target == "sm_90a" { groups } else { warps }),
+                _ => opcodes.to_string(),
             };
             let opcodes = opcodes.replace("COPY", copy);
             let options = Compile { target: Target::named(target), ..Compile::default().device(Device::Sim) };

@@ -37,9 +37,24 @@ const MODELS: &[&str] = &[
     "torch.nn.Conv2d(3, 8, 3)(torch.randn(1, 3, 10, 10))",
     "torch.nn.functional.scaled_dot_product_attention(torch.randn(1, 2, 20, 16), torch.randn(1, 2, 40, 16), \
      torch.randn(1, 2, 40, 16))",
+    "torch.nn.functional.scaled_dot_product_attention(torch.randn(1, 1, 40, 16, dtype=torch.float16), \
+     torch.randn(1, 1, 150, 16, dtype=torch.float16), torch.randn(1, 1, 150, 24, dtype=torch.float16), is_causal=True)",
     "torch.cumsum(torch.randn(4, 50), 1)",
     "torch.sort(torch.randn(3, 20))[0]",
     "torch.arange(1000) * 3 % 7",
+];
+
+/// Products of warpgroups, by the tiles that make them so: rows of 128, 64 and 32 bytes, and both operands by columns.
+const GROUPED: &[(&str, &[&str])] = &[
+    ("torch.randn(130, 192, dtype=torch.float16) @ torch.randn(192, 136, dtype=torch.float16)", &["mc=128", "nc=128"]),
+    (
+        "torch.nn.Linear(136, 72).bfloat16()(torch.randn(70, 136, dtype=torch.bfloat16))",
+        &["mc=64", "nc=64", "kc=32", "slots=2"],
+    ),
+    (
+        "torch.randn(96, 64, dtype=torch.float16).transpose(0, 1) @ torch.randn(96, 40, dtype=torch.float16)",
+        &["mc=64", "nc=16", "kc=32"],
+    ),
 ];
 
 const FLAGS: [&str; 10] = [
@@ -182,13 +197,20 @@ fn the_source_computes_what_the_simulator_does() {
     let Some(built) = compiler("cuda-kernels") else { return };
     let all = std::env::var("KERNELS").is_ok_and(|all| all == "all");
     let (mut kernels, mut runs, mut wrong) = (0, 0, vec![]);
-    for (at, text) in MODELS.iter().enumerate() {
-        let targets = if all { &TARGETS[..] } else { std::slice::from_ref(&TARGETS[at % 4]) };
+    let plain = MODELS.iter().map(|text| (*text, &[][..], None));
+    let grouped = GROUPED.iter().map(|(text, knobs)| (*text, *knobs, Some("sm_90a")));
+    for (at, (text, knobs, only)) in plain.chain(grouped).enumerate() {
+        let targets = match &only {
+            Some(only) => std::slice::from_ref(only),
+            None if all => &TARGETS[..],
+            None => std::slice::from_ref(&TARGETS[at % 4]),
+        };
         for target in targets {
-            for program in programs(text, target, &[]) {
+            for program in programs(text, target, knobs) {
                 let kernel = &program.lowered.kernel;
                 let want = simulate(&program, kernel, 0).unwrap_or_else(|| panic!("{}", program.name));
                 let unit = emit(&[kernel], &Target::named(target).unwrap()).unwrap_or_else(|r| panic!("{}", r.message));
+                assert!(only.is_none() || unit.text.contains("wgmma_commit();"), "{}", program.name);
                 kernels += 1;
                 let object = match built.object(&unit) {
                     Ok(object) => object,

@@ -12,9 +12,9 @@ mod gpu_programs;
 use std::collections::BTreeMap;
 
 use girih_compiler::index::{Cmp, Ix};
-use girih_compiler::kernel::ir::{Address, Kernel, Space, Stmt};
+use girih_compiler::kernel::ir::{Address, Fence, Kernel, Space, Stmt};
 use girih_compiler::kernel::print;
-use gpu_programs::{TARGETS, programs, simulate};
+use gpu_programs::{Program, TARGETS, programs, simulate};
 
 const MODELS: &[&str] = &[
     "torch.randn(40, 72) @ torch.randn(72, 36)",
@@ -25,6 +25,20 @@ const MODELS: &[&str] = &[
     "torch.nn.functional.layer_norm(torch.randn(3, 200), (200,))",
     "torch.nn.functional.scaled_dot_product_attention(torch.randn(1, 1, 20, 16), torch.randn(1, 1, 40, 16), \
      torch.randn(1, 1, 40, 16))",
+    "torch.nn.functional.scaled_dot_product_attention(torch.randn(1, 1, 150, 16, dtype=torch.float16), \
+     torch.randn(1, 1, 150, 16, dtype=torch.float16), torch.randn(1, 1, 150, 24, dtype=torch.float16), is_causal=True)",
+];
+
+/// Products of warpgroups, and the tiles that make them so.
+const GROUPED: &[(&str, &[&str])] = &[
+    (
+        "torch.randn(64, 128, dtype=torch.float16) @ torch.randn(128, 64, dtype=torch.float16)",
+        &["mc=64", "nc=32", "kc=32"],
+    ),
+    (
+        "torch.nn.Linear(96, 40, dtype=torch.bfloat16)(torch.randn(70, 96, dtype=torch.bfloat16))",
+        &["mc=64", "nc=32", "slots=2"],
+    ),
 ];
 
 /// How the pipelines of a product are made.
@@ -54,7 +68,8 @@ fn changes(s: &Stmt) -> &'static [Change] {
         Stmt::Arrive { .. } => &[Delete, More, Less, Another],
         Stmt::InitBarrier { .. } => &[Delete, More],
         Stmt::CopyTensor { .. } => &[Delete, Another],
-        Stmt::SyncWarp | Stmt::Commit | Stmt::Fence(_) | Stmt::CopyAsync { .. } => &[Delete],
+        Stmt::WgmmaWait { .. } => &[Delete, More, Later],
+        Stmt::SyncWarp | Stmt::Commit | Stmt::WgmmaCommit | Stmt::Fence(_) | Stmt::CopyAsync { .. } => &[Delete],
         _ => &[],
     }
 }
@@ -71,7 +86,7 @@ fn changed(kernel: &Kernel, s: &Stmt, change: Change) -> Option<Stmt> {
         Address::Mem { .. } => false,
     };
     let does = match (&mut s, change) {
-        (Stmt::WaitGroups { left }, Change::More) => {
+        (Stmt::WaitGroups { left } | Stmt::WgmmaWait { left, .. }, Change::More) => {
             *left += 1;
             true
         }
@@ -198,9 +213,15 @@ fn exchanged(kernel: &Kernel, before: Option<&Stmt>, s: &Stmt, next: &Stmt) -> O
         (Stmt::Barrier, Stmt::WaitPhase { .. }) | (Stmt::WaitPhase { .. }, Stmt::Barrier) => {
             Some("every thread waits for the mbarrier itself")
         }
+        (Stmt::WaitGroups { .. }, Stmt::WaitPhase { .. }) | (Stmt::WaitPhase { .. }, Stmt::WaitGroups { .. }) => {
+            Some("both only wait")
+        }
         _ if !touches(kernel, next) => Some("what it is exchanged with touches nothing that threads share"),
         (Stmt::Barrier, _) if before.is_some_and(of_first_thread) && of_first_thread(next) => {
             Some("what is before and behind the barrier is done by one thread")
+        }
+        (Stmt::Barrier, _) if before.is_some_and(of_first_thread) && begins_copies(next) => {
+            Some("one thread does what is before the barrier, and the others only begin copies behind it")
         }
         _ => None,
     }
@@ -229,6 +250,16 @@ fn of_first_thread(s: &Stmt) -> bool {
     }
 }
 
+/// Whether threads other than the first do no more than begin copies.
+fn begins_copies(s: &Stmt) -> bool {
+    match s {
+        Stmt::CopyAsync { .. } | Stmt::Commit | Stmt::Index { .. } | Stmt::Let { .. } | Stmt::Test { .. } => true,
+        Stmt::For { body, .. } => body.iter().all(begins_copies),
+        Stmt::If { then, els, .. } => of_first_thread(s) || then.iter().chain(els).all(begins_copies),
+        _ => false,
+    }
+}
+
 /// Whether a statement waits, or touches memory that threads share.
 fn touches(kernel: &Kernel, s: &Stmt) -> bool {
     let shared = |place: &Address| match place {
@@ -240,6 +271,7 @@ fn touches(kernel: &Kernel, s: &Stmt) -> bool {
         Stmt::For { body, .. } | Stmt::Loop { body } => body.iter().any(|s| touches(kernel, s)),
         Stmt::If { then, els, .. } => then.iter().chain(els).any(|s| touches(kernel, s)),
         Stmt::Commit
+        | Stmt::Fence(Fence::Registers)
         | Stmt::Let { .. }
         | Stmt::Index { .. }
         | Stmt::Test { .. }
@@ -252,37 +284,55 @@ fn touches(kernel: &Kernel, s: &Stmt) -> bool {
     }
 }
 
+#[derive(Default)]
+struct Tally {
+    kernels: usize,
+    killed: usize,
+    equivalent: BTreeMap<&'static str, usize>,
+    survived: Vec<String>,
+}
+
+impl Tally {
+    /// Runs every mutant of a kernel.
+    fn program(&mut self, program: &Program) {
+        self.kernels += 1;
+        let want = simulate(program, &program.lowered.kernel, 0).unwrap_or_else(|| panic!("{}", program.name));
+        for seed in 0..SEEDS {
+            let clean = simulate(program, &program.lowered.kernel, seed).as_ref() == Some(&want);
+            assert!(clean, "{}, seed {seed}", program.name);
+        }
+        for (what, mutant, why) in mutants(&program.lowered.kernel) {
+            let noticed = (0..SEEDS).any(|seed| simulate(program, &mutant, seed).as_ref() != Some(&want));
+            match (noticed, why) {
+                (true, _) => self.killed += 1,
+                (false, Some(why)) => *self.equivalent.entry(why).or_default() += 1,
+                (false, None) => self.survived.push(format!("{}: {what}", program.name)),
+            }
+        }
+    }
+}
+
 #[test]
 fn every_derived_statement_is_needed() {
     let all = std::env::var("MUTANTS").is_ok_and(|all| all == "all");
-    let (mut killed, mut kernels, mut survived) = (0, 0, vec![]);
-    let mut equivalent: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut tally = Tally::default();
     let mut turn = 0;
     for text in MODELS {
         let pipelined = text.contains('@') || text.contains("Linear");
         for knobs in &KNOBS[..if pipelined { KNOBS.len() } else { 1 }] {
             for target in if all { &TARGETS[..] } else { std::slice::from_ref(&TARGETS[turn % 2]) } {
-                for program in programs(text, target, knobs) {
-                    kernels += 1;
-                    let want =
-                        simulate(&program, &program.lowered.kernel, 0).unwrap_or_else(|| panic!("{}", program.name));
-                    for seed in 0..SEEDS {
-                        let clean = simulate(&program, &program.lowered.kernel, seed).as_ref() == Some(&want);
-                        assert!(clean, "{}, seed {seed}", program.name);
-                    }
-                    for (what, mutant, why) in mutants(&program.lowered.kernel) {
-                        let noticed = (0..SEEDS).any(|seed| simulate(&program, &mutant, seed).as_ref() != Some(&want));
-                        match (noticed, why) {
-                            (true, _) => killed += 1,
-                            (false, Some(why)) => *equivalent.entry(why).or_default() += 1,
-                            (false, None) => survived.push(format!("{}: {what}", program.name)),
-                        }
-                    }
-                }
+                programs(text, target, knobs).iter().for_each(|program| tally.program(program));
             }
             turn += 1;
         }
     }
+    for (text, knobs) in GROUPED {
+        for program in programs(text, "sm_90a", knobs) {
+            assert!(print::print(&program.lowered.kernel).contains("wgmma commit"), "{}", program.name);
+            tally.program(&program);
+        }
+    }
+    let Tally { kernels, killed, equivalent, survived } = tally;
     let others: usize = equivalent.values().sum();
     println!("{kernels} kernels: {killed} mutants killed, {others} equivalent, {} survived", survived.len());
     equivalent.iter().for_each(|(why, n)| println!("{n} equivalent: {why}"));

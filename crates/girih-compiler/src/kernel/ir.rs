@@ -43,9 +43,14 @@
 //!          | "init" place "count" INT                                      an mbarrier, for so many arrivals a phase
 //!          | "arrive" place ("expect" INT)?                                at an mbarrier, which bytes will come to as well
 //!          | "wait" place "parity" ix                                      for the end of its phase of that parity
-//!          | "fence" ("init" | "async")                                    shows TMA new mbarriers, or what was written
+//!          | "fence" ("init" | "async" | "registers")                      shows TMA new mbarriers, or what was written to
+//!                                                                          shared memory, or `wgmma` a thread's registers
 //!          | "mma" operand operand? place "," place "add" VAL "," VAL       the product of two fragments of the warp, added to
 //!                                                                          two elements each of an array of the thread
+//!          | "wgmma" operand BUF "add" panel "," panel                     begins a product of two panels of a warpgroup, added to
+//!                                                                          an array of the thread
+//!          | "wgmma" "commit" | "wgmma" "wait" INT BUF                     closes a group of them; waits until at most so many
+//!                                                                          are in flight: the sums may be used again
 //!          | "check" ("read" | "write") place "count" INT ("param" INT)? element? site where?
 //!
 //! expr    := OP opnd,*                                                     a scalar operation, per lane: `mulf a, b`
@@ -63,6 +68,7 @@
 //! mask    := (ix CMP ix | VAL) ("and" ...)* | "true"
 //! order   := "relaxed" | "acquire" | "release" | "acq_rel"                 otherwise weak
 //! element := "element" ix                                                  which one a message names
+//! panel   := place "trans"? "swizzle" INT "strides" "(" INT "," INT ")"     a matrix in shared memory: [`Panel`]
 //! operand := "f16" | "bf16" | "tf32" | "s8" | "u8"                        of the left fragment, and of the right where it differs
 //! site    := "site" INT
 //! opnd    := VAL | const ":" dtype
@@ -78,10 +84,11 @@
 //! 4. Vector loads and stores are not masked; only scalar accesses and copies have a mask.
 //! 5. `break` and `continue` belong to the nearest enclosing loop that is not a lane loop.
 //! 6. Threads of a block are numbered along one dimension: thread `tx` is lane `tx%32` of warp `tx//32`. What only threads
-//!    have (`tx`, shared slots, `barrier`, `syncwarp`, `shuffle`, `ldmatrix`, `mma`, asynchronous copies and what waits for them)
-//!    appears only where a block has several.
+//!    have (`tx`, shared slots, `barrier`, `syncwarp`, `shuffle`, `ldmatrix`, `mma`, `wgmma`, asynchronous copies and what waits
+//!    for them) appears only where a block has several.
 //! 7. All threads of a block reach a `barrier` together, and all lanes of a warp a `syncwarp`, a `shuffle`, an `ldmatrix` or an
-//!    `mma` ([`super::uniform`] shows it). But for the first two they exchange values and order no accesses of memory.
+//!    `mma`, and all threads of a block a `wgmma` ([`super::uniform`] shows it). But for the first two they exchange values and
+//!    order no accesses of memory.
 //! 8. Shared slots do not overlap, and start at multiples of 16 bytes.
 
 pub use super::ident::{Ident, Idents};
@@ -91,6 +98,7 @@ use crate::base::{IdMap, Label};
 use crate::loops;
 pub use crate::loops::ir::{AxisId, BufId, Cmp, Cond, Ix, Mask, Opnd, Order, RmwOp, SiteId, ValId};
 pub use crate::loops::matrix::Operand;
+use crate::loops::panels::Lies;
 /// What one lane holds.
 pub use crate::num::Ty as Elem;
 use crate::num::{DType, ScalarOp};
@@ -229,10 +237,37 @@ pub enum Fence {
     Init,
     /// All that the thread has written.
     Async,
+    /// Registers that the thread has written, to products of its warpgroup.
+    Registers,
 }
 
 /// Lanes of a warp.
 pub const WARP: u32 = 32;
+/// Threads of a warpgroup, four warps.
+pub const WARPGROUP: u32 = 4 * WARP;
+
+/// A matrix in shared memory as `wgmma` reads it. Its terms lie side by side, in rows of `swizzle` bytes below each other;
+/// or where it is transposed its lines do. Pieces of rows are exchanged as TMA does it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Panel {
+    /// The first element, as if no pieces were exchanged.
+    pub place: Address,
+    pub transposed: bool,
+    /// Bytes of a row: 32, 64 or 128.
+    pub swizzle: u32,
+    /// Bytes from a row's worth of lines to the next, where it is transposed.
+    pub lead: u32,
+    /// Bytes from eight rows to the next eight.
+    pub stride: u32,
+}
+
+impl Panel {
+    /// The byte of an element of so many bytes, counted from the first as if no pieces were exchanged.
+    pub fn byte(&self, line: u64, term: u64, bytes: u64) -> u64 {
+        let Panel { transposed, swizzle, lead, stride, .. } = *self;
+        Lies { transposed, row: swizzle.into(), lead: lead.into(), stride: stride.into() }.byte(line, term, bytes)
+    }
+}
 
 /// Whose value a lane of a warp gets from a shuffle; only the low five bits of the operand count.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -438,6 +473,23 @@ pub enum Stmt {
         a: ValId,
         b: ValId,
         of: [Operand; 2],
+    },
+    /// Begins to add the product of a 64 x k and a k x n matrix to a 64 x n matrix; k is [`Operand::terms`], and n follows from
+    /// the array, of which each of 128 threads has n/2 elements: thread t of them has rows `t//32*16 + t%32//4` and eight
+    /// below it, one behind the other, and of each row the columns `j*8 + t%4*2` and the next for all j. The panels are read,
+    /// and the array is changed, at any time until a wait covers the product.
+    Wgmma {
+        acc: BufId,
+        a: Panel,
+        b: Panel,
+        of: Operand,
+    },
+    /// Makes a group of the products that the warp has begun since the last one.
+    WgmmaCommit,
+    /// Waits until at most so many groups of products are in flight, the newest; the array may be used behind it.
+    WgmmaWait {
+        left: u32,
+        acc: BufId,
     },
     /// Begins to copy 4, 8 or 16 bytes from global to shared memory; where the mask does not hold, zeros are written and
     /// nothing is read. The bytes are there when the thread has waited for their group, and for others behind a barrier

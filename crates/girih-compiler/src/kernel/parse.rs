@@ -424,6 +424,40 @@ impl<'a> Parser<'a> {
         read_mask(&mut Indices { parser: self, c })
     }
 
+    fn wgmma(&self, c: &mut Cursor<'a>) -> Res<Stmt> {
+        let slot = |c: &mut Cursor<'a>| match c.next() {
+            name if matches!(self.names.get(name), Some(Name::Slot(_))) => match self.names[name] {
+                Name::Slot(slot) => Ok(slot),
+                _ => Err(format!("expected a slot, found `{name}`")),
+            },
+            name => Err(format!("expected a slot, found `{name}`")),
+        };
+        if c.eat("commit") {
+            return Ok(Stmt::WgmmaCommit);
+        }
+        if c.eat("wait") {
+            return Ok(Stmt::WgmmaWait { left: c.int()?, acc: slot(c)? });
+        }
+        let word = c.next();
+        let of = of_word(&Operand::WORDS, word)
+            .ok_or_else(|| format!("expected f16, bf16, commit or wait behind `wgmma`, found `{word}`"))?;
+        let acc = slot(c)?;
+        c.expect("add")?;
+        let a = self.panel(c)?;
+        c.expect(",")?;
+        Ok(Stmt::Wgmma { acc, a, b: self.panel(c)?, of })
+    }
+
+    fn panel(&self, c: &mut Cursor<'a>) -> Res<Panel> {
+        let (place, transposed) = (self.place(c)?, c.eat("trans"));
+        c.expect("swizzle")?;
+        let swizzle = c.int()?;
+        c.expect("strides")?;
+        let [lead, stride] = <[u32; 2]>::try_from(self.list(c, ["(", ")"], |_, c| c.int())?)
+            .map_err(|_| "a panel has two strides".to_string())?;
+        Ok(Panel { place, transposed, swizzle, lead, stride })
+    }
+
     fn place(&self, c: &mut Cursor<'a>) -> Res<Address> {
         let name = c.next();
         let what = self.names.get(name).copied();
@@ -578,7 +612,11 @@ impl<'a> Parser<'a> {
             "fence" => {
                 let word = c.next();
                 let fence = of_word(&FENCES, word);
-                Stmt::Fence(fence.ok_or_else(|| format!("expected `init` or `async` behind `fence`, found `{word}`"))?)
+                Stmt::Fence(
+                    fence.ok_or_else(|| {
+                        format!("expected `init`, `async` or `registers` behind `fence`, found `{word}`")
+                    })?,
+                )
             }
             "copy" => {
                 c.expect("async")?;
@@ -605,6 +643,7 @@ impl<'a> Parser<'a> {
                 c.expect(",")?;
                 Stmt::Mma { acc: [low, high], a, b: self.val(c.next())?, of: [left, right.unwrap_or(left)] }
             }
+            "wgmma" => self.wgmma(c)?,
             "commit" => Stmt::Commit,
             "wait" if c.tokens.get(c.at + 1) == Some(&"[") => {
                 let on = self.place(c)?;

@@ -72,7 +72,8 @@ pub(super) const SPACES: [(&str, Space); 2] = [("slot", Space::Scratch), ("share
 /// What holds mbarriers instead of elements.
 pub(super) const MBARRIER: &str = "mbarrier";
 /// Fences by their words.
-pub(super) const FENCES: [(&str, Fence); 2] = [("init", Fence::Init), ("async", Fence::Async)];
+pub(super) const FENCES: [(&str, Fence); 3] =
+    [("init", Fence::Init), ("async", Fence::Async), ("registers", Fence::Registers)];
 /// Kinds of shuffles by their words.
 pub(super) const SHUFFLES: [(&str, Shuffle); 3] =
     [("xor", Shuffle::Xor), ("down", Shuffle::Down), ("idx", Shuffle::Idx)];
@@ -134,6 +135,16 @@ impl Printer<'_> {
 
     fn mask(&self, mask: &Mask) -> String {
         text::mask_text(mask, self)
+    }
+
+    fn slot(&self, slot: BufId) -> &str {
+        self.k.slots.get(slot).map_or("?", |s| s.name.as_str())
+    }
+
+    fn panel(&self, panel: &Panel) -> String {
+        let Panel { place, transposed, swizzle, lead, stride } = panel;
+        let how = if *transposed { " trans" } else { "" };
+        format!("{}{how} swizzle {swizzle} strides ({lead}, {stride})", self.place(place))
     }
 
     fn place(&self, place: &Address) -> String {
@@ -261,6 +272,11 @@ impl Printer<'_> {
                 let other = if left == right { String::new() } else { format!(" {}", right.word()) };
                 format!("mma {}{other} {low}, {high} add {}, {}", left.word(), self.val(*a), self.val(*b))
             }
+            Stmt::Wgmma { acc, a, b, of } => {
+                format!("wgmma {} {} add {}, {}", of.word(), self.slot(*acc), self.panel(a), self.panel(b))
+            }
+            Stmt::WgmmaCommit => "wgmma commit".to_string(),
+            Stmt::WgmmaWait { left, acc } => format!("wgmma wait {left} {}", self.slot(*acc)),
             Stmt::CopyAsync { to, from, bytes, mask } => {
                 let (to, from, tail) = (self.place(to), self.place(from), self.tail(mask, None, Order::Weak));
                 format!("copy async {to} = {from} bytes {bytes}{tail}")

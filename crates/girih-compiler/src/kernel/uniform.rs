@@ -288,6 +288,11 @@ impl Walk<'_> {
                     }
                 }
             }
+            Stmt::Wgmma { acc, .. } => {
+                self.meets(at, way, Level::Block);
+                raise(self.slots.get_mut(acc.index()), Level::Lane, &mut self.rose);
+            }
+            Stmt::WgmmaCommit | Stmt::WgmmaWait { .. } => self.meets(at, way, Level::Block),
             // Each thread has copies and groups of its own.
             Stmt::CopyAsync { .. } | Stmt::Commit | Stmt::WaitGroups { .. } => {}
             // So does each arrive, wait and begin copies on its own.

@@ -4,6 +4,7 @@ use super::ir::*;
 use super::uniform;
 use crate::index::Poly;
 use crate::index::facts::MOST_THREADS;
+use crate::loops::panels;
 use crate::num::printf::conversions;
 use crate::num::{DType, ScalarOp};
 
@@ -340,6 +341,46 @@ impl Verifier<'_> {
         }
     }
 
+    fn wgmma(&mut self, acc: BufId, panels: [&Panel; 2], of: Operand) {
+        self.warpgroups("wgmma");
+        self.sums(acc, of);
+        let sixteen = matches!(of, Operand::F16 | Operand::BF16);
+        self.expect(sixteen, || format!("`wgmma` of {}; it multiplies f16 or bf16", of.word()));
+        for panel in panels {
+            let bits = self.place(&panel.place).held().bits();
+            self.expect(bits == 16, || format!("a panel of `wgmma` has elements of 2 bytes, not {bits} bits"));
+            let shared = |buf: &BufId| self.k.slots.get(*buf).is_some_and(|s| s.space == Space::Shared);
+            let shared = matches!(&panel.place, Address::Slot { buf, .. } if shared(buf));
+            self.expect(shared, || "a panel of `wgmma` is in a shared slot".to_string());
+            let Panel { swizzle, lead, stride, .. } = *panel;
+            self.expect(matches!(swizzle, 32 | 64 | 128), || {
+                format!("a panel has rows of 32, 64 or 128 bytes, not {swizzle}")
+            });
+            let fits = |bytes: u32| bytes.is_multiple_of(16) && bytes < 1 << 18;
+            self.expect(fits(lead) && fits(stride), || {
+                format!("the strides of a panel are multiples of 16 bytes below {}, not {lead} and {stride}", 1 << 18)
+            });
+        }
+    }
+
+    fn warpgroups(&mut self, what: &str) {
+        let threads = self.k.threads;
+        self.expect(threads.is_multiple_of(WARPGROUP), || {
+            format!("`{what}` needs whole warpgroups of {WARPGROUP} threads, and a block has {threads}")
+        });
+    }
+
+    /// The array that has a thread's sums of a product of a warpgroup.
+    fn sums(&mut self, acc: BufId, of: Operand) {
+        let slot = self.k.slots.get(acc);
+        let own = slot.is_some_and(|s| s.space == Space::Scratch && s.elem == Elem::Num(of.sum()));
+        self.expect(own, || format!("the sums of `wgmma` are in an array of the thread, of {}", of.sum()));
+        let cols = self.k.slots.get(acc).map_or(8, |s| s.len.saturating_mul(2));
+        self.expect(cols.is_multiple_of(8) && (8..=panels::COLS).contains(&cols), || {
+            format!("the sums of `wgmma` have a multiple of 8 columns up to {}, not {cols}", panels::COLS)
+        });
+    }
+
     /// A copy from global to shared memory.
     fn copy(&mut self, to: &Address, from: &Address, bytes: u32, mask: &Mask) {
         self.several_threads("copy async");
@@ -498,6 +539,12 @@ impl Verifier<'_> {
                 self.define(*dst);
             }
             Stmt::Mma { acc, a, b, of } => self.mma(acc, [*a, *b], *of),
+            Stmt::Wgmma { acc, a, b, of } => self.wgmma(*acc, [a, b], *of),
+            Stmt::WgmmaCommit => self.warpgroups("wgmma commit"),
+            Stmt::WgmmaWait { acc, .. } => {
+                self.warpgroups("wgmma wait");
+                self.sums(*acc, Operand::F16);
+            }
             Stmt::CopyAsync { to, from, bytes, mask } => self.copy(to, from, *bytes, mask),
             Stmt::CopyTensor { to, tensor, from, on } => self.copy_tensor(to, *tensor, from, on),
             Stmt::InitBarrier { on, count } => {

@@ -3,9 +3,11 @@
 pub mod eval;
 pub mod fuse;
 pub mod ir;
+pub mod lanes;
 pub mod launch_facts;
 pub mod lift;
 pub mod matrix;
+pub mod panels;
 pub mod model;
 pub(crate) mod names;
 pub mod parse;

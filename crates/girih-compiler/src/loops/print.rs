@@ -24,7 +24,7 @@
 //!            ("contraction" "m=" role "n=" role "k=" role "a=" VAL "b=" VAL "acc=" BUF)?
 //!            ("stream" "score=" VAL "value=" VAL "greatest=" BUF "total=" BUF "acc=" BUF)?
 //! place   := "unroll" | "vector" "(" INT ")" | "block" "(" ("x" | "y" | "z") ")" | "thread"
-//!          | "pipeline" "(" INT ")"                           tile IR
+//!          | "pipeline" "(" INT ")" | "matrix" | "warpgroup"  tile IR
 //! role    := AXIS | "(" AXIS,* ")"
 //!
 //! expr    := opnd INFIX opnd                                 + - * / & | ^ <<, by the declared type (float or int; `+` on
@@ -189,6 +189,8 @@ pub(crate) fn place_text(place: Place) -> String {
         Place::Thread => "thread".to_string(),
         Place::Pipeline { depth } => format!("pipeline({depth})"),
         Place::Matrix => "matrix".to_string(),
+        Place::Lanes => "lanes".to_string(),
+        Place::Warpgroup => "warpgroup".to_string(),
     }
 }
 

@@ -234,6 +234,7 @@ impl Printer<'_> {
             }
             // Only a kernel of several threads has these, and C is not printed of one.
             Stmt::Barrier | Stmt::SyncWarp | Stmt::Shuffle { .. } | Stmt::LoadMatrix { .. } | Stmt::Mma { .. } => {}
+            Stmt::Wgmma { .. } | Stmt::WgmmaCommit | Stmt::WgmmaWait { .. } => {}
             Stmt::CopyAsync { .. } | Stmt::Commit | Stmt::WaitGroups { .. } => {}
             Stmt::CopyTensor { .. } | Stmt::InitBarrier { .. } | Stmt::Arrive { .. } => {}
             Stmt::WaitPhase { .. } | Stmt::Fence(_) => {}

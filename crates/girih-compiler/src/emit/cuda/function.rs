@@ -45,7 +45,8 @@ pub(super) fn function(
     let lines = lines.collect();
     head.text.push_str(&body.text);
     head.close("}");
-    Ok(Function { text: head.text, entry: Entry { name, threads: kernel.threads, dynamic_shared }, lines })
+    let globals = std::mem::take(&mut p.globals);
+    Ok(Function { text: head.text, entry: Entry { name, threads: kernel.threads, dynamic_shared, globals }, lines })
 }
 
 /// ": 256 threads, 4096 bytes of shared memory", what there is of it.
@@ -69,6 +70,8 @@ struct Uses {
     scratch: bool,
     /// The tensors of which boxes go to each slot.
     boxes: Vec<(BufId, TensorId)>,
+    /// What slots begin at a multiple of, because of panels in them.
+    panels: Vec<(BufId, u64)>,
 }
 
 impl Uses {
@@ -115,6 +118,13 @@ impl Uses {
                     self.opnd(by);
                 }
                 Stmt::CopyTensor { to: Address::Slot { buf, .. }, tensor, .. } => self.boxes.push((*buf, *tensor)),
+                Stmt::Wgmma { a, b, .. } => {
+                    for panel in [a, b] {
+                        if let Address::Slot { buf, .. } = &panel.place {
+                            self.panels.push((*buf, u64::from(panel.swizzle) * 8));
+                        }
+                    }
+                }
                 Stmt::Scratch { .. } => self.scratch = true,
                 Stmt::For { body, .. } | Stmt::Loop { body } => self.block(body),
                 Stmt::If { then, els, .. } => {
@@ -151,6 +161,8 @@ impl Printer<'_> {
     fn align(&self, uses: &Uses, slot: Option<BufId>) -> u64 {
         let boxes = uses.boxes.iter().filter(|(buf, _)| slot.is_none_or(|slot| slot == *buf));
         let aligns = boxes.filter_map(|(_, tensor)| self.kernel.tensors.get(*tensor).map(Tensor::align));
+        let panels = uses.panels.iter().filter(|(buf, _)| slot.is_none_or(|slot| slot == *buf));
+        let aligns = aligns.chain(panels.map(|(_, align)| *align));
         aligns.max().unwrap_or(16)
     }
 

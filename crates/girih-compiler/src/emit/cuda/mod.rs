@@ -36,10 +36,11 @@ mod stmt;
 #[cfg(test)]
 mod tests;
 mod tma;
+mod wgmma;
 
 use super::cstyle::support::Support;
 use crate::kernel::ir::{Ident, Idents, Kernel};
-use crate::tile::target::{MemoryKind, Target, Transport};
+use crate::tile::target::{MatrixUnit, MemoryKind, Target, Transport};
 pub use dialect::DIALECT;
 use global::Globals;
 
@@ -66,6 +67,8 @@ pub struct Entry {
     pub threads: u32,
     /// Bytes of shared memory that the launch has to ask for; 0 where the kernel's are static.
     pub dynamic_shared: u64,
+    /// What the source calls the kernel's globals.
+    pub globals: Vec<String>,
 }
 
 /// A line of source, from 1; a kernel of the unit; the number of a statement in it, counted in order of the text from 0.
@@ -144,6 +147,9 @@ pub fn fits(kernel: &Kernel, target: &Target) -> Result<(), String> {
     }
     if (kernel.mbarriers() > 0 || !kernel.tensors.is_empty()) && !target.transports.contains(&Transport::Tma) {
         return Err(format!("a block has mbarriers and TMA; {} has neither", target.name));
+    }
+    if wgmma::is_in(&kernel.body) && !target.matrix_units.contains(&MatrixUnit::Wgmma) {
+        return Err(format!("a block has products of warpgroups; {} has none", target.name));
     }
     if kernel.shared > shared {
         let (has, name) = (kernel.shared, target.name);

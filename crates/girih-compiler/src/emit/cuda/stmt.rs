@@ -148,6 +148,9 @@ impl Printer<'_> {
                 self.define(*dst, &text)?;
             }
             Stmt::Mma { acc, a, b, of } => self.mma(acc, *a, *b, *of),
+            Stmt::Wgmma { acc, a, b, of } => self.wgmma(*acc, [a, b], *of),
+            Stmt::WgmmaCommit => self.bare("wgmma_commit", "wgmma.commit_group.sync.aligned"),
+            Stmt::WgmmaWait { left, acc } => self.wgmma_wait(*left, *acc),
             Stmt::CopyTensor { to, tensor, from, on } => self.copy_tensor(to, *tensor, from, on)?,
             Stmt::InitBarrier { on, count } => self.init(on, *count),
             Stmt::Arrive { on, bytes } => self.arrive(on, *bytes),

@@ -215,6 +215,37 @@ kernel k(x: ptr<f32>, n: i32) threads 64 scratch 0 shared 8320 {
 }
 
 #[test]
+fn products_of_warpgroups() {
+    let text = "\
+kernel k(x: ptr<f32>) threads 256 scratch 64 shared 24576 {
+  slot acc: f32[16] at 0
+  shared a_s: f16[8192] at 0
+  shared b_s: f16[4096] at 16384
+  fence registers
+  wgmma bf16 acc add a_s[tx//128*4096] swizzle 128 strides (0, 1024), b_s[16] trans swizzle 64 strides (4096, 512)
+  wgmma commit
+  wgmma wait 0 acc
+}
+";
+    let kernel = kernel(text);
+    let printed = emitted(&[&kernel], "sm_90a").unwrap().text;
+    for line in [
+        "  __shared__ __align__(1024) f16 a_s[8192];",
+        "  __shared__ __align__(512) f16 b_s[4096];",
+        "  fence_registers();",
+        "  wgmma_bf16_32_nt(acc, wgmma_panel_128(&a_s[(tx >> 7) * 4096], 0, 1024), wgmma_panel_64(&b_s[16], 4096, 512));",
+        "  wgmma_commit();",
+        "  wgmma_wait_0_16(acc);",
+        "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, \
+         %15}, %16, %17, add, 1, 1, 0, 1; }\" : \"+f\"(c[0]), \"+f\"(c[1]), \"+f\"(c[8]), \"+f\"(c[9]), \"+f\"(c[2]),",
+    ] {
+        assert!(printed.contains(line), "{line}\n{printed}");
+    }
+    let refusal = emitted(&[&kernel], "sm_100a").unwrap_err();
+    assert_eq!(refusal.message, "a block has products of warpgroups; sm_100a has none");
+}
+
+#[test]
 fn every_statement_has_its_line() {
     let (a, b) = (kernel(BLOCK_SUM), kernel("kernel b(x: ptr<i32>) scratch 0 {\n  store x[0] = 1:i32\n}\n"));
     let unit = emitted(&[&a, &b], "sm_80").unwrap();

@@ -61,6 +61,7 @@ impl Printer<'_> {
     pub(super) fn fence(&mut self, fence: Fence) {
         match fence {
             Fence::Init => self.bare("fence_mbarrier_init", "fence.mbarrier_init.release.cluster"),
+            Fence::Registers => self.bare("fence_registers", "wgmma.fence.sync.aligned"),
             Fence::Async => self.bare("fence_async", "fence.proxy.async.shared::cta"),
         }
     }

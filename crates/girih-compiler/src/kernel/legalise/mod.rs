@@ -28,6 +28,7 @@ mod tensor;
 mod threads;
 mod transpose;
 mod vector;
+mod wgmma;
 
 use crate::base::Label;
 use crate::kernel::ident::Idents;

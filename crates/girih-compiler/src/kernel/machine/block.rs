@@ -6,6 +6,7 @@ use super::mbarrier::Mbarrier;
 use super::schedule::Schedule;
 use super::tensor;
 use super::watch::Watch;
+use super::wgmma::Products;
 use super::{POISON, ops};
 use crate::base::budget::TooMuch;
 use crate::base::host::Host;
@@ -48,6 +49,7 @@ pub(super) struct Warp<const W: usize> {
     pub regs: Vec<[u64; W]>,
     pub groups: Vec<Group>,
     pub flights: Flights<W>,
+    pub products: Products<W>,
     /// The lanes that began, and those that have not ended.
     pub began: u32,
     pub live: u32,
@@ -145,7 +147,14 @@ impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
         let threads = self.program.threads.next_multiple_of(W as u32);
         let scratch = self.program.scratch_bytes.saturating_mul(u64::from(threads));
         let address = if self.program.addressed { self.memory.allocate(scratch, 64) } else { 0 };
-        let warp = || Warp { regs: vec![], groups: vec![], flights: Flights::none(), began: 0, live: 0 };
+        let warp = || Warp {
+            regs: vec![],
+            groups: vec![],
+            flights: Flights::none(),
+            products: Products::none(),
+            began: 0,
+            live: 0,
+        };
         Ok(Block {
             id: [0; 3],
             warps: (0..threads / W as u32).map(|_| warp()).collect(),
@@ -175,6 +184,7 @@ impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
             warp.began = ops::all::<W>() >> (W as u32 - (p.threads - first).min(W as u32));
             warp.live = warp.began;
             warp.flights = Flights::none();
+            warp.products = Products::none();
             warp.groups.clear();
             warp.groups.push(Group { at: 0, lanes: warp.began, waits: None });
             warp.regs.clear();

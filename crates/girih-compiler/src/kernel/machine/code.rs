@@ -58,6 +58,12 @@ pub(in crate::kernel) struct Own {
     pub begins: u64,
 }
 
+/// Where a panel begins, and how its elements lie from there on.
+pub(in crate::kernel) struct PanelCode {
+    pub access: Access,
+    pub panel: Panel,
+}
+
 pub(in crate::kernel) struct Access {
     pub at: At,
     pub lanes: u32,
@@ -208,6 +214,17 @@ pub(in crate::kernel) enum Inst {
         a: Slot,
         b: Slot,
         of: [Operand; 2],
+    },
+    /// A product of a warpgroup: all elements of the array, and where panels begin.
+    Wgmma {
+        acc: Access,
+        a: PanelCode,
+        b: PanelCode,
+        of: Operand,
+    },
+    WgmmaCommit,
+    WgmmaWait {
+        left: u32,
     },
     /// The mask is the source's.
     CopyAsync {

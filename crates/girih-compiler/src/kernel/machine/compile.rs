@@ -1,7 +1,7 @@
 //! Kernel IR to the compact form.
 
 use super::POISON;
-use super::code::{Access, Arg, At, Counter, Inst, NO_STATEMENT, Own, Program, Shown, in_slot};
+use super::code::{Access, Arg, At, Counter, Inst, NO_STATEMENT, Own, PanelCode, Program, Shown, in_slot};
 use super::tensor::TensorCode;
 use crate::base::id::Id;
 use crate::kernel::ir::*;
@@ -469,6 +469,14 @@ impl Compiler<'_> {
                 let mut sums = |place| self.access(place, 2, &Mask::default(), Order::Weak);
                 Inst::Mma { acc: [sums(low)?, sums(high)?], a, b, of: *of }
             }
+            Stmt::Wgmma { acc, a, b, of } => {
+                let len = self.kernel.slots.get(*acc).map_or(0, |s| s.len) as u32;
+                let place = Address::Slot { buf: *acc, index: Ix::Const(0) };
+                let acc = self.access(&place, len, &Mask::default(), Order::Weak)?;
+                Inst::Wgmma { acc, a: self.panel(a)?, b: self.panel(b)?, of: *of }
+            }
+            Stmt::WgmmaCommit => Inst::WgmmaCommit,
+            Stmt::WgmmaWait { left, .. } => Inst::WgmmaWait { left: *left },
             Stmt::Yield { .. } => {
                 self.cooperative = true;
                 Inst::Yield
@@ -500,6 +508,14 @@ impl Compiler<'_> {
         };
         self.emit(inst);
         Ok(())
+    }
+
+    fn panel(&mut self, panel: &Panel) -> Res<PanelCode> {
+        let access = self.access(&panel.place, 1, &Mask::default(), Order::Weak)?;
+        match access.at {
+            At::Slot { space: Space::Shared, .. } => Ok(PanelCode { access, panel: panel.clone() }),
+            _ => Err("a panel is not in shared memory".to_string()),
+        }
     }
 
     fn counted(&mut self, axis: AxisId, [lo, hi, step]: [&Ix; 3], body: &[Stmt]) -> Res<()> {

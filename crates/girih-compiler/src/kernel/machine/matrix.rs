@@ -110,14 +110,14 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
 
 /// An element of a fragment.
 #[derive(Clone, Copy)]
-enum Term {
+pub(super) enum Term {
     Float(f32),
     Integer(i32),
 }
 
 impl Term {
     /// The sum's bits with the product added.
-    fn times(self, other: Term, sum: u64) -> u64 {
+    pub(super) fn times(self, other: Term, sum: u64) -> u64 {
         match (self, other) {
             (Term::Integer(x), Term::Integer(y)) => u64::from((sum as u32).wrapping_add(x.wrapping_mul(y) as u32)),
             (Term::Float(x), Term::Float(y)) => {
@@ -154,7 +154,7 @@ impl Fragment {
     }
 }
 
-fn term(bits: u64, of: Operand) -> Term {
+pub(super) fn term(bits: u64, of: Operand) -> Term {
     let float = |dtype: DType| {
         let to = ScalarOp::FToF { to: DType::F32, rounding: Rounding::NearestEven };
         Term::Float(f32::from_bits(apply(to, dtype, &[bits & dtype.mask()]) as u32))

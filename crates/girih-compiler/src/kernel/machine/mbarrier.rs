@@ -95,6 +95,9 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
     }
 
     pub(super) fn fence(&mut self, block: &mut Block<W, V::Local>, at: At, fence: Fence) {
+        if fence == Fence::Registers {
+            return block.warps[at.warp].products.fence();
+        }
         let mine = |m: &Mbarrier| m.by / W as u32 == at.warp as u32 && at.lanes >> (m.by % W as u32) & 1 == 1;
         block.mbarriers.iter_mut().filter(|m| mine(m)).for_each(|m| m.fenced = true);
         if fence == Fence::Async {

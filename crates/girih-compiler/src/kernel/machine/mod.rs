@@ -36,6 +36,7 @@ mod step;
 mod sync;
 mod tensor;
 mod watch;
+mod wgmma;
 
 use super::ir::Kernel;
 use crate::base::Code;

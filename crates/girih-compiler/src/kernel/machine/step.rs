@@ -43,7 +43,13 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                 self.wait(block, warp, group, Wait::Block)?;
                 return Ok(Flow::Stopped);
             }
-            Inst::SyncWarp | Inst::Shuffle { .. } | Inst::LoadMatrix { .. } | Inst::Mma { .. } => {
+            Inst::SyncWarp
+            | Inst::Shuffle { .. }
+            | Inst::LoadMatrix { .. }
+            | Inst::Mma { .. }
+            | Inst::Wgmma { .. }
+            | Inst::WgmmaCommit
+            | Inst::WgmmaWait { .. } => {
                 self.wait(block, warp, group, Wait::Warp)?;
                 return Ok(Flow::Stopped);
             }
@@ -63,6 +69,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         match inst {
             Inst::Barrier | Inst::SyncWarp | Inst::Shuffle { .. } | Inst::Return | Inst::WaitPhase { .. } => {}
             Inst::LoadMatrix { .. } | Inst::Mma { .. } => {}
+            Inst::Wgmma { .. } | Inst::WgmmaCommit | Inst::WgmmaWait { .. } => {}
             Inst::Copy { dst, from, lanes } => {
                 for e in 0..*lanes {
                     let value = regs[from.lane(e)];
@@ -350,6 +357,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         if at.lanes == 0 {
             return Ok(());
         }
+        self.not_in_flight(block, at, access);
         let all = at.lanes;
         if let code::At::Own { first, len, index, .. } = &access.at {
             let regs = &mut block.warps[at.warp].regs;
@@ -393,6 +401,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         if at.lanes == 0 {
             return Ok(());
         }
+        self.not_in_flight(block, at, access);
         if let code::At::Own { first, len, index, elem, .. } = &access.at {
             let regs = &mut block.warps[at.warp].regs;
             if let Some(element) = alike(&index.lanes(regs), at.lanes, *len, access.lanes) {

@@ -74,6 +74,12 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                     let to = &mut of.regs[*dst as usize];
                     ops::each::<W>(lanes, |l| to[l] = from[kind.source(l as u32, by[l]) as usize % W]);
                 }
+                Some(inst @ (Inst::Wgmma { .. } | Inst::WgmmaCommit | Inst::WgmmaWait { .. })) => {
+                    ordered = false;
+                    let statement = program.statements.get(here as usize).copied().unwrap_or(0);
+                    let at = At { block: block.id, statement, warp, lanes, lasts: true };
+                    self.warpgroups(block, at, here, inst)?;
+                }
                 Some(inst @ (Inst::LoadMatrix { .. } | Inst::Mma { .. })) => {
                     ordered = false;
                     let statement = program.statements.get(here as usize).copied().unwrap_or(0);

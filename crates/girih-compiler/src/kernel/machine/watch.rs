@@ -107,8 +107,12 @@ pub(in crate::kernel) enum Wrong {
     Bytes { number: u32, expected: u64, brought: u64 },
     /// A thread waits for a phase, and the next one has ended too.
     Aliased { number: u32, phase: u32, meant: u32 },
-    /// What TMA does not take, in a sentence.
+    /// What TMA or `wgmma` does not take, in a sentence.
     Tensor(String),
+    /// A product of a warpgroup begins, and no fence shows it the thread's registers.
+    Registers,
+    /// An array is touched that a product of a warpgroup still adds to.
+    Sums,
 }
 
 /// What a phase of an mbarrier still waits for.

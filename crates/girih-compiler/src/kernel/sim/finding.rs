@@ -36,8 +36,12 @@ pub enum Kind {
     Bytes,
     /// A thread waits for a phase by its parity, which a later phase has too.
     Aliased,
-    /// A box that TMA does not copy.
+    /// A box that TMA does not copy, or a panel that `wgmma` does not read.
     Tensor,
+    /// A product of a warpgroup begins with no fence behind what wrote its registers.
+    RegisterFence,
+    /// Sums are used that a product of a warpgroup still adds to.
+    Sums,
     /// Shared memory is read that the block never wrote.
     Unwritten,
     OutOfBounds,
@@ -63,6 +67,8 @@ impl Kind {
             Kind::Bytes => "mbarrier-bytes",
             Kind::Aliased => "mbarrier-aliased",
             Kind::Tensor => "tensor",
+            Kind::RegisterFence => "register-fence",
+            Kind::Sums => "sums-in-flight",
             Kind::Unwritten => "unwritten",
             Kind::OutOfBounds => "out-of-bounds",
             Kind::Misaligned => "misaligned",
@@ -297,6 +303,10 @@ impl Found {
                 ),
             ),
             Wrong::Tensor(what) => (Kind::Tensor, what.clone()),
+            Wrong::Registers => {
+                (Kind::RegisterFence, "a `wgmma` begins, and no `fence registers` shows it the registers".to_string())
+            }
+            Wrong::Sums => (Kind::Sums, "sums are used that a `wgmma` may still be adding to".to_string()),
         };
         let detail = Detail::Told(told);
         self.detailed((kind, true, statement, statement), block, thread, detail);
@@ -375,7 +385,8 @@ fn sentence(kind: Kind, space: &str, across: bool, detail: &Detail, (texts, kern
         Kind::Unwritten => "a thread reads shared memory that its block has not written".to_string(),
         Kind::Misaligned => format!("an access of {space} memory is not aligned to its own size"),
         Kind::Unfenced => {
-            "TMA overwrites what a thread has written, with no `fence async` behind the write".to_string()
+            "TMA overwrites, or `wgmma` reads, what a thread has written, with no `fence async` behind the write"
+                .to_string()
         }
         _ => kind.name().to_string(),
     }
@@ -386,6 +397,9 @@ fn help(kind: Kind, across: bool, copied: Copied) -> Option<&'static str> {
     match (kind, copied) {
         (Kind::InFlight | Kind::ReadAfterWrite | Kind::WriteAfterWrite, Copied::ByTma) if !across => {
             return Some("wait for the phase of the mbarrier that counts the bytes of the copy");
+        }
+        (Kind::InFlight, Copied::Multiplied) => {
+            return Some("put the `wgmma wait` that covers the product before, with a `barrier` behind it");
         }
         (Kind::InFlight, _) => {
             return Some(
@@ -399,6 +413,8 @@ fn help(kind: Kind, across: bool, copied: Copied) -> Option<&'static str> {
     }
     match kind {
         Kind::Unfenced => Some("let the thread that wrote run `fence async`, and then meet the one that copies"),
+        Kind::RegisterFence => Some("put a `fence registers` before the first `wgmma` behind a `wgmma wait`"),
+        Kind::Sums => Some("put a `wgmma wait` before, which covers the group of the product"),
         Kind::Init => Some("initialise it once, in one thread, and put a `barrier` behind"),
         Kind::InitFence => Some("put a `fence init` behind the `init`, in the same thread and before the `barrier`"),
         Kind::Arrivals | Kind::Bytes => Some("let `count` and `expect` say what arrives and comes in one phase"),
@@ -515,6 +531,8 @@ enum Copied {
     Not,
     ByThread,
     ByTma,
+    /// By no copy: a product of a warpgroup reads it.
+    Multiplied,
 }
 
 impl Texts {
@@ -554,6 +572,7 @@ fn loops_around(kernel: &Kernel, body: &[Stmt], around: Option<&str>, out: &mut 
         let copied = match stmt {
             Stmt::CopyAsync { .. } => Copied::ByThread,
             Stmt::CopyTensor { .. } => Copied::ByTma,
+            Stmt::Wgmma { .. } => Copied::Multiplied,
             _ => Copied::Not,
         };
         out.push((around.map(String::from), copied));

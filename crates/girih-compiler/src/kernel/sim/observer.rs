@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::Options;
 use super::clock::{Clock, Known, Stamp};
-use super::count::{Counts, SECTOR, sectors};
+use super::count::{Counts, SECTOR, Sectors, sectors};
 use super::finding::{Bad, Found, Kind};
 use super::recording::{Recorder, Request};
 use super::shadow::{Cell, Pages};
@@ -26,6 +26,8 @@ pub(super) struct Observer<'a> {
     /// Meetings of a whole block.
     pub barriers: u64,
     pub blocks: u64,
+    /// Sectors of global memory that any thread touched, 64 to a word.
+    pub touched: Sectors,
     steps: u64,
     /// Where the run was stopped for having taken too many steps.
     pub exhausted: Option<u32>,
@@ -79,6 +81,7 @@ impl<'a> Observer<'a> {
             counts: vec![Counts::default(); program.count as usize],
             barriers: 0,
             blocks: 0,
+            touched: Sectors::default(),
             steps: 0,
             exhausted: None,
             found: Found::default(),
@@ -102,7 +105,11 @@ impl<'a> Observer<'a> {
                     r.requested(touch.statement, Request { address, lanes, bytes, taken, least });
                 }
             }
-            false => counts.global.add(bytes, sectors(touch.address, touch.lanes, touch.bytes)),
+            false => {
+                counts.global.add(bytes, sectors(touch.address, touch.lanes, touch.bytes));
+                let lanes = touch.address.iter().enumerate().filter(|(l, _)| touch.lanes >> l & 1 == 1);
+                lanes.for_each(|(_, at)| self.touched.add(*at, touch.bytes.into()));
+            }
         }
     }
 
@@ -116,7 +123,7 @@ impl<'a> Observer<'a> {
 
     /// Compares the access of each lane with what was done to its places before.
     fn compare(&mut self, local: &mut Local, touch: &Touch<'_>) {
-        let Local { clock, shared, block, copied_by, .. } = local;
+        let Local { clock, shared, block, copied_by, fenced, .. } = local;
         let unit = if touch.shared { self.shared_unit } else { self.global_unit };
         let atomic = touch.what == What::Update || touch.order != Order::Weak;
         let (global, found) = (&mut self.global, &mut self.found);
@@ -148,6 +155,12 @@ impl<'a> Observer<'a> {
                 let Some(cell) = cell else { continue };
                 if touch.shared && touch.what != What::Write && !cell.is_written() {
                     found.access(Kind::Unwritten, at(place), None);
+                }
+                // Only a product of a warpgroup reads shared memory beyond its statement.
+                let writer = cell.writer();
+                let plain = !writer.is_none() && writer.mbarrier().is_none() && !writer.lasts();
+                if touch.lasts && touch.shared && touch.what == What::Read && plain && !fenced.covers(writer) {
+                    found.access(Kind::Unfenced, at(place), Some(writer));
                 }
                 let mut tell = |race, earlier: Stamp| {
                     let kind = if earlier.lasts() { Kind::InFlight } else { Kind::from(race) };
@@ -203,7 +216,7 @@ fn whole(address: u64, bytes: u64, unit: u32) -> RangeInclusive<u64> {
 
 /// The place of half a byte.
 fn half(address: u64, upper: bool, unit: u32) -> RangeInclusive<u64> {
-    let place = address.wrapping_mul(2) + u64::from(upper) >> unit;
+    let place = (address.wrapping_mul(2) | u64::from(upper)) >> unit;
     place..=place
 }
 
@@ -333,6 +346,7 @@ impl Watch for Observer<'_> {
             counts.shared.add(bytes, (rows, rows));
             let sectors =
                 runs.iter().map(|r| (r.from.saturating_add(r.bytes - 1) / SECTOR - r.from / SECTOR + 1) as u32).sum();
+            runs.iter().for_each(|r| self.touched.add(r.from, r.bytes));
             let read: u64 = runs.iter().map(|r| r.bytes).sum();
             counts.global.add(read, (sectors, read.div_ceil(SECTOR) as u32));
         }

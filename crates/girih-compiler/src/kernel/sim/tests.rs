@@ -9,6 +9,7 @@ mod races;
 mod random;
 mod size;
 mod sync;
+mod wgmma;
 
 use super::{Kind, Options, Policy, Report, run};
 use crate::base::host::Silent;

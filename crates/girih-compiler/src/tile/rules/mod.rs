@@ -29,6 +29,7 @@ pub mod tma_copy;
 pub mod transpose;
 pub mod unroll_batch;
 pub mod vectorise;
+pub mod wgmma;
 pub mod wide_access;
 
 use crate::loops::ir::*;

@@ -1,0 +1,85 @@
+//! Products of warpgroups as PTX in small functions.
+//!
+//! ```text
+//! wgmma f16 acc add a_s[0] swizzle 128 strides (0, 1024), b_s[0] trans swizzle 128 strides (8192, 1024)
+//!     -->   wgmma_f16_128_nt(acc, wgmma_panel_128(&a_s[0], 0, 1024), wgmma_panel_128(&b_s[0], 8192, 1024));
+//! wgmma wait 0 acc
+//!     -->   wgmma_wait_0_64(acc);
+//! ```
+//! A wait takes the sums as operands, so that nothing that reads them is moved before it.
+
+use super::stmt::Printer;
+use crate::kernel::ir::*;
+
+/// What a descriptor calls rows of so many bytes.
+fn layout(swizzle: u32) -> u32 {
+    match swizzle {
+        128 => 1,
+        64 => 2,
+        _ => 3,
+    }
+}
+
+/// Whether statements have products of warpgroups.
+pub(super) fn is_in(body: &[Stmt]) -> bool {
+    body.iter().any(|s| match s {
+        Stmt::Wgmma { .. } | Stmt::WgmmaCommit | Stmt::WgmmaWait { .. } | Stmt::Fence(Fence::Registers) => true,
+        Stmt::For { body, .. } | Stmt::Loop { body } => is_in(body),
+        Stmt::If { then, els, .. } => is_in(then) || is_in(els),
+        _ => false,
+    })
+}
+
+fn list(parts: impl Iterator<Item = String>) -> String {
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+impl Printer<'_> {
+    /// A panel as the 64 bits that describe it: where it begins and its strides in pieces of 16 bytes.
+    fn panel(&mut self, panel: &Panel) -> String {
+        let Panel { place, swizzle, lead, stride, .. } = panel;
+        let name = format!("wgmma_panel_{swizzle}");
+        let text = format!(
+            "INLINE unsigned long long {name}(const void *p, unsigned int lead, unsigned int stride) {{\n  unsigned int at;\n  \
+             asm(\"{{ .reg .u64 s; cvta.to.shared.u64 s, %1; cvt.u32.u64 %0, s; }}\" : \"=r\"(at) : \"l\"(p));\n  return \
+             (unsigned long long)((at & 0x3ffff) >> 4) | (unsigned long long)(lead >> 4) << 16 | (unsigned long long)(stride \
+             >> 4) << 32 | {}ull << 62;\n}}\n",
+            layout(*swizzle)
+        );
+        self.support.block(&name, &text);
+        format!("{name}({}, {lead}, {stride})", self.target(place).address)
+    }
+
+    pub(super) fn wgmma(&mut self, acc: BufId, panels: [&Panel; 2], of: Operand) {
+        let len = self.kernel.slots[acc].len;
+        let (cols, each, word) = (2 * len, len / 2, of.word());
+        let how: String = panels.iter().map(|p| if p.transposed { 't' } else { 'n' }).collect();
+        let name = format!("wgmma_{word}_{cols}_{how}");
+        // Of each eight columns two of a row, and two of the row eight below.
+        let sums = (0..cols / 8).flat_map(|j| [2 * j, 2 * j + 1, each + 2 * j, each + 2 * j + 1]);
+        let trans = list(panels.iter().map(|p| u32::from(p.transposed).to_string()));
+        let body = format!(
+            "  asm volatile(\"{{ .reg .pred add; setp.ne.b32 add, %{}, 0; wgmma.mma_async.sync.aligned.m64n{cols}k{}.f32.{word}.{word} \
+             {{{}}}, %{len}, %{}, add, 1, 1, {trans}; }}\" : {} : \"l\"(a), \"l\"(b), \"r\"(1) : \"memory\");\n",
+            len + 2,
+            of.terms(),
+            list((0..len).map(|n| format!("%{n}"))),
+            len + 1,
+            list(sums.map(|n| format!("\"+f\"(c[{n}])"))),
+        );
+        let text = format!("INLINE void {name}(float *c, unsigned long long a, unsigned long long b) {{\n{body}}}\n");
+        self.support.block(&name, &text);
+        let [a, b] = panels.map(|panel| self.panel(panel));
+        let acc = self.kernel.slots[acc].name.to_string();
+        self.out.line(&format!("{name}({acc}, {a}, {b});"));
+    }
+
+    pub(super) fn wgmma_wait(&mut self, left: u32, acc: BufId) {
+        let Slot { name: acc, len, .. } = &self.kernel.slots[acc];
+        let (name, acc) = (format!("wgmma_wait_{left}_{len}"), acc.to_string());
+        let sums = list((0..*len).map(|n| format!("\"+f\"(c[{n}])")));
+        let body = format!("  asm volatile(\"wgmma.wait_group.sync.aligned {left};\" : {sums} : : \"memory\");\n");
+        self.support.block(&name, &format!("INLINE void {name}(float *c) {{\n{body}}}\n"));
+        self.out.line(&format!("{name}({acc});"));
+    }
+}

@@ -1,0 +1,62 @@
+//! Products of warpgroups.
+//!
+//! ```text
+//! for r in 0..2: free warpgroup                        fence registers
+//!   for c in 0..32: free warpgroup                     for k in 0..4 {
+//!     for k in 0..64: reduce warpgroup         -->       wgmma f16 acc add a_s[..] swizzle 128 .., b_s[..] trans ..
+//!       x: f16 = a_s[<row>, k]                         }
+//!       ...                                            wgmma commit
+//!       acc[t, r, c] = ...                             wgmma wait 0 acc
+//! ```
+//! Behind the wait the panels have been read: the barrier before they are filled again is that of any other reader.
+
+use super::{Lower, Res, Storage};
+use crate::index::{Facts, simplify};
+use crate::kernel::ir as k;
+use crate::loops::ir as l;
+use crate::loops::matrix::{Product, Side};
+use crate::loops::panels::Lies;
+
+/// Steps of the sum that are written out.
+const MOST_STEPS: u64 = 8;
+
+impl Lower<'_> {
+    pub(super) fn product_of_warpgroups(&mut self, f: &l::For) -> Res<()> {
+        let thread = self.axes.iter().find(|(_, ix)| **ix == k::Ix::Thread).map(|(axis, _)| *axis);
+        let thread = thread.ok_or_else(|| self.unplaced(f, "only threads compute on the matrix unit"))?;
+        let threads = u64::from(self.out.threads);
+        let p = Product::of(self.src, (thread, threads), f).map_err(|why| self.unplaced(f, why))?;
+        let lies = p.lies(self.src, threads).map_err(|why| self.unplaced(f, why))?;
+        let Storage::Slot(acc) = self.storage(p.acc)? else {
+            return Err(self.unplaced(f, "its sums are in no array"));
+        };
+        if self.out.slots[acc].len != p.rows * p.cols {
+            return Err(self.unplaced(f, "its sums are a part of an array"));
+        }
+        let steps = p.terms / u64::from(p.a.of.terms());
+        let mut facts = Facts::new();
+        for (axis, n) in [(thread, threads), (p.axes[2], steps)] {
+            facts.set_axis(axis, &l::Ix::Const(0), &l::Ix::Const(n as i64));
+        }
+        self.push(k::Stmt::Fence(k::Fence::Registers));
+        let step = l::Ix::Axis(p.axes[2]);
+        let unroll = if steps <= MOST_STEPS { steps as u32 } else { 0 };
+        self.times(p.axes[2], steps, unroll, |s, _| {
+            let a = s.panel(&p.a, &p.first(&p.a, &step), &facts, lies[0])?;
+            let b = s.panel(&p.b, &p.first(&p.b, &step), &facts, lies[1])?;
+            s.push(k::Stmt::Wgmma { acc, a, b, of: p.a.of });
+            Ok(())
+        })?;
+        self.push(k::Stmt::WgmmaCommit);
+        self.push(k::Stmt::WgmmaWait { left: 0, acc });
+        Ok(())
+    }
+
+    fn panel(&mut self, side: &Side, idx: &[l::Ix], facts: &Facts, lies: Lies) -> Res<k::Panel> {
+        let buf = self.shared_operand(side)?;
+        let linear = simplify(&self.linear(side.buf, idx)?, facts);
+        let place = k::Address::Slot { buf, index: self.ix(&linear)? };
+        let Lies { transposed, row, lead, stride } = lies;
+        Ok(k::Panel { place, transposed, swizzle: row as u32, lead: lead as u32, stride: stride as u32 })
+    }
+}

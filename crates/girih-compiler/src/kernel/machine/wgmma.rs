@@ -1,0 +1,238 @@
+//! Products of warpgroups, which go on while their warps do.
+//!
+//! In: `wgmma`, `wgmma commit` and `wgmma wait` of a warp. Out: the array of each of its threads, changed at a moment that the
+//! schedule draws between the product and the wait that covers it; the watch is told of what is read until then.
+//!
+//! Each warp computes its own sixteen rows. Products end in the order in which they began, and terms are added one after the
+//! other, as those of `mma` are.
+
+use super::block::{Block, Machine};
+use super::code::{self, Access, Inst, PanelCode};
+use super::matrix::{Term, term};
+use super::places::{Kind, Places, Stores};
+use super::step::At;
+use super::watch::{Landing, Touch, Watch, What, Wrong};
+use crate::base::banks::swizzled;
+use crate::base::launch::Trap;
+use crate::kernel::ir::{BufId, Order, Panel};
+use crate::loops::matrix::Operand;
+
+/// Rows of a product that a warp has.
+const ROWS: u64 = 16;
+/// Bytes that a lane reads at once.
+const PIECE: u64 = 16;
+
+/// Bytes that the lanes of a warp read at once, and how many lanes do.
+struct Pieces<const W: usize> {
+    lanes: u32,
+    address: [u64; W],
+}
+
+/// A product that a warp began.
+struct Product<const W: usize> {
+    /// Its instruction, and its statement.
+    inst: u32,
+    statement: u32,
+    group: u32,
+    acc: BufId,
+    /// Bytes of the slots of both panels, and of their first elements in them.
+    slots: [u64; 2],
+    first: [u64; 2],
+    reads: Vec<Pieces<W>>,
+    done: bool,
+}
+
+/// The products of a warp that are in flight.
+pub(super) struct Products<const W: usize> {
+    all: Vec<Product<W>>,
+    groups: u32,
+    fenced: bool,
+}
+
+impl<const W: usize> Products<W> {
+    pub fn none() -> Products<W> {
+        Products { all: vec![], groups: 0, fenced: false }
+    }
+
+    pub fn fence(&mut self) {
+        self.fenced = true;
+    }
+}
+
+impl<const W: usize, V: Watch> Machine<'_, W, V> {
+    pub(super) fn warpgroups(
+        &mut self,
+        block: &mut Block<W, V::Local>,
+        at: At,
+        here: u32,
+        inst: &Inst,
+    ) -> Result<(), Trap> {
+        match inst {
+            Inst::Wgmma { acc, a, b, of } => self.begin_product(block, at, here, acc, [a, b], *of),
+            Inst::WgmmaCommit => block.warps[at.warp].products.groups += 1,
+            Inst::WgmmaWait { left } => self.end_products(block, at, *left),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Tells of an array that a product still adds to.
+    pub(super) fn not_in_flight(&mut self, block: &Block<W, V::Local>, at: At, access: &Access) {
+        let products = &block.warps[at.warp].products;
+        if products.all.is_empty() {
+            return;
+        }
+        if let code::At::Own { buf, .. } | code::At::Slot { buf, .. } = &access.at
+            && products.all.iter().any(|p| p.acc == *buf)
+        {
+            let thread = (at.warp * W) as u32 + at.lanes.trailing_zeros();
+            self.watch.wrong(at.block, at.statement, thread, Wrong::Sums);
+        }
+    }
+
+    fn begin_product(
+        &mut self,
+        block: &mut Block<W, V::Local>,
+        at: At,
+        here: u32,
+        acc: &Access,
+        panels: [&PanelCode; 2],
+        of: Operand,
+    ) {
+        let (code::At::Own { buf, len, .. } | code::At::Slot { buf, len, .. }) = &acc.at else { return };
+        let (cols, thread) = (2 * len, (at.warp * W) as u32);
+        let mut wrong = vec![];
+        if !block.warps[at.warp].products.fenced {
+            wrong.push(Wrong::Registers);
+        }
+        let regs = &block.warps[at.warp].regs;
+        let (mut slots, mut first, mut reads) = ([0; 2], [0; 2], vec![]);
+        for (n, PanelCode { access, panel }) in panels.into_iter().enumerate() {
+            let places = Places::<W>::of(access, regs, thread, 0);
+            let base = places.base[0];
+            let (from, last) =
+                (places.address(0).wrapping_sub(base), (0..W.min(32)).filter(|l| at.lanes >> l & 1 == 1));
+            if last.into_iter().any(|l| places.address(l) != places.address(0)) {
+                wrong.push(Wrong::Tensor("lanes of a warp give a `wgmma` different panels".to_string()));
+            }
+            if !base.is_multiple_of(u64::from(panel.swizzle) * 8) {
+                let align = panel.swizzle * 8;
+                wrong.push(Wrong::Tensor(format!("the slot of a panel does not begin at a multiple of {align} bytes")));
+            }
+            (slots[n], first[n]) = (base, from);
+            // All four warps read the right panel; each is told of a quarter where there is one.
+            let warp = at.warp as u64 % 4;
+            let lines = match n {
+                0 => warp * ROWS..(warp + 1) * ROWS,
+                _ if cols.is_multiple_of(32) => warp * cols / 4..(warp + 1) * cols / 4,
+                _ => 0..cols,
+            };
+            let all: Vec<u64> =
+                pieces(panel, lines, of).map(|byte| base + swizzled(from + byte, panel.swizzle)).collect();
+            let end = all.iter().max().map_or(0, |byte| byte + PIECE);
+            if let code::At::Slot { offset, len, elem, .. } = &access.at
+                && end > offset + len * elem.bytes()
+            {
+                wrong.push(Wrong::Tensor("a panel of a `wgmma` does not lie in its slot".to_string()));
+                return wrong.into_iter().for_each(|w| self.watch.wrong(at.block, at.statement, thread, w));
+            }
+            reads.extend(all.chunks(W).map(|some| Pieces {
+                lanes: ((1u64 << some.len()) - 1) as u32,
+                address: std::array::from_fn(|l| some.get(l).copied().unwrap_or(0)),
+            }));
+        }
+        wrong.into_iter().for_each(|w| self.watch.wrong(at.block, at.statement, thread, w));
+        if self.watch.wants_touches() {
+            for Pieces { lanes, address } in &reads {
+                let touch = Touch {
+                    statement: at.statement,
+                    warp: at.warp as u32,
+                    lanes: *lanes,
+                    wrote: 0,
+                    shared: true,
+                    what: What::Read,
+                    order: Order::Weak,
+                    lasts: true,
+                    bytes: PIECE as u32,
+                    elem: of.bytes(),
+                    address,
+                    upper: None,
+                };
+                self.watch.touched(&mut block.local, &touch);
+            }
+        }
+        let products = &mut block.warps[at.warp].products;
+        let (group, statement) = (products.groups, at.statement);
+        let mut made = Product { inst: here, statement, group, acc: *buf, slots, first, reads, done: false };
+        if self.schedule.lands_at_once() && products.all.iter().all(|p| p.done) {
+            self.compute(block, at, &made);
+            made.done = true;
+        }
+        block.warps[at.warp].products.all.push(made);
+    }
+
+    fn end_products(&mut self, block: &mut Block<W, V::Local>, at: At, left: u32) {
+        let Products { all, groups, .. } = &mut block.warps[at.warp].products;
+        let until = groups.saturating_sub(left);
+        let count = all.iter().take_while(|p| p.group < until).count();
+        let ended: Vec<Product<W>> = all.drain(..count).collect();
+        for product in ended {
+            if !product.done {
+                self.compute(block, at, &product);
+            }
+            let (statement, warp) = (product.statement, at.warp as u32);
+            for Pieces { lanes, address } in &product.reads {
+                let bytes = PIECE as u32;
+                let landing = Landing { statement, warp, lanes: *lanes, read: 0, bytes, to: address, from: address };
+                self.watch.landed(&mut block.local, &landing);
+            }
+        }
+        // What is written to the registers from here on is to be shown to the next.
+        block.warps[at.warp].products.fenced = false;
+    }
+
+    /// Adds a warp's rows of a product to the arrays of its threads.
+    fn compute(&mut self, block: &mut Block<W, V::Local>, at: At, product: &Product<W>) {
+        let Some(Inst::Wgmma { acc, a, b, of }) = self.program.code.get(product.inst as usize) else { return };
+        let places = Places::<W>::of(acc, &block.warps[at.warp].regs, (at.warp * W) as u32, self.program.scratch_bytes);
+        let Block { warps, scratch, shared, .. } = &mut *block;
+        let bytes: &[u8] = shared;
+        let elements = |n: usize, panel: &Panel, lines: std::ops::Range<u64>| -> Vec<Vec<Term>> {
+            let read = |line: u64, k: u64| {
+                let byte = product.first[n] + panel.byte(line, k, of.bytes().into());
+                let from = (product.slots[n] + swizzled(byte, panel.swizzle)) as usize;
+                let bits = bytes.get(from..from + 2).map_or(0, |b| u64::from(u16::from_le_bytes([b[0], b[1]])));
+                term(bits, *of)
+            };
+            lines.map(|line| (0..u64::from(of.terms())).map(|k| read(line, k)).collect()).collect()
+        };
+        let (first, cols) = (at.warp as u64 % 4 * ROWS, 2 * u64::from(acc.lanes));
+        let (left, right) = (elements(0, &a.panel, first..first + ROWS), elements(1, &b.panel, 0..cols));
+        let mut stores = Stores { memory: &mut *self.memory, scratch, shared, regs: &mut warps[at.warp].regs };
+        let of_row = acc.lanes / 2;
+        for l in (0..W.min(32)).filter(|l| at.lanes >> l & 1 == 1) {
+            for n in 0..acc.lanes {
+                let (half, own) = ((n / of_row) as usize, n % of_row);
+                let column = (own / 2 * 8) as usize + l % 4 * 2 + (own % 2) as usize;
+                let mut sum = stores.read(&places, l, n).unwrap_or(0);
+                for (x, y) in left[half * 8 + l / 4].iter().zip(&right[column]) {
+                    sum = x.times(*y, sum);
+                }
+                let _ = stores.write(&places, l, n, sum);
+            }
+        }
+        debug_assert!(matches!(places.kind, Kind::Own | Kind::Scratch));
+    }
+}
+
+/// Where the pieces of a panel's lines lie, as if none were exchanged: eight that follow each other lie in eight places of
+/// their rows once they are.
+fn pieces(panel: &Panel, lines: std::ops::Range<u64>, of: Operand) -> impl Iterator<Item = u64> {
+    let (bytes, terms) = (u64::from(of.bytes()), u64::from(of.terms()));
+    let (each, count) = (PIECE / bytes, lines.end - lines.start);
+    let number = count * terms / each;
+    (0..number).map(move |n| match panel.transposed {
+        false => panel.byte(lines.start + n % count, n / count * each, bytes),
+        true => panel.byte(lines.start + n / terms * each, n % terms, bytes),
+    })
+}

@@ -1,0 +1,178 @@
+//! Products of warpgroups: every layout of their panels, and what is missing from them.
+
+use super::*;
+use crate::kernel::print::print;
+use crate::num::DType;
+use crate::num::convert::from_f64;
+use crate::num::op::Rounding;
+
+const COLS: u64 = 64;
+
+/// A panel of so many lines in rows of so many bytes: its elements in order, and how it is written.
+struct Operand {
+    name: &'static str,
+    row: u64,
+    trans: bool,
+    lines: u64,
+}
+
+impl Operand {
+    /// Terms of the sum: as many as a row has elements.
+    fn terms(&self) -> u64 {
+        self.row / 2
+    }
+    /// The line and the term of an element.
+    fn of(&self, e: u64) -> (u64, u64) {
+        let in_row = self.row / 2;
+        match self.trans {
+            false => (e / in_row, e % in_row),
+            true => (e / (in_row * self.terms()) * in_row + e % in_row, e / in_row % self.terms()),
+        }
+    }
+    fn text(&self, step: &str) -> String {
+        let Operand { name, row, trans, .. } = self;
+        let (how, by) = if *trans { (" trans", 16 * row / 2) } else { ("", 16) };
+        let lead = if *trans { self.terms() * row } else { 0 };
+        format!("{name}[{step}*{by}]{how} swizzle {row} strides ({lead}, {})", 8 * row)
+    }
+    fn filled(&self, from: &str) -> String {
+        let Operand { name, row, lines, .. } = self;
+        format!(
+            "for e_{name} in 0..{} step 1 {{\nx_{name}: f16 = load {from} as f16[e_{name}*128 + tx]\n\
+             p_{name}: i32 = index e_{name}*128 + tx\nq_{name}: i32 = index p_{name}//64%{}*8\n\
+             at_{name}: i32 = xor p_{name}, q_{name}\nstore {name}[at_{name}] = x_{name}\n}}\n",
+            lines * self.terms() / 128,
+            row / 16,
+        )
+    }
+    fn values(&self, of: impl Fn(u64, u64) -> i64) -> Vec<i32> {
+        let one = |e: u64| {
+            let (line, term) = self.of(e);
+            from_f64(DType::F16, of(line, term) as f64, Rounding::NearestEven) as i32
+        };
+        (0..self.lines * self.terms() / 2).map(|w| one(2 * w) | one(2 * w + 1) << 16).collect()
+    }
+}
+
+fn operands(row: u64, [left, right]: [bool; 2]) -> [Operand; 2] {
+    [Operand { name: "a_s", row, trans: left, lines: 64 }, Operand { name: "b_s", row, trans: right, lines: COLS }]
+}
+
+fn product([a, b]: &[Operand; 2]) -> String {
+    let each = COLS / 4;
+    format!(
+        "kernel product(A: ptr<i32>, B: ptr<i32>, C: ptr<i32>) threads 128 scratch {} shared {} {{\nslot acc: f32[{}] at 0\n\
+         shared a_s: f16[{}] at 0\nshared b_s: f16[{}] at {}\n{}{}fence async\n\
+         for z in 0..{} step 1 {{\nstore acc[z] = 0.0:f32\n}}\nbarrier\nfence registers\n\
+         for k in 0..{} step 1 {{\nwgmma f16 acc add {}, {}\n}}\nwgmma commit\nwgmma wait 0 acc\n\
+         for r in 0..{} step 1 {{\nv: f32 = load acc[r]\n\
+         store C as f32[(tx//32*16 + r//{each}*8 + tx%32//4)*{COLS} + r%{each}//2*8 + tx%4*2 + r%2] = v\n}}\n}}\n",
+        COLS * 2,
+        64 * a.row + COLS * b.row,
+        COLS / 2,
+        64 * a.terms(),
+        COLS * b.terms(),
+        64 * a.row,
+        a.filled("A"),
+        b.filled("B"),
+        COLS / 2,
+        a.terms() / 16,
+        a.text("k"),
+        b.text("k"),
+        COLS / 2,
+    )
+}
+
+fn left(m: u64, t: u64) -> i64 {
+    ((m * 19 + t) * 37 % 23) as i64 - 11
+}
+
+fn right(n: u64, t: u64) -> i64 {
+    ((n * 7 + t * 3 + 5) * 37 % 23) as i64 - 11
+}
+
+fn arrays([a, b]: &[Operand; 2]) -> [(&'static str, Vec<i32>); 3] {
+    [("A", a.values(left)), ("B", b.values(right)), ("C", vec![0; 64 * COLS as usize])]
+}
+
+#[test]
+fn every_layout_of_both_panels_is_multiplied() {
+    for row in [32, 64, 128] {
+        for trans in [[false, false], [false, true], [true, false], [true, true]] {
+            let of = operands(row, trans);
+            let text = product(&of);
+            let sum = |c: u64| (0..row / 2).map(|t| left(c / COLS, t) * right(c % COLS, t)).sum::<i64>();
+            let expected: Vec<i32> = (0..64 * COLS).map(|c| (sum(c) as f32).to_bits() as i32).collect();
+            clean(&text, [1, 1, 1], &arrays(&of), &[], &expected);
+            let made = kernel(&text);
+            assert_eq!(kernel(&print(&made)), made);
+        }
+    }
+}
+
+#[test]
+fn what_is_missing_is_told() {
+    let of = operands(128, [false, true]);
+    let good = product(&of);
+    for (from, to, kind) in [
+        ("fence async\n", "", Kind::Unfenced),
+        ("fence registers\n", "", Kind::RegisterFence),
+        ("wgmma wait 0 acc\n", "", Kind::Sums),
+        ("wgmma wait 0 acc\n", "wgmma wait 1 acc\n", Kind::Sums),
+        ("wgmma commit\n", "", Kind::Sums),
+        ("wgmma wait 0 acc\n", "barrier\nstore b_s[tx] = 0.0:f16\nwgmma wait 0 acc\n", Kind::InFlight),
+        ("barrier\nfence registers", "fence registers", Kind::ReadAfterWrite),
+        ("wgmma commit", "fence registers\nstore acc[0] = 1.0:f32\nwgmma commit", Kind::Sums),
+        ("a_s[k*16]", "a_s[k*16 + tx*64]", Kind::Tensor),
+        ("a_s[k*16]", "a_s[k*16 + 8]", Kind::Tensor),
+    ] {
+        let changed = good.replace(from, to);
+        assert_ne!(changed, good, "{from}");
+        for options in schedules() {
+            let (report, _) = simulate(&kernel(&changed), [1, 1, 1], &arrays(&of), &[], &options);
+            let found = found(&report);
+            let one = |k: &Kind| {
+                *k == kind || kind == Kind::ReadAfterWrite && matches!(*k, Kind::InFlight | Kind::WriteAfterRead)
+            };
+            assert!(found.iter().any(|(k, ..)| one(k)), "{from} {options:?}: {report}");
+        }
+    }
+}
+
+/// Lanes read sixteen bytes of different banks.
+#[test]
+fn panels_are_read_without_conflicts() {
+    for trans in [[false, false], [false, true], [true, true]] {
+        let of = operands(128, trans);
+        let (report, _) = simulate(&kernel(&product(&of)), [1, 1, 1], &arrays(&of), &[], &Options::default());
+        let row = report.rows.iter().find(|r| r.statement.text.starts_with("wgmma f16")).expect("a product");
+        let shared = row.counts.shared;
+        // A warp reads its 16 rows, and a quarter of the columns, of 32 bytes each, four times.
+        assert_eq!((shared.bytes, shared.taken), (4 * 4 * (16 + COLS / 4) * 32, shared.least), "{report}");
+    }
+}
+
+#[test]
+fn what_is_no_product_is_refused() {
+    let good = product(&operands(128, [false, true]));
+    for (from, to, why) in [
+        ("threads 128", "threads 96", "`wgmma` needs whole warpgroups of 128 threads, and a block has 96"),
+        ("swizzle 128", "swizzle 48", "a panel has rows of 32, 64 or 128 bytes, not 48"),
+        (
+            "strides (0, 1024)",
+            "strides (8, 1024)",
+            "the strides of a panel are multiples of 16 bytes below 262144, not 8 and 1024",
+        ),
+        ("wgmma f16", "wgmma s8", "`wgmma` of s8; it multiplies f16 or bf16"),
+        (
+            "slot acc: f32[32]",
+            "slot acc: f32[34]",
+            "the sums of `wgmma` have a multiple of 8 columns up to 256, not 68",
+        ),
+    ] {
+        let changed = good.replace(from, to);
+        assert_ne!(changed, good, "{from}");
+        let errors = verify::verify(&parse::parse(&changed).unwrap_or_else(|d| panic!("{}", d.message)));
+        assert!(errors.iter().any(|e| e.starts_with(why)), "{errors:?}");
+    }
+}

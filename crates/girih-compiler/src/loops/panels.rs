@@ -1,0 +1,126 @@
+//! The operands of products of warpgroups, as they lie in shared memory.
+//!
+//! In: a product on the matrix unit, whose threads are in groups of 128. Out: for each operand where its panel begins and how
+//! its rows lie, or why a warpgroup cannot read it.
+//!
+//! ```text
+//! a_s[r*8 + (t//32*16 + t%32//4), k]   f16[128, 64] swizzle(128)   -->   a_s[t//128*64, step*16], strides 0 and 1024
+//! b_s[c//64, k, c%64]                  f16[2, 64, 64] swizzle(128) -->   b_s[0, step*16, 0], transposed, strides 8192 and 1024
+//! ```
+//! A panel's rows have as many bytes as pieces are exchanged in. Strides are those of [`crate::kernel::ir::Panel`].
+
+use super::ir::*;
+use super::matrix::{Operand, Product, Side};
+
+/// Threads of a warpgroup.
+pub const GROUP: u64 = 128;
+/// Rows of its product, and the most columns.
+pub const ROWS: u64 = 64;
+pub const COLS: u64 = 256;
+
+/// How an operand lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lies {
+    pub transposed: bool,
+    /// Bytes of a row.
+    pub row: u64,
+    pub lead: u64,
+    pub stride: u64,
+}
+
+impl Lies {
+    /// The byte of an element of so many bytes, counted from the panel's first as if no pieces were exchanged.
+    pub fn byte(&self, line: u64, term: u64, bytes: u64) -> u64 {
+        let Lies { transposed, row, lead, stride } = *self;
+        let in_row = (row / bytes.max(1)).max(1);
+        match transposed {
+            false => line / 8 * stride + line % 8 * row + term * bytes,
+            true => line / in_row * lead + line % in_row * bytes + term / 8 * stride + term % 8 * row,
+        }
+    }
+}
+
+type Why = &'static str;
+
+impl Product {
+    /// How both operands lie, for groups of four warps each.
+    ///
+    /// # Errors
+    /// Why warpgroups do not compute the product, in a few words.
+    pub fn lies(&self, kernel: &Kernel, threads: u64) -> Result<[Lies; 2], Why> {
+        let sixteen = |side: &Side| matches!(side.of, Operand::F16 | Operand::BF16);
+        if !sixteen(&self.a) || !sixteen(&self.b) {
+            return Err("only f16 and bf16 are multiplied by warpgroups");
+        }
+        if threads == 0 || !threads.is_multiple_of(GROUP) {
+            return Err("its threads are no whole number of warpgroups");
+        }
+        let cols = self.cols * 4;
+        if self.rows != 2 || cols > COLS {
+            return Err("a warpgroup has not 64 rows and at most 256 columns of it");
+        }
+        Ok([self.side(kernel, threads, &self.a, ROWS)?, self.side(kernel, threads, &self.b, cols)?])
+    }
+
+    /// The subscripts of the first element of a panel: of the thread's group, at a step of the sum.
+    pub fn first(&self, side: &Side, step: &Ix) -> Vec<Ix> {
+        let [rows, cols, terms] = self.axes;
+        let group = Ix::Const(GROUP as i64);
+        let of = |axis: AxisId| match axis {
+            a if a == self.thread => Some(Ix::mul(Ix::floor_div(Ix::Axis(a), group.clone()), group.clone())),
+            a if a == rows || a == cols => Some(Ix::Const(0)),
+            a if a == terms => Some(Ix::mul(step.clone(), Ix::Const(side.of.terms().into()))),
+            _ => None,
+        };
+        side.idx.iter().map(|ix| ix.subst_axes(&mut |axis| of(axis))).collect()
+    }
+
+    fn side(&self, kernel: &Kernel, threads: u64, side: &Side, lines: u64) -> Result<Lies, Why> {
+        let b = kernel.bufs.get(side.buf).ok_or("an operand is not in shared memory")?;
+        let (bytes, row) = (u64::from(side.of.bytes()), u64::from(b.swizzle));
+        if row == 0 {
+            return Err("an operand is not brought to shared memory by TMA with a swizzle");
+        }
+        let at = |group: u64, line: u64, term: u64| self.byte(side, b, bytes, (group, line, term));
+        let not_alike = "an operand does not lie as a warpgroup reads it";
+        let in_row = row / bytes;
+        let apart = |line: u64, term: u64| u64::try_from(at(0, line, term) - at(0, 0, 0)).map_err(|_| not_alike);
+        let lies = match side.transposed {
+            false => Lies { transposed: false, row, lead: 0, stride: apart(8, 0)? },
+            true => {
+                let lead = if lines > in_row { apart(in_row, 0)? } else { 0 };
+                Lies { transposed: true, row, lead, stride: apart(0, 8)? }
+            }
+        };
+        let steps = self.terms / u64::from(side.of.terms());
+        let each = |group: u64, step: u64| {
+            let from = step * u64::from(side.of.terms());
+            let first = at(group, 0, from);
+            // Rows are counted from a multiple of eight.
+            let begins = first.rem_euclid(8 * row as i64) < row as i64;
+            let like =
+                |line: u64, term: u64| at(group, line, from + term) - first == lies.byte(line, term, bytes) as i64;
+            begins && (0..lines).all(|line| [0, 1, 7, 8, 15].into_iter().all(|term| like(line, term)))
+        };
+        let fits = |bytes: u64| bytes < 1 << 18 && bytes.is_multiple_of(16);
+        let all = (0..threads / GROUP).all(|group| (0..steps).all(|step| each(group, step)));
+        if all && fits(lies.lead) && fits(lies.stride) { Ok(lies) } else { Err(not_alike) }
+    }
+
+    /// The byte of an operand's element, of a group's line and a term of the sum; lines are rows of the left operand.
+    fn byte(&self, side: &Side, b: &Buf, bytes: u64, (group, line, term): (u64, u64, u64)) -> i64 {
+        let [rows, cols, terms] = self.axes;
+        let is_a = std::ptr::eq(side, &raw const self.a);
+        let (thread, slot) = match is_a {
+            true => (group * GROUP + line / 16 * 32 + line % 8 * 4, line % 16 / 8),
+            false => (group * GROUP + line % 8 / 2, line / 8 * 2 + line % 2),
+        };
+        Ix::row_major(&side.idx, &b.shape).eval(&|leaf| match leaf {
+            Ix::Axis(a) if *a == self.thread => thread as i64,
+            Ix::Axis(a) if *a == rows && is_a || *a == cols && !is_a => slot as i64,
+            Ix::Axis(a) if *a == terms => term as i64,
+            Ix::Const(n) => *n,
+            _ => 0,
+        }) * bytes as i64
+    }
+}

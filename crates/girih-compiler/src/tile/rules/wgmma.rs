@@ -1,0 +1,155 @@
+//! `wgmma`
+
+use crate::base::rule::{Log, Rule};
+use crate::loops::ir::*;
+use crate::loops::matrix::Product;
+use crate::tile::Context;
+use crate::tile::boxes;
+use crate::tile::edit::const_trip;
+use crate::tile::target::{Capability, MatrixUnit};
+
+pub const RULE: Rule<Kernel, Context> = Rule {
+    name: "wgmma",
+    doc: "\
+Lets groups of four warps multiply: the matrix unit reads both operands from shared memory itself, 64 rows by up to 256 columns
+at a time.
+
+```text
+stage a_s: f16[128, 64] shared swizzle(128) tensor: ...
+stage b_s: f16[2, 64, 64] shared swizzle(128) tensor: ...
+for t in 0..256: free thread                               for t in 0..256: free thread
+  for r in 0..2: for c in 0..32: for kk: matrix      -->     for r in 0..2: for c in 0..32: for kk: warpgroup
+    acc[t, r, c] <- a_s[.., kk] * b_s[c//16, kk, ..]           acc[t, r, c] <- a_s[.., kk] * b_s[c//16, kk, ..]
+```
+
+`tensor_core` gives each warp 16 rows and all columns where both operands are filled by TMA; these are what `wgmma` gives a warp.
+Fences, commits and waits follow when the kernel is lowered.
+
+Knob: `wgmma` (0 turns the rule off).
+
+Takes f16 and bf16 with sums in f32. Refuses operands that TMA does not bring to shared memory with a swizzle; warps
+that have other than 16 rows; and machines that have no such products. Those of sm_100a, `tcgen05`, have their sums in tensor memory,
+from which threads copy them before they can use them; there warps multiply.
+",
+    run,
+};
+
+fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    let mut kernel = p.clone();
+    let mut body = std::mem::take(&mut kernel.body);
+    let mut changed = false;
+    products(&mut body, None, &mut |f, thread| {
+        let name = match Product::of(p, thread, f) {
+            Ok(made) => p.bufs[made.acc].name.clone(),
+            Err(_) => "a product".to_string(),
+        };
+        match grouped(p, ctx, f, thread) {
+            Ok(text) => {
+                log.applied(format!("{name}: {text}"));
+                place(f);
+                changed = true;
+            }
+            Err(why) => log.skipped(name, why),
+        }
+    });
+    kernel.body = body;
+    changed.then_some(kernel)
+}
+
+/// Every product of warps, with the loop over threads around it.
+fn products(body: &mut [Stmt], threads: Option<(AxisId, u64)>, each: &mut impl FnMut(&mut For, (AxisId, u64))) {
+    for s in body {
+        match s {
+            Stmt::For(f) if f.place == Place::Matrix => {
+                if let Some(threads) = threads {
+                    each(f, threads);
+                }
+            }
+            Stmt::For(f) => {
+                let threads =
+                    if f.place == Place::Thread { Some((f.axis, const_trip(f).unwrap_or(0))) } else { threads };
+                products(&mut f.body, threads, each);
+            }
+            Stmt::Loop { body } | Stmt::Stage { body, .. } => products(body, threads, each),
+            Stmt::If { then, els, .. } => {
+                products(then, threads, each);
+                products(els, threads, each);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn grouped(p: &Kernel, ctx: &Context, f: &For, thread: (AxisId, u64)) -> Result<String, String> {
+    if !ctx.knobs.wgmma {
+        return Err("knob off".into());
+    }
+    if ctx.target.matrix_units.contains(&MatrixUnit::Tcgen05) {
+        return Err("the sums of `tcgen05` are in tensor memory, which threads copy them from; warps multiply".into());
+    }
+    if !ctx.target.has(Capability::WarpgroupProducts) {
+        return Err(format!("{} has no products of warpgroups", ctx.target.name));
+    }
+    let made = Product::of(p, thread, f)?;
+    let filled = boxes::filled(p);
+    if !filled.contains(&made.a.buf) || !filled.contains(&made.b.buf) {
+        return Err("an operand is not brought to shared memory by TMA".into());
+    }
+    made.lies(p, thread.1)?;
+    Ok(format!("64 x {} for each of {} warpgroups", made.cols * 4, thread.1 / 128))
+}
+
+/// The three loops of a product.
+fn place(f: &mut For) {
+    f.place = Place::Warpgroup;
+    if let [Stmt::For(inner)] = &mut f.body[..] {
+        place(inner);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tile::rules::split_inner_for_swizzle::tests::PRODUCT;
+    use crate::tile::target::Target;
+    use crate::tile::tests::{apply, gpu, kernel, refusals, schedule, text};
+
+    /// Placed up to here: each warp has 16 rows and all columns.
+    fn placed(knobs: &[&str]) -> String {
+        text(&schedule(&kernel(PRODUCT), &gpu(&[&["wgmma=0"], knobs].concat())))
+    }
+
+    #[test]
+    fn warps_with_sixteen_rows_are_groups() {
+        let of_warps = placed(&["rows=2", "cols=32"]);
+        assert!(of_warps.contains("free matrix") && !of_warps.contains("warpgroup"), "{of_warps}");
+        let (out, log) = apply("wgmma", &kernel(&of_warps), &gpu(&[]));
+        assert_eq!(log.applied, ["acc: 64 x 128 for each of 1 warpgroups"]);
+        assert_eq!(text(&out), of_warps.replace(" matrix\n", " warpgroup\n"));
+        // By default, too.
+        assert!(text(&schedule(&kernel(PRODUCT), &gpu(&[]))).contains("reduce warpgroup\n"));
+    }
+
+    #[test]
+    fn what_a_warpgroup_does_not_multiply_is_refused() {
+        let of_warps = placed(&["rows=2", "cols=32"]);
+        let on = |name: &str| Context { target: Target::named(name).unwrap(), ..Context::default() };
+        for (ctx, why) in [
+            (gpu(&["wgmma=0"]), "knob off"),
+            (on("sm_120"), "sm_120 has no products of warpgroups"),
+            (on("sm_100a"), "the sums of `tcgen05` are in tensor memory, which threads copy them from; warps multiply"),
+        ] {
+            assert_eq!(refusals("wgmma", &of_warps, &ctx), [format!("acc: {why}")]);
+        }
+        for (knobs, why) in [
+            (&[][..], "a warpgroup has not 64 rows and at most 256 columns of it"),
+            (&["rows=2", "cols=32", "tma=0"], "an operand is not brought to shared memory by TMA"),
+        ] {
+            assert_eq!(refusals("wgmma", &placed(knobs), &gpu(&[])), [format!("acc: {why}")]);
+        }
+        let plain = of_warps.replacen(" swizzle(128)", "", 1);
+        assert_ne!(plain, of_warps);
+        let why = "an operand is not brought to shared memory by TMA with a swizzle";
+        assert_eq!(refusals("wgmma", &plain, &gpu(&[])), [format!("acc: {why}")]);
+    }
+}
