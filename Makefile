@@ -5,12 +5,12 @@ GIRIH := target/release/girih
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: build test readme lint unit operations numeric simulated random hostile onnx onnx-native models libraries bytecode cuda python cutile test-torch test-tune bench bench-cutile bench-jit clean
+.PHONY: build test readme lint unit operations numeric gpu-coverage gpu-coverage-part simulated random hostile onnx onnx-native models libraries bytecode cuda python cutile test-torch test-tune bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
 
-test: lint readme unit operations numeric simulated random hostile onnx models libraries bytecode cuda python cutile
+test: lint readme unit operations numeric gpu-coverage-part simulated random hostile onnx models libraries bytecode cuda python cutile
 
 # The first command of the README, word for word.
 readme: build
@@ -36,6 +36,23 @@ operations: build .venv/ready
 # Every example against NumPy in float64, on both devices.
 numeric: build .venv/ready
 	.venv/bin/python tests/numeric.py $(GIRIH)
+
+# Every operation, and ONNX's own tests of operators, as each GPU runs them: right values, no report, and CUDA for each kernel.
+GPU_TARGETS := sm_80 sm_90a sm_100a sm_120
+
+gpu-coverage: build .venv/ready
+	cargo build --release --quiet -p girih-onnx-nodes
+	for target in $(GPU_TARGETS); do \
+		.venv/bin/python tests/operations.py $(GIRIH) --target $$target || exit 1; \
+		.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes --device sim --target $$target || exit 1; done
+
+# Every twelfth of them, others for each target.
+gpu-coverage-part: build .venv/ready
+	cargo build --release --quiet -p girih-onnx-nodes
+	first=0; for target in $(GPU_TARGETS); do \
+		.venv/bin/python tests/operations.py $(GIRIH) --target $$target --every 12 --first $$first || exit 1; \
+		.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes --device sim --target $$target --every 12 \
+			--first $$first || exit 1; first=$$((first + 3)); done
 
 # Models and examples for GPUs, on the simulator: right values and no report, for every target.
 simulated: build .venv/ready

@@ -138,6 +138,7 @@ def main():
     parser.add_argument("--target", default="sm_90a", help="the GPU that `sim` simulates")
     parser.add_argument("--filter", default="", help="only tests whose name holds this")
     parser.add_argument("--every", type=int, default=1, help="only every so many of the tests")
+    parser.add_argument("--first", type=int, default=0, help="from this one on")
     parser.add_argument("--part", action="store_true", help="a fixed part: every eighth, and the families of models")
     parser.add_argument("-v", action="store_true", help="list the refusals")
     args = parser.parse_args()
@@ -145,7 +146,7 @@ def main():
     from onnx.backend.test.case.node import collect_testcases
 
     start = time.time()
-    cases = [c for c in collect_testcases(None) if args.filter in c.name and c.data_sets][:: args.every]
+    cases = [c for c in collect_testcases(None) if args.filter in c.name and c.data_sets][args.first :: args.every]
     if args.part:
         cases = [c for i, c in enumerate(cases) if i % 8 == 0 or FAMILIES.match(c.name)]
     passed, wrong, refused, counted, good = 0, [], collections.defaultdict(list), 0, 0

@@ -7,6 +7,16 @@ use crate::index::{Ix, Mask};
 use crate::kernel::ir::*;
 use crate::num::DType;
 
+/// Stores an element of 4 bits. Another thread may store the other one of the byte, so each changes its own bits alone.
+const STORE_HALF: &str = "INLINE void store_half(void *p, long long i, unsigned char x) {
+  unsigned long long at = (unsigned long long)p + (i >> 1);
+  unsigned *word = (unsigned *)(at & ~3ull);
+  int s = (int)(at & 3) * 8 + (int)(i & 1) * 4;
+  atomicAnd(word, ~(15u << s));
+  atomicOr(word, (x & 15u) << s);
+}
+";
+
 /// CUDA's vector of elements of the type, without its length: `float` of `float4`.
 pub(super) fn vector_base(d: DType) -> &'static str {
     match d {
@@ -142,9 +152,9 @@ impl Printer<'_> {
             self.weak(order, "a store of several elements")?;
             self.vector_store(ty, place, &v)?
         } else if self.halves(place) {
-            return self.refuse(
-                "two elements of 4 bits share a byte, which two threads may write at once: store 8 bits instead",
-            );
+            self.weak(order, "a store of an element of 4 bits")?;
+            self.support.block("store_half", STORE_HALF);
+            format!("store_half({array}, {index}, {v});")
         } else if order != Order::Weak {
             let at = self.target(place);
             self.ordered_store(ty, &at, &v, order)?

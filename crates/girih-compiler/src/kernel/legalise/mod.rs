@@ -145,7 +145,8 @@ impl<'a> Lower<'a> {
             let tile = |b: &l::Buf| format!(", {} of them for tile {} of {:?} elements", b.bytes(), b.name, b.shape);
             let tile = largest.map_or(String::new(), tile);
             return Err(format!(
-                "kernel {} needs {needs} bytes of shared memory{tile}; a block has at most {most}",
+                "kernel {} needs {needs} bytes of shared memory{tile}; a block has at most {most}: \
+                 smaller tiles, or fewer in use at once, need less",
                 src.name
             ));
         }

@@ -314,7 +314,9 @@ impl Lower<'_> {
             }
             l::Stmt::Alloca { dst, .. } => {
                 if self.out.threads > 1 {
-                    return Err("an alloca is not supported where a block has several threads".to_string());
+                    return Err("an alloca whose memory is used for more than loads and stores of its elements cannot be shared \
+                                by the threads of a block; take the memory as a parameter instead"
+                        .to_string());
                 }
                 let offset = self.slots.next_alloca().ok_or("an alloca has no place in the scratch")?;
                 let dst = self.define(*dst)?;

@@ -1,6 +1,7 @@
 //! Where the accesses of a warp go: bytes of the thread's scratch, of the block's shared memory, or addresses.
 
 use super::code::{Access, At};
+use super::ops::each;
 use crate::base::memory::{Fault, Memory};
 use crate::kernel::ir::{BufId, Space};
 use crate::loops::eval::access;
@@ -58,6 +59,16 @@ impl<const W: usize> Places<W> {
             let first = u64::try_from(self.index[lane]).ok();
             first.and_then(|at| at.checked_add(u64::from(count))).is_some_and(|end| end <= len)
         })
+    }
+
+    /// Where two elements share a byte of memory, the lanes whose place is the upper half of one.
+    pub fn upper(&self, lanes: u32) -> Option<u32> {
+        if self.elem.bits() != 4 || self.kind != Kind::Memory {
+            return None;
+        }
+        let mut upper = 0;
+        each::<W>(lanes, |l| upper |= ((self.index[l] & 1) as u32) << l);
+        Some(upper)
     }
 
     /// The byte or the address of a lane's first element.

@@ -347,6 +347,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
             bytes: elem * access.lanes,
             elem,
             address: &address,
+            upper: places.upper(at.lanes),
         };
         self.watch.touched(&mut block.local, &touch);
     }

@@ -31,6 +31,8 @@ pub(in crate::kernel) struct Touch<'a> {
     pub elem: u32,
     /// By lane: bytes from the start of shared memory, or addresses.
     pub address: &'a [u64],
+    /// Where two elements share a byte, the lanes that touch the upper one.
+    pub upper: Option<u32>,
 }
 
 /// Copies of the lanes of a group that a wait has covered.

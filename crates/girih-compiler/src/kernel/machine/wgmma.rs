@@ -156,6 +156,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                     bytes: PIECE as u32,
                     elem: of.bytes(),
                     address,
+                    upper: None,
                 };
                 self.watch.touched(&mut block.local, &touch);
             }

@@ -1,5 +1,7 @@
 //! The watch of a simulation: counts each statement, and compares each access with the shadow of memory.
 
+use std::ops::RangeInclusive;
+
 use rustc_hash::FxHashMap;
 
 use super::Options;
@@ -33,7 +35,7 @@ pub(super) struct Observer<'a> {
     pub global: Pages,
     /// What was released at an address of global memory.
     released: FxHashMap<u64, Known>,
-    /// Bytes of a place of shared memory and of global memory, as powers of two.
+    /// Half bytes of a place of shared memory and of global memory, as powers of two.
     shared_unit: u32,
     global_unit: u32,
     pub recorder: Option<Recorder>,
@@ -67,10 +69,11 @@ impl<'a> Observer<'a> {
         let shared = kernel.slots.values().filter(|s| s.is_shared());
         let shared_unit = shared.map(|s| (s.elem_bytes() | s.offset).trailing_zeros()).min().unwrap_or(0);
         let sizes = program.code.iter().filter_map(|inst| match &inst.access()?.at {
-            At::Memory { elem, .. } => Some(elem.bytes().trailing_zeros()),
+            At::Memory { elem, .. } if elem.bits() == 4 => Some(0),
+            At::Memory { elem, .. } => Some(elem.bytes().trailing_zeros() + 1),
             At::Slot { .. } | At::Own { .. } => None,
         });
-        let sizes = sizes.chain(kernel.tensors.values().map(|t| t.elem.bytes().trailing_zeros()));
+        let sizes = sizes.chain(kernel.tensors.values().map(|t| t.elem.bytes().trailing_zeros() + 1));
         Observer {
             kernel,
             options,
@@ -84,8 +87,8 @@ impl<'a> Observer<'a> {
             found: Found::default(),
             global: Pages::default(),
             released: FxHashMap::default(),
-            shared_unit,
-            global_unit: sizes.min().unwrap_or(0),
+            shared_unit: shared_unit + 1,
+            global_unit: sizes.min().unwrap_or(1),
             recorder: options.record.then(|| Recorder::new(kernel)),
         }
     }
@@ -132,14 +135,17 @@ impl<'a> Observer<'a> {
             let now = clock.stamp(touch.statement, thread, atomic);
             let me = if touch.lasts { now.lasting() } else { now };
             let writes = touch.wrote >> lane & 1 == 1;
-            let last = address.wrapping_add(u64::from(touch.bytes.max(1)) - 1) >> unit;
-            for place in address >> unit..=last {
+            let touched = match touch.upper {
+                Some(upper) => half(address, upper >> lane & 1 == 1, unit),
+                None => whole(address, touch.bytes.into(), unit),
+            };
+            for place in touched {
                 let at = |place: u64| Bad {
                     shared: touch.shared,
                     block: *block,
                     statement: touch.statement,
                     thread,
-                    address: (place << unit).max(address),
+                    address: (place << unit >> 1).max(address),
                     bytes: touch.elem,
                 };
                 let cell = match touch.shared {
@@ -202,6 +208,18 @@ impl<'a> Observer<'a> {
     }
 }
 
+/// The places of some bytes, one at least.
+fn whole(address: u64, bytes: u64, unit: u32) -> RangeInclusive<u64> {
+    let (first, halves) = (address.wrapping_mul(2), bytes.max(1).saturating_mul(2));
+    first >> unit..=first.saturating_add(halves - 1) >> unit
+}
+
+/// The place of half a byte.
+fn half(address: u64, upper: bool, unit: u32) -> RangeInclusive<u64> {
+    let place = (address.wrapping_mul(2) | u64::from(upper)) >> unit;
+    place..=place
+}
+
 /// What TMA copied is told as an access of the thread that began it.
 fn who_began(stamp: Stamp, copied_by: &FxHashMap<(u32, u32), u32>) -> Stamp {
     let thread = stamp.mbarrier().and_then(|m| copied_by.get(&(stamp.statement(), m)));
@@ -242,9 +260,11 @@ impl Watch for Observer<'_> {
         local.fenced = Known::default();
         if self.options.races {
             local.shared.clear();
-            local.shared.resize((self.kernel.shared >> self.shared_unit) as usize + 1, Cell::default());
+            let places = whole(0, self.kernel.shared, self.shared_unit);
+            local.shared.resize(*places.end() as usize + 1, Cell::default());
             if let Some((address, len)) = scratch.filter(|(_, len)| *len > 0) {
-                self.global.forget(address >> self.global_unit, address.saturating_add(len - 1) >> self.global_unit);
+                let places = whole(address, len, self.global_unit);
+                self.global.forget(*places.start(), *places.end());
             }
         }
     }
@@ -295,15 +315,15 @@ impl Watch for Observer<'_> {
             return;
         }
         let Local { clock, shared, .. } = local;
-        let last = u64::from(landing.bytes) - 1;
+        let bytes = u64::from(landing.bytes);
         for lane in (0..WARP).filter(|l| landing.lanes >> l & 1 == 1) {
             let now = clock.stamp(landing.statement, landing.warp * WARP + lane, false);
             let (to, from) = (landing.to[lane as usize], landing.from[lane as usize]);
-            for place in to >> self.shared_unit..=(to + last) >> self.shared_unit {
+            for place in whole(to, bytes, self.shared_unit) {
                 shared.get_mut(place as usize).into_iter().for_each(|cell| cell.end(now));
             }
             if landing.read >> lane & 1 == 1 {
-                for place in from >> self.global_unit..=from.saturating_add(last) >> self.global_unit {
+                for place in whole(from, bytes, self.global_unit) {
                     self.global.cell(place).into_iter().for_each(|cell| cell.end(now));
                 }
             }
@@ -340,7 +360,7 @@ impl Watch for Observer<'_> {
         copied_by.insert((statement, mbarrier), thread);
         let (found, global) = (&mut self.found, &mut self.global);
         let mut cells = |is_shared: bool, from: u64, bytes: u64, unit: u32| {
-            for place in from >> unit..=from.saturating_add(bytes.max(1) - 1) >> unit {
+            for place in whole(from, bytes, unit) {
                 let cell = match is_shared {
                     true => shared.get_mut(place as usize),
                     false => global.cell(place),
@@ -350,7 +370,7 @@ impl Watch for Observer<'_> {
                     cell.end(kept);
                     continue;
                 }
-                let address = (place << unit).max(from);
+                let address = (place << unit >> 1).max(from);
                 let at = || Bad { shared: is_shared, block: *block, statement, thread, address, bytes: elem };
                 let mut tell = |race, earlier: Stamp| {
                     let kind = if earlier.lasts() { Kind::InFlight } else { Kind::from(race) };

@@ -1,8 +1,8 @@
 //! A shadow of memory: who wrote each place last, and who has read it since.
 //!
 //! In: accesses, with their stamps and the clock of their block. Out: pairs of accesses of the same place, one of which
-//! writes, with nothing to order them. A place is as many bytes as the smallest access of the kernel moves, so no access
-//! touches a part of one.
+//! writes, with nothing to order them. A place is as many bytes as the smallest access of the kernel moves, or half a
+//! byte where elements have 4 bits, so no access touches a part of one.
 //!
 //! Of several readers two are kept, of different warps where there are some, and of several atomic writers two. That is
 //! enough to find that a place is raced for; not all who race for it are named.

@@ -374,3 +374,12 @@ fn atomics_of_shared_memory() {
     clean(&text("barrier"), [1, 1, 1], &arrays, &[], &[43, 43, 42, 0]);
     racy(&text(""), [1, 1, 1], &arrays, &[], Kind::ReadAfterWrite, "old: i32 = rmw", "c: i32 = load h");
 }
+
+#[test]
+fn the_two_elements_of_a_byte_are_apart() {
+    let store =
+        |at: &str| format!("kernel k(h: ptr<i4>) threads 64 scratch 0 shared 0 {{\n  store h[{at}] = 1:i4\n}}\n");
+    let (arrays, stored) = ([("h", vec![0; 8])], [0x1111_1111; 8]);
+    clean(&store("tx"), [1, 1, 1], &arrays, &[], &stored);
+    racy(&store("tx//2"), [1, 1, 1], &arrays, &[], Kind::WriteAfterWrite, "store h", "store h");
+}
