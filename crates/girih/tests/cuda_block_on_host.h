@@ -236,7 +236,7 @@ static void mma_s8_u8(int *c, int *d, int4 a, int2 b) { product<Signed, Unsigned
 // Products of warpgroups: a thread computes its own elements when it waits for them. A panel is its number in a list.
 struct girih_panel { const unsigned char *at; unsigned row, lead, stride; };
 static std::vector<girih_panel> girih_panels;
-struct girih_product { float *sums; unsigned long long a, b; int cols, group; bool trans_a, trans_b; float (*of)(const unsigned char *); };
+struct girih_product { void *sums; unsigned long long a, b; int cols, group; bool trans_a, trans_b; void (*run)(const girih_product &); };
 static std::vector<girih_product> girih_products[girih::MOST];
 static int girih_product_groups[girih::MOST];
 
@@ -247,20 +247,22 @@ static int girih_product_groups[girih::MOST];
   }
 PANEL(32) PANEL(64) PANEL(128)
 
-static const unsigned char *girih_element(const girih_panel &p, bool trans, unsigned line, unsigned k) {
-  unsigned in_row = p.row / 2;
-  unsigned byte = trans ? line / in_row * p.lead + line % in_row * 2 + k / 8 * p.stride + k % 8 * p.row
-                        : line / 8 * p.stride + line % 8 * p.row + k * 2;
+static const unsigned char *girih_element(const girih_panel &p, bool trans, unsigned line, unsigned k, unsigned size) {
+  unsigned in_row = p.row / size;
+  unsigned byte = trans ? line / in_row * p.lead + line % in_row * size + k / 8 * p.stride + k % 8 * p.row
+                        : line / 8 * p.stride + line % 8 * p.row + k * size;
   auto at = (unsigned long long)(p.at + byte);
   return (const unsigned char *)(at ^ (at >> 7 & (p.row / 16 - 1)) << 4);
 }
-static void girih_multiply(const girih_product &p) {
+template <class T, class S> static void girih_multiply(const girih_product &p) {
   int t = girih::current % 128, l = t % 32, each = p.cols / 4;
   for (int n = 0; n < 2 * each; n++) {
     int row = t / 32 * 16 + l / 4 + n / each * 8, own = n % each, column = own / 2 * 8 + l % 4 * 2 + own % 2;
-    for (int k = 0; k < 16; k++) {
-      float x = p.of(girih_element(girih_panels[p.a], p.trans_a, row, k));
-      p.sums[n] = plus(x, p.of(girih_element(girih_panels[p.b], p.trans_b, column, k)), p.sums[n]);
+    S *sum = (S *)p.sums + n;
+    for (int k = 0; k < 32 / T::BYTES; k++) {
+      S x = T::of(girih_element(girih_panels[p.a], p.trans_a, row, k, T::BYTES));
+      S y = T::of(girih_element(girih_panels[p.b], p.trans_b, column, k, T::BYTES));
+      *sum = plus(x, y, *sum);
     }
   }
 }
@@ -269,22 +271,23 @@ static void wgmma_commit() { girih_product_groups[girih::current]++; }
 static void wgmma_wait(int left) {
   auto &all = girih_products[girih::current];
   while (!all.empty() && all[0].group < girih_product_groups[girih::current] - left) {
-    girih_multiply(all[0]);
+    all[0].run(all[0]);
     all.erase(all.begin());
   }
 }
-#define PRODUCT(T, name, n, how, a, b)                                                                                 \
-  static void wgmma_##name##_##n##_##how(float *c, unsigned long long x, unsigned long long y) {                       \
+#define PRODUCT(T, S, name, n, how, a, b)                                                                              \
+  static void wgmma_##name##_##n##_##how(S *c, unsigned long long x, unsigned long long y) {                           \
     int group = girih_product_groups[girih::current];                                                                  \
-    girih_products[girih::current].push_back({c, x, y, n, group, a, b, T::of});                                        \
+    girih_products[girih::current].push_back({c, x, y, n, group, a, b, girih_multiply<T, S>});                         \
   }
 #define PRODUCTS(T, name, n)                                                                                           \
-  PRODUCT(T, name, n, nn, false, false) PRODUCT(T, name, n, nt, false, true)                                           \
-  PRODUCT(T, name, n, tn, true, false) PRODUCT(T, name, n, tt, true, true)
+  PRODUCT(T, float, name, n, nn, false, false) PRODUCT(T, float, name, n, nt, false, true)                             \
+  PRODUCT(T, float, name, n, tn, true, false) PRODUCT(T, float, name, n, tt, true, true)
 #define COLUMNS(n, sums)                                                                                               \
-  PRODUCTS(Half, f16, n) PRODUCTS(Brain, bf16, n)                                                                      \
-  static void wgmma_wait_0_##sums(float *) { wgmma_wait(0); }                                                          \
-  static void wgmma_wait_1_##sums(float *) { wgmma_wait(1); }
+  PRODUCTS(Half, f16, n) PRODUCTS(Brain, bf16, n) PRODUCT(Tensor, float, tf32, n, nn, false, false)                    \
+  PRODUCT(Signed, int, s8, n, nn, false, false) PRODUCT(Unsigned, int, u8, n, nn, false, false)                        \
+  static void wgmma_wait_0_##sums##_f32(float *) { wgmma_wait(0); }                                                    \
+  static void wgmma_wait_0_##sums##_s32(int *) { wgmma_wait(0); }
 COLUMNS(8, 4) COLUMNS(16, 8) COLUMNS(32, 16) COLUMNS(64, 32) COLUMNS(128, 64) COLUMNS(256, 128)
 
 // What `cuTensorMapEncodeTiled` would have written: the first word is the address of these, dimensions outermost first.

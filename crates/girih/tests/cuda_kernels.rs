@@ -55,6 +55,7 @@ const GROUPED: &[(&str, &[&str])] = &[
         "torch.randn(96, 64, dtype=torch.float16).transpose(0, 1) @ torch.randn(96, 40, dtype=torch.float16)",
         &["mc=64", "nc=16", "kc=32"],
     ),
+    ("torch.nn.Linear(72, 40)(torch.randn(70, 72))", &["mc=64", "nc=32", "tf32=1"]),
 ];
 
 const FLAGS: [&str; 10] = [

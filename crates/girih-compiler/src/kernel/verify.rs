@@ -343,12 +343,16 @@ impl Verifier<'_> {
 
     fn wgmma(&mut self, acc: BufId, panels: [&Panel; 2], of: Operand) {
         self.warpgroups("wgmma");
-        self.sums(acc, of);
-        let sixteen = matches!(of, Operand::F16 | Operand::BF16);
-        self.expect(sixteen, || format!("`wgmma` of {}; it multiplies f16 or bf16", of.word()));
+        self.sums(acc, &[of.sum()]);
         for panel in panels {
             let bits = self.place(&panel.place).held().bits();
-            self.expect(bits == 16, || format!("a panel of `wgmma` has elements of 2 bytes, not {bits} bits"));
+            let bytes = of.bytes();
+            self.expect(bits == 8 * bytes, || {
+                format!("a panel of `wgmma {}` has elements of {bytes} bytes, not {bits} bits", of.word())
+            });
+            self.expect(!panel.transposed || bytes == 2, || {
+                format!("`wgmma {}` of a transposed panel; what it transposes has 2 bytes", of.word())
+            });
             let shared = |buf: &BufId| self.k.slots.get(*buf).is_some_and(|s| s.space == Space::Shared);
             let shared = matches!(&panel.place, Address::Slot { buf, .. } if shared(buf));
             self.expect(shared, || "a panel of `wgmma` is in a shared slot".to_string());
@@ -371,12 +375,17 @@ impl Verifier<'_> {
     }
 
     /// The array that has a thread's sums of a product of a warpgroup.
-    fn sums(&mut self, acc: BufId, of: Operand) {
-        let slot = self.k.slots.get(acc);
-        let own = slot.is_some_and(|s| s.space == Space::Scratch && s.elem == Elem::Num(of.sum()));
-        self.expect(own, || format!("the sums of `wgmma` are in an array of the thread, of {}", of.sum()));
+    fn sums(&mut self, acc: BufId, of: &[DType]) {
+        let held = |elem: Elem| matches!(elem, Elem::Num(d) if of.contains(&d));
+        let own = self.k.slots.get(acc).is_some_and(|s| s.space == Space::Scratch && held(s.elem));
+        self.expect(own, || {
+            let of: Vec<String> = of.iter().map(DType::to_string).collect();
+            format!("the sums of `wgmma` are in an array of the thread, of {}", of.join(" or "))
+        });
         let cols = self.k.slots.get(acc).map_or(8, |s| s.len.saturating_mul(2));
-        self.expect(cols.is_multiple_of(8) && (8..=panels::COLS).contains(&cols), || {
+        // Integers have not 24, 40 and so on.
+        let some = cols.is_multiple_of(16) || cols.is_multiple_of(8) && (cols == 8 || of.contains(&DType::F32));
+        self.expect(some && (8..=panels::COLS).contains(&cols), || {
             format!("the sums of `wgmma` have a multiple of 8 columns up to {}, not {cols}", panels::COLS)
         });
     }
@@ -543,7 +552,7 @@ impl Verifier<'_> {
             Stmt::WgmmaCommit => self.warpgroups("wgmma commit"),
             Stmt::WgmmaWait { acc, .. } => {
                 self.warpgroups("wgmma wait");
-                self.sums(*acc, Operand::F16);
+                self.sums(*acc, &[DType::F32, DType::I32]);
             }
             Stmt::CopyAsync { to, from, bytes, mask } => self.copy(to, from, *bytes, mask),
             Stmt::CopyTensor { to, tensor, from, on } => self.copy_tensor(to, *tensor, from, on),

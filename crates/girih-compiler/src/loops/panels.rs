@@ -10,7 +10,7 @@
 //! A panel's rows have as many bytes as pieces are exchanged in. Strides are those of [`crate::kernel::ir::Panel`].
 
 use super::ir::*;
-use super::matrix::{Operand, Product, Side};
+use super::matrix::{Product, Side};
 
 /// Threads of a warpgroup.
 pub const GROUP: u64 = 128;
@@ -48,15 +48,21 @@ impl Product {
     /// # Errors
     /// Why warpgroups do not compute the product, in a few words.
     pub fn lies(&self, kernel: &Kernel, threads: u64) -> Result<[Lies; 2], Why> {
-        let sixteen = |side: &Side| matches!(side.of, Operand::F16 | Operand::BF16);
-        if !sixteen(&self.a) || !sixteen(&self.b) {
-            return Err("only f16 and bf16 are multiplied by warpgroups");
+        let sides = [&self.a, &self.b];
+        if self.a.of != self.b.of {
+            return Err("warpgroups multiply operands of one type");
+        }
+        if sides.iter().any(|side| side.transposed && side.of.bytes() != 2) {
+            return Err("warpgroups read only operands of two bytes across the sum");
+        }
+        if sides.iter().any(|side| side.registers || side.rounding.is_some()) {
+            return Err("warpgroups read operands as they lie in shared memory");
         }
         if threads == 0 || !threads.is_multiple_of(GROUP) {
             return Err("its threads are no whole number of warpgroups");
         }
         let cols = self.cols * 4;
-        if self.rows != 2 || cols > COLS {
+        if self.rows != 2 || cols > COLS || !(cols.is_multiple_of(16) || cols == 8) {
             return Err("a warpgroup has not 64 rows and at most 256 columns of it");
         }
         Ok([self.side(kernel, threads, &self.a, ROWS)?, self.side(kernel, threads, &self.b, cols)?])
@@ -93,6 +99,8 @@ impl Product {
             }
         };
         let steps = self.terms / u64::from(side.of.terms());
+        let half = u64::from(side.of.terms() / 2);
+        let some = [0, 1, half - 1, half, 2 * half - 1];
         let each = |group: u64, step: u64| {
             let from = step * u64::from(side.of.terms());
             let first = at(group, 0, from);
@@ -100,7 +108,7 @@ impl Product {
             let begins = first.rem_euclid(8 * row as i64) < row as i64;
             let like =
                 |line: u64, term: u64| at(group, line, from + term) - first == lies.byte(line, term, bytes) as i64;
-            begins && (0..lines).all(|line| [0, 1, 7, 8, 15].into_iter().all(|term| like(line, term)))
+            begins && (0..lines).all(|line| some.into_iter().all(|term| like(line, term)))
         };
         let fits = |bytes: u64| bytes < 1 << 18 && bytes.is_multiple_of(16);
         let all = (0..threads / GROUP).all(|group| (0..steps).all(|step| each(group, step)));

@@ -121,7 +121,7 @@ impl Cost {
         let most = u64::from(Knobs::default().threads);
         let products = matrix::operand(target, p.operand, p.acc).filter(|o| bk.is_multiple_of(o.terms().into()));
         // The matrix unit reads operands itself where warpgroups multiply.
-        let groups = products.filter(|o| o.bytes() == 2 && target.has(Capability::WarpgroupProducts));
+        let groups = products.filter(|_| target.has(Capability::WarpgroupProducts));
         let groups = groups.and_then(|_| Warps::of_groups([bm, bn], target.axes.threads.into()));
         let warps = products.and_then(|_| Warps::of([bm, bn], most, target.axes.threads.into()));
         let warps = groups.or(warps);

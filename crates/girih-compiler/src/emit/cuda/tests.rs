@@ -235,7 +235,7 @@ kernel k(x: ptr<f32>) threads 256 scratch 64 shared 24576 {
         "  fence_registers();",
         "  wgmma_bf16_32_nt(acc, wgmma_panel_128(&a_s[(tx >> 7) * 4096], 0, 1024), wgmma_panel_64(&b_s[16], 4096, 512));",
         "  wgmma_commit();",
-        "  wgmma_wait_0_16(acc);",
+        "  wgmma_wait_0_16_f32(acc);",
         "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, \
          %15}, %16, %17, add, 1, 1, 0, 1; }\" : \"+f\"(c[0]), \"+f\"(c[1]), \"+f\"(c[8]), \"+f\"(c[9]), \"+f\"(c[2]),",
     ] {

@@ -4,7 +4,7 @@
 //! wgmma f16 acc add a_s[0] swizzle 128 strides (0, 1024), b_s[0] trans swizzle 128 strides (8192, 1024)
 //!     -->   wgmma_f16_128_nt(acc, wgmma_panel_128(&a_s[0], 0, 1024), wgmma_panel_128(&b_s[0], 8192, 1024));
 //! wgmma wait 0 acc
-//!     -->   wgmma_wait_0_64(acc);
+//!     -->   wgmma_wait_0_64_f32(acc);
 //! ```
 //! A wait takes the sums as operands, so that nothing that reads them is moved before it.
 
@@ -30,6 +30,11 @@ pub(super) fn is_in(body: &[Stmt]) -> bool {
     })
 }
 
+/// What PTX, C and a constraint of a register call the sums.
+fn held(is_float: bool) -> (&'static str, &'static str, char) {
+    if is_float { ("f32", "float", 'f') } else { ("s32", "int", 'r') }
+}
+
 fn list(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
@@ -53,21 +58,31 @@ impl Printer<'_> {
     pub(super) fn wgmma(&mut self, acc: BufId, panels: [&Panel; 2], of: Operand) {
         let len = self.kernel.slots[acc].len;
         let (cols, each, word) = (2 * len, len / 2, of.word());
+        let (sum, ty, r) = held(of.is_float());
         let how: String = panels.iter().map(|p| if p.transposed { 't' } else { 'n' }).collect();
         let name = format!("wgmma_{word}_{cols}_{how}");
         // Of each eight columns two of a row, and two of the row eight below.
         let sums = (0..cols / 8).flat_map(|j| [2 * j, 2 * j + 1, each + 2 * j, each + 2 * j + 1]);
-        let trans = list(panels.iter().map(|p| u32::from(p.transposed).to_string()));
+        // Floats may be negated, and those of two bytes transposed.
+        let trans = panels.iter().map(|p| u32::from(p.transposed).to_string());
+        let more = list(
+            match of {
+                Operand::F16 | Operand::BF16 => ["add", "1", "1"].map(String::from).into_iter().chain(trans).collect(),
+                Operand::TF32 => ["add", "1", "1"].map(String::from).to_vec(),
+                Operand::S8 | Operand::U8 => vec!["add".to_string()],
+            }
+            .into_iter(),
+        );
         let body = format!(
-            "  asm volatile(\"{{ .reg .pred add; setp.ne.b32 add, %{}, 0; wgmma.mma_async.sync.aligned.m64n{cols}k{}.f32.{word}.{word} \
-             {{{}}}, %{len}, %{}, add, 1, 1, {trans}; }}\" : {} : \"l\"(a), \"l\"(b), \"r\"(1) : \"memory\");\n",
+            "  asm volatile(\"{{ .reg .pred add; setp.ne.b32 add, %{}, 0; wgmma.mma_async.sync.aligned.m64n{cols}k{}.{sum}.{word}.{word} \
+             {{{}}}, %{len}, %{}, {more}; }}\" : {} : \"l\"(a), \"l\"(b), \"r\"(1) : \"memory\");\n",
             len + 2,
             of.terms(),
             list((0..len).map(|n| format!("%{n}"))),
             len + 1,
-            list(sums.map(|n| format!("\"+f\"(c[{n}])"))),
+            list(sums.map(|n| format!("\"+{r}\"(c[{n}])"))),
         );
-        let text = format!("INLINE void {name}(float *c, unsigned long long a, unsigned long long b) {{\n{body}}}\n");
+        let text = format!("INLINE void {name}({ty} *c, unsigned long long a, unsigned long long b) {{\n{body}}}\n");
         self.support.block(&name, &text);
         let [a, b] = panels.map(|panel| self.panel(panel));
         let acc = self.kernel.slots[acc].name.to_string();
@@ -75,11 +90,12 @@ impl Printer<'_> {
     }
 
     pub(super) fn wgmma_wait(&mut self, left: u32, acc: BufId) {
-        let Slot { name: acc, len, .. } = &self.kernel.slots[acc];
-        let (name, acc) = (format!("wgmma_wait_{left}_{len}"), acc.to_string());
-        let sums = list((0..*len).map(|n| format!("\"+f\"(c[{n}])")));
+        let Slot { name: acc, len, elem, .. } = &self.kernel.slots[acc];
+        let (sum, ty, r) = held(elem.held().is_float());
+        let (name, acc) = (format!("wgmma_wait_{left}_{len}_{sum}"), acc.to_string());
+        let sums = list((0..*len).map(|n| format!("\"+{r}\"(c[{n}])")));
         let body = format!("  asm volatile(\"wgmma.wait_group.sync.aligned {left};\" : {sums} : : \"memory\");\n");
-        self.support.block(&name, &format!("INLINE void {name}(float *c) {{\n{body}}}\n"));
+        self.support.block(&name, &format!("INLINE void {name}({ty} *c) {{\n{body}}}\n"));
         self.out.line(&format!("{name}({acc});"));
     }
 }

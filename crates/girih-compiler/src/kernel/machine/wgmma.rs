@@ -201,8 +201,8 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
             let read = |line: u64, k: u64| {
                 let byte = product.first[n] + panel.byte(line, k, of.bytes().into());
                 let from = (product.slots[n] + swizzled(byte, panel.swizzle)) as usize;
-                let bits = bytes.get(from..from + 2).map_or(0, |b| u64::from(u16::from_le_bytes([b[0], b[1]])));
-                term(bits, *of)
+                let bits = bytes.get(from..from + of.bytes() as usize).unwrap_or_default();
+                term(bits.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)), *of)
             };
             lines.map(|line| (0..u64::from(of.terms())).map(|k| read(line, k)).collect()).collect()
         };

@@ -13,7 +13,7 @@ use crate::tile::accumulator::{self, Numbering, Tile};
 use crate::tile::boxes;
 use crate::tile::contraction::Nest;
 use crate::tile::edit::{self, new_axis};
-use crate::tile::matrix::{Warps, check};
+use crate::tile::matrix::{Warps, check, multiplied, operand};
 use crate::tile::sharing::Share;
 use crate::tile::target::Capability;
 use crate::tile::warp_rows;
@@ -101,15 +101,20 @@ fn warpgroups(kernel: &Kernel, ctx: &Context, acc: BufId, [m, n]: [u64; 2]) -> O
     let (filled, mut alike) = (boxes::filled(kernel), true);
     walk::visit(&kernel.body, &mut |s| {
         let Stmt::For(f) = s else { return };
-        if f.contraction.as_ref().is_none_or(|c| c.acc != acc) {
-            return;
-        }
+        let Some(roles) = f.contraction.as_ref().filter(|c| c.acc == acc) else { return };
         for s in &f.body {
-            if let Stmt::Read { buf, .. } = s
+            if let Stmt::Read { buf, idx, .. } = s
                 && *buf != acc
             {
-                let two = matches!(kernel.bufs[*buf].ty, Ty::Num(DType::F16 | DType::BF16));
-                alike &= two && filled.contains(buf);
+                let of = match kernel.bufs[*buf].ty {
+                    Ty::Num(d) => {
+                        operand(&ctx.target, multiplied(ctx, d), if d.is_float() { DType::F32 } else { DType::I32 })
+                    }
+                    Ty::Ptr(_) => None,
+                };
+                // What has not two bytes is read along the sum only.
+                let along = idx.last().is_some_and(|ix| roles.k.iter().any(|k| ix.has_axis(*k)));
+                alike &= of.is_some_and(|of| of.bytes() == 2 || along) && filled.contains(buf);
             }
         }
     });

@@ -27,9 +27,10 @@ Fences, commits and waits follow when the kernel is lowered.
 
 Knob: `wgmma` (0 turns the rule off).
 
-Takes f16 and bf16 with sums in f32. Refuses operands that TMA does not bring to shared memory with a swizzle; warps
-that have other than 16 rows; and machines that have no such products. Those of sm_100a, `tcgen05`, have their sums in tensor memory,
-from which threads copy them before they can use them; there warps multiply.
+Takes f16 and bf16 with sums in f32 and, where their terms lie side by side, integers of 8 bits and, with the knob `tf32`, f32.
+Refuses operands that TMA does not bring to shared memory with a swizzle; warps that have other than 16 rows; and machines that
+have no such products. Those of sm_100a, `tcgen05`, have their sums in tensor memory, from which threads copy them before they
+can use them; there warps multiply.
 ",
     run,
 };

@@ -11,6 +11,7 @@ const COLS: u64 = 64;
 /// A panel of so many lines in rows of so many bytes: its elements in order, and how it is written.
 struct Operand {
     name: &'static str,
+    of: &'static str,
     row: u64,
     trans: bool,
     lines: u64,
@@ -19,11 +20,22 @@ struct Operand {
 impl Operand {
     /// Terms of the sum: as many as a row has elements.
     fn terms(&self) -> u64 {
-        self.row / 2
+        self.row / self.bytes()
+    }
+    fn elem(&self) -> DType {
+        match self.of {
+            "f16" => DType::F16,
+            "bf16" => DType::BF16,
+            "tf32" => DType::F32,
+            _ => DType::I8,
+        }
+    }
+    fn bytes(&self) -> u64 {
+        self.elem().bytes()
     }
     /// The line and the term of an element.
     fn of(&self, e: u64) -> (u64, u64) {
-        let in_row = self.row / 2;
+        let in_row = self.terms();
         match self.trans {
             false => (e / in_row, e % in_row),
             true => (e / (in_row * self.terms()) * in_row + e % in_row, e / in_row % self.terms()),
@@ -31,42 +43,52 @@ impl Operand {
     }
     fn text(&self, step: &str) -> String {
         let Operand { name, row, trans, .. } = self;
-        let (how, by) = if *trans { (" trans", 16 * row / 2) } else { ("", 16) };
+        let (how, by) = if *trans { (" trans", 16 * row / 2) } else { ("", 32 / self.bytes()) };
         let lead = if *trans { self.terms() * row } else { 0 };
         format!("{name}[{step}*{by}]{how} swizzle {row} strides ({lead}, {})", 8 * row)
     }
     fn filled(&self, from: &str) -> String {
         let Operand { name, row, lines, .. } = self;
+        let (elem, bytes) = (self.elem(), self.bytes());
         format!(
-            "for e_{name} in 0..{} step 1 {{\nx_{name}: f16 = load {from} as f16[e_{name}*128 + tx]\n\
-             p_{name}: i32 = index e_{name}*128 + tx\nq_{name}: i32 = index p_{name}//64%{}*8\n\
+            "for e_{name} in 0..{} step 1 {{\nx_{name}: {elem} = load {from} as {elem}[e_{name}*128 + tx]\n\
+             p_{name}: i32 = index e_{name}*128 + tx\nq_{name}: i32 = index p_{name}//{}%{}*{}\n\
              at_{name}: i32 = xor p_{name}, q_{name}\nstore {name}[at_{name}] = x_{name}\n}}\n",
             lines * self.terms() / 128,
+            128 / bytes,
             row / 16,
+            16 / bytes,
         )
     }
     fn values(&self, of: impl Fn(u64, u64) -> i64) -> Vec<i32> {
         let one = |e: u64| {
             let (line, term) = self.of(e);
-            from_f64(DType::F16, of(line, term) as f64, Rounding::NearestEven) as i32
+            let bits = match self.elem() {
+                DType::I8 => of(line, term) as u64,
+                elem => from_f64(elem, of(line, term) as f64, Rounding::NearestEven),
+            };
+            bits.to_le_bytes()[..self.bytes() as usize].to_vec()
         };
-        (0..self.lines * self.terms() / 2).map(|w| one(2 * w) | one(2 * w + 1) << 16).collect()
+        let bytes: Vec<u8> = (0..self.lines * self.terms()).flat_map(one).collect();
+        bytes.chunks_exact(4).map(|b| i32::from_le_bytes(b.try_into().unwrap())).collect()
     }
 }
 
-fn operands(row: u64, [left, right]: [bool; 2]) -> [Operand; 2] {
-    [Operand { name: "a_s", row, trans: left, lines: 64 }, Operand { name: "b_s", row, trans: right, lines: COLS }]
+fn operands(of: &'static str, row: u64, [left, right]: [bool; 2]) -> [Operand; 2] {
+    let one = |name, trans, lines| Operand { name, of, row, trans, lines };
+    [one("a_s", left, 64), one("b_s", right, COLS)]
 }
 
 fn product([a, b]: &[Operand; 2]) -> String {
-    let each = COLS / 4;
+    let (each, elem, of) = (COLS / 4, a.elem(), a.of);
+    let (sum, zero) = if elem == DType::I8 { ("i32", "0:i32") } else { ("f32", "0.0:f32") };
     format!(
-        "kernel product(A: ptr<i32>, B: ptr<i32>, C: ptr<i32>) threads 128 scratch {} shared {} {{\nslot acc: f32[{}] at 0\n\
-         shared a_s: f16[{}] at 0\nshared b_s: f16[{}] at {}\n{}{}fence async\n\
-         for z in 0..{} step 1 {{\nstore acc[z] = 0.0:f32\n}}\nbarrier\nfence registers\n\
-         for k in 0..{} step 1 {{\nwgmma f16 acc add {}, {}\n}}\nwgmma commit\nwgmma wait 0 acc\n\
-         for r in 0..{} step 1 {{\nv: f32 = load acc[r]\n\
-         store C as f32[(tx//32*16 + r//{each}*8 + tx%32//4)*{COLS} + r%{each}//2*8 + tx%4*2 + r%2] = v\n}}\n}}\n",
+        "kernel product(A: ptr<i32>, B: ptr<i32>, C: ptr<i32>) threads 128 scratch {} shared {} {{\nslot acc: {sum}[{}] at 0\n\
+         shared a_s: {elem}[{}] at 0\nshared b_s: {elem}[{}] at {}\n{}{}fence async\n\
+         for z in 0..{} step 1 {{\nstore acc[z] = {zero}\n}}\nbarrier\nfence registers\n\
+         for k in 0..{} step 1 {{\nwgmma {of} acc add {}, {}\n}}\nwgmma commit\nwgmma wait 0 acc\n\
+         for r in 0..{} step 1 {{\nv: {sum} = load acc[r]\n\
+         store C as {sum}[(tx//32*16 + r//{each}*8 + tx%32//4)*{COLS} + r%{each}//2*8 + tx%4*2 + r%2] = v\n}}\n}}\n",
         COLS * 2,
         64 * a.row + COLS * b.row,
         COLS / 2,
@@ -76,7 +98,7 @@ fn product([a, b]: &[Operand; 2]) -> String {
         a.filled("A"),
         b.filled("B"),
         COLS / 2,
-        a.terms() / 16,
+        a.row / 32,
         a.text("k"),
         b.text("k"),
         COLS / 2,
@@ -99,7 +121,7 @@ fn arrays([a, b]: &[Operand; 2]) -> [(&'static str, Vec<i32>); 3] {
 fn every_layout_of_both_panels_is_multiplied() {
     for row in [32, 64, 128] {
         for trans in [[false, false], [false, true], [true, false], [true, true]] {
-            let of = operands(row, trans);
+            let of = operands("f16", row, trans);
             let text = product(&of);
             let sum = |c: u64| (0..row / 2).map(|t| left(c / COLS, t) * right(c % COLS, t)).sum::<i64>();
             let expected: Vec<i32> = (0..64 * COLS).map(|c| (sum(c) as f32).to_bits() as i32).collect();
@@ -111,8 +133,28 @@ fn every_layout_of_both_panels_is_multiplied() {
 }
 
 #[test]
+fn every_type_is_multiplied() {
+    for of in ["bf16", "tf32", "s8", "u8"] {
+        for row in [32, 64, 128] {
+            let both = operands(of, row, [false, false]);
+            let number = |x: i64| if of == "u8" { x + 11 } else { x };
+            let sum = |c: u64| -> i64 {
+                (0..both[0].terms()).map(|t| number(left(c / COLS, t)) * number(right(c % COLS, t))).sum()
+            };
+            let bits = |x: i64| if both[0].elem() == DType::I8 { x as i32 } else { (x as f32).to_bits() as i32 };
+            let expected: Vec<i32> = (0..64 * COLS).map(|c| bits(sum(c))).collect();
+            let [a, b] = &both;
+            let values = [a.values(|l, t| number(left(l, t))), b.values(|l, t| number(right(l, t)))];
+            let [a, b] = values;
+            let arrays = [("A", a), ("B", b), ("C", vec![0; 64 * COLS as usize])];
+            clean(&product(&both), [1, 1, 1], &arrays, &[], &expected);
+        }
+    }
+}
+
+#[test]
 fn what_is_missing_is_told() {
-    let of = operands(128, [false, true]);
+    let of = operands("f16", 128, [false, true]);
     let good = product(&of);
     for (from, to, kind) in [
         ("fence async\n", "", Kind::Unfenced),
@@ -143,7 +185,7 @@ fn what_is_missing_is_told() {
 #[test]
 fn panels_are_read_without_conflicts() {
     for trans in [[false, false], [false, true], [true, true]] {
-        let of = operands(128, trans);
+        let of = operands("f16", 128, trans);
         let (report, _) = simulate(&kernel(&product(&of)), [1, 1, 1], &arrays(&of), &[], &Options::default());
         let row = report.rows.iter().find(|r| r.statement.text.starts_with("wgmma f16")).expect("a product");
         let shared = row.counts.shared;
@@ -154,7 +196,7 @@ fn panels_are_read_without_conflicts() {
 
 #[test]
 fn what_is_no_product_is_refused() {
-    let good = product(&operands(128, [false, true]));
+    let good = product(&operands("f16", 128, [false, true]));
     for (from, to, why) in [
         ("threads 128", "threads 96", "`wgmma` needs whole warpgroups of 128 threads, and a block has 96"),
         ("swizzle 128", "swizzle 48", "a panel has rows of 32, 64 or 128 bytes, not 48"),
@@ -163,7 +205,9 @@ fn what_is_no_product_is_refused() {
             "strides (8, 1024)",
             "the strides of a panel are multiples of 16 bytes below 262144, not 8 and 1024",
         ),
-        ("wgmma f16", "wgmma s8", "`wgmma` of s8; it multiplies f16 or bf16"),
+        ("wgmma f16", "wgmma s8", "a panel of `wgmma s8` has elements of 1 bytes, not 16 bits"),
+        ("wgmma f16", "wgmma tf32", "`wgmma tf32` of a transposed panel; what it transposes has 2 bytes"),
+        ("f32[32] at", "i32[32] at", "the sums of `wgmma` are in an array of the thread, of f32"),
         (
             "slot acc: f32[32]",
             "slot acc: f32[34]",
