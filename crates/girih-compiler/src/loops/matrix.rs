@@ -446,6 +446,7 @@ impl Body {
             let of = match (op, ty(from)?) {
                 (ScalarOp::FToF { to: DType::F32, .. }, DType::F16) => Operand::F16,
                 (ScalarOp::FToF { to: DType::F32, .. }, DType::BF16) => Operand::BF16,
+                (ScalarOp::FToF { to: DType::F32, .. }, DType::TF32) => Operand::TF32,
                 (ScalarOp::ExtI { to: DType::I32, sign: Signedness::Signed }, DType::I8) => Operand::S8,
                 (ScalarOp::ExtI { to: DType::I32, sign: Signedness::Unsigned }, DType::I8) => Operand::U8,
                 _ => return None,

@@ -131,9 +131,12 @@ impl Lower<'_> {
         for (n, idx) in words.iter().enumerate() {
             let linear = simplify(&self.linear(side.buf, idx)?, facts);
             let place = self.place_in(side.buf, slot, &linear)?;
-            let x = self.value("x", k::Ty::num(DType::F32, 1));
+            let k::Elem::Num(dtype) = self.out.slots[slot].elem else {
+                return Err("an operand is an address".to_string());
+            };
+            let x = self.value("x", k::Ty::num(dtype, 1));
             self.push(load(x, place));
-            let bits = self.bits_of(x, DType::F32);
+            let bits = self.bits_of(x, dtype);
             let index = k::Ix::add(first.clone(), k::Ix::Const(n as i64));
             self.push(store(k::Address::Slot { buf: to, index }, k::Opnd::Val(bits)));
         }
@@ -176,7 +179,6 @@ impl Lower<'_> {
     /// Rounds some words of an array, where the operand is rounded on the way.
     fn round_words(&mut self, side: &Side, array: k::BufId, first: &k::Ix, count: u32) {
         let Some(op) = side.rounding else { return };
-        let f32_of = |to| ScalarOp::FToF { to, rounding: Rounding::NearestEven };
         for n in 0..count {
             let place = || k::Address::Slot { buf: array, index: k::Ix::add(first.clone(), k::Ix::Const(n.into())) };
             let word = self.value("w", k::Ty::num(DType::I32, 1));
@@ -200,6 +202,11 @@ impl Lower<'_> {
     /// The bits of a number of two or four bytes, as a word.
     fn bits_of(&mut self, x: k::ValId, dtype: DType) -> k::ValId {
         let (of, bits) = (k::Elem::Num(dtype), k::Opnd::Val(x));
+        if dtype == DType::TF32 {
+            let (op, dst) = (f32_of(DType::F32), self.value("x", k::Ty::num(DType::F32, 1)));
+            self.push(k::Stmt::Let { dst, op, ty: of, args: vec![bits] });
+            return self.bits_of(dst, DType::F32);
+        }
         if dtype.bits() == 32 {
             let (op, dst) = (ScalarOp::Bitcast { to: DType::I32 }, self.value("bits", k::Ty::num(DType::I32, 1)));
             self.push(k::Stmt::Let { dst, op, ty: of, args: vec![bits] });
@@ -245,4 +252,8 @@ impl Lower<'_> {
         self.out.scratch = slot.offset + slot.bytes();
         self.out.slots.push(slot)
     }
+}
+
+fn f32_of(to: DType) -> ScalarOp {
+    ScalarOp::FToF { to, rounding: Rounding::NearestEven }
 }

@@ -198,7 +198,7 @@ fn left_of(kernel: &Kernel, nest: &Nest<'_>, held: &BTreeSet<BufId>) -> Option<O
     match dtype {
         Ty::Num(DType::F16) => Some(Operand::F16),
         Ty::Num(DType::BF16) => Some(Operand::BF16),
-        Ty::Num(DType::F32) => Some(Operand::TF32),
+        Ty::Num(DType::F32 | DType::TF32) => Some(Operand::TF32),
         _ => None,
     }
 }

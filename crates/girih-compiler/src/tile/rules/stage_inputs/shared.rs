@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Staged, checked, contiguous_axis, element};
 use crate::loops::ir::*;
 use crate::loops::walk::{self, refs};
-use crate::num::ScalarOp;
+use crate::num::{DType, ScalarOp};
 use crate::tile::Context;
 use crate::tile::contraction::{Nest, Operand};
 use crate::tile::edit::{self, free_loop, new_axis};
@@ -81,13 +81,13 @@ pub(super) fn stage(
     Ok(Staged { depth: 0, stage, at, read: Stmt::Read { dst: value, buf, idx } })
 }
 
-/// What an operand is before it is converted to a wider type, if that is the last that is done, and how it is computed.
+/// What an operand is before it is converted to a wider type, or to f32 from tf32, if that is the last that is done, and how it is computed.
 fn narrow(kernel: &Kernel, nest: &Nest, operand: &Operand) -> (ValId, Vec<usize>) {
     if let Some((last, rest)) = operand.slice.split_last()
         && let Stmt::Let { dst, op: ScalarOp::FToF { .. } | ScalarOp::ExtI { .. }, args } = &nest.reduce.body[*last]
         && let [Opnd::Val(from)] = args[..]
         && let (Ok(wide), Ok(own)) = (element(kernel, *dst), element(kernel, from))
-        && own.bytes() < wide.bytes()
+        && (own.bytes() < wide.bytes() || own == DType::TF32)
         && rest.iter().any(|at| walk::def(&nest.reduce.body[*at]) == Some(from))
     {
         let until = rest.iter().rposition(|at| walk::def(&nest.reduce.body[*at]) == Some(from)).map_or(0, |at| at + 1);
