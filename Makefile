@@ -5,7 +5,7 @@ GIRIH := target/release/girih
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: build test readme lint unit operations numeric simulated random hostile onnx onnx-native models libraries bytecode cuda python cutile test-torch bench bench-cutile bench-jit clean
+.PHONY: build test readme lint unit operations numeric simulated random hostile onnx onnx-native models libraries bytecode cuda python cutile test-torch test-tune bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
@@ -92,6 +92,12 @@ cutile: python
 	.venv/bin/python tests/cutile/run.py
 	.venv/bin/python tests/cutile/run.py --device eval
 	.venv/bin/python tests/cutile/run.py --device sim
+
+# `girih tune` on clusters of Dask and Ray on this machine.
+test-tune: build .venv/ready
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-tune.txt
+	$(INSTALL)
+	.venv/bin/python -m pytest -q tests/python/test_tune.py
 
 # With PyTorch, which is large.
 test-torch: build .venv/ready

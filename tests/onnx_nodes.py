@@ -1,6 +1,6 @@
 """ONNX's own tests of its operators: one line with how many passed, were refused (each with its reason), and are wrong.
 
-    .venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes [--device cpu] [--part] [--filter WORD] [-v]
+    .venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes [--device cpu|sim] [--target T] [--part] [--filter WORD] [-v]
 
 The models, inputs and expected results are data of the `onnx` package. Fails when a result is wrong, or when fewer than
 70 % of the tests whose inputs and outputs are tensors of numbers pass. `-v` lists the refusals by reason.
@@ -134,7 +134,8 @@ def reason(text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runner")
-    parser.add_argument("--device", default="eval", choices=["eval", "cpu"])
+    parser.add_argument("--device", default="eval", choices=["eval", "cpu", "sim"])
+    parser.add_argument("--target", default="sm_90a", help="the GPU that `sim` simulates")
     parser.add_argument("--filter", default="", help="only tests whose name holds this")
     parser.add_argument("--every", type=int, default=1, help="only every so many of the tests")
     parser.add_argument("--part", action="store_true", help="a fixed part: every eighth, and the families of models")
@@ -157,7 +158,8 @@ def main():
             except (TypeError, ValueError, AttributeError, NotImplementedError):
                 refused["its data are not tensors"].append(case.name)
                 counted += numeric(case.model)
-        lines = run(args.runner, args.device, [folder for _, folder, _ in ready])
+        device = args.target if args.device == "sim" else args.device
+        lines = run(args.runner, device, [folder for _, folder, _ in ready])
         for case, folder, expected in ready:
             numbers = numeric(case.model)
             counted += numbers
@@ -179,7 +181,7 @@ def main():
     share = good / counted if counted else 1.0
     total = sum(map(len, refused.values()))
     print(
-        f"onnx {onnx.__version__} on {args.device}: passed {passed}, refused {total} for {len(refused)} reasons, "
+        f"onnx {onnx.__version__} on {device}: passed {passed}, refused {total} for {len(refused)} reasons, "
         f"wrong {len(wrong)}; of {counted} tests on numbers {share:.1%} pass ({time.time() - start:.0f} s)"
     )
     if wrong or (share < LEAST and not args.filter):

@@ -22,11 +22,17 @@ def main():
     parser.add_argument("--filter", default="", help="only programs whose name has this in it")
     parser.add_argument("-j", type=int, default=2)
     parser.add_argument("--keep", type=pathlib.Path, help="a folder for the programs and their files")
+    parser.add_argument("--target", help="run on the simulator as this GPU does, instead of natively")
+    parser.add_argument("--every", type=int, default=1, help="only every so many of the programs")
     parser.add_argument("-v", action="store_true")
     options = parser.parse_args()
     for module in BUILDERS:
         module.build()
-    chosen = [p for p in Program.programs if options.filter in p.name]
+    if options.target:
+        Program.target = options.target
+        for program in Program.programs:
+            program.devices = tuple("sim" if device == "cpu" else device for device in program.devices)
+    chosen = [p for p in Program.programs if options.filter in p.name][:: options.every]
     failed = [] if options.filter else coverage.missing()
     for gap in failed:
         print("FAIL", gap)

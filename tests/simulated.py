@@ -73,6 +73,13 @@ MODELS = [
     "torch.randn(1, 2, 16, 8), torch.randn(1, 2, 16, 8), torch.randn(1, 2, 16, 8))",
     "torch.nn.functional.scaled_dot_product_attention("
     "torch.randn(1, 2, 9, 8), torch.randn(1, 2, 9, 8), torch.randn(1, 2, 9, 8), is_causal=True)",
+    # On the matrix unit, with rows in registers.
+    "torch.nn.functional.scaled_dot_product_attention(torch.randn(1, 2, 100, 32, dtype=torch.float16), "
+    "torch.randn(1, 2, 150, 32, dtype=torch.float16), torch.randn(1, 2, 150, 32, dtype=torch.float16))",
+    "torch.nn.functional.scaled_dot_product_attention(torch.randn(1, 2, 140, 64, dtype=torch.bfloat16), "
+    "torch.randn(1, 2, 140, 64, dtype=torch.bfloat16), torch.randn(1, 2, 140, 40, dtype=torch.bfloat16), is_causal=True)",
+    "torch.nn.functional.scaled_dot_product_attention(torch.randn(1, 4, 7, 48, dtype=torch.float16), "
+    "torch.randn(1, 2, 90, 48, dtype=torch.float16), torch.randn(1, 2, 90, 48, dtype=torch.float16), enable_gqa=True)",
     "torch.cumsum(torch.randn(4, 50), 1)",
     "torch.sort(torch.randn(3, 20))[0]",
     "torch.topk(torch.randn(3, 20), 4)[0]",

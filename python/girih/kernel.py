@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import os
 import sys
 import weakref
@@ -92,7 +93,7 @@ class JITFunction:
         Args:
             grid: up to three numbers of blocks, or a function of the arguments by name that returns them.
             args: the kernel's arguments: arrays in main memory, numbers, None; `constexpr` ones often by name.
-            kwargs: more of them, and `device` ("cpu", "eval" or "sim"), `check` (test every access) and `threads`;
+            kwargs: more of them, and `device` ("cpu", "eval", "sim" or "cuda"), `check` (test every access) and `threads`;
                 `num_warps`, `num_stages` and their like are accepted and change nothing.
 
         Raises `LaunchError` for arguments or a grid that do not fit, `CompilationError` for a kernel that cannot be
@@ -317,6 +318,8 @@ def describe_array(value: Any, name: str) -> Any:
     if hasattr(value, "data_ptr") and hasattr(value, "untyped_storage"):
         return describe_torch(value, name)
     kind = type(value)
+    if hasattr(kind, "__cuda_array_interface__") and not isinstance(value, type):
+        return describe_cuda(value.__cuda_array_interface__, name)
     interface = hasattr(kind, "__array_interface__") or hasattr(value, "__array_interface__")
     if not isinstance(value, type) and (interface or hasattr(kind, "__dlpack__")):
         import numpy
@@ -339,19 +342,37 @@ def describe_array(value: Any, name: str) -> Any:
     )
 
 
-def describe_torch(value: Any, name: str) -> tuple[int, int, bool, str, tuple | None]:
+def describe_cuda(interface: dict, name: str) -> tuple[int, int, bool, str, tuple | None, int]:
+    """An array of a CUDA device by the interface that CuPy and Numba share; kernels run on its stream, or the device's."""
+    import numpy
+
+    found, size = dtype_name(numpy.dtype(interface["typestr"]))
+    shape, strides = interface["shape"], interface.get("strides")
+    address, read_only = interface["data"]
+    usual = [size * math.prod(shape[i + 1 :]) for i in range(len(shape))]
+    strides = usual if strides is None else list(strides)
+    layout = None if strides == usual else (list(shape), [s // size for s in strides])
+    if any(s < 0 for s in strides):
+        raise ValueError(f"the argument `{name}` runs backwards in memory, which arrays of a CUDA device may not")
+    return address or 0, span(shape, strides, size), not read_only, found, layout, interface.get("stream") or 0
+
+
+def describe_torch(value: Any, name: str) -> tuple[int, int, bool, str, tuple | None, int | None]:
+    stream = None
     # Where programs for "cuda" run on the processor, a tensor's device is what they asked for, not where it is.
-    if value.device.type != "cpu" and value.untyped_storage().device.type != "cpu":
-        raise ValueError(
-            f"the argument `{name}` is on {value.device}; kernels run on tensors in main memory: `{name}.cpu()`"
-        )
+    if value.device.type != "cpu" and (where := value.untyped_storage().device).type != "cpu":
+        if where.type != "cuda":
+            raise ValueError(f"the argument `{name}` is on {value.device}; kernels run in main memory or on CUDA devices")
+        import torch
+
+        stream = torch.cuda.current_stream(where).cuda_stream
     found = NAMES.get(str(value.dtype).removeprefix("torch."))
     if found is None:
         raise TypeError(f"the argument `{name}`: elements of the type {value.dtype} cannot be passed to a kernel")
     size = value.element_size()
     strides = [s * size for s in value.stride()]
     layout = None if value.is_contiguous() else (list(value.shape), list(value.stride()))
-    return value.data_ptr(), span(value.shape, strides, size), True, found.name, layout
+    return value.data_ptr(), span(value.shape, strides, size), True, found.name, layout, stream
 
 
 def span(shape: tuple, strides: list[int], size: int) -> int:

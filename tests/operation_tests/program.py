@@ -61,6 +61,8 @@ class Program:
     # Where set, programs being built compute so many elements at a time, in a loop, where others have one tile. 1 stands
     # for scalars.
     piece = None
+    # The GPU that `sim` stands for.
+    target = "sm_90a"
 
     def __init__(self, name, grid="1", exit=0, stdout=None, stderr=None, devices=("eval", "cpu"), flags=()):
         self.piece = Program.piece
@@ -208,6 +210,8 @@ class Program:
         found, problems = {}, {}
         for device in self.devices:
             command = [girih, "run", "k.mlir", "--device", device, "--grid", self.grid, "--no-cache", *self.flags]
+            if device == "sim":
+                command += ["--target", self.target]
             for arg in self.args:
                 command += ["--arg", arg]
             for case in self.cases:
@@ -258,7 +262,7 @@ class Program:
             bad = ~F.same(case.dtype, *by_device)
             if bad.any():
                 i = int(np.flatnonzero(bad)[0])
-                text = f"cpu differs from eval in {int(bad.sum())} of {bad.size}; element {i} is {by_device[1][i]:#x}, not {by_device[0][i]:#x}"
+                text = f"{self.devices[1]} differs from eval in {int(bad.sum())} of {bad.size}; element {i} is {by_device[1][i]:#x}, not {by_device[0][i]:#x}"
                 if case.inputs:
                     text += " for " + ", ".join(f"{x.ravel()[i]:#x}" for x in case.inputs)
                 return text

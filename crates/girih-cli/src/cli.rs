@@ -33,6 +33,8 @@ pub enum Command {
     Build(BuildArgs),
     /// Run the kernels of a GPU on the simulator: races and other faults, and what each statement costs.
     Sim(SimArgs),
+    /// Look for a faster schedule of a kernel or a model by trying, and keep it for later runs.
+    Tune(TuneArgs),
     /// Parse and verify tile programs.
     Check(CheckArgs),
     /// Print bytecode as text.
@@ -83,6 +85,9 @@ pub struct KernelArgs {
     /// Set a knob; `girih rules` lists them.
     #[arg(long = "knob", value_name = "K=V", value_parser = knob)]
     pub knobs: Vec<(String, i64)>,
+    /// Ignore the schedule that `girih tune` has found [env: GIRIH_TUNED=0].
+    #[arg(long)]
+    pub no_tuned: bool,
 }
 
 /// What every command that launches a kernel takes.
@@ -134,6 +139,9 @@ pub struct RunArgs {
     /// the first rule that changes the answer.
     #[arg(long)]
     pub verify_each: bool,
+    /// -v says whose schedule is used; -vv also what the simulator's kernels would take on the target.
+    #[arg(short, action = clap::ArgAction::Count)]
+    pub verbose: u8,
     /// Print one JSON object at the end of standard output.
     #[arg(long)]
     pub json: bool,
@@ -179,6 +187,76 @@ pub struct SimArgs {
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args)]
+#[command(mut_arg("file", |file| file.required_unless_present_any(["list", "forget"])))]
+pub struct TuneArgs {
+    #[command(flatten)]
+    pub kernel: KernelArgs,
+    #[command(flatten)]
+    pub launch: LaunchArgs,
+    /// Where candidates run: `cpu`, by the clock; `sim`, by what the simulator counts and estimates for --target.
+    #[arg(long)]
+    pub device: Option<Device>,
+    /// Seconds to search for.
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds, allow_hyphen_values = true)]
+    pub budget: f64,
+    /// Candidates to try at most.
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub trials: Option<usize>,
+    /// Decides where the search goes on when it is stuck.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+    /// Try this knob; may be repeated. All that matter for the target by default.
+    #[arg(long, value_name = "KNOB")]
+    pub vary: Vec<String>,
+    /// With `--device sim`: candidates that run at the same time, each a process; or `ray` or `dask`, which run them.
+    #[arg(long, value_name = "N", value_parser = jobs)]
+    pub jobs: Option<Jobs>,
+    /// Evaluate these knobs, `kc=64,nc=128`, and print one JSON object.
+    #[arg(long, value_name = "KNOBS", allow_hyphen_values = true)]
+    pub candidate: Option<String>,
+    /// Print each batch of candidates as a line of JSON, and read their outcomes as one.
+    #[arg(long, hide = true)]
+    pub batches: bool,
+    /// List the schedules that were found.
+    #[arg(long)]
+    pub list: bool,
+    /// Forget the schedules of a kernel, by its name or its key, or `all`.
+    #[arg(long, value_name = "KERNEL", conflicts_with = "list")]
+    pub forget: Option<String>,
+    /// Say what becomes of each candidate.
+    #[arg(short, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Who evaluates the candidates of a search.
+#[derive(Clone, Debug)]
+pub enum Jobs {
+    Processes(usize),
+    Engine(String),
+}
+
+fn jobs(text: &str) -> Result<Jobs, String> {
+    match (text, text.parse::<usize>()) {
+        ("ray" | "dask", _) => Ok(Jobs::Engine(text.to_string())),
+        (_, Ok(n)) if (1..=1024).contains(&n) => Ok(Jobs::Processes(n)),
+        _ => Err(format!("expected a number of processes from 1 to 1024, `ray` or `dask`, found `{text}`")),
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|s: &f64| *s > 0.0 && *s <= 1e6);
+    seconds.ok_or_else(|| format!("expected seconds, more than 0, found `{text}`"))
+}
+
+fn positive(text: &str) -> Result<usize, String> {
+    let n = text.parse().ok().filter(|n: &usize| *n > 0);
+    n.ok_or_else(|| format!("expected a whole number from 1 on, found `{text}`"))
 }
 
 #[derive(Args)]

@@ -73,6 +73,7 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Build(args) => commands::build::run(&args),
         Command::Compile(args) => commands::compile::run(&args),
         Command::Sim(args) => commands::sim::run(&args),
+        Command::Tune(args) => commands::tune::run(&args),
         Command::Check(args) => commands::check::run(&args),
         Command::Disassemble(args) => commands::disassemble::run(&args),
         Command::Fmt(args) => commands::fmt::run(&args),

@@ -107,6 +107,7 @@ pub fn options(args: &KernelArgs) -> Result<Options, Failure> {
         },
     }
     options.check |= args.check;
+    options.tuned &= !args.no_tuned;
     options.knobs = args.knobs.clone();
     options.printer = Some(std::sync::Arc::new(|_, text| crate::output::print(text)));
     // Of several runs, of schedules or to measure, the first one tells.
@@ -117,4 +118,14 @@ pub fn options(args: &KernelArgs) -> Result<Options, Failure> {
         }
     }));
     Ok(options)
+}
+
+/// Says under `-v` which schedule is used, once.
+pub fn notes(verbose: u8) -> Option<girih::options::Announce> {
+    let told = std::sync::atomic::AtomicBool::new(verbose == 0);
+    Some(std::sync::Arc::new(move |text: &str| {
+        if !told.swap(true, std::sync::atomic::Ordering::Relaxed) {
+            say!("{text}");
+        }
+    }))
 }

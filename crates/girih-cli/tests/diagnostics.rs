@@ -39,6 +39,8 @@ const WITHOUT_A_FILE: &[(Code, &str)] = &[
     (Code::OutOfFuel, "only a caller of the library limits the operations; the evaluator's own tests do"),
     (Code::OutOfMemory, "depends on the memory of the machine; the evaluators' own tests give them a budget"),
     (Code::BadConstant, "the text's reader refuses such elements first; the verifier's tests build them"),
+    (Code::NoDevice, "depends on the machine; girih-shim's tests/runtime.rs has a process without a driver"),
+    (Code::DeviceFailed, "needs a driver that fails; girih-shim's tests/runtime.rs has one"),
     (Code::BadFormat, "the verifier compares formats with their values first (E0215)"),
     (Code::NotVerified, "the command line verifies what it runs; the evaluator's own tests run what it refuses"),
 ];

@@ -252,3 +252,38 @@ fn resources_need_a_gpu_and_name_the_package_of_nvrtc() {
     expect(&run(&["--target", "sm_120"]), 1, "pip install girih[cuda]");
     expect(&run(&["--target", "cpu"]), 1, "name one: --target sm_90a");
 }
+
+/// The estimate of a run of one kernel.
+fn estimate(o: &std::process::Output) -> Value {
+    json(o)["schedules"][0]["kernels"][0]["estimate"].clone()
+}
+
+#[test]
+fn an_estimate_says_what_bounds_a_kernel() {
+    let lab = Lab::new("sim-estimate");
+    let linear = "torch.randn(128, 128, dtype=torch.float16) @ torch.randn(128, 128, dtype=torch.float16)";
+    let of = |more: &[&str]| {
+        estimate(&lab.girih(&[&["sim", "-c", linear, "--seed", "0", "--json", "--target", "sm_90a"], more].concat()))
+    };
+    let seconds = |e: &Value| e["seconds"].as_f64().unwrap();
+    let naive = ["--knob", "tensor_core=0", "--knob", "register_tile=0", "--knob", "tma=0", "--knob", "async_copy=0"];
+    let (chosen, naive) = (of(&[]), of(&naive));
+    assert!(seconds(&naive) > seconds(&chosen), "{naive}\n{chosen}");
+    assert!(chosen["parts"].as_object().unwrap().contains_key("matrix unit"), "{chosen}");
+
+    // Of one block it is scaled to the grid.
+    let add = lab.file("add.mlir", ADD);
+    let whole = estimate(&lab.girih(&["sim", &add, "--json", "--seed", "0"]));
+    let one = estimate(&lab.girih(&["sim", &add, "--json", "--seed", "0", "--block", "0,0,0"]));
+    assert_eq!((whole["counted"].as_u64(), whole["blocks"].as_u64()), (Some(4), Some(4)));
+    assert_eq!((one["counted"].as_u64(), one["blocks"].as_u64()), (Some(1), Some(4)));
+    let text = out(&lab.girih(&["sim", &add, "--block", "0,0,0", "--schedules", "1"]));
+    assert!(text.contains("estimate for sm_90a, not measured: ") && text.contains("from 1 block: "), "{text}");
+
+    // `run` shows it under -vv, and nothing of it otherwise.
+    let run = |more: &[&str]| err(&lab.girih(&[&["run", &add, "--device", "sim"], more].concat()));
+    assert!(run(&["-vv"]).contains("add: estimate for sm_90a, not measured: ") && !run(&["-v"]).contains("estimate"));
+    let page = lab.path("page.html");
+    expect(&lab.girih(&["sim", &add, "--seed", "0", "--html", &page]), 0, "");
+    assert!(std::fs::read_to_string(&page).unwrap().contains("estimate for sm_90a"));
+}

@@ -18,7 +18,15 @@ use girih::sync::once;
 /// The version of the driver's interface that is spoken here: 13.4.
 const VERSION: c_int = 13040;
 /// The compute capability that front ends are told, so that they use every feature of the language.
-const CAPABILITY: (c_int, c_int) = (10, 0);
+/// The compute capability that the device says it has: 10.0, or that of GIRIH_SHIM_CAPABILITY.
+pub fn capability() -> (c_int, c_int) {
+    static OF: OnceLock<(c_int, c_int)> = OnceLock::new();
+    *once(&OF, || {
+        let text = std::env::var("GIRIH_SHIM_CAPABILITY").unwrap_or_default();
+        let parts = text.split_once('.').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+        parts.unwrap_or((10, 0))
+    })
+}
 
 pub struct Context {
     id: u64,
@@ -102,8 +110,8 @@ fn attribute(number: c_int) -> Result<c_int> {
         // What front ends flush before each measurement: the last cache, as far as that is quick.
         38 => target().cache(3).min(8 << 20) as c_int,
         39 => 2048,
-        75 => CAPABILITY.0,
-        76 => CAPABILITY.1,
+        75 => capability().0,
+        76 => capability().1,
         // Managed memory, pageable memory, the host's page tables, direct access, memory pools.
         83 | 88 | 89 | 91 | 100 | 101 | 115 => 1,
         106 => 32,
@@ -189,8 +197,8 @@ driver! {
     }
     fn cuDeviceComputeCapability(major: Out<c_int>, minor: Out<c_int>, device: c_int) {
         check_device(device)?;
-        major.set(CAPABILITY.0)?;
-        minor.set(CAPABILITY.1)
+        major.set(capability().0)?;
+        minor.set(capability().1)
     }
     fn cuDeviceGetPCIBusId(name: Out<c_char>, length: c_int, device: c_int) {
         check_device(device)?;

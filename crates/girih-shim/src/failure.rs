@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use girih_compiler::base::Span;
 use girih_compiler::base::label::visible_lines;
@@ -131,6 +132,9 @@ fn traced() -> bool {
 
 /// Runs the body of a driver function: its failure is kept, and a panic becomes one.
 pub fn call(name: &str, body: impl FnOnce() -> Result<()>) -> Code {
+    let body = || {
+        if is_to_fail(name) { Err(Failure::new(codes::ERROR_UNKNOWN, "GIRIH_SHIM_FAIL asks for it")) } else { body() }
+    };
     let outcome = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
         let what = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
         let message = format!("internal error in {name}: {}", what.unwrap_or("a panic"));
@@ -154,6 +158,15 @@ pub fn call(name: &str, body: impl FnOnce() -> Result<()>) -> Code {
         eprintln!("girih: {name}: {}", code.0);
     }
     code
+}
+
+/// Whether this is the call of a driver function that GIRIH_SHIM_FAIL names by its number, from 1: for tests of what comes after.
+fn is_to_fail(name: &str) -> bool {
+    static ASKED: OnceLock<Option<u64>> = OnceLock::new();
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let read = || std::env::var("GIRIH_SHIM_FAIL").ok().and_then(|n| n.parse().ok());
+    let Some(asked) = *once(&ASKED, read) else { return false };
+    name.starts_with("cu") && !name.starts_with("cuGetError") && COUNT.fetch_add(1, Ordering::Relaxed) + 1 == asked
 }
 
 /// The text of a code, for `cuGetErrorString`.

@@ -23,6 +23,10 @@ impl<T> Out<T> {
         self.0.is_null()
     }
 
+    pub fn is_aligned(&self, to: usize) -> bool {
+        self.0.addr().is_multiple_of(to)
+    }
+
     /// Null where there must be a place is the caller's mistake.
     pub fn set(self, value: T) -> Result<()> {
         if self.0.is_null() {

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use girih::{Device, Param, ParamKind, RawArgs, Reached};
 
-use crate::codes;
 use crate::driver;
 use crate::failure::{self, Failure, Result};
 use crate::ffi::In;
@@ -19,6 +18,7 @@ use crate::mangle::{self, Array, Parameter};
 use crate::memory;
 use crate::module::{self, Loaded, param_bytes};
 use crate::options;
+use crate::simt;
 use crate::stream;
 
 /// Where an argument lies in a packed list.
@@ -200,7 +200,7 @@ impl Plan {
             let apart = |r: &Reached| used.iter().all(|&(start, n)| r.start + r.bytes <= start || start + n <= r.start);
             live = memory::all().into_iter().filter(apart).collect();
         }
-        Ok(RawArgs { slots: slots.to_vec(), bytes, reached, live })
+        Ok(RawArgs { slots: slots.to_vec(), bytes, reached, live, stream: None })
     }
 }
 
@@ -344,6 +344,7 @@ fn launch(
     function: Handle,
     grid: [c_uint; 3],
     block: [c_uint; 3],
+    shared: c_uint,
     on: Handle,
     params: In<In<u8>>,
     extra: In<usize>,
@@ -352,28 +353,28 @@ fn launch(
     if block.contains(&0) {
         return Err(Failure::value(format!("a block of {block:?} threads is empty")));
     }
+    if let Some(function) = simt::function(function) {
+        return function.launch(grid, block, shared, params);
+    }
     prepare(function, grid, params, extra)?.run()
 }
 
 driver! {
     fn cuLaunchKernel(
         function: Handle, x: c_uint, y: c_uint, z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint,
-        _shared: c_uint, on: Handle, params: In<In<u8>>, extra: In<usize>,
+        shared: c_uint, on: Handle, params: In<In<u8>>, extra: In<usize>,
     ) {
-        launch(function, [x, y, z], [block_x, block_y, block_z], on, params, extra)
+        launch(function, [x, y, z], [block_x, block_y, block_z], shared, on, params, extra)
     }
     fn cuLaunchKernelEx(config: In<Config>, function: Handle, params: In<In<u8>>, extra: In<usize>) {
         let c = config.get()?;
-        launch(function, c.grid, c.block, c.stream, params, extra)
+        launch(function, c.grid, c.block, c.shared, c.stream, params, extra)
     }
     fn cuLaunchCooperativeKernel(
         function: Handle, x: c_uint, y: c_uint, z: c_uint, block_x: c_uint, block_y: c_uint, block_z: c_uint,
-        _shared: c_uint, on: Handle, params: In<In<u8>>,
+        shared: c_uint, on: Handle, params: In<In<u8>>,
     ) {
-        launch(function, [x, y, z], [block_x, block_y, block_z], on, params, In::from_address(0))
-    }
-    fn cuTensorMapEncodeTiled() {
-        Err(Failure::new(codes::ERROR_NOT_SUPPORTED, "tensor maps are for kernels written in SIMT languages"))
+        launch(function, [x, y, z], [block_x, block_y, block_z], shared, on, params, In::from_address(0))
     }
 }
 

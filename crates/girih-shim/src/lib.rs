@@ -36,6 +36,7 @@ mod mangle;
 mod memory;
 mod module;
 mod options;
+mod simt;
 mod stream;
 mod table;
 

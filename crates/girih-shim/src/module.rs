@@ -16,6 +16,7 @@ use crate::ffi::{Out, Text};
 use crate::handles::{Handle, Table};
 use crate::launch::Plan;
 use crate::options;
+use crate::simt;
 use girih::sync::Brief;
 
 pub struct Library {
@@ -78,6 +79,11 @@ fn load_image(image: *const c_void) -> Result<Handle> {
         return Err(Failure::value("the image is null"));
     }
     // SAFETY: the caller gives the driver the start of a whole image.
+    if unsafe { simt::is_image(image.cast()) } {
+        // SAFETY: as above.
+        return unsafe { simt::load(image.cast()) };
+    }
+    // SAFETY: as above.
     load(unsafe { container::read_image(image.cast()) }?)
 }
 
@@ -86,6 +92,9 @@ fn load_file(path: Text) -> Result<Handle> {
 }
 
 fn find(library: Handle, name: &str) -> Result<Handle> {
+    if let Some(module) = simt::module(library) {
+        return module.find(name);
+    }
     let lib = LIBRARIES.get(library)?;
     let mut kernels = lib.kernels.lock();
     if let Some(&handle) = kernels.get(name) {
@@ -106,6 +115,9 @@ fn find(library: Handle, name: &str) -> Result<Handle> {
 }
 
 fn unload(library: Handle) -> Result<()> {
+    if simt::module(library).is_some() {
+        return simt::unload(library);
+    }
     LIBRARIES.remove(library)?;
     KERNELS.retain(|k| k.library != library);
     Ok(())
@@ -120,6 +132,9 @@ pub fn param_bytes(param: &Param) -> usize {
 }
 
 fn attribute(kernel: Handle, number: c_int) -> Result<c_int> {
+    if let Some(function) = simt::function(kernel) {
+        return function.attribute(number);
+    }
     let loaded = KERNELS.get(kernel)?;
     let set = loaded.attributes.lock().get(&number).copied();
     Ok(set.unwrap_or(match number {
@@ -136,6 +151,9 @@ fn attribute(kernel: Handle, number: c_int) -> Result<c_int> {
 }
 
 fn set_attribute(kernel: Handle, number: c_int, value: c_int) -> Result<()> {
+    if let Some(function) = simt::function(kernel) {
+        return function.set_attribute(number, value);
+    }
     attribute(kernel, number)?;
     KERNELS.get(kernel)?.attributes.lock().insert(number, value);
     Ok(())
@@ -154,7 +172,13 @@ fn param_info(kernel: Handle, index: usize, offset: Out<usize>, size: Out<usize>
     Ok(())
 }
 
-fn global(library: Handle, name: Text) -> Result<()> {
+fn global(library: Handle, name: Text, address: Out<u64>, bytes: Out<usize>) -> Result<()> {
+    if let Some(module) = simt::module(library) {
+        let (start, length) = module.global(&name.get()?)?;
+        address.set_if(start);
+        bytes.set_if(length as usize);
+        return Ok(());
+    }
     LIBRARIES.get(library)?;
     let message = format!("the global `{}` cannot be reached from outside", name.get()?);
     Err(Failure::new(codes::ERROR_NOT_FOUND, message))
@@ -189,7 +213,9 @@ driver! {
         LIBRARIES.get(library)?;
         out.set(library)
     }
-    fn cuLibraryGetGlobal(_address: Out<u64>, _bytes: Out<usize>, library: Handle, name: Text) { global(library, name) }
+    fn cuLibraryGetGlobal(address: Out<u64>, bytes: Out<usize>, library: Handle, name: Text) {
+        global(library, name, address, bytes)
+    }
 
     fn cuModuleLoad(out: Out<Handle>, path: Text) { out.set(load_file(path)?) }
     fn cuModuleLoadData(out: Out<Handle>, image: *const c_void) { out.set(load_image(image)?) }
@@ -204,7 +230,9 @@ driver! {
     fn cuModuleGetFunctionCount(count: Out<c_uint>, module: Handle) {
         count.set(LIBRARIES.get(module)?.program.entries().len() as c_uint)
     }
-    fn cuModuleGetGlobal_v2(_address: Out<u64>, _bytes: Out<usize>, module: Handle, name: Text) { global(module, name) }
+    fn cuModuleGetGlobal_v2(address: Out<u64>, bytes: Out<usize>, module: Handle, name: Text) {
+        global(module, name, address, bytes)
+    }
     fn cuModuleGetLoadingMode(mode: Out<c_int>) { mode.set(1) }
 
     fn cuKernelGetFunction(out: Out<Handle>, kernel: Handle) {

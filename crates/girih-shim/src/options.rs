@@ -60,7 +60,7 @@ pub fn set_printer(printer: Option<Printer>) {
     *PRINTER.lock() = printer;
 }
 
-fn print(text: &str) {
+pub fn print(text: &str) {
     let printer = *PRINTER.lock();
     match printer {
         // SAFETY: the host program gives the function to be called like this; the text lives as long as the call.

@@ -14,6 +14,7 @@ use crate::graph::*;
 use crate::launch::*;
 use crate::memory::*;
 use crate::module::*;
+use crate::simt::*;
 use crate::stream::*;
 
 struct Entry {

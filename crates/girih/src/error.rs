@@ -113,6 +113,8 @@ impl Error {
             Error::Load(_) => Some(Code::NotLoadable),
             Error::Cuda(cuda::Error::Missing { .. }) => Some(Code::NoCompiler),
             Error::Cuda(cuda::Error::Unusable { .. }) => Some(Code::NotLoadable),
+            Error::Cuda(cuda::Error::NoDriver { .. } | cuda::Error::NoDevice { .. }) => Some(Code::NoDevice),
+            Error::Cuda(cuda::Error::Driver { .. }) => Some(Code::DeviceFailed),
             Error::Cuda(cuda::Error::Interrupted) => None,
             Error::Cuda(_) => Some(Code::CompilerFailed),
             Error::File { .. } => Some(Code::File),

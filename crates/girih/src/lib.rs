@@ -46,7 +46,7 @@
 //!
 //! Below the surface are rooms, from the bottom up: `system` (files, signals, locks, the machine), `memory` (arrays and
 //! arguments), `compile` (from C to loaded code), `launch` (a kernel's blocks over threads) and `model` (plans of many
-//! kernels), and `build` writes them as libraries. Modules of these that the command line and the tests use are public but hidden: they may change at any time.
+//! kernels), `build` writes them as libraries, and `tune` keeps schedules that were found by trying. Modules of these that the command line and the tests use are public but hidden: they may change at any time.
 
 #[doc(hidden)]
 pub mod build;
@@ -61,13 +61,15 @@ pub mod model;
 pub mod options;
 mod program;
 mod system;
+#[doc(hidden)]
+pub mod tune;
 
 #[doc(hidden)]
 pub use compile::{cache, cc, module, observe, progress, widen};
 #[doc(hidden)]
 pub use launch::{blocks, spec};
 #[doc(hidden)]
-pub use memory::values;
+pub use memory::{regions, values};
 #[doc(hidden)]
 pub use system::{files, machine, sync};
 
@@ -87,6 +89,8 @@ pub use memory::buffer::{Buffer, Element, Fill};
 pub use memory::npy;
 pub use options::{CachePolicy, Device, Options, PrintOrder, Printer, Watcher};
 pub use program::{Kernel, Program};
+#[doc(hidden)]
+pub use system::signals::Cooperative;
 pub use system::signals::{Passing, attentive, install_interrupt_handler, interrupted, stop_launch};
 
 /// The README's example, compiled and run.

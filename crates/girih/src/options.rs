@@ -4,10 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use girih_compiler::base::launch::Assumptions;
+use girih_compiler::num::DType;
 use girih_compiler::pipeline;
 use girih_compiler::tile::knobs::Knobs;
 use girih_compiler::tile::target::Target;
 
+use crate::compile::widen;
+use crate::cuda;
 use crate::error::Error;
 use crate::launch::simulate::Simulated;
 use crate::system::machine;
@@ -22,6 +25,8 @@ pub enum Device {
     Eval,
     /// The simulator: the kernels of a GPU target, thread by thread, with a report of what is wrong with them.
     Sim,
+    /// The first GPU that the driver knows.
+    Cuda,
 }
 
 impl std::str::FromStr for Device {
@@ -31,7 +36,8 @@ impl std::str::FromStr for Device {
             "cpu" => Ok(Device::Cpu),
             "eval" => Ok(Device::Eval),
             "sim" => Ok(Device::Sim),
-            _ => Err(format!("unknown device `{text}`; the devices are cpu, eval and sim")),
+            "cuda" => Ok(Device::Cuda),
+            _ => Err(format!("unknown device `{text}`; the devices are cpu, eval, sim and cuda")),
         }
     }
 }
@@ -42,6 +48,7 @@ impl std::fmt::Display for Device {
             Device::Cpu => "cpu",
             Device::Eval => "eval",
             Device::Sim => "sim",
+            Device::Cuda => "cuda",
         })
     }
 }
@@ -78,6 +85,9 @@ pub type Watcher = Arc<dyn Fn(&Simulated<'_>) + Send + Sync>;
 /// Receives what there is to say of a large simulation before it begins, a sentence for each kernel.
 pub type Announce = Arc<dyn Fn(&str) + Send + Sync>;
 
+/// Receives what each simulated kernel, by name, would take on its target.
+pub type Estimates = Arc<dyn Fn(&str, &girih_compiler::kernel::sim::Estimate) + Send + Sync>;
+
 /// Everything a compilation and a launch may be told.
 #[derive(Clone, Default)]
 pub struct Options {
@@ -92,6 +102,10 @@ pub struct Options {
     pub simulated: Option<Target>,
     /// Knobs that differ from their defaults.
     pub knobs: Vec<(String, i64)>,
+    /// Use the schedules that `girih tune` has found, where no knob is set; so it is with the environment's options.
+    pub tuned: bool,
+    /// Is told which schedule is used, where it is not the default.
+    pub notes: Option<Announce>,
     pub cache: CachePolicy,
     /// The C compiler's command; `cc`, `gcc`, `clang` or `zig cc` when absent.
     pub compiler: Option<String>,
@@ -106,6 +120,8 @@ pub struct Options {
     pub seed: u64,
     /// Takes the simulator's reports, findings included; what it finds is an error of the run when absent.
     pub watcher: Option<Watcher>,
+    /// Takes the estimates of the simulator's kernels.
+    pub estimates: Option<Estimates>,
     /// Is told the size of each simulated kernel that will take more than some seconds; nobody is when absent.
     pub announce: Option<Announce>,
     /// Statements that all threads of a simulated kernel may run together; some 69 billion when absent.
@@ -127,10 +143,22 @@ impl std::fmt::Debug for Options {
 }
 
 impl Options {
+    /// How much rounding moves a number, at most, where the coarsest float type is this one: products in f32 are of tf32 where
+    /// the knob says so.
+    pub fn rounding(&self, coarsest: Option<DType>) -> f64 {
+        let on_gpu = matches!(self.device, Device::Sim | Device::Cuda);
+        let cut = on_gpu && self.knobs.iter().any(|(name, value)| name == "tf32" && *value != 0);
+        let eps = coarsest.map_or(0.0, widen::epsilon);
+        if cut && eps > 0.0 { eps.max(widen::epsilon(DType::TF32)) } else { eps }
+    }
+
     /// The defaults, as the environment changes them; [`VARIABLES`] says how. An error names the variable.
     pub fn from_env() -> Result<Options, String> {
         let get = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
-        let mut options = Options::default();
+        let mut options = Options { tuned: true, ..Options::default() };
+        if let Some(v) = get("GIRIH_TUNED") {
+            options.tuned = flag(&v).map_err(|e| format!("GIRIH_TUNED: {e}"))?;
+        }
         if let Some(v) = get("GIRIH_DEVICE") {
             options.device = v.parse().map_err(|e| format!("GIRIH_DEVICE: {e}"))?;
         }
@@ -203,21 +231,32 @@ impl Options {
     pub fn thread_count(&self) -> u32 {
         self.threads.unwrap_or_else(machine::threads).max(1)
     }
-    /// What is compiled for: this machine, or for the simulator sm_90a, where nothing else was chosen.
+    /// What is compiled for where nothing else was chosen: this machine; for the simulator sm_90a; and the GPU's own target.
     pub fn resolved_target(&self) -> Target {
         let simulated = || self.simulated.clone().or_else(|| Target::named(SIMULATED));
-        let target = self.target.clone().or_else(|| simulated().filter(|_| self.device == Device::Sim));
-        target.unwrap_or_else(|| machine::target(self.thread_count()))
+        let own = || match self.device {
+            Device::Sim => simulated(),
+            Device::Cuda => cuda::device::Device::found().ok().and_then(|d| Target::named(d.target)).or_else(simulated),
+            Device::Cpu | Device::Eval => None,
+        };
+        self.target.clone().or_else(own).unwrap_or_else(|| machine::target(self.thread_count()))
     }
 
     /// Refuses a target that the device does not run.
     pub(crate) fn check_device(&self) -> crate::Result<()> {
+        if self.device == Device::Cuda {
+            cuda::device::Device::found()?;
+        }
         // What the device takes where nothing was chosen; a launch does not ask the machine what it is.
         let Some(target) = &self.target else { return Ok(()) };
         let threads = target.axes.threads > 1;
         match self.device {
             Device::Cpu if threads => Err(Error::argument(format!(
                 "kernels for {0} cannot run on this machine; `--device sim --target {0}` simulates them",
+                target.name
+            ))),
+            Device::Cuda if !threads => Err(Error::argument(format!(
+                "a GPU does not run kernels for the target {}; without `--target` they are compiled for the GPU at hand",
                 target.name
             ))),
             Device::Sim if !threads => Err(Error::argument(format!(
@@ -233,10 +272,15 @@ impl Options {
 const SIMULATED: &str = "sm_90a";
 
 /// The variables of the environment that mean something to the library, and what.
-pub const VARIABLES: [(&str, &str); 7] = [
-    ("GIRIH_DEVICE", "where to run: cpu; eval, the reference evaluator; or sim, the simulator of a GPU"),
+pub const VARIABLES: [(&str, &str); 9] = [
+    ("GIRIH_DEVICE", "where to run: cpu; eval, the reference evaluator; sim, the simulator of a GPU; or cuda, a GPU"),
     ("GIRIH_THREADS", "worker threads, 1 to 1024; one per core by default"),
     ("GIRIH_CHECK", "1 checks every memory access of native code, 0 does not"),
+    ("GIRIH_TUNED", "0 ignores the schedules that `girih tune` has found, 1 uses them"),
+    (
+        "GIRIH_CUDA_DRIVER",
+        "the driver of the device cuda; by default libcuda.so.1 where the system looks for it. girih-shim has one that simulates a GPU",
+    ),
     ("GIRIH_CC", "the C compiler's command; by default that of CC, or else cc, gcc, clang or `zig cc`"),
     ("GIRIH_CACHE_DIR", "the folder of compiled kernels; by default girih in XDG_CACHE_HOME or in ~/.cache"),
     (

@@ -19,12 +19,14 @@ use crate::compile::inspect::Inspect;
 use crate::compile::progress::{self, Working};
 use crate::compile::version::{FAST, Native, Tools, Version};
 use crate::compile::widen;
+use crate::cuda::launch::Loaded;
 use crate::error::{Error, Result};
 use crate::launch::prepared::{Fit, Prepared, Report};
 use crate::memory::args::{self, Arg, Param, RawArgs};
 use crate::memory::globals::Globals;
 use crate::options::{Device, Options};
 use crate::system::sync::{Brief, Built};
+use crate::tune;
 
 /// A tile program that was read and found valid.
 ///
@@ -188,7 +190,13 @@ pub struct Kernel<'p> {
 impl<'p> Kernel<'p> {
     /// The same kernel under other options.
     pub fn with_options(self, options: Options) -> Kernel<'p> {
+        let options = tune::applied(options, || self.tuning_key());
         Kernel { options, versions: Default::default(), fits: Brief::default(), tools: Tools::default(), ..self }
+    }
+    /// The kernel's name among the records of schedules.
+    #[doc(hidden)]
+    pub fn tuning_key(&self) -> String {
+        tune::key("program", &cuda_tile::print::print(&self.program.module), &self.name)
     }
     /// The same kernel with names, by position, for parameters that have none, as in bytecode; messages use them.
     pub fn with_param_names(mut self, name: impl Fn(usize) -> Option<String>) -> Kernel<'p> {
@@ -319,6 +327,11 @@ impl<'p> Kernel<'p> {
     /// The compiled form of a version, built or loaded once.
     pub(crate) fn native(&self, version: &Version) -> Result<Native> {
         version.native(&self.tools, &self.options)
+    }
+
+    /// A version on the GPU, compiled and loaded once.
+    pub(crate) fn loaded(&self, version: &Version) -> Result<Arc<Loaded>> {
+        version.loaded(&self.tools, &self.options)
     }
 
     /// The addresses of the globals that a lowered kernel uses, in its order.

@@ -37,6 +37,8 @@ const MODELS: &[&str] = &[
     "torch.nn.Conv2d(3, 8, 3)(torch.randn(1, 3, 10, 10))",
     "torch.nn.functional.scaled_dot_product_attention(torch.randn(1, 2, 20, 16), torch.randn(1, 2, 40, 16), \
      torch.randn(1, 2, 40, 16))",
+    "torch.nn.functional.scaled_dot_product_attention(torch.randn(1, 1, 40, 16, dtype=torch.float16), \
+     torch.randn(1, 1, 150, 16, dtype=torch.float16), torch.randn(1, 1, 150, 24, dtype=torch.float16), is_causal=True)",
     "torch.cumsum(torch.randn(4, 50), 1)",
     "torch.sort(torch.randn(3, 20))[0]",
     "torch.arange(1000) * 3 % 7",

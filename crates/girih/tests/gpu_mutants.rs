@@ -25,6 +25,8 @@ const MODELS: &[&str] = &[
     "torch.nn.functional.layer_norm(torch.randn(3, 200), (200,))",
     "torch.nn.functional.scaled_dot_product_attention(torch.randn(1, 1, 20, 16), torch.randn(1, 1, 40, 16), \
      torch.randn(1, 1, 40, 16))",
+    "torch.nn.functional.scaled_dot_product_attention(torch.randn(1, 1, 150, 16, dtype=torch.float16), \
+     torch.randn(1, 1, 150, 16, dtype=torch.float16), torch.randn(1, 1, 150, 24, dtype=torch.float16), is_causal=True)",
 ];
 
 /// Products of warpgroups, and the tiles that make them so.
@@ -211,9 +213,15 @@ fn exchanged(kernel: &Kernel, before: Option<&Stmt>, s: &Stmt, next: &Stmt) -> O
         (Stmt::Barrier, Stmt::WaitPhase { .. }) | (Stmt::WaitPhase { .. }, Stmt::Barrier) => {
             Some("every thread waits for the mbarrier itself")
         }
+        (Stmt::WaitGroups { .. }, Stmt::WaitPhase { .. }) | (Stmt::WaitPhase { .. }, Stmt::WaitGroups { .. }) => {
+            Some("both only wait")
+        }
         _ if !touches(kernel, next) => Some("what it is exchanged with touches nothing that threads share"),
         (Stmt::Barrier, _) if before.is_some_and(of_first_thread) && of_first_thread(next) => {
             Some("what is before and behind the barrier is done by one thread")
+        }
+        (Stmt::Barrier, _) if before.is_some_and(of_first_thread) && begins_copies(next) => {
+            Some("one thread does what is before the barrier, and the others only begin copies behind it")
         }
         _ => None,
     }
@@ -238,6 +246,16 @@ fn of_first_thread(s: &Stmt) -> bool {
                 && mask.conds.iter().any(|c| (&c.lhs, c.cmp, &c.rhs) == (&Ix::Thread, Cmp::Eq, &Ix::Const(0)))
         }
         Stmt::For { body, .. } => body.iter().all(of_first_thread),
+        _ => false,
+    }
+}
+
+/// Whether threads other than the first do no more than begin copies.
+fn begins_copies(s: &Stmt) -> bool {
+    match s {
+        Stmt::CopyAsync { .. } | Stmt::Commit | Stmt::Index { .. } | Stmt::Let { .. } | Stmt::Test { .. } => true,
+        Stmt::For { body, .. } => body.iter().all(begins_copies),
+        Stmt::If { then, els, .. } => of_first_thread(s) || then.iter().chain(els).all(begins_copies),
         _ => false,
     }
 }

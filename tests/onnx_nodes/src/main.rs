@@ -4,18 +4,23 @@
 //! inputs). For each folder a line is printed: its name, a tab, and `ok` with the types of the outputs, whose elements
 //! are then in `output_0.bin`, ... beside the model; or `refused` or `failed` with the reason.
 //!
+//! The device is `eval`, `cpu`, or the name of a GPU, whose kernels are simulated; all of their CUDA must be emitted.
+//!
 //!     girih-onnx-nodes eval cases/test_abs cases/test_acos
+//!     girih-onnx-nodes sm_90a cases/test_abs
 
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use girih::CachePolicy;
 use girih::model::{Model, Tensor};
+use girih::{CachePolicy, Device, Options, Simulated};
 use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::graph::{ConstData, Constant, Elem, Graph, eval};
 use girih_compiler::source::onnx;
+use girih_compiler::tile::target::Target;
 
 enum Outcome {
     Done(Vec<(Elem, Vec<u64>, Vec<u8>)>),
@@ -40,7 +45,7 @@ fn bytes_of(c: &Constant) -> &[u8] {
     }
 }
 
-fn run(folder: &Path, native: bool) -> Outcome {
+fn run(folder: &Path, compiled: Option<&Options>) -> Outcome {
     let read = |name: &str| std::fs::read(folder.join(name)).map(Bytes::from);
     let model = match read("model.onnx") {
         Ok(bytes) => bytes,
@@ -57,7 +62,10 @@ fn run(folder: &Path, native: bool) -> Outcome {
         Ok(graph) => graph,
         Err(list) => return Outcome::Refused(said(&list)),
     };
-    if native { cpu(graph, &arguments) } else { evaluate(&graph, &arguments) }
+    match compiled {
+        Some(options) => compile(graph, &arguments, options),
+        None => evaluate(&graph, &arguments),
+    }
 }
 
 /// The argument of each input, in their order.
@@ -87,18 +95,24 @@ fn tensor(c: &Constant) -> girih::Result<Tensor> {
     Ok(tensor)
 }
 
-fn cpu(graph: Graph, arguments: &[Constant]) -> Outcome {
+fn compile(graph: Graph, arguments: &[Constant], options: &Options) -> Outcome {
     let inputs = match ordered(&graph, arguments) {
         Ok(inputs) => inputs,
         Err(e) => return Outcome::Failed(e),
     };
+    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
     let run = || {
         let tensors: Vec<Tensor> = inputs.iter().map(|c| tensor(c)).collect::<girih::Result<_>>()?;
         let named: Vec<(&str, &Tensor)> = inputs.iter().map(|c| c.name.as_str()).zip(&tensors).collect();
-        let options = girih::Options::default().cache(CachePolicy::Off);
+        let mut options = options.clone();
+        if options.device == Device::Sim {
+            options.watcher = Some(watcher(seen.clone()));
+        }
         Model::from_graph(graph)?.with_options(options).run(&named)
     };
-    match run() {
+    let outputs = run();
+    match outputs {
+        Ok(_) if faults(&seen).is_some() => Outcome::Failed(faults(&seen).unwrap_or_default()),
         Ok(outputs) => {
             let one = |t: &Tensor| (t.elem(), t.shape().to_vec(), t.buffer().bytes().to_vec());
             Outcome::Done(outputs.iter().map(|(_, t)| one(t)).collect())
@@ -110,6 +124,22 @@ fn cpu(graph: Graph, arguments: &[Constant]) -> Outcome {
         Err(girih::Error::Program(list)) => Outcome::Failed(said(&list)),
         Err(e) => Outcome::Failed(e.to_string()),
     }
+}
+
+/// Keeps what the simulator finds wrong, and which kernels have no CUDA.
+fn watcher(seen: Arc<Mutex<Vec<String>>>) -> girih::Watcher {
+    Arc::new(move |simulated: &Simulated<'_>| {
+        let name = &simulated.report.kernel;
+        let Ok(mut seen) = seen.lock() else { return };
+        seen.extend(simulated.report.findings.iter().map(|f| format!("{name}: {}", first_line(&f.to_string()))));
+        if simulated.cuda().is_none() {
+            seen.push(format!("{name}: no CUDA"));
+        }
+    })
+}
+
+fn faults(seen: &Mutex<Vec<String>>) -> Option<String> {
+    seen.lock().ok().filter(|seen| !seen.is_empty()).map(|seen| seen.join("; "))
 }
 
 fn report(folder: &Path, outcome: Outcome) -> String {
@@ -130,20 +160,29 @@ fn report(folder: &Path, outcome: Outcome) -> String {
     }
 }
 
+/// How a model is compiled for a device; `None` inside for the evaluator.
+fn compiled_for(device: &str) -> Option<Option<Options>> {
+    let options = Options::default().cache(CachePolicy::Off);
+    match device {
+        "eval" => Some(None),
+        "cpu" => Some(Some(options)),
+        _ => {
+            let target = Target::named(device).filter(|target| target.axes.threads > 1)?;
+            Some(Some(Options { simulated: Some(target), ..options.device(Device::Sim) }))
+        }
+    }
+}
+
 fn main() {
     let mut args = std::env::args().skip(1);
-    let native = match args.next().as_deref() {
-        Some("cpu") => true,
-        Some("eval") => false,
-        _ => {
-            eprintln!("usage: girih-onnx-nodes eval|cpu FOLDER...");
-            std::process::exit(2);
-        }
+    let Some(compiled) = args.next().and_then(|device| compiled_for(&device)) else {
+        eprintln!("usage: girih-onnx-nodes eval|cpu|TARGET FOLDER...");
+        std::process::exit(2);
     };
     for folder in args {
         let folder = Path::new(&folder);
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let outcome = catch_unwind(AssertUnwindSafe(|| run(folder, native)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| run(folder, compiled.as_ref())));
         let line = match outcome {
             Ok(outcome) => report(folder, outcome),
             Err(_) => "failed\tpanicked".into(),

@@ -72,6 +72,8 @@ fn options(args: &BuildArgs) -> Result<(Options, Option<Cpu>), Failure> {
     if options.target.as_ref().is_some_and(|t| t.name != "cpu") {
         return Err(Failure::usage("--cpu is for the target cpu"));
     }
+    // What was tuned was tuned for this machine.
+    options.tuned = false;
     options.target = Some(build::target_of(cpu.features, options.thread_count()));
     Ok((options, Some(*cpu)))
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use girih::observe::TimedTrace;
-use girih::{Inspect, Stage};
+use girih::{Inspect, Options, Stage};
 
 use super::model::{self, Given};
 use super::run::arguments::Arguments;
@@ -18,11 +18,17 @@ pub fn run(args: &CompileArgs) -> Result<(), Failure> {
     }
 }
 
+fn options(args: &CompileArgs) -> Result<Options, Failure> {
+    let mut options = source::options(&args.kernel)?;
+    options.stop_after = args.stop_after;
+    options.notes = source::notes(args.verbose);
+    Ok(options)
+}
+
 fn of_kernel(args: &CompileArgs) -> Result<(), Failure> {
     let (source, program) = source::program(source::file(&args.kernel)?)?;
     let within = Failure::within(&source);
-    let mut options = source::options(&args.kernel)?;
-    options.stop_after = args.stop_after;
+    let options = options(args)?;
     let kernel = source::choose(&source, &program, args.kernel.entry.as_deref())?.with_options(options);
     // Needs a launch, which the file's comment gives.
     let verify = || {
@@ -49,8 +55,7 @@ fn of_model(args: &CompileArgs, given: &Given) -> Result<(), Failure> {
     model::refuse_flags(&[("--entry", args.kernel.entry.is_some()), ("--nvidia", args.nvidia)])?;
     let source = given.source();
     let within = Failure::within(&source);
-    let mut options = source::options(&args.kernel)?;
-    options.stop_after = args.stop_after;
+    let options = options(args)?;
     let mut arguments = model::arguments::Arguments::resolve(&args.args)?;
     let model = given.open(&arguments).map_err(&within)?.with_options(options);
     if args.verify_each {

@@ -12,6 +12,11 @@ use crate::failure::Failure;
 const PROBE: &str = "import importlib.util as u, sys; sys.exit(0 if u.find_spec('girih') else 9)";
 
 pub fn run(args: &CutileArgs) -> Result<(), Failure> {
+    become_python("girih.cutile", &args.args)
+}
+
+/// Becomes `python -m MODULE` with the Python that has the package.
+pub fn become_python(module: &str, args: &[OsString]) -> Result<(), Failure> {
     let mut without = vec![];
     for python in candidates() {
         let probe = command(&python)
@@ -22,7 +27,7 @@ pub fn run(args: &CutileArgs) -> Result<(), Failure> {
             .status();
         match probe.ok().and_then(|status| status.code()) {
             Some(0) => {
-                let error = command(&python).args(["-m", "girih.cutile"]).args(&args.args).exec();
+                let error = command(&python).args(["-m", module]).args(args).exec();
                 return Err(Failure::usage(format!("{} cannot be run: {error}", python.display())));
             }
             Some(9) => without.push(python.display().to_string()),

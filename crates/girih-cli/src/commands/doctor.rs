@@ -1,7 +1,7 @@
 //! `girih doctor`: what this machine has and what is missing.
 
 use girih::cache::{Cache, default_dir};
-use girih::{Options, cc, machine};
+use girih::{Options, cc, cuda, machine};
 use serde_json::json;
 
 use crate::cli::DoctorArgs;
@@ -25,6 +25,17 @@ pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
         Err(e) => (e.to_string(), false),
     };
     let features = machine::features();
+    let (gpu, gpu_ok) = match cuda::device::Device::found() {
+        Ok(d) => {
+            let (major, minor) = d.capability;
+            (format!("{}, compute capability {major}.{minor}, kernels for {}", d.name, d.target), true)
+        }
+        Err(e) => (e.to_string(), false),
+    };
+    let (nvrtc, nvrtc_ok) = match cuda::Nvrtc::load(&cuda::Places::from_environment()) {
+        Ok(n) => (format!("{} ({}.{})", n.path.display(), n.version.0, n.version.1), true),
+        Err(e) => (e.to_string(), false),
+    };
     if args.json {
         let report = json!({
             "version": env!("CARGO_PKG_VERSION"),
@@ -42,6 +53,10 @@ pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
             "flags": flags,
             "cache": cache_text,
             "cache_ok": cache_ok,
+            "gpu": gpu,
+            "gpu_ok": gpu_ok,
+            "nvrtc": nvrtc,
+            "nvrtc_ok": nvrtc_ok,
         });
         outln!("{report}")?;
     } else {
@@ -68,6 +83,10 @@ pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
             outln!("ok      flags       {flags}")?;
         }
         outln!("{} cache       {cache_text}", mark(cache_ok))?;
+        // Nobody needs these who does not ask for them.
+        let mark = |ok: bool| if ok { "ok     " } else { "none   " };
+        outln!("{} GPU         {gpu}", mark(gpu_ok))?;
+        outln!("{} NVRTC       {nvrtc}", mark(nvrtc_ok))?;
         outln!("ok      evaluator   `--device eval` needs nothing")?;
     }
     if compiler_ok { Ok(()) } else { Err(Failure::Said(1)) }

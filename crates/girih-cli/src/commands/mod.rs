@@ -15,3 +15,4 @@ pub mod ops;
 pub mod rules;
 pub mod run;
 pub mod sim;
+pub mod tune;

@@ -3,7 +3,7 @@
 pub mod arguments;
 pub mod compare;
 pub mod timing;
-mod verify;
+pub mod verify;
 
 use std::path::Path;
 
@@ -117,6 +117,11 @@ pub(super) fn options(args: &RunArgs) -> Result<Options, Failure> {
     options.device = args.device.unwrap_or(options.device);
     options.block = args.launch.block;
     options.seed = args.seed;
+    options.notes = source::notes(args.verbose);
+    if args.verbose > 1 {
+        options.estimates =
+            Some(std::sync::Arc::new(|name, estimate| say!("{name}: {}", estimate.to_string().trim_end())));
+    }
     if args.no_cache {
         options.cache = CachePolicy::Off;
     }

@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use girih::sim::{Counts, Finding, Policy, Report, Requests, Statement};
+use girih::sim::{Counts, Estimate, Finding, Policy, Report, Requests, Statement};
 use girih::{Device, Options, Program, Simulated};
 use serde_json::{Value, json};
 
@@ -24,6 +24,7 @@ mod page;
 /// What was seen of a kernel in one run, with the line of its CUDA for each row and for each finding.
 struct Seen {
     report: Report,
+    estimate: Option<Estimate>,
     /// By row of the report.
     cuda: Vec<Option<u32>>,
     /// The CUDA, where it is asked for.
@@ -141,10 +142,10 @@ fn options(args: &SimArgs, seed: u64, knobs: &[(String, i64)]) -> Result<(Option
         options.announce = None;
     }
     options.watcher = Some(Arc::new(move |simulated: &Simulated<'_>| {
-        let report = simulated.report.clone();
+        let (report, estimate) = (simulated.report.clone(), simulated.estimate.cloned());
         let cuda = report.rows.iter().map(|r| simulated.cuda_line(r.statement.number)).collect();
         let source = simulated.cuda().filter(|_| record).map(String::from);
-        into.lock().unwrap_or_else(PoisonError::into_inner).push(Seen { report, cuda, source });
+        into.lock().unwrap_or_else(PoisonError::into_inner).push(Seen { report, estimate, cuda, source });
     }));
     Ok((options, gathered))
 }
@@ -201,7 +202,8 @@ fn print(seen: &[Seen], whole: bool, told: &mut Told) -> Result<(), Failure> {
         let new: Vec<&Finding> = report.findings.iter().filter(|f| told.first_time(number, f)).collect();
         if whole {
             let space = if number == 0 { "" } else { "\n" };
-            out!("{space}{}{}", report.summary(), table(one))?;
+            let estimate = one.estimate.as_ref().map_or(String::new(), Estimate::to_string);
+            out!("{space}{}{estimate}{}", report.summary(), table(one))?;
             continue;
         }
         if report.is_clean() {
@@ -288,6 +290,25 @@ fn finding_json(f: &Finding) -> Value {
     })
 }
 
+/// Of a kernel on its target; seconds.
+pub(super) fn estimate_json(e: &Estimate) -> Value {
+    let parts: serde_json::Map<String, Value> =
+        e.parts.iter().map(|p| (p.name.to_string(), json!({ "seconds": p.seconds, "bytes": p.bytes }))).collect();
+    json!({
+        "target": e.target,
+        "seconds": e.seconds(),
+        "bound": e.bound(),
+        "parts": parts,
+        "blocks": e.blocks,
+        "counted": e.counted,
+        "multiprocessors": e.multiprocessors,
+        "together": e.together,
+        "limit": e.limit,
+        "waves": e.waves,
+        "busy": e.busy,
+    })
+}
+
 fn kernel_json(seen: &Seen) -> Value {
     let r = &seen.report;
     let row = |(row, cuda): (&girih::sim::Row, &Option<u32>)| {
@@ -321,6 +342,7 @@ fn kernel_json(seen: &Seen) -> Value {
         "stopped": stopped,
         "thread_statements": r.total.executions,
         "barriers": r.barriers,
+        "estimate": seen.estimate.as_ref().map(estimate_json),
         "instructions": instructions,
         "shared_bytes_per_block": r.shared_bytes,
         "shared": requests_json(&r.total.shared, "wavefronts"),

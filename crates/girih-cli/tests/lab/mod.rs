@@ -79,8 +79,16 @@ pub const SPINS: &str = r#"cuda_tile.module @m {
 "#;
 
 /// What would change what a test sees.
-const VARIABLES: [&str; 7] =
-    ["GIRIH_DEVICE", "GIRIH_CC", "CC", "GIRIH_THREADS", "GIRIH_TARGET", "GIRIH_CHECK", "GIRIH_CACHE_SIZE"];
+const VARIABLES: [&str; 8] = [
+    "GIRIH_DEVICE",
+    "GIRIH_CC",
+    "CC",
+    "GIRIH_THREADS",
+    "GIRIH_TARGET",
+    "GIRIH_CHECK",
+    "GIRIH_CACHE_SIZE",
+    "GIRIH_TUNED",
+];
 
 /// A folder with a cache of its own, removed at the end.
 pub struct Lab(pub PathBuf);

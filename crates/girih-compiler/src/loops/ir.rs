@@ -198,6 +198,8 @@ pub enum Place {
     Pipeline { depth: u32 },
     /// Of the three loops of a product that the warps of a block compute on the matrix unit: [`crate::loops::matrix`].
     Matrix,
+    /// Of a reduction within a loop over threads: each iteration is a lane of a group of neighbouring ones. See [`Combine`].
+    Lanes,
     /// The same, of groups of four warps, which give their operands as they lie in shared memory.
     Warpgroup,
 }
@@ -241,6 +243,10 @@ impl Stmt {
 ///
 /// Placed as `Thread` with `ways: T`, the threads of a block: T partial accumulators, and iteration i goes to partial
 /// (i - lo) mod T for all i, those of the last, unfinished round too; then as above.
+///
+/// Placed as `Lanes` with `ways: L`, at most a warp: the same with one iteration for each of the L neighbouring threads that the
+/// thread t at hand is of, `for q in 0..L`. What is folded is what thread `t//L*L + q` has in a private buffer, and each of them
+/// gets the result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Combine {
     pub accs: Vec<BufId>,

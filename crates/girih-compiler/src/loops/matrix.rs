@@ -18,6 +18,7 @@
 //! follows from the warp and `t%32//4`, a column from the warp and `t%4`, and nothing else of the thread.
 
 use crate::loops::ir::*;
+use crate::loops::lanes::of_group;
 use crate::loops::walk;
 use crate::num::op::Signedness;
 use crate::num::{DType, ScalarOp};
@@ -78,14 +79,41 @@ pub const TF32: u64 = 0xffff_e000;
 pub const ROWS: u64 = 16;
 pub const COLS: u64 = 8;
 
-/// An operand in shared memory.
+/// An operand in shared memory, or a left one in the registers of the lanes.
 #[derive(Clone, Debug)]
 pub struct Side {
     pub buf: BufId,
     pub idx: Vec<Ix>,
     /// Its rows, or columns, lie side by side in memory; otherwise its terms do.
     pub transposed: bool,
+    /// It lies as a product's sums do.
+    pub registers: bool,
     pub of: Operand,
+}
+
+/// The column of a left operand in registers that the term `k` of a row is. Sums lie by twos: of operands of four bytes each lane
+/// has the terms `t%4` and `t%4 + 4`, which are its two columns.
+pub fn column_of_term(of: Operand, k: Ix) -> Ix {
+    if of.bytes() != 4 {
+        return k;
+    }
+    let (eight, four) = (|| Ix::Const(8), || Ix::Const(4));
+    let pair = Ix::mul(Ix::modulo(k.clone(), four()), Ix::Const(2));
+    let half = Ix::floor_div(Ix::modulo(k.clone(), eight()), four());
+    Ix::add(Ix::mul(Ix::floor_div(k, eight()), eight()), Ix::add(pair, half))
+}
+
+/// Where it is: which of four lanes has it, and its slot among that lane's columns.
+pub fn held(of: Operand, k: Ix) -> [Ix; 2] {
+    let (eight, two) = (|| Ix::Const(8), || Ix::Const(2));
+    let (lane, slot) = match of.bytes() {
+        4 => {
+            let within = || Ix::modulo(k.clone(), eight());
+            (Ix::modulo(k.clone(), Ix::Const(4)), Ix::floor_div(within(), Ix::Const(4)))
+        }
+        _ => (Ix::floor_div(Ix::modulo(k.clone(), eight()), two()), Ix::modulo(k.clone(), two())),
+    };
+    [lane, Ix::add(Ix::mul(Ix::floor_div(k, eight()), two()), slot)]
 }
 
 /// A product, from the thread's view.
@@ -151,7 +179,11 @@ impl Product {
         if body.acc.1 != slot || !sums.is_some_and(own) {
             return Err("its sums are not the thread's own");
         }
-        let [a, b] = [(body.a, axes[0]), (body.b, axes[1])].map(|(side, own)| Side::of(kernel, side, own, axes[2]));
+        let a = match kernel.bufs.get(body.a.0).map(|b| b.space) {
+            Some(Space::Private) => Side::in_registers(kernel, body.a, thread, axes, k),
+            _ => Side::of(kernel, body.a, axes[0], axes[2]),
+        };
+        let b = Side::of(kernel, body.b, axes[1], axes[2]);
         let made = Product {
             thread,
             one_warp: threads <= 32,
@@ -171,6 +203,9 @@ impl Product {
 
     /// Whether what a row of `ldmatrix` has lies side by side, from a multiple of 16 bytes on.
     fn a_lies(&self, kernel: &Kernel, threads: u64) -> bool {
+        if self.a.registers {
+            return true;
+        }
         let [r, _, _] = self.axes;
         let at = |slot: u64, line: i64| self.at(&self.a, &[(r, Ix::Const(slot as i64))], Some(Ix::Const(line)), None);
         (0..self.rows).all(|slot| self.a.lies(kernel, self, threads, &|line| at(slot, line)))
@@ -286,6 +321,13 @@ impl Side {
         self.transposed && self.of.bytes() == 4
     }
 
+    /// The slots of a row of sums, and of those below it, that a lane's word of a matrix is made of: `matrix` as
+    /// [`Product::left`] orders them.
+    pub fn slots_of_word(&self, matrix: u64) -> (u64, Vec<u64>) {
+        let (below, half) = (matrix % 2, matrix / 2);
+        (below, if self.of.bytes() == 4 { vec![half] } else { vec![2 * half, 2 * half + 1] })
+    }
+
     fn of(
         kernel: &Kernel,
         (buf, idx, of): (BufId, Vec<Ix>, Operand),
@@ -307,7 +349,23 @@ impl Side {
         if last.has_axis(own) && !transposed || (if transposed { of.bytes() == 1 } else { !plain }) {
             return Err("an operand does not lie as the matrix unit reads it");
         }
-        Ok(Side { buf, idx, transposed, of })
+        Ok(Side { buf, idx, transposed, registers: false, of })
+    }
+
+    /// A left operand that lies in registers as sums do: the lanes of a row have its terms.
+    fn in_registers(
+        kernel: &Kernel,
+        (buf, idx, of): (BufId, Vec<Ix>, Operand),
+        thread: AxisId,
+        [rows, _, terms]: [AxisId; 3],
+        count: u64,
+    ) -> Result<Side, &'static str> {
+        let [lane, slot] = held(of, Ix::Axis(terms));
+        let cols = kernel.bufs.get(buf).and_then(|b| b.shape.get(2));
+        if of.bytes() < 2 || idx != [of_group(thread, 4, lane), Ix::Axis(rows), slot] || cols != Some(&(count / 4)) {
+            return Err("an operand in registers does not lie as sums do");
+        }
+        Ok(Side { buf, idx, transposed: false, registers: true, of })
     }
 
     /// Whether the rows that lanes give begin at multiples of 16 bytes and, where they are of columns or rows side by side, go

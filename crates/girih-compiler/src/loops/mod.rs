@@ -3,6 +3,7 @@
 pub mod eval;
 pub mod fuse;
 pub mod ir;
+pub mod lanes;
 pub mod launch_facts;
 pub mod lift;
 pub mod matrix;

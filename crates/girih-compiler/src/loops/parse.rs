@@ -341,6 +341,8 @@ impl<'a> Parser<'_, 'a> {
             Place::Thread
         } else if self.c.eat_word("matrix") {
             Place::Matrix
+        } else if self.c.eat_word("lanes") {
+            Place::Lanes
         } else if self.c.eat_word("warpgroup") {
             Place::Warpgroup
         } else if self.c.eat_word("pipeline") {

@@ -189,6 +189,7 @@ pub(crate) fn place_text(place: Place) -> String {
         Place::Thread => "thread".to_string(),
         Place::Pipeline { depth } => format!("pipeline({depth})"),
         Place::Matrix => "matrix".to_string(),
+        Place::Lanes => "lanes".to_string(),
         Place::Warpgroup => "warpgroup".to_string(),
     }
 }

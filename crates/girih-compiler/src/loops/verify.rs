@@ -9,13 +9,14 @@
 //! | `Stream`: on a `Serial` loop of an open kernel; score and value defined in the body, the sums written there | yes | yes |
 //! | `Vector`: on `Free` and `Reduce` loops, lanes a power of two; `Unroll`: a constant trip count | | yes |
 //! | `Register`: lanes a power of two that divides the last extent | | yes |
-//! | `Matrix`: on the three loops of a product, in a loop over threads | | yes |
+//! | `Matrix`: on the three loops of a product, `Lanes`: on a `Combine` of at most a warp, in a loop over threads | | yes |
 //! | `Thread`: on `Free` loops from 0 of a constant extent and on `Combine`s, in no other such loop; `Shared` only outside of them | | yes |
 //!
 //! Everywhere: values are defined once and before their uses, axes, values and buffers are used in their scope, types
 //! agree, subscripts match ranks, and constant ones are in range.
 
 use super::ir::*;
+use super::lanes::Folded;
 use super::matrix::Product;
 use super::print::{Dialect, Namer};
 use super::walk::{self, Part, parts};
@@ -37,6 +38,7 @@ pub fn verify(kernel: &Kernel, dialect: Dialect) -> Vec<Diagnostic> {
         around: vec![Around::Block],
         threads: None,
         in_product: false,
+        among_lanes: false,
         out: Vec::new(),
     };
     v.head();
@@ -78,6 +80,8 @@ struct Verifier<'a> {
     threads: Option<&'a For>,
     /// Inside a loop of a product on the matrix unit.
     in_product: bool,
+    /// Inside a loop that reads what other lanes of the warp have.
+    among_lanes: bool,
     out: Vec<Diagnostic>,
 }
 
@@ -414,7 +418,13 @@ impl<'a> Verifier<'a> {
             return self.say(Some(stmt), message);
         }
         if b.space == Space::Private {
-            let own = matches!((idx.first(), self.threads), (Some(Ix::Axis(a)), Some(t)) if *a == t.axis);
+            let own = match (idx.first(), self.threads) {
+                (Some(Ix::Axis(a)), Some(t)) => *a == t.axis,
+                // The product says itself which lanes have its operand.
+                // What these say of other lanes' parts is looked at as a whole.
+                (Some(_), Some(_)) => self.among_lanes,
+                _ => false,
+            };
             self.check(stmt, own, "the first subscript of a private buffer must be the thread at hand");
         }
         let outside = |(ix, d): (&Ix, &u64)| ix.as_const().is_some_and(|c| c < 0 || c as u64 >= *d);
@@ -479,6 +489,13 @@ impl<'a> Verifier<'a> {
                 }
                 self.check(stmt, self.threads.is_none(), "a thread cannot have threads of its own");
             }
+            Place::Lanes => {
+                let why = match self.threads {
+                    Some(t) => Folded::of(t.axis, l).err(),
+                    None => Some("only threads are lanes of a warp"),
+                };
+                self.check(stmt, why.is_none(), why.unwrap_or_default());
+            }
             Place::Matrix | Place::Warpgroup if self.in_product => {}
             Place::Matrix | Place::Warpgroup => {
                 let threads = |t: &For| (t.axis, t.hi.as_const().unwrap_or(0).max(0) as u64);
@@ -520,8 +537,8 @@ impl<'a> Verifier<'a> {
             self.check(stmt, l.kind == LoopKind::Reduce, "only a reduce loop can combine");
             self.check(stmt, !c.accs.is_empty(), "a combine needs an accumulator");
             self.check(stmt, c.ways.is_power_of_two(), "the ways of a combine must be a power of two");
-            let taken = c.ways == 1 || matches!(l.place, Place::Vector { .. } | Place::Thread);
-            self.check(stmt, taken, "only a vector loop or one over threads can fold several ways");
+            let taken = c.ways == 1 || matches!(l.place, Place::Vector { .. } | Place::Thread | Place::Lanes);
+            self.check(stmt, taken, "only a vector loop or one over threads or lanes can fold several ways");
             for acc in &c.accs {
                 let CombineOp::Scalar { op, identity } = c.op;
                 let Some(b) = self.kernel.bufs.get(*acc) else { continue };
@@ -530,13 +547,14 @@ impl<'a> Verifier<'a> {
                 self.check(stmt, good, "this operation cannot combine these accumulators");
             }
         }
-        let around = (self.threads, self.in_product);
+        let around = (self.threads, self.in_product, self.among_lanes);
         if l.place == Place::Thread {
             self.threads = Some(l);
         }
         self.in_product = matches!(l.place, Place::Matrix | Place::Warpgroup);
+        self.among_lanes = matches!(l.place, Place::Matrix | Place::Warpgroup | Place::Lanes);
         self.inner(stmt, &l.body, if serial { Around::Breakable } else { Around::Closed }, &[l.axis]);
-        (self.threads, self.in_product) = around;
+        (self.threads, self.in_product, self.among_lanes) = around;
         if let Some(s) = &l.stream {
             self.check(stmt, serial && self.kernel.open, "a stream must be on a serial loop of an open kernel");
             let refs = walk::refs(&l.body);

@@ -40,6 +40,36 @@ fn well_formed_kernels_pass() {
 }
 
 #[test]
+fn lanes_fold_what_each_of_them_has() {
+    let fold = r#"local part: f32[64, 2] private
+for t in 0..64: free thread
+  local m: f32
+  m = -inf
+  for z in 0..4: reduce lanes combine max(m) from -inf x 4
+    a: f32 = part[t//4*4 + z, 1]
+    o: f32 = m
+    d: f32 = max(a, o)
+    m = d
+"#;
+    let indented = |body: &str| body.lines().map(|l| format!("  {l}\n")).collect::<String>();
+    assert_eq!(breaches(&format!("tile {HEAD}{}", indented(fold))), [""; 0]);
+    for (from, to, message) in [
+        ("t//4*4 + z", "t//8*8 + z", "it does more than fold what each of the lanes has"),
+        ("part[t//4*4 + z, 1]", "part[t, 1]", "it does more than fold what each of the lanes has"),
+        ("z in 0..4", "z in 0..2", "its iterations are not as many lanes"),
+        ("max(a, o)", "max(o, o)", "it does more than fold what each of the lanes has"),
+        ("    m = d", "    m = d\n    part[t, 0] = d", "it does more than fold what each of the lanes has"),
+        (" combine max(m) from -inf x 4", "", "it does not combine"),
+        ("0..64: free thread", "0..64: free", "only threads are lanes of a warp"),
+    ] {
+        let changed = fold.replace(from, to);
+        assert_ne!(changed, fold);
+        let found = breaches(&format!("tile {HEAD}{}", indented(&changed)));
+        assert!(found.iter().any(|m| m.contains(message)), "{changed}{found:?}");
+    }
+}
+
+#[test]
 fn each_rule_is_kept() {
     for (body, message) in [
         ("b[4, 0] = x", "out of range"),

@@ -42,7 +42,7 @@ pub fn each(
     changed.then_some(kernel)
 }
 
-fn accumulators(p: &Kernel) -> Vec<BufId> {
+pub fn accumulators(p: &Kernel) -> Vec<BufId> {
     let mut out = vec![];
     walk::visit(&p.body, &mut |s| {
         if let Stmt::For(f) = s

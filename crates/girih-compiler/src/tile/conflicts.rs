@@ -56,7 +56,7 @@ fn fragments(p: &Kernel, product: &Product, around: &Around, threads: i64, out: 
     };
     let loads = [(&product.a, left, product.rows / 2), (&product.b, right, product.cols / if two { 4 } else { 2 })];
     for (side, idx, times) in loads {
-        let Some(idx) = idx else { continue };
+        let Some(idx) = idx.filter(|_| !side.registers) else { continue };
         if side.by_words() {
             let weight = around.weight.saturating_mul(4 * times * steps);
             let access = Access { idx, thread: product.thread, lanes: 1, threads, weight };

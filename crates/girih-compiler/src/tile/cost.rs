@@ -60,9 +60,9 @@ pub struct Cost {
 }
 
 /// How many times the bytes of memory L2 delivers.
-const L2: f64 = 2.0;
+pub const L2: f64 = 2.0;
 /// Registers of a thread besides its accumulators: addresses and parts of both operands.
-const OTHER_REGISTERS: u64 = 64;
+pub const OTHER_REGISTERS: u64 = 64;
 /// Bytes of one access.
 const ACCESS: f64 = 16.0;
 /// Products in the time that shared memory takes for the fragments of one `ldmatrix`.
@@ -131,7 +131,7 @@ impl Cost {
         };
         let threads = (bm.max(1) / r * (bn.max(1) / c)).max(1);
         let together = Cost::together(target, &gpu, threads, r * c, slab, p.acc);
-        let busy = Cost::busy(blocks, multiprocessors);
+        let busy = busy(blocks, multiprocessors);
         // Twice as wide takes twice as long, or longer; half as wide is not faster without the matrix unit.
         let peak = match warps {
             Some(_) if groups.is_some() => gpu.grouped * 2.0 / size,
@@ -174,7 +174,7 @@ impl Cost {
         let Work { blocks, moved, arrays, operations } = work;
         let arrays: f64 = arrays.values().sum();
         let multiprocessors = u64::from(target.axes.workers.max(1));
-        let busy = Cost::busy(blocks, multiprocessors);
+        let busy = busy(blocks, multiprocessors);
         Some(Cost {
             blocks,
             threads,
@@ -188,10 +188,6 @@ impl Cost {
             cache: moved / (L2 * gpu.bandwidth),
             arithmetic: operations / (gpu.peak * busy),
         })
-    }
-
-    fn busy(blocks: u64, multiprocessors: u64) -> f64 {
-        blocks as f64 / (blocks.div_ceil(multiprocessors).max(1) as f64 * multiprocessors as f64)
     }
 
     /// Seconds that the kernel takes at least.
@@ -209,17 +205,28 @@ impl Cost {
 
     /// Blocks that a multiprocessor has room for.
     fn together(target: &Target, gpu: &Gpu, threads: u64, accumulators: u64, slab: u64, acc: DType) -> u64 {
-        let threads = threads.next_multiple_of(u64::from(target.axes.lanes.max(1)));
-        let registers = threads * (accumulators * acc.bytes().div_ceil(4) + OTHER_REGISTERS);
-        let shared = target.bytes_of(MemoryKind::Shared).max(u64::from(gpu.shared));
-        let limits = [
-            u64::from(gpu.threads) / threads,
-            u64::from(gpu.registers) / registers,
-            shared / slab.max(1),
-            u64::from(gpu.blocks),
-        ];
-        limits.into_iter().min().unwrap_or(1).max(1)
+        room(target, gpu, threads, accumulators * acc.bytes().div_ceil(4) + OTHER_REGISTERS, slab).0
     }
+}
+
+/// Of the multiprocessors' time, the part that blocks fill: the last ones to start leave others idle.
+pub fn busy(blocks: u64, multiprocessors: u64) -> f64 {
+    blocks as f64 / (blocks.div_ceil(multiprocessors).max(1) as f64 * multiprocessors as f64)
+}
+
+/// Blocks that a multiprocessor has room for at once, and what keeps more out: blocks of so many threads, each of so many
+/// registers, and of so many bytes of shared memory.
+pub fn room(target: &Target, gpu: &Gpu, threads: u64, registers: u64, bytes: u64) -> (u64, &'static str) {
+    let threads = threads.max(1).next_multiple_of(u64::from(target.axes.lanes.max(1)));
+    let shared = target.bytes_of(MemoryKind::Shared).max(u64::from(gpu.shared));
+    let limits = [
+        (u64::from(gpu.blocks), "blocks"),
+        (u64::from(gpu.threads) / threads, "threads"),
+        (u64::from(gpu.registers) / (threads * registers).max(1), "registers"),
+        (shared / bytes.max(1), "shared memory"),
+    ];
+    let (most, why) = limits.into_iter().min_by_key(|(n, _)| *n).unwrap_or((1, "blocks"));
+    (most.max(1), why)
 }
 
 /// What loops do: all trips of all threads.
@@ -297,15 +304,15 @@ fn scaled(x: f64, units: [&str; 4]) -> String {
     if x < 9.95 { format!("{x:.1} {unit}") } else { format!("{x:.0} {unit}") }
 }
 
-fn bytes(x: f64) -> String {
+pub fn bytes(x: f64) -> String {
     scaled(x, ["bytes", "kB", "MB", "GB"])
 }
 
-fn operations(x: f64) -> String {
+pub fn operations(x: f64) -> String {
     scaled(x, ["flop", "kflop", "Mflop", "Gflop"])
 }
 
-fn time(seconds: f64) -> String {
+pub fn time(seconds: f64) -> String {
     scaled(seconds * 1e9, ["ns", "us", "ms", "s"])
 }
 

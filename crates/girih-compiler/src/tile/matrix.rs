@@ -4,11 +4,13 @@
 //! 128 x 128 in f16, at most 256 threads   -->   4 x 2 warps, each with 32 x 64 elements: 4 x 16 for a thread
 //! ```
 
-use crate::loops::matrix::{COLS, Operand, ROWS};
-use crate::loops::panels;
+use crate::loops::ir::*;
+use crate::loops::matrix::{COLS, Operand, Product, ROWS};
+use crate::loops::{panels, walk};
 use crate::num::DType;
 use crate::tile::Context;
 use crate::tile::contraction::power_in;
+use crate::tile::edit::const_trip;
 use crate::tile::target::{MatrixUnit, Target};
 
 /// The warps of a block along the rows and the columns of its product.
@@ -72,6 +74,28 @@ pub fn operand(target: &Target, operand: DType, acc: DType) -> Option<Operand> {
         _ => return None,
     };
     target.matrix_units.contains(&MatrixUnit::Mma).then_some(of)
+}
+
+/// Whether every product is one that the matrix unit has.
+///
+/// # Errors
+/// Why one is not.
+pub fn check(kernel: &Kernel) -> Result<(), String> {
+    let mut made = Ok(());
+    walk::visit(&kernel.body, &mut |s| {
+        let Stmt::For(t) = s else { return };
+        if t.place == Place::Thread {
+            for s in &t.body {
+                if let Stmt::For(f) = s
+                    && f.place == Place::Matrix
+                    && let Err(why) = Product::of(kernel, (t.axis, const_trip(t).unwrap_or(0)), f)
+                {
+                    made = Err(why.to_string());
+                }
+            }
+        }
+    });
+    made
 }
 
 #[cfg(test)]

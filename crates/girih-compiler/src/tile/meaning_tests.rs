@@ -201,6 +201,98 @@ fn rows_and_vectors() {
     check_all(&[case(COLUMN_SUMS, [2, 1, 1], &[64 * 256, 512])]);
 }
 
+/// Two products with folds between them, as in attention: exact, since nothing is divided.
+pub(super) const ATTENTION: &str = r#"loop kernel k(Q: ptr f16, K: ptr f16, V: ptr f16, O: ptr f32, M: ptr f32):
+  local o: f32[32, 16]
+  local m: f32[32]
+  local l: f32[32]
+  for i1 in 0..32: free
+    for j1 in 0..16: free
+      o[i1, j1] = 0.0
+  for i2 in 0..32: free
+    m[i2] = -64.0
+    l[i2] = 0.0
+  for kt in 0..3: serial
+    local s: f32[32, 16]
+    for i3 in 0..32: free
+      for j3 in 0..16: free
+        s[i3, j3] = 0.0
+    for i4 in 0..32: free
+      for j4 in 0..16: free
+        for k4 in 0..16: reduce contraction m=i4 n=j4 k=k4 a=q b=k acc=s
+          q: f16 = load Q[i4*16 + k4]
+          k: f16 = load K[kt*256 + j4*16 + k4]
+          q1: f32 = f32(q)
+          k1: f32 = f32(k)
+          a4: f32 = s[i4, j4]
+          b4: f32 = fma(q1, k1, a4)
+          s[i4, j4] = b4
+    for i5 in 0..32: free
+      local best: f32
+      best = -inf
+      for j5 in 0..16: reduce combine max(best) from -inf
+        x5: f32 = s[i5, j5]
+        y5: f32 = x5 * 0.5
+        s[i5, j5] = y5
+        a5: f32 = best
+        b5: f32 = max(y5, a5)
+        best = b5
+      old: f32 = m[i5]
+      met: f32 = best
+      now: f32 = max(old, met)
+      m[i5] = now
+      less: f32 = old - now
+      local sum: f32
+      sum = 0.0
+      for j6 in 0..16: reduce combine add(sum) from 0.0
+        x6: f32 = s[i5, j6]
+        y6: f32 = x6 - now
+        s[i5, j6] = y6
+        a6: f32 = sum
+        b6: f32 = y6 + a6
+        sum = b6
+      before: f32 = l[i5]
+      more: f32 = sum
+      after: f32 = before + more
+      l[i5] = after
+      store M[kt*32 + i5] = now
+      for n7 in 0..16: free
+        x7: f32 = o[i5, n7]
+        y7: f32 = x7 + less
+        o[i5, n7] = y7
+    for i8 in 0..32: free
+      for n8 in 0..16: free
+        for j8 in 0..16: reduce contraction m=i8 n=n8 k=j8 a=w b=v acc=o
+          x8: f32 = s[i8, j8]
+          w: f16 = f16(x8)
+          v: f16 = load V[kt*256 + j8*16 + n8]
+          w1: f32 = f32(w)
+          v1: f32 = f32(v)
+          a8: f32 = o[i8, n8]
+          b8: f32 = fma(w1, v1, a8)
+          o[i8, n8] = b8
+  for i9 in 0..32: free
+    for n9 in 0..16: free
+      x9: f32 = o[i9, n9]
+      l9: f32 = l[i9]
+      y9: f32 = x9 + l9
+      store O[i9*16 + n9] = y9
+"#;
+
+#[test]
+fn rows_of_products_and_what_they_fold() {
+    let f32s =
+        |k: &str| k.replace("w: f16 = f16(x8)", "w: f32 = copy(x8)").replace("f16", "f32").replace("f32(", "copy(");
+    check_all(&[case(ATTENTION, [1, 1, 1], &[512, 768, 768, 512, 96])]);
+    check_all(&[case(&f32s(ATTENTION), [1, 1, 1], &[512, 768, 768, 512, 96])]);
+    for (target, knobs) in [("sm_80", &[][..]), ("sm_90a", &["slots=1"]), ("sm_120", &["slots=3"])] {
+        let ctx = Context { target: Target::named(target).unwrap(), ..with_knobs(knobs) };
+        check(&case(ATTENTION, [1, 1, 1], &[512, 768, 768, 512, 96]), &ctx);
+        let made = text(&schedule(&parsed(ATTENTION), &ctx));
+        assert!(made.contains("reduce lanes combine max(") && !made.contains("s: f32[32, 16] shared"), "{made}");
+    }
+}
+
 /// Rows of models, which are read again after they were folded.
 #[test]
 fn rows_that_are_kept() {

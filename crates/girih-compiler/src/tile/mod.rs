@@ -33,10 +33,12 @@ pub mod knobs;
 pub mod matrix;
 pub mod numbered;
 pub mod open;
+pub mod reach;
 pub mod rules;
 pub mod sharing;
 pub mod steps;
 pub mod target;
+pub mod warp_rows;
 pub mod wide;
 
 use crate::base::rule::{Rule, Rules};
@@ -68,7 +70,7 @@ const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::promote_alloca::RULE, &[&[Threads]]),
     (rules::unroll_batch::RULE, &[&[Threads]]),
     (rules::tileify::RULE, &[&[Caches, Workers], &[Threads]]),
-    (rules::stream_rows::RULE, &[&[Caches, Workers]]),
+    (rules::stream_rows::RULE, &[&[Caches, Workers], &[Threads]]),
     (rules::blockify::RULE, &[&[Workers]]),
     (rules::cache_blocks::RULE, &[&[Caches]]),
     (rules::chunk_matmul_k::RULE, &[&[Threads]]),
@@ -113,6 +115,6 @@ pub fn rules(target: &Target) -> Rules<Kernel, Context> {
 }
 
 #[cfg(test)]
-mod meaning_tests;
+pub(crate) mod meaning_tests;
 #[cfg(test)]
 mod tests;

@@ -573,10 +573,15 @@ impl Outer {
 
     /// What is done for each stretch, in order.
     pub fn in_stretches(&self, body: Vec<Stmt>) -> Vec<Stmt> {
+        self.in_first_stretches(self.stretches.clone(), body)
+    }
+
+    /// The same for the first of them.
+    pub fn in_first_stretches(&self, count: Ix, body: Vec<Stmt>) -> Vec<Stmt> {
         if self.stretches.is_const(1) {
             return body;
         }
-        vec![edit::loop_with(self.stretch, self.stretches.clone(), body, |f| f.kind = LoopKind::Serial)]
+        vec![edit::loop_with(self.stretch, count, body, |f| f.kind = LoopKind::Serial)]
     }
 
     /// What is done for each block.

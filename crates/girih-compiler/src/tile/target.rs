@@ -38,6 +38,8 @@ pub struct Gpu {
     pub shared: u32,
     /// Bytes a second of main memory.
     pub bandwidth: f64,
+    /// Cycles a second.
+    pub clock: f64,
     /// Operations a second on f32 without the matrix unit; a fused multiply-add is two.
     pub peak: f64,
     /// Those of `mma.sync` on f16 with sums in f32. Twice as many on half as many bytes.
@@ -164,17 +166,25 @@ impl Target {
         use Transport::*;
         match name {
             "cpu" => Some(Target::cpu()),
-            "sm_80" => Some(Target::gpu("sm_80", 108, 1, 163, 40, &[Mma], &[CpAsync], [1555.0, 19.5, 312.0])),
+            "sm_80" => Some(Target::gpu("sm_80", 108, 1, 163, 40, &[Mma], &[CpAsync], [1555.0, 1.41, 19.5, 312.0])),
             "sm_90a" => {
-                let t = Target::gpu("sm_90a", 132, 8, 227, 50, &[Mma, Wgmma], &[CpAsync, Tma], [3350.0, 67.0, 620.0]);
+                let speed = [3350.0, 1.98, 67.0, 620.0];
+                let t = Target::gpu("sm_90a", 132, 8, 227, 50, &[Mma, Wgmma], &[CpAsync, Tma], speed);
                 let gpu = t.gpu.map(|g| Gpu { grouped: 989.0e12, ..g });
                 Some(Target { gpu, ..t })
             }
-            "sm_100a" => {
-                Some(Target::gpu("sm_100a", 148, 8, 227, 126, &[Mma, Tcgen05], &[CpAsync, Tma], [8000.0, 75.0, 690.0]))
-            }
+            "sm_100a" => Some(Target::gpu(
+                "sm_100a",
+                148,
+                8,
+                227,
+                126,
+                &[Mma, Tcgen05],
+                &[CpAsync, Tma],
+                [8000.0, 1.98, 75.0, 690.0],
+            )),
             "sm_120" => {
-                let t = Target::gpu("sm_120", 170, 1, 99, 96, &[Mma], &[CpAsync, Tma], [1792.0, 104.8, 209.5]);
+                let t = Target::gpu("sm_120", 170, 1, 99, 96, &[Mma], &[CpAsync, Tma], [1792.0, 2.41, 104.8, 209.5]);
                 // Of the smaller ones among the multiprocessors.
                 let gpu = t.gpu.map(|g| Gpu { threads: 1536, blocks: 24, ..g });
                 Some(Target { gpu, ..t })
@@ -183,7 +193,7 @@ impl Target {
         }
     }
 
-    /// `speed`: GB/s of memory, Tflop/s of f32 and of products in f16. A block can have all shared memory of a multiprocessor but a KiB.
+    /// `speed`: GB/s of memory, GHz, Tflop/s of f32 and of products in f16. A block can have all shared memory of a multiprocessor but a KiB.
     #[allow(clippy::too_many_arguments)]
     fn gpu(
         name: &'static str,
@@ -193,7 +203,7 @@ impl Target {
         l2_mib: u64,
         matrix_units: &[MatrixUnit],
         transports: &[Transport],
-        speed: [f64; 3],
+        speed: [f64; 4],
     ) -> Target {
         let mut memories = vec![Memory { kind: MemoryKind::Shared, bytes: shared_kib << 10 }];
         if matrix_units.contains(&MatrixUnit::Tcgen05) {
@@ -215,8 +225,9 @@ impl Target {
                 registers: 64 << 10,
                 shared: (shared_kib as u32 + 1) << 10,
                 bandwidth: speed[0] * 1e9,
-                peak: speed[1] * 1e12,
-                products: speed[2] * 1e12,
+                clock: speed[1] * 1e9,
+                peak: speed[2] * 1e12,
+                products: speed[3] * 1e12,
                 grouped: 0.0,
             }),
         }

@@ -93,7 +93,15 @@ impl Dispatcher {
         if !collected.layouts.is_empty() {
             self.warn_of_strides(py, &collected, &bound)?;
         }
-        let Collected { slots, arrays, alive: _alive, .. } = collected;
+        let Collected { slots, arrays, alive: _alive, on_device, .. } = collected;
+        if let Some((name, _)) = &on_device
+            && !kernel.is_on_cuda()
+        {
+            let name = name.bind(py);
+            return Err(PyValueError::new_err(format!(
+                "the argument `{name}` is on a CUDA device; launch with device=\"cuda\", or pass an array in main memory"
+            )));
+        }
         if let Some(at) = arrays.iter().position(|a| a.is_some_and(|a| !a.writable))
             && kernel.writes(py)?.iter().zip(&arrays).any(|(w, a)| *w && a.is_some_and(|a| !a.writable))
         {
@@ -106,8 +114,9 @@ impl Dispatcher {
             return Ok(());
         }
         let bytes = arrays.iter().map(|a| a.map(|a| a.bytes)).collect();
+        let stream = on_device.map(|(_, stream)| stream);
         // SAFETY: the arrays' owners say where their memory is, and the call's arguments keep them alive.
-        unsafe { kernel.run(py, grid, RawArgs { slots, bytes, ..RawArgs::default() }) }
+        unsafe { kernel.run(py, grid, RawArgs { slots, bytes, stream, ..RawArgs::default() }) }
     }
 
     /// The specialisation a call would launch.

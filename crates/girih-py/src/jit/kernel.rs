@@ -41,7 +41,11 @@ impl Kernel {
         Ok(self.writes.get().map_or(&[], Vec::as_slice))
     }
 
-    /// Runs the kernel and waits.
+    pub fn is_on_cuda(&self) -> bool {
+        self.kernel.options().device == Device::Cuda
+    }
+
+    /// Runs the kernel and waits; on a CUDA stream it only begins.
     ///
     /// # Safety
     /// What `args` says about memory holds until this returns.

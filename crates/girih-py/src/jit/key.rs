@@ -54,6 +54,8 @@ pub struct Collected {
     pub arrays: Vec<Option<Array>>,
     /// Of the arrays that are not contiguous in row-major order: the parameter's name and the layout.
     pub layouts: Vec<(Py<PyString>, Layout)>,
+    /// The first parameter whose array is on a CUDA device, and that array's stream.
+    pub on_device: Option<(Py<PyString>, u64)>,
     /// What owns the memory of arrays that stand for arguments.
     pub alive: Vec<Py<PyAny>>,
 }
@@ -183,13 +185,17 @@ fn known_type(py: Python<'_>, descriptor: *mut ffi::PyObject, name_of: &Bound<'_
     Ok(number)
 }
 
-/// `(address, bytes, writable, dtype name, layout)`, the layout `(shape, strides in elements)` where it is not
-/// row-major without gaps.
-pub type Described = (u64, u64, bool, String, Option<(Vec<i64>, Vec<i64>)>);
+/// `(address, bytes, writable, dtype name, layout, stream)`: the layout `(shape, strides in elements)` where it is not
+/// row-major without gaps, the stream of an array that is on a CUDA device.
+pub type Described = (u64, u64, bool, String, Option<(Vec<i64>, Vec<i64>)>, Option<u64>);
 
 impl Collected {
     /// An array other than NumPy's.
-    pub fn described(&mut self, (address, bytes, writable, name, layout): Described, parameter: &Bound<'_, PyString>) {
+    pub fn described(&mut self, found: Described, parameter: &Bound<'_, PyString>) {
+        let (address, bytes, writable, name, layout, stream) = found;
+        if let Some(stream) = stream {
+            self.on_device.get_or_insert_with(|| (parameter.clone().unbind(), stream));
+        }
         let dtype = TYPES.lock().unwrap_or_else(PoisonError::into_inner).number(&name);
         self.array(Array { address, bytes, writable, dtype });
         if let Some((shape, strides)) = layout {

@@ -3,7 +3,7 @@
 //! ```text
 //! $GIRIH_CACHE_DIR or $XDG_CACHE_HOME/girih or ~/.cache/girih
 //!   v1/KEY/k.c     the source, its first comment the command that compiles it
-//!          k.so    the shared object
+//!          k.so    the shared object; or k.bytes, the machine code of a GPU
 //!          meta    the hash of k.so; its modification time is the entry's last use
 //!          lock    held while an entry is built, so that two processes do not build it twice
 //!   v1/limits-HASH what this machine was measured to do
@@ -170,6 +170,31 @@ impl Cache {
             }
             other => other,
         }
+    }
+
+    /// What `make` makes of a text that says all it depends on: from disk where it is whole, else made now. A cache that cannot be
+    /// written keeps nothing.
+    pub fn bytes(&self, of: &str, make: impl FnOnce() -> Result<Vec<u8>>) -> Result<Vec<u8>> {
+        let dir = self.dir.join(&blake3::hash(of.as_bytes()).to_hex().as_str()[..40]);
+        let (file, meta) = (dir.join("k.bytes"), dir.join("meta"));
+        let find = || whole(&file, &meta);
+        if let Some(bytes) = find() {
+            return Ok(bytes);
+        }
+        let lock = lock(&dir, |e| Error::file(&dir, e));
+        if let Some(bytes) = find().filter(|_| lock.is_ok()) {
+            return Ok(bytes);
+        }
+        let bytes = make()?;
+        if lock.is_ok() {
+            let hash = blake3::hash(&bytes).to_hex();
+            let kept = replace(&file, &bytes).and_then(|()| replace(&meta, format!("{hash}\n").as_bytes()));
+            drop(lock);
+            if kept.is_ok() && !self.private {
+                self.shrink(&dir);
+            }
+        }
+        Ok(bytes)
     }
 
     fn build(&self, dir: &Path, source: &str, compiler: &Compiler) -> Result<Entry> {
@@ -372,15 +397,20 @@ fn remove(dir: &Path) -> bool {
 /// The entry in `dir`, if it is whole.
 fn lookup(dir: &Path) -> Option<Entry> {
     let (c, so, meta) = (dir.join("k.c"), dir.join("k.so"), dir.join("meta"));
-    let want = read_regular(&meta).ok()?;
-    let bytes = read_regular(&so).ok()?;
+    whole(&so, &meta).map(|_| Entry { source: c, object: so, cached: true })
+}
+
+/// The bytes of an entry's file, if they are those of which `meta` has the hash.
+fn whole(file: &Path, meta: &Path) -> Option<Vec<u8>> {
+    let want = read_regular(meta).ok()?;
+    let bytes = read_regular(file).ok()?;
     if blake3::hash(&bytes).to_hex().as_bytes() != want.trim_ascii_end() {
-        let _ = fs::remove_file(&meta);
+        let _ = fs::remove_file(meta);
         return None;
     }
     // Last use, for the order in which entries go; a read-only cache forgets it.
-    let _ = open_regular(&meta, OpenOptions::new().write(true)).and_then(|f| f.set_modified(SystemTime::now()));
-    Some(Entry { source: c, object: so, cached: true })
+    let _ = open_regular(meta, OpenOptions::new().write(true)).and_then(|f| f.set_modified(SystemTime::now()));
+    Some(bytes)
 }
 
 /// Makes the folder, and refuses one in which somebody else could have put an object.

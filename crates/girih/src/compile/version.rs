@@ -11,6 +11,7 @@ use crate::compile::cache::{self, Cache};
 use crate::compile::cc::{self, Compiler};
 use crate::compile::module::{Module, NativeKernel};
 use crate::compile::progress::{self, Working};
+use crate::cuda::launch::{self, Loaded};
 use crate::error::Result;
 use crate::launch::blocks::{BlockOrder, Cost};
 use crate::launch::host::Messages;
@@ -33,6 +34,7 @@ pub(crate) struct Version {
     pub traffic: Traffic,
     pub cost: Cost,
     native: Built<Native>,
+    loaded: Built<Arc<Loaded>>,
 }
 
 /// A loaded kernel and how it came to be.
@@ -52,6 +54,7 @@ impl Version {
             cost: Cost::default(),
             lowered,
             native: Built::default(),
+            loaded: Built::default(),
         }
     }
 
@@ -72,6 +75,17 @@ impl Version {
             let (module, cached) = load(&cache, &source, tools.compiler(options)?)?;
             let kernel = module.kernel(0, self.lowered.loops.params.len())?;
             Ok(Native { kernel, cached })
+        })
+    }
+
+    /// What the GPU has loaded, once.
+    pub fn loaded(&self, tools: &Tools, options: &Options) -> Result<Arc<Loaded>> {
+        self.loaded.get_or_make(|| {
+            let _working = Working::compiling();
+            progress::kernel(&self.lowered.loops.name);
+            progress::at("CUDA");
+            let cache = tools.cache(options)?;
+            launch::load(&self.lowered, options, &cache).map(Arc::new)
         })
     }
 }

@@ -1,4 +1,4 @@
-//! CUDA source to machine code, on a machine with or without a GPU.
+//! CUDA source to machine code, on a machine with or without a GPU; and kernels on a GPU.
 //!
 //! In: a [`Unit`](girih_compiler::emit::cuda::Unit) of CUDA and the name of a target. Out: PTX, a cubin, its SASS, and
 //! what each kernel needs of a multiprocessor. NVIDIA's compiler and disassembler are found at run time; nothing of them
@@ -13,10 +13,17 @@
 //!
 //! * [`places`]: where the libraries are looked for    * [`nvrtc`]: the compiler, a library
 //! * [`sass`]: the disassembler, a program    * [`resources`]: registers, memory and occupancy
+//! * [`driver`]: the driver, a library    * [`device`]: a GPU, its memory and its modules    * [`image`]: what a driver loads
+//! * [`descriptor`]: tensor maps    * `launch`: kernels on arrays of the host and of the device
 //!
 //! Invariants: a library or program that is missing is an [`Error::Missing`] that names the package; what the compiler
 //! says of a line of source is said of the statement it was printed from ([`explain`]).
 
+pub mod descriptor;
+pub mod device;
+pub mod driver;
+pub mod image;
+pub(crate) mod launch;
 pub mod nvrtc;
 pub mod places;
 pub mod resources;
@@ -36,7 +43,7 @@ pub use sass::Sass;
 /// The targets that source is compiled for.
 pub const TARGETS: [&str; 4] = ["sm_80", "sm_90a", "sm_100a", "sm_120"];
 
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
     /// A library or a program that was not found.
     #[error(
@@ -53,6 +60,19 @@ pub enum Error {
     /// The compiler does not take the source.
     #[error("NVRTC does not compile this for {target}:\n{log}")]
     Rejected { target: String, log: String },
+
+    #[error(
+        "there is no CUDA driver ({reason}); `--device cuda` needs an NVIDIA GPU and its driver, or a library that GIRIH_CUDA_DRIVER \
+         names; `--device sim` simulates a GPU"
+    )]
+    NoDriver { reason: String },
+
+    #[error("{what}; `--device sim` simulates a GPU")]
+    NoDevice { what: String },
+
+    /// A call of the driver failed.
+    #[error("{call} failed: {name}{}{reason}", if .reason.is_empty() { "" } else { ": " })]
+    Driver { call: &'static str, name: String, reason: String },
 
     /// A tool failed in a way of its own.
     #[error("{what} failed: {reason}")]

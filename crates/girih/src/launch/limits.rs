@@ -33,7 +33,8 @@ pub fn of(threads: u32, dir: Option<&Path>) -> Limits {
     let features = machine::features().join(",");
     let name = format!(
         "limits-{}",
-        &blake3::hash(format!("2 {threads} {features} {} {}", cpu(), cfg!(debug_assertions)).as_bytes()).to_hex()[..16]
+        &blake3::hash(format!("2 {threads} {features} {} {}", machine::processor(), cfg!(debug_assertions)).as_bytes())
+            .to_hex()[..16]
     );
     let note = dir.map(|d| d.join(name));
     let read = |text: String| {
@@ -50,12 +51,6 @@ pub fn of(threads: u32, dir: Option<&Path>) -> Limits {
         let _ = replace(&note, format!("{} {}\n", limits.flops, limits.bytes).as_bytes());
     }
     limits
-}
-
-/// The processor's name, where the system tells.
-fn cpu() -> String {
-    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    text.lines().find(|l| l.starts_with("model name")).unwrap_or_default().to_string()
 }
 
 /// The best rate of a few short runs of `work` on every thread; `work` gives what it did.

@@ -12,6 +12,7 @@ use girih_compiler::cuda_tile::eval;
 use girih_compiler::loops::launch_facts::{self, Traffic};
 
 use crate::compile::version::{FAST, Native, Version};
+use crate::cuda::{self, launch::Loaded};
 use crate::error::{Error, Result};
 use crate::launch::blocks::{self, FloatControl, Run, Stop};
 use crate::launch::host::{self, Held, NativeHost, STALL};
@@ -52,6 +53,8 @@ pub struct Prepared<'a> {
     native: Option<(Arc<Version>, Native)>,
     /// What the simulator runs.
     simulated: Option<Arc<Version>>,
+    /// What the GPU runs.
+    loaded: Option<(Arc<Version>, Arc<Loaded>)>,
     compiled: Option<Compiled>,
 }
 
@@ -100,7 +103,8 @@ impl<'a> Prepared<'a> {
         check_blocks(kernel.options(), grid)?;
         let bound = args::bind(kernel.name(), kernel.params(), args)?;
         let read_only = bound.extents.iter().flatten().any(|e| !e.writable);
-        let mut prepared = Prepared { kernel, bound, grid, native: None, simulated: None, compiled: None };
+        let mut prepared =
+            Prepared { kernel, bound, grid, native: None, simulated: None, loaded: None, compiled: None };
         kernel.options().check_device()?;
         if kernel.options().device != Device::Eval || read_only {
             let start = Instant::now();
@@ -114,7 +118,8 @@ impl<'a> Prepared<'a> {
     /// On raw addresses: as `new`, but what was found out about one of the last launches is not found out again.
     pub(crate) fn raw(kernel: &'a Kernel<'a>, grid: [u32; 3], bound: Bound<'a>) -> Result<Prepared<'a>> {
         check_blocks(kernel.options(), grid)?;
-        let mut prepared = Prepared { kernel, bound, grid, native: None, simulated: None, compiled: None };
+        let mut prepared =
+            Prepared { kernel, bound, grid, native: None, simulated: None, loaded: None, compiled: None };
         kernel.options().check_device()?;
         if kernel.options().device == Device::Eval {
             return Ok(prepared);
@@ -153,6 +158,12 @@ impl<'a> Prepared<'a> {
                 self.native = Some((version, native));
             }
             Device::Sim => self.simulated = Some(version),
+            Device::Cuda => {
+                let loaded = self.kernel.loaded(&version)?;
+                let seconds = start.elapsed().as_secs_f64();
+                self.compiled = Some(Compiled { seconds, cached: false, assume: version.assume });
+                self.loaded = Some((version, loaded));
+            }
             Device::Eval => {}
         }
         Ok(())
@@ -232,11 +243,25 @@ impl<'a> Prepared<'a> {
 
     /// Runs the launch and waits for it.
     pub fn run(&mut self) -> Result<Report> {
-        match (&self.native, &self.simulated) {
-            (Some((version, native)), _) => self.run_native(version, native),
-            (None, Some(version)) => self.run_sim(version),
-            (None, None) => self.run_eval(),
+        match (&self.native, &self.simulated, &self.loaded) {
+            (Some((version, native)), _, _) => self.run_native(version, native),
+            (None, Some(version), _) => self.run_sim(version),
+            (None, None, Some((version, loaded))) => self.run_on_gpu(version, loaded),
+            (None, None, None) => self.run_eval(),
         }
+    }
+
+    /// On the GPU, which has printed what it prints when the launch has ended.
+    fn run_on_gpu(&self, version: &Version, loaded: &Loaded) -> Result<Report> {
+        let addresses = self.kernel.global_addresses(&version.lowered.tile)?;
+        let mut memory = self.bound.memory(self.kernel.params());
+        self.kernel.globals().register(&mut memory);
+        let globals = addresses.into_iter().map(|at| at as u64).collect();
+        let launch = Launch { globals, ..self.launch() };
+        let one = Launching::begin()?;
+        let seconds = cuda::launch::run(loaded, &version.lowered, &launch, &mut memory, self.bound.stream)?;
+        drop(one);
+        Ok(Report { seconds, warnings: vec![] })
     }
 
     fn run_native(&self, version: &Version, native: &Native) -> Result<Report> {

@@ -24,6 +24,8 @@ use crate::options::Options;
 /// What the simulator saw of a kernel.
 pub struct Simulated<'a> {
     pub report: &'a sim::Report,
+    /// What the kernel would take on the target.
+    pub estimate: Option<&'a sim::Estimate>,
     cuda: Option<&'a Unit>,
 }
 
@@ -57,10 +59,8 @@ pub(crate) fn kernel(
     simulation.steps = options.steps.unwrap_or(simulation.steps);
     simulation.record = options.record;
     let grid = lowered.kernel.blocks(&launch.args).unwrap_or(launch.grid.map(i64::from));
-    let blocks = match launch.only_block {
-        Some(_) => 1,
-        None => grid.iter().fold(1u64, |n, along| n.saturating_mul(u64::try_from(*along).unwrap_or(0))),
-    };
+    let all = grid.iter().fold(1u64, |n, along| n.saturating_mul(u64::try_from(*along).unwrap_or(0)));
+    let blocks = if launch.only_block.is_some() { 1 } else { all };
     if let Some(announce) = &options.announce
         && let Some(size) = announcement(&sim::Size::of(&lowered.kernel, launch), blocks)
     {
@@ -72,9 +72,13 @@ pub(crate) fn kernel(
         progress::kernel(lowered.kernel.name.as_str());
         sim::run(&lowered.kernel, &lowered.tile, launch, memory, &mut host, &simulation)?
     };
+    let estimate = sim::Estimate::of(&lowered.kernel, &report, all, &target);
+    if let (Some(tell), Some(estimate)) = (&options.estimates, &estimate) {
+        tell(lowered.kernel.name.as_str(), estimate);
+    }
     let Some(watcher) = &options.watcher else { return report.clean().map(drop) };
     let unit = pipeline::emit_cuda(&[&lowered.kernel], &target).ok();
-    watcher(&Simulated { report: &report, cuda: unit.as_ref() });
+    watcher(&Simulated { report: &report, estimate: estimate.as_ref(), cuda: unit.as_ref() });
     report.stopped.map_or(Ok(()), |(trap, _)| Err(trap))
 }
 

@@ -161,11 +161,14 @@ pub struct RawArgs {
     pub reached: Vec<Reached>,
     /// Other memory that checks let the kernel use, should it come by an address in it.
     pub live: Vec<Reached>,
+    /// The stream of the driver on which a GPU runs the kernel, where some of the memory is the GPU's; 0 is the device's own. Nobody
+    /// waits for the kernel then.
+    pub stream: Option<u64>,
 }
 
 /// Fits raw arguments to parameters.
 pub fn bind_raw(entry: &str, params: &[Param], args: RawArgs) -> Result<Bound<'static>> {
-    let RawArgs { mut slots, bytes, reached, live } = args;
+    let RawArgs { mut slots, bytes, reached, live, stream } = args;
     if slots.len() != params.len() || bytes.len() != params.len() {
         return Err(Error::argument(format!(
             "`{entry}` takes {} arguments, but {} were given",
@@ -184,7 +187,7 @@ pub fn bind_raw(entry: &str, params: &[Param], args: RawArgs) -> Result<Bound<'s
         });
     }
     let owner = (0..params.len()).collect();
-    Ok(Bound { slots, extents, owner, reached, live, _tables: Vec::new(), life: PhantomData })
+    Ok(Bound { slots, extents, owner, reached, live, stream, _tables: Vec::new(), life: PhantomData })
 }
 
 /// Arguments that fit their parameters. The memory they stand for stays borrowed while this lives.
@@ -199,6 +202,8 @@ pub struct Bound<'a> {
     pub reached: Vec<Reached>,
     /// Other memory that checks allow.
     pub live: Vec<Reached>,
+    /// Of [`RawArgs`].
+    pub stream: Option<u64>,
     /// Tables of pointers, kept alive.
     _tables: Vec<Buffer>,
     life: PhantomData<&'a mut [u8]>,
@@ -280,7 +285,16 @@ pub fn bind<'a>(entry: &str, params: &[Param], args: &'a mut [Arg<'_>]) -> Resul
         slots.push(slot);
         extents.push(extent);
     }
-    Ok(Bound { slots, extents, owner, reached: Vec::new(), live: Vec::new(), _tables: tables, life: PhantomData })
+    Ok(Bound {
+        slots,
+        extents,
+        owner,
+        reached: Vec::new(),
+        live: Vec::new(),
+        stream: None,
+        _tables: tables,
+        life: PhantomData,
+    })
 }
 
 /// The argument that argument `i` stands for.
@@ -413,7 +427,7 @@ mod tests {
             let one = |&start: &u64| Reached { name: String::new(), start, bytes: 16 };
             let reached = reached.iter().map(one).collect();
             let bytes = vec![Some(64), Some(32)];
-            bind_raw("k", &params, RawArgs { slots: vec![a, b], bytes, reached, live: vec![] }).unwrap()
+            bind_raw("k", &params, RawArgs { slots: vec![a, b], bytes, reached, ..RawArgs::default() }).unwrap()
         };
         let same = bound(4096, 4096 + 32, &[]);
         assert!(same.overlap() && same.conflict(&[true, false]) && same.conflict(&[false, true]));

@@ -12,6 +12,7 @@
 
 mod arena;
 mod binding;
+mod cuda;
 mod exec;
 mod extent;
 mod files;
@@ -33,6 +34,7 @@ mod verify_each;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use girih_compiler::graph::bind::bind_symbols;
@@ -45,6 +47,7 @@ use crate::compile::version::Tools;
 use crate::error::{Error, Result};
 use crate::options::{Device, Options};
 use crate::system::sync::{Brief, Built, Turned};
+use crate::tune;
 use exec::Executable;
 use files::Files;
 use given::Given;
@@ -72,6 +75,7 @@ pub struct Model {
     files: Files,
     progress: Option<Box<Progress>>,
     ready: Built<Arc<Executable>>,
+    resident: Built<Arc<cuda::Resident>>,
     /// Parameters, and data of inputs that make their own, by input. They change in a turn of `runs`.
     given: Brief<Vec<Option<Given>>>,
     runs: Turned<Runs>,
@@ -166,6 +170,7 @@ impl Model {
             files,
             progress: None,
             ready: Built::default(),
+            resident: Built::default(),
             given,
             runs: Turned::default(),
             seed: 0,
@@ -174,7 +179,20 @@ impl Model {
 
     /// The same model under other options.
     pub fn with_options(self, options: Options) -> Model {
-        Model { options, tools: Tools::default(), ready: Built::default(), runs: Turned::default(), ..self }
+        let options = tune::applied(options, || self.tuning_key());
+        Model {
+            options,
+            tools: Tools::default(),
+            ready: Built::default(),
+            resident: Built::default(),
+            runs: Turned::default(),
+            ..self
+        }
+    }
+    /// The model's name among the records of schedules.
+    #[doc(hidden)]
+    pub fn tuning_key(&self) -> String {
+        tune::key("model", &stages::text(&self.graph), "")
     }
     /// The same model, telling how far its compilation is.
     pub fn with_progress(self, progress: impl Fn(usize, usize, &str) + Send + Sync + 'static) -> Model {
@@ -208,9 +226,14 @@ impl Model {
         self.tools.cache_warning()
     }
 
-    /// Lowers and compiles the model, so that the first run finds it ready; says what that took. For other
-    /// devices it only lowers, so that all refuse the same models.
+    /// Lowers and compiles the model, so that the first run finds it ready; says what that took. For the evaluator and the
+    /// simulator it only lowers, so that all refuse the same models.
     pub fn compile(&self) -> Result<Compilation> {
+        if self.options.device == Device::Cuda {
+            let start = Instant::now();
+            let (steps, kernels) = self.resident()?.count();
+            return Ok(Compilation { steps, kernels, cached: 0, seconds: start.elapsed().as_secs_f64() });
+        }
         if self.options.device != Device::Cpu {
             let steps = self.lower(&mut pipeline::Silent)?.scheduled.steps.len();
             return Ok(Compilation { steps, kernels: 0, cached: 0, seconds: 0.0 });

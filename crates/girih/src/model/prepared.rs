@@ -87,6 +87,7 @@ impl<'a> Prepared<'a> {
         let Some(native) = &self.native else {
             self.outputs = match self.model.options.device {
                 Device::Sim => self.simulate()?,
+                Device::Cuda => self.run_on_gpu()?,
                 _ => self.evaluate(false)?.into_iter().map(|(_, t)| t).collect(),
             };
             return Ok(());

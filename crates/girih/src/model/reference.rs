@@ -104,7 +104,7 @@ impl Prepared<'_> {
     /// How much rounding a graph of primitives may do.
     pub(super) fn bound(&self, tensor: &Graph) -> Bound {
         let coarsest = eval::bound(tensor, &self.symbols).coarsest;
-        Bound { chain: longest_chain(tensor, &self.symbols), eps: coarsest.map_or(0.0, widen::epsilon) }
+        Bound { chain: longest_chain(tensor, &self.symbols), eps: self.model.options.rounding(coarsest) }
     }
 }
 

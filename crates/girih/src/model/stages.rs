@@ -129,7 +129,7 @@ impl Inspect for Model {
     }
 }
 
-fn text(graph: &Graph) -> String {
+pub(super) fn text(graph: &Graph) -> String {
     graph::print::print(graph, graph::print::Dialect::of(graph))
 }
 

@@ -30,6 +30,13 @@ pub fn features() -> Vec<&'static str> {
     }
 }
 
+/// The processor's name, where the system tells.
+pub fn processor() -> String {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let line = text.lines().find_map(|l| l.strip_prefix("model name"));
+    line.map_or("", |l| l.trim_start_matches([' ', '\t', ':'])).to_string()
+}
+
 /// Threads this process may use, one per core it is allowed on. The system is asked once: it takes longer than a launch.
 pub fn threads() -> u32 {
     static THREADS: OnceLock<u32> = OnceLock::new();

@@ -266,7 +266,7 @@ pub(crate) unsafe fn call(
 }
 
 /// While one lives, Ctrl-C sets flags instead of ending the process; a second Ctrl-C ends it all the same.
-pub(crate) struct Cooperative(());
+pub struct Cooperative(());
 
 impl Cooperative {
     pub fn enter() -> Cooperative {

@@ -50,7 +50,7 @@ pub fn run(args: &RunArgs, given: &Given) -> Result<(), Failure> {
 
     let start = Instant::now();
     let compiled = match model.options().device {
-        Device::Cpu => Some(model.compile().map_err(&within)?),
+        Device::Cpu | Device::Cuda => Some(model.compile().map_err(&within)?),
         Device::Eval | Device::Sim => None,
     };
     let compile_seconds = start.elapsed().as_secs_f64();
@@ -98,7 +98,9 @@ pub fn run(args: &RunArgs, given: &Given) -> Result<(), Failure> {
     }
     if let Some(device) = args.compare {
         if device != Device::Eval || model.options().device == Device::Eval {
-            return Err(Failure::usage("a model can run on cpu or sim and be compared with eval: --compare eval"));
+            return Err(Failure::usage(
+                "a model can run on cpu, sim or cuda and be compared with eval: --compare eval",
+            ));
         }
         good &=
             verify::compare(&prepared, model.options().device, args.bits, &mut summary).map_err(|f| f.at(&source))?;

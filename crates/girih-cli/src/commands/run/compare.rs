@@ -27,6 +27,11 @@ enum Agreement {
 }
 
 impl Pair<'_> {
+    /// Whether integers are equal and floats within what rounding explains.
+    pub fn agrees(&self, bound: impl Fn(DType, f64) -> f64) -> bool {
+        !matches!(self.agreement(false, bound), Agreement::Differs { .. })
+    }
+
     /// `bound` gives what rounding explains of a difference between floats, for their largest value.
     fn agreement(&self, bits: bool, bound: impl Fn(DType, f64) -> f64) -> Agreement {
         let (a, b) = (self.here.1, self.there.1);

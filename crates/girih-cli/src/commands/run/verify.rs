@@ -26,7 +26,7 @@ impl Bound {
         let scalars: Vec<u64> = before.values.iter().map(bits).collect();
         Bound {
             steps: kernel.longest_accumulation(grid, &scalars).unwrap_or(1.0).max(1.0),
-            eps: kernel.coarsest_float().map_or(0.0, widen::epsilon),
+            eps: kernel.options().rounding(kernel.coarsest_float()),
         }
     }
 

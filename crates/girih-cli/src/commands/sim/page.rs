@@ -90,6 +90,9 @@ fn kernel(
     );
     findings(out, r);
     costs(out, (&after.name, r), before.map(|(v, s)| (v.name.as_str(), &s.report)));
+    if let Some(estimate) = &seen.estimate {
+        let _ = writeln!(out, "<pre class=\"note\">{}</pre>", escaped(estimate.to_string().trim_end()));
+    }
     arrays(out, r);
     for (variant, seen) in before.into_iter().chain([(after, seen)]) {
         let of = if before.is_some() { format!(": {}", escaped(&variant.name)) } else { String::new() };

@@ -45,7 +45,8 @@ pub(super) fn function(
     let lines = lines.collect();
     head.text.push_str(&body.text);
     head.close("}");
-    Ok(Function { text: head.text, entry: Entry { name, threads: kernel.threads, dynamic_shared }, lines })
+    let globals = std::mem::take(&mut p.globals);
+    Ok(Function { text: head.text, entry: Entry { name, threads: kernel.threads, dynamic_shared, globals }, lines })
 }
 
 /// ": 256 threads, 4096 bytes of shared memory", what there is of it.

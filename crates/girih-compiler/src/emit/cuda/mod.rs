@@ -67,6 +67,8 @@ pub struct Entry {
     pub threads: u32,
     /// Bytes of shared memory that the launch has to ask for; 0 where the kernel's are static.
     pub dynamic_shared: u64,
+    /// What the source calls the kernel's globals.
+    pub globals: Vec<String>,
 }
 
 /// A line of source, from 1; a kernel of the unit; the number of a statement in it, counted in order of the text from 0.

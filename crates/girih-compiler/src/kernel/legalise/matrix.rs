@@ -21,6 +21,7 @@ use crate::index::{Facts, simplify};
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
 use crate::loops::matrix::{Product, Side};
+use crate::num::op::Signedness;
 use crate::num::{DType, ScalarOp};
 
 /// Steps of the sum that are written out.
@@ -28,8 +29,7 @@ const MOST_STEPS: u64 = 8;
 
 impl Lower<'_> {
     pub(super) fn product(&mut self, f: &l::For) -> Res<()> {
-        let thread = self.axes.iter().find(|(_, ix)| **ix == k::Ix::Thread).map(|(axis, _)| *axis);
-        let thread = thread.ok_or_else(|| self.unplaced(f, "only threads compute on the matrix unit"))?;
+        let thread = self.thread().ok_or_else(|| self.unplaced(f, "only threads compute on the matrix unit"))?;
         let p = Product::of(self.src, (thread, self.out.threads.into()), f).map_err(|why| self.unplaced(f, why))?;
         let Storage::Slot(acc) = self.storage(p.acc)? else {
             return Err(self.unplaced(f, "its sums are in no array"));
@@ -46,6 +46,7 @@ impl Lower<'_> {
         let [pair, tile, step] = p.axes.map(l::Ix::Axis);
         let not_alike = || "a product's rows do not follow from lanes".to_string();
         let left: Option<Vec<_>> = match p.a.by_words() {
+            _ if p.a.registers => Some(vec![]),
             true => (0..4).map(|word| p.left_word(&pair, &step, word)).collect(),
             false => p.left(&pair, &step).map(|idx| vec![idx]),
         };
@@ -54,11 +55,12 @@ impl Lower<'_> {
             false => p.right(&tile, &step, two).map(|idx| vec![idx]),
         };
         let (left, right) = (left.ok_or_else(not_alike)?, right.ok_or_else(not_alike)?);
-        let rows = p.a.by_words().then(|| self.words("a_f", 4));
+        let rows = (p.a.by_words() || p.a.registers).then(|| self.words("a_f", 4));
         let columns = self.words(&format!("{}_f", self.buf(p.b.buf)?.name), tiles * 2);
 
-        let unroll = if steps <= MOST_STEPS { steps as u32 } else { 0 };
-        self.times(p.axes[2], steps, unroll, |s, _| {
+        // Registers have no addresses.
+        let unroll = if steps <= MOST_STEPS || p.a.registers { steps as u32 } else { 0 };
+        self.times(p.axes[2], steps, unroll, |s, step| {
             s.times(p.axes[1], loads, loads as u32, |s, at| {
                 let index = k::Ix::mul(at, k::Ix::Const(words.into()));
                 if p.b.by_words() {
@@ -72,7 +74,10 @@ impl Lower<'_> {
                 let a = match rows {
                     Some(rows) => {
                         let zero = k::Ix::Const(0);
-                        s.words_of(&p.a, &left, &facts, rows, &zero)?;
+                        match p.a.registers {
+                            true => s.words_in_registers(&p, &row, &step, rows)?,
+                            false => s.words_of(&p.a, &left, &facts, rows, &zero)?,
+                        }
                         let a = s.value("a", k::Ty::num(DType::I32, 4));
                         s.push(load(a, k::Address::Slot { buf: rows, index: zero }));
                         a
@@ -118,14 +123,68 @@ impl Lower<'_> {
         for (n, idx) in words.iter().enumerate() {
             let linear = simplify(&self.linear(side.buf, idx)?, facts);
             let place = self.place_in(side.buf, slot, &linear)?;
-            let (x, bits) = (self.value("x", k::Ty::num(DType::F32, 1)), self.value("bits", k::Ty::num(DType::I32, 1)));
+            let x = self.value("x", k::Ty::num(DType::F32, 1));
             self.push(load(x, place));
-            let (op, ty) = (ScalarOp::Bitcast { to: DType::I32 }, k::Elem::Num(DType::F32));
-            self.push(k::Stmt::Let { dst: bits, op, ty, args: vec![k::Opnd::Val(x)] });
+            let bits = self.bits_of(x, DType::F32);
             let index = k::Ix::add(first.clone(), k::Ix::Const(n as i64));
             self.push(store(k::Address::Slot { buf: to, index }, k::Opnd::Val(bits)));
         }
         Ok(())
+    }
+
+    /// The four words of a left operand that the lanes have as sums, put into an array.
+    fn words_in_registers(&mut self, p: &Product, pair: &k::Ix, step: &k::Ix, to: k::BufId) -> Res<()> {
+        let Storage::Slot(from) = self.storage(p.a.buf)? else {
+            return Err("an operand of a product is in no array".to_string());
+        };
+        let cols = p.terms as i64 / 4;
+        let times = |ix: &k::Ix, n: i64| k::Ix::mul(ix.clone(), k::Ix::Const(n));
+        let first = k::Ix::add(times(pair, 2 * cols), times(step, i64::from(p.a.of.terms() / 4)));
+        let of = self.out.slots[from].elem;
+        let k::Elem::Num(dtype) = of else { return Err("an operand of a product is an address".to_string()) };
+        for word in 0..4 {
+            let (below, slots) = p.a.slots_of_word(word);
+            let mut bits = None;
+            for (part, slot) in slots.into_iter().enumerate() {
+                let index = k::Ix::add(first.clone(), k::Ix::Const(below as i64 * cols + slot as i64));
+                let x = self.value("x", k::Ty { elem: of, lanes: 1 });
+                self.push(load(x, k::Address::Slot { buf: from, index }));
+                let own = self.bits_of(x, dtype);
+                bits = Some(match bits {
+                    None => own,
+                    Some(low) => {
+                        let by = k::Opnd::Const { dtype: DType::I32, bits: 16 * part as u64 };
+                        let high = self.word("high", ScalarOp::Shl, vec![k::Opnd::Val(own), by]);
+                        self.word("word", ScalarOp::Or, vec![k::Opnd::Val(low), k::Opnd::Val(high)])
+                    }
+                });
+            }
+            let value = k::Opnd::Val(bits.ok_or("a word of nothing")?);
+            self.push(store(k::Address::Slot { buf: to, index: k::Ix::Const(word as i64) }, value));
+        }
+        Ok(())
+    }
+
+    /// The bits of a number of two or four bytes, as a word.
+    fn bits_of(&mut self, x: k::ValId, dtype: DType) -> k::ValId {
+        let (of, bits) = (k::Elem::Num(dtype), k::Opnd::Val(x));
+        if dtype.bits() == 32 {
+            let (op, dst) = (ScalarOp::Bitcast { to: DType::I32 }, self.value("bits", k::Ty::num(DType::I32, 1)));
+            self.push(k::Stmt::Let { dst, op, ty: of, args: vec![bits] });
+            return dst;
+        }
+        let (op, half) = (ScalarOp::Bitcast { to: DType::I16 }, self.value("half", k::Ty::num(DType::I16, 1)));
+        self.push(k::Stmt::Let { dst: half, op, ty: of, args: vec![bits] });
+        let op = ScalarOp::ExtI { to: DType::I32, sign: Signedness::Unsigned };
+        let dst = self.value("bits", k::Ty::num(DType::I32, 1));
+        self.push(k::Stmt::Let { dst, op, ty: k::Elem::Num(DType::I16), args: vec![k::Opnd::Val(half)] });
+        dst
+    }
+
+    fn word(&mut self, name: &str, op: ScalarOp, args: Vec<k::Opnd>) -> k::ValId {
+        let dst = self.value(name, k::Ty::num(DType::I32, 1));
+        self.push(k::Stmt::Let { dst, op, ty: k::Elem::Num(DType::I32), args });
+        dst
     }
 
     /// A loop that stands for an axis; of one iteration, none.

@@ -37,9 +37,9 @@ struct Fills {
     full: Option<Full>,
 }
 
-/// The iterations of a pipeline that has a generation for each.
+/// The most iterations of a pipeline that has a generation for each.
 fn once(f: &l::For, depth: u32) -> Option<i64> {
-    f.hi.as_const().filter(|n| *n <= i64::from(depth))
+    edit::at_most(&f.hi).filter(|n| (0..=i64::from(depth)).contains(n))
 }
 
 /// Whether no iteration of a pipeline has a barrier of its own: TMA fills each generation once, and every thread waits for
@@ -77,8 +77,9 @@ impl Lower<'_> {
         let (zero, one) = (k::Ix::Const(0), k::Ix::Const(1));
         let exists = |at: &k::Ix| k::Cond { lhs: at.clone(), cmp: k::Cmp::Lt, rhs: hi.clone() };
         // All the first iterations are there where the loop is known to be as long.
-        let all = hi.as_const().is_some_and(|n| n >= i64::from(depth) - 1);
-        let first_exists = |at: &k::Ix| (!all && once.is_none()).then(|| exists(at));
+        let least = once.unwrap_or(i64::from(depth) - 1);
+        let all = hi.as_const().is_some_and(|n| n >= least);
+        let first_exists = |at: &k::Ix| (!all).then(|| exists(at));
         if ahead.is_const(1) {
             self.fill(f, stages, zero.clone(), first_exists(&zero), fills)?;
         } else if !ahead.is_const(0) {
@@ -100,7 +101,9 @@ impl Lower<'_> {
             }
             if copies {
                 // The groups of later iterations, of which those that are not filled any more are empty.
-                s.push(k::Stmt::WaitGroups { left: once.map_or(depth.saturating_sub(2), |n| n as u32 - 1) });
+                s.push(k::Stmt::WaitGroups {
+                    left: once.map_or(depth.saturating_sub(2), |n| (n as u32).saturating_sub(1)),
+                });
             }
             if let Some(full) = full {
                 s.wait_boxes(&here, full);

@@ -441,6 +441,7 @@ impl Lower<'_> {
             l::Place::Thread => return self.thread_loop(f),
             l::Place::Pipeline { depth } => return self.pipelined(f, depth),
             l::Place::Matrix => return self.product(f),
+            l::Place::Lanes => return self.combined_by_lanes(f),
             l::Place::Warpgroup => return self.product_of_warpgroups(f),
             l::Place::None | l::Place::Unroll => {}
         }

@@ -8,9 +8,10 @@
 //! ```
 
 use super::vector::{load, store};
-use super::{Lower, Res, Storage, ty};
+use super::{Loc, Lower, Res, Storage, ty};
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
+use crate::loops::lanes::Folded;
 use crate::loops::walk;
 use crate::num::{DType, ScalarOp};
 
@@ -102,6 +103,40 @@ impl Lower<'_> {
         Ok(())
     }
 
+    /// A reduction among neighbouring lanes: each gives what it has, by halving, and gets the result.
+    pub(super) fn combined_by_lanes(&mut self, f: &l::For) -> Res<()> {
+        let thread = self.thread().ok_or_else(|| self.unplaced(f, "only threads are lanes of a warp"))?;
+        let folded = Folded::of(thread, f).map_err(|why| self.unplaced(f, why))?;
+        let Some(l::Combine { op: l::CombineOp::Scalar { op, .. }, ways, .. }) = &f.combine else { return Ok(()) };
+        self.run(&[l::Stmt::Read { dst: folded.value, buf: folded.buf, idx: folded.own }])?;
+        let k::Opnd::Val(own) = self.scalar(&l::Opnd::Val(folded.value))? else {
+            return Err(self.unplaced(f, "what it folds is a constant"));
+        };
+        let total = self.halved_by_lanes(*op, *ways, own);
+        self.vals.insert(folded.value, Loc::Scalar(k::Opnd::Val(total)));
+        self.run(&folded.rest)
+    }
+
+    /// A value of each of so many neighbouring lanes combined by halving, in each of them.
+    fn halved_by_lanes(&mut self, op: ScalarOp, ways: u32, own: k::ValId) -> k::ValId {
+        let t = self.out.vals[own].ty;
+        let mut total = own;
+        let mut by = ways / 2;
+        while by > 0 {
+            let other = self.value("other", t);
+            let bits = k::Opnd::Const { dtype: DType::I32, bits: by.into() };
+            self.push(k::Stmt::Shuffle { dst: other, kind: k::Shuffle::Xor, value: total, by: bits });
+            total = self.both("part", op, total, other);
+            by /= 2;
+        }
+        total
+    }
+
+    /// The loop over threads that is being lowered.
+    pub(super) fn thread(&self) -> Option<l::AxisId> {
+        self.axes.iter().find(|(_, ix)| **ix == k::Ix::Thread).map(|(axis, _)| *axis)
+    }
+
     /// Shared memory for a partial accumulator of each thread.
     fn partials(&mut self, name: &str, elem: k::Elem) -> Res<k::BufId> {
         self.shared_slot(&format!("{name}_parts"), k::Space::Shared, elem, self.out.threads.into())
@@ -131,13 +166,7 @@ impl Lower<'_> {
             self.push(load(dst, k::Address::Slot { buf: slot, index }));
             parts.push(dst);
         }
-        let mut total = self.halved("part", op, parts).ok_or("a block has no threads")?;
-        for bit in [16u64, 8, 4, 2, 1] {
-            let other = self.value("other", t);
-            let by = k::Opnd::Const { dtype: DType::I32, bits: bit };
-            self.push(k::Stmt::Shuffle { dst: other, kind: k::Shuffle::Xor, value: total, by });
-            total = self.both("part", op, total, other);
-        }
-        Ok(total)
+        let own = self.halved("part", op, parts).ok_or("a block has no threads")?;
+        Ok(self.halved_by_lanes(op, k::WARP, own))
     }
 }

@@ -7,6 +7,8 @@
 //! x[tx*2]       f32: 256 bytes are crossed             8 sectors; 4 would do
 //! ```
 
+use rustc_hash::FxHashMap;
+
 use crate::kernel::ir::WARP;
 
 /// Requests of warps to one kind of memory.
@@ -58,6 +60,29 @@ impl std::ops::AddAssign for Counts {
 }
 
 pub(super) const SECTOR: u64 = 32;
+
+/// A set of sectors.
+#[derive(Default)]
+pub(super) struct Sectors {
+    words: FxHashMap<u64, u64>,
+    /// The last one added; neighbours follow each other.
+    last: Option<u64>,
+}
+
+impl Sectors {
+    pub fn add(&mut self, address: u64, bytes: u64) {
+        for sector in address / SECTOR..=address.saturating_add(bytes.max(1) - 1) / SECTOR {
+            if self.last != Some(sector) {
+                *self.words.entry(sector / 64).or_default() |= 1 << (sector % 64);
+                self.last = Some(sector);
+            }
+        }
+    }
+
+    pub fn count(&self) -> u64 {
+        self.words.values().map(|w| u64::from(w.count_ones())).sum()
+    }
+}
 
 /// Sectors of one request to global memory, and the least for as many different bytes.
 pub(super) fn sectors(address: &[u64], lanes: u32, bytes: u32) -> (u32, u32) {

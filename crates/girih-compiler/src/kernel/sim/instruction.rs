@@ -110,19 +110,20 @@ impl Instruction {
     /// The kind of every statement, in order of the text.
     pub(super) fn all(kernel: &Kernel) -> Vec<Instruction> {
         let mut out = vec![];
-        inside(kernel, &kernel.body, &mut out);
+        statements(&kernel.body, &mut |stmt| out.push(Instruction::of(kernel, stmt)));
         out
     }
 }
 
-fn inside(kernel: &Kernel, body: &[Stmt], out: &mut Vec<Instruction>) {
+/// Every statement, in order of the text.
+pub(super) fn statements<'k>(body: &'k [Stmt], each: &mut dyn FnMut(&'k Stmt)) {
     for stmt in body {
-        out.push(Instruction::of(kernel, stmt));
+        each(stmt);
         match stmt {
-            Stmt::For { body, .. } | Stmt::Loop { body } => inside(kernel, body, out),
+            Stmt::For { body, .. } | Stmt::Loop { body } => statements(body, each),
             Stmt::If { then, els, .. } => {
-                inside(kernel, then, out);
-                inside(kernel, els, out);
+                statements(then, each);
+                statements(els, each);
             }
             _ => {}
         }

@@ -6,7 +6,7 @@
 //! * [`clock`]: which accesses are ordered    * [`shadow`]: who wrote and read each place    * [`observer`]: the watch itself
 //! * [`count`]: banks, sectors                * [`instruction`]: kinds of statements         * [`finding`]: what is wrong,
 //!   in words                                 * [`report`]: all of it                * [`size`]: how long it takes, before
-//! * [`recording`]: what is kept for pictures
+//! * [`recording`]: what is kept for pictures        * [`estimate`]: what it would take on the target
 //!
 //! ```text
 //! store tile[tx] = x                 read-after-write: a race in shared memory: a thread reads what another thread has
@@ -23,6 +23,7 @@
 
 mod clock;
 mod count;
+mod estimate;
 mod finding;
 mod instruction;
 mod observer;
@@ -44,6 +45,7 @@ use crate::loops;
 
 pub use super::machine::Policy;
 pub use count::{Counts, Requests};
+pub use estimate::Estimate;
 pub use finding::{Finding, Kind, Statement, Thread};
 pub use instruction::Instruction;
 pub use recording::{Bin, Flight, Recording, Request, Timeline};
@@ -122,6 +124,7 @@ pub fn run(
     let mut report = Report {
         blocks: observer.blocks,
         barriers: observer.barriers,
+        touched: observer.touched.count(),
         watched_all: !observer.global.full,
         untold: observer.found.untold,
         stopped: ended.err().map(|trap| (trap, at)),

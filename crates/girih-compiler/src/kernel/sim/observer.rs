@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::Options;
 use super::clock::{Clock, Known, Stamp};
-use super::count::{Counts, SECTOR, sectors};
+use super::count::{Counts, SECTOR, Sectors, sectors};
 use super::finding::{Bad, Found, Kind};
 use super::recording::{Recorder, Request};
 use super::shadow::{Cell, Pages};
@@ -24,6 +24,8 @@ pub(super) struct Observer<'a> {
     /// Meetings of a whole block.
     pub barriers: u64,
     pub blocks: u64,
+    /// Sectors of global memory that any thread touched, 64 to a word.
+    pub touched: Sectors,
     steps: u64,
     /// Where the run was stopped for having taken too many steps.
     pub exhausted: Option<u32>,
@@ -76,6 +78,7 @@ impl<'a> Observer<'a> {
             counts: vec![Counts::default(); program.count as usize],
             barriers: 0,
             blocks: 0,
+            touched: Sectors::default(),
             steps: 0,
             exhausted: None,
             found: Found::default(),
@@ -99,7 +102,11 @@ impl<'a> Observer<'a> {
                     r.requested(touch.statement, Request { address, lanes, bytes, taken, least });
                 }
             }
-            false => counts.global.add(bytes, sectors(touch.address, touch.lanes, touch.bytes)),
+            false => {
+                counts.global.add(bytes, sectors(touch.address, touch.lanes, touch.bytes));
+                let lanes = touch.address.iter().enumerate().filter(|(l, _)| touch.lanes >> l & 1 == 1);
+                lanes.for_each(|(_, at)| self.touched.add(*at, touch.bytes.into()));
+            }
         }
     }
 
@@ -319,6 +326,7 @@ impl Watch for Observer<'_> {
             counts.shared.add(bytes, (rows, rows));
             let sectors =
                 runs.iter().map(|r| (r.from.saturating_add(r.bytes - 1) / SECTOR - r.from / SECTOR + 1) as u32).sum();
+            runs.iter().for_each(|r| self.touched.add(r.from, r.bytes));
             let read: u64 = runs.iter().map(|r| r.bytes).sum();
             counts.global.add(read, (sectors, read.div_ceil(SECTOR) as u32));
         }

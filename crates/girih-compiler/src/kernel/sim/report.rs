@@ -35,6 +35,8 @@ pub struct Report {
     /// Every statement that ran, in order of the text.
     pub rows: Vec<Row>,
     pub total: Counts,
+    /// Sectors of global memory that were touched, each once.
+    pub touched: u64,
     /// Times that all threads of a block met.
     pub barriers: u64,
     /// Whether races were looked for, and whether for all of global memory: the shadow has a bound.
@@ -96,6 +98,7 @@ impl Report {
             untold: 0,
             rows: vec![],
             total: Counts::default(),
+            touched: 0,
             barriers: 0,
             races: options.races,
             watched_all: true,

@@ -114,6 +114,14 @@ pub(super) fn write(e: &mut NestBuilder<'_>, root: ValueId, out: ValId, s: &Foun
     let kept = of(e, mul, vec![old, shrink]);
     let after = of(e, add, vec![kept, term]);
     e.push_here(Stmt::Write { buf: total, idx: vec![], value: after });
+    let weight = match s.rounded {
+        Some(to) => {
+            let op = ScalarOp::FToF { to: to.dtype, rounding: NEAREST };
+            let narrow = e.define("weight", to.dtype, here, |dst| Stmt::Let { dst, op, args: vec![term] });
+            e.widen(narrow, to, elem)
+        }
+        None => term,
+    };
     let n = open_n(e);
     let inside = e.depth();
     let operand = node.args.get(1 - p.a).copied().unwrap_or(Arg::Absent);
@@ -128,7 +136,7 @@ pub(super) fn write(e: &mut NestBuilder<'_>, root: ValueId, out: ValId, s: &Foun
     let old = e.define("v", dtype, inside, |dst| Stmt::Read { dst, buf: acc, idx: vec![n.clone()] });
     let kept = e.define("v", dtype, inside, |dst| Stmt::Let { dst, op: mul, args: vec![old, shrink] });
     let fma = ScalarOp::Fma { rounding: NEAREST, ftz: false };
-    let args = vec![term, Opnd::Val(value), kept];
+    let args = vec![weight, Opnd::Val(value), kept];
     let new = e.define("v", dtype, inside, |dst| Stmt::Let { dst, op: fma, args });
     e.push_here(Stmt::Write { buf: acc, idx: vec![n], value: new });
     e.close();

@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::fuse::LONGEST;
 use super::roles::{self, Product};
+use crate::graph::Elem;
 use crate::graph::ir::{Arg, Graph, Node, Op, ReduceOp, ValueId};
 use crate::index::Ix;
 use crate::num::ScalarOp;
@@ -29,6 +30,8 @@ pub(super) struct Stream {
     pub at: Vec<Ix>,
     /// Whether the product is divided by the sum.
     pub divided: bool,
+    /// What the weights are rounded to before they are multiplied. Those of a stream are rounded before they are divided.
+    pub rounded: Option<Elem>,
     /// The product that the scores are computed from, with its coordinates over the outer operands' axes.
     pub inner: Option<(Product, Vec<Ix>)>,
     /// Values that only this product needs, and that exist only in parts.
@@ -148,6 +151,20 @@ fn stream(
     let identity: Vec<Ix> = (0..rank).map(crate::graph::ir::axis).collect();
     let mut inside = vec![];
     let (mut v, mut at) = through_maps(graph, left, identity, &mut inside);
+    let elem = graph.values[outer.dot].elem;
+    // What is of the narrow type.
+    let mut narrow = vec![];
+    let rounding = |v| graph.def(v).filter(|(n, _)| matches!(n.op, Op::Elementwise(ScalarOp::FToF { .. })));
+    let rounded = match rounding(v).map(|(node, _)| &node.args[..]) {
+        Some([Arg::Value(wide)]) if graph.values[*wide].elem == elem => {
+            let to = graph.values[v].elem;
+            inside.push(v);
+            narrow = std::mem::take(&mut inside);
+            (v, at) = through_maps(graph, *wide, at, &mut inside);
+            Some(to)
+        }
+        _ => None,
+    };
     // A division by the row's sum.
     let mut divided = false;
     if let Some((node, _)) = graph.def(v)
@@ -254,12 +271,11 @@ fn stream(
         (Some(n), Some(k)) if n <= 256 && k <= 512 => {}
         _ => return Err("its rows are too long, or their length is not known"),
     }
-    let elem = graph.values[outer.dot].elem;
     if !elem.is_float() || inside.iter().any(|v| graph.values[*v].elem != elem && !graph.values[*v].elem.is_bool()) {
         return Err("it computes in several types");
     }
     // The nodes between: none of them may be needed elsewhere. Masks and other operands that are cheap stay outside.
-    let mut inside: BTreeSet<ValueId> = inside.into_iter().collect();
+    let mut inside: BTreeSet<ValueId> = inside.into_iter().chain(narrow).collect();
     let carries = computed_from(p.dot, readers, &inside);
     inside.retain(|v| carries.contains(v));
     inside.insert(p.dot);
@@ -273,7 +289,7 @@ fn stream(
         inside.iter().filter_map(|v| graph.def(*v)).flat_map(|(n, _)| n.values()).collect();
     leaves.insert(if outer.a == 0 { y } else { x });
     leaves.retain(|v| !inside.contains(v));
-    Ok(Some(Stream { scores, at, divided, inner, inside, leaves, outer }))
+    Ok(Some(Stream { scores, at, divided, rounded, inner, inside, leaves, outer }))
 }
 
 /// The values of a set that are computed from a value by way of others of the set, and that value.

@@ -1,6 +1,6 @@
 //! `chunk_matmul_k`
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::rule::{Log, Rule};
 use crate::index::{Facts, simplify};
@@ -29,13 +29,15 @@ for k in 0..n: serial                            for kc in 0..4*n: serial
 
 A serial loop that holds nothing else counts the stretches too; otherwise they get a loop of their own.
 
-Refuses contractions whose operands fit twice into half of a block's shared memory, are tiles of the block's own, or have no
+Refuses contractions whose operands fit twice into half of a block's shared memory (once, where they stand in a serial loop with
+other things, as in attention), are tiles of the block's own, or have no
 stretch of four elements or more that fits.
 ",
     run,
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    let within = among_others(&p.body);
     edit::rewrite(p, &mut |kernel, s| {
         let around = match s {
             Stmt::For(f) if f.kind == LoopKind::Serial && f.place == Place::None => Some(&**f),
@@ -45,7 +47,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         let alone = around.is_none_or(|f| f.body.len() == 1 && f.lo.is_const(0) && f.step.is_const(1));
         let (true, Some(Ok(nest))) = (alone, nest_at(inner)) else { return Visit::Into };
         let site = site_of(kernel, inner);
-        match stretch(kernel, ctx, &nest) {
+        match stretch(kernel, ctx, &nest, within.contains(&nest.roles.k)) {
             Err(why) => {
                 log.skipped(site, why);
                 Visit::Leave
@@ -58,11 +60,32 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     })
 }
 
+/// The axes of sums that stand in a serial loop with other things: a loop over stretches would stand within that one, and only
+/// one of two such loops can fetch ahead.
+fn among_others(body: &[Stmt]) -> BTreeSet<AxisId> {
+    let mut out = BTreeSet::new();
+    walk::visit(body, &mut |s| {
+        if let Stmt::For(f) = s
+            && f.kind == LoopKind::Serial
+            && f.body.len() > 1
+        {
+            walk::visit(&f.body, &mut |s| {
+                if let Stmt::For(sum) = s
+                    && sum.contraction.is_some()
+                {
+                    out.insert(sum.axis);
+                }
+            });
+        }
+    });
+    out
+}
+
 /// The shortest stretch that is worth a step.
 const SHORTEST: u64 = 4;
 
-/// How long a stretch may be.
-fn stretch(kernel: &Kernel, ctx: &Context, nest: &Nest) -> Result<u64, String> {
+/// How long a stretch may be. `within`: in a loop that does other things.
+fn stretch(kernel: &Kernel, ctx: &Context, nest: &Nest, within: bool) -> Result<u64, String> {
     nest.alone()?;
     let (a, b) = nest.operands()?;
     let loaded = |at: &usize| matches!(nest.reduce.body[*at], Stmt::Load { .. });
@@ -75,12 +98,12 @@ fn stretch(kernel: &Kernel, ctx: &Context, nest: &Nest) -> Result<u64, String> {
     };
     let row = nest.m * bytes(nest.roles.a) + nest.n * bytes(nest.roles.b);
     let room = ctx.target.bytes_of(MemoryKind::Shared) / 2;
-    let fits = |length: u64| 2 * length.saturating_mul(row) <= room;
+    let slots = if within { 1 } else { 2 };
+    let fits = |length: u64| slots * length.saturating_mul(row) <= room;
     if fits(nest.k) {
-        return Err(format!(
-            "two slots of its operands take {} bytes, and half of shared memory has {room}",
-            2 * nest.k * row
-        ));
+        let (slots, takes) = if within { ("a slot", "takes") } else { ("two slots", "take") };
+        let bytes = if within { nest.k * row } else { 2 * nest.k * row };
+        return Err(format!("{slots} of its operands {takes} {bytes} bytes, and half of shared memory has {room}"));
     }
     let longest = (0..nest.k.trailing_zeros() + 1).rev().map(|bits| 1u64 << bits).find(|n| fits(*n));
     let found = longest.filter(|n| *n >= SHORTEST && *n < nest.k);

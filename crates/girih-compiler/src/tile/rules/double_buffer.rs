@@ -82,7 +82,7 @@ fn pipelined(kernel: &Kernel, ctx: &Context, f: &For, all: u64) -> Result<(For, 
     if !f.lo.is_const(0) || !f.step.is_const(1) {
         return Err("it does not count from 0 in steps of 1".into());
     }
-    if f.hi.as_const().is_some_and(|n| n < 2) {
+    if edit::at_most(&f.hi).is_some_and(|n| n < 2) {
         return Err("it has one iteration".into());
     }
     let (stages, rest) = apart(f);
@@ -103,7 +103,7 @@ fn pipelined(kernel: &Kernel, ctx: &Context, f: &For, all: u64) -> Result<(For, 
     let all = all + stages.iter().filter(|s| s.filled(Filled::Tensor)).count() as u64 * 1024;
     let fits = |depth: u64, room: u64| all + (depth - 1) * size <= room;
     // No more than there are iterations.
-    let most = f.hi.as_const().map_or(MOST, |n| MOST.min(n as u64));
+    let most = edit::at_most(&f.hi).map_or(MOST, |n| MOST.min(n as u64));
     let chosen = || (2..=most).rev().find(|n| fits(*n, room / 2)).or(Some(2).filter(|n| fits(*n, room)));
     let depth = match ctx.knobs.slots {
         Some(given) if !fits(given.into(), room) => {

@@ -47,7 +47,8 @@ for i in 0..128: free                            stage a_s: f32[128, 32] shared
                                                    acc[i, j] <- a_s[i, kk] * b_s[j, kk]
 ```
 
-The copy stands directly before the nest, inside the loops the operand depends on. Nothing in a contraction nest stores
+The copy stands directly before the nest, inside the loops the operand depends on; on a GPU before a serial loop each iteration
+of which would copy the same. Nothing in a contraction nest stores
 to memory, so the loads pass no store.
 
 Knobs: `stage_a`, `stage_b` (0 never, 1 always).
@@ -67,7 +68,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             staged.insert(*buf);
         }
     });
-    edit::rewrite(p, &mut |kernel, s| match nest_at(s) {
+    let out = edit::rewrite(p, &mut |kernel, s| match nest_at(s) {
         None => Visit::Into,
         // Whatever stops the nest stops the rules before and after too; they say why.
         Some(Err(_)) => Visit::Leave,
@@ -81,7 +82,65 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
                 }
             }
         }
-    })
+    })?;
+    if !ctx.target.has(Capability::Threads) {
+        return Some(out);
+    }
+    let mut once = out.clone();
+    let body = std::mem::take(&mut once.body);
+    once.body = hoisted(&once, body, log);
+    Some(once)
+}
+
+/// Stages that each iteration of a serial loop would fill with the same, before the loop.
+fn hoisted(kernel: &Kernel, body: Vec<Stmt>, log: &mut Log) -> Vec<Stmt> {
+    let mut out = Vec::with_capacity(body.len());
+    for mut s in body {
+        for inner in walk::bodies_mut(&mut s) {
+            *inner = hoisted(kernel, std::mem::take(inner), log);
+        }
+        if let Stmt::For(f) = &mut s
+            && f.kind == LoopKind::Serial
+        {
+            let same = same_each_time(kernel, f);
+            let (before, body): (Vec<_>, Vec<_>) =
+                std::mem::take(&mut f.body).into_iter().partition(|s| staged_in(s).is_some_and(|b| same.contains(&b)));
+            f.body = body;
+            for buf in before.iter().filter_map(staged_in) {
+                log.applied(format!("{}, before the loop {}", kernel.bufs[buf].name, kernel.axes[f.axis].name));
+            }
+            out.extend(before);
+        }
+        out.push(s);
+    }
+    out
+}
+
+fn staged_in(s: &Stmt) -> Option<BufId> {
+    if let Stmt::Stage { buf, .. } = s { Some(*buf) } else { None }
+}
+
+/// The buffers that every iteration of a loop stages alike. Without an iteration nothing may be read that the program did not
+/// say to be there: a mask says so, and so does a model.
+fn same_each_time(kernel: &Kernel, f: &For) -> BTreeSet<BufId> {
+    let all = walk::effects(&f.body);
+    if !all.stores.is_empty() || all.ordered || all.atomic {
+        return BTreeSet::new();
+    }
+    let inside = refs(&f.body);
+    let runs = kernel.open || edit::const_trip(f).is_some_and(|n| n > 0);
+    let same = |s: &&Stmt| {
+        let own = refs(std::slice::from_ref(*s));
+        let varies = own.axes_used.contains(&f.axis)
+            || own.vals_used.iter().any(|v| inside.vals_defined.contains(v) && !own.vals_defined.contains(v))
+            || own.bufs_read.iter().any(|b| inside.bufs_written.contains(b));
+        let mut masked = true;
+        walk::visit(std::slice::from_ref(*s), &mut |s| {
+            masked &= !matches!(s, Stmt::Load { mask, .. } if mask.is_always());
+        });
+        !varies && (runs || masked)
+    };
+    f.body.iter().filter(same).filter_map(staged_in).collect()
 }
 
 /// What is made of an operand.

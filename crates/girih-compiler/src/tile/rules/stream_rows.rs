@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::base::rule::{Log, Rule};
-use crate::index::{Facts, Mask};
+use crate::index::{Facts, Mask, simplify};
 use crate::loops::ir::*;
 use crate::loops::walk;
 use crate::num::op::{Predicate, Rounding};
@@ -11,14 +11,16 @@ use crate::num::{DType, ScalarOp, convert};
 use crate::tile::Context;
 use crate::tile::edit;
 use crate::tile::open::*;
+use crate::tile::reach::last_keys;
 use crate::tile::rules::axis_site;
-use crate::tile::target::Target;
+use crate::tile::target::{Capability, Target};
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "stream_rows",
     doc: "\
 Takes a weighted sum with normalised exponentials, as in attention, a block of rows and a stretch of keys at a time. The
 scores of a stretch are a tile of their own; the greatest of them corrects what was summed before, once for the stretch.
+Stretches of which a mask leaves no key to any row of the block, as behind the diagonal of causal attention, are not taken.
 
 ```text
 for i in 0..128: free                            for ib in 0..2: free block(x)
@@ -30,7 +32,8 @@ for i in 0..128: free                            for ib in 0..2: free block(x)
                                                    for i: for n: store out[..] = acc[i, n] / l[i]
 ```
 
-Rows and keys are so many that scores, keys and sums stay in the second cache.
+Rows and keys are so many that scores, keys and sums stay in the second cache; on a GPU at most 64 of both, so that scores and
+sums stay in registers.
 
 Refuses scores that are not a sum, and nests that hold other loops.
 ",
@@ -124,6 +127,11 @@ impl<'a> StreamNest<'a> {
 
 /// Rows of a block, and how many keys it takes at once.
 fn sizes(rows: Option<u64>, keys: Option<u64>, target: &Target) -> (u64, u64) {
+    if target.has(Capability::Threads) {
+        // Four warps with the rows of one product each; scores and sums are in registers.
+        let of = |n: Option<u64>| n.map_or(64, |n| n.max(1).next_multiple_of(16).min(64));
+        return (of(rows), of(keys));
+    }
     // The scores and the keys' block stay in the second cache with room to spare.
     let most = if target.cache(2) >= 1 << 20 { 128 } else { 64 };
     let rows = rows.map_or(32, |m| m.max(1).next_multiple_of(8).min(64));
@@ -224,7 +232,8 @@ fn cut(kernel: &mut Kernel, target: &Target, nest: &StreamNest<'_>) -> Result<St
     let stretch = Stretch { acc, greatest, total, scores, dtype, bm, bk, width };
     step.push(recurrence(&mut b, nest, &cuts, &stretch)?);
     second_product(&mut b, nest, &cuts, &stretch, &mut step)?;
-    body.extend(cuts.outer.in_stretches(step));
+    let seen = seen(&b.facts, nest, &cuts);
+    body.extend(cuts.outer.in_first_stretches(seen, step));
 
     // What follows.
     let (i, n) = (b.axis("i", bm), b.axis("n", width));
@@ -243,6 +252,31 @@ fn cut(kernel: &mut Kernel, target: &Target, nest: &StreamNest<'_>) -> Result<St
     edit::drop_unused(&mut rest);
     body.push(nested(&[(i, bm), (n, width)], rest));
     cuts.outer.in_blocks(body)
+}
+
+/// The stretches with keys that a row of the block at hand may see.
+fn seen(facts: &Facts, nest: &StreamNest<'_>, cuts: &Cuts) -> Ix {
+    let all: Vec<&Stmt> = nest.around.iter().chain(&nest.inside).copied().collect();
+    let mut last = cuts.outer.stretches.clone();
+    let Some(&(row, _)) = cuts.m.axes.first().filter(|_| cuts.m.axes.len() == 1) else { return last };
+    let block = |d| cuts.outer.block(d);
+    let (rows, keys) = (cuts.m.block as i64, cuts.keys.block as i64);
+    for key in last_keys(&all, nest.roles.score, nest.stream.axis) {
+        // Of the block's rows the one that sees most.
+        let Some((Ix::Const(by), rest)) = key.linear(row) else { continue };
+        let far = if by > 0 { by * (rows - 1) } else { 0 };
+        let first = Ix::mul(block(0), Ix::Const(by * rows));
+        let mut of = BTreeMap::new();
+        cuts.batch.split(&block(2), &mut of);
+        let rest = rest.subst_axes(&mut |a| of.get(&a).cloned());
+        if rest.axes().iter().any(|a| !cuts.outer.grid.iter().any(|(own, _)| own == a)) {
+            continue;
+        }
+        let key = Ix::add(Ix::add(rest, first), Ix::Const(far));
+        let count = Ix::add(Ix::floor_div(key, Ix::Const(keys)), Ix::Const(1));
+        last = Ix::min(last, Ix::max(count, Ix::Const(0)));
+    }
+    simplify(&last, facts)
 }
 
 /// The tiles of a block.
@@ -397,6 +431,24 @@ fn value(b: &mut Build<'_>, dtype: DType) -> ValId {
     b.kernel.vals.push(Val { ty: Ty::Num(dtype), name: "v".into() })
 }
 
+/// What a weight is converted to before it is multiplied, and back.
+fn rounding(all: &[&Stmt]) -> Vec<ScalarOp> {
+    let made = |v: ValId| all.iter().rev().find(|s| walk::def(s) == Some(v));
+    let weight = all.iter().rev().find_map(|s| match s {
+        Stmt::Let { op: ScalarOp::Fma { .. }, args, .. } => args.first(),
+        _ => None,
+    });
+    let mut out = vec![];
+    let mut at = weight;
+    while let Some(Opnd::Val(v)) = at
+        && let Some(Stmt::Let { op: op @ ScalarOp::FToF { .. }, args, .. }) = made(*v)
+    {
+        out.insert(0, *op);
+        at = args.first();
+    }
+    out
+}
+
 /// The weighted sums of the stretch.
 fn second_product(
     b: &mut Build<'_>,
@@ -418,7 +470,15 @@ fn second_product(
     let frame =
         |b: &Build<'_>, p: AxisId, q: AxisId| cuts.frame(&b.facts, At { n: Some(p), key: Some(q), ..At::default() });
     let y = b.operand(&stmts, roles.value, None, false, (n, width), (j, bk), &frame, out)?;
-    let x = b.read(t.scores, dtype, vec![Ix::Axis(i), Ix::Axis(j)]);
+    let mut x = b.read(t.scores, dtype, vec![Ix::Axis(i), Ix::Axis(j)]);
+    if let [narrow, widen] = rounding(&all)[..] {
+        let ScalarOp::FToF { to, .. } = narrow else { return Err("its weights are converted otherwise".to_string()) };
+        x.role = b.kernel.vals.push(Val { ty: Ty::Num(to), name: "weight".into() });
+        let (read, wide) = (x.value(), value(b, dtype));
+        for (dst, op, from) in [(x.role, narrow, read), (wide, widen, x.role)] {
+            x.stmts.push(Stmt::Let { dst, op, args: vec![Opnd::Val(from)] });
+        }
+    }
     let at = vec![Ix::Axis(i), Ix::Axis(n)];
     let (old, new) = (value(b, dtype), value(b, dtype));
     let fma = ScalarOp::Fma { rounding: NEAREST, ftz: false };

@@ -1,20 +1,22 @@
 //! `tensor_core`
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::rule::{Log, Refusal, Rule};
 use crate::loops::ir::*;
-use crate::loops::matrix::{Product, TF32};
+use crate::loops::lanes::of_group;
+use crate::loops::matrix::{self, Operand, TF32};
 use crate::loops::walk;
 use crate::num::{DType, ScalarOp};
 use crate::tile::Context;
 use crate::tile::accumulator::{self, Numbering, Tile};
 use crate::tile::boxes;
 use crate::tile::contraction::Nest;
-use crate::tile::edit::{self, const_trip, new_axis};
-use crate::tile::matrix::{self, Warps};
+use crate::tile::edit::{self, new_axis};
+use crate::tile::matrix::{Warps, check, multiplied, operand};
 use crate::tile::sharing::Share;
 use crate::tile::target::Capability;
+use crate::tile::warp_rows;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "tensor_core",
@@ -45,7 +47,13 @@ memory, and tiles that are no multiple of 16 rows, 8 columns and 32 bytes of the
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    accumulator::each(p, log, &mut |kernel, acc| share(kernel, ctx, acc))
+    let rows = match ctx.knobs.tensor_core {
+        true => {
+            warp_rows::place(p, ctx, log, &|tile, kernel, nest, held| product(tile, kernel, nest, ctx.knobs.tf32, held))
+        }
+        false => None,
+    };
+    accumulator::each(rows.as_ref().unwrap_or(p), log, &mut |kernel, acc| share(kernel, ctx, acc)).or(rows)
 }
 
 fn share(kernel: &mut Kernel, ctx: &Context, acc: BufId) -> Result<String, Refusal> {
@@ -63,8 +71,8 @@ fn share(kernel: &mut Kernel, ctx: &Context, acc: BufId) -> Result<String, Refus
     let cols = Share { name: "c", threads: 4 * warps.across, each: c, together: 2, apart: 8 };
     let tile = Tile { acc, shape, rows, cols, numbering: Numbering::Warps, whole: true };
     let tf32 = ctx.knobs.tf32;
-    let done = tile.place(kernel, &|tile, kernel, nest| product(tile, kernel, nest, tf32))?;
-    check(kernel, &kernel.body)?;
+    let done = tile.place(kernel, &|tile, kernel, nest| product(tile, kernel, nest, tf32, &BTreeSet::new()))?;
+    check(kernel)?;
     Ok(format!("{done}, {} x {} warps", warps.down, warps.across))
 }
 
@@ -99,11 +107,9 @@ fn warpgroups(kernel: &Kernel, ctx: &Context, acc: BufId, [m, n]: [u64; 2]) -> O
                 && *buf != acc
             {
                 let of = match kernel.bufs[*buf].ty {
-                    Ty::Num(d) => matrix::operand(
-                        &ctx.target,
-                        matrix::multiplied(ctx, d),
-                        if d.is_float() { DType::F32 } else { DType::I32 },
-                    ),
+                    Ty::Num(d) => {
+                        operand(&ctx.target, multiplied(ctx, d), if d.is_float() { DType::F32 } else { DType::I32 })
+                    }
                     Ty::Ptr(_) => None,
                 };
                 // What has not two bytes is read along the sum only.
@@ -116,8 +122,14 @@ fn warpgroups(kernel: &Kernel, ctx: &Context, acc: BufId, [m, n]: [u64; 2]) -> O
     alike.then_some(warps)
 }
 
-/// Each element's terms, by the thread that has the element.
-fn product(tile: &Tile, kernel: &mut Kernel, nest: &Nest<'_>, tf32: bool) -> Result<Stmt, String> {
+/// Each element's terms, by the thread that has the element; `held` are left operands that lie in registers as sums do.
+fn product(
+    tile: &Tile,
+    kernel: &mut Kernel,
+    nest: &Nest<'_>,
+    tf32: bool,
+    held: &BTreeSet<BufId>,
+) -> Result<Stmt, String> {
     let roles = nest.roles;
     tile.threads_around(kernel, |kernel, thread| {
         let mut axis = |name: &str, like: AxisId| {
@@ -130,10 +142,24 @@ fn product(tile: &Tile, kernel: &mut Kernel, nest: &Nest<'_>, tf32: bool) -> Res
         let row = Ix::add(Ix::mul(own(r), Ix::Const(tile.rows.apart as i64)), thread.row.clone());
         let pair = Ix::mul(Ix::floor_div(own(c), two.clone()), Ix::Const(tile.cols.apart as i64));
         let col = Ix::add(Ix::add(pair, thread.col.clone()), Ix::modulo(own(c), two));
-        let by = BTreeMap::from([(roles.m, row), (roles.n, col), (roles.k, own(k))]);
         let mut body = nest.reduce.body.clone();
+        let of = left_of(kernel, nest, held);
+        let term = of.map_or(own(k), |of| matrix::column_of_term(of, own(k)));
+        let by = BTreeMap::from([(roles.m, row), (roles.n, col), (roles.k, term)]);
         if tf32 {
             cut_off(kernel, &mut body);
+        }
+        if let (Some(of), Ix::Axis(t)) = (of, &thread.number) {
+            let [lane, slot] = matrix::held(of, own(k));
+            let place = [of_group(*t, 4, lane), own(r), slot];
+            walk::visit_mut(&mut body, &mut |s| {
+                if let Stmt::Read { buf, idx, .. } = s
+                    && *buf != tile.acc
+                    && held.contains(buf)
+                {
+                    *idx = place.to_vec();
+                }
+            });
         }
         walk::map_ixs(&mut body, &mut |ix| *ix = ix.subst_axes(&mut |axis| by.get(&axis).cloned()));
         let sums = match tile.whole {
@@ -161,6 +187,20 @@ fn product(tile: &Tile, kernel: &mut Kernel, nest: &Nest<'_>, tf32: bool) -> Res
         out.extend(tile.copied(kernel, &thread, axes, sums, true));
         Ok(out)
     })
+}
+
+/// What the left operand of a product is multiplied as, where it is one of these.
+fn left_of(kernel: &Kernel, nest: &Nest<'_>, held: &BTreeSet<BufId>) -> Option<Operand> {
+    let dtype = nest.reduce.body.iter().find_map(|s| match s {
+        Stmt::Read { dst, buf, .. } if *dst == nest.roles.a && held.contains(buf) => Some(kernel.bufs[*buf].ty),
+        _ => None,
+    })?;
+    match dtype {
+        Ty::Num(DType::F16) => Some(Operand::F16),
+        Ty::Num(DType::BF16) => Some(Operand::BF16),
+        Ty::Num(DType::F32) => Some(Operand::TF32),
+        _ => None,
+    }
 }
 
 /// Cuts the operands of a product in f32 off as the matrix unit does.
@@ -195,25 +235,6 @@ fn cut_off(kernel: &mut Kernel, body: &mut Vec<Stmt>) {
         }
     }
     body.splice(at..at, made);
-}
-
-/// Whether every product is one that the matrix unit has.
-fn check(kernel: &Kernel, body: &[Stmt]) -> Result<(), String> {
-    let mut made = Ok(());
-    walk::visit(body, &mut |s| {
-        let Stmt::For(t) = s else { return };
-        if t.place == Place::Thread {
-            for s in &t.body {
-                if let Stmt::For(f) = s
-                    && f.place == Place::Matrix
-                    && let Err(why) = Product::of(kernel, (t.axis, const_trip(t).unwrap_or(0)), f)
-                {
-                    made = Err(why.to_string());
-                }
-            }
-        }
-    });
-    made
 }
 
 #[cfg(test)]

@@ -1,0 +1,383 @@
+//! `girih tune`: a faster schedule, found by trying, and kept for later runs.
+//!
+//! In: what `girih run` takes. Out: the knobs under which it is faster than by default, if there are any, in the records beside
+//! the cache, which `run`, `compile` and Python use from then on.
+
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use girih::tune::{self, Candidate, Outcome, Record, Records, Search, space, text};
+use girih::{Device, Options};
+use serde_json::json;
+
+use crate::cli::{Jobs, TuneArgs};
+use crate::failure::Failure;
+use crate::{columns, source};
+use bench::{Bench, Measured, Refused, duration, skipped};
+
+mod bench;
+mod elsewhere;
+
+/// Of the budget, the part after which nothing new is tried.
+const SEARCHING: f64 = 0.85;
+/// Candidates that are timed again at the end, the best first, until one is faster beyond noise.
+const FINALISTS: usize = 3;
+/// Three of four pairs of runs must take at most so much of the default's time.
+const WIN: f64 = 0.99;
+
+pub fn run(args: &TuneArgs) -> Result<(), Failure> {
+    if args.list {
+        return list(args.json);
+    }
+    if let Some(what) = &args.forget {
+        let removed = records()?.forget(what)?;
+        let s = if removed == 1 { "" } else { "s" };
+        return outln!("forgot {removed} schedule{s}");
+    }
+    if !args.kernel.knobs.is_empty() {
+        return Err(Failure::usage("--knob sets what `girih tune` looks for; --vary NAME names the knobs to try"));
+    }
+    if args.launch.block.is_some() {
+        return Err(Failure::usage("--block runs one block, of which the time says little; tune the whole grid"));
+    }
+    let mut options = source::options(&args.kernel)?;
+    options.device = args.device.unwrap_or(options.device);
+    options.tuned = false;
+    options.printer = Some(std::sync::Arc::new(|_, _| {}));
+    if options.device == Device::Eval {
+        return Err(Failure::usage("the evaluator has no schedule to tune; choose --device cpu or --device sim"));
+    }
+    let axes = space::chosen(&options.resolved_target(), &args.vary).map_err(Failure::usage)?;
+    if let Some(candidate) = &args.candidate {
+        return one(args, options, candidate);
+    }
+    if let Some(jobs) = &args.jobs {
+        if options.device != Device::Sim {
+            return Err(Failure::usage(
+                "--jobs is for --device sim: processes beside each other disturb what is measured",
+            ));
+        }
+        if args.kernel.file.as_deref() == Some(std::path::Path::new("-")) {
+            return Err(Failure::usage("--jobs starts processes that read the file too; name one instead of `-`"));
+        }
+        if let Jobs::Engine(engine) = jobs {
+            return super::cutile::become_python("girih.tune", &python_arguments(engine));
+        }
+    }
+    let records = records()?;
+    records.check()?;
+    // Ctrl-C ends the search, not the process.
+    let _cooperative = girih::Cooperative::enter();
+    bench::with(args, options, |bench| search(args, bench, &axes, &records))
+}
+
+fn records() -> Result<Records, Failure> {
+    let none = || Failure::usage("no folder for schedules is known: neither HOME nor GIRIH_CACHE_DIR is set");
+    Records::of(&girih::CachePolicy::Default).ok_or_else(none)
+}
+
+/// The arguments of this command, for `python -m girih.tune`.
+fn python_arguments(engine: &str) -> Vec<std::ffi::OsString> {
+    let mut all: Vec<std::ffi::OsString> = std::env::args_os().skip(2).collect();
+    let separate = all.iter().position(|a| a == "--jobs");
+    match separate {
+        Some(at) => drop(all.drain(at..(at + 2).min(all.len()))),
+        None => all.retain(|a| !a.to_string_lossy().starts_with("--jobs=")),
+    }
+    all.insert(0, format!("--jobs={engine}").into());
+    all
+}
+
+fn list(as_json: bool) -> Result<(), Failure> {
+    let all = records()?.all();
+    if as_json {
+        return outln!("{}", json!(all.iter().map(Record::json).collect::<Vec<_>>()));
+    }
+    if all.is_empty() {
+        return outln!("no schedules; `girih tune FILE` finds one");
+    }
+    let head = ["kernel", "key", "date", "gain", "knobs", "machine"];
+    let mut rows = vec![head.map(String::from).to_vec()];
+    for r in &all {
+        let gain = format!("{:.2}x{}", r.speedup, if r.estimated { " (estimate)" } else { "" });
+        let key = r.key.chars().take(12).collect();
+        rows.push(vec![r.name.clone(), key, r.date.clone(), gain, text(&r.knobs), r.machine.clone()]);
+    }
+    out!("{}", columns::table(&rows))
+}
+
+/// The knobs of `K=V,K=V`.
+fn candidate(text: &str) -> Result<Candidate, Failure> {
+    let mut out = Candidate::new();
+    for part in text.split(',').filter(|p| !p.is_empty()) {
+        let mut knobs = girih_compiler::tile::knobs::Knobs::default();
+        let (name, value) = knobs.set(part).map_err(Failure::usage)?;
+        out.insert(name, value);
+    }
+    Ok(out)
+}
+
+/// `--candidate`: one JSON object.
+fn one(args: &TuneArgs, options: Options, text: &str) -> Result<(), Failure> {
+    let (candidate, machine) = (candidate(text)?, tune::machine(&options));
+    bench::with(args, options, |bench| {
+        let outcome = bench.measure(&candidate, false);
+        outln!("{}", elsewhere::outcome_json(&candidate, &outcome, &machine, &bench.key))
+    })
+}
+
+/// A search under way.
+struct Tuner<'a, 'b> {
+    args: &'a TuneArgs,
+    bench: &'a mut Bench<'b>,
+    machine: String,
+    deadline: Instant,
+    /// Outcomes by code: knobs that change nothing are not tried again.
+    known: BTreeMap<[u8; 32], Outcome>,
+    measured: BTreeMap<Candidate, Measured>,
+    tried: usize,
+    failed: usize,
+    best: f64,
+    failure: Option<Failure>,
+}
+
+impl Tuner<'_, '_> {
+    fn note(&self, text: &str) {
+        if self.args.verbose > 0 {
+            clear();
+            say!("{text}");
+        }
+    }
+
+    fn ended(&self) -> bool {
+        Instant::now() >= self.deadline || girih::interrupted() || self.failure.is_some()
+    }
+
+    fn batch(&mut self, batch: &[Candidate]) -> Vec<Outcome> {
+        let mut outcomes: Vec<Option<Outcome>> = vec![];
+        let mut codes = vec![];
+        let mut fresh: Vec<(usize, Candidate)> = vec![];
+        for (at, candidate) in batch.iter().enumerate() {
+            if self.ended() {
+                break;
+            }
+            let (code, outcome) = match self.bench.code(candidate) {
+                Ok(code) => {
+                    let hash = tune::hash(&code);
+                    (Some(hash), self.known.get(&hash).copied())
+                }
+                Err(Refused::Interrupted) => (None, Some(Outcome::Stopped)),
+                Err(Refused::Because(why)) => {
+                    (self.tried, self.failed) = (self.tried + 1, self.failed + 1);
+                    self.note(&skipped(candidate, &why));
+                    (None, Some(Outcome::Failed))
+                }
+            };
+            // Two of a batch with the same code: the second one waits for the first.
+            let twice = code.is_some() && codes.contains(&code);
+            if outcome.is_none() && !twice {
+                if self.args.trials.is_some_and(|most| self.tried + fresh.len() >= most) {
+                    break;
+                }
+                fresh.push((at, candidate.clone()));
+            }
+            codes.push(code);
+            outcomes.push(outcome);
+        }
+        let candidates: Vec<Candidate> = fresh.iter().map(|(_, c)| c.clone()).collect();
+        for ((at, candidate), measured) in fresh.iter().zip(self.evaluate(&candidates)) {
+            let outcome = self.told(candidate, measured);
+            if let (Some(Some(code)), false) = (codes.get(*at), outcome == Outcome::Stopped) {
+                self.known.insert(*code, outcome);
+            }
+            outcomes[*at] = Some(outcome);
+        }
+        let of = |(at, outcome): (usize, Option<Outcome>)| {
+            outcome.or_else(|| self.known.get(&(*codes.get(at)?)?).copied()).unwrap_or(Outcome::Stopped)
+        };
+        outcomes.into_iter().enumerate().map(of).collect()
+    }
+
+    /// By this process, by others beside it, or by who reads what is written; `None`: not evaluated.
+    fn evaluate(&mut self, batch: &[Candidate]) -> Vec<Option<Result<Measured, Refused>>> {
+        if batch.is_empty() {
+            return vec![];
+        }
+        if self.args.batches {
+            return elsewhere::by_lines(batch, &self.machine, &self.bench.key).unwrap_or_else(|failure| {
+                self.failure = Some(failure);
+                vec![]
+            });
+        }
+        if let Some(Jobs::Processes(n)) = self.args.jobs {
+            return elsewhere::by_processes(n, batch, self.deadline, &self.machine, &self.bench.key);
+        }
+        let mut out = vec![];
+        for candidate in batch {
+            self.progress();
+            out.push(if self.ended() { None } else { Some(self.bench.measure(candidate, false)) });
+        }
+        out
+    }
+
+    fn told(&mut self, candidate: &Candidate, measured: Option<Result<Measured, Refused>>) -> Outcome {
+        match measured {
+            None | Some(Err(Refused::Interrupted)) => Outcome::Stopped,
+            Some(Err(Refused::Because(why))) => {
+                (self.tried, self.failed) = (self.tried + 1, self.failed + 1);
+                self.note(&skipped(candidate, &why));
+                Outcome::Failed
+            }
+            Some(Ok(m)) => {
+                self.tried += 1;
+                self.best = self.best.min(m.ratio);
+                self.measured.insert(candidate.clone(), m);
+                self.note(&format!("{:.2}x  {}", 1.0 / m.ratio, text(candidate)));
+                self.progress();
+                Outcome::Ratio(m.ratio)
+            }
+        }
+    }
+
+    fn progress(&self) {
+        if self.args.json || self.args.batches || !std::io::stderr().is_terminal() {
+            return;
+        }
+        let left = self.deadline.saturating_duration_since(Instant::now()).as_secs();
+        let (name, tried, best) = (&self.bench.name, self.tried, 1.0 / self.best);
+        let line: String =
+            format!("tuning {name}: {tried} tried, best {best:.2}x, {left} s left").chars().take(78).collect();
+        let _ = write!(std::io::stderr(), "\r\x1b[K{line}");
+    }
+}
+
+/// Takes the line of progress away.
+fn clear() {
+    if std::io::stderr().is_terminal() {
+        let _ = write!(std::io::stderr(), "\r\x1b[K");
+    }
+}
+
+/// What was found, if anything.
+struct Found {
+    knobs: Candidate,
+    measured: Measured,
+}
+
+fn search(args: &TuneArgs, bench: &mut Bench<'_>, axes: &[space::Axis], records: &Records) -> Result<(), Failure> {
+    let start = Instant::now();
+    let machine = tune::machine(&bench.options);
+    let deadline = start + Duration::from_secs_f64(args.budget * SEARCHING);
+    let known = records.find(&bench.key, &machine).ok().flatten().map(|r| r.knobs);
+    // Those that share their code with another count once.
+    let search = Search { axes, seed: args.seed, trials: usize::MAX, known };
+    let mut tuner = Tuner {
+        args,
+        machine,
+        deadline,
+        known: BTreeMap::new(),
+        measured: BTreeMap::new(),
+        tried: 0,
+        failed: 0,
+        best: 1.0,
+        failure: None,
+        bench,
+    };
+    if let Ok(code) = tuner.bench.code(&Candidate::new()) {
+        tuner.known.insert(tune::hash(&code), Outcome::Ratio(1.0));
+    }
+    let ranked = search.run(&mut |batch| tuner.batch(batch));
+    let found = finalist(&mut tuner, &ranked);
+    clear();
+    if let Some(failure) = tuner.failure {
+        return Err(failure);
+    }
+    let (tried, failed, machine, ended) =
+        (tuner.tried, tuner.failed, tuner.machine.clone(), tuner.deadline <= Instant::now());
+    keep(records, bench, &machine, found.as_ref())?;
+    let stopped = match () {
+        _ if girih::interrupted() => "interrupted",
+        _ if ended => "budget",
+        _ if args.trials.is_some_and(|n| n <= tried) => "trials",
+        _ => "nothing left to try",
+    };
+    let seconds = start.elapsed().as_secs_f64();
+    report(args, bench, found.as_ref(), &Spent { tried, failed, stopped, seconds, machine: &machine })
+}
+
+/// The best that is faster than the default beyond noise.
+fn finalist(tuner: &mut Tuner<'_, '_>, ranked: &[(Candidate, f64)]) -> Option<Found> {
+    for (knobs, _) in ranked.iter().take_while(|(c, r)| !c.is_empty() && *r < WIN).take(FINALISTS) {
+        // After Ctrl-C nothing runs: what was measured has to do.
+        let measured = match girih::interrupted() {
+            true => tuner.measured.get(knobs).copied().ok_or(Refused::Interrupted),
+            false => tuner.bench.measure(knobs, true),
+        };
+        match measured {
+            Ok(measured) if measured.upper < WIN => return Some(Found { knobs: knobs.clone(), measured }),
+            Ok(m) => tuner.note(&format!("{}: {:.2}x, within the noise", text(knobs), 1.0 / m.ratio)),
+            Err(Refused::Because(why)) => tuner.note(&skipped(knobs, &why)),
+            Err(Refused::Interrupted) => {}
+        }
+    }
+    None
+}
+
+/// Writes the record, or removes one that is no longer faster.
+fn keep(records: &Records, bench: &Bench<'_>, machine: &str, found: Option<&Found>) -> Result<(), Failure> {
+    let Some(Found { knobs, measured }) = found else {
+        if !girih::interrupted() {
+            records.drop(&bench.key, machine);
+        }
+        return Ok(());
+    };
+    let estimated = bench.options.device == Device::Sim;
+    let speedup = 1.0 / measured.ratio;
+    Ok(records.write(&Record::new(&bench.name, &bench.key, machine, knobs.clone(), speedup, estimated))?)
+}
+
+/// What a search took.
+struct Spent<'a> {
+    tried: usize,
+    failed: usize,
+    stopped: &'static str,
+    seconds: f64,
+    machine: &'a str,
+}
+
+fn report(args: &TuneArgs, bench: &Bench<'_>, found: Option<&Found>, spent: &Spent<'_>) -> Result<(), Failure> {
+    let Spent { tried, failed, stopped, seconds, machine } = spent;
+    let (name, estimated) = (&bench.name, bench.options.device == Device::Sim);
+    if args.json || args.batches {
+        return outln!(
+            "{}",
+            json!({
+                "kernel": name, "key": bench.key, "machine": machine, "estimated": estimated,
+                "tried": tried, "failed": failed, "ended": stopped, "seconds": seconds,
+                "knobs": found.map(|f| &f.knobs),
+                "speedup": found.map(|f| 1.0 / f.measured.ratio),
+                "default_s": found.map(|f| f.measured.default),
+                "tuned_s": found.map(|f| f.measured.candidate),
+            })
+        );
+    }
+    if *tried == 0 && *failed == 0 && *stopped == "nothing left to try" {
+        return outln!("nothing to tune: no knob changes the code of `{name}` for {machine}");
+    }
+    let fails = if *failed > 0 { format!(", {failed} of them failed (-v says why)") } else { String::new() };
+    let s = if *tried == 1 { "" } else { "s" };
+    outln!("{name}: {tried} schedule{s} tried in {seconds:.0} s{fails}; ended: {stopped}")?;
+    match found {
+        None => outln!("none is faster than the default by more than noise; nothing is kept"),
+        Some(Found { knobs, measured: m }) => {
+            let key: String = bench.key.chars().take(12).collect();
+            let (gain, how) = (1.0 / m.ratio, if estimated { ", by the simulator's estimate" } else { "" });
+            outln!("{gain:.2}x as fast{how}: {}", text(knobs))?;
+            outln!("{} instead of {}", duration(m.candidate), duration(m.default))?;
+            outln!(
+                "kept: later runs use it, unless --no-tuned or a knob is given; `girih tune --forget {key}` removes it"
+            )
+        }
+    }
+}

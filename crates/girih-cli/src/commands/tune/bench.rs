@@ -1,0 +1,310 @@
+//! A kernel or a model under other knobs: run, checked against the default, and timed beside it.
+//!
+//! In: what `girih run` takes, and knobs. Out: the time under them, that under the default being 1; or why there is none. On a
+//! processor the two run in turns; on the simulator the estimates of both are compared, and one run is enough.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use girih::model::{Model, Prepared};
+use girih::tune::{Candidate, text};
+use girih::{Buffer, DType, Device, Kernel, Options, Program, Stage};
+
+use crate::cli::TuneArgs;
+use crate::commands::model::{self, Given};
+use crate::commands::run::arguments::{Arguments, Value};
+use crate::commands::run::compare::Pair;
+use crate::commands::run::{launch, timing, verify::Bound};
+use crate::failure::Failure;
+use crate::render::Source;
+use crate::source;
+
+/// How long one candidate is timed, and in how many pairs of runs.
+const TRIAL: (Duration, std::ops::Range<usize>) = (Duration::from_millis(120), 5..60);
+/// The same of a candidate that is to be kept.
+const FINAL: (Duration, std::ops::Range<usize>) = (Duration::from_millis(800), 12..400);
+
+/// Seconds that each launch of a GPU takes besides its kernel: without them, two small kernels would do as well as one.
+const LAUNCH: f64 = 1e-6;
+
+/// Why a candidate has no time.
+pub enum Refused {
+    Interrupted,
+    Because(String),
+}
+
+impl From<girih::Error> for Refused {
+    fn from(error: girih::Error) -> Refused {
+        if matches!(error, girih::Error::Interrupted) || girih::interrupted() {
+            return Refused::Interrupted;
+        }
+        Refused::Because(error.to_string().lines().next().unwrap_or("it failed").to_string())
+    }
+}
+
+/// Seconds of the default and of the candidate.
+#[derive(Clone, Copy)]
+pub struct Measured {
+    pub default: f64,
+    pub candidate: f64,
+    /// The median of what the candidate takes of the default's time in each pair of runs, and the upper quartile.
+    pub ratio: f64,
+    pub upper: f64,
+}
+
+/// Something that runs and leaves results.
+trait Call {
+    /// Seconds, by the clock or by the estimate.
+    fn once(&mut self) -> girih::Result<f64>;
+    fn results(&self) -> Vec<(String, &Buffer)>;
+}
+
+/// What the simulator's kernels of a run take by their estimates.
+#[derive(Clone, Default)]
+struct Sum(Option<Arc<Mutex<f64>>>);
+
+impl Sum {
+    /// The options, telling it where they are the simulator's.
+    fn of(options: &mut Options) -> Sum {
+        if options.device != Device::Sim {
+            return Sum(None);
+        }
+        let sum = Arc::new(Mutex::new(0.0));
+        let into = sum.clone();
+        options.estimates =
+            Some(Arc::new(move |_, e| *into.lock().unwrap_or_else(PoisonError::into_inner) += e.seconds() + LAUNCH));
+        Sum(Some(sum))
+    }
+
+    fn seconds(&self, clock: f64) -> f64 {
+        self.0.as_ref().map_or(clock, |sum| std::mem::take(&mut *sum.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+struct OfProgram<'a> {
+    kernel: Kernel<'a>,
+    grid: [u32; 3],
+    before: &'a Arguments,
+    arguments: Arguments,
+    sum: Sum,
+}
+
+impl Call for OfProgram<'_> {
+    fn once(&mut self) -> girih::Result<f64> {
+        for i in 0..self.arguments.values.len() {
+            self.arguments.restore(self.before, i);
+        }
+        self.kernel.program().reset_globals();
+        let mut views = self.arguments.views();
+        let report = self.kernel.prepare(self.grid, &mut views)?.run()?;
+        Ok(self.sum.seconds(report.seconds))
+    }
+
+    fn results(&self) -> Vec<(String, &Buffer)> {
+        let all = self.kernel.params().iter().zip(&self.arguments.values);
+        all.filter_map(|(p, v)| if let Value::Buffer(b) = v { Some((p.name.clone(), b)) } else { None }).collect()
+    }
+}
+
+struct OfModel<'a> {
+    prepared: Prepared<'a>,
+    names: Vec<String>,
+    sum: Sum,
+}
+
+impl Call for OfModel<'_> {
+    fn once(&mut self) -> girih::Result<f64> {
+        let start = Instant::now();
+        self.prepared.run()?;
+        Ok(self.sum.seconds(start.elapsed().as_secs_f64()))
+    }
+
+    fn results(&self) -> Vec<(String, &Buffer)> {
+        self.names.iter().cloned().zip(self.prepared.outputs().iter().map(|t| t.buffer())).collect()
+    }
+}
+
+/// What is tuned.
+enum Subject<'a> {
+    Program { program: &'a Program, entry: String, grid: [u32; 3], before: &'a Arguments },
+    Model { args: &'a TuneArgs, given: &'a Given, arguments: &'a model::arguments::Arguments },
+}
+
+/// How far rounding may move a result.
+type Rounding<'a> = Box<dyn Fn(DType, f64) -> f64 + 'a>;
+
+/// The default, which has run, and everything that candidates are made of.
+pub struct Bench<'a> {
+    pub name: String,
+    pub key: String,
+    /// Without knobs.
+    pub options: Options,
+    subject: Subject<'a>,
+    default: Box<dyn Call + 'a>,
+    want: Vec<(String, Buffer)>,
+    rounding: Rounding<'a>,
+}
+
+/// Opens what the arguments name, runs it under the default, and goes on with `then`.
+pub fn with<T>(
+    args: &TuneArgs,
+    options: Options,
+    then: impl FnOnce(&mut Bench<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    match model::given(&args.kernel) {
+        Some(given) => of_model(args, &given, options, then),
+        None => of_program(args, options, then),
+    }
+}
+
+fn of_program<T>(
+    args: &TuneArgs,
+    options: Options,
+    then: impl FnOnce(&mut Bench<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let (source, program) = source::program(source::file(&args.kernel)?)?;
+    let kernel = source::choose(&source, &program, args.kernel.entry.as_deref())?;
+    let (grid, before) = launch(&source, &kernel, &args.launch)?;
+    let (name, key) = (kernel.name().to_string(), kernel.tuning_key());
+    let subject = Subject::Program { program: &program, entry: name.clone(), grid, before: &before };
+    let mut own = options.clone();
+    let sum = Sum::of(&mut own);
+    let within = Failure::within(&source);
+    let arguments = before.duplicate().map_err(&within)?;
+    let bound = Bound::new(&kernel, grid, &before);
+    let kernel = kernel.with_options(own);
+    let default = Box::new(OfProgram { kernel, grid, before: &before, arguments, sum });
+    let rounding = Box::new(move |dtype, scale| bound.of(dtype, scale));
+    begin(&source, Bench { name, key, options, subject, default, want: vec![], rounding }, then)
+}
+
+fn of_model<T>(
+    args: &TuneArgs,
+    given: &Given,
+    mut options: Options,
+    then: impl FnOnce(&mut Bench<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let source = given.source();
+    let plain = options.clone();
+    let sum = Sum::of(&mut options);
+    let (model, arguments) = model::run::opened(given, &args.kernel, &args.launch, options)?;
+    let within = Failure::within(&source);
+    let prepared = model.prepare(&arguments.arrays(), &arguments.extents()).map_err(&within)?;
+    let bound = prepared.rounding().map_err(&within)?;
+    let names = model.outputs().into_iter().map(|p| p.name).collect();
+    let (name, key) = (model.name().to_string(), model.tuning_key());
+    let subject = Subject::Model { args, given, arguments: &arguments };
+    let default = Box::new(OfModel { prepared, names, sum });
+    let rounding = Box::new(move |dtype, scale| bound.of(dtype, scale));
+    begin(&source, Bench { name, key, options: plain, subject, default, want: vec![], rounding }, then)
+}
+
+fn begin<T>(
+    source: &Source,
+    mut bench: Bench<'_>,
+    then: impl FnOnce(&mut Bench<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    bench.default.once().map_err(Failure::within(source))?;
+    let copies = bench.default.results().into_iter().map(|(name, b)| Ok((name, b.duplicate()?)));
+    bench.want = copies.collect::<girih::Result<_>>()?;
+    then(&mut bench)
+}
+
+impl Bench<'_> {
+    fn options(&self, candidate: &Candidate) -> Options {
+        let knobs = candidate.iter().map(|(name, value)| (name.to_string(), *value)).collect();
+        Options { knobs, ..self.options.clone() }
+    }
+
+    fn model(&self, args: &TuneArgs, given: &Given, options: Options) -> Result<Model, Refused> {
+        let opened = model::run::opened(given, &args.kernel, &args.launch, options);
+        opened.map(|(model, _)| model).map_err(|_| Refused::Because("it cannot be opened again".into()))
+    }
+
+    /// The kernels under some knobs, as text: candidates that share it are the same.
+    pub fn code(&self, candidate: &Candidate) -> Result<String, Refused> {
+        let options = self.options(candidate);
+        Ok(match &self.subject {
+            Subject::Program { program, entry, .. } => program.entry(entry)?.with_options(options).ir(Stage::Kernel)?,
+            Subject::Model { args, given, .. } => self.model(args, given, options)?.ir(Stage::Kernel)?,
+        })
+    }
+
+    /// Runs a candidate, checks what it leaves, and times it; longer where it is to be kept.
+    pub fn measure(&mut self, candidate: &Candidate, keep: bool) -> Result<Measured, Refused> {
+        let mut options = self.options(candidate);
+        let sum = Sum::of(&mut options);
+        match &self.subject {
+            Subject::Program { program, entry, grid, before } => {
+                let kernel = program.entry(entry)?.with_options(options);
+                let arguments = before.duplicate()?;
+                let mut call = OfProgram { kernel, grid: *grid, before, arguments, sum };
+                measure(self.default.as_mut(), &mut call, &self.want, &self.rounding, self.options.device, keep)
+            }
+            Subject::Model { args, given, arguments } => {
+                let model = self.model(args, given, options)?;
+                let prepared = model.prepare(&arguments.arrays(), &arguments.extents())?;
+                let names = model.outputs().into_iter().map(|p| p.name).collect();
+                let mut call = OfModel { prepared, names, sum };
+                measure(self.default.as_mut(), &mut call, &self.want, &self.rounding, self.options.device, keep)
+            }
+        }
+    }
+}
+
+fn measure(
+    default: &mut dyn Call,
+    candidate: &mut dyn Call,
+    want: &[(String, Buffer)],
+    rounding: &Rounding<'_>,
+    device: Device,
+    keep: bool,
+) -> Result<Measured, Refused> {
+    let first = candidate.once()?;
+    for ((name, want), (_, got)) in want.iter().zip(candidate.results()) {
+        let pair = Pair { name, here: (device, got), there: (device, want) };
+        if !pair.agrees(rounding) {
+            return Err(Refused::Because(format!("`{name}` is not what it is under the default")));
+        }
+    }
+    if device == Device::Sim {
+        let default = default.once()?;
+        let ratio = first / default.max(f64::MIN_POSITIVE);
+        return Ok(Measured { default, candidate: first, ratio, upper: ratio });
+    }
+    let (most, runs) = if keep { FINAL } else { TRIAL };
+    let start = Instant::now();
+    let (mut defaults, mut own, mut ratios) = (vec![], vec![], vec![]);
+    while ratios.len() < runs.start || (start.elapsed() < most && ratios.len() < runs.end) {
+        let (d, c) = match ratios.len() % 2 {
+            0 => (default.once()?, candidate.once()?),
+            _ => {
+                let c = candidate.once()?;
+                (default.once()?, c)
+            }
+        };
+        defaults.push(d);
+        own.push(c);
+        ratios.push(c / d.max(f64::MIN_POSITIVE));
+        // Runs of seconds are repeated no more than needed.
+        if ratios.len() >= 3 && start.elapsed() > 10 * most {
+            break;
+        }
+    }
+    let at = |all: &mut Vec<f64>, part: usize| {
+        all.sort_by(f64::total_cmp);
+        all[(all.len() - 1) * part / 4]
+    };
+    let (ratio, upper) = (at(&mut ratios, 2), at(&mut ratios, 3));
+    Ok(Measured { default: at(&mut defaults, 2), candidate: at(&mut own, 2), ratio, upper })
+}
+
+/// `skipped kc=64: it needs 300 KiB of shared memory`.
+pub fn skipped(candidate: &Candidate, why: &str) -> String {
+    format!("skipped {}: {why}", text(candidate))
+}
+
+/// `1.2 ms`.
+pub fn duration(seconds: f64) -> String {
+    timing::duration(seconds)
+}

@@ -1,0 +1,120 @@
+//! Candidates evaluated by other processes: `girih tune ... --candidate K=V,K=V`, which print one JSON object each.
+//!
+//! ```text
+//! {"knobs": {"kc": 64}, "ratio": 0.91, "default_s": 1.2e-5, "candidate_s": 1.1e-5, "machine": "sm_90a", "key": "5f0c..."}
+//! {"knobs": {"kc": 16}, "failed": "the kernel needs 300 KiB of shared memory"}
+//! ```
+//! Either as many at a time as `--jobs` says, or by whoever reads batches from standard output and writes their outcomes to
+//! standard input, a line of JSON each: that is how `python -m girih.tune` spreads them.
+
+use std::io::BufRead;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use girih::tune::Candidate;
+use serde_json::{Value, json};
+
+use super::bench::{Measured, Refused};
+use crate::failure::Failure;
+
+/// `kc=128,rows=8`.
+pub fn argument(candidate: &Candidate) -> String {
+    candidate.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(",")
+}
+
+/// What a process says of a candidate.
+pub fn outcome_json(candidate: &Candidate, outcome: &Result<Measured, Refused>, machine: &str, key: &str) -> Value {
+    match outcome {
+        Ok(m) => json!({
+            "knobs": candidate, "ratio": m.ratio, "default_s": m.default, "candidate_s": m.candidate,
+            "machine": machine, "key": key,
+        }),
+        Err(Refused::Because(why)) => json!({ "knobs": candidate, "failed": why }),
+        Err(Refused::Interrupted) => json!({ "knobs": candidate, "interrupted": true }),
+    }
+}
+
+/// What was said of a candidate, which must be about the same kernel for the same machine.
+fn outcome(said: &Value, machine: &str, key: &str) -> Result<Measured, Refused> {
+    let number = |name: &str| said[name].as_f64().filter(|x| x.is_finite() && *x > 0.0);
+    if let Some(why) = said["failed"].as_str() {
+        return Err(Refused::Because(why.to_string()));
+    }
+    if said["interrupted"] == true {
+        return Err(Refused::Interrupted);
+    }
+    let (Some(ratio), Some(default), Some(candidate)) = (number("ratio"), number("default_s"), number("candidate_s"))
+    else {
+        return Err(Refused::Because("the process that evaluated it died".into()));
+    };
+    for (name, own) in [("machine", machine), ("key", key)] {
+        if said[name] != own {
+            let found = said[name].as_str().unwrap_or("nothing");
+            return Err(Refused::Because(format!("it was evaluated for another {name}: {found}")));
+        }
+    }
+    Ok(Measured { default, candidate, ratio, upper: ratio })
+}
+
+/// One process for one candidate; `None`: it died.
+fn process(candidate: &Candidate) -> Option<Value> {
+    let own = std::env::current_exe().ok()?;
+    let mut command = Command::new(own);
+    command.args(std::env::args_os().skip(1)).arg(format!("--candidate={}", argument(candidate)));
+    let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    serde_json::from_slice(&output.stdout).ok()
+}
+
+/// Evaluates a batch by so many processes at a time; ends before the end at the deadline and at Ctrl-C. One that dies is
+/// started once more.
+pub fn by_processes(
+    jobs: usize,
+    batch: &[Candidate],
+    deadline: Instant,
+    machine: &str,
+    key: &str,
+) -> Vec<Option<Result<Measured, Refused>>> {
+    let next = AtomicUsize::new(0);
+    let done: Mutex<Vec<Option<Result<Measured, Refused>>>> = Mutex::new(batch.iter().map(|_| None).collect());
+    let work = || {
+        while let at = next.fetch_add(1, Ordering::Relaxed)
+            && let Some(candidate) = batch.get(at)
+        {
+            if Instant::now() >= deadline || girih::interrupted() {
+                return;
+            }
+            let said = process(candidate).or_else(|| process(candidate)).unwrap_or(Value::Null);
+            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(slot) = done.get_mut(at) {
+                *slot = Some(outcome(&said, machine, key));
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        (0..jobs.min(batch.len())).for_each(|_| drop(scope.spawn(work)));
+    });
+    done.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Writes a batch and reads the outcomes, in its order.
+pub fn by_lines(
+    batch: &[Candidate],
+    machine: &str,
+    key: &str,
+) -> Result<Vec<Option<Result<Measured, Refused>>>, Failure> {
+    let batch_text: Vec<String> = batch.iter().map(argument).collect();
+    outln!("{}", json!({ "batch": batch_text }))?;
+    let mut line = String::new();
+    let read = std::io::stdin().lock().read_line(&mut line);
+    let read = read.map_err(|e| Failure::usage(format!("--batches: the outcomes cannot be read: {e}")))?;
+    if read == 0 || girih::interrupted() {
+        // Who evaluates has gone: what is known so far counts.
+        return Ok(batch.iter().map(|_| None).collect());
+    }
+    let said: Vec<Value> = serde_json::from_str(&line).map_err(|_| {
+        Failure::usage("--batches: expected a line with an array of outcomes, in the order of the batch")
+    })?;
+    Ok((0..batch.len()).map(|at| said.get(at).map(|s| outcome(s, machine, key))).collect())
+}

@@ -1,0 +1,246 @@
+//! How long a kernel would take on its target, from what the simulator counted.
+//!
+//! In: a kernel, its [`Report`], the blocks of its grid, and a [`Target`] that says how fast it is. Out: an [`Estimate`].
+//!
+//! ```text
+//! estimate for sm_90a, not measured: 2.5 us, bound by memory
+//!   memory 2.5 us (8.4 MB), L2 1.3 us (8.4 MB), latency 1.0 us, issue 540 ns, arithmetic 210 ns
+//!   1024 blocks, 8 at once on each of 132 multiprocessors (no more threads), 97 % busy
+//! ```
+//!
+//! A roofline, as `tile/cost.rs` draws it from the schedule alone: the parts of the machine work side by side, and the slowest
+//! says how long all take. Memory delivers each sector once. Multiprocessors take the same time for each block, and wait for the
+//! one that has most. Blocks that were not run are taken to be like those that were.
+
+use std::fmt;
+
+use super::instruction::{Instruction, statements};
+use super::report::{Report, Row};
+use crate::kernel::ir::{Kernel, Stmt, WARP};
+use crate::loops::matrix::{COLS, ROWS};
+use crate::tile::cost::{self, L2, OTHER_REGISTERS};
+use crate::tile::target::{Gpu, Target};
+
+/// Warps that a multiprocessor issues statements of in one cycle.
+const SCHEDULERS: f64 = 4.0;
+/// Cycles until a warp's next statement can use what the last one computed.
+const DEPENDENT: f64 = 4.0;
+/// Cycles that a request to global memory takes, and how many of a warp are under way.
+const LATENCY: f64 = 600.0;
+const OUTSTANDING: f64 = 4.0;
+/// Cycles that a barrier of a block takes.
+const BARRIER: f64 = 30.0;
+/// Bytes that one multiprocessor takes from L2 in a cycle.
+const PORT: f64 = 64.0;
+/// Registers of a thread.
+const MOST_REGISTERS: u64 = 255;
+
+/// Something that takes its time.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Part {
+    /// `memory`, `L2`, `shared memory`.
+    pub name: &'static str,
+    pub seconds: f64,
+    /// Of memory and L2.
+    pub bytes: Option<f64>,
+}
+
+/// How long a kernel would take on a target, without its launch.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Estimate {
+    pub target: &'static str,
+    /// Those that take any time; the slowest decides.
+    pub parts: Vec<Part>,
+    /// Of the grid, and those that were run and counted.
+    pub blocks: u64,
+    pub counted: u64,
+    pub multiprocessors: u64,
+    /// Blocks that a multiprocessor has at once, and what keeps more out.
+    pub together: u64,
+    pub limit: &'static str,
+    /// How often the multiprocessors fill with blocks.
+    pub waves: u64,
+    /// Of the multiprocessors' time, the part that blocks fill.
+    pub busy: f64,
+}
+
+impl Estimate {
+    /// `None` where nothing ran, or where the target says nothing of its speed.
+    pub fn of(kernel: &Kernel, report: &Report, blocks: u64, target: &Target) -> Option<Estimate> {
+        let gpu = target.gpu?;
+        if report.blocks == 0 || report.total.executions == 0 {
+            return None;
+        }
+        let blocks = blocks.max(report.blocks);
+        let multiprocessors = u64::from(target.axes.workers.max(1));
+        let threads = u64::from(report.threads);
+        let registers = (kernel.scratch.div_ceil(4) + OTHER_REGISTERS).min(MOST_REGISTERS);
+        let (together, limit) = cost::room(target, &gpu, threads, registers, report.shared_bytes);
+        let mut estimate = Estimate {
+            target: target.name,
+            parts: vec![],
+            blocks,
+            counted: report.blocks,
+            multiprocessors,
+            together,
+            limit,
+            waves: blocks.div_ceil(multiprocessors.saturating_mul(together)),
+            busy: cost::busy(blocks, multiprocessors),
+        };
+        estimate.parts = estimate.parts(kernel, report, &gpu);
+        estimate.parts.retain(|p| p.seconds > 0.0);
+        Some(estimate)
+    }
+
+    fn parts(&self, kernel: &Kernel, r: &Report, gpu: &Gpu) -> Vec<Part> {
+        let scale = self.blocks as f64 / self.counted as f64;
+        let all = self.multiprocessors as f64;
+        // Those that have a block, and the warps that each of them has.
+        let active = self.blocks.min(self.multiprocessors) as f64;
+        let resident = self.blocks.div_ceil(self.multiprocessors).min(self.together);
+        let warps = (resident * u64::from(r.threads).div_ceil(u64::from(WARP))) as f64;
+        // Of work that multiprocessors do, so much of each in a cycle.
+        let spread = |work: f64, rate: f64| work * scale / (rate * gpu.clock * all * self.busy);
+
+        let sector = 32.0;
+        let moved = r.total.global.taken as f64 * sector * scale;
+        let arrays = (r.touched as f64 * sector * scale).min(moved);
+        let requests = r.total.global.requests as f64;
+        let flight = warps * OUTSTANDING * ratio(r.total.global.taken as f64 * sector, requests) / LATENCY;
+        let first = if requests > 0.0 { self.waves as f64 * LATENCY / gpu.clock } else { 0.0 };
+        let arithmetic = r.instructions().get(&Instruction::Arithmetic).copied().unwrap_or(0) as f64;
+        let wavefronts = r.total.shared.taken as f64;
+        let issued = issued(kernel, r) / f64::from(WARP);
+        let barriers = r.barriers as f64 / self.counted as f64 * self.waves as f64;
+        let bytes = |name, seconds, bytes| Part { name, seconds, bytes: Some(bytes) };
+        let part = |name, seconds| Part { name, seconds, bytes: None };
+        vec![
+            bytes("memory", arrays / gpu.bandwidth, arrays),
+            bytes("L2", moved / (L2 * gpu.bandwidth).min(PORT * gpu.clock * active), moved),
+            part("latency", ratio(moved, flight * gpu.clock * active).max(first)),
+            part("issue", spread(issued, SCHEDULERS.min(warps / DEPENDENT))),
+            part("arithmetic", 2.0 * arithmetic * scale / (gpu.peak * self.busy)),
+            part("matrix unit", products(kernel, r) * scale / (gpu.products * self.busy)),
+            part("shared memory", spread(wavefronts, 1.0)),
+            part("barriers", barriers * BARRIER / gpu.clock),
+        ]
+    }
+
+    /// What the kernel takes.
+    pub fn seconds(&self) -> f64 {
+        self.parts.iter().map(|p| p.seconds).fold(0.0, f64::max)
+    }
+
+    /// The part that takes longest.
+    pub fn bound(&self) -> &'static str {
+        self.parts.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds)).map_or("nothing", |p| p.name)
+    }
+}
+
+/// Statements of threads that take a cycle of their own: what is in registers and the tests of unrolled loops do not.
+fn issued(kernel: &Kernel, report: &Report) -> f64 {
+    let mut free = vec![];
+    statements(&kernel.body, &mut |stmt| free.push(matches!(stmt, Stmt::For { unroll: 1.., .. })));
+    let counts = |row: &&Row| row.kind != Instruction::Local && free.get(row.statement.number as usize) != Some(&true);
+    report.rows.iter().filter(counts).map(|row| row.counts.executions as f64).sum()
+}
+
+fn ratio(a: f64, b: f64) -> f64 {
+    if b > 0.0 { a / b } else { 0.0 }
+}
+
+/// Operations of the matrix unit, those on elements of other sizes as many as take the time of those on two bytes.
+fn products(kernel: &Kernel, report: &Report) -> f64 {
+    let mut each = vec![];
+    statements(&kernel.body, &mut |stmt| {
+        each.push(match stmt {
+            Stmt::Mma { of: [a, _], .. } => {
+                (2 * ROWS * COLS * u64::from(a.terms())) as f64 * f64::from(a.bytes()) / 2.0 / f64::from(WARP)
+            }
+            _ => 0.0,
+        });
+    });
+    let of = |number: u32| each.get(number as usize).copied().unwrap_or(0.0);
+    report.rows.iter().map(|row| of(row.statement.number) * row.counts.executions as f64).sum()
+}
+
+impl fmt::Display for Estimate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (target, time, bound) = (self.target, cost::time(self.seconds()), self.bound());
+        writeln!(f, "estimate for {target}, not measured: {time}, bound by {bound}")?;
+        let one = |p: &Part| {
+            let bytes = p.bytes.map_or(String::new(), |b| format!(" ({})", cost::bytes(b)));
+            format!("{} {}{bytes}", p.name, cost::time(p.seconds))
+        };
+        writeln!(f, "  {}", self.parts.iter().map(one).collect::<Vec<_>>().join(", "))?;
+        let blocks = if self.blocks == 1 { "1 block".to_string() } else { format!("{} blocks", self.blocks) };
+        write!(f, "  {blocks}, {} at once on each of {} multiprocessors", self.together, self.multiprocessors)?;
+        writeln!(f, " (no more {}), {:.0} % busy", self.limit, 100.0 * self.busy)?;
+        if self.counted < self.blocks {
+            let counted = if self.counted == 1 { "1 block".to_string() } else { format!("{} blocks", self.counted) };
+            writeln!(f, "  from {counted}: the others are taken to be alike, and to share nothing in memory")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::parse::parse;
+
+    use super::super::{Requests, Statement};
+
+    const COPY: &str = "kernel copy(a: ptr<f32>, o: ptr<f32>) threads 256 scratch 0 shared 0 {\n  x: f32 = load a[tx]\n  store o[tx] = x\n}\n";
+
+    /// Of blocks that each move so many bytes by statements of all their threads.
+    fn report(kernel: &Kernel, blocks: u64, bytes: u64) -> Report {
+        let mut r = Report::empty(kernel, &Default::default());
+        let sectors = blocks * bytes / 32;
+        (r.blocks, r.touched, r.total.executions) = (blocks, sectors, blocks * 256);
+        r.total.global = Requests { requests: sectors / 16, bytes: 0, taken: sectors, least: sectors };
+        let statement = Statement { number: 0, line: 1, text: String::new(), from: None };
+        r.rows.push(Row { statement, kind: Instruction::GlobalLoad, counts: r.total });
+        r
+    }
+
+    fn estimate(blocks: u64, bytes: u64, of: u64) -> Estimate {
+        let kernel = parse(COPY).unwrap();
+        Estimate::of(&kernel, &report(&kernel, blocks, bytes), of, &Target::named("sm_90a").unwrap()).unwrap()
+    }
+
+    #[test]
+    fn twice_the_bytes_take_twice_the_time() {
+        let (one, two) = (estimate(1056, 1 << 16, 1056), estimate(1056, 1 << 17, 1056));
+        assert_eq!((one.bound(), two.bound()), ("memory", "memory"));
+        assert!((two.seconds() / one.seconds() - 2.0).abs() < 1e-9, "{one}{two}");
+    }
+
+    #[test]
+    fn a_sample_is_scaled_to_the_grid() {
+        let (all, sample) = (estimate(1056, 1 << 16, 1056), estimate(8, 1 << 16, 1056));
+        assert!((all.seconds() / sample.seconds() - 1.0).abs() < 1e-9, "{all}{sample}");
+        assert!(sample.to_string().contains("from 8 blocks") && !all.to_string().contains("from"), "{sample}");
+    }
+
+    #[test]
+    fn multiprocessors_without_a_block_do_not_help() {
+        // The same work for each block: one block takes as long as one for each multiprocessor, and one more takes longer.
+        let (one, all, more) = (estimate(1, 1 << 12, 1), estimate(132, 1 << 12, 132), estimate(133, 1 << 12, 133));
+        let issue = |e: &Estimate| e.parts.iter().find(|p| p.name == "issue").unwrap().seconds;
+        assert!((issue(&one) - issue(&all)).abs() < 1e-15 && one.seconds() <= all.seconds(), "{one}{all}");
+        assert!(more.busy < 0.6 && more.seconds() >= all.seconds(), "{all}{more}");
+        // The same bytes from fewer blocks come no faster.
+        let few = estimate(33, 1 << 18, 33);
+        let many = estimate(132, 1 << 16, 132);
+        assert!(few.seconds() >= many.seconds(), "{few}{many}");
+    }
+
+    #[test]
+    fn what_does_not_run_is_not_estimated() {
+        let kernel = parse(COPY).unwrap();
+        let target = Target::named("sm_80").unwrap();
+        assert_eq!(Estimate::of(&kernel, &report(&kernel, 0, 0), 4, &target), None);
+        assert_eq!(Estimate::of(&kernel, &report(&kernel, 4, 4096), 4, &Target::cpu()), None);
+    }
+}
