@@ -196,7 +196,7 @@ pub struct TuneArgs {
     pub kernel: KernelArgs,
     #[command(flatten)]
     pub launch: LaunchArgs,
-    /// Where candidates run: `cpu`, by the clock; `sim`, by what the simulator counts and estimates for --target.
+    /// Where candidates run: `cpu` and `cuda`, by the clock; `sim`, by what the simulator counts and estimates for --target.
     #[arg(long)]
     pub device: Option<Device>,
     /// Seconds to search for.

@@ -17,7 +17,7 @@ use std::fmt;
 use super::instruction::{Instruction, statements};
 use super::report::{Report, Row};
 use crate::kernel::ir::{Kernel, Stmt, WARP};
-use crate::loops::matrix::{COLS, ROWS};
+use crate::loops::matrix::{COLS, Operand, ROWS};
 use crate::tile::cost::{self, L2, OTHER_REGISTERS};
 use crate::tile::target::{Gpu, Target};
 
@@ -120,7 +120,7 @@ impl Estimate {
             part("latency", ratio(moved, flight * gpu.clock * active).max(first)),
             part("issue", spread(issued, SCHEDULERS.min(warps / DEPENDENT))),
             part("arithmetic", 2.0 * arithmetic * scale / (gpu.peak * self.busy)),
-            part("matrix unit", products(kernel, r) * scale / (gpu.products * self.busy)),
+            part("matrix unit", products(kernel, r, gpu) * scale / self.busy),
             part("shared memory", spread(wavefronts, 1.0)),
             part("barriers", barriers * BARRIER / gpu.clock),
         ]
@@ -149,13 +149,21 @@ fn ratio(a: f64, b: f64) -> f64 {
     if b > 0.0 { a / b } else { 0.0 }
 }
 
-/// Operations of the matrix unit, those on elements of other sizes as many as take the time of those on two bytes.
-fn products(kernel: &Kernel, report: &Report) -> f64 {
+/// Seconds of the whole matrix unit for all products; the time of an operation follows the bytes of its operands.
+fn products(kernel: &Kernel, report: &Report, gpu: &Gpu) -> f64 {
+    let (warp, group) = (f64::from(WARP), 4.0 * f64::from(WARP));
+    let time = |rows: u64, cols: u64, of: Operand, threads: f64, rate: f64| {
+        let operations = (2 * rows * cols * u64::from(of.terms())) as f64;
+        ratio(operations / threads * f64::from(of.bytes()) / 2.0, rate)
+    };
     let mut each = vec![];
     statements(&kernel.body, &mut |stmt| {
         each.push(match stmt {
-            Stmt::Mma { of: [a, _], .. } => {
-                (2 * ROWS * COLS * u64::from(a.terms())) as f64 * f64::from(a.bytes()) / 2.0 / f64::from(WARP)
+            Stmt::Mma { of: [a, _], .. } => time(ROWS, COLS, *a, warp, gpu.products),
+            // Each thread has half of its 64 rows' columns.
+            Stmt::Wgmma { acc, of, .. } => {
+                let cols = kernel.slots.get(*acc).map_or(0, |s| 2 * s.len);
+                time(64, cols, *of, group, gpu.grouped)
             }
             _ => 0.0,
         });
