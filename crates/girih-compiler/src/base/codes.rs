@@ -73,9 +73,9 @@ codes! {
     NoCompiler = "E0502", "No C compiler was found.";
     File = "E0503", "A file cannot be read, written or understood.";
     NotLoadable = "E0504", "A compiled kernel cannot be loaded.";
+    CacheUnusable = "W0505", "The cache of compiled kernels cannot be used.";
     NoDevice = "E0506", "There is no driver or no GPU to run on.";
     DeviceFailed = "E0507", "The driver or the GPU failed.";
-    CacheUnusable = "W0505", "The cache of compiled kernels cannot be used.";
 
     // 06: what ends a run, or would end every run
     AssertFailed = "E0601", "An assertion of the kernel failed.";
