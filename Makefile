@@ -87,6 +87,7 @@ models: build .venv/ready
 	.venv/bin/python tests/models.py $(GIRIH)
 	for target in sm_80 sm_90a sm_100a sm_120; do \
 		GIRIH_TARGET=$$target .venv/bin/python tests/models.py $(GIRIH) --device sim || exit 1; done
+	.venv/bin/python tests/models.py $(GIRIH) --device sim --filter llama --knob tf32=1
 
 # The reader and writer of bytecode against NVIDIA's tools, on the corpus and on what cuda-tile compiles.
 bytecode: build .venv/ready

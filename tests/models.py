@@ -336,8 +336,8 @@ def scaled(got, want):
     return float(error / scale) if scale else float(error)
 
 
-def girih(binary, device, path, run, outputs, folder):
-    command = [binary, "run", path, "--device", device]
+def girih(binary, device, path, run, outputs, folder, knobs):
+    command = [binary, "run", path, "--device", device, *(word for k in knobs for word in ("--knob", k))]
     for name, array in run.items():
         file = os.path.join(folder, f"{name}.npy")
         np.save(file, array)
@@ -355,7 +355,9 @@ def main():
     parser.add_argument("binary")
     parser.add_argument("--device", default="cpu", choices=["cpu", "eval", "sim"])
     parser.add_argument("--filter", default="")
+    parser.add_argument("--knob", action="append", default=[])
     args = parser.parse_args()
+    eps = 2**-11 if "tf32=1" in args.knob else EPS
     warnings.simplefilter("ignore")
     failed = 0
     for name, build in MODELS.items():
@@ -377,13 +379,13 @@ def main():
             for number, run in enumerate(runs):
                 wide = {n: a.astype(np.float64) if a.dtype == np.float32 and not classical else a for n, a in run.items()}
                 want, near = double.run(None, wide), single.run(None, run)
-                got, trouble = girih(args.binary, args.device, path, run, outputs, folder)
+                got, trouble = girih(args.binary, args.device, path, run, outputs, folder, args.knob)
                 shape = ", ".join(f"{n} {list(a.shape)}" for n, a in list(run.items())[:2])
                 if got is None:
                     failed += 1
                     print(f"FAILED {name} ({shape}): {trouble}")
                     continue
-                least = float(np.sqrt(longest)) * EPS
+                least = float(np.sqrt(longest)) * eps
                 worst = max((scaled(g, w), 4 * max(scaled(n, w), least)) for g, w, n in zip(got, want, near))
                 wrong = [o for o, g, w, n in zip(outputs, got, want, near) if scaled(g, w) > 4 * max(scaled(n, w), least)]
                 integers = [o for o, g, w in zip(outputs, got, want) if w.dtype.kind == "i" and not np.array_equal(g, w)]

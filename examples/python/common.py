@@ -7,12 +7,14 @@ import time
 import numpy as np
 
 
-def arguments(description):
-    """`--device`, `--small`, `--time`."""
+def arguments(description, also=()):
+    """`--device`, `--small`, `--time`, and what a script has besides: pairs of a name and argparse's words for it."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
-    parser.add_argument("--device", choices=["cpu", "eval", "sim"], default="cpu", help="where the kernels run")
+    parser.add_argument("--device", choices=["cpu", "eval", "sim", "cuda"], default="cpu", help="where the kernels run")
     parser.add_argument("--small", action="store_true", help="small arrays; the default on eval and sim")
     parser.add_argument("--time", action="store_true", help="compare the time with NumPy's")
+    for name, words in also:
+        parser.add_argument(name, **words)
     options = parser.parse_args()
     options.small |= options.device != "cpu"
     return options

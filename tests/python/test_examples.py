@@ -28,6 +28,13 @@ def test_simulated(script):
     assert "ok" in done.stdout and "WRONG" not in done.stdout
 
 
+def test_training_on_the_matrix_unit():
+    """Ten steps with products in tf32, which the simulated GPU multiplies on its matrix unit."""
+    command = [sys.executable, str(FOLDER / "tiny_gpt.py"), "--device", "sim", "--precision", "tf32", "--steps", "10"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0 and "after 10 steps" in done.stdout, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("device", ["cpu", "eval"])
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_results(script, device):
