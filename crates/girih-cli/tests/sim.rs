@@ -287,3 +287,68 @@ fn an_estimate_says_what_bounds_a_kernel() {
     expect(&lab.girih(&["sim", &add, "--seed", "0", "--html", &page]), 0, "");
     assert!(std::fs::read_to_string(&page).unwrap().contains("estimate for sm_90a"));
 }
+
+/// Each thread stores what another one has put into shared memory.
+const BY_HAND: &str = "# launch: grid=2 x=randn:f32[64] y=zeros:f32[64]
+kernel reversed(x: ptr<f32>, y: ptr<f32>) threads 64 scratch 0 shared 256 {
+  shared s: f32[64] at 0
+  v: f32 = load x[tx]
+  store s[tx] = v
+  barrier
+  w: f32 = load s[63 - tx]
+  if bx < 1 {
+    store y[tx] = w
+  }
+}
+";
+
+#[test]
+fn kernel_ir_by_hand() {
+    let lab = Lab::new("sim-by-hand");
+    let clean = lab.file("clean.kir", BY_HAND);
+    let o = lab.girih(&["sim", &clean, "--max-bank-conflicts", "1"]);
+    expect(&o, 0, "");
+    assert!(out(&o).starts_with("reversed: 2 blocks of 64 threads"), "{}", out(&o));
+    let racy = lab.file("racy.kernel", &BY_HAND.replace("  barrier\n", ""));
+    let o = lab.girih(&["sim", &racy]);
+    expect(&o, 3, "");
+    assert!(out(&o).contains("read-after-write") || out(&o).contains("write-after-read"), "{}", out(&o));
+    for (from, to, message) in [
+        ("kernel reversed", "colonel reversed", "expected `kernel`, found `colonel`"),
+        ("load s[", "load q[", "expected a slot or an address, found `q`"),
+        ("threads 64", "threads 2000", "2000"),
+        ("x=randn:f32[64] ", "", "no value is given for x: ptr<f32>"),
+        ("x=randn:f32[64]", "x=randn:f16[64]", "`x`"),
+        ("x=randn", "z=randn", "`z`"),
+        ("store y[tx] = w", "store y[tx] = v2", "v2"),
+    ] {
+        let file = lab.file("wrong.kir", &BY_HAND.replace(from, to));
+        let o = lab.girih(&["sim", &file]);
+        expect(&o, 1, message);
+        assert!(err(&o).contains(message), "{from}: {}", err(&o));
+    }
+    // What is printed is read: the kernel of a model, by its arguments' names.
+    let o = lab.girih(&[
+        "compile",
+        "-c",
+        "torch.softmax(x, -1)",
+        "--arg",
+        "x=randn:f32[4x300]",
+        "--target",
+        "sm_80",
+        "--ir",
+        "kernel",
+    ]);
+    let printed = lab.file("printed.kir", &out(&o));
+    let o = lab.girih(&[
+        "sim",
+        &printed,
+        "--arg",
+        "x=randn:f32[4x300]",
+        "--arg",
+        "softmax=zeros:f32[4x300]",
+        "--target",
+        "sm_80",
+    ]);
+    expect(&o, 0, "");
+}

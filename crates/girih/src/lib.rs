@@ -84,6 +84,8 @@ pub use girih_compiler::pipeline::Stage;
 pub use girih_compiler::kernel::sim;
 pub use launch::prepared::{Compiled, Prepared, Report};
 pub use launch::simulate::Simulated;
+#[doc(hidden)]
+pub use launch::simulate::by_hand;
 pub use memory::args::{Arg, Param, ParamKind, RawArgs, Reached};
 pub use memory::buffer::{Buffer, Element, Fill};
 pub use memory::npy;

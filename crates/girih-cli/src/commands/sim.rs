@@ -1,6 +1,7 @@
-//! `girih sim`: a program or a model on the simulator of a GPU, under several schedules of its threads, and the report.
+//! `girih sim`: a program, a model or Kernel IR by hand on the simulator of a GPU, under several schedules of its threads, and
+//! the report.
 //!
-//! In: what `girih run` takes. Out: for each kernel what the simulator found and what its statements cost, for people or as
+//! In: what `girih run` takes, or a file of Kernel IR. Out: for each kernel what the simulator found and what its statements cost, for people or as
 //! JSON. What later schedules find that earlier ones did not is told after that; the counts are those of the first.
 //!
 //! Exit codes: 3 where anything was found or a run was stopped, 1 where a budget was exceeded.
@@ -19,6 +20,7 @@ use crate::failure::Failure;
 use crate::render::Source;
 use crate::{columns, source};
 
+mod by_hand;
 mod page;
 
 /// What was seen of a kernel in one run, with the line of its CUDA for each row and for each finding.
@@ -52,15 +54,24 @@ pub fn run(args: &SimArgs) -> Result<(), Failure> {
     let count = args.schedules.unwrap_or(if args.seed.is_some() { 1 } else { all });
     let schedules = first..first.saturating_add(count);
 
-    let program = match &given {
-        Some(_) => None,
-        None => Some(source::program(source::file(&args.kernel)?)?),
+    let by_hand = match (&given, &args.kernel.file) {
+        (None, Some(file)) if by_hand::is_one(file) => Some(by_hand::read(file)?),
+        _ => None,
+    };
+    let program = match (&given, &by_hand) {
+        (None, None) => Some(source::program(source::file(&args.kernel)?)?),
+        _ => None,
     };
 
-    let once = |seed: u64, knobs: &[(String, i64)]| match (&given, &program) {
-        (Some(given), _) => of_model(args, given, seed, knobs),
-        (None, Some((source, program))) => of_program(args, source, program, seed, knobs),
-        (None, None) => Err(Failure::usage("name a file")),
+    let once = |seed: u64, knobs: &[(String, i64)]| match (&given, &program, &by_hand) {
+        (Some(given), _, _) => of_model(args, given, seed, knobs),
+        (None, Some((source, program)), _) => of_program(args, source, program, seed, knobs),
+        (None, None, Some(by_hand)) => {
+            let (options, gathered) = options(args, seed, knobs)?;
+            let ended = by_hand.run(args, &options)?;
+            Ok(outcome(&gathered, ended, &by_hand.source))
+        }
+        (None, None, None) => Err(Failure::usage("name a file")),
     };
     let (mut told, mut failed, mut over) = (Told::default(), false, vec![]);
     let mut as_json = vec![];

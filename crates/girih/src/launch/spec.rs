@@ -143,13 +143,15 @@ pub struct LaunchComment {
     pub args: Vec<(String, ArgSpec)>,
 }
 
-/// The launch comments of a tile program: lines `// launch: grid=4,4 A=randn:f16[512x512] ...`, each of which may
+/// The launch comments of a tile program, or of Kernel IR with `#` in place of `//`: lines
+/// `// launch: grid=4,4 A=randn:f16[512x512] ...`, each of which may
 /// name its entry with `entry=NAME`.
 pub fn launch_comments(text: &str) -> Result<Vec<LaunchComment>, String> {
     let mut found = Vec::new();
     for (number, line) in text.lines().enumerate() {
-        let Some(launch) = line.trim_start().strip_prefix("//").and_then(|l| l.trim_start().strip_prefix("launch:"))
-        else {
+        let line = line.trim_start();
+        let comment = line.strip_prefix("//").or_else(|| line.strip_prefix('#'));
+        let Some(launch) = comment.and_then(|l| l.trim_start().strip_prefix("launch:")) else {
             continue;
         };
         let mut comment = LaunchComment::default();
