@@ -13,6 +13,8 @@ candidate whose worker dies is tried once more.
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -30,8 +32,14 @@ Batch = Callable[[Sequence[str]], list[dict[str, Any]]]
 
 
 def command() -> str:
-    """The command `girih`, as a checkout has built it or the package brings it."""
-    return str(_library.find("girih"))
+    """The command `girih`, as a checkout has built it or the package has installed it beside Python."""
+    beside = shutil.which("girih", path=os.path.dirname(sys.executable)) or shutil.which("girih")
+    try:
+        return str(_library.find("girih"))
+    except FileNotFoundError:
+        if beside is None:
+            raise
+        return beside
 
 
 def evaluate(arguments: Sequence[str], candidate: str) -> dict[str, Any]:

@@ -127,7 +127,7 @@ fn models_become_the_instructions_meant() {
         ),
         (
             "torch.nn.Linear(512, 1024).bfloat16()(torch.randn(256, 512).bfloat16())",
-            "COPY WARPS|LDSM.16.M88.4 HMMA.16816.F32.BF16|HGMMA.64x64x16.F32.BF16|",
+            "COPY WARPS|LDSM.16.M88.4 HMMA.16816.F32.BF16|HGMMA.64x128x16.F32.BF16|",
         ),
         ("torch.nn.functional.gelu(torch.randn(4096, 4096))", "LDG.E.128 STG.E.128"),
         ("torch.nn.RMSNorm(2048)(torch.randn(32, 2048))", "SHFL.BFLY LDG.E.128 STG.E.128"),
