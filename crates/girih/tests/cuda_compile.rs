@@ -12,11 +12,12 @@ mod scalar_cases;
 
 use std::path::{Path, PathBuf};
 
-use girih::cuda::{Error, Places, TARGETS, Toolchain, explain, occupancy};
+use girih::cuda::{Error, Places, TARGETS, Toolchain, explain, image, occupancy};
 use girih_compiler::emit::cuda::emit;
 use girih_compiler::kernel::ir::Kernel;
 use girih_compiler::kernel::legalise::{Options, legalise};
 use girih_compiler::kernel::{parse::parse, verify::verify};
+use girih_compiler::pipeline::Lowered;
 use girih_compiler::tile::target::Target;
 use scalar_cases::{cases, kernel};
 
@@ -261,5 +262,30 @@ fn resources_of_programs_and_models() {
         let model = Model::from_expression("torch.sum(torch.randn(5, 777), dim=1)", &[]).expect("a model");
         let text = model.with_options(options).resources().unwrap_or_else(|e| panic!("{e}"));
         assert!(text.contains("k_sum for ") && text.contains("1024 bytes a block"), "{text}");
+    }
+}
+
+/// What the stand-in for a driver reads behind machine code, of which nobody tells it the length.
+#[test]
+#[ignore = "needs NVRTC: `make cuda`"]
+fn images_are_read_behind_their_machine_code() {
+    let tools = toolchain();
+    for target in TARGETS {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cuda/copy.kernel");
+        let kernel = parse(&std::fs::read_to_string(&file).expect("it is read")).expect("it is a kernel");
+        let object = compiled(&tools, &[&kernel], target);
+        let unit = emit(&[&kernel], &Target::named(target).expect("a target")).expect("it is emitted");
+        let lowered = Lowered { kernel, loops: Default::default(), tile: Default::default() };
+        let written = image::write(&object.cubin, &unit, &[&lowered], target);
+        let bytes = |at: u64, n: usize| written.get(at as usize..at as usize + n).map(<[u8]>::to_vec);
+        let (of, kernels) = image::read(&bytes).expect("it is an image");
+        assert_eq!((of.as_str(), kernels.len()), (target, 1));
+        assert_eq!(kernels[0].kernel, lowered.kernel);
+        // Machine code alone is somebody else's.
+        let alone = |at: u64, n: usize| {
+            let end = at as usize + n;
+            (end <= object.cubin.len()).then(|| object.cubin[at as usize..end].to_vec())
+        };
+        assert!(image::read(&alone).is_err());
     }
 }

@@ -85,7 +85,7 @@ def girih(module: torch.fx.GraphModule, inputs, *, options: dict[str, Any] | Non
     """Compiles a graph that Dynamo captured; `torch.compile(model, backend="girih")` calls it.
 
     Args:
-        options: `threads`, `device` ("cpu", "eval" or "sim"), `target`, `cache` (False: compile anew), `check`.
+        options: `threads`, `device` ("cpu", "eval", "sim" or "cuda"), `target`, `cache` (False: compile anew), `check`.
     """
     from torch._dynamo.backends.common import aot_autograd
 

@@ -104,7 +104,7 @@ fn elf_length(bytes: &Bytes<'_>) -> Option<u64> {
     let (programs, sections) = (long(bytes, 0x20)?, long(bytes, 0x28)?);
     let [program, count, section, entries] = [0x36, 0x38, 0x3a, 0x3c].map(|at| word(bytes, at));
     let (section, entries) = (section?, entries?);
-    let mut end = (programs + program? * count?).max(sections + section * entries);
+    let mut end = programs.checked_add(program? * count?)?.max(sections.checked_add(section * entries)?);
     for n in 0..entries {
         let at = sections + n * section;
         let kind = long(bytes, at)? >> 32;
@@ -114,4 +114,63 @@ fn elf_length(bytes: &Bytes<'_>) -> Option<u64> {
         }
     }
     (end <= MOST).then_some(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use girih_compiler::emit::cuda::emit;
+    use girih_compiler::tile::target::Target;
+
+    const COPY: &str = "kernel copy(x: ptr<f32>, y: ptr<f32>) threads 64 scratch 0 shared 0 {
+  v: f32 = load x[tx]
+  store y[tx] = v
+}
+";
+
+    fn of(bytes: &[u8]) -> Result<(String, Vec<Described>), String> {
+        read(&|at, n| {
+            let at = usize::try_from(at).ok()?;
+            bytes.get(at..at.checked_add(n)?).map(<[u8]>::to_vec)
+        })
+    }
+
+    /// An ELF file with one section, whose table stands before what the section holds.
+    fn elf() -> Vec<u8> {
+        let mut out = vec![0; 64 + 64 + 40];
+        out[..4].copy_from_slice(b"\x7fELF");
+        out[0x28..0x30].copy_from_slice(&64u64.to_le_bytes());
+        out[0x3a..0x3e].copy_from_slice(&[64, 0, 1, 0]);
+        out[64 + 4] = 1;
+        out[64 + 24..64 + 32].copy_from_slice(&128u64.to_le_bytes());
+        out[64 + 32..64 + 40].copy_from_slice(&40u64.to_le_bytes());
+        out
+    }
+
+    #[test]
+    fn what_is_cut_off_or_not_ours_is_refused() {
+        let kernel = kernel::parse::parse(COPY).unwrap();
+        let unit = emit(&[&kernel], &Target::named("sm_80").unwrap()).unwrap_or_else(|r| panic!("{}", r.message));
+        let lowered = Lowered { kernel, loops: Default::default(), tile: Default::default() };
+        for code in [vec![], elf()] {
+            let image = write(&code, &unit, &[&lowered], "sm_80");
+            let (target, kernels) = of(&image).unwrap();
+            assert_eq!((target.as_str(), kernels[0].entry.as_str()), ("sm_80", "copy_kernel"));
+            assert_eq!(kernels[0].kernel, lowered.kernel);
+            for n in 0..image.len() {
+                assert!(of(&image[..n]).is_err(), "{n} of {} bytes", image.len());
+            }
+            for at in code.len()..image.len() {
+                let mut damaged = image.clone();
+                damaged[at] = damaged[at].wrapping_add(0x81);
+                let _ = of(&damaged);
+            }
+        }
+        assert_eq!(of(&elf()).unwrap_err(), "Girih did not make it");
+        for at in 0..elf().len() {
+            let mut damaged = elf();
+            damaged[at] = 0xff;
+            assert!(of(&damaged).is_err());
+        }
+    }
 }
