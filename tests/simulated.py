@@ -73,6 +73,11 @@ MODELS = [
     "torch.randn(1, 2, 16, 8), torch.randn(1, 2, 16, 8), torch.randn(1, 2, 16, 8))",
     "torch.nn.functional.scaled_dot_product_attention("
     "torch.randn(1, 2, 9, 8), torch.randn(1, 2, 9, 8), torch.randn(1, 2, 9, 8), is_causal=True)",
+    # Rows of which shared memory does not hold 64, and numbers of which a thread moves two at once.
+    "torch.nn.functional.scaled_dot_product_attention("
+    "torch.randn(1, 1, 70, 128), torch.randn(1, 1, 70, 128), torch.randn(1, 1, 70, 128), is_causal=True)",
+    "torch.nn.functional.scaled_dot_product_attention(torch.randn(1, 1, 40, 64).double(), "
+    "torch.randn(1, 1, 40, 64).double(), torch.randn(1, 1, 40, 64).double())",
     # On the matrix unit, with rows in registers.
     "torch.nn.functional.scaled_dot_product_attention(torch.randn(1, 2, 100, 32, dtype=torch.float16), "
     "torch.randn(1, 2, 150, 32, dtype=torch.float16), torch.randn(1, 2, 150, 32, dtype=torch.float16))",

@@ -285,8 +285,10 @@ impl Tile {
         back: bool,
     ) -> Vec<Stmt> {
         let Buf { ty, name, .. } = kernel.bufs[self.acc].clone();
+        // A thread moves at most 16 bytes at once.
+        let vector = self.cols.together * kernel.bufs[self.acc].element_bytes() <= 16;
         self.rows.slots(kernel, axes[0], &thread.row, false, &mut |kernel, r, row| {
-            self.cols.slots(kernel, axes[1], &thread.col, true, &mut |kernel, c, col| {
+            self.cols.slots(kernel, axes[1], &thread.col, vector, &mut |kernel, c, col| {
                 let dst = kernel.vals.push(Val { ty, name: name.clone() });
                 let (here, there) = ((registers, self.slot(thread, &r, &c)), (self.acc, vec![row.clone(), col]));
                 let ((from, idx), (to, at)) = if back { (here, there) } else { (there, here) };

@@ -10,10 +10,11 @@ use crate::num::op::{Predicate, Rounding};
 use crate::num::{DType, ScalarOp, convert};
 use crate::tile::Context;
 use crate::tile::edit;
+use crate::tile::matrix;
 use crate::tile::open::*;
 use crate::tile::reach::last_keys;
 use crate::tile::rules::axis_site;
-use crate::tile::target::{Capability, Target};
+use crate::tile::target::{Capability, MemoryKind, Target};
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "stream_rows",
@@ -35,7 +36,7 @@ for i in 0..128: free                            for ib in 0..2: free block(x)
 Rows and keys are so many that scores, keys and sums stay in the second cache; on a GPU at most 64 of both, so that scores and
 sums stay in registers.
 
-Refuses scores that are not a sum, and nests that hold other loops.
+Refuses scores that are not a sum, nests that hold other loops, and on a GPU rows of which shared memory does not hold sixteen.
 ",
     run,
 };
@@ -50,7 +51,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     cut_nests(p, log, &mut |kernel, s| {
         let Stmt::For(first) = s else { return None };
         let nest = StreamNest::of(first)?;
-        Some((axis_site(kernel, first.axis), nest.and_then(|nest| cut(kernel, &ctx.target, &nest))))
+        Some((axis_site(kernel, first.axis), nest.and_then(|nest| cut(kernel, ctx, &nest))))
     })
 }
 
@@ -126,16 +127,46 @@ impl<'a> StreamNest<'a> {
 }
 
 /// Rows of a block, and how many keys it takes at once.
-fn sizes(rows: Option<u64>, keys: Option<u64>, target: &Target) -> (u64, u64) {
+fn sizes(rows: Option<u64>, keys: Option<u64>, room: &Room<'_>) -> Option<(u64, u64)> {
+    let target = room.target;
     if target.has(Capability::Threads) {
-        // Four warps with the rows of one product each; scores and sums are in registers.
+        // Four warps with the rows of one product each; scores and sums are in registers where the matrix unit makes them.
         let of = |n: Option<u64>| n.map_or(64, |n| n.max(1).next_multiple_of(16).min(64));
-        return (of(rows), of(keys));
+        let smaller = |n: u64| (n / 2).next_multiple_of(16).min(n);
+        let (mut rows, mut keys) = (of(rows), of(keys));
+        while !room.holds(rows, keys) {
+            (rows, keys) = match (rows, keys) {
+                (16, 16) => return None,
+                (rows, keys) if keys >= rows => (rows, smaller(keys)),
+                (rows, keys) => (smaller(rows), keys),
+            };
+        }
+        return Some((rows, keys));
     }
     // The scores and the keys' block stay in the second cache with room to spare.
     let most = if target.cache(2) >= 1 << 20 { 128 } else { 64 };
     let rows = rows.map_or(32, |m| m.max(1).next_multiple_of(8).min(64));
-    (rows, keys.map_or(most, |k| k.max(1).next_multiple_of(16).min(most)))
+    Some((rows, keys.map_or(most, |k| k.max(1).next_multiple_of(16).min(most))))
+}
+
+/// What a block's tiles have to fit into.
+struct Room<'a> {
+    target: &'a Target,
+    /// Elements of a row of queries and keys, and of values.
+    deep: u64,
+    width: u64,
+    /// Bytes of an element of these, and of a score and a sum; 0 where they are in registers.
+    operand: u64,
+    sum: u64,
+}
+
+impl Room<'_> {
+    /// Whether shared memory holds the tiles of so many rows and keys, with a fifth of it to spare for longer rows.
+    fn holds(&self, rows: u64, keys: u64) -> bool {
+        let operands = ((rows + keys) * self.deep + keys * self.width) * self.operand;
+        let sums = rows * (keys + self.width) * self.sum;
+        operands + sums <= self.target.bytes_of(MemoryKind::Shared) / 5 * 4
+    }
 }
 
 /// Where a nest is cut.
@@ -169,7 +200,7 @@ impl Cuts {
     }
 }
 
-fn cut(kernel: &mut Kernel, target: &Target, nest: &StreamNest<'_>) -> Result<Stmt, String> {
+fn cut(kernel: &mut Kernel, ctx: &Context, nest: &StreamNest<'_>) -> Result<Stmt, String> {
     let mut facts = kernel.facts();
     let (roles, sum) = (nest.roles, &nest.sum);
     check_bounds(&nest.free)?;
@@ -185,7 +216,20 @@ fn cut(kernel: &mut Kernel, target: &Target, nest: &StreamNest<'_>) -> Result<St
     let (Some(width), Some(deep)) = (n.known(), depth.known()) else {
         return Err("the length of its rows is not known".to_string());
     };
-    let (bm, bk) = sizes(m.known(), keys.known(), target);
+    let target = &ctx.target;
+    let bytes = |dtype: Option<DType>| dtype.map_or(8, |d| d.bytes());
+    let sum_of = match kernel.bufs.get(roles.acc).map(|b| b.ty) {
+        Some(Ty::Num(d)) => Some(d),
+        _ => None,
+    };
+    let operand = sum.operand(kernel);
+    // The matrix unit's sums are in registers.
+    let unit = operand.zip(sum_of).and_then(|(x, acc)| matrix::operand(target, matrix::multiplied(ctx, x), acc));
+    let in_registers = unit.is_some_and(|of| deep.is_multiple_of(of.terms().into()) && width.is_multiple_of(8));
+    let (operand, sum_bytes) = (bytes(operand), if in_registers { 0 } else { bytes(sum_of) });
+    let room = Room { target, deep, width, operand, sum: sum_bytes };
+    let (bm, bk) =
+        sizes(m.known(), keys.known(), &room).ok_or("shared memory does not hold sixteen of its rows and keys")?;
     (m.block, keys.block, depth.block) = (bm, bk, deep);
     let like = |side: &Side, or: AxisId| side.axes.first().map_or(or, |a| a.0);
     let (like_m, like_b) = (like(&m, nest.stream.axis), like(&batch, nest.stream.axis));
@@ -490,4 +534,27 @@ fn second_product(
     ];
     out.push(b.contraction(t.acc, [(i, bm), (n, width), (j, bk)], &x, &y, multiply));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_fit_shared_memory() {
+        let of = |name: &str, deep: u64, bytes: u64, rows: Option<u64>| {
+            let target = Target::named(name).unwrap();
+            sizes(
+                rows,
+                None,
+                &Room { target: &target, deep, width: deep, operand: bytes, sum: if bytes == 2 { 0 } else { bytes } },
+            )
+        };
+        assert_eq!(of("sm_90a", 64, 2, None), Some((64, 64)));
+        assert_eq!(of("sm_90a", 64, 2, Some(7)), Some((16, 64)));
+        assert_eq!(of("sm_120", 128, 2, None), Some((64, 64)));
+        assert_eq!(of("sm_120", 128, 4, None), Some((32, 32)));
+        assert_eq!(of("sm_120", 256, 8, None), None);
+        assert_eq!(of("sm_80", 256, 8, None), Some((16, 16)));
+    }
 }
