@@ -296,7 +296,8 @@ struct girih_tensor {
   long long extent[5], stride[5], box[5];
 };
 
-static void copy_box(void *to, const void *map, const int *innermost, int rank, void *on) {
+// `back` copies from shared memory to the array, and leaves out what lies outside.
+static void copy_box(bool back, void *to, const void *map, const int *innermost, int rank, void *on) {
   auto t = *(const girih_tensor *const *)map;
   long long count = 1, from[5];
   for (int d = 0; d < rank; d++) count *= t->box[d], from[d] = innermost[rank - 1 - d];
@@ -312,17 +313,27 @@ static void copy_box(void *to, const void *map, const int *innermost, int rank, 
     }
     unsigned long long byte = n * t->size, pieces = t->swizzle / 16;
     if (pieces) byte ^= (byte >> 7 & (pieces - 1)) << 4;
-    if (inside) memcpy((char *)to + byte, (const char *)t->base + at * t->size, t->size);
-    else memset((char *)to + byte, 0, t->size);
+    char *of_array = (char *)t->base + at * t->size, *of_box = (char *)to + byte;
+    if (inside && back) memcpy(of_array, of_box, t->size);
+    else if (inside) memcpy(of_box, of_array, t->size);
+    else if (!back) memset(of_box, 0, t->size);
   }
+  if (back) return;
   auto m = (girih::Mbarrier *)on;
   m->bytes -= (int)(count * t->size), girih::settle(m);
 }
 template <class M> static void prefetch_tensor_map(const M *) {}
-template <class M> static void copy_tensor_1d(void *to, const M *map, int x, void *on) { int at[] = {x}; copy_box(to, map, at, 1, on); }
-template <class M> static void copy_tensor_2d(void *to, const M *map, int x, int y, void *on) { int at[] = {x, y}; copy_box(to, map, at, 2, on); }
-template <class M> static void copy_tensor_3d(void *to, const M *map, int x, int y, int z, void *on) { int at[] = {x, y, z}; copy_box(to, map, at, 3, on); }
-template <class M> static void copy_tensor_4d(void *to, const M *map, int x, int y, int z, int u, void *on) { int at[] = {x, y, z, u}; copy_box(to, map, at, 4, on); }
+template <class M> static void copy_tensor_1d(void *to, const M *map, int x, void *on) { int at[] = {x}; copy_box(false, to, map, at, 1, on); }
+template <class M> static void copy_tensor_back_1d(const M *map, int x, const void *from) { int at[] = {x}; copy_box(true, (void *)from, map, at, 1, nullptr); }
+template <class M> static void copy_tensor_2d(void *to, const M *map, int x, int y, void *on) { int at[] = {x, y}; copy_box(false, to, map, at, 2, on); }
+template <class M> static void copy_tensor_back_2d(const M *map, int x, int y, const void *from) { int at[] = {x, y}; copy_box(true, (void *)from, map, at, 2, nullptr); }
+template <class M> static void copy_tensor_3d(void *to, const M *map, int x, int y, int z, void *on) { int at[] = {x, y, z}; copy_box(false, to, map, at, 3, on); }
+template <class M> static void copy_tensor_back_3d(const M *map, int x, int y, int z, const void *from) { int at[] = {x, y, z}; copy_box(true, (void *)from, map, at, 3, nullptr); }
+template <class M> static void copy_tensor_4d(void *to, const M *map, int x, int y, int z, int u, void *on) { int at[] = {x, y, z, u}; copy_box(false, to, map, at, 4, on); }
+template <class M> static void copy_tensor_back_4d(const M *map, int x, int y, int z, int u, const void *from) { int at[] = {x, y, z, u}; copy_box(true, (void *)from, map, at, 4, nullptr); }
+
+static void copy_tensor_commit() {}
+static void copy_tensor_wait_0() {}
 
 namespace girih {
 template <class T> struct Argument { static T of(unsigned long long word) { T x; memcpy(&x, &word, sizeof x < 8 ? sizeof x : 8); return x; } };

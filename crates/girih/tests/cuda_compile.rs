@@ -60,7 +60,7 @@ fn kernels_become_the_instructions_meant() {
         let kernel = parse(&text).unwrap_or_else(|d| panic!("{name}: {}", d.message));
         assert_eq!(verify(&kernel), Vec::<String>::new(), "{name}");
         let expected = |key| expected(&text, key);
-        let has_tma = kernel.mbarriers() > 0;
+        let has_tma = kernel.mbarriers() > 0 || !kernel.tensors.is_empty();
         for target in TARGETS {
             if has_tma && target == "sm_80" {
                 let refusal = emit(&[&kernel], &Target::named(target).expect("a target")).expect_err("it has no TMA");
@@ -118,17 +118,17 @@ fn models_become_the_instructions_meant() {
     use girih::{Device, Options as Compile, model::Model};
     use girih_compiler::pipeline::Stage;
     let tools = toolchain();
-    // COPY: as the target brings slabs to shared memory. WARPS: products of warps, and of warpgroups where they are.
+    // COPY, BACK: as the target brings slabs to shared memory, and tiles from there. WARPS: products of warps, and of warpgroups where they are.
     let cases = [
         ("torch.nn.Linear(3584, 3584)(torch.randn(512, 3584))", "COPY LDS.128 FFMA"),
         ("torch.randn(512, 1024) @ torch.randn(1024, 768)", "COPY LDS.128 FFMA STG.E.128"),
         (
             "torch.randn(1024, 512).half() @ torch.randn(512, 1024).half()",
-            "COPY WARPS|LDSM.16.MT88.4 HMMA.16816.F32|HGMMA.64x128x16.F32|",
+            "COPY BACK WARPS|LDSM.16.MT88.4 HMMA.16816.F32|HGMMA.64x128x16.F32|",
         ),
         (
             "torch.nn.Linear(512, 1024).bfloat16()(torch.randn(256, 512).bfloat16())",
-            "COPY WARPS|LDSM.16.M88.4 HMMA.16816.F32.BF16|HGMMA.64x128x16.F32.BF16|",
+            "COPY BACK WARPS|LDSM.16.M88.4 HMMA.16816.F32.BF16|HGMMA.64x128x16.F32.BF16|",
         ),
         ("torch.nn.functional.gelu(torch.randn(4096, 4096))", "LDG.E.128 STG.E.128"),
         ("torch.nn.RMSNorm(2048)(torch.randn(32, 2048))", "SHFL.BFLY LDG.E.128 STG.E.128"),
@@ -136,16 +136,16 @@ fn models_become_the_instructions_meant() {
     let (mut count, mut wrong) = (0, vec![]);
     for (expression, opcodes) in cases {
         for target in TARGETS {
-            let copy = match target {
-                "sm_80" => "LDGSTS.E.BYPASS.128 LDGDEPBAR DEPBAR.LE",
-                _ => "UTMALDG UTMACCTL.PF SYNCS.PHASECHK",
+            let (copy, back) = match target {
+                "sm_80" => ("LDGSTS.E.BYPASS.128 LDGDEPBAR DEPBAR.LE", "STS LDS.128 STG.E.128"),
+                _ => ("UTMALDG UTMACCTL.PF SYNCS.PHASECHK", "UTMASTG UTMACMDFLUSH DEPBAR"),
             };
             let parts: Vec<&str> = opcodes.split('|').collect();
             let opcodes = match parts[..] {
                 [first, warps, groups, _] => first.replace("WARPS", if target == "sm_90a" { groups } else { warps }),
                 _ => opcodes.to_string(),
             };
-            let opcodes = opcodes.replace("COPY", copy);
+            let opcodes = opcodes.replace("COPY", copy).replace("BACK", back);
             let options = Compile { target: Target::named(target), ..Compile::default().device(Device::Sim) };
             let model = Model::from_expression(expression, &[]).expect("a model").with_options(options);
             let text = model.ir(Stage::Kernel).unwrap_or_else(|e| panic!("{expression}: {e}"));

@@ -12,7 +12,7 @@ mod gpu_programs;
 use std::collections::BTreeMap;
 
 use girih_compiler::index::{Cmp, Ix};
-use girih_compiler::kernel::ir::{Address, Fence, Kernel, Space, Stmt};
+use girih_compiler::kernel::ir::{Address, Fence, Kernel, Space, Stmt, ValId};
 use girih_compiler::kernel::print;
 use gpu_programs::{Program, TARGETS, programs, simulate};
 
@@ -68,7 +68,8 @@ fn changes(s: &Stmt) -> &'static [Change] {
         Stmt::Arrive { .. } => &[Delete, More, Less, Another],
         Stmt::InitBarrier { .. } => &[Delete, More],
         Stmt::CopyTensor { .. } => &[Delete, Another],
-        Stmt::WgmmaWait { .. } => &[Delete, More, Later],
+        Stmt::WgmmaWait { .. } | Stmt::StoreWait { .. } => &[Delete, More, Later],
+        Stmt::StoreTensor { .. } | Stmt::StoreCommit => &[Delete],
         Stmt::SyncWarp | Stmt::Commit | Stmt::WgmmaCommit | Stmt::Fence(_) | Stmt::CopyAsync { .. } => &[Delete],
         _ => &[],
     }
@@ -86,7 +87,7 @@ fn changed(kernel: &Kernel, s: &Stmt, change: Change) -> Option<Stmt> {
         Address::Mem { .. } => false,
     };
     let does = match (&mut s, change) {
-        (Stmt::WaitGroups { left } | Stmt::WgmmaWait { left, .. }, Change::More) => {
+        (Stmt::WaitGroups { left } | Stmt::WgmmaWait { left, .. } | Stmt::StoreWait { left }, Change::More) => {
             *left += 1;
             true
         }
@@ -267,6 +268,7 @@ fn touches(kernel: &Kernel, s: &Stmt) -> bool {
         Address::Slot { buf, .. } => kernel.slots[*buf].space != Space::Scratch,
     };
     match s {
+        Stmt::Load { place: Address::Mem { base, .. }, .. } => stores(kernel, &kernel.body, *base),
         Stmt::Load { place, .. } | Stmt::Store { place, .. } | Stmt::LoadMatrix { place, .. } => shared(place),
         Stmt::For { body, .. } | Stmt::Loop { body } => body.iter().any(|s| touches(kernel, s)),
         Stmt::If { then, els, .. } => then.iter().chain(els).any(|s| touches(kernel, s)),
@@ -282,6 +284,19 @@ fn touches(kernel: &Kernel, s: &Stmt) -> bool {
         }
         _ => true,
     }
+}
+
+/// Whether a kernel may write to an array.
+fn stores(kernel: &Kernel, body: &[Stmt], array: ValId) -> bool {
+    body.iter().any(|s| match s {
+        Stmt::Store { place: Address::Mem { base, .. }, .. }
+        | Stmt::Rmw { place: Address::Mem { base, .. }, .. }
+        | Stmt::Cas { place: Address::Mem { base, .. }, .. } => *base == array,
+        Stmt::StoreTensor { tensor, .. } => kernel.tensors[*tensor].base == array,
+        Stmt::For { body, .. } | Stmt::Loop { body } => stores(kernel, body, array),
+        Stmt::If { then, els, .. } => stores(kernel, then, array) || stores(kernel, els, array),
+        _ => false,
+    })
 }
 
 #[derive(Default)]

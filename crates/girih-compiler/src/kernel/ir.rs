@@ -40,6 +40,10 @@
 //!                                                                          many groups of the thread are in flight
 //!          | "copy" "tensor" place "=" NAME "[" ix,* "]" "on" place        a box from there on, by TMA; its bytes count on
 //!                                                                          the mbarrier; zeros past the tensor's edges
+//!          | "copy" "tensor" NAME "[" ix,* "]" "=" place                   a box from shared memory to there, by TMA; what lies
+//!                                                                          past the tensor's edges is left out
+//!          | "copy" "commit" | "copy" "wait" INT                           closes a group of these; waits until at most so
+//!                                                                          many groups of the thread still read shared memory
 //!          | "init" place "count" INT                                      an mbarrier, for so many arrivals a phase
 //!          | "arrive" place ("expect" INT)?                                at an mbarrier, which bytes will come to as well
 //!          | "wait" place "parity" ix                                      for the end of its phase of that parity
@@ -89,7 +93,8 @@
 //! 7. All threads of a block reach a `barrier` together, and all lanes of a warp a `syncwarp`, a `shuffle`, an `ldmatrix` or an
 //!    `mma`, and all threads of a block a `wgmma` ([`super::uniform`] shows it). But for the first two they exchange values and
 //!    order no accesses of memory.
-//! 8. Shared slots do not overlap, and start at multiples of 16 bytes.
+//! 8. Shared slots start at multiples of 16 bytes. Two may share bytes that are no mbarriers'; a barrier then stands between
+//!    the uses of one and of the other.
 
 pub use super::ident::{Ident, Idents};
 pub use crate::base::Quoted;
@@ -513,6 +518,20 @@ pub enum Stmt {
         tensor: TensorId,
         from: Vec<Ix>,
         on: Address,
+    },
+    /// Begins to copy a shared slot from `from` on to the box of a tensor whose first element is at `to`; what lies outside of
+    /// the tensor is left out. Shared memory is read at any time until a wait covers the copy; when global memory has what
+    /// was copied, nothing in the kernel can know.
+    StoreTensor {
+        tensor: TensorId,
+        to: Vec<Ix>,
+        from: Address,
+    },
+    /// Makes a group of the boxes that the thread has begun to store since the last one.
+    StoreCommit,
+    /// Waits until at most so many of these groups of the thread still read shared memory, the newest.
+    StoreWait {
+        left: u32,
     },
     /// Makes an mbarrier, whose phases each end after so many arrivals and when the bytes that they expect have come.
     InitBarrier {

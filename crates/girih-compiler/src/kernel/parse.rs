@@ -448,6 +448,26 @@ impl<'a> Parser<'a> {
         Ok(Stmt::Wgmma { acc, a, b: self.panel(c)?, of })
     }
 
+    /// A copy of a box, to shared memory or from there.
+    fn copy_tensor(&self, c: &mut Cursor<'a>) -> Result<Stmt, String> {
+        let tensor = |name: &str| match self.names.get(name) {
+            Some(Name::Tensor(tensor)) => Ok(*tensor),
+            _ => Err(format!("expected a tensor, found `{name}`")),
+        };
+        if let Ok(tensor) = tensor(c.peek()) {
+            c.next();
+            let to = self.list(c, ["[", "]"], |p, c| p.ix(c))?;
+            c.expect("=")?;
+            return Ok(Stmt::StoreTensor { tensor, to, from: self.place(c)? });
+        }
+        let to = self.place(c)?;
+        c.expect("=")?;
+        let tensor = tensor(c.next())?;
+        let from = self.list(c, ["[", "]"], |p, c| p.ix(c))?;
+        c.expect("on")?;
+        Ok(Stmt::CopyTensor { to, tensor, from, on: self.place(c)? })
+    }
+
     fn panel(&self, c: &mut Cursor<'a>) -> Res<Panel> {
         let (place, transposed) = (self.place(c)?, c.eat("trans"));
         c.expect("swizzle")?;
@@ -589,17 +609,9 @@ impl<'a> Parser<'a> {
             }
             "barrier" => Stmt::Barrier,
             "syncwarp" => Stmt::SyncWarp,
-            "copy" if c.eat("tensor") => {
-                let to = self.place(c)?;
-                c.expect("=")?;
-                let name = c.next();
-                let Some(Name::Tensor(tensor)) = self.names.get(name).copied() else {
-                    return Err(format!("expected a tensor, found `{name}`"));
-                };
-                let from = self.list(c, ["[", "]"], |p, c| p.ix(c))?;
-                c.expect("on")?;
-                Stmt::CopyTensor { to, tensor, from, on: self.place(c)? }
-            }
+            "copy" if c.eat("tensor") => self.copy_tensor(c)?,
+            "copy" if c.eat("commit") => Stmt::StoreCommit,
+            "copy" if c.eat("wait") => Stmt::StoreWait { left: c.int()? },
             "init" => {
                 let on = self.place(c)?;
                 c.expect("count")?;

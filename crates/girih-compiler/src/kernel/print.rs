@@ -287,6 +287,12 @@ impl Printer<'_> {
                 let name = self.k.tensors.get(*tensor).map_or("?", |t| t.name.as_str());
                 format!("copy tensor {} = {name}[{}] on {}", self.place(to), self.all(from), self.place(on))
             }
+            Stmt::StoreTensor { tensor, to, from } => {
+                let name = self.k.tensors.get(*tensor).map_or("?", |t| t.name.as_str());
+                format!("copy tensor {name}[{}] = {}", self.all(to), self.place(from))
+            }
+            Stmt::StoreCommit => "copy commit".to_string(),
+            Stmt::StoreWait { left } => format!("copy wait {left}"),
             Stmt::InitBarrier { on, count } => format!("init {} count {count}", self.place(on)),
             Stmt::Arrive { on, bytes } => {
                 let bytes = bytes.map_or(String::new(), |bytes| format!(" expect {bytes}"));

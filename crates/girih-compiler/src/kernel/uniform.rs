@@ -297,6 +297,7 @@ impl Walk<'_> {
             Stmt::CopyAsync { .. } | Stmt::Commit | Stmt::WaitGroups { .. } => {}
             // So does each arrive, wait and begin copies on its own.
             Stmt::CopyTensor { .. } | Stmt::InitBarrier { .. } | Stmt::Arrive { .. } => {}
+            Stmt::StoreTensor { .. } | Stmt::StoreCommit | Stmt::StoreWait { .. } => {}
             Stmt::WaitPhase { .. } | Stmt::Fence(_) => {}
             Stmt::Poll | Stmt::Yield { .. } | Stmt::Print { .. } | Stmt::Assert { .. } | Stmt::Check { .. } => {}
         }

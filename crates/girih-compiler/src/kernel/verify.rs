@@ -79,11 +79,14 @@ impl Verifier<'_> {
                 format!("the shared slot `{name}` is at byte {}, not at a multiple of {SHARED_ALIGN}", slot.offset)
             });
         }
-        let mut shared: Vec<&Slot> = k.slots.values().filter(|s| s.is_shared() && s.len > 0).collect();
-        shared.sort_by_key(|s| s.offset);
-        for pair in shared.windows(2) {
-            let apart = pair[0].offset.saturating_add(pair[0].bytes()) <= pair[1].offset;
-            self.expect(apart, || format!("the shared slots `{}` and `{}` overlap", pair[0].name, pair[1].name));
+        let shared: Vec<&Slot> = k.slots.values().filter(|s| s.is_shared() && s.len > 0).collect();
+        for one in shared.iter().filter(|s| s.space == Space::Mbarrier) {
+            let meets = |s: &&&Slot| s.offset < one.offset + one.bytes() && one.offset < s.offset + s.bytes();
+            let other = shared.iter().find(|s| s.name != one.name && meets(s));
+            self.expect(other.is_none(), || {
+                let other = other.map_or("", |s| s.name.as_str());
+                format!("the mbarriers `{}` and the shared slot `{other}` overlap", one.name)
+            });
         }
         self.expect(k.mbarriers() <= MOST_MBARRIERS, || {
             format!("a block has {} mbarriers; it has at most {MOST_MBARRIERS}", k.mbarriers())
@@ -147,8 +150,8 @@ impl Verifier<'_> {
         }
     }
 
-    fn copy_tensor(&mut self, to: &Address, tensor: TensorId, from: &[Ix], on: &Address) {
-        self.mbarrier("copy tensor", on);
+    /// A box of a tensor from some coordinates on, and its place in shared memory.
+    fn boxed(&mut self, tensor: TensorId, from: &[Ix], to: &Address) {
         let target = self.place(to);
         from.iter().for_each(|ix| self.ix(ix));
         let k = self.k;
@@ -161,18 +164,18 @@ impl Verifier<'_> {
             format!("{} coordinates are given to the tensor `{name}`, which has {}", from.len(), t.dims.len())
         });
         let Address::Slot { buf, index } = to else {
-            self.errors.push("TMA copies to a shared slot".to_string());
+            self.errors.push("TMA copies to and from shared slots".to_string());
             return;
         };
         let Some(slot) = k.slots.get(*buf).filter(|s| s.space == Space::Shared && target == Elem::Num(t.elem)) else {
-            self.errors.push(format!("a box of the tensor `{name}` goes to a shared slot of {}", t.elem));
+            self.errors.push(format!("a box of the tensor `{name}` lies in a shared slot of {}", t.elem));
             return;
         };
         let align = t.align();
         let whole = slot.offset % align == 0 && may_align(index, (align / t.elem.bytes()).into());
         self.expect(whole, || {
             format!(
-                "a box of the tensor `{name}` goes to a place in `{}` that is no multiple of {align} bytes",
+                "a box of the tensor `{name}` lies at a place in `{}` that is no multiple of {align} bytes",
                 slot.name
             )
         });
@@ -555,7 +558,16 @@ impl Verifier<'_> {
                 self.sums(*acc, &[DType::F32, DType::I32]);
             }
             Stmt::CopyAsync { to, from, bytes, mask } => self.copy(to, from, *bytes, mask),
-            Stmt::CopyTensor { to, tensor, from, on } => self.copy_tensor(to, *tensor, from, on),
+            Stmt::CopyTensor { to, tensor, from, on } => {
+                self.mbarrier("copy tensor", on);
+                self.boxed(*tensor, from, to);
+            }
+            Stmt::StoreTensor { tensor, to, from } => {
+                self.several_threads("copy tensor");
+                self.boxed(*tensor, to, from);
+            }
+            Stmt::StoreCommit => self.several_threads("copy commit"),
+            Stmt::StoreWait { .. } => self.several_threads("copy wait"),
             Stmt::InitBarrier { on, count } => {
                 self.mbarrier("init", on);
                 self.expect((1..1 << 20).contains(count), || {
@@ -695,7 +707,11 @@ mod tests {
             ("threads 64 scratch 0 shared 64", "shared s: f32[17] at 0", "`s` reaches past the shared"),
             ("threads 64 scratch 60", "slot s: f32[16] at 0", "`s` reaches past the scratch"),
             ("threads 64 scratch 0 shared 64", "shared s: f32[4] at 8", "not at a multiple of 16"),
-            ("threads 64 scratch 0 shared 64", "shared a: f32[8] at 0\nshared b: f32[8] at 16", "`a` and `b` overlap"),
+            (
+                "threads 64 scratch 0 shared 64",
+                "shared a: f32[8] at 0\nshared b: mbarrier[2] at 16",
+                "the mbarriers `b` and the shared slot `a` overlap",
+            ),
             ("threads 64 scratch 0", "x: f32x8 = load o[0]", "a power of two of elements and at most 16 bytes"),
             ("threads 64 scratch 0", "x: f32x3 = load o[0]", "a power of two of elements"),
             ("scratch 0", "commit", "`commit` needs a block"),
@@ -764,9 +780,9 @@ mod tests {
             assert!(all.iter().any(|e| e.contains(message)), "{tensor}: {all:?}");
         }
         for (copy, message) in [
-            ("s[16] = m[0, 0] on full[0]", "goes to a place in `s` that is no multiple of 128 bytes"),
-            ("u[0] = m[0, 0] on full[0]", "goes to a place in `u` that is no multiple of 128 bytes"),
-            ("t[0] = m[0, 0] on full[0]", "goes to a shared slot of f32"),
+            ("s[16] = m[0, 0] on full[0]", "lies at a place in `s` that is no multiple of 128 bytes"),
+            ("u[0] = m[0, 0] on full[0]", "lies at a place in `u` that is no multiple of 128 bytes"),
+            ("t[0] = m[0, 0] on full[0]", "lies in a shared slot of f32"),
             ("s[0] = m[0] on full[0]", "1 coordinates are given to the tensor `m`, which has 2"),
             ("s[0] = m[0, 0] on s[0]", "`copy tensor` is of something that is no mbarrier"),
         ] {

@@ -202,6 +202,10 @@ pub enum Place {
     Lanes,
     /// The same, of groups of four warps, which give their operands as they lie in shared memory.
     Warpgroup,
+    /// The outermost loop of a nest that copies boxes from shared memory to an array, which one thread begins (TMA). Its body
+    /// copies element by element; the masks say how far the array goes ([`crate::tile::boxes`]). Nothing behind it in the
+    /// kernel touches the array.
+    Tensor,
 }
 
 /// How a stage's bytes get to where they are used.
@@ -228,6 +232,11 @@ impl Filled {
 }
 
 impl Stmt {
+    /// Whether it is a loop with this place.
+    pub fn is_placed(&self, place: Place) -> bool {
+        matches!(self, Stmt::For(f) if f.place == place)
+    }
+
     /// Whether it is a stage that is filled so.
     pub fn filled(&self, how: Filled) -> bool {
         matches!(self, Stmt::Stage { filled, .. } if *filled == how)

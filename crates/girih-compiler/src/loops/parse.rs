@@ -345,6 +345,8 @@ impl<'a> Parser<'_, 'a> {
             Place::Lanes
         } else if self.c.eat_word("warpgroup") {
             Place::Warpgroup
+        } else if self.c.eat_word("tensor") {
+            Place::Tensor
         } else if self.c.eat_word("pipeline") {
             self.c.punct("(")?;
             let depth = self.number()?;

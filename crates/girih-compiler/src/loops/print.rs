@@ -191,6 +191,7 @@ pub(crate) fn place_text(place: Place) -> String {
         Place::Matrix => "matrix".to_string(),
         Place::Lanes => "lanes".to_string(),
         Place::Warpgroup => "warpgroup".to_string(),
+        Place::Tensor => "tensor".to_string(),
     }
 }
 

@@ -505,6 +505,16 @@ impl<'a> Verifier<'a> {
                 };
                 self.check(stmt, why.is_none(), why.unwrap_or_default());
             }
+            Place::Tensor => {
+                let mut body = std::slice::from_ref(stmt);
+                while let [Stmt::For(inner)] = body {
+                    body = &inner.body;
+                }
+                let shared = |buf: BufId| self.kernel.bufs.get(buf).is_some_and(|b| b.space == Space::Shared);
+                let copies = matches!(body, [Stmt::Read { buf, .. }, Stmt::Store { .. }] if shared(*buf));
+                self.check(stmt, copies, "a box is copied by loops around one read of shared memory and its store");
+                self.check(stmt, self.threads.is_none(), "a thread cannot have threads of its own");
+            }
             Place::Pipeline { depth } => {
                 let (stages, rest) = l.stages();
                 let counts = serial && l.lo.is_const(0) && l.step.is_const(1);

@@ -40,7 +40,9 @@ pub struct BoxCopy {
     pub dims: Vec<Dim>,
     /// The axis that counts boxes, where there are several, and how many there are. The buffer's first subscript is theirs.
     pub several: Option<(AxisId, u64)>,
-    buf: BufId,
+    pub buf: BufId,
+    /// From the buffer to the array.
+    back: bool,
     dst: ValId,
     site: SiteId,
 }
@@ -62,6 +64,7 @@ pub struct Dim {
 
 /// A copy as it is written: loops around a load and a write.
 struct Written<'a> {
+    back: bool,
     loops: Vec<&'a For>,
     mem: &'a Mem,
     mask: &'a Mask,
@@ -82,20 +85,25 @@ impl<'a> Written<'a> {
             loops.push(f);
             body = &f.body;
         }
-        let [Stmt::Load { dst, mem, mask, other, order: Order::Weak, site }, Stmt::Write { buf, idx, value }] = body
-        else {
-            return Err("it does more than copy".to_string());
+        let (written, value) = match body {
+            [Stmt::Load { dst, mem, mask, other, order: Order::Weak, site }, Stmt::Write { buf, idx, value }] => {
+                if other.is_some_and(|o| !matches!(o, Opnd::Const { bits: 0, .. })) {
+                    return Err("masked elements are something else than 0".to_string());
+                }
+                (Written { back: false, loops, mem, mask, dst: *dst, site: *site, buf: *buf, idx }, value)
+            }
+            [Stmt::Read { dst, buf, idx }, Stmt::Store { mem, mask, value, order: Order::Weak, site }] => {
+                (Written { back: true, loops, mem, mask, dst: *dst, site: *site, buf: *buf, idx }, value)
+            }
+            _ => return Err("it does more than copy".to_string()),
         };
-        if *value != Opnd::Val(*dst) {
+        if *value != Opnd::Val(written.dst) {
             return Err("it computes what it stores".to_string());
         }
-        if other.is_some_and(|o| !matches!(o, Opnd::Const { bits: 0, .. })) {
-            return Err("masked elements are something else than 0".to_string());
-        }
-        if !mask.vals.is_empty() {
+        if !written.mask.vals.is_empty() {
             return Err("its mask is computed".to_string());
         }
-        Ok(Written { loops, mem, mask, dst: *dst, site: *site, buf: *buf, idx })
+        Ok(written)
     }
 
     fn trips(&self, axis: AxisId) -> Option<(i128, bool)> {
@@ -158,6 +166,13 @@ impl BoxCopy {
         }
     }
 
+    /// A loop that copies boxes to an array, as it is placed: all that is to be known is in its masks.
+    pub fn written(kernel: &Kernel, f: &For) -> Result<BoxCopy, String> {
+        let copy = BoxCopy::of(kernel, &Facts::new(), &[Stmt::For(Box::new(f.clone()))])?;
+        let from_shared = copy.back && kernel.bufs[copy.buf].space == Space::Shared;
+        if from_shared { Ok(copy) } else { Err("it does not copy from shared memory".to_string()) }
+    }
+
     /// A copy of one box; so many subscripts of the buffer are those of others.
     fn one(kernel: &Kernel, facts: &Facts, written: &Written<'_>, others: usize) -> Result<BoxCopy, String> {
         let shape = &kernel.bufs[written.buf].shape[others..];
@@ -203,8 +218,8 @@ impl BoxCopy {
             Ok(Dim { extent, stride, from: ix(from)?, count: p.count, own })
         });
         let dims = dims.collect::<Result<Vec<_>, String>>()?;
-        let Written { mem, buf, dst, site, .. } = *written;
-        Ok(BoxCopy { base: mem.base, elem: mem.elem, dims, several: None, buf, dst, site })
+        let Written { mem, buf, back, dst, site, .. } = *written;
+        Ok(BoxCopy { base: mem.base, elem: mem.elem, dims, several: None, buf, back, dst, site })
     }
 
     /// Boxes of the same tensor.
@@ -295,10 +310,14 @@ impl BoxCopy {
         let zero = Opnd::Const { dtype: self.elem, bits: 0 };
         let mem = Mem { base: self.base, index, elem: self.elem };
         let mask = Mask { conds, vals: vec![] };
-        let body = vec![
-            Stmt::Load { dst: self.dst, mem, mask, other: Some(zero), order: Order::Weak, site: self.site },
-            Stmt::Write { buf: self.buf, idx, value: Opnd::Val(self.dst) },
-        ];
+        let (dst, buf, site, order) = (self.dst, self.buf, self.site, Order::Weak);
+        let value = Opnd::Val(dst);
+        let body = match self.back {
+            false => {
+                vec![Stmt::Load { dst, mem, mask, other: Some(zero), order, site }, Stmt::Write { buf, idx, value }]
+            }
+            true => vec![Stmt::Read { dst, buf, idx }, Stmt::Store { mem, mask, value, order, site }],
+        };
         loops.into_iter().rev().fold(body, |body, (axis, count)| vec![free_loop(axis, Ix::Const(count as i64), body)])
     }
 }
@@ -447,6 +466,17 @@ pub fn filled(kernel: &Kernel) -> BTreeSet<BufId> {
     walk::visit(&kernel.body, &mut |s| {
         if let Stmt::Stage { buf, filled: Filled::Tensor, .. } = s {
             out.insert(*buf);
+        }
+    });
+    out
+}
+
+/// The buffers that TMA fills, or copies from.
+pub fn copied(kernel: &Kernel) -> BTreeSet<BufId> {
+    let mut out = filled(kernel);
+    walk::visit(&kernel.body, &mut |s| {
+        if s.is_placed(Place::Tensor) {
+            out.extend(walk::effects(std::slice::from_ref(s)).bufs_read);
         }
     });
     out

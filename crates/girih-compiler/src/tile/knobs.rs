@@ -118,6 +118,7 @@ knobs! {
     keep_rows: bool = true, 0 to 1, "Load rows that a block reads more than once only once.";
     keep_tiles: Option<u32> = None, 0 to 128, "Registers of a thread that tiles may take which no other thread needs; 0 keeps none.";
     tma: bool = true, 0 to 1, "Fill stages by copies of boxes that one thread begins.";
+    stage_outputs: bool = true, 0 to 1, "Bring what products store to shared memory first, where they would store parts of sectors.";
     swizzle: bool = true, 0 to 1, "Exchange pieces of the rows that TMA fills, so that fewer accesses meet in a bank.";
     pad_smem: bool = true, 0 to 1, "Pad the rows of shared memory so that fewer accesses meet in a bank.";
     threads: u32 = 256, 32 to 1024 by 32, "Threads of a block of a GPU; a multiple of 32.";

@@ -34,6 +34,7 @@ pub mod matrix;
 pub mod numbered;
 pub mod open;
 pub mod reach;
+pub mod reuse;
 pub mod rules;
 pub mod sharing;
 pub mod steps;
@@ -76,6 +77,7 @@ const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::chunk_matmul_k::RULE, &[&[Threads]]),
     (rules::stage_inputs::RULE, &[&[Caches, VectorArithmetic], &[Threads]]),
     (rules::tma_copy::RULE, &[&[Threads, TensorCopies]]),
+    (rules::stage_outputs::RULE, &[&[Threads, Products]]),
     (rules::tensor_core::RULE, &[&[Threads, Products]]),
     (rules::register_tile::RULE, &[&[VectorArithmetic], &[Threads]]),
     (rules::cooperative_reduce::RULE, &[&[Threads]]),

@@ -56,20 +56,38 @@ pub fn lanes(
     [16, 8, 4, 2].into_iter().find(fits).unwrap_or(1)
 }
 
-/// The same of a read of memory that the threads of a block share, which starts at a multiple of the widest access.
-pub fn shared_lanes(kernel: &Kernel, ctx: &Context, read: &Stmt, axis: AxisId, extent: u64) -> u64 {
-    let Stmt::Read { buf, idx, .. } = read else { return 1 };
+/// The same of an access of memory that the threads of a block share, which starts at a multiple of the widest access.
+pub fn shared_lanes(kernel: &Kernel, ctx: &Context, access: &Stmt, axis: AxisId, extent: u64) -> u64 {
+    let (Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. }) = access else { return 1 };
     let b = &kernel.bufs[*buf];
-    if b.space != Space::Shared || affine::buf_stride(b, idx, axis, &BTreeSet::new()) != Stride::Unit {
+    if b.space != Space::Shared {
         return 1;
     }
     let (widest, facts) = (u64::from(ctx.target.vector.bytes), kernel.facts());
-    let linear = Ix::row_major(idx, &b.shape);
     let fits = |lanes: &u64| {
+        let idx: Vec<Ix> = idx.iter().map(|ix| of_group(ix, axis, *lanes, &facts)).collect();
         let whole = lanes * b.element_bytes() <= widest && extent.is_multiple_of(*lanes);
-        whole && is_multiple(&linear, axis, *lanes, &facts)
+        let along = || affine::buf_stride(b, &idx, axis, &BTreeSet::new()) == Stride::Unit;
+        whole && along() && is_multiple(&Ix::row_major(&idx, &b.shape), axis, *lanes, &facts)
     };
     [16, 8, 4, 2].into_iter().find(fits).unwrap_or(1)
+}
+
+/// An expression for iterations that begin at a multiple of `lanes`: no quotient or remainder by a multiple of it changes
+/// within so many of them.
+pub fn of_group(ix: &Ix, axis: AxisId, lanes: u64, facts: &Facts) -> Ix {
+    let Some((x, n)) = ix.operands() else { return ix.clone() };
+    let first = |x: &Ix| x.subst_axes(&mut |a| (a == axis).then_some(Ix::Const(0)));
+    let whole = |x: &Ix, n: &Ix| {
+        let by_lanes = n.as_const().is_some_and(|n| n > 0 && (n as u64).is_multiple_of(lanes));
+        let unit = affine::stride(x, axis, &BTreeSet::new()) == Stride::Unit;
+        by_lanes && unit && facts.divisor(&first(x)) >= lanes
+    };
+    match ix {
+        Ix::FloorDiv(..) if whole(x, n) => Ix::floor_div(first(x), n.clone()),
+        Ix::Mod(..) if whole(x, n) => Ix::add(Ix::modulo(first(x), n.clone()), Ix::Axis(axis)),
+        _ => ix.with_operands(of_group(x, axis, lanes, facts), of_group(n, axis, lanes, facts)),
+    }
 }
 
 /// Whether an expression is a multiple of `lanes` wherever the axis is.

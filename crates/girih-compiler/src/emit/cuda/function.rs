@@ -117,7 +117,8 @@ impl Uses {
                     self.opnd(&Opnd::Val(*value));
                     self.opnd(by);
                 }
-                Stmt::CopyTensor { to: Address::Slot { buf, .. }, tensor, .. } => self.boxes.push((*buf, *tensor)),
+                Stmt::CopyTensor { to: Address::Slot { buf, .. }, tensor, .. }
+                | Stmt::StoreTensor { from: Address::Slot { buf, .. }, tensor, .. } => self.boxes.push((*buf, *tensor)),
                 Stmt::Wgmma { a, b, .. } => {
                     for panel in [a, b] {
                         if let Address::Slot { buf, .. } = &panel.place {

@@ -6,6 +6,7 @@
 //! arrive full[k%2] expect 4096                          -->   mbarrier_arrive_expect(&full[k & 1], 4096);
 //! copy tensor s[0] = a_map[by*64, k] on full[k%2]       -->   copy_tensor_2d(&s[0], &a_map, k, by * 64, &full[k & 1]);
 //! wait full[k%2] parity k//2%2                          -->   mbarrier_wait(&full[k & 1], k >> 1 & 1);
+//! copy tensor c_map[bx*64, by*64] = s[0]                -->   copy_tensor_back_2d(&c_map, by * 64, bx * 64, &s[0]);
 //! ```
 //! Coordinates stand innermost first, as PTX has them. Every function may be taken to change memory, so no access is moved
 //! across it.
@@ -17,6 +18,12 @@ use crate::kernel::ir::*;
 /// An operand that is a shared address.
 fn shared(pointer: &str) -> String {
     format!("\"r\"((unsigned int)__cvta_generic_to_shared({pointer}))")
+}
+
+/// The coordinates of a box, by number and name.
+fn coordinates(rank: usize, one: &dyn Fn(usize, &str) -> String) -> String {
+    let names = ["x", "y", "z", "u", "v"].into_iter().take(rank).enumerate();
+    names.map(|(n, name)| one(n, name)).collect::<Vec<_>>().join(", ")
 }
 
 impl Printer<'_> {
@@ -72,10 +79,7 @@ impl Printer<'_> {
         };
         let rank = from.len();
         let name = format!("copy_tensor_{rank}d");
-        let names = ["x", "y", "z", "u", "v"];
-        let list = |one: &dyn Fn(usize, &&str) -> String| {
-            names.iter().take(rank).enumerate().map(|(n, name)| one(n, name)).collect::<Vec<_>>().join(", ")
-        };
+        let list = |one: &dyn Fn(usize, &str) -> String| coordinates(rank, one);
         let body = format!(
             "  asm volatile(\"cp.async.bulk.tensor.{rank}d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%0], \
              [%1, {{{}}}], [%2];\" : : {}, \"l\"(map), {}, {} : \"memory\");\n",
@@ -88,10 +92,38 @@ impl Printer<'_> {
         let text = format!("INLINE void {name}(void *to, const TensorMap *map, {params}, void *on) {{\n{body}}}\n");
         self.support.block("TensorMap", TENSOR_MAP);
         self.support.block(&name, &text);
-        let coordinates: Vec<String> = from.iter().rev().map(|ix| self.ix.print(ix)).collect();
+        let from: Vec<String> = from.iter().rev().map(|ix| self.ix.print(ix)).collect();
         let (to, on) = (self.target(to).address, self.target(on).address);
-        self.out.line(&format!("{name}({to}, &{map}, {}, {on});", coordinates.join(", ")));
+        self.out.line(&format!("{name}({to}, &{map}, {}, {on});", from.join(", ")));
         Ok(())
+    }
+
+    pub(super) fn store_tensor(&mut self, tensor: TensorId, to: &[Ix], from: &Address) -> Result<()> {
+        let Some(map) = self.kernel.tensors.get(tensor).map(|t| t.name.to_string()) else {
+            return self.refuse("a copy of a tensor that the kernel does not have");
+        };
+        let rank = to.len();
+        let name = format!("copy_tensor_back_{rank}d");
+        let list = |one: &dyn Fn(usize, &str) -> String| coordinates(rank, one);
+        let body = format!(
+            "  asm volatile(\"cp.async.bulk.tensor.{rank}d.global.shared::cta.tile.bulk_group [%0, {{{}}}], [%1];\" : : \
+             \"l\"(map), {}, {} : \"memory\");\n",
+            list(&|n, _| format!("%{}", n + 2)),
+            shared("from"),
+            list(&|_, name| format!("\"r\"({name})")),
+        );
+        let params = list(&|_, name| format!("int {name}"));
+        let text = format!("INLINE void {name}(const TensorMap *map, {params}, const void *from) {{\n{body}}}\n");
+        self.support.block("TensorMap", TENSOR_MAP);
+        self.support.block(&name, &text);
+        let to: Vec<String> = to.iter().rev().map(|ix| self.ix.print(ix)).collect();
+        let from = self.target(from).address;
+        self.out.line(&format!("{name}(&{map}, {}, {from});", to.join(", ")));
+        Ok(())
+    }
+
+    pub(super) fn store_wait(&mut self, left: u32) {
+        self.bare(&format!("copy_tensor_wait_{left}"), &format!("cp.async.bulk.wait_group.read {left}"));
     }
 
     /// The parameters that say how TMA sees arrays; the host fills them in.

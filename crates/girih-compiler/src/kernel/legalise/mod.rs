@@ -55,7 +55,7 @@ pub fn legalise(kernel: &l::Kernel, options: &Options) -> Result<k::Kernel, Stri
     let (bound, grid) = blocks::bind(kernel);
     let mut lower = Lower::new(&bound, options)?;
     if lower.out.threads > 1 {
-        lower.barriers = sync::barriers(&bound, kernel.open);
+        lower.barriers = sync::barriers(&bound, kernel.open, &lower.slots.met);
     }
     let body = lower.block(&bound.body)?;
     let grid = match grid {
@@ -247,6 +247,10 @@ impl<'a> Lower<'a> {
         self.find_aliases(body);
         body.iter().try_for_each(|stmt| {
             if self.barriers.contains(&std::ptr::from_ref(stmt)) {
+                if stmt.is_placed(l::Place::Tensor) {
+                    // Each thread shows TMA what it has written.
+                    self.push(k::Stmt::Fence(k::Fence::Async));
+                }
                 self.push(k::Stmt::Barrier);
             }
             self.stmt(stmt)

@@ -445,6 +445,7 @@ impl Lower<'_> {
             l::Place::Matrix => return self.product(f),
             l::Place::Lanes => return self.combined_by_lanes(f),
             l::Place::Warpgroup => return self.product_of_warpgroups(f),
+            l::Place::Tensor => return self.store_boxes(f),
             l::Place::None | l::Place::Unroll => {}
         }
         let lo = self.ix(&f.lo)?;

@@ -4,15 +4,18 @@
 //! A buffer lives from its declaration to its last use; a use inside a loop that does not hold the declaration lasts to
 //! the end of that loop. Statements are numbered in program order; slots are placed first-fit, 64-byte aligned.
 
-use super::{Res, SCRATCH_LIMIT};
+use super::{Res, SCRATCH_LIMIT, pipeline};
 use crate::loops::ir as l;
-use crate::tile::boxes;
+use crate::tile::{boxes, reuse};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 pub struct Slots {
     offsets: FxHashMap<l::BufId, u64>,
     /// Bytes of the memory that the threads of a block share.
     pub shared: u64,
+    /// Of a buffer of shared memory: those with some of its bytes, which threads may still read when it begins to live.
+    pub met: BTreeMap<l::BufId, Vec<l::BufId>>,
     /// Byte offsets of the allocas not yet met, in program order.
     allocas: std::collections::VecDeque<u64>,
     pub total: u64,
@@ -33,14 +36,14 @@ struct Scan {
     /// Enclosing loops: the buffers used in each.
     loops: Vec<Vec<l::BufId>>,
     allocas: Vec<(u64, u64)>,
-    /// How many generations there are of a pipeline's stages.
-    generations: FxHashMap<l::BufId, u64>,
+    /// How many generations there are of a pipeline's stages, and the one that threads may still read when it has ended.
+    generations: FxHashMap<l::BufId, (u64, Option<u64>)>,
 }
 
 const ALIGN: u64 = 64;
 /// Of shared memory: that of the widest access of a thread.
 const SHARED_ALIGN: u64 = 16;
-/// Of boxes that TMA writes.
+/// Of boxes that TMA copies.
 const BOX_ALIGN: u64 = 128;
 
 impl Slots {
@@ -59,40 +62,37 @@ impl Slots {
         let mut placed: Vec<(u32, u32, u64, u64)> = Vec::new();
         let mut offsets = FxHashMap::default();
         let (mut total, mut shared) = (0u64, 0u64);
-        let boxes = boxes::filled(kernel);
+        let boxes = boxes::copied(kernel);
+        let behind = reuse::behind_stages(kernel);
+        let mut used: Vec<(l::BufId, u64, u64)> = vec![];
         for (buf, life) in &scan.lives {
             let b = kernel.bufs.get(*buf).ok_or("a buffer is not declared")?;
-            let generations = scan.generations.get(buf).copied().unwrap_or(1);
+            let generations = scan.generations.get(buf).map_or(1, |(count, _)| *count);
             let bytes = byte_len(b).and_then(|n| n.checked_mul(generations));
             let bytes = bytes.ok_or_else(|| too_large(&kernel.name, u64::MAX))?;
             match b.space {
                 l::Space::Scratch | l::Space::Private if !b.shape.is_empty() => {}
                 l::Space::Scratch | l::Space::Register { .. } | l::Space::Private => continue,
-                // Each has bytes of its own: sharing them would take more barriers.
+                // Each has bytes of its own, but for what may have those of stages: sharing them takes barriers.
                 l::Space::Shared => {
                     let align =
                         if boxes.contains(buf) { BOX_ALIGN.max(u64::from(b.swizzle) * 8) } else { SHARED_ALIGN };
                     if !offsets.contains_key(buf) {
-                        let at = shared.next_multiple_of(align);
+                        let free = behind.get(buf).map_or(&[][..], |b| b);
+                        let busy = used.iter().filter(|(b, _, _)| !free.contains(b)).map(|(_, at, len)| (*at, *len));
+                        let at = first_fit(busy.collect(), bytes, align);
                         offsets.insert(*buf, at);
-                        shared = at.saturating_add(bytes).next_multiple_of(SHARED_ALIGN);
+                        used.push((*buf, at, bytes));
+                        shared = shared.max(at.saturating_add(bytes).next_multiple_of(SHARED_ALIGN));
                     }
                     continue;
                 }
             }
-            let mut busy: Vec<(u64, u64)> = placed
+            let busy = placed
                 .iter()
                 .filter(|(start, end, _, _)| *start <= life.end && life.start <= *end)
-                .map(|&(_, _, at, len)| (at, len))
-                .collect();
-            busy.sort_unstable();
-            let mut at = 0u64;
-            for (start, len) in busy {
-                if at.saturating_add(bytes) <= start {
-                    break;
-                }
-                at = at.max((start + len).next_multiple_of(ALIGN));
-            }
+                .map(|&(_, _, at, len)| (at, len));
+            let at = first_fit(busy.collect(), bytes, ALIGN);
             placed.push((life.start, life.end, at, bytes));
             offsets.insert(*buf, at);
             total = total.max(at.saturating_add(bytes));
@@ -101,7 +101,7 @@ impl Slots {
             }
         }
         let mut allocas = std::collections::VecDeque::new();
-        for (bytes, align) in scan.allocas {
+        for &(bytes, align) in &scan.allocas {
             let at = total.next_multiple_of(align.clamp(ALIGN, 4096));
             allocas.push_back(at);
             total = at.saturating_add(bytes);
@@ -109,9 +109,23 @@ impl Slots {
                 return Err(too_large(&kernel.name, total));
             }
         }
+        let met = scan.met(kernel, &used, &behind);
         // Vector code may read a whole last vector's worth at most up to the end of a slot, never past it.
-        Ok(Slots { offsets, shared, allocas, total: total.next_multiple_of(ALIGN) })
+        Ok(Slots { offsets, shared, met, allocas, total: total.next_multiple_of(ALIGN) })
     }
+}
+
+/// The first place for so many bytes beside others, which are a place and a length each.
+fn first_fit(mut busy: Vec<(u64, u64)>, bytes: u64, align: u64) -> u64 {
+    busy.sort_unstable();
+    let mut at = 0u64;
+    for (start, len) in busy {
+        if at.saturating_add(bytes) <= start {
+            break;
+        }
+        at = at.max(start.saturating_add(len).next_multiple_of(align));
+    }
+    at
 }
 
 fn too_large(name: &str, bytes: u64) -> String {
@@ -147,6 +161,28 @@ impl Scan {
         }
     }
 
+    /// Of each buffer that has bytes of stages: the stages of which it has bytes that may still be read.
+    fn met(
+        &self,
+        kernel: &l::Kernel,
+        used: &[(l::BufId, u64, u64)],
+        behind: &BTreeMap<l::BufId, Vec<l::BufId>>,
+    ) -> BTreeMap<l::BufId, Vec<l::BufId>> {
+        let read = |buf: l::BufId, at: u64, len: u64| match self.generations.get(&buf) {
+            Some((_, Some(last))) => (at + last * kernel.bufs[buf].bytes(), kernel.bufs[buf].bytes()),
+            _ => (at, len),
+        };
+        let one = |(buf, stages): (&l::BufId, &Vec<l::BufId>)| {
+            let (_, at, len) = used.iter().find(|(b, _, _)| b == buf)?;
+            let meets = used.iter().filter(|(b, from, bytes)| {
+                let (from, bytes) = read(*b, *from, *bytes);
+                stages.contains(b) && from < at + len && *at < from + bytes
+            });
+            Some((*buf, meets.map(|(b, _, _)| *b).collect()))
+        };
+        behind.iter().filter_map(one).collect()
+    }
+
     fn in_loop(&mut self, kernel: &l::Kernel, body: &[l::Stmt]) -> Res<()> {
         self.loops.push(Vec::new());
         self.block(kernel, body)?;
@@ -177,8 +213,11 @@ impl Scan {
                         c.accs.iter().for_each(|&a| self.touch(a));
                     }
                     if let l::Place::Pipeline { depth } = f.place {
+                        // Behind the last iteration's barrier all are done with those before.
+                        let last = f.hi.as_const().filter(|n| *n > 0 && !pipeline::is_free(f, depth));
+                        let last = last.map(|n| (n as u64 - 1) % u64::from(depth));
                         let staged = f.stages().0.iter().filter_map(|s| match s {
-                            l::Stmt::Stage { buf, .. } => Some((*buf, depth.into())),
+                            l::Stmt::Stage { buf, .. } => Some((*buf, (depth.into(), last))),
                             _ => None,
                         });
                         self.generations.extend(staged);

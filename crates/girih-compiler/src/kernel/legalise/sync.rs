@@ -20,7 +20,7 @@ use super::pipeline;
 use crate::loops::ir::*;
 use crate::loops::walk::{self, Part, parts};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What threads share.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,10 +53,11 @@ impl Since {
 }
 
 /// The statements of a kernel before which there must be a barrier; `open` where its arrays do not overlap.
-pub(super) fn barriers(kernel: &Kernel, open: bool) -> FxHashSet<*const Stmt> {
+/// `met` are buffers with bytes of others.
+pub(super) fn barriers(kernel: &Kernel, open: bool, met: &BTreeMap<BufId, Vec<BufId>>) -> FxHashSet<*const Stmt> {
     let apart = open && walk::effects(&kernel.body).bases().all(|base| kernel.params.iter().any(|p| p.val == base));
     let mut sync =
-        Sync { kernel, apart, before: FxHashSet::default(), ends: FxHashMap::default(), news: true, left: vec![] };
+        Sync { kernel, apart, met, before: FxHashSet::default(), ends: FxHashMap::default(), news: true, left: vec![] };
     while std::mem::take(&mut sync.news) {
         sync.body(&kernel.body, &mut Since::default());
     }
@@ -67,6 +68,7 @@ struct Sync<'a> {
     kernel: &'a Kernel,
     /// Arrays do not overlap.
     apart: bool,
+    met: &'a BTreeMap<BufId, Vec<BufId>>,
     before: FxHashSet<*const Stmt>,
     /// For each loop: what had happened at the ends of its iterations, as far as it was seen.
     ends: FxHashMap<*const Stmt, Since>,
@@ -78,13 +80,22 @@ struct Sync<'a> {
 
 impl Sync<'_> {
     fn body(&mut self, body: &[Stmt], since: &mut Since) {
-        body.iter().for_each(|s| self.stmt(s, since));
+        let mut boxes = false;
+        for s in body {
+            // What threads have written is shown to TMA before a barrier.
+            if s.is_placed(Place::Tensor) && !boxes {
+                self.before.insert(std::ptr::from_ref(s));
+                *since = Since::default();
+            }
+            boxes = s.is_placed(Place::Tensor);
+            self.stmt(s, since);
+        }
     }
 
     fn stmt(&mut self, s: &Stmt, since: &mut Since) {
         match s {
             Stmt::For(f) if matches!(f.place, Place::Pipeline { .. }) => self.pipelined(s, f, since),
-            Stmt::For(f) if f.place != Place::Thread => self.repeated(s, &f.body, since),
+            Stmt::For(f) if !matches!(f.place, Place::Thread | Place::Tensor) => self.repeated(s, &f.body, since),
             Stmt::Loop { body } => self.repeated(s, body, since),
             Stmt::Stage { body, .. } => self.body(body, since),
             Stmt::Break | Stmt::Continue => {
@@ -170,8 +181,8 @@ impl Sync<'_> {
         let mut out = Since::default();
         walk::visit(body, &mut |s| {
             parts(s, &mut |part| match part {
-                Part::ReadBuf(buf) if self.is_shared(*buf) => _ = out.read.insert(Thing::Buf(*buf)),
-                Part::WriteBuf(buf) if self.is_shared(*buf) => _ = out.written.insert(Thing::Buf(*buf)),
+                Part::ReadBuf(buf) if self.is_shared(*buf) => out.read.extend(self.bytes_of(*buf)),
+                Part::WriteBuf(buf) if self.is_shared(*buf) => out.written.extend(self.bytes_of(*buf)),
                 _ => {}
             });
             let thing = |mem: &Mem| if self.apart { Thing::Array(mem.base) } else { Thing::Global };
@@ -184,6 +195,12 @@ impl Sync<'_> {
             }
         });
         out
+    }
+
+    /// A buffer, and those whose bytes it may have.
+    fn bytes_of(&self, buf: BufId) -> impl Iterator<Item = Thing> {
+        let others = self.met.get(&buf).into_iter().flatten().copied();
+        [buf].into_iter().chain(others).map(Thing::Buf)
     }
 
     fn is_shared(&self, buf: BufId) -> bool {

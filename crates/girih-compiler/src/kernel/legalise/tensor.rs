@@ -14,6 +14,8 @@
 //!           copy tensor s[k%3*2048] = x_map[0, k*32] on full[k%3]
 //! ```
 //!
+//! What TMA copies back stands in a loop of its own: see [`Lower::store_boxes`].
+//!
 //! One mbarrier for each generation counts the bytes of all its boxes, so that one wait is enough. The barrier behind it says
 //! that all threads are done with the generation that is filled next.
 
@@ -133,6 +135,41 @@ impl Lower<'_> {
                 })
             })?;
         }
+        Ok(())
+    }
+
+    /// Boxes that one thread copies from shared memory, and waits for: then other threads may write there again.
+    pub(super) fn store_boxes(&mut self, f: &l::For) -> Res<()> {
+        let copy = BoxCopy::written(self.src, f).map_err(|why| self.unplaced(f, &why))?;
+        if self.out.threads == 1 {
+            return Err(self.unplaced(f, "a block has one thread"));
+        }
+        let b = self.buf(copy.buf)?;
+        let super::Storage::Slot(slot) = self.storage(copy.buf)? else {
+            return Err(self.unplaced(f, "TMA copies from shared memory"));
+        };
+        let tensor = self.tensor(&copy, b.swizzle)?;
+        let mut idx = vec![l::Ix::Const(0); b.shape.len()];
+        let store = self.by_one_thread(None, |s| {
+            let one = |s: &mut Self, idx: &[l::Ix]| -> Res<()> {
+                let linear = s.linear(copy.buf, idx)?;
+                let from = k::Address::Slot { buf: slot, index: s.ix(&linear)? };
+                let to = copy.dims.iter().map(|d| s.ix(&d.from)).collect::<Res<Vec<_>>>()?;
+                s.push(k::Stmt::StoreTensor { tensor, to, from });
+                Ok(())
+            };
+            match copy.several {
+                None => one(s, &idx)?,
+                Some((axis, count)) => (0..count as i64).try_for_each(|n| {
+                    idx[0] = l::Ix::Const(n);
+                    s.at_axis(axis, k::Ix::Const(n), vec![], |s| one(s, &idx))
+                })?,
+            }
+            s.push(k::Stmt::StoreCommit);
+            s.push(k::Stmt::StoreWait { left: 0 });
+            Ok(())
+        })?;
+        self.push(store);
         Ok(())
     }
 

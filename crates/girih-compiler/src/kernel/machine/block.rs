@@ -4,6 +4,7 @@ use super::code::Program;
 use super::flight::Flights;
 use super::mbarrier::Mbarrier;
 use super::schedule::Schedule;
+use super::store::Stores;
 use super::tensor;
 use super::watch::Watch;
 use super::wgmma::Products;
@@ -64,6 +65,7 @@ pub(super) struct Block<const W: usize, L> {
     pub mbarriers: Vec<Mbarrier>,
     /// Copies of boxes that have not landed yet.
     pub boxes: Vec<tensor::Flight>,
+    pub stores: Stores,
     /// Where its scratch lies in memory, if that is ever asked for.
     pub address: u64,
     pub out: String,
@@ -162,6 +164,7 @@ impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
             shared: vec![POISON; self.program.shared_bytes as usize],
             mbarriers: vec![Mbarrier::default(); self.program.mbarriers as usize],
             boxes: vec![],
+            stores: Stores::default(),
             address,
             out: String::new(),
             local: V::Local::default(),
@@ -179,6 +182,7 @@ impl<const W: usize, V: Watch> Blocks for Machine<'_, W, V> {
         block.shared.fill(POISON);
         block.mbarriers.fill(Mbarrier::default());
         block.boxes.clear();
+        block.stores.clear();
         for (w, warp) in block.warps.iter_mut().enumerate() {
             let first = (w * W) as u32;
             warp.began = ops::all::<W>() >> (W as u32 - (p.threads - first).min(W as u32));

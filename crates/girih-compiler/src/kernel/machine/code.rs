@@ -244,6 +244,16 @@ pub(in crate::kernel) enum Inst {
         tensor: usize,
         from: Box<[Expr]>,
     },
+    /// A box of a tensor, the other way.
+    StoreTensor {
+        from: Access,
+        tensor: usize,
+        to: Box<[Expr]>,
+    },
+    StoreCommit,
+    StoreWait {
+        left: u32,
+    },
     InitBarrier {
         on: Access,
         first: u32,

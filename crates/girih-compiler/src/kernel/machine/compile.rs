@@ -258,6 +258,20 @@ impl Compiler<'_> {
         }
     }
 
+    /// Where a box of a tensor lies in shared memory, and its coordinates.
+    fn boxed(&mut self, tensor: TensorId, place: &Address, coordinates: &[Ix]) -> Res<(Access, Box<[Expr]>)> {
+        let Some(t) = self.kernel.tensors.get(tensor) else {
+            return Err(format!("there is no tensor {}", tensor.0));
+        };
+        let lanes = u32::try_from(t.count()).map_err(|_| "a box is too large".to_string())?;
+        let place = self.access(place, lanes, &Mask::default(), Order::Weak)?;
+        let coordinates = coordinates.iter().map(|ix| self.expr(ix)).collect::<Res<Box<[Expr]>>>()?;
+        match &place.at {
+            At::Slot { space: Space::Shared, elem, .. } if elem.bytes() == t.elem.bytes() => Ok((place, coordinates)),
+            _ => Err("a box does not lie in shared memory of its elements".to_string()),
+        }
+    }
+
     fn body(&mut self, body: &[Stmt]) -> Res<()> {
         for stmt in body {
             self.now = self.next;
@@ -410,19 +424,16 @@ impl Compiler<'_> {
                 Inst::CopyAsync { to, from, bytes: *bytes }
             }
             Stmt::CopyTensor { to, tensor, from, on } => {
-                let Some(t) = self.kernel.tensors.get(*tensor) else {
-                    return Err(format!("there is no tensor {}", tensor.0));
-                };
-                let lanes = u32::try_from(t.count()).map_err(|_| "a box is too large".to_string())?;
-                let to = self.access(to, lanes, &Mask::default(), Order::Weak)?;
-                let from = from.iter().map(|ix| self.expr(ix)).collect::<Res<Box<[Expr]>>>()?;
+                let (to, from) = self.boxed(*tensor, to, from)?;
                 let (on, first) = self.mbarrier(on)?;
-                match &to.at {
-                    At::Slot { space: Space::Shared, elem, .. } if elem.bytes() == t.elem.bytes() => {}
-                    _ => return Err("a box is not copied to shared memory of its elements".to_string()),
-                }
                 Inst::CopyTensor { to, on, first, tensor: tensor.index(), from }
             }
+            Stmt::StoreTensor { tensor, to, from } => {
+                let (from, to) = self.boxed(*tensor, from, to)?;
+                Inst::StoreTensor { from, tensor: tensor.index(), to }
+            }
+            Stmt::StoreCommit => Inst::StoreCommit,
+            Stmt::StoreWait { left } => Inst::StoreWait { left: *left },
             Stmt::InitBarrier { on, count } => {
                 let (on, first) = self.mbarrier(on)?;
                 Inst::InitBarrier { on, first, count: *count }

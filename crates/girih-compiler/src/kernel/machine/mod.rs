@@ -7,7 +7,7 @@
 //! * [`places`]: where accesses go                              * [`step`]: what an instruction does
 //! * [`block`]: blocks under way and their turns                * [`sync`]: threads that wait for each other
 //! * [`matrix`]: what lanes do together on matrices
-//! * [`flight`], [`tensor`]: asynchronous copies                * [`mbarrier`]: barriers that count arrivals and bytes
+//! * [`flight`], [`tensor`], [`store`]: asynchronous copies       * [`mbarrier`]: barriers that count arrivals and bytes
 //! * [`watch`]: who sees what happens
 //! * [`schedule`]: the order of warps and lanes, and when copies land
 //!
@@ -33,6 +33,7 @@ mod ops;
 mod places;
 mod schedule;
 mod step;
+mod store;
 mod sync;
 mod tensor;
 mod watch;

@@ -230,6 +230,9 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
             Inst::CopyTensor { to, on, first, tensor, from } => {
                 self.copy_box(block, at, (to, (on, *first)), *tensor, from)?
             }
+            Inst::StoreTensor { from, tensor, to } => self.store_box(block, at, from, *tensor, to)?,
+            Inst::StoreCommit => self.commit_stores(block, at),
+            Inst::StoreWait { left } => self.wait_stores(block, at, *left),
             Inst::InitBarrier { on, first, count } => self.init(block, at, (on, *first), *count)?,
             Inst::Arrive { on, first, bytes } => self.arrive(block, at, (on, *first), *bytes)?,
             Inst::Fence(fence) => self.fence(block, at, *fence),

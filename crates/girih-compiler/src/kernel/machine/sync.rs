@@ -34,6 +34,9 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         let ended = of.groups.remove(group).lanes;
         of.live &= !ended;
         block.live -= ended.count_ones();
+        if block.live == 0 {
+            self.stores_left(block);
+        }
         self.settle(block, warp)
     }
 

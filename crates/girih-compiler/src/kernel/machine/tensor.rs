@@ -123,8 +123,8 @@ fn boxed<'a, const W: usize>(flight: &'a Flight, tensor: &Tensor) -> Boxed<'a> {
     Boxed {
         statement: flight.at.statement,
         thread: (flight.at.warp * W + flight.lane) as u32,
-        mbarrier: flight.mbarrier,
-        to: flight.to,
+        mbarrier: Some(flight.mbarrier),
+        at: flight.to,
         bytes: tensor.bytes(),
         elem: tensor.elem.bytes() as u32,
         runs: &flight.runs,
@@ -132,7 +132,7 @@ fn boxed<'a, const W: usize>(flight: &'a Flight, tensor: &Tensor) -> Boxed<'a> {
 }
 
 /// What TMA does not take about a tensor or a place.
-fn unfit(tensor: &Tensor, base: u64, strides: &[i64], to: u64) -> Option<String> {
+pub(super) fn unfit(tensor: &Tensor, base: u64, strides: &[i64], to: u64) -> Option<String> {
     let (name, align) = (&tensor.name, tensor.align());
     if !base.is_multiple_of(16) {
         return Some(format!("the array of the tensor `{name}` begins at {base:#x}, which is no multiple of 16 bytes"));
@@ -142,12 +142,12 @@ fn unfit(tensor: &Tensor, base: u64, strides: &[i64], to: u64) -> Option<String>
         return Some(format!("a stride of the tensor `{name}` is {stride} bytes, which is no positive multiple of 16"));
     }
     (!to.is_multiple_of(align)).then(|| {
-        format!("a box of the tensor `{name}` goes to byte {to} of shared memory, which is no multiple of {align}")
+        format!("a box of the tensor `{name}` lies at byte {to} of shared memory, which is no multiple of {align}")
     })
 }
 
 /// What of a box lies inside of the tensor, row by row.
-fn runs(tensor: &Tensor, base: u64, dims: &[i64], strides: &[i64], from: &[i64]) -> Vec<Run> {
+pub(super) fn runs(tensor: &Tensor, base: u64, dims: &[i64], strides: &[i64], from: &[i64]) -> Vec<Run> {
     let (size, rank) = (tensor.elem.bytes(), tensor.extents.len());
     let (Some(inner), true) = (rank.checked_sub(1), dims.len() == rank && from.len() == rank) else { return vec![] };
     let row = i64::from(tensor.extents[inner]);

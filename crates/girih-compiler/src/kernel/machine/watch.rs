@@ -49,21 +49,24 @@ pub(in crate::kernel) struct Landing<'a> {
     pub from: &'a [u64],
 }
 
-/// Bytes that lie side by side in memory: where they go to, from the start of a box, and where they come from.
+/// Bytes of a box that lie side by side in global memory.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::kernel) struct Run {
+    /// From the start of the box, as if no pieces were exchanged.
     pub to: u64,
+    /// Their address.
     pub from: u64,
     pub bytes: u64,
 }
 
-/// A box of a tensor that TMA copies to a byte of shared memory.
+/// A box of a tensor that TMA copies to shared memory, or from there.
 pub(in crate::kernel) struct Boxed<'a> {
     pub statement: u32,
     pub thread: u32,
-    /// The number of the mbarrier that counts its bytes.
-    pub mbarrier: u32,
-    pub to: u64,
+    /// The number of the mbarrier that counts its bytes; `None` of a box that goes to global memory.
+    pub mbarrier: Option<u32>,
+    /// The byte of shared memory where it begins.
+    pub at: u64,
     pub bytes: u64,
     /// Bytes of an element.
     pub elem: u32,
@@ -177,7 +180,7 @@ pub(in crate::kernel) trait Watch {
     fn touched(&mut self, local: &mut Self::Local, touch: &Touch<'_>);
     /// Copies have ended, for the thread that waited.
     fn landed(&mut self, local: &mut Self::Local, landing: &Landing<'_>);
-    /// A copy of a box begins, or it lands in a phase of its mbarrier.
+    /// A copy of a box begins, or it lands in a phase of its mbarrier; one to global memory has read shared memory then.
     fn boxed(&mut self, local: &mut Self::Local, boxed: &Boxed<'_>, landed: Option<u32>);
     fn sync(&mut self, local: &mut Self::Local, statement: u32, warp: u32, lanes: u32, sync: Sync);
     /// Whether a thread can know that an mbarrier is initialised.

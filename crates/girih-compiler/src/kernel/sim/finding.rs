@@ -385,7 +385,7 @@ fn sentence(kind: Kind, space: &str, across: bool, detail: &Detail, (texts, kern
         Kind::Unwritten => "a thread reads shared memory that its block has not written".to_string(),
         Kind::Misaligned => format!("an access of {space} memory is not aligned to its own size"),
         Kind::Unfenced => {
-            "TMA overwrites, or `wgmma` reads, what a thread has written, with no `fence async` behind the write"
+            "TMA overwrites or copies, or `wgmma` reads, what a thread has written, with no `fence async` behind the write"
                 .to_string()
         }
         _ => kind.name().to_string(),
@@ -400,6 +400,12 @@ fn help(kind: Kind, across: bool, copied: Copied) -> Option<&'static str> {
         }
         (Kind::InFlight, Copied::Multiplied) => {
             return Some("put the `wgmma wait` that covers the product before, with a `barrier` behind it");
+        }
+        (Kind::InFlight, Copied::Back) => {
+            return Some(
+                "let the thread that copies run `copy wait`, with a `barrier` behind, before shared memory is written again; \
+                 let another kernel use what it copies to global memory",
+            );
         }
         (Kind::InFlight, _) => {
             return Some(
@@ -531,6 +537,8 @@ enum Copied {
     Not,
     ByThread,
     ByTma,
+    /// By TMA, from shared to global memory.
+    Back,
     /// By no copy: a product of a warpgroup reads it.
     Multiplied,
 }
@@ -572,6 +580,7 @@ fn loops_around(kernel: &Kernel, body: &[Stmt], around: Option<&str>, out: &mut 
         let copied = match stmt {
             Stmt::CopyAsync { .. } => Copied::ByThread,
             Stmt::CopyTensor { .. } => Copied::ByTma,
+            Stmt::StoreTensor { .. } => Copied::Back,
             Stmt::Wgmma { .. } => Copied::Multiplied,
             _ => Copied::Not,
         };

@@ -77,6 +77,7 @@ impl Instruction {
             Stmt::CopyAsync { .. } | Stmt::Commit | Stmt::WaitGroups { .. } | Stmt::CopyTensor { .. } => {
                 Instruction::AsyncCopy
             }
+            Stmt::StoreTensor { .. } | Stmt::StoreCommit | Stmt::StoreWait { .. } => Instruction::AsyncCopy,
             Stmt::Shuffle { .. } => Instruction::Shuffle,
             Stmt::LoadMatrix { .. } => Instruction::SharedLoad,
             Stmt::Mma { .. } | Stmt::Wgmma { .. } => Instruction::Matrix,

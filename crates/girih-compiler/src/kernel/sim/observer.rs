@@ -331,7 +331,7 @@ impl Watch for Observer<'_> {
     }
 
     fn boxed(&mut self, local: &mut Local, boxed: &Boxed<'_>, landed: Option<u32>) {
-        let Boxed { statement, thread, mbarrier, to, bytes, elem, runs } = *boxed;
+        let Boxed { statement, thread, mbarrier, at: place, bytes, elem, runs } = *boxed;
         if let Some(r) = &mut self.recorder {
             match landed {
                 None => r.takes_off(local.block, thread / WARP, statement),
@@ -347,19 +347,20 @@ impl Watch for Observer<'_> {
             let sectors =
                 runs.iter().map(|r| (r.from.saturating_add(r.bytes - 1) / SECTOR - r.from / SECTOR + 1) as u32).sum();
             runs.iter().for_each(|r| self.touched.add(r.from, r.bytes));
-            let read: u64 = runs.iter().map(|r| r.bytes).sum();
-            counts.global.add(read, (sectors, read.div_ceil(SECTOR) as u32));
+            let moved: u64 = runs.iter().map(|r| r.bytes).sum();
+            counts.global.add(moved, (sectors, moved.div_ceil(SECTOR) as u32));
         }
         if !self.options.races {
             return;
         }
         let Local { clock, shared, block, copied_by, fenced, .. } = local;
         let me = clock.stamp(statement, thread, false);
-        let kept = clock.stamp_of_copy(statement, mbarrier, landed.unwrap_or(0));
+        let kept = mbarrier.map_or(me, |m| clock.stamp_of_copy(statement, m, landed.unwrap_or(0)));
         let kept = if landed.is_none() { kept.lasting() } else { kept };
-        copied_by.insert((statement, mbarrier), thread);
+        mbarrier.into_iter().for_each(|m| _ = copied_by.insert((statement, m), thread));
         let (found, global) = (&mut self.found, &mut self.global);
         let mut cells = |is_shared: bool, from: u64, bytes: u64, unit: u32| {
+            let writes = is_shared == mbarrier.is_some();
             for place in whole(from, bytes, unit) {
                 let cell = match is_shared {
                     true => shared.get_mut(place as usize),
@@ -372,24 +373,29 @@ impl Watch for Observer<'_> {
                 }
                 let address = (place << unit >> 1).max(from);
                 let at = || Bad { shared: is_shared, block: *block, statement, thread, address, bytes: elem };
+                if is_shared && !writes && !cell.is_written() {
+                    found.access(Kind::Unwritten, at(), None);
+                }
                 let mut tell = |race, earlier: Stamp| {
                     let kind = if earlier.lasts() { Kind::InFlight } else { Kind::from(race) };
                     found.access(kind, at(), Some(who_began(earlier, copied_by)));
                 };
-                if !is_shared {
-                    cell.read_as(me, kept, clock, &mut tell);
-                    continue;
-                }
                 let writer = cell.writer();
+                match writes {
+                    true => cell.write_as(me, kept, clock, &mut tell),
+                    false => cell.read_as(me, kept, clock, &mut tell),
+                }
                 let plain = !writer.is_none() && writer.mbarrier().is_none() && clock.ordered(writer, thread);
-                cell.write_as(me, kept, clock, &mut tell);
-                if plain && !writer.lasts() && !fenced.covers(writer) {
+                if is_shared && plain && !writer.lasts() && !fenced.covers(writer) {
                     found.access(Kind::Unfenced, at(), Some(writer));
                 }
             }
         };
-        cells(true, to, bytes, self.shared_unit);
-        runs.iter().for_each(|run| cells(false, run.from, run.bytes, self.global_unit));
+        cells(true, place, bytes, self.shared_unit);
+        // Nothing in the kernel can know when global memory has what was copied there.
+        if landed.is_none() || mbarrier.is_some() {
+            runs.iter().for_each(|run| cells(false, run.from, run.bytes, self.global_unit));
+        }
     }
 
     fn sync(&mut self, local: &mut Local, statement: u32, warp: u32, lanes: u32, sync: Sync) {

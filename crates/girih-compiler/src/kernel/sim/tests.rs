@@ -8,6 +8,7 @@ mod memory;
 mod races;
 mod random;
 mod size;
+mod stores;
 mod sync;
 mod wgmma;
 

@@ -7,6 +7,7 @@ use crate::loops::ir::*;
 use crate::loops::walk::{effects, refs};
 use crate::tile::Context;
 use crate::tile::edit::{self, Visit};
+use crate::tile::reuse;
 use crate::tile::rules::axis_site;
 use crate::tile::target::MemoryKind;
 
@@ -40,7 +41,11 @@ computes, and stages of which shared memory does not hold two.
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    let all = p.bufs.values().filter(|b| b.space == Space::Shared).map(Buf::bytes).sum();
+    let behind = reuse::behind_stages(p);
+    let (own, again): (Vec<_>, Vec<_>) =
+        p.bufs.iter().filter(|(_, b)| b.space == Space::Shared).partition(|(id, _)| !behind.contains_key(id));
+    let bytes = |all: &[(BufId, &Buf)]| all.iter().map(|(_, b)| b.bytes()).sum::<u64>();
+    let all = (bytes(&own), bytes(&again));
     edit::rewrite(p, &mut |kernel, s| {
         let Stmt::For(f) = s else { return Visit::Into };
         let staged = f.body.iter().any(|s| matches!(s, Stmt::Stage { .. }));
@@ -74,8 +79,9 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 /// The most slots that are chosen: the latency of memory is some iterations long.
 const MOST: u64 = 4;
 
-/// The loop as a pipeline, its depth, and the bytes of a slot. `all` is what shared memory holds with one slot each.
-fn pipelined(kernel: &Kernel, ctx: &Context, f: &For, all: u64) -> Result<(For, u64, u64), Refusal> {
+/// The loop as a pipeline, its depth, and the bytes of a slot. `all` is what shared memory holds with one slot each, and
+/// `behind` what may have the bytes of all slots.
+fn pipelined(kernel: &Kernel, ctx: &Context, f: &For, (all, behind): (u64, u64)) -> Result<(For, u64, u64), Refusal> {
     if ctx.knobs.slots == Some(1) {
         return Err("knob off".into());
     }
@@ -101,13 +107,14 @@ fn pipelined(kernel: &Kernel, ctx: &Context, f: &For, all: u64) -> Result<(For, 
     let room = ctx.target.bytes_of(MemoryKind::Shared);
     // The places of boxes are multiples of up to 1024 bytes, and TMA counts bytes in shared memory too.
     let all = all + stages.iter().filter(|s| s.filled(Filled::Tensor)).count() as u64 * 1024;
-    let fits = |depth: u64, room: u64| all + (depth - 1) * size <= room;
+    let needed = |depth: u64| all + (depth - 1) * size + behind.saturating_sub(depth * size);
+    let fits = |depth: u64, room: u64| needed(depth) <= room;
     // No more than there are iterations.
     let most = edit::at_most(&f.hi).map_or(MOST, |n| MOST.min(n as u64));
     let chosen = || (2..=most).rev().find(|n| fits(*n, room / 2)).or(Some(2).filter(|n| fits(*n, room)));
     let depth = match ctx.knobs.slots {
         Some(given) if !fits(given.into(), room) => {
-            let needs = all + (u64::from(given) - 1) * size;
+            let needs = needed(given.into());
             let (target, all) =
                 (ctx.target.name, format!("knob `slots`: {given} slots take {needs} bytes of shared memory"));
             return Err(Refusal::impossible(format!("{all}; a block of {target} has at most {room}")));

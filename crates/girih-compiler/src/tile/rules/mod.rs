@@ -21,6 +21,7 @@ pub mod split_inner_for_swizzle;
 pub mod split_matmul_k;
 pub mod spread_threads;
 pub mod stage_inputs;
+pub mod stage_outputs;
 pub mod stream_rows;
 pub mod swizzle;
 pub mod tensor_core;

@@ -101,6 +101,7 @@ impl Spread<'_> {
             Stmt::For(f) if f.place == Place::Thread => out.push(s),
             // One thread begins it.
             Stmt::Stage { filled: Filled::Tensor, .. } => out.push(s),
+            Stmt::For(f) if f.place == Place::Tensor => out.push(s),
             Stmt::For(f) if f.kind == LoopKind::Free && f.place == Place::None => {
                 self.changed = true;
                 self.log.applied(site_of(&self.kernel, &s));

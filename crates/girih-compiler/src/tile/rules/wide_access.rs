@@ -25,7 +25,7 @@ for v in 0..4: free unroll                       local x_w: f32[4]      for v in
                                                                           store C[t*4 + v] = y_w[v]
 ```
 
-What the threads of a block share is read so too. Arrays of a model start at multiples of 16 bytes; of a tile program, where it assumes so.
+What the threads of a block share is read and written so too. Arrays of a model start at multiples of 16 bytes; of a tile program, where it assumes so.
 
 Refuses loops of other lengths than 2, 4, 8 and 16, and accesses that do not start at a multiple of their size, or of whose elements
 a mask may hold for some only.
@@ -42,8 +42,11 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             return Visit::Into;
         };
         let varying = walk::refs(&f.body).vals_defined;
-        let written = walk::effects(&f.body).bufs_written;
+        let walk::Effects { bufs_read: read, bufs_written: written, .. } = walk::effects(&f.body);
         let wide = |s: &Stmt| match s {
+            Stmt::Write { buf, .. } => {
+                !read.contains(buf) && wide::shared_lanes(kernel, ctx, s, f.axis, lanes) == lanes
+            }
             Stmt::Read { buf, .. } => {
                 !written.contains(buf) && wide::shared_lanes(kernel, ctx, s, f.axis, lanes) == lanes
             }
@@ -67,12 +70,13 @@ fn widen(kernel: &mut Kernel, f: &For, lanes: u64, wide: &[bool]) -> Vec<Stmt> {
                 body.push(s.clone());
                 continue;
             }
-            Stmt::Store { value: Opnd::Const { .. }, .. } => {
+            Stmt::Store { value: Opnd::Const { .. }, .. } | Stmt::Write { value: Opnd::Const { .. }, .. } => {
                 after.push(moved(kernel, f, lanes, |_| vec![s.clone()]));
                 continue;
             }
             Stmt::Load { dst: value, .. }
             | Stmt::Read { dst: value, .. }
+            | Stmt::Write { value: Opnd::Val(value), .. }
             | Stmt::Store { value: Opnd::Val(value), .. } => *value,
             _ => continue,
         };
@@ -82,6 +86,10 @@ fn widen(kernel: &mut Kernel, f: &For, lanes: u64, wide: &[bool]) -> Vec<Stmt> {
         before.push(Stmt::Local { buf });
         let at = vec![Ix::Axis(f.axis)];
         let mut access = s.clone();
+        if let Stmt::Write { idx, .. } = &mut access {
+            let facts = kernel.facts();
+            idx.iter_mut().for_each(|ix| *ix = wide::of_group(ix, f.axis, lanes, &facts));
+        }
         walk::parts_mut(&mut access, &mut |part| match part {
             walk::PartMut::DefVal(v) if *v == value => *v = other,
             walk::PartMut::Opnd(o) if *o == Opnd::Val(value) => *o = Opnd::Val(other),
@@ -134,6 +142,22 @@ mod tests {
         let written = reads.replace("      store y", "      s[t*4 + v] = b\n      store y");
         let (out, _) = apply("wide_access", &kernel(&written), &gpu(&[]));
         assert!(text(&out).contains("free unroll\n      a: f32 = s[t*4 + v]\n"), "{}", text(&out));
+    }
+
+    #[test]
+    fn what_threads_share_is_written_at_once_also_in_parts_of_rows() {
+        let shared = SCALE.replace("  for t in", "  local s: f32[8, 64] shared\n  for t in");
+        let place = "s[(t*4 + v)//64, (t*4 + v)%64]";
+        let writes =
+            shared.replace("      store y[bx*512 + t*4 + v] = b where t*4 + v < n\n", &format!("      {place} = b\n"));
+        assert_ne!(writes, shared);
+        let (out, _) = apply("wide_access", &kernel(&writes), &gpu(&[]));
+        let want = "for v_2 in 0..4: free vector(4)\n      b_1: f32 = b_w[v_2]\n      s[t*4//64, t*4%64 + v_2] = b_1\n";
+        assert!(text(&out).contains(want), "{}", text(&out));
+        // Parts that begin within the elements of a thread.
+        let odd = writes.replace("(t*4 + v)//64, (t*4 + v)%64", "(t*4 + v + 2)//64, (t*4 + v + 2)%64");
+        assert!(text(&apply("wide_access", &kernel(&odd), &gpu(&[])).0).contains("_w[v_1]\n"));
+        assert!(text(&apply("wide_access", &kernel(&odd), &gpu(&[])).0).contains("s[(t*4 + v_1 + 2)//64"));
     }
 
     #[test]

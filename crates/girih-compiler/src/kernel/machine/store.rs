@@ -1,0 +1,159 @@
+//! Boxes of tensors that TMA copies from shared memory.
+//!
+//! In: a copy that a thread begins, its groups and its waits. Out: the bytes of global memory, as shared memory has them at a
+//! moment that the schedule draws between the copy and the wait that covers it; the watch is told of both.
+//!
+//! ```text
+//! copy tensor m[0, 0] = s[0]     shared memory is read now ...
+//! copy commit                    group 0 of the thread
+//! copy wait 0                    ... or only here
+//! ```
+//! Invariant: a copy that no wait covers may find anything where its block had shared memory, so the end of a block tells
+//! of it.
+
+use super::block::{Block, Machine};
+use super::code::Access;
+use super::step::At;
+use super::tensor::{TensorCode, runs, unfit};
+use super::watch::{Boxed, Run, Watch, What, Wrong};
+use crate::base::launch::Trap;
+use crate::loops::eval::expr::Expr;
+use rustc_hash::FxHashMap;
+
+/// A copy under way.
+struct Flight {
+    at: At,
+    lane: usize,
+    tensor: usize,
+    from: u64,
+    runs: Vec<Run>,
+    /// The group that its thread has made of it.
+    group: Option<u32>,
+    landed: bool,
+}
+
+/// What the threads of a block copy from shared memory.
+#[derive(Default)]
+pub(super) struct Stores {
+    all: Vec<Flight>,
+    /// Groups that each thread has made.
+    groups: FxHashMap<usize, u32>,
+}
+
+impl Stores {
+    pub fn clear(&mut self) {
+        self.all.clear();
+        self.groups.clear();
+    }
+}
+
+fn thread<const W: usize>(warp: usize, lane: usize) -> usize {
+    warp * W + lane
+}
+
+impl<const W: usize, V: Watch> Machine<'_, W, V> {
+    /// Each lane begins to copy a box.
+    pub(super) fn store_box(
+        &mut self,
+        block: &mut Block<W, V::Local>,
+        mut at: At,
+        from: &Access,
+        tensor: usize,
+        to: &[Expr],
+    ) -> Result<(), Trap> {
+        let Some(code) = self.program.tensors.get(tensor) else { return Ok(()) };
+        let source = self.places(block, &mut at, from, What::Read)?;
+        let regs = &block.warps[at.warp].regs;
+        let bases = regs[code.base as usize];
+        let of = |all: &[Expr]| -> Vec<[i64; W]> { all.iter().map(|e| e.lanes(regs)).collect() };
+        let (dims, strides, to) = (of(&code.dims), of(&code.strides), of(to));
+        for lane in (0..W).filter(|l| at.lanes >> l & 1 == 1) {
+            let one = |all: &[[i64; W]]| -> Vec<i64> { all.iter().map(|e| e[lane]).collect() };
+            let (from, base, strides) = (source.address(lane), bases[lane], one(&strides));
+            if let Some(what) = unfit(&code.tensor, base, &strides, from) {
+                self.wrong(at, lane, Wrong::Tensor(what));
+            }
+            let runs = runs(&code.tensor, base, &one(&dims), &strides, &one(&to));
+            let mut bytes = vec![];
+            let fault = runs.iter().find_map(|run| {
+                bytes.resize(run.bytes as usize, 0);
+                self.memory.read(run.from, &mut bytes).err()
+            });
+            if let Some(fault) = fault {
+                self.refused(&mut At { lanes: 1 << lane, ..at }, &[(lane, fault)], What::Write)?;
+                continue;
+            }
+            let mut flight = Flight { at, lane, tensor, from, runs, group: None, landed: false };
+            self.watch.boxed(&mut block.local, &boxed::<W>(&flight, code), None);
+            if self.schedule.lands_at_once() {
+                self.store_now(block, &mut flight);
+            }
+            block.stores.all.push(flight);
+        }
+        Ok(())
+    }
+
+    /// Lanes make a group each of what they have begun.
+    pub(super) fn commit_stores(&mut self, block: &mut Block<W, V::Local>, at: At) {
+        let Stores { all, groups } = &mut block.stores;
+        for lane in (0..W).filter(|l| at.lanes >> l & 1 == 1) {
+            let thread = thread::<W>(at.warp, lane);
+            let number = groups.entry(thread).or_default();
+            let own = |f: &&mut Flight| f.group.is_none() && self::thread::<W>(f.at.warp, f.lane) == thread;
+            all.iter_mut().filter(own).for_each(|f| f.group = Some(*number));
+            *number += 1;
+        }
+    }
+
+    /// Ends the copies of all groups of the lanes but the newest `left`.
+    pub(super) fn wait_stores(&mut self, block: &mut Block<W, V::Local>, at: At, left: u32) {
+        let mut all = std::mem::take(&mut block.stores.all);
+        all.retain_mut(|flight| {
+            let made = block.stores.groups.get(&thread::<W>(flight.at.warp, flight.lane)).copied().unwrap_or(0);
+            let waits = flight.at.warp == at.warp && at.lanes >> flight.lane & 1 == 1;
+            if !waits || flight.group.is_none_or(|group| group + left >= made) {
+                return true;
+            }
+            self.store_now(block, flight);
+            if let Some(code) = self.program.tensors.get(flight.tensor) {
+                self.watch.boxed(&mut block.local, &boxed::<W>(flight, code), Some(0));
+            }
+            false
+        });
+        block.stores.all = all;
+    }
+
+    /// Tells of what still reads shared memory that is the block's no more.
+    pub(super) fn stores_left(&mut self, block: &mut Block<W, V::Local>) {
+        for mut flight in std::mem::take(&mut block.stores.all) {
+            self.store_now(block, &mut flight);
+            let what = "a box is still copied from shared memory when its block ends: no `copy wait` covers it";
+            self.wrong(flight.at, flight.lane, Wrong::Tensor(what.to_string()));
+        }
+    }
+
+    fn store_now(&mut self, block: &mut Block<W, V::Local>, flight: &mut Flight) {
+        let Some(TensorCode { tensor, .. }) = self.program.tensors.get(flight.tensor) else { return };
+        if std::mem::replace(&mut flight.landed, true) {
+            return;
+        }
+        for run in &flight.runs {
+            let place = |byte: u64| (flight.from + tensor.swizzled(run.to + byte)) as usize;
+            let bytes: Option<Vec<u8>> = (0..run.bytes).map(|n| block.shared.get(place(n)).copied()).collect();
+            // The target was there when the copy began; if it is not any more, nothing is written.
+            let _ = bytes.map(|bytes| self.memory.write(run.from, &bytes));
+        }
+    }
+}
+
+fn boxed<'a, const W: usize>(flight: &'a Flight, code: &TensorCode) -> Boxed<'a> {
+    Boxed {
+        statement: flight.at.statement,
+        thread: thread::<W>(flight.at.warp, flight.lane) as u32,
+        mbarrier: None,
+        at: flight.from,
+        bytes: code.tensor.bytes(),
+        elem: code.tensor.elem.bytes() as u32,
+        runs: &flight.runs,
+    }
+}

@@ -1,0 +1,55 @@
+//! Shared memory that is used again.
+//!
+//! The stages of a loop are needed until it ends. What lives only behind the loop may have their bytes:
+//!
+//! ```text
+//! for kt in 0..56: serial pipeline(3)
+//!   stage a_s: f16[128, 64] shared: ...         bytes 0 to 49151
+//! local y_s: f16[128, 128] shared               bytes 0 to 32767
+//! ```
+//! Not so where a loop around both comes back to the stages: then they are filled while other threads may still read what
+//! lies there.
+
+use std::collections::BTreeMap;
+
+use crate::loops::ir::*;
+use crate::loops::walk;
+
+/// The buffers that may have the bytes of others, with those others.
+pub fn behind_stages(kernel: &Kernel) -> BTreeMap<BufId, Vec<BufId>> {
+    let mut out = BTreeMap::new();
+    block(kernel, &kernel.body, &mut out);
+    out
+}
+
+fn block(kernel: &Kernel, body: &[Stmt], out: &mut BTreeMap<BufId, Vec<BufId>>) {
+    let mut staged = vec![];
+    for s in body {
+        match s {
+            Stmt::Local { buf } if kernel.bufs[*buf].space == Space::Shared && !staged.is_empty() => {
+                out.insert(*buf, staged.clone());
+            }
+            Stmt::For(f) if matches!(f.place, Place::Block { .. }) => block(kernel, &f.body, out),
+            Stmt::For(f) if f.kind == LoopKind::Serial => staged.extend(stages(kernel, &f.body)),
+            _ => {}
+        }
+    }
+}
+
+fn stages(kernel: &Kernel, body: &[Stmt]) -> Vec<BufId> {
+    let mut out = vec![];
+    walk::visit(body, &mut |s| match s {
+        Stmt::Stage { buf, .. } if kernel.bufs[*buf].space == Space::Shared => out.push(*buf),
+        _ => {}
+    });
+    out
+}
+
+/// The bytes of shared memory, where the stages before it have one slot each and so many bytes more come behind them.
+pub fn needed(kernel: &Kernel, more: u64) -> u64 {
+    let bytes = |b: BufId| kernel.bufs[b].bytes();
+    let behind: u64 = behind_stages(kernel).keys().map(|b| bytes(*b)).sum();
+    let stages: u64 = stages(kernel, &kernel.body).into_iter().map(bytes).sum();
+    let shared = kernel.bufs.values().filter(|b| b.space == Space::Shared).map(Buf::bytes).sum::<u64>();
+    shared - behind + (behind + more).saturating_sub(stages)
+}
