@@ -24,7 +24,7 @@
 //!            ("contraction" "m=" role "n=" role "k=" role "a=" VAL "b=" VAL "acc=" BUF)?
 //!            ("stream" "score=" VAL "value=" VAL "greatest=" BUF "total=" BUF "acc=" BUF)?
 //! place   := "unroll" | "vector" "(" INT ")" | "block" "(" ("x" | "y" | "z") ")" | "thread"
-//!          | "pipeline" "(" INT ")" | "matrix" | "warpgroup"  tile IR
+//!          | "pipeline" "(" INT ")" | "matrix" | "warpgroup" | "lanes" | "tensor"  tile IR
 //! role    := AXIS | "(" AXIS,* ")"
 //!
 //! expr    := opnd INFIX opnd                                 + - * / & | ^ <<, by the declared type (float or int; `+` on
