@@ -162,6 +162,9 @@ impl<'a> Output<'a> {
         if let Some(why) = copy.refused(&made) {
             return Err(why);
         }
+        if copy.count() > 1 && !copy.bytes().is_multiple_of(8 * swizzle) {
+            return Err(format!("boxes of {} bytes with a swizzle do not follow each other", copy.bytes()));
+        }
         out.extend(copy.body(&mut made));
         if let Some(Stmt::For(f)) = out.last_mut() {
             f.place = Place::Tensor;
@@ -333,6 +336,13 @@ mod tests {
             let out = text(&out);
             assert!(out.contains("local C_s: f16[64, 128] shared\n") && !out.contains("free tensor"), "{out}");
         }
+        let few = PRODUCT.replace("[64, 128]\n  for i in 0..64", "[4, 128]\n  for i in 0..4");
+        let few = few
+            .replace("[64, 64] shared tensor:\n      for i1 in 0..64", "[4, 64] shared tensor:\n      for i1 in 0..4");
+        let few = few.replace("for i3 in 0..64", "for i3 in 0..4").replace("for i4 in 0..64", "for i4 in 0..4");
+        let applied = apply("stage_outputs", &kernel(&few), &gpu(&[])).1.applied;
+        let follow = "boxes of 512 bytes with a swizzle do not follow each other";
+        assert_eq!(applied, [format!("C: 4 x 128, by all threads: {follow}")]);
         // Rows that begin anywhere, and an array that the kernel reads.
         let why = |program: &str| apply("stage_outputs", &kernel(program), &gpu(&[])).1.applied;
         let odd = PRODUCT.replace("n: i32 div 8", "n: i32");
