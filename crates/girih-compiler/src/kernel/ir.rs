@@ -91,7 +91,7 @@
 //!    have (`tx`, shared slots, `barrier`, `syncwarp`, `shuffle`, `ldmatrix`, `mma`, `wgmma`, asynchronous copies and what waits
 //!    for them) appears only where a block has several.
 //! 7. All threads of a block reach a `barrier` together, and all lanes of a warp a `syncwarp`, a `shuffle`, an `ldmatrix` or an
-//!    `mma`, and all threads of a block a `wgmma` ([`super::uniform`] shows it). But for the first two they exchange values and
+//!    `mma`, and all threads of a warpgroup a `wgmma` ([`super::uniform`] shows it). But for the first two they exchange values and
 //!    order no accesses of memory.
 //! 8. Shared slots start at multiples of 16 bytes. Two may share bytes that are no mbarriers'; a barrier then stands between
 //!    the uses of one and of the other.

@@ -26,6 +26,8 @@ pub enum Level {
     /// All of them.
     #[default]
     Block,
+    /// Those of one warpgroup.
+    Group,
     /// Those of one warp.
     Warp,
     /// None.
@@ -45,11 +47,17 @@ pub(super) fn problems(kernel: &Kernel) -> Vec<String> {
     }
     let (text, starts) = print_numbered(kernel);
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let of = |level| match level {
+        Level::Group => "the warpgroup",
+        Level::Warp => "the warp",
+        _ => "the thread",
+    };
     let say = |(statement, level): &(usize, Level)| {
         let line = starts.get(*statement).copied().unwrap_or(0);
         let shown = lines.get((line as usize).wrapping_sub(1)).copied().unwrap_or("?");
         let (all, decides) = match shown {
-            "barrier" => ("threads of the block", if *level == Level::Warp { "the warp" } else { "the thread" }),
+            "barrier" => ("threads of the block", of(*level)),
+            _ if shown.starts_with("wgmma") => ("threads of the warpgroup", of(*level)),
             _ => ("lanes of the warp", "the lane"),
         };
         format!(
@@ -122,16 +130,24 @@ impl Walk<'_> {
         }
     }
 
-    /// A block of one warp has nothing that only its warps differ in.
+    /// What differs only between parts of so many threads: a block of one part has nothing of the kind.
+    fn of_parts(&self, threads: i64) -> Level {
+        match threads {
+            n if n <= 0 || n % i64::from(WARP) != 0 => Level::Lane,
+            _ if self.k.threads <= WARP => Level::Block,
+            n if n % i64::from(WARPGROUP) != 0 => Level::Warp,
+            _ if self.k.threads <= WARPGROUP => Level::Block,
+            _ => Level::Group,
+        }
+    }
+
     fn of_warp(&self) -> Level {
-        if self.k.threads <= WARP { Level::Block } else { Level::Warp }
+        self.of_parts(WARP.into())
     }
 
     fn ix(&self, ix: &Ix) -> Level {
         match (ix, ix.operands()) {
-            (Ix::FloorDiv(..), Some((Ix::Thread, Ix::Const(by)))) if *by > 0 && by % i64::from(WARP) == 0 => {
-                self.of_warp()
-            }
+            (Ix::FloorDiv(..), Some((Ix::Thread, Ix::Const(by)))) => self.of_parts(*by),
             (_, Some((a, b))) => self.ix(a).max(self.ix(b)),
             (Ix::Thread, _) => Level::Lane,
             (Ix::Axis(a), _) => self.axes.get(a.index()).copied().unwrap_or(Level::Lane),
@@ -153,8 +169,10 @@ impl Walk<'_> {
             Cmp::Eq | Cmp::Ne => None,
         };
         match first_of_others {
-            Some(first) if first % i64::from(WARP) == 0 => self.of_warp(),
-            _ => Level::Lane,
+            // On one side there is nobody, or a part is on one side.
+            Some(first) if first <= 0 || first >= i64::from(self.k.threads) => Level::Block,
+            Some(first) => self.of_parts(first),
+            None => Level::Lane,
         }
     }
 
@@ -207,6 +225,12 @@ impl Walk<'_> {
         if way > most {
             self.divergent.push((at, way));
         }
+    }
+
+    /// Warpgroups meet, each on its own. Where all threads come and the last ones are no whole group, not all do.
+    fn groups_meet(&mut self, at: usize, way: Level) {
+        let whole = way != Level::Block || self.k.threads.is_multiple_of(WARPGROUP);
+        self.meets(at, if whole { way } else { Level::Warp }, Level::Group);
     }
 
     /// `way`: who runs the statement together.
@@ -289,10 +313,10 @@ impl Walk<'_> {
                 }
             }
             Stmt::Wgmma { acc, .. } => {
-                self.meets(at, way, Level::Block);
+                self.groups_meet(at, way);
                 raise(self.slots.get_mut(acc.index()), Level::Lane, &mut self.rose);
             }
-            Stmt::WgmmaCommit | Stmt::WgmmaWait { .. } => self.meets(at, way, Level::Block),
+            Stmt::WgmmaCommit | Stmt::WgmmaWait { .. } => self.groups_meet(at, way),
             // Each thread has copies and groups of its own.
             Stmt::CopyAsync { .. } | Stmt::Commit | Stmt::WaitGroups { .. } => {}
             // So does each arrive, wait and begin copies on its own.

@@ -372,7 +372,7 @@ impl Verifier<'_> {
 
     fn warpgroups(&mut self, what: &str) {
         let threads = self.k.threads;
-        self.expect(threads.is_multiple_of(WARPGROUP), || {
+        self.expect(threads >= WARPGROUP, || {
             format!("`{what}` needs whole warpgroups of {WARPGROUP} threads, and a block has {threads}")
         });
     }

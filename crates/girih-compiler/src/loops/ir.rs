@@ -195,7 +195,10 @@ pub enum Place {
     /// Of a serial loop whose body begins with stages: their buffers have `depth` generations, and while the threads of the
     /// block are at one iteration, those of the next `depth - 1` are filled. The stages read nothing that the rest of the
     /// body writes.
-    Pipeline { depth: u32 },
+    ///
+    /// With `roles` a warp of its own fills them, by TMA alone, and the others wait for it and it for them; the rest of the body
+    /// touches nothing that threads share but what is filled.
+    Pipeline { depth: u32, roles: bool },
     /// Of the three loops of a product that the warps of a block compute on the matrix unit: [`crate::loops::matrix`].
     Matrix,
     /// Of a reduction within a loop over threads: each iteration is a lane of a group of neighbouring ones. See [`Combine`].

@@ -350,8 +350,12 @@ impl<'a> Parser<'_, 'a> {
         } else if self.c.eat_word("pipeline") {
             self.c.punct("(")?;
             let depth = self.number()?;
+            let roles = self.c.eat(",");
+            if roles {
+                self.c.word("roles")?;
+            }
             self.c.punct(")")?;
-            Place::Pipeline { depth }
+            Place::Pipeline { depth, roles }
         } else {
             Place::None
         };

@@ -174,6 +174,19 @@ impl<'a> Verifier<'a> {
     }
 
     /// A body in which `axes` are visible.
+    /// Whether statements write what other threads see, or make threads meet.
+    fn shares(&self, body: &[Stmt]) -> bool {
+        let effects = walk::effects(body);
+        let shared = |b: &BufId| self.kernel.bufs.get(*b).is_some_and(|b| b.space == Space::Shared);
+        let mut meets = false;
+        walk::visit(body, &mut |s| {
+            meets |= s.is_placed(Place::Thread) && matches!(s, Stmt::For(f) if f.kind == LoopKind::Reduce);
+            meets |= matches!(s, Stmt::Stage { .. } | Stmt::Local { .. });
+        });
+        let global = !effects.stores.is_empty() || effects.atomic || effects.ordered || effects.prints || effects.traps;
+        meets || global || effects.leaves || effects.bufs_written.iter().any(shared)
+    }
+
     fn inner(&mut self, stmt: &Stmt, body: &'a [Stmt], around: Around, axes: &[AxisId]) {
         for a in axes {
             match self.axes.get_mut(a.index()) {
@@ -515,7 +528,7 @@ impl<'a> Verifier<'a> {
                 self.check(stmt, copies, "a box is copied by loops around one read of shared memory and its store");
                 self.check(stmt, self.threads.is_none(), "a thread cannot have threads of its own");
             }
-            Place::Pipeline { depth } => {
+            Place::Pipeline { depth, roles } => {
                 let (stages, rest) = l.stages();
                 let counts = serial && l.lo.is_const(0) && l.step.is_const(1);
                 // One slot is enough for what TMA fills: its mbarriers are the pipeline's.
@@ -529,6 +542,8 @@ impl<'a> Verifier<'a> {
                 self.check(stmt, !stages.is_empty(), "a pipeline's body must begin with stages");
                 let apart = then.stores.is_empty() && first.bufs_read.is_disjoint(&then.bufs_written);
                 self.check(stmt, apart, "the rest of a pipeline's body writes what its stages may read");
+                let own = !roles || depth >= 2 && stages.iter().all(|s| s.filled(Filled::Tensor)) && !self.shares(rest);
+                self.check(stmt, own, "a pipeline with roles is filled by TMA, and the rest of its body shares nothing else");
             }
             Place::Block { dim } => {
                 self.check(stmt, self.kernel.open, "only open kernels can place blocks");

@@ -30,7 +30,7 @@ const MOST_STEPS: u64 = 8;
 impl Lower<'_> {
     pub(super) fn product(&mut self, f: &l::For) -> Res<()> {
         let thread = self.thread().ok_or_else(|| self.unplaced(f, "only threads compute on the matrix unit"))?;
-        let p = Product::of(self.src, (thread, self.out.threads.into()), f).map_err(|why| self.unplaced(f, why))?;
+        let p = Product::of(self.src, (thread, self.active.into()), f).map_err(|why| self.unplaced(f, why))?;
         let Storage::Slot(acc) = self.storage(p.acc)? else {
             return Err(self.unplaced(f, "its sums are in no array"));
         };
@@ -39,7 +39,7 @@ impl Lower<'_> {
         let (loads, words) = if two { (tiles / 2, 4) } else { (tiles, 2) };
         let mut facts = Facts::new();
         let extents =
-            [(thread, u64::from(self.out.threads)), (p.axes[0], pairs), (p.axes[1], loads), (p.axes[2], steps)];
+            [(thread, u64::from(self.active)), (p.axes[0], pairs), (p.axes[1], loads), (p.axes[2], steps)];
         for (axis, n) in extents {
             facts.set_axis(axis, &l::Ix::Const(0), &l::Ix::Const(n as i64));
         }

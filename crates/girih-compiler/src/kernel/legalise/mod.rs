@@ -15,12 +15,14 @@
 //! * [`transpose`]: squares of lanes               * [`blocks`]: loops over blocks
 //! * [`threads`]: loops over threads               * [`sync`]: where the threads of a block wait for each other
 //! * [`matrix`]: products on the matrix unit
+//! * [`roles`]: of these, where one warp fills and the others compute
 //! * [`pipeline`]: loops that fill what the next iterations need    * [`tensor`]: of it, what TMA fills
 
 mod blocks;
 mod matrix;
 mod pipeline;
 mod register;
+mod roles;
 mod scalar;
 mod slots;
 mod sync;
@@ -122,6 +124,8 @@ struct Lower<'a> {
     barriers: FxHashSet<*const l::Stmt>,
     /// Of a buffer that a pipeline fills: the axis whose iterations its generations belong to, and how many there are.
     generations: FxHashMap<l::BufId, (l::AxisId, u32)>,
+    /// The threads that run the statements at hand: the first of the block.
+    active: u32,
     /// Inside a stage whose copies are asynchronous.
     copies: bool,
     /// The tensors of which boxes go to buffers, and how.
@@ -155,12 +159,14 @@ impl<'a> Lower<'a> {
             let name = named.fresh(&g.name);
             k::Global { array: l::Global { name: name.to_string(), ..g.clone() }, name }
         });
+        let active = threads::of(&src.body);
         let mut lower = Lower {
             src,
             options,
+            active: active + roles::producers(&src.body),
             out: k::Kernel {
                 name: Label::new(&src.name),
-                threads: threads::of(&src.body),
+                threads: active + roles::producers(&src.body),
                 scratch: slots.total,
                 shared: slots.shared,
                 globals: globals.collect(),

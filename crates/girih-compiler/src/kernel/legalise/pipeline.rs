@@ -42,11 +42,12 @@ fn once(f: &l::For, depth: u32) -> Option<i64> {
     edit::at_most(&f.hi).filter(|n| (0..=i64::from(depth)).contains(n))
 }
 
-/// Whether no iteration of a pipeline has a barrier of its own: TMA fills each generation once, and every thread waits for
-/// it itself.
+/// Whether no iteration of a pipeline has a barrier of its own: TMA fills each generation once, or a warp for it waits until
+/// all have read it, and every thread waits for it itself.
 pub(super) fn is_free(f: &l::For, depth: u32) -> bool {
     let (stages, _) = f.stages();
-    once(f, depth).is_some() && stages.iter().all(|s| s.filled(l::Filled::Tensor))
+    let roles = matches!(f.place, l::Place::Pipeline { roles: true, .. });
+    roles || once(f, depth).is_some() && stages.iter().all(|s| s.filled(l::Filled::Tensor))
 }
 
 impl Lower<'_> {
@@ -67,7 +68,7 @@ impl Lower<'_> {
             }
         }
         let copies = filled(l::Filled::Async);
-        let full = self.tensors(stages, depth, once(f, depth).is_some())?;
+        let full = self.tensors(stages, depth, once(f, depth).is_some(), None)?;
         let fills = Fills { threads: copies || filled(l::Filled::Copied), copies, full };
         let hi = self.ix(&f.hi)?;
         // All are filled before the first, and none again.

@@ -212,7 +212,7 @@ impl Scan {
                     if let Some(c) = &f.combine {
                         c.accs.iter().for_each(|&a| self.touch(a));
                     }
-                    if let l::Place::Pipeline { depth } = f.place {
+                    if let l::Place::Pipeline { depth, .. } = f.place {
                         // Behind the last iteration's barrier all are done with those before.
                         let last = f.hi.as_const().filter(|n| *n > 0 && !pipeline::is_free(f, depth));
                         let last = last.map(|n| (n as u64 - 1) % u64::from(depth));

@@ -157,7 +157,7 @@ impl Sync<'_> {
             self.before.insert(at);
             *since = Since::default();
         }
-        if let Place::Pipeline { depth } = f.place
+        if let Place::Pipeline { depth, .. } = f.place
             && pipeline::is_free(f, depth)
         {
             // What TMA writes is waited for by those who read it.

@@ -30,6 +30,8 @@ use crate::tile::boxes::BoxCopy;
 #[derive(Clone, Copy)]
 pub(super) struct Full {
     slot: k::BufId,
+    /// Those that say that a generation has been read, where they are.
+    pub free: Option<k::BufId>,
     depth: u32,
     /// Of all boxes of a generation.
     bytes: u32,
@@ -37,14 +39,25 @@ pub(super) struct Full {
 
 impl Full {
     fn of(self, at: &k::Ix) -> k::Address {
-        k::Address::Slot { buf: self.slot, index: k::Ix::modulo(at.clone(), k::Ix::Const(self.depth.into())) }
+        self.generation(self.slot, at)
+    }
+
+    pub fn generation(self, buf: k::BufId, at: &k::Ix) -> k::Address {
+        k::Address::Slot { buf, index: k::Ix::modulo(at.clone(), k::Ix::Const(self.depth.into())) }
     }
 }
 
 impl Lower<'_> {
     /// Declares the tensors of those stages that TMA fills, and mbarriers for them; `None` where there are none.
-    /// They are filled before the first iteration where they are filled once.
-    pub(super) fn tensors(&mut self, stages: &[l::Stmt], depth: u32, once: bool) -> Res<Option<Full>> {
+    /// They are filled before the first iteration where they are filled once. Where as many as `readers` say that they have
+    /// read a generation, there are mbarriers for that too.
+    pub(super) fn tensors(
+        &mut self,
+        stages: &[l::Stmt],
+        depth: u32,
+        once: bool,
+        readers: Option<u32>,
+    ) -> Res<Option<Full>> {
         let mut bytes = 0;
         for stage in stages {
             let l::Stmt::Stage { buf, filled: l::Filled::Tensor, body } = stage else { continue };
@@ -61,12 +74,20 @@ impl Lower<'_> {
         }
         let slot = self.shared_slot("full", k::Space::Mbarrier, k::Elem::Num(DType::I64), depth.into())?;
         let bytes = u32::try_from(bytes).map_err(|_| "a generation has too many bytes".to_string())?;
-        let full = Full { slot, depth, bytes };
+        let free = match readers {
+            Some(_) => Some(self.shared_slot("free", k::Space::Mbarrier, k::Elem::Num(DType::I64), depth.into())?),
+            None => None,
+        };
+        let full = Full { slot, free, depth, bytes };
         let init = self.by_one_thread(None, |s| {
             let axis = s.axis_named("g");
             let on = k::Address::Slot { buf: slot, index: k::Ix::Axis(axis) };
             let (lo, hi, step) = (k::Ix::Const(0), k::Ix::Const(depth.into()), k::Ix::Const(1));
-            let body = vec![k::Stmt::InitBarrier { on, count: 1 }];
+            let mut body = vec![k::Stmt::InitBarrier { on, count: 1 }];
+            if let (Some(buf), Some(count)) = (free, readers) {
+                let on = k::Address::Slot { buf, index: k::Ix::Axis(axis) };
+                body.push(k::Stmt::InitBarrier { on, count });
+            }
             s.push(k::Stmt::For { axis, lo, hi, step, unroll: 0, body });
             s.push(k::Stmt::Fence(k::Fence::Init));
             Ok(())

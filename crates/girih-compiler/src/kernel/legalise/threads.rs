@@ -42,7 +42,7 @@ impl Lower<'_> {
         };
         let mut nest = self.nest.clone();
         nest.push((f.axis, f.lo.clone(), extent as u64));
-        let all = i64::from(self.out.threads) == extent;
+        let all = i64::from(self.active) == extent;
         self.at_axis(f.axis, k::Ix::Thread, nest, |s| {
             if all {
                 return s.run(&f.body);

@@ -24,7 +24,7 @@ impl Lower<'_> {
     pub(super) fn product_of_warpgroups(&mut self, f: &l::For) -> Res<()> {
         let thread = self.axes.iter().find(|(_, ix)| **ix == k::Ix::Thread).map(|(axis, _)| *axis);
         let thread = thread.ok_or_else(|| self.unplaced(f, "only threads compute on the matrix unit"))?;
-        let threads = u64::from(self.out.threads);
+        let threads = u64::from(self.active);
         let p = Product::of(self.src, (thread, threads), f).map_err(|why| self.unplaced(f, why))?;
         let lies = p.lies(self.src, threads).map_err(|why| self.unplaced(f, why))?;
         let Storage::Slot(acc) = self.storage(p.acc)? else {

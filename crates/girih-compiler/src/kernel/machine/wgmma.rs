@@ -105,6 +105,9 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         if !block.warps[at.warp].products.fenced {
             wrong.push(Wrong::Registers);
         }
+        if at.warp | 3 >= block.warps.len() {
+            wrong.push(Wrong::Tensor("warps multiply that are no whole group of four".to_string()));
+        }
         let regs = &block.warps[at.warp].regs;
         let (mut slots, mut first, mut reads) = ([0; 2], [0; 2], vec![]);
         for (n, PanelCode { access, panel }) in panels.into_iter().enumerate() {

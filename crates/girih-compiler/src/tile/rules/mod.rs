@@ -30,6 +30,7 @@ pub mod tma_copy;
 pub mod transpose;
 pub mod unroll_batch;
 pub mod vectorise;
+pub mod warp_specialize;
 pub mod wgmma;
 pub mod wide_access;
 

@@ -1,0 +1,89 @@
+//! Pipelines with roles: a warp fills, the others compute.
+//!
+//! ```text
+//! for k in 0..n: serial pipeline(3, roles)           if tx < 256 {
+//!   stage s: f32[64, 32] shared tensor: ...            for k in 0..n {
+//!   use s                                    -->         wait full[k%3] parity k//3%2
+//!                                                        use s
+//!                                                        syncwarp
+//!                                                        if tx%32 == 0 { arrive free[k%3] }
+//!                                                      }
+//!                                                    } else {
+//!                                                      if tx == 256 {
+//!                                                        for k in 0..n {
+//!                                                          wait free[k%3] parity (k//3 + 1)%2
+//!                                                          fill(k)
+//!                                                        }
+//!                                                      }
+//!                                                    }
+//! ```
+//! A warp that computes arrives when all its lanes have read a generation, so that as many arrive as there are warps. Nobody
+//! has read anything when a generation is filled first; the phase before the first counts as over.
+
+use super::{Lower, Res};
+use crate::kernel::ir as k;
+use crate::loops::ir as l;
+use crate::loops::walk;
+
+/// Threads that fill, beside those that compute.
+pub(super) fn producers(body: &[l::Stmt]) -> u32 {
+    let mut found = false;
+    walk::visit(body, &mut |s| {
+        found |= matches!(s, l::Stmt::For(f) if matches!(f.place, l::Place::Pipeline { roles: true, .. }));
+    });
+    if found { k::WARP } else { 0 }
+}
+
+fn when(lhs: k::Ix, cmp: k::Cmp, rhs: i64, then: Vec<k::Stmt>, els: Vec<k::Stmt>) -> k::Stmt {
+    let cond = k::Cond { lhs, cmp, rhs: k::Ix::Const(rhs) };
+    k::Stmt::If { mask: k::Mask { conds: vec![cond], vals: vec![] }, then, els }
+}
+
+impl Lower<'_> {
+    pub(super) fn specialised(&mut self, f: &l::For, depth: u32) -> Res<()> {
+        let (stages, rest) = f.stages();
+        for stage in stages {
+            if let l::Stmt::Stage { buf, .. } = stage {
+                self.generations.insert(*buf, (f.axis, depth));
+                self.local(*buf, 1)?;
+            }
+        }
+        let consumers = self.out.threads - k::WARP;
+        let full = self.tensors(stages, depth, false, Some(consumers / k::WARP))?;
+        let Some((full, free)) = full.and_then(|full| Some((full, full.free?))) else {
+            return Err(self.unplaced(f, "TMA fills none of its stages"));
+        };
+        let (zero, one, hi) = (k::Ix::Const(0), k::Ix::Const(1), self.ix(&f.hi)?);
+
+        let axis = self.axis_of(f.axis);
+        let at = k::Ix::Axis(axis);
+        let body = self.inner(|s| {
+            s.wait_boxes(&at, full);
+            let all = std::mem::replace(&mut s.active, consumers);
+            let done = s.at_axis(f.axis, at.clone(), vec![], |s| s.run(rest));
+            s.active = all;
+            done?;
+            s.push(k::Stmt::SyncWarp);
+            let arrive = k::Stmt::Arrive { on: full.generation(free, &at), bytes: None };
+            let lane = k::Ix::modulo(k::Ix::Thread, k::Ix::Const(k::WARP.into()));
+            s.push(when(lane, k::Cmp::Eq, 0, vec![arrive], vec![]));
+            Ok(())
+        })?;
+        let compute =
+            k::Stmt::For { axis, lo: zero.clone(), hi: hi.clone(), step: one.clone(), unroll: 0, body };
+
+        let axis = self.axis_of(f.axis);
+        let at = k::Ix::Axis(axis);
+        let body = self.inner(|s| {
+            let (turn, two) = (k::Ix::floor_div(at.clone(), k::Ix::Const(depth.into())), k::Ix::Const(2));
+            let parity = k::Ix::modulo(k::Ix::add(turn, k::Ix::Const(1)), two);
+            s.push(k::Stmt::WaitPhase { on: full.generation(free, &at), parity });
+            s.fill_boxes(f, stages, &at, full)
+        })?;
+        let fill = k::Stmt::For { axis, lo: zero, hi, step: one, unroll: 0, body };
+        let first = i64::from(consumers);
+        let fill = when(k::Ix::Thread, k::Cmp::Eq, first, vec![fill], vec![]);
+        self.push(when(k::Ix::Thread, k::Cmp::Lt, first, vec![compute], vec![fill]));
+        Ok(())
+    }
+}

@@ -1,0 +1,74 @@
+//! `warp_specialize`
+
+use crate::base::rule::{Log, Rule};
+use crate::loops::ir::*;
+use crate::loops::walk::{self, effects};
+use crate::tile::Context;
+use crate::tile::edit::{self, Visit};
+use crate::tile::rules::axis_site;
+
+pub const RULE: Rule<Kernel, Context> = Rule {
+    name: "warp_specialize",
+    doc: "\
+Gives a pipeline that TMA fills a warp of its own, which fills it; the others only compute, and nobody meets all others in an
+iteration.
+
+```text
+for kt in 0..56: serial pipeline(3)                     for kt in 0..56: serial pipeline(3, roles)
+  stage a_s: f16[128, 64] shared tensor: ...     -->      stage a_s: f16[128, 64] shared tensor: ...
+  stage b_s: f16[64, 128] shared tensor: ...              stage b_s: f16[64, 128] shared tensor: ...
+  for t in 0..256: free thread ...                        for t in 0..256: free thread ...
+```
+
+The warp waits on an mbarrier until a slot has been read, and the others on another until it is full; both follow when the loop
+is lowered.
+
+Knob: `warp_specialize` (1 turns the rule on): whether it pays is a matter of measuring.
+
+Refuses pipelines of one slot, those that threads fill, those that compute what threads share, and kernels in which all
+threads of a block fold something together.
+",
+    run,
+};
+
+fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    let mut folds = false;
+    walk::visit(&p.body, &mut |s| {
+        folds |= matches!(s, Stmt::For(f) if f.kind == LoopKind::Reduce && f.place == Place::Thread);
+    });
+    let mut one = false;
+    edit::rewrite(p, &mut |kernel, s| {
+        let Stmt::For(f) = s else { return Visit::Into };
+        let Place::Pipeline { depth, roles: false } = f.place else { return Visit::Into };
+        let (stages, rest) = f.stages();
+        let shared = |b: &BufId| kernel.bufs[*b].space == Space::Shared;
+        let all = effects(rest);
+        let why = match () {
+            _ if !ctx.knobs.warp_specialize => Some("knob off"),
+            _ if !stages.iter().all(|s| s.filled(Filled::Tensor)) => Some("threads fill a stage of it"),
+            _ if depth < 2 => Some("it has one slot"),
+            _ if all.bufs_written.iter().any(shared) || rest.iter().any(declares) => {
+                Some("it computes what threads share")
+            }
+            _ if folds => Some("all threads of a block fold something together"),
+            _ if one => Some("another loop of the kernel has the warp"),
+            _ => None,
+        };
+        match why {
+            Some(why) => {
+                log.skipped(axis_site(kernel, f.axis), why);
+                Visit::Into
+            }
+            None => {
+                log.applied(axis_site(kernel, f.axis));
+                one = true;
+                let place = Place::Pipeline { depth, roles: true };
+                Visit::Replace(vec![Stmt::For(Box::new(For { place, ..(**f).clone() }))])
+            }
+        }
+    })
+}
+
+fn declares(s: &Stmt) -> bool {
+    matches!(s, Stmt::Local { .. } | Stmt::Stage { .. })
+}
