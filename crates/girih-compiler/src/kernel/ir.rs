@@ -49,6 +49,7 @@
 //!          | "wait" place "parity" ix                                      for the end of its phase of that parity
 //!          | "fence" ("init" | "async" | "registers")                      shows TMA new mbarriers, or what was written to
 //!                                                                          shared memory, or `wgmma` a thread's registers
+//!          | "registers" ("more" | "fewer") INT                           what each thread of the warpgroup has from here on
 //!          | "mma" operand operand? place "," place "add" VAL "," VAL       the product of two fragments of the warp, added to
 //!                                                                          two elements each of an array of the thread
 //!          | "wgmma" operand BUF "add" panel "," panel                     begins a product of two panels of a warpgroup, added to
@@ -549,6 +550,12 @@ pub enum Stmt {
         parity: Ix,
     },
     Fence(Fence),
+    /// Gives each thread of the warpgroup so many registers from here on: a multiple of 8 from 24 to 256. Where it is more than
+    /// before, the warpgroup waits until others have given up as many. The values are those of before.
+    Registers {
+        count: u32,
+        more: bool,
+    },
     /// Leaves the kernel when the run is to stop.
     Poll,
     /// Lets other blocks run.

@@ -612,6 +612,13 @@ impl<'a> Parser<'a> {
             "copy" if c.eat("tensor") => self.copy_tensor(c)?,
             "copy" if c.eat("commit") => Stmt::StoreCommit,
             "copy" if c.eat("wait") => Stmt::StoreWait { left: c.int()? },
+            "registers" => {
+                let more = c.eat("more");
+                if !more {
+                    c.expect("fewer")?;
+                }
+                Stmt::Registers { count: c.int()?, more }
+            }
             "init" => {
                 let on = self.place(c)?;
                 c.expect("count")?;

@@ -291,6 +291,7 @@ impl Printer<'_> {
                 let name = self.k.tensors.get(*tensor).map_or("?", |t| t.name.as_str());
                 format!("copy tensor {name}[{}] = {}", self.all(to), self.place(from))
             }
+            Stmt::Registers { count, more } => format!("registers {} {count}", if *more { "more" } else { "fewer" }),
             Stmt::StoreCommit => "copy commit".to_string(),
             Stmt::StoreWait { left } => format!("copy wait {left}"),
             Stmt::InitBarrier { on, count } => format!("init {} count {count}", self.place(on)),

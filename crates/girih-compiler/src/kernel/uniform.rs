@@ -57,7 +57,7 @@ pub(super) fn problems(kernel: &Kernel) -> Vec<String> {
         let shown = lines.get((line as usize).wrapping_sub(1)).copied().unwrap_or("?");
         let (all, decides) = match shown {
             "barrier" => ("threads of the block", of(*level)),
-            _ if shown.starts_with("wgmma") => ("threads of the warpgroup", of(*level)),
+            _ if shown.starts_with("wgmma") || shown.starts_with("registers") => ("threads of the warpgroup", of(*level)),
             _ => ("lanes of the warp", "the lane"),
         };
         format!(
@@ -316,7 +316,7 @@ impl Walk<'_> {
                 self.groups_meet(at, way);
                 raise(self.slots.get_mut(acc.index()), Level::Lane, &mut self.rose);
             }
-            Stmt::WgmmaCommit | Stmt::WgmmaWait { .. } => self.groups_meet(at, way),
+            Stmt::WgmmaCommit | Stmt::WgmmaWait { .. } | Stmt::Registers { .. } => self.groups_meet(at, way),
             // Each thread has copies and groups of its own.
             Stmt::CopyAsync { .. } | Stmt::Commit | Stmt::WaitGroups { .. } => {}
             // So does each arrive, wait and begin copies on its own.

@@ -566,6 +566,12 @@ impl Verifier<'_> {
                 self.several_threads("copy tensor");
                 self.boxed(*tensor, to, from);
             }
+            Stmt::Registers { count, .. } => {
+                self.warpgroups("registers");
+                self.expect((24..=256).contains(count) && count % 8 == 0, || {
+                    format!("a thread has a multiple of 8 registers from 24 to 256, not {count}")
+                });
+            }
             Stmt::StoreCommit => self.several_threads("copy commit"),
             Stmt::StoreWait { .. } => self.several_threads("copy wait"),
             Stmt::InitBarrier { on, count } => {

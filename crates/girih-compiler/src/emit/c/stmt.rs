@@ -237,7 +237,7 @@ impl Printer<'_> {
             Stmt::Wgmma { .. } | Stmt::WgmmaCommit | Stmt::WgmmaWait { .. } => {}
             Stmt::CopyAsync { .. } | Stmt::Commit | Stmt::WaitGroups { .. } => {}
             Stmt::CopyTensor { .. } | Stmt::InitBarrier { .. } | Stmt::Arrive { .. } => {}
-            Stmt::StoreTensor { .. } | Stmt::StoreCommit | Stmt::StoreWait { .. } => {}
+            Stmt::Registers { .. } | Stmt::StoreTensor { .. } | Stmt::StoreCommit | Stmt::StoreWait { .. } => {}
             Stmt::WaitPhase { .. } | Stmt::Fence(_) => {}
             Stmt::Poll => self.out.line("if (*ctx->abort && ctx->stop(ctx)) return 1;"),
             Stmt::Yield { site } => self.out.line(&format!("ctx->yield(ctx, {}, block);", site.0)),

@@ -35,7 +35,8 @@ pub(super) fn function(
     let dynamic_shared = if kernel.shared > STATIC_SHARED { kernel.shared } else { 0 };
     let params = p.params(&uses).map_err(|message| (None, message))?;
     p.out.line(&format!("// kernel {}{}", kernel.name, size(kernel)));
-    let bounds = kernel.threads;
+    // Registers are given and taken from those that a block alone on its multiprocessor has.
+    let bounds = format!("{}{}", kernel.threads, if uses.registers { ", 1" } else { "" });
     p.out.open(&format!("extern \"C\" __global__ void __launch_bounds__({bounds}) {name}({}) {{", params.join(", ")));
     p.places(&body.text);
     p.slots(&uses, dynamic_shared > 0);
@@ -68,6 +69,8 @@ struct Uses {
     bits: bool,
     /// An address in the scratch memory is taken.
     scratch: bool,
+    /// Warpgroups give each other registers.
+    registers: bool,
     /// The tensors of which boxes go to each slot.
     boxes: Vec<(BufId, TensorId)>,
     /// What slots begin at a multiple of, because of panels in them.
@@ -127,6 +130,7 @@ impl Uses {
                     }
                 }
                 Stmt::Scratch { .. } => self.scratch = true,
+                Stmt::Registers { .. } => self.registers = true,
                 Stmt::For { body, .. } | Stmt::Loop { body } => self.block(body),
                 Stmt::If { then, els, .. } => {
                     self.block(then);

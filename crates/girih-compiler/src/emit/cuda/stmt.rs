@@ -153,6 +153,7 @@ impl Printer<'_> {
             Stmt::WgmmaWait { left, acc } => self.wgmma_wait(*left, *acc),
             Stmt::CopyTensor { to, tensor, from, on } => self.copy_tensor(to, *tensor, from, on)?,
             Stmt::StoreTensor { tensor, to, from } => self.store_tensor(*tensor, to, from)?,
+            Stmt::Registers { count, more } => self.registers(*count, *more),
             Stmt::StoreCommit => self.bare("copy_tensor_commit", "cp.async.bulk.commit_group"),
             Stmt::StoreWait { left } => self.store_wait(*left),
             Stmt::InitBarrier { on, count } => self.init(on, *count),

@@ -23,7 +23,8 @@ fn layout(swizzle: u32) -> u32 {
 /// Whether statements have products of warpgroups.
 pub(super) fn is_in(body: &[Stmt]) -> bool {
     body.iter().any(|s| match s {
-        Stmt::Wgmma { .. } | Stmt::WgmmaCommit | Stmt::WgmmaWait { .. } | Stmt::Fence(Fence::Registers) => true,
+        Stmt::Wgmma { .. } | Stmt::WgmmaCommit | Stmt::WgmmaWait { .. } => true,
+        Stmt::Registers { .. } | Stmt::Fence(Fence::Registers) => true,
         Stmt::For { body, .. } | Stmt::Loop { body } => is_in(body),
         Stmt::If { then, els, .. } => is_in(then) || is_in(els),
         _ => false,
@@ -40,6 +41,13 @@ fn list(parts: impl Iterator<Item = String>) -> String {
 }
 
 impl Printer<'_> {
+    /// More or fewer registers for each thread of a warpgroup.
+    pub(super) fn registers(&mut self, count: u32, more: bool) {
+        let (word, way) = if more { ("inc", "more") } else { ("dec", "fewer") };
+        let instruction = format!("setmaxnreg.{word}.sync.aligned.u32 {count}");
+        self.bare(&format!("registers_{way}_{count}"), &instruction);
+    }
+
     /// A panel as the 64 bits that describe it: where it begins and its strides in pieces of 16 bytes.
     fn panel(&mut self, panel: &Panel) -> String {
         let Panel { place, swizzle, lead, stride, .. } = panel;

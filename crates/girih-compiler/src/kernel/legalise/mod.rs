@@ -160,13 +160,14 @@ impl<'a> Lower<'a> {
             k::Global { array: l::Global { name: name.to_string(), ..g.clone() }, name }
         });
         let active = threads::of(&src.body);
+        let active = active + roles::producers(src, active);
         let mut lower = Lower {
             src,
             options,
-            active: active + roles::producers(&src.body),
+            active,
             out: k::Kernel {
                 name: Label::new(&src.name),
-                threads: active + roles::producers(&src.body),
+                threads: active,
                 scratch: slots.total,
                 shared: slots.shared,
                 globals: globals.collect(),

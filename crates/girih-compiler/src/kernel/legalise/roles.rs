@@ -19,19 +19,47 @@
 //! ```
 //! A warp that computes arrives when all its lanes have read a generation, so that as many arrive as there are warps. Nobody
 //! has read anything when a generation is filled first; the phase before the first counts as over.
+//!
+//! Where the threads that compute have many numbers of their own, a whole warpgroup fills, and gives up registers for them
+//! (`registers`).
 
 use super::{Lower, Res};
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
 use crate::loops::walk;
 
-/// Threads that fill, beside those that compute.
-pub(super) fn producers(body: &[l::Stmt]) -> u32 {
+/// Registers of a multiprocessor; what a thread may have, and of what it is a multiple.
+const ALL: u32 = 65_536;
+const MOST: u32 = 240;
+const UNIT: u32 = 8;
+/// What a thread keeps that only begins copies.
+const FEWEST: u32 = 24;
+/// Numbers of its own for which a thread gets more registers.
+const MANY: u64 = 96;
+
+/// Threads that fill beside those that compute: a warp, or a warpgroup that gives up most of its registers.
+pub(super) fn producers(kernel: &l::Kernel, consumers: u32) -> u32 {
     let mut found = false;
-    walk::visit(body, &mut |s| {
+    walk::visit(&kernel.body, &mut |s| {
         found |= matches!(s, l::Stmt::For(f) if matches!(f.place, l::Place::Pipeline { roles: true, .. }));
     });
-    if found { k::WARP } else { 0 }
+    let private = kernel.bufs.values().filter(|b| b.space == l::Space::Private && b.shape.len() > 1);
+    let own: u64 = private.map(|b| b.bytes() / 4 / b.shape[0].max(1)).sum();
+    match found {
+        false => 0,
+        true if own >= MANY && consumers.is_multiple_of(k::WARPGROUP) && more(consumers).is_some() => k::WARPGROUP,
+        true => k::WARP,
+    }
+}
+
+/// The registers of each thread at first, where a warpgroup fills, and of those that compute in the loop; `None` where they are
+/// no more than without.
+fn more(consumers: u32) -> Option<[u32; 2]> {
+    let each = |all: u32, threads: u32| all / threads / UNIT * UNIT;
+    let at_first = each(ALL, consumers + k::WARPGROUP);
+    let pool = at_first * (consumers + k::WARPGROUP);
+    let more = each(pool - FEWEST * k::WARPGROUP, consumers).min(MOST);
+    (at_first < MOST && more > at_first).then_some([at_first, more])
 }
 
 fn when(lhs: k::Ix, cmp: k::Cmp, rhs: i64, then: Vec<k::Stmt>, els: Vec<k::Stmt>) -> k::Stmt {
@@ -48,7 +76,8 @@ impl Lower<'_> {
                 self.local(*buf, 1)?;
             }
         }
-        let consumers = self.out.threads - k::WARP;
+        let consumers = super::threads::of(&self.src.body);
+        let more = more(consumers).filter(|_| self.out.threads - consumers == k::WARPGROUP);
         let full = self.tensors(stages, depth, false, Some(consumers / k::WARP))?;
         let Some((full, free)) = full.and_then(|full| Some((full, full.free?))) else {
             return Err(self.unplaced(f, "TMA fills none of its stages"));
@@ -83,7 +112,31 @@ impl Lower<'_> {
         let fill = k::Stmt::For { axis, lo: zero, hi, step: one, unroll: 0, body };
         let first = i64::from(consumers);
         let fill = when(k::Ix::Thread, k::Cmp::Eq, first, vec![fill], vec![]);
-        self.push(when(k::Ix::Thread, k::Cmp::Lt, first, vec![compute], vec![fill]));
+        let begin = |count, more| k::Stmt::Registers { count, more };
+        let [compute, fill] = match more {
+            None => [vec![compute], vec![fill]],
+            // What follows is done by all, as what was before.
+            Some([all, more]) => [
+                vec![begin(more, true), compute, begin(all, false)],
+                vec![begin(FEWEST, false), fill, begin(all, true)],
+            ],
+        };
+        self.push(when(k::Ix::Thread, k::Cmp::Lt, first, compute, fill));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_multiprocessor_has_the_registers_of_all() {
+        assert_eq!([128, 256, 384].map(more), [None, Some([168, 240]), Some([128, 160])]);
+        for groups in 2..=7 {
+            let consumers = groups * k::WARPGROUP;
+            let Some([_, more]) = more(consumers) else { continue };
+            assert!(more * consumers + FEWEST * k::WARPGROUP <= ALL && more.is_multiple_of(UNIT), "{groups}");
+        }
     }
 }

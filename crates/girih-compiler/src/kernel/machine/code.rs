@@ -250,6 +250,8 @@ pub(in crate::kernel) enum Inst {
         tensor: usize,
         to: Box<[Expr]>,
     },
+    /// More or fewer registers for a warpgroup, which makes no difference here.
+    Registers,
     StoreCommit,
     StoreWait {
         left: u32,

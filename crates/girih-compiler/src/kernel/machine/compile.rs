@@ -432,6 +432,7 @@ impl Compiler<'_> {
                 let (from, to) = self.boxed(*tensor, from, to)?;
                 Inst::StoreTensor { from, tensor: tensor.index(), to }
             }
+            Stmt::Registers { .. } => Inst::Registers,
             Stmt::StoreCommit => Inst::StoreCommit,
             Stmt::StoreWait { left } => Inst::StoreWait { left: *left },
             Stmt::InitBarrier { on, count } => {

@@ -231,6 +231,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                 self.copy_box(block, at, (to, (on, *first)), *tensor, from)?
             }
             Inst::StoreTensor { from, tensor, to } => self.store_box(block, at, from, *tensor, to)?,
+            Inst::Registers => {}
             Inst::StoreCommit => self.commit_stores(block, at),
             Inst::StoreWait { left } => self.wait_stores(block, at, *left),
             Inst::InitBarrier { on, first, count } => self.init(block, at, (on, *first), *count)?,

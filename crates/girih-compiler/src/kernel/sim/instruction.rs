@@ -73,6 +73,7 @@ impl Instruction {
             | Stmt::InitBarrier { .. }
             | Stmt::Arrive { .. }
             | Stmt::WaitPhase { .. }
+            | Stmt::Registers { .. }
             | Stmt::Fence(_) => Instruction::Barrier,
             Stmt::CopyAsync { .. } | Stmt::Commit | Stmt::WaitGroups { .. } | Stmt::CopyTensor { .. } => {
                 Instruction::AsyncCopy
