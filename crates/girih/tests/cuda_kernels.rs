@@ -56,6 +56,14 @@ const GROUPED: &[(&str, &[&str])] = &[
         &["mc=64", "nc=16", "kc=32"],
     ),
     ("torch.nn.Linear(72, 40)(torch.randn(70, 72))", &["mc=64", "nc=32", "tf32=1"]),
+    (
+        "torch.randn(130, 400, dtype=torch.float16) @ torch.randn(400, 136, dtype=torch.float16)",
+        &["warp_specialize=1", "slots=2"],
+    ),
+    (
+        "torch.randn(150, 200, dtype=torch.float16) @ torch.randn(200, 264, dtype=torch.float16)",
+        &["warp_specialize=1", "mc=128", "nc=256", "split_k=1"],
+    ),
 ];
 
 const FLAGS: [&str; 10] = [

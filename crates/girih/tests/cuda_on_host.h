@@ -8,7 +8,7 @@
 #define __device__
 #define __global__
 #define __forceinline__ inline
-#define __launch_bounds__(n)
+#define __launch_bounds__(...)
 
 template <class To, class From> static To bits_as(From x) {
   To to;

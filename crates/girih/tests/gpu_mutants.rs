@@ -39,11 +39,21 @@ const GROUPED: &[(&str, &[&str])] = &[
         "torch.nn.Linear(96, 40, dtype=torch.bfloat16)(torch.randn(70, 96, dtype=torch.bfloat16))",
         &["mc=64", "nc=32", "slots=2"],
     ),
+    (
+        "torch.randn(70, 200, dtype=torch.float16) @ torch.randn(200, 64, dtype=torch.float16)",
+        &["mc=64", "nc=32", "slots=2", "warp_specialize=1"],
+    ),
 ];
 
 /// How the pipelines of a product are made.
-const KNOBS: [&[&str]; 5] =
-    [&[], &["slots=1"], &["slots=2"], &["slots=2", "tma=0"], &["slots=4", "async_copy=0", "tma=0"]];
+const KNOBS: [&[&str]; 6] = [
+    &[],
+    &["slots=1"],
+    &["slots=2"],
+    &["slots=2", "tma=0"],
+    &["slots=4", "async_copy=0", "tma=0"],
+    &["slots=2", "kc=32", "warp_specialize=1"],
+];
 const SEEDS: u64 = 11;
 
 /// How a statement is changed.
@@ -187,10 +197,14 @@ fn mutated(
                 if let Some(other) = changed(kernel, &s, change) {
                     let once =
                         matches!(s, Stmt::Arrive { .. }) && change == Change::Another && arrivals(&kernel.body) == 1;
-                    *done = Some((
-                        what,
-                        once.then_some("each mbarrier still gets its one arrival before any thread waits"),
-                    ));
+                    let read = change == Change::Another && of_readers(kernel, &s);
+                    let why = match () {
+                        _ if read => {
+                            Some("who fills waits for the readers of a later iteration, and so for all before")
+                        }
+                        _ => once.then_some("each mbarrier still gets its one arrival before any thread waits"),
+                    };
+                    *done = Some((what, why));
                     s = other;
                 }
                 out.push(s);
@@ -226,6 +240,12 @@ fn exchanged(kernel: &Kernel, before: Option<&Stmt>, s: &Stmt, next: &Stmt) -> O
         }
         _ => None,
     }
+}
+
+/// Whether an mbarrier counts those who have read a generation, which a warp for it fills in turn.
+fn of_readers(kernel: &Kernel, s: &Stmt) -> bool {
+    let (Stmt::Arrive { on, bytes: None } | Stmt::WaitPhase { on, .. }) = s else { return false };
+    matches!(on, Address::Slot { buf, .. } if kernel.slots[*buf].name.to_string() == "free")
 }
 
 /// The statements that arrive: where there is one, it is before the loop that waits.

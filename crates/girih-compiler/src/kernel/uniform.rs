@@ -57,7 +57,9 @@ pub(super) fn problems(kernel: &Kernel) -> Vec<String> {
         let shown = lines.get((line as usize).wrapping_sub(1)).copied().unwrap_or("?");
         let (all, decides) = match shown {
             "barrier" => ("threads of the block", of(*level)),
-            _ if shown.starts_with("wgmma") || shown.starts_with("registers") => ("threads of the warpgroup", of(*level)),
+            _ if shown.starts_with("wgmma") || shown.starts_with("registers") => {
+                ("threads of the warpgroup", of(*level))
+            }
             _ => ("lanes of the warp", "the lane"),
         };
         format!(

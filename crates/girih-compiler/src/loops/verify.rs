@@ -181,7 +181,7 @@ impl<'a> Verifier<'a> {
         let mut meets = false;
         walk::visit(body, &mut |s| {
             meets |= s.is_placed(Place::Thread) && matches!(s, Stmt::For(f) if f.kind == LoopKind::Reduce);
-            meets |= matches!(s, Stmt::Stage { .. } | Stmt::Local { .. });
+            meets |= matches!(s, Stmt::Stage { .. }) || matches!(s, Stmt::Local { buf } if shared(buf));
         });
         let global = !effects.stores.is_empty() || effects.atomic || effects.ordered || effects.prints || effects.traps;
         meets || global || effects.leaves || effects.bufs_written.iter().any(shared)
@@ -543,7 +543,11 @@ impl<'a> Verifier<'a> {
                 let apart = then.stores.is_empty() && first.bufs_read.is_disjoint(&then.bufs_written);
                 self.check(stmt, apart, "the rest of a pipeline's body writes what its stages may read");
                 let own = !roles || depth >= 2 && stages.iter().all(|s| s.filled(Filled::Tensor)) && !self.shares(rest);
-                self.check(stmt, own, "a pipeline with roles is filled by TMA, and the rest of its body shares nothing else");
+                self.check(
+                    stmt,
+                    own,
+                    "a pipeline with roles is filled by TMA, and the rest of its body shares nothing else",
+                );
             }
             Place::Block { dim } => {
                 self.check(stmt, self.kernel.open, "only open kernels can place blocks");

@@ -44,6 +44,9 @@ const GPU: &[Axis] = axes! {
     "slots": [1, 2, 3, 4];
     "split_k": [1, 2, 4, 8];
     "tensor_core": [0, 1];
+    "wgmma": [0, 1];
+    "warp_specialize": [0, 1];
+    "stage_outputs": [0, 1];
     "tma": [0, 1];
     "async_copy": [0, 1];
     "swizzle": [0, 1];

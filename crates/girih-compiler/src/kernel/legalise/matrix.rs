@@ -38,8 +38,7 @@ impl Lower<'_> {
         let two = tiles.is_multiple_of(2) && !p.b.by_words();
         let (loads, words) = if two { (tiles / 2, 4) } else { (tiles, 2) };
         let mut facts = Facts::new();
-        let extents =
-            [(thread, u64::from(self.active)), (p.axes[0], pairs), (p.axes[1], loads), (p.axes[2], steps)];
+        let extents = [(thread, u64::from(self.active)), (p.axes[0], pairs), (p.axes[1], loads), (p.axes[2], steps)];
         for (axis, n) in extents {
             facts.set_axis(axis, &l::Ix::Const(0), &l::Ix::Const(n as i64));
         }

@@ -98,8 +98,7 @@ impl Lower<'_> {
             s.push(when(lane, k::Cmp::Eq, 0, vec![arrive], vec![]));
             Ok(())
         })?;
-        let compute =
-            k::Stmt::For { axis, lo: zero.clone(), hi: hi.clone(), step: one.clone(), unroll: 0, body };
+        let compute = k::Stmt::For { axis, lo: zero.clone(), hi: hi.clone(), step: one.clone(), unroll: 0, body };
 
         let axis = self.axis_of(f.axis);
         let at = k::Ix::Axis(axis);

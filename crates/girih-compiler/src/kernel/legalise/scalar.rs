@@ -2,6 +2,7 @@
 
 use super::slots::own_shape;
 use super::{Loc, Lower, Res, Storage, ty};
+use crate::index::{Facts, simplify};
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
 use crate::loops::print::place_text;
@@ -121,21 +122,35 @@ impl Lower<'_> {
 
     /// The place of an element of a buffer in a slot, by its linear index.
     pub(super) fn place_in(&mut self, id: l::BufId, slot: k::BufId, linear: &l::Ix) -> Res<k::Address> {
-        let index = self.ix(linear)?;
-        let (swizzle, bytes) = self.buf(id).map(|b| (u64::from(b.swizzle), b.element_bytes()))?;
+        let (swizzle, bytes) = self.buf(id).map(|b| (i64::from(b.swizzle), b.element_bytes() as i64))?;
         if swizzle == 0 {
-            return Ok(k::Address::Slot { buf: slot, index });
+            return Ok(k::Address::Slot { buf: slot, index: self.ix(linear)? });
         }
         // The pieces of a row, exchanged by the row's number: rows lie at multiples of 128 bytes.
-        let at = |n: u64| k::Ix::Const(n as i64);
-        let plain = self.index_of("plain", index);
-        let line = k::Ix::floor_div(k::Ix::val(plain), at(128 / bytes));
-        let moved = k::Ix::mul(k::Ix::modulo(line, at(swizzle / 16)), at(16 / bytes));
-        let moved = self.index_of("piece", moved);
-        let dst = self.value("at", k::Ty::num(DType::I32, 1));
+        let (at, facts) = (l::Ix::Const, self.nest_facts());
+        let line = l::Ix::floor_div(linear.clone(), at(128 / bytes));
+        let piece = l::Ix::mul(l::Ix::modulo(line, at(swizzle / 16)), at(16 / bytes));
+        let within = simplify(&l::Ix::modulo(linear.clone(), at(swizzle / bytes)), &facts);
+        let row =
+            simplify(&l::Ix::mul(l::Ix::floor_div(linear.clone(), at(swizzle / bytes)), at(swizzle / bytes)), &facts);
+        let within = self.ix(&within)?;
+        let within = self.index_of("within", within);
+        let piece = self.ix(&simplify(&piece, &facts))?;
+        let piece = self.index_of("piece", piece);
+        let dst = self.value("moved", k::Ty::num(DType::I32, 1));
         let (op, ty) = (ScalarOp::Xor, k::Elem::Num(DType::I32));
-        self.push(k::Stmt::Let { dst, op, ty, args: vec![k::Opnd::Val(plain), k::Opnd::Val(moved)] });
-        Ok(k::Address::Slot { buf: slot, index: k::Ix::val(dst) })
+        self.push(k::Stmt::Let { dst, op, ty, args: vec![k::Opnd::Val(within), k::Opnd::Val(piece)] });
+        let index = k::Ix::add(self.ix(&row)?, k::Ix::val(dst));
+        Ok(k::Address::Slot { buf: slot, index })
+    }
+
+    /// What the loops around say of their axes.
+    fn nest_facts(&self) -> Facts {
+        let mut facts = self.src.facts();
+        for (axis, lo, n) in &self.nest {
+            facts.set_axis(*axis, lo, &l::Ix::add(lo.clone(), l::Ix::Const(*n as i64)));
+        }
+        facts
     }
 
     fn index_of(&mut self, name: &str, ix: k::Ix) -> k::ValId {

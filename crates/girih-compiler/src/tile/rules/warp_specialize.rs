@@ -72,3 +72,35 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
 fn declares(s: &Stmt) -> bool {
     matches!(s, Stmt::Local { .. } | Stmt::Stage { .. })
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::rules::split_inner_for_swizzle::tests::PRODUCT;
+    use crate::tile::tests::{apply, gpu, kernel, refusals, schedule, text};
+
+    fn pipelined(knobs: &[&str]) -> String {
+        text(&schedule(&kernel(PRODUCT), &gpu(knobs)))
+    }
+
+    #[test]
+    fn a_warp_fills_where_it_is_asked_for() {
+        let plain = pipelined(&[]);
+        assert!(plain.contains("serial pipeline(4)\n"), "{plain}");
+        let (out, _) = apply("warp_specialize", &kernel(&plain), &gpu(&["warp_specialize=1"]));
+        assert_eq!(text(&out), plain.replace("pipeline(4)", "pipeline(4, roles)"));
+        assert!(pipelined(&["warp_specialize=1"]).contains("pipeline(4, roles)"));
+    }
+
+    #[test]
+    fn what_is_no_such_pipeline_is_refused() {
+        let on = gpu(&["warp_specialize=1"]);
+        let plain = pipelined(&[]);
+        assert_eq!(refusals("warp_specialize", &plain, &gpu(&[])), ["loop k: knob off"]);
+        let copied = pipelined(&["tma=0"]);
+        assert_eq!(refusals("warp_specialize", &copied, &on), ["loop k: threads fill a stage of it"]);
+        assert_eq!(refusals("warp_specialize", &pipelined(&["slots=1"]), &on), ["loop k: it has one slot"]);
+        let shared = plain.replacen("    for t_1 in", "    local u: f32[32] shared\n    for t_1 in", 1);
+        assert_ne!(shared, plain);
+        assert_eq!(refusals("warp_specialize", &shared, &on), ["loop k: it computes what threads share"]);
+    }
+}
