@@ -437,9 +437,16 @@ impl<'g> Builder<'g> {
 
     /// The sorted elements, and where each came from (i64).
     pub fn sort(&mut self, x: Arg, axis: usize, descending: bool) -> Result<(Arg, Arg)> {
-        let (elem, shape) = (self.elem(x), self.shape(x));
+        let n = self.shape(x).get(axis).cloned().unwrap_or(Ix::Const(1));
+        self.sort_first(x, axis, descending, n)
+    }
+
+    /// The same of the first `k` in that order, no more than there are.
+    pub fn sort_first(&mut self, x: Arg, axis: usize, descending: bool, k: Ix) -> Result<(Arg, Arg)> {
+        let (elem, mut shape) = (self.elem(x), self.shape(x));
         self.check_axis(axis, &shape)?;
         self.check_computes(x)?;
+        shape[axis] = k;
         let results = vec![("sorted".into(), elem, shape.clone()), ("order".into(), Elem::I64, shape)];
         let op = Op::Sort { axis: axis as u32, descending };
         let node = self.graph.add_node(op, vec![x], results, self.origin);

@@ -267,7 +267,7 @@ pub enum Op {
         reverse: bool,
     },
     /// Two results: the elements in stable order along an axis (NaN last ascending, first descending), and where
-    /// each came from (i64).
+    /// each came from (i64). Where the results are shorter along the axis, they have the first ones.
     Sort {
         axis: u32,
         descending: bool,

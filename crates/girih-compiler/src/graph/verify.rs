@@ -249,8 +249,15 @@ impl Check<'_> {
                 ensure(x.elem == out.elem, || format!("it is {}, but its operand is {}", out.elem, x.elem))?;
                 ensure(computes(x.elem.dtype), || format!("{} cannot be computed with", x.elem))?;
                 ensure(order.elem == Elem::I64, || format!("positions must be i64, not {}", order.elem))?;
-                self.has_shape(out, &x.shape, "the result")?;
-                self.has_shape(order, &x.shape, "the second result")
+                // The results may have the first ones only.
+                let (mut shape, axis) = (x.shape.clone(), *axis as usize);
+                let (n, k) = (shape[axis].as_const(), out.shape.get(axis));
+                if let (Some(k), Some(n)) = (k.filter(|k| k.as_const().is_some()), n) {
+                    ensure(k.as_const() <= Some(n), || format!("it has {k:?} elements of {n} along the axis"))?;
+                    shape[axis] = k.clone();
+                }
+                self.has_shape(out, &shape, "the result")?;
+                self.has_shape(order, &shape, "the second result")
             }
         }
     }

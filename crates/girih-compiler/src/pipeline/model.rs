@@ -10,13 +10,14 @@ use crate::graph::decompose::{self, Failure};
 use crate::graph::{Graph, Op, simplify};
 use crate::loops::model::{self, Plan};
 use crate::tile;
+use crate::tile::target::Capability;
 
 /// A model at the stages above its kernels.
 #[derive(Clone, Debug)]
 pub struct Model {
     /// Primitives only.
     pub tensor: Graph,
-    /// Its kernels in Loop IR: open, the same for every target.
+    /// Its kernels in Loop IR: open, the same for every target of workers, and for every one of blocks of threads.
     pub plan: Plan,
     /// The plan as this target's rules want it: with weights in panels, which other kernels write when the model is loaded.
     pub scheduled: Plan,
@@ -32,7 +33,8 @@ pub fn lower_model(graph: &Graph, options: &Options, observer: &mut dyn Observer
     tell(observer, Event::Begin("fusion"))?;
     let mut log = Log::default();
     let fuse = !rewrites.is_over();
-    let outcome = model::lower(&tensor, &model::Options { fuse }, &mut log);
+    let workers = options.target.has(Capability::Workers);
+    let outcome = model::lower(&tensor, &model::Options { fuse, workers }, &mut log);
     if fuse {
         tell(observer, Event::Fused { number: rewrites.count(), log: &log })?;
     }

@@ -65,8 +65,15 @@ fn sort(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     if matches!(call.name, "aten.kthvalue" | "aten.median") {
         super::reductions::some_elements(b, call, x, &[axis])?;
     }
-    let (sorted, order) = b.sort(x, axis, descending)?;
     let n = b.shape(x)[axis].clone();
+    // Of a known axis, only what is asked for.
+    let asked = match call.name {
+        "aten.topk" => call.extents("k")?.and_then(|k| k.first()?.as_const()),
+        "aten.kthvalue" => Some(call.int("k", 1)?),
+        _ => None,
+    };
+    let first = asked.filter(|k| n.as_const().is_some_and(|n| (0..=n).contains(k)));
+    let (sorted, order) = b.sort_first(x, axis, descending, first.map_or(n.clone(), Ix::Const))?;
     match call.name {
         "aten.topk" => {
             let k = call.extents("k")?.and_then(|k| k.first().cloned()).ok_or_else(|| Refusal::new("k is missing"))?;

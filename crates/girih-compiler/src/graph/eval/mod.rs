@@ -344,7 +344,8 @@ impl Machine<'_> {
             Op::Sort { axis, descending } => {
                 self.take(count.saturating_mul(2))?;
                 let x = args.first().ok_or("it has no operand")?;
-                let [sorted, from] = order::sort(x, *axis as usize, *descending)?;
+                let k = shape.get(*axis as usize).copied().unwrap_or(0);
+                let [sorted, from] = order::sort(x, *axis as usize, *descending, k)?;
                 if let Some(&second) = node.results.get(1) {
                     self.set(second, View::whole(Elem::I64, shape.clone(), from));
                 }

@@ -50,11 +50,15 @@ pub(super) fn scan(op: ScanOp, x: &View, axis: usize, exclusive: bool, reverse: 
 }
 
 /// The sorted elements and where each came from.
-pub(super) fn sort(x: &View, axis: usize, descending: bool) -> Result<[Data; 2], String> {
+/// The first `k` of each line.
+pub(super) fn sort(x: &View, axis: usize, descending: bool, k: usize) -> Result<[Data; 2], String> {
     let (Some(&n), Some(&step)) = (x.shape.get(axis), x.strides.get(axis)) else { return Err("no such axis".into()) };
     let along = row_major(&x.shape).get(axis).copied().unwrap_or(1);
-    let (mut sorted, mut from) = (vec![0u64; x.len()], vec![0u64; x.len()]);
+    let (of_x, of_first) = (along * n as i64, along * k as i64);
+    let count = if n == 0 { 0 } else { x.len() / n * k };
+    let (mut sorted, mut from) = (vec![0u64; count], vec![0u64; count]);
     for (start, to) in lines(x, axis) {
+        let to = if of_x == 0 { 0 } else { to / of_x * of_first + to % of_x };
         let mut line: Vec<(u64, u64)> =
             (0..n).map(|i| (x.data.bits((start + step * i as i64) as usize), i as u64)).collect();
         // NaN counts as greater than every number, so it is last ascending and first descending.
@@ -62,7 +66,7 @@ pub(super) fn sort(x: &View, axis: usize, descending: bool) -> Result<[Data; 2],
             let order = reduce::order(x.elem, a.0, b.0, Ordering::Greater);
             if descending { order.reverse() } else { order }
         });
-        for (i, (bits, place)) in line.into_iter().enumerate() {
+        for (i, (bits, place)) in line.into_iter().take(k).enumerate() {
             let at = (to + along * i as i64) as usize;
             if let (Some(s), Some(f)) = (sorted.get_mut(at), from.get_mut(at)) {
                 (*s, *f) = (bits, place);

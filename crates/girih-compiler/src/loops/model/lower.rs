@@ -19,11 +19,13 @@ use crate::loops::ir::{Kernel, Ty};
 pub struct Options {
     /// Splice producers into consumers; off, every operation is a kernel.
     pub fuse: bool,
+    /// Each row of what is not computed element by element is one worker's: no target of blocks of many threads.
+    pub workers: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { fuse: true }
+        Options { fuse: true, workers: true }
     }
 }
 
@@ -100,7 +102,7 @@ fn plan_of(graph: &Graph, roots: &[Root], options: &Options) -> std::result::Res
     for group in groups(graph, roots, &arrays, options) {
         let members: Vec<&Root> = group.iter().map(|at| &roots[*at]).collect();
         let first = group.first().copied().unwrap_or(0);
-        let lowering = Lowering { graph, arrays: &arrays, plan: &plan };
+        let lowering = Lowering { graph, arrays: &arrays, plan: &plan, workers: options.workers };
         let steps = match &roots[first].parts[..] {
             [] => vec![lowering.step(&members, &[], &mut names)],
             all => all.chunks(concat::IN_A_STEP).map(|some| lowering.step(&members, some, &mut names)).collect(),
@@ -197,6 +199,7 @@ struct Lowering<'a> {
     graph: &'a Graph,
     arrays: &'a BTreeMap<ValueId, ArrayId>,
     plan: &'a Plan,
+    workers: bool,
 }
 
 impl Lowering<'_> {
@@ -289,7 +292,7 @@ impl Lowering<'_> {
             return Ok(Kernel { open: true, ..e.finish() });
         }
         if matches!(node.op, Op::Scan { .. } | Op::Sort { .. } | Op::Scatter { .. }) {
-            scan_sort_scatter::write(&mut e, node, outs)?;
+            scan_sort_scatter::write(&mut e, node, outs, self.workers)?;
         } else {
             rows::write(&mut e, root.value, out, &root.first)?;
         }

@@ -14,6 +14,9 @@ mod product;
 mod roles;
 mod rows;
 mod scan_sort_scatter;
+mod sort_rows;
+#[cfg(test)]
+mod sort_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

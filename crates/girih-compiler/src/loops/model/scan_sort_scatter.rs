@@ -1,6 +1,7 @@
 //! Kernels of operations that are computed as a whole: scans, sorts, scatters.
 
 use super::builder::{NestBuilder, Result, fold_of};
+use super::sort_rows;
 use crate::graph::build::Refusal;
 use crate::graph::ir::{Arg, Coord, Node, Op, ReduceOp, ScanOp, ScatterOp};
 use crate::graph::{Elem, ValueId};
@@ -9,7 +10,7 @@ use crate::loops::ir::*;
 use crate::num::op::{Predicate, Signedness};
 use crate::num::{DType, ScalarOp};
 
-fn first(node: &Node) -> Result<ValueId> {
+pub(super) fn first(node: &Node) -> Result<ValueId> {
     match node.args.first() {
         Some(Arg::Value(v)) => Ok(*v),
         _ => Err(Refusal::new("the operand is a scalar")),
@@ -17,7 +18,7 @@ fn first(node: &Node) -> Result<ValueId> {
 }
 
 /// Opens a free loop for each axis but those in `but`, whose coordinates stay 0.
-fn open_rows(e: &mut NestBuilder<'_>, shape: &[Ix], but: &[usize]) -> Vec<Ix> {
+pub(super) fn open_rows(e: &mut NestBuilder<'_>, shape: &[Ix], but: &[usize]) -> Vec<Ix> {
     let mut coords = vec![Ix::Const(0); shape.len()];
     for (d, n) in shape.iter().enumerate() {
         if !but.contains(&d) && !n.is_const(1) {
@@ -27,15 +28,16 @@ fn open_rows(e: &mut NestBuilder<'_>, shape: &[Ix], but: &[usize]) -> Vec<Ix> {
     coords
 }
 
-fn close_all(e: &mut NestBuilder<'_>) {
+pub(super) fn close_all(e: &mut NestBuilder<'_>) {
     while e.depth() > 0 {
         e.close();
     }
 }
 
 /// Emits an operation; `outs` are the pointers of its results.
-pub(super) fn write(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId]) -> Result<()> {
+pub(super) fn write(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId], workers: bool) -> Result<()> {
     match &node.op {
+        Op::Sort { .. } if workers && sort_rows::write(e, node, outs)? => Ok(()),
         Op::Scan { op, axis, exclusive, reverse } => scan(e, node, outs, *op, *axis as usize, *exclusive, *reverse),
         Op::Sort { axis, descending } => sort(e, node, outs, *axis as usize, *descending),
         Op::Scatter { coords, op } => scatter(e, node, outs, coords, *op),
@@ -82,7 +84,7 @@ fn scan(
 fn sort(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId], axis: usize, descending: bool) -> Result<()> {
     let (x, sorted, order) = (first(node)?, node.results[0], node.results[1]);
     let (elem, shape) = (e.graph.values[sorted].elem, e.graph.values[sorted].shape.clone());
-    let n = shape.get(axis).cloned().unwrap_or(Ix::Const(1));
+    let (most, n) = (shape[axis].clone(), e.graph.values[x].shape[axis].clone());
     let mut coords = open_rows(e, &shape, &[axis]);
     let i = Ix::Axis(e.open("i", n.clone(), LoopKind::Free));
     let at = e.depth();
@@ -90,7 +92,7 @@ fn sort(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId], axis: usize, desce
     let own = e.demand(x, &coords)?;
     let count = e.local("place", DType::I64, vec![], at);
     e.push(at, Stmt::Write { buf: count, idx: vec![], value: Opnd::Const { dtype: DType::I64, bits: 0 } });
-    let k = Ix::Axis(e.open("k", n, LoopKind::Reduce));
+    let k = Ix::Axis(e.open("k", n.clone(), LoopKind::Reduce));
     let here = e.depth();
     let mut other = coords.clone();
     other[axis] = k.clone();
@@ -120,6 +122,9 @@ fn sort(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId], axis: usize, desce
     let Opnd::Val(val) = place else { return Err(Refusal::new("no place")) };
     let mut to = coords;
     to[axis] = Ix::Val { val, zext: false };
+    if most != n {
+        e.mask = Mask { conds: vec![Cond::new(to[axis].clone(), Cmp::Lt, most)], vals: vec![] };
+    }
     e.store(outs[0], sorted, &to, own, node.origin);
     e.store(outs[1], order, &to, ii, node.origin);
     close_all(e);

@@ -30,7 +30,7 @@ fn floats(b: &[u8]) -> Vec<f32> {
 }
 
 /// The plan's results as Kernel IR computes them, after all rules.
-fn scheduled(plan: &Plan, symbols: &[i64], inputs: &[Vec<u8>]) -> Vec<Vec<u8>> {
+pub(super) fn scheduled(plan: &Plan, symbols: &[i64], inputs: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let options = pipeline::Options::default();
     let plan = pipeline::schedule(plan, &options, &mut options.rewrites(), &mut pipeline::Silent).unwrap();
     super::eval::run_with(&plan, symbols, inputs, &|_| vec![], &mut |step, launch, memory| {
@@ -69,7 +69,7 @@ impl Case {
         let mut results = vec![];
         for fuse in [true, false] {
             let mut log = Log::default();
-            let plan = lower(&graph, &Options { fuse }, &mut log).unwrap();
+            let plan = lower(&graph, &Options { fuse, ..Options::default() }, &mut log).unwrap();
             for step in plan.load.iter().chain(&plan.steps) {
                 let breaches = verify(&step.kernel, Dialect::Loop);
                 let text = print(&step.kernel, Dialect::Loop);

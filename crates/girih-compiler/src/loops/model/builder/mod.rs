@@ -189,6 +189,14 @@ impl<'a> NestBuilder<'a> {
         }
     }
 
+    /// Closes the innermost loop, and puts what is made of it in its place.
+    pub fn close_into(&mut self, make: impl FnOnce(Stmt) -> Stmt) {
+        if let (Some(scope), Some(mut f)) = (self.scopes.pop(), self.open.pop()) {
+            f.body = scope.stmts;
+            self.push_here(make(Stmt::For(Box::new(f))));
+        }
+    }
+
     pub fn close(&mut self) {
         self.close_with(|_| {});
     }

@@ -1,0 +1,314 @@
+//! Rows in order, each by one worker.
+//!
+//! Each element becomes a number whose order as an unsigned integer is that of the elements, with its place behind it, so
+//! that no two are equal and equal elements keep their order:
+//!
+//! ```text
+//! f32: ((bits ^ (bits >> 31 | 0x80000000)) << 32) | place        0 for -0 before that, one number for all NaNs: the greatest
+//! ```
+//! Long rows are sorted digit by digit (the least significant first), each digit by counting. Of a row of which only the
+//! first few are asked for, those few are kept in order while the row goes by.
+//!
+//! Elements of 64 bits leave no room for a place: numbers and places are moved side by side.
+
+use super::builder::{NestBuilder, Result};
+use super::scan_sort_scatter::{close_all, first, open_rows};
+use crate::graph::ir::{Node, Op};
+use crate::graph::{Elem, ValueId};
+use crate::index::{Ix, ValId};
+use crate::loops::ir::*;
+use crate::num::op::{Predicate, Signedness};
+use crate::num::{DType, ScalarOp};
+
+/// The shortest rows that are sorted by digits.
+const LONG: i64 = 192;
+/// The longest, whose numbers take two arrays of a worker's scratch memory.
+const LONGEST: i64 = 1 << 24;
+/// The most elements that are kept in order one by one.
+const FEW: i64 = 64;
+/// Values of a digit.
+const VALUES: i64 = 256;
+
+/// How the rows of a sort are put in order.
+enum Way {
+    /// Only so many of each row are asked for.
+    Few(i64),
+    Digits(i64),
+}
+
+/// Emits a sort whose rows are such that one worker puts each in order in less than quadratic time; otherwise does nothing.
+pub(super) fn write(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId]) -> Result<bool> {
+    let Op::Sort { axis, descending } = node.op else { return Ok(false) };
+    let (x, axis) = (first(node)?, axis as usize);
+    let (elem, shape) = (e.graph.values[x].elem, e.graph.values[x].shape.clone());
+    let n = shape.get(axis).cloned().unwrap_or(Ix::Const(1));
+    let k = e.graph.values[node.results[0]].shape.get(axis).and_then(Ix::as_const);
+    let packed = elem.dtype.bits() <= 32;
+    let (way, k) = match (k, n.as_const()) {
+        (Some(k), Some(n)) if k < n && (1..=FEW).contains(&k) && packed && n < 1 << 32 => (Way::Few(k), k),
+        (Some(k), Some(n)) if (LONG..=LONGEST).contains(&n) => (Way::Digits(n), k),
+        _ => return Ok(false),
+    };
+    let mut coords = open_rows(e, &shape, &[axis]);
+    let mut rows = Rows { e, x, elem, axis, descending, n: n.clone() };
+    let places = match way {
+        Way::Few(k) => rows.few(k, &mut coords)?,
+        Way::Digits(n) => rows.digits(n, &mut coords)?,
+    };
+    let i = Ix::Axis(e.open("i", Ix::Const(k), LoopKind::Free));
+    let here = e.depth();
+    let place = places.read(e, &i, here);
+    let (mut from, mut to) = (coords.clone(), coords);
+    (from[axis], to[axis]) = (val(place)?, i);
+    let own = e.demand(x, &from)?;
+    e.store(outs[0], node.results[0], &to, own, node.origin);
+    e.store(outs[1], node.results[1], &to, place, node.origin);
+    close_all(e);
+    Ok(true)
+}
+
+fn val(o: Opnd) -> Result<Ix> {
+    match o {
+        Opnd::Val(val) => Ok(Ix::Val { val, zext: false }),
+        Opnd::Const { bits, .. } => Ok(Ix::Const(bits as i64)),
+    }
+}
+
+fn constant(dtype: DType, bits: u64) -> Opnd {
+    Opnd::Const { dtype, bits: bits & dtype.mask() }
+}
+
+/// Where the places of a row are, in order.
+struct Places {
+    buf: BufId,
+    /// The low halves of numbers.
+    packed: bool,
+}
+
+impl Places {
+    fn read(&self, e: &mut NestBuilder<'_>, i: &Ix, here: usize) -> Opnd {
+        let (buf, dtype) = (self.buf, if self.packed { DType::I64 } else { DType::I32 });
+        let item = e.define("item", dtype, here, |dst| Stmt::Read { dst, buf, idx: vec![i.clone()] });
+        if self.packed {
+            let low = constant(DType::I64, u32::MAX.into());
+            return let_(e, here, DType::I64, ScalarOp::And, vec![item, low]);
+        }
+        let op = ScalarOp::ExtI { to: DType::I64, sign: Signedness::Unsigned };
+        let_(e, here, DType::I64, op, vec![item])
+    }
+}
+
+fn let_(e: &mut NestBuilder<'_>, here: usize, dtype: DType, op: ScalarOp, args: Vec<Opnd>) -> Opnd {
+    e.define("v", dtype, here, |dst| Stmt::Let { dst, op, args })
+}
+
+/// Rows that are being put in order.
+struct Rows<'e, 'g> {
+    e: &'e mut NestBuilder<'g>,
+    x: ValueId,
+    elem: Elem,
+    axis: usize,
+    descending: bool,
+    n: Ix,
+}
+
+impl Rows<'_, '_> {
+    /// The type that numbers have before their places are put behind them.
+    fn wide(&self) -> DType {
+        if self.elem.dtype.bits() > 32 { DType::I64 } else { DType::I32 }
+    }
+
+    /// The number of the element at these coordinates.
+    fn number(&mut self, coords: &[Ix]) -> Result<Opnd> {
+        let value = self.e.demand(self.x, coords)?;
+        let (here, wide, Elem { dtype, .. }) = (self.e.depth(), self.wide(), self.elem);
+        let bits = dtype.bits();
+        let (sign_bit, all) = (1u64 << (bits - 1), u64::MAX >> (64 - bits));
+        let signed = dtype.is_float() || self.elem.sign() == Signedness::Signed && bits > 1;
+        let sign = if signed { Signedness::Signed } else { Signedness::Unsigned };
+        let e = &mut *self.e;
+        let held = match (dtype.is_float(), bits) {
+            (false, _) => dtype,
+            (_, 8) => DType::I8,
+            (_, 16) => DType::I16,
+            (_, 32) => DType::I32,
+            _ => DType::I64,
+        };
+        let mut word = value;
+        if dtype.is_float() {
+            word = let_(e, here, held, ScalarOp::Bitcast { to: held }, vec![word]);
+        }
+        if held != wide {
+            word = let_(e, here, wide, ScalarOp::ExtI { to: wide, sign }, vec![word]);
+        }
+        let of = |x: u64| constant(wide, x);
+        if dtype.is_float() {
+            let is = |pred, ordered| ScalarOp::CmpF { pred, ordered };
+            let zero = let_(e, here, DType::I1, is(Predicate::Equal, true), vec![value, constant(dtype, 0)]);
+            word = let_(e, here, wide, ScalarOp::Select, vec![zero, of(0), word]);
+            let nan = let_(e, here, DType::I1, is(Predicate::NotEqual, false), vec![value, value]);
+            word = let_(e, here, wide, ScalarOp::Select, vec![nan, of(all >> 1), word]);
+            let by = of(u64::from(wide.bits() - 1));
+            let negative = let_(e, here, wide, ScalarOp::Shr { sign: Signedness::Signed }, vec![word, by]);
+            let flip = let_(e, here, wide, ScalarOp::Or, vec![negative, of(sign_bit)]);
+            word = let_(e, here, wide, ScalarOp::Xor, vec![word, flip]);
+        } else if signed {
+            word = let_(e, here, wide, ScalarOp::Xor, vec![word, of(sign_bit)]);
+        }
+        if self.descending {
+            word = let_(e, here, wide, ScalarOp::Xor, vec![word, of(all)]);
+        }
+        if bits < wide.bits() {
+            word = let_(e, here, wide, ScalarOp::And, vec![word, of(all)]);
+        }
+        Ok(word)
+    }
+
+    /// A number with its place behind it.
+    fn item(&mut self, coords: &[Ix], place: Ix) -> Result<Opnd> {
+        let number = self.number(coords)?;
+        let here = self.e.depth();
+        let e = &mut *self.e;
+        let op = ScalarOp::ExtI { to: DType::I64, sign: Signedness::Unsigned };
+        let high = let_(e, here, DType::I64, op, vec![number]);
+        let high = let_(e, here, DType::I64, ScalarOp::Shl, vec![high, constant(DType::I64, 32)]);
+        let place = e.define("place", DType::I64, here, |dst| Stmt::Index { dst, ix: place });
+        Ok(let_(e, here, DType::I64, ScalarOp::Or, vec![high, place]))
+    }
+
+    /// Keeps the first few of a row in order.
+    fn few(&mut self, k: i64, coords: &mut [Ix]) -> Result<Places> {
+        let (at, n) = (self.e.depth(), self.n.clone());
+        let best = self.e.local("best", DType::I64, vec![k as u64], at);
+        let j = Ix::Axis(self.e.open("j", Ix::Const(k), LoopKind::Free));
+        self.e.push_here(Stmt::Write { buf: best, idx: vec![j], value: constant(DType::I64, i64::MAX as u64) });
+        self.e.close();
+        let i = Ix::Axis(self.e.open("k", n, LoopKind::Serial));
+        coords[self.axis] = i.clone();
+        // Items are compared as signed numbers: the highest bit is turned.
+        let item = self.item(coords, i)?;
+        let here = self.e.depth();
+        let e = &mut *self.e;
+        let item = let_(e, here, DType::I64, ScalarOp::Xor, vec![item, constant(DType::I64, 1 << 63)]);
+        let last = e.define("last", DType::I64, here, |dst| Stmt::Read { dst, buf: best, idx: vec![Ix::Const(k - 1)] });
+        let less = ScalarOp::CmpI { pred: Predicate::LessThan, sign: Signedness::Signed };
+        let cond = let_(e, here, DType::I1, less, vec![item, last]);
+        // From the last on, each is the greater of the one before it and what it would have been alone.
+        let axis = e.open("j", Ix::Const(k), LoopKind::Serial);
+        let place = Ix::sub(Ix::Const(k - 1), Ix::Axis(axis));
+        let inner = e.depth();
+        let read = |e: &mut NestBuilder<'_>, idx: Ix| {
+            e.define("kept", DType::I64, inner, |dst| Stmt::Read { dst, buf: best, idx: vec![idx] })
+        };
+        let sign = Signedness::Signed;
+        let own = read(e, place.clone());
+        let own = let_(e, inner, DType::I64, ScalarOp::MinI { sign }, vec![own, item]);
+        let before = read(e, Ix::max(Ix::sub(place.clone(), Ix::Const(1)), Ix::Const(0)));
+        let is_first = e.define("first", DType::I1, inner, |dst| {
+            let cond = Cond::new(place.clone(), Cmp::Eq, Ix::Const(0));
+            Stmt::Test { dst, mask: Mask { conds: vec![cond], vals: vec![] } }
+        });
+        let before = let_(e, inner, DType::I64, ScalarOp::Select, vec![is_first, own, before]);
+        let new = let_(e, inner, DType::I64, ScalarOp::MaxI { sign }, vec![own, before]);
+        e.push_here(Stmt::Write { buf: best, idx: vec![place], value: new });
+        e.close_into(|s| Stmt::If { cond, then: vec![s], els: vec![] });
+        e.close();
+        Ok(Places { buf: best, packed: true })
+    }
+
+    /// Sorts a row digit by digit.
+    fn digits(&mut self, n: i64, coords: &mut [Ix]) -> Result<Places> {
+        let (at, passes) = (self.e.depth(), i64::from(self.elem.dtype.bits().div_ceil(8)));
+        let packed = self.wide() == DType::I32;
+        let wide = if packed { DType::I64 } else { self.wide() };
+        let array = |e: &mut NestBuilder<'_>, name: &str, dtype| e.local(name, dtype, vec![n as u64], at);
+        let items = ["items", "moved"].map(|name| array(self.e, name, wide));
+        let places =
+            if packed { items } else { ["places", "places_moved"].map(|name| array(self.e, name, DType::I32)) };
+        let counts = self.e.local("counts", DType::I32, vec![passes as u64, VALUES as u64], at);
+
+        for pass in 0..passes {
+            let d = Ix::Axis(self.e.open("d", Ix::Const(VALUES), LoopKind::Free));
+            self.e.push_here(Stmt::Write {
+                buf: counts,
+                idx: vec![Ix::Const(pass), d],
+                value: constant(DType::I32, 0),
+            });
+            self.e.close();
+        }
+        let i = Ix::Axis(self.e.open("i", Ix::Const(n), LoopKind::Free));
+        coords[self.axis] = i.clone();
+        if packed {
+            let item = self.item(coords, i.clone())?;
+            self.e.push_here(Stmt::Write { buf: items[0], idx: vec![i], value: item });
+        } else {
+            let number = self.number(coords)?;
+            let here = self.e.depth();
+            self.e.push_here(Stmt::Write { buf: items[0], idx: vec![i.clone()], value: number });
+            let place = self.e.define("place", DType::I32, here, |dst| Stmt::Index { dst, ix: i.clone() });
+            self.e.push_here(Stmt::Write { buf: places[0], idx: vec![i], value: place });
+        }
+        self.e.close();
+
+        let i = Ix::Axis(self.e.open("i", Ix::Const(n), LoopKind::Serial));
+        let here = self.e.depth();
+        let item = self.e.define("item", wide, here, |dst| Stmt::Read { dst, buf: items[0], idx: vec![i] });
+        for pass in 0..passes {
+            let digit = self.digit(item, pass, packed)?;
+            self.count(counts, pass, digit);
+        }
+        self.e.close();
+
+        for pass in 0..passes {
+            let from = pass as usize % 2;
+            self.starts(counts, pass);
+            let i = Ix::Axis(self.e.open("i", Ix::Const(n), LoopKind::Serial));
+            let here = self.e.depth();
+            let item =
+                self.e.define("item", wide, here, |dst| Stmt::Read { dst, buf: items[from], idx: vec![i.clone()] });
+            let digit = self.digit(item, pass, packed)?;
+            let to = val(self.count(counts, pass, digit))?;
+            self.e.push_here(Stmt::Write { buf: items[1 - from], idx: vec![to.clone()], value: item });
+            if !packed {
+                let buf = places[from];
+                let place = self.e.define("place", DType::I32, here, |dst| Stmt::Read { dst, buf, idx: vec![i] });
+                self.e.push_here(Stmt::Write { buf: places[1 - from], idx: vec![to], value: place });
+            }
+            self.e.close();
+        }
+        Ok(Places { buf: places[passes as usize % 2], packed })
+    }
+
+    /// A digit of an item, as a subscript.
+    fn digit(&mut self, item: Opnd, pass: i64, packed: bool) -> Result<Ix> {
+        let here = self.e.depth();
+        let by = constant(DType::I64, (8 * pass + if packed { 32 } else { 0 }) as u64);
+        let shift = ScalarOp::Shr { sign: Signedness::Unsigned };
+        let digit = let_(self.e, here, DType::I64, shift, vec![item, by]);
+        val(let_(self.e, here, DType::I64, ScalarOp::And, vec![digit, constant(DType::I64, VALUES as u64 - 1)]))
+    }
+
+    /// Adds one to a count, and gives what it was.
+    fn count(&mut self, counts: BufId, pass: i64, digit: Ix) -> Opnd {
+        let (here, idx) = (self.e.depth(), vec![Ix::Const(pass), digit]);
+        let old = self.e.define("count", DType::I32, here, |dst| Stmt::Read { dst, buf: counts, idx: idx.clone() });
+        let new = let_(self.e, here, DType::I32, ScalarOp::AddI, vec![old, constant(DType::I32, 1)]);
+        self.e.push_here(Stmt::Write { buf: counts, idx, value: new });
+        old
+    }
+
+    /// Counts become the places where each value of a digit begins.
+    fn starts(&mut self, counts: BufId, pass: i64) {
+        let at = self.e.depth();
+        let sum = self.e.local("sum", DType::I32, vec![], at);
+        self.e.push_here(Stmt::Write { buf: sum, idx: vec![], value: constant(DType::I32, 0) });
+        let d = Ix::Axis(self.e.open("d", Ix::Const(VALUES), LoopKind::Serial));
+        let (here, idx) = (self.e.depth(), vec![Ix::Const(pass), d]);
+        let own = self.e.define("count", DType::I32, here, |dst| Stmt::Read { dst, buf: counts, idx: idx.clone() });
+        let old = self.e.define("sum", DType::I32, here, |dst| Stmt::Read { dst, buf: sum, idx: vec![] });
+        self.e.push_here(Stmt::Write { buf: counts, idx, value: old });
+        let new = let_(self.e, here, DType::I32, ScalarOp::AddI, vec![old, own]);
+        self.e.push_here(Stmt::Write { buf: sum, idx: vec![], value: new });
+        self.e.close();
+    }
+}
