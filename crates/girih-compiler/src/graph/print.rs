@@ -21,7 +21,7 @@
 //!          | "scatter" ("set" | "add" | "mul" | "max" | "min") NAME "[" place,* "]" "from" NAME
 //!          | "scan" ("sum" | "prod" | "max" | "min") NAME "along" INT "exclusive"? "reverse"?
 //!          | "sort" NAME "along" INT "descending"?           two results: the elements, and where they came from; the
-//!                                                              first ones where they are shorter along the axis
+//!                                                            first ones where they are shorter along the axis
 //!          | "index" ix                                      an integer at each position
 //!          | "constant" "[" const,* "]"                      row-major
 //!          | "constant" "data" "(" STRING ")"                elements kept apart, by name

@@ -9,6 +9,7 @@ use crate::loops::walk;
 use crate::tile::Context;
 use crate::tile::edit;
 use crate::tile::numbered::Numbered;
+use crate::tile::rules::interchange;
 use crate::tile::rules::site_of;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
@@ -96,6 +97,9 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     changed.then_some(kernel)
 }
 
+/// Columns that a block folds at most: what it has of each lies in a cache.
+const MOST_COLUMNS: i64 = 2048;
+
 fn is_nest(s: &Stmt) -> bool {
     matches!(s, Stmt::For(f) if f.kind == LoopKind::Free)
 }
@@ -165,7 +169,8 @@ fn share(kernel: &mut Kernel, nest: &For, threads: u32) -> Option<Stmt> {
             }
         }
     };
-    let leaf = !inner.body.iter().any(|s| matches!(s, Stmt::For(_)));
+    let columns = interchange::folds_columns(kernel, &inner);
+    let leaf = columns || !inner.body.iter().any(|s| matches!(s, Stmt::For(_)));
     let guess = |ix: &Ix| {
         ix.eval(&|leaf| match leaf {
             Ix::Const(c) => *c,
@@ -174,8 +179,13 @@ fn share(kernel: &mut Kernel, nest: &For, threads: u32) -> Option<Stmt> {
     };
     // The loop that stays in the block as a vector; without one, everything but the loop's body is rows.
     let (rows, vector) = if leaf { (chain, Some(inner)) } else { (chain.into_iter().chain([inner]).collect(), None) };
+    let each = match &vector {
+        Some(f) if columns => work_of(&f.body, &guess),
+        _ => 1,
+    };
+    let width = vector.as_ref().map_or(1, |f| guess(&f.hi).max(1));
     let work: i64 = match &vector {
-        Some(f) => guess(&f.hi).max(1),
+        Some(_) => width.saturating_mul(each),
         None => rows.last().map_or(1, |f| work_of(&f.body, &guess)),
     };
     if rows.iter().any(|f| f.hi.is_const(0)) {
@@ -194,15 +204,16 @@ fn share(kernel: &mut Kernel, nest: &For, threads: u32) -> Option<Stmt> {
     let mut body = match vector {
         Some(mut f) => {
             // Few rows of many elements: blocks share them.
-            if work >= SPLIT_FROM && count < wanted {
-                let chunk = ((work * count / wanted).clamp(1, work) + 255) / 256 * 256;
-                let chunk = chunk.max(BLOCK_WORK / 4);
+            let wide = columns && width > MOST_COLUMNS;
+            if wide || work >= SPLIT_FROM && count < wanted {
+                let chunk = ((width * count / wanted).clamp(1, width) + 255) / 256 * 256;
+                let chunk = if columns { chunk.min(MOST_COLUMNS) } else { chunk.max(BLOCK_WORK / 4) };
                 let chunks = simplify(&Ix::ceil_div(f.hi.clone(), Ix::Const(chunk)), &facts);
                 let part = edit::new_axis(kernel, f.axis, "b");
                 let start = Ix::mul(Ix::Axis(part), Ix::Const(chunk));
                 let left = Ix::sub(f.hi.clone(), start.clone());
                 f.hi = match chunks.as_const() {
-                    Some(g) if g * chunk == work => Ix::Const(chunk),
+                    Some(g) if g * chunk == width => Ix::Const(chunk),
                     _ => Ix::min(Ix::Const(chunk), left),
                 };
                 let axis = f.axis;
