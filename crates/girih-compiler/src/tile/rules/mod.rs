@@ -28,6 +28,7 @@ pub mod tileify;
 pub mod tma_copy;
 pub mod transpose;
 pub mod unroll_batch;
+pub mod unroll_windows;
 pub mod vectorise;
 pub mod wgmma;
 pub mod wide_access;
