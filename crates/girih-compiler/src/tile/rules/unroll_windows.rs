@@ -34,7 +34,7 @@ for j in 0..n: free                              for j in 0..1: free
 Each element keeps the order of its sum. The two innermost loops are split where a condition begins or ceases to
 hold, and the innermost one also where its whole vectors end.
 
-Refuses windows of more than 64 positions or with bounds that are not constants, folds that hold anything but loads and
+Refuses windows of more than 64 positions (16 where neighbours load elements that lie apart) or with bounds that are not constants, folds that hold anything but loads and
 arithmetic, and results or loads that lie apart.
 ",
     run,
@@ -43,9 +43,11 @@ arithmetic, and results or loads that lie apart.
 /// Positions of all windows of an element, at most.
 const MOST_TAPS: u64 = 64;
 /// Statements of all copies, at most.
-const MOST_STATEMENTS: usize = 4096;
+const MOST_STATEMENTS: usize = 8192;
 /// How far apart neighbouring iterations may load.
 const MOST_APART: i64 = 4;
+/// Positions of windows whose loads lie apart, at most: lanes are filled one by one.
+const MOST_GATHERED: u64 = 16;
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     if !p.open {
@@ -82,10 +84,11 @@ fn is_fold(s: &Stmt) -> bool {
 
 fn expand(kernel: &mut Kernel, ctx: &Context, facts: &Facts, chain: &[&For]) -> Result<Vec<Stmt>, &'static str> {
     let [outer @ .., inner] = chain else { return Err("it is not a loop") };
-    if taps(&inner.body)? > MOST_TAPS {
+    let taps = taps(&inner.body)?;
+    if taps > MOST_TAPS {
         return Err("its windows have many positions");
     }
-    check(kernel, inner)?;
+    check(kernel, inner, taps)?;
     let Some(extent) = const_trip(inner) else { return Err("its bounds are not constants") };
     let mut flat = vec![];
     flatten(kernel, &inner.body, &mut flat);
@@ -148,7 +151,7 @@ fn taps(body: &[Stmt]) -> Result<u64, &'static str> {
 }
 
 /// Whether the body can run for several iterations at once, when it is unrolled.
-fn check(kernel: &Kernel, inner: &For) -> Result<(), &'static str> {
+fn check(kernel: &Kernel, inner: &For, taps: u64) -> Result<(), &'static str> {
     let facts = refs(&inner.body);
     let (mut why, mut near) = (None, false);
     let own = |b: &BufId| facts.bufs_defined.contains(b) && kernel.bufs[*b].shape.is_empty();
@@ -158,7 +161,7 @@ fn check(kernel: &Kernel, inner: &For) -> Result<(), &'static str> {
             let by = affine::coef(&mem.index, inner.axis, &facts.vals_defined).and_then(|c| c.as_const());
             match by {
                 Some(0) => {}
-                Some(by) if by.abs() <= MOST_APART => near = true,
+                Some(by) if by.abs() == 1 || by.abs() <= MOST_APART && taps <= MOST_GATHERED => near = true,
                 _ => why = Some("its loads lie apart"),
             }
         }
@@ -362,6 +365,7 @@ mod tests {
         let why = |text: &str| refusals("unroll_windows", text, &context());
         assert_eq!(why(&window(65, 1, 64)), ["loop j: its windows have many positions"]);
         assert_eq!(why(&window(3, 8, 8)), ["loop j: its loads lie apart"]);
+        assert_eq!(why(&window(17, 2, 24)), ["loop j: its loads lie apart"]);
         assert_eq!(
             why(&window(3, 1, 64).replace("store y[i*64 + j]", "store y[j*4 + i]")),
             ["loop j: its results lie apart"]
