@@ -72,6 +72,7 @@ const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::unroll_batch::RULE, &[&[Threads]]),
     (rules::tileify::RULE, &[&[Caches, Workers], &[Threads]]),
     (rules::stream_rows::RULE, &[&[Caches, Workers], &[Threads]]),
+    (rules::unroll_windows::RULE, &[&[Workers, VectorArithmetic]]),
     (rules::blockify::RULE, &[&[Workers]]),
     (rules::cache_blocks::RULE, &[&[Caches]]),
     (rules::chunk_matmul_k::RULE, &[&[Threads]]),

@@ -227,7 +227,7 @@ fn a_machine_gets_the_rules_that_it_has_what_they_need_for() {
     assert!(of_scalar.iter().all(|n| !n.contains("vector")) && of_scalar[0] == "t:001_tileify", "{of_scalar:?}");
     let mut bare = Target::cpu();
     bare.memories.retain(|m| matches!(m.kind, MemoryKind::Shared));
-    assert_eq!(names(&bare)[0], "t:001_blockify");
+    assert_eq!(names(&bare)[0], "t:001_unroll_windows");
 }
 
 #[test]

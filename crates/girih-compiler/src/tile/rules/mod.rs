@@ -29,6 +29,7 @@ pub mod tileify;
 pub mod tma_copy;
 pub mod transpose;
 pub mod unroll_batch;
+pub mod unroll_windows;
 pub mod vectorise;
 pub mod warp_specialize;
 pub mod wgmma;
