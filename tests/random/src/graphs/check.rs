@@ -150,8 +150,8 @@ fn simplified(case: &Case, want: &[Vec<Tensor>]) -> Result<(), Mismatch> {
 
 fn kernels(case: &Case, want: &[Vec<Tensor>], twist: &dyn Fn(&Graph) -> Graph) -> Result<Verdict, Mismatch> {
     let graph = twist(&case.graph);
-    for (stage, fuse) in [("unfused", false), ("fused", true)] {
-        let options = Options { fuse };
+    for (stage, fuse, workers) in [("unfused", false, true), ("fused", true, true), ("for threads", true, false)] {
+        let options = Options { fuse, workers };
         let plan = match model::lower(&graph, &options, &mut Log::default()) {
             Ok(plan) => plan,
             Err(d) if d.iter().all(|d| d.code == Code::CannotLower) => return Ok(Verdict::Refused(said(&d))),
@@ -175,15 +175,14 @@ fn kernels(case: &Case, want: &[Vec<Tensor>], twist: &dyn Fn(&Graph) -> Graph) -
         if !fuse {
             continue;
         }
-        // For this machine, and for a GPU that the graph's size chooses.
+        // For this machine, or for a GPU that the graph's size chooses.
         let gpus = ["sm_80", "sm_90a", "sm_100a", "sm_120"];
         let gpu = Target::named(gpus[graph.nodes.len() % gpus.len()]).unwrap_or_default();
-        for (stage, target) in [("kernel", Target::cpu()), ("simulator", gpu)] {
-            // How kernels of models are placed: their index arithmetic may wrap, their arrays are apart.
-            let assume = Assumptions { no_wrap: false, no_alias: true };
-            let options = pipeline::Options { target, assume, ..pipeline::Options::default() };
-            placed(case, &plan, &constants, want, stage, &options)?;
-        }
+        let (stage, target) = if workers { ("kernel", Target::cpu()) } else { ("simulator", gpu) };
+        // How kernels of models are placed: their index arithmetic may wrap, their arrays are apart.
+        let assume = Assumptions { no_wrap: false, no_alias: true };
+        let options = pipeline::Options { target, assume, ..pipeline::Options::default() };
+        placed(case, &plan, &constants, want, stage, &options)?;
     }
     Ok(Verdict::Agrees)
 }

@@ -55,10 +55,10 @@ pub(super) fn sort(x: &View, axis: usize, descending: bool, k: usize) -> Result<
     let (Some(&n), Some(&step)) = (x.shape.get(axis), x.strides.get(axis)) else { return Err("no such axis".into()) };
     let along = row_major(&x.shape).get(axis).copied().unwrap_or(1);
     let (of_x, of_first) = (along * n as i64, along * k as i64);
-    let count = if n == 0 { 0 } else { x.len() / n * k };
+    let count = x.len().checked_div(n).unwrap_or(0) * k;
     let (mut sorted, mut from) = (vec![0u64; count], vec![0u64; count]);
     for (start, to) in lines(x, axis) {
-        let to = if of_x == 0 { 0 } else { to / of_x * of_first + to % of_x };
+        let to = to.checked_div(of_x).map_or(0, |outer| outer * of_first + to % of_x);
         let mut line: Vec<(u64, u64)> =
             (0..n).map(|i| (x.data.bits((start + step * i as i64) as usize), i as u64)).collect();
         // NaN counts as greater than every number, so it is last ascending and first descending.
