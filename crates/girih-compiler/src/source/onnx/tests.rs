@@ -267,3 +267,18 @@ fn a_fault_names_its_byte() {
         ["E0801 the model cannot be read at byte 0: a field announces 16 bytes where 1 are left"]
     );
 }
+
+#[test]
+fn softmax_of_every_version_is_read() {
+    let softmax = |opset: i64| {
+        let nodes = [node("Softmax", "", &["x"], &["y"], &[int_attr("axis", 1)])];
+        let io = |name: &str| value(name, 1, &["n", "3", "4"]);
+        read(&model(&graph(&nodes, &[], &[io("x")], &[io("y")]), opset)).unwrap()
+    };
+    for opset in [7, 11, 12, 13] {
+        let g = softmax(opset);
+        assert_eq!(output_type(&g, 0), "f32 [n, 3, 4]");
+        let stated = g.nodes.values().any(|n| matches!(&n.op, Op::Source { name, .. } if name == "onnx.Softmax"));
+        assert!(stated, "version {opset}");
+    }
+}
