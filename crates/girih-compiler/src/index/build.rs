@@ -106,6 +106,13 @@ impl Ix {
         match (a, b) {
             (Ix::Const(x), Ix::Const(y)) => Ix::Const(x.min(y)),
             (a, b) if a == b => a,
+            (a, Ix::Min(p, q)) | (Ix::Min(p, q), a) if a == *p || a == *q => Ix::Min(p, q),
+            (Ix::Const(x), Ix::Min(p, q)) | (Ix::Min(p, q), Ix::Const(x)) if p.as_const().is_some() => {
+                Ix::min(Ix::min(Ix::Const(x), *p), *q)
+            }
+            (Ix::Const(x), Ix::Min(p, q)) | (Ix::Min(p, q), Ix::Const(x)) if q.as_const().is_some() => {
+                Ix::min(*p, Ix::min(Ix::Const(x), *q))
+            }
             (a, b) => Ix::Min(Box::new(a), Box::new(b)),
         }
     }
@@ -114,6 +121,13 @@ impl Ix {
         match (a, b) {
             (Ix::Const(x), Ix::Const(y)) => Ix::Const(x.max(y)),
             (a, b) if a == b => a,
+            (a, Ix::Max(p, q)) | (Ix::Max(p, q), a) if a == *p || a == *q => Ix::Max(p, q),
+            (Ix::Const(x), Ix::Max(p, q)) | (Ix::Max(p, q), Ix::Const(x)) if p.as_const().is_some() => {
+                Ix::max(Ix::max(Ix::Const(x), *p), *q)
+            }
+            (Ix::Const(x), Ix::Max(p, q)) | (Ix::Max(p, q), Ix::Const(x)) if q.as_const().is_some() => {
+                Ix::max(*p, Ix::max(Ix::Const(x), *q))
+            }
             (a, b) => Ix::Max(Box::new(a), Box::new(b)),
         }
     }

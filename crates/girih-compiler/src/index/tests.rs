@@ -210,3 +210,18 @@ fn threads_are_those_of_the_block() {
     assert_eq!(block.decide(&Cond::new(warp.clone(), Cmp::Lt, Ix::Const(8))), Some(true));
     assert_eq!(any.decide(&Cond::new(warp, Cmp::Lt, Ix::Const(8))), None);
 }
+
+#[test]
+fn the_least_of_several_is_told_once() {
+    let (a, b) = (Ix::Axis(AxisId(0)), Ix::Axis(AxisId(1)));
+    let least = |c: i64| Ix::min(Ix::Const(c), a.clone());
+    assert_eq!(Ix::min(Ix::Const(7), least(7)), least(7));
+    assert_eq!(Ix::min(Ix::Const(5), least(7)), least(5));
+    assert_eq!(Ix::min(least(5), Ix::Const(7)), least(5));
+    assert_eq!(Ix::min(a.clone(), least(7)), least(7));
+    assert_eq!(Ix::min(Ix::Const(5), Ix::min(a.clone(), Ix::Const(7))), Ix::min(a.clone(), Ix::Const(5)));
+    let most = |c: i64| Ix::max(a.clone(), Ix::Const(c));
+    assert_eq!(Ix::max(Ix::Const(9), most(7)), most(9));
+    assert_eq!(Ix::max(most(7), a.clone()), most(7));
+    assert_eq!(Ix::max(b.clone(), most(7)), Ix::Max(Box::new(b), Box::new(most(7))));
+}

@@ -212,8 +212,8 @@ fn share(kernel: &mut Kernel, nest: &For, threads: u32) -> Option<Stmt> {
                 let part = edit::new_axis(kernel, f.axis, "b");
                 let start = Ix::mul(Ix::Axis(part), Ix::Const(chunk));
                 let left = Ix::sub(f.hi.clone(), start.clone());
-                f.hi = match chunks.as_const() {
-                    Some(g) if g * chunk == width => Ix::Const(chunk),
+                f.hi = match f.hi.as_const() {
+                    Some(n) if n % chunk == 0 => Ix::Const(chunk),
                     _ => Ix::min(Ix::Const(chunk), left),
                 };
                 let axis = f.axis;
@@ -300,6 +300,28 @@ mod tests {
             made.contains("for jb in 0..8: free block(y)\n    for j in 0..min(12544, 100000 - jb*12544)"),
             "{made}"
         );
+    }
+
+    #[test]
+    fn columns_that_are_folded_stay_together() {
+        let fold = |columns: &str, rows: u32| {
+            let text = format!(
+                "loop kernel k(x: ptr f32, y: ptr f32, n: i64 in 1..64) open:\n  for j in 0..{columns}: free\n    local s: f32\n    \
+                 s = 0.0\n    for i in 0..{rows}: reduce combine add(s) from 0.0\n      v: f32 = load x[i*({columns}) + j]\n      \
+                 a: f32 = s\n      b: f32 = a + v\n      s = b\n    r: f32 = s\n    store y[j] = r\n"
+            );
+            text_of(&text)
+        };
+        fn text_of(loop_ir: &str) -> String {
+            text(&apply("blockify", &kernel(loop_ir), &context()).0)
+        }
+        let many = fold("8192", 1000);
+        assert!(many.contains("for jb in 0..8: free block(y)\n    for j in 0..1024: free"), "{many}");
+        let wide = fold("100000", 4);
+        assert!(wide.contains("for j in 0..min(2048, 100000 - jb*2048): free"), "{wide}");
+        // What a symbol may be is no size.
+        let open = fold("n*2", 1000);
+        assert!(open.contains(", n*2") || !open.contains("jb"), "{open}");
     }
 
     #[test]
