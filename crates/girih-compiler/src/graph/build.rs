@@ -438,11 +438,21 @@ impl<'g> Builder<'g> {
     /// The sorted elements, and where each came from (i64).
     pub fn sort(&mut self, x: Arg, axis: usize, descending: bool) -> Result<(Arg, Arg)> {
         let n = self.shape(x).get(axis).cloned().unwrap_or(Ix::Const(1));
-        self.sort_first(x, axis, descending, n)
+        self.sorted(x, axis, descending, n)
     }
 
-    /// The same of the first `k` in that order, no more than there are.
+    /// The first `k` of them, no more than there are.
     pub fn sort_first(&mut self, x: Arg, axis: usize, descending: bool, k: Ix) -> Result<(Arg, Arg)> {
+        let n = self.shape(x).get(axis).and_then(Ix::as_const);
+        if k.as_const().is_some_and(|k| n.is_some_and(|n| (0..=n).contains(&k))) {
+            return self.sorted(x, axis, descending, k);
+        }
+        let (sorted, order) = self.sort(x, axis, descending)?;
+        let sorted = self.slice(sorted, axis, Ix::Const(0), 1, k.clone())?;
+        Ok((sorted, self.slice(order, axis, Ix::Const(0), 1, k)?))
+    }
+
+    fn sorted(&mut self, x: Arg, axis: usize, descending: bool, k: Ix) -> Result<(Arg, Arg)> {
         let (elem, mut shape) = (self.elem(x), self.shape(x));
         self.check_axis(axis, &shape)?;
         self.check_computes(x)?;

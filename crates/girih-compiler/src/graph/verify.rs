@@ -251,10 +251,9 @@ impl Check<'_> {
                 ensure(order.elem == Elem::I64, || format!("positions must be i64, not {}", order.elem))?;
                 // The results may have the first ones only.
                 let (mut shape, axis) = (x.shape.clone(), *axis as usize);
-                let (n, k) = (shape[axis].as_const(), out.shape.get(axis));
-                if let (Some(k), Some(n)) = (k.filter(|k| k.as_const().is_some()), n) {
-                    ensure(k.as_const() <= Some(n), || format!("it has {k:?} elements of {n} along the axis"))?;
-                    shape[axis] = k.clone();
+                if let (Some(k), Some(n)) = (out.shape.get(axis).and_then(Ix::as_const), shape[axis].as_const()) {
+                    ensure(k <= n, || format!("it has {k} elements along the axis, and its operand has {n}"))?;
+                    shape[axis] = Ix::Const(k);
                 }
                 self.has_shape(out, &shape, "the result")?;
                 self.has_shape(order, &shape, "the second result")

@@ -103,33 +103,37 @@ impl Ix {
     }
 
     pub fn min(a: Ix, b: Ix) -> Ix {
-        match (a, b) {
-            (Ix::Const(x), Ix::Const(y)) => Ix::Const(x.min(y)),
-            (a, b) if a == b => a,
-            (a, Ix::Min(p, q)) | (Ix::Min(p, q), a) if a == *p || a == *q => Ix::Min(p, q),
-            (Ix::Const(x), Ix::Min(p, q)) | (Ix::Min(p, q), Ix::Const(x)) if p.as_const().is_some() => {
-                Ix::min(Ix::min(Ix::Const(x), *p), *q)
-            }
-            (Ix::Const(x), Ix::Min(p, q)) | (Ix::Min(p, q), Ix::Const(x)) if q.as_const().is_some() => {
-                Ix::min(*p, Ix::min(Ix::Const(x), *q))
-            }
-            (a, b) => Ix::Min(Box::new(a), Box::new(b)),
-        }
+        Ix::extreme(true, a, b)
     }
 
     pub fn max(a: Ix, b: Ix) -> Ix {
-        match (a, b) {
-            (Ix::Const(x), Ix::Const(y)) => Ix::Const(x.max(y)),
-            (a, b) if a == b => a,
-            (a, Ix::Max(p, q)) | (Ix::Max(p, q), a) if a == *p || a == *q => Ix::Max(p, q),
-            (Ix::Const(x), Ix::Max(p, q)) | (Ix::Max(p, q), Ix::Const(x)) if p.as_const().is_some() => {
-                Ix::max(Ix::max(Ix::Const(x), *p), *q)
-            }
-            (Ix::Const(x), Ix::Max(p, q)) | (Ix::Max(p, q), Ix::Const(x)) if q.as_const().is_some() => {
-                Ix::max(*p, Ix::max(Ix::Const(x), *q))
-            }
-            (a, b) => Ix::Max(Box::new(a), Box::new(b)),
+        Ix::extreme(false, a, b)
+    }
+
+    /// The least or the greatest of two; of several, at most one is a constant, and none is the same as another.
+    fn extreme(least: bool, a: Ix, b: Ix) -> Ix {
+        let of = |x: i64, y: i64| Ix::Const(if least { x.min(y) } else { x.max(y) });
+        if let (Ix::Const(x), Ix::Const(y)) = (&a, &b) {
+            return of(*x, *y);
         }
+        if a == b {
+            return a;
+        }
+        for (one, other) in [(&a, &b), (&b, &a)] {
+            let (p, q) = match other {
+                Ix::Min(p, q) if least => (&**p, &**q),
+                Ix::Max(p, q) if !least => (&**p, &**q),
+                _ => continue,
+            };
+            match (one, p, q) {
+                _ if one == p || one == q => return other.clone(),
+                (Ix::Const(x), Ix::Const(y), _) => return Ix::extreme(least, of(*x, *y), q.clone()),
+                (Ix::Const(x), _, Ix::Const(y)) => return Ix::extreme(least, p.clone(), of(*x, *y)),
+                _ => {}
+            }
+        }
+        let (a, b) = (Box::new(a), Box::new(b));
+        if least { Ix::Min(a, b) } else { Ix::Max(a, b) }
     }
 
     /// The two operands of an operation.

@@ -454,18 +454,23 @@ impl<'a> Parser<'a> {
             Some(Name::Tensor(tensor)) => Ok(*tensor),
             _ => Err(format!("expected a tensor, found `{name}`")),
         };
-        if let Ok(tensor) = tensor(c.peek()) {
-            c.next();
-            let to = self.list(c, ["[", "]"], |p, c| p.ix(c))?;
-            c.expect("=")?;
-            return Ok(Stmt::StoreTensor { tensor, to, from: self.place(c)? });
+        match self.names.get(c.peek()) {
+            Some(Name::Slot(_)) => {
+                let to = self.place(c)?;
+                c.expect("=")?;
+                let tensor = tensor(c.next())?;
+                let from = self.list(c, ["[", "]"], |p, c| p.ix(c))?;
+                c.expect("on")?;
+                Ok(Stmt::CopyTensor { to, tensor, from, on: self.place(c)? })
+            }
+            Some(Name::Tensor(tensor)) => {
+                c.next();
+                let to = self.list(c, ["[", "]"], |p, c| p.ix(c))?;
+                c.expect("=")?;
+                Ok(Stmt::StoreTensor { tensor: *tensor, to, from: self.place(c)? })
+            }
+            _ => Err(format!("expected a shared slot or a tensor behind `copy tensor`, found `{}`", c.peek())),
         }
-        let to = self.place(c)?;
-        c.expect("=")?;
-        let tensor = tensor(c.next())?;
-        let from = self.list(c, ["[", "]"], |p, c| p.ix(c))?;
-        c.expect("on")?;
-        Ok(Stmt::CopyTensor { to, tensor, from, on: self.place(c)? })
     }
 
     fn panel(&self, c: &mut Cursor<'a>) -> Res<Panel> {
@@ -613,10 +618,11 @@ impl<'a> Parser<'a> {
             "copy" if c.eat("commit") => Stmt::StoreCommit,
             "copy" if c.eat("wait") => Stmt::StoreWait { left: c.int()? },
             "registers" => {
-                let more = c.eat("more");
-                if !more {
-                    c.expect("fewer")?;
-                }
+                let more = match c.next() {
+                    "more" => true,
+                    "fewer" => false,
+                    other => return Err(format!("expected more or fewer behind `registers`, found `{other}`")),
+                };
                 Stmt::Registers { count: c.int()?, more }
             }
             "init" => {

@@ -9,7 +9,7 @@ use crate::loops::matrix::{COLS, Operand, Product, ROWS};
 use crate::loops::{panels, walk};
 use crate::num::DType;
 use crate::tile::Context;
-use crate::tile::contraction::power_in;
+use crate::tile::contraction::{num_type, power_in};
 use crate::tile::edit::const_trip;
 use crate::tile::target::{MatrixUnit, Target};
 
@@ -62,6 +62,11 @@ impl Warps {
 /// What a product multiplies: f32 as tf32, where the knob says so.
 pub fn multiplied(ctx: &Context, operand: DType) -> DType {
     if operand == DType::F32 && ctx.knobs.tf32 && ctx.knobs.tensor_core { DType::TF32 } else { operand }
+}
+
+/// What the matrix unit takes of a buffer, as an operand of a product that is summed up in another.
+pub fn taken(kernel: &Kernel, ctx: &Context, buf: BufId, acc: BufId) -> Option<Operand> {
+    operand(&ctx.target, multiplied(ctx, num_type(kernel, buf)?), num_type(kernel, acc)?)
 }
 
 /// What the matrix unit takes as a product of these numbers, summed up in `acc`.

@@ -45,11 +45,19 @@ fn stages(kernel: &Kernel, body: &[Stmt]) -> Vec<BufId> {
     out
 }
 
-/// The bytes of shared memory, where the stages before it have one slot each and so many bytes more come behind them.
+/// The bytes of shared memory that are no others', with one slot for each stage, and those that may be stages' too.
+pub fn bytes(kernel: &Kernel) -> (u64, u64) {
+    let behind = behind_stages(kernel);
+    let of = |again: bool| {
+        let shared = kernel.bufs.iter().filter(|(_, b)| b.space == Space::Shared);
+        shared.filter(|(id, _)| behind.contains_key(id) == again).map(|(_, b)| b.bytes()).sum()
+    };
+    (of(false), of(true))
+}
+
+/// The bytes of shared memory, where so many more come behind the stages.
 pub fn needed(kernel: &Kernel, more: u64) -> u64 {
-    let bytes = |b: BufId| kernel.bufs[b].bytes();
-    let behind: u64 = behind_stages(kernel).keys().map(|b| bytes(*b)).sum();
-    let stages: u64 = stages(kernel, &kernel.body).into_iter().map(bytes).sum();
-    let shared = kernel.bufs.values().filter(|b| b.space == Space::Shared).map(Buf::bytes).sum::<u64>();
-    shared - behind + (behind + more).saturating_sub(stages)
+    let stages: u64 = stages(kernel, &kernel.body).into_iter().map(|b| kernel.bufs[b].bytes()).sum();
+    let (own, behind) = bytes(kernel);
+    own + (behind + more).saturating_sub(stages)
 }

@@ -73,10 +73,21 @@ impl Printer<'_> {
         }
     }
 
-    pub(super) fn copy_tensor(&mut self, to: &Address, tensor: TensorId, from: &[Ix], on: &Address) -> Result<()> {
+    /// The name of a tensor's map, whose type is declared then.
+    fn tensor_map(&mut self, tensor: TensorId) -> Result<String> {
         let Some(map) = self.kernel.tensors.get(tensor).map(|t| t.name.to_string()) else {
             return self.refuse("a copy of a tensor that the kernel does not have");
         };
+        self.support.block("TensorMap", TENSOR_MAP);
+        Ok(map)
+    }
+
+    fn innermost_first(&mut self, at: &[Ix]) -> String {
+        at.iter().rev().map(|ix| self.ix.print(ix)).collect::<Vec<_>>().join(", ")
+    }
+
+    pub(super) fn copy_tensor(&mut self, to: &Address, tensor: TensorId, from: &[Ix], on: &Address) -> Result<()> {
+        let map = self.tensor_map(tensor)?;
         let rank = from.len();
         let name = format!("copy_tensor_{rank}d");
         let list = |one: &dyn Fn(usize, &str) -> String| coordinates(rank, one);
@@ -90,18 +101,15 @@ impl Printer<'_> {
         );
         let params = list(&|_, name| format!("int {name}"));
         let text = format!("INLINE void {name}(void *to, const TensorMap *map, {params}, void *on) {{\n{body}}}\n");
-        self.support.block("TensorMap", TENSOR_MAP);
         self.support.block(&name, &text);
-        let from: Vec<String> = from.iter().rev().map(|ix| self.ix.print(ix)).collect();
+        let from = self.innermost_first(from);
         let (to, on) = (self.target(to).address, self.target(on).address);
-        self.out.line(&format!("{name}({to}, &{map}, {}, {on});", from.join(", ")));
+        self.out.line(&format!("{name}({to}, &{map}, {from}, {on});"));
         Ok(())
     }
 
     pub(super) fn store_tensor(&mut self, tensor: TensorId, to: &[Ix], from: &Address) -> Result<()> {
-        let Some(map) = self.kernel.tensors.get(tensor).map(|t| t.name.to_string()) else {
-            return self.refuse("a copy of a tensor that the kernel does not have");
-        };
+        let map = self.tensor_map(tensor)?;
         let rank = to.len();
         let name = format!("copy_tensor_back_{rank}d");
         let list = |one: &dyn Fn(usize, &str) -> String| coordinates(rank, one);
@@ -114,11 +122,10 @@ impl Printer<'_> {
         );
         let params = list(&|_, name| format!("int {name}"));
         let text = format!("INLINE void {name}(const TensorMap *map, {params}, const void *from) {{\n{body}}}\n");
-        self.support.block("TensorMap", TENSOR_MAP);
         self.support.block(&name, &text);
-        let to: Vec<String> = to.iter().rev().map(|ix| self.ix.print(ix)).collect();
+        let to = self.innermost_first(to);
         let from = self.target(from).address;
-        self.out.line(&format!("{name}(&{map}, {}, {from});", to.join(", ")));
+        self.out.line(&format!("{name}(&{map}, {to}, {from});"));
         Ok(())
     }
 

@@ -66,26 +66,26 @@ fn sort(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         super::reductions::some_elements(b, call, x, &[axis])?;
     }
     let n = b.shape(x)[axis].clone();
-    // Of a known axis, only what is asked for.
-    let asked = match call.name {
-        "aten.topk" => call.extents("k")?.and_then(|k| k.first()?.as_const()),
-        "aten.kthvalue" => Some(call.int("k", 1)?),
-        _ => None,
-    };
-    let first = asked.filter(|k| n.as_const().is_some_and(|n| (0..=n).contains(k)));
-    let (sorted, order) = b.sort_first(x, axis, descending, first.map_or(n.clone(), Ix::Const))?;
-    match call.name {
-        "aten.topk" => {
-            let k = call.extents("k")?.and_then(|k| k.first().cloned()).ok_or_else(|| Refusal::new("k is missing"))?;
-            let (k_of, n_of) = (k.as_const(), n.as_const());
-            if let (Some(k), Some(n)) = (k_of, n_of)
-                && !(0..=n).contains(&k)
-            {
-                return Err(Refusal::new(format!("k is {k}, but the axis has {n} elements")));
-            }
-            let values = b.slice(sorted, axis, Ix::Const(0), 1, k.clone())?;
-            Ok(vec![values, b.slice(order, axis, Ix::Const(0), 1, k)?])
+    if call.name == "aten.topk" {
+        let k = call.extents("k")?.and_then(|k| k.first().cloned()).ok_or_else(|| Refusal::new("k is missing"))?;
+        if let (Some(k), Some(n)) = (k.as_const(), n.as_const())
+            && !(0..=n).contains(&k)
+        {
+            return Err(Refusal::new(format!("k is {k}, but the axis has {n} elements")));
         }
+        let (values, places) = b.sort_first(x, axis, descending, k)?;
+        return Ok(vec![values, places]);
+    }
+    // Of a known axis, only as many as are asked for.
+    let most = match (call.name, n.as_const()) {
+        ("aten.kthvalue", Some(n)) => call.int("k", 1)?.clamp(0, n),
+        _ => 0,
+    };
+    let (sorted, order) = match most {
+        0 => b.sort(x, axis, descending)?,
+        k => b.sort_first(x, axis, descending, Ix::Const(k))?,
+    };
+    match call.name {
         "aten.kthvalue" | "aten.median" => {
             let at = match call.name {
                 "aten.kthvalue" => Ix::Const(call.int("k", 1)? - 1),

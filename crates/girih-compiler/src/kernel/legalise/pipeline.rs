@@ -61,12 +61,7 @@ impl Lower<'_> {
                 self.unplaced(f, "only threads of a block fill the next iterations' buffers, from 0 in steps of 1")
             );
         }
-        for stage in stages {
-            if let l::Stmt::Stage { buf, .. } = stage {
-                self.generations.insert(*buf, (f.axis, depth));
-                self.local(*buf, 1)?;
-            }
-        }
+        self.declare_stages(f, depth)?;
         let copies = filled(l::Filled::Async);
         let full = self.tensors(stages, depth, once(f, depth).is_some(), None)?;
         let fills = Fills { threads: copies || filled(l::Filled::Copied), copies, full };
@@ -123,6 +118,15 @@ impl Lower<'_> {
         })?;
         self.push(k::Stmt::For { axis, lo: zero, hi, step: one, unroll: 0, body });
         Ok(())
+    }
+
+    /// Declares the buffers that a pipeline fills, each of which has so many generations.
+    pub(super) fn declare_stages(&mut self, f: &l::For, depth: u32) -> Res<()> {
+        f.stages().0.iter().try_for_each(|stage| {
+            let l::Stmt::Stage { buf, .. } = stage else { return Ok(()) };
+            self.generations.insert(*buf, (f.axis, depth));
+            self.local(*buf, 1)
+        })
     }
 
     /// Fills the generation of an iteration, where the condition holds that there is such an iteration.

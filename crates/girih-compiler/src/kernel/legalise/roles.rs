@@ -70,12 +70,7 @@ fn when(lhs: k::Ix, cmp: k::Cmp, rhs: i64, then: Vec<k::Stmt>, els: Vec<k::Stmt>
 impl Lower<'_> {
     pub(super) fn specialised(&mut self, f: &l::For, depth: u32) -> Res<()> {
         let (stages, rest) = f.stages();
-        for stage in stages {
-            if let l::Stmt::Stage { buf, .. } = stage {
-                self.generations.insert(*buf, (f.axis, depth));
-                self.local(*buf, 1)?;
-            }
-        }
+        self.declare_stages(f, depth)?;
         let consumers = super::threads::of(&self.src.body);
         let more = more(consumers).filter(|_| self.out.threads - consumers == k::WARPGROUP);
         let full = self.tensors(stages, depth, false, Some(consumers / k::WARP))?;

@@ -14,7 +14,7 @@
 use super::block::{Block, Machine};
 use super::code::Access;
 use super::step::At;
-use super::tensor::{TensorCode, runs, unfit};
+use super::tensor::{Given, TensorCode};
 use super::watch::{Boxed, Run, Watch, What, Wrong};
 use crate::base::launch::Trap;
 use crate::loops::eval::expr::Expr;
@@ -63,24 +63,11 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
     ) -> Result<(), Trap> {
         let Some(code) = self.program.tensors.get(tensor) else { return Ok(()) };
         let source = self.places(block, &mut at, from, What::Read)?;
-        let regs = &block.warps[at.warp].regs;
-        let bases = regs[code.base as usize];
-        let of = |all: &[Expr]| -> Vec<[i64; W]> { all.iter().map(|e| e.lanes(regs)).collect() };
-        let (dims, strides, to) = (of(&code.dims), of(&code.strides), of(to));
+        let given = Given::of(code, &block.warps[at.warp].regs, to);
         for lane in (0..W).filter(|l| at.lanes >> l & 1 == 1) {
-            let one = |all: &[[i64; W]]| -> Vec<i64> { all.iter().map(|e| e[lane]).collect() };
-            let (from, base, strides) = (source.address(lane), bases[lane], one(&strides));
-            if let Some(what) = unfit(&code.tensor, base, &strides, from) {
-                self.wrong(at, lane, Wrong::Tensor(what));
-            }
-            let runs = runs(&code.tensor, base, &one(&dims), &strides, &one(&to));
-            let mut bytes = vec![];
-            let fault = runs.iter().find_map(|run| {
-                bytes.resize(run.bytes as usize, 0);
-                self.memory.read(run.from, &mut bytes).err()
-            });
-            if let Some(fault) = fault {
-                self.refused(&mut At { lanes: 1 << lane, ..at }, &[(lane, fault)], What::Write)?;
+            let from = source.address(lane);
+            let (runs, whole) = self.runs(at, lane, code, &given, from, What::Write)?;
+            if !whole {
                 continue;
             }
             let mut flight = Flight { at, lane, tensor, from, runs, group: None, landed: false };

@@ -24,6 +24,22 @@ pub(in crate::kernel) struct TensorCode {
     pub strides: Vec<Expr>,
 }
 
+/// What the lanes of a warp say of their boxes.
+pub(super) struct Given<const W: usize> {
+    bases: [u64; W],
+    dims: Vec<[i64; W]>,
+    strides: Vec<[i64; W]>,
+    from: Vec<[i64; W]>,
+}
+
+impl<const W: usize> Given<W> {
+    /// `from` is where the boxes begin in the tensor.
+    pub fn of(code: &TensorCode, regs: &[[u64; W]], from: &[Expr]) -> Given<W> {
+        let of = |all: &[Expr]| all.iter().map(|e| e.lanes(regs)).collect();
+        Given { bases: regs[code.base as usize], dims: of(&code.dims), strides: of(&code.strides), from: of(from) }
+    }
+}
+
 /// A copy under way.
 pub(super) struct Flight {
     at: At,
@@ -47,33 +63,17 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         let Some(code) = self.program.tensors.get(tensor) else { return Ok(()) };
         let numbers = self.mbarriers(block, &mut at, on)?;
         let target = self.places(block, &mut at, to, What::Write)?;
-        let regs = &block.warps[at.warp].regs;
-        let bases = regs[code.base as usize];
-        let of = |all: &[Expr]| -> Vec<[i64; W]> { all.iter().map(|e| e.lanes(regs)).collect() };
-        let (dims, strides, from) = (of(&code.dims), of(&code.strides), of(from));
+        let given = Given::of(code, &block.warps[at.warp].regs, from);
         for lane in (0..W).filter(|l| at.lanes >> l & 1 == 1) {
             let mbarrier = numbers[lane];
-            let one = |all: &[[i64; W]]| -> Vec<i64> { all.iter().map(|e| e[lane]).collect() };
-            let (to, base) = (target.address(lane), bases[lane]);
+            let to = target.address(lane);
             if !self.usable(block, at, lane, mbarrier) {
                 continue;
             }
             if !block.mbarriers[mbarrier as usize].fenced {
                 self.wrong(at, lane, Wrong::Unfenced { number: mbarrier });
             }
-            let strides = one(&strides);
-            if let Some(what) = unfit(&code.tensor, base, &strides, to) {
-                self.wrong(at, lane, Wrong::Tensor(what));
-            }
-            let runs = runs(&code.tensor, base, &one(&dims), &strides, &one(&from));
-            let mut buffer = vec![];
-            let fault = runs.iter().find_map(|run| {
-                buffer.resize(run.bytes as usize, 0);
-                self.memory.read(run.from, &mut buffer).err()
-            });
-            if let Some(fault) = fault {
-                self.refused(&mut At { lanes: 1 << lane, ..at }, &[(lane, fault)], What::Read)?;
-            }
+            let (runs, _) = self.runs(at, lane, code, &given, to, What::Read)?;
             block.mbarriers[mbarrier as usize].brings(code.tensor.bytes());
             let flight = Flight { at, lane, tensor, mbarrier, to, runs };
             self.watch.boxed(&mut block.local, &boxed::<W>(&flight, &code.tensor), None);
@@ -84,6 +84,34 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
             }
         }
         Ok(())
+    }
+
+    /// The bytes of a lane's box in global memory, and whether all are there; what is wrong with them is told.
+    pub(super) fn runs(
+        &mut self,
+        at: At,
+        lane: usize,
+        code: &TensorCode,
+        given: &Given<W>,
+        shared: u64,
+        what: What,
+    ) -> Result<(Vec<Run>, bool), Trap> {
+        let one = |all: &[[i64; W]]| -> Vec<i64> { all.iter().map(|e| e[lane]).collect() };
+        let (base, strides) = (given.bases[lane], one(&given.strides));
+        if let Some(wrong) = unfit(&code.tensor, base, &strides, shared) {
+            self.wrong(at, lane, Wrong::Tensor(wrong));
+        }
+        let runs = runs(&code.tensor, base, &one(&given.dims), &strides, &one(&given.from));
+        let mut buffer = vec![];
+        let fault = runs.iter().find_map(|run| {
+            buffer.resize(run.bytes as usize, 0);
+            self.memory.read(run.from, &mut buffer).err()
+        });
+        let whole = fault.is_none();
+        if let Some(fault) = fault {
+            self.refused(&mut At { lanes: 1 << lane, ..at }, &[(lane, fault)], what)?;
+        }
+        Ok((runs, whole))
     }
 
     /// Lands one of the boxes under way, if there is one.
@@ -132,7 +160,7 @@ fn boxed<'a, const W: usize>(flight: &'a Flight, tensor: &Tensor) -> Boxed<'a> {
 }
 
 /// What TMA does not take about a tensor or a place.
-pub(super) fn unfit(tensor: &Tensor, base: u64, strides: &[i64], to: u64) -> Option<String> {
+fn unfit(tensor: &Tensor, base: u64, strides: &[i64], to: u64) -> Option<String> {
     let (name, align) = (&tensor.name, tensor.align());
     if !base.is_multiple_of(16) {
         return Some(format!("the array of the tensor `{name}` begins at {base:#x}, which is no multiple of 16 bytes"));
@@ -147,7 +175,7 @@ pub(super) fn unfit(tensor: &Tensor, base: u64, strides: &[i64], to: u64) -> Opt
 }
 
 /// What of a box lies inside of the tensor, row by row.
-pub(super) fn runs(tensor: &Tensor, base: u64, dims: &[i64], strides: &[i64], from: &[i64]) -> Vec<Run> {
+fn runs(tensor: &Tensor, base: u64, dims: &[i64], strides: &[i64], from: &[i64]) -> Vec<Run> {
     let (size, rank) = (tensor.elem.bytes(), tensor.extents.len());
     let (Some(inner), true) = (rank.checked_sub(1), dims.len() == rank && from.len() == rank) else { return vec![] };
     let row = i64::from(tensor.extents[inner]);

@@ -91,15 +91,11 @@ impl Places {
         let item = e.define("item", dtype, here, |dst| Stmt::Read { dst, buf, idx: vec![i.clone()] });
         if self.packed {
             let low = constant(DType::I64, u32::MAX.into());
-            return let_(e, here, DType::I64, ScalarOp::And, vec![item, low]);
+            return e.apply(ScalarOp::And, DType::I64, vec![item, low]);
         }
         let op = ScalarOp::ExtI { to: DType::I64, sign: Signedness::Unsigned };
-        let_(e, here, DType::I64, op, vec![item])
+        e.apply(op, DType::I64, vec![item])
     }
-}
-
-fn let_(e: &mut NestBuilder<'_>, here: usize, dtype: DType, op: ScalarOp, args: Vec<Opnd>) -> Opnd {
-    e.define("v", dtype, here, |dst| Stmt::Let { dst, op, args })
 }
 
 /// Rows that are being put in order.
@@ -121,7 +117,7 @@ impl Rows<'_, '_> {
     /// The number of the element at these coordinates.
     fn number(&mut self, coords: &[Ix]) -> Result<Opnd> {
         let value = self.e.demand(self.x, coords)?;
-        let (here, wide, Elem { dtype, .. }) = (self.e.depth(), self.wide(), self.elem);
+        let (wide, Elem { dtype, .. }) = (self.wide(), self.elem);
         let bits = dtype.bits();
         let (sign_bit, all) = (1u64 << (bits - 1), u64::MAX >> (64 - bits));
         let signed = dtype.is_float() || self.elem.sign() == Signedness::Signed && bits > 1;
@@ -136,30 +132,30 @@ impl Rows<'_, '_> {
         };
         let mut word = value;
         if dtype.is_float() {
-            word = let_(e, here, held, ScalarOp::Bitcast { to: held }, vec![word]);
+            word = e.apply(ScalarOp::Bitcast { to: held }, held, vec![word]);
         }
         if held != wide {
-            word = let_(e, here, wide, ScalarOp::ExtI { to: wide, sign }, vec![word]);
+            word = e.apply(ScalarOp::ExtI { to: wide, sign }, wide, vec![word]);
         }
         let of = |x: u64| constant(wide, x);
         if dtype.is_float() {
             let is = |pred, ordered| ScalarOp::CmpF { pred, ordered };
-            let zero = let_(e, here, DType::I1, is(Predicate::Equal, true), vec![value, constant(dtype, 0)]);
-            word = let_(e, here, wide, ScalarOp::Select, vec![zero, of(0), word]);
-            let nan = let_(e, here, DType::I1, is(Predicate::NotEqual, false), vec![value, value]);
-            word = let_(e, here, wide, ScalarOp::Select, vec![nan, of(all >> 1), word]);
+            let zero = e.apply(is(Predicate::Equal, true), DType::I1, vec![value, constant(dtype, 0)]);
+            word = e.apply(ScalarOp::Select, wide, vec![zero, of(0), word]);
+            let nan = e.apply(is(Predicate::NotEqual, false), DType::I1, vec![value, value]);
+            word = e.apply(ScalarOp::Select, wide, vec![nan, of(all >> 1), word]);
             let by = of(u64::from(wide.bits() - 1));
-            let negative = let_(e, here, wide, ScalarOp::Shr { sign: Signedness::Signed }, vec![word, by]);
-            let flip = let_(e, here, wide, ScalarOp::Or, vec![negative, of(sign_bit)]);
-            word = let_(e, here, wide, ScalarOp::Xor, vec![word, flip]);
+            let negative = e.apply(ScalarOp::Shr { sign: Signedness::Signed }, wide, vec![word, by]);
+            let flip = e.apply(ScalarOp::Or, wide, vec![negative, of(sign_bit)]);
+            word = e.apply(ScalarOp::Xor, wide, vec![word, flip]);
         } else if signed {
-            word = let_(e, here, wide, ScalarOp::Xor, vec![word, of(sign_bit)]);
+            word = e.apply(ScalarOp::Xor, wide, vec![word, of(sign_bit)]);
         }
         if self.descending {
-            word = let_(e, here, wide, ScalarOp::Xor, vec![word, of(all)]);
+            word = e.apply(ScalarOp::Xor, wide, vec![word, of(all)]);
         }
         if bits < wide.bits() {
-            word = let_(e, here, wide, ScalarOp::And, vec![word, of(all)]);
+            word = e.apply(ScalarOp::And, wide, vec![word, of(all)]);
         }
         Ok(word)
     }
@@ -170,10 +166,10 @@ impl Rows<'_, '_> {
         let here = self.e.depth();
         let e = &mut *self.e;
         let op = ScalarOp::ExtI { to: DType::I64, sign: Signedness::Unsigned };
-        let high = let_(e, here, DType::I64, op, vec![number]);
-        let high = let_(e, here, DType::I64, ScalarOp::Shl, vec![high, constant(DType::I64, 32)]);
+        let high = e.apply(op, DType::I64, vec![number]);
+        let high = e.apply(ScalarOp::Shl, DType::I64, vec![high, constant(DType::I64, 32)]);
         let place = e.define("place", DType::I64, here, |dst| Stmt::Index { dst, ix: place });
-        Ok(let_(e, here, DType::I64, ScalarOp::Or, vec![high, place]))
+        Ok(e.apply(ScalarOp::Or, DType::I64, vec![high, place]))
     }
 
     /// Keeps the first few of a row in order.
@@ -189,10 +185,10 @@ impl Rows<'_, '_> {
         let item = self.item(coords, i)?;
         let here = self.e.depth();
         let e = &mut *self.e;
-        let item = let_(e, here, DType::I64, ScalarOp::Xor, vec![item, constant(DType::I64, 1 << 63)]);
+        let item = e.apply(ScalarOp::Xor, DType::I64, vec![item, constant(DType::I64, 1 << 63)]);
         let last = e.define("last", DType::I64, here, |dst| Stmt::Read { dst, buf: best, idx: vec![Ix::Const(k - 1)] });
         let less = ScalarOp::CmpI { pred: Predicate::LessThan, sign: Signedness::Signed };
-        let cond = let_(e, here, DType::I1, less, vec![item, last]);
+        let cond = e.apply(less, DType::I1, vec![item, last]);
         // From the last on, each is the greater of the one before it and what it would have been alone.
         let axis = e.open("j", Ix::Const(k), LoopKind::Serial);
         let place = Ix::sub(Ix::Const(k - 1), Ix::Axis(axis));
@@ -202,16 +198,16 @@ impl Rows<'_, '_> {
         };
         let sign = Signedness::Signed;
         let own = read(e, place.clone());
-        let own = let_(e, inner, DType::I64, ScalarOp::MinI { sign }, vec![own, item]);
+        let own = e.apply(ScalarOp::MinI { sign }, DType::I64, vec![own, item]);
         let before = read(e, Ix::max(Ix::sub(place.clone(), Ix::Const(1)), Ix::Const(0)));
         let is_first = e.define("first", DType::I1, inner, |dst| {
             let cond = Cond::new(place.clone(), Cmp::Eq, Ix::Const(0));
             Stmt::Test { dst, mask: Mask { conds: vec![cond], vals: vec![] } }
         });
-        let before = let_(e, inner, DType::I64, ScalarOp::Select, vec![is_first, own, before]);
-        let new = let_(e, inner, DType::I64, ScalarOp::MaxI { sign }, vec![own, before]);
+        let before = e.apply(ScalarOp::Select, DType::I64, vec![is_first, own, before]);
+        let new = e.apply(ScalarOp::MaxI { sign }, DType::I64, vec![own, before]);
         e.push_here(Stmt::Write { buf: best, idx: vec![place], value: new });
-        e.close_into(|s| Stmt::If { cond, then: vec![s], els: vec![] });
+        e.close_into(|f| Stmt::If { cond, then: vec![Stmt::For(Box::new(f))], els: vec![] });
         e.close();
         Ok(Places { buf: best, packed: true })
     }
@@ -281,18 +277,17 @@ impl Rows<'_, '_> {
 
     /// A digit of an item, as a subscript.
     fn digit(&mut self, item: Opnd, pass: i64, packed: bool) -> Result<Ix> {
-        let here = self.e.depth();
         let by = constant(DType::I64, (8 * pass + if packed { 32 } else { 0 }) as u64);
         let shift = ScalarOp::Shr { sign: Signedness::Unsigned };
-        let digit = let_(self.e, here, DType::I64, shift, vec![item, by]);
-        val(let_(self.e, here, DType::I64, ScalarOp::And, vec![digit, constant(DType::I64, VALUES as u64 - 1)]))
+        let digit = self.e.apply(shift, DType::I64, vec![item, by]);
+        val(self.e.apply(ScalarOp::And, DType::I64, vec![digit, constant(DType::I64, VALUES as u64 - 1)]))
     }
 
     /// Adds one to a count, and gives what it was.
     fn count(&mut self, counts: BufId, pass: i64, digit: Ix) -> Opnd {
         let (here, idx) = (self.e.depth(), vec![Ix::Const(pass), digit]);
         let old = self.e.define("count", DType::I32, here, |dst| Stmt::Read { dst, buf: counts, idx: idx.clone() });
-        let new = let_(self.e, here, DType::I32, ScalarOp::AddI, vec![old, constant(DType::I32, 1)]);
+        let new = self.e.apply(ScalarOp::AddI, DType::I32, vec![old, constant(DType::I32, 1)]);
         self.e.push_here(Stmt::Write { buf: counts, idx, value: new });
         old
     }
@@ -307,7 +302,7 @@ impl Rows<'_, '_> {
         let own = self.e.define("count", DType::I32, here, |dst| Stmt::Read { dst, buf: counts, idx: idx.clone() });
         let old = self.e.define("sum", DType::I32, here, |dst| Stmt::Read { dst, buf: sum, idx: vec![] });
         self.e.push_here(Stmt::Write { buf: counts, idx, value: old });
-        let new = let_(self.e, here, DType::I32, ScalarOp::AddI, vec![old, own]);
+        let new = self.e.apply(ScalarOp::AddI, DType::I32, vec![old, own]);
         self.e.push_here(Stmt::Write { buf: sum, idx: vec![], value: new });
         self.e.close();
     }

@@ -41,11 +41,7 @@ computes, and stages of which shared memory does not hold two.
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
-    let behind = reuse::behind_stages(p);
-    let (own, again): (Vec<_>, Vec<_>) =
-        p.bufs.iter().filter(|(_, b)| b.space == Space::Shared).partition(|(id, _)| !behind.contains_key(id));
-    let bytes = |all: &[(BufId, &Buf)]| all.iter().map(|(_, b)| b.bytes()).sum::<u64>();
-    let all = (bytes(&own), bytes(&again));
+    let all = reuse::bytes(p);
     edit::rewrite(p, &mut |kernel, s| {
         let Stmt::For(f) = s else { return Visit::Into };
         let staged = f.body.iter().any(|s| matches!(s, Stmt::Stage { .. }));

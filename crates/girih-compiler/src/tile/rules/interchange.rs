@@ -411,7 +411,7 @@ impl Chain {
         let of = |kernel: &mut Kernel, body: &dyn Fn(&mut Kernel, Ix) -> Vec<Stmt>| {
             let axis = new_axis(kernel, f.axis, "");
             let body = body(kernel, Ix::Axis(axis));
-            Stmt::For(Box::new(For { axis, body, ..f.clone() }))
+            edit::free_loop(axis, f.hi.clone(), body)
         };
         let clear = of(kernel, &|_, j| vec![Stmt::Write { buf: part, idx: vec![j], value: self.zero }]);
         let add = of(kernel, &|kernel, j| {

@@ -253,13 +253,13 @@ fn products(kernel: &Kernel, ctx: &Context, before: &[Stmt], acc: BufId) -> bool
     walk::visit(before, &mut |s| {
         let Stmt::For(f) = s else { return };
         let Some(roles) = f.contraction.as_ref().filter(|c| c.acc == acc) else { return };
-        for s in &f.body {
-            let Stmt::Read { buf, .. } = s else { continue };
-            let (Ty::Num(of), Ty::Num(sum)) = (kernel.bufs[*buf].ty, kernel.bufs[roles.acc].ty) else { continue };
-            if *buf != acc {
-                found = true;
-                all &= matrix::operand(&ctx.target, matrix::multiplied(ctx, of), sum).is_some();
-            }
+        let operands = f.body.iter().filter_map(|s| match s {
+            Stmt::Read { buf, .. } if *buf != acc => Some(*buf),
+            _ => None,
+        });
+        for buf in operands {
+            found = true;
+            all &= matrix::taken(kernel, ctx, buf, roles.acc).is_some();
         }
     });
     found && all && ctx.knobs.tensor_core

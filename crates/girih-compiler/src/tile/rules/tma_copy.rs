@@ -6,7 +6,6 @@ use crate::loops::ir::*;
 use crate::loops::walk::{self, effects};
 use crate::tile::Context;
 use crate::tile::boxes::BoxCopy;
-use crate::tile::contraction::num_type;
 use crate::tile::edit;
 use crate::tile::matrix;
 
@@ -98,11 +97,9 @@ impl Copies<'_> {
         walk::visit(readers, &mut |s| {
             if let Stmt::For(f) = s
                 && let Some(c) = &f.contraction
-                && let (Some(operand), Some(acc)) = (num_type(self.kernel, buf), num_type(self.kernel, c.acc))
             {
-                let operand = matrix::multiplied(self.ctx, operand);
                 let reads = f.body.iter().any(|s| matches!(s, Stmt::Read { buf: b, .. } if *b == buf));
-                found |= reads && matrix::operand(&self.ctx.target, operand, acc).is_some();
+                found |= reads && matrix::taken(self.kernel, self.ctx, buf, c.acc).is_some();
             }
         });
         found && self.ctx.knobs.tensor_core

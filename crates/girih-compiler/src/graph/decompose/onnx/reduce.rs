@@ -195,10 +195,6 @@ fn top_k(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     {
         return Err(Refusal::new(format!("its k is {k}, but the axis has {n} elements")));
     }
-    let n = b.shape(x)[axis].clone();
-    let first = if k.as_const().is_some() && n.as_const().is_some() { k.clone() } else { n };
-    let (sorted, order) = b.sort_first(x, axis, call.flag("largest", true)?, first)?;
-    let values = b.slice(sorted, axis, Ix::Const(0), 1, k.clone())?;
-    let places = b.slice(order, axis, Ix::Const(0), 1, k)?;
+    let (values, places) = b.sort_first(x, axis, call.flag("largest", true)?, k)?;
     Ok(vec![values, places])
 }

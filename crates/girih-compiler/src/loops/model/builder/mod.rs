@@ -180,21 +180,20 @@ impl<'a> NestBuilder<'a> {
         opened
     }
 
-    /// Closes the innermost loop; `edit` may set its roles.
-    pub fn close_with(&mut self, edit: impl FnOnce(&mut For)) {
+    /// Closes the innermost loop, and puts what is made of it in its place.
+    pub fn close_into(&mut self, make: impl FnOnce(For) -> Stmt) {
         if let (Some(scope), Some(mut f)) = (self.scopes.pop(), self.open.pop()) {
             f.body = scope.stmts;
-            edit(&mut f);
-            self.push_here(Stmt::For(Box::new(f)));
+            self.push_here(make(f));
         }
     }
 
-    /// Closes the innermost loop, and puts what is made of it in its place.
-    pub fn close_into(&mut self, make: impl FnOnce(Stmt) -> Stmt) {
-        if let (Some(scope), Some(mut f)) = (self.scopes.pop(), self.open.pop()) {
-            f.body = scope.stmts;
-            self.push_here(make(Stmt::For(Box::new(f))));
-        }
+    /// Closes the innermost loop; `edit` may set its roles.
+    pub fn close_with(&mut self, edit: impl FnOnce(&mut For)) {
+        self.close_into(|mut f| {
+            edit(&mut f);
+            Stmt::For(Box::new(f))
+        });
     }
 
     pub fn close(&mut self) {
