@@ -85,7 +85,11 @@ class Run:
                 if several:
                     part = self.graph.call_function(operator.getitem, (node, j))
                     part.meta["val"] = value
-                if value.dtype == torch.bfloat16:
+                if value.dtype != torch.bfloat16:
+                    # A result that only looks at an operand is PyTorch's own, and no output; its copy is one.
+                    part = self.graph.call_function(torch.ops.aten.clone.default, (part,))
+                    part.meta["val"] = value.contiguous()
+                else:
                     wide = value.to(torch.float32)
                     part = self.graph.call_function(
                         torch.ops.aten._to_copy.default, (part,), {"dtype": torch.float32}
