@@ -5,7 +5,7 @@ GIRIH := target/release/girih
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: build test readme lint unit operations numeric gpu-coverage gpu-coverage-part simulated random hostile onnx onnx-native models libraries real-models bytecode cuda python cutile test-torch test-tune bench bench-cutile bench-jit clean
+.PHONY: build test readme lint unit operations numeric gpu-coverage gpu-coverage-part simulated random hostile onnx onnx-native models libraries real-models bytecode cuda oclgrind python cutile test-torch test-tune bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
@@ -106,6 +106,11 @@ bytecode: build .venv/ready
 # Emitted CUDA through NVIDIA's compiler for every GPU target, and the machine code it gives. No GPU is needed.
 cuda: .venv/ready
 	VIRTUAL_ENV="$(CURDIR)/.venv" timeout 1200 cargo test --quiet -p girih --test cuda_compile -- --include-ignored
+
+# Kernels as OpenCL under another one's detector of races, which Debian's package `oclgrind` brings.
+oclgrind:
+	@command -v oclgrind-kernel > /dev/null || { echo "make oclgrind needs Oclgrind: apt install oclgrind" >&2; exit 1; }
+	cargo test --release --quiet -p girih --test oclgrind -- --include-ignored --nocapture
 
 # The package as users install it, sharing the target folder, and its tests.
 INSTALL = PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pip install --quiet --disable-pip-version-check \

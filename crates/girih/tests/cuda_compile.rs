@@ -8,8 +8,10 @@
 //! ```
 //! It needs `pip install girih[cuda]`, so `make cuda` runs it (`--ignored`), and nothing else does.
 
+mod gpu_programs;
 mod scalar_cases;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use girih::cuda::{Error, Places, TARGETS, Toolchain, explain, image, occupancy};
@@ -166,6 +168,21 @@ fn models_become_the_instructions_meant() {
     }
     println!("{count} kernels of models");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Kernels of every family, for every target.
+#[test]
+#[ignore = "needs NVRTC: `make cuda`"]
+fn every_family_compiles() {
+    let tools = toolchain();
+    let mut counts = BTreeMap::<&str, usize>::new();
+    for (program, target) in gpu_programs::suite(true) {
+        let object = compiled(&tools, &[&program.lowered.kernel], target);
+        assert_eq!(object.log, "", "{}", program.name);
+        *counts.entry(target).or_default() += 1;
+    }
+    println!("{counts:?}");
+    assert!(counts.len() == TARGETS.len() && counts.values().all(|n| *n >= 20), "{counts:?}");
 }
 
 /// Every example as a user has it, prints, locks and all: each for one target, the small ones for all.

@@ -14,57 +14,7 @@ use girih_compiler::emit::cuda::{Unit, emit};
 use girih_compiler::index::Ix;
 use girih_compiler::kernel::ir::Kernel;
 use girih_compiler::tile::target::Target;
-use gpu_programs::{Program, TARGETS, fill, programs, simulate};
-
-const MODELS: &[&str] = &[
-    "torch.nn.functional.gelu(torch.randn(5, 300))",
-    "torch.randn(33, 65).transpose(0, 1) + 1",
-    "torch.randn(400, 400) + torch.randn(400)",
-    "torch.cat([torch.randn(3, 20), torch.randn(4, 20)])",
-    "torch.sum(torch.randn(5, 777), dim=1)",
-    "torch.argmax(torch.randn(4, 90), dim=1)",
-    "torch.softmax(torch.randn(3, 300), dim=1)",
-    "torch.softmax(torch.randn(2, 9001), dim=1)",
-    "torch.nn.functional.layer_norm(torch.randn(3, 200), (200,))",
-    "torch.randn(70, 36) @ torch.randn(36, 50)",
-    "torch.randn(40, 24).double() @ torch.randn(24, 36).double()",
-    "torch.nn.Linear(72, 130)(torch.randn(70, 72))",
-    "torch.randn(70, 96, dtype=torch.float16) @ torch.randn(96, 136, dtype=torch.float16)",
-    "torch.nn.Linear(136, 40).bfloat16()(torch.randn(36, 136, dtype=torch.bfloat16))",
-    "torch.randn(64, 70, dtype=torch.float16).transpose(0, 1) @ torch.randn(64, 96, dtype=torch.float16)",
-    "torch.nn.functional.gelu(torch.nn.Linear(1024, 20)(torch.randn(6, 1024)))",
-    "torch.matmul(torch.randn(3, 33, 40, dtype=torch.float16), torch.randn(3, 40, 34, dtype=torch.float16))",
-    "torch.nn.Conv2d(3, 8, 3)(torch.randn(1, 3, 10, 10))",
-    "torch.nn.functional.scaled_dot_product_attention(torch.randn(1, 2, 20, 16), torch.randn(1, 2, 40, 16), \
-     torch.randn(1, 2, 40, 16))",
-    "torch.nn.functional.scaled_dot_product_attention(torch.randn(1, 1, 40, 16, dtype=torch.float16), \
-     torch.randn(1, 1, 150, 16, dtype=torch.float16), torch.randn(1, 1, 150, 24, dtype=torch.float16), is_causal=True)",
-    "torch.cumsum(torch.randn(4, 50), 1)",
-    "torch.sort(torch.randn(3, 20))[0]",
-    "torch.arange(1000) * 3 % 7",
-];
-
-/// Products of warpgroups, by the tiles that make them so: rows of 128, 64 and 32 bytes, and both operands by columns.
-const GROUPED: &[(&str, &[&str])] = &[
-    ("torch.randn(130, 192, dtype=torch.float16) @ torch.randn(192, 136, dtype=torch.float16)", &["mc=128", "nc=128"]),
-    (
-        "torch.nn.Linear(136, 72).bfloat16()(torch.randn(70, 136, dtype=torch.bfloat16))",
-        &["mc=64", "nc=64", "kc=32", "slots=2"],
-    ),
-    (
-        "torch.randn(96, 64, dtype=torch.float16).transpose(0, 1) @ torch.randn(96, 40, dtype=torch.float16)",
-        &["mc=64", "nc=16", "kc=32"],
-    ),
-    ("torch.nn.Linear(72, 40)(torch.randn(70, 72))", &["mc=64", "nc=32", "tf32=1"]),
-    (
-        "torch.randn(130, 400, dtype=torch.float16) @ torch.randn(400, 136, dtype=torch.float16)",
-        &["warp_specialize=1", "slots=2"],
-    ),
-    (
-        "torch.randn(150, 200, dtype=torch.float16) @ torch.randn(200, 264, dtype=torch.float16)",
-        &["warp_specialize=1", "mc=128", "nc=256", "split_k=1"],
-    ),
-];
+use gpu_programs::{Program, fill, programs, simulate, suite};
 
 const FLAGS: [&str; 10] = [
     "-std=c++17",
@@ -206,42 +156,30 @@ fn the_source_computes_what_the_simulator_does() {
     let Some(built) = compiler("cuda-kernels") else { return };
     let all = std::env::var("KERNELS").is_ok_and(|all| all == "all");
     let (mut kernels, mut runs, mut wrong) = (0, 0, vec![]);
-    let plain = MODELS.iter().map(|text| (*text, &[][..], None));
-    let grouped = GROUPED.iter().map(|(text, knobs)| (*text, *knobs, Some("sm_90a")));
-    for (at, (text, knobs, only)) in plain.chain(grouped).enumerate() {
-        let targets = match &only {
-            Some(only) => std::slice::from_ref(only),
-            None if all => &TARGETS[..],
-            None => std::slice::from_ref(&TARGETS[at % 4]),
+    for (program, target) in suite(all) {
+        let kernel = &program.lowered.kernel;
+        let want = simulate(&program, kernel, 0).unwrap_or_else(|| panic!("{}", program.name));
+        let unit = emit(&[kernel], &Target::named(target).unwrap()).unwrap_or_else(|r| panic!("{}", r.message));
+        kernels += 1;
+        let object = match built.object(&unit) {
+            Ok(object) => object,
+            Err(why) => {
+                wrong.push(format!("{}: {why}", program.name));
+                continue;
+            }
         };
-        for target in targets {
-            for program in programs(text, target, knobs) {
-                let kernel = &program.lowered.kernel;
-                let want = simulate(&program, kernel, 0).unwrap_or_else(|| panic!("{}", program.name));
-                let unit = emit(&[kernel], &Target::named(target).unwrap()).unwrap_or_else(|r| panic!("{}", r.message));
-                assert!(only.is_none() || unit.text.contains("wgmma_commit();"), "{}", program.name);
-                kernels += 1;
-                let object = match built.object(&unit) {
-                    Ok(object) => object,
-                    Err(why) => {
-                        wrong.push(format!("{}: {why}", program.name));
-                        continue;
-                    }
-                };
-                for mode in 0..4 {
-                    runs += 1;
-                    match execute(&program, kernel, &object, mode) {
-                        Ok(got) if got == want => {}
-                        Ok(_) => wrong.push(format!("{}, mode {mode}: other values", program.name)),
-                        Err(why) => wrong.push(format!("{}, mode {mode}: {why}", program.name)),
-                    }
-                }
+        for mode in 0..4 {
+            runs += 1;
+            match execute(&program, kernel, &object, mode) {
+                Ok(got) if got == want => {}
+                Ok(_) => wrong.push(format!("{}, mode {mode}: other values", program.name)),
+                Err(why) => wrong.push(format!("{}, mode {mode}: {why}", program.name)),
             }
         }
     }
     println!("{kernels} kernels, {runs} runs");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(kernels >= MODELS.len());
+    assert!(kernels >= 25, "{kernels}");
 }
 
 /// What is wrong in the source alone is noticed: a barrier or a wait that is not printed.

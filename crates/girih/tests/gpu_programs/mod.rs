@@ -1,4 +1,5 @@
-//! Kernels of models, placed for a GPU, and their runs on the simulator.
+//! Kernels of models, placed for a GPU, and their runs on the simulator. Several tests share them, each a part.
+#![allow(dead_code)]
 
 use girih_compiler::base::host::Silent;
 use girih_compiler::base::launch::Launch;
@@ -14,11 +15,82 @@ use girih_compiler::tile::target::Target;
 
 pub const TARGETS: [&str; 4] = ["sm_80", "sm_90a", "sm_100a", "sm_120"];
 
+/// Of each family of kernels some, small and of sizes that do not divide.
+const MODELS: &[&str] = &[
+    "torch.nn.functional.gelu(torch.randn(5, 300))",
+    "torch.randn(33, 65).transpose(0, 1) + 1",
+    "torch.randn(400, 400) + torch.randn(400)",
+    "torch.cat([torch.randn(3, 20), torch.randn(4, 20)])",
+    "torch.sum(torch.randn(5, 777), dim=1)",
+    "torch.argmax(torch.randn(4, 90), dim=1)",
+    "torch.softmax(torch.randn(3, 300), dim=1)",
+    "torch.softmax(torch.randn(2, 9001), dim=1)",
+    "torch.nn.functional.layer_norm(torch.randn(3, 200), (200,))",
+    "torch.randn(70, 36) @ torch.randn(36, 50)",
+    "torch.randn(40, 24).double() @ torch.randn(24, 36).double()",
+    "torch.nn.Linear(72, 130)(torch.randn(70, 72))",
+    "torch.randn(70, 96, dtype=torch.float16) @ torch.randn(96, 136, dtype=torch.float16)",
+    "torch.nn.Linear(136, 40).bfloat16()(torch.randn(36, 136, dtype=torch.bfloat16))",
+    "torch.randn(64, 70, dtype=torch.float16).transpose(0, 1) @ torch.randn(64, 96, dtype=torch.float16)",
+    "torch.nn.functional.gelu(torch.nn.Linear(1024, 20)(torch.randn(6, 1024)))",
+    "torch.matmul(torch.randn(3, 33, 40, dtype=torch.float16), torch.randn(3, 40, 34, dtype=torch.float16))",
+    "torch.nn.Conv2d(3, 8, 3)(torch.randn(1, 3, 10, 10))",
+    "torch.nn.functional.scaled_dot_product_attention(torch.randn(1, 2, 20, 16), torch.randn(1, 2, 40, 16), \
+     torch.randn(1, 2, 40, 16))",
+    "torch.nn.functional.scaled_dot_product_attention(torch.randn(1, 1, 40, 16, dtype=torch.float16), \
+     torch.randn(1, 1, 150, 16, dtype=torch.float16), torch.randn(1, 1, 150, 24, dtype=torch.float16), is_causal=True)",
+    "torch.cumsum(torch.randn(4, 50), 1)",
+    "torch.sort(torch.randn(3, 20))[0]",
+    "torch.arange(1000) * 3 % 7",
+];
+
+/// Products of warpgroups, by the tiles that make them so: rows of 128, 64 and 32 bytes, and both operands by columns.
+const GROUPED: &[(&str, &[&str])] = &[
+    ("torch.randn(130, 192, dtype=torch.float16) @ torch.randn(192, 136, dtype=torch.float16)", &["mc=128", "nc=128"]),
+    (
+        "torch.nn.Linear(136, 72).bfloat16()(torch.randn(70, 136, dtype=torch.bfloat16))",
+        &["mc=64", "nc=64", "kc=32", "slots=2"],
+    ),
+    (
+        "torch.randn(96, 64, dtype=torch.float16).transpose(0, 1) @ torch.randn(96, 40, dtype=torch.float16)",
+        &["mc=64", "nc=16", "kc=32"],
+    ),
+    ("torch.nn.Linear(72, 40)(torch.randn(70, 72))", &["mc=64", "nc=32", "tf32=1"]),
+    (
+        "torch.randn(130, 400, dtype=torch.float16) @ torch.randn(400, 136, dtype=torch.float16)",
+        &["warp_specialize=1", "slots=2"],
+    ),
+    (
+        "torch.randn(150, 200, dtype=torch.float16) @ torch.randn(200, 264, dtype=torch.float16)",
+        &["warp_specialize=1", "mc=128", "nc=256", "split_k=1"],
+    ),
+];
+
+/// Kernels of every family with their targets: each for one, or for all four.
+pub fn suite(all: bool) -> impl Iterator<Item = (Program, &'static str)> {
+    let plain = MODELS.iter().enumerate().flat_map(move |(at, text)| {
+        let targets = if all { &TARGETS[..] } else { std::slice::from_ref(&TARGETS[at % 4]) };
+        targets.iter().map(move |target| (*text, &[][..], *target))
+    });
+    let grouped = GROUPED.iter().map(|(text, knobs)| (*text, *knobs, "sm_90a"));
+    plain.chain(grouped).flat_map(|(text, knobs, target)| {
+        let programs = programs(text, target, knobs);
+        assert!(knobs.is_empty() || programs.iter().all(Program::has_wgmma), "{text}");
+        programs.into_iter().map(move |program| (program, target))
+    })
+}
+
 /// A kernel, and what it runs on: the type and the elements of each parameter's array.
 pub struct Program {
     pub name: String,
     pub lowered: Lowered,
     pub arrays: Vec<(DType, u64)>,
+}
+
+impl Program {
+    fn has_wgmma(&self) -> bool {
+        girih_compiler::kernel::print::print(&self.lowered.kernel).contains("wgmma")
+    }
 }
 
 /// The kernels of an expression; none of its arrays is a constant.
