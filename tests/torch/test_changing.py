@@ -391,7 +391,7 @@ def test_without_a_c_compiler_pytorch_runs_the_graph(tmp_path):
     )
     environment = {
         **os.environ, "GIRIH_CC": str(tmp_path / "no-such-compiler"), "GIRIH_CACHE_DIR": str(tmp_path / "cache"),
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        "GIRIH_DEVICE": "cpu", "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
     }  # fmt: skip
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

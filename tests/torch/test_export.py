@@ -73,7 +73,8 @@ def test_weights_count_as_they_are():
     torch.testing.assert_close(compiled(x), model(x))
 
 
-def test_stages_as_text(tmp_path):
+def test_stages_as_text(tmp_path, monkeypatch):
+    monkeypatch.setenv("GIRIH_DEVICE", "cpu")
     compiled = girih.torch.export(torch.nn.RMSNorm(8), (torch.randn(3, 8),))
     assert "aten.rms_norm" in compiled.ir("torch")
     assert "reduce" in compiled.ir("tensor")
@@ -113,8 +114,9 @@ def test_wrong_arguments():
         girih.torch.export(model, (x,), speed=2)
 
 
-def test_a_fault_is_an_exception_that_names_the_kernel(tmp_path):
+def test_a_fault_is_an_exception_that_names_the_kernel(tmp_path, monkeypatch):
     """The file of an argument shrinks while it is mapped: the system stops the kernel that reads it."""
+    monkeypatch.setenv("GIRIH_DEVICE", "cpu")
     compiled = girih.torch.export(torch.nn.Softmax(0), (torch.randn(4096),))
     mapped = np.memmap(tmp_path / "argument", np.float32, "w+", shape=4096)
     x = torch.from_numpy(mapped)

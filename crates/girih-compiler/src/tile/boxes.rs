@@ -346,22 +346,38 @@ impl Bounded<'_> {
             if cond.cmp != Cmp::Lt {
                 return Err("its mask is more than the ends of its dimensions".to_string());
             }
-            let (inside, bound) = self.sides(&Poly::expanded(&cond.lhs).minus(&Poly::expanded(&cond.rhs)))?;
+            let lhs = Poly::expanded(&cond.lhs);
+            let (inside, (from, extent)) = self.sides(&lhs.minus(&Poly::expanded(&cond.rhs)))?;
+            // Nests that share a grid count blocks from a number: `(bx - 2)*64 + i < 128`.
+            let (_, ahead) = lhs.partition(|factors| factors.iter().any(varies));
+            let moved = |stride: &Poly| match self.begins(&stride.times(&ahead)) {
+                true => (from.plus(&ahead), extent.plus(&ahead)),
+                false => (from.clone(), extent.clone()),
+            };
             match inside {
                 Some(part) if self.parts[part].bounds.is_none() => {
-                    let (from, extent) = bound;
-                    self.rest = self.rest.minus(&self.parts[part].stride.times(&from));
+                    let stride = self.parts[part].stride.clone();
+                    let (from, extent) = moved(&stride);
+                    self.rest = self.rest.minus(&stride.times(&from));
                     self.parts[part].bounds = Some((from, extent));
                 }
                 Some(_) => return Err("its mask is more than the ends of its dimensions".to_string()),
                 None => {
-                    let (from, extent) = bound;
                     let stride = self.distance(&from).ok_or("its mask is more than the ends of its dimensions")?;
+                    let (from, extent) = moved(&Poly::constant(stride));
                     self.further(stride, from, extent);
                 }
             }
         }
         Ok(())
+    }
+
+    /// Whether the place has all of these terms: as many of each or more, on the same side of 0.
+    fn begins(&self, ahead: &Poly) -> bool {
+        ahead.terms.iter().all(|(factors, by)| {
+            let has = self.rest.terms.iter().find(|(f, _)| f == factors).map_or(0, |(_, has)| *has);
+            has.signum() == by.signum() && has.abs() >= by.abs()
+        })
     }
 
     /// What is below 0 as a place in a dimension: whose axes it has, and where the dimension's box begins and how far it goes.

@@ -160,6 +160,41 @@ mod tests {
         assert!(other.contains("grid (9, 4, 1)") && other.contains("bx < 8") && other.contains("by < 1"), "{other}");
     }
 
+    /// Each has tensors of its own, though blocks are counted from those of the nests before.
+    #[test]
+    fn nests_side_by_side_are_filled_by_tma() {
+        let part = |p: &str, blocks: u32, fixed: &str| {
+            let rows = blocks * 8 - 3;
+            format!(
+                "  for n{p} in 0..{blocks}: free block(x)
+    for k{p} in 0..4: serial pipeline(2)
+      stage s{p}: f32[8, 32] shared tensor:
+        for i{p} in 0..8: free
+          for j{p} in 0..32: free
+            v{p}: f32 = load {p}[(n{p}*8 + i{p}{fixed})*128 + (k{p}*32 + j{p})] where n{p}*8 + i{p}{fixed} < {rows} and k{p}*32 + j{p} < 128 else 0.0
+            s{p}[i{p}, j{p}] = v{p}
+      for t{p} in 0..32: free thread
+        w{p}: f32 = s{p}[3, t{p}]
+        store o[n{p}*128 + k{p}*32 + t{p}] = w{p}
+"
+            )
+        };
+        let text = |fixed| {
+            let parts = [part("p", 3, fixed), part("q", 2, fixed), part("r", 4, fixed)].concat();
+            let params = "p: ptr f32 div 16, q: ptr f32 div 16, r: ptr f32 div 16, o: ptr f32";
+            let (tile, _) = parse(&format!("tile kernel k({params}) open:\n{parts}")).unwrap();
+            print::print(&legalise(&tile, &Options { shared: 1 << 14, ..Options::default() }).unwrap())
+        };
+        let out = text("");
+        for (p, rows, from) in [("p", 21, "bx*8"), ("q", 13, "bx*8 - 24"), ("r", 29, "bx*8 - 40")] {
+            assert!(out.contains(&format!("f32[{rows}, 128] of {p} strides (128) box [8, 32]")), "{out}");
+            assert!(out.contains(&format!("{p}_map[{from}, 0]")), "{out}");
+        }
+        // What a program adds itself is a place, too.
+        let out = text(" + 2");
+        assert!(out.contains("f32[29, 128] of r") && out.contains("r_map[bx*8 - 38, 0]"), "{out}");
+    }
+
     #[test]
     fn what_stands_beside_is_every_blocks() {
         let text = bound(
