@@ -160,6 +160,7 @@ fn the_source_computes_what_the_simulator_does() {
         let kernel = &program.lowered.kernel;
         let want = simulate(&program, kernel, 0).unwrap_or_else(|| panic!("{}", program.name));
         let unit = emit(&[kernel], &Target::named(target).unwrap()).unwrap_or_else(|r| panic!("{}", r.message));
+        assert_eq!(program.has_wgmma(), unit.text.contains("wgmma_commit();"), "{}", program.name);
         kernels += 1;
         let object = match built.object(&unit) {
             Ok(object) => object,

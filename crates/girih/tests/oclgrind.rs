@@ -173,6 +173,15 @@ fn cases() -> Vec<Case> {
     all
 }
 
+/// A folder that goes with the test, whether it passes or not.
+struct Folder(std::path::PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
 /// Deletes one barrier, the one with so many before it.
 fn without(body: &mut Vec<Stmt>, left: &mut usize) -> bool {
     for at in 0..body.len() {
@@ -201,6 +210,7 @@ fn without(body: &mut Vec<Stmt>, left: &mut usize) -> bool {
 fn the_simulator_and_oclgrind_agree() {
     let folder = std::env::temp_dir().join(format!("girih-oclgrind-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
+    let folder = Folder(folder);
     let (mut refused, mut wrong): (BTreeMap<String, usize>, Vec<String>) = Default::default();
     let (mut kernels, mut mutants, mut races) = (0, 0, 0);
     for case in cases() {
@@ -218,7 +228,7 @@ fn the_simulator_and_oclgrind_agree() {
                 _ => break,
             };
             mutants += usize::from(site > 0);
-            let (ours, theirs) = (case.simulated(&kernel), case.watched(&kernel, &folder));
+            let (ours, theirs) = (case.simulated(&kernel), case.watched(&kernel, &folder.0));
             races += usize::from(ours.is_none());
             match (&ours, &theirs) {
                 (None, None) => {}
@@ -229,7 +239,6 @@ fn the_simulator_and_oclgrind_agree() {
             }
         }
     }
-    std::fs::remove_dir_all(&folder).expect("it is removed");
     println!("{kernels} kernels, {mutants} without one of their barriers: both find races in {races}");
     refused.iter().for_each(|(why, n)| println!("{n} not in OpenCL: {why}"));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -88,7 +88,7 @@ pub struct Program {
 }
 
 impl Program {
-    fn has_wgmma(&self) -> bool {
+    pub fn has_wgmma(&self) -> bool {
         girih_compiler::kernel::print::print(&self.lowered.kernel).contains("wgmma")
     }
 }

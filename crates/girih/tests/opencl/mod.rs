@@ -10,7 +10,7 @@
 //! barrier                                  barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
 //! ```
 
-use girih_compiler::index::{Cmp, Cond, Ix, Mask};
+use girih_compiler::index::{Cond, Ix, Mask};
 use girih_compiler::kernel::ir::*;
 use girih_compiler::num::op::{Predicate, Rounding, Signedness};
 use girih_compiler::num::{DType, ScalarOp, convert};
@@ -140,17 +140,7 @@ impl Printer<'_> {
     }
 
     fn mask(&self, mask: &Mask) -> String {
-        let cond = |Cond { lhs, cmp, rhs }: &Cond| {
-            let cmp = match cmp {
-                Cmp::Eq => "==",
-                Cmp::Ne => "!=",
-                Cmp::Lt => "<",
-                Cmp::Le => "<=",
-                Cmp::Gt => ">",
-                Cmp::Ge => ">=",
-            };
-            format!("{} {cmp} {}", self.ix(lhs), self.ix(rhs))
-        };
+        let cond = |c: &Cond| format!("{} {} {}", self.ix(&c.lhs), c.cmp.sign(), self.ix(&c.rhs));
         let all = mask.conds.iter().map(cond).chain(mask.vals.iter().map(|v| self.name(*v).to_string()));
         let all: Vec<String> = all.collect();
         if all.is_empty() { "1".to_string() } else { all.join(" && ") }

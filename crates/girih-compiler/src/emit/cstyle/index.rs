@@ -5,7 +5,7 @@
 //! open kernel may say itself, values of i32, and loops from [`Indices::enter`].
 
 use super::dialect::Dialect;
-use crate::index::{Cmp, Ix, Mask};
+use crate::index::{Ix, Mask};
 use crate::kernel::ir::{AxisId, Elem, Kernel};
 use crate::num::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -46,7 +46,8 @@ impl<'a> Indices<'a> {
 
     /// A mask as a condition; `always` where it has nothing to test.
     pub fn mask(&mut self, mask: &Mask, always: &str) -> String {
-        let conds = mask.conds.iter().map(|c| format!("{} {} {}", self.print(&c.lhs), cmp(c.cmp), self.print(&c.rhs)));
+        let conds =
+            mask.conds.iter().map(|c| format!("{} {} {}", self.print(&c.lhs), c.cmp.sign(), self.print(&c.rhs)));
         let mut parts: Vec<String> = conds.collect();
         parts.extend(mask.vals.iter().map(|v| self.kernel.vals[*v].name.to_string()));
         if parts.is_empty() { always.to_string() } else { parts.join(" && ") }
@@ -220,15 +221,4 @@ fn dim(d: u8) -> char {
 
 fn literal(c: u64) -> String {
     if c > i32::MAX as u64 { format!("{c}LL") } else { c.to_string() }
-}
-
-fn cmp(cmp: Cmp) -> &'static str {
-    match cmp {
-        Cmp::Eq => "==",
-        Cmp::Ne => "!=",
-        Cmp::Lt => "<",
-        Cmp::Le => "<=",
-        Cmp::Gt => ">",
-        Cmp::Ge => ">=",
-    }
 }
