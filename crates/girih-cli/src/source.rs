@@ -11,6 +11,7 @@ use girih_compiler::cuda_tile::bytecode::is_bytecode;
 use girih_compiler::tile::target::Target;
 
 use crate::cli::KernelArgs;
+use crate::commands::by_hand;
 use crate::failure::Failure;
 use crate::render::{self, Source};
 
@@ -48,6 +49,11 @@ pub fn load(source: &Source) -> girih::Result<Program> {
 
 /// A file read, verified, its warnings shown.
 pub fn program(path: &Path) -> Result<(Source, Program), Failure> {
+    if by_hand::is_one(path) {
+        let file = path.display();
+        let more = format!("`girih sim {file}` runs it, `girih compile {file} --ir cuda` prints its CUDA");
+        return Err(girih::Error::file(path, format!("it holds Kernel IR, not a tile program: {more}")).into());
+    }
     let source = read(path)?;
     let program = load(&source).map_err(Failure::within(&source))?;
     render::all(&source, program.warnings());

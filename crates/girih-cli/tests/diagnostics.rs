@@ -10,7 +10,7 @@
 //!
 //! Words `NAME=VALUE` before `girih` set environment variables; `{}` stands for the file where it is not the second word.
 //! The place is that of the first diagnostic of the file's code; without `, at` it must have none. Files of another
-//! extension (`.torch`, `.tensor`, `.loop`, `.tile`, `.kernel`) are read back and verified as that IR; of them the command says `read`. A
+//! extension (`.torch`, `.tensor`, `.loop`, `.tile`) are read back and verified as that IR; of them the command says `read`. A
 //! `.py` file holds an expression: its comments begin with `#`, and `{text}` in the command is what follows them. A
 //! `.hex` file holds bytecode, or a model where it is `.onnx.hex`: after the two comments its bytes in hexadecimal, each
 //! line perhaps with a comment.
@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use girih_compiler::base::{Code, Diagnostic};
-use girih_compiler::{graph, kernel, loops};
+use girih_compiler::{graph, loops};
 use render::Source;
 
 /// Codes that no file and no command line brings about, and why.
@@ -157,9 +157,7 @@ fn read(case: &Case) -> (String, i32) {
     // The comments are not part of the IR; the lines keep their numbers.
     let body: Vec<&str> = case.text.lines().skip(2).collect();
     let text = format!("\n\n{}\n", body.join("\n"));
-    let found: Vec<Diagnostic> = if case.name.ends_with(".kernel") {
-        kernel::parse::parse(&text).err().into_iter().collect()
-    } else if case.name.ends_with(".torch") || case.name.ends_with(".tensor") {
+    let found: Vec<Diagnostic> = if case.name.ends_with(".torch") || case.name.ends_with(".tensor") {
         graph::parse::check(&text, &graph::parse::no_data).err().unwrap_or_default()
     } else {
         match loops::parse::parse(&text) {

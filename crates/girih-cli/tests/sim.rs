@@ -321,6 +321,7 @@ fn kernel_ir_by_hand() {
         ("x=randn:f32[64]", "x=randn:f16[64]", "`x`"),
         ("x=randn", "z=randn", "`z`"),
         ("store y[tx] = w", "store y[tx] = v2", "v2"),
+        ("store y[tx] = w", "if tx < 3 {\n    barrier\n  }\n  store y[tx] = w", "wrong.kir:10:5"),
     ] {
         let file = lab.file("wrong.kir", &BY_HAND.replace(from, to));
         let o = lab.girih(&["sim", &file]);

@@ -54,6 +54,7 @@ mod compile;
 #[doc(hidden)]
 pub mod cuda;
 mod error;
+mod kernel_ir;
 mod launch;
 mod memory;
 pub mod model;
@@ -82,10 +83,9 @@ pub use girih_compiler::num::DType;
 pub use girih_compiler::pipeline::Stage;
 
 pub use girih_compiler::kernel::sim;
+pub use kernel_ir::KernelIr;
 pub use launch::prepared::{Compiled, Prepared, Report};
 pub use launch::simulate::Simulated;
-#[doc(hidden)]
-pub use launch::simulate::by_hand;
 pub use memory::args::{Arg, Param, ParamKind, RawArgs, Reached};
 pub use memory::buffer::{Buffer, Element, Fill};
 pub use memory::npy;

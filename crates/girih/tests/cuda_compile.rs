@@ -9,6 +9,7 @@
 //! It needs `pip install girih[cuda]`, so `make cuda` runs it (`--ignored`), and nothing else does.
 
 mod gpu_programs;
+mod kernel_files;
 mod scalar_cases;
 
 use std::collections::BTreeMap;
@@ -18,27 +19,18 @@ use girih::cuda::{Error, Places, TARGETS, Toolchain, explain, image, occupancy};
 use girih_compiler::emit::cuda::emit;
 use girih_compiler::kernel::ir::Kernel;
 use girih_compiler::kernel::legalise::{Options, legalise};
-use girih_compiler::kernel::{parse::parse, verify::verify};
+use girih_compiler::kernel::parse::parse;
 use girih_compiler::pipeline::Lowered;
 use girih_compiler::tile::target::Target;
+use kernel_files::KernelFile;
 use scalar_cases::{cases, kernel};
 
 fn toolchain() -> Toolchain {
     Toolchain::find(&Places::from_environment()).unwrap_or_else(|e| panic!("{e}"))
 }
 
-fn files() -> Vec<PathBuf> {
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests");
-    let folders = ["cuda", "races"].map(|folder| std::fs::read_dir(tests.join(folder)).expect("a folder"));
-    let entries = folders.into_iter().flatten().map(|e| e.expect("an entry").path());
-    let mut files: Vec<PathBuf> = entries.filter(|p| p.extension().is_some_and(|e| e == "kernel")).collect();
-    files.sort();
-    files
-}
-
-/// The lines of a comment that begin with the word.
-fn expected<'a>(text: &'a str, key: &str) -> Vec<&'a str> {
-    text.lines().filter_map(|l| l.strip_prefix("# ")?.strip_prefix(key).map(str::trim)).collect()
+fn files() -> Vec<KernelFile> {
+    ["cuda", "races"].into_iter().flat_map(kernel_files::of).collect()
 }
 
 /// What NVRTC said, with the statements it said it of.
@@ -56,26 +48,23 @@ fn compiled(tools: &Toolchain, kernels: &[&Kernel], target: &str) -> girih::cuda
 fn kernels_become_the_instructions_meant() {
     let tools = toolchain();
     let (mut count, mut wrong) = (0, vec![]);
-    for file in files() {
-        let text = std::fs::read_to_string(&file).expect("it is read");
-        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let kernel = parse(&text).unwrap_or_else(|d| panic!("{name}: {}", d.message));
-        assert_eq!(verify(&kernel), Vec::<String>::new(), "{name}");
-        let expected = |key| expected(&text, key);
+    for file in &files() {
+        let (name, kernel) = (&file.name, &file.kernel);
+        let expected = |key| file.said(key);
         let has_tma = kernel.mbarriers() > 0 || !kernel.tensors.is_empty();
         for target in TARGETS {
             if has_tma && target == "sm_80" {
-                let refusal = emit(&[&kernel], &Target::named(target).expect("a target")).expect_err("it has no TMA");
+                let refusal = emit(&[kernel], &Target::named(target).expect("a target")).expect_err("it has no TMA");
                 assert!(refusal.message.contains("mbarriers and TMA; sm_80 has neither"), "{}", refusal.message);
                 continue;
             }
             if expected("only:").iter().any(|only| *only != target) {
-                let refusal = emit(&[&kernel], &Target::named(target).expect("a target")).expect_err("it has no wgmma");
+                let refusal = emit(&[kernel], &Target::named(target).expect("a target")).expect_err("it has no wgmma");
                 let why = format!("products of warpgroups; {target} has none");
                 assert!(refusal.message.contains(&why), "{}", refusal.message);
                 continue;
             }
-            let object = compiled(&tools, &[&kernel], target);
+            let object = compiled(&tools, &[kernel], target);
             assert_eq!(object.log, "", "{name}, {target}");
             let sass = tools.sass(&object).unwrap_or_else(|e| panic!("{name}, {target}: {e}"));
             let [resources] = object.kernels.as_slice() else { panic!("{name}: {:?}", object.kernels) };
@@ -105,7 +94,7 @@ fn kernels_become_the_instructions_meant() {
                 );
             }
             // The same input, the same bytes.
-            assert_eq!(compiled(&tools, &[&kernel], target).cubin, object.cubin, "{name}, {target}");
+            assert_eq!(compiled(&tools, &[kernel], target).cubin, object.cubin, "{name}, {target}");
             count += 1;
         }
     }

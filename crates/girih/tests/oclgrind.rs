@@ -7,6 +7,7 @@
 //! `make oclgrind` runs it; Debian's package is called `oclgrind`.
 
 mod gpu_programs;
+mod kernel_files;
 mod opencl;
 
 use std::collections::BTreeMap;
@@ -16,11 +17,11 @@ use std::process::Command;
 use girih_compiler::base::host::Silent;
 use girih_compiler::base::launch::Launch;
 use girih_compiler::base::memory::VecMemory;
-use girih_compiler::kernel::ir::{Elem, Kernel, Stmt};
-use girih_compiler::kernel::{parse::parse, sim, verify::verify};
+use girih_compiler::kernel::ir::{Kernel, Stmt};
+use girih_compiler::kernel::sim;
 use girih_compiler::loops;
-use girih_compiler::num::DType;
 use gpu_programs::{TARGETS, fill, programs};
+use kernel_files::{Given, KernelFile};
 
 /// Kernels of models without asynchronous copies; exponentials and the like are left out, as OpenCL's may differ.
 const MODELS: &[&str] = &[
@@ -43,33 +44,28 @@ const KNOBS: [&[&str]; 3] = [
 ];
 const SEEDS: u64 = 4;
 
-enum Arg {
-    Array(DType, u64),
-    Number(DType, u64),
-}
-
 struct Case {
     name: String,
     kernel: Kernel,
     loops: loops::ir::Kernel,
-    args: Vec<Arg>,
+    args: Vec<Given>,
     /// Where the kernel does not give it.
     grid: Option<[u32; 3]>,
 }
 
 impl Case {
     fn contents(&self) -> Vec<Vec<u8>> {
-        let of = |(i, arg): (usize, &Arg)| match arg {
-            Arg::Array(d, n) => fill(*d, *n, i as u64),
-            Arg::Number(d, n) => n.to_le_bytes()[..d.bytes() as usize].to_vec(),
+        let of = |(i, arg): (usize, &Given)| match arg {
+            Given::Array(d, n) => fill(*d, *n, i as u64),
+            Given::Number(d, n) => n.to_le_bytes()[..d.bytes() as usize].to_vec(),
         };
         self.args.iter().enumerate().map(of).collect()
     }
 
     fn numbers(&self, memory: &mut VecMemory) -> Vec<u64> {
-        let of = |((i, arg), bytes): ((usize, &Arg), Vec<u8>)| match arg {
-            Arg::Array(..) => memory.add(&format!("a{i}"), bytes),
-            Arg::Number(_, n) => *n,
+        let of = |((i, arg), bytes): ((usize, &Given), Vec<u8>)| match arg {
+            Given::Array(..) => memory.add(&format!("a{i}"), bytes),
+            Given::Number(_, n) => *n,
         };
         self.args.iter().enumerate().zip(self.contents()).map(of).collect()
     }
@@ -87,7 +83,7 @@ impl Case {
             let launch = Launch::new(self.grid(&args), args.clone());
             let ran = sim::run(kernel, &self.loops, &launch, &mut memory, &mut Silent, &sim::Options::of_seed(seed));
             ran.and_then(|report| report.clean()).ok()?;
-            let arrays = self.args.iter().zip(&args).filter(|(arg, _)| matches!(arg, Arg::Array(..)));
+            let arrays = self.args.iter().zip(&args).filter(|(arg, _)| matches!(arg, Given::Array(..)));
             left = Some(arrays.map(|(_, at)| memory.bytes(*at).expect("an array").to_vec()).collect());
         }
         left
@@ -102,7 +98,7 @@ impl Case {
         std::fs::write(&file, &text).expect("it is written");
         let mut run = format!("{}\nk\n{} {y} {z}\n{threads} 1 1\n", file.display(), x * threads);
         for (arg, bytes) in self.args.iter().zip(self.contents()) {
-            let dump = if let Arg::Array(..) = arg { " dump" } else { "" };
+            let dump = if let Given::Array(..) = arg { " dump" } else { "" };
             let bytes: Vec<String> = bytes.iter().map(|b| format!("{b:02x}")).collect();
             run += &format!("<size={} uchar hex{dump}>\n{}\n", bytes.len(), bytes.join(" "));
         }
@@ -130,38 +126,16 @@ impl Case {
     }
 }
 
-/// The kernels of a folder: their first lines give the grid, and elements of arrays or numbers.
-fn files(folder: &str) -> Vec<Case> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(folder);
-    let mut paths: Vec<_> = std::fs::read_dir(folder).expect("a folder").map(|e| e.expect("an entry").path()).collect();
-    paths.sort();
-    let case = |path: std::path::PathBuf| {
-        let text = std::fs::read_to_string(&path).expect("it is read");
-        let kernel = parse(&text).unwrap_or_else(|d| panic!("{}: {}", path.display(), d.message));
-        assert_eq!(verify(&kernel), [""; 0]);
-        let launch = text.lines().find_map(|l| l.strip_prefix("# run: ")).expect("a launch");
-        let numbers =
-            |text: &str| -> Vec<u64> { text.split_whitespace().map(|n| n.parse().expect("a number")).collect() };
-        let (grid, args) = launch.split_once(':').expect("a grid and arguments");
-        let of = |(param, n): (_, u64)| match kernel.vals[param].ty.elem {
-            Elem::Ptr(d) => Arg::Array(d, n),
-            Elem::Num(d) => Arg::Number(d, n),
-        };
-        let args = kernel.params.iter().copied().zip(numbers(args)).map(of).collect();
-        let grid = numbers(grid);
-        let grid = Some([grid[0] as u32, grid[1] as u32, grid[2] as u32]);
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Case { name, kernel, loops: loops::ir::Kernel::default(), args, grid }
-    };
-    paths.into_iter().map(case).collect()
-}
-
 fn cases() -> Vec<Case> {
-    let mut all: Vec<Case> = ["cuda", "races"].into_iter().flat_map(files).collect();
+    let by_hand = |file: KernelFile| {
+        let KernelFile { name, kernel, args, grid, .. } = file;
+        Case { name, kernel, loops: loops::ir::Kernel::default(), args, grid: Some(grid) }
+    };
+    let mut all: Vec<Case> = ["cuda", "races"].into_iter().flat_map(kernel_files::of).map(by_hand).collect();
     for (at, text) in MODELS.iter().enumerate() {
         for (i, knobs) in KNOBS.into_iter().enumerate() {
             for program in programs(text, TARGETS[(at + i) % TARGETS.len()], knobs) {
-                let args = program.arrays.iter().map(|(d, n)| Arg::Array(*d, *n)).collect();
+                let args = program.arrays.iter().map(|(d, n)| Given::Array(*d, *n)).collect();
                 let (kernel, loops) = (program.lowered.kernel, program.lowered.tile);
                 // Other knobs may change nothing.
                 if all.iter().all(|c| c.kernel.body != kernel.body) {

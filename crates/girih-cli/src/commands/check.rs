@@ -3,6 +3,7 @@
 use girih::Error;
 
 use crate::cli::CheckArgs;
+use crate::commands::by_hand;
 use crate::failure::Failure;
 use crate::{render, source};
 
@@ -21,9 +22,12 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
                 continue;
             }
         };
-        let program = source::load(&source);
+        let program = match by_hand::is_one(path) {
+            true => by_hand::load(&source).map(|_| vec![]),
+            false => source::load(&source).map(|program| program.warnings().to_vec()),
+        };
         let diagnostics = match &program {
-            Ok(program) => program.warnings(),
+            Ok(warnings) => warnings,
             Err(Error::Program(diagnostics)) => {
                 bad = true;
                 diagnostics

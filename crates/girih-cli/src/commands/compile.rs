@@ -5,6 +5,7 @@ use std::path::Path;
 use girih::observe::TimedTrace;
 use girih::{Inspect, Options, Stage};
 
+use super::by_hand;
 use super::model::{self, Given};
 use super::run::arguments::Arguments;
 use crate::cli::CompileArgs;
@@ -12,9 +13,10 @@ use crate::failure::Failure;
 use crate::source;
 
 pub fn run(args: &CompileArgs) -> Result<(), Failure> {
-    match model::given(&args.kernel) {
-        Some(given) => of_model(args, &given),
-        None => of_kernel(args),
+    match (model::given(&args.kernel), &args.kernel.file) {
+        (Some(given), _) => of_model(args, &given),
+        (None, Some(file)) if by_hand::is_one(file) => of_kernel_ir(args, file),
+        (None, _) => of_kernel(args),
     }
 }
 
@@ -67,6 +69,19 @@ fn of_model(args: &CompileArgs, given: &Given) -> Result<(), Failure> {
         Ok(model::verified(&prepared.verify_each().map_err(&within)?))
     };
     inspect(&model, args, &within, &verify, &|stage| model.ir(stage).map_err(&within))
+}
+
+fn of_kernel_ir(args: &CompileArgs, file: &Path) -> Result<(), Failure> {
+    let (source, kernel) = by_hand::read(file)?;
+    for (flag, given) in [("--entry", args.kernel.entry.is_some()), ("--nvidia", args.nvidia)] {
+        if given {
+            return Err(Failure::usage(format!("{flag} does not apply to Kernel IR")));
+        }
+    }
+    let within = Failure::within(&source);
+    let kernel = kernel.with_options(options(args)?);
+    let verify = || Err(Failure::usage("--verify-each does not apply to Kernel IR, as no rule does"));
+    inspect(&kernel, args, &within, &verify, &|stage| kernel.ir(stage).map_err(&within))
 }
 
 /// What a launch that was checked rule by rule says.

@@ -3,6 +3,7 @@
 pub mod assemble;
 pub mod bench;
 pub mod build;
+pub mod by_hand;
 pub mod cache;
 pub mod check;
 pub mod compile;

@@ -10,17 +10,16 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use girih::sim::{Counts, Estimate, Finding, Policy, Report, Requests, Statement};
-use girih::{Device, Options, Program, Simulated};
+use girih::{Device, KernelIr, Options, Program, Simulated};
 use serde_json::{Value, json};
 
 use super::model::{self, Given};
-use super::run;
+use super::{by_hand, run};
 use crate::cli::SimArgs;
 use crate::failure::Failure;
 use crate::render::Source;
 use crate::{columns, source};
 
-mod by_hand;
 mod page;
 
 /// What was seen of a kernel in one run, with the line of its CUDA for each row and for each finding.
@@ -54,25 +53,14 @@ pub fn run(args: &SimArgs) -> Result<(), Failure> {
     let count = args.schedules.unwrap_or(if args.seed.is_some() { 1 } else { all });
     let schedules = first..first.saturating_add(count);
 
-    let by_hand = match (&given, &args.kernel.file) {
-        (None, Some(file)) if by_hand::is_one(file) => Some(by_hand::read(file)?),
-        _ => None,
-    };
-    let program = match (&given, &by_hand) {
-        (None, None) => Some(source::program(source::file(&args.kernel)?)?),
-        _ => None,
-    };
-
-    let once = |seed: u64, knobs: &[(String, i64)]| match (&given, &program, &by_hand) {
-        (Some(given), _, _) => of_model(args, given, seed, knobs),
-        (None, Some((source, program)), _) => of_program(args, source, program, seed, knobs),
-        (None, None, Some(by_hand)) => {
-            let (options, gathered) = options(args, seed, knobs)?;
-            let ended = by_hand.run(args, &options)?;
-            Ok(outcome(&gathered, ended, &by_hand.source))
+    let subject = match (given, &args.kernel.file) {
+        (Some(given), _) => Subject::Model(given),
+        (None, Some(file)) if by_hand::is_one(file) => {
+            by_hand::read(file).map(|(s, k)| Subject::ByHand(s, Box::new(k)))?
         }
-        (None, None, None) => Err(Failure::usage("name a file")),
+        (None, _) => source::program(source::file(&args.kernel)?).map(|(s, p)| Subject::Program(s, p))?,
     };
+    let once = |seed: u64, knobs: &[(String, i64)]| subject.simulate(args, seed, knobs);
     let (mut told, mut failed, mut over) = (Told::default(), false, vec![]);
     let mut as_json = vec![];
     for seed in schedules {
@@ -166,25 +154,35 @@ fn outcome(gathered: &Mutex<Vec<Seen>>, ended: girih::Result<()>, source: &Sourc
     Outcome { seen, error: ended.err().map(Failure::within(source)) }
 }
 
-fn of_program(
-    args: &SimArgs,
-    source: &Source,
-    program: &Program,
-    seed: u64,
-    knobs: &[(String, i64)],
-) -> Result<Outcome, Failure> {
-    let (options, gathered) = options(args, seed, knobs)?;
-    let kernel = source::choose(source, program, args.kernel.entry.as_deref())?.with_options(options);
-    let (grid, mut arguments) = run::launch(source, &kernel, &args.launch)?;
-    let ended = kernel.launch(grid, &mut arguments.views()).map(drop);
-    Ok(outcome(&gathered, ended, source))
+/// What is simulated.
+enum Subject {
+    Model(Given),
+    Program(Source, Program),
+    ByHand(Source, Box<KernelIr>),
 }
 
-fn of_model(args: &SimArgs, given: &Given, seed: u64, knobs: &[(String, i64)]) -> Result<Outcome, Failure> {
-    let (options, gathered) = options(args, seed, knobs)?;
-    let (model, arguments) = model::run::opened(given, &args.kernel, &args.launch, options)?;
-    let ended = model.prepare(&arguments.arrays(), &arguments.extents()).and_then(|mut prepared| prepared.run());
-    Ok(outcome(&gathered, ended, &given.source()))
+impl Subject {
+    /// A run under one schedule.
+    fn simulate(&self, args: &SimArgs, seed: u64, knobs: &[(String, i64)]) -> Result<Outcome, Failure> {
+        let (options, gathered) = options(args, seed, knobs)?;
+        match self {
+            Subject::Model(given) => {
+                let (model, arguments) = model::run::opened(given, &args.kernel, &args.launch, options)?;
+                let prepared = model.prepare(&arguments.arrays(), &arguments.extents());
+                Ok(outcome(&gathered, prepared.and_then(|mut prepared| prepared.run()), &given.source()))
+            }
+            Subject::Program(source, program) => {
+                let kernel = source::choose(source, program, args.kernel.entry.as_deref())?.with_options(options);
+                let (grid, mut arguments) = run::launch(source, &kernel, &args.launch)?;
+                Ok(outcome(&gathered, kernel.launch(grid, &mut arguments.views()).map(drop), source))
+            }
+            Subject::ByHand(source, kernel) => {
+                let kernel = KernelIr::clone(kernel).with_options(options);
+                let (grid, mut arguments) = by_hand::launch(source, &kernel, &args.launch)?;
+                Ok(outcome(&gathered, kernel.simulate(grid, &mut arguments.views()), source))
+            }
+        }
+    }
 }
 
 /// What has been told: the findings by kernel, kind and statements.

@@ -14,9 +14,15 @@ use rustc_hash::FxHashMap;
 
 /// The kernel that a text holds; the diagnostic says what the line that fails should have been.
 pub fn parse(text: &str) -> Result<Kernel, Diagnostic> {
-    let mut p = Parser { k: Kernel::default(), names: FxHashMap::default(), lines: lines(text), at: 0 };
+    parse_located(text).map(|(kernel, _)| kernel)
+}
+
+/// The kernel, and where each of its statements stands, in the order of the text; those inside others count too.
+pub fn parse_located(text: &str) -> Result<(Kernel, Vec<Span>), Diagnostic> {
+    let names = FxHashMap::default();
+    let mut p = Parser { k: Kernel::default(), names, lines: lines(text), at: 0, statements: vec![] };
     match p.kernel() {
-        Ok(()) => Ok(p.k),
+        Ok(()) => Ok((p.k, p.statements)),
         Err(message) => {
             let line = p.lines.get(p.at.saturating_sub(1)).or(p.lines.last());
             let span = line.map_or(Span::default(), |l| l.span);
@@ -42,7 +48,8 @@ fn lines(text: &str) -> Vec<Line<'_>> {
     for line in text.split_inclusive('\n') {
         let tokens = tokens(line.trim());
         if !tokens.is_empty() {
-            out.push(Line { tokens, span: Span::new(start, start + line.trim_end().len()) });
+            let from = start + line.len() - line.trim_start().len();
+            out.push(Line { tokens, span: Span::new(from, start + line.trim_end().len()) });
         }
         start += line.len();
     }
@@ -110,6 +117,8 @@ struct Parser<'a> {
     names: FxHashMap<&'a str, Name>,
     lines: Vec<Line<'a>>,
     at: usize,
+    /// Where the statements read so far stand.
+    statements: Vec<Span>,
 }
 
 /// The tokens of a line that are left.
@@ -535,6 +544,7 @@ impl<'a> Parser<'a> {
                 }
                 return Ok((out, is_else));
             }
+            self.statements.push(self.lines[self.at - 1].span);
             let stmt = self.stmt(&mut c, depth)?;
             c.end()?;
             out.push(stmt);

@@ -17,6 +17,7 @@
 
 use super::ir::*;
 use super::print::print_numbered;
+use super::verify::Problem;
 use crate::base::id::Id;
 use crate::index::{Cmp, Cond};
 
@@ -40,7 +41,7 @@ pub fn levels(kernel: &Kernel) -> Vec<Level> {
 }
 
 /// Barriers, warp barriers and shuffles that not all who wait there reach together.
-pub(super) fn problems(kernel: &Kernel) -> Vec<String> {
+pub(super) fn problems(kernel: &Kernel) -> Vec<Problem> {
     let walk = analyse(kernel);
     if walk.divergent.is_empty() {
         return vec![];
@@ -62,10 +63,11 @@ pub(super) fn problems(kernel: &Kernel) -> Vec<String> {
             }
             _ => ("lanes of the warp", "the lane"),
         };
-        format!(
-            "`{shown}` on line {line} is not reached by all {all} together: whether and how often it runs depends on \
+        let message = format!(
+            "`{shown}` is not reached by all {all} together: whether and how often it runs depends on \
              {decides}; move it out of that branch or loop, or behind the place where some return"
-        )
+        );
+        Problem { statement: Some(*statement), message }
     };
     walk.divergent.iter().map(say).collect()
 }

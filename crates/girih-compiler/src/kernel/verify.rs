@@ -1,6 +1,7 @@
 //! What must hold of kernel IR: every error, each with the statement it is in.
 
 use super::ir::*;
+use super::print::print_numbered;
 use super::uniform;
 use crate::index::Poly;
 use crate::index::facts::MOST_THREADS;
@@ -8,13 +9,40 @@ use crate::loops::panels;
 use crate::num::printf::conversions;
 use crate::num::{DType, ScalarOp};
 
-/// The broken invariants of a kernel, in program order; none for what `legalise` makes.
+/// A broken invariant of a kernel.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Problem {
+    /// The statement's number in the order of the text, from 0; those inside others count too. `None` where it is in none.
+    pub statement: Option<usize>,
+    pub message: String,
+}
+
+/// The broken invariants of a kernel as sentences with their lines, as it prints; none for what `legalise` makes.
 pub fn verify(kernel: &Kernel) -> Vec<String> {
+    let problems = problems(kernel);
+    if problems.iter().all(|p| p.statement.is_none()) {
+        return problems.into_iter().map(|p| p.message).collect();
+    }
+    let (text, starts) = print_numbered(kernel);
+    let lines: Vec<&str> = text.lines().collect();
+    let say = |Problem { statement, message }: Problem| {
+        let number = statement.and_then(|n| starts.get(n).copied());
+        let Some(number) = number else { return message };
+        let shown = lines.get((number as usize).wrapping_sub(1)).map_or("", |l| l.trim());
+        format!("{message}: line {number}, `{shown}`")
+    };
+    problems.into_iter().map(say).collect()
+}
+
+/// The broken invariants of a kernel, in program order.
+pub fn problems(kernel: &Kernel) -> Vec<Problem> {
     let mut v = Verifier {
         k: kernel,
         live: vec![false; kernel.vals.len()],
         axes: vec![false; kernel.axes.len()],
         errors: vec![],
+        located: vec![],
+        next: 0,
     };
     let mut names: Vec<&str> = kernel.vals.values().map(|v| v.name.as_str()).collect();
     names.extend(kernel.axes.values().map(|a| a.name.as_str()));
@@ -32,11 +60,13 @@ pub fn verify(kernel: &Kernel) -> Vec<String> {
         v.errors.push("the grid does not follow from the parameters".to_string());
     }
     kernel.tensors.values().for_each(|t| v.tensor(t));
+    v.locate(None);
     v.block(&kernel.body, false);
-    if v.errors.is_empty() && kernel.threads > 1 {
-        v.errors = uniform::problems(kernel);
+    v.located.sort_by_key(|p| p.statement);
+    if v.located.is_empty() && kernel.threads > 1 {
+        v.located = uniform::problems(kernel);
     }
-    v.errors
+    v.located
 }
 
 /// Shared slots start at multiples of this many bytes, so that every access of 16 bytes is aligned where its element is.
@@ -58,7 +88,11 @@ struct Verifier<'a> {
     k: &'a Kernel,
     live: Vec<bool>,
     axes: Vec<bool>,
+    /// What is wrong with the statement at hand.
     errors: Vec<String>,
+    located: Vec<Problem>,
+    /// The next statement's number.
+    next: usize,
 }
 
 impl Verifier<'_> {
@@ -417,20 +451,20 @@ impl Verifier<'_> {
         }
     }
 
+    /// What was found belongs to a statement, or to what stands before the first.
+    fn locate(&mut self, statement: Option<usize>) {
+        self.located.extend(self.errors.drain(..).map(|message| Problem { statement, message }));
+    }
+
     fn block(&mut self, body: &[Stmt], in_loop: bool) {
         let (live, axes) = (self.live.clone(), self.axes.clone());
         for stmt in body {
-            let before = self.errors.len();
+            let number = self.next;
+            self.next += 1;
+            let around = std::mem::take(&mut self.errors);
             self.stmt(stmt, in_loop);
-            if self.errors.len() > before {
-                let text = format!("{stmt:?}");
-                let short: String = text.chars().take(80).collect();
-                for e in &mut self.errors[before..] {
-                    if !e.contains(" in ") {
-                        e.push_str(&format!(" in {short}"));
-                    }
-                }
-            }
+            self.locate(Some(number));
+            self.errors = around;
         }
         // Names go out of scope; what is defined stays defined once.
         self.live = live;

@@ -15,13 +15,12 @@ use girih_compiler::base::host::{Host, Waiting};
 use girih_compiler::base::launch::{Launch, Trap};
 use girih_compiler::base::memory::Memory;
 use girih_compiler::emit::{self, cuda::Unit};
-use girih_compiler::kernel::{ir, sim};
+use girih_compiler::kernel::sim;
 use girih_compiler::pipeline::{self, Lowered};
 
 use crate::compile::progress::{self, Working};
 use crate::error::Error;
 use crate::launch::host;
-use crate::memory::args::{self, Arg, Param};
 use crate::options::Options;
 use crate::system::signals::{self, Launching};
 
@@ -86,26 +85,17 @@ pub(crate) fn kernel(
     report.stopped.map_or(Ok(()), |(trap, _)| Err(trap))
 }
 
-/// Runs a kernel that somebody wrote as Kernel IR on arrays of the host.
-///
-/// # Errors
-/// Arguments that do not fit the kernel; what ends the run, and without a watcher what the simulator finds.
-pub fn by_hand(
-    kernel: ir::Kernel,
-    params: &[Param],
-    grid: [u32; 3],
-    args: &mut [Arg<'_>],
+/// Runs one kernel that belongs to no program.
+pub(crate) fn alone(
+    lowered: &Lowered,
+    launch: &Launch,
+    memory: &mut dyn Memory,
     options: &Options,
 ) -> crate::Result<()> {
-    let bound = args::bind(kernel.name.as_str(), params, args)?;
-    let mut memory = bound.memory(params);
-    let mut launch = Launch::new(grid, bound.slots.clone());
-    launch.only_block = options.block;
-    let lowered = Lowered { kernel, loops: Default::default(), tile: Default::default() };
     let _cooperative = signals::Cooperative::enter();
     let one = Launching::begin()?;
     let mut host = Printing { options };
-    let ended = self::kernel(&lowered, &launch, &mut memory, &mut host, options);
+    let ended = kernel(lowered, launch, memory, &mut host, options);
     drop(one);
     ended.map_err(|trap| if signals::interrupted() { Error::Interrupted } else { Error::Trap(Box::new(trap)) })
 }

@@ -1,0 +1,38 @@
+//! Kernel IR by hand: a file that ends in `.kir` or `.kernel`.
+
+use std::path::Path;
+
+use girih::{Error, KernelIr};
+
+use crate::cli::LaunchArgs;
+use crate::commands::run::arguments::Arguments;
+use crate::failure::Failure;
+use crate::render::Source;
+use crate::source;
+
+/// Whether a file holds Kernel IR.
+pub fn is_one(file: &Path) -> bool {
+    matches!(file.extension().and_then(|e| e.to_str()), Some("kir" | "kernel"))
+}
+
+/// Reads and verifies the kernel of a file.
+pub fn read(file: &Path) -> Result<(Source, KernelIr), Failure> {
+    let source = source::read(file)?;
+    let kernel = load(&source).map_err(Failure::within(&source))?;
+    Ok((source, kernel))
+}
+
+/// The kernel of what was read.
+pub fn load(source: &Source) -> girih::Result<KernelIr> {
+    match source.bytecode {
+        Some(_) => Err(Error::argument("it holds tile bytecode, and its name ends as that of Kernel IR does")),
+        None => KernelIr::from_text(&source.text),
+    }
+}
+
+/// The grid and the arguments that the flags and the file's comment say.
+pub fn launch(source: &Source, kernel: &KernelIr, flags: &LaunchArgs) -> Result<([u32; 3], Arguments), Failure> {
+    let comment = source::launch_comment(source, Some(kernel.name()))?.unwrap_or_default();
+    let grid = flags.grid.or(comment.grid).unwrap_or([1, 1, 1]);
+    Ok((grid, Arguments::resolve(source, kernel.params(), &flags.args, comment.args)?))
+}
