@@ -19,6 +19,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
 
 EPS = float(np.finfo(np.float32).eps)
 F, I = TensorProto.FLOAT, TensorProto.INT64
@@ -288,6 +289,82 @@ def preprocessing():
     return model, runs, 4
 
 
+def shaped():
+    """What holds for some shapes alone: halves that meet again, a dimension that is 1, a shape and a length that are given."""
+    net = Net(5)
+    half = net.op("AveragePool", "x", kernel_shape=[2, 2], strides=[2, 2])
+    scales = net.const(np.array([1, 1, 2, 2], np.float32))
+    again = net.op("Resize", half, "", scales, mode="nearest")
+    steps = net.op("Reshape", net.op("Add", "x", again), "to")
+    y, last = net.op("LSTM", steps, net.weight(1, 20, 12), net.weight(1, 20, 5), outputs=2, hidden_size=5)
+    net.op("Squeeze", y, net.ints(1), name="y")
+    net.op("Add", net.op("Squeeze", last, net.ints(0)), net.op("Squeeze", "bias", net.ints(0)), name="last")
+    inputs = [("x", F, ["batch", 3, "height", 4]), ("to", I, ["rank"]), ("bias", F, ["one", 5])]
+    outputs = [("y", F, ["steps", "batch", 5]), ("last", F, ["batch", 5])]
+    model = net.model("shaped", inputs, outputs)
+    runs = []
+    for n, h in ((1, 4), (2, 6)):
+        x, bias = net.rng.standard_normal((n, 3, h, 4)), net.rng.standard_normal((1, 5))
+        runs.append({"x": x.astype(np.float32), "to": np.array([h, n, 12]), "bias": bias.astype(np.float32)})
+    return model, runs, 12
+
+
+class DynamicQuantizeLSTM(OpRun):
+    """The operator of ONNX Runtime, plainly: every product is of integers that its left operand is rounded to first."""
+
+    op_domain = "com.microsoft"
+
+    @staticmethod
+    def product(x, w, scale, point):
+        low, high = min(x.min(), 0), max(x.max(), 0)
+        by = (high - low) / x.dtype.type(255) if high > low else x.dtype.type(1)
+        zero = np.clip(np.rint(-low / by), 0, 255)
+        q = np.clip(np.rint(x / by) + zero, 0, 255)
+        return ((q - zero) @ (w.astype(np.int64) - point.astype(np.int64))) * (by * scale)
+
+    def _run(self, x, w, r, b, _lens, _h, _c, _p, w_scale, w_point, r_scale, r_point, **attributes):
+        sigmoid = lambda v: 1 / (1 + np.exp(-v))
+        (steps, batch, _), hidden = x.shape, attributes["hidden_size"]
+        ys, hs, cs = [], [], []
+        for d in range(len(w)):
+            given = self.product(x[::-1] if d else x, w[d], w_scale[d], w_point[d])
+            h = c = np.zeros((batch, hidden), x.dtype)
+            y = []
+            for t in range(steps):
+                g = given[t] + self.product(h, r[d], r_scale[d], r_point[d]) + b[d, : 4 * hidden] + b[d, 4 * hidden :]
+                i, o, f, new = np.split(g, 4, axis=1)
+                c = sigmoid(f) * c + sigmoid(i) * np.tanh(new)
+                h = sigmoid(o) * np.tanh(c)
+                y.append(h)
+            ys.append(np.stack(y[::-1] if d else y))
+            hs.append(h)
+            cs.append(c)
+        return np.stack(ys, 1).astype(x.dtype), np.stack(hs).astype(x.dtype), np.stack(cs).astype(x.dtype)
+
+
+def quantised():
+    """An LSTM in both directions as ONNX Runtime's quantiser writes it, with one scale and with one for each column."""
+    net = Net(6)
+    size, hidden = 10, 6
+    eight = lambda *shape: net.const(net.rng.integers(-127, 128, shape).astype(np.int8))
+    scale = lambda *shape: net.const(net.rng.uniform(0.002, 0.01, shape).astype(np.float32))
+    point = lambda *shape: net.const(net.rng.integers(-9, 10, shape).astype(np.int8))
+    x = "x"
+    for number, columns in enumerate(((), (4 * hidden,))):
+        quantities = [scale(2, *columns), point(2, *columns), scale(2, *columns), point(2, *columns)]
+        operands = [x, eight(2, size, 4 * hidden), eight(2, hidden, 4 * hidden), net.weight(2, 8 * hidden)]
+        y, h, c = net.op(
+            "DynamicQuantizeLSTM", *operands, "", "", "", "", *quantities, outputs=3, domain="com.microsoft",
+            hidden_size=hidden, direction="bidirectional", name=None if number == 0 else ["y", "h", "c"],
+        )  # fmt: skip
+        size = 2 * hidden
+        x = net.op("Reshape", net.op("Transpose", y, perm=[0, 2, 1, 3]), net.ints(0, 0, -1)) if number == 0 else y
+    outputs = [("y", F, [5, 2, "batch", hidden]), ("h", F, [2, "batch", hidden]), ("c", F, [2, "batch", hidden])]
+    model = net.model("quantised", [("x", F, [5, "batch", 10])], outputs, extra=[("com.microsoft", 1)])
+    runs = [{"x": net.rng.standard_normal((5, n, 10)).astype(np.float32)} for n in (1, 3)]
+    return model, runs, 12
+
+
 MODELS = {
     "resnet": resnet,
     "mlp": mlp,
@@ -295,6 +372,8 @@ MODELS = {
     "llama": lambda: llama(False),
     "llama, opset 23": lambda: llama(True),
     "preprocessing": preprocessing,
+    "shaped": shaped,
+    "quantised": quantised,
 }
 
 
@@ -374,8 +453,8 @@ def main():
             else:
                 onnx.save(plain, path)
             classical = any(o.domain == "ai.onnx.ml" for o in model.opset_import)
-            single = ReferenceEvaluator(model)
-            double = single if classical else ReferenceEvaluator(in_double(model))
+            single = ReferenceEvaluator(model, new_ops=[DynamicQuantizeLSTM])
+            double = single if classical else ReferenceEvaluator(in_double(model), new_ops=[DynamicQuantizeLSTM])
             for number, run in enumerate(runs):
                 wide = {n: a.astype(np.float64) if a.dtype == np.float32 and not classical else a for n, a in run.items()}
                 want, near = double.run(None, wide), single.run(None, run)

@@ -92,6 +92,11 @@ def run_girih(girih, path, feed, outputs, folder):
     return arrays, report["median_s"], usage.ru_maxrss / 1024
 
 
+def array(result):
+    """Scores by label, as ZipMap gives them, with a column for each label."""
+    return np.array([list(row.values()) for row in result]) if isinstance(result, list) else result
+
+
 def error(mine, theirs):
     if mine.shape != theirs.shape:
         return float("inf")
@@ -119,7 +124,7 @@ def measure(girih, path, label):
     row = dict(sizes=0, loads=0, same=0, error=0.0, ratio=[], memory=0.0, why="")
     for feed in feeds(session, label):
         row["sizes"] += 1
-        theirs = session.run(outputs, feed)
+        theirs = [array(result) for result in session.run(outputs, feed)]
         with tempfile.TemporaryDirectory() as folder:
             result = run_girih(girih, path, feed, outputs, Path(folder))
         if isinstance(result, str):

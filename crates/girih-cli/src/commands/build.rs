@@ -91,7 +91,7 @@ fn of_model(
     if let Some((symbol, _)) = arguments.symbols.first() {
         return Err(Failure::usage(format!("--arg {symbol}: extents are arguments of the library's functions")));
     }
-    let model = given.open(&arguments).map_err(&within)?.with_options(options).with_seed(args.seed);
+    let model = given.open(&mut arguments, options).map_err(&within)?.with_seed(args.seed);
     arguments.fit(&model).map_err(&within)?;
     build::of_model(&model, name, cpu, &arguments.arrays()).map_err(&within)
 }

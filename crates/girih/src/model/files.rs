@@ -24,7 +24,7 @@ impl AsRef<[u8]> for Shared {
 }
 
 /// The mapped files of a model.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Files {
     maps: Vec<Arc<Mmap>>,
 }

@@ -101,9 +101,17 @@ pub fn output_ports(graph: &Graph) -> Vec<Port> {
 /// The position of the input of that name.
 pub fn position(graph: &Graph, name: &str) -> Result<usize> {
     let names = || graph.inputs.iter().filter_map(|i| value(graph, i)).map(|v| v.name.as_str());
-    names()
-        .position(|n| n == name)
-        .ok_or_else(|| refuse(format!("the model has no input `{name}`"), suggestion("inputs", name, names())))
+    names().position(|n| n == name).ok_or_else(|| no_input(name, names()))
+}
+
+/// The refusal of a name that no input has.
+pub fn no_input<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Error {
+    refuse(format!("the model has no input `{name}`"), suggestion("inputs", name, names))
+}
+
+/// The refusal of a name that no extent has.
+pub fn no_extent<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Error {
+    refuse(format!("the model has no extent `{name}`"), suggestion("symbolic extents", name, names))
 }
 
 /// The element type and the rank of what is given for the input at a position.
@@ -131,8 +139,7 @@ pub fn named_symbols(graph: &Graph, named: &[(&str, i64)]) -> Result<Vec<Option<
     let names = || graph.symbols.values().map(|s| s.name.as_str());
     for (name, n) in named {
         let Some(slot) = names().position(|s| s == *name).and_then(|at| known.get_mut(at)) else {
-            let message = format!("the model has no extent `{name}`");
-            return Err(refuse(message, suggestion("symbolic extents", name, names())));
+            return Err(no_extent(name, names()));
         };
         *slot = Some(*n);
     }

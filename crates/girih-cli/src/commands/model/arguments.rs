@@ -71,6 +71,12 @@ impl Arguments {
         Ok(())
     }
 
+    /// Leaves those that the model takes.
+    pub fn keep(&mut self, model: &girih::model::Model) {
+        let ports = model.inputs();
+        self.tensors.retain(|(name, _)| ports.iter().any(|p| p.name == *name));
+    }
+
     pub fn arrays(&self) -> Vec<(&str, &Tensor)> {
         self.tensors.iter().map(|(n, t)| (n.as_str(), t)).collect()
     }

@@ -7,7 +7,8 @@ mod verify;
 
 use std::path::{Path, PathBuf};
 
-use girih::model::{Model, Verified};
+use girih::Options;
+use girih::model::{Model, OnnxModel, Verified};
 use girih_compiler::base::{Code, Diagnostic};
 
 use crate::cli::KernelArgs;
@@ -36,6 +37,10 @@ pub fn is_model(path: &Path) -> bool {
     ["onnx", "json"].contains(&ending.as_str())
 }
 
+fn is_onnx(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e.eq_ignore_ascii_case("onnx"))
+}
+
 impl Given {
     /// What messages point into.
     pub fn source(&self) -> Source {
@@ -55,12 +60,26 @@ impl Given {
         Ok(true)
     }
 
-    /// Reads the model. What a one-liner takes has the types of its arguments.
-    pub fn open(&self, arguments: &Arguments) -> girih::Result<Model> {
-        match self {
-            Given::File(path) => Model::from_file(path),
-            Given::Expression(text) => Model::from_expression(text, &arguments.types()),
+    /// Reads the model. What a one-liner takes has the types of its arguments; an ONNX file that cannot be compiled for all
+    /// shapes is compiled for theirs, and then only those are left that it takes.
+    pub fn open(&self, arguments: &mut Arguments, options: Options) -> girih::Result<Model> {
+        let path = match self {
+            Given::Expression(text) => {
+                return Ok(Model::from_expression(text, &arguments.types())?.with_options(options));
+            }
+            Given::File(path) if !is_onnx(path) => return Ok(Model::from_file(path)?.with_options(options)),
+            Given::File(path) => path,
+        };
+        let extents = std::mem::take(&mut arguments.symbols);
+        let dims: Vec<(&str, i64)> = extents.iter().map(|(n, v)| (n.as_str(), *v)).collect();
+        let open = OnnxModel::from_file(path)?.with_options(options).with_dims(&dims)?;
+        let (model, special) = open.into_fitting(&arguments.arrays())?;
+        if let Some(why) = special {
+            let why = why.first().map_or(String::new(), |d| format!(": {}", d.message));
+            say!("note: compiled for these shapes alone{why}");
+            arguments.keep(&model);
         }
+        Ok(model)
     }
 }
 
@@ -83,7 +102,7 @@ pub fn verified(done: &Verified) -> String {
 pub fn check(path: &Path, json: bool) -> Result<bool, Failure> {
     let given = Given::File(path.to_path_buf());
     let source = given.source();
-    let outcome = given.open(&Arguments::default()).and_then(|model| model.check());
+    let outcome = given.open(&mut Arguments::default(), Options::default()).and_then(|model| model.check());
     let diagnostics = match outcome {
         Ok(()) => return Ok(true),
         Err(girih::Error::Program(diagnostics)) => diagnostics,

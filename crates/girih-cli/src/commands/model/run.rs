@@ -143,7 +143,7 @@ pub fn opened(
 ) -> Result<(Model, Arguments), Failure> {
     refuse_flags(&[("--entry", kernel.entry.is_some()), ("--grid", launch.grid.is_some())])?;
     let mut arguments = Arguments::resolve(&launch.args)?;
-    let model = given.open(&arguments).map_err(Failure::within(&given.source()))?.with_options(options);
+    let model = given.open(&mut arguments, options).map_err(Failure::within(&given.source()))?;
     arguments.fit(&model)?;
     Ok((model, arguments))
 }

@@ -105,6 +105,11 @@ pub(super) fn run(model: &Model, options: &Options) -> Result<Graph, Vec<Diagnos
     importer.finish()
 }
 
+/// What a graph calls a named dimension, as far as that name is free.
+pub fn symbol_of(dimension: &str) -> String {
+    name_of(dimension, "dim")
+}
+
 /// A name that printed graphs can hold: letters, digits and underscores, not starting with a digit.
 fn name_of(text: &str, default: &str) -> String {
     let mut out: String = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
@@ -115,6 +120,17 @@ fn name_of(text: &str, default: &str) -> String {
         out.insert(0, '_');
     }
     out
+}
+
+/// The extent of a dimension, where the file says it. Some exporters write -1 for one that is not known.
+pub(super) fn extent(dim: &Dim) -> Option<u64> {
+    dim.value.and_then(|n| u64::try_from(n).ok())
+}
+
+/// What the extent of dimension `d` of an input is called. Some exporters write `?` for each that is not known.
+pub(super) fn dim_key(input: &str, d: usize, dim: &Dim) -> String {
+    let named = dim.param.chars().any(|c| c.is_alphanumeric() || c == '_');
+    if named { dim.param.clone() } else { format!("{input}_d{d}") }
 }
 
 impl<'m> Importer<'m> {
@@ -172,6 +188,7 @@ impl<'m> Importer<'m> {
         self.scopes.push(Scope { closed: true, ..Scope::default() });
         let origin = self.graph.add_origin("", "", None);
         self.initializers(graph, origin);
+        graph.inputs.iter().for_each(|input| self.fix(input));
         for input in &graph.inputs {
             // Before version 4 of the format, initializers were inputs too; since then, inputs with a default are.
             if self.lookup(&input.name).is_none() {
@@ -238,6 +255,37 @@ impl<'m> Importer<'m> {
         Slot::Is(Builder::new(&mut self.graph, origin).constant_of(constant))
     }
 
+    /// Gives the named dimensions of an input the extents of its shape, where that is known.
+    fn fix(&mut self, info: &'m ValueInfo) {
+        let declared = info.kind.as_ref().and_then(|k| k.tensor.as_ref()).and_then(|t| t.shape.as_ref());
+        let (Some(shape), Some(declared)) = (self.options.shapes.get(&info.name), declared) else { return };
+        let wrong = |importer: &mut Self, message: String| {
+            let given: Vec<String> = shape.iter().map(u64::to_string).collect();
+            let message = format!("input `{}` has shape [{}], {message}", info.name, given.join(", "));
+            importer.error(Code::ModelInput, message);
+        };
+        if shape.len() != declared.dims.len() {
+            return wrong(self, format!("but the model declares {} axes", declared.dims.len()));
+        }
+        for (d, (dim, given)) in declared.dims.iter().zip(shape).enumerate() {
+            let Some(extent) = i64::try_from(*given).ok().filter(|n| *n <= MAX_EXTENT) else {
+                return wrong(self, format!("whose axis {d} is too long"));
+            };
+            let wanted = match dim.value.filter(|n| *n >= 0) {
+                Some(n) => Some((Ix::Const(n), "it".to_string())),
+                None => {
+                    let key = dim_key(&info.name, d, dim);
+                    let before = self.symbols.insert(key.clone(), Ix::Const(extent));
+                    before.map(|b| (b, format!("`{key}`")))
+                }
+            };
+            if let Some((wanted, name)) = wanted.filter(|(w, _)| *w != Ix::Const(extent)) {
+                let wanted = wanted.as_const().map_or("another".to_string(), |n| n.to_string());
+                return wrong(self, format!("but along axis {d} {name} is {wanted}"));
+            }
+        }
+    }
+
     fn input(&mut self, info: &'m ValueInfo, origin: OriginId) {
         let name = &info.name;
         let slot = match self.input_type(info) {
@@ -296,8 +344,9 @@ impl<'m> Importer<'m> {
         };
         let Some(shape) = &tensor.shape else {
             // A known input has the shape of its value.
-            if let Some(known) = self.options.known.get(&info.name) {
-                return Some((elem, known.shape.iter().map(|d| Ix::Const(*d as i64)).collect()));
+            let known = self.options.known.get(&info.name).map(|c| &c.shape);
+            if let Some(shape) = known.or(self.options.shapes.get(&info.name)) {
+                return Some((elem, shape.iter().map(|d| Ix::Const(*d as i64)).collect()));
             }
             self.unsupported("inputs of unknown rank", input);
             return None;
@@ -317,11 +366,12 @@ impl<'m> Importer<'m> {
             Some(n) if n >= 0 => return Some(Ix::Const(n)),
             _ => {}
         }
-        let key = if dim.param.is_empty() { format!("{input}_d{d}") } else { dim.param.clone() };
+        let key = dim_key(input, d, dim);
         if let Some(ix) = self.symbols.get(&key) {
             return Some(ix.clone());
         }
-        let (lo, hi) = match self.options.dims.get(&key) {
+        let range = self.options.dims.get(&key).or_else(|| self.options.dims.get(&symbol_of(&key)));
+        let (lo, hi) = match range {
             Some(&(lo, hi)) => (lo.clamp(0, MAX_EXTENT), hi),
             None if key.starts_with("past") => (0, None),
             None => (1, None),
@@ -332,7 +382,7 @@ impl<'m> Importer<'m> {
     }
 
     fn symbol(&mut self, text: &str, lo: i64, hi: Option<i64>) -> Ix {
-        let mut name = name_of(text, "dim");
+        let mut name = symbol_of(text);
         let axis = name.len() > 1 && name.starts_with(['i', 'b', 'g']) && name[1..].bytes().all(|b| b.is_ascii_digit());
         if axis || matches!(name.as_str(), "in" | "min" | "max" | "and") {
             name.push('_');
@@ -343,30 +393,14 @@ impl<'m> Importer<'m> {
         self.graph.add_symbol(&name, lo, hi).ix()
     }
 
-    /// What the file states of a value must not contradict what follows from its operands.
+    /// What the file states of a value's elements must not contradict what follows from its operands. Of shapes it does:
+    /// tools that change a model leave those of before, and no runtime believes them.
     fn compare(&mut self, info: &ValueInfo, arg: Arg) {
         let Some(stated) = info.kind.as_ref().and_then(|k| k.tensor.as_ref()) else { return };
-        let b = Builder::new(&mut self.graph, OriginId(0));
-        let (elem, shape) = (b.elem(arg), b.shape(arg));
-        let inferred = format!("{elem} {}", b.shape_text(&shape));
-        let wrong_elem = stated.elem != 0 && dtype::elem(stated.elem) != Ok(elem);
-        let wrong_shape = stated.shape.as_ref().is_some_and(|s| {
-            let differs = |(d, ix): (&Dim, &Ix)| match (d.value, ix.as_const()) {
-                (Some(a), Some(b)) => a >= 0 && a != b,
-                _ => false,
-            };
-            s.dims.len() != shape.len() || s.dims.iter().zip(&shape).any(differs)
-        });
-        if wrong_elem || wrong_shape {
-            let dim = |d: &Dim| match d.value {
-                Some(n) => n.to_string(),
-                None if d.param.is_empty() => "?".into(),
-                None => d.param.clone(),
-            };
-            let dims = stated.shape.as_ref().map(|s| s.dims.iter().map(dim).collect::<Vec<_>>().join(", "));
-            let elem = dtype::elem(stated.elem).map_or_else(|name| name, |e| e.to_string());
-            let stated = format!("{elem} [{}]", dims.unwrap_or_else(|| "..".into()));
-            let message = format!("the model says that `{}` is {stated}, but it is {inferred}", info.name);
+        let elem = Builder::new(&mut self.graph, OriginId(0)).elem(arg);
+        if stated.elem != 0 && dtype::elem(stated.elem) != Ok(elem) {
+            let stated = dtype::elem(stated.elem).map_or_else(|name| name, |e| e.to_string());
+            let message = format!("the model says that `{}` holds {stated}, but it holds {elem}", info.name);
             self.error(Code::ModelShape, message);
         }
     }

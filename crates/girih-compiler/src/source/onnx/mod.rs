@@ -11,13 +11,14 @@
 //! ```
 //!
 //! * A dimension with a name is a symbol: the same name, the same symbol. One without a name gets a symbol of its own.
-//! * The types of results come from the decompositions; types that the file states are compared with them.
+//! * The types of results come from the decompositions; element types that the file states are compared with them.
 //! * Functions of the model are inlined, an `If` whose condition the shapes determine becomes the branch taken, loops with
 //!   a known number of rounds are unrolled, and short operations on constants are computed.
 //! * Operations, versions and types that are not supported are collected and reported together.
 
 mod attributes;
 mod control;
+mod declared;
 mod fold;
 mod importer;
 mod loops;
@@ -34,6 +35,9 @@ use bytes::Bytes;
 use crate::base::{Code, Diagnostic};
 use crate::graph::{Constant, Graph};
 
+pub use declared::{Declared, Dimension};
+pub use importer::symbol_of;
+
 /// The newest version of the main set of operators that is read.
 pub const NEWEST_OPSET: i64 = 28;
 /// The oldest one. Upsample before 9, Resize before 11 and Scan before 9 are refused.
@@ -48,6 +52,9 @@ pub struct Options {
     /// Least and greatest value of named dimensions; a range of one value fixes the dimension. Others range from 1, or
     /// from 0 where the name starts with `past`: the key-value cache before the first token.
     pub dims: BTreeMap<String, (i64, Option<i64>)>,
+    /// The shapes that inputs have, by name: their dimensions are numbers, and so are all others of the same names. A model
+    /// whose structure depends on its shapes can be compiled for one set of them.
+    pub shapes: BTreeMap<String, Vec<u64>>,
     /// The bytes that decompositions may list element by element; see [`crate::graph::ir::LISTED`], the default.
     pub listed: Option<u64>,
 }
@@ -57,18 +64,26 @@ pub struct Options {
 /// Errors: E0801 for what is not a model, E0802 for what is not supported (one for each operator, all of them), E0803
 /// for operands that do not fit, E0804 for weights outside the model's folder.
 pub fn import(bytes: &Bytes, options: &Options) -> Result<Graph, Vec<Diagnostic>> {
-    let model: proto::Model = wire::decode(bytes).map_err(|fault| {
+    importer::run(&decode(bytes)?, options)
+}
+
+fn decode(bytes: &Bytes) -> Result<proto::Model, Vec<Diagnostic>> {
+    wire::decode(bytes).map_err(|fault| {
         let what = fault.what;
         vec![
             Diagnostic::error(Code::BadModel, format!("the model cannot be read at byte {}: {what}", fault.at))
                 .help("the file is cut short, damaged, or not an ONNX model"),
         ]
-    })?;
-    importer::run(&model, options)
+    })
+}
+
+/// What the file says of the inputs that a run gives and of its outputs, in order.
+pub fn declared(bytes: &Bytes) -> Result<(Vec<Declared>, Vec<Declared>), Vec<Diagnostic>> {
+    Ok(decode(bytes)?.graph.as_ref().map(declared::of).unwrap_or_default())
 }
 
 /// The most elements of an argument that [`import_for`] makes a constant.
-const MOST_KNOWN: u64 = 1024;
+pub const MOST_KNOWN: u64 = 1024;
 
 /// The graph of a model for a run with these arguments (by name). Where shapes depend on the elements of inputs, as few
 /// kinds of arguments as suffice become constants: none, then lists of integers, then of floats, then anything short.

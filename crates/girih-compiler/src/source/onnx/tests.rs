@@ -148,11 +148,35 @@ fn everything_unsupported_is_listed_at_once() {
 }
 
 #[test]
-fn what_the_file_states_must_hold() {
+fn what_the_file_states_of_elements_must_hold() {
     let nodes = [node("Identity", "", &["x"], &["y"], &[])];
-    let of = |dims: &[&str]| model(&graph(&nodes, &[], &[value("x", 1, &["2", "n"])], &[value("y", 1, dims)]), 21);
-    assert_eq!(messages(&of(&["2", "7"])), Vec::<String>::new());
-    assert_eq!(messages(&of(&["3", "n"])), ["E0803 the model says that `y` is f32 [3, n], but it is f32 [2, n]"]);
+    let of =
+        |elem, dims: &[&str]| model(&graph(&nodes, &[], &[value("x", 1, &["2", "n"])], &[value("y", elem, dims)]), 21);
+    assert_eq!(messages(&of(1, &["2", "7"])), Vec::<String>::new());
+    // Tools leave shapes that were true before.
+    assert_eq!(messages(&of(1, &["3", "n", "4"])), Vec::<String>::new());
+    assert_eq!(messages(&of(7, &["2", "n"])), ["E0803 the model says that `y` holds i64, but it holds f32"]);
+}
+
+#[test]
+fn shapes_that_are_known_fix_dimensions_of_the_same_name() {
+    // `?` is no name.
+    let inputs = [value("x", 1, &["n", "?", "?"]), value("z", 1, &["n", "m"])];
+    let nodes = [node("Identity", "", &["x"], &["y"], &[]), node("Identity", "", &["z"], &["w"], &[])];
+    let file = model(&graph(&nodes, &[], &inputs, &[value("y", 1, &["a"]), value("w", 1, &["b"])]), 21);
+    let of = |shapes: &[(&str, &[u64])]| {
+        let shapes = shapes.iter().map(|(name, shape)| (name.to_string(), shape.to_vec())).collect();
+        match import(&file.clone().into(), &Options { shapes, ..Options::default() }) {
+            Ok(g) => (0..g.outputs.len()).map(|i| output_type(&g, i)).collect::<Vec<_>>().join(", "),
+            Err(errors) => errors[0].message.clone(),
+        }
+    };
+    assert_eq!(of(&[]), "f32 [n, x_d1, x_d2], f32 [n, m]");
+    assert_eq!(of(&[("x", &[2, 3, 4])]), "f32 [2, 3, 4], f32 [2, m]");
+    assert_eq!(of(&[("x", &[2, 3, 4]), ("z", &[2, 5])]), "f32 [2, 3, 4], f32 [2, 5]");
+    assert_eq!(of(&[("x", &[2, 3])]), "input `x` has shape [2, 3], but the model declares 3 axes");
+    let wrong = "input `z` has shape [3, 5], but along axis 0 `n` is 2";
+    assert_eq!(of(&[("x", &[2, 3, 4]), ("z", &[3, 5])]), wrong);
 }
 
 #[test]

@@ -71,6 +71,13 @@ pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
         run: linear,
     },
     Decomposition {
+        name: "ml_zip_map",
+        handles: &["onnx.ZipMap"],
+        doc: "Scores by label, as the array of scores: their columns are in the order of the labels.\n\n\
+              `y = zip_map(x)` --> `x`",
+        run: |_, call| Ok(vec![call.arg(0)?]),
+    },
+    Decomposition {
         name: "ml_svm_regressor",
         handles: &["onnx.SVMRegressor"],
         doc: "A sum of kernels at support vectors.\n\n`y = svm(x)` --> `y = dot coefficients, kernel(x, vectors) + rho`",
@@ -326,14 +333,16 @@ fn linear(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (x, features) = rows(b, call)?;
     let elem = b.elem(x);
     let weights = numbers(call, "coefficients")?.ok_or_else(|| Refusal::new("a linear model has no coefficients"))?;
-    let count = weights.len() as i64 / features;
-    if count < 1 || weights.len() as i64 != count * features {
-        return Err(Refusal::new(format!("{} coefficients do not fit {features} features", weights.len())));
-    }
-    let w = float_constant(b, elem, &[count as u64, features as u64], &weights);
+    let bias = numbers(call, "intercepts")?;
+    // As ONNX Runtime reads it: there are as many rows as intercepts, and what is behind them is not looked at.
+    let count = bias.as_ref().map_or(weights.len() as i64 / features, |bias| bias.len() as i64);
+    let weights = weights.get(..(count * features) as usize).filter(|w| !w.is_empty()).ok_or_else(|| {
+        Refusal::new(format!("{} coefficients do not fit {count} rows of {features} features", weights.len()))
+    })?;
+    let w = float_constant(b, elem, &[count as u64, features as u64], weights);
     let w = b.transpose(w, &[1, 0])?;
     let mut scores = b.matmul(x, w)?;
-    if let Some(bias) = numbers(call, "intercepts")? {
+    if let Some(bias) = bias {
         let bias = float_constant(b, elem, &[bias.len() as u64], &bias);
         scores = b.add(scores, bias)?;
     }

@@ -10,7 +10,7 @@ use crate::graph::decompose::{Call, Decomposition, normal_axis};
 use crate::graph::ir::{self, Arg, ReduceOp};
 use crate::index::Ix;
 use crate::num::DType;
-use crate::num::op::Rounding;
+use crate::num::op::{Predicate, Rounding};
 
 pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
     Decomposition {
@@ -31,7 +31,10 @@ pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
         doc: "To u8 by the range of the tensor, which is made to hold 0.\n\n\
               `q, s, z = DynamicQuantizeLinear(x)` --> `s = (max x - min x) / 255`, `z = round(-min x / s)`, \
               `q = round(x / s) + z`",
-        run: dynamic,
+        run: |b, call| {
+            let (q, scale, point) = dynamic(b, call.arg(0)?)?;
+            Ok(vec![q, scale, point])
+        },
     },
 ];
 
@@ -118,8 +121,8 @@ fn dequantize(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     Ok(vec![b.convert(y, to)?])
 }
 
-fn dynamic(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let x = call.arg(0)?;
+/// `x` in 8 bits by its least and greatest elements: the integers, their scale and their zero point.
+pub(super) fn dynamic(b: &mut Builder<'_>, x: Arg) -> Result<(Arg, Arg, Arg)> {
     let all: Vec<usize> = (0..b.rank(x)).collect();
     let zero = b.scalar_like(x, 0.0);
     let high = b.reduce(ReduceOp::Max, x, &all, false)?;
@@ -128,6 +131,9 @@ fn dynamic(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let low = b.min(low, zero)?;
     let range = b.sub(high, low)?;
     let scale = b.div(range, b.scalar_like(x, 255.0))?;
+    // Zeros alone are zeros by any scale; ONNX Runtime takes 1.
+    let flat = b.compare(Predicate::Equal, scale, zero)?;
+    let scale = b.select(flat, b.scalar_like(x, 1.0), scale)?;
     let point = b.neg(low)?;
     let point = b.div(point, scale)?;
     let point = torch(b, "aten.round", &[point], &[])?;
@@ -135,5 +141,5 @@ fn dynamic(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let q = b.div(x, scale)?;
     let q = torch(b, "aten.round", &[q], &[])?;
     let q = b.add(q, point)?;
-    Ok(vec![b.convert(q, Elem::U8)?, scale, b.convert(point, Elem::U8)?])
+    Ok((b.convert(q, Elem::U8)?, scale, b.convert(point, Elem::U8)?))
 }

@@ -2,6 +2,7 @@
 //!
 //! The products with the input are one product for all steps; each step adds the product with the state.
 
+use super::quantize::dynamic;
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::decompose::activations::sigmoid;
@@ -12,8 +13,8 @@ use crate::num::op::Predicate;
 
 pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[Decomposition {
     name: "recurrent",
-    handles: &["onnx.RNN", "onnx.GRU", "onnx.LSTM"],
-    doc: "A recurrent layer, step by step.\n\n\
+    handles: &["onnx.RNN", "onnx.GRU", "onnx.LSTM", "com.microsoft.DynamicQuantizeLSTM"],
+    doc: "A recurrent layer, step by step. Weights of 8 bits are multiplied by operands that are quantised as they come.\n\n\
           `y = lstm(x, w, r)` --> `g = x @ w^T`, and for each step `g[t] + h @ r^T`, gates, new state\n\n\
           Refuses a sequence length that is not known, or more than 256.",
     run: recurrent,
@@ -57,8 +58,7 @@ struct Activation {
 struct Layer {
     cell: Cell,
     hidden: i64,
-    /// `[gates * hidden, hidden]`
-    r: Arg,
+    r: Weights,
     /// The recurrent bias of the GRU's hidden gate, `[hidden]`, where it stands inside the reset.
     inner_bias: Option<Arg>,
     /// Of the LSTM: `[3 * hidden]`, for i, o, f.
@@ -67,6 +67,45 @@ struct Layer {
     clip: Option<f64>,
     linear_before_reset: bool,
     coupled: bool,
+}
+
+/// The weights of a direction, a row for each unit of each gate.
+#[derive(Clone, Copy)]
+enum Weights {
+    /// `[gates * hidden, n]`
+    Float(Arg),
+    /// Integers `[gates * hidden, n]` of i32 without their zero points, and their scale, one or one for each row.
+    Quantised { values: Arg, scale: Arg },
+}
+
+impl Weights {
+    /// `x [.., n]` times the transposed rows.
+    fn product(self, b: &mut Builder<'_>, x: Arg, first: i64, count: i64) -> Result<Arg> {
+        let columns = |b: &mut Builder<'_>, rows: Arg| -> Result<Arg> {
+            let rows = b.slice(rows, 0, Ix::Const(first), 1, Ix::Const(count))?;
+            b.transpose(rows, &[1, 0])
+        };
+        match self {
+            Weights::Float(rows) => {
+                let columns = columns(b, rows)?;
+                b.matmul(x, columns)
+            }
+            Weights::Quantised { values, scale } => {
+                let columns = columns(b, values)?;
+                let (q, by, point) = dynamic(b, x)?;
+                let (q, point) = (b.convert(q, Elem::I32)?, b.convert(point, Elem::I32)?);
+                let q = b.sub(q, point)?;
+                let sum = b.matmul(q, columns)?;
+                let sum = b.convert(sum, b.elem(by))?;
+                let scale = match b.rank(scale) {
+                    0 => scale,
+                    _ => b.slice(scale, 0, Ix::Const(first), 1, Ix::Const(count))?,
+                };
+                let scale = b.mul(scale, by)?;
+                b.mul(sum, scale)
+            }
+        }
+    }
 }
 
 fn activations(call: &Call<'_>, cell: Cell, directions: usize) -> Result<Vec<Activation>> {
@@ -175,9 +214,7 @@ impl Layer {
 
     /// `h [batch, hidden]` times the transposed rows of some gates.
     fn recur(&self, b: &mut Builder<'_>, h: Arg, first: i64, count: i64) -> Result<Arg> {
-        let rows = b.slice(self.r, 0, Ix::Const(first * self.hidden), 1, Ix::Const(count * self.hidden))?;
-        let columns = b.transpose(rows, &[1, 0])?;
-        b.matmul(h, columns)
+        self.r.product(b, h, first * self.hidden, count * self.hidden)
     }
 
     /// One step from the input's products `g [batch, gates * hidden]`.
@@ -250,7 +287,30 @@ impl Layer {
     }
 }
 
-/// `(X, W, R, B?, sequence_lens?, initial_h?, initial_c?, P?)` to `(Y, Y_h, Y_c)`.
+/// Integers of 8 bits as i32 without their zero points, a direction's rows in place of its columns.
+fn centred(b: &mut Builder<'_>, call: &Call<'_>, weights: usize, point: usize) -> Result<Arg> {
+    let w = b.convert(call.arg(weights)?, Elem::I32)?;
+    let w = match call.opt(point) {
+        Some(point) => {
+            let point = b.convert(point, Elem::I32)?;
+            let point = by_column(b, point)?;
+            b.sub(w, point)?
+        }
+        None => w,
+    };
+    b.transpose(w, &[0, 2, 1])
+}
+
+/// One number for each direction or for each column of it, beside `[directions, n, columns]`.
+fn by_column(b: &mut Builder<'_>, x: Arg) -> Result<Arg> {
+    match b.rank(x) {
+        1 => b.unsqueeze(x, &[1, 2]),
+        _ => b.unsqueeze(x, &[1]),
+    }
+}
+
+/// `(X, W, R, B?, sequence_lens?, initial_h?, initial_c?, P?)` to `(Y, Y_h, Y_c)`. With 8 bits the weights are transposed,
+/// and behind `P` stand the scales and the zero points of both.
 fn recurrent(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let cell = match call.name {
         "onnx.RNN" => Cell::Rnn,
@@ -262,8 +322,15 @@ fn recurrent(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let operand = |b: &mut Builder<'_>, i: usize| call.opt(i).map(|v| b.convert(v, wide)).transpose();
     let needed = |v: Option<Arg>, i: usize| v.ok_or_else(|| Refusal::new(format!("operand {} is missing", i + 1)));
     let mut x = needed(operand(b, 0)?, 0)?;
-    let w = needed(operand(b, 1)?, 1)?;
-    let r = needed(operand(b, 2)?, 2)?;
+    let quantised = call.name == "com.microsoft.DynamicQuantizeLSTM";
+    let (w, r) = match quantised {
+        true => (centred(b, call, 1, 9)?, centred(b, call, 2, 11)?),
+        false => (needed(operand(b, 1)?, 1)?, needed(operand(b, 2)?, 2)?),
+    };
+    let scales = match quantised {
+        true => Some([needed(operand(b, 8)?, 8)?, needed(operand(b, 10)?, 10)?]),
+        false => None,
+    };
     let (bias, peepholes) = (operand(b, 3)?, operand(b, 7)?);
     let (mut h0, mut c0) = (operand(b, 5)?, if cell == Cell::Lstm { operand(b, 6)? } else { None });
     let batch_first = call.flag("layout", false)?;
@@ -321,10 +388,15 @@ fn recurrent(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         };
         let mut h = initial(b, h0)?;
         let mut c = if cell == Cell::Lstm { Some(initial(b, c0)?) } else { None };
-        let wd = part(b, w)?;
-        let columns = b.transpose(wd, &[1, 0])?;
+        let weights = |b: &mut Builder<'_>, v: Arg, at: usize| -> Result<Weights> {
+            let values = part(b, v)?;
+            Ok(match scales {
+                Some(scales) => Weights::Quantised { values, scale: part(b, scales[at])? },
+                None => Weights::Float(values),
+            })
+        };
         let source = if reverse { reversed(b, x, lens, steps)? } else { x };
-        let mut g = b.matmul(source, columns)?;
+        let mut g = weights(b, w, 0)?.product(b, source, 0, cell.gates() * hidden)?;
         let mut inner_bias = None;
         if let Some(bias) = bias {
             let bias = part(b, bias)?;
@@ -346,7 +418,7 @@ fn recurrent(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         let layer = Layer {
             cell,
             hidden,
-            r: part(b, r)?,
+            r: weights(b, r, 1)?,
             inner_bias,
             peepholes: peepholes.map(|p| part(b, p)).transpose()?,
             activations: acts.iter().skip(d as usize * each).take(each).cloned().collect(),

@@ -1,0 +1,42 @@
+//! What a file says of its inputs and outputs, without a look at its nodes.
+
+use super::proto::{Graph, ValueInfo};
+use crate::graph::Elem;
+use crate::graph::decompose::onnx::dtype;
+
+/// An input or output as the file declares it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Declared {
+    pub name: String,
+    /// `None` for what is no tensor, or has elements that Girih does not know.
+    pub elem: Option<Elem>,
+    /// `None` where the file does not say it.
+    pub shape: Option<Vec<Dimension>>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Dimension {
+    Known(u64),
+    /// By the file's name; by `INPUT_dN` where it gives none.
+    Named(String),
+}
+
+fn one(info: &ValueInfo) -> Declared {
+    let tensor = info.kind.as_ref().and_then(|k| k.tensor.as_ref());
+    let dimension = |(d, dim): (usize, &_)| match super::importer::extent(dim) {
+        Some(n) => Dimension::Known(n),
+        None => Dimension::Named(super::importer::dim_key(&info.name, d, dim)),
+    };
+    Declared {
+        name: info.name.clone(),
+        elem: tensor.and_then(|t| dtype::elem(t.elem).ok()),
+        shape: tensor.and_then(|t| t.shape.as_ref()).map(|s| s.dims.iter().enumerate().map(dimension).collect()),
+    }
+}
+
+/// The inputs that a run gives, and the outputs, in order.
+pub(super) fn of(graph: &Graph) -> (Vec<Declared>, Vec<Declared>) {
+    let has_value = |info: &&ValueInfo| graph.initializers.iter().any(|t| t.name == info.name);
+    let inputs = graph.inputs.iter().filter(|info| !has_value(info)).map(one).collect();
+    (inputs, graph.outputs.iter().map(one).collect())
+}

@@ -1,0 +1,258 @@
+//! ONNX files whose structure may depend on the shapes that come.
+//!
+//! In: a file, and arrays. Out: a model for them: one that takes all shapes where the file can be compiled so, or one for
+//! these shapes, and where those do not suffice for the elements of short inputs too (a `Reshape` to a shape that is an
+//! input). The last few of these are kept.
+//!
+//! ```text
+//! x: f32[1, N], Squeeze(x, axes = 1)     refused for every N but 1; for an x of [1, 1] it is compiled
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use girih_compiler::base::Diagnostic;
+use girih_compiler::graph::{ConstData, Constant, Graph, Role};
+use girih_compiler::source::onnx::{self, Declared, Dimension};
+
+use super::files::Files;
+use super::tensor::{Extent, Port, Tensor};
+use super::{Model, inputs};
+use crate::error::{Error, Result};
+use crate::options::Options;
+use crate::system::sync::{Brief, Built};
+
+/// How many models for one set of shapes are kept.
+const KEPT: usize = 8;
+
+/// An ONNX file, compiled for all shapes where that can be, and else for the shapes that come.
+pub struct OnnxModel {
+    bytes: Bytes,
+    folder: Option<PathBuf>,
+    /// The file's own mapping.
+    files: Files,
+    options: Options,
+    /// Extents fixed beforehand, by name.
+    dims: BTreeMap<String, i64>,
+    inputs: Vec<Declared>,
+    outputs: Vec<Declared>,
+    general: Built<General>,
+    special: Brief<Vec<Special>>,
+}
+
+/// The model for all shapes, or why there is none.
+type General = std::result::Result<Arc<Model>, Arc<Vec<Diagnostic>>>;
+
+/// A model for one set of shapes.
+struct Special {
+    shapes: BTreeMap<String, Vec<u64>>,
+    /// The inputs that became constants.
+    known: Vec<Constant>,
+    model: Arc<Model>,
+}
+
+/// A model that fits the arrays it was asked for.
+pub struct Fitting {
+    pub model: Arc<Model>,
+    /// Why it is for these shapes alone; `None` where it takes all.
+    pub special: Option<Arc<Vec<Diagnostic>>>,
+}
+
+impl Fitting {
+    /// Those of the arrays that the model takes; the others have become constants of it.
+    pub fn arrays<'a, 't>(&self, arrays: &[(&'a str, &'t Tensor)]) -> Vec<(&'a str, &'t Tensor)> {
+        let all = self.model.graph();
+        let takes = |name: &str| (0..all.inputs.len()).any(|at| inputs::name(all, at) == name);
+        arrays.iter().filter(|(name, _)| self.special.is_none() || takes(name)).copied().collect()
+    }
+}
+
+impl OnnxModel {
+    /// A file. It and the files of its weights are mapped, not copied.
+    ///
+    /// # Errors
+    /// What cannot be read, or is no ONNX model. What is not supported is told when the model is first compiled.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<OnnxModel> {
+        let path = path.as_ref();
+        let mut files = Files::default();
+        let bytes = files.open(path).map_err(|e| Error::file(path, format!("cannot be read: {e}")))?;
+        OnnxModel::new(bytes, files, path.parent())
+    }
+
+    /// What a file holds; `folder` is where the files of its weights lie.
+    pub fn from_bytes(bytes: Bytes, folder: Option<&Path>) -> Result<OnnxModel> {
+        OnnxModel::new(bytes, Files::default(), folder)
+    }
+
+    fn new(bytes: Bytes, files: Files, folder: Option<&Path>) -> Result<OnnxModel> {
+        let (inputs, outputs) = onnx::declared(&bytes).map_err(Error::Program)?;
+        let folder = folder.map(Path::to_path_buf);
+        let (options, dims) = Default::default();
+        let (general, special) = (Built::default(), Brief::new(vec![]));
+        Ok(OnnxModel { bytes, folder, files, options, dims, inputs, outputs, general, special })
+    }
+
+    /// The same model under other options.
+    pub fn with_options(self, options: Options) -> OnnxModel {
+        OnnxModel { options, general: Built::default(), special: Brief::new(vec![]), ..self }
+    }
+
+    /// The same model with extents fixed beforehand, by the names that the file gives them, or that printed graphs do.
+    ///
+    /// # Errors
+    /// `E0806` where the file has no dimension of a name.
+    pub fn with_dims(self, dims: &[(&str, i64)]) -> Result<OnnxModel> {
+        let mut fixed = BTreeMap::new();
+        for (name, extent) in dims {
+            self.dimension(name)?;
+            fixed.insert(name.to_string(), *extent);
+        }
+        Ok(OnnxModel { dims: fixed, general: Built::default(), special: Brief::new(vec![]), ..self })
+    }
+
+    fn dimension(&self, name: &str) -> Result<()> {
+        let shapes = self.inputs.iter().filter_map(|i| i.shape.as_ref()).flatten();
+        let all: Vec<&str> = shapes
+            .filter_map(|d| match d {
+                Dimension::Named(name) => Some(name.as_str()),
+                Dimension::Known(_) => None,
+            })
+            .collect();
+        match all.iter().any(|known| *known == name || onnx::symbol_of(known) == name) {
+            true => Ok(()),
+            false => Err(inputs::no_extent(name, all)),
+        }
+    }
+
+    /// What a run takes, as the file declares it; the shape of an input of unknown rank is empty.
+    pub fn inputs(&self) -> Vec<Port> {
+        self.inputs.iter().filter_map(port).collect()
+    }
+
+    /// What a run gives, likewise.
+    pub fn outputs(&self) -> Vec<Port> {
+        self.outputs.iter().filter_map(port).collect()
+    }
+
+    /// The model for these arrays. The first time shows whether there is one for all shapes.
+    ///
+    /// # Errors
+    /// `E0802` and the like: what is not supported for these shapes either.
+    pub fn fitting(&self, arrays: &[(&str, &Tensor)]) -> Result<Fitting> {
+        let why = match self.general()? {
+            Ok(model) => return Ok(Fitting { model, special: None }),
+            Err(why) => why,
+        };
+        for (name, _) in arrays {
+            if !self.inputs.iter().any(|i| i.name == *name) {
+                return Err(inputs::no_input(name, self.inputs.iter().map(|i| i.name.as_str())));
+            }
+        }
+        let shapes: BTreeMap<_, _> = arrays.iter().map(|(n, t)| (n.to_string(), t.shape().to_vec())).collect();
+        let same = |c: &Constant| match (&c.data, arrays.iter().find(|(n, _)| *n == c.name)) {
+            (ConstData::Bytes(bytes), Some((_, t))) => bytes[..] == *t.buffer().bytes(),
+            _ => false,
+        };
+        let mut kept = self.special.lock();
+        if let Some(at) = kept.iter().position(|s| s.shapes == shapes && s.known.iter().all(same)) {
+            let found = kept.remove(at);
+            let model = found.model.clone();
+            kept.insert(0, found);
+            return Ok(Fitting { model, special: Some(why) });
+        }
+        drop(kept);
+        let (model, known) = self.special(&shapes, arrays)?;
+        let model = Arc::new(model);
+        let mut kept = self.special.lock();
+        kept.truncate(KEPT - 1);
+        kept.insert(0, Special { shapes, known, model: model.clone() });
+        Ok(Fitting { model, special: Some(why) })
+    }
+
+    /// Runs the model on arrays by the names of its inputs, and waits for it.
+    ///
+    /// # Errors
+    /// Those of [`OnnxModel::fitting`] and of [`Model::run`].
+    pub fn run(&self, arrays: &[(&str, &Tensor)]) -> Result<Vec<(String, Tensor)>> {
+        let fitting = self.fitting(arrays)?;
+        fitting.model.run(&fitting.arrays(arrays))
+    }
+
+    /// The model for these arrays alone, and why it is for their shapes only.
+    ///
+    /// # Errors
+    /// As of [`OnnxModel::fitting`].
+    pub fn into_fitting(self, arrays: &[(&str, &Tensor)]) -> Result<(Model, Option<Arc<Vec<Diagnostic>>>)> {
+        let Fitting { model, special } = self.fitting(arrays)?;
+        drop(self);
+        let model = Arc::into_inner(model).ok_or_else(|| Error::Internal("a model has another owner".into()))?;
+        Ok((model, special))
+    }
+
+    fn general(&self) -> Result<General> {
+        self.general.get_or_make(|| {
+            let made = self.import(&BTreeMap::new()).and_then(|graph| self.model(graph)).and_then(|model| {
+                // One for all shapes may be refused later than when it is read.
+                if !model.graph().symbols.is_empty() {
+                    model.check()?;
+                }
+                Ok(model)
+            });
+            match made {
+                Ok(model) => Ok(Ok(Arc::new(model))),
+                Err(Error::Program(refused)) if self.is_open() => Ok(Err(Arc::new(refused))),
+                Err(other) => Err(other),
+            }
+        })
+    }
+
+    /// Whether arrays say more than the file.
+    fn is_open(&self) -> bool {
+        let open = |d: &Dimension| matches!(d, Dimension::Named(name) if !self.dims.contains_key(name));
+        let free = |i: &Declared| i.shape.as_ref().is_none_or(|s| s.iter().any(open));
+        let short = |i: &Declared| i.shape.as_ref().is_some_and(|s| s.len() < 2);
+        self.inputs.iter().any(|i| free(i) || short(i))
+    }
+
+    fn import_options(&self, shapes: &BTreeMap<String, Vec<u64>>) -> onnx::Options {
+        let dims = self.dims.iter().map(|(name, n)| (name.clone(), (*n, Some(*n)))).collect();
+        onnx::Options { dims, shapes: shapes.clone(), ..onnx::Options::default() }
+    }
+
+    fn import(&self, shapes: &BTreeMap<String, Vec<u64>>) -> Result<Graph> {
+        onnx::import(&self.bytes, &self.import_options(shapes)).map_err(Error::Program)
+    }
+
+    fn special(
+        &self,
+        shapes: &BTreeMap<String, Vec<u64>>,
+        arrays: &[(&str, &Tensor)],
+    ) -> Result<(Model, Vec<Constant>)> {
+        let constant = |(name, t): &(&str, &Tensor)| {
+            let elem = self.inputs.iter().find(|i| i.name == *name)?.elem.filter(|e| e.dtype == t.dtype())?;
+            let data = ConstData::Bytes(Bytes::copy_from_slice(t.buffer().bytes()));
+            Some(Constant { name: name.to_string(), elem, shape: t.shape().to_vec(), data })
+        };
+        let short = arrays.iter().filter(|(_, t)| t.buffer().elements() <= onnx::MOST_KNOWN);
+        let mut known: Vec<Constant> = short.filter_map(constant).collect();
+        let graph = onnx::import_for(&self.bytes, &self.import_options(shapes), &known).map_err(Error::Program)?;
+        let takes = |name: &str| (0..graph.inputs.len()).any(|at| inputs::name(&graph, at) == name);
+        known.retain(|c| !takes(&c.name));
+        Ok((self.model(graph)?, known))
+    }
+
+    fn model(&self, graph: Graph) -> Result<Model> {
+        Ok(Model::new(graph, self.files.clone(), self.folder.as_deref())?.with_options(self.options.clone()))
+    }
+}
+
+fn port(declared: &Declared) -> Option<Port> {
+    let extent = |d: &Dimension| match d {
+        Dimension::Known(n) => Extent::Known(*n),
+        Dimension::Named(name) => Extent::Symbolic(name.clone()),
+    };
+    let shape = declared.shape.iter().flatten().map(extent).collect();
+    Some(Port { name: declared.name.clone(), elem: declared.elem?, shape, role: Role::Argument })
+}
