@@ -5,7 +5,7 @@
 //! input). The last few of these are kept.
 //!
 //! ```text
-//! x: f32[1, N], Squeeze(x, axes = 1)     refused for every N but 1; for an x of [1, 1] it is compiled
+//! x: f32[4, n], squeeze(x, 1)     refused for every n but 1; for an x of [4, 1] it is compiled
 //! ```
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use girih_compiler::base::Diagnostic;
+use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::graph::{ConstData, Constant, Graph, Role};
 use girih_compiler::source::onnx::{self, Declared, Dimension};
 
@@ -112,14 +112,17 @@ impl OnnxModel {
         Ok(OnnxModel { dims: fixed, general: Built::default(), special: Brief::new(vec![]), ..self })
     }
 
+    /// The names of dimensions.
+    fn dimensions(&self) -> impl Iterator<Item = &str> {
+        let all = self.inputs.iter().filter_map(|i| i.shape.as_ref()).flatten();
+        all.filter_map(|d| match d {
+            Dimension::Named(name) => Some(name.as_str()),
+            Dimension::Known(_) => None,
+        })
+    }
+
     fn dimension(&self, name: &str) -> Result<()> {
-        let shapes = self.inputs.iter().filter_map(|i| i.shape.as_ref()).flatten();
-        let all: Vec<&str> = shapes
-            .filter_map(|d| match d {
-                Dimension::Named(name) => Some(name.as_str()),
-                Dimension::Known(_) => None,
-            })
-            .collect();
+        let all: Vec<&str> = self.dimensions().collect();
         match all.iter().any(|known| *known == name || onnx::symbol_of(known) == name) {
             true => Ok(()),
             false => Err(inputs::no_extent(name, all)),
@@ -163,7 +166,7 @@ impl OnnxModel {
             return Ok(Fitting { model, special: Some(why) });
         }
         drop(kept);
-        let (model, known) = self.special(&shapes, arrays)?;
+        let (model, known) = self.special(&shapes, arrays).map_err(|e| self.with_help(e, arrays))?;
         let model = Arc::new(model);
         let mut kept = self.special.lock();
         kept.truncate(KEPT - 1);
@@ -241,6 +244,23 @@ impl OnnxModel {
         let takes = |name: &str| (0..graph.inputs.len()).any(|at| inputs::name(&graph, at) == name);
         known.retain(|c| !takes(&c.name));
         Ok((self.model(graph)?, known))
+    }
+
+    /// A refusal that names a dimension, while arrays are missing, may be one of what is not known.
+    fn with_help(&self, error: Error, arrays: &[(&str, &Tensor)]) -> Error {
+        let absent = self.inputs.iter().filter(|i| arrays.iter().all(|(name, _)| *name != i.name));
+        let absent: Vec<String> = absent.map(|i| format!("`{}`", i.name)).collect();
+        match error {
+            Error::Program(mut all) if !absent.is_empty() => {
+                let help = format!("it may be compiled for the shapes of a run: give {}", absent.join(", "));
+                let open =
+                    |d: &Diagnostic| d.code == Code::ModelShape && self.dimensions().any(|n| d.message.contains(n));
+                let first = all.iter_mut().find(|d| d.help.is_none() && open(d));
+                first.into_iter().for_each(|d| d.help = Some(help.clone()));
+                Error::Program(all)
+            }
+            other => other,
+        }
     }
 
     fn model(&self, graph: Graph) -> Result<Model> {
