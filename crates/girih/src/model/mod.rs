@@ -58,7 +58,7 @@ pub use crate::launch::limits::Limits;
 pub use exec::Footprint;
 pub(crate) use exec::step_text;
 pub use kernels::Progress;
-pub use onnx::{Fitting, OnnxModel};
+pub use onnx::{Fitting, MOST_KNOWN, OnnxModel};
 pub use prepared::Prepared;
 pub use profile::{Profile, StepProfile};
 pub use raw::Allocate;
@@ -260,6 +260,21 @@ impl Model {
     /// The values of the symbols for inputs of these shapes, and where some are given.
     fn symbols(&self, shapes: &[Vec<u64>], given: &[Option<i64>]) -> Result<Vec<i64>> {
         bind_symbols(&self.graph, shapes, given).map_err(|d| Error::Program(vec![d]))
+    }
+
+    /// The element types and shapes of the outputs for arguments of these shapes (the inputs that are no parameters, in
+    /// order), where symbols are given as [`Model::run_raw`] takes them.
+    ///
+    /// # Errors
+    /// `E0806` where the shapes do not fit.
+    pub fn results(&self, arguments: &[(Elem, Vec<u64>)], symbols: &[Option<i64>]) -> Result<Vec<(Elem, Vec<u64>)>> {
+        let symbols = self.symbols(&self.shapes(arguments)?, symbols)?;
+        let of = |output: &girih_compiler::graph::Output| {
+            let value = self.graph.values.get(output.value)?;
+            Some((value.elem, extent::shape(&value.shape, &symbols)?))
+        };
+        let all = self.graph.outputs.iter().map(of).collect::<Option<Vec<_>>>();
+        all.ok_or_else(|| Error::argument("the shapes of the outputs are out of range".to_string()))
     }
 
     /// What the model holds in memory; zeros before it is compiled.

@@ -17,6 +17,8 @@ use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::graph::{ConstData, Constant, Graph, Role};
 use girih_compiler::source::onnx::{self, Declared, Dimension};
 
+pub use girih_compiler::source::onnx::MOST_KNOWN;
+
 use super::files::Files;
 use super::tensor::{Extent, Port, Tensor};
 use super::{Model, inputs};
@@ -144,17 +146,27 @@ impl OnnxModel {
     /// # Errors
     /// `E0802` and the like: what is not supported for these shapes either.
     pub fn fitting(&self, arrays: &[(&str, &Tensor)]) -> Result<Fitting> {
+        let shapes: Vec<(&str, &[u64])> = arrays.iter().map(|(name, t)| (*name, t.shape())).collect();
+        self.fitting_shapes(&shapes, arrays)
+    }
+
+    /// The model for arrays of these shapes, and for these elements of those among them that are short
+    /// ([`MOST_KNOWN`] elements at most); longer ones tell nothing but their shapes.
+    ///
+    /// # Errors
+    /// As of [`OnnxModel::fitting`].
+    pub fn fitting_shapes(&self, shapes: &[(&str, &[u64])], short: &[(&str, &Tensor)]) -> Result<Fitting> {
         let why = match self.general()? {
             Ok(model) => return Ok(Fitting { model, special: None }),
             Err(why) => why,
         };
-        for (name, _) in arrays {
+        for (name, _) in shapes {
             if !self.inputs.iter().any(|i| i.name == *name) {
                 return Err(inputs::no_input(name, self.inputs.iter().map(|i| i.name.as_str())));
             }
         }
-        let shapes: BTreeMap<_, _> = arrays.iter().map(|(n, t)| (n.to_string(), t.shape().to_vec())).collect();
-        let same = |c: &Constant| match (&c.data, arrays.iter().find(|(n, _)| *n == c.name)) {
+        let shapes: BTreeMap<_, _> = shapes.iter().map(|(n, shape)| (n.to_string(), shape.to_vec())).collect();
+        let same = |c: &Constant| match (&c.data, short.iter().find(|(n, _)| *n == c.name)) {
             (ConstData::Bytes(bytes), Some((_, t))) => bytes[..] == *t.buffer().bytes(),
             _ => false,
         };
@@ -166,7 +178,7 @@ impl OnnxModel {
             return Ok(Fitting { model, special: Some(why) });
         }
         drop(kept);
-        let (model, known) = self.special(&shapes, arrays).map_err(|e| self.with_help(e, arrays))?;
+        let (model, known) = self.special(&shapes, short).map_err(|e| self.with_help(e, &shapes))?;
         let model = Arc::new(model);
         let mut kept = self.special.lock();
         kept.truncate(KEPT - 1);
@@ -238,7 +250,7 @@ impl OnnxModel {
             let data = ConstData::Bytes(Bytes::copy_from_slice(t.buffer().bytes()));
             Some(Constant { name: name.to_string(), elem, shape: t.shape().to_vec(), data })
         };
-        let short = arrays.iter().filter(|(_, t)| t.buffer().elements() <= onnx::MOST_KNOWN);
+        let short = arrays.iter().filter(|(_, t)| t.buffer().elements() <= MOST_KNOWN);
         let mut known: Vec<Constant> = short.filter_map(constant).collect();
         let graph = onnx::import_for(&self.bytes, &self.import_options(shapes), &known).map_err(Error::Program)?;
         let takes = |name: &str| (0..graph.inputs.len()).any(|at| inputs::name(&graph, at) == name);
@@ -247,8 +259,8 @@ impl OnnxModel {
     }
 
     /// A refusal that names a dimension, while arrays are missing, may be one of what is not known.
-    fn with_help(&self, error: Error, arrays: &[(&str, &Tensor)]) -> Error {
-        let absent = self.inputs.iter().filter(|i| arrays.iter().all(|(name, _)| *name != i.name));
+    fn with_help(&self, error: Error, shapes: &BTreeMap<String, Vec<u64>>) -> Error {
+        let absent = self.inputs.iter().filter(|i| !shapes.contains_key(&i.name));
         let absent: Vec<String> = absent.map(|i| format!("`{}`", i.name)).collect();
         match error {
             Error::Program(mut all) if !absent.is_empty() => {

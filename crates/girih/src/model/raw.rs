@@ -129,15 +129,22 @@ impl Model {
 
     /// The binding for arguments on raw addresses.
     fn fit(&self, ready: &Executable, arguments: &[RawTensor<'_>], symbols: &[Option<i64>]) -> Result<Recent> {
+        let types: Vec<(Elem, Vec<u64>)> = arguments.iter().map(|t| (t.elem, t.shape.to_vec())).collect();
+        let binding = ready.binding(&self.symbols(&self.shapes(&types)?, symbols)?)?;
+        Ok(Recent { types, symbols: symbols.to_vec(), binding })
+    }
+
+    /// The shapes of all inputs for arguments of these types, each of which is checked.
+    pub(super) fn shapes(&self, arguments: &[(Elem, Vec<u64>)]) -> Result<Vec<Vec<u64>>> {
         let mut shapes = vec![];
         let mut next = arguments.iter();
         let held = self.given.lock().clone();
         for (at, (input, given)) in self.graph.inputs.iter().zip(&held).enumerate() {
             shapes.push(match (input.role, given) {
                 (Role::Argument, _) => {
-                    let Some(t) = next.next() else { return Err(self.missing(at)) };
-                    inputs::check(&self.graph, at, t.elem, t.shape)?;
-                    t.shape.to_vec()
+                    let Some((elem, shape)) = next.next() else { return Err(self.missing(at)) };
+                    inputs::check(&self.graph, at, *elem, shape)?;
+                    shape.clone()
                 }
                 (Role::Parameter, Some(given)) => given.shape().to_vec(),
                 (Role::Parameter, None) => return Err(self.missing(at)),
@@ -148,9 +155,7 @@ impl Model {
             let message = format!("the model takes {want} arguments, but {} are given", arguments.len());
             return Err(inputs::refuse(message, "parameters are given with bind_parameters".to_string()));
         }
-        let types = arguments.iter().map(|t| (t.elem, t.shape.to_vec())).collect();
-        let binding = ready.binding(&self.symbols(&shapes, symbols)?)?;
-        Ok(Recent { types, symbols: symbols.to_vec(), binding })
+        Ok(shapes)
     }
 
     fn missing(&self, at: usize) -> Error {
