@@ -20,6 +20,7 @@ from girih.autotune import Config, autotune, heuristics
 from girih.kernel import JITFunction, jit
 from girih.language import *  # noqa: F403
 from girih.language import __all__ as _language
+from girih.model import Model
 
 _girih = _library.extension()
 
@@ -39,6 +40,7 @@ __all__ = [
     "KernelError",
     "KernelValueError",
     "LaunchError",
+    "Model",
     "OutOfBoundsError",
     "ProgramError",
     "UndefinedValueError",

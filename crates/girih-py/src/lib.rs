@@ -76,6 +76,7 @@ fn _girih(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(model::torch_refusals, module)?)?;
     module.add_function(wrap_pyfunction!(host::driver_host, module)?)?;
     module.add_class::<model::Model>()?;
+    module.add_class::<model::OnnxModel>()?;
     module.add_class::<alarm::Alarm>()?;
     module.add_class::<launch::Launcher>()?;
     module.add_class::<arrays::DeviceArray>()?;

@@ -1,16 +1,19 @@
-//! `girih._girih.Model`: a graph of PyTorch, compiled and run on memory that Python owns.
+//! `girih._girih.Model` and `OnnxModel`: models, compiled and run on memory that Python owns.
 //!
-//! In: the JSON of `girih_compiler::source::torch`, and addresses with shapes. Out: results, written to addresses that
-//! the caller gives. The interpreter's lock is released while a model compiles and runs.
+//! In: the JSON of `girih_compiler::source::torch`, an expression or an ONNX file, and addresses with shapes. Out: results,
+//! written to addresses that the caller gives. The interpreter's lock is released while a model compiles and runs.
 
-use girih::model::{Extent, Model as Native, Port, RawTensor};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use girih::model::{Extent, MOST_KNOWN, Model as Native, OnnxModel as NativeOnnx, Port, RawTensor, Tensor};
 use girih::{Device, Error, Options};
 use girih_compiler::graph::{Elem, Graph, Role, decompose};
 use girih_compiler::pipeline::trace::Trace;
 use girih_compiler::source::torch::{self, Failure};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::{host, tools};
 
@@ -35,7 +38,7 @@ pub fn torch_refusals(py: Python<'_>, json: &str) -> PyResult<Vec<(usize, String
 /// A model and what it was compiled to.
 #[pyclass(frozen, module = "girih._girih")]
 pub struct Model {
-    model: Native,
+    model: Arc<Native>,
     /// The element types of the inputs that are given at every run, in order.
     arguments: Vec<Elem>,
 }
@@ -87,10 +90,134 @@ fn described(py: Python<'_>, ports: Vec<Port>) -> PyResult<Vec<Description>> {
 impl Model {
     fn new(py: Python<'_>, graph: Graph, given: Option<&Bound<'_, PyDict>>) -> PyResult<Model> {
         let options = options(given)?;
+        let model = Native::from_graph(graph).map_err(|e| raised(py, e))?.with_options(options);
+        Ok(Model::of(Arc::new(model)))
+    }
+
+    fn of(model: Arc<Native>) -> Model {
+        let graph = model.graph();
         let arguments = graph.inputs.iter().filter(|i| i.role == Role::Argument);
         let arguments = arguments.filter_map(|i| graph.values.get(i.value)).map(|v| v.elem).collect();
-        let model = Native::from_graph(graph).map_err(|e| raised(py, e))?.with_options(options);
-        Ok(Model { model, arguments })
+        Model { model, arguments }
+    }
+
+    fn types(&self, shapes: Vec<Vec<u64>>) -> Vec<(Elem, Vec<u64>)> {
+        self.arguments.iter().copied().zip(shapes).collect()
+    }
+}
+
+/// The element type of a name, `u8` and `bool` among them.
+fn elem(name: &str) -> PyResult<Elem> {
+    Elem::from_name(name).ok_or_else(|| PyValueError::new_err(format!("unknown element type {name:?}")))
+}
+
+/// An array of the caller's: its element type, address and shape.
+type Array = (String, u64, Vec<u64>);
+
+/// A copy of an array.
+///
+/// # Safety
+/// The memory holds as many elements.
+unsafe fn copy(elem: Elem, address: u64, shape: &[u64]) -> girih::Result<Tensor> {
+    let mut copy = Tensor::zeroed(elem, shape)?;
+    let to = copy.buffer_mut().bytes_mut();
+    let from = std::ptr::with_exposed_provenance(address as usize);
+    // SAFETY: as the function's contract says; the copy is memory of its own.
+    unsafe { std::ptr::copy_nonoverlapping(from, to.as_mut_ptr(), to.len()) };
+    Ok(copy)
+}
+
+/// A copy of an array, if it is short.
+///
+/// # Safety
+/// As of `copy`.
+unsafe fn short((name, address, shape): &Array) -> girih::Result<Option<Tensor>> {
+    let few = shape.iter().try_fold(1u64, |n, d| n.checked_mul(*d)).is_some_and(|n| n <= MOST_KNOWN);
+    match Elem::from_name(name).filter(|_| few) {
+        // SAFETY: as the contract says.
+        Some(elem) => unsafe { copy(elem, *address, shape) }.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The median of a run in seconds; of each step the kernel, the operations, seconds, multiplications and additions, bytes
+/// and the fraction of the limit; the bytes of weights, of what is computed from them, and of temporary arrays.
+type Profiled = (f64, Vec<(String, Vec<String>, f64, f64, f64, f64)>, (u64, u64, u64));
+
+/// An ONNX file, which gives a model for the arrays that come.
+#[pyclass(frozen, module = "girih._girih")]
+pub struct OnnxModel {
+    model: NativeOnnx,
+}
+
+impl OnnxModel {
+    fn new(
+        py: Python<'_>,
+        open: girih::Result<NativeOnnx>,
+        dims: Vec<(String, i64)>,
+        given: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<OnnxModel> {
+        let dims: Vec<(&str, i64)> = dims.iter().map(|(name, n)| (name.as_str(), *n)).collect();
+        let options = options(given)?;
+        let model = open.and_then(|model| model.with_options(options).with_dims(&dims));
+        Ok(OnnxModel { model: model.map_err(|e| raised(py, e))? })
+    }
+}
+
+#[pymethods]
+impl OnnxModel {
+    /// A file, with extents of named dimensions fixed beforehand.
+    #[staticmethod]
+    #[pyo3(signature = (path, dims, **options))]
+    fn from_file(
+        py: Python<'_>,
+        path: PathBuf,
+        dims: Vec<(String, i64)>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<OnnxModel> {
+        let open = py.detach(|| NativeOnnx::from_file(path));
+        OnnxModel::new(py, open, dims, options)
+    }
+
+    /// What a file holds.
+    #[staticmethod]
+    #[pyo3(signature = (data, dims, **options))]
+    fn from_bytes(
+        py: Python<'_>,
+        data: Vec<u8>,
+        dims: Vec<(String, i64)>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<OnnxModel> {
+        let open = py.detach(|| NativeOnnx::from_bytes(data.into(), None));
+        OnnxModel::new(py, open, dims, options)
+    }
+
+    /// The inputs as the file declares them: (name, element type, extents, False).
+    fn inputs(&self, py: Python<'_>) -> PyResult<Vec<Description>> {
+        described(py, self.model.inputs())
+    }
+
+    /// The outputs, likewise.
+    fn outputs(&self, py: Python<'_>) -> PyResult<Vec<Description>> {
+        described(py, self.model.outputs())
+    }
+
+    /// The model for arrays by name, and why it is for their shapes alone (None: it takes all shapes).
+    fn fitting(&self, py: Python<'_>, arrays: Vec<(String, Array)>) -> PyResult<(Model, Option<String>)> {
+        let find = || {
+            let shapes: Vec<(&str, &[u64])> = arrays.iter().map(|(n, (_, _, shape))| (n.as_str(), &shape[..])).collect();
+            let mut short = vec![];
+            for (name, array) in &arrays {
+                // SAFETY: the caller holds arrays of these types and shapes (`girih.model`).
+                let copy = unsafe { self::short(array) }?;
+                short.extend(copy.map(|copy| (name.as_str(), copy)));
+            }
+            let short: Vec<(&str, &Tensor)> = short.iter().map(|(name, t)| (*name, t)).collect();
+            self.model.fitting_shapes(&shapes, &short)
+        };
+        let fitting = host::run(py, |e| raised(py, e), find)?;
+        let why = fitting.special.map(|all| all.first().map_or(String::new(), |d| d.message.clone()));
+        Ok((Model::of(fitting.model), why))
     }
 }
 
@@ -102,6 +229,39 @@ impl Model {
     fn from_torch_json(py: Python<'_>, json: &str, options: Option<&Bound<'_, PyDict>>) -> PyResult<Model> {
         let graph = py.detach(|| torch::import(json)).map_err(|all| raised(py, Error::Program(all)))?;
         Model::new(py, graph, options)
+    }
+
+    /// A one-line model; `inputs` are the names that it does not define, with their element types and shapes.
+    #[staticmethod]
+    #[pyo3(signature = (text, inputs, **options))]
+    fn from_expression(
+        py: Python<'_>,
+        text: &str,
+        inputs: Vec<(String, String, Vec<u64>)>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Model> {
+        let typed = |(name, dtype, shape): (String, String, Vec<u64>)| Ok((name, elem(&dtype)?, shape));
+        let inputs = inputs.into_iter().map(typed).collect::<PyResult<Vec<_>>>()?;
+        let options = self::options(options)?;
+        let model = py.detach(|| Native::from_expression(text, &inputs));
+        let model = model.map_err(|e| tools::raised(py, text.as_bytes(), "<expression>", e))?;
+        Ok(Model::of(Arc::new(model.with_options(options))))
+    }
+
+    /// The data of the inputs that make their own: (name, element type, shape, bytes).
+    fn made<'py>(&self, py: Python<'py>) -> PyResult<Vec<(String, String, Vec<u64>, Bound<'py, PyBytes>)>> {
+        let made = self.model.made().map_err(|e| raised(py, e))?;
+        let one = |(name, t): (String, Tensor)| {
+            (name, t.elem().to_string(), t.shape().to_vec(), PyBytes::new(py, t.buffer().bytes()))
+        };
+        Ok(made.into_iter().map(one).collect())
+    }
+
+    /// The element types and the shapes of the outputs for arguments of these shapes.
+    fn results(&self, py: Python<'_>, shapes: Vec<Vec<u64>>, symbols: Vec<i64>) -> PyResult<Vec<(String, Vec<u64>)>> {
+        let symbols: Vec<Option<i64>> = symbols.into_iter().map(Some).collect();
+        let all = self.model.results(&self.types(shapes), &symbols).map_err(|e| raised(py, e))?;
+        Ok(all.into_iter().map(|(elem, shape)| (elem.to_string(), shape)).collect())
     }
 
     /// Compiles the model, so that its first run only runs. Gives the number of launches, of kernels, of those found on
@@ -176,6 +336,30 @@ impl Model {
             other => raised(py, other),
         };
         host::run(py, make, run)
+    }
+
+    /// Where the time of runs on these arguments goes: the medians of a run and of each step (kernel, operations, seconds,
+    /// multiplications and additions, bytes, fraction of the machine's limit), and the bytes of weights, of what is computed
+    /// from them and of temporary arrays.
+    fn profile(&self, py: Python<'_>, arguments: Vec<(String, u64, Vec<u64>)>) -> PyResult<Profiled> {
+        let ports = self.model.inputs();
+        let run = || {
+            let mut tensors = vec![];
+            for (name, address, shape) in &arguments {
+                let Some(port) = ports.iter().find(|p| p.name == *name) else { continue };
+                // SAFETY: the caller holds arrays of these types and shapes (`girih.model`).
+                tensors.push((name.as_str(), unsafe { copy(port.elem, *address, shape) }?));
+            }
+            let arrays: Vec<(&str, &Tensor)> = tensors.iter().map(|(name, t)| (*name, t)).collect();
+            self.model.prepare(&arrays, &[])?.profile()
+        };
+        let profile = host::run(py, |e| raised(py, e), run)?;
+        let step = |s: &girih::model::StepProfile| {
+            (s.kernel.clone(), s.operations.clone(), s.seconds, s.flops, s.bytes, profile.fraction(s))
+        };
+        let steps = profile.steps.iter().map(step).collect();
+        let memory = profile.memory;
+        Ok((profile.seconds, steps, (memory.weights as u64, memory.loaded as u64, memory.arena as u64)))
     }
 
     /// The model's text at a stage.

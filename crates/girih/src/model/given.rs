@@ -94,6 +94,21 @@ impl Model {
         self.hold(fitting)
     }
 
+    /// The data of each input that makes its own and whose shape the model says, by name.
+    ///
+    /// # Errors
+    /// Memory.
+    pub fn made(&self) -> Result<Vec<(String, Tensor)>> {
+        let mut all = vec![];
+        let unknown = vec![None; self.graph.symbols.len()];
+        for (at, _) in self.graph.inputs.iter().enumerate().filter(|(_, i)| i.fill != Fill::Given) {
+            if let Ok(shape) = inputs::filled_shape(&self.graph, at, &unknown) {
+                all.push((inputs::name(&self.graph, at).to_string(), inputs::filled(&self.graph, at, &shape, self.seed)?));
+            }
+        }
+        Ok(all)
+    }
+
     fn parameter(&self, name: &str) -> Result<usize> {
         let at = inputs::position(&self.graph, name)?;
         match self.graph.inputs.get(at).map(|i| i.role) {

@@ -1,0 +1,525 @@
+"""Models as they are run: an ONNX file, a module of PyTorch, or one line of PyTorch.
+
+In: arrays by the names of the inputs, or in their order. Out: arrays of NumPy, new ones or those given as ``out``.
+
+A model is compiled when it first runs, and works for all values of its symbolic extents. An ONNX file that cannot be
+compiled so is compiled for the shapes that come, which is said once; the last eight of these are kept.
+
+Several threads may call one model. Its runs take turns; the interpreter's lock is free while one runs.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple, Union
+
+import numpy as np
+
+from girih import _library
+from girih._diagnostics import Diagnostic, ProgramError
+from girih.frontend.errors import GirihError
+
+__all__ = ["Model", "Port", "Profile", "Step"]
+
+_girih = _library.extension()
+
+NAMES = {
+    "bool": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16",
+    "u32": "uint32", "u64": "uint64", "f16": "float16", "f32": "float32", "f64": "float64",
+}  # fmt: skip
+#: Of the package ml_dtypes.
+MORE = {"bf16": "bfloat16", "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2"}
+ELEMENTS = {numpy: elem for elem, numpy in {**NAMES, **MORE}.items()}
+OPTIONS = {"cache", "check", "device", "knobs", "threads"}
+
+
+class Port(NamedTuple):
+    """An input or output: ``x: float32[batch, 128]``."""
+
+    name: str
+    #: As NumPy calls it.
+    dtype: str
+    #: Numbers, and expressions over symbols as text.
+    shape: tuple[Union[int, str], ...]
+
+    def __str__(self):
+        return f"{self.name}: {self.dtype}[{', '.join(map(str, self.shape))}]"
+
+
+class Step(NamedTuple):
+    """One launch of a run."""
+
+    kernel: str
+    #: The model's operations that it computes.
+    operations: list[str]
+    #: The median of the runs.
+    seconds: float
+    #: Multiplications and additions of its products.
+    flops: float
+    #: What it must move at least.
+    bytes: float
+    #: The part of the machine's limit that it reaches; above 1 where its data stay in caches.
+    fraction: float
+
+
+class Profile:
+    """Where the time of a run goes. Prints as a table."""
+
+    def __init__(self, seconds, steps, memory):
+        #: The median of whole runs.
+        self.seconds: float = seconds
+        self.steps: list[Step] = steps
+        #: Bytes of weights, of what is computed from them at load, and of temporary arrays.
+        self.weights, self.loaded, self.arena = memory
+
+    def __str__(self):
+        total = sum(step.seconds for step in self.steps) or 1e-12
+        rows = [("kernel", "us", "share", "MB", "GFLOP/s", "of limit", "computes")]
+        for s in self.steps:
+            rate = f"{s.flops / max(s.seconds, 1e-9) / 1e9:.1f}" if s.flops else "-"
+            share, limit = f"{100 * s.seconds / total:.1f} %", f"{100 * s.fraction:.0f} %"
+            computes = ", ".join(s.operations)
+            rows.append((s.kernel, f"{s.seconds * 1e6:.1f}", share, f"{s.bytes / 1e6:.2f}", rate, limit, computes))
+        widths = [max(len(row[c]) for row in rows) for c in range(6)]
+        align = lambda row: "  ".join(w.ljust(n) if c == 0 else w.rjust(n) for c, (w, n) in enumerate(zip(row, widths)))
+        lines = [f"{align(row)}  {row[6]}".rstrip() for row in rows]
+        mega = lambda n: f"{n / 1e6:.1f} MB"
+        lines.append(f"run: median {self.seconds * 1e6:.1f} us, {total * 1e6:.1f} us of it in kernels")
+        held = f"weights {mega(self.weights)}, computed from them {mega(self.loaded)}"
+        lines.append(f"memory: {held}, temporary arrays {mega(self.arena)}")
+        return "\n".join(lines)
+
+    def chrome_trace(self, path) -> None:
+        """Writes the steps, one behind the other, as a trace that Chrome's ``about:tracing`` and Perfetto show."""
+        events, start = [], 0.0
+        for step in self.steps:
+            details = {"operations": step.operations, "flops": step.flops, "bytes": step.bytes, "of_limit": step.fraction}
+            event = {"name": step.kernel, "ph": "X", "ts": start * 1e6, "dur": step.seconds * 1e6, "pid": 0, "tid": 0}
+            events.append({**event, "args": details})
+            start += step.seconds
+        Path(path).write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}))
+
+
+class Model:
+    """A model that is called with arrays.
+
+    Example:
+        >>> model = girih.Model.from_expr("torch.softmax(x, -1)", x="f32[4, 128]")
+        >>> model.inputs
+        [Port(name='x', dtype='float32', shape=(4, 128))]
+        >>> model(np.zeros((4, 128), np.float32))[0, 0]
+        np.float32(0.0078125)
+    """
+
+    def __init__(self, source, name):
+        self._source = source
+        #: For messages.
+        self.name: str = name
+        #: What a run takes, in order; inputs that make their own data need not be given.
+        self.inputs: list[Port] = [port(p) for p in source.inputs()]
+        #: What it gives, in order.
+        self.outputs: list[Port] = [port(p) for p in source.outputs()]
+        self._made = source.made()
+
+    # Where models come from.
+
+    @classmethod
+    def from_onnx(cls, model, *, dims: dict[str, int] | None = None, **options) -> Model:
+        """An ONNX file.
+
+        Args:
+            model: its path, or its bytes; of a path the file and those of its weights are mapped, not copied.
+            dims: extents of named dimensions, fixed before anything is compiled.
+            options: `device` (`cpu`, `eval`, `sim`, `cuda`), `threads`, `check`, `cache`, `knobs`.
+
+        Raises:
+            ProgramError: bytes that are no ONNX model, or a dimension that it does not have. What is not supported is told
+                when the model is first run.
+            GirihError: an option that does not exist.
+        """
+        extents = list((dims or {}).items())
+        if isinstance(model, (bytes, bytearray, memoryview)):
+            return cls(_Onnx(_girih.OnnxModel.from_bytes(bytes(model), extents, **known(options))), "model")
+        path = os.fspath(model)
+        return cls(_Onnx(_girih.OnnxModel.from_file(path, extents, **known(options))), Path(path).stem)
+
+    @classmethod
+    def from_expr(cls, text: str, options: dict[str, Any] | None = None, **inputs) -> Model:
+        """One line of PyTorch, as `girih run -c` takes it.
+
+        Args:
+            text: `torch.softmax(x, -1)`; `girih run -c help` lists what is supported.
+            options: as of `from_onnx`.
+            inputs: the type of each name that the line does not define, as text, `"f32[4, 128]"`, or an array like it.
+
+        Raises:
+            ProgramError: what is not supported, where it stands.
+        """
+        types = [(name, *type_of(name, given)) for name, given in inputs.items()]
+        return cls(_Graph(_girih.Model.from_expression(text, types, **known(options or {}))), "expression")
+
+    @classmethod
+    def from_torch(cls, module, inputs=(), kwargs=None, *, dynamic_shapes=None, **options) -> Model:
+        """A module of PyTorch, captured by `torch.export` as `girih.torch.export` does it.
+
+        Args:
+            module, inputs, kwargs, dynamic_shapes: as of `girih.torch.export`.
+            options: as of `from_onnx`.
+        """
+        import girih.torch
+
+        exported = girih.torch.export(module, inputs, kwargs, dynamic_shapes=dynamic_shapes, **known(options))
+        return cls(_Torch(exported), exported.name)
+
+    # Runs.
+
+    def __call__(self, *args, out=None, **named):
+        """Runs the model: arrays in the order of the inputs, or by name.
+
+        Args:
+            out: arrays to write to, C-contiguous and of the outputs' types: one, a sequence in their order, or a dict by
+                name. What is not given is allocated. They must not overlap the inputs or what another thread uses.
+
+        Returns:
+            The array of a model with one output; of others a tuple in their order.
+
+        Raises:
+            ProgramError: arrays that do not fit; all that is wrong is told together.
+        """
+        results = self._run(self._named(args, named), out)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def run(self, outputs, feed: dict[str, Any]) -> list[np.ndarray]:
+        """Runs the model, in the order of ONNX Runtime's arguments.
+
+        Args:
+            outputs: names of outputs, or None for all.
+            feed: arrays by the names of inputs.
+
+        Returns:
+            The arrays of these outputs, in the order of the names.
+        """
+        names = [port.name for port in self.outputs]
+        wanted = names if outputs is None else list(outputs)
+        if unknown := [name for name in wanted if name not in names]:
+            refuse([unlike("output", name, names) for name in unknown])
+        results = dict(zip(names, self._run(dict(feed), None)))
+        return [results[name] for name in wanted]
+
+    def _named(self, args, named):
+        names = [port.name for port in self.inputs]
+        if len(args) > len(names):
+            refuse([f"the model has {len(names)} inputs, but {len(args)} arrays are given"])
+        if twice := [name for name, _ in zip(names, args) if name in named]:
+            refuse([f"input `{name}` is given twice" for name in twice])
+        return {**dict(zip(names, args)), **named}
+
+    def _fitting(self, feed):
+        """The arrays of a run, by name and in order."""
+        names = [port.name for port in self.inputs]
+        problems = [unlike("input", name, names) for name in feed if name not in names]
+        arrays, extents = {}, {}
+        for wanted in self.inputs:
+            if wanted.name in feed:
+                array, problem = fitted(wanted, feed[wanted.name], extents)
+            elif wanted.name in self._made:
+                array, problem = self._made[wanted.name], None
+            else:
+                array, problem = None, f"input `{wanted.name}` is not given: the model expects {wanted}"
+            arrays[wanted.name] = array
+            problems += [problem] if problem else []
+        if problems:
+            refuse(problems)
+        return arrays
+
+    def _run(self, feed, out):
+        arrays = self._fitting(feed)
+        prepared = self._source.prepare(arrays)
+        results = [np.empty(shape, dtype) for dtype, shape in prepared.results] if out is None else None
+        if results is None:
+            results = self._given(out, prepared.results, arrays)
+        prepared.run(results)
+        return results
+
+    def _given(self, out, types, arrays):
+        names = [port.name for port in self.outputs]
+        if isinstance(out, np.ndarray):
+            out = [out]
+        if not isinstance(out, dict):
+            out = list(out)
+            if len(out) != len(names):
+                refuse([f"the model has {len(names)} outputs, but `out` has {len(out)} arrays"])
+            out = {name: array for name, array in zip(names, out) if array is not None}
+        problems = [unlike("output", name, names) for name in out if name not in names]
+        results = []
+        for name, (dtype, shape) in zip(names, types):
+            array = out.get(name)
+            if array is None:
+                results.append(np.empty(shape, dtype))
+                continue
+            if not isinstance(array, np.ndarray) or array.dtype != dtype or array.shape != tuple(shape):
+                found = f"{array.dtype}{list(array.shape)}" if isinstance(array, np.ndarray) else type(array).__name__
+                problems.append(f"`out` for `{name}` is {found}: the run gives {dtype}{list(shape)}")
+            elif not (array.flags.c_contiguous and array.flags.writeable):
+                problems.append(f"`out` for `{name}` must be C-contiguous and writable")
+            elif any(np.may_share_memory(array, other) for other in [*arrays.values(), *results]):
+                problems.append(f"`out` for `{name}` overlaps another array of the run")
+            results.append(array)
+        if problems:
+            refuse(problems)
+        return results
+
+    # A look inside.
+
+    def profile(self, *args, **named) -> Profile:
+        """Runs the model for about a second on arrays, as a call takes them, and tells where the time goes."""
+        seconds, steps, memory = self._source.profile(self._fitting(self._named(args, named)))
+        return Profile(seconds, [Step(*step) for step in steps], memory)
+
+    def ir(self, stage: str) -> str:
+        """The model's text at a stage: `torch`, `tensor`, `loop`, `tile`, `kernel`, `c`; for a GPU `cuda` in place of `c`.
+
+        Of an ONNX file that is compiled for the shapes that come, as it was last run.
+        """
+        return self._source.model().ir(stage)
+
+    def trace(self, full: bool = False) -> str:
+        """What each rule did; with `full`, as diffs, and why others did nothing."""
+        return self._source.model().explain(full)
+
+    def __repr__(self):
+        takes, gives = ", ".join(map(str, self.inputs)), ", ".join(map(str, self.outputs))
+        return f"<girih.Model {self.name}({takes}) -> {gives}>"
+
+
+# What a model is read from. Each has inputs, outputs, made, model, prepare and profile.
+
+
+class _Compiled:
+    """A model of the compiled part, with what is asked of it at every run."""
+
+    def __init__(self, native):
+        self.native = native
+        self.taken = [name for name, _dtype, _shape, held in native.inputs() if not held]
+        self.known: dict[tuple, list[tuple[np.dtype, tuple[int, ...]]]] = {}
+
+    def prepare(self, arrays):
+        given = [arrays[name] for name in self.taken]
+        shapes = tuple(array.shape for array in given)
+        results = self.known.get(shapes)
+        if results is None:
+            results = [(dtype_of(elem), tuple(shape)) for elem, shape in self.native.results(shapes, [])]
+            if len(self.known) >= 64:
+                self.known.clear()
+            self.known[shapes] = results
+        return _Prepared(self.native, given, shapes, results)
+
+    def profile(self, arrays):
+        return self.native.profile([(name, arrays[name].ctypes.data, arrays[name].shape) for name in self.taken])
+
+
+class _Prepared(NamedTuple):
+    """A run whose outputs have these NumPy types and shapes."""
+
+    native: Any
+    arrays: list[np.ndarray]
+    shapes: tuple[tuple[int, ...], ...]
+    results: list[tuple[np.dtype, tuple[int, ...]]]
+
+    def run(self, results):
+        outputs = [(array.ctypes.data, array.nbytes) for array in results]
+        self.native.run_addresses([array.ctypes.data for array in self.arrays], self.shapes, [], outputs)
+
+
+class _Graph:
+    """A graph that is compiled once."""
+
+    def __init__(self, native):
+        self.native = native
+        self.compiled = _Compiled(native)
+        self.held = []
+
+    def inputs(self):
+        return [p for p in self.native.inputs() if not p[3]]
+
+    def outputs(self):
+        return self.native.outputs()
+
+    def made(self):
+        """Data of inputs that make their own; parameters are bound to theirs."""
+        made = {n: np.frombuffer(data, dtype_of(elem)).reshape(shape) for n, elem, shape, data in self.native.made()}
+        parameters = [p[0] for p in self.native.inputs() if p[3]]
+        self.held = [made[name] for name in parameters]
+        self.native.bind_addresses([(name, made[name].ctypes.data, made[name].shape) for name in parameters])
+        return {name: array for name, array in made.items() if name not in parameters}
+
+    def model(self):
+        return self.native
+
+    def prepare(self, arrays):
+        return self.compiled.prepare(arrays)
+
+    def profile(self, arrays):
+        return self.compiled.profile(arrays)
+
+
+class _Onnx:
+    """A file, compiled for all shapes or for those that come."""
+
+    def __init__(self, native):
+        self.native = native
+        #: The model of the last run, and why it is for its shapes alone; None for all.
+        self.last: tuple[_Compiled, str | None] | None = None
+
+    def inputs(self):
+        return self.native.inputs()
+
+    def outputs(self):
+        return self.native.outputs()
+
+    def made(self):
+        return {}
+
+    def find(self, arrays):
+        last = self.last
+        if last is not None and last[1] is None:
+            return last[0]
+        described = [(name, (element(a.dtype), a.ctypes.data, a.shape)) for name, a in arrays.items()]
+        native, special = self.native.fitting(described)
+        if special is not None and last is None:
+            warnings.warn(f"girih: compiled for these shapes alone: {special}", stacklevel=5)
+        self.last = _Compiled(native), special
+        return self.last[0]
+
+    def model(self):
+        last = self.last
+        return (last[0] if last is not None else self.find({})).native
+
+    def prepare(self, arrays):
+        return self.find(arrays).prepare(arrays)
+
+    def profile(self, arrays):
+        return self.find(arrays).profile(arrays)
+
+
+class _Torch:
+    """A module that `girih.torch.export` captured: PyTorch's tensors over the same memory."""
+
+    def __init__(self, exported):
+        self.exported = exported
+        self.compiled = exported._compiled
+        described = {p[0]: p for p in self.compiled.model.inputs()}
+        self.ports = [described[name] for _, _, name in self.compiled.arguments]
+
+    def inputs(self):
+        return self.ports
+
+    def outputs(self):
+        return self.compiled.model.outputs()
+
+    def made(self):
+        return {}
+
+    def model(self):
+        return self.compiled.model
+
+    def prepare(self, arrays):
+        import torch
+
+        results = self.exported(*[torch.from_numpy(arrays[port[0]]) for port in self.ports])
+        flat = torch.utils._pytree.tree_leaves(results)
+        return _Done([t.detach().contiguous().numpy() for t in flat])
+
+    def profile(self, arrays):
+        self.prepare(arrays)
+        return _Compiled(self.compiled.model).profile(arrays)
+
+
+class _Done:
+    """A run that has taken place."""
+
+    def __init__(self, arrays):
+        self.arrays = arrays
+        self.results = [(a.dtype, a.shape) for a in arrays]
+
+    def run(self, results):
+        for to, array in zip(results, self.arrays):
+            np.copyto(to, array)
+
+
+# Types and messages.
+
+
+def dtype_of(elem: str) -> np.dtype:
+    if elem in NAMES:
+        return np.dtype(NAMES[elem])
+    try:
+        import ml_dtypes
+
+        return np.dtype(getattr(ml_dtypes, MORE[elem]))
+    except (ImportError, KeyError):
+        raise GirihError(f"NumPy has no {elem}" + ("; install ml_dtypes" if elem in MORE else "")) from None
+
+
+def element(dtype: np.dtype) -> str:
+    """What Girih calls a type of NumPy's; a name that is no type for one that it does not know."""
+    return ELEMENTS.get(dtype.name, dtype.name)
+
+
+def port(described) -> Port:
+    name, elem, shape, _ = described
+    return Port(name, NAMES.get(elem, MORE.get(elem, elem)), tuple(shape))
+
+
+def type_of(name, given):
+    """`f32[4, 128]`, or the type of an array."""
+    if isinstance(given, str):
+        elem, _, shape = given.strip().removesuffix("]").partition("[")
+        extents = [word.strip() for word in shape.replace("x", ",").split(",") if word.strip()]
+        if not all(word.isdecimal() for word in extents):
+            raise GirihError(f"the type of `{name}` is {given!r}: expected one as f32[4, 128]")
+        return elem.strip(), [int(word) for word in extents]
+    array = np.asarray(given)
+    return element(array.dtype), list(array.shape)
+
+
+def known(options):
+    if unknown := sorted(set(options) - OPTIONS):
+        raise GirihError(f"a model has no option `{unknown[0]}`; the options are {', '.join(sorted(OPTIONS))}")
+    return options
+
+
+def fitted(wanted: Port, given, extents):
+    """What is given for an input as an array in order, or what is wrong with it. `extents` are those of the symbols so far."""
+    try:
+        dtype = dtype_of(ELEMENTS.get(wanted.dtype, wanted.dtype))
+        array = given if isinstance(given, np.ndarray) else np.asarray(given)
+    except (TypeError, ValueError) as e:
+        return None, f"input `{wanted.name}` is no array: {e}"
+    if array.dtype != dtype and not isinstance(given, (np.ndarray, np.generic)) and not hasattr(given, "__array__"):
+        # A list or a number has no type of its own.
+        array = array.astype(dtype)
+    if array.dtype != dtype:
+        return None, f"input `{wanted.name}` is {array.dtype}: the model expects {wanted}"
+    if array.ndim != len(wanted.shape):
+        return None, f"input `{wanted.name}` has shape {list(array.shape)}: the model expects {wanted}"
+    for axis, (have, want) in enumerate(zip(array.shape, wanted.shape)):
+        known_extent = want if isinstance(want, int) else extents.setdefault(want, have) if want.isidentifier() else have
+        if have != known_extent:
+            name = "" if isinstance(want, int) else f", and {want} is {known_extent}"
+            return None, f"input `{wanted.name}` has extent {have} along axis {axis}: the model expects {wanted}{name}"
+    return np.ascontiguousarray(array), None
+
+
+def unlike(kind, name, names):
+    near = difflib.get_close_matches(name, names, 1)
+    hint = f"did you mean `{near[0]}`?" if near else f"its {kind}s are {', '.join(names)}"
+    return f"the model has no {kind} `{name}`; {hint}"
+
+
+def refuse(problems):
+    raise ProgramError([Diagnostic("error", "E0806", problem, "<model>", None, None, None, None) for problem in problems])
