@@ -495,14 +495,15 @@ def known(options):
 
 def fitted(wanted: Port, given, extents):
     """What is given for an input as an array in order, or what is wrong with it. `extents` are those of the symbols so far."""
+    dtype = dtype_of(ELEMENTS.get(wanted.dtype, wanted.dtype))
     try:
-        dtype = dtype_of(ELEMENTS.get(wanted.dtype, wanted.dtype))
-        array = given if isinstance(given, np.ndarray) else np.asarray(given)
-    except (TypeError, ValueError) as e:
-        return None, f"input `{wanted.name}` is no array: {e}"
-    if array.dtype != dtype and not isinstance(given, (np.ndarray, np.generic)) and not hasattr(given, "__array__"):
-        # A list or a number has no type of its own.
-        array = array.astype(dtype)
+        array = np.asarray(given)
+        # Lists and numbers have no type of their own; a fraction is no integer.
+        typed = isinstance(given, np.generic) or hasattr(given, "__array__") or hasattr(given, "__array_interface__")
+        if array.dtype != dtype and not typed and not (array.dtype.kind == "f" and dtype.kind in "iub"):
+            array = np.asarray(given, dtype)
+    except (OverflowError, TypeError, ValueError) as e:
+        return None, f"input `{wanted.name}` is no array of {wanted.dtype}: {e}"
     if array.dtype != dtype:
         return None, f"input `{wanted.name}` is {array.dtype}: the model expects {wanted}"
     if array.ndim != len(wanted.shape):

@@ -34,13 +34,14 @@ def test_the_page_is_fresh():
     assert generate.PAGE.read_text() == generate.page(), "run `python docs/python/generate.py`"
 
 
-PAGES = ["../../README.md", "guide.md", "from-triton.md", "from-cutile.md"]
+PAGES = ["../../README.md", "guide.md", "from-triton.md", "from-cutile.md", "from-onnxruntime.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_blocks_of_pages(page, tmp_path, monkeypatch):
     """The Python of a page runs from top to bottom, and what a block of text after it says is what it prints or raises."""
     monkeypatch.setenv("GIRIH_AUTOTUNE", "memory")
+    monkeypatch.chdir(tmp_path)
     # Python's own debugger, and not pytest's.
     monkeypatch.setattr(sys, "breakpointhook", lambda: pdb.Pdb(nosigint=True, readrc=False).set_trace(sys._getframe(1)))
     blocks = re.findall(r"^```(\w+)\n(.*?)^```$", (FOLDER / page).read_text(), re.M | re.S)

@@ -127,3 +127,35 @@ def test_a_fault_is_an_exception_that_names_the_kernel(tmp_path, monkeypatch):
         compiled(x)
     assert caught.value.code == "E0603"
     torch.testing.assert_close(compiled(torch.zeros(4096)), torch.full((4096,), 1 / 4096))
+
+
+def test_a_model_for_arrays_of_numpy():
+    torch.manual_seed(0)
+
+    class Two(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(8, 4)
+
+        def forward(self, x, scale):
+            y = self.linear(x) * scale
+            return y, y.argmax(1)
+
+    module = Two().eval()
+    rows = torch.export.Dim("rows", min=2, max=64)
+    shapes = {"x": {0: rows}, "scale": None}
+    model = girih.Model.from_torch(module, (torch.randn(3, 8), torch.ones(4)), dynamic_shapes=shapes)
+    assert [p.name for p in model.inputs] == ["x", "scale"] and model.inputs[1].shape == (4,)
+    for n in (2, 5):
+        x, scale = torch.randn(n, 8), torch.randn(4)
+        want = [t.detach().numpy() for t in module(x, scale)]
+        given = {"x": x.numpy(), "scale": scale.numpy()}
+        y, at = model(**given)
+        np.testing.assert_allclose(y, want[0], rtol=1e-5, atol=1e-6)
+        np.testing.assert_array_equal(at, want[1])
+        out = np.empty_like(want[0])
+        assert model(**given, out={model.outputs[0].name: out})[0] is out
+        np.testing.assert_array_equal(out, y)
+    assert model.profile(**given).steps and "aten.linear" in model.ir("torch")
+    with pytest.raises(girih.ProgramError, match="`scale` is not given"):
+        model(x=given["x"])

@@ -205,7 +205,8 @@ impl OnnxModel {
     /// The model for arrays by name, and why it is for their shapes alone (None: it takes all shapes).
     fn fitting(&self, py: Python<'_>, arrays: Vec<(String, Array)>) -> PyResult<(Model, Option<String>)> {
         let find = || {
-            let shapes: Vec<(&str, &[u64])> = arrays.iter().map(|(n, (_, _, shape))| (n.as_str(), &shape[..])).collect();
+            let shapes: Vec<(&str, &[u64])> =
+                arrays.iter().map(|(n, (_, _, shape))| (n.as_str(), &shape[..])).collect();
             let mut short = vec![];
             for (name, array) in &arrays {
                 // SAFETY: the caller holds arrays of these types and shapes (`girih.model`).

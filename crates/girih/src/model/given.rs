@@ -103,7 +103,10 @@ impl Model {
         let unknown = vec![None; self.graph.symbols.len()];
         for (at, _) in self.graph.inputs.iter().enumerate().filter(|(_, i)| i.fill != Fill::Given) {
             if let Ok(shape) = inputs::filled_shape(&self.graph, at, &unknown) {
-                all.push((inputs::name(&self.graph, at).to_string(), inputs::filled(&self.graph, at, &shape, self.seed)?));
+                all.push((
+                    inputs::name(&self.graph, at).to_string(),
+                    inputs::filled(&self.graph, at, &shape, self.seed)?,
+                ));
             }
         }
         Ok(all)

@@ -1,0 +1,238 @@
+"""`girih.Model`: files and expressions from Python, against ONNX's reference evaluator and NumPy."""
+
+import inspect
+import json
+import threading
+import warnings
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+import girih
+
+F, I = TensorProto.FLOAT, TensorProto.INT64
+
+
+def port(name, dtype, shape):
+    return helper.make_tensor_value_info(name, dtype, shape)
+
+
+def file(nodes, inputs, outputs, weights=()):
+    tensors = [numpy_helper.from_array(np.asarray(array), name) for name, array in weights]
+    graph = helper.make_graph(nodes, "g", inputs, outputs, tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+
+
+def dense():
+    """Two outputs, a symbolic extent, an input of integers."""
+    rng = np.random.default_rng(0)
+    nodes = [
+        helper.make_node("Gather", ["table", "ids"], ["rows"]),
+        helper.make_node("Add", ["x", "rows"], ["sum"]),
+        helper.make_node("MatMul", ["sum", "w"], ["y"]),
+        helper.make_node("ReduceMax", ["y"], ["top"], axes=[1], keepdims=0),
+    ]
+    weights = [("table", rng.standard_normal((7, 6)).astype("f4")), ("w", rng.standard_normal((6, 3)).astype("f4"))]
+    inputs = [port("x", F, ["batch", 6]), port("ids", I, ["batch"])]
+    return file(nodes, inputs, [port("y", F, ["batch", 3]), port("top", F, ["batch"])], weights)
+
+
+def feed(n, seed=0):
+    rng = np.random.default_rng(seed)
+    return {"x": rng.standard_normal((n, 6)).astype("f4"), "ids": rng.integers(0, 7, n)}
+
+
+def dropping():
+    """What can be compiled for some extents alone."""
+    nodes = [helper.make_node("Squeeze", ["x", "axes"], ["s"]), helper.make_node("Reshape", ["s", "to"], ["y"])]
+    inputs = [port("x", F, ["n", "one"]), port("to", I, ["rank"])]
+    return file(nodes, inputs, [port("y", F, None)], [("axes", [1])])
+
+
+def test_ports_and_both_ways_to_run(tmp_path):
+    proto = dense()
+    path = tmp_path / "dense.onnx"
+    onnx.save(proto, path)
+    for model in (girih.Model.from_onnx(path), girih.Model.from_onnx(proto.SerializeToString())):
+        assert [str(p) for p in model.inputs] == ["x: float32[batch, 6]", "ids: int64[batch]"]
+        assert [str(p) for p in model.outputs] == ["y: float32[batch, 3]", "top: float32[batch]"]
+        for n in (1, 4, 9):
+            given = feed(n, n)
+            want = ReferenceEvaluator(proto).run(None, given)
+            y, top = model(**given)
+            np.testing.assert_allclose(y, want[0], rtol=1e-5, atol=1e-5)
+            np.testing.assert_allclose(top, want[1], rtol=1e-5, atol=1e-5)
+            np.testing.assert_array_equal(model(given["x"], given["ids"])[0], y)
+            assert [a.tolist() for a in model.run(None, given)] == [y.tolist(), top.tolist()]
+            assert model.run(["top"], given)[0].tolist() == top.tolist()
+
+
+def test_a_dimension_fixed_beforehand():
+    model = girih.Model.from_onnx(dense().SerializeToString(), dims={"batch": 4})
+    assert "f32[4, 6]" in model.ir("tensor")
+    assert model(**feed(4))[0].shape == (4, 3)
+    with pytest.raises(girih.ProgramError, match="4"):
+        model(**feed(5))
+    with pytest.raises(girih.ProgramError, match="no extent `bach`"):
+        girih.Model.from_onnx(dense().SerializeToString(), dims={"bach": 4})
+
+
+def test_shapes_that_decide_the_structure():
+    model = girih.Model.from_onnx(dropping().SerializeToString())
+    x = np.arange(12, dtype="f4").reshape(12, 1)
+    with pytest.warns(UserWarning, match="compiled for these shapes alone") as told:
+        assert model(x=x, to=np.array([3, 4])).tolist() == x.reshape(3, 4).tolist()
+    assert told[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for shape in ((3, 4), (2, 6), (12,), (3, 4)):
+            assert model(x=x, to=np.array(shape)).tolist() == x.reshape(shape).tolist()
+        assert model(x=x[:6], to=np.array([2, 3])).shape == (2, 3)
+    with pytest.raises(girih.ProgramError, match="extent 1"):
+        model(x=x.reshape(6, 2), to=np.array([12]))
+
+
+def test_outputs_of_the_caller():
+    model = girih.Model.from_onnx(dense().SerializeToString())
+    given = feed(5)
+    want = model(**given)
+    y, top = np.empty((5, 3), "f4"), np.empty(5, "f4")
+    results = model(**given, out=[y, top])
+    assert results[0] is y and results[1] is top
+    np.testing.assert_array_equal(y, want[0])
+    top[:] = 0
+    assert model(**given, out={"top": top})[1] is top
+    np.testing.assert_array_equal(top, want[1])
+    fixed = np.empty(5, "f4")
+    fixed.flags.writeable = False
+    for out, message in [
+        ([y], "2 outputs, but `out` has 1"),
+        ({"z": y}, "no output `z`"),
+        ({"y": y.astype("f8")}, r"float64\[5, 3\]"),
+        ({"y": np.empty((3, 5), "f4").T}, "C-contiguous"),
+        ({"top": fixed}, "writable"),
+        ({"top": given["x"].reshape(-1)[:5]}, "overlaps"),
+        ({"y": y, "top": y.reshape(-1)[:5]}, "overlaps"),
+    ]:
+        with pytest.raises(girih.ProgramError, match=message):
+            model(**given, out=out)
+
+
+def test_all_that_is_wrong_is_told_together():
+    model = girih.Model.from_onnx(dense().SerializeToString())
+    with pytest.raises(girih.ProgramError) as caught:
+        model(x=np.zeros((2, 5)), idx=np.zeros(2, "i8"))
+    messages = [d.message for d in caught.value.diagnostics]
+    assert caught.value.code == "E0806" and len(messages) == 3
+    assert messages[0] == "the model has no input `idx`; did you mean `ids`?"
+    assert "`x` is float64" in messages[1] and "`ids` is not given" in messages[2]
+    for given, message in [
+        ({"x": np.zeros((2, 5), "f4"), "ids": [0, 1]}, "extent 5 along axis 1"),
+        ({"x": np.zeros((2, 6), "f4"), "ids": [0, 1, 2]}, "batch is 2"),
+        ({"x": np.zeros(6, "f4"), "ids": [0]}, r"shape \[6\]"),
+        ({"x": "text", "ids": [0]}, "`x` is no array of float32"),
+        ({"x": np.zeros((1, 6), "f4"), "ids": [0.5]}, "`ids` is float64"),
+        ({"x": np.zeros((1, 6), "f4"), "ids": [2**80]}, "`ids`"),
+    ]:
+        with pytest.raises(girih.ProgramError, match=message):
+            model(**given)
+    with pytest.raises(girih.ProgramError, match="no output `yy`"):
+        model.run(["yy"], feed(2))
+    with pytest.raises(girih.ProgramError, match="given twice"):
+        model(feed(2)["x"], x=feed(2)["x"])
+    with pytest.raises(girih.GirihError, match="no option `thread`"):
+        girih.Model.from_onnx(dense().SerializeToString(), thread=1)
+    with pytest.raises(girih.ProgramError, match="E0801"):
+        girih.Model.from_onnx(b"not a model")
+    with pytest.raises(girih.GirihError, match="cannot be read"):
+        girih.Model.from_onnx("missing.onnx")
+
+
+def test_arrays_in_other_orders():
+    model = girih.Model.from_expr("x.transpose(0, 1) + 1", x="f32[3, 4]")
+    x = np.arange(24, dtype="f4").reshape(4, 6).T[::2]
+    assert not x.flags.c_contiguous
+    np.testing.assert_array_equal(model(x), x.T + 1)
+
+
+def test_expressions():
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((2, 16)).astype("f4")
+    model = girih.Model.from_expr("torch.nn.Linear(16, 8)(x)", x=x)
+    assert [p.name for p in model.inputs] == ["x"]
+    # The weights are the same at every run.
+    y = model(x)
+    np.testing.assert_array_equal(model(x), y)
+    assert y.shape == (2, 8) and np.abs(y - model(np.zeros_like(x))).max() > 0.1
+    # It makes its own input, which may be given.
+    model = girih.Model.from_expr("torch.relu(torch.randn(5))")
+    name = model.inputs[0].name
+    assert model().shape == (5,) and model(**{name: -np.ones(5, "f4")}).tolist() == [0] * 5
+    for dtype in ("bool", "u8", "i32", "f16", "f64"):
+        model = girih.Model.from_expr("x[1:]", x=f"{dtype}[3]")
+        array = np.array([0, 1, 1], model.inputs[0].dtype)
+        assert model(array).tolist() == array[1:].tolist() and model(array).dtype == array.dtype
+    with pytest.raises(girih.GirihError, match="expected one as"):
+        girih.Model.from_expr("x", x="f32[n]")
+    with pytest.raises(ValueError, match="unknown element type"):
+        girih.Model.from_expr("x", x="f31[4]")
+    with pytest.raises(girih.ProgramError):
+        girih.Model.from_expr("torch.frobnicate(x)", x="f32[4]")
+
+
+@pytest.mark.parametrize("device", ["eval", "sim"])
+def test_other_devices(device):
+    given = feed(3)
+    want = girih.Model.from_onnx(dense().SerializeToString())(**given)
+    got = girih.Model.from_onnx(dense().SerializeToString(), device=device)(**given)
+    for a, b in zip(got, want):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+def test_threads_share_a_model():
+    for model, make in [
+        (girih.Model.from_onnx(dense().SerializeToString()), lambda n: feed(n, n)),
+        (girih.Model.from_onnx(dropping().SerializeToString()), lambda n: {"x": np.ones((n, 1), "f4"), "to": [n]}),
+    ]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            want = {n: model(**make(n)) for n in (1, 2, 3, 4)}
+        wrong = []
+
+        def work(n):
+            for _ in range(50):
+                for a, b in zip(model(**make(n)), want[n]):
+                    if a.tolist() != b.tolist():
+                        wrong.append(n)
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in want]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert not wrong
+
+
+def test_a_look_inside(tmp_path):
+    model = girih.Model.from_onnx(dense().SerializeToString())
+    profile = model.profile(**feed(4))
+    assert profile.seconds > 0 and profile.steps and profile.weights > 0
+    assert any("onnx.MatMul" in " ".join(step.operations) for step in profile.steps)
+    text = str(profile)
+    assert text.splitlines()[0].split()[:3] == ["kernel", "us", "share"] and "memory: weights" in text
+    profile.chrome_trace(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert [e["name"] for e in events] == [step.kernel for step in profile.steps]
+    assert all(e["ph"] == "X" and e["dur"] >= 0 for e in events)
+    for stage in ("torch", "tensor", "loop", "tile", "kernel", "c"):
+        assert model.ir(stage)
+    assert "fuse" in model.trace() and len(model.trace(full=True)) > len(model.trace())
+    assert repr(model).startswith("<girih.Model model(x: float32[batch, 6], ids: int64[batch]) -> y:")
+
+
+def test_whatever_is_public_says_what_it_does():
+    for name, member in inspect.getmembers(girih.Model, callable):
+        assert name.startswith("_") and name != "__call__" or inspect.getdoc(member), name
