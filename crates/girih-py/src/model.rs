@@ -114,6 +114,9 @@ fn elem(name: &str) -> PyResult<Elem> {
 /// An array of the caller's: its element type, address and shape.
 type Array = (String, u64, Vec<u64>);
 
+/// Data that an input makes: its name, element type, shape and bytes.
+type Made<'py> = (String, String, Vec<u64>, Bound<'py, PyBytes>);
+
 /// A copy of an array.
 ///
 /// # Safety
@@ -250,7 +253,7 @@ impl Model {
     }
 
     /// The data of the inputs that make their own: (name, element type, shape, bytes).
-    fn made<'py>(&self, py: Python<'py>) -> PyResult<Vec<(String, String, Vec<u64>, Bound<'py, PyBytes>)>> {
+    fn made<'py>(&self, py: Python<'py>) -> PyResult<Vec<Made<'py>>> {
         let made = self.model.made().map_err(|e| raised(py, e))?;
         let one = |(name, t): (String, Tensor)| {
             (name, t.elem().to_string(), t.shape().to_vec(), PyBytes::new(py, t.buffer().bytes()))
