@@ -159,3 +159,14 @@ def test_a_model_for_arrays_of_numpy():
     assert model.profile(**given).steps and "aten.linear" in model.ir("torch")
     with pytest.raises(girih.ProgramError, match="`scale` is not given"):
         model(x=given["x"])
+
+
+def test_conversions():
+    class Converts(torch.nn.Module):
+        def forward(self, x, mask):
+            return (x.to(torch.float64) * mask.to(x.dtype)).to(torch.float32).float(), mask.to(torch.int64).to(torch.bool)
+
+    x, mask = torch.randn(3, 5), torch.tensor([[1], [0], [2]])
+    program = torch.export.export(Converts(), (x, mask))
+    assert any("_assert_tensor_metadata" in str(node.target) for node in program.graph.nodes)
+    closeness.matches(Converts(), x, mask, compiled=girih.torch.export(program))

@@ -114,6 +114,11 @@ def is_scalar(node) -> bool:
     return reads_sizes or all(map(is_scalar, node.all_input_nodes))
 
 
+def is_told(node) -> bool:
+    """Whether a node asserts what the graph says of a tensor anyway: `torch.export` leaves one at each `.to(dtype)`."""
+    return node.target is torch.ops.aten._assert_tensor_metadata.default
+
+
 @functools.cache
 def operands_by_name(packet) -> frozenset[str]:
     """The parameters of an operation that are a tensor in one of its overloads: numbers there are operands."""
@@ -435,7 +440,7 @@ class Writer:
     def write(self, graph) -> Document:
         self.find_shown(graph)
         for node in graph.nodes:
-            if node in self.shown or node.op == "call_function" and is_scalar(node):
+            if node in self.shown or node.op == "call_function" and (is_scalar(node) or is_told(node)):
                 continue
             if node.op == "placeholder":
                 self.placeholder(node)
