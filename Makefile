@@ -5,12 +5,12 @@ GIRIH := target/release/girih
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: build test readme lint unit operations numeric gpu-coverage gpu-coverage-part simulated random hostile onnx onnx-native models libraries real-models bytecode cuda oclgrind python cutile test-torch test-tune bench bench-cutile bench-jit clean
+.PHONY: build test readme lint unit operations numeric gpu-coverage gpu-coverage-part simulated random hostile onnx contrib onnx-native models libraries real-models bytecode cuda oclgrind python cutile test-torch test-tune bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
 
-test: lint readme unit operations numeric gpu-coverage-part simulated random hostile onnx models libraries bytecode cuda python cutile
+test: lint readme unit operations numeric gpu-coverage-part simulated random hostile onnx contrib models libraries bytecode cuda python cutile
 
 # The first command of the README, word for word.
 readme: build
@@ -72,6 +72,10 @@ onnx: .venv/ready
 	cargo build --release --quiet -p girih-onnx-nodes
 	.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes
 	.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes --device cpu --part
+
+# Operators of com.microsoft beside ONNX Runtime.
+contrib: build .venv/ready
+	.venv/bin/python tests/contrib.py $(GIRIH)
 
 # All of them natively: some minutes, most of them the C compiler's.
 onnx-native: .venv/ready

@@ -88,7 +88,7 @@ fn of_model(
     model::refuse_flags(&[("--entry", args.kernel.entry.is_some())])?;
     let within = Failure::within(&given.source());
     let mut arguments = model::arguments::Arguments::resolve(&args.args)?;
-    if let Some((symbol, _)) = arguments.symbols.first() {
+    if let (Some((symbol, _)), false) = (arguments.symbols.first(), given.is_onnx()) {
         return Err(Failure::usage(format!("--arg {symbol}: extents are arguments of the library's functions")));
     }
     let model = given.open(&mut arguments, options).map_err(&within)?.with_seed(args.seed);

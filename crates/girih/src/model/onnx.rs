@@ -8,7 +8,7 @@
 //! x: f32[4, n], squeeze(x, 1)     refused for every n but 1; for an x of [4, 1] it is compiled
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -264,7 +264,10 @@ impl OnnxModel {
         let absent: Vec<String> = absent.map(|i| format!("`{}`", i.name)).collect();
         match error {
             Error::Program(mut all) if !absent.is_empty() => {
-                let help = format!("it may be compiled for the shapes of a run: give {}", absent.join(", "));
+                let extents: BTreeSet<&str> = self.dimensions().filter(|n| !self.dims.contains_key(*n)).collect();
+                let extents: Vec<&str> = extents.into_iter().collect();
+                let (arrays, extents) = (absent.join(", "), extents.join(", "));
+                let help = format!("it may be compiled for some shapes: give {arrays}, or the extents {extents}");
                 let open =
                     |d: &Diagnostic| d.code == Code::ModelShape && self.dimensions().any(|n| d.message.contains(n));
                 let first = all.iter_mut().find(|d| d.help.is_none() && open(d));

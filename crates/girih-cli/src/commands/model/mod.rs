@@ -37,10 +37,6 @@ pub fn is_model(path: &Path) -> bool {
     ["onnx", "json"].contains(&ending.as_str())
 }
 
-fn is_onnx(path: &Path) -> bool {
-    path.extension().is_some_and(|e| e.eq_ignore_ascii_case("onnx"))
-}
-
 impl Given {
     /// What messages point into.
     pub fn source(&self) -> Source {
@@ -50,6 +46,11 @@ impl Given {
                 Source { name: "<expression>".into(), text: text.as_str().into(), ..Source::default() }
             }
         }
+    }
+
+    /// Whether it is an ONNX file, whose dimensions can be fixed.
+    pub fn is_onnx(&self) -> bool {
+        matches!(self, Given::File(path) if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("onnx")))
     }
 
     /// Whether it was a question, `-c help` or `-c 'help NAME'`, which is then answered.
@@ -67,7 +68,7 @@ impl Given {
             Given::Expression(text) => {
                 return Ok(Model::from_expression(text, &arguments.types())?.with_options(options));
             }
-            Given::File(path) if !is_onnx(path) => return Ok(Model::from_file(path)?.with_options(options)),
+            Given::File(path) if !self.is_onnx() => return Ok(Model::from_file(path)?.with_options(options)),
             Given::File(path) => path,
         };
         let extents = std::mem::take(&mut arguments.symbols);

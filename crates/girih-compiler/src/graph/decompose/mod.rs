@@ -94,6 +94,7 @@ pub const RULES: &[&[Decomposition]] = &[
     onnx::image::RULES,
     onnx::deform::RULES,
     onnx::contrib::RULES,
+    onnx::contrib_quantized::RULES,
     onnx::loss::RULES,
     pool::RULES,
     resize::RULES,

@@ -489,7 +489,8 @@ impl<'m> Importer<'m> {
             return None;
         }
         let mut attrs = self.attrs(node, body)?;
-        attrs.insert("opset".into(), Attr::Int(Ix::Const(version)));
+        // Some operators of `com.microsoft` have one of their own.
+        attrs.entry("opset".into()).or_insert(Attr::Int(Ix::Const(version)));
         if node.outputs.len() > 1 {
             attrs.insert("outputs".into(), Attr::Int(Ix::Const(node.outputs.len() as i64)));
         }

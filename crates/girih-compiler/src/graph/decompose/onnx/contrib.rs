@@ -1,6 +1,7 @@
 //! Operators of the domain `com.microsoft` that exported transformers hold.
 
 use super::attention::{Masking, Offset, attend, merge_heads, rotate, split_heads};
+use super::elementwise::torch;
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::decompose::activations::{gelu, sigmoid};
@@ -50,6 +51,21 @@ pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
         doc: "Attention over packed heads.\n\n`y = mha(q, k, v)` --> heads split, scores, softmax, product, heads merged\n\n\
               Refuses packed keys and values.",
         run: multi_head,
+    },
+    Decomposition {
+        name: "contrib_attention",
+        handles: &["com.microsoft.Attention"],
+        doc: "A projection to queries, keys and values at once, and attention over their heads.\n\n\
+              `y = attention(x, w, b)` --> `q, k, v = split(x @ w + b)`, heads, scores, softmax, product\n\n\
+              Refuses rotary embedding and a past that shares its memory.",
+        run: packed_attention,
+    },
+    Decomposition {
+        name: "contrib_embed_norm",
+        handles: &["com.microsoft.EmbedLayerNormalization"],
+        doc: "The sum of a word's, its position's and its segment's rows, normalised.\n\n\
+              `y = embed_norm(ids, segments, ..)` --> `s = words[ids] + positions[p] + segments[t]`, `y = norm(s)*w + b`",
+        run: embed_norm,
     },
     Decomposition {
         name: "contrib_group_query_attention",
@@ -203,27 +219,107 @@ fn multi_head(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         k = b.concat(&[past_key, k], 2)?;
         v = b.concat(&[past_value, v], 2)?;
     }
-    masking.mask = call.opt(5);
-    if let Some(padding) = call.opt(4) {
-        match b.rank(padding) {
-            1 if b.same(&b.shape(padding)[0], &b.shape(q)[0]) => masking.valid = Some(b.convert(padding, Elem::I64)?),
-            2 => {
-                let zero = ir::int_scalar(b.elem(padding), 0);
-                let kept = b.compare(Predicate::NotEqual, padding, zero)?;
-                let kept = b.unsqueeze(kept, &[1, 2])?;
-                if masking.mask.is_some() {
-                    return Err(Refusal::new(
-                        "MultiHeadAttention with both a padding mask and a bias is not supported",
-                    ));
-                }
-                masking.mask = Some(kept);
-            }
-            _ => return Err(Refusal::new("a key_padding_mask of this form is not supported")),
-        }
-    }
+    pad(b, &mut masking, call.opt(4), call.opt(5), q)?;
     let (scale, wide) = (head_scale(b, call.float_of("scale")?.filter(|s| *s != 0.0), q)?, b.wide(q));
     let a = attend(b, [q, k, v], scale, 0.0, &masking, wide)?;
     Ok(vec![merge_heads(b, a.y)?, k, v])
+}
+
+/// What padding and a bias say: the number of keys of each element of the batch, or which keys or pairs are there.
+fn pad(b: &mut Builder<'_>, masking: &mut Masking, padding: Option<Arg>, bias: Option<Arg>, q: Arg) -> Result<()> {
+    masking.mask = bias;
+    let Some(padding) = padding else { return Ok(()) };
+    let around: &[usize] = match b.rank(padding) {
+        1 if b.same(&b.shape(padding)[0], &b.shape(q)[0]) => {
+            masking.valid = Some(b.convert(padding, Elem::I64)?);
+            return Ok(());
+        }
+        2 => &[1, 2],
+        3 => &[1],
+        _ => return Err(Refusal::new("a padding mask of this form is not supported")),
+    };
+    if bias.is_some() {
+        return Err(Refusal::new("attention with both a padding mask and a bias is not supported"));
+    }
+    let zero = ir::int_scalar(b.elem(padding), 0);
+    let kept = b.compare(Predicate::NotEqual, padding, zero)?;
+    masking.mask = Some(b.unsqueeze(kept, around)?);
+    Ok(())
+}
+
+/// `(x, weights, bias?, mask_index?, past?, attention_bias?, past_sequence_length?)` to `(y, present)`
+fn packed_attention(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let (heads, rotary) = (call.int("num_heads", 0)?, call.flag("do_rotary", false)?);
+    if rotary || call.flag("past_present_share_buffer", false)? {
+        return Err(Refusal::new("this form of Attention is not supported"));
+    }
+    let mut all = b.matmul(call.arg(0)?, call.arg(1)?)?;
+    if let Some(bias) = call.opt(2) {
+        all = b.add(all, bias)?;
+    }
+    let (Some(width), 3) = (b.shape(all).last().and_then(Ix::as_const), b.rank(all)) else {
+        return Err(Refusal::new("Attention needs weights of a known shape and an input of rank 3"));
+    };
+    let sizes = match call.ints("qkv_hidden_sizes")? {
+        Some(sizes) if sizes.len() == 3 && sizes.iter().sum::<i64>() == width => sizes,
+        Some(_) => return Err(Refusal::new("qkv_hidden_sizes do not fit the weights")),
+        None => vec![width / 3; 3],
+    };
+    let (mut parts, mut start) = (vec![], 0);
+    for size in sizes {
+        let part = b.slice(all, 2, Ix::Const(start), 1, Ix::Const(size))?;
+        parts.push(split_heads(b, part, heads)?);
+        start += size;
+    }
+    let (q, mut k, mut v) = (parts[0], parts[1], parts[2]);
+    let mut masking = Masking { causal: call.flag("unidirectional", false)?, ..Masking::default() };
+    if let Some(past) = call.opt(4) {
+        masking.offset = Offset::Known(b.shape(past).get(3).cloned().unwrap_or(Ix::Const(0)));
+        for (at, x) in [(0, &mut k), (1, &mut v)] {
+            let before = b.slice(past, 0, Ix::Const(at), 1, Ix::Const(1))?;
+            let before = b.squeeze(before, &[0])?;
+            *x = b.concat(&[before, *x], 2)?;
+        }
+    }
+    pad(b, &mut masking, call.opt(3), call.opt(5), q)?;
+    let (scale, wide) = (head_scale(b, call.float_of("scale")?.filter(|s| *s != 0.0), q)?, b.wide(q));
+    let a = attend(b, [q, k, v], scale, 0.0, &masking, wide)?;
+    let mut results = vec![merge_heads(b, a.y)?];
+    if call.int("outputs", 1)? > 1 {
+        let (keys, values) = (b.unsqueeze(k, &[0])?, b.unsqueeze(v, &[0])?);
+        results.push(b.concat(&[keys, values], 0)?);
+    }
+    Ok(results)
+}
+
+/// `(ids, segments?, words, positions, segment_words?, gamma, beta, mask?, position_ids?)` to `(y, lengths, sum)`
+fn embed_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let ids = call.arg(0)?;
+    let row = |b: &mut Builder<'_>, table: Arg, at: Arg| torch(b, "onnx.Gather", &[table, at], &[]);
+    let mut sum = row(b, call.arg(2)?, ids)?;
+    let places = match call.opt(8) {
+        Some(at) => row(b, call.arg(3)?, at)?,
+        None => {
+            let length = b.shape(ids).get(1).cloned().unwrap_or(Ix::Const(1));
+            b.slice(call.arg(3)?, 0, Ix::Const(0), 1, length)?
+        }
+    };
+    sum = b.add(sum, places)?;
+    if let (Some(segments), Some(table)) = (call.opt(1), call.opt(4)) {
+        let of_segment = row(b, table, segments)?;
+        sum = b.add(sum, of_segment)?;
+    }
+    let (narrow, wide, last) = (b.elem(sum), b.wide(sum), b.rank(sum).saturating_sub(1));
+    let x = b.convert(sum, wide)?;
+    let y = standardize(b, x, &[last], call.float("epsilon", 1e-12)?)?.y;
+    let y = b.convert(y, narrow)?;
+    let y = affine(b, y, Some(call.arg(5)?), call.opt(6))?;
+    let batch = b.shape(ids).first().cloned().unwrap_or(Ix::Const(1));
+    let lengths = match call.opt(7) {
+        Some(mask) => b.reduce(ir::ReduceOp::Sum, mask, &[1], false)?,
+        None => b.full(ir::int_scalar(Elem::I32, 0), Elem::I32, vec![batch]),
+    };
+    Ok(vec![y, lengths, sum])
 }
 
 /// `(query, key?, value?, past_key?, past_value?, seqlens_k, total_sequence_length, cos?, sin?)`

@@ -6,6 +6,7 @@
 pub(super) mod attention;
 mod common;
 pub(super) mod contrib;
+pub(super) mod contrib_quantized;
 pub(super) mod deform;
 pub mod dtype;
 pub(super) mod elementwise;
