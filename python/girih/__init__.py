@@ -20,7 +20,10 @@ from girih.autotune import Config, autotune, heuristics
 from girih.kernel import JITFunction, jit
 from girih.language import *  # noqa: F403
 from girih.language import __all__ as _language
-from girih.model import Model
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from girih.model import Model
 
 _girih = _library.extension()
 
@@ -54,3 +57,13 @@ __all__ = [
     "jit",
     *_language,
 ]
+
+
+def __getattr__(name):
+    # It needs NumPy, whose import takes longer than a launch.
+    if name == "Model":
+        from girih.model import Model
+
+        globals()["Model"] = Model
+        return Model
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
