@@ -284,7 +284,7 @@ def main():
     if headers:
         found = os.path.dirname(headers[0])
         with_folder = lambda name: lambda: of_model_on_gpus(args.binary, name, found)
-        tests += [(f"{name} for GPUs", with_folder(name)) for name in models.MODELS]
+        tests += [(f"{name} for GPUs", with_folder(name)) for name in whole]
         for file in ("saxpy.mlir", "gemm.mlir", "histogram.mlir"):
             path = os.path.join(EXAMPLES, file)
             tests.append((f"{file} for GPUs", lambda path=path: for_gpus(args.binary, path, found)))

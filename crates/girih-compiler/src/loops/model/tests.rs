@@ -577,3 +577,51 @@ fn long_chains_of_maps_before_a_product() {
         close(&got[0], &(0..64).map(element).collect::<Vec<f64>>());
     }
 }
+
+/// What is computed from weights is kept once, not for each element of the batch that it is multiplied with.
+#[test]
+fn weights_are_not_repeated_for_a_batch() {
+    let mut c = Case::new();
+    let x = c.input("x", &[6, 4, 5], Role::Argument);
+    let w = c.input("w", &[5, 7], Role::Parameter);
+    let y = c.build("test", |b| {
+        let scaled = b.mul(w, crate::graph::ir::scalar(Elem::F32, 0.5))?;
+        b.matmul(x, scaled)
+    });
+    c.output(y);
+    let graph = decompose::decompose(&c.graph, &mut |_| {}).unwrap();
+    let plan = lower(&graph, &Options::default(), &mut Log::default()).unwrap();
+    let loaded: Vec<Vec<Ix>> = plan.arrays.values().filter(|a| a.at_load).map(|a| a.shape.clone()).collect();
+    let elements = |shape: &Vec<Ix>| shape.iter().filter_map(Ix::as_const).product::<i64>();
+    assert_eq!(plan.load.len(), 1);
+    assert!(loaded.iter().all(|shape| elements(shape) == 35), "{loaded:?}");
+    let (xs, ws) = (data(120, 1), data(35, 2));
+    let want: Vec<f64> = (0..24)
+        .flat_map(|row| (0..7).map(move |column| (row, column)))
+        .map(|(row, column)| (0..5).map(|k| f64::from(xs[row * 5 + k]) * f64::from(ws[k * 7 + column]) * 0.5).sum())
+        .collect();
+    close(&c.run(&[], &[xs, ws]).0[0], &want);
+}
+
+/// A vector that every row is summed with is computed once, not again for each row; what belongs to a row is not stored.
+#[test]
+fn what_rows_share_is_computed_once() {
+    for (shared, kernels) in [(true, 2), (false, 1)] {
+        let mut c = Case::new();
+        let x = c.input("x", &[if shared { 1 } else { 300 }, 200], Role::Argument);
+        let y = c.input("y", &[300, 200], Role::Argument);
+        let sums = c.build("test", |b| {
+            let e = b.exp(x)?;
+            let terms = b.mul(e, y)?;
+            b.reduce(ReduceOp::Sum, terms, &[1], false)
+        });
+        c.output(sums);
+        let rows = if shared { 1 } else { 300 };
+        let (xs, ys) = (data(rows * 200, 1), data(300 * 200, 2));
+        let term = |r: usize, k: usize| f64::from(xs[(r % rows) * 200 + k]).exp() * f64::from(ys[r * 200 + k]);
+        let want: Vec<f64> = (0..300).map(|r| (0..200).map(|k| term(r, k)).sum()).collect();
+        let (got, count) = c.run(&[], &[xs.clone(), ys.clone()]);
+        close(&got[0], &want);
+        assert_eq!(count, kernels, "shared: {shared}");
+    }
+}

@@ -69,29 +69,27 @@ struct Layer {
     coupled: bool,
 }
 
-/// The weights of a direction, a row for each unit of each gate.
+/// The weights of a direction.
 #[derive(Clone, Copy)]
 enum Weights {
-    /// `[gates * hidden, n]`
+    /// A row for each unit of each gate: `[gates * hidden, n]`.
     Float(Arg),
-    /// Integers `[gates * hidden, n]` of i32 without their zero points, and their scale, one or one for each row.
+    /// A column for each: integers `[n, gates * hidden]` of i32 without their zero points, and their scale, one or one for
+    /// each column.
     Quantised { values: Arg, scale: Arg },
 }
 
 impl Weights {
-    /// `x [.., n]` times the transposed rows.
+    /// `x [.., n]` times the weights of some units.
     fn product(self, b: &mut Builder<'_>, x: Arg, first: i64, count: i64) -> Result<Arg> {
-        let columns = |b: &mut Builder<'_>, rows: Arg| -> Result<Arg> {
-            let rows = b.slice(rows, 0, Ix::Const(first), 1, Ix::Const(count))?;
-            b.transpose(rows, &[1, 0])
-        };
         match self {
             Weights::Float(rows) => {
-                let columns = columns(b, rows)?;
+                let rows = b.slice(rows, 0, Ix::Const(first), 1, Ix::Const(count))?;
+                let columns = b.transpose(rows, &[1, 0])?;
                 b.matmul(x, columns)
             }
             Weights::Quantised { values, scale } => {
-                let columns = columns(b, values)?;
+                let columns = b.slice(values, 1, Ix::Const(first), 1, Ix::Const(count))?;
                 let (q, by, point) = dynamic(b, x)?;
                 let (q, point) = (b.convert(q, Elem::I32)?, b.convert(point, Elem::I32)?);
                 let q = b.sub(q, point)?;
@@ -287,18 +285,17 @@ impl Layer {
     }
 }
 
-/// Integers of 8 bits as i32 without their zero points, a direction's rows in place of its columns.
+/// Integers of 8 bits as i32 without their zero points.
 fn centred(b: &mut Builder<'_>, call: &Call<'_>, weights: usize, point: usize) -> Result<Arg> {
     let w = b.convert(call.arg(weights)?, Elem::I32)?;
-    let w = match call.opt(point) {
+    match call.opt(point) {
         Some(point) => {
             let point = b.convert(point, Elem::I32)?;
             let point = by_column(b, point)?;
-            b.sub(w, point)?
+            b.sub(w, point)
         }
-        None => w,
-    };
-    b.transpose(w, &[0, 2, 1])
+        None => Ok(w),
+    }
 }
 
 /// One number for each direction or for each column of it, beside `[directions, n, columns]`.
@@ -343,7 +340,10 @@ fn recurrent(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             *state = state.map(|s| b.transpose(s, &[1, 0, 2])).transpose()?;
         }
     }
-    let (xs, ws, rs) = (b.shape(x), b.shape(w), b.shape(r));
+    let (xs, mut ws, mut rs) = (b.shape(x), b.shape(w), b.shape(r));
+    if quantised {
+        [&mut ws, &mut rs].into_iter().for_each(|s| s.swap(1, 2));
+    }
     let steps = xs[0].as_const().filter(|t| *t <= MOST_STEPS).ok_or_else(|| {
         let text = b.graph.ix_text(&xs[0]);
         Refusal::new(format!("a recurrent layer over {text} steps: the number must be known and at most {MOST_STEPS}"))

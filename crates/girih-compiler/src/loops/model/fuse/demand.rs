@@ -17,6 +17,8 @@ pub(super) struct Demand {
     /// Needed as an operand of a matrix product; how often each element is then computed.
     pub repeats: i64,
     pub operand: bool,
+    /// The axes of the loops around that of a reduction: what is needed for its terms is computed again in each.
+    pub around: Vec<AxisId>,
     /// How many values stand between this one and the kernel's result.
     pub depth: usize,
 }
@@ -93,18 +95,23 @@ impl Fusion<'_> {
                         self.facts.set_axis(AxisId(self.extents.len() as u32 - 1), &Ix::Const(0), n);
                     }
                 }
+                let mut around: Vec<AxisId> =
+                    d.coords.iter().flat_map(Ix::axes).chain(d.around.iter().copied()).collect();
+                around.sort_unstable();
+                around.dedup();
                 let product = match op {
                     ReduceOp::Dot => roles::product(self.graph, node.results[0]).filter(|p| !self.is_thin(p)),
                     _ => None,
                 };
                 for (i, a) in node.args.iter().enumerate() {
-                    let mut need = Demand { coords: coords.clone(), folded: true, ..d.clone() };
+                    let mut need = Demand { coords: coords.clone(), folded: true, around: around.clone(), ..d.clone() };
                     if let Some(p) = &product {
                         // Each block of the other side computes this side's operand again. Its own axes matter only.
                         let other = if i == p.a { &p.n } else { &p.m };
                         let blocks = guess(&p.extent(self.graph, other)).max(1) / 128;
                         need.repeats = need.repeats.saturating_mul(blocks.max(1));
                         need.operand = true;
+                        need.around.clear();
                         for d in other {
                             if let Some(c) = need.coords.get_mut(*d) {
                                 *c = Ix::Const(0);

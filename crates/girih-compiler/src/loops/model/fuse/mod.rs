@@ -240,12 +240,13 @@ impl<'a> Fusion<'a> {
             return Err("fusion is off".into());
         }
         let crossing = self.load[v.0 as usize] && roots.iter().any(|r| !self.roots[*r].load);
-        if crossing && !free && !self.bare[v.0 as usize] && !self.is_layout(v) {
+        let repeats = self.repeats(v, node);
+        if crossing && !free && !self.bare[v.0 as usize] && !self.is_layout(v) && !repeats {
             return Err("it is computed once, when the model is loaded".into());
         }
         match &node.op {
             Op::Index(_) => {}
-            Op::IndexMap(_) if free => {}
+            Op::IndexMap(_) if free || crossing && repeats => {}
             Op::IndexMap(_) | Op::Elementwise(_) | Op::Gather(_) => self.pointwise(v, node, &demands, &roots)?,
             Op::Reduce { op, .. } => {
                 if roots.len() > 1 {
@@ -268,6 +269,15 @@ impl<'a> Fusion<'a> {
         Ok(root)
     }
 
+    /// Whether a value has the elements of another one several times: weights for each element of a batch. Its source is
+    /// worth an array, and it is not.
+    fn repeats(&self, v: ValueId, node: &Node) -> bool {
+        match (&node.op, node.values().next()) {
+            (Op::IndexMap(sources), Some(source)) => sources.len() == 1 && self.numel(v) > self.numel(source),
+            _ => false,
+        }
+    }
+
     /// Whether a value only rearranges an array.
     pub fn is_layout(&self, v: ValueId) -> bool {
         self.layout[v.0 as usize]
@@ -278,6 +288,10 @@ impl<'a> Fusion<'a> {
         let mut axes: BTreeSet<AxisId> = BTreeSet::new();
         for c in &d.coords {
             axes.extend(c.axes());
+        }
+        // What depends on none of a reduction's terms is computed before its loop.
+        if axes.iter().any(|a| !self.roots[d.root].axes.contains(a)) {
+            axes.extend(&d.around);
         }
         let product = axes
             .iter()
@@ -312,7 +326,8 @@ impl<'a> Fusion<'a> {
         };
         // A transcendental needed again in the same row is kept there.
         let kept = roots.len() == 1 && work >= 8 && self.row_is_short(v);
-        let again = if kept { numel } else { times };
+        let most = demands.iter().map(|d| self.count(d)).max().unwrap_or(0);
+        let again = if kept { most } else { times };
         let inline = again.saturating_mul(work + bytes);
         let reads = times.min(numel.saturating_mul(demands.len() as i64));
         let store =
@@ -513,7 +528,16 @@ impl<'a> Fusion<'a> {
             _ => {}
         }
         self.roots.push(root);
-        let d = Demand { root: at, coords, masked: false, folded: false, repeats: 1, operand: false, depth: 0 };
+        let d = Demand {
+            root: at,
+            coords,
+            masked: false,
+            folded: false,
+            repeats: 1,
+            operand: false,
+            around: vec![],
+            depth: 0,
+        };
         if self.roots[at].products.is_empty() || !self.stream(v, &d) {
             self.descend(node, &d);
         }
@@ -535,7 +559,8 @@ impl<'a> Fusion<'a> {
             let of_rows = self.numel(x) == numel;
             let repeats = if of_rows { 1 } else { (rows / 64).max(1) };
             let (root, depth) = (d.root, d.depth + s.inside.len());
-            let need = Demand { root, coords, masked: true, folded: true, repeats, operand: true, depth };
+            let need =
+                Demand { root, coords, masked: true, folded: true, repeats, operand: true, around: vec![], depth };
             self.need(Some(&Arg::Value(x)), need);
         }
         self.roots[d.root].stream = Some(s);
