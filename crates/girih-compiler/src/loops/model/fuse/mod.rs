@@ -322,6 +322,8 @@ impl<'a> Fusion<'a> {
         let work = match &node.op {
             Op::Elementwise(op) => op.cost(),
             Op::Gather(_) => 8,
+            // Each source is looked at.
+            Op::IndexMap(sources) if sources.len() > 1 => 4 * sources.len() as i64,
             _ => 0,
         };
         // A transcendental needed again in the same row is kept there.
