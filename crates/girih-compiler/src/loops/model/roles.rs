@@ -95,6 +95,40 @@ fn axes_at(
 /// How far operands are followed.
 pub(super) const FAR: usize = 64;
 
+/// A row of so many windows is worth a block.
+const LONG_ROW: i64 = 24;
+
+/// Whether an operand is read in windows: somewhere a coordinate counts by one of the columns' axes and by one of the sum's.
+fn slides(graph: &Graph, v: ValueId, coords: &[Ix], n: &[usize], k: &[usize]) -> bool {
+    let (mut now, mut coords) = (v, coords.to_vec());
+    for _ in 0..FAR {
+        let counts = |ix: &Ix, by: &[usize]| ix.axes().iter().any(|a| by.contains(&(a.0 as usize)));
+        if coords.iter().any(|c| counts(c, n) && counts(c, k)) {
+            return true;
+        }
+        let Some((node, _)) = graph.def(now) else { return false };
+        let source = match &node.op {
+            Op::IndexMap(sources) => sources.first().map(|s| (s.arg as usize, s.coords.clone())),
+            Op::Elementwise(_) => {
+                node.args.iter().position(|a| matches!(a, Arg::Value(_))).map(|at| (at, identity_of(&coords)))
+            }
+            _ => None,
+        };
+        let Some((at, read)) = source else { return false };
+        let Some(Arg::Value(next)) = node.args.get(at) else { return false };
+        coords = read.iter().map(|ix| ix.subst_axes(&mut |a| coords.get(a.0 as usize).cloned())).collect();
+        if coords.iter().map(Ix::size).sum::<usize>() > super::fuse::LONGEST {
+            return false;
+        }
+        now = *next;
+    }
+    false
+}
+
+fn identity_of(coords: &[Ix]) -> Vec<Ix> {
+    (0..coords.len()).map(crate::graph::ir::axis).collect()
+}
+
 /// The roles of a product, if it has both rows and columns. `n` gets the last axis of the result that has a side.
 pub(super) fn product(graph: &Graph, dot: ValueId) -> Option<Product> {
     let (node, _) = graph.def(dot)?;
@@ -128,7 +162,15 @@ pub(super) fn product(graph: &Graph, dot: ValueId) -> Option<Product> {
     }
     // The columns are the side that the result's last axis belongs to, so that stores and vectors run along it.
     let last = |side: &[usize]| side.last().copied().unwrap_or(0);
-    let (a, m, n) = if last(&right) > last(&left) { (0, left, right) } else { (1, right, left) };
+    let (a, m, mut n) = if last(&right) > last(&left) { (0, left, right) } else { (1, right, left) };
+    // Rows of windows are blocks of their own, where they are long: then what a block reads lies side by side.
+    let long = n.last().and_then(|d| shape[*d].as_const()).is_some_and(|row| row >= LONG_ROW);
+    if long && n.len() > 1 && slides(graph, if a == 0 { y } else { x }, &identity, &n, &k) {
+        let row = n.split_off(n.len() - 1);
+        batch.append(&mut n);
+        batch.sort_unstable();
+        n = row;
+    }
     Some(Product { dot, a, batch, m, n, k })
 }
 

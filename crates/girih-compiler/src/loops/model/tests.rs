@@ -625,3 +625,43 @@ fn what_rows_share_is_computed_once() {
         assert_eq!(count, kernels, "shared: {shared}");
     }
 }
+
+/// Each long row of a convolution is a block of its own, whose reads lie side by side; short rows, and operands that are no
+/// windows, are columns one behind the other.
+#[test]
+fn long_rows_of_windows_are_blocks() {
+    for (width, kernel, alone) in [(40, 3, true), (12, 3, false), (40, 1, false)] {
+        let mut c = Case::new();
+        let x = c.input("x", &[2, 3, 9, width], Role::Argument);
+        let w = c.input("w", &[4, 3, kernel, kernel], Role::Argument);
+        let pads = vec![Attr::Int(Ix::Const(kernel / 2)); 4];
+        let attrs = [("pads".to_string(), Attr::List(pads))].into();
+        let y = c.build("onnx.Conv", |b| b.source("onnx.Conv", vec![x, w], attrs))[0];
+        c.output(y);
+        let graph = decompose::decompose(&c.graph, &mut |_| {}).unwrap();
+        let dot = graph.nodes.values().find(|n| matches!(&n.op, crate::graph::ir::Op::Reduce { .. })).unwrap();
+        let roles = super::roles::product(&graph, dot.results[0]).unwrap();
+        assert_eq!(roles.n.len(), if alone { 1 } else { 3 }, "{width}, {kernel}: {roles:?}");
+        let (xs, ws) = (data((2 * 3 * 9 * width) as usize, 1), data((4 * 3 * kernel * kernel) as usize, 2));
+        let at = |n: i64, ch: i64, h: i64, v: i64| match (0..9).contains(&h) && (0..width).contains(&v) {
+            true => f64::from(xs[(((n * 3 + ch) * 9 + h) * width + v) as usize]),
+            false => 0.0,
+        };
+        let mut want = vec![];
+        for n in 0..2 {
+            for o in 0..4 {
+                for (h, v) in (0..9).flat_map(|h| (0..width).map(move |v| (h, v))) {
+                    let mut sum = 0.0;
+                    for (ch, i, j) in
+                        (0..3).flat_map(|ch| (0..kernel).flat_map(move |i| (0..kernel).map(move |j| (ch, i, j))))
+                    {
+                        let weight = ws[(((o * 3 + ch) * kernel + i) * kernel + j) as usize];
+                        sum += at(n, ch, h + i - kernel / 2, v + j - kernel / 2) * f64::from(weight);
+                    }
+                    want.push(sum);
+                }
+            }
+        }
+        close(&c.run(&[], &[xs.clone(), ws.clone()]).0[0], &want);
+    }
+}
