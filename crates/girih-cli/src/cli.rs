@@ -56,9 +56,25 @@ pub enum Command {
     },
     /// Compare kernels with memcpy and NumPy on this machine.
     Bench(BenchArgs),
+    /// Print a script of completions for a shell.
+    Completions(CompletionsArgs),
+    /// Write pages for `man`.
+    Man(ManArgs),
     /// Run a cuTile Python program; `girih cutile --help` lists its options.
     #[command(disable_help_flag = true)]
     Cutile(CutileArgs),
+}
+
+#[derive(Args)]
+pub struct CompletionsArgs {
+    pub shell: clap_complete::Shell,
+}
+
+#[derive(Args)]
+pub struct ManArgs {
+    /// The folder to write to: `girih.1`, `girih-run.1` and so on.
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
 }
 
 /// What every command that compiles a kernel takes.

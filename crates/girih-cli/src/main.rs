@@ -24,6 +24,12 @@ fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|info| {
         say!("girih: internal error: {info}\nThis is a bug of girih, not of your program.");
     }));
+    let words: Vec<String> = std::env::args_os().skip(1).filter_map(|w| w.into_string().ok()).collect();
+    if commands::shell::asks_for_version(&words) {
+        return ExitCode::from(
+            commands::shell::version().and_then(|()| output::finish()).map_or_else(Failure::report, |()| 0),
+        );
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -83,6 +89,8 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Doctor(args) => commands::doctor::run(&args),
         Command::Cache { action } => commands::cache::run(action),
         Command::Bench(args) => commands::bench::run(&args),
+        Command::Completions(args) => commands::shell::completions(&args),
+        Command::Man(args) => commands::shell::man(&args),
         Command::Cutile(args) => commands::cutile::run(&args),
     }
 }

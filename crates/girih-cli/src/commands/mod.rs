@@ -15,5 +15,6 @@ pub mod model;
 pub mod ops;
 pub mod rules;
 pub mod run;
+pub mod shell;
 pub mod sim;
 pub mod tune;
