@@ -1,4 +1,4 @@
-//! The pages of the IRs and of RMSNorm show what the commands on them print, and the grammars of the source; what they
+//! The pages of the IRs and of some operations show what the commands on them print, and the grammars of the source; what they
 //! show of an IR reads back. `BLESS=1` writes the pages anew.
 
 mod lab;
@@ -8,10 +8,11 @@ use std::path::PathBuf;
 use girih_compiler::{graph, kernel, loops};
 use lab::{Lab, expect, finish, out};
 
-const PAGES: [&str; 6] = [
+const PAGES: [&str; 7] = [
     "docs/ir/loop.md",
     "docs/ir/tile.md",
     "docs/ir/kernel.md",
+    "docs/models/convolution.md",
     "docs/models/rms_norm.md",
     "docs/models/linear_on_a_gpu.md",
     "docs/models/on_gpus.md",
