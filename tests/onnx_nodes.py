@@ -136,6 +136,7 @@ def main():
     parser.add_argument("runner")
     parser.add_argument("--device", default="eval", choices=["eval", "cpu", "sim"])
     parser.add_argument("--target", default="sm_90a", help="the GPU that `sim` simulates")
+    parser.add_argument("--schedules", type=int, default=1, help="run `sim` under so many schedules of the threads")
     parser.add_argument("--filter", default="", help="only tests whose name holds this")
     parser.add_argument("--every", type=int, default=1, help="only every so many of the tests")
     parser.add_argument("--first", type=int, default=0, help="from this one on")
@@ -159,7 +160,7 @@ def main():
             except (TypeError, ValueError, AttributeError, NotImplementedError):
                 refused["its data are not tensors"].append(case.name)
                 counted += numeric(case.model)
-        device = args.target if args.device == "sim" else args.device
+        device = f"{args.target}:{args.schedules}" if args.device == "sim" else args.device
         lines = run(args.runner, device, [folder for _, folder, _ in ready])
         for case, folder, expected in ready:
             numbers = numeric(case.model)

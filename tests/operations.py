@@ -39,6 +39,7 @@ def main():
     parser.add_argument("-j", type=int, default=2)
     parser.add_argument("--keep", type=pathlib.Path, help="a folder for the programs and their files")
     parser.add_argument("--target", help="run on the simulator as this GPU does, instead of natively")
+    parser.add_argument("--schedules", type=int, default=1, help="with --target: under so many schedules of the threads")
     parser.add_argument("--every", type=int, default=1, help="only every so many of the programs")
     parser.add_argument("--first", type=int, default=0, help="from this one on")
     parser.add_argument("-v", action="store_true")
@@ -61,7 +62,12 @@ def main():
             folder = root / program.name
             folder.mkdir(parents=True, exist_ok=True)
             start = time.monotonic()
-            results = program.run(options.girih.resolve(), folder)
+            results = []
+            for seed in range(options.schedules):
+                results = program.run(options.girih.resolve(), folder, seed)
+                # One complaint is enough.
+                if any(complaint for _, complaint in results):
+                    break
             if options.v:
                 print(f"{program.name}: {len(results)} cases, {time.monotonic() - start:.1f} s", flush=True)
             return results
