@@ -239,9 +239,7 @@ class Model:
     def _run(self, feed, out):
         arrays = self._fitting(feed)
         prepared = self._source.prepare(arrays)
-        results = [np.empty(shape, dtype) for dtype, shape in prepared.results] if out is None else None
-        if results is None:
-            results = self._given(out, prepared.results, arrays)
+        results = self._given({} if out is None else out, prepared.results, arrays)
         prepared.run(results)
         return results
 

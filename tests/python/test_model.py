@@ -78,6 +78,20 @@ def test_a_dimension_fixed_beforehand():
         model(**feed(5))
     with pytest.raises(girih.ProgramError, match="no extent `bach`"):
         girih.Model.from_onnx(dense().SerializeToString(), dims={"bach": 4})
+    for extent in (-5, 1 << 50):
+        with pytest.raises(girih.ProgramError, match=f"batch is {extent}, which must be from 0"):
+            girih.Model.from_onnx(dense().SerializeToString(), dims={"batch": extent})
+
+
+def test_numbers_that_no_file_means():
+    weights = [("w", np.zeros((6, 2, 16), "u1")), ("s", np.ones(12, "f4"))]
+    for name, number in [("K", 1 << 62), ("N", -1), ("block_size", (1 << 63) - 1), ("bits", 1 << 40)]:
+        attributes = {"K": 64, "N": 6, "bits": 4, "block_size": 32, name: number}
+        node = helper.make_node("MatMulNBits", ["x", "w", "s"], ["y"], domain="com.microsoft", **attributes)
+        proto = file([node], [port("x", F, [2, 64])], [port("y", F, [2, 6])], weights)
+        proto.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+        with pytest.raises(girih.ProgramError, match="are not supported"):
+            girih.Model.from_onnx(proto.SerializeToString())(np.zeros((2, 64), "f4"))
 
 
 def test_shapes_that_decide_the_structure():

@@ -4,8 +4,6 @@ use std::path::Path;
 
 use girih::{Error, KernelIr};
 
-use crate::cli::LaunchArgs;
-use crate::commands::run::arguments::Arguments;
 use crate::failure::Failure;
 use crate::render::Source;
 use crate::source;
@@ -28,11 +26,4 @@ pub fn load(source: &Source) -> girih::Result<KernelIr> {
         Some(_) => Err(Error::argument("it holds tile bytecode, and its name ends as that of Kernel IR does")),
         None => KernelIr::from_text(&source.text),
     }
-}
-
-/// The grid and the arguments that the flags and the file's comment say.
-pub fn launch(source: &Source, kernel: &KernelIr, flags: &LaunchArgs) -> Result<([u32; 3], Arguments), Failure> {
-    let comment = source::launch_comment(source, Some(kernel.name()))?.unwrap_or_default();
-    let grid = flags.grid.or(comment.grid).unwrap_or([1, 1, 1]);
-    Ok((grid, Arguments::resolve(source, kernel.params(), &flags.args, comment.args)?))
 }

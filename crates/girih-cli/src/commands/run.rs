@@ -7,7 +7,7 @@ pub mod verify;
 
 use std::path::Path;
 
-use girih::{CachePolicy, Device, Kernel, Options, PrintOrder};
+use girih::{CachePolicy, Device, Kernel, Options, Param, PrintOrder};
 use girih_compiler::base::{Code, Diagnostic};
 use serde_json::json;
 
@@ -29,7 +29,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let options = options(args)?;
     let kernel = source::choose(&source, &program, args.kernel.entry.as_deref())?.with_options(options);
     let within = Failure::within(&source);
-    let (grid, mut arguments) = launch(&source, &kernel, &args.launch)?;
+    let (grid, mut arguments) = launch(&source, kernel.name(), kernel.params(), &args.launch)?;
     let saves = targets(&source, &kernel, &arguments, args.save.iter().map(|(n, _)| n.as_str()))?;
     let prints = targets(&source, &kernel, &arguments, args.print.iter().map(String::as_str))?;
 
@@ -104,12 +104,13 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
 /// The grid and the arguments that the flags and the file's comment ask for.
 pub(super) fn launch(
     source: &Source,
-    kernel: &Kernel<'_>,
+    kernel: &str,
+    params: &[Param],
     args: &LaunchArgs,
 ) -> Result<([u32; 3], Arguments), Failure> {
-    let comment = source::launch_comment(source, Some(kernel.name()))?.unwrap_or_default();
+    let comment = source::launch_comment(source, Some(kernel))?.unwrap_or_default();
     let grid = args.grid.or(comment.grid).unwrap_or([1, 1, 1]);
-    Ok((grid, Arguments::resolve(source, kernel.params(), &args.args, comment.args)?))
+    Ok((grid, Arguments::resolve(source, params, &args.args, comment.args)?))
 }
 
 pub(super) fn options(args: &RunArgs) -> Result<Options, Failure> {

@@ -173,12 +173,12 @@ impl Subject {
             }
             Subject::Program(source, program) => {
                 let kernel = source::choose(source, program, args.kernel.entry.as_deref())?.with_options(options);
-                let (grid, mut arguments) = run::launch(source, &kernel, &args.launch)?;
+                let (grid, mut arguments) = run::launch(source, kernel.name(), kernel.params(), &args.launch)?;
                 Ok(outcome(&gathered, kernel.launch(grid, &mut arguments.views()).map(drop), source))
             }
             Subject::ByHand(source, kernel) => {
                 let kernel = KernelIr::clone(kernel).with_options(options);
-                let (grid, mut arguments) = by_hand::launch(source, &kernel, &args.launch)?;
+                let (grid, mut arguments) = run::launch(source, kernel.name(), kernel.params(), &args.launch)?;
                 Ok(outcome(&gathered, kernel.simulate(grid, &mut arguments.views()), source))
             }
         }

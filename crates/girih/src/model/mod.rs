@@ -8,7 +8,8 @@
 //!
 //! From the bottom up: `files` (mapped weights), `tensor` (arrays), `inputs` (what callers give, by name), `extent`,
 //! `arena` and `binding` (what follows from the extents), `kernels` (compiled once each), `exec` (launches), `given` (what
-//! inputs hold), `parts` (what [`crate::build`] takes), `prepared` and `raw` (runs by name and on addresses), `profile`.
+//! inputs hold), `parts` (what [`crate::build`] takes), `prepared` and `raw` (runs by name and on addresses), `profile`; above them `onnx` (a file that may need a model for each
+//! set of shapes).
 
 mod arena;
 mod binding;

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use girih_compiler::base::{Code, Diagnostic};
+use girih_compiler::graph::ir::MAX_EXTENT;
 use girih_compiler::graph::{ConstData, Constant, Graph, Role};
 use girih_compiler::source::onnx::{self, Declared, Dimension};
 
@@ -65,9 +66,8 @@ pub struct Fitting {
 impl Fitting {
     /// Those of the arrays that the model takes; the others have become constants of it.
     pub fn arrays<'a, 't>(&self, arrays: &[(&'a str, &'t Tensor)]) -> Vec<(&'a str, &'t Tensor)> {
-        let all = self.model.graph();
-        let takes = |name: &str| (0..all.inputs.len()).any(|at| inputs::name(all, at) == name);
-        arrays.iter().filter(|(name, _)| self.special.is_none() || takes(name)).copied().collect()
+        let takes = |name: &str| self.special.is_none() || inputs::position(self.model.graph(), name).is_ok();
+        arrays.iter().filter(|(name, _)| takes(name)).copied().collect()
     }
 }
 
@@ -104,11 +104,15 @@ impl OnnxModel {
     /// The same model with extents fixed beforehand, by the names that the file gives them, or that printed graphs do.
     ///
     /// # Errors
-    /// `E0806` where the file has no dimension of a name.
+    /// `E0806` where the file has no dimension of a name, or it cannot have that extent.
     pub fn with_dims(self, dims: &[(&str, i64)]) -> Result<OnnxModel> {
         let mut fixed = BTreeMap::new();
         for (name, extent) in dims {
             self.dimension(name)?;
+            if !(0..=MAX_EXTENT).contains(extent) {
+                let message = format!("{name} is {extent}, which must be from 0 to {MAX_EXTENT}");
+                return Err(inputs::refuse(message, "it is an extent"));
+            }
             fixed.insert(name.to_string(), *extent);
         }
         Ok(OnnxModel { dims: fixed, general: Built::default(), special: Brief::new(vec![]), ..self })
@@ -253,8 +257,7 @@ impl OnnxModel {
         let short = arrays.iter().filter(|(_, t)| t.buffer().elements() <= MOST_KNOWN);
         let mut known: Vec<Constant> = short.filter_map(constant).collect();
         let graph = onnx::import_for(&self.bytes, &self.import_options(shapes), &known).map_err(Error::Program)?;
-        let takes = |name: &str| (0..graph.inputs.len()).any(|at| inputs::name(&graph, at) == name);
-        known.retain(|c| !takes(&c.name));
+        known.retain(|c| inputs::position(&graph, &c.name).is_err());
         Ok((self.model(graph)?, known))
     }
 
@@ -265,11 +268,11 @@ impl OnnxModel {
         match error {
             Error::Program(mut all) if !absent.is_empty() => {
                 let extents: BTreeSet<&str> = self.dimensions().filter(|n| !self.dims.contains_key(*n)).collect();
-                let extents: Vec<&str> = extents.into_iter().collect();
-                let (arrays, extents) = (absent.join(", "), extents.join(", "));
-                let help = format!("it may be compiled for some shapes: give {arrays}, or the extents {extents}");
-                let open =
-                    |d: &Diagnostic| d.code == Code::ModelShape && self.dimensions().any(|n| d.message.contains(n));
+                let named = |d: &Diagnostic| extents.iter().any(|n| d.message.contains(n));
+                let open = |d: &Diagnostic| d.code == Code::ModelShape && named(d);
+                let list = extents.iter().copied().collect::<Vec<_>>().join(", ");
+                let arrays = absent.join(", ");
+                let help = format!("it may be compiled for some shapes: give {arrays}, or the extents {list}");
                 let first = all.iter_mut().find(|d| d.help.is_none() && open(d));
                 first.into_iter().for_each(|d| d.help = Some(help.clone()));
                 Error::Program(all)

@@ -164,7 +164,7 @@ fn of_program<T>(
 ) -> Result<T, Failure> {
     let (source, program) = source::program(source::file(&args.kernel)?)?;
     let kernel = source::choose(&source, &program, args.kernel.entry.as_deref())?;
-    let (grid, before) = launch(&source, &kernel, &args.launch)?;
+    let (grid, before) = launch(&source, kernel.name(), kernel.params(), &args.launch)?;
     let (name, key) = (kernel.name().to_string(), kernel.tuning_key());
     let subject = Subject::Program { program: &program, entry: name.clone(), grid, before: &before };
     let mut own = options.clone();

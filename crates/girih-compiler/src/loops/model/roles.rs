@@ -110,7 +110,7 @@ fn slides(graph: &Graph, v: ValueId, coords: &[Ix], n: &[usize], k: &[usize]) ->
         let source = match &node.op {
             Op::IndexMap(sources) => sources.first().map(|s| (s.arg as usize, s.coords.clone())),
             Op::Elementwise(_) => {
-                node.args.iter().position(|a| matches!(a, Arg::Value(_))).map(|at| (at, identity_of(&coords)))
+                node.args.iter().position(|a| matches!(a, Arg::Value(_))).map(|at| (at, identity(coords.len())))
             }
             _ => None,
         };
@@ -125,8 +125,8 @@ fn slides(graph: &Graph, v: ValueId, coords: &[Ix], n: &[usize], k: &[usize]) ->
     false
 }
 
-fn identity_of(coords: &[Ix]) -> Vec<Ix> {
-    (0..coords.len()).map(crate::graph::ir::axis).collect()
+fn identity(rank: usize) -> Vec<Ix> {
+    (0..rank).map(crate::graph::ir::axis).collect()
 }
 
 /// The roles of a product, if it has both rows and columns. `n` gets the last axis of the result that has a side.
@@ -135,7 +135,7 @@ pub(super) fn product(graph: &Graph, dot: ValueId) -> Option<Product> {
     let Op::Reduce { op: ReduceOp::Dot, axes } = &node.op else { return None };
     let (Arg::Value(x), Arg::Value(y)) = (*node.args.first()?, *node.args.get(1)?) else { return None };
     let shape = &graph.values[x].shape;
-    let identity: Vec<Ix> = (0..shape.len()).map(crate::graph::ir::axis).collect();
+    let identity = identity(shape.len());
     let (mut of_x, mut of_y) = (BTreeSet::new(), BTreeSet::new());
     axes_of(graph, x, &identity, &mut of_x, FAR);
     axes_of(graph, y, &identity, &mut of_y, FAR);

@@ -1,5 +1,7 @@
 //! What a file says of its inputs and outputs, without a look at its nodes.
 
+use std::collections::BTreeSet;
+
 use super::proto::{Graph, ValueInfo};
 use crate::graph::Elem;
 use crate::graph::decompose::onnx::dtype;
@@ -36,7 +38,7 @@ fn one(info: &ValueInfo) -> Declared {
 
 /// The inputs that a run gives, and the outputs, in order.
 pub(super) fn of(graph: &Graph) -> (Vec<Declared>, Vec<Declared>) {
-    let has_value = |info: &&ValueInfo| graph.initializers.iter().any(|t| t.name == info.name);
-    let inputs = graph.inputs.iter().filter(|info| !has_value(info)).map(one).collect();
+    let have_values: BTreeSet<&str> = graph.initializers.iter().map(|t| t.name.as_str()).collect();
+    let inputs = graph.inputs.iter().filter(|info| !have_values.contains(info.name.as_str())).map(one).collect();
     (inputs, graph.outputs.iter().map(one).collect())
 }

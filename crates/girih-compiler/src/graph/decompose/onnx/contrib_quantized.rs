@@ -4,11 +4,12 @@
 
 use super::elementwise::torch;
 use super::quantize::dynamic;
+use super::quantized_products::centred;
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::decompose::resize::round_even;
-use crate::graph::decompose::{Call, Decomposition, normal_axis, rule};
-use crate::graph::ir::{Arg, Attr};
+use crate::graph::decompose::{Call, Decomposition, normal_axis};
+use crate::graph::ir::{Arg, Attr, MAX_EXTENT};
 use crate::index::Ix;
 
 pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
@@ -101,11 +102,10 @@ fn quantize(b: &mut Builder<'_>, y: Arg, scale: Arg, zero: Option<Arg>, elem: El
 
 /// Another operation of ONNX's main set, with the attributes of this one.
 fn onnx(b: &mut Builder<'_>, call: &Call<'_>, name: &str, args: &[Arg]) -> Result<Arg> {
-    let Some(rule) = rule(name) else { return Err(Refusal::new(format!("there is no rule for {name}"))) };
-    let mut attrs = call.without(&["opset", "outputs"]);
-    attrs.insert("opset".into(), Attr::Int(Ix::Const(17)));
-    let results = (rule.run)(b, &Call::new(name, args, &attrs))?;
-    results.first().copied().ok_or_else(|| Refusal::new(format!("{name} has no result")))
+    let own = call.without(&["opset", "outputs"]);
+    let mut attrs: Vec<(&str, Attr)> = own.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+    attrs.push(("opset", Attr::Int(Ix::Const(17))));
+    torch(b, name, args, &attrs)
 }
 
 fn binary(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
@@ -152,12 +152,9 @@ fn concat(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 }
 
 /// `x - zero` in i32; a zero point for each column stands along the last axis.
-fn centred(b: &mut Builder<'_>, x: Arg, zero: Option<Arg>) -> Result<Arg> {
-    let x = b.convert(x, Elem::I32)?;
-    let Some(zero) = zero else { return Ok(x) };
-    let zero = b.convert(zero, Elem::I32)?;
-    let zero = single(b, zero)?;
-    b.sub(x, zero)
+fn by_column(b: &mut Builder<'_>, x: Arg, zero: Option<Arg>) -> Result<Arg> {
+    let last = b.rank(x).saturating_sub(1);
+    centred(b, x, zero, last)
 }
 
 fn product(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
@@ -166,15 +163,15 @@ fn product(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (mut x, mut w, scales, bias) = match call.name {
         "com.microsoft.DynamicQuantizeMatMul" => {
             let (q, scale, zero) = dynamic(b, call.arg(0)?)?;
-            (centred(b, q, Some(zero))?, centred(b, call.arg(1)?, call.opt(3))?, [scale, call.arg(2)?], 4)
+            (by_column(b, q, Some(zero))?, by_column(b, call.arg(1)?, call.opt(3))?, [scale, call.arg(2)?], 4)
         }
         "com.microsoft.MatMulIntegerToFloat" => {
             let scales = [call.arg(2)?, call.arg(3)?];
-            (centred(b, call.arg(0)?, call.opt(4))?, centred(b, call.arg(1)?, call.opt(5))?, scales, 6)
+            (by_column(b, call.arg(0)?, call.opt(4))?, by_column(b, call.arg(1)?, call.opt(5))?, scales, 6)
         }
         _ => {
             let scales = [call.arg(1)?, call.arg(4)?];
-            (centred(b, call.arg(0)?, call.opt(2))?, call.arg(3)?, scales, 6)
+            (by_column(b, call.arg(0)?, call.opt(2))?, call.arg(3)?, scales, 6)
         }
     };
     if gemm {
@@ -185,7 +182,7 @@ fn product(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
                 *matrix = b.swap_axes(*matrix, 0, 1)?;
             }
         }
-        w = centred(b, w, call.opt(5))?;
+        w = by_column(b, w, call.opt(5))?;
     }
     let mut sum = b.matmul(x, w)?;
     if let (true, Some(bias)) = (gemm, call.opt(bias)) {
@@ -233,8 +230,15 @@ fn halves(b: &mut Builder<'_>, bytes: Arg) -> Result<Arg> {
 fn matmul_nbits(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (k, n) = (call.int("K", 0)?, call.int("N", 0)?);
     let (bits, block) = (call.int("bits", 4)?, call.int("block_size", 32)?);
-    if !matches!(bits, 4 | 8) || call.opt(4).is_some() || k < 1 || n < 1 || block < 16 {
-        return Err(Refusal::new(format!("MatMulNBits of {bits} bits in blocks of {block} is not supported")));
+    let extent = |n: i64| (1..=MAX_EXTENT).contains(&n);
+    if !matches!(bits, 4 | 8)
+        || call.opt(4).is_some()
+        || !extent(k)
+        || !extent(n)
+        || !(16..=MAX_EXTENT).contains(&block)
+    {
+        let weights = format!("{n} rows of {k} weights of {bits} bits in blocks of {block}");
+        return Err(Refusal::new(format!("{weights} are not supported")));
     }
     let blocks = (k + block - 1) / block;
     let (x, w) = (call.arg(0)?, call.arg(1)?);

@@ -33,7 +33,7 @@ pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
 ];
 
 /// `x - zero` in i32. A zero point for each entry of an axis stands along `along`.
-fn centred(b: &mut Builder<'_>, x: Arg, zero: Option<Arg>, along: usize) -> Result<Arg> {
+pub(super) fn centred(b: &mut Builder<'_>, x: Arg, zero: Option<Arg>, along: usize) -> Result<Arg> {
     let rank = b.rank(x);
     let x = b.convert(x, Elem::I32)?;
     let Some(zero) = zero else { return Ok(x) };
