@@ -5,7 +5,7 @@ GIRIH := target/release/girih
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: build test readme lint unit operations numeric gpu-coverage gpu-coverage-part simulated random hostile onnx contrib onnx-native models libraries real-models bytecode cuda oclgrind python cutile test-torch test-tune bench bench-cutile bench-jit clean
+.PHONY: build test readme lint unit operations numeric gpu-coverage gpu-coverage-part gpu-schedules simulated random hostile onnx contrib onnx-native models libraries real-models bytecode cuda oclgrind python cutile test-torch test-tune bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
@@ -45,6 +45,19 @@ gpu-coverage: build .venv/ready
 	for target in $(GPU_TARGETS); do \
 		.venv/bin/python tests/operations.py $(GIRIH) --target $$target || exit 1; \
 		.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes --device sim --target $$target || exit 1; done
+
+# All of them, the examples, cuTile's programs and PyTorch's models under eight schedules of the threads each. It takes hours.
+gpu-schedules: python
+	cargo build --release --quiet -p girih-onnx-nodes
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-torch.txt
+	.venv/bin/python tests/simulated.py $(GIRIH) --all
+	for target in $(GPU_TARGETS); do \
+		.venv/bin/python tests/operations.py $(GIRIH) --target $$target --schedules 8 || exit 1; \
+		.venv/bin/python tests/onnx_nodes.py target/release/girih-onnx-nodes --device sim --target $$target --schedules 8 \
+			|| exit 1; done
+	for seed in 0 1 2 3 4 5 6 7; do \
+		GIRIH_SEED=$$seed .venv/bin/python tests/cutile/run.py --device sim || exit 1; \
+		GIRIH_SEED=$$seed GIRIH_DEVICE=sim .venv/bin/python -m pytest -q tests/torch || exit 1; done
 
 # Every twelfth of them, others for each target.
 gpu-coverage-part: build .venv/ready

@@ -89,7 +89,7 @@ pub struct KernelArgs {
     /// The entry to use; required if the file has several.
     #[arg(long, value_name = "NAME")]
     pub entry: Option<String>,
-    /// The target to compile for: `cpu` is this machine [env: GIRIH_TARGET].
+    /// The target to compile for: `cpu` is this machine, `x86-64-v3` a usual processor of this level, `sm_90a` a GPU [env: GIRIH_TARGET].
     #[arg(long, value_name = "T")]
     pub target: Option<String>,
     /// Worker threads; one per core by default [env: GIRIH_THREADS].
@@ -167,10 +167,10 @@ pub struct RunArgs {
     /// Order of printed text: `finish` (as blocks end) or `index`.
     #[arg(long, value_name = "ORDER", value_parser = ["finish", "index"], default_value = "finish")]
     pub print_order: String,
-    /// Order in which the evaluator runs blocks; 0 is round-robin. For a model: seed of
-    /// generated inputs.
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub seed: u64,
+    /// Order in which the evaluator runs blocks, and the simulator's schedule of the threads [env: GIRIH_SEED]; 0 is
+    /// round-robin. For a model also the seed of generated inputs.
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
 }
 
 #[derive(Args)]

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use girih::spec::{LaunchComment, launch_comments};
-use girih::{Kernel, Options, Program};
+use girih::{Kernel, Options, Program, build};
 pub use girih_compiler::base::words::suggestion;
 use girih_compiler::base::{Code, Diagnostic};
 use girih_compiler::cuda_tile::bytecode::is_bytecode;
@@ -104,13 +104,14 @@ pub fn options(args: &KernelArgs) -> Result<Options, Failure> {
         None => {}
         // This machine, whatever the device.
         Some("cpu") => options.target = Some(options.clone().device(girih::Device::Cpu).resolved_target()),
-        Some(name) => match Target::named(name) {
-            Some(target) => options.target = Some(target),
-            None => {
-                let help = suggestion("targets", name, Target::NAMES);
-                return Err(Failure::usage(format!("unknown target `{name}`; {help}")));
-            }
-        },
+        Some(name) => {
+            let family = || Some(build::target_named(build::cpu(name)?, options.thread_count()));
+            let Some(target) = Target::named(name).or_else(family) else {
+                let names = Target::NAMES.into_iter().chain(build::cpus().iter().map(|cpu| cpu.name));
+                return Err(Failure::usage(format!("unknown target `{name}`; {}", suggestion("targets", name, names))));
+            };
+            options.target = Some(target);
+        }
     }
     options.check |= args.check;
     options.tuned &= !args.no_tuned;

@@ -19,7 +19,7 @@ const PAGES: [&str; 7] = [
 ];
 
 /// The machine whose schedules the pages show, where a command does not name another.
-const MACHINE: &str = "--threads 2 --knob lanes=16 --knob ways=4 --knob rows=8 --knob cols=32";
+const MACHINE: &str = "--target x86-64-v4 --threads 2 --knob lanes=16 --knob ways=4 --knob rows=8 --knob cols=32";
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")

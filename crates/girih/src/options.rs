@@ -170,10 +170,21 @@ impl Options {
         }
         // Another device compiles for this machine, whatever is simulated.
         if let Some(v) = get("GIRIH_TARGET") {
-            let names = Target::NAMES.join(", ");
-            let target = Target::named(&v)
-                .ok_or_else(|| format!("GIRIH_TARGET: unknown target `{}`; the targets are {names}", v))?;
-            options.simulated = Some(target).filter(|t| t.axes.threads > 1);
+            let target = Target::named(&v);
+            if target.is_none() && machine::cpu(&v).is_none() {
+                let names = Target::NAMES.into_iter().chain(families()).collect::<Vec<_>>().join(", ");
+                return Err(format!("GIRIH_TARGET: unknown target `{v}`; the targets are {names}"));
+            }
+            options.simulated = target.filter(|t| t.axes.threads > 1);
+        }
+        if let Some(v) = get("GIRIH_SEED") {
+            options.seed = v.parse().map_err(|_| format!("GIRIH_SEED: expected a number, found `{v}`"))?;
+        }
+        if let Some(v) = get(machine::FAMILY)
+            && machine::cpu(&v).is_none()
+        {
+            let names = families().collect::<Vec<_>>().join(", ");
+            return Err(format!("{}: unknown family of processors `{v}`; they are {names}", machine::FAMILY));
         }
         options.compiler = get("GIRIH_CC").or_else(|| get("CC"));
         crate::compile::cache::capacity()?;
@@ -272,16 +283,24 @@ impl Options {
 const SIMULATED: &str = "sm_90a";
 
 /// The variables of the environment that mean something to the library, and what.
-pub const VARIABLES: [(&str, &str); 9] = [
+pub const VARIABLES: [(&str, &str); 11] = [
     ("GIRIH_DEVICE", "where to run: cpu; eval, the reference evaluator; sim, the simulator of a GPU; or cuda, a GPU"),
     ("GIRIH_THREADS", "worker threads, 1 to 1024; one per core by default"),
     ("GIRIH_CHECK", "1 checks every memory access of native code, 0 does not"),
+    (
+        "GIRIH_SEED",
+        "the order in which the device eval runs blocks, and the schedule of the device sim's threads; 0 by default",
+    ),
     ("GIRIH_TUNED", "0 ignores the schedules that `girih tune` has found, 1 uses them"),
     (
         "GIRIH_CUDA_DRIVER",
         "the driver of the device cuda; by default libcuda.so.1 where the system looks for it. girih-shim has one that simulates a GPU",
     ),
     ("GIRIH_CC", "the C compiler's command; by default that of CC, or else cc, gcc, clang or `zig cc`"),
+    (
+        machine::FAMILY,
+        "compile for processors of this family alone, as `girih build --cpu` has them, rather than for all that this one has",
+    ),
     ("GIRIH_CACHE_DIR", "the folder of compiled kernels; by default girih in XDG_CACHE_HOME or in ~/.cache"),
     (
         "GIRIH_CACHE_SIZE",
@@ -293,6 +312,10 @@ pub const VARIABLES: [(&str, &str); 9] = [
          what the device sim simulates",
     ),
 ];
+
+fn families() -> impl Iterator<Item = &'static str> {
+    machine::cpus().iter().map(|cpu| cpu.name)
+}
 
 /// Whether a text means on or off.
 pub fn flag(text: &str) -> Result<bool, String> {

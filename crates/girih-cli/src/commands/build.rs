@@ -65,7 +65,7 @@ fn options(args: &BuildArgs) -> Result<(Options, Option<Cpu>), Failure> {
         return Ok((options, None));
     }
     let names = || build::cpus().iter().map(|c| c.name).chain(["native"]);
-    let Some(cpu) = build::cpus().iter().find(|c| c.name == args.cpu) else {
+    let Some(cpu) = build::cpu(&args.cpu) else {
         let help = suggestion("processors", &args.cpu, names());
         return Err(Failure::usage(format!("unknown processor `{}`; {help}", args.cpu)));
     };
@@ -74,8 +74,8 @@ fn options(args: &BuildArgs) -> Result<(Options, Option<Cpu>), Failure> {
     }
     // What was tuned was tuned for this machine.
     options.tuned = false;
-    options.target = Some(build::target_of(cpu.features, options.thread_count()));
-    Ok((options, Some(*cpu)))
+    options.target = Some(build::target_named(cpu, options.thread_count()));
+    Ok((options, Some(cpu)))
 }
 
 fn of_model(

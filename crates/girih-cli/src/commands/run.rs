@@ -117,7 +117,7 @@ pub(super) fn options(args: &RunArgs) -> Result<Options, Failure> {
     let mut options = source::options(&args.kernel)?;
     options.device = args.device.unwrap_or(options.device);
     options.block = args.launch.block;
-    options.seed = args.seed;
+    options.seed = args.seed.unwrap_or(options.seed);
     options.notes = source::notes(args.verbose);
     if args.verbose > 1 {
         options.estimates =

@@ -5,9 +5,21 @@ use std::sync::OnceLock;
 use girih_compiler::base::Budget;
 use girih_compiler::tile::target::{Target, Vector};
 
-/// The instruction set features that matter to emitted code, by the name that follows `-m`; only those that both the
-/// processor and the operating system support.
+/// The variable that names the family of processors to compile for, where that is not all that this one has.
+pub const FAMILY: &str = "GIRIH_CPU";
+
+/// The instruction set features that matter to emitted code, by the name that follows `-m`: those that both the
+/// processor and the operating system support, and that the family has which the environment names.
 pub fn features() -> Vec<&'static str> {
+    static FEATURES: OnceLock<Vec<&'static str>> = OnceLock::new();
+    let find = || {
+        let family = std::env::var(FAMILY).ok().and_then(|name| cpu(&name));
+        detected().into_iter().filter(|f| family.is_none_or(|cpu| cpu.features.contains(f))).collect()
+    };
+    FEATURES.get_or_init(find).clone()
+}
+
+fn detected() -> Vec<&'static str> {
     #[cfg(target_arch = "x86_64")]
     {
         macro_rules! detect {
@@ -112,6 +124,16 @@ pub const CPUS: [Cpu; 4] = [
 /// The families that are of this machine's kind.
 pub fn cpus() -> &'static [Cpu] {
     if cfg!(target_arch = "x86_64") { &CPUS } else { &CPUS[..1] }
+}
+
+/// A family by name.
+pub fn cpu(name: &str) -> Option<Cpu> {
+    cpus().iter().find(|cpu| cpu.name == name).copied()
+}
+
+/// A usual processor of a family, whatever this one is.
+pub fn target_named(cpu: Cpu, threads: u32) -> Target {
+    Target { memories: Target::cpu().memories, ..target_of(cpu.features, threads) }
 }
 
 /// This machine as the rules see it.

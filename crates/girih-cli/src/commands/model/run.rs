@@ -28,7 +28,7 @@ pub fn run(args: &RunArgs, given: &Given) -> Result<(), Failure> {
     let source = given.source();
     let within = Failure::within(&source);
     let (model, arguments) = opened(given, &args.kernel, &args.launch, options(args)?)?;
-    let model = model.with_seed(args.seed);
+    let model = model.with_seed(args.seed.unwrap_or(0));
     // Before a long run, not after.
     let outputs = model.outputs();
     let names: Vec<&str> = outputs.iter().map(|p| p.name.as_str()).collect();
