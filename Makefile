@@ -5,7 +5,7 @@ GIRIH := target/release/girih
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: build test readme lint unit operations numeric gpu-coverage gpu-coverage-part gpu-schedules simulated random hostile onnx contrib onnx-native models libraries real-models bytecode cuda oclgrind python cutile test-torch test-tune bench bench-cutile bench-jit clean
+.PHONY: build test readme lint unit operations numeric gpu-coverage gpu-coverage-part gpu-schedules simulated random hostile onnx contrib onnx-native models libraries real-models bytecode cuda oclgrind python cutile test-torch test-tune peers bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
@@ -165,6 +165,16 @@ test-torch: build .venv/ready
 	.venv/bin/python tests/expr.py $(GIRIH)
 	.venv/bin/python tests/expr.py $(GIRIH) --device cpu
 
+.venv-peers/ready: requirements-peers.txt
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-peers.txt
+	touch $@
+
+# What `girih bench SUITE` measures beside: PyTorch, ONNX Runtime, NumPy and JAX, and the package itself.
+peers: build .venv-peers/ready
+	PATH="$(CURDIR)/.venv-peers/bin:$$PATH" .venv-peers/bin/python -m pip install --quiet --disable-pip-version-check \
+		--no-build-isolation --no-deps .
+
 bench: build .venv/ready
 	PATH="$(CURDIR)/.venv/bin:$$PATH" $(GIRIH) bench
 
@@ -178,4 +188,4 @@ bench-jit: python
 
 clean:
 	cargo clean
-	rm -rf .venv .venv-models
+	rm -rf .venv .venv-models .venv-peers

@@ -413,16 +413,31 @@ pub enum CacheAction {
 
 #[derive(Args)]
 pub struct BenchArgs {
-    /// The benchmarks to run: gemm, vecadd, saxpy, start, bytecode; all by default.
+    /// The benchmarks to run: gemm, vecadd, saxpy, start, bytecode; all of these by default. Or suites of models beside
+    /// PyTorch and others: elementwise, reductions, matmul, lowprec, attention, conv, recurrent, order, blocks, models, launch.
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
-    /// Worker threads; one per core by default [env: GIRIH_THREADS].
-    #[arg(long, value_name = "N", value_parser = girih::options::threads, allow_hyphen_values = true)]
-    pub threads: Option<u32>,
-    /// Rounds of alternating measurements.
-    #[arg(long, value_name = "N", default_value_t = 15)]
-    pub rounds: u32,
-    /// Print one JSON array with an object for each benchmark.
+    /// Worker threads; one per core by default [env: GIRIH_THREADS]. A suite takes several numbers, and by default one thread
+    /// and one per core.
+    #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = girih::options::threads, allow_hyphen_values = true)]
+    pub threads: Vec<u32>,
+    /// Rounds of alternating measurements; 15, and of a suite 7.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub rounds: Option<u32>,
+    /// Who takes part in a suite: torch, torch.compile, onnxruntime, numpy, jax; those that are installed, but for
+    /// torch.compile and jax, by default.
+    #[arg(long, value_name = "NAMES")]
+    pub against: Option<String>,
+    /// Only the rows of a suite whose name holds this text.
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub filter: Option<String>,
+    /// Draw what suites wrote to these files as one page.
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "names")]
+    pub report: Vec<PathBuf>,
+    /// Write a suite's rows to a JSON file, or the page of --report to this one.
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Print JSON: an array with an object for each benchmark, or what a suite would write to a file.
     #[arg(long)]
     pub json: bool,
 }

@@ -53,6 +53,16 @@ fn machine() -> PyResult<String> {
     Ok(girih::tune::machine(&options))
 }
 
+/// The processor's name, what of its instruction set counts, and operations and bytes per second that so many threads reach.
+#[pyfunction]
+fn limits(py: Python<'_>, threads: Vec<u32>) -> (String, Vec<&'static str>, Vec<(f64, f64)>) {
+    use girih::machine::{features, processor};
+    let dir = girih::cache::default_dir();
+    let of = |n: u32| girih::model::Limits::of(n, dir.as_deref());
+    let found = py.detach(|| threads.into_iter().map(|n| of(n.clamp(1, 1024))).collect::<Vec<_>>());
+    (processor(), features(), found.into_iter().map(|l| (l.flops, l.bytes)).collect())
+}
+
 /// A message in which long words and quotations lose their middle.
 #[pyfunction]
 fn shorten(message: &str) -> String {
@@ -67,6 +77,7 @@ fn _girih(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(shorten, module)?)?;
     module.add_function(wrap_pyfunction!(cache_dir, module)?)?;
     module.add_function(wrap_pyfunction!(machine, module)?)?;
+    module.add_function(wrap_pyfunction!(limits, module)?)?;
     module.add_function(wrap_pyfunction!(tools::assemble, module)?)?;
     module.add_function(wrap_pyfunction!(tools::check, module)?)?;
     module.add_function(wrap_pyfunction!(tools::disassemble, module)?)?;

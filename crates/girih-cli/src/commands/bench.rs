@@ -4,6 +4,7 @@
 mod bytecode;
 mod numpy;
 mod start;
+mod suites;
 
 use std::time::Instant;
 
@@ -99,29 +100,47 @@ const CASES: [Case; 4] = [
 const GROUPS: [&str; 5] = ["gemm", "vecadd", "saxpy", "start", "bytecode"];
 
 pub fn run(args: &BenchArgs) -> Result<(), Failure> {
+    let suite = |name: &String| suites::NAMES.contains(&name.as_str());
+    if !args.report.is_empty() || (!args.names.is_empty() && args.names.iter().all(suite)) {
+        return suites::run(args);
+    }
     for name in &args.names {
         if !GROUPS.contains(&name.as_str()) {
-            let groups = GROUPS.into_iter();
+            if suite(name) {
+                return Err(Failure::usage(format!("`{name}` is a suite, which runs with other suites alone")));
+            }
+            let all = GROUPS.into_iter().chain(suites::NAMES);
+            return Err(Failure::usage(format!("unknown benchmark `{name}`; {}", suggestion("benchmarks", name, all))));
+        }
+    }
+    for (flag, given) in [
+        ("--against", args.against.is_some()),
+        ("--filter", args.filter.is_some()),
+        ("--output", args.output.is_some()),
+        ("several numbers of threads", args.threads.len() > 1),
+    ] {
+        if given {
             return Err(Failure::usage(format!(
-                "unknown benchmark `{name}`; {}",
-                suggestion("benchmarks", name, groups)
+                "{flag}: only suites take this; they are {}",
+                suites::NAMES.join(", ")
             )));
         }
     }
+    let rounds = args.rounds.unwrap_or(15);
     let mut options = Options::from_env().map_err(Failure::usage)?;
-    options.threads = args.threads.or(options.threads);
+    options.threads = args.threads.first().copied().or(options.threads);
     let threads = options.thread_count() as usize;
     let mut numpy = NumPy::start(threads);
     if !args.json {
         match &numpy {
-            Ok(n) => outln!("{threads} threads; NumPy {}; medians of {} rounds in turns", n.version, args.rounds)?,
-            Err(reason) => outln!("{threads} threads; without NumPy ({reason}); medians of {} rounds", args.rounds)?,
+            Ok(n) => outln!("{threads} threads; NumPy {}; medians of {} rounds in turns", n.version, rounds)?,
+            Err(reason) => outln!("{threads} threads; without NumPy ({reason}); medians of {} rounds", rounds)?,
         }
     }
     let mut results = Vec::new();
     let wanted = |group: &str| args.names.is_empty() || args.names.iter().any(|n| n == group);
     for case in CASES.iter().filter(|c| wanted(c.group)) {
-        let result = measure(case, &options, threads, args.rounds.max(1), numpy.as_mut().ok())?;
+        let result = measure(case, &options, threads, rounds, numpy.as_mut().ok())?;
         if !args.json {
             show(case, &result)?;
         }
@@ -131,14 +150,14 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
         }
     }
     if wanted("start") {
-        let start = Start::measure(args.rounds)?;
+        let start = Start::measure(rounds)?;
         if !args.json {
             start.show()?;
         }
         results.push(start.json());
     }
     if wanted("bytecode") {
-        let bytecode = Bytecode::measure(args.rounds)?;
+        let bytecode = Bytecode::measure(rounds)?;
         if !args.json {
             bytecode.show()?;
         }

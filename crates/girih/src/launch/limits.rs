@@ -22,35 +22,38 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// The limits for a number of threads: from a note in `dir` where there is one, else measured and noted there.
+    pub fn of(threads: u32, dir: Option<&Path>) -> Limits {
+        let features = machine::features().join(",");
+        let name = format!(
+            "limits-{}",
+            &blake3::hash(
+                format!("2 {threads} {features} {} {}", machine::processor(), cfg!(debug_assertions)).as_bytes()
+            )
+            .to_hex()[..16]
+        );
+        let note = dir.map(|d| d.join(name));
+        let read = |text: String| {
+            let mut numbers = text.split_whitespace().map(str::parse::<f64>);
+            let (Some(Ok(flops)), Some(Ok(bytes))) = (numbers.next(), numbers.next()) else { return None };
+            (flops > 0.0 && bytes > 0.0).then_some(Limits { flops, bytes })
+        };
+        if let Some(found) = note.as_deref().and_then(|n| String::from_utf8(read_regular(n).ok()?).ok()).and_then(read)
+        {
+            return found;
+        }
+        let limits = Limits { flops: measure_flops(threads as usize), bytes: measure_bytes(threads as usize) };
+        if let Some(note) = note {
+            // Without the note the next process measures again.
+            let _ = replace(&note, format!("{} {}\n", limits.flops, limits.bytes).as_bytes());
+        }
+        limits
+    }
+
     /// The least seconds that so much work can take.
     pub fn seconds(&self, flops: f64, bytes: f64) -> f64 {
         (flops / self.flops).max(bytes / self.bytes)
     }
-}
-
-/// The limits for a number of threads: from a note in `dir` where there is one, else measured and noted there.
-pub fn of(threads: u32, dir: Option<&Path>) -> Limits {
-    let features = machine::features().join(",");
-    let name = format!(
-        "limits-{}",
-        &blake3::hash(format!("2 {threads} {features} {} {}", machine::processor(), cfg!(debug_assertions)).as_bytes())
-            .to_hex()[..16]
-    );
-    let note = dir.map(|d| d.join(name));
-    let read = |text: String| {
-        let mut numbers = text.split_whitespace().map(str::parse::<f64>);
-        let (Some(Ok(flops)), Some(Ok(bytes))) = (numbers.next(), numbers.next()) else { return None };
-        (flops > 0.0 && bytes > 0.0).then_some(Limits { flops, bytes })
-    };
-    if let Some(found) = note.as_deref().and_then(|n| String::from_utf8(read_regular(n).ok()?).ok()).and_then(read) {
-        return found;
-    }
-    let limits = Limits { flops: measure_flops(threads as usize), bytes: measure_bytes(threads as usize) };
-    if let Some(note) = note {
-        // Without the note the next process measures again.
-        let _ = replace(&note, format!("{} {}\n", limits.flops, limits.bytes).as_bytes());
-    }
-    limits
 }
 
 /// The best rate of a few short runs of `work` on every thread; `work` gives what it did.
@@ -174,10 +177,10 @@ mod tests {
     fn limits_are_measured_once() {
         let dir = std::env::temp_dir().join(format!("girih-limits-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
-        let first = of(1, Some(&dir));
+        let first = Limits::of(1, Some(&dir));
         // No processor is faster than this; how slow one seems depends on what else it does.
         assert!([first.flops, first.bytes].iter().all(|rate| *rate > 0.0 && *rate < 1e13), "{first:?}");
-        assert_eq!(of(1, Some(&dir)), first);
+        assert_eq!(Limits::of(1, Some(&dir)), first);
         std::fs::remove_dir_all(&dir).unwrap();
     }
 

@@ -7,7 +7,7 @@ use girih_compiler::graph::{Graph, OriginId};
 
 use super::{Footprint, Prepared, extent};
 use crate::error::{Error, Result};
-use crate::launch::limits::{self, Limits};
+use crate::launch::limits::Limits;
 
 /// One step of a run.
 #[derive(Clone, PartialEq, Debug)]
@@ -53,7 +53,7 @@ impl Prepared<'_> {
         };
         let tools = &model.tools;
         let dir = tools.cache(&model.options)?;
-        let limits = limits::of(model.options.thread_count(), Some(dir.dir()));
+        let limits = Limits::of(model.options.thread_count(), Some(dir.dir()));
         let (ready, binding) = (native.ready.clone(), native.binding.clone());
         let mut times: Vec<Vec<f64>> = vec![vec![]; ready.plan.steps.len()];
         let mut whole = vec![];

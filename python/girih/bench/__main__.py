@@ -1,0 +1,159 @@
+"""Girih's models beside others on this machine.
+
+    girih bench SUITE... [--against torch,onnxruntime,numpy,jax,torch.compile] [--threads 1,2] [--filter TEXT]
+                         [--rounds N] [--output FILE.json] [--json]
+    girih bench --report FILE.json... [--output FILE.html]
+
+A row's ratio is Girih's time over the best other's in the same rounds: below 1, Girih is faster. No row counts whose
+result was not compared with float64 first.
+"""
+
+from __future__ import annotations
+
+import os
+
+# Settings of OpenBLAS that make NumPy take other kernels than it would for this machine.
+for _name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
+    os.environ.pop(_name, None)
+
+import argparse
+import difflib
+import gc
+import json
+import platform
+import sys
+from pathlib import Path
+
+from girih import _library
+
+
+def names(text):
+    return [n for n in text.split(",") if n]
+
+
+def threads(text):
+    counts = [int(n) for n in names(text) if n.isdigit()]
+    if len(counts) != len(names(text)) or not counts or not all(1 <= n <= 1024 for n in counts):
+        raise argparse.ArgumentTypeError(f"expected numbers of threads from 1 to 1024, such as 1,2; found `{text}`")
+    return counts
+
+
+def one_of(kind, given, known):
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean `{near[0]}`?" if near else f"they are {', '.join(known)}"
+            sys.exit(f"error: unknown {kind} `{name}`; {hint}")
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="girih bench", description=__doc__.splitlines()[0])
+    parser.add_argument("suites", nargs="*", metavar="SUITE")
+    parser.add_argument("--against", type=names, metavar="NAMES", help="who else takes part")
+    parser.add_argument("--threads", type=threads, default=None, metavar="N,N", help="by default 1 and all cores")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--filter", default="", help="only rows whose name holds this text")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="where the rows, or the page of --report, are written")
+    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
+    parser.add_argument("--report", nargs="+", type=Path, metavar="FILE", help="draw rows that --output wrote")
+    given = parser.parse_args()
+    if given.report:
+        from girih.bench import report
+
+        return report.write(given.report, given.output or given.report[0].with_suffix(".html"))
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        sys.exit("error: the suites need PyTorch, which makes the models; `make peers` installs it and the others")
+    from girih.bench import contestants, measure
+    from girih.bench.suites import SUITES
+
+    one_of("suite", given.suites, list(SUITES))
+    if not given.suites:
+        sys.exit(f"error: which suite? They are {', '.join(SUITES)}")
+    who = ["girih", *(given.against or contestants.USUAL[1:])]
+    one_of("contestant", who, contestants.ALL)
+    counts = given.threads or sorted({1, os.cpu_count() or 1})
+    report = {"machine": machine(counts), "versions": contestants.versions(who), "rounds": given.rounds, "rows": []}
+    if not given.json:
+        print(f"{report['machine']['processor']}; {', '.join(f'{n} {v}' for n, v in report['versions'].items())}")
+    for suite in given.suites:
+        for row in SUITES[suite]():
+            if given.filter not in row.name:
+                continue
+            for count in counts:
+                gc.collect()
+                done = {"suite": suite, **measure.row(row, who, count, max(1, given.rounds))}
+                report["rows"].append(done)
+                if not given.json:
+                    show(done, report["machine"]["limits"][str(count)])
+                if given.output:
+                    written(given.output, json.dumps(report, indent=1) + "\n")
+    if not report["rows"]:
+        sys.exit(f"error: no row of {', '.join(given.suites)} holds `{given.filter}`")
+    if given.json:
+        print(json.dumps(report))
+    elif given.output:
+        print(f"written to {given.output}; `girih bench --report {given.output}` draws it")
+    return None
+
+
+def machine(counts):
+    extension = _library.extension()
+    processor, features, limits = extension.limits(counts)
+    return {
+        "processor": processor or platform.processor(),
+        "features": features,
+        "limits": {str(n): {"flops": f, "bytes": b} for n, (f, b) in zip(counts, limits)},
+    }
+
+
+def written(path, text):
+    """Whole or not at all."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        part.write_text(text)
+        part.replace(path)
+    except OSError as e:
+        sys.exit(f"error: {path} cannot be written: {e.strerror}")
+
+
+def ratio(row):
+    """Girih's time over the best other's; `None` where there is none."""
+    times = dict(row["median_s"])
+    mine = times.pop("girih", None)
+    return mine / min(times.values()) if mine and times else None
+
+
+def fraction(row, limits):
+    """Of the limit of this machine, by arithmetic or by bytes, whichever bounds the row."""
+    least = max(row["flops"] / limits["flops"], row["bytes"] / limits["bytes"])
+    return least / row["median_s"]["girih"]
+
+
+def duration(seconds):
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale:
+            break
+    return f"{seconds / scale:.3g} {unit}"
+
+
+def show(row, limits):
+    """Prints a row."""
+    name = f"{row['row']:42} {row['threads']:2}T"
+    if "girih" not in row["median_s"]:
+        print(f"{name}  girih: {row['absent']['girih']}", flush=True)
+        return
+    r = ratio(row)
+    text = f"{r:6.2f}{'' if r <= row['goal'] else ' >'}" if r is not None else "   -"
+    times = "  ".join(f"{who} {duration(t)}" for who, t in row["median_s"].items())
+    spread = max(row["spread"].values())
+    print(f"{name} {text:8} {times}  {fraction(row, limits):.0%} of the limit, error {row['error']['girih']:.0e}"
+          f"{f', spread {spread:.0%}' if spread > 0.1 else ''}", flush=True)  # fmt: skip
+    for who, why in row["absent"].items():
+        if why.startswith("wrong"):
+            print(f"{'':46} {who} is {why}")
+
+
+if __name__ == "__main__":
+    main()

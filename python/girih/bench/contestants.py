@@ -1,0 +1,117 @@
+"""Who takes part: each makes a function that runs a row's model once and returns its results."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import time
+import warnings
+
+import torch
+
+import girih.torch
+
+ALL = ("girih", "torch", "torch.compile", "onnxruntime", "numpy", "jax")
+#: Without being asked.
+USUAL = ("girih", "torch", "onnxruntime", "numpy")
+
+
+class Absent(Exception):
+    """Why someone does not take part."""
+
+
+class Runner:
+    """One that has been made ready: `run()` gives tensors, or what `results` makes them of."""
+
+    def __init__(self, run, results=lambda r: r):
+        self.run = run
+        self.results = results
+        start = time.perf_counter()
+        self.run()
+        #: Seconds of the first call.
+        self.first = time.perf_counter() - start
+
+
+def made(who, row, model, inputs, threads):
+    """Someone, ready to run. Raises `Absent`."""
+    if who in row.without:
+        raise Absent(row.without[who])
+    try:
+        return MAKERS[who](row, model, inputs, threads)
+    except Absent:
+        raise
+    except ImportError as e:
+        raise Absent(f"{e.name or who} is not installed") from e
+    except Exception as e:  # whatever a library refuses a model with
+        raise Absent(f"{type(e).__name__}: {str(e).strip().splitlines()[0][:120] if str(e).strip() else ''}") from e
+
+
+def of_girih(row, model, inputs, threads):
+    exported = girih.torch.export(model, inputs, threads=threads)
+    return Runner(lambda: exported(*inputs))
+
+
+def eager(row, model, inputs, threads):
+    return Runner(lambda: model(*inputs))
+
+
+def compiled(row, model, inputs, threads):
+    torch._dynamo.reset()
+    function = torch.compile(model, fullgraph=True)
+    return Runner(lambda: function(*inputs))
+
+
+def of_onnxruntime(row, model, inputs, threads):
+    import onnxruntime
+
+    quiet = logging.getLogger("torch.onnx")
+    quiet.setLevel(logging.ERROR)
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        program = torch.onnx.export(model, inputs, dynamo=True, verbose=False)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    text = program.model_proto.SerializeToString()
+    session = onnxruntime.InferenceSession(text, options, providers=["CPUExecutionProvider"])
+    try:
+        feed = {port.name: given.numpy() for port, given in zip(session.get_inputs(), inputs)}
+    except TypeError as e:
+        raise Absent("NumPy does not have these elements") from e
+    return Runner(lambda: session.run(None, feed), lambda r: [torch.from_numpy(x) for x in r])
+
+
+def of_numpy(row, model, inputs, threads):
+    import numpy
+
+    if row.arrays is None:
+        raise Absent("nothing in NumPy does this")
+    given = [x.numpy() for x in inputs]
+    with numpy.errstate(all="ignore"):
+        return Runner(lambda: row.arrays(numpy, *given), lambda r: torch.from_numpy(numpy.asarray(r)))
+
+
+def of_jax(row, model, inputs, threads):
+    import jax
+
+    if row.arrays is None:
+        raise Absent("this row has no form for JAX")
+    given = [jax.numpy.asarray(x.numpy()) for x in inputs]
+    function = jax.jit(lambda *x: row.arrays(jax.numpy, *x))
+    return Runner(lambda: function(*given).block_until_ready(), lambda r: torch.from_numpy(__import__("numpy").array(r)))
+
+
+MAKERS = {
+    "girih": of_girih, "torch": eager, "torch.compile": compiled, "onnxruntime": of_onnxruntime, "numpy": of_numpy,
+    "jax": of_jax,
+}  # fmt: skip
+
+
+def versions(names):
+    """What each is, as far as it is installed."""
+    found = {"girih": girih.__version__, "torch": torch.__version__}
+    for name in ("onnxruntime", "numpy", "jax"):
+        with contextlib.suppress(ImportError):
+            found[name] = __import__(name).__version__
+    return {name: found[name.split(".")[0]] for name in names if name.split(".")[0] in found}

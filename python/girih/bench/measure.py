@@ -1,0 +1,112 @@
+"""Rows measured: results compared with float64, then turns in strict alternation."""
+
+from __future__ import annotations
+
+import copy
+import statistics
+import time
+
+import torch
+
+from girih.bench import contestants
+
+#: Seconds that one turn takes at least; of a shorter work several runs make a turn.
+TURN = 0.02
+MOST = 2000
+
+
+class Wrong(Exception):
+    """A result that differs from float64 by more than its row allows."""
+
+
+def flat(value):
+    return [value] if isinstance(value, torch.Tensor) else [x for v in value for x in flat(v)]
+
+
+def exact(model, inputs):
+    """The results in float64; as they are where a model's operations have no such form."""
+    wide = [x.double() if x.is_floating_point() else x for x in inputs]
+    try:
+        return flat(copy.deepcopy(model).double()(*wide))
+    except RuntimeError:
+        return flat(model(*inputs))
+
+
+def error(results, expected):
+    """The largest difference, of the largest value."""
+    worst = 0.0
+    for have, want in zip(flat(results), expected, strict=True):
+        if have.shape != want.shape:
+            raise Wrong(f"a result is {tuple(have.shape)} for {tuple(want.shape)}")
+        if want.numel():
+            scale = want.double().abs().max().item() or 1.0
+            worst = max(worst, (have.double() - want.double()).abs().max().item() / scale)
+    return worst
+
+
+def row(row, who, threads, rounds):
+    """A measured row as what JSON takes."""
+    torch.set_num_threads(threads)
+    with torch.no_grad():
+        model, inputs = row.make()
+        expected = exact(model, inputs)
+        runners, absent, errors = {}, {}, {}
+        for name in who:
+            try:
+                runner = contestants.made(name, row, model, inputs, threads)
+                errors[name] = error(runner.results(runner.run()), expected)
+                if not errors[name] <= row.tolerance:
+                    raise contestants.Absent(f"wrong: an error of {errors[name]:.1e} of the largest value")
+            except (contestants.Absent, Wrong) as e:
+                absent[name] = str(e)
+                continue
+            runners[name] = runner
+        times = turns(runners, rounds)
+    moved = row.bytes or sum(x.numel() * x.element_size() for x in [*inputs, *model.parameters(), *expected_bytes(expected, inputs)])
+    return {
+        "row": row.name,
+        "threads": threads,
+        "goal": row.goal,
+        "flops": row.flops,
+        "bytes": moved,
+        "median_s": {name: statistics.median(t) for name, t in times.items()},
+        "spread": {name: spread(t) for name, t in times.items()},
+        "first_s": {name: runner.first for name, runner in runners.items()},
+        "error": {name: errors[name] for name in runners},
+        "absent": absent,
+    }
+
+
+def expected_bytes(expected, inputs):
+    """Results as wide as the inputs are; in float64 they are wider."""
+    narrow = next((x.dtype for x in inputs if x.is_floating_point()), torch.float32)
+    return [x.to(narrow) if x.is_floating_point() else x for x in expected]
+
+
+def turns(runners, rounds):
+    """Seconds of a run in each round; the first round, which warms up, tells how many runs make a turn and does not count."""
+    count = {}
+    for name, runner in runners.items():
+        start = time.perf_counter()
+        runner.run()
+        once = time.perf_counter() - start
+        start = time.perf_counter()
+        runner.run()
+        once = max(min(once, time.perf_counter() - start), 1e-7)
+        count[name] = max(1, min(MOST, round(TURN / once)))
+    times = {name: [] for name in runners}
+    for _ in range(rounds):
+        for name, runner in runners.items():
+            run, n = runner.run, count[name]
+            start = time.perf_counter()
+            for _ in range(n):
+                run()
+            times[name].append((time.perf_counter() - start) / n)
+    return times
+
+
+def spread(times):
+    """Half of the times are within so much of the median, of it."""
+    ordered = sorted(times)
+    quarter = len(ordered) // 4
+    return (ordered[-1 - quarter] - ordered[quarter]) / 2 / statistics.median(times)

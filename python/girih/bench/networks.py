@@ -1,0 +1,132 @@
+"""Networks that people run, with random weights."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+
+class First(nn.Module):
+    """The first result of a module that has several."""
+
+    def __init__(self, module):
+        super().__init__()
+        self.module = module
+
+    def forward(self, x):
+        return self.module(x)[0]
+
+
+def convolution(c, f, size, stride=1, groups=1, activation=nn.ReLU):
+    parts = [nn.Conv2d(c, f, size, stride, size // 2, groups=groups, bias=False), nn.BatchNorm2d(f)]
+    return nn.Sequential(*parts, *([activation()] if activation else []))
+
+
+class Residual(nn.Module):
+    """A basic block of ResNet (He et al., 2015)."""
+
+    def __init__(self, c, f, stride):
+        super().__init__()
+        self.body = nn.Sequential(convolution(c, f, 3, stride), convolution(f, f, 3, activation=None))
+        same = c == f and stride == 1
+        self.short = nn.Identity() if same else convolution(c, f, 1, stride, activation=None)
+
+    def forward(self, x):
+        return torch.relu(self.body(x) + self.short(x))
+
+
+def resnet18():
+    parts, c = [convolution(3, 64, 7, 2), nn.MaxPool2d(3, 2, 1)], 64
+    for f, stride in [(64, 1), (128, 2), (256, 2), (512, 2)]:
+        parts += [Residual(c, f, stride), Residual(f, f, 1)]
+        c = f
+    return nn.Sequential(*parts, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000))
+
+
+class Squeeze(nn.Module):
+    """Channels scaled by what their means say (squeeze and excitation)."""
+
+    def __init__(self, c):
+        super().__init__()
+        inner = max(8, (c // 4 + 4) // 8 * 8)
+        parts = [nn.Conv2d(c, inner, 1), nn.ReLU(), nn.Conv2d(inner, c, 1), nn.Hardsigmoid()]
+        self.scale = nn.Sequential(nn.AdaptiveAvgPool2d(1), *parts)
+
+    def forward(self, x):
+        return x * self.scale(x)
+
+
+class Inverted(nn.Module):
+    """An inverted residual of MobileNetV3 (Howard et al., 2019)."""
+
+    def __init__(self, c, size, inner, f, squeeze, activation, stride):
+        super().__init__()
+        parts = [convolution(c, inner, 1, activation=activation)] if inner != c else []
+        parts.append(convolution(inner, inner, size, stride, inner, activation))
+        parts += [Squeeze(inner)] if squeeze else []
+        self.body = nn.Sequential(*parts, convolution(inner, f, 1, activation=None))
+        self.same = c == f and stride == 1
+
+    def forward(self, x):
+        return x + self.body(x) if self.same else self.body(x)
+
+
+def mobilenet_v3_large():
+    relu, swish = nn.ReLU, nn.Hardswish
+    rows = [
+        (3, 16, 16, False, relu, 1), (3, 64, 24, False, relu, 2), (3, 72, 24, False, relu, 1),
+        (5, 72, 40, True, relu, 2), (5, 120, 40, True, relu, 1), (5, 120, 40, True, relu, 1),
+        (3, 240, 80, False, swish, 2), (3, 200, 80, False, swish, 1), (3, 184, 80, False, swish, 1),
+        (3, 184, 80, False, swish, 1), (3, 480, 112, True, swish, 1), (3, 672, 112, True, swish, 1),
+        (5, 672, 160, True, swish, 2), (5, 960, 160, True, swish, 1), (5, 960, 160, True, swish, 1),
+    ]  # fmt: skip
+    parts, c = [convolution(3, 16, 3, 2, activation=swish)], 16
+    for size, inner, f, squeeze, activation, stride in rows:
+        parts.append(Inverted(c, size, inner, f, squeeze, activation, stride))
+        c = f
+    parts += [convolution(c, 960, 1, activation=swish), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    return nn.Sequential(*parts, nn.Linear(960, 1280), swish(), nn.Linear(1280, 1000))
+
+
+def perceptron():
+    return nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 10))
+
+
+class Block(nn.Module):
+    """A decoder block of Llama: RMSNorm, rotary embedding, grouped heads, causal, a gated perceptron."""
+
+    def __init__(self, hidden, inner, heads, groups, bias=False):
+        super().__init__()
+        self.heads, self.groups, self.width = heads, groups, hidden // heads
+        self.before, self.after = nn.RMSNorm(hidden, eps=1e-5), nn.RMSNorm(hidden, eps=1e-5)
+        self.q = nn.Linear(hidden, hidden, bias=bias)
+        self.k = nn.Linear(hidden, groups * self.width, bias=bias)
+        self.v = nn.Linear(hidden, groups * self.width, bias=bias)
+        self.o = nn.Linear(hidden, hidden, bias=False)
+        self.gate, self.up = nn.Linear(hidden, inner, bias=False), nn.Linear(hidden, inner, bias=False)
+        self.down = nn.Linear(inner, hidden, bias=False)
+
+    def turned(self, x):
+        at = torch.arange(x.shape[2], dtype=torch.float32)[:, None]
+        rates = 10000.0 ** (-torch.arange(0, self.width, 2, dtype=torch.float32) / self.width)
+        angles = torch.cat([at * rates] * 2, -1)
+        one, other = x.chunk(2, -1)
+        return x * angles.cos().to(x.dtype) + torch.cat([-other, one], -1) * angles.sin().to(x.dtype)
+
+    def forward(self, x):
+        n, length, hidden = x.shape
+        normed = self.before(x)
+        split = lambda y, heads: y.view(n, length, heads, self.width).transpose(1, 2)  # noqa: E731
+        q, k = self.turned(split(self.q(normed), self.heads)), self.turned(split(self.k(normed), self.groups))
+        v = split(self.v(normed), self.groups)
+        k, v = (t.repeat_interleave(self.heads // self.groups, 1) for t in (k, v))
+        mixed = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.o(mixed.transpose(1, 2).reshape(n, length, hidden))
+        normed = self.after(x)
+        return x + self.down(nn.functional.silu(self.gate(normed)) * self.up(normed))
+
+
+def decoder_blocks():
+    """Names, what makes a block, and the width of its rows."""
+    yield "TinyLlama block", lambda: Block(2048, 5632, 32, 4), 2048
+    yield "Qwen2.5-7B block", lambda: Block(3584, 18944, 28, 4, bias=True), 3584
