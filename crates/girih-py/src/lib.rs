@@ -14,6 +14,7 @@ mod host;
 mod jit;
 mod launch;
 mod model;
+mod results;
 mod tools;
 
 /// The version of this package.
@@ -88,6 +89,8 @@ fn _girih(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(host::driver_host, module)?)?;
     module.add_class::<model::Model>()?;
     module.add_class::<model::OnnxModel>()?;
+    module.add_class::<results::Results>()?;
+    module.add_class::<results::Memory>()?;
     module.add_class::<alarm::Alarm>()?;
     module.add_class::<launch::Launcher>()?;
     module.add_class::<arrays::DeviceArray>()?;

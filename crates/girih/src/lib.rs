@@ -70,7 +70,7 @@ pub use compile::{cache, cc, module, observe, progress, widen};
 #[doc(hidden)]
 pub use launch::{blocks, spec};
 #[doc(hidden)]
-pub use memory::{regions, values};
+pub use memory::{pages, regions, values};
 #[doc(hidden)]
 pub use system::{files, machine, sync};
 

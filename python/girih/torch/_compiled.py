@@ -13,6 +13,8 @@ nothing that was given is written to: whoever calls may compute the graph in ano
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import json
 import math
 from typing import Any
@@ -32,6 +34,18 @@ _girih = _library.extension()
 OF_NAMES = {name: dtype for dtype, name in _graph.DTYPES.items()}
 
 
+#: Types of tensors that have nothing of their own to say about operations.
+PLAIN = {torch.Tensor, torch.nn.Parameter}
+#: Bytes of a result whose memory is worth keeping.
+KEPT_FROM = 1 << 20
+
+
+@functools.cache
+def array_of(count):
+    """The type of an array of so many bytes, whose objects take attributes."""
+    return type("Held", (ctypes.c_char * count,), {})
+
+
 class Misfit(GirihError):
     """A tensor that is not what the graph was compiled for."""
 
@@ -39,7 +53,8 @@ class Misfit(GirihError):
 class Compiled:
     """A callable that takes what the placeholders of the graph take, and gives a tuple of its results."""
 
-    def __init__(self, module: torch.fx.GraphModule, document: _graph.Document, options: dict[str, Any]):
+    def __init__(self, module: torch.fx.GraphModule, document: _graph.Document, options: dict[str, Any], keep: bool = False):
+        """With `keep`, the memory of a large result is taken again once nothing refers to it."""
         root = document.root
         #: The placeholders and their names in the JSON.
         self.ports = document.inputs
@@ -61,6 +76,8 @@ class Compiled:
         # What cannot be lowered is known now, when PyTorch can still do it instead.
         self.model.compile()
         self._bound: Any = None
+        self._results = _girih.Results() if keep else None
+        self._expected = self._plan_quick()
 
     # What goes in.
 
@@ -171,7 +188,7 @@ class Compiled:
         for number in numbers:
             number = torch.tensor(number, dtype=torch.float64, device="cpu")
             self._enter(number, torch.float64, "a number", entered, addresses, extents)
-        outputs = [torch.empty(s, dtype=d, device="cpu") for s, d in zip(shapes, self.dtypes)]
+        outputs = [self._empty(s, d) for s, d in zip(shapes, self.dtypes)]
         self.model.run_addresses(addresses, extents, symbols, [(o.data_ptr(), o.nbytes) for o in outputs])
         for i in self.strided:
             strided = torch.empty_strided(shapes[i], strides[i], dtype=self.dtypes[i], device="cpu")
@@ -180,6 +197,54 @@ class Compiled:
             return tuple(outputs)
         groups = args, outputs, shown
         return self.show(*[groups[group][at] for group, at in self.feeds])
+
+    def _plan_quick(self):
+        """Of a graph whose extents are all fixed, and whose results are what is computed: what each argument must be."""
+        if self.fixed is None or not self.only_outputs or self.strided or self.limits or self.fixed[4]:
+            return None
+        self._extents = [tuple(self.wanted[p][1]) for p, _, _ in self.arguments]
+        return [(p, dtype, shape) for (p, dtype, _), shape in zip(self.arguments, self._extents)]
+
+    def quick(self, args):
+        """What a call gives, as a list, where every argument is as it was when the graph was captured; else None.
+
+        That saves most of what a call does besides the work: it is looked at, once, what decides whether compiled code may
+        read the tensor.
+        """
+        if self._expected is None:
+            return None
+        addresses = []
+        for position, dtype, shape in self._expected:
+            tensor = args[position]
+            if (
+                type(tensor) not in PLAIN
+                or tensor.dtype is not dtype
+                or tensor.shape != shape
+                or tensor.layout is not torch.strided
+                or not tensor.is_cpu
+                or not tensor.is_contiguous()
+                or tensor.is_neg()
+            ):
+                return None
+            address = tensor.data_ptr()
+            if address == 0 and tensor.numel():
+                return None
+            addresses.append(address)
+        if self.parameters or self.constants:
+            self._bind(args)
+        symbols, shapes, *_ = self.fixed
+        outputs = [self._empty(s, d) for s, d in zip(shapes, self.dtypes)]
+        self.model.run_addresses(addresses, self._extents, symbols, [(o.data_ptr(), o.nbytes) for o in outputs])
+        return outputs
+
+    def _empty(self, shape, dtype):
+        if self._results is not None and (count := math.prod(shape)) * dtype.itemsize >= KEPT_FROM:
+            memory = self._results.take(count * dtype.itemsize)
+            held = array_of(count * dtype.itemsize).from_address(memory.address)
+            # The tensor holds the array, and that the memory.
+            held.memory = memory
+            return torch.frombuffer(held, dtype=dtype).view(shape)
+        return torch.empty(shape, dtype=dtype, device="cpu")
 
     @staticmethod
     def _enter(tensor, dtype, name, entered, addresses, extents):

@@ -121,12 +121,29 @@ class Model:
         if refused:
             raise ProgramError([diagnostic(node, reason) for node, reason in refused.items()])
         try:
-            self._compiled = _compiled.Compiled(module, document, options)
+            self._compiled = _compiled.Compiled(module, document, options, keep=True)
         except _graph.Unsupported as e:
             raise GirihError(f"the model cannot be compiled: {e}") from None
+        #: How many arguments there are, where each is a tensor, given by position, and the model writes to none.
+        self._plain = None
+        count = self._state.count(None)
+        if self._in_spec == pytree.tree_structure(((0,) * count, {})) and not any(p is not None for p in self._returns):
+            self._plain = count
+        # The common nestings of results need no walk.
+        if self._out_spec == pytree.tree_structure(0):
+            self._out = lambda results: results[0]
+        elif self._out_spec == pytree.tree_structure((0,) * len(self._returns)):
+            self._out = tuple
+        else:
+            self._out = lambda results: pytree.tree_unflatten(results, self._out_spec)
 
     def __call__(self, *args, **kwargs):
         """The model's results for these arguments, nested as the module nests them."""
+        if len(args) == self._plain and not kwargs:
+            given = iter(args)
+            results = self._compiled.quick([next(given) if s is None else s for s in self._state])
+            if results is not None:
+                return self._out(results)
         flat, spec = pytree.tree_flatten((args, kwargs))
         if spec != self._in_spec:
             reordered = reorder(kwargs, self._in_spec)

@@ -48,6 +48,29 @@ pub fn drop_unused(body: &mut Vec<Stmt>) {
     body.retain(|s| !matches!(s, Stmt::For(f) if f.body.is_empty()));
 }
 
+/// Selections by a known truth become what they select, and what is copied is used itself.
+pub fn choose(body: &mut Vec<Stmt>) {
+    let mut known: BTreeMap<ValId, Opnd> = BTreeMap::new();
+    walk::visit_mut(body, &mut |s| {
+        let Stmt::Let { dst, op, args } = s else { return };
+        let of = |o: &Opnd| match o {
+            Opnd::Val(v) => known.get(v).copied().unwrap_or(*o),
+            _ => *o,
+        };
+        let value = match (*op, &args[..]) {
+            (ScalarOp::Copy, [value]) => of(value),
+            (ScalarOp::Select, [on, a, b]) => match of(on) {
+                Opnd::Const { bits, .. } => of(if bits & 1 == 1 { a } else { b }),
+                _ => return,
+            },
+            _ => return,
+        };
+        known.insert(*dst, value);
+        *s = copy_of(*dst, value);
+    });
+    walk::subst_vals(body, &mut |v| known.get(&v).copied());
+}
+
 /// `dst = value`.
 pub fn copy_of(dst: ValId, value: Opnd) -> Stmt {
     Stmt::Let { dst, op: ScalarOp::Copy, args: vec![value] }

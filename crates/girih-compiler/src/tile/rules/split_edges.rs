@@ -24,6 +24,13 @@ for j in 0..1024: free                           for j in 0..max(0, min(1024, n)
   x[j] = %x                                      for j in max(0, min(1024, n))..1024: free
                                                    x[j] = -inf
 
+for j in 0..512: free                            for j in 0..128: free
+  %x = load a[j] where j < 128 else 0              %x = load a[j]
+  %y = load b[j - 128] where j >= 128 else 0       store C[j] = %x
+  %in = test j < 128                       -->   for j in 128..512: free
+  store C[j] = select(%in, %x, %y)                 %y = load b[j - 128]
+                                                   store C[j] = %y
+
 for j in 0..64: free                             inside = test by < heads
   store O[j] = %v where by < heads        -->    if inside:
                                                    for j in 0..64: free
@@ -32,7 +39,8 @@ for j in 0..64: free                             inside = test by < heads
 
 A condition counts when it is linear in the loop's axis with a constant factor and everything else in it is fixed while
 the loop runs. Where every effect of the body hangs on the condition the iterations beyond the bound are dropped;
-otherwise they follow in a loop of their own, where the condition is false. Outer loops go first, so a row condition is
+otherwise they follow in a loop of their own, where the condition is false. Where all bounds are known and conditions fail
+separately, as in a concatenation, each piece between two bounds is a loop of its own, which loads what it takes. Outer loops go first, so a row condition is
 tested once per row, not per element; a condition that the loop does not change is tested before it.
 
 Knob: `split_edges` (0 turns the rule off).
@@ -60,6 +68,14 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             }
             log.applied(format!("{site}, a condition that it does not change"));
             return Visit::Again(unswitch(kernel, f, &fixed));
+        }
+        if let Some(cuts) = cuts(f, &facts) {
+            if let Some(why) = refusal {
+                log.skipped(site, why);
+                return Visit::Into;
+            }
+            log.applied(format!("{site}, in {} pieces", cuts.len() + 1));
+            return Visit::Again(pieces(kernel, f, &cuts, &facts));
         }
         let Some((conds, mid)) = bounded(f, &facts) else { return Visit::Into };
         if let Some(why) = refusal {
@@ -174,6 +190,80 @@ fn unswitch(kernel: &mut Kernel, f: &For, group: &Group) -> Vec<Stmt> {
     }
     let then = vec![Stmt::For(Box::new(main))];
     edit::when(kernel, "inside", mask, then, els)
+}
+
+/// How a condition goes along an axis: whether it holds below a value or from it on.
+#[derive(Clone, Copy)]
+struct Turn {
+    at: i64,
+    below: bool,
+}
+
+/// Where a condition turns, as far as that is known.
+fn turn(c: &Cond, axis: AxisId, facts: &Refs) -> Option<Turn> {
+    if let Some(at) = upper_bound(c, axis, facts) {
+        return Some(Turn { at: at.as_const()?, below: true });
+    }
+    let cmp = match c.cmp {
+        Cmp::Lt => Cmp::Ge,
+        Cmp::Le => Cmp::Gt,
+        Cmp::Gt => Cmp::Le,
+        Cmp::Ge => Cmp::Lt,
+        _ => return None,
+    };
+    let at = upper_bound(&Cond { cmp, ..c.clone() }, axis, facts)?;
+    Some(Turn { at: at.as_const()?, below: false })
+}
+
+/// Where conditions that fail separately turn within a loop of known bounds. None where a piece would be short or there are many.
+fn cuts(f: &For, facts: &Refs) -> Option<Vec<i64>> {
+    let (lo, hi) = (f.lo.as_const()?, f.hi.as_const()?);
+    let (mut cuts, mut size, mut from) = (vec![], 0, false);
+    walk::visit(&f.body, &mut |s| {
+        size += 1;
+        for turn in walk::mask(s).into_iter().flat_map(|m| &m.conds).filter_map(|c| turn(c, f.axis, facts)) {
+            if lo < turn.at && turn.at < hi {
+                cuts.push(turn.at);
+                from |= !turn.below;
+            }
+        }
+    });
+    cuts.sort_unstable();
+    cuts.dedup();
+    let bounds: Vec<i64> = [lo].into_iter().chain(cuts.iter().copied()).chain([hi]).collect();
+    let long = bounds.windows(2).all(|w| w[1].saturating_sub(w[0]) >= LEAST_PIECE);
+    let few = size * (cuts.len() + 1) <= MOST_STATEMENTS * 4;
+    (from && long && few && cuts.len() < MOST_PIECES).then_some(cuts)
+}
+
+/// Iterations of a piece, at least.
+const LEAST_PIECE: i64 = 16;
+const MOST_PIECES: usize = 16;
+
+/// A loop cut where conditions turn: in each piece it is known whether they hold.
+fn pieces(kernel: &mut Kernel, f: &For, cuts: &[i64], facts: &Refs) -> Vec<Stmt> {
+    let first = f.lo.as_const().unwrap_or(i64::MIN);
+    let starts = [first].into_iter().chain(cuts.iter().copied());
+    let ends = cuts.iter().map(|at| Ix::Const(*at)).chain([f.hi.clone()]);
+    let mut out = vec![];
+    for (start, hi) in starts.zip(ends) {
+        let (mut holds, mut fails) = (Group::default(), Group::default());
+        walk::visit(&f.body, &mut |s| {
+            for c in walk::mask(s).into_iter().flat_map(|m| &m.conds) {
+                // What turns beyond the loop is one thing in all pieces.
+                let Some(turn) = turn(c, f.axis, facts) else { continue };
+                let group = if (start < turn.at) == turn.below { &mut holds } else { &mut fails };
+                group.conds.push(c.clone());
+            }
+        });
+        let mut piece = For { lo: Ix::Const(start), hi, ..f.clone() };
+        deny(&mut piece.body, &fails);
+        assume(&mut piece.body, &holds);
+        edit::choose(&mut piece.body);
+        edit::drop_unused(&mut piece.body);
+        out.extend(walk::clone_fresh(kernel, &[Stmt::For(Box::new(piece))]));
+    }
+    out
 }
 
 /// The conditions that hold up to a bound, and the first iteration in which one fails, or the end of the loop.
