@@ -63,6 +63,7 @@
 //!          | "splat" opnd | "ramp" ix "step" ix | "index" ix | "test" mask
 //!          | "lane" VAL "[" ix "]" | "reduce" OP VAL | "all" VAL
 //!          | "merge" ("low" | "high") INT VAL "," VAL
+//!          | "every" INT VAL ("," VAL)*
 //!          | "rmw" RMW place "," opnd where? order? | "cas" place "," opnd "," opnd where? order?
 //!          | "shuffle" ("xor" | "down" | "idx") VAL "," opnd               what another lane of the warp has
 //!          | "ldmatrix" "trans"? place                                     words of 8 x 8 matrices in shared memory, of which
@@ -275,6 +276,16 @@ impl Panel {
     }
 }
 
+/// How far apart elements may lie that vectors side by side are loaded for.
+pub const MOST_APART: u32 = 4;
+
+/// In which part, and in which of its lanes, lane `i` of [`Stmt::Every`] lies.
+pub fn every(lanes: u32, step: u32, i: u32) -> (u32, u32) {
+    let apart = lanes.saturating_sub(1).max(1);
+    let part = (i * step / apart).min(step.saturating_sub(1));
+    (part, i * step - part * apart)
+}
+
 /// Whose value a lane of a warp gets from a shuffle; only the low five bits of the operand count.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Shuffle {
@@ -400,6 +411,12 @@ pub enum Stmt {
         b: ValId,
         width: u32,
         high: bool,
+    },
+    /// Lane i is element `i*step` of what the parts cover, `step` of them, each of which begins with the last lane of the one
+    /// before: elements that lie so far apart, of vectors loaded side by side, and no element beyond the last of them.
+    Every {
+        dst: ValId,
+        parts: Vec<ValId>,
     },
     /// Combines the lanes by halving.
     Reduce {

@@ -770,6 +770,18 @@ impl<'a> Parser<'a> {
                 c.expect(",")?;
                 Stmt::Merge { dst, a, b: self.val(c.next())?, width, high }
             }
+            "every" => {
+                let step = c.int()?;
+                let mut parts = vec![self.val(c.next())?];
+                for _ in 1..u32::min(step, MOST_APART) {
+                    c.expect(",")?;
+                    parts.push(self.val(c.next())?);
+                }
+                if parts.len() as u32 != step {
+                    return Err(format!("elements may lie at most {MOST_APART} apart, found {step}"));
+                }
+                Stmt::Every { dst, parts }
+            }
             "rmw" => {
                 let word = c.next();
                 let op = of_word(&RMWS, word).ok_or(format!("unknown atomic operation `{word}`"))?;

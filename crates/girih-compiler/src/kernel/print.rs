@@ -218,6 +218,10 @@ impl Printer<'_> {
                 let half = if *high { "high" } else { "low" };
                 format!("{} = merge {half} {width} {}, {}", self.typed(*dst), self.val(*a), self.val(*b))
             }
+            Stmt::Every { dst, parts } => {
+                let of: Vec<&str> = parts.iter().map(|p| self.val(*p)).collect();
+                format!("{} = every {} {}", self.typed(*dst), parts.len(), of.join(", "))
+            }
             Stmt::All { dst, vector } => format!("{} = all {}", self.typed(*dst), self.val(*vector)),
             Stmt::For { axis, lo, hi, step, unroll, body } => {
                 let name = self.k.axes.get(*axis).map_or("?", |a| a.name.as_str());

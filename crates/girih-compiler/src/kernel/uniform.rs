@@ -270,6 +270,10 @@ impl Walk<'_> {
             Stmt::SetLane { vector, lane, value } => {
                 self.define(*vector, self.opnd(value).max(self.ix(lane)).max(way));
             }
+            Stmt::Every { dst, parts } => {
+                let level = parts.iter().map(|p| self.val(*p)).max().unwrap_or_default();
+                self.define(*dst, level);
+            }
             Stmt::Merge { dst, a, b, .. } => self.define(*dst, self.val(*a).max(self.val(*b))),
             Stmt::Reduce { dst, vector, .. } | Stmt::All { dst, vector } => self.define(*dst, self.val(*vector)),
             Stmt::For { axis, lo, hi, step, body, .. } => {

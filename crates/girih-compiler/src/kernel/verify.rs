@@ -551,6 +551,17 @@ impl Verifier<'_> {
                 self.expect(fits, || format!("groups of {width} lanes do not divide {d}"));
                 self.define(*dst);
             }
+            Stmt::Every { dst, parts } => {
+                let d = self.ty(*dst);
+                for part in parts {
+                    self.used(*part);
+                    let p = self.ty(*part);
+                    self.expect(d == p, || format!("every so many'th element of {p} makes {d}"));
+                }
+                let fits = (2..=MOST_APART).contains(&(parts.len() as u32)) && d.lanes > parts.len() as u32;
+                self.expect(fits, || format!("every {}th element is taken of {d}", parts.len()));
+                self.define(*dst);
+            }
             Stmt::All { dst, vector } => {
                 self.used(*vector);
                 let ty = self.ty(*vector);

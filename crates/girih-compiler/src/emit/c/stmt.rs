@@ -169,6 +169,11 @@ impl Printer<'_> {
                 let text = format!("{f}({}, {})", self.name(*a), self.name(*b));
                 self.define(*dst, &text);
             }
+            Stmt::Every { dst, parts } => {
+                let f = self.every(self.val_ty(*dst), parts.len() as u32);
+                let parts: Vec<&str> = parts.iter().map(|p| self.name(*p)).collect();
+                self.define(*dst, &format!("{f}({})", parts.join(", ")));
+            }
             Stmt::All { dst, vector } => {
                 let ty = self.val_ty(*vector);
                 let f = self.support.call("all_i1", ty.lanes);
@@ -359,6 +364,31 @@ impl Printer<'_> {
         let picked: Vec<String> = (0..lanes).map(|l| from(l).to_string()).collect();
         let body = format!("  return __builtin_shufflevector(a, b, {});\n", picked.join(", "));
         self.support.block(&name, &format!("INLINE {full} {name}({full} a, {full} b) {{\n{body}}}\n"));
+        name
+    }
+
+    /// A helper that takes every `step`th element of as many vectors.
+    fn every(&mut self, ty: Ty, step: u32) -> String {
+        let (lanes, full) = (ty.lanes, self.ty(ty));
+        let name = format!("every{step}_{full}");
+        let params: Vec<String> = (0..step).map(|p| format!("{full} v{p}")).collect();
+        let mut body = String::new();
+        let mut taken = "v0".to_string();
+        for part in 1..step {
+            let from = |l: u32| match every(lanes, step, l) {
+                (p, at) if p == part => (lanes + at).to_string(),
+                (0, at) if part == 1 => at.to_string(),
+                _ => l.to_string(),
+            };
+            let picked: Vec<String> = (0..lanes).map(from).collect();
+            body.push_str(&format!(
+                "  {full} t{part} = __builtin_shufflevector({taken}, v{part}, {});\n",
+                picked.join(", ")
+            ));
+            taken = format!("t{part}");
+        }
+        let params = params.join(", ");
+        self.support.block(&name, &format!("INLINE {full} {name}({params}) {{\n{body}  return {taken};\n}}\n"));
         name
     }
 

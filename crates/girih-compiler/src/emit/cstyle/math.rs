@@ -31,31 +31,79 @@ pub fn function(support: &mut Support, program: &Program, lanes: u32) -> String 
         return name;
     }
     let mut body = String::new();
-    // A constant of one lane stands where it is used.
-    let mut values: Vec<String> = (0..program.params.len()).map(|n| format!("v{n}")).collect();
-    for (i, step) in program.steps.iter().enumerate() {
+    let mut text = Text { support, lanes, values: (0..program.params.len()).map(|n| format!("v{n}")).collect() };
+    if let Some((usual, fast)) = program.usual.zip(program.where_usual()) {
+        let first = text.steps(&mut body, program, &program.live(usual), &[]);
+        let on = text.values.get(usual.0 as usize).cloned().unwrap_or_default();
+        let mask = program.kind(usual).dtype().name();
+        let test = if lanes > 1 { format!("{}({on})", text.support.call(&format!("all_{mask}"), lanes)) } else { on };
+        let _ = writeln!(body, "if ({test}) {{");
+        let mut short = Text { support: text.support, lanes, values: text.values.clone() };
+        short.steps(&mut body, &fast, &fast.live(fast.result), &first);
+        let value = short.values.get(fast.result.0 as usize).cloned().unwrap_or_default();
+        let _ = writeln!(body, "return {value};\n}}");
+        text = Text { support: short.support, lanes, values: text.values };
+        text.steps(&mut body, program, &program.live(program.result), &first);
+    } else {
+        text.steps(&mut body, program, &program.live(program.result), &[]);
+    }
+    let value = text.values.get(program.result.0 as usize).cloned().unwrap_or_default();
+    let _ = writeln!(body, "return {value};");
+    let size = program.steps.iter().filter(|s| !matches!(s.op, Op::Const(_))).count();
+    support.define(&name, result, &params, &body, lanes, size <= INLINE_STEPS);
+    name
+}
+
+/// Steps as statements, and what each value is called in them.
+struct Text<'a> {
+    support: &'a mut Support,
+    lanes: u32,
+    values: Vec<String>,
+}
+
+impl Text<'_> {
+    /// The steps that are `live` and not `done`; afterwards all that are done.
+    fn steps(&mut self, body: &mut String, program: &Program, live: &[bool], done: &[bool]) -> Vec<bool> {
+        let mut now = vec![true; program.params.len()];
+        for i in 0..program.steps.len() {
+            let dst = program.params.len() + i;
+            let has = |set: &[bool]| set.get(dst).copied().unwrap_or(false);
+            if self.values.len() <= dst {
+                self.values.push(format!("v{dst}"));
+            }
+            now.push(has(live) || has(done));
+            if has(live) && !has(done) {
+                self.step(body, program, i);
+            }
+        }
+        now
+    }
+
+    fn step(&mut self, body: &mut String, program: &Program, i: usize) {
+        let Some(step) = program.steps.get(i) else { return };
         let dst = program.params.len() + i;
         let source = step.args.first().map_or(step.kind, |&v| program.kind(v));
-        let v: Vec<String> = step.args.iter().map(|v| values.get(v.0 as usize).cloned().unwrap_or_default()).collect();
-        if let (Op::Const(bits), 1) = (&step.op, lanes) {
-            let text = literal(support.dialect, step.kind.dtype(), *bits);
-            values.push(if text.starts_with('-') { format!("({text})") } else { text });
-            continue;
+        let v: Vec<String> =
+            step.args.iter().map(|v| self.values.get(v.0 as usize).cloned().unwrap_or_default()).collect();
+        // A constant of one lane stands where it is used.
+        if let (Op::Const(bits), 1) = (&step.op, self.lanes) {
+            let text = literal(self.support.dialect, step.kind.dtype(), *bits);
+            self.values[dst] = if text.starts_with('-') { format!("({text})") } else { text };
+            return;
         }
-        values.push(format!("v{dst}"));
         let arg = |i: usize| v.get(i).map_or("0", |s| s.as_str());
         let (a, b, c) = (arg(0), arg(1), arg(2));
         let k = base(step.kind);
         let bits = step.kind.bits();
         let infix = |op: &str| format!("{a} {op} {b}");
         // The programs' integers wrap.
-        let wraps = support.dialect.wraps || step.kind.is_float();
+        let wraps = self.support.dialect.wraps || step.kind.is_float();
         let arithmetic = |op: &str| {
             if wraps { infix(op) } else { format!("(${k})(($u{bits}){a} {op} ($u{bits}){b})") }
         };
         let compare = |op: &str| format!("@{bits}({a} {op} {b})");
         let text = match step.op {
-            Op::Const(bits) => format!("#{k}({})", literal(support.dialect, step.kind.dtype(), bits)),
+            Op::Const(bits) => format!("#{k}({})", literal(self.support.dialect, step.kind.dtype(), bits)),
             Op::Add => arithmetic("+"),
             Op::Sub => arithmetic("-"),
             Op::Mul => arithmetic("*"),
@@ -84,10 +132,6 @@ pub fn function(support: &mut Support, program: &Program, lanes: u32) -> String 
         };
         let _ = writeln!(body, "${k} v{dst} = {text};");
     }
-    let result_value = values.get(program.result.0 as usize).cloned().unwrap_or_default();
-    let _ = writeln!(body, "return {result_value};");
-    support.define(&name, result, &params, &body, lanes, program.steps.len() <= INLINE_STEPS);
-    name
 }
 
 /// A body that cuts its `lanes` into pieces of `size`, calls the program on each, and joins the results.

@@ -95,8 +95,10 @@ impl Support {
         if !self.done.insert(full.clone()) {
             return full;
         }
-        if name == "all_i1" && lanes > 1 {
-            self.all(&full, lanes);
+        if let Some(mask @ ("i1" | "i32" | "i64")) = name.strip_prefix("all_")
+            && lanes > 1
+        {
+            self.all(&full, mask, lanes);
             return full;
         }
         let helper = match own {
@@ -120,9 +122,9 @@ impl Support {
     }
 
     /// Whether every lane of a mask is on.
-    fn all(&mut self, full: &str, lanes: u32) {
+    fn all(&mut self, full: &str, mask: &str, lanes: u32) {
         let i1 = self.ty("i1", 1);
-        let mut text = format!("INLINE {i1} {full}({} m) {{\n", self.ty("i1", lanes));
+        let mut text = format!("INLINE {i1} {full}({} m) {{\n", self.ty(mask, lanes));
         let (mut n, mut current) = (lanes, "m".to_string());
         while n > 1 {
             n /= 2;
@@ -130,7 +132,7 @@ impl Support {
             let shuffle = |from: u32| format!("__builtin_shufflevector({current}, {current}, {})", half(from));
             let next = format!("m{n}");
             text.push_str(&if n > 1 {
-                format!("  {} {next} = {} & {};\n", self.ty("i1", n), shuffle(0), shuffle(n))
+                format!("  {} {next} = {} & {};\n", self.ty(mask, n), shuffle(0), shuffle(n))
             } else {
                 format!("  return {current}[0] & {current}[1] & 1;\n}}\n")
             });

@@ -19,6 +19,8 @@ enum Reach {
     Same,
     /// Lane l at the first lane's element plus l.
     Contiguous,
+    /// Lane l at the first lane's element plus so many times l, few enough that vectors side by side are loaded for it.
+    Apart(u32),
     Scattered,
 }
 
@@ -89,6 +91,13 @@ impl Lower<'_> {
         }
         match index.linear(vector.axis) {
             Some((l::Ix::Const(1), _)) => Reach::Contiguous,
+            Some((l::Ix::Const(step), _))
+                if self.out.threads <= 1
+                    && (2..=i64::from(k::MOST_APART)).contains(&step)
+                    && step < i64::from(vector.lanes) =>
+            {
+                Reach::Apart(step as u32)
+            }
             _ => self.reach_of_lanes(index, vector),
         }
     }
@@ -215,6 +224,9 @@ impl Lower<'_> {
                             s.assign(dst, k::Opnd::Val(loaded))
                         })?;
                     }
+                    Reach::Apart(step) if plain && !masked && mem.elem.bits() >= 8 => {
+                        self.apart(*dst, mem, (mask, other.as_ref()), step, *site)?
+                    }
                     _ => self.by_lane(stmt, Some(*dst))?,
                 }
             }
@@ -260,7 +272,16 @@ impl Lower<'_> {
                             let dst = self.define_vector(*dst)?;
                             self.push(load(dst, place));
                         }
-                        Reach::Scattered => self.by_lane(stmt, Some(*dst))?,
+                        Reach::Apart(step) if self.buf(*buf)?.ty != l::Ty::Num(DType::I1) => {
+                            let parts = self.part_places(step, |s, first| {
+                                s.place_in(*buf, slot, &l::Ix::add(linear.clone(), first))
+                            })?;
+                            let t = ty(self.src_ty(*dst)?, self.lanes());
+                            let parts = self.load_parts(t, parts);
+                            let dst = self.define_vector(*dst)?;
+                            self.push(k::Stmt::Every { dst, parts });
+                        }
+                        _ => self.by_lane(stmt, Some(*dst))?,
                     }
                 }
             },
@@ -400,6 +421,67 @@ impl Lower<'_> {
         })?;
         self.push(k::Stmt::If { mask, then, els: vec![] });
         Ok(())
+    }
+
+    /// A load of elements a few apart, by vectors side by side: all lanes are on, or none.
+    fn apart(
+        &mut self,
+        dst: l::ValId,
+        mem: &l::Mem,
+        (mask, other): (&l::Mask, Option<&l::Opnd>),
+        step: u32,
+        site: l::SiteId,
+    ) -> Res<()> {
+        let t = ty(self.src_ty(dst)?, self.lanes());
+        let whole = move |s: &mut Self| -> Res<Vec<k::ValId>> {
+            let place = s.place(mem)?;
+            s.check(mem, &place, (t.lanes - 1) * step + 1, &k::Mask::default(), false, site)?;
+            let parts = s.part_places(step, |s, first| {
+                s.place(&l::Mem { index: l::Ix::add(mem.index.clone(), first), ..mem.clone() })
+            })?;
+            Ok(s.load_parts(t, parts))
+        };
+        if mask.is_always() {
+            let parts = whole(self)?;
+            let dst = self.define_vector(dst)?;
+            self.push(k::Stmt::Every { dst, parts });
+            return Ok(());
+        }
+        let init = match other {
+            Some(other) => self.vector_opnd(other)?,
+            None => zero(t.elem),
+        };
+        let var = self.define_vector(dst)?;
+        self.push(k::Stmt::Var { var, init });
+        let mask = self.mask(mask)?;
+        let then = self.inner(|s| {
+            let parts = whole(s)?;
+            let taken = s.value("every", t);
+            s.push(k::Stmt::Every { dst: taken, parts });
+            s.push(k::Stmt::Set { var, value: k::Opnd::Val(taken) });
+            Ok(())
+        })?;
+        self.push(k::Stmt::If { mask, then, els: vec![] });
+        Ok(())
+    }
+
+    /// Where the vectors begin that cover elements so far apart: `at` is told how many elements behind the first.
+    fn part_places(
+        &mut self,
+        step: u32,
+        mut at: impl FnMut(&mut Self, l::Ix) -> Res<k::Address>,
+    ) -> Res<Vec<k::Address>> {
+        let apart = i64::from(self.lanes()) - 1;
+        (0..i64::from(step)).map(|part| at(self, l::Ix::Const(part * apart))).collect()
+    }
+
+    fn load_parts(&mut self, t: k::Ty, places: Vec<k::Address>) -> Vec<k::ValId> {
+        let one = |place| {
+            let dst = self.value("part", t);
+            self.push(load(dst, place));
+            dst
+        };
+        places.into_iter().map(one).collect()
     }
 
     fn by_lane(&mut self, stmt: &l::Stmt, dst: Option<l::ValId>) -> Res<()> {

@@ -162,6 +162,11 @@ pub(in crate::kernel) enum Inst {
         width: u32,
         high: bool,
     },
+    Every {
+        dst: Slot,
+        lanes: u32,
+        parts: Vec<Slot>,
+    },
     Reduce {
         dst: Slot,
         op: ScalarOp,

@@ -350,6 +350,14 @@ impl Compiler<'_> {
                 }
                 Inst::Merge { dst, a, b, lanes, width: *width, high: *high }
             }
+            Stmt::Every { dst, parts } => {
+                let (dst, lanes) = self.vector(*dst)?;
+                let of: Vec<(Slot, u32)> = parts.iter().map(|p| self.vector(*p)).collect::<Result<_, _>>()?;
+                if of.iter().any(|(_, n)| *n != lanes) || of.is_empty() || of.len() as u32 >= lanes {
+                    return Err(format!("every {}th element of other vectors does not make {lanes}", of.len()));
+                }
+                Inst::Every { dst, lanes, parts: of.into_iter().map(|(p, _)| p).collect() }
+            }
             Stmt::Reduce { dst, op, vector } => {
                 let ty = self.ty(*vector)?;
                 if !ty.lanes.is_power_of_two() || op.arity() != 2 {

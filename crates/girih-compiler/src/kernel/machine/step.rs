@@ -134,6 +134,14 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                     each::<W>(mask, |l| to[l] = value[l]);
                 }
             }
+            Inst::Every { dst, lanes, parts } => {
+                for e in 0..*lanes {
+                    let (part, at) = every(*lanes, parts.len() as u32, e);
+                    let value = regs[(parts[part as usize] + at) as usize];
+                    let to = &mut regs[(dst + e) as usize];
+                    each::<W>(mask, |l| to[l] = value[l]);
+                }
+            }
             Inst::Reduce { dst, op, ty, vector, lanes } => {
                 let first = *vector as usize;
                 let mut parts = regs[first..first + *lanes as usize].to_vec();

@@ -102,6 +102,7 @@ impl Instruction {
             | Stmt::Lane { .. }
             | Stmt::SetLane { .. }
             | Stmt::Merge { .. }
+            | Stmt::Every { .. }
             | Stmt::Reduce { .. }
             | Stmt::All { .. }
             | Stmt::GlobalAddr { .. }

@@ -48,7 +48,7 @@ fn collapse_stmt(s: &mut Stmt, facts: &Facts) {
         collapse_stmt(inner, facts);
     }
     let merged = match &outer.body[..] {
-        [Stmt::For(inner)] if outer.kind == LoopKind::Free && inner.kind == LoopKind::Free => {
+        [Stmt::For(inner)] if outer.kind == inner.kind && outer.combine.is_none() && outer.contraction.is_none() => {
             merged(outer, inner, facts)
         }
         _ => None,
@@ -61,7 +61,7 @@ fn collapse_stmt(s: &mut Stmt, facts: &Facts) {
 /// `for i: for j: x[.. i*n + j ..]` as one loop, where every use of `i` and `j` has that form.
 fn merged(outer: &For, inner: &For, facts: &Facts) -> Option<For> {
     let n = &inner.hi;
-    if !outer.lo.is_const(0) || !inner.lo.is_const(0) || n.has_axis(outer.axis) {
+    if !outer.lo.is_const(0) || !inner.lo.is_const(0) || n.has_axis(outer.axis) || inner.contraction.is_some() {
         return None;
     }
     let mut fits = true;

@@ -4,7 +4,7 @@
 //! erfc is below 1/5. The coefficients come from a Remez exchange in 200-bit arithmetic, weighted for the relative error
 //! of the result (f32 2^-30 and 2^-34, f64 2^-62 and 2^-59).
 
-use super::exp::exp;
+use super::exp::exp_within;
 use super::machine::{Machine, X};
 use super::program::Kind;
 
@@ -76,7 +76,7 @@ pub fn erf<M: Machine>(x: X<M>) -> X<M> {
     // Beyond this the result rounds to 1.
     let end = if single { 4.0 } else { 6.0 };
     let t = size.or_if(size.gt(end), end);
-    let large = x.float(1.0) - exp(t.poly(if single { &LARGE32 } else { &LARGE64 }));
+    let large = x.float(1.0) - exp_within(t.poly(if single { &LARGE32 } else { &LARGE64 }));
     let near = size.lt(if single { 0.9375 } else { 1.0 });
     near.select(small, large).flip(x.sign())
 }

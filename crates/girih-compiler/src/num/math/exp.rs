@@ -97,6 +97,13 @@ pub fn exp<M: Machine>(x: X<M>) -> X<M> {
     scale(p, n)
 }
 
+/// e^x for x, or NaN, between -80 and 80: no result leaves the range of normal numbers.
+pub(super) fn exp_within<M: Machine>(x: X<M>) -> X<M> {
+    let (p, n) = parts(x, None);
+    let (bias, fraction) = if p.kind == Kind::F32 { (127, 23) } else { (1023, 52) };
+    p * ((n + bias) << fraction).as_float()
+}
+
 pub fn exp2<M: Machine>(x: X<M>) -> X<M> {
     let f32 = x.kind == Kind::F32;
     let x = if f32 { clamp(x, -152.0, 130.0) } else { clamp(x, -1078.0, 1026.0) };

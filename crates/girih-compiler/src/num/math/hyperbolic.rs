@@ -2,7 +2,7 @@
 //!
 //! sinh and cosh of f32 are those of f64, rounded; tanh of f32 stays in f32.
 
-use super::exp::{clamp_exp, exp, parts, scale};
+use super::exp::{clamp_exp, exp_within, parts, scale};
 use super::machine::{Machine, X};
 use super::program::Kind;
 
@@ -77,7 +77,10 @@ pub fn cosh<M: Machine>(x: X<M>) -> X<M> {
 pub fn tanh<M: Machine>(x: X<M>) -> X<M> {
     let single = x.kind == Kind::F32;
     let size = x.abs();
-    let e = exp(size + size);
+    // Beyond this the result rounds to 1.
+    let end = if single { 10.0 } else { 20.0 };
+    let bounded = size.or_if(size.gt(end), end);
+    let e = exp_within(bounded + bounded);
     let large = size.float(1.0) - size.float(2.0) / (e + 1.0);
     let small = odd(size, if single { &TANH32 } else { &TANH64 });
     let near = size.lt(if single { 0.625 } else { 0.55 });

@@ -3,7 +3,7 @@
 //!
 //! Example: `fn f<M: Machine>(x: X<M>) -> X<M> { x * x + 1.0 }` is `x*x + 1` on either, in the precision of `x`.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Shl, Shr, Sub};
 
 use super::program::{Kind, Op, Program, Step, Val, apply};
@@ -12,6 +12,9 @@ pub trait Machine: Copy {
     type V: Copy;
     /// The first operand's kind is `source`; operands past the operation's arity are ignored.
     fn step(self, op: Op, kind: Kind, source: Kind, args: &[Self::V]) -> Self::V;
+    /// A mask that nearly always holds: see [`Program::usual`].
+    #[inline(always)]
+    fn usually(self, _mask: Self::V) {}
 }
 
 /// Executes.
@@ -31,11 +34,12 @@ impl Machine for Concrete {
 pub struct Recorder {
     params: Vec<Kind>,
     steps: RefCell<Vec<Step>>,
+    usual: Cell<Option<Val>>,
 }
 
 impl Recorder {
     pub fn new(params: Vec<Kind>) -> Recorder {
-        Recorder { params, steps: RefCell::new(Vec::new()) }
+        Recorder { params, steps: RefCell::new(Vec::new()), usual: Cell::new(None) }
     }
 
     pub fn arity(&self) -> usize {
@@ -52,6 +56,8 @@ impl Recorder {
         let n = self.params.len();
         let mut live = vec![false; n + steps.len()];
         live[result.0 as usize] = true;
+        let usual = self.usual.get();
+        usual.into_iter().for_each(|v| live[v.0 as usize] = true);
         for (i, step) in steps.iter().enumerate().rev() {
             if live[n + i] {
                 step.args.iter().for_each(|a| live[a.0 as usize] = true);
@@ -66,8 +72,8 @@ impl Recorder {
                 kept.push(Step { op: step.op, args, kind: step.kind });
             }
         }
-        let result = renamed[result.0 as usize];
-        Program { name: name.to_string(), params: self.params.clone(), steps: kept, result }
+        let (result, usual) = (renamed[result.0 as usize], usual.map(|v| renamed[v.0 as usize]));
+        Program { name: name.to_string(), params: self.params.clone(), steps: kept, result, usual }
     }
 }
 
@@ -81,6 +87,9 @@ impl Machine for &Recorder {
             steps.len() - 1
         });
         Val((self.params.len() + at) as u32)
+    }
+    fn usually(self, mask: Val) {
+        self.usual.set(Some(mask));
     }
 }
 
@@ -166,6 +175,12 @@ impl<M: Machine> X<M> {
     #[inline(always)]
     pub fn select(self, yes: X<M>, no: X<M>) -> X<M> {
         self.make(Op::Select, yes.kind, &[self.v, yes.v, no.v])
+    }
+    /// The mask, of which is said that it nearly always holds.
+    #[inline(always)]
+    pub fn usually(self) -> X<M> {
+        self.m.usually(self.v);
+        self
     }
     /// `self` where `mask` is false, else `other`.
     #[inline(always)]

@@ -128,12 +128,45 @@ pub struct Program {
     pub params: Vec<Kind>,
     pub steps: Vec<Step>,
     pub result: Val,
+    /// A mask that nearly always holds, in every lane: a printer may test it and then leave out what it deselects.
+    pub usual: Option<Val>,
 }
 
 impl Program {
     pub fn kind(&self, value: Val) -> Kind {
         let i = value.0 as usize;
         if i < self.params.len() { self.params[i] } else { self.steps[i - self.params.len()].kind }
+    }
+
+    /// What is left where the usual mask holds: the same result, without what the mask deselects.
+    pub fn where_usual(&self) -> Option<Program> {
+        let usual = self.usual?;
+        let n = self.params.len();
+        // What each value is then called.
+        let mut same: Vec<Val> = (0..(n + self.steps.len()) as u32).map(Val).collect();
+        let mut steps = self.steps.clone();
+        for (i, step) in steps.iter_mut().enumerate() {
+            step.args.iter_mut().for_each(|a| *a = same[a.0 as usize]);
+            if let (Op::Select, &[mask, yes, _]) = (step.op, &step.args[..])
+                && mask == usual
+            {
+                same[n + i] = yes;
+            }
+        }
+        Some(Program { steps, result: same[self.result.0 as usize], usual: None, ..self.clone() })
+    }
+
+    /// Which values lead to this one.
+    pub fn live(&self, result: Val) -> Vec<bool> {
+        let n = self.params.len();
+        let mut live = vec![false; n + self.steps.len()];
+        live[result.0 as usize] = true;
+        for (i, step) in self.steps.iter().enumerate().rev() {
+            if live[n + i] {
+                step.args.iter().for_each(|a| live[a.0 as usize] = true);
+            }
+        }
+        live
     }
 
     /// The program's value on these parameter bits.

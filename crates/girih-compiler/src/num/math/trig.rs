@@ -170,7 +170,7 @@ fn reduce_large<M: Machine>(x: X<M>) -> Reduced<M> {
 fn sin_cos<M: Machine>(x: X<M>, single: bool) -> (X<M>, X<M>, X<M>) {
     let small = reduce_small(x, single);
     let large = if single { reduce_large_single(x) } else { reduce_large(x) };
-    let is_small = x.abs().lt(if single { 67108864.0 } else { 1073741824.0 });
+    let is_small = x.abs().lt(if single { 67108864.0 } else { 1073741824.0 }).usually();
     let quadrant = is_small.select(small.quadrant, large.quadrant);
     let r = is_small.select(small.hi, large.hi);
     let z = r * r;

@@ -26,7 +26,8 @@ for a0 in 0..4096: free                          for b in 0..512: free block(x)
 
 The loops around the innermost one are rows, numbered from the last loop to the first; a block takes a power of two of
 them, so many that starting it does not show, and so few that each thread gets four blocks. Few rows of very many
-elements are cut along y, too. Nests that stand side by side get blocks of their own; small ones share one.
+elements are cut along y, too. Where loads walk memory along another axis than stores, a block has a piece of 64 x 256
+elements. Nests that stand side by side get blocks of their own; small ones share one.
 
 Refuses kernels whose grid the launch gives; nests that need what another one stores, or that follow a reduction which
 each block would repeat; and elements of less than a byte, of which two share one.
@@ -38,6 +39,9 @@ each block would repeat; and elements of less than a byte, of which two share on
 const BLOCK_WORK: i64 = 1 << 14;
 /// Elements of an innermost loop from which it is shared among blocks.
 const SPLIT_FROM: i64 = 1 << 13;
+/// Rows and columns of a piece that is read along one of its sides and written along the other.
+const PIECE_ROWS: i64 = 64;
+const PIECE_COLUMNS: i64 = 256;
 /// Elements up to which nests that follow one another are one block's.
 const SMALL: i64 = 1 << 13;
 /// Extents that are not known are taken to be this long.
@@ -170,7 +174,19 @@ fn share(kernel: &mut Kernel, nest: &For, threads: u32) -> Option<Stmt> {
         }
     };
     let columns = interchange::folds_columns(kernel, &inner);
-    let leaf = columns || !inner.body.iter().any(|s| matches!(s, Stmt::For(_)));
+    let across = interchange::runs_across(kernel, &chain, &inner);
+    let (mut chain, mut inner) = (chain, inner);
+    if let Some(t) = across {
+        // A block has a square piece, which is walked along both axes.
+        let of = chain.remove(t);
+        let (tiles, rows) = cut(kernel, of, PIECE_ROWS, &mut inner.body);
+        chain.insert(t, tiles);
+        let mut body = std::mem::take(&mut inner.body);
+        let (pieces, columns) = cut(kernel, inner, PIECE_COLUMNS, &mut body);
+        chain.push(pieces);
+        inner = For { body: vec![Stmt::For(Box::new(For { body, ..columns }))], ..rows };
+    }
+    let leaf = across.is_some() || columns || !inner.body.iter().any(|s| matches!(s, Stmt::For(_)));
     let guess = |ix: &Ix| {
         ix.eval(&|leaf| match leaf {
             Ix::Const(c) => *c,
@@ -180,8 +196,8 @@ fn share(kernel: &mut Kernel, nest: &For, threads: u32) -> Option<Stmt> {
     // The loop that stays in the block as a vector; without one, everything but the loop's body is rows.
     let (rows, vector) = if leaf { (chain, Some(inner)) } else { (chain.into_iter().chain([inner]).collect(), None) };
     let each = match &vector {
-        Some(f) if columns => work_of(&f.body, &guess),
-        _ => 1,
+        Some(f) => work_of(&f.body, &guess),
+        None => 1,
     };
     let width = vector.as_ref().map_or(1, |f| guess(&f.hi).max(1));
     let work: i64 = match &vector {
@@ -205,7 +221,7 @@ fn share(kernel: &mut Kernel, nest: &For, threads: u32) -> Option<Stmt> {
         Some(mut f) => {
             // Few rows of many elements: blocks share them.
             let wide = columns && width > MOST_COLUMNS;
-            if wide || work >= SPLIT_FROM && count < wanted {
+            if wide || across.is_none() && work >= SPLIT_FROM && count < wanted {
                 let chunk = ((width * count / wanted).clamp(1, width) + 255) / 256 * 256;
                 let chunk = if columns { chunk.min(MOST_COLUMNS) } else { chunk.max(BLOCK_WORK / 4) };
                 let chunks = simplify(&Ix::ceil_div(f.hi.clone(), Ix::Const(chunk)), &facts);
@@ -258,6 +274,24 @@ fn share(kernel: &mut Kernel, nest: &For, threads: u32) -> Option<Stmt> {
         body = vec![edit::block_loop(axis, dim, count, body)];
     }
     body.pop()
+}
+
+/// A loop cut into pieces of at most so many iterations: the loop over the pieces, and the loop within one. `body` is what stands in
+/// it.
+fn cut(kernel: &mut Kernel, f: For, most: i64, body: &mut [Stmt]) -> (For, For) {
+    let [outer, inner] = ["1", "2"].map(|suffix| edit::new_axis(kernel, f.axis, suffix));
+    // A piece that divides the loop leaves no shorter one at its end.
+    let even = f.hi.as_const().and_then(|n| [most, most / 2, most / 4].into_iter().find(|size| n % size == 0));
+    let size = even.unwrap_or(most);
+    let start = Ix::mul(Ix::Axis(outer), Ix::Const(size));
+    let hi = match even {
+        Some(_) => Ix::Const(size),
+        None => Ix::min(Ix::Const(size), Ix::sub(f.hi.clone(), start.clone())),
+    };
+    let count = simplify(&Ix::ceil_div(f.hi.clone(), Ix::Const(size)), &kernel.facts());
+    let (axis, moved) = (f.axis, Ix::add(start, Ix::Axis(inner)));
+    walk::subst_axes(body, &mut |a| (a == axis).then(|| moved.clone()));
+    (For { axis: outer, hi: count, body: vec![], ..f.clone() }, For { axis: inner, hi, body: vec![], ..f })
 }
 
 /// Iterations of the loops in a body, roughly.

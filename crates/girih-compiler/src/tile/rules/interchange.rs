@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::base::rule::{Log, Rule};
 use crate::loops::ir::*;
 use crate::loops::walk::{self, refs};
-use crate::num::ScalarOp;
 use crate::tile::Context;
 use crate::tile::affine::{self, Stride};
 use crate::tile::edit::{self, Visit, at_most, new_axis};
 use crate::tile::rules::axis_site;
+
+mod columns;
+pub(super) use columns::folds_columns;
 
 pub const RULE: Rule<Kernel, Context> = Rule {
     name: "interchange",
@@ -32,8 +34,9 @@ for i in 0..64: free                             for j1 in 0..4: free
                                                          store Y[(i1*16 + i2)*N + (j1*16 + j2)] = block[j2, i2]
 ```
 
-A fold that walks down the columns of a row-major tile becomes one that adds row to row; each column keeps its order. A long
-sum of floats goes in stretches of 64 rows, which are added up one by one.
+Folds that walk down the columns of a row-major tile become folds that add row to row: the loop is cut at each of them, and
+what an iteration keeps becomes an array with an element for each column. Each column keeps its order. Rows are folded four at
+a time, and a long sum of floats goes in stretches of 64 rows, which are added up one by one.
 
 ```text
 for j in 0..256: free                            local s: f32[256]
@@ -48,7 +51,7 @@ for j in 0..256: free                            local s: f32[256]
 
 Knob: `interchange` (0 turns the rule off).
 
-Refuses when bounds of the loops depend on each other, or the fold uses values computed before it.
+Refuses when bounds of the loops depend on each other, or a column decides how many rows are folded.
 ",
     run,
 };
@@ -70,7 +73,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
         let result = if innermost.body.iter().all(|s| walk::bodies(s).is_empty()) {
             reorder(kernel, &chain).map(|o| o.map(|s| vec![s]))
         } else if chain.len() == 1 {
-            fold_rows(kernel, f)
+            columns::fold_rows(kernel, f)
         } else {
             return Visit::Into;
         };
@@ -117,6 +120,23 @@ fn strides(
         }
     }
     out
+}
+
+/// The axis of `around` along which a load of a free loop walks memory, where the loop itself walks it far apart and stores side
+/// by side: such loops are best run in square pieces.
+pub(super) fn runs_across(kernel: &Kernel, around: &[For], f: &For) -> Option<usize> {
+    if f.body.iter().any(|s| !edit::is_pure(s) && !matches!(s, Stmt::Store { .. })) {
+        return None;
+    }
+    let varying = refs(&f.body).vals_defined;
+    let of = |axis| strides(kernel, &f.body, axis, &varying, &BTreeSet::new());
+    let own = of(f.axis);
+    let far = |at: &usize| matches!(own.loads[*at], Stride::Far | Stride::Irregular);
+    let other: Vec<Strides> = around.iter().map(|a| of(a.axis)).collect();
+    let across = |at: usize| (0..around.len()).find(|t| other[*t].loads[at] == Stride::Unit);
+    let big = |f: &For| f.lo.is_const(0) && at_most(&f.hi).is_none_or(|n| n > BLOCK);
+    let t = (own.stores.first() == Some(&Stride::Unit)).then(|| (0..own.loads.len()).filter(far).find_map(across))??;
+    (big(f) && big(&around[t])).then_some(t)
 }
 
 /// `Ok(None)`: it is fine as it is.
@@ -259,183 +279,6 @@ fn nest(loops: Vec<For>, body: Vec<Stmt>) -> Stmt {
         f.body = body;
         body = vec![Stmt::For(Box::new(f))];
     }
-    body.remove(0)
-}
-
-/// A free loop whose iterations each fold a column, and their neighbours the columns beside it.
-struct Columns<'a> {
-    /// The fold's position in the loop's body.
-    at: usize,
-    fold: &'a For,
-    /// What each iteration has of its own.
-    own: BTreeSet<BufId>,
-}
-
-impl<'a> Columns<'a> {
-    fn of(kernel: &Kernel, f: &'a For) -> Option<Columns<'a>> {
-        let folds: Vec<usize> = (0..f.body.len()).filter(|&i| !walk::bodies(&f.body[i]).is_empty()).collect();
-        let [at] = folds[..] else { return None };
-        let Stmt::For(fold) = &f.body[at] else { return None };
-        if fold.kind == LoopKind::Free || fold.place != Place::None {
-            return None;
-        }
-        if fold.body.iter().any(|s| !edit::is_pure(s) && !matches!(s, Stmt::Write { .. } | Stmt::Store { .. })) {
-            return None;
-        }
-        let before = &f.body[..at];
-        let own: BTreeSet<BufId> = refs(before).bufs_defined;
-        // Only where the fold walks memory the wrong way, and the free loop walks it the right way.
-        let mut varying = refs(&fold.body).vals_defined;
-        varying.extend(refs(before).vals_defined);
-        let down = strides(kernel, &fold.body, fold.axis, &varying, &own);
-        let across = strides(kernel, &fold.body, f.axis, &varying, &own);
-        let unit = |x: &[Stride]| x.contains(&Stride::Unit);
-        let tame = |x: &[Stride]| x.iter().all(|s| matches!(s, Stride::Unit | Stride::Same));
-        let wrong = unit(&down.loads) && down.loads != across.loads
-            || !unit(&across.loads)
-            || !tame(&across.loads)
-            || !across.stores.iter().all(|s| *s == Stride::Unit);
-        (!wrong).then_some(Columns { at, fold, own })
-    }
-}
-
-/// Whether a free loop folds columns, so that its iterations are best run side by side.
-pub(super) fn folds_columns(kernel: &Kernel, f: &For) -> bool {
-    Columns::of(kernel, f).is_some()
-}
-
-/// Rows whose sums are added up on their own before they are added to the others: errors of rounding grow with the length of
-/// a chain.
-const CHAIN: i64 = 64;
-
-/// A fold down the columns, as row after row.
-fn fold_rows(kernel: &mut Kernel, f: &For) -> Result<Option<Vec<Stmt>>, &'static str> {
-    let Some(Columns { at, fold, own }) = Columns::of(kernel, f) else { return Ok(None) };
-    let (before, after) = (&f.body[..at], &f.body[at + 1..]);
-    let Some(extent) = at_most(&f.hi).filter(|n| *n >= 4) else {
-        return Err("its free loop has no constant bound, or few iterations");
-    };
-    if [&fold.lo, &fold.hi, &fold.step].iter().any(|ix| ix.has_axis(f.axis)) {
-        return Err("the bounds of its loops depend on each other");
-    }
-    if !f.lo.is_const(0) {
-        return Err("its free loop does not start at 0");
-    }
-    if own.iter().any(|b| !kernel.bufs[*b].shape.is_empty()) {
-        return Err("it keeps a buffer per column");
-    }
-    let passed = refs(before).vals_defined;
-    let used = |body: &[Stmt]| refs(body).vals_used.iter().any(|v| passed.contains(v));
-    if used(&f.body[at..])
-        || [&fold.lo, &fold.hi, &fold.step].iter().any(|ix| ix.vals().iter().any(|v| passed.contains(v)))
-    {
-        return Err("the fold uses values computed before it");
-    }
-    let straight = |body: &[Stmt]| {
-        body.iter()
-            .all(|s| edit::is_pure(s) || matches!(s, Stmt::Write { .. } | Stmt::Store { .. } | Stmt::Local { .. }))
-    };
-    if !straight(before) || !straight(after) || refs(after).bufs_defined.iter().next().is_some() {
-        return Err("it holds more than loads, arithmetic and stores");
-    }
-
-    for &b in &own {
-        kernel.bufs[b].shape = vec![extent as u64];
-    }
-    let expand = |body: &[Stmt]| {
-        let mut out: Vec<Stmt> = body.iter().filter(|s| !matches!(s, Stmt::Local { .. })).cloned().collect();
-        for s in &mut out {
-            match s {
-                Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. } if own.contains(buf) => {
-                    *idx = vec![Ix::Axis(f.axis)];
-                }
-                _ => {}
-            }
-        }
-        Stmt::For(Box::new(For { body: out, ..f.clone() }))
-    };
-    let mut out: Vec<Stmt> = before.iter().filter(|s| matches!(s, Stmt::Local { .. })).cloned().collect();
-    if before.len() > out.len() {
-        out.push(expand(before));
-    }
-    // Each loop gets an axis of its own; the first to need one keeps the old.
-    let fresh = |first: bool, s: Stmt, kernel: &mut Kernel| if first { s } else { rename_axis(kernel, s) };
-    let row = expand(&fold.body);
-    let row = fresh(out.iter().all(|s| matches!(s, Stmt::Local { .. })), row, kernel);
-    let rows = For { combine: None, contraction: None, body: vec![row], ..fold.clone() };
-    match chained(kernel, fold) {
-        Some(chain) => out.extend(chain.rows(kernel, f, rows, extent)),
-        None => out.push(Stmt::For(Box::new(rows))),
-    }
-    if !after.is_empty() {
-        let last = expand(after);
-        out.push(fresh(false, last, kernel));
-    }
-    Ok(Some(out))
-}
-
-/// A sum of floats that goes in one chain.
-struct Chain {
-    acc: BufId,
-    add: ScalarOp,
-    zero: Opnd,
-}
-
-/// Whether a fold is such a sum, of more terms than should go in one chain.
-fn chained(kernel: &Kernel, fold: &For) -> Option<Chain> {
-    let Combine { accs, op: CombineOp::Scalar { op, identity }, .. } = fold.combine.as_ref()?;
-    let ([acc], ScalarOp::AddF { .. }) = (&accs[..], op) else { return None };
-    let Ty::Num(dtype) = kernel.bufs[*acc].ty else { return None };
-    let long = fold.lo.is_const(0) && fold.step.is_const(1) && at_most(&fold.hi).is_none_or(|n| n > 2 * CHAIN);
-    long.then_some(Chain { acc: *acc, add: *op, zero: Opnd::Const { dtype, bits: *identity } })
-}
-
-impl Chain {
-    /// The rows in stretches: each is summed up on its own, and then added to what was before.
-    fn rows(&self, kernel: &mut Kernel, f: &For, mut rows: For, extent: i64) -> Vec<Stmt> {
-        let (name, ty) = (format!("{}_part", kernel.bufs[self.acc].name), kernel.bufs[self.acc].ty);
-        let part = kernel.bufs.push(Buf::new(name, ty, vec![extent as u64]));
-        let renaming = walk::Renaming { bufs: BTreeMap::from([(self.acc, part)]), ..Default::default() };
-        renaming.apply(&mut rows.body);
-        let [stretch, within] = ["1", "2"].map(|suffix| new_axis(kernel, rows.axis, suffix));
-        let first = Ix::Axis(stretch) * Ix::Const(CHAIN);
-        let (axis, at) = (rows.axis, first.clone() + Ix::Axis(within));
-        walk::subst_axes(&mut rows.body, &mut |a| (a == axis).then(|| at.clone()));
-        let hi = match rows.hi.as_const() {
-            Some(n) if n % CHAIN == 0 => Ix::Const(CHAIN),
-            _ => Ix::min(Ix::Const(CHAIN), Ix::sub(rows.hi.clone(), first)),
-        };
-        let count = Ix::ceil_div(rows.hi.clone(), Ix::Const(CHAIN));
-        let inner = For { axis: within, hi, ..rows.clone() };
-
-        let of = |kernel: &mut Kernel, body: &dyn Fn(&mut Kernel, Ix) -> Vec<Stmt>| {
-            let axis = new_axis(kernel, f.axis, "");
-            let body = body(kernel, Ix::Axis(axis));
-            edit::free_loop(axis, f.hi.clone(), body)
-        };
-        let clear = of(kernel, &|_, j| vec![Stmt::Write { buf: part, idx: vec![j], value: self.zero }]);
-        let add = of(kernel, &|kernel, j| {
-            let [old, own, sum] = ["acc", "part", "sum"].map(|name| kernel.vals.push(Val { ty, name: name.into() }));
-            let (acc, idx) = (self.acc, vec![j]);
-            vec![
-                Stmt::Read { dst: own, buf: part, idx: idx.clone() },
-                Stmt::Read { dst: old, buf: acc, idx: idx.clone() },
-                Stmt::Let { dst: sum, op: self.add, args: vec![Opnd::Val(own), Opnd::Val(old)] },
-                Stmt::Write { buf: acc, idx, value: Opnd::Val(sum) },
-            ]
-        });
-        let body = vec![clear, Stmt::For(Box::new(inner)), add];
-        vec![Stmt::Local { buf: part }, Stmt::For(Box::new(For { axis: stretch, hi: count, body, ..rows }))]
-    }
-}
-
-/// The same loop over a new axis of the same name.
-fn rename_axis(kernel: &mut Kernel, s: Stmt) -> Stmt {
-    let Stmt::For(f) = &s else { return s };
-    let fresh = new_axis(kernel, f.axis, "");
-    let renaming = walk::Renaming { axes: BTreeMap::from([(f.axis, fresh)]), ..Default::default() };
-    let mut body = vec![s];
-    renaming.apply(&mut body);
     body.remove(0)
 }
 

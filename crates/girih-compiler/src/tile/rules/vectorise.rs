@@ -72,7 +72,7 @@ fn place(kernel: &Kernel, ctx: &Context, f: &For) -> Result<For, String> {
         bytes = bytes.max(widest(kernel, s));
     }
     let scattered = |s: &Stmt| match s {
-        Stmt::Load { mem, .. } => !contiguous(affine::stride(&mem.index, f.axis, &facts.vals_defined)),
+        Stmt::Load { mem, .. } => !close(affine::coef(&mem.index, f.axis, &facts.vals_defined)),
         Stmt::Read { buf, idx, .. } => {
             !contiguous(affine::buf_stride(&kernel.bufs[*buf], idx, f.axis, &facts.vals_defined))
         }
@@ -96,6 +96,11 @@ fn place(kernel: &Kernel, ctx: &Context, f: &For) -> Result<For, String> {
         combine.ways = trip.map_or(ways, |t| ways.min(prev_power(t / lanes)));
     }
     Ok(new)
+}
+
+/// Whether elements lie side by side, or so few apart that all of what is between them may be loaded as well.
+fn close(step: Option<Ix>) -> bool {
+    matches!(step, Some(Ix::Const(n)) if (0..=4).contains(&n))
 }
 
 fn contiguous(stride: Stride) -> bool {

@@ -59,72 +59,99 @@ impl NestBuilder<'_> {
         shape: &[Ix],
         elem: Elem,
     ) -> Result<Opnd> {
-        let at = self.depth();
-        let dtype = elem.dtype;
-        let (fold, start) = fold_of(op, elem)?;
-        let accs: Vec<BufId> = match op {
-            ReduceOp::ArgMax { .. } | ReduceOp::ArgMin { .. } => {
-                let of = self.arg_elem(node)?;
-                let best = self.local("best", of.dtype, vec![], at);
-                let place = self.local(name, DType::I64, vec![], at);
-                vec![best, place]
-            }
-            _ => vec![self.local(name, dtype, vec![], at)],
-        };
-        let init = |buf, value| Stmt::Write { buf, idx: vec![], value };
-        if let [best, place] = accs[..] {
-            let of = self.arg_elem(node)?;
-            self.push(at, init(best, Opnd::Const { dtype: of.dtype, bits: 0 }));
-            self.push(at, init(place, Opnd::Const { dtype: DType::I64, bits: u64::MAX }));
-        } else {
-            self.push(at, init(accs[0], Opnd::Const { dtype, bits: start }));
+        let fold = Fold { axes, coords, shape, node };
+        match op {
+            ReduceOp::ArgMax { last } => self.position(name, &fold, ReduceOp::Max, last),
+            ReduceOp::ArgMin { last } => self.position(name, &fold, ReduceOp::Min, last),
+            ReduceOp::Dot => self.fold_by(name, &fold, op, elem, |e, read, _| {
+                let here = e.depth();
+                let a = e.operand(node.args[0], read)?;
+                let b = e.operand(node.args[1], read)?;
+                let from = e.arg_elem(node)?;
+                let (a, b) = (e.widen(a, from, elem), e.widen(b, from, elem));
+                let product = if elem.is_float() {
+                    ScalarOp::MulF { rounding: Rounding::NearestEven, ftz: false }
+                } else {
+                    ScalarOp::MulI
+                };
+                Ok(e.define("v", elem.dtype, here, |dst| Stmt::Let { dst, op: product, args: vec![a, b] }))
+            }),
+            _ => self.fold_by(name, &fold, op, elem, |e, read, _| e.operand(node.args[0], read)),
         }
-        let mut read = coords.to_vec();
+    }
+
+    /// A loop that folds what `step` gives for each position, which is also told how far along the last axis it is.
+    fn fold_by(
+        &mut self,
+        name: &str,
+        fold: &Fold<'_>,
+        op: ReduceOp,
+        elem: Elem,
+        step: impl FnOnce(&mut Self, &[Ix], &Ix) -> Result<Opnd>,
+    ) -> Result<Opnd> {
+        let (at, dtype) = (self.depth(), elem.dtype);
+        let (scalar, identity) = fold_of(op, elem)?;
+        let acc = self.local(name, dtype, vec![], at);
+        let init = Opnd::Const { dtype, bits: identity };
+        self.push(at, Stmt::Write { buf: acc, idx: vec![], value: init });
+        let (mut read, mut along) = (fold.coords.to_vec(), Ix::Const(0));
         let mut opened = 0;
-        for &a in axes {
-            let extent = shape.get(a as usize).cloned().unwrap_or(Ix::Const(1));
+        for &a in fold.axes {
+            let extent = fold.shape.get(a as usize).cloned().unwrap_or(Ix::Const(1));
             let slot = read.get_mut(a as usize).ok_or_else(|| Refusal::new("a reduction over no axis"))?;
             *slot = Ix::Const(0);
             if !extent.is_const(1) {
                 *slot = Ix::Axis(self.open("k", extent, LoopKind::Reduce));
                 opened += 1;
             }
+            along = slot.clone();
         }
         let here = self.depth();
-        match op {
-            ReduceOp::ArgMax { last } | ReduceOp::ArgMin { last } => {
-                let less = matches!(op, ReduceOp::ArgMin { .. });
-                let position = axes.first().and_then(|a| read.get(*a as usize)).cloned().unwrap_or(Ix::Const(0));
-                self.arg_step(node, &read, position, &accs, less, last)?;
-            }
-            ReduceOp::Dot => {
-                let a = self.operand(node.args[0], &read)?;
-                let b = self.operand(node.args[1], &read)?;
-                let from = self.arg_elem(node)?;
-                let (a, b) = (self.widen(a, from, elem), self.widen(b, from, elem));
-                let product = if elem.is_float() {
-                    ScalarOp::MulF { rounding: Rounding::NearestEven, ftz: false }
-                } else {
-                    ScalarOp::MulI
-                };
-                let p = self.define("v", dtype, here, |dst| Stmt::Let { dst, op: product, args: vec![a, b] });
-                self.fold_step(accs[0], fold, dtype, p, here);
-            }
-            _ => {
-                let x = self.operand(node.args[0], &read)?;
-                self.fold_step(accs[0], fold, dtype, x, here);
-            }
-        }
-        let combine = match op {
-            ReduceOp::ArgMax { .. } | ReduceOp::ArgMin { .. } => None,
-            _ => Some(Combine { accs: accs.clone(), op: CombineOp::Scalar { op: fold, identity: start }, ways: 1 }),
-        };
+        let x = step(self, &read, &along)?;
+        self.fold_step(acc, scalar, dtype, x, here);
+        let combine = Combine { accs: vec![acc], op: CombineOp::Scalar { op: scalar, identity }, ways: 1 };
         for i in 0..opened {
-            let combine = combine.clone().filter(|_| i == 0);
+            let combine = (i == 0).then(|| combine.clone());
             self.close_with(|f| f.combine = combine);
         }
-        let last = accs[accs.len() - 1];
-        Ok(self.define(name, dtype, at, |dst| Stmt::Read { dst, buf: last, idx: vec![] }))
+        Ok(self.define(name, dtype, at, |dst| Stmt::Read { dst, buf: acc, idx: vec![] }))
+    }
+
+    /// The position of the greatest or least element: that element first, then the first or last place where it stands. A NaN
+    /// is greater and less than all others.
+    fn position(&mut self, name: &str, fold: &Fold<'_>, of: ReduceOp, last: bool) -> Result<Opnd> {
+        let (at, node, elem) = (self.depth(), fold.node, self.arg_elem(fold.node)?);
+        let best = self.fold_by("best", fold, of, elem, |e, read, _| e.operand(node.args[0], read))?;
+        let test = |e: &mut Self, depth, op, a, b| {
+            e.define("is", DType::I1, depth, |dst| Stmt::Let { dst, op, args: vec![a, b] })
+        };
+        let differs = ScalarOp::CmpF { pred: Predicate::NotEqual, ordered: false };
+        let best_nan = elem.is_float().then(|| test(self, at, differs, best, best));
+        // Half as wide where that holds them.
+        let extent = fold.axes.first().and_then(|a| fold.shape.get(*a as usize));
+        let short = extent.is_some_and(|n| self.facts.range(n).hi <= i32::MAX.into());
+        let place = Elem::of(if short { DType::I32 } else { DType::I64 });
+        let pick = if last { ReduceOp::Max } else { ReduceOp::Min };
+        let (_, none) = fold_of(pick, place)?;
+        let found = self.fold_by(name, fold, pick, place, |e, read, along| {
+            let here = e.depth();
+            let x = e.operand(node.args[0], read)?;
+            let mut is = match elem.is_float() {
+                true => test(e, here, ScalarOp::CmpF { pred: Predicate::Equal, ordered: true }, x, best),
+                false => test(e, here, ScalarOp::CmpI { pred: Predicate::Equal, sign: elem.sign() }, x, best),
+            };
+            if let Some(best_nan) = best_nan {
+                let x_nan = test(e, here, differs, x, x);
+                let both = test(e, here, ScalarOp::And, x_nan, best_nan);
+                is = test(e, here, ScalarOp::Or, is, both);
+            }
+            let along = along.clone();
+            let k = e.define("at", place.dtype, here, |dst| Stmt::Index { dst, ix: along });
+            let none = Opnd::Const { dtype: place.dtype, bits: none };
+            let args = vec![is, k, none];
+            Ok(e.define("v", place.dtype, here, |dst| Stmt::Let { dst, op: ScalarOp::Select, args }))
+        })?;
+        Ok(if short { self.widen(found, place, Elem::of(DType::I64)) } else { found })
     }
 
     fn arg_elem(&self, node: &g::Node) -> Result<Elem> {
@@ -153,53 +180,14 @@ impl NestBuilder<'_> {
         let new = self.define("v", dtype, depth, |dst| Stmt::Let { dst, op, args: vec![x, old] });
         self.push(depth, Stmt::Write { buf: acc, idx: vec![], value: new });
     }
+}
 
-    /// One step of a search for the position of the greatest or least element. The position is -1 before the first.
-    fn arg_step(&mut self, node: &g::Node, read: &[Ix], at: Ix, accs: &[BufId], less: bool, last: bool) -> Result<()> {
-        let of = self.arg_elem(node)?;
-        let x = self.operand(node.args[0], read)?;
-        let depth = self.depth();
-        let (best_buf, place_buf) = (accs[0], accs[1]);
-        let bool_ty = DType::I1;
-        let best = self.define("best", of.dtype, depth, |dst| Stmt::Read { dst, buf: best_buf, idx: vec![] });
-        let place = self.define("place", DType::I64, depth, |dst| Stmt::Read { dst, buf: place_buf, idx: vec![] });
-        let pred = match (less, last) {
-            (false, false) => Predicate::GreaterThan,
-            (false, true) => Predicate::GreaterThanOrEqual,
-            (true, false) => Predicate::LessThan,
-            (true, true) => Predicate::LessThanOrEqual,
-        };
-        let compare =
-            |e: &mut Self, op, a, b| e.define("v", bool_ty, depth, |dst| Stmt::Let { dst, op, args: vec![a, b] });
-        let mut better = if of.is_float() {
-            let wins = compare(self, ScalarOp::CmpF { pred, ordered: true }, x, best);
-            let x_nan = compare(self, ScalarOp::CmpF { pred: Predicate::NotEqual, ordered: false }, x, x);
-            let mut take = x_nan;
-            if !last {
-                let fine = compare(self, ScalarOp::CmpF { pred: Predicate::Equal, ordered: true }, best, best);
-                take = compare(self, ScalarOp::And, x_nan, fine);
-            }
-            compare(self, ScalarOp::Or, wins, take)
-        } else {
-            compare(self, ScalarOp::CmpI { pred, sign: of.sign() }, x, best)
-        };
-        let none = Opnd::Const { dtype: DType::I64, bits: u64::MAX };
-        let first = compare(
-            self,
-            ScalarOp::CmpI { pred: Predicate::Equal, sign: crate::num::op::Signedness::Signed },
-            place,
-            none,
-        );
-        better = compare(self, ScalarOp::Or, better, first);
-        let here = self.define("at", DType::I64, depth, |dst| Stmt::Index { dst, ix: at });
-        let select = ScalarOp::Select;
-        let b = self.define("v", of.dtype, depth, |dst| Stmt::Let { dst, op: select, args: vec![better, x, best] });
-        let p =
-            self.define("v", DType::I64, depth, |dst| Stmt::Let { dst, op: select, args: vec![better, here, place] });
-        self.push(depth, Stmt::Write { buf: best_buf, idx: vec![], value: b });
-        self.push(depth, Stmt::Write { buf: place_buf, idx: vec![], value: p });
-        Ok(())
-    }
+/// What is folded.
+struct Fold<'a> {
+    axes: &'a [u32],
+    coords: &'a [Ix],
+    shape: &'a [Ix],
+    node: &'a g::Node,
 }
 
 /// The fold of a reduction, and what it starts from.

@@ -1,0 +1,324 @@
+//! Folds down the columns of something row-major, as row after row.
+//!
+//! In: a free loop whose iterations fold, once or several times in turn, what lies a row apart, while neighbouring iterations
+//! fold what lies side by side. Out: the loop cut at its folds. Each part runs over all columns, a fold goes over rows outside
+//! and columns inside, and what an iteration keeps for itself is an array with an element for each column.
+//!
+//! ```text
+//! for j in 0..256: free                          local s: f32[256]
+//!   local s                                      local t_of: f32[256]
+//!   s = 0.0                                      for j in 0..256: free
+//!   for i in 0..64: reduce combine add(s)          s[j] = 0.0
+//!     s <- x[i, j] + s                           for i in 0..64: reduce
+//!   t = s / 64                            -->      for j in 0..256: free
+//!   for i in 0..64: reduce combine max(g)            s[j] <- x[i, j] + s[j]
+//!     g <- max(x[i, j] - t, g)                   for j in 0..256: free
+//!   ...                                            t_of[j] = s[j] / 64
+//!                                                ...
+//! ```
+//!
+//! Iterations of a free loop are independent, so its parts may run one after the other; each column keeps its order, but for
+//! the stretches of a long sum of floats.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::loops::ir::*;
+use crate::loops::walk::{self, refs};
+use crate::num::ScalarOp;
+use crate::tile::affine::Stride;
+use crate::tile::edit::{self, at_most, const_trip, new_axis};
+
+use super::strides;
+
+/// A free loop whose iterations each fold a column, and their neighbours the columns beside it.
+struct Columns<'a> {
+    /// The loop's body, cut at its folds.
+    parts: Vec<Part<'a>>,
+    /// What each iteration has of its own.
+    own: BTreeSet<BufId>,
+}
+
+enum Part<'a> {
+    Straight(&'a [Stmt]),
+    Fold(&'a For),
+}
+
+impl Part<'_> {
+    fn body(&self) -> &[Stmt] {
+        match self {
+            Part::Straight(body) => body,
+            Part::Fold(f) => &f.body,
+        }
+    }
+}
+
+fn straight(body: &[Stmt]) -> bool {
+    body.iter().all(|s| edit::is_pure(s) || matches!(s, Stmt::Write { .. } | Stmt::Store { .. }))
+}
+
+impl<'a> Columns<'a> {
+    fn of(kernel: &Kernel, f: &'a For) -> Option<Columns<'a>> {
+        let (mut parts, mut own, mut from) = (vec![], BTreeSet::new(), 0);
+        for (at, s) in f.body.iter().enumerate() {
+            match s {
+                Stmt::Local { buf } => _ = own.insert(*buf),
+                Stmt::For(fold) if fold.kind != LoopKind::Free && fold.place == Place::None && straight(&fold.body) => {
+                    parts.extend([Part::Straight(&f.body[from..at]), Part::Fold(fold)]);
+                    from = at + 1;
+                }
+                _ if straight(std::slice::from_ref(s)) => {}
+                _ => return None,
+            }
+        }
+        parts.push(Part::Straight(&f.body[from..]));
+        parts.retain(|p| !p.body().is_empty());
+        let columns = Columns { parts, own };
+        columns.side_by_side(kernel, f).then_some(columns)
+    }
+
+    /// Whether the folds walk memory the wrong way, and the free loop walks it the right way.
+    fn side_by_side(&self, kernel: &Kernel, f: &For) -> bool {
+        let varying = refs(&f.body).vals_defined;
+        let (mut down, mut other) = (false, false);
+        for part in &self.parts {
+            let Part::Fold(fold) = part else { continue };
+            let along = strides(kernel, &fold.body, fold.axis, &varying, &self.own);
+            let across = strides(kernel, &fold.body, f.axis, &varying, &self.own);
+            if !across.loads.iter().all(|s| matches!(s, Stride::Unit | Stride::Same))
+                || !across.stores.iter().all(|s| *s == Stride::Unit)
+            {
+                return false;
+            }
+            for (along, across) in along.loads.iter().zip(&across.loads) {
+                match (along, across) {
+                    (Stride::Unit, Stride::Same) => other = true,
+                    (Stride::Unit | Stride::Same, Stride::Unit) => {}
+                    (_, Stride::Unit) => down = true,
+                    _ => {}
+                }
+            }
+            // Neighbours that fold what overlaps are as well side by side.
+            down |= !other && across.loads.contains(&Stride::Unit);
+        }
+        down
+    }
+}
+
+/// Whether a free loop folds columns, so that its iterations are best run side by side.
+pub(in crate::tile) fn folds_columns(kernel: &Kernel, f: &For) -> bool {
+    Columns::of(kernel, f).is_some()
+}
+
+/// A loop that folds columns, as row after row; `Ok(None)` where it folds none.
+pub(super) fn fold_rows(kernel: &mut Kernel, f: &For) -> Result<Option<Vec<Stmt>>, &'static str> {
+    let Some(Columns { parts, own }) = Columns::of(kernel, f) else { return Ok(None) };
+    let Some(extent) = at_most(&f.hi).filter(|n| *n >= 4) else {
+        return Err("its free loop has no constant bound, or few iterations");
+    };
+    if !f.lo.is_const(0) {
+        return Err("its free loop does not start at 0");
+    }
+    if own.iter().any(|b| !kernel.bufs[*b].shape.is_empty()) {
+        return Err("it keeps a buffer per column");
+    }
+    let defined = refs(&f.body).vals_defined;
+    for part in &parts {
+        let Part::Fold(fold) = part else { continue };
+        let bounds = [&fold.lo, &fold.hi, &fold.step];
+        if bounds.iter().any(|ix| ix.has_axis(f.axis)) {
+            return Err("the bounds of its loops depend on each other");
+        }
+        if bounds.iter().any(|ix| ix.vals().iter().any(|v| defined.contains(v))) {
+            return Err("a column decides how many rows are folded");
+        }
+    }
+    // What one part computes for another: an array with an element for each column.
+    let (mut of, mut home) = (BTreeMap::new(), BTreeMap::new());
+    for (at, part) in parts.iter().enumerate() {
+        let here = refs(part.body());
+        for v in here.vals_used.iter().filter(|v| home.get(*v).is_some_and(|h| *h != at)) {
+            let Val { ty, name } = kernel.vals[*v].clone();
+            if !matches!(ty, Ty::Num(_)) {
+                return Err("a part of it passes a pointer to another");
+            }
+            of.entry(*v).or_insert_with(|| kernel.bufs.push(Buf::new(format!("{name}_of"), ty, vec![extent as u64])));
+        }
+        home.extend(here.vals_defined.iter().map(|v| (*v, at)));
+    }
+    for &b in &own {
+        kernel.bufs[b].shape = vec![extent as u64];
+    }
+    let mut out: Vec<Stmt> = own.iter().chain(of.values()).map(|&buf| Stmt::Local { buf }).collect();
+    let mut first = true;
+    for (at, part) in parts.iter().enumerate() {
+        let here = refs(part.body());
+        let mut body = vec![];
+        let mut renaming = walk::Renaming::default();
+        for (v, buf) in of.iter().filter(|(v, _)| here.vals_used.contains(v) && home.get(v) != Some(&at)) {
+            let copy = kernel.vals[*v].clone();
+            let dst = kernel.vals.push(copy);
+            renaming.vals.insert(*v, dst);
+            body.push(Stmt::Read { dst, buf: *buf, idx: vec![Ix::Axis(f.axis)] });
+        }
+        let from = body.len();
+        body.extend(part.body().iter().filter(|s| !matches!(s, Stmt::Local { .. })).cloned());
+        renaming.apply(&mut body[from..]);
+        for (v, buf) in of.iter().filter(|(v, _)| home.get(v) == Some(&at)) {
+            body.push(Stmt::Write { buf: *buf, idx: vec![Ix::Axis(f.axis)], value: Opnd::Val(*v) });
+        }
+        for s in &mut body {
+            match s {
+                Stmt::Read { buf, idx, .. } | Stmt::Write { buf, idx, .. } if own.contains(buf) => {
+                    *idx = vec![Ix::Axis(f.axis)];
+                }
+                _ => {}
+            }
+        }
+        if body.is_empty() {
+            continue;
+        }
+        // Each loop gets an axis of its own; the first to need one keeps the old.
+        let columns = For { body, ..f.clone() };
+        let columns = if std::mem::take(&mut first) { columns } else { over_new_axis(kernel, columns) };
+        match part {
+            Part::Straight(_) => out.push(Stmt::For(Box::new(columns))),
+            Part::Fold(fold) => match chained(kernel, fold) {
+                Some(chain) => out.extend(chain.rows(kernel, fold, columns, extent)),
+                None => out.push(rows(kernel, For { body: vec![], ..(*fold).clone() }, columns)),
+            },
+        }
+    }
+    Ok(Some(out))
+}
+
+/// Rows that are folded together, so that what is kept of a column is read and written once for them.
+const TOGETHER: i64 = 4;
+/// Statements of a row that is folded together with others, at most.
+const MOST_STATEMENTS: usize = 12;
+
+/// `columns` for each iteration of a fold.
+fn rows(kernel: &mut Kernel, fold: For, columns: For) -> Stmt {
+    let of = |fold: For, columns| {
+        Stmt::For(Box::new(For { combine: None, contraction: None, body: vec![Stmt::For(Box::new(columns))], ..fold }))
+    };
+    let kept = kept_once(&columns.body).filter(|_| columns.body.len() <= MOST_STATEMENTS);
+    let Some((trip, kept)) = const_trip(&fold).zip(kept).filter(|(n, _)| *n > 4 && *n as i64 % TOGETHER == 0) else {
+        return of(fold, columns);
+    };
+    let group = new_axis(kernel, fold.axis, "4");
+    let mut body = vec![];
+    // What the row before left of each buffer.
+    let mut left: BTreeMap<BufId, Opnd> = BTreeMap::new();
+    for row in 0..TOGETHER {
+        let renaming = walk::Renaming::fresh(kernel, &columns.body);
+        let mut copy = columns.body.clone();
+        let place = Ix::Axis(group) * Ix::Const(TOGETHER) + Ix::Const(row);
+        walk::subst_axes(&mut copy, &mut |a| (a == fold.axis).then(|| place.clone()));
+        renaming.apply(&mut copy);
+        let mut known = BTreeMap::new();
+        for s in copy {
+            match &s {
+                Stmt::Read { dst, buf, .. } if left.contains_key(buf) => _ = known.insert(*dst, left[buf]),
+                Stmt::Write { buf, value, .. } if kept.contains(buf) => {
+                    let value = match value {
+                        Opnd::Val(v) => known.get(v).copied().unwrap_or(*value),
+                        _ => *value,
+                    };
+                    left.insert(*buf, value);
+                    if row == TOGETHER - 1 {
+                        body.push(s);
+                    }
+                }
+                _ => body.push(s),
+            }
+        }
+        walk::subst_vals(&mut body, &mut |v| known.get(&v).copied());
+    }
+    of(For { axis: group, hi: Ix::Const(trip as i64 / TOGETHER), ..fold }, For { body, ..columns })
+}
+
+/// The buffers that straight statements write, where they write nothing else and read each once, before.
+fn kept_once(body: &[Stmt]) -> Option<BTreeSet<BufId>> {
+    let (mut reads, mut written) = (BTreeMap::<BufId, usize>::new(), BTreeSet::new());
+    for s in body {
+        match s {
+            Stmt::Read { buf, .. } if written.contains(buf) => return None,
+            Stmt::Read { buf, .. } => *reads.entry(*buf).or_default() += 1,
+            Stmt::Write { buf, .. } if !written.insert(*buf) => return None,
+            Stmt::Store { .. } => return None,
+            _ => {}
+        }
+    }
+    written.iter().all(|b| reads.get(b) == Some(&1)).then_some(written)
+}
+
+/// Rows whose sums are added up on their own before they are added to the others: errors of rounding grow with the length of
+/// a chain.
+const CHAIN: i64 = 64;
+
+/// A sum of floats that goes in one chain.
+struct Chain {
+    acc: BufId,
+    add: ScalarOp,
+    zero: Opnd,
+}
+
+/// Whether a fold is such a sum, of more terms than should go in one chain.
+fn chained(kernel: &Kernel, fold: &For) -> Option<Chain> {
+    let Combine { accs, op: CombineOp::Scalar { op, identity }, .. } = fold.combine.as_ref()?;
+    let ([acc], ScalarOp::AddF { .. }) = (&accs[..], op) else { return None };
+    let Ty::Num(dtype) = kernel.bufs[*acc].ty else { return None };
+    let long = fold.lo.is_const(0) && fold.step.is_const(1) && at_most(&fold.hi).is_none_or(|n| n > 2 * CHAIN);
+    long.then_some(Chain { acc: *acc, add: *op, zero: Opnd::Const { dtype, bits: *identity } })
+}
+
+impl Chain {
+    /// The rows in stretches: each is summed up on its own, and then added to what was before.
+    fn rows(&self, kernel: &mut Kernel, fold: &For, mut columns: For, extent: i64) -> Vec<Stmt> {
+        let (name, ty) = (format!("{}_part", kernel.bufs[self.acc].name), kernel.bufs[self.acc].ty);
+        let part = kernel.bufs.push(Buf::new(name, ty, vec![extent as u64]));
+        let renaming = walk::Renaming { bufs: BTreeMap::from([(self.acc, part)]), ..Default::default() };
+        renaming.apply(&mut columns.body);
+        let [stretch, within] = ["1", "2"].map(|suffix| new_axis(kernel, fold.axis, suffix));
+        let first = Ix::Axis(stretch) * Ix::Const(CHAIN);
+        let at = first.clone() + Ix::Axis(within);
+        walk::subst_axes(&mut columns.body, &mut |a| (a == fold.axis).then(|| at.clone()));
+        let hi = match fold.hi.as_const() {
+            Some(n) if n % CHAIN == 0 => Ix::Const(CHAIN),
+            _ => Ix::min(Ix::Const(CHAIN), Ix::sub(fold.hi.clone(), first)),
+        };
+        let count = Ix::ceil_div(fold.hi.clone(), Ix::Const(CHAIN));
+        let (like, end) = (columns.axis, columns.hi.clone());
+        let inner = For { axis: within, hi, body: vec![], ..fold.clone() };
+        let inner = rows(kernel, inner, columns);
+
+        let of = |kernel: &mut Kernel, body: &dyn Fn(&mut Kernel, Ix) -> Vec<Stmt>| {
+            let axis = new_axis(kernel, like, "");
+            let body = body(kernel, Ix::Axis(axis));
+            edit::free_loop(axis, end.clone(), body)
+        };
+        let clear = of(kernel, &|_, j| vec![Stmt::Write { buf: part, idx: vec![j], value: self.zero }]);
+        let add = of(kernel, &|kernel, j| {
+            let [old, own, sum] = ["acc", "part", "sum"].map(|name| kernel.vals.push(Val { ty, name: name.into() }));
+            let (acc, idx) = (self.acc, vec![j]);
+            vec![
+                Stmt::Read { dst: own, buf: part, idx: idx.clone() },
+                Stmt::Read { dst: old, buf: acc, idx: idx.clone() },
+                Stmt::Let { dst: sum, op: self.add, args: vec![Opnd::Val(own), Opnd::Val(old)] },
+                Stmt::Write { buf: acc, idx, value: Opnd::Val(sum) },
+            ]
+        });
+        let body = vec![clear, inner, add];
+        let stretches = For { axis: stretch, hi: count, combine: None, contraction: None, body, ..fold.clone() };
+        vec![Stmt::Local { buf: part }, Stmt::For(Box::new(stretches))]
+    }
+}
+
+/// The same loop over a new axis of the same name.
+fn over_new_axis(kernel: &mut Kernel, f: For) -> For {
+    let fresh = new_axis(kernel, f.axis, "");
+    let renaming = walk::Renaming { axes: BTreeMap::from([(f.axis, fresh)]), ..Default::default() };
+    let mut body = f.body;
+    renaming.apply(&mut body);
+    For { axis: fresh, body, ..f }
+}
