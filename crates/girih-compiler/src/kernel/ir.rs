@@ -56,6 +56,7 @@
 //!                                                                          an array of the thread
 //!          | "wgmma" "commit" | "wgmma" "wait" INT BUF                     closes a group of them; waits until at most so many
 //!                                                                          are in flight: the sums may be used again
+//!          | "some" ix ".." ix "store" place "=" opnd                     the lanes from one to before another
 //!          | "check" ("read" | "write") place "count" INT ("param" INT)? element? site where?
 //!
 //! expr    := OP opnd,*                                                     a scalar operation, per lane: `mulf a, b`
@@ -64,6 +65,7 @@
 //!          | "lane" VAL "[" ix "]" | "reduce" OP VAL | "all" VAL
 //!          | "merge" ("low" | "high") INT VAL "," VAL
 //!          | "every" INT VAL ("," VAL)*
+//!          | "some" ix ".." ix "load" place "else" opnd                   the lanes from one to before another; `opnd` in the others
 //!          | "rmw" RMW place "," opnd where? order? | "cas" place "," opnd "," opnd where? order?
 //!          | "shuffle" ("xor" | "down" | "idx") VAL "," opnd               what another lane of the warp has
 //!          | "ldmatrix" "trans"? place                                     words of 8 x 8 matrices in shared memory, of which
@@ -411,6 +413,22 @@ pub enum Stmt {
         b: ValId,
         width: u32,
         high: bool,
+    },
+    /// The lanes `from..to` of a vector that lies at the place, and those of `other` beside them: nothing is read there. The bounds
+    /// may lie outside of the vector.
+    LoadSome {
+        dst: ValId,
+        place: Address,
+        from: Ix,
+        to: Ix,
+        other: Opnd,
+    },
+    /// Stores the lanes `from..to` alone.
+    StoreSome {
+        place: Address,
+        value: ValId,
+        from: Ix,
+        to: Ix,
     },
     /// Lane i is element `i*step` of what the parts cover, `step` of them, each of which begins with the last lane of the one
     /// before: elements that lie so far apart, of vectors loaded side by side, and no element beyond the last of them.

@@ -584,6 +584,15 @@ impl<'a> Parser<'a> {
                 let (mask, _, order) = self.tail(c)?;
                 Stmt::Store { place, value, mask, order }
             }
+            "some" => {
+                let from = self.ix(c)?;
+                c.expect("..")?;
+                let to = self.ix(c)?;
+                c.expect("store")?;
+                let place = self.place(c)?;
+                c.expect("=")?;
+                Stmt::StoreSome { place, value: self.val(c.next())?, from, to }
+            }
             "lane" => {
                 let vector = self.val(c.next())?;
                 c.expect("[")?;
@@ -769,6 +778,15 @@ impl<'a> Parser<'a> {
                 let a = self.val(c.next())?;
                 c.expect(",")?;
                 Stmt::Merge { dst, a, b: self.val(c.next())?, width, high }
+            }
+            "some" => {
+                let from = self.ix(c)?;
+                c.expect("..")?;
+                let to = self.ix(c)?;
+                c.expect("load")?;
+                let place = self.place(c)?;
+                c.expect("else")?;
+                Stmt::LoadSome { dst, place, from, to, other: self.opnd(c)? }
             }
             "every" => {
                 let step = c.int()?;

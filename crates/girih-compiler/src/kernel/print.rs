@@ -205,6 +205,14 @@ impl Printer<'_> {
             Stmt::Store { place, value, mask, order } => {
                 format!("store {} = {}{}", self.place(place), self.opnd(value), self.tail(mask, None, *order))
             }
+            Stmt::LoadSome { dst, place, from, to, other } => {
+                let (lanes, place) = (format!("{}..{}", self.ix(from), self.ix(to)), self.place(place));
+                format!("{} = some {lanes} load {place} else {}", self.typed(*dst), self.opnd(other))
+            }
+            Stmt::StoreSome { place, value, from, to } => {
+                let (lanes, place) = (format!("{}..{}", self.ix(from), self.ix(to)), self.place(place));
+                format!("some {lanes} store {place} = {}", self.val(*value))
+            }
             Stmt::Lane { dst, vector, lane } => {
                 format!("{} = lane {}[{}]", self.typed(*dst), self.val(*vector), self.ix(lane))
             }

@@ -260,6 +260,16 @@ impl Walk<'_> {
                 };
                 self.define(*dst, level);
             }
+            Stmt::LoadSome { dst, place, from, to, other } => {
+                let lanes = self.ix(from).max(self.ix(to));
+                self.define(*dst, self.loaded(place).max(lanes).max(self.opnd(other)));
+            }
+            Stmt::StoreSome { place, value, from, to } => {
+                if let Address::Slot { buf, index } = place {
+                    let level = self.val(*value).max(self.ix(index)).max(self.ix(from)).max(self.ix(to)).max(way);
+                    raise(self.slots.get_mut(buf.index()), level, &mut self.rose);
+                }
+            }
             Stmt::Store { place, value, mask, .. } => {
                 if let Address::Slot { buf, index } = place {
                     let level = self.opnd(value).max(self.ix(index)).max(self.mask(mask)).max(way);

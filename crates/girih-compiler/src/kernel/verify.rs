@@ -339,6 +339,14 @@ impl Verifier<'_> {
         self.mask(mask);
     }
 
+    /// An access of some lanes of a vector.
+    fn some(&mut self, ty: Ty, elem: Elem, bounds: [&Ix; 2]) {
+        let whole = elem.held().bits() >= 8 && matches!(elem, Elem::Num(_));
+        self.expect(ty.is_vector() && whole, || format!("some lanes of {ty}; a vector of whole bytes has lanes"));
+        self.expect(self.k.threads <= 1, || "a thread of many moves whole vectors".to_string());
+        bounds.into_iter().for_each(|ix| self.ix(ix));
+    }
+
     /// Rows of 16 bytes of shared memory.
     fn load_matrix(&mut self, dst: ValId, place: &Address, transposed: bool) {
         self.whole_warps("ldmatrix");
@@ -522,6 +530,25 @@ impl Verifier<'_> {
                 };
                 self.opnd(value, ty);
                 self.access(elem, ty, mask);
+            }
+            Stmt::LoadSome { dst, place, from, to, other } => {
+                let ty = self.ty(*dst);
+                let elem = self.place(place);
+                self.access(elem, ty, &Mask::default());
+                self.some(ty, elem, [from, to]);
+                let one = match other {
+                    Opnd::Val(v) if !self.ty(*v).is_vector() => Ty { lanes: 1, ..ty },
+                    _ => ty,
+                };
+                self.opnd(other, one);
+                self.define(*dst);
+            }
+            Stmt::StoreSome { place, value, from, to } => {
+                let elem = self.place(place);
+                let ty = self.ty(*value);
+                self.used(*value);
+                self.access(elem, ty, &Mask::default());
+                self.some(ty, elem, [from, to]);
             }
             Stmt::Lane { dst, vector, lane } => {
                 self.used(*vector);

@@ -156,7 +156,7 @@ pub fn target_of(features: &[&str], threads: u32) -> Target {
     };
     let [l1, l2, l3] = caches();
     let fma = has("fma") || cfg!(target_arch = "aarch64");
-    Target { vector: Vector { bytes, registers, arithmetic: true, fma }, ..Target::cpu() }
+    Target { vector: Vector { bytes, registers, arithmetic: true, fma, masks: avx512 }, ..Target::cpu() }
         .with_caches([l1.unwrap_or(32 << 10), l2.unwrap_or(1 << 20), l3.unwrap_or(16 << 20)])
         .with_workers(threads)
 }

@@ -146,6 +146,54 @@ impl Printer<'_> {
         }
     }
 
+    /// A helper that loads or stores some lanes of a vector. Where the processor has masks for lanes it is one instruction.
+    pub(super) fn some(&mut self, ty: Ty, stores: bool) -> String {
+        let (lanes, d) = (ty.lanes, ty.dtype());
+        let (full, one) = (self.ty(ty), self.support.memory_ty(d.name(), 1));
+        let name = format!("{}_some_{full}", if stores { "store" } else { "load" });
+        let (bits, bytes) = (d.bits(), d.bits() / 8 * lanes);
+        let i64 = self.support.ty("i64", 1);
+        let head = match stores {
+            false => format!("INLINE {full} {name}(const {one} *p, {i64} from, {i64} to, {full} v) {{\n"),
+            true => format!("INLINE void {name}({one} *p, {i64} from, {i64} to, {full} v) {{\n"),
+        };
+        let mut body = format!(
+            "  from = from < 0 ? 0 : from;\n  to = to > {lanes} ? {lanes} : to;\n"
+        );
+        let by_lane = match stores {
+            false => "  for (i64 l = from; l < to; l++) v[l] = p[l];\n  return v;\n",
+            true => "  for (i64 l = from; l < to; l++) p[l] = v[l];\n",
+        };
+        // The compiler's own types of integers, which its functions take.
+        let of = match bits {
+            8 => Some(("char", "qi")),
+            16 => Some(("short", "hi")),
+            32 => Some(("int", "si")),
+            64 => Some(("long long", "di")),
+            _ => None,
+        };
+        match of.filter(|_| [16, 32, 64].contains(&bytes)) {
+            Some((int, kind)) => {
+                let mask = match lanes {
+                    0..=8 => "unsigned char",
+                    9..=16 => "unsigned short",
+                    17..=32 => "unsigned",
+                    _ => "unsigned long long",
+                };
+                let verb = if stores { "stored" } else { "loadd" };
+                let call = format!("__builtin_ia32_{verb}qu{kind}{}_mask((void *)p, (some)v, m)", bytes * 8);
+                let act = if stores { format!("  {call};\n") } else { format!("  return ({full}){call};\n") };
+                body.push_str(&format!(
+                    "#if defined(__AVX512BW__) && defined(__AVX512VL__)\n  typedef {int} some __attribute__((vector_size({bytes})));\n  \
+                     {mask} m = from < to ? (2ull << (to - 1)) - (1ull << from) : 0;\n{act}#else\n{by_lane}#endif\n"
+                ));
+            }
+            None => body.push_str(by_lane),
+        }
+        self.support.block(&name, &format!("{head}{body}}}\n"));
+        name
+    }
+
     pub(super) fn rmw(&mut self, op: RmwOp, d: DType, at: &str, v: &str, ord: Order) -> String {
         let u = bits_ty(d);
         self.support.ty(u, 1);

@@ -169,6 +169,19 @@ impl Printer<'_> {
                 let text = format!("{f}({}, {})", self.name(*a), self.name(*b));
                 self.define(*dst, &text);
             }
+            Stmt::LoadSome { dst, place, from, to, other } => {
+                let ty = self.val_ty(*dst);
+                let f = self.some(ty, false);
+                let other = self.opnd(*other, ty);
+                let (at, from, to) = (self.place(place, 1), self.ix.print(from), self.ix.print(to));
+                self.define(*dst, &format!("{f}(&{at}, {from}, {to}, {other})"));
+            }
+            Stmt::StoreSome { place, value, from, to } => {
+                let f = self.some(self.val_ty(*value), true);
+                let (at, from, to) = (self.place(place, 1), self.ix.print(from), self.ix.print(to));
+                let line = format!("{f}(&{at}, {from}, {to}, {});", self.name(*value));
+                self.out.line(&line);
+            }
             Stmt::Every { dst, parts } => {
                 let f = self.every(self.val_ty(*dst), parts.len() as u32);
                 let parts: Vec<&str> = parts.iter().map(|p| self.name(*p)).collect();

@@ -106,6 +106,8 @@ struct Lower<'a> {
     /// Variables of register buffers declared in the block at hand that have no value yet.
     undeclared: Vec<k::ValId>,
     vector: Option<Vector>,
+    /// In the last, unfinished step of a vector loop: how many lanes are on.
+    on: Option<k::Ix>,
     /// Inside a lane loop: the lane, and the vectors already read in it.
     lane: Option<k::Ix>,
     extracted: FxHashMap<k::ValId, k::Opnd>,
@@ -180,6 +182,7 @@ impl<'a> Lower<'a> {
             slots,
             undeclared: Vec::new(),
             vector: None,
+            on: None,
             lane: None,
             extracted: FxHashMap::default(),
             aliases: FxHashSet::default(),

@@ -208,7 +208,10 @@ impl Lower<'_> {
                         let place = self.place(mem)?;
                         self.check(mem, &place, self.lanes(), &k::Mask::default(), false, *site)?;
                         let dst = self.define_vector(*dst)?;
-                        self.push(load(dst, place));
+                        self.push_load(dst, place, k::Ix::Const(0));
+                    }
+                    Reach::Contiguous if plain && self.range_of(mask)?.is_some() && self.in_parts(mem.elem) => {
+                        self.load_some(*dst, mem, mask, other.as_ref())?
                     }
                     Reach::Contiguous if plain && !masked => {
                         self.all_or_none(*dst, mem, mask, other.as_ref(), *site)?
@@ -236,11 +239,16 @@ impl Lower<'_> {
                     Reach::Contiguous if plain => {
                         let value = *value;
                         let (mem, site) = (mem.clone(), *site);
+                        let in_parts = self.in_parts(mem.elem);
+                        if let Some(range) = self.range_of(mask)?.filter(|_| in_parts) {
+                            self.store_some(&value, &mem, mask, range)?;
+                            return Ok(());
+                        }
                         let whole = move |s: &mut Self| {
                             let value = s.whole(&value)?;
                             let place = s.place(&mem)?;
                             s.check(&mem, &place, s.lanes(), &k::Mask::default(), true, site)?;
-                            s.push(store(place, value));
+                            s.push_store(place, value);
                             Ok(())
                         };
                         match mask.is_always() {
@@ -270,14 +278,14 @@ impl Lower<'_> {
                         Reach::Contiguous => {
                             let place = self.place_in(*buf, slot, &linear)?;
                             let dst = self.define_vector(*dst)?;
-                            self.push(load(dst, place));
+                            self.push_load(dst, place, k::Ix::Const(0));
                         }
                         Reach::Apart(step) if self.buf(*buf)?.ty != l::Ty::Num(DType::I1) => {
                             let parts = self.part_places(step, |s, first| {
                                 s.place_in(*buf, slot, &l::Ix::add(linear.clone(), first))
                             })?;
                             let t = ty(self.src_ty(*dst)?, self.lanes());
-                            let parts = self.load_parts(t, parts);
+                            let parts = self.load_parts(t, parts, step);
                             let dst = self.define_vector(*dst)?;
                             self.push(k::Stmt::Every { dst, parts });
                         }
@@ -302,7 +310,7 @@ impl Lower<'_> {
                         Reach::Contiguous => {
                             let value = self.whole(value)?;
                             let place = self.place_in(*buf, slot, &linear)?;
-                            self.push(store(place, value));
+                            self.push_store(place, value);
                         }
                         _ => self.by_lane(stmt, None)?,
                     }
@@ -382,6 +390,9 @@ impl Lower<'_> {
         dst: Option<l::ValId>,
         whole: impl FnOnce(&mut Self) -> Res<()>,
     ) -> Res<()> {
+        if self.on.is_some() {
+            return self.by_lane(stmt, dst);
+        }
         let Some(full) = self.all_on(mask)? else { return self.by_lane(stmt, dst) };
         if let Some(dst) = dst {
             let init = zero(self.src_ty(dst)?);
@@ -415,7 +426,7 @@ impl Lower<'_> {
             let place = s.place(mem)?;
             s.check(mem, &place, t.lanes, &k::Mask::default(), false, site)?;
             let loaded = s.value("whole", t);
-            s.push(load(loaded, place));
+            s.push_load(loaded, place, k::Ix::Const(0));
             s.push(k::Stmt::Set { var, value: k::Opnd::Val(loaded) });
             Ok(())
         })?;
@@ -439,7 +450,7 @@ impl Lower<'_> {
             let parts = s.part_places(step, |s, first| {
                 s.place(&l::Mem { index: l::Ix::add(mem.index.clone(), first), ..mem.clone() })
             })?;
-            Ok(s.load_parts(t, parts))
+            Ok(s.load_parts(t, parts, step))
         };
         if mask.is_always() {
             let parts = whole(self)?;
@@ -475,13 +486,154 @@ impl Lower<'_> {
         (0..i64::from(step)).map(|part| at(self, l::Ix::Const(part * apart))).collect()
     }
 
-    fn load_parts(&mut self, t: k::Ty, places: Vec<k::Address>) -> Vec<k::ValId> {
-        let one = |place| {
+    fn load_parts(&mut self, t: k::Ty, places: Vec<k::Address>, step: u32) -> Vec<k::ValId> {
+        let mut parts = vec![];
+        for (part, place) in places.into_iter().enumerate() {
             let dst = self.value("part", t);
-            self.push(load(dst, place));
-            dst
+            let first = part as i64 * (i64::from(t.lanes) - 1);
+            // As many elements are covered as lie between the first lane's and the last one's that is on.
+            let on = self.on.take();
+            let covered = |n| (n - k::Ix::Const(1)) * k::Ix::Const(step.into()) + k::Ix::Const(1 - first);
+            self.on = on.clone().map(covered);
+            self.push_load(dst, place, k::Ix::Const(0));
+            self.on = on;
+            parts.push(dst);
+        }
+        parts
+    }
+
+    /// A load of the lanes that are on; the others are zero.
+    fn push_load(&mut self, dst: k::ValId, place: k::Address, from: k::Ix) {
+        match self.on.clone() {
+            None => self.push(load(dst, place)),
+            Some(to) => {
+                let other = zero(self.out.vals[dst].ty.elem);
+                self.push(k::Stmt::LoadSome { dst, place, from, to, other });
+            }
+        }
+    }
+
+    /// A store of the lanes that are on.
+    fn push_store(&mut self, place: k::Address, value: k::Opnd) {
+        match (self.on.clone(), value) {
+            (Some(to), k::Opnd::Val(value)) => {
+                self.push(k::Stmt::StoreSome { place, value, from: k::Ix::Const(0), to });
+            }
+            _ => self.push(store(place, value)),
+        }
+    }
+
+    /// Whether lanes of vectors of these elements can be loaded and stored without the others.
+    fn in_parts(&self, elem: DType) -> bool {
+        elem.bits() >= 8 && !self.options.check && self.out.threads <= 1
+    }
+
+    /// The lanes that a mask leaves on, from one to before another, and what else it asks, which is the same for all lanes.
+    /// `None` where its lanes have no such form, or where it asks for all of them alike.
+    fn range_of(&mut self, mask: &l::Mask) -> Res<Option<(k::Mask, k::Ix, k::Ix)>> {
+        let Some(vector) = self.vector else { return Ok(None) };
+        let (mut alike, mut from, mut to) = (k::Mask::default(), k::Ix::Const(0), self.on.clone());
+        let mut bounded = false;
+        for cond in &mask.conds {
+            if !self.varies(&cond.lhs) && !self.varies(&cond.rhs) {
+                let cond = self.cond(cond)?;
+                alike.conds.push(cond);
+                continue;
+            }
+            let slopes = (self.slope(&cond.lhs, vector), self.slope(&cond.rhs, vector));
+            let (Some(l::Ix::Const(a)), Some(l::Ix::Const(b))) = slopes else { return Ok(None) };
+            let at = self.at_lane(cond, vector, 0)?;
+            // What is left until the two sides are equal.
+            let (up, left) = match a.wrapping_sub(b) {
+                1 => (true, k::Ix::sub(at.rhs, at.lhs)),
+                -1 => (false, k::Ix::sub(at.lhs, at.rhs)),
+                _ => return Ok(None),
+            };
+            let behind = k::Ix::add(left.clone(), k::Ix::Const(1));
+            let (ends, bound) = match (cond.cmp, up) {
+                (l::Cmp::Lt, true) | (l::Cmp::Gt, false) => (true, left),
+                (l::Cmp::Le, true) | (l::Cmp::Ge, false) => (true, behind),
+                (l::Cmp::Ge, true) | (l::Cmp::Le, false) => (false, left),
+                (l::Cmp::Gt, true) | (l::Cmp::Lt, false) => (false, behind),
+                _ => return Ok(None),
+            };
+            bounded = true;
+            if ends {
+                to = Some(to.map_or(bound.clone(), |to| k::Ix::min(to, bound)));
+            } else {
+                from = k::Ix::max(from, bound);
+            }
+        }
+        for &val in &mask.vals {
+            match self.loc(val)? {
+                Loc::Scalar(_) => self.mask_val(&mut alike, val)?,
+                Loc::Vector(_) => return Ok(None),
+            }
+        }
+        let lanes = k::Ix::Const(vector.lanes.into());
+        Ok(bounded.then(|| (alike, from, to.unwrap_or(lanes))))
+    }
+
+    /// A contiguous load of a range of lanes; nearly always it is all of them.
+    fn load_some(&mut self, dst: l::ValId, mem: &l::Mem, mask: &l::Mask, other: Option<&l::Opnd>) -> Res<()> {
+        let Some((alike, from, to)) = self.range_of(mask)? else { return Err("a mask is no range".to_string()) };
+        let t = ty(self.src_ty(dst)?, self.lanes());
+        let init = match other {
+            Some(other) => self.vector_opnd(other)?,
+            None => zero(t.elem),
         };
-        places.into_iter().map(one).collect()
+        let all = if self.on.is_none() { self.all_on(mask)? } else { None };
+        let var = self.define_vector(dst)?;
+        self.push(k::Stmt::Var { var, init });
+        let some = self.inner(|s| {
+            let place = s.place(mem)?;
+            let loaded = s.value("some", t);
+            s.push(k::Stmt::LoadSome { dst: loaded, place, from, to, other: init });
+            s.push(k::Stmt::Set { var, value: k::Opnd::Val(loaded) });
+            Ok(())
+        })?;
+        let some = match alike.is_always() {
+            true => some,
+            false => vec![k::Stmt::If { mask: alike, then: some, els: vec![] }],
+        };
+        let Some(all) = all else {
+            some.into_iter().for_each(|s| self.push(s));
+            return Ok(());
+        };
+        let then = self.inner(|s| {
+            let place = s.place(mem)?;
+            let loaded = s.value("whole", t);
+            s.push(load(loaded, place));
+            s.push(k::Stmt::Set { var, value: k::Opnd::Val(loaded) });
+            Ok(())
+        })?;
+        self.push(k::Stmt::If { mask: all, then, els: some });
+        Ok(())
+    }
+
+    /// A contiguous store of a range of lanes; nearly always it is all of them.
+    fn store_some(
+        &mut self,
+        value: &l::Opnd,
+        mem: &l::Mem,
+        mask: &l::Mask,
+        (alike, from, to): (k::Mask, k::Ix, k::Ix),
+    ) -> Res<()> {
+        let all = if self.on.is_none() { self.all_on(mask)? } else { None };
+        let k::Opnd::Val(value) = self.whole(value)? else { return Err("a vector is stored as one value".to_string()) };
+        let place = self.place(mem)?;
+        let mut some = vec![k::Stmt::StoreSome { place: place.clone(), value, from, to }];
+        if !alike.is_always() {
+            some = vec![k::Stmt::If { mask: alike, then: some, els: vec![] }];
+        }
+        match all {
+            None => some.into_iter().for_each(|s| self.push(s)),
+            Some(mask) => {
+                let then = vec![store(place, k::Opnd::Val(value))];
+                self.push(k::Stmt::If { mask, then, els: some });
+            }
+        }
+        Ok(())
     }
 
     fn by_lane(&mut self, stmt: &l::Stmt, dst: Option<l::ValId>) -> Res<()> {
@@ -522,7 +674,8 @@ impl Lower<'_> {
         if let (Some(vector), Some(dst)) = (into, dst) {
             self.vals.insert(dst, Loc::Vector(vector));
         }
-        let (lo, hi, step) = (k::Ix::Const(0), k::Ix::Const(vector.lanes as i64), k::Ix::Const(1));
+        let lanes = self.on.clone().unwrap_or(k::Ix::Const(vector.lanes.into()));
+        let (lo, hi, step) = (k::Ix::Const(0), lanes, k::Ix::Const(1));
         self.push(k::Stmt::For { axis, lo, hi, step, unroll: 0, body: body? });
         Ok(())
     }
@@ -628,7 +781,23 @@ impl Lower<'_> {
             self.push(k::Stmt::For { axis, lo, hi: split.clone(), step, unroll: 0, body });
         }
         self.combine(f, &partials)?;
-        self.scalar_loop(f, split, hi)
+        // Lanes that are off move and compute nothing, where the body can do without them.
+        let left = k::Ix::sub(hi.clone(), split.clone());
+        let in_part = accs.is_empty() && self.out.threads <= 1 && !self.options.check && edit::can_be_off(self.src, &f.body);
+        if !in_part || matches!(left, k::Ix::Const(..=1)) {
+            return self.scalar_loop(f, split, hi);
+        }
+        let nest = vec![];
+        self.vector = Some(Vector { axis: f.axis, lanes, first: None });
+        self.splats = Some(FxHashMap::default());
+        self.on = Some(left.clone());
+        let rest = self.inner(|s| s.at_axis(f.axis, split.clone(), nest, |s| s.run(&f.body)));
+        self.on = None;
+        self.vector = None;
+        self.splats = None;
+        let mask = k::Mask { conds: vec![k::Cond { lhs: left, cmp: l::Cmp::Gt, rhs: k::Ix::Const(0) }], vals: vec![] };
+        self.push(k::Stmt::If { mask, then: rest?, els: vec![] });
+        Ok(())
     }
 
     /// Whether the statements can run many lanes at a time: no storage of their own beyond scalars, nothing that ends or

@@ -248,6 +248,17 @@ impl Compiler<'_> {
         Ok(Access { at, lanes, mask: MaskCode::compile(mask, self)?, order })
     }
 
+    /// One lane of an access of the lanes `from..to`.
+    fn lane(&mut self, place: &Address, (from, to): (&Ix, &Ix), lane: u32) -> Res<Access> {
+        let lane = Ix::Const(lane.into());
+        let cond = |cmp, rhs: &Ix| Cond { lhs: lane.clone(), cmp, rhs: rhs.clone() };
+        let mask = Mask { conds: vec![cond(Cmp::Ge, from), cond(Cmp::Lt, to)], vals: vec![] };
+        let mut place = place.clone();
+        let (Address::Mem { index, .. } | Address::Slot { index, .. }) = &mut place;
+        *index = Ix::add(index.clone(), lane);
+        self.access(&place, 1, &mask, Order::Weak)
+    }
+
     /// A place of mbarriers, and the number of the first there.
     fn mbarrier(&mut self, on: &Address) -> Res<(Access, u32)> {
         match on {
@@ -333,6 +344,27 @@ impl Compiler<'_> {
                     Opnd::Const { .. } => 1,
                 };
                 Inst::Store { value: self.opnd(value, lanes)?, access: self.access(place, lanes, mask, *order)? }
+            }
+            Stmt::LoadSome { dst, place, from, to, other } => {
+                let (dst, lanes) = self.vector(*dst)?;
+                let other = match other {
+                    Opnd::Val(v) if self.ty(*v)?.lanes == 1 => self.opnd(other, 1)?,
+                    _ => self.opnd(other, lanes)?,
+                };
+                for lane in 0..lanes {
+                    let access = self.lane(place, (from, to), lane)?;
+                    let other = Arg { first: other.lane(lane) as Slot, stride: 0 };
+                    self.code.push(Inst::Load { dst: dst + lane, access, other });
+                }
+                return Ok(());
+            }
+            Stmt::StoreSome { place, value, from, to } => {
+                let (value, lanes) = self.vector(*value)?;
+                for lane in 0..lanes {
+                    let access = self.lane(place, (from, to), lane)?;
+                    self.code.push(Inst::Store { value: Arg { first: value + lane, stride: 0 }, access });
+                }
+                return Ok(());
             }
             Stmt::Lane { dst, vector, lane } => {
                 let (vector, lanes) = self.vector(*vector)?;

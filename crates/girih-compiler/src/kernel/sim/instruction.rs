@@ -57,12 +57,12 @@ impl Instruction {
             Address::Slot { buf, .. } => Some(kernel.slots.get(*buf).map_or(Space::Scratch, |s| s.space)),
         };
         match stmt {
-            Stmt::Load { place, .. } => match space(place) {
+            Stmt::Load { place, .. } | Stmt::LoadSome { place, .. } => match space(place) {
                 None => Instruction::GlobalLoad,
                 Some(Space::Shared | Space::Mbarrier) => Instruction::SharedLoad,
                 Some(Space::Scratch) => Instruction::Local,
             },
-            Stmt::Store { place, .. } => match space(place) {
+            Stmt::Store { place, .. } | Stmt::StoreSome { place, .. } => match space(place) {
                 None => Instruction::GlobalStore,
                 Some(Space::Shared | Space::Mbarrier) => Instruction::SharedStore,
                 Some(Space::Scratch) => Instruction::Local,

@@ -69,6 +69,10 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             log.applied(format!("{site}, a condition that it does not change"));
             return Visit::Again(unswitch(kernel, f, &fixed));
         }
+        if ctx.target.vector.masks && turns_lanes_off(kernel, f, &facts) {
+            log.skipped(site, "its conditions turn lanes of few vectors off");
+            return Visit::Leave;
+        }
         if let Some(cuts) = cuts(f, &facts) {
             if let Some(why) = refusal {
                 log.skipped(site, why);
@@ -108,6 +112,34 @@ fn refuse(kernel: &Kernel, f: &For) -> Option<&'static str> {
         return Some("it contains an assertion, which must run once per element");
     }
     (statements > MOST_STATEMENTS).then_some("its body is long")
+}
+
+/// Iterations of a loop whose vectors rather have lanes that are off than loops of their own, at most.
+const FEW: i64 = 64;
+
+/// Whether the only conditions of a short loop are those of loads of neighbours.
+fn turns_lanes_off(kernel: &Kernel, f: &For, facts: &Refs) -> bool {
+    let short = edit::at_most(&f.hi).is_some_and(|n| n <= FEW) && f.kind == LoopKind::Free && f.place == Place::None;
+    if !short || !edit::can_be_off(kernel, &f.body) {
+        return false;
+    }
+    let off = |m: &Mask| {
+        let by = |ix: &Ix| affine::coef(ix, f.axis, &facts.vals_defined).and_then(|c| c.as_const());
+        m.conds.iter().all(|c| match (by(&c.lhs), by(&c.rhs)) {
+            (Some(a), Some(b)) => (a - b).abs() <= 1 && !matches!(c.cmp, Cmp::Eq | Cmp::Ne),
+            _ => false,
+        }) && m.vals.iter().all(|v| !facts.vals_defined.contains(v))
+    };
+    let mut any = false;
+    f.body.iter().all(|s| match (s, walk::mask(s)) {
+        (_, None) => true,
+        (_, Some(m)) if m.is_always() => true,
+        (Stmt::Load { mem, .. }, Some(m)) => {
+            any = true;
+            affine::stride(&mem.index, f.axis, &facts.vals_defined) == affine::Stride::Unit && off(m)
+        }
+        _ => false,
+    }) && any
 }
 
 /// Bodies longer than this are not copied.

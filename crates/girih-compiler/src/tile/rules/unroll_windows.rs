@@ -32,9 +32,10 @@ for j in 0..n: free                              for j in 0..1: free
 ```
 
 Each element keeps the order of its sum. The two innermost loops are split where a condition begins or ceases to
-hold, and the innermost one also where its whole vectors end.
+hold, and the innermost one also where its whole vectors end; where lanes can be off, the vectors at its edges keep their
+masks instead.
 
-Refuses windows of more than 64 positions (16 where neighbours load elements that lie apart) or with bounds that are not constants, folds that hold anything but loads and
+Refuses windows of more than 64 positions (16 where neighbours load elements that lie backwards) or with bounds that are not constants, folds that hold anything but loads and
 arithmetic, and results or loads that lie apart.
 ",
     run,
@@ -46,7 +47,7 @@ const MOST_TAPS: u64 = 64;
 const MOST_STATEMENTS: usize = 8192;
 /// How far apart neighbouring iterations may load.
 const MOST_APART: i64 = 4;
-/// Positions of windows whose loads lie apart, at most: lanes are filled one by one.
+/// Positions of windows whose lanes are filled one by one, at most.
 const MOST_GATHERED: u64 = 16;
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
@@ -96,7 +97,11 @@ fn expand(kernel: &mut Kernel, ctx: &Context, facts: &Facts, chain: &[&For]) -> 
 
     let lanes = flat.iter().filter_map(stored_bytes).max().map_or(1, |b| i64::from(ctx.target.lanes_of(b.into())));
     let (lo, hi) = interior(&flat, inner.axis, extent as i64, facts);
-    let columns = pieces(extent as i64, lo, hi, lanes);
+    let columns = match ctx.target.vector.masks {
+        true if side_by_side(&flat, inner.axis) => in_vectors(extent as i64, (lo, hi), lanes),
+        true => pieces(extent as i64, lo, hi, 1),
+        false => pieces(extent as i64, lo, hi, lanes),
+    };
     let row = outer.last().and_then(|f| Some((*f, const_trip(f)? as i64)));
     let rows = row.map_or(vec![], |(f, n)| {
         let (lo, hi) = interior(&flat, f.axis, n, facts);
@@ -161,7 +166,8 @@ fn check(kernel: &Kernel, inner: &For, taps: u64) -> Result<(), &'static str> {
             let by = affine::coef(&mem.index, inner.axis, &facts.vals_defined).and_then(|c| c.as_const());
             match by {
                 Some(0) => {}
-                Some(by) if by.abs() == 1 || by.abs() <= MOST_APART && taps <= MOST_GATHERED => near = true,
+                Some(-1 | 1..=MOST_APART) => near = true,
+                Some(by) if by.abs() <= MOST_APART && taps <= MOST_GATHERED => near = true,
                 _ => why = Some("its loads lie apart"),
             }
         }
@@ -263,6 +269,24 @@ fn pieces(extent: i64, lo: i64, hi: i64, lanes: i64) -> Vec<(i64, i64)> {
         (at, width) = (to, width / 2);
     }
     out.push((hi, extent));
+    out.retain(|(from, to)| from < to);
+    out
+}
+
+/// Whether neighbouring iterations load neighbours: then those at an edge are lanes that are off.
+fn side_by_side(body: &[Stmt], axis: AxisId) -> bool {
+    let defined = refs(body).vals_defined;
+    body.iter().all(|s| match s {
+        Stmt::Load { mem, .. } => matches!(affine::stride(&mem.index, axis, &defined), Stride::Same | Stride::Unit),
+        _ => true,
+    })
+}
+
+/// Where a loop is cut whose vectors may have lanes that are off: a vector at each edge that has masks, and what is between.
+fn in_vectors(extent: i64, (lo, hi): (i64, i64), lanes: i64) -> Vec<(i64, i64)> {
+    let first = if lo > 0 { lanes.max(lo).min(extent) } else { 0 };
+    let last = if hi < extent { (extent - lanes).min(hi).max(first) } else { extent };
+    let mut out = vec![(0, first), (first, last), (last, extent)];
     out.retain(|(from, to)| from < to);
     out
 }

@@ -26,6 +26,7 @@ use crate::graph::build::Refusal;
 use crate::graph::ir::{self as g, Graph, ValueId};
 use crate::index::{AxisId, Facts, Ix, Mask, Simple, ValId};
 use crate::loops::ir::*;
+use crate::loops::walk;
 use crate::num::{DType, ScalarOp};
 use keep::Kept;
 
@@ -206,6 +207,7 @@ impl<'a> NestBuilder<'a> {
             self.close();
         }
         self.kernel.body = self.scopes.pop().map(|s| s.stmts).unwrap_or_default();
+        unmask(&mut self.kernel.body);
         self.kernel
     }
 
@@ -272,4 +274,29 @@ impl<'a> NestBuilder<'a> {
         let mask = self.mask.clone();
         self.push_here(Stmt::Store { mem, value, mask, order: Order::Weak, site });
     }
+}
+
+/// What a load gives where its mask is off need not be chosen again: `select(test m, load .. where m else c, c)` is the load.
+fn unmask(body: &mut Vec<Stmt>) {
+    let (mut tests, mut loads, mut same) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    walk::visit(body, &mut |s| match s {
+        Stmt::Test { dst, mask } => _ = tests.insert(*dst, mask),
+        Stmt::Load { dst, mask, other: Some(other), .. } => _ = loads.insert(*dst, (mask, *other)),
+        Stmt::Let { dst, op: ScalarOp::Select, args } => {
+            if let [Opnd::Val(test), Opnd::Val(x), other] = args[..]
+                && tests.get(&test).zip(loads.get(&x)).is_some_and(|(test, (mask, off))| test == mask && *off == other)
+            {
+                same.insert(*dst, x);
+            }
+        }
+        _ => {}
+    });
+    if same.is_empty() {
+        return;
+    }
+    walk::visit_bodies_mut(body, &mut |stmts| stmts.retain(|s| walk::def(s).is_none_or(|v| !same.contains_key(&v))));
+    walk::Renaming { vals: same, ..Default::default() }.apply(body);
+    let used = walk::refs(body).vals_used;
+    let asked = |s: &Stmt| !matches!(s, Stmt::Test { dst, .. } if !used.contains(dst));
+    walk::visit_bodies_mut(body, &mut |stmts| stmts.retain(asked));
 }
