@@ -94,6 +94,7 @@ const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::async_copy::RULE, &[&[Threads, AsyncCopies]]),
     (rules::wgmma::RULE, &[&[Threads, Products, TensorCopies]]),
     (rules::warp_specialize::RULE, &[&[Threads, TensorCopies]]),
+    (rules::split_digits::RULE, &[&[Caches]]),
     (rules::interchange::RULE, &[&[Caches]]),
     (rules::split_edges::RULE, &[&[VectorArithmetic]]),
     (rules::transpose::RULE, &[&[VectorArithmetic]]),

@@ -238,6 +238,9 @@ impl Side {
 /// A copy of statements under new axes: which conditions hold for accesses that depend on the old ones.
 pub struct Frame {
     pub by: BTreeMap<AxisId, Ix>,
+    /// Where a side has several axes, `by` splits a position along the whole of it: what that position is. An index is first made
+    /// simple in terms of it, since what the axes of a side add up to often is the position itself.
+    positions: BTreeMap<AxisId, Ix>,
     /// Old axes, and what holds inside along them.
     pub conds: Vec<(BTreeSet<AxisId>, Cond)>,
     pub facts: Facts,
@@ -246,13 +249,21 @@ pub struct Frame {
 impl Frame {
     /// Axes that are made of positions along sides.
     pub fn new(facts: &Facts, sides: &[(&Side, Ix)]) -> Frame {
-        let (mut by, mut conds) = (BTreeMap::new(), vec![]);
-        for (side, position) in sides {
-            side.split(position, &mut by);
+        let (mut by, mut conds, mut positions, mut facts) = (BTreeMap::new(), vec![], BTreeMap::new(), facts.clone());
+        for (at, (side, position)) in sides.iter().enumerate() {
+            // No axis of a kernel has this number.
+            let whole = AxisId(u32::MAX - at as u32);
+            if side.axes.len() > 1 {
+                facts.set_axis(whole, &Ix::Const(0), &side.extent);
+                positions.insert(whole, position.clone());
+                side.split(&Ix::Axis(whole), &mut by);
+            } else {
+                side.split(position, &mut by);
+            }
             let of = side.axes.iter().map(|a| a.0).collect::<BTreeSet<_>>();
             conds.extend(side.inside(position).map(|c| (of, c)));
         }
-        Frame { by, conds, facts: facts.clone() }
+        Frame { by, conds, facts, positions }
     }
 
     /// The statements under the new axes, defining values of their own; accesses keep inside the extents.
@@ -274,7 +285,13 @@ impl Frame {
             }
             let mut s = s.clone();
             walk::map_ixs(std::slice::from_mut(&mut s), &mut |ix| {
-                *ix = simplify(&ix.subst_axes(&mut |a| self.by.get(&a).cloned()), &self.facts);
+                let mut put = |of: &BTreeMap<AxisId, Ix>| {
+                    *ix = simplify(&ix.subst_axes(&mut |a| of.get(&a).cloned()), &self.facts);
+                };
+                put(&self.by);
+                if !self.positions.is_empty() {
+                    put(&self.positions);
+                }
             });
             let all = matches!(s, Stmt::Store { .. } | Stmt::Assert { .. });
             let conds = |axes: &BTreeSet<AxisId>| -> Vec<Cond> {

@@ -309,7 +309,29 @@ mod tests {
         assert_eq!(refusals("interchange", &rows, &context()), Vec::<String>::new());
         let passed = COLUMN_SUMS.replace("    s = 0.0\n", "    s = 0.0\n    z: f32 = load Y[j]\n");
         let passed = passed.replace("s1: f32 = x + s0", "s2: f32 = x + s0\n      s1: f32 = s2 + z");
-        let why = refusals("interchange", &passed, &context());
-        assert_eq!(why, ["loop j: the fold uses values computed before it"]);
+        let (out, _) = apply("interchange", &kernel(&passed), &context());
+        let made = text(&out);
+        assert!(made.contains("z_of[j] = z") && made.contains(": f32 = z_of[j_1]"), "{made}");
+        let decides = COLUMN_SUMS.replace("    s = 0.0\n", "    s = 0.0\n    n: i32 = load C[j]\n");
+        let decides = decides.replace("Y: ptr f32", "Y: ptr f32, C: ptr i32").replace("0..64: reduce", "0..min(n, 64): reduce");
+        let why = refusals("interchange", &decides, &context());
+        assert_eq!(why, ["loop j: a column decides how many rows are folded"]);
+    }
+
+    #[test]
+    fn passes_over_columns_are_cut_apart() {
+        let twice = COLUMN_SUMS.replace(
+            "    t: f32 = s\n",
+            "    m: f32 = s\n    local g: f32\n    g = 0.0\n    for k in 0..30: reduce combine add(g) from -0.0\n      y: f32 = load X[k*256 + j]\n      \
+             d: f32 = y - m\n      g0: f32 = g\n      g1: f32 = d + g0\n      g = g1\n    t: f32 = g\n",
+        );
+        let (out, log) = apply("interchange", &kernel(&twice), &context());
+        assert_eq!(log.applied, ["loop j"]);
+        let made = text(&out);
+        let loops: Vec<&str> = made.lines().filter(|l| l.starts_with("  for")).collect();
+        // Sixty-four rows are folded four at a time, thirty one by one.
+        let want = ["j in 0..256: free", "i4 in 0..16: reduce", "j_2 in 0..256: free", "k in 0..30: reduce", "j_4 in 0..256: free"];
+        assert_eq!(loops, want.map(|l| format!("  for {l}")), "{made}");
+        assert!(made.contains("m_of[j_2] = m"), "{made}");
     }
 }

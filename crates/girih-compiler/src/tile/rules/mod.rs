@@ -16,6 +16,7 @@ pub mod pad_smem;
 pub mod promote_alloca;
 pub mod register_tile;
 pub mod split_blocks;
+pub mod split_digits;
 pub mod split_edges;
 pub mod split_inner_for_swizzle;
 pub mod split_matmul_k;

@@ -120,6 +120,9 @@ impl<'a> Tiling<'a> {
         let operand = matrix::multiplied(ctx, first.operand(kernel).unwrap_or(acc));
         let blocks = blocks_of(ctx, m.known(), cols, depth, Types { operand, acc }, in_panels);
         (m.block, n.block, k.block) = (blocks.bm, blocks.bn, blocks.bk);
+        if !ctx.target.has(Capability::Threads) {
+            k.block = whole_windows(&k).unwrap_or(k.block);
+        }
         let like = |side: &Side| side.axes.first().map_or(AxisId(0), |a| a.0);
         let (like_m, like_n, like_k) = (like(&m), like(&n), like(&k));
         let x = edit::new_axis(kernel, like_m, "b");
@@ -240,6 +243,20 @@ impl<'a> Tiling<'a> {
         Ok(())
     }
 }
+
+/// A stretch of a sum over several axes that goes through the inner ones as a whole, so that its elements are loops around each other
+/// and no quotients: of a convolution, the windows of some channels.
+fn whole_windows(k: &Side) -> Option<u64> {
+    let extents: Option<Vec<u64>> = k.axes.iter().map(|(_, n)| u64::try_from(n.as_const()?).ok()).collect();
+    let [outer, inner @ ..] = &extents?[..] else { return None };
+    let window: u64 = inner.iter().product();
+    let fits = |count: &u64| outer.is_multiple_of(*count) && (LEAST_STRETCH..=MOST_STRETCH).contains(&(count * window));
+    (window > 1 && k.known()? > MOST_STRETCH).then(|| (1..=*outer).rev().find(fits).map(|count| count * window))?
+}
+
+/// Terms of a stretch of whole windows.
+const LEAST_STRETCH: u64 = 64;
+const MOST_STRETCH: u64 = 256;
 
 #[cfg(test)]
 mod tests {

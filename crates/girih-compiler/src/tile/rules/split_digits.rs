@@ -1,0 +1,149 @@
+//! `split_digits`
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::base::rule::{Log, Rule};
+use crate::loops::ir::*;
+use crate::loops::walk;
+use crate::tile::Context;
+use crate::tile::edit::{self, Visit, const_trip, new_axis};
+use crate::tile::rules::axis_site;
+
+pub const RULE: Rule<Kernel, Context> = Rule {
+    name: "split_digits",
+    doc: "\
+Makes a loop that counts several things at once a loop for each, so that what was a quotient or a remainder in each iteration is
+the axis of a loop, and conditions on it are tested outside of the others.
+
+```text
+for k in 0..576: free                            for k1 in 0..64: free
+  %x = load a[k//9*49 + k//3%3*7 + k%3]   -->      for k2 in 0..3: free
+  p[k] = %x                                          for k3 in 0..3: free
+                                                       %x = load a[k1*49 + k2*7 + k3]
+                                                       p[k1*9 + k2*3 + k3] = %x
+```
+
+Refuses loops without a loop inside, where the quotients of an innermost loop belong to vectors; lengths that are not constants; and
+divisors of which one does not divide the next, or the length.
+",
+    run,
+};
+
+fn run(p: &Kernel, _: &Context, log: &mut Log) -> Option<Kernel> {
+    edit::rewrite(p, &mut |kernel, s| {
+        let Stmt::For(f) = s else { return Visit::Into };
+        let outer = f.body.iter().any(|s| !walk::bodies(s).is_empty());
+        if f.kind != LoopKind::Free || f.place != Place::None || f.contraction.is_some() || !outer {
+            return Visit::Into;
+        }
+        let radices = radices(f);
+        if radices.is_empty() {
+            return Visit::Into;
+        }
+        let site = axis_site(kernel, f.axis);
+        match digits(kernel, f, radices) {
+            Ok(new) => {
+                log.applied(site);
+                Visit::Again(vec![new])
+            }
+            Err(why) => {
+                log.skipped(site, why);
+                Visit::Into
+            }
+        }
+    })
+}
+
+/// What the axis is divided by.
+fn radices(f: &For) -> BTreeSet<i64> {
+    fn of(ix: &Ix, axis: AxisId, out: &mut BTreeSet<i64>) {
+        // The axis itself, perhaps divided already.
+        fn divided(ix: &Ix, axis: AxisId) -> Option<i64> {
+            match ix {
+                Ix::Axis(a) if *a == axis => Some(1),
+                Ix::FloorDiv(a, c) => divided(a, axis)?.checked_mul(c.as_const().filter(|c| *c > 0)?),
+                _ => None,
+            }
+        }
+        if let Ix::FloorDiv(a, c) | Ix::Mod(a, c) = ix
+            && let (Some(by), Some(c)) = (divided(a, axis), c.as_const().filter(|c| *c > 0))
+        {
+            out.extend([by, by.saturating_mul(c)]);
+        }
+        if let Some((a, b)) = ix.operands() {
+            of(a, axis, out);
+            of(b, axis, out);
+        }
+    }
+    let mut out = BTreeSet::new();
+    walk::visit(&f.body, &mut |s| {
+        walk::parts(s, &mut |p| {
+            if let walk::Part::Ix(ix) = p {
+                of(ix, f.axis, &mut out);
+            }
+        });
+    });
+    out.remove(&1);
+    out
+}
+
+fn digits(kernel: &mut Kernel, f: &For, radices: BTreeSet<i64>) -> Result<Stmt, &'static str> {
+    let Some(n) = const_trip(f).and_then(|n| i64::try_from(n).ok()) else { return Err("its length is not a constant") };
+    // From the fastest digit on: how many it counts, and how much one of it is.
+    let (mut at, mut counts) = (1, vec![]);
+    for r in radices.into_iter().filter(|r| *r < n).chain([n]) {
+        if r % at != 0 {
+            return Err("its divisors do not divide each other");
+        }
+        counts.push((r / at, at));
+        at = r;
+    }
+    if counts.len() < 2 {
+        return Err("all its iterations have one quotient");
+    }
+    let (mut position, mut extents, mut loops) = (Ix::Const(0), BTreeMap::new(), vec![]);
+    for (i, (count, weight)) in counts.iter().rev().enumerate() {
+        let axis = new_axis(kernel, f.axis, &(i + 1).to_string());
+        position = Ix::add(position, Ix::mul(Ix::Axis(axis), Ix::Const(*weight)));
+        extents.insert(axis, *count);
+        loops.push((axis, *count));
+    }
+    let by = BTreeMap::from([(f.axis, position)]);
+    let mut body = edit::place_axes(&f.body, &by, &extents);
+    for (axis, count) in loops.into_iter().rev() {
+        body = vec![Stmt::For(Box::new(For { axis, hi: Ix::Const(count), body, ..f.clone() }))];
+    }
+    body.pop().ok_or("it is empty")
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::tests::{apply, context, kernel, refusals, text};
+
+    fn gather(index: &str, n: u32) -> String {
+        format!(
+            "loop kernel g(a: ptr f32):\n  local p: f32[{n}, 4]\n  for k in 0..{n}: free\n    for j in 0..4: free\n      \
+             x: f32 = load a[{index} + j]\n      p[k, j] = x\n"
+        )
+    }
+
+    #[test]
+    fn what_is_counted_together_is_counted_apart() {
+        let (out, log) = apply("split_digits", &kernel(&gather("k//9*49 + k//3%3*7 + k%3", 36)), &context());
+        assert_eq!(log.applied, ["loop k"]);
+        let made = text(&out);
+        for line in ["for k1 in 0..4: free", "for k2 in 0..3: free", "for k3 in 0..3: free", "load a[k1*49 + k2*7 + k3 + j]"] {
+            assert!(made.contains(line), "{made}");
+        }
+        assert!(made.contains("p[k1*9 + k2*3 + k3, j]"), "{made}");
+    }
+
+    #[test]
+    fn other_divisors_stay() {
+        let why = refusals("split_digits", &gather("k//4 + k%6", 36), &context());
+        assert_eq!(why, ["loop k: its divisors do not divide each other"]);
+        let why = refusals("split_digits", &gather("k//5", 36), &context());
+        assert_eq!(why, ["loop k: its divisors do not divide each other"]);
+        assert_eq!(refusals("split_digits", &gather("k*5", 36), &context()), Vec::<String>::new());
+    }
+}
