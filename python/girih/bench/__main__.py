@@ -74,9 +74,11 @@ def main():
     who = ["girih", *(given.against or contestants.USUAL[1:])]
     one_of("contestant", who, contestants.ALL)
     counts = given.threads or sorted({1, os.cpu_count() or 1})
-    report = {"machine": machine(counts), "versions": contestants.versions(who), "rounds": given.rounds, "rows": []}
+    report = {"machine": machine(counts), "versions": contestants.versions(who),
+              "kernels": contestants.kernels(), "rounds": given.rounds, "rows": []}
     if not given.json:
         print(f"{report['machine']['processor']}; {', '.join(f'{n} {v}' for n, v in report['versions'].items())}")
+        print(f"kernels: {', '.join(f'{n} {v}' for n, v in report['kernels'].items())}")
     for suite in given.suites:
         for row in SUITES[suite]():
             if given.filter not in row.name:

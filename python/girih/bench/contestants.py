@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+import os
 import time
 import warnings
 
@@ -87,9 +88,32 @@ def of_numpy(row, model, inputs, threads):
 
     if row.arrays is None:
         raise Absent("nothing in NumPy does this")
+    limit_blas(threads)
     given = [x.numpy() for x in inputs]
     with numpy.errstate(all="ignore"):
         return Runner(lambda: row.arrays(numpy, *given), lambda r: torch.from_numpy(numpy.asarray(r)))
+
+
+def limit_blas(threads):
+    """Has the linear algebra behind NumPy run on so many threads from now on: it asks nobody else."""
+    try:
+        import threadpoolctl
+    except ImportError as e:
+        raise Absent("threadpoolctl, which limits NumPy's threads, is not installed") from e
+    threadpoolctl.threadpool_limits(threads, user_api="blas")
+
+
+def kernels():
+    """What the libraries behind the contestants say they run on this processor."""
+    found = {"torch": torch.backends.cpu.get_cpu_capability()}
+    with contextlib.suppress(ImportError):
+        import numpy  # noqa: F401
+        import threadpoolctl
+
+        for library in threadpoolctl.threadpool_info():
+            if library["user_api"] == "blas":
+                found[library["internal_api"]] = f"{library['version']} {library.get('architecture', '')}".strip()
+    return found
 
 
 def of_jax(row, model, inputs, threads):
@@ -97,6 +121,8 @@ def of_jax(row, model, inputs, threads):
 
     if row.arrays is None:
         raise Absent("this row has no form for JAX")
+    if threads != os.cpu_count():
+        raise Absent("JAX runs on all cores of the process")
     given = [jax.numpy.asarray(x.numpy()) for x in inputs]
     function = jax.jit(lambda *x: row.arrays(jax.numpy, *x))
     return Runner(lambda: function(*given).block_until_ready(), lambda r: torch.from_numpy(__import__("numpy").array(r)))

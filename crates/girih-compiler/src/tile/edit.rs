@@ -76,7 +76,9 @@ pub fn can_be_off(kernel: &Kernel, body: &[Stmt]) -> bool {
     let number = |ty: Option<Ty>| matches!(ty, Some(Ty::Num(d)) if d.bits() >= 8);
     body.iter().all(|s| match s {
         Stmt::Let { .. } | Stmt::Index { .. } | Stmt::Test { .. } => true,
-        Stmt::Load { mem, order: Order::Weak, .. } | Stmt::Store { mem, order: Order::Weak, .. } => mem.elem.bits() >= 8,
+        Stmt::Load { mem, order: Order::Weak, .. } | Stmt::Store { mem, order: Order::Weak, .. } => {
+            mem.elem.bits() >= 8
+        }
         Stmt::Read { buf, .. } | Stmt::Write { buf, .. } => {
             kernel.bufs.get(*buf).is_some_and(|b| number(Some(b.ty)) && !matches!(b.space, Space::Register { .. }))
         }

@@ -12,6 +12,13 @@ pub(crate) fn context() -> Context {
     Context::default()
 }
 
+/// A machine that loads and stores whole vectors only.
+pub(crate) fn without_masks() -> Context {
+    let mut ctx = context();
+    ctx.target.vector.masks = false;
+    ctx
+}
+
 pub(crate) fn with_knobs(knobs: &[&str]) -> Context {
     let mut ctx = context();
     for k in knobs {

@@ -157,9 +157,7 @@ impl Printer<'_> {
             false => format!("INLINE {full} {name}(const {one} *p, {i64} from, {i64} to, {full} v) {{\n"),
             true => format!("INLINE void {name}({one} *p, {i64} from, {i64} to, {full} v) {{\n"),
         };
-        let mut body = format!(
-            "  from = from < 0 ? 0 : from;\n  to = to > {lanes} ? {lanes} : to;\n"
-        );
+        let mut body = format!("  from = from < 0 ? 0 : from;\n  to = to > {lanes} ? {lanes} : to;\n");
         let by_lane = match stores {
             false => "  for (i64 l = from; l < to; l++) v[l] = p[l];\n  return v;\n",
             true => "  for (i64 l = from; l < to; l++) p[l] = v[l];\n",

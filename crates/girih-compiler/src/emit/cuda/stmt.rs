@@ -206,7 +206,13 @@ impl Printer<'_> {
                 let (ty, offset) = (self.ty(self.val_ty(*dst)), self.ix.print(offset));
                 self.define(*dst, &format!("({ty})(scratch_u8 + {offset})"))?;
             }
-            Stmt::Ramp { .. } | Stmt::Reduce { .. } | Stmt::Merge { .. } | Stmt::Every { .. } | Stmt::All { .. } | Stmt::LoadSome { .. } | Stmt::StoreSome { .. } => {
+            Stmt::Ramp { .. }
+            | Stmt::Reduce { .. }
+            | Stmt::Merge { .. }
+            | Stmt::Every { .. }
+            | Stmt::All { .. }
+            | Stmt::LoadSome { .. }
+            | Stmt::StoreSome { .. } => {
                 return self.refuse("arithmetic on vectors, which a thread of a GPU only moves");
             }
             Stmt::Poll | Stmt::Yield { .. } => {

@@ -783,7 +783,8 @@ impl Lower<'_> {
         self.combine(f, &partials)?;
         // Lanes that are off move and compute nothing, where the body can do without them.
         let left = k::Ix::sub(hi.clone(), split.clone());
-        let in_part = accs.is_empty() && self.out.threads <= 1 && !self.options.check && edit::can_be_off(self.src, &f.body);
+        let in_part =
+            accs.is_empty() && self.out.threads <= 1 && !self.options.check && edit::can_be_off(self.src, &f.body);
         if !in_part || matches!(left, k::Ix::Const(..=1)) {
             return self.scalar_loop(f, split, hi);
         }

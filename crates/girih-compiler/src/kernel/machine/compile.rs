@@ -354,7 +354,7 @@ impl Compiler<'_> {
                 for lane in 0..lanes {
                     let access = self.lane(place, (from, to), lane)?;
                     let other = Arg { first: other.lane(lane) as Slot, stride: 0 };
-                    self.code.push(Inst::Load { dst: dst + lane, access, other });
+                    self.emit(Inst::Load { dst: dst + lane, access, other });
                 }
                 return Ok(());
             }
@@ -362,7 +362,7 @@ impl Compiler<'_> {
                 let (value, lanes) = self.vector(*value)?;
                 for lane in 0..lanes {
                     let access = self.lane(place, (from, to), lane)?;
-                    self.code.push(Inst::Store { value: Arg { first: value + lane, stride: 0 }, access });
+                    self.emit(Inst::Store { value: Arg { first: value + lane, stride: 0 }, access });
                 }
                 return Ok(());
             }

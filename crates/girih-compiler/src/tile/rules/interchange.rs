@@ -135,7 +135,8 @@ pub(super) fn runs_across(kernel: &Kernel, around: &[For], f: &For) -> Option<us
     let other: Vec<Strides> = around.iter().map(|a| of(a.axis)).collect();
     let across = |at: usize| (0..around.len()).find(|t| other[*t].loads[at] == Stride::Unit);
     let big = |f: &For| f.lo.is_const(0) && at_most(&f.hi).is_none_or(|n| n > BLOCK);
-    let t = (own.stores.first() == Some(&Stride::Unit)).then(|| (0..own.loads.len()).filter(far).find_map(across))??;
+    let t =
+        (own.stores.first() == Some(&Stride::Unit)).then(|| (0..own.loads.len()).filter(far).find_map(across))??;
     (big(f) && big(&around[t])).then_some(t)
 }
 
@@ -313,7 +314,8 @@ mod tests {
         let made = text(&out);
         assert!(made.contains("z_of[j] = z") && made.contains(": f32 = z_of[j_1]"), "{made}");
         let decides = COLUMN_SUMS.replace("    s = 0.0\n", "    s = 0.0\n    n: i32 = load C[j]\n");
-        let decides = decides.replace("Y: ptr f32", "Y: ptr f32, C: ptr i32").replace("0..64: reduce", "0..min(n, 64): reduce");
+        let decides =
+            decides.replace("Y: ptr f32", "Y: ptr f32, C: ptr i32").replace("0..64: reduce", "0..min(n, 64): reduce");
         let why = refusals("interchange", &decides, &context());
         assert_eq!(why, ["loop j: a column decides how many rows are folded"]);
     }
@@ -330,7 +332,13 @@ mod tests {
         let made = text(&out);
         let loops: Vec<&str> = made.lines().filter(|l| l.starts_with("  for")).collect();
         // Sixty-four rows are folded four at a time, thirty one by one.
-        let want = ["j in 0..256: free", "i4 in 0..16: reduce", "j_2 in 0..256: free", "k in 0..30: reduce", "j_4 in 0..256: free"];
+        let want = [
+            "j in 0..256: free",
+            "i4 in 0..16: reduce",
+            "j_2 in 0..256: free",
+            "k in 0..30: reduce",
+            "j_4 in 0..256: free",
+        ];
         assert_eq!(loops, want.map(|l| format!("  for {l}")), "{made}");
         assert!(made.contains("m_of[j_2] = m"), "{made}");
     }

@@ -132,7 +132,9 @@ mod tests {
         let (out, log) = apply("split_digits", &kernel(&gather("k//9*49 + k//3%3*7 + k%3", 36)), &context());
         assert_eq!(log.applied, ["loop k"]);
         let made = text(&out);
-        for line in ["for k1 in 0..4: free", "for k2 in 0..3: free", "for k3 in 0..3: free", "load a[k1*49 + k2*7 + k3 + j]"] {
+        for line in
+            ["for k1 in 0..4: free", "for k2 in 0..3: free", "for k3 in 0..3: free", "load a[k1*49 + k2*7 + k3 + j]"]
+        {
             assert!(made.contains(line), "{made}");
         }
         assert!(made.contains("p[k1*9 + k2*3 + k3, j]"), "{made}");

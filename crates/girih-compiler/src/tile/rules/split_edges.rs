@@ -417,7 +417,7 @@ fn deny(body: &mut Vec<Stmt>, group: &Group) {
 
 #[cfg(test)]
 mod tests {
-    use crate::tile::tests::{apply, context, kernel, refusals, text};
+    use crate::tile::tests::{apply, context, kernel, refusals, text, without_masks};
 
     #[test]
     fn several_conditions_leave_one_masked_rest() {
@@ -430,7 +430,7 @@ mod tests {
     store c[j] = z
 "#,
         );
-        let (out, _) = apply("split_edges", &k, &context());
+        let (out, _) = apply("split_edges", &k, &without_masks());
         let want = r#"tile kernel k(a: ptr f32, b: ptr f32, c: ptr f32, n: i32, m: i32):
   for j in 0..max(0, min(64, min(n, m - bx*64 + 1))): free
     x: f32 = load a[j]
@@ -451,7 +451,7 @@ mod tests {
         let k = kernel(
             "loop kernel k(c: ptr f32, n: i32):\n  for j in 0..64: free\n    store c[j] = 1.0 where j*4 < n and 7 - j > 2\n",
         );
-        let (out, _) = apply("split_edges", &k, &context());
+        let (out, _) = apply("split_edges", &k, &without_masks());
         assert!(text(&out).contains("for j in 0..max(0, min((n + 3)//4, 5)): free\n"), "{}", text(&out));
     }
 
@@ -461,10 +461,10 @@ mod tests {
             let k = format!(
                 "loop kernel k(c: ptr f32, n: i32):\n  for j in 0..64: free\n    store c[j] = 1.0 where {mask}\n"
             );
-            assert_eq!(refusals("split_edges", &k, &context()), Vec::<String>::new());
+            assert_eq!(refusals("split_edges", &k, &without_masks()), Vec::<String>::new());
         }
         let serial = "loop kernel k(c: ptr f32, n: i32):\n  for j in 0..64: serial\n    store c[j] = 1.0 where j < n\n";
-        assert_eq!(refusals("split_edges", serial, &context()), ["loop j: its iterations run in order"]);
+        assert_eq!(refusals("split_edges", serial, &without_masks()), ["loop j: its iterations run in order"]);
     }
 
     #[test]
@@ -472,10 +472,10 @@ mod tests {
         let line = |n: u32| format!("    x{n}: f32 = load a[j] where bx < {n}\n    store c[j + {n}] = x{n}\n");
         let body: String = (1..9).map(line).collect();
         let k = format!("loop kernel k(a: ptr f32, c: ptr f32):\n  for j in 0..64: free\n{body}");
-        assert_eq!(refusals("split_edges", &k, &context()), Vec::<String>::new());
+        assert_eq!(refusals("split_edges", &k, &without_masks()), Vec::<String>::new());
         let two: String = (1..3).map(line).collect();
         let k = kernel(&format!("loop kernel k(a: ptr f32, c: ptr f32):\n  for j in 0..64: free\n{two}"));
-        let (out, _) = apply("split_edges", &k, &context());
+        let (out, _) = apply("split_edges", &k, &without_masks());
         assert_eq!(text(&out).matches("for j").count(), 4, "{}", text(&out));
     }
 
@@ -492,7 +492,7 @@ mod tests {
     store c[i] = y where bx < n and m
 "#,
         );
-        let (out, _) = apply("split_edges", &k, &context());
+        let (out, _) = apply("split_edges", &k, &without_masks());
         let want = r#"tile kernel k(a: ptr f32, c: ptr f32, n: i32, m: i1):
   local t: f32[64]
   inside: i1 = test bx < n
@@ -514,5 +514,37 @@ mod tests {
       store c[i] = y
 "#;
         assert_eq!(text(&out), want);
+    }
+
+    #[test]
+    fn lanes_of_few_vectors_are_turned_off_instead() {
+        let k = "loop kernel k(a: ptr f32, c: ptr f32, n: i32):\n  for j in 0..64: free\n    x: f32 = load a[j] where j < n else 1.0\n    \
+                 store c[j] = x\n";
+        assert_eq!(refusals("split_edges", k, &context()), ["loop j: its conditions turn lanes of few vectors off"]);
+        // A longer loop, and one that drops iterations, are cut.
+        for longer in [k.replace("0..64", "0..65"), k.replace("= x", "= x where j < n")] {
+            let (_, log) = apply("split_edges", &kernel(&longer), &context());
+            assert_eq!(log.applied, ["loop j"], "{longer}");
+        }
+    }
+
+    #[test]
+    fn each_source_of_a_concatenation_gets_a_loop() {
+        let k = "loop kernel k(a: ptr f32, b: ptr f32, c: ptr f32):\n  for j in 0..512: free\n    x: f32 = load a[j] where j < 128 else 0.0\n    \
+                 y: f32 = load b[j - 128] where j >= 128 else 0.0\n    in: i1 = test j < 128\n    v: f32 = select(in, x, y)\n    \
+                 store c[j] = v\n";
+        let (out, log) = apply("split_edges", &kernel(k), &context());
+        assert_eq!(log.applied, ["loop j, in 2 pieces"]);
+        let made = text(&out);
+        let lines: Vec<&str> = made.lines().map(str::trim).collect();
+        let want = [
+            "for j in 0..128: free",
+            "x: f32 = load a[j]",
+            "store c[j] = x",
+            "for j_1 in 128..512: free",
+            "y: f32 = load b[j_1 - 128]",
+            "store c[j_1] = y",
+        ];
+        assert_eq!(lines[1..], want, "{made}");
     }
 }

@@ -277,7 +277,11 @@ fn pack(
     };
     let renamed = walk::Renaming::fresh(kernel, &stmts);
     let by = BTreeMap::from([(own, position), (nest.roles.k, Ix::Axis(k))]);
-    let mut body = edit::place_axes(&stmts, &by, &BTreeMap::new());
+    // What was in panels before is read panel by panel.
+    let run = if panels { width } else { extent };
+    let mut extents = BTreeMap::from([(inner, run as i64), (k, nest.k as i64)]);
+    extents.extend(panel.map(|p| (p, (extent / width) as i64)));
+    let mut body = edit::place_axes(&stmts, &by, &extents);
     renamed.apply(&mut body);
     let value = Opnd::Val(renamed.vals.get(&operand.value).copied().unwrap_or(operand.value));
     let idx = if panels {
