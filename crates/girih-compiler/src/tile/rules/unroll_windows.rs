@@ -395,8 +395,8 @@ mod tests {
         let want = ["i in 0..4", "j in 0..16", "j_1 in 0..32", "j_2 in 0..16"];
         assert_eq!(loops, want.map(|l| format!("for {l}: free")));
         assert_eq!(out.matches("where").count(), 2, "{out}");
-        assert_eq!(in_vectors(14, (2, 12), 16), [(0, 14)]);
-        assert_eq!(in_vectors(64, (0, 62), 16), [(0, 48), (48, 64)]);
+        assert_eq!(super::in_vectors(14, (2, 12), 16), [(0, 14)]);
+        assert_eq!(super::in_vectors(64, (0, 62), 16), [(0, 48), (48, 64)]);
     }
 
     #[test]
