@@ -270,6 +270,27 @@ fn extremum(op: &str, nan: bool, d: DType) -> Helper {
     generic(t, &[(t, "a"), (t, "b")], body)
 }
 
+/// The greater or lesser of two vectors of 64 bytes, where a processor has an instruction that tells zeros by their signs. Lanes in
+/// which one is NaN get the sum, which is NaN.
+pub fn in_one_instruction(name: &str, lanes: u32) -> Option<String> {
+    let (which, of) = match name.split_once("f_nan_")? {
+        ("max", of) => (5, of),
+        ("min", of) => (4, of),
+        _ => return None,
+    };
+    let (kind, c, mask) = match (of, lanes) {
+        ("f32", 16) => ("ps", "float", "unsigned short"),
+        ("f64", 8) => ("pd", "double", "unsigned char"),
+        _ => return None,
+    };
+    let bits = &of[1..];
+    Some(format!(
+        "typedef {c} own __attribute__((vector_size(64)));\n\
+         ${of} r = (${of})__builtin_ia32_range{kind}512_mask((own)a, (own)b, {which}, (own)a, ({mask})-1, 4);\n\
+         return !sel_{of}(@{bits}(a != a) | @{bits}(b != b), a + b, r);\n"
+    ))
+}
+
 fn integral(op: &str, d: DType) -> Helper {
     let t = d.name();
     let (n, i, u) = (d.bits(), int_of(d.bits()), uint_of(d.bits()));

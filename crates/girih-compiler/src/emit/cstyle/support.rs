@@ -114,6 +114,10 @@ impl Support {
             (None, true) => self.lane_loop(name, &helper, lanes),
             (_, false) => self.expand(&helper.body, 1),
         };
+        let body = match library::in_one_instruction(name, lanes).filter(|_| self.dialect.unaligned) {
+            Some(fast) => format!("#ifdef __AVX512DQ__\n{}#else\n{body}#endif\n", self.expand(&fast, lanes)),
+            None => body,
+        };
         let result = self.ty(&helper.result, lanes);
         let lanes_in = if name.starts_with("splat_") { 1 } else { lanes };
         let params: Vec<String> = helper.params.iter().map(|(t, n)| format!("{} {n}", self.ty(t, lanes_in))).collect();

@@ -58,10 +58,17 @@ fn collapse_stmt(s: &mut Stmt, facts: &Facts) {
     }
 }
 
+/// Terms of a row from which starting its loop does not show.
+const LONG: i64 = 512;
+
 /// `for i: for j: x[.. i*n + j ..]` as one loop, where every use of `i` and `j` has that form.
 fn merged(outer: &For, inner: &For, facts: &Facts) -> Option<For> {
     let n = &inner.hi;
     if !outer.lo.is_const(0) || !inner.lo.is_const(0) || n.has_axis(outer.axis) || inner.contraction.is_some() {
+        return None;
+    }
+    // Rows that are long enough are folded on their own: errors of rounding grow with the length of a chain.
+    if outer.kind == LoopKind::Reduce && n.as_const().is_none_or(|n| n >= LONG) {
         return None;
     }
     let mut fits = true;

@@ -531,7 +531,7 @@ mod tests {
     #[test]
     fn each_source_of_a_concatenation_gets_a_loop() {
         let k = "loop kernel k(a: ptr f32, b: ptr f32, c: ptr f32):\n  for j in 0..512: free\n    x: f32 = load a[j] where j < 128 else 0.0\n    \
-                 y: f32 = load b[j - 128] where j >= 128 else 0.0\n    in: i1 = test j < 128\n    v: f32 = select(in, x, y)\n    \
+                 y: f32 = load b[j - 128] where j >= 128 else 0.0\n    is: i1 = test j < 128\n    v: f32 = select(is, x, y)\n    \
                  store c[j] = v\n";
         let (out, log) = apply("split_edges", &kernel(k), &context());
         assert_eq!(log.applied, ["loop j, in 2 pieces"]);

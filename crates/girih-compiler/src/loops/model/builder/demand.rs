@@ -103,6 +103,12 @@ impl NestBuilder<'_> {
         let place = |ix: &Ix| ix.subst_axes(&mut |a| coords.get(a.0 as usize).cloned());
         match &node.op {
             Op::Elementwise(op) => {
+                // What is needed once for the row comes first: the loops before may keep what is then only read.
+                for a in &node.args {
+                    if !self.keep.is_empty() && self.is_spread(a) {
+                        self.operand(*a, coords)?;
+                    }
+                }
                 let args = node.args.iter().map(|a| self.operand(*a, coords)).collect::<Result<Vec<Opnd>>>()?;
                 let depth = args.iter().map(|a| self.depth_of_opnd(*a)).max().unwrap_or(0);
                 let op = *op;
@@ -120,6 +126,16 @@ impl NestBuilder<'_> {
             Op::Gather(at) => self.gather(node, at, coords),
             Op::Reduce { op, axes } => self.reduce(v, node, *op, axes, coords),
             _ => Err(Refusal::new(format!("`{}` cannot be computed an element at a time", info.name))),
+        }
+    }
+
+    /// Whether a value repeats a smaller one.
+    fn is_spread(&self, arg: &Arg) -> bool {
+        let Arg::Value(v) = arg else { return false };
+        let Some((node, _)) = self.graph.def(*v) else { return false };
+        match (&node.op, &node.args[..]) {
+            (Op::IndexMap(_), [Arg::Value(of)]) => self.graph.values[*of].shape != self.graph.values[*v].shape,
+            _ => false,
         }
     }
 
