@@ -287,7 +287,12 @@ pub fn in_one_instruction(name: &str, lanes: u32) -> Option<String> {
     Some(format!(
         "typedef {c} own __attribute__((vector_size(64)));\n\
          ${of} r = (${of})__builtin_ia32_range{kind}512_mask((own)a, (own)b, {which}, (own)a, ({mask})-1, 4);\n\
-         return !sel_{of}(@{bits}(a != a) | @{bits}(b != b), a + b, r);\n"
+         #ifdef __clang__\n\
+         return !sel_{of}(@{bits}(a != a) | @{bits}(b != b), a + b, r);\n\
+         #else\n\
+         {mask} nan = __builtin_ia32_cmp{kind}512_mask((own)a, (own)b, 3, ({mask})-1, 4);\n\
+         return (${of})__builtin_ia32_add{kind}512_mask((own)a, (own)b, (own)r, nan, 4);\n\
+         #endif\n"
     ))
 }
 
