@@ -23,7 +23,7 @@ for k in 0..576: free                            for k1 in 0..64: free
                                                        p[k1*9 + k2*3 + k3] = %x
 ```
 
-Refuses loops without a loop inside, where the quotients of an innermost loop belong to vectors; lengths that are not constants; and
+Leaves innermost loops, whose quotients of an innermost loop belong to vectors; lengths that are not constants; and
 divisors of which one does not divide the next, or the length.
 ",
     run,

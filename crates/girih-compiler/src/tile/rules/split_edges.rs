@@ -43,6 +43,9 @@ otherwise they follow in a loop of their own, where the condition is false. Wher
 separately, as in a concatenation, each piece between two bounds is a loop of its own, which loads what it takes. Outer loops go first, so a row condition is
 tested once per row, not per element; a condition that the loop does not change is tested before it.
 
+Where the target has masks for lanes, a loop of at most 64 iterations stays whole if its only conditions are those of loads of
+neighbours: lanes of its vectors are off instead.
+
 Knob: `split_edges` (0 turns the rule off).
 
 Refuses serial loops, contractions, loops that hold register tiles, assertions or very many statements, and loops that are placed
