@@ -23,8 +23,8 @@ for k in 0..576: free                            for k1 in 0..64: free
                                                        p[k1*9 + k2*3 + k3] = %x
 ```
 
-Leaves innermost loops, whose quotients of an innermost loop belong to vectors; lengths that are not constants; and
-divisors of which one does not divide the next, or the length.
+Leaves innermost loops alone, whose quotients belong to vectors. Refuses lengths that are not constants, and divisors of which one
+does not divide the next, or the length.
 ",
     run,
 };
