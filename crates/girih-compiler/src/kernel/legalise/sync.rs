@@ -183,9 +183,14 @@ impl Sync<'_> {
         if let Place::Pipeline { depth, roles } = f.place
             && pipeline::is_free(f, depth, self.rounds.is_some())
         {
-            // A generation is filled again when all warps have read it: who sees the last one knows that all are past the first.
+            // A generation is filled again when all warps that compute have read it: who sees the last one knows that all of
+            // them are past the first. Of what the other threads do nothing is known.
             if roles && f.hi.as_const().is_some_and(|n| n > i64::from(depth)) {
-                *since = Since::default();
+                let mut alike = Since::default();
+                self.alike(&self.kernel.body, &mut alike);
+                let touched = |thing: &Thing| alike.read.contains(thing) || alike.written.contains(thing);
+                since.read.retain(touched);
+                since.written.retain(touched);
             }
             // What TMA writes is waited for by those who read it.
             since.read.extend(&fill.read);
@@ -200,6 +205,20 @@ impl Sync<'_> {
         // Behind a barrier nothing of it is left.
         if !f.hi.as_const().is_some_and(|n| n > 0) {
             since.add(&before);
+        }
+    }
+
+    /// What all threads do alike, those of a warp that fills for the others among them: what stands in no loop over threads.
+    fn alike(&self, body: &[Stmt], out: &mut Since) {
+        for s in body {
+            match s {
+                Stmt::For(f) if matches!(f.place, Place::Thread | Place::Tensor) => {}
+                Stmt::Stage { .. } => {}
+                s => match &walk::bodies(s)[..] {
+                    [] => out.add(&self.effects(s)),
+                    inner => inner.iter().for_each(|body| self.alike(body, out)),
+                },
+            }
         }
     }
 
