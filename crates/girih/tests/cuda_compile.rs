@@ -110,22 +110,26 @@ fn models_become_the_instructions_meant() {
     use girih_compiler::pipeline::Stage;
     let tools = toolchain();
     // COPY, BACK: as the target brings slabs to shared memory, and tiles from there. WARPS: products of warps, and of warpgroups where they are.
+    let half = "torch.randn(1024, 512).half() @ torch.randn(512, 1024).half()";
+    let multiplied = "COPY BACK WARPS|LDSM.16.MT88.4 HMMA.16816.F32|HGMMA.64x128x16.F32|";
     let cases = [
-        ("torch.nn.Linear(3584, 3584)(torch.randn(512, 3584))", "COPY LDS.128 FFMA"),
-        ("torch.randn(512, 1024) @ torch.randn(1024, 768)", "COPY LDS.128 FFMA STG.E.128"),
-        (
-            "torch.randn(1024, 512).half() @ torch.randn(512, 1024).half()",
-            "COPY BACK WARPS|LDSM.16.MT88.4 HMMA.16816.F32|HGMMA.64x128x16.F32|",
-        ),
+        ("torch.nn.Linear(3584, 3584)(torch.randn(512, 3584))", "COPY LDS.128 FFMA", ""),
+        ("torch.randn(512, 1024) @ torch.randn(1024, 768)", "COPY LDS.128 FFMA STG.E.128", ""),
+        (half, multiplied, ""),
+        // Blocks in groups, and blocks that take tiles in turn, with and without a warp that fills.
+        (half, multiplied, "mc=128 nc=128 group=3"),
+        (half, multiplied, "mc=64 nc=128 split_k=1 group=4 persist=1"),
+        (half, multiplied, "mc=64 nc=128 split_k=1 persist=1 warp_specialize=1"),
         (
             "torch.nn.Linear(512, 1024).bfloat16()(torch.randn(256, 512).bfloat16())",
             "COPY BACK WARPS|LDSM.16.M88.4 HMMA.16816.F32.BF16|HGMMA.64x128x16.F32.BF16|",
+            "",
         ),
-        ("torch.nn.functional.gelu(torch.randn(4096, 4096))", "LDG.E.128 STG.E.128"),
-        ("torch.nn.RMSNorm(2048)(torch.randn(32, 2048))", "SHFL.BFLY LDG.E.128 STG.E.128"),
+        ("torch.nn.functional.gelu(torch.randn(4096, 4096))", "LDG.E.128 STG.E.128", ""),
+        ("torch.nn.RMSNorm(2048)(torch.randn(32, 2048))", "SHFL.BFLY LDG.E.128 STG.E.128", ""),
     ];
     let (mut count, mut wrong) = (0, vec![]);
-    for (expression, opcodes) in cases {
+    for (expression, opcodes, knobs) in cases {
         for target in TARGETS {
             let (copy, back) = match target {
                 "sm_80" => ("LDGSTS.E.BYPASS.128 LDGDEPBAR DEPBAR.LE", "STS LDS.128 STG.E.128"),
@@ -137,7 +141,12 @@ fn models_become_the_instructions_meant() {
                 _ => opcodes.to_string(),
             };
             let opcodes = opcodes.replace("COPY", copy).replace("BACK", back);
-            let options = Compile { target: Target::named(target), ..Compile::default().device(Device::Sim) };
+            // So few multiprocessors that each has several of the tiles.
+            let workers = if knobs.contains("persist") { Some(16) } else { None };
+            let named = Target::named(target).map(|t| workers.map_or(t.clone(), |n| t.clone().with_workers(n)));
+            let mut options = Compile { target: named, ..Compile::default().device(Device::Sim) };
+            let set = knobs.split_whitespace().filter_map(|knob| knob.split_once('='));
+            options.knobs = set.map(|(name, n)| (name.to_string(), n.parse().expect("a number"))).collect();
             let model = Model::from_expression(expression, &[]).expect("a model").with_options(options);
             let text = model.ir(Stage::Kernel).unwrap_or_else(|e| panic!("{expression}: {e}"));
             // The last kernel, which is what the expression is about.
@@ -149,8 +158,9 @@ fn models_become_the_instructions_meant() {
             let function = sass.functions.iter().find(|f| f.name == resources.name).expect("the function");
             let missing: Vec<&str> = opcodes.split(' ').filter(|opcode| !function.has(opcode)).collect();
             let local = function.has("LDL") || function.has("STL");
+            assert_eq!(text.contains("for round in "), knobs.contains("persist"), "{expression}, {target} {knobs}");
             if !missing.is_empty() || local || resources.stack + resources.spill_stores + resources.spill_loads > 0 {
-                wrong.push(format!("{expression}, {target}: without {missing:?}, {resources:?}"));
+                wrong.push(format!("{expression}, {target} {knobs}: without {missing:?}, {resources:?}"));
             }
             count += 1;
         }

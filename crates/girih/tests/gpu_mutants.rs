@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use girih_compiler::index::{Cmp, Ix};
 use girih_compiler::kernel::ir::{Address, Fence, Kernel, Space, Stmt, ValId};
 use girih_compiler::kernel::print;
-use gpu_programs::{Program, TARGETS, programs, simulate};
+use gpu_programs::{IN_TURN, Program, TARGETS, programs, programs_in_turn, simulate};
 
 const MODELS: &[&str] = &[
     "torch.randn(40, 72) @ torch.randn(72, 36)",
@@ -365,6 +365,11 @@ fn every_derived_statement_is_needed() {
         for program in programs(text, "sm_90a", knobs) {
             assert!(print::print(&program.lowered.kernel).contains("wgmma commit"), "{}", program.name);
             tally.program(&program);
+        }
+    }
+    for (text, knobs, target, workers) in IN_TURN {
+        for target in if all { &TARGETS[..] } else { std::slice::from_ref(target) } {
+            programs_in_turn(text, target, knobs, *workers).iter().for_each(|program| tally.program(program));
         }
     }
     let Tally { kernels, killed, equivalent, survived } = tally;

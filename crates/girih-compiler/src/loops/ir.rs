@@ -188,7 +188,13 @@ pub enum Place {
     Unroll,
     /// Of an open kernel: each iteration is a block, and the loop's extent is that of the grid along `dim` (0 is x). Such
     /// loops stand outermost and in each other; several nests of them share the grid side by side.
-    Block { dim: u8 },
+    ///
+    /// With a `group`, blocks that are numbered one after the other have so many iterations of this loop for each of the loop over
+    /// blocks around it, then the next so many; with 0 they have all of them. Nothing depends on it but what caches hold.
+    ///
+    /// With `takers`, on the outermost loop of the only such nest, there are no more blocks than that, and they take the iterations
+    /// of the nest in turn: block b has every so many'th from b on. With 0 each iteration is a block.
+    Block { dim: u8, group: u32, takers: u32 },
     /// Each iteration is a thread of the block: iteration t runs on thread t. Such loops count from 0 and do not hold each
     /// other. What stands outside them runs on every thread alike. On a `Reduce` loop: see [`Combine`].
     Thread,

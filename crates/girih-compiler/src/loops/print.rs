@@ -23,7 +23,8 @@
 //!            ("combine" OP "(" BUF,* ")" "from" const ("x" INT)?)?
 //!            ("contraction" "m=" role "n=" role "k=" role "a=" VAL "b=" VAL "acc=" BUF)?
 //!            ("stream" "score=" VAL "value=" VAL "greatest=" BUF "total=" BUF "acc=" BUF)?
-//! place   := "unroll" | "vector" "(" INT ")" | "block" "(" ("x" | "y" | "z") ")" | "thread"
+//! place   := "unroll" | "vector" "(" INT ")" | "thread"
+//!          | "block" "(" ("x" | "y" | "z") ("," "groups" "of" INT)? ("," INT "in" "turn")? ")"
 //!          | "pipeline" "(" INT ("," "roles")? ")" | "matrix" | "warpgroup" | "lanes" | "tensor"  tile IR
 //! role    := AXIS | "(" AXIS,* ")"
 //!
@@ -185,7 +186,11 @@ pub(crate) fn place_text(place: Place) -> String {
         Place::None => String::new(),
         Place::Unroll => "unroll".to_string(),
         Place::Vector { lanes } => format!("vector({lanes})"),
-        Place::Block { dim } => format!("block({})", BLOCKS[usize::from(dim).min(2)]),
+        Place::Block { dim, group, takers } => {
+            let groups = if group == 0 { String::new() } else { format!(", groups of {group}") };
+            let takers = if takers == 0 { String::new() } else { format!(", {takers} in turn") };
+            format!("block({}{groups}{takers})", BLOCKS[usize::from(dim).min(2)])
+        }
         Place::Thread => "thread".to_string(),
         Place::Pipeline { depth, roles: false } => format!("pipeline({depth})"),
         Place::Pipeline { depth, roles: true } => format!("pipeline({depth}, roles)"),

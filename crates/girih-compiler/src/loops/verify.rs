@@ -39,6 +39,7 @@ pub fn verify(kernel: &Kernel, dialect: Dialect) -> Vec<Diagnostic> {
         threads: None,
         in_product: false,
         among_lanes: false,
+        block: None,
         out: Vec::new(),
     };
     v.head();
@@ -82,6 +83,8 @@ struct Verifier<'a> {
     in_product: bool,
     /// Inside a loop that reads what other lanes of the warp have.
     among_lanes: bool,
+    /// The dimension of the loop over blocks around.
+    block: Option<u8>,
     out: Vec<Diagnostic>,
 }
 
@@ -549,11 +552,20 @@ impl<'a> Verifier<'a> {
                     "a pipeline with roles is filled by TMA, and the rest of its body shares nothing else",
                 );
             }
-            Place::Block { dim } => {
+            Place::Block { dim, group, takers } => {
                 self.check(stmt, self.kernel.open, "only open kernels can place blocks");
                 self.check(stmt, dim < 3, "a grid has only three dimensions");
                 let good = l.kind == LoopKind::Free && l.lo.is_const(0);
                 self.check(stmt, good, "a loop over blocks must be free and start at 0");
+                let inside = self.block.is_some_and(|around| around != dim);
+                self.check(stmt, group == 0 || inside, "groups of blocks are of a loop inside another one over blocks");
+                let nest = |s: &Stmt| matches!(s, Stmt::For(f) if matches!(f.place, Place::Block { .. }));
+                let alone = self.block.is_none() && self.kernel.body.iter().filter(|s| nest(s)).count() == 1;
+                self.check(
+                    stmt,
+                    takers == 0 || alone,
+                    "blocks take iterations in turn on the outermost loop over blocks of the only nest of them",
+                );
                 let params = l.hi.vals().iter().all(|v| v.index() < self.kernel.params.len());
                 self.check(
                     stmt,
@@ -576,14 +588,18 @@ impl<'a> Verifier<'a> {
                 self.check(stmt, good, "this operation cannot combine these accumulators");
             }
         }
-        let around = (self.threads, self.in_product, self.among_lanes);
+        let around = (self.threads, self.in_product, self.among_lanes, self.block);
         if l.place == Place::Thread {
             self.threads = Some(l);
         }
+        self.block = match l.place {
+            Place::Block { dim, .. } => Some(dim),
+            _ => None,
+        };
         self.in_product = matches!(l.place, Place::Matrix | Place::Warpgroup);
         self.among_lanes = matches!(l.place, Place::Matrix | Place::Warpgroup | Place::Lanes);
         self.inner(stmt, &l.body, if serial { Around::Breakable } else { Around::Closed }, &[l.axis]);
-        (self.threads, self.in_product, self.among_lanes) = around;
+        (self.threads, self.in_product, self.among_lanes, self.block) = around;
         if let Some(s) = &l.stream {
             self.check(stmt, serial && self.kernel.open, "a stream must be on a serial loop of an open kernel");
             let refs = walk::refs(&l.body);

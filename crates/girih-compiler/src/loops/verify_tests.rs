@@ -159,3 +159,23 @@ fn what_is_lifted_from_the_examples_is_well_formed_and_reads_back() {
     }
     assert!(seen >= 10);
 }
+
+#[test]
+fn blocks_go_in_groups_and_in_turn_where_they_can() {
+    let nest =
+        "  for j in 0..4: free block(y)\n    for i in 0..8: free block(x, groups of 2)\n      store p[j*8 + i] = 1.0\n";
+    let found = |body: &str| {
+        let all = breaches(&format!("tile kernel k(p: ptr f32, q: ptr f32) open:\n{body}"));
+        all.iter().map(|m| m.rsplit("`: ").next().unwrap_or_default().to_string()).collect::<Vec<_>>()
+    };
+    let none: [&str; 0] = [];
+    assert_eq!(found(nest), none);
+    let in_turn = nest.replace("block(y)", "block(y, 3 in turn)");
+    assert_eq!(found(&in_turn), none);
+    let groups = "groups of blocks are of a loop inside another one over blocks";
+    assert_eq!(found(&nest.replace("block(y)", "block(y, groups of 2)")), [groups]);
+    let turn = "blocks take iterations in turn on the outermost loop over blocks of the only nest of them";
+    assert_eq!(found(&nest.replace("groups of 2", "groups of 2, 3 in turn")), [turn]);
+    let other = nest.replace("for j", "for l").replace("for i", "for h").replace("p[j*8 + i]", "q[l*8 + h]");
+    assert_eq!(found(&format!("{in_turn}{other}")), [turn]);
+}

@@ -495,7 +495,7 @@ fn products_with_drawn_knobs() {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         of[(state >> 33) as usize % of.len()]
     };
-    for at in 0..40 {
+    for at in 0..60 {
         let sizes = [1, 3, 8, 16, 20, 33, 64, 70];
         let (m, n, k) = (draw(&sizes), draw(&sizes), draw(&[1, 4, 7, 16, 40, 64, 100]));
         let dtype = ["f32", "f16", "f64", "bf16", "f16"][at % 5];
@@ -538,7 +538,16 @@ fn products_with_drawn_knobs() {
             ("tensor_core", draw(&[0, 1, 1, 1])),
             ("unroll", draw(&[0, 8, 64])),
         ];
-        for (name, value) in knobs {
+        // Several blocks, in an order and a number of their own.
+        let blocks = [
+            ("mc", draw(&[8, 16, 32])),
+            ("nc", draw(&[8, 16])),
+            ("group", draw(&[0, 1, 2, 3])),
+            ("persist", draw(&[0, 1, 1])),
+            ("warp_specialize", draw(&[0, 1])),
+        ];
+        ctx.target = ctx.target.with_workers(draw(&[1, 2, 5]) as u32);
+        for (name, value) in knobs.into_iter().chain(blocks.into_iter().filter(|_| at % 3 > 0)) {
             ctx.knobs.set(&format!("{name}={value}")).unwrap();
         }
         check(&case(&loops, [1, 1, 1], &[m * k, n * k, n, m * n]), &ctx);

@@ -35,11 +35,13 @@ pub mod numbered;
 pub mod open;
 pub mod reach;
 pub mod reuse;
+pub mod rounds;
 pub mod rules;
 pub mod sharing;
 pub mod steps;
 pub mod target;
 pub mod warp_rows;
+pub mod waves;
 pub mod wide;
 
 use crate::base::rule::{Rule, Rules};
@@ -72,6 +74,7 @@ const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::unroll_batch::RULE, &[&[Threads]]),
     (rules::tileify::RULE, &[&[Caches, Workers], &[Threads]]),
     (rules::stream_rows::RULE, &[&[Caches, Workers], &[Threads]]),
+    (rules::group_blocks::RULE, &[&[Threads]]),
     (rules::unroll_windows::RULE, &[&[Workers, VectorArithmetic]]),
     (rules::blockify::RULE, &[&[Workers]]),
     (rules::cache_blocks::RULE, &[&[Caches]]),
@@ -94,6 +97,7 @@ const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::async_copy::RULE, &[&[Threads, AsyncCopies]]),
     (rules::wgmma::RULE, &[&[Threads, Products, TensorCopies]]),
     (rules::warp_specialize::RULE, &[&[Threads, TensorCopies]]),
+    (rules::persist_blocks::RULE, &[&[Threads]]),
     (rules::split_digits::RULE, &[&[Caches]]),
     (rules::interchange::RULE, &[&[Caches]]),
     (rules::split_edges::RULE, &[&[VectorArithmetic]]),

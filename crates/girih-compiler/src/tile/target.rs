@@ -38,6 +38,8 @@ pub struct Gpu {
     pub shared: u32,
     /// Bytes a second of main memory.
     pub bandwidth: f64,
+    /// Parts of L2 that each keep what the multiprocessors beside them read: what all read is there as often.
+    pub l2_parts: u32,
     /// Cycles a second.
     pub clock: f64,
     /// Operations a second on f32 without the matrix unit; a fused multiply-add is two.
@@ -188,7 +190,7 @@ impl Target {
             "sm_120" => {
                 let t = Target::gpu("sm_120", 170, 1, 99, 96, &[Mma], &[CpAsync, Tma], [1792.0, 2.41, 104.8, 209.5]);
                 // Of the smaller ones among the multiprocessors.
-                let gpu = t.gpu.map(|g| Gpu { threads: 1536, blocks: 24, ..g });
+                let gpu = t.gpu.map(|g| Gpu { threads: 1536, blocks: 24, l2_parts: 1, ..g });
                 Some(Target { gpu, ..t })
             }
             _ => None,
@@ -227,6 +229,7 @@ impl Target {
                 registers: 64 << 10,
                 shared: (shared_kib as u32 + 1) << 10,
                 bandwidth: speed[0] * 1e9,
+                l2_parts: 2,
                 clock: speed[1] * 1e9,
                 peak: speed[2] * 1e12,
                 products: speed[3] * 1e12,
@@ -267,6 +270,11 @@ impl Target {
     /// Bytes of the cache of a level, from 1; 0 where there is none.
     pub fn cache(&self, level: u8) -> u64 {
         self.bytes_of(MemoryKind::Cache { level })
+    }
+
+    /// Bytes of what all multiprocessors read that the second level of cache keeps for them.
+    pub fn kept(&self) -> u64 {
+        self.cache(2) / u64::from(self.gpu.map_or(1, |g| g.l2_parts.max(1)))
     }
 
     /// Elements of so many bytes that a vector register holds; at least 1.

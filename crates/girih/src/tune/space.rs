@@ -46,6 +46,8 @@ const GPU: &[Axis] = axes! {
     "tensor_core": [0, 1];
     "wgmma": [0, 1];
     "warp_specialize": [0, 1];
+    "persist": [0, 1, 2];
+    "group": [0, 2, 4, 8, 16];
     "stage_outputs": [0, 1];
     "tma": [0, 1];
     "async_copy": [0, 1];

@@ -66,6 +66,60 @@ const GROUPED: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// Products whose blocks go in groups and take their turns, on so many multiprocessors of one target each, as
+/// their pipelines differ.
+pub const IN_TURN: &[(&str, &[&str], &str, u32)] = &[
+    (
+        "torch.randn(70, 200, dtype=torch.float16) @ torch.randn(200, 56, dtype=torch.float16)",
+        &["split_k=1", "mc=16", "nc=16", "kc=32", "group=2", "persist=1"],
+        "sm_80",
+        3,
+    ),
+    (
+        "torch.randn(70, 96, dtype=torch.float16) @ torch.randn(96, 56, dtype=torch.float16)",
+        &["split_k=1", "mc=16", "nc=16", "kc=32", "group=3", "persist=1", "slots=2"],
+        "sm_100a",
+        4,
+    ),
+    (
+        "torch.nn.Linear(72, 40)(torch.randn(36, 72))",
+        &["split_k=1", "mc=16", "nc=8", "persist=1", "slots=1"],
+        "sm_120",
+        2,
+    ),
+    (
+        "torch.randn(70, 96, dtype=torch.float16) @ torch.randn(96, 56, dtype=torch.float16)",
+        &["split_k=1", "mc=16", "nc=16", "kc=32", "group=3", "persist=1", "slots=2", "warp_specialize=1"],
+        "sm_120",
+        4,
+    ),
+    (
+        "torch.randn(150, 160, dtype=torch.float16) @ torch.randn(160, 80, dtype=torch.float16)",
+        &["split_k=1", "mc=64", "nc=32", "kc=32", "group=2", "persist=1", "slots=3"],
+        "sm_90a",
+        2,
+    ),
+    (
+        "torch.randn(150, 128, dtype=torch.float16) @ torch.randn(128, 80, dtype=torch.float16)",
+        &["split_k=1", "mc=64", "nc=32", "kc=32", "persist=1", "slots=2", "warp_specialize=1"],
+        "sm_90a",
+        4,
+    ),
+    // A warp that fills has a slot for each iteration: nobody waits for all others before the end of a tile.
+    (
+        "torch.randn(150, 64, dtype=torch.float16) @ torch.randn(64, 80, dtype=torch.float16)",
+        &["split_k=1", "mc=64", "nc=32", "kc=32", "persist=1", "slots=2", "warp_specialize=1"],
+        "sm_90a",
+        4,
+    ),
+    (
+        "torch.matmul(torch.randn(3, 33, 40), torch.randn(3, 40, 34))",
+        &["split_k=1", "mc=16", "nc=16", "kc=8", "group=1", "persist=1", "async_copy=0", "tma=0"],
+        "sm_80",
+        5,
+    ),
+];
+
 /// Kernels of every family with their targets: each for one, or for all four.
 pub fn suite(all: bool) -> impl Iterator<Item = (Program, &'static str)> {
     let plain = MODELS.iter().enumerate().flat_map(move |(at, text)| {
@@ -73,11 +127,22 @@ pub fn suite(all: bool) -> impl Iterator<Item = (Program, &'static str)> {
         targets.iter().map(move |target| (*text, &[][..], *target))
     });
     let grouped = GROUPED.iter().map(|(text, knobs)| (*text, *knobs, "sm_90a"));
-    plain.chain(grouped).flat_map(|(text, knobs, target)| {
+    let all = plain.chain(grouped).flat_map(|(text, knobs, target)| {
         let programs = programs(text, target, knobs);
         assert!(knobs.is_empty() || programs.iter().all(Program::has_wgmma), "{text}");
         programs.into_iter().map(move |program| (program, target))
-    })
+    });
+    let in_turn = IN_TURN.iter().flat_map(|(text, knobs, target, workers)| {
+        programs_in_turn(text, target, knobs, *workers).into_iter().map(move |program| (program, *target))
+    });
+    all.chain(in_turn)
+}
+
+/// Kernels whose blocks take their turns.
+pub fn programs_in_turn(text: &str, target: &str, knobs: &[&str], workers: u32) -> Vec<Program> {
+    let made = programs_on(text, Target::named(target).unwrap().with_workers(workers), knobs);
+    assert!(made.iter().all(Program::takes_turns), "{text} for {target} {}", knobs.join(" "));
+    made
 }
 
 /// A kernel, and what it runs on: the type and the elements of each parameter's array.
@@ -91,11 +156,20 @@ impl Program {
     pub fn has_wgmma(&self) -> bool {
         girih_compiler::kernel::print::print(&self.lowered.kernel).contains("wgmma")
     }
+
+    /// Whether a block takes several iterations of its nest.
+    pub fn takes_turns(&self) -> bool {
+        girih_compiler::kernel::print::print(&self.lowered.kernel).contains("for round in ")
+    }
 }
 
 /// The kernels of an expression; none of its arrays is a constant.
 pub fn programs(text: &str, target: &str, knobs: &[&str]) -> Vec<Program> {
-    let mut options = Options { target: Target::named(target).unwrap(), ..Options::default() };
+    programs_on(text, Target::named(target).unwrap(), knobs)
+}
+
+fn programs_on(text: &str, target: Target, knobs: &[&str]) -> Vec<Program> {
+    let mut options = Options { target, ..Options::default() };
     knobs.iter().for_each(|knob| _ = options.knobs.set(knob).unwrap());
     let graph = expr::evaluate(text, &[]).unwrap().graph;
     let model = pipeline::lower_model(&graph, &options, &mut Quiet).unwrap();
@@ -110,7 +184,7 @@ pub fn programs(text: &str, target: &str, knobs: &[&str]) -> Vec<Program> {
             let count = array.shape.iter().map(|n| n.as_const().unwrap() as u64).product();
             (array.elem.dtype, count)
         });
-        let name = format!("{text}, {}, {target} {}", step.kernel.name, knobs.join(" "));
+        let name = format!("{text}, {}, {target} {}", step.kernel.name, knobs.join(" "), target = options.target.name);
         Program { name, arrays: arrays.collect(), lowered }
     });
     made.collect()

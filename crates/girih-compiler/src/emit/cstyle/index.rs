@@ -2,11 +2,11 @@
 //!
 //! In 64 bits; in a dialect that has `int` indices, in 32 as far as ranges show that nothing overflows there, and from
 //! the first operation that might in 64: `(i64)bx * 1024 + i`. What is known: the thread, its block and the grid, which an
-//! open kernel may say itself, values of i32, and loops from [`Indices::enter`].
+//! open kernel may say itself, values of i32, of some more from [`Indices::define`], and loops from [`Indices::enter`].
 
 use super::dialect::Dialect;
 use crate::index::{Ix, Mask};
-use crate::kernel::ir::{AxisId, Elem, Kernel};
+use crate::kernel::ir::{AxisId, Elem, Kernel, ValId};
 use crate::num::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -17,6 +17,8 @@ pub struct Indices<'a> {
     pub nonnegative: FxHashSet<AxisId>,
     /// Loops whose variable is an `int`, with its least and greatest value.
     ints: FxHashMap<AxisId, Range>,
+    /// What is known of values of i32 that are index expressions.
+    vals: FxHashMap<ValId, Range>,
     /// Names of the helper functions used: `floordiv`, `floormod`, `min`, `max`.
     pub used: std::collections::BTreeSet<&'static str>,
 }
@@ -40,6 +42,7 @@ impl<'a> Indices<'a> {
             dialect,
             nonnegative: FxHashSet::default(),
             ints: FxHashMap::default(),
+            vals: FxHashMap::default(),
             used: Default::default(),
         }
     }
@@ -67,7 +70,8 @@ impl<'a> Indices<'a> {
         match ix {
             Ix::Const(c) => *c >= 0,
             Ix::Axis(a) => self.nonnegative.contains(a),
-            Ix::Val { zext, val } => *zext && self.kernel.vals[*val].ty.dtype().bits() < 64,
+            Ix::Val { zext: true, val } => self.kernel.vals[*val].ty.dtype().bits() < 64,
+            Ix::Val { zext: false, val } => self.vals.get(val).is_some_and(|range| range.0 >= 0),
             Ix::Block(_) | Ix::Grid(_) | Ix::Thread => true,
             Ix::Add(a, b) | Ix::Mul(a, b) | Ix::Min(a, b) => self.is_nonnegative(a) && self.is_nonnegative(b),
             Ix::Max(a, b) => self.is_nonnegative(a) || self.is_nonnegative(b),
@@ -92,6 +96,14 @@ impl<'a> Indices<'a> {
         is_int
     }
 
+    /// A value is defined as an expression.
+    pub fn define(&mut self, val: ValId, ix: &Ix) {
+        let is_int = self.dialect.int_indices && self.kernel.vals[val].ty.elem == Elem::Num(DType::I32);
+        if let Some(range) = self.range(ix).filter(|range| is_int && fits(*range)) {
+            self.vals.insert(val, range);
+        }
+    }
+
     /// What the value lies in, of expressions of `int`s.
     fn range(&self, ix: &Ix) -> Option<Range> {
         let both = |a: &Ix, b: &Ix| Some((self.range(a)?, self.range(b)?));
@@ -104,7 +116,7 @@ impl<'a> Indices<'a> {
             Ix::Const(c) => (i128::from(*c), i128::from(*c)),
             Ix::Axis(a) => *self.ints.get(a)?,
             Ix::Val { val, zext: false } if self.kernel.vals[*val].ty.elem == Elem::Num(DType::I32) => {
-                (i128::from(i32::MIN), i128::from(i32::MAX))
+                self.vals.get(val).copied().unwrap_or((i128::from(i32::MIN), i128::from(i32::MAX)))
             }
             Ix::Val { .. } => return None,
             Ix::Block(d) => (0, most(*d) - 1),

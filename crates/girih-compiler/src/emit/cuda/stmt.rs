@@ -110,6 +110,7 @@ impl Printer<'_> {
             }
             Stmt::Index { dst, ix } => {
                 let text = self.ix.print(ix);
+                self.ix.define(*dst, ix);
                 let d = self.val_ty(*dst).dtype();
                 let text = match d {
                     DType::I64 => text,

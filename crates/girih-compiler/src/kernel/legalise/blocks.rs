@@ -7,11 +7,58 @@
 //!
 //! Nests of such loops that are side by side share the grid: along one dimension each has its own range of blocks.
 //! What is beside them is repeated by every block.
+//!
+//! Where blocks go in groups, a block computes which iterations are its own. The last group may be shorter:
+//!
+//! ```text
+//! for j in 0..6: free block(y)                             number = by*10 + bx
+//!   for i in 0..10: free block(x, groups of 4)     -->     first = number//24*4    within = number%24
+//!     ...                                                  rows = min(4, 10 - first)
+//!                                                          i = first + within%rows    j = within//rows
+//! ```
+//! Where fewer blocks than there are iterations take these in turn, each has a loop over its own, in [`super::rounds`].
 
 use crate::index::{Cmp, Cond, Mask};
 use crate::loops::ir::*;
 use crate::loops::walk;
+use crate::num::DType;
 use crate::tile::edit;
+
+/// The kernel of one block.
+pub(super) struct Bound {
+    pub kernel: Kernel,
+    /// `None` where the launch gives it.
+    pub grid: Option<[Ix; 3]>,
+    /// The axes of loops over blocks that are computed from the block's number, and the values that stand for them.
+    pub numbers: Vec<(AxisId, ValId)>,
+    /// The loop over a block's iterations, where it has several.
+    pub rounds: Option<Rounds>,
+    /// Whether 32 bits are enough for the numbers of blocks at hand.
+    int: bool,
+}
+
+/// Whether 32 bits are enough to count so many.
+fn is_int(count: &Ix) -> bool {
+    count.as_const().is_some_and(|n| n <= i32::MAX.into())
+}
+
+/// A loop over what a block takes in turn.
+#[derive(Clone)]
+pub(super) struct Rounds {
+    pub axis: AxisId,
+    /// How many there are for the block.
+    pub count: Ix,
+    /// The statements that compute where an iteration is, which its body begins with.
+    pub numbers: Vec<Stmt>,
+}
+
+/// A loop over blocks.
+struct Over {
+    axis: AxisId,
+    dim: u8,
+    extent: Ix,
+    group: u32,
+}
 
 /// One nest of loops over blocks: its extents along x, y and z, and what one block does.
 struct Part {
@@ -19,43 +66,163 @@ struct Part {
     body: Vec<Stmt>,
 }
 
-/// The kernel of one block, and the grid: `None` where the launch gives it.
-pub(super) fn bind(kernel: &Kernel) -> (Kernel, Option<[Ix; 3]>) {
-    let mut out = kernel.clone();
+pub(super) fn bind(kernel: &Kernel) -> Result<Bound, String> {
+    let mut out = Bound { kernel: kernel.clone(), grid: None, numbers: vec![], rounds: None, int: false };
     if !kernel.open {
-        return (out, None);
+        return Ok(out);
     }
-    out.open = false;
+    out.kernel.open = false;
     let (mut shared, mut parts) = (vec![], vec![]);
-    for s in std::mem::take(&mut out.body) {
+    for s in std::mem::take(&mut out.kernel.body) {
         match s {
-            Stmt::For(f) if matches!(f.place, Place::Block { .. }) => parts.push(part(*f)),
+            Stmt::For(f) if matches!(f.place, Place::Block { .. }) => parts.push(out.part(*f)),
             other => shared.push(other),
         }
     }
-    let (grid, body) = side_by_side(&mut out, parts);
-    out.body = shared;
-    out.body.extend(body);
-    (out, Some(grid))
+    if out.rounds.is_some() && parts.len() > 1 {
+        return Err("blocks take the iterations of one nest in turn, and there are several".to_string());
+    }
+    let (grid, body) = side_by_side(&mut out.kernel, parts);
+    out.kernel.body = shared;
+    out.kernel.body.extend(body);
+    out.grid = Some(grid);
+    Ok(out)
 }
 
-fn part(mut f: For) -> Part {
-    let mut grid = [1, 1, 1].map(Ix::Const);
-    while let Place::Block { dim } = f.place {
-        let (axis, mut body) = (f.axis, std::mem::take(&mut f.body));
-        walk::subst_axes(&mut body, &mut |a| (a == axis).then_some(Ix::Block(dim)));
-        if let Some(slot) = grid.get_mut(usize::from(dim)) {
-            *slot = f.hi.clone();
-        }
-        match body.pop() {
-            Some(Stmt::For(inner)) if body.is_empty() && matches!(inner.place, Place::Block { .. }) => f = *inner,
-            last => {
-                body.extend(last);
-                return Part { grid, body };
+impl Bound {
+    fn part(&mut self, mut f: For) -> Part {
+        let (mut over, mut body) = (vec![], vec![]);
+        let mut takers = 0;
+        while let Place::Block { dim, group, takers: own } = f.place {
+            takers = takers.max(own);
+            over.push(Over { axis: f.axis, dim, extent: f.hi.clone(), group });
+            body = std::mem::take(&mut f.body);
+            match body.pop() {
+                Some(Stmt::For(inner)) if body.is_empty() && matches!(inner.place, Place::Block { .. }) => f = *inner,
+                last => {
+                    body.extend(last);
+                    break;
+                }
             }
         }
+        if takers > 0 {
+            return self.in_turn(takers, &over, body);
+        }
+        let mut grid = [1, 1, 1].map(Ix::Const);
+        for o in &over {
+            if let Some(slot) = grid.get_mut(usize::from(o.dim)) {
+                *slot = o.extent.clone();
+            }
+        }
+        let mut first = vec![];
+        if let Some(Pair { around, own, fast, slow }) = Pair::of(&over) {
+            let number = Ix::add(Ix::mul(Ix::Block(slow.dim), fast.extent.clone()), Ix::Block(fast.dim));
+            self.int = is_int(&Ix::mul(slow.extent.clone(), fast.extent.clone()));
+            self.in_groups(around, own, number, &mut first);
+        }
+        walk::subst_axes(&mut body, &mut |a| {
+            let computed = self.numbers.iter().any(|(axis, _)| *axis == a);
+            over.iter().find(|o| o.axis == a && !computed).map(|o| Ix::Block(o.dim))
+        });
+        first.extend(body);
+        Part { grid, body: first }
     }
-    Part { grid, body: vec![] }
+
+    /// So many blocks for all iterations of a nest: each takes every so many'th.
+    fn in_turn(&mut self, takers: u32, over: &[Over], body: Vec<Stmt>) -> Part {
+        let takers = Ix::Const(takers.into());
+        let pair = Pair::of(over);
+        let paired = |o: &Over| pair.as_ref().is_some_and(|p| p.around.axis == o.axis || p.own.axis == o.axis);
+        // What runs fastest, first.
+        let mut order: Vec<&Over> = over.iter().collect();
+        order.sort_by_key(|o| (!paired(o), o.dim));
+        let all = order.iter().fold(Ix::Const(1), |n, o| Ix::mul(n, o.extent.clone()));
+        let axis = self.kernel.axes.push(Axis { name: "round".to_string(), from: None });
+        let mut numbers = vec![];
+        self.int = is_int(&all);
+        let at = Ix::add(Ix::Block(0), Ix::mul(Ix::Axis(axis), takers.clone()));
+        let mut left = Ix::val(self.value("tile", at, &mut numbers));
+        let take = |left: &mut Ix, extent: Ix, last: bool| {
+            let rest = Ix::floor_div(left.clone(), extent.clone());
+            let whole = std::mem::replace(left, rest);
+            if last { whole } else { Ix::modulo(whole, extent) }
+        };
+        let mut single = &order[..];
+        if let Some(Pair { around, own, .. }) = pair {
+            single = &order[2..];
+            let extent = Ix::mul(around.extent.clone(), own.extent.clone());
+            let number = take(&mut left, extent, single.is_empty());
+            self.in_groups(around, own, number, &mut numbers);
+        }
+        for (at, o) in single.iter().enumerate() {
+            let number = take(&mut left, o.extent.clone(), at + 1 == single.len());
+            let name = self.name(o.axis);
+            let val = self.value(&name, number, &mut numbers);
+            self.numbers.push((o.axis, val));
+        }
+        let count = match (all.as_const(), takers.as_const()) {
+            (Some(all), Some(takers)) if all % takers == 0 => Ix::Const(all / takers),
+            _ => {
+                let ends = Ix::add(all.clone(), Ix::sub(takers.clone(), Ix::Const(1)));
+                Ix::floor_div(Ix::sub(ends, Ix::Block(0)), takers.clone())
+            }
+        };
+        let whole = numbers.iter().cloned().chain(body).collect();
+        let each = edit::loop_with(axis, count.clone(), whole, |f| f.kind = LoopKind::Serial);
+        self.rounds = Some(Rounds { axis, count, numbers });
+        Part { grid: [Ix::min(takers, all), Ix::Const(1), Ix::Const(1)], body: vec![each] }
+    }
+
+    fn name(&self, axis: AxisId) -> String {
+        self.kernel.axes.get(axis).map_or(String::new(), |a| a.name.clone())
+    }
+
+    /// A value that is an index expression.
+    fn value(&mut self, name: &str, ix: Ix, out: &mut Vec<Stmt>) -> ValId {
+        let dtype = if self.int { DType::I32 } else { DType::I64 };
+        let dst = self.kernel.vals.push(Val { ty: Ty::Num(dtype), name: name.to_string() });
+        out.push(Stmt::Index { dst, ix });
+        dst
+    }
+
+    /// Computes the iterations of a loop that goes in groups and of the one around it, from the number of an iteration of both.
+    fn in_groups(&mut self, around: &Over, own: &Over, number: Ix, out: &mut Vec<Stmt>) {
+        let group = Ix::Const(own.group.into());
+        let all = Ix::mul(group.clone(), around.extent.clone());
+        let number = Ix::val(self.value("number", number, out));
+        let first = Ix::mul(Ix::floor_div(number.clone(), all.clone()), group.clone());
+        let first = Ix::val(self.value("first", first, out));
+        let within = Ix::val(self.value("within", Ix::modulo(number, all), out));
+        let even = own.extent.as_const().is_some_and(|n| n % i64::from(own.group) == 0);
+        let size = match even {
+            true => group,
+            false => {
+                let left = Ix::min(group, Ix::sub(own.extent.clone(), first.clone()));
+                Ix::val(self.value("rows", left, out))
+            }
+        };
+        let names = [self.name(own.axis), self.name(around.axis)];
+        let at = self.value(&names[0], Ix::add(first, Ix::modulo(within.clone(), size.clone())), out);
+        let line = self.value(&names[1], Ix::floor_div(within, size), out);
+        self.numbers.extend([(own.axis, at), (around.axis, line)]);
+    }
+}
+
+/// A loop that goes in groups and the one around it; of both, the one along the first dimension, in whose order blocks start.
+struct Pair<'a> {
+    around: &'a Over,
+    own: &'a Over,
+    fast: &'a Over,
+    slow: &'a Over,
+}
+
+impl<'a> Pair<'a> {
+    fn of(over: &'a [Over]) -> Option<Pair<'a>> {
+        let pair = over.windows(2).rev().find(|pair| pair[1].group > 0)?;
+        let (around, own) = (&pair[0], &pair[1]);
+        let (fast, slow) = if own.dim < around.dim { (own, around) } else { (around, own) };
+        Some(Pair { around, own, fast, slow })
+    }
 }
 
 /// The grid of all parts together, and what a block does: it belongs to one of them.
@@ -141,6 +308,61 @@ mod tests {
             "tile kernel k(p: ptr i32) open:\n  for z in 0..3: free block(z)\n    for b in 0..4: free block(x)\n      v: i32 = index z*4 + b\n      store p[z*4 + b] = v\n",
         );
         assert!(text.contains("grid (4, 1, 3)") && text.contains("store p[bz*4 + bx]"), "{text}");
+    }
+
+    /// Each iteration is one block's, whatever the group, and whether the last one is full.
+    #[test]
+    fn blocks_go_in_groups() {
+        let nest = |p: &str, [rows, cols, group]: [u32; 3]| {
+            format!(
+                "  for z{p} in 0..2: free block(z)\n    for y{p} in 0..{cols}: free block(y)\n      for x{p} in 0..{rows}: free block(x, groups of {group})\n        v{p}: i32 = index (z{p}*{cols} + y{p})*{rows} + x{p}\n        store {p}[(z{p}*{cols} + y{p})*{rows} + x{p}] = v{p}\n"
+            )
+        };
+        for (sizes, size) in [([8, 6, 4], "4"), ([10, 6, 4], "rows"), ([3, 5, 7], "rows")] {
+            let text = bound(&format!("tile kernel k(p: ptr i32) open:\n{}", nest("p", sizes)));
+            let [rows, cols, group] = sizes;
+            for line in [
+                format!("grid ({rows}, {cols}, 2)"),
+                format!("number: i32 = index by*{rows} + bx"),
+                format!("first: i32 = index number//{}*{group}", group * cols),
+                format!("within%{size}"),
+                format!("yp: i32 = index within//{size}"),
+            ] {
+                assert!(text.contains(&line), "{line}\n{text}");
+            }
+        }
+        // Side by side, each counts its own blocks.
+        let both = [nest("p", [5, 3, 2]), nest("q", [5, 4, 3])].concat();
+        let text = bound(&format!("tile kernel k(p: ptr i32, q: ptr i32) open:\n{both}"));
+        assert!(text.contains("grid (5, 7, 2)") && text.contains("(by - 3)*5 + bx"), "{text}");
+    }
+
+    /// Fewer blocks than iterations: each iteration is one's all the same.
+    #[test]
+    fn blocks_take_iterations_in_turn() {
+        let nest = |[rows, cols, group, takers]: [u32; 4]| {
+            let groups = if group > 0 { format!(", groups of {group}") } else { String::new() };
+            format!(
+                "tile kernel k(p: ptr i32) open:\n  for z in 0..3: free block(z, {takers} in turn)\n    for y in 0..{cols}: free block(y)\n      for x in 0..{rows}: free block(x{groups})\n        v: i32 = index (z*{cols} + y)*{rows} + x\n        store p[(z*{cols} + y)*{rows} + x] = v\n"
+            )
+        };
+        for (sizes, lines) in [
+            (
+                [4, 5, 0, 7],
+                ["for round in 0..(66 - bx)//7 step 1", "x: i32 = index tile%4", "z: i32 = index tile//4//5"],
+            ),
+            ([4, 5, 0, 6], ["for round in 0..10 step 1", "tile: i32 = index bx + round*6", "y: i32 = index tile//4%5"]),
+            (
+                [5, 4, 2, 7],
+                ["number: i32 = index tile%20", "z: i32 = index tile//20", "rows: i32 = index min(2, 5 - first)"],
+            ),
+        ] {
+            let text = bound(&nest(sizes));
+            assert!(text.contains(&format!("grid ({}, 1, 1)", sizes[3])), "{text}");
+            lines.iter().for_each(|line| assert!(text.contains(line), "{line}\n{text}"));
+        }
+        let few = bound(&nest([2, 1, 0, 50]));
+        assert!(few.contains("grid (6, 1, 1)"), "{few}");
     }
 
     #[test]

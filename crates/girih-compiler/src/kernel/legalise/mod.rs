@@ -13,6 +13,7 @@
 //! * [`scalar`]: statements one lane at a time    * [`vector`]: statements many lanes at a time, and the loops around them
 //! * [`register`]: register buffers               * [`slots`]: where buffers lie in the scratch
 //! * [`transpose`]: squares of lanes               * [`blocks`]: loops over blocks
+//! * [`rounds`]: of blocks that take several iterations
 //! * [`threads`]: loops over threads               * [`sync`]: where the threads of a block wait for each other
 //! * [`matrix`]: products on the matrix unit
 //! * [`roles`]: of these, where one warp fills and the others compute
@@ -23,6 +24,7 @@ mod matrix;
 mod pipeline;
 mod register;
 mod roles;
+mod rounds;
 mod scalar;
 mod slots;
 mod sync;
@@ -54,11 +56,13 @@ pub const SCRATCH_LIMIT: u64 = 1 << 30;
 
 /// Lowers a kernel. The error is a plain sentence: the kernel needs too much scratch, or breaks an invariant of loop IR.
 pub fn legalise(kernel: &l::Kernel, options: &Options) -> Result<k::Kernel, String> {
-    let (bound, grid) = blocks::bind(kernel);
+    let blocks::Bound { kernel: bound, grid, numbers, rounds, .. } = blocks::bind(kernel)?;
     let mut lower = Lower::new(&bound, options)?;
     if lower.out.threads > 1 {
-        lower.barriers = sync::barriers(&bound, kernel.open, &lower.slots.met);
+        let rounds = rounds.as_ref().map(|r| r.axis);
+        lower.barriers = sync::barriers(&bound, kernel.open, rounds, &lower.slots.met);
     }
+    (lower.numbers, lower.rounds) = (numbers.into_iter().collect(), rounds);
     let body = lower.block(&bound.body)?;
     let grid = match grid {
         Some([x, y, z]) => Some([lower.ix(&x)?, lower.ix(&y)?, lower.ix(&z)?]),
@@ -102,6 +106,12 @@ struct Lower<'a> {
     storage: FxHashMap<l::BufId, Storage>,
     /// What an axis of loop IR stands for.
     axes: FxHashMap<l::AxisId, k::Ix>,
+    /// The values that stand for axes of blocks.
+    numbers: FxHashMap<l::AxisId, l::ValId>,
+    /// The loop over what a block takes in turn.
+    rounds: Option<blocks::Rounds>,
+    /// The pipeline that goes on from one of its iterations to the next, as it was begun before the first.
+    begun: Option<pipeline::Begun>,
     slots: slots::Slots,
     /// Variables of register buffers declared in the block at hand that have no value yet.
     undeclared: Vec<k::ValId>,
@@ -124,8 +134,8 @@ struct Lower<'a> {
     waits: Option<l::SiteId>,
     /// The statements before which the threads of the block wait for each other.
     barriers: FxHashSet<*const l::Stmt>,
-    /// Of a buffer that a pipeline fills: the axis whose iterations its generations belong to, and how many there are.
-    generations: FxHashMap<l::BufId, (l::AxisId, u32)>,
+    /// Of a buffer that a pipeline fills: the number of the iteration that a generation belongs to, and how many there are.
+    generations: FxHashMap<l::BufId, (l::Ix, u32)>,
     /// The threads that run the statements at hand: the first of the block.
     active: u32,
     /// Inside a stage whose copies are asynchronous.
@@ -179,6 +189,9 @@ impl<'a> Lower<'a> {
             vals: FxHashMap::default(),
             storage: FxHashMap::default(),
             axes: FxHashMap::default(),
+            numbers: FxHashMap::default(),
+            rounds: None,
+            begun: None,
             slots,
             undeclared: Vec::new(),
             vector: None,

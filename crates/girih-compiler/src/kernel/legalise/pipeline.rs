@@ -19,6 +19,9 @@
 //! Where there are as many generations as iterations, all are filled before the first, and none waits for a place.
 //!
 //! What TMA fills: [`super::tensor`]. A pipeline of one generation fills it at the beginning of each iteration.
+//!
+//! In a block that takes several iterations of a nest in turn the pipeline of one goes on where that of the one before ended:
+//! [`super::rounds`].
 
 use super::tensor::Full;
 use super::{Lower, Res};
@@ -43,16 +46,53 @@ fn once(f: &l::For, depth: u32) -> Option<i64> {
 }
 
 /// Whether no iteration of a pipeline has a barrier of its own: TMA fills each generation once, or a warp for it waits until
-/// all have read it, and every thread waits for it itself.
-pub(super) fn is_free(f: &l::For, depth: u32) -> bool {
+/// all have read it, and every thread waits for it itself. One that `goes_on` fills each generation again.
+pub(super) fn is_free(f: &l::For, depth: u32, goes_on: bool) -> bool {
     let (stages, _) = f.stages();
     let roles = matches!(f.place, l::Place::Pipeline { roles: true, .. });
-    roles || once(f, depth).is_some() && stages.iter().all(|s| s.filled(l::Filled::Tensor))
+    roles || !goes_on && once(f, depth).is_some() && stages.iter().all(|s| s.filled(l::Filled::Tensor))
+}
+
+/// A pipeline whose buffers are declared and whose first generations are being filled.
+#[derive(Clone)]
+pub(super) struct Begun {
+    fills: Fills,
+    /// All its iterations, where there is a generation for each.
+    once: Option<i64>,
+    /// Iterations that are filled ahead.
+    ahead: k::Ix,
+    hi: k::Ix,
+}
+
+impl Begun {
+    /// One that a warp fills: nothing is filled before it.
+    pub fn by_a_warp(full: Option<Full>) -> Begun {
+        let fills = Fills { threads: false, copies: false, full };
+        Begun { fills, once: None, ahead: k::Ix::Const(0), hi: k::Ix::Const(0) }
+    }
+
+    pub fn full(&self) -> Option<Full> {
+        self.fills.full
+    }
+}
+
+/// An iteration is one of the loop's.
+fn exists(at: &k::Ix, hi: &k::Ix) -> k::Cond {
+    k::Cond { lhs: at.clone(), cmp: k::Cmp::Lt, rhs: hi.clone() }
 }
 
 impl Lower<'_> {
     pub(super) fn pipelined(&mut self, f: &l::For, depth: u32) -> Res<()> {
-        let (stages, rest) = f.stages();
+        let begun = match self.begun.clone() {
+            Some(begun) => begun,
+            None => self.begin(f, depth)?,
+        };
+        self.iterations(f, depth, &begun)
+    }
+
+    /// Declares what a pipeline fills, and fills its first generations.
+    pub(super) fn begin(&mut self, f: &l::For, depth: u32) -> Res<Begun> {
+        let (stages, _) = f.stages();
         let filled = |how: l::Filled| stages.iter().any(|s| s.filled(how));
         let least = if filled(l::Filled::Tensor) { 1 } else { 2 };
         let counts = f.lo.is_const(0) && f.step.is_const(1) && depth >= least;
@@ -62,30 +102,38 @@ impl Lower<'_> {
             );
         }
         self.declare_stages(f, depth)?;
+        let once = once(f, depth).filter(|_| self.rounds.is_none());
         let copies = filled(l::Filled::Async);
-        let full = self.tensors(stages, depth, once(f, depth).is_some(), None)?;
+        let full = self.tensors(stages, depth, once.is_some(), None)?;
         let fills = Fills { threads: copies || filled(l::Filled::Copied), copies, full };
         let hi = self.ix(&f.hi)?;
         // All are filled before the first, and none again.
-        let once = once(f, depth);
         let ahead = k::Ix::Const(once.unwrap_or(i64::from(depth) - 1));
 
         let (zero, one) = (k::Ix::Const(0), k::Ix::Const(1));
-        let exists = |at: &k::Ix| k::Cond { lhs: at.clone(), cmp: k::Cmp::Lt, rhs: hi.clone() };
         // All the first iterations are there where the loop is known to be as long.
         let least = once.unwrap_or(i64::from(depth) - 1);
         let all = hi.as_const().is_some_and(|n| n >= least);
-        let first_exists = |at: &k::Ix| (!all).then(|| exists(at));
+        let first_exists = |at: &k::Ix| if all { vec![] } else { vec![exists(at, &hi)] };
         if ahead.is_const(1) {
-            self.fill(f, stages, zero.clone(), first_exists(&zero), fills)?;
+            self.fill(f, stages, zero.clone(), first_exists(&zero), None, fills)?;
+            self.commit(fills);
         } else if !ahead.is_const(0) {
             let first = self.axis_of(f.axis);
             let at = k::Ix::Axis(first);
-            let body = self.inner(|s| s.fill(f, stages, at.clone(), first_exists(&at), fills))?;
-            let (lo, step) = (zero.clone(), one.clone());
-            self.push(k::Stmt::For { axis: first, lo, hi: ahead.clone(), step, unroll: 0, body });
+            let body = self.inner(|s| {
+                s.fill(f, stages, at.clone(), first_exists(&at), None, fills)?;
+                s.commit(fills);
+                Ok(())
+            })?;
+            self.push(k::Stmt::For { axis: first, lo: zero, hi: ahead.clone(), step: one, unroll: 0, body });
         }
+        Ok(Begun { fills, once, ahead, hi })
+    }
 
+    fn iterations(&mut self, f: &l::For, depth: u32, begun: &Begun) -> Res<()> {
+        let Begun { fills, once, ahead, hi } = begun.clone();
+        let (stages, rest) = f.stages();
         let axis = self.axis_of(f.axis);
         let here = k::Ix::Axis(axis);
         let body = self.inner(|s| {
@@ -93,76 +141,96 @@ impl Lower<'_> {
             if depth == 1 && again {
                 // All threads are done with what the iteration before had.
                 s.push(k::Stmt::Barrier);
-                s.fill(f, stages, here.clone(), None, fills)?;
+                s.fill(f, stages, here.clone(), vec![], None, fills)?;
+                s.commit(fills);
             }
-            if copies {
+            if fills.copies {
                 // The groups of later iterations, of which those that are not filled any more are empty.
                 s.push(k::Stmt::WaitGroups {
                     left: once.map_or(depth.saturating_sub(2), |n| (n as u32).saturating_sub(1)),
                 });
             }
-            if let Some(full) = full {
-                s.wait_boxes(&here, full);
+            if let Some(full) = fills.full {
+                let turn = s.turn(f, &here)?;
+                s.wait_boxes(&turn, full);
             }
             if depth > 1 && again {
                 s.push(k::Stmt::Barrier);
                 let at = k::Ix::add(here.clone(), ahead.clone());
-                s.fill(f, stages, at.clone(), Some(exists(&at)), fills)?;
+                s.fill(f, stages, at.clone(), vec![exists(&at, &hi)], None, fills)?;
+                if let Some((next, mut conds)) = s.next_round()? {
+                    // Behind the end of this one's iterations come the first of the next one's.
+                    conds.insert(0, exists(&at, &hi).negate());
+                    s.fill(f, stages, k::Ix::sub(at, hi.clone()), conds, Some(next), fills)?;
+                }
+                s.commit(fills);
             } else if fills.threads {
                 s.push(k::Stmt::Barrier);
-                if copies && !again {
+                if fills.copies && !again {
                     s.push(k::Stmt::Commit);
                 }
             }
             s.at_axis(f.axis, here.clone(), vec![], |s| s.run(rest))
         })?;
-        self.push(k::Stmt::For { axis, lo: zero, hi, step: one, unroll: 0, body });
+        let (lo, step) = (k::Ix::Const(0), k::Ix::Const(1));
+        self.push(k::Stmt::For { axis, lo, hi, step, unroll: 0, body });
         Ok(())
     }
 
     /// Declares the buffers that a pipeline fills, each of which has so many generations.
     pub(super) fn declare_stages(&mut self, f: &l::For, depth: u32) -> Res<()> {
+        let iteration = self.iteration(f);
         f.stages().0.iter().try_for_each(|stage| {
             let l::Stmt::Stage { buf, .. } = stage else { return Ok(()) };
-            self.generations.insert(*buf, (f.axis, depth));
+            self.generations.insert(*buf, (iteration.clone(), depth));
             self.local(*buf, 1)
         })
     }
 
-    /// Fills the generation of an iteration, where the condition holds that there is such an iteration.
-    fn fill(&mut self, f: &l::For, stages: &[l::Stmt], at: k::Ix, exists: Option<k::Cond>, fills: Fills) -> Res<()> {
+    /// Fills the generation of an iteration where all conditions hold, perhaps of another round of the block.
+    fn fill(
+        &mut self,
+        f: &l::For,
+        stages: &[l::Stmt],
+        at: k::Ix,
+        conds: Vec<k::Cond>,
+        round: Option<k::Ix>,
+        fills: Fills,
+    ) -> Res<()> {
         if let Some(full) = fills.full {
-            let begun = self.by_one_thread(exists.clone(), |s| s.fill_boxes(f, stages, &at, full))?;
+            let begun = self
+                .by_one_thread(conds.clone(), |s| s.in_round(round.clone(), |s| s.fill_boxes(f, stages, &at, full)))?;
             self.push(begun);
         }
         if !fills.threads {
             return Ok(());
         }
-        let then = self.inner(|s| {
-            s.at_axis(f.axis, at, vec![], |s| {
-                stages.iter().try_for_each(|stage| match stage {
-                    l::Stmt::Stage { filled: l::Filled::Tensor, .. } => Ok(()),
-                    l::Stmt::Stage { filled, body, .. } => {
-                        s.copies = *filled == l::Filled::Async;
-                        let done = s.run(body);
-                        s.copies = false;
-                        done
-                    }
-                    _ => Ok(()),
-                })
+        let each = |s: &mut Self| {
+            stages.iter().try_for_each(|stage| match stage {
+                l::Stmt::Stage { filled: l::Filled::Tensor, .. } => Ok(()),
+                l::Stmt::Stage { filled, body, .. } => {
+                    s.copies = *filled == l::Filled::Async;
+                    let done = s.run(body);
+                    s.copies = false;
+                    done
+                }
+                _ => Ok(()),
             })
-        })?;
-        match exists {
-            None => then.into_iter().for_each(|stmt| self.push(stmt)),
-            Some(cond) => {
-                let mask = k::Mask { conds: vec![cond], vals: vec![] };
-                self.push(k::Stmt::If { mask, then, els: vec![] });
-            }
+        };
+        let then = self.inner(|s| s.in_round(round, |s| s.at_axis(f.axis, at, vec![], each)))?;
+        if conds.is_empty() {
+            then.into_iter().for_each(|stmt| self.push(stmt));
+        } else {
+            self.push(k::Stmt::If { mask: k::Mask { conds, vals: vec![] }, then, els: vec![] });
         }
+        Ok(())
+    }
+
+    /// Makes a group of the copies that fill a generation, or of none.
+    fn commit(&mut self, fills: Fills) {
         if fills.copies {
             self.push(k::Stmt::Commit);
         }
-        Ok(())
     }
 
     /// A load and the write of what it gave, as an asynchronous copy. Whether the statements are these two.

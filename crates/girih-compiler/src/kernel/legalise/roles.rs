@@ -23,6 +23,7 @@
 //! Where the threads that compute have many numbers of their own, a whole warpgroup fills, and gives up registers for them
 //! (`registers`).
 
+use super::tensor::Full;
 use super::{Lower, Res};
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
@@ -68,12 +69,21 @@ fn when(lhs: k::Ix, cmp: k::Cmp, rhs: i64, then: Vec<k::Stmt>, els: Vec<k::Stmt>
 }
 
 impl Lower<'_> {
-    pub(super) fn specialised(&mut self, f: &l::For, depth: u32) -> Res<()> {
-        let (stages, rest) = f.stages();
+    /// Declares what a warp fills for the others, and the mbarriers between them.
+    pub(super) fn begin_roles(&mut self, f: &l::For, depth: u32) -> Res<Option<Full>> {
         self.declare_stages(f, depth)?;
         let consumers = super::threads::of(&self.src.body);
+        self.tensors(f.stages().0, depth, false, Some(consumers / k::WARP))
+    }
+
+    pub(super) fn specialised(&mut self, f: &l::For, depth: u32) -> Res<()> {
+        let (stages, rest) = f.stages();
+        let consumers = super::threads::of(&self.src.body);
         let more = more(consumers).filter(|_| self.out.threads - consumers == k::WARPGROUP);
-        let full = self.tensors(stages, depth, false, Some(consumers / k::WARP))?;
+        let full = match &self.begun {
+            Some(begun) => begun.full(),
+            None => self.begin_roles(f, depth)?,
+        };
         let Some((full, free)) = full.and_then(|full| Some((full, full.free?))) else {
             return Err(self.unplaced(f, "TMA fills none of its stages"));
         };
@@ -82,13 +92,14 @@ impl Lower<'_> {
         let axis = self.axis_of(f.axis);
         let at = k::Ix::Axis(axis);
         let body = self.inner(|s| {
-            s.wait_boxes(&at, full);
+            let turn = s.turn(f, &at)?;
+            s.wait_boxes(&turn, full);
             let all = std::mem::replace(&mut s.active, consumers);
             let done = s.at_axis(f.axis, at.clone(), vec![], |s| s.run(rest));
             s.active = all;
             done?;
             s.push(k::Stmt::SyncWarp);
-            let arrive = k::Stmt::Arrive { on: full.generation(free, &at), bytes: None };
+            let arrive = k::Stmt::Arrive { on: full.generation(free, &turn), bytes: None };
             let lane = k::Ix::modulo(k::Ix::Thread, k::Ix::Const(k::WARP.into()));
             s.push(when(lane, k::Cmp::Eq, 0, vec![arrive], vec![]));
             Ok(())
@@ -98,9 +109,10 @@ impl Lower<'_> {
         let axis = self.axis_of(f.axis);
         let at = k::Ix::Axis(axis);
         let body = self.inner(|s| {
-            let (turn, two) = (k::Ix::floor_div(at.clone(), k::Ix::Const(depth.into())), k::Ix::Const(2));
-            let parity = k::Ix::modulo(k::Ix::add(turn, k::Ix::Const(1)), two);
-            s.push(k::Stmt::WaitPhase { on: full.generation(free, &at), parity });
+            let turn = s.turn(f, &at)?;
+            let (phase, two) = (k::Ix::floor_div(turn.clone(), k::Ix::Const(depth.into())), k::Ix::Const(2));
+            let parity = k::Ix::modulo(k::Ix::add(phase, k::Ix::Const(1)), two);
+            s.push(k::Stmt::WaitPhase { on: full.generation(free, &turn), parity });
             s.fill_boxes(f, stages, &at, full)
         })?;
         let fill = k::Stmt::For { axis, lo: zero, hi, step: one, unroll: 0, body };

@@ -40,19 +40,24 @@ impl Lower<'_> {
         let mut failed = None;
         let out = ix.replace_leaves(&mut |leaf| {
             let done = match leaf {
-                l::Ix::Axis(a) => match self.axes.get(a) {
-                    Some(ix) => Ok(ix.clone()),
-                    None => Err(format!("axis {} is used outside its loop", a.0)),
+                l::Ix::Axis(a) => match (self.axes.get(a), self.numbers.get(a)) {
+                    (Some(ix), _) => Ok(ix.clone()),
+                    (None, Some(val)) => self.ix_of(*val, false),
+                    (None, None) => Err(format!("axis {} is used outside its loop", a.0)),
                 },
-                l::Ix::Val { val, zext } => self.scalar(&l::Opnd::Val(*val)).map(|o| match o {
-                    k::Opnd::Val(val) => k::Ix::Val { val, zext: *zext },
-                    k::Opnd::Const { dtype, bits } => k::Ix::Const(constant(dtype, bits, *zext)),
-                }),
+                l::Ix::Val { val, zext } => self.ix_of(*val, *zext),
                 _ => return None,
             };
             done.map_err(|e| failed = Some(e)).ok()
         });
         failed.map_or(Ok(out), Err)
+    }
+
+    fn ix_of(&mut self, val: l::ValId, zext: bool) -> Res<k::Ix> {
+        self.scalar(&l::Opnd::Val(val)).map(|o| match o {
+            k::Opnd::Val(val) => k::Ix::Val { val, zext },
+            k::Opnd::Const { dtype, bits } => k::Ix::Const(constant(dtype, bits, zext)),
+        })
     }
 
     pub(super) fn mask(&mut self, mask: &l::Mask) -> Res<k::Mask> {
@@ -113,8 +118,8 @@ impl Lower<'_> {
         let within = l::Ix::row_major(idx, own);
         Ok(match self.generations.get(&id) {
             None => within,
-            Some((axis, depth)) => {
-                let generation = l::Ix::modulo(l::Ix::Axis(*axis), l::Ix::Const((*depth).into()));
+            Some((iteration, depth)) => {
+                let generation = l::Ix::modulo(iteration.clone(), l::Ix::Const((*depth).into()));
                 l::Ix::add(l::Ix::mul(generation, l::Ix::Const(own.iter().product::<u64>() as i64)), within)
             }
         })
@@ -441,6 +446,9 @@ impl Lower<'_> {
     }
 
     fn for_stmt(&mut self, f: &l::For) -> Res<()> {
+        if self.rounds.as_ref().is_some_and(|rounds| rounds.axis == f.axis) {
+            return self.rounds_of_block(f);
+        }
         match f.place {
             l::Place::Vector { lanes: 2.. } if self.vector.is_some() => {
                 return Err(self.unplaced(f, "it is inside another vector loop"));

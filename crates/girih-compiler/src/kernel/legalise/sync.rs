@@ -53,11 +53,16 @@ impl Since {
 }
 
 /// The statements of a kernel before which there must be a barrier; `open` where its arrays do not overlap.
-/// `met` are buffers with bytes of others.
-pub(super) fn barriers(kernel: &Kernel, open: bool, met: &BTreeMap<BufId, Vec<BufId>>) -> FxHashSet<*const Stmt> {
+/// `rounds` is the loop over what a block takes in turn, and `met` are buffers with bytes of others.
+pub(super) fn barriers(
+    kernel: &Kernel,
+    open: bool,
+    rounds: Option<AxisId>,
+    met: &BTreeMap<BufId, Vec<BufId>>,
+) -> FxHashSet<*const Stmt> {
     let apart = open && walk::effects(&kernel.body).bases().all(|base| kernel.params.iter().any(|p| p.val == base));
-    let mut sync =
-        Sync { kernel, apart, met, before: FxHashSet::default(), ends: FxHashMap::default(), news: true, left: vec![] };
+    let (before, ends, left) = (FxHashSet::default(), FxHashMap::default(), vec![]);
+    let mut sync = Sync { kernel, apart, rounds, met, before, ends, news: true, left };
     while std::mem::take(&mut sync.news) {
         sync.body(&kernel.body, &mut Since::default());
     }
@@ -68,6 +73,8 @@ struct Sync<'a> {
     kernel: &'a Kernel,
     /// Arrays do not overlap.
     apart: bool,
+    /// The axis of the loop over what a block takes in turn, through which a pipeline goes on.
+    rounds: Option<AxisId>,
     met: &'a BTreeMap<BufId, Vec<BufId>>,
     before: FxHashSet<*const Stmt>,
     /// For each loop: what had happened at the ends of its iterations, as far as it was seen.
@@ -95,6 +102,15 @@ impl Sync<'_> {
     fn stmt(&mut self, s: &Stmt, since: &mut Since) {
         match s {
             Stmt::For(f) if matches!(f.place, Place::Pipeline { .. }) => self.pipelined(s, f, since),
+            Stmt::For(f) if self.rounds == Some(f.axis) => {
+                // The pipeline in it is begun before.
+                let stages = f.body.iter().filter_map(|s| match s {
+                    Stmt::For(p) if matches!(p.place, Place::Pipeline { roles: false, .. }) => Some(p.stages().0),
+                    _ => None,
+                });
+                stages.for_each(|stages| self.filled(s, stages, since));
+                self.repeated(s, &f.body, since);
+            }
             Stmt::For(f) if !matches!(f.place, Place::Thread | Place::Tensor) => self.repeated(s, &f.body, since),
             Stmt::Loop { body } => self.repeated(s, body, since),
             Stmt::Stage { body, .. } => self.body(body, since),
@@ -147,19 +163,35 @@ impl Sync<'_> {
         since.add(&before);
     }
 
+    /// Stages are filled before a statement.
+    fn filled(&mut self, s: &Stmt, stages: &[Stmt], since: &mut Since) {
+        let at = std::ptr::from_ref(s);
+        if self.before.contains(&at) || since.meets(&self.effects_of(stages)) {
+            self.before.insert(at);
+            *since = Since::default();
+        }
+    }
+
     /// A pipeline: the first generations are filled before it, and each iteration begins with a barrier, unless it is free of them. Behind it the
     /// generation at hand is there for all, and the one that is filled is another.
     fn pipelined(&mut self, s: &Stmt, f: &For, since: &mut Since) {
         let (stages, rest) = f.stages();
         let fill = self.effects_of(stages);
-        let at = std::ptr::from_ref(s);
-        if self.before.contains(&at) || since.meets(&fill) {
-            self.before.insert(at);
-            *since = Since::default();
+        if self.rounds.is_none() {
+            self.filled(s, stages, since);
         }
-        if let Place::Pipeline { depth, .. } = f.place
-            && pipeline::is_free(f, depth)
+        if let Place::Pipeline { depth, roles } = f.place
+            && pipeline::is_free(f, depth, self.rounds.is_some())
         {
+            // A generation is filled again when all warps that compute have read it: who sees the last one knows that all of
+            // them are past the first. Of what the other threads do nothing is known.
+            if roles && f.hi.as_const().is_some_and(|n| n > i64::from(depth)) {
+                let mut alike = Since::default();
+                self.alike(&self.kernel.body, &mut alike);
+                let touched = |thing: &Thing| alike.read.contains(thing) || alike.written.contains(thing);
+                since.read.retain(touched);
+                since.written.retain(touched);
+            }
             // What TMA writes is waited for by those who read it.
             since.read.extend(&fill.read);
             return self.repeated(s, rest, since);
@@ -170,7 +202,24 @@ impl Sync<'_> {
         self.body(rest, since);
         since.add(&self.left.pop().unwrap_or_default());
         since.add(&fill);
-        since.add(&before);
+        // Behind a barrier nothing of it is left.
+        if !f.hi.as_const().is_some_and(|n| n > 0) {
+            since.add(&before);
+        }
+    }
+
+    /// What all threads do alike, those of a warp that fills for the others among them: what stands in no loop over threads.
+    fn alike(&self, body: &[Stmt], out: &mut Since) {
+        for s in body {
+            match s {
+                Stmt::For(f) if matches!(f.place, Place::Thread | Place::Tensor) => {}
+                Stmt::Stage { .. } => {}
+                s => match &walk::bodies(s)[..] {
+                    [] => out.add(&self.effects(s)),
+                    inner => inner.iter().for_each(|body| self.alike(body, out)),
+                },
+            }
+        }
     }
 
     fn effects(&self, s: &Stmt) -> Since {

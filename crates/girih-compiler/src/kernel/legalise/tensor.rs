@@ -79,7 +79,7 @@ impl Lower<'_> {
             None => None,
         };
         let full = Full { slot, free, depth, bytes };
-        let init = self.by_one_thread(None, |s| {
+        let init = self.by_one_thread([], |s| {
             let axis = s.axis_named("g");
             let on = k::Address::Slot { buf: slot, index: k::Ix::Axis(axis) };
             let (lo, hi, step) = (k::Ix::Const(0), k::Ix::Const(depth.into()), k::Ix::Const(1));
@@ -122,7 +122,7 @@ impl Lower<'_> {
     /// `if tx == 0 { ... }`, where a condition holds as well.
     pub(super) fn by_one_thread(
         &mut self,
-        also: Option<k::Cond>,
+        also: impl IntoIterator<Item = k::Cond>,
         build: impl FnOnce(&mut Self) -> Res<()>,
     ) -> Res<k::Stmt> {
         let then = self.inner(build)?;
@@ -133,7 +133,8 @@ impl Lower<'_> {
 
     /// Begins to fill the generation of an iteration; one thread does.
     pub(super) fn fill_boxes(&mut self, f: &l::For, stages: &[l::Stmt], at: &k::Ix, full: Full) -> Res<()> {
-        self.push(k::Stmt::Arrive { on: full.of(at), bytes: Some(full.bytes) });
+        let on = full.of(&self.turn(f, at)?);
+        self.push(k::Stmt::Arrive { on: on.clone(), bytes: Some(full.bytes) });
         for stage in stages {
             let l::Stmt::Stage { buf, filled: l::Filled::Tensor, .. } = stage else { continue };
             let Some((tensor, copy)) = self.tensors.get(buf).cloned() else { continue };
@@ -146,7 +147,7 @@ impl Lower<'_> {
                     let linear = s.linear(*buf, idx)?;
                     let to = k::Address::Slot { buf: slot, index: s.ix(&linear)? };
                     let from = copy.dims.iter().map(|d| s.ix(&d.from)).collect::<Res<Vec<_>>>()?;
-                    s.push(k::Stmt::CopyTensor { to, tensor, from, on: full.of(at) });
+                    s.push(k::Stmt::CopyTensor { to, tensor, from, on: on.clone() });
                     Ok(())
                 };
                 let Some((axis, count)) = copy.several else { return one(s, &idx) };
@@ -171,7 +172,7 @@ impl Lower<'_> {
         };
         let tensor = self.tensor(&copy, b.swizzle)?;
         let mut idx = vec![l::Ix::Const(0); b.shape.len()];
-        let store = self.by_one_thread(None, |s| {
+        let store = self.by_one_thread([], |s| {
             let one = |s: &mut Self, idx: &[l::Ix]| -> Res<()> {
                 let linear = s.linear(copy.buf, idx)?;
                 let from = k::Address::Slot { buf: slot, index: s.ix(&linear)? };

@@ -1,0 +1,91 @@
+//! Blocks that take several iterations of a nest in turn.
+//!
+//! ```text
+//! for j in 0..32: free block(y, 132 in turn)        grid (132, 1, 1)
+//!   for i in 0..32: free block(x)                   for p in 0..2 { fill(0, p) }
+//!     for k in 0..64: serial pipeline(3)     -->    for round in 0..ceil((1024 - bx)/132) {
+//!       stage s: ...                                  tile = bx + round*132    i = tile%32    j = tile//32
+//!       use s                                         for k in 0..64 {
+//!     store ..                                          wait    barrier
+//!                                                       if k + 2 < 64 { fill(round, k + 2) }
+//!                                                       if k + 2 >= 64 and round + 1 < .. { fill(round + 1, k + 2 - 64) }
+//!                                                       use s[(round*64 + k)%3]
+//!                                                     }
+//!                                                     store ..
+//!                                                   }
+//! ```
+//!
+//! The pipeline goes on from one round to the next: while the results of one are stored, the first operands of the next are on
+//! their way. Generations, phases of mbarriers and groups of copies are counted through all rounds, so what holds of a
+//! pipeline's iterations holds across its end: the barrier of an iteration says that all threads are done with the generation
+//! of the one before, whichever round that belongs to. A warp that fills for the others does so round by round, and is ahead of
+//! them by as much as there are generations.
+
+use super::pipeline::Begun;
+use super::{Lower, Res};
+use crate::kernel::ir as k;
+use crate::loops::ir as l;
+use crate::loops::walk;
+use crate::tile::rounds::GoesOn;
+
+impl Lower<'_> {
+    /// The loop over what a block takes in turn.
+    pub(super) fn rounds_of_block(&mut self, f: &l::For) -> Res<()> {
+        let refused = |why| format!("blocks cannot take iterations of {} in turn: {why}", self.src.name);
+        if let Some(GoesOn { pipeline, depth, roles }) = GoesOn::of(&f.body).map_err(refused)? {
+            let begun = self.in_round(Some(k::Ix::Const(0)), |s| match roles {
+                true => Ok(Begun::by_a_warp(s.begin_roles(pipeline, depth)?)),
+                false => s.begin(pipeline, depth),
+            })?;
+            self.begun = Some(begun);
+        }
+        let hi = self.ix(&f.hi)?;
+        let axis = self.axis_of(f.axis);
+        let body = self.at_axis(f.axis, k::Ix::Axis(axis), vec![], |s| s.block(&f.body))?;
+        let (lo, step) = (k::Ix::Const(0), k::Ix::Const(1));
+        self.push(k::Stmt::For { axis, lo, hi, step, unroll: 0, body });
+        Ok(())
+    }
+
+    /// What `build` makes in another round of the block, if one is given.
+    pub(super) fn in_round<T>(&mut self, round: Option<k::Ix>, build: impl FnOnce(&mut Self) -> Res<T>) -> Res<T> {
+        let (Some(round), Some(rounds)) = (round, self.rounds.clone()) else { return build(self) };
+        let defined = rounds.numbers.iter().filter_map(walk::def);
+        let outer: Vec<_> = defined.map(|val| (val, self.vals.get(&val).copied())).collect();
+        let nest = self.nest.clone();
+        let done = self.at_axis(rounds.axis, round, nest, |s| {
+            s.run(&rounds.numbers)?;
+            build(s)
+        });
+        for (val, loc) in outer {
+            match loc {
+                Some(loc) => self.vals.insert(val, loc),
+                None => self.vals.remove(&val),
+            };
+        }
+        done
+    }
+
+    /// The round after the one at hand, and what holds where there is one; `None` where a block has one iteration.
+    pub(super) fn next_round(&mut self) -> Res<Option<(k::Ix, Vec<k::Cond>)>> {
+        let Some((axis, count)) = self.rounds.as_ref().map(|r| (r.axis, r.count.clone())) else { return Ok(None) };
+        let next = self.ix(&l::Ix::add(l::Ix::Axis(axis), l::Ix::Const(1)))?;
+        let rhs = self.ix(&count)?;
+        Ok(Some((next.clone(), vec![k::Cond { lhs: next, cmp: k::Cmp::Lt, rhs }])))
+    }
+
+    /// The number of a pipeline's iteration among all that a block has of it.
+    pub(super) fn iteration(&self, f: &l::For) -> l::Ix {
+        let own = l::Ix::Axis(f.axis);
+        match &self.rounds {
+            Some(rounds) => l::Ix::add(l::Ix::mul(l::Ix::Axis(rounds.axis), f.hi.clone()), own),
+            None => own,
+        }
+    }
+
+    /// The same where the pipeline's own axis is at some place.
+    pub(super) fn turn(&mut self, f: &l::For, at: &k::Ix) -> Res<k::Ix> {
+        let iteration = self.iteration(f);
+        self.at_axis(f.axis, at.clone(), vec![], |s| s.ix(&iteration))
+    }
+}
