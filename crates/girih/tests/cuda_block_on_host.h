@@ -231,7 +231,18 @@ static void mma_bf16(float *c, float *d, int4 a, int2 b) { product<Brain, Brain>
 static void mma_tf32(float *c, float *d, int4 a, int2 b) { product<Tensor, Tensor>(c, d, a, b); }
 static void mma_s8(int *c, int *d, int4 a, int2 b) { product<Signed, Signed>(c, d, a, b); }
 static void mma_u8(int *c, int *d, int4 a, int2 b) { product<Unsigned, Unsigned>(c, d, a, b); }
+static void mma_u8_s8(int *c, int *d, int4 a, int2 b) { product<Unsigned, Signed>(c, d, a, b); }
 static void mma_s8_u8(int *c, int *d, int4 a, int2 b) { product<Signed, Unsigned>(c, d, a, b); }
+// The sums of one product lie between those of another.
+template <class A, class B, class S> static void product_by_2(S *c, S *d, int4 a, int2 b) {
+  S low[2] = {c[0], c[2]}, high[2] = {d[0], d[2]};
+  product<A, B>(low, high, a, b);
+  c[0] = low[0], c[2] = low[1], d[0] = high[0], d[2] = high[1];
+}
+static void mma_s8_by_2(int *c, int *d, int4 a, int2 b) { product_by_2<Signed, Signed>(c, d, a, b); }
+static void mma_u8_by_2(int *c, int *d, int4 a, int2 b) { product_by_2<Unsigned, Unsigned>(c, d, a, b); }
+static void mma_s8_u8_by_2(int *c, int *d, int4 a, int2 b) { product_by_2<Signed, Unsigned>(c, d, a, b); }
+static void mma_u8_s8_by_2(int *c, int *d, int4 a, int2 b) { product_by_2<Unsigned, Signed>(c, d, a, b); }
 
 // Products of warpgroups: a thread computes its own elements when it waits for them. A panel is its number in a list.
 struct girih_panel { const unsigned char *at; unsigned row, lead, stride; };

@@ -121,6 +121,11 @@ fn models_become_the_instructions_meant() {
             "torch.nn.Linear(512, 1024).bfloat16()(torch.randn(256, 512).bfloat16())",
             "COPY BACK WARPS|LDSM.16.M88.4 HMMA.16816.F32.BF16|HGMMA.64x128x16.F32.BF16|",
         ),
+        (
+            "torch.randint(-9, 9, (512, 256), dtype=torch.int8).transpose(0, 1).int() @ torch.randint(-9, 9, (512, 512), \
+             dtype=torch.int8).int()",
+            "COPY LDSM.16.MT88.4 PRMT IMMA.16832.S8.S8",
+        ),
         ("torch.nn.functional.gelu(torch.randn(4096, 4096))", "LDG.E.128 STG.E.128"),
         ("torch.nn.RMSNorm(2048)(torch.randn(32, 2048))", "SHFL.BFLY LDG.E.128 STG.E.128"),
     ];

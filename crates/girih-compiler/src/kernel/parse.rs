@@ -673,10 +673,11 @@ impl<'a> Parser<'a> {
                 let low = self.place(c)?;
                 c.expect(",")?;
                 let high = self.place(c)?;
+                let apart = if c.eat("by") { c.int()? } else { 1 };
                 c.expect("add")?;
                 let a = self.val(c.next())?;
                 c.expect(",")?;
-                Stmt::Mma { acc: [low, high], a, b: self.val(c.next())?, of: [left, right.unwrap_or(left)] }
+                Stmt::Mma { acc: [low, high], apart, a, b: self.val(c.next())?, of: [left, right.unwrap_or(left)] }
             }
             "wgmma" => self.wgmma(c)?,
             "commit" => Stmt::Commit,
@@ -797,7 +798,15 @@ impl<'a> Parser<'a> {
                 Stmt::Shuffle { dst, kind, value, by: self.opnd(c)? }
             }
             "ldmatrix" => {
-                let transposed = c.eat("trans");
+                let transposed = match (c.eat("trans"), c.peek()) {
+                    (false, _) => Transposed::No,
+                    (true, "left") => Transposed::Left,
+                    (true, "right") => Transposed::Right,
+                    (true, _) => Transposed::Yes,
+                };
+                if transposed.of_bytes() {
+                    c.next();
+                }
                 Stmt::LoadMatrix { dst, place: self.place(c)?, transposed }
             }
             "global" => {

@@ -44,10 +44,11 @@ impl Warps {
     }
 
     /// Those that read least from shared memory, of those whose threads hold their accumulators; `None` where the extents are
-    /// no whole numbers of products. More than `threads` are taken only where it needs them.
-    pub fn of([m, n]: [u64; 2], threads: u64, most_threads: u64) -> Option<Warps> {
+    /// no whole numbers of products. More than `threads` are taken only where it needs them. Each has a multiple of so many
+    /// columns, which are [`COLS`] or more.
+    pub fn of([m, n]: [u64; 2], cols: u64, threads: u64, most_threads: u64) -> Option<Warps> {
         let powers = |most: u64| (0..6).map(|bits| 1u64 << bits).filter(move |w| *w <= most);
-        let (most_down, most_across) = (power_in(m) / ROWS, power_in(n) / COLS);
+        let (most_down, most_across) = (power_in(m) / ROWS, power_in(n) / cols);
         let all = powers(most_down).flat_map(|down| powers(most_across).map(move |across| Warps { down, across }));
         let registers = |w: &Warps| w.each([m, n]).iter().product::<u64>();
         let fits = |w: &Warps| 32 * w.count() <= most_threads && registers(w) <= MOST_REGISTERS;
@@ -109,7 +110,7 @@ mod tests {
 
     #[test]
     fn warps_share_what_they_can_hold() {
-        let of = |m, n| Warps::of([m, n], 256, 1024).map(|w| (w.down, w.across));
+        let of = |m, n| Warps::of([m, n], COLS, 256, 1024).map(|w| (w.down, w.across));
         for ((m, n), want) in [
             ((128, 128), Some((4, 2))),
             ((64, 128), Some((2, 2))),
@@ -125,7 +126,7 @@ mod tests {
         }
         for m in [16, 32, 64, 128, 256] {
             for n in [8, 16, 32, 64, 128, 256] {
-                let w = Warps::of([m, n], 256, 1024).unwrap();
+                let w = Warps::of([m, n], COLS, 256, 1024).unwrap();
                 let [r, c] = w.each([m, n]);
                 assert_eq!((r % 2, c % 2, r * c * 32 * w.count()), (0, 0, m * n));
             }

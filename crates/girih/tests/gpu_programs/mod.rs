@@ -42,6 +42,9 @@ const MODELS: &[&str] = &[
     "torch.cumsum(torch.randn(4, 50), 1)",
     "torch.sort(torch.randn(3, 20))[0]",
     "torch.arange(1000) * 3 % 7",
+    "torch.randint(-9, 9, (96, 80), dtype=torch.int8).transpose(0, 1).int() @ torch.randint(-9, 9, (96, 144), \
+     dtype=torch.int8).int()",
+    "torch.randint(-9, 9, (70, 80), dtype=torch.int8).int() @ torch.randint(0, 9, (80, 48), dtype=torch.uint8).int()",
 ];
 
 /// Products of warpgroups, by the tiles that make them so: rows of 128, 64 and 32 bytes, and both operands by columns.
