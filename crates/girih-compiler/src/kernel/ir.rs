@@ -50,8 +50,8 @@
 //!          | "fence" ("init" | "async" | "registers")                      shows TMA new mbarriers, or what was written to
 //!                                                                          shared memory, or `wgmma` a thread's registers
 //!          | "registers" ("more" | "fewer") INT                           what each thread of the warpgroup has from here on
-//!          | "mma" operand operand? place "," place "add" VAL "," VAL       the product of two fragments of the warp, added to
-//!                                                                          two elements each of an array of the thread
+//!          | "mma" operand operand? place "," place ("by" INT)? "add" VAL "," VAL   the product of two fragments of the warp, added to
+//!                                                                          two elements each of an array of the thread, so far apart
 //!          | "wgmma" operand BUF "add" panel "," panel                     begins a product of two panels of a warpgroup, added to
 //!                                                                          an array of the thread
 //!          | "wgmma" "commit" | "wgmma" "wait" INT BUF                     closes a group of them; waits until at most so many
@@ -65,8 +65,8 @@
 //!          | "merge" ("low" | "high") INT VAL "," VAL
 //!          | "rmw" RMW place "," opnd where? order? | "cas" place "," opnd "," opnd where? order?
 //!          | "shuffle" ("xor" | "down" | "idx") VAL "," opnd               what another lane of the warp has
-//!          | "ldmatrix" "trans"? place                                     words of 8 x 8 matrices in shared memory, of which
-//!                                                                          each lane gives the place of a row
+//!          | "ldmatrix" ("trans" ("left" | "right")?)? place               words of matrices in shared memory, of which each lane
+//!                                                                          gives the place of a row: [`Transposed`]
 //!          | "global" "@" NAME | "scratch" ix                              the address of a global, of a byte offset
 //! place   := VAL ("as" dtype)? "[" ix "]" | BUF "[" ix "]"                 linear elements
 //! where   := "where" mask
@@ -74,7 +74,7 @@
 //! order   := "relaxed" | "acquire" | "release" | "acq_rel"                 otherwise weak
 //! element := "element" ix                                                  which one a message names
 //! panel   := place "trans"? "swizzle" INT "strides" "(" INT "," INT ")"     a matrix in shared memory: [`Panel`]
-//! operand := "f16" | "bf16" | "tf32" | "s8" | "u8"                        of the left fragment, and of the right where it differs
+//! operand := "f16" | "bf16" | "tf32" | "e4m3" | "e5m2" | "s8" | "u8"      of the left fragment, and of the right where it differs
 //! site    := "site" INT
 //! opnd    := VAL | const ":" dtype
 //! ix      := as in loop IR, and "tx"                                       the thread's number in its block

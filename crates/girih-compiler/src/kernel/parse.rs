@@ -664,8 +664,9 @@ impl<'a> Parser<'a> {
             }
             "mma" => {
                 let word = c.next();
-                let left = of_word(&Operand::WORDS, word)
-                    .ok_or_else(|| format!("expected f16, bf16, tf32, s8 or u8 behind `mma`, found `{word}`"))?;
+                let left = of_word(&Operand::WORDS, word).ok_or_else(|| {
+                    format!("expected f16, bf16, tf32, e4m3, e5m2, s8 or u8 behind `mma`, found `{word}`")
+                })?;
                 let right = of_word(&Operand::WORDS, c.peek());
                 if right.is_some() {
                     c.next();

@@ -367,8 +367,9 @@ impl Verifier<'_> {
 
     fn mma(&mut self, acc: &[Address; 2], apart: u32, operands: [ValId; 2], of: [Operand; 2]) {
         self.whole_warps("mma");
-        let alike = of[0] == of[1] || of.iter().all(|o| !o.is_float());
-        self.expect(alike, || "`mma` multiplies operands of one type, or integers of 8 bits".to_string());
+        self.expect(of[0].goes_with(of[1]), || {
+            "`mma` multiplies operands of one type, or integers or floats of 8 bits".to_string()
+        });
         for (val, lanes) in operands.into_iter().zip([4, 2]) {
             self.used(val);
             let ty = self.ty(val);

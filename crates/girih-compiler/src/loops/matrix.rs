@@ -34,15 +34,19 @@ pub enum Operand {
     BF16,
     /// f32 of which 10 bits of the fraction count.
     TF32,
+    E4M3,
+    E5M2,
     S8,
     U8,
 }
 
 impl Operand {
-    pub const WORDS: [(&'static str, Operand); 5] = [
+    pub const WORDS: [(&'static str, Operand); 7] = [
         ("f16", Operand::F16),
         ("bf16", Operand::BF16),
         ("tf32", Operand::TF32),
+        ("e4m3", Operand::E4M3),
+        ("e5m2", Operand::E5M2),
         ("s8", Operand::S8),
         ("u8", Operand::U8),
     ];
@@ -57,7 +61,7 @@ impl Operand {
         match self {
             Operand::F16 | Operand::BF16 => 2,
             Operand::TF32 => 4,
-            Operand::S8 | Operand::U8 => 1,
+            Operand::E4M3 | Operand::E5M2 | Operand::S8 | Operand::U8 => 1,
         }
     }
 
@@ -68,6 +72,16 @@ impl Operand {
 
     pub fn is_float(self) -> bool {
         !matches!(self, Operand::S8 | Operand::U8)
+    }
+
+    /// Whether it is a float of one byte.
+    pub fn is_byte_float(self) -> bool {
+        self.is_float() && self.bytes() == 1
+    }
+
+    /// Whether one instruction multiplies both: of one type, or two integers or two floats of one byte.
+    pub fn goes_with(self, other: Operand) -> bool {
+        self == other || self.bytes() == 1 && other.bytes() == 1 && self.is_float() == other.is_float()
     }
 
     /// What the sums are held in.
@@ -187,8 +201,11 @@ impl Product {
         let body = Body::of(kernel, &sum.body).ok_or("it does more than multiply and add")?;
         let axes = loops.map(|f| f.axis);
         let (left, right) = (body.a.of, body.b.of);
-        let alike = left == right || !left.is_float() && !right.is_float();
-        if !alike || !r.is_multiple_of(2) || !c.is_multiple_of(2) || !k.is_multiple_of(left.terms().into()) {
+        if !left.goes_with(right)
+            || !r.is_multiple_of(2)
+            || !c.is_multiple_of(2)
+            || !k.is_multiple_of(left.terms().into())
+        {
             return Err("it is no whole number of the matrix unit's products");
         }
         let (slot, sums) = ([thread, axes[0], axes[1]].map(Ix::Axis), kernel.bufs.get(body.acc.0));
@@ -421,7 +438,9 @@ impl Side {
     /// Whether the rows that lanes give begin at multiples of 16 bytes and, where they are of columns or rows side by side, go
     /// through all of them. `line` gives the subscripts of one of them, eight or of bytes sixteen, by the thread, its step of the sum and constants.
     fn lies(&self, kernel: &Kernel, p: &Product, threads: u64, line: &dyn Fn(i64) -> Option<Vec<Ix>>) -> bool {
-        let Some(lines) = (0..if self.by_bytes() { 16 } else { 8 }).map(line).collect::<Option<Vec<_>>>() else { return false };
+        let Some(lines) = (0..if self.by_bytes() { 16 } else { 8 }).map(line).collect::<Option<Vec<_>>>() else {
+            return false;
+        };
         let shape = kernel.bufs.get(self.buf).map_or(&[][..], |b| &b.shape);
         let unit = i64::from(16 / self.of.bytes());
         (0..threads.max(1)).step_by(32).all(|t| {
@@ -487,6 +506,8 @@ impl Body {
                 (ScalarOp::FToF { to: DType::F32, .. }, DType::F16) => Operand::F16,
                 (ScalarOp::FToF { to: DType::F32, .. }, DType::BF16) => Operand::BF16,
                 (ScalarOp::FToF { to: DType::F32, .. }, DType::TF32) => Operand::TF32,
+                (ScalarOp::FToF { to: DType::F32, .. }, DType::F8E4M3FN) => Operand::E4M3,
+                (ScalarOp::FToF { to: DType::F32, .. }, DType::F8E5M2) => Operand::E5M2,
                 (ScalarOp::ExtI { to: DType::I32, sign: Signedness::Signed }, DType::I8) => Operand::S8,
                 (ScalarOp::ExtI { to: DType::I32, sign: Signedness::Unsigned }, DType::I8) => Operand::U8,
                 _ => return None,

@@ -11,7 +11,7 @@ use crate::num::DType;
 use crate::tile::Context;
 use crate::tile::contraction::{num_type, power_in};
 use crate::tile::edit::const_trip;
-use crate::tile::target::{MatrixUnit, Target};
+use crate::tile::target::{Capability, Target};
 
 /// The warps of a block along the rows and the columns of its product.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,9 +60,18 @@ impl Warps {
     }
 }
 
-/// What a product multiplies: f32 as tf32, where the knob says so.
+/// What a product multiplies: f32 as tf32, where the knob says so, and numbers of fewer bits than the matrix unit takes as the
+/// narrowest that it does.
 pub fn multiplied(ctx: &Context, operand: DType) -> DType {
-    if operand == DType::F32 && ctx.knobs.tf32 && ctx.knobs.tensor_core { DType::TF32 } else { operand }
+    let bytes = ctx.target.has(Capability::ByteFloats);
+    match operand {
+        _ if !ctx.knobs.tensor_core || !ctx.target.has(Capability::Products) => operand,
+        DType::F32 if ctx.knobs.tf32 => DType::TF32,
+        DType::I4 => DType::I8,
+        DType::F4E2M1FN if bytes => DType::F8E4M3FN,
+        DType::F4E2M1FN | DType::F8E4M3FN | DType::F8E5M2 if !bytes => DType::F16,
+        _ => operand,
+    }
 }
 
 /// What the matrix unit takes of a buffer, as an operand of a product that is summed up in another.
@@ -76,10 +85,13 @@ pub fn operand(target: &Target, operand: DType, acc: DType) -> Option<Operand> {
         (DType::F16, DType::F32) => Operand::F16,
         (DType::BF16, DType::F32) => Operand::BF16,
         (DType::TF32, DType::F32) => Operand::TF32,
+        (DType::F8E4M3FN, DType::F32) => Operand::E4M3,
+        (DType::F8E5M2, DType::F32) => Operand::E5M2,
         (DType::I8, DType::I32) => Operand::S8,
         _ => return None,
     };
-    target.matrix_units.contains(&MatrixUnit::Mma).then_some(of)
+    let unit = if of.is_byte_float() { Capability::ByteFloats } else { Capability::Products };
+    target.has(unit).then_some(of)
 }
 
 /// Whether every product is one that the matrix unit has.

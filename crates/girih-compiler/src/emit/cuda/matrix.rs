@@ -15,6 +15,16 @@ fn list(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
+/// Whether warps multiply floats of one byte.
+pub(super) fn has_byte_floats(body: &[Stmt]) -> bool {
+    body.iter().any(|s| match s {
+        Stmt::Mma { of, .. } => of[0].is_byte_float(),
+        Stmt::For { body, .. } | Stmt::Loop { body } => has_byte_floats(body),
+        Stmt::If { then, els, .. } => has_byte_floats(then) || has_byte_floats(els),
+        _ => false,
+    })
+}
+
 impl Printer<'_> {
     pub(super) fn load_matrix(&mut self, dst: ValId, place: &Address, transposed: Transposed) -> String {
         if transposed.of_bytes() {

@@ -174,6 +174,8 @@ pub(super) fn term(bits: u64, of: Operand) -> Term {
         Operand::BF16 => float(DType::BF16),
         // Of an f32 the first 19 bits count.
         Operand::TF32 => Term::Float(f32::from_bits(bits as u32 & !0x1fff)),
+        Operand::E4M3 => float(DType::F8E4M3FN),
+        Operand::E5M2 => float(DType::F8E5M2),
         Operand::S8 => Term::Integer((bits as i8).into()),
         Operand::U8 => Term::Integer((bits as u8).into()),
     }

@@ -41,7 +41,8 @@ at least the precision of f32.
 
 Knobs: `tensor_core` (0 turns the rule off), `tf32`, `threads`, `rows`, `cols`.
 
-Takes f16 and bf16 with sums in f32, f32 that the program rounds to tf32, f32 cut off to tf32 where the knob `tf32` allows it, and integers of 8 bits with sums in i32. Refuses operands that are not in shared
+Takes f16, bf16 and, where the target has them, f8 with sums in f32, f32 that the program rounds to tf32, f32 cut off to tf32 where
+the knob `tf32` allows it, and integers of 8 bits with sums in i32. Refuses operands that are not in shared
 memory, and tiles that are no multiple of 16 rows, 8 columns and 32 bytes of the sum.
 ",
     run,
@@ -82,11 +83,13 @@ fn share(kernel: &mut Kernel, ctx: &Context, acc: BufId) -> Result<String, Refus
 
 fn warps(ctx: &Context, [m, n]: [u64; 2], least: u64) -> Result<Warps, String> {
     let not_whole = || format!("{m} x {n} is no whole number of 16 x {least} elements for its threads");
-    let own = Warps::of([m, n], least, ctx.knobs.threads.into(), ctx.target.axes.threads.into()).ok_or_else(not_whole)?;
+    let own =
+        Warps::of([m, n], least, ctx.knobs.threads.into(), ctx.target.axes.threads.into()).ok_or_else(not_whole)?;
     let [r, c] = own.each([m, n]);
     let (rows, cols) = (ctx.knobs.rows.map_or(r, u64::from), ctx.knobs.cols.map_or(c, u64::from));
     let made = Warps { down: m / (8 * rows).max(1), across: n / (4 * cols).max(1) };
-    let whole = made.count() > 0 && made.each([m, n]) == [rows, cols] && rows % 2 == 0 && (4 * cols).is_multiple_of(least);
+    let whole =
+        made.count() > 0 && made.each([m, n]) == [rows, cols] && rows % 2 == 0 && (4 * cols).is_multiple_of(least);
     let fits = made.count().is_power_of_two() && 32 * made.count() <= ctx.target.axes.threads.into();
     if whole && fits {
         Ok(made)
@@ -137,7 +140,8 @@ fn warpgroups(kernel: &Kernel, ctx: &Context, acc: BufId, [m, n]: [u64; 2]) -> O
         };
         // What has not two bytes is read along the sum only.
         let along = idx.last().is_some_and(|ix| roles.k.iter().any(|k| ix.has_axis(*k)));
-        alike &= of.is_some_and(|of| of.bytes() == 2 || along) && filled.contains(&buf);
+        let exact = |of: Operand| !of.is_byte_float() || ctx.knobs.fast_acc;
+        alike &= of.is_some_and(|of| (of.bytes() == 2 || along) && exact(of)) && filled.contains(&buf);
     });
     let warps = Warps::of_groups([m, n], ctx.target.axes.threads.into())?;
     alike.then_some(warps)
