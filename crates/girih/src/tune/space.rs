@@ -46,6 +46,7 @@ const GPU: &[Axis] = axes! {
     "tensor_core": [0, 1];
     "wgmma": [0, 1];
     "warp_specialize": [0, 1];
+    "overlap": [0, 1];
     "stage_outputs": [0, 1];
     "tma": [0, 1];
     "async_copy": [0, 1];

@@ -18,9 +18,13 @@
 //!
 //! Where there are as many generations as iterations, all are filled before the first, and none waits for a place.
 //!
+//! Where products of warpgroups overlap, that of an iteration still reads its generation during the next one, so that behind
+//! a barrier the one that is filled is that of two iterations before, and one less is ahead.
+//!
 //! What TMA fills: [`super::tensor`]. A pipeline of one generation fills it at the beginning of each iteration.
 
 use super::tensor::Full;
+use super::wgmma::Flight;
 use super::{Lower, Res};
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
@@ -51,11 +55,12 @@ pub(super) fn is_free(f: &l::For, depth: u32) -> bool {
 }
 
 impl Lower<'_> {
-    pub(super) fn pipelined(&mut self, f: &l::For, depth: u32) -> Res<()> {
-        let (stages, rest) = f.stages();
+    pub(super) fn pipelined(&mut self, f: &l::For, depth: u32, overlap: bool) -> Res<()> {
+        let (stages, _) = f.stages();
         let filled = |how: l::Filled| stages.iter().any(|s| s.filled(how));
         let least = if filled(l::Filled::Tensor) { 1 } else { 2 };
-        let counts = f.lo.is_const(0) && f.step.is_const(1) && depth >= least;
+        let enough = !overlap || depth >= 3 || once(f, depth).is_some();
+        let counts = f.lo.is_const(0) && f.step.is_const(1) && depth >= least && enough;
         if self.out.threads == 1 || !counts || stages.is_empty() {
             return Err(
                 self.unplaced(f, "only threads of a block fill the next iterations' buffers, from 0 in steps of 1")
@@ -68,13 +73,15 @@ impl Lower<'_> {
         let hi = self.ix(&f.hi)?;
         // All are filled before the first, and none again.
         let once = once(f, depth);
-        let ahead = k::Ix::Const(once.unwrap_or(i64::from(depth) - 1));
+        // What a product in flight reads is filled one iteration later.
+        let again = i64::from(depth) - if overlap { 2 } else { 1 };
+        let count = once.unwrap_or(again);
+        let ahead = k::Ix::Const(count);
 
         let (zero, one) = (k::Ix::Const(0), k::Ix::Const(1));
         let exists = |at: &k::Ix| k::Cond { lhs: at.clone(), cmp: k::Cmp::Lt, rhs: hi.clone() };
         // All the first iterations are there where the loop is known to be as long.
-        let least = once.unwrap_or(i64::from(depth) - 1);
-        let all = hi.as_const().is_some_and(|n| n >= least);
+        let all = hi.as_const().is_some_and(|n| n >= count);
         let first_exists = |at: &k::Ix| (!all).then(|| exists(at));
         if ahead.is_const(1) {
             self.fill(f, stages, zero.clone(), first_exists(&zero), fills)?;
@@ -86,6 +93,19 @@ impl Lower<'_> {
             self.push(k::Stmt::For { axis: first, lo, hi: ahead.clone(), step, unroll: 0, body });
         }
 
+        let flight = match (overlap, once) {
+            (false, _) => Flight::None,
+            (true, None) => Flight::One(None),
+            (true, Some(_)) => Flight::All(None),
+        };
+        self.in_flight(flight, |s| s.iterations(f, (depth, once), count, fills))
+    }
+
+    /// The loop of a pipeline whose first generations are filled.
+    fn iterations(&mut self, f: &l::For, (depth, once): (u32, Option<i64>), ahead: i64, fills: Fills) -> Res<()> {
+        let (stages, rest) = f.stages();
+        let (zero, one, hi) = (k::Ix::Const(0), k::Ix::Const(1), self.ix(&f.hi)?);
+        let exists = |at: &k::Ix| k::Cond { lhs: at.clone(), cmp: k::Cmp::Lt, rhs: hi.clone() };
         let axis = self.axis_of(f.axis);
         let here = k::Ix::Axis(axis);
         let body = self.inner(|s| {
@@ -95,22 +115,20 @@ impl Lower<'_> {
                 s.push(k::Stmt::Barrier);
                 s.fill(f, stages, here.clone(), None, fills)?;
             }
-            if copies {
+            if fills.copies {
                 // The groups of later iterations, of which those that are not filled any more are empty.
-                s.push(k::Stmt::WaitGroups {
-                    left: once.map_or(depth.saturating_sub(2), |n| (n as u32).saturating_sub(1)),
-                });
+                s.push(k::Stmt::WaitGroups { left: (ahead as u32).saturating_sub(1) });
             }
-            if let Some(full) = full {
+            if let Some(full) = fills.full {
                 s.wait_boxes(&here, full);
             }
             if depth > 1 && again {
                 s.push(k::Stmt::Barrier);
-                let at = k::Ix::add(here.clone(), ahead.clone());
+                let at = k::Ix::add(here.clone(), k::Ix::Const(ahead));
                 s.fill(f, stages, at.clone(), Some(exists(&at)), fills)?;
             } else if fills.threads {
                 s.push(k::Stmt::Barrier);
-                if copies && !again {
+                if fills.copies && !again {
                     s.push(k::Stmt::Commit);
                 }
             }
