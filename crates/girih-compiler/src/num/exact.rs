@@ -29,10 +29,10 @@ impl Numbers {
 
     /// A number alone; `None`: it is none.
     pub fn one(ty: DType, bits: u64) -> Option<Numbers> {
-        let all = Numbers::of(ty)?;
+        Numbers::of(ty)?;
         match decode(ty, bits) {
             Value::Nan => None,
-            Value::Infinite { .. } => Some(Numbers { digits: 1, infinite: true, ..all }),
+            Value::Infinite { .. } => Some(Numbers { digits: 1, least: 0, most: 0, infinite: true }),
             Value::Finite { mantissa: 0, .. } => Some(Numbers { digits: 1, least: 0, most: 0, infinite: false }),
             Value::Finite { mantissa, exponent, .. } => {
                 let (all, zeros) = (64 - mantissa.leading_zeros(), mantissa.trailing_zeros());
