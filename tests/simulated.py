@@ -59,6 +59,14 @@ MODELS = [
     "torch.randn(64, 70, dtype=torch.bfloat16).transpose(0, 1) @ torch.randn(64, 96, dtype=torch.bfloat16)",
     "torch.nn.functional.gelu(torch.nn.Linear(128, 192).bfloat16()(torch.randn(130, 128, dtype=torch.bfloat16)))",
     "torch.matmul(torch.randn(3, 33, 40, dtype=torch.float16), torch.randn(3, 40, 34, dtype=torch.float16))",
+    # Integers of 8 bits: side by side along the sum, and across it.
+    "torch.nn.functional.linear(torch.randint(-9, 9, (70, 96), dtype=torch.int8).int(), torch.randint(-9, 9, (40, 96), dtype=torch.int8).int())",
+    "torch.randint(-9, 9, (96, 80), dtype=torch.int8).transpose(0, 1).int() @ torch.randint(-9, 9, (96, 144), dtype=torch.int8).int()",
+    "torch.randint(-9, 9, (70, 80), dtype=torch.int8).int() @ torch.randint(0, 9, (80, 48), dtype=torch.uint8).int()",
+    # Floats of 8 bits, which some targets multiply as f16, and of both kinds.
+    "torch.nn.functional.linear(torch.randn(70, 96, dtype=torch.float8_e4m3fn).float(), torch.randn(48, 96, dtype=torch.float8_e5m2).float())",
+    "torch.randn(70, 96, dtype=torch.float8_e4m3fn).float() @ torch.randn(96, 80, dtype=torch.float8_e4m3fn).float()",
+    "torch.randn(70, 96, dtype=torch.float16).float() @ torch.randn(96, 80, dtype=torch.float8_e5m2).float()",
     "(torch.arange(600) % 7).reshape(20, 30) @ (torch.arange(900) % 5).reshape(30, 30)",
     "torch.randn(37, 50).transpose(0, 1) @ torch.randn(37, 44)",
     "torch.matmul(torch.randn(3, 33, 40), torch.randn(3, 40, 34))",

@@ -199,6 +199,16 @@ LDMATRIX(4, int4, , false) LDMATRIX(4, int4, _trans, true) LDMATRIX(2, int2, , f
 struct Half { static float of(const unsigned char *p) { unsigned short x; memcpy(&x, p, 2); return f32_from_f16(x); } enum { BYTES = 2 }; };
 struct Brain { static float of(const unsigned char *p) { unsigned x = p[0] << 16 | p[1] << 24; return bits_as<float>(x); } enum { BYTES = 2 }; };
 struct Tensor { static float of(const unsigned char *p) { unsigned x; memcpy(&x, p, 4); return bits_as<float>(x & 0xffffe000); } enum { BYTES = 4 }; };
+// f8 with four and with five bits of exponent; the first has one NaN and no infinity.
+struct Four {
+  static float of(const unsigned char *p) {
+    int e = *p >> 3 & 15, m = *p & 7;
+    float x = e == 15 && m == 7 ? NAN : e ? ldexpf(8 + m, e - 10) : ldexpf(m, -9);
+    return *p >> 7 ? -x : x;
+  }
+  enum { BYTES = 1 };
+};
+struct Five { static float of(const unsigned char *p) { return f32_from_f16(*p << 8); } enum { BYTES = 1 }; };
 struct Signed { static int of(const unsigned char *p) { return (signed char)*p; } enum { BYTES = 1 }; };
 struct Unsigned { static int of(const unsigned char *p) { return *p; } enum { BYTES = 1 }; };
 
@@ -231,7 +241,22 @@ static void mma_bf16(float *c, float *d, int4 a, int2 b) { product<Brain, Brain>
 static void mma_tf32(float *c, float *d, int4 a, int2 b) { product<Tensor, Tensor>(c, d, a, b); }
 static void mma_s8(int *c, int *d, int4 a, int2 b) { product<Signed, Signed>(c, d, a, b); }
 static void mma_u8(int *c, int *d, int4 a, int2 b) { product<Unsigned, Unsigned>(c, d, a, b); }
+static void mma_u8_s8(int *c, int *d, int4 a, int2 b) { product<Unsigned, Signed>(c, d, a, b); }
 static void mma_s8_u8(int *c, int *d, int4 a, int2 b) { product<Signed, Unsigned>(c, d, a, b); }
+// The sums of one product lie between those of another.
+template <class A, class B, class S> static void product_by_2(S *c, S *d, int4 a, int2 b) {
+  S low[2] = {c[0], c[2]}, high[2] = {d[0], d[2]};
+  product<A, B>(low, high, a, b);
+  c[0] = low[0], c[2] = low[1], d[0] = high[0], d[2] = high[1];
+}
+#define BYTE_FLOATS(name, A, B)                                                                                         \
+  static void mma_##name(float *c, float *d, int4 a, int2 b) { product<A, B>(c, d, a, b); }                            \
+  static void mma_##name##_by_2(float *c, float *d, int4 a, int2 b) { product_by_2<A, B>(c, d, a, b); }
+BYTE_FLOATS(e4m3, Four, Four) BYTE_FLOATS(e5m2, Five, Five) BYTE_FLOATS(e4m3_e5m2, Four, Five) BYTE_FLOATS(e5m2_e4m3, Five, Four)
+static void mma_s8_by_2(int *c, int *d, int4 a, int2 b) { product_by_2<Signed, Signed>(c, d, a, b); }
+static void mma_u8_by_2(int *c, int *d, int4 a, int2 b) { product_by_2<Unsigned, Unsigned>(c, d, a, b); }
+static void mma_s8_u8_by_2(int *c, int *d, int4 a, int2 b) { product_by_2<Signed, Unsigned>(c, d, a, b); }
+static void mma_u8_s8_by_2(int *c, int *d, int4 a, int2 b) { product_by_2<Unsigned, Signed>(c, d, a, b); }
 
 // Products of warpgroups: a thread computes its own elements when it waits for them. A panel is its number in a list.
 struct girih_panel { const unsigned char *at; unsigned row, lead, stride; };
@@ -285,9 +310,12 @@ static void wgmma_wait(int left) {
   PRODUCT(T, float, name, n, tn, true, false) PRODUCT(T, float, name, n, tt, true, true)
 #define COLUMNS(n, sums)                                                                                               \
   PRODUCTS(Half, f16, n) PRODUCTS(Brain, bf16, n) PRODUCT(Tensor, float, tf32, n, nn, false, false)                    \
+  PRODUCT(Four, float, e4m3, n, nn, false, false) PRODUCT(Five, float, e5m2, n, nn, false, false)                        \
   PRODUCT(Signed, int, s8, n, nn, false, false) PRODUCT(Unsigned, int, u8, n, nn, false, false)                        \
   static void wgmma_wait_0_##sums##_f32(float *) { wgmma_wait(0); }                                                    \
-  static void wgmma_wait_0_##sums##_s32(int *) { wgmma_wait(0); }
+  static void wgmma_wait_0_##sums##_s32(int *) { wgmma_wait(0); }                                                      \
+  static void wgmma_wait_1_##sums##_f32(float *) { wgmma_wait(1); }                                                    \
+  static void wgmma_wait_1_##sums##_s32(int *) { wgmma_wait(1); }
 COLUMNS(8, 4) COLUMNS(16, 8) COLUMNS(32, 16) COLUMNS(64, 32) COLUMNS(128, 64) COLUMNS(256, 128)
 
 // What `cuTensorMapEncodeTiled` would have written: the first word is the address of these, dimensions outermost first.

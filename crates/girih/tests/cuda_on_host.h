@@ -21,6 +21,11 @@ static float __uint_as_float(unsigned x) { return bits_as<float>(x); }
 static float __int_as_float(int x) { return bits_as<float>(x); }
 static long long __double_as_longlong(double x) { return bits_as<long long>(x); }
 static double __longlong_as_double(long long x) { return bits_as<double>(x); }
+static unsigned __byte_perm(unsigned x, unsigned y, unsigned s) {
+  unsigned long long both = (unsigned long long)y << 32 | x, made = 0;
+  for (int b = 0; b < 4; b++) made |= (both >> (s >> b * 4 & 7) * 8 & 255) << b * 8;
+  return made;
+}
 static int __clzll(unsigned long long x) { return x ? __builtin_clzll(x) : 64; }
 static unsigned __umulhi(unsigned a, unsigned b) { return (unsigned long long)a * b >> 32; }
 static unsigned long long __umul64hi(unsigned long long a, unsigned long long b) { return (unsigned __int128)a * b >> 64; }

@@ -43,6 +43,19 @@ const GROUPED: &[(&str, &[&str])] = &[
         "torch.randn(70, 200, dtype=torch.float16) @ torch.randn(200, 64, dtype=torch.float16)",
         &["mc=64", "nc=32", "slots=2", "warp_specialize=1"],
     ),
+    // Of which one goes on while the next begins: slots that are filled again, by all or by a warp, and one for each iteration.
+    (
+        "torch.randn(64, 200, dtype=torch.float16) @ torch.randn(200, 64, dtype=torch.float16)",
+        &["mc=64", "nc=32", "kc=32", "slots=3", "overlap=1"],
+    ),
+    (
+        "torch.randn(64, 200, dtype=torch.float16) @ torch.randn(200, 64, dtype=torch.float16)",
+        &["mc=64", "nc=32", "kc=32", "slots=4", "warp_specialize=1"],
+    ),
+    (
+        "torch.randn(64, 128, dtype=torch.float16) @ torch.randn(128, 64, dtype=torch.float16)",
+        &["mc=64", "nc=32", "kc=32", "slots=4"],
+    ),
 ];
 
 /// How the pipelines of a product are made.

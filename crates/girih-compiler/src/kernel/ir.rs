@@ -50,8 +50,8 @@
 //!          | "fence" ("init" | "async" | "registers")                      shows TMA new mbarriers, or what was written to
 //!                                                                          shared memory, or `wgmma` a thread's registers
 //!          | "registers" ("more" | "fewer") INT                           what each thread of the warpgroup has from here on
-//!          | "mma" operand operand? place "," place "add" VAL "," VAL       the product of two fragments of the warp, added to
-//!                                                                          two elements each of an array of the thread
+//!          | "mma" operand operand? place "," place ("by" INT)? "add" VAL "," VAL   the product of two fragments of the warp, added to
+//!                                                                          two elements each of an array of the thread, so far apart
 //!          | "wgmma" operand BUF "add" panel "," panel                     begins a product of two panels of a warpgroup, added to
 //!                                                                          an array of the thread
 //!          | "wgmma" "commit" | "wgmma" "wait" INT BUF                     closes a group of them; waits until at most so many
@@ -68,8 +68,8 @@
 //!          | "some" ix ".." ix "load" place "else" opnd                   the lanes from one to before another; `opnd` in the others
 //!          | "rmw" RMW place "," opnd where? order? | "cas" place "," opnd "," opnd where? order?
 //!          | "shuffle" ("xor" | "down" | "idx") VAL "," opnd               what another lane of the warp has
-//!          | "ldmatrix" "trans"? place                                     words of 8 x 8 matrices in shared memory, of which
-//!                                                                          each lane gives the place of a row
+//!          | "ldmatrix" ("trans" ("left" | "right")?)? place               words of matrices in shared memory, of which each lane
+//!                                                                          gives the place of a row: [`Transposed`]
 //!          | "global" "@" NAME | "scratch" ix                              the address of a global, of a byte offset
 //! place   := VAL ("as" dtype)? "[" ix "]" | BUF "[" ix "]"                 linear elements
 //! where   := "where" mask
@@ -77,7 +77,7 @@
 //! order   := "relaxed" | "acquire" | "release" | "acq_rel"                 otherwise weak
 //! element := "element" ix                                                  which one a message names
 //! panel   := place "trans"? "swizzle" INT "strides" "(" INT "," INT ")"     a matrix in shared memory: [`Panel`]
-//! operand := "f16" | "bf16" | "tf32" | "s8" | "u8"                        of the left fragment, and of the right where it differs
+//! operand := "f16" | "bf16" | "tf32" | "e4m3" | "e5m2" | "s8" | "u8"      of the left fragment, and of the right where it differs
 //! site    := "site" INT
 //! opnd    := VAL | const ":" dtype
 //! ix      := as in loop IR, and "tx"                                       the thread's number in its block
@@ -288,6 +288,37 @@ pub fn every(lanes: u32, step: u32, i: u32) -> (u32, u32) {
     (part, i * step - part * apart)
 }
 
+/// Which elements of matrices the lanes of a warp get: of one word of a row, or of several rows.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Transposed {
+    No,
+    /// Of elements of two bytes: lane l gets the elements `l/4` of the rows `l%4*2` and `l%4*2 + 1`.
+    Yes,
+    /// Of bytes, for four matrices together, which are 32 terms of 16 rows of a left operand: lane l gives the place of the
+    /// term [`row_of_bytes`], and gets the terms `l%4*4` and the next three of row `l/4*2`, those of the row behind it, and of
+    /// both rows the terms 16 further. To `mma`, its rows 0 to 7 are those with an even number, and 8 to 15 the others.
+    ///
+    /// [`row_of_bytes`]: crate::loops::matrix::row_of_bytes
+    Left,
+    /// The same of 16 columns of two right operands, those with an even number and those with an odd one: lane l gets the terms
+    /// `l%4*4` and those 16 further of column `l/4*2`, then both of the column behind it.
+    Right,
+}
+
+impl Transposed {
+    /// How it is written behind `ldmatrix`.
+    pub const WORDS: [(&'static str, Transposed); 4] = [
+        ("", Transposed::No),
+        (" trans", Transposed::Yes),
+        (" trans left", Transposed::Left),
+        (" trans right", Transposed::Right),
+    ];
+
+    pub fn of_bytes(self) -> bool {
+        matches!(self, Transposed::Left | Transposed::Right)
+    }
+}
+
 /// Whose value a lane of a warp gets from a shuffle; only the low five bits of the operand count.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Shuffle {
@@ -496,21 +527,22 @@ pub enum Stmt {
         by: Opnd,
     },
     /// Words of matrices of 8 rows of 16 bytes in shared memory, as many as the value has elements. Lane `8*i + r` gives the
-    /// place of row r of matrix i. Of each matrix, lane l gets the word `l%4` of row `l/4`; of a transposed one, whose
-    /// elements have two bytes, the elements `l/4` of the rows `l%4*2` and `l%4*2 + 1`.
+    /// place of row r of matrix i. Of each matrix, lane l gets the word `l%4` of row `l/4`; what a transposed one gives says
+    /// [`Transposed`].
     LoadMatrix {
         dst: ValId,
         place: Address,
-        transposed: bool,
+        transposed: Transposed,
     },
     /// Adds the product of a 16 x k and a k x 8 matrix to a 16 x 8 matrix; k is [`Operand::terms`]. Lane l has the elements
-    /// `l%4*2` and the next of row `l/4` at the first place, and of row `l/4 + 8` at the second. `a` is four words of each lane
+    /// `l%4*2` and the next of row `l/4` at the first place, so many elements apart, and of row `l/4 + 8` at the second. `a` is four words of each lane
     /// and `b` two, as [`Stmt::LoadMatrix`] gives them: of `a` the left halves of the rows 0 to 7 and 8 to 15, then the right ones,
     /// where a half has 16 bytes; of `b` the upper half and the lower one, by columns.
     ///
     /// Here terms are added one after the other, each sum rounded. A GPU adds in another order, and may cut off instead.
     Mma {
         acc: [Address; 2],
+        apart: u32,
         a: ValId,
         b: ValId,
         of: [Operand; 2],

@@ -673,8 +673,9 @@ impl<'a> Parser<'a> {
             }
             "mma" => {
                 let word = c.next();
-                let left = of_word(&Operand::WORDS, word)
-                    .ok_or_else(|| format!("expected f16, bf16, tf32, s8 or u8 behind `mma`, found `{word}`"))?;
+                let left = of_word(&Operand::WORDS, word).ok_or_else(|| {
+                    format!("expected f16, bf16, tf32, e4m3, e5m2, s8 or u8 behind `mma`, found `{word}`")
+                })?;
                 let right = of_word(&Operand::WORDS, c.peek());
                 if right.is_some() {
                     c.next();
@@ -682,10 +683,11 @@ impl<'a> Parser<'a> {
                 let low = self.place(c)?;
                 c.expect(",")?;
                 let high = self.place(c)?;
+                let apart = if c.eat("by") { c.int()? } else { 1 };
                 c.expect("add")?;
                 let a = self.val(c.next())?;
                 c.expect(",")?;
-                Stmt::Mma { acc: [low, high], a, b: self.val(c.next())?, of: [left, right.unwrap_or(left)] }
+                Stmt::Mma { acc: [low, high], apart, a, b: self.val(c.next())?, of: [left, right.unwrap_or(left)] }
             }
             "wgmma" => self.wgmma(c)?,
             "commit" => Stmt::Commit,
@@ -827,7 +829,15 @@ impl<'a> Parser<'a> {
                 Stmt::Shuffle { dst, kind, value, by: self.opnd(c)? }
             }
             "ldmatrix" => {
-                let transposed = c.eat("trans");
+                let transposed = match (c.eat("trans"), c.peek()) {
+                    (false, _) => Transposed::No,
+                    (true, "left") => Transposed::Left,
+                    (true, "right") => Transposed::Right,
+                    (true, _) => Transposed::Yes,
+                };
+                if transposed.of_bytes() {
+                    c.next();
+                }
                 Stmt::LoadMatrix { dst, place: self.place(c)?, transposed }
             }
             "global" => {

@@ -276,13 +276,14 @@ impl Printer<'_> {
                 format!("{} = shuffle {kind} {value}, {}", self.typed(*dst), self.opnd(by))
             }
             Stmt::LoadMatrix { dst, place, transposed } => {
-                let how = if *transposed { " trans" } else { "" };
+                let how = word_of(&Transposed::WORDS, transposed);
                 format!("{} = ldmatrix{how} {}", self.typed(*dst), self.place(place))
             }
-            Stmt::Mma { acc: [low, high], a, b, of: [left, right] } => {
+            Stmt::Mma { acc: [low, high], apart, a, b, of: [left, right] } => {
                 let (low, high) = (self.place(low), self.place(high));
                 let other = if left == right { String::new() } else { format!(" {}", right.word()) };
-                format!("mma {}{other} {low}, {high} add {}, {}", left.word(), self.val(*a), self.val(*b))
+                let apart = if *apart == 1 { String::new() } else { format!(" by {apart}") };
+                format!("mma {}{other} {low}, {high}{apart} add {}, {}", left.word(), self.val(*a), self.val(*b))
             }
             Stmt::Wgmma { acc, a, b, of } => {
                 format!("wgmma {} {} add {}, {}", of.word(), self.slot(*acc), self.panel(a), self.panel(b))

@@ -348,15 +348,20 @@ impl Verifier<'_> {
     }
 
     /// Rows of 16 bytes of shared memory.
-    fn load_matrix(&mut self, dst: ValId, place: &Address, transposed: bool) {
+    fn load_matrix(&mut self, dst: ValId, place: &Address, transposed: Transposed) {
         self.whole_warps("ldmatrix");
         let (ty, element) = (self.ty(dst), self.place(place).held());
         let words = ty.elem == Elem::Num(DType::I32) && matches!(ty.lanes, 1 | 2 | 4);
         self.expect(words, || format!("`ldmatrix` gives i32, i32x2 or i32x4, a word of each matrix, not {ty}"));
         let whole = element.bits() >= 8 && element.bytes() <= 4;
         self.expect(whole, || format!("`ldmatrix` of {element}; elements have 1, 2 or 4 bytes"));
-        self.expect(!transposed || element.bits() == 16, || {
+        self.expect(transposed != Transposed::Yes || element.bits() == 16, || {
             format!("`ldmatrix trans` of {element}; what it transposes has 2 bytes")
+        });
+        let of_bytes = !transposed.of_bytes() || element.bits() == 8 && ty.lanes == 4;
+        self.expect(of_bytes, || {
+            let how = if transposed == Transposed::Left { "left" } else { "right" };
+            format!("`ldmatrix trans {how}` of {element} gives {ty}; of elements of 1 byte it gives i32x4")
         });
         let shared = |buf: &BufId| self.k.slots.get(*buf).is_some_and(|s| s.space == Space::Shared);
         match place {
@@ -368,15 +373,17 @@ impl Verifier<'_> {
         }
     }
 
-    fn mma(&mut self, acc: &[Address; 2], operands: [ValId; 2], of: [Operand; 2]) {
+    fn mma(&mut self, acc: &[Address; 2], apart: u32, operands: [ValId; 2], of: [Operand; 2]) {
         self.whole_warps("mma");
-        let alike = of[0] == of[1] || of.iter().all(|o| !o.is_float());
-        self.expect(alike, || "`mma` multiplies operands of one type, or integers of 8 bits".to_string());
+        self.expect(of[0].goes_with(of[1]), || {
+            "`mma` multiplies operands of one type, or integers or floats of 8 bits".to_string()
+        });
         for (val, lanes) in operands.into_iter().zip([4, 2]) {
             self.used(val);
             let ty = self.ty(val);
             self.expect(ty == Ty::num(DType::I32, lanes), || format!("a fragment of `mma` is i32x{lanes}, not {ty}"));
         }
+        self.expect(matches!(apart, 1 | 2), || format!("the sums of `mma` are one or two elements apart, not {apart}"));
         for place in acc {
             let (held, sum) = (self.place(place).held(), of[0].sum());
             self.expect(held == sum, || format!("the sums of this `mma` are {sum}, not {held}"));
@@ -622,7 +629,7 @@ impl Verifier<'_> {
                 self.load_matrix(*dst, place, *transposed);
                 self.define(*dst);
             }
-            Stmt::Mma { acc, a, b, of } => self.mma(acc, [*a, *b], *of),
+            Stmt::Mma { acc, apart, a, b, of } => self.mma(acc, *apart, [*a, *b], *of),
             Stmt::Wgmma { acc, a, b, of } => self.wgmma(*acc, [a, b], *of),
             Stmt::WgmmaCommit => self.warpgroups("wgmma commit"),
             Stmt::WgmmaWait { acc, .. } => {

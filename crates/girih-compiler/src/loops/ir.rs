@@ -204,7 +204,10 @@ pub enum Place {
     ///
     /// With `roles` a warp of its own fills them, by TMA alone, and the others wait for it and it for them; the rest of the body
     /// touches nothing that threads share but what is filled.
-    Pipeline { depth: u32, roles: bool },
+    ///
+    /// With `overlap` the rest of the body is a product of warpgroups that reads what TMA fills, and goes on while that of the next
+    /// iteration begins: one generation less is filled ahead.
+    Pipeline { depth: u32, roles: bool, overlap: bool },
     /// Of the three loops of a product that the warps of a block compute on the matrix unit: [`crate::loops::matrix`].
     Matrix,
     /// Of a reduction within a loop over threads: each iteration is a lane of a group of neighbouring ones. See [`Combine`].

@@ -16,6 +16,10 @@
 //! A product of one instruction has 16 rows, 8 columns and 32 bytes of each: slots 2i and 2i + 1 of the rows are its upper and
 //! lower eight, of which a lane has `t%32//4`; slots 2j and 2j + 1 of the columns are two neighbours, `t%4` says which. So a row
 //! follows from the warp and `t%32//4`, a column from the warp and `t%4`, and nothing else of the thread.
+//!
+//! Bytes that run along the rows or columns are moved by twos. There the rows of slots 2i and 2i + 1 are neighbours, so that a
+//! lane has two rows side by side, or the columns of slots 4j to 4j + 3 are, of which one product has those with an even number
+//! and the next one the others.
 
 use crate::loops::ir::*;
 use crate::loops::lanes::of_group;
@@ -30,15 +34,19 @@ pub enum Operand {
     BF16,
     /// f32 of which 10 bits of the fraction count.
     TF32,
+    E4M3,
+    E5M2,
     S8,
     U8,
 }
 
 impl Operand {
-    pub const WORDS: [(&'static str, Operand); 5] = [
+    pub const WORDS: [(&'static str, Operand); 7] = [
         ("f16", Operand::F16),
         ("bf16", Operand::BF16),
         ("tf32", Operand::TF32),
+        ("e4m3", Operand::E4M3),
+        ("e5m2", Operand::E5M2),
         ("s8", Operand::S8),
         ("u8", Operand::U8),
     ];
@@ -53,7 +61,7 @@ impl Operand {
         match self {
             Operand::F16 | Operand::BF16 => 2,
             Operand::TF32 => 4,
-            Operand::S8 | Operand::U8 => 1,
+            Operand::E4M3 | Operand::E5M2 | Operand::S8 | Operand::U8 => 1,
         }
     }
 
@@ -64,6 +72,16 @@ impl Operand {
 
     pub fn is_float(self) -> bool {
         !matches!(self, Operand::S8 | Operand::U8)
+    }
+
+    /// Whether it is a float of one byte.
+    pub fn is_byte_float(self) -> bool {
+        self.is_float() && self.bytes() == 1
+    }
+
+    /// Whether one instruction multiplies both: of one type, or two integers or two floats of one byte.
+    pub fn goes_with(self, other: Operand) -> bool {
+        self == other || self.bytes() == 1 && other.bytes() == 1 && self.is_float() == other.is_float()
     }
 
     /// What the sums are held in.
@@ -78,6 +96,13 @@ pub const TF32: u64 = 0xffff_e000;
 /// Rows, columns and terms of one instruction's product; there are 32 bytes of terms.
 pub const ROWS: u64 = 16;
 pub const COLS: u64 = 8;
+
+/// The term of 32 whose row lane `l` of a warp gives where bytes are transposed: `ldmatrix` moves pairs of bytes, so that lane l
+/// gets two columns of the rows that the lanes `l%4*2` and `l%4*2 + 1` of each eight give. Those of two matrices are four terms
+/// that follow each other, and the rows of one matrix, which are read at once, lie in different banks.
+pub fn row_of_bytes(l: usize) -> usize {
+    l / 16 * 16 + l / 2 % 4 * 4 + (l / 8 + l / 4) % 2 * 2 + l % 2
+}
 
 /// An operand in shared memory, or a left one in the registers of the lanes.
 #[derive(Clone, Debug)]
@@ -176,8 +201,11 @@ impl Product {
         let body = Body::of(kernel, &sum.body).ok_or("it does more than multiply and add")?;
         let axes = loops.map(|f| f.axis);
         let (left, right) = (body.a.of, body.b.of);
-        let alike = left == right || !left.is_float() && !right.is_float();
-        if !alike || !r.is_multiple_of(2) || !c.is_multiple_of(2) || !k.is_multiple_of(left.terms().into()) {
+        if !left.goes_with(right)
+            || !r.is_multiple_of(2)
+            || !c.is_multiple_of(2)
+            || !k.is_multiple_of(left.terms().into())
+        {
             return Err("it is no whole number of the matrix unit's products");
         }
         let (slot, sums) = ([thread, axes[0], axes[1]].map(Ix::Axis), kernel.bufs.get(body.acc.0));
@@ -217,23 +245,34 @@ impl Product {
             return true;
         }
         let [r, _, _] = self.axes;
-        let at = |slot: u64, line: i64| self.at(&self.a, &[(r, Ix::Const(slot as i64))], Some(Ix::Const(line)), None);
-        (0..self.rows).all(|slot| self.a.lies(kernel, self, threads, &|line| at(slot, line)))
+        let at = |slot: i64, line: i64| self.at(&self.a, &[(r, Ix::Const(slot))], Some(Ix::Const(line)), None);
+        if self.a.by_bytes() {
+            let line = |pair: i64, line: i64| at(pair * 2 + line % 2, line / 2);
+            return (0..self.rows as i64 / 2).all(|pair| self.a.lies(kernel, self, threads, &|n| line(pair, n)));
+        }
+        (0..self.rows as i64).all(|slot| self.a.lies(kernel, self, threads, &|line| at(slot, line)))
     }
 
     fn b_lies(&self, kernel: &Kernel, threads: u64) -> bool {
         let [_, c, _] = self.axes;
-        let at = |tile: u64, line: i64| {
-            let slot = Ix::Const(tile as i64 * 2 + line % 2);
-            self.at(&self.b, &[(c, slot)], None, Some(Ix::Const(line / 2)))
+        // Columns that lie side by side, of one product or of two.
+        let together = if self.b.by_bytes() { 4 } else { 2 };
+        let at = |group: u64, line: i64| {
+            let slot = Ix::Const(group as i64 * together + line % together);
+            self.at(&self.b, &[(c, slot)], None, Some(Ix::Const(line / together)))
         };
-        (0..self.cols / 2).all(|tile| self.b.lies(kernel, self, threads, &|line| at(tile, line)))
+        let whole = self.cols.is_multiple_of(together as u64);
+        whole && (0..self.cols / together as u64).all(|n| self.b.lies(kernel, self, threads, &|line| at(n, line)))
     }
 
     /// Which row of the left operand each lane gives for four matrices: the products' rows by `pair` of slots, their terms by
     /// `step`.
     pub fn left(&self, pair: &Ix, step: &Ix) -> Option<Vec<Ix>> {
         let [r, _, k] = self.axes;
+        if self.a.by_bytes() {
+            let axes = [(r, pair.clone() * Ix::Const(2)), (k, self.term_of_bytes(&self.a, step))];
+            return self.at(&self.a, &axes, Some(Ix::Const(0)), None);
+        }
         let slot = self.lane(8, Some(2)) + pair.clone() * Ix::Const(2);
         let (matrix, line) = (self.lane(16, Some(2)), self.lane(1, Some(8)));
         let lane = if self.a.transposed { Ix::Const(0) } else { line.clone() };
@@ -244,6 +283,10 @@ impl Product {
     /// four. The products' columns by `tile`, or pair of tiles.
     pub fn right(&self, tile: &Ix, step: &Ix, two: bool) -> Option<Vec<Ix>> {
         let [_, c, k] = self.axes;
+        if self.b.by_bytes() {
+            let axes = [(c, tile.clone() * Ix::Const(4)), (k, self.term_of_bytes(&self.b, step))];
+            return self.at(&self.b, &axes, None, Some(Ix::Const(0)));
+        }
         let tile = if two { tile.clone() * Ix::Const(2) + self.lane(16, Some(2)) } else { tile.clone() };
         let (matrix, line) = (self.lane(8, Some(2)), self.lane(1, Some(8)));
         let first = tile * Ix::Const(2);
@@ -269,6 +312,15 @@ impl Product {
         let slot = tile.clone() * Ix::Const(2) + self.lane(4, Some(2));
         let term = self.term_word(&self.b, step, matrix);
         self.at(&self.b, &[(c, slot), (k, term)], None, Some(self.lane(8, Some(4))))
+    }
+
+    /// The term whose row of 16 bytes a lane gives, as [`row_of_bytes`] has it.
+    fn term_of_bytes(&self, side: &Side, step: &Ix) -> Ix {
+        let times = |ix: Ix, n: i64| ix * Ix::Const(n);
+        let bit = |by| self.lane(by, Some(2));
+        let pair = Ix::modulo(bit(8) + bit(4), Ix::Const(2));
+        let row = times(bit(16), 16) + times(self.lane(2, Some(4)), 4) + times(pair, 2) + bit(1);
+        times(step.clone(), side.of.terms().into()) + row
     }
 
     fn term_word(&self, side: &Side, step: &Ix, half: i64) -> Ix {
@@ -331,6 +383,11 @@ impl Side {
         self.transposed && self.of.bytes() == 4
     }
 
+    /// Whether its elements are bytes across the sum, which `ldmatrix` moves by twos.
+    pub fn by_bytes(&self) -> bool {
+        self.transposed && self.of.bytes() == 1
+    }
+
     /// The slots of a row of sums, and of those below it, that a lane's word of a matrix is made of: `matrix` as
     /// [`Product::left`] orders them.
     pub fn slots_of_word(&self, matrix: u64) -> (u64, Vec<u64>) {
@@ -356,7 +413,7 @@ impl Side {
         // Terms that lie side by side do so from one to the next; where rows or columns do, that follows from the lanes.
         let side_by_side = last.linear(terms).is_some_and(|(by, _)| by.is_const(1));
         let plain = side_by_side && !others.iter().any(|ix| ix.has_axis(terms));
-        if last.has_axis(own) && !transposed || (if transposed { of.bytes() == 1 } else { !plain }) {
+        if !transposed && (last.has_axis(own) || !plain) {
             return Err("an operand does not lie as the matrix unit reads it");
         }
         Ok(Side { buf, idx, transposed, registers: false, rounding, of })
@@ -379,9 +436,11 @@ impl Side {
     }
 
     /// Whether the rows that lanes give begin at multiples of 16 bytes and, where they are of columns or rows side by side, go
-    /// through eight of them. `line` gives the subscripts of one of eight, by the thread, its step of the sum and constants.
+    /// through all of them. `line` gives the subscripts of one of them, eight or of bytes sixteen, by the thread, its step of the sum and constants.
     fn lies(&self, kernel: &Kernel, p: &Product, threads: u64, line: &dyn Fn(i64) -> Option<Vec<Ix>>) -> bool {
-        let Some(lines) = (0..ROWS as i64 / 2).map(line).collect::<Option<Vec<_>>>() else { return false };
+        let Some(lines) = (0..if self.by_bytes() { 16 } else { 8 }).map(line).collect::<Option<Vec<_>>>() else {
+            return false;
+        };
         let shape = kernel.bufs.get(self.buf).map_or(&[][..], |b| &b.shape);
         let unit = i64::from(16 / self.of.bytes());
         (0..threads.max(1)).step_by(32).all(|t| {
@@ -447,6 +506,8 @@ impl Body {
                 (ScalarOp::FToF { to: DType::F32, .. }, DType::F16) => Operand::F16,
                 (ScalarOp::FToF { to: DType::F32, .. }, DType::BF16) => Operand::BF16,
                 (ScalarOp::FToF { to: DType::F32, .. }, DType::TF32) => Operand::TF32,
+                (ScalarOp::FToF { to: DType::F32, .. }, DType::F8E4M3FN) => Operand::E4M3,
+                (ScalarOp::FToF { to: DType::F32, .. }, DType::F8E5M2) => Operand::E5M2,
                 (ScalarOp::ExtI { to: DType::I32, sign: Signedness::Signed }, DType::I8) => Operand::S8,
                 (ScalarOp::ExtI { to: DType::I32, sign: Signedness::Unsigned }, DType::I8) => Operand::U8,
                 _ => return None,

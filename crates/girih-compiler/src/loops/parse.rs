@@ -362,12 +362,17 @@ impl<'a> Parser<'_, 'a> {
         } else if self.c.eat_word("pipeline") {
             self.c.punct("(")?;
             let depth = self.number()?;
-            let roles = self.c.eat(",");
-            if roles {
-                self.c.word("roles")?;
+            let (mut roles, mut overlap) = (false, false);
+            while !overlap && self.c.eat(",") {
+                if !roles && self.c.eat_word("roles") {
+                    roles = true;
+                } else {
+                    self.c.word("overlap")?;
+                    overlap = true;
+                }
             }
             self.c.punct(")")?;
-            Place::Pipeline { depth, roles }
+            Place::Pipeline { depth, roles, overlap }
         } else {
             Place::None
         };

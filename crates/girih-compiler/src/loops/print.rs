@@ -25,7 +25,7 @@
 //!            ("stream" "score=" VAL "value=" VAL "greatest=" BUF "total=" BUF "acc=" BUF)?
 //! place   := "unroll" | "vector" "(" INT ")" | "thread"
 //!          | "block" "(" ("x" | "y" | "z") ("," "groups" "of" INT)? ("," INT "in" "turn")? ")"
-//!          | "pipeline" "(" INT ("," "roles")? ")" | "matrix" | "warpgroup" | "lanes" | "tensor"  tile IR
+//!          | "pipeline" "(" INT ("," "roles")? ("," "overlap")? ")" | "matrix" | "warpgroup" | "lanes" | "tensor"  tile IR
 //! role    := AXIS | "(" AXIS,* ")"
 //!
 //! expr    := opnd INFIX opnd                                 + - * / & | ^ <<, by the declared type (float or int; `+` on
@@ -192,8 +192,10 @@ pub(crate) fn place_text(place: Place) -> String {
             format!("block({}{groups}{takers})", BLOCKS[usize::from(dim).min(2)])
         }
         Place::Thread => "thread".to_string(),
-        Place::Pipeline { depth, roles: false } => format!("pipeline({depth})"),
-        Place::Pipeline { depth, roles: true } => format!("pipeline({depth}, roles)"),
+        Place::Pipeline { depth, roles, overlap } => {
+            let (roles, overlap) = (if roles { ", roles" } else { "" }, if overlap { ", overlap" } else { "" });
+            format!("pipeline({depth}{roles}{overlap})")
+        }
         Place::Matrix => "matrix".to_string(),
         Place::Lanes => "lanes".to_string(),
         Place::Warpgroup => "warpgroup".to_string(),

@@ -531,7 +531,7 @@ impl<'a> Verifier<'a> {
                 self.check(stmt, copies, "a box is copied by loops around one read of shared memory and its store");
                 self.check(stmt, self.threads.is_none(), "a thread cannot have threads of its own");
             }
-            Place::Pipeline { depth, roles } => {
+            Place::Pipeline { depth, roles, overlap } => {
                 let (stages, rest) = l.stages();
                 let counts = serial && l.lo.is_const(0) && l.step.is_const(1);
                 // One slot is enough for what TMA fills: its mbarriers are the pipeline's.
@@ -540,6 +540,13 @@ impl<'a> Verifier<'a> {
                     stmt,
                     counts && deep,
                     "a pipeline is a serial loop from 0 in steps of 1, two or more deep or filled by TMA",
+                );
+                let long = l.hi.as_const().is_none_or(|n| n > i64::from(depth));
+                let goes_on = stages.iter().all(|s| s.filled(Filled::Tensor)) && is_product(rest);
+                self.check(
+                    stmt,
+                    !overlap || goes_on && (depth >= 3 || !long),
+                    "what goes on during the next iteration is a product of warpgroups of what TMA fills, three or more deep",
                 );
                 let (first, then) = (walk::effects(stages), walk::effects(rest));
                 self.check(stmt, !stages.is_empty(), "a pipeline's body must begin with stages");
@@ -638,4 +645,9 @@ impl<'a> Verifier<'a> {
             self.say(Some(stmt), "the operation is not defined for these types");
         }
     }
+}
+/// Whether statements are one product of the warpgroups of a block, and nothing else.
+pub fn is_product(body: &[Stmt]) -> bool {
+    let [Stmt::For(threads)] = body else { return false };
+    threads.place == Place::Thread && matches!(&threads.body[..], [Stmt::For(f)] if f.place == Place::Warpgroup)
 }

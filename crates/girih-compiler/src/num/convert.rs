@@ -19,6 +19,7 @@
 //! * Rounding `Approx`, `Full` and `NearestIntToZero` mean nearest, ties to even.
 
 use super::DType;
+use super::exact::Numbers;
 use super::op::Rounding;
 
 /// The value of a float.
@@ -84,6 +85,18 @@ fn format(ty: DType) -> Format {
         DType::F8E8M0FNU => Format { specials: Specials::OneNan, signed: false, subnormals: false, ..ieee(8, 0) },
         DType::F4E2M1FN => Format { specials: Specials::Finite, ..ieee(2, 1) },
         _ => ieee(11, 52),
+    }
+}
+
+/// What is known of all numbers of a format.
+pub(super) fn range(ty: DType) -> Numbers {
+    let f = format(ty);
+    let exponent = |code: u64| (code >> f.fraction_bits) as i32 - f.bias;
+    Numbers {
+        digits: f.fraction_bits + 1,
+        least: if f.subnormals { 1 - f.bias } else { -f.bias } - f.fraction_bits as i32,
+        most: exponent(f.largest()) + 1,
+        infinite: f.specials == Specials::Ieee,
     }
 }
 

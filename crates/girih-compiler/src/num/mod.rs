@@ -3,6 +3,7 @@
 pub mod convert;
 pub mod dtype;
 pub mod eval;
+pub mod exact;
 pub(crate) mod literal;
 pub mod math;
 pub mod op;

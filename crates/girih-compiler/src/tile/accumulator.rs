@@ -184,8 +184,9 @@ impl Tile {
                 let (line, pair) = (Ix::floor_div(of(Ix::Axis(t), 32), Ix::Const(4)), of(Ix::Axis(t), 4));
                 let (down, along) = (by(32 * (across / 4)), of(by(32), across / 4));
                 let of_warp = |share: &Share, lanes: u64| (lanes * share.each) as i64;
-                let row = Ix::add(times(down, of_warp(&self.rows, 8)), line);
-                (row, Ix::add(times(along, of_warp(&self.cols, 4)), times(pair, 2)))
+                let own = |of: Ix, share: &Share| times(of, share.together as i64);
+                let row = Ix::add(times(down, of_warp(&self.rows, 8)), own(line, &self.rows));
+                (row, Ix::add(times(along, of_warp(&self.cols, 4)), own(pair, &self.cols)))
             }
         };
         let body = body(kernel, Thread { number: Ix::Axis(t), row, col })?;

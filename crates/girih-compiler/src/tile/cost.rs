@@ -16,6 +16,7 @@
 use std::collections::BTreeMap;
 
 use crate::loops::ir::*;
+use crate::loops::matrix::COLS;
 use crate::loops::walk;
 use crate::num::{DType, ScalarOp};
 use crate::tile::blocking::Blocks;
@@ -123,7 +124,7 @@ impl Cost {
         // The matrix unit reads operands itself where warpgroups multiply.
         let groups = products.filter(|_| target.has(Capability::WarpgroupProducts));
         let groups = groups.and_then(|_| Warps::of_groups([bm, bn], target.axes.threads.into()));
-        let warps = products.and_then(|_| Warps::of([bm, bn], most, target.axes.threads.into()));
+        let warps = products.and_then(|_| Warps::of([bm, bn], COLS, most, target.axes.threads.into()));
         let warps = groups.or(warps);
         let [r, c] = match warps {
             Some(warps) => warps.each([bm, bn]),

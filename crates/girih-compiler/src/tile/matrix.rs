@@ -11,7 +11,7 @@ use crate::num::DType;
 use crate::tile::Context;
 use crate::tile::contraction::{num_type, power_in};
 use crate::tile::edit::const_trip;
-use crate::tile::target::{MatrixUnit, Target};
+use crate::tile::target::{Capability, Target};
 
 /// The warps of a block along the rows and the columns of its product.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,10 +44,11 @@ impl Warps {
     }
 
     /// Those that read least from shared memory, of those whose threads hold their accumulators; `None` where the extents are
-    /// no whole numbers of products. More than `threads` are taken only where it needs them.
-    pub fn of([m, n]: [u64; 2], threads: u64, most_threads: u64) -> Option<Warps> {
+    /// no whole numbers of products. More than `threads` are taken only where it needs them. Each has a multiple of so many
+    /// columns, which are [`COLS`] or more.
+    pub fn of([m, n]: [u64; 2], cols: u64, threads: u64, most_threads: u64) -> Option<Warps> {
         let powers = |most: u64| (0..6).map(|bits| 1u64 << bits).filter(move |w| *w <= most);
-        let (most_down, most_across) = (power_in(m) / ROWS, power_in(n) / COLS);
+        let (most_down, most_across) = (power_in(m) / ROWS, power_in(n) / cols);
         let all = powers(most_down).flat_map(|down| powers(most_across).map(move |across| Warps { down, across }));
         let registers = |w: &Warps| w.each([m, n]).iter().product::<u64>();
         let fits = |w: &Warps| 32 * w.count() <= most_threads && registers(w) <= MOST_REGISTERS;
@@ -59,9 +60,18 @@ impl Warps {
     }
 }
 
-/// What a product multiplies: f32 as tf32, where the knob says so.
+/// What a product multiplies: f32 as tf32, where the knob says so, and numbers of fewer bits than the matrix unit takes as the
+/// narrowest that it does.
 pub fn multiplied(ctx: &Context, operand: DType) -> DType {
-    if operand == DType::F32 && ctx.knobs.tf32 && ctx.knobs.tensor_core { DType::TF32 } else { operand }
+    let bytes = ctx.target.has(Capability::ByteFloats);
+    match operand {
+        _ if !ctx.knobs.tensor_core || !ctx.target.has(Capability::Products) => operand,
+        DType::F32 if ctx.knobs.tf32 => DType::TF32,
+        DType::I4 => DType::I8,
+        DType::F4E2M1FN if bytes => DType::F8E4M3FN,
+        DType::F4E2M1FN | DType::F8E4M3FN | DType::F8E5M2 if !bytes => DType::F16,
+        _ => operand,
+    }
 }
 
 /// What the matrix unit takes of a buffer, as an operand of a product that is summed up in another.
@@ -75,10 +85,13 @@ pub fn operand(target: &Target, operand: DType, acc: DType) -> Option<Operand> {
         (DType::F16, DType::F32) => Operand::F16,
         (DType::BF16, DType::F32) => Operand::BF16,
         (DType::TF32, DType::F32) => Operand::TF32,
+        (DType::F8E4M3FN, DType::F32) => Operand::E4M3,
+        (DType::F8E5M2, DType::F32) => Operand::E5M2,
         (DType::I8, DType::I32) => Operand::S8,
         _ => return None,
     };
-    target.matrix_units.contains(&MatrixUnit::Mma).then_some(of)
+    let unit = if of.is_byte_float() { Capability::ByteFloats } else { Capability::Products };
+    target.has(unit).then_some(of)
 }
 
 /// Whether every product is one that the matrix unit has.
@@ -109,7 +122,7 @@ mod tests {
 
     #[test]
     fn warps_share_what_they_can_hold() {
-        let of = |m, n| Warps::of([m, n], 256, 1024).map(|w| (w.down, w.across));
+        let of = |m, n| Warps::of([m, n], COLS, 256, 1024).map(|w| (w.down, w.across));
         for ((m, n), want) in [
             ((128, 128), Some((4, 2))),
             ((64, 128), Some((2, 2))),
@@ -125,7 +138,7 @@ mod tests {
         }
         for m in [16, 32, 64, 128, 256] {
             for n in [8, 16, 32, 64, 128, 256] {
-                let w = Warps::of([m, n], 256, 1024).unwrap();
+                let w = Warps::of([m, n], COLS, 256, 1024).unwrap();
                 let [r, c] = w.each([m, n]);
                 assert_eq!((r % 2, c % 2, r * c * 32 * w.count()), (0, 0, m * n));
             }

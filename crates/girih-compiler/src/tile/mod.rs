@@ -96,6 +96,7 @@ const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::double_buffer::RULE, &[&[Threads]]),
     (rules::async_copy::RULE, &[&[Threads, AsyncCopies]]),
     (rules::wgmma::RULE, &[&[Threads, Products, TensorCopies]]),
+    (rules::overlap_products::RULE, &[&[Threads, Products, TensorCopies]]),
     (rules::warp_specialize::RULE, &[&[Threads, TensorCopies]]),
     (rules::persist_blocks::RULE, &[&[Threads]]),
     (rules::split_digits::RULE, &[&[Caches]]),

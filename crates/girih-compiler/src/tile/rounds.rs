@@ -50,7 +50,7 @@ impl<'a> GoesOn<'a> {
 fn pipeline(s: &Stmt) -> Option<GoesOn<'_>> {
     match s {
         Stmt::For(f) => match f.place {
-            Place::Pipeline { depth, roles } => Some(GoesOn { pipeline: f, depth, roles }),
+            Place::Pipeline { depth, roles, .. } => Some(GoesOn { pipeline: f, depth, roles }),
             _ => None,
         },
         _ => None,

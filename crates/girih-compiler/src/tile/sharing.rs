@@ -26,7 +26,13 @@ pub struct Share {
 }
 
 impl Share {
-    /// The element in a slot of a thread with this first element: `group` counts what lies together, `within` its elements.
+    /// The element in a slot of a thread with this first element.
+    pub fn at(&self, first: &Ix, slot: &Ix) -> Ix {
+        let together = Ix::Const(self.together as i64);
+        self.element(first, Ix::floor_div(slot.clone(), together.clone()), Ix::modulo(slot.clone(), together))
+    }
+
+    /// The same: `group` counts what lies together, `within` its elements.
     fn element(&self, first: &Ix, group: Ix, within: Ix) -> Ix {
         Ix::add(Ix::add(Ix::mul(group, Ix::Const(self.apart as i64)), first.clone()), within)
     }

@@ -105,6 +105,8 @@ pub enum MemoryKind {
 pub enum MatrixUnit {
     /// Of one warp, operands in registers.
     Mma,
+    /// The same of floats of one byte.
+    ByteMma,
     /// Of a group of four warps, operands in shared memory, asynchronous.
     Wgmma,
     /// Started by one thread, accumulators in tensor memory, asynchronous.
@@ -136,6 +138,8 @@ pub enum Capability {
     TensorCopies,
     /// Products of small matrices by the lanes of a warp.
     Products,
+    /// Those of floats of one byte.
+    ByteFloats,
     /// Products by groups of four warps, operands in shared memory.
     WarpgroupProducts,
 }
@@ -173,7 +177,7 @@ impl Target {
             "sm_80" => Some(Target::gpu("sm_80", 108, 1, 163, 40, &[Mma], &[CpAsync], [1555.0, 1.41, 19.5, 312.0])),
             "sm_90a" => {
                 let speed = [3350.0, 1.98, 67.0, 620.0];
-                let t = Target::gpu("sm_90a", 132, 8, 227, 50, &[Mma, Wgmma], &[CpAsync, Tma], speed);
+                let t = Target::gpu("sm_90a", 132, 8, 227, 50, &[Mma, ByteMma, Wgmma], &[CpAsync, Tma], speed);
                 let gpu = t.gpu.map(|g| Gpu { grouped: 989.0e12, ..g });
                 Some(Target { gpu, ..t })
             }
@@ -183,12 +187,21 @@ impl Target {
                 8,
                 227,
                 126,
-                &[Mma, Tcgen05],
+                &[Mma, ByteMma, Tcgen05],
                 &[CpAsync, Tma],
                 [8000.0, 1.98, 75.0, 690.0],
             )),
             "sm_120" => {
-                let t = Target::gpu("sm_120", 170, 1, 99, 96, &[Mma], &[CpAsync, Tma], [1792.0, 2.41, 104.8, 209.5]);
+                let t = Target::gpu(
+                    "sm_120",
+                    170,
+                    1,
+                    99,
+                    96,
+                    &[Mma, ByteMma],
+                    &[CpAsync, Tma],
+                    [1792.0, 2.41, 104.8, 209.5],
+                );
                 // Of the smaller ones among the multiprocessors.
                 let gpu = t.gpu.map(|g| Gpu { threads: 1536, blocks: 24, l2_parts: 1, ..g });
                 Some(Target { gpu, ..t })
@@ -289,6 +302,7 @@ impl Target {
             Capability::Workers => self.axes.threads == 1,
             Capability::AsyncCopies => self.transports.contains(&Transport::CpAsync),
             Capability::Products => self.matrix_units.contains(&MatrixUnit::Mma),
+            Capability::ByteFloats => self.matrix_units.contains(&MatrixUnit::ByteMma),
             Capability::WarpgroupProducts => self.matrix_units.contains(&MatrixUnit::Wgmma),
             Capability::TensorCopies => self.transports.contains(&Transport::Tma),
             Capability::Threads => self.axes.threads > 1 && self.bytes_of(MemoryKind::Shared) > 0,

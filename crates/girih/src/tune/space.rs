@@ -48,6 +48,7 @@ const GPU: &[Axis] = axes! {
     "warp_specialize": [0, 1];
     "persist": [0, 1, 2];
     "group": [0, 2, 4, 8, 16];
+    "overlap": [0, 1];
     "stage_outputs": [0, 1];
     "tma": [0, 1];
     "async_copy": [0, 1];

@@ -42,6 +42,13 @@ const MODELS: &[&str] = &[
     "torch.cumsum(torch.randn(4, 50), 1)",
     "torch.sort(torch.randn(3, 20))[0]",
     "torch.arange(1000) * 3 % 7",
+    "torch.randint(-9, 9, (96, 80), dtype=torch.int8).transpose(0, 1).int() @ torch.randint(-9, 9, (96, 144), \
+     dtype=torch.int8).int()",
+    "torch.randint(-9, 9, (70, 80), dtype=torch.int8).int() @ torch.randint(0, 9, (80, 48), dtype=torch.uint8).int()",
+    "torch.nn.functional.linear(torch.randn(70, 96, dtype=torch.float8_e4m3fn).float(), torch.randn(48, 96, \
+     dtype=torch.float8_e5m2).float())",
+    "torch.randn(70, 96, dtype=torch.float8_e4m3fn).float() @ torch.randn(96, 80, dtype=torch.float8_e4m3fn).float()",
+    "torch.randn(70, 96, dtype=torch.float16).float() @ torch.randn(96, 80, dtype=torch.float8_e5m2).float()",
 ];
 
 /// Products of warpgroups, by the tiles that make them so: rows of 128, 64 and 32 bytes, and both operands by columns.
@@ -63,6 +70,20 @@ const GROUPED: &[(&str, &[&str])] = &[
     (
         "torch.randn(150, 200, dtype=torch.float16) @ torch.randn(200, 264, dtype=torch.float16)",
         &["warp_specialize=1", "mc=128", "nc=256", "split_k=1"],
+    ),
+    (
+        "torch.nn.functional.linear(torch.randn(70, 416, dtype=torch.float8_e4m3fn).float(), torch.randn(136, 416, \
+         dtype=torch.float8_e4m3fn).float())",
+        &["fast_acc=1", "mc=64", "nc=64"],
+    ),
+    // Of which one goes on while the next begins.
+    (
+        "torch.randn(130, 400, dtype=torch.float16) @ torch.randn(400, 136, dtype=torch.float16)",
+        &["mc=64", "nc=64", "kc=32", "slots=4"],
+    ),
+    (
+        "torch.randn(130, 400, dtype=torch.float16) @ torch.randn(400, 136, dtype=torch.float16)",
+        &["mc=64", "nc=64", "kc=32", "slots=3", "overlap=1", "warp_specialize=1"],
     ),
 ];
 

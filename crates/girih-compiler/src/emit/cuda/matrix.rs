@@ -15,9 +15,26 @@ fn list(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
+/// Whether warps multiply floats of one byte.
+pub(super) fn has_byte_floats(body: &[Stmt]) -> bool {
+    body.iter().any(|s| match s {
+        Stmt::Mma { of, .. } => of[0].is_byte_float(),
+        Stmt::For { body, .. } | Stmt::Loop { body } => has_byte_floats(body),
+        Stmt::If { then, els, .. } => has_byte_floats(then) || has_byte_floats(els),
+        _ => false,
+    })
+}
+
 impl Printer<'_> {
-    pub(super) fn load_matrix(&mut self, dst: ValId, place: &Address, transposed: bool) -> String {
-        let words = self.val_ty(dst).lanes as usize;
+    pub(super) fn load_matrix(&mut self, dst: ValId, place: &Address, transposed: Transposed) -> String {
+        if transposed.of_bytes() {
+            return self.load_bytes(place, transposed);
+        }
+        let name = self.ldmatrix(self.val_ty(dst).lanes as usize, transposed == Transposed::Yes);
+        format!("{name}({})", self.target(place).address)
+    }
+
+    fn ldmatrix(&mut self, words: usize, transposed: bool) -> String {
         let (suffix, how) = if transposed { ("_trans", ".trans") } else { ("", "") };
         let name = format!("ldmatrix_x{words}{suffix}");
         let ty = if words == 1 { "int".to_string() } else { format!("int{words}") };
@@ -29,14 +46,35 @@ impl Printer<'_> {
             list(parts.map(|part| format!("\"=r\"({part})"))),
         );
         self.support.block(&name, &format!("INLINE {ty} {name}(const void *p) {{\n{body}}}\n"));
+        name
+    }
+
+    /// Bytes across the sum, moved by twos: of the two words of a lane that have four terms of two lines, one word for each line.
+    fn load_bytes(&mut self, place: &Address, transposed: Transposed) -> String {
+        let words = ["v.x, v.y, even", "v.x, v.y, odd", "v.z, v.w, even", "v.z, v.w, odd"];
+        let (name, order) = match transposed {
+            Transposed::Left => ("ldmatrix_left", [0, 1, 2, 3]),
+            _ => ("ldmatrix_right", [0, 2, 1, 3]),
+        };
+        let made = list(order.iter().map(|at| format!("(int)__byte_perm({})", words[*at])));
+        self.ldmatrix(4, true);
+        let text = format!(
+            "INLINE int4 {name}(const void *p) {{\n  int4 v = ldmatrix_x4_trans(p);\n  unsigned int even = threadIdx.x & 2 ? \
+             0x2064 : 0x6420, odd = even | 0x1111;\n  return {{{made}}};\n}}\n"
+        );
+        self.support.block(name, &text);
         format!("{name}({})", self.target(place).address)
     }
 
-    pub(super) fn mma(&mut self, acc: &[Address; 2], a: ValId, b: ValId, of: [Operand; 2]) {
+    /// Sums lie so many elements apart.
+    pub(super) fn mma(&mut self, acc: &[Address; 2], apart: u32, a: ValId, b: ValId, of: [Operand; 2]) {
         let [left, right] = of.map(Operand::word);
-        let name = if left == right { format!("mma_{left}") } else { format!("mma_{left}_{right}") };
+        let mut name = if left == right { format!("mma_{left}") } else { format!("mma_{left}_{right}") };
+        if apart != 1 {
+            name.push_str(&format!("_by_{apart}"));
+        }
         let (sum, ty, r) = if of[0].is_float() { ("f32", "float", 'f') } else { ("s32", "int", 'r') };
-        let sums = ["c[0]", "c[1]", "d[0]", "d[1]"].iter().map(|c| format!("\"+{r}\"({c})"));
+        let sums = ["c", "d"].iter().flat_map(|c| [0, apart].map(|at| format!("\"+{r}\"({c}[{at}])")));
         let operands =
             PARTS.iter().map(|p| format!("\"r\"(a.{p})")).chain(PARTS[..2].iter().map(|p| format!("\"r\"(b.{p})")));
         let body = format!(

@@ -40,7 +40,7 @@ mod wgmma;
 
 use super::cstyle::support::Support;
 use crate::kernel::ir::{Ident, Idents, Kernel};
-use crate::tile::target::{MatrixUnit, MemoryKind, Target, Transport};
+use crate::tile::target::{Capability, MatrixUnit, MemoryKind, Target, Transport};
 pub use dialect::DIALECT;
 use global::Globals;
 
@@ -147,6 +147,9 @@ pub fn fits(kernel: &Kernel, target: &Target) -> Result<(), String> {
     }
     if (kernel.mbarriers() > 0 || !kernel.tensors.is_empty()) && !target.transports.contains(&Transport::Tma) {
         return Err(format!("a block has mbarriers and TMA; {} has neither", target.name));
+    }
+    if matrix::has_byte_floats(&kernel.body) && !target.has(Capability::ByteFloats) {
+        return Err(format!("a block has products of f8; {} has none", target.name));
     }
     if wgmma::is_in(&kernel.body) && !target.matrix_units.contains(&MatrixUnit::Wgmma) {
         return Err(format!("a block has products of warpgroups; {} has none", target.name));

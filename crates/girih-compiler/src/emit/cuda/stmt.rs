@@ -148,7 +148,7 @@ impl Printer<'_> {
                 let text = self.load_matrix(*dst, place, *transposed);
                 self.define(*dst, &text)?;
             }
-            Stmt::Mma { acc, a, b, of } => self.mma(acc, *a, *b, *of),
+            Stmt::Mma { acc, apart, a, b, of } => self.mma(acc, *apart, *a, *b, *of),
             Stmt::Wgmma { acc, a, b, of } => self.wgmma(*acc, [a, b], *of),
             Stmt::WgmmaCommit => self.bare("wgmma_commit", "wgmma.commit_group.sync.aligned"),
             Stmt::WgmmaWait { left, acc } => self.wgmma_wait(*left, *acc),

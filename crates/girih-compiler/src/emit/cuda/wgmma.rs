@@ -76,7 +76,7 @@ impl Printer<'_> {
         let more = list(
             match of {
                 Operand::F16 | Operand::BF16 => ["add", "1", "1"].map(String::from).into_iter().chain(trans).collect(),
-                Operand::TF32 => ["add", "1", "1"].map(String::from).to_vec(),
+                Operand::TF32 | Operand::E4M3 | Operand::E5M2 => ["add", "1", "1"].map(String::from).to_vec(),
                 Operand::S8 | Operand::U8 => vec!["add".to_string()],
             }
             .into_iter(),

@@ -66,7 +66,7 @@ impl Lower<'_> {
                 if p.b.by_words() {
                     s.words_of(&p.b, &right, &facts, columns, &index)?;
                 } else {
-                    let b = s.fragment("b", &p.b, &right[0], &facts, words)?;
+                    let b = s.fragment("b", &p.b, &right[0], &facts, (words, k::Transposed::Right))?;
                     s.push(store(k::Address::Slot { buf: columns, index: index.clone() }, k::Opnd::Val(b)));
                 }
                 s.round_words(&p.b, columns, &index, words);
@@ -80,7 +80,7 @@ impl Lower<'_> {
                             _ if p.a.registers => s.words_in_registers(&p, &row, &step, rows)?,
                             true => s.words_of(&p.a, &left, &facts, rows, &zero)?,
                             false => {
-                                let a = s.fragment("a", &p.a, &left[0], &facts, 4)?;
+                                let a = s.fragment("a", &p.a, &left[0], &facts, (4, k::Transposed::Left))?;
                                 s.push(store(k::Address::Slot { buf: rows, index: zero.clone() }, k::Opnd::Val(a)));
                             }
                         }
@@ -89,18 +89,27 @@ impl Lower<'_> {
                         s.push(load(a, k::Address::Slot { buf: rows, index: zero }));
                         a
                     }
-                    None => s.fragment("a", &p.a, &left[0], &facts, 4)?,
+                    None => s.fragment("a", &p.a, &left[0], &facts, (4, k::Transposed::Left))?,
                 };
                 s.times(p.axes[1], tiles, tiles as u32, |s, col| {
                     let b = s.value("b_t", k::Ty::num(DType::I32, 2));
-                    let first = k::Ix::mul(col, k::Ix::Const(2));
-                    s.push(load(b, k::Address::Slot { buf: columns, index: first.clone() }));
+                    let words = k::Ix::mul(col.clone(), k::Ix::Const(2));
+                    s.push(load(b, k::Address::Slot { buf: columns, index: words.clone() }));
+                    // Of four columns side by side, one product has those with an even number and the next one the others.
+                    let (first, apart) = match p.b.by_bytes() {
+                        true => {
+                            let two = || k::Ix::Const(2);
+                            let group = k::Ix::mul(k::Ix::floor_div(col.clone(), two()), k::Ix::Const(4));
+                            (k::Ix::add(group, k::Ix::modulo(col, two())), 2)
+                        }
+                        false => (words, 1),
+                    };
                     let sums = |half: u64| {
                         let row = k::Ix::mul(row.clone(), k::Ix::Const(2 * p.cols as i64));
                         let half = k::Ix::Const((half * p.cols) as i64);
                         k::Address::Slot { buf: acc, index: k::Ix::add(k::Ix::add(row, half), first.clone()) }
                     };
-                    s.push(k::Stmt::Mma { acc: [sums(0), sums(1)], a, b, of: [p.a.of, p.b.of] });
+                    s.push(k::Stmt::Mma { acc: [sums(0), sums(1)], apart, a, b, of: [p.a.of, p.b.of] });
                     Ok(())
                 })
             })
@@ -114,13 +123,25 @@ impl Lower<'_> {
         }
     }
 
-    /// The lanes' words of an operand.
-    fn fragment(&mut self, name: &str, side: &Side, idx: &[l::Ix], facts: &Facts, words: u32) -> Res<k::ValId> {
+    /// The lanes' words of an operand, and how they are transposed where it is one of bytes across the sum.
+    fn fragment(
+        &mut self,
+        name: &str,
+        side: &Side,
+        idx: &[l::Ix],
+        facts: &Facts,
+        (words, bytes): (u32, k::Transposed),
+    ) -> Res<k::ValId> {
         let slot = self.shared_operand(side)?;
         let linear = simplify(&self.linear(side.buf, idx)?, facts);
         let place = self.place_in(side.buf, slot, &linear)?;
         let dst = self.value(name, k::Ty::num(DType::I32, words));
-        self.push(k::Stmt::LoadMatrix { dst, place, transposed: side.transposed });
+        let transposed = match side.transposed {
+            true if side.by_bytes() => bytes,
+            true => k::Transposed::Yes,
+            false => k::Transposed::No,
+        };
+        self.push(k::Stmt::LoadMatrix { dst, place, transposed });
         Ok(dst)
     }
 

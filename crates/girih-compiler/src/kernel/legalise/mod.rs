@@ -140,6 +140,8 @@ struct Lower<'a> {
     active: u32,
     /// Inside a stage whose copies are asynchronous.
     copies: bool,
+    /// Inside a pipeline of which products go on.
+    flight: wgmma::Flight,
     /// The tensors of which boxes go to buffers, and how.
     tensors: FxHashMap<l::BufId, (k::TensorId, BoxCopy)>,
 }
@@ -207,6 +209,7 @@ impl<'a> Lower<'a> {
             barriers: FxHashSet::default(),
             generations: FxHashMap::default(),
             copies: false,
+            flight: wgmma::Flight::None,
             tensors: FxHashMap::default(),
         };
         for (n, param) in src.params.iter().enumerate() {

@@ -18,12 +18,16 @@
 //!
 //! Where there are as many generations as iterations, all are filled before the first, and none waits for a place.
 //!
+//! Where products of warpgroups overlap, that of an iteration still reads its generation during the next one, so that behind
+//! a barrier the one that is filled is that of two iterations before, and one less is ahead.
+//!
 //! What TMA fills: [`super::tensor`]. A pipeline of one generation fills it at the beginning of each iteration.
 //!
 //! In a block that takes several iterations of a nest in turn the pipeline of one goes on where that of the one before ended:
 //! [`super::rounds`].
 
 use super::tensor::Full;
+use super::wgmma::Flight;
 use super::{Lower, Res};
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
@@ -60,7 +64,7 @@ pub(super) struct Begun {
     /// All its iterations, where there is a generation for each.
     once: Option<i64>,
     /// Iterations that are filled ahead.
-    ahead: k::Ix,
+    ahead: i64,
     hi: k::Ix,
 }
 
@@ -68,7 +72,7 @@ impl Begun {
     /// One that a warp fills: nothing is filled before it.
     pub fn by_a_warp(full: Option<Full>) -> Begun {
         let fills = Fills { threads: false, copies: false, full };
-        Begun { fills, once: None, ahead: k::Ix::Const(0), hi: k::Ix::Const(0) }
+        Begun { fills, once: None, ahead: 0, hi: k::Ix::Const(0) }
     }
 
     pub fn full(&self) -> Option<Full> {
@@ -82,20 +86,26 @@ fn exists(at: &k::Ix, hi: &k::Ix) -> k::Cond {
 }
 
 impl Lower<'_> {
-    pub(super) fn pipelined(&mut self, f: &l::For, depth: u32) -> Res<()> {
+    pub(super) fn pipelined(&mut self, f: &l::For, depth: u32, overlap: bool) -> Res<()> {
         let begun = match self.begun.clone() {
             Some(begun) => begun,
-            None => self.begin(f, depth)?,
+            None => self.begin(f, depth, overlap)?,
         };
-        self.iterations(f, depth, &begun)
+        let flight = match (overlap, begun.once) {
+            (false, _) => Flight::None,
+            (true, None) => Flight::One(None),
+            (true, Some(_)) => Flight::All(None),
+        };
+        self.in_flight(flight, |s| s.iterations(f, depth, &begun))
     }
 
     /// Declares what a pipeline fills, and fills its first generations.
-    pub(super) fn begin(&mut self, f: &l::For, depth: u32) -> Res<Begun> {
+    pub(super) fn begin(&mut self, f: &l::For, depth: u32, overlap: bool) -> Res<Begun> {
         let (stages, _) = f.stages();
         let filled = |how: l::Filled| stages.iter().any(|s| s.filled(how));
         let least = if filled(l::Filled::Tensor) { 1 } else { 2 };
-        let counts = f.lo.is_const(0) && f.step.is_const(1) && depth >= least;
+        let enough = !overlap || depth >= 3 || once(f, depth).is_some();
+        let counts = f.lo.is_const(0) && f.step.is_const(1) && depth >= least && enough;
         if self.out.threads == 1 || !counts || stages.is_empty() {
             return Err(
                 self.unplaced(f, "only threads of a block fill the next iterations' buffers, from 0 in steps of 1")
@@ -107,18 +117,18 @@ impl Lower<'_> {
         let full = self.tensors(stages, depth, once.is_some(), None)?;
         let fills = Fills { threads: copies || filled(l::Filled::Copied), copies, full };
         let hi = self.ix(&f.hi)?;
-        // All are filled before the first, and none again.
-        let ahead = k::Ix::Const(once.unwrap_or(i64::from(depth) - 1));
+        // All are filled before the first, and none again; or what a product in flight reads one iteration later.
+        let again = i64::from(depth) - if overlap { 2 } else { 1 };
+        let ahead = once.unwrap_or(again);
 
         let (zero, one) = (k::Ix::Const(0), k::Ix::Const(1));
         // All the first iterations are there where the loop is known to be as long.
-        let least = once.unwrap_or(i64::from(depth) - 1);
-        let all = hi.as_const().is_some_and(|n| n >= least);
+        let all = hi.as_const().is_some_and(|n| n >= ahead);
         let first_exists = |at: &k::Ix| if all { vec![] } else { vec![exists(at, &hi)] };
-        if ahead.is_const(1) {
+        if ahead == 1 {
             self.fill(f, stages, zero.clone(), first_exists(&zero), None, fills)?;
             self.commit(fills);
-        } else if !ahead.is_const(0) {
+        } else if ahead != 0 {
             let first = self.axis_of(f.axis);
             let at = k::Ix::Axis(first);
             let body = self.inner(|s| {
@@ -126,7 +136,7 @@ impl Lower<'_> {
                 s.commit(fills);
                 Ok(())
             })?;
-            self.push(k::Stmt::For { axis: first, lo: zero, hi: ahead.clone(), step: one, unroll: 0, body });
+            self.push(k::Stmt::For { axis: first, lo: zero, hi: k::Ix::Const(ahead), step: one, unroll: 0, body });
         }
         Ok(Begun { fills, once, ahead, hi })
     }
@@ -146,9 +156,7 @@ impl Lower<'_> {
             }
             if fills.copies {
                 // The groups of later iterations, of which those that are not filled any more are empty.
-                s.push(k::Stmt::WaitGroups {
-                    left: once.map_or(depth.saturating_sub(2), |n| (n as u32).saturating_sub(1)),
-                });
+                s.push(k::Stmt::WaitGroups { left: (ahead as u32).saturating_sub(1) });
             }
             if let Some(full) = fills.full {
                 let turn = s.turn(f, &here)?;
@@ -156,7 +164,7 @@ impl Lower<'_> {
             }
             if depth > 1 && again {
                 s.push(k::Stmt::Barrier);
-                let at = k::Ix::add(here.clone(), ahead.clone());
+                let at = k::Ix::add(here.clone(), k::Ix::Const(ahead));
                 s.fill(f, stages, at.clone(), vec![exists(&at, &hi)], None, fills)?;
                 if let Some((next, mut conds)) = s.next_round()? {
                     // Behind the end of this one's iterations come the first of the next one's.

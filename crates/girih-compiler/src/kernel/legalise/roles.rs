@@ -20,10 +20,14 @@
 //! A warp that computes arrives when all its lanes have read a generation, so that as many arrive as there are warps. Nobody
 //! has read anything when a generation is filled first; the phase before the first counts as over.
 //!
+//! Where products of warpgroups overlap, a warp arrives for a generation at the end of the next iteration, behind whose wait its
+//! product has ended.
+//!
 //! Where the threads that compute have many numbers of their own, a whole warpgroup fills, and gives up registers for them
 //! (`registers`).
 
 use super::tensor::Full;
+use super::wgmma::Flight;
 use super::{Lower, Res};
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
@@ -76,8 +80,10 @@ impl Lower<'_> {
         self.tensors(f.stages().0, depth, false, Some(consumers / k::WARP))
     }
 
-    pub(super) fn specialised(&mut self, f: &l::For, depth: u32) -> Res<()> {
+    pub(super) fn specialised(&mut self, f: &l::For, depth: u32, overlap: bool) -> Res<()> {
         let (stages, rest) = f.stages();
+        // A block that goes on with another tile waits for its last product, of which the warp that fills then hears.
+        let overlap = overlap && self.rounds.is_none();
         let consumers = super::threads::of(&self.src.body);
         let more = more(consumers).filter(|_| self.out.threads - consumers == k::WARPGROUP);
         let full = match &self.begun {
@@ -91,7 +97,7 @@ impl Lower<'_> {
 
         let axis = self.axis_of(f.axis);
         let at = k::Ix::Axis(axis);
-        let body = self.inner(|s| {
+        let iteration = |s: &mut Self| {
             let turn = s.turn(f, &at)?;
             s.wait_boxes(&turn, full);
             let all = std::mem::replace(&mut s.active, consumers);
@@ -99,12 +105,23 @@ impl Lower<'_> {
             s.active = all;
             done?;
             s.push(k::Stmt::SyncWarp);
-            let arrive = k::Stmt::Arrive { on: full.generation(free, &turn), bytes: None };
             let lane = k::Ix::modulo(k::Ix::Thread, k::Ix::Const(k::WARP.into()));
-            s.push(when(lane, k::Cmp::Eq, 0, vec![arrive], vec![]));
+            // Of what a product in flight reads, the generation before.
+            let read = if overlap { k::Ix::sub(at.clone(), one.clone()) } else { turn };
+            let arrive = k::Stmt::Arrive { on: full.generation(free, &read), bytes: None };
+            let arrive = when(lane, k::Cmp::Eq, 0, vec![arrive], vec![]);
+            s.push(if overlap { when(at.clone(), k::Cmp::Ge, 1, vec![arrive], vec![]) } else { arrive });
             Ok(())
+        };
+        let compute = self.inner(|s| {
+            let flight = if overlap { Flight::One(None) } else { Flight::None };
+            s.in_flight(flight, |s| {
+                let body = s.inner(iteration)?;
+                let (lo, hi, step) = (zero.clone(), hi.clone(), one.clone());
+                s.push(k::Stmt::For { axis, lo, hi, step, unroll: 0, body });
+                Ok(())
+            })
         })?;
-        let compute = k::Stmt::For { axis, lo: zero.clone(), hi: hi.clone(), step: one.clone(), unroll: 0, body };
 
         let axis = self.axis_of(f.axis);
         let at = k::Ix::Axis(axis);
@@ -120,10 +137,10 @@ impl Lower<'_> {
         let fill = when(k::Ix::Thread, k::Cmp::Eq, first, vec![fill], vec![]);
         let begin = |count, more| k::Stmt::Registers { count, more };
         let [compute, fill] = match more {
-            None => [vec![compute], vec![fill]],
+            None => [compute, vec![fill]],
             // What follows is done by all, as what was before.
             Some([all, more]) => [
-                vec![begin(more, true), compute, begin(all, false)],
+                [vec![begin(more, true)], compute, vec![begin(all, false)]].concat(),
                 vec![begin(FEWEST, false), fill, begin(all, true)],
             ],
         };

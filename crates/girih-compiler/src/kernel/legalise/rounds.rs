@@ -33,9 +33,10 @@ impl Lower<'_> {
     pub(super) fn rounds_of_block(&mut self, f: &l::For) -> Res<()> {
         let refused = |why| format!("blocks cannot take iterations of {} in turn: {why}", self.src.name);
         if let Some(GoesOn { pipeline, depth, roles }) = GoesOn::of(&f.body).map_err(refused)? {
+            let overlap = matches!(pipeline.place, l::Place::Pipeline { overlap: true, .. });
             let begun = self.in_round(Some(k::Ix::Const(0)), |s| match roles {
                 true => Ok(Begun::by_a_warp(s.begin_roles(pipeline, depth)?)),
-                false => s.begin(pipeline, depth),
+                false => s.begin(pipeline, depth, overlap),
             })?;
             self.begun = Some(begun);
         }

@@ -180,7 +180,7 @@ impl Sync<'_> {
         if self.rounds.is_none() {
             self.filled(s, stages, since);
         }
-        if let Place::Pipeline { depth, roles } = f.place
+        if let Place::Pipeline { depth, roles, .. } = f.place
             && pipeline::is_free(f, depth, self.rounds.is_some())
         {
             // A generation is filled again when all warps that compute have read it: who sees the last one knows that all of

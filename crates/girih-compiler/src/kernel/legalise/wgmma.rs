@@ -8,7 +8,9 @@
 //!       ...                                            wgmma commit
 //!       acc[t, r, c] = ...                             wgmma wait 0 acc
 //! ```
-//! Behind the wait the panels have been read: the barrier before they are filled again is that of any other reader.
+//! Behind the wait the panels have been read: the barrier before they are filled again is that of any other reader. In a pipeline
+//! of which iterations overlap, a product is waited for at the end of the next iteration (`wgmma wait 1`), and the last one behind
+//! the loop.
 
 use super::{Lower, Res, Storage};
 use crate::index::{Facts, simplify};
@@ -16,6 +18,17 @@ use crate::kernel::ir as k;
 use crate::loops::ir as l;
 use crate::loops::matrix::{Product, Side};
 use crate::loops::panels::Lies;
+
+/// The products that go on when an iteration ends, and what they add to.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(super) enum Flight {
+    #[default]
+    None,
+    /// That of the iteration: what the one before has read may be filled again.
+    One(Option<k::BufId>),
+    /// Those of all iterations: nothing is filled again.
+    All(Option<k::BufId>),
+}
 
 /// Steps of the sum that are written out.
 const MOST_STEPS: u64 = 8;
@@ -48,7 +61,26 @@ impl Lower<'_> {
             Ok(())
         })?;
         self.push(k::Stmt::WgmmaCommit);
-        self.push(k::Stmt::WgmmaWait { left: 0, acc });
+        match self.flight {
+            Flight::None => self.push(k::Stmt::WgmmaWait { left: 0, acc }),
+            Flight::One(_) => self.push(k::Stmt::WgmmaWait { left: 1, acc }),
+            Flight::All(_) => {}
+        }
+        if let Flight::One(sums) | Flight::All(sums) = &mut self.flight {
+            *sums = Some(acc);
+        }
+        Ok(())
+    }
+
+    /// What `body` makes of the iterations of a loop, and behind it the wait for the products that still go on.
+    pub(super) fn in_flight(&mut self, flight: Flight, body: impl FnOnce(&mut Self) -> Res<()>) -> Res<()> {
+        let before = std::mem::replace(&mut self.flight, flight);
+        let done = body(self);
+        let flight = std::mem::replace(&mut self.flight, before);
+        done?;
+        if let Flight::One(Some(acc)) | Flight::All(Some(acc)) = flight {
+            self.push(k::Stmt::WgmmaWait { left: 0, acc });
+        }
         Ok(())
     }
 

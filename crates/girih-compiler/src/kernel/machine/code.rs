@@ -212,10 +212,11 @@ pub(in crate::kernel) enum Inst {
         dst: Slot,
         access: Access,
         words: u32,
-        transposed: bool,
+        transposed: Transposed,
     },
     Mma {
         acc: [Access; 2],
+        apart: u32,
         a: Slot,
         b: Slot,
         of: [Operand; 2],

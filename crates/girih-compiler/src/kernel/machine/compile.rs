@@ -507,19 +507,25 @@ impl Compiler<'_> {
                 };
                 let bytes = self.kernel.slots.get(*buf).map_or(16, |s| s.elem_bytes()).clamp(1, 16);
                 let access = self.access(place, (16 / bytes) as u32, &Mask::default(), Order::Weak)?;
-                if !matches!(access.at, At::Slot { space: Space::Shared, .. }) || *transposed && bytes != 2 {
+                let (dst, words) = self.vector(*dst)?;
+                let whole = match transposed {
+                    Transposed::No => true,
+                    Transposed::Yes => bytes == 2,
+                    Transposed::Left | Transposed::Right => bytes == 1 && words == 4,
+                };
+                if !matches!(access.at, At::Slot { space: Space::Shared, .. }) || !whole {
                     return Err("a matrix is not one of shared memory".to_string());
                 }
-                let (dst, words) = self.vector(*dst)?;
                 Inst::LoadMatrix { dst, access, words, transposed: *transposed }
             }
-            Stmt::Mma { acc: [low, high], a, b, of } => {
+            Stmt::Mma { acc: [low, high], apart, a, b, of } => {
                 let ((a, of_a), (b, of_b)) = (self.vector(*a)?, self.vector(*b)?);
                 if (of_a, of_b) != (4, 2) {
                     return Err(format!("fragments of {of_a} and {of_b} words are multiplied"));
                 }
-                let mut sums = |place| self.access(place, 2, &Mask::default(), Order::Weak);
-                Inst::Mma { acc: [sums(low)?, sums(high)?], a, b, of: *of }
+                let apart = (*apart).clamp(1, 2);
+                let mut sums = |place| self.access(place, 1 + apart, &Mask::default(), Order::Weak);
+                Inst::Mma { acc: [sums(low)?, sums(high)?], apart, a, b, of: *of }
             }
             Stmt::Wgmma { acc, a, b, of } => {
                 let len = self.kernel.slots.get(*acc).map_or(0, |s| s.len) as u32;

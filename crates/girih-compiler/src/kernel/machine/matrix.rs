@@ -9,13 +9,16 @@ use super::places::Stores;
 use super::step::At;
 use super::watch::{Watch, What};
 use crate::base::launch::Trap;
-use crate::kernel::ir::Operand;
+use crate::kernel::ir::{Operand, Transposed};
+use crate::loops::matrix::row_of_bytes;
 use crate::num::eval::apply;
 use crate::num::op::Rounding;
 use crate::num::{DType, ScalarOp};
 
 /// Lanes that give the rows of one matrix.
 const ROWS: usize = 8;
+/// Terms of bytes that four matrices have.
+const TERMS: usize = 32;
 
 impl<const W: usize, V: Watch> Machine<'_, W, V> {
     /// What a group of lanes does at an instruction where its warp meets.
@@ -24,7 +27,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
             Inst::LoadMatrix { dst, access, words, transposed } => {
                 self.load_matrix(block, at, *dst, access, *words as usize, *transposed)
             }
-            Inst::Mma { acc, a, b, of } => self.multiply(block, at, acc, [*a, *b], *of),
+            Inst::Mma { acc, apart, a, b, of } => self.multiply(block, at, (acc, *apart), [*a, *b], *of),
             _ => Ok(()),
         }
     }
@@ -36,7 +39,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         dst: u32,
         access: &Access,
         words: usize,
-        transposed: bool,
+        transposed: Transposed,
     ) -> Result<(), Trap> {
         // The other lanes' places are not looked at.
         let all = at.lanes;
@@ -55,13 +58,20 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
             }
         }
         let row = |number: usize| rows.get(number).copied().unwrap_or([0; 16]);
+        let mut terms = [[0; 16]; TERMS];
+        (0..TERMS).for_each(|l| terms[row_of_bytes(l)] = row(l));
         for word in 0..words {
+            let bytes = |l: usize, half: usize, line: usize| {
+                std::array::from_fn(|b| terms[half * TERMS / 2 + l % 4 * 4 + b][l / 4 * 2 + line])
+            };
             let of = |l: usize| match transposed {
-                false => {
+                Transposed::No => {
                     let row = row(word * ROWS + l / 4);
                     std::array::from_fn(|b| row[l % 4 * 4 + b])
                 }
-                true => std::array::from_fn(|b| row(word * ROWS + l % 4 * 2 + b / 2)[l / 4 * 2 + b % 2]),
+                Transposed::Yes => std::array::from_fn(|b| row(word * ROWS + l % 4 * 2 + b / 2)[l / 4 * 2 + b % 2]),
+                Transposed::Left => bytes(l, word / 2, word % 2),
+                Transposed::Right => bytes(l, word % 2, word / 2),
             };
             let to = &mut stores.regs[dst as usize + word];
             (0..W.min(32)).filter(|l| all >> l & 1 == 1).for_each(|l| to[l] = u32::from_le_bytes(of(l)).into());
@@ -74,7 +84,7 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
         &mut self,
         block: &mut Block<W, V::Local>,
         at: At,
-        acc: &[Access; 2],
+        (acc, apart): (&[Access; 2], u32),
         [a, b]: [u32; 2],
         of: [Operand; 2],
     ) -> Result<(), Trap> {
@@ -96,11 +106,11 @@ impl<const W: usize, V: Watch> Machine<'_, W, V> {
                 let row: Vec<Term> = (0..terms).map(|k| left.at(half + 2 * (2 * k / terms), l / 4, k)).collect();
                 for element in 0..2u32 {
                     let column = l % 4 * 2 + element as usize;
-                    let mut sum = stores.read(places, l, element).unwrap_or(0);
+                    let mut sum = stores.read(places, l, element * apart).unwrap_or(0);
                     for (k, x) in row.iter().enumerate() {
                         sum = x.times(right.at(2 * k / terms, column, k), sum);
                     }
-                    let _ = stores.write(places, l, element, sum);
+                    let _ = stores.write(places, l, element * apart, sum);
                 }
             }
         }
@@ -164,6 +174,8 @@ pub(super) fn term(bits: u64, of: Operand) -> Term {
         Operand::BF16 => float(DType::BF16),
         // Of an f32 the first 19 bits count.
         Operand::TF32 => Term::Float(f32::from_bits(bits as u32 & !0x1fff)),
+        Operand::E4M3 => float(DType::F8E4M3FN),
+        Operand::E5M2 => float(DType::F8E5M2),
         Operand::S8 => Term::Integer((bits as i8).into()),
         Operand::U8 => Term::Integer((bits as u8).into()),
     }

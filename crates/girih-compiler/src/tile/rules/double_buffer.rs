@@ -63,7 +63,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
                 let (stages, rest) = apart(f);
                 let body = stages.into_iter().chain(rest).collect();
                 Visit::Replace(vec![Stmt::For(Box::new(For {
-                    place: Place::Pipeline { depth: 1, roles: false },
+                    place: Place::Pipeline { depth: 1, roles: false, overlap: false },
                     body,
                     ..(**f).clone()
                 }))])
@@ -121,7 +121,11 @@ fn pipelined(kernel: &Kernel, ctx: &Context, f: &For, (all, behind): (u64, u64))
         }
     };
     let body = stages.into_iter().chain(rest).collect();
-    Ok((For { place: Place::Pipeline { depth: depth as u32, roles: false }, body, ..f.clone() }, depth, size))
+    Ok((
+        For { place: Place::Pipeline { depth: depth as u32, roles: false, overlap: false }, body, ..f.clone() },
+        depth,
+        size,
+    ))
 }
 
 /// The stages of a body that can be filled ahead, and what else it does: a stage that reads what the loop computes stays where

@@ -12,6 +12,7 @@ pub mod interchange;
 pub mod keep_rows;
 pub mod keep_tiles;
 pub mod mark_unroll;
+pub mod overlap_products;
 pub mod pack_weights;
 pub mod pad_smem;
 pub mod persist_blocks;

@@ -1,5 +1,6 @@
 //! `stage_inputs`
 
+mod held;
 mod shared;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,6 +48,10 @@ for i in 0..128: free                            stage a_s: f32[128, 32] shared
                                                    acc[i, j] <- a_s[i, kk] * b_s[j, kk]
 ```
 
+Where the matrix unit has no product of what is loaded, operands are held as the narrowest type of its that has all their numbers,
+so that the product stays the same: f8 as f16 where there are no products of f8, f4 as f8 or f16, f4 times their scales as f16
+or bf16, f8 times powers of two as tf32, and integers of 4 bits as those of 8.
+
 The copy stands directly before the nest, inside the loops the operand depends on; on a GPU before a serial loop each iteration
 of which would copy the same. Nothing in a contraction nest stores
 to memory, so the loads pass no store.
@@ -62,19 +67,25 @@ a small buffer. On a GPU also where it takes more than half of a block's shared 
 };
 
 fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    let narrowed = if ctx.target.has(Capability::Threads) { held::narrowed(p, ctx, log) } else { None };
+    staged_in_place(narrowed.as_ref().unwrap_or(p), ctx, log).or(narrowed)
+}
+
+fn staged_in_place(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let mut staged = BTreeSet::new();
     walk::visit(&p.body, &mut |s| {
         if let Stmt::Stage { buf, .. } = s {
             staged.insert(*buf);
         }
     });
+    let known = held::Known::of(p);
     let out = edit::rewrite(p, &mut |kernel, s| match nest_at(s) {
         None => Visit::Into,
         // Whatever stops the nest stops the rules before and after too; they say why.
         Some(Err(_)) => Visit::Leave,
         Some(Ok(nest)) => {
             let site = site_of(kernel, s);
-            match stage_nest(kernel, ctx, &nest, &staged, &site, log) {
+            match stage_nest(kernel, ctx, &nest, (&staged, &known), &site, log) {
                 Ok(new) => new.map_or(Visit::Leave, Visit::Replace),
                 Err(why) => {
                     log.skipped(site, why);
@@ -151,13 +162,15 @@ struct Staged {
     /// The statement of the sum that the read takes the place of.
     at: usize,
     read: Stmt,
+    /// What makes the operand of what is read, if anything is left to do.
+    then: Option<Stmt>,
 }
 
 fn stage_nest(
     kernel: &mut Kernel,
     ctx: &Context,
     nest: &Nest,
-    staged: &BTreeSet<BufId>,
+    (staged, known): (&BTreeSet<BufId>, &held::Known<'_>),
     site: &str,
     log: &mut Log,
 ) -> Result<Option<Vec<Stmt>>, String> {
@@ -173,12 +186,17 @@ fn stage_nest(
     };
     let (a, b) = nest.operands()?;
     let mut reduce = nest.reduce.clone();
-    let mut stages = vec![];
-    for (name, operand, left) in [("a", &a, true), ("b", &b, false)] {
+    let mut stages: Vec<Staged> = vec![];
+    let held = if shape.is_none() { held::types(known, ctx, nest, [&a, &b]) } else { Ok([None; 2]) };
+    let held = held.unwrap_or_else(|why| {
+        log.skipped(format!("{site}, types of the matrix unit"), why);
+        [None; 2]
+    });
+    for (name, operand, left, held) in [("a", &a, true, held[0]), ("b", &b, false, held[1])] {
         let site = format!("{site}, operand {name}");
         let made = match shape {
             Some(shape) => pack(kernel, ctx, nest, operand, left, shape, staged),
-            None => shared::stage(kernel, ctx, nest, operand, left, staged),
+            None => shared::stage(kernel, ctx, nest, operand, (left, held), staged),
         };
         match made {
             Ok(made) => {
@@ -187,9 +205,11 @@ fn stage_nest(
                     let role = if left { &mut roles.a } else { &mut roles.b };
                     *role = value;
                 }
-                reduce.body[made.at] = made.read.clone();
                 stages.push(made);
-                log.applied(site);
+                log.applied(match held {
+                    Some(held) => format!("{site}, held as {}", held.name()),
+                    None => site,
+                });
             }
             Err(why) => log.skipped(site, why),
         }
@@ -197,6 +217,13 @@ fn stage_nest(
     if stages.is_empty() {
         return Ok(None);
     }
+    let body = std::mem::take(&mut reduce.body).into_iter().enumerate();
+    reduce.body = body
+        .flat_map(|(at, s)| match stages.iter().find(|made| made.at == at) {
+            Some(made) => std::iter::once(made.read.clone()).chain(made.then.clone()).collect(),
+            None => vec![s],
+        })
+        .collect();
     edit::drop_unused(&mut reduce.body);
     Ok(Some(rebuild(nest, reduce, stages)))
 }
@@ -315,7 +342,7 @@ fn pack(
     };
     // The read takes the place of the statement that defined the operand.
     let at = operand.slice.last().copied().unwrap_or(0);
-    Ok(Staged { depth, stage, at, read: Stmt::Read { dst: operand.value, buf, idx } })
+    Ok(Staged { depth, stage, at, read: Stmt::Read { dst: operand.value, buf, idx }, then: None })
 }
 
 /// Which of the two axes an operand's memory runs along.

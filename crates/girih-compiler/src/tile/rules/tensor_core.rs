@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::base::rule::{Log, Refusal, Rule};
 use crate::loops::ir::*;
 use crate::loops::lanes::of_group;
-use crate::loops::matrix::{self, Operand, TF32};
+use crate::loops::matrix::{self, COLS, Operand, TF32};
 use crate::loops::walk;
 use crate::num::{DType, ScalarOp};
 use crate::tile::Context;
@@ -33,14 +33,16 @@ for kt in 0..56: serial                          for kt in 0..56: serial
 ```
 
 A thread's rows and columns are those that `mma.sync` gives its lane; operands come to registers by `ldmatrix`, transposed on
-the way where they run along the rows or columns. Warps are laid out so that they read least from shared memory.
+the way where they run along the rows or columns. Bytes are transposed by twos and then exchanged in registers; of such an
+operand a thread has two rows side by side, or four columns. Warps are laid out so that they read least from shared memory.
 
 Terms are added in ascending order here and in the simulator; a GPU adds those of one instruction in an order of its own, with
 at least the precision of f32.
 
 Knobs: `tensor_core` (0 turns the rule off), `tf32`, `threads`, `rows`, `cols`.
 
-Takes f16 and bf16 with sums in f32, f32 that the program rounds to tf32, f32 cut off to tf32 where the knob `tf32` allows it, and integers of 8 bits with sums in i32. Refuses operands that are not in shared
+Takes f16, bf16 and, where the target has them, f8 with sums in f32, f32 that the program rounds to tf32, f32 cut off to tf32 where
+the knob `tf32` allows it, and integers of 8 bits with sums in i32. Refuses operands that are not in shared
 memory, and tiles that are no multiple of 16 rows, 8 columns and 32 bytes of the sum.
 ",
     run,
@@ -62,13 +64,16 @@ fn share(kernel: &mut Kernel, ctx: &Context, acc: BufId) -> Result<String, Refus
     }
     let shape = <[u64; 2]>::try_from(&kernel.bufs[acc].shape[..]).map_err(|_| "its accumulator is not a matrix")?;
     accumulator::nests(kernel, acc)?;
+    let by_bytes = bytes_across(kernel, acc);
+    // Bytes across the sum are moved by twos: two rows, or four columns, of a thread lie side by side.
+    let [rows, cols] = [by_bytes[0], by_bytes[1]].map(|two| if two { 2 } else { 1 });
     let warps = match warpgroups(kernel, ctx, acc, shape) {
         Some(warps) => warps,
-        None => warps(ctx, shape)?,
+        None => warps(ctx, shape, COLS * cols)?,
     };
     let [r, c] = warps.each(shape);
-    let rows = Share { name: "r", threads: 8 * warps.down, each: r, together: 1, apart: 8 };
-    let cols = Share { name: "c", threads: 4 * warps.across, each: c, together: 2, apart: 8 };
+    let rows = Share { name: "r", threads: 8 * warps.down, each: r, together: rows, apart: 8 * rows };
+    let cols = Share { name: "c", threads: 4 * warps.across, each: c, together: 2 * cols, apart: 8 * cols };
     let tile = Tile { acc, shape, rows, cols, numbering: Numbering::Warps, whole: true };
     let tf32 = ctx.knobs.tf32;
     let done = tile.place(kernel, &|tile, kernel, nest| product(tile, kernel, nest, tf32, &BTreeSet::new()))?;
@@ -76,19 +81,48 @@ fn share(kernel: &mut Kernel, ctx: &Context, acc: BufId) -> Result<String, Refus
     Ok(format!("{done}, {} x {} warps", warps.down, warps.across))
 }
 
-fn warps(ctx: &Context, [m, n]: [u64; 2]) -> Result<Warps, String> {
-    let not_whole = || format!("{m} x {n} is no whole number of 16 x 8 elements for its threads");
-    let own = Warps::of([m, n], ctx.knobs.threads.into(), ctx.target.axes.threads.into()).ok_or_else(not_whole)?;
+fn warps(ctx: &Context, [m, n]: [u64; 2], least: u64) -> Result<Warps, String> {
+    let not_whole = || format!("{m} x {n} is no whole number of 16 x {least} elements for its threads");
+    let own =
+        Warps::of([m, n], least, ctx.knobs.threads.into(), ctx.target.axes.threads.into()).ok_or_else(not_whole)?;
     let [r, c] = own.each([m, n]);
     let (rows, cols) = (ctx.knobs.rows.map_or(r, u64::from), ctx.knobs.cols.map_or(c, u64::from));
     let made = Warps { down: m / (8 * rows).max(1), across: n / (4 * cols).max(1) };
-    let whole = made.count() > 0 && made.each([m, n]) == [rows, cols] && rows % 2 == 0 && cols % 2 == 0;
+    let whole =
+        made.count() > 0 && made.each([m, n]) == [rows, cols] && rows % 2 == 0 && (4 * cols).is_multiple_of(least);
     let fits = made.count().is_power_of_two() && 32 * made.count() <= ctx.target.axes.threads.into();
     if whole && fits {
         Ok(made)
     } else {
         Err(format!("tiles of {rows} x {cols} for each thread are no products of warps"))
     }
+}
+
+/// Whether the left and the right operand of the products into an accumulator are bytes that run along its rows or columns.
+fn bytes_across(kernel: &Kernel, acc: BufId) -> [bool; 2] {
+    let mut across = [false; 2];
+    operands(kernel, acc, &mut |roles, buf, idx| {
+        let bytes = kernel.bufs[buf].element_bytes() == 1;
+        for (across, own) in across.iter_mut().zip([&roles.m, &roles.n]) {
+            *across |= bytes && idx.last().is_some_and(|ix| own.iter().any(|axis| ix.has_axis(*axis)));
+        }
+    });
+    across
+}
+
+/// What the products into an accumulator read, besides it.
+fn operands(kernel: &Kernel, acc: BufId, each: &mut dyn FnMut(&Contraction, BufId, &[Ix])) {
+    walk::visit(&kernel.body, &mut |s| {
+        let Stmt::For(f) = s else { return };
+        let Some(roles) = f.contraction.as_ref().filter(|c| c.acc == acc) else { return };
+        for s in &f.body {
+            if let Stmt::Read { buf, idx, .. } = s
+                && *buf != acc
+            {
+                each(roles, *buf, idx);
+            }
+        }
+    });
 }
 
 /// Warps that each have 16 rows and all columns, where warpgroups can multiply: TMA fills both operands.
@@ -99,24 +133,15 @@ fn warpgroups(kernel: &Kernel, ctx: &Context, acc: BufId, [m, n]: [u64; 2]) -> O
         return None;
     }
     let (filled, mut alike) = (boxes::filled(kernel), true);
-    walk::visit(&kernel.body, &mut |s| {
-        let Stmt::For(f) = s else { return };
-        let Some(roles) = f.contraction.as_ref().filter(|c| c.acc == acc) else { return };
-        for s in &f.body {
-            if let Stmt::Read { buf, idx, .. } = s
-                && *buf != acc
-            {
-                let of = match kernel.bufs[*buf].ty {
-                    Ty::Num(d) => {
-                        operand(&ctx.target, multiplied(ctx, d), if d.is_float() { DType::F32 } else { DType::I32 })
-                    }
-                    Ty::Ptr(_) => None,
-                };
-                // What has not two bytes is read along the sum only.
-                let along = idx.last().is_some_and(|ix| roles.k.iter().any(|k| ix.has_axis(*k)));
-                alike &= of.is_some_and(|of| of.bytes() == 2 || along) && filled.contains(buf);
-            }
-        }
+    operands(kernel, acc, &mut |roles, buf, idx| {
+        let of = match kernel.bufs[buf].ty {
+            Ty::Num(d) => operand(&ctx.target, multiplied(ctx, d), if d.is_float() { DType::F32 } else { DType::I32 }),
+            Ty::Ptr(_) => None,
+        };
+        // What has not two bytes is read along the sum only.
+        let along = idx.last().is_some_and(|ix| roles.k.iter().any(|k| ix.has_axis(*k)));
+        let exact = |of: Operand| !of.is_byte_float() || ctx.knobs.fast_acc;
+        alike &= of.is_some_and(|of| (of.bytes() == 2 || along) && exact(of)) && filled.contains(&buf);
     });
     let warps = Warps::of_groups([m, n], ctx.target.axes.threads.into())?;
     alike.then_some(warps)
@@ -138,10 +163,8 @@ fn product(
         };
         let (r, c) = (axis(tile.rows.name, roles.m), axis(tile.cols.name, roles.n));
         let k = new_axis(kernel, roles.k, "1");
-        let (two, own) = (Ix::Const(2), |axis| Ix::Axis(axis));
-        let row = Ix::add(Ix::mul(own(r), Ix::Const(tile.rows.apart as i64)), thread.row.clone());
-        let pair = Ix::mul(Ix::floor_div(own(c), two.clone()), Ix::Const(tile.cols.apart as i64));
-        let col = Ix::add(Ix::add(pair, thread.col.clone()), Ix::modulo(own(c), two));
+        let own = Ix::Axis;
+        let (row, col) = (tile.rows.at(&thread.row, &own(r)), tile.cols.at(&thread.col, &own(c)));
         let mut body = nest.reduce.body.clone();
         let of = left_of(kernel, nest, held);
         let term = of.map_or(own(k), |of| matrix::column_of_term(of, own(k)));

@@ -39,7 +39,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
     let mut one = false;
     edit::rewrite(p, &mut |kernel, s| {
         let Stmt::For(f) = s else { return Visit::Into };
-        let Place::Pipeline { depth, roles: false } = f.place else { return Visit::Into };
+        let Place::Pipeline { depth, roles: false, overlap } = f.place else { return Visit::Into };
         let (stages, rest) = f.stages();
         let shared = |b: &BufId| kernel.bufs[*b].space == Space::Shared;
         let all = effects(rest);
@@ -62,7 +62,7 @@ fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
             None => {
                 log.applied(axis_site(kernel, f.axis));
                 one = true;
-                let place = Place::Pipeline { depth, roles: true };
+                let place = Place::Pipeline { depth, roles: true, overlap };
                 Visit::Replace(vec![Stmt::For(Box::new(For { place, ..(**f).clone() }))])
             }
         }
@@ -79,7 +79,7 @@ mod tests {
     use crate::tile::tests::{apply, gpu, kernel, refusals, schedule, text};
 
     fn pipelined(knobs: &[&str]) -> String {
-        text(&schedule(&kernel(PRODUCT), &gpu(knobs)))
+        text(&schedule(&kernel(PRODUCT), &gpu(&[&["overlap=0"], knobs].concat())))
     }
 
     #[test]

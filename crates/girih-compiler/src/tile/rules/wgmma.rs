@@ -25,9 +25,10 @@ for t in 0..256: free thread                               for t in 0..256: free
 `tensor_core` gives each warp 16 rows and all columns where both operands are filled by TMA; these are what `wgmma` gives a warp.
 Fences, commits and waits follow when the kernel is lowered.
 
-Knob: `wgmma` (0 turns the rule off).
+Knobs: `wgmma` (0 turns the rule off), `fast_acc` (1 allows products of f8, which warpgroups add with fewer bits than f32 has).
 
-Takes f16 and bf16 with sums in f32 and, where their terms lie side by side, integers of 8 bits and, with the knob `tf32`, f32.
+Takes f16 and bf16 with sums in f32 and, where their terms lie side by side, integers of 8 bits and, with the knobs `tf32` and
+`fast_acc`, f32 and f8.
 Refuses operands that TMA does not bring to shared memory with a swizzle; warps that have other than 16 rows; and machines that
 have no such products. Those of sm_100a, `tcgen05`, have their sums in tensor memory, from which threads copy them before they
 can use them; there warps multiply.
@@ -92,6 +93,9 @@ fn grouped(p: &Kernel, ctx: &Context, f: &For, thread: (AxisId, u64)) -> Result<
         return Err(format!("{} has no products of warpgroups", ctx.target.name));
     }
     let made = Product::of(p, thread, f)?;
+    if made.a.of.is_byte_float() && !ctx.knobs.fast_acc {
+        return Err("warpgroups add products of f8 with fewer bits than f32 has; the knob `fast_acc` allows it".into());
+    }
     let filled = boxes::filled(p);
     if !filled.contains(&made.a.buf) || !filled.contains(&made.b.buf) {
         return Err("an operand is not brought to shared memory by TMA".into());
@@ -129,6 +133,19 @@ mod tests {
         assert_eq!(text(&out), of_warps.replace(" matrix\n", " warpgroup\n"));
         // By default, too.
         assert!(text(&schedule(&kernel(PRODUCT), &gpu(&[]))).contains("reduce warpgroup\n"));
+    }
+
+    /// Their sums are no exact ones.
+    #[test]
+    fn products_of_f8_are_asked_for() {
+        let f8 = PRODUCT
+            .replace("f16", "f8E4M3FN")
+            .replace("B[(k*64 + kk)*304 + (by*128 + j)]", "B[(by*128 + j)*512 + (k*64 + kk)]");
+        let placed = |knobs: &[&str]| text(&schedule(&kernel(&f8), &gpu(knobs)));
+        assert!(placed(&["fast_acc=1"]).contains("reduce warpgroup\n"), "{}", placed(&["fast_acc=1"]));
+        let of_warps = placed(&["rows=2", "cols=32"]);
+        let why = "warpgroups add products of f8 with fewer bits than f32 has; the knob `fast_acc` allows it";
+        assert_eq!(refusals("wgmma", &of_warps, &gpu(&[])), [format!("acc: {why}")]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::held::conversions;
 use super::{Staged, checked, contiguous_axis, element};
 use crate::loops::ir::*;
 use crate::loops::walk::{self, refs};
@@ -18,24 +19,12 @@ pub(super) fn stage(
     ctx: &Context,
     nest: &Nest,
     operand: &Operand,
-    left: bool,
+    (left, held): (bool, Option<DType>),
     staged: &BTreeSet<BufId>,
 ) -> Result<Staged, String> {
-    // The element as memory has it takes the least room; conversions are for the registers.
-    let role = if left { nest.roles.a } else { nest.roles.b };
-    let loaded = |at: &&usize| walk::def(&nest.reduce.body[**at]) == Some(role);
-    let inside = refs(&nest.reduce.body).vals_defined;
-    let alone = |at: &usize| {
-        let load = &nest.reduce.body[*at];
-        matches!(load, Stmt::Load { .. }) && walk::refs_of(load).vals_used.is_disjoint(&inside)
-    };
-    let before = narrow(kernel, nest, operand);
-    let bytes = |v: ValId| element(kernel, v).map_or(0, |d| d.bytes());
-    let (value, slice) = match operand.slice.iter().find(loaded) {
-        // What is rounded before it is multiplied takes less room than what is loaded.
-        _ if before.0 != operand.value && bytes(before.0) < bytes(role) => before,
-        Some(at) if alone(at) => (role, vec![*at]),
-        _ => before,
+    let (value, slice) = match held {
+        Some(_) => (operand.value, operand.slice.clone()),
+        None => as_loaded(kernel, nest, operand, left),
     };
     let stmts: Vec<Stmt> = slice.iter().map(|&i| nest.reduce.body[i].clone()).collect();
     let facts = refs(&stmts);
@@ -43,7 +32,7 @@ pub(super) fn stage(
     if let [Stmt::Read { .. }] = &stmts[..] {
         return Err("it is a tile of the block's own".to_string());
     }
-    let dtype = element(kernel, value)?;
+    let dtype = held.map_or_else(|| element(kernel, value), Ok)?;
     let extent = if left { nest.m } else { nest.n };
     // As memory runs, so that neighbouring threads read neighbouring elements.
     let along_k = contiguous_axis(kernel, &stmts, nest.roles.k, own, &facts) == Some(nest.roles.k);
@@ -66,7 +55,21 @@ pub(super) fn stage(
         [load @ Stmt::Load { .. }] => wide::lanes(kernel, ctx, load, col, cols, &BTreeSet::new()),
         _ => 1,
     };
-    let copied = Opnd::Val(renamed.vals.get(&value).copied().unwrap_or(value));
+    let mut copied = renamed.vals.get(&value).copied().unwrap_or(value);
+    // The operand as its type has it, computed of what is held.
+    let mut then = None;
+    let mut read = value;
+    if held.is_some() {
+        let (wide, Val { name, .. }) = (element(kernel, value)?, kernel.vals[value].clone());
+        let (to, from) = conversions(dtype, wide);
+        let mut val = || kernel.vals.push(Val { ty: Ty::Num(dtype), name: name.clone() });
+        let narrowed = val();
+        read = val();
+        body.push(Stmt::Let { dst: narrowed, op: to, args: vec![Opnd::Val(copied)] });
+        then = Some(Stmt::Let { dst: value, op: from, args: vec![Opnd::Val(read)] });
+        copied = narrowed;
+    }
+    let copied = Opnd::Val(copied);
     body.push(Stmt::Write { buf, idx: vec![Ix::Axis(row), Ix::Axis(col)], value: copied });
     let mut line = free_loop(col, Ix::Const(cols as i64), body);
     if let Stmt::For(each) = &line {
@@ -78,7 +81,27 @@ pub(super) fn stage(
 
     let idx = [outer, inner].map(Ix::Axis).to_vec();
     let at = slice.last().copied().unwrap_or(0);
-    Ok(Staged { depth: 0, stage, at, read: Stmt::Read { dst: value, buf, idx } })
+    Ok(Staged { depth: 0, stage, at, read: Stmt::Read { dst: read, buf, idx }, then })
+}
+
+/// The part of an operand that is held in shared memory, as a value, and the statements that compute it: the element as memory
+/// has it takes the least room; conversions are for the registers.
+pub(super) fn as_loaded(kernel: &Kernel, nest: &Nest, operand: &Operand, left: bool) -> (ValId, Vec<usize>) {
+    let role = if left { nest.roles.a } else { nest.roles.b };
+    let loaded = |at: &&usize| walk::def(&nest.reduce.body[**at]) == Some(role);
+    let inside = refs(&nest.reduce.body).vals_defined;
+    let alone = |at: &usize| {
+        let load = &nest.reduce.body[*at];
+        matches!(load, Stmt::Load { .. }) && walk::refs_of(load).vals_used.is_disjoint(&inside)
+    };
+    let before = narrow(kernel, nest, operand);
+    let bytes = |v: ValId| element(kernel, v).map_or(0, |d| d.bytes());
+    match operand.slice.iter().find(loaded) {
+        // What is rounded before it is multiplied takes less room than what is loaded.
+        _ if before.0 != operand.value && bytes(before.0) < bytes(role) => before,
+        Some(at) if alone(at) => (role, vec![*at]),
+        _ => before,
+    }
 }
 
 /// What an operand is before it is converted to a wider type, or to f32 from tf32, if that is the last that is done, and how it is computed.
