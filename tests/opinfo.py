@@ -1,10 +1,11 @@
 """PyTorch's own list of operations through `torch.compile(backend="girih")`.
 
     python tests/opinfo.py [--filter NAME] [--dtypes f32,bf16,i64,bool] [--every N] [--first K] [--samples N]
-                           [--device cpu|eval] [--jobs J] [--timeout S] [--json FILE] [-v]
+                           [--again FILE] [--device cpu|eval] [--jobs J] [--timeout S] [--json FILE] [-v]
 
 In: `op_db` of `torch.testing._internal.common_methods_invocations`, some 600 operations with samples of their arguments.
-Out: for each operation and element type one verdict, a table of them, and with `--json` all of it for a machine.
+Out: for each operation and element type one verdict, a table of them, and with `--json` all of it for a machine. `--again`
+takes only what was not equal in such a file.
 
 A function is compiled once for an operation and a type, and called with one sample after the other, so that sizes and
 integers change and PyTorch compiles it anew with symbols for them. Verdicts, the worst of the samples' counts:
@@ -62,6 +63,8 @@ def pairs(args):
     names = [n for n in operations if args.filter in n][args.first :: args.every]
     import torch
 
+    if args.again:
+        return [(r["name"], r["dtype"]) for r in json.loads(args.again.read_text()) if r["verdict"] != "equal"]
     return [
         (name, dtype) for name in names for dtype in args.dtypes.split(",")
         if getattr(torch, DTYPES[dtype]) in operations[name].dtypes
@@ -205,7 +208,7 @@ def judge(name, dtype, count, device):
                 return "exception", f"sample {number}: {type(e).__name__}: {first_line(e)}"
             try:
                 compare(name, given, wanted, exact)
-            except Differs as e:
+            except Exception as e:
                 return "mismatch", f"sample {number}: {e}"
         return "equal", ""
 
@@ -308,6 +311,7 @@ def main():
     parser.add_argument("--dtypes", default="f32,bf16,i64,bool")
     parser.add_argument("--every", type=int, default=1, help="only each N-th operation")
     parser.add_argument("--first", type=int, default=0, help="the first of those")
+    parser.add_argument("--again", type=Path, help="only what was not equal in this file of --json")
     parser.add_argument("--samples", type=int, default=0)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2))

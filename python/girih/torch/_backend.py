@@ -75,10 +75,20 @@ def pieces() -> dict:
     table = core_aten_decompositions()
     # Random numbers are PyTorch's own: its decompositions would draw others than eager mode does.
     random = torch.Tag.nondeterministic_seeded
-    return {
+    found = {
         op: f for op, f in dict(table).items()
         if str(getattr(op, "_opname", "")) not in known and random not in getattr(op, "tags", ())
     }  # fmt: skip
+    found[torch.ops.aten.native_dropout.default] = dropout
+    return found
+
+
+def dropout(x, p, train):
+    """`aten.native_dropout`, with the mask drawn as PyTorch's kernel draws it."""
+    if train is False:
+        return x.clone(), torch.ones_like(x, dtype=torch.bool)
+    mask = torch.ops.aten.bernoulli.p(torch.empty_like(x, dtype=torch.bool), 1 - p)
+    return x * mask * (0.0 if p == 1 else 1 / (1 - p)), mask
 
 
 def girih(module: torch.fx.GraphModule, inputs, *, options: dict[str, Any] | None = None, **other):
@@ -181,8 +191,10 @@ class OrPyTorch:
 
 def compiled(module, parameters, options, record):
     """As `build`, and raises what goes wrong."""
-    document, refused = _partition.refusals(module, parameters)
-    if not refused:
+    # Of a backward graph nothing may be guarded any more.
+    document, refused = _partition.refusals(module, parameters, fix=record.kind != "backward")
+    # What is given only for results to show parts of it may be anything.
+    if all(n.op == "placeholder" for n in refused):
         try:
             run = Compiled(module, document, options)
             record.compiled(module, run.kernels)
@@ -213,6 +225,7 @@ def split(module, parameters, options, record, avoided):
     graph = torch.fx.Graph()
     graph.output(graph.graph_copy(module.graph, {}))
     module = torch.fx.GraphModule(module, graph)
+    _partition.free_draws(module)
     _partition.lift_sizes(module)
     parameters = [n for n in graph.nodes if n.op == "placeholder" and n.name in names]
     _, refused = _partition.refusals(module, parameters)

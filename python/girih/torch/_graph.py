@@ -62,6 +62,10 @@ OTHER_NAMES = {"prims.convert_element_type": "aten._to_copy"}
 SCATTERS = {"slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"}
 
 
+# Operations that count elements of their operand's storage.
+STRIDED = {"as_strided", "as_strided_copy", "as_strided_scatter"}
+
+
 # Operations whose results are row-major, though their fake tensors have the strides of the operand.
 ROW_MAJOR = {"log_sigmoid_forward"}
 
@@ -360,7 +364,7 @@ class Writer:
             self.padded(*node.args[:2])
         if target._opname in SCATTERS and not starts_at_0(node.args[0]) and is_strided_later(node):
             raise Unsupported("a view by strides follows, and PyTorch's result keeps the offset of what it is a copy of")
-        if target._opname == "as_strided":
+        if target._opname in STRIDED:
             self.strided(node.args[0])
         args, attrs = [], {}
         dtype = getattr(node.meta.get("val"), "dtype", None)
@@ -608,6 +612,13 @@ def source_line(node):
     return None
 
 
-def document(module: torch.fx.GraphModule, parameters=(), name: str = "model") -> Document:
-    """The graph of a module as JSON; `parameters` are the placeholders whose tensors stay the same between runs."""
-    return Writer(name, module, set(parameters)).write(module.graph)
+def document(module: torch.fx.GraphModule, parameters=(), name: str = "model", fixed=None) -> Document:
+    """The graph of a module as JSON.
+
+    Args:
+        parameters: the placeholders whose tensors stay the same between runs.
+        fixed: symbols that are to be taken for other expressions, by name.
+    """
+    writer = Writer(name, module, set(parameters))
+    writer.document.scalars.fixed = fixed or {}
+    return writer.write(module.graph)

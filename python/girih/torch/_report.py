@@ -156,7 +156,9 @@ def report(clear: bool = False) -> Report:
 
 def is_operation(node) -> bool:
     """Whether a node is an operation on tensors, not arithmetic on sizes or an element of a result."""
-    return node.op == "call_function" and not _graph.is_scalar(node) and not _graph.is_getitem(node)
+    if node.op != "call_function" or node.target in _partition.FUNCTIONS.values():
+        return False
+    return not _graph.is_scalar(node) and not _graph.is_getitem(node)
 
 
 def counted(n: int, noun: str) -> str:
