@@ -68,7 +68,7 @@ def refusals(
     compiles anew where it is otherwise.
     """
     document, refused = examined(module, parameters)
-    for propose in (values, equalities) if fix else ():
+    for propose in (values, equalities, both) if fix else ():
         proposed = {node: propose(node) for node in refused}
         trial = {name: to for facts in proposed.values() for name, (to, _) in facts.items()}
         if not trial:
@@ -107,6 +107,11 @@ def equalities(node) -> dict[str, tuple]:
                     guard = functools.partial(lambda a, b: bool(a == b), other, extent)
                     found[extent.node.expr.name] = other.node.expr, guard
     return found
+
+
+def both(node) -> dict[str, tuple]:
+    """Of one node, what `values` and `equalities` propose."""
+    return {**equalities(node), **values(node)}
 
 
 def examined(module, parameters, fixed=None) -> tuple[_graph.Document, dict[torch.fx.Node, str]]:

@@ -235,7 +235,8 @@ fn as_strided(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let known = |b: &Builder<'_>, x: Ix, cmp, y: &Ix| b.facts().decide(&Cond::new(x, cmp, y.clone())) == Some(true);
     let empty = size.iter().any(|extent| extent.is_const(0));
     let forward = stride.iter().chain([&start]).all(|s| known(b, s.clone(), Cmp::Ge, &Ix::Const(0)));
-    if !empty && !(forward && known(b, b.simplify(&last), Cmp::Lt, &n)) {
+    let inside = empty || forward && known(b, b.simplify(&last), Cmp::Lt, &n);
+    if !inside {
         return Err(Refusal::new(format!(
             "a view of shape {} by strides {} may reach beyond {} elements",
             b.shape_text(&size),

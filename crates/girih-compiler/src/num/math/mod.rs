@@ -13,7 +13,7 @@
 //! (f64 against 200 to 1300 bits on 3000 arguments of all sizes each, f32 against f64 on 400,000; the bounds in the tests
 //! lie a little above these. sin and cos of f64 hold 0.74 for huge arguments too. erf is tested to stay within 1.1 in
 //! both, f64 on the hard cases only. erfinv, ndtri, lgamma, digamma, i0e and i1e round once in f32, and in f64 stay within
-//! 3 (i0e and i1e 6) on the hard cases, lgamma and digamma of the greater of 16 and the value.)
+//! 3 (i0e and i1e 8) on the hard cases, lgamma and digamma of the greater of 16 and the value.)
 //!
 //! Invariants: a program is lane-wise and branch-free; infinities, signed zeros, subnormals and NaN are as C's Annex F
 //! says.

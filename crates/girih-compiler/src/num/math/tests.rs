@@ -126,7 +126,7 @@ fn bound(op: ScalarOp) -> [f64; 2] {
         ScalarOp::Pow | ScalarOp::PowI => [0.501, 1.2],
         ScalarOp::Atan2 => [0.501, 0.7],
         ScalarOp::ErfInv | ScalarOp::NormalQuantile => [0.501, 3.0],
-        ScalarOp::BesselI0e | ScalarOp::BesselI1e => [0.501, 6.0],
+        ScalarOp::BesselI0e | ScalarOp::BesselI1e => [0.501, 8.0],
         ScalarOp::LogGamma | ScalarOp::Digamma => [0.501, 2.0],
         _ => [1.5, 1.5],
     }
