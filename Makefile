@@ -5,7 +5,7 @@ GIRIH := target/release/girih
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: build test readme lint unit operations numeric gpu-coverage gpu-coverage-part gpu-schedules simulated random hostile onnx contrib onnx-native models libraries real-models bytecode cuda oclgrind python cutile test-torch test-tune peers bench bench-cutile bench-jit clean
+.PHONY: build test readme lint unit operations numeric gpu-coverage gpu-coverage-part gpu-schedules simulated random hostile onnx contrib onnx-native models libraries real-models bytecode cuda oclgrind python cutile test-torch opinfo test-tune peers bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
@@ -164,6 +164,13 @@ test-torch: build .venv/ready
 	.venv/bin/python tests/cutile/run.py --torch
 	.venv/bin/python tests/expr.py $(GIRIH)
 	.venv/bin/python tests/expr.py $(GIRIH) --device cpu
+
+# PyTorch's own list of operations through torch.compile: which are equal, which differ, which PyTorch runs. It takes hours;
+# `make opinfo OPINFO="--filter cum"` runs a part.
+opinfo: build .venv/ready
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-torch.txt
+	$(INSTALL)
+	.venv/bin/python tests/opinfo.py --json .venv/opinfo.json $(OPINFO)
 
 .venv-peers/ready: requirements-peers.txt
 	$(PYTHON) -m venv .venv-peers

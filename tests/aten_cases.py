@@ -79,6 +79,7 @@ def cases():
         found.append(Case(name, overload or "default", args, kwargs, ulps, unchecked))
 
     unary(add)
+    special(add)
     binary(add)
     activations(add)
     reductions(add)
@@ -89,6 +90,7 @@ def cases():
     indexing(add)
     creation(add)
     attention(add)
+    backward(add)
     spatial(add)
     losses(add)
     return found
@@ -106,6 +108,8 @@ def unary(add):
     for name in "exp sin neg abs sign square isnan isinf isfinite floor ceil trunc signbit sgn relu".split():
         add(name, ints(6))
         add(name, ints(6, dtype=I32))
+    add("angle", ODD)
+    add("angle", ints(5))
     for name in "log log2 log10 log1p sqrt rsqrt reciprocal acosh".split():
         add(name, u(20, low=1.0, high=9.0), ulps=16)
         add(name, ODD, ulps=16)
@@ -127,6 +131,29 @@ def unary(add):
     add("_to_copy", ints(4), dtype=F64)
     add("to.dtype", r(5), F64)
     add("type_as", r(5), ints(2))
+
+
+def special(add):
+    spread = torch.cat([u(40, low=-20, high=20), u(20, low=-1, high=1), u(9, low=100, high=300), ODD])
+    scaled = ("special_i0e", "special_i1e")
+    for name in ("lgamma", "digamma", "i0", "special_i1", "special_modified_bessel_i0", "special_modified_bessel_i1", *scaled):
+        near = spread.clamp(-30, 30) if "i0" in name or "i1" in name and name not in scaled else spread
+        for dtype in (F32, F64) if "modified" in name else (F32, F64, BF16):
+            add(name, near.to(dtype), ulps=4 if dtype == BF16 else 32)
+        add(name, ints(6, low=1))
+    for dtype in (F32, F64, BF16):
+        ulps = 4 if dtype == BF16 else 32
+        add("erfinv", torch.cat([u(40, low=-1, high=1), torch.tensor([0.0, 1.0, -1.0, 1.5, 1 - 2.0**-24])]).to(dtype), ulps=ulps)
+        small = torch.tensor([0.0, 1.0, 0.5, -0.5, 1.5, 1e-30, 1e-10])
+        if dtype != BF16:
+            add("special_ndtri", torch.cat([u(40), small]).to(dtype), ulps=ulps)
+    for n in (0, 1, 2, 3, 6):
+        add("polygamma", n, u(40, low=0.05, high=30), ulps=64)
+        odd = [-0.5, -1.25, -6.75, 0.0, math.inf, math.nan]
+        add("polygamma", n, torch.tensor(odd if n < 2 else [*odd, -2.0]), ulps=64)
+        # PyTorch's own first derivative is right to nine digits.
+        if n != 1:
+            add("polygamma", n, u(40, low=0.5, high=30, dtype=F64), ulps=64)
 
 
 def binary(add):
@@ -216,6 +243,8 @@ def binary(add):
         add(name, r(9), r(9), ulps=16)
     add("logaddexp", torch.tensor([math.inf, -math.inf, 1.0]), torch.tensor([math.inf, -math.inf, -math.inf]))
     add("copysign.Tensor", ODD, ODD.flip(0))
+    add("ldexp.Tensor", r(9), ints(9))
+    add("ldexp.Tensor", ints(9), ints(9))
     add("xlogy.Tensor", torch.tensor([0.0, 1.0, 2.0]), torch.tensor([0.0, 2.0, 3.0]))
     for w in (0.25, 0.75):
         add("lerp.Scalar", x, r(3, 4), w)
@@ -264,6 +293,24 @@ def activations(add):
 
 def reductions(add):
     x = r(3, 4, 5)
+    for name in ("cummax", "cummin"):
+        add(name, x, 1)
+        add(name, ints(3, 9), -1)
+        add(name, torch.cat([ODD, ODD]), 0)
+        add(name, flags(7), 0)
+        add(name, torch.tensor(1.5), 0)
+    data = torch.cat([r(50), torch.tensor([math.nan, 9.0, -9.0])])
+    for p in (0.0, 1.0, 2.0, 3.0, math.inf):
+        add("_cdist_forward", r(2, 3, 4), r(5, 4), p, None, ulps=64)
+        add("dist", r(3, 4), r(4), p, ulps=64)
+    add("nanmedian", data)
+    add("nanmedian.dim", torch.stack([data, data.flip(0), r(53)]), 1)
+    add("nanmedian", torch.full([3], math.nan))
+    add("nanmedian.dim", torch.stack([data, r(53)], 1), 0, True)
+    add("nanmedian", ints(6))
+    add("histc", data, 7, -2, 2)
+    add("histc", data[:50], 5)
+    add("histc", torch.ones(4), 4)
     for name in ("sum", "mean"):
         add(name, x, ulps=32)
         add(f"{name}.{'dim_IntList' if name == 'sum' else 'dim'}", x, [1], ulps=32)
@@ -350,8 +397,10 @@ def products(add):
     add("addmv", r(3), r(3, 8), r(8), ulps=32)
     add("baddbmm", r(2, 3, 5), r(2, 3, 8), r(2, 8, 5), beta=2, alpha=0.5, ulps=32)
     add("addbmm", r(3, 5), r(2, 3, 8), r(2, 8, 5), ulps=32)
+    add("_int_mm", ints(17, 8, low=-100, high=100, dtype=torch.int8), ints(8, 16, low=-100, high=100, dtype=torch.int8))
     add("outer", r(3), r(4))
     add("ger", r(3), r(4))
+    add("_trilinear", r(2, 3), r(5, 3, 4), r(2, 4), [1, 3], [0], [1, 2], [2, 3], ulps=64)
     add("bilinear", r(2, 3), r(2, 4), r(5, 3, 4), r(5), ulps=64)
     for equation, *shapes in (
         ("ij,jk->ik", (3, 8), (8, 5)), ("bij,bjk->bik", (2, 3, 8), (2, 8, 5)), ("ij->ji", (3, 4)), ("ii->i", (4, 4)),
@@ -392,7 +441,10 @@ def views(add):
         add(name, x)
     add("copy", x, r(4))
     add("copy", x, ints(2, 3, 4))
-    for name in ("view", "reshape", "_unsafe_view"):
+    add("permute_copy", x, [2, 0, 1])
+    add("unbind_copy.int", x, 1)
+    add("narrow_copy", x, 1, 1, 2)
+    for name in ("view", "reshape", "_unsafe_view", "view_copy"):
         add(name, x, [6, 4])
         add(name, x, [-1, 8])
     add("_reshape_alias", x, [6, 4], [4, 1])
@@ -469,6 +521,13 @@ def parts(add):
     add("select.int", x, 1, -1)
     add("unbind.int", x, 1)
     add("unfold", x, 0, 4, 2)
+    add("unfold", torch.tensor(1.5), 0, 1, 1)
+    add("unfold", torch.tensor(1.5), 0, 0, 1)
+    for name in ("as_strided", "as_strided_copy"):
+        add(name, x, [3, 4], [2, 5], 3)
+    add("as_strided_scatter", x, r(3, 4), [3, 4], [1, 5], 3)
+    add("as_strided", x, [2, 2, 2], [0, 1, 1])
+    add("as_strided", x, [], [], 35)
     for name in ("split", "unsafe_split"):
         add(f"{name}.Tensor", x, 4)
     add("split_with_sizes", x, [2, 3, 4])
@@ -515,14 +574,51 @@ def indexing(add):
     add("scatter.reduce", r(5, 4), 0, at, r(2, 4), reduce="add")
     add("scatter.value_reduce", r(5, 4), 0, at, 2.0, reduce="multiply")
     add("scatter_add", r(5, 4), 0, torch.zeros(3, 4, dtype=I64), r(3, 4))
-    for reduce in ("sum", "prod", "amax", "amin"):
-        add("scatter_reduce.two", r(5, 4), 0, at % 2, r(2, 4), reduce)
+    for reduce in ("sum", "prod", "amax", "amin", "mean"):
+        for whole in (True, False):
+            add("scatter_reduce.two", r(5, 4), 0, at % 2, r(2, 4), reduce, include_self=whole)
+            add("scatter_reduce.two", ints(5, 4), 0, at % 2, ints(2, 4), reduce, include_self=whole)
+            add("scatter_reduce.two", r(5, 4, dtype=BF16), 0, at % 2, r(2, 4, dtype=BF16), reduce, include_self=whole, ulps=4)
+            if reduce != "sum":
+                add("index_reduce", r(5, 4), 0, torch.tensor([1, 1, 3]), r(3, 4), reduce, include_self=whole)
+    point, zero = torch.tensor(1.5), torch.tensor(0)
+    add("scatter.src", point, 0, zero, torch.tensor(2.5))
+    add("scatter_add", point, 0, zero, torch.tensor(2.5))
+    add("gather", point, 0, torch.zeros(1, dtype=I64))
+    add("gather", point, 0, zero)
+    add("gather", r(4), 0, torch.tensor(2))
+    add("index_select", point, 0, zero)
+    add("index_add", point, 0, zero, torch.tensor(2.5))
+    add("index_copy", point, 0, zero, torch.tensor(2.5))
+    add("index_fill.int_Scalar", point, 0, zero, 4.0)
+    for accumulate in (False, True):
+        add("put", r(4, 5), torch.tensor([[3, -1], [0, 19 if accumulate else 7]]), r(2, 2), accumulate)
+    mask = flags(4, 5)
+    add("masked_scatter", r(4, 5), mask, r(30))
+    add("masked_scatter", r(4, 5), mask[0], r(5, 5))
+    add("masked_scatter", ints(4, 5), mask, ints(20))
     add("index_add", r(5, 4), 0, torch.tensor([1, 1, 3]), r(3, 4), alpha=2)
     add("index_copy", r(5, 4), 1, torch.tensor([2, 0]), r(5, 2))
     add("index_fill.int_Scalar", r(5, 4), 0, torch.tensor([2, 0]), 1.5)
     add("index_fill.int_Tensor", r(5, 4), 0, torch.tensor([2, 0]), torch.tensor(1.5))
     add("index_reduce", r(5, 4), 0, torch.tensor([1, 1, 3]), r(3, 4), "amax")
     add("one_hot", ints(2, 3, low=0, high=5), 6)
+
+
+    line = r(9).sort().values
+    lines = r(3, 9).sort().values
+    sorter = torch.tensor([3, 0, 2, 1])
+    unsorted = torch.tensor([0.5, 2.5, 1.5, -1.0])
+    for right in (False, True):
+        add("searchsorted.Tensor", line, torch.cat([r(2, 5), line[:5].expand(1, 5)]), right=right)
+        add("searchsorted.Tensor", lines, torch.cat([r(3, 5), lines[:, ::2]], 1), right=right, out_int32=True)
+        add("searchsorted.Tensor", unsorted, r(7), right=right, sorter=sorter)
+        add("searchsorted.Scalar", line, 0.25, right=right)
+        add("bucketize.Tensor", ints(20), torch.tensor([-5, 0, 0, 3]), right=right)
+        add("bucketize.Tensor", ODD, torch.tensor([-1.0, 0.5, 2.5, math.inf]), right=right)
+        add("bucketize.Scalar", 2, torch.tensor([-5, 0, 2, 3]), right=right)
+    add("searchsorted.Tensor", line, line, side="right")
+    add("searchsorted.Tensor", torch.empty(0), r(3))
 
 
 def creation(add):
@@ -562,6 +658,32 @@ def creation(add):
     add("eye.m", 3, 4, dtype=I64)
     add("tril_indices", 3, 4)
     add("triu_indices", 3, 4, 1)
+
+
+def backward(add):
+    """Gradients that are operations of their own; those of all else are PyTorch's pieces."""
+    x, w, c = r(2, 4, 9, 8), r(6, 2, 3, 3), [6]
+    y = A.convolution(x, w, None, [2, 1], [1, 2], [1, 1], False, [0, 0], 2)
+    add("convolution_backward", r(*y.shape), x, w, c, [2, 1], [1, 2], [1, 1], False, [0, 0], 2, [True] * 3, ulps=64)
+    w = r(4, 3, 3, 3)
+    y = A.convolution(x, w, None, [2, 2], [1, 1], [1, 1], True, [1, 1], 2)
+    add("convolution_backward", r(*y.shape), x, w, c, [2, 2], [1, 1], [1, 1], True, [1, 1], 2, [True] * 3, ulps=64)
+    for n, z in ((2, x), (3, r(1, 2, 4, 5, 6))):
+        window = [3, 2, 2][:n], [2, 2, 1][:n], [1] * n, [1] * n
+        y, at = getattr(A, f"max_pool{n}d_with_indices")(z, *window)
+        add(f"max_pool{n}d_with_indices_backward", r(*y.shape), z, *window, False, at, ulps=32)
+        for ceil, counted, divisor in ((False, True, None), (True, False, None), (False, True, 5)):
+            y = getattr(A, f"avg_pool{n}d")(z, *window[:3], ceil, counted, divisor)
+            add(f"avg_pool{n}d_backward", r(*y.shape), z, *window[:3], ceil, counted, divisor, ulps=32)
+    q, k, v, g = (r(2, 3, n, 8) for n in (5, 7, 7, 5))
+    sdpa = A._scaled_dot_product_flash_attention_for_cpu
+    for causal, mask in ((False, None), (True, None), (False, r(2, 3, 5, 7))):
+        y, lse = sdpa(q, k, v, 0.0, causal, attn_mask=mask)
+        add("_scaled_dot_product_flash_attention_for_cpu_backward", g, q, k, v, y, lse, 0.0, causal, attn_mask=mask, ulps=64)
+    x, m, s = r(4, 6, 5), r(6), u(6, low=0.5, high=2)
+    for training in (True, False):
+        add("_native_batch_norm_legit_functional", x, r(6), r(6), m, s, training, 0.1, 1e-5, ulps=32)
+    add("_batch_norm_with_update_functional", x, r(6), r(6), m, s, 0.1, 1e-5, ulps=32)
 
 
 def attention(add):
@@ -632,6 +754,12 @@ def spatial(add):
         add("upsample_bicubic2d", x, [13, 5], align, ulps=64)
     add("_upsample_bilinear2d_aa", x, [5, 4], False, ulps=64)
     add("_upsample_bicubic2d_aa", x, [5, 4], False, ulps=64)
+    for grid, image, name in ((u(2, 5, 6, 2, low=-1.5, high=1.5), x, "grid_sampler_2d"),
+                              (u(1, 2, 3, 4, 3, low=-1.5, high=1.5), r(1, 2, 3, 4, 5), "grid_sampler_3d")):  # fmt: skip
+        for mode in (0, 1, 2)[: 3 if name.endswith("2d") else 2]:
+            for padding in (0, 1, 2):
+                for align in (False, True):
+                    add(name, image, grid, mode, padding, align, ulps=64)
     add("constant_pad_nd", x, [1, 2, -1, 3], 0.5)
     for mode in ("constant", "reflect", "replicate", "circular"):
         add("pad", x, [1, 2, 3, 0], mode)

@@ -547,3 +547,42 @@ def test_log_sigmoid_is_row_major(dynamic):
         want, got = torch.nn.functional.logsigmoid(x), compiled(x)
         assert want.stride() == got.stride()
         torch.testing.assert_close(got, want)
+
+
+# What an operation is.
+
+
+def fewer_graphs_than(most):
+    """Whether all that was compiled is native, by at most so many graphs."""
+    report = girih.torch.report(clear=True)
+    assert report.native and len(report.graphs) <= most, str(report)
+
+
+def test_numbers_that_decide_what_an_operation_is(whole):
+    """They are guarded: another number is another compilation, another size is not."""
+    girih.torch.report(clear=True)
+    w, v = torch.randn(4, 2, 3), torch.randn(2, 4, 3)
+
+    def function(x, stride):
+        return torch.nn.functional.conv1d(x, w, stride=stride) if x.shape[1] == 2 else x
+
+    calls = [(torch.randn(2, 2, n), stride) for n, stride in ((9, 1), (12, 2), (15, 2), (17, 2), (11, 3), (13, 3))]
+    same(function, *calls)
+    fewer_graphs_than(5)
+
+    def transposed(x, padding):
+        return torch.nn.functional.conv_transpose1d(x, v, padding=padding)
+
+    same(transposed, *[(torch.randn(2, 2, n), padding) for n, padding in ((9, 0), (12, 1), (15, 1), (8, 2))])
+    fewer_graphs_than(4)
+
+
+def test_extents_that_must_be_equal(whole):
+    """Symbols of two tensors that PyTorch does not know to be equal are guarded."""
+    girih.torch.report(clear=True)
+
+    def function(x, at, values):
+        return torch.index_put(x, (at,), values)
+
+    same(function, *[(torch.zeros(9, m), torch.arange(n), torch.randn(n, m)) for n, m in ((3, 5), (4, 6), (7, 2))])
+    fewer_graphs_than(2)

@@ -4,6 +4,8 @@
     fast = torch.compile(model, backend="girih")
     fast(x)                                         # what Girih does not know runs in PyTorch, with one warning
 
+    print(girih.torch.report())                     # what ran natively, what did not, why, and at which line
+
     whole = girih.torch.export(model, (x,))         # all of it, or an error that lists what is not known
     print(whole.ir("tensor"))
     whole(x)
@@ -13,8 +15,9 @@ from __future__ import annotations
 
 from ._backend import girih as backend
 from ._export import Model, export
+from ._report import Report, report
 
-__all__ = ["Model", "backend", "export"]
+__all__ = ["Model", "Report", "backend", "export", "report"]
 
 
 def _register():

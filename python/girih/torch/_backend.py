@@ -17,7 +17,7 @@ import torch
 from girih import _library
 from girih.frontend.errors import GirihError
 
-from . import _graph, _partition
+from . import _graph, _partition, _report
 from ._compiled import Compiled
 
 __all__ = ["girih", "kept_whole", "pieces"]
@@ -75,10 +75,20 @@ def pieces() -> dict:
     table = core_aten_decompositions()
     # Random numbers are PyTorch's own: its decompositions would draw others than eager mode does.
     random = torch.Tag.nondeterministic_seeded
-    return {
+    found = {
         op: f for op, f in dict(table).items()
         if str(getattr(op, "_opname", "")) not in known and random not in getattr(op, "tags", ())
     }  # fmt: skip
+    found[torch.ops.aten.native_dropout.default] = dropout
+    return found
+
+
+def dropout(x, p, train):
+    """`aten.native_dropout`, with the mask drawn as PyTorch's kernel draws it."""
+    if train is False:
+        return x.clone(), torch.ones_like(x, dtype=torch.bool)
+    mask = torch.ops.aten.bernoulli.p(torch.empty_like(x, dtype=torch.bool), 1 - p)
+    return x * mask * (0.0 if p == 1 else 1 / (1 - p)), mask
 
 
 def girih(module: torch.fx.GraphModule, inputs, *, options: dict[str, Any] | None = None, **other):
@@ -111,7 +121,7 @@ def compile_graph(options, kind, module: torch.fx.GraphModule, _inputs):
     placeholders = [n for n in module.graph.nodes if n.op == "placeholder"]
     parameters = [placeholders[i] for i in static_inputs(kind) if i < len(placeholders)]
     parameters = [n for n in parameters if isinstance(n.meta.get("val"), torch.Tensor)]
-    run = build(module, parameters, options)
+    run = build(module, parameters, options, _report.begin(kind))
     return boxed(run)
 
 
@@ -137,17 +147,19 @@ def boxed(run):
     return call
 
 
-def build(module, parameters, options):
-    """A callable that takes what the graph's placeholders take and gives its results.
+def build(module, parameters, options, record):
+    """A callable that takes what the graph's placeholders take and gives its results; `record` is told what became of it.
 
     Whatever goes wrong with the compilation is not the user's concern: PyTorch runs the graph instead.
     """
     if not any(n.op == "call_function" and not _graph.is_scalar(n) for n in module.graph.nodes):
         return module.forward
     try:
-        return compiled(module, parameters, options)
+        return compiled(module, parameters, options, record)
     except Exception as e:
         _partition.warn_once("a graph", first_line(e))
+        for node in module.graph.nodes:
+            record.leave(node, first_line(e))
         return module.forward
 
 
@@ -160,8 +172,8 @@ class OrPyTorch:
     nothing but its own results.
     """
 
-    def __init__(self, run: Compiled, module: torch.fx.GraphModule):
-        self.run, self.module = run, module
+    def __init__(self, run: Compiled, module: torch.fx.GraphModule, record: _report.Graph):
+        self.run, self.module, self.record = run, module, record
         self.warned = False
 
     def __call__(self, *args):
@@ -172,16 +184,21 @@ class OrPyTorch:
         results = self.module.forward(*args)
         if not self.warned:
             self.warned = True
+            self.record.misfit(problem)
             _partition.warn(f"a graph runs in PyTorch: {problem}")
         return results
 
 
-def compiled(module, parameters, options):
+def compiled(module, parameters, options, record):
     """As `build`, and raises what goes wrong."""
-    document, refused = _partition.refusals(module, parameters)
-    if not refused:
+    # Of a backward graph nothing may be guarded any more.
+    document, refused = _partition.refusals(module, parameters, fix=record.kind != "backward")
+    # What is given only for results to show parts of it may be anything.
+    if all(n.op == "placeholder" for n in refused):
         try:
-            return OrPyTorch(Compiled(module, document, options), module)
+            run = Compiled(module, document, options)
+            record.compiled(module, run.kernels)
+            return OrPyTorch(run, module, record)
         except Exception as e:
             refused = blame(document, e)
             if not refused:
@@ -189,8 +206,8 @@ def compiled(module, parameters, options):
     for node, reason in refused.items():
         if node.op != "placeholder":
             _partition.warn_once(_partition.operation(node), reason)
-    operations = {_partition.operation(n) for n in refused if n not in document.refused}
-    return split(module, parameters, options, operations)
+    operations = {_partition.operation(n): why for n, why in refused.items() if n not in document.refused}
+    return split(module, parameters, options, record, operations)
 
 
 def blame(document, error) -> dict:
@@ -200,20 +217,23 @@ def blame(document, error) -> dict:
     return dict.fromkeys(nodes, first_line(error))
 
 
-def split(module, parameters, options, avoided=()):
-    """The graph with what Girih knows in compiled parts; `avoided` are operations that were seen to fail."""
+def split(module, parameters, options, record, avoided):
+    """The graph with what Girih knows in compiled parts; `avoided` are operations that were seen to fail, and why."""
     names = {n.name for n in parameters}
     # The graph is changed, and stays as it was for who else has it. Its nodes are new ones, so their refusals are asked
     # for again.
     graph = torch.fx.Graph()
     graph.output(graph.graph_copy(module.graph, {}))
     module = torch.fx.GraphModule(module, graph)
+    _partition.free_draws(module)
     _partition.lift_sizes(module)
     parameters = [n for n in graph.nodes if n.op == "placeholder" and n.name in names]
     _, refused = _partition.refusals(module, parameters)
     for node in module.graph.nodes:
         if node.op == "call_function" and _partition.operation(node) in avoided:
-            refused.setdefault(node, "it failed before")
+            refused.setdefault(node, avoided[_partition.operation(node)])
+    for node, reason in refused.items():
+        record.leave(node, reason)
     module = _partition.parts(module, refused, "girih_")
     for node in module.graph.nodes:
         if node.op != "call_module" or not node.target.startswith("girih_"):
@@ -222,7 +242,7 @@ def split(module, parameters, options, avoided=()):
         inside = [n for n in part.graph.nodes if n.op == "placeholder"]
         kept = [n for n, outer in zip(inside, node.args) if isinstance(outer, torch.fx.Node) and outer.name in names]
         single = not isinstance(next(n for n in part.graph.nodes if n.op == "output").args[0], (tuple, list))
-        setattr(module, node.target, Part(build(part, kept, options), single))
+        setattr(module, node.target, Part(build(part, kept, options, record), single))
     module.recompile()
     return module.forward
 

@@ -74,7 +74,8 @@ class Compiled:
         self.text = json.dumps(root)
         self.model = _girih.Model.from_torch_json(self.text, **options)
         # What cannot be lowered is known now, when PyTorch can still do it instead.
-        self.model.compile()
+        #: How many kernels a run launches.
+        self.kernels = self.model.compile()[0]
         self._bound: Any = None
         self._results = _girih.Results() if keep else None
         self._expected = self._plan_quick()
@@ -92,6 +93,7 @@ class Compiled:
                 kept.append((position, OF_NAMES[typed[name]["dtype"]], name))
         #: The shapes of the arguments, by position.
         self.wanted = {p: (name, typed[name]["shape"]) for p, _, name in self.arguments}
+        self.at_origin = [p for p, (node, _name) in enumerate(document.inputs) if node in document.at_origin]
         self.constants = []
         for name, target in document.constants.items():
             value = module
@@ -180,6 +182,9 @@ class Compiled:
             # Infinities and NaN are elements of floats.
             if not lo <= number <= hi and not (isinstance(hi, float) and not math.isfinite(number)):
                 raise Misfit(f"a number is {number}, and must be at least {lo} and at most {hi}")
+        for position in self.at_origin:
+            if args[position].storage_offset():
+                raise Misfit(f"`{self.ports[position][1]}` does not start where its storage does")
         if self.parameters or self.constants:
             self._bind(args)
         entered, addresses, extents = [], [], []

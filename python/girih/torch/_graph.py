@@ -62,6 +62,10 @@ OTHER_NAMES = {"prims.convert_element_type": "aten._to_copy"}
 SCATTERS = {"slice_scatter", "select_scatter", "diagonal_scatter", "as_strided_scatter"}
 
 
+# Operations that count elements of their operand's storage.
+STRIDED = {"as_strided", "as_strided_copy", "as_strided_scatter"}
+
+
 # Operations whose results are row-major, though their fake tensors have the strides of the operand.
 ROW_MAJOR = {"log_sigmoid_forward"}
 
@@ -80,6 +84,7 @@ class Document:
         inputs: for each placeholder (FX node) a name of the JSON's, or None where it is an integer.
         constants: names of inputs that hold attributes of the module, with the attributes' names.
         scalars: the numbers that change, and `numbers`: names of inputs that hold one each, with the numbers.
+        at_origin: placeholders whose tensors must start where their storage does.
         limits: numbers that change, with the least and the greatest for which the graph is right.
         results: what the graph returns: nodes, and Python's constants.
         bases: for each node that is computed and that results are, or show parts of: the name of its output.
@@ -96,6 +101,7 @@ class Document:
         self.constants: dict[str, str] = {}
         self.scalars = Scalars()
         self.numbers: dict[str, torch.SymFloat] = {}
+        self.at_origin: set[torch.fx.Node] = set()
         self.limits: list[tuple[Any, Any, Any]] = []
         self.results: list[Any] = []
         self.bases: dict[torch.fx.Node, str] = {}
@@ -277,6 +283,16 @@ class Writer:
             return
         self.document.limits.append((sum(v * v for v in values), 1, LIMIT * LIMIT))
 
+    def strided(self, x):
+        """Looks whether places in the storage of an operand are places in the operand."""
+        if not is_row_major(x.meta["val"]) or not starts_at_0(x):
+            raise Unsupported("its operand is not row-major from the start of its storage")
+        # Fake tensors do not always tell the offset of what is given: that is looked at in every run.
+        while (source := viewed(x)) is not None:
+            x = source
+        if x.op == "placeholder":
+            self.document.at_origin.add(x)
+
     def attribute(self, value):
         if isinstance(value, torch.fx.Node):
             value = value.meta.get("val")
@@ -348,6 +364,8 @@ class Writer:
             self.padded(*node.args[:2])
         if target._opname in SCATTERS and not starts_at_0(node.args[0]) and is_strided_later(node):
             raise Unsupported("a view by strides follows, and PyTorch's result keeps the offset of what it is a copy of")
+        if target._opname in STRIDED:
+            self.strided(node.args[0])
         args, attrs = [], {}
         dtype = getattr(node.meta.get("val"), "dtype", None)
         positional = list(node.args)
@@ -594,6 +612,13 @@ def source_line(node):
     return None
 
 
-def document(module: torch.fx.GraphModule, parameters=(), name: str = "model") -> Document:
-    """The graph of a module as JSON; `parameters` are the placeholders whose tensors stay the same between runs."""
-    return Writer(name, module, set(parameters)).write(module.graph)
+def document(module: torch.fx.GraphModule, parameters=(), name: str = "model", fixed=None) -> Document:
+    """The graph of a module as JSON.
+
+    Args:
+        parameters: the placeholders whose tensors stay the same between runs.
+        fixed: symbols that are to be taken for other expressions, by name.
+    """
+    writer = Writer(name, module, set(parameters))
+    writer.document.scalars.fixed = fixed or {}
+    return writer.write(module.graph)

@@ -4,14 +4,18 @@ In: a functional FX graph of ATen operations. Out: either "all of it", or the sa
 have become submodules, and the rest is left to PyTorch.
 
 Nodes get a level: supported ones an even, others an odd one, not below those they depend on. The supported nodes of one
-level are a part. Nodes that draw random numbers keep their order.
+level are a part. Where that gives fewer parts, nodes wait for the level at which their results are needed. Nodes that draw
+random numbers keep their order, and wait for nothing but sizes: `aten.bernoulli(x, p)` draws as many as `x` has elements,
+whatever these are.
 """
 
 from __future__ import annotations
 
+import functools
 import operator
 import warnings
 
+import sympy
 import torch
 from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
@@ -20,7 +24,7 @@ from girih import _library
 from . import _graph
 from ._extents import Inexpressible, extent
 
-__all__ = ["lift_sizes", "parts", "refusals", "warn", "warn_once"]
+__all__ = ["free_draws", "lift_sizes", "parts", "refusals", "warn", "warn_once"]
 
 _girih = _library.extension()
 
@@ -48,68 +52,181 @@ def warn(message: str) -> None:
 
 
 def operation(node) -> str:
-    target = node.target
+    target = node.args[0] if node.target is drawn else node.target
     if isinstance(target, torch._ops.OpOverload):
         return f"{target.namespace}.{target._opname}"
     return getattr(target, "__name__", str(target))
 
 
-def refusals(module: torch.fx.GraphModule, parameters=()) -> tuple[_graph.Document, dict[torch.fx.Node, str]]:
-    """The graph as JSON, and the nodes that Girih does not compute, with the reasons."""
-    document = _graph.document(module, parameters)
+def refusals(
+    module: torch.fx.GraphModule, parameters=(), fix: bool = False
+) -> tuple[_graph.Document, dict[torch.fx.Node, str]]:
+    """The graph as JSON, and the nodes that Girih does not compute, with the reasons.
+
+    With `fix`, what changes from call to call is taken as it is now, where an operation is supported then: an integer that
+    decides what the operation is (a stride, a number of groups), and that two extents are equal. PyTorch guards it, and
+    compiles anew where it is otherwise.
+    """
+    document, refused = examined(module, parameters)
+    for propose in (values, equalities, both) if fix else ():
+        proposed = {node: propose(node) for node in refused}
+        trial = {name: to for facts in proposed.values() for name, (to, _) in facts.items()}
+        if not trial:
+            continue
+        _, still = examined(module, parameters, trial)
+        helped = [facts for node, facts in proposed.items() if node not in still]
+        for facts in helped:
+            for _, guard in facts.values():
+                guard()
+        if any(helped):
+            document, refused = examined(module, parameters)
+    return document, refused
+
+
+def values(node) -> dict[str, tuple]:
+    """The symbols among the integers that a node is given, with their values, and what makes PyTorch guard these."""
+    found = {}
+    for operand in node.all_input_nodes:
+        value = operand.meta.get("val")
+        if isinstance(value, torch.SymInt) and value.node.expr.is_Symbol and value.node.has_hint():
+            # Asking for the value is what makes PyTorch guard it.
+            found[value.node.expr.name] = sympy.Integer(value.node.hint), functools.partial(int, value)
+    return found
+
+
+def equalities(node) -> dict[str, tuple]:
+    """Symbols in the shapes of a node's operands that have the value of another one there, and guards of that."""
+    first: dict[int, torch.SymInt] = {}
+    found = {}
+    for operand in node.all_input_nodes:
+        value = operand.meta.get("val")
+        for extent in value.shape if isinstance(value, torch.Tensor) else ():
+            if isinstance(extent, torch.SymInt) and extent.node.expr.is_Symbol and extent.node.has_hint():
+                other = first.setdefault(extent.node.hint, extent)
+                if other.node.expr != extent.node.expr:
+                    guard = functools.partial(lambda a, b: bool(a == b), other, extent)
+                    found[extent.node.expr.name] = other.node.expr, guard
+    return found
+
+
+def both(node) -> dict[str, tuple]:
+    """Of one node, what `values` and `equalities` propose."""
+    return {**equalities(node), **values(node)}
+
+
+def examined(module, parameters, fixed=None) -> tuple[_graph.Document, dict[torch.fx.Node, str]]:
+    """As `refusals`; `fixed` says for a trial what symbols are."""
+    document = _graph.document(module, parameters, fixed=fixed)
     refused = dict(document.refused)
     for position, message in _girih.torch_refusals(document.text()):
         refused[document.nodes[position]] = message
+    for node in refused:
+        if is_random(node):
+            refused[node] = "PyTorch draws the random numbers"
     return document, refused
 
 
 def is_random(node) -> bool:
     tags = getattr(node.target, "tags", ())
-    return torch.Tag.nondeterministic_seeded in tags or (node.op == "call_function" and node.is_impure())
+    return node.target is drawn or torch.Tag.nondeterministic_seeded in tags or (node.op == "call_function" and node.is_impure())
+
+
+FUNCTIONS = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
+    "min": torch.sym_min, "max": torch.sym_max,
+}  # fmt: skip
+
+
+class Top:
+    """Numbers made of sizes, computed at the top of a graph from the symbols alone."""
+
+    def __init__(self, graph: torch.fx.Graph):
+        self.graph = graph
+        self.leaves: dict[str, torch.fx.Node] = {}
+        self.made: dict[str, torch.fx.Node] = {}
+        self.last = None
+        for node in graph.nodes:
+            if node.op != "placeholder":
+                break
+            self.last = node
+            value = node.meta.get("val")
+            if isinstance(value, torch.SymInt) and value.node.expr.is_Symbol:
+                self.leaves.setdefault(value.node.expr.name, node)
+
+    def node(self, value):
+        """The node of a SymInt, or the int that it is; None where the symbols do not give it."""
+        try:
+            e = extent(value)
+            if self.last is None:
+                return e if isinstance(e, int) else None
+            with self.graph.inserting_before(self.last.next):
+                return self._build(e, value)
+        except (Inexpressible, KeyError):
+            return None
+
+    def _build(self, e, value):
+        if isinstance(e, int):
+            return e
+        if isinstance(e, str):
+            return self.leaves[e]
+        key = repr(e)
+        if key not in self.made:
+            parts = self._build(e[1], None), self._build(e[2], None)
+            self.made[key] = self.graph.call_function(FUNCTIONS[e[0]], parts)
+        if value is not None:
+            self.made[key].meta["val"] = value
+        return self.made[key]
+
+
+def drawn(op, size, stride, dtype, *args, **kwargs):
+    """The result of an operation that draws a random number for each element of its operand, and reads none of them."""
+    return op(torch.empty_strided(size, stride, dtype=dtype, device="cpu"), *args, **kwargs)
+
+
+# Operations whose results do not depend on the elements of their first operand.
+DRAWS = {
+    "bernoulli.p", "rand_like.default", "randn_like.default", "randint_like.default", "randint_like.low_dtype",
+    "uniform.default", "normal_functional.default", "exponential.default", "geometric.default", "cauchy.default",
+    "log_normal.default", "random.default", "random.from", "random.to",
+}  # fmt: skip
+
+
+def free_draws(module: torch.fx.GraphModule) -> None:
+    """Makes nodes that draw random numbers depend on the sizes of their operand alone, not on its elements."""
+    graph = module.graph
+    top = Top(graph)
+    for node in list(graph.nodes):
+        name = f"{getattr(node.target, '_opname', '')}.{getattr(node.target, '_overloadname', '')}"
+        if node.op != "call_function" or name not in DRAWS or len(node.all_input_nodes) != 1:
+            continue
+        source = node.args[0]
+        value = source.meta.get("val") if isinstance(source, torch.fx.Node) else None
+        if not isinstance(value, torch.Tensor) or value.layout is not torch.strided or value.device.type != "cpu":
+            continue
+        size, stride = ([top.node(n) for n in numbers] for numbers in (value.shape, value.stride()))
+        if None in size or None in stride:
+            continue
+        with graph.inserting_before(node):
+            new = graph.call_function(drawn, (node.target, size, stride, value.dtype, *node.args[1:]), node.kwargs)
+        new.meta = dict(node.meta)
+        node.replace_all_uses_with(new)
+        graph.erase_node(node)
+        if not source.users and source.op == "call_function" and not is_random(source):
+            graph.erase_node(source)
+    module.recompile()
 
 
 def lift_sizes(module: torch.fx.GraphModule) -> None:
     """Computes every integer that is made of sizes at the top, from the symbols alone, so that no part waits for it."""
     graph = module.graph
-    leaves = {}
-    last = None
-    for node in graph.nodes:
-        if node.op != "placeholder":
-            break
-        last = node
-        value = node.meta.get("val")
-        if isinstance(value, torch.SymInt) and value.node.expr.is_Symbol:
-            leaves.setdefault(value.node.expr.name, node)
-    if last is None:
+    top = Top(graph)
+    if top.last is None:
         return
-    functions = {
-        "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
-        "min": torch.sym_min, "max": torch.sym_max,
-    }  # fmt: skip
-    made: dict[str, torch.fx.Node] = {}
-
-    def build(e, value):
-        if isinstance(e, int):
-            return e
-        if isinstance(e, str):
-            return leaves[e]
-        key = repr(e)
-        if key not in made:
-            node = graph.call_function(functions[e[0]], (build(e[1], None), build(e[2], None)))
-            made[key] = node
-        if value is not None:
-            made[key].meta["val"] = value
-        return made[key]
-
     for node in list(graph.nodes):
         if node.op != "call_function" or not _graph.is_scalar(node):
             continue
-        value = node.meta["val"]
-        try:
-            e = extent(value)
-            with graph.inserting_before(last.next):
-                new = build(e, value)
-        except (Inexpressible, KeyError):
+        new = top.node(node.meta["val"])
+        if new is None:
             continue
         if new is node:
             continue
@@ -152,17 +269,42 @@ def levels(module, refused) -> dict[torch.fx.Node, int]:
     return level
 
 
+def late(module, refused, level) -> dict[torch.fx.Node, int]:
+    """The levels where supported nodes wait until their results are needed; those of the graph at its end."""
+    supported = [n for n in module.graph.nodes if is_supported(n, refused)]
+    end = max((level[n] for n in supported), default=0)
+    waiting = dict(level)
+    for node in reversed(supported):
+        users = [u for u in node.users if u.op != "output"]
+        # What is refused gets its operands from the levels below.
+        needed = min((waiting[u] if is_supported(u, refused) else waiting[u] - 1 for u in users), default=end)
+        waiting[node] = max(level[node], needed - needed % 2)
+    for node in supported:
+        if _graph.is_getitem(node):
+            waiting[node] = waiting[node.args[0]]
+    return waiting
+
+
+def is_supported(node, refused) -> bool:
+    if node.op != "call_function" or node in refused or _graph.is_scalar(node):
+        return False
+    return not (_graph.is_getitem(node) and node.args[0] in refused)
+
+
+def grouped(module, refused, level) -> list[dict[torch.fx.Node, None]]:
+    """The supported nodes of each level, where they compute something."""
+    groups: dict[int, dict[torch.fx.Node, None]] = {}
+    for node in module.graph.nodes:
+        if is_supported(node, refused):
+            groups.setdefault(level[node], {})[node] = None
+    return [group for group in groups.values() if any(computes(node) for node in group)]
+
+
 def parts(module: torch.fx.GraphModule, refused: dict[torch.fx.Node, str], prefix: str) -> torch.fx.GraphModule:
     """The module with its supported nodes in submodules named `prefix` and a number."""
     level = levels(module, refused)
-    groups: dict[int, dict[torch.fx.Node, None]] = {}
-    for node in module.graph.nodes:
-        supported = node.op == "call_function" and node not in refused and not _graph.is_scalar(node)
-        if supported and _graph.is_getitem(node) and node.args[0] in refused:
-            supported = False
-        if supported:
-            groups.setdefault(level[node], {})[node] = None
-    kept = [group for group in groups.values() if any(computes(node) for node in group)]
+    choices = [grouped(module, refused, level), grouped(module, refused, late(module, refused, level))]
+    kept = min(choices, key=len)
     drawn = [n.name for n in module.graph.nodes if n.op == "call_function" and is_random(n)]
     module = fuse_by_partitions(module, kept, prefix=prefix)
     keep_order(module, drawn)

@@ -34,12 +34,14 @@ class Scalars:
         symbols: what the compiled model is told, in order, with ranges.
         computed: for those that Python computes, how.
         known: PyTorch's symbols that occur anywhere, in order.
+        fixed: symbols that are taken for another expression.
     """
 
     def __init__(self):
         self.symbols: dict[str, tuple[int, int]] = {}
         self.computed: dict[str, str] = {}
         self.known: dict[str, None] = {}
+        self.fixed: dict[str, Any] = {}
         self._names: dict[Any, str] = {}
 
     def extent(self, value):
@@ -82,7 +84,7 @@ class Scalars:
                 raise Inexpressible(f"{expr} is too large")
             return int(expr)
         if expr.is_Symbol:
-            return self._symbol(expr, env)
+            return of(self.fixed[expr.name]) if expr.name in self.fixed else self._symbol(expr, env)
         if expr.is_Pow and expr.exp.is_Integer and 0 < int(expr.exp) <= 8:
             return folded("*", [of(expr.base)] * int(expr.exp))
         if expr.is_Add or expr.is_Mul:

@@ -80,6 +80,12 @@ pub fn apply(op: ScalarOp, ty: DType, args: &[u64]) -> u64 {
         | Cosh
         | Tanh
         | Erf
+        | ErfInv
+        | NormalQuantile
+        | LogGamma
+        | Digamma
+        | BesselI0e
+        | BesselI1e
         | Pow
         | Atan2
         | PowI => transcendental(op, ty, args),

@@ -100,6 +100,17 @@ pub enum ScalarOp {
     Tanh,
     /// The error function.
     Erf,
+    /// Its inverse.
+    ErfInv,
+    /// The inverse of the normal distribution's cumulative function.
+    NormalQuantile,
+    /// log |gamma(x)|.
+    LogGamma,
+    /// Its derivative.
+    Digamma,
+    /// The modified Bessel functions I0 and I1, times e^-|x|.
+    BesselI0e,
+    BesselI1e,
     Pow,
     /// (x, y): the angle of x/y, C's atan2(x, y).
     Atan2,

@@ -159,6 +159,12 @@ table! {
     Cosh {} => row("cosh", Any, Floats(1), Compute, 16);
     Tanh {} => row("tanh", Any, Floats(1), Compute, 16);
     Erf {} => row("erf", Any, Floats(1), Compute, 4);
+    ErfInv {} => row("erfinv", Any, Floats(1), Compute, 64);
+    NormalQuantile {} => row("ndtri", Any, Floats(1), Compute, 64);
+    LogGamma {} => row("lgamma", Any, Floats(1), Compute, 64);
+    Digamma {} => row("digamma", Any, Floats(1), Compute, 64);
+    BesselI0e {} => row("i0e", Any, Floats(1), Compute, 64);
+    BesselI1e {} => row("i1e", Any, Floats(1), Compute, 64);
     Pow {} => row("pow", Any, Floats(2), Compute, 16);
     Atan2 {} => row("atan2", Any, Floats(2), Compute, 16);
     PowI {} => row("powi", Any, IntPower, Compute, 16);
@@ -226,8 +232,8 @@ pub(super) fn fields(op: &mut ScalarOp) -> Fields<'_> {
         FToI { to, sign } | IToF { to, sign } | ExtI { to, sign } => Fields { to: Some(to), sign: Some(sign), ..none },
         TruncI { to } | Bitcast { to } | IntToPtr { to } => Fields { to: Some(to), ..none },
         NegF | AbsF | Ceil | Floor | RoundEven | RemF | Exp | Log | Log2 | Sin | Cos | Tan | Sinh | Cosh | Tanh
-        | Erf | Pow | Atan2 | PowI | AddI | SubI | MulI | MulHi | Shl | NegI | AbsI | And | Or | Xor | Select
-        | Copy | PtrAdd | PtrToInt => none,
+        | Erf | ErfInv | NormalQuantile | LogGamma | Digamma | BesselI0e | BesselI1e | Pow | Atan2 | PowI | AddI
+        | SubI | MulI | MulHi | Shl | NegI | AbsI | And | Or | Xor | Select | Copy | PtrAdd | PtrToInt => none,
     }
 }
 

@@ -84,7 +84,9 @@ pub fn cases() -> Vec<Case> {
             }
         }
         use ScalarOp::*;
-        for op in [NegF, AbsF, Ceil, Floor, RoundEven, Exp, Log, Log2, Sin, Cos, Tan, Sinh, Cosh, Tanh, Erf] {
+        for op in
+            [NegF, AbsF, Ceil, Floor, RoundEven, Exp, Log, Log2, Sin, Cos, Tan, Sinh, Cosh, Tanh, Erf, ErfInv, LogGamma]
+        {
             add(op, d, &[d]);
         }
         for op in [RemF, Pow, Atan2] {

@@ -171,6 +171,12 @@ impl Ops<'_> {
             | Cosh
             | Tanh
             | Erf
+            | ErfInv
+            | NormalQuantile
+            | LogGamma
+            | Digamma
+            | BesselI0e
+            | BesselI1e
             | Pow
             | Atan2
             | PowI => self.transcendental(op, d, args),

@@ -219,6 +219,12 @@ impl Builder<'_> {
 
     /// The same, with the result still in f32 where the operands are f16 or bf16.
     pub fn matmul_wide(&mut self, a: Arg, b: Arg) -> Result<Arg> {
+        let wide = self.wide(a);
+        self.matmul_in(a, b, wide)
+    }
+
+    /// The same, with sums and a result of type `wide`.
+    pub fn matmul_in(&mut self, a: Arg, b: Arg, wide: Elem) -> Result<Arg> {
         let (ra, rb) = (self.rank(a), self.rank(b));
         if ra == 0 || rb == 0 {
             return Err(Refusal::new("a matrix product needs operands of rank 1 or more"));
@@ -245,7 +251,6 @@ impl Builder<'_> {
         let b3 = self.swap_axes(b2, rb2 - 2, rb2 - 1)?;
         let b3 = self.unsqueeze(b3, &[rb2 - 2])?;
         let rank = ra2.max(rb2) + 1;
-        let wide = self.wide(a);
         let mut out = self.dot(a3, b3, wide, &[rank - 1], false)?;
         let last = self.rank(out);
         if rb == 1 {

@@ -89,7 +89,15 @@ pub(super) const RULES: &[Decomposition] = &[
     },
     Decomposition {
         name: "angle",
-        handles: &["aten.atan2", "aten.arctan2", "aten.hypot", "aten.copysign", "aten.logaddexp", "aten.xlogy"],
+        handles: &[
+            "aten.atan2",
+            "aten.arctan2",
+            "aten.hypot",
+            "aten.copysign",
+            "aten.logaddexp",
+            "aten.xlogy",
+            "aten.ldexp",
+        ],
         doc: "Functions of two floats.\n\n`y = hypot(a, b)` --> `y = sqrt(a*a + b*b)`\n\n\
               `y = logaddexp(a, b)` --> `y = max(a, b) + log1p(exp(-abs(a - b)))`",
         run: two_floats,
@@ -441,6 +449,11 @@ fn two_floats(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             let size = b.abs(x)?;
             let minus = b.neg(size)?;
             b.select(low, minus, size)?
+        }
+        "aten.ldexp" => {
+            let two = b.scalar_like(x, 2.0);
+            let scale = b.pow(two, y)?;
+            b.mul(x, scale)?
         }
         "aten.logaddexp" => {
             let m = b.max(x, y)?;

@@ -1,9 +1,9 @@
 //! Tensors that PyTorch makes from nothing.
 
-use super::types::{element, needed, operand};
+use super::types::{element, needed};
 use super::{Call, Decomposition};
 use crate::graph::Elem;
-use crate::graph::build::{Builder, Refusal, Result, number_of};
+use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::ir::{self, Arg};
 use crate::index::{Cmp, Cond, Ix, Mask};
 
@@ -129,32 +129,39 @@ fn arange(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 
 /// From both ends to the middle, as PyTorch.
 fn linspace(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let steps = call.int("steps", 0)?;
-    if steps < 0 {
-        return Err(Refusal::new("linspace cannot have a negative number of steps"));
+    let steps = call.index("steps")?.unwrap_or(Ix::Const(0));
+    let least = b.facts().range(&steps).lo;
+    if least < 0 || (steps.as_const().is_none() && least < 2) {
+        return Err(Refusal::new(
+            "linspace needs a number of steps that is not negative, and at least 2 where it changes",
+        ));
     }
-    let end_of = |b: &mut Builder<'_>, i: usize, name: &str| match operand(b, call, i, name)? {
-        Some(Arg::Scalar { elem, bits }) => Ok(number_of(elem, bits)),
-        _ => Err(Refusal::new("the ends of linspace must be known numbers")),
-    };
-    let (start, end) = (end_of(b, 0, "start")?, end_of(b, 1, "end")?);
     let elem = call.elem("dtype")?.unwrap_or(Elem::F32);
     let wide = if elem == Elem::F64 { Elem::F64 } else { Elem::F32 };
-    let step = if steps > 1 { (end - start) / (steps - 1) as f64 } else { 0.0 };
-    let shape = vec![Ix::Const(steps)];
-    let (i, j) = (
-        b.index(ir::axis(0), Elem::I64, shape.clone()),
-        b.index(Ix::sub(Ix::Const(steps - 1), ir::axis(0)), Elem::I64, shape),
-    );
+    let (start, end) = (needed(b, call, 0, "start")?, needed(b, call, 1, "end")?);
+    let (start, end) = (b.convert(start, Elem::F64)?, b.convert(end, Elem::F64)?);
+    let shape = vec![steps.clone()];
+    let last = b.simplify(&Ix::sub(steps.clone(), Ix::Const(1)));
+    let span = b.sub(end, start)?;
+    let step = match last.as_const() {
+        Some(..=0) => ir::scalar(Elem::F64, 0.0),
+        _ => {
+            let count = super::reductions::extent(b, last.clone(), Elem::F64)?;
+            b.div(span, count)?
+        }
+    };
+    let (step, start, end) = (b.convert(step, wide)?, b.convert(start, wide)?, b.convert(end, wide)?);
+    let (i, j) =
+        (b.index(ir::axis(0), Elem::I64, shape.clone()), b.index(Ix::sub(last.clone(), ir::axis(0)), Elem::I64, shape));
     let (fi, fj) = (b.convert(i, wide)?, b.convert(j, wide)?);
-    let step = ir::scalar(wide, step);
     let (p, q) = (b.mul(fi, step)?, b.mul(fj, step)?);
-    let up = b.add(p, ir::scalar(wide, start))?;
-    let down = b.sub(ir::scalar(wide, end), q)?;
-    let half = ir::int_scalar(Elem::I64, steps / 2);
+    let up = b.add(p, start)?;
+    let down = b.sub(end, q)?;
+    let half = b.simplify(&Ix::floor_div(steps, Ix::Const(2)));
+    let half = super::reductions::extent(b, half, Elem::I64)?;
     let low = b.compare(crate::num::op::Predicate::LessThan, i, half)?;
     let y = b.select(low, up, down)?;
-    let y = if steps == 1 { up } else { y };
+    let y = if last.is_const(0) { up } else { y };
     Ok(vec![b.convert(y, elem)?])
 }
 

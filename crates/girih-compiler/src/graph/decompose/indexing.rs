@@ -1,10 +1,11 @@
 //! Gathers and scatters of PyTorch.
 
+use super::arithmetic::divide_rounded;
 use super::types::{element, needed, same_place, scaled};
 use super::{Call, Decomposition, normal_axis};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
-use crate::graph::ir::{self, Arg, Coord, ScatterOp};
+use crate::graph::ir::{self, Arg, Coord, ReduceOp, ScanOp, ScatterOp};
 use crate::index::Ix;
 use crate::num::op::Predicate;
 
@@ -51,8 +52,24 @@ pub(super) const RULES: &[Decomposition] = &[
         ],
         doc: "Along one axis, into the positions of an index tensor.\n\n\
               `y = scatter(x, 0, at, v)` --> `y = scatter set x[at, i1] with v`\n\n\
-              Refuses reductions that leave the tensor itself out, and means.",
+              `y = scatter_reduce(x, 0, at, v, sum, include_self=False)` --> `z = scatter set x[at, i1] with 0`, \
+              `y = scatter add z[at, i1] with v`\n\n\
+              A mean is a sum over a count.",
         run: scatter,
+    },
+    Decomposition {
+        name: "put",
+        handles: &["aten.put"],
+        doc: "A copy in which elements numbered in row-major order are replaced, or added to (`accumulate`).\n\n\
+              `y = put(x, at, v)` --> `y = scatter set x[select(at < 0, at + n, at)] with v`, flat",
+        run: put,
+    },
+    Decomposition {
+        name: "masked_scatter",
+        handles: &["aten.masked_scatter"],
+        doc: "A copy in which the elements that a mask names are replaced, in row-major order, by the first elements of a \
+              source.\n\n`y = masked_scatter(x, m, s)` --> `at = (scan sum m) - 1`, `y = select(m, gather s[at], x)`",
+        run: masked_scatter,
     },
     Decomposition {
         name: "one_hot",
@@ -83,8 +100,14 @@ fn as_tensor(b: &mut Builder<'_>, index: Arg) -> Arg {
 fn embedding(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (x, index) = (call.arg(0)?, call.arg(1)?);
     let index = as_tensor(b, index);
-    let (mut from, own) = (b.shape(x), b.shape(index));
     let table = call.name == "aten.embedding";
+    if !table && b.rank(x) == 0 {
+        // A tensor of rank 0 is a line of one element.
+        let (x, index) = (b.unsqueeze(x, &[0])?, b.reshape(index, &[Ix::Const(1)])?);
+        let y = b.gather(x, &[index], vec![Coord::Arg(1)], vec![Ix::Const(1)])?;
+        return Ok(vec![b.squeeze(y, &[0])?]);
+    }
+    let (mut from, own) = (b.shape(x), b.shape(index));
     let axis = if table { 0 } else { normal_axis(call.int("dim", 0)?, from.len())? };
     if table && from.len() != 2 {
         return Err(Refusal::new(format!("an embedding table has two axes, not {}", from.len())));
@@ -136,11 +159,18 @@ fn gather(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         let shape = b.shape(index);
         return Ok(vec![b.gather(x, &[index], vec![Coord::Arg(1)], shape)?]);
     }
-    let rank = b.rank(x);
-    if rank == 0 {
-        return Ok(vec![x]);
+    let shape = b.shape(index);
+    if b.rank(x) == 0 {
+        let x = b.unsqueeze(x, &[0])?;
+        return Ok(vec![b.gather(x, &[index], vec![Coord::Arg(1)], shape)?]);
     }
+    let rank = b.rank(x);
     let axis = normal_axis(call.int("dim", 0)?, rank)?;
+    if shape.is_empty() {
+        index = b.unsqueeze(index, &(0..rank).collect::<Vec<_>>())?;
+        let y = b.gather(x, &[index], along(axis, rank), vec![Ix::Const(1); rank])?;
+        return Ok(vec![b.squeeze(y, &(0..rank).collect::<Vec<_>>())?]);
+    }
     if b.rank(index) != rank {
         return Err(Refusal::new(format!("an index of rank {} does not fit a tensor of rank {rank}", b.rank(index))));
     }
@@ -246,39 +276,55 @@ fn index_put(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     Ok(vec![b.scatter(x, &a.indices, updates, a.coords, op)?])
 }
 
+/// What becomes of an element that updates meet.
+#[derive(Clone, Copy, PartialEq)]
+enum Merge {
+    Replace,
+    Fold(ReduceOp),
+    Mean,
+}
+
+impl Merge {
+    fn of(call: &Call<'_>) -> Result<Merge> {
+        Ok(match (call.name, call.text("reduce")?) {
+            ("aten.scatter_add" | "aten.index_add", _) | (_, Some("add" | "sum")) => Merge::Fold(ReduceOp::Sum),
+            (_, Some("multiply" | "prod")) => Merge::Fold(ReduceOp::Prod),
+            (_, Some("amax")) => Merge::Fold(ReduceOp::Max),
+            (_, Some("amin")) => Merge::Fold(ReduceOp::Min),
+            (_, Some("mean")) => Merge::Mean,
+            (_, Some(other)) => return Err(Refusal::new(format!("scatter by {other} is not supported"))),
+            _ => Merge::Replace,
+        })
+    }
+}
+
 fn scatter(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let (x, index) = (call.arg(0)?, call.arg(1)?);
-    let index = as_tensor(b, index);
+    let (mut x, index) = (call.arg(0)?, call.arg(1)?);
+    let mut index = as_tensor(b, index);
+    // A tensor of rank 0 is a line of one element.
+    let single = b.rank(x) == 0;
+    if single {
+        x = b.unsqueeze(x, &[0])?;
+    }
     let rank = b.rank(x);
-    if rank == 0 {
-        return Err(Refusal::new("a scatter needs a tensor of rank 1 or more"));
-    }
     let axis = normal_axis(call.int("dim", 0)?, rank)?;
-    let op = match (call.name, call.text("reduce")?) {
-        ("aten.scatter_add" | "aten.index_add", _) | (_, Some("add" | "sum")) => ScatterOp::Add,
-        (_, Some("multiply" | "prod")) => ScatterOp::Mul,
-        (_, Some("amax")) => ScatterOp::Max,
-        (_, Some("amin")) => ScatterOp::Min,
-        (_, Some(other)) => return Err(Refusal::new(format!("scatter by {other} is not supported"))),
-        _ => ScatterOp::Set,
-    };
-    if !call.flag("include_self", true)? {
-        return Err(
-            Refusal::new("a scatter that leaves the tensor itself out is not supported").help("pass include_self=True")
-        );
-    }
+    let merge = Merge::of(call)?;
     let by_axis = call.name.starts_with("aten.index_");
     let mut src = needed(b, call, 2, if call.name == "aten.index_copy" { "source" } else { "value" })?;
     src = element(b, src, b.elem(x))?;
-    let (index, shape) = if by_axis {
+    let shape = if by_axis {
         // The index numbers whole slices.
         let mut shape = b.shape(x);
         let n = b.numel(&b.shape(index));
         let line = b.reshape(index, std::slice::from_ref(&n))?;
         shape[axis] = n;
-        (placed(b, line, axis, rank)?, shape)
+        index = placed(b, line, axis, rank)?;
+        shape
     } else {
-        (index, b.shape(index))
+        if b.rank(index) == 0 {
+            index = b.unsqueeze(index, &(0..rank).collect::<Vec<_>>())?;
+        }
+        b.shape(index)
     };
     src = scaled(b, call, src, "alpha")?;
     // The source may be larger than the index.
@@ -298,7 +344,93 @@ fn scatter(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     };
     let index = b.broadcast_to(index, &shape)?;
     let index = b.convert(index, Elem::I64)?;
-    Ok(vec![b.scatter(x, &[index], updates, along(axis, rank), op)?])
+    let into = Into { index, coords: along(axis, rank), shape };
+    let y = merged(b, x, &into, updates, merge, call.flag("include_self", true)?)?;
+    Ok(vec![if single { b.squeeze(y, &[0])? } else { y }])
+}
+
+/// Where updates of a shape go.
+struct Into {
+    index: Arg,
+    coords: Vec<Coord>,
+    shape: Vec<Ix>,
+}
+
+impl Into {
+    fn put(&self, b: &mut Builder<'_>, x: Arg, updates: Arg, op: ScatterOp) -> Result<Arg> {
+        b.scatter(x, &[self.index], updates, self.coords.clone(), op)
+    }
+    /// One number at all the places.
+    fn put_all(&self, b: &mut Builder<'_>, x: Arg, number: Arg, op: ScatterOp) -> Result<Arg> {
+        let updates = b.full(number, b.elem(x), self.shape.clone());
+        self.put(b, x, updates, op)
+    }
+}
+
+/// `x` with updates merged in; unless `whole`, what they meet starts anew.
+fn merged(b: &mut Builder<'_>, x: Arg, into: &Into, updates: Arg, merge: Merge, whole: bool) -> Result<Arg> {
+    let elem = b.elem(x);
+    let nothing = |op: ReduceOp, elem: Elem| Arg::Scalar { elem, bits: op.identity(elem) };
+    let folded = |op| match op {
+        ReduceOp::Prod => ScatterOp::Mul,
+        ReduceOp::Max => ScatterOp::Max,
+        ReduceOp::Min => ScatterOp::Min,
+        _ => ScatterOp::Add,
+    };
+    match merge {
+        Merge::Replace => into.put(b, x, updates, ScatterOp::Set),
+        Merge::Fold(op) => {
+            let x = if whole { x } else { into.put_all(b, x, nothing(op, elem), ScatterOp::Set)? };
+            into.put(b, x, updates, folded(op))
+        }
+        Merge::Mean => {
+            let wide = b.wide(x);
+            let (x, updates) = (b.convert(x, wide)?, b.convert(updates, wide)?);
+            let start = if whole { x } else { into.put_all(b, x, nothing(ReduceOp::Sum, wide), ScatterOp::Set)? };
+            let sum = into.put(b, start, updates, ScatterOp::Add)?;
+            let counts = b.shape(x);
+            let (one, first) = (ir::scalar(wide, 1.0), ir::scalar(wide, if whole { 1.0 } else { 0.0 }));
+            let counts = b.full(first, wide, counts);
+            let counts = into.put_all(b, counts, one, ScatterOp::Add)?;
+            let counts = b.max(counts, one)?;
+            let y = if wide.is_float() { b.div(sum, counts)? } else { divide_rounded(b, sum, counts, true)? };
+            b.convert(y, elem)
+        }
+    }
+}
+
+/// `(x, index, source)`
+fn put(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let (x, at, source) = (call.arg(0)?, call.arg(1)?, call.arg(2)?);
+    let (at, source) = (as_tensor(b, at), as_tensor(b, source));
+    let (shape, count) = (b.shape(x), b.numel(&b.shape(at)));
+    let n = b.numel(&shape);
+    let line = b.reshape(x, std::slice::from_ref(&n))?;
+    let at = b.reshape(at, std::slice::from_ref(&count))?;
+    let at = wrapped(b, at, &n)?;
+    let source = b.reshape(source, &[count])?;
+    let op = if call.flag("accumulate", false)? { ScatterOp::Add } else { ScatterOp::Set };
+    let y = b.scatter(line, &[at], source, vec![Coord::Arg(1)], op)?;
+    Ok(vec![b.reshape(y, &shape)?])
+}
+
+/// `(x, mask, source)`
+fn masked_scatter(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let (x, mask, source) = (call.arg(0)?, call.arg(1)?, call.arg(2)?);
+    let shape = b.broadcast_shape(&[b.shape(x), b.shape(mask)])?;
+    let (x, mask) = (b.broadcast_to(x, &shape)?, b.broadcast_to(mask, &shape)?);
+    let (n, of) = (b.numel(&shape), b.numel(&b.shape(source)));
+    let source = b.reshape(source, &[of])?;
+    let flat = b.reshape(mask, &[n])?;
+    let ones = b.convert(flat, Elem::I64)?;
+    let count = b.scan(ScanOp::Sum, ones, 0, false, false)?;
+    let at = b.sub(count, ir::int_scalar(Elem::I64, 1))?;
+    let at = b.reshape(at, &shape)?;
+    // What is not replaced reads anywhere; a mask that names more than the source has is an error of the run.
+    let at = b.select(mask, at, ir::int_scalar(Elem::I64, 0))?;
+    let coords = vec![Coord::Arg(1)];
+    let found = b.gather(source, &[at], coords, shape)?;
+    Ok(vec![b.select(mask, found, x)?])
 }
 
 fn one_hot(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {

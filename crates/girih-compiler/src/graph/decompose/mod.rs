@@ -20,10 +20,13 @@ mod reductions;
 mod resize;
 mod rms_norm;
 mod scans;
+mod search;
 mod slices;
 mod softmax;
+mod special;
 mod taps;
 mod torch_attention;
+mod torch_backward;
 mod torch_conv;
 mod torch_norm;
 mod torch_pool;
@@ -61,14 +64,17 @@ pub const RULES: &[&[Decomposition]] = &[
     reductions::RULES,
     softmax::RULES,
     unary::RULES,
+    special::RULES,
     views::RULES,
     creation::RULES,
     indexing::RULES,
     scans::RULES,
+    search::RULES,
     torch_attention::RULES,
     torch_norm::RULES,
     torch_conv::RULES,
     torch_pool::RULES,
+    torch_backward::RULES,
     torch_resize::RULES,
     losses::RULES,
     einsum::RULES,

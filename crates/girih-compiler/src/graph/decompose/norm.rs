@@ -57,10 +57,12 @@ pub(super) const RULES: &[Decomposition] = &[
     },
 ];
 
-/// A tensor with mean 0 and variance 1 over some axes, which stay with extent 1 in `mean` and `inverse`.
+/// A tensor with mean 0 and variance 1 over some axes, which stay with extent 1 in `mean`, `variance` and `inverse`.
 pub struct Standard {
     pub y: Arg,
     pub mean: Arg,
+    /// The population's.
+    pub variance: Arg,
     /// `1 / sqrt(variance + eps)`
     pub inverse: Arg,
 }
@@ -75,7 +77,7 @@ pub fn standardize(b: &mut Builder<'_>, x: Arg, axes: &[usize], eps: f64) -> Res
     let shifted = b.add(variance, eps)?;
     let inverse = b.rsqrt(shifted)?;
     let y = b.mul(centred, inverse)?;
-    Ok(Standard { y, mean, inverse })
+    Ok(Standard { y, mean, variance, inverse })
 }
 
 /// `y * weight + bias`, each where given, in the type of `y`.
@@ -127,12 +129,9 @@ fn batch_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let axes: Vec<usize> = (0..rank).filter(|d| *d != 1).collect();
     let now = standardize(b, x, &axes, eps)?;
     let y = affine(b, now.y, Some(weight), Some(bias))?;
-    let centred = b.sub(x, now.mean)?;
-    let square = b.mul(centred, centred)?;
-    let variance_now = b.mean(square, &axes, true)?;
     let momentum = call.float("momentum", 0.9)?;
     let mut out = vec![b.convert(y, narrow)?];
-    for (i, (old, new)) in [(mean, now.mean), (variance, variance_now)].into_iter().enumerate() {
+    for (i, (old, new)) in [(mean, now.mean), (variance, now.variance)].into_iter().enumerate() {
         let new = b.squeeze(new, &axes)?;
         let old = b.squeeze(old, &(1..rank - 1).collect::<Vec<_>>())?;
         let (keep, take) = (b.scalar_like(old, momentum), b.scalar_like(old, 1.0 - momentum));

@@ -1,15 +1,26 @@
 //! Products of matrices and vectors.
 
 use super::types::{pair, scaled, scaled_or_none};
-use super::{Call, Decomposition};
+use super::{Call, Decomposition, normal_axis};
+use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::ir::Arg;
 
 pub(super) const RULES: &[Decomposition] = &[
     Decomposition {
         name: "matmul",
-        handles: &["aten.matmul", "aten.mm", "aten.bmm", "aten.mv", "aten.dot", "aten.vdot", "aten.inner"],
-        doc: "Products by NumPy's rules for vectors and batches; sums of f16 and bf16 are made in f32.\n\n\
+        handles: &[
+            "aten.matmul",
+            "aten.mm",
+            "aten.bmm",
+            "aten.mv",
+            "aten.dot",
+            "aten.vdot",
+            "aten.inner",
+            "aten._int_mm",
+        ],
+        doc: "Products by NumPy's rules for vectors and batches; sums of f16 and bf16 are made in f32, those of \
+              `_int_mm` in i32.\n\n\
               `y = mm(a [m, k], b [k, n])` --> `y[i, j] = reduce dot a[i, k], b[k, j] over k`\n\n\
               Refuses operands of different types, and extents that do not meet.",
         run: matmul,
@@ -34,6 +45,13 @@ pub(super) const RULES: &[Decomposition] = &[
         run: outer,
     },
     Decomposition {
+        name: "trilinear",
+        handles: &["aten._trilinear"],
+        doc: "Sums of products of three tensors, each with axes of extent 1 inserted.\n\n\
+              `y = _trilinear(a, b, c, .., sumdim)` --> `y = reduce sum a*b*c over sumdim`",
+        run: trilinear,
+    },
+    Decomposition {
         name: "bilinear",
         handles: &["aten.bilinear"],
         doc: "A layer of two inputs and weights `[out, in1, in2]`.\n\n\
@@ -45,7 +63,7 @@ pub(super) const RULES: &[Decomposition] = &[
 fn matmul(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (x, y) = (call.arg(0)?, call.arg(1)?);
     let ranks = match call.name {
-        "aten.mm" => Some((2, 2)),
+        "aten.mm" | "aten._int_mm" => Some((2, 2)),
         "aten.bmm" => Some((3, 3)),
         "aten.mv" => Some((2, 1)),
         "aten.dot" | "aten.vdot" => Some((1, 1)),
@@ -65,6 +83,9 @@ fn matmul(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             return Ok(vec![b.matmul(x, flat)?]);
         }
         return Err(Refusal::new(format!("inner of ranks {rx} and {ry} is not supported")).help("use einsum"));
+    }
+    if call.name == "aten._int_mm" {
+        return Ok(vec![b.matmul_in(x, y, Elem::I32)?]);
     }
     Ok(vec![b.matmul(x, y)?])
 }
@@ -104,6 +125,28 @@ fn outer(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     }
     let x = b.unsqueeze(x, &[1])?;
     Ok(vec![b.mul(x, y)?])
+}
+
+fn trilinear(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let narrow = b.elem(call.arg(0)?);
+    let wide = b.wide(call.arg(0)?);
+    let mut factors = vec![];
+    for (i, name) in ["expand1", "expand2", "expand3"].into_iter().enumerate() {
+        let x = call.arg(i)?;
+        let added = call.ints(name)?.unwrap_or_default();
+        let rank = b.rank(x) + added.len();
+        let mut axes = added.into_iter().map(|a| normal_axis(a, rank)).collect::<Result<Vec<usize>>>()?;
+        axes.sort_unstable();
+        let x = b.convert(x, wide)?;
+        factors.push(b.unsqueeze(x, &axes)?);
+    }
+    let &[x, y, z] = &factors[..] else { return Err(Refusal::new("three operands are needed")) };
+    let product = b.mul(x, y)?;
+    let rank = b.rank(product);
+    let over = call.ints("sumdim")?.unwrap_or_default();
+    let axes = over.into_iter().map(|a| normal_axis(a, rank)).collect::<Result<Vec<usize>>>()?;
+    let sum = b.dot(product, z, wide, &axes, false)?;
+    Ok(vec![b.convert(sum, narrow)?])
 }
 
 fn bilinear(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {

@@ -1,7 +1,7 @@
 //! Reductions of PyTorch: sums, means, extrema, variances, norms.
 
-use super::types::{axes_attr, axis_attr, floating, is_number, number_attr};
-use super::{Call, Decomposition};
+use super::types::{axes_attr, floating, is_number, number_attr};
+use super::{Call, Decomposition, normal_axis};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
 use crate::graph::ir::{self, Arg, ReduceOp};
@@ -53,6 +53,14 @@ pub(super) const RULES: &[Decomposition] = &[
         doc: "The p-norm.\n\n`y = norm(x, 2)` --> `y = sqrt(reduce sum x*x)`\n\n\
               `y = norm(x, p)` --> `y = (reduce sum abs(x)^p)^(1/p)`",
         run: vector_norm,
+    },
+    Decomposition {
+        name: "cdist",
+        handles: &["aten._cdist_forward", "aten.dist"],
+        doc: "Distances between each row of one matrix and each of another, by the p-norm.\n\n\
+              `y = cdist(a, b, 2)` --> `d = a[.., i0, 1, :] - b[.., 1, i1, :]`, `y = sqrt(reduce sum d*d)`\n\n\
+              `y = dist(a, b)` is the norm of `a - b`.",
+        run: cdist,
     },
     Decomposition {
         name: "logsumexp",
@@ -263,28 +271,59 @@ fn vector_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let x = floating(b, x)?;
     let (narrow, wide) = (b.elem(x), b.wide(x));
     let x = b.convert(x, wide)?;
+    let y = norm(b, x, p, &axes, keep)?;
+    Ok(vec![b.convert(y, narrow)?])
+}
+
+/// `(x1 [.., n, m], x2 [.., k, m])`
+fn cdist(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let (x, y) = (call.arg(0)?, call.arg(1)?);
+    if call.name == "aten.dist" {
+        let (x, y) = super::types::pair(b, x, y)?;
+        let (narrow, wide) = (b.elem(x), b.wide(x));
+        let (x, y) = (b.convert(x, wide)?, b.convert(y, wide)?);
+        let d = b.sub(x, y)?;
+        let axes: Vec<usize> = (0..b.rank(d)).collect();
+        let y = norm(b, d, call.float("p", 2.0)?, &axes, false)?;
+        return Ok(vec![b.convert(y, narrow)?]);
+    }
+    let (rx, ry) = (b.rank(x), b.rank(y));
+    if rx < 2 || ry < 2 {
+        return Err(Refusal::new("distances are between rows of two matrices"));
+    }
+    let (narrow, wide) = (b.elem(x), b.wide(x));
+    let (x, y) = (b.convert(x, wide)?, b.convert(y, wide)?);
+    let (x, y) = (b.unsqueeze(x, &[rx - 1])?, b.unsqueeze(y, &[ry - 2])?);
+    let d = b.sub(x, y)?;
+    let last = b.rank(d) - 1;
+    let y = norm(b, d, call.float("p", 2.0)?, &[last], false)?;
+    Ok(vec![b.convert(y, narrow)?])
+}
+
+/// The p-norm over axes, in the type of `x`.
+fn norm(b: &mut Builder<'_>, x: Arg, p: f64, axes: &[usize], keep: bool) -> Result<Arg> {
+    let wide = b.elem(x);
     let size = b.abs(x)?;
-    let y = if p == f64::INFINITY {
-        fold(b, ReduceOp::Max, size, &axes, keep)?
+    Ok(if p == f64::INFINITY {
+        fold(b, ReduceOp::Max, size, axes, keep)?
     } else if p == f64::NEG_INFINITY {
-        fold(b, ReduceOp::Min, size, &axes, keep)?
+        fold(b, ReduceOp::Min, size, axes, keep)?
     } else if p == 0.0 {
         let some = b.convert(x, Elem::BOOL)?;
         let ones = b.convert(some, wide)?;
-        fold(b, ReduceOp::Sum, ones, &axes, keep)?
+        fold(b, ReduceOp::Sum, ones, axes, keep)?
     } else if p == 1.0 {
-        fold(b, ReduceOp::Sum, size, &axes, keep)?
+        fold(b, ReduceOp::Sum, size, axes, keep)?
     } else if p == 2.0 {
         let square = b.mul(x, x)?;
-        let sum = fold(b, ReduceOp::Sum, square, &axes, keep)?;
+        let sum = fold(b, ReduceOp::Sum, square, axes, keep)?;
         b.sqrt(sum)?
     } else {
         let (power, root) = (ir::scalar(wide, p), ir::scalar(wide, 1.0 / p));
         let t = b.pow(size, power)?;
-        let sum = fold(b, ReduceOp::Sum, t, &axes, keep)?;
+        let sum = fold(b, ReduceOp::Sum, t, axes, keep)?;
         b.pow(sum, root)?
-    };
-    Ok(vec![b.convert(y, narrow)?])
+    })
 }
 
 fn logsumexp(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
@@ -294,7 +333,9 @@ fn logsumexp(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let keep = call.flag("keepdim", false)?;
     let x = floating(b, x)?;
     if axes.is_empty() {
-        axis_attr(call, "dim", 0, rank)?;
+        for dim in call.ints("dim")?.unwrap_or_default() {
+            normal_axis(dim, rank.max(1))?;
+        }
         return Ok(vec![x]);
     }
     let (narrow, wide) = (b.elem(x), b.wide(x));

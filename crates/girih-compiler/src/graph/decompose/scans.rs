@@ -4,8 +4,9 @@ use super::types::axis_attr;
 use super::{Call, Decomposition};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
-use crate::graph::ir::{self, Arg, ScanOp};
+use crate::graph::ir::{self, Arg, Coord, ReduceOp, ScanOp};
 use crate::index::Ix;
+use crate::num::op::Predicate;
 
 pub(super) const RULES: &[Decomposition] = &[
     Decomposition {
@@ -15,8 +16,23 @@ pub(super) const RULES: &[Decomposition] = &[
         run: cumsum,
     },
     Decomposition {
+        name: "cummax",
+        handles: &["aten.cummax", "aten.cummin"],
+        doc: "Running extrema and where they are; of equal ones the last, and NaN wins.\n\n\
+              `v, at = cummax(x)` --> `v = scan max x`, `at = scan max select(x == v or x != x, i0, 0)`",
+        run: cummax,
+    },
+    Decomposition {
         name: "sort",
-        handles: &["aten.sort", "aten.argsort", "aten.topk", "aten.msort", "aten.kthvalue", "aten.median"],
+        handles: &[
+            "aten.sort",
+            "aten.argsort",
+            "aten.topk",
+            "aten.msort",
+            "aten.kthvalue",
+            "aten.median",
+            "aten.nanmedian",
+        ],
         doc: "The elements of an axis in order, and where they came from; equal ones keep their order.\n\n\
               `v, at = topk(x, k)` --> `s, o = sort x descending`, `v, at = s[..k], o[..k]`",
         run: sort,
@@ -39,6 +55,53 @@ fn cumsum(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     Ok(vec![b.convert(y, to)?])
 }
 
+fn cummax(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let x = call.arg(0)?;
+    let rank = b.rank(x);
+    let axis = axis_attr(call, "dim", 0, rank)?;
+    let zero = ir::int_scalar(Elem::I64, 0);
+    if rank == 0 {
+        return Ok(vec![x, b.full(zero, Elem::I64, vec![])]);
+    }
+    let op = if call.name == "aten.cummax" { ScanOp::Max } else { ScanOp::Min };
+    let values = b.scan(op, x, axis, false, false)?;
+    let mut here = b.compare(Predicate::Equal, x, values)?;
+    if b.elem(x).is_float() {
+        let nan = b.compare(Predicate::NotEqual, x, x)?;
+        here = b.or(here, nan)?;
+    }
+    let shape = b.shape(x);
+    let position = b.index(ir::axis(axis), Elem::I64, shape);
+    let position = b.select(here, position, zero)?;
+    Ok(vec![values, b.scan(ScanOp::Max, position, axis, false, false)?])
+}
+
+/// The median of the elements that are not NaN, which stand first in the order, and where it is; NaN where there are none.
+fn median_of_numbers(
+    b: &mut Builder<'_>,
+    x: Arg,
+    axis: usize,
+    sorted: Arg,
+    order: Arg,
+    keep: bool,
+) -> Result<Vec<Arg>> {
+    let known = b.compare(Predicate::Equal, x, x)?;
+    let known = b.convert(known, Elem::I64)?;
+    let count = b.reduce(ReduceOp::Sum, known, &[axis], true)?;
+    let (one, two) = (ir::int_scalar(Elem::I64, 1), ir::int_scalar(Elem::I64, 2));
+    let count = b.max(count, one)?;
+    let last = b.sub(count, one)?;
+    let at = b.div(last, two)?;
+    let shape = b.shape(at);
+    let coords = |d| if d == axis { Coord::Arg(1) } else { Coord::Ix(ir::axis(d)) };
+    let mut results = vec![];
+    for of in [sorted, order] {
+        let y = b.gather(of, &[at], (0..shape.len()).map(coords).collect(), shape.clone())?;
+        results.push(if keep { y } else { b.squeeze(y, &[axis])? });
+    }
+    Ok(results)
+}
+
 fn sort(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let mut x = call.arg(0)?;
     let mut rank = b.rank(x);
@@ -51,7 +114,8 @@ fn sort(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             _ => vec![x, at],
         });
     }
-    let whole = call.name == "aten.median" && !call.has("dim");
+    let median = matches!(call.name, "aten.median" | "aten.nanmedian");
+    let whole = median && !call.has("dim");
     if whole {
         let n = b.numel(&b.shape(x));
         x = b.reshape(x, &[n])?;
@@ -62,7 +126,7 @@ fn sort(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         "aten.topk" => call.flag("largest", true)?,
         _ => call.flag("descending", false)?,
     };
-    if matches!(call.name, "aten.kthvalue" | "aten.median") {
+    if median || call.name == "aten.kthvalue" {
         super::reductions::some_elements(b, call, x, &[axis])?;
     }
     let n = b.shape(x)[axis].clone();
@@ -86,7 +150,11 @@ fn sort(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         k => b.sort_first(x, axis, descending, Ix::Const(k))?,
     };
     match call.name {
-        "aten.kthvalue" | "aten.median" => {
+        "aten.nanmedian" if b.elem(x).is_float() => {
+            let results = median_of_numbers(b, x, axis, sorted, order, call.flag("keepdim", false)?)?;
+            Ok(if whole { results[..1].to_vec() } else { results })
+        }
+        "aten.kthvalue" | "aten.median" | "aten.nanmedian" => {
             let at = match call.name {
                 "aten.kthvalue" => Ix::Const(call.int("k", 1)? - 1),
                 _ => b.simplify(&Ix::floor_div(Ix::sub(n, Ix::Const(1)), Ix::Const(2))),
@@ -98,7 +166,7 @@ fn sort(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
                 let last = b.simplify(&Ix::sub(b.shape(x)[axis].clone(), Ix::Const(1)));
                 let top = super::slices::select(b, sorted, axis, last.clone())?;
                 let top_at = super::slices::select(b, order, axis, last)?;
-                let nan = b.compare(crate::num::op::Predicate::NotEqual, top, top)?;
+                let nan = b.compare(Predicate::NotEqual, top, top)?;
                 value = b.select(nan, top, value)?;
                 place = b.select(nan, top_at, place)?;
             }

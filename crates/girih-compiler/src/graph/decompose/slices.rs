@@ -9,7 +9,15 @@ use crate::index::{Cmp, Cond, Ix, Mask};
 pub(super) const RULES: &[Decomposition] = &[
     Decomposition {
         name: "slice",
-        handles: &["aten.slice", "aten.narrow", "aten.select", "aten.unbind", "aten.unfold"],
+        handles: &[
+            "aten.slice",
+            "aten.narrow",
+            "aten.narrow_copy",
+            "aten.select",
+            "aten.unbind",
+            "aten.unbind_copy",
+            "aten.unfold",
+        ],
         doc: "A range of an axis, or one position of it. Ends are cut to the extent, negative ones count from it.\n\n\
               `y = slice(x [9], 2, 7, 2)` --> `y [3] = map x[i0*2 + 2]`\n\n\
               Refuses symbolic ends and positions whose sign is not known.",
@@ -105,7 +113,17 @@ pub(super) fn select(b: &mut Builder<'_>, x: Arg, axis: usize, at: Ix) -> Result
 }
 
 fn slice(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
-    let x = call.arg(0)?;
+    let mut x = call.arg(0)?;
+    if call.name == "aten.unfold" && b.rank(x) == 0 {
+        // A tensor of rank 0 is a line of one element, whose windows replace it.
+        let size = call.int("size", 1)?;
+        x = b.unsqueeze(x, &[0])?;
+        normal_axis(call.int("dimension", 0)?, 1)?;
+        if !(0..=1).contains(&size) {
+            return Err(Refusal::new(format!("a window of {size} does not fit a tensor of rank 0")));
+        }
+        return Ok(vec![b.slice(x, 0, Ix::Const(0), 1, Ix::Const(size))?]);
+    }
     let shape = b.shape(x);
     let axis = normal_axis(call.int(if call.name == "aten.unfold" { "dimension" } else { "dim" }, 0)?, shape.len())?;
     let n = &shape[axis];
@@ -118,7 +136,7 @@ fn slice(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             let at = position(b, n, &at)?;
             Ok(vec![select(b, x, axis, at)?])
         }
-        "aten.unbind" => {
+        "aten.unbind" | "aten.unbind_copy" => {
             let Some(count) = n.as_const() else {
                 return Err(Refusal::new("unbind needs an axis whose extent is known"));
             };
@@ -142,7 +160,7 @@ fn slice(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         name => {
             let start = call.index("start")?;
             let end = match name {
-                "aten.narrow" => {
+                "aten.narrow" | "aten.narrow_copy" => {
                     let start = start.clone().unwrap_or(Ix::Const(0));
                     let start = position(b, &Ix::add(n.clone(), Ix::Const(1)), &start)?;
                     let count = call.index("length")?.ok_or_else(|| Refusal::new("the length is missing"))?;

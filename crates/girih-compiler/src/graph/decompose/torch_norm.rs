@@ -2,6 +2,7 @@
 
 use super::conv::per_channel;
 use super::norm::{affine, standardize};
+use super::reductions::{count, extent};
 use super::types::axis_attr;
 use super::{Call, Decomposition};
 use crate::graph::Elem;
@@ -32,11 +33,14 @@ pub(super) const RULES: &[Decomposition] = &[
             "aten.native_batch_norm",
             "aten._native_batch_norm_legit_no_training",
             "aten._native_batch_norm_legit",
+            "aten._native_batch_norm_legit_functional",
+            "aten._batch_norm_with_update_functional",
             "aten._batch_norm_no_update",
         ],
         doc: "Each channel by given statistics, folded into one scale and one shift.\n\n\
               `y = batch_norm(x, w, c, m, v)` --> `s = w * rsqrt(v + eps)`, `y = x * s + (c - m*s)`\n\n\
-              Without running statistics those of the batch. Refuses training that would update them.",
+              In training, and without running statistics, those of the batch; functional forms give the running ones \
+              that follow. Refuses forms that would write them.",
         run: batch_norm,
     },
     Decomposition {
@@ -86,13 +90,14 @@ fn group_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     } else {
         let groups = call.int(if call.name == "aten.group_norm" { "num_groups" } else { "group" }, 1)?;
         let each = match shape[1].as_const() {
-            Some(c) if groups > 0 && c % groups == 0 => c / groups,
+            Some(c) if groups > 0 && c % groups == 0 => Ix::Const(c / groups),
+            None if groups == 1 => shape[1].clone(),
             _ => {
                 let text = b.graph.ix_text(&shape[1]);
                 return Err(Refusal::new(format!("{text} channels cannot be split into {groups} groups")));
             }
         };
-        let mut grouped = vec![shape[0].clone(), Ix::Const(groups), Ix::Const(each)];
+        let mut grouped = vec![shape[0].clone(), Ix::Const(groups), each];
         grouped.extend(shape[2..].iter().cloned());
         let g = b.reshape(x, &grouped)?;
         let axes: Vec<usize> = (2..grouped.len()).collect();
@@ -125,8 +130,9 @@ fn batch_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     }
     let inference =
         call.name == "aten._native_batch_norm_legit_no_training" || call.name == "aten._batch_norm_no_update";
-    let training = !inference && call.flag("training", false)?;
-    if training && call.opt(3).is_some() {
+    let functional = call.name.ends_with("_functional");
+    let training = !inference && call.flag("training", functional)?;
+    if training && call.opt(3).is_some() && !functional {
         return Err(Refusal::new("batch norm in training updates its running statistics, which is not supported")
             .help("call model.eval(), or make the layer with track_running_stats=False"));
     }
@@ -139,6 +145,7 @@ fn batch_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     };
     let (weight, bias) = (channel(b, call.opt(1))?, channel(b, call.opt(2))?);
     let mut saved = None;
+    let mut updated = vec![];
     let y = match (channel(b, call.opt(3))?, channel(b, call.opt(4))?) {
         (Some(mean), Some(variance)) if !training => {
             let eps = b.scalar_like(variance, eps);
@@ -158,7 +165,12 @@ fn batch_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         _ => {
             let axes: Vec<usize> = (0..rank).filter(|d| *d != 1).collect();
             let s = standardize(b, x, &axes, eps)?;
-            saved = Some((b.squeeze(s.mean, &axes)?, b.squeeze(s.inverse, &axes)?));
+            let mean = b.squeeze(s.mean, &axes)?;
+            if functional {
+                let variance = b.squeeze(s.variance, &axes)?;
+                updated = running(b, call, count(b, x, &axes), mean, variance)?;
+            }
+            saved = Some((mean, b.squeeze(s.inverse, &axes)?));
             affine(b, s.y, weight, bias)?
         }
     };
@@ -174,9 +186,34 @@ fn batch_norm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         }
     };
     let mut results = vec![y, mean, inverse];
-    if call.name == "aten._batch_norm_no_update" {
+    if matches!(call.name, "aten._batch_norm_no_update" | "aten._batch_norm_with_update_functional") {
         // PyTorch keeps room here for what its own backward function reserves.
         results.push(b.full(ir::scalar(Elem::U8, 0.0), Elem::U8, vec![Ix::Const(0)]));
+    }
+    if functional && updated.is_empty() {
+        updated = vec![call.arg(3)?, call.arg(4)?];
+    }
+    results.extend(updated);
+    Ok(results)
+}
+
+/// The running mean and variance after a batch of `n` elements a channel; the variance is the sample's.
+fn running(b: &mut Builder<'_>, call: &Call<'_>, n: Ix, mean: Arg, variance: Arg) -> Result<Vec<Arg>> {
+    let wide = b.elem(variance);
+    let momentum = call.float("momentum", 0.1)?;
+    let n = extent(b, n, wide)?;
+    let less = b.sub(n, ir::scalar(wide, 1.0))?;
+    let bessel = b.div(n, less)?;
+    let variance = b.mul(variance, bessel)?;
+    let mut results = vec![];
+    for (i, new) in [(3, mean), (4, variance)] {
+        let old = call.arg(i)?;
+        let narrow = b.elem(old);
+        let old = b.convert(old, wide)?;
+        let kept = b.mul(old, ir::scalar(wide, 1.0 - momentum))?;
+        let taken = b.mul(new, ir::scalar(wide, momentum))?;
+        let sum = b.add(taken, kept)?;
+        results.push(b.convert(sum, narrow)?);
     }
     Ok(results)
 }

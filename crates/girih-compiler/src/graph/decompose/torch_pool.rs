@@ -41,7 +41,7 @@ pub(super) const RULES: &[Decomposition] = &[
         ],
         doc: "As many windows as asked for: window `o` of `m` covers `o*n//m` to `ceil((o + 1)*n/m)`.\n\n\
               `y = adaptive_avg_pool2d(x, 1)` --> `y = mean(x)` over space\n\n\
-              Refuses symbolic extents that the number of windows may not divide.",
+              Where the windows differ in length, each is read as the longest and masked.",
         run: adaptive,
     },
 ];
@@ -146,9 +146,12 @@ fn adaptive(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         let (size, exact) = match (len.as_const(), out.as_const()) {
             (_, Some(1)) => (len.clone(), true),
             (Some(l), Some(o)) if o > 0 && l % o == 0 => (Ix::Const(l / o), true),
-            (Some(l), Some(o)) if o > 0 => (Ix::Const((l + o - 1) / o + 1), false),
             _ if b.same(len, out) => (Ix::Const(1), true),
-            _ => return Err(Refusal::new("adaptive pooling of a symbolic extent is supported for one window only")),
+            _ if b.facts().range(out).lo >= 1 => {
+                let longest = Ix::add(Ix::ceil_div(len.clone(), out.clone()), Ix::Const(1));
+                (b.simplify(&longest), false)
+            }
+            _ => return Err(Refusal::new("adaptive pooling needs at least one window")),
         };
         if exact {
             coords.push(Ix::add(Ix::mul(o, size.clone()), k));

@@ -42,6 +42,7 @@ pub(super) const RULES: &[Decomposition] = &[
             "aten.sinc",
             "aten.deg2rad",
             "aten.rad2deg",
+            "aten.angle",
         ],
         doc: "Transcendental functions: one operation, or a short formula over them.\n\n\
               `y = log1p(x)` --> `u = 1 + x`, `y = select(u == 1, x, log(u) * x / (u - 1))`\n\n\
@@ -182,6 +183,12 @@ fn function(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
                 let q = b.div(s, p)?;
                 let zero = b.compare(Predicate::Equal, x, c(b, 0.0))?;
                 b.select(zero, one, q)?
+            }
+            "angle" => {
+                let low = b.compare(Predicate::LessThan, x, c(b, 0.0))?;
+                let angle = b.select(low, c(b, std::f64::consts::PI), c(b, 0.0))?;
+                let nan = b.compare(Predicate::NotEqual, x, x)?;
+                b.select(nan, x, angle)?
             }
             "deg2rad" => b.mul(x, c(b, std::f64::consts::PI / 180.0))?,
             "rad2deg" => b.mul(x, c(b, 180.0 / std::f64::consts::PI))?,

@@ -5,7 +5,7 @@ use super::types::{axes_attr, axis_attr, distinct, same_place};
 use super::{Call, Decomposition, normal_axis};
 use crate::graph::Elem;
 use crate::graph::build::{Builder, Refusal, Result};
-use crate::graph::ir::{self, Arg, MapSource};
+use crate::graph::ir::{self, Arg, Coord, MapSource, ScatterOp};
 use crate::index::{Cmp, Cond, Ix, Mask};
 
 pub(super) const RULES: &[Decomposition] = &[
@@ -40,10 +40,20 @@ pub(super) const RULES: &[Decomposition] = &[
             "aten.flatten",
             "aten.ravel",
             "aten.unflatten",
+            "aten.view_copy",
         ],
         doc: "The same elements in row-major order in another shape; one extent may be -1.\n\n\
               `y = view(x [6], [2, 3])` --> `y [2, 3] = map x[i0*3 + i1]`\n\nRefuses a different number of elements.",
         run: reshape,
+    },
+    Decomposition {
+        name: "as_strided",
+        handles: &["aten.as_strided", "aten.as_strided_copy", "aten.as_strided_scatter"],
+        doc: "Elements of a row-major tensor by their distance from its first one.\n\n\
+              `y = as_strided(x [6], [2, 3], [1, 2], 1)` --> `y [2, 3] = map x[i0 + i1*2 + 1]`\n\n\
+              `y = as_strided_scatter(x, part, ..)` is `x` with the elements of `part` there. Refuses what may reach beyond \
+              the tensor.",
+        run: as_strided,
     },
     Decomposition {
         name: "axes",
@@ -55,6 +65,7 @@ pub(super) const RULES: &[Decomposition] = &[
         name: "permute",
         handles: &[
             "aten.permute",
+            "aten.permute_copy",
             "aten.transpose",
             "aten.t",
             "aten.numpy_T",
@@ -171,7 +182,7 @@ fn reshape(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let from = b.shape(x);
     let rank = from.len();
     let shape = match call.name {
-        "aten.view" if call.has("dtype") => {
+        "aten.view" | "aten.view_copy" if call.has("dtype") => {
             return Err(Refusal::new("a view as another element type is not supported"));
         }
         "aten.view_as" | "aten.reshape_as" => b.shape(call.arg(1)?),
@@ -203,6 +214,45 @@ fn reshape(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     };
     let shape = completed(b, &from, &shape)?;
     Ok(vec![b.reshape(x, &shape)?])
+}
+
+fn as_strided(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    let x = call.arg(0)?;
+    let (Some(size), Some(stride)) = (call.extents("size")?, call.extents("stride")?) else {
+        return Err(Refusal::new("the size or the strides are missing"));
+    };
+    if size.len() != stride.len() {
+        return Err(Refusal::new(format!("{} strides are given for {} axes", stride.len(), size.len())));
+    }
+    let start = call.index("storage_offset")?.unwrap_or(Ix::Const(0));
+    let n = b.numel(&b.shape(x));
+    let line = b.reshape(x, std::slice::from_ref(&n))?;
+    let (mut at, mut last) = (start.clone(), start.clone());
+    for (d, (extent, step)) in size.iter().zip(&stride).enumerate() {
+        at = Ix::add(at, Ix::mul(ir::axis(d), step.clone()));
+        last = Ix::add(last, Ix::mul(Ix::sub(extent.clone(), Ix::Const(1)), step.clone()));
+    }
+    let known = |b: &Builder<'_>, x: Ix, cmp, y: &Ix| b.facts().decide(&Cond::new(x, cmp, y.clone())) == Some(true);
+    let empty = size.iter().any(|extent| extent.is_const(0));
+    let forward = stride.iter().chain([&start]).all(|s| known(b, s.clone(), Cmp::Ge, &Ix::Const(0)));
+    let inside = empty || forward && known(b, b.simplify(&last), Cmp::Lt, &n);
+    if !inside {
+        return Err(Refusal::new(format!(
+            "a view of shape {} by strides {} may reach beyond {} elements",
+            b.shape_text(&size),
+            b.shape_text(&stride),
+            b.graph.ix_text(&n)
+        )));
+    }
+    if call.name != "aten.as_strided_scatter" {
+        return Ok(vec![b.map("strided", line, size, vec![at])]);
+    }
+    let part = b.convert(call.arg(1)?, b.elem(x))?;
+    let part = b.broadcast_to(part, &size)?;
+    let at = b.index(at, Elem::I64, size);
+    let y = b.scatter(line, &[at], part, vec![Coord::Arg(1)], ScatterOp::Set)?;
+    let shape = b.shape(x);
+    Ok(vec![b.reshape(y, &shape)?])
 }
 
 fn axes(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
@@ -238,7 +288,7 @@ fn permute(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let rank = b.rank(x);
     let mut perm: Vec<usize> = (0..rank).collect();
     match call.name {
-        "aten.permute" => {
+        "aten.permute" | "aten.permute_copy" => {
             let dims = call.ints("dims")?.ok_or_else(|| Refusal::new("dims are missing"))?;
             perm = dims.iter().map(|d| normal_axis(*d, rank)).collect::<Result<_>>()?;
         }

@@ -163,7 +163,11 @@ pub(in crate::graph::decompose) fn attend(
 }
 
 /// The scores with what may not be seen at -inf, and (where that is not always so) whether a row sees anything.
-fn apply_mask(b: &mut Builder<'_>, scores: Arg, m: &Masking) -> Result<(Arg, Option<Arg>)> {
+pub(in crate::graph::decompose) fn apply_mask(
+    b: &mut Builder<'_>,
+    scores: Arg,
+    m: &Masking,
+) -> Result<(Arg, Option<Arg>)> {
     let shape = b.shape(scores);
     let mut out = scores;
     let mut allowed: Option<Arg> = None;

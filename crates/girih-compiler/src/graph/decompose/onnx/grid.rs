@@ -12,7 +12,7 @@ use crate::num::op::Predicate;
 pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
     Decomposition {
         name: "grid_sample",
-        handles: &["onnx.GridSample"],
+        handles: &["onnx.GridSample", "aten.grid_sampler_2d", "aten.grid_sampler_3d"],
         doc: "Interpolates at positions that a tensor gives, each axis in -1..1.\n\n\
               `y = grid_sample(x, grid)` --> `p = (grid + 1) * n/2 - 1/2`, gathers of the neighbours of `p`, weighted",
         run: grid_sample,
@@ -163,6 +163,20 @@ fn neighbours(b: &mut Builder<'_>, at: Arg, cubic: bool) -> Result<Vec<(Arg, Arg
     Ok(out)
 }
 
+/// How to interpolate, and what lies outside: words of ONNX, numbers of PyTorch.
+fn modes<'c>(call: &Call<'c>) -> Result<(&'c str, &'c str)> {
+    if !call.name.starts_with("aten.") {
+        return Ok((call.text("mode")?.unwrap_or("linear"), call.text("padding_mode")?.unwrap_or("zeros")));
+    }
+    let numbered = |name: &str, words: [&'static str; 3]| {
+        let at = call.int(name, 0)?;
+        let word = usize::try_from(at).ok().and_then(|at| words.get(at).copied());
+        word.ok_or_else(|| Refusal::new(format!("{name} is {at}, which is not defined")))
+    };
+    let mode = numbered("interpolation_mode", ["linear", "nearest", "cubic"])?;
+    Ok((mode, numbered("padding_mode", ["zeros", "border", "reflection"])?))
+}
+
 /// `(x [n, c, d..], grid [n, o.., r])`
 fn grid_sample(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let (x, grid) = (call.arg(0)?, call.arg(1)?);
@@ -177,13 +191,13 @@ fn grid_sample(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         )));
     }
     let align = call.flag("align_corners", false)?;
-    let outside = match call.text("padding_mode")?.unwrap_or("zeros") {
+    let (mode, padding) = modes(call)?;
+    let outside = match padding {
         "zeros" => Outside::Zeros,
         "border" => Outside::Border,
         "reflection" => Outside::Reflection,
-        other => return Err(Refusal::new(format!("padding_mode is {other:?}, which ONNX does not define"))),
+        other => return Err(Refusal::new(format!("padding_mode is {other:?}, which is not defined"))),
     };
-    let mode = call.text("mode")?.unwrap_or("linear");
     let (narrow, elem) = (b.elem(x), b.wide(grid));
     let grid = b.convert(grid, elem)?;
     let mut lines = vec![];
@@ -213,6 +227,8 @@ fn grid_sample(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         let (zero, last) = (ir::scalar(elem, 0.0), b.sub(n, one)?);
         match outside {
             Outside::Zeros => {}
+            // PyTorch moves the neighbours inside, not the position.
+            Outside::Border if mode.ends_with("cubic") && call.name.starts_with("aten.") => {}
             Outside::Border => {
                 at = b.max(at, zero)?;
                 at = b.min(at, last)?;
@@ -245,7 +261,7 @@ fn grid_sample(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
             }
             weighted(b, &near, sums, &mut |b, at| pixel(b, x, at, &lines, align, outside))?
         }
-        other => return Err(Refusal::new(format!("mode is {other:?}, which ONNX does not define"))),
+        other => return Err(Refusal::new(format!("mode is {other:?}, which is not defined"))),
     };
     Ok(vec![b.convert(y, narrow)?])
 }
