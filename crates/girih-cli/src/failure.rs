@@ -41,6 +41,23 @@ impl Failure {
         }
     }
 
+    /// What is wrong, as plain text.
+    pub fn text(&self) -> String {
+        match self {
+            Failure::Usage(message) => format!("error: {message}"),
+            Failure::Library { error, source } => match &**error {
+                girih::Error::Program(diagnostics) => {
+                    let source = source.as_deref().cloned().unwrap_or_default();
+                    let all = diagnostics.iter().map(|d| render::to_string(&source, d, false));
+                    all.collect::<Vec<_>>().join("\n\n")
+                }
+                other => format!("error: {other}"),
+            },
+            Failure::Output(error) => format!("error: {error}"),
+            Failure::Said(_) => "The terminal that girih runs in has the message.".to_string(),
+        }
+    }
+
     /// Says it on standard error and gives the exit code.
     pub fn report(self) -> u8 {
         match self {

@@ -99,6 +99,7 @@
 
 pub use super::ident::{Ident, Idents};
 pub use crate::base::Quoted;
+pub use super::provenance::Sources;
 use crate::base::banks::swizzled;
 use crate::base::{IdMap, Label};
 use crate::loops;
@@ -617,6 +618,8 @@ pub struct Kernel {
     pub scratch: u64,
     /// Bytes of shared memory for each block.
     pub shared: u64,
+    /// What the user wrote that values, axes, slots and stores were made for; not part of the printed IR.
+    pub sources: Sources,
     pub body: Vec<Stmt>,
 }
 
@@ -634,6 +637,7 @@ impl Default for Kernel {
             threads: 1,
             scratch: 0,
             shared: 0,
+            sources: Sources::default(),
             body: vec![],
         }
     }

@@ -25,6 +25,7 @@ pub use crate::cuda_tile::ir::{AtomicMode as RmwOp, MemoryOrdering as Order};
 use crate::id_type;
 pub use crate::index::{AxisId, Cmp, Cond, Ix, Mask, ValId};
 use crate::index::{Facts, Interval};
+pub use super::provenance::Sources;
 pub use crate::num::Ty;
 use crate::num::{DType, ScalarOp};
 
@@ -476,6 +477,8 @@ pub struct Kernel {
     pub bufs: IdMap<BufId, Buf>,
     pub sites: IdMap<SiteId, Site>,
     pub obligations: Vec<Obligation>,
+    /// What the user wrote that values, axes, buffers and sites were made for; not part of the printed IR.
+    pub sources: Sources,
     /// From a model: the loops span all there is to compute, and the schedule chooses the grid. Otherwise the launch gives
     /// the grid, and the kernel is the program of one block. In an open kernel, free nests that stand side by side never
     /// store to the same element.

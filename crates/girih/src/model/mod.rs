@@ -24,7 +24,7 @@ mod load_order;
 mod onnx;
 pub(crate) mod parts;
 mod prepared;
-mod profile;
+pub(crate) mod profile;
 mod raw;
 mod reference;
 mod simulate;
