@@ -45,13 +45,13 @@ fn page(lab: &Lab, args: &[&str]) -> String {
 fn lines_of_all_stages_that_were_made_for_one_operation_are_linked() {
     let lab = Lab::new("explain-links");
     let add = lab.file("add.mlir", ADD);
-    for (target, source, sum) in [("x86-64-v4", "c", " + "), ("sm_80", "cuda", " + ")] {
+    for (target, source) in [("x86-64-v4", "c"), ("sm_80", "cuda")] {
         let data = data(&page(&lab, &[&add, "--target", target]));
         let number = number_of(stage(&data, "source"), "%z = addf");
         assert_eq!(lines_of(stage(&data, "cuda_tile"), &number).len(), 1, "{target}");
-        for (name, text) in [("loop", "add"), ("tile", "add"), ("kernel", "addf"), (source, sum)] {
+        for (name, text) in [("loop", "x + y"), ("tile", "x + y"), ("kernel", "addf x, y"), (source, "x + y")] {
             let lines = lines_of(stage(&data, name), &number);
-            assert!(lines.iter().any(|l| l.contains(text) && l.contains('z')), "{target} {name}: {lines:?}");
+            assert!(lines.iter().any(|l| l.contains(text)), "{target} {name}: {lines:?}");
             // Nothing of the operations beside it.
             assert!(!lines.iter().any(|l| l.contains("load") || l.contains("store")), "{target} {name}: {lines:?}");
         }
@@ -117,6 +117,11 @@ fn a_model_has_its_graph_and_what_its_kernels_take() {
     assert_eq!(text.matches("class=\"node\"").count(), 2, "{text}");
     assert!(text.contains(">linear</text>") && text.contains(">silu</text>") && text.contains("of limit"));
     assert!(text.contains("A run takes "), "{text}");
+    // Every launch of a run has its time, and none of loading.
+    for row in text.split("<tr data-kernel=").skip(1) {
+        let row = row.split("</tr>").next().unwrap();
+        assert_eq!(row.contains(" %</td>"), !row.contains("at load"), "{row}");
+    }
     let data = data(&text);
     // Both operations are one kernel's.
     let kernels = data["kernels"].as_array().unwrap();
@@ -218,6 +223,8 @@ fn in_a_browser_a_line_lights_up_its_counterparts() {
     assert_eq!(b.errors, [""; 0]);
     // Nothing sticks out of a window of 1280 pixels.
     assert_eq!(b.number("document.documentElement.scrollWidth"), 1280.0);
+    assert!(b.eval("document.querySelector('#stages').hidden && !document.querySelector('#rules').hidden") == true);
+    assert_eq!(b.number("document.querySelector('#stages').getBoundingClientRect().height"), 0.0);
 }
 
 #[test]
@@ -231,7 +238,11 @@ fn in_a_browser_the_graph_chooses_lines_and_kernels() {
     let node = "[...document.querySelectorAll('.graph .node')].find(n => n.textContent.includes('softmax'))";
     b.click(node);
     assert_eq!(b.number("document.querySelectorAll('.graph .node.on').length"), 1.0);
-    assert_eq!(b.number("document.querySelectorAll('tr[data-kernel].on').length"), 1.0);
+    let kernels = b.eval("[...document.querySelectorAll('tr[data-kernel]')].map(r => [r.title.includes('softmax'), r.classList.contains('on')])");
+    // The kernels that compute it, and no others.
+    let kernels = kernels.as_array().unwrap();
+    assert!(kernels.iter().all(|k| k[0] == k[1]) && kernels.iter().any(|k| k[1] == true), "{kernels:?}");
+    assert!(kernels.iter().any(|k| k[1] == false), "{kernels:?}");
     b.picture("explain-graph");
     b.click("document.querySelector('[data-view=stages]')");
     assert!(b.number("document.querySelectorAll('[data-stage=tile] .ln.on').length") > 0.0);

@@ -9,7 +9,7 @@ use girih_compiler::kernel::{parse, print, verify};
 use girih_compiler::pipeline::{Lowered, Observer, Stage};
 use girih_compiler::tile::target::Capability;
 
-use crate::compile::explain::{self, Explained};
+use crate::compile::explain::{self, Explained, StageText};
 use crate::compile::gpu;
 use crate::compile::inspect::Inspect;
 use crate::error::{Error, Result};
@@ -128,6 +128,10 @@ impl Inspect for KernelIr {
 
     fn resources(&self) -> Result<String> {
         gpu::resources(&[&self.kernel], &self.options.resolved_target())
+    }
+
+    fn written(&self) -> Option<StageText> {
+        None
     }
 
     fn explain(&self) -> Result<Explained> {

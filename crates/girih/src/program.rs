@@ -14,7 +14,7 @@ use girih_compiler::loops::{self, lift};
 use girih_compiler::num::DType;
 use girih_compiler::pipeline::{self, Front, Lowered, Observer, Silent, Stage};
 
-use crate::compile::explain::{self, Explained, Steps};
+use crate::compile::explain::{self, Explained, StageText, Steps};
 use crate::compile::gpu;
 use crate::compile::inspect::Inspect;
 use crate::compile::progress::{self, Working};
@@ -364,6 +364,9 @@ impl Inspect for Kernel<'_> {
     }
     fn observe(&self, observer: &mut dyn Observer) -> Result<()> {
         Kernel::observe(self, observer)
+    }
+    fn written(&self) -> Option<StageText> {
+        Some(explain::source_of(&self.program.module, &self.program.text))
     }
     fn explain(&self) -> Result<Explained> {
         let mut steps = Steps::new(true);

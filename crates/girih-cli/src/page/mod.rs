@@ -10,7 +10,8 @@
 
 pub mod drawing;
 
-use serde_json::Value;
+use girih::explain::StageText;
+use serde_json::{Value, json};
 
 const STYLE: &str = include_str!("assets/page.css");
 const SYNTAX: &str = include_str!("assets/syntax.js");
@@ -44,6 +45,21 @@ impl Page<'_> {
         }
         out + "</body>\n</html>\n"
     }
+}
+
+/// A pane of source, as `panes.js` takes it.
+pub fn stage(s: &StageText, title: &str, language: &str, folded: bool) -> Value {
+    let links: Vec<Value> =
+        s.lines.iter().map(|(line, of)| json!([line, of.iter().map(|s| s.0).collect::<Vec<_>>()])).collect();
+    json!({
+        "name": s.name,
+        "title": title,
+        "language": language,
+        "text": s.text,
+        "links": links,
+        "kernels": s.kernels,
+        "folded": folded,
+    })
 }
 
 /// Text as markup shows it.

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -64,7 +65,8 @@ impl Browser {
         let name = installed()?;
         let ((commands, to), (from, answers)) = (pipe(), pipe());
         let (reads, writes) = (commands.as_raw_fd(), answers.as_raw_fd());
-        let profile = lab.path(&format!("profile-{reads}"));
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let profile = lab.path(&format!("profile-{}", COUNT.fetch_add(1, Ordering::Relaxed)));
         let mut command = Command::new(name);
         command.args(FLAGS).arg(format!("--user-data-dir={profile}")).arg("about:blank");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

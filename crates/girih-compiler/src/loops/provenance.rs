@@ -1,8 +1,8 @@
 //! Which operations of the user's program the statements of Loop IR and Tile IR were made for.
 //!
 //! In: a kernel whose tables say so of some values, axes, buffers and sites. Out: the same of every statement. A statement
-//! belongs to what it defines; where that is a rule's own making, to what it reads; failing that, to the loop around it.
-//! A statement with a body that has no operation of its own belongs to those of its body.
+//! belongs to what it defines; where that is a rule's own making, to what it reads; failing that, to the loop around it, or to
+//! the first that uses it. A statement with a body that has no operation of its own belongs to those of its body.
 //!
 //! ```text
 //! for j in 0..8: free                        addf
@@ -10,6 +10,8 @@
 //!   on: i1 = test j < n                      addf         a rule's: nothing it reads has a source, the loop has
 //!   y: f32 = select on, x, 0.0               addf         a rule's: from x
 //! ```
+
+use std::collections::BTreeMap;
 
 use super::ir::*;
 use super::walk;
@@ -48,15 +50,21 @@ pub fn of_statements(kernel: &Kernel) -> OfStatements {
 
 /// The statements in order of the text, with what they were made for.
 pub fn resolve(kernel: &Kernel) -> Vec<(&Stmt, Vec<SourceId>)> {
-    let mut r = Resolver { kernel, sources: kernel.sources.clone(), out: vec![] };
+    let mut r = Resolver { sources: kernel.sources.clone(), learning: true, out: vec![] };
+    // What is written to a buffer says what it is for, its declaration and its first value too.
     r.block(&kernel.body, None);
+    r.learning = false;
+    r.out.clear();
+    r.block(&kernel.body, None);
+    r.follow();
     r.out
 }
 
 struct Resolver<'k> {
-    kernel: &'k Kernel,
     /// What is known so far.
     sources: Sources,
+    /// In the first round, loops say nothing of what is in them.
+    learning: bool,
     out: Vec<(&'k Stmt, Vec<SourceId>)>,
 }
 
@@ -73,7 +81,7 @@ impl<'k> Resolver<'k> {
         let bodies = walk::bodies(stmt);
         let own = self.own(stmt);
         if bodies.is_empty() {
-            let source = own.or_else(|| self.read(stmt)).or(around);
+            let source = own.or_else(|| self.read(stmt)).or(around.filter(|_| !self.learning));
             self.learn(stmt, source);
             self.out[at].1 = source.into_iter().collect();
             return;
@@ -88,6 +96,21 @@ impl<'k> Resolver<'k> {
         inside.sort();
         inside.dedup();
         self.out[at].1 = inside;
+    }
+
+    /// What nothing is known of, such as a test of a rule's, belongs to the first that uses it.
+    fn follow(&mut self) {
+        let mut users: BTreeMap<ValId, Vec<SourceId>> = BTreeMap::new();
+        for (stmt, sources) in self.out.iter_mut().rev() {
+            if sources.is_empty()
+                && let Some(of) = walk::def(stmt).and_then(|dst| users.get(&dst))
+            {
+                *sources = of.clone();
+            }
+            if !sources.is_empty() {
+                walk::each_use(stmt, &mut |v| drop(users.insert(v, sources.clone())));
+            }
+        }
     }
 
     /// What the statement's tables say.
@@ -128,7 +151,6 @@ impl<'k> Resolver<'k> {
         }
         if let Stmt::Write { buf, .. } = stmt
             && self.sources.bufs.get(*buf).is_none()
-            && self.kernel.bufs.get(*buf).is_some()
         {
             self.sources.bufs.set(*buf, source);
         }
@@ -152,12 +174,13 @@ mod tests {
         kernel.sources.axes.set(j, Some(SourceId(3)));
         let found: Vec<Vec<u32>> =
             of_statements(&kernel).into_iter().map(|s| s.into_iter().map(|s| s.0).collect()).collect();
-        // for j, load, test (by its loop), select (by x), store (by y); for i and its store: unknown.
-        assert_eq!(found, [vec![3], vec![7], vec![3], vec![3], vec![3], vec![], vec![]]);
+        // for j, load, test (by its loop), select (by its first operand), store (by y); for i and its store: unknown.
+        assert_eq!(found, [vec![3], vec![7], vec![3], vec![7], vec![7], vec![], vec![]]);
         // A value without a source of its own takes that of the first operand that has one.
         kernel.sources.axes = Side::default();
         let found: Vec<Vec<u32>> =
             of_statements(&kernel).into_iter().map(|s| s.into_iter().map(|s| s.0).collect()).collect();
-        assert_eq!(found, [vec![7], vec![7], vec![], vec![7], vec![7], vec![], vec![]]);
+        // The test is there for the value that it chooses.
+        assert_eq!(found, [vec![7], vec![7], vec![7], vec![7], vec![7], vec![], vec![]]);
     }
 }

@@ -17,18 +17,16 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use girih_compiler::base::provenance::SourceId;
 use girih_compiler::base::Location;
 use girih_compiler::cuda_tile::ir::Module;
+use girih_compiler::emit::cuda::Unit;
 use girih_compiler::emit::{self, Line};
-use girih_compiler::graph::{self, Graph, Op};
+use girih_compiler::graph::{self, Graph};
 use girih_compiler::kernel::ir::Kernel as KernelIr;
-use girih_compiler::loops::model::{Plan, Step as Launch};
 use girih_compiler::loops::print::Dialect;
 use girih_compiler::pipeline::{self, Lowered, Stage};
 use girih_compiler::tile::target::{Capability, Target};
 use girih_compiler::{cuda_tile, kernel, loops};
 
 pub use girih_compiler::pipeline::trace::{Step, Steps};
-
-use crate::model::profile;
 
 /// All there is to show of a compilation.
 #[derive(Clone, Debug, Default)]
@@ -109,9 +107,7 @@ pub(crate) fn program(module: &Module, text: &str, lowered: &Lowered, steps: Ste
     if !text.is_empty() {
         stages.push(written(module, text));
     }
-    let (printed, starts) = cuda_tile::print::print_numbered(module);
-    let lines = starts.into_iter().map(|(source, line)| (line, vec![source])).collect();
-    stages.push(StageText { name: Stage::CudaTile.name().into(), text: printed, lines, kernels: vec![] });
+    stages.push(source_of(module, ""));
     let one = [(lowered, Aliases::default())];
     stages.extend(of_kernels(&one, target));
     Explained { target: target.name.to_string(), stages, steps: steps.list, ..Explained::default() }
@@ -126,6 +122,40 @@ pub(crate) fn kernel_ir(kernel: &KernelIr, target: &Target) -> Explained {
     let stage = StageText { name: Stage::Kernel.name().into(), text, lines, kernels };
     let stages = vec![stage, source(&[kernel], &[own], target)];
     Explained { target: target.name.to_string(), stages, ..Explained::default() }
+}
+
+/// A kernel by its statements: Kernel IR and CUDA, and before them what they come from. A line has the numbers of its statements,
+/// a line of the user's those of all that were made for its operations.
+pub(crate) fn by_statements(kernel: &KernelIr, cuda: Option<&Unit>, source: Option<&StageText>) -> Vec<StageText> {
+    let made = kernel::provenance::of_statements(kernel);
+    let number = |n: usize| SourceId(n as u32);
+    let mut stages = vec![];
+    if let Some(source) = source {
+        let of = |operations: &[SourceId]| -> Vec<SourceId> {
+            let for_them = |of: &Vec<SourceId>| of.len() == 1 && of.iter().any(|s| operations.contains(s));
+            made.iter().enumerate().filter(|(_, of)| for_them(of)).map(|(n, _)| number(n)).collect()
+        };
+        let lines = source.lines.iter().map(|(line, operations)| (*line, of(operations)));
+        stages.push(StageText { lines: lines.filter(|(_, of)| !of.is_empty()).collect(), ..source.clone() });
+    }
+    let (text, starts) = kernel::print::print_numbered(kernel);
+    let lines = starts.iter().enumerate().map(|(n, line)| (*line, vec![number(n)])).collect();
+    stages.push(StageText { name: Stage::Kernel.name().into(), text, lines, kernels: vec![] });
+    if let Some(unit) = cuda {
+        let lines = unit.lines.iter().map(|l| (l.line, vec![number(l.statement)])).collect();
+        stages.push(StageText { name: Stage::Cuda.name().into(), text: unit.text.clone(), lines, kernels: vec![] });
+    }
+    stages
+}
+
+/// What the user wrote of a tile program; of bytecode, the text that stands for it.
+pub(crate) fn source_of(module: &Module, text: &str) -> StageText {
+    if !text.is_empty() {
+        return written(module, text);
+    }
+    let (text, starts) = cuda_tile::print::print_numbered(module);
+    let lines = starts.into_iter().map(|(source, line)| (line, vec![source])).collect();
+    StageText { name: Stage::CudaTile.name().into(), text, lines, kernels: vec![] }
 }
 
 /// The text that a tile program was read from.
@@ -159,72 +189,7 @@ impl Aliases {
     }
 }
 
-/// A model's compilation: the graphs, the plan, and its different kernels in the order of the plan.
-pub(crate) struct OfModel<'a> {
-    pub captured: &'a Graph,
-    pub tensor: &'a Graph,
-    pub plan: &'a Plan,
-    pub kernels: Vec<(Lowered, Aliases)>,
-    /// For each launch, those of loading first, the name of the kernel whose code it runs.
-    pub names: Vec<String>,
-}
-
-impl OfModel<'_> {
-    pub(crate) fn explained(&self, steps: Steps, target: &Target) -> Explained {
-        let mut stages = vec![];
-        if pipeline::is_torch(self.captured) {
-            stages.push(of_graph(Stage::Torch, self.captured));
-        }
-        stages.push(of_graph(Stage::Tensor, self.tensor));
-        let kernels: Vec<(&Lowered, Aliases)> = self.kernels.iter().map(|(l, a)| (l, a.clone())).collect();
-        stages.extend(of_kernels(&kernels, target));
-        let drawing = Some(self.drawing());
-        let places = self.tensor.origins.iter().filter_map(|(o, origin)| Some((SourceId(o.0), origin.place.clone()?)));
-        Explained { target: target.name.to_string(), stages, steps: steps.list, drawing, places: places.collect() }
-    }
-
-    fn drawing(&self) -> Drawing {
-        let graph = self.captured;
-        let mut by_value = BTreeMap::new();
-        let mut nodes = vec![];
-        for node in graph.nodes.values() {
-            // Constants are what others read, and no steps.
-            if matches!(node.op, Op::Constant(_)) {
-                continue;
-            }
-            let origin = graph.origins.get(node.origin);
-            let op = match &node.op {
-                Op::Source { name, .. } => name.clone(),
-                _ => origin.map_or(String::new(), |o| o.op.clone()),
-            };
-            let first = node.results.first().and_then(|v| graph.values.get(*v));
-            let ty = first.map_or(String::new(), |v| {
-                let shape: Vec<String> = v.shape.iter().map(|ix| graph.ix_text(ix)).collect();
-                format!("{}[{}]", v.elem, shape.join(", "))
-            });
-            let inputs: BTreeSet<usize> = node.values().filter_map(|v| by_value.get(&v).copied()).collect();
-            by_value.extend(node.results.iter().map(|v| (*v, nodes.len())));
-            nodes.push(Node {
-                source: SourceId(node.origin.0),
-                op,
-                name: origin.map_or(String::new(), |o| o.name.clone()),
-                ty,
-                inputs: inputs.into_iter().collect(),
-            });
-        }
-        let launches = self.plan.load.iter().map(|s| (s, true)).chain(self.plan.steps.iter().map(|s| (s, false)));
-        let kernels = launches.zip(&self.names).map(|((launch, at_load), runs): ((&Launch, bool), &String)| Kernel {
-            name: launch.kernel.name.clone(),
-            at_load,
-            sources: launch.origins.iter().map(|o| SourceId(o.0)).collect(),
-            operations: profile::origins(self.tensor, &launch.origins),
-            same_as: (*runs != launch.kernel.name).then(|| runs.clone()),
-        });
-        Drawing { nodes, kernels: kernels.collect() }
-    }
-}
-
-fn of_graph(stage: Stage, graph: &Graph) -> StageText {
+pub(crate) fn of_graph(stage: Stage, graph: &Graph) -> StageText {
     let text = graph::print::print(graph, graph::print::Dialect::of(graph));
     let nodes = graph.nodes.values().enumerate();
     let lines = nodes.map(|(at, n)| (graph::print::line_of_node(graph, at), vec![SourceId(n.origin.0)])).collect();
@@ -232,7 +197,7 @@ fn of_graph(stage: Stage, graph: &Graph) -> StageText {
 }
 
 /// The stages that kernels have alike, and their source.
-fn of_kernels(kernels: &[(&Lowered, Aliases)], target: &Target) -> Vec<StageText> {
+pub(crate) fn of_kernels(kernels: &[(&Lowered, Aliases)], target: &Target) -> Vec<StageText> {
     let mut stages: Vec<StageText> = [Stage::Loop, Stage::Tile, Stage::Kernel]
         .map(|stage| StageText { name: stage.name().into(), ..StageText::default() })
         .into();

@@ -3,7 +3,7 @@
 use girih_compiler::pipeline::trace::Trace;
 use girih_compiler::pipeline::{Observer, Stage};
 
-use crate::compile::explain::Explained;
+use crate::compile::explain::{Explained, StageText};
 use crate::error::Result;
 use crate::options::Options;
 
@@ -37,6 +37,9 @@ pub trait Inspect {
     /// # Errors
     /// Diagnostics of the compilation.
     fn explain(&self) -> Result<Explained>;
+
+    /// What the user wrote, or of a model its operations, with what each line stands for; `None` of Kernel IR by hand.
+    fn written(&self) -> Option<StageText>;
 
     /// Everything there is to see, as files: `trace`, `knobs`, then each stage, `1.cuda_tile`, `2.loop`, ...; up to the
     /// first error, the trace of what led to it included.

@@ -9,9 +9,10 @@ use girih_compiler::loops::model::{Plan, Step};
 use girih_compiler::loops::print;
 use girih_compiler::pipeline::{self, Event, Lowered, Observer, Silent, Stage};
 
+use super::explained::OfModel;
 use super::kernels::nameless;
 use super::{Model, profile};
-use crate::compile::explain::{Aliases, Explained, OfModel, Steps};
+use crate::compile::explain::{self, Aliases, Explained, StageText, Steps};
 use crate::compile::gpu;
 use crate::compile::inspect::Inspect;
 use crate::compile::progress::{self, Shown, Working};
@@ -127,6 +128,10 @@ impl Inspect for Model {
     }
     fn observe(&self, observer: &mut dyn Observer) -> Result<()> {
         Model::observe(self, observer)
+    }
+    fn written(&self) -> Option<StageText> {
+        let stage = if pipeline::is_torch(&self.graph) { Stage::Torch } else { Stage::Tensor };
+        Some(explain::of_graph(stage, &self.graph))
     }
     fn explain(&self) -> Result<Explained> {
         let mut steps = Steps::new(true);

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::columns;
 use crate::commands::model::profile::size;
 use crate::commands::run::timing::duration;
-use crate::page::{Page, drawing, escaped};
+use crate::page::{self, Page, drawing, escaped};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -30,8 +30,8 @@ pub fn page(title: &str, explained: &Explained, profile: Option<&Profile>) -> St
     let mut body = head(title, &explained.target, explained.drawing.is_some());
     body += "<main id=\"stages\"><div class=\"bar\"></div><div class=\"panes\"></div></main>\n\
              <main id=\"rules\" hidden><div class=\"list\"><div class=\"bar\"><input type=\"search\" placeholder=\"Find\" aria-label=\"Find a \
-             rule, a site or a reason\"><label><input type=\"checkbox\" checked> only those that act</label><button id=\"back\" title=\"The \
-             rule before\">◀</button><span id=\"position\"></span><button id=\"forth\" title=\"The next rule\">▶</button></div><ol \
+             rule, a site or a reason\"><label><input type=\"checkbox\" checked> changes only</label><span><button id=\"back\" title=\"The rule \
+             before\">◀</button> <span id=\"position\"></span> <button id=\"forth\" title=\"The next rule\">▶</button></span></div><ol \
              role=\"listbox\"></ol></div><div class=\"step\"></div></main>\n";
     if let Some(drawing) = &explained.drawing {
         body += "<main id=\"graph\" hidden><div class=\"canvas\">";
@@ -91,17 +91,8 @@ fn language(stages: &[StageText], name: &str) -> String {
 
 fn data(e: &Explained) -> Value {
     let stages = e.stages.iter().map(|s| {
-        let links: Vec<Value> =
-            s.lines.iter().map(|(line, of)| json!([line, of.iter().map(|s| s.0).collect::<Vec<_>>()])).collect();
-        json!({
-            "name": s.name,
-            "title": if s.name == "source" { "your source" } else { &s.name },
-            "language": language(&e.stages, &s.name),
-            "text": s.text,
-            "links": links,
-            "kernels": s.kernels,
-            "folded": folded(&e.stages, s),
-        })
+        let title = if s.name == "source" { "your source" } else { &s.name };
+        page::stage(s, title, &language(&e.stages, &s.name), folded(&e.stages, s))
     });
     let kernels = e.drawing.iter().flat_map(|d| &d.kernels);
     let kernels = kernels.map(|k| json!({ "name": k.name, "sources": k.sources.iter().map(|s| s.0).collect::<Vec<_>>() }));
@@ -191,7 +182,8 @@ fn kernels(drawing: &Drawing, profile: Option<&Profile>) -> String {
     for (at, kernel) in drawing.kernels.iter().enumerate() {
         let mut cells = String::new();
         if let Some(profile) = profile {
-            cells = match steps.next().filter(|_| !kernel.at_load) {
+            // The profile has the launches of a run alone.
+            cells = match if kernel.at_load { None } else { steps.next() } {
                 Some(s) => {
                     let share = 100.0 * s.seconds / total.max(1e-12);
                     format!(
