@@ -59,7 +59,10 @@ fn lines_of_all_stages_that_were_made_for_one_operation_are_linked() {
         for name in ["loop", "tile", "kernel"] {
             assert!(lines_of(stage(&data, name), &store).iter().any(|l| l.starts_with("store c[")), "{target} {name}");
         }
-        assert!(lines_of(stage(&data, source), &store).iter().any(|l| l.contains("c[") || l.contains("c +")), "{target}");
+        assert!(
+            lines_of(stage(&data, source), &store).iter().any(|l| l.contains("c[") || l.contains("c +")),
+            "{target}"
+        );
     }
 }
 
@@ -78,12 +81,37 @@ fn most_lines_of_every_stage_are_linked_for_products_and_attention_too() {
                     continue;
                 }
                 // Without heads of kernels, declarations of memory, closing lines, and what only orders threads.
-                let unlinked = ["}", "kernel ", "loop kernel", "tile kernel", "slot ", "shared ", "tensor ", "barrier", "syncwarp", "commit",
-                    "wait", "fence", "arrive", "init ", "poll", "wgmma commit", "wgmma wait", "registers", "copy commit", "copy wait", "global", "require"];
+                let unlinked = [
+                    "}",
+                    "kernel ",
+                    "loop kernel",
+                    "tile kernel",
+                    "slot ",
+                    "shared ",
+                    "tensor ",
+                    "barrier",
+                    "syncwarp",
+                    "commit",
+                    "wait",
+                    "fence",
+                    "arrive",
+                    "init ",
+                    "poll",
+                    "wgmma commit",
+                    "wgmma wait",
+                    "registers",
+                    "copy commit",
+                    "copy wait",
+                    "global",
+                    "require",
+                ];
                 let linked: Vec<u64> = s["links"].as_array().unwrap().iter().map(|l| l[0].as_u64().unwrap()).collect();
                 let text = s["text"].as_str().unwrap();
-                let of = (1..).zip(text.lines()).filter(|(_, l)| !l.trim().is_empty() && !unlinked.iter().any(|u| l.trim().starts_with(u)));
-                let (all, with) = of.fold((0, 0), |(all, with), (n, _)| (all + 1, with + u32::from(linked.contains(&n))));
+                let of = (1..)
+                    .zip(text.lines())
+                    .filter(|(_, l)| !l.trim().is_empty() && !unlinked.iter().any(|u| l.trim().starts_with(u)));
+                let (all, with) =
+                    of.fold((0, 0), |(all, with), (n, _)| (all + 1, with + u32::from(linked.contains(&n))));
                 assert!(with * 10 >= all * 9, "{name} of {model} for {target}: {with} of {all} lines");
             }
         }
@@ -180,7 +208,9 @@ fn in_a_browser_a_line_lights_up_its_counterparts() {
     let Some(mut b) = Browser::open_file(&lab, &lab.path("page.html")) else { return };
     b.until("document.querySelectorAll('.pane .ln').length > 20");
     let line = |stage: &str, text: &str| {
-        format!("[...document.querySelectorAll('[data-stage={stage}] .ln')].find(l => l.textContent.includes('{text}'))")
+        format!(
+            "[...document.querySelectorAll('[data-stage={stage}] .ln')].find(l => l.textContent.includes('{text}'))"
+        )
     };
     let lit = |stage: &str| format!("document.querySelectorAll('[data-stage={stage}] .ln.on').length");
     b.picture("explain-stages");
@@ -285,7 +315,10 @@ fn a_served_page_follows_its_file() {
     // What is wrong with the file is shown.
     lab.file("add.mlir", &ADD.replace("addf %x", "addf %nothing"));
     let wrong = get(port, &own, "/");
-    assert!(wrong.contains("class=\"problem\"") && wrong.contains("%nothing") && wrong.contains("EventSource"), "{wrong}");
+    assert!(
+        wrong.contains("class=\"problem\"") && wrong.contains("%nothing") && wrong.contains("EventSource"),
+        "{wrong}"
+    );
 
     // A browser shows the mended file without being asked.
     if let Some(mut b) = Browser::open(&lab, &format!("http://127.0.0.1:{port}/")) {

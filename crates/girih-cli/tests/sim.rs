@@ -209,10 +209,15 @@ fn in_a_browser_statements_are_linked() {
     assert!(b.number("document.querySelectorAll('svg').length") >= 2.0);
     assert!(b.eval("document.body.textContent.includes('k_matmul')") == true);
     // A line of the table is a statement: its line of Kernel IR, of CUDA, and the operation that it comes from light up.
-    let row = "[...document.querySelectorAll('.lined tr[data-statement]')].find(r => r.textContent.includes('matmul['))";
+    let row =
+        "[...document.querySelectorAll('.lined tr[data-statement]')].find(r => r.textContent.includes('matmul['))";
     b.click(row);
     for stage in ["torch", "kernel", "cuda"] {
-        assert_eq!(b.number(&format!("document.querySelectorAll('[data-stage={stage}] .ln.on').length")), 1.0, "{stage}");
+        assert_eq!(
+            b.number(&format!("document.querySelectorAll('[data-stage={stage}] .ln.on').length")),
+            1.0,
+            "{stage}"
+        );
     }
     let text = |stage: &str| format!("document.querySelector('[data-stage={stage}] .ln.on').textContent");
     assert!(b.eval(&text("torch")).as_str().unwrap().contains("aten.matmul"));
@@ -227,7 +232,8 @@ fn in_a_browser_statements_are_linked() {
     let add = lab.file("add.mlir", ADD);
     expect(&lab.girih(&["sim", &add, "--seed", "0", "--html", &file]), 0, "");
     let Some(mut b) = Browser::open_file(&lab, &file) else { return };
-    let sum = "[...document.querySelectorAll('[data-stage=source] .ln')].find(l => l.textContent.includes('%z = addf'))";
+    let sum =
+        "[...document.querySelectorAll('[data-stage=source] .ln')].find(l => l.textContent.includes('%z = addf'))";
     b.until(sum);
     b.click(sum);
     assert!(b.eval(&text("kernel")).as_str().unwrap().contains("addf x, y"));

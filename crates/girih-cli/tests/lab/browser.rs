@@ -98,8 +98,7 @@ impl Browser {
                 bytes.clear();
             }
         });
-        let mut b =
-            Browser { child, to: File::from(to), from: receive, next: 0, session: None, errors: vec![] };
+        let mut b = Browser { child, to: File::from(to), from: receive, next: 0, session: None, errors: vec![] };
         let target = b.call("Target.createTarget", json!({ "url": "about:blank" }));
         let attached = b.call("Target.attachToTarget", json!({ "targetId": target["targetId"], "flatten": true }));
         b.session = attached["sessionId"].as_str().map(String::from);

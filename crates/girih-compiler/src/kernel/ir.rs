@@ -98,8 +98,8 @@
 //!    the uses of one and of the other.
 
 pub use super::ident::{Ident, Idents};
-pub use crate::base::Quoted;
 pub use super::provenance::Sources;
+pub use crate::base::Quoted;
 use crate::base::banks::swizzled;
 use crate::base::{IdMap, Label};
 use crate::loops;

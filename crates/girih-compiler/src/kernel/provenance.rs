@@ -112,12 +112,14 @@ fn own(s: &Sources, stmt: &Stmt) -> Option<SourceId> {
         | Stmt::GlobalAddr { dst, .. }
         | Stmt::Scratch { dst, .. } => s.vals.get(*dst),
         Stmt::For { axis, .. } => s.axes.get(*axis),
-        Stmt::Store { place: to, value, .. } => stored(stmt).and_then(|key| s.stores.get(&key)).copied().or_else(|| {
-            place(to).or(match value {
-                Opnd::Val(v) => s.vals.get(*v),
-                Opnd::Const { .. } => None,
+        Stmt::Store { place: to, value, .. } => {
+            stored(stmt).and_then(|key| s.stores.get(&key)).copied().or_else(|| {
+                place(to).or(match value {
+                    Opnd::Val(v) => s.vals.get(*v),
+                    Opnd::Const { .. } => None,
+                })
             })
-        }),
+        }
         Stmt::Mma { acc: [to, _], .. } | Stmt::CopyAsync { to, .. } | Stmt::CopyTensor { to, .. } => place(to),
         Stmt::StoreTensor { from, .. } => place(from),
         Stmt::Wgmma { acc, .. } => s.slots.get(*acc),

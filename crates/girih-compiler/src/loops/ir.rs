@@ -19,13 +19,13 @@
 //! 4. The iterations of a `Free` loop are independent of each other.
 //! 5. Statements of one block run in program order; memory accesses that may overlap keep that order.
 
+pub use super::provenance::Sources;
 use crate::base::{Code, Frames, IdMap, Label, Span, location};
 /// Memory orders and atomic updates mean the same here as in a tile program.
 pub use crate::cuda_tile::ir::{AtomicMode as RmwOp, MemoryOrdering as Order};
 use crate::id_type;
 pub use crate::index::{AxisId, Cmp, Cond, Ix, Mask, ValId};
 use crate::index::{Facts, Interval};
-pub use super::provenance::Sources;
 pub use crate::num::Ty;
 use crate::num::{DType, ScalarOp};
 

@@ -14,8 +14,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub use girih_compiler::base::provenance::SourceId;
 use girih_compiler::base::Location;
+pub use girih_compiler::base::provenance::SourceId;
 use girih_compiler::cuda_tile::ir::Module;
 use girih_compiler::emit::cuda::Unit;
 use girih_compiler::emit::{self, Line};
@@ -50,7 +50,8 @@ impl Explained {
         for (source, place) in self.places.iter().filter(|(_, place)| *place.file == *file) {
             lines.entry(place.line).or_default().push(*source);
         }
-        let source = StageText { name: "source".into(), text: text.into(), lines: lines.into_iter().collect(), kernels: vec![] };
+        let source =
+            StageText { name: "source".into(), text: text.into(), lines: lines.into_iter().collect(), kernels: vec![] };
         self.stages.insert(0, source);
     }
 }

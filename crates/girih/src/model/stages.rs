@@ -151,8 +151,7 @@ impl Inspect for Model {
             }
         }
         let kernels = lowered.into_iter().zip(aliases).collect();
-        let all =
-            OfModel { captured: &self.graph, tensor: &model.tensor, plan: &model.scheduled, kernels, names };
+        let all = OfModel { captured: &self.graph, tensor: &model.tensor, plan: &model.scheduled, kernels, names };
         Ok(all.explained(steps, &self.options.resolved_target()))
     }
 }

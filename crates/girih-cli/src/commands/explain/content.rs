@@ -46,7 +46,8 @@ pub fn page(title: &str, explained: &Explained, profile: Option<&Profile>) -> St
 
 /// The page in place of one that cannot be made.
 pub fn problem(title: &str, message: &str) -> String {
-    let body = format!("<header><h1>{}</h1></header>\n<pre class=\"problem\">{}</pre>\n", escaped(title), escaped(message));
+    let body =
+        format!("<header><h1>{}</h1></header>\n<pre class=\"problem\">{}</pre>\n", escaped(title), escaped(message));
     Page { title, style: STYLE, body: &body, data: None, script: "" }.text()
 }
 
@@ -95,7 +96,8 @@ fn data(e: &Explained) -> Value {
         page::stage(s, title, &language(&e.stages, &s.name), folded(&e.stages, s))
     });
     let kernels = e.drawing.iter().flat_map(|d| &d.kernels);
-    let kernels = kernels.map(|k| json!({ "name": k.name, "sources": k.sources.iter().map(|s| s.0).collect::<Vec<_>>() }));
+    let kernels =
+        kernels.map(|k| json!({ "name": k.name, "sources": k.sources.iter().map(|s| s.0).collect::<Vec<_>>() }));
     json!({
         "stages": stages.collect::<Vec<_>>(),
         "steps": e.steps.iter().map(step).collect::<Vec<_>>(),
@@ -133,10 +135,15 @@ fn rules(steps: &[Step]) -> Value {
         }
         // A rule's number differs between the lists of targets.
         let bare = step.name.split_once(':').map_or("", |(_, bare)| bare);
-        let short = bare.split_once('_').filter(|(n, _)| n.bytes().all(|b| b.is_ascii_digit())).map_or(bare, |(_, s)| s);
-        let found = all.iter().find(|r| r.name.as_bytes().first() == step.name.as_bytes().first() && r.short() == short);
+        let short =
+            bare.split_once('_').filter(|(n, _)| n.bytes().all(|b| b.is_ascii_digit())).map_or(bare, |(_, s)| s);
+        let found =
+            all.iter().find(|r| r.name.as_bytes().first() == step.name.as_bytes().first() && r.short() == short);
         if let Some(rule) = found {
-            out.insert(step.name.clone(), json!({ "first": columns::first_sentence(rule.doc), "text": rule.doc.trim() }));
+            out.insert(
+                step.name.clone(),
+                json!({ "first": columns::first_sentence(rule.doc), "text": rule.doc.trim() }),
+            );
         }
     }
     json!(out)

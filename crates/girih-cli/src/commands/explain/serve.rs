@@ -102,7 +102,8 @@ fn read(stream: &mut TcpStream) -> io::Result<Option<Request>> {
 fn parse(head: &str) -> Option<Request> {
     let mut lines = head.split("\r\n");
     let mut words = lines.next()?.split(' ');
-    let (Some("GET"), Some(path), Some(version), None) = (words.next(), words.next(), words.next(), words.next()) else {
+    let (Some("GET"), Some(path), Some(version), None) = (words.next(), words.next(), words.next(), words.next())
+    else {
         return None;
     };
     if !version.starts_with("HTTP/1.") || !path.starts_with('/') {
@@ -176,7 +177,9 @@ mod tests {
     fn requests_are_read_and_others_refused() {
         let request = parse("GET /events?12-3 HTTP/1.1\r\nHost: localhost:7411\r\nAccept: */*\r\n\r\n").unwrap();
         assert_eq!((request.path.as_str(), request.host.as_deref()), ("/events?12-3", Some("localhost:7411")));
-        for wrong in ["", "POST / HTTP/1.1\r\n\r\n", "GET http://x/ HTTP/1.1\r\n\r\n", "GET / FTP\r\n\r\n", "GET /\r\n\r\n"] {
+        for wrong in
+            ["", "POST / HTTP/1.1\r\n\r\n", "GET http://x/ HTTP/1.1\r\n\r\n", "GET / FTP\r\n\r\n", "GET /\r\n\r\n"]
+        {
             assert!(parse(wrong).is_none(), "{wrong:?}");
         }
     }

@@ -373,10 +373,8 @@ fn source(out: &mut String, seen: &Seen) {
             format!(" data-statement=\"{}\" title=\"{}\"", s.number, escaped(&title))
         });
         let text = escaped(text);
-        let _ = writeln!(
-            out,
-            "<tr{statement}><td>{number}</td>{cells}<td data-language=\"{language}\">{text}</td></tr>"
-        );
+        let _ =
+            writeln!(out, "<tr{statement}><td>{number}</td>{cells}<td data-language=\"{language}\">{text}</td></tr>");
     };
     match &seen.source {
         Some(text) => {

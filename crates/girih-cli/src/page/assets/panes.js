@@ -14,6 +14,7 @@ class Panes {
     this.panes = stages.map((stage) => this.pane(stage));
     root.classList.add("panes");
     root.append(...this.panes.map((p) => p.element));
+    for (const pane of this.panes) this.begin(pane);
     document.addEventListener("keydown", (event) => {
       if (event.key === "Escape") this.choose([], null);
     });
@@ -118,7 +119,7 @@ class Panes {
     this.chosen = new Set(numbers);
     this.at = at;
     for (const pane of this.panes) {
-      const lines = [...pane.of].filter(([, all]) => all.some((n) => this.chosen.has(n))).map(([line]) => line);
+      const lines = this.chosenLines(pane);
       pane.count.textContent = lines.length ? String(lines.length) : "";
       pane.count.title = lines.length + " lines";
       for (const chunk of pane.chunks) if (chunk.classList.contains("lit")) this.mark(pane, chunk);
@@ -127,7 +128,17 @@ class Panes {
     for (const listener of this.listeners) listener(this.chosen, at);
   }
 
-  // The densest of the chosen lines' places, unless one is in view already.
+  chosenLines(pane) {
+    return [...pane.of].filter(([, all]) => all.some((n) => this.chosen.has(n))).map(([line]) => line);
+  }
+
+  // What stands before the first kernel is the same in all sources.
+  begin(pane) {
+    const first = pane.stage.kernels && pane.stage.kernels.length ? pane.stage.kernels[0][1] : 1;
+    if (first > 20) this.scrollTo(pane, first - 8, "start");
+  }
+
+  // Brings the first of the chosen lines into view, unless one is.
   reveal(pane, lines) {
     const top = pane.lines.scrollTop, bottom = top + pane.lines.clientHeight;
     const y = (line) => (line - 1) * Panes.HEIGHT;
@@ -142,6 +153,9 @@ class Panes {
 
   fold(pane, folded) {
     pane.element.classList.toggle("folded", folded);
+    const lines = this.chosenLines(pane);
+    if (!folded && lines.length) this.reveal(pane, lines);
+    else if (!folded && pane.lines.scrollTop === 0) this.begin(pane);
     for (const listener of this.listeners) listener(this.chosen, this.at);
   }
 }

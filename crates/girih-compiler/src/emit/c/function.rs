@@ -17,15 +17,11 @@ pub enum Callers {
 
 /// The kernel as the C function `girih_<n>` and, for callers outside, its description; and the lines of its statements, which
 /// are counted in order of the text.
-pub fn function(
-    support: &mut Support,
-    kernel: &Kernel,
-    n: usize,
-    callers: Callers,
-) -> (String, Vec<(u32, usize)>) {
+pub fn function(support: &mut Support, kernel: &Kernel, n: usize, callers: Callers) -> (String, Vec<(u32, usize)>) {
     let canonical = looks_at_bits(&kernel.body);
     let out = Lines { depth: 2, ..Lines::default() };
-    let mut p = Printer { kernel, support, ix: Indices::new(kernel, &super::DIALECT), out, canonical, lines: vec![], next: 0 };
+    let mut p =
+        Printer { kernel, support, ix: Indices::new(kernel, &super::DIALECT), out, canonical, lines: vec![], next: 0 };
     p.block(&kernel.body);
     let (body, mut lines) = (std::mem::take(&mut p.out.text), std::mem::take(&mut p.lines));
     p.out.depth = 0;

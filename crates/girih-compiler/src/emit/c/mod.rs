@@ -69,7 +69,8 @@ pub fn emit_library(kernels: &[&Kernel], target: &Target) -> String {
 fn unit(kernels: &[&Kernel], target: &Target, callers: Callers) -> Lined {
     let mut support = Support::new(&DIALECT, target.vector.bytes, target.vector.fma);
     let numbered = kernels.iter().enumerate();
-    let bodies: Vec<(String, Vec<(u32, usize)>)> = numbered.map(|(n, k)| function::function(&mut support, k, n, callers)).collect();
+    let bodies: Vec<(String, Vec<(u32, usize)>)> =
+        numbered.map(|(n, k)| function::function(&mut support, k, n, callers)).collect();
     let names: Vec<&str> = kernels.iter().map(|k| k.name.as_str()).collect();
     let mut out = format!("// Girih kernels: {}\n", names.join(", "));
     out.push_str(HEADER);
