@@ -45,6 +45,8 @@ pub enum Command {
     Fmt(FmtArgs),
     /// Write a tile program as bytecode.
     Assemble(AssembleArgs),
+    /// Serve an editor: diagnostics, hover, completion, renaming and more for tile programs, over standard input and output.
+    Lsp,
     /// List the operations of tile programs, or show the page of one.
     Ops(OpsArgs),
     /// List the rewrite rules and knobs, or explain one rule.
