@@ -2,6 +2,8 @@
 //!
 //! In: [`Asked`]. Out: the result, `null` where there is nothing to say; an error is a sentence for the user.
 
+use std::collections::BTreeSet;
+
 use girih_compiler::cuda_tile::ops::{self, OpInfo};
 use girih_compiler::cuda_tile::print::format;
 use girih_compiler::num::DType;
@@ -115,12 +117,11 @@ fn completion(a: &Asked<'_>) -> Result<Value, String> {
     };
     if typed.starts_with('%') {
         let function = a.known.names.function_at(offset);
-        let mut seen: Vec<&str> = vec![];
+        let mut seen: BTreeSet<&str> = BTreeSet::new();
         let mut items = vec![];
         // The last definition of a name before the place.
         for d in a.known.names.definitions.iter().rev().filter(|d| Some(d.function) == function && d.range.end < from) {
-            if !seen.contains(&d.name.as_str()) {
-                seen.push(&d.name);
+            if seen.insert(&d.name) {
                 items.push(item(&format!("%{}", d.name), VARIABLE, &d.types.join(", "), None));
             }
         }
