@@ -150,8 +150,11 @@ fn completion(a: &Asked<'_>) -> Result<Value, String> {
     Ok(json!(attributes(op, &item)))
 }
 
+/// Makes an item of a label, its kind, a detail and a page.
+type Item<'a> = dyn Fn(&str, u32, &str, Option<String>) -> Value + 'a;
+
 /// The attributes of an operation, by name or by the words that stand for them.
-fn attributes(op: &OpInfo, item: &dyn Fn(&str, u32, &str, Option<String>) -> Value) -> Vec<Value> {
+fn attributes(op: &OpInfo, item: &Item<'_>) -> Vec<Value> {
     let mut items = vec![];
     for attr in op.attrs {
         items.push(item(attr.name, PROPERTY, attr.kind.describe(), None));

@@ -151,12 +151,12 @@ fn places(boxes: &[Box]) -> (Vec<Place>, Vec<Vec<usize>>) {
     }
     // What reads nothing stands right above the first that reads it.
     let mut first = vec![usize::MAX; boxes.len()];
-    for at in 0..boxes.len() {
-        reads(at).for_each(|r| first[r] = first[r].min(layer[at]));
+    for (at, own) in layer.iter().enumerate() {
+        reads(at).for_each(|r| first[r] = first[r].min(*own));
     }
-    for at in 0..boxes.len() {
-        if reads(at).next().is_none() && first[at] != usize::MAX {
-            layer[at] = first[at].saturating_sub(1);
+    for (at, (own, first)) in layer.iter_mut().zip(&first).enumerate() {
+        if reads(at).next().is_none() && *first != usize::MAX {
+            *own = first.saturating_sub(1);
         }
     }
     let mut out: Vec<Place> =

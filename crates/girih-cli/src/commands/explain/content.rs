@@ -153,7 +153,8 @@ fn rules(steps: &[Step]) -> Value {
 fn group(drawing: &Drawing, source: girih::explain::SourceId) -> Option<usize> {
     let of = |k: &(usize, &girih::explain::Kernel)| k.1.sources.contains(&source);
     let all = || drawing.kernels.iter().enumerate();
-    all().filter(|(_, k)| !k.at_load).filter(of).last().or_else(|| all().filter(of).last()).map(|(at, _)| at)
+    let last = all().rev().filter(|(_, k)| !k.at_load).find(of).or_else(|| all().rev().find(of));
+    last.map(|(at, _)| at)
 }
 
 fn graph(drawing: &Drawing) -> String {
