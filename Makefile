@@ -5,7 +5,7 @@ GIRIH := target/release/girih
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: build test readme lint unit operations numeric gpu-coverage gpu-coverage-part gpu-schedules simulated random hostile onnx contrib onnx-native models libraries real-models bytecode cuda oclgrind python cutile test-torch opinfo test-tune peers bench bench-cutile bench-jit clean
+.PHONY: build test readme lint unit browser operations numeric gpu-coverage gpu-coverage-part gpu-schedules simulated random hostile onnx contrib onnx-native models libraries real-models bytecode cuda oclgrind python cutile test-torch opinfo test-tune peers bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
@@ -28,6 +28,12 @@ unit: build
 	$(PYTHON) -m venv .venv
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-test.txt
 	touch $@
+
+# The pages of `girih explain` and `girih sim --html`, clicked on in Chromium, which Debian's package `chromium` brings. Elsewhere the
+# tests that click say that they are skipped where there is none.
+browser:
+	@command -v chromium > /dev/null || { echo "make browser needs Chromium: apt install chromium" >&2; exit 1; }
+	GIRIH_BROWSER=1 cargo test --quiet -p girih-cli --test explain --test sim in_a_browser
 
 # Every operation on every element type against NumPy, and natively against the evaluator.
 operations: build .venv/ready

@@ -429,6 +429,19 @@ def girih(binary, device, path, run, outputs, folder, knobs):
     return [np.load(os.path.join(folder, f"out_{name}.npy")) for name in outputs], ""
 
 
+MOST_PAGE = 3 << 20
+
+
+def explained(binary, path, folder):
+    """What is wrong with the page of a model, if anything is: every model has one, of less than 3 MiB."""
+    page = os.path.join(folder, "page.html")
+    done = subprocess.run([binary, "explain", path, "--html", page], capture_output=True, text=True)
+    if done.returncode:
+        return done.stderr.strip()[-2000:]
+    size = os.path.getsize(page)
+    return "" if size < MOST_PAGE else f"the page has {size} bytes"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary")
@@ -455,6 +468,9 @@ def main():
             classical = any(o.domain == "ai.onnx.ml" for o in model.opset_import)
             single = ReferenceEvaluator(model, new_ops=[DynamicQuantizeLSTM])
             double = single if classical else ReferenceEvaluator(in_double(model), new_ops=[DynamicQuantizeLSTM])
+            if trouble := explained(args.binary, path, folder):
+                failed += 1
+                print(f"FAILED {name}: explain: {trouble}")
             for number, run in enumerate(runs):
                 wide = {n: a.astype(np.float64) if a.dtype == np.float32 and not classical else a for n, a in run.items()}
                 want, near = double.run(None, wide), single.run(None, run)

@@ -33,6 +33,8 @@ pub enum Command {
     Build(BuildArgs),
     /// Run the kernels of a GPU on the simulator: races and other faults, and what each statement costs.
     Sim(SimArgs),
+    /// Show a compilation as a page: its stages linked line by line, what each rule did, the graph of a model.
+    Explain(ExplainArgs),
     /// Look for a faster schedule of a kernel or a model by trying, and keep it for later runs.
     Tune(TuneArgs),
     /// Parse and verify tile programs.
@@ -43,6 +45,8 @@ pub enum Command {
     Fmt(FmtArgs),
     /// Write a tile program as bytecode.
     Assemble(AssembleArgs),
+    /// Serve an editor: diagnostics, hover, completion, renaming and more for tile programs, over standard input and output.
+    Lsp,
     /// List the operations of tile programs, or show the page of one.
     Ops(OpsArgs),
     /// List the rewrite rules and knobs, or explain one rule.
@@ -203,6 +207,24 @@ pub struct SimArgs {
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args)]
+pub struct ExplainArgs {
+    #[command(flatten)]
+    pub kernel: KernelArgs,
+    /// For a model: an input, or in one line the type of a name that it does not define, `x=randn:f32[4x128]`.
+    #[arg(long = "arg", value_name = "NAME=SPEC", value_parser = pair)]
+    pub args: Vec<(String, String)>,
+    /// Write the page here. It needs nothing else, no network either.
+    #[arg(long, value_name = "FILE", conflicts_with = "serve")]
+    pub html: Option<PathBuf>,
+    /// For a model: run it, and show what each kernel takes.
+    #[arg(long)]
+    pub profile: bool,
+    /// Show the page at http://127.0.0.1:PORT, for this machine alone, and again whenever the file changes.
+    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "7411")]
+    pub serve: Option<u16>,
 }
 
 #[derive(Args)]

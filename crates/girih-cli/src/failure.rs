@@ -12,6 +12,8 @@ pub enum Failure {
     Library { error: Box<girih::Error>, source: Option<Box<Source>> },
     /// Standard output took no more.
     Output(std::io::Error),
+    /// A client of the language server did not keep to the protocol.
+    Client(String),
     /// Everything has been said.
     Said(u8),
 }
@@ -25,6 +27,10 @@ impl From<girih::Error> for Failure {
 impl Failure {
     pub fn usage(message: impl Into<String>) -> Failure {
         Failure::Usage(message.into())
+    }
+
+    pub fn client(message: impl Into<String>) -> Failure {
+        Failure::Client(message.into())
     }
 
     /// Attaches the text that diagnostics point into.
@@ -41,10 +47,31 @@ impl Failure {
         }
     }
 
+    /// What is wrong, as plain text.
+    pub fn text(&self) -> String {
+        match self {
+            Failure::Usage(message) | Failure::Client(message) => format!("error: {message}"),
+            Failure::Library { error, source } => match &**error {
+                girih::Error::Program(diagnostics) => {
+                    let source = source.as_deref().cloned().unwrap_or_default();
+                    let all = diagnostics.iter().map(|d| render::to_string(&source, d, false));
+                    all.collect::<Vec<_>>().join("\n\n")
+                }
+                other => format!("error: {other}"),
+            },
+            Failure::Output(error) => format!("error: {error}"),
+            Failure::Said(_) => "The terminal that girih runs in has the message.".to_string(),
+        }
+    }
+
     /// Says it on standard error and gives the exit code.
     pub fn report(self) -> u8 {
         match self {
             Failure::Said(code) => code,
+            Failure::Client(message) => {
+                say!("girih lsp: {message}");
+                1
+            }
             Failure::Usage(message) => {
                 say!("error: {message}");
                 2

@@ -7,6 +7,8 @@ mod cli;
 mod columns;
 mod commands;
 mod failure;
+mod lsp;
+mod page;
 mod render;
 mod source;
 
@@ -79,6 +81,8 @@ fn dispatch(command: Command) -> Result<(), Failure> {
         Command::Build(args) => commands::build::run(&args),
         Command::Compile(args) => commands::compile::run(&args),
         Command::Sim(args) => commands::sim::run(&args),
+        Command::Explain(args) => commands::explain::run(&args),
+        Command::Lsp => lsp::run(),
         Command::Tune(args) => commands::tune::run(&args),
         Command::Check(args) => commands::check::run(&args),
         Command::Disassemble(args) => commands::disassemble::run(&args),

@@ -2,6 +2,7 @@
 
 mod lab;
 
+use lab::browser::Browser;
 use lab::{ADD, Lab, SPINS, err, expect, finish, out};
 use serde_json::Value;
 
@@ -184,7 +185,7 @@ fn a_page_shows_what_a_knob_buys() {
         assert!(text.contains(part), "{part} is not in the page");
     }
     assert_eq!(text.matches("<svg").count(), text.matches("</svg>").count());
-    for outside in ["<script", "http:", "https:", "<link", "<img"] {
+    for outside in ["src=", "http:", "https:", "<img"] {
         assert!(!text.contains(outside), "{outside}");
     }
     // Written anew, and without anything beside it.
@@ -197,30 +198,47 @@ fn a_page_shows_what_a_knob_buys() {
     expect(&lab.girih(&["sim", "-c", column, "--html", file, "--against", "pad_sme=0"]), 2, "pad_smem");
 }
 
-/// A browser that is there shows the page: its document has the pictures, and nothing is said to be wrong.
+/// The page in a browser: pictures, and statements that light up their CUDA and what they come from.
 #[test]
-fn a_browser_shows_the_page() {
-    let browsers = ["chromium", "chromium-browser", "google-chrome"];
-    let there =
-        |name: &&&str| std::process::Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success());
-    let Some(browser) = browsers.iter().find(there) else {
-        eprintln!("skipped: none of {} is installed", browsers.join(", "));
-        return;
-    };
+fn in_a_browser_statements_are_linked() {
     let lab = Lab::new("sim-browser");
-    let page = lab.path("page.html");
-    let file = page.as_str();
-    let o = lab.girih(&["sim", "-c", "torch.randn(64, 64) @ torch.randn(64, 64)", "--seed", "0", "--html", file]);
+    let file = lab.path("page.html");
+    let o = lab.girih(&["sim", "-c", "torch.randn(64, 64) @ torch.randn(64, 64)", "--seed", "0", "--html", &file]);
     expect(&o, 0, "");
-    let shown = std::process::Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom"])
-        .arg(format!("--user-data-dir={}", lab.path("profile")))
-        .arg(format!("file://{file}"))
-        .output()
-        .expect("it starts");
-    let (dom, said) = (String::from_utf8_lossy(&shown.stdout), String::from_utf8_lossy(&shown.stderr));
-    assert!(dom.contains("k_matmul") && dom.matches("<svg").count() >= 2, "{said}");
-    assert!(!said.contains("CONSOLE"), "{said}");
+    let Some(mut b) = Browser::open_file(&lab, &file) else { return };
+    assert!(b.number("document.querySelectorAll('svg').length") >= 2.0);
+    assert!(b.eval("document.body.textContent.includes('k_matmul')") == true);
+    // A line of the table is a statement: its line of Kernel IR, of CUDA, and the operation that it comes from light up.
+    let row =
+        "[...document.querySelectorAll('.lined tr[data-statement]')].find(r => r.textContent.includes('matmul['))";
+    b.click(row);
+    for stage in ["torch", "kernel", "cuda"] {
+        assert_eq!(
+            b.number(&format!("document.querySelectorAll('[data-stage={stage}] .ln.on').length")),
+            1.0,
+            "{stage}"
+        );
+    }
+    let text = |stage: &str| format!("document.querySelector('[data-stage={stage}] .ln.on').textContent");
+    assert!(b.eval(&text("torch")).as_str().unwrap().contains("aten.matmul"));
+    assert!(b.eval(&text("kernel")).as_str().unwrap().contains("store matmul["));
+    b.picture("sim-linked");
+    // And back: the operation has all its statements.
+    b.click("document.querySelector('[data-stage=torch] .ln.on')");
+    assert!(b.number("document.querySelectorAll('.lined tr.on').length") > 10.0);
+    assert_eq!(b.errors, [""; 0]);
+
+    // Of a tile program, the user's own lines.
+    let add = lab.file("add.mlir", ADD);
+    expect(&lab.girih(&["sim", &add, "--seed", "0", "--html", &file]), 0, "");
+    let Some(mut b) = Browser::open_file(&lab, &file) else { return };
+    let sum =
+        "[...document.querySelectorAll('[data-stage=source] .ln')].find(l => l.textContent.includes('%z = addf'))";
+    b.until(sum);
+    b.click(sum);
+    assert!(b.eval(&text("kernel")).as_str().unwrap().contains("addf x, y"));
+    assert!(b.eval(&text("cuda")).as_str().unwrap().contains("x + y"));
+    assert_eq!(b.errors, [""; 0]);
 }
 
 /// Products of small whole numbers, which tf32 holds, by rows and by columns of both operands.

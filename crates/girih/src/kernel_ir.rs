@@ -9,6 +9,7 @@ use girih_compiler::kernel::{parse, print, verify};
 use girih_compiler::pipeline::{Lowered, Observer, Stage};
 use girih_compiler::tile::target::Capability;
 
+use crate::compile::explain::{self, Explained, StageText};
 use crate::compile::gpu;
 use crate::compile::inspect::Inspect;
 use crate::error::{Error, Result};
@@ -127,6 +128,14 @@ impl Inspect for KernelIr {
 
     fn resources(&self) -> Result<String> {
         gpu::resources(&[&self.kernel], &self.options.resolved_target())
+    }
+
+    fn written(&self) -> Option<StageText> {
+        None
+    }
+
+    fn explain(&self) -> Result<Explained> {
+        Ok(explain::kernel_ir(&self.kernel, &self.options.resolved_target()))
     }
 
     /// No rule applies to a kernel that is written.

@@ -66,7 +66,7 @@ mod system;
 pub mod tune;
 
 #[doc(hidden)]
-pub use compile::{cache, cc, module, observe, progress, widen};
+pub use compile::{cache, cc, explain, module, observe, progress, widen};
 #[doc(hidden)]
 pub use launch::{blocks, spec};
 #[doc(hidden)]

@@ -14,6 +14,7 @@ use girih_compiler::loops::{self, lift};
 use girih_compiler::num::DType;
 use girih_compiler::pipeline::{self, Front, Lowered, Observer, Silent, Stage};
 
+use crate::compile::explain::{self, Explained, StageText, Steps};
 use crate::compile::gpu;
 use crate::compile::inspect::Inspect;
 use crate::compile::progress::{self, Working};
@@ -363,5 +364,14 @@ impl Inspect for Kernel<'_> {
     }
     fn observe(&self, observer: &mut dyn Observer) -> Result<()> {
         Kernel::observe(self, observer)
+    }
+    fn written(&self) -> Option<StageText> {
+        Some(explain::source_of(&self.program.module, &self.program.text))
+    }
+    fn explain(&self) -> Result<Explained> {
+        let mut steps = Steps::new(true);
+        let lowered = self.lower(FAST, &mut steps)?;
+        let Program { module, text, .. } = &*self.program;
+        Ok(explain::program(module, text, &lowered, steps, &self.options.resolved_target()))
     }
 }

@@ -10,6 +10,7 @@ pub mod compile;
 pub mod cutile;
 pub mod disassemble;
 pub mod doctor;
+pub mod explain;
 pub mod fmt;
 pub mod model;
 pub mod ops;

@@ -7,10 +7,11 @@
 //! Exit codes: 3 where anything was found or a run was stopped, 1 where a budget was exceeded.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use girih::explain::StageText;
 use girih::sim::{Counts, Estimate, Finding, Policy, Report, Requests, Statement};
-use girih::{Device, KernelIr, Options, Program, Simulated};
+use girih::{Device, Inspect, KernelIr, Options, Program, Simulated};
 use serde_json::{Value, json};
 
 use super::model::{self, Given};
@@ -30,10 +31,27 @@ struct Seen {
     cuda: Vec<Option<u32>>,
     /// The CUDA, where it is asked for.
     source: Option<String>,
+    /// Kernel IR, CUDA and what they come from, linked by statements, where they are asked for.
+    linked: Vec<StageText>,
 }
 
 /// What the kernels of a run leave, in its order.
-type Gathered = Arc<Mutex<Vec<Seen>>>;
+#[derive(Clone, Default)]
+struct Gathered {
+    seen: Arc<Mutex<Vec<Seen>>>,
+    /// What the user wrote.
+    written: Arc<OnceLock<StageText>>,
+}
+
+impl Gathered {
+    /// Sets what the user wrote, before the run.
+    fn of(&self, subject: &dyn Inspect) {
+        if let Some(text) = subject.written() {
+            // A run has one subject.
+            let _ = self.written.set(text);
+        }
+    }
+}
 
 /// What a run under one schedule gave.
 struct Outcome {
@@ -144,13 +162,15 @@ fn options(args: &SimArgs, seed: u64, knobs: &[(String, i64)]) -> Result<(Option
         let (report, estimate) = (simulated.report.clone(), simulated.estimate.cloned());
         let cuda = report.rows.iter().map(|r| simulated.cuda_line(r.statement.number)).collect();
         let source = simulated.cuda().filter(|_| record).map(String::from);
-        into.lock().unwrap_or_else(PoisonError::into_inner).push(Seen { report, estimate, cuda, source });
+        let linked = if record { simulated.linked(into.written.get()) } else { vec![] };
+        let one = Seen { report, estimate, cuda, source, linked };
+        into.seen.lock().unwrap_or_else(PoisonError::into_inner).push(one);
     }));
     Ok((options, gathered))
 }
 
-fn outcome(gathered: &Mutex<Vec<Seen>>, ended: girih::Result<()>, source: &Source) -> Outcome {
-    let seen = std::mem::take(&mut *gathered.lock().unwrap_or_else(PoisonError::into_inner));
+fn outcome(gathered: &Gathered, ended: girih::Result<()>, source: &Source) -> Outcome {
+    let seen = std::mem::take(&mut *gathered.seen.lock().unwrap_or_else(PoisonError::into_inner));
     Outcome { seen, error: ended.err().map(Failure::within(source)) }
 }
 
@@ -168,11 +188,13 @@ impl Subject {
         match self {
             Subject::Model(given) => {
                 let (model, arguments) = model::run::opened(given, &args.kernel, &args.launch, options)?;
+                gathered.of(&model);
                 let prepared = model.prepare(&arguments.arrays(), &arguments.extents());
                 Ok(outcome(&gathered, prepared.and_then(|mut prepared| prepared.run()), &given.source()))
             }
             Subject::Program(source, program) => {
                 let kernel = source::choose(source, program, args.kernel.entry.as_deref())?.with_options(options);
+                gathered.of(&kernel);
                 let (grid, mut arguments) = run::launch(source, kernel.name(), kernel.params(), &args.launch)?;
                 Ok(outcome(&gathered, kernel.launch(grid, &mut arguments.views()).map(drop), source))
             }

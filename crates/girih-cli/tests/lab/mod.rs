@@ -1,6 +1,8 @@
 //! A folder, a cache and a few programs for tests that call the binary.
 #![allow(dead_code)]
 
+pub mod browser;
+
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;

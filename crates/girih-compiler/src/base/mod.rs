@@ -12,6 +12,7 @@ pub mod lexer;
 pub(crate) mod lines;
 pub mod location;
 pub mod memory;
+pub mod provenance;
 pub mod rule;
 pub mod words;
 #[cfg(test)]

@@ -124,6 +124,12 @@ pub fn print(graph: &Graph, dialect: Dialect) -> String {
     p.out
 }
 
+/// The line on which a node stands in the printed graph, from 1; `at` is its number.
+pub fn line_of_node(graph: &Graph, at: usize) -> u32 {
+    // Behind the head and the inputs; each takes one line.
+    (graph.inputs.len() + at + 2) as u32
+}
+
 /// Some nodes of a graph, a line each, under the names that they have in the whole text.
 pub fn print_nodes<'n>(graph: &Graph, nodes: impl Iterator<Item = &'n Node>) -> String {
     let names = Names::of(graph);

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::eval::{Options, Tensor, evaluate, no_files};
 use super::ir::*;
 use super::parse::{check, no_data, parse};
-use super::print::{Dialect, data_of, print};
+use super::print::{Dialect, data_of, line_of_node, print};
 use super::verify::verify;
 use super::{Builder, Elem};
 use crate::index::Ix;
@@ -20,6 +20,12 @@ fn every_construct_reads_back() {
     let parsed = parse(ALL, &no_data).unwrap();
     assert_eq!(print(&parsed.graph, parsed.dialect), ALL);
     let g = &parsed.graph;
+    // Each node stands on a line of its own, which begins with its first result.
+    for (at, node) in g.nodes.values().enumerate() {
+        let line = ALL.lines().nth(line_of_node(g, at) as usize - 1).unwrap();
+        let name = super::names::Names::of(g).value(node.results[0]);
+        assert!(line.trim_start().starts_with(&format!("{name}: ")), "{name}: {line}");
+    }
     assert_eq!((&g.name[..], &g.symbols[SymId(0)].name[..]), ("all of it", "batch size"));
     assert_eq!(g.values[ValueId(0)].name, "x.0");
     let origin = |i: u32| {

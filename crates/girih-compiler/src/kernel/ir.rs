@@ -101,6 +101,7 @@
 //!    the uses of one and of the other.
 
 pub use super::ident::{Ident, Idents};
+pub use super::provenance::Sources;
 pub use crate::base::Quoted;
 use crate::base::banks::swizzled;
 use crate::base::{IdMap, Label};
@@ -684,6 +685,8 @@ pub struct Kernel {
     pub scratch: u64,
     /// Bytes of shared memory for each block.
     pub shared: u64,
+    /// What the user wrote that values, axes, slots and stores were made for; not part of the printed IR.
+    pub sources: Sources,
     pub body: Vec<Stmt>,
 }
 
@@ -701,6 +704,7 @@ impl Default for Kernel {
             threads: 1,
             scratch: 0,
             shared: 0,
+            sources: Sources::default(),
             body: vec![],
         }
     }

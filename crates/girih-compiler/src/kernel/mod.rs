@@ -4,6 +4,7 @@
 //! * [`legalise`]: placed loops become kernel IR
 //! * [`machine`]: what executes it; [`eval`]: one thread, as on a CPU; [`sim`]: the threads of a GPU, and what is wrong
 //! * [`mod@print`], [`parse`]: the text of the IR; inverse to each other
+//! * [`provenance`]: which operations of the user's program statements were made for
 //! * [`verify`]: what must hold of it    * [`uniform`]: what all threads of a block have in common
 
 pub mod eval;
@@ -13,6 +14,7 @@ pub mod legalise;
 mod machine;
 pub mod parse;
 pub mod print;
+pub mod provenance;
 pub mod sim;
 pub mod uniform;
 pub mod verify;

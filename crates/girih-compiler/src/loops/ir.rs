@@ -19,6 +19,7 @@
 //! 4. The iterations of a `Free` loop are independent of each other.
 //! 5. Statements of one block run in program order; memory accesses that may overlap keep that order.
 
+pub use super::provenance::Sources;
 use crate::base::{Code, Frames, IdMap, Label, Span, location};
 /// Memory orders and atomic updates mean the same here as in a tile program.
 pub use crate::cuda_tile::ir::{AtomicMode as RmwOp, MemoryOrdering as Order};
@@ -485,6 +486,8 @@ pub struct Kernel {
     pub bufs: IdMap<BufId, Buf>,
     pub sites: IdMap<SiteId, Site>,
     pub obligations: Vec<Obligation>,
+    /// What the user wrote that values, axes, buffers and sites were made for; not part of the printed IR.
+    pub sources: Sources,
     /// From a model: the loops span all there is to compute, and the schedule chooses the grid. Otherwise the launch gives
     /// the grid, and the kernel is the program of one block. In an open kernel, free nests that stand side by side never
     /// store to the same element.

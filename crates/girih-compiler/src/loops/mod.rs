@@ -12,6 +12,7 @@ pub mod model;
 pub(crate) mod names;
 pub mod parse;
 pub mod print;
+pub mod provenance;
 #[cfg(test)]
 mod text_tests;
 pub mod verify;

@@ -80,9 +80,14 @@ impl Dialect {
 
 /// The kernel as text.
 pub fn print(kernel: &Kernel, dialect: Dialect) -> String {
-    let mut p = Printer { kernel, names: Names::of(kernel), globals: Vec::new(), out: String::new(), indent: 0 };
+    print_numbered(kernel, dialect).0
+}
+
+/// The same, and the line of each statement in it, from 1 and in order of the text. Statements inside others count too.
+pub fn print_numbered(kernel: &Kernel, dialect: Dialect) -> (String, Vec<u32>) {
+    let mut p = Printer::new(kernel);
     p.kernel(dialect);
-    p.out
+    (p.out, p.starts)
 }
 
 /// The names of a kernel, computed once, for many messages.
@@ -90,8 +95,7 @@ pub struct Namer<'a>(Printer<'a>);
 
 impl<'a> Namer<'a> {
     pub fn new(kernel: &'a Kernel) -> Namer<'a> {
-        let names = Names::of(kernel);
-        Namer(Printer { kernel, names, globals: Vec::new(), out: String::new(), indent: 0 })
+        Namer(Printer::new(kernel))
     }
     pub fn ix(&self, ix: &Ix) -> String {
         self.0.ix(ix)
@@ -111,6 +115,7 @@ impl<'a> Namer<'a> {
     /// The statement's first line.
     pub fn stmt(&mut self, stmt: &Stmt) -> String {
         self.0.out.clear();
+        self.0.starts.clear();
         self.0.stmt(stmt);
         self.0.out.lines().next().unwrap_or("").trim().to_string()
     }
@@ -122,6 +127,9 @@ struct Printer<'a> {
     globals: Vec<String>,
     out: String,
     indent: usize,
+    /// Lines printed so far, and on which each statement begins.
+    line: u32,
+    starts: Vec<u32>,
 }
 
 /// A global under a name, as loop IR and kernel IR have it.
@@ -215,8 +223,16 @@ fn list<T>(items: &[T], f: impl Fn(&T) -> String) -> String {
     items.iter().map(f).collect::<Vec<_>>().join(", ")
 }
 
+impl<'a> Printer<'a> {
+    fn new(kernel: &'a Kernel) -> Printer<'a> {
+        let names = Names::of(kernel);
+        Printer { kernel, names, globals: vec![], out: String::new(), indent: 0, line: 0, starts: vec![] }
+    }
+}
+
 impl Printer<'_> {
     fn line(&mut self, text: &str) {
+        self.line += 1;
         for _ in 0..self.indent {
             self.out.push_str("  ");
         }
@@ -284,6 +300,7 @@ impl Printer<'_> {
     }
 
     fn stmt(&mut self, stmt: &Stmt) {
+        self.starts.push(self.line + 1);
         match stmt {
             Stmt::Let { dst, op, args } => {
                 let text = format!("{} = {}", self.declared(*dst), self.scalar_op(*dst, *op, args));

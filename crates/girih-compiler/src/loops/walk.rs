@@ -468,15 +468,21 @@ impl Renaming {
         let defined = refs(body);
         for v in defined.vals_defined {
             let copy = kernel.vals[v].clone();
-            out.vals.insert(v, kernel.vals.push(copy));
+            let fresh = kernel.vals.push(copy);
+            kernel.sources.vals.copy(v, fresh);
+            out.vals.insert(v, fresh);
         }
         for a in defined.axes_defined {
             let copy = kernel.axes[a].clone();
-            out.axes.insert(a, kernel.axes.push(copy));
+            let fresh = kernel.axes.push(copy);
+            kernel.sources.axes.copy(a, fresh);
+            out.axes.insert(a, fresh);
         }
         for b in defined.bufs_defined {
             let copy = kernel.bufs[b].clone();
-            out.bufs.insert(b, kernel.bufs.push(copy));
+            let fresh = kernel.bufs.push(copy);
+            kernel.sources.bufs.copy(b, fresh);
+            out.bufs.insert(b, fresh);
         }
         out
     }

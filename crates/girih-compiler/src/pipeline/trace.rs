@@ -1,4 +1,4 @@
-//! The trace of a compilation as text: `-v` counts what each rule did, `-vv` shows each as a diff.
+//! What the rules did in a compilation, as values and as text: `-v` counts what each did, `-vv` shows each as a diff.
 
 use super::{Event, Observer};
 use crate::base::Diagnostic;
@@ -8,20 +8,137 @@ use crate::graph::{self, decompose};
 use crate::loops;
 use similar::TextDiff;
 
+/// What one run of a rule did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    /// The kernel of a model that it ran on; empty where it ran on the model, or where there is one kernel.
+    pub kernel: String,
+    /// `t:003_blockify`, or `o:NAME` of a decomposition.
+    pub name: String,
+    /// The number of the rewrite among all of the compilation; `None` where it changed nothing, and of decompositions.
+    pub number: Option<usize>,
+    /// The sites where it applied.
+    pub applied: Vec<String>,
+    /// The sites that it left alone, and why.
+    pub skipped: Vec<(String, String)>,
+    /// What it changed, as hunks of a unified diff; empty where nothing changed, and where diffs are not wanted.
+    pub diff: String,
+    /// An operation of a model was replaced: it has no number, but it did something.
+    pub decomposition: bool,
+}
+
+impl Step {
+    /// A rule's sites and reasons, a line each.
+    fn sites(&self) -> String {
+        let name = &self.name;
+        let applied = self.applied.iter().map(|site| format!("+++ {name} applied at {site}\n"));
+        let skipped = self.skipped.iter().map(|(site, why)| format!("--- {name} skipped at {site}: {why}\n"));
+        applied.chain(skipped).collect()
+    }
+
+    /// The step as `-vv` prints it, or as `-v` does.
+    fn text(&self, full: bool) -> String {
+        let Step { name, number, applied, skipped, diff, .. } = self;
+        if full {
+            let diff = if diff.is_empty() { String::new() } else { format!(">>> {name}\n{diff}<<< {name}\n") };
+            return diff + &self.sites();
+        }
+        match number {
+            _ if self.decomposition => format!("     {name:<28} applied at {}\n", applied.join(", ")),
+            Some(n) => format!("{n:>3}  {name:<28} applied {}, skipped {}\n", applied.len(), skipped.len()),
+            None => format!("     {name:<28} (unchanged)\n"),
+        }
+    }
+}
+
+/// An observer that keeps what each rule did.
+pub struct Steps {
+    /// With diffs.
+    pub full: bool,
+    pub list: Vec<Step>,
+    kernel: String,
+}
+
+impl Steps {
+    pub fn new(full: bool) -> Steps {
+        Steps { full, list: vec![], kernel: String::new() }
+    }
+
+    fn ran(&self, name: &str, number: Option<usize>, log: &Log) -> Step {
+        Step {
+            kernel: self.kernel.clone(),
+            name: name.to_string(),
+            number,
+            applied: log.applied.clone(),
+            skipped: log.skipped.clone(),
+            ..Step::default()
+        }
+    }
+
+    /// A rule that ran, with the diff of what it printed before and prints after.
+    fn changed<P>(&self, ran: &Ran<'_, P>, print: fn(&P) -> String) -> Step {
+        let step = self.ran(ran.name, ran.after.map(|_| ran.number), ran.log);
+        match ran.after.filter(|_| self.full) {
+            Some(after) => Step { diff: diff_text(&print(ran.before), &print(after)), ..step },
+            None => step,
+        }
+    }
+
+    fn decomposed(&self, applied: &decompose::Applied<'_>) -> Step {
+        let site = applied.before.origins.get(applied.node.origin).map_or(String::new(), |o| match o.name.as_str() {
+            "" => o.op.clone(),
+            name => format!("{} {name}", o.op),
+        });
+        let mut diff = String::new();
+        if self.full {
+            let signed = |sign: char, text: String| text.lines().map(|l| format!("{sign}{l}\n")).collect::<String>();
+            let before = print_nodes(applied.before, std::iter::once(applied.node));
+            let after = print_nodes(applied.after, applied.after.nodes.values().skip(applied.first));
+            diff = signed('-', before) + &signed('+', after);
+        }
+        let name = format!("o:{}", applied.rule);
+        Step { name, applied: vec![site], diff, decomposition: true, ..Step::default() }
+    }
+
+    /// The step that an event is.
+    fn step(&self, event: &Event<'_>) -> Option<Step> {
+        Some(match event {
+            Event::Begin(_) | Event::Legalised { .. } | Event::Kernel(_) => return None,
+            Event::Decomposed(applied) => self.decomposed(applied),
+            // Most rules of Tensor IR find nothing to do.
+            Event::Tensor(ran) if !self.full && ran.after.is_none() => return None,
+            Event::Tensor(ran) => self.changed(ran, |g| graph::print::print(g, graph::print::Dialect::Tensor)),
+            Event::Fused { number, log } => self.ran("l:fuse", Some(*number), log),
+            Event::Plan(ran) => self.ran(ran.name, ran.after.map(|_| ran.number), ran.log),
+            Event::Loop(ran) => self.changed(ran, |k| loops::print::print(k, loops::print::Dialect::Loop)),
+            Event::Tile(ran) => self.changed(ran, |k| loops::print::print(k, loops::print::Dialect::Tile)),
+        })
+    }
+}
+
+impl Observer for Steps {
+    fn see(&mut self, event: &Event<'_>) -> Result<(), Diagnostic> {
+        if let Event::Kernel(name) = event {
+            self.kernel = name.to_string();
+        }
+        self.list.extend(self.step(event));
+        Ok(())
+    }
+}
+
 /// An observer that writes the trace into a string.
 pub struct Trace {
     /// Diffs and refusals too.
     pub full: bool,
     pub text: String,
+    steps: Steps,
 }
 
 impl Trace {
     pub fn new(full: bool) -> Trace {
-        Trace { full, text: String::new() }
+        Trace { full, text: String::new(), steps: Steps::new(full) }
     }
-}
 
-impl Trace {
     /// Adds to the end of the last line.
     pub fn note(&mut self, note: &str) {
         if self.text.ends_with('\n') {
@@ -31,75 +148,15 @@ impl Trace {
     }
 }
 
-impl Trace {
-    /// What a rule did: each site, or how many; with the number of the rewrite, if it was one.
-    fn ran(&mut self, name: &str, number: Option<usize>, log: &Log) {
-        if self.full {
-            return self.say(name, log);
-        }
-        let (applied, skipped) = (log.applied.len(), log.skipped.len());
-        self.text.push_str(&match number {
-            Some(number) => format!("{number:>3}  {name:<28} applied {applied}, skipped {skipped}\n"),
-            None => format!("     {name:<28} (unchanged)\n"),
-        });
-    }
-
-    /// Each site of a rule, with the reason where it was left alone.
-    fn say(&mut self, name: &str, log: &Log) {
-        for site in &log.applied {
-            self.text.push_str(&format!("+++ {name} applied at {site}\n"));
-        }
-        for (site, reason) in &log.skipped {
-            self.text.push_str(&format!("--- {name} skipped at {site}: {reason}\n"));
-        }
-    }
-}
-
 impl Observer for Trace {
     fn see(&mut self, event: &Event<'_>) -> Result<(), Diagnostic> {
-        match event {
-            Event::Begin(_) | Event::Legalised { .. } => {}
-            Event::Decomposed(applied) => self.decomposed(applied),
-            // Most rules of Tensor IR find nothing to do.
-            Event::Tensor(ran) if !self.full && ran.after.is_none() => {}
-            Event::Tensor(ran) => self.changed(ran, |g| graph::print::print(g, graph::print::Dialect::Tensor)),
-            Event::Fused { number, log } => self.ran("l:fuse", Some(*number), log),
-            Event::Plan(ran) => self.ran(ran.name, ran.after.map(|_| ran.number), ran.log),
-            Event::Kernel(name) => self.text.push_str(&format!("=== {name}\n")),
-            Event::Loop(ran) => self.changed(ran, |k| loops::print::print(k, loops::print::Dialect::Loop)),
-            Event::Tile(ran) => self.changed(ran, |k| loops::print::print(k, loops::print::Dialect::Tile)),
+        if let Event::Kernel(name) = event {
+            self.text.push_str(&format!("=== {name}\n"));
+        }
+        if let Some(step) = self.steps.step(event) {
+            self.text.push_str(&step.text(self.full));
         }
         Ok(())
-    }
-}
-
-impl Trace {
-    /// What a rule did, with the diff of what it printed before and prints after.
-    fn changed<P>(&mut self, ran: &Ran<'_, P>, print: fn(&P) -> String) {
-        if self.full
-            && let Some(after) = ran.after
-        {
-            let diff = diff_text(&print(ran.before), &print(after));
-            self.text.push_str(&format!(">>> {0}\n{diff}<<< {0}\n", ran.name));
-        }
-        self.ran(ran.name, ran.after.map(|_| ran.number), ran.log);
-    }
-
-    fn decomposed(&mut self, applied: &decompose::Applied<'_>) {
-        let name = format!("o:{}", applied.rule);
-        let site = applied.before.origins.get(applied.node.origin).map_or(String::new(), |o| match o.name.as_str() {
-            "" => o.op.clone(),
-            name => format!("{} {name}", o.op),
-        });
-        if !self.full {
-            self.text.push_str(&format!("     {name:<28} applied at {site}\n"));
-            return;
-        }
-        let signed = |sign: char, text: String| text.lines().map(|l| format!("{sign}{l}\n")).collect::<String>();
-        let before = print_nodes(applied.before, std::iter::once(applied.node));
-        let after = print_nodes(applied.after, applied.after.nodes.values().skip(applied.first));
-        let (minus, plus) = (signed('-', before), signed('+', after));
-        self.text.push_str(&format!(">>> {name}\n{minus}{plus}<<< {name}\n+++ {name} applied at {site}\n"));
     }
 }
 

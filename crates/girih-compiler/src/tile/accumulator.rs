@@ -339,5 +339,6 @@ pub fn keep(kernel: &mut Kernel, val: ValId, left: bool, slots: u64, along: Opti
     let shape = std::iter::once(slots).chain(along.map(|(_, steps)| steps)).collect();
     let buf = kernel.bufs.push(Buf::new(format!("{name}_r"), ty, shape));
     let again = kernel.vals.push(Val { ty, name });
+    kernel.sources.vals.copy(val, again);
     Kept { buf, left, along: along.map(|(axis, _)| axis), again }
 }

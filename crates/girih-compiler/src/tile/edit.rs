@@ -131,7 +131,9 @@ pub fn const_trip(f: &For) -> Option<u64> {
 pub fn new_axis(kernel: &mut Kernel, like: AxisId, suffix: &str) -> AxisId {
     let Axis { name, from } = &kernel.axes[like];
     let axis = Axis { name: format!("{name}{suffix}"), from: from.clone() };
-    kernel.axes.push(axis)
+    let fresh = kernel.axes.push(axis);
+    kernel.sources.axes.copy(like, fresh);
+    fresh
 }
 
 /// Perfectly nested free loops, outermost first.

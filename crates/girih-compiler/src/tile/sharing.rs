@@ -52,7 +52,11 @@ impl Share {
         let mut axis = |n: u64, suffix: &str| {
             let name = format!("{}{}", self.name, if several { suffix } else { "" });
             let from = kernel.axes[like].from.clone();
-            (n > 1).then(|| kernel.axes.push(Axis { name, from }))
+            (n > 1).then(|| {
+                let fresh = kernel.axes.push(Axis { name, from });
+                kernel.sources.axes.copy(like, fresh);
+                fresh
+            })
         };
         let (group, within) = (axis(groups, "1"), axis(self.together, "2"));
         let at = |axis: Option<AxisId>| axis.map_or(Ix::Const(0), Ix::Axis);

@@ -3,6 +3,7 @@
 use girih_compiler::pipeline::trace::Trace;
 use girih_compiler::pipeline::{Observer, Stage};
 
+use crate::compile::explain::{Explained, StageText};
 use crate::error::Result;
 use crate::options::Options;
 
@@ -30,6 +31,15 @@ pub trait Inspect {
     /// # Errors
     /// Diagnostics, those of the observer among them.
     fn observe(&self, observer: &mut dyn Observer) -> Result<()>;
+
+    /// All stages at once, linked line by line, and what each rule did.
+    ///
+    /// # Errors
+    /// Diagnostics of the compilation.
+    fn explain(&self) -> Result<Explained>;
+
+    /// What the user wrote, or of a model its operations, with what each line stands for; `None` of Kernel IR by hand.
+    fn written(&self) -> Option<StageText>;
 
     /// Everything there is to see, as files: `trace`, `knobs`, then each stage, `1.cuda_tile`, `2.loop`, ...; up to the
     /// first error, the trace of what led to it included.

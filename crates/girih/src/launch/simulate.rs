@@ -15,9 +15,11 @@ use girih_compiler::base::host::{Host, Waiting};
 use girih_compiler::base::launch::{Launch, Trap};
 use girih_compiler::base::memory::Memory;
 use girih_compiler::emit::{self, cuda::Unit};
+use girih_compiler::kernel::ir::Kernel;
 use girih_compiler::kernel::sim;
 use girih_compiler::pipeline::{self, Lowered};
 
+use crate::compile::explain::{self, StageText};
 use crate::compile::progress::{self, Working};
 use crate::error::Error;
 use crate::launch::host;
@@ -29,6 +31,7 @@ pub struct Simulated<'a> {
     pub report: &'a sim::Report,
     /// What the kernel would take on the target.
     pub estimate: Option<&'a sim::Estimate>,
+    kernel: &'a Kernel,
     cuda: Option<&'a Unit>,
 }
 
@@ -37,6 +40,13 @@ impl Simulated<'_> {
     pub fn cuda_line(&self, statement: u32) -> Option<u32> {
         let lines = &self.cuda?.lines;
         lines.iter().find(|l| l.statement == statement as usize).map(|l| l.line)
+    }
+
+    /// Kernel IR, its CUDA where there is one, and before them what they come from; lines that belong to the same statement have
+    /// its number in common.
+    #[doc(hidden)]
+    pub fn linked(&self, source: Option<&StageText>) -> Vec<StageText> {
+        explain::by_statements(self.kernel, self.cuda, source)
     }
 
     /// The kernel's CUDA.
@@ -81,7 +91,8 @@ pub(crate) fn kernel(
     }
     let Some(watcher) = &options.watcher else { return report.clean().map(drop) };
     let unit = pipeline::emit_cuda(&[&lowered.kernel], &target).ok();
-    watcher(&Simulated { report: &report, estimate: estimate.as_ref(), cuda: unit.as_ref() });
+    let kernel = &lowered.kernel;
+    watcher(&Simulated { report: &report, estimate: estimate.as_ref(), kernel, cuda: unit.as_ref() });
     report.stopped.map_or(Ok(()), |(trap, _)| Err(trap))
 }
 

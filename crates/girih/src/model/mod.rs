@@ -15,6 +15,7 @@ mod arena;
 mod binding;
 mod cuda;
 mod exec;
+mod explained;
 mod extent;
 mod files;
 mod given;

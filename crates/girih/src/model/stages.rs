@@ -1,6 +1,6 @@
 //! Every stage of a model as text, and what each rule did on the way there.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use girih_compiler::base::rule::Rewrites;
 use girih_compiler::graph::{self, Graph};
@@ -9,8 +9,10 @@ use girih_compiler::loops::model::{Plan, Step};
 use girih_compiler::loops::print;
 use girih_compiler::pipeline::{self, Event, Lowered, Observer, Silent, Stage};
 
+use super::explained::OfModel;
 use super::kernels::nameless;
 use super::{Model, profile};
+use crate::compile::explain::{self, Aliases, Explained, StageText, Steps};
 use crate::compile::gpu;
 use crate::compile::inspect::Inspect;
 use crate::compile::progress::{self, Shown, Working};
@@ -126,6 +128,31 @@ impl Inspect for Model {
     }
     fn observe(&self, observer: &mut dyn Observer) -> Result<()> {
         Model::observe(self, observer)
+    }
+    fn written(&self) -> Option<StageText> {
+        let stage = if pipeline::is_torch(&self.graph) { Stage::Torch } else { Stage::Tensor };
+        Some(explain::of_graph(stage, &self.graph))
+    }
+    fn explain(&self) -> Result<Explained> {
+        let mut steps = Steps::new(true);
+        let model = self.lower(&mut steps)?;
+        let mut lowered: Vec<Lowered> = vec![];
+        self.kernels(&model.scheduled, model.rewrites.clone(), &mut steps, &mut |_, one| lowered.push(one))?;
+        // Which of them each launch runs; the first launch that runs one gave it its name.
+        let mut first: BTreeMap<String, (usize, &Step)> = BTreeMap::new();
+        let mut aliases = vec![Aliases::default(); lowered.len()];
+        let mut names = vec![];
+        for launch in model.scheduled.load.iter().chain(&model.scheduled.steps) {
+            let at = first.len();
+            let (at, shown) = *first.entry(nameless(&launch.kernel)).or_insert((at, launch));
+            names.push(shown.kernel.name.clone());
+            if let Some(aliases) = aliases.get_mut(at) {
+                aliases.add(&shown.kernel, &launch.kernel);
+            }
+        }
+        let kernels = lowered.into_iter().zip(aliases).collect();
+        let all = OfModel { captured: &self.graph, tensor: &model.tensor, plan: &model.scheduled, kernels, names };
+        Ok(all.explained(steps, &self.options.resolved_target()))
     }
 }
 

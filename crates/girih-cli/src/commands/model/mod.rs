@@ -1,7 +1,7 @@
 //! What the commands do with models: ONNX files, graphs that PyTorch captured, one-line expressions.
 
 pub mod arguments;
-mod profile;
+pub mod profile;
 pub mod run;
 mod verify;
 

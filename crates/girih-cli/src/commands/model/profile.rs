@@ -61,7 +61,8 @@ fn table(profile: &Profile) -> Result<(), Failure> {
     )
 }
 
-fn size(bytes: f64) -> String {
+/// `1.5 MiB`.
+pub fn size(bytes: f64) -> String {
     match bytes {
         b if b < 1024.0 => format!("{b:.0} B"),
         b if b < 1024.0 * 1024.0 => format!("{:.1} KiB", b / 1024.0),

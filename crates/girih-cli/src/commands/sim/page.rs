@@ -1,18 +1,21 @@
 //! The report of a simulation as one page: numbers and pictures, nothing that is not in the file.
 //!
-//! In: the kernels of a run, perhaps beside those of the same run with other knobs. Out: HTML with inline SVG, which needs no
-//! script. What users and kernels are called, and every text of theirs, is escaped.
+//! In: the kernels of a run, perhaps beside those of the same run with other knobs. Out: HTML with inline SVG, and panes of source
+//! that a script fills. What users and kernels are called, and every text of theirs, is escaped.
 //!
 //! * what it costs, beside what it cost before          * the warps of one block, statement by statement
 //! * the lanes of each access of shared memory by bank   * global memory by array
-//! * the CUDA, line by line, with what each line costs
+//! * the CUDA, line by line, with what each line costs    * each statement beside its CUDA and the line that it comes from
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use girih::explain::StageText;
 use girih::sim::{Instruction, Recording, Report, Request, Requests};
+use serde_json::{Value, json};
 
 use super::Seen;
+use crate::page::{self, Page, escaped};
 
 /// A run, and what it is called.
 pub struct Variant<'a> {
@@ -25,27 +28,12 @@ const MOST_ACCESSES: usize = 12;
 /// Lines of a picture of shared memory.
 const MOST_ROWS: usize = 40;
 
-const STYLE: &str = "\
-:root{color-scheme:light dark;--line:#8886;--soft:#8882;--bad:#d33;--good:#283}
-@media(prefers-color-scheme:dark){:root{--bad:#f77;--good:#6d8}}
-body{font:15px/1.5 system-ui,sans-serif;max-width:75rem;margin:2rem auto;padding:0 1rem}
-h1{font-size:1.5rem}h2{margin-top:3rem;border-bottom:1px solid var(--line)}h3{margin-top:2rem}
-table{border-collapse:collapse;margin:1rem 0}td,th{padding:.15rem .7rem;text-align:right;border-bottom:1px solid var(--soft)}
-th:first-child,td:first-child{text-align:left}thead th{border-bottom:1px solid var(--line)}
-code,pre,.code td:last-child{font:13px/1.45 ui-monospace,monospace}.code td:last-child{text-align:left;white-space:pre}
-.wide{overflow-x:auto}.bad{color:var(--bad)}.good{color:var(--good)}.note{opacity:.75}
-figure{margin:1rem 0}figcaption{font:13px/1.45 ui-monospace,monospace;overflow-wrap:anywhere}
-svg{max-width:100%;height:auto}svg text{font:10px ui-monospace,monospace;fill:currentColor}
-details>summary{cursor:pointer}.key span{display:inline-block;margin-right:1rem}.key i{display:inline-block;width:.8em;height:.8em;margin-right:.3em}
-";
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
 
 /// The page of a run; `before` is the same run with other knobs.
 pub fn page(title: &str, after: &Variant<'_>, before: Option<&Variant<'_>>) -> String {
-    let mut out = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width\">\n\
-         <title>{0}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{0}</h1>\n",
-        escaped(title)
-    );
+    let mut out = format!("<h1>{}</h1>\n", escaped(title));
     if let Some(before) = before {
         let _ = writeln!(out, "<p>{} beside {}.</p>", escaped(&after.name), escaped(&before.name));
     }
@@ -53,23 +41,19 @@ pub fn page(title: &str, after: &Variant<'_>, before: Option<&Variant<'_>>) -> S
         let other = before.and_then(|b| b.seen.iter().find(|s| s.report.kernel == seen.report.kernel).map(|s| (b, s)));
         kernel(&mut out, at, (after, seen), other);
     }
-    out + "</body>\n</html>\n"
+    let data = json!({ "kernels": after.seen.iter().map(|seen| stages(&seen.linked)).collect::<Vec<_>>() });
+    Page { title, style: STYLE, body: &out, data: Some(&data), script: SCRIPT }.text()
 }
 
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out += "&amp;",
-            '<' => out += "&lt;",
-            '>' => out += "&gt;",
-            '"' => out += "&quot;",
-            '\'' => out += "&#39;",
-            c if c.is_control() && c != '\n' => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
+/// The panes of a kernel.
+fn stages(all: &[StageText]) -> Value {
+    all.iter()
+        .map(|s| {
+            let language = if s.name == "source" { "cuda_tile" } else { &s.name };
+            let title = if s.name == "source" { "your source" } else { &s.name };
+            page::stage(s, title, language, false)
+        })
+        .collect()
 }
 
 fn kernel(
@@ -104,7 +88,11 @@ fn kernel(
         }
     }
     source(out, seen);
-    *out += "</section>\n";
+    let _ = writeln!(
+        out,
+        "<h3>What each line comes from</h3>\n<p class=\"note\">Click a line, here or above: the same statement lights up in all of \
+         them.</p>\n<div class=\"linked\" data-kernel=\"{number}\"></div>\n</section>"
+    );
 }
 
 fn findings(out: &mut String, r: &Report) {
@@ -362,7 +350,7 @@ fn banks(out: &mut String, text: &str, request: &Request) {
 /// The CUDA of a kernel with what each line takes; without CUDA, its statements.
 fn source(out: &mut String, seen: &Seen) {
     let r = &seen.report;
-    *out += "<h3>The source, with what each line takes</h3>\n<div class=\"wide\"><table class=\"code\">\n<thead><tr><th>line</th>\
+    *out += "<h3>The source, with what each line takes</h3>\n<div class=\"wide\"><table class=\"lined\">\n<thead><tr><th>line</th>\
              <th>threads</th><th>banks</th><th>sectors</th><th>bytes</th><th></th></tr></thead>\n<tbody>\n";
     let by_line: BTreeMap<u32, &girih::sim::Row> =
         r.rows.iter().zip(&seen.cuda).filter_map(|(row, line)| Some((line.as_ref().copied()?, row))).collect();
@@ -370,6 +358,7 @@ fn source(out: &mut String, seen: &Seen) {
         0 => "<td></td>".to_string(),
         _ => format!("<td{}>{:.2}x</td>", if q.taken > q.least { " class=\"bad\"" } else { "" }, q.ratio()),
     };
+    let language = if seen.source.is_some() { "cuda" } else { "kernel" };
     let mut line = |number: u32, row: Option<&girih::sim::Row>, text: &str| {
         let cells = row.map_or("<td></td><td></td><td></td><td></td>".to_string(), |row| {
             let c = &row.counts;
@@ -377,12 +366,15 @@ fn source(out: &mut String, seen: &Seen) {
             let bytes = if bytes > 0 { bytes.to_string() } else { String::new() };
             format!("<td>{}</td>{}{}<td>{bytes}</td>", c.executions, ratio(&c.shared), ratio(&c.global))
         });
-        let title = row.map_or(String::new(), |row| {
+        let statement = row.map_or(String::new(), |row| {
             let s = &row.statement;
             let from = s.from.as_ref().map_or(String::new(), |from| format!(", from {from}"));
-            format!(" title=\"{}\"", escaped(&format!("Kernel IR, line {}: {}{from}", s.line, s.text)))
+            let title = format!("Kernel IR, line {}: {}{from}", s.line, s.text);
+            format!(" data-statement=\"{}\" title=\"{}\"", s.number, escaped(&title))
         });
-        let _ = writeln!(out, "<tr><td>{number}</td>{cells}<td{title}>{}</td></tr>", escaped(text));
+        let text = escaped(text);
+        let _ =
+            writeln!(out, "<tr{statement}><td>{number}</td>{cells}<td data-language=\"{language}\">{text}</td></tr>");
     };
     match &seen.source {
         Some(text) => {
@@ -395,12 +387,4 @@ fn source(out: &mut String, seen: &Seen) {
         None => r.rows.iter().for_each(|row| line(row.statement.line, Some(row), &row.statement.text)),
     }
     *out += "</tbody>\n</table></div>\n";
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn texts_of_users_are_no_markup() {
-        assert_eq!(super::escaped("<b a='\"'>&\u{1b}[2J"), "&lt;b a=&#39;&quot;&#39;&gt;&amp;\u{fffd}[2J");
-    }
 }

@@ -5,6 +5,7 @@ use super::names::Names;
 use super::nvidia_names::nvidia_names;
 use super::types::{join, type_text};
 use super::{Printer, symbol_text};
+use crate::base::provenance::SourceId;
 use crate::cuda_tile::ir::*;
 use crate::cuda_tile::ops::{self, AttrKind, OpInfo, Piece, Role};
 
@@ -112,6 +113,7 @@ impl<'p, 'a, 'f> Body<'p, 'a, 'f> {
 
     fn statement(&mut self, id: OpId, op: &'f Op) {
         self.p.before(op.span.start);
+        self.p.starts.push((SourceId(op.span.start), self.p.lines.len() as u32 + 1));
         let lhs = join(&self.names.results[id.0 as usize], ", ", |(name, n)| match n {
             1 => format!("%{name}"),
             _ => format!("%{name}:{n}"),

@@ -33,6 +33,7 @@ use super::parse::parse;
 use crate::base::Diagnostic;
 use crate::base::label::is_hidden;
 use crate::base::lexer::{escape, unescape};
+use crate::base::provenance::SourceId;
 use attrs::{elements_text, hints_text};
 use body::Body;
 use comments::Comments;
@@ -50,6 +51,14 @@ pub fn print(m: &Module) -> String {
     let mut printer = Printer::new(Style::Girih, None);
     printer.locations = Locations::girih(m);
     printer.module(m)
+}
+
+/// The same, with the line on which each operation begins, from 1: in order of the text, each by where it begins in the text or
+/// the bytecode that the program was read from.
+pub fn print_numbered(m: &Module) -> (String, Vec<(SourceId, u32)>) {
+    let mut printer = Printer::new(Style::Girih, None);
+    printer.locations = Locations::girih(m);
+    printer.written(m)
 }
 
 /// The program as NVIDIA's disassembler writes it, without debug locations.
@@ -102,11 +111,13 @@ struct Printer<'a> {
     pub locations: Locations,
     pub lines: Vec<String>,
     pub indent: usize,
+    /// Where operations begin, and the lines on which they do.
+    pub starts: Vec<(SourceId, u32)>,
 }
 
 impl<'a> Printer<'a> {
     fn new(style: Style, comments: Option<Comments<'a>>) -> Printer<'a> {
-        Printer { style, comments, locations: Locations::default(), lines: vec![], indent: 0 }
+        Printer { style, comments, locations: Locations::default(), lines: vec![], indent: 0, starts: vec![] }
     }
 
     pub fn nvidia(&self) -> bool {
@@ -129,7 +140,11 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn module(mut self, m: &Module) -> String {
+    fn module(self, m: &Module) -> String {
+        self.written(m).0
+    }
+
+    fn written(mut self, m: &Module) -> (String, Vec<(SourceId, u32)>) {
         let wrapper = m.name.as_ref().filter(|_| !self.nvidia());
         if let Some(name) = wrapper {
             let producer =
@@ -176,7 +191,7 @@ impl<'a> Printer<'a> {
         self.rest();
         let mut out = self.lines.join("\n");
         out.push('\n');
-        out
+        (out, self.starts)
     }
 
     fn global(&self, g: &Global) -> String {

@@ -15,13 +15,15 @@ pub enum Callers {
     Inside,
 }
 
-/// The kernel as the C function `girih_<n>` and, for callers outside, its description.
-pub fn function(support: &mut Support, kernel: &Kernel, n: usize, callers: Callers) -> String {
+/// The kernel as the C function `girih_<n>` and, for callers outside, its description; and the lines of its statements, which
+/// are counted in order of the text.
+pub fn function(support: &mut Support, kernel: &Kernel, n: usize, callers: Callers) -> (String, Vec<(u32, usize)>) {
     let canonical = looks_at_bits(&kernel.body);
     let out = Lines { depth: 2, ..Lines::default() };
-    let mut p = Printer { kernel, support, ix: Indices::new(kernel, &super::DIALECT), out, canonical };
+    let mut p =
+        Printer { kernel, support, ix: Indices::new(kernel, &super::DIALECT), out, canonical, lines: vec![], next: 0 };
     p.block(&kernel.body);
-    let body = std::mem::take(&mut p.out.text);
+    let (body, mut lines) = (std::mem::take(&mut p.out.text), std::mem::take(&mut p.lines));
     p.out.depth = 0;
     let params = p.params(&body);
     let slots = p.slots(&body);
@@ -54,6 +56,7 @@ pub fn function(support: &mut Support, kernel: &Kernel, n: usize, callers: Calle
             head.line(&format!("const i64 {word} = {value};"));
         }
     }
+    lines.iter_mut().for_each(|(line, _)| *line += head.count);
     head.text.push_str(&body);
     if used("next_block") {
         head.line("next_block:;");
@@ -68,7 +71,7 @@ pub fn function(support: &mut Support, kernel: &Kernel, n: usize, callers: Calle
         let (abi, params, scratch) = (super::ABI, kernel.params.len(), kernel.scratch);
         head.line(&format!("const girih_meta girih_{n}_meta = {{{abi}, {params}, {scratch}}};"));
     }
-    head.text
+    (head.text, lines)
 }
 
 fn looks_at_bits(body: &[Stmt]) -> bool {

@@ -20,6 +20,7 @@ mod stmt;
 mod tests;
 
 use super::cstyle::support::Support;
+use super::{Line, Lined};
 use crate::kernel::ir::Kernel;
 use crate::tile::target::Target;
 pub use dialect::DIALECT;
@@ -52,25 +53,34 @@ typedef struct girih_meta { uint32_t abi; uint32_t nparams; uint64_t scratch; } 
 
 /// One translation unit with every kernel, exported.
 pub fn emit(kernels: &[&Kernel], target: &Target) -> String {
+    unit(kernels, target, Callers::Outside).text
+}
+
+/// The same, and which statement each of its lines is.
+pub fn emit_lined(kernels: &[&Kernel], target: &Target) -> Lined {
     unit(kernels, target, Callers::Outside)
 }
 
 /// The same for callers that follow in the unit.
 pub fn emit_library(kernels: &[&Kernel], target: &Target) -> String {
-    unit(kernels, target, Callers::Inside)
+    unit(kernels, target, Callers::Inside).text
 }
 
-fn unit(kernels: &[&Kernel], target: &Target, callers: Callers) -> String {
+fn unit(kernels: &[&Kernel], target: &Target, callers: Callers) -> Lined {
     let mut support = Support::new(&DIALECT, target.vector.bytes, target.vector.fma);
     let numbered = kernels.iter().enumerate();
-    let bodies: Vec<String> = numbered.map(|(n, k)| function::function(&mut support, k, n, callers)).collect();
+    let bodies: Vec<(String, Vec<(u32, usize)>)> =
+        numbered.map(|(n, k)| function::function(&mut support, k, n, callers)).collect();
     let names: Vec<&str> = kernels.iter().map(|k| k.name.as_str()).collect();
     let mut out = format!("// Girih kernels: {}\n", names.join(", "));
     out.push_str(HEADER);
     out.push_str(&support.text());
-    for body in bodies {
+    let mut lines = vec![];
+    for (kernel, (body, own)) in bodies.into_iter().enumerate() {
         out.push('\n');
+        let before = out.lines().count() as u32;
         out.push_str(&body);
+        lines.extend(own.into_iter().map(|(line, statement)| Line { line: before + line, kernel, statement }));
     }
-    out
+    Lined { text: out, lines }
 }

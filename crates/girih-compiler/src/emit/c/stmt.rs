@@ -16,6 +16,10 @@ pub(super) struct Printer<'a> {
     pub out: Lines,
     /// The kernel looks at the bits of floats, so NaNs are made canonical where they are computed.
     pub canonical: bool,
+    /// The lines printed so far, from 1, and their statements.
+    pub lines: Vec<(u32, usize)>,
+    /// The number of the next statement.
+    pub next: usize,
 }
 
 impl Printer<'_> {
@@ -80,6 +84,8 @@ impl Printer<'_> {
     }
 
     fn stmt(&mut self, stmt: &Stmt) {
+        self.lines.push((self.out.count + 1, self.next));
+        self.next += 1;
         match stmt {
             Stmt::Var { var, init } => {
                 let init = self.opnd(*init, self.val_ty(*var));

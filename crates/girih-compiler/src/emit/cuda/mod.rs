@@ -38,6 +38,7 @@ mod tests;
 mod tma;
 mod wgmma;
 
+use super::Line;
 use super::cstyle::support::Support;
 use crate::kernel::ir::{Ident, Idents, Kernel};
 use crate::tile::target::{Capability, MatrixUnit, MemoryKind, Target, Transport};
@@ -69,14 +70,6 @@ pub struct Entry {
     pub dynamic_shared: u64,
     /// What the source calls the kernel's globals.
     pub globals: Vec<String>,
-}
-
-/// A line of source, from 1; a kernel of the unit; the number of a statement in it, counted in order of the text from 0.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Line {
-    pub line: u32,
-    pub kernel: usize,
-    pub statement: usize,
 }
 
 /// Why there is no source: a sentence about a statement, or about the kernel.

@@ -270,7 +270,7 @@ impl Lower<'_> {
         let (name, elem) = (self.names.fresh(name), k::Elem::Num(DType::I32));
         let slot = k::Slot { name, space: k::Space::Scratch, elem, len, offset: self.out.scratch.next_multiple_of(16) };
         self.out.scratch = slot.offset + slot.bytes();
-        self.out.slots.push(slot)
+        self.new_slot(slot)
     }
 }
 

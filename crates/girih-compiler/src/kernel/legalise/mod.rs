@@ -35,10 +35,11 @@ mod vector;
 mod wgmma;
 
 use crate::base::Label;
+use crate::base::provenance::SourceId;
 use crate::kernel::ident::Idents;
 use crate::kernel::ir as k;
 use crate::loops::ir as l;
-use crate::loops::walk;
+use crate::loops::{provenance, walk};
 use crate::tile::boxes::BoxCopy;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -142,6 +143,9 @@ struct Lower<'a> {
     copies: bool,
     /// Inside a pipeline of which products go on.
     flight: wgmma::Flight,
+    /// The operations of the user that statements of the kernel were made for, where it is one, and the one at hand.
+    sources: FxHashMap<*const l::Stmt, SourceId>,
+    source: Option<SourceId>,
     /// The tensors of which boxes go to buffers, and how.
     tensors: FxHashMap<l::BufId, (k::TensorId, BoxCopy)>,
 }
@@ -210,6 +214,8 @@ impl<'a> Lower<'a> {
             generations: FxHashMap::default(),
             copies: false,
             flight: wgmma::Flight::None,
+            sources: provenance::resolve(src).into_iter().filter_map(alone).collect(),
+            source: None,
             tensors: FxHashMap::default(),
         };
         for (n, param) in src.params.iter().enumerate() {
@@ -226,14 +232,28 @@ impl<'a> Lower<'a> {
     /// A fresh value with a distinct name.
     fn value(&mut self, hint: &str, ty: k::Ty) -> k::ValId {
         let name = self.names.fresh(hint);
-        self.out.vals.push(k::Val { name, ty })
+        let val = self.out.vals.push(k::Val { name, ty });
+        self.out.sources.vals.set(val, self.source);
+        val
     }
 
     /// A fresh axis for a loop over one of loop IR.
     fn axis_of(&mut self, axis: l::AxisId) -> k::AxisId {
         let (name, from) = self.src.axes.get(axis).map_or(("", None), |a| (a.name.as_str(), a.place()));
         let name = self.names.fresh(name);
-        self.out.axes.push(k::Axis { name, from })
+        self.new_axis(name, from)
+    }
+
+    fn new_axis(&mut self, name: k::Ident, from: Option<Label>) -> k::AxisId {
+        let axis = self.out.axes.push(k::Axis { name, from });
+        self.out.sources.axes.set(axis, self.source);
+        axis
+    }
+
+    fn new_slot(&mut self, slot: k::Slot) -> k::BufId {
+        let slot = self.out.slots.push(slot);
+        self.out.sources.slots.set(slot, self.source);
+        slot
     }
 
     fn push(&mut self, stmt: k::Stmt) {
@@ -245,6 +265,7 @@ impl<'a> Lower<'a> {
             *init = *value;
             return;
         }
+        self.out.sources.note(&stmt, self.source);
         self.stmts.push(stmt);
     }
 
@@ -325,7 +346,13 @@ impl<'a> Lower<'a> {
     }
 
     fn stmt(&mut self, stmt: &l::Stmt) -> Res<()> {
-        if self.vector.is_some() && self.lane.is_none() { self.vector_stmt(stmt) } else { self.scalar_stmt(stmt) }
+        // What has no operation of its own is made for the one around it.
+        let around = self.source;
+        self.source = self.sources.get(&std::ptr::from_ref(stmt)).copied().or(around);
+        let done =
+            if self.vector.is_some() && self.lane.is_none() { self.vector_stmt(stmt) } else { self.scalar_stmt(stmt) };
+        self.source = around;
+        done
     }
 
     fn loc(&self, val: l::ValId) -> Res<Loc> {
@@ -349,6 +376,14 @@ impl<'a> Lower<'a> {
 
     fn buf(&self, buf: l::BufId) -> Res<&'a l::Buf> {
         self.src.bufs.get(buf).ok_or_else(|| format!("there is no buffer {}", buf.0))
+    }
+}
+
+/// A statement that was made for one operation.
+fn alone((stmt, sources): (&l::Stmt, Vec<SourceId>)) -> Option<(*const l::Stmt, SourceId)> {
+    match sources[..] {
+        [one] => Some((std::ptr::from_ref(stmt), one)),
+        _ => None,
     }
 }
 

@@ -370,7 +370,7 @@ impl Lower<'_> {
             let name = self.names.fresh(&b.name);
             let offset = self.slots.offset(buf);
             let space = if b.space == l::Space::Shared { k::Space::Shared } else { k::Space::Scratch };
-            let slot = self.out.slots.push(k::Slot { name, space, elem: b.ty, len, offset });
+            let slot = self.new_slot(k::Slot { name, space, elem: b.ty, len, offset });
             self.storage.insert(buf, Storage::Slot(slot));
         }
         Ok(())

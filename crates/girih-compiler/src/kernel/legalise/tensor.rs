@@ -102,7 +102,7 @@ impl Lower<'_> {
 
     fn axis_named(&mut self, name: &str) -> k::AxisId {
         let name = self.names.fresh(name);
-        self.out.axes.push(k::Axis { name, from: None })
+        self.new_axis(name, None)
     }
 
     fn tensor(&mut self, copy: &BoxCopy, swizzle: u32) -> Res<k::TensorId> {

@@ -151,7 +151,7 @@ impl Lower<'_> {
             let (needs, most) = (self.out.shared, self.options.shared);
             return Err(format!("the kernel needs {needs} bytes of shared memory; a block has at most {most}"));
         }
-        Ok(self.out.slots.push(slot))
+        Ok(self.new_slot(slot))
     }
 
     /// All partial accumulators combined by halving, in every thread: those of different warps by reading them, those of

@@ -653,7 +653,7 @@ impl Lower<'_> {
             _ => None,
         };
         let name = self.names.fresh("l");
-        let axis = self.out.axes.push(k::Axis { name, from: None });
+        let axis = self.new_axis(name, None);
         let base = self.axes.get(&vector.axis).cloned().ok_or("a vector loop has no axis")?;
         let saved = self.axes.insert(vector.axis, k::Ix::add(base.clone(), k::Ix::Axis(axis)));
         self.lane = Some(k::Ix::Axis(axis));

@@ -29,6 +29,7 @@ mod tests;
 
 use std::rc::Rc;
 
+use crate::base::provenance::SourceId;
 use crate::base::{Code, Diagnostic, location};
 use crate::cuda_tile::ir::{AttrKey, Elements, Func, Module, Op, OpId, Opcode, TileType, TileViewType, Type, ValueId};
 use crate::cuda_tile::ops;
@@ -114,6 +115,8 @@ struct Lift<'m> {
     calls: usize,
     /// Where the operation at hand comes from.
     from: Option<location::Location>,
+    /// The operation at hand.
+    source: Option<SourceId>,
 }
 
 /// The element type of a number, or the pointee of a pointer.
@@ -146,6 +149,7 @@ impl<'m> Lift<'m> {
             callers: Vec::new(),
             calls: 0,
             from: None,
+            source: None,
         }
     }
 
@@ -213,14 +217,19 @@ impl<'m> Lift<'m> {
         }
     }
     fn new_val(&mut self, ty: Ty, name: &str) -> ValId {
-        self.kernel.vals.push(Val { ty, name: name.to_string() })
+        let val = self.kernel.vals.push(Val { ty, name: name.to_string() });
+        self.kernel.sources.vals.set(val, self.source);
+        val
     }
     fn new_axis(&mut self, name: &str) -> AxisId {
-        self.kernel.axes.push(Axis { name: name.to_string(), from: self.from.clone() })
+        let axis = self.kernel.axes.push(Axis { name: name.to_string(), from: self.from.clone() });
+        self.kernel.sources.axes.set(axis, self.source);
+        axis
     }
     /// Declares a local buffer in the current body.
     fn local(&mut self, name: &str, ty: Ty, shape: &[u64]) -> BufId {
         let buf = self.kernel.bufs.push(Buf::new(name, ty, shape.to_vec()));
+        self.kernel.sources.bufs.set(buf, self.source);
         self.emit(Stmt::Local { buf });
         buf
     }
@@ -265,7 +274,9 @@ impl<'m> Lift<'m> {
     }
     fn site(&mut self, op: &Op) -> SiteId {
         let op_name = ops::info(op.opcode).name.to_string();
-        self.kernel.sites.push(Site { span: Some(op.span), op: op_name, frames: op.loc.frames().into() })
+        let site = self.kernel.sites.push(Site { span: Some(op.span), op: op_name, frames: op.loc.frames().into() });
+        self.kernel.sources.sites.set(site, Some(SourceId(op.span.start)));
+        site
     }
 
     // Nests.
@@ -334,7 +345,14 @@ impl<'m> Lift<'m> {
 
     fn op(&mut self, id: OpId) -> Result1<()> {
         let op = &self.func().ops[id];
+        let around = self.source.replace(SourceId(op.span.start));
         self.from = op.loc.place().cloned();
+        let done = self.lift_op(op);
+        self.source = around;
+        done
+    }
+
+    fn lift_op(&mut self, op: &'m Op) -> Result1<()> {
         use Opcode::*;
         match op.opcode {
             Broadcast => self.broadcast(op),

@@ -85,7 +85,7 @@ pub(super) fn write(e: &mut NestBuilder<'_>, root: ValueId, out: ValId, s: &Foun
         false => Product { a: 1 - inner.a, m: inner.n.clone(), n: inner.m.clone(), ..inner.clone() },
     };
     let inner_coords: Vec<Ix> = inner_at.iter().map(subst).collect();
-    let sum = contract(e, &inner, &m, &[key_axis], &inner_shape, &inner_coords)?;
+    let sum = e.made_for(inner.dot, |e| contract(e, &inner, &m, &[key_axis], &inner_shape, &inner_coords))?;
     e.sources.insert(inner.dot, Source::Local(sum, vec![]));
     let score_at: Vec<Ix> = s.at.iter().map(subst).collect();
     let score = e.demand(s.scores, &score_at);

@@ -112,7 +112,7 @@ pub(super) fn write(mut e: NestBuilder<'_>, v: ValueId, out: ValId, parts: &[Par
     let Some((node, _)) = graph.def(v) else { return Err(Refusal::new("an input has no kernel")) };
     let Op::IndexMap(sources) = &node.op else { return Err(Refusal::new("only maps have parts")) };
     let shape = graph.values[v].shape.clone();
-    for part in parts {
+    let one = |e: &mut NestBuilder<'_>, part: &Part| {
         let mut at = vec![Ix::Const(0); shape.len()];
         let before = e.depth();
         for (d, (c, n)) in at.iter_mut().zip(&part.shape(&shape)).enumerate() {
@@ -129,6 +129,10 @@ pub(super) fn write(mut e: NestBuilder<'_>, v: ValueId, out: ValId, parts: &[Par
         while e.depth() > before {
             e.close();
         }
+        Ok(())
+    };
+    for part in parts {
+        e.made_for(v, |e| one(e, part))?;
     }
     let facts = e.facts.clone();
     let mut kernel = e.finish();

@@ -286,15 +286,15 @@ impl Lowering<'_> {
         }
         if !root.products.is_empty() {
             match &root.stream {
-                Some(s) => attention::write(&mut e, root.value, out, s, &root.places)?,
+                Some(s) => e.made_for(s.outer.dot, |e| attention::write(e, root.value, out, s, &root.places))?,
                 None => product::write(&mut e, root.value, out, &root.products, &root.places)?,
             }
             return Ok(Kernel { open: true, ..e.finish() });
         }
         if matches!(node.op, Op::Scan { .. } | Op::Sort { .. } | Op::Scatter { .. }) {
-            scan_sort_scatter::write(&mut e, node, outs, self.workers)?;
+            e.made_for(root.value, |e| scan_sort_scatter::write(e, node, outs, self.workers))?;
         } else {
-            rows::write(&mut e, root.value, out, &root.first)?;
+            e.made_for(root.value, |e| rows::write(e, root.value, out, &root.first))?;
         }
         let facts = e.facts.clone();
         let mut kernel = e.finish();

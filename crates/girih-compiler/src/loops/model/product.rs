@@ -36,11 +36,12 @@ pub(super) fn write(
     let shape = graph.values[x].shape.clone();
     let depth = e.depth();
     let mut at = vec![Ix::Const(0); shape.len()];
-    e.open_axes("b", &first.batch, &shape, LoopKind::Free, &mut at);
-    let m = e.open_axes("i", &first.m, &shape, LoopKind::Free, &mut at);
-    let n = e.open_axes("j", &first.n, &shape, LoopKind::Free, &mut at);
+    let [m, n] = e.made_for(first.dot, |e| {
+        e.open_axes("b", &first.batch, &shape, LoopKind::Free, &mut at);
+        [("i", &first.m), ("j", &first.n)].map(|(name, axes)| e.open_axes(name, axes, &shape, LoopKind::Free, &mut at))
+    });
     for p in products {
-        let acc = contract(e, p, &m, &n, &shape, &at)?;
+        let acc = e.made_for(p.dot, |e| contract(e, p, &m, &n, &shape, &at))?;
         e.sources.insert(p.dot, Source::Local(acc, vec![]));
     }
     let origin = graph.def(root).map_or(crate::graph::OriginId(0), |(n, _)| n.origin);

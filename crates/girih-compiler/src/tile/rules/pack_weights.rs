@@ -235,6 +235,11 @@ fn packer(step: &Step, source: &Array, weight: &Weight) -> Kernel {
         body = vec![edit::free_loop(axis, Ix::Const(n), body)];
     }
     kernel.body = body;
+    // What the panels are for.
+    let source = step.kernel.sources.vals.get(weight.operand);
+    [p, kk, j].into_iter().for_each(|axis| kernel.sources.axes.set(axis, source));
+    kernel.sources.vals.set(dst, source);
+    kernel.sources.sites.set(site, source);
     kernel
 }
 

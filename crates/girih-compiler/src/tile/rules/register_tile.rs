@@ -196,6 +196,7 @@ impl Tile {
             let width = vec![u64::from(self.shape.cols)];
             let buf = register_buffer(kernel, format!("{name}_r"), dtype, width, self.shape.lanes);
             let again = kernel.vals.push(Val { ty: Ty::Num(dtype), name });
+            kernel.sources.vals.copy(val, again);
             kept.insert(val, (buf, again));
             body.push(Stmt::Local { buf });
         }

@@ -159,7 +159,9 @@ fn product(
     tile.threads_around(kernel, |kernel, thread| {
         let mut axis = |name: &str, like: AxisId| {
             let from = kernel.axes[like].from.clone();
-            kernel.axes.push(Axis { name: name.into(), from })
+            let fresh = kernel.axes.push(Axis { name: name.into(), from });
+            kernel.sources.axes.copy(like, fresh);
+            fresh
         };
         let (r, c) = (axis(tile.rows.name, roles.m), axis(tile.cols.name, roles.n));
         let k = new_axis(kernel, roles.k, "1");

@@ -43,7 +43,7 @@ impl NestBuilder<'_> {
         }
         let result = match self.sources.get(&v).cloned() {
             Some(Source::Array(ptr)) => self.load(v, ptr, &coords),
-            _ => self.compute(v, &coords)?,
+            _ => self.made_for(v, |e| e.compute(v, &coords))?,
         };
         let depth = self.depth_of_opnd(result);
         self.remember(depth, key, result);

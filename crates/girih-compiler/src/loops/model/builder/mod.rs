@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
+use crate::base::provenance::SourceId;
 use crate::graph::OriginId;
 use crate::graph::build::Refusal;
 use crate::graph::ir::{self as g, Graph, ValueId};
@@ -67,6 +68,8 @@ pub(super) struct NestBuilder<'a> {
     pending: Vec<AxisId>,
     axis_depth: BTreeMap<AxisId, usize>,
     val_depth: Vec<usize>,
+    /// The operation of the model that code is emitted for.
+    source: Option<SourceId>,
 }
 
 pub(super) type Result<T> = std::result::Result<T, Refusal>;
@@ -87,6 +90,7 @@ impl<'a> NestBuilder<'a> {
             pending: vec![],
             axis_depth: BTreeMap::new(),
             val_depth: vec![],
+            source: None,
         };
         for s in graph.symbols.values() {
             e.param(&s.name, Ty::Num(DType::I64));
@@ -95,6 +99,16 @@ impl<'a> NestBuilder<'a> {
             }
         }
         e
+    }
+
+    /// Emits code for the operation that gives a value.
+    pub fn made_for<T>(&mut self, v: ValueId, emit: impl FnOnce(&mut Self) -> T) -> T {
+        let of = self.graph.def(v).map(|(node, _)| SourceId(node.origin.0));
+        let around = self.source;
+        self.source = of.or(around);
+        let done = emit(self);
+        self.source = around;
+        done
     }
 
     pub fn param(&mut self, name: &str, ty: Ty) -> ValId {
@@ -113,11 +127,14 @@ impl<'a> NestBuilder<'a> {
 
     fn value(&mut self, name: &str, ty: Ty, depth: usize) -> ValId {
         self.val_depth.push(depth);
-        self.kernel.vals.push(Val { ty, name: name.into() })
+        let val = self.kernel.vals.push(Val { ty, name: name.into() });
+        self.kernel.sources.vals.set(val, self.source);
+        val
     }
 
     pub fn local(&mut self, name: &str, dtype: DType, shape: Vec<u64>, depth: usize) -> BufId {
         let buf = self.kernel.bufs.push(Buf::new(name, Ty::Num(dtype), shape));
+        self.kernel.sources.bufs.set(buf, self.source);
         self.push(depth, Stmt::Local { buf });
         buf
     }
@@ -140,6 +157,7 @@ impl<'a> NestBuilder<'a> {
     /// Opens a loop from 0.
     pub fn open(&mut self, name: &str, hi: Ix, kind: LoopKind) -> AxisId {
         let axis = self.kernel.axes.push(Axis { name: name.into(), from: None });
+        self.kernel.sources.axes.set(axis, self.source);
         self.facts.set_axis(axis, &Ix::Const(0), &hi);
         let (lo, step, place) = (Ix::Const(0), Ix::Const(1), Place::None);
         self.open.push(For {
@@ -254,7 +272,9 @@ impl<'a> NestBuilder<'a> {
 
     pub fn site(&mut self, origin: OriginId) -> SiteId {
         let op = self.graph.origins.get(origin).map_or("model", |o| &o.op).to_string();
-        self.kernel.sites.push(Site { span: None, op, frames: Default::default() })
+        let site = self.kernel.sites.push(Site { span: None, op, frames: Default::default() });
+        self.kernel.sources.sites.set(site, Some(SourceId(origin.0)));
+        site
     }
 
     pub fn row_major(&self, coords: &[Ix], shape: &[Ix]) -> Ix {

@@ -1,0 +1,93 @@
+//! `girih explain`: a compilation as a page. Its stages side by side, linked line by line; each rule with what it changed and
+//! what it refused; the graph of a model with its kernels, and what they take.
+//!
+//! In: what `girih compile` takes. Out: one file that needs nothing else, whole or not at all; or with `--serve` the page at a
+//! port of this machine, which follows the file.
+//!
+//! * [`content`]: the page    * [`serve`]: the port
+
+mod content;
+mod serve;
+
+use girih::explain::Explained;
+use girih::model::Profile;
+use girih::{Device, Inspect};
+
+use super::model::{self, Given};
+use super::{by_hand, compile};
+use crate::cli::ExplainArgs;
+use crate::failure::Failure;
+use crate::source;
+
+pub fn run(args: &ExplainArgs) -> Result<(), Failure> {
+    if let Some(given) = model::given(&args.kernel)
+        && given.answers()?
+    {
+        return Ok(());
+    }
+    if let Some(port) = args.serve {
+        return serve::run(args, port);
+    }
+    let Some(path) = &args.html else {
+        return Err(Failure::usage("name the page to write, --html FILE, or show it with --serve"));
+    };
+    let text = page(args)?;
+    compile::whole(path, &text).map_err(Failure::from)
+}
+
+/// The page of a compilation as things are now.
+fn page(args: &ExplainArgs) -> Result<String, Failure> {
+    let (explained, profile) = explained(args)?;
+    Ok(content::page(&title(args), &explained, profile.as_ref()))
+}
+
+/// What is explained, in a few words.
+fn title(args: &ExplainArgs) -> String {
+    let file = args.kernel.file.as_deref().map(|f| f.display().to_string());
+    args.kernel.expression.clone().or(file).unwrap_or_default()
+}
+
+fn explained(args: &ExplainArgs) -> Result<(Explained, Option<Profile>), Failure> {
+    let options = source::options(&args.kernel)?;
+    match (model::given(&args.kernel), &args.kernel.file) {
+        (Some(given), _) => of_model(args, &given, options),
+        _ if args.profile => Err(Failure::usage("--profile works with models only, not with tile programs")),
+        (None, Some(file)) if by_hand::is_one(file) => {
+            let (source, kernel) = by_hand::read(file)?;
+            Ok((kernel.with_options(options).explain().map_err(Failure::within(&source))?, None))
+        }
+        (None, _) => {
+            let (source, program) = source::program(source::file(&args.kernel)?)?;
+            let kernel = source::choose(&source, &program, args.kernel.entry.as_deref())?.with_options(options);
+            Ok((kernel.explain().map_err(Failure::within(&source))?, None))
+        }
+    }
+}
+
+fn of_model(
+    args: &ExplainArgs,
+    given: &Given,
+    options: girih::Options,
+) -> Result<(Explained, Option<Profile>), Failure> {
+    model::refuse_flags(&[("--entry", args.kernel.entry.is_some())])?;
+    let source = given.source();
+    let within = Failure::within(&source);
+    let mut arguments = model::arguments::Arguments::resolve(&args.args)?;
+    let model = given.open(&mut arguments, options).map_err(&within)?;
+    let mut explained = model.explain().map_err(&within)?;
+    if let Given::Expression(text) = given {
+        explained.add_source(text, EXPRESSION);
+    }
+    if !args.profile {
+        return Ok((explained, None));
+    }
+    if model.options().device != Device::Cpu || explained.stages.iter().any(|s| s.name == "cuda") {
+        return Err(Failure::usage("--profile measures on this machine's CPU; leave out --target"));
+    }
+    arguments.fit(&model)?;
+    let mut prepared = model.prepare(&arguments.arrays(), &arguments.extents()).map_err(&within)?;
+    Ok((explained, Some(prepared.profile().map_err(&within)?)))
+}
+
+/// What places call the text of a one-line expression.
+const EXPRESSION: &str = "expression";

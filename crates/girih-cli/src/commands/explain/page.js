@@ -1,0 +1,166 @@
+// The explorer: stages side by side, the rules one by one, the graph of a model. What is chosen in one view is chosen in all.
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const $ = (selector) => document.querySelector(selector);
+  const make = (tag, kind, text) => {
+    const element = document.createElement(tag);
+    if (kind) element.className = kind;
+    if (text !== undefined) element.textContent = text;
+    return element;
+  };
+
+  // Views.
+  const tabs = [...document.querySelectorAll("nav button[data-view]")];
+  function show(view) {
+    for (const tab of tabs) {
+      tab.setAttribute("aria-selected", String(tab.dataset.view === view));
+      $("#" + tab.dataset.view).hidden = tab.dataset.view !== view;
+    }
+    history.replaceState(null, "", "#" + view);
+  }
+  for (const tab of tabs) tab.addEventListener("click", () => show(tab.dataset.view));
+
+  // Stages.
+  const panes = new Panes($("#stages .panes"), data.stages);
+  const bar = $("#stages .bar");
+  const chips = panes.panes.map((pane, i) => {
+    if (i > 0) bar.append("→");
+    const chip = make("button", "chip", pane.stage.title || pane.stage.name), count = make("b");
+    chip.append(count);
+    chip.title = "Show or fold this stage";
+    chip.addEventListener("click", () => panes.fold(pane, !pane.element.classList.contains("folded")));
+    bar.append(chip);
+    return { pane, chip, count };
+  });
+  bar.append(make("span", "note", data.hint));
+  function refresh(chosen) {
+    for (const { pane, chip, count } of chips) {
+      chip.classList.toggle("shown", !pane.element.classList.contains("folded"));
+      chip.setAttribute("aria-pressed", String(!pane.element.classList.contains("folded")));
+      count.textContent = pane.count.textContent;
+    }
+    for (const node of document.querySelectorAll(".graph .node")) {
+      node.classList.toggle("on", chosen.has(Number(node.dataset.id)));
+    }
+    for (const path of document.querySelectorAll(".graph .edges path")) {
+      path.classList.toggle("on", chosen.has(Number(path.dataset.from)) || chosen.has(Number(path.dataset.to)));
+    }
+    for (const row of document.querySelectorAll("tr[data-kernel]")) {
+      const of = data.kernels[Number(row.dataset.kernel)].sources;
+      row.classList.toggle("on", chosen.size > 0 && of.some((n) => chosen.has(n)));
+    }
+  }
+  panes.listeners.push(refresh);
+  refresh(new Set());
+
+  // Rules.
+  const list = $("#rules ol"), search = $("#rules input[type=search]"), changes = $("#rules input[type=checkbox]");
+  const position = $("#position"), step = $("#rules .step");
+  let shown = [], current = -1;
+  const acted = (s) => s.applied.length > 0 || s.number !== null;
+  function fill() {
+    list.textContent = "";
+    shown = [];
+    const wanted = search.value.toLowerCase();
+    let kernel = "";
+    data.steps.forEach((s, at) => {
+      if (changes.checked && !acted(s)) return;
+      const text = (s.name + " " + s.kernel + " " + s.applied.join(" ") + " " + s.skipped.map((p) => p.join(" ")).join(" "));
+      if (wanted && !text.toLowerCase().includes(wanted)) return;
+      if (s.kernel !== kernel) {
+        kernel = s.kernel;
+        list.append(make("li", "kernel", kernel || "the model"));
+      }
+      const item = make("li", acted(s) ? "" : "quiet", s.name);
+      item.setAttribute("role", "option");
+      const parts = [];
+      if (s.applied.length) parts.push(s.applied.length + " applied");
+      if (s.skipped.length) parts.push(s.skipped.length + " refused");
+      item.append(make("span", "what", parts.join(", ") || "unchanged"));
+      item.addEventListener("click", () => open(shown.findIndex((e) => e.at === at)));
+      shown.push({ at, item });
+      list.append(item);
+    });
+    open(shown.length ? Math.max(0, shown.findIndex((e) => acted(data.steps[e.at]))) : -1);
+  }
+  function open(index) {
+    if (current >= 0 && shown[current]) shown[current].item.removeAttribute("aria-selected");
+    current = index;
+    step.textContent = "";
+    position.textContent = index < 0 ? "no rule" : (index + 1) + " of " + shown.length;
+    if (index < 0) return;
+    const { at, item } = shown[index], s = data.steps[at];
+    item.setAttribute("aria-selected", "true");
+    item.scrollIntoView({ block: "nearest" });
+    step.scrollTop = 0;
+    step.append(make("h2", "", s.name + (s.kernel ? " in " + s.kernel : "")));
+    const number = s.number === null ? "" : "Rewrite " + s.number + ". ";
+    const doc = data.rules[s.name];
+    step.append(make("p", "note", number + (acted(s) ? "" : "It changed nothing. ") + (doc ? doc.first : "")));
+    if (doc && doc.text) {
+      const more = make("details");
+      more.append(make("summary", "", "What the rule does"), make("pre", "", doc.text));
+      step.append(more);
+    }
+    section("Applied at", s.applied.map((site) => [site, ""]));
+    section("Refused at", s.skipped);
+    if (s.diff) {
+      step.append(make("h3", "", "Before and after"));
+      const diff = make("div", "diff code");
+      for (const text of s.diff.replace(/\n$/, "").split("\n")) {
+        const sign = text[0];
+        const line = make("div", "ln " + (text.startsWith("@@") ? "hunk" : sign === "+" ? "plus" : sign === "-" ? "minus" : ""));
+        if (text.startsWith("@@")) line.textContent = text;
+        else {
+          line.append(sign || " ");
+          Syntax.paint(line, text.slice(1), s.language);
+        }
+        diff.append(line);
+      }
+      step.append(diff);
+    }
+  }
+  function section(title, sites) {
+    if (!sites.length) return;
+    step.append(make("h3", "", title));
+    const all = make("ul");
+    for (const [site, why] of sites) {
+      const item = make("li");
+      item.append(make("code", "", site));
+      if (why) item.append(": " + why);
+      all.append(item);
+    }
+    step.append(all);
+  }
+  const go = (by) => { if (shown.length) open(Math.min(shown.length - 1, Math.max(0, current + by))); };
+  $("#back").addEventListener("click", () => go(-1));
+  $("#forth").addEventListener("click", () => go(1));
+  search.addEventListener("input", fill);
+  changes.addEventListener("change", fill);
+  document.addEventListener("keydown", (event) => {
+    if ($("#rules").hidden || event.target.tagName === "INPUT" || event.ctrlKey || event.metaKey || event.altKey) return;
+    const by = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 }[event.key];
+    if (by) { event.preventDefault(); go(by); }
+  });
+  fill();
+
+  // The graph of a model.
+  for (const node of document.querySelectorAll(".graph .node")) {
+    const choose = () => {
+      const on = node.classList.contains("on");
+      panes.choose(on ? [] : [Number(node.dataset.id)], null);
+    };
+    node.addEventListener("click", choose);
+    node.addEventListener("keydown", (event) => { if (event.key === "Enter") choose(); });
+  }
+  for (const row of document.querySelectorAll("tr[data-kernel]")) {
+    row.addEventListener("click", () => {
+      const kernel = data.kernels[Number(row.dataset.kernel)];
+      panes.choose(row.classList.contains("on") ? [] : kernel.sources, null);
+    });
+  }
+
+  const wanted = location.hash.slice(1);
+  show(tabs.some((tab) => tab.dataset.view === wanted) ? wanted : "stages");
+})();

@@ -1,0 +1,24 @@
+// Statements of a kernel beside its CUDA and what they come from. What has a statement's number chooses it when it is clicked on.
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  for (const root of document.querySelectorAll(".linked")) {
+    const section = root.closest("section");
+    const panes = new Panes(root, data.kernels[Number(root.dataset.kernel)]);
+    const rows = [...section.querySelectorAll("[data-statement]")];
+    panes.listeners.push((chosen) => {
+      for (const row of rows) row.classList.toggle("on", chosen.has(Number(row.dataset.statement)));
+    });
+    for (const row of rows) {
+      row.addEventListener("click", () => {
+        panes.choose([Number(row.dataset.statement)], null);
+        if (row.tagName === "TR") root.scrollIntoView({ block: "nearest" });
+      });
+    }
+    for (const line of section.querySelectorAll(".lined td:last-child")) {
+      const text = line.textContent;
+      line.textContent = "";
+      Syntax.paint(line, text, line.dataset.language);
+    }
+  }
+})();
