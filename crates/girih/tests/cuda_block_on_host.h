@@ -144,7 +144,7 @@ static void __trap() { fprintf(stderr, "trap\n"), abort(); }
   template <class V> static void store_##name(void *p, V v) { memcpy(p, &v, sizeof v); }                               \
   template <class V> static void store_##name##_shared(void *p, V v) { memcpy(p, &v, sizeof v); }
 #define STORES(T) STORE(T##x2) STORE(T##x4) STORE(T##x8) STORE(T##x16)
-STORES(f32) STORES(f64) STORES(f16) STORES(bf16) STORES(i8) STORES(i16) STORES(i32) STORES(i64) STORES(i1)
+STORES(f8E4M3FN) STORES(f8E5M2) STORES(f32) STORES(f64) STORES(f16) STORES(bf16) STORES(i8) STORES(i16) STORES(i32) STORES(i64) STORES(i1)
 
 #define COPY(n)                                                                                                        \
   static void copy_async_##n(void *to, const void *from) { girih::copy(to, from, n, true); }                           \

@@ -50,7 +50,7 @@ const GROUPED: &[(&str, &[&str])] = &[
     ),
     (
         "torch.randn(64, 200, dtype=torch.float16) @ torch.randn(200, 64, dtype=torch.float16)",
-        &["mc=64", "nc=32", "kc=32", "slots=4", "warp_specialize=1"],
+        &["mc=64", "nc=32", "kc=32", "slots=3", "overlap=1", "warp_specialize=1"],
     ),
     (
         "torch.randn(64, 128, dtype=torch.float16) @ torch.randn(128, 64, dtype=torch.float16)",
