@@ -49,7 +49,7 @@ pub fn drop_unused(body: &mut Vec<Stmt>) {
 }
 
 /// Selections by a known truth become what they select, and what is copied is used itself.
-pub fn choose(body: &mut Vec<Stmt>) {
+pub fn choose(body: &mut [Stmt]) {
     let mut known: BTreeMap<ValId, Opnd> = BTreeMap::new();
     walk::visit_mut(body, &mut |s| {
         let Stmt::Let { dst, op, args } = s else { return };

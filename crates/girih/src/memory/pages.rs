@@ -62,6 +62,9 @@ impl Pages {
     pub fn len(&self) -> usize {
         self.len
     }
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
     pub fn as_ptr(&self) -> *mut u8 {
         self.start.as_ptr()
     }

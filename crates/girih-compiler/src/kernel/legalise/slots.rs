@@ -215,7 +215,8 @@ impl Scan {
                     if let l::Place::Pipeline { depth, .. } = f.place {
                         // Behind the last iteration's barrier all are done with those before, unless a product goes on.
                         let overlap = matches!(f.place, l::Place::Pipeline { overlap: true, .. });
-                        let last = f.hi.as_const().filter(|n| *n > 0 && !overlap && !pipeline::is_free(f, depth, false));
+                        let last =
+                            f.hi.as_const().filter(|n| *n > 0 && !overlap && !pipeline::is_free(f, depth, false));
                         let last = last.map(|n| (n as u64 - 1) % u64::from(depth));
                         let staged = f.stages().0.iter().filter_map(|s| match s {
                             l::Stmt::Stage { buf, .. } => Some((*buf, (depth.into(), last))),

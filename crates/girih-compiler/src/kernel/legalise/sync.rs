@@ -203,7 +203,7 @@ impl Sync<'_> {
         since.add(&self.left.pop().unwrap_or_default());
         since.add(&fill);
         // Behind a barrier nothing of it is left.
-        if !f.hi.as_const().is_some_and(|n| n > 0) {
+        if f.hi.as_const().is_none_or(|n| n <= 0) {
             since.add(&before);
         }
     }

@@ -23,7 +23,7 @@ for k in 0..576: free                            for k1 in 0..64: free
                                                        p[k1*9 + k2*3 + k3] = %x
 ```
 
-Leaves innermost loops alone, whose quotients belong to vectors. Refuses lengths that are not constants, and divisors of which one
+Leaves alone innermost loops, whose quotients belong to vectors, and the loops of a product. Refuses lengths that are not constants, and divisors of which one
 does not divide the next, or the length.
 ",
     run,
@@ -33,7 +33,7 @@ fn run(p: &Kernel, _: &Context, log: &mut Log) -> Option<Kernel> {
     edit::rewrite(p, &mut |kernel, s| {
         let Stmt::For(f) = s else { return Visit::Into };
         let outer = f.body.iter().any(|s| !walk::bodies(s).is_empty());
-        if f.kind != LoopKind::Free || f.place != Place::None || f.contraction.is_some() || !outer {
+        if f.kind != LoopKind::Free || f.place != Place::None || !outer || has_role(f) {
             return Visit::Into;
         }
         let radices = radices(f);
@@ -52,6 +52,19 @@ fn run(p: &Kernel, _: &Context, log: &mut Log) -> Option<Kernel> {
             }
         }
     })
+}
+
+/// Whether the loop counts rows, columns or terms of a product.
+fn has_role(f: &For) -> bool {
+    let mut found = f.contraction.is_some();
+    walk::visit(&f.body, &mut |s| {
+        if let Stmt::For(inner) = s
+            && let Some(c) = &inner.contraction
+        {
+            found |= [&c.m, &c.n, &c.k].into_iter().flatten().any(|a| *a == f.axis);
+        }
+    });
+    found
 }
 
 /// What the axis is divided by.
@@ -138,6 +151,14 @@ mod tests {
             assert!(made.contains(line), "{made}");
         }
         assert!(made.contains("p[k1*9 + k2*3 + k3, j]"), "{made}");
+    }
+
+    #[test]
+    fn loops_of_a_product_stay() {
+        let product = "loop kernel k(x: ptr f32, w: ptr f32):\n  local acc: f32[4, 8]\n  for i in 0..4: free\n    for j in 0..8: free\n      \
+                       for k in 0..9: reduce contraction m=i n=j k=k a=a b=c acc=acc\n        a: f32 = load x[i//2*9 + k]\n        \
+                       c: f32 = load w[j//4*9 + k]\n        old: f32 = acc[i, j]\n        new: f32 = fma(a, c, old)\n        acc[i, j] = new\n";
+        assert_eq!(refusals("split_digits", product, &context()), Vec::<String>::new());
     }
 
     #[test]

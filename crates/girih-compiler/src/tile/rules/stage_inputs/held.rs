@@ -251,7 +251,7 @@ fn converted(
             Stmt::Write { buf, value, .. } if held.contains_key(buf) => {
                 let (to, name) = (held[buf], kernel.bufs[*buf].name.clone());
                 let dst = kernel.vals.push(Val { ty: Ty::Num(to), name });
-                out.push(Stmt::Let { dst, op: conversions(to, wide).0, args: vec![value.clone()] });
+                out.push(Stmt::Let { dst, op: conversions(to, wide).0, args: vec![*value] });
                 *value = Opnd::Val(dst);
                 out.push(s);
             }
