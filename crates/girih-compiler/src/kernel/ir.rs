@@ -307,14 +307,6 @@ pub enum Transposed {
 }
 
 impl Transposed {
-    /// How it is written behind `ldmatrix`.
-    pub const WORDS: [(&'static str, Transposed); 4] = [
-        ("", Transposed::No),
-        (" trans", Transposed::Yes),
-        (" trans left", Transposed::Left),
-        (" trans right", Transposed::Right),
-    ];
-
     pub fn of_bytes(self) -> bool {
         matches!(self, Transposed::Left | Transposed::Right)
     }

@@ -75,6 +75,13 @@ pub(super) const MBARRIER: &str = "mbarrier";
 pub(super) const FENCES: [(&str, Fence); 3] =
     [("init", Fence::Init), ("async", Fence::Async), ("registers", Fence::Registers)];
 /// Kinds of shuffles by their words.
+/// What is written behind `ldmatrix`.
+const TRANSPOSED: [(&str, Transposed); 4] = [
+    ("", Transposed::No),
+    (" trans", Transposed::Yes),
+    (" trans left", Transposed::Left),
+    (" trans right", Transposed::Right),
+];
 pub(super) const SHUFFLES: [(&str, Shuffle); 3] =
     [("xor", Shuffle::Xor), ("down", Shuffle::Down), ("idx", Shuffle::Idx)];
 
@@ -276,7 +283,7 @@ impl Printer<'_> {
                 format!("{} = shuffle {kind} {value}, {}", self.typed(*dst), self.opnd(by))
             }
             Stmt::LoadMatrix { dst, place, transposed } => {
-                let how = word_of(&Transposed::WORDS, transposed);
+                let how = word_of(&TRANSPOSED, transposed);
                 format!("{} = ldmatrix{how} {}", self.typed(*dst), self.place(place))
             }
             Stmt::Mma { acc: [low, high], apart, a, b, of: [left, right] } => {

@@ -32,9 +32,15 @@ impl<'a> GoesOn<'a> {
         if walk::effects(body).leaves {
             return Err("its blocks may end early");
         }
-        let GoesOn { pipeline: f, depth, .. } = found;
+        let GoesOn { pipeline: f, depth, roles } = found;
         if f.hi.as_const().is_none_or(|n| n < 1 || n < i64::from(depth) - 1) {
             return Err("its pipeline is not known to have an iteration for each slot");
+        }
+        // All threads meet before the next tile, and no slot is filled twice before that.
+        if roles && f.hi.as_const().is_some_and(|n| n <= i64::from(depth)) {
+            return Err(
+                "a warp fills its pipeline, which has a slot for each iteration: nothing would be fetched ahead",
+            );
         }
         let (stages, _) = f.stages();
         let (all, own) = (walk::refs(body), walk::refs(stages));

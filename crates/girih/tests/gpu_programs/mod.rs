@@ -126,13 +126,6 @@ pub const IN_TURN: &[(&str, &[&str], &str, u32)] = &[
         "sm_90a",
         4,
     ),
-    // A warp that fills has a slot for each iteration: nobody waits for all others before the end of a tile.
-    (
-        "torch.randn(150, 64, dtype=torch.float16) @ torch.randn(64, 80, dtype=torch.float16)",
-        &["split_k=1", "mc=64", "nc=32", "kc=32", "persist=1", "slots=2", "warp_specialize=1"],
-        "sm_90a",
-        4,
-    ),
     (
         "torch.matmul(torch.randn(3, 33, 40), torch.randn(3, 40, 34))",
         &["split_k=1", "mc=16", "nc=16", "kc=8", "group=1", "persist=1", "async_copy=0", "tma=0"],
