@@ -74,7 +74,6 @@ pub(super) const MBARRIER: &str = "mbarrier";
 /// Fences by their words.
 pub(super) const FENCES: [(&str, Fence); 3] =
     [("init", Fence::Init), ("async", Fence::Async), ("registers", Fence::Registers)];
-/// Kinds of shuffles by their words.
 /// What is written behind `ldmatrix`.
 const TRANSPOSED: [(&str, Transposed); 4] = [
     ("", Transposed::No),
@@ -82,6 +81,7 @@ const TRANSPOSED: [(&str, Transposed); 4] = [
     (" trans left", Transposed::Left),
     (" trans right", Transposed::Right),
 ];
+/// Kinds of shuffles by their words.
 pub(super) const SHUFFLES: [(&str, Shuffle); 3] =
     [("xor", Shuffle::Xor), ("down", Shuffle::Down), ("idx", Shuffle::Idx)];
 
