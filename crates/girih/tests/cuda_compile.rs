@@ -118,6 +118,8 @@ fn models_become_the_instructions_meant() {
         (half, multiplied, ""),
         // Blocks in groups, and blocks that take tiles in turn, with and without a warp that fills.
         (half, multiplied, "mc=128 nc=128 group=3"),
+        (half, multiplied, "mc=64 nc=128 split_k=1 group=4 persist=1"),
+        (half, multiplied, "mc=64 nc=128 split_k=1 persist=1 warp_specialize=1"),
         (
             "torch.nn.Linear(512, 1024).bfloat16()(torch.randn(256, 512).bfloat16())",
             "COPY BACK WARPS|LDSM.16.M88.4 HMMA.16816.F32.BF16|HGMMA.64x128x16.F32.BF16|",
