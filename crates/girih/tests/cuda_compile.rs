@@ -131,6 +131,12 @@ fn models_become_the_instructions_meant() {
             "COPY LDSM.16.MT88.4 PRMT IMMA.16832.S8.S8",
             "",
         ),
+        (
+            "torch.nn.functional.linear(torch.randn(512, 1024, dtype=torch.float8_e4m3fn).float(), torch.randn(512, 1024, \
+             dtype=torch.float8_e4m3fn).float())",
+            "LDSM.16.M88.4 F8",
+            "",
+        ),
         ("torch.nn.functional.gelu(torch.randn(4096, 4096))", "LDG.E.128 STG.E.128", ""),
         ("torch.nn.RMSNorm(2048)(torch.randn(32, 2048))", "SHFL.BFLY LDG.E.128 STG.E.128", ""),
     ];
@@ -146,7 +152,9 @@ fn models_become_the_instructions_meant() {
                 [first, warps, groups, _] => first.replace("WARPS", if target == "sm_90a" { groups } else { warps }),
                 _ => opcodes.to_string(),
             };
-            let opcodes = opcodes.replace("COPY", copy).replace("BACK", back);
+            // f8: of warps, converted where the unit has none of its own.
+            let bytes = if target == "sm_120" { "QMMA.16832.F32.E4M3.E4M3" } else { "HMMA.16816.F32" };
+            let opcodes = opcodes.replace("COPY", copy).replace("BACK", back).replace("F8", bytes);
             // So few multiprocessors that each has several of the tiles.
             let workers = if knobs.contains("persist") { Some(16) } else { None };
             let named = Target::named(target).map(|t| workers.map_or(t.clone(), |n| t.clone().with_workers(n)));
