@@ -194,13 +194,15 @@ impl Printer<'_> {
         }
     }
 
-    /// Arrays of the block and of the thread. Beyond what is static, those of the block are parts of one array that the
-    /// launch sizes; those of a thread are, where the kernel takes addresses in them.
+    /// Arrays of the block and of the thread. Those of the block are parts of one array where they share bytes, and beyond what
+    /// is static, where the launch sizes it; those of a thread are, where the kernel takes addresses in them.
     fn slots(&mut self, uses: &Uses, dynamic: bool) {
         let scratch = uses.scratch && self.kernel.scratch > 0;
-        if dynamic {
+        let one = dynamic || share_bytes(self.kernel);
+        if one {
             let align = self.align(uses, None).max(128);
-            self.out.line(&format!("extern __shared__ __align__({align}) unsigned char shared_u8[];"));
+            let (word, size) = if dynamic { ("extern ", String::new()) } else { ("", self.kernel.shared.to_string()) };
+            self.out.line(&format!("{word}__shared__ __align__({align}) unsigned char shared_u8[{size}];"));
         }
         if scratch {
             self.out.line(&format!("__align__(16) unsigned char scratch_u8[{}];", self.kernel.scratch));
@@ -208,7 +210,7 @@ impl Printer<'_> {
         for (id, slot) in self.kernel.slots.iter() {
             let (ty, name) = (self.support.memory_ty(slot.elem.held().name(), 1), &slot.name);
             let (array, apart, word) = match slot.space {
-                Space::Shared | Space::Mbarrier => ("shared_u8", dynamic, "__shared__ "),
+                Space::Shared | Space::Mbarrier => ("shared_u8", one, "__shared__ "),
                 Space::Scratch => ("scratch_u8", scratch, ""),
             };
             let line = match apart {
@@ -220,4 +222,16 @@ impl Printer<'_> {
             self.out.line(&line);
         }
     }
+}
+
+/// Whether arrays of the block lie in the same bytes, one after the other's life.
+fn share_bytes(kernel: &Kernel) -> bool {
+    let mut spans: Vec<(u64, u64)> = kernel
+        .slots
+        .values()
+        .filter(|s| s.is_shared())
+        .map(|s| (s.offset, s.offset.saturating_add(s.bytes())))
+        .collect();
+    spans.sort_unstable();
+    spans.windows(2).any(|w| w[1].0 < w[0].1)
 }
