@@ -6,7 +6,7 @@
 //! * [`names`]: words of C for what users name    * [`expr`]: index expressions    * [`weights`]: one file of them
 //! * [`header`]: what all headers share    * [`plan`]: a model as functions see it
 //! * [`entry`], [`obligations`]: an entry of a program, and which version of its kernel a call runs
-//! * [`cpu`], [`cuda`]: the files    * [`folder`]: writes all or nothing
+//! * [`cpu`](mod@cpu), [`cuda`]: the files    * [`folder`]: writes all or nothing
 //!
 //! Invariants: same input and machine, same bytes, the archive's too. A user's text is in the files only as an identifier
 //! made here, as a label in a comment, or in an escaped string literal.

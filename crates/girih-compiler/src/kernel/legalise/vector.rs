@@ -208,13 +208,20 @@ impl Lower<'_> {
                         let place = self.place(mem)?;
                         self.check(mem, &place, self.lanes(), &k::Mask::default(), false, *site)?;
                         let dst = self.define_vector(*dst)?;
-                        self.push_load(dst, place, k::Ix::Const(0));
+                        self.push_load(dst, place);
                     }
                     Reach::Contiguous if plain && self.range_of(mask)?.is_some() && self.in_parts(mem.elem) => {
                         self.load_some(*dst, mem, mask, other.as_ref())?
                     }
                     Reach::Contiguous if plain && !masked => {
-                        self.all_or_none(*dst, mem, mask, other.as_ref(), *site)?
+                        let (mem, site) = (mem.clone(), *site);
+                        self.all_or_none(*dst, mask, other.as_ref(), |s, t| {
+                            let place = s.place(&mem)?;
+                            s.check(&mem, &place, t.lanes, &k::Mask::default(), false, site)?;
+                            let loaded = s.value("whole", t);
+                            s.push_load(loaded, place);
+                            Ok(loaded)
+                        })?
                     }
                     Reach::Contiguous if plain => {
                         let (dst, mem, site) = (*dst, mem.clone(), *site);
@@ -278,7 +285,7 @@ impl Lower<'_> {
                         Reach::Contiguous => {
                             let place = self.place_in(*buf, slot, &linear)?;
                             let dst = self.define_vector(*dst)?;
-                            self.push_load(dst, place, k::Ix::Const(0));
+                            self.push_load(dst, place);
                         }
                         Reach::Apart(step) if self.buf(*buf)?.ty != l::Ty::Num(DType::I1) => {
                             let parts = self.part_places(step, |s, first| {
@@ -405,14 +412,13 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// A contiguous load whose lanes are all on or all off.
+    /// A load whose lanes are all on or all off: what `whole` loads, or what stands in for it.
     fn all_or_none(
         &mut self,
         dst: l::ValId,
-        mem: &l::Mem,
         mask: &l::Mask,
         other: Option<&l::Opnd>,
-        site: l::SiteId,
+        whole: impl FnOnce(&mut Self, k::Ty) -> Res<k::ValId>,
     ) -> Res<()> {
         let t = ty(self.src_ty(dst)?, self.lanes());
         let init = match other {
@@ -423,10 +429,7 @@ impl Lower<'_> {
         self.push(k::Stmt::Var { var, init });
         let mask = self.mask(mask)?;
         let then = self.inner(|s| {
-            let place = s.place(mem)?;
-            s.check(mem, &place, t.lanes, &k::Mask::default(), false, site)?;
-            let loaded = s.value("whole", t);
-            s.push_load(loaded, place, k::Ix::Const(0));
+            let loaded = whole(s, t)?;
             s.push(k::Stmt::Set { var, value: k::Opnd::Val(loaded) });
             Ok(())
         })?;
@@ -458,22 +461,12 @@ impl Lower<'_> {
             self.push(k::Stmt::Every { dst, parts });
             return Ok(());
         }
-        let init = match other {
-            Some(other) => self.vector_opnd(other)?,
-            None => zero(t.elem),
-        };
-        let var = self.define_vector(dst)?;
-        self.push(k::Stmt::Var { var, init });
-        let mask = self.mask(mask)?;
-        let then = self.inner(|s| {
+        self.all_or_none(dst, mask, other, |s, t| {
             let parts = whole(s)?;
             let taken = s.value("every", t);
             s.push(k::Stmt::Every { dst: taken, parts });
-            s.push(k::Stmt::Set { var, value: k::Opnd::Val(taken) });
-            Ok(())
-        })?;
-        self.push(k::Stmt::If { mask, then, els: vec![] });
-        Ok(())
+            Ok(taken)
+        })
     }
 
     /// Where the vectors begin that cover elements so far apart: `at` is told how many elements behind the first.
@@ -495,7 +488,7 @@ impl Lower<'_> {
             let on = self.on.take();
             let covered = |n| (n - k::Ix::Const(1)) * k::Ix::Const(step.into()) + k::Ix::Const(1 - first);
             self.on = on.clone().map(covered);
-            self.push_load(dst, place, k::Ix::Const(0));
+            self.push_load(dst, place);
             self.on = on;
             parts.push(dst);
         }
@@ -503,11 +496,11 @@ impl Lower<'_> {
     }
 
     /// A load of the lanes that are on; the others are zero.
-    fn push_load(&mut self, dst: k::ValId, place: k::Address, from: k::Ix) {
+    fn push_load(&mut self, dst: k::ValId, place: k::Address) {
         match self.on.clone() {
             None => self.push(load(dst, place)),
             Some(to) => {
-                let other = zero(self.out.vals[dst].ty.elem);
+                let (from, other) = (k::Ix::Const(0), zero(self.out.vals[dst].ty.elem));
                 self.push(k::Stmt::LoadSome { dst, place, from, to, other });
             }
         }
