@@ -170,3 +170,16 @@ def test_conversions():
     program = torch.export.export(Converts(), (x, mask))
     assert any("_assert_tensor_metadata" in str(node.target) for node in program.graph.nodes)
     closeness.matches(Converts(), x, mask, compiled=girih.torch.export(program))
+
+
+def test_a_tensor_that_starts_elsewhere_in_its_storage():
+    class Strided(torch.nn.Module):
+        def forward(self, x):
+            return torch.as_strided(x, (2, 2), (2, 1), 0) + 1
+
+    compiled = girih.torch.export(Strided(), (torch.arange(4.0),))
+    given = torch.arange(12.0)
+    closeness.matches(Strided(), given[:4], compiled=compiled)
+    # The strides count from where the storage starts, which compiled code does not see.
+    with pytest.raises(girih.GirihError, match="`x` does not start where its storage does"):
+        compiled(given[4:8])

@@ -205,7 +205,8 @@ class Compiled:
 
     def _plan_quick(self):
         """Of a graph whose extents are all fixed, and whose results are what is computed: what each argument must be."""
-        if self.fixed is None or not self.only_outputs or self.strided or self.limits or self.fixed[4]:
+        asked = self.strided or self.limits or self.at_origin or self.fixed and self.fixed[4]
+        if self.fixed is None or not self.only_outputs or asked:
             return None
         self._extents = [tuple(self.wanted[p][1]) for p, _, _ in self.arguments]
         return [(p, dtype, shape) for (p, dtype, _), shape in zip(self.arguments, self._extents)]

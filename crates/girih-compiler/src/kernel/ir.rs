@@ -280,7 +280,7 @@ impl Panel {
 }
 
 /// How far apart elements may lie that vectors side by side are loaded for.
-pub const MOST_APART: u32 = 4;
+pub const MOST_APART: u32 = crate::tile::affine::MOST_APART as u32;
 
 /// In which part, and in which of its lanes, lane `i` of [`Stmt::Every`] lies.
 pub fn every(lanes: u32, step: u32, i: u32) -> (u32, u32) {

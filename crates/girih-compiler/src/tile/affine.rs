@@ -7,6 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::loops::ir::*;
 
+/// How far apart elements may lie that whole vectors side by side are loaded for.
+pub const MOST_APART: i64 = 4;
+
 /// The factor of `axis` in `ix`, 0 when it does not occur; `None` when `ix` is not linear in it or mentions a value of
 /// `varying` (values that may depend on the axis).
 pub fn coef(ix: &Ix, axis: AxisId, varying: &BTreeSet<ValId>) -> Option<Ix> {

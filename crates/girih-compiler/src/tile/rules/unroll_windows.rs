@@ -8,7 +8,7 @@ use crate::loops::ir::*;
 use crate::loops::walk::{self, refs};
 use crate::num::{DType, ScalarOp};
 use crate::tile::Context;
-use crate::tile::affine::{self, Stride};
+use crate::tile::affine::{self, MOST_APART, Stride};
 use crate::tile::edit::{self, Visit, const_trip};
 use crate::tile::rules::axis_site;
 
@@ -45,8 +45,6 @@ arithmetic, and results or loads that lie apart.
 const MOST_TAPS: u64 = 64;
 /// Statements of all copies, at most.
 const MOST_STATEMENTS: usize = 8192;
-/// How far apart neighbouring iterations may load.
-const MOST_APART: i64 = 4;
 /// Positions of windows whose lanes are filled one by one, at most.
 const MOST_GATHERED: u64 = 16;
 

@@ -103,7 +103,7 @@ fn place(kernel: &Kernel, ctx: &Context, f: &For) -> Result<For, String> {
 
 /// Whether elements lie side by side, or so few apart that all of what is between them may be loaded as well.
 fn close(step: Option<Ix>) -> bool {
-    matches!(step, Some(Ix::Const(n)) if (0..=4).contains(&n))
+    matches!(step, Some(Ix::Const(0..=affine::MOST_APART)))
 }
 
 fn contiguous(stride: Stride) -> bool {
