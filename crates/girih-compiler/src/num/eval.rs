@@ -59,6 +59,8 @@ pub fn apply(op: ScalarOp, ty: DType, args: &[u64]) -> u64 {
         MulF { rounding, ftz } => float(Arithmetic::Mul, ty, args, rounding, ftz),
         DivF { rounding, ftz } => float(Arithmetic::Div, ty, args, rounding, ftz),
         Fma { rounding, ftz } => float(Arithmetic::Fma, ty, args, rounding, ftz),
+        DotF => dot_of_floats(a, b(), args[2]),
+        DotI => dot_of_integers(a, b(), args[2]),
         Sqrt { rounding, ftz } => float(Arithmetic::Sqrt, ty, args, rounding, ftz),
         MaxF { nan, ftz } => extremum(ty, a, b(), nan, ftz, Ordering::Greater),
         MinF { nan, ftz } => extremum(ty, a, b(), nan, ftz, Ordering::Less),
@@ -228,6 +230,20 @@ fn transcendental(op: ScalarOp, ty: DType, args: &[u64]) -> u64 {
         }
     };
     if is_nan(ty, result) { nan(ty) } else { result }
+}
+
+/// The sum of the products of two pairs of bf16, and what was there before.
+fn dot_of_floats(x: u64, y: u64, sum: u64) -> u64 {
+    let fma = |x: u64, y: u64, sum: u64| float(Arithmetic::Fma, DType::F32, &[x, y, sum], Rounding::NearestEven, true);
+    let high = |pair: u64| pair & 0xffff_0000;
+    let low = |pair: u64| (pair & 0xffff) << 16;
+    fma(low(x), low(y), fma(high(x), high(y), sum))
+}
+
+/// The same of two pairs of i16.
+fn dot_of_integers(x: u64, y: u64, sum: u64) -> u64 {
+    let product = |at: u32| i32::from((x >> at) as i16) * i32::from((y >> at) as i16);
+    u64::from((sum as u32).wrapping_add(product(0) as u32).wrapping_add(product(16) as u32))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

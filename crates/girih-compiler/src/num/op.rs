@@ -62,6 +62,10 @@ pub enum ScalarOp {
         rounding: R,
         ftz: bool,
     },
+    /// (x, y, sum), x and y i32: pairs of bf16 in one word each, the first in the low half. The sum, an f32, plus the product of the
+    /// high halves, then plus that of the low ones, each rounded once; subnormal numbers are zeros, as the instructions of
+    /// processors have it.
+    DotF,
     Sqrt {
         rounding: R,
         ftz: bool,
@@ -126,6 +130,8 @@ pub enum ScalarOp {
     AddI,
     SubI,
     MulI,
+    /// (x, y, sum), i32: pairs of signed i16 in one word each; the sum plus the two products.
+    DotI,
     /// High half of the unsigned product.
     MulHi,
     /// Quotient rounded to zero, or towards an infinity. x/0 = 0; MIN/-1 = MIN.

@@ -39,6 +39,8 @@ enum Form {
     Floats(usize),
     /// So many `T -> T`, for integers.
     Ints(usize),
+    /// `(i32, i32, T) -> T`, for f32 or for i32.
+    Pairs,
     /// `(T, i32) -> T`, for the same floats.
     IntPower,
     /// `(T, T) -> i1`, for the same floats.
@@ -138,6 +140,7 @@ table! {
     MulF { rounding: N, ftz: false } => row("mul", Float, Floats(2), Compute, 1).folds();
     DivF { rounding: N, ftz: false } => row("div", Float, Floats(2), Compute, 4);
     Fma { rounding: N, ftz: false } => row("fma", Any, Floats(3), Compute, 1);
+    DotF {} => row("dot2", Float, Pairs, Compute, 1);
     Sqrt { rounding: N, ftz: false } => row("sqrt", Any, Floats(1), Compute, 4);
     Rsqrt { ftz: false } => row("rsqrt", Any, Floats(1), Compute, 4);
     MaxF { nan: false, ftz: false } => row("max", Float, Floats(2), Compute, 1).folds();
@@ -173,6 +176,7 @@ table! {
     AddI {} => row("add", Int, Ints(2), Index, 1).folds();
     SubI {} => row("sub", Int, Ints(2), Index, 1);
     MulI {} => row("mul", Int, Ints(2), Index, 1).folds();
+    DotI {} => row("dot2", Int, Pairs, Compute, 1);
     MulHi {} => row("mulhi", Any, Ints(2), Compute, 4);
     DivI { sign: S::Signed, rounding: R::Zero } => row("div", Int, Ints(2), Compute, 4);
     RemI { sign: S::Signed } => row("rem", Int, Ints(2), Compute, 4);
@@ -231,9 +235,10 @@ pub(super) fn fields(op: &mut ScalarOp) -> Fields<'_> {
         FToF { to, rounding } => Fields { to: Some(to), rounding: Some(rounding), ..none },
         FToI { to, sign } | IToF { to, sign } | ExtI { to, sign } => Fields { to: Some(to), sign: Some(sign), ..none },
         TruncI { to } | Bitcast { to } | IntToPtr { to } => Fields { to: Some(to), ..none },
-        NegF | AbsF | Ceil | Floor | RoundEven | RemF | Exp | Log | Log2 | Sin | Cos | Tan | Sinh | Cosh | Tanh
-        | Erf | ErfInv | NormalQuantile | LogGamma | Digamma | BesselI0e | BesselI1e | Pow | Atan2 | PowI | AddI
-        | SubI | MulI | MulHi | Shl | NegI | AbsI | And | Or | Xor | Select | Copy | PtrAdd | PtrToInt => none,
+        DotF | DotI | NegF | AbsF | Ceil | Floor | RoundEven | RemF | Exp | Log | Log2 | Sin | Cos | Tan | Sinh
+        | Cosh | Tanh | Erf | ErfInv | NormalQuantile | LogGamma | Digamma | BesselI0e | BesselI1e | Pow | Atan2
+        | PowI | AddI | SubI | MulI | MulHi | Shl | NegI | AbsI | And | Or | Xor | Select | Copy | PtrAdd
+        | PtrToInt => none,
     }
 }
 
@@ -242,7 +247,7 @@ impl ScalarOp {
     pub fn arity(self) -> usize {
         match self.row().form {
             Floats(n) | Ints(n) => n,
-            Form::Select => 3,
+            Form::Select | Pairs => 3,
             IntPower | CompareFloats | CompareInts | Offset => 2,
             Form::Copy
             | FloatToFloat
@@ -258,14 +263,18 @@ impl ScalarOp {
 
     /// The operand that has the type the operation is applied at.
     pub fn typed_by(self) -> usize {
-        usize::from(self.row().form == Form::Select)
+        match self.row().form {
+            Pairs => 2,
+            Form::Select => 1,
+            _ => 0,
+        }
     }
 
     /// The type of an operand of an operation that is applied at `ty`. An address moves by an integer of any type.
     pub fn operand(self, at: usize, ty: Ty) -> Ty {
         match (self.row().form, at) {
             (Form::Select, 0) => Ty::Num(DType::I1),
-            (IntPower, 1) => Ty::Num(DType::I32),
+            (IntPower, 1) | (Pairs, 0 | 1) => Ty::Num(DType::I32),
             (Offset, 1) => Ty::Num(DType::I64),
             _ => ty,
         }
@@ -305,6 +314,10 @@ impl ScalarOp {
         match form {
             Floats(_) => computed && alike() && to == ty,
             Ints(_) => int(ty) && alike() && to == ty,
+            Pairs => {
+                let own = if self.row().class == Float { DType::F32 } else { DType::I32 };
+                from[..2] == [Ty::Num(DType::I32); 2] && ty == Ty::Num(own) && to == ty
+            }
             IntPower => computed && from.get(1) == Some(&Ty::Num(DType::I32)) && to == ty,
             CompareFloats => computed && alike() && to == Ty::Num(DType::I1),
             CompareInts => (int(ty) || address(ty)) && alike() && to == Ty::Num(DType::I1),
@@ -348,7 +361,9 @@ impl ScalarOp {
         };
         match self.row().form {
             CompareFloats | CompareInts => number(first.filter(|_| at > 0)),
-            Form::Select | IntPower | Floats(_) | Ints(_) | Form::Copy => number(to.map(|to| self.operand(at, to))),
+            Form::Select | Pairs | IntPower | Floats(_) | Ints(_) | Form::Copy => {
+                number(to.map(|to| self.operand(at, to)))
+            }
             FloatToFloat | FloatToInt | IntToFloat | Extend | Truncate | Bits | Offset | ToAddress | FromAddress => {
                 None
             }
@@ -388,6 +403,8 @@ mod tests {
             (AddF { rounding: N, ftz: true }, &[num(F32), num(F32)], num(F32)),
             (Fma { rounding: N, ftz: false }, &[num(BF16); 3], num(BF16)),
             (PowI, &[num(F64), num(I32)], num(F64)),
+            (DotF, &[num(I32), num(I32), num(F32)], num(F32)),
+            (DotI, &[num(I32); 3], num(I32)),
             (CmpF { pred: P::Equal, ordered: true }, &[num(F16); 2], num(I1)),
             (CmpI { pred: P::Equal, sign: S::Signed }, &[ptr; 2], num(I1)),
             (ScalarOp::Select, &[num(I1), ptr, ptr], ptr),
@@ -420,6 +437,8 @@ mod tests {
             (NegF, &[num(F8E5M2)], num(F8E5M2)),
             (AddI, &[num(F32), num(F32)], num(F32)),
             (PowI, &[num(F64), num(I64)], num(F64)),
+            (DotF, &[num(I32); 3], num(I32)),
+            (DotI, &[num(I32), num(I32), num(F32)], num(F32)),
             (PowI, &[num(F64), num(F64)], num(F64)),
             (ScalarOp::Select, &[num(I32), ptr, ptr], ptr),
             (ExtI { to: I64, sign: S::Signed }, &[num(I64)], num(I64)),

@@ -13,6 +13,7 @@
 use std::collections::BTreeSet;
 
 use super::edit::{self, Visit, const_trip};
+use super::open::multiplies;
 use super::rules::site_of;
 use super::{Context, affine};
 use crate::base::rule::Log;
@@ -138,9 +139,10 @@ impl Nest<'_> {
     pub fn operands(&self) -> Result<(Operand, Operand), &'static str> {
         let body = &self.reduce.body;
         for s in body {
-            let Stmt::Let { op: ScalarOp::Fma { .. } | ScalarOp::MulI | ScalarOp::MulF { .. }, args, .. } = s else {
+            let Stmt::Let { op, args, .. } = s else { continue };
+            if !multiplies(*op) && !matches!(op, ScalarOp::MulF { .. }) {
                 continue;
-            };
+            }
             let [Opnd::Val(x), Opnd::Val(y), ..] = &args[..] else { continue };
             let (sx, sy) = (slice(body, *x), slice(body, *y));
             let has = |s: &[usize], v: ValId| s.iter().any(|&i| defines(&body[i], v));

@@ -112,6 +112,7 @@ knobs! {
     register_tile: bool = true, 0 to 1, "Hold tiles of a contraction's accumulator in registers.";
     split_edges: bool = true, 0 to 1, "Turn edge conditions into loop bounds, or into tests of whole blocks.";
     interchange: bool = true, 0 to 1, "Reorder and block loops so that memory is walked in order.";
+    pairs: bool = true, 0 to 1, "Take the terms of a sum of products two at a time, where the processor can.";
     pack: bool = true, 0 to 1, "Lay weights out in panels when a model is loaded.";
     transpose: bool = true, 0 to 1, "Transpose squares of elements in vector registers.";
     vectorise: bool = true, 0 to 1, "Run innermost loops in vector registers.";

@@ -19,7 +19,7 @@ use crate::loops::print::Dialect;
 use crate::loops::verify::verify;
 use crate::num::op::Rounding;
 use crate::num::{DType, ScalarOp, eval};
-use crate::tile::target::{MemoryKind, Target};
+use crate::tile::target::{MatrixUnit, MemoryKind, Target};
 
 /// What to run a kernel on: elements per pointer parameter, and the scalars, in the order of the parameters.
 struct Case {
@@ -116,6 +116,76 @@ fn targets() -> Vec<Context> {
         Context { target: narrow, ..context() },
         Context { target: least, ..with_knobs(&["kc=8", "nc=16", "mc=8", "ways=2"]) },
     ]
+}
+
+/// Products whose operands are of two bytes or one, on a machine that adds the products of pairs.
+#[test]
+fn terms_in_pairs() {
+    let mut ctx = context();
+    ctx.target.matrix_units = vec![MatrixUnit::FloatPairs, MatrixUnit::IntegerPairs];
+    let mut narrow = ctx.clone();
+    narrow.target = narrow.target.with_vectors(32, 16).with_caches([1 << 10, 8 << 10, 32 << 20]);
+    let product = |ty: &str, b: &str, convert: &str| {
+        let (acc, add) = match ty {
+            "bf16" => ("f32", "d: f32 = fma(x, y, c)"),
+            _ => ("i32", "p: i32 = x * y\n        d: i32 = p + c"),
+        };
+        format!(
+            r#"loop kernel k(A: ptr {ty}, B: ptr {ty}, C: ptr {acc}) open:
+  for i in 0..24: free
+    for j in 0..40: free
+      local acc: {acc}
+      acc = 0{zero}
+      for k in 0..58: reduce contraction m=i n=j k=k a=a b=b acc=acc
+        a: {ty} = load A[i*58 + k]
+        b: {ty} = load B[{b}]
+        x: {acc} = {convert}(a)
+        y: {acc} = {convert}(b)
+        c: {acc} = acc
+        {add}
+        acc = d
+      s: {acc} = acc
+      store C[i*40 + j] = s
+"#,
+            zero = if acc == "f32" { ".0" } else { "" }
+        )
+    };
+    for (ty, convert) in [("bf16", "f32"), ("i8", "ext.i32"), ("i8", "ext.u.i32"), ("i16", "ext.i32")] {
+        for b in ["k*40 + j", "j*58 + k", "j*59 + k"] {
+            let loops = product(ty, b, convert);
+            let (paired, log) = apply("pair_terms", &parsed(&loops), &ctx);
+            assert_eq!(log.applied, ["contraction into acc"], "{:?}", log.skipped);
+            // What lies side by side, the first at an even place, is one load; i8 has yet to be extended.
+            let joined = text(&paired).matches("_pairs[").count();
+            assert_eq!(joined, if ty == "i8" { 0 } else { 1 + usize::from(b == "j*58 + k") }, "{}", text(&paired));
+            let case = case(&loops, [1, 1, 1], &[24 * 58, 59 * 40, 24 * 40]);
+            check(&case, &ctx);
+            check(&case, &narrow);
+        }
+    }
+    let row = r#"loop kernel k(A: ptr bf16, B: ptr bf16, C: ptr f32) open:
+  for j in 0..40: free
+    local s: f32
+    s = 0.0
+    for k in 0..200: reduce combine add(s) from 0.0
+      a: bf16 = load A[k]
+      b: bf16 = load B[j*200 + k]
+      x: f32 = f32(a)
+      y: f32 = f32(b)
+      p: f32 = x * y
+      c: f32 = s
+      d: f32 = p + c
+      s = d
+    t: f32 = s
+    store C[j] = t
+"#;
+    let (paired, _) = apply("pair_terms", &parsed(row), &ctx);
+    assert!(text(&paired).contains("for k2 in 0..100: reduce combine add(s)"), "{}", text(&paired));
+    check(&case(row, [1, 1, 1], &[200, 8000, 40]), &ctx);
+    for (from, to) in [("0..200", "0..199"), ("B[j*200 + k]", "B[k*40 + j]"), ("p + c", "p - c")] {
+        let (same, _) = apply("pair_terms", &parsed(&row.replace(from, to)), &ctx);
+        assert!(!text(&same).contains("dot2"), "{from} -> {to}");
+    }
 }
 
 fn check_all(cases: &[Case]) {

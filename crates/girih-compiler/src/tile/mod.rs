@@ -72,6 +72,7 @@ const OF_PLANS: &[Entry<Plan>] =
 const OF_KERNELS: &[Entry<Kernel>] = &[
     (rules::promote_alloca::RULE, &[&[Threads]]),
     (rules::unroll_batch::RULE, &[&[Threads]]),
+    (rules::pair_terms::RULE, &[&[Caches, Workers]]),
     (rules::tileify::RULE, &[&[Caches, Workers], &[Threads]]),
     (rules::stream_rows::RULE, &[&[Caches, Workers], &[Threads]]),
     (rules::group_blocks::RULE, &[&[Threads]]),

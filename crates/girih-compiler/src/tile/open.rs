@@ -40,11 +40,20 @@ fn number(kernel: &Kernel, val: ValId) -> Option<DType> {
 }
 
 /// What a value was before it was converted to a wider type, where that is how it is made, and the conversion.
-fn widened<'s>(kernel: &Kernel, mut list: impl Iterator<Item = &'s Stmt>, value: ValId) -> Option<(ValId, ScalarOp)> {
+pub fn widened<'s>(
+    kernel: &Kernel,
+    mut list: impl Iterator<Item = &'s Stmt>,
+    value: ValId,
+) -> Option<(ValId, ScalarOp)> {
     let made = list.find(|s| walk::def(s) == Some(value))?;
     let Stmt::Let { op: op @ (ScalarOp::FToF { .. } | ScalarOp::ExtI { .. }), args, .. } = made else { return None };
     let [Opnd::Val(from)] = args[..] else { return None };
     (number(kernel, from)?.bytes() < number(kernel, value)?.bytes()).then_some((from, *op))
+}
+
+/// Whether an operation multiplies its first two operands.
+pub fn multiplies(op: ScalarOp) -> bool {
+    matches!(op, ScalarOp::Fma { .. } | ScalarOp::MulI | ScalarOp::DotF | ScalarOp::DotI)
 }
 
 /// The loops of one sum.
@@ -65,7 +74,10 @@ pub fn sum(f: &For) -> Result<Sum<'_>, String> {
     let Some(roles) = &at.contraction else { return Err("it is not a contraction".to_string()) };
     let slices = |v: ValId| slice(&inside, &[v]);
     for s in &inside {
-        let Stmt::Let { op: ScalarOp::Fma { .. } | ScalarOp::MulI, args, .. } = s else { continue };
+        let Stmt::Let { op, args, .. } = s else { continue };
+        if !multiplies(*op) {
+            continue;
+        }
         let [Opnd::Val(x), Opnd::Val(y), ..] = args[..] else { continue };
         // What is defined further out is in neither.
         let has = |v: ValId, role: ValId| v == role || slices(v).iter().any(|s| walk::def(s) == Some(role));
@@ -613,13 +625,27 @@ impl Outer {
     }
 }
 
-/// Whether an operand's element is one load, perhaps converted, that gives 0 where it is masked off.
+/// Whether an operand's element is one load, perhaps converted, that gives 0 where it is masked off; or a word of two.
 pub fn is_direct(stmts: &[&Stmt]) -> bool {
     let Some((first, rest)) = stmts.split_first() else { return false };
-    let zero = |other: &Option<Opnd>| other.is_none_or(|o| matches!(o, Opnd::Const { bits: 0, .. }));
-    let load = matches!(first, Stmt::Load { other, mask, .. } if zero(other) && mask.vals.is_empty());
+    if is_word(stmts) {
+        return true;
+    }
+    let load = is_zero_outside(first);
     let converts = |s: &&Stmt| matches!(s, Stmt::Let { op: ScalarOp::FToF { .. } | ScalarOp::ExtI { .. }, .. });
     load && rest.len() <= 1 && rest.iter().all(converts)
+}
+
+/// Whether statements put what they load together as one word, and nothing else.
+pub fn is_word(stmts: &[&Stmt]) -> bool {
+    use ScalarOp::{Bitcast, ExtI, Or, Shl};
+    let moves = |s: &Stmt| matches!(s, Stmt::Let { op: Bitcast { .. } | ExtI { .. } | Shl | Or, .. });
+    matches!(stmts, [.., Stmt::Let { op: Or, .. }]) && stmts.iter().all(|s| is_zero_outside(s) || moves(s))
+}
+
+fn is_zero_outside(s: &Stmt) -> bool {
+    let zero = |other: &Option<Opnd>| other.is_none_or(|o| matches!(o, Opnd::Const { bits: 0, .. }));
+    matches!(s, Stmt::Load { other, mask, .. } if zero(other) && mask.vals.is_empty())
 }
 
 /// Free loops around a body, outermost first.

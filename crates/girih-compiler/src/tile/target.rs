@@ -111,6 +111,10 @@ pub enum MatrixUnit {
     Wgmma,
     /// Started by one thread, accumulators in tensor memory, asynchronous.
     Tcgen05,
+    /// In the lanes of a vector register, sums of the products of pairs of bf16.
+    FloatPairs,
+    /// The same of pairs of i16.
+    IntegerPairs,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use girih_compiler::base::Budget;
-use girih_compiler::tile::target::{Target, Vector};
+use girih_compiler::tile::target::{MatrixUnit, Target, Vector};
 
 /// The variable that names the family of processors to compile for, where that is not all that this one has.
 pub const FAMILY: &str = "GIRIH_CPU";
@@ -156,7 +156,10 @@ pub fn target_of(features: &[&str], threads: u32) -> Target {
     };
     let [l1, l2, l3] = caches();
     let fma = has("fma") || cfg!(target_arch = "aarch64");
-    Target { vector: Vector { bytes, registers, arithmetic: true, fma, masks: avx512 }, ..Target::cpu() }
+    let units = [("avx512bf16", MatrixUnit::FloatPairs), ("avx512vnni", MatrixUnit::IntegerPairs)];
+    let matrix_units = units.into_iter().filter(|(feature, _)| avx512 && has(feature)).map(|(_, unit)| unit).collect();
+    let vector = Vector { bytes, registers, arithmetic: true, fma, masks: avx512 };
+    Target { vector, matrix_units, ..Target::cpu() }
         .with_caches([l1.unwrap_or(32 << 10), l2.unwrap_or(1 << 20), l3.unwrap_or(16 << 20)])
         .with_workers(threads)
 }

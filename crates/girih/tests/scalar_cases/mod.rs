@@ -105,6 +105,8 @@ pub fn cases() -> Vec<Case> {
         }
         add(Select, d, &[I1, d, d]);
     }
+    add(ScalarOp::DotF, F32, &[I32, I32, F32]);
+    add(ScalarOp::DotI, I32, &[I32; 3]);
     for d in [I1, I8, I16, I32, I64] {
         use ScalarOp::*;
         for op in [AddI, SubI, MulI, MulHi, Shl, And, Or, Xor] {

@@ -326,11 +326,7 @@ impl Printer<'_> {
     fn operation(&mut self, op: ScalarOp, elem: Elem, args: &[Opnd], lanes: u32, dst: Option<ValId>) -> String {
         let mut texts = Vec::new();
         for (i, arg) in args.iter().enumerate() {
-            let own = match (op, i) {
-                (ScalarOp::Select, 0) => Elem::Num(DType::I1),
-                (ScalarOp::PtrAdd | ScalarOp::PowI, 1) => Elem::Num(DType::I64),
-                _ => elem,
-            };
+            let own = op.operand(i, elem);
             let arg = match (op, i, arg) {
                 (ScalarOp::PtrAdd, 1, &Opnd::Const { dtype, bits }) => {
                     Opnd::Const { dtype: DType::I64, bits: sign_extend(dtype, bits) as u64 }

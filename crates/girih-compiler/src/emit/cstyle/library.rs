@@ -179,6 +179,23 @@ pub fn helper(support: &mut Support, name: &str) -> Helper {
                 soft_op(support, "fma", "rn", d)
             }
         }
+        (["dot2", "f32"], _) => {
+            let high = |x: &str| format!("!ftz_f32(!float_f32((($u32){x}) & 0xffff0000u))");
+            let low = |x: &str| format!("!ftz_f32(!float_f32((($u32){x}) << 16))");
+            let (xh, yh, xl, yl) = (high("x"), high("y"), low("x"), low("y"));
+            let body = format!(
+                "$f32 first = !ftz_f32(!fma_f32({xh}, {yh}, !ftz_f32(sum)));\nreturn !ftz_f32(!fma_f32({xl}, {yl}, first));\n"
+            );
+            generic("f32", &[("i32", "x"), ("i32", "y"), ("f32", "sum")], body)
+        }
+        // The products of the least numbers add up to one more than an i32 holds.
+        (["dot2", "i32"], _) => generic(
+            "i32",
+            &[("i32", "x"), ("i32", "y"), ("i32", "sum")],
+            "$i32 xh = x >> 16, yh = y >> 16;\n\
+             $i32 xl = ($i32)(($u32)x << 16) >> 16, yl = ($i32)(($u32)y << 16) >> 16;\n\
+             return ($i32)(($u32)sum + ($u32)(xh * yh) + ($u32)(xl * yl));\n",
+        ),
         (["soft", op, rounding, _], Some(d)) => soft_op(support, op, rounding, d),
         (["fmod", "f64"], _) => helper_of("f64", &[("f64", "a"), ("f64", "b")], FMOD),
         (["ftoi", sign, to, "f64"], _) => float_to_int(*sign == "s", to),
@@ -270,9 +287,24 @@ fn extremum(op: &str, nan: bool, d: DType) -> Helper {
     generic(t, &[(t, "a"), (t, "b")], body)
 }
 
+/// The body of a helper where one instruction does it, and the macro that a C compiler defines when it has that.
+pub fn in_one_instruction(name: &str, lanes: u32) -> Option<(&'static str, String)> {
+    match name {
+        "dot2_f32" => Some(("__AVX512BF16__", dot_of_pairs("vdpbf16ps", lanes)?)),
+        "dot2_i32" => Some(("__AVX512VNNI__", dot_of_pairs("vpdpwssd", lanes)?)),
+        _ => Some(("__AVX512DQ__", extremum_of_vectors(name, lanes)?)),
+    }
+}
+
+/// Compilers disagree about the types that their functions for these take, but not about the instructions.
+fn dot_of_pairs(instruction: &str, lanes: u32) -> Option<String> {
+    let whole = lanes == 16;
+    whole.then(|| format!("__asm__(\"{instruction} %2, %1, %0\" : \"+v\"(sum) : \"v\"(x), \"v\"(y));\nreturn sum;\n"))
+}
+
 /// The greater or lesser of two vectors of 64 bytes, where a processor has an instruction that tells zeros by their signs. Lanes in
 /// which one is NaN get the sum, which is NaN.
-pub fn in_one_instruction(name: &str, lanes: u32) -> Option<String> {
+fn extremum_of_vectors(name: &str, lanes: u32) -> Option<String> {
     let (which, of) = match name.split_once("f_nan_")? {
         ("max", of) => (5, of),
         ("min", of) => (4, of),

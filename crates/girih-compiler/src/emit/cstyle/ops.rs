@@ -130,6 +130,8 @@ impl Ops<'_> {
             MulF { rounding, ftz } => self.float("mul", "*", d, rounding, ftz, args),
             DivF { rounding, ftz } => self.float("div", "/", d, rounding, ftz, args),
             Fma { rounding, ftz } => self.float("fma", "", d, rounding, ftz, args),
+            DotF => self.call("dot2_f32", args),
+            DotI => self.call("dot2_i32", args),
             Sqrt { rounding, ftz } => self.float("sqrt", "", d, rounding, ftz, args),
             MaxF { nan, ftz } => self.extremum(if nan { "maxf_nan" } else { "maxf_num" }, d, ftz, a, b),
             MinF { nan, ftz } => self.extremum(if nan { "minf_nan" } else { "minf_num" }, d, ftz, a, b),

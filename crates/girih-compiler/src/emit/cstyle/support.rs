@@ -115,7 +115,7 @@ impl Support {
             (_, false) => self.expand(&helper.body, 1),
         };
         let body = match library::in_one_instruction(name, lanes).filter(|_| self.dialect.unaligned) {
-            Some(fast) => format!("#ifdef __AVX512DQ__\n{}#else\n{body}#endif\n", self.expand(&fast, lanes)),
+            Some((feature, fast)) => format!("#ifdef {feature}\n{}#else\n{body}#endif\n", self.expand(&fast, lanes)),
             None => body,
         };
         let result = self.ty(&helper.result, lanes);

@@ -179,7 +179,7 @@ impl Lower<'_> {
 
     /// The type an operation is applied at: that of its first operand, of the second for a selection.
     pub(super) fn op_elem(&self, op: ScalarOp, args: &[l::Opnd]) -> Res<k::Elem> {
-        let arg = args.get(usize::from(op == ScalarOp::Select)).ok_or("an operation has no operands")?;
+        let arg = args.get(op.typed_by()).ok_or("an operation has no operands")?;
         match arg {
             l::Opnd::Const { dtype, .. } => Ok(k::Elem::Num(*dtype)),
             l::Opnd::Val(v) => Ok(self.src_ty(*v)?),

@@ -15,6 +15,7 @@ pub mod mark_unroll;
 pub mod overlap_products;
 pub mod pack_weights;
 pub mod pad_smem;
+pub mod pair_terms;
 pub mod persist_blocks;
 pub mod promote_alloca;
 pub mod register_tile;

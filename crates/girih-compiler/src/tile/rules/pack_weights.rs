@@ -3,16 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::rule::{Log, Rule};
+use crate::graph::Elem;
 use crate::index::{Cmp, Cond, Facts, Mask, simplify};
 use crate::loops::ir::*;
 use crate::loops::model::{Array, ArrayId, ArrayPlace, Plan, Step, StepArg};
 use crate::loops::print::{Dialect, print};
 use crate::loops::walk;
+use crate::num::DType;
 use crate::tile::Context;
 use crate::tile::blocking::panel_width;
 use crate::tile::contraction::num_type;
 use crate::tile::edit;
-use crate::tile::open::Side;
+use crate::tile::open::{Side, is_word, multiplies, slice};
+use crate::tile::rules::pair_terms;
 use crate::tile::steps::{pointer, set_params};
 
 pub const RULE: Rule<Plan, Context> = Rule {
@@ -29,6 +32,8 @@ b = load w[j*3584 + k]                    -->    b = load w_packed[j//32*114688 
                                                    store w_packed[..] = load w[(p*32 + jj)*3584 + k]
 ```
 
+Where the processor multiplies pairs, the terms of the sum are paired first (`pair_terms`), and words lie in the panels.
+
 Knob: `pack` (0 turns the rule off).
 
 Refuses what is not known when the model is loaded, extents that are not known at compile time, weights that are computed
@@ -42,7 +47,8 @@ fn run(plan: &Plan, ctx: &Context, log: &mut Log) -> Option<Plan> {
     // One copy of a weight for all steps that want it in the same order, and how often a kernel's name was given.
     let mut done: BTreeMap<(ArrayId, String), ArrayId> = BTreeMap::new();
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
-    for (step, to) in plan.steps.iter().zip(&mut out.steps) {
+    for to in &mut out.steps {
+        let step = &in_pairs(to, plan, ctx, log);
         let mut packed = vec![];
         for weight in weights(step, plan, ctx, log) {
             let (array, kernel) = (weight.array, packer(step, &plan.arrays[weight.array], &weight));
@@ -51,7 +57,8 @@ fn run(plan: &Plan, ctx: &Context, log: &mut Log) -> Option<Plan> {
                 let source = &plan.arrays[array];
                 let shape = [weight.panels(), weight.depth(), weight.width].map(Ix::Const).to_vec();
                 let name = format!("{}_packed", source.name);
-                let array = Array { name, elem: source.elem, shape, place: ArrayPlace::Loaded, at_load: true };
+                let elem = if source.elem.dtype == weight.elem { source.elem } else { Elem::of(weight.elem) };
+                let array = Array { name, elem, shape, place: ArrayPlace::Loaded, at_load: true };
                 let id = out.arrays.push(array);
                 let count = names.entry(kernel.name.clone()).or_insert(0);
                 *count += 1;
@@ -62,18 +69,37 @@ fn run(plan: &Plan, ctx: &Context, log: &mut Log) -> Option<Plan> {
             packed.push((weight, id));
         }
         if !packed.is_empty() {
+            *to = step.clone();
             read_panels(to, plan, packed);
         }
     }
     (!done.is_empty()).then_some(out)
 }
 
+/// The array that an argument of a step is, where it is known when the model is loaded.
+fn known_at_load(step: &Step, plan: &Plan, mem: &Mem) -> Option<ArrayId> {
+    let at = step.kernel.params.iter().position(|p| p.val == mem.base)?;
+    let StepArg::Array(array) = *step.args.get(at)? else { return None };
+    plan.arrays.get(array).is_some_and(|a| a.at_load).then_some(array)
+}
+
+/// The step with the terms of its sums paired where their right operands are weights that become words.
+fn in_pairs(step: &Step, plan: &Plan, ctx: &Context, log: &mut Log) -> Step {
+    let mut own = Log::default();
+    let is_weight = |mem: &Mem| known_at_load(step, plan, mem).is_some();
+    let paired = ctx.knobs.pack.then(|| pair_terms::paired(&step.kernel, ctx, &mut own, &is_weight)).flatten();
+    let Some(kernel) = paired else { return step.clone() };
+    log.applied.extend(own.applied.iter().map(|site| format!("{}, {site}: terms in pairs", kernel.name)));
+    Step { kernel, ..step.clone() }
+}
+
 /// A weight that is worth packing.
 struct Weight {
     array: ArrayId,
-    /// What the load of it defines, and where it reads.
+    /// What makes an element of the panels: a load, or two that become a word; the last defines the operand.
+    made: Vec<Stmt>,
     operand: ValId,
-    mem: Mem,
+    elem: DType,
     /// The axes of its columns and of the sum, with their extents.
     columns: Vec<(AxisId, i64)>,
     sum: Vec<(AxisId, i64)>,
@@ -116,15 +142,18 @@ fn weights(step: &Step, plan: &Plan, ctx: &Context, log: &mut Log) -> Vec<Weight
     sums_of(&kernel.body, &mut vec![], &mut sums);
     for loops in sums {
         let Some((f, roles)) = loops.last().and_then(|f| Some((*f, f.contraction.as_ref()?))) else { continue };
-        let Some(load) = f.body.iter().find(|s| walk::def(s) == Some(roles.b)) else { continue };
-        let Stmt::Load { mem, .. } = load else { continue };
-        let Some(at) = kernel.params.iter().position(|p| p.val == mem.base) else { continue };
-        let Some(StepArg::Array(array)) = step.args.get(at).copied() else { continue };
-        if !plan.arrays.get(array).is_some_and(|a| a.at_load) {
+        let made = slice(&f.body.iter().collect::<Vec<_>>(), &[roles.b]);
+        let is_plain = matches!(made[..], [Stmt::Load { .. }]) || is_word(&made);
+        let mut arrays = made.iter().filter_map(|s| match s {
+            Stmt::Load { mem, .. } => Some(known_at_load(step, plan, mem)),
+            _ => None,
+        });
+        let Some(Some(array)) = arrays.next().filter(|_| is_plain) else { continue };
+        if !arrays.all(|a| a == Some(array)) {
             continue;
         }
         let site = format!("{}, the weight {}", kernel.name, plan.arrays[array].name);
-        match weight(kernel, ctx, &loops, roles, load, array) {
+        match weight(kernel, ctx, &loops, roles, &made, array) {
             Ok(weight) => {
                 log.applied(site);
                 out.push(weight);
@@ -156,19 +185,26 @@ fn weight(
     ctx: &Context,
     loops: &[&For],
     roles: &Contraction,
-    load: &Stmt,
+    made: &[&Stmt],
     array: ArrayId,
 ) -> Result<Weight, String> {
-    use crate::num::ScalarOp::{ExtI, FToF, Fma, MulI};
+    use crate::num::ScalarOp::{ExtI, FToF};
     if !ctx.knobs.pack {
         return Err("knob off".to_string());
     }
-    let Stmt::Load { mem, mask, order, dst, .. } = load else { return Err("it is computed".to_string()) };
+    let Some(Val { ty: Ty::Num(elem), .. }) = kernel.vals.get(roles.b) else {
+        return Err("it is an address".to_string());
+    };
     // The multiply takes it as it is, or converted: anything more is a computation.
-    let plain = |s: &Stmt| matches!(s, Stmt::Let { op: FToF { .. } | ExtI { .. } | Fma { .. } | MulI, .. });
+    let plain =
+        |s: &Stmt| matches!(s, Stmt::Let { op, .. } if multiplies(*op) || matches!(op, FToF { .. } | ExtI { .. }));
     let body = loops.last().map_or(&[][..], |f| &f.body);
-    let computes = body.iter().any(|s| walk::refs_of(s).vals_used.contains(dst) && !plain(s));
-    if !mask.is_always() || *order != Order::Weak || computes {
+    let computes = body.iter().any(|s| walk::refs_of(s).vals_used.contains(&roles.b) && !plain(s));
+    let whole = |s: &&Stmt| match s {
+        Stmt::Load { mask, order, .. } => mask.is_always() && *order == Order::Weak,
+        _ => true,
+    };
+    if computes || !made.iter().all(whole) {
         return Err("it is computed".to_string());
     }
     let extent = |a: &AxisId| loops.iter().find(|f| f.axis == *a).and_then(|f| f.hi.as_const());
@@ -177,7 +213,11 @@ fn weight(
         return Err("its extents are not known".to_string());
     };
     let own = |a: &AxisId| roles.n.contains(a) || roles.k.contains(a);
-    if !mem.index.axes().iter().all(own) || !mem.index.vals().is_empty() {
+    let here = |s: &&Stmt| match s {
+        Stmt::Load { mem, .. } => mem.index.axes().iter().all(own) && mem.index.vals().is_empty(),
+        _ => true,
+    };
+    if !made.iter().all(here) {
         return Err("it differs along a batch".to_string());
     }
     let acc = num_type(kernel, roles.acc).ok_or("its accumulator holds addresses")?;
@@ -185,15 +225,17 @@ fn weight(
     if product(&columns) < width || product(&sum) < 8 {
         return Err("it is smaller than a panel".to_string());
     }
-    Ok(Weight { array, operand: *dst, mem: mem.clone(), columns, sum, width })
+    let made = made.iter().map(|s| (*s).clone()).collect();
+    Ok(Weight { array, made, operand: roles.b, elem: *elem, columns, sum, width })
 }
 
 /// The kernel that writes the panels of a weight. It takes the symbols, as all do, the weight and the panels.
 fn packer(step: &Step, source: &Array, weight: &Weight) -> Kernel {
-    let (panels, depth, width, elem) = (weight.panels(), weight.depth(), weight.width, weight.mem.elem);
+    let (panels, depth, width) = (weight.panels(), weight.depth(), weight.width);
     let mut kernel = Kernel { name: format!("k_pack_{}", plain(&source.name)), open: true, ..Kernel::default() };
     let symbols = step.kernel.params.iter().zip(&step.args).filter(|(_, a)| matches!(a, StepArg::Symbol(_)));
-    let arrays = [source.name.clone(), format!("{}_packed", source.name)].map(|name| pointer(name, elem));
+    let names = [source.name.clone(), format!("{}_packed", source.name)];
+    let arrays = names.into_iter().zip([source.elem.dtype, weight.elem]).map(|(name, elem)| pointer(name, elem));
     set_params(&mut kernel, symbols.map(|(p, _)| p.clone()).chain(arrays).map(|p| (p, None)).collect());
     let at = kernel.params.len();
     let (from, to) = (kernel.params[at - 2].val, kernel.params[at - 1].val);
@@ -208,29 +250,32 @@ fn packer(step: &Step, source: &Array, weight: &Weight) -> Kernel {
     for (position, axes) in [(&column, &weight.columns), (&Ix::Axis(kk), &weight.sum)] {
         Side::new(axes.iter().map(|(a, n)| (*a, Ix::Const(*n))).collect(), &facts).split(position, &mut by);
     }
-    let index = simplify(&weight.mem.index.subst_axes(&mut |a| by.get(&a).cloned()), &facts);
     let columns = product(&weight.columns);
     let whole = columns % width == 0;
     let conds = if whole { vec![] } else { vec![Cond::new(column, Cmp::Lt, Ix::Const(columns))] };
     let site = kernel.sites.push(Site { span: None, op: "pack".into(), frames: Default::default() });
-    let dst = kernel.vals.push(Val { ty: Ty::Num(elem), name: source.name.clone() });
     let to_index = Ix::add(Ix::mul(Ix::Axis(p), Ix::Const(depth * width)), Ix::mul(Ix::Axis(kk), Ix::Const(width)));
-    let load = Stmt::Load {
-        dst,
-        mem: Mem { base: from, index, elem },
-        mask: Mask { conds, vals: vec![] },
-        other: (!whole).then_some(Opnd::Const { dtype: elem, bits: 0 }),
-        order: Order::Weak,
-        site,
-    };
-    let store = Stmt::Store {
-        mem: Mem { base: to, index: Ix::add(to_index, Ix::Axis(j)), elem },
-        value: Opnd::Val(dst),
+    let mut own: BTreeMap<ValId, ValId> = BTreeMap::new();
+    for (v, val) in weight.made.iter().filter_map(walk::def).filter_map(|v| Some((v, step.kernel.vals.get(v)?))) {
+        own.insert(v, kernel.vals.push(Val { ty: val.ty, name: source.name.clone() }));
+    }
+    let mut body = weight.made.clone();
+    for s in &mut body {
+        if let Stmt::Load { mem, mask, other, site: at, .. } = s {
+            let index = simplify(&mem.index.subst_axes(&mut |a| by.get(&a).cloned()), &facts);
+            *mask = Mask { conds: conds.clone(), vals: vec![] };
+            *other = (!whole).then_some(Opnd::Const { dtype: mem.elem, bits: 0 });
+            (mem.base, mem.index, *at) = (from, index, site);
+        }
+    }
+    walk::Renaming { vals: own.clone(), ..Default::default() }.apply(&mut body);
+    body.push(Stmt::Store {
+        mem: Mem { base: to, index: Ix::add(to_index, Ix::Axis(j)), elem: weight.elem },
+        value: Opnd::Val(own.get(&weight.operand).copied().unwrap_or(weight.operand)),
         mask: Mask::default(),
         order: Order::Weak,
         site,
-    };
-    let mut body = vec![load, store];
+    });
     for (axis, n) in [(j, width), (kk, depth), (p, panels)] {
         body = vec![edit::free_loop(axis, Ix::Const(n), body)];
     }
@@ -238,7 +283,7 @@ fn packer(step: &Step, source: &Array, weight: &Weight) -> Kernel {
     // What the panels are for.
     let source = step.kernel.sources.vals.get(weight.operand);
     [p, kk, j].into_iter().for_each(|axis| kernel.sources.axes.set(axis, source));
-    kernel.sources.vals.set(dst, source);
+    own.values().for_each(|v| kernel.sources.vals.set(*v, source));
     kernel.sources.sites.set(site, source);
     kernel
 }
@@ -262,21 +307,33 @@ fn load_step(plan: &Plan, step: &Step, kernel: Kernel, from: ArrayId, to: ArrayI
 /// given back when the panels are written.
 fn read_panels(step: &mut Step, plan: &Plan, packed: Vec<(Weight, ArrayId)>) {
     let kernel = &mut step.kernel;
+    let indices: Vec<Ix> = packed.iter().map(|(w, _)| w.index(kernel)).collect();
+    // The one load that is left of each operand, from where the weight was until the panels are parameters.
+    walk::visit_mut(&mut kernel.body, &mut |s| {
+        if let Some((weight, _)) = packed.iter().find(|(w, _)| walk::def(s) == Some(w.operand))
+            && let Some(mut load) = weight.made.iter().find(|s| matches!(s, Stmt::Load { .. })).cloned()
+        {
+            if let Stmt::Load { dst, mem, .. } = &mut load {
+                (*dst, mem.elem) = (weight.operand, weight.elem);
+            }
+            *s = load;
+        }
+    });
+    edit::drop_unused(&mut kernel.body);
     let operands: BTreeSet<ValId> = packed.iter().map(|(w, _)| w.operand).collect();
-    let mut used = BTreeSet::new();
+    let (mut used, mut replaced) = (BTreeSet::new(), BTreeSet::new());
     walk::visit(&kernel.body, &mut |s| match s {
-        Stmt::Load { dst, .. } if operands.contains(dst) => {}
+        Stmt::Load { dst, mem, .. } if operands.contains(dst) => _ = replaced.insert(mem.base),
         Stmt::Load { mem, .. } | Stmt::Store { mem, .. } => _ = used.insert(mem.base),
         _ => {}
     });
-    let gone = |p: &Param| packed.iter().any(|(w, _)| w.mem.base == p.val) && !used.contains(&p.val);
+    let gone = |p: &Param| replaced.contains(&p.val) && !used.contains(&p.val);
     let kept = kernel.params.iter().zip(&step.args).filter(|(p, _)| !gone(p));
     let mut params: Vec<(Param, Option<ValId>)> = kept.clone().map(|(p, _)| (p.clone(), Some(p.val))).collect();
     let mut args: Vec<StepArg> = kept.map(|(_, a)| *a).collect();
     let first = params.len();
-    let indices: Vec<Ix> = packed.iter().map(|(w, _)| w.index(kernel)).collect();
     for (weight, id) in &packed {
-        params.push((pointer(format!("{}_packed", plan.arrays[weight.array].name), weight.mem.elem), None));
+        params.push((pointer(format!("{}_packed", plan.arrays[weight.array].name), weight.elem), None));
         args.push(StepArg::Array(*id));
     }
     let now = set_params(kernel, params);

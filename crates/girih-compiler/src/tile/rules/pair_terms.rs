@@ -1,0 +1,543 @@
+//! `pair_terms`
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::base::rule::{Log, Rule};
+use crate::index::simplify;
+use crate::loops::ir::*;
+use crate::loops::walk;
+use crate::num::op::Signedness;
+use crate::num::{DType, ScalarOp};
+use crate::tile::Context;
+use crate::tile::affine::{self, Stride};
+use crate::tile::edit;
+use crate::tile::open::{slice, sum, widened};
+use crate::tile::rules::{axis_site, site_of};
+use crate::tile::target::MatrixUnit;
+
+pub const RULE: Rule<Kernel, Context> = Rule {
+    name: "pair_terms",
+    doc: "\
+Takes the terms of a sum of products two at a time, where the processor has an instruction that adds two products of bf16, or
+of integers of 8 or 16 bits, to each lane of a vector. Two neighbouring elements of an operand become one word of 32 bits.
+
+```text
+for k in 0..1024: reduce contraction               for k2 in 0..512: reduce contraction
+  x: bf16 = load A[i*1024 + k]                       x = word(load A[i*1024 + k2*2], load A[i*1024 + k2*2 + 1])
+  y: bf16 = load B[k*768 + j]                -->     y = word(load B[k2*1536 + j], load B[k2*1536 + 768 + j])
+  acc <- fma(f32(x), f32(y), acc)                    acc <- dot2(x, y, acc)
+```
+
+Where the memory of an operand runs along the sum, a word is one load. Words are packed as elements are (`stage_inputs`); those of
+weights once, when the model is loaded (`pack_weights`).
+
+A sum of single products, as of one row by a matrix, is paired where both operands' memory runs along it:
+
+```text
+for k in 0..1024: reduce combine add(s)            for k2 in 0..512: reduce combine add(s)
+  v = f32(load x[k]) * f32(load w[j*1024 + k])       v = dot2(load x_pairs[k2], load w_pairs[j*512 + k2], 0)
+  s <- v + s                                 -->     s <- v + s
+```
+
+Knob: `pairs` (0 turns the rule off).
+
+Refuses sums over several axes or of an odd or unknown number of terms, operands of other types, and products of few rows, whose
+words would be made for too few uses.
+",
+    run,
+};
+
+fn run(p: &Kernel, ctx: &Context, log: &mut Log) -> Option<Kernel> {
+    paired(p, ctx, log, &|_| false)
+}
+
+/// Rows from which on words are worth making where they are used.
+const ENOUGH_ROWS: i64 = 8;
+
+/// The kernel with its terms paired where that can be; of right operands that are weights the words are made beforehand.
+pub fn paired(p: &Kernel, ctx: &Context, log: &mut Log, is_weight: &dyn Fn(&Mem) -> bool) -> Option<Kernel> {
+    let mut kernel = p.clone();
+    let mut words = Words::default();
+    let mut changed = false;
+    for at in 0..p.body.len() {
+        let mut found = vec![];
+        sums_of(&p.body[at], &mut vec![], &mut found);
+        if found.is_empty() {
+            changed |= pair_folds(&mut kernel, ctx, at, &mut words, log);
+            continue;
+        }
+        let site = site_of(p, &p.body[at]);
+        let ready = found.iter().map(|(f, rows)| Pairs::of(p, ctx, f, *rows, is_weight).map(|pairs| (f.axis, pairs)));
+        // The sums of a nest run side by side, so all are paired or none.
+        match ready.collect::<Result<BTreeMap<_, _>, _>>() {
+            Ok(ready) => {
+                let made: BTreeMap<AxisId, For> =
+                    ready.into_iter().map(|(axis, pairs)| (axis, pairs.made(&mut kernel, &mut words))).collect();
+                walk::visit_mut(&mut kernel.body[at..=at], &mut |s| {
+                    if let Stmt::For(f) = s
+                        && let Some(new) = made.get(&f.axis)
+                    {
+                        **f = new.clone();
+                    }
+                });
+                log.applied(site);
+                changed = true;
+            }
+            Err(why) => log.skipped(site, why),
+        }
+    }
+    // Addresses of words are computed once, before all else.
+    kernel.body.splice(0..0, words.casts);
+    changed.then_some(kernel)
+}
+
+/// Arrays as arrays of words.
+#[derive(Default)]
+struct Words {
+    of: BTreeMap<ValId, ValId>,
+    casts: Vec<Stmt>,
+}
+
+impl Words {
+    /// The address of an array's words.
+    fn base(&mut self, kernel: &mut Kernel, base: ValId) -> ValId {
+        *self.of.entry(base).or_insert_with(|| {
+            let name = kernel.vals.get(base).map_or_else(String::new, |v| format!("{}_pairs", v.name));
+            let dst = kernel.vals.push(Val { ty: Ty::Ptr(DType::I32), name });
+            kernel.sources.vals.copy(base, dst);
+            let op = ScalarOp::IntToPtr { to: DType::I32 };
+            self.casts.push(Stmt::Let { dst, op, args: vec![Opnd::Val(base)] });
+            dst
+        })
+    }
+}
+
+/// An element whose word is one load: two neighbours along the sum lie side by side, the first at an even place.
+struct Joined<'a> {
+    load: &'a Stmt,
+    mem: &'a Mem,
+}
+
+impl<'a> Joined<'a> {
+    fn of(kernel: &Kernel, stmts: &[&'a Stmt], axis: AxisId) -> Option<Joined<'a>> {
+        let [load @ Stmt::Load { mem, mask, order: Order::Weak, .. }] = stmts[..] else { return None };
+        let param = kernel.params.iter().any(|p| p.val == mem.base);
+        let unit = affine::stride(&mem.index, axis, &BTreeSet::new()) == Stride::Unit && mem.index.vals().is_empty();
+        if !param || !unit || !mask.is_always() || mem.elem.bits() != 16 {
+            return None;
+        }
+        let joined = Joined { load, mem };
+        let index = joined.index(kernel, axis, axis);
+        let twice = Ix::mul(index, Ix::Const(2));
+        let even = Joined::even(&mem.index, axis, axis);
+        simplify(&Ix::sub(twice, even), &kernel.facts()).is_const(0).then_some(joined)
+    }
+
+    /// Where the first of a pair lies, whose number is `pair`.
+    fn even(index: &Ix, axis: AxisId, pair: AxisId) -> Ix {
+        index.subst_axes(&mut |a| (a == axis).then(|| Ix::mul(Ix::Axis(pair), Ix::Const(2))))
+    }
+
+    /// The same in words.
+    fn index(&self, kernel: &Kernel, axis: AxisId, pair: AxisId) -> Ix {
+        let even = Joined::even(&self.mem.index, axis, pair);
+        simplify(&Ix::floor_div(even, Ix::Const(2)), &kernel.facts())
+    }
+
+    /// The load of a word.
+    fn made(&self, kernel: &mut Kernel, words: &mut Words, axis: AxisId, pair: AxisId) -> Option<(ValId, Stmt)> {
+        let Stmt::Load { dst: element, order, site, .. } = self.load else { return None };
+        let index = self.index(kernel, axis, pair);
+        let base = words.base(kernel, self.mem.base);
+        let name = kernel.vals.get(*element).map_or_else(String::new, |v| v.name.clone());
+        let dst = kernel.vals.push(Val { ty: Ty::Num(DType::I32), name });
+        kernel.sources.vals.copy(*element, dst);
+        let mem = Mem { base, index, elem: DType::I32 };
+        Some((dst, Stmt::Load { dst, mem, mask: Mask::default(), other: None, order: *order, site: *site }))
+    }
+}
+
+/// Pairs the terms of sums of single products in a statement of the kernel.
+fn pair_folds(kernel: &mut Kernel, ctx: &Context, at: usize, words: &mut Words, log: &mut Log) -> bool {
+    let mut found = vec![];
+    walk::visit(&kernel.body[at..=at], &mut |s| match s {
+        Stmt::For(f) if f.kind == LoopKind::Reduce && f.combine.is_some() => found.push((**f).clone()),
+        _ => {}
+    });
+    let mut made: BTreeMap<AxisId, For> = BTreeMap::new();
+    for f in &found {
+        if let Some(new) = pair_fold(kernel, ctx, f, words) {
+            log.applied(axis_site(kernel, f.axis));
+            made.insert(f.axis, new);
+        }
+    }
+    let changed = !made.is_empty();
+    walk::visit_mut(&mut kernel.body[at..=at], &mut |s| {
+        if let Stmt::For(f) = s
+            && let Some(new) = made.remove(&f.axis)
+        {
+            **f = new;
+        }
+    });
+    changed
+}
+
+/// A loop that adds up products and nothing else, over pairs; `None` where it is another.
+fn pair_fold(kernel: &mut Kernel, ctx: &Context, f: &For, words: &mut Words) -> Option<For> {
+    let terms = terms(f)?;
+    let all: Vec<&Stmt> = f.body.iter().collect();
+    let (at, (x, y)) = f.body.iter().enumerate().find_map(|(at, s)| match s {
+        Stmt::Let { op: ScalarOp::MulF { .. } | ScalarOp::MulI, args, .. } => match args[..] {
+            [Opnd::Val(x), Opnd::Val(y)] => Some((at, (x, y))),
+            _ => None,
+        },
+        _ => None,
+    })?;
+    let product = walk::def(&f.body[at])?;
+    let ((is_float, x, _), (other, y, _)) = (element(kernel, &all, x).ok()?, element(kernel, &all, y).ok()?);
+    let (op, unit) = operation(is_float);
+    if is_float != other || !ctx.knobs.pairs || !ctx.target.matrix_units.contains(&unit) {
+        return None;
+    }
+    let operands = [slice(&all, &[x]), slice(&all, &[y])];
+    let joined = [Joined::of(kernel, &operands[0], f.axis)?, Joined::of(kernel, &operands[1], f.axis)?];
+    // What else there is adds the product to the sum, and does the same for each term.
+    let computed = slice(&all, &[product]);
+    let rest: Vec<&Stmt> = all.iter().copied().filter(|s| !computed.iter().any(|c| std::ptr::eq(*c, *s))).collect();
+    let adds = |s: &Stmt| match s {
+        Stmt::Let { op: ScalarOp::AddF { .. } | ScalarOp::AddI, args, .. } => args.contains(&Opnd::Val(product)),
+        Stmt::Read { .. } | Stmt::Write { .. } => true,
+        _ => false,
+    };
+    let elements: BTreeSet<ValId> = computed.iter().filter_map(|s| walk::def(s)).filter(|v| *v != product).collect();
+    let plain = rest.iter().all(|s| {
+        let facts = walk::refs_of(s);
+        adds(s) && !facts.axes_used.contains(&f.axis) && facts.vals_used.is_disjoint(&elements)
+    });
+    let sums = rest.iter().filter(|s| matches!(s, Stmt::Let { .. })).count();
+    if !plain || sums != 1 {
+        return None;
+    }
+    let rest: Vec<Stmt> = rest.into_iter().cloned().collect();
+    let axis = edit::new_axis(kernel, f.axis, "2");
+    let (x, load) = joined[0].made(kernel, words, f.axis, axis)?;
+    let mut body = vec![load];
+    let (y, load) = joined[1].made(kernel, words, f.axis, axis)?;
+    body.push(load);
+    let dtype = if is_float { DType::F32 } else { DType::I32 };
+    let args = vec![Opnd::Val(x), Opnd::Val(y), Opnd::Const { dtype, bits: 0 }];
+    body.push(Stmt::Let { dst: product, op, args });
+    body.extend(rest);
+    Some(For { axis, hi: Ix::Const(terms / 2), body, ..f.clone() })
+}
+
+/// How many terms a loop has, where that is known to be even.
+fn terms(f: &For) -> Option<i64> {
+    let plain = f.lo.is_const(0) && f.step.is_const(1);
+    f.hi.as_const().filter(|n| plain && *n > 0 && n % 2 == 0)
+}
+
+/// The loops of sums of products, each with the number of rows around it where that is known.
+fn sums_of<'a>(s: &'a Stmt, around: &mut Vec<&'a For>, out: &mut Vec<(&'a For, Option<i64>)>) {
+    let Stmt::For(f) = s else {
+        walk::bodies(s).into_iter().flatten().for_each(|s| sums_of(s, around, out));
+        return;
+    };
+    if f.stream.is_some() {
+        return;
+    }
+    if let Some(roles) = &f.contraction {
+        let extent = |axis: &AxisId| around.iter().find(|f| f.axis == *axis).and_then(|f| f.hi.as_const());
+        out.push((f, roles.m.iter().map(extent).product()));
+        return;
+    }
+    around.push(f);
+    f.body.iter().for_each(|s| sums_of(s, around, out));
+    around.pop();
+}
+
+/// An element of an operand.
+struct Element<'a> {
+    /// What computes it.
+    made: Vec<&'a Stmt>,
+    value: ValId,
+    /// What it is extended by to 16 bits.
+    extend: Option<ScalarOp>,
+    joined: Option<Joined<'a>>,
+}
+
+impl<'a> Element<'a> {
+    fn of(kernel: &Kernel, inside: &[&'a Stmt], axis: AxisId, value: ValId, extend: Option<ScalarOp>) -> Element<'a> {
+        let made = slice(inside, &[value]);
+        let joined = Joined::of(kernel, &made, axis);
+        Element { made, value, extend, joined }
+    }
+}
+
+/// What is known of a sum whose terms can be paired.
+struct Pairs<'a> {
+    over: &'a For,
+    terms: i64,
+    roles: &'a Contraction,
+    operands: [Element<'a>; 2],
+    /// What else the loop does, but for the multiplication and the addition that are one operation now.
+    rest: Vec<&'a Stmt>,
+    sum: ValId,
+    /// What the products are added to.
+    before: Opnd,
+    op: ScalarOp,
+}
+
+impl<'a> Pairs<'a> {
+    fn of(
+        kernel: &Kernel,
+        ctx: &Context,
+        f: &'a For,
+        rows: Option<i64>,
+        is_weight: &dyn Fn(&Mem) -> bool,
+    ) -> Result<Pairs<'a>, String> {
+        let found = sum(f)?;
+        let [over] = found.loops[..] else { return Err("its sum runs over several axes".to_string()) };
+        let inside = &found.inside;
+        let (x, y) = (element(kernel, inside, found.x)?, element(kernel, inside, found.y)?);
+        if x.0 != y.0 {
+            return Err("its operands are a float and an integer".to_string());
+        }
+        let (op, unit) = operation(x.0);
+        let operands = [x, y].map(|(_, element, extend)| Element::of(kernel, inside, over.axis, element, extend));
+        if !ctx.target.matrix_units.contains(&unit) {
+            return Err(format!("{} has no products of pairs of its type", ctx.target.name));
+        }
+        if !ctx.knobs.pairs {
+            return Err("knob off".to_string());
+        }
+        let Some(terms) = terms(over) else {
+            return Err("the number of its terms is not known to be even".to_string());
+        };
+        let mut loads =
+            operands[1].made.iter().filter_map(|s| if let Stmt::Load { mem, .. } = s { Some(mem) } else { None });
+        let weight = loads.all(is_weight);
+        if !weight && rows.is_none_or(|n| n < ENOUGH_ROWS) {
+            return Err(format!("there are less than {ENOUGH_ROWS} rows for a word, as far as is known"));
+        }
+        let [x, y] = operands;
+        // Words of weights are made where they are packed.
+        let operands = [x, Element { joined: y.joined.filter(|_| !weight), ..y }];
+        let acc = found.roles.acc;
+        let write = inside.iter().rev().find(|s| matches!(s, Stmt::Write { buf, .. } if *buf == acc));
+        let Some(Stmt::Write { value: Opnd::Val(new), .. }) = write else {
+            return Err("its sum is not written".to_string());
+        };
+        let (mut sum, mut before, mut one) = (None, None, vec![]);
+        for s in inside {
+            let Stmt::Let { dst, op, args } = s else { continue };
+            match (op, &args[..]) {
+                (ScalarOp::Fma { .. }, [Opnd::Val(x), Opnd::Val(y), z]) if (*x, *y) == (found.x, found.y) => {
+                    (sum, before) = (Some(*dst), Some(*z));
+                    one.push(std::ptr::from_ref(*s));
+                }
+                (ScalarOp::MulI, [Opnd::Val(x), Opnd::Val(y)]) if (*x, *y) == (found.x, found.y) => {
+                    one.push(std::ptr::from_ref(*s));
+                    let product = Opnd::Val(*dst);
+                    for s in inside {
+                        if let Stmt::Let { dst, op: ScalarOp::AddI, args } = s
+                            && let [p, z] = args[..]
+                            && (p == product || z == product)
+                        {
+                            (sum, before) = (Some(*dst), Some(if p == product { z } else { p }));
+                            one.push(std::ptr::from_ref(*s));
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        let (Some(sum), Some(before)) = (sum, before) else { return Err("its products are not added up".to_string()) };
+        let of_operands = slice(inside, &[found.x, found.y]);
+        let is_in = |list: &[&Stmt], s: &Stmt| list.iter().any(|o| std::ptr::eq(*o, s));
+        let rest: Vec<&Stmt> = inside
+            .iter()
+            .copied()
+            .filter(|s| !is_in(&of_operands, s) && !one.contains(&std::ptr::from_ref(*s)))
+            .collect();
+        let own = slice(inside, &[*new]);
+        let writes = |s: &Stmt| write.is_some_and(|w| std::ptr::eq(*w, s));
+        // Nothing else is done for each term, and the product is used by the sum alone.
+        let only = rest.iter().all(|s| writes(s) || is_in(&own, s) && edit::is_pure(s));
+        let uses = |v: &ValId| rest.iter().any(|s| walk::refs_of(s).vals_used.contains(v));
+        if !only || *new != sum || one.len() > 2 || of_operands.iter().filter_map(|s| walk::def(s)).any(|v| uses(&v)) {
+            return Err("it does more for each term than multiply and add".to_string());
+        }
+        if operands.iter().any(|e| e.made.is_empty() || !e.made.iter().all(|s| edit::is_pure(s))) {
+            return Err("its operands are not computed for each term alone".to_string());
+        }
+        Ok(Pairs { over, terms, roles: found.roles, operands, rest, sum, before, op })
+    }
+
+    /// The loop over pairs.
+    fn made(&self, kernel: &mut Kernel, words: &mut Words) -> For {
+        let axis = edit::new_axis(kernel, self.over.axis, "2");
+        let mut body = vec![];
+        let words = self.operands.each_ref().map(|operand| {
+            let joined = operand.joined.as_ref().and_then(|j| j.made(kernel, words, self.over.axis, axis));
+            match joined {
+                Some((word, load)) => {
+                    body.push(load);
+                    word
+                }
+                None => self.word(kernel, axis, operand, &mut body),
+            }
+        });
+        let after = |s: &&&Stmt| matches!(s, Stmt::Write { .. });
+        body.extend(self.rest.iter().filter(|s| !after(s)).map(|s| (*s).clone()));
+        let args = vec![Opnd::Val(words[0]), Opnd::Val(words[1]), self.before];
+        body.push(Stmt::Let { dst: self.sum, op: self.op, args });
+        body.extend(self.rest.iter().filter(after).map(|s| (*s).clone()));
+        let roles = Contraction { k: vec![axis], a: words[0], b: words[1], ..self.roles.clone() };
+        let hi = Ix::Const(self.terms / 2);
+        let mut made = For { axis, hi, contraction: Some(roles), body, ..self.over.clone() };
+        edit::drop_unused(&mut made.body);
+        made
+    }
+
+    /// Two neighbouring elements as one word.
+    fn word(&self, kernel: &mut Kernel, axis: AxisId, operand: &Element<'_>, body: &mut Vec<Stmt>) -> ValId {
+        let Element { made, value: element, extend, .. } = operand;
+        let own: Vec<Stmt> = made.iter().map(|s| (*s).clone()).collect();
+        let name = kernel.vals.get(*element).map_or_else(Default::default, |v| v.name.clone());
+        let mut halves = vec![];
+        for half in 0..2 {
+            let place = Ix::add(Ix::mul(Ix::Axis(axis), Ix::Const(2)), Ix::Const(half));
+            let by = BTreeMap::from([(self.over.axis, place)]);
+            let mut copy = edit::place_axes(&own, &by, &BTreeMap::from([(axis, self.terms / 2)]));
+            let renamed = walk::Renaming::fresh(kernel, &copy);
+            renamed.apply(&mut copy);
+            body.extend(copy);
+            let mut make = |dtype: DType, op: ScalarOp, args: Vec<Opnd>| {
+                let dst = kernel.vals.push(Val { ty: Ty::Num(dtype), name: name.clone() });
+                kernel.sources.vals.copy(*element, dst);
+                body.push(Stmt::Let { dst, op, args });
+                Opnd::Val(dst)
+            };
+            let mut value = Opnd::Val(renamed.vals.get(element).copied().unwrap_or(*element));
+            if self.op == ScalarOp::DotF {
+                value = make(DType::I16, ScalarOp::Bitcast { to: DType::I16 }, vec![value]);
+            } else if let Some(op) = extend {
+                value = make(DType::I16, *op, vec![value]);
+            }
+            let op = ScalarOp::ExtI { to: DType::I32, sign: Signedness::Unsigned };
+            value = make(DType::I32, op, vec![value]);
+            if half == 1 {
+                let by = Opnd::Const { dtype: DType::I32, bits: 16 };
+                value = make(DType::I32, ScalarOp::Shl, vec![value, by]);
+            }
+            halves.push(value);
+        }
+        let dst = kernel.vals.push(Val { ty: Ty::Num(DType::I32), name });
+        kernel.sources.vals.copy(*element, dst);
+        body.push(Stmt::Let { dst, op: ScalarOp::Or, args: halves });
+        dst
+    }
+}
+
+/// The operation that adds two products at once, and what a processor needs for it.
+fn operation(is_float: bool) -> (ScalarOp, MatrixUnit) {
+    match is_float {
+        true => (ScalarOp::DotF, MatrixUnit::FloatPairs),
+        false => (ScalarOp::DotI, MatrixUnit::IntegerPairs),
+    }
+}
+
+/// Whether what a product takes is a float, what it was before it was converted, and what that is extended by to 16 bits.
+fn element(kernel: &Kernel, list: &[&Stmt], value: ValId) -> Result<(bool, ValId, Option<ScalarOp>), String> {
+    let number = |v: ValId| match kernel.vals.get(v).map(|v| v.ty) {
+        Some(Ty::Num(dtype)) => Ok(dtype),
+        _ => Err("its operands are addresses".to_string()),
+    };
+    let (from, op) = widened(kernel, list.iter().copied(), value).unwrap_or((value, ScalarOp::Copy));
+    let (dtype, wide) = (number(from)?, number(value)?);
+    match (dtype, op, wide) {
+        (DType::BF16, ScalarOp::FToF { .. }, DType::F32) => Ok((true, from, None)),
+        (DType::I16, ScalarOp::ExtI { sign: Signedness::Signed, .. }, DType::I32) => Ok((false, from, None)),
+        (DType::I8, ScalarOp::ExtI { sign, .. }, DType::I32) => {
+            Ok((false, from, Some(ScalarOp::ExtI { to: DType::I16, sign })))
+        }
+        _ if dtype == wide => Err(format!("its operands are {dtype}")),
+        _ => Err(format!("its operands are {dtype} multiplied as {wide}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::tile::Context;
+    use crate::tile::target::MatrixUnit;
+    use crate::tile::tests::{apply, context, kernel, refusals, text, with_knobs};
+
+    const PRODUCT: &str = r#"loop kernel k(A: ptr bf16, B: ptr bf16, C: ptr f32) open:
+  for i in 0..512: free
+    for j in 0..768: free
+      local acc: f32
+      acc = 0.0
+      for k in 0..1024: reduce contraction m=i n=j k=k a=a b=b acc=acc
+        a: bf16 = load A[i*1024 + k]
+        b: bf16 = load B[k*768 + j]
+        x: f32 = f32(a)
+        y: f32 = f32(b)
+        c: f32 = acc
+        d: f32 = fma(x, y, c)
+        acc = d
+      s: f32 = acc
+      store C[i*768 + j] = s
+"#;
+
+    fn pairs(knobs: &[&str]) -> Context {
+        let mut ctx = with_knobs(knobs);
+        ctx.target.matrix_units = vec![MatrixUnit::FloatPairs];
+        ctx
+    }
+
+    #[test]
+    fn two_terms_are_one_operation() {
+        let (out, log) = apply("pair_terms", &kernel(PRODUCT), &pairs(&[]));
+        assert_eq!(log.applied, ["contraction into acc"]);
+        let want = r#"      for k2 in 0..512: reduce contraction m=i n=j k=k2 a=a b=b_7 acc=acc
+        a: i32 = load A_pairs[i*512 + k2]
+        b: bf16 = load B[k2*1536 + j]
+        b_1: i16 = bitcast.i16(b)
+        b_2: i32 = ext.u.i32(b_1)
+        b_3: bf16 = load B[(k2*2 + 1)*768 + j]
+        b_4: i16 = bitcast.i16(b_3)
+        b_5: i32 = ext.u.i32(b_4)
+        b_6: i32 = b_5 << 16
+        b_7: i32 = b_2 | b_6
+        c: f32 = acc
+        d: f32 = dot2(a, b_7, c)
+        acc = d
+"#;
+        let made = text(&out);
+        let lines: String = made.lines().skip(6).take(13).map(|l| format!("{l}\n")).collect();
+        assert_eq!(lines, want, "{made}");
+    }
+
+    #[test]
+    fn what_cannot_be_paired_is_refused() {
+        let odd = PRODUCT.replace("0..1024", "0..1023");
+        let few = PRODUCT.replace("0..512", "0..4");
+        let wide = PRODUCT
+            .replace("ptr bf16", "ptr f32")
+            .replace(": bf16", ": f32")
+            .replace("f32(a)", "a * 1.0")
+            .replace("f32(b)", "b * 1.0");
+        let more = PRODUCT.replace("        c: f32", "        store C[k] = x\n        c: f32");
+        for (text, ctx, why) in [
+            (PRODUCT, context(), "cpu has no products of pairs of its type"),
+            (PRODUCT, pairs(&["pairs=0"]), "knob off"),
+            (&odd, pairs(&[]), "the number of its terms is not known to be even"),
+            (&few, pairs(&[]), "there are less than 8 rows for a word, as far as is known"),
+            (&wide, pairs(&[]), "its operands are f32"),
+            (&more, pairs(&[]), "it does more for each term than multiply and add"),
+        ] {
+            assert_eq!(refusals("pair_terms", text, &ctx), [format!("contraction into acc: {why}")]);
+        }
+    }
+}
