@@ -23,8 +23,11 @@ pub(super) const RULES: &[Decomposition] = &[
         name: "conv_transpose",
         handles: &["onnx.ConvTranspose"],
         doc: "The adjoint of a convolution, as a sum of products over the windows that reach an output position.\n\n\
-              `y = conv_transpose(x, w, b)` --> `xw = map x[n, c, (o + pad - k*dilation) / stride] where it divides, \
-              else 0`, `y = dot xw, w over c, k`, `y + b`",
+              Positions of one remainder by the stride, a phase, are reached through the same taps, so phases are an axis: no \
+              product is made only to be masked.\n\n\
+              `y = conv_transpose(x, w, b)` --> `xw = map x[n, c, q + (r + pad)//stride - t] else 0`, `ww = map \
+              w[c, m, t*stride + (r + pad)%stride]`, `z = dot xw, ww over c, t`, `y = map z[n, o%stride, m, o//stride]`, \
+              `y + b`",
         run: onnx_conv_transpose,
     },
 ];
@@ -115,42 +118,127 @@ pub fn conv_transpose(
         )));
     }
     let c_each = b.simplify(&Ix::floor_div(xs[1].clone(), g.clone()));
-    // [n, groups, m / groups, o.., c / groups, k..]
-    let (c_at, k_at) = (3 + n, 4 + n);
-    let mut x_shape = vec![xs[0].clone(), g.clone(), Ix::Const(1)];
-    x_shape.extend(extents.iter().cloned());
+    let phases: Vec<Phases> = slides.iter().map(Phases::of).collect();
+    // [n, groups, phase.., m / groups, place.., c / groups, k..]
+    let (m_at, o_at, c_at, k_at) = (2 + n, 3 + n, 3 + 2 * n, 4 + 2 * n);
+    let one = || vec![Ix::Const(1); n];
+    let counts = || phases.iter().map(|p| Ix::Const(p.count));
+    let taps: Vec<Ix> = phases.iter().zip(&ws[2..]).map(|(p, k)| Ix::ceil_div(k.clone(), Ix::Const(p.count))).collect();
+    let taps: Vec<Ix> = taps.iter().map(|t| b.simplify(t)).collect();
+    let places = phases.iter().zip(extents).map(|(p, n)| Ix::ceil_div(n.clone(), Ix::Const(p.count)));
+    let places: Vec<Ix> = places.map(|n| b.simplify(&n)).collect();
+    let mut x_shape = vec![xs[0].clone(), g.clone()];
+    x_shape.extend(counts());
+    x_shape.push(Ix::Const(1));
+    x_shape.extend(places);
     x_shape.push(c_each.clone());
-    x_shape.extend(slides.iter().map(|s| s.size.clone()));
-    let mut w_shape = vec![Ix::Const(1), g.clone(), ws[1].clone()];
-    w_shape.extend(vec![Ix::Const(1); n]);
+    x_shape.extend(taps.iter().cloned());
+    let mut w_shape = vec![Ix::Const(1), g.clone()];
+    w_shape.extend(counts());
+    w_shape.push(ws[1].clone());
+    w_shape.extend(one());
     w_shape.push(c_each.clone());
-    w_shape.extend(ws[2..].iter().cloned());
+    w_shape.extend(taps);
     let channel = Ix::add(Ix::mul(axis(1), c_each), axis(c_at));
     let (mut coords, mut conds) = (vec![axis(0), channel.clone()], vec![]);
-    let mut w_coords = vec![channel, axis(2)];
-    for (d, slide) in slides.iter().enumerate() {
-        let from =
-            Ix::sub(Ix::add(axis(3 + d), slide.before.clone()), Ix::mul(axis(k_at + d), Ix::Const(slide.dilation)));
+    let (mut w_coords, mut w_conds) = (vec![channel, axis(m_at)], vec![]);
+    for (d, (slide, phase)) in slides.iter().zip(&phases).enumerate() {
+        let k = phase.tap(slide, axis(2 + d), axis(k_at + d));
+        let o = Ix::add(Ix::mul(axis(o_at + d), Ix::Const(phase.count)), axis(2 + d));
+        let from = Ix::sub(Ix::add(o, slide.before.clone()), Ix::mul(k.clone(), Ix::Const(slide.dilation)));
         let stride = Ix::Const(slide.stride);
-        let at = Ix::floor_div(from.clone(), stride.clone());
-        conds.push(Cond::new(from.clone(), Cmp::Ge, Ix::Const(0)));
+        let at = if phase.divides {
+            phase.from(slide, axis(2 + d), axis(o_at + d), axis(k_at + d))
+        } else {
+            Ix::floor_div(from.clone(), stride.clone())
+        };
+        conds.push(Cond::new(if phase.divides { at.clone() } else { from.clone() }, Cmp::Ge, Ix::Const(0)));
         conds.push(Cond::new(at.clone(), Cmp::Lt, xs[2 + d].clone()));
-        if slide.stride > 1 {
+        if !phase.divides {
             conds.push(Cond::new(Ix::modulo(from, stride), Cmp::Eq, Ix::Const(0)));
         }
+        if slide.size.as_const().is_none_or(|k| k % phase.count != 0) {
+            w_conds.push(Cond::new(k.clone(), Cmp::Lt, slide.size.clone()));
+        }
         coords.push(at);
-        w_coords.push(axis(k_at + d));
+        w_coords.push(k);
+    }
+    let xw = padded(b, "windows", x, x_shape, coords, conds);
+    let ww = padded(b, "weight", w, w_shape, w_coords, w_conds);
+    let axes: Vec<usize> = (c_at..k_at + n).collect();
+    let y = b.dot(xw, ww, wide, &axes, false)?;
+    // The phases of a position are its remainder.
+    let mut out = vec![xs[0].clone(), b.simplify(&Ix::mul(ws[1].clone(), g))];
+    out.extend(extents.iter().cloned());
+    if phases.iter().all(|p| p.count == 1) {
+        return b.reshape(y, &out);
+    }
+    let each = ws[1].clone();
+    let mut coords = vec![axis(0), Ix::floor_div(axis(1), each.clone())];
+    coords.extend(phases.iter().enumerate().map(|(d, p)| Ix::modulo(axis(2 + d), Ix::Const(p.count))));
+    coords.push(Ix::modulo(axis(1), each));
+    coords.extend(phases.iter().enumerate().map(|(d, p)| Ix::floor_div(axis(2 + d), Ix::Const(p.count))));
+    Ok(b.map("phases", y, out, coords))
+}
+
+/// How the positions of a result are reached along an axis of a transposed convolution. Those of one remainder by the stride,
+/// a phase, are reached through the same taps, each `stride` after the one before: of the others the products are never made.
+struct Phases {
+    count: i64,
+    /// What a remainder is multiplied by to tell the first tap.
+    step: i64,
+    /// Whether the stride divides what is left of a position without its tap.
+    divides: bool,
+}
+
+impl Phases {
+    fn of(slide: &Slide) -> Phases {
+        let stride = slide.stride;
+        // The inverse of the dilation, where it has one; trying all is enough for strides that are of any use.
+        let inverse = || (0..stride).find(|step| (step * (slide.dilation % stride)) % stride == 1 % stride);
+        match if stride <= MOST_PHASES { inverse() } else { None } {
+            Some(step) => Phases { count: stride, step, divides: true },
+            None => Phases { count: 1, step: 0, divides: false },
+        }
+    }
+
+    /// The first tap of a phase.
+    fn first(&self, slide: &Slide, phase: Ix) -> Ix {
+        let at = Ix::mul(Ix::add(phase, slide.before.clone()), Ix::Const(self.step));
+        Ix::modulo(at, Ix::Const(self.count))
+    }
+
+    /// A tap of a phase.
+    fn tap(&self, slide: &Slide, phase: Ix, at: Ix) -> Ix {
+        match self.count {
+            1 => at,
+            count => Ix::add(Ix::mul(at, Ix::Const(count)), self.first(slide, phase)),
+        }
+    }
+
+    /// The element that reaches the `place`th position of a phase through a tap.
+    fn from(&self, slide: &Slide, phase: Ix, place: Ix, at: Ix) -> Ix {
+        let dilation = Ix::Const(slide.dilation);
+        let past = Ix::add(phase.clone(), slide.before.clone());
+        // Of neighbouring taps the first is the remainder.
+        let first = || Ix::mul(self.first(slide, phase), dilation.clone());
+        let offset = if slide.dilation == 1 { past } else { Ix::sub(past, first()) };
+        Ix::sub(Ix::add(place, Ix::floor_div(offset, Ix::Const(self.count))), Ix::mul(at, dilation))
+    }
+}
+
+/// Strides up to which the phases of a transposed convolution are axes of their own.
+const MOST_PHASES: i64 = 64;
+
+/// Elements of `x` where conditions hold, else 0.
+fn padded(b: &mut Builder<'_>, name: &str, x: Arg, shape: Vec<Ix>, coords: Vec<Ix>, conds: Vec<Cond>) -> Arg {
+    if conds.is_empty() {
+        return b.map(name, x, shape, coords);
     }
     let zero = b.scalar_like(x, 0.0);
     let inside = MapSource { arg: 0, coords, when: Mask { conds, vals: vec![] } };
     let outside = MapSource { arg: 1, coords: vec![], when: Mask::default() };
-    let xw = b.map_sources("windows", vec![x, zero], x_shape, vec![inside, outside]);
-    let ww = b.map("weight", w, w_shape, w_coords);
-    let axes: Vec<usize> = (c_at..k_at + n).collect();
-    let y = b.dot(xw, ww, wide, &axes, false)?;
-    let mut out = vec![xs[0].clone(), b.simplify(&Ix::mul(ws[1].clone(), g))];
-    out.extend(extents.iter().cloned());
-    b.reshape(y, &out)
+    b.map_sources(name, vec![x, zero], shape, vec![inside, outside])
 }
 
 /// Adds `bias [m]` to the channels of `y`, and rounds to `narrow`.

@@ -36,7 +36,7 @@ pub fn resample(b: &mut Builder<'_>, x: Arg, at: usize, taps: &Taps, extrapolati
         shape.push(Ix::Const(taps.count as i64));
         let mut small = vec![1u64; rank + 1];
         (small[at], small[rank]) = (out as u64, taps.count as u64);
-        let index = b.int_constant(Elem::I64, &small, &taps.index);
+        let index = b.int_constant(index_type(&taps.index), &small, &taps.index);
         let weight = float_constant(b, b.elem(x), &small, &taps.weight);
         let coords = (0..rank).map(|d| if d == at { Coord::Arg(1) } else { Coord::Ix(axis(d)) }).collect();
         let near = b.gather(x, &[index], coords, shape)?;
@@ -104,8 +104,13 @@ pub fn pick(b: &mut Builder<'_>, x: Arg, at: usize, index: &[i64]) -> Result<Arg
     }
     let mut small = vec![1u64; rank];
     small[at] = out as u64;
-    let index = b.int_constant(Elem::I64, &small, index);
+    let index = b.int_constant(index_type(index), &small, index);
     gather_along(b, x, at, index, shape)
+}
+
+/// The type of a table of positions: the narrowest that vectors gather by, where it holds them.
+fn index_type(index: &[i64]) -> Elem {
+    if index.iter().all(|i| i32::try_from(*i).is_ok()) { Elem::I32 } else { Elem::I64 }
 }
 
 /// `x` along an axis at positions that a tensor holds, which broadcasts to the result's shape.

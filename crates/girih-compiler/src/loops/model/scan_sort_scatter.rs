@@ -168,7 +168,10 @@ fn scatter(e: &mut NestBuilder<'_>, node: &Node, outs: &[ValId], at: &[Coord], o
     let mut place = vec![Ix::Const(0); from.len()];
     for (d, n) in from.iter().enumerate() {
         if !n.is_const(1) {
-            place[d] = Ix::Axis(e.open("u", n.clone(), LoopKind::Serial));
+            // Along an axis that is one of the result's too, no two updates meet.
+            let own = |c: &Coord| matches!(c, Coord::Ix(Ix::Axis(a)) if a.0 as usize == d);
+            let kind = if at.iter().any(own) { LoopKind::Free } else { LoopKind::Serial };
+            place[d] = Ix::Axis(e.open("u", n.clone(), kind));
         }
     }
     let here = e.depth();

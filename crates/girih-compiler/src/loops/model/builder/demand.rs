@@ -1,7 +1,7 @@
 //! An element of a value, where it is asked for: what was computed before, a load, or the computation of that one element.
 
 use super::{NestBuilder, Result, Source};
-use crate::graph::build::Refusal;
+use crate::graph::build::{Refusal, constant_bits, int_of};
 use crate::graph::ir::{self as g, Arg, Coord, Op, ValueId};
 use crate::graph::{Elem, OriginId};
 use crate::index::{Cmp, Cond, Ix, Mask, ValId};
@@ -227,7 +227,24 @@ impl NestBuilder<'_> {
         self.demand(data, &read)
     }
 
-    /// An element of an index tensor as an index expression, asserted to lie in `0..extent`.
+    /// Whether an operand's elements are numbers of a constant, perhaps rearranged, from 0 to below `extent`.
+    fn is_table_within(&self, arg: Arg, extent: i64) -> bool {
+        let Arg::Value(v) = arg else { return false };
+        let Some((node, _)) = self.graph.def(v) else { return false };
+        match (&node.op, &node.args[..]) {
+            (g::Op::Constant(c), _) => {
+                let c = &self.graph.constants[*c];
+                let inside = |bits: u64| (0..extent).contains(&int_of(c.elem, bits));
+                constant_bits(c).is_some_and(|all| all.into_iter().all(inside))
+            }
+            (g::Op::IndexMap(sources), [arg]) => {
+                matches!(&sources[..], [one] if one.when.is_always()) && self.is_table_within(*arg, extent)
+            }
+            _ => false,
+        }
+    }
+
+    /// An element of an index tensor as an index expression, asserted to lie in `0..extent` where that is not known.
     pub fn index_operand(&mut self, node: &g::Node, arg: u32, coords: &[Ix], extent: Ix) -> Result<Ix> {
         let arg = node.args.get(arg as usize).copied().unwrap_or(Arg::Absent);
         let elem = match arg {
@@ -241,6 +258,9 @@ impl NestBuilder<'_> {
             Opnd::Val(v) => v,
         };
         let ix = Ix::Val { val, zext: elem.unsigned };
+        if extent.as_const().is_some_and(|n| self.is_table_within(arg, n)) {
+            return Ok(ix);
+        }
         let inside =
             vec![Cond::new(ix.clone(), Cmp::Ge, Ix::Const(0)), Cond::new(ix.clone(), Cmp::Lt, self.simplify(&extent))];
         let key = (val, extent);

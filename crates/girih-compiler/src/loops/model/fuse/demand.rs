@@ -121,6 +121,16 @@ impl Fusion<'_> {
                     self.need(Some(a), need);
                 }
             }
+            Op::Scatter { .. } => {
+                self.need(node.args.first(), d.clone());
+                for a in node.args.iter().skip(1) {
+                    let Arg::Value(v) = a else { continue };
+                    let shape = self.graph.values[*v].shape.clone();
+                    let each = |n: &Ix| if n.is_const(1) { Ix::Const(0) } else { Ix::Axis(self.axis(n)) };
+                    let coords = shape.iter().map(each).collect();
+                    self.need(Some(a), Demand { coords, ..d.clone() });
+                }
+            }
             _ => {
                 for a in &node.args {
                     if let Arg::Value(v) = a {

@@ -520,9 +520,11 @@ impl<'a> Fusion<'a> {
                 }
             }
             Op::Scan { .. } | Op::Sort { .. } | Op::Scatter { .. } => {
-                // Computed as a whole, from arrays.
+                // Computed as a whole, from arrays. What a scatter reads only once may be an array in another order.
+                let scatter = matches!(node.op, Op::Scatter { .. });
                 for x in node.values() {
-                    if self.graph.def(x).is_some_and(|(n, _)| !matches!(n.op, Op::Constant(_))) {
+                    let ready = |n: &Node| matches!(n.op, Op::Constant(_)) || scatter && self.layout[x.0 as usize];
+                    if self.graph.def(x).is_some_and(|(n, _)| !ready(n)) {
                         self.force.insert(x);
                     }
                 }
