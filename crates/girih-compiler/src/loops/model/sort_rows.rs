@@ -7,7 +7,8 @@
 //! f32: ((bits ^ (bits >> 31 | 0x80000000)) << 32) | place        0 for -0 before that, one number for all NaNs: the greatest
 //! ```
 //! Long rows are sorted digit by digit (the least significant first), each digit by counting. Of a row of which only the
-//! first few are asked for, those few are kept in order while the row goes by.
+//! first few are asked for, those few are kept in order while the row goes by, stretch by stretch: of most stretches the least
+//! number tells that none of it is among them.
 //!
 //! Elements of 64 bits leave no room for a place: numbers and places are moved side by side.
 
@@ -26,6 +27,8 @@ const LONG: i64 = 192;
 const LONGEST: i64 = 1 << 24;
 /// The most elements that are kept in order one by one.
 const FEW: i64 = 64;
+/// Elements of a row that are looked at together.
+const STRETCH: i64 = 32;
 /// Values of a digit.
 const VALUES: i64 = 256;
 
@@ -83,12 +86,15 @@ struct Places {
     buf: BufId,
     /// The low halves of numbers.
     packed: bool,
+    /// Where they begin.
+    first: i64,
 }
 
 impl Places {
     fn read(&self, e: &mut NestBuilder<'_>, i: &Ix, here: usize) -> Opnd {
         let (buf, dtype) = (self.buf, if self.packed { DType::I64 } else { DType::I32 });
-        let item = e.define("item", dtype, here, |dst| Stmt::Read { dst, buf, idx: vec![i.clone()] });
+        let idx = Ix::add(i.clone(), Ix::Const(self.first));
+        let item = e.define("item", dtype, here, |dst| Stmt::Read { dst, buf, idx: vec![idx] });
         if self.packed {
             let low = constant(DType::I64, u32::MAX.into());
             return e.apply(ScalarOp::And, DType::I64, vec![item, low]);
@@ -163,53 +169,119 @@ impl Rows<'_, '_> {
     /// A number with its place behind it.
     fn item(&mut self, coords: &[Ix], place: Ix) -> Result<Opnd> {
         let number = self.number(coords)?;
+        Ok(self.behind(number, place))
+    }
+
+    fn behind(&mut self, number: Opnd, place: Ix) -> Opnd {
         let here = self.e.depth();
         let e = &mut *self.e;
         let op = ScalarOp::ExtI { to: DType::I64, sign: Signedness::Unsigned };
         let high = e.apply(op, DType::I64, vec![number]);
         let high = e.apply(ScalarOp::Shl, DType::I64, vec![high, constant(DType::I64, 32)]);
         let place = e.define("place", DType::I64, here, |dst| Stmt::Index { dst, ix: place });
-        Ok(e.apply(ScalarOp::Or, DType::I64, vec![high, place]))
+        e.apply(ScalarOp::Or, DType::I64, vec![high, place])
     }
 
-    /// Keeps the first few of a row in order.
+    /// The same as a signed number.
+    fn placed(&mut self, number: Opnd, place: Ix) -> Opnd {
+        let item = self.behind(number, place);
+        self.e.apply(ScalarOp::Xor, DType::I64, vec![item, constant(DType::I64, 1 << 63)])
+    }
+
+    /// Keeps the first few of a row in order. Most elements of a long row are behind those: the least number of a stretch tells
+    /// whether any of it is not.
     fn few(&mut self, k: i64, coords: &mut [Ix]) -> Result<Places> {
-        let (at, n) = (self.e.depth(), self.n.clone());
-        let best = self.e.local("best", DType::I64, vec![k as u64], at);
+        let at = self.e.depth();
+        // Items are compared as signed numbers: the highest bit is turned. Before the first stands what is less than all.
+        let [best, next] = ["best", "next"].map(|name| self.e.local(name, DType::I64, vec![k as u64 + 1], at));
         let j = Ix::Axis(self.e.open("j", Ix::Const(k), LoopKind::Free));
-        self.e.push_here(Stmt::Write { buf: best, idx: vec![j], value: constant(DType::I64, i64::MAX as u64) });
+        let idx = vec![Ix::add(j, Ix::Const(1))];
+        self.e.push_here(Stmt::Write { buf: best, idx, value: constant(DType::I64, i64::MAX as u64) });
         self.e.close();
-        let i = Ix::Axis(self.e.open("k", n, LoopKind::Serial));
-        coords[self.axis] = i.clone();
-        // Items are compared as signed numbers: the highest bit is turned.
-        let item = self.item(coords, i)?;
+        let least = constant(DType::I64, i64::MIN as u64);
+        self.e.push(at, Stmt::Write { buf: best, idx: vec![Ix::Const(0)], value: least });
+        let n = self.n.as_const().unwrap_or(0);
+        let stretches = if n >= 4 * STRETCH { n / STRETCH } else { 0 };
+        if stretches > 0 {
+            let b = Ix::Axis(self.e.open("b", Ix::Const(stretches), LoopKind::Serial));
+            let from = Ix::mul(b, Ix::Const(STRETCH));
+            let lowest = self.lowest(coords, &from)?;
+            // With the first place of the stretch it is before all that are kept behind it, if one of the stretch is.
+            let item = self.placed(lowest, from.clone());
+            let cond = self.is_kept(item, best, k);
+            let i = Ix::Axis(self.e.open("k", Ix::Const(STRETCH), LoopKind::Serial));
+            self.keep(coords, Ix::add(from, i), [best, next], k)?;
+            self.e.close_into(|f| Stmt::If { cond, then: vec![Stmt::For(Box::new(f))], els: vec![] });
+            self.e.close();
+        }
+        if stretches * STRETCH < n {
+            let first = Ix::Const(stretches * STRETCH);
+            let i = Ix::Axis(self.e.open("k", Ix::Const(n - stretches * STRETCH), LoopKind::Serial));
+            self.keep(coords, Ix::add(i, first), [best, next], k)?;
+            self.e.close();
+        }
+        Ok(Places { buf: best, packed: true, first: 1 })
+    }
+
+    /// The least number of a stretch.
+    fn lowest(&mut self, coords: &mut [Ix], from: &Ix) -> Result<Opnd> {
+        let (wide, at) = (self.wide(), self.e.depth());
+        let lowest = self.e.local("lowest", wide, vec![], at);
+        let most = wide.mask();
+        self.e.push_here(Stmt::Write { buf: lowest, idx: vec![], value: constant(wide, most) });
+        let q = Ix::Axis(self.e.open("q", Ix::Const(STRETCH), LoopKind::Reduce));
+        coords[self.axis] = Ix::add(from.clone(), q);
+        let number = self.number(coords)?;
         let here = self.e.depth();
-        let e = &mut *self.e;
-        let item = e.apply(ScalarOp::Xor, DType::I64, vec![item, constant(DType::I64, 1 << 63)]);
-        let last = e.define("last", DType::I64, here, |dst| Stmt::Read { dst, buf: best, idx: vec![Ix::Const(k - 1)] });
+        let op = ScalarOp::MinI { sign: Signedness::Unsigned };
+        let old = self.e.define("old", wide, here, |dst| Stmt::Read { dst, buf: lowest, idx: vec![] });
+        let value = self.e.apply(op, wide, vec![number, old]);
+        self.e.push_here(Stmt::Write { buf: lowest, idx: vec![], value });
+        let combine = Combine { accs: vec![lowest], op: CombineOp::Scalar { op, identity: most }, ways: 1 };
+        self.e.close_with(|f| f.combine = Some(combine));
+        Ok(self.e.define("lowest", wide, at, |dst| Stmt::Read { dst, buf: lowest, idx: vec![] }))
+    }
+
+    /// Whether an item, as a signed number, is before the last that is kept.
+    fn is_kept(&mut self, item: Opnd, best: BufId, k: i64) -> Opnd {
+        let here = self.e.depth();
+        let last =
+            self.e.define("last", DType::I64, here, |dst| Stmt::Read { dst, buf: best, idx: vec![Ix::Const(k)] });
         let less = ScalarOp::CmpI { pred: Predicate::LessThan, sign: Signedness::Signed };
-        let cond = e.apply(less, DType::I1, vec![item, last]);
-        // From the last on, each is the greater of the one before it and what it would have been alone.
-        let axis = e.open("j", Ix::Const(k), LoopKind::Serial);
-        let place = Ix::sub(Ix::Const(k - 1), Ix::Axis(axis));
-        let inner = e.depth();
-        let read = |e: &mut NestBuilder<'_>, idx: Ix| {
-            e.define("kept", DType::I64, inner, |dst| Stmt::Read { dst, buf: best, idx: vec![idx] })
+        self.e.apply(less, DType::I1, vec![item, last])
+    }
+
+    /// Puts an element among those that are kept, where it belongs there.
+    fn keep(&mut self, coords: &mut [Ix], i: Ix, [best, next]: [BufId; 2], k: i64) -> Result<()> {
+        coords[self.axis] = i.clone();
+        let number = self.number(coords)?;
+        let item = self.placed(number, i);
+        let cond = self.is_kept(item, best, k);
+        // Each is the greater of the one before it and what it would have been alone. The statements of a loop that does not
+        // run again are those of the condition.
+        self.e.open("once", Ix::Const(1), LoopKind::Serial);
+        let j = Ix::Axis(self.e.open("j", Ix::Const(k), LoopKind::Free));
+        let inner = self.e.depth();
+        let after = Ix::add(j.clone(), Ix::Const(1));
+        let e = &mut *self.e;
+        let read = |e: &mut NestBuilder<'_>, name: &str, buf: BufId, idx: &Ix| {
+            e.define(name, DType::I64, inner, |dst| Stmt::Read { dst, buf, idx: vec![idx.clone()] })
         };
         let sign = Signedness::Signed;
-        let own = read(e, place.clone());
+        let own = read(e, "kept", best, &after);
         let own = e.apply(ScalarOp::MinI { sign }, DType::I64, vec![own, item]);
-        let before = read(e, Ix::max(Ix::sub(place.clone(), Ix::Const(1)), Ix::Const(0)));
-        let is_first = e.define("first", DType::I1, inner, |dst| {
-            let cond = Cond::new(place.clone(), Cmp::Eq, Ix::Const(0));
-            Stmt::Test { dst, mask: Mask { conds: vec![cond], vals: vec![] } }
-        });
-        let before = e.apply(ScalarOp::Select, DType::I64, vec![is_first, own, before]);
-        let new = e.apply(ScalarOp::MaxI { sign }, DType::I64, vec![own, before]);
-        e.push_here(Stmt::Write { buf: best, idx: vec![place], value: new });
-        e.close_into(|f| Stmt::If { cond, then: vec![Stmt::For(Box::new(f))], els: vec![] });
+        let before = read(e, "before", best, &j);
+        let value = e.apply(ScalarOp::MaxI { sign }, DType::I64, vec![own, before]);
+        e.push_here(Stmt::Write { buf: next, idx: vec![after.clone()], value });
         e.close();
-        Ok(Places { buf: best, packed: true })
+        let j = Ix::Axis(e.open("j", Ix::Const(k), LoopKind::Free));
+        let idx = vec![Ix::add(j, Ix::Const(1))];
+        let inner = e.depth();
+        let value = e.define("kept", DType::I64, inner, |dst| Stmt::Read { dst, buf: next, idx: idx.clone() });
+        e.push_here(Stmt::Write { buf: best, idx, value });
+        e.close();
+        e.close_into(|f| Stmt::If { cond, then: f.body, els: vec![] });
+        Ok(())
     }
 
     /// Sorts a row digit by digit.
@@ -272,7 +344,7 @@ impl Rows<'_, '_> {
             }
             self.e.close();
         }
-        Ok(Places { buf: places[passes as usize % 2], packed })
+        Ok(Places { buf: places[passes as usize % 2], packed, first: 0 })
     }
 
     /// A digit of an item, as a subscript.
