@@ -5,7 +5,7 @@ GIRIH := target/release/girih
 # What `make -j` says to the commands of a rule would only make cargo warn.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: build test readme lint unit browser operations numeric gpu-coverage gpu-coverage-part gpu-schedules simulated random hostile onnx contrib onnx-native models libraries real-models bytecode cuda oclgrind python cutile test-torch opinfo test-tune peers bench bench-cutile bench-jit clean
+.PHONY: build test readme lint unit browser operations numeric gpu-coverage gpu-coverage-part gpu-schedules simulated random hostile onnx contrib onnx-native models libraries real-models bytecode cuda oclgrind aarch64 python cutile test-torch opinfo test-tune peers bench bench-cutile bench-jit clean
 
 build:
 	cargo build --release
@@ -134,6 +134,10 @@ cuda: .venv/ready
 oclgrind:
 	@command -v oclgrind-kernel > /dev/null || { echo "make oclgrind needs Oclgrind: apt install oclgrind" >&2; exit 1; }
 	cargo test --release --quiet -p girih --test oclgrind -- --include-ignored --nocapture
+
+# What `girih build --cpu aarch64` writes, under qemu: Debian's packages `gcc-aarch64-linux-gnu` and `qemu-user`.
+aarch64: build .venv/ready
+	.venv/bin/python tests/aarch64.py $(GIRIH)
 
 # The package as users install it, sharing the target folder, and its tests.
 INSTALL = PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m pip install --quiet --disable-pip-version-check \

@@ -342,7 +342,7 @@ pub struct BuildArgs {
     /// What the library and its functions are called; by default as the file.
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// The processors that the library is for: `native`, this machine's; `baseline`, any; or a level, such as x86-64-v3.
+    /// The processors that the library is for: `native`, this machine's; `baseline`, any of its kind; a level, such as x86-64-v3; or `aarch64`.
     #[arg(long, value_name = "CPU", default_value = "native")]
     pub cpu: String,
     /// For a model: a parameter that it does not have, w=FILE.npy, or the type of a name in one line, x=randn:f32[4x128].

@@ -107,7 +107,7 @@ pub fn options(args: &KernelArgs) -> Result<Options, Failure> {
         Some(name) => {
             let family = || Some(build::target_named(build::cpu(name)?, options.thread_count()));
             let Some(target) = Target::named(name).or_else(family) else {
-                let names = Target::NAMES.into_iter().chain(build::cpus().iter().map(|cpu| cpu.name));
+                let names = Target::NAMES.into_iter().chain(build::cpus().map(|cpu| cpu.name));
                 return Err(Failure::usage(format!("unknown target `{name}`; {}", suggestion("targets", name, names))));
             };
             options.target = Some(target);

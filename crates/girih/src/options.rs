@@ -314,7 +314,7 @@ pub const VARIABLES: [(&str, &str); 11] = [
 ];
 
 fn families() -> impl Iterator<Item = &'static str> {
-    machine::cpus().iter().map(|cpu| cpu.name)
+    machine::cpus().map(|cpu| cpu.name)
 }
 
 /// Whether a text means on or off.

@@ -64,8 +64,8 @@ fn options(args: &BuildArgs) -> Result<(Options, Option<Cpu>), Failure> {
     if args.cpu == "native" {
         return Ok((options, None));
     }
-    let names = || build::cpus().iter().map(|c| c.name).chain(["native"]);
-    let Some(cpu) = build::cpu(&args.cpu) else {
+    let names = || build::CPUS.iter().map(|c| c.name).chain(["native"]);
+    let Some(cpu) = build::CPUS.into_iter().find(|cpu| cpu.name == args.cpu) else {
         let help = suggestion("processors", &args.cpu, names());
         return Err(Failure::usage(format!("unknown processor `{}`; {help}", args.cpu)));
     };

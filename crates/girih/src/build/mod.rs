@@ -31,7 +31,7 @@ use crate::error::Result;
 use crate::model::{Model, Tensor};
 use crate::options::Options;
 use crate::program::Program;
-pub use crate::system::machine::{Cpu, cpu, cpus, target_named};
+pub use crate::system::machine::{CPUS, Cpu, cpu, cpus, target_named};
 
 use names::Names;
 pub use names::{from_text, is_name};

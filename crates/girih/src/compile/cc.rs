@@ -277,9 +277,16 @@ impl Compiler {
     }
 }
 
-/// Makes a static library of an object, without times or owners in it: `ar`, or the program that AR names.
-pub fn archive(library: &Path, object: &Path) -> Result<()> {
-    let name = std::env::var("AR").ok().filter(|v| !v.is_empty()).unwrap_or_else(|| "ar".into());
+/// Makes a static library of an object, without times or owners in it: the program that AR names, that which stands beside
+/// a compiler for other processors (`aarch64-linux-gnu-ar`), or `ar`.
+pub fn archive(library: &Path, object: &Path, compiler: &Compiler) -> Result<()> {
+    let beside = || {
+        let program = compiler.candidate.command.first()?.to_str()?;
+        let ar = format!("{}-ar", program.strip_suffix("-gcc")?);
+        resolve(&ar).map(|_| ar)
+    };
+    let given = std::env::var("AR").ok().filter(|v| !v.is_empty());
+    let name = given.or_else(beside).unwrap_or_else(|| "ar".into());
     let missing =
         |_| Error::argument(format!("`{name}` was not found; it comes with the C compiler, and AR may name it"));
     let candidate = find(Some(&name)).map_err(missing)?;

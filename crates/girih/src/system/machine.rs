@@ -99,63 +99,77 @@ fn addresses_used() -> Option<u64> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cpu {
     pub name: &'static str,
+    /// The kind of processor, as Rust and compilers' names have it; none where it may be any.
+    pub arch: &'static str,
     pub features: &'static [&'static str],
 }
 
 /// The levels of x86-64, as its psABI has them; `baseline` is the first, or what any processor of another kind has.
-pub const CPUS: [Cpu; 4] = [
-    Cpu { name: "baseline", features: &[] },
-    Cpu { name: "x86-64-v2", features: &["sse3", "ssse3", "sse4.1", "sse4.2", "popcnt"] },
+pub const CPUS: [Cpu; 5] = [
+    Cpu { name: "baseline", arch: "", features: &[] },
+    Cpu { name: "x86-64-v2", arch: "x86_64", features: &["sse3", "ssse3", "sse4.1", "sse4.2", "popcnt"] },
     Cpu {
         name: "x86-64-v3",
+        arch: "x86_64",
         features: &[
             "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "avx", "avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt",
         ],
     },
     Cpu {
         name: "x86-64-v4",
+        arch: "x86_64",
         features: &[
             "sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "avx", "avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt",
             "avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl",
         ],
     },
+    // All have NEON and fused multiplication and addition.
+    Cpu { name: "aarch64", arch: "aarch64", features: &[] },
 ];
 
-/// The families that are of this machine's kind.
-pub fn cpus() -> &'static [Cpu] {
-    if cfg!(target_arch = "x86_64") { &CPUS } else { &CPUS[..1] }
+impl Cpu {
+    /// Whether it is of this machine's kind.
+    pub fn is_here(&self) -> bool {
+        self.arch.is_empty() || self.arch == std::env::consts::ARCH
+    }
 }
 
-/// A family by name.
+/// The families that are of this machine's kind.
+pub fn cpus() -> impl Iterator<Item = Cpu> {
+    CPUS.into_iter().filter(Cpu::is_here)
+}
+
+/// A family of this machine's kind by name.
 pub fn cpu(name: &str) -> Option<Cpu> {
-    cpus().iter().find(|cpu| cpu.name == name).copied()
+    cpus().find(|cpu| cpu.name == name)
 }
 
 /// A usual processor of a family, whatever this one is.
 pub fn target_named(cpu: Cpu, threads: u32) -> Target {
-    Target { memories: Target::cpu().memories, ..target_of(cpu.features, threads) }
+    let arch = if cpu.arch.is_empty() { std::env::consts::ARCH } else { cpu.arch };
+    Target { memories: Target::cpu().memories, ..target_of(arch, cpu.features, threads) }
 }
 
 /// This machine as the rules see it.
 pub fn target(threads: u32) -> Target {
-    target_of(&features(), threads)
+    target_of(std::env::consts::ARCH, &features(), threads)
 }
 
-/// This machine with a processor of other features.
-pub fn target_of(features: &[&str], threads: u32) -> Target {
+/// This machine with a processor of another kind and other features.
+pub fn target_of(arch: &str, features: &[&str], threads: u32) -> Target {
     let has = |f: &str| features.contains(&f);
     let avx512 = has("avx512f") && has("avx512bw") && has("avx512dq") && has("avx512vl");
     let (bytes, registers) = if avx512 {
         (64, 32)
     } else if has("avx2") {
         (32, 16)
-    } else if cfg!(target_arch = "aarch64") {
+    } else if arch == "aarch64" {
         (16, 32)
     } else {
         (16, 16)
     };
     let [l1, l2, l3] = caches();
-    let fma = has("fma") || cfg!(target_arch = "aarch64");
+    let fma = has("fma") || arch == "aarch64";
     let units = [("avx512bf16", MatrixUnit::FloatPairs), ("avx512vnni", MatrixUnit::IntegerPairs)];
     let matrix_units = units.into_iter().filter(|(feature, _)| avx512 && has(feature)).map(|(_, unit)| unit).collect();
     let vector = Vector { bytes, registers, arithmetic: true, fma, masks: avx512 };

@@ -12,11 +12,13 @@ use crate::system::machine::Cpu;
 
 /// The C compiler, for this machine or for a family of processors.
 pub fn compiler(options: &Options, cpu: Option<Cpu>) -> Result<Compiler> {
-    let compiler = Tools::default().compiler(options)?.clone();
-    Ok(match cpu {
-        Some(cpu) => compiler.with_features(cpu.features),
-        None => compiler,
-    })
+    let Some(cpu) = cpu else { return Ok(Tools::default().compiler(options)?.clone()) };
+    // Of another kind of processor the compiler is another program, unless one is named.
+    let mut options = options.clone();
+    if !cpu.is_here() {
+        options.compiler.get_or_insert_with(|| format!("{}-linux-gnu-gcc", cpu.arch));
+    }
+    Ok(Tools::default().compiler(&options)?.clone().with_features(cpu.features))
 }
 
 /// The command that compiles a library's source, for whoever does it again.
@@ -44,7 +46,7 @@ pub fn archive(name: &str, files: &[File], compiler: &Compiler) -> Result<File> 
     let (source, object) = (scratch.path().join(format!("{name}.c")), scratch.path().join(format!("{name}.o")));
     compiler.compile_object(&source, &object)?;
     let archive = scratch.path().join(format!("lib{name}.a"));
-    cc::archive(&archive, &object)?;
+    cc::archive(&archive, &object, compiler)?;
     let bytes = std::fs::read(&archive).map_err(|e| Error::file(&archive, format!("cannot be read: {e}")))?;
     Ok(File { name: format!("lib{name}.a"), what: "the library", bytes })
 }
