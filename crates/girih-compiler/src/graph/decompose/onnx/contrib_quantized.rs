@@ -151,7 +151,7 @@ fn concat(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     Ok(vec![quantize(b, y, call.arg(0)?, call.opt(1), elem)?])
 }
 
-/// `x - zero` in i32; a zero point for each column stands along the last axis.
+/// `x - zero`; a zero point for each column stands along the last axis.
 fn by_column(b: &mut Builder<'_>, x: Arg, zero: Option<Arg>) -> Result<Arg> {
     let last = b.rank(x).saturating_sub(1);
     centred(b, x, zero, last)
@@ -176,7 +176,6 @@ fn product(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     };
     if gemm {
         // A zero point for each column is one after transposing.
-        w = b.convert(w, Elem::I32)?;
         for (matrix, flag) in [(&mut x, "transA"), (&mut w, "transB")] {
             if call.flag(flag, false)? {
                 *matrix = b.swap_axes(*matrix, 0, 1)?;
@@ -184,7 +183,7 @@ fn product(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         }
         w = by_column(b, w, call.opt(5))?;
     }
-    let mut sum = b.matmul(x, w)?;
+    let mut sum = b.matmul_in(x, w, Elem::I32)?;
     if let (true, Some(bias)) = (gemm, call.opt(bias)) {
         sum = b.add(sum, bias)?;
     }

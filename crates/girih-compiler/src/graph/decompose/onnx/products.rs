@@ -55,11 +55,12 @@ fn gemm(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
 }
 
 fn matmul_integer(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
+    // 16 bits hold the difference of any two bytes.
     let one = |b: &mut Builder<'_>, i: usize, rows: bool| -> Result<Arg> {
         let x = call.arg(i)?;
-        let x = b.convert(x, Elem::I32)?;
+        let x = b.convert(x, Elem::I16)?;
         let Some(zero) = call.opt(i + 2) else { return Ok(x) };
-        let mut zero = b.convert(zero, Elem::I32)?;
+        let mut zero = b.convert(zero, Elem::I16)?;
         // One for each row of the first operand, or each column of the second.
         if rows && b.rank(zero) == 1 && !b.shape(zero)[0].is_const(1) {
             zero = b.unsqueeze(zero, &[1])?;
@@ -67,5 +68,5 @@ fn matmul_integer(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
         b.sub(x, zero)
     };
     let (x, y) = (one(b, 0, true)?, one(b, 1, false)?);
-    Ok(vec![b.matmul(x, y)?])
+    Ok(vec![b.matmul_in(x, y, Elem::I32)?])
 }

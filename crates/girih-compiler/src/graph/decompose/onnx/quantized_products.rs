@@ -32,12 +32,14 @@ pub(in crate::graph::decompose) const RULES: &[Decomposition] = &[
     },
 ];
 
-/// `x - zero` in i32. A zero point for each entry of an axis stands along `along`.
+/// `x - zero` in 16 bits, which hold the difference of any two bytes; in 32, where `x` has more bits. A zero point for each entry
+/// of an axis stands along `along`.
 pub(super) fn centred(b: &mut Builder<'_>, x: Arg, zero: Option<Arg>, along: usize) -> Result<Arg> {
     let rank = b.rank(x);
-    let x = b.convert(x, Elem::I32)?;
+    let held = if b.elem(x).dtype.bits() <= 8 { Elem::I16 } else { Elem::I32 };
+    let x = b.convert(x, held)?;
     let Some(zero) = zero else { return Ok(x) };
-    let zero = b.convert(zero, Elem::I32)?;
+    let zero = b.convert(zero, held)?;
     let zero = spread(b, zero, rank, along)?;
     b.sub(x, zero)
 }
@@ -112,7 +114,7 @@ fn qlinear_matmul(b: &mut Builder<'_>, call: &Call<'_>) -> Result<Vec<Arg>> {
     let rank = ra.max(rb);
     let x = centred(b, call.arg(0)?, call.opt(2), ra.saturating_sub(2))?;
     let w = centred(b, call.arg(3)?, call.opt(5), rb - 1)?;
-    let sum = b.matmul(x, w)?;
+    let sum = b.matmul_in(x, w, Elem::I32)?;
     // A scale for each row of the first, or each column of the second.
     let (sa, sb, sy) = (call.arg(1)?, call.arg(4)?, call.arg(6)?);
     let sa = spread(b, sa, rank, rank.saturating_sub(2))?;
