@@ -209,6 +209,7 @@ class Compiled:
         if self.fixed is None or not self.only_outputs or asked:
             return None
         self._extents = [tuple(self.wanted[p][1]) for p, _, _ in self.arguments]
+        self._makers = [self._maker(s, d) for s, d in zip(self.fixed[1], self.dtypes)]
         return [(p, dtype, shape) for (p, dtype, _), shape in zip(self.arguments, self._extents)]
 
     def quick(self, args):
@@ -238,10 +239,17 @@ class Compiled:
             addresses.append(address)
         if self.parameters or self.constants:
             self._bind(args)
-        symbols, shapes, *_ = self.fixed
-        outputs = [self._empty(s, d) for s, d in zip(shapes, self.dtypes)]
-        self.model.run_addresses(addresses, self._extents, symbols, [(o.data_ptr(), o.nbytes) for o in outputs])
+        outputs = [make() for make in self._makers]
+        results = [(o.data_ptr(), o.nbytes) for o in outputs]
+        self.model.run_addresses(addresses, self._extents, self.fixed[0], results)
         return outputs
+
+    def _maker(self, shape, dtype):
+        """What makes an output of this shape. Extents that are arguments of their own take PyTorch half as long to read."""
+        if self._results is not None and math.prod(shape) * dtype.itemsize >= KEPT_FROM:
+            return functools.partial(self._empty, shape, dtype)
+        extents = shape if len(shape) else [()]
+        return functools.partial(torch.empty, *extents, dtype=dtype, device=torch.device("cpu"))
 
     def _empty(self, shape, dtype):
         if self._results is not None and (count := math.prod(shape)) * dtype.itemsize >= KEPT_FROM:
