@@ -106,7 +106,7 @@ def machine(counts):
     return {
         "processor": processor or platform.processor(),
         "features": features,
-        "limits": {str(n): {"flops": f, "bytes": b} for n, (f, b) in zip(counts, limits)},
+        "limits": {str(n): dict(zip(("flops", "bytes", "bf16", "int8"), found)) for n, found in zip(counts, limits)},
     }
 
 
@@ -129,7 +129,7 @@ def ratio(row):
 
 def fraction(row, limits):
     """Of the limit of this machine, by arithmetic or by bytes, whichever bounds the row."""
-    least = max(row["flops"] / limits["flops"], row["bytes"] / limits["bytes"])
+    least = max(row["flops"] / limits[row["unit"]], row["bytes"] / limits["bytes"])
     return least / row["median_s"]["girih"]
 
 

@@ -68,6 +68,7 @@ def row(row, who, threads, rounds):
         "threads": threads,
         "goal": row.goal,
         "flops": row.flops,
+        "unit": row.unit,
         "bytes": moved,
         "median_s": {name: statistics.median(t) for name, t in times.items()},
         "spread": {name: spread(t) for name, t in times.items()},

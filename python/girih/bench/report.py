@@ -32,7 +32,7 @@ def write(paths, output):
     for path in paths:
         try:
             found = json.loads(path.read_text())
-            [(r["row"], r["median_s"], found["machine"]["limits"][str(r["threads"])]) for r in found["rows"]]
+            [(r["row"], r["unit"], r["median_s"], found["machine"]["limits"][str(r["threads"])]) for r in found["rows"]]
         except OSError as e:
             sys.exit(f"error: {path}: {e.strerror}")
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -58,7 +58,7 @@ def page(reports):
             if not rows:
                 continue
             of = f"{threads} thread{'s' if threads != '1' else ''}"
-            parts.append(f"<h2>{of}</h2><p>The machine's limit: {limits['flops'] / 1e9:.0f} Gflop/s of f32 and {limits['bytes'] / 1e9:.1f} GB/s read</p>")
+            parts.append(f"<h2>{of}</h2><p>The machine's limit: {limits['flops'] / 1e9:.0f} Gflop/s of f32, {limits['bf16'] / 1e9:.0f} of products of bf16, {limits['int8'] / 1e9:.0f} of int8, and {limits['bytes'] / 1e9:.1f} GB/s read</p>")
             parts += [table(rows, limits), roofline(rows, limits)]
     return "\n".join(parts) + "\n"
 
@@ -109,7 +109,7 @@ def roofline(rows, limits):
     roof = [(0.1, 0.1 * limits["bytes"]), (corner, limits["flops"]), (1000, limits["flops"])]
     points = " ".join(f"{x(i):.1f},{y(r):.1f}" for i, r in roof)
     parts.append(f"<polyline points='{points}' fill=none stroke=currentColor stroke-width=1.5 />")
-    seen = [r for r in rows if r["flops"] and "girih" in r["median_s"]]
+    seen = [r for r in rows if r["flops"] and r["unit"] == "flops" and "girih" in r["median_s"]]
     for row in seen:
         intensity, rate = row["flops"] / row["bytes"], row["flops"] / row["median_s"]["girih"]
         inside = min(max(intensity, 0.1), 1000), min(max(rate, 1e8), 1e13)
@@ -117,4 +117,4 @@ def roofline(rows, limits):
     if not seen:
         return ""
     return (f"<figure><svg width={wide} height={high} role=img>{''.join(parts)}</svg>"
-            "<figcaption>Gflop/s over operations a byte; the line is the machine's limit</figcaption></figure>")  # fmt: skip
+            "<figcaption>Gflop/s of f32 over operations a byte; the line is the machine's limit</figcaption></figure>")  # fmt: skip

@@ -21,6 +21,8 @@ class Row:
     goal: float = 1.0
     #: Additions and multiplications, where they bound it.
     flops: float = 0.0
+    #: Which of the machine's limits these are held against: `flops` of f32, `bf16` or `int8`.
+    unit: str = "flops"
     #: Bytes that must be moved, where they bound it; those of the inputs, weights and results when absent.
     bytes: float | None = None
     #: The same of a namespace of arrays, `numpy` or `jax.numpy`, and arrays.
@@ -115,11 +117,11 @@ def matmul():
 
 def lowprec():
     bf16 = torch.bfloat16
-    yield Row("bf16 1024x1024 by 1024x1024", of(lambda a, b: a.to(bf16) @ b.to(bf16), (1024, 1024), (1024, 1024)), 0.9, 2.0 * 1024**3, tolerance=2e-2)
+    yield Row("bf16 1024x1024 by 1024x1024", of(lambda a, b: a.to(bf16) @ b.to(bf16), (1024, 1024), (1024, 1024)), 0.9, 2.0 * 1024**3, "bf16", tolerance=2e-2)
     for m in (32, 1):
-        yield Row(f"bf16 linear {m}x4096 to 4096", layer(lambda: nn.Linear(4096, 4096, bias=False), m, 4096, dtype=bf16), 0.9, 2.0 * m * 4096**2, tolerance=2e-2)
+        yield Row(f"bf16 linear {m}x4096 to 4096", layer(lambda: nn.Linear(4096, 4096, bias=False), m, 4096, dtype=bf16), 0.9, 2.0 * m * 4096**2, "bf16", tolerance=2e-2)
     i8 = lambda *s: lambda: torch.randint(-128, 128, s, dtype=torch.int8)  # noqa: E731
-    yield Row("int8 1024x1024 by 1024x1024", of(torch._int_mm, i8(1024, 1024), i8(1024, 1024)), 0.9, 2.0 * 1024**3, tolerance=0)
+    yield Row("int8 1024x1024 by 1024x1024", of(torch._int_mm, i8(1024, 1024), i8(1024, 1024)), 0.9, 2.0 * 1024**3, "int8", tolerance=0)
 
 
 def attention():

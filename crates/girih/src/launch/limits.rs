@@ -1,6 +1,7 @@
-//! What this machine can do at most, measured once and kept: multiply-adds of f32 and bytes read from memory per second.
+//! What this machine can do at most, measured once and kept: multiply-adds of f32, of bf16 and of int8, and bytes read from memory
+//! per second.
 //!
-//! In: a number of threads. Out: two rates, from about a fifth of a second of work on all of them together. The
+//! In: a number of threads. Out: their rates, from about a fifth of a second of work on all of them together. The
 //! multiply-adds run in registers, in as many independent chains as hide their latency; the reads run through more
 //! memory than the caches hold.
 
@@ -15,10 +16,13 @@ use crate::system::machine;
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Limits {
-    /// Operations per second; a multiply-add counts as two.
+    /// Operations on f32 per second; a multiply-add counts as two.
     pub flops: f64,
     /// Bytes per second.
     pub bytes: f64,
+    /// Operations of products of bf16 and of int8, by instructions of their own where the processor has them.
+    pub bf16: f64,
+    pub int8: f64,
 }
 
 impl Limits {
@@ -28,24 +32,29 @@ impl Limits {
         let name = format!(
             "limits-{}",
             &blake3::hash(
-                format!("2 {threads} {features} {} {}", machine::processor(), cfg!(debug_assertions)).as_bytes()
+                format!("3 {threads} {features} {} {}", machine::processor(), cfg!(debug_assertions)).as_bytes()
             )
             .to_hex()[..16]
         );
         let note = dir.map(|d| d.join(name));
         let read = |text: String| {
             let mut numbers = text.split_whitespace().map(str::parse::<f64>);
-            let (Some(Ok(flops)), Some(Ok(bytes))) = (numbers.next(), numbers.next()) else { return None };
-            (flops > 0.0 && bytes > 0.0).then_some(Limits { flops, bytes })
+            let mut next = || numbers.next()?.ok().filter(|rate| *rate > 0.0);
+            Some(Limits { flops: next()?, bytes: next()?, bf16: next()?, int8: next()? })
         };
         if let Some(found) = note.as_deref().and_then(|n| String::from_utf8(read_regular(n).ok()?).ok()).and_then(read)
         {
             return found;
         }
-        let limits = Limits { flops: measure_flops(threads as usize), bytes: measure_bytes(threads as usize) };
+        let n = threads as usize;
+        let flops = measure(n, &|| Some(multiply_adds(ROUNDS))).unwrap_or(1e9);
+        let dots = |dot: fn(u32) -> Option<(f64, f32)>| measure(n, &|| dot(ROUNDS)).unwrap_or(flops);
+        let (bf16, int8) = (dots(dots_of_bf16), dots(dots_of_int8));
+        let limits = Limits { flops, bytes: measure_bytes(n), bf16, int8 };
         if let Some(note) = note {
             // Without the note the next process measures again.
-            let _ = replace(&note, format!("{} {}\n", limits.flops, limits.bytes).as_bytes());
+            let Limits { flops, bytes, bf16, int8 } = limits;
+            let _ = replace(&note, format!("{flops} {bytes} {bf16} {int8}\n").as_bytes());
         }
         limits
     }
@@ -80,12 +89,35 @@ fn best(threads: usize, work: &(dyn Fn(usize) -> f64 + Sync)) -> f64 {
 /// Rounds of a chain of multiply-adds in one piece of work.
 const ROUNDS: u32 = 200_000;
 
-fn measure_flops(threads: usize) -> f64 {
-    best(threads, &|_| {
-        let (operations, result) = multiply_adds(ROUNDS);
+/// The rate of what gives how many operations were done and their result; `None` where the processor cannot do it.
+fn measure(threads: usize, work: &(dyn Fn() -> Option<(f64, f32)> + Sync)) -> Option<f64> {
+    work()?;
+    let rate = best(threads, &|_| {
+        let (operations, result) = work().unwrap_or_default();
         std::hint::black_box(result);
         operations
-    })
+    });
+    Some(rate)
+}
+
+fn dots_of_bf16(rounds: u32) -> Option<(f64, f32)> {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx512bf16") {
+        // SAFETY: the processor has the instructions.
+        return Some((f64::from(rounds) * 2.0 * 32.0 * 16.0, unsafe { x86::pairs(rounds) }));
+    }
+    let _ = rounds;
+    None
+}
+
+fn dots_of_int8(rounds: u32) -> Option<(f64, f32)> {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx512vnni") {
+        // SAFETY: the processor has the instructions.
+        return Some((f64::from(rounds) * 2.0 * 64.0 * 16.0, unsafe { x86::quads(rounds) }));
+    }
+    let _ = rounds;
+    None
 }
 
 /// How many operations were done, and their result.
@@ -128,6 +160,31 @@ mod x86 {
             }
         }
         chains.iter().map(|x| _mm512_reduce_add_ps(*x)).sum()
+    }
+
+    #[target_feature(enable = "avx512f,avx512bf16")]
+    pub fn pairs(rounds: u32) -> f32 {
+        let (a, b) = (_mm512_set1_ps(black_box(0.999)), _mm512_set1_ps(black_box(0.002)));
+        let (a, b) = (_mm512_cvtne2ps_pbh(a, a), _mm512_cvtne2ps_pbh(b, b));
+        let mut chains = [0; 16].map(|x| _mm512_set1_ps(black_box(x as f32)));
+        for _ in 0..rounds {
+            for x in &mut chains {
+                *x = _mm512_dpbf16_ps(*x, a, b);
+            }
+        }
+        chains.iter().map(|x| _mm512_reduce_add_ps(*x)).sum()
+    }
+
+    #[target_feature(enable = "avx512f,avx512vnni")]
+    pub fn quads(rounds: u32) -> f32 {
+        let (a, b) = (_mm512_set1_epi8(black_box(3)), _mm512_set1_epi8(black_box(-2)));
+        let mut chains = [0; 16].map(|x| _mm512_set1_epi32(black_box(x)));
+        for _ in 0..rounds {
+            for x in &mut chains {
+                *x = _mm512_dpbusd_epi32(*x, a, b);
+            }
+        }
+        chains.iter().map(|x| _mm512_reduce_add_epi32(*x) as f32).sum()
     }
 
     #[target_feature(enable = "avx2,fma")]
@@ -179,14 +236,17 @@ mod tests {
         std::fs::create_dir_all(&dir).unwrap();
         let first = Limits::of(1, Some(&dir));
         // No processor is faster than this; how slow one seems depends on what else it does.
-        assert!([first.flops, first.bytes].iter().all(|rate| *rate > 0.0 && *rate < 1e13), "{first:?}");
+        assert!(
+            [first.flops, first.bytes, first.bf16, first.int8].iter().all(|rate| *rate > 0.0 && *rate < 1e14),
+            "{first:?}"
+        );
         assert_eq!(Limits::of(1, Some(&dir)), first);
         std::fs::remove_dir_all(&dir).unwrap();
     }
 
     #[test]
     fn the_slower_of_two_limits_counts() {
-        let limits = Limits { flops: 100.0, bytes: 10.0 };
+        let limits = Limits { flops: 100.0, bytes: 10.0, bf16: 200.0, int8: 400.0 };
         assert_eq!((limits.seconds(200.0, 10.0), limits.seconds(100.0, 50.0)), (2.0, 5.0));
     }
 }

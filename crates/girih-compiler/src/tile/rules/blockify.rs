@@ -221,9 +221,10 @@ fn share(kernel: &mut Kernel, nest: &For, threads: u32) -> Option<Stmt> {
         Some(mut f) => {
             // Few rows of many elements: blocks share them.
             let wide = columns && width > MOST_COLUMNS;
-            if wide || across.is_none() && work >= SPLIT_FROM && count < wanted {
-                let chunk = ((width * count / wanted).clamp(1, width) + 255) / 256 * 256;
-                let chunk = if columns { chunk.min(MOST_COLUMNS) } else { chunk.max(BLOCK_WORK / 4) };
+            let chunk = ((width * count / wanted).clamp(1, width) + 255) / 256 * 256;
+            let chunk = if columns { chunk.min(MOST_COLUMNS) } else { chunk.max(BLOCK_WORK / 4) };
+            let several = f.hi.as_const().is_none_or(|n| n > chunk);
+            if several && (wide || across.is_none() && work >= SPLIT_FROM && count < wanted) {
                 let chunks = simplify(&Ix::ceil_div(f.hi.clone(), Ix::Const(chunk)), &facts);
                 let part = edit::new_axis(kernel, f.axis, "b");
                 let start = Ix::mul(Ix::Axis(part), Ix::Const(chunk));

@@ -95,10 +95,24 @@ fn place(kernel: &Kernel, ctx: &Context, f: &For) -> Result<For, String> {
     let mut new = f.clone();
     new.place = Place::Vector { lanes };
     if let Some(combine) = &mut new.combine {
-        let ways = prev_power(ctx.knobs.ways);
-        combine.ways = trip.map_or(ways, |t| ways.min(prev_power(t / lanes)));
+        combine.ways = ways_of(trip, lanes, prev_power(ctx.knobs.ways));
     }
     Ok(new)
+}
+
+/// How many cycles the next addition of a chain waits for the one before it.
+const LATENCY: u32 = 4;
+
+/// How many vectors a reduction adds to in turn: what is left over by whole groups of them is added element by element, so a
+/// short row takes no more than leave little.
+fn ways_of(trip: Option<u32>, lanes: u32, most: u32) -> u32 {
+    let Some(trip) = trip else { return most };
+    let cycles = |ways: u32| {
+        let group = lanes * ways;
+        trip / group * ways.max(LATENCY) + LATENCY * (ways.ilog2() + trip % group)
+    };
+    let powers = (0..=most.ilog2()).map(|bits| 1 << bits).filter(|ways| ways * lanes <= trip);
+    powers.rev().min_by_key(|ways| cycles(*ways)).unwrap_or(1)
 }
 
 /// Whether elements lie side by side, or so few apart that all of what is between them may be loaded as well.
@@ -253,6 +267,14 @@ mod tests {
             let line = out.lines().find(|l| l.contains("combine add")).unwrap().to_string() + "\n";
             assert!(line.contains("reduce vector(16)") && line.contains(ways), "{line}");
         }
+    }
+
+    #[test]
+    fn short_rows_leave_little_over() {
+        let ways = |trip| super::ways_of(Some(trip), 16, 4);
+        assert_eq!([ways(4096), ways(64), ways(128), ways(197)], [4; 4]);
+        assert_eq!([ways(49), ways(16), ways(33)], [1, 1, 2]);
+        assert_eq!(super::ways_of(None, 16, 4), 4);
     }
 
     #[test]
