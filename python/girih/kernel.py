@@ -335,7 +335,7 @@ def describe_array(value: Any, name: str) -> Any:
         if interface:
             return numpy.asarray(value)
         if value.__dlpack_device__()[0] != 1:
-            raise ValueError(f"the argument `{name}` is on another device; kernels run on arrays in main memory")
+            raise ValueError(f"the argument `{name}` is on another device; kernels take arrays in main memory and on CUDA devices")
         try:
             return numpy.from_dlpack(value)
         except (BufferError, RuntimeError) as e:
