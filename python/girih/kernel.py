@@ -347,7 +347,7 @@ def describe_array(value: Any, name: str) -> Any:
     )
 
 
-def describe_view(found: View, name: str) -> tuple[int, int, bool, str, tuple | None, int]:
+def describe_view(found: View, name: str) -> tuple[int, int, bool, str, tuple | None, int, Any]:
     """An array of a CUDA device; kernels run on its stream."""
     if found.element not in NAMES:
         raise TypeError(f"elements of the type {found.element} cannot be passed to a kernel; the types are {', '.join(USUAL)}")
@@ -356,10 +356,11 @@ def describe_view(found: View, name: str) -> tuple[int, int, bool, str, tuple | 
     size = found.itemsize
     layout = None if found.contiguous else (list(found.shape), [s // size for s in found.strides])
     bytes_spanned = span(found.shape, found.strides, size)
-    return found.address, bytes_spanned, found.writable, NAMES[found.element].name, layout, found.stream
+    element = NAMES[found.element].name
+    return found.address, bytes_spanned, found.writable, element, layout, found.stream, found.owner
 
 
-def describe_torch(value: Any, name: str) -> tuple[int, int, bool, str, tuple | None, int | None]:
+def describe_torch(value: Any, name: str) -> tuple[int, int, bool, str, tuple | None, int | None, Any]:
     stream = None
     # Where programs for "cuda" run on the processor, a tensor's device is what they asked for, not where it is.
     if value.device.type != "cpu" and (where := value.untyped_storage().device).type != "cpu":
@@ -374,7 +375,7 @@ def describe_torch(value: Any, name: str) -> tuple[int, int, bool, str, tuple | 
     size = value.element_size()
     strides = [s * size for s in value.stride()]
     layout = None if value.is_contiguous() else (list(value.shape), list(value.stride()))
-    return value.data_ptr(), span(value.shape, strides, size), True, found.name, layout, stream
+    return value.data_ptr(), span(value.shape, strides, size), True, found.name, layout, stream, value
 
 
 def span(shape: tuple, strides: list[int], size: int) -> int:

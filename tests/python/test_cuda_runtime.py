@@ -282,3 +282,30 @@ def test_a_file_for_all_shapes_on_the_device():
             np.testing.assert_allclose(y.numpy(), (x @ weights).reshape(to), rtol=1e-5)
         """
     )
+
+
+def test_memory_that_only_a_capsule_keeps_lives_until_the_launch():
+    passes(
+        """
+        import weakref
+
+        class Fresh(Lent):
+            '''Copies itself for whoever asks; the copy is freed with its capsule.'''
+
+            def __dlpack__(self, stream=None):
+                copy = Array(self.array.get())
+                held = type("Held", (ctypes.c_char * copy.bytes,), {}).from_address(copy.address)
+                weakref.finalize(held, lambda: freed.append(driver.cuMemFree_v2(ctypes.c_uint64(copy.address))))
+                return girih._girih.relabel(np.frombuffer(held, copy.dtype).__dlpack__())
+
+        freed = []
+        b = Array(np.zeros_like(x))
+        scale[grid](Fresh(Array(x)), b, 1000, BLOCK=256, device="cuda")
+        np.testing.assert_array_equal(b.get(), x * 2 + 1)
+        assert freed == [0], freed
+        model = girih.Model.from_expr("x * 2", {"device": "cuda"}, x="f32[1000]")
+        np.testing.assert_array_equal(model(Fresh(Array(x))).numpy(), x * 2)
+        assert freed == [0, 0], freed
+        """,
+        SETUP + DLPACK,
+    )
